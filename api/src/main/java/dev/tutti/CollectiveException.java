@@ -1,0 +1,56 @@
+package dev.tutti;
+
+import java.time.Duration;
+import org.jspecify.annotations.Nullable;
+
+/**
+ * Reports a failed operation of a process group: which operation, on which rank, after how long, and
+ * who failed first.
+ */
+public class CollectiveException extends TuttiException {
+  private static final long serialVersionUID = 1L;
+
+  private final FailureInfo info;
+
+  /**
+   * Creates an exception.
+   *
+   * @param message what failed; {@link FailureInfo#describe()} is appended
+   * @param info the facts of the failure
+   * @param cause the failure below, if there is one
+   */
+  public CollectiveException(String message, FailureInfo info, @Nullable Throwable cause) {
+    super(message + " [" + info.describe() + "]", cause);
+    this.info = info;
+  }
+
+  /** Returns the facts of the failure. */
+  public FailureInfo info() {
+    return info;
+  }
+
+  /** Returns the rank that reports. */
+  public int rank() {
+    return info.rank();
+  }
+
+  /** Returns the first rank known to have failed, or -1 where none is known. */
+  public int failedRank() {
+    return info.failedRank();
+  }
+
+  /** Returns the operation. */
+  public OpType opType() {
+    return info.opType();
+  }
+
+  /** Returns the operation's sequence number in its group. */
+  public long sequenceNumber() {
+    return info.sequenceNumber();
+  }
+
+  /** Returns how long the operation had run. */
+  public Duration elapsed() {
+    return info.elapsed();
+  }
+}

@@ -1,0 +1,195 @@
+package dev.tutti;
+
+import dev.tutti.spi.BackendProvider;
+import java.time.Duration;
+import java.util.Optional;
+import org.jspecify.annotations.Nullable;
+
+/**
+ * Says how to join a job. Immutable; each {@code with} method returns a changed copy.
+ *
+ * <p>Nothing needs to be said where the environment says it.
+ */
+public final class GroupOptions {
+  private static final GroupOptions DEFAULTS = new GroupOptions(new Fields());
+
+  private final Fields fields;
+
+  private GroupOptions(Fields fields) {
+    this.fields = fields;
+  }
+
+  /** Returns options that take everything from the environment of this process. */
+  public static GroupOptions defaults() {
+    return DEFAULTS;
+  }
+
+  /**
+   * Names the backend, or several by device type as in {@code cpu:gloo,cuda:cuda}. Without it the
+   * setting {@code TUTTI_BACKEND} is asked, then the only usable backend on the class path is taken.
+   *
+   * @param backend the name or names
+   */
+  public GroupOptions withBackend(String backend) {
+    Fields copy = fields.copy();
+    copy.backend = backend;
+    return new GroupOptions(copy);
+  }
+
+  /**
+   * Gives the backend itself, in place of one found by name.
+   *
+   * @param provider makes the backend
+   */
+  public GroupOptions withProvider(BackendProvider provider) {
+    Fields copy = fields.copy();
+    copy.provider = provider;
+    return new GroupOptions(copy);
+  }
+
+  /**
+   * Says where the ranks meet: {@code env://}, {@code tcp://host:port?rank=0&world_size=2}, {@code
+   * file:///path?rank=0&world_size=2}, or a scheme that a store provider adds. The default is {@code
+   * env://}.
+   *
+   * @param url the place
+   */
+  public GroupOptions withInitMethod(String url) {
+    Fields copy = fields.copy();
+    copy.initMethod = url;
+    return new GroupOptions(copy);
+  }
+
+  /**
+   * Gives the store through which the ranks meet; excludes {@link #withInitMethod}, and needs rank
+   * and size. The caller closes it, after the group.
+   *
+   * @param store shared by the ranks
+   */
+  public GroupOptions withStore(Store store) {
+    Fields copy = fields.copy();
+    copy.store = store;
+    return new GroupOptions(copy);
+  }
+
+  /**
+   * Says which rank this is.
+   *
+   * @param rank from 0
+   */
+  public GroupOptions withRank(int rank) {
+    Fields copy = fields.copy();
+    copy.rank = rank;
+    return new GroupOptions(copy);
+  }
+
+  /**
+   * Says how many ranks there are.
+   *
+   * @param size at least 1
+   */
+  public GroupOptions withSize(int size) {
+    Fields copy = fields.copy();
+    copy.size = size;
+    return new GroupOptions(copy);
+  }
+
+  /**
+   * Sets the deadline of set-up, and of operations that are given none.
+   *
+   * @param timeout positive
+   */
+  public GroupOptions withTimeout(Duration timeout) {
+    Fields copy = fields.copy();
+    copy.timeout = timeout;
+    return new GroupOptions(copy);
+  }
+
+  /**
+   * Binds the group to a device.
+   *
+   * @param device where its tensors are
+   */
+  public GroupOptions withDevice(Device device) {
+    Fields copy = fields.copy();
+    copy.device = device;
+    return new GroupOptions(copy);
+  }
+
+  /**
+   * Sets the settings, in place of the environment of this process.
+   *
+   * @param settings names and values
+   */
+  public GroupOptions withSettings(Settings settings) {
+    Fields copy = fields.copy();
+    copy.settings = settings;
+    return new GroupOptions(copy);
+  }
+
+  /** Returns the name or names of the backend. */
+  public Optional<String> backend() {
+    return Optional.ofNullable(fields.backend);
+  }
+
+  /** Returns the given backend provider. */
+  public Optional<BackendProvider> provider() {
+    return Optional.ofNullable(fields.provider);
+  }
+
+  /** Returns where the ranks meet. */
+  public Optional<String> initMethod() {
+    return Optional.ofNullable(fields.initMethod);
+  }
+
+  /** Returns the given store. */
+  public Optional<Store> store() {
+    return Optional.ofNullable(fields.store);
+  }
+
+  /** Returns the rank. */
+  public Optional<Integer> rank() {
+    return Optional.ofNullable(fields.rank);
+  }
+
+  /** Returns the number of ranks. */
+  public Optional<Integer> size() {
+    return Optional.ofNullable(fields.size);
+  }
+
+  /** Returns the deadline. */
+  public Optional<Duration> timeout() {
+    return Optional.ofNullable(fields.timeout);
+  }
+
+  /** Returns the device. */
+  public Optional<Device> device() {
+    return Optional.ofNullable(fields.device);
+  }
+
+  /** Returns the settings; by default those of the environment of this process. */
+  public Settings settings() {
+    Settings settings = fields.settings;
+    return settings == null ? Settings.fromEnvironment() : settings;
+  }
+
+  private static final class Fields implements Cloneable {
+    @Nullable String backend;
+    @Nullable BackendProvider provider;
+    @Nullable String initMethod;
+    @Nullable Store store;
+    @Nullable Integer rank;
+    @Nullable Integer size;
+    @Nullable Duration timeout;
+    @Nullable Device device;
+    @Nullable Settings settings;
+
+    Fields copy() {
+      try {
+        return (Fields) clone();
+      } catch (CloneNotSupportedException e) {
+        throw new AssertionError(e);
+      }
+    }
+  }
+}

@@ -1,0 +1,462 @@
+package dev.tutti;
+
+import dev.tutti.internal.Bootstrap;
+import java.time.Duration;
+import java.util.List;
+import java.util.Map;
+import java.util.Optional;
+import org.jspecify.annotations.Nullable;
+
+/**
+ * Moves and reduces tensors between the ranks of a group (c10d: {@code ProcessGroup}).
+ *
+ * <p>Collectives must be called by all ranks of the group in the same order; sends and receives of a
+ * pair match in order by tag. Ranks, roots and peers are ranks of this group. Any thread may call any
+ * method; where several threads issue collectives, the program must see to the common order.
+ *
+ * <p>A method without options returns when the operation is done. On tensors of a device it returns
+ * when the operation is enqueued on the caller's current stream. A method with options returns a
+ * {@link Work}; unless the options say async the work is done when it returns. An operation that
+ * fails throws {@link CollectiveException} or a subclass from the synchronous call, or from {@link
+ * Work#await()}. One failed operation fails the group on all ranks: pending and later operations
+ * report the first failing rank, and only {@link #close()} is left to do.
+ *
+ * <p>Bad arguments throw {@link IllegalArgumentException} before anything is sent and leave the group
+ * as it was. What a backend cannot do throws {@link UnsupportedOperationException}, likewise. After
+ * {@link #close()} every operation throws {@link GroupClosedException}.
+ */
+public interface ProcessGroup extends AutoCloseable {
+  /** Stands in options for the group's own deadline. */
+  Duration GROUP_TIMEOUT = Duration.ofMillis(-1);
+
+  /** Is the deadline of a group that was given none: 30 minutes, as in c10d. */
+  Duration DEFAULT_TIMEOUT = Duration.ofMinutes(30);
+
+  /**
+   * Joins the job that the environment describes ({@code RANK}, {@code WORLD_SIZE}, {@code
+   * MASTER_ADDR}, {@code MASTER_PORT}).
+   *
+   * @return the group of all ranks
+   * @throws RendezvousException if the environment is incomplete or the ranks do not meet in time
+   * @throws BackendException if no backend, or no single one, fits
+   */
+  static ProcessGroup init() {
+    return init(GroupOptions.defaults());
+  }
+
+  /**
+   * Joins a job.
+   *
+   * @param options how to find the others, and what to use
+   * @return the group of all ranks
+   * @throws RendezvousException if the options are incomplete or the ranks do not meet in time
+   * @throws BackendException if no backend, or no single one, fits
+   */
+  static ProcessGroup init(GroupOptions options) {
+    return Bootstrap.init(options);
+  }
+
+  /** Returns this rank, from 0. */
+  int rank();
+
+  /** Returns the number of ranks. */
+  int size();
+
+  /** Returns the name; the group of all ranks is "0" as in c10d. */
+  String name();
+
+  /** Returns for each rank of this group its rank in the group of all ranks. */
+  List<Integer> globalRanks();
+
+  /** Returns the backend's name by device type. */
+  Map<String, String> backends();
+
+  /** Returns the only backend's capabilities, or the host's where there are several. */
+  Capabilities capabilities();
+
+  /**
+   * Returns the capabilities of a device's backend.
+   *
+   * @param device the device
+   * @throws IllegalArgumentException if the group has no backend for it
+   */
+  Capabilities capabilities(Device device);
+
+  /** Returns the store that this group's program may use, under a prefix of its own. */
+  Store store();
+
+  /** Returns the deadline of operations that are given none. */
+  Duration timeout();
+
+  /**
+   * Sets the deadline of operations that are given none, from the next one on.
+   *
+   * @param timeout positive
+   */
+  void setTimeout(Duration timeout);
+
+  /** Returns the number of collectives issued so far. */
+  long sequenceNumber();
+
+  // Collectives
+
+  /** Copies the root's tensor to all ranks, and waits. */
+  default void broadcast(Tensor tensor, int root) {
+    broadcast(tensor, BroadcastOptions.DEFAULT.withRoot(root));
+  }
+
+  /**
+   * Copies the root's tensor to all ranks.
+   *
+   * @param tensor read on the root, written elsewhere; same shape and type on all ranks
+   * @param options root, deadline, async
+   */
+  Work broadcast(Tensor tensor, BroadcastOptions options);
+
+  /** Adds a tensor over all ranks, in place, and waits. */
+  default void allReduce(Tensor tensor) {
+    allReduce(tensor, ReduceOp.SUM);
+  }
+
+  /** Reduces a tensor over all ranks, in place, and waits; allocates nothing in steady state. */
+  void allReduce(Tensor tensor, ReduceOp op);
+
+  /**
+   * Reduces a tensor over all ranks. All ranks get the same bits.
+   *
+   * <p>A dense tensor is reduced in place. A sparse one is left as it is; the coalesced sum is the
+   * work's {@link Work#result()}.
+   *
+   * @param tensor same shape and type on all ranks
+   * @param options operator, deadline, async
+   */
+  Work allReduce(Tensor tensor, AllReduceOptions options);
+
+  /**
+   * Reduces several tensors over all ranks, in place, as one operation.
+   *
+   * @param tensors of one type and device
+   * @param options operator, deadline, async
+   */
+  Work allReduceCoalesced(List<Tensor> tensors, AllReduceOptions options);
+
+  /** Reduces a tensor to one rank, and waits. */
+  default void reduce(Tensor tensor, ReduceOp op, int root) {
+    reduce(tensor, ReduceOptions.DEFAULT.withReduceOp(op).withRoot(root));
+  }
+
+  /**
+   * Reduces a tensor to one rank.
+   *
+   * @param tensor holds the result on the root; on other ranks its content is undefined afterwards
+   * @param options operator, root, deadline, async
+   */
+  Work reduce(Tensor tensor, ReduceOptions options);
+
+  /** Gathers a tensor of each rank on all ranks, and waits. */
+  default void allGather(List<Tensor> outputs, Tensor input) {
+    allGather(outputs, input, AllGatherOptions.DEFAULT);
+  }
+
+  /**
+   * Gathers a tensor of each rank on all ranks.
+   *
+   * @param outputs one for each rank, of its size; unequal sizes need {@link
+   *     Capabilities.Feature#UNEVEN_PARTS}
+   * @param input this rank's part
+   * @param options deadline, async
+   */
+  Work allGather(List<Tensor> outputs, Tensor input, AllGatherOptions options);
+
+  /** Gathers a tensor of each rank into one tensor on all ranks, and waits. */
+  default void allGatherInto(Tensor output, Tensor input) {
+    allGatherInto(output, input, AllGatherOptions.DEFAULT);
+  }
+
+  /**
+   * Gathers a tensor of each rank into one tensor on all ranks, in order of rank (c10d: {@code
+   * all_gather_into_tensor}).
+   *
+   * @param output as many elements as the input times the ranks
+   * @param input this rank's part
+   * @param options deadline, async
+   */
+  Work allGatherInto(Tensor output, Tensor input, AllGatherOptions options);
+
+  /**
+   * Gathers several tensors at once.
+   *
+   * @param outputs one for each input, as in {@link #allGatherInto(Tensor, Tensor)}
+   * @param inputs this rank's parts
+   * @param options deadline, async
+   */
+  Work allGatherIntoCoalesced(List<Tensor> outputs, List<Tensor> inputs, AllGatherOptions options);
+
+  /** Gathers a tensor of each rank on one rank, and waits. */
+  default void gather(List<Tensor> outputs, Tensor input, int root) {
+    gather(outputs, input, GatherOptions.DEFAULT.withRoot(root));
+  }
+
+  /**
+   * Gathers a tensor of each rank on one rank.
+   *
+   * @param outputs on the root one for each rank; elsewhere empty
+   * @param input this rank's part
+   * @param options root, deadline, async
+   */
+  Work gather(List<Tensor> outputs, Tensor input, GatherOptions options);
+
+  /** Hands each rank one of the root's tensors, and waits. */
+  default void scatter(Tensor output, List<Tensor> inputs, int root) {
+    scatter(output, inputs, ScatterOptions.DEFAULT.withRoot(root));
+  }
+
+  /**
+   * Hands each rank one of the root's tensors.
+   *
+   * @param output this rank's part
+   * @param inputs on the root one for each rank; elsewhere empty
+   * @param options root, deadline, async
+   */
+  Work scatter(Tensor output, List<Tensor> inputs, ScatterOptions options);
+
+  /** Reduces a tensor for each rank and hands it over, and waits. */
+  default void reduceScatter(Tensor output, List<Tensor> inputs, ReduceOp op) {
+    reduceScatter(output, inputs, ReduceScatterOptions.DEFAULT.withReduceOp(op));
+  }
+
+  /**
+   * Reduces a tensor for each rank over all ranks and hands it over.
+   *
+   * @param output the reduced tensor for this rank
+   * @param inputs one for each rank; their content is left as it is
+   * @param options operator, deadline, async
+   */
+  Work reduceScatter(Tensor output, List<Tensor> inputs, ReduceScatterOptions options);
+
+  /** Reduces a tensor and hands each rank its part, and waits. */
+  default void reduceScatterInto(Tensor output, Tensor input, ReduceOp op) {
+    reduceScatterInto(output, input, ReduceScatterOptions.DEFAULT.withReduceOp(op));
+  }
+
+  /**
+   * Reduces a tensor over all ranks and hands each rank its part (c10d: {@code
+   * reduce_scatter_tensor}).
+   *
+   * @param output this rank's part
+   * @param input as many elements as the output times the ranks; its content is left as it is
+   * @param options operator, deadline, async
+   */
+  Work reduceScatterInto(Tensor output, Tensor input, ReduceScatterOptions options);
+
+  /**
+   * Reduces and scatters several tensors at once.
+   *
+   * @param outputs this rank's parts
+   * @param inputs one for each output, as in {@link #reduceScatterInto(Tensor, Tensor, ReduceOp)}
+   * @param options operator, deadline, async
+   */
+  Work reduceScatterIntoCoalesced(
+      List<Tensor> outputs, List<Tensor> inputs, ReduceScatterOptions options);
+
+  /** Exchanges tensors between all ranks, and waits. */
+  default void allToAll(List<Tensor> outputs, List<Tensor> inputs) {
+    allToAll(outputs, inputs, AllToAllOptions.DEFAULT);
+  }
+
+  /**
+   * Exchanges tensors between all ranks.
+   *
+   * @param outputs where to put the tensor of each rank
+   * @param inputs what to send to each rank
+   * @param options deadline, async
+   */
+  Work allToAll(List<Tensor> outputs, List<Tensor> inputs, AllToAllOptions options);
+
+  /** Exchanges equal parts of one tensor between all ranks, and waits. */
+  default void allToAllSingle(Tensor output, Tensor input) {
+    allToAllSingle(output, input, List.of(), List.of(), AllToAllOptions.DEFAULT);
+  }
+
+  /**
+   * Exchanges parts of one tensor between all ranks (c10d: {@code all_to_all_single}).
+   *
+   * @param output received parts in order of rank
+   * @param input parts to send in order of rank
+   * @param outputSplits rows of dimension 0 from each rank; empty for equal parts
+   * @param inputSplits rows of dimension 0 to each rank; empty for equal parts
+   * @param options deadline, async
+   */
+  Work allToAllSingle(
+      Tensor output,
+      Tensor input,
+      List<Long> outputSplits,
+      List<Long> inputSplits,
+      AllToAllOptions options);
+
+  /** Waits until all ranks came here. */
+  default void barrier() {
+    barrier(BarrierOptions.DEFAULT);
+  }
+
+  /**
+   * Waits until all ranks came here.
+   *
+   * @param options deadline, async
+   */
+  Work barrier(BarrierOptions options);
+
+  /**
+   * Waits until all ranks came here, and names those that did not; on every backend.
+   *
+   * <p>Rank 0 checks the others. Either all ranks pass or none does.
+   *
+   * @param timeout deadline from now
+   * @param waitAllRanks whether rank 0 collects all missing ranks or stops at the first
+   * @throws CollectiveException on rank 0 with the missing ranks; on others if rank 0 did not answer
+   */
+  void monitoredBarrier(Duration timeout, boolean waitAllRanks);
+
+  // Point to point
+
+  /** Sends a tensor, and waits until its memory may be reused. */
+  default void send(Tensor tensor, int peer) {
+    send(tensor, peer, P2pOptions.DEFAULT);
+  }
+
+  /**
+   * Sends a tensor.
+   *
+   * @param tensor what to send
+   * @param peer the receiving rank, another one
+   * @param options tag, deadline, async
+   */
+  Work send(Tensor tensor, int peer, P2pOptions options);
+
+  /** Receives a tensor, and waits. */
+  default void recv(Tensor tensor, int peer) {
+    recv(tensor, peer, P2pOptions.DEFAULT);
+  }
+
+  /**
+   * Receives a tensor.
+   *
+   * @param tensor where to put the data, of the size that is sent
+   * @param peer the sending rank, another one
+   * @param options tag, deadline, async
+   */
+  Work recv(Tensor tensor, int peer, P2pOptions options);
+
+  /** Receives a tensor of whichever rank sends first, waits, and returns that rank. */
+  default int recvAnySource(Tensor tensor) {
+    Work work = recvAnySource(tensor, P2pOptions.DEFAULT);
+    work.await();
+    return work.sourceRank();
+  }
+
+  /**
+   * Receives a tensor of whichever rank sends first.
+   *
+   * @param tensor where to put the data
+   * @param options tag, deadline, async
+   */
+  Work recvAnySource(Tensor tensor, P2pOptions options);
+
+  /** Starts a batch of operations. */
+  Batch batch();
+
+  // Objects
+
+  /**
+   * Gathers an object of each rank on all ranks.
+   *
+   * @param value this rank's
+   * @param codec turns it into bytes and back
+   * @return one for each rank
+   */
+  <T> List<T> allGatherObject(T value, Codec<T> codec);
+
+  /**
+   * Hands the root's object to all ranks.
+   *
+   * @param value read on the root only, where it must not be null
+   * @param root the sending rank
+   * @param codec turns it into bytes and back
+   * @return the root's object
+   */
+  <T> T broadcastObject(@Nullable T value, int root, Codec<T> codec);
+
+  /**
+   * Gathers an object of each rank on one rank.
+   *
+   * @param value this rank's
+   * @param root the receiving rank
+   * @param codec turns it into bytes and back
+   * @return on the root one for each rank; elsewhere empty
+   */
+  <T> List<T> gatherObject(T value, int root, Codec<T> codec);
+
+  /**
+   * Hands each rank one of the root's objects.
+   *
+   * @param values on the root one for each rank; ignored elsewhere
+   * @param root the sending rank
+   * @param codec turns them into bytes and back
+   * @return this rank's
+   */
+  <T> T scatterObject(List<T> values, int root, Codec<T> codec);
+
+  // Groups
+
+  /**
+   * Splits the group by color; all ranks of this group call it.
+   *
+   * @param color ranks of equal color form a group; a negative color joins none
+   * @param key orders the ranks of a group; equal keys keep the order of this group
+   * @return the new group, or empty for a negative color
+   */
+  Optional<ProcessGroup> split(int color, int key);
+
+  /**
+   * Forms a group of some ranks (c10d: {@code new_group}); all ranks of this group call it with the
+   * same list.
+   *
+   * @param ranks ranks of this group, without repeats; the new group sorts them
+   * @return the new group, or empty where this rank is not one of them
+   */
+  Optional<ProcessGroup> subgroup(List<Integer> ranks);
+
+  // Life
+
+  /**
+   * Adds a listener.
+   *
+   * @param listener hears of operations from the next one on
+   * @return removes it when closed
+   */
+  AutoCloseable addListener(CommListener listener);
+
+  /** Returns the last operations of this rank as JSON text, newest last. */
+  String flightRecord();
+
+  /** Tells whether an operation failed, a peer died or {@link #abort} was called; with what. */
+  Optional<TuttiException> failure();
+
+  /**
+   * Gives up: fails all pending operations here and tells the other ranks. Never blocks.
+   *
+   * @param reason why, for the messages of all ranks
+   */
+  void abort(String reason);
+
+  /** Tells whether {@link #close()} was called. */
+  boolean isClosed();
+
+  /**
+   * Closes the group and frees what it holds: waits, within the setting {@code
+   * TUTTI_CLOSE_TIMEOUT}, for this rank's pending operations, then fails what is left. The second and
+   * later calls do nothing. Groups made from this one are closed too.
+   */
+  @Override
+  void close();
+}

@@ -1,0 +1,27 @@
+package dev.tutti;
+
+import org.jspecify.annotations.Nullable;
+
+/** Reports a non-blocking pop from an empty queue (c10d: {@code DistQueueEmptyError}). */
+public class QueueEmptyException extends StoreException {
+  private static final long serialVersionUID = 1L;
+
+  /**
+   * Creates an exception.
+   *
+   * @param message what failed, where, and what was expected
+   */
+  public QueueEmptyException(String message) {
+    super(message);
+  }
+
+  /**
+   * Creates an exception with its cause.
+   *
+   * @param message what failed, where, and what was expected
+   * @param cause the failure below, if there is one
+   */
+  public QueueEmptyException(String message, @Nullable Throwable cause) {
+    super(message, cause);
+  }
+}

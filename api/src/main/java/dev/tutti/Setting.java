@@ -1,0 +1,103 @@
+package dev.tutti;
+
+import java.time.Duration;
+import java.util.Locale;
+import java.util.function.Function;
+
+/**
+ * Declares a setting: its one name, type, default and meaning.
+ *
+ * @param name {@code TUTTI_...}, or c10d's own name where c10d has one
+ * @param defaultText the default as one would write it; empty where there is none
+ * @param description what it does, in one line
+ * @param parser turns text into the value; throws IllegalArgumentException on bad text
+ * @param <T> type of the value
+ */
+public record Setting<T>(
+    String name, String defaultText, String description, Function<String, T> parser) {
+
+  /** Declares a text. */
+  public static Setting<String> text(String name, String defaultText, String description) {
+    return new Setting<>(name, defaultText, description, Function.identity());
+  }
+
+  /** Declares a whole number. */
+  public static Setting<Integer> integer(String name, int defaultValue, String description) {
+    return new Setting<>(name, Integer.toString(defaultValue), description, Integer::valueOf);
+  }
+
+  /** Declares a switch; 1, true, yes and on turn it on, 0, false, no, off and empty off. */
+  public static Setting<Boolean> flag(String name, boolean defaultValue, String description) {
+    return new Setting<>(name, defaultValue ? "1" : "0", description, Setting::parseFlag);
+  }
+
+  /** Declares a time in seconds, with fractions, or with a unit as in 250ms, 5s, 30m. */
+  public static Setting<Duration> duration(String name, Duration value, String description) {
+    return new Setting<>(name, value.toMillis() + "ms", description, Setting::parseDuration);
+  }
+
+  /** Declares a number of bytes, with K, M or G for powers of 1024. */
+  public static Setting<Long> bytes(String name, String defaultText, String description) {
+    return new Setting<>(name, defaultText, description, Setting::parseBytes);
+  }
+
+  private static Boolean parseFlag(String text) {
+    return switch (text.toLowerCase(Locale.ROOT)) {
+      case "1", "true", "yes", "on" -> true;
+      case "0", "false", "no", "off", "" -> false;
+      default -> throw new IllegalArgumentException("expected 1 or 0");
+    };
+  }
+
+  /**
+   * Reads a time: seconds with fractions, or with a unit ms, s, m or h.
+   *
+   * @param text such as 1.5, 250ms or 30m
+   * @throws IllegalArgumentException if it is not such
+   */
+  public static Duration parseDuration(String text) {
+    String lower = text.trim().toLowerCase(Locale.ROOT);
+    double factor = 1;
+    String number = lower;
+    if (lower.endsWith("ms")) {
+      factor = 1e-3;
+      number = lower.substring(0, lower.length() - 2);
+    } else if (lower.endsWith("s")) {
+      number = lower.substring(0, lower.length() - 1);
+    } else if (lower.endsWith("m")) {
+      factor = 60;
+      number = lower.substring(0, lower.length() - 1);
+    } else if (lower.endsWith("h")) {
+      factor = 3600;
+      number = lower.substring(0, lower.length() - 1);
+    }
+    double seconds = Double.parseDouble(number.trim()) * factor;
+    if (!(seconds >= 0 && seconds < 1e9)) {
+      throw new IllegalArgumentException("expected a time such as 30, 250ms or 5m");
+    }
+    return Duration.ofNanos((long) (seconds * 1e9));
+  }
+
+  /**
+   * Reads a number of bytes.
+   *
+   * @param text digits, then K, M or G (also KiB, MiB, GiB, KB, MB, GB) for powers of 1024
+   * @throws IllegalArgumentException if it is not such
+   */
+  public static Long parseBytes(String text) {
+    String upper = text.trim().toUpperCase(Locale.ROOT);
+    int end = 0;
+    while (end < upper.length() && Character.isDigit(upper.charAt(end))) {
+      end++;
+    }
+    int shift =
+        switch (upper.substring(end).trim()) {
+          case "", "B" -> 0;
+          case "K", "KB", "KIB" -> 10;
+          case "M", "MB", "MIB" -> 20;
+          case "G", "GB", "GIB" -> 30;
+          default -> throw new IllegalArgumentException("expected bytes such as 4096, 64K or 16M");
+        };
+    return Math.multiplyExact(Long.parseLong(upper.substring(0, end)), 1L << shift);
+  }
+}

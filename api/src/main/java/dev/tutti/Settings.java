@@ -1,0 +1,99 @@
+package dev.tutti;
+
+import java.util.HashMap;
+import java.util.Map;
+import java.util.Optional;
+
+/**
+ * Holds the values of settings and knows where each comes from: the program, the environment or the
+ * default, in this order. Immutable.
+ */
+public final class Settings {
+  private final Map<String, String> program;
+  private final Map<String, String> environment;
+
+  private Settings(Map<String, String> program, Map<String, String> environment) {
+    this.program = Map.copyOf(program);
+    this.environment = Map.copyOf(environment);
+  }
+
+  /** Takes the environment of this process. */
+  public static Settings fromEnvironment() {
+    return new Settings(Map.of(), System.getenv());
+  }
+
+  /**
+   * Takes a map instead of the environment of this process.
+   *
+   * @param environment names and values
+   */
+  public static Settings ofEnvironment(Map<String, String> environment) {
+    return new Settings(Map.of(), environment);
+  }
+
+  /**
+   * Returns these settings with one set by the program.
+   *
+   * @param name the setting's name
+   * @param value its text
+   */
+  public Settings with(String name, String value) {
+    Map<String, String> more = new HashMap<>(program);
+    more.put(name, value);
+    return new Settings(more, environment);
+  }
+
+  /**
+   * Returns these settings with one set by the program.
+   *
+   * @param setting the setting
+   * @param value its text
+   */
+  public Settings with(Setting<?> setting, String value) {
+    return with(setting.name(), value);
+  }
+
+  /**
+   * Returns the text of a name that the program or the environment set, empty text counting as unset.
+   *
+   * @param name the setting's name
+   */
+  public Optional<String> text(String name) {
+    String value = program.get(name);
+    if (value == null) {
+      value = environment.get(name);
+    }
+    return Optional.ofNullable(value).filter(text -> !text.isEmpty());
+  }
+
+  /**
+   * Returns the value of a setting.
+   *
+   * @param setting the setting
+   * @throws IllegalArgumentException naming the setting, its text, its source and what was expected
+   */
+  public <T> T get(Setting<T> setting) {
+    String text = text(setting.name()).orElse(setting.defaultText());
+    try {
+      return setting.parser().apply(text);
+    } catch (RuntimeException e) {
+      throw new IllegalArgumentException(
+          setting.name() + "='" + text + "' (from the " + source(setting) + ") cannot be read: "
+              + e.getMessage() + "; it means: " + setting.description(),
+          e);
+    }
+  }
+
+  /**
+   * Tells where a setting's value comes from: {@code program}, {@code environment} or {@code
+   * default}.
+   *
+   * @param setting the setting
+   */
+  public String source(Setting<?> setting) {
+    if (!program.getOrDefault(setting.name(), "").isEmpty()) {
+      return "program";
+    }
+    return environment.getOrDefault(setting.name(), "").isEmpty() ? "default" : "environment";
+  }
+}

@@ -1,0 +1,629 @@
+package dev.tutti;
+
+import dev.tutti.internal.Elements;
+import dev.tutti.internal.StridedCopy;
+import java.lang.foreign.Arena;
+import java.lang.foreign.MemorySegment;
+import java.nio.ByteBuffer;
+import java.util.Arrays;
+import org.jspecify.annotations.Nullable;
+
+/**
+ * Views memory as an array of elements; it holds no data and computes nothing.
+ *
+ * <p>A dense tensor is a {@link MemorySegment} with shape and strides, both in elements. A sparse one
+ * (COO) holds two dense tensors: {@code indices}, int64 of shape [sparse dims, nnz], and {@code
+ * values}, of shape [nnz, dense dims...]. A tensor of a device other than the host has a segment that
+ * carries address and size and must not be read on the host.
+ *
+ * <p>Tensors are immutable; their memory is not. Whoever made the segment keeps it alive while an
+ * operation runs; a running operation holds the tensor and with it the segment.
+ */
+public final class Tensor {
+  /** Says how elements are stored. */
+  public enum Layout {
+    /** Elements at strides of one segment. */
+    STRIDED,
+    /** Coordinates and values. */
+    SPARSE_COO
+  }
+
+  /** Alignment in bytes of memory that this class allocates: a cache line, an AVX-512 vector. */
+  public static final long ALIGNMENT = 64;
+
+  private final DType dtype;
+  private final long[] shape;
+  private final long[] strides;
+  private final Device device;
+  private final long numel;
+  private final boolean contiguous;
+  private final @Nullable MemorySegment segment;
+  private final @Nullable Tensor indices;
+  private final @Nullable Tensor values;
+
+  private Tensor(
+      DType dtype, long[] shape, long[] strides, Device device, MemorySegment segment) {
+    this.dtype = dtype;
+    this.shape = shape;
+    this.strides = strides;
+    this.device = device;
+    this.numel = numelOf(shape);
+    this.contiguous = isDense(shape, strides);
+    this.segment = segment;
+    this.indices = null;
+    this.values = null;
+    long needed = contiguous ? numel : extentOf(shape, strides);
+    if (segment.byteSize() / dtype.byteSize() < needed) {
+      throw new IllegalArgumentException(
+          "segment has "
+              + segment.byteSize()
+              + " bytes, but "
+              + this.describe()
+              + " needs "
+              + needed * dtype.byteSize());
+    }
+  }
+
+  private Tensor(long[] shape, Tensor indices, Tensor values) {
+    this.dtype = values.dtype;
+    this.shape = shape;
+    this.strides = new long[0];
+    this.device = values.device;
+    this.numel = numelOf(shape);
+    this.contiguous = false;
+    this.segment = null;
+    this.indices = indices;
+    this.values = values;
+  }
+
+  /**
+   * Allocates zeroed host memory, freed when no tensor uses it any more.
+   *
+   * @param dtype element type
+   * @param shape sizes in elements, outermost first; none for a scalar
+   */
+  public static Tensor allocate(DType dtype, long... shape) {
+    return allocate(Arena.ofAuto(), dtype, shape);
+  }
+
+  /**
+   * Allocates zeroed host memory that lives as long as an arena.
+   *
+   * @param arena owns the memory
+   * @param dtype element type
+   * @param shape sizes in elements, outermost first; none for a scalar
+   */
+  public static Tensor allocate(Arena arena, DType dtype, long... shape) {
+    long bytes = Math.multiplyExact(numelOf(shape), dtype.byteSize());
+    return of(arena.allocate(bytes, ALIGNMENT), dtype, shape);
+  }
+
+  /**
+   * Views host memory, without a copy.
+   *
+   * @param segment the memory, in native byte order; at least as long as the tensor
+   * @param dtype element type
+   * @param shape sizes in elements, outermost first
+   * @throws IllegalArgumentException if the segment is too short or a size negative
+   */
+  public static Tensor of(MemorySegment segment, DType dtype, long... shape) {
+    return new Tensor(dtype, shape.clone(), denseStrides(shape), Device.CPU, segment);
+  }
+
+  /**
+   * Views memory of any device at any strides, without a copy.
+   *
+   * @param segment the memory, its first byte the first element's
+   * @param dtype element type
+   * @param shape sizes in elements, outermost first
+   * @param strides distances in elements, one for each size, not negative
+   * @param device where the memory is
+   * @throws IllegalArgumentException if the segment is too short, or sizes and strides do not fit
+   */
+  public static Tensor of(
+      MemorySegment segment, DType dtype, long[] shape, long[] strides, Device device) {
+    if (shape.length != strides.length) {
+      throw new IllegalArgumentException(
+          "shape has " + shape.length + " dimensions, but strides has " + strides.length);
+    }
+    for (long stride : strides) {
+      if (stride < 0) {
+        throw new IllegalArgumentException("stride must not be negative: " + stride);
+      }
+    }
+    return new Tensor(dtype, shape.clone(), strides.clone(), device, segment);
+  }
+
+  /**
+   * Views a buffer from its position to its limit, without a copy.
+   *
+   * @param buffer a buffer in native byte order
+   * @param dtype element type
+   * @param shape sizes in elements
+   */
+  public static Tensor of(ByteBuffer buffer, DType dtype, long... shape) {
+    return of(MemorySegment.ofBuffer(buffer), dtype, shape);
+  }
+
+  /**
+   * Copies an array into new host memory, as float32.
+   *
+   * @param elements the elements
+   */
+  public static Tensor of(float... elements) {
+    return copyOf(MemorySegment.ofArray(elements), DType.FLOAT32, elements.length);
+  }
+
+  /**
+   * Copies an array into new host memory, as float64.
+   *
+   * @param elements the elements
+   */
+  public static Tensor of(double... elements) {
+    return copyOf(MemorySegment.ofArray(elements), DType.FLOAT64, elements.length);
+  }
+
+  /**
+   * Copies an array into new host memory, as int32.
+   *
+   * @param elements the elements
+   */
+  public static Tensor of(int... elements) {
+    return copyOf(MemorySegment.ofArray(elements), DType.INT32, elements.length);
+  }
+
+  /**
+   * Copies an array into new host memory, as int64.
+   *
+   * @param elements the elements
+   */
+  public static Tensor of(long... elements) {
+    return copyOf(MemorySegment.ofArray(elements), DType.INT64, elements.length);
+  }
+
+  /**
+   * Copies an array into new host memory, as uint8.
+   *
+   * @param elements the elements
+   */
+  public static Tensor of(byte... elements) {
+    return copyOf(MemorySegment.ofArray(elements), DType.UINT8, elements.length);
+  }
+
+  private static Tensor copyOf(MemorySegment source, DType dtype, long length) {
+    Tensor tensor = allocate(dtype, length);
+    MemorySegment.copy(source, 0, tensor.segment(), 0, source.byteSize());
+    return tensor;
+  }
+
+  /**
+   * Creates a sparse tensor (COO).
+   *
+   * @param indices int64, contiguous, of shape [sparse dims, nnz]
+   * @param values of shape [nnz, dense dims...], contiguous, on the device of the indices
+   * @param shape sizes of the whole, sparse dims first
+   * @throws IllegalArgumentException if the parts do not fit
+   */
+  public static Tensor sparse(Tensor indices, Tensor values, long... shape) {
+    if (indices.dtype != DType.INT64 || indices.dimensions() != 2 || !indices.contiguous) {
+      throw new IllegalArgumentException(
+          "indices must be contiguous int64 of shape [sparse dims, nnz], not " + indices);
+    }
+    if (values.dimensions() < 1 || values.size(0) != indices.size(1) || !values.contiguous) {
+      throw new IllegalArgumentException(
+          "values must be contiguous with " + indices.size(1) + " rows, not " + values);
+    }
+    int sparseDims = (int) indices.size(0);
+    if (shape.length != sparseDims + values.dimensions() - 1
+        || !Arrays.equals(
+            shape, sparseDims, shape.length, values.shape, 1, values.dimensions())) {
+      throw new IllegalArgumentException(
+          "shape " + Arrays.toString(shape) + " does not fit " + sparseDims + " sparse dims and "
+              + values);
+    }
+    if (!indices.device.equals(values.device)) {
+      throw new IllegalArgumentException(
+          "indices are on " + indices.device + " but values on " + values.device);
+    }
+    return new Tensor(shape.clone(), indices, values);
+  }
+
+  /** Returns the element type. */
+  public DType dtype() {
+    return dtype;
+  }
+
+  /** Returns how elements are stored. */
+  public Layout layout() {
+    return segment == null ? Layout.SPARSE_COO : Layout.STRIDED;
+  }
+
+  /** Tells whether this is a sparse tensor. */
+  public boolean isSparse() {
+    return segment == null;
+  }
+
+  /** Returns the device. */
+  public Device device() {
+    return device;
+  }
+
+  /** Returns the number of dimensions. */
+  public int dimensions() {
+    return shape.length;
+  }
+
+  /** Returns a copy of the sizes in elements. */
+  public long[] shape() {
+    return shape.clone();
+  }
+
+  /**
+   * Returns the size of one dimension, in elements.
+   *
+   * @param dimension from 0
+   */
+  public long size(int dimension) {
+    return shape[dimension];
+  }
+
+  /** Returns a copy of the strides in elements; empty for a sparse tensor. */
+  public long[] strides() {
+    return strides.clone();
+  }
+
+  /** Returns the number of elements, counting the zeros of a sparse tensor. */
+  public long numel() {
+    return numel;
+  }
+
+  /** Returns the size of the elements in bytes, without gaps. */
+  public long byteSize() {
+    return numel * dtype.byteSize();
+  }
+
+  /** Tells whether the elements lie one after the other in row-major order. */
+  public boolean isContiguous() {
+    return contiguous;
+  }
+
+  /**
+   * Returns the memory; its first byte is the first element's.
+   *
+   * @throws IllegalStateException if the tensor is sparse
+   */
+  public MemorySegment segment() {
+    if (segment == null) {
+      throw new IllegalStateException("a sparse tensor has no single segment: " + describe());
+    }
+    return segment;
+  }
+
+  /**
+   * Returns the coordinates, int64 of shape [sparse dims, nnz].
+   *
+   * @throws IllegalStateException if the tensor is dense
+   */
+  public Tensor indices() {
+    if (indices == null) {
+      throw new IllegalStateException("a dense tensor has no indices: " + describe());
+    }
+    return indices;
+  }
+
+  /**
+   * Returns the values, of shape [nnz, dense dims...].
+   *
+   * @throws IllegalStateException if the tensor is dense
+   */
+  public Tensor values() {
+    if (values == null) {
+      throw new IllegalStateException("a dense tensor has no values: " + describe());
+    }
+    return values;
+  }
+
+  /** Tells whether another tensor has the same sizes. */
+  public boolean sameShape(Tensor other) {
+    return Arrays.equals(shape, other.shape);
+  }
+
+  /**
+   * Views the same elements under another shape.
+   *
+   * @param newShape sizes with as many elements in all
+   * @throws IllegalArgumentException if the number differs or this is not contiguous
+   */
+  public Tensor view(long... newShape) {
+    requireContiguous("view");
+    if (numelOf(newShape) != numel) {
+      throw new IllegalArgumentException(
+          "cannot view " + describe() + " as " + Arrays.toString(newShape));
+    }
+    return new Tensor(dtype, newShape.clone(), denseStrides(newShape), device, segment());
+  }
+
+  /** Views the same elements as one dimension. */
+  public Tensor flatten() {
+    return view(numel);
+  }
+
+  /**
+   * Views a complex tensor as reals with a last dimension of two; any other as itself (c10d's {@code
+   * view_as_real}).
+   */
+  public Tensor viewAsReal() {
+    if (!dtype.isComplex()) {
+      return this;
+    }
+    long[] realShape = Arrays.copyOf(shape, shape.length + 1);
+    long[] realStrides = new long[strides.length + 1];
+    for (int i = 0; i < strides.length; i++) {
+      realStrides[i] = strides[i] * 2;
+    }
+    realShape[shape.length] = 2;
+    realStrides[shape.length] = 1;
+    return new Tensor(dtype.toReal(), realShape, realStrides, device, segment());
+  }
+
+  /**
+   * Views a range of one dimension.
+   *
+   * @param dimension which, from 0
+   * @param start first index
+   * @param length number of indices
+   * @throws IndexOutOfBoundsException if the range leaves the dimension
+   */
+  public Tensor narrow(int dimension, long start, long length) {
+    if (start < 0 || length < 0 || start > shape[dimension] - length) {
+      throw new IndexOutOfBoundsException(
+          "range " + start + "+" + length + " leaves dimension " + dimension + " of " + describe());
+    }
+    long[] narrowed = shape.clone();
+    narrowed[dimension] = length;
+    long offset =
+        numelOf(narrowed) == 0 ? 0 : start * strides[dimension] * dtype.byteSize();
+    return new Tensor(dtype, narrowed, strides, device, segment().asSlice(offset));
+  }
+
+  /**
+   * Views one index of a dimension, which goes away.
+   *
+   * @param dimension which, from 0
+   * @param index from 0
+   * @throws IndexOutOfBoundsException if the index is outside
+   */
+  public Tensor select(int dimension, long index) {
+    Tensor row = narrow(dimension, index, 1);
+    return new Tensor(
+        dtype, without(row.shape, dimension), without(strides, dimension), device, row.segment());
+  }
+
+  /**
+   * Views two dimensions exchanged.
+   *
+   * @param first one, from 0
+   * @param second the other
+   */
+  public Tensor transpose(int first, int second) {
+    long[] newShape = shape.clone();
+    long[] newStrides = strides.clone();
+    newShape[first] = shape[second];
+    newShape[second] = shape[first];
+    newStrides[first] = strides[second];
+    newStrides[second] = strides[first];
+    return new Tensor(dtype, newShape, newStrides, device, segment());
+  }
+
+  /**
+   * Copies the elements of another tensor of the same shape, type and host memory.
+   *
+   * @param source where from; either side may be strided
+   * @throws IllegalArgumentException if shape, type or device do not fit
+   */
+  public void copyFrom(Tensor source) {
+    requireHost("copyFrom");
+    source.requireHost("copyFrom");
+    if (source.dtype != dtype || source.numel != numel) {
+      throw new IllegalArgumentException(
+          "cannot copy " + source.describe() + " to " + describe());
+    }
+    StridedCopy.copy(source, this);
+  }
+
+  /** Returns this tensor if it is contiguous, else a contiguous copy in new host memory. */
+  public Tensor contiguous() {
+    return contiguous ? this : copy();
+  }
+
+  /** Returns a contiguous copy in new host memory. */
+  public Tensor copy() {
+    Tensor copy = allocate(dtype, shape);
+    copy.copyFrom(this);
+    return copy;
+  }
+
+  /**
+   * Sets every element to a number, rounded to the type; on a complex type the real part.
+   *
+   * @param value the number
+   * @return this tensor
+   */
+  public Tensor fill(double value) {
+    requireHost("fill");
+    for (long i = 0; i < numel; i++) {
+      Elements.setDouble(dtype, segment(), offsetOf(i), value);
+    }
+    return this;
+  }
+
+  /**
+   * Reads an element as a double; of a complex type the real part.
+   *
+   * @param index place in row-major order, from 0
+   * @throws IndexOutOfBoundsException if the index is outside
+   */
+  public double flatDouble(long index) {
+    requireHost("flatDouble");
+    return Elements.getDouble(dtype, segment(), offsetOf(index));
+  }
+
+  /**
+   * Writes an element, rounded to the type; of a complex type the real part.
+   *
+   * @param index place in row-major order, from 0
+   * @param value the number
+   * @throws IndexOutOfBoundsException if the index is outside
+   */
+  public void setFlat(long index, double value) {
+    requireHost("setFlat");
+    Elements.setDouble(dtype, segment(), offsetOf(index), value);
+  }
+
+  /**
+   * Reads an element of an integer type or bool, exactly.
+   *
+   * @param index place in row-major order, from 0
+   * @throws IllegalStateException if the type is not an integer or bool
+   */
+  public long flatLong(long index) {
+    requireHost("flatLong");
+    return Elements.getLong(dtype, segment(), offsetOf(index));
+  }
+
+  /**
+   * Writes an element of an integer type or bool, keeping its low bits.
+   *
+   * @param index place in row-major order, from 0
+   * @param value the number
+   * @throws IllegalStateException if the type is not an integer or bool
+   */
+  public void setFlat(long index, long value) {
+    requireHost("setFlat");
+    Elements.setLong(dtype, segment(), offsetOf(index), value);
+  }
+
+  /** Copies the elements, in row-major order, as floats. */
+  public float[] toFloatArray() {
+    float[] result = new float[Math.toIntExact(numel)];
+    for (int i = 0; i < result.length; i++) {
+      result[i] = (float) flatDouble(i);
+    }
+    return result;
+  }
+
+  /** Copies the elements, in row-major order, as doubles. */
+  public double[] toDoubleArray() {
+    double[] result = new double[Math.toIntExact(numel)];
+    for (int i = 0; i < result.length; i++) {
+      result[i] = flatDouble(i);
+    }
+    return result;
+  }
+
+  /** Copies the elements of an integer or bool tensor, in row-major order. */
+  public long[] toLongArray() {
+    long[] result = new long[Math.toIntExact(numel)];
+    for (int i = 0; i < result.length; i++) {
+      result[i] = flatLong(i);
+    }
+    return result;
+  }
+
+  private long offsetOf(long index) {
+    if (index < 0 || index >= numel) {
+      throw new IndexOutOfBoundsException("index " + index + " is outside " + describe());
+    }
+    if (contiguous) {
+      return index * dtype.byteSize();
+    }
+    long rest = index;
+    long offset = 0;
+    for (int d = shape.length - 1; d >= 0; d--) {
+      offset += rest % shape[d] * strides[d];
+      rest /= shape[d];
+    }
+    return offset * dtype.byteSize();
+  }
+
+  private void requireContiguous(String what) {
+    if (!contiguous) {
+      throw new IllegalArgumentException(what + " needs a contiguous tensor, not " + describe());
+    }
+  }
+
+  private void requireHost(String what) {
+    if (!device.isCpu() || segment == null) {
+      throw new IllegalStateException(what + " needs a dense host tensor, not " + describe());
+    }
+  }
+
+  private String describe() {
+    return dtype.label()
+        + Arrays.toString(shape)
+        + (isSparse() ? " sparse" : contiguous ? "" : " strides " + Arrays.toString(strides))
+        + " on "
+        + device;
+  }
+
+  /** Describes type, shape, strides and device, not the elements. */
+  @Override
+  public String toString() {
+    return describe();
+  }
+
+  private static long numelOf(long[] shape) {
+    long numel = 1;
+    for (long size : shape) {
+      if (size < 0) {
+        throw new IllegalArgumentException("negative size in shape " + Arrays.toString(shape));
+      }
+      numel = Math.multiplyExact(numel, size);
+    }
+    return numel;
+  }
+
+  private static long[] denseStrides(long[] shape) {
+    long[] strides = new long[shape.length];
+    long stride = 1;
+    for (int d = shape.length - 1; d >= 0; d--) {
+      strides[d] = stride;
+      stride *= Math.max(1, shape[d]);
+    }
+    return strides;
+  }
+
+  private static boolean isDense(long[] shape, long[] strides) {
+    long expected = 1;
+    for (int d = shape.length - 1; d >= 0; d--) {
+      if (shape[d] == 0) {
+        return true;
+      }
+    }
+    for (int d = shape.length - 1; d >= 0; d--) {
+      if (shape[d] != 1 && strides[d] != expected) {
+        return false;
+      }
+      expected *= shape[d];
+    }
+    return true;
+  }
+
+  private static long extentOf(long[] shape, long[] strides) {
+    long last = 0;
+    for (int d = 0; d < shape.length; d++) {
+      if (shape[d] == 0) {
+        return 0;
+      }
+      last = Math.addExact(last, Math.multiplyExact(shape[d] - 1, strides[d]));
+    }
+    return Math.addExact(last, 1);
+  }
+
+  private static long[] without(long[] values, int index) {
+    long[] rest = new long[values.length - 1];
+    System.arraycopy(values, 0, rest, 0, index);
+    System.arraycopy(values, index + 1, rest, index, rest.length - index);
+    return rest;
+  }
+}

@@ -1,0 +1,99 @@
+package dev.tutti;
+
+import java.time.Duration;
+import java.util.List;
+import java.util.Optional;
+import java.util.concurrent.CompletableFuture;
+
+/**
+ * Stands for one operation of a process group, running or done (c10d: {@code Work}).
+ *
+ * <p>State goes QUEUED, RUNNING, then to exactly one final state. It changes whether or not anybody
+ * waits. A work holds the tensors of its operation until the device is done with them. All methods
+ * may be called from any thread, any number of times.
+ */
+public interface Work {
+  /** Returns how far the operation is. */
+  WorkState state();
+
+  /** Tells whether the state is final. For a device operation: whether the device is done. */
+  default boolean isCompleted() {
+    return state().isFinal();
+  }
+
+  /** Tells whether the operation is done and did not fail. */
+  default boolean isSuccess() {
+    return state() == WorkState.COMPLETED;
+  }
+
+  /** Returns what happened, if the operation failed, timed out or was aborted. */
+  Optional<TuttiException> exception();
+
+  /**
+   * Waits on the host until the operation ends; its own deadline bounds the wait.
+   *
+   * @throws CollectiveException what happened, if it failed, timed out or was aborted
+   */
+  void await();
+
+  /**
+   * Waits on the host until the operation ends, but no longer than a time. The operation goes on
+   * when the wait ends first.
+   *
+   * @param timeout the longest wait from now
+   * @return true if the operation ended, false if the wait did
+   * @throws CollectiveException what happened, if it failed, timed out or was aborted
+   */
+  boolean await(Duration timeout);
+
+  /**
+   * Orders the current stream of the device behind the operation, without blocking the host; on host
+   * tensors waits like {@link #await()}.
+   *
+   * @throws CollectiveException what happened, if the operation is known to have failed
+   */
+  void synchronize();
+
+  /**
+   * Blocks the current stream of the device by a {@link StreamBlock} until the operation ends, and
+   * returns at once.
+   *
+   * @throws UnsupportedOperationException if no stream block provider exists for the device
+   */
+  void blockCurrentStream();
+
+  /**
+   * Returns a future that completes with {@link #result()}, or with what happened. Dependent actions
+   * never run on a driver, watchdog or I/O thread.
+   */
+  CompletableFuture<List<Tensor>> toCompletableFuture();
+
+  /**
+   * Returns the tensors that hold the result; one new sparse tensor after a sparse all-reduce.
+   *
+   * @throws IllegalStateException if the operation has not completed
+   */
+  List<Tensor> result();
+
+  /**
+   * Returns the rank that a completed receive got its data from.
+   *
+   * @throws IllegalStateException if the operation is no receive or has not completed
+   */
+  int sourceRank();
+
+  /** Returns the operation's number in its group's sequence of collectives or of messages, from 1. */
+  long sequenceNumber();
+
+  /** Returns the operation. */
+  OpType opType();
+
+  /** Returns the time from issue to end, or to now. */
+  Duration duration();
+
+  /**
+   * Ends the operation, and with it the group's other pending operations: peers cannot tell the
+   * difference between a rank that gave up and a dead one. Never blocks.
+   */
+  void abort();
+}

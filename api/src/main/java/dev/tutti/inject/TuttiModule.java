@@ -1,0 +1,50 @@
+package dev.tutti.inject;
+
+import com.google.inject.AbstractModule;
+import com.google.inject.Provides;
+import com.google.inject.Singleton;
+import dev.tutti.GroupOptions;
+import dev.tutti.ProcessGroup;
+import dev.tutti.Settings;
+import dev.tutti.Store;
+
+/**
+ * Binds {@link ProcessGroup}, {@link Store} and {@link Settings} for an application that uses Guice.
+ *
+ * <p>The group is joined when it is first asked for, once. Who made the injector closes it.
+ */
+public final class TuttiModule extends AbstractModule {
+  private final GroupOptions options;
+
+  /** Creates a module that takes everything from the environment of this process. */
+  public TuttiModule() {
+    this(GroupOptions.defaults());
+  }
+
+  /**
+   * Creates a module.
+   *
+   * @param options how to join the job
+   */
+  public TuttiModule(GroupOptions options) {
+    this.options = options;
+  }
+
+  @Override
+  protected void configure() {
+    bind(GroupOptions.class).toInstance(options);
+    bind(Settings.class).toInstance(options.settings());
+  }
+
+  @Provides
+  @Singleton
+  ProcessGroup processGroup() {
+    return ProcessGroup.init(options);
+  }
+
+  @Provides
+  @Singleton
+  Store store(ProcessGroup group) {
+    return group.store();
+  }
+}

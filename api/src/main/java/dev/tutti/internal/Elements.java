@@ -1,0 +1,79 @@
+package dev.tutti.internal;
+
+import static java.lang.foreign.ValueLayout.JAVA_BYTE;
+import static java.lang.foreign.ValueLayout.JAVA_DOUBLE_UNALIGNED;
+import static java.lang.foreign.ValueLayout.JAVA_FLOAT_UNALIGNED;
+import static java.lang.foreign.ValueLayout.JAVA_INT_UNALIGNED;
+import static java.lang.foreign.ValueLayout.JAVA_LONG_UNALIGNED;
+import static java.lang.foreign.ValueLayout.JAVA_SHORT_UNALIGNED;
+
+import dev.tutti.DType;
+import java.lang.foreign.MemorySegment;
+
+/** Reads and writes single elements of any type; not for hot loops. */
+public final class Elements {
+  private Elements() {}
+
+  /** Reads the element at a byte offset as a double; of a complex type the real part. */
+  public static double getDouble(DType dtype, MemorySegment memory, long offset) {
+    return switch (dtype) {
+      case FLOAT32, COMPLEX64 -> memory.get(JAVA_FLOAT_UNALIGNED, offset);
+      case FLOAT64, COMPLEX128 -> memory.get(JAVA_DOUBLE_UNALIGNED, offset);
+      case FLOAT16 -> Float.float16ToFloat(memory.get(JAVA_SHORT_UNALIGNED, offset));
+      case BFLOAT16 -> bfloat16ToFloat(memory.get(JAVA_SHORT_UNALIGNED, offset));
+      default -> getLong(dtype, memory, offset);
+    };
+  }
+
+  /** Writes an element at a byte offset, rounded to the type; of a complex type the real part. */
+  public static void setDouble(DType dtype, MemorySegment memory, long offset, double value) {
+    switch (dtype) {
+      case FLOAT32, COMPLEX64 -> memory.set(JAVA_FLOAT_UNALIGNED, offset, (float) value);
+      case FLOAT64, COMPLEX128 -> memory.set(JAVA_DOUBLE_UNALIGNED, offset, value);
+      case FLOAT16 ->
+          memory.set(JAVA_SHORT_UNALIGNED, offset, Float.floatToFloat16((float) value));
+      case BFLOAT16 -> memory.set(JAVA_SHORT_UNALIGNED, offset, floatToBfloat16((float) value));
+      default -> setLong(dtype, memory, offset, (long) value);
+    }
+  }
+
+  /** Reads the integer, bool or opaque element at a byte offset. */
+  public static long getLong(DType dtype, MemorySegment memory, long offset) {
+    return switch (dtype) {
+      case INT8 -> memory.get(JAVA_BYTE, offset);
+      case UINT8, BOOL, FLOAT8_E4M3FN, FLOAT8_E5M2, FLOAT8_E4M3FNUZ, FLOAT8_E5M2FNUZ ->
+          memory.get(JAVA_BYTE, offset) & 0xff;
+      case INT16 -> memory.get(JAVA_SHORT_UNALIGNED, offset);
+      case INT32 -> memory.get(JAVA_INT_UNALIGNED, offset);
+      case INT64 -> memory.get(JAVA_LONG_UNALIGNED, offset);
+      default -> throw new IllegalStateException(dtype.label() + " is not an integer type");
+    };
+  }
+
+  /** Writes an integer, bool or opaque element at a byte offset, keeping its low bits. */
+  public static void setLong(DType dtype, MemorySegment memory, long offset, long value) {
+    switch (dtype) {
+      case INT8, UINT8, FLOAT8_E4M3FN, FLOAT8_E5M2, FLOAT8_E4M3FNUZ, FLOAT8_E5M2FNUZ ->
+          memory.set(JAVA_BYTE, offset, (byte) value);
+      case BOOL -> memory.set(JAVA_BYTE, offset, (byte) (value != 0 ? 1 : 0));
+      case INT16 -> memory.set(JAVA_SHORT_UNALIGNED, offset, (short) value);
+      case INT32 -> memory.set(JAVA_INT_UNALIGNED, offset, (int) value);
+      case INT64 -> memory.set(JAVA_LONG_UNALIGNED, offset, value);
+      default -> throw new IllegalStateException(dtype.label() + " is not an integer type");
+    }
+  }
+
+  /** Widens a bfloat16, exactly. */
+  public static float bfloat16ToFloat(short bits) {
+    return Float.intBitsToFloat(bits << 16);
+  }
+
+  /** Rounds a float to bfloat16, to nearest, ties to even; a NaN stays a quiet NaN. */
+  public static short floatToBfloat16(float value) {
+    int bits = Float.floatToRawIntBits(value);
+    if (Float.isNaN(value)) {
+      return (short) ((bits >>> 16) | 0x40);
+    }
+    return (short) ((bits + 0x7fff + ((bits >>> 16) & 1)) >>> 16);
+  }
+}

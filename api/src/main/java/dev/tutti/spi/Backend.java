@@ -1,0 +1,203 @@
+package dev.tutti.spi;
+
+import dev.tutti.OpType;
+import dev.tutti.ReduceOp;
+import dev.tutti.SymmetricMemory;
+import dev.tutti.Tensor;
+import java.util.List;
+
+/**
+ * Moves and reduces the bytes of one group on one kind of device.
+ *
+ * <p>The group in front of it has checked every argument against {@link BackendProvider#capabilities}:
+ * ranks exist, tensors are dense, fit each other and are of a supported type and device, roots and
+ * splits are right. Unless the backend declares {@code STRIDED_TENSORS} all tensors are contiguous,
+ * and host tensors lie outside the Java heap. The group numbers operations, keeps deadlines, and
+ * reports failures; a backend does none of this.
+ *
+ * <p><b>Collectives</b> are called one at a time, in the group's order, either on the thread of the
+ * caller or on the group's own thread. A host backend returns when the operation is done on this rank
+ * and need not call {@link Operation#complete()}. A backend with {@code STREAM_ORDERED} is always
+ * called on the thread of the caller, enqueues on that thread's current stream, calls {@link
+ * Operation#enqueued} and returns. Waits inside must end at {@link Operation#deadlineNanos()} and
+ * after {@link #abort}; what they throw ends the operation and the group. To blame a peer throw
+ * {@link PeerLostException}.
+ *
+ * <p><b>Sends and receives</b> are started on any thread, at the same time as collectives and each
+ * other. They must not block: they return and later end the operation. Starts of one pair and tag
+ * come in order.
+ */
+public interface Backend extends AutoCloseable {
+  /** Copies the root's tensor to all ranks. */
+  default void broadcast(Operation op, Tensor tensor, int root) throws Exception {
+    throw unsupported(op);
+  }
+
+  /** Reduces a dense tensor over all ranks, in place. */
+  default void allReduce(Operation op, Tensor tensor, ReduceOp reduceOp) throws Exception {
+    throw unsupported(op);
+  }
+
+  /** Sums a coalesced or uncoalesced sparse tensor; ends with {@link Operation#completeWith}. */
+  default void allReduceSparse(Operation op, Tensor tensor, ReduceOp reduceOp) throws Exception {
+    throw unsupported(op);
+  }
+
+  /** Reduces several tensors of one type, in place. */
+  default void allReduceCoalesced(Operation op, List<Tensor> tensors, ReduceOp reduceOp)
+      throws Exception {
+    Tensor flat = Staging.flatten(tensors);
+    allReduce(op, flat, reduceOp);
+    Staging.unflatten(flat, tensors);
+  }
+
+  /** Reduces a tensor to one rank; the tensor's content elsewhere is undefined afterwards. */
+  default void reduce(Operation op, Tensor tensor, ReduceOp reduceOp, int root) throws Exception {
+    throw unsupported(op);
+  }
+
+  /** Gathers parts, of unequal size only with {@code UNEVEN_PARTS}. */
+  default void allGather(Operation op, List<Tensor> outputs, Tensor input) throws Exception {
+    Tensor flat = Staging.allocateLike(outputs);
+    allGatherInto(op, flat, input);
+    Staging.unflatten(flat, outputs);
+  }
+
+  /** Gathers equal parts into one tensor. */
+  default void allGatherInto(Operation op, Tensor output, Tensor input) throws Exception {
+    throw unsupported(op);
+  }
+
+  /** Gathers the parts of several tensors. */
+  default void allGatherIntoCoalesced(Operation op, List<Tensor> outputs, List<Tensor> inputs)
+      throws Exception {
+    for (int i = 0; i < inputs.size(); i++) {
+      allGatherInto(op, outputs.get(i), inputs.get(i));
+    }
+  }
+
+  /** Gathers on one rank; {@code outputs} is empty elsewhere. */
+  default void gather(Operation op, List<Tensor> outputs, Tensor input, int root)
+      throws Exception {
+    throw unsupported(op);
+  }
+
+  /** Scatters from one rank; {@code inputs} is empty elsewhere. */
+  default void scatter(Operation op, Tensor output, List<Tensor> inputs, int root)
+      throws Exception {
+    throw unsupported(op);
+  }
+
+  /** Reduces one tensor for each rank; the inputs must be left as they are. */
+  default void reduceScatter(Operation op, Tensor output, List<Tensor> inputs, ReduceOp reduceOp)
+      throws Exception {
+    reduceScatterInto(op, output, Staging.flatten(inputs), reduceOp);
+  }
+
+  /** Reduces and hands each rank its equal part; the input must be left as it is. */
+  default void reduceScatterInto(Operation op, Tensor output, Tensor input, ReduceOp reduceOp)
+      throws Exception {
+    throw unsupported(op);
+  }
+
+  /** Reduces and scatters several tensors. */
+  default void reduceScatterIntoCoalesced(
+      Operation op, List<Tensor> outputs, List<Tensor> inputs, ReduceOp reduceOp)
+      throws Exception {
+    for (int i = 0; i < inputs.size(); i++) {
+      reduceScatterInto(op, outputs.get(i), inputs.get(i), reduceOp);
+    }
+  }
+
+  /** Exchanges tensors between all ranks; sizes may differ. */
+  default void allToAll(Operation op, List<Tensor> outputs, List<Tensor> inputs)
+      throws Exception {
+    throw unsupported(op);
+  }
+
+  /**
+   * Exchanges parts of one tensor.
+   *
+   * @param outputSplits rows from each rank, always one for each rank
+   * @param inputSplits rows to each rank, always one for each rank
+   */
+  default void allToAllSingle(
+      Operation op, Tensor output, Tensor input, long[] outputSplits, long[] inputSplits)
+      throws Exception {
+    allToAll(op, Staging.splitRows(output, outputSplits), Staging.splitRows(input, inputSplits));
+  }
+
+  /** Waits for all ranks. */
+  default void barrier(Operation op) throws Exception {
+    throw unsupported(op);
+  }
+
+  /**
+   * Waits for all ranks and names the missing ones. A backend without it gets one made of the store.
+   *
+   * @param waitAllRanks whether rank 0 collects all missing ranks
+   */
+  default void monitoredBarrier(Operation op, boolean waitAllRanks) throws Exception {
+    throw unsupported(op);
+  }
+
+  /** Starts a send and returns. */
+  default void send(Operation op, Tensor tensor, int peer, int tag) {
+    throw unsupported(op);
+  }
+
+  /** Starts a receive and returns. */
+  default void recv(Operation op, Tensor tensor, int peer, int tag) {
+    throw unsupported(op);
+  }
+
+  /** Starts a receive from any rank and returns; ends with {@link Operation#completeFrom}. */
+  default void recvAnySource(Operation op, Tensor tensor, int tag) {
+    throw unsupported(op);
+  }
+
+  /**
+   * Waits until a send or receive ended or a time is reached. A backend that can make progress on the
+   * waiting thread does so here.
+   *
+   * @param op what to wait for
+   * @param deadlineNanos in terms of {@link System#nanoTime()}
+   * @return whether it ended
+   */
+  default boolean await(Operation op, long deadlineNanos) {
+    return op.parkUntilDone(deadlineNanos);
+  }
+
+  /** Begins a batch on this thread: what is started until {@link #endBatch} may be sent as one. */
+  default void beginBatch() {}
+
+  /** Ends the batch of this thread. */
+  default void endBatch() {}
+
+  /**
+   * Allocates symmetric memory; all ranks call it with the same size, in the group's order.
+   *
+   * @param op carries the deadline
+   * @param byteSize bytes of each rank
+   */
+  default SymmetricMemory allocateSymmetric(Operation op, long byteSize) throws Exception {
+    throw unsupported(op);
+  }
+
+  /**
+   * Fails all waits of this backend, now and from now on, on all threads. Never blocks; called from
+   * any thread, any number of times.
+   *
+   * @param cause what the waits throw
+   */
+  void abort(Throwable cause);
+
+  /** Frees everything; called once, after the last operation ended. Must not wait for peers. */
+  @Override
+  void close();
+
+  private static UnsupportedOperationException unsupported(Operation op) {
+    OpType type = op.type();
+    return new UnsupportedOperationException("the backend does not implement " + type.label());
+  }
+}

@@ -1,0 +1,61 @@
+package dev.tutti.spi;
+
+import dev.tutti.Capabilities;
+import dev.tutti.Setting;
+import dev.tutti.Settings;
+import java.util.List;
+import java.util.Optional;
+import java.util.Set;
+
+/**
+ * Offers a backend; found by {@link java.util.ServiceLoader}. Two providers of one name are an error.
+ * Making a provider must load nothing native and start nothing.
+ */
+public interface BackendProvider {
+  /** Is the version of this interface and {@link Backend}; raised when old providers would break. */
+  int SPI_VERSION = 1;
+
+  /** Returns the name by which users choose the backend, in lower case. */
+  String name();
+
+  /** Returns the {@link #SPI_VERSION} that the provider was compiled with. */
+  default int spiVersion() {
+    return SPI_VERSION;
+  }
+
+  /** Returns the kinds of device it serves, such as {@code cpu}. */
+  Set<String> deviceTypes();
+
+  /** Returns what its backends can do. */
+  Capabilities capabilities();
+
+  /**
+   * Returns why the backend cannot run here, or empty if it can. May look for libraries and devices.
+   *
+   * @param settings all settings
+   */
+  default Optional<String> unusableReason(Settings settings) {
+    return Optional.empty();
+  }
+
+  /**
+   * Tells whether it may be chosen without being named. Fakes say no.
+   */
+  default boolean autoSelectable() {
+    return true;
+  }
+
+  /** Returns the settings that it reads, for the listing of {@code tutti doctor}. */
+  default List<Setting<?>> settings() {
+    return List.of();
+  }
+
+  /**
+   * Creates the backend of one rank and waits, within the context's timeout, for its peers as far as
+   * it needs them. Called on the caller's thread.
+   *
+   * @param context which group
+   * @throws Exception what went wrong; the group wraps it
+   */
+  Backend create(BackendContext context) throws Exception;
+}

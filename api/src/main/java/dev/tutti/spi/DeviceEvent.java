@@ -1,0 +1,22 @@
+package dev.tutti.spi;
+
+/** Is a point in a device's stream that the device will reach or has reached. */
+public interface DeviceEvent {
+  /**
+   * Tells, without blocking, whether the device reached it.
+   *
+   * @throws RuntimeException if the device failed
+   */
+  boolean isReached();
+
+  /** Orders the calling thread's current stream behind it. */
+  void orderCurrentStream();
+
+  /**
+   * Waits on the host until the device reached it.
+   *
+   * @param deadlineNanos in terms of {@link System#nanoTime()}
+   * @return whether it was reached by then
+   */
+  boolean awaitReached(long deadlineNanos);
+}

@@ -1,0 +1,28 @@
+package dev.tutti.spi;
+
+import dev.tutti.TuttiException;
+import org.jspecify.annotations.Nullable;
+
+/** Reports, from a backend to its group, that a peer is gone or broke the protocol. */
+public final class PeerLostException extends TuttiException {
+  private static final long serialVersionUID = 1L;
+
+  private final int peer;
+
+  /**
+   * Creates an exception.
+   *
+   * @param peer the rank to blame
+   * @param message what was seen
+   * @param cause the failure below, if there is one
+   */
+  public PeerLostException(int peer, String message, @Nullable Throwable cause) {
+    super(message, cause);
+    this.peer = peer;
+  }
+
+  /** Returns the rank to blame. */
+  public int peer() {
+    return peer;
+  }
+}

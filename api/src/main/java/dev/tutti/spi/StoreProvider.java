@@ -1,0 +1,58 @@
+package dev.tutti.spi;
+
+import dev.tutti.Setting;
+import dev.tutti.Settings;
+import dev.tutti.Store;
+import java.net.URI;
+import java.time.Duration;
+import java.util.List;
+import java.util.Optional;
+
+/**
+ * Offers a store for a URL scheme of rendezvous; found by {@link java.util.ServiceLoader}. Two
+ * providers of one scheme are an error.
+ */
+public interface StoreProvider {
+  /** Returns the scheme, such as {@code tcp}. */
+  String scheme();
+
+  /** Returns the SPI version that the provider was compiled with. */
+  default int spiVersion() {
+    return BackendProvider.SPI_VERSION;
+  }
+
+  /**
+   * Returns why the store cannot run here, or empty if it can.
+   *
+   * @param settings all settings
+   */
+  default Optional<String> unusableReason(Settings settings) {
+    return Optional.empty();
+  }
+
+  /** Returns the settings that it reads. */
+  default List<Setting<?>> settings() {
+    return List.of();
+  }
+
+  /**
+   * Opens the store, serving it too if this rank hosts it.
+   *
+   * @param request which store
+   * @throws Exception what went wrong; the caller wraps it
+   */
+  Store open(Request request) throws Exception;
+
+  /**
+   * Says which store to open.
+   *
+   * @param url the place, without rank and size
+   * @param rank this rank
+   * @param size number of ranks
+   * @param host whether this process serves the store
+   * @param timeout deadline of opening, and of later calls that are given none
+   * @param settings all settings
+   */
+  record Request(
+      URI url, int rank, int size, boolean host, Duration timeout, Settings settings) {}
+}

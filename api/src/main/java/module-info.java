@@ -1,0 +1,17 @@
+import org.jspecify.annotations.NullMarked;
+
+/** Collectives for the JVM: contracts, service interfaces, stores and the runtime between them. */
+@NullMarked
+module dev.tutti {
+  requires static transitive org.jspecify;
+  requires static transitive com.google.guice;
+  requires static jakarta.inject;
+
+  exports dev.tutti;
+  exports dev.tutti.spi;
+  exports dev.tutti.inject;
+
+  uses dev.tutti.spi.BackendProvider;
+  uses dev.tutti.spi.StoreProvider;
+  uses dev.tutti.spi.StreamBlockProvider;
+}
