@@ -9,6 +9,7 @@ module dev.tutti {
 
   exports dev.tutti;
   exports dev.tutti.spi;
+  exports dev.tutti.store;
   exports dev.tutti.inject;
 
   uses dev.tutti.spi.BackendProvider;

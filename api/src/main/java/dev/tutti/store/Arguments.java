@@ -1,0 +1,145 @@
+package dev.tutti.store;
+
+import dev.tutti.Store;
+import dev.tutti.StoreException;
+import java.nio.charset.StandardCharsets;
+import java.time.Duration;
+import java.util.Arrays;
+import java.util.Collection;
+import java.util.List;
+import java.util.Objects;
+
+/** Checks the arguments of store calls, and words what all stores say alike. */
+final class Arguments {
+  private static final int SHOWN_KEYS = 8;
+  private static final int SHOWN_CHARS = 128;
+  private static final int SHOWN_BYTES = 32;
+
+  private Arguments() {}
+
+  static String key(String key) {
+    Objects.requireNonNull(key, "key");
+    if (key.isEmpty()) {
+      throw new IllegalArgumentException("key must not be empty");
+    }
+    // One char is at most three bytes of UTF-8, so short keys need no count.
+    if (key.length() > Store.MAX_KEY_BYTES / 3) {
+      int bytes = key.getBytes(StandardCharsets.UTF_8).length;
+      if (bytes > Store.MAX_KEY_BYTES) {
+        throw new IllegalArgumentException(
+            "key '%s' has %d bytes, at most %d are allowed"
+                .formatted(shorten(key), bytes, Store.MAX_KEY_BYTES));
+      }
+    }
+    return key;
+  }
+
+  static List<String> keys(Collection<String> keys) {
+    List<String> copy = List.copyOf(Objects.requireNonNull(keys, "keys"));
+    if (copy.size() > Store.MAX_KEYS) {
+      throw new IllegalArgumentException(
+          "%d keys in one call, at most %d are allowed".formatted(copy.size(), Store.MAX_KEYS));
+    }
+    copy.forEach(Arguments::key);
+    return copy;
+  }
+
+  static byte[] value(String key, byte[] value) {
+    Objects.requireNonNull(value, "value");
+    if (value.length > Store.MAX_VALUE_BYTES) {
+      throw new IllegalArgumentException(
+          "value of key '%s' has %d bytes, at most %d are allowed"
+              .formatted(shorten(key), value.length, Store.MAX_VALUE_BYTES));
+    }
+    return value;
+  }
+
+  static void values(List<String> keys, List<byte[]> values) {
+    Objects.requireNonNull(values, "values");
+    if (keys.size() != values.size()) {
+      throw new IllegalArgumentException(
+          "as many values as keys are needed, got %d keys and %d values"
+              .formatted(keys.size(), values.size()));
+    }
+    for (int i = 0; i < keys.size(); i++) {
+      value(keys.get(i), values.get(i));
+    }
+  }
+
+  static int barrierSize(String key, int size) {
+    if (size < 1) {
+      throw new IllegalArgumentException(
+          "barrier '%s' needs a size of at least 1, got %d".formatted(shorten(key), size));
+    }
+    return size;
+  }
+
+  /** Returns a time-out in nanoseconds, cut to the range of a long. */
+  static long nanos(Duration timeout) {
+    Objects.requireNonNull(timeout, "timeout");
+    try {
+      return timeout.toNanos();
+    } catch (ArithmeticException e) {
+      return timeout.isNegative() ? Long.MIN_VALUE : Long.MAX_VALUE;
+    }
+  }
+
+  /**
+   * Returns a deadline in terms of {@link System#nanoTime()} that never lies behind an overflow.
+   */
+  static long deadline(long nanos) {
+    return System.nanoTime() + Math.clamp(nanos, 0, Long.MAX_VALUE / 2);
+  }
+
+  static byte[] concat(String key, byte[] head, byte[] tail) {
+    int length = head.length + tail.length;
+    if (length > Store.MAX_VALUE_BYTES) {
+      throw new StoreException(
+          "appending %d bytes to key '%s' makes %d bytes, at most %d are allowed"
+              .formatted(tail.length, shorten(key), length, Store.MAX_VALUE_BYTES));
+    }
+    byte[] joined = Arrays.copyOf(head, length);
+    System.arraycopy(tail, 0, joined, head.length, tail.length);
+    return joined;
+  }
+
+  static String waitMessage(List<String> missing, int all, Duration timeout) {
+    StringBuilder text = new StringBuilder(128);
+    text.append("wait timeout after ").append(millis(timeout)).append(" ms, ");
+    text.append(missing.size()).append(" of ").append(all).append(" keys missing: ");
+    for (int i = 0; i < Math.min(missing.size(), SHOWN_KEYS); i++) {
+      text.append(i == 0 ? "" : ", ").append('\'').append(shorten(missing.get(i))).append('\'');
+    }
+    return text.append(missing.size() > SHOWN_KEYS ? ", ..." : "").toString();
+  }
+
+  static String emptyMessage(String key) {
+    return "queue '%s' is empty".formatted(shorten(key));
+  }
+
+  static String popMessage(String key, Duration timeout) {
+    return "queue '%s' is still empty after %d ms".formatted(shorten(key), millis(timeout));
+  }
+
+  static String barrierMessage(String key, int arrived, int size, Duration timeout) {
+    return "barrier timeout after %d ms, key '%s': %d of %d members came"
+        .formatted(millis(timeout), shorten(key), arrived, size);
+  }
+
+  static String shorten(String key) {
+    return key.length() <= SHOWN_CHARS
+        ? key
+        : key.substring(0, SHOWN_CHARS) + "...(" + key.length() + " chars)";
+  }
+
+  static String preview(byte[] value) {
+    String text =
+        new String(value, 0, Math.min(value.length, SHOWN_BYTES), StandardCharsets.ISO_8859_1);
+    boolean printable = text.chars().allMatch(c -> c >= ' ' && c < 127);
+    return value.length + " bytes" + (printable && !text.isEmpty() ? " \"" + text + '"' : "");
+  }
+
+  private static long millis(Duration timeout) {
+    return Math.max(0, nanos(timeout) / 1_000_000);
+  }
+}

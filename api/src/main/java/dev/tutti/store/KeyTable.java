@@ -1,0 +1,285 @@
+package dev.tutti.store;
+
+import dev.tutti.Store;
+import dev.tutti.StoreException;
+import java.util.ArrayDeque;
+import java.util.ArrayList;
+import java.util.Arrays;
+import java.util.Collection;
+import java.util.HashMap;
+import java.util.Iterator;
+import java.util.LinkedHashSet;
+import java.util.List;
+import java.util.Map;
+import java.util.Set;
+import org.jspecify.annotations.Nullable;
+
+/**
+ * Holds keys, queues and barriers, and those who wait for them.
+ *
+ * <p>Not thread-safe: a lock or a single thread guards each table. Arrays are kept and returned as
+ * they are and must not be written afterwards.
+ */
+final class KeyTable {
+  /*
+   * Each waiter is registered under every key that it misses, so a write touches only those who wait
+   * for its key. A waiter whose last missing key appears looks at all its keys again before it wakes:
+   * a key seen earlier may have been deleted since, and then it waits on.
+   *
+   * A push hands its value to the longest waiting pop, if there is one, and the queue stays empty.
+   * Otherwise it wakes every waiter that only looks, but at most one that will pop afterwards
+   * (CONSUMER, what a blocking pop of c10d's looks like): a second one would find the queue empty.
+   */
+  private final Map<String, byte[]> values = new HashMap<>();
+  private final Map<String, ArrayDeque<byte[]>> queues = new HashMap<>();
+  private final Map<String, Set<KeyWaiter>> keyWaiters = new HashMap<>();
+  private final Map<String, Set<PopWaiter>> popWaiters = new HashMap<>();
+  private final Map<String, Barrier> barriers = new HashMap<>();
+
+  byte @Nullable [] get(String key) {
+    return values.get(key);
+  }
+
+  void set(String key, byte[] value) {
+    values.put(key, value);
+    Set<KeyWaiter> waiters = keyWaiters.remove(key);
+    if (waiters != null) {
+      for (KeyWaiter waiter : waiters) {
+        appeared(waiter);
+      }
+    }
+  }
+
+  long add(String key, long delta) {
+    byte[] old = values.get(key);
+    long sum = old == null ? delta : Decimal.add(key, old, delta);
+    set(key, Decimal.format(sum));
+    return sum;
+  }
+
+  Store.Swap compareSet(String key, byte @Nullable [] expected, byte[] desired) {
+    byte[] old = values.get(key);
+    if (old == null ? expected == null : Arrays.equals(old, expected)) {
+      set(key, desired);
+      return new Store.Swap(true, desired);
+    }
+    return new Store.Swap(false, old);
+  }
+
+  boolean delete(String key) {
+    return values.remove(key) != null;
+  }
+
+  int size() {
+    return values.size();
+  }
+
+  Collection<String> keys() {
+    return values.keySet();
+  }
+
+  void append(String key, byte[] value) {
+    byte[] old = values.get(key);
+    set(key, old == null ? value : Arguments.concat(key, old, value));
+  }
+
+  boolean exists(String key) {
+    return values.containsKey(key) || queues.containsKey(key);
+  }
+
+  List<String> missing(Collection<String> keys, boolean valuesOnly) {
+    List<String> missing = new ArrayList<>();
+    for (String key : keys) {
+      if (valuesOnly ? !values.containsKey(key) : !exists(key)) {
+        missing.add(key);
+      }
+    }
+    return missing;
+  }
+
+  /** Registers a waiter, unless all its keys exist; returns whether they do. */
+  boolean await(KeyWaiter waiter) {
+    waiter.missing = 0;
+    for (String key : missing(waiter.keys, waiter.kind == KeyWaiter.Kind.VALUE)) {
+      if (keyWaiters.computeIfAbsent(key, k -> new LinkedHashSet<>()).add(waiter)) {
+        waiter.missing++;
+      }
+    }
+    return waiter.missing == 0;
+  }
+
+  void cancel(KeyWaiter waiter) {
+    for (String key : waiter.keys) {
+      unregister(keyWaiters, key, waiter);
+    }
+  }
+
+  void push(String key, byte[] value) {
+    Set<PopWaiter> pops = popWaiters.get(key);
+    if (pops != null) {
+      PopWaiter first = pops.iterator().next();
+      unregister(popWaiters, key, first);
+      first.value = value;
+      first.wakeUp.wake();
+      return;
+    }
+    queues.computeIfAbsent(key, k -> new ArrayDeque<>()).add(value);
+    Set<KeyWaiter> waiters = keyWaiters.get(key);
+    if (waiters == null) {
+      return;
+    }
+    List<KeyWaiter> woken = new ArrayList<>();
+    boolean consumerWoken = false;
+    for (Iterator<KeyWaiter> all = waiters.iterator(); all.hasNext(); ) {
+      KeyWaiter waiter = all.next();
+      boolean consumer = waiter.kind == KeyWaiter.Kind.CONSUMER;
+      if (waiter.kind != KeyWaiter.Kind.VALUE && !(consumer && consumerWoken)) {
+        consumerWoken |= consumer;
+        all.remove();
+        woken.add(waiter);
+      }
+    }
+    if (waiters.isEmpty()) {
+      keyWaiters.remove(key);
+    }
+    woken.forEach(this::appeared);
+  }
+
+  byte @Nullable [] pop(String key) {
+    ArrayDeque<byte[]> queue = queues.get(key);
+    if (queue == null) {
+      return null;
+    }
+    byte[] value = queue.poll();
+    if (queue.isEmpty()) {
+      queues.remove(key);
+    }
+    return value;
+  }
+
+  int length(String key) {
+    ArrayDeque<byte[]> queue = queues.get(key);
+    return queue == null ? 0 : queue.size();
+  }
+
+  /** Registers a pop, unless its queue has a value; returns whether it has got one. */
+  boolean await(PopWaiter waiter) {
+    waiter.value = pop(waiter.key);
+    if (waiter.value != null) {
+      return true;
+    }
+    popWaiters.computeIfAbsent(waiter.key, k -> new LinkedHashSet<>()).add(waiter);
+    return false;
+  }
+
+  void cancel(PopWaiter waiter) {
+    unregister(popWaiters, waiter.key, waiter);
+  }
+
+  /**
+   * Joins a barrier, and wakes the others if this is its last member.
+   *
+   * @return whether the barrier is complete
+   * @throws StoreException if those already there came with another size
+   */
+  boolean arrive(BarrierWaiter waiter) {
+    Barrier barrier = barriers.computeIfAbsent(waiter.key, k -> new Barrier(waiter.size));
+    if (barrier.size != waiter.size) {
+      throw new StoreException(
+          "barrier '%s' has %d members, this caller expects %d"
+              .formatted(waiter.key, barrier.size, waiter.size));
+    }
+    if (barrier.arrived.size() + 1 < barrier.size) {
+      barrier.arrived.add(waiter);
+      return false;
+    }
+    barriers.remove(waiter.key);
+    for (BarrierWaiter other : barrier.arrived) {
+      other.wakeUp.wake();
+    }
+    return true;
+  }
+
+  int arrived(String key) {
+    Barrier barrier = barriers.get(key);
+    return barrier == null ? 0 : barrier.arrived.size();
+  }
+
+  void leave(BarrierWaiter waiter) {
+    Barrier barrier = barriers.get(waiter.key);
+    if (barrier != null && barrier.arrived.remove(waiter) && barrier.arrived.isEmpty()) {
+      barriers.remove(waiter.key);
+    }
+  }
+
+  private void appeared(KeyWaiter waiter) {
+    if (--waiter.missing == 0 && await(waiter)) {
+      waiter.wakeUp.wake();
+    }
+  }
+
+  private static <W> void unregister(Map<String, Set<W>> waiters, String key, W waiter) {
+    Set<W> registered = waiters.get(key);
+    if (registered != null && registered.remove(waiter) && registered.isEmpty()) {
+      waiters.remove(key);
+    }
+  }
+
+  /** Waits for keys. */
+  static final class KeyWaiter {
+    /** Says what counts as an existing key, and what happens after the wait. */
+    enum Kind {
+      /** Waits for values, not for queues. */
+      VALUE,
+      /** Waits for values or non-empty queues. */
+      KEY,
+      /** As {@link #KEY}, and may pop afterwards. */
+      CONSUMER
+    }
+
+    final Collection<String> keys;
+    final Kind kind;
+    final WakeUp wakeUp;
+    private int missing;
+
+    KeyWaiter(Collection<String> keys, Kind kind, WakeUp wakeUp) {
+      this.keys = keys;
+      this.kind = kind;
+      this.wakeUp = wakeUp;
+    }
+  }
+
+  /** Waits for a value of a queue. */
+  static final class PopWaiter {
+    final String key;
+    final WakeUp wakeUp;
+    byte @Nullable [] value;
+
+    PopWaiter(String key, WakeUp wakeUp) {
+      this.key = key;
+      this.wakeUp = wakeUp;
+    }
+  }
+
+  /** Waits at a barrier. */
+  static final class BarrierWaiter {
+    final String key;
+    final int size;
+    final WakeUp wakeUp;
+
+    BarrierWaiter(String key, int size, WakeUp wakeUp) {
+      this.key = key;
+      this.size = size;
+      this.wakeUp = wakeUp;
+    }
+  }
+
+  private static final class Barrier {
+    final int size;
+    final Set<BarrierWaiter> arrived = new LinkedHashSet<>();
+
+    Barrier(int size) {
+      this.size = size;
+    }
+  }
+}
