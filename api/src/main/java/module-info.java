@@ -3,8 +3,8 @@ import org.jspecify.annotations.NullMarked;
 /** Collectives for the JVM: contracts, service interfaces, stores and the runtime between them. */
 @NullMarked
 module dev.tutti {
-  requires static transitive org.jspecify;
-  requires static transitive com.google.guice;
+  requires static org.jspecify;
+  requires static com.google.guice;
   requires static jakarta.inject;
 
   exports dev.tutti;
