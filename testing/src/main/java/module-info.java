@@ -1,12 +1,19 @@
 import org.jspecify.annotations.NullMarked;
 
-/** JUnit support for distributed code, and the contract suites for backends and stream blocks. */
+/**
+ * JUnit support for distributed code, and the contract suites for stores, backends and stream
+ * blocks.
+ */
 @NullMarked
 module dev.tutti.testing {
   requires static org.jspecify;
   requires transitive dev.tutti;
   requires transitive org.junit.jupiter.api;
+  requires transitive org.junit.jupiter.params;
   requires transitive org.assertj.core;
 
   exports dev.tutti.testing;
+
+  opens dev.tutti.testing to
+      org.junit.platform.commons;
 }

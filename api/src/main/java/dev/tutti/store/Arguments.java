@@ -22,16 +22,35 @@ final class Arguments {
     if (key.isEmpty()) {
       throw new IllegalArgumentException("key must not be empty");
     }
-    // One char is at most three bytes of UTF-8, so short keys need no count.
-    if (key.length() > Store.MAX_KEY_BYTES / 3) {
-      int bytes = key.getBytes(StandardCharsets.UTF_8).length;
-      if (bytes > Store.MAX_KEY_BYTES) {
-        throw new IllegalArgumentException(
-            "key '%s' has %d bytes, at most %d are allowed"
-                .formatted(shorten(key), bytes, Store.MAX_KEY_BYTES));
-      }
+    int bytes = utf8Length(key);
+    if (bytes > Store.MAX_KEY_BYTES) {
+      throw new IllegalArgumentException(
+          "key '%s' has %d bytes, at most %d are allowed"
+              .formatted(shorten(key), bytes, Store.MAX_KEY_BYTES));
     }
     return key;
+  }
+
+  private static int utf8Length(String key) {
+    int bytes = key.length();
+    for (int i = 0; i < key.length(); i++) {
+      char c = key.charAt(i);
+      if (c >= 0x800) {
+        bytes += 2;
+        if (Character.isSurrogate(c)) {
+          // Two chars become four bytes.
+          if (Character.isLowSurrogate(c)
+              || ++i == key.length()
+              || !Character.isLowSurrogate(key.charAt(i))) {
+            throw new IllegalArgumentException(
+                "key '" + shorten(key) + "' has an unpaired surrogate, so it is no valid text");
+          }
+        }
+      } else if (c >= 0x80) {
+        bytes++;
+      }
+    }
+    return bytes;
   }
 
   static List<String> keys(Collection<String> keys) {

@@ -1,0 +1,70 @@
+package dev.tutti.testing;
+
+import dev.tutti.Store;
+import java.util.concurrent.TimeUnit;
+import org.junit.jupiter.api.AfterEach;
+import org.junit.jupiter.api.BeforeEach;
+import org.junit.jupiter.api.Timeout;
+import org.junit.jupiter.api.Timeout.ThreadMode;
+
+/**
+ * Tests that a store keeps the promises of {@link Store}.
+ *
+ * <p>A third party extends this class with one method, {@link #open()}. Every test runs on a store
+ * of its own and ends within a minute.
+ *
+ * <pre>{@code
+ * class MyStoreTest extends StoreContract {
+ *   @Override
+ *   protected Store open() {
+ *     return new MyStore();
+ *   }
+ * }
+ * }</pre>
+ */
+@Timeout(value = 60, unit = TimeUnit.SECONDS, threadMode = ThreadMode.SEPARATE_THREAD)
+public abstract class StoreContract
+    implements StoreValueTests, StoreWaitTests, StoreQueueTests, StoreConcurrencyTests {
+  private Store store;
+  private Calls calls;
+
+  /** Creates the suite; JUnit calls this once per test. */
+  @SuppressWarnings("NullAway.Init")
+  protected StoreContract() {}
+
+  /**
+   * Opens a new, empty store that has nothing to do with those opened before.
+   *
+   * <p>The suite makes further handles with {@link Store#duplicate()} and closes all of them after
+   * the test.
+   *
+   * @return the store
+   * @throws Exception what went wrong; fails the test
+   */
+  protected abstract Store open() throws Exception;
+
+  @BeforeEach
+  final void openStore() throws Exception {
+    calls = new Calls();
+    store = open();
+  }
+
+  @AfterEach
+  final void closeStore() {
+    try {
+      calls.close();
+    } finally {
+      store.close();
+    }
+  }
+
+  @Override
+  public final Store store() {
+    return store;
+  }
+
+  @Override
+  public final Calls calls() {
+    return calls;
+  }
+}

@@ -1,0 +1,11 @@
+package dev.tutti.testing;
+
+import dev.tutti.Store;
+import dev.tutti.store.HashStore;
+
+class HashStoreTest extends StoreContract {
+  @Override
+  protected Store open() {
+    return new HashStore();
+  }
+}
