@@ -1,0 +1,49 @@
+package dev.tutti.peer.libtorch;
+
+import static java.nio.charset.StandardCharsets.UTF_8;
+
+import java.io.IOException;
+import java.io.UncheckedIOException;
+import java.nio.channels.FileChannel;
+import java.nio.channels.FileLock;
+import java.nio.file.Files;
+import java.nio.file.Path;
+import java.nio.file.StandardOpenOption;
+import org.bytedeco.javacpp.Loader;
+import org.bytedeco.pytorch.global.torch;
+
+/**
+ * Loads libtorch.
+ *
+ * <p>JavaCPP unpacks the libraries into its cache without keeping other processes from mapping a
+ * half-written file. So the first process to come unpacks and loads under a file lock and leaves a
+ * marker; who finds the marker takes no lock.
+ */
+final class LibtorchLoader {
+  private static final String LOCK = "unpack.lock";
+
+  private LibtorchLoader() {}
+
+  static void load() {
+    try {
+      Path cache = Loader.getCacheDir().toPath();
+      String unpacked = "unpacked-" + PeerData.crc(LibtorchClasspath.nativeJars().getBytes(UTF_8));
+      Path marker = cache.resolve(unpacked);
+      if (Files.exists(marker)) {
+        Loader.load(torch.class);
+        return;
+      }
+      try (FileChannel channel =
+              FileChannel.open(
+                  cache.resolve(LOCK), StandardOpenOption.CREATE, StandardOpenOption.WRITE);
+          FileLock lock = channel.lock()) {
+        Loader.load(torch.class);
+        if (lock.isValid() && !Files.exists(marker)) {
+          Files.createFile(marker);
+        }
+      }
+    } catch (IOException e) {
+      throw new UncheckedIOException(e);
+    }
+  }
+}

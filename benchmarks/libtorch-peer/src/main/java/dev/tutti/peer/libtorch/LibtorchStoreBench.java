@@ -1,0 +1,209 @@
+package dev.tutti.peer.libtorch;
+
+import java.io.IOException;
+import java.util.ArrayList;
+import java.util.Arrays;
+import java.util.List;
+import java.util.Locale;
+import java.util.Set;
+import java.util.concurrent.BrokenBarrierException;
+import java.util.concurrent.CyclicBarrier;
+import java.util.concurrent.ExecutionException;
+import java.util.concurrent.FutureTask;
+import java.util.concurrent.TimeUnit;
+import java.util.concurrent.TimeoutException;
+import org.bytedeco.javacpp.BytePointer;
+import org.bytedeco.pytorch.ByteVector;
+import org.bytedeco.pytorch.StringVector;
+import org.bytedeco.pytorch.TCPStore;
+
+/**
+ * Serves libtorch's TCPStore, or times a TCPStore server with libtorch's clients.
+ *
+ * <p>{@code server [--host H] [--port P] [--legacy]} prints {@code PORT n} and serves until
+ * standard input ends.
+ *
+ * <p>{@code client --port P [--host H] [--clients 1,8,64] [--ops set,get,add,wait,set_get]
+ * [--value-bytes 8] [--duration-ms 1000] [--label NAME]} runs every operation with every number of
+ * clients, each a thread with a connection of its own, for the duration after 200 ms of warm-up,
+ * and prints one JSON object per line: latency over all calls of all clients, and {@code ops_per_s}
+ * from the first start to the last end.
+ *
+ * <p>Every client works on a key of its own. {@code set} has no reply, so a client ends its run
+ * with one {@code add}, whose reply shows that the server has worked off the rest; {@code get} is
+ * two round trips in libtorch's client (wait, get), {@code add} and {@code wait} (on a key that
+ * exists) one, {@code set_get} both calls in one sample.
+ */
+public final class LibtorchStoreBench {
+  private static final long WARM_UP_NANOS = TimeUnit.MILLISECONDS.toNanos(200);
+  private static final int TIMEOUT_MILLIS = 30_000;
+
+  private LibtorchStoreBench() {}
+
+  /**
+   * Run as server or as clients.
+   *
+   * @param args {@code server} or {@code client}, then options
+   */
+  public static void main(String[] args) {
+    if (args.length == 0) {
+      throw new IllegalArgumentException("expected server or client as the first argument");
+    }
+    Flags flags = new Flags(Arrays.copyOfRange(args, 1, args.length), Set.of("legacy"));
+    int status = PeerWatchdog.EXIT_ERROR;
+    try {
+      switch (args[0]) {
+        case "server" -> serve(flags);
+        case "client" -> measure(flags);
+        default -> throw new IllegalArgumentException("expected server or client, got " + args[0]);
+      }
+      status = 0;
+    } catch (Exception | LinkageError e) {
+      new PeerOutput().line("ERROR 0 " + PeerOutput.messageOf(e));
+    }
+    Runtime.getRuntime().halt(status);
+  }
+
+  private static void serve(Flags flags) throws IOException {
+    String host = flags.text("host", "127.0.0.1");
+    int port = flags.number("port", 0);
+    boolean legacy = flags.isSet("legacy");
+    flags.rejectUnread();
+    LibtorchLoader.load();
+    TCPStore store = PeerStores.openTcp(host, port, true, legacy, 0, TIMEOUT_MILLIS);
+    new PeerOutput().line("PORT " + PeerStores.port(store));
+    while (System.in.read() >= 0) {
+      // the bytes mean nothing, only their end does
+    }
+  }
+
+  private static void measure(Flags flags) throws Exception {
+    String host = flags.text("host", "127.0.0.1");
+    int port = flags.number("port", 0);
+    long[] clientCounts = Flags.numbers(flags.text("clients", "1,8,64"));
+    List<String> ops = flags.list("ops", "set,get,add,wait,set_get");
+    int valueBytes = flags.number("value-bytes", 8);
+    int durationMillis = flags.number("duration-ms", 1000);
+    String label = flags.text("label", "libtorch-2.10.0");
+    flags.rejectUnread();
+    LibtorchLoader.load();
+    PeerOutput out = new PeerOutput();
+    for (long clients : clientCounts) {
+      List<Client> connected = new ArrayList<>();
+      for (int i = 0; i < clients; i++) {
+        connected.add(new Client(host, port, i, valueBytes));
+      }
+      for (String op : ops) {
+        out.line(row(connected, op, valueBytes, durationMillis, label));
+      }
+    }
+  }
+
+  private static String row(
+      List<Client> clients, String op, int valueBytes, int durationMillis, String label)
+      throws Exception {
+    List<Run> runs = runAll(clients, op, TimeUnit.MILLISECONDS.toNanos(durationMillis));
+    long[] nanos = runs.stream().flatMapToLong(run -> Arrays.stream(run.nanos)).toArray();
+    long start = runs.stream().mapToLong(run -> run.start).min().orElseThrow();
+    long end = runs.stream().mapToLong(run -> run.end).max().orElseThrow();
+    return String.format(
+        Locale.ROOT,
+        "{\"op\":\"%s\",\"server\":\"%s\",\"client\":\"libtorch-2.10.0\",\"clients\":%d,\"bytes\":%d,\"calls\":%d,"
+            + "%s,\"ops_per_s\":%.0f}",
+        op,
+        label,
+        clients.size(),
+        valueBytes,
+        nanos.length,
+        BenchStatistics.of(nanos).json(),
+        nanos.length / ((end - start) / 1e9));
+  }
+
+  private static List<Run> runAll(List<Client> clients, String op, long durationNanos)
+      throws InterruptedException, ExecutionException, TimeoutException {
+    CyclicBarrier together = new CyclicBarrier(clients.size());
+    List<Run> runs = new ArrayList<>();
+    List<FutureTask<Run>> pending = new ArrayList<>();
+    for (Client client : clients) {
+      FutureTask<Run> task = new FutureTask<>(() -> client.run(op, durationNanos, together));
+      Thread thread = new Thread(task, "store-client");
+      thread.setDaemon(true);
+      thread.start();
+      pending.add(task);
+    }
+    long limitNanos = durationNanos + TimeUnit.MILLISECONDS.toNanos(3L * TIMEOUT_MILLIS);
+    for (FutureTask<Run> run : pending) {
+      runs.add(run.get(limitNanos, TimeUnit.NANOSECONDS));
+    }
+    return runs;
+  }
+
+  /**
+   * Calls of one client: durations, and the clock at its first call and after its last reply, in
+   * nanoseconds.
+   */
+  @SuppressWarnings("ArrayRecordComponent")
+  private record Run(long[] nanos, long start, long end) {}
+
+  /** One connection with its key and value. */
+  private static final class Client {
+    private final TCPStore store;
+    private final BytePointer key;
+    private final BytePointer counter;
+    private final StringVector keys;
+    private final ByteVector value;
+
+    Client(String host, int port, int number, int valueBytes) {
+      store = PeerStores.openTcp(host, port, false, false, 0, TIMEOUT_MILLIS);
+      key = new BytePointer("bench/" + number);
+      counter = new BytePointer("bench/count/" + number);
+      keys = new StringVector(key);
+      value = new ByteVector(new byte[valueBytes]);
+      store.set(key, value);
+      store.add(counter, 0);
+    }
+
+    Run run(String op, long durationNanos, CyclicBarrier together)
+        throws InterruptedException, BrokenBarrierException, TimeoutException {
+      Runnable call = call(op);
+      for (long start = System.nanoTime(); System.nanoTime() - start < WARM_UP_NANOS; ) {
+        call.run();
+      }
+      store.add(counter, 1);
+      together.await(TIMEOUT_MILLIS, TimeUnit.MILLISECONDS);
+      long[] nanos = new long[1 << 16];
+      int calls = 0;
+      long start = System.nanoTime();
+      long before = start;
+      while (before - start < durationNanos) {
+        call.run();
+        long after = System.nanoTime();
+        nanos[calls++] = after - before;
+        before = after;
+        if (calls == nanos.length) {
+          nanos = Arrays.copyOf(nanos, calls * 2);
+          before = System.nanoTime();
+        }
+      }
+      store.add(counter, 1);
+      return new Run(Arrays.copyOf(nanos, calls), start, System.nanoTime());
+    }
+
+    private Runnable call(String op) {
+      return switch (op) {
+        case "set" -> () -> store.set(key, value);
+        case "get" -> () -> store.get(key).close();
+        case "add" -> () -> store.add(counter, 1);
+        case "wait" -> () -> store._wait(keys);
+        case "set_get" ->
+            () -> {
+              store.set(key, value);
+              store.get(key).close();
+            };
+        default ->
+            throw new IllegalArgumentException(
+                "--ops: expected set, get, add, wait or set_get, got " + op);
+      };
+    }
+  }
+}

@@ -1,0 +1,184 @@
+package dev.tutti.peer.libtorch;
+
+import java.util.ArrayList;
+import java.util.List;
+import java.util.Set;
+
+/**
+ * Where a peer finds its store and its group: the options of {@link LibtorchPeer} and {@link
+ * LibtorchBench}.
+ *
+ * @param rank rank of the process in the group
+ * @param size number of ranks
+ * @param host address of the TCP store and the address Gloo binds to
+ * @param port port of the TCP store; with {@code server}, 0 lets the system choose
+ * @param store {@code tcp} or {@code file}
+ * @param file path of the file store, empty otherwise
+ * @param server whether this process hosts the TCP store
+ * @param legacy whether the hosted store uses the poll-loop back end in place of libuv
+ * @param workers if above 0, the store constructor counts itself under {@code init/}, and a server
+ *     waits until this many have
+ * @param lazy whether Gloo connects pairs on first use
+ * @param group false to open only the store
+ * @param keepGoing whether the script goes on after an ERROR
+ * @param prefixes names of the prefix stores around the store, innermost first
+ * @param timeoutMillis limit for set-up steps and for each operation, in milliseconds
+ * @param script file to read the script from, empty for standard input
+ */
+public record PeerArguments(
+    int rank,
+    int size,
+    String host,
+    int port,
+    String store,
+    String file,
+    boolean server,
+    boolean legacy,
+    int workers,
+    boolean lazy,
+    boolean group,
+    boolean keepGoing,
+    List<String> prefixes,
+    int timeoutMillis,
+    String script) {
+
+  private static final String PYTHON_PREFIXES = "default_pg,0/,cpu/";
+  static final Set<String> SWITCHES = Set.of("server", "legacy", "lazy", "no-group", "keep-going");
+
+  /** Check the ranges and the combination of store and file. */
+  public PeerArguments {
+    prefixes = List.copyOf(prefixes);
+    if (rank < 0 || rank >= size) {
+      throw new IllegalArgumentException("--rank: expected 0.." + (size - 1) + ", got " + rank);
+    }
+    if (!store.equals("tcp") && !store.equals("file")) {
+      throw new IllegalArgumentException("--store: expected tcp or file, got " + store);
+    }
+    if (store.equals("file") == file.isEmpty()) {
+      throw new IllegalArgumentException(
+          "--file: expected exactly with --store file, got '" + file + "'");
+    }
+    if (store.equals("tcp") && !server && port == 0) {
+      throw new IllegalArgumentException(
+          "--port: expected the store's port in a process that does not host it");
+    }
+    if (timeoutMillis <= 0) {
+      throw new IllegalArgumentException(
+          "--timeout-ms: expected more than 0, got " + timeoutMillis);
+    }
+  }
+
+  /**
+   * Describe a client of a TCP store with the key prefixes of Python's default group and a limit of
+   * 30 s.
+   *
+   * @param rank rank of the process
+   * @param size number of ranks
+   * @param port the store's port on 127.0.0.1
+   * @return the arguments
+   */
+  public static PeerArguments tcp(int rank, int size, int port) {
+    return parse("--rank", "" + rank, "--size", "" + size, "--port", "" + port);
+  }
+
+  /**
+   * Describe the process that hosts the TCP store on a port the system chooses, else as {@link
+   * #tcp}.
+   *
+   * @param rank rank of the process
+   * @param size number of ranks
+   * @return the arguments
+   */
+  public static PeerArguments tcpServer(int rank, int size) {
+    return parse("--rank", "" + rank, "--size", "" + size, "--server");
+  }
+
+  /**
+   * Describe a process of a group that meets in a file, else as {@link #tcp}.
+   *
+   * @param rank rank of the process
+   * @param size number of ranks
+   * @param file path of a file that does not exist yet or that other ranks of this group made
+   * @return the arguments
+   */
+  public static PeerArguments file(int rank, int size, String file) {
+    return parse("--rank", "" + rank, "--size", "" + size, "--store", "file", "--file", file);
+  }
+
+  /**
+   * Change options.
+   *
+   * @param options options as on the command line, such as {@code "--lazy", "--timeout-ms", "5000"}
+   * @return these arguments with the given options in place of their own
+   * @throws IllegalArgumentException when an option is unknown or out of range
+   */
+  public PeerArguments with(String... options) {
+    List<String> all = new ArrayList<>(toCommandLine());
+    all.addAll(List.of(options));
+    return parse(all.toArray(String[]::new));
+  }
+
+  /**
+   * Parse a command line; of an option given twice the last counts.
+   *
+   * @param arguments options
+   * @return the arguments
+   * @throws IllegalArgumentException when an option is unknown, lacks its value or is out of range
+   */
+  public static PeerArguments parse(String... arguments) {
+    Flags flags = new Flags(arguments, SWITCHES);
+    PeerArguments parsed = from(flags);
+    flags.rejectUnread();
+    return parsed;
+  }
+
+  static PeerArguments from(Flags flags) {
+    return new PeerArguments(
+        flags.number("rank", 0),
+        flags.number("size", 1),
+        flags.text("host", "127.0.0.1"),
+        flags.number("port", 0),
+        flags.text("store", "tcp"),
+        flags.text("file", ""),
+        flags.isSet("server"),
+        flags.isSet("legacy"),
+        flags.number("workers", 0),
+        flags.isSet("lazy"),
+        !flags.isSet("no-group"),
+        flags.isSet("keep-going"),
+        flags.list("prefix", PYTHON_PREFIXES),
+        flags.number("timeout-ms", 30_000),
+        flags.text("script", ""));
+  }
+
+  /**
+   * Write the options out.
+   *
+   * @return a command line that {@link #parse} reads back as equal arguments
+   */
+  public List<String> toCommandLine() {
+    List<String> line = new ArrayList<>();
+    Flags.option("rank", "" + rank).forEach(line::add);
+    Flags.option("size", "" + size).forEach(line::add);
+    Flags.option("host", host).forEach(line::add);
+    Flags.option("port", "" + port).forEach(line::add);
+    Flags.option("store", store).forEach(line::add);
+    Flags.option("file", file).forEach(line::add);
+    Flags.option("workers", "" + workers).forEach(line::add);
+    Flags.option("prefix", String.join(",", prefixes)).forEach(line::add);
+    Flags.option("timeout-ms", "" + timeoutMillis).forEach(line::add);
+    Flags.option("script", script).forEach(line::add);
+    addSwitch(line, "server", server);
+    addSwitch(line, "legacy", legacy);
+    addSwitch(line, "lazy", lazy);
+    addSwitch(line, "no-group", !group);
+    addSwitch(line, "keep-going", keepGoing);
+    return line;
+  }
+
+  private static void addSwitch(List<String> line, String name, boolean on) {
+    if (on) {
+      line.add("--" + name);
+    }
+  }
+}
