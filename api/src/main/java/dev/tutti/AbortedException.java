@@ -2,7 +2,9 @@ package dev.tutti;
 
 import org.jspecify.annotations.Nullable;
 
-/** Reports an operation that was ended by {@code abort()}, by a failure of its group, or by close. */
+/**
+ * Reports an operation that was ended by {@code abort()}, by a failure of its group, or by close.
+ */
 public class AbortedException extends CollectiveException {
   private static final long serialVersionUID = 1L;
 

@@ -10,7 +10,8 @@ import java.time.Duration;
  */
 public record AllGatherOptions(Duration timeout, boolean async) {
   /** Holds c10d's defaults. */
-  public static final AllGatherOptions DEFAULT = new AllGatherOptions(ProcessGroup.GROUP_TIMEOUT, false);
+  public static final AllGatherOptions DEFAULT =
+      new AllGatherOptions(ProcessGroup.GROUP_TIMEOUT, false);
 
   /**
    * Returns these options with another timeout.

@@ -11,7 +11,8 @@ import java.time.Duration;
  */
 public record AllReduceOptions(ReduceOp reduceOp, Duration timeout, boolean async) {
   /** Holds c10d's defaults. */
-  public static final AllReduceOptions DEFAULT = new AllReduceOptions(ReduceOp.SUM, ProcessGroup.GROUP_TIMEOUT, false);
+  public static final AllReduceOptions DEFAULT =
+      new AllReduceOptions(ReduceOp.SUM, ProcessGroup.GROUP_TIMEOUT, false);
 
   /**
    * Returns these options with another reduceOp.

@@ -5,8 +5,8 @@ import java.time.Duration;
 /**
  * Collects operations and runs them as one (c10d: {@code batch_isend_irecv}, coalescing manager).
  *
- * <p>Nothing is sent before {@link #run()} or {@link #start()}. Sends and receives of a batch cannot
- * wait for each other's order. For the use of one thread, once.
+ * <p>Nothing is sent before {@link #run()} or {@link #start()}. Sends and receives of a batch
+ * cannot wait for each other's order. For the use of one thread, once.
  */
 public interface Batch {
   /**

@@ -11,7 +11,8 @@ import java.time.Duration;
  */
 public record BroadcastOptions(int root, Duration timeout, boolean async) {
   /** Holds c10d's defaults. */
-  public static final BroadcastOptions DEFAULT = new BroadcastOptions(0, ProcessGroup.GROUP_TIMEOUT, false);
+  public static final BroadcastOptions DEFAULT =
+      new BroadcastOptions(0, ProcessGroup.GROUP_TIMEOUT, false);
 
   /**
    * Returns these options with another root.

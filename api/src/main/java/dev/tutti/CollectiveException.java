@@ -4,8 +4,8 @@ import java.time.Duration;
 import org.jspecify.annotations.Nullable;
 
 /**
- * Reports a failed operation of a process group: which operation, on which rank, after how long, and
- * who failed first.
+ * Reports a failed operation of a process group: which operation, on which rank, after how long,
+ * and who failed first.
  */
 public class CollectiveException extends TuttiException {
   private static final long serialVersionUID = 1L;

@@ -11,7 +11,8 @@ import java.time.Duration;
  */
 public record GatherOptions(int root, Duration timeout, boolean async) {
   /** Holds c10d's defaults. */
-  public static final GatherOptions DEFAULT = new GatherOptions(0, ProcessGroup.GROUP_TIMEOUT, false);
+  public static final GatherOptions DEFAULT =
+      new GatherOptions(0, ProcessGroup.GROUP_TIMEOUT, false);
 
   /**
    * Returns these options with another root.

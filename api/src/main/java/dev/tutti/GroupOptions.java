@@ -26,7 +26,8 @@ public final class GroupOptions {
 
   /**
    * Names the backend, or several by device type as in {@code cpu:gloo,cuda:cuda}. Without it the
-   * setting {@code TUTTI_BACKEND} is asked, then the only usable backend on the class path is taken.
+   * setting {@code TUTTI_BACKEND} is asked, then the only usable backend on the class path is
+   * taken.
    *
    * @param backend the name or names
    */
@@ -49,8 +50,8 @@ public final class GroupOptions {
 
   /**
    * Says where the ranks meet: {@code env://}, {@code tcp://host:port?rank=0&world_size=2}, {@code
-   * file:///path?rank=0&world_size=2}, or a scheme that a store provider adds. The default is {@code
-   * env://}.
+   * file:///path?rank=0&world_size=2}, or a scheme that a store provider adds. The default is
+   * {@code env://}.
    *
    * @param url the place
    */

@@ -10,9 +10,9 @@ import org.jspecify.annotations.Nullable;
 /**
  * Moves and reduces tensors between the ranks of a group (c10d: {@code ProcessGroup}).
  *
- * <p>Collectives must be called by all ranks of the group in the same order; sends and receives of a
- * pair match in order by tag. Ranks, roots and peers are ranks of this group. Any thread may call any
- * method; where several threads issue collectives, the program must see to the common order.
+ * <p>Collectives must be called by all ranks of the group in the same order; sends and receives of
+ * a pair match in order by tag. Ranks, roots and peers are ranks of this group. Any thread may call
+ * any method; where several threads issue collectives, the program must see to the common order.
  *
  * <p>A method without options returns when the operation is done. On tensors of a device it returns
  * when the operation is enqueued on the caller's current stream. A method with options returns a
@@ -21,9 +21,9 @@ import org.jspecify.annotations.Nullable;
  * Work#await()}. One failed operation fails the group on all ranks: pending and later operations
  * report the first failing rank, and only {@link #close()} is left to do.
  *
- * <p>Bad arguments throw {@link IllegalArgumentException} before anything is sent and leave the group
- * as it was. What a backend cannot do throws {@link UnsupportedOperationException}, likewise. After
- * {@link #close()} every operation throws {@link GroupClosedException}.
+ * <p>Bad arguments throw {@link IllegalArgumentException} before anything is sent and leave the
+ * group as it was. What a backend cannot do throws {@link UnsupportedOperationException}, likewise.
+ * After {@link #close()} every operation throws {@link GroupClosedException}.
  */
 public interface ProcessGroup extends AutoCloseable {
   /** Stands in options for the group's own deadline. */
@@ -313,7 +313,8 @@ public interface ProcessGroup extends AutoCloseable {
    *
    * @param timeout deadline from now
    * @param waitAllRanks whether rank 0 collects all missing ranks or stops at the first
-   * @throws CollectiveException on rank 0 with the missing ranks; on others if rank 0 did not answer
+   * @throws CollectiveException on rank 0 with the missing ranks; on others if rank 0 did not
+   *     answer
    */
   void monitoredBarrier(Duration timeout, boolean waitAllRanks);
 
@@ -454,8 +455,8 @@ public interface ProcessGroup extends AutoCloseable {
 
   /**
    * Closes the group and frees what it holds: waits, within the setting {@code
-   * TUTTI_CLOSE_TIMEOUT}, for this rank's pending operations, then fails what is left. The second and
-   * later calls do nothing. Groups made from this one are closed too.
+   * TUTTI_CLOSE_TIMEOUT}, for this rank's pending operations, then fails what is left. The second
+   * and later calls do nothing. Groups made from this one are closed too.
    */
   @Override
   void close();

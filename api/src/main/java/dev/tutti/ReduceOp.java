@@ -121,9 +121,9 @@ public final class ReduceOp {
   /**
    * Tells whether the operator is defined on a type.
    *
-   * <p>Opaque types can never be reduced; complex ones only by SUM, AVG and PREMUL_SUM (c10d's {@code
-   * isComplexViewAsRealAllowed}); PREMUL_SUM needs floating-point parts; bitwise operators need
-   * integers or bool; AVG is not defined on bool.
+   * <p>Opaque types can never be reduced; complex ones only by SUM, AVG and PREMUL_SUM (c10d's
+   * {@code isComplexViewAsRealAllowed}); PREMUL_SUM needs floating-point parts; bitwise operators
+   * need integers or bool; AVG is not defined on bool.
    *
    * @param dtype the element type
    */

@@ -12,7 +12,8 @@ import java.time.Duration;
  */
 public record ReduceOptions(ReduceOp reduceOp, int root, Duration timeout, boolean async) {
   /** Holds c10d's defaults. */
-  public static final ReduceOptions DEFAULT = new ReduceOptions(ReduceOp.SUM, 0, ProcessGroup.GROUP_TIMEOUT, false);
+  public static final ReduceOptions DEFAULT =
+      new ReduceOptions(ReduceOp.SUM, 0, ProcessGroup.GROUP_TIMEOUT, false);
 
   /**
    * Returns these options with another reduceOp.

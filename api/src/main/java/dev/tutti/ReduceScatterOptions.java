@@ -11,7 +11,8 @@ import java.time.Duration;
  */
 public record ReduceScatterOptions(ReduceOp reduceOp, Duration timeout, boolean async) {
   /** Holds c10d's defaults. */
-  public static final ReduceScatterOptions DEFAULT = new ReduceScatterOptions(ReduceOp.SUM, ProcessGroup.GROUP_TIMEOUT, false);
+  public static final ReduceScatterOptions DEFAULT =
+      new ReduceScatterOptions(ReduceOp.SUM, ProcessGroup.GROUP_TIMEOUT, false);
 
   /**
    * Returns these options with another reduceOp.

@@ -54,7 +54,8 @@ public final class Settings {
   }
 
   /**
-   * Returns the text of a name that the program or the environment set, empty text counting as unset.
+   * Returns the text of a name that the program or the environment set, empty text counting as
+   * unset.
    *
    * @param name the setting's name
    */
@@ -78,8 +79,15 @@ public final class Settings {
       return setting.parser().apply(text);
     } catch (RuntimeException e) {
       throw new IllegalArgumentException(
-          setting.name() + "='" + text + "' (from the " + source(setting) + ") cannot be read: "
-              + e.getMessage() + "; it means: " + setting.description(),
+          setting.name()
+              + "='"
+              + text
+              + "' (from the "
+              + source(setting)
+              + ") cannot be read: "
+              + e.getMessage()
+              + "; it means: "
+              + setting.description(),
           e);
     }
   }

@@ -2,7 +2,10 @@ package dev.tutti;
 
 import org.jspecify.annotations.Nullable;
 
-/** Reports that the server of a store cannot be reached or went away (c10d: {@code DistNetworkError}). */
+/**
+ * Reports that the server of a store cannot be reached or went away (c10d: {@code
+ * DistNetworkError}).
+ */
 public class StoreConnectionException extends StoreException {
   private static final long serialVersionUID = 1L;
 

@@ -4,8 +4,8 @@ package dev.tutti;
  * Blocks a device stream until it is told to release it (c10d: {@code StreamBlock}).
  *
  * <p>The stream that is current when the block is made is blocked from then on. {@link #abort()} is
- * the normal release. Any thread may call any method. The block may be closed before the stream gets
- * to it; closing a block that was never released releases it.
+ * the normal release. Any thread may call any method. The block may be closed before the stream
+ * gets to it; closing a block that was never released releases it.
  */
 public interface StreamBlock extends AutoCloseable {
   /** Returns what the device last reported. */

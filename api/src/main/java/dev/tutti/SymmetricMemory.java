@@ -3,11 +3,11 @@ package dev.tutti;
 import java.time.Duration;
 
 /**
- * Gives each rank of a host-local group access to a buffer of equal size of every rank (c10d: {@code
- * SymmetricMemory}).
+ * Gives each rank of a host-local group access to a buffer of equal size of every rank (c10d:
+ * {@code SymmetricMemory}).
  *
- * <p>Beside its buffer each rank has a signal pad: words that are zero between uses. A channel is an
- * independent set of them, so that operations of different streams or threads do not meet.
+ * <p>Beside its buffer each rank has a signal pad: words that are zero between uses. A channel is
+ * an independent set of them, so that operations of different streams or threads do not meet.
  */
 public interface SymmetricMemory extends AutoCloseable {
   /** Returns this rank in the group. */
@@ -38,7 +38,8 @@ public interface SymmetricMemory extends AutoCloseable {
   Tensor buffer(int rank, DType dtype, long byteOffset, long... shape);
 
   /**
-   * Waits until every rank came to the same channel's barrier; data written before is visible after.
+   * Waits until every rank came to the same channel's barrier; data written before is visible
+   * after.
    *
    * @param channel from 0 to {@link #channels()} - 1
    * @param timeout the deadline from now; on a device it runs from the kernel's start

@@ -11,10 +11,10 @@ import org.jspecify.annotations.Nullable;
 /**
  * Views memory as an array of elements; it holds no data and computes nothing.
  *
- * <p>A dense tensor is a {@link MemorySegment} with shape and strides, both in elements. A sparse one
- * (COO) holds two dense tensors: {@code indices}, int64 of shape [sparse dims, nnz], and {@code
- * values}, of shape [nnz, dense dims...]. A tensor of a device other than the host has a segment that
- * carries address and size and must not be read on the host.
+ * <p>A dense tensor is a {@link MemorySegment} with shape and strides, both in elements. A sparse
+ * one (COO) holds two dense tensors: {@code indices}, int64 of shape [sparse dims, nnz], and {@code
+ * values}, of shape [nnz, dense dims...]. A tensor of a device other than the host has a segment
+ * that carries address and size and must not be read on the host.
  *
  * <p>Tensors are immutable; their memory is not. Whoever made the segment keeps it alive while an
  * operation runs; a running operation holds the tensor and with it the segment.
@@ -41,8 +41,7 @@ public final class Tensor {
   private final @Nullable Tensor indices;
   private final @Nullable Tensor values;
 
-  private Tensor(
-      DType dtype, long[] shape, long[] strides, Device device, MemorySegment segment) {
+  private Tensor(DType dtype, long[] shape, long[] strides, Device device, MemorySegment segment) {
     this.dtype = dtype;
     this.shape = shape;
     this.strides = strides;
@@ -215,10 +214,13 @@ public final class Tensor {
     }
     int sparseDims = (int) indices.size(0);
     if (shape.length != sparseDims + values.dimensions() - 1
-        || !Arrays.equals(
-            shape, sparseDims, shape.length, values.shape, 1, values.dimensions())) {
+        || !Arrays.equals(shape, sparseDims, shape.length, values.shape, 1, values.dimensions())) {
       throw new IllegalArgumentException(
-          "shape " + Arrays.toString(shape) + " does not fit " + sparseDims + " sparse dims and "
+          "shape "
+              + Arrays.toString(shape)
+              + " does not fit "
+              + sparseDims
+              + " sparse dims and "
               + values);
     }
     if (!indices.device.equals(values.device)) {
@@ -349,8 +351,8 @@ public final class Tensor {
   }
 
   /**
-   * Views a complex tensor as reals with a last dimension of two; any other as itself (c10d's {@code
-   * view_as_real}).
+   * Views a complex tensor as reals with a last dimension of two; any other as itself (c10d's
+   * {@code view_as_real}).
    */
   public Tensor viewAsReal() {
     if (!dtype.isComplex()) {
@@ -381,8 +383,7 @@ public final class Tensor {
     }
     long[] narrowed = shape.clone();
     narrowed[dimension] = length;
-    long offset =
-        numelOf(narrowed) == 0 ? 0 : start * strides[dimension] * dtype.byteSize();
+    long offset = numelOf(narrowed) == 0 ? 0 : start * strides[dimension] * dtype.byteSize();
     return new Tensor(dtype, narrowed, strides, device, segment().asSlice(offset));
   }
 
@@ -425,8 +426,7 @@ public final class Tensor {
     requireHost("copyFrom");
     source.requireHost("copyFrom");
     if (source.dtype != dtype || source.numel != numel) {
-      throw new IllegalArgumentException(
-          "cannot copy " + source.describe() + " to " + describe());
+      throw new IllegalArgumentException("cannot copy " + source.describe() + " to " + describe());
     }
     StridedCopy.copy(source, this);
   }

@@ -47,8 +47,8 @@ public interface Work {
   boolean await(Duration timeout);
 
   /**
-   * Orders the current stream of the device behind the operation, without blocking the host; on host
-   * tensors waits like {@link #await()}.
+   * Orders the current stream of the device behind the operation, without blocking the host; on
+   * host tensors waits like {@link #await()}.
    *
    * @throws CollectiveException what happened, if the operation is known to have failed
    */
@@ -63,8 +63,8 @@ public interface Work {
   void blockCurrentStream();
 
   /**
-   * Returns a future that completes with {@link #result()}, or with what happened. Dependent actions
-   * never run on a driver, watchdog or I/O thread.
+   * Returns a future that completes with {@link #result()}, or with what happened. Dependent
+   * actions never run on a driver, watchdog or I/O thread.
    */
   CompletableFuture<List<Tensor>> toCompletableFuture();
 
@@ -82,7 +82,9 @@ public interface Work {
    */
   int sourceRank();
 
-  /** Returns the operation's number in its group's sequence of collectives or of messages, from 1. */
+  /**
+   * Returns the operation's number in its group's sequence of collectives or of messages, from 1.
+   */
   long sequenceNumber();
 
   /** Returns the operation. */

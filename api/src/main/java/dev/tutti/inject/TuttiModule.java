@@ -9,7 +9,8 @@ import dev.tutti.Settings;
 import dev.tutti.Store;
 
 /**
- * Binds {@link ProcessGroup}, {@link Store} and {@link Settings} for an application that uses Guice.
+ * Binds {@link ProcessGroup}, {@link Store} and {@link Settings} for an application that uses
+ * Guice.
  *
  * <p>The group is joined when it is first asked for, once. Who made the injector closes it.
  */

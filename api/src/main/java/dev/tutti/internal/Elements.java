@@ -30,8 +30,7 @@ public final class Elements {
     switch (dtype) {
       case FLOAT32, COMPLEX64 -> memory.set(JAVA_FLOAT_UNALIGNED, offset, (float) value);
       case FLOAT64, COMPLEX128 -> memory.set(JAVA_DOUBLE_UNALIGNED, offset, value);
-      case FLOAT16 ->
-          memory.set(JAVA_SHORT_UNALIGNED, offset, Float.floatToFloat16((float) value));
+      case FLOAT16 -> memory.set(JAVA_SHORT_UNALIGNED, offset, Float.floatToFloat16((float) value));
       case BFLOAT16 -> memory.set(JAVA_SHORT_UNALIGNED, offset, floatToBfloat16((float) value));
       default -> setLong(dtype, memory, offset, (long) value);
     }

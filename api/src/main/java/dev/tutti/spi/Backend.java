@@ -9,16 +9,16 @@ import java.util.List;
 /**
  * Moves and reduces the bytes of one group on one kind of device.
  *
- * <p>The group in front of it has checked every argument against {@link BackendProvider#capabilities}:
- * ranks exist, tensors are dense, fit each other and are of a supported type and device, roots and
- * splits are right. Unless the backend declares {@code STRIDED_TENSORS} all tensors are contiguous,
- * and host tensors lie outside the Java heap. The group numbers operations, keeps deadlines, and
- * reports failures; a backend does none of this.
+ * <p>The group in front of it has checked every argument against {@link
+ * BackendProvider#capabilities}: ranks exist, tensors are dense, fit each other and are of a
+ * supported type and device, roots and splits are right. Unless the backend declares {@code
+ * STRIDED_TENSORS} all tensors are contiguous, and host tensors lie outside the Java heap. The
+ * group numbers operations, keeps deadlines, and reports failures; a backend does none of this.
  *
  * <p><b>Collectives</b> are called one at a time, in the group's order, either on the thread of the
- * caller or on the group's own thread. A host backend returns when the operation is done on this rank
- * and need not call {@link Operation#complete()}. A backend with {@code STREAM_ORDERED} is always
- * called on the thread of the caller, enqueues on that thread's current stream, calls {@link
+ * caller or on the group's own thread. A host backend returns when the operation is done on this
+ * rank and need not call {@link Operation#complete()}. A backend with {@code STREAM_ORDERED} is
+ * always called on the thread of the caller, enqueues on that thread's current stream, calls {@link
  * Operation#enqueued} and returns. Waits inside must end at {@link Operation#deadlineNanos()} and
  * after {@link #abort}; what they throw ends the operation and the group. To blame a peer throw
  * {@link PeerLostException}.
@@ -77,8 +77,7 @@ public interface Backend extends AutoCloseable {
   }
 
   /** Gathers on one rank; {@code outputs} is empty elsewhere. */
-  default void gather(Operation op, List<Tensor> outputs, Tensor input, int root)
-      throws Exception {
+  default void gather(Operation op, List<Tensor> outputs, Tensor input, int root) throws Exception {
     throw unsupported(op);
   }
 
@@ -102,16 +101,14 @@ public interface Backend extends AutoCloseable {
 
   /** Reduces and scatters several tensors. */
   default void reduceScatterIntoCoalesced(
-      Operation op, List<Tensor> outputs, List<Tensor> inputs, ReduceOp reduceOp)
-      throws Exception {
+      Operation op, List<Tensor> outputs, List<Tensor> inputs, ReduceOp reduceOp) throws Exception {
     for (int i = 0; i < inputs.size(); i++) {
       reduceScatterInto(op, outputs.get(i), inputs.get(i), reduceOp);
     }
   }
 
   /** Exchanges tensors between all ranks; sizes may differ. */
-  default void allToAll(Operation op, List<Tensor> outputs, List<Tensor> inputs)
-      throws Exception {
+  default void allToAll(Operation op, List<Tensor> outputs, List<Tensor> inputs) throws Exception {
     throw unsupported(op);
   }
 
@@ -133,7 +130,8 @@ public interface Backend extends AutoCloseable {
   }
 
   /**
-   * Waits for all ranks and names the missing ones. A backend without it gets one made of the store.
+   * Waits for all ranks and names the missing ones. A backend without it gets one made of the
+   * store.
    *
    * @param waitAllRanks whether rank 0 collects all missing ranks
    */
@@ -157,8 +155,8 @@ public interface Backend extends AutoCloseable {
   }
 
   /**
-   * Waits until a send or receive ended or a time is reached. A backend that can make progress on the
-   * waiting thread does so here.
+   * Waits until a send or receive ended or a time is reached. A backend that can make progress on
+   * the waiting thread does so here.
    *
    * @param op what to wait for
    * @param deadlineNanos in terms of {@link System#nanoTime()}

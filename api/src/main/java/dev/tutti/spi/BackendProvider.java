@@ -8,11 +8,13 @@ import java.util.Optional;
 import java.util.Set;
 
 /**
- * Offers a backend; found by {@link java.util.ServiceLoader}. Two providers of one name are an error.
- * Making a provider must load nothing native and start nothing.
+ * Offers a backend; found by {@link java.util.ServiceLoader}. Two providers of one name are an
+ * error. Making a provider must load nothing native and start nothing.
  */
 public interface BackendProvider {
-  /** Is the version of this interface and {@link Backend}; raised when old providers would break. */
+  /**
+   * Is the version of this interface and {@link Backend}; raised when old providers would break.
+   */
   int SPI_VERSION = 1;
 
   /** Returns the name by which users choose the backend, in lower case. */
@@ -30,7 +32,8 @@ public interface BackendProvider {
   Capabilities capabilities();
 
   /**
-   * Returns why the backend cannot run here, or empty if it can. May look for libraries and devices.
+   * Returns why the backend cannot run here, or empty if it can. May look for libraries and
+   * devices.
    *
    * @param settings all settings
    */
@@ -38,9 +41,7 @@ public interface BackendProvider {
     return Optional.empty();
   }
 
-  /**
-   * Tells whether it may be chosen without being named. Fakes say no.
-   */
+  /** Tells whether it may be chosen without being named. Fakes say no. */
   default boolean autoSelectable() {
     return true;
   }
@@ -51,8 +52,8 @@ public interface BackendProvider {
   }
 
   /**
-   * Creates the backend of one rank and waits, within the context's timeout, for its peers as far as
-   * it needs them. Called on the caller's thread.
+   * Creates the backend of one rank and waits, within the context's timeout, for its peers as far
+   * as it needs them. Called on the caller's thread.
    *
    * @param context which group
    * @throws Exception what went wrong; the group wraps it

@@ -117,8 +117,7 @@ public final class HostReducer {
       for (long i = 0; i < numbers; i++) {
         long at = offset + i * 4;
         float value = memory.get(JAVA_FLOAT_UNALIGNED, at);
-        memory.set(
-            JAVA_FLOAT_UNALIGNED, at, exact ? value * single : (float) (value * factor));
+        memory.set(JAVA_FLOAT_UNALIGNED, at, exact ? value * single : (float) (value * factor));
       }
       return;
     }

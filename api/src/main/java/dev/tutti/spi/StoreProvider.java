@@ -53,6 +53,5 @@ public interface StoreProvider {
    * @param timeout deadline of opening, and of later calls that are given none
    * @param settings all settings
    */
-  record Request(
-      URI url, int rank, int size, boolean host, Duration timeout, Settings settings) {}
+  record Request(URI url, int rank, int size, boolean host, Duration timeout, Settings settings) {}
 }

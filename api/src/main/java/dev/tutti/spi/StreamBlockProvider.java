@@ -4,8 +4,8 @@ import dev.tutti.StreamBlock;
 import java.time.Duration;
 
 /**
- * Offers stream blocks for a kind of device; found by {@link java.util.ServiceLoader}. Two providers
- * of one kind are an error.
+ * Offers stream blocks for a kind of device; found by {@link java.util.ServiceLoader}. Two
+ * providers of one kind are an error.
  */
 public interface StreamBlockProvider {
   /** Returns the kind of device, such as {@code cuda}. */

@@ -1,0 +1,259 @@
+package dev.tutti.internal;
+
+import dev.tutti.Capabilities;
+import dev.tutti.DType;
+import dev.tutti.Device;
+import dev.tutti.OpType;
+import dev.tutti.ReduceOp;
+import dev.tutti.Tensor;
+import java.lang.foreign.MemorySegment;
+import java.util.List;
+import java.util.Locale;
+
+/** Checks the arguments of operations, before anything is sent. Allocates only to complain. */
+final class Checks {
+  /** Stands for any thread that is not the caller's; is never started. */
+  private static final Thread STRANGER = Thread.ofPlatform().unstarted(() -> {});
+
+  private final Group group;
+
+  Checks(Group group) {
+    this.group = group;
+  }
+
+  IllegalArgumentException bad(OpType op, String what) {
+    return new IllegalArgumentException(
+        op.label()
+            + " on rank "
+            + group.rank
+            + "/"
+            + group.size
+            + " of group "
+            + group.name
+            + ": "
+            + what);
+  }
+
+  UnsupportedOperationException unsupported(OpType op, BoundBackend backend, String what) {
+    return new UnsupportedOperationException(
+        op.label()
+            + " on rank "
+            + group.rank
+            + ": backend '"
+            + backend.name()
+            + "' does not support "
+            + what);
+  }
+
+  /** Finds the backend of a tensor's device, and checks that it has the operation. */
+  BoundBackend backendFor(OpType op, Tensor tensor) {
+    BoundBackend backend = group.backends.get(tensor.device().type());
+    if (backend == null) {
+      throw bad(
+          op,
+          "tensor is on "
+              + tensor.device()
+              + ", but the group has backends for "
+              + group.backends.keySet());
+    }
+    require(op, backend);
+    return backend;
+  }
+
+  /** Returns the backend for operations without tensors. */
+  BoundBackend anyBackend(OpType op) {
+    BoundBackend backend = group.backends.get(Device.CPU.type());
+    if (backend == null) {
+      backend = group.backends.values().iterator().next();
+    }
+    require(op, backend);
+    return backend;
+  }
+
+  private void require(OpType op, BoundBackend backend) {
+    if (!backend.capabilities().has(op)) {
+      throw unsupported(op, backend, op.label());
+    }
+  }
+
+  void rank(OpType op, String argument, int rank) {
+    if (rank < 0 || rank >= group.size) {
+      throw bad(op, argument + " must be a rank in 0.." + (group.size - 1) + ", not " + rank);
+    }
+  }
+
+  void peer(OpType op, int peer) {
+    rank(op, "peer", peer);
+    if (peer == group.rank) {
+      throw bad(op, "peer must be another rank, not " + peer + " itself");
+    }
+  }
+
+  void tag(OpType op, int tag) {
+    if (tag < 0) {
+      throw bad(op, "tag must not be negative, but is " + tag);
+    }
+  }
+
+  /** Checks a dense tensor that can be moved. */
+  void movable(OpType op, String argument, Tensor tensor, BoundBackend backend, boolean written) {
+    if (tensor.isSparse()) {
+      throw bad(op, argument + " must be dense, but is " + tensor);
+    }
+    if (!tensor.device().type().equals(backend.deviceType())) {
+      throw bad(
+          op,
+          argument
+              + " must be on "
+              + backend.deviceType()
+              + " like the first tensor, but is "
+              + tensor);
+    }
+    Capabilities capabilities = backend.capabilities();
+    if (!capabilities.movable().contains(tensor.dtype())) {
+      throw unsupported(op, backend, "dtype " + tensor.dtype().label() + " of " + argument);
+    }
+    if (tensor.device().isCpu()) {
+      host(op, argument, tensor, written);
+    } else if (!tensor.isContiguous() && !capabilities.has(Capabilities.Feature.STRIDED_TENSORS)) {
+      throw bad(op, argument + " must be contiguous, but is " + tensor);
+    }
+  }
+
+  private void host(OpType op, String argument, Tensor tensor, boolean written) {
+    MemorySegment segment = tensor.segment();
+    if (!segment.scope().isAlive()) {
+      throw bad(op, "the memory of " + argument + " was freed: " + tensor);
+    }
+    if (segment.isNative() && !segment.isAccessibleBy(STRANGER)) {
+      throw bad(
+          op,
+          "the memory of "
+              + argument
+              + " belongs to one thread only; use Arena.ofShared or"
+              + " Arena.ofAuto: "
+              + tensor);
+    }
+    if (written && segment.isReadOnly()) {
+      throw bad(op, argument + " is written, but its memory is read-only: " + tensor);
+    }
+    if (written && overlapsItself(tensor)) {
+      throw bad(op, argument + " is written, but its elements share memory: " + tensor);
+    }
+  }
+
+  private static boolean overlapsItself(Tensor tensor) {
+    if (tensor.isContiguous() || tensor.numel() == 0) {
+      return false;
+    }
+    for (int d = 0; d < tensor.dimensions(); d++) {
+      if (tensor.size(d) > 1 && tensor.strides()[d] == 0) {
+        return true;
+      }
+    }
+    return false;
+  }
+
+  void reducible(OpType op, Tensor tensor, ReduceOp reduceOp, BoundBackend backend) {
+    DType dtype = tensor.dtype();
+    if (!reduceOp.isDefinedOn(dtype)) {
+      throw bad(op, "reduce op " + reduceOp + " is not defined on dtype " + dtype.label());
+    }
+    if (!backend.capabilities().canReduce(dtype, reduceOp)) {
+      throw unsupported(op, backend, reduceOp + " on dtype " + dtype.label());
+    }
+  }
+
+  void same(OpType op, String argument, Tensor tensor, Tensor like) {
+    if (tensor.dtype() != like.dtype()) {
+      throw bad(op, argument + " must be of dtype " + like.dtype().label() + ", but is " + tensor);
+    }
+    if (!tensor.device().equals(like.device())) {
+      throw bad(op, argument + " must be on " + like.device() + ", but is " + tensor);
+    }
+  }
+
+  void sameSize(OpType op, String argument, Tensor tensor, Tensor like) {
+    same(op, argument, tensor, like);
+    if (tensor.numel() != like.numel()) {
+      throw bad(
+          op,
+          argument
+              + " must have "
+              + like.numel()
+              + " elements like "
+              + like
+              + ", but is "
+              + tensor);
+    }
+  }
+
+  void count(OpType op, String argument, List<Tensor> tensors, int count) {
+    if (tensors.size() != count) {
+      throw bad(op, argument + " must hold " + count + " tensors, but holds " + tensors.size());
+    }
+  }
+
+  void times(OpType op, String argument, Tensor whole, String partName, Tensor part) {
+    same(op, argument, whole, part);
+    if (whole.numel() != part.numel() * group.size) {
+      throw bad(
+          op,
+          argument
+              + " must have "
+              + part.numel() * group.size
+              + " elements ("
+              + group.size
+              + " ranks times "
+              + partName
+              + "), but is "
+              + whole);
+    }
+  }
+
+  /** Returns the splits of dimension 0, one for each rank. */
+  long[] splits(OpType op, String argument, List<Long> given, Tensor tensor, String tensorName) {
+    if (tensor.dimensions() == 0) {
+      throw bad(op, tensorName + " must have at least one dimension, but is " + tensor);
+    }
+    long rows = tensor.size(0);
+    long[] splits = new long[group.size];
+    if (given.isEmpty()) {
+      if (rows % group.size != 0) {
+        throw bad(
+            op,
+            "dimension 0 of "
+                + tensorName
+                + " must divide by "
+                + group.size
+                + " ranks, but is "
+                + rows);
+      }
+      java.util.Arrays.fill(splits, rows / group.size);
+      return splits;
+    }
+    if (given.size() != group.size) {
+      throw bad(op, argument + " must hold " + group.size + " sizes, but holds " + given.size());
+    }
+    long sum = 0;
+    for (int i = 0; i < splits.length; i++) {
+      splits[i] = given.get(i);
+      if (splits[i] < 0) {
+        throw bad(op, argument + " must not hold negative sizes: " + given);
+      }
+      sum = Math.addExact(sum, splits[i]);
+    }
+    if (sum != rows) {
+      throw bad(
+          op,
+          String.format(
+              Locale.ROOT,
+              "%s must add up to dimension 0 of %s, %d, but add up to %d",
+              argument,
+              tensorName,
+              rows,
+              sum));
+    }
+    return splits;
+  }
+}

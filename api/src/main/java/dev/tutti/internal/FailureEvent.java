@@ -1,0 +1,65 @@
+package dev.tutti.internal;
+
+import dev.tutti.OpType;
+import java.nio.charset.StandardCharsets;
+
+/**
+ * Is a failure as one rank tells it to the others.
+ *
+ * @param group the group that failed
+ * @param kind what sort of failure
+ * @param reporter the rank in that group that tells
+ * @param failedRank the rank in that group to blame, or -1
+ * @param op the operation that failed
+ * @param sequence its number
+ * @param message what happened
+ */
+record FailureEvent(
+    String group,
+    Kind kind,
+    int reporter,
+    int failedRank,
+    OpType op,
+    long sequence,
+    String message) {
+  /** Sorts failures by what other ranks make of them. */
+  enum Kind {
+    /** An operation ran out of time. */
+    TIMEOUT,
+    /** A peer is gone. */
+    PEER_LOST,
+    /** The reporter itself failed. */
+    FAILED,
+    /** The reporter's program gave up. */
+    ABORTED
+  }
+
+  byte[] encode() {
+    String text =
+        String.join(
+            "\n",
+            group,
+            kind.name(),
+            Integer.toString(reporter),
+            Integer.toString(failedRank),
+            op.name(),
+            Long.toString(sequence),
+            message);
+    return text.getBytes(StandardCharsets.UTF_8);
+  }
+
+  static FailureEvent decode(byte[] bytes) {
+    String[] parts = new String(bytes, StandardCharsets.UTF_8).split("\n", 7);
+    if (parts.length != 7) {
+      throw new IllegalArgumentException("not a failure event: " + parts.length + " parts");
+    }
+    return new FailureEvent(
+        parts[0],
+        Kind.valueOf(parts[1]),
+        Integer.parseInt(parts[2]),
+        Integer.parseInt(parts[3]),
+        OpType.valueOf(parts[4]),
+        Long.parseLong(parts[5]),
+        parts[6]);
+  }
+}

@@ -1,0 +1,189 @@
+package dev.tutti.internal;
+
+import dev.tutti.Store;
+import dev.tutti.StoreClosedException;
+import dev.tutti.StoreConnectionException;
+import dev.tutti.StoreException;
+import dev.tutti.StoreTimeoutException;
+import java.lang.System.Logger.Level;
+import java.nio.charset.StandardCharsets;
+import java.time.Duration;
+import java.util.HashMap;
+import java.util.List;
+import java.util.Map;
+import java.util.function.Consumer;
+import org.jspecify.annotations.Nullable;
+
+/**
+ * Tells all ranks of a job of failures, in one order for all.
+ *
+ * <p>One instance serves a rank's groups. Events are a log in the store; every rank reads it from
+ * the start.
+ */
+final class JobMonitor implements AutoCloseable {
+  /*
+   * The log is the keys event/1, event/2, ... Each is written once, by compare-and-set from absent,
+   * so it has no gaps and one order, and the first event of a group is the same one on every rank. A
+   * writer that loses the race for a number reads the winner's event, delivers it like the reader
+   * thread would, and tries the next number. A rank writes its event before it lets go of its peers'
+   * connections: whoever sees a connection end as a consequence finds the cause already in the log.
+   *
+   * The reader thread waits for the next number with a handle of its own, in slices, so that close
+   * never waits for it. Delivery happens under the lock "delivery", in the order of the log.
+   */
+  private static final System.Logger LOG = System.getLogger(JobMonitor.class.getName());
+  private static final Duration SLICE = Duration.ofSeconds(20);
+  private static final Duration REPORT_TIMEOUT = Duration.ofSeconds(2);
+
+  private final Store readStore;
+  private final Store writeStore;
+  private final String prefix;
+  private final int rank;
+  private final Thread reader;
+  private final Object delivery = new Object();
+  private final Map<String, Consumer<FailureEvent>> groups = new HashMap<>();
+  private final Map<String, FailureEvent> first = new HashMap<>();
+  private long delivered;
+  private volatile boolean closed;
+
+  JobMonitor(Store store, String prefix, int rank) {
+    this.readStore = store.duplicate();
+    this.writeStore = store.duplicate();
+    this.prefix = prefix;
+    this.rank = rank;
+    this.reader =
+        Thread.ofPlatform().daemon().name("tutti-mon-" + rank).unstarted(this::readEvents);
+  }
+
+  void start() {
+    reader.start();
+  }
+
+  /** Delivers events of a group to a consumer, also one that came before. */
+  void join(String group, Consumer<FailureEvent> consumer) {
+    synchronized (delivery) {
+      groups.put(group, consumer);
+      FailureEvent event = first.get(group);
+      if (event != null) {
+        consumer.accept(event);
+      }
+    }
+  }
+
+  void leave(String group) {
+    synchronized (delivery) {
+      groups.remove(group);
+    }
+  }
+
+  /**
+   * Writes an event to the log, and returns the first one of its group, perhaps an earlier one of
+   * another rank. Blocks for the store, two seconds at most; without a store the event itself is
+   * delivered here and returned.
+   */
+  FailureEvent report(FailureEvent event) {
+    long deadline = System.nanoTime() + REPORT_TIMEOUT.toNanos();
+    try {
+      while (true) {
+        long number;
+        synchronized (delivery) {
+          FailureEvent earlier = first.get(event.group());
+          if (earlier != null) {
+            return earlier;
+          }
+          number = delivered + 1;
+        }
+        Store.Swap swap = writeStore.compareSet(key(number), null, event.encode());
+        byte[] there = swap.value();
+        deliver(number, swap.stored() || there == null ? event : FailureEvent.decode(there));
+        if (System.nanoTime() - deadline > 0) {
+          throw new StoreTimeoutException("the log of failures grows too fast");
+        }
+      }
+    } catch (StoreException | IllegalArgumentException e) {
+      LOG.log(Level.DEBUG, "rank {0}: cannot tell the other ranks: {1}", rank, e);
+      synchronized (delivery) {
+        return accept(event);
+      }
+    }
+  }
+
+  /** Publishes where this rank stands in a group, for reports of other ranks. */
+  void publishProgress(String group, String text) {
+    try {
+      writeStore.set(prefix + "progress/" + group + "/" + rank, text);
+    } catch (StoreException e) {
+      LOG.log(Level.DEBUG, "rank {0}: cannot publish its progress: {1}", rank, e);
+    }
+  }
+
+  /** Reads where another rank stands; null where it does not answer in time. */
+  @Nullable String progressOf(String group, int globalRank, long deadlineNanos) {
+    try {
+      Duration left = Duration.ofNanos(Math.max(0, deadlineNanos - System.nanoTime()));
+      byte[] text = writeStore.get(prefix + "progress/" + group + "/" + globalRank, left);
+      return new String(text, StandardCharsets.UTF_8);
+    } catch (StoreException e) {
+      return null;
+    }
+  }
+
+  private void readEvents() {
+    while (!closed) {
+      long number;
+      synchronized (delivery) {
+        number = delivered + 1;
+      }
+      try {
+        readStore.wait(List.of(key(number)), SLICE);
+        deliver(number, FailureEvent.decode(readStore.get(key(number), Duration.ofSeconds(5))));
+      } catch (StoreTimeoutException e) {
+        LOG.log(Level.TRACE, "rank {0}: no failure so far", rank);
+      } catch (StoreClosedException e) {
+        return;
+      } catch (StoreConnectionException e) {
+        if (!closed) {
+          LOG.log(Level.WARNING, "rank {0}: the store is gone: {1}", rank, e.getMessage());
+        }
+        return;
+      } catch (RuntimeException e) {
+        if (!closed) {
+          LOG.log(Level.WARNING, "rank " + rank + ": stops reading the log of failures", e);
+        }
+        return;
+      }
+    }
+  }
+
+  private void deliver(long number, FailureEvent event) {
+    synchronized (delivery) {
+      if (number == delivered + 1) {
+        delivered = number;
+        accept(event);
+      }
+    }
+  }
+
+  private FailureEvent accept(FailureEvent event) {
+    FailureEvent earlier = first.putIfAbsent(event.group(), event);
+    if (earlier != null) {
+      return earlier;
+    }
+    Consumer<FailureEvent> consumer = groups.get(event.group());
+    if (consumer != null) {
+      consumer.accept(event);
+    }
+    return event;
+  }
+
+  private String key(long number) {
+    return prefix + "event/" + number;
+  }
+
+  @Override
+  public void close() {
+    closed = true;
+    readStore.close();
+    writeStore.close();
+  }
+}

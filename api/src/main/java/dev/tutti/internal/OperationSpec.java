@@ -1,0 +1,53 @@
+package dev.tutti.internal;
+
+import dev.tutti.DType;
+import dev.tutti.OpType;
+import dev.tutti.Tensor;
+import dev.tutti.internal.GroupOperation.BackendCall;
+import java.time.Duration;
+import java.util.List;
+import org.jspecify.annotations.Nullable;
+
+/**
+ * Says what to run.
+ *
+ * @param type the operation
+ * @param backend where
+ * @param timeout deadline from now; negative takes the group's
+ * @param async whether the caller goes on at once
+ * @param root the root or peer, or -1
+ * @param inputs tensors of the caller that are read
+ * @param results tensors of the caller that hold the result
+ * @param finisher copies staged results back, or null
+ * @param call calls the backend
+ */
+record OperationSpec(
+    OpType type,
+    BoundBackend backend,
+    Duration timeout,
+    boolean async,
+    int root,
+    List<Tensor> inputs,
+    List<Tensor> results,
+    @Nullable Runnable finisher,
+    BackendCall call) {
+
+  long timeoutNanos(long groupTimeoutNanos) {
+    return timeout.isNegative() ? groupTimeoutNanos : timeout.toNanos();
+  }
+
+  @Nullable DType dtype() {
+    if (!inputs.isEmpty()) {
+      return inputs.get(0).dtype();
+    }
+    return results.isEmpty() ? null : results.get(0).dtype();
+  }
+
+  long numel() {
+    long numel = 0;
+    for (Tensor tensor : inputs.isEmpty() ? results : inputs) {
+      numel += tensor.numel();
+    }
+    return numel;
+  }
+}

@@ -1,0 +1,187 @@
+package dev.tutti.internal;
+
+import dev.tutti.GroupOptions;
+import dev.tutti.RendezvousException;
+import dev.tutti.Settings;
+import dev.tutti.Store;
+import dev.tutti.TuttiException;
+import dev.tutti.spi.StoreProvider;
+import java.net.URI;
+import java.net.URISyntaxException;
+import java.nio.charset.StandardCharsets;
+import java.time.Duration;
+import java.util.LinkedHashMap;
+import java.util.Map;
+import java.util.Optional;
+import org.jspecify.annotations.Nullable;
+
+/** Finds this rank's number, the number of ranks, and the store through which they meet. */
+final class Rendezvous {
+  /**
+   * Is the outcome.
+   *
+   * @param store shared by the ranks
+   * @param rank this rank
+   * @param size number of ranks
+   * @param ownsStore whether the store was opened here
+   * @param hostsStore whether this process serves it
+   */
+  record Meeting(Store store, int rank, int size, boolean ownsStore, boolean hostsStore) {}
+
+  private final GroupOptions options;
+  private final Settings settings;
+  private final Duration timeout;
+
+  Rendezvous(GroupOptions options, Settings settings, Duration timeout) {
+    this.options = options;
+    this.settings = settings;
+    this.timeout = timeout;
+  }
+
+  Meeting meet() {
+    Optional<Store> given = options.store();
+    if (given.isPresent()) {
+      return meetAt(given.get());
+    }
+    String place = options.initMethod().orElseGet(() -> settings.get(RuntimeSettings.INIT_METHOD));
+    if (place.equals("env://") || place.startsWith("env://?")) {
+      return meetByEnvironment(place);
+    }
+    URI url = parse(place);
+    Map<String, String> query = query(url);
+    int rank = number(options.rank().orElse(null), query.get("rank"), place, "rank");
+    int size = number(options.size().orElse(null), query.get("world_size"), place, "world_size");
+    return open(url, rank, size, rank == 0);
+  }
+
+  private Meeting meetAt(Store store) {
+    if (options.initMethod().isPresent()) {
+      throw new RendezvousException("a store and an init method exclude each other");
+    }
+    int rank = number(options.rank().orElse(null), null, "the given store", "rank");
+    int size = number(options.size().orElse(null), null, "the given store", "size");
+    checkRank(rank, size);
+    return new Meeting(store, rank, size, false, false);
+  }
+
+  private Meeting meetByEnvironment(String place) {
+    Map<String, String> query = query(parse(place));
+    int rank =
+        number(
+            options.rank().orElse(null),
+            query.getOrDefault("rank", variable(RuntimeSettings.RANK.name(), options.rank())),
+            "env://",
+            "RANK");
+    int size =
+        number(
+            options.size().orElse(null),
+            query.getOrDefault(
+                "world_size", variable(RuntimeSettings.WORLD_SIZE.name(), options.size())),
+            "env://",
+            "WORLD_SIZE");
+    String host = variable(RuntimeSettings.MASTER_ADDR.name(), Optional.empty());
+    String port = variable(RuntimeSettings.MASTER_PORT.name(), Optional.empty());
+    String bracketed = host.contains(":") && !host.startsWith("[") ? "[" + host + "]" : host;
+    URI url = parse(settings.get(RuntimeSettings.STORE) + "://" + bracketed + ":" + port);
+    boolean host0 = rank == 0 && !settings.get(RuntimeSettings.AGENT_STORE);
+    return open(url, rank, size, host0);
+  }
+
+  private String variable(String name, Optional<?> instead) {
+    if (instead.isPresent()) {
+      return "";
+    }
+    return settings
+        .text(name)
+        .orElseThrow(
+            () ->
+                new RendezvousException(
+                    "env:// needs the environment variable "
+                        + name
+                        + ", which is not set. A launcher such as 'tutti run' sets RANK,"
+                        + " WORLD_SIZE, MASTER_ADDR and MASTER_PORT"));
+  }
+
+  private Meeting open(URI url, int rank, int size, boolean host) {
+    checkRank(rank, size);
+    String scheme = url.getScheme();
+    Map<String, StoreProvider> providers = Providers.stores();
+    StoreProvider provider = providers.get(scheme);
+    if (provider == null) {
+      throw new RendezvousException(
+          "no store for the scheme '"
+              + scheme
+              + "' of "
+              + url
+              + "; known are "
+              + providers.keySet());
+    }
+    Optional<String> reason = provider.unusableReason(settings);
+    if (reason.isPresent()) {
+      throw new RendezvousException("store '" + scheme + "' cannot run here: " + reason.get());
+    }
+    try {
+      Store store =
+          provider.open(new StoreProvider.Request(url, rank, size, host, timeout, settings));
+      return new Meeting(store, rank, size, true, host);
+    } catch (RendezvousException e) {
+      throw e;
+    } catch (TuttiException | IllegalArgumentException e) {
+      throw new RendezvousException(
+          "rank " + rank + "/" + size + " cannot meet the others at " + url + ": " + e.getMessage(),
+          e);
+    } catch (Exception e) {
+      throw new RendezvousException(
+          "rank " + rank + "/" + size + " cannot meet the others at " + url + ": " + e, e);
+    }
+  }
+
+  private static void checkRank(int rank, int size) {
+    if (size < 1) {
+      throw new RendezvousException("the number of ranks must be at least 1, not " + size);
+    }
+    if (rank < 0 || rank >= size) {
+      throw new RendezvousException("rank must be in 0.." + (size - 1) + ", not " + rank);
+    }
+  }
+
+  private static int number(
+      @Nullable Integer given, @Nullable String text, String place, String name) {
+    if (given != null) {
+      return given;
+    }
+    if (text == null || text.isEmpty()) {
+      throw new RendezvousException(place + ": " + name + " is missing");
+    }
+    try {
+      return Integer.parseInt(text);
+    } catch (NumberFormatException e) {
+      throw new RendezvousException(place + ": " + name + " is no number: '" + text + "'", e);
+    }
+  }
+
+  private static URI parse(String place) {
+    try {
+      // "env://" alone has no authority, which java.net.URI refuses.
+      return new URI(place.startsWith("env://") ? place.replace("env://", "env:///") : place);
+    } catch (URISyntaxException e) {
+      throw new RendezvousException("init method '" + place + "' is no URL: " + e.getMessage(), e);
+    }
+  }
+
+  private static Map<String, String> query(URI url) {
+    Map<String, String> values = new LinkedHashMap<>();
+    String query = url.getRawQuery();
+    if (query != null) {
+      for (String pair : query.split("&", -1)) {
+        int equals = pair.indexOf('=');
+        if (equals > 0) {
+          values.put(
+              pair.substring(0, equals),
+              java.net.URLDecoder.decode(pair.substring(equals + 1), StandardCharsets.UTF_8));
+        }
+      }
+    }
+    return values;
+  }
+}

@@ -1,0 +1,73 @@
+package dev.tutti.internal;
+
+import java.util.Set;
+import java.util.concurrent.ConcurrentHashMap;
+import java.util.concurrent.locks.LockSupport;
+
+/** Is the one thread that watches the deadlines of all groups of this process. */
+final class Watchdog {
+  /*
+   * Groups are scanned at the earliest known deadline, at least once a second while there are groups.
+   * A group that starts an operation with an earlier deadline than "wakeAt" unparks the thread. Both
+   * sides use volatile accesses: the group makes the deadline visible before it reads wakeAt, the
+   * thread sets wakeAt before it scans, so one of them sees the other. The thread ends when no group
+   * is left and a later group starts a new one, under the class lock.
+   */
+  interface Watched {
+    /** Fails what is overdue and returns the next deadline, at most a second from now. */
+    long checkDeadlines(long nowNanos);
+  }
+
+  static final long PERIOD_NANOS = 1_000_000_000;
+
+  private static final Set<Watched> WATCHED = ConcurrentHashMap.newKeySet();
+  private static volatile Thread thread = Thread.currentThread();
+  private static volatile long wakeAt = System.nanoTime();
+  private static boolean running;
+
+  private Watchdog() {}
+
+  static synchronized void watch(Watched watched) {
+    WATCHED.add(watched);
+    if (!running) {
+      running = true;
+      thread = Thread.ofPlatform().daemon().name("tutti-wd").start(Watchdog::run);
+    }
+  }
+
+  static void unwatch(Watched watched) {
+    WATCHED.remove(watched);
+  }
+
+  /** Makes sure that the thread looks no later than a deadline. */
+  static void expect(long deadlineNanos) {
+    if (deadlineNanos - wakeAt < 0) {
+      LockSupport.unpark(thread);
+    }
+  }
+
+  private static void run() {
+    while (true) {
+      long now = System.nanoTime();
+      long next = now + PERIOD_NANOS;
+      wakeAt = next;
+      for (Watched watched : WATCHED) {
+        long deadline = watched.checkDeadlines(now);
+        if (deadline - next < 0) {
+          next = deadline;
+        }
+      }
+      wakeAt = next;
+      synchronized (Watchdog.class) {
+        if (WATCHED.isEmpty()) {
+          running = false;
+          return;
+        }
+      }
+      long left = next - System.nanoTime();
+      if (left > 0) {
+        LockSupport.parkNanos(Watchdog.class, left);
+      }
+    }
+  }
+}

@@ -1,0 +1,388 @@
+package dev.tutti.internal;
+
+import static org.assertj.core.api.Assertions.assertThat;
+import static org.assertj.core.api.Assertions.assertThatThrownBy;
+import static org.assertj.core.api.Assertions.catchThrowable;
+import static org.assertj.core.api.Assertions.catchThrowableOfType;
+
+import com.sun.management.ThreadMXBean;
+import dev.tutti.AbortedException;
+import dev.tutti.AllReduceOptions;
+import dev.tutti.BarrierOptions;
+import dev.tutti.CollectiveException;
+import dev.tutti.CollectiveTimeoutException;
+import dev.tutti.CommListener;
+import dev.tutti.DType;
+import dev.tutti.GroupClosedException;
+import dev.tutti.GroupOptions;
+import dev.tutti.OpType;
+import dev.tutti.P2pOptions;
+import dev.tutti.PeerFailedException;
+import dev.tutti.ProcessGroup;
+import dev.tutti.ReduceOp;
+import dev.tutti.Settings;
+import dev.tutti.Tensor;
+import dev.tutti.TuttiException;
+import dev.tutti.Work;
+import dev.tutti.WorkState;
+import dev.tutti.store.HashStore;
+import java.lang.foreign.Arena;
+import java.lang.management.ManagementFactory;
+import java.time.Duration;
+import java.util.ArrayList;
+import java.util.List;
+import java.util.Map;
+import java.util.concurrent.Callable;
+import java.util.concurrent.CopyOnWriteArrayList;
+import java.util.concurrent.ExecutorService;
+import java.util.concurrent.Executors;
+import java.util.concurrent.Future;
+import java.util.concurrent.TimeUnit;
+import org.junit.jupiter.api.Test;
+import org.junit.jupiter.api.Timeout;
+
+@Timeout(60)
+class GroupTest {
+  private interface Body<T> {
+    T run(ProcessGroup group) throws Exception;
+  }
+
+  private static <T> List<T> world(int size, Body<T> body) throws Exception {
+    HashStore store = new HashStore();
+    LocalProvider provider = new LocalProvider();
+    Settings settings = Settings.ofEnvironment(Map.of("TUTTI_CLOSE_TIMEOUT", "200ms"));
+    try (ExecutorService threads = Executors.newFixedThreadPool(size)) {
+      List<Callable<T>> calls = new ArrayList<>();
+      for (int r = 0; r < size; r++) {
+        int rank = r;
+        calls.add(
+            () -> {
+              GroupOptions options =
+                  GroupOptions.defaults()
+                      .withStore(store)
+                      .withRank(rank)
+                      .withSize(size)
+                      .withProvider(provider)
+                      .withSettings(settings)
+                      .withTimeout(Duration.ofSeconds(20));
+              try (ProcessGroup group = ProcessGroup.init(options)) {
+                return body.run(group);
+              }
+            });
+      }
+      List<T> results = new ArrayList<>();
+      for (Future<T> future : threads.invokeAll(calls, 50, TimeUnit.SECONDS)) {
+        results.add(future.get());
+      }
+      return results;
+    }
+  }
+
+  @Test
+  void reducesInlineAndAsync() throws Exception {
+    List<float[]> results =
+        world(
+            3,
+            group -> {
+              Tensor tensor = Tensor.of(group.rank(), 1f);
+              group.allReduce(tensor);
+              List<Work> works = new ArrayList<>();
+              for (int i = 0; i < 20; i++) {
+                works.add(group.allReduce(tensor, AllReduceOptions.DEFAULT.withAsync()));
+              }
+              group.barrier();
+              for (int i = 0; i < works.size(); i++) {
+                assertThat(works.get(i).state()).isEqualTo(WorkState.COMPLETED);
+                assertThat(works.get(i).sequenceNumber()).isEqualTo(i + 2);
+              }
+              assertThat(group.sequenceNumber()).isEqualTo(22);
+              return tensor.toFloatArray();
+            });
+    assertThat(results)
+        .allSatisfy(
+            values ->
+                assertThat(values)
+                    .containsExactly((float) Math.pow(3, 21), (float) Math.pow(3, 21)));
+  }
+
+  @Test
+  void stagesStridedAndHeapTensors() throws Exception {
+    world(
+        2,
+        group -> {
+          Tensor matrix = Tensor.of(1f, 2f, 3f, 4f, 5f, 6f).view(2, 3);
+          group.allReduce(matrix.transpose(0, 1));
+          assertThat(matrix.toFloatArray()).containsExactly(2, 4, 6, 8, 10, 12);
+          group.allReduce(matrix.narrow(1, 1, 1));
+          assertThat(matrix.toFloatArray()).containsExactly(2, 8, 6, 8, 20, 12);
+          float[] heap = {1, 2};
+          group.allReduce(
+              Tensor.of(java.lang.foreign.MemorySegment.ofArray(heap), DType.FLOAT32, 2));
+          assertThat(heap).containsExactly(2, 4);
+          return null;
+        });
+  }
+
+  @Test
+  void allocatesNothingPerSynchronousCall() throws Exception {
+    List<Long> allocated =
+        world(
+            1,
+            group -> {
+              Tensor tensor = Tensor.of(1f, 2f);
+              AllReduceCounter counter = new AllReduceCounter(group, tensor);
+              counter.run(20_000);
+              long before = counter.allocatedBytes();
+              counter.run(1000);
+              return counter.allocatedBytes() - before;
+            });
+    // LocalProvider itself makes a key and a tensor per call; the runtime may add nothing.
+    List<Long> bare =
+        world(
+            1,
+            group -> {
+              AllReduceCounter counter = new AllReduceCounter(group, Tensor.of(1f, 2f));
+              counter.runInlineOnly(20_000);
+              long before = counter.allocatedBytes();
+              counter.runInlineOnly(1000);
+              return counter.allocatedBytes() - before;
+            });
+    assertThat(allocated.get(0)).isPositive();
+    assertThat(bare.get(0) / 1000).isZero();
+  }
+
+  private record AllReduceCounter(ProcessGroup group, Tensor tensor) {
+    static final ThreadMXBean THREADS = (ThreadMXBean) ManagementFactory.getThreadMXBean();
+
+    void run(int times) {
+      for (int i = 0; i < times; i++) {
+        group.allReduce(tensor, ReduceOp.SUM);
+      }
+    }
+
+    void runInlineOnly(int times) throws Exception {
+      Group inner = innerGroup(group);
+      for (int i = 0; i < times; i++) {
+        GroupOperation op = inner.beginInline(OpType.ALL_REDUCE, DType.FLOAT32, 2);
+        inner.endInline(op);
+      }
+    }
+
+    long allocatedBytes() {
+      return THREADS.getCurrentThreadAllocatedBytes();
+    }
+
+    static Group innerGroup(ProcessGroup group) throws Exception {
+      java.lang.reflect.Field field = TuttiProcessGroup.class.getDeclaredField("group");
+      field.setAccessible(true);
+      return (Group) field.get(group);
+    }
+  }
+
+  @Test
+  void refusesBadArgumentsAndStaysUsable() throws Exception {
+    world(
+        2,
+        group -> {
+          assertThatThrownBy(() -> group.send(Tensor.of(1f), 7))
+              .isInstanceOf(IllegalArgumentException.class)
+              .hasMessageContaining("rank " + group.rank() + "/2")
+              .hasMessageContaining("peer must be a rank in 0..1, not 7");
+          assertThatThrownBy(() -> group.allReduce(Tensor.of(1f), ReduceOp.BAND))
+              .isInstanceOf(IllegalArgumentException.class)
+              .hasMessageContaining("BAND is not defined on dtype float32");
+          assertThatThrownBy(() -> group.allReduce(Tensor.of(1), ReduceOp.SUM))
+              .isInstanceOf(UnsupportedOperationException.class)
+              .hasMessageContaining("dtype int32");
+          assertThatThrownBy(() -> group.broadcast(Tensor.of(1f), 0))
+              .isInstanceOf(UnsupportedOperationException.class)
+              .hasMessageContaining("'local' does not support broadcast");
+          try (Arena confined = Arena.ofConfined()) {
+            Tensor tensor = Tensor.allocate(confined, DType.FLOAT32, 1);
+            assertThatThrownBy(() -> group.allReduce(tensor))
+                .isInstanceOf(IllegalArgumentException.class)
+                .hasMessageContaining("belongs to one thread only");
+          }
+          Tensor tensor = Tensor.of(1f);
+          group.allReduce(tensor);
+          assertThat(tensor.toFloatArray()).containsExactly(2);
+          return null;
+        });
+  }
+
+  @Test
+  void timesOutNamingTheMissingRank() throws Exception {
+    List<Throwable> failures =
+        world(
+            3,
+            group -> {
+              if (group.rank() == 1) {
+                group.store().get("done", Duration.ofSeconds(20));
+                return catchThrowable(() -> group.allReduce(Tensor.of(1f)));
+              }
+              Throwable failure =
+                  catchThrowable(
+                      () ->
+                          group.allReduce(
+                              Tensor.of(1f),
+                              AllReduceOptions.DEFAULT.withTimeout(Duration.ofMillis(300))));
+              group.store().set("done", "1");
+              return failure;
+            });
+    for (int rank : new int[] {0, 2}) {
+      CollectiveTimeoutException failure = (CollectiveTimeoutException) failures.get(rank);
+      assertThat(failure.failedRank()).isEqualTo(1);
+      assertThat(failure.opType()).isEqualTo(OpType.ALL_REDUCE);
+      assertThat(failure.sequenceNumber()).isEqualTo(1);
+      assertThat(failure.elapsed()).isBetween(Duration.ofMillis(300), Duration.ofSeconds(3));
+      assertThat(failure).hasMessageContaining("rank 1 has not come (its last collective was #0)");
+    }
+    assertThat(failures.get(1)).isInstanceOf(PeerFailedException.class);
+    assertThat(((CollectiveException) failures.get(1)).failedRank()).isEqualTo(1);
+  }
+
+  @Test
+  void abortFreesAllRanks() throws Exception {
+    List<Throwable> failures =
+        world(
+            3,
+            group -> {
+              if (group.rank() == 2) {
+                group.abort("out of coffee");
+                return catchThrowable(
+                    () -> {
+                      while (true) {
+                        group.allReduce(Tensor.of(1f));
+                      }
+                    });
+              }
+              Work queued = group.barrier(BarrierOptions.DEFAULT.withAsync());
+              Work behind = group.barrier(BarrierOptions.DEFAULT.withAsync());
+              assertThat(catchThrowable(behind::await)).isInstanceOf(PeerFailedException.class);
+              return catchThrowable(queued::await);
+            });
+    assertThat(failures.get(2)).isInstanceOf(AbortedException.class);
+    for (int rank : new int[] {0, 1}) {
+      CollectiveException failure = (CollectiveException) failures.get(rank);
+      assertThat(failure).isInstanceOf(PeerFailedException.class);
+      assertThat(failure.failedRank()).isEqualTo(2);
+      assertThat(failure).hasMessageContaining("rank 2 aborted the group: out of coffee");
+    }
+  }
+
+  @Test
+  void closeIsIdempotentAndFailsWhatIsPending() throws Exception {
+    world(
+        2,
+        group -> {
+          Work pending = null;
+          if (group.rank() == 0) {
+            pending = group.recv(Tensor.of(0f), 1, P2pOptions.DEFAULT.withAsync());
+          }
+          group.close();
+          group.close();
+          assertThat(group.isClosed()).isTrue();
+          assertThatThrownBy(() -> group.allReduce(Tensor.of(1f)))
+              .isInstanceOf(GroupClosedException.class)
+              .hasMessageContaining("allReduce refused: group 0 is closed on rank " + group.rank());
+          if (pending != null) {
+            assertThat(catchThrowableOfType(CollectiveException.class, pending::await))
+                .hasMessageContaining("closed with operations pending");
+          }
+          return null;
+        });
+  }
+
+  @Test
+  void sendsBetweenRanksAndTellsListeners() throws Exception {
+    world(
+        2,
+        group -> {
+          List<String> heard = new CopyOnWriteArrayList<>();
+          group.addListener(
+              new CommListener() {
+                @Override
+                public void before(OpEvent event) {
+                  heard.add("before " + event.opType().label() + event.sequenceNumber());
+                }
+
+                @Override
+                public void after(
+                    OpEvent event, WorkState state, Duration duration, TuttiException failure) {
+                  heard.add("after " + event.opType().label() + " " + state);
+                }
+              });
+          Tensor tensor = Tensor.of(group.rank() + 5f);
+          if (group.rank() == 0) {
+            group.send(tensor, 1);
+          } else {
+            Work work = group.recv(tensor, 0, P2pOptions.DEFAULT.withAsync());
+            assertThat(work.toCompletableFuture().get(10, TimeUnit.SECONDS))
+                .containsExactly(tensor);
+            assertThat(work.sourceRank()).isZero();
+            assertThat(tensor.toFloatArray()).containsExactly(5);
+          }
+          group.allReduce(tensor);
+          assertThat(tensor.toFloatArray()).containsExactly(10);
+          assertThat(heard).contains("before allReduce1", "after allReduce COMPLETED");
+          assertThat(group.flightRecord()).contains("\"op\":\"allReduce\",\"seq\":1");
+          return null;
+        });
+  }
+
+  @Test
+  void splitsAndFormsSubgroups() throws Exception {
+    world(
+        4,
+        group -> {
+          ProcessGroup half = group.split(group.rank() % 2, -group.rank()).orElseThrow();
+          assertThat(half.globalRanks())
+              .isEqualTo(group.rank() % 2 == 0 ? List.of(2, 0) : List.of(3, 1));
+          Tensor tensor = Tensor.of((float) group.rank());
+          half.allReduce(tensor);
+          assertThat(tensor.toFloatArray()).containsExactly(group.rank() % 2 == 0 ? 2 : 4);
+          assertThat(group.split(-1, 0)).isEmpty();
+          var some = group.subgroup(List.of(3, 0));
+          assertThat(some.isPresent()).isEqualTo(group.rank() % 3 == 0);
+          some.ifPresent(
+              both -> {
+                assertThat(both.name()).isEqualTo("3");
+                assertThat(both.globalRanks()).containsExactly(0, 3);
+                both.barrier();
+              });
+          group.barrier();
+          group.close();
+          assertThat(half.isClosed()).isTrue();
+          return null;
+        });
+  }
+
+  @Test
+  void monitoredBarrierNamesAllMissingRanks() throws Exception {
+    List<Throwable> failures =
+        world(
+            4,
+            group -> {
+              group.monitoredBarrier(Duration.ofSeconds(10), true);
+              if (group.rank() == 0 || group.rank() == 3) {
+                return catchThrowable(() -> group.monitoredBarrier(Duration.ofMillis(300), true));
+              }
+              return catchThrowable(
+                  () -> {
+                    while (true) {
+                      group
+                          .failure()
+                          .ifPresent(
+                              failure -> {
+                                throw failure;
+                              });
+                      Thread.onSpinWait();
+                    }
+                  });
+            });
+    assertThat(failures.get(0))
+        .hasMessageContaining("ranks 1, 2 did not reach the monitored barrier in time");
+    assertThat(((CollectiveException) failures.get(0)).failedRank()).isEqualTo(1);
+    assertThat(failures.get(3)).isInstanceOf(PeerFailedException.class);
+  }
+}

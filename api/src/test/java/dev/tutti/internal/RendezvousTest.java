@@ -1,0 +1,103 @@
+package dev.tutti.internal;
+
+import static org.assertj.core.api.Assertions.assertThat;
+import static org.assertj.core.api.Assertions.assertThatThrownBy;
+
+import dev.tutti.BackendException;
+import dev.tutti.GroupOptions;
+import dev.tutti.ProcessGroup;
+import dev.tutti.RendezvousException;
+import dev.tutti.Settings;
+import dev.tutti.store.HashStore;
+import java.util.List;
+import java.util.Map;
+import org.junit.jupiter.api.Test;
+import org.junit.jupiter.params.ParameterizedTest;
+import org.junit.jupiter.params.provider.CsvSource;
+
+class RendezvousTest {
+  private static GroupOptions options(Map<String, String> environment) {
+    return GroupOptions.defaults()
+        .withProvider(new LocalProvider())
+        .withSettings(Settings.ofEnvironment(environment));
+  }
+
+  @ParameterizedTest
+  @CsvSource({"RANK", "WORLD_SIZE", "MASTER_ADDR", "MASTER_PORT"})
+  void namesTheMissingVariable(String missing) {
+    Map<String, String> environment =
+        new java.util.HashMap<>(
+            Map.of("RANK", "0", "WORLD_SIZE", "1", "MASTER_ADDR", "127.0.0.1", "MASTER_PORT", "1"));
+    environment.remove(missing);
+    assertThatThrownBy(() -> ProcessGroup.init(options(environment)))
+        .isInstanceOf(RendezvousException.class)
+        .hasMessageContaining("needs the environment variable " + missing + ", which is not set");
+  }
+
+  @ParameterizedTest
+  @CsvSource(
+      delimiter = '|',
+      value = {
+        "tcp://127.0.0.1:1?world_size=2|rank is missing",
+        "tcp://127.0.0.1:1?rank=0|world_size is missing",
+        "tcp://127.0.0.1:1?rank=x&world_size=2|rank is no number: 'x'",
+        "tcp://127.0.0.1:1?rank=2&world_size=2|rank must be in 0..1, not 2",
+        "carrier://pigeon?rank=0&world_size=2|no store for the scheme 'carrier'",
+        "not a url|is no URL"
+      })
+  void refusesBadPlaces(String place, String message) {
+    assertThatThrownBy(() -> ProcessGroup.init(options(Map.of()).withInitMethod(place)))
+        .isInstanceOf(RendezvousException.class)
+        .hasMessageContaining(message);
+  }
+
+  @Test
+  void storeAndPlaceExcludeEachOther() {
+    assertThatThrownBy(
+            () ->
+                ProcessGroup.init(
+                    options(Map.of())
+                        .withStore(new HashStore())
+                        .withRank(0)
+                        .withSize(1)
+                        .withInitMethod("env://")))
+        .isInstanceOf(RendezvousException.class)
+        .hasMessageContaining("exclude each other");
+  }
+
+  @Test
+  void namesAnUnknownBackend() {
+    GroupOptions options =
+        GroupOptions.defaults().withBackend("smoke").withSettings(Settings.ofEnvironment(Map.of()));
+    assertThatThrownBy(() -> ProcessGroup.init(options))
+        .isInstanceOf(BackendException.class)
+        .hasMessageContaining("no backend 'smoke' on the class path");
+  }
+
+  @Test
+  void namesBothProvidersOfOneName() {
+    assertThatThrownBy(
+            () ->
+                Providers.byKey(
+                    "backend",
+                    List.of(new LocalProvider(), new LocalProvider()),
+                    LocalProvider::name))
+        .isInstanceOf(BackendException.class)
+        .hasMessageContaining("two providers offer the backend 'local'")
+        .hasMessageMatching("(?s).*LocalProvider in file.*LocalProvider in file.*");
+  }
+
+  @Test
+  void readsSettingsAndTellsTheirSource() {
+    Settings settings =
+        Settings.ofEnvironment(Map.of("TUTTI_TIMEOUT", "1.5", "TUTTI_FLIGHT_RECORD", "many"));
+    assertThat(settings.get(RuntimeSettings.TIMEOUT)).hasMillis(1500);
+    assertThat(settings.source(RuntimeSettings.TIMEOUT)).isEqualTo("environment");
+    assertThat(settings.source(RuntimeSettings.CLOSE_TIMEOUT)).isEqualTo("default");
+    assertThat(settings.with(RuntimeSettings.TIMEOUT, "2m").get(RuntimeSettings.TIMEOUT))
+        .hasMinutes(2);
+    assertThatThrownBy(() -> settings.get(RuntimeSettings.FLIGHT_RECORD))
+        .isInstanceOf(IllegalArgumentException.class)
+        .hasMessageContaining("TUTTI_FLIGHT_RECORD='many' (from the environment)");
+  }
+}
