@@ -1,0 +1,211 @@
+package dev.tutti.fake;
+
+import dev.tutti.TuttiException;
+import dev.tutti.spi.Operation;
+import java.util.List;
+import java.util.concurrent.TimeUnit;
+import java.util.concurrent.TimeoutException;
+import org.jspecify.annotations.Nullable;
+
+/** Runs the collectives of a threaded group, one round after the other. */
+final class Collectives {
+  /*
+   * Every rank brings its call to the current round and waits until all are there. Then the data
+   * moves in phases, and all wait for each other after each phase. Small rounds are moved by the rank
+   * that came last, for all of them: one wake-up is cheaper than two. In large rounds each rank does
+   * its own part.
+   *
+   * The end of a round is decided under the lock: either the last rank finishes the last phase and
+   * all succeed, or a failure is noted first and none does. A rank whose deadline passes fails the
+   * round for all. Nobody writes into the tensors of a rank that has gone: in large rounds each rank
+   * writes its own only, and while one thread moves a small round nobody leaves it.
+   */
+  private static final long SERIAL_BYTES = 1 << 20;
+
+  /** Is how long ranks that disagree wait for the others, so that the report is complete. */
+  private static final long MISMATCH_GRACE_NANOS = TimeUnit.MILLISECONDS.toNanos(500);
+
+  private final Hub hub;
+  private final int size;
+  private Round current;
+
+  Collectives(Hub hub, int size) {
+    this.hub = hub;
+    this.size = size;
+    this.current = new Round(size);
+  }
+
+  /** Tells whether somebody waits for a rank. Lock held. */
+  boolean isAwaited(int rank) {
+    return current.hasBegun() && current.isMissing(rank);
+  }
+
+  /**
+   * Takes part in the next round.
+   *
+   * @return the calls of all ranks
+   */
+  List<Call> exchange(int rank, Operation op, Call call, Round.Mover mover) throws Exception {
+    Round round;
+    boolean moveAll;
+    hub.lock();
+    try {
+      round = arrive(rank, call, mover);
+      moveAll = round.isFull() && round.serial;
+      if (!moveAll) {
+        awaitStage(round, rank, 0, op);
+        if (round.isDone()) {
+          return round.calls();
+        }
+      }
+    } finally {
+      hub.unlock();
+    }
+    if (moveAll) {
+      moveAll(round, rank);
+    } else {
+      for (int phase = 0; phase < round.phases(); phase++) {
+        moveOwn(round, phase, rank, op);
+      }
+    }
+    return round.calls();
+  }
+
+  /** Adds a call to the current round; the last one opens it. Lock held. */
+  private Round arrive(int rank, Call call, Round.Mover mover) throws Exception {
+    hub.check(rank);
+    for (int peer = 0; peer < size; peer++) {
+      if (hub.hasLeft(peer)) {
+        throw hub.closed(peer);
+      }
+    }
+    Round round = current;
+    round.arrive(rank, call, mover);
+    if (round.isFull()) {
+      current = new Round(size);
+      String misfit = round.mismatchSince == 0 ? Movement.misfit(round.calls()) : null;
+      if (round.mismatchSince != 0 || misfit != null) {
+        failMismatch(round, misfit);
+        hub.check(rank);
+      }
+      if (round.bytes() <= SERIAL_BYTES) {
+        round.serial = true;
+      } else {
+        round.stage = 0;
+        hub.changed();
+      }
+    } else if (round.mismatchSince != 0) {
+      hub.changed();
+    }
+    return round;
+  }
+
+  private void failMismatch(Round round, @Nullable String misfit) {
+    String message =
+        "the ranks of group "
+            + hub.group()
+            + " disagree: "
+            + (misfit == null ? "" : misfit + "; ")
+            + round.report();
+    hub.fail(() -> new MismatchException(message), -1);
+  }
+
+  private void moveAll(Round round, int rank) throws Exception {
+    List<Call> calls = round.calls();
+    int peer = 0;
+    RuntimeException failed = null;
+    try {
+      for (int phase = 0; phase < round.phases(); phase++) {
+        for (peer = 0; peer < size; peer++) {
+          round.mover(peer).move(phase, peer, calls);
+        }
+      }
+    } catch (RuntimeException e) {
+      failed = e;
+    }
+    hub.lock();
+    try {
+      round.serial = false;
+      if (failed == null) {
+        round.stage = round.phases();
+        hub.changed();
+      } else {
+        failMove(round, peer, failed);
+        hub.check(rank);
+      }
+    } finally {
+      hub.unlock();
+    }
+  }
+
+  private void moveOwn(Round round, int phase, int rank, Operation op) throws Exception {
+    RuntimeException failed = null;
+    try {
+      round.mover(rank).move(phase, rank, round.calls());
+    } catch (RuntimeException e) {
+      failed = e;
+    }
+    hub.lock();
+    try {
+      hub.check(rank);
+      if (failed != null) {
+        failMove(round, rank, failed);
+        hub.check(rank);
+      }
+      if (round.finish(rank)) {
+        hub.changed();
+      } else {
+        awaitStage(round, rank, phase + 1, op);
+      }
+    } finally {
+      hub.unlock();
+    }
+  }
+
+  private void failMove(Round round, int rank, RuntimeException cause) {
+    String message = "the data of rank " + rank + " could not be moved: " + round.report();
+    hub.fail(() -> new TuttiException(message, cause), -1);
+  }
+
+  /** Waits until a round came to a stage. Lock held. */
+  private void awaitStage(Round round, int rank, int stage, Operation op) throws Exception {
+    boolean interrupted = false;
+    while (round.stage < stage) {
+      try {
+        if (round.serial) {
+          // Data of this rank is being moved, which does not wait for anything.
+          hub.await(System.nanoTime() + TimeUnit.SECONDS.toNanos(1));
+          continue;
+        }
+        hub.check(rank);
+        if (interrupted) {
+          throw new InterruptedException();
+        }
+        long deadline = op.deadlineNanos();
+        if (round.mismatchSince != 0) {
+          long grace = round.mismatchSince + MISMATCH_GRACE_NANOS;
+          if (grace - System.nanoTime() <= 0) {
+            failMismatch(round, null);
+            continue;
+          }
+          deadline = deadline - grace < 0 ? deadline : grace;
+        }
+        if (!hub.await(deadline) && op.deadlineNanos() - System.nanoTime() <= 0) {
+          String text = round.missing(rank);
+          if (round.stage < stage && !round.serial) {
+            hub.fail(() -> new TimeoutException(text), -1);
+          }
+        }
+      } catch (InterruptedException e) {
+        if (!round.serial) {
+          hub.interrupted(rank);
+          throw e;
+        }
+        interrupted = true;
+      }
+    }
+    if (interrupted) {
+      Thread.currentThread().interrupt();
+    }
+  }
+}

@@ -1,0 +1,273 @@
+package dev.tutti.fake;
+
+import dev.tutti.CollectiveException;
+import dev.tutti.spi.BackendContext;
+import dev.tutti.spi.Operation;
+import dev.tutti.spi.PeerLostException;
+import java.util.ArrayList;
+import java.util.List;
+import java.util.concurrent.TimeUnit;
+import java.util.concurrent.TimeoutException;
+import java.util.concurrent.locks.Condition;
+import java.util.concurrent.locks.ReentrantLock;
+import java.util.function.Supplier;
+import org.jspecify.annotations.Nullable;
+
+/**
+ * Is where the ranks of one threaded group meet: who is there, and whether the group still works.
+ */
+final class Hub {
+  /*
+   * One lock guards this object, the current round of collectives and the mailboxes; it is held for
+   * bookkeeping only, never while data moves. Operations and listeners are not called under it
+   * either: such calls are noted and run by unlock(), after the lock is free.
+   *
+   * The first failure stays. It is kept as a maker of exceptions, because each thread needs its own.
+   */
+  private final ReentrantLock lock = new ReentrantLock();
+  private final Condition changed = lock.newCondition();
+  private final String group;
+  private final int size;
+  private final @Nullable BackendContext[] members;
+  private final @Nullable Throwable[] aborted;
+  private final boolean[] left;
+  private final Collectives collectives;
+  private final Mailbox mailbox;
+  private final List<SharedBlock> blocks = new ArrayList<>();
+  private List<Runnable> afterUnlock = new ArrayList<>();
+  private int joined;
+  private @Nullable Supplier<Exception> failure;
+
+  Hub(String group, int size) {
+    this.group = group;
+    this.size = size;
+    this.members = new BackendContext[size];
+    this.aborted = new Throwable[size];
+    this.left = new boolean[size];
+    this.collectives = new Collectives(this, size);
+    this.mailbox = new Mailbox(this, size);
+  }
+
+  int size() {
+    return size;
+  }
+
+  String group() {
+    return group;
+  }
+
+  Collectives collectives() {
+    return collectives;
+  }
+
+  Mailbox mailbox() {
+    return mailbox;
+  }
+
+  void lock() {
+    lock.lock();
+  }
+
+  /** Releases the lock and runs what was noted meanwhile. */
+  void unlock() {
+    List<Runnable> run = afterUnlock;
+    if (run.isEmpty()) {
+      lock.unlock();
+      return;
+    }
+    afterUnlock = new ArrayList<>();
+    lock.unlock();
+    run.forEach(Runnable::run);
+  }
+
+  /** Notes what the present holder of the lock runs when it releases it. */
+  void afterUnlock(Runnable task) {
+    afterUnlock.add(task);
+  }
+
+  /** Wakes all waiting ranks. Lock held. */
+  void changed() {
+    changed.signalAll();
+  }
+
+  /** Waits for a change; returns false when the deadline has passed. Lock held. */
+  @SuppressWarnings("WaitNotInLoop") // the callers loop
+  boolean await(long deadlineNanos) throws InterruptedException {
+    long nanos = deadlineNanos - System.nanoTime();
+    if (nanos <= 0) {
+      return false;
+    }
+    long left = changed.awaitNanos(Math.min(nanos, TimeUnit.HOURS.toNanos(1)));
+    return left > 0 || deadlineNanos - System.nanoTime() > 0;
+  }
+
+  /** Adds a rank and waits for all others. */
+  void join(BackendContext context) throws Exception {
+    int rank = context.rank();
+    long deadline = System.nanoTime() + context.timeout().toNanos();
+    lock();
+    try {
+      if (context.size() != size || members[rank] != null) {
+        throw new IllegalArgumentException(
+            "rank "
+                + rank
+                + " of "
+                + context.size()
+                + " cannot join threaded group "
+                + group
+                + " of "
+                + size
+                + (context.size() == size ? ": it is there already" : ""));
+      }
+      members[rank] = context;
+      joined++;
+      changed();
+      while (joined < size) {
+        check(rank);
+        if (!await(deadline)) {
+          String missing = Ranks.list(size, peer -> members[peer] == null);
+          String text =
+              missing + " did not join threaded group " + group + " in " + context.timeout();
+          fail(() -> new TimeoutException(text), -1);
+        }
+      }
+    } catch (InterruptedException e) {
+      interrupted(rank);
+      throw e;
+    } finally {
+      unlock();
+    }
+  }
+
+  /** Throws what happened, if the group or this rank's part of it has failed. Lock held. */
+  void check(int rank) throws Exception {
+    Throwable cause = failure(rank);
+    if (cause instanceof Exception exception) {
+      throw exception;
+    }
+    if (cause != null) {
+      throw new IllegalStateException("rank " + rank + " was aborted", cause);
+    }
+  }
+
+  /** Returns what happened, if the group or this rank's part of it has failed. Lock held. */
+  @Nullable Throwable failure(int rank) {
+    Throwable cause = aborted[rank];
+    Supplier<Exception> first = failure;
+    return cause != null || first == null ? cause : first.get();
+  }
+
+  boolean hasLeft(int rank) {
+    return left[rank];
+  }
+
+  /**
+   * Fails the group, unless it has failed before. Lock held.
+   *
+   * @param cause makes the exception of each rank
+   * @param blamed the rank to blame, or -1
+   * @return whether this is the first failure
+   */
+  boolean fail(Supplier<Exception> cause, int blamed) {
+    changed();
+    if (failure != null) {
+      return false;
+    }
+    failure = cause;
+    for (Operation op : mailbox.drain()) {
+      afterUnlock(() -> op.fail(cause.get(), blamed));
+    }
+    for (SharedBlock block : blocks) {
+      afterUnlock(() -> block.fail(cause));
+    }
+    blocks.clear();
+    return true;
+  }
+
+  /** Fails the group because the thread of a rank was interrupted in it. Lock held. */
+  void interrupted(int rank) {
+    String text = "rank " + rank + " was interrupted in group " + group;
+    fail(() -> new PeerLostException(rank, text, null), rank);
+    Thread.currentThread().interrupt();
+  }
+
+  /** Fails one rank's waits with its own cause, and everybody else's because of it. */
+  void abort(int rank, Throwable cause) {
+    lock();
+    try {
+      if (aborted[rank] != null || left[rank]) {
+        return;
+      }
+      aborted[rank] = cause;
+      int blamed = blame(cause, rank);
+      String text = "rank " + rank + " gave up: " + cause;
+      Supplier<Exception> lost = () -> new PeerLostException(blamed, text, cause);
+      if (fail(lost, blamed)) {
+        for (int peer = 0; peer < size; peer++) {
+          BackendContext member = members[peer];
+          if (peer != rank && member != null && !left[peer]) {
+            afterUnlock(() -> member.onFailure().failed(lost.get(), blamed));
+          }
+        }
+      }
+    } finally {
+      unlock();
+    }
+  }
+
+  private static int blame(Throwable cause, int rank) {
+    if (cause instanceof PeerLostException lost) {
+      return lost.peer();
+    }
+    return cause instanceof CollectiveException failed && failed.failedRank() >= 0
+        ? failed.failedRank()
+        : rank;
+  }
+
+  /** Takes a rank out; who waits for it fails, who does not goes on. */
+  void leave(int rank) {
+    lock();
+    try {
+      if (left[rank]) {
+        return;
+      }
+      left[rank] = true;
+      if (collectives.isAwaited(rank)) {
+        fail(() -> closed(rank), rank);
+      }
+      for (Operation op : mailbox.drainPeer(rank)) {
+        afterUnlock(() -> op.fail(closed(rank), rank));
+      }
+    } finally {
+      unlock();
+    }
+  }
+
+  PeerLostException closed(int rank) {
+    return new PeerLostException(rank, "rank " + rank + " closed group " + group, null);
+  }
+
+  /** Makes a block hear of the group's failure. */
+  void watch(SharedBlock block) {
+    lock();
+    try {
+      Supplier<Exception> first = failure;
+      if (first == null) {
+        blocks.add(block);
+      } else {
+        afterUnlock(() -> block.fail(first));
+      }
+    } finally {
+      unlock();
+    }
+  }
+
+  void unwatch(SharedBlock block) {
+    lock();
+    try {
+      blocks.remove(block);
+    } finally {
+      unlock();
+    }
+  }
+}

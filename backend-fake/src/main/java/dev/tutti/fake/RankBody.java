@@ -1,0 +1,15 @@
+package dev.tutti.fake;
+
+import dev.tutti.ProcessGroup;
+
+/** Is what one rank of a {@link ThreadedWorld} does. */
+@FunctionalInterface
+public interface RankBody {
+  /**
+   * Runs on the rank's own thread.
+   *
+   * @param group the group of all ranks, closed by the world afterwards
+   * @throws Exception ends the world with a failure
+   */
+  void run(ProcessGroup group) throws Exception;
+}

@@ -1,0 +1,20 @@
+package dev.tutti.fake;
+
+import dev.tutti.ProcessGroup;
+
+/**
+ * Is what one rank of a {@link ThreadedWorld} computes.
+ *
+ * @param <T> type of the result
+ */
+@FunctionalInterface
+public interface RankCall<T> {
+  /**
+   * Runs on the rank's own thread.
+   *
+   * @param group the group of all ranks, closed by the world afterwards
+   * @return this rank's result
+   * @throws Exception ends the world with a failure
+   */
+  T call(ProcessGroup group) throws Exception;
+}

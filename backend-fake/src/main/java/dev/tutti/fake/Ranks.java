@@ -1,0 +1,25 @@
+package dev.tutti.fake;
+
+import java.util.StringJoiner;
+import java.util.function.IntPredicate;
+
+/** Writes lists of ranks for messages. */
+final class Ranks {
+  /** Is the empty list. */
+  static final String NONE = "no rank";
+
+  private Ranks() {}
+
+  /** Lists the ranks that have a property, as in "ranks 1, 3". */
+  static String list(int size, IntPredicate property) {
+    StringJoiner list = new StringJoiner(", ");
+    int count = 0;
+    for (int rank = 0; rank < size; rank++) {
+      if (property.test(rank)) {
+        list.add(Integer.toString(rank));
+        count++;
+      }
+    }
+    return count == 0 ? NONE : (count == 1 ? "rank " : "ranks ") + list;
+  }
+}

@@ -1,0 +1,138 @@
+package dev.tutti.fake;
+
+import java.util.ArrayList;
+import java.util.Arrays;
+import java.util.LinkedHashMap;
+import java.util.List;
+import java.util.Map;
+import java.util.Objects;
+import java.util.StringJoiner;
+import org.jspecify.annotations.Nullable;
+
+/** Is one collective of a threaded group, from its first caller to its end. Guarded by the hub. */
+final class Round {
+  /** Stands for the time before all ranks came. */
+  static final int GATHERING = -1;
+
+  private final @Nullable Call[] calls;
+  private final Mover[] movers;
+  private final boolean[] finished;
+  private @Nullable Call first;
+  private int arrived;
+  private int finishedCount;
+  private long bytes;
+
+  /** Counts phases; {@link #GATHERING} first, {@link #phases} when all is done. */
+  int stage = GATHERING;
+
+  /** Is set while one thread moves the data of all ranks. */
+  boolean serial;
+
+  /** Is when ranks were first seen to disagree, or 0. */
+  long mismatchSince;
+
+  /** Moves one rank's data in one phase. */
+  interface Mover {
+    void move(int phase, int rank, List<Call> calls);
+  }
+
+  Round(int size) {
+    calls = new Call[size];
+    movers = new Mover[size];
+    finished = new boolean[size];
+  }
+
+  void arrive(int rank, Call call, Mover mover) {
+    Call earlier = calls[rank];
+    if (earlier != null) {
+      throw new IllegalStateException(
+          "rank " + rank + " called " + call.describe() + " while it is in " + earlier.describe());
+    }
+    calls[rank] = call;
+    movers[rank] = mover;
+    arrived++;
+    bytes += call.inputBytes();
+    if (first == null) {
+      first = call;
+    } else if (mismatchSince == 0 && !call.matches(first)) {
+      // Zero means none, and nanoTime may be anything.
+      mismatchSince = System.nanoTime() | 1;
+    }
+  }
+
+  boolean isFull() {
+    return arrived == calls.length;
+  }
+
+  boolean hasBegun() {
+    return arrived > 0;
+  }
+
+  boolean isDone() {
+    return stage == phases();
+  }
+
+  long bytes() {
+    return bytes;
+  }
+
+  int phases() {
+    return Movement.phases(Objects.requireNonNull(first).type());
+  }
+
+  /** Returns the calls in order of rank; all are there. */
+  List<Call> calls() {
+    List<Call> all = new ArrayList<>(calls.length);
+    for (Call call : calls) {
+      all.add(Objects.requireNonNull(call));
+    }
+    return all;
+  }
+
+  Mover mover(int rank) {
+    return movers[rank];
+  }
+
+  /** Notes that a rank finished the present phase; returns whether it was the last one. */
+  boolean finish(int rank) {
+    finished[rank] = true;
+    finishedCount++;
+    if (finishedCount < finished.length) {
+      return false;
+    }
+    Arrays.fill(finished, false);
+    finishedCount = 0;
+    stage++;
+    return true;
+  }
+
+  boolean isMissing(int rank) {
+    return stage == GATHERING ? calls[rank] == null : !finished[rank];
+  }
+
+  /** Describes who is missing from a rank's call. */
+  String missing(int rank) {
+    return Objects.requireNonNull(calls[rank]).describe()
+        + ": "
+        + Ranks.list(calls.length, this::isMissing)
+        + (stage == GATHERING ? " did not come" : " did not finish")
+        + " before the deadline of rank "
+        + rank;
+  }
+
+  /** Lists the calls, each with its ranks. */
+  String report() {
+    Map<String, StringJoiner> ranksOf = new LinkedHashMap<>();
+    for (int rank = 0; rank < calls.length; rank++) {
+      Call call = calls[rank];
+      String text = call == null ? "nothing yet" : call.describe();
+      ranksOf.computeIfAbsent(text, key -> new StringJoiner(", ")).add(Integer.toString(rank));
+    }
+    StringJoiner report = new StringJoiner("; ");
+    ranksOf.forEach(
+        (text, ranks) ->
+            report.add(
+                (ranks.toString().contains(",") ? "ranks " : "rank ") + ranks + ": " + text));
+    return report.toString();
+  }
+}

@@ -1,0 +1,215 @@
+package dev.tutti.fake;
+
+import dev.tutti.CollectiveTimeoutException;
+import dev.tutti.DType;
+import dev.tutti.FailureInfo;
+import dev.tutti.OpType;
+import dev.tutti.Tensor;
+import dev.tutti.TuttiException;
+import java.lang.foreign.Arena;
+import java.lang.foreign.MemorySegment;
+import java.time.Duration;
+import java.util.Arrays;
+import java.util.concurrent.locks.Condition;
+import java.util.concurrent.locks.ReentrantLock;
+import java.util.function.BooleanSupplier;
+import java.util.function.Supplier;
+import org.jspecify.annotations.Nullable;
+
+/** Holds the symmetric memory of all ranks of a threaded group, and its signals. */
+final class SharedBlock {
+  /** Is as many as c10d's kernels have blocks. */
+  static final int CHANNELS = 32;
+
+  private static final long ALIGNMENT = 4096;
+
+  private final String group;
+  private final int size;
+  private final long byteSize;
+  private final Arena arena = Arena.ofShared();
+  private final MemorySegment memory;
+  private final ReentrantLock lock = new ReentrantLock();
+  private final Condition changed = lock.newCondition();
+
+  /** Is set for a signal to, on, from: a rank, a channel, a rank. */
+  private final boolean[] signals;
+
+  private final int[] barrierArrived = new int[CHANNELS];
+  private final long[] barrierRound = new long[CHANNELS];
+  private int open;
+  private @Nullable Supplier<Exception> failure;
+
+  SharedBlock(String group, int size, long byteSize) {
+    this.group = group;
+    this.size = size;
+    this.byteSize = byteSize;
+    this.open = size;
+    this.signals = new boolean[size * CHANNELS * size];
+    long stride = stride(byteSize);
+    this.memory = arena.allocate(Math.max(1, Math.multiplyExact(stride, size)), ALIGNMENT);
+  }
+
+  private static long stride(long byteSize) {
+    return Math.multiplyExact(Math.ceilDiv(byteSize, ALIGNMENT), ALIGNMENT);
+  }
+
+  long byteSize() {
+    return byteSize;
+  }
+
+  Tensor view(int rank, DType dtype, long byteOffset, long... shape) {
+    MemorySegment buffer = memory.asSlice(rank * stride(byteSize), byteSize);
+    return Tensor.of(buffer.asSlice(byteOffset), dtype, shape);
+  }
+
+  void barrier(int rank, int channel, Duration timeout) {
+    lock.lock();
+    try {
+      checkFailure();
+      long round = barrierRound[channel];
+      if (++barrierArrived[channel] == size) {
+        barrierArrived[channel] = 0;
+        barrierRound[channel]++;
+        changed.signalAll();
+        return;
+      }
+      try {
+        await(rank, -1, channel, timeout, "barrier", () -> barrierRound[channel] != round);
+      } catch (RuntimeException e) {
+        if (barrierRound[channel] == round) {
+          barrierArrived[channel]--;
+        }
+        throw e;
+      }
+    } finally {
+      lock.unlock();
+    }
+  }
+
+  void putSignal(int from, int to, int channel, Duration timeout) {
+    int at = slot(to, channel, from);
+    lock.lock();
+    try {
+      await(from, to, channel, timeout, "putSignal", () -> !signals[at]);
+      signals[at] = true;
+      changed.signalAll();
+    } finally {
+      lock.unlock();
+    }
+  }
+
+  void waitSignal(int to, int from, int channel, Duration timeout) {
+    int at = slot(to, channel, from);
+    lock.lock();
+    try {
+      await(to, from, channel, timeout, "waitSignal", () -> signals[at]);
+      signals[at] = false;
+      changed.signalAll();
+    } finally {
+      lock.unlock();
+    }
+  }
+
+  private int slot(int to, int channel, int from) {
+    return (to * CHANNELS + channel) * size + from;
+  }
+
+  private void await(
+      int rank, int peer, int channel, Duration timeout, String what, BooleanSupplier condition) {
+    long start = System.nanoTime();
+    long left = timeout.toNanos();
+    while (!condition.getAsBoolean()) {
+      checkFailure();
+      if (left <= 0) {
+        Duration elapsed = Duration.ofNanos(System.nanoTime() - start);
+        throw new CollectiveTimeoutException(
+            what + " on channel " + channel + " of symmetric memory: not within " + timeout,
+            new FailureInfo(group, rank, size, OpType.UNKNOWN, 0, peer, -1, elapsed),
+            null);
+      }
+      try {
+        left = changed.awaitNanos(left);
+      } catch (InterruptedException e) {
+        Thread.currentThread().interrupt();
+        throw new TuttiException(
+            "rank " + rank + " was interrupted in " + what + " on channel " + channel, e);
+      }
+    }
+  }
+
+  private void checkFailure() {
+    Supplier<Exception> first = failure;
+    if (first != null) {
+      throw new TuttiException("the group of this symmetric memory failed", first.get());
+    }
+  }
+
+  /** Ends all waits, now and from now on. */
+  void fail(Supplier<Exception> cause) {
+    lock.lock();
+    try {
+      if (failure == null) {
+        failure = cause;
+      }
+      changed.signalAll();
+    } finally {
+      lock.unlock();
+    }
+  }
+
+  /** Gives one rank's part back; returns whether it was the last and the memory is freed. */
+  boolean release() {
+    lock.lock();
+    try {
+      open--;
+      if (open > 0) {
+        return false;
+      }
+    } finally {
+      lock.unlock();
+    }
+    arena.close();
+    return true;
+  }
+
+  /** Frees the memory that no rank got to see. */
+  void discard() {
+    arena.close();
+  }
+
+  void requireView(int rank, DType dtype, long byteOffset, long... shape) {
+    requireRank(rank);
+    if (byteOffset % dtype.byteSize() != 0) {
+      throw new IllegalArgumentException(
+          "byteOffset "
+              + byteOffset
+              + " is no multiple of the "
+              + dtype.byteSize()
+              + " bytes of "
+              + dtype.label());
+    }
+    long bytes = dtype.byteSize();
+    for (long length : shape) {
+      if (length < 0) {
+        throw new IllegalArgumentException("negative size in shape " + Arrays.toString(shape));
+      }
+      bytes = Math.multiplyExact(bytes, length);
+    }
+    if (byteOffset < 0 || byteOffset > byteSize - bytes) {
+      throw new IndexOutOfBoundsException(
+          "requested " + bytes + " bytes at " + byteOffset + " exceed the allocated " + byteSize);
+    }
+  }
+
+  void requireRank(int rank) {
+    if (rank < 0 || rank >= size) {
+      throw new IllegalArgumentException("rank " + rank + " is not in [0, " + size + ")");
+    }
+  }
+
+  void requireChannel(int channel) {
+    if (channel < 0 || channel >= CHANNELS) {
+      throw new IllegalArgumentException("channel " + channel + " is not in [0, " + CHANNELS + ")");
+    }
+  }
+}

@@ -1,0 +1,95 @@
+package dev.tutti.fake;
+
+import dev.tutti.DType;
+import dev.tutti.Device;
+import dev.tutti.SymmetricMemory;
+import dev.tutti.Tensor;
+import java.time.Duration;
+import java.util.concurrent.atomic.AtomicBoolean;
+
+/** Is one rank's handle to the symmetric memory of a threaded group. */
+final class SharedMemory implements SymmetricMemory {
+  private final Hub hub;
+  private final SharedBlock block;
+  private final int rank;
+  private final AtomicBoolean closed = new AtomicBoolean();
+
+  SharedMemory(Hub hub, SharedBlock block, int rank) {
+    this.hub = hub;
+    this.block = block;
+    this.rank = rank;
+  }
+
+  @Override
+  public int rank() {
+    return rank;
+  }
+
+  @Override
+  public int size() {
+    return hub.size();
+  }
+
+  @Override
+  public Device device() {
+    return Device.CPU;
+  }
+
+  @Override
+  public long bufferByteSize() {
+    return block.byteSize();
+  }
+
+  @Override
+  public int channels() {
+    return SharedBlock.CHANNELS;
+  }
+
+  @Override
+  public Tensor buffer(int rank, DType dtype, long byteOffset, long... shape) {
+    requireOpen();
+    block.requireView(rank, dtype, byteOffset, shape);
+    return block.view(rank, dtype, byteOffset, shape);
+  }
+
+  @Override
+  public void barrier(int channel, Duration timeout) {
+    requireOpen();
+    block.requireChannel(channel);
+    block.barrier(rank, channel, timeout);
+  }
+
+  @Override
+  public void putSignal(int rank, int channel, Duration timeout) {
+    requireOpen();
+    block.requireRank(rank);
+    block.requireChannel(channel);
+    block.putSignal(this.rank, rank, channel, timeout);
+  }
+
+  @Override
+  public void waitSignal(int rank, int channel, Duration timeout) {
+    requireOpen();
+    block.requireRank(rank);
+    block.requireChannel(channel);
+    block.waitSignal(this.rank, rank, channel, timeout);
+  }
+
+  @Override
+  public boolean hasMulticast() {
+    return false;
+  }
+
+  @Override
+  public void close() {
+    if (closed.compareAndSet(false, true) && block.release()) {
+      hub.unwatch(block);
+    }
+  }
+
+  private void requireOpen() {
+    if (closed.get()) {
+      throw new IllegalStateException("symmetric memory of rank " + rank + " is closed");
+    }
+  }
+}

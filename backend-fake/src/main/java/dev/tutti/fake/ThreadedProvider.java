@@ -1,0 +1,101 @@
+package dev.tutti.fake;
+
+import dev.tutti.BackendException;
+import dev.tutti.Capabilities;
+import dev.tutti.Capabilities.Feature;
+import dev.tutti.spi.Backend;
+import dev.tutti.spi.BackendContext;
+import dev.tutti.spi.BackendProvider;
+import java.nio.charset.StandardCharsets;
+import java.util.Set;
+import java.util.UUID;
+import java.util.concurrent.ConcurrentHashMap;
+import java.util.concurrent.ConcurrentMap;
+import org.jspecify.annotations.Nullable;
+
+/**
+ * Offers the backend "threaded", whose ranks are threads of one JVM. Results are real and do not
+ * depend on timing: elements are accumulated in order of rank, half precisions in float32.
+ *
+ * <p>Ranks that call what does not fit get a {@link MismatchException} that lists the calls of all.
+ *
+ * @see ThreadedWorld
+ */
+public final class ThreadedProvider implements BackendProvider {
+  /** Is the name of the backend. */
+  public static final String NAME = "threaded";
+
+  private static final String KEY = "threaded/hub";
+
+  /** Holds hubs while their ranks meet; rank 0 puts them in and takes them out. */
+  private static final ConcurrentMap<String, Hub> MEETING = new ConcurrentHashMap<>();
+
+  /** Creates a provider. */
+  public ThreadedProvider() {}
+
+  @Override
+  public String name() {
+    return NAME;
+  }
+
+  @Override
+  public Set<String> deviceTypes() {
+    return Set.of("cpu");
+  }
+
+  @Override
+  public Capabilities capabilities() {
+    return Capabilities.all(
+        Feature.UNEVEN_PARTS,
+        Feature.SYMMETRIC_MEMORY,
+        Feature.REAL_RESULTS,
+        Feature.DETECTS_DEAD_PEERS);
+  }
+
+  @Override
+  public boolean autoSelectable() {
+    return false;
+  }
+
+  /**
+   * {@inheritDoc}
+   *
+   * @throws BackendException if rank 0 is not in this JVM
+   * @throws java.util.concurrent.TimeoutException naming the ranks that do not come in time
+   */
+  @Override
+  public Backend create(BackendContext context) throws Exception {
+    return context.rank() == 0 ? host(context) : visit(context);
+  }
+
+  private static Backend host(BackendContext context) throws Exception {
+    Hub hub = new Hub(context.group(), context.size());
+    String id = UUID.randomUUID().toString();
+    MEETING.put(id, hub);
+    try {
+      context.store().set(KEY, id);
+      hub.join(context);
+      // A later group may be given the same store.
+      context.store().deleteKey(KEY);
+    } finally {
+      MEETING.remove(id);
+    }
+    return new ThreadedBackend(hub, 0);
+  }
+
+  private static Backend visit(BackendContext context) throws Exception {
+    byte[] id = context.store().get(KEY, context.timeout());
+    @Nullable Hub hub = MEETING.get(new String(id, StandardCharsets.UTF_8));
+    if (hub == null) {
+      throw new BackendException(
+          "rank "
+              + context.rank()
+              + " of group "
+              + context.group()
+              + " does not find rank 0 in this JVM: the ranks of backend threaded must be threads"
+              + " of one JVM, and rank 0 must not have given up");
+    }
+    hub.join(context);
+    return new ThreadedBackend(hub, context.rank());
+  }
+}

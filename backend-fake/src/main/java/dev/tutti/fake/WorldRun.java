@@ -1,0 +1,235 @@
+package dev.tutti.fake;
+
+import dev.tutti.GroupOptions;
+import dev.tutti.ProcessGroup;
+import dev.tutti.TuttiException;
+import dev.tutti.store.HashStore;
+import java.time.Duration;
+import java.util.ArrayList;
+import java.util.List;
+import java.util.concurrent.TimeUnit;
+import org.jspecify.annotations.Nullable;
+
+/** Is one run of a {@link ThreadedWorld}. */
+final class WorldRun<T> {
+  /*
+   * Rank threads report under the monitor, where the thread that runs the world waits. When a
+   * rank fails, its thread aborts the groups of all ranks, which ends the operations. Only after a
+   * grace period is the store closed and are threads interrupted, so that neither hides how the
+   * operations end. A rank that fails to join has the store closed at once, because others wait in it.
+   */
+  private static final Duration INTERRUPT_AFTER = Duration.ofSeconds(1);
+  private static final Duration GIVE_UP_AFTER = Duration.ofSeconds(5);
+
+  private final ThreadedWorld world;
+  private final RankCall<T> body;
+  private final HashStore store;
+  private final Thread[] threads;
+  private final @Nullable ProcessGroup[] groups;
+  private final List<@Nullable T> results = new ArrayList<>();
+  private final List<RankFailure> failures = new ArrayList<>();
+  private int entered;
+  private int ended;
+  private boolean aborted;
+
+  WorldRun(ThreadedWorld world, RankCall<T> body) {
+    this.world = world;
+    this.body = body;
+    this.store = new HashStore(world.timeout());
+    this.threads = new Thread[world.size()];
+    this.groups = new ProcessGroup[world.size()];
+    for (int rank = 0; rank < threads.length; rank++) {
+      results.add(null);
+      int self = rank;
+      threads[rank] =
+          Thread.ofPlatform().name("rank-" + rank).daemon().unstarted(() -> runRank(self));
+    }
+  }
+
+  List<T> results() {
+    long deadline = System.nanoTime() + world.timeout().toNanos();
+    for (Thread thread : threads) {
+      thread.start();
+    }
+    Throwable ending = null;
+    try {
+      if (!awaitEnd(deadline)) {
+        ending = new WorldTimeoutException(describe("did not end within " + world.timeout()));
+        abort("the world's deadline of " + world.timeout() + " passed");
+      }
+    } catch (InterruptedException e) {
+      ending = new TuttiException("interrupted while " + running() + " ran", e);
+      abort("the thread that runs the world was interrupted");
+      Thread.currentThread().interrupt();
+    }
+    joinAll();
+    store.close();
+    throwFailure(ending);
+    @SuppressWarnings("NullAway") // without a failure each rank left its result
+    List<T> all = new ArrayList<>(results);
+    return all;
+  }
+
+  /** Waits until all ranks ended or one failed; returns false when the deadline passes first. */
+  private synchronized boolean awaitEnd(long deadlineNanos) throws InterruptedException {
+    while (ended < threads.length && failures.isEmpty()) {
+      long left = deadlineNanos - System.nanoTime();
+      if (left <= 0) {
+        return false;
+      }
+      TimeUnit.NANOSECONDS.timedWait(this, left);
+    }
+    return true;
+  }
+
+  private void runRank(int rank) {
+    try (ProcessGroup group = ProcessGroup.init(options(rank))) {
+      if (enter(rank, group)) {
+        runBody(rank, group);
+      }
+    } catch (Throwable e) {
+      fail(rank, e);
+    } finally {
+      synchronized (this) {
+        ended++;
+        notifyAll();
+      }
+    }
+  }
+
+  private GroupOptions options(int rank) {
+    return world.complete(
+        GroupOptions.defaults().withStore(store).withRank(rank).withSize(threads.length));
+  }
+
+  private void runBody(int rank, ProcessGroup group) {
+    try {
+      T result = body.call(group);
+      synchronized (this) {
+        results.set(rank, result);
+      }
+    } catch (Throwable e) {
+      fail(rank, e);
+    }
+  }
+
+  /** Waits until all ranks have their groups; false if one could not join. */
+  private synchronized boolean enter(int rank, ProcessGroup group) throws InterruptedException {
+    groups[rank] = group;
+    entered++;
+    notifyAll();
+    while (entered < threads.length && failures.isEmpty() && !aborted) {
+      wait();
+    }
+    return entered == threads.length;
+  }
+
+  private void fail(int rank, Throwable failure) {
+    boolean first;
+    synchronized (this) {
+      first = failures.isEmpty();
+      failures.add(new RankFailure(rank, "rank " + rank + " failed", failure));
+      notifyAll();
+    }
+    if (first) {
+      abort("rank " + rank + " failed: " + failure);
+    }
+  }
+
+  private void abort(String reason) {
+    List<ProcessGroup> present = new ArrayList<>();
+    synchronized (this) {
+      aborted = true;
+      notifyAll();
+      for (ProcessGroup group : groups) {
+        if (group != null) {
+          present.add(group);
+        }
+      }
+    }
+    for (ProcessGroup group : present) {
+      group.abort(reason);
+    }
+    if (present.size() < threads.length) {
+      store.close();
+    }
+  }
+
+  /** Joins all threads, which have ended or been told to; interrupts those that do not. */
+  private void joinAll() {
+    boolean interrupted = false;
+    long start = System.nanoTime();
+    for (Thread thread : threads) {
+      while (thread.isAlive()) {
+        Duration waited = Duration.ofNanos(System.nanoTime() - start);
+        if (waited.compareTo(GIVE_UP_AFTER) > 0) {
+          break;
+        }
+        if (waited.compareTo(INTERRUPT_AFTER) > 0) {
+          store.close();
+          thread.interrupt();
+        }
+        try {
+          TimeUnit.MILLISECONDS.timedJoin(thread, 50);
+        } catch (InterruptedException e) {
+          interrupted = true;
+        }
+      }
+    }
+    if (interrupted) {
+      Thread.currentThread().interrupt();
+    }
+  }
+
+  private String running() {
+    return Ranks.list(threads.length, rank -> threads[rank].isAlive());
+  }
+
+  private String describe(String what) {
+    StringBuilder text = new StringBuilder(1024);
+    text.append(running()).append(" of ").append(threads.length).append(' ').append(what);
+    for (int rank = 0; rank < threads.length; rank++) {
+      Thread thread = threads[rank];
+      text.append("\n\"").append(thread.getName()).append("\" ").append(thread.getState());
+      for (StackTraceElement frame : thread.getStackTrace()) {
+        text.append("\n    at ").append(frame);
+      }
+      ProcessGroup group;
+      synchronized (this) {
+        group = groups[rank];
+      }
+      if (group != null && thread.isAlive()) {
+        text.append("\n    flight record: ").append(group.flightRecord());
+      }
+    }
+    return text.toString();
+  }
+
+  private void throwFailure(@Nullable Throwable ending) {
+    List<RankFailure> all;
+    synchronized (this) {
+      all = new ArrayList<>(failures);
+    }
+    Throwable thrown = ending;
+    if (thrown == null && !all.isEmpty()) {
+      RankFailure first = all.remove(0);
+      thrown = first.getCause();
+      if (!(thrown instanceof Error) && !(thrown instanceof RuntimeException)) {
+        thrown = new TuttiException(first.getMessage() + ": " + thrown, thrown);
+      }
+      thrown.addSuppressed(
+          new RankFailure(first.rank(), "rank " + first.rank() + " was the first to fail", null));
+    }
+    if (thrown == null) {
+      return;
+    }
+    all.forEach(thrown::addSuppressed);
+    if (!running().equals(Ranks.NONE)) {
+      thrown.addSuppressed(new WorldTimeoutException(describe("do not end")));
+    }
+    if (thrown instanceof Error error) {
+      throw error;
+    }
+    throw (RuntimeException) thrown;
+  }
+}

@@ -1,0 +1,13 @@
+import org.jspecify.annotations.NullMarked;
+
+/** Groups for tests: one that only pretends, and one whose ranks are threads of one JVM. */
+@NullMarked
+module dev.tutti.fake {
+  requires transitive dev.tutti;
+  requires static org.jspecify;
+
+  exports dev.tutti.fake;
+
+  provides dev.tutti.spi.BackendProvider with
+      dev.tutti.fake.ThreadedProvider;
+}

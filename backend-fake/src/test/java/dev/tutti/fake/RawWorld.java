@@ -1,0 +1,155 @@
+package dev.tutti.fake;
+
+import dev.tutti.Device;
+import dev.tutti.OpType;
+import dev.tutti.Settings;
+import dev.tutti.Store;
+import dev.tutti.spi.Backend;
+import dev.tutti.spi.BackendContext;
+import dev.tutti.spi.BackendProvider;
+import dev.tutti.store.HashStore;
+import java.time.Duration;
+import java.util.ArrayList;
+import java.util.List;
+import java.util.concurrent.Callable;
+import java.util.concurrent.ConcurrentHashMap;
+import java.util.concurrent.ExecutorService;
+import java.util.concurrent.Executors;
+import java.util.concurrent.Future;
+import java.util.concurrent.TimeUnit;
+import java.util.stream.IntStream;
+
+/** Runs backends on threads, without groups. */
+final class RawWorld {
+  static final Duration TIMEOUT = Duration.ofSeconds(20);
+
+  private RawWorld() {}
+
+  /** Is what a rank does. */
+  interface Body<T> {
+    T run(Rank rank) throws Exception;
+  }
+
+  /** Is what a rank does without a result. */
+  interface Action {
+    void run(Rank rank) throws Exception;
+  }
+
+  /** Is one rank. */
+  static final class Rank {
+    final int rank;
+    final int size;
+    final Backend backend;
+
+    /** Holds failures outside operations: blamed rank, cause. */
+    final ConcurrentHashMap<Integer, Throwable> heard;
+
+    private long sequence;
+
+    Rank(int rank, int size, Backend backend, ConcurrentHashMap<Integer, Throwable> heard) {
+      this.rank = rank;
+      this.size = size;
+      this.backend = backend;
+      this.heard = heard;
+    }
+
+    TestOperation op(OpType type) {
+      return op(type, TIMEOUT);
+    }
+
+    TestOperation op(OpType type, Duration timeout) {
+      return new TestOperation(type, ++sequence, timeout);
+    }
+  }
+
+  static void run(int size, Action body) {
+    run(size, new ThreadedProvider(), body);
+  }
+
+  static void run(int size, BackendProvider provider, Action body) {
+    List<Throwable> failures =
+        collect(
+            size,
+            provider,
+            rank -> {
+              body.run(rank);
+              return true;
+            },
+            new ArrayList<>());
+    for (Throwable failure : failures) {
+      if (failure != null) {
+        AssertionError error = new AssertionError("rank failed: " + failure, failure);
+        failures.stream().filter(other -> other != null).forEach(error::addSuppressed);
+        throw error;
+      }
+    }
+  }
+
+  /** Returns for each rank what its body threw, or null. */
+  static List<Throwable> failures(int size, BackendProvider provider, Action body) {
+    return collect(
+        size,
+        provider,
+        rank -> {
+          body.run(rank);
+          return true;
+        },
+        new ArrayList<>());
+  }
+
+  static <T> List<Throwable> collect(
+      int size, BackendProvider provider, Body<T> body, List<T> results) {
+    ExecutorService executor = Executors.newFixedThreadPool(size);
+    try (HashStore store = new HashStore(TIMEOUT)) {
+      List<Callable<T>> tasks =
+          IntStream.range(0, size)
+              .mapToObj(rank -> (Callable<T>) () -> runRank(rank, size, provider, store, body))
+              .toList();
+      List<Throwable> failures = new ArrayList<>();
+      for (Future<T> future : executor.invokeAll(tasks, 60, TimeUnit.SECONDS)) {
+        if (future.state() == Future.State.SUCCESS) {
+          results.add(future.resultNow());
+          failures.add(null);
+        } else {
+          results.add(null);
+          failures.add(
+              future.state() == Future.State.FAILED
+                  ? future.exceptionNow()
+                  : new AssertionError("rank hung"));
+        }
+      }
+      return failures;
+    } catch (InterruptedException e) {
+      throw new AssertionError(e);
+    } finally {
+      executor.shutdownNow();
+    }
+  }
+
+  private static <T> T runRank(
+      int rank, int size, BackendProvider provider, Store store, Body<T> body) throws Exception {
+    ConcurrentHashMap<Integer, Throwable> heard = new ConcurrentHashMap<>();
+    try (Backend backend = provider.create(context(rank, size, store, TIMEOUT, heard))) {
+      return body.run(new Rank(rank, size, backend, heard));
+    }
+  }
+
+  static BackendContext context(
+      int rank,
+      int size,
+      Store store,
+      Duration timeout,
+      ConcurrentHashMap<Integer, Throwable> heard) {
+    return new BackendContext(
+        "test",
+        rank,
+        size,
+        IntStream.range(0, size).boxed().toList(),
+        "cpu",
+        Device.CPU,
+        store,
+        timeout,
+        Settings.ofEnvironment(java.util.Map.of()),
+        (cause, failedRank) -> heard.putIfAbsent(failedRank, cause));
+  }
+}

@@ -1,0 +1,112 @@
+package dev.tutti.fake;
+
+import dev.tutti.OpType;
+import dev.tutti.Tensor;
+import dev.tutti.TuttiException;
+import dev.tutti.spi.DeviceEvent;
+import dev.tutti.spi.Operation;
+import java.time.Duration;
+import java.util.List;
+import java.util.concurrent.CompletableFuture;
+import java.util.concurrent.ExecutionException;
+import java.util.concurrent.TimeUnit;
+import java.util.concurrent.TimeoutException;
+
+/** Is an operation without a group. */
+final class TestOperation implements Operation {
+  private final OpType type;
+  private final long sequence;
+  private final long deadlineNanos;
+  private final CompletableFuture<List<Tensor>> end = new CompletableFuture<>();
+  volatile int source = -1;
+  volatile int failedRank = -2;
+
+  TestOperation(OpType type, long sequence, Duration timeout) {
+    this.type = type;
+    this.sequence = sequence;
+    this.deadlineNanos = System.nanoTime() + timeout.toNanos();
+  }
+
+  @Override
+  public OpType type() {
+    return type;
+  }
+
+  @Override
+  public long sequenceNumber() {
+    return sequence;
+  }
+
+  @Override
+  public long deadlineNanos() {
+    return deadlineNanos;
+  }
+
+  @Override
+  public boolean isDone() {
+    return end.isDone();
+  }
+
+  @Override
+  public void complete() {
+    end.complete(List.of());
+  }
+
+  @Override
+  public void completeFrom(int sourceRank) {
+    source = sourceRank;
+    end.complete(List.of());
+  }
+
+  @Override
+  public void completeWith(List<Tensor> result) {
+    end.complete(result);
+  }
+
+  @Override
+  public void fail(Throwable cause, int rank) {
+    failedRank = rank;
+    end.completeExceptionally(cause);
+  }
+
+  @Override
+  public void enqueued(DeviceEvent event) {
+    throw new AssertionError("not stream-ordered");
+  }
+
+  @Override
+  public void throwIfFailed() {
+    TuttiException failure = failure();
+    if (failure != null) {
+      throw failure;
+    }
+  }
+
+  @Override
+  public TuttiException failure() {
+    return end.isCompletedExceptionally() ? new TuttiException("failed", end.exceptionNow()) : null;
+  }
+
+  @Override
+  public boolean parkUntilDone(long deadline) {
+    try {
+      end.get(Math.max(0, deadline - System.nanoTime()), TimeUnit.NANOSECONDS);
+    } catch (ExecutionException e) {
+      return true;
+    } catch (TimeoutException e) {
+      return false;
+    } catch (InterruptedException e) {
+      throw new AssertionError(e);
+    }
+    return true;
+  }
+
+  /** Waits for the end, within the deadline, and returns the result or throws what happened. */
+  List<Tensor> result() throws Exception {
+    try {
+      return end.get(Math.max(0, deadlineNanos - System.nanoTime()), TimeUnit.NANOSECONDS);
+    } catch (ExecutionException e) {
+      throw e.getCause() instanceof Exception cause ? cause : e;
+    }
+  }
+}
