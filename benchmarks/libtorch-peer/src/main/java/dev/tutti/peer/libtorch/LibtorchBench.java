@@ -76,7 +76,9 @@ public final class LibtorchBench {
       int targetMillis,
       PeerOutput out) {
     LibtorchLoader.load();
-    Store store = PeerStores.wrap(PeerStores.open(arguments).store(), arguments.prefixes());
+    PeerStores.Opened opened = PeerStores.open(arguments);
+    opened.awaitWorkers().run();
+    Store store = PeerStores.wrap(opened.store(), arguments.prefixes());
     PeerGroup group =
         PeerGroup.create(
             store,

@@ -16,8 +16,8 @@ import java.util.Set;
  * @param file path of the file store, empty otherwise
  * @param server whether this process hosts the TCP store
  * @param legacy whether the hosted store uses the poll-loop back end in place of libuv
- * @param workers if above 0, the store constructor counts itself under {@code init/}, and a server
- *     waits until this many have
+ * @param workers if above 0, this process counts itself under the key {@code init/}, and a server
+ *     waits, after it told its port, until this many have
  * @param lazy whether Gloo connects pairs on first use
  * @param group false to open only the store
  * @param keepGoing whether the script goes on after an ERROR

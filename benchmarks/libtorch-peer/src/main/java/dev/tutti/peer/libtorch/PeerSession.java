@@ -29,6 +29,7 @@ final class PeerSession {
     if (arguments.server()) {
       out.line("PORT " + opened.port());
     }
+    opened.awaitWorkers().run();
     PeerSession session = new PeerSession(arguments, opened.store());
     if (arguments.group()) {
       session.createGroup(

@@ -30,7 +30,7 @@ final class PeerStores {
     if (arguments.store().equals("file")) {
       Store store = new FileStore(arguments.file(), arguments.size());
       store.setTimeout(new Milliseconds(arguments.timeoutMillis()));
-      return new Opened(counted(store), 0);
+      return new Opened(counted(store), 0, () -> {});
     }
     TCPStore store =
         openTcp(
@@ -40,7 +40,7 @@ final class PeerStores {
             arguments.legacy(),
             arguments.workers(),
             arguments.timeoutMillis());
-    return new Opened(counted(store), port(store));
+    return new Opened(counted(store), port(store), store::waitForWorkers);
   }
 
   static TCPStore openTcp(
@@ -50,7 +50,8 @@ final class PeerStores {
     options.isServer(server);
     options.useLibUV(!legacy);
     options.timeout(new Milliseconds(timeoutMillis));
-    options.waitWorkers(workers > 0);
+    // Else the constructor waits, and nobody learns the port that the workers need.
+    options.waitWorkers(false);
     if (workers > 0) {
       options.numWorkers(new SizeTPointer(1).put(workers));
     }
@@ -85,6 +86,8 @@ final class PeerStores {
    *
    * @param store handle that libtorch may be given any number of times
    * @param port port of a TCP store, 0 for a file store
+   * @param awaitWorkers counts this process and, on the server, waits for the others; does nothing
+   *     where no number of workers was given
    */
-  record Opened(Store store, int port) {}
+  record Opened(Store store, int port, Runnable awaitWorkers) {}
 }

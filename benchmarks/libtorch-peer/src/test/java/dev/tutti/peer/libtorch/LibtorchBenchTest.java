@@ -17,7 +17,7 @@ import org.junit.jupiter.api.BeforeAll;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.Timeout;
 
-@Timeout(60)
+@Timeout(120)
 class LibtorchBenchTest {
   private static final Path CACHE = LibtorchClasspath.defaultCacheDirectory();
 

@@ -6,6 +6,7 @@ import static org.assertj.core.api.Assertions.assertThatThrownBy;
 import static org.junit.jupiter.api.Assumptions.assumeTrue;
 
 import java.nio.file.Path;
+import java.time.Duration;
 import java.util.ArrayList;
 import java.util.List;
 import java.util.Map;
@@ -16,7 +17,7 @@ import org.junit.jupiter.api.io.TempDir;
 import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.ValueSource;
 
-@Timeout(60)
+@Timeout(120)
 class LibtorchPeerTest {
   private static final List<String> ROUNDED_TYPES =
       List.of("float32", "float64", "float16", "bfloat16");
@@ -173,6 +174,24 @@ class LibtorchPeerTest {
       PeerResult result = one.run(LIMIT, "allreduce float32 sum 10").getFirst();
       assertThat(result.values()).containsExactly("-8.0", "6.0", "-2.0", "1.0");
       assertThat(zero.await(LIMIT)).isEqualTo(result);
+    }
+  }
+
+  @Test
+  void aStoreWaitsForItsWorkers() {
+    PeerArguments server = PeerArguments.tcpServer(0, 2).with("--workers", "2", "--no-group");
+    try (PeerProcess first = PeerProcess.start(server)) {
+      int port = first.awaitPort(LIMIT);
+      assertThatThrownBy(() -> first.awaitReady(Duration.ofMillis(200)))
+          .isInstanceOf(IllegalStateException.class)
+          .hasMessageContaining("within PT0.2S");
+      PeerArguments client = PeerArguments.tcp(1, 2, port).with("--workers", "2", "--no-group");
+      try (PeerProcess second = PeerProcess.start(client)) {
+        second.awaitReady(LIMIT);
+        first.awaitReady(LIMIT);
+        assertThat(reply(first, "store_num_keys")).isEqualTo("1");
+        assertThat(reply(second, "store_list_keys")).isEqualTo("-");
+      }
     }
   }
 

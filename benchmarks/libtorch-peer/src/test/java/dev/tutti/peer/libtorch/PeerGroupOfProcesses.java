@@ -9,7 +9,7 @@ import java.util.function.IntFunction;
 
 /** All ranks of a group as libtorch processes; rank 0 hosts the store. */
 final class PeerGroupOfProcesses implements AutoCloseable {
-  static final Duration LIMIT = Duration.ofSeconds(40);
+  static final Duration LIMIT = Duration.ofSeconds(50);
   private final List<PeerProcess> ranks = new ArrayList<>();
 
   PeerGroupOfProcesses(int size, String... options) {
