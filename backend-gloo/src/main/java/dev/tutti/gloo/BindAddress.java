@@ -1,0 +1,145 @@
+package dev.tutti.gloo;
+
+import dev.tutti.Setting;
+import dev.tutti.Settings;
+import java.io.IOException;
+import java.net.Inet4Address;
+import java.net.InetAddress;
+import java.net.InetSocketAddress;
+import java.net.NetworkInterface;
+import java.net.SocketException;
+import java.net.UnknownHostException;
+import java.nio.channels.DatagramChannel;
+import java.nio.channels.ServerSocketChannel;
+import java.util.ArrayList;
+import java.util.Collections;
+import java.util.List;
+import java.util.Optional;
+import org.jspecify.annotations.Nullable;
+
+/**
+ * Says which local address other ranks shall connect to, and why that one.
+ *
+ * @param address the address
+ * @param interfaceName the interface it belongs to; empty if none is known
+ * @param reason how it was chosen, in words
+ */
+public record BindAddress(InetAddress address, String interfaceName, String reason) {
+  /** Names the network interface, or several of which the first usable one is taken. */
+  public static final Setting<String> INTERFACE =
+      Setting.text(
+          "GLOO_SOCKET_IFNAME",
+          "",
+          "network interface for Gloo; of a comma-separated list the first usable one");
+
+  /** Names the host of the store; here it only decides which local address faces it. */
+  public static final Setting<String> MASTER_ADDR =
+      Setting.text("MASTER_ADDR", "", "host of the rank that hosts the store");
+
+  private static final int ANY_PORT = 9;
+
+  /**
+   * Chooses: an interface that {@link #INTERFACE} names, else the address from which the host of
+   * the store is reached, else the address of this host's name, else the loopback.
+   *
+   * @param settings all settings
+   * @throws IOException if no named interface exists and is up with an address; its message lists
+   *     the interfaces there are
+   */
+  public static BindAddress choose(Settings settings) throws IOException {
+    String names = settings.get(INTERFACE);
+    if (!names.isBlank()) {
+      return ofInterface(names);
+    }
+    String master = settings.get(MASTER_ADDR);
+    if (!master.isBlank()) {
+      BindAddress route = ofRoute(master);
+      if (route != null) {
+        return route;
+      }
+    }
+    BindAddress host = ofHostName();
+    if (host != null) {
+      return host;
+    }
+    return describe(InetAddress.getLoopbackAddress(), "loopback, as nothing else is usable");
+  }
+
+  private static BindAddress ofInterface(String names) throws IOException {
+    List<String> reasons = new ArrayList<>();
+    for (String part : names.split(",")) {
+      String name = part.strip();
+      NetworkInterface found = name.isEmpty() ? null : NetworkInterface.getByName(name);
+      if (found == null) {
+        reasons.add(name + " does not exist");
+      } else if (!found.isUp()) {
+        reasons.add(name + " is down");
+      } else {
+        Optional<InetAddress> address = addressOf(found);
+        if (address.isPresent()) {
+          return new BindAddress(address.get(), name, INTERFACE.name() + "=" + names);
+        }
+        reasons.add(name + " has no address");
+      }
+    }
+    throw new IOException(
+        INTERFACE.name()
+            + "='"
+            + names
+            + "': "
+            + String.join(", ", reasons)
+            + "; usable interfaces are "
+            + String.join(", ", usableInterfaces()));
+  }
+
+  private static Optional<InetAddress> addressOf(NetworkInterface networkInterface) {
+    List<InetAddress> all = Collections.list(networkInterface.getInetAddresses());
+    return all.stream()
+        .filter(Inet4Address.class::isInstance)
+        .findFirst()
+        .or(() -> all.stream().findFirst());
+  }
+
+  private static List<String> usableInterfaces() throws SocketException {
+    List<String> names = new ArrayList<>();
+    for (NetworkInterface each : Collections.list(NetworkInterface.getNetworkInterfaces())) {
+      if (each.isUp() && addressOf(each).isPresent()) {
+        names.add(each.getName());
+      }
+    }
+    return names;
+  }
+
+  private static @Nullable BindAddress ofRoute(String master) {
+    // Connecting a datagram socket sends nothing; it only asks the kernel for the route.
+    try (DatagramChannel channel = DatagramChannel.open()) {
+      channel.connect(new InetSocketAddress(InetAddress.getByName(master), ANY_PORT));
+      if (channel.getLocalAddress() instanceof InetSocketAddress local
+          && !local.getAddress().isAnyLocalAddress()) {
+        return describe(local.getAddress(), "on the route to " + MASTER_ADDR.name() + "=" + master);
+      }
+      return null;
+    } catch (IOException e) {
+      return null;
+    }
+  }
+
+  private static @Nullable BindAddress ofHostName() {
+    try {
+      InetAddress local = InetAddress.getLocalHost();
+      try (ServerSocketChannel probe = ServerSocketChannel.open()) {
+        probe.bind(new InetSocketAddress(local, 0));
+      }
+      return describe(local, "of this host's name, " + local.getHostName());
+    } catch (UnknownHostException e) {
+      return null;
+    } catch (IOException e) {
+      return null;
+    }
+  }
+
+  private static BindAddress describe(InetAddress address, String reason) throws IOException {
+    NetworkInterface found = NetworkInterface.getByInetAddress(address);
+    return new BindAddress(address, found == null ? "" : found.getName(), reason);
+  }
+}

@@ -1,0 +1,117 @@
+package dev.tutti.gloo;
+
+import dev.tutti.Capabilities;
+import dev.tutti.Capabilities.Feature;
+import dev.tutti.DType;
+import dev.tutti.OpType;
+import dev.tutti.ReduceOp;
+import dev.tutti.Setting;
+import dev.tutti.Settings;
+import dev.tutti.gloo.transport.Rendezvous;
+import dev.tutti.spi.Backend;
+import dev.tutti.spi.BackendContext;
+import dev.tutti.spi.BackendProvider;
+import java.io.IOException;
+import java.time.Duration;
+import java.util.EnumSet;
+import java.util.List;
+import java.util.Optional;
+import java.util.Set;
+
+/**
+ * Offers the backend {@code gloo}: collectives between CPUs over TCP, on the wire of Gloo, so that
+ * ranks of PyTorch 2.3 and later can take part.
+ */
+public final class GlooProvider implements BackendProvider {
+  /** Tells whether ranks connect only when they first exchange something, as PyTorch's then do. */
+  public static final Setting<Boolean> LAZY_INIT =
+      Setting.flag(
+          "TORCH_GLOO_LAZY_INIT",
+          false,
+          "ranks of PyTorch connect on first use; same on all ranks");
+
+  /** Tells whether ranks greet each other with their own number. */
+  public static final Setting<Boolean> RANK_AS_SEQUENCE =
+      Setting.flag(
+          "GLOO_ENABLE_RANK_AS_SEQUENCE_NUMBER",
+          false,
+          "ranks greet each other with their own number; same on all ranks");
+
+  /** Says how long a waiting thread polls its connections before it blocks. */
+  public static final Setting<Duration> SPIN =
+      Setting.duration(
+          "TUTTI_GLOO_SPIN",
+          Duration.ofMillis(1),
+          "how long a waiting thread polls its connections before it blocks");
+
+  private static final Capabilities CAPABILITIES =
+      new Capabilities(
+          EnumSet.of(
+              OpType.BROADCAST,
+              OpType.ALL_REDUCE,
+              OpType.ALL_REDUCE_COALESCED,
+              OpType.REDUCE,
+              OpType.ALL_GATHER,
+              OpType.ALL_GATHER_INTO,
+              OpType.ALL_GATHER_COALESCED,
+              OpType.BARRIER,
+              OpType.SEND,
+              OpType.RECV,
+              OpType.RECV_ANY_SOURCE),
+          EnumSet.allOf(DType.class),
+          reducible(),
+          EnumSet.allOf(ReduceOp.Kind.class),
+          EnumSet.of(Feature.REAL_RESULTS, Feature.DETECTS_DEAD_PEERS));
+
+  /** Creates the provider; {@link java.util.ServiceLoader} calls this. */
+  public GlooProvider() {}
+
+  private static Set<DType> reducible() {
+    EnumSet<DType> types = EnumSet.allOf(DType.class);
+    types.removeIf(DType::isOpaque);
+    return types;
+  }
+
+  @Override
+  public String name() {
+    return "gloo";
+  }
+
+  @Override
+  public Set<String> deviceTypes() {
+    return Set.of("cpu");
+  }
+
+  @Override
+  public Capabilities capabilities() {
+    return CAPABILITIES;
+  }
+
+  @Override
+  public Optional<String> unusableReason(Settings settings) {
+    try {
+      BindAddress.choose(settings);
+      return Optional.empty();
+    } catch (IOException e) {
+      return Optional.of(String.valueOf(e.getMessage()));
+    }
+  }
+
+  @Override
+  public List<Setting<?>> settings() {
+    return List.of(
+        BindAddress.INTERFACE, BindAddress.MASTER_ADDR, LAZY_INIT, RANK_AS_SEQUENCE, SPIN);
+  }
+
+  @Override
+  public Backend create(BackendContext context) throws Exception {
+    Settings settings = context.settings();
+    Rendezvous rendezvous =
+        new Rendezvous(
+            context,
+            BindAddress.choose(settings).address(),
+            settings.get(LAZY_INIT),
+            settings.get(RANK_AS_SEQUENCE));
+    return new GlooBackend(rendezvous.connect(settings.get(SPIN)));
+  }
+}

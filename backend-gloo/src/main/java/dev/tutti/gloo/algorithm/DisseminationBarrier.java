@@ -1,0 +1,51 @@
+package dev.tutti.gloo.algorithm;
+
+import dev.tutti.gloo.transport.Request;
+import dev.tutti.gloo.transport.Slot;
+import dev.tutti.gloo.transport.Transport;
+import dev.tutti.spi.Operation;
+import java.lang.foreign.MemorySegment;
+
+/**
+ * Waits for all ranks by empty messages over growing distances (Gloo: {@code barrier.cc}).
+ *
+ * <table>
+ * <caption>Cost for N ranks</caption>
+ * <tr><th>steps</th><th>messages sent by each rank</th></tr>
+ * <tr><td>⌈log₂ N⌉</td><td>⌈log₂ N⌉</td></tr>
+ * </table>
+ */
+public final class DisseminationBarrier {
+  private final Transport transport;
+
+  /**
+   * Prepares for any number of operations, one at a time.
+   *
+   * @param transport connects the ranks
+   */
+  public DisseminationBarrier(Transport transport) {
+    this.transport = transport;
+  }
+
+  /**
+   * Returns when all ranks have called it.
+   *
+   * @param operation carries the deadline
+   * @param tag number of the collective
+   * @throws Exception if a wait ended without success
+   */
+  public void run(Operation operation, int tag) throws Exception {
+    int rank = transport.rank();
+    int size = transport.size();
+    long slot = Slot.BARRIER.of(tag);
+    for (int distance = 1; distance < size; distance <<= 1) {
+      int from = (rank - distance + size) % size;
+      int to = (rank + distance) % size;
+      Request receive = transport.receive(from, slot, MemorySegment.NULL, 0, 0);
+      Request send = transport.send(to, slot, MemorySegment.NULL, 0, 0);
+      transport.await(receive, operation);
+      transport.await(send, operation);
+    }
+    transport.flush();
+  }
+}

@@ -1,0 +1,47 @@
+package dev.tutti.gloo.algorithm;
+
+import dev.tutti.DType;
+import dev.tutti.ReduceOp;
+import dev.tutti.Tensor;
+import dev.tutti.spi.HostReducer;
+import java.lang.foreign.MemorySegment;
+
+/**
+ * Combines what a rank holds with what it received, {@code held op received}, each step rounded to
+ * the element type, as Gloo does.
+ */
+final class Reduction {
+  private ReduceOp.Kind kind = ReduceOp.Kind.SUM;
+  private DType dtype = DType.FLOAT32;
+  private int elementBytes = 4;
+
+  /** Prepares for one operation; elements of complex types are reduced as pairs of reals. */
+  void set(ReduceOp op, Tensor tensor) {
+    kind = op.kind();
+    dtype = tensor.dtype().toReal();
+    elementBytes = dtype.byteSize();
+  }
+
+  int elementBytes() {
+    return elementBytes;
+  }
+
+  void reduce(
+      MemorySegment held, long heldOffset, MemorySegment received, long offset, long bytes) {
+    HostReducer.reduce(kind, dtype, held, heldOffset, received, offset, bytes / elementBytes);
+  }
+
+  /** Scales this rank's elements before the first step, where the operator asks for it. */
+  static void before(ReduceOp op, Tensor tensor) {
+    if (op.kind() == ReduceOp.Kind.PREMUL_SUM) {
+      HostReducer.scale(tensor.dtype(), tensor.segment(), 0, tensor.numel(), op.factor());
+    }
+  }
+
+  /** Divides the elements after the last step, where the operator asks for it. */
+  static void after(ReduceOp op, Tensor tensor, int size) {
+    if (op.kind() == ReduceOp.Kind.AVG) {
+      HostReducer.divide(tensor.dtype(), tensor.segment(), 0, tensor.numel(), size);
+    }
+  }
+}

@@ -1,0 +1,147 @@
+package dev.tutti.gloo.algorithm;
+
+import dev.tutti.ReduceOp;
+import dev.tutti.Tensor;
+import dev.tutti.gloo.transport.Request;
+import dev.tutti.gloo.transport.Slot;
+import dev.tutti.gloo.transport.Transport;
+import dev.tutti.spi.Operation;
+import java.lang.foreign.MemorySegment;
+import org.jspecify.annotations.Nullable;
+
+/**
+ * Reduces to one rank: a ring in which each rank collects the sum of its own part, then the root
+ * fetches the parts (Gloo: {@code reduce.cc}). Tensors of other ranks are left with partial sums.
+ *
+ * <table>
+ * <caption>Cost for N ranks and S bytes</caption>
+ * <tr><th>steps</th><th>bytes sent by each rank</th></tr>
+ * <tr><td>2·N−2 segments or more, then one part to the root</td>
+ *     <td>S·(N−1)/N or more, then S/N</td></tr>
+ * </table>
+ */
+public final class RingReduce {
+  private static final int IN_FLIGHT = 2;
+
+  private final Transport transport;
+  private final Scratch scratch;
+  private final Reduction reduction = new Reduction();
+  private final @Nullable Request[] sends = new @Nullable Request[IN_FLIGHT];
+  private final @Nullable Request[] receives = new @Nullable Request[IN_FLIGHT];
+  private final @Nullable Request[] parts;
+
+  /**
+   * Prepares for any number of operations, one at a time.
+   *
+   * @param transport connects the ranks
+   * @param scratch memory shared with other algorithms
+   */
+  public RingReduce(Transport transport, Scratch scratch) {
+    this.transport = transport;
+    this.scratch = scratch;
+    this.parts = new @Nullable Request[transport.size()];
+  }
+
+  /**
+   * Reduces into the root's tensor.
+   *
+   * @param operation carries the deadline
+   * @param tag number of the collective
+   * @param tensor contiguous
+   * @param op the operator
+   * @param root where the result goes
+   * @throws Exception if a wait ended without success
+   */
+  public void run(Operation operation, int tag, Tensor tensor, ReduceOp op, int root)
+      throws Exception {
+    Reduction.before(op, tensor);
+    int size = transport.size();
+    if (size > 1 && tensor.numel() > 0) {
+      reduction.set(op, tensor);
+      Segments segments = Segments.forReduce(tensor.byteSize(), reduction.elementBytes(), size);
+      long slot = Slot.REDUCE.of(tag);
+      scatter(operation, slot, tensor.segment(), segments);
+      collect(operation, slot, tensor.segment(), segments, root);
+      transport.flush();
+    }
+    if (transport.rank() == root) {
+      Reduction.after(op, tensor, size);
+    }
+  }
+
+  /*
+   * Runs for count - 2 steps, where count - perRank would do: beyond two segments for each rank the
+   * last steps carry what nobody needs, but peers send and expect it.
+   */
+  private void scatter(Operation operation, long slot, MemorySegment memory, Segments segments)
+      throws Exception {
+    int rank = transport.rank();
+    int from = (rank + 1) % transport.size();
+    int to = (rank - 1 + transport.size()) % transport.size();
+    long first = (rank + 1) * segments.perRank();
+    long steps = segments.count() - IN_FLIGHT;
+    MemorySegment received = scratch.atLeast(segments.bytes() * IN_FLIGHT);
+    for (long i = 0; i < segments.count(); i++) {
+      int lane = (int) (i % IN_FLIGHT);
+      if (i >= IN_FLIGHT) {
+        long offset = segments.offset(first + segments.perRank() + i - IN_FLIGHT);
+        finish(operation, memory, segments, received, offset, lane);
+      }
+      if (i < steps) {
+        long inBytes = segments.length(segments.offset(first + segments.perRank() + i));
+        if (inBytes > 0) {
+          receives[lane] =
+              transport.receive(from, slot, received, lane * segments.bytes(), inBytes);
+        }
+        long out = segments.offset(first + i);
+        long outBytes = segments.length(out);
+        if (outBytes > 0) {
+          sends[lane] = transport.send(to, slot, memory, out, outBytes);
+        }
+      }
+    }
+  }
+
+  private void finish(
+      Operation operation,
+      MemorySegment memory,
+      Segments segments,
+      MemorySegment received,
+      long offset,
+      int lane)
+      throws Exception {
+    Request receive = receives[lane];
+    if (receive != null) {
+      receives[lane] = null;
+      transport.await(receive, operation);
+      long bytes = segments.length(offset);
+      Flow.beforeWork(transport, bytes);
+      reduction.reduce(memory, offset, received, lane * segments.bytes(), bytes);
+    }
+    Request send = sends[lane];
+    if (send != null) {
+      sends[lane] = null;
+      transport.await(send, operation);
+    }
+  }
+
+  private void collect(
+      Operation operation, long slot, MemorySegment memory, Segments segments, int root)
+      throws Exception {
+    int rank = transport.rank();
+    long part = segments.perRank() * segments.bytes();
+    for (int peer = 0; peer < transport.size(); peer++) {
+      long offset = peer * part;
+      long bytes = Math.min(part, segments.total() - offset);
+      if (bytes <= 0) {
+        break;
+      }
+      if (rank == root && peer != root) {
+        parts[peer] = transport.receive(peer, slot, memory, offset, bytes);
+      } else if (rank == peer && rank != root) {
+        parts[peer] = transport.send(root, slot, memory, offset, bytes);
+      }
+    }
+    Flow.awaitAll(transport, operation, parts);
+  }
+}

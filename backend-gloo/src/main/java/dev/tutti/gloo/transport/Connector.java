@@ -1,0 +1,100 @@
+package dev.tutti.gloo.transport;
+
+import java.io.IOException;
+import java.net.InetSocketAddress;
+import java.net.StandardSocketOptions;
+import java.nio.ByteBuffer;
+import java.nio.ByteOrder;
+import java.nio.channels.SelectionKey;
+import java.nio.channels.Selector;
+import java.nio.channels.SocketChannel;
+
+/**
+ * Connects to a peer and presents, in one write of eight bytes, the sequence number that the peer
+ * gave this rank. All methods need the transport's lock.
+ */
+final class Connector implements Handler {
+  private static final int ATTEMPTS = 4;
+
+  private final Transport transport;
+  private final Selector selector;
+  private final Pair pair;
+  private final InetSocketAddress address;
+  private final long sequence;
+  private SocketChannel channel;
+  private int attempts;
+
+  Connector(
+      Transport transport, Selector selector, Pair pair, InetSocketAddress address, long sequence)
+      throws IOException {
+    this.transport = transport;
+    this.selector = selector;
+    this.pair = pair;
+    this.address = address;
+    this.sequence = sequence;
+    this.channel = SocketChannel.open();
+  }
+
+  static void configure(SocketChannel channel) throws IOException {
+    channel.configureBlocking(false);
+    channel.setOption(StandardSocketOptions.TCP_NODELAY, true);
+  }
+
+  void start() {
+    attempts++;
+    try {
+      configure(channel);
+      SelectionKey key = channel.register(selector, SelectionKey.OP_CONNECT, this);
+      if (channel.connect(address)) {
+        finish(key);
+      }
+    } catch (IOException e) {
+      retry(e);
+    }
+  }
+
+  @Override
+  public void ready(SelectionKey key) {
+    try {
+      if (channel.finishConnect()) {
+        finish(key);
+      }
+    } catch (IOException e) {
+      retry(e);
+    }
+  }
+
+  private void finish(SelectionKey key) throws IOException {
+    ByteBuffer greeting = ByteBuffer.allocate(8).order(ByteOrder.LITTLE_ENDIAN);
+    greeting.putLong(0, sequence);
+    // An empty socket buffer takes eight bytes at once.
+    if (channel.write(greeting) != 8) {
+      throw new IOException("the greeting did not fit the socket's buffer");
+    }
+    transport.connected(pair, channel, key);
+  }
+
+  private void retry(IOException cause) {
+    try {
+      channel.close();
+      if (attempts < ATTEMPTS) {
+        channel = SocketChannel.open();
+        start();
+        return;
+      }
+    } catch (IOException e) {
+      cause.addSuppressed(e);
+    }
+    transport.fatal(
+        pair.lost(
+            "cannot be reached at "
+                + address.getAddress().getHostAddress()
+                + " port "
+                + address.getPort()
+                + " ("
+                + cause.getMessage()
+                + ")",
+            cause),
+        pair.rank);
+  }
+}

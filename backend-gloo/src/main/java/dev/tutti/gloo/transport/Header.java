@@ -1,0 +1,74 @@
+package dev.tutti.gloo.transport;
+
+import java.nio.ByteBuffer;
+
+/**
+ * Lays out the header that precedes every message: six little-endian 64-bit fields, {@code nbytes,
+ * opcode, slot, offset, length, roffset} (Gloo: {@code transport/tcp/pair.h}, {@code struct Op}).
+ */
+final class Header {
+  /** Bytes of a header. */
+  static final int BYTES = 48;
+
+  /** A message into a registered buffer, which PyTorch never sends. */
+  static final int SEND_BUFFER = 0;
+
+  /** A message; {@code length} bytes follow. */
+  static final int SEND_UNBOUND_BUFFER = 1;
+
+  /** The sender announces a message. */
+  static final int NOTIFY_SEND_READY = 2;
+
+  /** The receiver is ready for a message. */
+  static final int NOTIFY_RECV_READY = 3;
+
+  /**
+   * A rank of Tutti leaves and says why; sent only to ranks that {@link PeerAddress} shows to be
+   * Tutti's own. The field {@code slot} holds a rank to blame, or {@link #CLEAN} or {@link
+   * #UNKNOWN}.
+   */
+  static final int FAREWELL = 0x54757474;
+
+  /** The slot of a farewell after which nothing is amiss. */
+  static final long CLEAN = -1;
+
+  /** The slot of a farewell after a failure for which no rank is to blame. */
+  static final long UNKNOWN = -2;
+
+  private Header() {}
+
+  /**
+   * Writes a header.
+   *
+   * @param out a little-endian buffer
+   * @param opcode one of the constants
+   * @param slot names the exchange
+   * @param length bytes of the message; follow the header with opcode 1 only
+   */
+  static void put(ByteBuffer out, int opcode, long slot, long length) {
+    int at = out.position();
+    out.putLong(at, opcode == SEND_UNBOUND_BUFFER ? BYTES + length : BYTES);
+    out.putLong(at + 8, opcode);
+    out.putLong(at + 16, slot);
+    out.putLong(at + 24, 0);
+    out.putLong(at + 32, length);
+    out.putLong(at + 40, 0);
+    out.position(at + BYTES);
+  }
+
+  static long nbytes(ByteBuffer in, int at) {
+    return in.getLong(at);
+  }
+
+  static long opcode(ByteBuffer in, int at) {
+    return in.getLong(at + 8);
+  }
+
+  static long slot(ByteBuffer in, int at) {
+    return in.getLong(at + 16);
+  }
+
+  static long length(ByteBuffer in, int at) {
+    return in.getLong(at + 32);
+  }
+}

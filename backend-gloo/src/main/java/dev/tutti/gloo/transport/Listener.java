@@ -1,0 +1,134 @@
+package dev.tutti.gloo.transport;
+
+import java.io.IOException;
+import java.nio.ByteBuffer;
+import java.nio.ByteOrder;
+import java.nio.channels.SelectionKey;
+import java.nio.channels.Selector;
+import java.nio.channels.ServerSocketChannel;
+import java.nio.channels.SocketChannel;
+import java.util.HashMap;
+import java.util.HashSet;
+import java.util.Map;
+import java.util.Set;
+
+/**
+ * Accepts the connections of peers. Each begins with eight bytes, the sequence number that this
+ * rank gave the peer; a connection that begins otherwise is closed. All methods need the
+ * transport's lock.
+ */
+final class Listener implements Handler {
+  private static final int MAX_STRANGERS = 1024;
+
+  private final Transport transport;
+  private final Selector selector;
+  private final ServerSocketChannel server;
+  private final Map<Long, Pair> expected = new HashMap<>();
+  private final Set<Greeting> greetings = new HashSet<>();
+
+  Listener(Transport transport, Selector selector, ServerSocketChannel server) throws IOException {
+    this.transport = transport;
+    this.selector = selector;
+    this.server = server;
+    server.configureBlocking(false);
+    server.register(selector, SelectionKey.OP_ACCEPT, this);
+  }
+
+  void expect(Pair pair, long sequence) {
+    expected.put(sequence, pair);
+  }
+
+  @Override
+  public void ready(SelectionKey key) {
+    try {
+      SocketChannel accepted = server.accept();
+      while (accepted != null) {
+        greet(accepted);
+        // The last peer's connection closes the listener.
+        accepted = server.isOpen() ? server.accept() : null;
+      }
+    } catch (IOException e) {
+      transport.warn("cannot accept a connection", e);
+    }
+  }
+
+  private void greet(SocketChannel accepted) throws IOException {
+    if (greetings.size() >= MAX_STRANGERS) {
+      accepted.close();
+      return;
+    }
+    Greeting greeting = new Greeting(accepted);
+    Connector.configure(accepted);
+    accepted.register(selector, SelectionKey.OP_READ, greeting);
+    greetings.add(greeting);
+    greeting.read();
+  }
+
+  /** Stops listening and closes connections that never said whose they are. */
+  void close() {
+    closeQuietly(server);
+    for (Greeting greeting : greetings) {
+      closeQuietly(greeting.channel);
+    }
+    greetings.clear();
+  }
+
+  private void closeQuietly(AutoCloseable channel) {
+    try {
+      channel.close();
+    } catch (Exception e) {
+      transport.debug("a channel did not close well", e);
+    }
+  }
+
+  private final class Greeting implements Handler {
+    private final SocketChannel channel;
+    private final ByteBuffer bytes = ByteBuffer.allocate(8).order(ByteOrder.LITTLE_ENDIAN);
+
+    Greeting(SocketChannel channel) {
+      this.channel = channel;
+    }
+
+    @Override
+    public void ready(SelectionKey key) {
+      read();
+    }
+
+    private void read() {
+      try {
+        int count = channel.read(bytes);
+        if (bytes.hasRemaining()) {
+          if (count < 0) {
+            refuse("ended after " + bytes.position() + " of 8 bytes");
+          }
+          return;
+        }
+        long sequence = bytes.getLong(0);
+        Pair pair = expected.remove(sequence);
+        if (pair == null) {
+          refuse("presents 0x" + Long.toHexString(sequence) + ", which no rank was given");
+          return;
+        }
+        greetings.remove(this);
+        SelectionKey key = channel.keyFor(selector);
+        transport.connected(pair, channel, key);
+      } catch (IOException e) {
+        refuse("failed: " + e.getMessage());
+      }
+    }
+
+    private void refuse(String why) {
+      transport.warn("closed a connection from " + remote() + ": it " + why, null);
+      greetings.remove(this);
+      closeQuietly(channel);
+    }
+
+    private String remote() {
+      try {
+        return String.valueOf(channel.getRemoteAddress());
+      } catch (IOException e) {
+        return "somewhere";
+      }
+    }
+  }
+}

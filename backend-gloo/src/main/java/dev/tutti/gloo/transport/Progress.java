@@ -1,0 +1,409 @@
+package dev.tutti.gloo.transport;
+
+import java.io.IOException;
+import java.nio.channels.ClosedSelectorException;
+import java.nio.channels.SelectionKey;
+import java.nio.channels.Selector;
+import java.util.Arrays;
+import java.util.concurrent.TimeUnit;
+import java.util.concurrent.locks.Condition;
+import java.util.concurrent.locks.LockSupport;
+import java.util.concurrent.locks.ReentrantLock;
+import java.util.function.Consumer;
+import org.jspecify.annotations.Nullable;
+
+/** Decides which thread moves the bytes of all connections of a transport, and lets it. */
+@SuppressWarnings("ReferenceEquality") // a thread is itself and no other
+final class Progress {
+  /*
+   * One lock guards all state of the transport. One thread at a time drives: it reads, writes and
+   * waits in the selector, the wait without the lock. A thread that waits for an operation drives by
+   * itself, so that no other thread needs to be woken for a message: for a short time it polls the
+   * sockets that it expects something from, then it blocks in the selector. A second caller follows:
+   * it parks until its request ends, and looks again every millisecond and when the driver leaves.
+   *
+   * A daemon thread drives while no caller does. It keeps away for a while after a caller left, as
+   * the next operation is likely to follow at once: for KEEP_AWAY, or BACKGROUND_TICK if sends,
+   * receives or unsent bytes are left behind. A caller takes over from it at any time: it makes
+   * itself the driver and wakes the selector. The daemon, back from its wait, sees that and keeps
+   * away. Until then (ioSelecting) the caller must not touch the selector, since it could swallow
+   * the wake-up; it polls sockets or waits for selectorFree.
+   *
+   * Interest in writing is set only before a wait in the selector. A thread that leaves unsent bytes
+   * while another waits sets it and wakes the selector.
+   */
+  private static final long KEEP_AWAY = TimeUnit.MILLISECONDS.toNanos(20);
+  private static final long BACKGROUND_TICK = TimeUnit.MILLISECONDS.toNanos(1);
+  private static final long IDLE = TimeUnit.SECONDS.toMillis(1);
+  private static final int POLLED_PAIRS = 4;
+
+  final ReentrantLock lock = new ReentrantLock();
+
+  private final Transport transport;
+  private final Selector selector;
+  private final Thread ioThread;
+  private final Condition selectorFree = lock.newCondition();
+  private final Consumer<SelectionKey> collector = this::collect;
+  private final Pair[] active;
+  private final Pair[] dirty;
+  private int activeCount;
+  private int dirtyCount;
+  private @Nullable SelectionKey[] ready = new @Nullable SelectionKey[16];
+  private int readyCount;
+  private @Nullable Thread driver;
+  private @Nullable Thread follower;
+  private boolean ioSelecting;
+  private boolean callerSelecting;
+  private boolean closed;
+  private long lastDrive;
+  private long spinNanos;
+  private boolean ioKeepsAway;
+
+  Progress(Transport transport, int size, String name) throws IOException {
+    this.transport = transport;
+    this.selector = Selector.open();
+    this.active = new Pair[size];
+    this.dirty = new Pair[size];
+    this.ioThread = Thread.ofPlatform().daemon().name(name).unstarted(this::runIo);
+  }
+
+  Selector selector() {
+    return selector;
+  }
+
+  /** Starts the daemon thread. */
+  void start(long spin) {
+    spinNanos = spin;
+    lastDrive = System.nanoTime();
+    ioThread.start();
+  }
+
+  void activate(Pair pair) {
+    pair.activeIndex = activeCount;
+    active[activeCount++] = pair;
+  }
+
+  void deactivate(Pair pair) {
+    Pair last = active[--activeCount];
+    active[pair.activeIndex] = last;
+    last.activeIndex = pair.activeIndex;
+    pair.activeIndex = -1;
+  }
+
+  void markDirty(Pair pair) {
+    if (!pair.dirty) {
+      pair.dirty = true;
+      dirty[dirtyCount++] = pair;
+    }
+  }
+
+  /** Writes what waits to be written, as far as sockets take it; the lock is held. */
+  boolean flush() {
+    boolean progress = false;
+    for (int i = dirtyCount - 1; i >= 0; i--) {
+      Pair pair = dirty[i];
+      progress |= pair.connection.flush();
+      if (!pair.connection.hasUnsent()) {
+        pair.dirty = false;
+        dirty[i] = dirty[--dirtyCount];
+      }
+    }
+    return progress;
+  }
+
+  /** Tells whether sockets have taken all bytes; the lock is held. */
+  boolean isFlushed() {
+    return dirtyCount == 0;
+  }
+
+  /**
+   * Flushes and sees to it that what is left, and what was started, goes on without a caller; the
+   * lock is held.
+   */
+  void flushAndLeave() {
+    flush();
+    if (dirtyCount > 0 && (ioSelecting || callerSelecting)) {
+      wantWrites();
+      selector.wakeup();
+    }
+    if (ioKeepsAway && hasBackgroundWork()) {
+      ioKeepsAway = false;
+      LockSupport.unpark(ioThread);
+    }
+  }
+
+  private boolean hasBackgroundWork() {
+    return dirtyCount > 0 || transport.requests.hasUserRequests();
+  }
+
+  /**
+   * Moves bytes until a goal is reached; the lock must not be held.
+   *
+   * @param goal checked under the lock
+   * @param deadline in terms of {@link System#nanoTime()}
+   * @param flushes whether to write before returning; else the caller is about to write more
+   * @return false if the deadline came first
+   */
+  boolean drive(Goal goal, long deadline, boolean flushes) {
+    Thread self = Thread.currentThread();
+    boolean interrupted = false;
+    lock.lock();
+    try {
+      boolean quiet = false;
+      long quietSince = 0;
+      while (!goal.reached()) {
+        if (closed) {
+          return false;
+        }
+        if (driver != null && driver != self && driver != ioThread) {
+          if (System.nanoTime() - deadline >= 0) {
+            return false;
+          }
+          follow(goal, self);
+          interrupted |= Thread.interrupted();
+          continue;
+        }
+        takeOver(self);
+        boolean progress = poll();
+        progress |= transport.deliver();
+        if (progress) {
+          quiet = false;
+          continue;
+        }
+        long now = System.nanoTime();
+        if (now - deadline >= 0) {
+          return false;
+        }
+        if (!quiet) {
+          quiet = true;
+          quietSince = now;
+        }
+        if (now - quietSince < spinNanos) {
+          pause();
+        } else {
+          block(deadline - now);
+          interrupted |= Thread.interrupted();
+        }
+      }
+      return true;
+    } finally {
+      leave(self, flushes);
+      lock.unlock();
+      if (interrupted) {
+        // Waits are not interruptible; the flag is kept for the caller's own code.
+        self.interrupt();
+      }
+    }
+  }
+
+  private void takeOver(Thread self) {
+    if (driver == self) {
+      return;
+    }
+    driver = self;
+    if (ioSelecting) {
+      selector.wakeup();
+    }
+  }
+
+  private void leave(Thread self, boolean flushes) {
+    if (driver == self) {
+      driver = null;
+      lastDrive = System.nanoTime();
+      Thread next = follower;
+      if (next != null) {
+        follower = null;
+        LockSupport.unpark(next);
+      }
+    }
+    if (flushes) {
+      flushAndLeave();
+    }
+  }
+
+  private void follow(Goal goal, Thread self) {
+    if (goal instanceof Request request) {
+      request.waiter = self;
+    }
+    follower = self;
+    lock.unlock();
+    try {
+      LockSupport.parkNanos(this, BACKGROUND_TICK);
+    } finally {
+      lock.lock();
+    }
+  }
+
+  @SuppressWarnings("ThreadPriorityCheck") // lets another rank on this core run; a hint is enough
+  private void pause() {
+    lock.unlock();
+    try {
+      Thread.yield();
+    } finally {
+      lock.lock();
+    }
+  }
+
+  private boolean poll() {
+    boolean progress = flush();
+    if (activeCount <= POLLED_PAIRS || ioSelecting) {
+      // Reading may end requests and so take this pair, or any later one, off the list.
+      for (int i = activeCount - 1; i >= 0; i--) {
+        if (i < activeCount) {
+          progress |= active[i].connection.readable();
+        }
+      }
+      return progress;
+    }
+    try {
+      selector.selectNow(collector);
+    } catch (IOException e) {
+      transport.fatal(e, -1);
+    }
+    progress |= dispatch();
+    return progress;
+  }
+
+  @SuppressWarnings("WaitNotInLoop") // the loop is in drive()
+  private void block(long nanos) {
+    if (ioSelecting) {
+      try {
+        long left = selectorFree.awaitNanos(Math.min(nanos, BACKGROUND_TICK));
+        if (left <= 0) {
+          selector.wakeup();
+        }
+      } catch (InterruptedException e) {
+        Thread.currentThread().interrupt();
+      }
+      return;
+    }
+    wantWrites();
+    long millis = Math.max(1, Math.min(nanos / 1_000_000, Integer.MAX_VALUE));
+    callerSelecting = true;
+    select(millis);
+    callerSelecting = false;
+    dispatch();
+  }
+
+  /** Waits without the lock; 0 milliseconds are forever. */
+  private void select(long millis) {
+    Exception failure = null;
+    lock.unlock();
+    try {
+      selector.select(collector, millis);
+    } catch (IOException | ClosedSelectorException e) {
+      failure = e;
+    } finally {
+      lock.lock();
+    }
+    if (failure != null && !closed) {
+      transport.fatal(failure, -1);
+    }
+  }
+
+  private void wantWrites() {
+    for (int i = 0; i < dirtyCount; i++) {
+      dirty[i].connection.wantWrites(true);
+    }
+  }
+
+  private void collect(SelectionKey key) {
+    if (readyCount == ready.length) {
+      ready = Arrays.copyOf(ready, readyCount * 2);
+    }
+    ready[readyCount++] = key;
+  }
+
+  private boolean dispatch() {
+    boolean any = readyCount > 0;
+    for (int i = 0; i < readyCount; i++) {
+      SelectionKey key = ready[i];
+      ready[i] = null;
+      if (key != null && key.isValid() && key.attachment() instanceof Handler handler) {
+        handler.ready(key);
+        if (key.isValid() && handler instanceof Connection connection && !connection.hasUnsent()) {
+          connection.wantWrites(false);
+        }
+      }
+    }
+    readyCount = 0;
+    return any;
+  }
+
+  private void runIo() {
+    lock.lock();
+    try {
+      boolean idle = false;
+      while (!closed) {
+        long absence = ioAbsence();
+        if (absence > 0) {
+          ioKeepsAway = absence > BACKGROUND_TICK;
+          lock.unlock();
+          try {
+            LockSupport.parkNanos(this, absence);
+          } finally {
+            lock.lock();
+          }
+          ioKeepsAway = false;
+          idle = false;
+          continue;
+        }
+        driver = ioThread;
+        flush();
+        wantWrites();
+        ioSelecting = true;
+        select(idle || hasBackgroundWork() ? 0 : IDLE);
+        ioSelecting = false;
+        selectorFree.signalAll();
+        if (driver != ioThread) {
+          readyCount = 0;
+          continue;
+        }
+        idle = !dispatch() && !hasBackgroundWork();
+        if (idle) {
+          transport.views.clear();
+        }
+        flush();
+        transport.deliver();
+        if (driver == ioThread) {
+          driver = null;
+        }
+      }
+    } catch (RuntimeException | Error e) {
+      transport.fatal(e, -1);
+      transport.deliver();
+    } finally {
+      lock.unlock();
+    }
+  }
+
+  private long ioAbsence() {
+    if (driver != null && driver != ioThread) {
+      return hasBackgroundWork() ? BACKGROUND_TICK : KEEP_AWAY;
+    }
+    long since = System.nanoTime() - lastDrive;
+    return (hasBackgroundWork() ? BACKGROUND_TICK : KEEP_AWAY) - since;
+  }
+
+  /** Lets all waits look again; the lock is held. */
+  void wakeAll() {
+    if (ioSelecting || callerSelecting) {
+      selector.wakeup();
+    }
+    LockSupport.unpark(follower);
+    LockSupport.unpark(ioThread);
+  }
+
+  /** Ends the daemon thread and gives the selector back; the lock is held. */
+  void close() {
+    closed = true;
+    wakeAll();
+    selector.wakeup();
+    try {
+      // Waits for nobody but a thread that was just woken.
+      selector.close();
+    } catch (IOException e) {
+      transport.debug("the selector did not close well", e);
+    }
+  }
+}

@@ -1,0 +1,68 @@
+package dev.tutti.gloo.transport;
+
+import java.nio.BufferUnderflowException;
+import java.nio.ByteBuffer;
+import java.nio.ByteOrder;
+import java.nio.charset.StandardCharsets;
+
+/**
+ * Is what a rank publishes in the store: host name, address, and for each rank the sequence number
+ * which that rank shall present when it connects (Gloo: {@code rendezvous/context.cc}). Without the
+ * numbers a rank presents its own number.
+ */
+@SuppressWarnings("ArrayRecordComponent") // made, read and thrown away within the rendezvous
+record RankBlob(String hostname, PeerAddress address, long[] identifiers) {
+  private static final int MAX_HOSTNAME = 1024;
+
+  byte[] toBytes() {
+    byte[] host = hostname.getBytes(StandardCharsets.UTF_8);
+    ByteBuffer out =
+        ByteBuffer.allocate(8 + host.length + 8 + PeerAddress.BYTES + 8 * identifiers.length)
+            .order(ByteOrder.LITTLE_ENDIAN);
+    out.putLong(host.length).put(host).putLong(PeerAddress.BYTES);
+    address.put(out);
+    for (long identifier : identifiers) {
+      out.putLong(identifier);
+    }
+    return out.array();
+  }
+
+  /**
+   * Reads what a rank published.
+   *
+   * @param bytes the value in the store
+   * @param identifierCount how many identifiers are expected: the number of ranks, or 0
+   * @throws IllegalArgumentException if it is not of this form
+   */
+  static RankBlob read(byte[] bytes, int identifierCount) {
+    ByteBuffer in = ByteBuffer.wrap(bytes).order(ByteOrder.LITTLE_ENDIAN);
+    try {
+      long hostLength = in.getLong();
+      if (hostLength < 0 || hostLength > MAX_HOSTNAME || hostLength > in.remaining()) {
+        throw new IllegalArgumentException("host name of " + hostLength + " bytes");
+      }
+      byte[] host = new byte[(int) hostLength];
+      in.get(host);
+      long addressLength = in.getLong();
+      if (addressLength != PeerAddress.BYTES || in.remaining() < PeerAddress.BYTES) {
+        throw new IllegalArgumentException("address of " + addressLength + " bytes");
+      }
+      PeerAddress address = PeerAddress.read(in);
+      if (in.remaining() != 8 * identifierCount) {
+        throw new IllegalArgumentException(
+            in.remaining() / 8
+                + " identifiers, but "
+                + identifierCount
+                + " expected; the ranks must agree on TORCH_GLOO_LAZY_INIT and"
+                + " GLOO_ENABLE_RANK_AS_SEQUENCE_NUMBER");
+      }
+      long[] identifiers = new long[identifierCount];
+      for (int i = 0; i < identifierCount; i++) {
+        identifiers[i] = in.getLong();
+      }
+      return new RankBlob(new String(host, StandardCharsets.UTF_8), address, identifiers);
+    } catch (BufferUnderflowException e) {
+      throw new IllegalArgumentException("only " + bytes.length + " bytes", e);
+    }
+  }
+}

@@ -1,0 +1,205 @@
+package dev.tutti.gloo.transport;
+
+import dev.tutti.RendezvousException;
+import dev.tutti.Store;
+import dev.tutti.StoreTimeoutException;
+import dev.tutti.spi.BackendContext;
+import java.io.IOException;
+import java.net.InetAddress;
+import java.net.InetSocketAddress;
+import java.nio.channels.ServerSocketChannel;
+import java.nio.file.Files;
+import java.nio.file.Path;
+import java.time.Duration;
+import java.util.ArrayList;
+import java.util.List;
+import java.util.stream.IntStream;
+
+/**
+ * Brings the ranks of a group together: each listens, publishes where, reads where the others are,
+ * and of each pair the one with the greater address connects (Gloo: {@code rendezvous/context.cc}).
+ */
+public final class Rendezvous {
+  // Level of the only context: PyTorch makes one for each network device of a rank.
+  private static final String CONTEXT = "0/";
+  private static final int MIN_BACKLOG = 128;
+
+  private final BackendContext context;
+  private final InetAddress address;
+  private final boolean lazy;
+  private final boolean rankAsSequence;
+  private final int rank;
+  private final int size;
+
+  /**
+   * Prepares a rendezvous.
+   *
+   * @param context which rank of which group, and its store
+   * @param address where to listen
+   * @param lazy whether ranks of PyTorch connect when they first use a pair
+   * @param rankAsSequence whether ranks present their own number
+   */
+  public Rendezvous(
+      BackendContext context, InetAddress address, boolean lazy, boolean rankAsSequence) {
+    this.context = context;
+    this.address = address;
+    this.lazy = lazy;
+    this.rankAsSequence = lazy || rankAsSequence;
+    this.rank = context.rank();
+    this.size = context.size();
+  }
+
+  /**
+   * Connects with all peers, within the context's timeout. Where ranks connect lazily, does what
+   * this side can do and returns.
+   *
+   * @param spin how long a waiting thread polls before it blocks
+   * @throws RendezvousException naming the ranks that are missing at the end
+   * @throws Exception if the store fails or a peer cannot be reached
+   */
+  public Transport connect(Duration spin) throws Exception {
+    long deadline = System.nanoTime() + context.timeout().toNanos();
+    Transport transport = new Transport(context);
+    try {
+      meet(transport, deadline);
+      transport.start(spin.toNanos());
+      return transport;
+    } catch (Exception | Error e) {
+      transport.abort(e);
+      transport.close();
+      throw e;
+    }
+  }
+
+  private void meet(Transport transport, long deadline) throws Exception {
+    if (size == 1) {
+      return;
+    }
+    ServerSocketChannel server = ServerSocketChannel.open();
+    try {
+      server.bind(new InetSocketAddress(address, 0), Math.max(MIN_BACKLOG, size));
+      transport.listen(server);
+    } catch (IOException e) {
+      server.close();
+      throw new RendezvousException(
+          transport.self()
+              + " cannot listen on "
+              + address.getHostAddress()
+              + ": "
+              + e.getMessage(),
+          e);
+    }
+    PeerAddress mine = new PeerAddress((InetSocketAddress) server.getLocalAddress(), -1, true);
+    long[] identifiers =
+        rankAsSequence ? new long[0] : IntStream.range(0, size).asLongStream().toArray();
+    RankBlob own = new RankBlob(hostname(), mine, identifiers);
+    context.store().set(CONTEXT + rank, own.toBytes());
+    List<byte[]> published = collect(deadline);
+    RankBlob[] blobs = new RankBlob[size];
+    for (int peer = 0; peer < size; peer++) {
+      blobs[peer] = read(peer, published.get(peer), identifiers.length);
+    }
+    for (int peer = 0; peer < size; peer++) {
+      if (peer != rank) {
+        join(transport, own, peer, blobs[peer]);
+      }
+    }
+    if (!lazy) {
+      List<Integer> missing = transport.awaitConnected(deadline);
+      if (!missing.isEmpty()) {
+        throw new RendezvousException(
+            transport.self()
+                + ": no connection with "
+                + ranks(missing)
+                + " within "
+                + context.timeout().toMillis()
+                + " ms");
+      }
+    }
+  }
+
+  private void join(Transport transport, RankBlob own, int peer, RankBlob blob) throws IOException {
+    long expected = rankAsSequence ? peer : own.identifiers()[peer];
+    long presented = rankAsSequence ? rank : blob.identifiers()[rank];
+    int role;
+    try {
+      role = own.address().compareRole(blob.address(), expected, presented);
+    } catch (IllegalArgumentException e) {
+      throw new RendezvousException(
+          transport.self() + " cannot meet rank " + peer + ": " + e.getMessage(), e);
+    }
+    if (role == 0) {
+      throw new RendezvousException(
+          transport.self()
+              + " and rank "
+              + peer
+              + " published the same address, "
+              + blob.address().socket());
+    }
+    if (role > 0) {
+      transport.connect(peer, blob.address(), presented);
+    } else {
+      transport.expect(peer, blob.address(), expected);
+    }
+  }
+
+  private RankBlob read(int peer, byte[] bytes, int identifierCount) {
+    try {
+      return RankBlob.read(bytes, identifierCount);
+    } catch (IllegalArgumentException e) {
+      throw new RendezvousException(
+          "rank "
+              + rank
+              + " of group "
+              + context.group()
+              + " cannot read the Gloo address of rank "
+              + peer
+              + ": "
+              + e.getMessage(),
+          e);
+    }
+  }
+
+  private List<byte[]> collect(long deadline) {
+    Store store = context.store();
+    List<String> keys = IntStream.range(0, size).mapToObj(peer -> CONTEXT + peer).toList();
+    try {
+      return store.multiGet(keys, Duration.ofNanos(Math.max(0, deadline - System.nanoTime())));
+    } catch (StoreTimeoutException e) {
+      List<Integer> missing = new ArrayList<>();
+      for (int peer = 0; peer < size; peer++) {
+        if (!store.check(List.of(keys.get(peer)))) {
+          missing.add(peer);
+        }
+      }
+      throw new RendezvousException(
+          "rank "
+              + rank
+              + " of group "
+              + context.group()
+              + ": "
+              + ranks(missing)
+              + " did not publish a Gloo address within "
+              + context.timeout().toMillis()
+              + " ms",
+          e);
+    }
+  }
+
+  private static String ranks(List<Integer> ranks) {
+    return (ranks.size() == 1 ? "rank " : "ranks ")
+        + String.join(", ", ranks.stream().map(String::valueOf).toList());
+  }
+
+  private static String hostname() {
+    try {
+      return Files.readString(Path.of("/proc/sys/kernel/hostname")).strip();
+    } catch (IOException e) {
+      try {
+        return InetAddress.getLocalHost().getHostName();
+      } catch (IOException unknown) {
+        return "localhost";
+      }
+    }
+  }
+}

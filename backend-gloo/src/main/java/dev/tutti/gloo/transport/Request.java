@@ -1,0 +1,79 @@
+package dev.tutti.gloo.transport;
+
+import dev.tutti.spi.Operation;
+import java.lang.foreign.MemorySegment;
+import org.jspecify.annotations.Nullable;
+
+/**
+ * Is one send or receive under way. {@link Transport} pools them: whoever awaited one must forget
+ * it.
+ */
+public final class Request implements Goal {
+  static final int PENDING = 0;
+  static final int DONE = 1;
+  static final int FAILED = 2;
+
+  /** A peer that is not decided yet. */
+  static final int ANY = -1;
+
+  // All but state are guarded by the transport's lock.
+  volatile int state;
+  int peer;
+  boolean sends;
+  long slot;
+  MemorySegment segment = MemorySegment.NULL;
+  long offset;
+  long length;
+  long done;
+  // Whether it is among the pending requests of its pair.
+  boolean counted;
+  // Null for the requests of collectives, on which somebody waits.
+  @Nullable Operation operation;
+  @Nullable Throwable error;
+  @Nullable Thread waiter;
+  @Nullable Request next;
+
+  Request() {}
+
+  void set(boolean sends, int peer, long slot, @Nullable Operation operation) {
+    this.sends = sends;
+    this.peer = peer;
+    this.slot = slot;
+    this.operation = operation;
+    next = null;
+    done = 0;
+    counted = false;
+    state = PENDING;
+  }
+
+  void memory(MemorySegment segment, long offset, long length) {
+    this.segment = segment;
+    this.offset = offset;
+    this.length = length;
+  }
+
+  void clear() {
+    segment = MemorySegment.NULL;
+    operation = null;
+    error = null;
+    waiter = null;
+    next = null;
+  }
+
+  @Override
+  public boolean reached() {
+    return state != PENDING;
+  }
+
+  /** Says what is awaited, for messages. */
+  String describe() {
+    return (sends ? "send of " : "receive of ")
+        + length
+        + " bytes "
+        + (sends ? "to " : "from ")
+        + (peer == ANY ? "any rank" : "rank " + peer)
+        + " (slot 0x"
+        + Long.toHexString(slot)
+        + ")";
+  }
+}

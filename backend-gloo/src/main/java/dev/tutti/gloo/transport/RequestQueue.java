@@ -1,0 +1,43 @@
+package dev.tutti.gloo.transport;
+
+import org.jspecify.annotations.Nullable;
+
+/** Queues requests, first in, first out, by their own links. */
+final class RequestQueue {
+  private @Nullable Request head;
+  private @Nullable Request tail;
+
+  boolean isEmpty() {
+    return head == null;
+  }
+
+  void add(Request request) {
+    request.next = null;
+    if (tail == null) {
+      head = request;
+    } else {
+      tail.next = request;
+    }
+    tail = request;
+  }
+
+  @Nullable Request poll() {
+    Request first = head;
+    if (first != null) {
+      head = first.next;
+      if (head == null) {
+        tail = null;
+      }
+      first.next = null;
+    }
+    return first;
+  }
+
+  void moveTo(RequestQueue target) {
+    Request request = poll();
+    while (request != null) {
+      target.add(request);
+      request = poll();
+    }
+  }
+}

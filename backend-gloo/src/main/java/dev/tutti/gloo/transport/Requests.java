@@ -1,0 +1,128 @@
+package dev.tutti.gloo.transport;
+
+import dev.tutti.spi.Operation;
+import dev.tutti.spi.PeerLostException;
+import java.util.ArrayList;
+import java.util.List;
+import java.util.concurrent.locks.LockSupport;
+import java.util.concurrent.locks.ReentrantLock;
+import org.jspecify.annotations.Nullable;
+
+/**
+ * Keeps the requests of a transport: spare ones, those that wait for any rank, and ended ones whose
+ * users are still to be told. All methods need the transport's lock.
+ */
+final class Requests {
+  private final Transport transport;
+  private final ReentrantLock lock;
+  private final List<Request> anyReceives = new ArrayList<>();
+  private final RequestQueue finished = new RequestQueue();
+  private @Nullable Request free;
+  private int userRequests;
+
+  Requests(Transport transport, ReentrantLock lock) {
+    this.transport = transport;
+    this.lock = lock;
+  }
+
+  Request obtain(boolean sends, int peer, long slot, @Nullable Operation operation) {
+    Request request = free;
+    if (request == null) {
+      request = new Request();
+    } else {
+      free = request.next;
+    }
+    request.set(sends, peer, slot, operation);
+    if (operation != null) {
+      userRequests++;
+    }
+    return request;
+  }
+
+  void recycle(Request request) {
+    request.clear();
+    request.next = free;
+    free = request;
+  }
+
+  boolean hasUserRequests() {
+    return userRequests > 0;
+  }
+
+  void addAny(Request request) {
+    anyReceives.add(request);
+  }
+
+  @Nullable Request takeAny(long slot) {
+    for (int i = 0; i < anyReceives.size(); i++) {
+      if (anyReceives.get(i).slot == slot) {
+        return anyReceives.remove(i);
+      }
+    }
+    return null;
+  }
+
+  void failAny(Throwable cause) {
+    for (Request request : anyReceives) {
+      end(request, cause);
+    }
+    anyReceives.clear();
+  }
+
+  /** Ends a request, well if there is no error. */
+  void end(Request request, @Nullable Throwable error) {
+    if (request.counted) {
+      request.counted = false;
+      transport.pair(request.peer).ended();
+    }
+    request.error = error;
+    request.state = error == null ? Request.DONE : Request.FAILED;
+    if (request.operation != null) {
+      finished.add(request);
+    } else if (request.waiter != null) {
+      LockSupport.unpark(request.waiter);
+    }
+  }
+
+  /**
+   * Ends the operations of users whose requests ended. Gives the lock up meanwhile, as operations
+   * take locks of their own.
+   *
+   * @return whether there were any
+   */
+  boolean deliver() {
+    boolean any = false;
+    for (Request request = finished.poll(); request != null; request = finished.poll()) {
+      any = true;
+      userRequests--;
+      Operation operation = request.operation;
+      Throwable error = request.error;
+      boolean sends = request.sends;
+      int peer = request.peer;
+      recycle(request);
+      if (operation != null) {
+        lock.unlock();
+        try {
+          tell(operation, error, sends, peer);
+        } finally {
+          lock.lock();
+        }
+      }
+    }
+    return any;
+  }
+
+  private void tell(Operation operation, @Nullable Throwable error, boolean sends, int peer) {
+    try {
+      if (error != null) {
+        operation.fail(error, error instanceof PeerLostException lost ? lost.peer() : -1);
+      } else if (sends) {
+        operation.complete();
+      } else {
+        operation.completeFrom(peer);
+      }
+    } catch (RuntimeException e) {
+      transport.warn("the end of an operation could not be told", e);
+    }
+  }
+}

@@ -1,0 +1,40 @@
+package dev.tutti.gloo.transport;
+
+/**
+ * Makes the slots of collectives: the kind in the top byte, below it 32 bits of tag, below it 24
+ * bits that stay zero (Gloo: {@code types.h}). A slot of a send or receive is the user's tag
+ * itself.
+ */
+public enum Slot {
+  /** Gather. */
+  GATHER(1),
+  /** All-gather, also the rounds of the sparse all-reduce. */
+  ALL_GATHER(2),
+  /** Reduce. */
+  REDUCE(3),
+  /** All-reduce, also for reduce-scatter. */
+  ALL_REDUCE(4),
+  /** Scatter. */
+  SCATTER(5),
+  /** Broadcast. */
+  BROADCAST(6),
+  /** Barrier. */
+  BARRIER(7),
+  /** All-to-all. */
+  ALL_TO_ALL(8);
+
+  private final int prefix;
+
+  Slot(int prefix) {
+    this.prefix = prefix;
+  }
+
+  /**
+   * Returns the slot of one collective.
+   *
+   * @param tag its number, as an unsigned 32-bit counter
+   */
+  public long of(int tag) {
+    return ((long) prefix << 56) | (Integer.toUnsignedLong(tag) << 24);
+  }
+}

@@ -1,0 +1,32 @@
+package dev.tutti.gloo.transport;
+
+import org.jspecify.annotations.Nullable;
+
+/** Holds what is under way on one slot of one pair. */
+final class SlotState {
+  long slot;
+  final RequestQueue sends = new RequestQueue();
+  final RequestQueue receives = new RequestQueue();
+
+  /** Receives of the peer that no send of ours met yet. */
+  int remoteReceives;
+
+  /** Sends of the peer that no receive of ours met yet. */
+  int remoteSends;
+
+  /** Receives of ours that no announcement of the peer met yet. */
+  int expectedSends;
+
+  /** When the oldest of {@link #remoteSends} came, as a number that grows over all pairs. */
+  long arrival;
+
+  @Nullable SlotState nextFree;
+
+  boolean isIdle() {
+    return remoteReceives == 0
+        && remoteSends == 0
+        && expectedSends == 0
+        && sends.isEmpty()
+        && receives.isEmpty();
+  }
+}

@@ -1,0 +1,56 @@
+package dev.tutti.gloo.transport;
+
+import java.lang.foreign.MemorySegment;
+import java.nio.ByteBuffer;
+import org.jspecify.annotations.Nullable;
+
+/** Shows memory as byte buffers, which channels want, and keeps the last few of them. */
+final class Views {
+  private static final int KEPT = 8;
+  private static final long WINDOW = 1L << 30;
+
+  private final @Nullable MemorySegment[] segments = new @Nullable MemorySegment[KEPT];
+  private final @Nullable ByteBuffer[] buffers = new @Nullable ByteBuffer[KEPT];
+  private final long[] windows = new long[KEPT];
+  private int oldest;
+
+  /**
+   * Returns a buffer that starts at a byte of a segment and is as long as wanted, or shorter.
+   *
+   * @param segment whose bytes
+   * @param offset first byte
+   * @param length bytes wanted, at least one
+   */
+  ByteBuffer view(MemorySegment segment, long offset, long length) {
+    long window = offset / WINDOW;
+    ByteBuffer buffer = find(segment, window);
+    int start = (int) (offset - window * WINDOW);
+    int end = (int) Math.min(buffer.capacity(), start + length);
+    return buffer.limit(end).position(start);
+  }
+
+  /** Lets go of all memory. */
+  void clear() {
+    for (int i = 0; i < KEPT; i++) {
+      segments[i] = null;
+      buffers[i] = null;
+    }
+  }
+
+  private ByteBuffer find(MemorySegment segment, long window) {
+    for (int i = 0; i < KEPT; i++) {
+      ByteBuffer buffer = buffers[i];
+      if (buffer != null && windows[i] == window && segment.equals(segments[i])) {
+        return buffer;
+      }
+    }
+    long start = window * WINDOW;
+    long size = Math.min(WINDOW, segment.byteSize() - start);
+    ByteBuffer buffer = segment.asSlice(start, size).asByteBuffer();
+    segments[oldest] = segment;
+    windows[oldest] = window;
+    buffers[oldest] = buffer;
+    oldest = (oldest + 1) % KEPT;
+    return buffer;
+  }
+}

@@ -1,0 +1,13 @@
+import org.jspecify.annotations.NullMarked;
+
+/** Collectives between CPUs on the wire of Gloo. */
+@NullMarked
+module dev.tutti.gloo {
+  requires transitive dev.tutti;
+  requires static org.jspecify;
+
+  exports dev.tutti.gloo;
+
+  provides dev.tutti.spi.BackendProvider with
+      dev.tutti.gloo.GlooProvider;
+}

@@ -1,0 +1,98 @@
+package dev.tutti.gloo;
+
+import dev.tutti.GroupOptions;
+import dev.tutti.ProcessGroup;
+import dev.tutti.Settings;
+import dev.tutti.store.HashStore;
+import java.time.Duration;
+import java.util.ArrayList;
+import java.util.List;
+import java.util.Map;
+import java.util.concurrent.Callable;
+import java.util.concurrent.ExecutionException;
+import java.util.concurrent.ExecutorService;
+import java.util.concurrent.Executors;
+import java.util.concurrent.Future;
+import java.util.concurrent.TimeUnit;
+
+/** Runs the ranks of a Gloo group as threads of this JVM, on loopback sockets. */
+final class GlooWorld {
+  interface Body<T> {
+    T run(ProcessGroup group) throws Exception;
+  }
+
+  private static final int SECONDS = 60;
+
+  private GlooWorld() {}
+
+  static Settings settings(String... namesAndValues) {
+    Settings settings =
+        Settings.ofEnvironment(Map.of("TUTTI_CLOSE_TIMEOUT", "500ms"))
+            .with(BindAddress.INTERFACE, "lo");
+    for (int i = 0; i < namesAndValues.length; i += 2) {
+      settings = settings.with(namesAndValues[i], namesAndValues[i + 1]);
+    }
+    return settings;
+  }
+
+  static GroupOptions options(HashStore store, int rank, int size, Settings settings) {
+    return GroupOptions.defaults()
+        .withStore(store)
+        .withRank(rank)
+        .withSize(size)
+        .withProvider(new GlooProvider())
+        .withSettings(settings)
+        .withTimeout(Duration.ofSeconds(30));
+  }
+
+  /** Runs a body on all ranks and returns what each returned; the first failure is thrown. */
+  static <T> List<T> run(int size, Body<T> body) throws Exception {
+    return run(size, settings(), body);
+  }
+
+  static <T> List<T> run(int size, Settings settings, Body<T> body) throws Exception {
+    HashStore store = new HashStore();
+    return inParallel(
+        size,
+        rank -> {
+          try (ProcessGroup group = ProcessGroup.init(options(store, rank, size, settings))) {
+            return body.run(group);
+          }
+        });
+  }
+
+  interface Rank<T> {
+    T run(int rank) throws Exception;
+  }
+
+  static <T> List<T> inParallel(int size, Rank<T> body) throws Exception {
+    try (ExecutorService threads = Executors.newFixedThreadPool(size)) {
+      List<Callable<T>> calls = new ArrayList<>();
+      for (int r = 0; r < size; r++) {
+        int rank = r;
+        calls.add(() -> body.run(rank));
+      }
+      List<T> results = new ArrayList<>();
+      List<Future<T>> futures = threads.invokeAll(calls, SECONDS, TimeUnit.SECONDS);
+      Throwable failure = null;
+      for (Future<T> future : futures) {
+        try {
+          results.add(future.get());
+        } catch (ExecutionException e) {
+          if (failure == null) {
+            failure = e.getCause();
+          } else {
+            failure.addSuppressed(e.getCause());
+          }
+        }
+      }
+      if (failure instanceof Error error) {
+        throw error;
+      }
+      if (failure instanceof Exception exception) {
+        throw exception;
+      }
+      return results;
+    }
+  }
+}

@@ -1,0 +1,12 @@
+package dev.tutti.gloo;
+
+import java.util.Arrays;
+
+/** Makes lists of counts to test with. */
+final class LongList {
+  private LongList() {}
+
+  static long[] distinct(long... values) {
+    return Arrays.stream(values).filter(value -> value >= 0).distinct().toArray();
+  }
+}

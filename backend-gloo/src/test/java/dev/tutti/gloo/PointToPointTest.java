@@ -1,0 +1,188 @@
+package dev.tutti.gloo;
+
+import static org.assertj.core.api.Assertions.assertThat;
+import static org.assertj.core.api.Assertions.assertThatThrownBy;
+
+import dev.tutti.AllReduceOptions;
+import dev.tutti.DType;
+import dev.tutti.P2pOptions;
+import dev.tutti.ProcessGroup;
+import dev.tutti.Tensor;
+import dev.tutti.Work;
+import java.util.ArrayList;
+import java.util.List;
+import java.util.concurrent.TimeUnit;
+import org.junit.jupiter.api.Test;
+import org.junit.jupiter.api.Timeout;
+import org.junit.jupiter.params.ParameterizedTest;
+import org.junit.jupiter.params.provider.ValueSource;
+
+@Timeout(60)
+class PointToPointTest {
+  private static final P2pOptions ASYNC = P2pOptions.DEFAULT.withAsync();
+
+  private static Tensor filled(long count, double value) {
+    return Tensor.allocate(DType.FLOAT32, count).fill(value);
+  }
+
+  @ParameterizedTest
+  @ValueSource(longs = {0, 1, 4096, 5_000, 3_000_000})
+  void sendsBothWaysAtOnce(long count) throws Exception {
+    GlooWorld.run(
+        2,
+        group -> {
+          int peer = 1 - group.rank();
+          Tensor in = filled(count, -1);
+          Work send = group.send(filled(count, group.rank() + 1), peer, ASYNC);
+          Work receive = group.recv(in, peer, ASYNC);
+          send.await();
+          receive.await();
+          assertThat(receive.sourceRank()).isEqualTo(peer);
+          assertThat(in.segment().mismatch(filled(count, peer + 1).segment())).isEqualTo(-1);
+          return null;
+        });
+  }
+
+  @Test
+  void matchesByTagAndInOrder() throws Exception {
+    GlooWorld.run(
+        2,
+        group -> {
+          if (group.rank() == 0) {
+            for (int i = 0; i < 10; i++) {
+              group.send(filled(3, i), 1, ASYNC.withTag(i % 2));
+            }
+            group.barrier();
+            return null;
+          }
+          List<Work> works = new ArrayList<>();
+          List<Tensor> tensors = new ArrayList<>();
+          for (int i = 0; i < 10; i++) {
+            Tensor in = filled(3, -1);
+            tensors.add(in);
+            works.add(group.recv(in, 0, ASYNC.withTag(i < 5 ? 1 : 0)));
+          }
+          works.forEach(Work::await);
+          for (int i = 0; i < 5; i++) {
+            assertThat(tensors.get(i).toFloatArray()).containsOnly(2 * i + 1);
+            assertThat(tensors.get(5 + i).toFloatArray()).containsOnly(2 * i);
+          }
+          group.barrier();
+          return null;
+        });
+  }
+
+  @Test
+  void receivesFromWhoeverSends() throws Exception {
+    GlooWorld.run(
+        4,
+        group -> {
+          if (group.rank() != 0) {
+            group.send(filled(2, group.rank()), 0, P2pOptions.DEFAULT.withTag(9));
+            group.barrier();
+            return null;
+          }
+          List<Integer> sources = new ArrayList<>();
+          for (int i = 0; i < 3; i++) {
+            Tensor in = filled(2, -1);
+            Work work = group.recvAnySource(in, ASYNC.withTag(9));
+            work.await();
+            assertThat(in.toFloatArray()).containsOnly(work.sourceRank());
+            sources.add(work.sourceRank());
+          }
+          assertThat(sources).containsExactlyInAnyOrder(1, 2, 3);
+          group.barrier();
+          return null;
+        });
+  }
+
+  @Test
+  void futuresCompleteThoughNobodyWaits() throws Exception {
+    GlooWorld.run(
+        2,
+        group -> {
+          int peer = 1 - group.rank();
+          Tensor in = filled(100_000, -1);
+          Work receive = group.recv(in, peer, ASYNC);
+          group.send(filled(100_000, peer), peer, ASYNC);
+          receive.toCompletableFuture().get(20, TimeUnit.SECONDS);
+          assertThat(in.toFloatArray()).containsOnly(group.rank());
+          group.barrier();
+          return null;
+        });
+  }
+
+  @Test
+  void runsBesideCollectives() throws Exception {
+    GlooWorld.run(
+        3,
+        group -> {
+          List<Work> works = new ArrayList<>();
+          List<Tensor> received = new ArrayList<>();
+          for (int i = 0; i < 20; i++) {
+            for (int peer = 0; peer < 3; peer++) {
+              if (peer != group.rank()) {
+                Tensor in = filled(1000 + i, -1);
+                received.add(in);
+                works.add(group.recv(in, peer, ASYNC.withTag(i)));
+                works.add(group.send(filled(1000 + i, i), peer, ASYNC.withTag(i)));
+              }
+            }
+            Tensor sum = filled(50_000, 1);
+            Work reduced = group.allReduce(sum, AllReduceOptions.DEFAULT.withAsync());
+            group.barrier();
+            reduced.await();
+            assertThat(sum.flatDouble(49_999)).isEqualTo(3);
+          }
+          works.forEach(Work::await);
+          for (int i = 0; i < received.size(); i++) {
+            assertThat(received.get(i).toFloatArray()).containsOnly(Math.floorDiv(i, 2));
+          }
+          return null;
+        });
+  }
+
+  @Test
+  void refusesAMessageThatIsTooLong() throws Exception {
+    GlooWorld.run(
+        2,
+        group -> {
+          if (group.rank() == 0) {
+            Tensor small = filled(2, 0);
+            assertThatThrownBy(() -> group.recv(small, 1))
+                .hasMessageContaining("12 bytes")
+                .hasMessageContaining("8 bytes");
+          } else {
+            assertThatThrownBy(
+                    () -> {
+                      group.send(filled(3, 1), 0);
+                      // The send may be over before rank 0 refuses it.
+                      group.barrier();
+                    })
+                .hasMessageContaining("first failing rank");
+          }
+          return null;
+        });
+  }
+
+  @Test
+  void takesAShorterMessage() throws Exception {
+    GlooWorld.run(
+        2,
+        group -> {
+          exchangeShort(group);
+          return null;
+        });
+  }
+
+  private static void exchangeShort(ProcessGroup group) {
+    if (group.rank() == 0) {
+      Tensor large = filled(4, -1);
+      group.recv(large, 1);
+      assertThat(large.toFloatArray()).containsExactly(7, 7, -1, -1);
+    } else {
+      group.send(filled(2, 7), 0);
+    }
+    group.barrier();
+  }
+}
