@@ -4,9 +4,11 @@ import dev.tutti.Capabilities;
 import dev.tutti.DType;
 import dev.tutti.Device;
 import dev.tutti.OpType;
+import dev.tutti.ProcessGroup;
 import dev.tutti.ReduceOp;
 import dev.tutti.Tensor;
 import java.lang.foreign.MemorySegment;
+import java.time.Duration;
 import java.util.List;
 import java.util.Locale;
 
@@ -92,6 +94,12 @@ final class Checks {
   void tag(OpType op, int tag) {
     if (tag < 0) {
       throw bad(op, "tag must not be negative, but is " + tag);
+    }
+  }
+
+  void timeout(OpType op, Duration timeout) {
+    if (!timeout.isPositive() && !timeout.equals(ProcessGroup.GROUP_TIMEOUT)) {
+      throw bad(op, "timeout must be positive, but is " + timeout);
     }
   }
 

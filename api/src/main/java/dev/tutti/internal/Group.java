@@ -654,7 +654,11 @@ final class Group implements Watchdog.Watched {
               lane.sequence(),
               "the group was closed with operations pending"));
       awaitVerdict();
+    }
+    if (failure != null) {
+      failQueued();
       lane.awaitIdle(System.nanoTime() + SETTLE_NANOS);
+      pending.forEach(this::endPending);
     }
     lane.stop();
     Watchdog.unwatch(this);

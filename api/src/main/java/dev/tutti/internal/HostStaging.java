@@ -1,17 +1,26 @@
 package dev.tutti.internal;
 
 import dev.tutti.Tensor;
+import dev.tutti.internal.GroupOperation.BackendCall;
 import java.util.ArrayList;
 import java.util.List;
 import org.jspecify.annotations.Nullable;
 
 /**
- * Stands in for tensors that a backend cannot take as they are, strided or in the Java heap, and
- * copies results back.
+ * Stands in for tensors that a backend cannot take as they are, strided or in the Java heap: copies
+ * them when the operation starts, not when it is issued, since an earlier operation may still write
+ * them; and copies results back.
  */
 final class HostStaging {
   private final boolean stridedTaken;
-  private @Nullable List<Tensor[]> copiesBack;
+  private final List<Copy> copiesIn = new ArrayList<>(0);
+  private final List<Copy> copiesBack = new ArrayList<>(0);
+
+  private record Copy(Tensor from, Tensor to) {
+    void run() {
+      to.copyFrom(from);
+    }
+  }
 
   HostStaging(BoundBackend backend) {
     stridedTaken = backend.capabilities().has(dev.tutti.Capabilities.Feature.STRIDED_TENSORS);
@@ -23,27 +32,17 @@ final class HostStaging {
 
   /** Returns what the backend reads. */
   Tensor input(Tensor tensor) {
-    return taken(tensor) ? tensor : tensor.copy();
+    return taken(tensor) ? tensor : staged(tensor, true, false);
   }
 
   /** Returns what the backend writes. */
   Tensor output(Tensor tensor) {
-    if (taken(tensor)) {
-      return tensor;
-    }
-    Tensor staged = Tensor.allocate(tensor.dtype(), tensor.shape());
-    copyBack(staged, tensor);
-    return staged;
+    return taken(tensor) ? tensor : staged(tensor, false, true);
   }
 
   /** Returns what the backend reads and writes. */
   Tensor inOut(Tensor tensor) {
-    if (taken(tensor)) {
-      return tensor;
-    }
-    Tensor staged = tensor.copy();
-    copyBack(staged, tensor);
-    return staged;
+    return taken(tensor) ? tensor : staged(tensor, true, true);
   }
 
   List<Tensor> inputs(List<Tensor> tensors) {
@@ -58,17 +57,20 @@ final class HostStaging {
     return tensors.stream().map(this::inOut).toList();
   }
 
+  /** Returns a call that copies what the backend reads and then does the given one. */
+  BackendCall stagedBefore(BackendCall call) {
+    if (copiesIn.isEmpty()) {
+      return call;
+    }
+    return (backend, op) -> {
+      copiesIn.forEach(Copy::run);
+      call.run(backend, op);
+    };
+  }
+
   /** Returns what copies the results back, or null if there is nothing to copy. */
   @Nullable Runnable finisher() {
-    List<Tensor[]> copies = copiesBack;
-    if (copies == null) {
-      return null;
-    }
-    return () -> {
-      for (Tensor[] copy : copies) {
-        copy[1].copyFrom(copy[0]);
-      }
-    };
+    return copiesBack.isEmpty() ? null : () -> copiesBack.forEach(Copy::run);
   }
 
   private boolean taken(Tensor tensor) {
@@ -76,12 +78,14 @@ final class HostStaging {
         || (stridedTaken && (!tensor.device().isCpu() || tensor.segment().isNative()));
   }
 
-  private void copyBack(Tensor staged, Tensor target) {
-    List<Tensor[]> copies = copiesBack;
-    if (copies == null) {
-      copies = new ArrayList<>();
-      copiesBack = copies;
+  private Tensor staged(Tensor tensor, boolean read, boolean written) {
+    Tensor staged = Tensor.allocate(tensor.dtype(), tensor.shape());
+    if (read) {
+      copiesIn.add(new Copy(tensor, staged));
     }
-    copies.add(new Tensor[] {staged, target});
+    if (written) {
+      copiesBack.add(new Copy(staged, tensor));
+    }
+    return staged;
   }
 }

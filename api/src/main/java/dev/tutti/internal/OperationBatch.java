@@ -16,15 +16,17 @@ import java.util.ArrayList;
 import java.util.List;
 import java.util.function.Function;
 
-/** Collects operations as calls, and starts them all before it waits for any. */
+/**
+ * Collects operations; checks them all before it starts any, and starts all before it waits for any.
+ */
 final class OperationBatch implements Batch {
-  private final ProcessGroup processGroup;
+  private final TuttiProcessGroup processGroup;
   private final Group group;
-  private final List<Function<Duration, Work>> calls = new ArrayList<>();
+  private final List<Function<Duration, OperationSpec>> calls = new ArrayList<>();
   private Duration timeout = ProcessGroup.GROUP_TIMEOUT;
   private boolean started;
 
-  OperationBatch(ProcessGroup processGroup, Group group) {
+  OperationBatch(TuttiProcessGroup processGroup, Group group) {
     this.processGroup = processGroup;
     this.group = group;
   }
@@ -33,7 +35,7 @@ final class OperationBatch implements Batch {
   public Batch send(Tensor tensor, int peer, int tag) {
     calls.add(
         limit ->
-            processGroup.send(
+            processGroup.sendSpec(
                 tensor, peer, P2pOptions.DEFAULT.withTag(tag).withTimeout(limit).withAsync()));
     return this;
   }
@@ -42,7 +44,7 @@ final class OperationBatch implements Batch {
   public Batch recv(Tensor tensor, int peer, int tag) {
     calls.add(
         limit ->
-            processGroup.recv(
+            processGroup.recvSpec(
                 tensor, peer, P2pOptions.DEFAULT.withTag(tag).withTimeout(limit).withAsync()));
     return this;
   }
@@ -51,7 +53,7 @@ final class OperationBatch implements Batch {
   public Batch allReduce(Tensor tensor, ReduceOp op) {
     calls.add(
         limit ->
-            processGroup.allReduce(
+            processGroup.allReduceSpec(
                 tensor, AllReduceOptions.DEFAULT.withReduceOp(op).withTimeout(limit).withAsync()));
     return this;
   }
@@ -60,7 +62,7 @@ final class OperationBatch implements Batch {
   public Batch allGatherInto(Tensor output, Tensor input) {
     calls.add(
         limit ->
-            processGroup.allGatherInto(
+            processGroup.allGatherIntoSpec(
                 output, input, AllGatherOptions.DEFAULT.withTimeout(limit).withAsync()));
     return this;
   }
@@ -69,7 +71,7 @@ final class OperationBatch implements Batch {
   public Batch reduceScatterInto(Tensor output, Tensor input, ReduceOp op) {
     calls.add(
         limit ->
-            processGroup.reduceScatterInto(
+            processGroup.reduceScatterIntoSpec(
                 output,
                 input,
                 ReduceScatterOptions.DEFAULT.withReduceOp(op).withTimeout(limit).withAsync()));
@@ -95,11 +97,12 @@ final class OperationBatch implements Batch {
     started = true;
     group.ensureUsable(OpType.COALESCED);
     List<Backend> backends = group.backends.values().stream().map(BoundBackend::backend).toList();
+    List<OperationSpec> specs = calls.stream().map(call -> call.apply(timeout)).toList();
     List<Work> works = new ArrayList<>();
     backends.forEach(Backend::beginBatch);
     try {
-      for (Function<Duration, Work> call : calls) {
-        works.add(call.apply(timeout));
+      for (OperationSpec spec : specs) {
+        works.add(group.submit(spec));
       }
     } finally {
       backends.forEach(Backend::endBatch);

@@ -163,8 +163,13 @@ final class TuttiProcessGroup implements ProcessGroup {
 
   @Override
   public Work allReduce(Tensor tensor, AllReduceOptions options) {
+    return group.submit(allReduceSpec(tensor, options));
+  }
+
+  /** Checks the arguments and says what to run. */
+  OperationSpec allReduceSpec(Tensor tensor, AllReduceOptions options) {
     if (tensor.isSparse()) {
-      return allReduceSparse(tensor, options);
+      return sparseSpec(tensor, options);
     }
     OpType op = OpType.ALL_REDUCE;
     BoundBackend backend = checks.backendFor(op, tensor);
@@ -172,7 +177,7 @@ final class TuttiProcessGroup implements ProcessGroup {
     checks.reducible(op, tensor, options.reduceOp(), backend);
     HostStaging staging = new HostStaging(backend);
     Tensor staged = staging.inOut(tensor);
-    return submit(
+    return spec(
         op,
         backend,
         options.timeout(),
@@ -184,7 +189,7 @@ final class TuttiProcessGroup implements ProcessGroup {
         (b, o) -> b.allReduce(o, staged, options.reduceOp()));
   }
 
-  private Work allReduceSparse(Tensor tensor, AllReduceOptions options) {
+  private OperationSpec sparseSpec(Tensor tensor, AllReduceOptions options) {
     OpType op = OpType.ALL_REDUCE_SPARSE;
     BoundBackend backend = checks.backendFor(op, tensor);
     if (options.reduceOp().kind() != ReduceOp.Kind.SUM) {
@@ -197,7 +202,7 @@ final class TuttiProcessGroup implements ProcessGroup {
     Tensor staged =
         Tensor.sparse(
             staging.input(tensor.indices()), staging.input(tensor.values()), tensor.shape());
-    return submit(
+    return spec(
         op,
         backend,
         options.timeout(),
@@ -286,6 +291,11 @@ final class TuttiProcessGroup implements ProcessGroup {
 
   @Override
   public Work allGatherInto(Tensor output, Tensor input, AllGatherOptions options) {
+    return group.submit(allGatherIntoSpec(output, input, options));
+  }
+
+  /** Checks the arguments and says what to run. */
+  OperationSpec allGatherIntoSpec(Tensor output, Tensor input, AllGatherOptions options) {
     OpType op = OpType.ALL_GATHER_INTO;
     BoundBackend backend = checks.backendFor(op, input);
     checks.movable(op, "input", input, backend, false);
@@ -294,7 +304,7 @@ final class TuttiProcessGroup implements ProcessGroup {
     HostStaging staging = new HostStaging(backend);
     Tensor stagedInput = staging.input(input);
     Tensor stagedOutput = staging.output(output);
-    return submit(
+    return spec(
         op,
         backend,
         options.timeout(),
@@ -418,6 +428,11 @@ final class TuttiProcessGroup implements ProcessGroup {
 
   @Override
   public Work reduceScatterInto(Tensor output, Tensor input, ReduceScatterOptions options) {
+    return group.submit(reduceScatterIntoSpec(output, input, options));
+  }
+
+  /** Checks the arguments and says what to run. */
+  OperationSpec reduceScatterIntoSpec(Tensor output, Tensor input, ReduceScatterOptions options) {
     OpType op = OpType.REDUCE_SCATTER_INTO;
     BoundBackend backend = checks.backendFor(op, output);
     checks.movable(op, "output", output, backend, true);
@@ -427,7 +442,7 @@ final class TuttiProcessGroup implements ProcessGroup {
     HostStaging staging = new HostStaging(backend);
     Tensor stagedOutput = staging.output(output);
     Tensor stagedInput = staging.input(input);
-    return submit(
+    return spec(
         op,
         backend,
         options.timeout(),
@@ -565,12 +580,18 @@ final class TuttiProcessGroup implements ProcessGroup {
 
   private Work plain(
       OpType op, BoundBackend backend, Duration timeout, boolean async, BackendCall call) {
+    checks.timeout(op, timeout);
     return group.submit(
         new OperationSpec(op, backend, timeout, async, -1, List.of(), List.of(), null, call));
   }
 
   @Override
   public Work send(Tensor tensor, int peer, P2pOptions options) {
+    return group.submit(sendSpec(tensor, peer, options));
+  }
+
+  /** Checks the arguments and says what to run. */
+  OperationSpec sendSpec(Tensor tensor, int peer, P2pOptions options) {
     OpType op = OpType.SEND;
     BoundBackend backend = checks.backendFor(op, tensor);
     checks.peer(op, peer);
@@ -578,7 +599,7 @@ final class TuttiProcessGroup implements ProcessGroup {
     checks.movable(op, "tensor", tensor, backend, false);
     HostStaging staging = new HostStaging(backend);
     Tensor staged = staging.input(tensor);
-    return submit(
+    return spec(
         op,
         backend,
         options.timeout(),
@@ -592,6 +613,11 @@ final class TuttiProcessGroup implements ProcessGroup {
 
   @Override
   public Work recv(Tensor tensor, int peer, P2pOptions options) {
+    return group.submit(recvSpec(tensor, peer, options));
+  }
+
+  /** Checks the arguments and says what to run. */
+  OperationSpec recvSpec(Tensor tensor, int peer, P2pOptions options) {
     OpType op = OpType.RECV;
     BoundBackend backend = checks.backendFor(op, tensor);
     checks.peer(op, peer);
@@ -599,7 +625,7 @@ final class TuttiProcessGroup implements ProcessGroup {
     checks.movable(op, "tensor", tensor, backend, true);
     HostStaging staging = new HostStaging(backend);
     Tensor staged = staging.output(tensor);
-    return submit(
+    return spec(
         op,
         backend,
         options.timeout(),
@@ -746,7 +772,29 @@ final class TuttiProcessGroup implements ProcessGroup {
       HostStaging staging,
       BackendCall call) {
     return group.submit(
-        new OperationSpec(
-            op, backend, timeout, async, root, inputs, results, staging.finisher(), call));
+        spec(op, backend, timeout, async, root, inputs, results, staging, call));
+  }
+
+  private OperationSpec spec(
+      OpType op,
+      BoundBackend backend,
+      Duration timeout,
+      boolean async,
+      int root,
+      List<Tensor> inputs,
+      List<Tensor> results,
+      HostStaging staging,
+      BackendCall call) {
+    checks.timeout(op, timeout);
+    return new OperationSpec(
+        op,
+        backend,
+        timeout,
+        async,
+        root,
+        inputs,
+        results,
+        staging.finisher(),
+        staging.stagedBefore(call));
   }
 }
