@@ -29,12 +29,14 @@ public final class ThreadedWorld {
   private final Duration timeout;
   private final UnaryOperator<GroupOptions> options;
   private final @Nullable BackendProvider provider;
+  private final @Nullable ThreadGroup threads;
 
   private ThreadedWorld(
       int size,
       Duration timeout,
       UnaryOperator<GroupOptions> options,
-      @Nullable BackendProvider provider) {
+      @Nullable BackendProvider provider,
+      @Nullable ThreadGroup threads) {
     if (size < 1) {
       throw new IllegalArgumentException("size must be at least 1, not " + size);
     }
@@ -45,6 +47,7 @@ public final class ThreadedWorld {
     this.timeout = timeout;
     this.options = options;
     this.provider = provider;
+    this.threads = threads;
   }
 
   /**
@@ -54,7 +57,7 @@ public final class ThreadedWorld {
    */
   public static ThreadedWorld of(int size) {
     return new ThreadedWorld(
-        size, DEFAULT_TIMEOUT, UnaryOperator.identity(), new ThreadedProvider());
+        size, DEFAULT_TIMEOUT, UnaryOperator.identity(), new ThreadedProvider(), null);
   }
 
   /**
@@ -87,7 +90,7 @@ public final class ThreadedWorld {
    * @param newTimeout from the start of the run
    */
   public ThreadedWorld withTimeout(Duration newTimeout) {
-    return new ThreadedWorld(size, newTimeout, options, provider);
+    return new ThreadedWorld(size, newTimeout, options, provider, threads);
   }
 
   /**
@@ -96,7 +99,7 @@ public final class ThreadedWorld {
    * @param newProvider makes the backend of each rank
    */
   public ThreadedWorld withProvider(BackendProvider newProvider) {
-    return new ThreadedWorld(size, timeout, options, Objects.requireNonNull(newProvider));
+    return new ThreadedWorld(size, timeout, options, Objects.requireNonNull(newProvider), threads);
   }
 
   /**
@@ -105,7 +108,8 @@ public final class ThreadedWorld {
    * @param name the name, or names by device type
    */
   public ThreadedWorld withBackend(String name) {
-    return new ThreadedWorld(size, timeout, given -> options.apply(given).withBackend(name), null);
+    return new ThreadedWorld(
+        size, timeout, given -> options.apply(given).withBackend(name), null, threads);
   }
 
   /**
@@ -115,7 +119,17 @@ public final class ThreadedWorld {
    * @param change returns the changed options; called by the thread of each rank
    */
   public ThreadedWorld withOptions(UnaryOperator<GroupOptions> change) {
-    return new ThreadedWorld(size, timeout, given -> change.apply(options.apply(given)), provider);
+    return new ThreadedWorld(
+        size, timeout, given -> change.apply(options.apply(given)), provider, threads);
+  }
+
+  /**
+   * Starts the threads of the ranks in a thread group, where the threads that they start go too.
+   *
+   * @param newThreads holds the threads; by default the group of the thread that runs the world
+   */
+  public ThreadedWorld withThreads(ThreadGroup newThreads) {
+    return new ThreadedWorld(size, timeout, options, provider, newThreads);
   }
 
   /** Returns the number of ranks. */
@@ -153,6 +167,10 @@ public final class ThreadedWorld {
 
   Duration timeout() {
     return timeout;
+  }
+
+  ThreadGroup threads() {
+    return threads == null ? Thread.currentThread().getThreadGroup() : threads;
   }
 
   GroupOptions complete(GroupOptions given) {

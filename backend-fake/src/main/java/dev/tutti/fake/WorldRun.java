@@ -42,7 +42,11 @@ final class WorldRun<T> {
       results.add(null);
       int self = rank;
       threads[rank] =
-          Thread.ofPlatform().name("rank-" + rank).daemon().unstarted(() -> runRank(self));
+          Thread.ofPlatform()
+              .group(world.threads())
+              .name("rank-" + rank)
+              .daemon()
+              .unstarted(() -> runRank(self));
     }
   }
 
