@@ -8,6 +8,7 @@ import org.jspecify.annotations.NullMarked;
 module dev.tutti.testing {
   requires static org.jspecify;
   requires transitive dev.tutti;
+  requires transitive dev.tutti.fake;
   requires transitive org.junit.jupiter.api;
   requires transitive org.junit.jupiter.params;
   requires transitive org.assertj.core;

@@ -1,0 +1,202 @@
+package dev.tutti.testing;
+
+import static org.assertj.core.api.Assertions.assertThat;
+
+import dev.tutti.AbortedException;
+import dev.tutti.AllReduceOptions;
+import dev.tutti.BarrierOptions;
+import dev.tutti.Capabilities.Feature;
+import dev.tutti.CollectiveException;
+import dev.tutti.OpType;
+import dev.tutti.P2pOptions;
+import dev.tutti.PeerFailedException;
+import dev.tutti.Work;
+import java.time.Duration;
+import java.util.ArrayList;
+import java.util.List;
+import java.util.concurrent.CountDownLatch;
+import java.util.concurrent.ExecutorService;
+import java.util.concurrent.Executors;
+import java.util.concurrent.Future;
+import java.util.concurrent.TimeUnit;
+
+/** Tests abort: it frees every waiter on every rank, and says who gave up and why. */
+public interface AbortContract extends GroupContract {
+  /** Frees the ranks that wait for the one that aborts. */
+  @ContractTest(needs = OpType.ALL_REDUCE, features = Feature.REAL_RESULTS, minSize = 2)
+  default void abortFreesTheOtherRanks(ContractWorld world) throws Exception {
+    int quitter = world.size() - 1;
+    CountDownLatch waiting = new CountDownLatch(quitter);
+    world.run(
+        member -> {
+          if (member.rank() == quitter) {
+            Waiting.open(waiting);
+            long start = System.nanoTime();
+            member.group().abort("out of patience");
+            assertThat(Duration.ofNanos(System.nanoTime() - start))
+                .as("time of a call that never blocks")
+                .isLessThan(Duration.ofMillis(500));
+          } else {
+            waiting.countDown();
+            CollectiveException failure =
+                Failures.expect(
+                    member, Waiting.LONG, () -> member.group().allReduce(member.floats(1).view()));
+            assertThat(failure).isInstanceOf(PeerFailedException.class);
+            assertThat(failure.failedRank()).isEqualTo(quitter);
+            assertThat(failure)
+                .hasMessageContaining("out of patience")
+                .hasMessageContaining("rank " + quitter);
+          }
+          Failures.assertFailed(member, quitter);
+        });
+  }
+
+  /** Frees all ranks soon: measured from the abort to the last failure. */
+  @ContractTest(needs = OpType.BARRIER, features = Feature.REAL_RESULTS, minSize = 2)
+  default void abortFreesTheOthersWithinTwoSeconds(ContractWorld world) throws Exception {
+    CountDownLatch started = new CountDownLatch(world.size() - 1);
+    CountDownLatch freed = new CountDownLatch(world.size() - 1);
+    world.run(
+        member -> {
+          if (member.rank() != 0) {
+            Work work = member.group().barrier(BarrierOptions.DEFAULT.withAsync());
+            assertThat(work.await(Duration.ofMillis(5))).isFalse();
+            started.countDown();
+            Failures.expect(member, Waiting.LONG, work::await);
+            freed.countDown();
+          } else {
+            Waiting.open(started);
+            member.group().abort("enough");
+            assertThat(freed.await(Failures.SLACK.toMillis(), TimeUnit.MILLISECONDS))
+                .as("all ranks free within " + Failures.SLACK)
+                .isTrue();
+          }
+        });
+  }
+
+  /** Frees the own waiters of the rank whose other thread aborts. */
+  @ContractTest(needs = OpType.ALL_REDUCE, features = Feature.REAL_RESULTS, minSize = 2)
+  default void abortFreesTheOwnWaiters(ContractWorld world) throws Exception {
+    CountDownLatch ended = new CountDownLatch(1);
+    world.run(
+        member -> {
+          if (member.rank() != 0) {
+            Waiting.open(ended);
+            return;
+          }
+          ExecutorService thread = Executors.newSingleThreadExecutor();
+          try {
+            List<Work> works = pendingWorks(member);
+            Future<?> aborter =
+                thread.submit(
+                    () -> {
+                      member.group().abort("changed my mind");
+                      member.group().abort("again");
+                    });
+            for (Work work : works) {
+              CollectiveException failure = Failures.expect(member, Failures.SLACK, work::await);
+              assertThat(failure)
+                  .isInstanceOf(AbortedException.class)
+                  .hasMessageContaining("changed my mind");
+              assertThat(work.isCompleted()).isTrue();
+              assertThat(work.isSuccess()).isFalse();
+              assertThat(work.exception()).contains(failure);
+              assertThat(work.toCompletableFuture()).failsWithin(Failures.SLACK);
+            }
+            aborter.get(20, TimeUnit.SECONDS);
+            Failures.assertFailed(member, 0);
+          } finally {
+            thread.shutdownNow();
+            ended.countDown();
+          }
+        });
+  }
+
+  /** Frees a synchronous call by an abort from another thread of the same rank. */
+  @ContractTest(needs = OpType.ALL_REDUCE, features = Feature.REAL_RESULTS, minSize = 2)
+  default void abortFreesASynchronousCall(ContractWorld world) throws Exception {
+    CountDownLatch ended = new CountDownLatch(1);
+    world.run(
+        member -> {
+          if (member.rank() != 0) {
+            Waiting.open(ended);
+            return;
+          }
+          CountDownLatch calling = new CountDownLatch(1);
+          ExecutorService thread = Executors.newSingleThreadExecutor();
+          try {
+            Future<?> aborter =
+                thread.submit(
+                    () -> {
+                      Waiting.open(calling);
+                      member.group().abort("freed by another thread");
+                      return null;
+                    });
+            CollectiveException failure =
+                Failures.expect(
+                    member,
+                    Waiting.LONG,
+                    () -> {
+                      calling.countDown();
+                      member.group().allReduce(member.floats(1).view());
+                    });
+            assertThat(failure)
+                .isInstanceOf(AbortedException.class)
+                .hasMessageContaining("freed by another thread");
+            aborter.get(20, TimeUnit.SECONDS);
+          } finally {
+            thread.shutdownNow();
+            ended.countDown();
+          }
+        });
+  }
+
+  /** Ends a group by the abort of one of its works. */
+  @ContractTest(needs = OpType.ALL_REDUCE, features = Feature.REAL_RESULTS, minSize = 2)
+  default void abortingAWorkEndsTheGroup(ContractWorld world) throws Exception {
+    world.run(
+        member -> {
+          if (member.rank() == 0) {
+            List<Work> works = pendingWorks(member);
+            works.get(0).abort();
+            for (Work work : works) {
+              Failures.expect(member, Failures.SLACK, work::await);
+            }
+          }
+          Failures.assertFailed(member, 0);
+        });
+  }
+
+  /** Refuses later operations of a group that was aborted while it was idle, but not its close. */
+  @ContractTest
+  default void abortOfAnIdleGroupRefusesWhatFollows(ContractWorld world) throws Exception {
+    world.run(
+        member -> {
+          if (member.rank() == 0) {
+            member.group().abort("not needed");
+          }
+          Waiting.until("the failure", () -> member.group().failure().isPresent());
+          CollectiveException failure =
+              Failures.expect(member, Failures.SLACK, () -> member.group().barrier());
+          assertThat(failure).hasMessageContaining("not needed");
+          assertThat(failure.failedRank()).isZero();
+          member.group().close();
+          assertThat(member.group().isClosed()).isTrue();
+        });
+  }
+
+  private static List<Work> pendingWorks(Member member) {
+    List<Work> works = new ArrayList<>();
+    for (int i = 0; i < 3; i++) {
+      works.add(
+          member.group().allReduce(member.floats(1).view(), AllReduceOptions.DEFAULT.withAsync()));
+    }
+    if (member.capabilities().has(OpType.RECV)) {
+      works.add(
+          member
+              .group()
+              .recv(member.floats(1).view(), member.next(), P2pOptions.DEFAULT.withAsync()));
+    }
+    return works;
+  }
+}

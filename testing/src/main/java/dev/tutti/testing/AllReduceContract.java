@@ -1,0 +1,219 @@
+package dev.tutti.testing;
+
+import static org.assertj.core.api.Assertions.assertThat;
+
+import dev.tutti.AllReduceOptions;
+import dev.tutti.Capabilities.Feature;
+import dev.tutti.DType;
+import dev.tutti.OpType;
+import dev.tutti.ReduceOp;
+import dev.tutti.Tensor;
+import dev.tutti.Work;
+import java.util.ArrayList;
+import java.util.List;
+
+/**
+ * Tests all-reduce: every type by every operator against a reference, every layout, odd sizes,
+ * equal bits on all ranks.
+ *
+ * <p>Tolerances: none for integers, bool, MIN, MAX and for sums and products of small whole
+ * numbers; one rounding for AVG; for other reals (ranks + 1) * epsilon * sum of magnitudes.
+ */
+public interface AllReduceContract extends GroupContract {
+  /** Reduces small whole numbers, whose result is exact. */
+  @ContractTest(needs = OpType.ALL_REDUCE, features = Feature.REAL_RESULTS)
+  default void allReduceIsExactOnWholeNumbers(ContractWorld world) throws Exception {
+    List<Reduction> cases = Reduction.exactOfEachKind(world, 37);
+    world.run(
+        member -> {
+          for (Reduction reduction : cases) {
+            TestTensor tensor = reduction.input(member);
+            member.group().allReduce(tensor.view(), reduction.op(member.rank()));
+            reduction.check("allReduce", tensor);
+          }
+        });
+  }
+
+  /** Reduces real numbers, where ranks may round but must agree on every bit. */
+  @ContractTest(needs = OpType.ALL_REDUCE, features = Feature.REAL_RESULTS)
+  default void allReduceGivesAllRanksTheSameBits(ContractWorld world) throws Exception {
+    for (int numel : new int[] {1, 1023}) {
+      List<Reduction> cases = Reduction.realOfEachKind(world, numel);
+      List<List<byte[]>> found =
+          world.collect(
+              member -> {
+                List<byte[]> bits = new ArrayList<>();
+                for (Reduction reduction : cases) {
+                  TestTensor tensor = reduction.input(member);
+                  member.group().allReduce(tensor.view(), reduction.op(member.rank()));
+                  reduction.check("allReduce", tensor);
+                  bits.add(tensor.bits());
+                }
+                return bits;
+              });
+      for (int i = 0; i < cases.size(); i++) {
+        for (int rank = 1; rank < world.size(); rank++) {
+          assertThat(found.get(rank).get(i))
+              .as("bits of rank %d, allReduce of %s", rank, cases.get(i))
+              .isEqualTo(found.get(0).get(i));
+        }
+      }
+    }
+  }
+
+  /** Reduces NaN, infinities and zeros of both signs: the bits agree, and sums are IEEE 754's. */
+  @ContractTest(needs = OpType.ALL_REDUCE, features = Feature.REAL_RESULTS)
+  default void allReduceAgreesOnSpecialNumbers(ContractWorld world) throws Exception {
+    List<DType> types =
+        world.capabilities().reducible().stream().filter(DType::isFloatingPoint).sorted().toList();
+    List<List<byte[]>> found =
+        world.collect(
+            member -> {
+              List<byte[]> bits = new ArrayList<>();
+              boolean last = member.rank() == member.size() - 1;
+              double infinity = Double.POSITIVE_INFINITY;
+              for (DType dtype : types) {
+                for (ReduceOp op : new ReduceOp[] {ReduceOp.SUM, ReduceOp.MIN, ReduceOp.MAX}) {
+                  if (!member.capabilities().canReduce(dtype, op)) {
+                    continue;
+                  }
+                  double[] values = {
+                    last ? Double.NaN : 1,
+                    last ? infinity : 1,
+                    last ? -infinity : infinity,
+                    last ? -0.0 : 0.0,
+                    -infinity
+                  };
+                  TestTensor tensor = member.tensor(dtype, values, values.length);
+                  member.group().allReduce(tensor.view(), op);
+                  if (op.equals(ReduceOp.SUM)) {
+                    double mixed = member.size() == 1 ? -infinity : Double.NaN;
+                    tensor.assertValues(
+                        "SUM of " + dtype.label(), Double.NaN, infinity, mixed, 0, -infinity);
+                  }
+                  bits.add(tensor.bits());
+                }
+              }
+              return bits;
+            });
+    for (int rank = 1; rank < world.size(); rank++) {
+      assertThat(found.get(rank))
+          .as("bits of rank %d", rank)
+          .usingRecursiveComparison()
+          .isEqualTo(found.get(0));
+    }
+  }
+
+  /** Lets integers wrap at the width of their type. */
+  @ContractTest(needs = OpType.ALL_REDUCE, features = Feature.REAL_RESULTS)
+  default void allReduceWrapsIntegers(ContractWorld world) throws Exception {
+    int numel = 129;
+    world.run(
+        member -> {
+          for (DType dtype : DType.values()) {
+            for (ReduceOp.Kind kind : ReduceOp.Kind.values()) {
+              ReduceOp op = TestData.op(kind, 0);
+              if (!dtype.isInteger()
+                  || kind == ReduceOp.Kind.AVG
+                  || !member.capabilities().canReduce(dtype, op)) {
+                continue;
+              }
+              List<long[]> inputs = new ArrayList<>();
+              for (int rank = 0; rank < member.size(); rank++) {
+                inputs.add(TestData.wrapping(dtype, rank, kind.name().hashCode(), numel));
+              }
+              Tensor host = Tensor.allocate(dtype, numel);
+              for (int i = 0; i < numel; i++) {
+                host.setFlat(i, inputs.get(member.rank())[i]);
+              }
+              Tensor tensor = member.scratch(dtype, numel);
+              member.world().subject().copyIn(host, tensor);
+              member.group().allReduce(tensor, op);
+              assertThat(member.world().subject().copyOut(tensor).toLongArray())
+                  .as("%s of %s", kind, dtype.label())
+                  .isEqualTo(Reference.reduceWrapping(kind, dtype, inputs));
+            }
+          }
+        });
+  }
+
+  /** Reduces sizes around the number of ranks and around powers of two. */
+  @ContractTest(needs = OpType.ALL_REDUCE, features = Feature.REAL_RESULTS)
+  default void allReduceTakesAnySize(ContractWorld world) throws Exception {
+    int n = world.size();
+    List<Reduction> cases = new ArrayList<>();
+    for (long numel : new long[] {0, 1, 3, n - 1, n, n + 1, 255, 256, 1023, 4097, 70_001}) {
+      for (DType dtype : new DType[] {DType.FLOAT32, DType.INT8, DType.INT64, DType.COMPLEX128}) {
+        if (world.capabilities().canReduce(dtype, ReduceOp.SUM)) {
+          cases.add(Reduction.exact(world, dtype, ReduceOp.Kind.SUM, numel));
+        }
+      }
+    }
+    world.run(
+        member -> {
+          for (Reduction reduction : cases) {
+            TestTensor tensor = reduction.input(member);
+            member.group().allReduce(tensor.view());
+            reduction.check("allReduce", tensor);
+          }
+        });
+  }
+
+  /** Reduces tensors that lie in memory in every way, and writes only their elements. */
+  @ContractTest(needs = OpType.ALL_REDUCE, features = Feature.REAL_RESULTS)
+  default void allReduceTakesAnyLayout(ContractWorld world) throws Exception {
+    List<Reduction> cases = Reduction.exactOfEachKind(world, 35);
+    world.run(
+        member -> {
+          for (Reduction reduction : cases) {
+            for (Layout layout : member.layouts()) {
+              TestTensor tensor = reduction.input(member, layout, 5, 7);
+              member.group().allReduce(tensor.view(), reduction.op(member.rank()));
+              reduction.check("allReduce", tensor);
+            }
+          }
+        });
+  }
+
+  /** Reduces tensors without dimensions. */
+  @ContractTest(needs = OpType.ALL_REDUCE, features = Feature.REAL_RESULTS)
+  default void allReduceTakesScalars(ContractWorld world) throws Exception {
+    List<Reduction> cases = Reduction.exactOfEachKind(world, 1);
+    world.run(
+        member -> {
+          for (Reduction reduction : cases) {
+            TestTensor tensor = reduction.input(member, Layout.CONTIGUOUS);
+            member.group().allReduce(tensor.view(), reduction.op(member.rank()));
+            reduction.check("allReduce", tensor);
+          }
+        });
+  }
+
+  /** Reduces a list of tensors of different sizes and layouts as one operation. */
+  @ContractTest(needs = OpType.ALL_REDUCE_COALESCED, features = Feature.REAL_RESULTS)
+  default void allReduceCoalescedReducesEachTensor(ContractWorld world) throws Exception {
+    List<Reduction> small = Reduction.exactOfEachKind(world, 3);
+    List<Reduction> large = Reduction.exactOfEachKind(world, 35);
+    List<Reduction> empty = Reduction.exactOfEachKind(world, 0);
+    world.run(
+        member -> {
+          for (int i = 0; i < small.size(); i++) {
+            TestTensor first = small.get(i).input(member);
+            TestTensor second = large.get(i).input(member, Layout.TRANSPOSED, 7, 5);
+            TestTensor none = empty.get(i).input(member);
+            TestTensor third = small.get(i).input(member, Layout.STRIDED, 3);
+            Work work =
+                member
+                    .group()
+                    .allReduceCoalesced(
+                        List.of(first.view(), second.view(), none.view(), third.view()),
+                        AllReduceOptions.DEFAULT.withReduceOp(small.get(i).op(member.rank())));
+            assertThat(work.isSuccess()).as("work of a synchronous call is done").isTrue();
+            small.get(i).check("allReduceCoalesced", first);
+            large.get(i).check("allReduceCoalesced", second);
+            empty.get(i).check("allReduceCoalesced", none);
+            small.get(i).check("allReduceCoalesced", third);
+          }
+        });
+  }
+}

@@ -1,0 +1,189 @@
+package dev.tutti.testing;
+
+import dev.tutti.AllToAllOptions;
+import dev.tutti.Capabilities.Feature;
+import dev.tutti.DType;
+import dev.tutti.OpType;
+import dev.tutti.Tensor;
+import java.util.ArrayList;
+import java.util.List;
+
+/** Tests all-to-all of lists and of one tensor with equal and unequal splits. */
+public interface AllToAllContract extends GroupContract {
+  /** Exchanges lists of every type. */
+  @ContractTest(needs = OpType.ALL_TO_ALL, features = Feature.REAL_RESULTS)
+  default void allToAllExchangesEveryType(ContractWorld world) throws Exception {
+    world.run(
+        member -> {
+          for (DType dtype : member.movable()) {
+            checkList(member, Layout.CONTIGUOUS, Layout.CONTIGUOUS, dtype, 7);
+          }
+        });
+  }
+
+  /** Exchanges lists of tensors of every size and layout. */
+  @ContractTest(needs = OpType.ALL_TO_ALL, features = Feature.REAL_RESULTS)
+  default void allToAllTakesAnySizeAndLayout(ContractWorld world) throws Exception {
+    world.run(
+        member -> {
+          for (long numel : sizes(member)) {
+            checkList(member, Layout.CONTIGUOUS, Layout.CONTIGUOUS, DType.INT16, numel);
+          }
+          checkList(member, Layout.CONTIGUOUS, Layout.CONTIGUOUS, DType.FLOAT64);
+          for (Layout input : member.layouts()) {
+            for (Layout output : member.layouts()) {
+              checkList(member, input, output, DType.FLOAT32, 3, 5);
+            }
+          }
+        });
+  }
+
+  /** Exchanges lists whose tensors have another size for each pair of ranks, some of them zero. */
+  @ContractTest(needs = OpType.ALL_TO_ALL, features = Feature.REAL_RESULTS)
+  default void allToAllTakesUnevenTensors(ContractWorld world) throws Exception {
+    world.run(
+        member -> {
+          int n = member.size();
+          List<Tensor> inputs = new ArrayList<>();
+          List<TestTensor> outputs = new ArrayList<>();
+          for (int peer = 0; peer < n; peer++) {
+            inputs.add(member.floats(sent(member.rank(), peer, n)).view());
+            outputs.add(
+                member.blank(Layout.CONTIGUOUS, DType.FLOAT32, rows(peer, member.rank(), n)));
+          }
+          member.group().allToAll(views(outputs), inputs);
+          for (int peer = 0; peer < n; peer++) {
+            outputs.get(peer).assertValues("allToAll from " + peer, sent(peer, member.rank(), n));
+          }
+        });
+  }
+
+  /** Exchanges equal parts of one tensor of every type and layout. */
+  @ContractTest(needs = OpType.ALL_TO_ALL_SINGLE, features = Feature.REAL_RESULTS)
+  default void allToAllSingleExchangesEqualParts(ContractWorld world) throws Exception {
+    world.run(
+        member -> {
+          for (DType dtype : member.movable()) {
+            checkEqualParts(member, Layout.CONTIGUOUS, Layout.CONTIGUOUS, dtype, 4);
+          }
+          for (long rows : sizes(member)) {
+            checkEqualParts(member, Layout.CONTIGUOUS, Layout.CONTIGUOUS, DType.UINT8, rows);
+          }
+          for (Layout input : member.layouts()) {
+            for (Layout output : member.layouts()) {
+              checkEqualParts(member, input, output, DType.FLOAT32, 3);
+            }
+          }
+        });
+  }
+
+  /** Exchanges unequal splits, some of them zero; splits count rows of dimension 0. */
+  @ContractTest(needs = OpType.ALL_TO_ALL_SINGLE, features = Feature.REAL_RESULTS)
+  default void allToAllSingleTakesUnevenSplits(ContractWorld world) throws Exception {
+    world.run(
+        member -> {
+          int n = member.size();
+          int width = 3;
+          List<Long> inputSplits = new ArrayList<>();
+          List<Long> outputSplits = new ArrayList<>();
+          List<Double> sent = new ArrayList<>();
+          List<Double> expected = new ArrayList<>();
+          for (int peer = 0; peer < n; peer++) {
+            inputSplits.add(rows(member.rank(), peer, n));
+            outputSplits.add(rows(peer, member.rank(), n));
+            addRows(sent, member.rank(), peer, n, width);
+            addRows(expected, peer, member.rank(), n, width);
+          }
+          for (Layout layout : member.layouts()) {
+            TestTensor input =
+                member.tensor(layout, DType.FLOAT64, toArray(sent), sent.size() / width, width);
+            TestTensor output = member.blank(layout, DType.FLOAT64, expected.size() / width, width);
+            member
+                .group()
+                .allToAllSingle(
+                    output.view(), input.view(), outputSplits, inputSplits, AllToAllOptions.DEFAULT)
+                .await();
+            output.assertValues("allToAllSingle with splits", toArray(expected));
+            input.assertValues("allToAllSingle with splits, input", toArray(sent));
+          }
+        });
+  }
+
+  private static long[] sizes(Member member) {
+    return new long[] {0, 1, 3, member.size() + 1, 1023, member.size() > 8 ? 4097 : 35_001};
+  }
+
+  private static void checkList(Member member, Layout in, Layout out, DType dtype, long... shape) {
+    long numel = 1;
+    for (long size : shape) {
+      numel *= size;
+    }
+    List<TestTensor> inputs = new ArrayList<>();
+    List<TestTensor> outputs = new ArrayList<>();
+    for (int peer = 0; peer < member.size(); peer++) {
+      inputs.add(
+          member.tensor(in, dtype, TestData.toMove(dtype, member.rank(), peer, numel), shape));
+      outputs.add(member.blank(out, dtype, shape));
+    }
+    member.group().allToAll(views(outputs), views(inputs));
+    String what = "allToAll of " + dtype.label();
+    for (int peer = 0; peer < member.size(); peer++) {
+      outputs
+          .get(peer)
+          .assertValues(what + " from " + peer, TestData.toMove(dtype, peer, member.rank(), numel));
+      inputs
+          .get(peer)
+          .assertValues(
+              what + ", inputs[" + peer + "]", TestData.toMove(dtype, member.rank(), peer, numel));
+    }
+  }
+
+  private static void checkEqualParts(
+      Member member, Layout in, Layout out, DType dtype, long rows) {
+    int n = member.size();
+    int length = TestData.reals(dtype, rows * 2);
+    double[] sent = new double[length * n];
+    double[] expected = new double[length * n];
+    for (int peer = 0; peer < n; peer++) {
+      double[] there = TestData.toMove(dtype, member.rank(), peer, rows * 2);
+      double[] here = TestData.toMove(dtype, peer, member.rank(), rows * 2);
+      System.arraycopy(there, 0, sent, peer * length, length);
+      System.arraycopy(here, 0, expected, peer * length, length);
+    }
+    TestTensor input = member.tensor(in, dtype, sent, rows * n, 2);
+    TestTensor output = member.blank(out, dtype, rows * n, 2);
+    member.group().allToAllSingle(output.view(), input.view());
+    String what = "allToAllSingle of " + dtype.label() + " with " + rows + " rows";
+    output.assertValues(what, expected);
+    input.assertValues(what + ", input", sent);
+  }
+
+  /** Returns how many rows a rank sends to another. */
+  private static long rows(int from, int to, int size) {
+    return (from + 2L * to) % (size + 1);
+  }
+
+  private static double[] sent(int from, int to, int size) {
+    double[] values = new double[(int) rows(from, to, size)];
+    for (int i = 0; i < values.length; i++) {
+      values[i] = 10_000 * from + 100 * to + i;
+    }
+    return values;
+  }
+
+  private static void addRows(List<Double> values, int from, int to, int size, int width) {
+    for (double value : sent(from, to, size)) {
+      for (int column = 0; column < width; column++) {
+        values.add(value + column / 4.0);
+      }
+    }
+  }
+
+  private static double[] toArray(List<Double> values) {
+    return values.stream().mapToDouble(Double::doubleValue).toArray();
+  }
+
+  private static List<Tensor> views(List<TestTensor> tensors) {
+    return tensors.stream().map(TestTensor::view).toList();
+  }
+}

@@ -1,0 +1,410 @@
+package dev.tutti.testing;
+
+import static org.assertj.core.api.Assertions.assertThat;
+import static org.assertj.core.api.Assertions.assertThatIllegalArgumentException;
+import static org.assertj.core.api.Assertions.assertThatThrownBy;
+
+import dev.tutti.AllGatherOptions;
+import dev.tutti.AllReduceOptions;
+import dev.tutti.AllToAllOptions;
+import dev.tutti.DType;
+import dev.tutti.Device;
+import dev.tutti.OpType;
+import dev.tutti.P2pOptions;
+import dev.tutti.ProcessGroup;
+import dev.tutti.ReduceOp;
+import dev.tutti.ReduceScatterOptions;
+import dev.tutti.Tensor;
+import java.lang.foreign.Arena;
+import java.lang.foreign.MemorySegment;
+import java.time.Duration;
+import java.util.ArrayList;
+import java.util.List;
+
+/**
+ * Tests that bad arguments are refused before anything is sent, with the argument and the rank
+ * named, and that the group stays usable.
+ */
+public interface ArgumentsContract extends GroupContract {
+  /** Refuses roots that are no ranks. */
+  @ContractTest(needs = {OpType.BROADCAST, OpType.REDUCE})
+  default void badRootsAreRefused(ContractWorld world) throws Exception {
+    world.run(
+        member -> {
+          ProcessGroup group = member.group();
+          Tensor tensor = member.floats(1).view();
+          for (int root : new int[] {-1, member.size(), Integer.MAX_VALUE, Integer.MIN_VALUE}) {
+            Refusals.badArgument(member, "root", () -> group.broadcast(tensor, root));
+            Refusals.badArgument(member, "root", () -> group.reduce(tensor, ReduceOp.SUM, root));
+            if (member.capabilities().has(OpType.GATHER)) {
+              Refusals.badArgument(member, "root", () -> group.gather(List.of(), tensor, root));
+            }
+            if (member.capabilities().has(OpType.SCATTER)) {
+              Refusals.badArgument(member, "root", () -> group.scatter(tensor, List.of(), root));
+            }
+          }
+          member.assertUsable();
+        });
+  }
+
+  /** Refuses peers that are no other ranks, and negative tags. */
+  @ContractTest(needs = {OpType.SEND, OpType.RECV})
+  default void badPeersAndTagsAreRefused(ContractWorld world) throws Exception {
+    world.run(
+        member -> {
+          ProcessGroup group = member.group();
+          Tensor tensor = member.floats(1).view();
+          for (int peer : new int[] {-1, member.size(), Integer.MAX_VALUE, member.rank()}) {
+            Refusals.badArgument(member, "peer", () -> group.send(tensor, peer));
+            Refusals.badArgument(member, "peer", () -> group.recv(tensor, peer));
+          }
+          P2pOptions negative = P2pOptions.DEFAULT.withTag(-1);
+          if (member.size() > 1) {
+            Refusals.badArgument(member, "tag", () -> group.send(tensor, member.next(), negative));
+            Refusals.badArgument(member, "tag", () -> group.recv(tensor, member.next(), negative));
+          }
+          if (member.capabilities().has(OpType.RECV_ANY_SOURCE)) {
+            Refusals.badArgument(member, "tag", () -> group.recvAnySource(tensor, negative));
+          }
+          member.assertUsable();
+        });
+  }
+
+  /** Refuses tensors of a device that the group has no backend for, and sparse ones. */
+  @ContractTest(needs = {OpType.ALL_REDUCE, OpType.BROADCAST})
+  default void wrongDevicesAndSparseTensorsAreRefused(ContractWorld world) throws Exception {
+    world.run(
+        member -> {
+          ProcessGroup group = member.group();
+          Tensor elsewhere =
+              Tensor.of(
+                  MemorySegment.ofAddress(0x1000).reinterpret(4),
+                  DType.FLOAT32,
+                  new long[] {1},
+                  new long[] {1},
+                  new Device("elsewhere", 1));
+          Refusals.badArgument(
+              member, "tensor is on elsewhere:1", () -> group.allReduce(elsewhere));
+          Refusals.badArgument(
+              member, "tensor is on elsewhere:1", () -> group.broadcast(elsewhere, 0));
+          Tensor sparse =
+              Tensor.sparse(member.scratch(DType.INT64, 1, 2), member.scratch(DType.FLOAT32, 2), 5);
+          Refusals.badArgument(member, "dense", () -> group.broadcast(sparse, 0));
+          if (member.capabilities().has(OpType.ALL_GATHER)) {
+            List<Tensor> outputs = copies(member, DType.FLOAT32, 5);
+            Refusals.badArgument(member, "dense", () -> group.allGather(outputs, sparse));
+          }
+          if (member.capabilities().has(OpType.SEND) && member.size() > 1) {
+            Refusals.badArgument(member, "dense", () -> group.send(sparse, member.next()));
+          }
+          member.assertUsable();
+        });
+  }
+
+  /** Refuses host memory that cannot be used: freed, of one thread, read-only, overlapping. */
+  @ContractTest(needs = {OpType.ALL_REDUCE, OpType.BROADCAST})
+  default void unusableMemoryIsRefused(ContractWorld world) throws Exception {
+    world.run(
+        member -> {
+          ProcessGroup group = member.group();
+          if (!member.scratch(DType.FLOAT32, 1).device().isCpu()) {
+            return;
+          }
+          Arena arena = Arena.ofShared();
+          Tensor freed = Tensor.allocate(arena, DType.FLOAT32, 4);
+          arena.close();
+          Refusals.badArgument(member, "tensor", () -> group.allReduce(freed));
+          try (Arena confined = Arena.ofConfined()) {
+            Tensor confinedTensor = Tensor.allocate(confined, DType.FLOAT32, 4);
+            Refusals.badArgument(member, "tensor", () -> group.allReduce(confinedTensor));
+          }
+          Tensor readOnly =
+              Tensor.of(member.floats(1, 2).view().segment().asReadOnly(), DType.FLOAT32, 2);
+          Refusals.badArgument(member, "tensor", () -> group.allReduce(readOnly));
+          Refusals.badArgument(member, "tensor", () -> group.broadcast(readOnly, 0));
+          Tensor overlapping =
+              Tensor.of(
+                  member.floats(1, 2).view().segment(),
+                  DType.FLOAT32,
+                  new long[] {3, 2},
+                  new long[] {0, 1},
+                  Device.CPU);
+          Refusals.badArgument(member, "tensor", () -> group.allReduce(overlapping));
+          member.assertUsable();
+        });
+  }
+
+  /** Refuses outputs of an all-gather that do not fit the input. */
+  @ContractTest(needs = OpType.ALL_GATHER)
+  default void badAllGathersAreRefused(ContractWorld world) throws Exception {
+    world.run(
+        member -> {
+          ProcessGroup group = member.group();
+          Tensor input = member.floats(1, 2).view();
+          List<Tensor> outputs = copies(member, DType.FLOAT32, 2);
+          Refusals.badArgument(
+              member, "outputs", () -> group.allGather(outputs.subList(1, member.size()), input));
+          List<Tensor> tooMany = new ArrayList<>(outputs);
+          tooMany.add(input);
+          Refusals.badArgument(member, "outputs", () -> group.allGather(tooMany, input));
+          List<Tensor> otherType = copies(member, DType.INT32, 2);
+          Refusals.badArgument(member, "outputs[0]", () -> group.allGather(otherType, input));
+          List<Tensor> otherSize = new ArrayList<>(outputs);
+          otherSize.set(member.rank(), member.floats(1, 2, 3).view());
+          Refusals.badArgument(
+              member, "outputs[" + member.rank() + "]", () -> group.allGather(otherSize, input));
+          member.assertUsable();
+        });
+  }
+
+  /** Refuses outputs of single-tensor gathers that do not fit the input. */
+  @ContractTest(needs = OpType.ALL_GATHER_INTO)
+  default void badAllGatherIntosAreRefused(ContractWorld world) throws Exception {
+    world.run(
+        member -> {
+          ProcessGroup group = member.group();
+          Tensor input = member.floats(1, 2).view();
+          Tensor shorter = member.scratch(DType.FLOAT32, 2L * member.size() - 1);
+          Tensor otherType = member.scratch(DType.INT32, 2L * member.size());
+          Refusals.badArgument(member, "output", () -> group.allGatherInto(shorter, input));
+          Refusals.badArgument(member, "output", () -> group.allGatherInto(otherType, input));
+          if (member.capabilities().has(OpType.ALL_GATHER_COALESCED)) {
+            AllGatherOptions options = AllGatherOptions.DEFAULT;
+            Tensor output = member.scratch(DType.FLOAT32, 2L * member.size());
+            Refusals.badArgument(
+                member, "puts", () -> group.allGatherIntoCoalesced(List.of(), List.of(), options));
+            Refusals.badArgument(
+                member,
+                "puts",
+                () -> group.allGatherIntoCoalesced(List.of(output), List.of(), options));
+            Refusals.badArgument(
+                member,
+                "outputs[1]",
+                () ->
+                    group.allGatherIntoCoalesced(
+                        List.of(output, shorter), List.of(input, input), options));
+          }
+          member.assertUsable();
+        });
+  }
+
+  /** Refuses lists of gather and scatter that do not fit root and size. */
+  @ContractTest(needs = {OpType.GATHER, OpType.SCATTER})
+  default void badGathersAndScattersAreRefused(ContractWorld world) throws Exception {
+    world.run(
+        member -> {
+          ProcessGroup group = member.group();
+          Tensor one = member.floats(1, 2).view();
+          List<Tensor> all = copies(member, DType.FLOAT32, 2);
+          List<Tensor> otherSize = copies(member, DType.FLOAT32, 3);
+          List<Tensor> otherType = copies(member, DType.FLOAT64, 2);
+          if (member.rank() == 0) {
+            List<Tensor> few = all.subList(1, member.size());
+            Refusals.badArgument(member, "outputs", () -> group.gather(few, one, 0));
+            Refusals.badArgument(member, "outputs[0]", () -> group.gather(otherSize, one, 0));
+            Refusals.badArgument(member, "outputs[0]", () -> group.gather(otherType, one, 0));
+            Refusals.badArgument(member, "inputs", () -> group.scatter(one, few, 0));
+            Refusals.badArgument(member, "inputs[0]", () -> group.scatter(one, otherSize, 0));
+            Refusals.badArgument(member, "inputs[0]", () -> group.scatter(one, otherType, 0));
+          } else {
+            Refusals.badArgument(member, "outputs", () -> group.gather(all, one, 0));
+            Refusals.badArgument(member, "inputs", () -> group.scatter(one, all, 0));
+          }
+          member.assertUsable();
+        });
+  }
+
+  /** Refuses inputs of a reduce-scatter that do not fit the output. */
+  @ContractTest(needs = {OpType.REDUCE_SCATTER, OpType.REDUCE_SCATTER_INTO})
+  default void badReduceScattersAreRefused(ContractWorld world) throws Exception {
+    world.run(
+        member -> {
+          ProcessGroup group = member.group();
+          Tensor output = member.floats(1, 2).view();
+          List<Tensor> few = copies(member, DType.FLOAT32, 2).subList(1, member.size());
+          List<Tensor> otherType = copies(member, DType.INT64, 2);
+          List<Tensor> otherSize = copies(member, DType.FLOAT32, 3);
+          Refusals.badArgument(
+              member, "inputs", () -> group.reduceScatter(output, few, ReduceOp.SUM));
+          Refusals.badArgument(
+              member, "inputs[0]", () -> group.reduceScatter(output, otherType, ReduceOp.SUM));
+          Refusals.badArgument(
+              member, "inputs[", () -> group.reduceScatter(output, otherSize, ReduceOp.SUM));
+          Tensor longer = member.scratch(DType.FLOAT32, 2L * member.size() + 1);
+          Tensor doubles = member.scratch(DType.FLOAT64, 2L * member.size());
+          Refusals.badArgument(
+              member, "input", () -> group.reduceScatterInto(output, longer, ReduceOp.SUM));
+          Refusals.badArgument(
+              member, "input", () -> group.reduceScatterInto(output, doubles, ReduceOp.SUM));
+          if (member.capabilities().has(OpType.REDUCE_SCATTER_COALESCED)) {
+            ReduceScatterOptions options = ReduceScatterOptions.DEFAULT;
+            Refusals.badArgument(
+                member,
+                "puts",
+                () -> group.reduceScatterIntoCoalesced(List.of(output), List.of(), options));
+            Refusals.badArgument(
+                member,
+                "inputs[0]",
+                () -> group.reduceScatterIntoCoalesced(List.of(output), List.of(longer), options));
+          }
+          member.assertUsable();
+        });
+  }
+
+  /** Refuses lists of an all-to-all that do not fit the group. */
+  @ContractTest(needs = OpType.ALL_TO_ALL)
+  default void badAllToAllsAreRefused(ContractWorld world) throws Exception {
+    world.run(
+        member -> {
+          ProcessGroup group = member.group();
+          List<Tensor> all = copies(member, DType.FLOAT32, 2);
+          List<Tensor> few = all.subList(1, member.size());
+          List<Tensor> otherType = copies(member, DType.UINT8, 2);
+          Refusals.badArgument(member, "inputs", () -> group.allToAll(all, few));
+          Refusals.badArgument(member, "outputs", () -> group.allToAll(few, all));
+          Refusals.badArgument(member, "outputs[0]", () -> group.allToAll(otherType, all));
+          List<Tensor> otherSize = copies(member, DType.FLOAT32, 2);
+          otherSize.set(member.rank(), member.floats(1).view());
+          Refusals.badArgument(
+              member, "outputs[" + member.rank() + "]", () -> group.allToAll(otherSize, all));
+          member.assertUsable();
+        });
+  }
+
+  /** Refuses splits that are not one for each rank, negative, or do not add up. */
+  @ContractTest(needs = OpType.ALL_TO_ALL_SINGLE)
+  default void badSplitsAreRefused(ContractWorld world) throws Exception {
+    world.run(
+        member -> {
+          int n = member.size();
+          Tensor tensor = member.scratch(DType.FLOAT32, 2L * n, 3);
+          Tensor other = member.scratch(DType.FLOAT32, 2L * n, 3);
+          List<Long> good = copiesOf(2L, n);
+          List<Long> sumTooLarge = new ArrayList<>(good);
+          sumTooLarge.set(0, 3L);
+          List<Long> negative = new ArrayList<>(good);
+          negative.set(0, -1L);
+          checkSplits(member, "outputSplits", other, tensor, sumTooLarge, good);
+          checkSplits(member, "inputSplits", other, tensor, good, sumTooLarge);
+          checkSplits(member, "outputSplits", other, tensor, negative, good);
+          checkSplits(member, "inputSplits", other, tensor, good, negative);
+          checkSplits(member, "outputSplits", other, tensor, copiesOf(1L, n + 1), good);
+          checkSplits(member, "inputSplits", other, tensor, good, copiesOf(1L, n + 1));
+          checkSplits(member, "output", member.scratch(DType.INT32, 2L * n, 3), tensor, good, good);
+          checkSplits(
+              member, "output", member.scratch(DType.FLOAT32, 2L * n, 2), tensor, good, good);
+          if (n > 1) {
+            Tensor odd = member.scratch(DType.FLOAT32, 2L * n + 1, 3);
+            checkSplits(member, "put", odd, odd, List.of(), List.of());
+          }
+          checkSplits(
+              member,
+              "dimension",
+              member.scratch(DType.FLOAT32),
+              member.scratch(DType.FLOAT32),
+              List.of(),
+              List.of());
+          member.assertUsable();
+        });
+  }
+
+  /** Refuses lists of a coalesced all-reduce that are empty or mixed. */
+  @ContractTest(needs = OpType.ALL_REDUCE_COALESCED)
+  default void badCoalescedListsAreRefused(ContractWorld world) throws Exception {
+    world.run(
+        member -> {
+          ProcessGroup group = member.group();
+          AllReduceOptions options = AllReduceOptions.DEFAULT;
+          Refusals.badArgument(
+              member, "tensors", () -> group.allReduceCoalesced(List.of(), options));
+          Tensor floats = member.floats(1).view();
+          Tensor ints = member.scratch(DType.INT32, 1);
+          Refusals.badArgument(
+              member, "tensors", () -> group.allReduceCoalesced(List.of(floats, ints), options));
+          member.assertUsable();
+        });
+  }
+
+  /** Refuses deadlines that are none. */
+  @ContractTest(needs = OpType.ALL_REDUCE)
+  default void badTimeoutsAreRefused(ContractWorld world) throws Exception {
+    world.run(
+        member -> {
+          ProcessGroup group = member.group();
+          Duration before = group.timeout();
+          for (Duration bad : new Duration[] {Duration.ZERO, Duration.ofSeconds(-5)}) {
+            assertThatIllegalArgumentException()
+                .isThrownBy(() -> group.setTimeout(bad))
+                .withMessageContaining("timeout");
+            Tensor tensor = member.floats(1).view();
+            Refusals.badArgument(
+                member,
+                "timeout",
+                () -> group.allReduce(tensor, AllReduceOptions.DEFAULT.withTimeout(bad)));
+          }
+          assertThat(group.timeout()).isEqualTo(before);
+          member.assertUsable();
+        });
+  }
+
+  /** Refuses null without harm to the group. */
+  @ContractTest(needs = {OpType.ALL_REDUCE, OpType.BROADCAST})
+  @SuppressWarnings("NullAway") // passes null on purpose
+  default void nullIsRefused(ContractWorld world) throws Exception {
+    world.run(
+        member -> {
+          ProcessGroup group = member.group();
+          Tensor tensor = member.floats(1).view();
+          List<Tensor> holed = new ArrayList<>(copies(member, DType.FLOAT32, 1));
+          holed.set(0, null);
+          List<Refusals.Call> calls =
+              List.of(
+                  () -> group.allReduce(null),
+                  () -> group.allReduce(tensor, (ReduceOp) null),
+                  () -> group.allReduce(tensor, (AllReduceOptions) null),
+                  () -> group.broadcast(null, 0),
+                  () -> group.allGather(holed, tensor));
+          for (Refusals.Call call : calls) {
+            assertThatThrownBy(call::run)
+                .isInstanceOfAny(
+                    NullPointerException.class,
+                    IllegalArgumentException.class,
+                    UnsupportedOperationException.class);
+          }
+          assertThat(group.failure()).isEmpty();
+          member.assertUsable();
+        });
+  }
+
+  private static void checkSplits(
+      Member member,
+      String named,
+      Tensor output,
+      Tensor input,
+      List<Long> outputSplits,
+      List<Long> inputSplits) {
+    Refusals.badArgument(
+        member,
+        named,
+        () ->
+            member
+                .group()
+                .allToAllSingle(output, input, outputSplits, inputSplits, AllToAllOptions.DEFAULT));
+  }
+
+  private static List<Tensor> copies(Member member, DType dtype, long numel) {
+    List<Tensor> tensors = new ArrayList<>();
+    for (int i = 0; i < member.size(); i++) {
+      tensors.add(member.scratch(dtype, numel));
+    }
+    return tensors;
+  }
+
+  private static List<Long> copiesOf(long value, int count) {
+    List<Long> values = new ArrayList<>();
+    for (int i = 0; i < count; i++) {
+      values.add(value);
+    }
+    return values;
+  }
+}

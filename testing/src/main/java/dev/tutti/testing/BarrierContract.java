@@ -1,0 +1,118 @@
+package dev.tutti.testing;
+
+import static org.assertj.core.api.Assertions.assertThat;
+import static org.assertj.core.api.Assertions.catchThrowableOfType;
+
+import dev.tutti.BarrierOptions;
+import dev.tutti.Capabilities.Feature;
+import dev.tutti.CollectiveException;
+import dev.tutti.OpType;
+import dev.tutti.Work;
+import java.time.Duration;
+import java.util.concurrent.CountDownLatch;
+import java.util.concurrent.atomic.AtomicIntegerArray;
+
+/** Tests barriers: nobody leaves before all came; the monitored one names who did not come. */
+public interface BarrierContract extends GroupContract {
+  /** Counts arrivals: whoever leaves sees all of them. */
+  @ContractTest(needs = OpType.BARRIER, features = Feature.REAL_RESULTS)
+  default void barrierHoldsUntilAllCame(ContractWorld world) throws Exception {
+    int rounds = 50;
+    AtomicIntegerArray arrived = new AtomicIntegerArray(rounds);
+    world.run(
+        member -> {
+          for (int round = 0; round < rounds; round++) {
+            arrived.incrementAndGet(round);
+            member.group().barrier();
+            assertThat(arrived.get(round))
+                .as("arrivals at barrier " + round)
+                .isEqualTo(world.size());
+          }
+        });
+  }
+
+  /** Starts barriers asynchronously: none completes before the last rank came. */
+  @ContractTest(needs = OpType.BARRIER, features = Feature.REAL_RESULTS, minSize = 2)
+  default void asynchronousBarrierCompletesWhenAllCame(ContractWorld world) throws Exception {
+    CountDownLatch seen = new CountDownLatch(world.size() - 1);
+    world.run(
+        member -> {
+          boolean late = member.rank() == member.size() - 1;
+          if (late) {
+            Waiting.open(seen);
+          }
+          Work work = member.group().barrier(BarrierOptions.DEFAULT.withAsync());
+          if (!late) {
+            assertThat(work.await(Duration.ofMillis(20))).isFalse();
+            assertThat(work.isCompleted()).isFalse();
+            seen.countDown();
+          }
+          work.await();
+          assertThat(work.isSuccess()).isTrue();
+        });
+  }
+
+  /** Lets all pass when all come, on every backend. */
+  @ContractTest
+  default void monitoredBarrierPassesWhenAllCome(ContractWorld world) throws Exception {
+    world.run(
+        member -> {
+          for (boolean waitAllRanks : new boolean[] {false, true}) {
+            member.group().monitoredBarrier(Duration.ofSeconds(10), waitAllRanks);
+          }
+          member.assertUsable();
+        });
+  }
+
+  /** Names all ranks that do not come when asked to wait for all, else the first. */
+  @ContractTest(features = Feature.REAL_RESULTS, minSize = 3)
+  default void monitoredBarrierNamesTheMissingRanks(ContractWorld world) throws Exception {
+    for (boolean waitAllRanks : new boolean[] {false, true}) {
+      int first = world.size() - 2;
+      CountDownLatch reported = new CountDownLatch(first);
+      world.run(
+          member -> {
+            if (member.rank() >= first) {
+              Waiting.open(reported);
+              return;
+            }
+            long start = System.nanoTime();
+            CollectiveException failure =
+                catchThrowableOfType(
+                    CollectiveException.class,
+                    () -> member.group().monitoredBarrier(Duration.ofMillis(400), waitAllRanks));
+            assertThat(failure).as("failure on rank %d", member.rank()).isNotNull();
+            assertThat(Duration.ofNanos(System.nanoTime() - start))
+                .isLessThan(Duration.ofMillis(400 + (waitAllRanks ? 800 : 0)).plusSeconds(4));
+            assertThat(failure.opType()).isEqualTo(OpType.MONITORED_BARRIER);
+            assertThat(failure.failedRank()).isEqualTo(first);
+            if (member.rank() == 0 && waitAllRanks) {
+              assertThat(failure).hasMessageContaining("ranks " + first + ", " + (first + 1));
+            } else if (member.rank() == 0) {
+              assertThat(failure).hasMessageContaining("rank " + first);
+            }
+            reported.countDown();
+          });
+    }
+  }
+
+  /** Fails all ranks when rank 0 does not come. */
+  @ContractTest(features = Feature.REAL_RESULTS, minSize = 2)
+  default void monitoredBarrierFailsWithoutRankZero(ContractWorld world) throws Exception {
+    CountDownLatch reported = new CountDownLatch(world.size() - 1);
+    world.run(
+        member -> {
+          if (member.rank() == 0) {
+            Waiting.open(reported);
+            return;
+          }
+          CollectiveException failure =
+              catchThrowableOfType(
+                  CollectiveException.class,
+                  () -> member.group().monitoredBarrier(Duration.ofMillis(300), false));
+          assertThat(failure).as("failure on rank %d", member.rank()).isNotNull();
+          assertThat(failure).hasMessageContaining("rank 0");
+          reported.countDown();
+        });
+  }
+}

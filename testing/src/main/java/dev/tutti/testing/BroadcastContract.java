@@ -1,0 +1,75 @@
+package dev.tutti.testing;
+
+import dev.tutti.Capabilities.Feature;
+import dev.tutti.DType;
+import dev.tutti.OpType;
+
+/** Tests broadcast: every type, root, size and layout. */
+public interface BroadcastContract extends GroupContract {
+  /** Copies every type from every root. */
+  @ContractTest(needs = OpType.BROADCAST, features = Feature.REAL_RESULTS)
+  default void broadcastCopiesEveryTypeFromEveryRoot(ContractWorld world) throws Exception {
+    world.run(
+        member -> {
+          for (DType dtype : member.movable()) {
+            for (int root = 0; root < member.size(); root++) {
+              checkBroadcast(member, Layout.CONTIGUOUS, dtype, root, 37);
+            }
+          }
+        });
+  }
+
+  /** Copies sizes around the number of ranks and around powers of two. */
+  @ContractTest(needs = OpType.BROADCAST, features = Feature.REAL_RESULTS)
+  default void broadcastTakesAnySize(ContractWorld world) throws Exception {
+    world.run(
+        member -> {
+          int n = member.size();
+          for (long numel : new long[] {0, 1, 3, n - 1, n, n + 1, 1023, 4097, 70_001}) {
+            checkBroadcast(member, Layout.CONTIGUOUS, DType.UINT8, 0, numel);
+            checkBroadcast(member, Layout.CONTIGUOUS, DType.FLOAT32, n - 1, numel);
+          }
+          checkBroadcast(member, Layout.CONTIGUOUS, DType.FLOAT32, n - 1);
+        });
+  }
+
+  /** Copies between tensors that lie in memory in every way. */
+  @ContractTest(needs = OpType.BROADCAST, features = Feature.REAL_RESULTS)
+  default void broadcastTakesAnyLayout(ContractWorld world) throws Exception {
+    world.run(
+        member -> {
+          for (DType dtype : member.movable()) {
+            for (Layout layout : member.layouts()) {
+              checkBroadcast(member, layout, dtype, member.size() - 1, 5, 7);
+            }
+          }
+        });
+  }
+
+  /** Copies between ranks whose tensors have different layouts and strides, but equal shapes. */
+  @ContractTest(needs = OpType.BROADCAST, features = Feature.REAL_RESULTS, minSize = 2)
+  default void broadcastTakesAnotherLayoutOnEachRank(ContractWorld world) throws Exception {
+    world.run(
+        member -> {
+          int count = member.layouts().size();
+          for (int shift = 0; shift < count; shift++) {
+            Layout layout = member.layouts().get((member.rank() + shift) % count);
+            checkBroadcast(member, layout, DType.INT32, 0, 6, 4);
+          }
+        });
+  }
+
+  private static void checkBroadcast(
+      Member member, Layout layout, DType dtype, int root, long... shape) {
+    long numel = 1;
+    for (long size : shape) {
+      numel *= size;
+    }
+    double[] mine = TestData.toMove(dtype, member.rank(), numel, numel);
+    TestTensor tensor = member.tensor(layout, dtype, mine, shape);
+    member.group().broadcast(tensor.view(), root);
+    tensor.assertValues(
+        "broadcast of " + dtype.label() + " from root " + root,
+        TestData.toMove(dtype, root, numel, numel));
+  }
+}

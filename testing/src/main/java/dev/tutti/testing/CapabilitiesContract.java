@@ -1,0 +1,208 @@
+package dev.tutti.testing;
+
+import static org.assertj.core.api.Assertions.assertThat;
+import static org.assertj.core.api.Assertions.assertThatThrownBy;
+import static org.junit.jupiter.api.Assumptions.assumeFalse;
+
+import dev.tutti.AllGatherOptions;
+import dev.tutti.AllReduceOptions;
+import dev.tutti.Capabilities;
+import dev.tutti.Capabilities.Feature;
+import dev.tutti.DType;
+import dev.tutti.OpType;
+import dev.tutti.ProcessGroup;
+import dev.tutti.ReduceOp;
+import dev.tutti.ReduceScatterOptions;
+import dev.tutti.Tensor;
+import java.util.ArrayList;
+import java.util.EnumMap;
+import java.util.List;
+import java.util.Map;
+
+/**
+ * Tests that a group tells what its backend declares, and that whatever is not declared is refused
+ * before anything is sent.
+ */
+public interface CapabilitiesContract extends GroupContract {
+  /** Tells the backend's name and capabilities. */
+  @ContractTest
+  default void theGroupTellsWhatTheBackendDeclares(ContractWorld world) throws Exception {
+    world.run(
+        member -> {
+          ProcessGroup group = member.group();
+          Tensor tensor = member.scratch(DType.FLOAT32, 1);
+          assertThat(group.capabilities(tensor.device())).isEqualTo(member.capabilities());
+          assertThat(group.backends())
+              .containsEntry(tensor.device().type(), world.subject().provider().name());
+          assertThat(group.name()).isEqualTo("0");
+          assertThat(group.size()).isEqualTo(world.size());
+          assertThat(group.globalRanks()).hasSize(world.size()).isSorted().startsWith(0);
+          assertThat(group.timeout()).isEqualTo(world.groupTimeout());
+          assertThat(group.isClosed()).isFalse();
+          assertThat(group.failure()).isEmpty();
+        });
+  }
+
+  /** Shares a store between the ranks. */
+  @ContractTest
+  default void theGroupSharesAStore(ContractWorld world) throws Exception {
+    world.run(
+        member -> {
+          member.group().store().set("key/" + member.rank(), "value " + member.rank());
+          assertThat(member.group().store().get("key/" + member.next()))
+              .asString()
+              .isEqualTo("value " + member.next());
+        });
+  }
+
+  /** Refuses operations that are not declared. */
+  @ContractTest
+  default void undeclaredOperationsAreRefused(ContractWorld world) throws Exception {
+    Capabilities capabilities = world.capabilities();
+    List<OpType> undeclared =
+        Capabilities.all().operations().stream()
+            .filter(op -> !capabilities.has(op))
+            .filter(op -> op != OpType.MONITORED_BARRIER)
+            .sorted()
+            .toList();
+    assumeFalse(undeclared.isEmpty(), "the backend declares every operation");
+    world.run(
+        member -> {
+          if (member.rank() == 0) {
+            Map<OpType, Refusals.Call> calls = calls(member);
+            for (OpType op : undeclared) {
+              Refusals.unsupported(member, op.label(), () -> call(calls, op).run());
+            }
+          }
+          member.assertUsable();
+        });
+  }
+
+  /** Refuses types that are not declared movable. */
+  @ContractTest(needs = OpType.BROADCAST)
+  default void undeclaredTypesAreRefused(ContractWorld world) throws Exception {
+    assumeFalse(
+        world.capabilities().movable().size() == DType.values().length,
+        "the backend moves every type");
+    world.run(
+        member -> {
+          for (DType dtype : DType.values()) {
+            if (member.rank() == 0 && !member.capabilities().movable().contains(dtype)) {
+              Tensor tensor = member.scratch(dtype, 2);
+              Refusals.unsupported(
+                  member, dtype.label(), () -> member.group().broadcast(tensor, 0));
+            }
+          }
+          member.assertUsable();
+        });
+  }
+
+  /** Refuses reductions that do not exist, and those that the backend does not declare. */
+  @ContractTest(needs = OpType.ALL_REDUCE)
+  default void reductionsThatCannotBeAreRefused(ContractWorld world) throws Exception {
+    world.run(
+        member -> {
+          if (member.rank() == 0) {
+            for (DType dtype : member.movable()) {
+              for (ReduceOp.Kind kind : ReduceOp.Kind.values()) {
+                checkRefusal(member, dtype, TestData.op(kind, 0));
+              }
+            }
+          }
+          member.assertUsable();
+        });
+  }
+
+  /** Refuses parts of unequal size where they are not declared. */
+  @ContractTest(needs = OpType.ALL_GATHER, minSize = 2)
+  default void undeclaredUnevenPartsAreRefused(ContractWorld world) throws Exception {
+    assumeFalse(
+        world.capabilities().has(Feature.UNEVEN_PARTS), "the backend takes parts of unequal size");
+    world.run(
+        member -> {
+          List<Tensor> outputs = new ArrayList<>();
+          for (int rank = 0; rank < member.size(); rank++) {
+            outputs.add(member.scratch(DType.FLOAT32, rank == member.next() ? 3 : 2));
+          }
+          assertThatThrownBy(
+                  () -> member.group().allGather(outputs, member.scratch(DType.FLOAT32, 2)))
+              .isInstanceOfAny(IllegalArgumentException.class, UnsupportedOperationException.class)
+              .hasMessageContaining("outputs[" + member.next() + "]")
+              .hasMessageContaining("rank " + member.rank());
+          member.assertUsable();
+        });
+  }
+
+  private static void checkRefusal(Member member, DType dtype, ReduceOp op) {
+    ProcessGroup group = member.group();
+    Tensor tensor = member.scratch(dtype, member.size());
+    Tensor part = member.scratch(dtype, 1);
+    Map<OpType, Refusals.Call> calls = new EnumMap<>(OpType.class);
+    calls.put(OpType.ALL_REDUCE, () -> group.allReduce(tensor, op));
+    calls.put(OpType.REDUCE, () -> group.reduce(tensor, op, 0));
+    calls.put(OpType.REDUCE_SCATTER_INTO, () -> group.reduceScatterInto(part, tensor, op));
+    for (Map.Entry<OpType, Refusals.Call> call : calls.entrySet()) {
+      if (!member.capabilities().has(call.getKey()) || member.capabilities().canReduce(dtype, op)) {
+        continue;
+      }
+      if (op.isDefinedOn(dtype)) {
+        Refusals.unsupported(member, dtype.label(), call.getValue());
+      } else {
+        Refusals.badArgument(member, dtype.label(), call.getValue());
+      }
+    }
+  }
+
+  private static Refusals.Call call(Map<OpType, Refusals.Call> calls, OpType op) {
+    Refusals.Call call = calls.get(op);
+    if (call == null) {
+      throw new AssertionError("the suite has no call of " + op.label());
+    }
+    return call;
+  }
+
+  /** Returns a good call of each operation. */
+  private static Map<OpType, Refusals.Call> calls(Member member) {
+    Map<OpType, Refusals.Call> calls = new EnumMap<>(OpType.class);
+    ProcessGroup group = member.group();
+    int peer = member.next();
+    Tensor one = member.scratch(DType.FLOAT32, 1);
+    Tensor all = member.scratch(DType.FLOAT32, member.size());
+    Tensor places = member.scratch(DType.INT64, 1, 1);
+    List<Tensor> list = new ArrayList<>();
+    for (int rank = 0; rank < member.size(); rank++) {
+      list.add(one);
+    }
+    ReduceOp sum = ReduceOp.SUM;
+    calls.put(OpType.BROADCAST, () -> group.broadcast(one, 0));
+    calls.put(OpType.ALL_REDUCE, () -> group.allReduce(one));
+    calls.put(
+        OpType.ALL_REDUCE_COALESCED,
+        () -> group.allReduceCoalesced(List.of(one), AllReduceOptions.DEFAULT));
+    calls.put(
+        OpType.ALL_REDUCE_SPARSE,
+        () -> group.allReduce(Tensor.sparse(places, one, 5), AllReduceOptions.DEFAULT));
+    calls.put(OpType.REDUCE, () -> group.reduce(one, sum, 0));
+    calls.put(OpType.ALL_GATHER, () -> group.allGather(list, one));
+    calls.put(OpType.ALL_GATHER_INTO, () -> group.allGatherInto(all, one));
+    calls.put(
+        OpType.ALL_GATHER_COALESCED,
+        () -> group.allGatherIntoCoalesced(List.of(all), List.of(one), AllGatherOptions.DEFAULT));
+    calls.put(OpType.GATHER, () -> group.gather(list, one, 0));
+    calls.put(OpType.SCATTER, () -> group.scatter(one, list, 0));
+    calls.put(OpType.REDUCE_SCATTER, () -> group.reduceScatter(one, list, sum));
+    calls.put(OpType.REDUCE_SCATTER_INTO, () -> group.reduceScatterInto(one, all, sum));
+    calls.put(
+        OpType.REDUCE_SCATTER_COALESCED,
+        () ->
+            group.reduceScatterIntoCoalesced(
+                List.of(one), List.of(all), ReduceScatterOptions.DEFAULT));
+    calls.put(OpType.ALL_TO_ALL, () -> group.allToAll(list, list));
+    calls.put(OpType.ALL_TO_ALL_SINGLE, () -> group.allToAllSingle(all, all));
+    calls.put(OpType.BARRIER, () -> group.barrier());
+    calls.put(OpType.SEND, () -> group.send(one, peer));
+    calls.put(OpType.RECV, () -> group.recv(one, peer));
+    calls.put(OpType.RECV_ANY_SOURCE, () -> group.recvAnySource(one));
+    return calls;
+  }
+}

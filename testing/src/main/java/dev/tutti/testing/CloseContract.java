@@ -1,0 +1,156 @@
+package dev.tutti.testing;
+
+import static org.assertj.core.api.Assertions.assertThat;
+import static org.assertj.core.api.Assertions.assertThatThrownBy;
+
+import dev.tutti.AllReduceOptions;
+import dev.tutti.Capabilities.Feature;
+import dev.tutti.CollectiveException;
+import dev.tutti.GroupClosedException;
+import dev.tutti.OpType;
+import dev.tutti.P2pOptions;
+import dev.tutti.ProcessGroup;
+import dev.tutti.Tensor;
+import dev.tutti.Work;
+import java.time.Duration;
+import java.util.ArrayList;
+import java.util.List;
+import java.util.concurrent.CountDownLatch;
+
+/** Tests close: once or twice, idle or with pending operations, alone or while others wait. */
+public interface CloseContract extends GroupContract {
+  /** Refuses everything after close but what only asks; closes twice without complaint. */
+  @ContractTest
+  default void aClosedGroupRefusesOperations(ContractWorld world) throws Exception {
+    world.run(
+        member -> {
+          member.assertUsable();
+          ProcessGroup group = member.group();
+          group.close();
+          group.close();
+          assertThat(group.isClosed()).isTrue();
+          assertThat(group.rank()).isEqualTo(member.rank());
+          assertThat(group.size()).isEqualTo(world.size());
+          assertThat(group.name()).isEqualTo("0");
+          Tensor tensor = member.floats(1).view();
+          List<Refusals.Call> calls =
+              List.of(
+                  () -> group.allReduce(tensor),
+                  () -> group.allReduce(tensor, AllReduceOptions.DEFAULT.withAsync()),
+                  () -> group.broadcast(tensor, 0),
+                  () -> group.barrier(),
+                  () -> group.monitoredBarrier(Duration.ofSeconds(1), false),
+                  () -> group.batch(),
+                  () -> group.split(0, 0),
+                  () -> group.subgroup(List.of(0)));
+          for (Refusals.Call call : calls) {
+            assertThatThrownBy(call::run)
+                .isInstanceOf(GroupClosedException.class)
+                .hasMessageContaining("closed")
+                .hasMessageContaining("rank " + member.rank());
+          }
+          group.abort("too late");
+          group.close();
+        });
+  }
+
+  /** Waits for what this rank still has in flight. */
+  @ContractTest(needs = OpType.ALL_REDUCE, features = Feature.REAL_RESULTS)
+  default void closeWaitsForPendingOperations(ContractWorld world) throws Exception {
+    world.run(
+        member -> {
+          TestTensor tensor = member.floats(member.rank() + 1);
+          List<Work> works = new ArrayList<>();
+          for (int i = 0; i < 5; i++) {
+            AllReduceOptions options = AllReduceOptions.DEFAULT.withAsync();
+            works.add(member.group().allReduce(tensor.view(), options));
+          }
+          member.group().close();
+          assertThat(works).allMatch(Work::isSuccess);
+          double n = member.size();
+          tensor.assertValues("sum after close", n * (n + 1) / 2 * n * n * n * n);
+        });
+  }
+
+  /** Fails, after the close timeout, what peers never came to. */
+  @ContractTest(needs = OpType.ALL_REDUCE, features = Feature.REAL_RESULTS, minSize = 2)
+  default void closeFailsWhatNeverEnds(ContractWorld world) throws Exception {
+    CountDownLatch ended = new CountDownLatch(1);
+    world.run(
+        options -> options.withSettings(options.settings().with("TUTTI_CLOSE_TIMEOUT", "200ms")),
+        member -> {
+          if (member.rank() != 0) {
+            Waiting.open(ended);
+            return;
+          }
+          Work collective =
+              member
+                  .group()
+                  .allReduce(member.floats(1).view(), AllReduceOptions.DEFAULT.withAsync());
+          Work recv =
+              member.capabilities().has(OpType.RECV)
+                  ? member.group().recv(member.floats(1).view(), 1, P2pOptions.DEFAULT.withAsync())
+                  : collective;
+          long start = System.nanoTime();
+          member.group().close();
+          assertThat(Duration.ofNanos(System.nanoTime() - start))
+              .isBetween(Duration.ofMillis(150), Duration.ofMillis(200).plus(Failures.SLACK));
+          for (Work work : new Work[] {collective, recv}) {
+            assertThat(work.isCompleted()).isTrue();
+            assertThat(work.isSuccess()).isFalse();
+            CollectiveException failure =
+                Failures.expect(member, Duration.ofSeconds(1), work::await);
+            assertThat(failure).hasMessageContaining("close");
+          }
+          ended.countDown();
+        });
+  }
+
+  /** Fails the ranks that wait for one that closed, long before their deadline. */
+  @ContractTest(needs = OpType.ALL_REDUCE, features = Feature.REAL_RESULTS, minSize = 2)
+  default void ranksThatWaitForAClosedOneFail(ContractWorld world) throws Exception {
+    int leaver = world.size() - 1;
+    CountDownLatch ready = new CountDownLatch(leaver);
+    CountDownLatch failed = new CountDownLatch(leaver);
+    world.run(
+        member -> {
+          member.assertUsable();
+          if (member.rank() == leaver) {
+            Waiting.open(ready);
+            member.group().close();
+            Waiting.open(failed);
+          } else {
+            ready.countDown();
+            CollectiveException failure =
+                Failures.expect(
+                    member,
+                    Duration.ofSeconds(5),
+                    () -> member.group().allReduce(member.floats(1).view()));
+            assertThat(failure.failedRank()).isEqualTo(leaver);
+            failed.countDown();
+          }
+        });
+  }
+
+  /** Lets each rank close as soon as its own part is done, without harm to the slower ones. */
+  @ContractTest(needs = OpType.ALL_REDUCE, features = Feature.REAL_RESULTS, minSize = 2)
+  default void aQuickCloseHarmsNobody(ContractWorld world) throws Exception {
+    int rounds = world.size() > 8 ? 3 : 20;
+    for (int round = 0; round < rounds; round++) {
+      int slow = round % world.size();
+      world.run(
+          member -> {
+            if (member.rank() == slow) {
+              for (int i = 0; i < 1000; i++) {
+                Thread.onSpinWait();
+              }
+            }
+            TestTensor tensor = member.floats(1, 2, 3);
+            member.group().allReduce(tensor.view());
+            member.group().close();
+            double n = member.size();
+            tensor.assertValues("last sum", n, 2 * n, 3 * n);
+          });
+    }
+  }
+}

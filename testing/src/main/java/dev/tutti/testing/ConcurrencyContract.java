@@ -1,0 +1,155 @@
+package dev.tutti.testing;
+
+import static org.assertj.core.api.Assertions.assertThat;
+
+import dev.tutti.AllReduceOptions;
+import dev.tutti.Capabilities.Feature;
+import dev.tutti.DType;
+import dev.tutti.OpType;
+import dev.tutti.P2pOptions;
+import dev.tutti.ProcessGroup;
+import dev.tutti.Work;
+import java.util.ArrayList;
+import java.util.List;
+import java.util.concurrent.Callable;
+import java.util.concurrent.ExecutorService;
+import java.util.concurrent.Executors;
+import java.util.concurrent.Future;
+import java.util.concurrent.Semaphore;
+import java.util.concurrent.TimeUnit;
+import java.util.stream.IntStream;
+
+/** Tests calls from several threads of a rank at once. */
+public interface ConcurrencyContract extends GroupContract {
+  /** Runs collectives of several groups of the same ranks at once, one thread for each group. */
+  @ContractTest(needs = OpType.ALL_REDUCE, features = Feature.REAL_RESULTS)
+  default void severalGroupsWorkAtOnce(ContractWorld world) throws Exception {
+    int threads = 4;
+    int rounds = world.size() > 8 ? 10 : 100;
+    world.run(
+        member -> {
+          List<Integer> all = IntStream.range(0, member.size()).boxed().toList();
+          List<Callable<Void>> calls = new ArrayList<>();
+          for (int t = 0; t < threads; t++) {
+            ProcessGroup group = member.group().subgroup(all).orElseThrow();
+            int base = 10 * t;
+            calls.add(
+                () -> {
+                  for (int round = 0; round < rounds; round++) {
+                    TestTensor tensor = member.floats(base + round % 7, 1);
+                    group.allReduce(tensor.view());
+                    double n = member.size();
+                    tensor.assertValues("sum in group " + group.name(), n * (base + round % 7), n);
+                  }
+                  return null;
+                });
+          }
+          runAll(calls);
+        });
+  }
+
+  /** Issues collectives of one group from several threads in turn. */
+  @ContractTest(needs = OpType.ALL_REDUCE, features = Feature.REAL_RESULTS)
+  default void severalThreadsShareAGroupInTurn(ContractWorld world) throws Exception {
+    int threads = 3;
+    int rounds = world.size() > 8 ? 10 : 60;
+    world.run(
+        member -> {
+          List<Semaphore> turns = new ArrayList<>();
+          for (int t = 0; t < threads; t++) {
+            turns.add(new Semaphore(t == 0 ? 1 : 0));
+          }
+          List<Callable<Void>> calls = new ArrayList<>();
+          for (int t = 0; t < threads; t++) {
+            int self = t;
+            calls.add(
+                () -> {
+                  List<Work> works = new ArrayList<>();
+                  List<TestTensor> tensors = new ArrayList<>();
+                  for (int round = 0; round < rounds; round++) {
+                    assertThat(turns.get(self).tryAcquire(20, TimeUnit.SECONDS)).isTrue();
+                    TestTensor tensor = member.floats(100 * self + round);
+                    AllReduceOptions options = AllReduceOptions.DEFAULT;
+                    works.add(
+                        member
+                            .group()
+                            .allReduce(
+                                tensor.view(), round % 2 == 0 ? options.withAsync() : options));
+                    tensors.add(tensor);
+                    turns.get((self + 1) % threads).release();
+                  }
+                  works.forEach(Work::await);
+                  for (int round = 0; round < rounds; round++) {
+                    tensors
+                        .get(round)
+                        .assertValues(
+                            "sum of thread " + self, member.size() * (100.0 * self + round));
+                  }
+                  return null;
+                });
+          }
+          runAll(calls);
+          assertThat(member.group().sequenceNumber()).isEqualTo((long) threads * rounds);
+        });
+  }
+
+  /** Sends and receives from several threads, one tag each, while collectives run. */
+  @ContractTest(
+      needs = {OpType.SEND, OpType.RECV, OpType.ALL_REDUCE},
+      features = Feature.REAL_RESULTS,
+      minSize = 2)
+  default void threadsSendWhileCollectivesRun(ContractWorld world) throws Exception {
+    int rounds = world.size() > 8 ? 5 : 50;
+    world.run(
+        member -> {
+          List<Callable<Void>> calls = new ArrayList<>();
+          for (int t = 0; t < 3; t++) {
+            P2pOptions options = P2pOptions.DEFAULT.withTag(t);
+            calls.add(
+                () -> {
+                  for (int round = 0; round < rounds; round++) {
+                    double[] values =
+                        TestData.constant(DType.INT32, 1000 * member.rank() + round, 300);
+                    Work send =
+                        member
+                            .group()
+                            .send(
+                                member.tensor(DType.INT32, values, 300).view(),
+                                member.next(),
+                                options.withAsync());
+                    TestTensor received = member.blank(Layout.CONTIGUOUS, DType.INT32, 300);
+                    member.group().recv(received.view(), member.previous(), options);
+                    send.await();
+                    received.assertValues(
+                        "message",
+                        TestData.constant(DType.INT32, 1000 * member.previous() + round, 300));
+                  }
+                  return null;
+                });
+          }
+          calls.add(
+              () -> {
+                for (int round = 0; round < rounds; round++) {
+                  member.assertUsable();
+                }
+                return null;
+              });
+          runAll(calls);
+        });
+  }
+
+  private static void runAll(List<Callable<Void>> calls) throws Exception {
+    ExecutorService threads = Executors.newFixedThreadPool(calls.size());
+    try {
+      List<Future<Void>> running = new ArrayList<>();
+      for (Callable<Void> call : calls) {
+        running.add(threads.submit(call));
+      }
+      for (Future<Void> one : running) {
+        one.get(25, TimeUnit.SECONDS);
+      }
+    } finally {
+      threads.shutdownNow();
+    }
+  }
+}

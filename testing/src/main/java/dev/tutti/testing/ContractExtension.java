@@ -1,0 +1,108 @@
+package dev.tutti.testing;
+
+import dev.tutti.Capabilities;
+import dev.tutti.Capabilities.Feature;
+import dev.tutti.OpType;
+import java.util.Arrays;
+import java.util.List;
+import java.util.stream.Stream;
+import org.junit.jupiter.api.extension.ConditionEvaluationResult;
+import org.junit.jupiter.api.extension.ExecutionCondition;
+import org.junit.jupiter.api.extension.Extension;
+import org.junit.jupiter.api.extension.ExtensionConfigurationException;
+import org.junit.jupiter.api.extension.ExtensionContext;
+import org.junit.jupiter.api.extension.ParameterContext;
+import org.junit.jupiter.api.extension.ParameterResolver;
+import org.junit.jupiter.api.extension.TestTemplateInvocationContext;
+import org.junit.jupiter.api.extension.TestTemplateInvocationContextProvider;
+import org.junit.platform.commons.support.AnnotationSupport;
+
+/** Runs a {@link ContractTest} once for each world size, or says why it does not. */
+final class ContractExtension implements TestTemplateInvocationContextProvider, ExecutionCondition {
+  @Override
+  public ConditionEvaluationResult evaluateExecutionCondition(ExtensionContext context) {
+    ContractTest test = annotation(context);
+    ContractSubject subject = subject(context);
+    String name = "backend '" + subject.provider().name() + "'";
+    Capabilities capabilities = subject.provider().capabilities();
+    for (OpType needed : test.needs()) {
+      if (!capabilities.has(needed)) {
+        return ConditionEvaluationResult.disabled(name + " does not declare " + needed.label());
+      }
+    }
+    for (Feature needed : test.features()) {
+      if (!capabilities.has(needed)) {
+        return ConditionEvaluationResult.disabled(name + " does not declare " + needed);
+      }
+    }
+    if (sizes(context).isEmpty()) {
+      return ConditionEvaluationResult.disabled(
+          "needs "
+              + test.minSize()
+              + " ranks, but the world sizes of "
+              + name
+              + " are "
+              + Arrays.toString(subject.worldSizes()));
+    }
+    return ConditionEvaluationResult.enabled("all it needs is declared");
+  }
+
+  @Override
+  public boolean supportsTestTemplate(ExtensionContext context) {
+    return true;
+  }
+
+  @Override
+  public Stream<TestTemplateInvocationContext> provideTestTemplateInvocationContexts(
+      ExtensionContext context) {
+    ContractSubject subject = subject(context);
+    return sizes(context).stream().map(size -> new Sized(new ContractWorld(subject, size)));
+  }
+
+  private static List<Integer> sizes(ExtensionContext context) {
+    int least = annotation(context).minSize();
+    return Arrays.stream(subject(context).worldSizes())
+        .filter(size -> size >= least)
+        .boxed()
+        .toList();
+  }
+
+  private static ContractTest annotation(ExtensionContext context) {
+    return AnnotationSupport.findAnnotation(context.getElement(), ContractTest.class)
+        .orElseThrow(
+            () -> new ExtensionConfigurationException("no @ContractTest: " + context.getElement()));
+  }
+
+  private static ContractSubject subject(ExtensionContext context) {
+    Object test = context.getRequiredTestInstance();
+    if (test instanceof GroupContract contract) {
+      return contract.subject();
+    }
+    throw new ExtensionConfigurationException(
+        "@ContractTest needs a class that implements GroupContract, not " + test.getClass());
+  }
+
+  /** Is one invocation, with one number of ranks. */
+  private record Sized(ContractWorld world)
+      implements TestTemplateInvocationContext, ParameterResolver {
+    @Override
+    public String getDisplayName(int invocationIndex) {
+      return "[size=" + world.size() + "]";
+    }
+
+    @Override
+    public List<Extension> getAdditionalExtensions() {
+      return List.of(this);
+    }
+
+    @Override
+    public boolean supportsParameter(ParameterContext parameter, ExtensionContext context) {
+      return parameter.getParameter().getType() == ContractWorld.class;
+    }
+
+    @Override
+    public Object resolveParameter(ParameterContext parameter, ExtensionContext context) {
+      return world;
+    }
+  }
+}

@@ -1,0 +1,32 @@
+package dev.tutti.testing;
+
+import dev.tutti.Capabilities.Feature;
+import dev.tutti.OpType;
+import java.lang.annotation.Documented;
+import java.lang.annotation.ElementType;
+import java.lang.annotation.Retention;
+import java.lang.annotation.RetentionPolicy;
+import java.lang.annotation.Target;
+import org.junit.jupiter.api.TestTemplate;
+import org.junit.jupiter.api.extension.ExtendWith;
+
+/**
+ * Marks a test of a contract suite; it runs once for each of the subject's world sizes and gets a
+ * {@link ContractWorld}. Where the backend does not declare what the test needs it is skipped, with
+ * the reason; that such calls are refused is tested by {@link CapabilitiesContract}.
+ */
+@Target(ElementType.METHOD)
+@Retention(RetentionPolicy.RUNTIME)
+@Documented
+@TestTemplate
+@ExtendWith(ContractExtension.class)
+public @interface ContractTest {
+  /** Returns the operations that the test cannot do without. */
+  OpType[] needs() default {};
+
+  /** Returns the features that the test cannot do without. */
+  Feature[] features() default {};
+
+  /** Returns the smallest number of ranks for which the test means something. */
+  int minSize() default 1;
+}

@@ -1,0 +1,85 @@
+package dev.tutti.testing;
+
+import dev.tutti.Capabilities;
+import dev.tutti.Capabilities.Feature;
+import dev.tutti.GroupOptions;
+import dev.tutti.fake.ThreadedWorld;
+import java.time.Duration;
+import java.util.List;
+import java.util.function.UnaryOperator;
+
+/**
+ * Is the world of one {@link ContractTest}: so many ranks of one backend as threads of this JVM.
+ * Each run of a body makes a new group.
+ */
+public final class ContractWorld {
+  private final ContractSubject subject;
+  private final int size;
+
+  ContractWorld(ContractSubject subject, int size) {
+    this.subject = subject;
+    this.size = size;
+  }
+
+  /** Is what each rank does. */
+  interface Body {
+    void run(Member member) throws Exception;
+  }
+
+  /** Is what each rank finds out. */
+  interface Probe<T> {
+    T run(Member member) throws Exception;
+  }
+
+  /** Returns the number of ranks. */
+  public int size() {
+    return size;
+  }
+
+  ContractSubject subject() {
+    return subject;
+  }
+
+  Capabilities capabilities() {
+    return subject.provider().capabilities();
+  }
+
+  boolean hasRealResults() {
+    return capabilities().has(Feature.REAL_RESULTS);
+  }
+
+  Duration groupTimeout() {
+    return subject.timeout().dividedBy(2);
+  }
+
+  /** Runs a body on all ranks of a new group. */
+  void run(Body body) throws Exception {
+    run(options -> options, body);
+  }
+
+  /** Runs a body on all ranks of a new group that is made with changed options. */
+  void run(UnaryOperator<GroupOptions> change, Body body) throws Exception {
+    ThreadGroup threads = new ThreadGroup("contract");
+    world(change, threads).run(group -> body.run(new Member(this, group)));
+    Leaks.assertNoThreads(threads);
+  }
+
+  /** Runs a body on all ranks of a new group and returns what each found out. */
+  <T> List<T> collect(Probe<T> probe) throws Exception {
+    ThreadGroup threads = new ThreadGroup("contract");
+    List<T> found =
+        world(options -> options, threads).call(group -> probe.run(new Member(this, group)));
+    Leaks.assertNoThreads(threads);
+    return found;
+  }
+
+  private ThreadedWorld world(UnaryOperator<GroupOptions> change, ThreadGroup threads) {
+    return ThreadedWorld.of(size)
+        .withProvider(subject.provider())
+        .withTimeout(subject.timeout())
+        .withThreads(threads)
+        .withOptions(
+            options ->
+                change.apply(options.withTimeout(groupTimeout()).withSettings(subject.settings())));
+  }
+}

@@ -1,0 +1,48 @@
+package dev.tutti.testing;
+
+import static org.assertj.core.api.Assertions.assertThat;
+import static org.assertj.core.api.Assertions.catchThrowable;
+
+import dev.tutti.CollectiveException;
+import java.time.Duration;
+
+/** Catches what operations throw, and asserts what every such exception must say. */
+final class Failures {
+  /**
+   * Is how long after its deadline, or after the failure of a peer, an operation may take to fail.
+   */
+  static final Duration SLACK = Duration.ofSeconds(2);
+
+  private Failures() {}
+
+  /**
+   * Asserts that a call fails within a time with an exception that says who reports what, and
+   * returns it.
+   */
+  static CollectiveException expect(Member member, Duration within, Refusals.Call call) {
+    long start = System.nanoTime();
+    Throwable thrown = catchThrowable(call::run);
+    Duration took = Duration.ofNanos(System.nanoTime() - start);
+    assertThat(thrown).isInstanceOf(CollectiveException.class);
+    assertThat(took).as("time until %s", thrown).isLessThan(within);
+    CollectiveException failure = (CollectiveException) thrown;
+    assertThat(failure.rank()).isEqualTo(member.rank());
+    assertThat(failure.info().size()).isEqualTo(member.size());
+    assertThat(failure.info().group()).isEqualTo(member.group().name());
+    assertThat(failure)
+        .hasMessageContaining("rank " + member.rank())
+        .hasMessageContaining(failure.opType().label());
+    return failure;
+  }
+
+  /** Asserts that the group failed and that later operations name the first failing rank. */
+  static void assertFailed(Member member, int failedRank) {
+    Waiting.until("the failure", () -> member.group().failure().isPresent());
+    assertThat(member.group().isClosed()).isFalse();
+    for (Refusals.Call call :
+        new Refusals.Call[] {() -> member.group().barrier(), () -> member.assertUsable()}) {
+      CollectiveException later = expect(member, SLACK, call);
+      assertThat(later.failedRank()).as("first failing rank in: %s", later).isEqualTo(failedRank);
+    }
+  }
+}

@@ -1,0 +1,128 @@
+package dev.tutti.testing;
+
+import dev.tutti.Capabilities.Feature;
+import dev.tutti.DType;
+import dev.tutti.GatherOptions;
+import dev.tutti.OpType;
+import dev.tutti.ScatterOptions;
+import dev.tutti.Tensor;
+import java.util.ArrayList;
+import java.util.List;
+
+/** Tests gather and scatter: every type, root, size and layout. */
+public interface GatherContract extends GroupContract {
+  /** Gathers every type on every root; other ranks give no outputs. */
+  @ContractTest(needs = OpType.GATHER, features = Feature.REAL_RESULTS)
+  default void gatherCollectsEveryTypeOnEveryRoot(ContractWorld world) throws Exception {
+    world.run(
+        member -> {
+          for (DType dtype : member.movable()) {
+            for (int root = 0; root < member.size(); root++) {
+              checkGather(member, Layout.CONTIGUOUS, Layout.CONTIGUOUS, dtype, root, 7);
+            }
+          }
+        });
+  }
+
+  /** Gathers tensors of every size and layout. */
+  @ContractTest(needs = OpType.GATHER, features = Feature.REAL_RESULTS)
+  default void gatherTakesAnySizeAndLayout(ContractWorld world) throws Exception {
+    world.run(
+        member -> {
+          int root = member.size() - 1;
+          for (long numel : new long[] {0, 1, 3, 1023, 70_001}) {
+            checkGather(member, Layout.CONTIGUOUS, Layout.CONTIGUOUS, DType.INT16, root, numel);
+          }
+          checkGather(member, Layout.CONTIGUOUS, Layout.CONTIGUOUS, DType.FLOAT64, root);
+          for (Layout input : member.layouts()) {
+            for (Layout output : member.layouts()) {
+              checkGather(member, input, output, DType.FLOAT32, root, 3, 5);
+            }
+          }
+        });
+  }
+
+  /** Scatters every type from every root; other ranks give no inputs. */
+  @ContractTest(needs = OpType.SCATTER, features = Feature.REAL_RESULTS)
+  default void scatterHandsOutEveryTypeFromEveryRoot(ContractWorld world) throws Exception {
+    world.run(
+        member -> {
+          for (DType dtype : member.movable()) {
+            for (int root = 0; root < member.size(); root++) {
+              checkScatter(member, Layout.CONTIGUOUS, Layout.CONTIGUOUS, dtype, root, 7);
+            }
+          }
+        });
+  }
+
+  /** Scatters tensors of every size and layout. */
+  @ContractTest(needs = OpType.SCATTER, features = Feature.REAL_RESULTS)
+  default void scatterTakesAnySizeAndLayout(ContractWorld world) throws Exception {
+    world.run(
+        member -> {
+          int root = member.size() - 1;
+          for (long numel : new long[] {0, 1, 3, 1023, 70_001}) {
+            checkScatter(member, Layout.CONTIGUOUS, Layout.CONTIGUOUS, DType.INT16, root, numel);
+          }
+          checkScatter(member, Layout.CONTIGUOUS, Layout.CONTIGUOUS, DType.FLOAT64, root);
+          for (Layout input : member.layouts()) {
+            for (Layout output : member.layouts()) {
+              checkScatter(member, input, output, DType.FLOAT32, root, 3, 5);
+            }
+          }
+        });
+  }
+
+  private static void checkGather(
+      Member member, Layout in, Layout out, DType dtype, int root, long... shape) {
+    double[] mine = part(dtype, member.rank(), root, shape);
+    TestTensor input = member.tensor(in, dtype, mine, shape);
+    List<TestTensor> outputs = new ArrayList<>();
+    if (member.rank() == root) {
+      for (int rank = 0; rank < member.size(); rank++) {
+        outputs.add(member.blank(out, dtype, shape));
+      }
+    }
+    member
+        .group()
+        .gather(views(outputs), input.view(), GatherOptions.DEFAULT.withRoot(root))
+        .await();
+    String what = "gather of " + dtype.label() + " on root " + root;
+    for (int rank = 0; rank < outputs.size(); rank++) {
+      outputs.get(rank).assertValues(what + " from " + rank, part(dtype, rank, root, shape));
+    }
+    input.assertValues(what + ", input", mine);
+  }
+
+  private static void checkScatter(
+      Member member, Layout in, Layout out, DType dtype, int root, long... shape) {
+    TestTensor output = member.blank(out, dtype, shape);
+    List<TestTensor> inputs = new ArrayList<>();
+    if (member.rank() == root) {
+      for (int rank = 0; rank < member.size(); rank++) {
+        inputs.add(member.tensor(in, dtype, part(dtype, rank, root, shape), shape));
+      }
+    }
+    member
+        .group()
+        .scatter(output.view(), views(inputs), ScatterOptions.DEFAULT.withRoot(root))
+        .await();
+    String what = "scatter of " + dtype.label() + " from root " + root;
+    output.assertValues(what, part(dtype, member.rank(), root, shape));
+    for (int rank = 0; rank < inputs.size(); rank++) {
+      inputs.get(rank).assertValues(what + ", inputs", part(dtype, rank, root, shape));
+    }
+  }
+
+  private static double[] part(DType dtype, int rank, int seed, long... shape) {
+    long numel = 1;
+    for (long size : shape) {
+      numel *= size;
+    }
+    return TestData.toMove(dtype, rank, seed, numel);
+  }
+
+  private static List<Tensor> views(List<TestTensor> tensors) {
+    return tensors.stream().map(TestTensor::view).toList();
+  }
+}

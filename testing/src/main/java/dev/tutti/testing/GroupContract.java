@@ -1,0 +1,13 @@
+package dev.tutti.testing;
+
+import org.junit.jupiter.api.TestInstance;
+
+/**
+ * Is a part of {@link ProcessGroupContract} that can be run by itself: a test class implements the
+ * part and {@link #subject()}.
+ */
+@TestInstance(TestInstance.Lifecycle.PER_CLASS)
+public interface GroupContract {
+  /** Returns what is tested. */
+  ContractSubject subject();
+}

@@ -1,0 +1,51 @@
+package dev.tutti.testing;
+
+import java.time.Duration;
+import java.util.Arrays;
+import java.util.List;
+import java.util.Objects;
+
+/** Finds threads that outlive the groups that started them. */
+final class Leaks {
+  private static final Duration GRACE = Duration.ofSeconds(10);
+
+  /* Threads that serve the whole process and end by themselves, whoever started them. */
+  private static final List<String> SHARED = List.of("tutti-wd", "ForkJoinPool", "Common-Cleaner");
+
+  private Leaks() {}
+
+  /**
+   * Asserts that the threads of a group end; waits for them.
+   *
+   * @param group holds all threads that the ranks started
+   */
+  static void assertNoThreads(ThreadGroup group) throws InterruptedException {
+    long deadline = System.nanoTime() + GRACE.toNanos();
+    for (Thread thread : alive(group)) {
+      long left = deadline - System.nanoTime();
+      if (!thread.join(Duration.ofNanos(Math.max(1, left)))) {
+        throw new AssertionError(describe(alive(group)));
+      }
+    }
+  }
+
+  private static List<Thread> alive(ThreadGroup group) {
+    Thread[] threads = new Thread[group.activeCount() + 64];
+    int count = group.enumerate(threads);
+    return Arrays.stream(threads, 0, count)
+        .filter(Objects::nonNull)
+        .filter(thread -> SHARED.stream().noneMatch(thread.getName()::startsWith))
+        .toList();
+  }
+
+  private static String describe(List<Thread> threads) {
+    StringBuilder text = new StringBuilder("threads that outlive their groups:\n");
+    for (Thread thread : threads) {
+      text.append(thread.getName()).append(' ').append(thread.getState()).append('\n');
+      for (StackTraceElement frame : thread.getStackTrace()) {
+        text.append("    at ").append(frame).append('\n');
+      }
+    }
+    return text.toString();
+  }
+}

@@ -1,0 +1,108 @@
+package dev.tutti.testing;
+
+import static org.assertj.core.api.Assertions.assertThat;
+
+import dev.tutti.AllReduceOptions;
+import dev.tutti.CommListener;
+import dev.tutti.OpType;
+import dev.tutti.Tensor;
+import dev.tutti.Work;
+import dev.tutti.WorkState;
+
+/** Tests listeners: pairs of before and after, their threads, and listeners that fail. */
+public interface ListenerContract extends GroupContract {
+  /** Hears of synchronous operations on the caller's thread, before and after. */
+  @ContractTest(needs = OpType.ALL_REDUCE)
+  default void synchronousCallsAreHeardOnTheirThread(ContractWorld world) throws Exception {
+    world.run(
+        member -> {
+          ListenerRecorder recorder = new ListenerRecorder();
+          AutoCloseable registration = member.group().addListener(recorder);
+          Tensor tensor = member.floats(1).view();
+          member.group().allReduce(tensor);
+          member.group().allReduce(tensor, AllReduceOptions.DEFAULT);
+          assertThat(recorder.before).hasSize(2);
+          assertThat(recorder.ends).hasSize(2);
+          for (int i = 0; i < 2; i++) {
+            CommListener.OpEvent event = recorder.before.get(i);
+            assertThat(event.opType()).isEqualTo(OpType.ALL_REDUCE);
+            assertThat(event.group()).isEqualTo(member.group().name());
+            assertThat(event.rank()).isEqualTo(member.rank());
+            assertThat(event.sequenceNumber()).isEqualTo(i + 1);
+            assertThat(event.async()).isFalse();
+            assertThat(event.inputs()).containsExactly(tensor);
+            assertThat(event.outputs()).containsExactly(tensor);
+            ListenerRecorder.End end = recorder.endOf(event);
+            assertThat(end.event()).isEqualTo(event);
+            assertThat(end.state()).isEqualTo(WorkState.COMPLETED);
+            assertThat(end.failure()).isNull();
+            assertThat(end.duration()).isPositive();
+            assertThat(end.thread()).isSameAs(Thread.currentThread());
+          }
+          registration.close();
+          member.group().allReduce(tensor);
+          assertThat(recorder.before).as("heard after removal").hasSize(2);
+        });
+  }
+
+  /** Hears of the end of asynchronous operations on another thread, each with its own id. */
+  @ContractTest(needs = OpType.ALL_REDUCE)
+  default void asynchronousCallsAreHeardInPairs(ContractWorld world) throws Exception {
+    world.run(
+        member -> {
+          ListenerRecorder recorder = new ListenerRecorder();
+          member.group().addListener(recorder);
+          for (int i = 0; i < 20; i++) {
+            member.group().allReduce(member.floats(1).view(), AllReduceOptions.DEFAULT.withAsync());
+          }
+          Waiting.until("20 ends", () -> recorder.ends.size() == 20);
+          assertThat(recorder.before).extracting(CommListener.OpEvent::id).doesNotHaveDuplicates();
+          for (CommListener.OpEvent event : recorder.before) {
+            assertThat(event.async()).isTrue();
+            ListenerRecorder.End end = recorder.endOf(event);
+            assertThat(end.event()).isEqualTo(event);
+            assertThat(end.state()).isEqualTo(WorkState.COMPLETED);
+            assertThat(end.thread()).isNotSameAs(Thread.currentThread());
+          }
+        });
+  }
+
+  /** Goes on when a listener throws, and still calls the others. */
+  @ContractTest(needs = OpType.ALL_REDUCE)
+  default void aFailingListenerHarmsNobody(ContractWorld world) throws Exception {
+    world.run(
+        member -> {
+          member.group().addListener(ListenerRecorder.thrower());
+          ListenerRecorder recorder = new ListenerRecorder();
+          member.group().addListener(recorder);
+          member.assertUsable();
+          Work work =
+              member
+                  .group()
+                  .allReduce(member.floats(1).view(), AllReduceOptions.DEFAULT.withAsync());
+          work.await();
+          assertThat(work.isSuccess()).isTrue();
+          Waiting.until("two ends", () -> recorder.ends.size() == 2);
+          assertThat(recorder.before).hasSize(2);
+        });
+  }
+
+  /** Hears of an abort once. */
+  @ContractTest(minSize = 1)
+  default void anAbortIsHeardOnce(ContractWorld world) throws Exception {
+    world.run(
+        member -> {
+          ListenerRecorder recorder = new ListenerRecorder();
+          member.group().addListener(recorder);
+          member.group().store().barrier("listening", member.size(), Waiting.LONG);
+          if (member.rank() == 0) {
+            member.group().abort("told to");
+            member.group().abort("told again");
+          }
+          Waiting.until("the abort", () -> !recorder.aborts.isEmpty());
+          member.group().close();
+          assertThat(recorder.aborts).hasSize(1);
+          assertThat(recorder.aborts.get(0)).hasMessageContaining("told to");
+        });
+  }
+}

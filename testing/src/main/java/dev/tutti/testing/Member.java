@@ -1,0 +1,103 @@
+package dev.tutti.testing;
+
+import dev.tutti.Capabilities;
+import dev.tutti.DType;
+import dev.tutti.OpType;
+import dev.tutti.ProcessGroup;
+import dev.tutti.Tensor;
+import java.util.Arrays;
+import java.util.List;
+
+/** Is one rank of a {@link ContractWorld}, as its test body sees it. */
+final class Member {
+  private final ContractWorld world;
+  private final ProcessGroup group;
+
+  Member(ContractWorld world, ProcessGroup group) {
+    this.world = world;
+    this.group = group;
+  }
+
+  ContractWorld world() {
+    return world;
+  }
+
+  ProcessGroup group() {
+    return group;
+  }
+
+  int rank() {
+    return group.rank();
+  }
+
+  int size() {
+    return group.size();
+  }
+
+  int next() {
+    return (rank() + 1) % size();
+  }
+
+  int previous() {
+    return (rank() + size() - 1) % size();
+  }
+
+  Capabilities capabilities() {
+    return world.capabilities();
+  }
+
+  /** Returns this rank seen as a member of another group. */
+  Member in(ProcessGroup other) {
+    return new Member(world, other);
+  }
+
+  TestTensor tensor(DType dtype, double[] values, long... shape) {
+    return tensor(Layout.CONTIGUOUS, dtype, values, shape);
+  }
+
+  TestTensor tensor(Layout layout, DType dtype, double[] values, long... shape) {
+    return TestTensor.of(world.subject(), layout, dtype, values, shape);
+  }
+
+  /** Returns a contiguous float32 vector. */
+  TestTensor floats(double... values) {
+    return tensor(DType.FLOAT32, values, values.length);
+  }
+
+  /** Returns memory to receive into, filled. */
+  TestTensor blank(Layout layout, DType dtype, long... shape) {
+    long numel = Arrays.stream(shape).reduce(1, (a, b) -> a * b);
+    double filling = dtype == DType.BOOL ? 1 : dtype.isOpaque() ? 0 : 99;
+    return tensor(layout, dtype, TestData.constant(dtype, filling, numel), shape);
+  }
+
+  /** Returns the layouts that tensors of the backend may have. */
+  List<Layout> layouts() {
+    boolean host = scratch(DType.UINT8, 1).device().isCpu();
+    return Arrays.stream(Layout.values()).filter(l -> host || l != Layout.HEAP).toList();
+  }
+
+  /** Returns the types that the backend moves. */
+  List<DType> movable() {
+    return capabilities().movable().stream().sorted().toList();
+  }
+
+  /** Returns uninitialized memory, as tests that look at no values need it. */
+  Tensor scratch(DType dtype, long... shape) {
+    return world.subject().allocate(dtype, shape);
+  }
+
+  /** Asserts that the group works: the next collective has the right result. */
+  void assertUsable() {
+    if (!world.capabilities().has(OpType.ALL_REDUCE)) {
+      group.barrier();
+      return;
+    }
+    TestTensor tensor = floats(rank() + 1, 2);
+    group.allReduce(tensor.view());
+    if (world.hasRealResults()) {
+      double sum = size() * (size() + 1) / 2.0;
+      tensor.assertValues("all-reduce on a usable group", sum, 2.0 * size());
+    }
+  }
+}

@@ -1,0 +1,131 @@
+package dev.tutti.testing;
+
+import static org.assertj.core.api.Assertions.assertThat;
+import static org.assertj.core.api.Assertions.assertThatThrownBy;
+
+import dev.tutti.Capabilities.Feature;
+import dev.tutti.Codec;
+import dev.tutti.OpType;
+import java.util.ArrayList;
+import java.util.List;
+
+/** Tests the collectives of objects: every length, every root, and codecs that fail. */
+public interface ObjectContract extends GroupContract {
+  /** Gathers texts of different lengths on all ranks. */
+  @ContractTest(needs = OpType.ALL_GATHER_INTO, features = Feature.REAL_RESULTS)
+  default void allGatherObjectCollectsEachText(ContractWorld world) throws Exception {
+    world.run(
+        member -> {
+          for (int length : lengths(member)) {
+            assertThat(member.group().allGatherObject(text(member.rank(), length), Codec.STRING))
+                .isEqualTo(texts(member, length));
+          }
+        });
+  }
+
+  /** Broadcasts an object of each root. */
+  @ContractTest(needs = OpType.BROADCAST, features = Feature.REAL_RESULTS)
+  default void broadcastObjectCopiesTheRootsText(ContractWorld world) throws Exception {
+    world.run(
+        member -> {
+          for (int length : lengths(member)) {
+            for (int root = 0; root < Math.min(4, member.size()); root++) {
+              String mine = member.rank() == root ? text(root, length) : null;
+              assertThat(member.group().broadcastObject(mine, root, Codec.STRING))
+                  .isEqualTo(text(root, length));
+            }
+          }
+        });
+  }
+
+  /** Gathers objects on each root; other ranks get none. */
+  @ContractTest(
+      needs = {OpType.ALL_GATHER_INTO, OpType.GATHER},
+      features = Feature.REAL_RESULTS)
+  default void gatherObjectCollectsOnTheRoot(ContractWorld world) throws Exception {
+    world.run(
+        member -> {
+          for (int length : lengths(member)) {
+            for (int root = 0; root < Math.min(4, member.size()); root++) {
+              List<String> gathered =
+                  member.group().gatherObject(text(member.rank(), length), root, Codec.STRING);
+              assertThat(gathered)
+                  .isEqualTo(member.rank() == root ? texts(member, length) : List.of());
+            }
+          }
+        });
+  }
+
+  /** Scatters objects from each root. */
+  @ContractTest(
+      needs = {OpType.BROADCAST, OpType.SCATTER},
+      features = Feature.REAL_RESULTS)
+  default void scatterObjectHandsOutTheRootsTexts(ContractWorld world) throws Exception {
+    world.run(
+        member -> {
+          for (int length : lengths(member)) {
+            for (int root = 0; root < Math.min(4, member.size()); root++) {
+              List<String> values = member.rank() == root ? texts(member, length) : List.of();
+              assertThat(member.group().scatterObject(values, root, Codec.STRING))
+                  .isEqualTo(text(member.rank(), length));
+            }
+          }
+        });
+  }
+
+  /** Moves bytes as they are. */
+  @ContractTest(needs = OpType.BROADCAST, features = Feature.REAL_RESULTS)
+  default void broadcastObjectKeepsEveryByte(ContractWorld world) throws Exception {
+    byte[] all = new byte[256];
+    for (int i = 0; i < all.length; i++) {
+      all[i] = (byte) i;
+    }
+    world.run(
+        member ->
+            assertThat(
+                    member.group().broadcastObject(member.rank() == 0 ? all : null, 0, Codec.BYTES))
+                .isEqualTo(all));
+  }
+
+  /** Throws what a codec throws while it reads, and leaves the group usable. */
+  @ContractTest(needs = OpType.BROADCAST, features = Feature.REAL_RESULTS)
+  default void aCodecThatCannotReadFailsItsCallOnly(ContractWorld world) throws Exception {
+    Codec<String> broken =
+        new Codec<>() {
+          @Override
+          public byte[] encode(String value) {
+            return Codec.STRING.encode(value);
+          }
+
+          @Override
+          public String decode(byte[] bytes) {
+            throw new IllegalArgumentException("unreadable");
+          }
+        };
+    world.run(
+        member -> {
+          assertThatThrownBy(() -> member.group().broadcastObject("text", 0, broken))
+              .isInstanceOf(IllegalArgumentException.class)
+              .hasMessageContaining("unreadable");
+          member.assertUsable();
+        });
+  }
+
+  private static int[] lengths(Member member) {
+    return new int[] {0, 1, 100, member.size() > 8 ? 10_000 : 1 << 20};
+  }
+
+  /** Makes a text of another length on each rank, with characters of one to three bytes. */
+  private static String text(int rank, int length) {
+    String pattern = rank + "\u00e9\u20ac";
+    return pattern.repeat(length / 3 + 1).substring(0, length == 0 ? 0 : length - rank % 2);
+  }
+
+  private static List<String> texts(Member member, int length) {
+    List<String> all = new ArrayList<>();
+    for (int rank = 0; rank < member.size(); rank++) {
+      all.add(text(rank, length));
+    }
+    return all;
+  }
+}

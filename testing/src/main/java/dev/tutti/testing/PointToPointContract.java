@@ -1,0 +1,316 @@
+package dev.tutti.testing;
+
+import static org.assertj.core.api.Assertions.assertThat;
+import static org.assertj.core.api.Assertions.assertThatThrownBy;
+
+import dev.tutti.Capabilities.Feature;
+import dev.tutti.CollectiveException;
+import dev.tutti.DType;
+import dev.tutti.OpType;
+import dev.tutti.P2pOptions;
+import dev.tutti.Tensor;
+import dev.tutti.Work;
+import java.time.Duration;
+import java.util.ArrayList;
+import java.util.List;
+import java.util.TreeSet;
+
+/** Tests sends and receives: types, sizes, layouts, tags, order, any source, many at once. */
+public interface PointToPointContract extends GroupContract {
+  /** Sends every type around the ring of ranks. */
+  @ContractTest(
+      needs = {OpType.SEND, OpType.RECV},
+      features = Feature.REAL_RESULTS,
+      minSize = 2)
+  default void sendMovesEveryType(ContractWorld world) throws Exception {
+    world.run(
+        member -> {
+          for (DType dtype : member.movable()) {
+            checkRing(member, Layout.CONTIGUOUS, Layout.CONTIGUOUS, dtype, 7);
+          }
+        });
+  }
+
+  /** Sends tensors of every size, also larger than what sockets buffer, and of every layout. */
+  @ContractTest(
+      needs = {OpType.SEND, OpType.RECV},
+      features = Feature.REAL_RESULTS,
+      minSize = 2)
+  default void sendTakesAnySizeAndLayout(ContractWorld world) throws Exception {
+    world.run(
+        member -> {
+          for (long numel : new long[] {0, 1, 3, 1023, 70_001}) {
+            checkRing(member, Layout.CONTIGUOUS, Layout.CONTIGUOUS, DType.INT16, numel);
+          }
+          long large = member.size() > 8 ? 100_000 : 1_000_003;
+          checkRing(member, Layout.CONTIGUOUS, Layout.CONTIGUOUS, DType.FLOAT64, large);
+          checkRing(member, Layout.CONTIGUOUS, Layout.CONTIGUOUS, DType.FLOAT32);
+          for (Layout source : member.layouts()) {
+            for (Layout target : member.layouts()) {
+              checkRing(member, source, target, DType.FLOAT32, 3, 5);
+            }
+          }
+        });
+  }
+
+  /** Receives in another order than was sent, by tag. */
+  @ContractTest(
+      needs = {OpType.SEND, OpType.RECV},
+      features = Feature.REAL_RESULTS,
+      minSize = 2)
+  default void tagsTellMessagesApart(ContractWorld world) throws Exception {
+    world.run(
+        member -> {
+          int[] sent = {5, 0, 9, Integer.MAX_VALUE};
+          int[] received = {Integer.MAX_VALUE, 9, 0, 5};
+          List<Work> sends = new ArrayList<>();
+          for (int tag : sent) {
+            P2pOptions options = P2pOptions.DEFAULT.withTag(tag).withAsync();
+            TestTensor tensor = member.floats(member.rank(), tag % 1000);
+            sends.add(member.group().send(tensor.view(), member.next(), options));
+          }
+          for (int tag : received) {
+            TestTensor tensor = member.floats(-1, -1);
+            P2pOptions options = P2pOptions.DEFAULT.withTag(tag);
+            Work work = member.group().recv(tensor.view(), member.previous(), options);
+            assertThat(work.isCompleted()).as("a synchronous receive is done").isTrue();
+            tensor.assertValues("message with tag " + tag, member.previous(), tag % 1000);
+          }
+          sends.forEach(Work::await);
+        });
+  }
+
+  /** Keeps the order of messages of one pair and tag, whether receives come early or late. */
+  @ContractTest(
+      needs = {OpType.SEND, OpType.RECV},
+      features = Feature.REAL_RESULTS,
+      minSize = 2)
+  default void messagesOfOneTagStayInOrder(ContractWorld world) throws Exception {
+    world.run(
+        member -> {
+          int count = 40;
+          P2pOptions async = P2pOptions.DEFAULT.withAsync();
+          for (boolean receiveFirst : new boolean[] {true, false}) {
+            List<Work> works = new ArrayList<>();
+            List<TestTensor> received = new ArrayList<>();
+            for (int pass = 0; pass < 2; pass++) {
+              for (int i = 0; i < count; i++) {
+                if ((pass == 0) == receiveFirst) {
+                  received.add(member.floats(-1));
+                  Tensor target = received.get(i).view();
+                  works.add(member.group().recv(target, member.previous(), async));
+                } else {
+                  Tensor source = member.floats(1000.0 * member.rank() + i).view();
+                  works.add(member.group().send(source, member.next(), async));
+                }
+              }
+              member.group().barrier();
+            }
+            works.forEach(Work::await);
+            for (int i = 0; i < count; i++) {
+              received.get(i).assertValues("message " + i, 1000.0 * member.previous() + i);
+            }
+          }
+        });
+  }
+
+  /** Sends much in both directions between all pairs at once, without a deadlock. */
+  @ContractTest(
+      needs = {OpType.SEND, OpType.RECV},
+      features = Feature.REAL_RESULTS,
+      minSize = 2)
+  default void manyMessagesFlyBothWays(ContractWorld world) throws Exception {
+    int rounds = world.size() > 8 ? 2 : 32;
+    int numel = world.size() > 8 ? 500 : 16_384;
+    world.run(
+        member -> {
+          List<Work> works = new ArrayList<>();
+          List<TestTensor> received = new ArrayList<>();
+          P2pOptions async = P2pOptions.DEFAULT.withAsync();
+          for (int round = 0; round < rounds; round++) {
+            for (int peer = 0; peer < member.size(); peer++) {
+              if (peer != member.rank()) {
+                double[] values =
+                    TestData.constant(DType.INT32, 100.0 * member.rank() + round, numel);
+                Tensor tensor = member.tensor(DType.INT32, values, numel).view();
+                works.add(member.group().send(tensor, peer, async));
+              }
+            }
+          }
+          for (int round = 0; round < rounds; round++) {
+            for (int peer = 0; peer < member.size(); peer++) {
+              if (peer != member.rank()) {
+                TestTensor tensor = member.blank(Layout.CONTIGUOUS, DType.INT32, numel);
+                received.add(tensor);
+                works.add(member.group().recv(tensor.view(), peer, async));
+              }
+            }
+          }
+          works.forEach(Work::await);
+          int i = 0;
+          for (int round = 0; round < rounds; round++) {
+            for (int peer = 0; peer < member.size(); peer++) {
+              if (peer != member.rank()) {
+                received
+                    .get(i++)
+                    .assertValues(
+                        "message " + round + " from " + peer,
+                        TestData.constant(DType.INT32, 100.0 * peer + round, numel));
+              }
+            }
+          }
+        });
+  }
+
+  /** Receives from whichever rank sends, and says which one it was. */
+  @ContractTest(
+      needs = {OpType.SEND, OpType.RECV_ANY_SOURCE},
+      features = Feature.REAL_RESULTS,
+      minSize = 2)
+  default void recvAnySourceTakesEachSenderOnce(ContractWorld world) throws Exception {
+    world.run(
+        member -> {
+          int target = member.size() - 1;
+          for (int tag : new int[] {0, 3}) {
+            P2pOptions options = P2pOptions.DEFAULT.withTag(tag);
+            if (member.rank() != target) {
+              Tensor tensor = member.floats(member.rank(), tag).view();
+              member.group().send(tensor, target, options).await();
+              continue;
+            }
+            TreeSet<Integer> sources = new TreeSet<>();
+            for (int i = 0; i < target; i++) {
+              TestTensor tensor = member.floats(-1, -1);
+              Work work = member.group().recvAnySource(tensor.view(), options);
+              work.await();
+              sources.add(work.sourceRank());
+              tensor.assertValues("message of any source", work.sourceRank(), tag);
+            }
+            assertThat(sources).hasSize(target).allMatch(rank -> rank < target);
+          }
+        });
+  }
+
+  /** Tells the source of a plain receive too, but of no send. */
+  @ContractTest(
+      needs = {OpType.SEND, OpType.RECV},
+      minSize = 2)
+  default void sourceRankIsKnownOfReceivesOnly(ContractWorld world) throws Exception {
+    world.run(
+        member -> {
+          P2pOptions async = P2pOptions.DEFAULT.withAsync();
+          Work send = member.group().send(member.floats(1).view(), member.next(), async);
+          Work recv = member.group().recv(member.floats(0).view(), member.previous(), async);
+          recv.await();
+          send.await();
+          assertThat(recv.sourceRank()).isEqualTo(member.previous());
+          assertThatThrownBy(send::sourceRank).isInstanceOf(IllegalStateException.class);
+          assertThat(recv.opType()).isEqualTo(OpType.RECV);
+          assertThat(send.opType()).isEqualTo(OpType.SEND);
+        });
+  }
+
+  /** Lets messages pass collectives of the same ranks, with tags of their own. */
+  @ContractTest(
+      needs = {OpType.SEND, OpType.RECV, OpType.ALL_REDUCE},
+      features = Feature.REAL_RESULTS,
+      minSize = 2)
+  default void messagesAndCollectivesDoNotMix(ContractWorld world) throws Exception {
+    world.run(
+        member -> {
+          for (int tag = 0; tag < 8; tag++) {
+            P2pOptions options = P2pOptions.DEFAULT.withTag(tag).withAsync();
+            TestTensor received = member.floats(-1);
+            Work recv = member.group().recv(received.view(), member.previous(), options);
+            member.assertUsable();
+            Work send =
+                member.group().send(member.floats(member.rank()).view(), member.next(), options);
+            member.assertUsable();
+            send.await();
+            recv.await();
+            received.assertValues("message around collectives", member.previous());
+          }
+        });
+  }
+
+  /** Sends before the peer receives: the message waits for it. */
+  @ContractTest(
+      needs = {OpType.SEND, OpType.RECV},
+      features = Feature.REAL_RESULTS,
+      minSize = 2)
+  default void anEarlyMessageWaitsForItsReceive(ContractWorld world) throws Exception {
+    world.run(
+        member -> {
+          P2pOptions async = P2pOptions.DEFAULT.withAsync();
+          Work send =
+              member.group().send(member.floats(member.rank()).view(), member.next(), async);
+          member.group().barrier();
+          TestTensor received = member.floats(-1);
+          member.group().recv(received.view(), member.previous());
+          received.assertValues("early message", member.previous());
+          send.await();
+        });
+  }
+
+  /** Fails a receive whose tensor is not as large as what was sent, instead of half filling it. */
+  @ContractTest(
+      needs = {OpType.SEND, OpType.RECV},
+      features = Feature.REAL_RESULTS,
+      minSize = 2)
+  default void aReceiveOfAnotherSizeFails(ContractWorld world) throws Exception {
+    for (int numel : new int[] {3, 5}) {
+      world.run(
+          member -> {
+            if (member.rank() == 0) {
+              P2pOptions async = P2pOptions.DEFAULT.withAsync();
+              Work send = member.group().send(member.floats(1, 2, 3, 4).view(), 1, async);
+              Waiting.until("the end of the send", send::isCompleted);
+            } else if (member.rank() == 1) {
+              Tensor tensor = member.scratch(DType.FLOAT32, numel);
+              assertThatThrownBy(() -> member.group().recv(tensor, 0))
+                  .isInstanceOf(CollectiveException.class)
+                  .hasMessageContaining("rank 1")
+                  .hasMessageContaining("recv");
+            }
+            Waiting.until("the failure", () -> member.group().failure().isPresent());
+          });
+    }
+  }
+
+  /** Ends a wait at its own deadline and lets the receive go on. */
+  @ContractTest(
+      needs = {OpType.SEND, OpType.RECV},
+      features = Feature.REAL_RESULTS,
+      minSize = 2)
+  default void aWaitThatEndsEarlyLeavesTheReceive(ContractWorld world) throws Exception {
+    world.run(
+        member -> {
+          P2pOptions async = P2pOptions.DEFAULT.withAsync();
+          TestTensor received = member.floats(-1);
+          Work recv = member.group().recv(received.view(), member.previous(), async);
+          assertThat(recv.await(Duration.ofMillis(20))).isFalse();
+          assertThat(recv.isCompleted()).isFalse();
+          member.group().barrier();
+          member.group().send(member.floats(member.rank()).view(), member.next());
+          assertThat(recv.await(Waiting.LONG)).isTrue();
+          received.assertValues("late message", member.previous());
+        });
+  }
+
+  private static void checkRing(Member member, Layout in, Layout out, DType dtype, long... shape) {
+    long numel = 1;
+    for (long size : shape) {
+      numel *= size;
+    }
+    double[] mine = TestData.toMove(dtype, member.rank(), numel, numel);
+    TestTensor source = member.tensor(in, dtype, mine, shape);
+    TestTensor target = member.blank(out, dtype, shape);
+    P2pOptions async = P2pOptions.DEFAULT.withAsync();
+    Work send = member.group().send(source.view(), member.next(), async);
+    member.group().recv(target.view(), member.previous());
+    send.await();
+    String what = "message of " + dtype.label();
+    target.assertValues(what, TestData.toMove(dtype, member.previous(), numel, numel));
+    source.assertValues(what + ", source", mine);
+  }
+}

@@ -1,0 +1,93 @@
+package dev.tutti.testing;
+
+import dev.tutti.Settings;
+import dev.tutti.spi.BackendProvider;
+import java.time.Duration;
+
+/**
+ * Tests that a backend keeps the promises of {@link dev.tutti.ProcessGroup}, with ranks as threads
+ * of this JVM.
+ *
+ * <p>A third party extends this class with one method, {@link #provider()}. Every test runs once
+ * for each number of ranks, on new groups. What the backend does not declare is skipped with the
+ * reason, and it is tested that calls of it are refused. A class that wants only some of it
+ * implements the parts, such as {@link AllReduceContract}, by itself.
+ *
+ * <pre>{@code
+ * class MyBackendTest extends ProcessGroupContract {
+ *   @Override
+ *   protected BackendProvider provider() {
+ *     return new MyBackendProvider();
+ *   }
+ * }
+ * }</pre>
+ */
+public abstract class ProcessGroupContract
+    implements AllReduceContract,
+        SparseAllReduceContract,
+        BroadcastContract,
+        ReduceContract,
+        AllGatherContract,
+        GatherContract,
+        ReduceScatterContract,
+        AllToAllContract,
+        PointToPointContract,
+        BarrierContract,
+        ObjectContract,
+        BatchContract,
+        WorkContract,
+        ListenerContract,
+        ConcurrencyContract,
+        SubgroupContract,
+        ArgumentsContract,
+        CapabilitiesContract,
+        TimeoutContract,
+        AbortContract,
+        CloseContract {
+  /** Creates the suite. */
+  protected ProcessGroupContract() {}
+
+  /** Returns the backend under test; asked more than once. */
+  protected abstract BackendProvider provider();
+
+  /** Returns the numbers of ranks to test with. */
+  protected int[] worldSizes() {
+    return new int[] {1, 2, 3, 4};
+  }
+
+  /** Returns the deadline of one test body on all ranks. */
+  protected Duration timeout() {
+    return Duration.ofSeconds(30);
+  }
+
+  /** Returns the settings of the groups. */
+  protected Settings settings() {
+    return Settings.fromEnvironment();
+  }
+
+  /** Returns what is tested; to be overridden where tensors are not in host memory. */
+  @Override
+  public ContractSubject subject() {
+    return new ContractSubject() {
+      @Override
+      public BackendProvider provider() {
+        return ProcessGroupContract.this.provider();
+      }
+
+      @Override
+      public int[] worldSizes() {
+        return ProcessGroupContract.this.worldSizes();
+      }
+
+      @Override
+      public Duration timeout() {
+        return ProcessGroupContract.this.timeout();
+      }
+
+      @Override
+      public Settings settings() {
+        return ProcessGroupContract.this.settings();
+      }
+    };
+  }
+}

@@ -1,0 +1,80 @@
+package dev.tutti.testing;
+
+import dev.tutti.Capabilities.Feature;
+import dev.tutti.DType;
+import dev.tutti.OpType;
+import dev.tutti.ReduceOp;
+import java.util.ArrayList;
+import java.util.List;
+
+/** Tests reduce to one rank: every type, operator and root; tolerances as for all-reduce. */
+public interface ReduceContract extends GroupContract {
+  /** Reduces every type by every operator to every root. */
+  @ContractTest(needs = OpType.REDUCE, features = Feature.REAL_RESULTS)
+  default void reduceIsExactOnWholeNumbersToEveryRoot(ContractWorld world) throws Exception {
+    List<Reduction> cases = Reduction.exactOfEachKind(world, 37);
+    world.run(
+        member -> {
+          int step = Math.max(1, member.size() / 4);
+          for (Reduction reduction : cases) {
+            for (int root = 0; root < member.size(); root += step) {
+              checkReduce(member, reduction, root, Layout.CONTIGUOUS, 37);
+            }
+          }
+        });
+  }
+
+  /** Reduces real numbers within the tolerance of rounding. */
+  @ContractTest(needs = OpType.REDUCE, features = Feature.REAL_RESULTS)
+  default void reduceOfRealNumbersIsNearTheReference(ContractWorld world) throws Exception {
+    List<Reduction> cases = Reduction.realOfEachKind(world, 1023);
+    world.run(
+        member -> {
+          for (Reduction reduction : cases) {
+            checkReduce(member, reduction, member.size() - 1, Layout.CONTIGUOUS, 1023);
+          }
+        });
+  }
+
+  /** Reduces sizes around the number of ranks and around powers of two. */
+  @ContractTest(needs = OpType.REDUCE, features = Feature.REAL_RESULTS)
+  default void reduceTakesAnySize(ContractWorld world) throws Exception {
+    int n = world.size();
+    List<Reduction> cases = new ArrayList<>();
+    long[] sizes = {0, 1, 3, n - 1, n, n + 1, 1023, 70_001};
+    for (long numel : sizes) {
+      cases.add(Reduction.exact(world, DType.FLOAT32, ReduceOp.Kind.SUM, numel));
+    }
+    world.run(
+        member -> {
+          for (int i = 0; i < sizes.length; i++) {
+            checkReduce(member, cases.get(i), i % n, Layout.CONTIGUOUS, sizes[i]);
+          }
+        });
+  }
+
+  /** Reduces tensors that lie in memory in every way. */
+  @ContractTest(needs = OpType.REDUCE, features = Feature.REAL_RESULTS)
+  default void reduceTakesAnyLayout(ContractWorld world) throws Exception {
+    List<Reduction> cases = Reduction.exactOfEachKind(world, 35);
+    world.run(
+        member -> {
+          for (Reduction reduction : cases) {
+            for (Layout layout : member.layouts()) {
+              checkReduce(member, reduction, 0, layout, 5, 7);
+            }
+          }
+        });
+  }
+
+  private static void checkReduce(
+      Member member, Reduction reduction, int root, Layout layout, long... shape) {
+    TestTensor tensor = reduction.input(member, layout, shape);
+    member.group().reduce(tensor.view(), reduction.op(member.rank()), root);
+    if (member.rank() == root) {
+      reduction.check("reduce to root " + root, tensor);
+    } else {
+      tensor.assertGapsUntouched("reduce to root " + root + ", another rank's tensor");
+    }
+  }
+}

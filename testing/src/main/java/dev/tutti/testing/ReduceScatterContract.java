@@ -1,0 +1,194 @@
+package dev.tutti.testing;
+
+import dev.tutti.Capabilities.Feature;
+import dev.tutti.DType;
+import dev.tutti.OpType;
+import dev.tutti.ReduceOp;
+import dev.tutti.ReduceScatterOptions;
+import dev.tutti.Tensor;
+import java.util.ArrayList;
+import java.util.Arrays;
+import java.util.List;
+
+/**
+ * Tests reduce-scatter of a list, of one tensor, and of several tensors at once; tolerances as for
+ * all-reduce. The inputs stay as they are.
+ */
+public interface ReduceScatterContract extends GroupContract {
+  /** Reduces lists of every type by every operator. */
+  @ContractTest(needs = OpType.REDUCE_SCATTER, features = Feature.REAL_RESULTS)
+  default void reduceScatterIsExactOnWholeNumbers(ContractWorld world) throws Exception {
+    List<Reduction> cases = Reduction.exactOfEachKind(world, 7L * world.size());
+    world.run(
+        member -> {
+          for (Reduction reduction : cases) {
+            checkList(member, reduction, Layout.CONTIGUOUS, Layout.CONTIGUOUS, 7);
+          }
+        });
+  }
+
+  /** Reduces lists of tensors of every size and layout. */
+  @ContractTest(needs = OpType.REDUCE_SCATTER, features = Feature.REAL_RESULTS)
+  default void reduceScatterTakesAnySizeAndLayout(ContractWorld world) throws Exception {
+    long[] sizes = sizes(world);
+    List<Reduction> cases = sized(world, sizes);
+    Reduction layouts = sum(world, 15);
+    Reduction scalars = sum(world, 1);
+    world.run(
+        member -> {
+          for (int i = 0; i < sizes.length; i++) {
+            checkList(member, cases.get(i), Layout.CONTIGUOUS, Layout.CONTIGUOUS, sizes[i]);
+          }
+          checkList(member, scalars, Layout.CONTIGUOUS, Layout.CONTIGUOUS);
+          for (Layout input : member.layouts()) {
+            for (Layout output : member.layouts()) {
+              checkList(member, layouts, input, output, 3, 5);
+            }
+          }
+        });
+  }
+
+  /** Reduces lists of parts of unequal size, some of them empty. */
+  @ContractTest(
+      needs = OpType.REDUCE_SCATTER,
+      features = {Feature.REAL_RESULTS, Feature.UNEVEN_PARTS})
+  default void reduceScatterTakesUnevenParts(ContractWorld world) throws Exception {
+    world.run(
+        member -> {
+          List<Tensor> inputs = new ArrayList<>();
+          for (int part = 0; part < member.size(); part++) {
+            double[] values = new double[3 * part];
+            Arrays.fill(values, member.rank() + 10.0 * part);
+            inputs.add(member.floats(values).view());
+          }
+          TestTensor output = member.blank(Layout.CONTIGUOUS, DType.FLOAT32, 3L * member.rank());
+          member.group().reduceScatter(output.view(), inputs, ReduceOp.SUM);
+          int n = member.size();
+          double[] expected = new double[3 * member.rank()];
+          Arrays.fill(expected, n * (n - 1) / 2.0 + 10.0 * n * member.rank());
+          output.assertValues("uneven reduceScatter", expected);
+        });
+  }
+
+  /** Reduces one tensor of every type by every operator. */
+  @ContractTest(needs = OpType.REDUCE_SCATTER_INTO, features = Feature.REAL_RESULTS)
+  default void reduceScatterIntoIsExactOnWholeNumbers(ContractWorld world) throws Exception {
+    List<Reduction> cases = Reduction.exactOfEachKind(world, 7L * world.size());
+    world.run(
+        member -> {
+          for (Reduction reduction : cases) {
+            checkInto(member, reduction, Layout.CONTIGUOUS, Layout.CONTIGUOUS, 7);
+          }
+        });
+  }
+
+  /** Reduces real numbers within the tolerance of rounding. */
+  @ContractTest(needs = OpType.REDUCE_SCATTER_INTO, features = Feature.REAL_RESULTS)
+  default void reduceScatterIntoOfRealNumbersIsNearTheReference(ContractWorld world)
+      throws Exception {
+    List<Reduction> cases = Reduction.realOfEachKind(world, 129 * world.size());
+    world.run(
+        member -> {
+          for (Reduction reduction : cases) {
+            checkInto(member, reduction, Layout.CONTIGUOUS, Layout.CONTIGUOUS, 129);
+          }
+        });
+  }
+
+  /** Reduces one tensor of every size and layout. */
+  @ContractTest(needs = OpType.REDUCE_SCATTER_INTO, features = Feature.REAL_RESULTS)
+  default void reduceScatterIntoTakesAnySizeAndLayout(ContractWorld world) throws Exception {
+    long[] sizes = sizes(world);
+    List<Reduction> cases = sized(world, sizes);
+    Reduction layouts = sum(world, 15);
+    world.run(
+        member -> {
+          for (int i = 0; i < sizes.length; i++) {
+            checkInto(member, cases.get(i), Layout.CONTIGUOUS, Layout.CONTIGUOUS, sizes[i]);
+          }
+          for (Layout input : member.layouts()) {
+            for (Layout output : member.layouts()) {
+              checkInto(member, layouts, input, output, 3, 5);
+            }
+          }
+        });
+  }
+
+  /** Reduces several tensors of different sizes at once. */
+  @ContractTest(needs = OpType.REDUCE_SCATTER_COALESCED, features = Feature.REAL_RESULTS)
+  default void reduceScatterIntoCoalescedReducesEachTensor(ContractWorld world) throws Exception {
+    int n = world.size();
+    List<Reduction> small = Reduction.exactOfEachKind(world, 3L * n);
+    List<Reduction> large = Reduction.exactOfEachKind(world, 10L * n);
+    List<Reduction> empty = Reduction.exactOfEachKind(world, 0);
+    world.run(
+        member -> {
+          for (int i = 0; i < small.size(); i++) {
+            List<Reduction> parts = List.of(small.get(i), empty.get(i), large.get(i));
+            List<TestTensor> inputs =
+                List.of(
+                    parts.get(0).input(member, Layout.STRIDED, n, 3),
+                    parts.get(1).input(member, Layout.CONTIGUOUS, 0),
+                    parts.get(2).input(member, Layout.TRANSPOSED, 2L * n, 5));
+            List<TestTensor> outputs =
+                List.of(
+                    parts.get(0).output(member, Layout.CONTIGUOUS, 3),
+                    parts.get(1).output(member, Layout.CONTIGUOUS, 0),
+                    parts.get(2).output(member, Layout.NARROWED, 2, 5));
+            member
+                .group()
+                .reduceScatterIntoCoalesced(
+                    outputs.stream().map(TestTensor::view).toList(),
+                    inputs.stream().map(TestTensor::view).toList(),
+                    ReduceScatterOptions.DEFAULT.withReduceOp(small.get(i).op(member.rank())));
+            for (int p = 0; p < parts.size(); p++) {
+              String what = "reduceScatterIntoCoalesced, tensor " + p;
+              parts.get(p).checkPart(what, outputs.get(p), member.rank());
+              parts.get(p).checkInputUntouched(what, member, inputs.get(p));
+            }
+          }
+        });
+  }
+
+  private static long[] sizes(ContractWorld world) {
+    return new long[] {0, 1, 3, world.size() + 1, 1023, world.size() > 8 ? 4097 : 35_001};
+  }
+
+  private static List<Reduction> sized(ContractWorld world, long... sizes) {
+    return Arrays.stream(sizes).mapToObj(numel -> sum(world, numel)).toList();
+  }
+
+  private static Reduction sum(ContractWorld world, long partNumel) {
+    return Reduction.exact(world, DType.FLOAT32, ReduceOp.Kind.SUM, partNumel * world.size());
+  }
+
+  private static void checkList(
+      Member member, Reduction reduction, Layout in, Layout out, long... shape) {
+    List<TestTensor> inputs = new ArrayList<>();
+    for (int part = 0; part < member.size(); part++) {
+      inputs.add(reduction.inputPart(member, in, part, shape));
+    }
+    TestTensor output = reduction.output(member, out, shape);
+    member
+        .group()
+        .reduceScatter(
+            output.view(),
+            inputs.stream().map(TestTensor::view).toList(),
+            reduction.op(member.rank()));
+    reduction.checkPart("reduceScatter", output, member.rank());
+    for (int part = 0; part < member.size(); part++) {
+      reduction.checkInputPartUntouched("reduceScatter", member, inputs.get(part), part);
+    }
+  }
+
+  private static void checkInto(
+      Member member, Reduction reduction, Layout in, Layout out, long... shape) {
+    long[] whole = shape.clone();
+    whole[0] *= member.size();
+    TestTensor input = reduction.input(member, in, whole);
+    TestTensor output = reduction.output(member, out, shape);
+    member.group().reduceScatterInto(output.view(), input.view(), reduction.op(member.rank()));
+    reduction.checkPart("reduceScatterInto", output, member.rank());
+    reduction.checkInputUntouched("reduceScatterInto", member, input);
+  }
+}

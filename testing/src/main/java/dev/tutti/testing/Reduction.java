@@ -1,0 +1,157 @@
+package dev.tutti.testing;
+
+import dev.tutti.DType;
+import dev.tutti.ReduceOp;
+import dev.tutti.Tensor;
+import java.util.ArrayList;
+import java.util.Arrays;
+import java.util.List;
+import java.util.stream.IntStream;
+
+/**
+ * Is one case of a reduction: a type, an operator, the input of each rank, and what must come out.
+ */
+final class Reduction {
+  private final DType dtype;
+  private final ReduceOp.Kind kind;
+  private final long numel;
+  private final List<double[]> inputs;
+  private final double[] expected;
+  private final double[] tolerance;
+
+  private Reduction(
+      DType dtype, ReduceOp.Kind kind, long numel, List<double[]> inputs, double[] tolerance) {
+    this.dtype = dtype;
+    this.kind = kind;
+    this.numel = numel;
+    this.inputs = inputs;
+    this.expected = Reference.reduce(kind, dtype, inputs);
+    this.tolerance = tolerance;
+  }
+
+  /** Makes a case whose result is exact, see {@link TestData#toReduce}. */
+  static Reduction exact(ContractWorld world, DType dtype, ReduceOp.Kind kind, long numel) {
+    int size = world.size();
+    long seed = (dtype.label() + kind).hashCode();
+    List<double[]> inputs =
+        IntStream.range(0, size)
+            .mapToObj(rank -> TestData.toReduce(dtype, kind, size, rank, seed, numel))
+            .toList();
+    double[] expected = Reference.reduce(kind, dtype, inputs);
+    double[] tolerance = Reference.exactTolerance(kind, dtype, expected);
+    return new Reduction(dtype, kind, numel, inputs, tolerance);
+  }
+
+  /** Makes an exact case of each type and operator that the backend declares. */
+  static List<Reduction> exactOfEachKind(ContractWorld world, long numel) {
+    List<Reduction> cases = new ArrayList<>();
+    for (DType dtype : DType.values()) {
+      for (ReduceOp.Kind kind : ReduceOp.Kind.values()) {
+        if (world.capabilities().canReduce(dtype, TestData.op(kind, 0))) {
+          cases.add(exact(world, dtype, kind, numel));
+        }
+      }
+    }
+    return cases;
+  }
+
+  /** Makes a case of real numbers for each floating-point type and operator of the backend. */
+  static List<Reduction> realOfEachKind(ContractWorld world, int numel) {
+    List<Reduction> cases = new ArrayList<>();
+    for (DType dtype : DType.values()) {
+      for (ReduceOp.Kind kind : ReduceOp.Kind.values()) {
+        if (dtype.isFloatingPoint()
+            && world.capabilities().canReduce(dtype, TestData.op(kind, 0))
+            && !(kind == ReduceOp.Kind.PRODUCT && world.size() > 8)) {
+          cases.add(real(world, dtype, kind, numel));
+        }
+      }
+    }
+    return cases;
+  }
+
+  private static Reduction real(ContractWorld world, DType dtype, ReduceOp.Kind kind, int numel) {
+    List<double[]> inputs =
+        IntStream.range(0, world.size())
+            .mapToObj(
+                rank -> roundTo(dtype, TestData.realNumbers(rank, kind.name().hashCode(), numel)))
+            .toList();
+    return new Reduction(
+        dtype, kind, numel, inputs, Reference.roundingTolerance(kind, dtype, inputs));
+  }
+
+  private static double[] roundTo(DType dtype, double[] values) {
+    Tensor rounded = Tensor.allocate(dtype, values.length);
+    for (int i = 0; i < values.length; i++) {
+      rounded.setFlat(i, values[i]);
+    }
+    return rounded.toDoubleArray();
+  }
+
+  DType dtype() {
+    return dtype;
+  }
+
+  ReduceOp.Kind kind() {
+    return kind;
+  }
+
+  /** Returns the operator of a rank; with PREMUL_SUM each has another factor. */
+  ReduceOp op(int rank) {
+    return TestData.op(kind, rank);
+  }
+
+  /** Returns the input of a rank as a vector. */
+  TestTensor input(Member member) {
+    return input(member, Layout.CONTIGUOUS, numel);
+  }
+
+  /** Returns the input of a rank. */
+  TestTensor input(Member member, Layout layout, long... shape) {
+    return member.tensor(layout, dtype, inputs.get(member.rank()), shape);
+  }
+
+  /** Returns one of equal parts of the input of a rank. */
+  TestTensor inputPart(Member member, Layout layout, int part, long... shape) {
+    return member.tensor(layout, dtype, part(inputs.get(member.rank()), part), shape);
+  }
+
+  /** Returns memory for a result or a part of it, filled with what no result is. */
+  TestTensor output(Member member, Layout layout, long... shape) {
+    long count = Arrays.stream(shape).reduce(1, (a, b) -> a * b);
+    double[] other = TestData.constant(dtype, dtype == DType.BOOL ? 1 : 99, count);
+    return member.tensor(layout, dtype, other, shape);
+  }
+
+  /** Asserts that a tensor holds the result. */
+  void check(String what, TestTensor result) {
+    result.assertClose(what + " of " + this, expected, tolerance);
+  }
+
+  /** Asserts that a tensor holds one of equal parts of the result. */
+  void checkPart(String what, TestTensor result, int part) {
+    result.assertClose(
+        what + " of " + this + ", part " + part, part(expected, part), part(tolerance, part));
+  }
+
+  /** Asserts that a tensor still holds the input of a rank, or one of equal parts of it. */
+  void checkInputUntouched(String what, Member member, TestTensor input) {
+    input.assertValues(what + " of " + this + ", input", inputs.get(member.rank()));
+  }
+
+  /** Asserts that a tensor still holds one of equal parts of the input of a rank. */
+  void checkInputPartUntouched(String what, Member member, TestTensor input, int part) {
+    input.assertValues(
+        what + " of " + this + ", inputs[" + part + "]", part(inputs.get(member.rank()), part));
+  }
+
+  private double[] part(double[] whole, int part) {
+    int length = whole.length / inputs.size();
+    return Arrays.copyOfRange(whole, part * length, (part + 1) * length);
+  }
+
+  @Override
+  public String toString() {
+    return dtype.label() + " " + kind + " with " + numel + " elements";
+  }
+}

@@ -1,0 +1,145 @@
+package dev.tutti.testing;
+
+import dev.tutti.DType;
+import dev.tutti.ReduceOp;
+import java.util.List;
+
+/**
+ * Computes what a reduction must give: in float64 over reals, and modulo the width of the type over
+ * integers.
+ */
+final class Reference {
+  private Reference() {}
+
+  /**
+   * Reduces whole numbers that are exact in the type, see {@link TestData#toReduce}. AVG divides
+   * once: integers truncate toward zero.
+   *
+   * @param inputs one for each rank
+   */
+  static double[] reduce(ReduceOp.Kind kind, DType dtype, List<double[]> inputs) {
+    double[] result = new double[inputs.get(0).length];
+    for (int i = 0; i < result.length; i++) {
+      double value = scaled(kind, inputs, 0, i);
+      for (int rank = 1; rank < inputs.size(); rank++) {
+        value = combine(kind, dtype, value, scaled(kind, inputs, rank, i));
+      }
+      if (kind == ReduceOp.Kind.AVG) {
+        double quotient = value / inputs.size();
+        value = isReal(dtype) ? quotient : (long) quotient;
+      }
+      result[i] = value;
+    }
+    return result;
+  }
+
+  /**
+   * Returns by how much a result may differ from {@link #reduce}. Whole numbers are exact; only the
+   * division of AVG rounds, once.
+   */
+  static double[] exactTolerance(ReduceOp.Kind kind, DType dtype, double[] expected) {
+    double[] tolerance = new double[expected.length];
+    if (kind == ReduceOp.Kind.AVG && isReal(dtype)) {
+      for (int i = 0; i < expected.length; i++) {
+        tolerance[i] = epsilon(dtype) * Math.abs(expected[i]);
+      }
+    }
+    return tolerance;
+  }
+
+  /**
+   * Returns by how much a reduction of any real numbers may differ from float64: each of the steps,
+   * one for each rank, may round to the type, so {@code ranks * epsilon * sum of magnitudes}, or of
+   * the product of them. MIN and MAX are exact.
+   */
+  static double[] roundingTolerance(ReduceOp.Kind kind, DType dtype, List<double[]> inputs) {
+    double[] tolerance = new double[inputs.get(0).length];
+    if (kind == ReduceOp.Kind.MIN || kind == ReduceOp.Kind.MAX) {
+      return tolerance;
+    }
+    for (int i = 0; i < tolerance.length; i++) {
+      double magnitude = Math.abs(scaled(kind, inputs, 0, i));
+      for (int rank = 1; rank < inputs.size(); rank++) {
+        double other = Math.abs(scaled(kind, inputs, rank, i));
+        magnitude = kind == ReduceOp.Kind.PRODUCT ? magnitude * other : magnitude + other;
+      }
+      tolerance[i] = (inputs.size() + 1) * epsilon(dtype) * magnitude;
+    }
+    return tolerance;
+  }
+
+  /** Returns the distance of 1 and the next greater number of a real type. */
+  static double epsilon(DType dtype) {
+    return switch (dtype.toReal()) {
+      case FLOAT64 -> 0x1p-52;
+      case FLOAT32 -> 0x1p-23;
+      case FLOAT16 -> 0x1p-10;
+      case BFLOAT16 -> 0x1p-7;
+      default -> throw new IllegalArgumentException(dtype + " is no real type");
+    };
+  }
+
+  /** Reduces integers modulo the width of the type. */
+  static long[] reduceWrapping(ReduceOp.Kind kind, DType dtype, List<long[]> inputs) {
+    long[] result = inputs.get(0).clone();
+    for (long[] input : inputs.subList(1, inputs.size())) {
+      for (int i = 0; i < result.length; i++) {
+        long a = result[i];
+        long b = input[i];
+        long value =
+            switch (kind) {
+              case SUM -> a + b;
+              case PRODUCT -> a * b;
+              case MIN -> Math.min(a, b);
+              case MAX -> Math.max(a, b);
+              case BAND -> a & b;
+              case BOR -> a | b;
+              case BXOR -> a ^ b;
+              case AVG, PREMUL_SUM -> throw new IllegalArgumentException(kind.name());
+            };
+        result[i] = wrap(dtype, value);
+      }
+    }
+    return result;
+  }
+
+  /** Keeps the low bits of a number that an integer type has. */
+  static long wrap(DType dtype, long value) {
+    return switch (dtype) {
+      case INT8 -> (byte) value;
+      case UINT8 -> value & 0xff;
+      case INT16 -> (short) value;
+      case INT32 -> (int) value;
+      default -> value;
+    };
+  }
+
+  private static boolean isReal(DType dtype) {
+    return dtype.toReal().isFloatingPoint();
+  }
+
+  private static double scaled(ReduceOp.Kind kind, List<double[]> inputs, int rank, int i) {
+    double value = inputs.get(rank)[i];
+    return kind == ReduceOp.Kind.PREMUL_SUM ? value * TestData.factor(rank) : value;
+  }
+
+  private static double combine(ReduceOp.Kind kind, DType dtype, double a, double b) {
+    if (dtype == DType.BOOL) {
+      return switch (kind) {
+        case SUM, MAX, BOR -> Math.max(a, b);
+        case PRODUCT, MIN, BAND -> Math.min(a, b);
+        case BXOR -> a == b ? 0 : 1;
+        case AVG, PREMUL_SUM -> throw new IllegalArgumentException(kind + " of bool");
+      };
+    }
+    return switch (kind) {
+      case SUM, AVG, PREMUL_SUM -> a + b;
+      case PRODUCT -> a * b;
+      case MIN -> Math.min(a, b);
+      case MAX -> Math.max(a, b);
+      case BAND -> (long) a & (long) b;
+      case BOR -> (long) a | (long) b;
+      case BXOR -> (long) a ^ (long) b;
+    };
+  }
+}

@@ -1,0 +1,149 @@
+package dev.tutti.testing;
+
+import static org.assertj.core.api.Assertions.assertThat;
+
+import dev.tutti.AllReduceOptions;
+import dev.tutti.Capabilities.Feature;
+import dev.tutti.DType;
+import dev.tutti.OpType;
+import dev.tutti.ReduceOp;
+import dev.tutti.Tensor;
+import dev.tutti.Work;
+import java.util.HashSet;
+import java.util.Set;
+
+/** Tests the all-reduce of sparse tensors: the sum comes back coalesced and the input stays. */
+public interface SparseAllReduceContract extends GroupContract {
+  /** Sums tensors whose ranks hold different numbers of values, some of them at one place. */
+  @ContractTest(needs = OpType.ALL_REDUCE_SPARSE, features = Feature.REAL_RESULTS)
+  default void sparseAllReduceSumsDuplicatesAndUnequalCounts(ContractWorld world) throws Exception {
+    world.run(
+        member -> {
+          for (DType dtype : DType.values()) {
+            if (member.capabilities().canReduce(dtype, ReduceOp.SUM)
+                && dtype != DType.BOOL
+                && !dtype.isComplex()) {
+              int[] nnz = new int[member.size()];
+              for (int rank = 0; rank < nnz.length; rank++) {
+                nnz[rank] = 2 * rank + 1;
+              }
+              checkSum(member, dtype, nnz);
+            }
+          }
+        });
+  }
+
+  /** Sums tensors of which some or all hold no value. */
+  @ContractTest(needs = OpType.ALL_REDUCE_SPARSE, features = Feature.REAL_RESULTS)
+  default void sparseAllReduceTakesEmptyTensors(ContractWorld world) throws Exception {
+    world.run(
+        member -> {
+          int[] none = new int[member.size()];
+          checkSum(member, DType.FLOAT32, none);
+          int[] onlyLast = none.clone();
+          onlyLast[none.length - 1] = 3;
+          checkSum(member, DType.FLOAT32, onlyLast);
+        });
+  }
+
+  /** Refuses other operators than SUM, and leaves the group usable. */
+  @ContractTest(needs = OpType.ALL_REDUCE_SPARSE)
+  default void sparseAllReduceRefusesOtherOperators(ContractWorld world) throws Exception {
+    world.run(
+        member -> {
+          Tensor sparse = sparse(member, DType.FLOAT32, 2);
+          Refusals.badArgument(
+              member,
+              "MAX",
+              () ->
+                  member
+                      .group()
+                      .allReduce(sparse, AllReduceOptions.DEFAULT.withReduceOp(ReduceOp.MAX)));
+          member.assertUsable();
+        });
+  }
+
+  private static void checkSum(Member member, DType dtype, int[] nnz) {
+    Tensor input = sparse(member, dtype, nnz[member.rank()]);
+    long[] indicesBefore = host(member, input.indices()).toLongArray();
+    double[] valuesBefore = host(member, input.values()).toDoubleArray();
+    Work work = member.group().allReduce(input, AllReduceOptions.DEFAULT);
+    work.await();
+    Tensor result = work.result().get(0);
+    double[] expected = new double[12 * 2];
+    for (int rank = 0; rank < nnz.length; rank++) {
+      addDense(expected, indices(nnz[rank], rank), values(nnz[rank], rank));
+    }
+    long[] coordinates = host(member, result.indices()).toLongArray();
+    double[] sum = new double[12 * 2];
+    addDense(sum, coordinates, host(member, result.values()).toDoubleArray());
+    String what = "sparse sum of " + dtype.label();
+    assertThat(result.isSparse()).as(what).isTrue();
+    assertThat(result.shape()).as(what).containsExactly(3, 4, 2);
+    assertThat(sum).as(what).isEqualTo(expected);
+    assertThat(isCoalesced(coordinates)).as(what + " has each place once, in order").isTrue();
+    assertThat(host(member, input.indices()).toLongArray())
+        .as("indices of the input")
+        .isEqualTo(indicesBefore);
+    assertThat(host(member, input.values()).toDoubleArray())
+        .as("values of the input")
+        .isEqualTo(valuesBefore);
+  }
+
+  private static Tensor sparse(Member member, DType dtype, int nnz) {
+    long[] coordinates = indices(nnz, member.rank());
+    double[] reals = new double[coordinates.length];
+    for (int i = 0; i < reals.length; i++) {
+      reals[i] = coordinates[i];
+    }
+    Tensor indices = member.tensor(DType.INT64, reals, 2, nnz).view();
+    Tensor values = member.tensor(dtype, values(nnz, member.rank()), nnz, 2).view();
+    return Tensor.sparse(indices, values, 3, 4, 2);
+  }
+
+  /** Returns rows, then columns, of places in 3 x 4; the first place comes twice. */
+  private static long[] indices(int nnz, int rank) {
+    long[] places = new long[2 * nnz];
+    for (int i = 0; i < nnz; i++) {
+      int place = (rank + 5 * Math.max(0, i - 1)) % 12;
+      places[i] = place / 4;
+      places[nnz + i] = place % 4;
+    }
+    return places;
+  }
+
+  private static double[] values(int nnz, int rank) {
+    double[] values = new double[2 * nnz];
+    for (int i = 0; i < values.length; i++) {
+      values[i] = (rank + i) % 3;
+    }
+    return values;
+  }
+
+  private static void addDense(double[] dense, long[] coordinates, double[] values) {
+    int nnz = coordinates.length / 2;
+    for (int i = 0; i < nnz; i++) {
+      int place = (int) (coordinates[i] * 4 + coordinates[nnz + i]);
+      dense[2 * place] += values[2 * i];
+      dense[2 * place + 1] += values[2 * i + 1];
+    }
+  }
+
+  private static boolean isCoalesced(long[] coordinates) {
+    int nnz = coordinates.length / 2;
+    Set<Long> seen = new HashSet<>();
+    long last = -1;
+    for (int i = 0; i < nnz; i++) {
+      long place = coordinates[i] * 4 + coordinates[nnz + i];
+      if (place <= last || !seen.add(place)) {
+        return false;
+      }
+      last = place;
+    }
+    return true;
+  }
+
+  private static Tensor host(Member member, Tensor tensor) {
+    return member.world().subject().copyOut(tensor);
+  }
+}

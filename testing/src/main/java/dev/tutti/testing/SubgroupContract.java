@@ -1,0 +1,153 @@
+package dev.tutti.testing;
+
+import static org.assertj.core.api.Assertions.assertThat;
+import static org.assertj.core.api.Assertions.assertThatThrownBy;
+
+import dev.tutti.CollectiveException;
+import dev.tutti.GroupClosedException;
+import dev.tutti.ProcessGroup;
+import java.util.List;
+import java.util.Optional;
+import java.util.stream.IntStream;
+
+/** Tests split and subgroup: ranks, order, independence, nesting, life. */
+public interface SubgroupContract extends GroupContract {
+  /** Splits by parity, the higher ranks first. */
+  @ContractTest
+  default void splitOrdersByKeyThenRank(ContractWorld world) throws Exception {
+    world.run(
+        member -> {
+          int color = member.rank() % 2;
+          ProcessGroup half = member.group().split(color, -member.rank()).orElseThrow();
+          List<Integer> expected =
+              IntStream.range(0, member.size())
+                  .map(i -> member.size() - 1 - i)
+                  .filter(rank -> rank % 2 == color)
+                  .boxed()
+                  .toList();
+          assertThat(half.globalRanks()).isEqualTo(expected);
+          assertThat(half.size()).isEqualTo(expected.size());
+          assertThat(half.rank()).isEqualTo(expected.indexOf(member.rank()));
+          member.in(half).assertUsable();
+          ProcessGroup same = member.group().split(0, 5).orElseThrow();
+          assertThat(same.globalRanks()).isEqualTo(member.group().globalRanks());
+          member.in(same).assertUsable();
+          member.assertUsable();
+        });
+  }
+
+  /** Leaves ranks of negative color out. */
+  @ContractTest
+  default void splitLeavesNegativeColorsOut(ContractWorld world) throws Exception {
+    world.run(
+        member -> {
+          boolean in = member.rank() == member.size() - 1;
+          Optional<ProcessGroup> alone = member.group().split(in ? 3 : -1, 0);
+          assertThat(alone.isPresent()).isEqualTo(in);
+          if (in) {
+            assertThat(alone.orElseThrow().globalRanks()).containsExactly(member.rank());
+            member.in(alone.orElseThrow()).assertUsable();
+          }
+          member.assertUsable();
+        });
+  }
+
+  /** Sorts the ranks of a subgroup and gives it to its members only. */
+  @ContractTest(minSize = 2)
+  default void subgroupSortsItsRanks(ContractWorld world) throws Exception {
+    world.run(
+        member -> {
+          int last = member.size() - 1;
+          Optional<ProcessGroup> ends = member.group().subgroup(List.of(last, 0));
+          boolean in = member.rank() == 0 || member.rank() == last;
+          assertThat(ends.isPresent()).isEqualTo(in);
+          if (in) {
+            assertThat(ends.orElseThrow().globalRanks()).containsExactly(0, last);
+            member.in(ends.orElseThrow()).assertUsable();
+          }
+        });
+  }
+
+  /** Nests groups; each counts its own collectives and has its own name. */
+  @ContractTest(minSize = 2)
+  default void groupsNestAndCountAlone(ContractWorld world) throws Exception {
+    world.run(
+        member -> {
+          List<Integer> all = IntStream.range(0, member.size()).boxed().toList();
+          List<Integer> tail = all.subList(1, all.size());
+          ProcessGroup outer = member.group().subgroup(all).orElseThrow();
+          Optional<ProcessGroup> inner = outer.subgroup(tail);
+          assertThat(inner.isPresent()).isEqualTo(member.rank() > 0);
+          for (int i = 0; i < 3; i++) {
+            member.in(outer).assertUsable();
+          }
+          if (inner.isPresent()) {
+            ProcessGroup group = inner.get();
+            assertThat(group.rank()).isEqualTo(member.rank() - 1);
+            assertThat(group.globalRanks()).isEqualTo(tail);
+            member.in(group).assertUsable();
+            assertThat(group.sequenceNumber()).isEqualTo(1);
+            assertThat(List.of(member.group().name(), outer.name(), group.name()))
+                .doesNotHaveDuplicates();
+          }
+          assertThat(outer.sequenceNumber()).isEqualTo(3);
+        });
+  }
+
+  /** Closes a subgroup without harm to its parent, and all subgroups with their parent. */
+  @ContractTest
+  default void closingReachesChildrenNotParents(ContractWorld world) throws Exception {
+    world.run(
+        member -> {
+          List<Integer> all = IntStream.range(0, member.size()).boxed().toList();
+          ProcessGroup first = member.group().subgroup(all).orElseThrow();
+          ProcessGroup second = member.group().subgroup(all).orElseThrow();
+          ProcessGroup nested = second.subgroup(all).orElseThrow();
+          member.in(first).assertUsable();
+          first.close();
+          assertThat(first.isClosed()).isTrue();
+          assertThatThrownBy(first::barrier).isInstanceOf(GroupClosedException.class);
+          assertThat(member.group().isClosed()).isFalse();
+          member.in(nested).assertUsable();
+          member.assertUsable();
+          member.group().close();
+          assertThat(second.isClosed()).isTrue();
+          assertThat(nested.isClosed()).isTrue();
+          assertThatThrownBy(nested::barrier).isInstanceOf(GroupClosedException.class);
+        });
+  }
+
+  /** Aborts a subgroup without harm to its parent and its siblings. */
+  @ContractTest
+  default void abortingASubgroupLeavesTheOthers(ContractWorld world) throws Exception {
+    world.run(
+        member -> {
+          List<Integer> all = IntStream.range(0, member.size()).boxed().toList();
+          ProcessGroup doomed = member.group().subgroup(all).orElseThrow();
+          ProcessGroup sibling = member.group().subgroup(all).orElseThrow();
+          if (member.rank() == 0) {
+            doomed.abort("no longer needed");
+          }
+          Waiting.until("the abort", () -> doomed.failure().isPresent());
+          assertThatThrownBy(doomed::barrier)
+              .isInstanceOf(CollectiveException.class)
+              .hasMessageContaining("no longer needed");
+          member.in(sibling).assertUsable();
+          member.assertUsable();
+        });
+  }
+
+  /** Refuses lists that cannot be a group. */
+  @ContractTest
+  default void subgroupRefusesBadLists(ContractWorld world) throws Exception {
+    world.run(
+        member -> {
+          ProcessGroup group = member.group();
+          Refusals.badArgument(member, "ranks", () -> group.subgroup(List.of()));
+          Refusals.badArgument(member, "ranks", () -> group.subgroup(List.of(0, 0)));
+          Refusals.badArgument(member, "ranks", () -> group.subgroup(List.of(member.size())));
+          Refusals.badArgument(member, "ranks", () -> group.subgroup(List.of(-1)));
+          member.assertUsable();
+        });
+  }
+}

@@ -1,0 +1,102 @@
+package dev.tutti.testing;
+
+import dev.tutti.DType;
+import dev.tutti.ReduceOp;
+import java.util.Arrays;
+import java.util.SplittableRandom;
+
+/** Makes the elements of test tensors: the same on every run, different on every rank. */
+final class TestData {
+  private TestData() {}
+
+  /** Returns how many reals the elements of a type are. */
+  static int reals(DType dtype, long numel) {
+    return Math.toIntExact(dtype.isComplex() ? numel * 2 : numel);
+  }
+
+  /** Makes elements that a type represents exactly, for operations that only move them. */
+  static double[] toMove(DType dtype, int rank, long seed, long numel) {
+    double[] values = new double[reals(dtype, numel)];
+    SplittableRandom random = random(seed, rank);
+    for (int i = 0; i < values.length; i++) {
+      values[i] = wholeNumber(dtype, random, dtype.isOpaque() ? 255 : 127);
+    }
+    return values;
+  }
+
+  /**
+   * Makes elements whose reduction is exact in a type, in any order of the ranks: whole numbers so
+   * small that no intermediate result is rounded or wraps.
+   */
+  static double[] toReduce(
+      DType dtype, ReduceOp.Kind kind, int size, int rank, long seed, long numel) {
+    double[] values = new double[reals(dtype, numel)];
+    SplittableRandom random = random(seed, rank);
+    for (int i = 0; i < values.length; i++) {
+      values[i] =
+          switch (kind) {
+            case SUM, AVG -> wholeNumber(dtype, random, Math.max(1, 127 / size));
+            case PRODUCT -> fewTwos(dtype, random, rank, i);
+            case PREMUL_SUM -> 2 * wholeNumber(dtype, random, Math.max(1, 64 / size));
+            case MIN, MAX, BAND, BOR, BXOR -> wholeNumber(dtype, random, 127);
+          };
+    }
+    return values;
+  }
+
+  /** Returns a factor for PREMUL_SUM under which {@link #toReduce} stays exact. */
+  static double factor(int rank) {
+    return new double[] {1, -0.5, 2, 0.5}[rank % 4];
+  }
+
+  /** Returns the operator with this rank's factor where it takes one. */
+  static ReduceOp op(ReduceOp.Kind kind, int rank) {
+    return kind == ReduceOp.Kind.PREMUL_SUM
+        ? ReduceOp.premulSum(factor(rank))
+        : ReduceOp.ofName(kind.name());
+  }
+
+  /** Makes integers that use all bits, so that sums and products wrap. */
+  static long[] wrapping(DType dtype, int rank, long seed, int numel) {
+    SplittableRandom random = random(seed, rank);
+    return random.longs(numel).map(value -> Reference.wrap(dtype, value)).toArray();
+  }
+
+  /** Makes real numbers of magnitude 0.5 to 2 and either sign. */
+  static double[] realNumbers(int rank, long seed, int numel) {
+    SplittableRandom random = random(seed, rank);
+    return random
+        .doubles(numel, 0.5, 2)
+        .map(value -> random.nextBoolean() ? value : -value)
+        .toArray();
+  }
+
+  /** Makes as many copies of a value. */
+  static double[] constant(DType dtype, double value, long numel) {
+    double[] values = new double[reals(dtype, numel)];
+    Arrays.fill(values, value);
+    return values;
+  }
+
+  private static double wholeNumber(DType dtype, SplittableRandom random, int limit) {
+    if (dtype == DType.BOOL) {
+      return random.nextInt(2);
+    }
+    boolean signed = dtype != DType.UINT8 && !dtype.isOpaque();
+    return random.nextInt(signed ? -limit : 0, limit + 1);
+  }
+
+  /** Keeps products of any number of ranks small: few ranks have a two at the same place. */
+  private static double fewTwos(DType dtype, SplittableRandom random, int rank, int place) {
+    if (dtype == DType.BOOL) {
+      return random.nextInt(8) == 0 ? 0 : 1;
+    }
+    boolean signed = dtype != DType.UINT8;
+    double magnitude = rank % 11 == place % 11 ? 2 : 1;
+    return signed && random.nextBoolean() ? -magnitude : magnitude;
+  }
+
+  private static SplittableRandom random(long seed, int rank) {
+    return new SplittableRandom(seed * 1_000_003 + rank);
+  }
+}

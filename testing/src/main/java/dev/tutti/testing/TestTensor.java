@@ -1,0 +1,152 @@
+package dev.tutti.testing;
+
+import static java.lang.foreign.ValueLayout.JAVA_BYTE;
+
+import dev.tutti.DType;
+import dev.tutti.Tensor;
+import java.util.Arrays;
+
+/**
+ * Holds a tensor under test with the memory around it, so that a test sees whether only its
+ * elements were written. Values are given and read as reals: a complex element counts as two.
+ */
+final class TestTensor {
+  private static final byte GAP = (byte) 0xa5;
+
+  private final ContractSubject subject;
+  private final Layout layout;
+  private final long[] shape;
+  private final Tensor base;
+  private final Tensor view;
+
+  private TestTensor(ContractSubject subject, Layout layout, DType dtype, long[] shape) {
+    this.subject = subject;
+    this.layout = layout;
+    this.shape = shape;
+    this.base = layout.allocate(subject, dtype, shape);
+    this.view = layout.view(base, shape);
+  }
+
+  /**
+   * Creates a tensor.
+   *
+   * @param values its elements in row-major order, exact in the type
+   */
+  static TestTensor of(
+      ContractSubject subject, Layout layout, DType dtype, double[] values, long... shape) {
+    TestTensor tensor = new TestTensor(subject, layout, dtype, shape);
+    Tensor host = untouched(tensor.base);
+    write(layout.view(host, shape), values);
+    if (layout == Layout.HEAP) {
+      tensor.base.copyFrom(host);
+    } else {
+      subject.copyIn(host, tensor.base);
+    }
+    return tensor;
+  }
+
+  /** Returns the tensor. */
+  Tensor view() {
+    return view;
+  }
+
+  /** Reads the elements in row-major order. */
+  double[] values() {
+    return hostView().viewAsReal().toDoubleArray();
+  }
+
+  /** Reads the bytes of the elements in row-major order. */
+  byte[] bits() {
+    return hostView().copy().segment().toArray(JAVA_BYTE);
+  }
+
+  /** Asserts the elements, exactly; zeros of both signs are equal. */
+  void assertValues(String what, double... expected) {
+    assertClose(what, expected, new double[expected.length]);
+  }
+
+  /** Asserts the elements, each within its tolerance, and that nothing beside them was written. */
+  void assertClose(String what, double[] expected, double[] tolerance) {
+    double[] actual = values();
+    if (actual.length != expected.length) {
+      throw new AssertionError(
+          what + ": has " + actual.length + " elements, expected " + expected.length);
+    }
+    for (int i = 0; i < actual.length; i++) {
+      boolean same =
+          actual[i] == expected[i]
+              || (Double.isNaN(actual[i]) && Double.isNaN(expected[i]))
+              || Math.abs(actual[i] - expected[i]) <= tolerance[i];
+      if (!same) {
+        throw new AssertionError(
+            what
+                + ": element "
+                + i
+                + " is "
+                + actual[i]
+                + ", expected "
+                + expected[i]
+                + (tolerance[i] > 0 ? " within " + tolerance[i] : "")
+                + "; "
+                + layout
+                + " "
+                + view
+                + " holds "
+                + excerpt(actual, i)
+                + ", expected "
+                + excerpt(expected, i));
+      }
+    }
+    assertGapsUntouched(what);
+  }
+
+  /** Asserts that nothing beside the elements was written. */
+  void assertGapsUntouched(String what) {
+    Tensor actual = hostBase();
+    layout.view(actual, shape).viewAsReal().fill(0);
+    Tensor expected = untouched(base);
+    layout.view(expected, shape).viewAsReal().fill(0);
+    long at = actual.segment().mismatch(expected.segment());
+    if (at >= 0) {
+      throw new AssertionError(
+          what
+              + ": byte "
+              + at
+              + " beside the elements of "
+              + layout
+              + " "
+              + view
+              + " was overwritten");
+    }
+  }
+
+  private static Tensor untouched(Tensor like) {
+    Tensor host = Tensor.allocate(like.dtype(), like.shape());
+    host.segment().fill(GAP);
+    return host;
+  }
+
+  private static void write(Tensor target, double[] values) {
+    Tensor reals = target.viewAsReal();
+    if (reals.numel() != values.length) {
+      throw new IllegalArgumentException(values.length + " values for " + target);
+    }
+    for (int i = 0; i < values.length; i++) {
+      reals.setFlat(i, values[i]);
+    }
+  }
+
+  private static String excerpt(double[] values, int around) {
+    int from = Math.max(0, around - 2);
+    int to = Math.min(values.length, around + 6);
+    return "[" + from + "..]=" + Arrays.toString(Arrays.copyOfRange(values, from, to));
+  }
+
+  private Tensor hostView() {
+    return layout.view(hostBase(), shape);
+  }
+
+  private Tensor hostBase() {
+    return layout == Layout.HEAP ? base.copy() : subject.copyOut(base);
+  }
+}

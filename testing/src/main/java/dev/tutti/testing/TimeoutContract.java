@@ -1,0 +1,169 @@
+package dev.tutti.testing;
+
+import static org.assertj.core.api.Assertions.assertThat;
+
+import dev.tutti.AllReduceOptions;
+import dev.tutti.BarrierOptions;
+import dev.tutti.BroadcastOptions;
+import dev.tutti.Capabilities.Feature;
+import dev.tutti.CollectiveException;
+import dev.tutti.CollectiveTimeoutException;
+import dev.tutti.OpType;
+import dev.tutti.P2pOptions;
+import dev.tutti.ReduceOp;
+import dev.tutti.Work;
+import dev.tutti.WorkState;
+import java.time.Duration;
+import java.util.concurrent.CountDownLatch;
+import java.util.concurrent.atomic.AtomicLong;
+
+/**
+ * Tests deadlines: an operation that a rank stays away from fails on all others at its deadline,
+ * says so, and fails the group.
+ */
+public interface TimeoutContract extends GroupContract {
+  /** Is the deadline that the tests let pass. */
+  Duration SHORT = Duration.ofMillis(300);
+
+  /** Fails a synchronous all-reduce with a deadline of its own. */
+  @ContractTest(needs = OpType.ALL_REDUCE, features = Feature.REAL_RESULTS, minSize = 2)
+  default void allReduceFailsAtItsDeadline(ContractWorld world) throws Exception {
+    checkAbsence(
+        world,
+        member ->
+            member
+                .group()
+                .allReduce(member.floats(1).view(), AllReduceOptions.DEFAULT.withTimeout(SHORT)));
+  }
+
+  /** Fails the call without options at the group's deadline. */
+  @ContractTest(needs = OpType.ALL_REDUCE, features = Feature.REAL_RESULTS, minSize = 2)
+  default void theGroupsDeadlineHoldsWhereNoneIsGiven(ContractWorld world) throws Exception {
+    checkAbsence(
+        world,
+        member -> {
+          member.group().setTimeout(SHORT);
+          member.group().allReduce(member.floats(1).view(), ReduceOp.SUM);
+        });
+  }
+
+  /** Fails an asynchronous all-reduce although its waiter would wait longer. */
+  @ContractTest(needs = OpType.ALL_REDUCE, features = Feature.REAL_RESULTS, minSize = 2)
+  default void anAsynchronousWorkFailsAtItsDeadline(ContractWorld world) throws Exception {
+    checkAbsence(
+        world,
+        member -> {
+          Work work =
+              member
+                  .group()
+                  .allReduce(
+                      member.floats(1).view(),
+                      AllReduceOptions.DEFAULT.withTimeout(SHORT).withAsync());
+          Waiting.until("the end of the work", work::isCompleted);
+          assertThat(work.state()).isEqualTo(WorkState.TIMED_OUT);
+          assertThat(work.isSuccess()).isFalse();
+          assertThat(work.exception()).containsInstanceOf(CollectiveTimeoutException.class);
+          assertThat(work.toCompletableFuture())
+              .failsWithin(Duration.ofSeconds(5))
+              .withThrowableThat()
+              .havingCause()
+              .isInstanceOf(CollectiveTimeoutException.class);
+          work.await(Waiting.LONG);
+        });
+  }
+
+  /** Fails a broadcast at its deadline on the ranks that need the absent root. */
+  @ContractTest(needs = OpType.BROADCAST, features = Feature.REAL_RESULTS, minSize = 2)
+  default void broadcastFailsAtItsDeadline(ContractWorld world) throws Exception {
+    checkAbsence(
+        world,
+        member ->
+            member
+                .group()
+                .broadcast(
+                    member.floats(1).view(),
+                    BroadcastOptions.DEFAULT.withRoot(member.size() - 1).withTimeout(SHORT)));
+  }
+
+  /** Fails a barrier at its deadline. */
+  @ContractTest(needs = OpType.BARRIER, features = Feature.REAL_RESULTS, minSize = 2)
+  default void barrierFailsAtItsDeadline(ContractWorld world) throws Exception {
+    checkAbsence(
+        world, member -> member.group().barrier(BarrierOptions.DEFAULT.withTimeout(SHORT)));
+  }
+
+  /** Fails a receive that nobody sends to at its deadline, and the group on all ranks. */
+  @ContractTest(needs = OpType.RECV, features = Feature.REAL_RESULTS, minSize = 2)
+  default void recvFailsAtItsDeadline(ContractWorld world) throws Exception {
+    world.run(
+        member -> {
+          if (member.rank() == 0) {
+            CollectiveException failure =
+                Failures.expect(
+                    member,
+                    SHORT.plus(Failures.SLACK),
+                    () ->
+                        member
+                            .group()
+                            .recv(
+                                member.floats(0).view(), 1, P2pOptions.DEFAULT.withTimeout(SHORT)));
+            assertThat(failure).isInstanceOf(CollectiveTimeoutException.class);
+            assertThat(failure.opType()).isEqualTo(OpType.RECV);
+            assertThat(failure.elapsed()).isGreaterThanOrEqualTo(SHORT);
+          }
+          Waiting.until("the failure", () -> member.group().failure().isPresent());
+          Failures.expect(member, Failures.SLACK, () -> member.group().barrier());
+        });
+  }
+
+  /** Lets an operation that ends in time end, whatever passed before. */
+  @ContractTest(needs = OpType.ALL_REDUCE)
+  default void aDeadlineThatIsMetHarmsNobody(ContractWorld world) throws Exception {
+    world.run(
+        member -> {
+          for (int i = 0; i < 20; i++) {
+            member
+                .group()
+                .allReduce(
+                    member.floats(1).view(),
+                    AllReduceOptions.DEFAULT.withTimeout(Duration.ofSeconds(10)));
+          }
+          Work work =
+              member
+                  .group()
+                  .allReduce(
+                      member.floats(1).view(),
+                      AllReduceOptions.DEFAULT.withTimeout(Duration.ofSeconds(10)).withAsync());
+          work.await(Duration.ofNanos(1));
+          work.await();
+          member.assertUsable();
+        });
+  }
+
+  /** Lets the last rank stay away from the first collective, which the others run. */
+  private static void checkAbsence(ContractWorld world, ContractWorld.Body collective)
+      throws Exception {
+    int absent = world.size() - 1;
+    CountDownLatch failed = new CountDownLatch(absent);
+    AtomicLong longest = new AtomicLong();
+    world.run(
+        member -> {
+          if (member.rank() == absent) {
+            Waiting.open(failed);
+          } else {
+            CollectiveException failure =
+                Failures.expect(member, SHORT.plus(Failures.SLACK), () -> collective.run(member));
+            assertThat(failure).isInstanceOf(CollectiveTimeoutException.class);
+            assertThat(failure.sequenceNumber()).isEqualTo(1);
+            longest.accumulateAndGet(failure.elapsed().toMillis(), Math::max);
+            assertThat(failure).hasMessageContaining("#1").hasMessageContaining(" ms");
+            assertThat(failure.failedRank()).isEqualTo(absent);
+            failed.countDown();
+          }
+          Failures.assertFailed(member, absent);
+        });
+    assertThat(longest.get())
+        .as("ms until the first rank's deadline, which ends the operation on all")
+        .isGreaterThanOrEqualTo(SHORT.toMillis());
+  }
+}

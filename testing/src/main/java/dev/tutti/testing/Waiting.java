@@ -1,0 +1,33 @@
+package dev.tutti.testing;
+
+import static org.assertj.core.api.Assertions.assertThat;
+
+import java.time.Duration;
+import java.util.concurrent.CountDownLatch;
+import java.util.concurrent.TimeUnit;
+import java.util.concurrent.locks.LockSupport;
+import java.util.function.BooleanSupplier;
+
+/** Waits for conditions, with a deadline. */
+final class Waiting {
+  /** Is how long a test waits for what must come. */
+  static final Duration LONG = Duration.ofSeconds(20);
+
+  private Waiting() {}
+
+  /** Waits until a condition holds. */
+  static void until(String what, BooleanSupplier condition) {
+    long deadline = System.nanoTime() + LONG.toNanos();
+    while (!condition.getAsBoolean()) {
+      assertThat(System.nanoTime() - deadline).as("waiting for " + what).isNegative();
+      LockSupport.parkNanos(200_000);
+    }
+  }
+
+  /** Waits until a latch is open. */
+  static void open(CountDownLatch latch) throws InterruptedException {
+    assertThat(latch.await(LONG.toMillis(), TimeUnit.MILLISECONDS))
+        .as("another rank came to the agreed point within " + LONG)
+        .isTrue();
+  }
+}

@@ -1,0 +1,263 @@
+package dev.tutti.testing;
+
+import static org.assertj.core.api.Assertions.assertThat;
+import static org.assertj.core.api.Assertions.assertThatThrownBy;
+
+import dev.tutti.AllReduceOptions;
+import dev.tutti.Capabilities.Feature;
+import dev.tutti.DType;
+import dev.tutti.OpType;
+import dev.tutti.ReduceOp;
+import dev.tutti.Tensor;
+import dev.tutti.Work;
+import dev.tutti.WorkState;
+import java.time.Duration;
+import java.util.ArrayList;
+import java.util.Collections;
+import java.util.List;
+import java.util.concurrent.CompletableFuture;
+import java.util.concurrent.CountDownLatch;
+import java.util.concurrent.TimeUnit;
+
+/** Tests works: their states, waits, futures, numbers, and many in flight. */
+public interface WorkContract extends GroupContract {
+  /** Returns a finished work from a synchronous call. */
+  @ContractTest(needs = OpType.ALL_REDUCE)
+  default void aSynchronousCallReturnsAFinishedWork(ContractWorld world) throws Exception {
+    world.run(
+        member -> {
+          Tensor tensor = member.floats(1).view();
+          Work work = member.group().allReduce(tensor, AllReduceOptions.DEFAULT);
+          assertThat(work.isCompleted()).isTrue();
+          assertFinished(work, tensor);
+        });
+  }
+
+  /** Completes a work although nobody waits for it. */
+  @ContractTest(needs = OpType.ALL_REDUCE)
+  default void aWorkCompletesByItself(ContractWorld world) throws Exception {
+    world.run(
+        member -> {
+          Tensor tensor = member.floats(1).view();
+          Work work = member.group().allReduce(tensor, async());
+          Waiting.until("the end of the work", work::isCompleted);
+          assertFinished(work, tensor);
+        });
+  }
+
+  /** Keeps a work unfinished until the last rank came; waits of a limited time end without it. */
+  @ContractTest(needs = OpType.ALL_REDUCE, features = Feature.REAL_RESULTS, minSize = 2)
+  default void aWorkWaitsForTheLastRank(ContractWorld world) throws Exception {
+    CountDownLatch seen = new CountDownLatch(world.size() - 1);
+    world.run(
+        member -> {
+          boolean late = member.rank() == member.size() - 1;
+          if (late) {
+            Waiting.open(seen);
+          }
+          TestTensor tensor = member.floats(member.rank());
+          Work work = member.group().allReduce(tensor.view(), async());
+          if (!late) {
+            assertThat(work.await(Duration.ofMillis(20))).isFalse();
+            assertThat(work.await(Duration.ZERO)).isFalse();
+            assertThat(work.isCompleted()).isFalse();
+            assertThat(work.isSuccess()).isFalse();
+            assertThat(work.state()).isIn(WorkState.QUEUED, WorkState.RUNNING);
+            assertThat(work.exception()).isEmpty();
+            assertThatThrownBy(work::result).isInstanceOf(IllegalStateException.class);
+            assertThat(work.toCompletableFuture()).isNotDone();
+            seen.countDown();
+          }
+          assertThat(work.await(Waiting.LONG)).isTrue();
+          assertFinished(work, tensor.view());
+          tensor.assertValues("result", member.size() * (member.size() - 1) / 2.0);
+        });
+  }
+
+  /** Completes futures with the result, whether they are asked for early or late. */
+  @ContractTest(needs = OpType.ALL_REDUCE)
+  default void futuresCompleteWithTheResult(ContractWorld world) throws Exception {
+    world.run(
+        member -> {
+          Tensor tensor = member.floats(1).view();
+          Work work = member.group().allReduce(tensor, async());
+          CompletableFuture<List<Tensor>> early = work.toCompletableFuture();
+          assertThat(early.get(20, TimeUnit.SECONDS)).containsExactly(tensor);
+          assertThat(work.isCompleted()).isTrue();
+          assertThat(work.toCompletableFuture().get(20, TimeUnit.SECONDS)).containsExactly(tensor);
+        });
+  }
+
+  /** Runs dependent actions where they may block: on no thread that the group needs. */
+  @ContractTest(needs = OpType.ALL_REDUCE)
+  default void dependentActionsMayRunCollectives(ContractWorld world) throws Exception {
+    world.run(
+        member -> {
+          TestTensor second = member.floats(1);
+          CompletableFuture<Void> chain =
+              member
+                  .group()
+                  .allReduce(member.floats(1).view(), async())
+                  .toCompletableFuture()
+                  .thenAccept(done -> member.group().allReduce(second.view()))
+                  .thenAccept(done -> member.group().barrier());
+          chain.get(20, TimeUnit.SECONDS);
+          assertThat(member.group().sequenceNumber()).isEqualTo(3);
+          if (world.hasRealResults()) {
+            second.assertValues("collective of a dependent action", member.size());
+          }
+        });
+  }
+
+  /** Runs dependent actions that never end without harm to the group. */
+  @ContractTest(needs = OpType.ALL_REDUCE)
+  default void aBlockedDependentActionHoldsUpNothing(ContractWorld world) throws Exception {
+    world.run(
+        member -> {
+          CountDownLatch release = new CountDownLatch(1);
+          Work work = member.group().allReduce(member.floats(1).view(), async());
+          CompletableFuture<Void> blocked =
+              work.toCompletableFuture()
+                  .thenAccept(
+                      done -> {
+                        try {
+                          Waiting.open(release);
+                        } catch (InterruptedException e) {
+                          throw new IllegalStateException(e);
+                        }
+                      });
+          for (int i = 0; i < 10; i++) {
+            member.group().allReduce(member.floats(1).view(), async()).await();
+          }
+          member.assertUsable();
+          release.countDown();
+          blocked.get(20, TimeUnit.SECONDS);
+        });
+  }
+
+  /** Numbers collectives from 1, alike on all ranks, whether they wait or not. */
+  @ContractTest(needs = OpType.ALL_REDUCE)
+  default void sequenceNumbersCountCollectives(ContractWorld world) throws Exception {
+    world.run(
+        member -> {
+          assertThat(member.group().sequenceNumber()).isZero();
+          List<Work> works = new ArrayList<>();
+          for (int i = 1; i <= 10; i++) {
+            AllReduceOptions options = i % 3 == 0 ? AllReduceOptions.DEFAULT : async();
+            works.add(member.group().allReduce(member.floats(1).view(), options));
+            assertThat(works.get(i - 1).sequenceNumber()).isEqualTo(i);
+            assertThat(member.group().sequenceNumber()).isEqualTo(i);
+          }
+          works.forEach(Work::await);
+          member.group().allReduce(member.floats(1).view(), ReduceOp.MAX);
+          member.group().barrier();
+          assertThat(member.group().sequenceNumber()).isEqualTo(12);
+        });
+  }
+
+  /** Keeps 64 collectives in flight and finds the right result in each, in any order of waiting. */
+  @ContractTest(needs = OpType.ALL_REDUCE, features = Feature.REAL_RESULTS)
+  default void manyCollectivesFlyAtOnce(ContractWorld world) throws Exception {
+    List<Reduction> cases = new ArrayList<>();
+    for (int i = 0; i < 64; i++) {
+      cases.add(Reduction.exact(world, DType.INT32, ReduceOp.Kind.SUM, 50L * i));
+    }
+    world.run(
+        member -> {
+          List<TestTensor> tensors = new ArrayList<>();
+          List<Work> works = new ArrayList<>();
+          for (Reduction reduction : cases) {
+            TestTensor tensor = reduction.input(member);
+            tensors.add(tensor);
+            works.add(member.group().allReduce(tensor.view(), async()));
+          }
+          Collections.reverse(works);
+          works.forEach(Work::await);
+          for (int i = 0; i < cases.size(); i++) {
+            cases.get(i).check("asynchronous allReduce " + i, tensors.get(i));
+          }
+        });
+  }
+
+  /** Runs a synchronous collective after all asynchronous ones that were issued before it. */
+  @ContractTest(needs = OpType.ALL_REDUCE, features = Feature.REAL_RESULTS)
+  default void aSynchronousCallComesAfterEarlierAsynchronousOnes(ContractWorld world)
+      throws Exception {
+    world.run(
+        member -> {
+          for (int round = 0; round < 10; round++) {
+            TestTensor tensor = member.floats(1, member.rank());
+            List<Work> works = new ArrayList<>();
+            for (int i = 0; i < 3; i++) {
+              works.add(member.group().allReduce(tensor.view(), async()));
+            }
+            member.group().allReduce(tensor.view());
+            assertThat(works).allMatch(Work::isCompleted);
+            double n = member.size();
+            double ranks = n * (n - 1) / 2;
+            tensor.assertValues("four sums in a row", n * n * n * n, ranks * n * n * n);
+          }
+        });
+  }
+
+  /** Works on tensors of layouts that need a copy also when nobody waits before the next call. */
+  @ContractTest(needs = OpType.ALL_REDUCE, features = Feature.REAL_RESULTS)
+  default void asynchronousCallsTakeAnyLayout(ContractWorld world) throws Exception {
+    Reduction reduction = Reduction.exact(world, DType.FLOAT32, ReduceOp.Kind.SUM, 35);
+    world.run(
+        member -> {
+          List<TestTensor> tensors = new ArrayList<>();
+          List<Work> works = new ArrayList<>();
+          for (Layout layout : member.layouts()) {
+            TestTensor tensor = reduction.input(member, layout, 5, 7);
+            tensors.add(tensor);
+            works.add(member.group().allReduce(tensor.view(), async()));
+          }
+          for (int i = 0; i < works.size(); i++) {
+            works.get(i).await();
+            reduction.check("asynchronous allReduce", tensors.get(i));
+          }
+        });
+  }
+
+  /** Runs calls on one tensor one after the other, also where each needs a copy of it. */
+  @ContractTest(needs = OpType.ALL_REDUCE, features = Feature.REAL_RESULTS)
+  default void asynchronousCallsOnOneTensorSeeEachOther(ContractWorld world) throws Exception {
+    world.run(
+        member -> {
+          for (Layout layout : member.layouts()) {
+            TestTensor tensor =
+                member.tensor(layout, DType.FLOAT64, new double[] {1, 2, 3, 4, 5, 6}, 2, 3);
+            Work last = member.group().allReduce(tensor.view(), async());
+            for (int i = 0; i < 3; i++) {
+              last = member.group().allReduce(tensor.view(), async());
+            }
+            last.await();
+            double f = Math.pow(member.size(), 4);
+            tensor.assertValues("four sums in a row", f, 2 * f, 3 * f, 4 * f, 5 * f, 6 * f);
+          }
+        });
+  }
+
+  private static AllReduceOptions async() {
+    return AllReduceOptions.DEFAULT.withAsync();
+  }
+
+  private static void assertFinished(Work work, Tensor result) {
+    work.await();
+    work.synchronize();
+    assertThat(work.await(Duration.ZERO)).as("a wait for a finished work").isTrue();
+    assertThat(work.state()).isEqualTo(WorkState.COMPLETED);
+    assertThat(work.isSuccess()).isTrue();
+    assertThat(work.exception()).isEmpty();
+    assertThat(work.opType()).isEqualTo(OpType.ALL_REDUCE);
+    assertThat(work.sequenceNumber()).isEqualTo(1);
+    assertThat(work.result()).containsExactly(result);
+    assertThatThrownBy(work::sourceRank).isInstanceOf(IllegalStateException.class);
+    Duration duration = work.duration();
+    assertThat(duration).isPositive();
+    assertThat(work.duration()).as("duration of a finished work").isEqualTo(duration);
+    work.abort();
+    assertThat(work.state()).as("state after a late abort").isEqualTo(WorkState.COMPLETED);
+  }
+}

@@ -1,0 +1,11 @@
+package dev.tutti.testing;
+
+import dev.tutti.fake.ThreadedProvider;
+import dev.tutti.spi.BackendProvider;
+
+class ThreadedContractTest extends ProcessGroupContract {
+  @Override
+  protected BackendProvider provider() {
+    return new ThreadedProvider();
+  }
+}
