@@ -47,7 +47,7 @@ public final class Bootstrap {
       job.initBarrier();
       return new TuttiProcessGroup(group, job);
     } catch (RuntimeException e) {
-      job.close(true);
+      job.close(true, -1);
       throw e;
     }
   }

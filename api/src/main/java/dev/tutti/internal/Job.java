@@ -1,6 +1,7 @@
 package dev.tutti.internal;
 
 import dev.tutti.BackendException;
+import dev.tutti.CollectiveException;
 import dev.tutti.Device;
 import dev.tutti.RendezvousException;
 import dev.tutti.Settings;
@@ -169,16 +170,17 @@ final class Job {
   /** Frees what a closed group held; after the group of all ranks, everything. */
   void groupClosed(Group group) {
     if (group.name.equals("0")) {
-      close(group.failure() != null);
+      TuttiException failure = group.failure();
+      close(failure != null, failure instanceof CollectiveException e ? e.failedRank() : -1);
     }
   }
 
   /** Frees everything. The rank that serves the store lets the others finish first. */
-  void close(boolean failed) {
+  void close(boolean failed, int failedRank) {
     try {
       ownStore.set("left/" + rank, "1");
       if (meeting.hostsStore()) {
-        awaitOthers(failed);
+        awaitOthers(failed, failedRank);
       }
     } catch (StoreException e) {
       LOG.log(Level.DEBUG, "rank {0}: leaves without the store: {1}", rank, e.getMessage());
@@ -189,11 +191,11 @@ final class Job {
     }
   }
 
-  private void awaitOthers(boolean failed) {
+  private void awaitOthers(boolean failed, int failedRank) {
     Duration limit = settings.get(RuntimeSettings.CLOSE_TIMEOUT);
     List<String> waited = new ArrayList<>();
     for (int r = 0; r < size; r++) {
-      if (r != rank && ownStore.check(List.of("joined/" + r))) {
+      if (r != rank && r != failedRank && ownStore.check(List.of("joined/" + r))) {
         waited.add("left/" + r);
       }
     }
