@@ -15,4 +15,7 @@ module dev.tutti {
   uses dev.tutti.spi.BackendProvider;
   uses dev.tutti.spi.StoreProvider;
   uses dev.tutti.spi.StreamBlockProvider;
+
+  provides dev.tutti.spi.StoreProvider with
+      dev.tutti.store.TcpStoreProvider;
 }

@@ -17,7 +17,8 @@ import java.util.List;
 import java.util.function.Function;
 
 /**
- * Collects operations; checks them all before it starts any, and starts all before it waits for any.
+ * Collects operations; checks them all before it starts any, and starts all before it waits for
+ * any.
  */
 final class OperationBatch implements Batch {
   private final TuttiProcessGroup processGroup;

@@ -771,8 +771,7 @@ final class TuttiProcessGroup implements ProcessGroup {
       List<Tensor> results,
       HostStaging staging,
       BackendCall call) {
-    return group.submit(
-        spec(op, backend, timeout, async, root, inputs, results, staging, call));
+    return group.submit(spec(op, backend, timeout, async, root, inputs, results, staging, call));
   }
 
   private OperationSpec spec(

@@ -11,6 +11,8 @@ import java.util.Objects;
 
 /** Checks the arguments of store calls, and words what all stores say alike. */
 final class Arguments {
+  static final byte[] NO_BYTES = {};
+
   private static final int SHOWN_KEYS = 8;
   private static final int SHOWN_CHARS = 128;
   private static final int SHOWN_BYTES = 32;
@@ -111,15 +113,19 @@ final class Arguments {
   }
 
   static byte[] concat(String key, byte[] head, byte[] tail) {
+    requireRoom(key, head, tail);
+    byte[] joined = Arrays.copyOf(head, head.length + tail.length);
+    System.arraycopy(tail, 0, joined, head.length, tail.length);
+    return joined;
+  }
+
+  static void requireRoom(String key, byte[] head, byte[] tail) {
     int length = head.length + tail.length;
     if (length > Store.MAX_VALUE_BYTES) {
       throw new StoreException(
           "appending %d bytes to key '%s' makes %d bytes, at most %d are allowed"
               .formatted(tail.length, shorten(key), length, Store.MAX_VALUE_BYTES));
     }
-    byte[] joined = Arrays.copyOf(head, length);
-    System.arraycopy(tail, 0, joined, head.length, tail.length);
-    return joined;
   }
 
   static String waitMessage(List<String> missing, int all, Duration timeout) {
@@ -143,6 +149,11 @@ final class Arguments {
   static String barrierMessage(String key, int arrived, int size, Duration timeout) {
     return "barrier timeout after %d ms, key '%s': %d of %d members came"
         .formatted(millis(timeout), shorten(key), arrived, size);
+  }
+
+  static String sizeMessage(String key, int size, int expected) {
+    return "barrier '%s' has %d members, this caller expects %d"
+        .formatted(shorten(key), size, expected);
   }
 
   static String shorten(String key) {

@@ -185,9 +185,7 @@ final class KeyTable {
   boolean arrive(BarrierWaiter waiter) {
     Barrier barrier = barriers.computeIfAbsent(waiter.key, k -> new Barrier(waiter.size));
     if (barrier.size != waiter.size) {
-      throw new StoreException(
-          "barrier '%s' has %d members, this caller expects %d"
-              .formatted(waiter.key, barrier.size, waiter.size));
+      throw new StoreException(Arguments.sizeMessage(waiter.key, barrier.size, waiter.size));
     }
     if (barrier.arrived.size() + 1 < barrier.size) {
       barrier.arrived.add(waiter);
@@ -200,9 +198,16 @@ final class KeyTable {
     return true;
   }
 
+  /** Returns how many members are waiting at a barrier. */
   int arrived(String key) {
     Barrier barrier = barriers.get(key);
     return barrier == null ? 0 : barrier.arrived.size();
+  }
+
+  /** Returns how many members a barrier has that somebody is waiting at, else 0. */
+  int barrierSize(String key) {
+    Barrier barrier = barriers.get(key);
+    return barrier == null ? 0 : barrier.size;
   }
 
   void leave(BarrierWaiter waiter) {

@@ -1,7 +1,9 @@
 package dev.tutti.testing;
 
 import dev.tutti.Store;
+import java.util.Objects;
 import java.util.concurrent.TimeUnit;
+import org.jspecify.annotations.Nullable;
 import org.junit.jupiter.api.AfterEach;
 import org.junit.jupiter.api.BeforeEach;
 import org.junit.jupiter.api.Timeout;
@@ -25,7 +27,7 @@ import org.junit.jupiter.api.Timeout.ThreadMode;
 @Timeout(value = 60, unit = TimeUnit.SECONDS, threadMode = ThreadMode.SEPARATE_THREAD)
 public abstract class StoreContract
     implements StoreValueTests, StoreWaitTests, StoreQueueTests, StoreConcurrencyTests {
-  private Store store;
+  private @Nullable Store store;
   private Calls calls;
 
   /** Creates the suite; JUnit calls this once per test. */
@@ -54,13 +56,15 @@ public abstract class StoreContract
     try {
       calls.close();
     } finally {
-      store.close();
+      if (store != null) {
+        store.close();
+      }
     }
   }
 
   @Override
   public final Store store() {
-    return store;
+    return Objects.requireNonNull(store);
   }
 
   @Override

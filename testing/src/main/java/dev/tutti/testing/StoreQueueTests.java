@@ -7,6 +7,7 @@ import static org.assertj.core.api.Assertions.assertThatThrownBy;
 
 import dev.tutti.QueueEmptyException;
 import dev.tutti.Store;
+import dev.tutti.StoreException;
 import dev.tutti.StoreTimeoutException;
 import java.time.Duration;
 import java.util.ArrayList;
@@ -235,6 +236,20 @@ interface StoreQueueTests extends StoreFixture {
     Calls.ended(first);
     Calls.ended(second);
     Calls.ended(third);
+  }
+
+  @Test
+  default void aBarrierRefusesAMemberThatExpectsAnotherSize() throws Exception {
+    Future<?> first = calls().run(() -> store().barrier("barrier", 2, LONG));
+    Calls.assertBlocked(first);
+    assertThatThrownBy(() -> store().barrier("barrier", 3, LONG))
+        .isInstanceOf(StoreException.class)
+        .hasMessageContaining("barrier' has 2 members, this caller expects 3");
+    Calls.assertBlocked(first);
+    store().barrier("barrier", 2, LONG);
+    Calls.ended(first);
+    // Nobody is there now, so the size may change.
+    store().barrier("barrier", 1, LONG);
   }
 
   @Test

@@ -1,0 +1,228 @@
+package dev.tutti.store;
+
+import dev.tutti.Store;
+import java.nio.ByteBuffer;
+import java.util.ArrayList;
+import java.util.Arrays;
+import java.util.List;
+
+/** Cuts the bytes of one client into requests. */
+final class RequestReader {
+  /*
+   * A request may come in pieces of any size. Its shape (Wire) is walked one field at a time; a field
+   * that is not complete stays in the buffer and is tried again when there is more, except for long
+   * values, which collect in an array that grows with what has really come, never with what is
+   * announced. So what a client can make the server hold is what it has sent.
+   */
+  /** Is the longest incomplete field that stays in the buffer. */
+  static final int MAX_HELD_BYTES = Long.BYTES + Store.MAX_KEY_BYTES + 1;
+
+  /** Is the longest request, by the sum of its keys and values. */
+  static final long MAX_REQUEST_BYTES = 1L << 30;
+
+  private static final int FIRST_ARRAY = 64 * 1024;
+
+  private boolean validated;
+  private int query = -1;
+  private String shape = "";
+  private int step;
+  private int loop;
+  private long left;
+  private long bytes;
+  private List<String> keys = new ArrayList<>(1);
+  private List<byte[]> values = new ArrayList<>(2);
+  private long number;
+  private byte[] value = Arguments.NO_BYTES;
+  private int filled;
+  private int length = -1;
+
+  /** Returns the query of the request that is complete. */
+  int query() {
+    return query;
+  }
+
+  /** Returns its first key. */
+  String key() {
+    return keys.get(0);
+  }
+
+  /** Returns its keys; the list is the caller's own. */
+  List<String> takeKeys() {
+    List<String> taken = keys;
+    keys = new ArrayList<>(1);
+    return taken;
+  }
+
+  /** Returns one of its values. */
+  byte[] value(int index) {
+    return values.get(index);
+  }
+
+  /** Returns its number. */
+  long number() {
+    return number;
+  }
+
+  /** Returns how many items its list has. */
+  int count() {
+    return keys.size();
+  }
+
+  /**
+   * Reads on.
+   *
+   * @param in what has come; what is left in it after {@code false} must come first the next time
+   * @return whether a request is complete
+   * @throws ProtocolException if these bytes are no request
+   */
+  boolean next(ByteBuffer in) throws ProtocolException {
+    if (!validated && !validate(in)) {
+      return false;
+    }
+    if (step == shape.length() && length < 0) {
+      if (!in.hasRemaining()) {
+        return false;
+      }
+      start(in.get() & 0xff);
+    }
+    while (step < shape.length()) {
+      if (!field(in, shape.charAt(step))) {
+        return false;
+      }
+      if (++step == shape.length() && --left > 0) {
+        step = loop;
+      }
+    }
+    return true;
+  }
+
+  private boolean validate(ByteBuffer in) throws ProtocolException {
+    if (!in.hasRemaining()) {
+      return false;
+    }
+    byte first = in.get(in.position());
+    if (first != Wire.VALIDATE) {
+      throw new ProtocolException(
+          first == (byte) Wire.MAGIC
+              ? "it speaks the protocol of PyTorch 2.1, where each request starts with the magic"
+                  + " number; PyTorch 2.2 or newer is needed"
+              : "its first byte is 0x%02x; no client of PyTorch 2.2 or newer starts so"
+                  .formatted(first));
+    }
+    if (in.remaining() < 1 + Integer.BYTES) {
+      return false;
+    }
+    int magic = in.getInt(in.position() + 1);
+    if (magic != Wire.MAGIC) {
+      throw new ProtocolException(
+          ("its first request has 0x%08x for the magic number 0x%08x; it speaks the protocol of"
+                  + " PyTorch 2.0 or older, or another one")
+              .formatted(magic, Wire.MAGIC));
+    }
+    in.position(in.position() + 1 + Integer.BYTES);
+    validated = true;
+    return true;
+  }
+
+  private void start(int next) throws ProtocolException {
+    String found = Wire.shape(next);
+    if (found == null) {
+      throw new ProtocolException("there is no query " + next);
+    }
+    query = next;
+    shape = found;
+    step = 0;
+    left = 0;
+    bytes = 0;
+    keys.clear();
+    values.clear();
+  }
+
+  private boolean field(ByteBuffer in, char kind) throws ProtocolException {
+    return switch (kind) {
+      case '*' -> count(in);
+      case 'K' -> key(in);
+      case 'B' -> value(in);
+      case 'N' -> {
+        if (in.remaining() < Long.BYTES) {
+          yield false;
+        }
+        number = in.getLong();
+        yield true;
+      }
+      default -> {
+        if (in.remaining() < Integer.BYTES) {
+          yield false;
+        }
+        number = in.getInt();
+        yield true;
+      }
+    };
+  }
+
+  private boolean count(ByteBuffer in) throws ProtocolException {
+    if (in.remaining() < Long.BYTES) {
+      return false;
+    }
+    left = limited(in.getLong(), Store.MAX_KEYS, "keys in a request");
+    loop = step + 1;
+    if (left == 0) {
+      step = shape.length() - 1;
+    }
+    return true;
+  }
+
+  private boolean key(ByteBuffer in) throws ProtocolException {
+    if (in.remaining() < Long.BYTES) {
+      return false;
+    }
+    int size = limited(in.getLong(in.position()), Store.MAX_KEY_BYTES + 1L, "bytes in a key");
+    if (in.remaining() < Long.BYTES + size) {
+      return false;
+    }
+    grow(size);
+    int start = in.position() + Long.BYTES;
+    keys.add(new String(in.array(), in.arrayOffset() + start, size, Wire.KEY_BYTES));
+    in.position(start + size);
+    return true;
+  }
+
+  private boolean value(ByteBuffer in) throws ProtocolException {
+    if (length < 0) {
+      if (in.remaining() < Long.BYTES) {
+        return false;
+      }
+      length = limited(in.getLong(), Store.MAX_VALUE_BYTES, "bytes in a value");
+      grow(length);
+      filled = 0;
+      value = new byte[Math.min(length, Math.max(in.remaining(), FIRST_ARRAY))];
+    }
+    int size = Math.min(length - filled, in.remaining());
+    if (value.length < filled + size) {
+      value = Arrays.copyOf(value, Math.min(length, Math.max(filled + size, 2 * value.length)));
+    }
+    in.get(value, filled, size);
+    filled += size;
+    if (filled < length) {
+      return false;
+    }
+    values.add(value);
+    value = Arguments.NO_BYTES;
+    length = -1;
+    return true;
+  }
+
+  private void grow(int size) throws ProtocolException {
+    bytes += size;
+    if (bytes > MAX_REQUEST_BYTES) {
+      throw new ProtocolException("a request has more than " + MAX_REQUEST_BYTES + " bytes");
+    }
+  }
+
+  private static int limited(long given, long limit, String what) throws ProtocolException {
+    if (given < 0 || given > limit) {
+      throw new ProtocolException("%d %s, at most %d are allowed".formatted(given, what, limit));
+    }
+    return (int) given;
+  }
+}

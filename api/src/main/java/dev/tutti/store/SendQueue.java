@@ -1,0 +1,124 @@
+package dev.tutti.store;
+
+import java.io.IOException;
+import java.nio.ByteBuffer;
+import java.nio.ByteOrder;
+import java.nio.channels.SocketChannel;
+import java.nio.charset.StandardCharsets;
+import java.util.ArrayDeque;
+import java.util.List;
+
+/**
+ * Holds what is to be sent to one client: small replies copied together, long values as they are.
+ */
+final class SendQueue {
+  private static final int CHUNK = 512;
+  private static final int LARGEST_CHUNK = 64 * 1024;
+  private static final int COPIED = 4 * 1024;
+  private static final int GATHERED = 64;
+
+  private final ArrayDeque<ByteBuffer> full = new ArrayDeque<>();
+  private ByteBuffer tail = chunk(CHUNK);
+  private long pending;
+
+  /** Returns how many bytes wait to be sent. */
+  long pending() {
+    return pending;
+  }
+
+  void putByte(byte value) {
+    room(1).put(value);
+    pending++;
+  }
+
+  void putInt(int value) {
+    room(Integer.BYTES).putInt(value);
+    pending += Integer.BYTES;
+  }
+
+  void putLong(long value) {
+    room(Long.BYTES).putLong(value);
+    pending += Long.BYTES;
+  }
+
+  /** Adds a key as text. */
+  void putKey(String key) {
+    byte[] bytes = key.getBytes(StandardCharsets.UTF_8);
+    putLong(bytes.length);
+    room(bytes.length).put(bytes);
+    pending += bytes.length;
+  }
+
+  /** Adds a list of keys. */
+  void putKeys(List<String> keys) {
+    putLong(keys.size());
+    keys.forEach(this::putKey);
+  }
+
+  /** Adds a length and the bytes; the array must not be written afterwards. */
+  void putBytes(byte[] value) {
+    putLong(value.length);
+    if (value.length <= COPIED) {
+      room(value.length).put(value);
+    } else {
+      closeTail(CHUNK);
+      full.add(ByteBuffer.wrap(value));
+    }
+    pending += value.length;
+  }
+
+  /**
+   * Sends as much as the channel takes.
+   *
+   * @return the number of bytes sent
+   */
+  long flush(SocketChannel channel) throws IOException {
+    long sent = 0;
+    while (pending > 0) {
+      long written = full.isEmpty() ? writeTail(channel) : writeFull(channel);
+      if (written == 0) {
+        break;
+      }
+      sent += written;
+      pending -= written;
+    }
+    return sent;
+  }
+
+  private long writeTail(SocketChannel channel) throws IOException {
+    tail.flip();
+    long written = channel.write(tail);
+    tail.compact();
+    return written;
+  }
+
+  private long writeFull(SocketChannel channel) throws IOException {
+    closeTail(CHUNK);
+    ByteBuffer[] buffers = full.stream().limit(GATHERED).toArray(ByteBuffer[]::new);
+    long written = channel.write(buffers);
+    while (!full.isEmpty() && !full.peek().hasRemaining()) {
+      full.remove();
+    }
+    return written;
+  }
+
+  private ByteBuffer room(int bytes) {
+    if (tail.remaining() < bytes) {
+      closeTail(Math.min(LARGEST_CHUNK, Math.max(tail.capacity() * 2, bytes)));
+    }
+    return tail;
+  }
+
+  private void closeTail(int nextCapacity) {
+    if (tail.position() > 0) {
+      full.add(tail.flip());
+      tail = chunk(nextCapacity);
+    } else if (tail.capacity() < nextCapacity) {
+      tail = chunk(nextCapacity);
+    }
+  }
+
+  private static ByteBuffer chunk(int capacity) {
+    return ByteBuffer.allocate(capacity).order(ByteOrder.LITTLE_ENDIAN);
+  }
+}

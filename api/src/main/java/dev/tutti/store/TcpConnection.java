@@ -1,0 +1,229 @@
+package dev.tutti.store;
+
+import java.io.EOFException;
+import java.io.IOException;
+import java.net.InetSocketAddress;
+import java.net.StandardSocketOptions;
+import java.nio.ByteBuffer;
+import java.nio.ByteOrder;
+import java.nio.channels.ClosedSelectorException;
+import java.nio.channels.SelectionKey;
+import java.nio.channels.Selector;
+import java.nio.channels.SocketChannel;
+
+/** Talks to a store server over one socket; each step has a deadline. */
+final class TcpConnection implements AutoCloseable {
+  /*
+   * One thread at a time uses a connection; any thread may close it, which ends the wait of the one
+   * that uses it. The channel does not block, so that reads and writes can be given up; the reply of a
+   * server is rarely there at the first look, and then the selector waits for it. Deadlines are in
+   * terms of System.nanoTime().
+   *
+   * An interrupt ends only the wait for what another rank has to do (readAnswer). Other waits are
+   * short; they go on and leave the thread's interrupt status as it was.
+   */
+  private static final int BUFFER_BYTES = 8 * 1024;
+
+  /** Collects the next request. */
+  final SendQueue out = new SendQueue();
+
+  private final SocketChannel channel;
+  private final Selector selector;
+  private final SelectionKey key;
+  private final ByteBuffer in =
+      ByteBuffer.allocateDirect(BUFFER_BYTES).order(ByteOrder.LITTLE_ENDIAN).limit(0);
+
+  private TcpConnection(SocketChannel channel, Selector selector, SelectionKey key) {
+    this.channel = channel;
+    this.selector = selector;
+    this.key = key;
+  }
+
+  /**
+   * Connects, and puts the greeting of the protocol before the first request.
+   *
+   * @throws DeadlineException if there is no connection by the deadline
+   * @throws IOException if there is none at all
+   */
+  static TcpConnection open(InetSocketAddress server, long deadline) throws IOException {
+    SocketChannel channel = SocketChannel.open();
+    Selector selector = null;
+    try {
+      selector = Selector.open();
+      channel.configureBlocking(false);
+      channel.setOption(StandardSocketOptions.TCP_NODELAY, true);
+      channel.setOption(StandardSocketOptions.SO_KEEPALIVE, true);
+      SelectionKey key = channel.register(selector, SelectionKey.OP_CONNECT);
+      TcpConnection connection = new TcpConnection(channel, selector, key);
+      if (!channel.connect(server)) {
+        while (!channel.finishConnect()) {
+          connection.await(SelectionKey.OP_CONNECT, deadline);
+        }
+      }
+      // A connect to a free port of this host can meet itself.
+      if (channel.getLocalAddress().equals(channel.getRemoteAddress())) {
+        throw new IOException("nobody listens on " + server);
+      }
+      // Greeting and first request must leave in one piece: PyTorch's event-loop server mistakes a
+      // greeting that comes in two.
+      connection.out.putByte((byte) Wire.VALIDATE);
+      connection.out.putInt(Wire.MAGIC);
+      return connection;
+    } catch (IOException | RuntimeException e) {
+      channel.close();
+      if (selector != null) {
+        selector.close();
+      }
+      throw e;
+    }
+  }
+
+  /** Sends what was collected. */
+  void send(long deadline) throws IOException {
+    out.flush(channel);
+    while (out.pending() > 0) {
+      await(SelectionKey.OP_WRITE, deadline);
+      out.flush(channel);
+    }
+  }
+
+  byte readByte(long deadline) throws IOException {
+    need(1, deadline);
+    return in.get();
+  }
+
+  int readInt(long deadline) throws IOException {
+    need(Integer.BYTES, deadline);
+    return in.getInt();
+  }
+
+  long readLong(long deadline) throws IOException {
+    need(Long.BYTES, deadline);
+    return in.getLong();
+  }
+
+  /** Reads a length and as many bytes. */
+  byte[] readBytes(long deadline) throws IOException {
+    return readBytes(readLong(deadline), deadline);
+  }
+
+  /** Reads bytes whose length is known. */
+  byte[] readBytes(long length, long deadline) throws IOException {
+    if (length < 0 || length > Integer.MAX_VALUE - 8) {
+      throw new IOException("the store server announces a value of " + length + " bytes");
+    }
+    byte[] bytes = new byte[(int) length];
+    int filled = Math.min(bytes.length, in.remaining());
+    in.get(bytes, 0, filled);
+    ByteBuffer rest = ByteBuffer.wrap(bytes, filled, bytes.length - filled);
+    while (rest.hasRemaining()) {
+      if (rest.remaining() < BUFFER_BYTES) {
+        need(rest.remaining(), deadline);
+        in.get(bytes, rest.position(), rest.remaining());
+        break;
+      }
+      read(rest, deadline);
+    }
+    return bytes;
+  }
+
+  /**
+   * Waits for the byte that ends a wait.
+   *
+   * @throws DeadlineException if it has not come by the deadline
+   * @throws InterruptedException if the thread is interrupted meanwhile
+   */
+  byte readAnswer(long deadline) throws IOException, InterruptedException {
+    while (!in.hasRemaining()) {
+      in.clear();
+      int read = channel.read(in);
+      in.flip();
+      ended(read);
+      if (read == 0) {
+        select(SelectionKey.OP_READ, deadline);
+        if (Thread.interrupted()) {
+          throw new InterruptedException();
+        }
+      }
+    }
+    return in.get();
+  }
+
+  /**
+   * Tells whether the server has sent what nobody asked for, or has closed: not to be used again.
+   */
+  boolean isStale() {
+    try {
+      return in.hasRemaining() || channel.read(in.clear()) != 0;
+    } catch (IOException e) {
+      return true;
+    } finally {
+      in.limit(0);
+    }
+  }
+
+  @Override
+  public void close() {
+    try {
+      channel.close();
+      selector.close();
+    } catch (IOException e) {
+      System.getLogger(TcpStore.class.getName()).log(System.Logger.Level.DEBUG, "closing", e);
+    }
+  }
+
+  private void need(int bytes, long deadline) throws IOException {
+    if (in.remaining() < bytes) {
+      in.compact();
+      try {
+        while (in.position() < bytes) {
+          read(in, deadline);
+        }
+      } finally {
+        in.flip();
+      }
+    }
+  }
+
+  private void read(ByteBuffer into, long deadline) throws IOException {
+    int read = channel.read(into);
+    while (read == 0) {
+      await(SelectionKey.OP_READ, deadline);
+      read = channel.read(into);
+    }
+    ended(read);
+  }
+
+  private static void ended(int read) throws EOFException {
+    if (read < 0) {
+      throw new EOFException("the store server closed the connection");
+    }
+  }
+
+  private void await(int operation, long deadline) throws IOException {
+    boolean interrupted = Thread.interrupted();
+    try {
+      select(operation, deadline);
+      interrupted |= Thread.interrupted();
+    } finally {
+      if (interrupted) {
+        Thread.currentThread().interrupt();
+      }
+    }
+  }
+
+  private void select(int operation, long deadline) throws IOException {
+    long left = deadline - System.nanoTime();
+    if (left <= 0) {
+      throw new DeadlineException("the store server did not answer in time");
+    }
+    try {
+      if (key.interestOps() != operation) {
+        key.interestOps(operation);
+      }
+      selector.select(ready -> {}, Math.max(1, (left + 999_999) / 1_000_000));
+    } catch (ClosedSelectorException | java.nio.channels.CancelledKeyException e) {
+      throw new IOException("the connection was closed", e);
+    }
+  }
+}

@@ -1,0 +1,90 @@
+package dev.tutti.store;
+
+import dev.tutti.Store;
+import java.time.Duration;
+import java.util.Objects;
+
+/**
+ * Says how to open a {@link TcpStore}. Immutable; each {@code with} method returns a changed copy.
+ *
+ * @param host name or address of the host that serves; not used to connect if this process serves
+ * @param port the port; 0 for a free one if this process serves
+ * @param server whether this process serves the store, on all addresses of its host
+ * @param worldSize number of processes that will join; 0 if that is not known
+ * @param waitForWorkers whether to join the count of processes (c10d's {@code init/}), and, in the
+ *     process that serves, to wait for all of them; does nothing where the world size is 0
+ * @param timeout the deadline of opening, and of later calls that are given none
+ */
+public record TcpStoreOptions(
+    String host,
+    int port,
+    boolean server,
+    int worldSize,
+    boolean waitForWorkers,
+    Duration timeout) {
+
+  /**
+   * Creates options.
+   *
+   * @throws IllegalArgumentException if the host is empty, the port out of range, or the world size
+   *     negative
+   */
+  public TcpStoreOptions {
+    Objects.requireNonNull(timeout, "timeout");
+    if (host.isEmpty()) {
+      throw new IllegalArgumentException("host must not be empty");
+    }
+    if (port < 0 || port > 0xffff) {
+      throw new IllegalArgumentException("port must be 0 to 65535: " + port);
+    }
+    if (worldSize < 0) {
+      throw new IllegalArgumentException("worldSize must not be negative: " + worldSize);
+    }
+  }
+
+  /**
+   * Creates options of a client with c10d's defaults: world size unknown, five minutes.
+   *
+   * @param host name or address of the host that serves
+   * @param port the port
+   */
+  public static TcpStoreOptions of(String host, int port) {
+    return new TcpStoreOptions(host, port, false, 0, true, Store.DEFAULT_TIMEOUT);
+  }
+
+  /**
+   * Returns these options for a process that serves the store, or does not.
+   *
+   * @param server whether it serves
+   */
+  public TcpStoreOptions withServer(boolean server) {
+    return new TcpStoreOptions(host, port, server, worldSize, waitForWorkers, timeout);
+  }
+
+  /**
+   * Returns these options with another world size.
+   *
+   * @param worldSize number of processes that will join; 0 if that is not known
+   */
+  public TcpStoreOptions withWorldSize(int worldSize) {
+    return new TcpStoreOptions(host, port, server, worldSize, waitForWorkers, timeout);
+  }
+
+  /**
+   * Returns these options with or without counting the processes that join.
+   *
+   * @param waitForWorkers whether to count, and to wait in the process that serves
+   */
+  public TcpStoreOptions withWaitForWorkers(boolean waitForWorkers) {
+    return new TcpStoreOptions(host, port, server, worldSize, waitForWorkers, timeout);
+  }
+
+  /**
+   * Returns these options with another deadline.
+   *
+   * @param timeout the deadline of opening, and of later calls that are given none
+   */
+  public TcpStoreOptions withTimeout(Duration timeout) {
+    return new TcpStoreOptions(host, port, server, worldSize, waitForWorkers, timeout);
+  }
+}

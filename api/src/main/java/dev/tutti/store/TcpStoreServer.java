@@ -1,0 +1,167 @@
+package dev.tutti.store;
+
+import dev.tutti.StoreConnectionException;
+import dev.tutti.StoreException;
+import dev.tutti.StoreTimeoutException;
+import java.io.IOException;
+import java.net.BindException;
+import java.net.InetAddress;
+import java.net.InetSocketAddress;
+import java.net.StandardSocketOptions;
+import java.nio.channels.ServerSocketChannel;
+import java.time.Duration;
+import java.util.UUID;
+import java.util.concurrent.TimeUnit;
+import org.jspecify.annotations.Nullable;
+
+/**
+ * Serves a store over TCP, to {@link TcpStore} and to ranks of PyTorch 2.2 or newer (c10d: the
+ * server of {@code TCPStore}).
+ *
+ * <p>One daemon thread, {@code tutti-st}, serves all clients. A client that sends what is no
+ * request, or more than a store takes, is dropped with a logged reason; the others do not notice.
+ */
+public final class TcpStoreServer implements AutoCloseable {
+  /** Is the port of c10d where none is given. */
+  public static final int DEFAULT_PORT = 29500;
+
+  private static final int BACKLOG = 16 * 1024;
+  private static final Duration STUCK = Duration.ofSeconds(30);
+  private static final Duration CLOSE = Duration.ofSeconds(10);
+
+  private final ServerLoop loop;
+  private final Thread thread;
+  private final int port;
+  private final Object lock = new Object();
+  private long joined;
+
+  /**
+   * Starts to listen on all addresses, IPv6 and IPv4.
+   *
+   * @param port the port, 0 for a free one
+   * @throws StoreConnectionException if the port is in use or cannot be had
+   */
+  public TcpStoreServer(int port) {
+    this(null, port);
+  }
+
+  /**
+   * Starts to listen.
+   *
+   * @param address the local address to listen on; null for all, IPv6 and IPv4
+   * @param port the port, 0 for a free one
+   * @throws StoreConnectionException if the port is in use or cannot be had
+   */
+  public TcpStoreServer(@Nullable InetAddress address, int port) {
+    this(address, port, STUCK);
+  }
+
+  TcpStoreServer(@Nullable InetAddress address, int port, Duration stuck) {
+    if (port < 0 || port > 0xffff) {
+      throw new IllegalArgumentException("port must be 0 to 65535: " + port);
+    }
+    InetSocketAddress wanted =
+        address == null ? new InetSocketAddress(port) : new InetSocketAddress(address, port);
+    ServerSocketChannel listener = listen(wanted);
+    try {
+      this.port = listener.socket().getLocalPort();
+      this.loop =
+          new ServerLoop(
+              listener, this.port, UUID.randomUUID().toString(), stuck.toNanos(), this::joined);
+    } catch (IOException e) {
+      throw closing(listener, new StoreException("cannot start a store server: " + e, e));
+    }
+    this.thread = Thread.ofPlatform().name("tutti-st").daemon().unstarted(loop);
+    thread.start();
+  }
+
+  private static ServerSocketChannel listen(InetSocketAddress wanted) {
+    ServerSocketChannel listener;
+    try {
+      listener = ServerSocketChannel.open();
+    } catch (IOException e) {
+      throw new StoreConnectionException("cannot open a socket for a store server: " + e, e);
+    }
+    try {
+      listener.setOption(StandardSocketOptions.SO_REUSEADDR, true);
+      listener.bind(wanted, BACKLOG);
+      return listener;
+    } catch (BindException e) {
+      throw closing(
+          listener,
+          new StoreConnectionException(
+              "port %d of %s is in use or cannot be had (%s); choose another, or 0 for a free one"
+                  .formatted(wanted.getPort(), wanted.getAddress(), e.getMessage()),
+              e));
+    } catch (IOException e) {
+      throw closing(
+          listener, new StoreConnectionException("cannot listen on " + wanted + ": " + e, e));
+    }
+  }
+
+  private static StoreException closing(ServerSocketChannel listener, StoreException failure) {
+    try {
+      listener.close();
+    } catch (IOException e) {
+      failure.addSuppressed(e);
+    }
+    return failure;
+  }
+
+  /** Returns the port it listens on. */
+  public int port() {
+    return port;
+  }
+
+  /**
+   * Waits until as many processes have joined as expected (each adds 1 to c10d's {@code init/}).
+   *
+   * @param expected number of processes
+   * @param timeout the deadline from now
+   * @throws StoreTimeoutException telling how many joined, if some are missing by then
+   */
+  public void awaitWorkers(int expected, Duration timeout) {
+    long deadline = Arguments.deadline(Arguments.nanos(timeout));
+    synchronized (lock) {
+      while (joined < expected) {
+        long left = deadline - System.nanoTime();
+        if (left <= 0) {
+          throw new StoreTimeoutException(
+              "timed out after %d ms waiting for clients on port %d: %d/%d clients joined"
+                  .formatted(timeout.toMillis(), port, joined, expected));
+        }
+        try {
+          TimeUnit.NANOSECONDS.timedWait(lock, left);
+        } catch (InterruptedException e) {
+          Thread.currentThread().interrupt();
+          throw new StoreException(
+              "interrupted while %d/%d clients had joined".formatted(joined, expected), e);
+        }
+      }
+    }
+  }
+
+  private void joined(long count) {
+    synchronized (lock) {
+      joined = count;
+      lock.notifyAll();
+    }
+  }
+
+  /**
+   * Drops all clients, forgets all keys and frees the port; the second and later calls do nothing.
+   */
+  @Override
+  public void close() {
+    loop.stop();
+    boolean interrupted = false;
+    try {
+      thread.join(CLOSE);
+    } catch (InterruptedException e) {
+      interrupted = true;
+    }
+    if (interrupted) {
+      Thread.currentThread().interrupt();
+    }
+  }
+}

@@ -1,0 +1,105 @@
+package dev.tutti.gloo;
+
+import static org.assertj.core.api.Assertions.assertThat;
+
+import dev.tutti.store.TcpStoreServer;
+import java.io.BufferedReader;
+import java.io.IOException;
+import java.io.InputStreamReader;
+import java.lang.management.ManagementFactory;
+import java.nio.charset.StandardCharsets;
+import java.time.Duration;
+import java.util.ArrayList;
+import java.util.List;
+import java.util.concurrent.BlockingQueue;
+import java.util.concurrent.LinkedBlockingQueue;
+import java.util.concurrent.TimeUnit;
+import org.junit.jupiter.api.Timeout;
+import org.junit.jupiter.params.ParameterizedTest;
+import org.junit.jupiter.params.provider.CsvSource;
+
+/** Kills one of four processes with SIGKILL while they reduce. */
+@Timeout(90)
+class KilledRankTest {
+  private static final int SIZE = 4;
+
+  /** Is a started rank and the lines it printed. */
+  private record Rank(int number, Process process, BlockingQueue<String> lines) {
+    static Rank start(int number, int port, int elements) throws IOException {
+      List<String> command = new ArrayList<>();
+      command.add(ProcessHandle.current().info().command().orElseThrow());
+      command.addAll(List.of("-Xmx256m", "--enable-native-access=ALL-UNNAMED", "-cp"));
+      command.add(ManagementFactory.getRuntimeMXBean().getClassPath());
+      command.add(SurvivorMain.class.getName());
+      command.add(Integer.toString(elements));
+      ProcessBuilder builder = new ProcessBuilder(command).redirectErrorStream(true);
+      builder.environment().put("RANK", Integer.toString(number));
+      builder.environment().put("WORLD_SIZE", Integer.toString(SIZE));
+      builder.environment().put("MASTER_ADDR", "127.0.0.1");
+      builder.environment().put("MASTER_PORT", Integer.toString(port));
+      builder.environment().put("TORCHELASTIC_USE_AGENT_STORE", "True");
+      builder.environment().put("TUTTI_BACKEND", "gloo");
+      Process process = builder.start();
+      BlockingQueue<String> lines = new LinkedBlockingQueue<>();
+      Thread.ofPlatform().daemon().name("rank-" + number).start(() -> pump(process, lines));
+      return new Rank(number, process, lines);
+    }
+
+    private static void pump(Process process, BlockingQueue<String> lines) {
+      try (BufferedReader reader =
+          new BufferedReader(
+              new InputStreamReader(process.getInputStream(), StandardCharsets.UTF_8))) {
+        for (String line = reader.readLine(); line != null; line = reader.readLine()) {
+          lines.add(line);
+        }
+      } catch (IOException e) {
+        lines.add("the output broke off: " + e);
+      }
+    }
+
+    String awaitLine(String start, long deadlineNanos) throws InterruptedException {
+      List<String> others = new ArrayList<>();
+      while (true) {
+        String line = lines.poll(deadlineNanos - System.nanoTime(), TimeUnit.NANOSECONDS);
+        assertThat(line).as("rank %d: a line with %s after %s", number, start, others).isNotNull();
+        if (line.startsWith(start)) {
+          return line;
+        }
+        others.add(line);
+      }
+    }
+  }
+
+  @ParameterizedTest
+  @CsvSource({"2, 1", "0, 1000", "3, 4000000"})
+  void everySurvivorNamesTheKilledRankAndExits(int victim, int elements) throws Exception {
+    List<Rank> ranks = new ArrayList<>();
+    try (TcpStoreServer server = new TcpStoreServer(0)) {
+      for (int r = 0; r < SIZE; r++) {
+        ranks.add(Rank.start(r, server.port(), elements));
+      }
+      long ready = System.nanoTime() + Duration.ofSeconds(40).toNanos();
+      for (Rank rank : ranks) {
+        rank.awaitLine("READY", ready);
+      }
+      ranks.get(victim).process().destroyForcibly();
+      long limit = System.nanoTime() + Duration.ofSeconds(5).toNanos();
+      for (Rank rank : ranks) {
+        if (rank.number() != victim) {
+          String line = rank.awaitLine("FAILED", limit);
+          assertThat(line).startsWith("FAILED PeerFailedException " + victim + " ");
+          assertThat(line).contains("rank " + victim + " is gone");
+          assertThat(rank.process().waitFor(limit - System.nanoTime(), TimeUnit.NANOSECONDS))
+              .as("rank %d exits by itself", rank.number())
+              .isTrue();
+          assertThat(rank.process().exitValue()).isZero();
+        }
+      }
+    } finally {
+      for (Rank rank : ranks) {
+        rank.process().destroyForcibly();
+        rank.process().waitFor(10, TimeUnit.SECONDS);
+      }
+    }
+  }
+}

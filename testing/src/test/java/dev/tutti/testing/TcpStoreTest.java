@@ -1,0 +1,12 @@
+package dev.tutti.testing;
+
+import dev.tutti.Store;
+import dev.tutti.store.TcpStore;
+import dev.tutti.store.TcpStoreOptions;
+
+class TcpStoreTest extends StoreContract {
+  @Override
+  protected Store open() {
+    return new TcpStore(TcpStoreOptions.of("127.0.0.1", 0).withServer(true));
+  }
+}
