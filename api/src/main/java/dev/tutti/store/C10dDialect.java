@@ -19,13 +19,13 @@ final class C10dDialect implements Dialect {
    * not must serve the same ranks alike, and what it does after a time-out is not specified.
    *
    * A WAIT counts a key that appeared and was deleted again, takes a non-empty queue for a key, and on the
-   * poll-loop server misses a key that a COMPARE_SET stored. So what it says is looked at again, and it is
-   * renewed from time to time: the less often the longer it takes.
+   * poll-loop server misses a key that a COMPARE_SET stored. So the keys are looked at when it ends and
+   * from time to time while it does not: the less often the longer it takes.
    */
   private static final long FIRST_PAUSE_NANOS = TimeUnit.MICROSECONDS.toNanos(200);
   private static final long LONGEST_PAUSE_NANOS = TimeUnit.MILLISECONDS.toNanos(20);
-  private static final long FIRST_WAIT_NANOS = TimeUnit.MILLISECONDS.toNanos(100);
-  private static final long LONGEST_WAIT_NANOS = TimeUnit.SECONDS.toNanos(2);
+  private static final long FIRST_LOOK_NANOS = TimeUnit.MILLISECONDS.toNanos(100);
+  private static final long LONGEST_LOOK_NANOS = TimeUnit.SECONDS.toNanos(2);
 
   private final TcpClient client;
   private volatile @Nullable Boolean queues;
@@ -108,40 +108,36 @@ final class C10dDialect implements Dialect {
     return awaited(List.of(key), nanos, came -> RemoteReads.pop(client, key, TcpStore.IO_NANOS));
   }
 
-  /** Waits and looks in turns, until the look finds what it wants or the deadline comes. */
+  /**
+   * Waits, and looks from time to time, until the look finds what it wants or the deadline comes.
+   */
   private <T> @Nullable T awaited(
       List<String> keys, long nanos, Function<Boolean, @Nullable T> look) {
     long deadline = Arguments.deadline(nanos);
     Pause pause = new Pause(deadline);
-    long slice = FIRST_WAIT_NANOS;
-    while (true) {
-      long left = deadline - System.nanoTime();
-      if (left <= 0) {
-        return null;
-      }
-      boolean came = waitOnce(keys, Math.min(left, slice));
-      T found = look.apply(came);
-      if (found != null) {
-        return found;
-      }
-      if (came) {
-        pause.take();
-      } else {
-        slice = Math.min(LONGEST_WAIT_NANOS, slice * 2);
-      }
-    }
-  }
-
-  private boolean waitOnce(List<String> keys, long nanos) {
-    Boolean came =
-        client.await(
+    long slice = FIRST_LOOK_NANOS;
+    try (SideWait wait =
+        SideWait.start(
+            client,
             out -> {
               out.putByte((byte) Wire.WAIT);
               out.putKeys(keys);
-            },
-            (connection, deadline) -> true,
-            nanos);
-    return came != null;
+            })) {
+      while (true) {
+        long left = deadline - System.nanoTime();
+        boolean came = wait.answered(deadline - Math.max(0, left - slice));
+        T found = look.apply(came);
+        if (found != null || left <= 0) {
+          return found;
+        }
+        if (came) {
+          pause.take();
+          wait.send();
+        } else {
+          slice = Math.min(LONGEST_LOOK_NANOS, slice * 2);
+        }
+      }
+    }
   }
 
   @Override

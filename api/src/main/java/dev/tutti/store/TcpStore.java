@@ -90,7 +90,7 @@ public final class TcpStore implements Store {
 
   /** Returns the port of the server. */
   public int port() {
-    return client.port();
+    return client.pool().port();
   }
 
   @Override
@@ -102,12 +102,7 @@ public final class TcpStore implements Store {
   public void set(String key, byte[] value) {
     String wireKey = wire(key);
     Arguments.value(key, value);
-    client.send(
-        out -> {
-          out.putByte((byte) Wire.SET);
-          out.putKey(wireKey);
-          out.putBytes(value);
-        });
+    send(Wire.SET, wireKey, value);
   }
 
   @Override
@@ -184,14 +179,7 @@ public final class TcpStore implements Store {
   @Override
   public boolean deleteKey(String key) {
     String wireKey = wire(key);
-    return client.call(
-            (connection, deadline) -> {
-              connection.out.putByte((byte) Wire.DELETE_KEY);
-              connection.out.putKey(wireKey);
-              connection.send(deadline);
-              return connection.readLong(deadline);
-            })
-        > 0;
+    return ask(Wire.DELETE_KEY, wireKey) > 0;
   }
 
   @Override
@@ -304,12 +292,7 @@ public final class TcpStore implements Store {
     String wireKey = wire(key);
     Arguments.value(key, value);
     dialect.requireQueues();
-    client.send(
-        out -> {
-          out.putByte((byte) Wire.QUEUE_PUSH);
-          out.putKey(wireKey);
-          out.putBytes(value);
-        });
+    send(Wire.QUEUE_PUSH, wireKey, value);
   }
 
   @Override
@@ -335,13 +318,7 @@ public final class TcpStore implements Store {
   public long queueLength(String key) {
     String wireKey = wire(key);
     dialect.requireQueues();
-    return client.call(
-        (connection, deadline) -> {
-          connection.out.putByte((byte) Wire.QUEUE_LENGTH);
-          connection.out.putKey(wireKey);
-          connection.send(deadline);
-          return connection.readLong(deadline);
-        });
+    return ask(Wire.QUEUE_LENGTH, wireKey);
   }
 
   @Override
@@ -378,9 +355,10 @@ public final class TcpStore implements Store {
 
   @Override
   public TcpStore duplicate() {
-    client.requireOpen();
+    client.pool().requireOpen();
     return new TcpStore(
-        new TcpStoreOptions(client.host(), client.port(), false, 0, false, options.timeout()));
+        new TcpStoreOptions(
+            client.pool().host(), client.pool().port(), false, 0, false, options.timeout()));
   }
 
   /** Closes the connections, and the server if this store started it. */
@@ -395,6 +373,27 @@ public final class TcpStore implements Store {
   @Override
   public String toString() {
     return "TcpStore[" + client.server() + "]";
+  }
+
+  /** Sends a query of a key and a value, which has no reply. */
+  private void send(int query, String wireKey, byte[] value) {
+    client.send(
+        out -> {
+          out.putByte((byte) query);
+          out.putKey(wireKey);
+          out.putBytes(value);
+        });
+  }
+
+  /** Sends a query of a key, and returns the number that it is answered with. */
+  private long ask(int query, String wireKey) {
+    return client.call(
+        (connection, deadline) -> {
+          connection.out.putByte((byte) query);
+          connection.out.putKey(wireKey);
+          connection.send(deadline);
+          return connection.readLong(deadline);
+        });
   }
 
   /** Returns the value of a key after the server dropped this client, null if it cannot be told. */

@@ -37,7 +37,8 @@ final class TuttiDialect implements Dialect {
 
   @Override
   public @Nullable List<byte[]> fetch(List<String> keys, long nanos) {
-    return client.await(
+    return SideWait.await(
+        client,
         out -> {
           out.putByte((byte) Wire.FETCH);
           out.putKeys(keys);
@@ -49,31 +50,36 @@ final class TuttiDialect implements Dialect {
           }
           return values;
         },
-        nanos);
+        nanos,
+        () -> {});
   }
 
   @Override
   public boolean look(List<String> keys, long nanos) {
     Boolean came =
-        client.await(
+        SideWait.await(
+            client,
             out -> {
               out.putByte((byte) Wire.LOOK);
               out.putKeys(keys);
             },
             (connection, deadline) -> true,
-            nanos);
+            nanos,
+            () -> {});
     return came != null;
   }
 
   @Override
   public byte @Nullable [] take(String key, long nanos) {
-    return client.await(
+    return SideWait.await(
+        client,
         out -> {
           out.putByte((byte) Wire.TAKE);
           out.putKey(key);
         },
         (connection, deadline) -> connection.readBytes(deadline),
-        nanos);
+        nanos,
+        () -> {});
   }
 
   @Override
@@ -83,7 +89,8 @@ final class TuttiDialect implements Dialect {
     AtomicInteger arrived = new AtomicInteger();
     try {
       Boolean came =
-          client.await(
+          SideWait.await(
+              client,
               out -> {
                 out.putByte((byte) Wire.BARRIER);
                 out.putKey(key);
