@@ -8,6 +8,9 @@ module dev.tutti.fake {
 
   exports dev.tutti.fake;
 
+  uses dev.tutti.spi.BackendProvider;
+
   provides dev.tutti.spi.BackendProvider with
+      dev.tutti.fake.FakeProvider,
       dev.tutti.fake.ThreadedProvider;
 }

@@ -5,6 +5,7 @@ import dev.tutti.Device;
 import dev.tutti.SymmetricMemory;
 import dev.tutti.Tensor;
 import java.time.Duration;
+import java.util.Set;
 import java.util.concurrent.atomic.AtomicBoolean;
 
 /** Is one rank's handle to the symmetric memory of a threaded group. */
@@ -12,10 +13,12 @@ final class SharedMemory implements SymmetricMemory {
   private final Hub hub;
   private final SharedBlock block;
   private final int rank;
+  private final Set<SharedMemory> open;
   private final AtomicBoolean closed = new AtomicBoolean();
 
-  SharedMemory(Hub hub, SharedBlock block, int rank) {
+  SharedMemory(Hub hub, SharedBlock block, int rank, Set<SharedMemory> open) {
     this.hub = hub;
+    this.open = open;
     this.block = block;
     this.rank = rank;
   }
@@ -82,8 +85,11 @@ final class SharedMemory implements SymmetricMemory {
 
   @Override
   public void close() {
-    if (closed.compareAndSet(false, true) && block.release()) {
-      hub.unwatch(block);
+    if (closed.compareAndSet(false, true)) {
+      open.remove(this);
+      if (block.release()) {
+        hub.unwatch(block);
+      }
     }
   }
 

@@ -8,11 +8,14 @@ import dev.tutti.spi.Operation;
 import dev.tutti.spi.Staging;
 import java.util.ArrayList;
 import java.util.List;
+import java.util.Set;
+import java.util.concurrent.ConcurrentHashMap;
 
 /** Is one rank of a group whose ranks are threads of this JVM. */
 final class ThreadedBackend implements Backend {
   private final Hub hub;
   private final int rank;
+  private final Set<SharedMemory> open = ConcurrentHashMap.newKeySet();
 
   ThreadedBackend(Hub hub, int rank) {
     this.hub = hub;
@@ -160,7 +163,9 @@ final class ThreadedBackend implements Backend {
         hub.watch(own);
         own = null;
       }
-      return new SharedMemory(hub, block, rank);
+      SharedMemory memory = new SharedMemory(hub, block, rank, open);
+      open.add(memory);
+      return memory;
     } finally {
       if (own != null) {
         own.discard();
@@ -175,6 +180,7 @@ final class ThreadedBackend implements Backend {
 
   @Override
   public void close() {
+    open.forEach(SharedMemory::close);
     hub.leave(rank);
   }
 

@@ -5,6 +5,10 @@ import dev.tutti.spi.BackendProvider;
 import java.time.Duration;
 import java.util.List;
 import java.util.Objects;
+import java.util.ServiceLoader;
+import java.util.Set;
+import java.util.TreeSet;
+import java.util.function.Consumer;
 import java.util.function.UnaryOperator;
 import org.jspecify.annotations.Nullable;
 
@@ -25,29 +29,10 @@ public final class ThreadedWorld {
   /** Is the deadline of a run that was given none. */
   public static final Duration DEFAULT_TIMEOUT = Duration.ofSeconds(30);
 
-  private final int size;
-  private final Duration timeout;
-  private final UnaryOperator<GroupOptions> options;
-  private final @Nullable BackendProvider provider;
-  private final @Nullable ThreadGroup threads;
+  private final Fields fields;
 
-  private ThreadedWorld(
-      int size,
-      Duration timeout,
-      UnaryOperator<GroupOptions> options,
-      @Nullable BackendProvider provider,
-      @Nullable ThreadGroup threads) {
-    if (size < 1) {
-      throw new IllegalArgumentException("size must be at least 1, not " + size);
-    }
-    if (timeout.isNegative() || timeout.isZero()) {
-      throw new IllegalArgumentException("timeout must be positive, not " + timeout);
-    }
-    this.size = size;
-    this.timeout = timeout;
-    this.options = options;
-    this.provider = provider;
-    this.threads = threads;
+  private ThreadedWorld(Fields fields) {
+    this.fields = fields;
   }
 
   /**
@@ -56,8 +41,12 @@ public final class ThreadedWorld {
    * @param size number of ranks
    */
   public static ThreadedWorld of(int size) {
-    return new ThreadedWorld(
-        size, DEFAULT_TIMEOUT, UnaryOperator.identity(), new ThreadedProvider(), null);
+    if (size < 1) {
+      throw new IllegalArgumentException("size must be at least 1, not " + size);
+    }
+    Fields fields = new Fields();
+    fields.size = size;
+    return new ThreadedWorld(fields);
   }
 
   /**
@@ -90,7 +79,10 @@ public final class ThreadedWorld {
    * @param newTimeout from the start of the run
    */
   public ThreadedWorld withTimeout(Duration newTimeout) {
-    return new ThreadedWorld(size, newTimeout, options, provider, threads);
+    if (newTimeout.isNegative() || newTimeout.isZero()) {
+      throw new IllegalArgumentException("timeout must be positive, not " + newTimeout);
+    }
+    return with(copy -> copy.timeout = newTimeout);
   }
 
   /**
@@ -99,17 +91,43 @@ public final class ThreadedWorld {
    * @param newProvider makes the backend of each rank
    */
   public ThreadedWorld withProvider(BackendProvider newProvider) {
-    return new ThreadedWorld(size, timeout, options, Objects.requireNonNull(newProvider), threads);
+    return with(copy -> copy.provider = Objects.requireNonNull(newProvider));
   }
 
   /**
    * Uses another backend, by name.
    *
-   * @param name the name, or names by device type
+   * @param name the name of a provider on the class path
+   * @throws IllegalArgumentException naming the known ones, if there is none such
    */
   public ThreadedWorld withBackend(String name) {
-    return new ThreadedWorld(
-        size, timeout, given -> options.apply(given).withBackend(name), null, threads);
+    Set<String> known = new TreeSet<>();
+    for (BackendProvider each : ServiceLoader.load(BackendProvider.class)) {
+      if (each.name().equals(name)) {
+        return withProvider(each);
+      }
+      known.add(each.name());
+    }
+    throw new IllegalArgumentException("no backend '" + name + "'; known are " + known);
+  }
+
+  /**
+   * Puts faults between the groups and their backends. A rank that they kill may let the exceptions
+   * of its operations escape: that ends its body, not the run, and its result is null.
+   *
+   * @param newFaults makes the faults, also while the world runs
+   */
+  public ThreadedWorld withFaults(Faults newFaults) {
+    return with(copy -> copy.faults = newFaults);
+  }
+
+  /**
+   * Records the calls of all ranks, before faults have their way with them.
+   *
+   * @param newRecorder keeps the calls
+   */
+  public ThreadedWorld withRecorder(CallRecorder newRecorder) {
+    return with(copy -> copy.recorder = newRecorder);
   }
 
   /**
@@ -119,8 +137,8 @@ public final class ThreadedWorld {
    * @param change returns the changed options; called by the thread of each rank
    */
   public ThreadedWorld withOptions(UnaryOperator<GroupOptions> change) {
-    return new ThreadedWorld(
-        size, timeout, given -> change.apply(options.apply(given)), provider, threads);
+    UnaryOperator<GroupOptions> earlier = fields.options;
+    return with(copy -> copy.options = given -> change.apply(earlier.apply(given)));
   }
 
   /**
@@ -129,12 +147,18 @@ public final class ThreadedWorld {
    * @param newThreads holds the threads; by default the group of the thread that runs the world
    */
   public ThreadedWorld withThreads(ThreadGroup newThreads) {
-    return new ThreadedWorld(size, timeout, options, provider, newThreads);
+    return with(copy -> copy.threads = newThreads);
+  }
+
+  private ThreadedWorld with(Consumer<Fields> change) {
+    Fields copy = fields.copy();
+    change.accept(copy);
+    return new ThreadedWorld(copy);
   }
 
   /** Returns the number of ranks. */
   public int size() {
-    return size;
+    return fields.size;
   }
 
   /**
@@ -166,15 +190,45 @@ public final class ThreadedWorld {
   }
 
   Duration timeout() {
-    return timeout;
+    return fields.timeout;
   }
 
   ThreadGroup threads() {
+    ThreadGroup threads = fields.threads;
     return threads == null ? Thread.currentThread().getThreadGroup() : threads;
   }
 
+  boolean isKilled(int rank) {
+    Faults faults = fields.faults;
+    return faults != null && faults.isKilled(rank);
+  }
+
   GroupOptions complete(GroupOptions given) {
-    GroupOptions withTimeout = given.withTimeout(timeout);
-    return options.apply(provider == null ? withTimeout : withTimeout.withProvider(provider));
+    BackendProvider provider = fields.provider;
+    if (fields.faults != null) {
+      provider = new FaultyProvider(provider, fields.faults);
+    }
+    if (fields.recorder != null) {
+      provider = fields.recorder.wrap(provider);
+    }
+    return fields.options.apply(given.withTimeout(fields.timeout).withProvider(provider));
+  }
+
+  private static final class Fields implements Cloneable {
+    int size;
+    Duration timeout = DEFAULT_TIMEOUT;
+    UnaryOperator<GroupOptions> options = UnaryOperator.identity();
+    BackendProvider provider = new ThreadedProvider();
+    @Nullable Faults faults;
+    @Nullable CallRecorder recorder;
+    @Nullable ThreadGroup threads;
+
+    Fields copy() {
+      try {
+        return (Fields) clone();
+      } catch (CloneNotSupportedException e) {
+        throw new AssertionError(e);
+      }
+    }
   }
 }

@@ -69,7 +69,7 @@ final class WorldRun<T> {
     joinAll();
     store.close();
     throwFailure(ending);
-    @SuppressWarnings("NullAway") // without a failure each rank left its result
+    @SuppressWarnings("NullAway") // null only for a rank that was killed
     List<T> all = new ArrayList<>(results);
     return all;
   }
@@ -129,6 +129,9 @@ final class WorldRun<T> {
   }
 
   private void fail(int rank, Throwable failure) {
+    if (failure instanceof TuttiException && world.isKilled(rank)) {
+      return;
+    }
     boolean first;
     synchronized (this) {
       first = failures.isEmpty();

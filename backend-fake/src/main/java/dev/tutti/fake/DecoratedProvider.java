@@ -1,0 +1,53 @@
+package dev.tutti.fake;
+
+import dev.tutti.Capabilities;
+import dev.tutti.Setting;
+import dev.tutti.Settings;
+import dev.tutti.spi.BackendProvider;
+import java.util.List;
+import java.util.Optional;
+import java.util.Set;
+
+/** Offers another provider's backends, with something around them. */
+abstract class DecoratedProvider implements BackendProvider {
+  final BackendProvider inner;
+
+  DecoratedProvider(BackendProvider inner) {
+    this.inner = inner;
+  }
+
+  @Override
+  public String name() {
+    return inner.name();
+  }
+
+  @Override
+  public int spiVersion() {
+    return inner.spiVersion();
+  }
+
+  @Override
+  public Set<String> deviceTypes() {
+    return inner.deviceTypes();
+  }
+
+  @Override
+  public Capabilities capabilities() {
+    return inner.capabilities();
+  }
+
+  @Override
+  public Optional<String> unusableReason(Settings settings) {
+    return inner.unusableReason(settings);
+  }
+
+  @Override
+  public boolean autoSelectable() {
+    return inner.autoSelectable();
+  }
+
+  @Override
+  public List<Setting<?>> settings() {
+    return inner.settings();
+  }
+}

@@ -1,0 +1,105 @@
+package dev.tutti.fake;
+
+import dev.tutti.Capabilities;
+import dev.tutti.Capabilities.Feature;
+import dev.tutti.Setting;
+import dev.tutti.spi.Backend;
+import dev.tutti.spi.BackendContext;
+import dev.tutti.spi.BackendProvider;
+import java.util.List;
+import java.util.Set;
+import org.jspecify.annotations.Nullable;
+
+/**
+ * Offers the backend "fake", which talks to nobody: any rank of a world of any size runs alone, in
+ * one process (c10d: {@code FakeProcessGroup}). It is for dry runs of programs, not for their
+ * results.
+ *
+ * <p>In the plain mode reductions, broadcasts and messages leave tensors as they are, and what
+ * gathers, scatters or exchanges copies this rank's own data. With uniform ranks results are those
+ * that real ranks would get if all of them had the same data as this one. Tensors on devices are
+ * never touched.
+ */
+public final class FakeProvider implements BackendProvider {
+  /** Is the name of the backend. */
+  public static final String NAME = "fake";
+
+  /** Gives results as if all ranks had equal data. */
+  public static final Setting<Boolean> UNIFORM_RANKS =
+      Setting.flag(
+          "TUTTI_FAKE_UNIFORM_RANKS",
+          false,
+          "whether the fake backend gives results as if all ranks had equal data");
+
+  /** Makes every collective fail; sends and receives still work. */
+  public static final Setting<Boolean> ERROR_ON_COLLECTIVE =
+      Setting.flag(
+          "TUTTI_FAKE_ERROR_ON_COLLECTIVE",
+          false,
+          "whether every collective of the fake backend fails");
+
+  private final @Nullable Boolean uniformRanks;
+  private final @Nullable Boolean errorOnCollective;
+
+  /** Creates a provider that asks the settings. */
+  public FakeProvider() {
+    this(null, null);
+  }
+
+  private FakeProvider(@Nullable Boolean uniformRanks, @Nullable Boolean errorOnCollective) {
+    this.uniformRanks = uniformRanks;
+    this.errorOnCollective = errorOnCollective;
+  }
+
+  /**
+   * Returns a provider that does not ask {@link #UNIFORM_RANKS}.
+   *
+   * @param uniform whether results are as if all ranks had equal data
+   */
+  public FakeProvider withUniformRanks(boolean uniform) {
+    return new FakeProvider(uniform, errorOnCollective);
+  }
+
+  /**
+   * Returns a provider that does not ask {@link #ERROR_ON_COLLECTIVE}.
+   *
+   * @param error whether every collective fails
+   */
+  public FakeProvider withErrorOnCollective(boolean error) {
+    return new FakeProvider(uniformRanks, error);
+  }
+
+  @Override
+  public String name() {
+    return NAME;
+  }
+
+  @Override
+  public Set<String> deviceTypes() {
+    return Set.of("cpu", "cuda");
+  }
+
+  @Override
+  public Capabilities capabilities() {
+    return Capabilities.all(Feature.UNEVEN_PARTS);
+  }
+
+  @Override
+  public boolean autoSelectable() {
+    return false;
+  }
+
+  @Override
+  public List<Setting<?>> settings() {
+    return List.of(UNIFORM_RANKS, ERROR_ON_COLLECTIVE);
+  }
+
+  @Override
+  public Backend create(BackendContext context) {
+    boolean uniform = uniformRanks == null ? context.settings().get(UNIFORM_RANKS) : uniformRanks;
+    boolean error =
+        errorOnCollective == null ? context.settings().get(ERROR_ON_COLLECTIVE) : errorOnCollective;
+    FakeCopies copies = uniform ? new UniformRanks(context.size()) : new FakeCopies();
+    return new FakeBackend(context.rank(), context.size(), copies, error);
+  }
+}

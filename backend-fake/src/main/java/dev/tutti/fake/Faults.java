@@ -1,0 +1,274 @@
+package dev.tutti.fake;
+
+import dev.tutti.OpType;
+import dev.tutti.spi.Operation;
+import java.time.Duration;
+import java.util.ArrayList;
+import java.util.HashMap;
+import java.util.HashSet;
+import java.util.List;
+import java.util.Map;
+import java.util.Set;
+import java.util.concurrent.locks.Condition;
+import java.util.concurrent.locks.ReentrantLock;
+import org.jspecify.annotations.Nullable;
+
+/**
+ * Makes ranks slow, deaf or dead, at will, between a group and its backends. Nothing is random.
+ * Ranks are those of the group of all ranks. Any thread may call any method, at any time.
+ *
+ * <p>A collective is taken as a message of each rank to each other rank: a rank that one of them
+ * does not reach does not begin it, and so the others wait for that rank.
+ *
+ * @see ThreadedWorld#withFaults
+ * @see FaultyProvider
+ */
+public final class Faults {
+  private final ReentrantLock lock = new ReentrantLock();
+  private final Condition changed = lock.newCondition();
+  private final Map<Integer, Duration> delays = new HashMap<>();
+  private final Set<Pair> dropped = new HashSet<>();
+  private final Set<Pair> parted = new HashSet<>();
+  private final Set<Integer> killed = new HashSet<>();
+  private final List<Failing> failing = new ArrayList<>();
+  private final List<FaultyBackend> backends = new ArrayList<>();
+
+  private record Pair(int from, int to) {}
+
+  /** Is an operation to fail; a rank of -1 stands for all. */
+  private record Failing(int rank, OpType opType, long sequence) {}
+
+  /** Creates what does no harm so far. */
+  public Faults() {}
+
+  /**
+   * Delays every operation of a rank from the next one on.
+   *
+   * @param rank which
+   * @param delay how long; zero ends it
+   */
+  public void delay(int rank, Duration delay) {
+    update(() -> delays.put(rank, delay));
+  }
+
+  /**
+   * Loses all messages of a pair that are sent from now on: their operations run into their
+   * deadlines.
+   *
+   * @param from the sending rank
+   * @param to the receiving rank
+   */
+  public void drop(int from, int to) {
+    update(() -> dropped.add(new Pair(from, to)));
+  }
+
+  /**
+   * Cuts two sets of ranks off from each other. Messages wait and are delivered after {@link
+   * #heal}, unless their operations ran into their deadlines before.
+   *
+   * @param some one side
+   * @param others the other side
+   */
+  public void partition(Set<Integer> some, Set<Integer> others) {
+    update(
+        () -> {
+          for (int one : some) {
+            for (int other : others) {
+              parted.add(new Pair(one, other));
+              parted.add(new Pair(other, one));
+            }
+          }
+        });
+  }
+
+  /** Ends {@link #drop} and {@link #partition}; what was dropped stays lost. */
+  public void heal() {
+    update(
+        () -> {
+          dropped.clear();
+          parted.clear();
+        });
+    List<FaultyBackend> all;
+    lock.lock();
+    try {
+      all = List.copyOf(backends);
+    } finally {
+      lock.unlock();
+    }
+    all.forEach(FaultyBackend::release);
+  }
+
+  /**
+   * Makes a rank behave as if its process died: its pending operations and all later calls fail,
+   * and its peers lose it.
+   *
+   * @param rank which
+   */
+  public void kill(int rank) {
+    List<FaultyBackend> dying = new ArrayList<>();
+    lock.lock();
+    try {
+      if (!killed.add(rank)) {
+        return;
+      }
+      for (FaultyBackend backend : backends) {
+        if (backend.globalRank() == rank) {
+          dying.add(backend);
+        }
+      }
+      changed.signalAll();
+    } finally {
+      lock.unlock();
+    }
+    dying.forEach(FaultyBackend::die);
+  }
+
+  /**
+   * Tells whether a rank was killed.
+   *
+   * @param rank which
+   */
+  public boolean isKilled(int rank) {
+    lock.lock();
+    try {
+      return killed.contains(rank);
+    } finally {
+      lock.unlock();
+    }
+  }
+
+  /**
+   * Makes an operation fail on all ranks, in every group.
+   *
+   * @param opType which operation
+   * @param sequence its number in its group, from 1
+   */
+  public void failOn(OpType opType, long sequence) {
+    update(() -> failing.add(new Failing(-1, opType, sequence)));
+  }
+
+  /**
+   * Makes an operation fail on one rank, in every group.
+   *
+   * @param rank which
+   * @param opType which operation
+   * @param sequence its number in its group, from 1
+   */
+  public void failOn(int rank, OpType opType, long sequence) {
+    update(() -> failing.add(new Failing(rank, opType, sequence)));
+  }
+
+  private void update(Runnable change) {
+    lock.lock();
+    try {
+      change.run();
+      changed.signalAll();
+    } finally {
+      lock.unlock();
+    }
+  }
+
+  void wake() {
+    update(() -> {});
+  }
+
+  void register(FaultyBackend backend) {
+    boolean dead;
+    lock.lock();
+    try {
+      backends.add(backend);
+      dead = killed.contains(backend.globalRank());
+    } finally {
+      lock.unlock();
+    }
+    if (dead) {
+      backend.die();
+    }
+  }
+
+  void unregister(FaultyBackend backend) {
+    update(() -> backends.remove(backend));
+  }
+
+  void requireAlive(int rank) {
+    if (isKilled(rank)) {
+      throw new InjectedFaultException("rank " + rank + " was killed");
+    }
+  }
+
+  /** Throws if an operation of a rank is to fail. */
+  void requireSound(int rank, Operation op) {
+    lock.lock();
+    try {
+      requireAlive(rank);
+      for (Failing each : failing) {
+        if ((each.rank < 0 || each.rank == rank)
+            && each.opType == op.type()
+            && each.sequence == op.sequenceNumber()) {
+          throw new InjectedFaultException(
+              op.type().label()
+                  + " #"
+                  + op.sequenceNumber()
+                  + " of rank "
+                  + rank
+                  + " was told to fail");
+        }
+      }
+    } finally {
+      lock.unlock();
+    }
+  }
+
+  Duration delayOf(int rank) {
+    lock.lock();
+    try {
+      return delays.getOrDefault(rank, Duration.ZERO);
+    } finally {
+      lock.unlock();
+    }
+  }
+
+  boolean isDropped(int from, int to) {
+    lock.lock();
+    try {
+      return dropped.contains(new Pair(from, to));
+    } finally {
+      lock.unlock();
+    }
+  }
+
+  boolean isParted(int one, int other) {
+    lock.lock();
+    try {
+      return parted.contains(new Pair(one, other));
+    } finally {
+      lock.unlock();
+    }
+  }
+
+  /** Says why a rank cannot go on; null if it can. */
+  interface Obstacle {
+    @Nullable String text() throws Exception;
+
+    /** Returns when it may be gone without a change of the faults. */
+    long untilNanos();
+  }
+
+  /** Waits until nothing is in the way; returns what still is when the deadline passes. */
+  @Nullable String await(Obstacle obstacle, long deadlineNanos) throws Exception {
+    lock.lock();
+    try {
+      while (true) {
+        String text = obstacle.text();
+        long left = deadlineNanos - System.nanoTime();
+        if (text == null || left <= 0) {
+          return text;
+        }
+        long until = obstacle.untilNanos() - System.nanoTime();
+        changed.awaitNanos(until > 0 ? Math.min(left, until) : left);
+      }
+    } finally {
+      lock.unlock();
+    }
+  }
+}

@@ -1,0 +1,207 @@
+package dev.tutti.fake;
+
+import dev.tutti.spi.Backend;
+import dev.tutti.spi.BackendContext;
+import dev.tutti.spi.Operation;
+import dev.tutti.spi.PeerLostException;
+import java.util.ArrayDeque;
+import java.util.ArrayList;
+import java.util.HashMap;
+import java.util.List;
+import java.util.Map;
+import java.util.Queue;
+import java.util.concurrent.CompletableFuture;
+import java.util.concurrent.TimeUnit;
+import java.util.concurrent.TimeoutException;
+import java.util.function.IntPredicate;
+import org.jspecify.annotations.Nullable;
+
+/** Is a backend of one rank with faults in front of it. */
+final class FaultyBackend extends DecoratedBackend {
+  /*
+   * Collectives wait in before(), on the thread that calls. Messages must not block, so those that are
+   * late or cut off wait in a queue for each peer, in order, and whoever makes the first of a queue
+   * ready (the clock, the end of a partition) starts it. A queue that is not empty holds later messages
+   * back, or they would overtake.
+   */
+  private final BackendContext context;
+  private final Faults faults;
+  private final int globalRank;
+  private final Map<Integer, Queue<Held>> heldByPeer = new HashMap<>();
+  private volatile @Nullable Throwable aborted;
+
+  /**
+   * Is a message that waits.
+   *
+   * @param op the operation
+   * @param start starts it
+   * @param readyNanos when its delay ends
+   */
+  private record Held(Operation op, Runnable start, long readyNanos) {}
+
+  FaultyBackend(Backend inner, BackendContext context, Faults faults) {
+    super(inner);
+    this.context = context;
+    this.faults = faults;
+    this.globalRank = context.globalRanks().get(context.rank());
+  }
+
+  int globalRank() {
+    return globalRank;
+  }
+
+  private int global(int rank) {
+    return context.globalRanks().get(rank);
+  }
+
+  @Override
+  void before(Operation op, Call call) throws Exception {
+    faults.requireSound(globalRank, op);
+    String lost = describe("lost messages of", peer -> faults.isDropped(global(peer), globalRank));
+    long ready = System.nanoTime() + faults.delayOf(globalRank).toNanos();
+    String obstacle =
+        faults.await(
+            new Faults.Obstacle() {
+              @Override
+              public @Nullable String text() throws Exception {
+                checkAborted();
+                faults.requireAlive(globalRank);
+                if (lost != null) {
+                  return lost;
+                }
+                String parted =
+                    describe("is cut off from", peer -> faults.isParted(global(peer), globalRank));
+                return parted == null && ready - System.nanoTime() > 0 ? "is delayed" : parted;
+              }
+
+              @Override
+              public long untilNanos() {
+                return ready;
+              }
+            },
+            op.deadlineNanos());
+    if (obstacle != null) {
+      throw new TimeoutException(
+          call.describe()
+              + ": rank "
+              + context.rank()
+              + " "
+              + obstacle
+              + " and does not come before its deadline");
+    }
+  }
+
+  private @Nullable String describe(String what, IntPredicate peers) {
+    String list = Ranks.list(context.size(), peers);
+    return list.equals(Ranks.NONE) ? null : what + " " + list;
+  }
+
+  private void checkAborted() throws Exception {
+    Throwable cause = aborted;
+    if (cause instanceof Exception exception) {
+      throw exception;
+    }
+    if (cause != null) {
+      throw new IllegalStateException("rank " + context.rank() + " was aborted", cause);
+    }
+  }
+
+  @Override
+  void start(Operation op, Call call, Runnable start) {
+    try {
+      faults.requireSound(globalRank, op);
+    } catch (InjectedFaultException e) {
+      op.fail(e, context.rank());
+      return;
+    }
+    int peer = call.root();
+    if (call.outputs().isEmpty() && faults.isDropped(globalRank, global(peer))) {
+      // Nobody ends the operation: its deadline will.
+      return;
+    }
+    long delay = faults.delayOf(globalRank).toNanos();
+    synchronized (heldByPeer) {
+      Queue<Held> held = heldByPeer.get(peer);
+      if (held != null || delay > 0 || isParted(peer)) {
+        heldByPeer
+            .computeIfAbsent(peer, key -> new ArrayDeque<>())
+            .add(new Held(op, start, System.nanoTime() + delay));
+      } else {
+        delay = -1;
+      }
+    }
+    if (delay < 0) {
+      start.run();
+    } else if (delay > 0) {
+      CompletableFuture.delayedExecutor(delay, TimeUnit.NANOSECONDS, Runnable::run)
+          .execute(this::release);
+    }
+  }
+
+  private boolean isParted(int peer) {
+    return peer >= 0 && faults.isParted(globalRank, global(peer));
+  }
+
+  /** Starts the messages that nothing holds back any more. */
+  void release() {
+    synchronized (heldByPeer) {
+      heldByPeer
+          .entrySet()
+          .removeIf(
+              entry -> {
+                Queue<Held> queue = entry.getValue();
+                while (!queue.isEmpty()
+                    && !isParted(entry.getKey())
+                    && queue.element().readyNanos() - System.nanoTime() <= 0) {
+                  startLate(queue.remove());
+                }
+                return queue.isEmpty();
+              });
+    }
+  }
+
+  private static void startLate(Held held) {
+    if (held.op.isDone()) {
+      return;
+    }
+    try {
+      held.start.run();
+    } catch (RuntimeException e) {
+      held.op.fail(e, -1);
+    }
+  }
+
+  /** Ends this rank as the death of its process would. */
+  void die() {
+    PeerLostException death =
+        new PeerLostException(context.rank(), "rank " + globalRank + " was killed", null);
+    abort(death);
+    context.onFailure().failed(death, context.rank());
+  }
+
+  @Override
+  public void abort(Throwable cause) {
+    if (aborted == null) {
+      aborted = cause;
+    }
+    List<Held> ended = new ArrayList<>();
+    synchronized (heldByPeer) {
+      heldByPeer.values().forEach(ended::addAll);
+      heldByPeer.clear();
+    }
+    faults.wake();
+    inner.abort(cause);
+    for (Held held : ended) {
+      held.op.fail(cause, -1);
+    }
+  }
+
+  @Override
+  public void close() {
+    faults.unregister(this);
+    synchronized (heldByPeer) {
+      heldByPeer.clear();
+    }
+    inner.close();
+  }
+}

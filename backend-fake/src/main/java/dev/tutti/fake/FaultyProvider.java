@@ -1,0 +1,29 @@
+package dev.tutti.fake;
+
+import dev.tutti.spi.Backend;
+import dev.tutti.spi.BackendContext;
+import dev.tutti.spi.BackendProvider;
+
+/** Offers another provider's backends, with faults between them and their group. */
+public final class FaultyProvider extends DecoratedProvider {
+  private final Faults faults;
+
+  /**
+   * Creates a provider of the same name.
+   *
+   * @param inner makes the backends
+   * @param faults makes the faults; shared by all ranks
+   */
+  public FaultyProvider(BackendProvider inner, Faults faults) {
+    super(inner);
+    this.faults = faults;
+  }
+
+  @Override
+  public Backend create(BackendContext context) throws Exception {
+    faults.requireAlive(context.globalRanks().get(context.rank()));
+    FaultyBackend backend = new FaultyBackend(inner.create(context), context, faults);
+    faults.register(backend);
+    return backend;
+  }
+}

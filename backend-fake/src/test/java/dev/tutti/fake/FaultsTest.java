@@ -1,0 +1,393 @@
+package dev.tutti.fake;
+
+import static org.assertj.core.api.Assertions.assertThat;
+import static org.assertj.core.api.Assertions.assertThatThrownBy;
+import static org.assertj.core.api.Assertions.catchThrowableOfType;
+
+import dev.tutti.AllReduceOptions;
+import dev.tutti.BarrierOptions;
+import dev.tutti.CollectiveException;
+import dev.tutti.CollectiveTimeoutException;
+import dev.tutti.OpType;
+import dev.tutti.P2pOptions;
+import dev.tutti.PeerFailedException;
+import dev.tutti.ProcessGroup;
+import dev.tutti.ReduceOp;
+import dev.tutti.Tensor;
+import dev.tutti.TuttiException;
+import dev.tutti.Work;
+import dev.tutti.spi.BackendProvider;
+import dev.tutti.spi.PeerLostException;
+import dev.tutti.store.HashStore;
+import java.time.Duration;
+import java.util.List;
+import java.util.Set;
+import java.util.concurrent.ConcurrentHashMap;
+import java.util.concurrent.CountDownLatch;
+import java.util.concurrent.TimeUnit;
+import java.util.concurrent.TimeoutException;
+import java.util.concurrent.atomic.AtomicLong;
+import java.util.stream.IntStream;
+import org.junit.jupiter.api.Test;
+
+class FaultsTest {
+  private static final Duration BRIEF = Duration.ofMillis(150);
+
+  private final Faults faults = new Faults();
+
+  private ThreadedWorld world(int size) {
+    return ThreadedWorld.of(size).withFaults(faults);
+  }
+
+  private static BarrierOptions barrier(Duration timeout) {
+    return BarrierOptions.DEFAULT.withTimeout(timeout);
+  }
+
+  @Test
+  void withoutFaultsNothingChanges() {
+    List<Double> sums =
+        world(3)
+            .call(
+                group -> {
+                  Tensor tensor = Tensor.of(group.rank() + 1f);
+                  group.allReduce(tensor);
+                  return tensor.flatDouble(0);
+                });
+    assertThat(sums).containsExactly(6.0, 6.0, 6.0);
+  }
+
+  @Test
+  void aDelayedRankHoldsTheOthersUp() {
+    Duration delay = Duration.ofMillis(100);
+    faults.delay(1, delay);
+    AtomicLong start = new AtomicLong();
+    List<Long> ends =
+        world(2)
+            .call(
+                group -> {
+                  if (group.rank() == 1) {
+                    start.set(System.nanoTime());
+                  }
+                  group.barrier();
+                  return System.nanoTime();
+                });
+    assertThat(ends)
+        .allSatisfy(end -> assertThat(end - start.get()).isGreaterThanOrEqualTo(delay.toNanos()));
+  }
+
+  @Test
+  void delayedMessagesArriveLateAndInOrder() {
+    Duration delay = Duration.ofMillis(100);
+    faults.delay(0, delay);
+    List<Long> nanos =
+        world(2)
+            .call(
+                group -> {
+                  if (group.rank() == 0) {
+                    long start = System.nanoTime();
+                    List<Work> works =
+                        IntStream.range(0, 20)
+                            .mapToObj(
+                                i -> group.send(Tensor.of(i), 1, P2pOptions.DEFAULT.withAsync()))
+                            .toList();
+                    faults.delay(0, Duration.ZERO);
+                    Work last = group.send(Tensor.of(20), 1, P2pOptions.DEFAULT.withAsync());
+                    works.forEach(Work::await);
+                    last.await();
+                    return System.nanoTime() - start;
+                  }
+                  for (int i = 0; i <= 20; i++) {
+                    Tensor tensor = Tensor.of(-1);
+                    group.recv(tensor, 0);
+                    assertThat(tensor.flatLong(0)).isEqualTo(i);
+                  }
+                  return delay.toNanos();
+                });
+    assertThat(nanos).allSatisfy(time -> assertThat(time).isGreaterThanOrEqualTo(delay.toNanos()));
+  }
+
+  @Test
+  void aDelayPastTheDeadlineIsATimeout() {
+    faults.delay(1, Duration.ofSeconds(20));
+    world(2)
+        .run(
+            group ->
+                assertThatThrownBy(() -> group.barrier(barrier(BRIEF)))
+                    .isInstanceOf(CollectiveTimeoutException.class));
+  }
+
+  @Test
+  void droppedMessagesRunIntoTheirDeadlines() {
+    faults.drop(0, 1);
+    world(2)
+        .run(
+            group -> {
+              P2pOptions options = P2pOptions.DEFAULT.withTimeout(BRIEF);
+              if (group.rank() == 1) {
+                Work back = group.send(Tensor.of(2), 0, P2pOptions.DEFAULT.withTag(1));
+                assertThat(back.isSuccess()).isTrue();
+                assertThatThrownBy(() -> group.recv(Tensor.of(0), 0, options))
+                    .isInstanceOf(CollectiveException.class);
+              } else {
+                Tensor tensor = Tensor.of(0);
+                group.recv(tensor, 1, P2pOptions.DEFAULT.withTag(1));
+                assertThat(tensor.flatLong(0)).isEqualTo(2);
+                assertThatThrownBy(() -> group.send(Tensor.of(1), 1, options))
+                    .isInstanceOf(CollectiveException.class);
+              }
+              assertThat(group.failure()).isPresent();
+              assertThat(group.failure().get()).hasMessageContaining("did not end in time");
+            });
+  }
+
+  @Test
+  void aDropMakesCollectivesTimeOutOnAllRanks() {
+    faults.drop(2, 0);
+    world(3)
+        .run(
+            group ->
+                assertThatThrownBy(() -> group.barrier(barrier(BRIEF)))
+                    .isInstanceOf(CollectiveTimeoutException.class));
+    // Heal does not bring back what was lost, but later operations get through.
+    faults.heal();
+    world(3).run(ProcessGroup::barrier);
+  }
+
+  @Test
+  void aPartitionHoldsRanksUntilItHeals() {
+    faults.partition(Set.of(0, 1), Set.of(2));
+    CountDownLatch sent = new CountDownLatch(1);
+    world(3)
+        .run(
+            group -> {
+              if (group.rank() == 0) {
+                Tensor near = Tensor.of(4);
+                group.send(near, 1);
+                Work far = group.send(Tensor.of(5), 2, P2pOptions.DEFAULT.withAsync());
+                assertThat(far.await(BRIEF)).isFalse();
+                sent.countDown();
+                far.await();
+              } else if (group.rank() == 1) {
+                Tensor near = Tensor.of(0);
+                group.recv(near, 0);
+                assertThat(near.flatLong(0)).isEqualTo(4);
+                assertThat(sent.await(20, TimeUnit.SECONDS)).isTrue();
+                Work blocked = group.allReduce(Tensor.of(1), AllReduceOptions.DEFAULT.withAsync());
+                assertThat(blocked.await(BRIEF)).isFalse();
+                faults.heal();
+                blocked.await();
+                return;
+              } else {
+                Tensor far = Tensor.of(0);
+                group.recv(far, 0);
+                assertThat(far.flatLong(0)).isEqualTo(5);
+              }
+              group.allReduce(Tensor.of(1));
+            });
+  }
+
+  @Test
+  void aPartitionThatStaysIsATimeout() {
+    faults.partition(Set.of(0), Set.of(1, 2));
+    world(3)
+        .run(
+            group ->
+                assertThatThrownBy(() -> group.barrier(barrier(BRIEF)))
+                    .isInstanceOf(CollectiveTimeoutException.class));
+  }
+
+  @Test
+  void timeoutsTellWhatIsInTheWay() {
+    faults.partition(Set.of(0), Set.of(1, 2));
+    faults.drop(1, 2);
+    List<Throwable> failures =
+        RawWorld.failures(
+            3,
+            new FaultyProvider(new ThreadedProvider(), faults),
+            rank -> rank.backend.barrier(rank.op(OpType.BARRIER, BRIEF)));
+    assertThat(failures).hasOnlyElementsOfType(TimeoutException.class);
+    assertThat(failures)
+        .extracting(Throwable::getMessage)
+        .containsExactly(
+            "barrier #1: rank 0 is cut off from ranks 1, 2 and does not come before its deadline",
+            "barrier #1: rank 1 is cut off from rank 0 and does not come before its deadline",
+            "barrier #1: rank 2 lost messages of rank 1 and does not come before its deadline");
+  }
+
+  @Test
+  void aKilledRankIsNamedToThosePeersThatWait() {
+    CountDownLatch waiting = new CountDownLatch(2);
+    List<Integer> blamed =
+        world(3)
+            .call(
+                group -> {
+                  group.barrier();
+                  if (group.rank() == 1) {
+                    waiting.await();
+                    faults.kill(1);
+                  }
+                  waiting.countDown();
+                  CollectiveException failure =
+                      catchThrowableOfType(CollectiveException.class, group::barrier);
+                  assertThat(failure).hasMessageContaining("rank 1 was killed");
+                  return failure.failedRank();
+                });
+    assertThat(blamed).containsExactly(1, 1, 1);
+    assertThat(faults.isKilled(1)).isTrue();
+    assertThat(faults.isKilled(0)).isFalse();
+  }
+
+  @Test
+  void idlePeersHearOfADeath() {
+    world(3)
+        .run(
+            group -> {
+              group.barrier();
+              if (group.rank() == 2) {
+                faults.kill(2);
+              }
+              long limit = System.nanoTime() + TimeUnit.SECONDS.toNanos(20);
+              while (group.failure().isEmpty() && System.nanoTime() - limit < 0) {
+                Thread.onSpinWait();
+              }
+              assertThat(group.failure())
+                  .containsInstanceOf(PeerFailedException.class)
+                  .get()
+                  .extracting(failure -> ((CollectiveException) failure).failedRank())
+                  .isEqualTo(2);
+            });
+  }
+
+  @Test
+  void killEndsPendingMessages() {
+    world(2)
+        .run(
+            group -> {
+              Work work =
+                  group.recv(Tensor.of(0), 1 - group.rank(), P2pOptions.DEFAULT.withAsync());
+              group.barrier();
+              if (group.rank() == 0) {
+                faults.kill(0);
+              }
+              assertThatThrownBy(work::await).isInstanceOf(PeerFailedException.class);
+            });
+  }
+
+  @Test
+  void theExceptionsOfAKilledRankDoNotFailTheWorld() {
+    List<String> results =
+        world(2)
+            .call(
+                group -> {
+                  if (group.rank() == 1) {
+                    faults.kill(1);
+                  }
+                  if (group.rank() == 0) {
+                    assertThatThrownBy(group::barrier).isInstanceOf(PeerFailedException.class);
+                    return "alive";
+                  }
+                  group.barrier();
+                  return "not reached";
+                });
+    assertThat(results).containsExactly("alive", null);
+  }
+
+  @Test
+  void anOperationFailsOnDemand() {
+    faults.failOn(1, OpType.ALL_REDUCE, 3);
+    world(2)
+        .run(
+            group -> {
+              Tensor tensor = Tensor.of(1f);
+              group.allReduce(tensor);
+              group.allReduce(tensor);
+              assertThat(tensor.flatDouble(0)).isEqualTo(4);
+              CollectiveException failure =
+                  catchThrowableOfType(
+                      CollectiveException.class, () -> group.allReduce(tensor, ReduceOp.SUM));
+              assertThat(failure)
+                  .hasMessageContaining("allReduce #3 of rank 1 was told to fail")
+                  .extracting(CollectiveException::failedRank)
+                  .isEqualTo(1);
+            });
+  }
+
+  @Test
+  void aMessageFailsOnDemandOnAllRanks() {
+    faults.failOn(OpType.SEND, 2);
+    world(2)
+        .run(
+            group -> {
+              int peer = 1 - group.rank();
+              Work received = group.recv(Tensor.of(0), peer, P2pOptions.DEFAULT.withAsync());
+              group.barrier();
+              // The first message of this rank is the receive.
+              assertThatThrownBy(() -> group.send(Tensor.of(1), peer))
+                  .isInstanceOf(CollectiveException.class)
+                  .hasMessageContaining("was told to fail");
+              assertThatThrownBy(received::await).isInstanceOf(CollectiveException.class);
+            });
+  }
+
+  @Test
+  void faultsWorkAroundOtherBackends() {
+    BackendProvider fake = new FakeProvider();
+    faults.failOn(0, OpType.BARRIER, 1);
+    ThreadedWorld.of(1)
+        .withProvider(fake)
+        .withFaults(faults)
+        .run(
+            group ->
+                assertThatThrownBy(group::barrier)
+                    .isInstanceOf(CollectiveException.class)
+                    .hasMessageContaining("barrier #1 of rank 0 was told to fail"));
+    faults.kill(0);
+    assertThatThrownBy(
+            () ->
+                new FaultyProvider(fake, faults)
+                    .create(
+                        RawWorld.context(0, 1, new HashStore(), BRIEF, new ConcurrentHashMap<>())))
+        .isInstanceOf(TuttiException.class)
+        .hasMessage("rank 0 was killed");
+  }
+
+  @Test
+  void ranksOfSubgroupsAreThoseOfTheWorld() {
+    faults.failOn(2, OpType.BARRIER, 1);
+    world(3)
+        .run(
+            group -> {
+              List<Integer> members = List.of(1, 2);
+              group
+                  .subgroup(members)
+                  .ifPresent(
+                      child ->
+                          assertThatThrownBy(child::barrier)
+                              .isInstanceOf(CollectiveException.class)
+                              .hasMessageContaining("barrier #1 of rank 2 was told to fail"));
+            });
+  }
+
+  @Test
+  void aPeerSeesTheDeathItself() {
+    List<Throwable> failures =
+        RawWorld.failures(
+            3,
+            new FaultyProvider(new ThreadedProvider(), faults),
+            rank -> {
+              if (rank.rank == 1) {
+                faults.kill(1);
+              }
+              rank.backend.barrier(rank.op(OpType.BARRIER));
+            });
+    assertThat(failures.get(1))
+        .isInstanceOf(InjectedFaultException.class)
+        .hasMessage("rank 1 was killed");
+    for (int peer : new int[] {0, 2}) {
+      assertThat(failures.get(peer))
+          .isInstanceOf(PeerLostException.class)
+          .extracting(failure -> ((PeerLostException) failure).peer())
+          .isEqualTo(1);
+    }
+  }
+}

@@ -1,0 +1,350 @@
+package dev.tutti.fake;
+
+import static org.assertj.core.api.Assertions.assertThat;
+import static org.assertj.core.api.Assertions.assertThatThrownBy;
+
+import dev.tutti.BackendException;
+import dev.tutti.DType;
+import dev.tutti.OpType;
+import dev.tutti.ReduceOp;
+import dev.tutti.Tensor;
+import dev.tutti.spi.PeerLostException;
+import dev.tutti.store.HashStore;
+import java.time.Duration;
+import java.util.ArrayList;
+import java.util.List;
+import java.util.concurrent.ConcurrentHashMap;
+import java.util.concurrent.TimeUnit;
+import java.util.concurrent.TimeoutException;
+import org.junit.jupiter.api.Test;
+
+class ThreadedFailureTest {
+  private static final ThreadedProvider PROVIDER = new ThreadedProvider();
+
+  private static Tensor floats(long count) {
+    return Tensor.allocate(DType.FLOAT32, count);
+  }
+
+  private static void assertMismatch(int size, RawWorld.Action body, String... parts) {
+    List<Throwable> failures = RawWorld.failures(size, PROVIDER, body);
+    assertThat(failures)
+        .hasSize(size)
+        .allSatisfy(
+            failure ->
+                assertThat(failure)
+                    .isInstanceOf(MismatchException.class)
+                    .hasMessageContainingAll(parts));
+  }
+
+  @Test
+  void differentOperationsAreReported() {
+    assertMismatch(
+        3,
+        rank -> {
+          if (rank.rank == 1) {
+            rank.backend.broadcast(rank.op(OpType.BROADCAST), floats(4), 2);
+          } else {
+            rank.backend.allReduce(rank.op(OpType.ALL_REDUCE), floats(4), ReduceOp.SUM);
+          }
+        },
+        "the ranks of group test disagree: ",
+        "ranks 0, 2: allReduce #1 SUM float32[4]",
+        "rank 1: broadcast #1 float32[4] root 2");
+  }
+
+  @Test
+  void differentArgumentsAreReported() {
+    assertMismatch(
+        2,
+        rank ->
+            rank.backend.allReduce(rank.op(OpType.ALL_REDUCE), floats(4 + rank.rank), ReduceOp.SUM),
+        "rank 0: allReduce #1 SUM float32[4]",
+        "rank 1: allReduce #1 SUM float32[5]");
+    assertMismatch(
+        2,
+        rank ->
+            rank.backend.allReduce(
+                rank.op(OpType.ALL_REDUCE),
+                Tensor.allocate(rank.rank == 0 ? DType.INT32 : DType.FLOAT32, 1),
+                ReduceOp.SUM),
+        "rank 0: allReduce #1 SUM int32[1]",
+        "rank 1: allReduce #1 SUM float32[1]");
+    assertMismatch(
+        2,
+        rank ->
+            rank.backend.allReduce(
+                rank.op(OpType.ALL_REDUCE),
+                floats(1),
+                rank.rank == 0 ? ReduceOp.MIN : ReduceOp.MAX),
+        "rank 0: allReduce #1 MIN float32[1]",
+        "rank 1: allReduce #1 MAX float32[1]");
+    assertMismatch(
+        2,
+        rank -> rank.backend.broadcast(rank.op(OpType.BROADCAST), floats(1), rank.rank),
+        "rank 0: broadcast #1 float32[1] root 0",
+        "rank 1: broadcast #1 float32[1] root 1");
+  }
+
+  @Test
+  void partsThatDoNotFitAreReported() {
+    assertMismatch(
+        2,
+        rank -> {
+          List<Tensor> outputs = List.of(floats(1), floats(rank.rank == 0 ? 3 : 2));
+          rank.backend.allGather(
+              rank.op(OpType.ALL_GATHER), outputs, floats(rank.rank == 0 ? 1 : 2));
+        },
+        "rank 0 expects float32[3] on cpu from rank 1, which gives float32[2] on cpu",
+        "rank 1: allGather #1 float32[2] -> [float32[1], float32[2]]");
+    assertMismatch(
+        2,
+        rank -> {
+          long[] splits = rank.rank == 0 ? new long[] {1, 2} : new long[] {1, 1};
+          rank.backend.allToAllSingle(
+              rank.op(OpType.ALL_TO_ALL_SINGLE),
+              floats(splits[0] + splits[1]),
+              floats(splits[0] + splits[1]),
+              splits,
+              splits);
+        },
+        "rank 0 expects float32[2] on cpu from rank 1, which gives float32[1] on cpu");
+    assertMismatch(
+        2,
+        rank ->
+            rank.backend.scatter(
+                rank.op(OpType.SCATTER),
+                floats(2),
+                rank.rank == 0 ? List.of(floats(2), floats(1)) : List.of(),
+                0),
+        "rank 1 expects float32[2] on cpu from rank 0, which gives float32[1] on cpu");
+  }
+
+  /** The others disagree with rank 0, and rank 3 never comes. */
+  @Test
+  void aMismatchIsReportedWithoutTheMissing() {
+    long start = System.nanoTime();
+    List<Throwable> failures =
+        RawWorld.failures(
+            4,
+            PROVIDER,
+            rank -> {
+              if (rank.rank == 0) {
+                rank.backend.barrier(rank.op(OpType.BARRIER));
+              } else if (rank.rank < 3) {
+                rank.backend.allReduce(rank.op(OpType.ALL_REDUCE), floats(1), ReduceOp.SUM);
+              } else {
+                TestOperation op = rank.op(OpType.RECV);
+                rank.backend.recv(op, floats(1), 0, 0);
+                op.result();
+              }
+            });
+    assertThat(failures)
+        .allSatisfy(
+            failure ->
+                assertThat(failure)
+                    .isInstanceOf(MismatchException.class)
+                    .hasMessageContainingAll(
+                        "rank 0: barrier #1",
+                        "ranks 1, 2: allReduce #1 SUM float32[1]",
+                        "rank 3: nothing yet"));
+    assertThat(System.nanoTime() - start).isLessThan(TimeUnit.SECONDS.toNanos(10));
+  }
+
+  @Test
+  void aTimeoutNamesTheMissingRanks() {
+    List<Throwable> failures =
+        RawWorld.failures(
+            4,
+            PROVIDER,
+            rank -> {
+              if (rank.rank % 2 == 0) {
+                Duration timeout = rank.rank == 0 ? Duration.ofMillis(100) : Duration.ofSeconds(20);
+                rank.backend.monitoredBarrier(rank.op(OpType.MONITORED_BARRIER, timeout), true);
+              } else {
+                TestOperation op = rank.op(OpType.RECV);
+                rank.backend.recv(op, floats(1), 0, 0);
+                op.result();
+              }
+            });
+    assertThat(failures)
+        .allSatisfy(
+            failure ->
+                assertThat(failure)
+                    .isInstanceOf(TimeoutException.class)
+                    .hasMessage(
+                        "monitoredBarrier #1: ranks 1, 3 did not come before the deadline of rank"
+                            + " 0"));
+  }
+
+  @Test
+  void abortEndsTheRanksOwnWaitWithItsCauseAndTellsThePeers() {
+    ConcurrentHashMap<Integer, ConcurrentHashMap<Integer, Throwable>> heard =
+        new ConcurrentHashMap<>();
+    IllegalStateException cause = new IllegalStateException("had enough");
+    List<Throwable> failures =
+        RawWorld.failures(
+            3,
+            PROVIDER,
+            rank -> {
+              heard.put(rank.rank, rank.heard);
+              if (rank.rank == 0) {
+                Thread waiting = Thread.currentThread();
+                Thread aborter =
+                    Thread.ofPlatform()
+                        .start(
+                            () -> {
+                              while (waiting.getState() != Thread.State.TIMED_WAITING) {
+                                Thread.onSpinWait();
+                              }
+                              rank.backend.abort(cause);
+                            });
+                try {
+                  rank.backend.barrier(rank.op(OpType.BARRIER));
+                } finally {
+                  aborter.join();
+                }
+              } else if (rank.rank == 1) {
+                rank.backend.barrier(rank.op(OpType.BARRIER));
+              } else {
+                TestOperation op = rank.op(OpType.RECV);
+                rank.backend.recv(op, floats(1), 1, 0);
+                op.result();
+              }
+            });
+    assertThat(failures.get(0)).isSameAs(cause);
+    for (int peer = 1; peer < 3; peer++) {
+      assertThat(failures.get(peer))
+          .isInstanceOf(PeerLostException.class)
+          .hasMessageContaining("rank 0 gave up: java.lang.IllegalStateException: had enough")
+          .extracting(failure -> ((PeerLostException) failure).peer())
+          .isEqualTo(0);
+      assertThat(heard.get(peer)).containsOnlyKeys(0);
+    }
+    assertThat(heard.get(0)).isEmpty();
+  }
+
+  @Test
+  void aRankThatClosesIsNamedToWhoWaitsForIt() {
+    List<Throwable> failures =
+        RawWorld.failures(
+            3,
+            PROVIDER,
+            rank -> {
+              rank.backend.barrier(rank.op(OpType.BARRIER));
+              if (rank.rank != 1) {
+                rank.backend.allReduce(rank.op(OpType.ALL_REDUCE), floats(1), ReduceOp.SUM);
+              }
+            });
+    assertThat(failures.get(1)).isNull();
+    for (int peer : new int[] {0, 2}) {
+      // Who comes after the first has failed may see that rank's end instead.
+      assertThat(failures.get(peer))
+          .isInstanceOf(PeerLostException.class)
+          .hasMessageContaining("closed group test");
+    }
+  }
+
+  @Test
+  void anInterruptFailsTheGroup() {
+    List<Throwable> failures =
+        RawWorld.failures(
+            2,
+            PROVIDER,
+            rank -> {
+              if (rank.rank == 0) {
+                Thread.currentThread().interrupt();
+                try {
+                  rank.backend.barrier(rank.op(OpType.BARRIER));
+                } finally {
+                  assertThat(Thread.interrupted()).isTrue();
+                }
+              } else {
+                TestOperation op = rank.op(OpType.RECV);
+                rank.backend.recv(op, floats(1), 0, 0);
+                op.result();
+              }
+            });
+    assertThat(failures.get(0)).isInstanceOf(InterruptedException.class);
+    assertThat(failures.get(1))
+        .isInstanceOf(PeerLostException.class)
+        .hasMessage("rank 0 was interrupted in group test");
+  }
+
+  @Test
+  void failureEndsAllLaterCalls() {
+    List<Throwable> failures =
+        RawWorld.failures(
+            2,
+            PROVIDER,
+            rank -> {
+              TestOperation op = rank.op(OpType.BARRIER, Duration.ofMillis(50));
+              if (rank.rank == 0) {
+                assertThatThrownBy(() -> rank.backend.barrier(op))
+                    .isInstanceOf(TimeoutException.class);
+              } else {
+                TestOperation received = rank.op(OpType.RECV);
+                rank.backend.recv(received, floats(1), 0, 0);
+                assertThatThrownBy(received::result).isInstanceOf(TimeoutException.class);
+              }
+              rank.backend.barrier(rank.op(OpType.BARRIER));
+            });
+    assertThat(failures)
+        .allSatisfy(failure -> assertThat(failure).isInstanceOf(TimeoutException.class));
+  }
+
+  @Test
+  void setUpNamesTheRanksThatDoNotCome() throws Exception {
+    try (HashStore store = new HashStore()) {
+      assertThatThrownBy(
+              () ->
+                  PROVIDER.create(
+                      RawWorld.context(
+                          0, 3, store, Duration.ofMillis(100), new ConcurrentHashMap<>())))
+          .isInstanceOf(TimeoutException.class)
+          .hasMessage("ranks 1, 2 did not join threaded group test in PT0.1S");
+      // Rank 0 took the world away, so rank 1 is told so.
+      assertThatThrownBy(
+              () ->
+                  PROVIDER.create(
+                      RawWorld.context(
+                          1, 3, store, Duration.ofSeconds(5), new ConcurrentHashMap<>())))
+          .isInstanceOf(BackendException.class)
+          .hasMessageContaining("rank 1 of group test does not find rank 0 in this JVM");
+    }
+  }
+
+  @Test
+  void oneStoreServesGroupsOneAfterTheOther() throws Exception {
+    try (HashStore store = new HashStore()) {
+      for (int round = 0; round < 5; round++) {
+        List<Thread> threads = new ArrayList<>();
+        ConcurrentHashMap<Integer, Double> sums = new ConcurrentHashMap<>();
+        for (int rank = 0; rank < 3; rank++) {
+          int self = rank;
+          threads.add(
+              Thread.ofPlatform()
+                  .start(
+                      () -> {
+                        try (var backend =
+                            PROVIDER.create(
+                                RawWorld.context(
+                                    self, 3, store, RawWorld.TIMEOUT, new ConcurrentHashMap<>()))) {
+                          Tensor tensor = Tensor.of(1f);
+                          backend.allReduce(
+                              new TestOperation(OpType.ALL_REDUCE, 1, RawWorld.TIMEOUT),
+                              tensor,
+                              ReduceOp.SUM);
+                          sums.put(self, tensor.flatDouble(0));
+                        } catch (Exception e) {
+                          throw new AssertionError(e);
+                        }
+                      }));
+        }
+        for (Thread thread : threads) {
+          thread.join();
+        }
+        assertThat(sums).hasSize(3).containsValue(3.0);
+      }
+    }
+  }
+}

@@ -1,0 +1,181 @@
+package dev.tutti.fake;
+
+import static org.assertj.core.api.Assertions.assertThat;
+import static org.assertj.core.api.Assertions.assertThatThrownBy;
+
+import dev.tutti.CollectiveTimeoutException;
+import dev.tutti.DType;
+import dev.tutti.OpType;
+import dev.tutti.SymmetricMemory;
+import dev.tutti.Tensor;
+import dev.tutti.TuttiException;
+import java.time.Duration;
+import java.util.List;
+import java.util.concurrent.ConcurrentHashMap;
+import org.junit.jupiter.api.Test;
+
+class ThreadedSymmetricMemoryTest {
+  private static final Duration LONG = Duration.ofSeconds(20);
+
+  private static SymmetricMemory allocate(RawWorld.Rank rank, long bytes) throws Exception {
+    return rank.backend.allocateSymmetric(rank.op(OpType.UNKNOWN), bytes);
+  }
+
+  @Test
+  void ranksWriteIntoEachOthersBuffers() {
+    RawWorld.run(
+        4,
+        rank -> {
+          try (SymmetricMemory memory = allocate(rank, 32)) {
+            assertThat(memory.rank()).isEqualTo(rank.rank);
+            assertThat(memory.size()).isEqualTo(4);
+            assertThat(memory.bufferByteSize()).isEqualTo(32);
+            for (int round = 0; round < 50; round++) {
+              for (int peer = 0; peer < 4; peer++) {
+                memory
+                    .buffer(peer, DType.INT64, 8L * rank.rank, 1)
+                    .setFlat(0, 1000L * round + 10L * rank.rank + peer);
+              }
+              memory.barrier(round % memory.channels(), LONG);
+              Tensor own = memory.buffer(rank.rank, DType.INT64, 0, 4);
+              for (int peer = 0; peer < 4; peer++) {
+                assertThat(own.flatLong(peer)).isEqualTo(1000L * round + 10L * peer + rank.rank);
+              }
+              memory.barrier(0, LONG);
+            }
+          }
+        });
+  }
+
+  @Test
+  void signalsCarryDataOneAtATime() {
+    RawWorld.run(
+        2,
+        rank -> {
+          try (SymmetricMemory memory = allocate(rank, 8)) {
+            Tensor shared = memory.buffer(1, DType.INT64, 0, 1);
+            for (int i = 1; i <= 200; i++) {
+              if (rank.rank == 0) {
+                shared.setFlat(0, (long) i);
+                memory.putSignal(1, 3, LONG);
+                memory.waitSignal(1, 3, LONG);
+              } else {
+                memory.waitSignal(0, 3, LONG);
+                assertThat(shared.flatLong(0)).isEqualTo(i);
+                memory.putSignal(0, 3, LONG);
+              }
+            }
+          }
+        });
+  }
+
+  @Test
+  void waitsEndAtTheirDeadlines() {
+    Duration brief = Duration.ofMillis(50);
+    RawWorld.run(
+        2,
+        rank -> {
+          try (SymmetricMemory memory = allocate(rank, 0)) {
+            if (rank.rank == 0) {
+              assertThatThrownBy(() -> memory.barrier(1, brief))
+                  .isInstanceOf(CollectiveTimeoutException.class)
+                  .hasMessageContaining("barrier on channel 1 of symmetric memory");
+              assertThatThrownBy(() -> memory.waitSignal(1, 2, brief))
+                  .isInstanceOf(CollectiveTimeoutException.class)
+                  .hasMessageContaining("peer rank 1");
+              memory.putSignal(1, 2, brief);
+              assertThatThrownBy(() -> memory.putSignal(1, 2, brief))
+                  .isInstanceOf(CollectiveTimeoutException.class);
+            }
+            rank.backend.barrier(rank.op(OpType.BARRIER));
+            // The barrier that timed out counts for nothing.
+            memory.barrier(1, LONG);
+          }
+        });
+  }
+
+  @Test
+  void argumentsAreChecked() {
+    RawWorld.run(
+        2,
+        rank -> {
+          SymmetricMemory memory = allocate(rank, 16);
+          assertThatThrownBy(() -> memory.buffer(2, DType.INT8, 0, 1))
+              .isInstanceOf(IllegalArgumentException.class)
+              .hasMessage("rank 2 is not in [0, 2)");
+          assertThatThrownBy(() -> memory.buffer(0, DType.INT32, 2, 1))
+              .isInstanceOf(IllegalArgumentException.class);
+          assertThatThrownBy(() -> memory.buffer(0, DType.INT32, 4, 4))
+              .isInstanceOf(IndexOutOfBoundsException.class)
+              .hasMessage("requested 16 bytes at 4 exceed the allocated 16");
+          assertThatThrownBy(() -> memory.buffer(0, DType.INT32, -4, 1))
+              .isInstanceOf(IndexOutOfBoundsException.class);
+          assertThatThrownBy(() -> memory.barrier(memory.channels(), LONG))
+              .isInstanceOf(IllegalArgumentException.class);
+          rank.backend.barrier(rank.op(OpType.BARRIER));
+          memory.close();
+          memory.close();
+          assertThatThrownBy(() -> memory.buffer(0, DType.INT8, 0, 1))
+              .isInstanceOf(IllegalStateException.class);
+        });
+  }
+
+  @Test
+  void sizesMustBeEqual() {
+    List<Throwable> failures =
+        RawWorld.failures(2, new ThreadedProvider(), rank -> allocate(rank, 8 + rank.rank));
+    assertThat(failures)
+        .allSatisfy(
+            failure ->
+                assertThat(failure)
+                    .isInstanceOf(MismatchException.class)
+                    .hasMessageContaining("unknown #1 of 8 bytes")
+                    .hasMessageContaining("unknown #1 of 9 bytes"));
+  }
+
+  @Test
+  void abortEndsWaits() {
+    List<Throwable> failures =
+        RawWorld.failures(
+            2,
+            new ThreadedProvider(),
+            rank -> {
+              SymmetricMemory memory = allocate(rank, 8);
+              if (rank.rank == 0) {
+                memory.waitSignal(1, 0, LONG);
+              } else {
+                rank.backend.abort(new IllegalStateException("over"));
+              }
+            });
+    assertThat(failures.get(0))
+        .isInstanceOf(TuttiException.class)
+        .hasMessage("the group of this symmetric memory failed")
+        .hasRootCauseMessage("over");
+  }
+
+  @Test
+  void closingTheBackendFreesTheMemory() {
+    ConcurrentHashMap<Integer, Tensor> views = new ConcurrentHashMap<>();
+    RawWorld.run(2, rank -> views.put(rank.rank, allocate(rank, 8).buffer(0, DType.INT64, 0, 1)));
+    assertThat(views.values())
+        .hasSize(2)
+        .allSatisfy(
+            view ->
+                assertThatThrownBy(() -> view.flatLong(0))
+                    .isInstanceOf(IllegalStateException.class));
+  }
+
+  @Test
+  void viewsOfFreedMemoryThrow() {
+    RawWorld.run(
+        2,
+        rank -> {
+          SymmetricMemory memory = allocate(rank, 8);
+          Tensor view = memory.buffer(0, DType.INT64, 0, 1);
+          rank.backend.barrier(rank.op(OpType.BARRIER));
+          memory.close();
+          rank.backend.barrier(rank.op(OpType.BARRIER));
+          assertThatThrownBy(() -> view.flatLong(0)).isInstanceOf(IllegalStateException.class);
+        });
+  }
+}
