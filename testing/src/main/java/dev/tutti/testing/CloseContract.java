@@ -135,7 +135,7 @@ public interface CloseContract extends GroupContract {
   /** Lets each rank close as soon as its own part is done, without harm to the slower ones. */
   @ContractTest(needs = OpType.ALL_REDUCE, features = Feature.REAL_RESULTS, minSize = 2)
   default void aQuickCloseHarmsNobody(ContractWorld world) throws Exception {
-    int rounds = world.size() > 8 ? 3 : 20;
+    int rounds = world.isLarge() ? 3 : 20;
     for (int round = 0; round < rounds; round++) {
       int slow = round % world.size();
       world.run(

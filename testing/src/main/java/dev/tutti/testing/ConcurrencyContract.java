@@ -25,7 +25,7 @@ public interface ConcurrencyContract extends GroupContract {
   @ContractTest(needs = OpType.ALL_REDUCE, features = Feature.REAL_RESULTS)
   default void severalGroupsWorkAtOnce(ContractWorld world) throws Exception {
     int threads = 4;
-    int rounds = world.size() > 8 ? 10 : 100;
+    int rounds = world.isLarge() ? 10 : 100;
     world.run(
         member -> {
           List<Integer> all = IntStream.range(0, member.size()).boxed().toList();
@@ -52,7 +52,7 @@ public interface ConcurrencyContract extends GroupContract {
   @ContractTest(needs = OpType.ALL_REDUCE, features = Feature.REAL_RESULTS)
   default void severalThreadsShareAGroupInTurn(ContractWorld world) throws Exception {
     int threads = 3;
-    int rounds = world.size() > 8 ? 10 : 60;
+    int rounds = world.isLarge() ? 10 : 60;
     world.run(
         member -> {
           List<Semaphore> turns = new ArrayList<>();
@@ -99,7 +99,7 @@ public interface ConcurrencyContract extends GroupContract {
       features = Feature.REAL_RESULTS,
       minSize = 2)
   default void threadsSendWhileCollectivesRun(ContractWorld world) throws Exception {
-    int rounds = world.size() > 8 ? 5 : 50;
+    int rounds = world.isLarge() ? 5 : 50;
     world.run(
         member -> {
           List<Callable<Void>> calls = new ArrayList<>();

@@ -7,6 +7,7 @@ import dev.tutti.fake.ThreadedWorld;
 import java.time.Duration;
 import java.util.List;
 import java.util.function.UnaryOperator;
+import java.util.stream.IntStream;
 
 /**
  * Is the world of one {@link ContractTest}: so many ranks of one backend as threads of this JVM.
@@ -46,6 +47,28 @@ public final class ContractWorld {
 
   boolean hasRealResults() {
     return capabilities().has(Feature.REAL_RESULTS);
+  }
+
+  /** Returns numbers of elements: around the ranks, around powers of two, and a large odd one. */
+  long[] sizes() {
+    return new long[] {
+      0, 1, 3, size - 1, size, size + 1, 255, 256, 1023, 4097, isLarge() ? 9_001 : 70_001
+    };
+  }
+
+  /** Returns numbers of elements of operations that move as many for each pair of ranks. */
+  long[] partSizes() {
+    return isLarge() ? new long[] {0, 1, 3, 255} : new long[] {0, 1, 3, size + 1, 1023, 35_001};
+  }
+
+  /** Returns the roots to test with: all, or in a large world four of them. */
+  int[] roots() {
+    return isLarge() ? new int[] {0, 1, size / 2, size - 1} : IntStream.range(0, size).toArray();
+  }
+
+  /** Tells whether there are so many ranks that a test has to do less with each. */
+  boolean isLarge() {
+    return size > 8;
   }
 
   Duration groupTimeout() {

@@ -6,6 +6,7 @@ import dev.tutti.GatherOptions;
 import dev.tutti.OpType;
 import dev.tutti.ScatterOptions;
 import dev.tutti.Tensor;
+import dev.tutti.testing.Member.LayoutPair;
 import java.util.ArrayList;
 import java.util.List;
 
@@ -17,7 +18,7 @@ public interface GatherContract extends GroupContract {
     world.run(
         member -> {
           for (DType dtype : member.movable()) {
-            for (int root = 0; root < member.size(); root++) {
+            for (int root : world.roots()) {
               checkGather(member, Layout.CONTIGUOUS, Layout.CONTIGUOUS, dtype, root, 7);
             }
           }
@@ -30,14 +31,12 @@ public interface GatherContract extends GroupContract {
     world.run(
         member -> {
           int root = member.size() - 1;
-          for (long numel : new long[] {0, 1, 3, 1023, 70_001}) {
+          for (long numel : world.partSizes()) {
             checkGather(member, Layout.CONTIGUOUS, Layout.CONTIGUOUS, DType.INT16, root, numel);
           }
           checkGather(member, Layout.CONTIGUOUS, Layout.CONTIGUOUS, DType.FLOAT64, root);
-          for (Layout input : member.layouts()) {
-            for (Layout output : member.layouts()) {
-              checkGather(member, input, output, DType.FLOAT32, root, 3, 5);
-            }
+          for (LayoutPair pair : member.layoutPairs()) {
+            checkGather(member, pair.input(), pair.output(), DType.FLOAT32, root, 3, 5);
           }
         });
   }
@@ -48,7 +47,7 @@ public interface GatherContract extends GroupContract {
     world.run(
         member -> {
           for (DType dtype : member.movable()) {
-            for (int root = 0; root < member.size(); root++) {
+            for (int root : world.roots()) {
               checkScatter(member, Layout.CONTIGUOUS, Layout.CONTIGUOUS, dtype, root, 7);
             }
           }
@@ -61,14 +60,12 @@ public interface GatherContract extends GroupContract {
     world.run(
         member -> {
           int root = member.size() - 1;
-          for (long numel : new long[] {0, 1, 3, 1023, 70_001}) {
+          for (long numel : world.partSizes()) {
             checkScatter(member, Layout.CONTIGUOUS, Layout.CONTIGUOUS, DType.INT16, root, numel);
           }
           checkScatter(member, Layout.CONTIGUOUS, Layout.CONTIGUOUS, DType.FLOAT64, root);
-          for (Layout input : member.layouts()) {
-            for (Layout output : member.layouts()) {
-              checkScatter(member, input, output, DType.FLOAT32, root, 3, 5);
-            }
+          for (LayoutPair pair : member.layoutPairs()) {
+            checkScatter(member, pair.input(), pair.output(), DType.FLOAT32, root, 3, 5);
           }
         });
   }

@@ -5,6 +5,7 @@ import dev.tutti.DType;
 import dev.tutti.OpType;
 import dev.tutti.ProcessGroup;
 import dev.tutti.Tensor;
+import java.util.ArrayList;
 import java.util.Arrays;
 import java.util.List;
 
@@ -76,6 +77,30 @@ final class Member {
     boolean host = scratch(DType.UINT8, 1).device().isCpu();
     return Arrays.stream(Layout.values()).filter(l -> host || l != Layout.HEAP).toList();
   }
+
+  /** Returns the layouts for one of many cases: all; in a large world one, by turns. */
+  List<Layout> layouts(Object testCase) {
+    List<Layout> layouts = layouts();
+    int turn = Math.floorMod(testCase.toString().hashCode(), layouts.size());
+    return world.isLarge() ? List.of(layouts.get(turn)) : layouts;
+  }
+
+  /** Returns all pairs of layouts; in a large world each layout once on either side. */
+  List<LayoutPair> layoutPairs() {
+    List<Layout> layouts = layouts();
+    List<LayoutPair> pairs = new ArrayList<>();
+    for (int i = 0; i < layouts.size(); i++) {
+      for (int k = 0; k < layouts.size(); k++) {
+        if (!world.isLarge() || k == (i + 1) % layouts.size()) {
+          pairs.add(new LayoutPair(layouts.get(i), layouts.get(k)));
+        }
+      }
+    }
+    return pairs;
+  }
+
+  /** Is how the input and the output of an operation lie in memory. */
+  record LayoutPair(Layout input, Layout output) {}
 
   /** Returns the types that the backend moves. */
   List<DType> movable() {

@@ -29,7 +29,7 @@ public interface ObjectContract extends GroupContract {
     world.run(
         member -> {
           for (int length : lengths(member)) {
-            for (int root = 0; root < Math.min(4, member.size()); root++) {
+            for (int root : world.roots()) {
               String mine = member.rank() == root ? text(root, length) : null;
               assertThat(member.group().broadcastObject(mine, root, Codec.STRING))
                   .isEqualTo(text(root, length));
@@ -46,7 +46,7 @@ public interface ObjectContract extends GroupContract {
     world.run(
         member -> {
           for (int length : lengths(member)) {
-            for (int root = 0; root < Math.min(4, member.size()); root++) {
+            for (int root : world.roots()) {
               List<String> gathered =
                   member.group().gatherObject(text(member.rank(), length), root, Codec.STRING);
               assertThat(gathered)
@@ -64,7 +64,7 @@ public interface ObjectContract extends GroupContract {
     world.run(
         member -> {
           for (int length : lengths(member)) {
-            for (int root = 0; root < Math.min(4, member.size()); root++) {
+            for (int root : world.roots()) {
               List<String> values = member.rank() == root ? texts(member, length) : List.of();
               assertThat(member.group().scatterObject(values, root, Codec.STRING))
                   .isEqualTo(text(member.rank(), length));
@@ -112,7 +112,7 @@ public interface ObjectContract extends GroupContract {
   }
 
   private static int[] lengths(Member member) {
-    return new int[] {0, 1, 100, member.size() > 8 ? 10_000 : 1 << 20};
+    return new int[] {0, 1, 100, member.world().isLarge() ? 10_000 : 1 << 20};
   }
 
   /** Makes a text of another length on each rank, with characters of one to three bytes. */
