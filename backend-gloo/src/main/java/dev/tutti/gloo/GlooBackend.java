@@ -3,7 +3,11 @@ package dev.tutti.gloo;
 import dev.tutti.ReduceOp;
 import dev.tutti.Tensor;
 import dev.tutti.gloo.algorithm.BinomialBroadcast;
+import dev.tutti.gloo.algorithm.DirectAllToAll;
+import dev.tutti.gloo.algorithm.DirectGather;
+import dev.tutti.gloo.algorithm.DirectScatter;
 import dev.tutti.gloo.algorithm.DisseminationBarrier;
+import dev.tutti.gloo.algorithm.MonitoredBarrier;
 import dev.tutti.gloo.algorithm.RingAllGather;
 import dev.tutti.gloo.algorithm.RingAllReduce;
 import dev.tutti.gloo.algorithm.RingReduce;
@@ -24,7 +28,12 @@ final class GlooBackend implements Backend {
   private final RingReduce reduce;
   private final RingAllGather allGather;
   private final BinomialBroadcast broadcast;
+  private final DirectGather gather;
+  private final DirectScatter scatter;
+  private final DirectAllToAll allToAll;
   private final DisseminationBarrier barrier;
+  private final MonitoredBarrier monitoredBarrier;
+  private final Scratch inputCopy = new Scratch();
 
   // Numbers the collectives; has to grow by what PyTorch's counter grows by.
   private int nextTag;
@@ -36,7 +45,11 @@ final class GlooBackend implements Backend {
     this.reduce = new RingReduce(transport, scratch);
     this.allGather = new RingAllGather(transport);
     this.broadcast = new BinomialBroadcast(transport);
+    this.gather = new DirectGather(transport);
+    this.scatter = new DirectScatter(transport);
+    this.allToAll = new DirectAllToAll(transport);
     this.barrier = new DisseminationBarrier(transport);
+    this.monitoredBarrier = new MonitoredBarrier(transport);
   }
 
   @Override
@@ -102,6 +115,76 @@ final class GlooBackend implements Backend {
             .copyFrom(output.narrow(0, rank * numel + start, count));
       }
       start += count;
+    }
+  }
+
+  @Override
+  public void gather(Operation op, List<Tensor> outputs, Tensor input, int root) throws Exception {
+    try {
+      gather.run(op, nextTag++, outputs, input, root);
+    } catch (Exception | Error e) {
+      transport.stop(e);
+      throw e;
+    }
+  }
+
+  @Override
+  public void scatter(Operation op, Tensor output, List<Tensor> inputs, int root) throws Exception {
+    try {
+      scatter.run(op, nextTag++, output, inputs, root);
+    } catch (Exception | Error e) {
+      transport.stop(e);
+      throw e;
+    }
+  }
+
+  @Override
+  public void allToAll(Operation op, List<Tensor> outputs, List<Tensor> inputs) throws Exception {
+    try {
+      allToAll.run(op, nextTag++, outputs, inputs);
+    } catch (Exception | Error e) {
+      transport.stop(e);
+      throw e;
+    }
+  }
+
+  /** Is one all-reduce of each rank's part, as in PyTorch, where Gloo has nothing better. */
+  @Override
+  public void reduceScatter(Operation op, Tensor output, List<Tensor> inputs, ReduceOp reduceOp)
+      throws Exception {
+    for (int rank = 0; rank < inputs.size(); rank++) {
+      Tensor reduced = allReduceCopy(op, inputs.get(rank), reduceOp);
+      if (rank == transport.rank()) {
+        output.copyFrom(reduced);
+      }
+    }
+  }
+
+  /** Is an all-reduce of the whole, as in PyTorch, where Gloo has nothing better. */
+  @Override
+  public void reduceScatterInto(Operation op, Tensor output, Tensor input, ReduceOp reduceOp)
+      throws Exception {
+    Tensor reduced = allReduceCopy(op, input, reduceOp);
+    output.copyFrom(reduced.narrow(0, transport.rank() * output.numel(), output.numel()));
+  }
+
+  private Tensor allReduceCopy(Operation op, Tensor input, ReduceOp reduceOp) throws Exception {
+    MemorySegment memory = inputCopy.atLeast(Math.max(1, input.byteSize()));
+    Tensor copy = Tensor.of(memory, input.dtype(), input.numel());
+    copy.copyFrom(input);
+    allReduce(op, copy, reduceOp);
+    return copy;
+  }
+
+  @Override
+  public void monitoredBarrier(Operation op, boolean waitAllRanks) throws Exception {
+    int tag = nextTag;
+    nextTag += 2;
+    try {
+      monitoredBarrier.run(op, tag, waitAllRanks);
+    } catch (Exception | Error e) {
+      transport.stop(e);
+      throw e;
     }
   }
 

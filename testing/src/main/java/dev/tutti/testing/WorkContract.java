@@ -116,16 +116,20 @@ public interface WorkContract extends GroupContract {
         member -> {
           CountDownLatch release = new CountDownLatch(1);
           Work work = member.group().allReduce(member.floats(1).view(), async());
+          // Where the work is done already, the action runs on the thread that adds it.
           CompletableFuture<Void> blocked =
-              work.toCompletableFuture()
-                  .thenAccept(
-                      done -> {
-                        try {
-                          Waiting.open(release);
-                        } catch (InterruptedException e) {
-                          throw new IllegalStateException(e);
-                        }
-                      });
+              CompletableFuture.runAsync(
+                  () ->
+                      work.toCompletableFuture()
+                          .thenAccept(
+                              done -> {
+                                try {
+                                  Waiting.open(release);
+                                } catch (InterruptedException e) {
+                                  throw new IllegalStateException(e);
+                                }
+                              })
+                          .join());
           for (int i = 0; i < 10; i++) {
             member.group().allReduce(member.floats(1).view(), async()).await();
           }

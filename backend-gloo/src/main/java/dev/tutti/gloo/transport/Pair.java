@@ -141,7 +141,8 @@ final class Pair {
   }
 
   /**
-   * Finds the receive for a message whose header came.
+   * Finds the receive for a message whose header came. Takes only a message of the very size: Gloo
+   * takes a shorter one too and leaves the rest of the tensor as it was.
    *
    * @return where its bytes go; null if the message was refused and the connection closed
    */
@@ -159,7 +160,7 @@ final class Pair {
       return null;
     }
     slots.removeIfIdle(state);
-    if (length < 0 || length > request.length) {
+    if (length != request.length) {
       PeerLostException refusal =
           lost(
               "sent "
@@ -175,7 +176,6 @@ final class Pair {
       transport.peerBroke(this, refusal, true);
       return null;
     }
-    request.length = length;
     return request;
   }
 

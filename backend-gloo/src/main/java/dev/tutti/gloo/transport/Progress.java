@@ -182,6 +182,7 @@ final class Progress {
           pause();
         } else {
           block(deadline - now);
+          transport.deliver();
           interrupted |= Thread.interrupted();
         }
       }
@@ -218,6 +219,7 @@ final class Progress {
     }
     if (flushes) {
       flushAndLeave();
+      transport.deliver();
     }
   }
 
@@ -350,6 +352,10 @@ final class Progress {
         }
         driver = ioThread;
         flush();
+        transport.deliver();
+        if (driver != ioThread) {
+          continue;
+        }
         wantWrites();
         ioSelecting = true;
         select(idle || hasBackgroundWork() ? 0 : IDLE);

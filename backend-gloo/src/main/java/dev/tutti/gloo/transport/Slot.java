@@ -21,7 +21,9 @@ public enum Slot {
   /** Barrier. */
   BARRIER(7),
   /** All-to-all. */
-  ALL_TO_ALL(8);
+  ALL_TO_ALL(8),
+  /** What ranks of Tutti tell each other beside the tensors; unknown to Gloo. */
+  CONTROL(0x54);
 
   private final int prefix;
 

@@ -84,6 +84,11 @@ public final class Transport implements AutoCloseable {
     return size;
   }
 
+  /** Tells whether a peer is a rank of Tutti, and not of PyTorch. */
+  public boolean isTutti(int peer) {
+    return tutti[peer];
+  }
+
   String self() {
     return "rank " + rank + " of group " + group;
   }
@@ -192,7 +197,7 @@ public final class Transport implements AutoCloseable {
    * @param slot names the exchange
    * @param segment where the bytes go
    * @param offset first byte
-   * @param length most bytes that may come; fewer are taken too
+   * @param length bytes that must come
    * @return to be awaited once
    */
   public Request receive(int peer, long slot, MemorySegment segment, long offset, long length) {
@@ -217,19 +222,25 @@ public final class Transport implements AutoCloseable {
    * @throws Exception the cause given to {@link #abort}, after that
    */
   public void await(Request request, Operation operation) throws Exception {
-    if (request.state == Request.PENDING
-        && !progress.drive(request, operation.deadlineNanos(), false)) {
-      progress.lock.lock();
-      try {
+    await(request, operation.deadlineNanos());
+  }
+
+  /**
+   * Waits for a request and forgets it.
+   *
+   * @param request from {@link #send} or {@link #receive}; not to be used any more
+   * @param deadline in terms of {@link System#nanoTime()}
+   * @throws Exception as the other {@code await}
+   */
+  public void await(Request request, long deadline) throws Exception {
+    boolean ended = request.state != Request.PENDING || progress.drive(request, deadline, false);
+    progress.lock.lock();
+    try {
+      if (!ended) {
         throwIfBroken();
         throw new TimeoutException(
             self() + ": the " + request.describe() + " did not end before the deadline");
-      } finally {
-        progress.lock.unlock();
       }
-    }
-    progress.lock.lock();
-    try {
       Throwable error = request.error;
       if (error != null) {
         throw rethrowable(error);
@@ -245,6 +256,7 @@ public final class Transport implements AutoCloseable {
     progress.lock.lock();
     try {
       progress.flushAndLeave();
+      deliver();
     } finally {
       progress.lock.unlock();
     }
@@ -273,7 +285,7 @@ public final class Transport implements AutoCloseable {
    * @param peer another rank
    * @param slot the user's tag
    * @param segment where the bytes go
-   * @param length most bytes that may come
+   * @param length bytes that must come
    */
   public void startReceive(
       Operation operation, int peer, long slot, MemorySegment segment, long length) {
@@ -286,7 +298,7 @@ public final class Transport implements AutoCloseable {
    * @param operation the operation; is told the rank
    * @param slot the user's tag
    * @param segment where the bytes go
-   * @param length most bytes that may come
+   * @param length bytes that must come
    */
   public void startReceiveAny(Operation operation, long slot, MemorySegment segment, long length) {
     start(operation, false, Request.ANY, slot, segment, length);

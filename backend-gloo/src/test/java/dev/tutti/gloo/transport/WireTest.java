@@ -51,7 +51,7 @@ class WireTest {
     assertThat(Slot.GATHER.of(0)).isEqualTo(0x0100_0000_0000_0000L);
     assertThat(Slot.ALL_TO_ALL.of(-1)).isEqualTo(0x08ff_ffff_ff00_0000L);
     assertThat(Arrays.stream(Slot.values()).map(slot -> slot.of(0) >>> 56))
-        .containsExactly(1L, 2L, 3L, 4L, 5L, 6L, 7L, 8L);
+        .containsExactly(1L, 2L, 3L, 4L, 5L, 6L, 7L, 8L, 0x54L);
   }
 
   @Test

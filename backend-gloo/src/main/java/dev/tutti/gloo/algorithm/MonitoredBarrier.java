@@ -1,0 +1,102 @@
+package dev.tutti.gloo.algorithm;
+
+import dev.tutti.gloo.transport.Request;
+import dev.tutti.gloo.transport.Slot;
+import dev.tutti.gloo.transport.Transport;
+import dev.tutti.spi.Operation;
+import dev.tutti.spi.PeerLostException;
+import java.lang.foreign.Arena;
+import java.lang.foreign.MemorySegment;
+import java.lang.foreign.ValueLayout;
+import java.util.ArrayList;
+import java.util.List;
+import java.util.concurrent.TimeoutException;
+import org.jspecify.annotations.Nullable;
+
+/**
+ * Waits for all ranks by way of rank 0, which can tell who is missing (c10d: {@code
+ * ProcessGroupGloo::monitoredBarrier}).
+ *
+ * <table>
+ * <caption>Cost for N ranks</caption>
+ * <tr><th>steps</th><th>messages of 4 bytes</th></tr>
+ * <tr><td>2</td><td>2(N−1), all with rank 0</td></tr>
+ * </table>
+ *
+ * <p>To ranks of PyTorch the messages are plain sends on the collective's number as tag, as PyTorch
+ * has it; between ranks of Tutti they have slots of their own and cannot meet a user's.
+ */
+public final class MonitoredBarrier {
+  private static final long BYTES = 4;
+
+  /** How much longer others wait, so that rank 0 is the one that tells who is missing. */
+  private static final long SLACK_NANOS = 2_000_000_000;
+
+  private final Transport transport;
+  private final MemorySegment memory;
+  private final @Nullable Request[] requests;
+
+  /**
+   * Prepares for any number of operations, one at a time.
+   *
+   * @param transport connects the ranks
+   */
+  public MonitoredBarrier(Transport transport) {
+    this.transport = transport;
+    this.memory = Arena.ofAuto().allocate(BYTES * transport.size(), BYTES);
+    this.requests = new @Nullable Request[transport.size()];
+  }
+
+  /**
+   * Returns when all ranks have called it.
+   *
+   * @param operation carries the deadline, which only rank 0 keeps sharply
+   * @param tag number of the collective; takes this one and the next
+   * @param waitAllRanks whether rank 0 collects all missing ranks before it fails
+   * @throws PeerLostException on rank 0, naming the missing ranks
+   * @throws Exception if another wait ended without success
+   */
+  public void run(Operation operation, int tag, boolean waitAllRanks) throws Exception {
+    int rank = transport.rank();
+    memory.setAtIndex(ValueLayout.JAVA_INT_UNALIGNED, rank, rank);
+    if (rank != 0) {
+      Request send = transport.send(0, slot(0, tag), memory, rank * BYTES, BYTES);
+      Request receive = transport.receive(0, slot(0, tag + 1), memory, 0, BYTES);
+      long deadline = operation.deadlineNanos() + SLACK_NANOS;
+      transport.await(send, deadline);
+      transport.await(receive, deadline);
+      return;
+    }
+    for (int peer = 1; peer < transport.size(); peer++) {
+      requests[peer] = transport.receive(peer, slot(peer, tag), memory, peer * BYTES, BYTES);
+    }
+    collect(operation, waitAllRanks);
+    for (int peer = 1; peer < transport.size(); peer++) {
+      requests[peer] = transport.send(peer, slot(peer, tag + 1), memory, 0, BYTES);
+    }
+    Flow.awaitAll(transport, operation, requests);
+    transport.flush();
+  }
+
+  private void collect(Operation operation, boolean waitAllRanks) throws Exception {
+    List<Integer> missing = new ArrayList<>();
+    for (int peer = 1; peer < transport.size() && (waitAllRanks || missing.isEmpty()); peer++) {
+      try {
+        Flow.await(transport, operation, requests, peer);
+      } catch (TimeoutException e) {
+        missing.add(peer);
+      }
+    }
+    if (!missing.isEmpty()) {
+      String ranks =
+          (missing.size() == 1 ? "rank " : "ranks ")
+              + String.join(", ", missing.stream().map(String::valueOf).toList());
+      throw new PeerLostException(
+          missing.get(0), ranks + " did not reach the monitored barrier in time", null);
+    }
+  }
+
+  private long slot(int peer, int tag) {
+    return transport.isTutti(peer) ? Slot.CONTROL.of(tag) : Integer.toUnsignedLong(tag);
+  }
+}

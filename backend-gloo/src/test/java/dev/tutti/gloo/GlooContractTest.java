@@ -1,0 +1,17 @@
+package dev.tutti.gloo;
+
+import dev.tutti.Settings;
+import dev.tutti.spi.BackendProvider;
+import dev.tutti.testing.ProcessGroupContract;
+
+class GlooContractTest extends ProcessGroupContract {
+  @Override
+  protected BackendProvider provider() {
+    return new GlooProvider();
+  }
+
+  @Override
+  protected Settings settings() {
+    return GlooWorld.settings();
+  }
+}

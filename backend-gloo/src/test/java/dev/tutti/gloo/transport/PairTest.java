@@ -1,0 +1,440 @@
+package dev.tutti.gloo.transport;
+
+import static org.assertj.core.api.Assertions.assertThat;
+import static org.assertj.core.api.Assertions.assertThatThrownBy;
+
+import dev.tutti.Device;
+import dev.tutti.RendezvousException;
+import dev.tutti.Settings;
+import dev.tutti.gloo.transport.RawPeer.Message;
+import dev.tutti.spi.BackendContext;
+import dev.tutti.spi.PeerLostException;
+import dev.tutti.store.HashStore;
+import java.lang.foreign.Arena;
+import java.lang.foreign.MemorySegment;
+import java.lang.foreign.ValueLayout;
+import java.net.InetAddress;
+import java.net.Socket;
+import java.time.Duration;
+import java.util.List;
+import java.util.Map;
+import java.util.concurrent.ArrayBlockingQueue;
+import java.util.concurrent.BlockingQueue;
+import java.util.concurrent.Callable;
+import java.util.concurrent.ExecutionException;
+import java.util.concurrent.FutureTask;
+import java.util.concurrent.TimeUnit;
+import java.util.concurrent.TimeoutException;
+import org.junit.jupiter.api.Test;
+import org.junit.jupiter.api.Timeout;
+import org.junit.jupiter.params.ParameterizedTest;
+import org.junit.jupiter.params.provider.ValueSource;
+
+/** Speaks with a transport, rank 0 of 2, byte for byte. */
+@Timeout(60)
+class PairTest {
+  private record Failure(Throwable cause, int rank) {}
+
+  private final HashStore store = new HashStore();
+  private final BlockingQueue<Failure> failures = new ArrayBlockingQueue<>(10);
+
+  private interface Script {
+    void run(Transport transport, RawPeer peer) throws Exception;
+  }
+
+  private Transport transport(int size, Duration timeout, boolean lazy) throws Exception {
+    BackendContext context =
+        new BackendContext(
+            "g",
+            0,
+            size,
+            List.of(0, 1, 2).subList(0, size),
+            "cpu",
+            Device.CPU,
+            store,
+            timeout,
+            Settings.ofEnvironment(Map.of()),
+            (cause, rank) -> failures.add(new Failure(cause, rank)));
+    return new Rendezvous(context, InetAddress.ofLiteral("127.0.0.1"), lazy, false)
+        .connect(Duration.ofMillis(1));
+  }
+
+  private static <T> FutureTask<T> background(Callable<T> call) {
+    FutureTask<T> task = new FutureTask<>(call);
+    Thread.ofVirtual().start(task);
+    return task;
+  }
+
+  private void run(boolean tutti, Script script) throws Exception {
+    store.deleteKey("0/0");
+    store.deleteKey("0/1");
+    try (RawPeer peer = new RawPeer(tutti)) {
+      FutureTask<Void> joined =
+          background(
+              () -> {
+                peer.join(store);
+                return null;
+              });
+      try (Transport transport = transport(2, Duration.ofSeconds(20), false)) {
+        joined.get();
+        script.run(transport, peer);
+      }
+    }
+  }
+
+  private static MemorySegment bytes(int... values) {
+    MemorySegment segment = Arena.ofAuto().allocate(Math.max(1, values.length));
+    for (int i = 0; i < values.length; i++) {
+      segment.set(ValueLayout.JAVA_BYTE, i, (byte) values[i]);
+    }
+    return segment.asSlice(0, values.length);
+  }
+
+  private static Message notifySend(long slot, long length) {
+    return new Message(2, slot, length, "");
+  }
+
+  @Test
+  void sendsDataOnlyAfterTheReceiverIsReady() throws Exception {
+    run(
+        false,
+        (transport, peer) -> {
+          TestOperation op = TestOperation.seconds(10);
+          transport.startSend(op, 1, 7, bytes(1, 2, 3), 3);
+          assertThat(peer.receive()).isEqualTo(notifySend(7, 3));
+          assertThat(op.isDone()).isFalse();
+          peer.notifyReceive(7, 3);
+          assertThat(peer.receive()).isEqualTo(new Message(1, 7, 3, "010203"));
+          assertThat(op.parkUntilDone(op.deadlineNanos())).isTrue();
+          assertThat(op.cause()).isNull();
+        });
+  }
+
+  @Test
+  void sendsAtOnceIfTheReceiverWasReadyBefore() throws Exception {
+    run(
+        false,
+        (transport, peer) -> {
+          peer.notifyReceive(9, 4);
+          peer.notifyReceive(9, 4);
+          // What came before on this connection has been taken in when this exchange is over.
+          TestOperation marker = TestOperation.seconds(10);
+          transport.startReceive(marker, 1, 1, bytes(0), 1);
+          assertThat(peer.receive()).isEqualTo(new Message(3, 1, 1, ""));
+          peer.notifySend(1, 1);
+          peer.data(1, (byte) 5);
+          assertThat(transport.await(marker, marker.deadlineNanos())).isTrue();
+          for (int i = 0; i < 2; i++) {
+            TestOperation op = TestOperation.seconds(10);
+            transport.startSend(op, 1, 9, bytes(i, 0, 0, 4), 4);
+            assertThat(op.isDone()).isTrue();
+            assertThat(peer.receive()).isEqualTo(notifySend(9, 4));
+            assertThat(peer.receive()).isEqualTo(new Message(1, 9, 4, "0" + i + "000004"));
+          }
+        });
+  }
+
+  @Test
+  void receiveFromAnyAnswersTheAnnouncement() throws Exception {
+    run(
+        false,
+        (transport, peer) -> {
+          TestOperation late = TestOperation.seconds(10);
+          MemorySegment first = bytes(0, 0);
+          transport.startReceiveAny(late, 3, first, 2);
+          peer.notifySend(3, 2);
+          assertThat(peer.receive()).isEqualTo(new Message(3, 3, 2, ""));
+          // A second announcement that nobody asked for yet is remembered.
+          peer.notifySend(3, 2);
+          peer.data(3, (byte) 1, (byte) 2);
+          assertThat(transport.await(late, late.deadlineNanos())).isTrue();
+          assertThat(late.rank()).isEqualTo(1);
+          assertThat(first.toArray(ValueLayout.JAVA_BYTE)).containsExactly(1, 2);
+          TestOperation early = TestOperation.seconds(10);
+          MemorySegment second = bytes(0, 0);
+          transport.startReceiveAny(early, 3, second, 2);
+          assertThat(peer.receive()).isEqualTo(new Message(3, 3, 2, ""));
+          peer.data(3, (byte) 8, (byte) 9);
+          assertThat(transport.await(early, early.deadlineNanos())).isTrue();
+          assertThat(second.toArray(ValueLayout.JAVA_BYTE)).containsExactly(8, 9);
+        });
+  }
+
+  @ParameterizedTest
+  @ValueSource(booleans = {false, true})
+  void failsWhatIsPendingWhenThePeerDies(boolean tutti) throws Exception {
+    run(
+        tutti,
+        (transport, peer) -> {
+          TestOperation receive = TestOperation.seconds(10);
+          transport.startReceive(receive, 1, 0, bytes(0), 1);
+          Request request = transport.receive(1, 1, bytes(0), 0, 1);
+          peer.die();
+          assertThatThrownBy(() -> transport.await(request, TestOperation.seconds(10)))
+              .isInstanceOfSatisfying(
+                  PeerLostException.class, lost -> assertThat(lost.peer()).isEqualTo(1))
+              .hasMessageContaining("rank 0 of group g: rank 1 closed the connection");
+          assertThat(receive.parkUntilDone(receive.deadlineNanos())).isTrue();
+          assertThat(receive.cause()).isInstanceOf(PeerLostException.class);
+          assertThat(receive.rank()).isEqualTo(1);
+          TestOperation later = TestOperation.seconds(10);
+          transport.startSend(later, 1, 0, bytes(0), 1);
+          assertThat(later.cause()).isInstanceOf(PeerLostException.class);
+        });
+  }
+
+  @Test
+  void tellsTheGroupWhenARankOfTuttiDiesWhileNothingRuns() throws Exception {
+    run(
+        true,
+        (transport, peer) -> {
+          peer.die();
+          Failure failure = failures.poll(10, TimeUnit.SECONDS);
+          assertThat(failure).isNotNull();
+          assertThat(failure.rank()).isEqualTo(1);
+          assertThat(failure.cause()).hasMessageContaining("closed the connection");
+        });
+  }
+
+  @Test
+  void aFarewellIsNoFailure() throws Exception {
+    run(
+        true,
+        (transport, peer) -> {
+          peer.send(RawPeer.words(48, Header.FAREWELL, Header.CLEAN, 0, 0, 0));
+          peer.die();
+          TestOperation receive = TestOperation.seconds(10);
+          transport.startReceive(receive, 1, 0, bytes(0), 1);
+          transport.await(receive, receive.deadlineNanos());
+          assertThat(receive.cause()).hasMessageContaining("rank 1 closed its group");
+        });
+    assertThat(failures).isEmpty();
+  }
+
+  @Test
+  void aFarewellNamesWhoIsToBlame() throws Exception {
+    run(
+        true,
+        (transport, peer) -> {
+          peer.send(RawPeer.words(48, Header.FAREWELL, Header.UNKNOWN, 0, 0, 0));
+          Failure failure = failures.poll(10, TimeUnit.SECONDS);
+          assertThat(failure).isNotNull();
+          assertThat(failure.rank()).isEqualTo(1);
+          assertThat(failure.cause()).hasMessageContaining("gave the group up");
+        });
+  }
+
+  @Test
+  void leavesQuietlyAfterAFarewellOfItsOwn() throws Exception {
+    run(
+        true,
+        (transport, peer) -> {
+          transport.close();
+          assertThat(peer.receive()).isEqualTo(new Message(Header.FAREWELL, Header.CLEAN, 0, ""));
+          peer.awaitEnd();
+        });
+    run(
+        false,
+        (transport, peer) -> {
+          transport.close();
+          assertThat(catchEnd(peer)).isTrue();
+        });
+  }
+
+  private static boolean catchEnd(RawPeer peer) throws Exception {
+    try {
+      peer.receive();
+      return false;
+    } catch (java.io.EOFException e) {
+      return true;
+    }
+  }
+
+  @Test
+  void refusesWhatBreaksTheProtocol() throws Exception {
+    byte[][] bad = {
+      RawPeer.words(48, 77, 0, 0, 0, 0),
+      RawPeer.words(48, 0, 0, 0, 0, 0),
+      RawPeer.words(47, 2, 0, 0, 0, 0),
+      RawPeer.words(50, 1, 5, 0, 1, 0),
+      RawPeer.words(48 + (1L << 40), 1, 5, 0, 1L << 40, 0),
+      RawPeer.words(43, 1, 5, 0, -5, 0),
+      RawPeer.words(49, 1, 6, 0, 1, 0),
+      "GET / HTTP/1.1\r\nHost: example.org\r\nAccept: */*\r\n\r\n"
+          .getBytes(java.nio.charset.StandardCharsets.US_ASCII),
+    };
+    String[] expected = {
+      "unknown opcode 77",
+      "makes no sense",
+      "makes no sense",
+      "makes no sense",
+      "1099511627776 bytes on slot 0x5, but the receive is of 1 bytes",
+      "sent -5 bytes",
+      "slot 0x6, for which no receive is posted",
+      "makes no sense"
+    };
+    for (int i = 0; i < bad.length; i++) {
+      byte[] bytes = bad[i];
+      String text = expected[i];
+      run(
+          false,
+          (transport, peer) -> {
+            TestOperation receive = TestOperation.seconds(10);
+            transport.startReceive(receive, 1, 5, bytes(0), 1);
+            peer.send(bytes);
+            assertThat(transport.await(receive, receive.deadlineNanos())).isTrue();
+            assertThat(receive.cause())
+                .isInstanceOf(PeerLostException.class)
+                .hasMessageContaining(text);
+            assertThat(receive.rank()).isEqualTo(1);
+          });
+    }
+  }
+
+  @Test
+  void garbageWhileNothingRunsIsReported() throws Exception {
+    run(
+        false,
+        (transport, peer) -> {
+          peer.send(RawPeer.words(48, 99, 0, 0, 0, 0));
+          Failure failure = failures.poll(10, TimeUnit.SECONDS);
+          assertThat(failure).isNotNull();
+          assertThat(failure.cause()).hasMessageContaining("unknown opcode 99");
+        });
+  }
+
+  @Test
+  void waitsEndAtTheirDeadline() throws Exception {
+    run(
+        false,
+        (transport, peer) -> {
+          Request request = transport.receive(1, 5, bytes(0), 0, 1);
+          long start = System.nanoTime();
+          assertThatThrownBy(
+                  () -> transport.await(request, new TestOperation(Duration.ofMillis(200))))
+              .isInstanceOf(TimeoutException.class)
+              .hasMessageContaining("receive of 1 bytes from rank 1");
+          assertThat(System.nanoTime() - start).isBetween(200_000_000L, 5_000_000_000L);
+          TestOperation pending = TestOperation.seconds(10);
+          transport.startReceive(pending, 1, 6, bytes(0), 1);
+          assertThat(transport.await(pending, System.nanoTime() + 100_000_000)).isFalse();
+        });
+  }
+
+  @Test
+  void abortWakesEverybody() throws Exception {
+    run(
+        false,
+        (transport, peer) -> {
+          Request request = transport.receive(1, 5, bytes(0), 0, 1);
+          TestOperation pending = TestOperation.seconds(30);
+          transport.startReceive(pending, 1, 6, bytes(0), 1);
+          FutureTask<Void> waiter =
+              background(
+                  () -> {
+                    transport.await(request, TestOperation.seconds(30));
+                    return null;
+                  });
+          FutureTask<Boolean> second =
+              background(() -> transport.await(pending, System.nanoTime() + 30_000_000_000L));
+          assertThat(peer.receive(2)).hasSize(2);
+          transport.abort(new IllegalStateException("enough"));
+          assertThatThrownBy(() -> waiter.get(5, TimeUnit.SECONDS))
+              .isInstanceOf(ExecutionException.class)
+              .hasRootCauseMessage("enough");
+          assertThat(second.get(5, TimeUnit.SECONDS)).isTrue();
+          assertThat(pending.cause()).hasMessage("enough");
+          peer.awaitEnd();
+          assertThatThrownBy(
+                  () ->
+                      transport.await(
+                          transport.receive(1, 5, bytes(0), 0, 1), TestOperation.seconds(5)))
+              .hasMessage("enough");
+        });
+  }
+
+  @Test
+  void namesRanksThatDoNotCome() throws Exception {
+    assertThatThrownBy(() -> transport(3, Duration.ofMillis(200), false))
+        .isInstanceOf(RendezvousException.class)
+        .hasMessageContaining("ranks 1, 2 did not publish")
+        .hasMessageContaining("200 ms");
+    try (RawPeer peer = new RawPeer(false)) {
+      peer.publish(store, 0, 1, 2);
+      assertThatThrownBy(() -> transport(3, Duration.ofMillis(200), false))
+          .hasMessageContaining("rank 2 did not publish");
+    }
+  }
+
+  @Test
+  void namesAPeerThatCannotBeReachedOrDoesNotConnect() throws Exception {
+    RawPeer gone = new RawPeer(false);
+    gone.publish(store, 0, 1);
+    gone.close();
+    assertThatThrownBy(() -> transport(2, Duration.ofMillis(500), false))
+        .satisfiesAnyOf(
+            e -> assertThat(e).hasMessageContaining("rank 1 cannot be reached at 127.0.0.1"),
+            e -> assertThat(e).hasMessageContaining("no connection with rank 1 within 500 ms"));
+  }
+
+  @Test
+  void strangersAreTurnedAway() throws Exception {
+    // Until this rank accepts, its greater peer has to connect, so other ranks are tried in turn.
+    boolean accepted = false;
+    for (int i = 0; i < 50 && !accepted; i++) {
+      store.deleteKey("0/0");
+      store.deleteKey("0/1");
+      try (RawPeer peer = new RawPeer(false)) {
+        FutureTask<Transport> starting =
+            background(() -> transport(2, Duration.ofSeconds(20), false));
+        RankBlob other = RawPeer.blobOfRank0(store, 2);
+        accepted = peer.connectsTo(other.address());
+        if (accepted) {
+          try (Socket wrong = RawPeer.dial(other.address().socket());
+              Socket cut = RawPeer.dial(other.address().socket());
+              Socket silent = RawPeer.dial(other.address().socket())) {
+            wrong.getOutputStream().write(RawPeer.words(0x1234, 5, 6, 7));
+            cut.getOutputStream().write(new byte[] {1, 2, 3});
+            cut.shutdownOutput();
+            peer.join(store);
+            try (Transport transport = starting.get(10, TimeUnit.SECONDS)) {
+              assertThat(wrong.getInputStream().read()).isEqualTo(-1);
+              assertThat(cut.getInputStream().read()).isEqualTo(-1);
+              assertThat(silent.getInputStream().read()).isEqualTo(-1);
+              TestOperation op = TestOperation.seconds(10);
+              transport.startSend(op, 1, 0, bytes(1), 1);
+              assertThat(peer.receive()).isEqualTo(notifySend(0, 1));
+            }
+          }
+        } else {
+          peer.join(store);
+          starting.get(10, TimeUnit.SECONDS).close();
+        }
+      }
+    }
+    assertThat(accepted).isTrue();
+  }
+
+  @ParameterizedTest
+  @ValueSource(booleans = {false, true})
+  void ranksMayConnectOnFirstUse(boolean sendsBefore) throws Exception {
+    try (RawPeer peer = new RawPeer(false)) {
+      peer.publish(store);
+      try (Transport transport = transport(2, Duration.ofSeconds(20), true)) {
+        TestOperation op = TestOperation.seconds(10);
+        if (sendsBefore) {
+          transport.startSend(op, 1, 4, bytes(9), 1);
+        }
+        RankBlob other = RawPeer.blobOfRank0(store, 0);
+        peer.join(other.address(), 1, 0);
+        if (!sendsBefore) {
+          transport.startSend(op, 1, 4, bytes(9), 1);
+        }
+        assertThat(peer.receive()).isEqualTo(notifySend(4, 1));
+        peer.notifyReceive(4, 1);
+        assertThat(peer.receive()).isEqualTo(new Message(1, 4, 1, "09"));
+        assertThat(op.parkUntilDone(op.deadlineNanos())).isTrue();
+      }
+    }
+  }
+}

@@ -1,0 +1,162 @@
+package dev.tutti.gloo.transport;
+
+import dev.tutti.Store;
+import java.io.DataInputStream;
+import java.io.EOFException;
+import java.io.IOException;
+import java.net.InetAddress;
+import java.net.InetSocketAddress;
+import java.net.ServerSocket;
+import java.net.Socket;
+import java.nio.ByteBuffer;
+import java.nio.ByteOrder;
+import java.time.Duration;
+import java.util.ArrayList;
+import java.util.HexFormat;
+import java.util.List;
+
+/** Is rank 1 of a group of two as a plain blocking socket: what it sends a test writes by hand. */
+final class RawPeer implements AutoCloseable {
+  private static final int TIMEOUT_MILLIS = 10_000;
+
+  /** Is a message as it came, its payload in hexadecimal digits. */
+  record Message(long opcode, long slot, long length, String payload) {}
+
+  private final ServerSocket server;
+  private final boolean tutti;
+  private Socket socket;
+
+  RawPeer(boolean tutti) throws IOException {
+    this.tutti = tutti;
+    server = new ServerSocket(0, 16, InetAddress.ofLiteral("127.0.0.1"));
+    server.setSoTimeout(TIMEOUT_MILLIS);
+  }
+
+  private PeerAddress address() {
+    return new PeerAddress((InetSocketAddress) server.getLocalSocketAddress(), -1, tutti);
+  }
+
+  /** Publishes this rank's address. */
+  void publish(Store store, long... identifiers) {
+    store.set("0/1", new RankBlob("raw", address(), identifiers).toBytes());
+  }
+
+  /** Returns what rank 0 published. */
+  static RankBlob blobOfRank0(Store store, int identifiers) {
+    return RankBlob.read(store.get("0/0", Duration.ofMillis(TIMEOUT_MILLIS)), identifiers);
+  }
+
+  /** Publishes and connects, or accepts, as the addresses have it. */
+  void join(Store store) throws IOException {
+    publish(store, 10, 11);
+    RankBlob other = blobOfRank0(store, 2);
+    // Rank 0 gave this rank its identifier 1, and this rank gave rank 0 its identifier 10.
+    join(other.address(), other.identifiers()[1], 10);
+  }
+
+  /** Tells whether it is this rank that connects. */
+  boolean connectsTo(PeerAddress other) {
+    return address().compareRole(other, 0, 0) > 0;
+  }
+
+  void join(PeerAddress other, long presented, long expected) throws IOException {
+    if (address().compareRole(other, expected, presented) > 0) {
+      socket = dial(other.socket());
+      socket.getOutputStream().write(words(presented));
+    } else {
+      socket = server.accept();
+      socket.setSoTimeout(TIMEOUT_MILLIS);
+      ByteBuffer greeting = ByteBuffer.wrap(read(8)).order(ByteOrder.LITTLE_ENDIAN);
+      if (greeting.getLong() != expected) {
+        throw new AssertionError("greeting " + greeting.getLong(0) + ", expected " + expected);
+      }
+    }
+  }
+
+  static Socket dial(InetSocketAddress address) throws IOException {
+    Socket socket = new Socket();
+    socket.connect(address, TIMEOUT_MILLIS);
+    socket.setSoTimeout(TIMEOUT_MILLIS);
+    socket.setTcpNoDelay(true);
+    return socket;
+  }
+
+  static byte[] words(long... values) {
+    ByteBuffer out = ByteBuffer.allocate(8 * values.length).order(ByteOrder.LITTLE_ENDIAN);
+    for (long value : values) {
+      out.putLong(value);
+    }
+    return out.array();
+  }
+
+  void send(byte[] bytes) throws IOException {
+    socket.getOutputStream().write(bytes);
+  }
+
+  void notifySend(long slot, long length) throws IOException {
+    send(words(48, 2, slot, 0, length, 0));
+  }
+
+  void notifyReceive(long slot, long length) throws IOException {
+    send(words(48, 3, slot, 0, length, 0));
+  }
+
+  void data(long slot, byte... payload) throws IOException {
+    send(words(48 + payload.length, 1, slot, 0, payload.length, 0));
+    send(payload);
+  }
+
+  private byte[] read(int count) throws IOException {
+    byte[] bytes = new byte[count];
+    new DataInputStream(socket.getInputStream()).readFully(bytes);
+    return bytes;
+  }
+
+  /** Reads one message and checks the fields that never vary. */
+  Message receive() throws IOException {
+    ByteBuffer header = ByteBuffer.wrap(read(48)).order(ByteOrder.LITTLE_ENDIAN);
+    long nbytes = header.getLong();
+    long opcode = header.getLong();
+    long slot = header.getLong();
+    long offset = header.getLong();
+    long length = header.getLong();
+    long remoteOffset = header.getLong();
+    int payload = opcode == 1 ? Math.toIntExact(length) : 0;
+    if (nbytes != 48 + payload || offset != 0 || remoteOffset != 0) {
+      throw new AssertionError("header " + nbytes + " " + offset + " " + remoteOffset);
+    }
+    return new Message(opcode, slot, length, HexFormat.of().formatHex(read(payload)));
+  }
+
+  List<Message> receive(int count) throws IOException {
+    List<Message> messages = new ArrayList<>();
+    for (int i = 0; i < count; i++) {
+      messages.add(receive());
+    }
+    return messages;
+  }
+
+  /** Waits until the other side closes. */
+  void awaitEnd() throws IOException {
+    try {
+      while (true) {
+        receive();
+      }
+    } catch (EOFException e) {
+      // as it should
+    }
+  }
+
+  /** Closes the connection without a word. */
+  void die() throws IOException {
+    socket.close();
+  }
+
+  @Override
+  public void close() throws IOException {
+    server.close();
+    if (socket != null) {
+      socket.close();
+    }
+  }
+}

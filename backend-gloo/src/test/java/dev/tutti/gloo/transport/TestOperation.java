@@ -1,0 +1,115 @@
+package dev.tutti.gloo.transport;
+
+import dev.tutti.OpType;
+import dev.tutti.Tensor;
+import dev.tutti.TuttiException;
+import dev.tutti.spi.DeviceEvent;
+import dev.tutti.spi.Operation;
+import java.time.Duration;
+import java.util.List;
+import java.util.concurrent.CountDownLatch;
+import java.util.concurrent.TimeUnit;
+import java.util.concurrent.atomic.AtomicReference;
+
+/** Is an operation without a group. */
+final class TestOperation implements Operation {
+  private record End(Throwable cause, int rank) {}
+
+  private final long deadline;
+  private final AtomicReference<End> end = new AtomicReference<>();
+  private final CountDownLatch done = new CountDownLatch(1);
+
+  TestOperation(Duration timeout) {
+    deadline = System.nanoTime() + timeout.toNanos();
+  }
+
+  static TestOperation seconds(int seconds) {
+    return new TestOperation(Duration.ofSeconds(seconds));
+  }
+
+  /** Returns what it failed with, null after a success. */
+  Throwable cause() {
+    return end.get().cause();
+  }
+
+  /** Returns the source or the rank to blame. */
+  int rank() {
+    return end.get().rank();
+  }
+
+  private void end(Throwable cause, int rank) {
+    if (end.compareAndSet(null, new End(cause, rank))) {
+      done.countDown();
+    }
+  }
+
+  @Override
+  public OpType type() {
+    return OpType.RECV;
+  }
+
+  @Override
+  public long sequenceNumber() {
+    return 1;
+  }
+
+  @Override
+  public long deadlineNanos() {
+    return deadline;
+  }
+
+  @Override
+  public boolean isDone() {
+    return done.getCount() == 0;
+  }
+
+  @Override
+  public void complete() {
+    end(null, -1);
+  }
+
+  @Override
+  public void completeFrom(int sourceRank) {
+    end(null, sourceRank);
+  }
+
+  @Override
+  public void completeWith(List<Tensor> result) {
+    throw new AssertionError("no backend of this module returns new tensors");
+  }
+
+  @Override
+  public void fail(Throwable cause, int failedRank) {
+    end(cause, failedRank);
+  }
+
+  @Override
+  public void enqueued(DeviceEvent event) {
+    throw new AssertionError("no device here");
+  }
+
+  @Override
+  public void throwIfFailed() {
+    TuttiException failure = failure();
+    if (failure != null) {
+      throw failure;
+    }
+  }
+
+  @Override
+  public TuttiException failure() {
+    End ended = end.get();
+    return ended == null || ended.cause() == null
+        ? null
+        : new TuttiException("failed", ended.cause());
+  }
+
+  @Override
+  public boolean parkUntilDone(long deadlineNanos) {
+    try {
+      return done.await(deadlineNanos - System.nanoTime(), TimeUnit.NANOSECONDS);
+    } catch (InterruptedException e) {
+      throw new AssertionError(e);
+    }
+  }
+}
