@@ -322,7 +322,7 @@ final class GroupOperation implements Work, Operation {
     // The future is asked for first: a work that has none must not leave the stream blocked.
     CompletableFuture<List<Tensor>> done = toCompletableFuture();
     StreamBlock block = group.blockStream();
-    CompletableFuture<List<Tensor>> _ = done.whenComplete((tensors, error) -> block.abort());
+    CompletableFuture<List<Tensor>> _ = done.whenComplete((tensors, error) -> block.close());
   }
 
   @Override

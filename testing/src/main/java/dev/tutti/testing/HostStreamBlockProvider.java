@@ -1,0 +1,80 @@
+package dev.tutti.testing;
+
+import dev.tutti.StreamBlock;
+import dev.tutti.StreamBlockStatus;
+import dev.tutti.spi.StreamBlockProvider;
+import java.time.Duration;
+import java.util.concurrent.CountDownLatch;
+import java.util.concurrent.TimeUnit;
+
+/**
+ * Offers stream blocks for {@link HostStream}. Not registered as a service: a test that wants it
+ * found names it in its own {@code META-INF/services}.
+ */
+public final class HostStreamBlockProvider implements StreamBlockProvider {
+  /** Is the kind of device. */
+  public static final String DEVICE_TYPE = "hoststream";
+
+  /** Creates a provider. */
+  public HostStreamBlockProvider() {}
+
+  @Override
+  public String deviceType() {
+    return DEVICE_TYPE;
+  }
+
+  @Override
+  public StreamBlock block(Duration timeout) {
+    if (timeout.isNegative()) {
+      throw new IllegalArgumentException("timeout must not be negative, but is " + timeout);
+    }
+    Block block = new Block(timeout);
+    HostStream.current().enqueue(block);
+    return block;
+  }
+
+  /** Is a block and the task that blocks; the timeout runs from when the stream gets to it. */
+  private static final class Block implements StreamBlock, Runnable {
+    private final CountDownLatch released = new CountDownLatch(1);
+    private final Duration timeout;
+    private volatile StreamBlockStatus status = StreamBlockStatus.UNKNOWN;
+
+    Block(Duration timeout) {
+      this.timeout = timeout;
+    }
+
+    @Override
+    public void run() {
+      status = StreamBlockStatus.RUNNING;
+      status = isReleasedInTime() ? StreamBlockStatus.ABORTED : StreamBlockStatus.TIMED_OUT;
+    }
+
+    private boolean isReleasedInTime() {
+      try {
+        if (timeout.isZero()) {
+          released.await();
+          return true;
+        }
+        return released.await(timeout.toNanos(), TimeUnit.NANOSECONDS);
+      } catch (InterruptedException e) {
+        Thread.currentThread().interrupt();
+        return true;
+      }
+    }
+
+    @Override
+    public StreamBlockStatus status() {
+      return status;
+    }
+
+    @Override
+    public void abort() {
+      released.countDown();
+    }
+
+    @Override
+    public void close() {
+      abort();
+    }
+  }
+}

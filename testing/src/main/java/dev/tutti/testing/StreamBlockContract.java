@@ -1,0 +1,236 @@
+package dev.tutti.testing;
+
+import static org.assertj.core.api.Assertions.assertThat;
+import static org.assertj.core.api.Assertions.assertThatIllegalArgumentException;
+
+import dev.tutti.StreamBlock;
+import dev.tutti.StreamBlockStatus;
+import dev.tutti.spi.DeviceEvent;
+import java.time.Duration;
+import java.util.ArrayList;
+import java.util.List;
+import java.util.concurrent.Callable;
+import java.util.concurrent.ExecutorService;
+import java.util.concurrent.Executors;
+import java.util.concurrent.Future;
+import java.util.concurrent.TimeUnit;
+import org.junit.jupiter.api.AfterEach;
+import org.junit.jupiter.api.BeforeEach;
+import org.junit.jupiter.api.Test;
+import org.junit.jupiter.api.Timeout;
+
+/**
+ * Tests that stream blocks keep the promises of {@link StreamBlock}.
+ *
+ * <p>A third party extends this class with one method, {@link #fixture()}. Where there is no device
+ * the method throws a {@code TestAbortedException} with the reason.
+ */
+@Timeout(60)
+public abstract class StreamBlockContract {
+  private static final Duration UNBOUNDED = Duration.ZERO;
+  private static final Duration A_WHILE = Duration.ofMillis(100);
+
+  private final List<StreamBlock> blocks = new ArrayList<>();
+  private StreamBlockFixture fixture;
+
+  /** Creates the suite; JUnit calls this once per test. */
+  @SuppressWarnings("NullAway.Init")
+  protected StreamBlockContract() {}
+
+  /**
+   * Makes a device, with no stream current.
+   *
+   * @throws Exception what went wrong; fails the test
+   */
+  protected abstract StreamBlockFixture fixture() throws Exception;
+
+  @BeforeEach
+  final void open() throws Exception {
+    fixture = fixture();
+    fixture.useNewStream();
+  }
+
+  @AfterEach
+  final void close() {
+    blocks.forEach(StreamBlock::close);
+    fixture.close();
+  }
+
+  @Test
+  void aBlockHoldsItsStreamUntilItIsReleased() {
+    DeviceEvent before = fixture.record();
+    StreamBlock block = block(UNBOUNDED);
+    DeviceEvent after = fixture.record();
+    assertReached(before);
+    Waiting.until("the start", () -> block.status() == StreamBlockStatus.RUNNING);
+    assertHeld(after);
+    block.abort();
+    assertReached(after);
+    assertThat(block.status()).isEqualTo(StreamBlockStatus.ABORTED);
+  }
+
+  @Test
+  void aTimeoutReleasesTheStream() {
+    Duration timeout = Duration.ofMillis(150);
+    long start = System.nanoTime();
+    StreamBlock block = block(timeout);
+    DeviceEvent after = fixture.record();
+    assertReached(after);
+    assertThat(Duration.ofNanos(System.nanoTime() - start)).isGreaterThanOrEqualTo(timeout);
+    assertThat(block.status()).isEqualTo(StreamBlockStatus.TIMED_OUT);
+    block.abort();
+    assertThat(block.status()).as("after a late abort").isEqualTo(StreamBlockStatus.TIMED_OUT);
+  }
+
+  @Test
+  void aReleaseComesBeforeATimeout() {
+    StreamBlock block = block(Duration.ofSeconds(50));
+    DeviceEvent after = fixture.record();
+    block.abort();
+    assertReached(after);
+    assertThat(block.status()).isEqualTo(StreamBlockStatus.ABORTED);
+  }
+
+  @Test
+  void aBlockReleasedBeforeItsStartDoesNotHold() {
+    StreamBlock first = block(UNBOUNDED);
+    StreamBlock second = block(UNBOUNDED);
+    DeviceEvent after = fixture.record();
+    Waiting.until("the start", () -> first.status() == StreamBlockStatus.RUNNING);
+    assertThat(second.status()).isEqualTo(StreamBlockStatus.UNKNOWN);
+    second.abort();
+    assertHeld(after);
+    assertThat(first.status()).isEqualTo(StreamBlockStatus.RUNNING);
+    assertThat(second.status()).isEqualTo(StreamBlockStatus.UNKNOWN);
+    first.abort();
+    assertReached(after);
+    assertThat(first.status()).isEqualTo(StreamBlockStatus.ABORTED);
+    assertThat(second.status()).isEqualTo(StreamBlockStatus.ABORTED);
+  }
+
+  @Test
+  void aBlockMayBeClosedBeforeItsStart() {
+    StreamBlock first = block(UNBOUNDED);
+    StreamBlock second = block(UNBOUNDED);
+    DeviceEvent after = fixture.record();
+    second.close();
+    assertHeld(after);
+    first.abort();
+    assertReached(after);
+  }
+
+  @Test
+  void closeReleasesARunningBlock() {
+    StreamBlock block = block(UNBOUNDED);
+    DeviceEvent after = fixture.record();
+    Waiting.until("the start", () -> block.status() == StreamBlockStatus.RUNNING);
+    block.close();
+    block.close();
+    block.abort();
+    assertReached(after);
+    assertThat(block.status()).isIn((Object[]) StreamBlockStatus.values());
+  }
+
+  @Test
+  void anyThreadMayRelease() throws Exception {
+    StreamBlock block = block(UNBOUNDED);
+    DeviceEvent after = fixture.record();
+    List<Callable<Void>> calls = new ArrayList<>();
+    for (int i = 0; i < 8; i++) {
+      calls.add(
+          () -> {
+            block.abort();
+            block.status();
+            return null;
+          });
+    }
+    onThreads(calls);
+    assertReached(after);
+    assertThat(block.status()).isEqualTo(StreamBlockStatus.ABORTED);
+  }
+
+  @Test
+  void streamsOfOtherThreadsGoOn() throws Exception {
+    StreamBlock block = block(UNBOUNDED);
+    DeviceEvent held = fixture.record();
+    Callable<Void> other =
+        () -> {
+          fixture.useNewStream();
+          assertReached(fixture.record());
+          return null;
+        };
+    onThreads(List.of(other));
+    assertHeld(held);
+    block.abort();
+    assertReached(held);
+  }
+
+  @Test
+  void aBlockIsMadeWithoutWaitingForTheStream() {
+    StreamBlock first = block(UNBOUNDED);
+    List<StreamBlock> more = new ArrayList<>();
+    for (int i = 0; i < 20; i++) {
+      more.add(block(UNBOUNDED));
+    }
+    DeviceEvent after = fixture.record();
+    assertThat(first.status()).isIn(StreamBlockStatus.UNKNOWN, StreamBlockStatus.RUNNING);
+    more.forEach(StreamBlock::abort);
+    assertHeld(after);
+    first.abort();
+    assertReached(after);
+  }
+
+  @Test
+  void blocksMayFollowEachOtherWithoutEnd() {
+    for (int i = 0; i < 300; i++) {
+      try (StreamBlock block = fixture.provider().block(Duration.ofSeconds(50))) {
+        block.abort();
+      }
+    }
+    assertReached(fixture.record());
+  }
+
+  @Test
+  void aNegativeTimeoutIsRefused() {
+    assertThatIllegalArgumentException()
+        .isThrownBy(() -> fixture.provider().block(Duration.ofMillis(-1)))
+        .withMessageContaining("timeout");
+    assertReached(fixture.record());
+  }
+
+  @Test
+  void theProviderNamesItsDevice() {
+    assertThat(fixture.provider().deviceType()).matches("[a-z][a-z0-9_]*");
+  }
+
+  private StreamBlock block(Duration timeout) {
+    StreamBlock block = fixture.provider().block(timeout);
+    blocks.add(block);
+    return block;
+  }
+
+  private static void assertHeld(DeviceEvent event) {
+    assertThat(event.awaitReached(System.nanoTime() + A_WHILE.toNanos()))
+        .as("whether the stream passed a block")
+        .isFalse();
+    assertThat(event.isReached()).isFalse();
+  }
+
+  private static void assertReached(DeviceEvent event) {
+    assertThat(event.awaitReached(System.nanoTime() + Waiting.LONG.toNanos()))
+        .as("whether the stream goes on")
+        .isTrue();
+    assertThat(event.isReached()).isTrue();
+  }
+
+  private static void onThreads(List<Callable<Void>> calls) throws Exception {
+    ExecutorService threads = Executors.newFixedThreadPool(calls.size());
+    try {
+      for (Future<Void> call : threads.invokeAll(calls, 30, TimeUnit.SECONDS)) {
+        call.get();
+      }
+    } finally {
+      threads.shutdownNow();
+    }
+  }
+}

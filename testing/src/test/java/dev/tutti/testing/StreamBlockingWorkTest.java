@@ -1,0 +1,84 @@
+package dev.tutti.testing;
+
+import static org.assertj.core.api.Assertions.assertThat;
+import static org.assertj.core.api.Assertions.assertThatThrownBy;
+
+import dev.tutti.AllReduceOptions;
+import dev.tutti.CollectiveException;
+import dev.tutti.Tensor;
+import dev.tutti.Work;
+import dev.tutti.fake.ThreadedWorld;
+import dev.tutti.spi.DeviceEvent;
+import java.time.Duration;
+import java.util.concurrent.CountDownLatch;
+import java.util.concurrent.atomic.AtomicBoolean;
+import org.junit.jupiter.api.Test;
+
+/**
+ * Tests {@link Work#blockCurrentStream()}; the host stream's provider is a service of the tests.
+ */
+class StreamBlockingWorkTest {
+  @Test
+  void aWorkHoldsTheStreamUntilItEnds() {
+    CountDownLatch blocked = new CountDownLatch(1);
+    ThreadedWorld.run(
+        2,
+        group -> {
+          Tensor tensor = Tensor.of(1f, 2f);
+          if (group.rank() == 1) {
+            Waiting.open(blocked);
+            group.allReduce(tensor);
+            return;
+          }
+          try (HostStream stream = new HostStream()) {
+            stream.makeCurrent();
+            Work work = group.allReduce(tensor, AllReduceOptions.DEFAULT.withAsync());
+            work.blockCurrentStream();
+            AtomicBoolean reduced = new AtomicBoolean();
+            stream.enqueue(() -> reduced.set(tensor.flatDouble(1) == 4));
+            DeviceEvent after = stream.record();
+            assertThat(after.awaitReached(System.nanoTime() + Duration.ofMillis(50).toNanos()))
+                .isFalse();
+            blocked.countDown();
+            assertThat(after.awaitReached(System.nanoTime() + Waiting.LONG.toNanos())).isTrue();
+            assertThat(reduced).as("the stream sees the result").isTrue();
+          }
+        });
+  }
+
+  @Test
+  void aWorkThatFailsReleasesTheStream() {
+    ThreadedWorld.run(
+        2,
+        group -> {
+          if (group.rank() == 1) {
+            Waiting.until("the failure", () -> group.failure().isPresent());
+            return;
+          }
+          try (HostStream stream = new HostStream()) {
+            stream.makeCurrent();
+            Work work = group.allReduce(Tensor.of(1f), AllReduceOptions.DEFAULT.withAsync());
+            work.blockCurrentStream();
+            DeviceEvent after = stream.record();
+            group.abort("no longer needed");
+            assertThat(after.awaitReached(System.nanoTime() + Waiting.LONG.toNanos())).isTrue();
+            assertThatThrownBy(work::await).isInstanceOf(CollectiveException.class);
+          }
+        });
+  }
+
+  @Test
+  void aFinishedWorkHoldsNothing() {
+    ThreadedWorld.run(
+        1,
+        group -> {
+          try (HostStream stream = new HostStream()) {
+            stream.makeCurrent();
+            Work work = group.allReduce(Tensor.of(1f), AllReduceOptions.DEFAULT);
+            work.blockCurrentStream();
+            DeviceEvent after = stream.record();
+            assertThat(after.awaitReached(System.nanoTime() + Waiting.LONG.toNanos())).isTrue();
+          }
+        });
+  }
+}
