@@ -1,0 +1,30 @@
+package dev.tutti.examples.hello;
+
+import dev.tutti.Tensor;
+import dev.tutti.fake.ThreadedWorld;
+
+/**
+ * Adds the numbers of four ranks that are threads of this JVM (example 01).
+ *
+ * <p>Nothing has to be started or configured: this is how to try code out, and how to test it.
+ */
+public final class HelloWorld {
+  private HelloWorld() {}
+
+  /**
+   * Runs the example.
+   *
+   * @param args none
+   */
+  public static void main(String[] args) {
+    ThreadedWorld.run(
+        4,
+        group -> {
+          Tensor sum = Tensor.of((float) group.rank());
+          group.allReduce(sum);
+          System.out.println(
+              "rank %d of %d: the rank numbers add up to %.0f"
+                  .formatted(group.rank(), group.size(), sum.flatDouble(0)));
+        });
+  }
+}

@@ -1,0 +1,9 @@
+import org.jspecify.annotations.NullMarked;
+
+/** Small programs to copy, from one JVM to many processes. */
+@NullMarked
+module dev.tutti.examples {
+  requires dev.tutti;
+  requires dev.tutti.fake;
+  requires static org.jspecify;
+}
