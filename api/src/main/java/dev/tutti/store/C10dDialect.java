@@ -127,7 +127,7 @@ final class C10dDialect implements Dialect {
         long left = deadline - System.nanoTime();
         boolean came = wait.answered(deadline - Math.max(0, left - slice));
         T found = look.apply(came);
-        if (found != null || left <= 0) {
+        if (found != null || deadline - System.nanoTime() <= 0) {
           return found;
         }
         if (came) {

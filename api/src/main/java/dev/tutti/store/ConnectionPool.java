@@ -105,6 +105,13 @@ final class ConnectionPool implements AutoCloseable {
     connection.close();
   }
 
+  /** Returns how many connections are open. */
+  int size() {
+    synchronized (open) {
+      return open.size();
+    }
+  }
+
   boolean isClosed() {
     return closed;
   }

@@ -93,6 +93,11 @@ public final class TcpStore implements Store {
     return client.pool().port();
   }
 
+  /** Returns how many connections are open. */
+  int connections() {
+    return client.pool().size();
+  }
+
   @Override
   public Duration timeout() {
     return options.timeout();

@@ -1,0 +1,282 @@
+package dev.tutti.store;
+
+import static dev.tutti.store.RawClient.request;
+import static dev.tutti.store.ScriptedServer.ended;
+import static java.nio.charset.StandardCharsets.UTF_8;
+import static org.assertj.core.api.Assertions.assertThat;
+import static org.assertj.core.api.Assertions.assertThatThrownBy;
+
+import dev.tutti.StoreConnectionException;
+import dev.tutti.StoreTimeoutException;
+import dev.tutti.store.ScriptedServer.Opened;
+import dev.tutti.store.ScriptedServer.Peer;
+import java.net.InetAddress;
+import java.net.ServerSocket;
+import java.time.Duration;
+import java.util.ArrayList;
+import java.util.List;
+import java.util.concurrent.Callable;
+import java.util.concurrent.ExecutorService;
+import java.util.concurrent.Executors;
+import java.util.concurrent.Future;
+import org.junit.jupiter.api.AfterEach;
+import org.junit.jupiter.api.Test;
+
+/** Tests the client and the opening of stores when things go wrong. */
+class TcpStoreFailureTest {
+  private static final Duration LONG = Duration.ofSeconds(20);
+  private static final Duration SHORT = Duration.ofMillis(300);
+
+  private final ExecutorService threads = Executors.newCachedThreadPool();
+
+  @AfterEach
+  void endThreads() {
+    threads.shutdownNow();
+  }
+
+  private static TcpStoreOptions options(int port) {
+    return TcpStoreOptions.of("127.0.0.1", port).withTimeout(LONG);
+  }
+
+  @Test
+  void triesAgainUntilThereIsAServer() throws Exception {
+    int port = FreePort.find();
+    Future<TcpStore> client = threads.submit(() -> new TcpStore(options(port)));
+    // The client connects to this first, and is turned away.
+    try (ServerSocket early = new ServerSocket(port, 50, InetAddress.getLoopbackAddress())) {
+      early.accept().close();
+      early.accept().close();
+    }
+    try (TcpStoreServer server = new TcpStoreServer(port);
+        TcpStore store = ended(client)) {
+      store.set("key", "value");
+      assertThat(store.get("key")).asString(UTF_8).isEqualTo("value");
+      assertThat(server.port()).isEqualTo(port);
+    }
+  }
+
+  @Test
+  void givesUpAtTheDeadlineAndTellsWhatItTried() throws Exception {
+    int port = FreePort.find();
+    long start = System.nanoTime();
+    assertThatThrownBy(() -> new TcpStore(options(port).withTimeout(SHORT)))
+        .isInstanceOf(StoreConnectionException.class)
+        .hasMessageContaining("no store server at 127.0.0.1:" + port)
+        .hasMessageContaining("within 300 ms")
+        .hasMessageMatching("(?s).*\\d+ attempts.*");
+    assertThat(Duration.ofNanos(System.nanoTime() - start))
+        .isBetween(SHORT, Duration.ofSeconds(10));
+  }
+
+  @Test
+  void givesUpOnAHostThatIsNone() {
+    assertThatThrownBy(
+            () -> new TcpStore(TcpStoreOptions.of("no-such-host.invalid", 1).withTimeout(SHORT)))
+        .isInstanceOf(StoreConnectionException.class)
+        .hasMessageContaining("no-such-host.invalid");
+  }
+
+  @Test
+  void givesUpOnAServerThatNeverAnswers() throws Exception {
+    try (ScriptedServer server = new ScriptedServer()) {
+      assertThatThrownBy(() -> new TcpStore(options(server.port()).withTimeout(SHORT)))
+          .isInstanceOf(StoreConnectionException.class)
+          .hasMessageContaining("did not answer in time");
+    }
+  }
+
+  @Test
+  void aCallEndsThoughTheServerHangs() throws Exception {
+    try (ScriptedServer server = new ScriptedServer();
+        Opened opened = server.open(options(server.port()).withTimeout(SHORT))) {
+      long start = System.nanoTime();
+      assertThatThrownBy(() -> opened.store().add("key", 1))
+          .isInstanceOf(StoreTimeoutException.class)
+          .hasMessageContaining("127.0.0.1:" + server.port());
+      assertThat(Duration.ofNanos(System.nanoTime() - start))
+          .isBetween(Duration.ofMillis(900), Duration.ofSeconds(10));
+      // The late reply is not taken for that of the next call: it goes over a new connection.
+      Future<Long> next = server.client(() -> opened.store().add("key", 2));
+      try (Peer main = server.acceptMain()) {
+        main.expect(request(Wire.ADD, "/key", 2L)).send("03 00 00 00 00 00 00 00");
+        assertThat(ended(next)).isEqualTo(3);
+      }
+    }
+  }
+
+  @Test
+  void aLargeSetEndsThoughTheServerDoesNotRead() throws Exception {
+    try (ScriptedServer server = new ScriptedServer();
+        Opened opened = server.open(options(server.port()).withTimeout(SHORT))) {
+      assertThatThrownBy(() -> opened.store().set("key", new byte[8 << 20]))
+          .isInstanceOf(StoreConnectionException.class)
+          .hasMessageContaining("did not answer in time");
+    }
+  }
+
+  @Test
+  void blockedCallsEndWhenTheServerDies() throws Exception {
+    TcpStoreServer server = new TcpStoreServer(0);
+    try (TcpStore store = new TcpStore(options(server.port()))) {
+      List<Future<?>> blocked = new ArrayList<>();
+      blocked.add(threads.submit(() -> store.get("key")));
+      blocked.add(threads.submit(() -> store.wait(List.of("key"))));
+      blocked.add(threads.submit(() -> store.queuePop("key", LONG)));
+      blocked.add(threads.submit(() -> store.barrier("key", 2, LONG)));
+      awaitConnections(store, 1 + blocked.size());
+      long start = System.nanoTime();
+      server.close();
+      for (Future<?> call : blocked) {
+        assertThatThrownBy(() -> ended(call)).hasCauseInstanceOf(StoreConnectionException.class);
+      }
+      assertThat(Duration.ofNanos(System.nanoTime() - start)).isLessThan(Duration.ofSeconds(5));
+      assertThatThrownBy(() -> store.add("key", 1)).isInstanceOf(StoreConnectionException.class);
+    }
+  }
+
+  @Test
+  void keepsAFewConnectionsForLaterWaits() throws Exception {
+    try (TcpStoreServer server = new TcpStoreServer(0);
+        TcpStore store = new TcpStore(options(server.port()))) {
+      List<Future<?>> waiting = new ArrayList<>();
+      for (int i = 0; i < 20; i++) {
+        waiting.add(threads.submit(() -> store.get("key")));
+      }
+      awaitConnections(store, 1 + waiting.size());
+      store.set("key", "value");
+      for (Future<?> call : waiting) {
+        ended(call);
+      }
+      awaitConnections(store, 1 + ConnectionPool.MAX_IDLE);
+    }
+  }
+
+  private static void awaitConnections(TcpStore store, int count) {
+    long deadline = System.nanoTime() + LONG.toNanos();
+    while (store.connections() != count) {
+      if (System.nanoTime() > deadline) {
+        throw new AssertionError(store.connections() + " connections, expected " + count);
+      }
+      Thread.onSpinWait();
+    }
+  }
+
+  @Test
+  void aRestartedServerIsNotTakenForTheOldOne() throws Exception {
+    TcpStoreServer first = new TcpStoreServer(FreePort.find());
+    try (TcpStore store = new TcpStore(options(first.port()))) {
+      assertThat(store.add("key", 1)).isEqualTo(1);
+      first.close();
+      try (TcpStoreServer second = new TcpStoreServer(first.port())) {
+        assertThatThrownBy(() -> store.add("key", 1))
+            .isInstanceOf(StoreConnectionException.class)
+            .hasMessageContaining("closed the connection");
+        assertThatThrownBy(() -> store.add("key", 1))
+            .isInstanceOf(StoreConnectionException.class)
+            .hasMessageContaining("the store server was restarted, its keys are gone");
+        assertThat(second.port()).isEqualTo(first.port());
+      }
+    }
+  }
+
+  @Test
+  void aDroppedConnectionToTheSameServerIsReplaced() throws Exception {
+    try (TcpStoreServer server = new TcpStoreServer(0);
+        TcpStore store = new TcpStore(options(server.port()))) {
+      store.set("text", "no number");
+      assertThatThrownBy(() -> store.add("text", 1)).hasMessageContaining("no number");
+      assertThat(store.add("number", 1)).isEqualTo(1);
+      assertThat(store.get("text")).asString(UTF_8).isEqualTo("no number");
+    }
+  }
+
+  @Test
+  void saysThatThePortToServeIsInUse() {
+    try (TcpStoreServer server = new TcpStoreServer(0)) {
+      assertThatThrownBy(() -> new TcpStore(options(server.port()).withServer(true)))
+          .isInstanceOf(StoreConnectionException.class)
+          .hasMessageContaining("port " + server.port())
+          .hasMessageContaining("in use");
+    }
+  }
+
+  @Test
+  void theServingProcessWaitsForAllWorkers() throws Exception {
+    int port = FreePort.find();
+    List<Callable<TcpStore>> ranks = new ArrayList<>();
+    ranks.add(() -> new TcpStore(options(port).withServer(true).withWorldSize(3)));
+    ranks.add(() -> new TcpStore(options(port).withWorldSize(3)));
+    ranks.add(() -> new TcpStore(options(port).withWorldSize(3)));
+    List<TcpStore> stores = new ArrayList<>();
+    for (Future<TcpStore> rank : threads.invokeAll(ranks)) {
+      stores.add(ended(rank));
+    }
+    stores.get(1).set("key", "value");
+    assertThat(stores.get(0).get("key")).asString(UTF_8).isEqualTo("value");
+    assertThat(stores.get(2).keyCount()).isEqualTo(1);
+    assertThat(stores.get(2).listKeys()).containsExactly("key");
+    stores.reversed().forEach(TcpStore::close);
+  }
+
+  @Test
+  void tellsHowManyWorkersAreMissing() throws Exception {
+    int port = FreePort.find();
+    Future<TcpStore> joining = threads.submit(() -> new TcpStore(options(port).withWorldSize(3)));
+    assertThatThrownBy(
+            () ->
+                new TcpStore(
+                    options(port)
+                        .withServer(true)
+                        .withWorldSize(3)
+                        .withTimeout(Duration.ofSeconds(2))))
+        .isInstanceOf(StoreTimeoutException.class)
+        .hasMessageContaining("2/3 clients joined")
+        .hasMessageContaining("port " + port);
+    ended(joining).close();
+    // The port is free again.
+    try (TcpStoreServer server = new TcpStoreServer(port)) {
+      assertThat(server.port()).isEqualTo(port);
+    }
+  }
+
+  @Test
+  void optionsAreChecked() {
+    assertThatThrownBy(() -> TcpStoreOptions.of("", 1)).hasMessageContaining("host");
+    assertThatThrownBy(() -> TcpStoreOptions.of("h", 70000)).hasMessageContaining("70000");
+    assertThatThrownBy(() -> TcpStoreOptions.of("h", -1)).hasMessageContaining("-1");
+    assertThatThrownBy(() -> TcpStoreOptions.of("h", 1).withWorldSize(-2))
+        .hasMessageContaining("-2");
+  }
+
+  @Test
+  void sixtyFourClientsCountTogether() throws Exception {
+    int clients = 64;
+    long each = 40;
+    try (TcpStoreServer server = new TcpStoreServer(0);
+        TcpStore first = new TcpStore(options(server.port()))) {
+      List<Callable<Integer>> all = new ArrayList<>();
+      for (int i = 0; i < clients; i++) {
+        int rank = i;
+        all.add(
+            () -> {
+              try (TcpStore store = new TcpStore(options(server.port()))) {
+                for (int k = 0; k < each; k++) {
+                  store.add("count", 1);
+                  store.set("rank" + rank, "value" + k);
+                }
+                store.barrier("all", clients, LONG);
+                int next = (rank + 1) % clients;
+                assertThat(store.get("rank" + next, Duration.ZERO))
+                    .asString(UTF_8)
+                    .isEqualTo("value" + (each - 1));
+                return rank;
+              }
+            });
+      }
+      for (Future<Integer> rank : threads.invokeAll(all)) {
+        ended(rank);
+      }
+      assertThat(first.add("count", 0)).isEqualTo(clients * each);
+    }
+  }
+}
