@@ -1,0 +1,132 @@
+package dev.tutti.examples.digits;
+
+import static java.lang.foreign.ValueLayout.JAVA_FLOAT;
+
+import dev.tutti.DType;
+import dev.tutti.ProcessGroup;
+import dev.tutti.Tensor;
+import dev.tutti.examples.digits.Digits.Image;
+import java.io.IOException;
+import java.lang.foreign.MemorySegment;
+import java.util.ArrayList;
+import java.util.Arrays;
+import java.util.Collections;
+import java.util.List;
+import java.util.Locale;
+import java.util.Random;
+import java.util.function.Consumer;
+
+/**
+ * Trains a classifier of handwritten digits on any number of ranks (example 03).
+ *
+ * <p>Every rank has the whole network and a share of each batch. The ranks add up their gradients,
+ * so each takes the step that a single process would take with the whole batch, and all keep the
+ * same parameters, bit by bit.
+ */
+public final class TrainDigits {
+  private static final int EPOCHS = 30;
+  private static final int BATCH = 32;
+  private static final float RATE = 0.2f;
+  private static final long SEED = 42;
+
+  private TrainDigits() {}
+
+  /**
+   * Is what a rank has in the end.
+   *
+   * @param loss mean cross-entropy of the last epoch, in nats
+   * @param accuracy share of the test images that are classified right
+   * @param parameters of the network
+   */
+  record Outcome(double loss, double accuracy, Tensor parameters) {}
+
+  /**
+   * Trains as one rank of a job.
+   *
+   * @param args none
+   * @throws IOException if the images cannot be read
+   */
+  public static void main(String[] args) throws IOException {
+    try (ProcessGroup group = ProcessGroup.init()) {
+      train(group, System.out::println);
+    }
+  }
+
+  /** Trains as one rank of a group; rank 0 reports. */
+  static Outcome train(ProcessGroup group, Consumer<String> report) throws IOException {
+    Digits digits = Digits.load();
+    Network network = new Network(SEED + group.rank());
+    shareParameters(group, network);
+
+    List<Image> images = new ArrayList<>(digits.training());
+    Random shuffling = new Random(SEED);
+    float[] gradient = new float[Network.PARAMETERS + 1];
+    Tensor exchanged = Tensor.allocate(DType.FLOAT32, gradient.length);
+    double meanLoss = 0;
+    for (int epoch = 1; epoch <= EPOCHS; epoch++) {
+      // The same seed gives all ranks the same order.
+      Collections.shuffle(images, shuffling);
+      double loss = 0;
+      for (int start = 0; start < images.size(); start += BATCH) {
+        List<Image> batch = images.subList(start, Math.min(start + BATCH, images.size()));
+        addUp(group, network, batch, gradient, exchanged);
+        network.step(gradient, RATE / batch.size());
+        loss += gradient[Network.PARAMETERS];
+      }
+      meanLoss = loss / images.size();
+      if (group.rank() == 0) {
+        report.accept(String.format(Locale.ROOT, "epoch %2d: loss %.4f", epoch, meanLoss));
+      }
+    }
+
+    double accuracy = accuracy(group, network, digits.test());
+    if (group.rank() == 0) {
+      report.accept(
+          String.format(
+              Locale.ROOT, "test accuracy %.2f %%, ranks: %d", 100 * accuracy, group.size()));
+    }
+    return new Outcome(meanLoss, accuracy, Tensor.of(network.parameters));
+  }
+
+  /** Gives all ranks the parameters of rank 0. */
+  private static void shareParameters(ProcessGroup group, Network network) {
+    Tensor shared = Tensor.of(network.parameters);
+    group.broadcast(shared, 0);
+    copy(shared, network.parameters);
+  }
+
+  /**
+   * Computes the gradient of a batch together: each rank adds up its images, then all ranks their
+   * sums. The loss travels with it, behind the last parameter.
+   */
+  private static void addUp(
+      ProcessGroup group, Network network, List<Image> batch, float[] gradient, Tensor exchanged) {
+    Arrays.fill(gradient, 0);
+    double loss = 0;
+    for (int i = group.rank(); i < batch.size(); i += group.size()) {
+      loss += network.addGradient(batch.get(i), gradient);
+    }
+    gradient[Network.PARAMETERS] = (float) loss;
+    MemorySegment.copy(gradient, 0, exchanged.segment(), JAVA_FLOAT, 0, gradient.length);
+    group.allReduce(exchanged);
+    copy(exchanged, gradient);
+  }
+
+  /** Classifies the images together: each rank a share. */
+  private static double accuracy(ProcessGroup group, Network network, List<Image> images) {
+    long right = 0;
+    for (int i = group.rank(); i < images.size(); i += group.size()) {
+      Image image = images.get(i);
+      if (network.classify(image) == image.digit) {
+        right++;
+      }
+    }
+    Tensor count = Tensor.of(right);
+    group.allReduce(count);
+    return (double) count.flatLong(0) / images.size();
+  }
+
+  private static void copy(Tensor from, float[] to) {
+    MemorySegment.copy(from.segment(), JAVA_FLOAT, 0, to, 0, to.length);
+  }
+}
