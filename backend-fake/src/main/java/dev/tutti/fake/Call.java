@@ -118,10 +118,19 @@ record Call(
             != (other.reduceOp == null ? null : other.reduceOp.kind())) {
       return false;
     }
+    if (!hasEqualParts()) {
+      return true;
+    }
+    return type == OpType.ALL_REDUCE_SPARSE
+        ? inputs.get(0).sameShape(other.inputs.get(0))
+        : sameSizes(inputs, other.inputs);
+  }
+
+  /** Tells whether all ranks give tensors of the same sizes. */
+  boolean hasEqualParts() {
     return switch (type) {
-      case ALL_GATHER, GATHER, SCATTER, ALL_TO_ALL, ALL_TO_ALL_SINGLE -> true;
-      case ALL_REDUCE_SPARSE -> inputs.get(0).sameShape(other.inputs.get(0));
-      default -> sameSizes(inputs, other.inputs);
+      case ALL_GATHER, GATHER, SCATTER, ALL_TO_ALL, ALL_TO_ALL_SINGLE -> false;
+      default -> true;
     };
   }
 

@@ -113,14 +113,14 @@ final class Collectives {
   private void moveAll(Round round, int rank) throws Exception {
     List<Call> calls = round.calls();
     int peer = 0;
-    RuntimeException failed = null;
+    Throwable failed = null;
     try {
       for (int phase = 0; phase < round.phases(); phase++) {
         for (peer = 0; peer < size; peer++) {
           round.mover(peer).move(phase, peer, calls);
         }
       }
-    } catch (RuntimeException e) {
+    } catch (Throwable e) { // an Error too: the others wait for this thread
       failed = e;
     }
     hub.lock();
@@ -139,10 +139,10 @@ final class Collectives {
   }
 
   private void moveOwn(Round round, int phase, int rank, Operation op) throws Exception {
-    RuntimeException failed = null;
+    Throwable failed = null;
     try {
       round.mover(rank).move(phase, rank, round.calls());
-    } catch (RuntimeException e) {
+    } catch (Throwable e) { // an Error too: the others wait for this thread
       failed = e;
     }
     hub.lock();
@@ -162,7 +162,7 @@ final class Collectives {
     }
   }
 
-  private void failMove(Round round, int rank, RuntimeException cause) {
+  private void failMove(Round round, int rank, Throwable cause) {
     String message = "the data of rank " + rank + " could not be moved: " + round.report();
     hub.fail(() -> new TuttiException(message, cause), -1);
   }

@@ -267,6 +267,9 @@ public final class Faults {
         long until = obstacle.untilNanos() - System.nanoTime();
         changed.awaitNanos(until > 0 ? Math.min(left, until) : left);
       }
+    } catch (InterruptedException e) {
+      Thread.currentThread().interrupt();
+      throw e;
     } finally {
       lock.unlock();
     }

@@ -150,6 +150,9 @@ final class Movement {
   static @Nullable String misfit(List<Call> calls) {
     int size = calls.size();
     Call first = calls.get(0);
+    if (first.hasEqualParts()) {
+      return null;
+    }
     for (int to = 0; to < size; to++) {
       for (int from = 0; from < size; from++) {
         Tensor given = null;

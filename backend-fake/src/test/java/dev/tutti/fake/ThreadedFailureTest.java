@@ -8,8 +8,10 @@ import dev.tutti.DType;
 import dev.tutti.OpType;
 import dev.tutti.ReduceOp;
 import dev.tutti.Tensor;
+import dev.tutti.TuttiException;
 import dev.tutti.spi.PeerLostException;
 import dev.tutti.store.HashStore;
+import java.lang.foreign.Arena;
 import java.time.Duration;
 import java.util.ArrayList;
 import java.util.List;
@@ -17,6 +19,8 @@ import java.util.concurrent.ConcurrentHashMap;
 import java.util.concurrent.TimeUnit;
 import java.util.concurrent.TimeoutException;
 import org.junit.jupiter.api.Test;
+import org.junit.jupiter.params.ParameterizedTest;
+import org.junit.jupiter.params.provider.ValueSource;
 
 class ThreadedFailureTest {
   private static final ThreadedProvider PROVIDER = new ThreadedProvider();
@@ -290,6 +294,31 @@ class ThreadedFailureTest {
             });
     assertThat(failures)
         .allSatisfy(failure -> assertThat(failure).isInstanceOf(TimeoutException.class));
+  }
+
+  /** The second number of elements makes each rank move its own part. */
+  @ParameterizedTest
+  @ValueSource(longs = {4, 300_000})
+  void memoryThatIsFreedMeanwhileFailsAllRanks(long count) {
+    List<Throwable> failures =
+        RawWorld.failures(
+            3,
+            PROVIDER,
+            rank -> {
+              Arena arena = Arena.ofShared();
+              Tensor tensor = Tensor.allocate(arena, DType.FLOAT32, count);
+              if (rank.rank == 1) {
+                arena.close();
+              }
+              rank.backend.allReduce(rank.op(OpType.ALL_REDUCE), tensor, ReduceOp.SUM);
+            });
+    assertThat(failures)
+        .allSatisfy(
+            failure ->
+                assertThat(failure)
+                    .isInstanceOf(TuttiException.class)
+                    .hasMessageContaining("could not be moved: ranks 0, 1, 2: allReduce #1 SUM")
+                    .hasRootCauseMessage("Already closed"));
   }
 
   @Test
