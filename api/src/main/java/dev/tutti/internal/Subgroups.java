@@ -1,11 +1,13 @@
 package dev.tutti.internal;
 
+import dev.tutti.Capabilities;
 import dev.tutti.OpType;
 import dev.tutti.ProcessGroup;
 import dev.tutti.Store;
 import java.nio.charset.StandardCharsets;
 import java.time.Duration;
 import java.util.ArrayList;
+import java.util.Collections;
 import java.util.Comparator;
 import java.util.List;
 import java.util.Optional;
@@ -40,14 +42,8 @@ final class Subgroups {
 
   Optional<ProcessGroup> split(int color, int key) {
     String name = nextName();
-    Store store = job.groupStore(group.name);
-    String prefix = "split/" + name + "/";
-    store.set(prefix + group.rank, color + " " + key);
-    List<String> keys = new ArrayList<>();
-    for (int r = 0; r < group.size; r++) {
-      keys.add(prefix + r);
-    }
-    List<byte[]> answers = store.multiGet(keys, Duration.ofNanos(group.timeoutNanos()));
+    String own = color + " " + key;
+    List<String> answers = isAlone() ? Collections.nCopies(group.size, own) : exchange(name, own);
     if (color < 0) {
       return Optional.empty();
     }
@@ -55,13 +51,32 @@ final class Subgroups {
 
     List<Member> members = new ArrayList<>();
     for (int r = 0; r < answers.size(); r++) {
-      String[] answer = new String(answers.get(r), StandardCharsets.UTF_8).split(" ", 2);
+      String[] answer = answers.get(r).split(" ", 2);
       if (Integer.parseInt(answer[0]) == color) {
         members.add(new Member(r, Integer.parseInt(answer[1])));
       }
     }
     members.sort(Comparator.comparingInt(Member::key).thenComparingInt(Member::rank));
     return create(name + "." + color, members.stream().map(Member::rank).toList());
+  }
+
+  /** Tells whether no backend reaches other ranks: then they are taken to do what this one does. */
+  private boolean isAlone() {
+    return group.backends.values().stream()
+        .noneMatch(bound -> bound.capabilities().has(Capabilities.Feature.REAL_RESULTS));
+  }
+
+  private List<String> exchange(String name, String own) {
+    Store store = job.groupStore(group.name);
+    String prefix = "split/" + name + "/";
+    store.set(prefix + group.rank, own);
+    List<String> keys = new ArrayList<>();
+    for (int r = 0; r < group.size; r++) {
+      keys.add(prefix + r);
+    }
+    return store.multiGet(keys, Duration.ofNanos(group.timeoutNanos())).stream()
+        .map(answer -> new String(answer, StandardCharsets.UTF_8))
+        .toList();
   }
 
   private Optional<ProcessGroup> create(String name, List<Integer> ranks) {

@@ -286,6 +286,25 @@ class FakeBackendTest {
   }
 
   @Test
+  void groupsSplitAsIfAllRanksDidTheSame() throws Exception {
+    inGroup(
+        new FakeProvider().withUniformRanks(true),
+        group -> {
+          try (ProcessGroup half = group.subgroup(List.of(1, RANK)).orElseThrow()) {
+            assertThat(half.rank()).isEqualTo(1);
+            Tensor tensor = Tensor.of(5);
+            half.allReduce(tensor);
+            assertThat(tensor.flatLong(0)).isEqualTo(10);
+          }
+          assertThat(group.split(-1, 0)).isEmpty();
+          try (ProcessGroup all = group.split(3, 7).orElseThrow()) {
+            assertThat(all.rank()).isEqualTo(RANK);
+            assertThat(all.size()).isEqualTo(SIZE);
+          }
+        });
+  }
+
+  @Test
   void anyRankOfAnyWorldStartsAlone() {
     try (HashStore store = new HashStore();
         ProcessGroup group =
