@@ -2,6 +2,7 @@ import org.jspecify.annotations.NullMarked;
 
 /** Collectives for the JVM: contracts, service interfaces, stores and the runtime between them. */
 @NullMarked
+@SuppressWarnings("module") // dev.tutti.cli is compiled later
 module dev.tutti {
   requires static org.jspecify;
   requires static com.google.guice;
@@ -11,6 +12,8 @@ module dev.tutti {
   exports dev.tutti.spi;
   exports dev.tutti.store;
   exports dev.tutti.inject;
+  exports dev.tutti.internal to
+      dev.tutti.cli;
 
   uses dev.tutti.spi.BackendProvider;
   uses dev.tutti.spi.StoreProvider;

@@ -52,6 +52,16 @@ public interface BackendProvider {
   }
 
   /**
+   * Returns what it finds on this host, a line each, for the listing of {@code tutti doctor}: the
+   * address or devices it would use, and why. May look for libraries and devices.
+   *
+   * @param settings all settings
+   */
+  default List<String> findings(Settings settings) {
+    return List.of();
+  }
+
+  /**
    * Creates the backend of one rank and waits, within the context's timeout, for its peers as far
    * as it needs them. Called on the caller's thread.
    *

@@ -106,6 +106,26 @@ public final class GlooProvider implements BackendProvider {
   }
 
   @Override
+  public List<String> findings(Settings settings) {
+    try {
+      BindAddress chosen = BindAddress.choose(settings);
+      String where =
+          chosen.interfaceName().isEmpty() ? "" : " of interface " + chosen.interfaceName();
+      return List.of(
+          "would listen at "
+              + chosen.address().getHostAddress()
+              + where
+              + ": "
+              + chosen.reason()
+              + " (to choose another: "
+              + BindAddress.INTERFACE.name()
+              + ")");
+    } catch (IOException e) {
+      return List.of();
+    }
+  }
+
+  @Override
   public List<Setting<?>> settings() {
     return List.of(
         BindAddress.INTERFACE, BindAddress.MASTER_ADDR, LAZY_INIT, RANK_AS_SEQUENCE, SPIN);

@@ -1,0 +1,68 @@
+package dev.tutti.cli;
+
+import java.time.Duration;
+import java.util.function.Consumer;
+
+/** Lets the launchers of all nodes agree on where they stand and how an attempt ended. */
+interface Agreement extends AutoCloseable {
+  /** Returns the port of the store. */
+  int port();
+
+  /**
+   * Meets the other nodes.
+   *
+   * @throws LaunchException if they do not come in time, or one comes twice
+   */
+  Cohort join() throws InterruptedException;
+
+  /**
+   * Begins an attempt.
+   *
+   * @param attempt from 0
+   * @param listener hears once, from any thread, how the attempt ended for all nodes
+   */
+  void begin(int attempt, Consumer<Verdict> listener);
+
+  /**
+   * Says how this node's part ended; the first failure of all nodes becomes the verdict, and
+   * success only if all nodes say so.
+   *
+   * @param attempt which
+   * @param verdict this node's
+   */
+  void propose(int attempt, Verdict verdict);
+
+  /**
+   * Waits until all nodes stopped their ranks.
+   *
+   * @param attempt which
+   * @param timeout longest wait
+   * @throws LaunchException if a node does not stop in time
+   */
+  void awaitStopped(int attempt, Duration timeout) throws InterruptedException;
+
+  /** Leaves; the host waits a moment for the others to have left. */
+  @Override
+  void close();
+
+  /**
+   * Tells how an attempt ended.
+   *
+   * @param kind success, a failed rank, or an end asked for by a signal
+   * @param node the node that said so first
+   * @param rank the first failing rank, or -1
+   * @param code exit code of the whole
+   * @param text what happened, for people
+   */
+  record Verdict(Kind kind, int node, int rank, int code, String text) {
+    /** Says what ended an attempt. */
+    enum Kind {
+      /** All ranks ended with exit code 0. */
+      SUCCESS,
+      /** A rank failed. */
+      FAILED,
+      /** A launcher got a signal, or lost the others. */
+      STOPPED
+    }
+  }
+}

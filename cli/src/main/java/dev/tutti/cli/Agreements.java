@@ -1,0 +1,12 @@
+package dev.tutti.cli;
+
+/** Makes the agreement of a launch, hosting its store or connecting to it. */
+interface Agreements {
+  /**
+   * Opens what a launch needs to meet the other nodes and to let its ranks meet.
+   *
+   * @param plan what is launched
+   * @throws LaunchException if the store cannot be hosted or reached
+   */
+  Agreement open(LaunchPlan plan);
+}

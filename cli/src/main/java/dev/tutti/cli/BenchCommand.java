@@ -1,0 +1,238 @@
+package dev.tutti.cli;
+
+import static java.nio.charset.StandardCharsets.UTF_8;
+
+import com.google.inject.Inject;
+import dev.tutti.Capabilities;
+import dev.tutti.DType;
+import dev.tutti.ReduceOp;
+import dev.tutti.Settings;
+import dev.tutti.cli.RankOutput.Channel;
+import dev.tutti.cli.RunCommand.Environment;
+import dev.tutti.internal.Providers;
+import java.io.IOException;
+import java.nio.file.Path;
+import java.time.Duration;
+import java.util.ArrayList;
+import java.util.List;
+import java.util.Locale;
+import java.util.Optional;
+import java.util.UUID;
+import java.util.concurrent.Callable;
+import java.util.function.Consumer;
+import org.jspecify.annotations.Nullable;
+import picocli.CommandLine.Command;
+import picocli.CommandLine.Mixin;
+import picocli.CommandLine.Option;
+
+/** Measures collectives between real processes, and checks their results. */
+@Command(
+    name = "bench",
+    sortOptions = false,
+    description =
+        "Measures operations between real processes of this machine and checks every result.",
+    descriptionHeading = "%n",
+    parameterListHeading = "%n",
+    optionListHeading = "%nOptions:%n",
+    footer = {
+      "",
+      "Columns are those of nccl-tests. size: bytes of the whole, over all ranks where each has a"
+          + " part. count: elements of the whole, or of one rank's part. time: of one operation on"
+          + " rank 0, called back to back; of an operation with a root, the mean over all roots."
+          + " algbw: size / p50. busbw: algbw times 2(n-1)/n for allReduce, (n-1)/n where each rank"
+          + " has a part, else 1. GB/s are 10^9 bytes per second. #wrong: wrong elements on all"
+          + " ranks, checked before and after the measurement; of barrier, ranks it let pass too"
+          + " early.",
+      "The exit code is 1 if anything is wrong."
+    })
+final class BenchCommand implements Callable<Integer> {
+  private enum Format {
+    TABLE,
+    JSON
+  }
+
+  @Mixin private BenchOptions options = new BenchOptions();
+
+  @Option(
+      names = {"--nproc", "--nproc-per-node"},
+      paramLabel = "N",
+      description = "Number of ranks. Default: 4.")
+  private int ranks = 4;
+
+  @Option(names = "--in-jvm", description = "Ranks are threads of this JVM instead of processes.")
+  private boolean inJvm;
+
+  @Option(
+      names = "--format",
+      paramLabel = "table|json",
+      description = "Table, or one JSON object a line. Default: table.")
+  private String format = "table";
+
+  @Option(
+      names = "--plot",
+      paramLabel = "FILE.svg",
+      description = "Also draw time and bandwidth over size.")
+  private @Nullable Path plot;
+
+  private final Terminal terminal;
+  private final Agreements agreements;
+  private final Environment environment;
+  private final Settings settings;
+
+  @Inject
+  BenchCommand(
+      Terminal terminal, Agreements agreements, Environment environment, Settings settings) {
+    this.terminal = terminal;
+    this.agreements = agreements;
+    this.environment = environment;
+    this.settings = settings;
+  }
+
+  @Override
+  public Integer call() throws InterruptedException, IOException {
+    Format chosen = format();
+    List<BenchOp> ops = ops();
+    DType dtype = options.elementType();
+    int expected =
+        ops.stream().mapToInt(op -> op.sizes(options.sizes(), ranks, dtype).size()).sum();
+    BenchTable table = new BenchTable(terminal.out());
+    List<BenchRow> rows = new ArrayList<>();
+    long start = System.nanoTime();
+    int code;
+    try (BenchProgress progress = new BenchProgress(terminal, expected)) {
+      code =
+          run(
+              ops,
+              row ->
+                  progress.step(
+                      () -> {
+                        rows.add(row);
+                        if (chosen == Format.JSON) {
+                          terminal.out().println(row.toJson());
+                        } else {
+                          table.add(row);
+                        }
+                      }));
+    }
+    if (code != 0) {
+      return code;
+    }
+    if (rows.size() != expected) {
+      throw new LaunchException(1, "got " + rows.size() + " rows instead of " + expected);
+    }
+    if (plot != null) {
+      BenchPlot.write(rows, plot);
+    }
+    long wrong = rows.stream().mapToLong(BenchRow::wrong).sum();
+    if (chosen == Format.TABLE) {
+      terminal.out().println(summary(rows, wrong, System.nanoTime() - start));
+    }
+    return wrong == 0 ? 0 : 1;
+  }
+
+  private String summary(List<BenchRow> rows, long wrong, long nanos) {
+    double mean = rows.stream().mapToDouble(BenchRow::busBandwidth).average().orElse(0);
+    return String.format(
+        Locale.ROOT,
+        "%n# %d rows in %s, wrong elements: %d %s, mean bus bandwidth: %.2f GB/s",
+        rows.size(),
+        RankExit.seconds(Duration.ofNanos(nanos)),
+        wrong,
+        wrong == 0 ? "OK" : "FAILED",
+        mean);
+  }
+
+  private Format format() {
+    try {
+      return Format.valueOf(format.toUpperCase(Locale.ROOT));
+    } catch (IllegalArgumentException e) {
+      throw new IllegalArgumentException("--format must be table or json, not '" + format + "'", e);
+    }
+  }
+
+  /** Checks what is asked for against what the backend can do, and spells out "all". */
+  private List<BenchOp> ops() {
+    if (ranks < 1) {
+      throw new IllegalArgumentException("--nproc must be at least 1, not " + ranks);
+    }
+    Capabilities capabilities = Providers.backend(options.backend, settings).capabilities();
+    DType dtype = options.elementType();
+    ReduceOp redop = options.reduceOp();
+    boolean all = options.ops.contains("all");
+    List<BenchOp> ops = new ArrayList<>();
+    for (BenchOp op : all ? List.of(BenchOp.values()) : named()) {
+      boolean reducible = !op.reduces() || capabilities.canReduce(dtype, redop);
+      boolean movable = !op.hasSizes() || capabilities.movable().contains(dtype);
+      boolean enoughRanks = op != BenchOp.SEND_RECV || ranks >= 2;
+      if (op.isIn(capabilities) && reducible && movable && enoughRanks) {
+        ops.add(op);
+      } else if (!all) {
+        throw new IllegalArgumentException(
+            !enoughRanks
+                ? "sendRecv needs at least 2 ranks"
+                : "backend '"
+                    + options.backend
+                    + "' has no "
+                    + op.label()
+                    + (op.isIn(capabilities) ? " of " + dtype.label() : "")
+                    + (op.isIn(capabilities) && movable ? " by " + redop : ""));
+      }
+    }
+    return ops;
+  }
+
+  private List<BenchOp> named() {
+    return options.ops.stream().map(BenchOp::ofLabel).distinct().toList();
+  }
+
+  private int run(List<BenchOp> ops, Consumer<BenchRow> rows) throws InterruptedException {
+    List<String> arguments = options.toArguments(ops);
+    if (inJvm) {
+      return new BenchThreads(ranks, settings, rows).run(arguments);
+    }
+    LaunchPlan plan = plan(arguments);
+    PrefixedOutput others =
+        new PrefixedOutput(terminal.err(), terminal.err(), terminal.errIsTerminal());
+    RankOutput output =
+        (rank, channel, line) -> {
+          String text = new String(line, UTF_8);
+          if (channel == Channel.OUT && text.startsWith(BenchRankCommand.ROW_MARK)) {
+            rows.accept(BenchRow.decode(text.substring(BenchRankCommand.ROW_MARK.length())));
+          } else {
+            others.line(rank, channel, line);
+          }
+        };
+    try (Agreement agreement = agreements.open(plan)) {
+      Launcher launcher =
+          new Launcher(
+              plan,
+              agreement,
+              output,
+              message -> terminal.err().println("tutti bench: " + message));
+      try (Signals _ = Signals.handle(launcher::signalled)) {
+        return launcher.run();
+      }
+    }
+  }
+
+  private LaunchPlan plan(List<String> arguments) {
+    List<String> command = new ArrayList<>(OwnJava.command());
+    command.add(BenchRankCommand.NAME);
+    command.addAll(arguments);
+    return new LaunchPlan(
+        command,
+        ranks,
+        1,
+        0,
+        "127.0.0.1",
+        0,
+        0,
+        UUID.randomUUID().toString(),
+        "bench",
+        Optional.empty(),
+        20,
+        Duration.ofSeconds(5),
+        Duration.ofSeconds(30),
+        environment.variables());
+  }
+}

@@ -1,0 +1,170 @@
+package dev.tutti.cli;
+
+import de.erichseifert.vectorgraphics2d.VectorGraphics2D;
+import de.erichseifert.vectorgraphics2d.svg.SVGProcessor;
+import de.erichseifert.vectorgraphics2d.util.PageSize;
+import java.awt.BasicStroke;
+import java.awt.Color;
+import java.awt.Rectangle;
+import java.awt.geom.Ellipse2D;
+import java.io.IOException;
+import java.io.OutputStream;
+import java.nio.file.Files;
+import java.nio.file.Path;
+import java.text.FieldPosition;
+import java.text.NumberFormat;
+import java.text.ParsePosition;
+import java.util.ArrayList;
+import java.util.LinkedHashMap;
+import java.util.List;
+import java.util.Map;
+import java.util.Optional;
+import java.util.function.ToDoubleFunction;
+import org.jfree.chart.JFreeChart;
+import org.jfree.chart.axis.LogarithmicAxis;
+import org.jfree.chart.axis.NumberAxis;
+import org.jfree.chart.axis.NumberTickUnit;
+import org.jfree.chart.plot.XYPlot;
+import org.jfree.chart.renderer.xy.XYLineAndShapeRenderer;
+import org.jfree.chart.text.TextUtils;
+import org.jfree.data.xy.XYSeries;
+import org.jfree.data.xy.XYSeriesCollection;
+
+/** Draws time and bus bandwidth over size as an SVG picture; needs fonts but no display. */
+final class BenchPlot {
+  private static final int WIDTH = 640;
+  private static final int HEIGHT = 480;
+
+  /** Colors that people with color blindness tell apart (Okabe and Ito, 2008). */
+  private static final Color[] COLORS = {
+    new Color(0x0072B2),
+    new Color(0xD55E00),
+    new Color(0x009E73),
+    new Color(0xCC79A7),
+    new Color(0xE69F00),
+    new Color(0x56B4E9),
+    new Color(0x000000),
+    new Color(0xB8A800),
+    new Color(0x7F7F7F),
+  };
+
+  private BenchPlot() {}
+
+  /**
+   * Writes the picture.
+   *
+   * @param rows results; those without a size are left out
+   * @param file where to
+   * @throws IOException if it cannot be written
+   * @throws IllegalArgumentException if there is nothing to draw
+   */
+  static void write(List<BenchRow> rows, Path file) throws IOException {
+    System.setProperty("java.awt.headless", "true");
+    // Else the axis labels come as outlines and not as text.
+    TextUtils.setUseDrawRotatedStringWorkaround(false);
+    Map<String, List<BenchRow>> byOp = new LinkedHashMap<>();
+    for (BenchRow row : rows) {
+      if (row.bytes() > 0 && row.p50() > 0) {
+        byOp.computeIfAbsent(row.op(), _ -> new ArrayList<>()).add(row);
+      }
+    }
+    if (byOp.isEmpty()) {
+      throw new IllegalArgumentException("there is nothing to draw: no operation has sizes");
+    }
+    BenchRow any = byOp.values().iterator().next().getFirst();
+    String what = " (" + any.backend() + ", " + any.ranks() + " ranks, " + any.dtype() + ")";
+    Panel time = new Panel("Time" + what, "microseconds");
+    Panel bandwidth = new Panel("Bus bandwidth" + what, "GB/s");
+    int color = 0;
+    for (Map.Entry<String, List<BenchRow>> entry : byOp.entrySet()) {
+      Color ink = COLORS[color++ % COLORS.length];
+      String op = entry.getKey();
+      time.add(op + " p50", entry.getValue(), BenchRow::p50, ink, Optional.empty());
+      time.add(op + " p99", entry.getValue(), BenchRow::p99, ink, Optional.of(new float[] {5, 4}));
+      bandwidth.add(op, entry.getValue(), BenchRow::busBandwidth, ink, Optional.empty());
+    }
+    VectorGraphics2D graphics = new VectorGraphics2D();
+    time.chart().draw(graphics, new Rectangle(0, 0, WIDTH, HEIGHT));
+    graphics.translate(WIDTH, 0);
+    bandwidth.chart().draw(graphics, new Rectangle(0, 0, WIDTH, HEIGHT));
+    try (OutputStream out = Files.newOutputStream(file)) {
+      new SVGProcessor()
+          .getDocument(graphics.getCommands(), new PageSize(2 * WIDTH, HEIGHT))
+          .writeTo(out);
+    }
+  }
+
+  /** Is one of the two charts. */
+  private static final class Panel {
+    private final String title;
+    private final String unit;
+    private final XYSeriesCollection data = new XYSeriesCollection();
+    private final XYLineAndShapeRenderer renderer = new XYLineAndShapeRenderer(true, false);
+
+    Panel(String title, String unit) {
+      this.title = title;
+      this.unit = unit;
+    }
+
+    void add(
+        String name,
+        List<BenchRow> rows,
+        ToDoubleFunction<BenchRow> value,
+        Color color,
+        Optional<float[]> dashes) {
+      XYSeries series = new XYSeries(name);
+      for (BenchRow row : rows) {
+        series.add(Math.log((double) row.bytes()) / Math.log(2), value.applyAsDouble(row));
+      }
+      int index = data.getSeriesCount();
+      data.addSeries(series);
+      renderer.setSeriesPaint(index, color);
+      renderer.setSeriesShape(index, new Ellipse2D.Double(-2.5, -2.5, 5, 5));
+      renderer.setSeriesShapesVisible(index, dashes.isEmpty());
+      renderer.setSeriesStroke(
+          index,
+          dashes
+              .map(d -> new BasicStroke(1, BasicStroke.CAP_BUTT, BasicStroke.JOIN_BEVEL, 1, d, 0))
+              .orElseGet(() -> new BasicStroke(1.5f)));
+    }
+
+    JFreeChart chart() {
+      NumberAxis size = new NumberAxis("size");
+      size.setAutoRangeIncludesZero(false);
+      size.setTickUnit(new NumberTickUnit(4));
+      size.setNumberFormatOverride(new PowerOfTwo());
+      LogarithmicAxis value = new LogarithmicAxis(unit);
+      value.setStrictValuesFlag(false);
+      XYPlot plot = new XYPlot(data, size, value, renderer);
+      plot.setBackgroundPaint(Color.WHITE);
+      plot.setDomainGridlinePaint(Color.LIGHT_GRAY);
+      plot.setRangeGridlinePaint(Color.LIGHT_GRAY);
+      JFreeChart chart = new JFreeChart(title, plot);
+      chart.setBackgroundPaint(Color.WHITE);
+      return chart;
+    }
+  }
+
+  /** Writes 14 as "16 KiB". */
+  private static final class PowerOfTwo extends NumberFormat {
+    private static final long serialVersionUID = 1L;
+    private static final String[] UNITS = {"B", "KiB", "MiB", "GiB", "TiB"};
+
+    @Override
+    public StringBuffer format(double exponent, StringBuffer target, FieldPosition position) {
+      int unit = Math.clamp((long) (exponent / 10), 0, UNITS.length - 1);
+      long number = Math.round(Math.pow(2, exponent - 10 * unit));
+      return target.append(number).append(' ').append(UNITS[unit]);
+    }
+
+    @Override
+    public StringBuffer format(long exponent, StringBuffer target, FieldPosition position) {
+      return format((double) exponent, target, position);
+    }
+
+    @Override
+    public Number parse(String text, ParsePosition position) {
+      throw new UnsupportedOperationException("only writes");
+    }
+  }
+}

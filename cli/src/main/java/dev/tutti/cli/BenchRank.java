@@ -1,0 +1,158 @@
+package dev.tutti.cli;
+
+import static java.nio.charset.StandardCharsets.UTF_8;
+
+import dev.tutti.DType;
+import dev.tutti.ProcessGroup;
+import dev.tutti.ReduceOp;
+import dev.tutti.Store;
+import java.util.List;
+import java.util.concurrent.TimeUnit;
+import java.util.function.Consumer;
+import java.util.stream.IntStream;
+import org.HdrHistogram.Histogram;
+
+/**
+ * Measures on one rank.
+ *
+ * <p>For each size: check the results, warm up for 200 ms, let rank 0 choose a number of operations
+ * by what one took, run them back to back on zeros with one time stamp each on rank 0, check again.
+ * What rank 0 decides, and the numbers of wrong elements, go through the store and not through the
+ * operations under test.
+ */
+final class BenchRank {
+  private static final long WARMUP_NANOS = TimeUnit.MILLISECONDS.toNanos(200);
+  private static final long MAX_OPERATIONS = 50_000;
+
+  private final ProcessGroup group;
+  private final BenchOptions options;
+  private final Consumer<BenchRow> rows;
+  private final Store store;
+  private long step;
+
+  /**
+   * Creates a rank.
+   *
+   * @param group all ranks
+   * @param options what is measured; equal on all ranks
+   * @param rows takes each row as it comes; called on rank 0 only
+   */
+  BenchRank(ProcessGroup group, BenchOptions options, Consumer<BenchRow> rows) {
+    this.group = group;
+    this.options = options;
+    this.rows = rows;
+    this.store = group.store();
+  }
+
+  /** Runs all operations at all sizes. */
+  void run() {
+    DType dtype = options.elementType();
+    for (String name : options.ops) {
+      BenchOp op = BenchOp.ofLabel(name);
+      ReduceOp redop = op.reduces() ? options.reduceOp() : ReduceOp.SUM;
+      BenchOp.Setup setup = new BenchOp.Setup(group, dtype, redop, "bench/" + name);
+      for (long size : op.sizes(options.sizes(), group.size(), dtype)) {
+        BenchRow row = measure(op, op.prepare(setup, size), dtype, redop);
+        if (group.rank() == 0) {
+          rows.accept(row);
+        }
+      }
+    }
+  }
+
+  private BenchRow measure(BenchOp op, BenchCase item, DType dtype, ReduceOp redop) {
+    long wrong = total(item.check().getAsLong());
+    item.zero();
+    long calls = agree(calls(item, warmUp(item)));
+    Histogram histogram = time(item, calls);
+    wrong += total(item.check().getAsLong());
+    return new BenchRow(
+        op.label(),
+        options.backend,
+        group.size(),
+        item.bytes(),
+        item.count(),
+        op.hasSizes() ? dtype.label() : "none",
+        op.reduces() ? redop.kind().name().toLowerCase(java.util.Locale.ROOT) : "none",
+        histogram.getValueAtPercentile(50) / 1e3,
+        histogram.getValueAtPercentile(99) / 1e3,
+        op.busFactor(group.size()),
+        wrong);
+  }
+
+  /** Warms up and returns the time of a call in nanoseconds. */
+  private double warmUp(BenchCase item) {
+    if (options.warmup != null) {
+      long calls = Math.max(1, options.warmup / item.operations());
+      return (double) run(item, calls) / calls;
+    }
+    long spent = 0;
+    long calls = 1;
+    double perCall = 0;
+    while (calls > 0) {
+      long nanos = run(item, calls);
+      spent += nanos;
+      perCall = (double) nanos / calls;
+      calls = agree(spent < WARMUP_NANOS ? calls * 2 : 0);
+    }
+    return perCall;
+  }
+
+  private static long run(BenchCase item, long calls) {
+    long start = System.nanoTime();
+    for (long i = 0; i < calls; i++) {
+      item.call().run();
+    }
+    return System.nanoTime() - start;
+  }
+
+  private long calls(BenchCase item, double nanosPerCall) {
+    long operations;
+    if (options.iterations != null) {
+      operations = options.iterations;
+    } else {
+      double perOperation = Math.max(1, nanosPerCall / item.operations());
+      long least = item.bytes() >= 64L << 20 ? 8 : item.bytes() >= 8L << 20 ? 30 : 200;
+      operations =
+          Math.clamp((long) (options.time.toNanos() / perOperation), least, MAX_OPERATIONS);
+    }
+    return Math.max(1, operations / item.operations());
+  }
+
+  private static Histogram time(BenchCase item, long calls) {
+    Histogram histogram = new Histogram(3);
+    long before = System.nanoTime();
+    for (long i = 0; i < calls; i++) {
+      item.call().run();
+      long now = System.nanoTime();
+      histogram.recordValue((now - before) / item.operations());
+      before = now;
+    }
+    return histogram;
+  }
+
+  /** Returns rank 0's number on all ranks. */
+  private long agree(long value) {
+    String key = "bench/agree" + step++;
+    if (group.rank() == 0) {
+      store.set(key, Long.toString(value));
+      return value;
+    }
+    return parse(store.get(key, options.timeout));
+  }
+
+  /** Returns on rank 0 the sum of all ranks' numbers, on others 0. */
+  private long total(long mine) {
+    String key = "bench/total" + step++ + "/";
+    store.set(key + group.rank(), Long.toString(mine));
+    if (group.rank() != 0) {
+      return 0;
+    }
+    List<String> keys = IntStream.range(0, group.size()).mapToObj(rank -> key + rank).toList();
+    return store.multiGet(keys, options.timeout).stream().mapToLong(BenchRank::parse).sum();
+  }
+
+  private static long parse(byte[] text) {
+    return Long.parseLong(new String(text, UTF_8));
+  }
+}

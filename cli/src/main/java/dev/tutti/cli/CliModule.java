@@ -1,0 +1,36 @@
+package dev.tutti.cli;
+
+import com.google.inject.AbstractModule;
+import dev.tutti.Settings;
+import dev.tutti.cli.RunCommand.Environment;
+import java.util.Map;
+
+/** Binds what the commands need; the one place where the pieces are chosen. */
+class CliModule extends AbstractModule {
+  private final Terminal terminal;
+  private final Map<String, String> environment;
+
+  /**
+   * Creates a module.
+   *
+   * @param terminal where commands print
+   * @param environment of this process
+   */
+  CliModule(Terminal terminal, Map<String, String> environment) {
+    this.terminal = terminal;
+    this.environment = environment;
+  }
+
+  @Override
+  protected void configure() {
+    bind(Terminal.class).toInstance(terminal);
+    bind(Environment.class).toInstance(new Environment(environment));
+    bind(Settings.class).toInstance(Settings.ofEnvironment(environment));
+    bindAgreements();
+  }
+
+  /** Binds how launches agree; tests bind something else. */
+  protected void bindAgreements() {
+    bind(Agreements.class).to(TcpAgreements.class);
+  }
+}

@@ -1,0 +1,127 @@
+package dev.tutti.cli;
+
+import com.sun.management.OperatingSystemMXBean;
+import java.io.IOException;
+import java.lang.management.ManagementFactory;
+import java.net.InetAddress;
+import java.net.NetworkInterface;
+import java.net.SocketException;
+import java.net.UnknownHostException;
+import java.nio.file.FileStore;
+import java.nio.file.Files;
+import java.nio.file.Path;
+import java.util.ArrayList;
+import java.util.Collections;
+import java.util.List;
+import java.util.Locale;
+import java.util.stream.Collectors;
+
+/** Looks at Java, the machine and the network. */
+final class HostCheck {
+  private static final Path SHARED_MEMORY = Path.of("/dev/shm");
+
+  private HostCheck() {}
+
+  /** Returns what it found. */
+  static List<Finding> run() {
+    List<Finding> findings = new ArrayList<>();
+    java(findings);
+    machine(findings);
+    network(findings);
+    return findings;
+  }
+
+  private static void java(List<Finding> findings) {
+    findings.add(
+        Finding.ok(
+            "java",
+            "version",
+            System.getProperty("java.runtime.version"),
+            System.getProperty("java.vendor") + ", " + System.getProperty("java.home")));
+    List<String> flags = ManagementFactory.getRuntimeMXBean().getInputArguments();
+    findings.add(
+        Finding.ok("java", "flags", flags.isEmpty() ? "none" : String.join(" ", flags), ""));
+    boolean allowed = HostCheck.class.getModule().isNativeAccessEnabled();
+    findings.add(
+        allowed
+            ? Finding.ok("java", "native access", "allowed", "")
+            : Finding.note(
+                "java",
+                "native access",
+                "not allowed",
+                "a backend that calls native code makes Java warn; add"
+                    + " --enable-native-access=ALL-UNNAMED"));
+  }
+
+  private static void machine(List<Finding> findings) {
+    findings.add(
+        Finding.ok(
+            "machine",
+            "system",
+            System.getProperty("os.name") + " " + System.getProperty("os.version"),
+            System.getProperty("os.arch")));
+    findings.add(
+        Finding.ok(
+            "machine",
+            "cores",
+            Integer.toString(Runtime.getRuntime().availableProcessors()),
+            "that this process may use"));
+    if (ManagementFactory.getOperatingSystemMXBean() instanceof OperatingSystemMXBean system) {
+      findings.add(
+          Finding.ok(
+              "machine",
+              "memory",
+              size(system.getTotalMemorySize()),
+              size(system.getFreeMemorySize()) + " free"));
+    }
+    try {
+      FileStore store = Files.getFileStore(SHARED_MEMORY);
+      findings.add(
+          Finding.ok(
+              "machine",
+              SHARED_MEMORY.toString(),
+              size(store.getUsableSpace()) + " free",
+              "of " + size(store.getTotalSpace())));
+    } catch (IOException e) {
+      findings.add(
+          Finding.note("machine", SHARED_MEMORY.toString(), "none", "cannot be read: " + e));
+    }
+  }
+
+  private static void network(List<Finding> findings) {
+    try {
+      for (NetworkInterface each : Collections.list(NetworkInterface.getNetworkInterfaces())) {
+        String addresses =
+            each.inetAddresses().map(InetAddress::getHostAddress).collect(Collectors.joining(" "));
+        String state = (each.isUp() ? "up" : "down") + (each.isLoopback() ? ", loopback" : "");
+        findings.add(
+            Finding.ok(
+                "network", each.getName(), addresses.isEmpty() ? "no address" : addresses, state));
+      }
+    } catch (SocketException e) {
+      findings.add(Finding.broken("network", "interfaces", "unknown", "cannot be listed: " + e));
+    }
+    try {
+      InetAddress host = InetAddress.getLocalHost();
+      findings.add(Finding.ok("network", "host name", host.getHostName(), host.getHostAddress()));
+    } catch (UnknownHostException e) {
+      findings.add(
+          Finding.note(
+              "network",
+              "host name",
+              "does not resolve",
+              e.getMessage() + "; add it to /etc/hosts, or name an interface"));
+    }
+  }
+
+  private static String size(long bytes) {
+    double value = bytes;
+    String[] units = {"B", "KiB", "MiB", "GiB", "TiB"};
+    int unit = 0;
+    while (value >= 1024 && unit < units.length - 1) {
+      value /= 1024;
+      unit++;
+    }
+    return String.format(Locale.ROOT, unit == 0 ? "%.0f %s" : "%.1f %s", value, units[unit]);
+  }
+}

@@ -1,0 +1,268 @@
+package dev.tutti.cli;
+
+import dev.tutti.cli.Agreement.Verdict;
+import dev.tutti.cli.Agreement.Verdict.Kind;
+import java.io.IOException;
+import java.time.Duration;
+import java.util.List;
+import java.util.Map;
+import java.util.TreeMap;
+import java.util.concurrent.BlockingQueue;
+import java.util.concurrent.CopyOnWriteArrayList;
+import java.util.concurrent.LinkedBlockingQueue;
+import java.util.concurrent.TimeUnit;
+import java.util.concurrent.locks.LockSupport;
+import java.util.function.Consumer;
+import org.jspecify.annotations.Nullable;
+
+/**
+ * Runs the ranks of one node until all end well, or one fails on whichever node, or a signal comes;
+ * then ends the rest, and starts all of them again as often as the plan allows.
+ *
+ * <p>Everything that happens comes as an event to one queue, which the thread of {@link #run} takes
+ * from; so no state is shared. That thread also starts the processes, and must live as long as they
+ * do: the system ties a child's parent-death signal to it.
+ */
+final class Launcher {
+  /** How long after SIGKILL a process may take to go. */
+  private static final Duration SETTLE = Duration.ofSeconds(10);
+
+  /** How long output may take to come after the last process ended. */
+  private static final Duration OUTPUT_TIMEOUT = Duration.ofSeconds(2);
+
+  private final LaunchPlan plan;
+  private final Agreement agreement;
+  private final RankOutput output;
+  private final Consumer<String> messages;
+  private final BlockingQueue<Event> events = new LinkedBlockingQueue<>();
+
+  private sealed interface Event {
+    record Ended(int attempt, RankExit exit) implements Event {}
+
+    record Decided(int attempt, Verdict verdict) implements Event {}
+
+    record Signalled(int signal) implements Event {}
+  }
+
+  private enum Phase {
+    RUNNING,
+    STOPPING,
+    KILLED
+  }
+
+  /** Holds what is known of a running attempt. */
+  private static final class Attempt {
+    final int number;
+
+    /** Also read by the shutdown hook. */
+    final List<RankProcess> ranks = new CopyOnWriteArrayList<>();
+
+    final Map<Integer, RankExit> exits = new TreeMap<>();
+    @Nullable Verdict verdict;
+    boolean proposed;
+    Phase phase = Phase.RUNNING;
+    long deadline;
+
+    Attempt(int number) {
+      this.number = number;
+    }
+
+    boolean allEnded() {
+      return exits.size() == ranks.size();
+    }
+
+    void enter(Phase next, Duration atMost) {
+      phase = next;
+      deadline = System.nanoTime() + atMost.toNanos();
+    }
+
+    void killRunning() {
+      ranks.stream().filter(RankProcess::isRunning).forEach(rank -> rank.tree().kill());
+    }
+  }
+
+  /**
+   * Creates a launcher.
+   *
+   * @param plan what to run
+   * @param agreement how the nodes agree; the caller closes it
+   * @param output takes what ranks print
+   * @param messages takes what the launcher itself has to say, a line or several at a time
+   */
+  Launcher(LaunchPlan plan, Agreement agreement, RankOutput output, Consumer<String> messages) {
+    this.plan = plan;
+    this.agreement = agreement;
+    this.output = output;
+    this.messages = messages;
+  }
+
+  /**
+   * Tells of a signal to this process; from any thread.
+   *
+   * @param signal its number
+   */
+  void signalled(int signal) {
+    events.add(new Event.Signalled(signal));
+  }
+
+  /**
+   * Runs the ranks to their end.
+   *
+   * @return 0, or the exit code of the first failing rank, or 128 and the signal's number
+   * @throws LaunchException if they cannot be started, or other nodes are lost
+   */
+  int run() throws InterruptedException {
+    String program = plan.command().getFirst();
+    if (ProcessTree.find(program, plan.environment()).isEmpty()) {
+      throw new LaunchException(127, "no such program: " + program);
+    }
+    Cohort cohort = agreement.join();
+    for (int number = 0; ; number++) {
+      Verdict verdict = runAttempt(number, cohort);
+      if (verdict.kind() != Kind.FAILED || number == plan.maxRestarts()) {
+        return verdict.code();
+      }
+      agreement.awaitStopped(number, plan.grace().plus(SETTLE));
+      messages.accept(
+          "starting all ranks again, restart " + (number + 1) + " of " + plan.maxRestarts());
+    }
+  }
+
+  private Verdict runAttempt(int number, Cohort cohort) throws InterruptedException {
+    Attempt attempt = new Attempt(number);
+    Thread lastResort = new Thread(attempt::killRunning, "tutti-kill");
+    Runtime.getRuntime().addShutdownHook(lastResort);
+    try {
+      agreement.begin(number, verdict -> events.add(new Event.Decided(number, verdict)));
+      startAll(attempt, cohort);
+      return supervise(attempt);
+    } finally {
+      attempt.killRunning();
+      try {
+        Runtime.getRuntime().removeShutdownHook(lastResort);
+      } catch (IllegalStateException e) {
+        // The JVM is on its way out, and the hook with it.
+      }
+    }
+  }
+
+  private void startAll(Attempt attempt, Cohort cohort) {
+    for (int local = 0; local < plan.localSize(); local++) {
+      int rank = cohort.firstRank() + local;
+      try {
+        attempt.ranks.add(
+            RankProcess.start(
+                rank,
+                plan.command(),
+                RankEnvironment.of(plan, cohort, local, attempt.number),
+                output,
+                plan.logDirectory(rank, attempt.number),
+                plan.tailLines(),
+                exit -> events.add(new Event.Ended(attempt.number, exit))));
+      } catch (IOException e) {
+        throw new LaunchException(126, "cannot start rank " + rank + ": " + e.getMessage(), e);
+      }
+    }
+  }
+
+  /** Waits for the verdict of all nodes and for the end of this node's ranks. */
+  private Verdict supervise(Attempt attempt) throws InterruptedException {
+    while (attempt.verdict == null || !attempt.allEnded()) {
+      Event event = next(attempt);
+      if (event != null) {
+        handle(attempt, event);
+      } else if (attempt.phase == Phase.STOPPING) {
+        attempt.killRunning();
+        attempt.enter(Phase.KILLED, SETTLE);
+      } else {
+        break;
+      }
+    }
+    sweep(attempt);
+    for (RankProcess rank : attempt.ranks) {
+      rank.awaitOutput(OUTPUT_TIMEOUT);
+    }
+    Verdict verdict = attempt.verdict;
+    if (verdict == null) {
+      throw new LaunchException(1, "the other nodes did not say how they ended");
+    }
+    if (verdict.kind() != Kind.SUCCESS) {
+      messages.accept(FailureReport.write(plan, verdict, attempt.ranks, attempt.exits));
+    }
+    return verdict;
+  }
+
+  /** Waits for the next event; null at the deadline of what is being waited for. */
+  private @Nullable Event next(Attempt attempt) throws InterruptedException {
+    if (attempt.phase == Phase.RUNNING) {
+      return events.take();
+    }
+    long wait = attempt.deadline - System.nanoTime();
+    return events.poll(Math.max(0, wait), TimeUnit.NANOSECONDS);
+  }
+
+  private void handle(Attempt attempt, Event event) {
+    switch (event) {
+      case Event.Ended(int number, RankExit exit) when number == attempt.number -> {
+        boolean asked = attempt.phase != Phase.RUNNING;
+        attempt.exits.put(exit.rank(), asked ? exit.onRequest() : exit);
+        ended(attempt, exit);
+      }
+      case Event.Decided(int number, Verdict verdict) when number == attempt.number -> {
+        attempt.verdict = verdict;
+        if (verdict.kind() != Kind.SUCCESS && attempt.phase == Phase.RUNNING) {
+          stop(attempt, Posix.SIGTERM);
+        }
+      }
+      case Event.Signalled(int signal) -> {
+        if (attempt.phase == Phase.RUNNING) {
+          stop(attempt, signal);
+        } else {
+          attempt.deadline = System.nanoTime();
+        }
+        String text = "stopped by " + Posix.signalName(signal);
+        propose(attempt, new Verdict(Kind.STOPPED, plan.nodeRank(), -1, 128 + signal, text));
+      }
+      case Event.Ended late -> {}
+      case Event.Decided late -> {}
+    }
+  }
+
+  private void ended(Attempt attempt, RankExit exit) {
+    if (exit.code() != 0) {
+      String text = "rank " + exit.rank() + " " + exit.describe();
+      propose(attempt, new Verdict(Kind.FAILED, plan.nodeRank(), exit.rank(), exit.code(), text));
+    } else if (attempt.allEnded()) {
+      propose(attempt, new Verdict(Kind.SUCCESS, plan.nodeRank(), -1, 0, ""));
+    }
+  }
+
+  /** Says how this node's part ended, once. */
+  private void propose(Attempt attempt, Verdict verdict) {
+    if (!attempt.proposed) {
+      attempt.proposed = true;
+      agreement.propose(attempt.number, verdict);
+    }
+  }
+
+  private void stop(Attempt attempt, int signal) {
+    attempt.enter(Phase.STOPPING, plan.grace());
+    for (RankProcess rank : attempt.ranks) {
+      if (rank.isRunning()) {
+        rank.tree().signal(signal);
+      }
+    }
+  }
+
+  /** Ends what the ranks' processes left behind when they ended. */
+  private void sweep(Attempt attempt) {
+    List<ProcessTree> left =
+        attempt.ranks.stream().map(RankProcess::tree).filter(ProcessTree::isAlive).toList();
+    left.forEach(tree -> tree.signal(Posix.SIGTERM));
+    long deadline = System.nanoTime() + plan.grace().toNanos();
+    while (left.stream().anyMatch(ProcessTree::isAlive) && System.nanoTime() < deadline) {
+      LockSupport.parkNanos(TimeUnit.MILLISECONDS.toNanos(2));
+    }
+    left.stream().filter(ProcessTree::isAlive).forEach(ProcessTree::kill);
+  }
+}

@@ -1,0 +1,149 @@
+package dev.tutti.cli;
+
+import static java.nio.charset.StandardCharsets.UTF_8;
+
+import com.google.inject.Guice;
+import com.google.inject.Injector;
+import com.google.inject.Module;
+import dev.tutti.TuttiException;
+import java.io.PrintWriter;
+import java.util.List;
+import java.util.Locale;
+import java.util.Map;
+import picocli.CommandLine;
+import picocli.CommandLine.Command;
+import picocli.CommandLine.IVersionProvider;
+import picocli.CommandLine.Model.CommandSpec;
+import picocli.CommandLine.Model.OptionSpec;
+import picocli.CommandLine.Option;
+import picocli.CommandLine.ParameterException;
+import picocli.CommandLine.ScopeType;
+
+/** Is the command {@code tutti}. */
+@Command(
+    name = "tutti",
+    description = "Collectives for the JVM: launch, measure and check.",
+    mixinStandardHelpOptions = true,
+    scope = ScopeType.INHERIT,
+    versionProvider = Main.Version.class,
+    subcommands = {
+      RunCommand.class,
+      BenchCommand.class,
+      BenchRankCommand.class,
+      DoctorCommand.class
+    })
+public final class Main implements Runnable {
+  /** Exit code of a command that was called the wrong way. */
+  static final int USAGE = 2;
+
+  @Option(
+      names = "--debug",
+      scope = ScopeType.INHERIT,
+      description = "Show stack traces of errors.")
+  private boolean debug;
+
+  @CommandLine.Spec private CommandSpec spec = CommandSpec.create();
+
+  /** Runs a command and ends the process with its exit code. */
+  public static void main(String[] args) {
+    Map<String, String> environment = System.getenv();
+    Terminal terminal = Terminal.ofProcess(environment);
+    System.exit(execute(new CliModule(terminal, environment), terminal, environment, args));
+  }
+
+  /**
+   * Runs a command.
+   *
+   * @param module binds what commands need
+   * @param terminal where they print
+   * @param environment where options that are not given are looked up, as {@code PET_NAME}
+   * @param args command and arguments
+   * @return the exit code
+   */
+  static int execute(
+      Module module, Terminal terminal, Map<String, String> environment, String... args) {
+    Injector injector = Guice.createInjector(module);
+    Main main = new Main();
+    CommandLine line = new CommandLine(main, new GuiceFactory(injector));
+    line.setOut(new PrintWriter(terminal.out(), true, UTF_8));
+    line.setErr(new PrintWriter(terminal.err(), true, UTF_8));
+    line.setExecutionExceptionHandler((failure, sub, _) -> failed(failure, sub, main.debug));
+    line.setParameterExceptionHandler(Main::misused);
+    line.setColorScheme(
+        CommandLine.Help.defaultColorScheme(
+            terminal.outIsTerminal() ? CommandLine.Help.Ansi.ON : CommandLine.Help.Ansi.OFF));
+    CommandLine run = line.getSubcommands().get("run");
+    if (run != null) {
+      run.setStopAtPositional(true);
+      run.setDefaultValueProvider(
+          argument ->
+              argument instanceof OptionSpec option && !option.hidden()
+                  ? environment.get(petName(option))
+                  : null);
+      addUnderscoreNames(run.getCommandSpec());
+    }
+    return line.execute(args);
+  }
+
+  /** Prints the help; there is nothing to do without a command. */
+  @Override
+  public void run() {
+    spec.commandLine().usage(spec.commandLine().getOut());
+  }
+
+  private static String petName(OptionSpec option) {
+    return "PET_"
+        + option.names()[0].replaceFirst("^-+", "").replace('-', '_').toUpperCase(Locale.ROOT);
+  }
+
+  /** Lets options be written like {@code --nproc_per_node}, which torchrun takes as well. */
+  private static void addUnderscoreNames(CommandSpec spec) {
+    for (OptionSpec option : List.copyOf(spec.options())) {
+      String name = option.names()[0].substring(2).replace('-', '_');
+      if (name.contains("_")) {
+        spec.addOption(OptionSpec.builder(option).names("--" + name).hidden(true).build());
+      }
+    }
+  }
+
+  private static int failed(Exception failure, CommandLine line, boolean debug) {
+    String name = line.getCommandSpec().qualifiedName();
+    int code = failure instanceof LaunchException launch ? launch.exitCode() : 1;
+    if (debug) {
+      failure.printStackTrace(line.getErr());
+    }
+    boolean expected =
+        failure instanceof LaunchException
+            || failure instanceof IllegalArgumentException
+            || failure instanceof TuttiException;
+    String message = expected ? failure.getMessage() : failure + " (--debug shows where)";
+    line.getErr().println(name + ": " + message);
+    return failure instanceof IllegalArgumentException ? USAGE : code;
+  }
+
+  private static int misused(ParameterException failure, String[] args) {
+    CommandLine line = failure.getCommandLine();
+    String name = line.getCommandSpec().qualifiedName();
+    line.getErr().println(name + ": " + failure.getMessage() + " (see " + name + " --help)");
+    return USAGE;
+  }
+
+  /** Makes commands by Guice, and whatever else picocli needs by itself. */
+  private record GuiceFactory(Injector injector) implements CommandLine.IFactory {
+    @Override
+    public <K> K create(Class<K> type) throws Exception {
+      return type.isAnnotationPresent(Command.class)
+          ? injector.getInstance(type)
+          : CommandLine.defaultFactory().create(type);
+    }
+  }
+
+  /** Reads the version that the build wrote into the jar. */
+  static final class Version implements IVersionProvider {
+    @Override
+    public String[] getVersion() {
+      String version = Main.class.getPackage().getImplementationVersion();
+      return new String[] {"tutti " + (version == null ? "development" : version)};
+    }
+  }
+}

@@ -1,0 +1,60 @@
+package dev.tutti.cli;
+
+import dev.tutti.cli.Agreement.Verdict;
+import java.time.Duration;
+import java.util.function.Consumer;
+import org.jspecify.annotations.Nullable;
+
+/** Agrees with itself: the only node of a job, which hosts the store. */
+final class SingleNode implements Agreement {
+  private final Cohort cohort;
+  private final AutoCloseable store;
+  private @Nullable Consumer<Verdict> listener;
+
+  /**
+   * Creates the agreement of one node.
+   *
+   * @param cohort where its ranks stand
+   * @param store the hosted store, closed at the end
+   */
+  SingleNode(Cohort cohort, AutoCloseable store) {
+    this.cohort = cohort;
+    this.store = store;
+  }
+
+  @Override
+  public int port() {
+    return cohort.masterPort();
+  }
+
+  @Override
+  public Cohort join() {
+    return cohort;
+  }
+
+  @Override
+  public void begin(int attempt, Consumer<Verdict> verdictListener) {
+    listener = verdictListener;
+  }
+
+  @Override
+  public void propose(int attempt, Verdict verdict) {
+    Consumer<Verdict> current = listener;
+    if (current != null) {
+      listener = null;
+      current.accept(verdict);
+    }
+  }
+
+  @Override
+  public void awaitStopped(int attempt, Duration timeout) {}
+
+  @Override
+  public void close() {
+    try {
+      store.close();
+    } catch (Exception e) {
+      throw new LaunchException(1, "the store cannot be closed: " + e.getMessage(), e);
+    }
+  }
+}

@@ -1,0 +1,176 @@
+package dev.tutti.cli;
+
+import static java.nio.charset.StandardCharsets.UTF_8;
+
+import dev.tutti.Store;
+import dev.tutti.StoreException;
+import dev.tutti.StoreTimeoutException;
+import dev.tutti.cli.Agreement.Verdict.Kind;
+import java.time.Duration;
+import java.util.ArrayList;
+import java.util.List;
+import java.util.function.Consumer;
+import java.util.stream.IntStream;
+
+/**
+ * Lets the launchers of several nodes agree through the store that node 0 hosts.
+ *
+ * <p>Protocol, below a prefix of its own: each node claims {@code node/R} with the number of its
+ * ranks, and reads all. In attempt A the key {@code A/verdict} is written once, by compare-and-set:
+ * by the first node with a failure, or by the node that finishes last if none has one. Each node
+ * waits for that key on a handle and thread of its own. Before the next attempt, and before node 0
+ * closes the store, each node counts itself in and waits for all.
+ */
+final class StoreAgreement implements Agreement {
+  /** How long node 0 keeps the store for nodes that have not left. */
+  private static final Duration LEAVE_TIMEOUT = Duration.ofSeconds(10);
+
+  /** How long one wait for a verdict takes; there is no limit to their number. */
+  private static final Duration WATCH_INTERVAL = Duration.ofMinutes(1);
+
+  private final LaunchPlan plan;
+  private final Store store;
+  private final int port;
+  private final Runnable leave;
+  private volatile boolean closed;
+
+  /**
+   * Creates an agreement.
+   *
+   * @param plan what is launched, and which node this is
+   * @param store what all nodes share, for the launchers alone; closed at the end
+   * @param port where ranks find the store
+   * @param leave what to do when all have left, or need not be waited for any more
+   */
+  StoreAgreement(LaunchPlan plan, Store store, int port, Runnable leave) {
+    this.plan = plan;
+    this.store = store;
+    this.port = port;
+    this.leave = leave;
+  }
+
+  @Override
+  public int port() {
+    return port;
+  }
+
+  @Override
+  public Cohort join() {
+    int node = plan.nodeRank();
+    byte[] localSize = Integer.toString(plan.localSize()).getBytes(UTF_8);
+    if (!store.compareSet("node/" + node, null, localSize).stored()) {
+      throw new LaunchException(1, "another launcher already joined as node " + node);
+    }
+    List<String> keys = IntStream.range(0, plan.nodes()).mapToObj(n -> "node/" + n).toList();
+    try {
+      List<Integer> sizes =
+          store.multiGet(keys, plan.rendezvousTimeout()).stream()
+              .map(bytes -> Integer.valueOf(new String(bytes, UTF_8)))
+              .toList();
+      int first = sizes.subList(0, node).stream().mapToInt(Integer::intValue).sum();
+      int world = sizes.stream().mapToInt(Integer::intValue).sum();
+      return new Cohort(first, world, plan.masterAddress(), port);
+    } catch (StoreTimeoutException e) {
+      throw new LaunchException(1, "not all nodes came in time: " + e.getMessage(), e);
+    }
+  }
+
+  @Override
+  public void begin(int attempt, Consumer<Verdict> listener) {
+    Store handle = store.duplicate();
+    var _ =
+        Thread.ofPlatform()
+            .daemon()
+            .name("tutti-verdict-" + attempt)
+            .start(
+                () -> {
+                  try (Store _ = handle) {
+                    listener.accept(watch(handle, attempt));
+                  }
+                });
+  }
+
+  private Verdict watch(Store handle, int attempt) {
+    while (true) {
+      try {
+        return decode(handle.get(verdictKey(attempt), WATCH_INTERVAL));
+      } catch (StoreTimeoutException e) {
+        if (closed) {
+          return lost(e);
+        }
+      } catch (StoreException e) {
+        return lost(e);
+      }
+    }
+  }
+
+  private Verdict lost(StoreException cause) {
+    String text = "the store of node 0 is lost: " + cause.getMessage();
+    return new Verdict(Kind.STOPPED, plan.nodeRank(), -1, 1, text);
+  }
+
+  @Override
+  public void propose(int attempt, Verdict verdict) {
+    try {
+      if (verdict.kind() == Kind.SUCCESS && store.add(attempt + "/succeeded", 1) < plan.nodes()) {
+        return;
+      }
+      var _ = store.compareSet(verdictKey(attempt), null, encode(verdict));
+    } catch (StoreException e) {
+      // The store is lost: the watcher finds that too, and its verdict is the end.
+    }
+  }
+
+  @Override
+  public void awaitStopped(int attempt, Duration timeout) {
+    try {
+      store.barrier(attempt + "/stopped", plan.nodes(), timeout);
+    } catch (StoreException e) {
+      throw new LaunchException(1, "not all nodes stopped their ranks: " + e.getMessage(), e);
+    }
+  }
+
+  @Override
+  public void close() {
+    closed = true;
+    try {
+      if (store.add("left", 1) == plan.nodes()) {
+        store.set("all-left", "1");
+      } else if (plan.nodeRank() == 0) {
+        store.wait(List.of("all-left"), LEAVE_TIMEOUT);
+      }
+    } catch (StoreTimeoutException e) {
+      System.getLogger("dev.tutti.cli")
+          .log(System.Logger.Level.WARNING, "node 0 leaves before all others: {0}", e.getMessage());
+    } catch (StoreException e) {
+      // Node 0 is gone already, and with it whom to tell.
+    } finally {
+      store.close();
+      leave.run();
+    }
+  }
+
+  private static String verdictKey(int attempt) {
+    return attempt + "/verdict";
+  }
+
+  private static byte[] encode(Verdict verdict) {
+    List<String> fields = new ArrayList<>();
+    fields.add(verdict.kind().name());
+    fields.add(Integer.toString(verdict.node()));
+    fields.add(Integer.toString(verdict.rank()));
+    fields.add(Integer.toString(verdict.code()));
+    fields.add(verdict.text());
+    return String.join("\n", fields).getBytes(UTF_8);
+  }
+
+  private static Verdict decode(byte[] bytes) {
+    String[] fields = new String(bytes, UTF_8).split("\n", 5);
+    return new Verdict(
+        Kind.valueOf(fields[0]),
+        Integer.parseInt(fields[1]),
+        Integer.parseInt(fields[2]),
+        Integer.parseInt(fields[3]),
+        fields[4]);
+  }
+}

@@ -1,0 +1,41 @@
+package dev.tutti.cli;
+
+import java.io.BufferedOutputStream;
+import java.io.FileDescriptor;
+import java.io.FileOutputStream;
+import java.io.PrintStream;
+import java.nio.charset.StandardCharsets;
+import java.util.Map;
+
+/**
+ * Is where a command prints.
+ *
+ * @param out standard output
+ * @param err standard error
+ * @param outIsTerminal whether people see {@code out} as it comes
+ * @param errIsTerminal whether people see {@code err} as it comes
+ */
+record Terminal(PrintStream out, PrintStream err, boolean outIsTerminal, boolean errIsTerminal) {
+
+  /**
+   * Returns this process's own. Colors are for terminals, and off where {@code NO_COLOR} is set or
+   * {@code TERM} is dumb.
+   *
+   * @param environment of this process
+   */
+  static Terminal ofProcess(Map<String, String> environment) {
+    boolean dumb =
+        environment.getOrDefault("TERM", "dumb").equals("dumb")
+            || !environment.getOrDefault("NO_COLOR", "").isEmpty();
+    return new Terminal(
+        print(FileDescriptor.out),
+        print(FileDescriptor.err),
+        !dumb && Posix.isTerminal(1),
+        !dumb && Posix.isTerminal(2));
+  }
+
+  private static PrintStream print(FileDescriptor descriptor) {
+    FileOutputStream file = new FileOutputStream(descriptor);
+    return new PrintStream(new BufferedOutputStream(file, 8192), true, StandardCharsets.UTF_8);
+  }
+}

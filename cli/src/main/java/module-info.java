@@ -1,0 +1,26 @@
+import org.jspecify.annotations.NullMarked;
+
+/** The command line: run, bench and doctor. */
+@NullMarked
+module dev.tutti.cli {
+  requires static org.jspecify;
+  requires dev.tutti;
+  requires com.google.guice;
+  requires info.picocli;
+  requires HdrHistogram;
+  requires me.tongfei.progressbar;
+  requires org.jfree.jfreechart;
+  requires VectorGraphics2D;
+  requires java.desktop;
+  requires java.management;
+  requires jdk.management;
+  requires jdk.unsupported;
+
+  uses dev.tutti.spi.BackendProvider;
+  uses dev.tutti.spi.StoreProvider;
+  uses dev.tutti.spi.StreamBlockProvider;
+
+  opens dev.tutti.cli to
+      com.google.guice,
+      info.picocli;
+}

@@ -1,0 +1,182 @@
+package dev.tutti.cli;
+
+import static java.nio.charset.StandardCharsets.UTF_8;
+import static org.assertj.core.api.Assertions.assertThat;
+import static org.assertj.core.api.Assertions.within;
+
+import java.io.ByteArrayOutputStream;
+import java.io.PrintStream;
+import java.nio.file.Path;
+import java.util.ArrayList;
+import java.util.Arrays;
+import java.util.List;
+import java.util.Map;
+import java.util.regex.Matcher;
+import java.util.regex.Pattern;
+import javax.xml.parsers.DocumentBuilderFactory;
+import org.junit.jupiter.api.Test;
+import org.junit.jupiter.api.io.TempDir;
+import org.junit.jupiter.params.ParameterizedTest;
+import org.junit.jupiter.params.provider.CsvSource;
+import org.w3c.dom.Document;
+import org.w3c.dom.NodeList;
+
+class BenchCommandTest {
+  private final ByteArrayOutputStream out = new ByteArrayOutputStream();
+  private final ByteArrayOutputStream err = new ByteArrayOutputStream();
+
+  private int bench(String... options) {
+    Terminal terminal =
+        new Terminal(
+            new PrintStream(out, true, UTF_8), new PrintStream(err, true, UTF_8), false, false);
+    List<String> all = new ArrayList<>(List.of("bench"));
+    all.addAll(Arrays.asList(options));
+    Map<String, String> environment = System.getenv();
+    return Main.execute(
+        new CliModule(terminal, environment), terminal, environment, all.toArray(String[]::new));
+  }
+
+  /** Runs on three threads, unless told otherwise. */
+  private int benchThreads(String... options) {
+    List<String> all = new ArrayList<>(List.of("--in-jvm", "--iters=20", "--warmup=5"));
+    all.addAll(Arrays.asList(options));
+    for (String given : List.of("--backend=threaded", "--nproc=3")) {
+      String name = given.substring(0, given.indexOf('=') + 1);
+      if (all.stream().noneMatch(option -> option.startsWith(name))) {
+        all.add(given);
+      }
+    }
+    return bench(all.toArray(String[]::new));
+  }
+
+  @Test
+  void printsATableInTheColumnsOfNcclTests() {
+    assertThat(
+            benchThreads(
+                "allReduce", "barrier", "--min-bytes=8", "--max-bytes=2K", "--step-factor=16"))
+        .isZero();
+    List<String> lines = out.toString(UTF_8).lines().toList();
+    assertThat(lines.get(0)).isEqualTo("# allReduce, 3 ranks, backend threaded");
+    assertThat(lines.get(1).replaceAll(" +", " "))
+        .isEqualTo("# size count type redop | time p50 time p99 algbw busbw #wrong");
+    assertThat(lines.subList(3, 6))
+        .allMatch(line -> line.matches(" +\\d+ +\\d+ +float32 +sum \\|( +\\d+\\.\\d+){4} +0"));
+    assertThat(lines.subList(3, 6))
+        .extracting(line -> line.trim().split(" +")[0])
+        .containsExactly("8", "128", "2048");
+    assertThat(lines.get(7)).isEqualTo("# barrier, 3 ranks, backend threaded");
+    assertThat(lines.getLast()).matches("# 4 rows in .* s, wrong elements: 0 OK, mean bus .* GB/s");
+    assertThat(err.toString(UTF_8)).isEmpty();
+  }
+
+  @Test
+  void printsOneJsonObjectALine() {
+    assertThat(
+            benchThreads(
+                "allGather", "--format=json", "--dtype=int16", "--min-bytes=1K", "--max-bytes=1K"))
+        .isZero();
+    String json = out.toString(UTF_8);
+    Matcher matcher =
+        Pattern.compile(
+                "\\{\"op\":\"allGather\",\"backend\":\"threaded\",\"ranks\":3,\"bytes\":1020,"
+                    + "\"count\":170,\"dtype\":\"int16\",\"redop\":\"none\","
+                    + "\"time_us_p50\":([0-9.]+),\"time_us_p99\":([0-9.]+),"
+                    + "\"algbw_gbps\":([0-9.]+),\"busbw_gbps\":([0-9.]+),\"wrong\":0}\\R")
+            .matcher(json);
+    assertThat(json).matches(matcher.pattern());
+    assertThat(matcher.matches()).isTrue();
+    double p50 = Double.parseDouble(matcher.group(1));
+    double algorithm = Double.parseDouble(matcher.group(3));
+    assertThat(p50).isPositive().isLessThanOrEqualTo(Double.parseDouble(matcher.group(2)));
+    assertThat(algorithm).isCloseTo(1020 / p50 / 1e3, within(1e-5));
+    assertThat(Double.parseDouble(matcher.group(4))).isCloseTo(algorithm * 2 / 3, within(1e-5));
+  }
+
+  @Test
+  void measuresAllThatTheBackendHas() {
+    assertThat(benchThreads("all", "--format=json", "--max-bytes=1K", "--min-bytes=1K")).isZero();
+    List<String> ops =
+        out.toString(UTF_8)
+            .lines()
+            .map(line -> line.replaceFirst(".*\"op\":\"(\\w+)\".*", "$1"))
+            .toList();
+    assertThat(ops)
+        .containsExactlyElementsOf(Arrays.stream(BenchOp.values()).map(BenchOp::label).toList());
+  }
+
+  @Test
+  void measuresBetweenProcesses() throws Exception {
+    try (CommandProcess bench =
+        CommandProcess.start(
+            "bench",
+            "all",
+            "--nproc=3",
+            "--iters=20",
+            "--warmup=5",
+            "--min-bytes=1K",
+            "--max-bytes=1K",
+            "--format=json")) {
+      assertThat(bench.exitCode()).as(() -> bench.lines().toString()).isZero();
+      assertThat(bench.lines())
+          .hasSizeGreaterThanOrEqualTo(6)
+          .allMatch(line -> line.contains("\"backend\":\"gloo\",\"ranks\":3,"))
+          .allMatch(line -> line.endsWith("\"wrong\":0}"))
+          .anyMatch(line -> line.startsWith("{\"op\":\"allReduce\","))
+          .anyMatch(line -> line.startsWith("{\"op\":\"sendRecv\","));
+    }
+  }
+
+  @Test
+  void drawsAChart(@TempDir Path directory) throws Exception {
+    Path file = directory.resolve("chart.svg");
+    assertThat(benchThreads("allReduce", "--max-bytes=4K", "--plot=" + file)).isZero();
+    DocumentBuilderFactory factory = DocumentBuilderFactory.newInstance();
+    factory.setFeature("http://apache.org/xml/features/nonvalidating/load-external-dtd", false);
+    Document svg = factory.newDocumentBuilder().parse(file.toFile());
+    NodeList texts = svg.getElementsByTagName("text");
+    List<String> labels = new ArrayList<>();
+    for (int i = 0; i < texts.getLength(); i++) {
+      labels.add(texts.item(i).getTextContent());
+    }
+    assertThat(labels)
+        .contains(
+            "Time (threaded, 3 ranks, float32)",
+            "Bus bandwidth (threaded, 3 ranks, float32)",
+            "allReduce p50",
+            "allReduce p99",
+            "16 B",
+            "4 KiB");
+  }
+
+  @ParameterizedTest
+  @CsvSource(
+      delimiter = '|',
+      value = {
+        "allSing | no such operation: 'allSing'",
+        "--backend=nope | no backend 'nope' on the class path",
+        "--dtype=float33 | no such dtype: 'float33'",
+        "--redop=median | no such reduce op: 'median'",
+        "--redop=band | backend 'threaded' has no allReduce of float32 by BAND",
+        "--dtype=float8_e5m2 | backend 'threaded' has no allReduce of float8_e5m2",
+        "--min-bytes=0 | --min-bytes must be from 1 to --max-bytes",
+        "--step-factor=1 | --step-factor must be at least 2, not 1",
+        "--nproc=0 | --nproc must be at least 1, not 0",
+        "--format=xml | --format must be table or json, not 'xml'",
+        "--max-bytes=12Q | Invalid value for option '--max-bytes'",
+        "--colour=red | Unknown option: '--colour=red'",
+      })
+  void saysInOneLineWhatIsWrong(String option, String message) {
+    assertThat(benchThreads(option)).isNotZero();
+    assertThat(out.toString(UTF_8)).isEmpty();
+    assertThat(err.toString(UTF_8).lines()).hasSize(1);
+    assertThat(err.toString(UTF_8)).startsWith("tutti bench: ").contains(message);
+  }
+
+  @Test
+  void showsTheStackTraceOnlyWhenAsked() {
+    assertThat(benchThreads("--debug", "--redop=median")).isEqualTo(Main.USAGE);
+    assertThat(err.toString(UTF_8))
+        .contains("IllegalArgumentException", "at dev.tutti.")
+        .contains("tutti bench: no such reduce op: 'median'");
+  }
+}

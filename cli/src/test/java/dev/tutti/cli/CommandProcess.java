@@ -1,0 +1,83 @@
+package dev.tutti.cli;
+
+import static java.nio.charset.StandardCharsets.UTF_8;
+
+import java.io.IOException;
+import java.util.ArrayList;
+import java.util.List;
+import java.util.concurrent.TimeUnit;
+import java.util.function.Predicate;
+
+/** Runs {@code tutti} as a process of its own, as users do. */
+final class CommandProcess implements AutoCloseable {
+  private final Process process;
+  private final List<String> lines = new ArrayList<>();
+  private final List<Thread> readers = new ArrayList<>();
+
+  private CommandProcess(Process process) {
+    this.process = process;
+    read(process.getInputStream());
+    read(process.getErrorStream());
+  }
+
+  static CommandProcess start(String... arguments) throws IOException {
+    List<String> command = new ArrayList<>(OwnJava.command());
+    command.addAll(List.of(arguments));
+    return new CommandProcess(new ProcessBuilder(command).start());
+  }
+
+  private void read(java.io.InputStream stream) {
+    readers.add(
+        Thread.ofPlatform()
+            .daemon()
+            .start(
+                new LinePump(
+                    stream,
+                    line -> {
+                      synchronized (lines) {
+                        lines.add(new String(line, UTF_8));
+                        lines.notifyAll();
+                      }
+                    })));
+  }
+
+  long pid() {
+    return process.pid();
+  }
+
+  /** Returns all lines of both outputs so far. */
+  List<String> lines() {
+    synchronized (lines) {
+      return List.copyOf(lines);
+    }
+  }
+
+  void await(Predicate<List<String>> condition) throws InterruptedException {
+    long deadline = System.nanoTime() + TimeUnit.SECONDS.toNanos(60);
+    synchronized (lines) {
+      while (!condition.test(lines)) {
+        long left = (deadline - System.nanoTime()) / 1_000_000;
+        if (left <= 0) {
+          throw new AssertionError("not seen in time; got " + lines);
+        }
+        lines.wait(left);
+      }
+    }
+  }
+
+  /** Waits for the end, and returns the exit code. */
+  int exitCode() throws InterruptedException {
+    if (!process.waitFor(60, TimeUnit.SECONDS)) {
+      throw new AssertionError("does not end; got " + lines());
+    }
+    for (Thread reader : readers) {
+      reader.join(10_000);
+    }
+    return process.exitValue();
+  }
+
+  @Override
+  public void close() {
+    process.destroyForcibly();
+  }
+}

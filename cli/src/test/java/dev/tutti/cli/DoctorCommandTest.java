@@ -1,0 +1,126 @@
+package dev.tutti.cli;
+
+import static java.nio.charset.StandardCharsets.UTF_8;
+import static org.assertj.core.api.Assertions.assertThat;
+
+import java.io.ByteArrayOutputStream;
+import java.io.File;
+import java.io.IOException;
+import java.io.PrintStream;
+import java.net.URL;
+import java.net.URLClassLoader;
+import java.nio.file.Files;
+import java.nio.file.Path;
+import java.util.HashMap;
+import java.util.List;
+import java.util.Map;
+import org.junit.jupiter.api.Test;
+import org.junit.jupiter.api.io.TempDir;
+
+class DoctorCommandTest {
+  private final ByteArrayOutputStream out = new ByteArrayOutputStream();
+  private final ByteArrayOutputStream err = new ByteArrayOutputStream();
+  private final Map<String, String> environment = new HashMap<>();
+
+  private int doctor(String... options) {
+    Terminal terminal =
+        new Terminal(
+            new PrintStream(out, true, UTF_8), new PrintStream(err, true, UTF_8), false, false);
+    String[] all = new String[options.length + 1];
+    all[0] = "doctor";
+    System.arraycopy(options, 0, all, 1, options.length);
+    int code = Main.execute(new CliModule(terminal, environment), terminal, environment, all);
+    assertThat(err.toString(UTF_8)).isEmpty();
+    return code;
+  }
+
+  private List<String> lines() {
+    return out.toString(UTF_8).lines().map(line -> line.trim().replaceAll(" +", " ")).toList();
+  }
+
+  @Test
+  void tellsWhatIsHere() {
+    assertThat(doctor()).isZero();
+    String version = Runtime.version().toString();
+    assertThat(lines())
+        .contains("java", "machine", "network", "backends", "stores", "settings")
+        .anyMatch(line -> line.startsWith("ok version " + version))
+        .anyMatch(line -> line.startsWith("ok cores " + Runtime.getRuntime().availableProcessors()))
+        .anyMatch(line -> line.startsWith("ok lo ") && line.contains("127.0.0.1"))
+        .anyMatch(line -> line.startsWith("ok gloo usable"))
+        .anyMatch(line -> line.contains("for cpu, would listen at "))
+        .anyMatch(line -> line.contains("for cpu, only when named; from "))
+        .anyMatch(line -> line.startsWith("ok tcp usable from "))
+        .endsWith("nothing essential is broken");
+  }
+
+  @Test
+  void tellsWhereASettingComesFrom() {
+    environment.put("TUTTI_CLOSE_TIMEOUT", "3s");
+    assertThat(doctor()).isZero();
+    assertThat(lines())
+        .anyMatch(line -> line.startsWith("ok TUTTI_CLOSE_TIMEOUT 3s from environment: "))
+        .anyMatch(line -> line.startsWith("ok TUTTI_STORE tcp from default: "))
+        .anyMatch(line -> line.startsWith("ok TUTTI_GLOO_SPIN "));
+  }
+
+  @Test
+  void failsOnASettingThatCannotBeRead() {
+    environment.put("TUTTI_TIMEOUT", "soon");
+    assertThat(doctor()).isEqualTo(1);
+    assertThat(lines()).contains("BROKEN TUTTI_TIMEOUT soon").endsWith("broken: TUTTI_TIMEOUT");
+  }
+
+  @Test
+  void tellsWhyABackendIsNotUsableAndFailsIfNoneIs() {
+    environment.put("GLOO_SOCKET_IFNAME", "nope0");
+    assertThat(doctor()).isEqualTo(1);
+    assertThat(lines())
+        .contains("note gloo cannot run here")
+        .anyMatch(line -> line.startsWith("GLOO_SOCKET_IFNAME='nope0': nope0 does not exist;"))
+        .endsWith("broken: default");
+  }
+
+  @Test
+  void failsIfTheChosenBackendIsNotThere() {
+    environment.put("TUTTI_BACKEND", "cpu:gloo,cuda:nccl");
+    assertThat(doctor()).isEqualTo(1);
+    assertThat(lines())
+        .contains("BROKEN nccl chosen but not usable TUTTI_BACKEND=cpu:gloo,cuda:nccl")
+        .endsWith("broken: nccl");
+  }
+
+  @Test
+  void writesOneJsonObjectALine() {
+    assertThat(doctor("--format=json")).isZero();
+    assertThat(out.toString(UTF_8).lines())
+        .allMatch(
+            line ->
+                line.matches(
+                    "\\{\"section\":\"[a-z ]+\",\"name\":\".+\",\"status\":\"(ok|note|broken)\","
+                        + "\"value\":\".*\",\"detail\":\".*\"}"))
+        .anyMatch(
+            line ->
+                line.startsWith(
+                    "{\"section\":\"backends\",\"name\":\"gloo\",\"status\":\"ok\","
+                        + "\"value\":\"usable\",\"detail\":\"for cpu, would listen at "));
+  }
+
+  @Test
+  void namesAProviderThatCannotBeLoaded(@TempDir Path directory) throws IOException {
+    Path services = Files.createDirectories(directory.resolve("META-INF/services"));
+    Files.writeString(services.resolve("dev.tutti.spi.BackendProvider"), "com.example.Gone\n");
+    URL[] urls = {new File(directory.toString()).toURI().toURL()};
+    ClassLoader before = Thread.currentThread().getContextClassLoader();
+    try (URLClassLoader loader = new URLClassLoader(urls, before)) {
+      Thread.currentThread().setContextClassLoader(loader);
+      assertThat(doctor()).isEqualTo(1);
+    } finally {
+      Thread.currentThread().setContextClassLoader(before);
+    }
+    assertThat(lines())
+        .contains("BROKEN ? cannot be loaded")
+        .anyMatch(line -> line.contains("Provider com.example.Gone not found"))
+        .anyMatch(line -> line.startsWith("ok gloo usable"));
+  }
+}

@@ -1,0 +1,249 @@
+package dev.tutti.cli;
+
+import static org.assertj.core.api.Assertions.assertThat;
+import static org.assertj.core.api.Assertions.assertThatThrownBy;
+
+import java.nio.file.Files;
+import java.nio.file.Path;
+import java.time.Duration;
+import java.util.List;
+import java.util.Optional;
+import java.util.concurrent.CopyOnWriteArrayList;
+import org.junit.jupiter.api.Test;
+import org.junit.jupiter.api.io.TempDir;
+
+class LauncherTest {
+  private final RecordedOutput output = new RecordedOutput();
+  private final List<String> messages = new CopyOnWriteArrayList<>();
+
+  private Launcher launcher(LaunchPlan plan) {
+    Cohort cohort = new Cohort(0, plan.localSize(), plan.masterAddress(), 4711);
+    return new Launcher(plan, new SingleNode(cohort, () -> {}), output, messages::add);
+  }
+
+  private int run(LaunchPlan plan) throws InterruptedException {
+    int code = launcher(plan).run();
+    assertThat(TestPlans.processesOf(plan.runId())).isEmpty();
+    return code;
+  }
+
+  @Test
+  void givesEachRankItsEnvironment() throws InterruptedException {
+    LaunchPlan plan =
+        TestPlans.shell(3, "echo $RANK $LOCAL_RANK $WORLD_SIZE $MASTER_ADDR:$MASTER_PORT");
+    assertThat(run(plan)).isZero();
+    for (int rank = 0; rank < 3; rank++) {
+      assertThat(output.out(rank)).containsExactly(rank + " " + rank + " 3 127.0.0.1:4711");
+    }
+    assertThat(messages).isEmpty();
+  }
+
+  @Test
+  void hasOutputToTheLastByteWhenItReturns() throws InterruptedException {
+    assertThat(run(TestPlans.shell(2, "seq 1 20000; printf end"))).isZero();
+    for (int rank = 0; rank < 2; rank++) {
+      assertThat(output.out(rank)).hasSize(20001).endsWith("19999", "20000", "end");
+    }
+  }
+
+  @Test
+  void givesRanksNoInput() throws InterruptedException {
+    assertThat(run(TestPlans.shell(1, "read line && echo got || echo nothing"))).isZero();
+    assertThat(output.out(0)).containsExactly("nothing");
+  }
+
+  @Test
+  void endsTheOthersWhenOneFailsAndReportsTheFirst() throws InterruptedException {
+    LaunchPlan plan =
+        TestPlans.shell(3, "echo one; [ $RANK = 1 ] && { echo boom >&2; exit 7; }; exec sleep 600");
+    assertThat(run(plan)).isEqualTo(7);
+    assertThat(messages).hasSize(1);
+    List<String> report = messages.getFirst().lines().toList();
+    assertThat(report).hasSize(6);
+    assertThat(report.get(0))
+        .matches("the first to fail: rank 1 ended with exit code 7 after \\d\\.\\d\\d s");
+    assertThat(report.get(1)).isEqualTo("  its last lines:");
+    assertThat(report.subList(2, 4)).containsExactlyInAnyOrder("    one", "    boom");
+    assertThat(report.get(4)).startsWith("  rank 0 was stopped by SIGTERM (exit code 143) after ");
+    assertThat(report.get(5)).startsWith("  rank 2 was stopped by SIGTERM (exit code 143) after ");
+  }
+
+  @Test
+  void reportsARankThatWasKilled() throws InterruptedException {
+    LaunchPlan plan = TestPlans.shell(3, "[ $RANK = 2 ] && kill -9 $$; exec sleep 600");
+    assertThat(run(plan)).isEqualTo(137);
+    assertThat(messages.getFirst())
+        .startsWith("the first to fail: rank 2 was killed by SIGKILL (exit code 137) after ")
+        .contains("it printed nothing");
+  }
+
+  @Test
+  void showsNoMoreThanTheLastLines() throws InterruptedException {
+    assertThat(run(TestPlans.shell(1, "seq 1 100; exit 1"))).isEqualTo(1);
+    assertThat(messages.getFirst().lines().skip(2))
+        .hasSize(20)
+        .startsWith("    81")
+        .endsWith("    100");
+  }
+
+  @Test
+  void killsARankThatIgnoresSigterm() throws InterruptedException {
+    LaunchPlan base =
+        TestPlans.shell(
+            2,
+            "trap '' TERM; [ $RANK = 0 ] && { sleep 0.3; exit 5; }; while :; do sleep 600; done");
+    LaunchPlan plan = withGrace(base, Duration.ofMillis(300));
+    assertThat(run(plan)).isEqualTo(5);
+    assertThat(messages.getFirst()).contains("rank 1 was stopped by SIGKILL (exit code 137)");
+  }
+
+  @Test
+  void endsWhatARankLeavesBehind() throws InterruptedException {
+    LaunchPlan plan = TestPlans.shell(2, "sleep 600 & echo started");
+    assertThat(run(plan)).isZero();
+  }
+
+  @Test
+  void endsTheWholeTreeOfARank() throws InterruptedException {
+    LaunchPlan plan =
+        TestPlans.shell(2, "[ $RANK = 1 ] && exit 3; sh -c 'sleep 600; echo no' ; echo no");
+    assertThat(run(plan)).isEqualTo(3);
+    assertThat(output.lines()).isEmpty();
+  }
+
+  @Test
+  void startsAllAgainAsOftenAsAllowed() throws InterruptedException {
+    LaunchPlan plan =
+        TestPlans.of(
+            2,
+            2,
+            Optional.empty(),
+            "sh",
+            "-c",
+            "echo $TORCHELASTIC_RESTART_COUNT of $TORCHELASTIC_MAX_RESTARTS;"
+                + " [ $RANK = 1 ] && [ $TORCHELASTIC_RESTART_COUNT -lt 2 ] && exit 9;"
+                + " [ $TORCHELASTIC_RESTART_COUNT = 2 ] || exec sleep 600");
+    assertThat(run(plan)).isZero();
+    assertThat(output.out(1)).containsExactly("0 of 2", "1 of 2", "2 of 2");
+    assertThat(messages)
+        .filteredOn(message -> message.startsWith("starting all ranks again"))
+        .containsExactly(
+            "starting all ranks again, restart 1 of 2", "starting all ranks again, restart 2 of 2");
+  }
+
+  @Test
+  void givesUpAfterTheLastRestart() throws InterruptedException {
+    LaunchPlan plan = TestPlans.of(2, 1, Optional.empty(), "sh", "-c", "exit 4");
+    assertThat(run(plan)).isEqualTo(4);
+    assertThat(messages).hasSize(3);
+  }
+
+  @Test
+  void forwardsASignalAndIgnoresRestarts() throws Exception {
+    LaunchPlan plan =
+        TestPlans.of(
+            2,
+            3,
+            Optional.empty(),
+            "sh",
+            "-c",
+            "trap 'echo interrupted; exit 0' INT; echo ready; sleep 600 & wait");
+    Launcher launcher = launcher(plan);
+    Thread signaller =
+        Thread.ofPlatform()
+            .start(
+                () -> {
+                  try {
+                    output.await(lines -> lines.size() == 2);
+                    launcher.signalled(Posix.SIGINT);
+                  } catch (InterruptedException e) {
+                    Thread.currentThread().interrupt();
+                  }
+                });
+    assertThat(launcher.run()).isEqualTo(130);
+    signaller.join();
+    for (int rank = 0; rank < 2; rank++) {
+      assertThat(output.out(rank)).containsExactly("ready", "interrupted");
+    }
+    assertThat(messages).containsExactly("stopped by SIGINT");
+    assertThat(TestPlans.processesOf(plan.runId())).isEmpty();
+  }
+
+  @Test
+  void killsAtTheSecondSignal() throws Exception {
+    LaunchPlan plan =
+        withGrace(
+            TestPlans.shell(
+                1, "trap 'echo no' INT; echo ready; while :; do sleep 600 & wait; done"),
+            Duration.ofHours(1));
+    Launcher launcher = launcher(plan);
+    Thread signaller =
+        Thread.ofPlatform()
+            .start(
+                () -> {
+                  try {
+                    output.await(lines -> lines.size() == 1);
+                    launcher.signalled(Posix.SIGINT);
+                    output.await(lines -> lines.size() == 2);
+                    launcher.signalled(Posix.SIGINT);
+                  } catch (InterruptedException e) {
+                    Thread.currentThread().interrupt();
+                  }
+                });
+    assertThat(launcher.run()).isEqualTo(130);
+    signaller.join();
+    assertThat(TestPlans.processesOf(plan.runId())).isEmpty();
+  }
+
+  @Test
+  void writesLogsByAttemptAndRank(@TempDir Path directory) throws Exception {
+    LaunchPlan plan =
+        TestPlans.of(
+            2,
+            1,
+            Optional.of(directory),
+            "sh",
+            "-c",
+            "echo out $RANK; echo err $RANK >&2; exit $((1 - TORCHELASTIC_RESTART_COUNT))");
+    assertThat(run(plan)).isZero();
+    Path last = directory.resolve(plan.runId()).resolve("attempt_1").resolve("1");
+    assertThat(Files.readString(last.resolve("stdout.log"))).isEqualTo("out 1\n");
+    assertThat(Files.readString(last.resolve("stderr.log"))).isEqualTo("err 1\n");
+    assertThat(messages.getFirst()).endsWith("  logs: " + directory.resolve(plan.runId()));
+  }
+
+  @Test
+  void namesAProgramThatDoesNotExist() {
+    LaunchPlan plan = TestPlans.of(2, 0, Optional.empty(), "no-such-program", "x");
+    assertThatThrownBy(() -> launcher(plan).run())
+        .isInstanceOfSatisfying(LaunchException.class, e -> assertThat(e.exitCode()).isEqualTo(127))
+        .hasMessage("no such program: no-such-program");
+  }
+
+  @Test
+  void leaksNoProcessInFiftyRuns() throws InterruptedException {
+    for (int i = 0; i < 50; i++) {
+      String script =
+          i % 2 == 0 ? "sleep 600 & exit 0" : "[ $RANK = 1 ] && exit 1; sleep 600 & sleep 600";
+      assertThat(run(TestPlans.shell(2, script))).isEqualTo(i % 2);
+    }
+  }
+
+  private static LaunchPlan withGrace(LaunchPlan plan, Duration grace) {
+    return new LaunchPlan(
+        plan.command(),
+        plan.localSize(),
+        plan.nodes(),
+        plan.nodeRank(),
+        plan.masterAddress(),
+        plan.masterPort(),
+        plan.maxRestarts(),
+        plan.runId(),
+        plan.role(),
+        plan.logDirectory(),
+        plan.tailLines(),
+        grace,
+        plan.rendezvousTimeout(),
+        plan.environment());
+  }
+}

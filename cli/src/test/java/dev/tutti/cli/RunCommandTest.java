@@ -1,0 +1,238 @@
+package dev.tutti.cli;
+
+import static java.nio.charset.StandardCharsets.UTF_8;
+import static org.assertj.core.api.Assertions.assertThat;
+import static org.junit.jupiter.api.Assumptions.assumeTrue;
+
+import java.io.ByteArrayOutputStream;
+import java.io.IOException;
+import java.io.PrintStream;
+import java.net.ServerSocket;
+import java.time.Duration;
+import java.util.ArrayList;
+import java.util.HashMap;
+import java.util.List;
+import java.util.Map;
+import java.util.UUID;
+import java.util.concurrent.atomic.AtomicReference;
+import java.util.concurrent.locks.LockSupport;
+import org.junit.jupiter.api.Test;
+import org.junit.jupiter.params.ParameterizedTest;
+import org.junit.jupiter.params.provider.CsvSource;
+
+class RunCommandTest {
+  private final ByteArrayOutputStream err = new ByteArrayOutputStream();
+  private final Map<String, String> environment = new HashMap<>(System.getenv());
+  private final String runId = UUID.randomUUID().toString();
+
+  /** Parses a command line and returns the plan it makes, without running it. */
+  private LaunchPlan planOf(String... arguments) {
+    AtomicReference<LaunchPlan> plan = new AtomicReference<>();
+    Agreements agreements =
+        wanted -> {
+          plan.set(wanted);
+          throw new LaunchException(77, "planned");
+        };
+    Terminal terminal =
+        new Terminal(
+            new PrintStream(new ByteArrayOutputStream(), true, UTF_8),
+            new PrintStream(err, true, UTF_8),
+            false,
+            false);
+    CliModule module =
+        new CliModule(terminal, environment) {
+          @Override
+          protected void bindAgreements() {
+            bind(Agreements.class).toInstance(agreements);
+          }
+        };
+    Main.execute(module, terminal, environment, arguments);
+    return plan.get();
+  }
+
+  @Test
+  void takesTheNamesOfTorchrun() {
+    LaunchPlan plan =
+        planOf(
+            "run",
+            "--nnodes=2",
+            "--nproc_per_node=3",
+            "--node_rank",
+            "1",
+            "--rdzv-backend=c10d",
+            "--rdzv-endpoint=head:1234",
+            "--rdzv-id=job",
+            "--max-restarts=4",
+            "--role=trainer",
+            "python",
+            "train.py",
+            "--nproc_per_node=9",
+            "--debug");
+    assertThat(plan.nodes()).isEqualTo(2);
+    assertThat(plan.localSize()).isEqualTo(3);
+    assertThat(plan.nodeRank()).isEqualTo(1);
+    assertThat(plan.masterAddress()).isEqualTo("head");
+    assertThat(plan.masterPort()).isEqualTo(1234);
+    assertThat(plan.runId()).isEqualTo("job");
+    assertThat(plan.maxRestarts()).isEqualTo(4);
+    assertThat(plan.role()).isEqualTo("trainer");
+    assertThat(plan.command())
+        .containsExactly("python", "train.py", "--nproc_per_node=9", "--debug");
+  }
+
+  @Test
+  void hasTheDefaultsOfTorchrun() {
+    LaunchPlan plan = planOf("run", "--", "true");
+    assertThat(plan.localSize()).isEqualTo(1);
+    assertThat(plan.nodes()).isEqualTo(1);
+    assertThat(plan.masterAddress()).isEqualTo("127.0.0.1");
+    assertThat(plan.masterPort()).isZero();
+    assertThat(plan.maxRestarts()).isZero();
+    assertThat(plan.role()).isEqualTo("default");
+    assertThat(plan.command()).containsExactly("true");
+    assertThat(planOf("run", "--nnodes=2", "true").masterPort()).isEqualTo(29500);
+  }
+
+  @Test
+  void takesOptionsFromTheEnvironment() {
+    environment.put("PET_NPROC_PER_NODE", "5");
+    environment.put("PET_MASTER_ADDR", "head");
+    LaunchPlan plan = planOf("run", "true");
+    assertThat(plan.localSize()).isEqualTo(5);
+    assertThat(plan.masterAddress()).isEqualTo("head");
+    assertThat(planOf("run", "--nproc=2", "true").localSize()).isEqualTo(2);
+  }
+
+  @ParameterizedTest
+  @CsvSource(
+      delimiter = '|',
+      value = {
+        "--nproc=0 | --nproc must be at least 1, not 0",
+        "--nproc=many | --nproc must be a number or 'cpu', not 'many'",
+        "--node-rank=1 | --node-rank must be from 0 to 0, not 1",
+        "--master-port=65536 | --master-port must be from 0 to 65535, not 65536",
+        "--max-restarts=-1 | --max-restarts must not be negative: -1",
+        "--rdzv-backend=etcd | --rdzv-backend must be static or c10d, not 'etcd'",
+        "--rdzv-endpoint=a:b | --rdzv-endpoint has no port number: 'b'",
+        "--grace=soon | Invalid value for option '--grace'",
+        "--bogus | Unknown option: '--bogus'",
+      })
+  void saysInOneLineWhatIsWrong(String option, String message) {
+    assertThat(planOf("run", option, "--", "true")).isNull();
+    assertThat(err.toString(UTF_8).lines()).hasSize(1);
+    assertThat(err.toString(UTF_8)).startsWith("tutti run: ").contains(message);
+  }
+
+  @Test
+  void needsACommand() {
+    assertThat(planOf("run", "--nproc=2")).isNull();
+    assertThat(err.toString(UTF_8)).contains("Missing required parameter: 'COMMAND'");
+  }
+
+  @Test
+  void runsProcessesThatMeetInTheStoreOfTheLauncher() throws Exception {
+    List<String> arguments = new ArrayList<>(List.of("run", "--nproc=3", "--"));
+    arguments.addAll(OwnJava.command());
+    arguments.set(arguments.size() - 1, StoreProgram.class.getName());
+    try (CommandProcess run = CommandProcess.start(arguments.toArray(String[]::new))) {
+      assertThat(run.exitCode()).as(() -> run.lines().toString()).isZero();
+      assertThat(run.lines())
+          .containsExactlyInAnyOrder("[rank0] sum 3", "[rank1] sum 3", "[rank2] sum 3");
+    }
+  }
+
+  @ParameterizedTest
+  @CsvSource({"TERM, 15, 143", "INT, 2, 130", "HUP, 1, 129"})
+  void forwardsSignals(String name, int signal, int code) throws Exception {
+    String script =
+        "trap 'echo got " + name + "; exit 0' " + name + "; echo ready; sleep 600 & wait";
+    try (CommandProcess run = start("--nproc=2", "--", "sh", "-c", script)) {
+      run.await(lines -> lines.stream().filter(line -> line.endsWith("ready")).count() == 2);
+      assertThat(Posix.kill(run.pid(), signal)).isTrue();
+      assertThat(run.exitCode()).isEqualTo(code);
+      assertThat(run.lines())
+          .contains("[rank0] got " + name, "[rank1] got " + name)
+          .contains("tutti run: stopped by SIG" + name);
+    }
+    assertThat(TestPlans.processesOf(runId)).isEmpty();
+  }
+
+  @Test
+  void reportsARankThatIsKilled() throws Exception {
+    String script = "echo pid $$; exec sleep 600";
+    try (CommandProcess run = start("--nproc=4", "--", "sh", "-c", script)) {
+      run.await(lines -> lines.size() == 4);
+      String victim =
+          run.lines().stream()
+              .filter(line -> line.startsWith("[rank2] "))
+              .findFirst()
+              .orElseThrow();
+      Posix.kill(Long.parseLong(victim.replaceAll("\\D+2\\D+", "")), Posix.SIGKILL);
+      assertThat(run.exitCode()).isEqualTo(137);
+      assertThat(run.lines())
+          .anyMatch(
+              line ->
+                  line.startsWith(
+                      "tutti run: the first to fail: rank 2 was killed by SIGKILL (exit code"
+                          + " 137)"));
+    }
+    assertThat(TestPlans.processesOf(runId)).isEmpty();
+  }
+
+  @Test
+  void leavesNoRankWhenItIsKilledItself() throws Exception {
+    assumeTrue(
+        ProcessTree.isolated(List.of("true")).contains("--pdeathsig"),
+        "setpriv with --pdeathsig is not installed, so ranks outlive a killed launcher");
+    try (CommandProcess run = start("--nproc=2", "--", "sh", "-c", "echo ready; exec sleep 600")) {
+      run.await(lines -> lines.size() == 2);
+      assertThat(TestPlans.processesOf(runId)).hasSize(2);
+      Posix.kill(run.pid(), Posix.SIGKILL);
+      assertThat(run.exitCode()).isEqualTo(137);
+    }
+    long deadline = System.nanoTime() + Duration.ofSeconds(30).toNanos();
+    while (!TestPlans.processesOf(runId).isEmpty() && System.nanoTime() < deadline) {
+      LockSupport.parkNanos(1_000_000);
+    }
+    assertThat(TestPlans.processesOf(runId)).isEmpty();
+  }
+
+  @Test
+  void saysThatThePortIsInUse() throws Exception {
+    try (ServerSocket taken = new ServerSocket(0);
+        CommandProcess run =
+            start("--nproc=2", "--master-port=" + taken.getLocalPort(), "--", "true")) {
+      assertThat(run.exitCode()).isEqualTo(1);
+      assertThat(run.lines()).hasSize(1);
+      assertThat(run.lines().getFirst())
+          .startsWith("tutti run: port " + taken.getLocalPort())
+          .contains("is in use");
+    }
+  }
+
+  @Test
+  void runsTwoNodes() throws Exception {
+    String script = "echo $RANK of $WORLD_SIZE at $MASTER_ADDR:$MASTER_PORT";
+    try (CommandProcess zero =
+        start("--nnodes=2", "--nproc=2", "--master-port=0", "sh", "-c", script)) {
+      zero.await(lines -> lines.size() == 1);
+      String port = zero.lines().getFirst().replaceAll("\\D+ port (\\d+), .*", "$1");
+      try (CommandProcess one =
+          start("--nnodes=2", "--node-rank=1", "--master-port=" + port, "sh", "-c", script)) {
+        assertThat(zero.exitCode()).as(() -> zero.lines().toString()).isZero();
+        assertThat(one.exitCode()).as(() -> one.lines().toString()).isZero();
+        String place = " of 3 at 127.0.0.1:" + port;
+        assertThat(zero.lines()).contains("[rank0] 0" + place, "[rank1] 1" + place).hasSize(3);
+        assertThat(one.lines()).containsExactly("[rank2] 2" + place);
+      }
+    }
+  }
+
+  private CommandProcess start(String... arguments) throws IOException {
+    String[] all = new String[arguments.length + 2];
+    all[0] = "run";
+    all[1] = "--rdzv-id=" + runId;
+    System.arraycopy(arguments, 0, all, 2, arguments.length);
+    return CommandProcess.start(all);
+  }
+}

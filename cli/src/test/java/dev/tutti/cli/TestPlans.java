@@ -1,0 +1,62 @@
+package dev.tutti.cli;
+
+import java.io.IOException;
+import java.io.UncheckedIOException;
+import java.nio.file.Files;
+import java.nio.file.Path;
+import java.time.Duration;
+import java.util.Arrays;
+import java.util.HashMap;
+import java.util.List;
+import java.util.Map;
+import java.util.Optional;
+import java.util.UUID;
+import java.util.stream.Stream;
+
+/** Makes launch plans, and finds the processes of a launch. */
+final class TestPlans {
+  private TestPlans() {}
+
+  static LaunchPlan shell(int ranks, String script) {
+    return of(ranks, 0, Optional.empty(), "sh", "-c", script);
+  }
+
+  static LaunchPlan of(int ranks, int maxRestarts, Optional<Path> logs, String... command) {
+    Map<String, String> environment = new HashMap<>();
+    environment.put("PATH", System.getenv("PATH"));
+    return new LaunchPlan(
+        List.of(command),
+        ranks,
+        1,
+        0,
+        "127.0.0.1",
+        0,
+        maxRestarts,
+        UUID.randomUUID().toString(),
+        "default",
+        logs,
+        20,
+        Duration.ofSeconds(10),
+        Duration.ofSeconds(10),
+        environment);
+  }
+
+  /** Returns the process ids that carry a launch's run id in their environment. */
+  static List<Long> processesOf(String runId) {
+    String needle = "TORCHELASTIC_RUN_ID=" + runId;
+    try (Stream<ProcessHandle> all = ProcessHandle.allProcesses()) {
+      return all.map(ProcessHandle::pid).filter(pid -> hasVariable(pid, needle)).toList();
+    }
+  }
+
+  private static boolean hasVariable(long pid, String variable) {
+    try {
+      String all = Files.readString(Path.of("/proc/" + pid + "/environ"));
+      return Arrays.asList(all.split("\0")).contains(variable);
+    } catch (IOException e) {
+      return false; // it ended meanwhile, or is another user's
+    } catch (UncheckedIOException e) {
+      return false;
+    }
+  }
+}
