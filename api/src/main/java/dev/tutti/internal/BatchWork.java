@@ -48,9 +48,9 @@ final class BatchWork implements Work {
 
   @Override
   public boolean await(Duration timeout) {
-    long limit = System.nanoTime() + Math.min(timeout.toNanos(), Long.MAX_VALUE / 4);
+    long limit = Deadlines.in(timeout);
     for (Work work : works) {
-      if (!work.await(Duration.ofNanos(Math.max(0, limit - System.nanoTime())))) {
+      if (!work.await(Deadlines.left(limit))) {
         return false;
       }
     }

@@ -39,14 +39,18 @@ public final class Bootstrap {
       }
       throw e;
     }
+    Group group = null;
     try {
       job.start();
-      Group group =
+      group =
           job.createGroup(
               "0", meeting.rank(), IntStream.range(0, meeting.size()).boxed().toList(), timeout);
-      job.initBarrier();
+      job.initBarrier(group);
       return new TuttiProcessGroup(group, job);
     } catch (RuntimeException e) {
+      if (group != null) {
+        group.close();
+      }
       job.close(true, -1);
       throw e;
     }

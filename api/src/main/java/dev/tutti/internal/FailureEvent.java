@@ -2,6 +2,7 @@ package dev.tutti.internal;
 
 import dev.tutti.OpType;
 import java.nio.charset.StandardCharsets;
+import java.time.Duration;
 
 /**
  * Is a failure as one rank tells it to the others.
@@ -12,6 +13,7 @@ import java.nio.charset.StandardCharsets;
  * @param failedRank the rank in that group to blame, or -1
  * @param op the operation that failed
  * @param sequence its number
+ * @param elapsed how long it had run
  * @param message what happened
  */
 record FailureEvent(
@@ -21,6 +23,7 @@ record FailureEvent(
     int failedRank,
     OpType op,
     long sequence,
+    Duration elapsed,
     String message) {
   /** Sorts failures by what other ranks make of them. */
   enum Kind {
@@ -44,13 +47,14 @@ record FailureEvent(
             Integer.toString(failedRank),
             op.name(),
             Long.toString(sequence),
+            Long.toString(elapsed.toMillis()),
             message);
     return text.getBytes(StandardCharsets.UTF_8);
   }
 
   static FailureEvent decode(byte[] bytes) {
-    String[] parts = new String(bytes, StandardCharsets.UTF_8).split("\n", 7);
-    if (parts.length != 7) {
+    String[] parts = new String(bytes, StandardCharsets.UTF_8).split("\n", 8);
+    if (parts.length != 8) {
       throw new IllegalArgumentException("not a failure event: " + parts.length + " parts");
     }
     return new FailureEvent(
@@ -60,6 +64,7 @@ record FailureEvent(
         Integer.parseInt(parts[3]),
         OpType.valueOf(parts[4]),
         Long.parseLong(parts[5]),
-        parts[6]);
+        Duration.ofMillis(Long.parseLong(parts[6])),
+        parts[7]);
   }
 }

@@ -18,37 +18,18 @@ import java.util.concurrent.CompletableFuture;
 import java.util.concurrent.TimeUnit;
 import org.jspecify.annotations.Nullable;
 
-/** Is one operation, to its user a {@link Work} and to its backend an {@link Operation}. */
-final class GroupOperation implements Work, Operation {
-  /*
-   * The state is guarded by this object's monitor; "state" is volatile for reads without it. Whoever
-   * ends the operation first moves the state to final while it holds the monitor, so that later ends
-   * see it and do nothing. Before that a success runs the finisher (copies results back into the
-   * caller's tensors), still inside the monitor: a waiter that sees COMPLETED sees the results, and
-   * nobody else can end the operation in between. Futures complete on a thread of their own.
-   *
-   * The group reuses one instance for synchronous calls that stay on the caller's thread. Such an
-   * instance is never handed out and has neither waiters nor a future; reset() starts a new life.
-   */
-  private final Group group;
-  private OpType type;
-  private long sequence;
-  private long issuedNanos;
-  private long endedNanos;
-  private volatile long deadlineNanos;
-  private volatile WorkState state = WorkState.QUEUED;
-  private @Nullable TuttiException failure;
-  private List<Tensor> result = List.of();
-  private int sourceRank = -1;
-  private @Nullable Runnable finisher;
-  private @Nullable CompletableFuture<List<Tensor>> future;
-  private volatile @Nullable DeviceEvent deviceEvent;
-  private boolean waited;
-  private boolean reusable;
+/** Is one operation as its user sees it, with all that the group needs to run it. */
+final class GroupOperation extends OperationState implements Work {
+  private static final long RECHECK_NANOS = TimeUnit.MILLISECONDS.toNanos(20);
+  private static final long DEVICE_SLICE_NANOS = TimeUnit.MILLISECONDS.toNanos(100);
 
-  @Nullable Backend backend;
-  @Nullable BackendCall call;
-  @Nullable OpEvent event;
+  private final @Nullable Backend backend;
+  private final @Nullable BackendCall call;
+  private @Nullable OpEvent event;
+  private boolean callerTells;
+  private @Nullable CompletableFuture<List<Tensor>> future;
+
+  /** Is the place in the flight record. */
   long flightPlace;
 
   /** Calls a backend. */
@@ -56,254 +37,138 @@ final class GroupOperation implements Work, Operation {
     void run(Backend backend, Operation op) throws Exception;
   }
 
-  GroupOperation(Group group, OpType type) {
-    this.group = group;
-    this.type = type;
+  /** Creates the operation that a group reuses, without a call. */
+  GroupOperation(Group group) {
+    super(group, OpType.UNKNOWN, List.of(), -1, null);
+    this.backend = null;
+    this.call = null;
   }
 
-  /** Starts a life as an issued operation. */
-  void issue(OpType newType, long newSequence, long nowNanos, long newDeadlineNanos) {
-    type = newType;
-    sequence = newSequence;
-    issuedNanos = nowNanos;
-    endedNanos = 0;
-    deadlineNanos = newDeadlineNanos;
-    failure = null;
-    deviceEvent = null;
-    state = WorkState.RUNNING;
+  /** Creates an operation for one life. */
+  GroupOperation(Group group, OperationSpec spec) {
+    super(
+        group,
+        spec.type(),
+        spec.results(),
+        spec.type() == OpType.RECV ? spec.root() : -1,
+        spec.finisher());
+    this.backend = spec.backend().backend();
+    this.call = spec.call();
   }
 
-  void expectSource(int peer) {
-    sourceRank = peer;
-  }
-
-  void markReusable() {
-    reusable = true;
-  }
-
-  void setQueued() {
-    state = WorkState.QUEUED;
-  }
-
-  /** Says that it starts to run; false if it ended before. */
-  synchronized boolean run() {
-    if (state.isFinal()) {
-      return false;
+  void callBackend() throws Exception {
+    Backend target = backend;
+    BackendCall toRun = call;
+    if (target == null || toRun == null) {
+      throw new AssertionError("an operation without a call");
     }
-    state = WorkState.RUNNING;
-    return true;
+    toRun.run(target, this);
   }
 
-  void prepare(List<Tensor> newResult, @Nullable Runnable newFinisher) {
-    result = newResult;
-    finisher = newFinisher;
+  /**
+   * Makes listeners hear of its end.
+   *
+   * @param newEvent what they heard before
+   * @param newCallerTells whether the caller tells them, after {@link #takeEndForCaller}
+   */
+  synchronized void tell(OpEvent newEvent, boolean newCallerTells) {
+    event = newEvent;
+    callerTells = newCallerTells;
   }
 
-  long issuedNanos() {
-    return issuedNanos;
+  /**
+   * Returns what listeners heard before, if the caller is to tell them of the end now; if it has
+   * not ended, whoever ends it tells them.
+   */
+  synchronized @Nullable OpEvent takeEndForCaller() {
+    boolean now = callerTells && isEnded();
+    callerTells = false;
+    return now ? event : null;
   }
 
   @Override
-  public OpType type() {
-    return type;
+  void afterEnd(WorkState newState, @Nullable TuttiException cause) {
+    if (call == null) {
+      return;
+    }
+    OpEvent toTell;
+    CompletableFuture<List<Tensor>> toComplete;
+    synchronized (this) {
+      toTell = callerTells ? null : event;
+      toComplete = future;
+    }
+    group.runner.ended(this, newState, cause, toTell);
+    if (toComplete != null) {
+      completeFuture(toComplete);
+    }
   }
 
   @Override
   public OpType opType() {
-    return type;
-  }
-
-  @Override
-  public long sequenceNumber() {
-    return sequence;
-  }
-
-  @Override
-  public long deadlineNanos() {
-    return deadlineNanos;
-  }
-
-  @Override
-  public boolean isDone() {
-    return state.isFinal();
+    return type();
   }
 
   @Override
   public WorkState state() {
     pollDevice();
-    return state;
-  }
-
-  @Override
-  public void complete() {
-    end(WorkState.COMPLETED, null, -1, null);
-  }
-
-  @Override
-  public void completeFrom(int newSourceRank) {
-    end(WorkState.COMPLETED, null, newSourceRank, null);
-  }
-
-  @Override
-  public void completeWith(List<Tensor> newResult) {
-    end(WorkState.COMPLETED, null, -1, newResult);
-  }
-
-  @Override
-  public void fail(Throwable cause, int failedRank) {
-    if (!isDone()) {
-      group.operationFailed(this, cause, failedRank);
-    }
-  }
-
-  /** Ends it without success; false if it ended before. */
-  boolean endFailed(WorkState newState, TuttiException cause) {
-    return end(newState, cause, -1, null);
-  }
-
-  private boolean end(
-      WorkState newState,
-      @Nullable TuttiException cause,
-      int newSourceRank,
-      @Nullable List<Tensor> newResult) {
-    CompletableFuture<List<Tensor>> toComplete;
-    synchronized (this) {
-      if (state.isFinal()) {
-        return false;
-      }
-      if (newState == WorkState.COMPLETED) {
-        if (newResult != null) {
-          result = newResult;
-        }
-        if (newSourceRank >= 0) {
-          sourceRank = newSourceRank;
-        }
-        Runnable last = finisher;
-        if (last != null) {
-          last.run();
-        }
-      }
-      finisher = null;
-      failure = cause;
-      endedNanos = System.nanoTime();
-      state = newState;
-      toComplete = future;
-      if (waited) {
-        notifyAll();
-      }
-    }
-    if (!reusable) {
-      group.operationEnded(this, newState, cause);
-      if (toComplete != null) {
-        completeFuture(toComplete);
-      }
-    }
-    return true;
-  }
-
-  @Override
-  public void enqueued(DeviceEvent newEvent) {
-    deviceEvent = newEvent;
-  }
-
-  boolean isOnDevice() {
-    return deviceEvent != null;
-  }
-
-  /** Ends it if the device is done. */
-  void pollDevice() {
-    DeviceEvent pending = deviceEvent;
-    if (pending == null || state.isFinal()) {
-      return;
-    }
-    try {
-      if (pending.isReached()) {
-        complete();
-      }
-    } catch (RuntimeException e) {
-      fail(e, -1);
-    }
-  }
-
-  @Override
-  public synchronized @Nullable TuttiException failure() {
-    return failure;
-  }
-
-  @Override
-  public void throwIfFailed() {
-    if (state.isFinal() && state != WorkState.COMPLETED) {
-      TuttiException cause = failure();
-      if (cause != null) {
-        throw cause;
-      }
-    }
-  }
-
-  @Override
-  public boolean parkUntilDone(long untilNanos) {
-    synchronized (this) {
-      waited = true;
-      while (!state.isFinal()) {
-        long left = untilNanos - System.nanoTime();
-        if (left <= 0) {
-          return false;
-        }
-        try {
-          TimeUnit.NANOSECONDS.timedWait(this, Math.max(left, 1_000));
-        } catch (InterruptedException e) {
-          Thread.currentThread().interrupt();
-          throw new AbortedException(
-              "the wait for " + type.label() + " was interrupted; the operation goes on",
-              group.describe(this, -1, -1),
-              e);
-        }
-      }
-      return true;
-    }
+    return currentState();
   }
 
   @Override
   public Optional<TuttiException> exception() {
     pollDevice();
-    return Optional.ofNullable(failure());
+    return isEnded() ? Optional.ofNullable(failure()) : Optional.empty();
   }
 
   @Override
   public void await() {
-    while (!awaitUntil(deadlineNanos + Watchdog.PERIOD_NANOS)) {
-      group.checkDeadlines(System.nanoTime());
+    long until = deadlineNanos() + Watchdog.PERIOD_NANOS;
+    while (!awaitUntil(until)) {
+      long now = System.nanoTime();
+      group.pending.checkDeadlines(now);
+      until = now + RECHECK_NANOS;
     }
     throwIfFailed();
   }
 
   @Override
   public boolean await(Duration timeout) {
-    long limit = System.nanoTime() + Math.min(timeout.toNanos(), Long.MAX_VALUE / 4);
-    boolean ended = awaitUntil(limit);
+    boolean ended = awaitUntil(Deadlines.in(timeout));
     if (ended) {
       throwIfFailed();
     }
     return ended;
   }
 
-  private boolean awaitUntil(long untilNanos) {
-    DeviceEvent pending = deviceEvent;
-    if (pending != null && !isDone()) {
-      pending.awaitReached(untilNanos);
-      pollDevice();
-      return isDone();
-    }
+  /** Waits for the end, helping the backend along; false when the time comes first. */
+  boolean awaitUntil(long untilNanos) {
+    DeviceEvent device = deviceEvent();
     Backend progress = backend;
-    if (type.isPointToPoint() && progress != null && !isDone()) {
-      return progress.await(this, untilNanos);
+    try {
+      if (device != null) {
+        awaitDevice(device, untilNanos);
+      } else if (type().isPointToPoint() && progress != null && !isDone()) {
+        progress.await(this, untilNanos);
+      }
+    } catch (AbortedException e) {
+      throw e;
+    } catch (RuntimeException | LinkageError e) {
+      fail(e, Failures.blame(e));
     }
-    return isDone() || parkUntilDone(untilNanos);
+    return parkUntilEnded(untilNanos);
+  }
+
+  private void awaitDevice(DeviceEvent device, long untilNanos) {
+    // In slices, since an abort of the group ends the operation but not each device's wait.
+    for (long now = System.nanoTime(); !isDone() && now - untilNanos < 0; now = System.nanoTime()) {
+      device.awaitReached(now + Math.min(untilNanos - now, DEVICE_SLICE_NANOS));
+      pollDevice();
+    }
   }
 
   @Override
   public void synchronize() {
-    DeviceEvent pending = deviceEvent;
+    DeviceEvent pending = deviceEvent();
     if (pending == null) {
       await();
       return;
@@ -314,7 +179,7 @@ final class GroupOperation implements Work, Operation {
 
   @Override
   public void blockCurrentStream() {
-    DeviceEvent pending = deviceEvent;
+    DeviceEvent pending = deviceEvent();
     if (pending != null) {
       pending.orderCurrentStream();
       return;
@@ -327,21 +192,22 @@ final class GroupOperation implements Work, Operation {
 
   @Override
   public CompletableFuture<List<Tensor>> toCompletableFuture() {
-    CompletableFuture<List<Tensor>> copy;
+    CompletableFuture<List<Tensor>> own;
     boolean done;
     synchronized (this) {
       if (future == null) {
         future = new CompletableFuture<>();
       }
-      copy = future;
-      done = state.isFinal();
+      own = future;
+      done = isEnded();
     }
     if (done) {
-      completeFuture(copy);
-    } else if (deviceEvent != null) {
+      completeFuture(own);
+    } else if (deviceEvent() != null) {
       Watchdog.expect(System.nanoTime());
     }
-    return copy;
+    // A copy, for users may cancel what they get.
+    return own.copy();
   }
 
   private void completeFuture(CompletableFuture<List<Tensor>> target) {
@@ -349,7 +215,7 @@ final class GroupOperation implements Work, Operation {
         () -> {
           TuttiException cause = failure();
           if (cause == null) {
-            target.complete(result);
+            target.complete(result());
           } else {
             target.completeExceptionally(cause);
           }
@@ -357,36 +223,9 @@ final class GroupOperation implements Work, Operation {
   }
 
   @Override
-  public synchronized List<Tensor> result() {
-    if (state != WorkState.COMPLETED) {
-      throw new IllegalStateException(
-          type.label() + " #" + sequence + " is " + state + ", it has no result");
-    }
-    return result;
-  }
-
-  @Override
-  public synchronized int sourceRank() {
-    if (type != OpType.RECV && type != OpType.RECV_ANY_SOURCE) {
-      throw new IllegalStateException(type.label() + " is no receive, it has no source rank");
-    }
-    if (state != WorkState.COMPLETED) {
-      throw new IllegalStateException(
-          type.label() + " #" + sequence + " is " + state + ", its source is not known");
-    }
-    return sourceRank;
-  }
-
-  @Override
-  public Duration duration() {
-    long end = endedNanos;
-    return Duration.ofNanos((end == 0 ? System.nanoTime() : end) - issuedNanos);
-  }
-
-  @Override
   public void abort() {
-    if (!isDone()) {
-      group.abort(type.label() + " #" + sequence + " was aborted by its work");
+    if (!isEnded()) {
+      group.abort(type().label() + " #" + sequenceNumber() + " was aborted by its work");
     }
   }
 }

@@ -1,16 +1,18 @@
 package dev.tutti.internal;
 
 import dev.tutti.BackendException;
-import dev.tutti.CollectiveException;
 import dev.tutti.Device;
+import dev.tutti.FailureInfo;
+import dev.tutti.OpType;
 import dev.tutti.RendezvousException;
 import dev.tutti.Settings;
 import dev.tutti.Store;
-import dev.tutti.StoreException;
+import dev.tutti.StoreTimeoutException;
 import dev.tutti.TuttiException;
 import dev.tutti.spi.Backend;
 import dev.tutti.spi.BackendContext;
 import dev.tutti.spi.BackendProvider;
+import dev.tutti.spi.PeerLostException;
 import dev.tutti.store.PrefixStore;
 import java.lang.System.Logger.Level;
 import java.time.Duration;
@@ -18,7 +20,8 @@ import java.util.ArrayList;
 import java.util.LinkedHashMap;
 import java.util.List;
 import java.util.Map;
-import java.util.concurrent.atomic.AtomicReference;
+import java.util.Objects;
+import java.util.concurrent.TimeoutException;
 import org.jspecify.annotations.Nullable;
 
 /** Holds what the groups of one rank share: the store, the backends' providers, the monitor. */
@@ -27,9 +30,16 @@ final class Job {
    * Keys of PyTorch's own layout, so that ranks of both kinds meet: the group of all ranks has
    * "default_pg/0/" + "/", its subgroups that and "NAME/" + "/", and each backend "TYPE/" + "/" below.
    * Tutti's own keys lie apart under "tutti/", with the number of restarts in them, because a
-   * launcher's store outlives the processes of an attempt.
+   * launcher's store outlives the processes of an attempt. A rank that left a job and joins again
+   * through the same store finds that it left and moves on to keys of their own, as all others do.
+   *
+   * While a group is set up, a failure that another rank reports closes the stores through which the
+   * backends here wait for it. Failures that a backend reports before there is a group to tell are
+   * kept for it.
    */
   private static final System.Logger LOG = System.getLogger(Job.class.getName());
+
+  private static final Duration LEAVE = Duration.ofSeconds(2);
 
   final int rank;
   final int size;
@@ -55,11 +65,21 @@ final class Job {
     this.size = meeting.size();
     this.settings = settings;
     this.timeout = timeout;
-    Store base = meeting.store();
+    String own = "tutti/" + settings.get(RuntimeSettings.RESTART_COUNT);
+    int earlier = 0;
+    while (meeting.store().check(List.of(lifePrefix(own, earlier) + "/left/" + rank))) {
+      earlier++;
+    }
+    Store base =
+        earlier == 0 ? meeting.store() : new PrefixStore("again/" + earlier, meeting.store());
     Store pytorch = meeting.ownsStore() ? new PrefixStore("default_pg", base) : base;
     this.rootStore = new PrefixStore("0/", pytorch);
-    this.ownStore = new PrefixStore("tutti/" + settings.get(RuntimeSettings.RESTART_COUNT), base);
+    this.ownStore = new PrefixStore(lifePrefix(own, earlier), meeting.store());
     this.monitor = new JobMonitor(ownStore, "", rank);
+  }
+
+  private static String lifePrefix(String own, int earlier) {
+    return earlier == 0 ? own : own + "." + earlier;
   }
 
   void start() {
@@ -82,39 +102,78 @@ final class Job {
   /** Creates the backends of a group and the group; all its ranks do. */
   Group createGroup(String name, int groupRank, List<Integer> globalRanks, Duration groupTimeout) {
     Store store = name.equals("0") ? rootStore : new PrefixStore(name + "/", rootStore);
-    AtomicReference<@Nullable Group> listening = new AtomicReference<>();
+    EarlyFailures early = new EarlyFailures();
+    Map<String, Store> stores = new LinkedHashMap<>();
+    providers.keySet().forEach(type -> stores.put(type, new PrefixStore(type + "/", store)));
+    monitor.join(name, event -> stores.values().forEach(Store::close));
     Map<String, BoundBackend> bound = new LinkedHashMap<>();
     try {
-      for (Map.Entry<String, BackendProvider> entry : providers.entrySet()) {
-        String type = entry.getKey();
-        BackendContext context =
-            new BackendContext(
-                name,
-                groupRank,
-                globalRanks.size(),
-                globalRanks,
-                type,
-                device != null && device.type().equals(type) ? device : new Device(type, 0),
-                new PrefixStore(type + "/", store),
-                timeout,
-                settings,
-                (cause, failedRank) -> {
-                  Group group = listening.get();
-                  if (group != null) {
-                    group.peerFailed(cause, failedRank);
-                  }
-                });
-        bound.put(type, bind(entry.getValue(), type, context));
-      }
+      stores.forEach(
+          (type, typeStore) -> {
+            Device own =
+                device != null && device.type().equals(type) ? device : new Device(type, 0);
+            BackendContext context =
+                new BackendContext(
+                    name,
+                    groupRank,
+                    globalRanks.size(),
+                    globalRanks,
+                    type,
+                    own,
+                    typeStore,
+                    timeout,
+                    settings,
+                    early);
+            bound.put(type, bind(Objects.requireNonNull(providers.get(type)), type, context));
+          });
+      Group group =
+          new Group(
+              name, groupRank, globalRanks, settings, groupTimeout, monitor, Map.copyOf(bound));
+      group.start();
+      early.tell(group);
+      return group;
     } catch (RuntimeException e) {
+      monitor.leave(name);
       closeAll(bound);
-      throw e;
+      throw setUpFailed(name, groupRank, globalRanks.size(), e);
     }
-    Group group =
-        new Group(name, groupRank, globalRanks, settings, groupTimeout, monitor, Map.copyOf(bound));
-    listening.set(group);
-    group.start();
-    return group;
+  }
+
+  /** Tells the other ranks, and returns what to throw: the first failure of all. */
+  private RuntimeException setUpFailed(
+      String name, int groupRank, int groupSize, RuntimeException cause) {
+    FailureEvent own = setUpEvent(name, groupRank, cause);
+    Verdict first = new Verdict(monitor.report(own));
+    if (first.event().reporter() == groupRank) {
+      return cause;
+    }
+    return first.exception(
+        new FailureInfo(
+            name,
+            groupRank,
+            groupSize,
+            OpType.INIT,
+            0,
+            first.event().failedRank(),
+            first.failedRank(),
+            Duration.ZERO),
+        cause);
+  }
+
+  private static FailureEvent setUpEvent(String name, int groupRank, Throwable cause) {
+    FailureEvent.Kind kind = FailureEvent.Kind.FAILED;
+    int failedRank = groupRank;
+    for (Throwable t = cause; t != null; t = t.getCause()) {
+      if (t instanceof PeerLostException lost) {
+        kind = FailureEvent.Kind.PEER_LOST;
+        failedRank = lost.peer();
+      } else if (t instanceof TimeoutException || t instanceof StoreTimeoutException) {
+        kind = FailureEvent.Kind.TIMEOUT;
+        failedRank = -1;
+      }
+    }
+    return new FailureEvent(
+        name, kind, groupRank, failedRank, OpType.INIT, 0, Duration.ZERO, Failures.textOf(cause));
   }
 
   private BoundBackend bind(BackendProvider provider, String type, BackendContext context) {
@@ -123,7 +182,7 @@ final class Job {
       return new BoundBackend(provider.name(), type, backend, provider.capabilities());
     } catch (TuttiException e) {
       throw e;
-    } catch (Exception e) {
+    } catch (Exception | LinkageError e) {
       throw new BackendException(
           "backend '"
               + provider.name()
@@ -143,52 +202,95 @@ final class Job {
     for (BoundBackend backend : bound.values()) {
       try {
         backend.backend().close();
-      } catch (RuntimeException e) {
+      } catch (RuntimeException | LinkageError e) {
         LOG.log(Level.DEBUG, "closing a backend after a failed set-up", e);
       }
     }
   }
 
+  /** Keeps the first failure that a backend reports before its group is there. */
+  private static final class EarlyFailures implements BackendContext.FailureListener {
+    private @Nullable Group group;
+    private @Nullable Throwable cause;
+    private int rank;
+
+    @Override
+    public void failed(Throwable newCause, int failedRank) {
+      Group target;
+      synchronized (this) {
+        target = group;
+        if (target == null && cause == null) {
+          cause = newCause;
+          rank = failedRank;
+        }
+      }
+      if (target != null) {
+        target.peerFailed(newCause, failedRank);
+      }
+    }
+
+    void tell(Group newGroup) {
+      Throwable early;
+      synchronized (this) {
+        group = newGroup;
+        early = cause;
+      }
+      if (early != null) {
+        newGroup.peerFailed(early, rank);
+      }
+    }
+  }
+
   /** Takes part in c10d's barrier after set-up, if the setting asks for it. */
-  void initBarrier() {
+  void initBarrier(Group group) {
     if (!settings.get(RuntimeSettings.INIT_BARRIER)) {
       return;
     }
     String key = "store_based_barrier_key:0";
-    Store store = rootStore;
-    if (store.add(key, 1) == size) {
-      store.set(key + ":last_worker", "1");
+    String last = key + ":last_worker";
+    if (rootStore.add(key, 1) == size) {
+      rootStore.set(last, "1");
     }
-    try {
-      store.wait(List.of(key + ":last_worker"), timeout);
-    } catch (StoreException e) {
+    if (!new StoreWait(group, rootStore).await(List.of(last), Deadlines.in(timeout))) {
       throw new RendezvousException(
-          "rank " + rank + ": the barrier after set-up failed: " + e.getMessage(), e);
+          "rank "
+              + rank
+              + "/"
+              + size
+              + ": only "
+              + rootStore.add(key, 0)
+              + " ranks came to the barrier after set-up within "
+              + timeout);
     }
   }
 
   /** Frees what a closed group held; after the group of all ranks, everything. */
   void groupClosed(Group group) {
     if (group.name.equals("0")) {
-      TuttiException failure = group.failure();
-      close(failure != null, failure instanceof CollectiveException e ? e.failedRank() : -1);
+      Verdict failure = group.failures.verdict();
+      close(failure != null, failure == null ? -1 : failure.failedRank());
     }
   }
 
   /** Frees everything. The rank that serves the store lets the others finish first. */
   void close(boolean failed, int failedRank) {
     try {
-      ownStore.set("left/" + rank, "1");
+      Bounded.call("tutti-leave-" + rank, LEAVE, () -> leave());
       if (meeting.hostsStore()) {
         awaitOthers(failed, failedRank);
       }
-    } catch (StoreException e) {
-      LOG.log(Level.DEBUG, "rank {0}: leaves without the store: {1}", rank, e.getMessage());
+    } catch (Exception e) {
+      LOG.log(Level.DEBUG, "rank {0}: leaves without the store: {1}", rank, e);
     }
     monitor.close();
     if (meeting.ownsStore()) {
       meeting.store().close();
     }
+  }
+
+  private boolean leave() {
+    ownStore.set("left/" + rank, "1");
+    return true;
   }
 
   private void awaitOthers(boolean failed, int failedRank) {

@@ -76,35 +76,42 @@ final class JobMonitor implements AutoCloseable {
     }
   }
 
+  /** Returns the first event of a group that this rank knows of, or null. */
+  @Nullable FailureEvent firstOf(String group) {
+    synchronized (delivery) {
+      return first.get(group);
+    }
+  }
+
   /**
    * Writes an event to the log, and returns the first one of its group, perhaps an earlier one of
-   * another rank. Blocks for the store, two seconds at most; without a store the event itself is
-   * delivered here and returned.
+   * another rank. Blocks for the store, two seconds at most; without a store that answers the event
+   * itself is delivered here and returned.
    */
   FailureEvent report(FailureEvent event) {
-    long deadline = System.nanoTime() + REPORT_TIMEOUT.toNanos();
     try {
-      while (true) {
-        long number;
-        synchronized (delivery) {
-          FailureEvent earlier = first.get(event.group());
-          if (earlier != null) {
-            return earlier;
-          }
-          number = delivered + 1;
-        }
-        Store.Swap swap = writeStore.compareSet(key(number), null, event.encode());
-        byte[] there = swap.value();
-        deliver(number, swap.stored() || there == null ? event : FailureEvent.decode(there));
-        if (System.nanoTime() - deadline > 0) {
-          throw new StoreTimeoutException("the log of failures grows too fast");
-        }
-      }
-    } catch (StoreException | IllegalArgumentException e) {
+      return Bounded.call("tutti-report-" + rank, REPORT_TIMEOUT, () -> write(event));
+    } catch (Exception e) {
       LOG.log(Level.DEBUG, "rank {0}: cannot tell the other ranks: {1}", rank, e);
       synchronized (delivery) {
         return accept(event);
       }
+    }
+  }
+
+  private FailureEvent write(FailureEvent event) {
+    while (true) {
+      long number;
+      synchronized (delivery) {
+        FailureEvent earlier = first.get(event.group());
+        if (earlier != null) {
+          return earlier;
+        }
+        number = delivered + 1;
+      }
+      Store.Swap swap = writeStore.compareSet(key(number), null, event.encode());
+      byte[] there = swap.value();
+      deliver(number, swap.stored() || there == null ? event : FailureEvent.decode(there));
     }
   }
 

@@ -17,65 +17,52 @@ import java.util.List;
 import java.util.function.Function;
 
 /**
- * Collects operations; checks them all before it starts any, and starts all before it waits for
- * any.
+ * Collects operations, checks them all before it starts any, and starts them all before it waits
+ * for any.
  */
 final class OperationBatch implements Batch {
-  private final TuttiProcessGroup processGroup;
   private final Group group;
-  private final List<Function<Duration, OperationSpec>> calls = new ArrayList<>();
+  private final ReductionSpecs reductions;
+  private final MovementSpecs movements;
+  private final List<Function<Duration, OperationSpec>> parts = new ArrayList<>();
   private Duration timeout = ProcessGroup.GROUP_TIMEOUT;
   private boolean started;
 
-  OperationBatch(TuttiProcessGroup processGroup, Group group) {
-    this.processGroup = processGroup;
+  OperationBatch(Group group, ReductionSpecs reductions, MovementSpecs movements) {
     this.group = group;
+    this.reductions = reductions;
+    this.movements = movements;
   }
 
   @Override
   public Batch send(Tensor tensor, int peer, int tag) {
-    calls.add(
-        limit ->
-            processGroup.sendSpec(
-                tensor, peer, P2pOptions.DEFAULT.withTag(tag).withTimeout(limit).withAsync()));
+    parts.add(limit -> movements.send(tensor, peer, new P2pOptions(tag, limit, true)));
     return this;
   }
 
   @Override
   public Batch recv(Tensor tensor, int peer, int tag) {
-    calls.add(
-        limit ->
-            processGroup.recvSpec(
-                tensor, peer, P2pOptions.DEFAULT.withTag(tag).withTimeout(limit).withAsync()));
+    parts.add(limit -> movements.recv(tensor, peer, new P2pOptions(tag, limit, true)));
     return this;
   }
 
   @Override
   public Batch allReduce(Tensor tensor, ReduceOp op) {
-    calls.add(
-        limit ->
-            processGroup.allReduceSpec(
-                tensor, AllReduceOptions.DEFAULT.withReduceOp(op).withTimeout(limit).withAsync()));
+    parts.add(limit -> reductions.allReduce(tensor, new AllReduceOptions(op, limit, true)));
     return this;
   }
 
   @Override
   public Batch allGatherInto(Tensor output, Tensor input) {
-    calls.add(
-        limit ->
-            processGroup.allGatherIntoSpec(
-                output, input, AllGatherOptions.DEFAULT.withTimeout(limit).withAsync()));
+    parts.add(limit -> movements.allGatherInto(output, input, new AllGatherOptions(limit, true)));
     return this;
   }
 
   @Override
   public Batch reduceScatterInto(Tensor output, Tensor input, ReduceOp op) {
-    calls.add(
+    parts.add(
         limit ->
-            processGroup.reduceScatterIntoSpec(
-                output,
-                input,
-                ReduceScatterOptions.DEFAULT.withReduceOp(op).withTimeout(limit).withAsync()));
+            reductions.reduceScatterInto(output, input, new ReduceScatterOptions(op, limit, true)));
     return this;
   }
 
@@ -97,16 +84,18 @@ final class OperationBatch implements Batch {
     }
     started = true;
     group.ensureUsable(OpType.COALESCED);
-    List<Backend> backends = group.backends.values().stream().map(BoundBackend::backend).toList();
-    List<OperationSpec> specs = calls.stream().map(call -> call.apply(timeout)).toList();
+    List<OperationSpec> specs = new ArrayList<>();
+    parts.forEach(part -> specs.add(part.apply(timeout)));
+    List<Backend> begun = new ArrayList<>();
     List<Work> works = new ArrayList<>();
-    backends.forEach(Backend::beginBatch);
     try {
-      for (OperationSpec spec : specs) {
-        works.add(group.submit(spec));
+      for (BoundBackend bound : group.backends.values()) {
+        bound.backend().beginBatch();
+        begun.add(bound.backend());
       }
+      specs.forEach(spec -> works.add(group.runner.submit(spec)));
     } finally {
-      backends.forEach(Backend::endBatch);
+      begun.forEach(Backend::endBatch);
     }
     return new BatchWork(works, group);
   }

@@ -2,6 +2,7 @@ package dev.tutti.internal;
 
 import dev.tutti.DType;
 import dev.tutti.OpType;
+import dev.tutti.ProcessGroup;
 import dev.tutti.Tensor;
 import dev.tutti.internal.GroupOperation.BackendCall;
 import java.time.Duration;
@@ -13,7 +14,7 @@ import org.jspecify.annotations.Nullable;
  *
  * @param type the operation
  * @param backend where
- * @param timeout deadline from now; negative takes the group's
+ * @param timeout deadline from now; {@link ProcessGroup#GROUP_TIMEOUT} takes the group's
  * @param async whether the caller goes on at once
  * @param root the root or peer, or -1
  * @param inputs tensors of the caller that are read
@@ -33,7 +34,9 @@ record OperationSpec(
     BackendCall call) {
 
   long timeoutNanos(long groupTimeoutNanos) {
-    return timeout.isNegative() ? groupTimeoutNanos : timeout.toNanos();
+    return timeout.equals(ProcessGroup.GROUP_TIMEOUT)
+        ? groupTimeoutNanos
+        : Deadlines.nanos(timeout);
   }
 
   @Nullable DType dtype() {

@@ -4,25 +4,31 @@ import dev.tutti.Capabilities;
 import dev.tutti.OpType;
 import dev.tutti.ProcessGroup;
 import dev.tutti.Store;
+import dev.tutti.internal.FailureEvent.Kind;
 import java.nio.charset.StandardCharsets;
 import java.time.Duration;
 import java.util.ArrayList;
-import java.util.Collections;
 import java.util.Comparator;
 import java.util.List;
 import java.util.Optional;
 import java.util.concurrent.CopyOnWriteArrayList;
+import java.util.stream.IntStream;
 
 /** Makes the groups that are parts of one group. */
 final class Subgroups {
-  private final TuttiProcessGroup parent;
   private final Group group;
   private final Job job;
   private final List<ProcessGroup> children = new CopyOnWriteArrayList<>();
   private int count;
 
-  Subgroups(TuttiProcessGroup parent, Group group, Job job) {
-    this.parent = parent;
+  private record Member(int rank, int color, int key) {
+    static Member parse(int rank, byte[] answer) {
+      String[] parts = new String(answer, StandardCharsets.UTF_8).split(" ", 2);
+      return new Member(rank, Integer.parseInt(parts[0]), Integer.parseInt(parts[1]));
+    }
+  }
+
+  Subgroups(Group group, Job job) {
     this.group = group;
     this.job = job;
   }
@@ -42,22 +48,45 @@ final class Subgroups {
 
   Optional<ProcessGroup> split(int color, int key) {
     String name = nextName();
-    String own = color + " " + key;
-    List<String> answers = isAlone() ? Collections.nCopies(group.size, own) : exchange(name, own);
+    List<Member> all = isAlone() ? alone(color, key) : exchange("split/" + name + "/", color, key);
     if (color < 0) {
       return Optional.empty();
     }
-    record Member(int rank, int key) {}
+    List<Integer> ranks =
+        all.stream()
+            .filter(member -> member.color == color)
+            .sorted(Comparator.comparingInt(Member::key).thenComparingInt(Member::rank))
+            .map(Member::rank)
+            .toList();
+    return create(name + "." + color, ranks);
+  }
 
+  private List<Member> exchange(String prefix, int color, int key) {
+    long start = System.nanoTime();
+    long deadline = start + group.timeoutNanos();
+    Store store = job.groupStore(group.name);
+    StoreWait wait = new StoreWait(group, store);
+    store.set(prefix + group.rank, color + " " + key);
+    List<Integer> missing = wait.awaitRanks(prefix, 0, deadline);
+    if (!missing.isEmpty()) {
+      group.failures.begin(
+          new FailureEvent(
+              group.name,
+              Kind.TIMEOUT,
+              group.rank,
+              missing.get(0),
+              OpType.SPLIT,
+              0,
+              Duration.ofNanos(System.nanoTime() - start),
+              StoreWait.ranks(missing) + " did not come"));
+      group.failures.throwAgreed();
+    }
+    List<byte[]> answers = store.multiGet(wait.keys(prefix, 0), group.timeout());
     List<Member> members = new ArrayList<>();
     for (int r = 0; r < answers.size(); r++) {
-      String[] answer = answers.get(r).split(" ", 2);
-      if (Integer.parseInt(answer[0]) == color) {
-        members.add(new Member(r, Integer.parseInt(answer[1])));
-      }
+      members.add(Member.parse(r, answers.get(r)));
     }
-    members.sort(Comparator.comparingInt(Member::key).thenComparingInt(Member::rank));
-    return create(name + "." + color, members.stream().map(Member::rank).toList());
+    return members;
   }
 
   /** Tells whether no backend reaches other ranks: then they are taken to do what this one does. */
@@ -66,17 +95,8 @@ final class Subgroups {
         .noneMatch(bound -> bound.capabilities().has(Capabilities.Feature.REAL_RESULTS));
   }
 
-  private List<String> exchange(String name, String own) {
-    Store store = job.groupStore(group.name);
-    String prefix = "split/" + name + "/";
-    store.set(prefix + group.rank, own);
-    List<String> keys = new ArrayList<>();
-    for (int r = 0; r < group.size; r++) {
-      keys.add(prefix + r);
-    }
-    return store.multiGet(keys, Duration.ofNanos(group.timeoutNanos())).stream()
-        .map(answer -> new String(answer, StandardCharsets.UTF_8))
-        .toList();
+  private List<Member> alone(int color, int key) {
+    return IntStream.range(0, group.size).mapToObj(r -> new Member(r, color, key)).toList();
   }
 
   private Optional<ProcessGroup> create(String name, List<Integer> ranks) {
@@ -86,9 +106,14 @@ final class Subgroups {
     }
     group.ensureUsable(OpType.SPLIT);
     List<Integer> globalRanks = ranks.stream().map(group.globalRanks::get).toList();
-    Group created = job.createGroup(name, rank, globalRanks, parent.timeout());
+    Group created = job.createGroup(name, rank, globalRanks, group.timeout());
     ProcessGroup child = new TuttiProcessGroup(created, job);
     children.add(child);
+    if (group.isClosed()) {
+      // Closed meanwhile, perhaps too early to see this child.
+      child.close();
+      throw group.closed(OpType.SPLIT);
+    }
     return Optional.of(child);
   }
 

@@ -34,15 +34,21 @@ import org.jspecify.annotations.Nullable;
 final class TuttiProcessGroup implements ProcessGroup {
   private final Group group;
   private final Job job;
+  private final OperationRunner runner;
   private final Checks checks;
+  private final ReductionSpecs reductions;
+  private final MovementSpecs movements;
   private final Subgroups subgroups;
   private final ObjectCollectives objects;
 
   TuttiProcessGroup(Group group, Job job) {
     this.group = group;
     this.job = job;
+    this.runner = group.runner;
     this.checks = new Checks(group);
-    this.subgroups = new Subgroups(this, group, job);
+    this.reductions = new ReductionSpecs(group, checks);
+    this.movements = new MovementSpecs(group, checks);
+    this.subgroups = new Subgroups(group, job);
     this.objects = new ObjectCollectives(this);
   }
 
@@ -101,7 +107,7 @@ final class TuttiProcessGroup implements ProcessGroup {
 
   @Override
   public Duration timeout() {
-    return Duration.ofNanos(group.timeoutNanos());
+    return group.timeout();
   }
 
   @Override
@@ -109,32 +115,17 @@ final class TuttiProcessGroup implements ProcessGroup {
     if (timeout.isNegative() || timeout.isZero()) {
       throw new IllegalArgumentException("timeout must be positive, not " + timeout);
     }
-    group.setTimeoutNanos(timeout.toNanos());
+    group.setTimeout(timeout);
   }
 
   @Override
   public long sequenceNumber() {
-    return group.sequence();
+    return runner.sequence();
   }
 
   @Override
   public Work broadcast(Tensor tensor, BroadcastOptions options) {
-    OpType op = OpType.BROADCAST;
-    BoundBackend backend = checks.backendFor(op, tensor);
-    checks.rank(op, "root", options.root());
-    checks.movable(op, "tensor", tensor, backend, true);
-    HostStaging staging = new HostStaging(backend);
-    Tensor staged = staging.inOut(tensor);
-    return submit(
-        op,
-        backend,
-        options.timeout(),
-        options.async(),
-        options.root(),
-        List.of(tensor),
-        List.of(tensor),
-        staging,
-        (b, o) -> b.broadcast(o, staged, options.root()));
+    return runner.submit(movements.broadcast(tensor, options));
   }
 
   @Override
@@ -148,7 +139,7 @@ final class TuttiProcessGroup implements ProcessGroup {
     checks.movable(op, "tensor", tensor, backend, true);
     checks.reducible(op, tensor, reduceOp, backend);
     GroupOperation inline =
-        backend.isStreamOrdered() ? null : group.beginInline(op, tensor.dtype(), tensor.numel());
+        backend.isStreamOrdered() ? null : runner.beginInline(op, tensor.dtype(), tensor.numel());
     if (inline == null) {
       allReduce(tensor, AllReduceOptions.DEFAULT.withReduceOp(reduceOp));
       return;
@@ -156,359 +147,71 @@ final class TuttiProcessGroup implements ProcessGroup {
     try {
       backend.backend().allReduce(inline, tensor, reduceOp);
     } catch (Throwable t) {
-      throw group.failInline(inline, t);
+      throw runner.failInline(inline, t);
     }
-    group.endInline(inline);
+    runner.endInline(inline);
   }
 
   @Override
   public Work allReduce(Tensor tensor, AllReduceOptions options) {
-    return group.submit(allReduceSpec(tensor, options));
-  }
-
-  /** Checks the arguments and says what to run. */
-  OperationSpec allReduceSpec(Tensor tensor, AllReduceOptions options) {
-    if (tensor.isSparse()) {
-      return sparseSpec(tensor, options);
-    }
-    OpType op = OpType.ALL_REDUCE;
-    BoundBackend backend = checks.backendFor(op, tensor);
-    checks.movable(op, "tensor", tensor, backend, true);
-    checks.reducible(op, tensor, options.reduceOp(), backend);
-    HostStaging staging = new HostStaging(backend);
-    Tensor staged = staging.inOut(tensor);
-    return spec(
-        op,
-        backend,
-        options.timeout(),
-        options.async(),
-        -1,
-        List.of(tensor),
-        List.of(tensor),
-        staging,
-        (b, o) -> b.allReduce(o, staged, options.reduceOp()));
-  }
-
-  private OperationSpec sparseSpec(Tensor tensor, AllReduceOptions options) {
-    OpType op = OpType.ALL_REDUCE_SPARSE;
-    BoundBackend backend = checks.backendFor(op, tensor);
-    if (options.reduceOp().kind() != ReduceOp.Kind.SUM) {
-      throw checks.bad(op, "sparse tensors are only reduced by SUM, not " + options.reduceOp());
-    }
-    checks.movable(op, "indices", tensor.indices(), backend, false);
-    checks.movable(op, "values", tensor.values(), backend, false);
-    checks.reducible(op, tensor.values(), options.reduceOp(), backend);
-    HostStaging staging = new HostStaging(backend);
-    Tensor staged =
-        Tensor.sparse(
-            staging.input(tensor.indices()), staging.input(tensor.values()), tensor.shape());
-    return spec(
-        op,
-        backend,
-        options.timeout(),
-        options.async(),
-        -1,
-        List.of(tensor),
-        List.of(),
-        staging,
-        (b, o) -> b.allReduceSparse(o, staged, options.reduceOp()));
+    return runner.submit(reductions.allReduce(tensor, options));
   }
 
   @Override
   public Work allReduceCoalesced(List<Tensor> tensors, AllReduceOptions options) {
-    OpType op = OpType.ALL_REDUCE_COALESCED;
-    BoundBackend backend = first(op, "tensors", tensors);
-    for (Tensor tensor : tensors) {
-      checks.movable(op, "tensors", tensor, backend, true);
-      checks.same(op, "tensors", tensor, tensors.get(0));
-      checks.reducible(op, tensor, options.reduceOp(), backend);
-    }
-    HostStaging staging = new HostStaging(backend);
-    List<Tensor> staged = staging.inOuts(tensors);
-    return submit(
-        op,
-        backend,
-        options.timeout(),
-        options.async(),
-        -1,
-        tensors,
-        tensors,
-        staging,
-        (b, o) -> b.allReduceCoalesced(o, staged, options.reduceOp()));
+    return runner.submit(reductions.allReduceCoalesced(tensors, options));
   }
 
   @Override
   public Work reduce(Tensor tensor, ReduceOptions options) {
-    OpType op = OpType.REDUCE;
-    BoundBackend backend = checks.backendFor(op, tensor);
-    checks.rank(op, "root", options.root());
-    checks.movable(op, "tensor", tensor, backend, true);
-    checks.reducible(op, tensor, options.reduceOp(), backend);
-    HostStaging staging = new HostStaging(backend);
-    Tensor staged = staging.inOut(tensor);
-    return submit(
-        op,
-        backend,
-        options.timeout(),
-        options.async(),
-        options.root(),
-        List.of(tensor),
-        List.of(tensor),
-        staging,
-        (b, o) -> b.reduce(o, staged, options.reduceOp(), options.root()));
+    return runner.submit(reductions.reduce(tensor, options));
   }
 
   @Override
   public Work allGather(List<Tensor> outputs, Tensor input, AllGatherOptions options) {
-    OpType op = OpType.ALL_GATHER;
-    BoundBackend backend = checks.backendFor(op, input);
-    checks.movable(op, "input", input, backend, false);
-    checks.count(op, "outputs", outputs, group.size);
-    boolean uneven = backend.capabilities().has(Capabilities.Feature.UNEVEN_PARTS);
-    for (int r = 0; r < outputs.size(); r++) {
-      String argument = "outputs[" + r + "]";
-      checks.movable(op, argument, outputs.get(r), backend, true);
-      if (uneven && r != group.rank) {
-        checks.same(op, argument, outputs.get(r), input);
-      } else {
-        checks.sameSize(op, argument, outputs.get(r), input);
-      }
-    }
-    HostStaging staging = new HostStaging(backend);
-    Tensor stagedInput = staging.input(input);
-    List<Tensor> stagedOutputs = staging.outputs(outputs);
-    return submit(
-        op,
-        backend,
-        options.timeout(),
-        options.async(),
-        -1,
-        List.of(input),
-        outputs,
-        staging,
-        (b, o) -> b.allGather(o, stagedOutputs, stagedInput));
+    return runner.submit(movements.allGather(outputs, input, options));
   }
 
   @Override
   public Work allGatherInto(Tensor output, Tensor input, AllGatherOptions options) {
-    return group.submit(allGatherIntoSpec(output, input, options));
-  }
-
-  /** Checks the arguments and says what to run. */
-  OperationSpec allGatherIntoSpec(Tensor output, Tensor input, AllGatherOptions options) {
-    OpType op = OpType.ALL_GATHER_INTO;
-    BoundBackend backend = checks.backendFor(op, input);
-    checks.movable(op, "input", input, backend, false);
-    checks.movable(op, "output", output, backend, true);
-    checks.times(op, "output", output, "input", input);
-    HostStaging staging = new HostStaging(backend);
-    Tensor stagedInput = staging.input(input);
-    Tensor stagedOutput = staging.output(output);
-    return spec(
-        op,
-        backend,
-        options.timeout(),
-        options.async(),
-        -1,
-        List.of(input),
-        List.of(output),
-        staging,
-        (b, o) -> b.allGatherInto(o, stagedOutput, stagedInput));
+    return runner.submit(movements.allGatherInto(output, input, options));
   }
 
   @Override
   public Work allGatherIntoCoalesced(
       List<Tensor> outputs, List<Tensor> inputs, AllGatherOptions options) {
-    OpType op = OpType.ALL_GATHER_COALESCED;
-    BoundBackend backend = first(op, "inputs", inputs);
-    checks.count(op, "outputs", outputs, inputs.size());
-    for (int i = 0; i < inputs.size(); i++) {
-      checks.movable(op, "inputs[" + i + "]", inputs.get(i), backend, false);
-      checks.movable(op, "outputs[" + i + "]", outputs.get(i), backend, true);
-      checks.same(op, "inputs[" + i + "]", inputs.get(i), inputs.get(0));
-      checks.times(op, "outputs[" + i + "]", outputs.get(i), "its input", inputs.get(i));
-    }
-    HostStaging staging = new HostStaging(backend);
-    List<Tensor> stagedInputs = staging.inputs(inputs);
-    List<Tensor> stagedOutputs = staging.outputs(outputs);
-    return submit(
-        op,
-        backend,
-        options.timeout(),
-        options.async(),
-        -1,
-        inputs,
-        outputs,
-        staging,
-        (b, o) -> b.allGatherIntoCoalesced(o, stagedOutputs, stagedInputs));
+    return runner.submit(movements.allGatherIntoCoalesced(outputs, inputs, options));
   }
 
   @Override
   public Work gather(List<Tensor> outputs, Tensor input, GatherOptions options) {
-    OpType op = OpType.GATHER;
-    BoundBackend backend = checks.backendFor(op, input);
-    checks.rank(op, "root", options.root());
-    checks.movable(op, "input", input, backend, false);
-    checks.count(op, "outputs", outputs, options.root() == group.rank ? group.size : 0);
-    for (int r = 0; r < outputs.size(); r++) {
-      checks.movable(op, "outputs[" + r + "]", outputs.get(r), backend, true);
-      checks.sameSize(op, "outputs[" + r + "]", outputs.get(r), input);
-    }
-    HostStaging staging = new HostStaging(backend);
-    Tensor stagedInput = staging.input(input);
-    List<Tensor> stagedOutputs = staging.outputs(outputs);
-    return submit(
-        op,
-        backend,
-        options.timeout(),
-        options.async(),
-        options.root(),
-        List.of(input),
-        outputs,
-        staging,
-        (b, o) -> b.gather(o, stagedOutputs, stagedInput, options.root()));
+    return runner.submit(movements.gather(outputs, input, options));
   }
 
   @Override
   public Work scatter(Tensor output, List<Tensor> inputs, ScatterOptions options) {
-    OpType op = OpType.SCATTER;
-    BoundBackend backend = checks.backendFor(op, output);
-    checks.rank(op, "root", options.root());
-    checks.movable(op, "output", output, backend, true);
-    checks.count(op, "inputs", inputs, options.root() == group.rank ? group.size : 0);
-    for (int r = 0; r < inputs.size(); r++) {
-      checks.movable(op, "inputs[" + r + "]", inputs.get(r), backend, false);
-      checks.sameSize(op, "inputs[" + r + "]", inputs.get(r), output);
-    }
-    HostStaging staging = new HostStaging(backend);
-    Tensor stagedOutput = staging.output(output);
-    List<Tensor> stagedInputs = staging.inputs(inputs);
-    return submit(
-        op,
-        backend,
-        options.timeout(),
-        options.async(),
-        options.root(),
-        inputs,
-        List.of(output),
-        staging,
-        (b, o) -> b.scatter(o, stagedOutput, stagedInputs, options.root()));
+    return runner.submit(movements.scatter(output, inputs, options));
   }
 
   @Override
   public Work reduceScatter(Tensor output, List<Tensor> inputs, ReduceScatterOptions options) {
-    OpType op = OpType.REDUCE_SCATTER;
-    BoundBackend backend = checks.backendFor(op, output);
-    checks.movable(op, "output", output, backend, true);
-    checks.reducible(op, output, options.reduceOp(), backend);
-    checks.count(op, "inputs", inputs, group.size);
-    boolean uneven = backend.capabilities().has(Capabilities.Feature.UNEVEN_PARTS);
-    for (int r = 0; r < inputs.size(); r++) {
-      checks.movable(op, "inputs[" + r + "]", inputs.get(r), backend, false);
-      if (uneven && r != group.rank) {
-        checks.same(op, "inputs[" + r + "]", inputs.get(r), output);
-      } else {
-        checks.sameSize(op, "inputs[" + r + "]", inputs.get(r), output);
-      }
-    }
-    HostStaging staging = new HostStaging(backend);
-    Tensor stagedOutput = staging.output(output);
-    List<Tensor> stagedInputs = staging.inputs(inputs);
-    return submit(
-        op,
-        backend,
-        options.timeout(),
-        options.async(),
-        -1,
-        inputs,
-        List.of(output),
-        staging,
-        (b, o) -> b.reduceScatter(o, stagedOutput, stagedInputs, options.reduceOp()));
+    return runner.submit(reductions.reduceScatter(output, inputs, options));
   }
 
   @Override
   public Work reduceScatterInto(Tensor output, Tensor input, ReduceScatterOptions options) {
-    return group.submit(reduceScatterIntoSpec(output, input, options));
-  }
-
-  /** Checks the arguments and says what to run. */
-  OperationSpec reduceScatterIntoSpec(Tensor output, Tensor input, ReduceScatterOptions options) {
-    OpType op = OpType.REDUCE_SCATTER_INTO;
-    BoundBackend backend = checks.backendFor(op, output);
-    checks.movable(op, "output", output, backend, true);
-    checks.movable(op, "input", input, backend, false);
-    checks.reducible(op, output, options.reduceOp(), backend);
-    checks.times(op, "input", input, "output", output);
-    HostStaging staging = new HostStaging(backend);
-    Tensor stagedOutput = staging.output(output);
-    Tensor stagedInput = staging.input(input);
-    return spec(
-        op,
-        backend,
-        options.timeout(),
-        options.async(),
-        -1,
-        List.of(input),
-        List.of(output),
-        staging,
-        (b, o) -> b.reduceScatterInto(o, stagedOutput, stagedInput, options.reduceOp()));
+    return runner.submit(reductions.reduceScatterInto(output, input, options));
   }
 
   @Override
   public Work reduceScatterIntoCoalesced(
       List<Tensor> outputs, List<Tensor> inputs, ReduceScatterOptions options) {
-    OpType op = OpType.REDUCE_SCATTER_COALESCED;
-    BoundBackend backend = first(op, "outputs", outputs);
-    checks.count(op, "inputs", inputs, outputs.size());
-    for (int i = 0; i < outputs.size(); i++) {
-      checks.movable(op, "outputs[" + i + "]", outputs.get(i), backend, true);
-      checks.movable(op, "inputs[" + i + "]", inputs.get(i), backend, false);
-      checks.same(op, "outputs[" + i + "]", outputs.get(i), outputs.get(0));
-      checks.reducible(op, outputs.get(i), options.reduceOp(), backend);
-      checks.times(op, "inputs[" + i + "]", inputs.get(i), "its output", outputs.get(i));
-    }
-    HostStaging staging = new HostStaging(backend);
-    List<Tensor> stagedOutputs = staging.outputs(outputs);
-    List<Tensor> stagedInputs = staging.inputs(inputs);
-    return submit(
-        op,
-        backend,
-        options.timeout(),
-        options.async(),
-        -1,
-        inputs,
-        outputs,
-        staging,
-        (b, o) -> b.reduceScatterIntoCoalesced(o, stagedOutputs, stagedInputs, options.reduceOp()));
+    return runner.submit(reductions.reduceScatterIntoCoalesced(outputs, inputs, options));
   }
 
   @Override
   public Work allToAll(List<Tensor> outputs, List<Tensor> inputs, AllToAllOptions options) {
-    OpType op = OpType.ALL_TO_ALL;
-    checks.count(op, "inputs", inputs, group.size);
-    checks.count(op, "outputs", outputs, group.size);
-    BoundBackend backend = checks.backendFor(op, inputs.get(0));
-    for (int r = 0; r < group.size; r++) {
-      checks.movable(op, "inputs[" + r + "]", inputs.get(r), backend, false);
-      checks.movable(op, "outputs[" + r + "]", outputs.get(r), backend, true);
-      checks.same(op, "inputs[" + r + "]", inputs.get(r), inputs.get(0));
-      checks.same(op, "outputs[" + r + "]", outputs.get(r), inputs.get(0));
-    }
-    checks.sameSize(
-        op, "outputs[" + group.rank + "]", outputs.get(group.rank), inputs.get(group.rank));
-    HostStaging staging = new HostStaging(backend);
-    List<Tensor> stagedOutputs = staging.outputs(outputs);
-    List<Tensor> stagedInputs = staging.inputs(inputs);
-    return submit(
-        op,
-        backend,
-        options.timeout(),
-        options.async(),
-        -1,
-        inputs,
-        outputs,
-        staging,
-        (b, o) -> b.allToAll(o, stagedOutputs, stagedInputs));
+    return runner.submit(movements.allToAll(outputs, inputs, options));
   }
 
   @Override
@@ -518,44 +221,8 @@ final class TuttiProcessGroup implements ProcessGroup {
       List<Long> outputSplits,
       List<Long> inputSplits,
       AllToAllOptions options) {
-    OpType op = OpType.ALL_TO_ALL_SINGLE;
-    BoundBackend backend = checks.backendFor(op, input);
-    checks.movable(op, "input", input, backend, false);
-    checks.movable(op, "output", output, backend, true);
-    checks.same(op, "output", output, input);
-    long[] outputRows = checks.splits(op, "outputSplits", outputSplits, output, "output");
-    long[] inputRows = checks.splits(op, "inputSplits", inputSplits, input, "input");
-    if (output.numel() / Math.max(1, output.size(0)) != input.numel() / Math.max(1, input.size(0))
-        && output.numel() != 0
-        && input.numel() != 0) {
-      throw checks.bad(
-          op, "rows of output must be as long as rows of input: " + output + ", " + input);
-    }
-    if (outputRows[group.rank] != inputRows[group.rank]) {
-      throw checks.bad(
-          op,
-          "outputSplits["
-              + group.rank
-              + "] is "
-              + outputRows[group.rank]
-              + ", but inputSplits["
-              + group.rank
-              + "], which this rank sends to itself, is "
-              + inputRows[group.rank]);
-    }
-    HostStaging staging = new HostStaging(backend);
-    Tensor stagedOutput = staging.output(output);
-    Tensor stagedInput = staging.input(input);
-    return submit(
-        op,
-        backend,
-        options.timeout(),
-        options.async(),
-        -1,
-        List.of(input),
-        List.of(output),
-        staging,
-        (b, o) -> b.allToAllSingle(o, stagedOutput, stagedInput, outputRows, inputRows));
+    return runner.submit(
+        movements.allToAllSingle(output, input, outputSplits, inputSplits, options));
   }
 
   @Override
@@ -581,86 +248,29 @@ final class TuttiProcessGroup implements ProcessGroup {
   private Work plain(
       OpType op, BoundBackend backend, Duration timeout, boolean async, BackendCall call) {
     checks.timeout(op, timeout);
-    return group.submit(
+    return runner.submit(
         new OperationSpec(op, backend, timeout, async, -1, List.of(), List.of(), null, call));
   }
 
   @Override
   public Work send(Tensor tensor, int peer, P2pOptions options) {
-    return group.submit(sendSpec(tensor, peer, options));
-  }
-
-  /** Checks the arguments and says what to run. */
-  OperationSpec sendSpec(Tensor tensor, int peer, P2pOptions options) {
-    OpType op = OpType.SEND;
-    BoundBackend backend = checks.backendFor(op, tensor);
-    checks.peer(op, peer);
-    checks.tag(op, options.tag());
-    checks.movable(op, "tensor", tensor, backend, false);
-    HostStaging staging = new HostStaging(backend);
-    Tensor staged = staging.input(tensor);
-    return spec(
-        op,
-        backend,
-        options.timeout(),
-        options.async(),
-        peer,
-        List.of(tensor),
-        List.of(),
-        staging,
-        (b, o) -> b.send(o, staged, peer, options.tag()));
+    return runner.submit(movements.send(tensor, peer, options));
   }
 
   @Override
   public Work recv(Tensor tensor, int peer, P2pOptions options) {
-    return group.submit(recvSpec(tensor, peer, options));
-  }
-
-  /** Checks the arguments and says what to run. */
-  OperationSpec recvSpec(Tensor tensor, int peer, P2pOptions options) {
-    OpType op = OpType.RECV;
-    BoundBackend backend = checks.backendFor(op, tensor);
-    checks.peer(op, peer);
-    checks.tag(op, options.tag());
-    checks.movable(op, "tensor", tensor, backend, true);
-    HostStaging staging = new HostStaging(backend);
-    Tensor staged = staging.output(tensor);
-    return spec(
-        op,
-        backend,
-        options.timeout(),
-        options.async(),
-        peer,
-        List.of(),
-        List.of(tensor),
-        staging,
-        (b, o) -> b.recv(o, staged, peer, options.tag()));
+    return runner.submit(movements.recv(tensor, peer, options));
   }
 
   @Override
   public Work recvAnySource(Tensor tensor, P2pOptions options) {
-    OpType op = OpType.RECV_ANY_SOURCE;
-    BoundBackend backend = checks.backendFor(op, tensor);
-    checks.tag(op, options.tag());
-    checks.movable(op, "tensor", tensor, backend, true);
-    HostStaging staging = new HostStaging(backend);
-    Tensor staged = staging.output(tensor);
-    return submit(
-        op,
-        backend,
-        options.timeout(),
-        options.async(),
-        -1,
-        List.of(),
-        List.of(tensor),
-        staging,
-        (b, o) -> b.recvAnySource(o, staged, options.tag()));
+    return runner.submit(movements.recvAnySource(tensor, options));
   }
 
   @Override
   public Batch batch() {
     group.ensureUsable(OpType.COALESCED);
-    return new OperationBatch(this, group);
+    return new OperationBatch(group, reductions, movements);
   }
 
   @Override
@@ -711,7 +321,7 @@ final class TuttiProcessGroup implements ProcessGroup {
 
   @Override
   public AutoCloseable addListener(CommListener listener) {
-    return group.addListener(listener);
+    return group.listeners.add(listener);
   }
 
   @Override
@@ -721,7 +331,7 @@ final class TuttiProcessGroup implements ProcessGroup {
 
   @Override
   public Optional<TuttiException> failure() {
-    return Optional.ofNullable(group.failure());
+    return Optional.ofNullable(group.failures.groupFailure());
   }
 
   @Override
@@ -752,48 +362,5 @@ final class TuttiProcessGroup implements ProcessGroup {
         + group.size
         + " "
         + backends();
-  }
-
-  private BoundBackend first(OpType op, String argument, List<Tensor> tensors) {
-    if (tensors.isEmpty()) {
-      throw checks.bad(op, argument + " must not be empty");
-    }
-    return checks.backendFor(op, tensors.get(0));
-  }
-
-  private Work submit(
-      OpType op,
-      BoundBackend backend,
-      Duration timeout,
-      boolean async,
-      int root,
-      List<Tensor> inputs,
-      List<Tensor> results,
-      HostStaging staging,
-      BackendCall call) {
-    return group.submit(spec(op, backend, timeout, async, root, inputs, results, staging, call));
-  }
-
-  private OperationSpec spec(
-      OpType op,
-      BoundBackend backend,
-      Duration timeout,
-      boolean async,
-      int root,
-      List<Tensor> inputs,
-      List<Tensor> results,
-      HostStaging staging,
-      BackendCall call) {
-    checks.timeout(op, timeout);
-    return new OperationSpec(
-        op,
-        backend,
-        timeout,
-        async,
-        root,
-        inputs,
-        results,
-        staging.finisher(),
-        staging.stagedBefore(call));
   }
 }

@@ -1,5 +1,6 @@
 package dev.tutti.internal;
 
+import java.lang.System.Logger.Level;
 import java.util.Set;
 import java.util.concurrent.ConcurrentHashMap;
 import java.util.concurrent.locks.LockSupport;
@@ -18,9 +19,12 @@ final class Watchdog {
     long checkDeadlines(long nowNanos);
   }
 
+  private static final System.Logger LOG = System.getLogger(Watchdog.class.getName());
+
   static final long PERIOD_NANOS = 1_000_000_000;
 
   private static final Set<Watched> WATCHED = ConcurrentHashMap.newKeySet();
+  private static final Set<Watched> BROKEN = ConcurrentHashMap.newKeySet();
   private static volatile Thread thread = Thread.currentThread();
   private static volatile long wakeAt = System.nanoTime();
   private static boolean running;
@@ -30,13 +34,14 @@ final class Watchdog {
   static synchronized void watch(Watched watched) {
     WATCHED.add(watched);
     if (!running) {
-      running = true;
       thread = Thread.ofPlatform().daemon().name("tutti-wd").start(Watchdog::run);
+      running = true;
     }
   }
 
   static void unwatch(Watched watched) {
     WATCHED.remove(watched);
+    BROKEN.remove(watched);
   }
 
   /** Makes sure that the thread looks no later than a deadline. */
@@ -52,9 +57,14 @@ final class Watchdog {
       long next = now + PERIOD_NANOS;
       wakeAt = next;
       for (Watched watched : WATCHED) {
-        long deadline = watched.checkDeadlines(now);
-        if (deadline - next < 0) {
-          next = deadline;
+        try {
+          long deadline = watched.checkDeadlines(now);
+          next = deadline - next < 0 ? deadline : next;
+        } catch (Throwable t) {
+          // The deadlines of all other groups hang on this thread.
+          if (BROKEN.add(watched)) {
+            LOG.log(Level.ERROR, "a check of deadlines failed", t);
+          }
         }
       }
       wakeAt = next;

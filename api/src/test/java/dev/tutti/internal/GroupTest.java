@@ -163,8 +163,8 @@ class GroupTest {
     void runInlineOnly(int times) throws Exception {
       Group inner = innerGroup(group);
       for (int i = 0; i < times; i++) {
-        GroupOperation op = inner.beginInline(OpType.ALL_REDUCE, DType.FLOAT32, 2);
-        inner.endInline(op);
+        GroupOperation op = inner.runner.beginInline(OpType.ALL_REDUCE, DType.FLOAT32, 2);
+        inner.runner.endInline(op);
       }
     }
 

@@ -1,0 +1,29 @@
+package dev.tutti.internal;
+
+import java.time.Duration;
+
+/** Turns durations into points of {@link System#nanoTime()} without overflow. */
+final class Deadlines {
+  /** Is longer than any program runs, and small enough to be added to any time. */
+  private static final Duration FOREVER = Duration.ofNanos(Long.MAX_VALUE / 4);
+
+  private Deadlines() {}
+
+  /** Returns a duration in nanoseconds, cut to 73 years either way. */
+  static long nanos(Duration duration) {
+    if (duration.compareTo(FOREVER) > 0) {
+      return FOREVER.toNanos();
+    }
+    return duration.compareTo(FOREVER.negated()) < 0 ? -FOREVER.toNanos() : duration.toNanos();
+  }
+
+  /** Returns the time that is a duration from now. */
+  static long in(Duration duration) {
+    return System.nanoTime() + nanos(duration);
+  }
+
+  /** Returns what is left until a time, or zero. */
+  static Duration left(long deadlineNanos) {
+    return Duration.ofNanos(Math.max(0, deadlineNanos - System.nanoTime()));
+  }
+}

@@ -1,0 +1,247 @@
+package dev.tutti.internal;
+
+import dev.tutti.FailureInfo;
+import dev.tutti.OpType;
+import dev.tutti.TuttiException;
+import dev.tutti.internal.FailureEvent.Kind;
+import dev.tutti.spi.PeerLostException;
+import java.lang.System.Logger.Level;
+import java.time.Duration;
+import java.util.concurrent.CountDownLatch;
+import java.util.concurrent.TimeUnit;
+import java.util.concurrent.TimeoutException;
+import java.util.concurrent.atomic.AtomicReference;
+import org.jspecify.annotations.Nullable;
+
+/** Handles the failure of a group: tells the other ranks, and learns who failed first. */
+final class Failures {
+  /*
+   * Whatever fails first on this rank calls begin(); later calls do nothing. A thread of its own
+   * tells the job monitor and so learns the first failure of all ranks, which the monitor hands to
+   * onEvent(), once per group, on whichever thread. From there another thread finds out what there is
+   * to find out and settles the verdict: sets it, tears the group down, opens the latch. Operations
+   * that fail wait for the latch to learn what to throw, so all of them, on all ranks, name the same
+   * first failure.
+   *
+   * A store that hangs or is gone can delay this but not prevent it: every step through the store is
+   * bounded, and after SETTLE_NANOS whoever waits, or the watchdog, settles what this rank knows.
+   * The first verdict stands.
+   */
+  private static final System.Logger LOG = System.getLogger(Failures.class.getName());
+  private static final long SETTLE_NANOS = TimeUnit.SECONDS.toNanos(4);
+  private static final Duration PUBLISH = Duration.ofSeconds(1);
+  private static final long LEDGER_NANOS = TimeUnit.SECONDS.toNanos(1);
+
+  private final Group group;
+  private final AtomicReference<@Nullable Known> known = new AtomicReference<>();
+  private final AtomicReference<@Nullable Verdict> verdict = new AtomicReference<>();
+  private final CountDownLatch settled = new CountDownLatch(1);
+
+  private record Known(FailureEvent event, long sinceNanos) {}
+
+  Failures(Group group) {
+    this.group = group;
+  }
+
+  /** Returns what the ranks agreed on, or null while nothing failed or they have not. */
+  @Nullable Verdict verdict() {
+    return verdict.get();
+  }
+
+  /** Tells whether something failed here or elsewhere. */
+  boolean isFailing() {
+    return known.get() != null;
+  }
+
+  /** Begins to fail the group; from any thread, never blocks. */
+  void begin(FailureEvent event) {
+    if (!group.isGone() && learn(event)) {
+      start(() -> group.monitor.report(event));
+    }
+  }
+
+  /** Hears the first failure of all ranks. */
+  void onEvent(FailureEvent event) {
+    if (!group.isGone()) {
+      learn(event);
+      start(() -> settle(investigate(event)));
+    }
+  }
+
+  /** Lets nobody wait any more; the group is closed. */
+  void close() {
+    settled.countDown();
+  }
+
+  /** Settles what this rank knows if the others cannot be asked. */
+  void checkOverdue(long nowNanos) {
+    Known first = known.get();
+    if (first != null && verdict.get() == null && nowNanos - first.sinceNanos > SETTLE_NANOS) {
+      settle(new Verdict(first.event));
+    }
+  }
+
+  /** Waits until the ranks agree on the failure; null if nothing has failed. */
+  @Nullable Verdict await() {
+    Known first = known.get();
+    if (first == null) {
+      return null;
+    }
+    boolean interrupted = false;
+    long limit = System.nanoTime() + SETTLE_NANOS;
+    while (true) {
+      try {
+        if (!settled.await(limit - System.nanoTime(), TimeUnit.NANOSECONDS)) {
+          settle(new Verdict(first.event));
+        }
+        break;
+      } catch (InterruptedException e) {
+        interrupted = true;
+      }
+    }
+    if (interrupted) {
+      Thread.currentThread().interrupt();
+    }
+    return verdict.get();
+  }
+
+  /**
+   * Fails the group because of an operation; from any thread, never blocks.
+   *
+   * @param failedRank the rank to blame, or -1
+   */
+  void operationFailed(OperationState op, Throwable cause, int failedRank) {
+    begin(eventOf(op, cause, failedRank));
+  }
+
+  /** Fails the group because of an operation, and returns what that throws. */
+  TuttiException of(OperationState op, Throwable cause) {
+    FailureEvent event = eventOf(op, cause, blame(cause));
+    begin(event);
+    Verdict agreed = await();
+    if (agreed == null) {
+      // The group is closed: nobody is left to agree with.
+      agreed = new Verdict(event);
+    }
+    return agreed.exception(group.describe(op, agreed), cause);
+  }
+
+  /** Returns what the group as a whole throws; null while nothing has failed. */
+  @Nullable TuttiException groupFailure() {
+    Verdict agreed = verdict.get();
+    return agreed == null ? null : exceptionOf(agreed);
+  }
+
+  private TuttiException exceptionOf(Verdict agreed) {
+    FailureEvent event = agreed.event();
+    return agreed.exception(
+        info(event.op(), event.sequence(), event.elapsed(), event.failedRank(), agreed), null);
+  }
+
+  /** Throws what the ranks agreed on, once they have. */
+  void throwAgreed() {
+    await();
+    TuttiException failure = groupFailure();
+    if (failure != null) {
+      throw failure;
+    }
+  }
+
+  /** Throws if something failed; waits until it is known what. */
+  void refuseIfFailing(OpType type) {
+    if (isFailing()) {
+      Verdict agreed = await();
+      if (agreed != null) {
+        throw agreed.refusal(info(type, 0, Duration.ZERO, -1, agreed));
+      }
+    }
+  }
+
+  private FailureInfo info(OpType type, long sequence, Duration elapsed, int peer, Verdict agreed) {
+    return new FailureInfo(
+        group.name, group.rank, group.size, type, sequence, peer, agreed.failedRank(), elapsed);
+  }
+
+  private boolean learn(FailureEvent event) {
+    return known.compareAndSet(null, new Known(event, System.nanoTime()));
+  }
+
+  private void start(Runnable step) {
+    Thread.ofPlatform().daemon().name("tutti-fail-" + group.name + "-" + group.rank).start(step);
+  }
+
+  private Verdict investigate(FailureEvent event) {
+    if (event.kind() != Kind.TIMEOUT) {
+      return new Verdict(event);
+    }
+    try {
+      String progress = group.runner.progress();
+      Bounded.call(
+          "tutti-tell-" + group.name + "-" + group.rank,
+          PUBLISH,
+          () -> {
+            group.monitor.publishProgress(group.name, progress);
+            return progress;
+          });
+      Ledger ledger = Ledger.gather(group, event, System.nanoTime() + LEDGER_NANOS);
+      int failedRank = event.failedRank() >= 0 ? event.failedRank() : ledger.firstMissing();
+      return new Verdict(event, failedRank, event.message() + ledger.text());
+    } catch (Exception e) {
+      LOG.log(
+          Level.DEBUG,
+          "rank {0}, group {1}: cannot find out who is missing: {2}",
+          group.rank,
+          group.name,
+          e);
+      return new Verdict(event);
+    }
+  }
+
+  private void settle(Verdict agreed) {
+    if (!verdict.compareAndSet(null, agreed)) {
+      return;
+    }
+    LOG.log(
+        Level.DEBUG,
+        "rank {0}, group {1}: failed: {2}",
+        group.rank,
+        group.name,
+        agreed.describe(group.rank));
+    try {
+      group.tearDown(exceptionOf(agreed));
+    } finally {
+      settled.countDown();
+    }
+  }
+
+  private FailureEvent eventOf(OperationState op, Throwable cause, int failedRank) {
+    Kind kind =
+        cause instanceof TimeoutException
+            ? Kind.TIMEOUT
+            : cause instanceof PeerLostException ? Kind.PEER_LOST : Kind.FAILED;
+    int blamed = kind == Kind.FAILED && failedRank < 0 ? group.rank : failedRank;
+    return new FailureEvent(
+        group.name,
+        kind,
+        group.rank,
+        blamed,
+        op.type(),
+        op.sequenceNumber(),
+        op.duration(),
+        textOf(cause));
+  }
+
+  /** Returns the rank that an exception blames, or -1. */
+  static int blame(Throwable cause) {
+    return cause instanceof PeerLostException lost ? lost.peer() : -1;
+  }
+
+  /** Returns the text of an exception, with its class where the text alone says little. */
+  static String textOf(Throwable cause) {
+    String message = cause.getMessage();
+    if (cause instanceof TuttiException || cause instanceof TimeoutException) {
+      return message == null ? cause.getClass().getSimpleName() : message;
+    }
+    return cause.toString();
+  }
+}

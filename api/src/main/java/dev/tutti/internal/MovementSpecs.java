@@ -1,0 +1,298 @@
+package dev.tutti.internal;
+
+import dev.tutti.AllGatherOptions;
+import dev.tutti.AllToAllOptions;
+import dev.tutti.BroadcastOptions;
+import dev.tutti.Capabilities;
+import dev.tutti.GatherOptions;
+import dev.tutti.OpType;
+import dev.tutti.P2pOptions;
+import dev.tutti.ScatterOptions;
+import dev.tutti.Tensor;
+import java.util.List;
+
+/** Prepares the operations that only move data. */
+final class MovementSpecs extends OperationSpecs {
+  MovementSpecs(Group group, Checks checks) {
+    super(group, checks);
+  }
+
+  OperationSpec broadcast(Tensor tensor, BroadcastOptions options) {
+    OpType op = OpType.BROADCAST;
+    BoundBackend backend = checks.backendFor(op, tensor);
+    checks.rank(op, "root", options.root());
+    checks.movable(op, "tensor", tensor, backend, true);
+    HostStaging staging = new HostStaging(backend);
+    Tensor staged = staging.inOut(tensor);
+    return spec(
+        op,
+        backend,
+        options.timeout(),
+        options.async(),
+        options.root(),
+        List.of(tensor),
+        List.of(tensor),
+        staging,
+        (b, o) -> b.broadcast(o, staged, options.root()));
+  }
+
+  OperationSpec allGather(List<Tensor> outputs, Tensor input, AllGatherOptions options) {
+    OpType op = OpType.ALL_GATHER;
+    BoundBackend backend = checks.backendFor(op, input);
+    checks.movable(op, "input", input, backend, false);
+    checks.count(op, "outputs", outputs, group.size);
+    boolean uneven = backend.capabilities().has(Capabilities.Feature.UNEVEN_PARTS);
+    for (int r = 0; r < outputs.size(); r++) {
+      String argument = "outputs[" + r + "]";
+      checks.movable(op, argument, outputs.get(r), backend, true);
+      if (uneven && r != group.rank) {
+        checks.same(op, argument, outputs.get(r), input);
+      } else {
+        checks.sameSize(op, argument, outputs.get(r), input);
+      }
+    }
+    HostStaging staging = new HostStaging(backend);
+    Tensor stagedInput = staging.input(input);
+    List<Tensor> stagedOutputs = staging.outputs(outputs);
+    return spec(
+        op,
+        backend,
+        options.timeout(),
+        options.async(),
+        -1,
+        List.of(input),
+        outputs,
+        staging,
+        (b, o) -> b.allGather(o, stagedOutputs, stagedInput));
+  }
+
+  OperationSpec allGatherInto(Tensor output, Tensor input, AllGatherOptions options) {
+    OpType op = OpType.ALL_GATHER_INTO;
+    BoundBackend backend = checks.backendFor(op, input);
+    checks.movable(op, "input", input, backend, false);
+    checks.movable(op, "output", output, backend, true);
+    checks.times(op, "output", output, "input", input);
+    HostStaging staging = new HostStaging(backend);
+    Tensor stagedInput = staging.input(input);
+    Tensor stagedOutput = staging.output(output);
+    return spec(
+        op,
+        backend,
+        options.timeout(),
+        options.async(),
+        -1,
+        List.of(input),
+        List.of(output),
+        staging,
+        (b, o) -> b.allGatherInto(o, stagedOutput, stagedInput));
+  }
+
+  OperationSpec allGatherIntoCoalesced(
+      List<Tensor> outputs, List<Tensor> inputs, AllGatherOptions options) {
+    OpType op = OpType.ALL_GATHER_COALESCED;
+    BoundBackend backend = first(op, "inputs", inputs);
+    checks.count(op, "outputs", outputs, inputs.size());
+    for (int i = 0; i < inputs.size(); i++) {
+      checks.movable(op, "inputs[" + i + "]", inputs.get(i), backend, false);
+      checks.movable(op, "outputs[" + i + "]", outputs.get(i), backend, true);
+      checks.same(op, "inputs[" + i + "]", inputs.get(i), inputs.get(0));
+      checks.times(op, "outputs[" + i + "]", outputs.get(i), "its input", inputs.get(i));
+    }
+    HostStaging staging = new HostStaging(backend);
+    List<Tensor> stagedInputs = staging.inputs(inputs);
+    List<Tensor> stagedOutputs = staging.outputs(outputs);
+    return spec(
+        op,
+        backend,
+        options.timeout(),
+        options.async(),
+        -1,
+        inputs,
+        outputs,
+        staging,
+        (b, o) -> b.allGatherIntoCoalesced(o, stagedOutputs, stagedInputs));
+  }
+
+  OperationSpec gather(List<Tensor> outputs, Tensor input, GatherOptions options) {
+    OpType op = OpType.GATHER;
+    BoundBackend backend = checks.backendFor(op, input);
+    checks.rank(op, "root", options.root());
+    checks.movable(op, "input", input, backend, false);
+    checks.count(op, "outputs", outputs, options.root() == group.rank ? group.size : 0);
+    for (int r = 0; r < outputs.size(); r++) {
+      checks.movable(op, "outputs[" + r + "]", outputs.get(r), backend, true);
+      checks.sameSize(op, "outputs[" + r + "]", outputs.get(r), input);
+    }
+    HostStaging staging = new HostStaging(backend);
+    Tensor stagedInput = staging.input(input);
+    List<Tensor> stagedOutputs = staging.outputs(outputs);
+    return spec(
+        op,
+        backend,
+        options.timeout(),
+        options.async(),
+        options.root(),
+        List.of(input),
+        outputs,
+        staging,
+        (b, o) -> b.gather(o, stagedOutputs, stagedInput, options.root()));
+  }
+
+  OperationSpec scatter(Tensor output, List<Tensor> inputs, ScatterOptions options) {
+    OpType op = OpType.SCATTER;
+    BoundBackend backend = checks.backendFor(op, output);
+    checks.rank(op, "root", options.root());
+    checks.movable(op, "output", output, backend, true);
+    checks.count(op, "inputs", inputs, options.root() == group.rank ? group.size : 0);
+    for (int r = 0; r < inputs.size(); r++) {
+      checks.movable(op, "inputs[" + r + "]", inputs.get(r), backend, false);
+      checks.sameSize(op, "inputs[" + r + "]", inputs.get(r), output);
+    }
+    HostStaging staging = new HostStaging(backend);
+    Tensor stagedOutput = staging.output(output);
+    List<Tensor> stagedInputs = staging.inputs(inputs);
+    return spec(
+        op,
+        backend,
+        options.timeout(),
+        options.async(),
+        options.root(),
+        inputs,
+        List.of(output),
+        staging,
+        (b, o) -> b.scatter(o, stagedOutput, stagedInputs, options.root()));
+  }
+
+  OperationSpec allToAll(List<Tensor> outputs, List<Tensor> inputs, AllToAllOptions options) {
+    OpType op = OpType.ALL_TO_ALL;
+    checks.count(op, "inputs", inputs, group.size);
+    checks.count(op, "outputs", outputs, group.size);
+    BoundBackend backend = checks.backendFor(op, inputs.get(0));
+    for (int r = 0; r < group.size; r++) {
+      checks.movable(op, "inputs[" + r + "]", inputs.get(r), backend, false);
+      checks.movable(op, "outputs[" + r + "]", outputs.get(r), backend, true);
+      checks.same(op, "inputs[" + r + "]", inputs.get(r), inputs.get(0));
+      checks.same(op, "outputs[" + r + "]", outputs.get(r), inputs.get(0));
+    }
+    checks.sameSize(
+        op, "outputs[" + group.rank + "]", outputs.get(group.rank), inputs.get(group.rank));
+    HostStaging staging = new HostStaging(backend);
+    List<Tensor> stagedOutputs = staging.outputs(outputs);
+    List<Tensor> stagedInputs = staging.inputs(inputs);
+    return spec(
+        op,
+        backend,
+        options.timeout(),
+        options.async(),
+        -1,
+        inputs,
+        outputs,
+        staging,
+        (b, o) -> b.allToAll(o, stagedOutputs, stagedInputs));
+  }
+
+  OperationSpec allToAllSingle(
+      Tensor output,
+      Tensor input,
+      List<Long> outputSplits,
+      List<Long> inputSplits,
+      AllToAllOptions options) {
+    OpType op = OpType.ALL_TO_ALL_SINGLE;
+    BoundBackend backend = checks.backendFor(op, input);
+    checks.movable(op, "input", input, backend, false);
+    checks.movable(op, "output", output, backend, true);
+    checks.same(op, "output", output, input);
+    long[] outputRows = checks.splits(op, "outputSplits", outputSplits, output, "output");
+    long[] inputRows = checks.splits(op, "inputSplits", inputSplits, input, "input");
+    if (output.numel() / Math.max(1, output.size(0)) != input.numel() / Math.max(1, input.size(0))
+        && output.numel() != 0
+        && input.numel() != 0) {
+      throw checks.bad(
+          op, "rows of output must be as long as rows of input: " + output + ", " + input);
+    }
+    if (outputRows[group.rank] != inputRows[group.rank]) {
+      throw checks.bad(
+          op,
+          "outputSplits["
+              + group.rank
+              + "] is "
+              + outputRows[group.rank]
+              + ", but inputSplits["
+              + group.rank
+              + "], which this rank sends to itself, is "
+              + inputRows[group.rank]);
+    }
+    HostStaging staging = new HostStaging(backend);
+    Tensor stagedOutput = staging.output(output);
+    Tensor stagedInput = staging.input(input);
+    return spec(
+        op,
+        backend,
+        options.timeout(),
+        options.async(),
+        -1,
+        List.of(input),
+        List.of(output),
+        staging,
+        (b, o) -> b.allToAllSingle(o, stagedOutput, stagedInput, outputRows, inputRows));
+  }
+
+  OperationSpec send(Tensor tensor, int peer, P2pOptions options) {
+    OpType op = OpType.SEND;
+    BoundBackend backend = checks.backendFor(op, tensor);
+    checks.peer(op, peer);
+    checks.tag(op, options.tag());
+    checks.movable(op, "tensor", tensor, backend, false);
+    HostStaging staging = new HostStaging(backend);
+    Tensor staged = staging.input(tensor);
+    return spec(
+        op,
+        backend,
+        options.timeout(),
+        options.async(),
+        peer,
+        List.of(tensor),
+        List.of(),
+        staging,
+        (b, o) -> b.send(o, staged, peer, options.tag()));
+  }
+
+  OperationSpec recv(Tensor tensor, int peer, P2pOptions options) {
+    OpType op = OpType.RECV;
+    BoundBackend backend = checks.backendFor(op, tensor);
+    checks.peer(op, peer);
+    checks.tag(op, options.tag());
+    checks.movable(op, "tensor", tensor, backend, true);
+    HostStaging staging = new HostStaging(backend);
+    Tensor staged = staging.output(tensor);
+    return spec(
+        op,
+        backend,
+        options.timeout(),
+        options.async(),
+        peer,
+        List.of(),
+        List.of(tensor),
+        staging,
+        (b, o) -> b.recv(o, staged, peer, options.tag()));
+  }
+
+  OperationSpec recvAnySource(Tensor tensor, P2pOptions options) {
+    OpType op = OpType.RECV_ANY_SOURCE;
+    BoundBackend backend = checks.backendFor(op, tensor);
+    checks.tag(op, options.tag());
+    checks.movable(op, "tensor", tensor, backend, true);
+    HostStaging staging = new HostStaging(backend);
+    Tensor staged = staging.output(tensor);
+    return spec(
+        op,
+        backend,
+        options.timeout(),
+        options.async(),
+        -1,
+        List.of(),
+        List.of(tensor),
+        staging,
+        (b, o) -> b.recvAnySource(o, staged, options.tag()));
+  }
+}

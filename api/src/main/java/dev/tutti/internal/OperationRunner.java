@@ -1,0 +1,402 @@
+package dev.tutti.internal;
+
+import dev.tutti.AbortedException;
+import dev.tutti.CollectiveException;
+import dev.tutti.CollectiveTimeoutException;
+import dev.tutti.CommListener.OpEvent;
+import dev.tutti.DType;
+import dev.tutti.OpType;
+import dev.tutti.TuttiException;
+import dev.tutti.WorkState;
+import java.lang.System.Logger.Level;
+import java.util.concurrent.TimeUnit;
+import java.util.concurrent.atomic.AtomicInteger;
+import java.util.concurrent.atomic.AtomicLong;
+import java.util.concurrent.locks.LockSupport;
+import org.jspecify.annotations.Nullable;
+
+/** Issues the operations of a group and runs them, from the call to the end. */
+final class OperationRunner {
+  /*
+   * Collectives take their turn in the lane; messages start on their callers' threads, counted by
+   * "starting". Nothing is in a backend any more when the lane has stopped and is free, no message
+   * starts, and nothing is pending. Who starts a message counts it before it looks whether the group
+   * closes; who closes the group says so before it looks at the count: one of the two sees the other.
+   *
+   * An operation that a thread is executing ends only when the backend returned, so that nobody
+   * touches its tensors after its work ended; other operations end at once when the group fails.
+   */
+  private static final System.Logger LOG = System.getLogger(OperationRunner.class.getName());
+  private static final long PAUSE_NANOS = TimeUnit.MICROSECONDS.toNanos(100);
+
+  private final Group group;
+  private final Failures failures;
+  private final PendingOperations pending;
+  private final Listeners listeners;
+  private final FlightRecorder recorder;
+  private final Lane lane;
+  private final GroupOperation inlineOp;
+  private final AtomicInteger starting = new AtomicInteger();
+  private final AtomicLong messages = new AtomicLong();
+  private final AtomicLong completed = new AtomicLong();
+
+  OperationRunner(Group group) {
+    this.group = group;
+    this.failures = group.failures;
+    this.pending = group.pending;
+    this.listeners = group.listeners;
+    this.recorder = group.recorder;
+    this.lane = new Lane("tutti-w-" + group.name + "-" + group.rank, this::runQueued);
+    this.inlineOp = new GroupOperation(group);
+  }
+
+  /** Begins a synchronous collective on the caller's thread; null if it has to queue. */
+  @Nullable GroupOperation beginInline(OpType type, @Nullable DType dtype, long numel) {
+    group.ensureUsable(type);
+    if (!listeners.isEmpty()) {
+      return null;
+    }
+    long sequence = lane.tryEnter();
+    if (sequence <= 0) {
+      return null;
+    }
+    long now = System.nanoTime();
+    GroupOperation op = inlineOp;
+    op.issue(type, sequence, now, now + group.timeoutNanos(), WorkState.RUNNING);
+    op.flightPlace = recorder.issue(type, sequence, dtype, numel, -1, now);
+    pending.enterInline(op);
+    return op;
+  }
+
+  /** Ends what {@link #beginInline} began; throws if its backend reported a failure. */
+  void endInline(GroupOperation op) {
+    op.complete();
+    if (op.currentState() != WorkState.COMPLETED) {
+      throw failInline(op, op.reported());
+    }
+    completed.incrementAndGet();
+    exitInline(op, WorkState.COMPLETED);
+  }
+
+  /**
+   * Ends what {@link #beginInline} began, and returns what to throw.
+   *
+   * @param cause what the backend threw or reported; null if the operation was ended from outside
+   */
+  RuntimeException failInline(GroupOperation op, @Nullable Throwable cause) {
+    try {
+      TuttiException ended = op.isEnded() ? op.failure() : null;
+      if (cause == null) {
+        return ended == null ? new IllegalStateException("ended by nobody") : ended;
+      }
+      keepInterrupt(cause);
+      if (cause instanceof UnsupportedOperationException unsupported) {
+        return unsupported;
+      }
+      TuttiException failure = failures.of(op, cause);
+      throwIfSerious(cause);
+      return failure;
+    } finally {
+      exitInline(op, WorkState.FAILED);
+    }
+  }
+
+  private void exitInline(GroupOperation op, WorkState state) {
+    recorder.end(op.flightPlace, state, System.nanoTime());
+    pending.exitInline();
+    lane.exit();
+  }
+
+  /** Issues an operation; when it returns a synchronous one is done. */
+  GroupOperation submit(OperationSpec spec) {
+    group.ensureUsable(spec.type());
+    GroupOperation op = new GroupOperation(group, spec);
+    try {
+      if (spec.type().isPointToPoint()) {
+        startMessage(op, spec);
+      } else if (spec.backend().isStreamOrdered()) {
+        runStreamOrdered(op, spec);
+        return op;
+      } else if (spec.async()) {
+        enqueue(op, spec);
+      } else {
+        runOrEnqueue(op, spec);
+      }
+      if (!spec.async()) {
+        awaitSynchronous(op);
+      }
+    } finally {
+      OpEvent event = op.takeEndForCaller();
+      if (event != null) {
+        listeners.after(event, op.currentState(), op.duration(), op.failure());
+      }
+    }
+    return op;
+  }
+
+  private void startMessage(GroupOperation op, OperationSpec spec) {
+    long sequence = messages.incrementAndGet();
+    issue(op, spec, sequence, WorkState.RUNNING);
+    tellBefore(op, spec, sequence, !spec.async());
+    starting.incrementAndGet();
+    try {
+      if (group.isClosed()) {
+        group.endClosed(op);
+        throw group.closed(spec.type());
+      }
+      pending.add(op);
+      callToStart(op);
+      group.endIfFailed(op);
+    } finally {
+      starting.decrementAndGet();
+    }
+  }
+
+  private void callToStart(GroupOperation op) {
+    try {
+      op.callBackend();
+    } catch (UnsupportedOperationException e) {
+      endUnsupported(op, e);
+      throw e;
+    } catch (Throwable t) {
+      op.fail(t, Failures.blame(t));
+      throwIfSerious(t);
+    }
+  }
+
+  private void runOrEnqueue(GroupOperation op, OperationSpec spec) {
+    long sequence = lane.tryEnter();
+    if (sequence == Lane.STOPPED) {
+      throw group.closed(spec.type());
+    }
+    if (sequence == Lane.TAKEN) {
+      refuseSelfWait(spec.type());
+      enqueue(op, spec);
+      return;
+    }
+    try {
+      issue(op, spec, sequence, WorkState.RUNNING);
+      pending.add(op);
+      tellBefore(op, spec, sequence, true);
+      execute(op);
+    } finally {
+      lane.exit();
+    }
+  }
+
+  private void enqueue(GroupOperation op, OperationSpec spec) {
+    boolean hold = !listeners.isEmpty();
+    boolean queued =
+        lane.enqueue(
+            op,
+            number -> {
+              issue(op, spec, number, WorkState.QUEUED);
+              pending.add(op);
+            },
+            hold);
+    if (!queued) {
+      throw group.closed(spec.type());
+    }
+    if (hold) {
+      try {
+        tellBefore(op, spec, op.sequenceNumber(), !spec.async());
+      } finally {
+        lane.release(op);
+      }
+    }
+    if (failures.verdict() != null) {
+      endQueued();
+    }
+  }
+
+  private void runStreamOrdered(GroupOperation op, OperationSpec spec) {
+    long sequence = awaitTurn(op, spec);
+    try {
+      issue(op, spec, sequence, WorkState.RUNNING);
+      pending.add(op);
+      tellBefore(op, spec, sequence, false);
+      execute(op);
+    } finally {
+      lane.exit();
+    }
+    op.throwIfFailed();
+  }
+
+  private long awaitTurn(GroupOperation op, OperationSpec spec) {
+    refuseSelfWait(spec.type());
+    long sequence;
+    try {
+      sequence = lane.enter(System.nanoTime() + spec.timeoutNanos(group.timeoutNanos()));
+    } catch (InterruptedException e) {
+      Thread.currentThread().interrupt();
+      throw new AbortedException(
+          "interrupted before its turn; nothing was sent", group.describe(op, -1, -1), e);
+    }
+    if (sequence == Lane.STOPPED) {
+      throw group.closed(spec.type());
+    }
+    if (sequence == Lane.TAKEN) {
+      throw new CollectiveTimeoutException(
+          "another thread's operation did not leave in time; nothing was sent",
+          group.describe(op, -1, -1),
+          null);
+    }
+    return sequence;
+  }
+
+  /** Refuses a wait that could not end: of a listener that is told of an operation before. */
+  private void refuseSelfWait(OpType type) {
+    if (lane.waitsForThisThread()) {
+      throw new IllegalStateException(
+          type.label()
+              + " refused on rank "
+              + group.rank
+              + ": a listener must not wait for an operation of its own group");
+    }
+  }
+
+  private void issue(GroupOperation op, OperationSpec spec, long sequence, WorkState state) {
+    long now = System.nanoTime();
+    long deadline = now + spec.timeoutNanos(group.timeoutNanos());
+    op.issue(spec.type(), sequence, now, deadline, state);
+    op.flightPlace =
+        recorder.issue(spec.type(), sequence, spec.dtype(), spec.numel(), spec.root(), now);
+  }
+
+  private void tellBefore(
+      GroupOperation op, OperationSpec spec, long sequence, boolean callerTells) {
+    OpEvent event = listeners.event(spec, sequence);
+    if (event != null) {
+      op.tell(event, callerTells);
+      listeners.before(event);
+    }
+  }
+
+  private void awaitSynchronous(GroupOperation op) {
+    try {
+      op.await();
+    } catch (CollectiveException e) {
+      if (e.getCause() instanceof UnsupportedOperationException unsupported
+          && !failures.isFailing()) {
+        throw unsupported;
+      }
+      throw e;
+    }
+  }
+
+  private void runQueued(GroupOperation op) {
+    try {
+      execute(op);
+    } catch (Throwable t) {
+      LOG.log(Level.ERROR, "rank " + group.rank + ", group " + group.name + ": " + op.type(), t);
+    }
+  }
+
+  /** Runs a collective on this thread and ends it. */
+  private void execute(GroupOperation op) {
+    group.endIfFailed(op);
+    if (!op.run()) {
+      return;
+    }
+    try {
+      op.callBackend();
+      if (op.deviceEvent() == null) {
+        op.complete();
+        Throwable reported = op.reported();
+        if (reported != null) {
+          endFailed(op, reported);
+        }
+      } else {
+        group.endIfFailed(op);
+      }
+    } catch (UnsupportedOperationException e) {
+      endUnsupported(op, e);
+    } catch (Throwable t) {
+      keepInterrupt(t);
+      endFailed(op, t);
+      throwIfSerious(t);
+    }
+  }
+
+  private void endFailed(GroupOperation op, Throwable cause) {
+    TuttiException failure = failures.of(op, cause);
+    op.endFailed(Group.stateFor(failure), failure);
+  }
+
+  private void endUnsupported(GroupOperation op, UnsupportedOperationException cause) {
+    op.endFailed(
+        WorkState.FAILED,
+        new CollectiveException("not supported", group.describe(op, -1, -1), cause));
+  }
+
+  private static void keepInterrupt(Throwable cause) {
+    if (cause instanceof InterruptedException) {
+      Thread.currentThread().interrupt();
+    }
+  }
+
+  private static void throwIfSerious(Throwable cause) {
+    if (cause instanceof Error error && !(cause instanceof LinkageError)) {
+      throw error;
+    }
+  }
+
+  /** Follows the end of an operation; on whichever thread ended it. */
+  void ended(
+      GroupOperation op,
+      WorkState state,
+      @Nullable TuttiException cause,
+      @Nullable OpEvent toTell) {
+    pending.remove(op);
+    if (state == WorkState.COMPLETED && !op.type().isPointToPoint()) {
+      completed.incrementAndGet();
+    }
+    recorder.end(op.flightPlace, state, System.nanoTime());
+    if (toTell != null) {
+      listeners.afterLater(toTell, state, op.duration(), cause);
+    }
+  }
+
+  /** Ends what is queued, after the group failed. */
+  void endQueued() {
+    lane.drain().forEach(group::endFailed);
+  }
+
+  /** Returns the number of collectives issued. */
+  long sequence() {
+    return lane.sequence();
+  }
+
+  /** Says where this rank stands, for reports of all ranks. */
+  String progress() {
+    return lane.sequence() + " " + completed.get();
+  }
+
+  /**
+   * Stops when everything has ended by itself; false when the deadline comes first, or when that
+   * would be to wait for the calling thread.
+   */
+  boolean stopWhenIdle(long limitNanos) {
+    return !lane.waitsForThisThread()
+        && lane.stopWhenIdle(limitNanos)
+        && awaitStarted(limitNanos)
+        && pending.await(limitNanos);
+  }
+
+  /** Stops a failed group: ends what is queued, and waits until nothing is in a backend. */
+  void stop(long limitNanos) {
+    lane.stop().forEach(group::endFailed);
+    lane.awaitFree(limitNanos);
+    awaitStarted(limitNanos);
+  }
+
+  private boolean awaitStarted(long limitNanos) {
+    while (starting.get() != 0) {
+      if (System.nanoTime() - limitNanos > 0) {
+        return false;
+      }
+      LockSupport.parkNanos(this, PAUSE_NANOS);
+    }
+    return true;
+  }
+}

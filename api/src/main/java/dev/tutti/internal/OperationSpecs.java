@@ -1,0 +1,51 @@
+package dev.tutti.internal;
+
+import dev.tutti.OpType;
+import dev.tutti.Tensor;
+import dev.tutti.internal.GroupOperation.BackendCall;
+import java.time.Duration;
+import java.util.List;
+
+/**
+ * Checks the arguments of operations, stands in for tensors that a backend cannot take as they are,
+ * and says what to run. Sends nothing.
+ */
+abstract class OperationSpecs {
+  final Group group;
+  final Checks checks;
+
+  OperationSpecs(Group group, Checks checks) {
+    this.group = group;
+    this.checks = checks;
+  }
+
+  final BoundBackend first(OpType op, String argument, List<Tensor> tensors) {
+    if (tensors.isEmpty()) {
+      throw checks.bad(op, argument + " must not be empty");
+    }
+    return checks.backendFor(op, tensors.get(0));
+  }
+
+  final OperationSpec spec(
+      OpType op,
+      BoundBackend backend,
+      Duration timeout,
+      boolean async,
+      int root,
+      List<Tensor> inputs,
+      List<Tensor> results,
+      HostStaging staging,
+      BackendCall call) {
+    checks.timeout(op, timeout);
+    return new OperationSpec(
+        op,
+        backend,
+        timeout,
+        async,
+        root,
+        List.copyOf(inputs),
+        List.copyOf(results),
+        staging.finisher(),
+        staging.stagedBefore(call));
+  }
+}

@@ -1,0 +1,319 @@
+package dev.tutti.internal;
+
+import dev.tutti.AbortedException;
+import dev.tutti.CollectiveException;
+import dev.tutti.OpType;
+import dev.tutti.Tensor;
+import dev.tutti.TuttiException;
+import dev.tutti.WorkState;
+import dev.tutti.spi.DeviceEvent;
+import dev.tutti.spi.Operation;
+import java.time.Duration;
+import java.util.List;
+import java.util.concurrent.TimeUnit;
+import org.jspecify.annotations.Nullable;
+
+/** Is the state machine of one operation, and the operation as its backend sees it. */
+abstract class OperationState implements Operation {
+  /*
+   * The state is guarded by this object's monitor; "state" is volatile for reads without it. Whoever
+   * ends the operation first moves the state to final while it holds the monitor, so that later ends
+   * see it and do nothing. Before that a success runs the finisher (copies results back into the
+   * caller's tensors), still inside the monitor: a waiter that sees COMPLETED sees the results, and
+   * nobody else can end the operation in between.
+   *
+   * A failure ends the operation in two steps. fail() sets "reported", which to the backend is the
+   * end: isDone() is true, parkUntilDone() returns, a later complete() does nothing. The state becomes
+   * final when the group knows the first failure of all ranks, and with it what to throw.
+   *
+   * An instance may be issued again once it ended; the group does so with the one that it keeps for
+   * synchronous calls on the caller's thread, which is never handed out.
+   */
+  final Group group;
+  private OpType type;
+  private long sequence;
+  private long issuedNanos;
+  private volatile long endedNanos;
+  private volatile long deadlineNanos;
+  private volatile WorkState state = WorkState.QUEUED;
+  private volatile @Nullable Throwable reported;
+  private volatile @Nullable DeviceEvent deviceEvent;
+  private @Nullable TuttiException failure;
+  private List<Tensor> result;
+  private int sourceRank;
+  private @Nullable Runnable finisher;
+  private boolean waited;
+
+  OperationState(
+      Group group, OpType type, List<Tensor> result, int sourceRank, @Nullable Runnable finisher) {
+    this.group = group;
+    this.type = type;
+    this.result = result;
+    this.sourceRank = sourceRank;
+    this.finisher = finisher;
+  }
+
+  /** Starts a life as an issued operation. */
+  final void issue(
+      OpType newType, long newSequence, long nowNanos, long newDeadlineNanos, WorkState newState) {
+    type = newType;
+    sequence = newSequence;
+    issuedNanos = nowNanos;
+    endedNanos = 0;
+    deadlineNanos = newDeadlineNanos;
+    failure = null;
+    reported = null;
+    deviceEvent = null;
+    state = newState;
+  }
+
+  /** Says that it starts to run; false if it ended before. */
+  final synchronized boolean run() {
+    if (isEnded()) {
+      return false;
+    }
+    state = WorkState.RUNNING;
+    return true;
+  }
+
+  /** Follows the end of the operation, outside of its monitor. */
+  abstract void afterEnd(WorkState newState, @Nullable TuttiException cause);
+
+  @Override
+  public final OpType type() {
+    return type;
+  }
+
+  @Override
+  public final long sequenceNumber() {
+    return sequence;
+  }
+
+  @Override
+  public final long deadlineNanos() {
+    return deadlineNanos;
+  }
+
+  /** Returns the time from issue to end, or to now. */
+  public final Duration duration() {
+    long end = endedNanos;
+    return Duration.ofNanos((end == 0 ? System.nanoTime() : end) - issuedNanos);
+  }
+
+  /** Returns the state, without a look at the device. */
+  final WorkState currentState() {
+    return state;
+  }
+
+  /** Tells whether the state is final. */
+  final boolean isEnded() {
+    return state.isFinal();
+  }
+
+  @Override
+  public final boolean isDone() {
+    return isEnded() || reported != null;
+  }
+
+  @Override
+  public final void complete() {
+    end(WorkState.COMPLETED, null, -1, null);
+  }
+
+  @Override
+  public final void completeFrom(int newSourceRank) {
+    end(WorkState.COMPLETED, null, newSourceRank, null);
+  }
+
+  @Override
+  public final void completeWith(List<Tensor> newResult) {
+    end(WorkState.COMPLETED, null, -1, newResult);
+  }
+
+  @Override
+  public final void fail(Throwable cause, int failedRank) {
+    synchronized (this) {
+      if (isDone()) {
+        return;
+      }
+      report(cause);
+    }
+    group.failures.operationFailed(this, cause, failedRank);
+  }
+
+  private void report(Throwable cause) {
+    reported = cause;
+    if (waited) {
+      notifyAll();
+    }
+  }
+
+  /** Returns what the backend reported by {@link #fail}, if anything. */
+  final @Nullable Throwable reported() {
+    return reported;
+  }
+
+  /** Ends it without success; false if it ended before. */
+  final boolean endFailed(WorkState newState, TuttiException cause) {
+    return end(newState, cause, -1, null);
+  }
+
+  private boolean end(
+      WorkState newState,
+      @Nullable TuttiException cause,
+      int newSourceRank,
+      @Nullable List<Tensor> newResult) {
+    Throwable unfinished = null;
+    synchronized (this) {
+      if (isEnded() || (newState == WorkState.COMPLETED && reported != null)) {
+        return false;
+      }
+      if (newState == WorkState.COMPLETED) {
+        if (newResult != null) {
+          result = newResult;
+        }
+        if (newSourceRank >= 0) {
+          sourceRank = newSourceRank;
+        }
+        unfinished = finish();
+      }
+      finisher = null;
+      if (unfinished == null) {
+        failure = cause;
+        endedNanos = System.nanoTime();
+        state = newState;
+        if (waited) {
+          notifyAll();
+        }
+      } else {
+        report(unfinished);
+      }
+    }
+    if (unfinished != null) {
+      group.failures.operationFailed(this, unfinished, -1);
+      return false;
+    }
+    afterEnd(newState, cause);
+    return true;
+  }
+
+  /** Runs the finisher; returns what it threw, as where the user freed the memory meanwhile. */
+  private @Nullable Throwable finish() {
+    Runnable last = finisher;
+    if (last != null) {
+      try {
+        last.run();
+      } catch (Throwable t) {
+        return t;
+      }
+    }
+    return null;
+  }
+
+  @Override
+  public final void enqueued(DeviceEvent newEvent) {
+    deviceEvent = newEvent;
+  }
+
+  final @Nullable DeviceEvent deviceEvent() {
+    return deviceEvent;
+  }
+
+  /** Ends it if the device is done. */
+  final void pollDevice() {
+    DeviceEvent pending = deviceEvent;
+    if (pending == null || isDone()) {
+      return;
+    }
+    try {
+      if (pending.isReached()) {
+        complete();
+      }
+    } catch (RuntimeException | LinkageError e) {
+      fail(e, -1);
+    }
+  }
+
+  @Override
+  public final @Nullable TuttiException failure() {
+    synchronized (this) {
+      if (failure != null) {
+        return failure;
+      }
+    }
+    Throwable cause = reported;
+    if (cause == null || cause instanceof TuttiException) {
+      return (TuttiException) cause;
+    }
+    int blamed = Failures.blame(cause);
+    return new CollectiveException(
+        Failures.textOf(cause), group.describe(this, blamed, blamed), cause);
+  }
+
+  @Override
+  public final void throwIfFailed() {
+    TuttiException cause = isDone() && state != WorkState.COMPLETED ? failure() : null;
+    if (cause != null) {
+      throw cause;
+    }
+  }
+
+  @Override
+  public final boolean parkUntilDone(long untilNanos) {
+    return park(untilNanos, false);
+  }
+
+  /** Parks the calling thread until the state is final or a time is reached. */
+  final boolean parkUntilEnded(long untilNanos) {
+    return isEnded() || park(untilNanos, true);
+  }
+
+  private synchronized boolean park(long untilNanos, boolean untilEnded) {
+    waited = true;
+    while (untilEnded ? !isEnded() : !isDone()) {
+      long left = untilNanos - System.nanoTime();
+      if (left <= 0) {
+        return false;
+      }
+      try {
+        TimeUnit.NANOSECONDS.timedWait(this, Math.max(left, 1_000));
+      } catch (InterruptedException e) {
+        Thread.currentThread().interrupt();
+        throw new AbortedException(
+            "the wait for " + type.label() + " was interrupted; the operation goes on",
+            group.describe(this, -1, -1),
+            e);
+      }
+    }
+    return true;
+  }
+
+  /**
+   * Returns the tensors that hold the result.
+   *
+   * @throws IllegalStateException if the operation has not completed
+   */
+  public final synchronized List<Tensor> result() {
+    if (state != WorkState.COMPLETED) {
+      throw new IllegalStateException(
+          type.label() + " #" + sequence + " is " + state + ", it has no result");
+    }
+    return result;
+  }
+
+  /**
+   * Returns the rank that a completed receive got its data from.
+   *
+   * @throws IllegalStateException if the operation is no receive or has not completed
+   */
+  public final synchronized int sourceRank() {
+    if (type != OpType.RECV && type != OpType.RECV_ANY_SOURCE) {
+      throw new IllegalStateException(type.label() + " is no receive, it has no source rank");
+    }
+    if (state != WorkState.COMPLETED) {
+      throw new IllegalStateException(
+          type.label() + " #" + sequence + " is " + state + ", its source is not known");
+    }
+    return sourceRank;
+  }
+}

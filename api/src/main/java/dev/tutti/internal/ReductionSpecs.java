@@ -1,0 +1,185 @@
+package dev.tutti.internal;
+
+import dev.tutti.AllReduceOptions;
+import dev.tutti.Capabilities;
+import dev.tutti.OpType;
+import dev.tutti.ReduceOp;
+import dev.tutti.ReduceOptions;
+import dev.tutti.ReduceScatterOptions;
+import dev.tutti.Tensor;
+import java.util.List;
+
+/** Prepares the operations that reduce. */
+final class ReductionSpecs extends OperationSpecs {
+  ReductionSpecs(Group group, Checks checks) {
+    super(group, checks);
+  }
+
+  OperationSpec allReduce(Tensor tensor, AllReduceOptions options) {
+    if (tensor.isSparse()) {
+      return allReduceSparse(tensor, options);
+    }
+    OpType op = OpType.ALL_REDUCE;
+    BoundBackend backend = checks.backendFor(op, tensor);
+    checks.movable(op, "tensor", tensor, backend, true);
+    checks.reducible(op, tensor, options.reduceOp(), backend);
+    HostStaging staging = new HostStaging(backend);
+    Tensor staged = staging.inOut(tensor);
+    return spec(
+        op,
+        backend,
+        options.timeout(),
+        options.async(),
+        -1,
+        List.of(tensor),
+        List.of(tensor),
+        staging,
+        (b, o) -> b.allReduce(o, staged, options.reduceOp()));
+  }
+
+  private OperationSpec allReduceSparse(Tensor tensor, AllReduceOptions options) {
+    OpType op = OpType.ALL_REDUCE_SPARSE;
+    BoundBackend backend = checks.backendFor(op, tensor);
+    if (options.reduceOp().kind() != ReduceOp.Kind.SUM) {
+      throw checks.bad(op, "sparse tensors are only reduced by SUM, not " + options.reduceOp());
+    }
+    checks.movable(op, "indices", tensor.indices(), backend, false);
+    checks.movable(op, "values", tensor.values(), backend, false);
+    checks.reducible(op, tensor.values(), options.reduceOp(), backend);
+    HostStaging staging = new HostStaging(backend);
+    Tensor staged =
+        Tensor.sparse(
+            staging.input(tensor.indices()), staging.input(tensor.values()), tensor.shape());
+    return spec(
+        op,
+        backend,
+        options.timeout(),
+        options.async(),
+        -1,
+        List.of(tensor),
+        List.of(),
+        staging,
+        (b, o) -> b.allReduceSparse(o, staged, options.reduceOp()));
+  }
+
+  OperationSpec allReduceCoalesced(List<Tensor> tensors, AllReduceOptions options) {
+    OpType op = OpType.ALL_REDUCE_COALESCED;
+    BoundBackend backend = first(op, "tensors", tensors);
+    for (Tensor tensor : tensors) {
+      checks.movable(op, "tensors", tensor, backend, true);
+      checks.same(op, "tensors", tensor, tensors.get(0));
+      checks.reducible(op, tensor, options.reduceOp(), backend);
+    }
+    HostStaging staging = new HostStaging(backend);
+    List<Tensor> staged = staging.inOuts(tensors);
+    return spec(
+        op,
+        backend,
+        options.timeout(),
+        options.async(),
+        -1,
+        tensors,
+        tensors,
+        staging,
+        (b, o) -> b.allReduceCoalesced(o, staged, options.reduceOp()));
+  }
+
+  OperationSpec reduce(Tensor tensor, ReduceOptions options) {
+    OpType op = OpType.REDUCE;
+    BoundBackend backend = checks.backendFor(op, tensor);
+    checks.rank(op, "root", options.root());
+    checks.movable(op, "tensor", tensor, backend, true);
+    checks.reducible(op, tensor, options.reduceOp(), backend);
+    HostStaging staging = new HostStaging(backend);
+    Tensor staged = staging.inOut(tensor);
+    return spec(
+        op,
+        backend,
+        options.timeout(),
+        options.async(),
+        options.root(),
+        List.of(tensor),
+        List.of(tensor),
+        staging,
+        (b, o) -> b.reduce(o, staged, options.reduceOp(), options.root()));
+  }
+
+  OperationSpec reduceScatter(Tensor output, List<Tensor> inputs, ReduceScatterOptions options) {
+    OpType op = OpType.REDUCE_SCATTER;
+    BoundBackend backend = checks.backendFor(op, output);
+    checks.movable(op, "output", output, backend, true);
+    checks.reducible(op, output, options.reduceOp(), backend);
+    checks.count(op, "inputs", inputs, group.size);
+    boolean uneven = backend.capabilities().has(Capabilities.Feature.UNEVEN_PARTS);
+    for (int r = 0; r < inputs.size(); r++) {
+      checks.movable(op, "inputs[" + r + "]", inputs.get(r), backend, false);
+      if (uneven && r != group.rank) {
+        checks.same(op, "inputs[" + r + "]", inputs.get(r), output);
+      } else {
+        checks.sameSize(op, "inputs[" + r + "]", inputs.get(r), output);
+      }
+    }
+    HostStaging staging = new HostStaging(backend);
+    Tensor stagedOutput = staging.output(output);
+    List<Tensor> stagedInputs = staging.inputs(inputs);
+    return spec(
+        op,
+        backend,
+        options.timeout(),
+        options.async(),
+        -1,
+        inputs,
+        List.of(output),
+        staging,
+        (b, o) -> b.reduceScatter(o, stagedOutput, stagedInputs, options.reduceOp()));
+  }
+
+  OperationSpec reduceScatterInto(Tensor output, Tensor input, ReduceScatterOptions options) {
+    OpType op = OpType.REDUCE_SCATTER_INTO;
+    BoundBackend backend = checks.backendFor(op, output);
+    checks.movable(op, "output", output, backend, true);
+    checks.movable(op, "input", input, backend, false);
+    checks.reducible(op, output, options.reduceOp(), backend);
+    checks.times(op, "input", input, "output", output);
+    HostStaging staging = new HostStaging(backend);
+    Tensor stagedOutput = staging.output(output);
+    Tensor stagedInput = staging.input(input);
+    return spec(
+        op,
+        backend,
+        options.timeout(),
+        options.async(),
+        -1,
+        List.of(input),
+        List.of(output),
+        staging,
+        (b, o) -> b.reduceScatterInto(o, stagedOutput, stagedInput, options.reduceOp()));
+  }
+
+  OperationSpec reduceScatterIntoCoalesced(
+      List<Tensor> outputs, List<Tensor> inputs, ReduceScatterOptions options) {
+    OpType op = OpType.REDUCE_SCATTER_COALESCED;
+    BoundBackend backend = first(op, "outputs", outputs);
+    checks.count(op, "inputs", inputs, outputs.size());
+    for (int i = 0; i < outputs.size(); i++) {
+      checks.movable(op, "outputs[" + i + "]", outputs.get(i), backend, true);
+      checks.movable(op, "inputs[" + i + "]", inputs.get(i), backend, false);
+      checks.same(op, "outputs[" + i + "]", outputs.get(i), outputs.get(0));
+      checks.reducible(op, outputs.get(i), options.reduceOp(), backend);
+      checks.times(op, "inputs[" + i + "]", inputs.get(i), "its output", outputs.get(i));
+    }
+    HostStaging staging = new HostStaging(backend);
+    List<Tensor> stagedOutputs = staging.outputs(outputs);
+    List<Tensor> stagedInputs = staging.inputs(inputs);
+    return spec(
+        op,
+        backend,
+        options.timeout(),
+        options.async(),
+        -1,
+        inputs,
+        outputs,
+        staging,
+        (b, o) -> b.reduceScatterIntoCoalesced(o, stagedOutputs, stagedInputs, options.reduceOp()));
+  }
+}

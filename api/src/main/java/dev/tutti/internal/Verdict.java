@@ -1,0 +1,77 @@
+package dev.tutti.internal;
+
+import dev.tutti.AbortedException;
+import dev.tutti.CollectiveException;
+import dev.tutti.CollectiveTimeoutException;
+import dev.tutti.FailureInfo;
+import dev.tutti.OpType;
+import dev.tutti.PeerFailedException;
+import dev.tutti.TuttiException;
+import dev.tutti.internal.FailureEvent.Kind;
+import java.util.concurrent.TimeoutException;
+import org.jspecify.annotations.Nullable;
+
+/**
+ * Is what the ranks of a group agree on after a failure: the first one.
+ *
+ * @param event as its reporter told it
+ * @param failedRank the first rank that failed, as far as known, or -1
+ * @param text what happened, with what was found out since
+ */
+record Verdict(FailureEvent event, int failedRank, String text) {
+  Verdict(FailureEvent event) {
+    this(event, event.failedRank(), event.message());
+  }
+
+  /** Says what happened, as a rank sees it. */
+  String describe(int rank) {
+    String who = event.reporter() == rank ? "this rank" : "rank " + event.reporter();
+    String where =
+        event.op() == OpType.UNKNOWN ? "" : " in " + event.op().label() + " #" + event.sequence();
+    return switch (event.kind()) {
+      case TIMEOUT -> who + " timed out" + where + ": " + text;
+      case PEER_LOST -> "rank " + failedRank + " is gone, as " + who + " saw" + where + ": " + text;
+      case FAILED -> who + " failed" + where + ": " + text;
+      case ABORTED -> who + " aborted the group: " + text;
+    };
+  }
+
+  /**
+   * Makes what an operation throws.
+   *
+   * @param info the facts of that operation on its rank
+   * @param cause what its backend threw, if anything
+   */
+  TuttiException exception(FailureInfo info, @Nullable Throwable cause) {
+    String text = info.opType().label() + " failed: " + describe(info.rank());
+    // What a group threw before says all this already.
+    Throwable below = cause instanceof CollectiveException ? null : cause;
+    boolean same = event.op() == info.opType() && event.sequence() == info.sequenceNumber();
+    if ((event.kind() == Kind.TIMEOUT && same) || cause instanceof TimeoutException) {
+      return new CollectiveTimeoutException(text, info, below);
+    }
+    return exception(text, info, below);
+  }
+
+  /** Makes what an operation throws that was not even begun. */
+  TuttiException refusal(FailureInfo info) {
+    String type = info.opType().label();
+    return exception(
+        type + " refused, the group failed before: " + describe(info.rank()), info, null);
+  }
+
+  private TuttiException exception(String text, FailureInfo info, @Nullable Throwable cause) {
+    boolean own = event.reporter() == info.rank();
+    return switch (event.kind()) {
+      case ABORTED ->
+          own
+              ? new AbortedException(text, info, cause)
+              : new PeerFailedException(text, info, cause);
+      case FAILED ->
+          own
+              ? new CollectiveException(text, info, cause)
+              : new PeerFailedException(text, info, cause);
+      case TIMEOUT, PEER_LOST -> new PeerFailedException(text, info, cause);
+    };
+  }
+}

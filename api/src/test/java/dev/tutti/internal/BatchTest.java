@@ -1,0 +1,43 @@
+package dev.tutti.internal;
+
+import static org.assertj.core.api.Assertions.assertThat;
+import static org.assertj.core.api.Assertions.assertThatThrownBy;
+
+import dev.tutti.Batch;
+import dev.tutti.ProcessGroup;
+import dev.tutti.ReduceOp;
+import dev.tutti.Tensor;
+import java.util.List;
+import java.util.concurrent.CopyOnWriteArrayList;
+import org.junit.jupiter.api.Test;
+import org.junit.jupiter.api.Timeout;
+
+@Timeout(60)
+class BatchTest {
+  @Test
+  void aBadPartRefusesTheWholeBeforeAnythingIsSent() {
+    ScriptedProvider provider = new ScriptedProvider();
+    List<String> started = new CopyOnWriteArrayList<>();
+    provider.allReduce = (op, tensor) -> started.add("allReduce");
+    provider.send =
+        (op, tensor, peer) -> {
+          started.add("send");
+          op.complete();
+        };
+    try (ProcessGroup group = provider.join(2)) {
+      Batch batch =
+          group
+              .batch()
+              .send(Tensor.of(1f), 1, 0)
+              .allReduce(Tensor.of(1f), ReduceOp.SUM)
+              .send(Tensor.of(1f), 2, 0);
+      assertThatThrownBy(batch::run)
+          .isInstanceOf(IllegalArgumentException.class)
+          .hasMessageContaining("peer must be a rank in 0..1, not 2");
+      assertThat(started).isEmpty();
+      assertThat(group.sequenceNumber()).isZero();
+      group.batch().send(Tensor.of(1f), 1, 0).allReduce(Tensor.of(1f), ReduceOp.SUM).run();
+      assertThat(started).containsExactlyInAnyOrder("send", "allReduce");
+    }
+  }
+}

@@ -1,0 +1,148 @@
+package dev.tutti.internal;
+
+import static org.assertj.core.api.Assertions.assertThat;
+import static org.assertj.core.api.Assertions.assertThatThrownBy;
+import static org.assertj.core.api.Assertions.catchThrowable;
+
+import dev.tutti.AllReduceOptions;
+import dev.tutti.CollectiveException;
+import dev.tutti.GroupClosedException;
+import dev.tutti.P2pOptions;
+import dev.tutti.ProcessGroup;
+import dev.tutti.Tensor;
+import dev.tutti.Work;
+import java.time.Duration;
+import java.util.List;
+import java.util.concurrent.CompletableFuture;
+import java.util.concurrent.CopyOnWriteArrayList;
+import java.util.concurrent.CountDownLatch;
+import java.util.concurrent.TimeUnit;
+import java.util.concurrent.atomic.AtomicBoolean;
+import java.util.concurrent.atomic.AtomicInteger;
+import org.junit.jupiter.api.Test;
+import org.junit.jupiter.api.Timeout;
+
+/** Tests that close is bounded, and that a backend is closed when nothing runs in it any more. */
+@Timeout(60)
+class CloseTest {
+  private static final AllReduceOptions ASYNC = AllReduceOptions.DEFAULT.withAsync();
+
+  @Test
+  void theBackendIsClosedAfterTheLastOperationOfAFailedGroup() throws Exception {
+    ScriptedProvider provider = new ScriptedProvider();
+    List<String> order = new CopyOnWriteArrayList<>();
+    CountDownLatch entered = new CountDownLatch(1);
+    CountDownLatch aborted = new CountDownLatch(1);
+    provider.abort = cause -> aborted.countDown();
+    provider.close = () -> order.add("close");
+    provider.allReduce =
+        (op, tensor) -> {
+          entered.countDown();
+          aborted.await(20, TimeUnit.SECONDS);
+          // Stands for a backend that takes a while to let go.
+          new CountDownLatch(1).await(300, TimeUnit.MILLISECONDS);
+          order.add("return");
+          throw new IllegalStateException("aborted");
+        };
+    ProcessGroup group = provider.alone();
+    Work work = group.allReduce(Tensor.of(1f), ASYNC);
+    entered.await();
+    group.abort("enough");
+    LocalWorld.until("the failure", () -> group.failure().isPresent());
+    group.close();
+    assertThat(order).containsExactly("return", "close");
+    assertThatThrownBy(work::await).hasMessageContaining("enough");
+  }
+
+  @Test
+  void aWorkStuckInItsBackendEndsWithClose() throws Exception {
+    ScriptedProvider provider = new ScriptedProvider();
+    CountDownLatch never = new CountDownLatch(1);
+    provider.allReduce = (op, tensor) -> never.await(50, TimeUnit.SECONDS);
+    ProcessGroup group = provider.alone("TUTTI_CLOSE_TIMEOUT", "100ms");
+    Work stuck = group.allReduce(Tensor.of(1f), ASYNC.withTimeout(Duration.ofMinutes(30)));
+    Work queued = group.allReduce(Tensor.of(1f), ASYNC.withTimeout(Duration.ofMinutes(30)));
+    long start = System.nanoTime();
+    group.close();
+    assertThat(Duration.ofNanos(System.nanoTime() - start)).isLessThan(Duration.ofSeconds(15));
+    for (Work work : List.of(stuck, queued)) {
+      assertThat(work.isCompleted()).isTrue();
+      assertThatThrownBy(work::await)
+          .isInstanceOf(CollectiveException.class)
+          .hasMessageContaining("closed with operations pending");
+    }
+    never.countDown();
+  }
+
+  @Test
+  void anInterruptedCloseClosesAllTheSame() {
+    ScriptedProvider provider = new ScriptedProvider();
+    AtomicBoolean closed = new AtomicBoolean();
+    provider.recv = (op, tensor, peer) -> {};
+    provider.close = () -> closed.set(true);
+    ProcessGroup group = provider.join(2, "TUTTI_CLOSE_TIMEOUT", "30s");
+    Work work = group.recv(Tensor.of(0f), 1, P2pOptions.DEFAULT.withAsync());
+    Thread.currentThread().interrupt();
+    long start = System.nanoTime();
+    group.close();
+    assertThat(Thread.interrupted()).isTrue();
+    assertThat(Duration.ofNanos(System.nanoTime() - start)).isLessThan(Duration.ofSeconds(15));
+    assertThat(closed).isTrue();
+    assertThat(work.isCompleted()).isTrue();
+  }
+
+  @Test
+  void nothingStartsInAClosedBackend() throws Exception {
+    for (int round = 0; round < 30; round++) {
+      ScriptedProvider provider = new ScriptedProvider();
+      AtomicBoolean closed = new AtomicBoolean();
+      AtomicInteger late = new AtomicInteger();
+      provider.close = () -> closed.set(true);
+      provider.allReduce = (op, tensor) -> late.addAndGet(closed.get() ? 1 : 0);
+      provider.send =
+          (op, tensor, peer) -> {
+            late.addAndGet(closed.get() ? 1 : 0);
+            op.complete();
+          };
+      ProcessGroup group = provider.join(2);
+      CountDownLatch running = new CountDownLatch(3);
+      CompletableFuture<?>[] callers = {
+        LocalWorld.async(() -> untilClosed(running, () -> group.allReduce(Tensor.of(1f)))),
+        LocalWorld.async(() -> untilClosed(running, () -> group.allReduce(Tensor.of(1f), ASYNC))),
+        LocalWorld.async(() -> untilClosed(running, () -> group.send(Tensor.of(1f), 1)))
+      };
+      running.await();
+      group.close();
+      CompletableFuture.allOf(callers).get(20, TimeUnit.SECONDS);
+      assertThat(late).as("round %d", round).hasValue(0);
+    }
+  }
+
+  private static void untilClosed(CountDownLatch running, Runnable call) {
+    call.run();
+    running.countDown();
+    Throwable thrown;
+    do {
+      thrown = catchThrowable(call::run);
+    } while (thrown == null);
+    assertThat(thrown).isInstanceOf(GroupClosedException.class);
+  }
+
+  @Test
+  void closeIsBoundedWhenTheStoreHangs() throws Exception {
+    StuckStore store = new StuckStore();
+    LocalWorld.ranks(
+        1,
+        store.store(),
+        new ScriptedProvider(),
+        (options, rank) -> {
+          ProcessGroup group = ProcessGroup.init(options);
+          store.stuck = true;
+          long start = System.nanoTime();
+          group.close();
+          assertThat(Duration.ofNanos(System.nanoTime() - start)).isLessThan(Duration.ofSeconds(5));
+          store.released.countDown();
+          return null;
+        });
+  }
+}

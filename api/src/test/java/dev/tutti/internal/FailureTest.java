@@ -1,0 +1,192 @@
+package dev.tutti.internal;
+
+import static org.assertj.core.api.Assertions.assertThat;
+import static org.assertj.core.api.Assertions.assertThatThrownBy;
+
+import dev.tutti.AbortedException;
+import dev.tutti.AllReduceOptions;
+import dev.tutti.Capabilities.Feature;
+import dev.tutti.CollectiveException;
+import dev.tutti.OpType;
+import dev.tutti.P2pOptions;
+import dev.tutti.ProcessGroup;
+import dev.tutti.Tensor;
+import dev.tutti.TuttiException;
+import dev.tutti.Work;
+import dev.tutti.WorkState;
+import dev.tutti.spi.DeviceEvent;
+import java.time.Duration;
+import java.util.List;
+import java.util.concurrent.CountDownLatch;
+import java.util.concurrent.TimeUnit;
+import org.junit.jupiter.api.Test;
+import org.junit.jupiter.api.Timeout;
+
+/** Tests that a failure reaches every work, also where the means to tell it fail as well. */
+@Timeout(60)
+class FailureTest {
+  private static final AllReduceOptions ASYNC = AllReduceOptions.DEFAULT.withAsync();
+
+  @Test
+  void aStoreThatHangsDoesNotKeepWorksFromFailing() throws Exception {
+    StuckStore store = new StuckStore();
+    ScriptedProvider provider = new ScriptedProvider();
+    provider.recv = (op, tensor, peer) -> {};
+    CountDownLatch aborted = new CountDownLatch(1);
+    provider.abort = cause -> aborted.countDown();
+    provider.allReduce =
+        (op, tensor) -> {
+          aborted.await(30, TimeUnit.SECONDS);
+          throw new IllegalStateException("aborted");
+        };
+    LocalWorld.ranks(
+        1,
+        store.store(),
+        provider,
+        (options, rank) -> {
+          ProcessGroup group = ProcessGroup.init(options.withSize(2));
+          Work running = group.allReduce(Tensor.of(1f), ASYNC);
+          Work queued = group.allReduce(Tensor.of(1f), ASYNC);
+          Work message = group.recv(Tensor.of(1f), 1, P2pOptions.DEFAULT.withAsync());
+          store.stuck = true;
+          long start = System.nanoTime();
+          group.abort("store and all");
+          for (Work work : List.of(queued, running, message)) {
+            assertThatThrownBy(() -> work.await(Duration.ofSeconds(15)))
+                .isInstanceOf(AbortedException.class)
+                .hasMessageContaining("store and all");
+          }
+          assertThat(Duration.ofNanos(System.nanoTime() - start)).isLessThan(Duration.ofSeconds(6));
+          store.released.countDown();
+          group.close();
+          return null;
+        });
+  }
+
+  @Test
+  void aTimeoutIsToldWhenTheStoreHangs() throws Exception {
+    StuckStore store = new StuckStore();
+    ScriptedProvider provider = new ScriptedProvider();
+    provider.recv = (op, tensor, peer) -> {};
+    LocalWorld.ranks(
+        1,
+        store.store(),
+        provider,
+        (options, rank) -> {
+          ProcessGroup group = ProcessGroup.init(options.withSize(2));
+          store.stuck = true;
+          Work work =
+              group.recv(
+                  Tensor.of(1f),
+                  1,
+                  P2pOptions.DEFAULT.withAsync().withTimeout(Duration.ofMillis(200)));
+          assertThat(work.toCompletableFuture()).failsWithin(Duration.ofSeconds(8));
+          assertThat(work.state()).isEqualTo(WorkState.TIMED_OUT);
+          store.released.countDown();
+          group.close();
+          return null;
+        });
+  }
+
+  @Test
+  void theFailureOfAGroupSaysWhichOperationFailed() {
+    ScriptedProvider provider = new ScriptedProvider();
+    try (ProcessGroup group = provider.alone()) {
+      group.allReduce(Tensor.of(1f));
+      provider.allReduce =
+          (op, tensor) -> {
+            throw new IllegalStateException("burnt");
+          };
+      assertThatThrownBy(group::barrier).hasMessageContaining("burnt");
+      TuttiException failure = group.failure().orElseThrow();
+      assertThat(failure).isInstanceOf(CollectiveException.class);
+      assertThat(((CollectiveException) failure).opType()).isEqualTo(OpType.BARRIER);
+      assertThat(((CollectiveException) failure).sequenceNumber()).isEqualTo(2);
+      assertThat(((CollectiveException) failure).failedRank()).isZero();
+    }
+  }
+
+  /** Is an event that never comes on a device that says so only when asked to wait. */
+  private static final class NeverEvent implements DeviceEvent {
+    @Override
+    public boolean isReached() {
+      return false;
+    }
+
+    @Override
+    public void orderCurrentStream() {}
+
+    @Override
+    public boolean awaitReached(long deadlineNanos) {
+      long left = deadlineNanos - System.nanoTime();
+      try {
+        return left > 0 && new CountDownLatch(1).await(left, TimeUnit.NANOSECONDS);
+      } catch (InterruptedException e) {
+        Thread.currentThread().interrupt();
+        return false;
+      }
+    }
+  }
+
+  @Test
+  void anOperationEnqueuedWhileTheGroupFailsEnds() throws Exception {
+    for (int round = 0; round < 30; round++) {
+      ScriptedProvider provider = new ScriptedProvider();
+      provider.features = new Feature[] {Feature.REAL_RESULTS, Feature.STREAM_ORDERED};
+      ProcessGroup group = provider.alone("TUTTI_CLOSE_TIMEOUT", "100ms");
+      CountDownLatch torn = new CountDownLatch(1);
+      provider.abort = cause -> torn.countDown();
+      provider.allReduce =
+          (op, tensor) -> {
+            group.abort("meanwhile");
+            torn.await(10, TimeUnit.SECONDS);
+            op.enqueued(new NeverEvent());
+          };
+      Throwable thrown = null;
+      try {
+        Work work = group.allReduce(Tensor.of(1f), ASYNC.withTimeout(Duration.ofSeconds(30)));
+        assertThat(work.toCompletableFuture()).failsWithin(Duration.ofSeconds(10));
+      } catch (AbortedException e) {
+        thrown = e;
+      }
+      assertThat(thrown == null || thrown.getMessage().contains("meanwhile")).isTrue();
+      group.close();
+    }
+  }
+
+  @Test
+  void aDeviceThatFailsToAnswerDoesNotStopTheWatchdog() throws Exception {
+    ScriptedProvider provider = new ScriptedProvider();
+    provider.features = new Feature[] {Feature.REAL_RESULTS, Feature.STREAM_ORDERED};
+    provider.allReduce =
+        (op, tensor) ->
+            op.enqueued(
+                new DeviceEvent() {
+                  @Override
+                  public boolean isReached() {
+                    throw new UnsatisfiedLinkError("no driver");
+                  }
+
+                  @Override
+                  public void orderCurrentStream() {}
+
+                  @Override
+                  public boolean awaitReached(long deadlineNanos) {
+                    throw new UnsatisfiedLinkError("no driver");
+                  }
+                });
+    try (ProcessGroup broken = provider.alone("TUTTI_CLOSE_TIMEOUT", "100ms")) {
+      Work work = broken.allReduce(Tensor.of(1f), ASYNC);
+      assertThat(work.toCompletableFuture()).failsWithin(Duration.ofSeconds(10));
+    }
+    ScriptedProvider other = new ScriptedProvider();
+    other.recv = (op, tensor, peer) -> {};
+    try (ProcessGroup group = other.join(2)) {
+      Work work =
+          group.recv(
+              Tensor.of(1f), 1, P2pOptions.DEFAULT.withAsync().withTimeout(Duration.ofMillis(100)));
+      assertThat(work.toCompletableFuture()).failsWithin(Duration.ofSeconds(10));
+      assertThat(work.state()).isEqualTo(WorkState.TIMED_OUT);
+    }
+  }
+}

@@ -1,0 +1,252 @@
+package dev.tutti.internal;
+
+import static org.assertj.core.api.Assertions.assertThat;
+import static org.assertj.core.api.Assertions.assertThatThrownBy;
+import static org.assertj.core.api.Assertions.catchThrowable;
+
+import dev.tutti.AllReduceOptions;
+import dev.tutti.CommListener;
+import dev.tutti.OpType;
+import dev.tutti.ProcessGroup;
+import dev.tutti.ReduceOp;
+import dev.tutti.Tensor;
+import dev.tutti.TuttiException;
+import dev.tutti.Work;
+import dev.tutti.WorkState;
+import java.time.Duration;
+import java.util.List;
+import java.util.concurrent.CompletableFuture;
+import java.util.concurrent.CopyOnWriteArrayList;
+import java.util.concurrent.CountDownLatch;
+import java.util.concurrent.TimeUnit;
+import java.util.concurrent.atomic.AtomicReference;
+import java.util.function.Consumer;
+import org.junit.jupiter.api.Test;
+import org.junit.jupiter.api.Timeout;
+
+/** Tests that listeners of whatever manners disturb neither order nor deadlines. */
+@Timeout(60)
+class ListenerTest {
+  private static final AllReduceOptions ASYNC = AllReduceOptions.DEFAULT.withAsync();
+
+  private static CommListener before(Consumer<CommListener.OpEvent> action) {
+    return new CommListener() {
+      @Override
+      public void before(OpEvent event) {
+        action.accept(event);
+      }
+    };
+  }
+
+  private static CommListener after(Runnable action) {
+    return new CommListener() {
+      @Override
+      public void after(OpEvent event, WorkState state, Duration duration, TuttiException failure) {
+        action.run();
+      }
+    };
+  }
+
+  @Test
+  void anErrorOfAListenerIsOnlyLogged() {
+    ScriptedProvider provider = new ScriptedProvider();
+    try (LocalWorld.Quiet _ = LocalWorld.quiet(Listeners.class);
+        ProcessGroup group = provider.alone()) {
+      group.addListener(
+          before(
+              event -> {
+                throw new AssertionError("thrown before");
+              }));
+      group.addListener(
+          after(
+              () -> {
+                throw new AssertionError("thrown after");
+              }));
+      group.allReduce(Tensor.of(1f));
+      Work work = group.allReduce(Tensor.of(1f), ASYNC);
+      work.await();
+      assertThat(work.isSuccess()).isTrue();
+      assertThat(group.sequenceNumber()).isEqualTo(2);
+    }
+  }
+
+  @Test
+  void aListenerThatBlocksDoesNotBlockAbort() throws Exception {
+    ScriptedProvider provider = new ScriptedProvider();
+    CountDownLatch entered = new CountDownLatch(1);
+    CountDownLatch release = new CountDownLatch(1);
+    try (ProcessGroup group = provider.alone()) {
+      group.addListener(
+          before(
+              event -> {
+                entered.countDown();
+                try {
+                  release.await(30, TimeUnit.SECONDS);
+                } catch (InterruptedException e) {
+                  throw new AssertionError(e);
+                }
+              }));
+      AtomicReference<Throwable> thrown = new AtomicReference<>();
+      CompletableFuture<Void> caller =
+          LocalWorld.async(
+              () ->
+                  thrown.set(catchThrowable(() -> group.allReduce(Tensor.of(1f), ASYNC).await())));
+      entered.await();
+      CompletableFuture<Void> aborter =
+          LocalWorld.async(
+              () -> {
+                group.abort("enough");
+                assertThat(group.sequenceNumber()).isEqualTo(1);
+              });
+      aborter.get(5, TimeUnit.SECONDS);
+      LocalWorld.until("the failure", () -> group.failure().isPresent());
+      release.countDown();
+      caller.get(10, TimeUnit.SECONDS);
+      assertThat(thrown.get()).hasMessageContaining("enough");
+    }
+  }
+
+  @Test
+  void anOperationIssuedByAListenerComesAfterTheOneThatItHearsOf() {
+    ScriptedProvider provider = new ScriptedProvider();
+    List<Long> ran = new CopyOnWriteArrayList<>();
+    provider.allReduce = (op, tensor) -> ran.add(op.sequenceNumber());
+    for (AllReduceOptions options : List.of(ASYNC, AllReduceOptions.DEFAULT)) {
+      ran.clear();
+      try (ProcessGroup group = provider.alone()) {
+        AtomicReference<Work> nested = new AtomicReference<>();
+        group.addListener(
+            before(
+                event -> {
+                  if (event.sequenceNumber() == 1) {
+                    nested.set(group.allReduce(Tensor.of(2f), ASYNC));
+                  }
+                }));
+        group.allReduce(Tensor.of(1f), options).await();
+        nested.get().await();
+        assertThat(ran).containsExactly(1L, 2L);
+      }
+    }
+  }
+
+  @Test
+  void aListenerThatWaitsForItsOwnGroupIsRefused() {
+    ScriptedProvider provider = new ScriptedProvider();
+    for (AllReduceOptions options : List.of(ASYNC, AllReduceOptions.DEFAULT)) {
+      try (ProcessGroup group = provider.alone()) {
+        AtomicReference<Throwable> refusal = new AtomicReference<>();
+        group.addListener(
+            before(
+                event -> {
+                  if (event.sequenceNumber() == 1) {
+                    refusal.set(catchThrowable(() -> group.allReduce(Tensor.of(2f), ReduceOp.SUM)));
+                  }
+                }));
+        group.allReduce(Tensor.of(1f), options).await();
+        assertThat(refusal.get())
+            .isInstanceOf(IllegalStateException.class)
+            .hasMessageContaining("listener");
+        assertThat(group.sequenceNumber()).isEqualTo(1);
+      }
+    }
+  }
+
+  @Test
+  void aListenerMayCloseTheGroup() {
+    for (boolean inAfter : new boolean[] {true, false}) {
+      ScriptedProvider provider = new ScriptedProvider();
+      List<String> calls = new CopyOnWriteArrayList<>();
+      provider.allReduce = (op, tensor) -> calls.add("run");
+      provider.close = () -> calls.add("close");
+      ProcessGroup group = provider.alone("TUTTI_CLOSE_TIMEOUT", "30s");
+      group.addListener(inAfter ? after(group::close) : before(event -> group.close()));
+      long start = System.nanoTime();
+      Throwable thrown = catchThrowable(() -> group.allReduce(Tensor.of(1f)));
+      assertThat(Duration.ofNanos(System.nanoTime() - start)).isLessThan(Duration.ofSeconds(5));
+      assertThat(group.isClosed()).isTrue();
+      if (inAfter) {
+        assertThat(thrown).isNull();
+        assertThat(calls).containsExactly("run", "close");
+      } else {
+        assertThat(thrown).hasMessageContaining("closed");
+        assertThat(calls).containsExactly("close");
+      }
+    }
+  }
+
+  @Test
+  void aFutureMayCloseTheGroup() throws Exception {
+    ScriptedProvider provider = new ScriptedProvider();
+    ProcessGroup group = provider.alone("TUTTI_CLOSE_TIMEOUT", "30s");
+    group
+        .allReduce(Tensor.of(1f), ASYNC)
+        .toCompletableFuture()
+        .thenRun(group::close)
+        .get(10, TimeUnit.SECONDS);
+    assertThat(group.isClosed()).isTrue();
+  }
+
+  @Test
+  void theEndOfASynchronousCallIsHeardOnItsThreadAlsoWhenItQueued() throws Exception {
+    ScriptedProvider provider = new ScriptedProvider();
+    CountDownLatch go = new CountDownLatch(1);
+    provider.allReduce =
+        (op, tensor) -> {
+          if (op.sequenceNumber() == 1) {
+            go.await(20, TimeUnit.SECONDS);
+          }
+        };
+    try (ProcessGroup group = provider.alone()) {
+      AtomicReference<Thread> heardOn = new AtomicReference<>();
+      Work first = group.allReduce(Tensor.of(1f), ASYNC);
+      group.addListener(after(() -> heardOn.set(Thread.currentThread())));
+      CompletableFuture<Void> helper =
+          LocalWorld.async(
+              () -> {
+                LocalWorld.until("the queued call", () -> group.sequenceNumber() == 2);
+                go.countDown();
+              });
+      group.allReduce(Tensor.of(1f), AllReduceOptions.DEFAULT);
+      assertThat(heardOn).hasValue(Thread.currentThread());
+      first.await();
+      helper.get(10, TimeUnit.SECONDS);
+    }
+  }
+
+  @Test
+  void aListenerThatBlocksInAfterDoesNotKeepOtherWorksFromFailing() throws Exception {
+    ScriptedProvider provider = new ScriptedProvider();
+    CountDownLatch aborted = new CountDownLatch(1);
+    CountDownLatch release = new CountDownLatch(1);
+    provider.abort = cause -> aborted.countDown();
+    provider.allReduce =
+        (op, tensor) -> {
+          aborted.await(20, TimeUnit.SECONDS);
+          throw new IllegalStateException("aborted");
+        };
+    try (ProcessGroup group = provider.alone()) {
+      Work running = group.allReduce(Tensor.of(1f), ASYNC);
+      group.addListener(
+          after(
+              () -> {
+                try {
+                  release.await(30, TimeUnit.SECONDS);
+                } catch (InterruptedException e) {
+                  throw new AssertionError(e);
+                }
+              }));
+      CompletableFuture<Void> synchronous =
+          LocalWorld.async(() -> group.allReduce(Tensor.of(1f), AllReduceOptions.DEFAULT));
+      LocalWorld.until("two operations", () -> group.sequenceNumber() == 2);
+      Work last = group.allReduce(Tensor.of(1f), ASYNC);
+      group.abort("enough");
+      assertThatThrownBy(() -> last.await(Duration.ofSeconds(5))).hasMessageContaining("enough");
+      assertThatThrownBy(() -> running.await(Duration.ofSeconds(5))).hasMessageContaining("enough");
+      release.countDown();
+      assertThatThrownBy(() -> synchronous.get(10, TimeUnit.SECONDS))
+          .hasMessageContaining("enough");
+      assertThat(group.failure()).isPresent();
+      assertThat(group.failure().get().toString()).contains(OpType.UNKNOWN.label());
+    }
+  }
+}

@@ -1,0 +1,125 @@
+package dev.tutti.internal;
+
+import dev.tutti.Capabilities;
+import dev.tutti.Capabilities.Feature;
+import dev.tutti.GroupOptions;
+import dev.tutti.ProcessGroup;
+import dev.tutti.ReduceOp;
+import dev.tutti.Settings;
+import dev.tutti.Tensor;
+import dev.tutti.spi.Backend;
+import dev.tutti.spi.BackendContext;
+import dev.tutti.spi.BackendProvider;
+import dev.tutti.spi.Operation;
+import dev.tutti.store.HashStore;
+import java.time.Duration;
+import java.util.Map;
+import java.util.Set;
+import java.util.function.Consumer;
+
+/** Is a backend of which a test says what each step does; by default nothing, with success. */
+final class ScriptedProvider implements BackendProvider {
+  interface Collective {
+    void run(Operation op, Tensor tensor) throws Exception;
+  }
+
+  interface Message {
+    void start(Operation op, Tensor tensor, int peer);
+  }
+
+  interface Wait {
+    boolean until(Operation op, long deadlineNanos);
+  }
+
+  interface Creation {
+    void run(BackendContext context) throws Exception;
+  }
+
+  volatile Creation create = context -> {};
+  volatile Collective allReduce = (op, tensor) -> {};
+  volatile Message send = (op, tensor, peer) -> op.complete();
+  volatile Message recv = (op, tensor, peer) -> op.complete();
+  volatile Wait await = Operation::parkUntilDone;
+  volatile Consumer<Throwable> abort = cause -> {};
+  volatile Runnable close = () -> {};
+  Feature[] features = {Feature.REAL_RESULTS};
+
+  /** Joins a job of one rank. */
+  ProcessGroup alone(String... settings) {
+    return join(1, settings);
+  }
+
+  /** Joins a job as rank 0; no other rank needs to come. */
+  ProcessGroup join(int size, String... settings) {
+    Map<String, String> environment = new java.util.HashMap<>();
+    for (int i = 0; i < settings.length; i += 2) {
+      environment.put(settings[i], settings[i + 1]);
+    }
+    return ProcessGroup.init(
+        GroupOptions.defaults()
+            .withStore(new HashStore())
+            .withRank(0)
+            .withSize(size)
+            .withProvider(this)
+            .withTimeout(Duration.ofSeconds(20))
+            .withSettings(Settings.ofEnvironment(environment)));
+  }
+
+  @Override
+  public String name() {
+    return "scripted";
+  }
+
+  @Override
+  public Set<String> deviceTypes() {
+    return Set.of("cpu");
+  }
+
+  @Override
+  public Capabilities capabilities() {
+    return Capabilities.all(features);
+  }
+
+  @Override
+  public Backend create(BackendContext context) throws Exception {
+    create.run(context);
+    return new ScriptedBackend();
+  }
+
+  private final class ScriptedBackend implements Backend {
+    @Override
+    public void allReduce(Operation op, Tensor tensor, ReduceOp reduceOp) throws Exception {
+      allReduce.run(op, tensor);
+    }
+
+    @Override
+    public void barrier(Operation op) throws Exception {
+      allReduce.run(op, Tensor.of(0f));
+    }
+
+    @Override
+    public void send(Operation op, Tensor tensor, int peer, int tag) {
+      send.start(op, tensor, peer);
+    }
+
+    @Override
+    public void recv(Operation op, Tensor tensor, int peer, int tag) {
+      recv.start(op, tensor, peer);
+    }
+
+    @Override
+    public boolean await(Operation op, long deadlineNanos) {
+      return await.until(op, deadlineNanos);
+    }
+
+    @Override
+    public void abort(Throwable cause) {
+      abort.accept(cause);
+    }
+
+    @Override
+    public void close() {
+      close.run();
+    }
+  }
+}

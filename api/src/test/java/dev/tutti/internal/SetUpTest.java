@@ -1,0 +1,161 @@
+package dev.tutti.internal;
+
+import static org.assertj.core.api.Assertions.assertThat;
+import static org.assertj.core.api.Assertions.assertThatThrownBy;
+import static org.assertj.core.api.Assertions.catchThrowable;
+
+import dev.tutti.BackendException;
+import dev.tutti.CollectiveException;
+import dev.tutti.GroupOptions;
+import dev.tutti.OpType;
+import dev.tutti.PeerFailedException;
+import dev.tutti.ProcessGroup;
+import dev.tutti.RendezvousException;
+import dev.tutti.Tensor;
+import dev.tutti.store.HashStore;
+import java.time.Duration;
+import java.util.List;
+import java.util.concurrent.atomic.AtomicInteger;
+import org.junit.jupiter.api.Test;
+import org.junit.jupiter.api.Timeout;
+
+/** Tests joining a job where a rank fails to, and joining one again. */
+@Timeout(60)
+class SetUpTest {
+  @Test
+  void aRankThatCannotSetUpFailsTheOthersAtOnce() throws Exception {
+    ScriptedProvider provider = new ScriptedProvider();
+    provider.create =
+        context -> {
+          if (context.rank() == 1) {
+            throw new IllegalStateException("no such interface: eth7");
+          }
+          context.store().get("address/1", context.timeout());
+        };
+    long start = System.nanoTime();
+    List<Throwable> failures =
+        LocalWorld.ranks(
+            3,
+            new HashStore(),
+            provider,
+            (options, rank) -> catchThrowable(() -> ProcessGroup.init(options)));
+    assertThat(Duration.ofNanos(System.nanoTime() - start)).isLessThan(Duration.ofSeconds(10));
+    assertThat(failures.get(1))
+        .isInstanceOf(BackendException.class)
+        .hasMessageContaining("no such interface: eth7");
+    for (int rank : new int[] {0, 2}) {
+      assertThat(failures.get(rank))
+          .isInstanceOf(PeerFailedException.class)
+          .hasMessageContaining("rank 1")
+          .hasMessageContaining("no such interface: eth7");
+      CollectiveException failure = (CollectiveException) failures.get(rank);
+      assertThat(failure.failedRank()).isEqualTo(1);
+      assertThat(failure.opType()).isEqualTo(OpType.INIT);
+    }
+  }
+
+  @Test
+  void aRankThatCannotSetUpFailsThoseWhoHave() throws Exception {
+    ScriptedProvider provider = new ScriptedProvider();
+    provider.create =
+        context -> {
+          if (context.rank() == 1) {
+            context.store().wait(List.of("there"), Duration.ofSeconds(10));
+            throw new IllegalStateException("out of sockets");
+          }
+        };
+    LocalWorld.ranks(
+        2,
+        new HashStore(),
+        provider,
+        (options, rank) -> {
+          if (rank == 1) {
+            assertThatThrownBy(() -> ProcessGroup.init(options))
+                .hasMessageContaining("out of sockets");
+            return null;
+          }
+          try (ProcessGroup group = ProcessGroup.init(options)) {
+            options.store().orElseThrow().set("/0/cpu/there", "1");
+            options.store().orElseThrow().set("0//cpu//there", "1");
+            LocalWorld.until("the failure", () -> group.failure().isPresent());
+            assertThat(group.failure().orElseThrow()).hasMessageContaining("out of sockets");
+          }
+          return null;
+        });
+  }
+
+  @Test
+  void aLinkErrorOfABackendIsReportedAsItsFailure() {
+    ScriptedProvider provider = new ScriptedProvider();
+    provider.create =
+        context -> {
+          throw new UnsatisfiedLinkError("libcuda.so.1 is missing");
+        };
+    assertThatThrownBy(provider::alone)
+        .isInstanceOf(BackendException.class)
+        .hasMessageContaining("libcuda.so.1 is missing")
+        .hasMessageContaining("rank 0");
+  }
+
+  @Test
+  void aBarrierAfterSetUpThatFailsClosesTheBackend() {
+    ScriptedProvider provider = new ScriptedProvider();
+    AtomicInteger closed = new AtomicInteger();
+    provider.close = closed::incrementAndGet;
+    GroupOptions options =
+        GroupOptions.defaults()
+            .withStore(new HashStore())
+            .withRank(0)
+            .withSize(2)
+            .withProvider(provider)
+            .withTimeout(Duration.ofMillis(200))
+            .withSettings(
+                dev.tutti.Settings.ofEnvironment(java.util.Map.of("TORCH_DIST_INIT_BARRIER", "1")));
+    assertThatThrownBy(() -> ProcessGroup.init(options))
+        .isInstanceOf(RendezvousException.class)
+        .hasMessageContaining("barrier after set-up");
+    assertThat(closed).hasValue(1);
+  }
+
+  @Test
+  void aFailureBeforeTheGroupIsReadyIsNotLost() {
+    ScriptedProvider provider = new ScriptedProvider();
+    provider.create =
+        context -> context.onFailure().failed(new IllegalStateException("died young"), 1);
+    try (ProcessGroup group = provider.join(2, "TUTTI_CLOSE_TIMEOUT", "100ms")) {
+      LocalWorld.until("the failure", () -> group.failure().isPresent());
+      assertThat(group.failure().orElseThrow()).hasMessageContaining("died young");
+    }
+  }
+
+  @Test
+  void aStoreServesOneJobAfterTheOther() throws Exception {
+    HashStore store = new HashStore();
+    for (int round = 0; round < 3; round++) {
+      int last = round;
+      LocalWorld.ranks(
+          2,
+          store,
+          new LocalProvider(),
+          (options, rank) -> {
+            try (ProcessGroup group = ProcessGroup.init(options)) {
+              Tensor tensor = Tensor.of(1f + rank);
+              group.allReduce(tensor);
+              assertThat(tensor.toFloatArray()).containsExactly(3);
+              assertThat(group.store().check(List.of("left over"))).isFalse();
+              ProcessGroup half = group.split(0, rank).orElseThrow();
+              assertThat(half.rank()).isEqualTo(rank);
+              group.barrier();
+              group.store().set("left over", "1");
+              if (last == 0 && rank == 0) {
+                group.abort("first job fails");
+              }
+              if (last == 0) {
+                LocalWorld.until("the failure", () -> group.failure().isPresent());
+              }
+            }
+            return null;
+          });
+    }
+  }
+}

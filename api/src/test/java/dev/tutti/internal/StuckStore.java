@@ -1,0 +1,44 @@
+package dev.tutti.internal;
+
+import dev.tutti.Store;
+import dev.tutti.StoreException;
+import dev.tutti.store.HashStore;
+import java.lang.reflect.InvocationTargetException;
+import java.lang.reflect.Proxy;
+import java.util.Set;
+import java.util.concurrent.CountDownLatch;
+import java.util.concurrent.TimeUnit;
+
+/** Is a store that can be made to hang, as one does whose host was stopped or cut off. */
+final class StuckStore {
+  private static final Set<String> QUIET =
+      Set.of("duplicate", "close", "timeout", "toString", "hashCode", "equals");
+
+  final CountDownLatch released = new CountDownLatch(1);
+  volatile boolean stuck;
+
+  Store store() {
+    return wrap(new HashStore());
+  }
+
+  private Store wrap(Store store) {
+    return (Store)
+        Proxy.newProxyInstance(
+            Store.class.getClassLoader(),
+            new Class<?>[] {Store.class},
+            (proxy, method, arguments) -> {
+              if (stuck && !QUIET.contains(method.getName())) {
+                if (!released.await(30, TimeUnit.SECONDS)) {
+                  throw new StoreException("the store hung");
+                }
+              }
+              Object result;
+              try {
+                result = method.invoke(store, arguments);
+              } catch (InvocationTargetException e) {
+                throw e.getCause();
+              }
+              return method.getName().equals("duplicate") ? wrap((Store) result) : result;
+            });
+  }
+}

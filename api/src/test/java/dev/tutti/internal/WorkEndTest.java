@@ -1,0 +1,259 @@
+package dev.tutti.internal;
+
+import static org.assertj.core.api.Assertions.assertThat;
+import static org.assertj.core.api.Assertions.assertThatThrownBy;
+import static org.assertj.core.api.Assertions.catchThrowable;
+
+import com.sun.management.ThreadMXBean;
+import dev.tutti.AbortedException;
+import dev.tutti.AllReduceOptions;
+import dev.tutti.CollectiveException;
+import dev.tutti.CollectiveTimeoutException;
+import dev.tutti.DType;
+import dev.tutti.P2pOptions;
+import dev.tutti.ProcessGroup;
+import dev.tutti.ReduceOp;
+import dev.tutti.Tensor;
+import dev.tutti.Work;
+import dev.tutti.WorkState;
+import dev.tutti.spi.Operation;
+import java.io.IOException;
+import java.lang.foreign.Arena;
+import java.lang.management.ManagementFactory;
+import java.time.Duration;
+import java.util.List;
+import java.util.concurrent.CompletableFuture;
+import java.util.concurrent.CountDownLatch;
+import java.util.concurrent.TimeUnit;
+import java.util.concurrent.atomic.AtomicReference;
+import org.junit.jupiter.api.Test;
+import org.junit.jupiter.api.Timeout;
+
+/** Tests that every work ends, once, whatever its backend, its tensors and its waiters do. */
+@Timeout(60)
+class WorkEndTest {
+  private static final Duration FOREVER = Duration.ofSeconds(Long.MAX_VALUE);
+
+  @Test
+  void aResultThatCannotBeCopiedBackFailsTheWork() throws Exception {
+    LocalWorld.run(
+        2,
+        new LocalProvider(),
+        group -> {
+          if (group.rank() == 0) {
+            group.store().wait(List.of("ready"));
+            group.send(Tensor.of(1f, 2f), 1);
+            group.store().wait(List.of("done"));
+            return null;
+          }
+          Work work;
+          try (Arena arena = Arena.ofShared()) {
+            Tensor strided = Tensor.allocate(arena, DType.FLOAT32, 2, 2).select(1, 0);
+            work = group.recv(strided, 0, P2pOptions.DEFAULT.withAsync());
+          }
+          group.store().set("ready", "1");
+          assertThat(catchThrowable(() -> work.await(Duration.ofSeconds(10))))
+              .isInstanceOf(CollectiveException.class)
+              .hasMessageContaining("recv")
+              .hasMessageContaining("Already closed");
+          assertThat(work.state()).isEqualTo(WorkState.FAILED);
+          group.store().set("done", "1");
+          return null;
+        });
+  }
+
+  @Test
+  void aResultThatCannotBeCopiedBackFailsTheCall() {
+    ScriptedProvider provider = new ScriptedProvider();
+    try (ProcessGroup group = provider.alone()) {
+      Arena arena = Arena.ofShared();
+      Tensor strided = Tensor.allocate(arena, DType.FLOAT32, 2, 2).select(1, 0);
+      provider.allReduce = (op, tensor) -> arena.close();
+      assertThatThrownBy(() -> group.allReduce(strided))
+          .isInstanceOf(CollectiveException.class)
+          .hasMessageContaining("Already closed");
+    }
+  }
+
+  @Test
+  void aBackendThatReportsAFailureAndReturnsHasFailed() {
+    for (boolean inline : new boolean[] {true, false}) {
+      ScriptedProvider provider = new ScriptedProvider();
+      provider.allReduce = (op, tensor) -> op.fail(new IOException("cable pulled"), 0);
+      try (ProcessGroup group = provider.alone()) {
+        assertThatThrownBy(
+                () -> {
+                  if (inline) {
+                    group.allReduce(Tensor.of(1f), ReduceOp.SUM);
+                  } else {
+                    group.allReduce(Tensor.of(1f), AllReduceOptions.DEFAULT);
+                  }
+                })
+            .isInstanceOf(CollectiveException.class)
+            .hasMessageContaining("cable pulled");
+      }
+    }
+  }
+
+  @Test
+  void aFailureReportedByAnotherThreadWakesTheBackend() {
+    ScriptedProvider provider = new ScriptedProvider();
+    AtomicReference<Object> seen = new AtomicReference<>();
+    provider.allReduce =
+        (op, tensor) -> {
+          Thread.ofPlatform().daemon().start(() -> op.fail(new IOException("reset by a peer"), -1));
+          seen.set(op.parkUntilDone(op.deadlineNanos()));
+          op.throwIfFailed();
+          throw new AssertionError("did not throw");
+        };
+    try (ProcessGroup group = provider.alone()) {
+      long start = System.nanoTime();
+      assertThatThrownBy(() -> group.allReduce(Tensor.of(1f)))
+          .isInstanceOf(CollectiveException.class)
+          .hasMessageContaining("reset by a peer");
+      assertThat(Duration.ofNanos(System.nanoTime() - start)).isLessThan(Duration.ofSeconds(10));
+      assertThat(seen).hasValue(true);
+    }
+  }
+
+  @Test
+  void whatABackendDoesNotImplementLeavesTheGroupUsable() {
+    ScriptedProvider provider = new ScriptedProvider();
+    try (ProcessGroup group = provider.alone()) {
+      provider.allReduce =
+          (op, tensor) -> {
+            throw new UnsupportedOperationException("only on Sundays");
+          };
+      assertThatThrownBy(() -> group.allReduce(Tensor.of(1f), ReduceOp.SUM))
+          .isInstanceOf(UnsupportedOperationException.class)
+          .hasMessageContaining("only on Sundays");
+      assertThatThrownBy(() -> group.allReduce(Tensor.of(1f), AllReduceOptions.DEFAULT))
+          .isInstanceOf(UnsupportedOperationException.class)
+          .hasMessageContaining("only on Sundays");
+      Work work = group.allReduce(Tensor.of(1f), AllReduceOptions.DEFAULT.withAsync());
+      assertThatThrownBy(work::await).hasRootCauseMessage("only on Sundays");
+      provider.allReduce = (op, tensor) -> {};
+      group.allReduce(Tensor.of(1f));
+      assertThat(group.failure()).isEmpty();
+    }
+  }
+
+  @Test
+  void timeoutsWithoutEndAreAllowedAndOthersChecked() {
+    ScriptedProvider provider = new ScriptedProvider();
+    try (ProcessGroup group = provider.alone()) {
+      AllReduceOptions options = AllReduceOptions.DEFAULT.withTimeout(FOREVER);
+      group.allReduce(Tensor.of(1f), options);
+      Work work = group.allReduce(Tensor.of(1f), options.withAsync());
+      assertThat(work.await(FOREVER)).isTrue();
+      assertThat(group.batch().allReduce(Tensor.of(1f), ReduceOp.SUM).start().await(FOREVER))
+          .isTrue();
+      group.setTimeout(FOREVER);
+      group.allReduce(Tensor.of(1f));
+      for (Duration bad : List.of(Duration.ZERO, Duration.ofSeconds(-3))) {
+        assertThatThrownBy(
+                () -> group.allReduce(Tensor.of(1f), AllReduceOptions.DEFAULT.withTimeout(bad)))
+            .isInstanceOf(IllegalArgumentException.class)
+            .hasMessageContaining("timeout must be positive, but is " + bad);
+      }
+      group.allReduce(Tensor.of(1f));
+    }
+  }
+
+  @Test
+  void aFutureOfOneUserIsNotThatOfAnother() throws Exception {
+    ScriptedProvider provider = new ScriptedProvider();
+    CountDownLatch go = new CountDownLatch(1);
+    provider.allReduce = (op, tensor) -> go.await();
+    try (ProcessGroup group = provider.alone()) {
+      Tensor tensor = Tensor.of(1f);
+      Work work = group.allReduce(tensor, AllReduceOptions.DEFAULT.withAsync());
+      CompletableFuture<List<Tensor>> impatient = work.toCompletableFuture();
+      CompletableFuture<List<Tensor>> patient = work.toCompletableFuture();
+      assertThat(impatient.cancel(true)).isTrue();
+      assertThat(patient).isNotDone();
+      go.countDown();
+      assertThat(patient.get(10, TimeUnit.SECONDS)).containsExactly(tensor);
+      assertThat(work.toCompletableFuture().get(10, TimeUnit.SECONDS)).containsExactly(tensor);
+    }
+  }
+
+  @Test
+  void anInterruptEndsTheWaitNotTheOperation() {
+    ScriptedProvider provider = new ScriptedProvider();
+    AtomicReference<Operation> started = new AtomicReference<>();
+    provider.recv = (op, tensor, peer) -> started.set(op);
+    try (ProcessGroup group = world2(provider)) {
+      Thread.currentThread().interrupt();
+      assertThatThrownBy(() -> group.recv(Tensor.of(0f), 1))
+          .isInstanceOf(AbortedException.class)
+          .hasMessageContaining("interrupted");
+      assertThat(Thread.interrupted()).isTrue();
+      assertThat(group.failure()).isEmpty();
+      started.get().complete();
+      assertThat(started.get().isDone()).isTrue();
+    }
+  }
+
+  @Test
+  void aBackendThatThrowsOnInterruptFailsTheGroupAndKeepsTheFlag() {
+    ScriptedProvider provider = new ScriptedProvider();
+    provider.allReduce = (op, tensor) -> new CountDownLatch(1).await(30, TimeUnit.SECONDS);
+    try (ProcessGroup group = provider.alone()) {
+      for (int i = 0; i < 1; i++) {
+        Thread.currentThread().interrupt();
+        assertThatThrownBy(() -> group.allReduce(Tensor.of(1f), AllReduceOptions.DEFAULT))
+            .isInstanceOf(CollectiveException.class)
+            .hasMessageContaining("InterruptedException");
+        assertThat(Thread.interrupted()).isTrue();
+      }
+    }
+    try (ProcessGroup group = provider.alone()) {
+      Thread.currentThread().interrupt();
+      assertThatThrownBy(() -> group.allReduce(Tensor.of(1f)))
+          .isInstanceOf(CollectiveException.class)
+          .hasMessageContaining("InterruptedException");
+      assertThat(Thread.interrupted()).isTrue();
+    }
+  }
+
+  @Test
+  void aWorkStuckInItsBackendEndsAndIsNotSpunOn() throws Exception {
+    ScriptedProvider provider = new ScriptedProvider();
+    CountDownLatch never = new CountDownLatch(1);
+    provider.allReduce = (op, tensor) -> never.await(40, TimeUnit.SECONDS);
+    ProcessGroup group = provider.alone("TUTTI_CLOSE_TIMEOUT", "100ms");
+    Work work =
+        group.allReduce(
+            Tensor.of(1f),
+            AllReduceOptions.DEFAULT.withTimeout(Duration.ofMillis(100)).withAsync());
+    ThreadMXBean threads = (ThreadMXBean) ManagementFactory.getThreadMXBean();
+    long cpu = threads.getCurrentThreadCpuTime();
+    long start = System.nanoTime();
+    assertThatThrownBy(work::await).isInstanceOf(CollectiveTimeoutException.class);
+    long waited = System.nanoTime() - start;
+    assertThat(Duration.ofNanos(waited)).isLessThan(Duration.ofSeconds(20));
+    assertThat(threads.getCurrentThreadCpuTime() - cpu).isLessThan(waited / 4);
+    never.countDown();
+    group.close();
+  }
+
+  @Test
+  void aBackendThatThrowsFromAWaitFailsTheOperation() {
+    ScriptedProvider provider = new ScriptedProvider();
+    provider.send = (op, tensor, peer) -> {};
+    provider.await =
+        (op, deadline) -> {
+          throw new IllegalStateException("selector closed");
+        };
+    try (ProcessGroup group = world2(provider)) {
+      assertThatThrownBy(() -> group.send(Tensor.of(1f), 1))
+          .isInstanceOf(CollectiveException.class)
+          .hasMessageContaining("selector closed");
+    }
+  }
+
+  static ProcessGroup world2(ScriptedProvider provider) {
+    return provider.join(2, "TUTTI_CLOSE_TIMEOUT", "100ms");
+  }
+}
