@@ -1,6 +1,7 @@
 package dev.tutti.internal;
 
 import dev.tutti.AbortedException;
+import dev.tutti.WorkState;
 import java.util.Set;
 import java.util.concurrent.ConcurrentHashMap;
 import java.util.concurrent.TimeUnit;
@@ -13,8 +14,12 @@ final class PendingOperations implements Watchdog.Watched {
    * An operation is added after it was issued, so that who finds it here finds its deadline; then the
    * watchdog is told to expect that deadline. The reused inline operation may be issued anew while the
    * watchdog looks at it; a deadline counts only if it is still the same after the look at the state.
+   *
+   * An operation that a thread executes gets more grace: its backend keeps the deadline itself and
+   * knows better what is missing.
    */
   private static final long GRACE_NANOS = TimeUnit.MILLISECONDS.toNanos(50);
+  private static final long BACKEND_GRACE_NANOS = TimeUnit.MILLISECONDS.toNanos(500);
   private static final long STUCK_NANOS = TimeUnit.SECONDS.toNanos(10);
   private static final long POLL_NANOS = TimeUnit.MILLISECONDS.toNanos(10);
 
@@ -94,10 +99,13 @@ final class PendingOperations implements Watchdog.Watched {
 
   private long check(GroupOperation op, long nowNanos, long next) {
     long deadline = op.deadlineNanos();
-    if (op.isEnded() || op.deadlineNanos() != deadline) {
+    WorkState state = op.currentState();
+    if (state.isFinal() || op.deadlineNanos() != deadline) {
       return next;
     }
-    long limit = deadline + GRACE_NANOS;
+    boolean executed =
+        state == WorkState.RUNNING && !op.type().isPointToPoint() && op.deviceEvent() == null;
+    long limit = deadline + (executed ? BACKEND_GRACE_NANOS : GRACE_NANOS);
     if (nowNanos - limit < 0) {
       return limit - next < 0 ? limit : next;
     }

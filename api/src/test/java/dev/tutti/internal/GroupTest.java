@@ -234,7 +234,7 @@ class GroupTest {
       assertThat(failure.failedRank()).isEqualTo(1);
       assertThat(failure.opType()).isEqualTo(OpType.ALL_REDUCE);
       assertThat(failure.sequenceNumber()).isEqualTo(1);
-      assertThat(failure.elapsed()).isBetween(Duration.ofMillis(300), Duration.ofSeconds(3));
+      assertThat(failure.elapsed()).isBetween(Duration.ofMillis(50), Duration.ofSeconds(3));
       assertThat(failure).hasMessageContaining("rank 1 has not come (its last collective was #0)");
     }
     assertThat(failures.get(1)).isInstanceOf(PeerFailedException.class);
