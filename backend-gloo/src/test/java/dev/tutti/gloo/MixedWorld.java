@@ -1,0 +1,218 @@
+package dev.tutti.gloo;
+
+import static org.assertj.core.api.Assertions.assertThat;
+
+import dev.tutti.GroupOptions;
+import dev.tutti.ProcessGroup;
+import dev.tutti.Settings;
+import dev.tutti.peer.libtorch.PeerArguments;
+import dev.tutti.peer.libtorch.PeerData;
+import dev.tutti.peer.libtorch.PeerOracle;
+import dev.tutti.peer.libtorch.PeerProcess;
+import dev.tutti.peer.libtorch.PeerResult;
+import dev.tutti.store.PrefixStore;
+import dev.tutti.store.TcpStore;
+import dev.tutti.store.TcpStoreServer;
+import java.time.Duration;
+import java.util.ArrayList;
+import java.util.HashMap;
+import java.util.List;
+import java.util.Map;
+import java.util.concurrent.CountDownLatch;
+import java.util.concurrent.TimeUnit;
+import org.jspecify.annotations.Nullable;
+
+/**
+ * Is a Gloo group of which some ranks are Tutti's, threads here, and some libtorch's, processes.
+ */
+final class MixedWorld implements AutoCloseable {
+  /** Says who hosts the store. */
+  enum Host {
+    TUTTI,
+    LIBUV,
+    LEGACY
+  }
+
+  private static final Duration LIMIT = Duration.ofSeconds(60);
+
+  private final String ranks;
+  private final boolean lazy;
+  private final Map<Integer, PeerProcess> peers = new HashMap<>();
+  private final @Nullable TcpStoreServer server;
+  private final int port;
+
+  /**
+   * Starts the ranks of libtorch.
+   *
+   * @param ranks for each rank L for libtorch or T for Tutti
+   * @param host who hosts the store
+   * @param lazy whether ranks connect on first use
+   */
+  MixedWorld(String ranks, Host host, boolean lazy) {
+    this.ranks = ranks;
+    this.lazy = lazy;
+    this.server = host == Host.TUTTI ? new TcpStoreServer(0) : null;
+    try {
+      int first = ranks.indexOf('L');
+      if (server == null) {
+        PeerArguments arguments = options(PeerArguments.tcpServer(first, size()));
+        if (host == Host.LEGACY) {
+          arguments = arguments.with("--legacy");
+        }
+        peers.put(first, PeerProcess.start(arguments));
+        port = peers.get(first).awaitPort(LIMIT);
+      } else {
+        port = server.port();
+      }
+      for (int rank = 0; rank < size(); rank++) {
+        if (ranks.charAt(rank) == 'L' && !peers.containsKey(rank)) {
+          peers.put(rank, PeerProcess.start(options(PeerArguments.tcp(rank, size(), port))));
+        }
+      }
+    } catch (Throwable e) {
+      close();
+      throw e;
+    }
+  }
+
+  private PeerArguments options(PeerArguments arguments) {
+    return lazy ? arguments.with("--lazy") : arguments;
+  }
+
+  int size() {
+    return ranks.length();
+  }
+
+  PeerProcess peer(int rank) {
+    return peers.get(rank);
+  }
+
+  interface Body<T> {
+    T run(ProcessGroup group) throws Exception;
+  }
+
+  /** Runs a body on the ranks of Tutti; returns the results in their order. */
+  <T> List<T> onTutti(Body<T> body) throws Exception {
+    List<Integer> own = new ArrayList<>();
+    for (int rank = 0; rank < size(); rank++) {
+      if (ranks.charAt(rank) == 'T') {
+        own.add(rank);
+      }
+    }
+    if (own.isEmpty()) {
+      return List.of();
+    }
+    Settings settings = GlooWorld.settings(GlooProvider.LAZY_INIT.name(), lazy ? "1" : "0");
+    return GlooWorld.inParallel(
+        own.size(),
+        index -> {
+          try (TcpStore store = new TcpStore("127.0.0.1", port)) {
+            GroupOptions options =
+                GroupOptions.defaults()
+                    .withStore(new PrefixStore("default_pg", store))
+                    .withRank(own.get(index))
+                    .withSize(size())
+                    .withProvider(new GlooProvider())
+                    .withSettings(settings)
+                    .withTimeout(Duration.ofSeconds(40));
+            try (ProcessGroup group = ProcessGroup.init(options)) {
+              return body.run(group);
+            }
+          }
+        });
+  }
+
+  /** Makes the lines that each rank runs. */
+  interface Script {
+    List<String> of(int rank);
+  }
+
+  /** Runs a script on all ranks and returns the checksums, by rank and line. */
+  List<List<String>> run(Script script) throws Exception {
+    Map<Integer, List<String>> checksums = new HashMap<>();
+    try {
+      runOnTutti(script, checksums);
+    } catch (Exception | Error e) {
+      peers.forEach(
+          (rank, peer) -> e.addSuppressed(new Exception("rank " + rank + ": " + peer.log())));
+      throw e;
+    }
+    for (Map.Entry<Integer, PeerProcess> entry : peers.entrySet()) {
+      List<String> own = new ArrayList<>();
+      for (String line : script.of(entry.getKey())) {
+        PeerResult result = entry.getValue().await(LIMIT);
+        assertThat(result.ok()).as("%s on rank %d: %s", line, entry.getKey(), result).isTrue();
+        own.add(result.crc());
+      }
+      checksums.put(entry.getKey(), own);
+    }
+    List<List<String>> all = new ArrayList<>();
+    for (int rank = 0; rank < size(); rank++) {
+      all.add(checksums.get(rank));
+    }
+    return all;
+  }
+
+  private void runOnTutti(Script script, Map<Integer, List<String>> checksums) throws Exception {
+    CountDownLatch joined = new CountDownLatch((int) ranks.chars().filter(c -> c == 'T').count());
+    Thread starter = Thread.ofVirtual().start(() -> start(script, joined));
+    onTutti(
+        group -> {
+          joined.countDown();
+          ScriptedRank rank = new ScriptedRank(group);
+          List<String> own = script.of(group.rank()).stream().map(rank::run).toList();
+          synchronized (checksums) {
+            checksums.put(group.rank(), own);
+          }
+          // The close of the peers is a barrier.
+          group.barrier();
+          return null;
+        });
+    starter.join();
+  }
+
+  /**
+   * Starts the peers' scripts when all ranks have published where they are: a rank of libtorch that
+   * connects lazily to one that has not crashes.
+   */
+  private void start(Script script, CountDownLatch joined) {
+    try {
+      for (PeerProcess peer : peers.values()) {
+        peer.awaitReady(LIMIT);
+      }
+      if (joined.await(LIMIT.toSeconds(), TimeUnit.SECONDS)) {
+        peers.forEach((rank, peer) -> peer.send(script.of(rank).toArray(String[]::new)));
+      }
+    } catch (InterruptedException e) {
+      Thread.currentThread().interrupt();
+    }
+  }
+
+  /** Runs the same lines on all ranks and compares each result with what must be. */
+  void expectAll(List<String> lines) throws Exception {
+    List<List<String>> checksums =
+        run(
+            rank -> {
+              List<String> script = new ArrayList<>(lines);
+              if (ranks.charAt(rank) == 'L') {
+                script.add("close");
+              }
+              return script;
+            });
+    for (int rank = 0; rank < size(); rank++) {
+      for (int i = 0; i < lines.size(); i++) {
+        assertThat(checksums.get(rank).get(i))
+            .as("%s on rank %d (%s)", lines.get(i), rank, ranks)
+            .isEqualTo(PeerData.crc(PeerOracle.expected(lines.get(i), rank, size())));
+      }
+    }
+  }
+
+  @Override
+  public void close() {
+    peers.values().forEach(PeerProcess::close);
+    if (server != null) {
+      server.close();
+    }
+  }
+}
