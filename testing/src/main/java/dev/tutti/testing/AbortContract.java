@@ -176,8 +176,7 @@ public interface AbortContract extends GroupContract {
             member.group().abort("not needed");
           }
           Waiting.until("the failure", () -> member.group().failure().isPresent());
-          CollectiveException failure =
-              Failures.expect(member, Failures.SLACK, () -> member.group().barrier());
+          CollectiveException failure = Failures.expect(member, Failures.SLACK, member::collective);
           assertThat(failure).hasMessageContaining("not needed");
           assertThat(failure.failedRank()).isZero();
           member.group().close();

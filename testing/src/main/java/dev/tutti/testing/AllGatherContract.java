@@ -29,9 +29,9 @@ public interface AllGatherContract extends GroupContract {
     world.run(
         member -> {
           for (long numel : world.partSizes()) {
-            checkList(member, Layout.CONTIGUOUS, Layout.CONTIGUOUS, DType.INT16, numel);
+            checkList(member, Layout.CONTIGUOUS, Layout.CONTIGUOUS, DType.INT32, numel);
           }
-          checkList(member, Layout.CONTIGUOUS, Layout.CONTIGUOUS, DType.FLOAT64);
+          checkList(member, Layout.CONTIGUOUS, Layout.CONTIGUOUS, DType.FLOAT32);
           for (LayoutPair pair : member.layoutPairs()) {
             checkList(member, pair.input(), pair.output(), DType.FLOAT32, 3, 5);
           }
@@ -82,7 +82,7 @@ public interface AllGatherContract extends GroupContract {
     world.run(
         member -> {
           for (long numel : world.partSizes()) {
-            checkInto(member, Layout.CONTIGUOUS, Layout.CONTIGUOUS, DType.INT16, numel);
+            checkInto(member, Layout.CONTIGUOUS, Layout.CONTIGUOUS, DType.INT32, numel);
           }
           for (LayoutPair pair : member.layoutPairs()) {
             checkInto(member, pair.input(), pair.output(), DType.FLOAT32, 3, 5);

@@ -28,9 +28,9 @@ public interface AllToAllContract extends GroupContract {
     world.run(
         member -> {
           for (long numel : world.partSizes()) {
-            checkList(member, Layout.CONTIGUOUS, Layout.CONTIGUOUS, DType.INT16, numel);
+            checkList(member, Layout.CONTIGUOUS, Layout.CONTIGUOUS, DType.INT32, numel);
           }
-          checkList(member, Layout.CONTIGUOUS, Layout.CONTIGUOUS, DType.FLOAT64);
+          checkList(member, Layout.CONTIGUOUS, Layout.CONTIGUOUS, DType.FLOAT32);
           for (LayoutPair pair : member.layoutPairs()) {
             checkList(member, pair.input(), pair.output(), DType.FLOAT32, 3, 5);
           }
@@ -66,7 +66,7 @@ public interface AllToAllContract extends GroupContract {
             checkEqualParts(member, Layout.CONTIGUOUS, Layout.CONTIGUOUS, dtype, 4);
           }
           for (long rows : world.partSizes()) {
-            checkEqualParts(member, Layout.CONTIGUOUS, Layout.CONTIGUOUS, DType.UINT8, rows);
+            checkEqualParts(member, Layout.CONTIGUOUS, Layout.CONTIGUOUS, DType.INT32, rows);
           }
           for (LayoutPair pair : member.layoutPairs()) {
             checkEqualParts(member, pair.input(), pair.output(), DType.FLOAT32, 3);
@@ -93,8 +93,8 @@ public interface AllToAllContract extends GroupContract {
           }
           for (Layout layout : member.layouts()) {
             TestTensor input =
-                member.tensor(layout, DType.FLOAT64, toArray(sent), sent.size() / width, width);
-            TestTensor output = member.blank(layout, DType.FLOAT64, expected.size() / width, width);
+                member.tensor(layout, DType.FLOAT32, toArray(sent), sent.size() / width, width);
+            TestTensor output = member.blank(layout, DType.FLOAT32, expected.size() / width, width);
             member
                 .group()
                 .allToAllSingle(

@@ -197,7 +197,7 @@ public interface ArgumentsContract extends GroupContract {
           Tensor one = member.floats(1, 2).view();
           List<Tensor> all = copies(member, DType.FLOAT32, 2);
           List<Tensor> otherSize = copies(member, DType.FLOAT32, 3);
-          List<Tensor> otherType = copies(member, DType.FLOAT64, 2);
+          List<Tensor> otherType = copies(member, DType.INT32, 2);
           if (member.rank() == 0) {
             List<Tensor> few = all.subList(1, member.size());
             Refusals.badArgument(member, "outputs", () -> group.gather(few, one, 0));
@@ -222,7 +222,7 @@ public interface ArgumentsContract extends GroupContract {
           ProcessGroup group = member.group();
           Tensor output = member.floats(1, 2).view();
           List<Tensor> few = copies(member, DType.FLOAT32, 2).subList(1, member.size());
-          List<Tensor> otherType = copies(member, DType.INT64, 2);
+          List<Tensor> otherType = copies(member, DType.INT32, 2);
           List<Tensor> otherSize = copies(member, DType.FLOAT32, 3);
           Refusals.badArgument(
               member, "inputs", () -> group.reduceScatter(output, few, ReduceOp.SUM));
@@ -231,11 +231,11 @@ public interface ArgumentsContract extends GroupContract {
           Refusals.badArgument(
               member, "inputs[", () -> group.reduceScatter(output, otherSize, ReduceOp.SUM));
           Tensor longer = member.scratch(DType.FLOAT32, 2L * member.size() + 1);
-          Tensor doubles = member.scratch(DType.FLOAT64, 2L * member.size());
+          Tensor ints = member.scratch(DType.INT32, 2L * member.size());
           Refusals.badArgument(
               member, "input", () -> group.reduceScatterInto(output, longer, ReduceOp.SUM));
           Refusals.badArgument(
-              member, "input", () -> group.reduceScatterInto(output, doubles, ReduceOp.SUM));
+              member, "input", () -> group.reduceScatterInto(output, ints, ReduceOp.SUM));
           if (member.capabilities().has(OpType.REDUCE_SCATTER_COALESCED)) {
             ReduceScatterOptions options = ReduceScatterOptions.DEFAULT;
             Refusals.badArgument(
@@ -259,7 +259,7 @@ public interface ArgumentsContract extends GroupContract {
           ProcessGroup group = member.group();
           List<Tensor> all = copies(member, DType.FLOAT32, 2);
           List<Tensor> few = all.subList(1, member.size());
-          List<Tensor> otherType = copies(member, DType.UINT8, 2);
+          List<Tensor> otherType = copies(member, DType.INT32, 2);
           Refusals.badArgument(member, "inputs", () -> group.allToAll(all, few));
           Refusals.badArgument(member, "outputs", () -> group.allToAll(few, all));
           Refusals.badArgument(member, "outputs[0]", () -> group.allToAll(otherType, all));

@@ -52,7 +52,7 @@ public interface BatchContract extends GroupContract {
       features = Feature.REAL_RESULTS)
   default void batchOfCollectivesRunsAll(ContractWorld world) throws Exception {
     Reduction reduced = Reduction.exact(world, DType.INT32, ReduceOp.Kind.SUM, 11);
-    Reduction parts = Reduction.exact(world, DType.FLOAT64, ReduceOp.Kind.MAX, 6L * world.size());
+    Reduction parts = Reduction.exact(world, DType.FLOAT32, ReduceOp.Kind.SUM, 6L * world.size());
     world.run(
         member -> {
           TestTensor tensor = reduced.input(member);
@@ -64,7 +64,7 @@ public interface BatchContract extends GroupContract {
                   .batch()
                   .allReduce(tensor.view(), ReduceOp.SUM)
                   .allGatherInto(gathered.view(), member.floats(member.rank()).view())
-                  .reduceScatterInto(part.view(), parts.input(member).view(), ReduceOp.MAX)
+                  .reduceScatterInto(part.view(), parts.input(member).view(), ReduceOp.SUM)
                   .timeout(Waiting.LONG)
                   .start();
           work.await();

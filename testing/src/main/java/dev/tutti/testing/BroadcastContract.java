@@ -26,7 +26,7 @@ public interface BroadcastContract extends GroupContract {
         member -> {
           int n = member.size();
           for (long numel : world.sizes()) {
-            checkBroadcast(member, Layout.CONTIGUOUS, DType.UINT8, 0, numel);
+            checkBroadcast(member, Layout.CONTIGUOUS, DType.INT32, 0, numel);
             checkBroadcast(member, Layout.CONTIGUOUS, DType.FLOAT32, n - 1, numel);
           }
           checkBroadcast(member, Layout.CONTIGUOUS, DType.FLOAT32, n - 1);

@@ -4,13 +4,13 @@ import static org.assertj.core.api.Assertions.assertThat;
 import static org.assertj.core.api.Assertions.assertThatThrownBy;
 
 import dev.tutti.AllReduceOptions;
+import dev.tutti.Capabilities;
 import dev.tutti.Capabilities.Feature;
 import dev.tutti.CollectiveException;
 import dev.tutti.GroupClosedException;
 import dev.tutti.OpType;
 import dev.tutti.P2pOptions;
 import dev.tutti.ProcessGroup;
-import dev.tutti.Tensor;
 import dev.tutti.Work;
 import java.time.Duration;
 import java.util.ArrayList;
@@ -32,17 +32,21 @@ public interface CloseContract extends GroupContract {
           assertThat(group.rank()).isEqualTo(member.rank());
           assertThat(group.size()).isEqualTo(world.size());
           assertThat(group.name()).isEqualTo("0");
-          Tensor tensor = member.floats(1).view();
           List<Refusals.Call> calls =
-              List.of(
-                  () -> group.allReduce(tensor),
-                  () -> group.allReduce(tensor, AllReduceOptions.DEFAULT.withAsync()),
-                  () -> group.broadcast(tensor, 0),
-                  () -> group.barrier(),
-                  () -> group.monitoredBarrier(Duration.ofSeconds(1), false),
-                  () -> group.batch(),
-                  () -> group.split(0, 0),
-                  () -> group.subgroup(List.of(0)));
+              new ArrayList<>(
+                  List.of(
+                      () -> group.monitoredBarrier(Duration.ofSeconds(1), false),
+                      () -> group.batch(),
+                      () -> group.split(0, 0),
+                      () -> group.subgroup(List.of(0))));
+          GoodCalls good = new GoodCalls(member);
+          for (OpType op : Capabilities.all().operations()) {
+            if (member.capabilities().has(op)
+                && op != OpType.MONITORED_BARRIER
+                && (member.size() > 1 || !op.isPointToPoint())) {
+              calls.add(good.of(op));
+            }
+          }
           for (Refusals.Call call : calls) {
             assertThatThrownBy(call::run)
                 .isInstanceOf(GroupClosedException.class)

@@ -2,6 +2,7 @@ package dev.tutti.testing;
 
 import dev.tutti.Capabilities;
 import dev.tutti.Capabilities.Feature;
+import dev.tutti.DType;
 import dev.tutti.OpType;
 import java.util.Arrays;
 import java.util.List;
@@ -28,6 +29,12 @@ final class ContractExtension implements TestTemplateInvocationContextProvider, 
     for (OpType needed : test.needs()) {
       if (!capabilities.has(needed)) {
         return ConditionEvaluationResult.disabled(name + " does not declare " + needed.label());
+      }
+    }
+    for (DType needed : test.types()) {
+      if (!capabilities.movable().contains(needed)) {
+        return ConditionEvaluationResult.disabled(
+            name + " does not declare dtype " + needed.label());
       }
     }
     for (Feature needed : test.features()) {

@@ -1,6 +1,7 @@
 package dev.tutti.testing;
 
 import dev.tutti.Capabilities.Feature;
+import dev.tutti.DType;
 import dev.tutti.OpType;
 import java.lang.annotation.Documented;
 import java.lang.annotation.ElementType;
@@ -23,6 +24,9 @@ import org.junit.jupiter.api.extension.ExtendWith;
 public @interface ContractTest {
   /** Returns the operations that the test cannot do without. */
   OpType[] needs() default {};
+
+  /** Returns the types that the test moves beside float32 and int32. */
+  DType[] types() default {};
 
   /** Returns the features that the test cannot do without. */
   Feature[] features() default {};

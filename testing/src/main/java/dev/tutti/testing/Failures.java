@@ -35,14 +35,11 @@ final class Failures {
     return failure;
   }
 
-  /** Asserts that the group failed and that later operations name the first failing rank. */
+  /** Asserts that the group failed and that a later operation names the first failing rank. */
   static void assertFailed(Member member, int failedRank) {
     Waiting.until("the failure", () -> member.group().failure().isPresent());
     assertThat(member.group().isClosed()).isFalse();
-    for (Refusals.Call call :
-        new Refusals.Call[] {() -> member.group().barrier(), () -> member.assertUsable()}) {
-      CollectiveException later = expect(member, SLACK, call);
-      assertThat(later.failedRank()).as("first failing rank in: %s", later).isEqualTo(failedRank);
-    }
+    CollectiveException later = expect(member, SLACK, member::collective);
+    assertThat(later.failedRank()).as("first failing rank in: %s", later).isEqualTo(failedRank);
   }
 }

@@ -32,9 +32,9 @@ public interface GatherContract extends GroupContract {
         member -> {
           int root = member.size() - 1;
           for (long numel : world.partSizes()) {
-            checkGather(member, Layout.CONTIGUOUS, Layout.CONTIGUOUS, DType.INT16, root, numel);
+            checkGather(member, Layout.CONTIGUOUS, Layout.CONTIGUOUS, DType.INT32, root, numel);
           }
-          checkGather(member, Layout.CONTIGUOUS, Layout.CONTIGUOUS, DType.FLOAT64, root);
+          checkGather(member, Layout.CONTIGUOUS, Layout.CONTIGUOUS, DType.FLOAT32, root);
           for (LayoutPair pair : member.layoutPairs()) {
             checkGather(member, pair.input(), pair.output(), DType.FLOAT32, root, 3, 5);
           }
@@ -61,9 +61,9 @@ public interface GatherContract extends GroupContract {
         member -> {
           int root = member.size() - 1;
           for (long numel : world.partSizes()) {
-            checkScatter(member, Layout.CONTIGUOUS, Layout.CONTIGUOUS, DType.INT16, root, numel);
+            checkScatter(member, Layout.CONTIGUOUS, Layout.CONTIGUOUS, DType.INT32, root, numel);
           }
-          checkScatter(member, Layout.CONTIGUOUS, Layout.CONTIGUOUS, DType.FLOAT64, root);
+          checkScatter(member, Layout.CONTIGUOUS, Layout.CONTIGUOUS, DType.FLOAT32, root);
           for (LayoutPair pair : member.layoutPairs()) {
             checkScatter(member, pair.input(), pair.output(), DType.FLOAT32, root, 3, 5);
           }

@@ -94,7 +94,7 @@ public interface ListenerContract extends GroupContract {
         member -> {
           ListenerRecorder recorder = new ListenerRecorder();
           member.group().addListener(recorder);
-          member.group().store().barrier("listening", member.size(), Waiting.LONG);
+          member.meet();
           if (member.rank() == 0) {
             member.group().abort("told to");
             member.group().abort("told again");

@@ -112,10 +112,26 @@ final class Member {
     return world.subject().allocate(dtype, shape);
   }
 
+  /** Waits, through the group's store, until all ranks came here. */
+  void meet() {
+    group.store().barrier("meet", size(), Waiting.LONG);
+  }
+
+  /** Runs a collective that the backend has, whatever it is. */
+  void collective() {
+    if (capabilities().has(OpType.ALL_REDUCE)) {
+      group.allReduce(floats(1).view());
+    } else if (capabilities().has(OpType.BARRIER)) {
+      group.barrier();
+    } else {
+      group.broadcast(floats(1).view(), 0);
+    }
+  }
+
   /** Asserts that the group works: the next collective has the right result. */
   void assertUsable() {
-    if (!world.capabilities().has(OpType.ALL_REDUCE)) {
-      group.barrier();
+    if (!capabilities().has(OpType.ALL_REDUCE)) {
+      collective();
       return;
     }
     TestTensor tensor = floats(rank() + 1, 2);

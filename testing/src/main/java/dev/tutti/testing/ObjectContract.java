@@ -5,6 +5,7 @@ import static org.assertj.core.api.Assertions.assertThatThrownBy;
 
 import dev.tutti.Capabilities.Feature;
 import dev.tutti.Codec;
+import dev.tutti.DType;
 import dev.tutti.OpType;
 import java.util.ArrayList;
 import java.util.List;
@@ -12,7 +13,10 @@ import java.util.List;
 /** Tests the collectives of objects: every length, every root, and codecs that fail. */
 public interface ObjectContract extends GroupContract {
   /** Gathers texts of different lengths on all ranks. */
-  @ContractTest(needs = OpType.ALL_GATHER_INTO, features = Feature.REAL_RESULTS)
+  @ContractTest(
+      needs = OpType.ALL_GATHER_INTO,
+      types = {DType.INT64, DType.UINT8},
+      features = Feature.REAL_RESULTS)
   default void allGatherObjectCollectsEachText(ContractWorld world) throws Exception {
     world.run(
         member -> {
@@ -24,7 +28,10 @@ public interface ObjectContract extends GroupContract {
   }
 
   /** Broadcasts an object of each root. */
-  @ContractTest(needs = OpType.BROADCAST, features = Feature.REAL_RESULTS)
+  @ContractTest(
+      needs = OpType.BROADCAST,
+      types = {DType.INT64, DType.UINT8},
+      features = Feature.REAL_RESULTS)
   default void broadcastObjectCopiesTheRootsText(ContractWorld world) throws Exception {
     world.run(
         member -> {
@@ -41,6 +48,7 @@ public interface ObjectContract extends GroupContract {
   /** Gathers objects on each root; other ranks get none. */
   @ContractTest(
       needs = {OpType.ALL_GATHER_INTO, OpType.GATHER},
+      types = {DType.INT64, DType.UINT8},
       features = Feature.REAL_RESULTS)
   default void gatherObjectCollectsOnTheRoot(ContractWorld world) throws Exception {
     world.run(
@@ -59,6 +67,7 @@ public interface ObjectContract extends GroupContract {
   /** Scatters objects from each root. */
   @ContractTest(
       needs = {OpType.BROADCAST, OpType.SCATTER},
+      types = {DType.INT64, DType.UINT8},
       features = Feature.REAL_RESULTS)
   default void scatterObjectHandsOutTheRootsTexts(ContractWorld world) throws Exception {
     world.run(
@@ -74,7 +83,10 @@ public interface ObjectContract extends GroupContract {
   }
 
   /** Moves bytes as they are. */
-  @ContractTest(needs = OpType.BROADCAST, features = Feature.REAL_RESULTS)
+  @ContractTest(
+      needs = OpType.BROADCAST,
+      types = {DType.INT64, DType.UINT8},
+      features = Feature.REAL_RESULTS)
   default void broadcastObjectKeepsEveryByte(ContractWorld world) throws Exception {
     byte[] all = new byte[256];
     for (int i = 0; i < all.length; i++) {
@@ -88,7 +100,10 @@ public interface ObjectContract extends GroupContract {
   }
 
   /** Throws what a codec throws while it reads, and leaves the group usable. */
-  @ContractTest(needs = OpType.BROADCAST, features = Feature.REAL_RESULTS)
+  @ContractTest(
+      needs = OpType.BROADCAST,
+      types = {DType.INT64, DType.UINT8},
+      features = Feature.REAL_RESULTS)
   default void aCodecThatCannotReadFailsItsCallOnly(ContractWorld world) throws Exception {
     Codec<String> broken =
         new Codec<>() {

@@ -41,10 +41,10 @@ public interface PointToPointContract extends GroupContract {
     world.run(
         member -> {
           for (long numel : world.partSizes()) {
-            checkRing(member, Layout.CONTIGUOUS, Layout.CONTIGUOUS, DType.INT16, numel);
+            checkRing(member, Layout.CONTIGUOUS, Layout.CONTIGUOUS, DType.INT32, numel);
           }
           long large = world.isLarge() ? 100_000 : 1_000_003;
-          checkRing(member, Layout.CONTIGUOUS, Layout.CONTIGUOUS, DType.FLOAT64, large);
+          checkRing(member, Layout.CONTIGUOUS, Layout.CONTIGUOUS, DType.FLOAT32, large);
           checkRing(member, Layout.CONTIGUOUS, Layout.CONTIGUOUS, DType.FLOAT32);
           for (LayoutPair pair : member.layoutPairs()) {
             checkRing(member, pair.input(), pair.output(), DType.FLOAT32, 3, 5);
@@ -103,7 +103,7 @@ public interface PointToPointContract extends GroupContract {
                   works.add(member.group().send(source, member.next(), async));
                 }
               }
-              member.group().barrier();
+              member.meet();
             }
             works.forEach(Work::await);
             for (int i = 0; i < count; i++) {
@@ -243,7 +243,7 @@ public interface PointToPointContract extends GroupContract {
           P2pOptions async = P2pOptions.DEFAULT.withAsync();
           Work send =
               member.group().send(member.floats(member.rank()).view(), member.next(), async);
-          member.group().barrier();
+          member.meet();
           TestTensor received = member.floats(-1);
           member.group().recv(received.view(), member.previous());
           received.assertValues("early message", member.previous());
@@ -289,7 +289,7 @@ public interface PointToPointContract extends GroupContract {
           Work recv = member.group().recv(received.view(), member.previous(), async);
           assertThat(recv.await(Duration.ofMillis(20))).isFalse();
           assertThat(recv.isCompleted()).isFalse();
-          member.group().barrier();
+          member.meet();
           member.group().send(member.floats(member.rank()).view(), member.next());
           assertThat(recv.await(Waiting.LONG)).isTrue();
           received.assertValues("late message", member.previous());

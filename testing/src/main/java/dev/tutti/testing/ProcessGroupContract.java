@@ -10,8 +10,10 @@ import java.time.Duration;
  *
  * <p>A third party extends this class with one method, {@link #provider()}. Every test runs once
  * for each number of ranks, on new groups. What the backend does not declare is skipped with the
- * reason, and it is tested that calls of it are refused. A class that wants only some of it
- * implements the parts, such as {@link AllReduceContract}, by itself.
+ * reason, and it is tested that calls of it are refused. The suite takes for granted that the
+ * backend moves float32 and int32, sums them if it reduces at all, and has an all-reduce, a barrier
+ * or a broadcast. A class that wants only some of it implements the parts, such as {@link
+ * AllReduceContract}, by itself.
  *
  * <pre>{@code
  * class MyBackendTest extends ProcessGroupContract {

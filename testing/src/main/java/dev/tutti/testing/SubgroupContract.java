@@ -106,14 +106,15 @@ public interface SubgroupContract extends GroupContract {
           member.in(first).assertUsable();
           first.close();
           assertThat(first.isClosed()).isTrue();
-          assertThatThrownBy(first::barrier).isInstanceOf(GroupClosedException.class);
+          assertThatThrownBy(member.in(first)::collective).isInstanceOf(GroupClosedException.class);
           assertThat(member.group().isClosed()).isFalse();
           member.in(nested).assertUsable();
           member.assertUsable();
           member.group().close();
           assertThat(second.isClosed()).isTrue();
           assertThat(nested.isClosed()).isTrue();
-          assertThatThrownBy(nested::barrier).isInstanceOf(GroupClosedException.class);
+          assertThatThrownBy(member.in(nested)::collective)
+              .isInstanceOf(GroupClosedException.class);
         });
   }
 
@@ -129,7 +130,7 @@ public interface SubgroupContract extends GroupContract {
             doomed.abort("no longer needed");
           }
           Waiting.until("the abort", () -> doomed.failure().isPresent());
-          assertThatThrownBy(doomed::barrier)
+          assertThatThrownBy(member.in(doomed)::collective)
               .isInstanceOf(CollectiveException.class)
               .hasMessageContaining("no longer needed");
           member.in(sibling).assertUsable();

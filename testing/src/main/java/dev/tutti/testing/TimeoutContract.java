@@ -112,7 +112,7 @@ public interface TimeoutContract extends GroupContract {
             assertThat(failure.elapsed()).isGreaterThanOrEqualTo(SHORT);
           }
           Waiting.until("the failure", () -> member.group().failure().isPresent());
-          Failures.expect(member, Failures.SLACK, () -> member.group().barrier());
+          Failures.expect(member, Failures.SLACK, member::collective);
         });
   }
 

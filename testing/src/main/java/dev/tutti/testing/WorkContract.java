@@ -100,7 +100,7 @@ public interface WorkContract extends GroupContract {
                   .allReduce(member.floats(1).view(), async())
                   .toCompletableFuture()
                   .thenAccept(done -> member.group().allReduce(second.view()))
-                  .thenAccept(done -> member.group().barrier());
+                  .thenAccept(done -> member.collective());
           chain.get(20, TimeUnit.SECONDS);
           assertThat(member.group().sequenceNumber()).isEqualTo(3);
           if (world.hasRealResults()) {
@@ -153,8 +153,8 @@ public interface WorkContract extends GroupContract {
             assertThat(member.group().sequenceNumber()).isEqualTo(i);
           }
           works.forEach(Work::await);
-          member.group().allReduce(member.floats(1).view(), ReduceOp.MAX);
-          member.group().barrier();
+          member.group().allReduce(member.floats(1).view(), ReduceOp.SUM);
+          member.group().allReduce(member.floats(1).view());
           assertThat(member.group().sequenceNumber()).isEqualTo(12);
         });
   }
@@ -231,7 +231,7 @@ public interface WorkContract extends GroupContract {
         member -> {
           for (Layout layout : member.layouts()) {
             TestTensor tensor =
-                member.tensor(layout, DType.FLOAT64, new double[] {1, 2, 3, 4, 5, 6}, 2, 3);
+                member.tensor(layout, DType.FLOAT32, new double[] {1, 2, 3, 4, 5, 6}, 2, 3);
             Work last = member.group().allReduce(tensor.view(), async());
             for (int i = 0; i < 3; i++) {
               last = member.group().allReduce(tensor.view(), async());

@@ -1,0 +1,70 @@
+package dev.tutti.testing;
+
+import dev.tutti.AllGatherOptions;
+import dev.tutti.AllReduceOptions;
+import dev.tutti.DType;
+import dev.tutti.OpType;
+import dev.tutti.ProcessGroup;
+import dev.tutti.ReduceOp;
+import dev.tutti.ReduceScatterOptions;
+import dev.tutti.Tensor;
+import java.util.ArrayList;
+import java.util.EnumMap;
+import java.util.List;
+import java.util.Map;
+
+/** Holds a call of each operation whose arguments are right. */
+final class GoodCalls {
+  private final Map<OpType, Refusals.Call> calls = new EnumMap<>(OpType.class);
+
+  GoodCalls(Member member) {
+    ProcessGroup group = member.group();
+    int peer = member.next();
+    Tensor one = member.scratch(DType.FLOAT32, 1);
+    Tensor all = member.scratch(DType.FLOAT32, member.size());
+    Tensor places = member.scratch(DType.INT64, 1, 1);
+    List<Tensor> list = new ArrayList<>();
+    for (int rank = 0; rank < member.size(); rank++) {
+      list.add(one);
+    }
+    ReduceOp sum = ReduceOp.SUM;
+    calls.put(OpType.BROADCAST, () -> group.broadcast(one, 0));
+    calls.put(OpType.ALL_REDUCE, () -> group.allReduce(one));
+    calls.put(
+        OpType.ALL_REDUCE_COALESCED,
+        () -> group.allReduceCoalesced(List.of(one), AllReduceOptions.DEFAULT));
+    calls.put(
+        OpType.ALL_REDUCE_SPARSE,
+        () -> group.allReduce(Tensor.sparse(places, one, 5), AllReduceOptions.DEFAULT));
+    calls.put(OpType.REDUCE, () -> group.reduce(one, sum, 0));
+    calls.put(OpType.ALL_GATHER, () -> group.allGather(list, one));
+    calls.put(OpType.ALL_GATHER_INTO, () -> group.allGatherInto(all, one));
+    calls.put(
+        OpType.ALL_GATHER_COALESCED,
+        () -> group.allGatherIntoCoalesced(List.of(all), List.of(one), AllGatherOptions.DEFAULT));
+    calls.put(OpType.GATHER, () -> group.gather(list, one, member.rank()));
+    calls.put(OpType.SCATTER, () -> group.scatter(one, list, member.rank()));
+    calls.put(OpType.REDUCE_SCATTER, () -> group.reduceScatter(one, list, sum));
+    calls.put(OpType.REDUCE_SCATTER_INTO, () -> group.reduceScatterInto(one, all, sum));
+    calls.put(
+        OpType.REDUCE_SCATTER_COALESCED,
+        () ->
+            group.reduceScatterIntoCoalesced(
+                List.of(one), List.of(all), ReduceScatterOptions.DEFAULT));
+    calls.put(OpType.ALL_TO_ALL, () -> group.allToAll(list, list));
+    calls.put(OpType.ALL_TO_ALL_SINGLE, () -> group.allToAllSingle(all, all));
+    calls.put(OpType.BARRIER, () -> group.barrier());
+    calls.put(OpType.SEND, () -> group.send(one, peer));
+    calls.put(OpType.RECV, () -> group.recv(one, peer));
+    calls.put(OpType.RECV_ANY_SOURCE, () -> group.recvAnySource(one));
+  }
+
+  /** Returns the call of an operation. */
+  Refusals.Call of(OpType op) {
+    Refusals.Call call = calls.get(op);
+    if (call == null) {
+      throw new AssertionError("the suite has no call of " + op.label());
+    }
+    return call;
+  }
+}

@@ -1,0 +1,54 @@
+package dev.tutti.testing;
+
+import dev.tutti.Capabilities;
+import dev.tutti.Capabilities.Feature;
+import dev.tutti.DType;
+import dev.tutti.OpType;
+import dev.tutti.ReduceOp;
+import dev.tutti.fake.ThreadedProvider;
+import dev.tutti.spi.Backend;
+import dev.tutti.spi.BackendContext;
+import dev.tutti.spi.BackendProvider;
+import java.util.Set;
+
+/** Runs the suite on a backend that declares little: what it does not declare must be refused. */
+class NarrowContractTest extends ProcessGroupContract {
+  @Override
+  protected BackendProvider provider() {
+    return new Narrow();
+  }
+
+  @Override
+  protected int[] worldSizes() {
+    return new int[] {1, 3};
+  }
+
+  private static final class Narrow implements BackendProvider {
+    private final BackendProvider threaded = new ThreadedProvider();
+
+    @Override
+    public String name() {
+      return "narrow";
+    }
+
+    @Override
+    public Set<String> deviceTypes() {
+      return threaded.deviceTypes();
+    }
+
+    @Override
+    public Capabilities capabilities() {
+      return new Capabilities(
+          Set.of(OpType.ALL_REDUCE, OpType.ALL_GATHER, OpType.BROADCAST),
+          Set.of(DType.FLOAT32, DType.INT32, DType.FLOAT64, DType.UINT8, DType.FLOAT8_E5M2),
+          Set.of(DType.FLOAT32, DType.INT32, DType.FLOAT64),
+          Set.of(ReduceOp.Kind.SUM, ReduceOp.Kind.BAND),
+          Set.of(Feature.REAL_RESULTS));
+    }
+
+    @Override
+    public Backend create(BackendContext context) throws Exception {
+      return threaded.create(context);
+    }
+  }
+}
