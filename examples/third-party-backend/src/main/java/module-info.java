@@ -1,0 +1,13 @@
+import org.jspecify.annotations.NullMarked;
+
+/** An example of a third party's backend: every collective goes through rank 0. */
+@NullMarked
+module org.example.central {
+  requires dev.tutti;
+  requires static org.jspecify;
+
+  exports org.example.central;
+
+  provides dev.tutti.spi.BackendProvider with
+      org.example.central.CentralProvider;
+}

@@ -1,0 +1,304 @@
+package org.example.central;
+
+import static org.example.central.Mailbox.ANY;
+import static org.example.central.Mailbox.COLLECTIVES;
+
+import dev.tutti.DType;
+import dev.tutti.ReduceOp;
+import dev.tutti.Tensor;
+import dev.tutti.spi.Backend;
+import dev.tutti.spi.HostReducer;
+import dev.tutti.spi.Operation;
+import java.lang.foreign.MemorySegment;
+import java.lang.foreign.ValueLayout;
+import java.util.ArrayList;
+import java.util.List;
+import java.util.Map;
+import java.util.concurrent.CompletableFuture;
+import java.util.concurrent.ExecutionException;
+import java.util.concurrent.TimeUnit;
+import java.util.concurrent.TimeoutException;
+import java.util.function.Function;
+import java.util.function.IntFunction;
+
+/**
+ * Is one rank of a group whose collectives all go through rank 0.
+ *
+ * <p>Cost of a collective for n ranks: 2 steps; rank 0 receives and sends the parts of n - 1 ranks.
+ */
+final class CentralBackend implements Backend {
+  /*
+   * Every collective is one exchange: each rank sends its parts to rank 0, rank 0 waits for all,
+   * decides what each rank gets, and sends that. So no rank can be more than one collective ahead,
+   * and the parts need no number. With the parts goes a description of the call; where one differs
+   * from rank 0's the collective fails rather than mix up data.
+   *
+   * Rank 0 reduces in order of rank and sends the same bytes to all.
+   */
+  private final int rank;
+  private final int size;
+  private final Mailbox mailbox;
+  private final Map<Integer, Link> links;
+
+  /** Decides, on rank 0, from the parts of all ranks what each rank gets. */
+  private interface Center extends Function<List<List<byte[]>>, IntFunction<List<byte[]>>> {}
+
+  CentralBackend(int rank, int size, Mailbox mailbox, Map<Integer, Link> links) {
+    this.rank = rank;
+    this.size = size;
+    this.mailbox = mailbox;
+    this.links = links;
+  }
+
+  @Override
+  public void broadcast(Operation op, Tensor tensor, int root) throws Exception {
+    List<byte[]> mine = rank == root ? List.of(bytes(tensor)) : List.of();
+    store(tensor, exchange(op, call(op, tensor, root), mine, all -> _ -> all.get(root)).get(0));
+  }
+
+  @Override
+  public void allReduce(Operation op, Tensor tensor, ReduceOp reduceOp) throws Exception {
+    Center center =
+        all -> {
+          List<byte[]> result = List.of(reduced(all, 0, tensor.dtype(), reduceOp));
+          return _ -> result;
+        };
+    List<byte[]> mine = List.of(scaled(tensor, reduceOp));
+    store(tensor, exchange(op, call(op, tensor, reduceOp.kind()), mine, center).get(0));
+  }
+
+  @Override
+  public void reduce(Operation op, Tensor tensor, ReduceOp reduceOp, int root) throws Exception {
+    Center center =
+        all -> {
+          List<byte[]> result = List.of(reduced(all, 0, tensor.dtype(), reduceOp));
+          return receiver -> receiver == root ? result : List.of();
+        };
+    List<byte[]> got =
+        exchange(
+            op,
+            call(op, tensor, reduceOp.kind() + " to " + root),
+            List.of(scaled(tensor, reduceOp)),
+            center);
+    if (rank == root) {
+      store(tensor, got.get(0));
+    }
+  }
+
+  @Override
+  public void allGather(Operation op, List<Tensor> outputs, Tensor input) throws Exception {
+    Center center = all -> _ -> firstOfEach(all);
+    store(outputs, exchange(op, call(op, input.dtype()), List.of(bytes(input)), center));
+  }
+
+  @Override
+  public void allGatherInto(Operation op, Tensor output, Tensor input) throws Exception {
+    allGather(op, equalParts(output), input);
+  }
+
+  @Override
+  public void gather(Operation op, List<Tensor> outputs, Tensor input, int root) throws Exception {
+    Center center = all -> receiver -> receiver == root ? firstOfEach(all) : List.of();
+    store(outputs, exchange(op, call(op, input, root), List.of(bytes(input)), center));
+  }
+
+  @Override
+  public void scatter(Operation op, Tensor output, List<Tensor> inputs, int root) throws Exception {
+    Center center = all -> receiver -> List.of(all.get(root).get(receiver));
+    store(output, exchange(op, call(op, output, root), bytes(inputs), center).get(0));
+  }
+
+  @Override
+  public void reduceScatter(Operation op, Tensor output, List<Tensor> inputs, ReduceOp reduceOp)
+      throws Exception {
+    DType dtype = output.dtype();
+    List<byte[]> mine = new ArrayList<>();
+    for (Tensor input : inputs) {
+      mine.add(scaled(input, reduceOp));
+    }
+    Center center = all -> receiver -> List.of(reduced(all, receiver, dtype, reduceOp));
+    store(output, exchange(op, call(op, dtype, reduceOp.kind()), mine, center).get(0));
+  }
+
+  @Override
+  public void reduceScatterInto(Operation op, Tensor output, Tensor input, ReduceOp reduceOp)
+      throws Exception {
+    reduceScatter(op, output, equalParts(input), reduceOp);
+  }
+
+  @Override
+  public void allToAll(Operation op, List<Tensor> outputs, List<Tensor> inputs) throws Exception {
+    Center center =
+        all ->
+            receiver -> {
+              List<byte[]> parts = new ArrayList<>();
+              all.forEach(sender -> parts.add(sender.get(receiver)));
+              return parts;
+            };
+    store(outputs, exchange(op, call(op, inputs.get(0).dtype()), bytes(inputs), center));
+  }
+
+  @Override
+  public void barrier(Operation op) throws Exception {
+    exchange(op, call(op), List.of(), all -> _ -> List.of());
+  }
+
+  @Override
+  public void send(Operation op, Tensor tensor, int peer, int tag) {
+    CompletableFuture<Void> _ =
+        link(peer)
+            .send(tag, bytes(tensor))
+            .whenComplete(
+                (_, failure) -> {
+                  if (failure == null) {
+                    op.complete();
+                  } else {
+                    op.fail(failure, peer);
+                  }
+                });
+  }
+
+  @Override
+  public void recv(Operation op, Tensor tensor, int peer, int tag) {
+    mailbox.receive(op, tensor, peer, tag);
+  }
+
+  @Override
+  public void recvAnySource(Operation op, Tensor tensor, int tag) {
+    mailbox.receive(op, tensor, ANY, tag);
+  }
+
+  @Override
+  public void abort(Throwable cause) {
+    mailbox.abort(cause);
+    close();
+  }
+
+  @Override
+  public void close() {
+    links.values().forEach(Link::close);
+  }
+
+  /** Brings parts to rank 0 and returns what it decides for this rank. */
+  private List<byte[]> exchange(Operation op, String call, List<byte[]> mine, Center center)
+      throws Exception {
+    if (rank != 0) {
+      CompletableFuture<Void> _ = link(0).send(COLLECTIVES, new Parcel(call, mine).encode());
+      return Parcel.decode(mailbox.takePart(0, op.deadlineNanos())).parts();
+    }
+    List<List<byte[]>> all = new ArrayList<>();
+    all.add(mine);
+    for (int peer = 1; peer < size; peer++) {
+      Parcel parcel = Parcel.decode(mailbox.takePart(peer, op.deadlineNanos()));
+      if (!parcel.call().equals(call)) {
+        throw new IllegalStateException(
+            "rank " + peer + " called " + parcel.call() + " where rank 0 called " + call);
+      }
+      all.add(parcel.parts());
+    }
+    IntFunction<List<byte[]>> decided = center.apply(all);
+    List<CompletableFuture<Void>> sent = new ArrayList<>();
+    for (int peer = 1; peer < size; peer++) {
+      sent.add(link(peer).send(COLLECTIVES, new Parcel(call, decided.apply(peer)).encode()));
+    }
+    // Only then may this rank close.
+    awaitSent(sent, op.deadlineNanos());
+    return decided.apply(0);
+  }
+
+  private static void awaitSent(List<CompletableFuture<Void>> sent, long deadlineNanos)
+      throws Exception {
+    for (int i = 0; i < sent.size(); i++) {
+      try {
+        sent.get(i).get(deadlineNanos - System.nanoTime(), TimeUnit.NANOSECONDS);
+      } catch (ExecutionException e) {
+        throw e.getCause() instanceof Exception cause ? cause : e;
+      } catch (TimeoutException e) {
+        throw (TimeoutException)
+            new TimeoutException("rank " + (i + 1) + " does not read what it is sent").initCause(e);
+      }
+    }
+  }
+
+  private Link link(int peer) {
+    Link link = links.get(peer);
+    if (link == null) {
+      throw new IllegalArgumentException("rank " + rank + " has no link to rank " + peer);
+    }
+    return link;
+  }
+
+  private static String call(Operation op, Object... details) {
+    StringBuilder text = new StringBuilder(op.type().label());
+    for (Object detail : details) {
+      text.append(' ')
+          .append(detail instanceof Tensor t ? t.dtype().label() + "*" + t.numel() : detail);
+    }
+    return text.toString();
+  }
+
+  private static List<byte[]> firstOfEach(List<List<byte[]>> all) {
+    return all.stream().map(parts -> parts.get(0)).toList();
+  }
+
+  /** Reduces one part of each rank, in order of rank. */
+  private static byte[] reduced(List<List<byte[]>> all, int part, DType dtype, ReduceOp reduceOp) {
+    byte[] result = all.get(0).get(part).clone();
+    MemorySegment accumulator = MemorySegment.ofArray(result);
+    long count = result.length / dtype.byteSize();
+    for (int from = 1; from < all.size(); from++) {
+      byte[] input = all.get(from).get(part);
+      if (input.length != result.length) {
+        throw new IllegalStateException(
+            "rank " + from + " brought " + input.length + " bytes, rank 0 " + result.length);
+      }
+      HostReducer.reduce(
+          reduceOp.kind(), dtype, accumulator, 0, MemorySegment.ofArray(input), 0, count);
+    }
+    if (reduceOp.kind() == ReduceOp.Kind.AVG) {
+      HostReducer.divide(dtype, accumulator, 0, count, all.size());
+    }
+    return result;
+  }
+
+  /** Copies a tensor and multiplies the copy by this rank's factor, if it has one. */
+  private static byte[] scaled(Tensor tensor, ReduceOp reduceOp) {
+    byte[] bytes = bytes(tensor);
+    if (reduceOp.kind() == ReduceOp.Kind.PREMUL_SUM) {
+      MemorySegment memory = MemorySegment.ofArray(bytes);
+      HostReducer.scale(tensor.dtype(), memory, 0, tensor.numel(), reduceOp.factor());
+    }
+    return bytes;
+  }
+
+  private List<Tensor> equalParts(Tensor tensor) {
+    Tensor flat = tensor.flatten();
+    long numel = flat.numel() / size;
+    List<Tensor> parts = new ArrayList<>();
+    for (int i = 0; i < size; i++) {
+      parts.add(flat.narrow(0, i * numel, numel));
+    }
+    return parts;
+  }
+
+  private static List<byte[]> bytes(List<Tensor> tensors) {
+    return tensors.stream().map(CentralBackend::bytes).toList();
+  }
+
+  private static byte[] bytes(Tensor tensor) {
+    return tensor.segment().asSlice(0, tensor.byteSize()).toArray(ValueLayout.JAVA_BYTE);
+  }
+
+  private static void store(List<Tensor> tensors, List<byte[]> parts) {
+    for (int i = 0; i < tensors.size(); i++) {
+      store(tensors.get(i), parts.get(i));
+    }
+  }
+
+  private static void store(Tensor tensor, byte[] bytes) {
+    if (bytes.length != tensor.byteSize()) {
+      throw new IllegalStateException("expected " + tensor + " but got " + bytes.length + " bytes");
+    }
+    MemorySegment.copy(MemorySegment.ofArray(bytes), 0, tensor.segment(), 0, bytes.length);
+  }
+}

@@ -1,0 +1,161 @@
+package org.example.central;
+
+import dev.tutti.BackendException;
+import dev.tutti.Tensor;
+import dev.tutti.spi.Operation;
+import dev.tutti.spi.PeerLostException;
+import java.lang.foreign.MemorySegment;
+import java.util.ArrayList;
+import java.util.HashMap;
+import java.util.Iterator;
+import java.util.List;
+import java.util.Map;
+import java.util.concurrent.TimeUnit;
+import java.util.concurrent.TimeoutException;
+import org.jspecify.annotations.Nullable;
+
+/** Keeps what came from other ranks until it is asked for, and receives until it comes. */
+final class Mailbox {
+  /*
+   * Everything happens under the monitor, also the copy into the tensor of a receive: once abort()
+   * returned, which the group waits for before it ends a receive, no thread touches a tensor.
+   * Nothing blocks inside, and no user code runs: what an operation does when it ends is handed to
+   * other threads.
+   */
+  static final int COLLECTIVES = -1;
+  static final int ANY = -1;
+
+  @SuppressWarnings("ArrayRecordComponent") // never compared
+  private record Message(int source, int tag, byte[] bytes) {}
+
+  private record Receive(Operation op, Tensor tensor, int source, int tag) {
+    boolean fits(Message message) {
+      return tag == message.tag && (source == ANY || source == message.source);
+    }
+  }
+
+  private final int rank;
+  private final List<Message> messages = new ArrayList<>();
+  private final List<Receive> receives = new ArrayList<>();
+  private final Map<Integer, PeerLostException> lost = new HashMap<>();
+  private @Nullable Throwable aborted;
+
+  Mailbox(int rank) {
+    this.rank = rank;
+  }
+
+  /** Takes a message in; called by the thread that reads from its source. */
+  synchronized void deliver(int source, int tag, byte[] bytes) {
+    Message message = new Message(source, tag, bytes);
+    for (Iterator<Receive> each = receives.iterator(); each.hasNext(); ) {
+      Receive receive = each.next();
+      if (receive.op.isDone()) {
+        each.remove();
+      } else if (receive.fits(message)) {
+        each.remove();
+        end(receive, message);
+        return;
+      }
+    }
+    messages.add(message);
+    notifyAll();
+  }
+
+  /** Starts a receive: ends it now if its message is there, else when it comes. */
+  synchronized void receive(Operation op, Tensor tensor, int source, int tag) {
+    if (aborted != null) {
+      op.fail(aborted, -1);
+      return;
+    }
+    Receive receive = new Receive(op, tensor, source, tag);
+    for (Iterator<Message> each = messages.iterator(); each.hasNext(); ) {
+      Message message = each.next();
+      if (receive.fits(message)) {
+        each.remove();
+        end(receive, message);
+        return;
+      }
+    }
+    PeerLostException gone = lost.get(source);
+    if (gone != null) {
+      op.fail(gone, source);
+      return;
+    }
+    receives.add(receive);
+  }
+
+  /** Waits for the next part of a collective that a rank sends. */
+  synchronized byte[] takePart(int source, long deadlineNanos) throws Exception {
+    while (true) {
+      if (aborted != null) {
+        throw new BackendException("rank " + rank + " was aborted", aborted);
+      }
+      for (Iterator<Message> each = messages.iterator(); each.hasNext(); ) {
+        Message message = each.next();
+        if (message.tag == COLLECTIVES && message.source == source) {
+          each.remove();
+          return message.bytes;
+        }
+      }
+      PeerLostException gone = lost.get(source);
+      if (gone != null) {
+        throw gone;
+      }
+      long left = deadlineNanos - System.nanoTime();
+      if (left <= 0) {
+        throw new TimeoutException("rank " + rank + " got nothing from rank " + source);
+      }
+      TimeUnit.NANOSECONDS.timedWait(this, Math.max(left, 1_000));
+    }
+  }
+
+  /** Notes that nothing more comes from a rank, and fails what waits for it. */
+  synchronized void lose(PeerLostException gone) {
+    if (lost.putIfAbsent(gone.peer(), gone) != null) {
+      return;
+    }
+    for (Iterator<Receive> each = receives.iterator(); each.hasNext(); ) {
+      Receive receive = each.next();
+      if (receive.source == gone.peer()) {
+        each.remove();
+        receive.op.fail(gone, gone.peer());
+      }
+    }
+    notifyAll();
+  }
+
+  /** Fails all waits, now and from now on. The group ends what is pending. */
+  synchronized void abort(Throwable cause) {
+    if (aborted == null) {
+      aborted = cause;
+    }
+    receives.clear();
+    messages.clear();
+    notifyAll();
+  }
+
+  private void end(Receive receive, Message message) {
+    if (message.bytes.length != receive.tensor.byteSize()) {
+      receive.op.fail(
+          new IllegalStateException(
+              "rank "
+                  + rank
+                  + " expected "
+                  + receive.tensor
+                  + " from rank "
+                  + message.source
+                  + " but got "
+                  + message.bytes.length
+                  + " bytes"),
+          -1);
+      return;
+    }
+    try {
+      receive.tensor.segment().copyFrom(MemorySegment.ofArray(message.bytes));
+    } catch (RuntimeException e) {
+      receive.op.fail(e, -1);
+      return;
+    }
+    receive.op.completeFrom(message.source);
+  }
+}

@@ -1,0 +1,120 @@
+package org.example.central;
+
+import dev.tutti.Store;
+import dev.tutti.spi.BackendContext;
+import java.io.DataInputStream;
+import java.io.DataOutputStream;
+import java.io.IOException;
+import java.net.InetAddress;
+import java.net.InetSocketAddress;
+import java.net.ServerSocket;
+import java.net.Socket;
+import java.net.SocketTimeoutException;
+import java.nio.charset.StandardCharsets;
+import java.time.Duration;
+import java.util.Map;
+import java.util.TreeMap;
+import java.util.TreeSet;
+import java.util.concurrent.TimeoutException;
+
+/**
+ * Connects a rank with each other one: it calls those before it and is called by those after it.
+ */
+final class Meeting {
+  private final BackendContext context;
+  private final InetAddress address;
+  private final long deadlineNanos;
+
+  Meeting(BackendContext context, InetAddress address) {
+    this.context = context;
+    this.address = address;
+    this.deadlineNanos = System.nanoTime() + context.timeout().toNanos();
+  }
+
+  /** Returns a started link for each other rank; on failure nothing is left open. */
+  Map<Integer, Link> connect(Mailbox mailbox) throws Exception {
+    Map<Integer, Socket> sockets = new TreeMap<>();
+    try (ServerSocket listener = new ServerSocket(0, context.size(), address)) {
+      Store store = context.store();
+      store.set(
+          "central/" + context.rank(), address.getHostAddress() + " " + listener.getLocalPort());
+      for (int peer = 0; peer < context.rank(); peer++) {
+        byte[] where = store.get("central/" + peer, left());
+        call(peer, new String(where, StandardCharsets.UTF_8).split(" ", -1), sockets);
+      }
+      while (sockets.size() < context.size() - 1) {
+        answer(listener, sockets);
+      }
+      Map<Integer, Link> links = new TreeMap<>();
+      for (Map.Entry<Integer, Socket> entry : sockets.entrySet()) {
+        links.put(
+            entry.getKey(),
+            new Link(entry.getValue(), context.group(), context.rank(), entry.getKey(), mailbox));
+      }
+      links.values().forEach(Link::start);
+      return links;
+    } catch (Exception e) {
+      for (Socket socket : sockets.values()) {
+        socket.close();
+      }
+      throw e;
+    }
+  }
+
+  private void call(int peer, String[] where, Map<Integer, Socket> sockets) throws Exception {
+    Socket socket = new Socket();
+    sockets.put(peer, socket);
+    socket.connect(new InetSocketAddress(where[0], Integer.parseInt(where[1])), leftMillis());
+    DataOutputStream greeting = new DataOutputStream(socket.getOutputStream());
+    greeting.writeUTF(context.group());
+    greeting.writeInt(context.rank());
+    socket.setTcpNoDelay(true);
+  }
+
+  private void answer(ServerSocket listener, Map<Integer, Socket> sockets) throws Exception {
+    listener.setSoTimeout(leftMillis());
+    Socket socket;
+    try {
+      socket = listener.accept();
+    } catch (SocketTimeoutException e) {
+      throw missing(sockets);
+    }
+    try {
+      socket.setSoTimeout(leftMillis());
+      DataInputStream greeting = new DataInputStream(socket.getInputStream());
+      String group = greeting.readUTF();
+      int peer = greeting.readInt();
+      socket.setSoTimeout(0);
+      socket.setTcpNoDelay(true);
+      if (group.equals(context.group())
+          && peer > context.rank()
+          && peer < context.size()
+          && sockets.putIfAbsent(peer, socket) == null) {
+        return;
+      }
+    } catch (IOException e) {
+      // Whoever breaks off, or says nothing, is none of us.
+    }
+    socket.close();
+  }
+
+  private TimeoutException missing(Map<Integer, Socket> sockets) {
+    TreeSet<Integer> missing = new TreeSet<>();
+    for (int peer = context.rank() + 1; peer < context.size(); peer++) {
+      if (!sockets.containsKey(peer)) {
+        missing.add(peer);
+      }
+    }
+    return new TimeoutException(
+        "rank " + context.rank() + " was not called by ranks " + missing + " in time");
+  }
+
+  private Duration left() {
+    return Duration.ofNanos(deadlineNanos - System.nanoTime());
+  }
+
+  /** Returns at least 1, since 0 would mean "for ever". */
+  private int leftMillis() {
+    return Math.clamp(left().toMillis(), 1, Integer.MAX_VALUE);
+  }
+}

@@ -1,0 +1,11 @@
+package org.example.central;
+
+import dev.tutti.spi.BackendProvider;
+import dev.tutti.testing.ProcessGroupContract;
+
+class CentralContractTest extends ProcessGroupContract {
+  @Override
+  protected BackendProvider provider() {
+    return new CentralProvider();
+  }
+}
