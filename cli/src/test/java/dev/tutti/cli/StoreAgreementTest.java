@@ -101,9 +101,10 @@ class StoreAgreementTest {
                 "echo $TORCHELASTIC_RESTART_COUNT; [ $TORCHELASTIC_RESTART_COUNT = 1 ] && exit 0;"
                     + " [ $RANK = 2 ] && exit 6; exec sleep 600"))
         .containsExactly(0, 0);
-    for (int rank = 0; rank < 3; rank++) {
-      assertThat(output.out(rank)).containsExactly("0", "1");
-    }
+    assertThat(output.out(2)).containsExactly("0", "1");
+    // The first attempt may end before these came to print anything.
+    assertThat(output.out(0)).endsWith("1").isSubsetOf("0", "1");
+    assertThat(output.out(1)).endsWith("1").isSubsetOf("0", "1");
   }
 
   @Test
