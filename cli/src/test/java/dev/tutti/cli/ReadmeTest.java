@@ -1,0 +1,103 @@
+package dev.tutti.cli;
+
+import static org.assertj.core.api.Assertions.assertThat;
+
+import dev.tutti.Capabilities;
+import dev.tutti.OpType;
+import dev.tutti.spi.BackendProvider;
+import dev.tutti.store.TcpStoreServer;
+import java.io.IOException;
+import java.lang.management.ManagementFactory;
+import java.nio.charset.StandardCharsets;
+import java.nio.file.Files;
+import java.nio.file.Path;
+import java.util.ArrayList;
+import java.util.EnumSet;
+import java.util.List;
+import java.util.Map;
+import java.util.ServiceLoader;
+import java.util.TreeMap;
+import java.util.concurrent.TimeUnit;
+import java.util.regex.Matcher;
+import java.util.regex.Pattern;
+import org.junit.jupiter.api.Test;
+import org.junit.jupiter.api.Timeout;
+import org.junit.jupiter.api.io.TempDir;
+
+/** Keeps the README true: its table of what works where, and its program. */
+@Timeout(90)
+class ReadmeTest {
+  private static final EnumSet<OpType> LISTED =
+      EnumSet.complementOf(
+          EnumSet.of(
+              OpType.COALESCED,
+              OpType.SPLIT,
+              OpType.INIT,
+              OpType.CLOSE,
+              OpType.UNKNOWN,
+              OpType.MONITORED_BARRIER));
+
+  @Test
+  void supportTableIsTrue() throws IOException {
+    Map<String, Capabilities> backends = new TreeMap<>();
+    ServiceLoader.load(BackendProvider.class)
+        .forEach(provider -> backends.put(provider.name(), provider.capabilities()));
+    StringBuilder table = new StringBuilder("| operation |");
+    backends.keySet().forEach(name -> table.append(' ').append(name).append(" |"));
+    table.append("\n|---|").append("---|".repeat(backends.size())).append('\n');
+    for (OpType type : LISTED) {
+      table.append("| `").append(type.label()).append("` |");
+      backends.values().forEach(has -> table.append(has.has(type) ? " yes |" : " – |"));
+      table.append('\n');
+    }
+    assertThat(readme()).contains(table);
+  }
+
+  @Test
+  void programRuns(@TempDir Path folder) throws Exception {
+    Matcher block = Pattern.compile("```java\n(import .*?)```", Pattern.DOTALL).matcher(readme());
+    assertThat(block.find()).isTrue();
+    assertThat(block.group(1).lines().count()).isLessThanOrEqualTo(20);
+    Path source = folder.resolve("Hello.java");
+    Files.writeString(source, block.group(1));
+    List<Process> ranks = new ArrayList<>();
+    try (TcpStoreServer server = new TcpStoreServer(0)) {
+      for (int rank = 0; rank < 2; rank++) {
+        ProcessBuilder builder =
+            new ProcessBuilder(
+                    ProcessHandle.current().info().command().orElseThrow(),
+                    "-cp",
+                    ManagementFactory.getRuntimeMXBean().getClassPath(),
+                    source.toString())
+                .redirectErrorStream(true)
+                .redirectOutput(folder.resolve("out." + rank).toFile());
+        builder
+            .environment()
+            .putAll(
+                Map.of(
+                    "RANK", Integer.toString(rank),
+                    "WORLD_SIZE", "2",
+                    "MASTER_ADDR", "127.0.0.1",
+                    "MASTER_PORT", Integer.toString(server.port()),
+                    "TORCHELASTIC_USE_AGENT_STORE", "True"));
+        ranks.add(builder.start());
+      }
+      for (int rank = 0; rank < 2; rank++) {
+        assertThat(ranks.get(rank).waitFor(60, TimeUnit.SECONDS)).isTrue();
+        assertThat(Files.readString(folder.resolve("out." + rank)))
+            .isEqualTo("rank " + rank + " of 2 has the sum [1.0, 2.0]\n");
+      }
+    } finally {
+      ranks.forEach(Process::destroyForcibly);
+    }
+  }
+
+  private static String readme() throws IOException {
+    Path folder = Path.of("").toAbsolutePath();
+    while (!Files.exists(folder.resolve("README.md")) || !Files.exists(folder.resolve("tutti"))) {
+      folder = folder.getParent();
+      assertThat(folder).as("the folder of README.md").isNotNull();
+    }
+    return Files.readString(folder.resolve("README.md"), StandardCharsets.UTF_8);
+  }
+}
