@@ -8,6 +8,7 @@ import java.util.Arrays;
 import java.util.Collection;
 import java.util.List;
 import java.util.Objects;
+import org.jspecify.annotations.Nullable;
 
 /** Checks the arguments of store calls, and words what all stores say alike. */
 final class Arguments {
@@ -85,6 +86,11 @@ final class Arguments {
     for (int i = 0; i < keys.size(); i++) {
       value(keys.get(i), values.get(i));
     }
+  }
+
+  /** Tells whether a value is the expected one, null for both if there is none. */
+  static boolean same(byte @Nullable [] value, byte @Nullable [] expected) {
+    return value == null ? expected == null : Arrays.equals(value, expected);
   }
 
   static int barrierSize(String key, int size) {

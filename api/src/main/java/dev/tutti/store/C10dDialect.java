@@ -55,7 +55,7 @@ final class C10dDialect implements Dialect {
     byte[] wireExpected = expected == null ? Arguments.NO_BYTES : expected;
     if (wireExpected.length == 0) {
       byte[] before = RemoteReads.value(client, key, TcpStore.IO_NANOS);
-      if (!matches(before, expected)) {
+      if (!Arguments.same(before, expected)) {
         return new Store.Swap(false, before);
       }
     }
@@ -70,16 +70,12 @@ final class C10dDialect implements Dialect {
           byte[] read = connection.readBytes(deadline);
           byte[] before = Arrays.equals(read, client.nonce()) ? null : read;
           byte[] after = connection.readBytes(deadline);
-          if (matches(before, expected) && Arrays.equals(after, desired)) {
+          if (Arguments.same(before, expected) && Arrays.equals(after, desired)) {
             return new Store.Swap(true, desired);
           }
           boolean absent = before == null && wireExpected.length > 0;
           return new Store.Swap(false, absent ? null : after);
         });
-  }
-
-  private static boolean matches(byte @Nullable [] value, byte @Nullable [] expected) {
-    return value == null ? expected == null : Arrays.equals(value, expected);
   }
 
   @Override

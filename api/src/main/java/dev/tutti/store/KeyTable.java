@@ -4,7 +4,6 @@ import dev.tutti.Store;
 import dev.tutti.StoreException;
 import java.util.ArrayDeque;
 import java.util.ArrayList;
-import java.util.Arrays;
 import java.util.Collection;
 import java.util.HashMap;
 import java.util.Iterator;
@@ -59,7 +58,7 @@ final class KeyTable {
 
   Store.Swap compareSet(String key, byte @Nullable [] expected, byte[] desired) {
     byte[] old = values.get(key);
-    if (old == null ? expected == null : Arrays.equals(old, expected)) {
+    if (Arguments.same(old, expected)) {
       set(key, desired);
       return new Store.Swap(true, desired);
     }

@@ -314,25 +314,10 @@ final class TcpClient implements AutoCloseable {
   }
 
   private void lockMain(long deadline) {
-    boolean interrupted = false;
-    try {
-      while (true) {
-        try {
-          if (mainLock.tryLock()
-              || mainLock.tryLock(deadline - System.nanoTime(), TimeUnit.NANOSECONDS)) {
-            break;
-          }
-          throw new StoreTimeoutException(
-              "store server at %s: other calls of this store are not answered in time"
-                  .formatted(server()));
-        } catch (InterruptedException e) {
-          interrupted = true;
-        }
-      }
-    } finally {
-      if (interrupted) {
-        Thread.currentThread().interrupt();
-      }
+    if (!Locks.acquire(mainLock, deadline)) {
+      throw new StoreTimeoutException(
+          "store server at %s: other calls of this store are not answered in time"
+              .formatted(server()));
     }
     if (pool.isClosed()) {
       mainLock.unlock();
