@@ -69,14 +69,13 @@ final class Rendezvous {
     int rank =
         number(
             options.rank().orElse(null),
-            query.getOrDefault("rank", variable(RuntimeSettings.RANK.name(), options.rank())),
+            inQueryOr(query, "rank", RuntimeSettings.RANK.name(), options.rank()),
             "env://",
             "RANK");
     int size =
         number(
             options.size().orElse(null),
-            query.getOrDefault(
-                "world_size", variable(RuntimeSettings.WORLD_SIZE.name(), options.size())),
+            inQueryOr(query, "world_size", RuntimeSettings.WORLD_SIZE.name(), options.size()),
             "env://",
             "WORLD_SIZE");
     String host = variable(RuntimeSettings.MASTER_ADDR.name(), Optional.empty());
@@ -85,6 +84,12 @@ final class Rendezvous {
     URI url = parse(settings.get(RuntimeSettings.STORE) + "://" + bracketed + ":" + port);
     boolean host0 = rank == 0 && !settings.get(RuntimeSettings.AGENT_STORE);
     return open(url, rank, size, host0);
+  }
+
+  private String inQueryOr(
+      Map<String, String> query, String key, String name, Optional<?> instead) {
+    String inQuery = query.get(key);
+    return inQuery == null ? variable(name, instead) : inQuery;
   }
 
   private String variable(String name, Optional<?> instead) {

@@ -8,10 +8,22 @@ import dev.tutti.GroupOptions;
 import dev.tutti.ProcessGroup;
 import dev.tutti.RendezvousException;
 import dev.tutti.Settings;
+import dev.tutti.Tensor;
 import dev.tutti.store.HashStore;
+import dev.tutti.store.TcpStoreServer;
+import java.nio.file.Path;
+import java.time.Duration;
+import java.util.ArrayList;
 import java.util.List;
 import java.util.Map;
+import java.util.concurrent.Callable;
+import java.util.concurrent.ExecutorService;
+import java.util.concurrent.Executors;
+import java.util.concurrent.Future;
+import java.util.concurrent.TimeUnit;
+import java.util.function.IntFunction;
 import org.junit.jupiter.api.Test;
+import org.junit.jupiter.api.io.TempDir;
 import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.CsvSource;
 
@@ -99,5 +111,55 @@ class RendezvousTest {
     assertThatThrownBy(() -> settings.get(RuntimeSettings.FLIGHT_RECORD))
         .isInstanceOf(IllegalArgumentException.class)
         .hasMessageContaining("TUTTI_FLIGHT_RECORD='many' (from the environment)");
+  }
+
+  @Test
+  void ranksMeetByFile(@TempDir Path folder) throws Exception {
+    Path file = folder.resolve("store");
+    assertThat(meet(rank -> "file://" + file + "?rank=" + rank + "&world_size=3", Map.of()))
+        .containsExactly(3f, 3f, 3f);
+    assertThat(file).doesNotExist();
+  }
+
+  @Test
+  void ranksMeetAtAStoreOfTheLauncher() throws Exception {
+    try (TcpStoreServer server = new TcpStoreServer(0)) {
+      Map<String, String> environment =
+          Map.of(
+              "MASTER_ADDR", "127.0.0.1",
+              "MASTER_PORT", Integer.toString(server.port()),
+              "TORCHELASTIC_USE_AGENT_STORE", "True");
+      assertThat(meet(rank -> "env://?rank=" + rank + "&world_size=3", environment))
+          .containsExactly(3f, 3f, 3f);
+    }
+  }
+
+  private static List<Float> meet(IntFunction<String> place, Map<String, String> environment)
+      throws Exception {
+    LocalProvider provider = new LocalProvider();
+    List<Callable<Float>> ranks = new ArrayList<>();
+    for (int r = 0; r < 3; r++) {
+      GroupOptions options =
+          GroupOptions.defaults()
+              .withProvider(provider)
+              .withSettings(Settings.ofEnvironment(environment))
+              .withTimeout(Duration.ofSeconds(30))
+              .withInitMethod(place.apply(r));
+      ranks.add(
+          () -> {
+            try (ProcessGroup group = ProcessGroup.init(options)) {
+              Tensor tensor = Tensor.of((float) group.rank());
+              group.allReduce(tensor);
+              return (float) tensor.flatDouble(0);
+            }
+          });
+    }
+    List<Float> sums = new ArrayList<>();
+    try (ExecutorService threads = Executors.newFixedThreadPool(3)) {
+      for (Future<Float> rank : threads.invokeAll(ranks, 60, TimeUnit.SECONDS)) {
+        sums.add(rank.get());
+      }
+    }
+    return sums;
   }
 }

@@ -3,6 +3,7 @@ package dev.tutti.testing;
 import static org.assertj.core.api.Assertions.assertThat;
 import static org.assertj.core.api.Assertions.assertThatThrownBy;
 
+import dev.tutti.Capabilities.Feature;
 import dev.tutti.CollectiveException;
 import dev.tutti.GroupClosedException;
 import dev.tutti.ProcessGroup;
@@ -13,7 +14,7 @@ import java.util.stream.IntStream;
 /** Tests split and subgroup: ranks, order, independence, nesting, life. */
 public interface SubgroupContract extends GroupContract {
   /** Splits by parity, the higher ranks first. */
-  @ContractTest
+  @ContractTest(features = Feature.REAL_RESULTS)
   default void splitOrdersByKeyThenRank(ContractWorld world) throws Exception {
     world.run(
         member -> {
@@ -37,7 +38,7 @@ public interface SubgroupContract extends GroupContract {
   }
 
   /** Leaves ranks of negative color out. */
-  @ContractTest
+  @ContractTest(features = Feature.REAL_RESULTS)
   default void splitLeavesNegativeColorsOut(ContractWorld world) throws Exception {
     world.run(
         member -> {
