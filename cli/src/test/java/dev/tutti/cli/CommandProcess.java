@@ -21,7 +21,8 @@ final class CommandProcess implements AutoCloseable {
   }
 
   static CommandProcess start(String... arguments) throws IOException {
-    List<String> command = new ArrayList<>(OwnJava.command());
+    List<String> command = new ArrayList<>(TestPlans.DEFAULT_SIGNALS);
+    command.addAll(OwnJava.command());
     command.addAll(List.of(arguments));
     return new CommandProcess(new ProcessBuilder(command).start());
   }

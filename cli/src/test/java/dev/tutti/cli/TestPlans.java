@@ -5,20 +5,46 @@ import java.io.UncheckedIOException;
 import java.nio.file.Files;
 import java.nio.file.Path;
 import java.time.Duration;
+import java.util.ArrayList;
 import java.util.Arrays;
 import java.util.HashMap;
 import java.util.List;
 import java.util.Map;
 import java.util.Optional;
 import java.util.UUID;
+import java.util.concurrent.TimeUnit;
 import java.util.stream.Stream;
 
 /** Makes launch plans, and finds the processes of a launch. */
 final class TestPlans {
+  static final List<String> DEFAULT_SIGNALS = defaultSignals();
+
   private TestPlans() {}
 
   static LaunchPlan shell(int ranks, String script) {
-    return of(ranks, 0, Optional.empty(), "sh", "-c", script);
+    List<String> command = new ArrayList<>(DEFAULT_SIGNALS);
+    command.addAll(List.of("sh", "-c", script));
+    return of(ranks, 0, Optional.empty(), command.toArray(String[]::new));
+  }
+
+  /**
+   * Returns what gives a command the default signal handling: a build that runs in the background
+   * or under nohup ignores some signals, its children inherit that, and Java and shells then leave
+   * it so.
+   */
+  private static List<String> defaultSignals() {
+    List<String> env = List.of("env", "--default-signal=HUP,INT,QUIT,TERM");
+    List<String> probe = new ArrayList<>(env);
+    probe.add("true");
+    try {
+      Process process = new ProcessBuilder(probe).start();
+      return process.waitFor(10, TimeUnit.SECONDS) && process.exitValue() == 0 ? env : List.of();
+    } catch (IOException e) {
+      return List.of(); // no such program here
+    } catch (InterruptedException e) {
+      Thread.currentThread().interrupt();
+      return List.of();
+    }
   }
 
   static LaunchPlan of(int ranks, int maxRestarts, Optional<Path> logs, String... command) {
