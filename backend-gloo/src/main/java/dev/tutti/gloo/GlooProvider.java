@@ -42,7 +42,7 @@ public final class GlooProvider implements BackendProvider {
       Setting.duration(
           "TUTTI_GLOO_SPIN",
           Duration.ofMillis(1),
-          "how long a waiting thread polls its connections before it blocks");
+          "how long a waiting thread polls before it blocks, if there are cores enough");
 
   private static final Capabilities CAPABILITIES =
       new Capabilities(

@@ -12,6 +12,7 @@ import java.nio.file.Files;
 import java.nio.file.Path;
 import java.time.Duration;
 import java.util.ArrayList;
+import java.util.Arrays;
 import java.util.List;
 import java.util.stream.IntStream;
 
@@ -30,6 +31,7 @@ public final class Rendezvous {
   private final boolean rankAsSequence;
   private final int rank;
   private final int size;
+  private int localRanks = 1;
 
   /**
    * Prepares a rendezvous.
@@ -53,7 +55,8 @@ public final class Rendezvous {
    * Connects with all peers, within the context's timeout. Where ranks connect lazily, does what
    * this side can do and returns.
    *
-   * @param spin how long a waiting thread polls before it blocks
+   * @param spin how long a waiting thread polls before it blocks, unless there are more ranks than
+   *     cores on this host
    * @throws RendezvousException naming the ranks that are missing at the end
    * @throws Exception if the store fails or a peer cannot be reached
    */
@@ -62,7 +65,9 @@ public final class Rendezvous {
     Transport transport = new Transport(context);
     try {
       meet(transport, deadline);
-      transport.start(spin.toNanos());
+      // A spinning rank keeps its peer from running where there are more ranks than cores.
+      boolean crowded = localRanks > Runtime.getRuntime().availableProcessors();
+      transport.start(crowded ? 0 : spin.toNanos());
       return transport;
     } catch (Exception | Error e) {
       transport.abort(e);
@@ -99,6 +104,8 @@ public final class Rendezvous {
     for (int peer = 0; peer < size; peer++) {
       blobs[peer] = read(peer, published.get(peer), identifiers.length);
     }
+    localRanks =
+        (int) Arrays.stream(blobs).filter(blob -> blob.hostname().equals(own.hostname())).count();
     for (int peer = 0; peer < size; peer++) {
       if (peer != rank) {
         join(transport, own, peer, blobs[peer]);
