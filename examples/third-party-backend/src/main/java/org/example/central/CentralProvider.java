@@ -34,6 +34,12 @@ public final class CentralProvider implements BackendProvider {
     return "central";
   }
 
+  /** {@inheritDoc} The compiler copies the number, so it stays when the interface moves on. */
+  @Override
+  public int spiVersion() {
+    return SPI_VERSION;
+  }
+
   @Override
   public Set<String> deviceTypes() {
     return Set.of("cpu");
