@@ -29,6 +29,9 @@ final class Progress {
    * away. Until then (ioSelecting) the caller must not touch the selector, since it could swallow
    * the wake-up; it polls sockets or waits for selectorFree.
    *
+   * A caller in the selector hears of bytes only. Whatever else may reach its goal, which is a request
+   * that another thread ended or an operation that another thread has told, wakes it (wakeCaller).
+   *
    * Interest in writing is set only before a wait in the selector. A thread that leaves unsent bytes
    * while another waits sets it and wakes the selector.
    */
@@ -389,6 +392,16 @@ final class Progress {
     }
     long since = System.nanoTime() - lastDrive;
     return (hasBackgroundWork() ? BACKGROUND_TICK : KEEP_AWAY) - since;
+  }
+
+  /**
+   * Lets a caller that waits in the selector look at its goal again, as another thread may just
+   * have reached it; the lock is held.
+   */
+  void wakeCaller() {
+    if (callerSelecting) {
+      selector.wakeup();
+    }
   }
 
   /** Lets all waits look again; the lock is held. */

@@ -77,6 +77,7 @@ final class Requests {
     }
     request.error = error;
     request.state = error == null ? Request.DONE : Request.FAILED;
+    transport.progress.wakeCaller();
     if (request.operation != null) {
       finished.add(request);
     } else if (request.waiter != null) {
@@ -106,6 +107,7 @@ final class Requests {
           tell(operation, error, sends, peer);
         } finally {
           lock.lock();
+          transport.progress.wakeCaller();
         }
       }
     }

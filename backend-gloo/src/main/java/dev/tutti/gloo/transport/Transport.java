@@ -483,6 +483,7 @@ public final class Transport implements AutoCloseable {
     boolean any = requests.deliver();
     Throwable cause = unreported;
     if (cause != null) {
+      any = true;
       unreported = null;
       progress.lock.unlock();
       try {
@@ -491,6 +492,7 @@ public final class Transport implements AutoCloseable {
         warn("a failure could not be told", e);
       } finally {
         progress.lock.lock();
+        progress.wakeCaller();
       }
     }
     return any;

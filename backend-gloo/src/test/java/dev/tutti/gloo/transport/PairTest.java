@@ -16,11 +16,13 @@ import java.lang.foreign.ValueLayout;
 import java.net.InetAddress;
 import java.net.Socket;
 import java.time.Duration;
+import java.util.Arrays;
 import java.util.List;
 import java.util.Map;
 import java.util.concurrent.ArrayBlockingQueue;
 import java.util.concurrent.BlockingQueue;
 import java.util.concurrent.Callable;
+import java.util.concurrent.CountDownLatch;
 import java.util.concurrent.ExecutionException;
 import java.util.concurrent.FutureTask;
 import java.util.concurrent.TimeUnit;
@@ -132,6 +134,41 @@ class PairTest {
             assertThat(peer.receive()).isEqualTo(new Message(1, 9, 4, "0" + i + "000004"));
           }
         });
+  }
+
+  @Test
+  void aCallerInTheSelectorHearsOfAnEndToldByAnotherThread() throws Exception {
+    run(
+        false,
+        (transport, peer) -> {
+          Thread caller = Thread.currentThread();
+          CountDownLatch telling = new CountDownLatch(1);
+          TestOperation op = TestOperation.seconds(20);
+          op.beforeEnd(
+              () -> {
+                telling.countDown();
+                awaitSelect(caller);
+              });
+          transport.startReceive(op, 1, 7, bytes(0), 1);
+          assertThat(peer.receive()).isEqualTo(new Message(3, 7, 1, ""));
+          peer.notifySend(7, 1);
+          peer.data(7, (byte) 5);
+          assertThat(telling.await(10, TimeUnit.SECONDS)).isTrue();
+          long start = System.nanoTime();
+          assertThat(transport.await(op, op.deadlineNanos())).isTrue();
+          assertThat(Duration.ofNanos(System.nanoTime() - start))
+              .isLessThan(Duration.ofSeconds(10));
+          assertThat(op.rank()).isEqualTo(1);
+        });
+  }
+
+  private static void awaitSelect(Thread caller) {
+    long deadline = System.nanoTime() + 5_000_000_000L;
+    while (Arrays.stream(caller.getStackTrace())
+        .noneMatch(frame -> frame.getClassName().contains("EPoll"))) {
+      assertThat(System.nanoTime() - deadline).isNegative();
+      Thread.onSpinWait();
+    }
   }
 
   @Test

@@ -18,6 +18,7 @@ final class TestOperation implements Operation {
   private final long deadline;
   private final AtomicReference<End> end = new AtomicReference<>();
   private final CountDownLatch done = new CountDownLatch(1);
+  private volatile Runnable beforeEnd = () -> {};
 
   TestOperation(Duration timeout) {
     deadline = System.nanoTime() + timeout.toNanos();
@@ -25,6 +26,11 @@ final class TestOperation implements Operation {
 
   static TestOperation seconds(int seconds) {
     return new TestOperation(Duration.ofSeconds(seconds));
+  }
+
+  /** Has something run on the thread that ends this operation, before it ends. */
+  void beforeEnd(Runnable task) {
+    beforeEnd = task;
   }
 
   /** Returns what it failed with, null after a success. */
@@ -38,6 +44,7 @@ final class TestOperation implements Operation {
   }
 
   private void end(Throwable cause, int rank) {
+    beforeEnd.run();
     if (end.compareAndSet(null, new End(cause, rank))) {
       done.countDown();
     }
