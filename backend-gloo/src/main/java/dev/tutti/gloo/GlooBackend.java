@@ -41,7 +41,7 @@ final class GlooBackend implements Backend {
   GlooBackend(Transport transport) {
     Scratch scratch = new Scratch();
     this.transport = transport;
-    this.allReduce = new RingAllReduce(transport, scratch);
+    this.allReduce = new RingAllReduce(transport);
     this.reduce = new RingReduce(transport, scratch);
     this.allGather = new RingAllGather(transport);
     this.broadcast = new BinomialBroadcast(transport);

@@ -3,6 +3,7 @@ package dev.tutti.gloo.algorithm;
 import dev.tutti.DType;
 import dev.tutti.ReduceOp;
 import dev.tutti.Tensor;
+import dev.tutti.gloo.transport.Combiner;
 import dev.tutti.spi.HostReducer;
 import java.lang.foreign.MemorySegment;
 
@@ -10,7 +11,7 @@ import java.lang.foreign.MemorySegment;
  * Combines what a rank holds with what it received, {@code held op received}, each step rounded to
  * the element type, as Gloo does.
  */
-final class Reduction {
+final class Reduction implements Combiner {
   private ReduceOp.Kind kind = ReduceOp.Kind.SUM;
   private DType dtype = DType.FLOAT32;
   private int elementBytes = 4;
@@ -22,11 +23,13 @@ final class Reduction {
     elementBytes = dtype.byteSize();
   }
 
-  int elementBytes() {
+  @Override
+  public int unitBytes() {
     return elementBytes;
   }
 
-  void reduce(
+  @Override
+  public void combine(
       MemorySegment held, long heldOffset, MemorySegment received, long offset, long bytes) {
     HostReducer.reduce(kind, dtype, held, heldOffset, received, offset, bytes / elementBytes);
   }

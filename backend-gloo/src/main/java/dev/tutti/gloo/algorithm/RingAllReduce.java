@@ -22,24 +22,30 @@ import org.jspecify.annotations.Nullable;
  * <p>Each part is reduced once, in the order of the ring, and copied: all ranks hold the same bits.
  */
 public final class RingAllReduce {
-  /** Segments under way at the same time, in each direction. */
-  private static final int IN_FLIGHT = 2;
+  /*
+   * The steps of both phases are numbered through. In each a rank receives one segment and sends
+   * one, all on one slot. What step i sends is what step i - perRank received, so it may be sent as
+   * soon as that is there; and as segments are matched in order, any number of receives may be
+   * posted ahead. Gloo has two steps under way; the messages are the same however many there are,
+   * but with more of them posted ahead a step costs one message of latency and not three.
+   *
+   * A receive of the second phase may be posted while this rank still sends the old content of the
+   * same segment: its new content comes from ranks that have received the old one.
+   */
+  private static final int POSTED = 16;
 
   private final Transport transport;
-  private final Scratch scratch;
   private final Reduction reduction = new Reduction();
-  private final @Nullable Request[] sends = new @Nullable Request[IN_FLIGHT];
-  private final @Nullable Request[] receives = new @Nullable Request[IN_FLIGHT];
+  private final Segments segments = new Segments();
+  private final @Nullable Request[] receives = new @Nullable Request[POSTED];
 
   /**
    * Prepares for any number of operations, one at a time.
    *
    * @param transport connects the ranks
-   * @param scratch memory shared with other algorithms
    */
-  public RingAllReduce(Transport transport, Scratch scratch) {
+  public RingAllReduce(Transport transport) {
     this.transport = transport;
-    this.scratch = scratch;
   }
 
   /**
@@ -56,69 +62,64 @@ public final class RingAllReduce {
     int size = transport.size();
     if (size > 1 && tensor.numel() > 0) {
       reduction.set(op, tensor);
-      MemorySegment memory = tensor.segment();
-      Segments segments = Segments.forAllReduce(tensor.byteSize(), reduction.elementBytes(), size);
-      long slot = Slot.ALL_REDUCE.of(tag);
-      pass(operation, slot, memory, segments, true);
-      pass(operation, slot, memory, segments, false);
-      transport.flush();
+      segments.cutForAllReduce(tensor.byteSize(), reduction.unitBytes(), size);
+      exchange(operation, Slot.ALL_REDUCE.of(tag), tensor.segment());
     }
     Reduction.after(op, tensor, size);
   }
 
-  private void pass(
-      Operation operation, long slot, MemorySegment memory, Segments segments, boolean reduces)
-      throws Exception {
+  private void exchange(Operation operation, long slot, MemorySegment memory) throws Exception {
+    long phase = segments.count() - segments.perRank();
+    long steps = 2 * phase;
+    long posted = 0;
+    long sent = 0;
+    for (long done = 0; done < steps; done++) {
+      while (posted < steps && posted < done + POSTED) {
+        post(slot, memory, posted++, phase);
+      }
+      while (sent < steps && sent < done + segments.perRank()) {
+        send(slot, memory, sent++, phase);
+      }
+      Flow.await(transport, operation, receives, (int) (done % POSTED));
+    }
+    while (sent < steps) {
+      send(slot, memory, sent++, phase);
+    }
+    transport.awaitSent(operation);
+    transport.flush();
+  }
+
+  private void post(long slot, MemorySegment memory, long step, long phase) {
     int rank = transport.rank();
     int from = (rank + 1) % transport.size();
-    int to = (rank - 1 + transport.size()) % transport.size();
-    long first = (rank + (reduces ? 1 : 0)) * segments.perRank();
-    long steps = segments.count() - segments.perRank();
-    MemorySegment target = reduces ? scratch.atLeast(segments.bytes() * IN_FLIGHT) : memory;
-    for (long i = 0; i < steps + IN_FLIGHT; i++) {
-      int lane = (int) (i % IN_FLIGHT);
-      if (i >= IN_FLIGHT) {
-        long offset = segments.offset(first + segments.perRank() + i - IN_FLIGHT);
-        finish(operation, memory, segments, reduces ? target : null, offset, lane);
-      }
-      if (i < steps) {
-        long in = segments.offset(first + segments.perRank() + i);
-        long inBytes = segments.length(in);
-        if (inBytes > 0) {
-          long at = reduces ? lane * segments.bytes() : in;
-          receives[lane] = transport.receive(from, slot, target, at, inBytes);
-        }
-        long out = segments.offset(first + i);
-        long outBytes = segments.length(out);
-        if (outBytes > 0) {
-          sends[lane] = transport.send(to, slot, memory, out, outBytes);
-        }
-      }
+    boolean reduces = step < phase;
+    long index =
+        reduces ? (rank + 2) * segments.perRank() + step : firstGathered(rank, step, phase);
+    long offset = segments.offset(index);
+    long bytes = segments.length(offset);
+    if (bytes > 0) {
+      receives[(int) (step % POSTED)] =
+          reduces
+              ? transport.receiveCombining(from, slot, memory, offset, bytes, reduction)
+              : transport.receive(from, slot, memory, offset, bytes);
     }
   }
 
-  private void finish(
-      Operation operation,
-      MemorySegment memory,
-      Segments segments,
-      @Nullable MemorySegment received,
-      long offset,
-      int lane)
-      throws Exception {
-    Request receive = receives[lane];
-    if (receive != null) {
-      receives[lane] = null;
-      transport.await(receive, operation);
-      if (received != null) {
-        long bytes = segments.length(offset);
-        Flow.beforeWork(transport, bytes);
-        reduction.reduce(memory, offset, received, lane * segments.bytes(), bytes);
-      }
-    }
-    Request send = sends[lane];
-    if (send != null) {
-      sends[lane] = null;
-      transport.await(send, operation);
+  private long firstGathered(int rank, long step, long phase) {
+    return (rank + 1) * segments.perRank() + step - phase;
+  }
+
+  private void send(long slot, MemorySegment memory, long step, long phase) {
+    int rank = transport.rank();
+    int to = (rank - 1 + transport.size()) % transport.size();
+    long index =
+        step < phase
+            ? (rank + 1) * segments.perRank() + step
+            : rank * segments.perRank() + step - phase;
+    long offset = segments.offset(index);
+    long bytes = segments.length(offset);
+    if (bytes > 0) {
+      transport.sendDetached(to, slot, memory, offset, bytes);
     }
   }
 }

@@ -26,6 +26,7 @@ public final class RingReduce {
   private final Transport transport;
   private final Scratch scratch;
   private final Reduction reduction = new Reduction();
+  private final Segments segments = new Segments();
   private final @Nullable Request[] sends = new @Nullable Request[IN_FLIGHT];
   private final @Nullable Request[] receives = new @Nullable Request[IN_FLIGHT];
   private final @Nullable Request[] parts;
@@ -58,10 +59,10 @@ public final class RingReduce {
     int size = transport.size();
     if (size > 1 && tensor.numel() > 0) {
       reduction.set(op, tensor);
-      Segments segments = Segments.forReduce(tensor.byteSize(), reduction.elementBytes(), size);
+      segments.cutForReduce(tensor.byteSize(), reduction.unitBytes(), size);
       long slot = Slot.REDUCE.of(tag);
-      scatter(operation, slot, tensor.segment(), segments);
-      collect(operation, slot, tensor.segment(), segments, root);
+      scatter(operation, slot, tensor.segment());
+      collect(operation, slot, tensor.segment(), root);
       transport.flush();
     }
     if (transport.rank() == root) {
@@ -73,8 +74,7 @@ public final class RingReduce {
    * Runs for count - 2 steps, where count - perRank would do: beyond two segments for each rank the
    * last steps carry what nobody needs, but peers send and expect it.
    */
-  private void scatter(Operation operation, long slot, MemorySegment memory, Segments segments)
-      throws Exception {
+  private void scatter(Operation operation, long slot, MemorySegment memory) throws Exception {
     int rank = transport.rank();
     int from = (rank + 1) % transport.size();
     int to = (rank - 1 + transport.size()) % transport.size();
@@ -85,7 +85,7 @@ public final class RingReduce {
       int lane = (int) (i % IN_FLIGHT);
       if (i >= IN_FLIGHT) {
         long offset = segments.offset(first + segments.perRank() + i - IN_FLIGHT);
-        finish(operation, memory, segments, received, offset, lane);
+        finish(operation, memory, received, offset, lane);
       }
       if (i < steps) {
         long inBytes = segments.length(segments.offset(first + segments.perRank() + i));
@@ -103,12 +103,7 @@ public final class RingReduce {
   }
 
   private void finish(
-      Operation operation,
-      MemorySegment memory,
-      Segments segments,
-      MemorySegment received,
-      long offset,
-      int lane)
+      Operation operation, MemorySegment memory, MemorySegment received, long offset, int lane)
       throws Exception {
     Request receive = receives[lane];
     if (receive != null) {
@@ -116,7 +111,7 @@ public final class RingReduce {
       transport.await(receive, operation);
       long bytes = segments.length(offset);
       Flow.beforeWork(transport, bytes);
-      reduction.reduce(memory, offset, received, lane * segments.bytes(), bytes);
+      reduction.combine(memory, offset, received, lane * segments.bytes(), bytes);
     }
     Request send = sends[lane];
     if (send != null) {
@@ -125,8 +120,7 @@ public final class RingReduce {
     }
   }
 
-  private void collect(
-      Operation operation, long slot, MemorySegment memory, Segments segments, int root)
+  private void collect(Operation operation, long slot, MemorySegment memory, int root)
       throws Exception {
     int rank = transport.rank();
     long part = segments.perRank() * segments.bytes();

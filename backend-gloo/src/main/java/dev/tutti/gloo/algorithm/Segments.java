@@ -1,31 +1,53 @@
 package dev.tutti.gloo.algorithm;
 
 /**
- * Cuts a tensor into the segments of Gloo's ring algorithms: {@code perRank} segments for each
- * rank, of equal size but for the last ones, which may be short or empty.
- *
- * @param total bytes of the tensor
- * @param bytes bytes of a segment
- * @param count number of segments
- * @param perRank segments of each rank
+ * Cuts a tensor into the segments of Gloo's ring algorithms: some for each rank, of equal size but
+ * for the last ones, which may be short or empty. Is cut anew for each operation.
  */
-record Segments(long total, long bytes, long count, long perRank) {
+final class Segments {
   private static final long MAX_BYTES = 1 << 20;
 
+  private long total;
+  private long bytes;
+  private long count;
+  private long perRank;
+
   /** Cuts as Gloo's {@code allreduce.cc} does. */
-  static Segments forAllReduce(long total, int elementBytes, int size) {
+  void cutForAllReduce(long totalBytes, int elementBytes, int size) {
     long max = elementBytes * Math.max(1, MAX_BYTES / elementBytes);
-    long count = roundUp(Math.max(Math.ceilDiv(total, max), 2L * size), size);
-    long bytes = roundUp(Math.ceilDiv(total, count), elementBytes);
-    return new Segments(total, bytes, count, count / size);
+    total = totalBytes;
+    count = roundUp(Math.max(Math.ceilDiv(total, max), 2L * size), size);
+    bytes = roundUp(Math.ceilDiv(total, count), elementBytes);
+    perRank = count / size;
   }
 
   /** Cuts as Gloo's {@code reduce.cc} does. */
-  static Segments forReduce(long total, int elementBytes, int size) {
+  void cutForReduce(long totalBytes, int elementBytes, int size) {
     long max = elementBytes * (MAX_BYTES / elementBytes);
-    long bytes = roundUp(Math.min(Math.ceilDiv(total, 2L * size), max), elementBytes);
-    long count = roundUp(Math.max(Math.ceilDiv(total, bytes), 2L * size), size);
-    return new Segments(total, bytes, count, count / size);
+    total = totalBytes;
+    bytes = roundUp(Math.min(Math.ceilDiv(total, 2L * size), max), elementBytes);
+    count = roundUp(Math.max(Math.ceilDiv(total, bytes), 2L * size), size);
+    perRank = count / size;
+  }
+
+  /** Returns the bytes of the tensor. */
+  long total() {
+    return total;
+  }
+
+  /** Returns the bytes of a segment. */
+  long bytes() {
+    return bytes;
+  }
+
+  /** Returns the number of segments. */
+  long count() {
+    return count;
+  }
+
+  /** Returns the number of segments of each rank. */
+  long perRank() {
+    return perRank;
   }
 
   /** Returns the first byte of a segment, whose number wraps. */

@@ -22,7 +22,9 @@ final class Connection implements Handler {
    * when its bytes are in the socket.
    *
    * In: a shared buffer takes whatever is there and is parsed; the rest of a large payload is read
-   * straight into the tensor's memory. An incomplete header stays in a small buffer of its own.
+   * straight into the tensor's memory, unless it is to be combined: that happens from the shared
+   * buffer, while the bytes are in the cache. An incomplete header, or element to be combined, stays
+   * in a small buffer of its own.
    */
   private static final int STAGING_BYTES = 32 * 1024;
   private static final int STAGED_PAYLOAD = 16 * 1024;
@@ -216,7 +218,7 @@ final class Connection implements Handler {
         int count;
         boolean drained;
         Request request = receiving;
-        if (request != null && request.length - request.done >= DIRECT_READ) {
+        if (request != null && readsDirectly(request)) {
           ByteBuffer view =
               transport.views.view(
                   request.segment, request.offset + request.done, request.length - request.done);
@@ -256,6 +258,10 @@ final class Connection implements Handler {
     }
   }
 
+  private static boolean readsDirectly(Request request) {
+    return request.combiner == null && request.length - request.done >= DIRECT_READ;
+  }
+
   private void received(Request request, int count) {
     request.done += count;
     if (request.done == request.length) {
@@ -269,11 +275,12 @@ final class Connection implements Handler {
     while (in.hasRemaining()) {
       Request request = receiving;
       if (request != null) {
-        int count = (int) Math.min(in.remaining(), request.length - request.done);
-        int at = in.position();
-        MemorySegment.copy(
-            transport.inMemory, at, request.segment, request.offset + request.done, count);
-        in.position(at + count);
+        int count = take(request, in);
+        if (count == 0) {
+          partial.put(in);
+          return true;
+        }
+        in.position(in.position() + count);
         received(request, count);
       } else if (in.remaining() < Header.BYTES) {
         partial.put(in);
@@ -286,6 +293,22 @@ final class Connection implements Handler {
       }
     }
     return true;
+  }
+
+  /** Stores or combines what is there of a payload; returns 0 if that is less than an element. */
+  private int take(Request request, ByteBuffer in) {
+    int count = (int) Math.min(in.remaining(), request.length - request.done);
+    long target = request.offset + request.done;
+    Combiner combiner = request.combiner;
+    if (combiner == null) {
+      MemorySegment.copy(transport.inMemory, in.position(), request.segment, target, count);
+      return count;
+    }
+    count -= count % combiner.unitBytes();
+    if (count > 0) {
+      combiner.combine(request.segment, target, transport.inMemory, in.position(), count);
+    }
+    return count;
   }
 
   private boolean dispatch(ByteBuffer in, int at) {

@@ -27,6 +27,10 @@ public final class Request implements Goal {
   long done;
   // Whether it is among the pending requests of its pair.
   boolean counted;
+  // Null where bytes are to be stored as they come.
+  @Nullable Combiner combiner;
+  // Whether nobody waits for it by itself; it is recycled when it ends.
+  boolean detached;
   // Null for the requests of collectives, on which somebody waits.
   @Nullable Operation operation;
   @Nullable Throwable error;
@@ -42,6 +46,7 @@ public final class Request implements Goal {
     this.operation = operation;
     next = null;
     done = 0;
+    detached = false;
     counted = false;
     state = PENDING;
   }
@@ -54,6 +59,7 @@ public final class Request implements Goal {
 
   void clear() {
     segment = MemorySegment.NULL;
+    combiner = null;
     operation = null;
     error = null;
     waiter = null;

@@ -19,6 +19,8 @@ final class Requests {
   private final RequestQueue finished = new RequestQueue();
   private @Nullable Request free;
   private int userRequests;
+  private int detached;
+  private @Nullable Throwable detachedError;
 
   Requests(Transport transport, ReentrantLock lock) {
     this.transport = transport;
@@ -80,9 +82,31 @@ final class Requests {
     transport.progress.wakeCaller();
     if (request.operation != null) {
       finished.add(request);
+    } else if (request.detached) {
+      detached--;
+      if (error != null && detachedError == null) {
+        detachedError = error;
+      }
+      recycle(request);
     } else if (request.waiter != null) {
       LockSupport.unpark(request.waiter);
     }
+  }
+
+  /** Says that nobody will wait for a request by itself. */
+  void detach(Request request) {
+    request.detached = true;
+    detached++;
+  }
+
+  /** Tells whether all detached requests ended, or one failed. */
+  boolean areDetachedOver() {
+    return detached == 0 || detachedError != null;
+  }
+
+  /** Returns why a detached request failed, if one did. */
+  @Nullable Throwable detachedError() {
+    return detachedError;
   }
 
   /**

@@ -29,11 +29,12 @@ import org.jspecify.annotations.Nullable;
  */
 public final class Transport implements AutoCloseable {
   private static final Logger LOG = System.getLogger(Transport.class.getName());
-  private static final int IN_BYTES = 64 * 1024;
+  private static final int IN_BYTES = 128 * 1024;
   private static final long CLOSE_FLUSH_NANOS = 1_000_000_000;
 
   final Progress progress;
   final Requests requests;
+  private final Goal allSent;
   final Views views = new Views();
   final ByteBuffer in = ByteBuffer.allocateDirect(IN_BYTES).order(ByteOrder.LITTLE_ENDIAN);
   final MemorySegment inMemory = MemorySegment.ofBuffer(in);
@@ -66,6 +67,7 @@ public final class Transport implements AutoCloseable {
     onFailure = context.onFailure();
     progress = new Progress(this, size, "tutti-gloo-" + group + "-" + rank);
     requests = new Requests(this, progress.lock);
+    allSent = requests::areDetachedOver;
     pairs = new @Nullable Pair[size];
     tutti = new boolean[size];
     left = new boolean[size];
@@ -207,6 +209,75 @@ public final class Transport implements AutoCloseable {
       request.memory(segment, offset, length);
       begin(request);
       return request;
+    } finally {
+      progress.lock.unlock();
+    }
+  }
+
+  /**
+   * Begins to send; {@link #awaitSent} waits for it.
+   *
+   * @param peer another rank
+   * @param slot names the exchange
+   * @param segment holds the bytes; must stay as it is until they are sent
+   * @param offset first byte
+   * @param length number of bytes
+   */
+  public void sendDetached(int peer, long slot, MemorySegment segment, long offset, long length) {
+    progress.lock.lock();
+    try {
+      Request request = requests.obtain(true, peer, slot, null);
+      request.memory(segment, offset, length);
+      requests.detach(request);
+      begin(request);
+    } finally {
+      progress.lock.unlock();
+    }
+  }
+
+  /**
+   * Begins to receive and combines what comes, as it comes, with what is in its place.
+   *
+   * @param peer another rank
+   * @param slot names the exchange
+   * @param segment where the bytes go
+   * @param offset first byte
+   * @param length bytes that must come, whole elements
+   * @param combiner how to combine
+   * @return to be awaited once
+   */
+  public Request receiveCombining(
+      int peer, long slot, MemorySegment segment, long offset, long length, Combiner combiner) {
+    progress.lock.lock();
+    try {
+      Request request = requests.obtain(false, peer, slot, null);
+      request.memory(segment, offset, length);
+      request.combiner = combiner;
+      begin(request);
+      return request;
+    } finally {
+      progress.lock.unlock();
+    }
+  }
+
+  /**
+   * Waits for all that {@link #sendDetached} began.
+   *
+   * @param operation whose deadline counts
+   * @throws Exception as {@link #await(Request, Operation)}
+   */
+  public void awaitSent(Operation operation) throws Exception {
+    boolean ended = progress.drive(allSent, operation.deadlineNanos(), false);
+    progress.lock.lock();
+    try {
+      throwIfBroken();
+      Throwable error = requests.detachedError();
+      if (error != null) {
+        throw rethrowable(error);
+      }
+      if (!ended) {
+        throw new TimeoutException(self() + ": not all was sent before the deadline");
+      }
     } finally {
       progress.lock.unlock();
     }

@@ -14,18 +14,32 @@ class SegmentsTest {
         .toArray();
   }
 
+  private static Segments forAllReduce(long total, int elementBytes, int size) {
+    Segments segments = new Segments();
+    segments.cutForAllReduce(total, elementBytes, size);
+    return segments;
+  }
+
+  private static Segments forReduce(long total, int elementBytes, int size) {
+    Segments segments = new Segments();
+    segments.cutForReduce(total, elementBytes, size);
+    return segments;
+  }
+
+  private static void assertCut(Segments segments, long bytes, long count, long perRank) {
+    assertThat(segments.bytes()).isEqualTo(bytes);
+    assertThat(segments.count()).isEqualTo(count);
+    assertThat(segments.perRank()).isEqualTo(perRank);
+  }
+
   @Test
   void cutsAsGlooDoes() {
-    Segments ten = Segments.forAllReduce(40, 4, 2);
-    assertThat(ten).isEqualTo(new Segments(40, 12, 4, 2));
-    assertThat(lengths(ten)).containsExactly(12, 12, 12, 4);
-    Segments one = Segments.forAllReduce(4, 4, 2);
-    assertThat(lengths(one)).containsExactly(4, 0, 0, 0);
-    assertThat(Segments.forAllReduce(10_000_000, 4, 2))
-        .isEqualTo(new Segments(10_000_000, 1_000_000, 10, 5));
-    assertThat(Segments.forReduce(40, 4, 2)).isEqualTo(new Segments(40, 12, 4, 2));
-    assertThat(Segments.forReduce(10_000_000, 4, 2))
-        .isEqualTo(new Segments(10_000_000, 1 << 20, 10, 5));
+    assertCut(forAllReduce(40, 4, 2), 12, 4, 2);
+    assertThat(lengths(forAllReduce(40, 4, 2))).containsExactly(12, 12, 12, 4);
+    assertThat(lengths(forAllReduce(4, 4, 2))).containsExactly(4, 0, 0, 0);
+    assertCut(forAllReduce(10_000_000, 4, 2), 1_000_000, 10, 5);
+    assertCut(forReduce(40, 4, 2), 12, 4, 2);
+    assertCut(forReduce(10_000_000, 4, 2), 1 << 20, 10, 5);
   }
 
   @ParameterizedTest
@@ -35,8 +49,7 @@ class SegmentsTest {
       long total = count * elementBytes;
       for (Segments segments :
           new Segments[] {
-            Segments.forAllReduce(total, elementBytes, size),
-            Segments.forReduce(total, elementBytes, size)
+            forAllReduce(total, elementBytes, size), forReduce(total, elementBytes, size)
           }) {
         assertThat(LongStream.of(lengths(segments)).sum()).isEqualTo(total);
         assertThat(segments.count()).isEqualTo(segments.perRank() * size);

@@ -1,0 +1,47 @@
+package dev.tutti.gloo;
+
+import static org.assertj.core.api.Assertions.assertThat;
+
+import com.sun.management.ThreadMXBean;
+import dev.tutti.DType;
+import dev.tutti.Tensor;
+import java.lang.foreign.Arena;
+import java.lang.management.ManagementFactory;
+import java.util.List;
+import org.junit.jupiter.api.Timeout;
+import org.junit.jupiter.params.ParameterizedTest;
+import org.junit.jupiter.params.provider.CsvSource;
+
+/**
+ * Counts the bytes that the callers of all-reduce allocate. What happens once, such as the loading
+ * of a class for a rare case, is no matter of the steady state: of several batches one must be
+ * free.
+ */
+class AllocationTest {
+  private static final ThreadMXBean THREADS = (ThreadMXBean) ManagementFactory.getThreadMXBean();
+
+  @ParameterizedTest
+  @CsvSource({"2, 4, 5000", "2, 4096, 5000", "2, 1048576, 300", "4, 4096, 2000"})
+  @Timeout(120)
+  void aSynchronousAllReduceAllocatesNothing(int size, long bytes, int warmUps) throws Exception {
+    List<Long> allocated =
+        GlooWorld.run(
+            size,
+            group -> {
+              Tensor tensor = Tensor.allocate(Arena.ofAuto(), DType.FLOAT32, bytes / 4);
+              for (int i = 0; i < warmUps; i++) {
+                group.allReduce(tensor);
+              }
+              long least = Long.MAX_VALUE;
+              for (int batch = 0; batch < 5; batch++) {
+                long before = THREADS.getCurrentThreadAllocatedBytes();
+                for (int i = 0; i < 300; i++) {
+                  group.allReduce(tensor);
+                }
+                least = Math.min(least, THREADS.getCurrentThreadAllocatedBytes() - before);
+              }
+              return least;
+            });
+    assertThat(allocated).hasSize(size).containsOnly(0L);
+  }
+}
