@@ -47,7 +47,29 @@ public final class ReduceOp {
     /** Bitwise exclusive or. */
     BXOR,
     /** Multiplies each rank's elements by its own factor, then adds. */
-    PREMUL_SUM
+    PREMUL_SUM;
+
+    /**
+     * Tells whether the operator is defined on a type.
+     *
+     * <p>Opaque types can never be reduced; complex ones only by SUM, AVG and PREMUL_SUM (c10d's
+     * {@code isComplexViewAsRealAllowed}); PREMUL_SUM needs floating-point parts; bitwise operators
+     * need integers or bool; AVG is not defined on bool.
+     *
+     * @param dtype the element type
+     */
+    public boolean isDefinedOn(DType dtype) {
+      if (dtype.isOpaque()) {
+        return false;
+      }
+      return switch (this) {
+        case SUM -> true;
+        case AVG -> dtype != DType.BOOL;
+        case PREMUL_SUM -> dtype.isFloatingPoint() || dtype.isComplex();
+        case PRODUCT, MIN, MAX -> !dtype.isComplex();
+        case BAND, BOR, BXOR -> dtype.isInteger() || dtype == DType.BOOL;
+      };
+    }
   }
 
   private final Kind kind;
@@ -119,25 +141,12 @@ public final class ReduceOp {
   }
 
   /**
-   * Tells whether the operator is defined on a type.
-   *
-   * <p>Opaque types can never be reduced; complex ones only by SUM, AVG and PREMUL_SUM (c10d's
-   * {@code isComplexViewAsRealAllowed}); PREMUL_SUM needs floating-point parts; bitwise operators
-   * need integers or bool; AVG is not defined on bool.
+   * Tells whether the operator is defined on a type, as {@link Kind#isDefinedOn} does.
    *
    * @param dtype the element type
    */
   public boolean isDefinedOn(DType dtype) {
-    if (dtype.isOpaque()) {
-      return false;
-    }
-    return switch (kind) {
-      case SUM -> true;
-      case AVG -> dtype != DType.BOOL;
-      case PREMUL_SUM -> dtype.isFloatingPoint() || dtype.isComplex();
-      case PRODUCT, MIN, MAX -> !dtype.isComplex();
-      case BAND, BOR, BXOR -> dtype.isInteger() || dtype == DType.BOOL;
-    };
+    return kind.isDefinedOn(dtype);
   }
 
   @Override

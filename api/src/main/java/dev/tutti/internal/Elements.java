@@ -25,13 +25,17 @@ public final class Elements {
     };
   }
 
-  /** Writes an element at a byte offset, rounded to the type; of a complex type the real part. */
+  /**
+   * Writes an element at a byte offset, rounded once to the type; of a complex type the real part.
+   */
   public static void setDouble(DType dtype, MemorySegment memory, long offset, double value) {
     switch (dtype) {
       case FLOAT32, COMPLEX64 -> memory.set(JAVA_FLOAT_UNALIGNED, offset, (float) value);
       case FLOAT64, COMPLEX128 -> memory.set(JAVA_DOUBLE_UNALIGNED, offset, value);
-      case FLOAT16 -> memory.set(JAVA_SHORT_UNALIGNED, offset, Float.floatToFloat16((float) value));
-      case BFLOAT16 -> memory.set(JAVA_SHORT_UNALIGNED, offset, floatToBfloat16((float) value));
+      case FLOAT16 ->
+          memory.set(JAVA_SHORT_UNALIGNED, offset, Float.floatToFloat16(roundToOdd(value)));
+      case BFLOAT16 -> memory.set(JAVA_SHORT_UNALIGNED, offset, floatToBfloat16(roundToOdd(value)));
+      case BOOL -> memory.set(JAVA_BYTE, offset, (byte) (value != 0 ? 1 : 0));
       default -> setLong(dtype, memory, offset, (long) value);
     }
   }
@@ -60,6 +64,23 @@ public final class Elements {
       case INT64 -> memory.set(JAVA_LONG_UNALIGNED, offset, value);
       default -> throw new IllegalStateException(dtype.label() + " is not an integer type");
     }
+  }
+
+  /**
+   * Narrows a double to the float next to it whose last bit is 1, unless it is a float itself. A
+   * second rounding, to a shorter type, then goes the way that a single one would.
+   */
+  public static float roundToOdd(double value) {
+    float nearest = (float) value;
+    if (nearest == value || Float.isNaN(nearest)) {
+      return nearest;
+    }
+    float below = Math.abs((double) nearest) > Math.abs(value) ? towardZero(nearest) : nearest;
+    return Float.intBitsToFloat(Float.floatToRawIntBits(below) | 1);
+  }
+
+  private static float towardZero(float value) {
+    return Float.intBitsToFloat(Float.floatToRawIntBits(value) - 1);
   }
 
   /** Widens a bfloat16, exactly. */
