@@ -9,6 +9,7 @@ import dev.tutti.cli.Agreement.Verdict.Kind;
 import java.time.Duration;
 import java.util.ArrayList;
 import java.util.List;
+import java.util.OptionalInt;
 import java.util.function.Consumer;
 import java.util.stream.IntStream;
 
@@ -18,20 +19,26 @@ import java.util.stream.IntStream;
  * <p>Protocol, below a prefix of its own: each node claims {@code node/R} with the number of its
  * ranks, and reads all. In attempt A the key {@code A/verdict} is written once, by compare-and-set:
  * by the first node with a failure, or by the node that finishes last if none has one. Each node
- * waits for that key on a handle and thread of its own. Before the next attempt, and before node 0
- * closes the store, each node counts itself in and waits for all.
+ * waits for that key on a handle and thread of its own, and meanwhile shows that it lives and looks
+ * for launchers that do not ({@link Pulse}): such a silence is a verdict too. Before the next
+ * attempt, and before node 0 closes the store, each node counts itself in and waits for all.
  */
 final class StoreAgreement implements Agreement {
   /** How long node 0 keeps the store for nodes that have not left. */
   private static final Duration LEAVE_TIMEOUT = Duration.ofSeconds(10);
 
-  /** How long one wait for a verdict takes; there is no limit to their number. */
-  private static final Duration WATCH_INTERVAL = Duration.ofMinutes(1);
+  /** How long one wait for a verdict takes, and with it the time between signs of life. */
+  private static final Duration WATCH_INTERVAL = Duration.ofSeconds(5);
+
+  /** How long a launcher may give no sign of life. */
+  private static final Duration SILENCE = Duration.ofMinutes(1);
 
   private final LaunchPlan plan;
   private final Store store;
   private final int port;
   private final Runnable leave;
+  private final Duration silence;
+  private final Duration watchInterval;
   private volatile boolean closed;
 
   /**
@@ -43,10 +50,22 @@ final class StoreAgreement implements Agreement {
    * @param leave what to do when all have left, or need not be waited for any more
    */
   StoreAgreement(LaunchPlan plan, Store store, int port, Runnable leave) {
+    this(plan, store, port, leave, SILENCE, WATCH_INTERVAL);
+  }
+
+  StoreAgreement(
+      LaunchPlan plan,
+      Store store,
+      int port,
+      Runnable leave,
+      Duration silence,
+      Duration watchInterval) {
     this.plan = plan;
     this.store = store;
     this.port = port;
     this.leave = leave;
+    this.silence = silence;
+    this.watchInterval = watchInterval;
   }
 
   @Override
@@ -91,9 +110,17 @@ final class StoreAgreement implements Agreement {
   }
 
   private Verdict watch(Store handle, int attempt) {
+    Pulse pulse = new Pulse(handle, plan.nodeRank(), plan.nodes(), silence);
     while (true) {
       try {
-        return decode(handle.get(verdictKey(attempt), WATCH_INTERVAL));
+        OptionalInt silent = pulse.beat();
+        if (silent.isPresent()) {
+          String text =
+              "the launcher of node %d gave no sign of life for %d s"
+                  .formatted(silent.getAsInt(), silence.toSeconds());
+          propose(attempt, new Verdict(Kind.STOPPED, plan.nodeRank(), -1, 1, text));
+        }
+        return decode(handle.get(verdictKey(attempt), watchInterval));
       } catch (StoreTimeoutException e) {
         if (closed) {
           return lost(e);

@@ -150,4 +150,31 @@ class StoreAgreementTest {
     assertThat(messages.getFirst()).startsWith("1: the store of node 0 is lost: ");
     assertThat(TestPlans.processesOf(runId)).isEmpty();
   }
+
+  @Test
+  void endsTheRanksWhenAnotherLauncherIsGone() throws Exception {
+    LaunchPlan plan = plan(0, 1, 5, "exec sleep 600");
+    try (HashStore shared = new HashStore();
+        ExecutorService thread = Executors.newSingleThreadExecutor()) {
+      Store store = shared.duplicate();
+      // Node 1 comes, and no more is heard of it.
+      shared.set("node/1", "1");
+      Future<Integer> code =
+          thread.submit(
+              () -> {
+                try (Agreement agreement =
+                    new StoreAgreement(
+                        plan, store, 1, () -> {}, Duration.ofSeconds(1), Duration.ofMillis(50))) {
+                  return launcher(plan, agreement).run();
+                }
+              });
+      shared.wait(List.of("alive/0", "0/verdict"), Duration.ofSeconds(30));
+      // It leaves late, so that node 0 need not wait for it to the end.
+      assertThat(shared.add("left", 1)).isBetween(1L, 2L);
+      shared.set("all-left", "1");
+      assertThat(code.get(30, TimeUnit.SECONDS)).isEqualTo(1);
+    }
+    assertThat(messages).containsExactly("0: the launcher of node 1 gave no sign of life for 1 s");
+    assertThat(TestPlans.processesOf(runId)).isEmpty();
+  }
 }
