@@ -92,6 +92,9 @@ final class BenchCommand implements Callable<Integer> {
   public Integer call() throws InterruptedException, IOException {
     Format chosen = format();
     List<BenchOp> ops = ops();
+    if (plot != null) {
+      BenchPlot.check(plot);
+    }
     DType dtype = options.elementType();
     int expected =
         ops.stream().mapToInt(op -> op.sizes(options.sizes(), ranks, dtype).size()).sum();

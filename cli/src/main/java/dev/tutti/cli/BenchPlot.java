@@ -7,6 +7,7 @@ import java.awt.BasicStroke;
 import java.awt.Color;
 import java.awt.Rectangle;
 import java.awt.geom.Ellipse2D;
+import java.awt.image.BufferedImage;
 import java.io.IOException;
 import java.io.OutputStream;
 import java.nio.file.Files;
@@ -51,6 +52,32 @@ final class BenchPlot {
   private BenchPlot() {}
 
   /**
+   * Checks that a picture can be drawn, before much time is spent on what it shows.
+   *
+   * @param file where it will be written
+   * @throws LaunchException saying what is missing
+   */
+  static void check(Path file) {
+    Path directory = file.toAbsolutePath().getParent();
+    if (directory == null || !Files.isDirectory(directory)) {
+      throw new LaunchException(1, "no such folder for the picture: " + directory);
+    }
+    System.setProperty("java.awt.headless", "true");
+    try {
+      BufferedImage image = new BufferedImage(1, 1, BufferedImage.TYPE_INT_RGB);
+      image.createGraphics().getFontMetrics().stringWidth("x");
+    } catch (LinkageError | InternalError e) {
+      throw new LaunchException(
+          1,
+          "Java cannot draw text here: install fontconfig and a font, such as fonts-dejavu-core,"
+              + " or leave --plot out ("
+              + e
+              + ")",
+          e);
+    }
+  }
+
+  /**
    * Writes the picture.
    *
    * @param rows results; those without a size are left out
@@ -59,7 +86,6 @@ final class BenchPlot {
    * @throws IllegalArgumentException if there is nothing to draw
    */
   static void write(List<BenchRow> rows, Path file) throws IOException {
-    System.setProperty("java.awt.headless", "true");
     // Else the axis labels come as outlines and not as text.
     TextUtils.setUseDrawRotatedStringWorkaround(false);
     Map<String, List<BenchRow>> byOp = new LinkedHashMap<>();

@@ -51,7 +51,9 @@ final class DoctorCommand implements Callable<Integer> {
                   "--format must be table or json, not '" + format + "'");
         };
     ProviderCheck providers = new ProviderCheck(settings);
-    List<Finding> findings = new ArrayList<>(HostCheck.run());
+    List<Finding> findings = new ArrayList<>();
+    findings.add(Finding.ok("tutti", "version", Main.Version.text(), ""));
+    findings.addAll(HostCheck.run());
     findings.addAll(providers.run());
     findings.addAll(SettingsCheck.run(settings, providers));
     if (json) {
@@ -68,8 +70,9 @@ final class DoctorCommand implements Callable<Integer> {
     String section = "";
     for (Finding finding : findings) {
       if (!finding.section().equals(section)) {
+        boolean first = section.isEmpty();
         section = finding.section();
-        terminal.out().println((section.equals("java") ? "" : "\n") + section);
+        terminal.out().println((first ? "" : "\n") + section);
       }
       String mark =
           switch (finding.status()) {

@@ -179,8 +179,9 @@ final class Launcher {
       }
     }
     sweep(attempt);
+    long outputDeadline = System.nanoTime() + OUTPUT_TIMEOUT.toNanos();
     for (RankProcess rank : attempt.ranks) {
-      rank.awaitOutput(OUTPUT_TIMEOUT);
+      rank.awaitOutput(outputDeadline);
     }
     Verdict verdict = attempt.verdict;
     if (verdict == null) {

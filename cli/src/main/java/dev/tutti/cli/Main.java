@@ -140,10 +140,15 @@ public final class Main implements Runnable {
 
   /** Reads the version that the build wrote into the jar. */
   static final class Version implements IVersionProvider {
+    /** Returns the version, or "development" where classes are not in a jar. */
+    static String text() {
+      String version = Main.class.getPackage().getImplementationVersion();
+      return version == null ? "development" : version;
+    }
+
     @Override
     public String[] getVersion() {
-      String version = Main.class.getPackage().getImplementationVersion();
-      return new String[] {"tutti " + (version == null ? "development" : version)};
+      return new String[] {"tutti " + text()};
     }
   }
 }

@@ -119,12 +119,12 @@ final class RankProcess {
   /**
    * Waits until all output was handed on. Output ends when the last process that holds it does.
    *
-   * @param timeout longest wait; afterwards the rest of the output is dropped
+   * @param deadlineNanos end of the wait, in terms of {@link System#nanoTime()}; afterwards the
+   *     rest of the output is dropped
    */
-  void awaitOutput(Duration timeout) throws InterruptedException {
-    long deadline = System.nanoTime() + timeout.toNanos();
+  void awaitOutput(long deadlineNanos) throws InterruptedException {
     for (Thread pump : pumps) {
-      long left = deadline - System.nanoTime();
+      long left = deadlineNanos - System.nanoTime();
       TimeUnit.NANOSECONDS.timedJoin(pump, Math.max(1, left));
     }
     if (pumps.stream().anyMatch(Thread::isAlive)) {

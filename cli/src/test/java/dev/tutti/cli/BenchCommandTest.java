@@ -162,6 +162,7 @@ class BenchCommandTest {
         "--step-factor=1 | --step-factor must be at least 2, not 1",
         "--nproc=0 | --nproc must be at least 1, not 0",
         "--format=xml | --format must be table or json, not 'xml'",
+        "--plot=/no/such/folder/x.svg | no such folder for the picture: /no/such/folder",
         "--max-bytes=12Q | Invalid value for option '--max-bytes'",
         "--colour=red | Unknown option: '--colour=red'",
       })

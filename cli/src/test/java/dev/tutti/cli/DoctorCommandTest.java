@@ -43,7 +43,15 @@ class DoctorCommandTest {
     assertThat(doctor()).isZero();
     String version = Runtime.version().toString();
     assertThat(lines())
-        .contains("java", "machine", "network", "backends", "stores", "settings")
+        .contains(
+            "tutti",
+            "ok version development",
+            "java",
+            "machine",
+            "network",
+            "backends",
+            "stores",
+            "settings")
         .anyMatch(line -> line.startsWith("ok version " + version))
         .anyMatch(line -> line.startsWith("ok cores " + Runtime.getRuntime().availableProcessors()))
         .anyMatch(line -> line.startsWith("ok lo ") && line.contains("127.0.0.1"))
