@@ -42,7 +42,7 @@ public record Setting<T>(
   }
 
   private static Boolean parseFlag(String text) {
-    return switch (text.toLowerCase(Locale.ROOT)) {
+    return switch (text.trim().toLowerCase(Locale.ROOT)) {
       case "1", "true", "yes", "on" -> true;
       case "0", "false", "no", "off", "" -> false;
       default -> throw new IllegalArgumentException("expected 1 or 0");
@@ -71,9 +71,14 @@ public record Setting<T>(
       factor = 3600;
       number = lower.substring(0, lower.length() - 1);
     }
-    double seconds = Double.parseDouble(number.trim()) * factor;
-    if (!(seconds >= 0 && seconds < 1e9)) {
-      throw new IllegalArgumentException("expected a time such as 30, 250ms or 5m");
+    String plain = number.trim();
+    // Double.parseDouble alone would take the d of 30d, which means days, for that of a double.
+    double seconds =
+        plain.matches("[0-9]{1,18}(\\.[0-9]{0,18})?|\\.[0-9]{1,18}")
+            ? Double.parseDouble(plain) * factor
+            : Double.NaN;
+    if (!(seconds < 1e9)) {
+      throw new IllegalArgumentException("expected a time such as 30, 250ms, 5m or 1.5h");
     }
     return Duration.ofNanos((long) (seconds * 1e9));
   }
@@ -87,7 +92,7 @@ public record Setting<T>(
   public static Long parseBytes(String text) {
     String upper = text.trim().toUpperCase(Locale.ROOT);
     int end = 0;
-    while (end < upper.length() && Character.isDigit(upper.charAt(end))) {
+    while (end < upper.length() && upper.charAt(end) >= '0' && upper.charAt(end) <= '9') {
       end++;
     }
     int shift =
@@ -96,8 +101,15 @@ public record Setting<T>(
           case "K", "KB", "KIB" -> 10;
           case "M", "MB", "MIB" -> 20;
           case "G", "GB", "GIB" -> 30;
-          default -> throw new IllegalArgumentException("expected bytes such as 4096, 64K or 16M");
+          default -> -1;
         };
-    return Math.multiplyExact(Long.parseLong(upper.substring(0, end)), 1L << shift);
+    if (end == 0 || end > 18 || shift < 0) {
+      throw new IllegalArgumentException("expected bytes such as 4096, 64K or 16M");
+    }
+    long number = Long.parseLong(upper.substring(0, end));
+    if (number > Long.MAX_VALUE >> shift) {
+      throw new IllegalArgumentException("more bytes than there can be");
+    }
+    return number << shift;
   }
 }

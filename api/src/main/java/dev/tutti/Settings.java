@@ -60,11 +60,11 @@ public final class Settings {
    * @param name the setting's name
    */
   public Optional<String> text(String name) {
-    String value = program.get(name);
-    if (value == null) {
-      value = environment.get(name);
+    String value = program.getOrDefault(name, "");
+    if (value.isEmpty()) {
+      value = environment.getOrDefault(name, "");
     }
-    return Optional.ofNullable(value).filter(text -> !text.isEmpty());
+    return value.isEmpty() ? Optional.empty() : Optional.of(value);
   }
 
   /**

@@ -5,6 +5,7 @@ import dev.tutti.internal.StridedCopy;
 import java.lang.foreign.Arena;
 import java.lang.foreign.MemorySegment;
 import java.nio.ByteBuffer;
+import java.nio.ByteOrder;
 import java.util.Arrays;
 import org.jspecify.annotations.Nullable;
 
@@ -59,7 +60,10 @@ public final class Tensor {
               + " bytes, but "
               + this.describe()
               + " needs "
-              + needed * dtype.byteSize());
+              + needed
+              + " elements of "
+              + dtype.byteSize()
+              + " bytes");
     }
   }
 
@@ -93,7 +97,11 @@ public final class Tensor {
    * @param shape sizes in elements, outermost first; none for a scalar
    */
   public static Tensor allocate(Arena arena, DType dtype, long... shape) {
-    long bytes = Math.multiplyExact(numelOf(shape), dtype.byteSize());
+    long numel = numelOf(shape);
+    if (numel > Long.MAX_VALUE / dtype.byteSize()) {
+      throw new IllegalArgumentException("too many elements: " + Arrays.toString(shape));
+    }
+    long bytes = numel * dtype.byteSize();
     return of(arena.allocate(bytes, ALIGNMENT), dtype, shape);
   }
 
@@ -136,11 +144,21 @@ public final class Tensor {
   /**
    * Views a buffer from its position to its limit, without a copy.
    *
-   * @param buffer a buffer in native byte order
+   * @param buffer a buffer in native byte order; new buffers are not, see {@link ByteBuffer#order}
    * @param dtype element type
    * @param shape sizes in elements
+   * @throws IllegalArgumentException if the buffer is too short, or in another byte order while
+   *     elements have several bytes
    */
   public static Tensor of(ByteBuffer buffer, DType dtype, long... shape) {
+    if (dtype.byteSize() > 1 && buffer.order() != ByteOrder.nativeOrder()) {
+      throw new IllegalArgumentException(
+          "buffer is "
+              + buffer.order()
+              + ", but tensors hold "
+              + ByteOrder.nativeOrder()
+              + "; call order(ByteOrder.nativeOrder()) before filling it");
+    }
     return of(MemorySegment.ofBuffer(buffer), dtype, shape);
   }
 
@@ -264,9 +282,10 @@ public final class Tensor {
    * Returns the size of one dimension, in elements.
    *
    * @param dimension from 0
+   * @throws IndexOutOfBoundsException if there is no such dimension
    */
   public long size(int dimension) {
-    return shape[dimension];
+    return shape[checked(dimension)];
   }
 
   /** Returns a copy of the strides in elements; empty for a sparse tensor. */
@@ -374,17 +393,19 @@ public final class Tensor {
    * @param dimension which, from 0
    * @param start first index
    * @param length number of indices
-   * @throws IndexOutOfBoundsException if the range leaves the dimension
+   * @throws IndexOutOfBoundsException if there is no such dimension, or the range leaves it
+   * @throws IllegalStateException if the tensor is sparse
    */
   public Tensor narrow(int dimension, long start, long length) {
-    if (start < 0 || length < 0 || start > shape[dimension] - length) {
+    MemorySegment memory = segment();
+    if (start < 0 || length < 0 || start > shape[checked(dimension)] - length) {
       throw new IndexOutOfBoundsException(
           "range " + start + "+" + length + " leaves dimension " + dimension + " of " + describe());
     }
     long[] narrowed = shape.clone();
     narrowed[dimension] = length;
     long offset = numelOf(narrowed) == 0 ? 0 : start * strides[dimension] * dtype.byteSize();
-    return new Tensor(dtype, narrowed, strides, device, segment().asSlice(offset));
+    return new Tensor(dtype, narrowed, strides, device, memory.asSlice(offset));
   }
 
   /**
@@ -392,7 +413,8 @@ public final class Tensor {
    *
    * @param dimension which, from 0
    * @param index from 0
-   * @throws IndexOutOfBoundsException if the index is outside
+   * @throws IndexOutOfBoundsException if there is no such dimension, or the index is outside
+   * @throws IllegalStateException if the tensor is sparse
    */
   public Tensor select(int dimension, long index) {
     Tensor row = narrow(dimension, index, 1);
@@ -405,22 +427,29 @@ public final class Tensor {
    *
    * @param first one, from 0
    * @param second the other
+   * @throws IndexOutOfBoundsException if there is no such dimension
+   * @throws IllegalStateException if the tensor is sparse
    */
   public Tensor transpose(int first, int second) {
+    MemorySegment memory = segment();
+    checked(first);
+    checked(second);
     long[] newShape = shape.clone();
     long[] newStrides = strides.clone();
     newShape[first] = shape[second];
     newShape[second] = shape[first];
     newStrides[first] = strides[second];
     newStrides[second] = strides[first];
-    return new Tensor(dtype, newShape, newStrides, device, segment());
+    return new Tensor(dtype, newShape, newStrides, device, memory);
   }
 
   /**
-   * Copies the elements of another tensor of the same shape, type and host memory.
+   * Copies the elements of another tensor, in row-major order of both sides.
    *
-   * @param source where from; either side may be strided
-   * @throws IllegalArgumentException if shape, type or device do not fit
+   * @param source where from, with as many elements of the same type; either side may be strided,
+   *     but strided sides must not overlap
+   * @throws IllegalArgumentException if type or number of elements differ
+   * @throws IllegalStateException if one is sparse or not on the host
    */
   public void copyFrom(Tensor source) {
     requireHost("copyFrom");
@@ -444,7 +473,7 @@ public final class Tensor {
   }
 
   /**
-   * Sets every element to a number, rounded to the type; on a complex type the real part.
+   * Sets every element to a number, as {@link #setFlat(long, double)} does.
    *
    * @param value the number
    * @return this tensor
@@ -458,7 +487,7 @@ public final class Tensor {
   }
 
   /**
-   * Reads an element as a double; of a complex type the real part.
+   * Reads an element as a double; of a complex type the real part, of an opaque one the byte.
    *
    * @param index place in row-major order, from 0
    * @throws IndexOutOfBoundsException if the index is outside
@@ -469,7 +498,9 @@ public final class Tensor {
   }
 
   /**
-   * Writes an element, rounded to the type; of a complex type the real part.
+   * Writes an element: rounded to nearest on a floating-point type, the real part of a complex one;
+   * truncated toward zero and cut to its low bits on an integer or opaque one; on bool whether the
+   * number is not zero.
    *
    * @param index place in row-major order, from 0
    * @param value the number
@@ -481,10 +512,10 @@ public final class Tensor {
   }
 
   /**
-   * Reads an element of an integer type or bool, exactly.
+   * Reads an element of an integer type, bool or opaque type, exactly.
    *
    * @param index place in row-major order, from 0
-   * @throws IllegalStateException if the type is not an integer or bool
+   * @throws IllegalStateException if the type has a point
    */
   public long flatLong(long index) {
     requireHost("flatLong");
@@ -492,11 +523,11 @@ public final class Tensor {
   }
 
   /**
-   * Writes an element of an integer type or bool, keeping its low bits.
+   * Writes an element of an integer type, bool or opaque type, keeping its low bits.
    *
    * @param index place in row-major order, from 0
    * @param value the number
-   * @throws IllegalStateException if the type is not an integer or bool
+   * @throws IllegalStateException if the type has a point
    */
   public void setFlat(long index, long value) {
     requireHost("setFlat");
@@ -546,6 +577,13 @@ public final class Tensor {
     return offset * dtype.byteSize();
   }
 
+  private int checked(int dimension) {
+    if (dimension < 0 || dimension >= shape.length) {
+      throw new IndexOutOfBoundsException("no dimension " + dimension + " in " + describe());
+    }
+    return dimension;
+  }
+
   private void requireContiguous(String what) {
     if (!contiguous) {
       throw new IllegalArgumentException(what + " needs a contiguous tensor, not " + describe());
@@ -573,14 +611,25 @@ public final class Tensor {
   }
 
   private static long numelOf(long[] shape) {
-    long numel = 1;
+    boolean empty = false;
     for (long size : shape) {
       if (size < 0) {
         throw new IllegalArgumentException("negative size in shape " + Arrays.toString(shape));
       }
-      numel = Math.multiplyExact(numel, size);
+      empty |= size == 0;
     }
-    return numel;
+    if (empty) {
+      return 0;
+    }
+    try {
+      long numel = 1;
+      for (long size : shape) {
+        numel = Math.multiplyExact(numel, size);
+      }
+      return numel;
+    } catch (ArithmeticException e) {
+      throw new IllegalArgumentException("too many elements: " + Arrays.toString(shape), e);
+    }
   }
 
   private static long[] denseStrides(long[] shape) {
@@ -610,14 +659,21 @@ public final class Tensor {
   }
 
   private static long extentOf(long[] shape, long[] strides) {
-    long last = 0;
-    for (int d = 0; d < shape.length; d++) {
-      if (shape[d] == 0) {
-        return 0;
+    try {
+      long last = 0;
+      for (int d = 0; d < shape.length; d++) {
+        last = Math.addExact(last, Math.multiplyExact(shape[d] - 1, strides[d]));
       }
-      last = Math.addExact(last, Math.multiplyExact(shape[d] - 1, strides[d]));
+      return Math.addExact(last, 1);
+    } catch (ArithmeticException e) {
+      throw new IllegalArgumentException(
+          "strides "
+              + Arrays.toString(strides)
+              + " of shape "
+              + Arrays.toString(shape)
+              + " reach too far",
+          e);
     }
-    return Math.addExact(last, 1);
   }
 
   private static long[] without(long[] values, int index) {
