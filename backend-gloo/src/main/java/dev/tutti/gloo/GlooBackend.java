@@ -2,60 +2,41 @@ package dev.tutti.gloo;
 
 import dev.tutti.ReduceOp;
 import dev.tutti.Tensor;
-import dev.tutti.gloo.algorithm.BinomialBroadcast;
-import dev.tutti.gloo.algorithm.DirectAllToAll;
-import dev.tutti.gloo.algorithm.DirectGather;
-import dev.tutti.gloo.algorithm.DirectScatter;
-import dev.tutti.gloo.algorithm.DisseminationBarrier;
-import dev.tutti.gloo.algorithm.MonitoredBarrier;
-import dev.tutti.gloo.algorithm.RingAllGather;
-import dev.tutti.gloo.algorithm.RingAllReduce;
-import dev.tutti.gloo.algorithm.RingReduce;
-import dev.tutti.gloo.algorithm.Scratch;
+import dev.tutti.gloo.algorithm.Collectives;
+import dev.tutti.gloo.algorithm.WireCollectives;
 import dev.tutti.gloo.transport.Transport;
 import dev.tutti.spi.Backend;
 import dev.tutti.spi.Operation;
 import dev.tutti.spi.Staging;
 import java.lang.foreign.MemorySegment;
 import java.util.List;
+import java.util.Optional;
 
 /**
- * Runs the operations of one rank as PyTorch's {@code ProcessGroupGloo} does, message for message.
+ * Runs the operations of one rank: collectives through memory that all ranks share, where they do,
+ * else over sockets; messages over sockets.
  */
 final class GlooBackend implements Backend {
   private final Transport transport;
-  private final RingAllReduce allReduce;
-  private final RingReduce reduce;
-  private final RingAllGather allGather;
-  private final BinomialBroadcast broadcast;
-  private final DirectGather gather;
-  private final DirectScatter scatter;
-  private final DirectAllToAll allToAll;
-  private final DisseminationBarrier barrier;
-  private final MonitoredBarrier monitoredBarrier;
-  private final Scratch inputCopy = new Scratch();
+  private final WireCollectives wire;
+  private final Collectives collectives;
 
-  // Numbers the collectives; has to grow by what PyTorch's counter grows by.
-  private int nextTag;
-
-  GlooBackend(Transport transport) {
-    Scratch scratch = new Scratch();
+  /**
+   * Creates the backend of a rank.
+   *
+   * @param transport connects the ranks
+   * @param host the collectives of ranks that share memory, if they do
+   */
+  GlooBackend(Transport transport, Optional<? extends Collectives> host) {
     this.transport = transport;
-    this.allReduce = new RingAllReduce(transport);
-    this.reduce = new RingReduce(transport, scratch);
-    this.allGather = new RingAllGather(transport);
-    this.broadcast = new BinomialBroadcast(transport);
-    this.gather = new DirectGather(transport);
-    this.scatter = new DirectScatter(transport);
-    this.allToAll = new DirectAllToAll(transport);
-    this.barrier = new DisseminationBarrier(transport);
-    this.monitoredBarrier = new MonitoredBarrier(transport);
+    this.wire = new WireCollectives(transport);
+    this.collectives = host.isPresent() ? host.get() : wire;
   }
 
   @Override
   public void allReduce(Operation op, Tensor tensor, ReduceOp reduceOp) throws Exception {
     try {
-      allReduce.run(op, nextTag++, tensor, reduceOp);
+      collectives.allReduce(op, tensor, reduceOp);
     } catch (Exception | Error e) {
       transport.stop(e);
       throw e;
@@ -65,7 +46,7 @@ final class GlooBackend implements Backend {
   @Override
   public void reduce(Operation op, Tensor tensor, ReduceOp reduceOp, int root) throws Exception {
     try {
-      reduce.run(op, nextTag++, tensor, reduceOp, root);
+      collectives.reduce(op, tensor, reduceOp, root);
     } catch (Exception | Error e) {
       transport.stop(e);
       throw e;
@@ -75,7 +56,7 @@ final class GlooBackend implements Backend {
   @Override
   public void broadcast(Operation op, Tensor tensor, int root) throws Exception {
     try {
-      broadcast.run(op, nextTag++, tensor.segment(), tensor.byteSize(), root);
+      collectives.broadcast(op, tensor, root);
     } catch (Exception | Error e) {
       transport.stop(e);
       throw e;
@@ -89,7 +70,7 @@ final class GlooBackend implements Backend {
     // The input may be this rank's part of the output already.
     MemorySegment.copy(input.segment(), 0, memory, transport.rank() * bytes, bytes);
     try {
-      allGather.run(op, nextTag++, memory, bytes);
+      collectives.allGatherInto(op, memory, bytes);
     } catch (Exception | Error e) {
       transport.stop(e);
       throw e;
@@ -121,7 +102,7 @@ final class GlooBackend implements Backend {
   @Override
   public void gather(Operation op, List<Tensor> outputs, Tensor input, int root) throws Exception {
     try {
-      gather.run(op, nextTag++, outputs, input, root);
+      collectives.gather(op, outputs, input, root);
     } catch (Exception | Error e) {
       transport.stop(e);
       throw e;
@@ -131,7 +112,7 @@ final class GlooBackend implements Backend {
   @Override
   public void scatter(Operation op, Tensor output, List<Tensor> inputs, int root) throws Exception {
     try {
-      scatter.run(op, nextTag++, output, inputs, root);
+      collectives.scatter(op, output, inputs, root);
     } catch (Exception | Error e) {
       transport.stop(e);
       throw e;
@@ -141,47 +122,39 @@ final class GlooBackend implements Backend {
   @Override
   public void allToAll(Operation op, List<Tensor> outputs, List<Tensor> inputs) throws Exception {
     try {
-      allToAll.run(op, nextTag++, outputs, inputs);
+      collectives.allToAll(op, outputs, inputs);
     } catch (Exception | Error e) {
       transport.stop(e);
       throw e;
     }
   }
 
-  /** Is one all-reduce of each rank's part, as in PyTorch, where Gloo has nothing better. */
   @Override
   public void reduceScatter(Operation op, Tensor output, List<Tensor> inputs, ReduceOp reduceOp)
       throws Exception {
-    for (int rank = 0; rank < inputs.size(); rank++) {
-      Tensor reduced = allReduceCopy(op, inputs.get(rank), reduceOp);
-      if (rank == transport.rank()) {
-        output.copyFrom(reduced);
-      }
+    try {
+      collectives.reduceScatter(op, output, inputs, reduceOp);
+    } catch (Exception | Error e) {
+      transport.stop(e);
+      throw e;
     }
   }
 
-  /** Is an all-reduce of the whole, as in PyTorch, where Gloo has nothing better. */
   @Override
   public void reduceScatterInto(Operation op, Tensor output, Tensor input, ReduceOp reduceOp)
       throws Exception {
-    Tensor reduced = allReduceCopy(op, input, reduceOp);
-    output.copyFrom(reduced.narrow(0, transport.rank() * output.numel(), output.numel()));
-  }
-
-  private Tensor allReduceCopy(Operation op, Tensor input, ReduceOp reduceOp) throws Exception {
-    MemorySegment memory = inputCopy.atLeast(Math.max(1, input.byteSize()));
-    Tensor copy = Tensor.of(memory, input.dtype(), input.numel());
-    copy.copyFrom(input);
-    allReduce(op, copy, reduceOp);
-    return copy;
+    try {
+      collectives.reduceScatterInto(op, output, input, reduceOp);
+    } catch (Exception | Error e) {
+      transport.stop(e);
+      throw e;
+    }
   }
 
   @Override
   public void monitoredBarrier(Operation op, boolean waitAllRanks) throws Exception {
-    int tag = nextTag;
-    nextTag += 2;
     try {
-      monitoredBarrier.run(op, tag, waitAllRanks);
+      wire.monitoredBarrier(op, waitAllRanks);
     } catch (Exception | Error e) {
       transport.stop(e);
       throw e;
@@ -191,7 +164,7 @@ final class GlooBackend implements Backend {
   @Override
   public void barrier(Operation op) throws Exception {
     try {
-      barrier.run(op, nextTag++);
+      collectives.barrier(op);
     } catch (Exception | Error e) {
       transport.stop(e);
       throw e;
@@ -226,5 +199,6 @@ final class GlooBackend implements Backend {
   @Override
   public void close() {
     transport.close();
+    collectives.close();
   }
 }

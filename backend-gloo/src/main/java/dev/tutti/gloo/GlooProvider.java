@@ -7,11 +7,15 @@ import dev.tutti.OpType;
 import dev.tutti.ReduceOp;
 import dev.tutti.Setting;
 import dev.tutti.Settings;
+import dev.tutti.gloo.host.HostCollectives;
+import dev.tutti.gloo.host.HostRendezvous;
 import dev.tutti.gloo.transport.Rendezvous;
+import dev.tutti.gloo.transport.Transport;
 import dev.tutti.spi.Backend;
 import dev.tutti.spi.BackendContext;
 import dev.tutti.spi.BackendProvider;
 import java.io.IOException;
+import java.nio.file.Path;
 import java.time.Duration;
 import java.util.EnumSet;
 import java.util.List;
@@ -43,6 +47,19 @@ public final class GlooProvider implements BackendProvider {
           "TUTTI_GLOO_SPIN",
           Duration.ofMillis(1),
           "how long a waiting thread polls before it blocks, if there are cores enough");
+
+  /** Says how much memory the ranks of a host share. */
+  public static final Setting<Long> SHARED_BYTES =
+      Setting.bytes(
+          "TUTTI_GLOO_SHARED_BYTES",
+          "16M",
+          "memory that the ranks of a group on one host share, 0 to use sockets; same on all"
+              + " ranks");
+
+  /** Says where the file of the shared memory is made. */
+  public static final Setting<String> SHARED_DIRECTORY =
+      Setting.text(
+          "TUTTI_GLOO_SHARED_DIR", "/dev/shm", "file system in memory for what ranks share");
 
   private static final Capabilities CAPABILITIES =
       new Capabilities(
@@ -128,7 +145,13 @@ public final class GlooProvider implements BackendProvider {
   @Override
   public List<Setting<?>> settings() {
     return List.of(
-        BindAddress.INTERFACE, BindAddress.MASTER_ADDR, LAZY_INIT, RANK_AS_SEQUENCE, SPIN);
+        BindAddress.INTERFACE,
+        BindAddress.MASTER_ADDR,
+        LAZY_INIT,
+        RANK_AS_SEQUENCE,
+        SPIN,
+        SHARED_BYTES,
+        SHARED_DIRECTORY);
   }
 
   @Override
@@ -140,6 +163,24 @@ public final class GlooProvider implements BackendProvider {
             BindAddress.choose(settings).address(),
             settings.get(LAZY_INIT),
             settings.get(RANK_AS_SEQUENCE));
-    return new GlooBackend(rendezvous.connect(settings.get(SPIN)));
+    Transport transport = rendezvous.connect(settings.get(SPIN));
+    try {
+      Optional<HostCollectives> host =
+          rendezvous.isOneHost() ? meetOnHost(context, rendezvous, transport) : Optional.empty();
+      return new GlooBackend(transport, host);
+    } catch (Exception | Error e) {
+      transport.abort(e);
+      transport.close();
+      throw e;
+    }
+  }
+
+  private static Optional<HostCollectives> meetOnHost(
+      BackendContext context, Rendezvous rendezvous, Transport transport) {
+    Settings settings = context.settings();
+    HostRendezvous host =
+        new HostRendezvous(
+            context, Path.of(settings.get(SHARED_DIRECTORY)), settings.get(SHARED_BYTES));
+    return host.meet(transport, rendezvous.spinNanos(settings.get(SPIN)), context.timeout());
   }
 }

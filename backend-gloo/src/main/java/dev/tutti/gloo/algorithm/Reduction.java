@@ -11,10 +11,12 @@ import java.lang.foreign.MemorySegment;
  * Combines what a rank holds with what it received, {@code held op received}, each step rounded to
  * the element type, as Gloo does.
  */
-final class Reduction implements Combiner {
+public final class Reduction implements Combiner {
   private ReduceOp.Kind kind = ReduceOp.Kind.SUM;
   private DType dtype = DType.FLOAT32;
   private int elementBytes = 4;
+
+  Reduction() {}
 
   /** Prepares for one operation; elements of complex types are reduced as pairs of reals. */
   void set(ReduceOp op, Tensor tensor) {
@@ -34,15 +36,26 @@ final class Reduction implements Combiner {
     HostReducer.reduce(kind, dtype, held, heldOffset, received, offset, bytes / elementBytes);
   }
 
-  /** Scales this rank's elements before the first step, where the operator asks for it. */
-  static void before(ReduceOp op, Tensor tensor) {
+  /**
+   * Scales this rank's elements before the first step, where the operator asks for it.
+   *
+   * @param op the operator
+   * @param tensor read and written
+   */
+  public static void before(ReduceOp op, Tensor tensor) {
     if (op.kind() == ReduceOp.Kind.PREMUL_SUM) {
       HostReducer.scale(tensor.dtype(), tensor.segment(), 0, tensor.numel(), op.factor());
     }
   }
 
-  /** Divides the elements after the last step, where the operator asks for it. */
-  static void after(ReduceOp op, Tensor tensor, int size) {
+  /**
+   * Divides the elements after the last step, where the operator asks for it.
+   *
+   * @param op the operator
+   * @param tensor read and written
+   * @param size number of ranks
+   */
+  public static void after(ReduceOp op, Tensor tensor, int size) {
     if (op.kind() == ReduceOp.Kind.AVG) {
       HostReducer.divide(tensor.dtype(), tensor.segment(), 0, tensor.numel(), size);
     }

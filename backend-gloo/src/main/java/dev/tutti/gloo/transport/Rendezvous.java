@@ -32,6 +32,7 @@ public final class Rendezvous {
   private final int rank;
   private final int size;
   private int localRanks = 1;
+  private boolean oneHost;
 
   /**
    * Prepares a rendezvous.
@@ -65,15 +66,28 @@ public final class Rendezvous {
     Transport transport = new Transport(context);
     try {
       meet(transport, deadline);
-      // A spinning rank keeps its peer from running where there are more ranks than cores.
-      boolean crowded = localRanks > Runtime.getRuntime().availableProcessors();
-      transport.start(crowded ? 0 : spin.toNanos());
+      transport.start(spinNanos(spin));
       return transport;
     } catch (Exception | Error e) {
       transport.abort(e);
       transport.close();
       throw e;
     }
+  }
+
+  /**
+   * Returns how long a waiting thread shall poll: not at all where there are more ranks than cores,
+   * as a polling rank would keep its peer from running. To be asked after {@link #connect}.
+   *
+   * @param spin what is wanted
+   */
+  public long spinNanos(Duration spin) {
+    return localRanks > Runtime.getRuntime().availableProcessors() ? 0 : spin.toNanos();
+  }
+
+  /** Tells whether all ranks run Tutti and name the same host, after {@link #connect}. */
+  public boolean isOneHost() {
+    return oneHost;
   }
 
   private void meet(Transport transport, long deadline) throws Exception {
@@ -106,6 +120,7 @@ public final class Rendezvous {
     }
     localRanks =
         (int) Arrays.stream(blobs).filter(blob -> blob.hostname().equals(own.hostname())).count();
+    oneHost = localRanks == size && Arrays.stream(blobs).allMatch(blob -> blob.address().tutti());
     for (int peer = 0; peer < size; peer++) {
       if (peer != rank) {
         join(transport, own, peer, blobs[peer]);

@@ -569,6 +569,20 @@ public final class Transport implements AutoCloseable {
     return any;
   }
 
+  /**
+   * Tells why nothing more can be expected of a peer, if that is so. Any thread.
+   *
+   * @param peer another rank
+   */
+  public @Nullable Throwable failureOf(int peer) {
+    progress.lock.lock();
+    try {
+      return broken == null && peer != rank ? pair(peer).failure() : broken;
+    } finally {
+      progress.lock.unlock();
+    }
+  }
+
   private void throwIfBroken() throws Exception {
     if (broken != null) {
       throw rethrowable(broken);

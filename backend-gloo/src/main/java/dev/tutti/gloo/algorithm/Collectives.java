@@ -1,0 +1,54 @@
+package dev.tutti.gloo.algorithm;
+
+import dev.tutti.ReduceOp;
+import dev.tutti.Tensor;
+import dev.tutti.spi.Operation;
+import java.lang.foreign.MemorySegment;
+import java.util.List;
+
+/**
+ * Runs collectives, one at a time. Arguments are as in {@link dev.tutti.spi.Backend}; what a method
+ * throws is the end of the group.
+ */
+public interface Collectives extends AutoCloseable {
+  /** Reduces in place. */
+  void allReduce(Operation op, Tensor tensor, ReduceOp reduceOp) throws Exception;
+
+  /** Reduces to one rank; the content elsewhere is undefined afterwards. */
+  void reduce(Operation op, Tensor tensor, ReduceOp reduceOp, int root) throws Exception;
+
+  /** Copies the root's tensor to all ranks. */
+  void broadcast(Operation op, Tensor tensor, int root) throws Exception;
+
+  /**
+   * Gathers equal parts.
+   *
+   * @param op carries the deadline
+   * @param output all parts, by rank; this rank's own is there already
+   * @param bytes of each part
+   */
+  void allGatherInto(Operation op, MemorySegment output, long bytes) throws Exception;
+
+  /** Gathers on one rank. */
+  void gather(Operation op, List<Tensor> outputs, Tensor input, int root) throws Exception;
+
+  /** Scatters from one rank. */
+  void scatter(Operation op, Tensor output, List<Tensor> inputs, int root) throws Exception;
+
+  /** Exchanges tensors between all ranks; sizes may differ. */
+  void allToAll(Operation op, List<Tensor> outputs, List<Tensor> inputs) throws Exception;
+
+  /** Reduces one tensor for each rank. */
+  void reduceScatter(Operation op, Tensor output, List<Tensor> inputs, ReduceOp reduceOp)
+      throws Exception;
+
+  /** Reduces one tensor and hands each rank its equal part. */
+  void reduceScatterInto(Operation op, Tensor output, Tensor input, ReduceOp reduceOp)
+      throws Exception;
+
+  /** Waits for all ranks. */
+  void barrier(Operation op) throws Exception;
+
+  @Override
+  void close();
+}

@@ -1,0 +1,131 @@
+package dev.tutti.gloo.algorithm;
+
+import dev.tutti.ReduceOp;
+import dev.tutti.Tensor;
+import dev.tutti.gloo.transport.Transport;
+import dev.tutti.spi.Operation;
+import java.lang.foreign.MemorySegment;
+import java.util.List;
+
+/**
+ * Runs collectives over sockets as PyTorch's {@code ProcessGroupGloo} does, message for message.
+ */
+public final class WireCollectives implements Collectives {
+  private final Transport transport;
+  private final RingAllReduce allReduce;
+  private final RingReduce reduce;
+  private final RingAllGather allGather;
+  private final BinomialBroadcast broadcast;
+  private final DirectGather gather;
+  private final DirectScatter scatter;
+  private final DirectAllToAll allToAll;
+  private final DisseminationBarrier barrier;
+  private final MonitoredBarrier monitoredBarrier;
+  private final Scratch inputCopy = new Scratch();
+
+  // Numbers the collectives; has to grow by what PyTorch's counter grows by.
+  private int nextTag;
+
+  /**
+   * Prepares for any number of operations.
+   *
+   * @param transport connects the ranks
+   */
+  public WireCollectives(Transport transport) {
+    Scratch scratch = new Scratch();
+    this.transport = transport;
+    this.allReduce = new RingAllReduce(transport);
+    this.reduce = new RingReduce(transport, scratch);
+    this.allGather = new RingAllGather(transport);
+    this.broadcast = new BinomialBroadcast(transport);
+    this.gather = new DirectGather(transport);
+    this.scatter = new DirectScatter(transport);
+    this.allToAll = new DirectAllToAll(transport);
+    this.barrier = new DisseminationBarrier(transport);
+    this.monitoredBarrier = new MonitoredBarrier(transport);
+  }
+
+  @Override
+  public void allReduce(Operation op, Tensor tensor, ReduceOp reduceOp) throws Exception {
+    allReduce.run(op, nextTag++, tensor, reduceOp);
+  }
+
+  @Override
+  public void reduce(Operation op, Tensor tensor, ReduceOp reduceOp, int root) throws Exception {
+    reduce.run(op, nextTag++, tensor, reduceOp, root);
+  }
+
+  @Override
+  public void broadcast(Operation op, Tensor tensor, int root) throws Exception {
+    broadcast.run(op, nextTag++, tensor.segment(), tensor.byteSize(), root);
+  }
+
+  @Override
+  public void allGatherInto(Operation op, MemorySegment output, long bytes) throws Exception {
+    allGather.run(op, nextTag++, output, bytes);
+  }
+
+  @Override
+  public void gather(Operation op, List<Tensor> outputs, Tensor input, int root) throws Exception {
+    gather.run(op, nextTag++, outputs, input, root);
+  }
+
+  @Override
+  public void scatter(Operation op, Tensor output, List<Tensor> inputs, int root) throws Exception {
+    scatter.run(op, nextTag++, output, inputs, root);
+  }
+
+  @Override
+  public void allToAll(Operation op, List<Tensor> outputs, List<Tensor> inputs) throws Exception {
+    allToAll.run(op, nextTag++, outputs, inputs);
+  }
+
+  /** Is one all-reduce of each rank's part, as in PyTorch, where Gloo has nothing better. */
+  @Override
+  public void reduceScatter(Operation op, Tensor output, List<Tensor> inputs, ReduceOp reduceOp)
+      throws Exception {
+    for (int rank = 0; rank < inputs.size(); rank++) {
+      Tensor reduced = allReduceCopy(op, inputs.get(rank), reduceOp);
+      if (rank == transport.rank()) {
+        output.copyFrom(reduced);
+      }
+    }
+  }
+
+  /** Is an all-reduce of the whole, as in PyTorch, where Gloo has nothing better. */
+  @Override
+  public void reduceScatterInto(Operation op, Tensor output, Tensor input, ReduceOp reduceOp)
+      throws Exception {
+    Tensor reduced = allReduceCopy(op, input, reduceOp);
+    output.copyFrom(reduced.narrow(0, transport.rank() * output.numel(), output.numel()));
+  }
+
+  private Tensor allReduceCopy(Operation op, Tensor input, ReduceOp reduceOp) throws Exception {
+    MemorySegment memory = inputCopy.atLeast(Math.max(1, input.byteSize()));
+    Tensor copy = Tensor.of(memory, input.dtype(), input.numel());
+    copy.copyFrom(input);
+    allReduce(op, copy, reduceOp);
+    return copy;
+  }
+
+  @Override
+  public void barrier(Operation op) throws Exception {
+    barrier.run(op, nextTag++);
+  }
+
+  /**
+   * Waits for all ranks and names the missing ones.
+   *
+   * @param op carries the deadline
+   * @param waitAllRanks whether rank 0 collects all missing ranks
+   * @throws Exception if a rank did not come
+   */
+  public void monitoredBarrier(Operation op, boolean waitAllRanks) throws Exception {
+    int tag = nextTag;
+    nextTag += 2;
+    monitoredBarrier.run(op, tag, waitAllRanks);
+  }
+
+  @Override
+  public void close() {}
+}

@@ -1,0 +1,265 @@
+package dev.tutti.gloo.host;
+
+import dev.tutti.gloo.transport.Transport;
+import dev.tutti.spi.Operation;
+import dev.tutti.spi.PeerLostException;
+import java.lang.foreign.MemorySegment;
+import java.lang.foreign.ValueLayout;
+import java.lang.invoke.VarHandle;
+import java.util.concurrent.TimeoutException;
+import java.util.concurrent.locks.LockSupport;
+
+/**
+ * Is one rank's view of the memory that the ranks of a host share, and its way to wait for them.
+ */
+final class HostChannel implements AutoCloseable {
+  /*
+   * Every rank runs the same operations in the same order, and each operation takes the same number
+   * of steps on every rank. A step has a number that only grows. In it a rank may fill its stage and
+   * say so (published), may reduce what others staged (reduced), and says when it needs nothing of
+   * the step any more (finished). A stage is used again DEPTH steps later, after all ranks finished.
+   * All words of a rank's control line are written by that rank alone, with release, and read by the
+   * others with acquire: what was written before a word is seen after it was read.
+   *
+   * Small messages have two slots of their own, used in turns by the operations that use any, with
+   * a number in the line of their first bytes. Such an operation ends on a rank when all have filled
+   * their slots; so who fills the slot of number n has seen all others fill that of n - 1, and they
+   * have read all of n - 2, whose place it takes.
+   *
+   * Each operation has a signature. It is beside the words that say that a slot or stage is filled;
+   * and in the control line, in two places in turns, so that a rank that waits for long sees when
+   * another one is in the same operation with other arguments.
+   */
+  private static final VarHandle WORD = ValueLayout.JAVA_LONG.varHandle();
+  private static final int POLLS = 128;
+  private static final int CROWDED_POLLS = 8;
+  private static final long YIELD_NANOS = 2_000_000;
+  private static final long FIRST_PARK = 20_000;
+  private static final long LONGEST_PARK = 1_000_000;
+
+  final HostLayout layout;
+  final int rank;
+  final int size;
+  final MemorySegment memory;
+  private final HostMemory file;
+  private final Transport transport;
+  private final long spinNanos;
+  private final long ownControl;
+  private final MemorySegment[][] stages;
+  private final MemorySegment[][] slots;
+  private long operation;
+  private long signature;
+  private long slot;
+  private long step;
+
+  /**
+   * Creates the view of a rank.
+   *
+   * @param file the memory, mapped
+   * @param transport knows which peers are gone
+   * @param spinNanos how long to poll before giving the core away; 0 where ranks outnumber cores
+   */
+  HostChannel(HostMemory file, Transport transport, long spinNanos) {
+    this.file = file;
+    this.memory = file.segment();
+    this.layout = file.layout();
+    this.transport = transport;
+    this.spinNanos = spinNanos;
+    rank = transport.rank();
+    size = transport.size();
+    ownControl = layout.control(rank);
+    stages = new MemorySegment[HostLayout.DEPTH][size];
+    slots = new MemorySegment[2][size];
+    for (int r = 0; r < size; r++) {
+      for (int i = 0; i < HostLayout.DEPTH; i++) {
+        stages[i][r] = memory.asSlice(layout.stage(r, i), layout.stageBytes());
+      }
+      for (int i = 0; i < 2; i++) {
+        slots[i][r] =
+            memory.asSlice(layout.slot(r, i) + HostLayout.SLOT_HEADER, HostLayout.SLOT_BYTES);
+      }
+    }
+  }
+
+  /** Enters the next operation, of which all ranks must have the same signature. */
+  void enter(long newSignature) {
+    signature = newSignature;
+    operation++;
+    memory.set(
+        ValueLayout.JAVA_LONG,
+        ownControl + HostLayout.SIGNATURES + 8 * (operation & 1),
+        newSignature);
+    WORD.setRelease(memory, ownControl + HostLayout.OPERATION, operation);
+  }
+
+  // Small messages
+
+  /**
+   * Begins to use slots; returns those of all ranks, by rank, of which this rank may fill its own.
+   */
+  MemorySegment[] beginSlots() {
+    return slots[(int) (++slot & 1)];
+  }
+
+  /** Shows this rank's slot to the others. */
+  void publishSlot() {
+    long offset = layout.slot(rank, (int) (slot & 1));
+    memory.set(ValueLayout.JAVA_LONG, offset + 8, signature);
+    WORD.setRelease(memory, offset, slot);
+  }
+
+  /** Waits until the slots of all ranks are filled. */
+  void awaitSlots(Operation op) throws Exception {
+    int parity = (int) (slot & 1);
+    for (int i = 1; i < size; i++) {
+      int peer = rank + i < size ? rank + i : rank + i - size;
+      long offset = layout.slot(peer, parity);
+      if ((long) WORD.getAcquire(memory, offset) < slot) {
+        await(op, peer, offset, slot);
+      }
+      checkSignature(peer, offset + 8);
+    }
+  }
+
+  // Large messages
+
+  /** Begins the next step; returns when this rank may fill its stage. */
+  void beginStep(Operation op) throws Exception {
+    step++;
+    long free = step - HostLayout.DEPTH;
+    for (int peer = 0; peer < size; peer++) {
+      awaitWord(op, peer, HostLayout.FINISHED, free);
+    }
+  }
+
+  /** Returns the memory of all ranks' stages in a step, by rank. */
+  MemorySegment[] stages(long ofStep) {
+    return stages[(int) (ofStep % HostLayout.DEPTH)];
+  }
+
+  /** Returns the number of the step begun last. */
+  long step() {
+    return step;
+  }
+
+  /** Says that this rank's stage is filled, up to a step. */
+  void publish(long ofStep) {
+    long index = ofStep % HostLayout.DEPTH;
+    memory.set(ValueLayout.JAVA_LONG, ownControl + HostLayout.STAGED + 8 * index, signature);
+    WORD.setRelease(memory, ownControl + HostLayout.PUBLISHED, ofStep);
+  }
+
+  /** Says that this rank reduced its part, up to a step. */
+  void reduced(long ofStep) {
+    WORD.setRelease(memory, ownControl + HostLayout.REDUCED, ofStep);
+  }
+
+  /** Says that this rank needs nothing of the others any more, up to a step. */
+  void finish(long ofStep) {
+    WORD.setRelease(memory, ownControl + HostLayout.FINISHED, ofStep);
+  }
+
+  /** Waits until a rank's stage is filled. */
+  void awaitPublished(Operation op, int peer, long ofStep) throws Exception {
+    awaitWord(op, peer, HostLayout.PUBLISHED, ofStep);
+    checkSignature(
+        peer, layout.control(peer) + HostLayout.STAGED + 8 * (ofStep % HostLayout.DEPTH));
+  }
+
+  /** Waits until all ranks' stages are filled. */
+  void awaitAllPublished(Operation op, long ofStep) throws Exception {
+    for (int i = 1; i < size; i++) {
+      awaitPublished(op, (rank + i) % size, ofStep);
+    }
+  }
+
+  /** Waits until a rank has reduced its part. */
+  void awaitReduced(Operation op, int peer, long ofStep) throws Exception {
+    awaitWord(op, peer, HostLayout.REDUCED, ofStep);
+  }
+
+  private void awaitWord(Operation op, int peer, int word, long value) throws Exception {
+    long offset = layout.control(peer) + word;
+    if ((long) WORD.getAcquire(memory, offset) < value) {
+      await(op, peer, offset, value);
+    }
+  }
+
+  @SuppressWarnings("ThreadPriorityCheck") // lets another rank on this core run; a hint is enough
+  private void await(Operation op, int peer, long offset, long value) throws Exception {
+    long start = System.nanoTime();
+    long now = start;
+    long park = FIRST_PARK;
+    while (true) {
+      int polls = spinNanos == 0 ? CROWDED_POLLS : POLLS;
+      for (int i = 0; i < polls; i++) {
+        if ((long) WORD.getAcquire(memory, offset) >= value) {
+          return;
+        }
+        Thread.onSpinWait();
+      }
+      if (now - start < spinNanos) {
+        now = System.nanoTime();
+        continue;
+      }
+      if (now - start < spinNanos + YIELD_NANOS) {
+        Thread.yield();
+      } else {
+        check(op, peer, offset, value, now);
+        LockSupport.parkNanos(this, park);
+        park = Math.min(LONGEST_PARK, park * 2);
+      }
+      now = System.nanoTime();
+    }
+  }
+
+  /** Throws if it makes no sense to wait any more. */
+  private void check(Operation op, int peer, long offset, long value, long now) throws Exception {
+    long control = layout.control(peer);
+    if ((long) WORD.getAcquire(memory, control + HostLayout.OPERATION) == operation) {
+      long theirs =
+          (long) WORD.getAcquire(memory, control + HostLayout.SIGNATURES + 8 * (operation & 1));
+      if (theirs != signature
+          && (long) WORD.getAcquire(memory, control + HostLayout.OPERATION) == operation) {
+        throw mismatch(peer, theirs);
+      }
+    }
+    Throwable failure = transport.failureOf(peer);
+    if (failure != null && (long) WORD.getAcquire(memory, offset) < value) {
+      throw failure instanceof Exception exception ? exception : new IllegalStateException(failure);
+    }
+    op.throwIfFailed();
+    if (now - op.deadlineNanos() >= 0) {
+      throw new TimeoutException(
+          "rank " + rank + ": rank " + peer + " did not come to " + Signature.describe(signature));
+    }
+  }
+
+  private void checkSignature(int peer, long offset) throws PeerLostException {
+    long theirs = memory.get(ValueLayout.JAVA_LONG, offset);
+    if (theirs != signature) {
+      throw mismatch(peer, theirs);
+    }
+  }
+
+  private PeerLostException mismatch(int peer, long theirs) {
+    return new PeerLostException(
+        peer,
+        "rank "
+            + rank
+            + " called "
+            + Signature.describe(signature)
+            + ", but rank "
+            + peer
+            + " called "
+            + Signature.describe(theirs)
+            + "; all ranks must call the same operations with tensors of the same size and type",
+        null);
+  }
+
+  /** Lets go of the memory; no thread may be in an operation. */
+  @Override
+  public void close() {
+    file.close();
+  }
+}

@@ -1,0 +1,138 @@
+package dev.tutti.gloo.host;
+
+import dev.tutti.OpType;
+import dev.tutti.ReduceOp;
+import dev.tutti.Tensor;
+import dev.tutti.gloo.algorithm.Collectives;
+import dev.tutti.gloo.algorithm.Reduction;
+import dev.tutti.spi.Operation;
+import java.lang.foreign.MemorySegment;
+import java.util.List;
+
+/** Runs the collectives of ranks that share memory. */
+public final class HostCollectives implements Collectives {
+  private final HostChannel channel;
+  private final OneShotAllReduce oneShot;
+  private final StagedAllReduce allReduce;
+  private final StagedBroadcast broadcast;
+  private final StagedAllGather allGather;
+  private final StagedGather gather;
+  private final StagedScatter scatter;
+  private final StagedAllToAll allToAll;
+  private final StagedReduceScatter reduceScatter;
+
+  HostCollectives(HostChannel channel) {
+    this.channel = channel;
+    oneShot = new OneShotAllReduce(channel);
+    allReduce = new StagedAllReduce(channel);
+    broadcast = new StagedBroadcast(channel);
+    allGather = new StagedAllGather(channel);
+    gather = new StagedGather(channel);
+    scatter = new StagedScatter(channel);
+    allToAll = new StagedAllToAll(channel);
+    reduceScatter = new StagedReduceScatter(channel);
+  }
+
+  @Override
+  public void allReduce(Operation op, Tensor tensor, ReduceOp reduceOp) throws Exception {
+    long bytes = tensor.byteSize();
+    ReduceOp.Kind kind = reduceOp.kind();
+    Reduction.before(reduceOp, tensor);
+    channel.enter(Signature.of(OpType.ALL_REDUCE, tensor.dtype(), kind, 0, bytes));
+    if (bytes <= HostLayout.SLOT_BYTES) {
+      oneShot.run(op, tensor.segment(), bytes, tensor.dtype(), kind);
+    } else {
+      allReduce.run(op, tensor.segment(), bytes, tensor.dtype(), kind, -1);
+    }
+    Reduction.after(reduceOp, tensor, channel.size);
+  }
+
+  @Override
+  public void reduce(Operation op, Tensor tensor, ReduceOp reduceOp, int root) throws Exception {
+    long bytes = tensor.byteSize();
+    Reduction.before(reduceOp, tensor);
+    channel.enter(Signature.of(OpType.REDUCE, tensor.dtype(), reduceOp.kind(), root, bytes));
+    allReduce.run(op, tensor.segment(), bytes, tensor.dtype(), reduceOp.kind(), root);
+    if (channel.rank == root) {
+      Reduction.after(reduceOp, tensor, channel.size);
+    }
+  }
+
+  @Override
+  public void broadcast(Operation op, Tensor tensor, int root) throws Exception {
+    channel.enter(Signature.of(OpType.BROADCAST, root, tensor.byteSize()));
+    broadcast.run(op, tensor.segment(), tensor.byteSize(), root);
+  }
+
+  @Override
+  public void allGatherInto(Operation op, MemorySegment output, long bytes) throws Exception {
+    channel.enter(Signature.of(OpType.ALL_GATHER, 0, bytes));
+    allGather.run(op, output, bytes);
+  }
+
+  @Override
+  public void gather(Operation op, List<Tensor> outputs, Tensor input, int root) throws Exception {
+    channel.enter(Signature.of(OpType.GATHER, root, input.byteSize()));
+    gather.run(op, outputs, input, root);
+  }
+
+  @Override
+  public void scatter(Operation op, Tensor output, List<Tensor> inputs, int root) throws Exception {
+    channel.enter(Signature.of(OpType.SCATTER, root, output.byteSize()));
+    scatter.run(op, output, inputs, root);
+  }
+
+  @Override
+  public void allToAll(Operation op, List<Tensor> outputs, List<Tensor> inputs) throws Exception {
+    channel.enter(Signature.of(OpType.ALL_TO_ALL, 0, 0));
+    allToAll.run(op, outputs, inputs);
+  }
+
+  @Override
+  public void reduceScatter(Operation op, Tensor output, List<Tensor> inputs, ReduceOp reduceOp)
+      throws Exception {
+    reduceScatter(
+        op,
+        output,
+        reduceOp,
+        (peer, offset, target, targetOffset, length) ->
+            MemorySegment.copy(inputs.get(peer).segment(), offset, target, targetOffset, length));
+  }
+
+  @Override
+  public void reduceScatterInto(Operation op, Tensor output, Tensor input, ReduceOp reduceOp)
+      throws Exception {
+    long bytes = output.byteSize();
+    MemorySegment memory = input.segment();
+    reduceScatter(
+        op,
+        output,
+        reduceOp,
+        (peer, offset, target, targetOffset, length) ->
+            MemorySegment.copy(memory, peer * bytes + offset, target, targetOffset, length));
+  }
+
+  private void reduceScatter(
+      Operation op, Tensor output, ReduceOp reduceOp, StagedReduceScatter.Inputs inputs)
+      throws Exception {
+    long bytes = output.byteSize();
+    ReduceOp.Kind kind = reduceOp.kind();
+    double factor = kind == ReduceOp.Kind.PREMUL_SUM ? reduceOp.factor() : 1;
+    channel.enter(Signature.of(OpType.REDUCE_SCATTER, output.dtype(), kind, 0, bytes));
+    reduceScatter.run(op, output.segment(), bytes, inputs, output.dtype(), kind, factor);
+    Reduction.after(reduceOp, output, channel.size);
+  }
+
+  @Override
+  public void barrier(Operation op) throws Exception {
+    channel.enter(Signature.of(OpType.BARRIER, 0, 0));
+    channel.beginSlots();
+    channel.publishSlot();
+    channel.awaitSlots(op);
+  }
+
+  @Override
+  public void close() {
+    channel.close();
+  }
+}

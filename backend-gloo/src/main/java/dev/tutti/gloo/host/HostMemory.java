@@ -1,0 +1,161 @@
+package dev.tutti.gloo.host;
+
+import java.io.IOException;
+import java.lang.foreign.Arena;
+import java.lang.foreign.MemorySegment;
+import java.lang.foreign.ValueLayout;
+import java.lang.invoke.VarHandle;
+import java.nio.ByteBuffer;
+import java.nio.channels.FileChannel;
+import java.nio.file.Files;
+import java.nio.file.Path;
+import java.nio.file.StandardOpenOption;
+import java.nio.file.attribute.PosixFilePermissions;
+import java.security.SecureRandom;
+import java.util.HexFormat;
+
+/**
+ * Is the memory that the ranks of a host share: a file in memory that one rank makes, all map, and
+ * the first one removes as soon as they have, so that nothing is left behind whatever happens then.
+ */
+final class HostMemory implements AutoCloseable {
+  private static final VarHandle WORD = ValueLayout.JAVA_LONG.varHandle();
+  private static final int FILL_BYTES = 1 << 20;
+
+  private final Path path;
+  private final long nonce;
+  private final HostLayout layout;
+  private final Arena arena;
+  private final MemorySegment segment;
+
+  private HostMemory(Path path, long nonce, HostLayout layout) throws IOException {
+    this.path = path;
+    this.nonce = nonce;
+    this.layout = layout;
+    this.arena = Arena.ofShared();
+    try (FileChannel channel =
+        FileChannel.open(path, StandardOpenOption.READ, StandardOpenOption.WRITE)) {
+      if (channel.size() != layout.bytes()) {
+        throw new IOException(path + " has " + channel.size() + " bytes, not " + layout.bytes());
+      }
+      segment = channel.map(FileChannel.MapMode.READ_WRITE, 0, layout.bytes(), arena);
+    } catch (IOException | RuntimeException e) {
+      arena.close();
+      throw e;
+    }
+  }
+
+  /**
+   * Makes the memory. All of it is written once, so that a full file system is noticed here and not
+   * as a crash of a later access.
+   *
+   * @param directory of a file system in memory
+   * @param layout how large
+   * @throws IOException if there is no room, or no such directory
+   */
+  static HostMemory create(Path directory, HostLayout layout) throws IOException {
+    StaleFiles.remove(directory);
+    byte[] random = new byte[16];
+    new SecureRandom().nextBytes(random);
+    ByteBuffer numbers = ByteBuffer.wrap(random);
+    long nonce = numbers.getLong() | 1;
+    Path path =
+        directory.resolve(
+            StaleFiles.name(
+                ProcessHandle.current().pid(), HexFormat.of().toHexDigits(numbers.getLong())));
+    Files.createFile(
+        path, PosixFilePermissions.asFileAttribute(PosixFilePermissions.fromString("rw-------")));
+    try {
+      fill(path, layout.bytes());
+      HostMemory memory = new HostMemory(path, nonce, layout);
+      memory.join(0);
+      WORD.setRelease(memory.segment, 0L, nonce);
+      return memory;
+    } catch (IOException | RuntimeException e) {
+      Files.deleteIfExists(path);
+      throw e;
+    }
+  }
+
+  private static void fill(Path path, long bytes) throws IOException {
+    try (FileChannel channel = FileChannel.open(path, StandardOpenOption.WRITE)) {
+      ByteBuffer zeros = ByteBuffer.allocateDirect(FILL_BYTES);
+      long left = bytes;
+      while (left > 0) {
+        zeros.clear().limit((int) Math.min(left, FILL_BYTES));
+        left -= channel.write(zeros);
+      }
+    } catch (IOException e) {
+      throw new IOException(
+          "no room for "
+              + bytes
+              + " bytes of shared memory in "
+              + path.getParent()
+              + ": "
+              + e.getMessage(),
+          e);
+    }
+  }
+
+  /**
+   * Maps what another rank made, and signs it.
+   *
+   * @param description from {@link #describe()}
+   * @param layout how large it must be
+   * @param rank this rank
+   * @throws IOException if it is not there, or is another memory
+   */
+  static HostMemory open(String description, HostLayout layout, int rank) throws IOException {
+    int space = description.indexOf(' ');
+    if (space < 0) {
+      throw new IOException("not a description of shared memory: " + description);
+    }
+    long nonce = HexFormat.fromHexDigitsToLong(description, 0, space);
+    HostMemory memory = new HostMemory(Path.of(description.substring(space + 1)), nonce, layout);
+    if ((long) WORD.getAcquire(memory.segment, 0L) != nonce) {
+      memory.close();
+      throw new IOException(memory.path + " is not the memory of this group");
+    }
+    memory.join(rank);
+    return memory;
+  }
+
+  private void join(int rank) {
+    WORD.setRelease(segment, layout.joined(rank), nonce + rank);
+  }
+
+  /** Tells whether a rank has signed this very memory. */
+  boolean isJoined(int rank) {
+    return (long) WORD.getAcquire(segment, layout.joined(rank)) == nonce + rank;
+  }
+
+  /** Says how other ranks find it. */
+  String describe() {
+    return HexFormat.of().toHexDigits(nonce) + " " + path;
+  }
+
+  /** Removes the file; the memory stays until the last rank closed it. */
+  void unlink() {
+    try {
+      Files.deleteIfExists(path);
+    } catch (IOException e) {
+      System.getLogger(HostMemory.class.getName())
+          .log(System.Logger.Level.WARNING, "cannot remove " + path, e);
+    }
+  }
+
+  HostLayout layout() {
+    return layout;
+  }
+
+  MemorySegment segment() {
+    return segment;
+  }
+
+  @Override
+  public void close() {
+    if (arena.scope().isAlive()) {
+      arena.close();
+    }
+  }
+}
