@@ -21,12 +21,23 @@ class AllocationTest {
   private static final ThreadMXBean THREADS = (ThreadMXBean) ManagementFactory.getThreadMXBean();
 
   @ParameterizedTest
-  @CsvSource({"2, 4, 5000", "2, 4096, 5000", "2, 1048576, 300", "4, 4096, 2000"})
+  @CsvSource({
+    "2, 4, 5000, 0",
+    "2, 4096, 5000, 0",
+    "2, 1048576, 300, 0",
+    "4, 4096, 2000, 0",
+    "2, 4, 20000, 16M",
+    "2, 8192, 20000, 16M",
+    "2, 1048576, 1000, 16M",
+    "4, 100000, 1000, 16M"
+  })
   @Timeout(120)
-  void aSynchronousAllReduceAllocatesNothing(int size, long bytes, int warmUps) throws Exception {
+  void aSynchronousAllReduceAllocatesNothing(int size, long bytes, int warmUps, String shared)
+      throws Exception {
     List<Long> allocated =
         GlooWorld.run(
             size,
+            GlooWorld.settings(GlooProvider.SHARED_BYTES.name(), shared),
             group -> {
               Tensor tensor = Tensor.allocate(Arena.ofAuto(), DType.FLOAT32, bytes / 4);
               for (int i = 0; i < warmUps; i++) {

@@ -13,9 +13,20 @@ import org.junit.jupiter.api.Timeout;
 import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.ValueSource;
 
+/** Tests the collectives on sockets. */
 @Timeout(120)
 class CollectivesTest {
   private static final long LARGE = 1_000_003;
+
+  /** Says how many bytes the ranks share. */
+  String sharedBytes() {
+    return "0";
+  }
+
+  private <T> List<T> run(int size, GlooWorld.Body<T> body) throws Exception {
+    return GlooWorld.run(
+        size, GlooWorld.settings(GlooProvider.SHARED_BYTES.name(), sharedBytes()), body);
+  }
 
   private static long[] counts(int size) {
     return LongList.distinct(0, 1, 3, size - 1, size, 17, 4096 / 4 + 1);
@@ -89,7 +100,7 @@ class CollectivesTest {
   @ParameterizedTest
   @ValueSource(ints = {1, 2, 3, 4, 5})
   void allReduces(int size) throws Exception {
-    GlooWorld.run(
+    run(
         size,
         group -> {
           for (DType dtype : DType.values()) {
@@ -108,7 +119,7 @@ class CollectivesTest {
   @ParameterizedTest
   @ValueSource(ints = {2, 3, 4, 5})
   void allReducesLargeTensors(int size) throws Exception {
-    GlooWorld.run(
+    run(
         size,
         group -> {
           for (DType dtype : List.of(DType.FLOAT32, DType.INT8, DType.FLOAT64)) {
@@ -123,7 +134,7 @@ class CollectivesTest {
   @ParameterizedTest
   @ValueSource(ints = {1, 2, 3, 4, 5})
   void reducesToEachRoot(int size) throws Exception {
-    GlooWorld.run(
+    run(
         size,
         group -> {
           for (int root = 0; root < size; root++) {
@@ -148,7 +159,7 @@ class CollectivesTest {
   @ParameterizedTest
   @ValueSource(ints = {1, 2, 3, 4, 5})
   void broadcastsFromEachRoot(int size) throws Exception {
-    GlooWorld.run(
+    run(
         size,
         group -> {
           for (DType dtype : DType.values()) {
@@ -170,7 +181,7 @@ class CollectivesTest {
   @ParameterizedTest
   @ValueSource(ints = {1, 2, 3, 4, 5})
   void gathersOnAll(int size) throws Exception {
-    GlooWorld.run(
+    run(
         size,
         group -> {
           for (DType dtype : List.of(DType.INT8, DType.BFLOAT16, DType.FLOAT32, DType.INT64)) {
@@ -207,7 +218,7 @@ class CollectivesTest {
   @ValueSource(ints = {1, 2, 3, 4, 5})
   void barrierWaitsForAll(int size) throws Exception {
     int[] arrived = new int[size];
-    GlooWorld.run(
+    run(
         size,
         group -> {
           for (int round = 1; round <= 50; round++) {

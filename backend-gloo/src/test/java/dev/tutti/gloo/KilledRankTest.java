@@ -25,7 +25,7 @@ class KilledRankTest {
 
   /** Is a started rank and the lines it printed. */
   private record Rank(int number, Process process, BlockingQueue<String> lines) {
-    static Rank start(int number, int port, int elements) throws IOException {
+    static Rank start(int number, int port, int elements, String shared) throws IOException {
       List<String> command = new ArrayList<>();
       command.add(ProcessHandle.current().info().command().orElseThrow());
       command.addAll(List.of("-Xmx256m", "--enable-native-access=ALL-UNNAMED", "-cp"));
@@ -39,6 +39,7 @@ class KilledRankTest {
       builder.environment().put("MASTER_PORT", Integer.toString(port));
       builder.environment().put("TORCHELASTIC_USE_AGENT_STORE", "True");
       builder.environment().put("TUTTI_BACKEND", "gloo");
+      builder.environment().put("TUTTI_GLOO_SHARED_BYTES", shared);
       Process process = builder.start();
       BlockingQueue<String> lines = new LinkedBlockingQueue<>();
       Thread.ofPlatform().daemon().name("rank-" + number).start(() -> pump(process, lines));
@@ -71,12 +72,13 @@ class KilledRankTest {
   }
 
   @ParameterizedTest
-  @CsvSource({"2, 1", "0, 1000", "3, 4000000"})
-  void everySurvivorNamesTheKilledRankAndExits(int victim, int elements) throws Exception {
+  @CsvSource({"2, 1, 0", "0, 1000, 0", "3, 4000000, 0", "0, 1, 16M", "2, 4000000, 16M"})
+  void everySurvivorNamesTheKilledRankAndExits(int victim, int elements, String shared)
+      throws Exception {
     List<Rank> ranks = new ArrayList<>();
     try (TcpStoreServer server = new TcpStoreServer(0)) {
       for (int r = 0; r < SIZE; r++) {
-        ranks.add(Rank.start(r, server.port(), elements));
+        ranks.add(Rank.start(r, server.port(), elements, shared));
       }
       long ready = System.nanoTime() + Duration.ofSeconds(40).toNanos();
       for (Rank rank : ranks) {

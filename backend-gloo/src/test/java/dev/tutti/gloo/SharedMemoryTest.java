@@ -1,0 +1,161 @@
+package dev.tutti.gloo;
+
+import static org.assertj.core.api.Assertions.assertThat;
+
+import dev.tutti.DType;
+import dev.tutti.PeerFailedException;
+import dev.tutti.ProcessGroup;
+import dev.tutti.Settings;
+import dev.tutti.Tensor;
+import dev.tutti.store.HashStore;
+import java.io.IOException;
+import java.nio.file.Files;
+import java.nio.file.Path;
+import java.time.Duration;
+import java.util.List;
+import java.util.function.Consumer;
+import java.util.stream.Stream;
+import org.junit.jupiter.api.Test;
+import org.junit.jupiter.api.Timeout;
+import org.junit.jupiter.api.io.TempDir;
+
+/** Tests where shared memory comes from, and what happens to ranks that disagree in it. */
+@Timeout(60)
+class SharedMemoryTest {
+  private static Settings shared(Path directory, String bytes) {
+    return GlooWorld.settings(
+        GlooProvider.SHARED_DIRECTORY.name(),
+        directory.toString(),
+        GlooProvider.SHARED_BYTES.name(),
+        bytes);
+  }
+
+  private static void assertSums(int size, Settings settings) throws Exception {
+    List<Float> sums =
+        GlooWorld.run(
+            size,
+            settings,
+            group -> {
+              Tensor tensor = Tensor.of(group.rank() + 1f);
+              group.allReduce(tensor);
+              return tensor.toFloatArray()[0];
+            });
+    assertThat(sums).hasSize(size).containsOnly(size * (size + 1) / 2f);
+  }
+
+  private static List<String> files(Path directory) throws IOException {
+    try (Stream<Path> files = Files.list(directory)) {
+      return files.map(file -> file.getFileName().toString()).toList();
+    }
+  }
+
+  @Test
+  void leavesNoFileEvenWhileItIsUsed(@TempDir Path directory) throws Exception {
+    GlooWorld.run(
+        3,
+        shared(directory, "1M"),
+        group -> {
+          group.barrier();
+          assertThat(files(directory)).isEmpty();
+          group.barrier();
+          return null;
+        });
+    assertThat(files(directory)).isEmpty();
+  }
+
+  @Test
+  void removesWhatDeadProcessesLeft(@TempDir Path directory) throws Exception {
+    Process dead = new ProcessBuilder("true").start();
+    dead.waitFor();
+    Path stale = directory.resolve("tutti-" + dead.pid() + "-0123456789abcdef");
+    Path alive = directory.resolve("tutti-" + ProcessHandle.current().pid() + "-0123456789abcdef");
+    Path other = directory.resolve("tutti-of-somebody-else");
+    for (Path file : List.of(stale, alive, other)) {
+      Files.createFile(file);
+    }
+    assertSums(2, shared(directory, "1M"));
+    assertThat(files(directory))
+        .containsExactlyInAnyOrder(alive.getFileName().toString(), other.getFileName().toString());
+  }
+
+  @Test
+  void doesWithoutWhereThereIsNoDirectory(@TempDir Path directory) throws Exception {
+    assertSums(3, shared(directory.resolve("missing"), "1M"));
+  }
+
+  @Test
+  void doesWithoutWhereThereIsTooLittle(@TempDir Path directory) throws Exception {
+    assertSums(3, shared(directory, "64K"));
+    assertThat(files(directory)).isEmpty();
+  }
+
+  @Test
+  void doesWithoutWhereOneRankSeesAnotherDirectory(@TempDir Path directory) throws Exception {
+    assertSumsWith(rank -> shared(directory, rank == 1 ? "0" : "1M"));
+    assertSumsWith(rank -> shared(directory, rank == 1 ? "2M" : "1M"));
+    assertThat(files(directory)).isEmpty();
+  }
+
+  private interface SettingsOf {
+    Settings rank(int rank);
+  }
+
+  private static void assertSumsWith(SettingsOf settings) throws Exception {
+    HashStore store = new HashStore();
+    List<Float> sums =
+        GlooWorld.inParallel(
+            3,
+            rank -> {
+              try (ProcessGroup group =
+                  ProcessGroup.init(GlooWorld.options(store, rank, 3, settings.rank(rank)))) {
+                Tensor tensor = Tensor.of(rank + 1f);
+                group.allReduce(tensor);
+                return tensor.toFloatArray()[0];
+              }
+            });
+    assertThat(sums).containsExactly(6f, 6f, 6f);
+  }
+
+  private static void assertMismatch(
+      String text, Consumer<ProcessGroup> first, Consumer<ProcessGroup> second) throws Exception {
+    long start = System.nanoTime();
+    List<Throwable> failures =
+        GlooWorld.run(
+            2,
+            group -> {
+              group.allReduce(Tensor.of(1f));
+              try {
+                (group.rank() == 0 ? first : second).accept(group);
+                return new AssertionError("no failure on rank " + group.rank());
+              } catch (PeerFailedException e) {
+                return e;
+              }
+            });
+    assertThat(failures)
+        .allSatisfy(failure -> assertThat(failure).isInstanceOf(PeerFailedException.class));
+    assertThat(failures).anySatisfy(failure -> assertThat(failure).hasMessageContaining(text));
+    assertThat(Duration.ofNanos(System.nanoTime() - start)).isLessThan(Duration.ofSeconds(10));
+  }
+
+  private static Consumer<ProcessGroup> reduces(DType dtype, long count) {
+    return group -> group.allReduce(Tensor.allocate(dtype, count));
+  }
+
+  @Test
+  void ranksThatDisagreeHearOfIt() throws Exception {
+    assertMismatch(
+        "allReduce SUM float32 of 8 bytes", reduces(DType.FLOAT32, 1), reduces(DType.FLOAT32, 2));
+    assertMismatch("int32 of 4 bytes", reduces(DType.FLOAT32, 1), reduces(DType.INT32, 1));
+    assertMismatch("of 400000 bytes", reduces(DType.FLOAT32, 1), reduces(DType.FLOAT32, 100_000));
+    assertMismatch(
+        "of 400000 bytes", reduces(DType.FLOAT32, 90_000), reduces(DType.FLOAT32, 100_000));
+    assertMismatch("barrier", reduces(DType.FLOAT32, 100_000), ProcessGroup::barrier);
+    assertMismatch(
+        "broadcast",
+        group -> group.broadcast(Tensor.allocate(DType.INT8, 100), 1),
+        group ->
+            group.allGather(
+                List.of(Tensor.allocate(DType.INT8, 100), Tensor.allocate(DType.INT8, 100)),
+                Tensor.allocate(DType.INT8, 100)));
+  }
+}
