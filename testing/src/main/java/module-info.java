@@ -7,6 +7,7 @@ import org.jspecify.annotations.NullMarked;
 @NullMarked
 module dev.tutti.testing {
   requires static org.jspecify;
+  requires java.management;
   requires transitive dev.tutti;
   requires transitive dev.tutti.fake;
   requires transitive org.junit.jupiter.api;
@@ -14,6 +15,8 @@ module dev.tutti.testing {
   requires transitive org.assertj.core;
 
   exports dev.tutti.testing;
+
+  uses dev.tutti.spi.BackendProvider;
 
   opens dev.tutti.testing to
       org.junit.platform.commons;

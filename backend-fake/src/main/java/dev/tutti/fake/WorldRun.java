@@ -8,16 +8,19 @@ import java.time.Duration;
 import java.util.ArrayList;
 import java.util.List;
 import java.util.concurrent.TimeUnit;
+import java.util.concurrent.locks.LockSupport;
 import org.jspecify.annotations.Nullable;
 
 /** Is one run of a {@link ThreadedWorld}. */
 final class WorldRun<T> {
   /*
    * Rank threads report under the monitor, where the thread that runs the world waits. When a
-   * rank fails, its thread aborts the groups of all ranks, which ends the operations. Only after a
+   * rank fails, its thread aborts its own group, so that all ranks name this one as the first to fail,
+   * and then those of all others, which ends the operations whatever became of the news. Only after a
    * grace period is the store closed and are threads interrupted, so that neither hides how the
    * operations end. A rank that fails to join has the store closed at once, because others wait in it.
    */
+  private static final Duration AGREE_WITHIN = Duration.ofMillis(500);
   private static final Duration INTERRUPT_AFTER = Duration.ofSeconds(1);
   private static final Duration GIVE_UP_AFTER = Duration.ofSeconds(5);
 
@@ -139,7 +142,25 @@ final class WorldRun<T> {
       notifyAll();
     }
     if (first) {
-      abort("rank " + rank + " failed: " + failure);
+      String reason = "rank " + rank + " failed: " + failure;
+      abortOwn(rank, reason);
+      abort(reason);
+    }
+  }
+
+  /** Aborts the group of one rank, until the ranks agree that it was the first; at most a while. */
+  private void abortOwn(int rank, String reason) {
+    ProcessGroup own;
+    synchronized (this) {
+      own = groups[rank];
+    }
+    if (own == null) {
+      return;
+    }
+    own.abort(reason);
+    long deadline = System.nanoTime() + AGREE_WITHIN.toNanos();
+    while (own.failure().isEmpty() && System.nanoTime() - deadline < 0) {
+      LockSupport.parkNanos(100_000);
     }
   }
 

@@ -1,0 +1,77 @@
+package dev.tutti.testing;
+
+import java.util.List;
+import java.util.TreeSet;
+import java.util.concurrent.ConcurrentLinkedQueue;
+import org.junit.jupiter.api.extension.ExtensionContext;
+import org.junit.jupiter.api.extension.ExtensionContext.Namespace;
+
+/**
+ * Checks, after the last test of a class, that its worlds left no threads and no shared memory.
+ * JUnit closes it with the class.
+ */
+final class LeakCheck implements AutoCloseable {
+  /*
+   * Threads are found by the thread group that each world gets, so classes that run at the same time
+   * do not see each other's. Shared memory has no owner but the process: it is compared with what was
+   * there when the first of the classes that overlap in time began, after the last of them ended.
+   */
+  private static final Object LOCK = new Object();
+  private static final TreeSet<String> OVERLAPPING = new TreeSet<>();
+  private static int active;
+  private static List<String> sharedMemoryBefore = List.of();
+
+  private final ConcurrentLinkedQueue<ThreadGroup> threads = new ConcurrentLinkedQueue<>();
+
+  private LeakCheck() {}
+
+  private static LeakCheck begin(Class<?> testClass) {
+    synchronized (LOCK) {
+      if (active == 0) {
+        OVERLAPPING.clear();
+        sharedMemoryBefore = SharedMemoryFiles.ofThisProcess();
+      }
+      active++;
+      OVERLAPPING.add(testClass.getName());
+    }
+    return new LeakCheck();
+  }
+
+  /** Returns the check of the test class, made with its first world. */
+  static LeakCheck of(ExtensionContext context) {
+    ExtensionContext ofClass = context;
+    while (ofClass.getTestMethod().isPresent()) {
+      ofClass = ofClass.getParent().orElseThrow();
+    }
+    Class<?> testClass = context.getRequiredTestClass();
+    return ofClass
+        .getStore(Namespace.create(LeakCheck.class))
+        .getOrComputeIfAbsent(LeakCheck.class, key -> begin(testClass), LeakCheck.class);
+  }
+
+  /** Returns a group for the threads of a world, to be empty at the end. */
+  ThreadGroup newThreads(String name) {
+    ThreadGroup group = new ThreadGroup(name);
+    threads.add(group);
+    return group;
+  }
+
+  @Override
+  public void close() {
+    try {
+      for (ThreadGroup group : threads) {
+        Leaks.assertNoThreads(group);
+      }
+    } catch (InterruptedException e) {
+      Thread.currentThread().interrupt();
+      throw new AssertionError("interrupted while the threads of the worlds were ending", e);
+    } finally {
+      synchronized (LOCK) {
+        active--;
+        if (active == 0) {
+          SharedMemoryFiles.assertNoneBeside(sharedMemoryBefore, OVERLAPPING);
+        }
+      }
+    }
+  }
+}

@@ -1,0 +1,115 @@
+package dev.tutti.testing;
+
+import dev.tutti.GroupOptions;
+import dev.tutti.ProcessGroup;
+import dev.tutti.Store;
+import dev.tutti.store.TcpStore;
+import java.io.File;
+import java.io.PrintWriter;
+import java.io.StringWriter;
+import java.lang.reflect.Method;
+import java.nio.charset.StandardCharsets;
+import java.time.Duration;
+import java.util.Collections;
+import java.util.List;
+import java.util.Map;
+import org.jspecify.annotations.Nullable;
+import org.junit.platform.commons.support.ReflectionSupport;
+import org.opentest4j.TestAbortedException;
+
+/** Is the process of one rank of a {@link World} with processes. */
+final class RankProcessMain {
+  private final Class<?> testClass;
+  private final Method method;
+  private final String backend;
+  private final int rank;
+  private final int size;
+  private final Store store;
+  private final Duration timeout;
+  private volatile int exitCode = RankProcesses.FAILED;
+  private volatile @Nullable ProcessGroup group;
+
+  private RankProcessMain(String[] args) throws ClassNotFoundException {
+    testClass = Class.forName(args[0]);
+    method =
+        ReflectionSupport.findMethod(testClass, args[1], args[2])
+            .orElseThrow(() -> new IllegalArgumentException("no method " + args[1]));
+    backend = args[3];
+    rank = Integer.parseInt(args[4]);
+    size = Integer.parseInt(args[5]);
+    String[] address = args[6].split(File.pathSeparator, 2);
+    store = new TcpStore(address[0], Integer.parseInt(address[1]));
+    timeout = Duration.ofMillis(Long.parseLong(args[7]));
+  }
+
+  /**
+   * Runs one rank and exits with a code of {@link RankProcesses}.
+   *
+   * @param args class, method, parameter types, backend, rank, size, the store's address, timeout
+   */
+  static void main(String[] args) throws Exception {
+    RankProcessMain main = new RankProcessMain(args);
+    Thread body = Thread.ofPlatform().daemon().name("rank-" + main.rank).start(main::run);
+    if (!body.join(main.timeout)) {
+      main.reportTimeout();
+    }
+    System.exit(main.exitCode);
+  }
+
+  private void run() {
+    try {
+      ProcessGroup joined = ProcessGroup.init(options());
+      group = joined;
+      Object test = ReflectionSupport.newInstance(testClass);
+      List<@Nullable Object> standIns = Collections.nCopies(method.getParameterCount(), null);
+      ReflectionSupport.invokeMethod(method, test, new RankArguments(method, standIns).of(joined));
+      joined.close();
+      exitCode = RankProcesses.PASSED;
+    } catch (TestAbortedException e) {
+      report(String.valueOf(e.getMessage()));
+      exitCode = RankProcesses.ABORTED;
+    } catch (Throwable t) {
+      StringWriter text = new StringWriter();
+      t.printStackTrace(new PrintWriter(text));
+      report(text.toString());
+    }
+  }
+
+  private GroupOptions options() {
+    return GroupOptions.defaults()
+        .withBackend(backend)
+        .withStore(store)
+        .withRank(rank)
+        .withSize(size)
+        .withTimeout(timeout);
+  }
+
+  /** Tells the test first, and the other ranks then, that this rank failed. */
+  private void report(String what) {
+    byte[] self = Integer.toString(rank).getBytes(StandardCharsets.UTF_8);
+    store.compareSet(RankProcesses.FIRST_FAILURE, null, self);
+    store.set(RankProcesses.FAILURE + rank, what);
+    ProcessGroup joined = group;
+    if (joined != null) {
+      joined.abort("rank " + rank + " failed: " + what.lines().findFirst().orElse(""));
+      Waiting.until("the end of the group", () -> joined.failure().isPresent());
+      joined.close();
+    }
+  }
+
+  private void reportTimeout() {
+    StringBuilder text = new StringBuilder("did not end within " + timeout + "; its threads:\n");
+    for (Map.Entry<Thread, StackTraceElement[]> entry : Thread.getAllStackTraces().entrySet()) {
+      text.append(entry.getKey().getName()).append(' ').append(entry.getKey().getState());
+      for (StackTraceElement frame : entry.getValue()) {
+        text.append("\n    at ").append(frame);
+      }
+      text.append('\n');
+    }
+    ProcessGroup joined = group;
+    if (joined != null) {
+      text.append("flight record: ").append(joined.flightRecord());
+    }
+    report(text.toString());
+  }
+}

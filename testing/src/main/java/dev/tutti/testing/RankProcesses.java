@@ -1,0 +1,177 @@
+package dev.tutti.testing;
+
+import dev.tutti.Store;
+import dev.tutti.store.TcpStore;
+import dev.tutti.store.TcpStoreServer;
+import java.io.File;
+import java.io.IOException;
+import java.lang.management.ManagementFactory;
+import java.lang.reflect.Method;
+import java.net.InetAddress;
+import java.nio.charset.StandardCharsets;
+import java.nio.file.Path;
+import java.time.Duration;
+import java.util.ArrayList;
+import java.util.Arrays;
+import java.util.List;
+import java.util.concurrent.TimeUnit;
+import java.util.stream.Collectors;
+import org.junit.jupiter.api.extension.ExtensionConfigurationException;
+import org.opentest4j.TestAbortedException;
+
+/** Runs a {@link World} test with a process for each rank, see {@link RankProcessMain}. */
+final class RankProcesses {
+  /*
+   * This process serves the store where the ranks meet and where they leave, when they fail, what
+   * they threw and who was first. A rank ends by itself at the world's deadline, with a report; this
+   * process waits a little longer and then kills what is left. Once a rank failed, the others have
+   * some seconds to notice. The exit code of a rank that passed is not 0: that is what a body gives
+   * that ends its process itself.
+   */
+  static final String FIRST_FAILURE = "first-failure";
+  static final String FAILURE = "failure/";
+  static final int FAILED = 10;
+  static final int PASSED = 11;
+  static final int ABORTED = 12;
+
+  private static final Duration START_UP = Duration.ofSeconds(20);
+  private static final Duration AFTER_FAILURE = Duration.ofSeconds(10);
+  private static final List<String> INHERITED_OPTIONS =
+      List.of("--enable-native-access", "--enable-preview", "--add-", "--sun-misc-");
+
+  private final WorldPlan plan;
+  private final Method method;
+  private final Class<?> testClass;
+  private final List<RankProcess> ranks = new ArrayList<>();
+
+  RankProcesses(WorldPlan plan, Method method, Class<?> testClass) {
+    this.plan = plan;
+    this.method = method;
+    this.testClass = testClass;
+  }
+
+  /** Runs all ranks and throws what the first failing one reported. */
+  void run() throws IOException, InterruptedException {
+    if (testClass.getModule().isNamed()) {
+      throw new ExtensionConfigurationException(
+          "processes = true needs tests on the class path (of Surefire: useModulePath = false), but"
+              + " "
+              + testClass.getName()
+              + " is in "
+              + testClass.getModule());
+    }
+    InetAddress loopback = InetAddress.getLoopbackAddress();
+    try (TcpStoreServer server = new TcpStoreServer(loopback, 0);
+        Store store = new TcpStore(loopback.getHostAddress(), server.port())) {
+      for (int rank = 0; rank < plan.size(); rank++) {
+        ranks.add(new RankProcess(rank, command(rank, loopback, server.port())));
+      }
+      awaitEnd();
+      throwFailure(store);
+    } finally {
+      ranks.forEach(RankProcess::kill);
+    }
+  }
+
+  private List<String> command(int rank, InetAddress host, int port) {
+    List<String> command = new ArrayList<>();
+    command.add(
+        ProcessHandle.current()
+            .info()
+            .command()
+            .orElseGet(() -> Path.of(System.getProperty("java.home"), "bin", "java").toString()));
+    for (String option : ManagementFactory.getRuntimeMXBean().getInputArguments()) {
+      if (INHERITED_OPTIONS.stream().anyMatch(option::startsWith)) {
+        command.add(option);
+      }
+    }
+    command.addAll(List.of("-cp", ManagementFactory.getRuntimeMXBean().getClassPath()));
+    command.add(RankProcessMain.class.getName());
+    String parameterTypes =
+        Arrays.stream(method.getParameterTypes())
+            .map(Class::getName)
+            .collect(Collectors.joining(","));
+    command.addAll(
+        List.of(
+            testClass.getName(),
+            method.getName(),
+            parameterTypes,
+            plan.backend(),
+            Integer.toString(rank),
+            Integer.toString(plan.size()),
+            host.getHostAddress() + File.pathSeparator + port,
+            Long.toString(plan.timeout().toMillis())));
+    return command;
+  }
+
+  private void awaitEnd() throws InterruptedException {
+    long deadline = System.nanoTime() + plan.timeout().plus(START_UP).toNanos();
+    boolean failed = false;
+    while (ranks.stream().anyMatch(RankProcess::isAlive)) {
+      if (!failed && ranks.stream().anyMatch(RankProcess::hasFailed)) {
+        failed = true;
+        deadline = Math.min(deadline, System.nanoTime() + AFTER_FAILURE.toNanos());
+      }
+      if (System.nanoTime() - deadline > 0) {
+        return;
+      }
+      awaitAny();
+    }
+  }
+
+  /** Waits until one of the ranks that still run ends, but not long. */
+  private void awaitAny() throws InterruptedException {
+    for (RankProcess rank : ranks) {
+      if (rank.isAlive()) {
+        rank.await(20, TimeUnit.MILLISECONDS);
+        return;
+      }
+    }
+  }
+
+  private void throwFailure(Store store) {
+    List<RankProcess> bad =
+        ranks.stream().filter(rank -> rank.isAlive() || rank.hasFailed()).toList();
+    if (bad.isEmpty()) {
+      return;
+    }
+    int first =
+        store.check(List.of(FIRST_FAILURE))
+            ? Integer.parseInt(text(store, FIRST_FAILURE))
+            : bad.get(0).rank();
+    Throwable primary = failureOf(ranks.get(first), store);
+    for (RankProcess other : bad) {
+      if (other.rank() != first) {
+        primary.addSuppressed(failureOf(other, store));
+      }
+    }
+    if (primary instanceof TestAbortedException aborted) {
+      throw aborted;
+    }
+    throw (AssertionError) primary;
+  }
+
+  private static Throwable failureOf(RankProcess rank, Store store) {
+    String key = FAILURE + rank.rank();
+    String thrown = store.check(List.of(key)) ? text(store, key) : "";
+    if (!rank.isAlive() && rank.exitCode() == ABORTED) {
+      return new TestAbortedException("rank " + rank.rank() + ": " + thrown);
+    }
+    String how =
+        rank.isAlive() ? "did not end in time and is killed" : "ended with " + rank.exitCode();
+    return new AssertionError(
+        "rank "
+            + rank.rank()
+            + " (process "
+            + rank.pid()
+            + ") "
+            + how
+            + (thrown.isEmpty() ? "" : ":\n" + thrown)
+            + "\nits last output:\n"
+            + rank.lastOutput());
+  }
+
+  private static String text(Store store, String key) {
+    return new String(store.get(key), StandardCharsets.UTF_8);
+  }
+}

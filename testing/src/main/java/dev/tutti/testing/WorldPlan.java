@@ -1,0 +1,127 @@
+package dev.tutti.testing;
+
+import dev.tutti.Settings;
+import dev.tutti.spi.BackendProvider;
+import java.lang.reflect.Method;
+import java.time.Duration;
+import java.util.ArrayList;
+import java.util.Arrays;
+import java.util.List;
+import java.util.Optional;
+import java.util.ServiceLoader;
+import java.util.TreeSet;
+import org.junit.jupiter.api.extension.ExtensionConfigurationException;
+import org.junit.platform.commons.support.AnnotationSupport;
+import org.opentest4j.TestAbortedException;
+
+/**
+ * Says how one invocation of a {@link World} test runs.
+ *
+ * @param size number of ranks
+ * @param backend name of the backend
+ * @param processes whether ranks are processes
+ * @param timeout deadline of all ranks together
+ */
+record WorldPlan(int size, String backend, boolean processes, Duration timeout) {
+  private static final int DEFAULT_SIZE = 2;
+  private static final String DEFAULT_BACKEND = "threaded";
+  private static final double DEFAULT_TIMEOUT_SECONDS = 30;
+
+  /** Lists the invocations of a method: all sizes on all backends. */
+  static List<WorldPlan> of(Method method, Class<?> testClass) {
+    Optional<World> own = AnnotationSupport.findAnnotation(method, World.class);
+    Optional<World> ofClass = findOnClass(testClass);
+    List<World> worlds = new ArrayList<>();
+    own.ifPresent(worlds::add);
+    ofClass.ifPresent(worlds::add);
+    boolean processes = worlds.stream().anyMatch(World::processes);
+    Duration timeout = timeout(worlds);
+    List<WorldPlan> plans = new ArrayList<>();
+    for (int size : sizes(worlds, method)) {
+      for (String backend : backends(worlds)) {
+        plans.add(new WorldPlan(size, backend, processes, timeout));
+      }
+    }
+    return plans;
+  }
+
+  private static Optional<World> findOnClass(Class<?> testClass) {
+    for (Class<?> type = testClass; type != null; type = type.getEnclosingClass()) {
+      Optional<World> world = AnnotationSupport.findAnnotation(type, World.class);
+      if (world.isPresent()) {
+        return world;
+      }
+    }
+    return Optional.empty();
+  }
+
+  private static int[] sizes(List<World> worlds, Method method) {
+    for (World world : worlds) {
+      if (world.size() != 0 && world.sizes().length != 0) {
+        throw new ExtensionConfigurationException(
+            "@World of " + method.getName() + " has both size and sizes");
+      }
+      int[] sizes = world.size() == 0 ? world.sizes() : new int[] {world.size()};
+      if (Arrays.stream(sizes).anyMatch(size -> size < 1)) {
+        throw new ExtensionConfigurationException(
+            "sizes of a @World must be at least 1, not " + Arrays.toString(sizes));
+      }
+      if (sizes.length != 0) {
+        return sizes;
+      }
+    }
+    return new int[] {DEFAULT_SIZE};
+  }
+
+  private static List<String> backends(List<World> worlds) {
+    for (World world : worlds) {
+      if (world.backends().length != 0) {
+        return List.of(world.backends());
+      }
+    }
+    return List.of(DEFAULT_BACKEND);
+  }
+
+  private static Duration timeout(List<World> worlds) {
+    double seconds = DEFAULT_TIMEOUT_SECONDS;
+    for (World world : worlds) {
+      if (world.timeoutSeconds() < 0) {
+        throw new ExtensionConfigurationException(
+            "timeoutSeconds of a @World must be positive, not " + world.timeoutSeconds());
+      }
+      if (world.timeoutSeconds() > 0) {
+        seconds = world.timeoutSeconds();
+        break;
+      }
+    }
+    return Duration.ofNanos((long) (seconds * 1e9));
+  }
+
+  /**
+   * Finds the backend.
+   *
+   * @throws ExtensionConfigurationException naming the known ones, if there is none such
+   * @throws TestAbortedException with the reason, if it cannot run here
+   */
+  BackendProvider provider() {
+    TreeSet<String> known = new TreeSet<>();
+    for (BackendProvider provider : ServiceLoader.load(BackendProvider.class)) {
+      if (provider.name().equals(backend)) {
+        Optional<String> reason = provider.unusableReason(Settings.fromEnvironment());
+        if (reason.isPresent()) {
+          throw new TestAbortedException(
+              "backend '" + backend + "' cannot run here: " + reason.get());
+        }
+        return provider;
+      }
+      known.add(provider.name());
+    }
+    throw new ExtensionConfigurationException(
+        "@World names backend '" + backend + "', but the class path offers " + known);
+  }
+
+  @Override
+  public String toString() {
+    return "[size=" + size + ", backend=" + backend + (processes ? ", processes" : "") + "]";
+  }
+}

@@ -1,0 +1,109 @@
+package dev.tutti.testing;
+
+import static org.junit.platform.engine.discovery.DiscoverySelectors.selectClass;
+
+import java.util.ArrayList;
+import java.util.Collections;
+import java.util.List;
+import java.util.Map;
+import java.util.concurrent.ConcurrentHashMap;
+import org.junit.platform.engine.TestExecutionResult;
+import org.junit.platform.launcher.TestExecutionListener;
+import org.junit.platform.launcher.TestIdentifier;
+import org.junit.platform.launcher.core.LauncherDiscoveryRequestBuilder;
+import org.junit.platform.launcher.core.LauncherFactory;
+
+/** Runs test classes as JUnit would, and keeps what came out. */
+final class Execution implements TestExecutionListener {
+  private final Map<String, TestExecutionResult> tests = new ConcurrentHashMap<>();
+  private final List<String> started = Collections.synchronizedList(new ArrayList<>());
+  private final Map<String, TestExecutionResult> containers = new ConcurrentHashMap<>();
+
+  private Execution() {}
+
+  static Execution of(Class<?>... testClasses) {
+    return run(Map.of(), testClasses);
+  }
+
+  static Execution inParallel(Class<?>... testClasses) {
+    return run(
+        Map.of(
+            "junit.jupiter.execution.parallel.enabled", "true",
+            "junit.jupiter.execution.parallel.mode.default", "concurrent",
+            "junit.jupiter.execution.parallel.config.strategy", "fixed",
+            "junit.jupiter.execution.parallel.config.fixed.parallelism", "4"),
+        testClasses);
+  }
+
+  private static Execution run(Map<String, String> parameters, Class<?>... testClasses) {
+    LauncherDiscoveryRequestBuilder request = LauncherDiscoveryRequestBuilder.request();
+    request.configurationParameters(parameters);
+    for (Class<?> testClass : testClasses) {
+      request.selectors(selectClass(testClass));
+    }
+    Execution execution = new Execution();
+    LauncherFactory.create().execute(request.build(), execution);
+    return execution;
+  }
+
+  @Override
+  public void executionStarted(TestIdentifier test) {
+    if (test.isTest()) {
+      started.add(test.getDisplayName());
+    }
+  }
+
+  @Override
+  public void executionFinished(TestIdentifier test, TestExecutionResult result) {
+    if (test.isTest()) {
+      tests.put(test.getDisplayName(), result);
+    } else {
+      containers.put(test.getLegacyReportingName(), result);
+    }
+  }
+
+  /** Returns the display names of the tests in the order in which they started. */
+  List<String> names() {
+    return List.copyOf(started);
+  }
+
+  TestExecutionResult.Status status(String name) {
+    return result(name).getStatus();
+  }
+
+  /** Returns what a test threw. */
+  Throwable thrownBy(String name) {
+    return result(name).getThrowable().orElseThrow(() -> new AssertionError(name + " passed"));
+  }
+
+  /** Returns what the end of a class threw. */
+  Throwable thrownAfter(Class<?> testClass) {
+    TestExecutionResult result = containers.get(testClass.getName());
+    if (result == null) {
+      throw new AssertionError("no " + testClass + " among " + containers.keySet());
+    }
+    return result.getThrowable().orElseThrow(() -> new AssertionError(testClass + " passed"));
+  }
+
+  /** Returns the tests and containers that did not succeed. */
+  List<String> failures() {
+    List<String> failed = new ArrayList<>();
+    tests.forEach((name, result) -> addFailure(failed, name, result));
+    containers.forEach((name, result) -> addFailure(failed, name, result));
+    return failed;
+  }
+
+  private static void addFailure(List<String> failed, String name, TestExecutionResult result) {
+    if (result.getStatus() != TestExecutionResult.Status.SUCCESSFUL) {
+      failed.add(name + ": " + result);
+    }
+  }
+
+  private TestExecutionResult result(String name) {
+    TestExecutionResult result = tests.get(name);
+    if (result == null) {
+      throw new AssertionError("no test '" + name + "' among " + started);
+    }
+    return result;
+  }
+}

@@ -1,0 +1,42 @@
+package dev.tutti.testing;
+
+import dev.tutti.Capabilities;
+import dev.tutti.Settings;
+import dev.tutti.spi.Backend;
+import dev.tutti.spi.BackendContext;
+import dev.tutti.spi.BackendProvider;
+import java.util.Optional;
+import java.util.Set;
+
+/** Offers a backend that cannot run anywhere; a service of the tests. */
+public final class UnusableProvider implements BackendProvider {
+  @Override
+  public String name() {
+    return "unusable";
+  }
+
+  @Override
+  public Set<String> deviceTypes() {
+    return Set.of("cpu");
+  }
+
+  @Override
+  public Capabilities capabilities() {
+    return Capabilities.all();
+  }
+
+  @Override
+  public Optional<String> unusableReason(Settings settings) {
+    return Optional.of("it is for tests");
+  }
+
+  @Override
+  public boolean autoSelectable() {
+    return false;
+  }
+
+  @Override
+  public Backend create(BackendContext context) {
+    throw new AssertionError("nobody should create this");
+  }
+}

@@ -1,0 +1,188 @@
+package dev.tutti.testing;
+
+import static org.assertj.core.api.Assertions.assertThat;
+import static org.assertj.core.api.Assumptions.assumeThat;
+import static org.junit.platform.engine.TestExecutionResult.Status.ABORTED;
+
+import dev.tutti.ProcessGroup;
+import dev.tutti.Store;
+import java.io.IOException;
+import java.lang.foreign.Arena;
+import java.lang.foreign.MemorySegment;
+import java.nio.channels.FileChannel;
+import java.nio.charset.StandardCharsets;
+import java.nio.file.Files;
+import java.nio.file.Path;
+import java.nio.file.StandardOpenOption;
+import java.util.concurrent.CountDownLatch;
+import org.junit.jupiter.api.Test;
+import org.opentest4j.TestAbortedException;
+
+/** Tests {@link World} with processes, and what else the operating system sees. */
+class WorldProcessesTest {
+  @Test
+  void ranksMayBeProcesses() {
+    Execution execution = Execution.of(Processes.class);
+    assertThat(execution.failures()).isEmpty();
+    assertThat(execution.names()).containsExactly("meet [size=2, backend=fake, processes]");
+  }
+
+  static class Processes {
+    @World(size = 2, backends = "fake", processes = true, timeoutSeconds = 60)
+    void meet(ProcessGroup group, Store store, @Rank int rank) {
+      assertThat(rank).isEqualTo(group.rank());
+      assertThat(Thread.currentThread().getName()).isEqualTo("rank-" + rank);
+      store.set("pid/" + rank, Long.toString(ProcessHandle.current().pid()));
+      String other = new String(store.get("pid/" + (1 - rank)), StandardCharsets.UTF_8);
+      assertThat(Long.parseLong(other)).isNotEqualTo(ProcessHandle.current().pid());
+      group.barrier();
+    }
+  }
+
+  @Test
+  void theFirstFailingProcessIsReported() {
+    Throwable thrown =
+        Execution.of(FailingProcess.class).thrownBy("fails [size=2, backend=fake, processes]");
+    assertThat(thrown)
+        .isInstanceOf(AssertionError.class)
+        .hasMessageContaining("rank 1 (process ")
+        .hasMessageContaining("IllegalStateException: no good")
+        .hasMessageContaining("FailingProcess.fails")
+        .hasMessageContaining("a last word");
+    assertThat(thrown.getSuppressed())
+        .hasSize(1)
+        .allSatisfy(
+            other ->
+                assertThat(other).hasMessageContaining("rank 0").hasMessageContaining("no good"));
+  }
+
+  static class FailingProcess {
+    @World(size = 2, backends = "fake", processes = true, timeoutSeconds = 60)
+    void fails(ProcessGroup group) {
+      if (group.rank() == 1) {
+        System.out.println("a last word");
+        throw new IllegalStateException("no good");
+      }
+      Waiting.until("the failure of the other", () -> group.failure().isPresent());
+      group.barrier();
+    }
+  }
+
+  @Test
+  void aKilledProcessIsReported() {
+    Throwable thrown =
+        Execution.of(KilledProcess.class).thrownBy("dies [size=1, backend=fake, processes]");
+    assertThat(thrown)
+        .hasMessageContaining("rank 0 (process ")
+        .hasMessageContaining("ended with 77");
+  }
+
+  static class KilledProcess {
+    @World(size = 1, backends = "fake", processes = true, timeoutSeconds = 60)
+    void dies() {
+      Runtime.getRuntime().halt(77);
+    }
+  }
+
+  @Test
+  void aBodyThatEndsItsProcessDoesNotPass() {
+    assertThat(
+            Execution.of(ExitingProcess.class).thrownBy("exits [size=1, backend=fake, processes]"))
+        .hasMessageContaining("ended with 0");
+  }
+
+  static class ExitingProcess {
+    @World(size = 1, backends = "fake", processes = true, timeoutSeconds = 60)
+    void exits() {
+      Runtime.getRuntime().halt(0);
+    }
+  }
+
+  @Test
+  void aHangingProcessReportsItsThreads() {
+    Throwable thrown =
+        Execution.of(HangingProcess.class).thrownBy("hangs [size=1, backend=fake, processes]");
+    assertThat(thrown)
+        .hasMessageContaining("did not end within PT4S")
+        .hasMessageContaining("HangingProcess.hangs")
+        .hasMessageContaining("flight record");
+  }
+
+  static class HangingProcess {
+    @World(size = 1, backends = "fake", processes = true, timeoutSeconds = 4)
+    void hangs() throws InterruptedException {
+      new CountDownLatch(1).await();
+    }
+  }
+
+  @Test
+  void aSkippedProcessTellsItsReason() {
+    Execution execution = Execution.of(SkippingProcess.class);
+    String name = "skips [size=1, backend=fake, processes]";
+    assertThat(execution.status(name)).isEqualTo(ABORTED);
+    assertThat(execution.thrownBy(name)).hasMessageContaining("not on this machine");
+  }
+
+  static class SkippingProcess {
+    @World(size = 1, backends = "fake", processes = true, timeoutSeconds = 60)
+    void skips() {
+      throw new TestAbortedException("not on this machine");
+    }
+  }
+
+  @Test
+  void sharedMemoryThatIsLeftFailsTheClass() throws IOException {
+    assumeThat(
+            Files.isWritable(Path.of("/dev/shm")) && Files.isReadable(Path.of("/proc/self/maps")))
+        .as("needs /dev/shm and /proc/self/maps")
+        .isTrue();
+    try {
+      Execution execution = Execution.of(LeakingMemory.class);
+      assertThat(execution.thrownAfter(LeakingMemory.class))
+          .hasMessageContaining("shared memory left by")
+          .hasMessageContaining(LeakingMemory.class.getName())
+          .hasMessageContaining("mapped " + LeakingMemory.FILE)
+          .hasMessageContaining("file " + LeakingMemory.FILE);
+    } finally {
+      LeakingMemory.ARENA.close();
+      Files.deleteIfExists(LeakingMemory.FILE);
+    }
+  }
+
+  static class LeakingMemory {
+    static final Path FILE = Path.of("/dev/shm/tutti-test-" + ProcessHandle.current().pid());
+    static final Arena ARENA = Arena.ofShared();
+
+    @World(size = 1)
+    void leaks() throws IOException {
+      try (FileChannel channel =
+          FileChannel.open(
+              FILE, StandardOpenOption.CREATE, StandardOpenOption.READ, StandardOpenOption.WRITE)) {
+        MemorySegment segment = channel.map(FileChannel.MapMode.READ_WRITE, 0, 4096, ARENA);
+        assertThat(segment.byteSize()).isEqualTo(4096);
+      }
+    }
+  }
+
+  @Test
+  void sharedMemoryOfOneWorldMayBeFreedLate() throws IOException {
+    assertThat(Execution.of(LateMemory.class).failures()).isEmpty();
+  }
+
+  static class LateMemory {
+    @World(size = 1)
+    void maps() throws IOException {
+      Path file = Path.of("/dev/shm/tutti-late-" + ProcessHandle.current().pid());
+      if (!Files.isWritable(file.getParent())) {
+        throw new TestAbortedException("needs /dev/shm");
+      }
+      try (FileChannel channel =
+          FileChannel.open(
+              file, StandardOpenOption.CREATE, StandardOpenOption.READ, StandardOpenOption.WRITE)) {
+        channel.map(FileChannel.MapMode.READ_WRITE, 0, 4096, Arena.ofAuto());
+      } finally {
+        Files.delete(file);
+      }
+    }
+  }
+}
