@@ -5,6 +5,7 @@ import dev.tutti.SymmetricMemory;
 import dev.tutti.Tensor;
 import dev.tutti.spi.Backend;
 import dev.tutti.spi.Operation;
+import dev.tutti.spi.SparseSum;
 import dev.tutti.spi.Staging;
 import java.util.ArrayList;
 import java.util.List;

@@ -3,6 +3,7 @@ package dev.tutti.gloo;
 import dev.tutti.ReduceOp;
 import dev.tutti.Tensor;
 import dev.tutti.gloo.algorithm.Collectives;
+import dev.tutti.gloo.algorithm.SparseAllReduce;
 import dev.tutti.gloo.algorithm.WireCollectives;
 import dev.tutti.gloo.transport.Transport;
 import dev.tutti.spi.Backend;
@@ -37,6 +38,21 @@ final class GlooBackend implements Backend {
   public void allReduce(Operation op, Tensor tensor, ReduceOp reduceOp) throws Exception {
     try {
       collectives.allReduce(op, tensor, reduceOp);
+    } catch (Exception | Error e) {
+      transport.stop(e);
+      throw e;
+    }
+  }
+
+  @Override
+  public void allReduceSparse(Operation op, Tensor tensor, ReduceOp reduceOp) throws Exception {
+    if (reduceOp.kind() != ReduceOp.Kind.SUM) {
+      throw new UnsupportedOperationException(
+          "sparse tensors can be reduced by SUM only, not " + reduceOp);
+    }
+    SparseAllReduce.check(tensor);
+    try {
+      op.completeWith(List.of(collectives.allReduceSparse(op, tensor)));
     } catch (Exception | Error e) {
       transport.stop(e);
       throw e;

@@ -67,6 +67,7 @@ public final class GlooProvider implements BackendProvider {
               OpType.BROADCAST,
               OpType.ALL_REDUCE,
               OpType.ALL_REDUCE_COALESCED,
+              OpType.ALL_REDUCE_SPARSE,
               OpType.REDUCE,
               OpType.ALL_GATHER,
               OpType.ALL_GATHER_INTO,

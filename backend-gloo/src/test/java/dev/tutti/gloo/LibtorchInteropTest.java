@@ -65,6 +65,9 @@ class LibtorchInteropTest {
     lines.add("reduce float32 sum 2600000 root=1");
     lines.add("allreduce float64 sum 1300007");
     lines.add("allreduce_coalesced float32 sum 3,0,5");
+    lines.add("allreduce_sparse float32 sum 7 3 5");
+    lines.add("allreduce_sparse int64 sum 50 1 20");
+    lines.add("allreduce_sparse float64 sum 4 2 0");
     StringBuilder splits = new StringBuilder();
     for (int from = 0; from < size; from++) {
       splits.append(from == 0 ? "" : ";");
@@ -178,6 +181,7 @@ class LibtorchInteropTest {
     List<String> own = new ArrayList<>();
     GlooWorld.run(
         3,
+        GlooWorld.settings(GlooProvider.SHARED_BYTES.name(), "0"),
         group -> {
           ScriptedRank rank = new ScriptedRank(group);
           List<String> checksums = lines.stream().map(rank::run).toList();

@@ -66,6 +66,7 @@ final class ScriptedRank {
           group.allReduceCoalesced(tensors, AllReduceOptions.DEFAULT.withReduceOp(op()));
           tensors.forEach(this::result);
         }
+        case "allreduce_sparse" -> allReduceSparse();
         case "reduce" -> {
           Tensor tensor = input(1, count(3), words.get(2));
           group.reduce(tensor, op(), root());
@@ -130,6 +131,27 @@ final class ScriptedRank {
         default -> throw new IllegalArgumentException(words.toString());
       }
       return out.toByteArray();
+    }
+
+    private void allReduceSparse() {
+      int rows = number(3);
+      int columns = number(4);
+      int stored = number(5);
+      Tensor indices = Tensor.allocate(DType.INT64, 1, stored);
+      for (int i = 0; i < stored; i++) {
+        indices.setFlat(i, (long) (group.rank() + 3 * i) % rows);
+      }
+      Tensor values = input(1, (long) stored * columns, words.get(2)).view(stored, columns);
+      Tensor sum =
+          group
+              .allReduce(Tensor.sparse(indices, values, rows, columns), AllReduceOptions.DEFAULT)
+              .result()
+              .get(0);
+      Tensor dense = Tensor.allocate(type(1), rows, columns);
+      for (long entry = 0; entry < sum.indices().size(1); entry++) {
+        dense.select(0, sum.indices().flatLong(entry)).copyFrom(sum.values().select(0, entry));
+      }
+      result(dense);
     }
 
     private void allGatherCoalesced() {

@@ -14,6 +14,15 @@ public interface Collectives extends AutoCloseable {
   /** Reduces in place. */
   void allReduce(Operation op, Tensor tensor, ReduceOp reduceOp) throws Exception;
 
+  /**
+   * Sums sparse tensors.
+   *
+   * @param op carries the deadline
+   * @param tensor this rank's, checked by {@link SparseAllReduce#check}
+   * @return the sum, coalesced
+   */
+  Tensor allReduceSparse(Operation op, Tensor tensor) throws Exception;
+
   /** Reduces to one rank; the content elsewhere is undefined afterwards. */
   void reduce(Operation op, Tensor tensor, ReduceOp reduceOp, int root) throws Exception;
 

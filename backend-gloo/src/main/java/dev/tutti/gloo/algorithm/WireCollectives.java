@@ -15,6 +15,8 @@ public final class WireCollectives implements Collectives {
   private final RingAllReduce allReduce;
   private final RingReduce reduce;
   private final RingAllGather allGather;
+  private final UnevenRingAllGather unevenAllGather;
+  private final SparseAllReduce sparseAllReduce;
   private final BinomialBroadcast broadcast;
   private final DirectGather gather;
   private final DirectScatter scatter;
@@ -37,6 +39,8 @@ public final class WireCollectives implements Collectives {
     this.allReduce = new RingAllReduce(transport);
     this.reduce = new RingReduce(transport, scratch);
     this.allGather = new RingAllGather(transport);
+    this.unevenAllGather = new UnevenRingAllGather(transport);
+    this.sparseAllReduce = new SparseAllReduce(transport.rank(), transport.size());
     this.broadcast = new BinomialBroadcast(transport);
     this.gather = new DirectGather(transport);
     this.scatter = new DirectScatter(transport);
@@ -48,6 +52,25 @@ public final class WireCollectives implements Collectives {
   @Override
   public void allReduce(Operation op, Tensor tensor, ReduceOp reduceOp) throws Exception {
     allReduce.run(op, nextTag++, tensor, reduceOp);
+  }
+
+  @Override
+  public Tensor allReduceSparse(Operation op, Tensor tensor) throws Exception {
+    int tag = nextTag++;
+    return sparseAllReduce.run(
+        op,
+        tensor,
+        new SparseAllReduce.Exchange() {
+          @Override
+          public void gather(MemorySegment memory, long bytes) throws Exception {
+            allGather.run(op, tag, memory, bytes);
+          }
+
+          @Override
+          public void gatherUneven(MemorySegment memory, long[] bytes) throws Exception {
+            unevenAllGather.run(op, tag, memory, bytes);
+          }
+        });
   }
 
   @Override

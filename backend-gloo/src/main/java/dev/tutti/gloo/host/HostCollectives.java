@@ -5,6 +5,7 @@ import dev.tutti.ReduceOp;
 import dev.tutti.Tensor;
 import dev.tutti.gloo.algorithm.Collectives;
 import dev.tutti.gloo.algorithm.Reduction;
+import dev.tutti.gloo.algorithm.SparseAllReduce;
 import dev.tutti.spi.Operation;
 import java.lang.foreign.MemorySegment;
 import java.util.List;
@@ -16,6 +17,8 @@ public final class HostCollectives implements Collectives {
   private final StagedAllReduce allReduce;
   private final StagedBroadcast broadcast;
   private final StagedAllGather allGather;
+  private final UnevenStagedAllGather unevenAllGather;
+  private final SparseAllReduce sparseAllReduce;
   private final StagedGather gather;
   private final StagedScatter scatter;
   private final StagedAllToAll allToAll;
@@ -27,6 +30,8 @@ public final class HostCollectives implements Collectives {
     allReduce = new StagedAllReduce(channel);
     broadcast = new StagedBroadcast(channel);
     allGather = new StagedAllGather(channel);
+    unevenAllGather = new UnevenStagedAllGather(channel);
+    sparseAllReduce = new SparseAllReduce(channel.rank, channel.size);
     gather = new StagedGather(channel);
     scatter = new StagedScatter(channel);
     allToAll = new StagedAllToAll(channel);
@@ -45,6 +50,25 @@ public final class HostCollectives implements Collectives {
       allReduce.run(op, tensor.segment(), bytes, tensor.dtype(), kind, -1);
     }
     Reduction.after(reduceOp, tensor, channel.size);
+  }
+
+  @Override
+  public Tensor allReduceSparse(Operation op, Tensor tensor) throws Exception {
+    channel.enter(Signature.of(OpType.ALL_REDUCE_SPARSE, tensor.dtype(), ReduceOp.Kind.SUM, 0, 0));
+    return sparseAllReduce.run(
+        op,
+        tensor,
+        new SparseAllReduce.Exchange() {
+          @Override
+          public void gather(MemorySegment memory, long bytes) throws Exception {
+            allGather.run(op, memory, bytes);
+          }
+
+          @Override
+          public void gatherUneven(MemorySegment memory, long[] bytes) throws Exception {
+            unevenAllGather.run(op, memory, bytes);
+          }
+        });
   }
 
   @Override

@@ -1,15 +1,17 @@
-package dev.tutti.fake;
+package dev.tutti.spi;
 
 import dev.tutti.DType;
 import dev.tutti.ReduceOp;
 import dev.tutti.Tensor;
-import dev.tutti.spi.HostReducer;
 import java.util.List;
 import java.util.Map;
 import java.util.TreeMap;
 
-/** Adds sparse tensors of all ranks in order of rank; the sum is coalesced, its indices ascend. */
-final class SparseSum {
+/**
+ * Adds sparse tensors in host memory, in their order; the sum is coalesced, its indices ascend. For
+ * the sparse all-reduce of backends whose ranks get the tensors of all.
+ */
+public final class SparseSum {
   private SparseSum() {}
 
   /**
@@ -18,8 +20,9 @@ final class SparseSum {
    * @param tensors one of each rank, of one shape and type, coalesced or not
    * @return a new tensor
    * @throws IllegalArgumentException if the numbers of sparse dimensions differ
+   * @throws IndexOutOfBoundsException if an index is outside the shape
    */
-  static Tensor of(List<Tensor> tensors) {
+  public static Tensor of(List<Tensor> tensors) {
     Tensor model = tensors.get(0);
     int sparseDims = (int) model.indices().size(0);
     long[] shape = model.shape();
@@ -38,18 +41,17 @@ final class SparseSum {
       }
     }
     DType dtype = model.dtype();
-    DType wide = Halves.isHalf(dtype) ? DType.FLOAT32 : dtype;
-    Tensor sums = Tensor.allocate(wide, rows.size(), rowLength);
+    Tensor sums = Tensor.allocate(dtype, rows.size(), rowLength);
     boolean[] seen = new boolean[rows.size()];
-    long rowBytes = rowLength * wide.byteSize();
+    long rowBytes = rowLength * dtype.byteSize();
     for (Tensor tensor : tensors) {
-      Tensor values = widened(tensor.values());
+      Tensor values = tensor.values();
       for (long entry = 0; entry < tensor.indices().size(1); entry++) {
         int row = rows.getOrDefault(key(tensor, entry, shape), 0);
         if (seen[row]) {
           HostReducer.reduce(
               ReduceOp.Kind.SUM,
-              wide,
+              dtype,
               sums.segment(),
               row * rowBytes,
               values.segment(),
@@ -61,11 +63,10 @@ final class SparseSum {
         }
       }
     }
-    return sorted(rows, sums, dtype, sparseDims, shape);
+    return sorted(rows, sums, sparseDims, shape);
   }
 
-  private static Tensor sorted(
-      Map<Long, Integer> rows, Tensor sums, DType dtype, int sparseDims, long[] shape) {
+  private static Tensor sorted(Map<Long, Integer> rows, Tensor sums, int sparseDims, long[] shape) {
     Tensor indices = Tensor.allocate(DType.INT64, sparseDims, rows.size());
     Tensor ordered = Tensor.allocate(sums.dtype(), rows.size(), sums.size(1));
     long entry = 0;
@@ -81,21 +82,7 @@ final class SparseSum {
     long[] valueShape = new long[shape.length - sparseDims + 1];
     valueShape[0] = rows.size();
     System.arraycopy(shape, sparseDims, valueShape, 1, valueShape.length - 1);
-    Tensor values = ordered;
-    if (sums.dtype() != dtype) {
-      values = Tensor.allocate(dtype, valueShape);
-      Halves.narrow(dtype, ordered.segment(), values.segment(), 0, ordered.numel());
-    }
-    return Tensor.sparse(indices, values.view(valueShape), shape);
-  }
-
-  private static Tensor widened(Tensor values) {
-    if (!Halves.isHalf(values.dtype())) {
-      return values;
-    }
-    Tensor wide = Tensor.allocate(DType.FLOAT32, values.shape());
-    Halves.widen(values.dtype(), values.segment(), 0, wide.segment(), values.numel());
-    return wide;
+    return Tensor.sparse(indices, ordered.view(valueShape), shape);
   }
 
   private static long key(Tensor tensor, long entry, long[] shape) {
