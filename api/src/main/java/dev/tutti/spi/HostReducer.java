@@ -23,9 +23,9 @@ public final class HostReducer {
    * A block at a time is copied into arrays, computed there by VectorLoops, and copied back. Bulk
    * copies do not care which kinds of segments the program uses elsewhere, while access by element
    * gets a hundred times slower when it sees several; and loops over arrays are what the compiler
-   * turns into vector code. Larger blocks mean fewer copies, but a copy of 4 KiB or more is done by
-   * other code, which is half as fast on memory outside the caches. So long runs, which cannot be in
-   * the caches, go in short blocks (docs/performance-log.md).
+   * turns into vector code. Larger blocks mean fewer copies, but on memory outside the caches blocks
+   * of 4 KiB and more were half as fast as those of 2 KiB. So long runs, which cannot be in the
+   * caches, go in short blocks (docs/performance-log.md).
    */
   private static final int SHORT_BLOCK = 2048;
 

@@ -1,0 +1,187 @@
+package dev.tutti.internal;
+
+import static org.openjdk.jcstress.annotations.Expect.ACCEPTABLE;
+
+import java.util.Map;
+import java.util.concurrent.ConcurrentHashMap;
+import java.util.concurrent.TimeUnit;
+import org.openjdk.jcstress.annotations.Actor;
+import org.openjdk.jcstress.annotations.Arbiter;
+import org.openjdk.jcstress.annotations.JCStressTest;
+import org.openjdk.jcstress.annotations.Outcome;
+import org.openjdk.jcstress.annotations.State;
+import org.openjdk.jcstress.infra.results.III_Result;
+import org.openjdk.jcstress.infra.results.L_Result;
+
+/** Races callers of a lane with each other and with its worker. */
+public final class LaneRaces {
+  private static final long LONG = TimeUnit.SECONDS.toNanos(10);
+
+  /** Knows what the shared lane's worker shall do for an operation. */
+  private static final Map<GroupOperation, Runnable> TASKS = new ConcurrentHashMap<>();
+
+  /** Is shared by all states of a test, since a worker for each would take too long. */
+  private static final Lane LANE = new Lane("raced", op -> TASKS.remove(op).run());
+
+  private LaneRaces() {}
+
+  @JCStressTest
+  @Outcome(id = "1, 2, 2", expect = ACCEPTABLE, desc = "one after the other")
+  @Outcome(id = "2, 1, 2", expect = ACCEPTABLE, desc = "one after the other")
+  @Outcome(id = "1, 0, 1", expect = ACCEPTABLE, desc = "the second found it taken")
+  @Outcome(id = "0, 1, 1", expect = ACCEPTABLE, desc = "the first found it taken")
+  @State
+  public static class TryEnter {
+    private final Lane lane = new Lane("raced", op -> {});
+    private int inside;
+
+    @Actor
+    public void one(III_Result result) {
+      result.r1 = pass();
+    }
+
+    @Actor
+    public void other(III_Result result) {
+      result.r2 = pass();
+    }
+
+    private int pass() {
+      int number = (int) lane.tryEnter();
+      if (number > 0) {
+        inside++;
+        lane.exit();
+      }
+      return number;
+    }
+
+    @Arbiter
+    public void arbiter(III_Result result) {
+      result.r3 = inside;
+    }
+  }
+
+  /** Whoever waits for the lane gets it from who leaves it. */
+  @JCStressTest
+  @Outcome(id = "1, 2, 2", expect = ACCEPTABLE, desc = "both came through")
+  @Outcome(id = "2, 1, 2", expect = ACCEPTABLE, desc = "both came through")
+  @State
+  public static class Enter {
+    private final Lane lane = new Lane("raced", op -> {});
+    private int inside;
+
+    @Actor
+    public void one(III_Result result) {
+      result.r1 = pass();
+    }
+
+    @Actor
+    public void other(III_Result result) {
+      result.r2 = pass();
+    }
+
+    private int pass() {
+      try {
+        int number = (int) lane.enter(System.nanoTime() + LONG);
+        if (number > 0) {
+          inside++;
+          lane.exit();
+        }
+        return number;
+      } catch (InterruptedException e) {
+        return -2;
+      }
+    }
+
+    @Arbiter
+    public void arbiter(III_Result result) {
+      result.r3 = inside;
+    }
+  }
+
+  /** Two threads queue: the worker runs both, once each, in the order of their numbers. */
+  @JCStressTest
+  @Outcome(id = "in order", expect = ACCEPTABLE, desc = "none lost, none overtaken")
+  @State
+  public static class Queue {
+    private final GroupOperation first = new GroupOperation(RacedOperation.CLOSED);
+    private final GroupOperation second = new GroupOperation(RacedOperation.CLOSED);
+    private long firstNumber;
+    private long secondNumber;
+    private int ran;
+    private volatile int firstRan;
+    private volatile int secondRan;
+
+    @Actor
+    public void one() {
+      TASKS.put(first, () -> firstRan = next());
+      LANE.enqueue(first, number -> firstNumber = number, false);
+    }
+
+    @Actor
+    public void other() {
+      TASKS.put(second, () -> secondRan = next());
+      LANE.enqueue(second, number -> secondNumber = number, true);
+      LANE.release(second);
+    }
+
+    private int next() {
+      return ++ran;
+    }
+
+    @Arbiter
+    public void arbiter(L_Result result) {
+      long limit = System.nanoTime() + LONG;
+      while (firstRan == 0 || secondRan == 0) {
+        if (System.nanoTime() - limit > 0) {
+          result.r1 = "lost: " + firstRan + secondRan;
+          return;
+        }
+        Thread.onSpinWait();
+      }
+      boolean inOrder = (firstNumber < secondNumber) == (firstRan < secondRan);
+      result.r1 = inOrder ? "in order" : "overtaken";
+    }
+  }
+
+  /** A caller on its own thread and a queued operation: never both at once, none lost. */
+  @JCStressTest
+  @Outcome(id = "2", expect = ACCEPTABLE, desc = "the lane went from one to the other")
+  @State
+  public static class EnterAgainstQueue {
+    private final GroupOperation op = new GroupOperation(RacedOperation.CLOSED);
+    private int inside;
+    private volatile boolean ran;
+
+    @Actor
+    public void caller() {
+      try {
+        if (LANE.enter(System.nanoTime() + LONG) > 0) {
+          inside++;
+          LANE.exit();
+        }
+      } catch (InterruptedException e) {
+        throw new AssertionError(e);
+      }
+    }
+
+    @Actor
+    public void issuer() {
+      TASKS.put(
+          op,
+          () -> {
+            inside++;
+            ran = true;
+          });
+      LANE.enqueue(op, number -> {}, false);
+    }
+
+    @Arbiter
+    public void arbiter(L_Result result) {
+      long limit = System.nanoTime() + LONG;
+      while (!ran && System.nanoTime() - limit < 0) {
+        Thread.onSpinWait();
+      }
+      result.r1 = ran ? Integer.toString(inside) : "lost";
+    }
+  }
+}
