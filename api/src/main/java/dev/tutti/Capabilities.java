@@ -1,5 +1,6 @@
 package dev.tutti;
 
+import java.util.Collections;
 import java.util.EnumSet;
 import java.util.Set;
 
@@ -36,11 +37,18 @@ public record Capabilities(
 
   /** Creates capabilities; copies the sets. */
   public Capabilities {
-    operations = Set.copyOf(operations);
-    movable = Set.copyOf(movable);
-    reducible = Set.copyOf(reducible);
-    reduceOps = Set.copyOf(reduceOps);
-    features = Set.copyOf(features);
+    operations = copy(OpType.class, operations);
+    movable = copy(DType.class, movable);
+    reducible = copy(DType.class, reducible);
+    reduceOps = copy(ReduceOp.Kind.class, reduceOps);
+    features = copy(Feature.class, features);
+  }
+
+  /** Copies into a set that tells in one step whether an element is there: every call asks. */
+  private static <E extends Enum<E>> Set<E> copy(Class<E> type, Set<E> elements) {
+    EnumSet<E> copy = EnumSet.noneOf(type);
+    copy.addAll(elements);
+    return Collections.unmodifiableSet(copy);
   }
 
   /**

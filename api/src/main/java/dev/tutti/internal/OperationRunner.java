@@ -102,7 +102,7 @@ final class OperationRunner {
   }
 
   private void exitInline(GroupOperation op, WorkState state) {
-    recorder.end(op.flightPlace, state, System.nanoTime());
+    recorder.end(op.flightPlace, state, op.endNanos());
     pending.exitInline();
     lane.exit();
   }

@@ -96,8 +96,13 @@ abstract class OperationState implements Operation {
 
   /** Returns the time from issue to end, or to now. */
   public final Duration duration() {
+    return Duration.ofNanos(endNanos() - issuedNanos);
+  }
+
+  /** Returns when it ended, or now if it has not. */
+  final long endNanos() {
     long end = endedNanos;
-    return Duration.ofNanos((end == 0 ? System.nanoTime() : end) - issuedNanos);
+    return end == 0 ? System.nanoTime() : end;
   }
 
   /** Returns the state, without a look at the device. */

@@ -74,7 +74,7 @@ final class BenchOptions {
   @Option(
       names = "--warmup",
       paramLabel = "N",
-      description = "Operations before that. Default: as many as take 200 ms.")
+      description = "Operations before that. Default: as many as take 500 ms.")
   @Nullable Integer warmup;
 
   @Option(

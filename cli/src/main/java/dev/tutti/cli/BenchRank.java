@@ -15,13 +15,13 @@ import org.HdrHistogram.Histogram;
 /**
  * Measures on one rank.
  *
- * <p>For each size: check the results, warm up for 200 ms, let rank 0 choose a number of operations
+ * <p>For each size: check the results, warm up for 500 ms, let rank 0 choose a number of operations
  * by what one took, run them back to back on zeros with one time stamp each on rank 0, check again.
  * What rank 0 decides, and the numbers of wrong elements, go through the store and not through the
  * operations under test.
  */
 final class BenchRank {
-  private static final long WARMUP_NANOS = TimeUnit.MILLISECONDS.toNanos(200);
+  private static final long WARMUP_NANOS = TimeUnit.MILLISECONDS.toNanos(500);
   private static final long MAX_OPERATIONS = 50_000;
 
   private final ProcessGroup group;
@@ -64,7 +64,9 @@ final class BenchRank {
     long wrong = total(item.check().getAsLong());
     item.zero();
     long calls = agree(calls(item, warmUp(item)));
+    long start = System.nanoTime();
     Histogram histogram = time(item, calls);
+    double mean = (System.nanoTime() - start) / 1e3 / calls / item.operations();
     wrong += total(item.check().getAsLong());
     return new BenchRow(
         op.label(),
@@ -76,6 +78,7 @@ final class BenchRank {
         op.reduces() ? redop.kind().name().toLowerCase(java.util.Locale.ROOT) : "none",
         histogram.getValueAtPercentile(50) / 1e3,
         histogram.getValueAtPercentile(99) / 1e3,
+        mean,
         op.busFactor(group.size()),
         wrong);
   }

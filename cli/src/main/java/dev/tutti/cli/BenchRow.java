@@ -14,6 +14,7 @@ import java.util.Locale;
  * @param redop how elements were reduced, or "none"
  * @param p50 median time of an operation in microseconds
  * @param p99 time in microseconds that 99 of 100 operations stay below
+ * @param mean mean time of an operation in microseconds
  * @param busFactor what algorithm bandwidth is multiplied with to get bus bandwidth
  * @param wrong wrong elements over all ranks, before and after the measurement
  */
@@ -27,6 +28,7 @@ record BenchRow(
     String redop,
     double p50,
     double p99,
+    double mean,
     double busFactor,
     long wrong) {
 
@@ -46,7 +48,7 @@ record BenchRow(
         Locale.ROOT,
         "{\"op\":\"%s\",\"backend\":\"%s\",\"ranks\":%d,\"bytes\":%d,\"count\":%d,"
             + "\"dtype\":\"%s\",\"redop\":\"%s\",\"time_us_p50\":%.3f,\"time_us_p99\":%.3f,"
-            + "\"algbw_gbps\":%.6f,\"busbw_gbps\":%.6f,\"wrong\":%d}",
+            + "\"time_us_mean\":%.3f,\"algbw_gbps\":%.6f,\"busbw_gbps\":%.6f,\"wrong\":%d}",
         op,
         backend,
         ranks,
@@ -56,6 +58,7 @@ record BenchRow(
         redop,
         p50,
         p99,
+        mean,
         algorithmBandwidth(),
         busBandwidth(),
         wrong);
@@ -74,6 +77,7 @@ record BenchRow(
         redop,
         Double.toString(p50),
         Double.toString(p99),
+        Double.toString(mean),
         Double.toString(busFactor),
         Long.toString(wrong));
   }
@@ -92,6 +96,7 @@ record BenchRow(
         Double.parseDouble(fields[7]),
         Double.parseDouble(fields[8]),
         Double.parseDouble(fields[9]),
-        Long.parseLong(fields[10]));
+        Double.parseDouble(fields[10]),
+        Long.parseLong(fields[11]));
   }
 }

@@ -81,15 +81,16 @@ class BenchCommandTest {
                 "\\{\"op\":\"allGather\",\"backend\":\"threaded\",\"ranks\":3,\"bytes\":1020,"
                     + "\"count\":170,\"dtype\":\"int16\",\"redop\":\"none\","
                     + "\"time_us_p50\":([0-9.]+),\"time_us_p99\":([0-9.]+),"
-                    + "\"algbw_gbps\":([0-9.]+),\"busbw_gbps\":([0-9.]+),\"wrong\":0}\\R")
+                    + "\"time_us_mean\":([0-9.]+),\"algbw_gbps\":([0-9.]+),\"busbw_gbps\":([0-9.]+),\"wrong\":0}\\R")
             .matcher(json);
     assertThat(json).matches(matcher.pattern());
     assertThat(matcher.matches()).isTrue();
     double p50 = Double.parseDouble(matcher.group(1));
-    double algorithm = Double.parseDouble(matcher.group(3));
+    double algorithm = Double.parseDouble(matcher.group(4));
     assertThat(p50).isPositive().isLessThanOrEqualTo(Double.parseDouble(matcher.group(2)));
     assertThat(algorithm).isCloseTo(1020 / p50 / 1e3, within(1e-5));
-    assertThat(Double.parseDouble(matcher.group(4))).isCloseTo(algorithm * 2 / 3, within(1e-5));
+    assertThat(Double.parseDouble(matcher.group(3))).isPositive();
+    assertThat(Double.parseDouble(matcher.group(5))).isCloseTo(algorithm * 2 / 3, within(1e-5));
   }
 
   @Test

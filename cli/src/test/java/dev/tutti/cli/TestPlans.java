@@ -22,9 +22,7 @@ final class TestPlans {
   private TestPlans() {}
 
   static LaunchPlan shell(int ranks, String script) {
-    List<String> command = new ArrayList<>(DEFAULT_SIGNALS);
-    command.addAll(List.of("sh", "-c", script));
-    return of(ranks, 0, Optional.empty(), command.toArray(String[]::new));
+    return of(ranks, 0, Optional.empty(), "sh", "-c", script);
   }
 
   /**
@@ -48,10 +46,12 @@ final class TestPlans {
   }
 
   static LaunchPlan of(int ranks, int maxRestarts, Optional<Path> logs, String... command) {
+    List<String> whole = new ArrayList<>(command[0].equals("sh") ? DEFAULT_SIGNALS : List.of());
+    whole.addAll(List.of(command));
     Map<String, String> environment = new HashMap<>();
     environment.put("PATH", System.getenv("PATH"));
     return new LaunchPlan(
-        List.of(command),
+        whole,
         ranks,
         1,
         0,

@@ -1,0 +1,123 @@
+// Times a collective of an MPI library as `tutti bench` does, and prints one JSON object a line from rank 0.
+//
+//   mpirun -np N collectives OP BYTES...     OP: allReduce broadcast allGather reduceScatter allToAll barrier sendRecv
+//
+// In-place float32 sums in page-aligned, touched memory; a check with a known result; 200 ms of warm-up; then as many calls, back to back, as
+// take 800 ms, one time stamp for each on rank 0. BYTES are of the whole tensor, over all ranks where each has a part.
+#include <mpi.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+static int rank, size;
+
+static double now(void) {
+  struct timespec t;
+  clock_gettime(CLOCK_MONOTONIC, &t);
+  return t.tv_sec * 1e6 + t.tv_nsec / 1e3;
+}
+
+static void call(const char *op, float *data, float *other, int count, int turn) {
+  int part = count / size;
+  if (!strcmp(op, "allReduce")) {
+    MPI_Allreduce(MPI_IN_PLACE, data, count, MPI_FLOAT, MPI_SUM, MPI_COMM_WORLD);
+  } else if (!strcmp(op, "broadcast")) {
+    MPI_Bcast(data, count, MPI_FLOAT, turn % size, MPI_COMM_WORLD);
+  } else if (!strcmp(op, "allGather")) {
+    MPI_Allgather(MPI_IN_PLACE, 0, MPI_FLOAT, data, part, MPI_FLOAT, MPI_COMM_WORLD);
+  } else if (!strcmp(op, "reduceScatter")) {
+    MPI_Reduce_scatter_block(data, other, part, MPI_FLOAT, MPI_SUM, MPI_COMM_WORLD);
+  } else if (!strcmp(op, "allToAll")) {
+    MPI_Alltoall(data, part, MPI_FLOAT, other, part, MPI_FLOAT, MPI_COMM_WORLD);
+  } else if (!strcmp(op, "barrier")) {
+    MPI_Barrier(MPI_COMM_WORLD);
+  } else if (!strcmp(op, "sendRecv")) {
+    // One message there and back; half of it is reported.
+    if (rank == 0) {
+      MPI_Send(data, count, MPI_FLOAT, 1, 0, MPI_COMM_WORLD);
+      MPI_Recv(data, count, MPI_FLOAT, 1, 0, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
+    } else if (rank == 1) {
+      MPI_Recv(data, count, MPI_FLOAT, 0, 0, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
+      MPI_Send(data, count, MPI_FLOAT, 0, 0, MPI_COMM_WORLD);
+    }
+  } else {
+    fprintf(stderr, "no such operation: %s\n", op);
+    MPI_Abort(MPI_COMM_WORLD, 1);
+  }
+}
+
+static long wrong(const char *op, float *data, float *other, int count) {
+  long bad = 0;
+  if (!strcmp(op, "allReduce")) {
+    for (int i = 0; i < count; i++) data[i] = (i % 7) + rank;
+    call(op, data, other, count, 0);
+    for (int i = 0; i < count; i++) bad += data[i] != (i % 7) * size + size * (size - 1) / 2;
+  } else {
+    call(op, data, other, count, 0);
+  }
+  return bad;
+}
+
+static int ascending(const void *a, const void *b) {
+  double x = *(const double *)a, y = *(const double *)b;
+  return (x > y) - (x < y);
+}
+
+int main(int argc, char **argv) {
+  MPI_Init(&argc, &argv);
+  MPI_Comm_rank(MPI_COMM_WORLD, &rank);
+  MPI_Comm_size(MPI_COMM_WORLD, &size);
+  char library[MPI_MAX_LIBRARY_VERSION_STRING];
+  int length;
+  MPI_Get_library_version(library, &length);
+  const char *name = strstr(library, "Open MPI") ? "openmpi" : "mpich";
+  const char *op = argv[1];
+  for (int a = 2; a < argc; a++) {
+    long bytes = atol(argv[a]);
+    int count = bytes / 4;
+    float *data = aligned_alloc(4096, (bytes + 4095) / 4096 * 4096 + 4096);
+    float *other = aligned_alloc(4096, (bytes + 4095) / 4096 * 4096 + 4096);
+    memset(data, 0, bytes);
+    memset(other, 0, bytes);
+    long bad = wrong(op, data, other, count);
+    long all = 0;
+    MPI_Reduce(&bad, &all, 1, MPI_LONG, MPI_SUM, 0, MPI_COMM_WORLD);
+    memset(data, 0, bytes);
+    int rotates = !strcmp(op, "broadcast") ? size : 1;
+    int calls = 0, go = 1;
+    double start = now(), spent = 0;
+    while (go) {
+      for (int i = 0; i < 10; i++) call(op, data, other, count, i);
+      calls += 10;
+      spent = now() - start;
+      go = spent < 200e3;
+      MPI_Bcast(&go, 1, MPI_INT, 0, MPI_COMM_WORLD);
+    }
+    double each = spent / calls * rotates;
+    int least = bytes >= 64 << 20 ? 8 : bytes >= 8 << 20 ? 30 : 200;
+    int samples = 800e3 / each > 50000 ? 50000 : 800e3 / each < least ? least : (int)(800e3 / each);
+    MPI_Bcast(&samples, 1, MPI_INT, 0, MPI_COMM_WORLD);
+    double *times = malloc(samples * sizeof(double));
+    double before = now(), first = before;
+    for (int s = 0; s < samples; s++) {
+      for (int r = 0; r < rotates; r++) call(op, data, other, count, r);
+      double after = now();
+      times[s] = (after - before) / rotates / (!strcmp(op, "sendRecv") ? 2 : 1);
+      before = after;
+    }
+    double mean = (before - first) / samples / rotates / (!strcmp(op, "sendRecv") ? 2 : 1);
+    qsort(times, samples, sizeof(double), ascending);
+    if (rank == 0) {
+      printf("{\"backend\":\"%s\",\"op\":\"%s\",\"ranks\":%d,\"bytes\":%ld,\"calls\":%d,\"time_us_p50\":%.3f,\"time_us_p99\":%.3f,"
+             "\"time_us_mean\":%.3f,\"wrong\":%ld}\n",
+             name, op, size, bytes, samples, times[samples / 2], times[(int)(samples * 0.99)], mean, all);
+      fflush(stdout);
+    }
+    free(times);
+    free(data);
+    free(other);
+  }
+  MPI_Finalize();
+  return 0;
+}
