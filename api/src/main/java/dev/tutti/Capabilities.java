@@ -27,7 +27,7 @@ public record Capabilities(
     STREAM_ORDERED,
     /** Tensors with gaps are taken as they are; without it the group copies or refuses them. */
     STRIDED_TENSORS,
-    /** Symmetric memory. */
+    /** Symmetric memory, {@link ProcessGroup#allocateSymmetric}. */
     SYMMETRIC_MEMORY,
     /** Results are those of the real operation; a fake may lack it. */
     REAL_RESULTS,
@@ -61,11 +61,29 @@ public record Capabilities(
     reducible.removeIf(DType::isOpaque);
     return new Capabilities(
         EnumSet.complementOf(
-            EnumSet.of(OpType.UNKNOWN, OpType.INIT, OpType.CLOSE, OpType.SPLIT, OpType.COALESCED)),
+            EnumSet.of(
+                OpType.UNKNOWN,
+                OpType.INIT,
+                OpType.CLOSE,
+                OpType.SPLIT,
+                OpType.COALESCED,
+                OpType.ALLOCATE_SYMMETRIC)),
         EnumSet.allOf(DType.class),
         reducible,
         EnumSet.allOf(ReduceOp.Kind.class),
         Set.of(features));
+  }
+
+  /**
+   * Creates the same capabilities without some features.
+   *
+   * @param missing what is not there
+   */
+  public Capabilities without(Set<Feature> missing) {
+    EnumSet<Feature> left = EnumSet.noneOf(Feature.class);
+    left.addAll(features);
+    left.removeAll(missing);
+    return new Capabilities(operations, movable, reducible, reduceOps, left);
   }
 
   /** Tells whether an operation is there. */

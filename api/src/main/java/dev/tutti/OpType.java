@@ -50,6 +50,8 @@ public enum OpType {
   INIT(22, "init"),
   /** Closes a group. */
   CLOSE(23, "close"),
+  /** Allocates symmetric memory. */
+  ALLOCATE_SYMMETRIC(24, "allocateSymmetric"),
   /** Stands for anything else. */
   UNKNOWN(100, "unknown");
 
@@ -61,7 +63,7 @@ public enum OpType {
     this.label = label;
   }
 
-  /** Returns c10d's number; numbers 19 to 23 are Tutti's own. */
+  /** Returns c10d's number; numbers 19 to 24 are Tutti's own. */
   public int code() {
     return code;
   }

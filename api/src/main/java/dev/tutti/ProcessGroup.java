@@ -366,6 +366,23 @@ public interface ProcessGroup extends AutoCloseable {
   /** Starts a batch of operations. */
   Batch batch();
 
+  // Memory
+
+  /**
+   * Allocates a buffer on each rank that all ranks can read and write (c10d: {@code
+   * SymmetricMemory}), and waits for all ranks. All ranks call it with the same size, in the same
+   * order as their collectives; the group's deadline counts.
+   *
+   * @param byteSize bytes of each rank's buffer, at least 1
+   * @return this rank's view of all buffers, which are zero; closed with the group at the latest
+   * @throws IllegalArgumentException if the size is less than 1
+   * @throws UnsupportedOperationException if the backend lacks {@link
+   *     Capabilities.Feature#SYMMETRIC_MEMORY}, or has none for the ranks of this group
+   * @throws BackendException on all ranks, if one has no room; the group goes on
+   * @throws CollectiveException if the ranks do not come, or call it with other sizes
+   */
+  SymmetricMemory allocateSymmetric(long byteSize);
+
   // Objects
 
   /**

@@ -2,6 +2,8 @@ package dev.tutti.internal;
 
 import dev.tutti.Capabilities;
 import dev.tutti.spi.Backend;
+import dev.tutti.spi.BackendProvider;
+import java.util.Map;
 
 /**
  * Is a backend of a group, with what is known of it.
@@ -9,9 +11,22 @@ import dev.tutti.spi.Backend;
  * @param name the provider's name
  * @param deviceType kind of device that it serves
  * @param backend the backend
- * @param capabilities what it can do
+ * @param capabilities what it can do in this group
+ * @param missing features that its provider declares and this group lacks, with the reason
  */
-record BoundBackend(String name, String deviceType, Backend backend, Capabilities capabilities) {
+record BoundBackend(
+    String name,
+    String deviceType,
+    Backend backend,
+    Capabilities capabilities,
+    Map<Capabilities.Feature, String> missing) {
+  /** Binds a backend that was just made. */
+  static BoundBackend of(BackendProvider provider, String deviceType, Backend backend) {
+    Map<Capabilities.Feature, String> missing = backend.missingFeatures();
+    Capabilities capabilities = provider.capabilities().without(missing.keySet());
+    return new BoundBackend(provider.name(), deviceType, backend, capabilities, missing);
+  }
+
   boolean isStreamOrdered() {
     return capabilities.has(Capabilities.Feature.STREAM_ORDERED);
   }

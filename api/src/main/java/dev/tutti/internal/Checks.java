@@ -72,6 +72,22 @@ final class Checks {
     return backend;
   }
 
+  /** Returns the host's backend if it has a feature, else any that has it. */
+  BoundBackend backendWith(OpType op, Capabilities.Feature feature) {
+    BoundBackend host = group.backends.get(Device.CPU.type());
+    if (host != null && host.capabilities().has(feature)) {
+      return host;
+    }
+    for (BoundBackend backend : group.backends.values()) {
+      if (backend.capabilities().has(feature)) {
+        return backend;
+      }
+    }
+    BoundBackend none = host == null ? group.backends.values().iterator().next() : host;
+    String reason = none.missing().get(feature);
+    throw unsupported(op, none, feature + (reason == null ? "" : " in this group: " + reason));
+  }
+
   private void require(OpType op, BoundBackend backend) {
     if (!backend.capabilities().has(op)) {
       throw unsupported(op, backend, op.label());

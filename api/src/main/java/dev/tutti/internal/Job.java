@@ -179,7 +179,7 @@ final class Job {
   private BoundBackend bind(BackendProvider provider, String type, BackendContext context) {
     try {
       Backend backend = provider.create(context);
-      return new BoundBackend(provider.name(), type, backend, provider.capabilities());
+      return BoundBackend.of(provider, type, backend);
     } catch (TuttiException e) {
       throw e;
     } catch (Exception | LinkageError e) {

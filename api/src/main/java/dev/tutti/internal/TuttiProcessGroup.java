@@ -19,6 +19,7 @@ import dev.tutti.ReduceOptions;
 import dev.tutti.ReduceScatterOptions;
 import dev.tutti.ScatterOptions;
 import dev.tutti.Store;
+import dev.tutti.SymmetricMemory;
 import dev.tutti.Tensor;
 import dev.tutti.TuttiException;
 import dev.tutti.Work;
@@ -271,6 +272,23 @@ final class TuttiProcessGroup implements ProcessGroup {
   public Batch batch() {
     group.ensureUsable(OpType.COALESCED);
     return new OperationBatch(group, reductions, movements);
+  }
+
+  @Override
+  public SymmetricMemory allocateSymmetric(long byteSize) {
+    OpType op = OpType.ALLOCATE_SYMMETRIC;
+    if (byteSize < 1) {
+      throw checks.bad(op, "byteSize must be at least 1, but is " + byteSize);
+    }
+    BoundBackend backend = checks.backendWith(op, Capabilities.Feature.SYMMETRIC_MEMORY);
+    SymmetricAllocation allocation = new SymmetricAllocation(byteSize);
+    try {
+      plain(op, backend, GROUP_TIMEOUT, false, allocation);
+    } catch (RuntimeException | Error e) {
+      allocation.discard();
+      throw e;
+    }
+    return allocation.result();
   }
 
   @Override

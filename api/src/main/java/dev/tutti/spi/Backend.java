@@ -1,10 +1,13 @@
 package dev.tutti.spi;
 
+import dev.tutti.BackendException;
+import dev.tutti.Capabilities;
 import dev.tutti.OpType;
 import dev.tutti.ReduceOp;
 import dev.tutti.SymmetricMemory;
 import dev.tutti.Tensor;
 import java.util.List;
+import java.util.Map;
 
 /**
  * Moves and reduces the bytes of one group on one kind of device.
@@ -173,13 +176,26 @@ public interface Backend extends AutoCloseable {
   default void endBatch() {}
 
   /**
-   * Allocates symmetric memory; all ranks call it with the same size, in the group's order.
+   * Allocates symmetric memory, all zero; all ranks call it with the same size, in the group's
+   * order. What is still open is closed with this backend.
    *
    * @param op carries the deadline
-   * @param byteSize bytes of each rank
+   * @param byteSize bytes of each rank, at least 1
+   * @throws BackendException if there is no room; all ranks have to throw it then, as the group
+   *     goes on
    */
   default SymmetricMemory allocateSymmetric(Operation op, long byteSize) throws Exception {
     throw unsupported(op);
+  }
+
+  /**
+   * Tells what this group has to do without, though the provider declares it; asked once, after the
+   * backend was made. All ranks must say the same.
+   *
+   * @return the missing features, each with the reason
+   */
+  default Map<Capabilities.Feature, String> missingFeatures() {
+    return Map.of();
   }
 
   /**

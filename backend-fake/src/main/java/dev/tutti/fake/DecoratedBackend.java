@@ -1,11 +1,13 @@
 package dev.tutti.fake;
 
+import dev.tutti.Capabilities;
 import dev.tutti.ReduceOp;
 import dev.tutti.SymmetricMemory;
 import dev.tutti.Tensor;
 import dev.tutti.spi.Backend;
 import dev.tutti.spi.Operation;
 import java.util.List;
+import java.util.Map;
 
 /** Passes all calls on to another backend, and lets a subclass see them before. */
 abstract class DecoratedBackend implements Backend {
@@ -167,6 +169,11 @@ abstract class DecoratedBackend implements Backend {
   @Override
   public void endBatch() {
     inner.endBatch();
+  }
+
+  @Override
+  public Map<Capabilities.Feature, String> missingFeatures() {
+    return inner.missingFeatures();
   }
 
   @Override

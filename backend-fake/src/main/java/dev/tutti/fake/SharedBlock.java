@@ -9,7 +9,6 @@ import dev.tutti.TuttiException;
 import java.lang.foreign.Arena;
 import java.lang.foreign.MemorySegment;
 import java.time.Duration;
-import java.util.Arrays;
 import java.util.concurrent.locks.Condition;
 import java.util.concurrent.locks.ReentrantLock;
 import java.util.function.BooleanSupplier;
@@ -62,7 +61,7 @@ final class SharedBlock {
     return Tensor.of(buffer.asSlice(byteOffset), dtype, shape);
   }
 
-  void barrier(int rank, int channel, Duration timeout) {
+  void barrier(SharedMemory self, int channel, Duration timeout) {
     lock.lock();
     try {
       checkFailure();
@@ -74,7 +73,7 @@ final class SharedBlock {
         return;
       }
       try {
-        await(rank, -1, channel, timeout, "barrier", () -> barrierRound[channel] != round);
+        await(self, -1, channel, timeout, "barrier", () -> barrierRound[channel] != round);
       } catch (RuntimeException e) {
         if (barrierRound[channel] == round) {
           barrierArrived[channel]--;
@@ -86,11 +85,11 @@ final class SharedBlock {
     }
   }
 
-  void putSignal(int from, int to, int channel, Duration timeout) {
-    int at = slot(to, channel, from);
+  void putSignal(SharedMemory self, int to, int channel, Duration timeout) {
+    int at = slot(to, channel, self.rank());
     lock.lock();
     try {
-      await(from, to, channel, timeout, "putSignal", () -> !signals[at]);
+      await(self, to, channel, timeout, "putSignal", () -> !signals[at]);
       signals[at] = true;
       changed.signalAll();
     } finally {
@@ -98,11 +97,11 @@ final class SharedBlock {
     }
   }
 
-  void waitSignal(int to, int from, int channel, Duration timeout) {
-    int at = slot(to, channel, from);
+  void waitSignal(SharedMemory self, int from, int channel, Duration timeout) {
+    int at = slot(self.rank(), channel, from);
     lock.lock();
     try {
-      await(to, from, channel, timeout, "waitSignal", () -> signals[at]);
+      await(self, from, channel, timeout, "waitSignal", () -> signals[at]);
       signals[at] = false;
       changed.signalAll();
     } finally {
@@ -115,11 +114,18 @@ final class SharedBlock {
   }
 
   private void await(
-      int rank, int peer, int channel, Duration timeout, String what, BooleanSupplier condition) {
+      SharedMemory self,
+      int peer,
+      int channel,
+      Duration timeout,
+      String what,
+      BooleanSupplier condition) {
+    int rank = self.rank();
     long start = System.nanoTime();
     long left = timeout.toNanos();
     while (!condition.getAsBoolean()) {
       checkFailure();
+      self.requireOpen();
       if (left <= 0) {
         Duration elapsed = Duration.ofNanos(System.nanoTime() - start);
         throw new CollectiveTimeoutException(
@@ -157,10 +163,14 @@ final class SharedBlock {
     }
   }
 
-  /** Gives one rank's part back; returns whether it was the last and the memory is freed. */
+  /**
+   * Gives one rank's part back and ends its waits; returns whether it was the last and the memory
+   * is freed.
+   */
   boolean release() {
     lock.lock();
     try {
+      changed.signalAll();
       open--;
       if (open > 0) {
         return false;
@@ -175,41 +185,5 @@ final class SharedBlock {
   /** Frees the memory that no rank got to see. */
   void discard() {
     arena.close();
-  }
-
-  void requireView(int rank, DType dtype, long byteOffset, long... shape) {
-    requireRank(rank);
-    if (byteOffset % dtype.byteSize() != 0) {
-      throw new IllegalArgumentException(
-          "byteOffset "
-              + byteOffset
-              + " is no multiple of the "
-              + dtype.byteSize()
-              + " bytes of "
-              + dtype.label());
-    }
-    long bytes = dtype.byteSize();
-    for (long length : shape) {
-      if (length < 0) {
-        throw new IllegalArgumentException("negative size in shape " + Arrays.toString(shape));
-      }
-      bytes = Math.multiplyExact(bytes, length);
-    }
-    if (byteOffset < 0 || byteOffset > byteSize - bytes) {
-      throw new IndexOutOfBoundsException(
-          "requested " + bytes + " bytes at " + byteOffset + " exceed the allocated " + byteSize);
-    }
-  }
-
-  void requireRank(int rank) {
-    if (rank < 0 || rank >= size) {
-      throw new IllegalArgumentException("rank " + rank + " is not in [0, " + size + ")");
-    }
-  }
-
-  void requireChannel(int channel) {
-    if (channel < 0 || channel >= CHANNELS) {
-      throw new IllegalArgumentException("channel " + channel + " is not in [0, " + CHANNELS + ")");
-    }
   }
 }

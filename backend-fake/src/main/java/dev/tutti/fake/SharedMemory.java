@@ -4,6 +4,7 @@ import dev.tutti.DType;
 import dev.tutti.Device;
 import dev.tutti.SymmetricMemory;
 import dev.tutti.Tensor;
+import dev.tutti.spi.SymmetricChecks;
 import java.time.Duration;
 import java.util.Set;
 import java.util.concurrent.atomic.AtomicBoolean;
@@ -51,31 +52,32 @@ final class SharedMemory implements SymmetricMemory {
   @Override
   public Tensor buffer(int rank, DType dtype, long byteOffset, long... shape) {
     requireOpen();
-    block.requireView(rank, dtype, byteOffset, shape);
+    SymmetricChecks.rank(rank, size());
+    SymmetricChecks.view(block.byteSize(), dtype, byteOffset, shape);
     return block.view(rank, dtype, byteOffset, shape);
   }
 
   @Override
   public void barrier(int channel, Duration timeout) {
     requireOpen();
-    block.requireChannel(channel);
-    block.barrier(rank, channel, timeout);
+    SymmetricChecks.channel(channel, channels());
+    block.barrier(this, channel, timeout);
   }
 
   @Override
   public void putSignal(int rank, int channel, Duration timeout) {
     requireOpen();
-    block.requireRank(rank);
-    block.requireChannel(channel);
-    block.putSignal(this.rank, rank, channel, timeout);
+    SymmetricChecks.rank(rank, size());
+    SymmetricChecks.channel(channel, channels());
+    block.putSignal(this, rank, channel, timeout);
   }
 
   @Override
   public void waitSignal(int rank, int channel, Duration timeout) {
     requireOpen();
-    block.requireRank(rank);
-    block.requireChannel(channel);
-    block.waitSignal(this.rank, rank, channel, timeout);
+    SymmetricChecks.rank(rank, size());
+    SymmetricChecks.channel(channel, channels());
+    block.waitSignal(this, rank, channel, timeout);
   }
 
   @Override
@@ -93,7 +95,7 @@ final class SharedMemory implements SymmetricMemory {
     }
   }
 
-  private void requireOpen() {
+  void requireOpen() {
     if (closed.get()) {
       throw new IllegalStateException("symmetric memory of rank " + rank + " is closed");
     }

@@ -1,5 +1,6 @@
 package dev.tutti.fake;
 
+import dev.tutti.BackendException;
 import dev.tutti.ReduceOp;
 import dev.tutti.SymmetricMemory;
 import dev.tutti.Tensor;
@@ -11,6 +12,7 @@ import java.util.ArrayList;
 import java.util.List;
 import java.util.Set;
 import java.util.concurrent.ConcurrentHashMap;
+import org.jspecify.annotations.Nullable;
 
 /** Is one rank of a group whose ranks are threads of this JVM. */
 final class ThreadedBackend implements Backend {
@@ -152,13 +154,22 @@ final class ThreadedBackend implements Backend {
 
   @Override
   public SymmetricMemory allocateSymmetric(Operation op, long byteSize) throws Exception {
-    SharedBlock own = rank == 0 ? new SharedBlock(hub.group(), hub.size(), byteSize) : null;
+    SharedBlock own = rank == 0 ? blockFor(byteSize) : null;
     Call call = Call.symmetric(op, byteSize, own);
     try {
       List<Call> calls = hub.collectives().exchange(rank, op, call, Movement::move);
       SharedBlock block = calls.get(0).block();
       if (block == null) {
-        throw new IllegalStateException("rank 0 of group " + hub.group() + " brought no memory");
+        throw new BackendException(
+            "allocateSymmetric on rank "
+                + rank
+                + ": rank 0 of group "
+                + hub.group()
+                + " has no room for "
+                + hub.size()
+                + " buffers of "
+                + byteSize
+                + " bytes");
       }
       if (own != null) {
         hub.watch(own);
@@ -171,6 +182,19 @@ final class ThreadedBackend implements Backend {
       if (own != null) {
         own.discard();
       }
+    }
+  }
+
+  private @Nullable SharedBlock blockFor(long byteSize) {
+    try {
+      return new SharedBlock(hub.group(), hub.size(), byteSize);
+    } catch (OutOfMemoryError | ArithmeticException e) {
+      System.getLogger(ThreadedBackend.class.getName())
+          .log(
+              System.Logger.Level.DEBUG,
+              "rank " + rank + ", group " + hub.group() + ": no symmetric memory",
+              e);
+      return null;
     }
   }
 

@@ -1,37 +1,57 @@
 package dev.tutti.gloo;
 
+import dev.tutti.BackendException;
+import dev.tutti.Capabilities.Feature;
 import dev.tutti.ReduceOp;
+import dev.tutti.SymmetricMemory;
 import dev.tutti.Tensor;
 import dev.tutti.gloo.algorithm.Collectives;
 import dev.tutti.gloo.algorithm.SparseAllReduce;
 import dev.tutti.gloo.algorithm.WireCollectives;
+import dev.tutti.gloo.host.SymmetricMemories;
 import dev.tutti.gloo.transport.Transport;
 import dev.tutti.spi.Backend;
 import dev.tutti.spi.Operation;
 import dev.tutti.spi.Staging;
 import java.lang.foreign.MemorySegment;
 import java.util.List;
+import java.util.Map;
 import java.util.Optional;
+import org.jspecify.annotations.Nullable;
 
 /**
  * Runs the operations of one rank: collectives through memory that all ranks share, where they do,
  * else over sockets; messages over sockets.
  */
 final class GlooBackend implements Backend {
+  private static final String NOT_SHARED =
+      "its ranks do not share memory: they are not all ranks of Tutti on one host, or one cannot,"
+          + " or "
+          + GlooProvider.SHARED_BYTES.name()
+          + " is 0";
+
   private final Transport transport;
   private final WireCollectives wire;
   private final Collectives collectives;
+
+  /** Is the symmetric memory of ranks that share memory. */
+  final @Nullable SymmetricMemories memories;
 
   /**
    * Creates the backend of a rank.
    *
    * @param transport connects the ranks
    * @param host the collectives of ranks that share memory, if they do
+   * @param memories their symmetric memory, or null where they do not; closed with this
    */
-  GlooBackend(Transport transport, Optional<? extends Collectives> host) {
+  GlooBackend(
+      Transport transport,
+      Optional<? extends Collectives> host,
+      @Nullable SymmetricMemories memories) {
     this.transport = transport;
     this.wire = new WireCollectives(transport);
     this.collectives = host.isPresent() ? host.get() : wire;
+    this.memories = memories;
   }
 
   @Override
@@ -188,6 +208,26 @@ final class GlooBackend implements Backend {
   }
 
   @Override
+  public SymmetricMemory allocateSymmetric(Operation op, long byteSize) throws Exception {
+    if (memories == null) {
+      throw new UnsupportedOperationException("allocateSymmetric: " + NOT_SHARED);
+    }
+    try {
+      return memories.allocate(op, byteSize);
+    } catch (BackendException e) {
+      throw e;
+    } catch (Exception | Error e) {
+      transport.stop(e);
+      throw e;
+    }
+  }
+
+  @Override
+  public Map<Feature, String> missingFeatures() {
+    return memories == null ? Map.of(Feature.SYMMETRIC_MEMORY, NOT_SHARED) : Map.of();
+  }
+
+  @Override
   public void send(Operation op, Tensor tensor, int peer, int tag) {
     transport.startSend(op, peer, tag, tensor.segment(), tensor.byteSize());
   }
@@ -215,6 +255,9 @@ final class GlooBackend implements Backend {
   @Override
   public void close() {
     transport.close();
+    if (memories != null) {
+      memories.close();
+    }
     collectives.close();
   }
 }

@@ -9,6 +9,7 @@ import dev.tutti.Setting;
 import dev.tutti.Settings;
 import dev.tutti.gloo.host.HostCollectives;
 import dev.tutti.gloo.host.HostRendezvous;
+import dev.tutti.gloo.host.SymmetricMemories;
 import dev.tutti.gloo.transport.Rendezvous;
 import dev.tutti.gloo.transport.Transport;
 import dev.tutti.spi.Backend;
@@ -21,6 +22,7 @@ import java.util.EnumSet;
 import java.util.List;
 import java.util.Optional;
 import java.util.Set;
+import org.jspecify.annotations.Nullable;
 
 /**
  * Offers the backend {@code gloo}: collectives between CPUs over TCP, on the wire of Gloo, so that
@@ -87,7 +89,7 @@ public final class GlooProvider implements BackendProvider {
           EnumSet.allOf(DType.class),
           reducible(),
           EnumSet.allOf(ReduceOp.Kind.class),
-          EnumSet.of(Feature.REAL_RESULTS, Feature.DETECTS_DEAD_PEERS));
+          EnumSet.of(Feature.SYMMETRIC_MEMORY, Feature.REAL_RESULTS, Feature.DETECTS_DEAD_PEERS));
 
   /** Creates the provider; {@link java.util.ServiceLoader} calls this. */
   public GlooProvider() {}
@@ -168,12 +170,22 @@ public final class GlooProvider implements BackendProvider {
     try {
       Optional<HostCollectives> host =
           rendezvous.isOneHost() ? meetOnHost(context, rendezvous, transport) : Optional.empty();
-      return new GlooBackend(transport, host);
+      return new GlooBackend(transport, host, memories(context, transport, host));
     } catch (Exception | Error e) {
       transport.abort(e);
       transport.close();
       throw e;
     }
+  }
+
+  private static @Nullable SymmetricMemories memories(
+      BackendContext context, Transport transport, Optional<HostCollectives> host) {
+    Settings settings = context.settings();
+    if (context.size() == 1 && settings.get(SHARED_BYTES) > 0) {
+      return SymmetricMemories.ofOne(
+          transport, context.group(), Path.of(settings.get(SHARED_DIRECTORY)));
+    }
+    return host.map(HostCollectives::memories).orElse(null);
   }
 
   private static Optional<HostCollectives> meetOnHost(

@@ -34,12 +34,37 @@ class AllocationTest {
   @Timeout(120)
   void aSynchronousAllReduceAllocatesNothing(int size, long bytes, int warmUps, String shared)
       throws Exception {
+    assertAllocatesNothing(
+        size,
+        bytes,
+        warmUps,
+        shared,
+        group -> Tensor.allocate(Arena.ofAuto(), DType.FLOAT32, bytes / 4));
+  }
+
+  @ParameterizedTest
+  @CsvSource({"2, 1048576, 1000", "4, 100000, 1000"})
+  @Timeout(120)
+  void anAllReduceInSymmetricMemoryAllocatesNothing(int size, long bytes, int warmUps)
+      throws Exception {
+    assertAllocatesNothing(
+        size,
+        bytes,
+        warmUps,
+        "16M",
+        group -> group.allocateSymmetric(bytes).buffer(group.rank(), DType.FLOAT32, 0, bytes / 4));
+  }
+
+  private static void assertAllocatesNothing(
+      int size, long bytes, int warmUps, String shared, GlooWorld.Body<Tensor> allocate)
+      throws Exception {
     List<Long> allocated =
         GlooWorld.run(
             size,
             GlooWorld.settings(GlooProvider.SHARED_BYTES.name(), shared),
             group -> {
-              Tensor tensor = Tensor.allocate(Arena.ofAuto(), DType.FLOAT32, bytes / 4);
+              Tensor tensor = allocate.run(group);
+              assertThat(tensor.byteSize()).isEqualTo(bytes);
               for (int i = 0; i < warmUps; i++) {
                 group.allReduce(tensor);
               }

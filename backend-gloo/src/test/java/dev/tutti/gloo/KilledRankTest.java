@@ -18,20 +18,22 @@ import org.junit.jupiter.api.Timeout;
 import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.CsvSource;
 
-/** Kills one of four processes with SIGKILL while they reduce. */
+/** Kills one of four processes with SIGKILL while they reduce, or wait in symmetric memory. */
 @Timeout(90)
 class KilledRankTest {
   private static final int SIZE = 4;
 
   /** Is a started rank and the lines it printed. */
   private record Rank(int number, Process process, BlockingQueue<String> lines) {
-    static Rank start(int number, int port, int elements, String shared) throws IOException {
+    static Rank start(int number, int port, int elements, String shared, String where)
+        throws IOException {
       List<String> command = new ArrayList<>();
       command.add(ProcessHandle.current().info().command().orElseThrow());
       command.addAll(List.of("-Xmx256m", "--enable-native-access=ALL-UNNAMED", "-cp"));
       command.add(ManagementFactory.getRuntimeMXBean().getClassPath());
       command.add(SurvivorMain.class.getName());
       command.add(Integer.toString(elements));
+      command.add(where);
       ProcessBuilder builder = new ProcessBuilder(command).redirectErrorStream(true);
       builder.environment().put("RANK", Integer.toString(number));
       builder.environment().put("WORLD_SIZE", Integer.toString(SIZE));
@@ -72,13 +74,22 @@ class KilledRankTest {
   }
 
   @ParameterizedTest
-  @CsvSource({"2, 1, 0", "0, 1000, 0", "3, 4000000, 0", "0, 1, 16M", "2, 4000000, 16M"})
-  void everySurvivorNamesTheKilledRankAndExits(int victim, int elements, String shared)
-      throws Exception {
+  @CsvSource({
+    "2, 1, 0, ordinary",
+    "0, 1000, 0, ordinary",
+    "3, 4000000, 0, ordinary",
+    "0, 1, 16M, ordinary",
+    "2, 4000000, 16M, ordinary",
+    "1, 4000000, 16M, symmetric",
+    "0, 1000, 16M, barrier",
+    "3, 1000, 16M, barrier"
+  })
+  void everySurvivorNamesTheKilledRankAndExits(
+      int victim, int elements, String shared, String where) throws Exception {
     List<Rank> ranks = new ArrayList<>();
     try (TcpStoreServer server = new TcpStoreServer(0)) {
       for (int r = 0; r < SIZE; r++) {
-        ranks.add(Rank.start(r, server.port(), elements, shared));
+        ranks.add(Rank.start(r, server.port(), elements, shared, where));
       }
       long ready = System.nanoTime() + Duration.ofSeconds(40).toNanos();
       for (Rank rank : ranks) {
@@ -90,7 +101,9 @@ class KilledRankTest {
         if (rank.number() != victim) {
           String line = rank.awaitLine("FAILED", limit);
           assertThat(line).startsWith("FAILED PeerFailedException " + victim + " ");
-          assertThat(line).contains("rank " + victim + " is gone");
+          assertThat(line)
+              .contains(where.equals("barrier") ? "barrier on channel 0" : "is gone")
+              .contains("rank " + victim);
           assertThat(rank.process().waitFor(limit - System.nanoTime(), TimeUnit.NANOSECONDS))
               .as("rank %d exits by itself", rank.number())
               .isTrue();

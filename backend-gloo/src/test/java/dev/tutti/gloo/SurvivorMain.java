@@ -3,26 +3,43 @@ package dev.tutti.gloo;
 import dev.tutti.CollectiveException;
 import dev.tutti.DType;
 import dev.tutti.ProcessGroup;
+import dev.tutti.SymmetricMemory;
 import dev.tutti.Tensor;
+import java.time.Duration;
 
 /**
- * Reduces until something fails; a rank of {@link KilledRankTest}. Prints {@code READY} after the
- * first all-reduce and {@code FAILED class failedRank message} at the end.
+ * Reduces, or meets in the barrier of symmetric memory, until something fails; a rank of {@link
+ * KilledRankTest}. Prints {@code READY} after the first time and {@code FAILED class failedRank
+ * message} at the end.
  */
 final class SurvivorMain {
   private SurvivorMain() {}
 
   public static void main(String[] args) {
+    int elements = Integer.parseInt(args[0]);
     try (ProcessGroup group = ProcessGroup.init()) {
-      Tensor tensor = Tensor.allocate(DType.FLOAT32, Integer.parseInt(args[0]));
-      group.allReduce(tensor);
+      Runnable step = step(group, elements, args[1]);
+      step.run();
       System.out.println("READY");
       while (true) {
-        group.allReduce(tensor);
+        step.run();
       }
     } catch (CollectiveException e) {
       System.out.println(
           "FAILED " + e.getClass().getSimpleName() + " " + e.failedRank() + " " + e.getMessage());
     }
+  }
+
+  private static Runnable step(ProcessGroup group, int elements, String where) {
+    if (where.equals("ordinary")) {
+      Tensor tensor = Tensor.allocate(DType.FLOAT32, elements);
+      return () -> group.allReduce(tensor);
+    }
+    SymmetricMemory memory = group.allocateSymmetric(4L * elements);
+    if (where.equals("barrier")) {
+      return () -> memory.barrier(0, Duration.ofSeconds(30));
+    }
+    Tensor tensor = memory.buffer(group.rank(), DType.FLOAT32, 0, elements);
+    return () -> group.allReduce(tensor);
   }
 }

@@ -34,6 +34,7 @@ class ReadmeTest {
               OpType.SPLIT,
               OpType.INIT,
               OpType.CLOSE,
+              OpType.ALLOCATE_SYMMETRIC,
               OpType.UNKNOWN,
               OpType.MONITORED_BARRIER));
 

@@ -130,6 +130,21 @@ public interface CapabilitiesContract extends GroupContract {
         });
   }
 
+  /** Refuses symmetric memory where it is not declared. */
+  @ContractTest
+  default void undeclaredSymmetricMemoryIsRefused(ContractWorld world) throws Exception {
+    assumeFalse(
+        world.capabilities().has(Feature.SYMMETRIC_MEMORY), "the backend has symmetric memory");
+    world.run(
+        member -> {
+          if (member.rank() == 0) {
+            Refusals.unsupported(
+                member, "allocateSymmetric", () -> member.group().allocateSymmetric(64));
+          }
+          member.assertUsable();
+        });
+  }
+
   private static void checkRefusal(Member member, DType dtype, ReduceOp op) {
     ProcessGroup group = member.group();
     Tensor tensor = member.scratch(dtype, member.size());

@@ -25,7 +25,7 @@ final class ContractExtension implements TestTemplateInvocationContextProvider, 
     ContractTest test = annotation(context);
     ContractSubject subject = subject(context);
     String name = "backend '" + subject.provider().name() + "'";
-    Capabilities capabilities = subject.provider().capabilities();
+    Capabilities capabilities = subject.capabilities();
     for (OpType needed : test.needs()) {
       if (!capabilities.has(needed)) {
         return ConditionEvaluationResult.disabled(name + " does not declare " + needed.label());

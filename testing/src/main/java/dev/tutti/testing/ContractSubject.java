@@ -1,5 +1,6 @@
 package dev.tutti.testing;
 
+import dev.tutti.Capabilities;
 import dev.tutti.DType;
 import dev.tutti.Settings;
 import dev.tutti.Tensor;
@@ -28,6 +29,14 @@ public interface ContractSubject {
   /** Returns the settings of the groups. */
   default Settings settings() {
     return Settings.fromEnvironment();
+  }
+
+  /**
+   * Returns what the groups can do: what the provider declares, unless the settings take something
+   * away.
+   */
+  default Capabilities capabilities() {
+    return provider().capabilities();
   }
 
   /**

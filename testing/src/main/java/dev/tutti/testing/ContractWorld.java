@@ -42,7 +42,7 @@ public final class ContractWorld {
   }
 
   Capabilities capabilities() {
-    return subject.provider().capabilities();
+    return subject.capabilities();
   }
 
   boolean hasRealResults() {

@@ -1,5 +1,6 @@
 package dev.tutti.testing;
 
+import dev.tutti.Capabilities;
 import dev.tutti.Settings;
 import dev.tutti.spi.BackendProvider;
 import java.time.Duration;
@@ -41,6 +42,7 @@ public abstract class ProcessGroupContract
         ListenerContract,
         ConcurrencyContract,
         SubgroupContract,
+        SymmetricMemoryContract,
         ArgumentsContract,
         CapabilitiesContract,
         TimeoutContract,
@@ -67,6 +69,11 @@ public abstract class ProcessGroupContract
     return Settings.fromEnvironment();
   }
 
+  /** Returns what the groups can do, where the settings take away what the provider declares. */
+  protected Capabilities capabilities() {
+    return provider().capabilities();
+  }
+
   /** Returns what is tested; to be overridden where tensors are not in host memory. */
   @Override
   public ContractSubject subject() {
@@ -89,6 +96,11 @@ public abstract class ProcessGroupContract
       @Override
       public Settings settings() {
         return ProcessGroupContract.this.settings();
+      }
+
+      @Override
+      public Capabilities capabilities() {
+        return ProcessGroupContract.this.capabilities();
       }
     };
   }

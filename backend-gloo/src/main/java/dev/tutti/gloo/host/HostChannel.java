@@ -7,7 +7,6 @@ import java.lang.foreign.MemorySegment;
 import java.lang.foreign.ValueLayout;
 import java.lang.invoke.VarHandle;
 import java.util.concurrent.TimeoutException;
-import java.util.concurrent.locks.LockSupport;
 
 /**
  * Is one rank's view of the memory that the ranks of a host share, and its way to wait for them.
@@ -31,11 +30,6 @@ final class HostChannel implements AutoCloseable {
    * another one is in the same operation with other arguments.
    */
   private static final VarHandle WORD = ValueLayout.JAVA_LONG.varHandle();
-  private static final int POLLS = 128;
-  private static final int CROWDED_POLLS = 8;
-  private static final long YIELD_NANOS = 2_000_000;
-  private static final long FIRST_PARK = 20_000;
-  private static final long LONGEST_PARK = 1_000_000;
 
   final HostLayout layout;
   final int rank;
@@ -43,7 +37,7 @@ final class HostChannel implements AutoCloseable {
   final MemorySegment memory;
   private final HostMemory file;
   private final Transport transport;
-  private final long spinNanos;
+  private final Pacer pacer;
   private final long ownControl;
   private final MemorySegment[][] stages;
   private final MemorySegment[][] slots;
@@ -56,15 +50,16 @@ final class HostChannel implements AutoCloseable {
    * Creates the view of a rank.
    *
    * @param file the memory, mapped
+   * @param layout how it is divided
    * @param transport knows which peers are gone
    * @param spinNanos how long to poll before giving the core away; 0 where ranks outnumber cores
    */
-  HostChannel(HostMemory file, Transport transport, long spinNanos) {
+  HostChannel(HostMemory file, HostLayout layout, Transport transport, long spinNanos) {
     this.file = file;
     this.memory = file.segment();
-    this.layout = file.layout();
+    this.layout = layout;
     this.transport = transport;
-    this.spinNanos = spinNanos;
+    this.pacer = new Pacer(spinNanos);
     rank = transport.rank();
     size = transport.size();
     ownControl = layout.control(rank);
@@ -185,31 +180,19 @@ final class HostChannel implements AutoCloseable {
     }
   }
 
-  @SuppressWarnings("ThreadPriorityCheck") // lets another rank on this core run; a hint is enough
   private void await(Operation op, int peer, long offset, long value) throws Exception {
-    long start = System.nanoTime();
-    long now = start;
-    long park = FIRST_PARK;
+    pacer.start();
     while (true) {
-      int polls = spinNanos == 0 ? CROWDED_POLLS : POLLS;
-      for (int i = 0; i < polls; i++) {
+      for (int i = pacer.polls(); i > 0; i--) {
         if ((long) WORD.getAcquire(memory, offset) >= value) {
           return;
         }
         Thread.onSpinWait();
       }
-      if (now - start < spinNanos) {
-        now = System.nanoTime();
-        continue;
+      if (pacer.isSlow()) {
+        check(op, peer, offset, value, pacer.now());
       }
-      if (now - start < spinNanos + YIELD_NANOS) {
-        Thread.yield();
-      } else {
-        check(op, peer, offset, value, now);
-        LockSupport.parkNanos(this, park);
-        park = Math.min(LONGEST_PARK, park * 2);
-      }
-      now = System.nanoTime();
+      pacer.rest();
     }
   }
 

@@ -15,6 +15,8 @@ public final class HostCollectives implements Collectives {
   private final HostChannel channel;
   private final OneShotAllReduce oneShot;
   private final StagedAllReduce allReduce;
+  private final SymmetricMemories memories;
+  private final SymmetricAllReduce symmetricAllReduce;
   private final StagedBroadcast broadcast;
   private final StagedAllGather allGather;
   private final UnevenStagedAllGather unevenAllGather;
@@ -24,8 +26,10 @@ public final class HostCollectives implements Collectives {
   private final StagedAllToAll allToAll;
   private final StagedReduceScatter reduceScatter;
 
-  HostCollectives(HostChannel channel) {
+  HostCollectives(HostChannel channel, SymmetricMemories memories) {
     this.channel = channel;
+    this.memories = memories;
+    symmetricAllReduce = new SymmetricAllReduce(channel, memories);
     oneShot = new OneShotAllReduce(channel);
     allReduce = new StagedAllReduce(channel);
     broadcast = new StagedBroadcast(channel);
@@ -46,6 +50,8 @@ public final class HostCollectives implements Collectives {
     channel.enter(Signature.of(OpType.ALL_REDUCE, tensor.dtype(), kind, 0, bytes));
     if (bytes <= HostLayout.SLOT_BYTES) {
       oneShot.run(op, tensor.segment(), bytes, tensor.dtype(), kind);
+    } else if (symmetricAllReduce.run(op, tensor.segment(), bytes, tensor.dtype(), kind)) {
+      return;
     } else {
       allReduce.run(op, tensor.segment(), bytes, tensor.dtype(), kind, -1);
     }
@@ -153,6 +159,11 @@ public final class HostCollectives implements Collectives {
     channel.beginSlots();
     channel.publishSlot();
     channel.awaitSlots(op);
+  }
+
+  /** Returns the symmetric memory of the group, which the caller closes. */
+  public SymmetricMemories memories() {
+    return memories;
   }
 
   @Override

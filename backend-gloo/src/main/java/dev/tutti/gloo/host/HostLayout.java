@@ -57,14 +57,19 @@ record HostLayout(int ranks, long stageBytes) {
     return stage(ranks, 0);
   }
 
-  /** Returns where a rank says that it has mapped the memory. */
-  long joined(int rank) {
+  /** Returns the bytes of the header, whole pages. */
+  static long headerBytes(int ranks) {
+    return roundUp(joined(ranks), PAGE);
+  }
+
+  /** Returns where in the header a rank says that it has mapped the memory. */
+  static long joined(int rank) {
     return JOINED + 8L * rank;
   }
 
   /** Returns where the control line of a rank is. */
   long control(int rank) {
-    return roundUp(JOINED + 8L * ranks, PAGE) + LINE * rank;
+    return headerBytes(ranks) + LINE * rank;
   }
 
   /** Returns where one of the two slots of a rank is. */

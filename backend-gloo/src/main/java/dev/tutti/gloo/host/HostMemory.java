@@ -13,6 +13,7 @@ import java.nio.file.StandardOpenOption;
 import java.nio.file.attribute.PosixFilePermissions;
 import java.security.SecureRandom;
 import java.util.HexFormat;
+import org.jspecify.annotations.Nullable;
 
 /**
  * Is the memory that the ranks of a host share: a file in memory that one rank makes, all map, and
@@ -24,21 +25,19 @@ final class HostMemory implements AutoCloseable {
 
   private final Path path;
   private final long nonce;
-  private final HostLayout layout;
   private final Arena arena;
   private final MemorySegment segment;
 
-  private HostMemory(Path path, long nonce, HostLayout layout) throws IOException {
+  private HostMemory(Path path, long nonce, long bytes) throws IOException {
     this.path = path;
     this.nonce = nonce;
-    this.layout = layout;
     this.arena = Arena.ofShared();
     try (FileChannel channel =
         FileChannel.open(path, StandardOpenOption.READ, StandardOpenOption.WRITE)) {
-      if (channel.size() != layout.bytes()) {
-        throw new IOException(path + " has " + channel.size() + " bytes, not " + layout.bytes());
+      if (channel.size() != bytes) {
+        throw new IOException(path + " has " + channel.size() + " bytes, not " + bytes);
       }
-      segment = channel.map(FileChannel.MapMode.READ_WRITE, 0, layout.bytes(), arena);
+      segment = channel.map(FileChannel.MapMode.READ_WRITE, 0, bytes, arena);
     } catch (IOException | RuntimeException e) {
       arena.close();
       throw e;
@@ -50,11 +49,14 @@ final class HostMemory implements AutoCloseable {
    * as a crash of a later access.
    *
    * @param directory of a file system in memory
-   * @param layout how large
+   * @param bytes how large
    * @throws IOException if there is no room, or no such directory
    */
-  static HostMemory create(Path directory, HostLayout layout) throws IOException {
+  static HostMemory create(Path directory, long bytes) throws IOException {
     StaleFiles.remove(directory);
+    if (Files.getFileStore(directory).getUsableSpace() < bytes) {
+      throw new IOException(noRoom(bytes, directory));
+    }
     byte[] random = new byte[16];
     new SecureRandom().nextBytes(random);
     ByteBuffer numbers = ByteBuffer.wrap(random);
@@ -66,8 +68,8 @@ final class HostMemory implements AutoCloseable {
     Files.createFile(
         path, PosixFilePermissions.asFileAttribute(PosixFilePermissions.fromString("rw-------")));
     try {
-      fill(path, layout.bytes());
-      HostMemory memory = new HostMemory(path, nonce, layout);
+      fill(path, bytes);
+      HostMemory memory = new HostMemory(path, nonce, bytes);
       memory.join(0);
       WORD.setRelease(memory.segment, 0L, nonce);
       return memory;
@@ -86,32 +88,29 @@ final class HostMemory implements AutoCloseable {
         left -= channel.write(zeros);
       }
     } catch (IOException e) {
-      throw new IOException(
-          "no room for "
-              + bytes
-              + " bytes of shared memory in "
-              + path.getParent()
-              + ": "
-              + e.getMessage(),
-          e);
+      throw new IOException(noRoom(bytes, path.getParent()) + ": " + e.getMessage(), e);
     }
+  }
+
+  private static String noRoom(long bytes, @Nullable Path directory) {
+    return "no room for " + bytes + " bytes of shared memory in " + directory;
   }
 
   /**
    * Maps what another rank made, and signs it.
    *
    * @param description from {@link #describe()}
-   * @param layout how large it must be
+   * @param bytes how large it must be
    * @param rank this rank
    * @throws IOException if it is not there, or is another memory
    */
-  static HostMemory open(String description, HostLayout layout, int rank) throws IOException {
+  static HostMemory open(String description, long bytes, int rank) throws IOException {
     int space = description.indexOf(' ');
     if (space < 0) {
       throw new IOException("not a description of shared memory: " + description);
     }
     long nonce = HexFormat.fromHexDigitsToLong(description, 0, space);
-    HostMemory memory = new HostMemory(Path.of(description.substring(space + 1)), nonce, layout);
+    HostMemory memory = new HostMemory(Path.of(description.substring(space + 1)), nonce, bytes);
     if ((long) WORD.getAcquire(memory.segment, 0L) != nonce) {
       memory.close();
       throw new IOException(memory.path + " is not the memory of this group");
@@ -121,12 +120,12 @@ final class HostMemory implements AutoCloseable {
   }
 
   private void join(int rank) {
-    WORD.setRelease(segment, layout.joined(rank), nonce + rank);
+    WORD.setRelease(segment, HostLayout.joined(rank), nonce + rank);
   }
 
   /** Tells whether a rank has signed this very memory. */
   boolean isJoined(int rank) {
-    return (long) WORD.getAcquire(segment, layout.joined(rank)) == nonce + rank;
+    return (long) WORD.getAcquire(segment, HostLayout.joined(rank)) == nonce + rank;
   }
 
   /** Says how other ranks find it. */
@@ -142,10 +141,6 @@ final class HostMemory implements AutoCloseable {
       System.getLogger(HostMemory.class.getName())
           .log(System.Logger.Level.WARNING, "cannot remove " + path, e);
     }
-  }
-
-  HostLayout layout() {
-    return layout;
   }
 
   MemorySegment segment() {

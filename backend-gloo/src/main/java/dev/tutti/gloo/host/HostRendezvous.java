@@ -73,13 +73,18 @@ public final class HostRendezvous {
         }
       }
     }
-    return memory != null && shared
-        ? Optional.of(new HostCollectives(new HostChannel(memory, transport, spinNanos)))
-        : Optional.empty();
+    if (memory == null || !shared) {
+      return Optional.empty();
+    }
+    HostChannel channel = new HostChannel(memory, layout(), transport, spinNanos);
+    return Optional.of(
+        new HostCollectives(
+            channel,
+            SymmetricMemories.of(channel, transport, context.group(), directory, spinNanos)));
   }
 
   private HostMemory create() throws IOException {
-    return HostMemory.create(directory, layout());
+    return HostMemory.create(directory, layout().bytes());
   }
 
   private HostMemory open(Duration timeout) throws IOException {
@@ -87,7 +92,7 @@ public final class HostRendezvous {
     if (made.startsWith(REFUSAL)) {
       throw new IOException("rank 0 made none");
     }
-    return HostMemory.open(made, layout(), context.rank());
+    return HostMemory.open(made, layout().bytes(), context.rank());
   }
 
   private HostLayout layout() {

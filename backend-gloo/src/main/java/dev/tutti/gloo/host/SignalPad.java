@@ -1,0 +1,264 @@
+package dev.tutti.gloo.host;
+
+import dev.tutti.CollectiveException;
+import dev.tutti.CollectiveTimeoutException;
+import dev.tutti.FailureInfo;
+import dev.tutti.GroupClosedException;
+import dev.tutti.OpType;
+import dev.tutti.PeerFailedException;
+import dev.tutti.TuttiException;
+import dev.tutti.gloo.transport.Transport;
+import dev.tutti.spi.PeerLostException;
+import java.lang.foreign.MemorySegment;
+import java.lang.foreign.ValueLayout;
+import java.lang.invoke.VarHandle;
+import java.time.Duration;
+import java.util.function.BooleanSupplier;
+import org.jspecify.annotations.Nullable;
+
+/** Is the signal pad of symmetric memory: barriers and signals, as words that the ranks share. */
+final class SignalPad {
+  /*
+   * A barrier is one word: the number of the round above, how many ranks have come to it below. The
+   * last one begins the next round, and the others wait for that. A rank whose wait fails takes
+   * itself back out, unless the round has ended meanwhile: then the barrier was passed after all. So
+   * in each round either all ranks pass or those that gave up can come again.
+   *
+   * A signal is one word that is 0 or 1. Both sides change it by compare-and-set, so signals are
+   * never lost or doubled whichever threads send and take them.
+   *
+   * Every change is a release and every look an acquire (compare-and-set is both): what a rank wrote
+   * into any buffer before it came to a barrier, or sent a signal, is seen by those who passed the
+   * barrier, or took the signal.
+   *
+   * A rank that has to wait in a barrier notes the round in a word of its own, only for reports of
+   * who is missing.
+   */
+  private static final VarHandle WORD = ValueLayout.JAVA_LONG.varHandle();
+  private static final int ROUND_SHIFT = 16;
+  private static final long LONGEST_WAIT = Long.MAX_VALUE / 4;
+
+  private enum Wait {
+    BARRIER("barrier"),
+    PUT("putSignal"),
+    TAKE("waitSignal");
+
+    final String label;
+
+    Wait(String label) {
+      this.label = label;
+    }
+  }
+
+  private final MemorySegment memory;
+  private final SymmetricLayout layout;
+  private final Transport transport;
+  private final String group;
+  private final long spinNanos;
+  private final BooleanSupplier closed;
+  private final int rank;
+  private final int size;
+
+  /**
+   * Creates a rank's view of the pad.
+   *
+   * @param memory of the allocation
+   * @param layout how it is divided
+   * @param transport knows which peers are gone
+   * @param group name of the group, for exceptions
+   * @param spinNanos how long to poll before giving the core away
+   * @param closed tells whether this rank closed the memory meanwhile
+   */
+  SignalPad(
+      MemorySegment memory,
+      SymmetricLayout layout,
+      Transport transport,
+      String group,
+      long spinNanos,
+      BooleanSupplier closed) {
+    this.memory = memory;
+    this.layout = layout;
+    this.transport = transport;
+    this.group = group;
+    this.spinNanos = spinNanos;
+    this.closed = closed;
+    rank = transport.rank();
+    size = transport.size();
+  }
+
+  void barrier(int channel, Duration timeout) {
+    long at = layout.barrier(channel);
+    long round;
+    while (true) {
+      long seen = (long) WORD.getAcquire(memory, at);
+      round = seen >>> ROUND_SHIFT;
+      boolean last = seen - (round << ROUND_SHIFT) + 1 == size;
+      long next = last ? (round + 1) << ROUND_SHIFT : seen + 1;
+      if (WORD.compareAndSet(memory, at, seen, next)) {
+        if (last) {
+          return;
+        }
+        break;
+      }
+    }
+    try {
+      await(Wait.BARRIER, at, round, channel, -1, timeout);
+    } catch (RuntimeException e) {
+      if (withdraw(at, round)) {
+        throw e;
+      }
+    }
+  }
+
+  /** Takes this rank out of a barrier; false if the barrier was passed. */
+  private boolean withdraw(long at, long round) {
+    while (true) {
+      long seen = (long) WORD.getAcquire(memory, at);
+      if (seen >>> ROUND_SHIFT != round) {
+        return false;
+      }
+      if (WORD.compareAndSet(memory, at, seen, seen - 1)) {
+        return true;
+      }
+    }
+  }
+
+  void put(int to, int channel, Duration timeout) {
+    await(Wait.PUT, layout.signal(channel, rank, to), 0, channel, to, timeout);
+  }
+
+  void take(int from, int channel, Duration timeout) {
+    await(Wait.TAKE, layout.signal(channel, from, rank), 0, channel, from, timeout);
+  }
+
+  private boolean attempt(Wait wait, long at, long round) {
+    return switch (wait) {
+      case BARRIER -> (long) WORD.getAcquire(memory, at) >>> ROUND_SHIFT != round;
+      case PUT -> swap(at, 0, 1);
+      case TAKE -> swap(at, 1, 0);
+    };
+  }
+
+  private boolean swap(long at, long from, long to) {
+    return (long) WORD.getAcquire(memory, at) == from && WORD.compareAndSet(memory, at, from, to);
+  }
+
+  private void await(Wait wait, long at, long round, int channel, int peer, Duration timeout) {
+    if (attempt(wait, at, round)) {
+      return;
+    }
+    long limit = nanos(timeout);
+    Pacer pacer = new Pacer(spinNanos);
+    pacer.start();
+    if (wait == Wait.BARRIER) {
+      // Rounds count from 0, notes from 1.
+      WORD.setRelease(memory, layout.waiting(channel, rank), round + 1);
+    }
+    while (true) {
+      for (int i = pacer.polls(); i > 0; i--) {
+        if (attempt(wait, at, round)) {
+          return;
+        }
+        Thread.onSpinWait();
+      }
+      RuntimeException end = endOf(wait, channel, peer, round, limit, pacer);
+      if (end != null) {
+        // What happened before the end that was just seen still counts.
+        if (attempt(wait, at, round)) {
+          return;
+        }
+        throw end;
+      }
+      pacer.rest();
+    }
+  }
+
+  private static long nanos(Duration timeout) {
+    return timeout.compareTo(Duration.ofNanos(LONGEST_WAIT)) > 0 ? LONGEST_WAIT : timeout.toNanos();
+  }
+
+  /** Returns what ends a wait without success, if it makes no sense to wait any more. */
+  private @Nullable RuntimeException endOf(
+      Wait wait, int channel, int peer, long round, long limit, Pacer pacer) {
+    if (pacer.isSlow()) {
+      Throwable failure = peer < 0 ? failureOfAny() : transport.failureOf(peer);
+      if (failure != null) {
+        return failed(wait, channel, failure, pacer);
+      }
+      if (Thread.currentThread().isInterrupted()) {
+        return new TuttiException(text(wait, channel) + ": rank " + rank + " was interrupted");
+      }
+    }
+    if (closed.getAsBoolean()) {
+      return new IllegalStateException(
+          text(wait, channel) + ": rank " + rank + " closed it meanwhile");
+    }
+    if (pacer.elapsed() < limit) {
+      return null;
+    }
+    int missing = peer >= 0 ? peer : firstMissing(channel, round);
+    return new CollectiveTimeoutException(
+        text(wait, channel) + " did not end in time" + (peer < 0 ? missing(channel, round) : ""),
+        info(missing, -1, pacer),
+        null);
+  }
+
+  private @Nullable Throwable failureOfAny() {
+    for (int peer = 0; peer < size; peer++) {
+      Throwable failure = transport.failureOf(peer);
+      if (failure != null) {
+        return failure;
+      }
+    }
+    return null;
+  }
+
+  private RuntimeException failed(Wait wait, int channel, Throwable cause, Pacer pacer) {
+    String text = text(wait, channel) + " failed: " + cause.getMessage();
+    if (cause instanceof GroupClosedException) {
+      GroupClosedException closing = new GroupClosedException(text);
+      closing.initCause(cause);
+      return closing;
+    }
+    int failedRank =
+        cause instanceof PeerLostException lost
+            ? lost.peer()
+            : cause instanceof CollectiveException failure ? failure.failedRank() : -1;
+    return failedRank < 0 || failedRank == rank
+        ? new TuttiException("rank " + rank + " of group " + group + ": " + text, cause)
+        : new PeerFailedException(text, info(failedRank, failedRank, pacer), cause);
+  }
+
+  private int firstMissing(int channel, long round) {
+    for (int peer = 0; peer < size; peer++) {
+      if (isMissing(peer, channel, round)) {
+        return peer;
+      }
+    }
+    return -1;
+  }
+
+  private String missing(int channel, long round) {
+    StringBuilder text = new StringBuilder(": missing ranks");
+    for (int peer = 0; peer < size; peer++) {
+      if (isMissing(peer, channel, round)) {
+        text.append(' ').append(peer);
+      }
+    }
+    return text.toString();
+  }
+
+  private boolean isMissing(int peer, int channel, long round) {
+    return peer != rank
+        && (long) WORD.getAcquire(memory, layout.waiting(channel, peer)) != round + 1;
+  }
+
+  private static String text(Wait wait, int channel) {
+    return wait.label + " on channel " + channel + " of symmetric memory";
+  }
+
+  private FailureInfo info(int peer, int failedRank, Pacer pacer) {
+    return new FailureInfo(
+        group, rank, size, OpType.UNKNOWN, 0, peer, failedRank, Duration.ofNanos(pacer.elapsed()));
+  }
+}

@@ -1,0 +1,339 @@
+package dev.tutti.gloo;
+
+import static org.assertj.core.api.Assertions.assertThat;
+import static org.assertj.core.api.Assertions.assertThatThrownBy;
+
+import dev.tutti.BackendException;
+import dev.tutti.Capabilities;
+import dev.tutti.DType;
+import dev.tutti.GroupOptions;
+import dev.tutti.ProcessGroup;
+import dev.tutti.ReduceOp;
+import dev.tutti.Settings;
+import dev.tutti.SymmetricMemory;
+import dev.tutti.Tensor;
+import dev.tutti.gloo.host.SymmetricMemories;
+import dev.tutti.spi.Backend;
+import dev.tutti.spi.BackendContext;
+import dev.tutti.spi.BackendProvider;
+import dev.tutti.store.HashStore;
+import java.io.IOException;
+import java.lang.foreign.ValueLayout;
+import java.nio.file.Files;
+import java.nio.file.Path;
+import java.time.Duration;
+import java.util.List;
+import java.util.Set;
+import java.util.SplittableRandom;
+import java.util.stream.Stream;
+import org.junit.jupiter.api.Test;
+import org.junit.jupiter.api.Timeout;
+import org.junit.jupiter.api.io.TempDir;
+import org.junit.jupiter.params.ParameterizedTest;
+import org.junit.jupiter.params.provider.ValueSource;
+
+/** Tests all-reduce in symmetric memory, and where that memory comes from. */
+@Timeout(120)
+class SymmetricMemoryTest {
+  private static final Duration LONG = Duration.ofSeconds(30);
+
+  /** Is a rank's group and what its backend knows of symmetric memory. */
+  private record Member(ProcessGroup group, SymmetricMemories memories) {}
+
+  private interface Body {
+    void run(Member member) throws Exception;
+  }
+
+  /** Makes backends of gloo, and keeps the last one. */
+  private static final class Keeper implements BackendProvider {
+    private final GlooProvider gloo = new GlooProvider();
+    private GlooBackend backend;
+
+    @Override
+    public String name() {
+      return gloo.name();
+    }
+
+    @Override
+    public Set<String> deviceTypes() {
+      return gloo.deviceTypes();
+    }
+
+    @Override
+    public Capabilities capabilities() {
+      return gloo.capabilities();
+    }
+
+    @Override
+    public Backend create(BackendContext context) throws Exception {
+      backend = (GlooBackend) gloo.create(context);
+      return backend;
+    }
+  }
+
+  private static void run(int size, Settings settings, Body body) throws Exception {
+    HashStore store = new HashStore();
+    GlooWorld.inParallel(
+        size,
+        rank -> {
+          Keeper keeper = new Keeper();
+          GroupOptions options =
+              GlooWorld.options(store, rank, size, settings).withProvider(keeper);
+          try (ProcessGroup group = ProcessGroup.init(options)) {
+            body.run(new Member(group, keeper.backend.memories));
+            return null;
+          }
+        });
+  }
+
+  private static Settings littleMemory() {
+    return GlooWorld.settings(GlooProvider.SHARED_BYTES.name(), "512K");
+  }
+
+  private static ReduceOp op(ReduceOp.Kind kind) {
+    return switch (kind) {
+      case SUM -> ReduceOp.SUM;
+      case AVG -> ReduceOp.AVG;
+      case PRODUCT -> ReduceOp.PRODUCT;
+      case MIN -> ReduceOp.MIN;
+      case MAX -> ReduceOp.MAX;
+      case BAND -> ReduceOp.BAND;
+      case BOR -> ReduceOp.BOR;
+      case BXOR -> ReduceOp.BXOR;
+      case PREMUL_SUM -> ReduceOp.premulSum(0.75);
+    };
+  }
+
+  /** Fills with bits that are fractions in the types that have them, and no NaN. */
+  private static void fill(Tensor tensor, long seed) {
+    SplittableRandom random = new SplittableRandom(seed);
+    if (tensor.dtype().isFloatingPoint() || tensor.dtype().isComplex()) {
+      Tensor reals = tensor.viewAsReal();
+      for (long i = 0; i < reals.numel(); i++) {
+        reals.setFlat(i, (random.nextInt(33) - 16) / 8.0);
+      }
+    } else {
+      for (long i = 0; i < tensor.byteSize(); i++) {
+        byte bits = (byte) (tensor.dtype() == DType.BOOL ? random.nextInt(2) : random.nextInt());
+        tensor.segment().set(ValueLayout.JAVA_BYTE, i, bits);
+      }
+    }
+  }
+
+  private static byte[] bits(Tensor tensor) {
+    return tensor.segment().toArray(ValueLayout.JAVA_BYTE);
+  }
+
+  @ParameterizedTest
+  @ValueSource(ints = {2, 3})
+  void resultsAreThoseOfOrdinaryTensors(int size) throws Exception {
+    GlooProvider provider = new GlooProvider();
+    run(
+        size,
+        littleMemory(),
+        member -> {
+          ProcessGroup group = member.group();
+          SymmetricMemory memory = group.allocateSymmetric(400_001);
+          int direct = 0;
+          for (DType dtype : DType.values()) {
+            for (ReduceOp.Kind kind : ReduceOp.Kind.values()) {
+              if (!provider.capabilities().canReduce(dtype, op(kind))) {
+                continue;
+              }
+              long offset = 3L * dtype.byteSize();
+              long count = (8200L + 997L * direct) / dtype.byteSize();
+              Tensor inPlace = memory.buffer(group.rank(), dtype, offset, count);
+              fill(inPlace, 100L * direct + group.rank());
+              Tensor ordinary = inPlace.copy();
+              Tensor whole = memory.buffer(group.rank(), DType.INT8, 0, 400_001);
+              byte[] around = bits(whole);
+              group.allReduce(inPlace, op(kind));
+              assertThat(member.memories().reductions()).isEqualTo(++direct);
+              group.allReduce(ordinary, op(kind));
+              assertThat(member.memories().reductions()).isEqualTo(direct);
+              byte[] expected = bits(ordinary);
+              assertThat(bits(inPlace)).as("%s %s", kind, dtype).isEqualTo(expected);
+              System.arraycopy(expected, 0, around, (int) offset, expected.length);
+              assertThat(bits(whole)).as("around %s %s", kind, dtype).isEqualTo(around);
+              group.barrier();
+            }
+          }
+          assertThat(direct).isGreaterThan(50);
+        });
+  }
+
+  @ParameterizedTest
+  @ValueSource(ints = {2, 3, 4})
+  void sumsOfAnySizeAreRight(int size) throws Exception {
+    run(
+        size,
+        littleMemory(),
+        member -> {
+          ProcessGroup group = member.group();
+          SymmetricMemory memory = group.allocateSymmetric(4L * 700_001);
+          for (long count : new long[] {2048, 2049, 4095, 16_384 * size + 1, 300_007, 700_000}) {
+            Tensor tensor = memory.buffer(group.rank(), DType.INT32, 4, count);
+            for (int turn = 0; turn < 3; turn++) {
+              for (long i = 0; i < count; i++) {
+                tensor.segment().setAtIndex(ValueLayout.JAVA_INT, i, (int) i + turn + group.rank());
+              }
+              group.allReduce(tensor);
+              for (long i = 0; i < count; i++) {
+                int sum = size * ((int) i + turn) + size * (size - 1) / 2;
+                if (tensor.segment().getAtIndex(ValueLayout.JAVA_INT, i) != sum) {
+                  assertThat(tensor.flatLong(i)).as("element %d of %d", i, count).isEqualTo(sum);
+                }
+              }
+            }
+          }
+          // 2048 elements go through slots.
+          assertThat(member.memories().reductions()).isEqualTo(15);
+        });
+  }
+
+  @Test
+  void ranksMayDisagreeAboutWhereTheirTensorsAre() throws Exception {
+    int count = 5000;
+    run(
+        3,
+        littleMemory(),
+        member -> {
+          ProcessGroup group = member.group();
+          int rank = group.rank();
+          SymmetricMemory first = group.allocateSymmetric(8L * count);
+          SymmetricMemory second = group.allocateSymmetric(8L * count);
+          Tensor ordinary = Tensor.allocate(DType.FLOAT32, count);
+          Tensor placed = first.buffer(rank, DType.FLOAT32, 0, count);
+          Tensor shifted = first.buffer(rank, DType.FLOAT32, 4, count);
+          Tensor elsewhere = second.buffer(rank, DType.FLOAT32, 0, count);
+          assertSum(group, placed);
+          assertThat(member.memories().reductions()).isEqualTo(1);
+          assertSum(group, rank == 0 ? placed : ordinary);
+          assertSum(group, rank == 1 ? ordinary : placed);
+          assertSum(group, rank == 2 ? shifted : placed);
+          assertSum(group, rank == 0 ? elsewhere : placed);
+          assertSum(group, ordinary);
+          assertThat(member.memories().reductions()).isEqualTo(1);
+          assertSum(group, elsewhere);
+          assertSum(group, shifted);
+          assertThat(member.memories().reductions()).isEqualTo(3);
+          if (rank == 1) {
+            first.close();
+          }
+          assertSum(group, rank == 1 ? ordinary : placed);
+          assertSum(group, elsewhere);
+          assertThat(member.memories().reductions()).isEqualTo(4);
+        });
+  }
+
+  private static void assertSum(ProcessGroup group, Tensor tensor) {
+    tensor.fill(group.rank() + 1);
+    group.allReduce(tensor);
+    assertThat(tensor.toFloatArray()).containsOnly(group.size() * (group.size() + 1) / 2f);
+  }
+
+  @Test
+  void aPeersBufferCanBeReducedByItsViewers() throws Exception {
+    run(
+        2,
+        littleMemory(),
+        member -> {
+          ProcessGroup group = member.group();
+          SymmetricMemory memory = group.allocateSymmetric(40_000);
+          int peer = 1 - group.rank();
+          Tensor mine = memory.buffer(group.rank(), DType.FLOAT32, 0, 10_000);
+          Tensor theirs = memory.buffer(peer, DType.FLOAT32, 0, 10_000);
+          mine.fill(group.rank() + 1);
+          group.barrier();
+          group.allReduce(theirs);
+          assertThat(member.memories().reductions()).isZero();
+          group.barrier();
+          assertThat(mine.toFloatArray()).containsOnly(3f);
+        });
+  }
+
+  private static Settings in(Path directory) {
+    return GlooWorld.settings(
+        GlooProvider.SHARED_DIRECTORY.name(),
+        directory.toString(),
+        GlooProvider.SHARED_BYTES.name(),
+        "1M");
+  }
+
+  private static List<Path> files(Path directory) throws IOException {
+    try (Stream<Path> files = Files.list(directory)) {
+      return files.toList();
+    }
+  }
+
+  @ParameterizedTest
+  @ValueSource(ints = {1, 3})
+  void leavesNoFileAndNoMapping(int size, @TempDir Path directory) throws Exception {
+    Path maps = Path.of("/proc/self/maps");
+    run(
+        size,
+        in(directory),
+        member -> {
+          SymmetricMemory closed = member.group().allocateSymmetric(100_000);
+          member.group().allocateSymmetric(100_000).barrier(0, LONG);
+          member.group().barrier();
+          assertThat(files(directory)).isEmpty();
+          assertThat(Files.readString(maps)).contains(directory + "/tutti-");
+          member.group().barrier();
+          closed.close();
+        });
+    assertThat(files(directory)).isEmpty();
+    assertThat(Files.readString(maps)).doesNotContain(directory.toString());
+  }
+
+  @ParameterizedTest
+  @ValueSource(ints = {1, 2, 3})
+  void noRoomIsRefusedOnAllRanks(int size, @TempDir Path directory) throws Exception {
+    Path shared = Files.createDirectory(directory.resolve("shared"));
+    run(
+        size,
+        in(shared),
+        member -> {
+          ProcessGroup group = member.group();
+          assertThatThrownBy(() -> group.allocateSymmetric(1L << 50))
+              .isInstanceOf(BackendException.class)
+              .hasMessageContaining("no room for")
+              .hasMessageContaining(shared.toString());
+          group.barrier();
+          assertThat(files(shared)).isEmpty();
+          group.barrier();
+          if (group.rank() == 0) {
+            Files.delete(shared);
+          }
+          group.barrier();
+          assertThatThrownBy(() -> group.allocateSymmetric(64))
+              .isInstanceOf(BackendException.class)
+              .hasMessageContaining("rank 0: java.nio.file.NoSuchFileException");
+          group.barrier();
+          if (group.rank() == 0) {
+            Files.createDirectory(shared);
+          }
+          group.barrier();
+          try (SymmetricMemory memory = group.allocateSymmetric(64)) {
+            memory.barrier(0, LONG);
+          }
+          assertThat(group.failure()).isEmpty();
+        });
+    assertThat(files(shared)).isEmpty();
+  }
+
+  @Test
+  void ranksOnSocketsAreToldWhyThereIsNone() throws Exception {
+    GlooWorld.run(
+        2,
+        GlooWorld.settings(GlooProvider.SHARED_BYTES.name(), "0"),
+        group -> {
+          assertThat(group.capabilities().has(Capabilities.Feature.SYMMETRIC_MEMORY)).isFalse();
+          assertThatThrownBy(() -> group.allocateSymmetric(64))
+              .isInstanceOf(UnsupportedOperationException.class)
+              .hasMessageContaining("do not share memory");
+          group.barrier();
+          return null;
+        });
+  }
+}
