@@ -20,8 +20,8 @@ import java.util.Optional;
 import org.jspecify.annotations.Nullable;
 
 /**
- * Runs the operations of one rank: collectives through memory that all ranks share, where they do,
- * else over sockets; messages over sockets.
+ * Runs the operations of one rank through memory that all ranks share, where they do, else over
+ * sockets.
  */
 final class GlooBackend implements Backend {
   private static final String NOT_SHARED =

@@ -189,7 +189,7 @@ public final class GlooProvider implements BackendProvider {
   }
 
   private static Optional<HostCollectives> meetOnHost(
-      BackendContext context, Rendezvous rendezvous, Transport transport) {
+      BackendContext context, Rendezvous rendezvous, Transport transport) throws Exception {
     Settings settings = context.settings();
     HostRendezvous host =
         new HostRendezvous(

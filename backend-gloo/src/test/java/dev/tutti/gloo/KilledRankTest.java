@@ -18,14 +18,15 @@ import org.junit.jupiter.api.Timeout;
 import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.CsvSource;
 
-/** Kills one of four processes with SIGKILL while they reduce, or wait in symmetric memory. */
+/** Kills or stops one of four processes while they reduce, pass messages or wait in a barrier. */
 @Timeout(90)
 class KilledRankTest {
   private static final int SIZE = 4;
 
   /** Is a started rank and the lines it printed. */
   private record Rank(int number, Process process, BlockingQueue<String> lines) {
-    static Rank start(int number, int port, int elements, String shared, String where)
+    static Rank start(
+        int number, int port, int elements, String shared, String where, String timeout)
         throws IOException {
       List<String> command = new ArrayList<>();
       command.add(ProcessHandle.current().info().command().orElseThrow());
@@ -42,6 +43,7 @@ class KilledRankTest {
       builder.environment().put("TORCHELASTIC_USE_AGENT_STORE", "True");
       builder.environment().put("TUTTI_BACKEND", "gloo");
       builder.environment().put("TUTTI_GLOO_SHARED_BYTES", shared);
+      builder.environment().put("TUTTI_TIMEOUT", timeout);
       Process process = builder.start();
       BlockingQueue<String> lines = new LinkedBlockingQueue<>();
       Thread.ofPlatform().daemon().name("rank-" + number).start(() -> pump(process, lines));
@@ -82,14 +84,17 @@ class KilledRankTest {
     "2, 4000000, 16M, ordinary",
     "1, 4000000, 16M, symmetric",
     "0, 1000, 16M, barrier",
-    "3, 1000, 16M, barrier"
+    "3, 1000, 16M, barrier",
+    "1, 4000000, 0, messages",
+    "0, 1, 16M, messages",
+    "3, 4000000, 16M, messages"
   })
   void everySurvivorNamesTheKilledRankAndExits(
       int victim, int elements, String shared, String where) throws Exception {
     List<Rank> ranks = new ArrayList<>();
     try (TcpStoreServer server = new TcpStoreServer(0)) {
       for (int r = 0; r < SIZE; r++) {
-        ranks.add(Rank.start(r, server.port(), elements, shared, where));
+        ranks.add(Rank.start(r, server.port(), elements, shared, where, "60s"));
       }
       long ready = System.nanoTime() + Duration.ofSeconds(40).toNanos();
       for (Rank rank : ranks) {
@@ -116,5 +121,48 @@ class KilledRankTest {
         rank.process().waitFor(10, TimeUnit.SECONDS);
       }
     }
+  }
+
+  /** A rank that is stopped for longer than a timeout is given up; it ends when it goes on. */
+  @ParameterizedTest
+  @CsvSource({"1, 16M", "4000000, 16M"})
+  void aStoppedRankIsGivenUp(int elements, String shared) throws Exception {
+    List<Rank> ranks = new ArrayList<>();
+    try (TcpStoreServer server = new TcpStoreServer(0)) {
+      for (int r = 0; r < SIZE; r++) {
+        ranks.add(Rank.start(r, server.port(), elements, shared, "messages", "8s"));
+      }
+      long ready = System.nanoTime() + Duration.ofSeconds(40).toNanos();
+      for (Rank rank : ranks) {
+        rank.awaitLine("READY", ready);
+      }
+      Rank stopped = ranks.get(1);
+      signal(stopped, "STOP");
+      long limit = System.nanoTime() + Duration.ofSeconds(20).toNanos();
+      for (Rank rank : ranks) {
+        if (rank.number() != stopped.number()) {
+          rank.awaitLine("FAILED", limit);
+          assertThat(rank.process().waitFor(limit - System.nanoTime(), TimeUnit.NANOSECONDS))
+              .as("rank %d exits by itself", rank.number())
+              .isTrue();
+        }
+      }
+      signal(stopped, "CONT");
+      limit = System.nanoTime() + Duration.ofSeconds(20).toNanos();
+      stopped.awaitLine("FAILED", limit);
+      assertThat(stopped.process().waitFor(limit - System.nanoTime(), TimeUnit.NANOSECONDS))
+          .isTrue();
+    } finally {
+      for (Rank rank : ranks) {
+        rank.process().destroyForcibly();
+        rank.process().waitFor(10, TimeUnit.SECONDS);
+      }
+    }
+  }
+
+  private static void signal(Rank rank, String name) throws Exception {
+    Process kill = new ProcessBuilder("kill", "-" + name, "" + rank.process().pid()).start();
+    assertThat(kill.waitFor(10, TimeUnit.SECONDS)).isTrue();
+    assertThat(kill.exitValue()).isZero();
   }
 }

@@ -16,18 +16,29 @@ import org.junit.jupiter.api.Timeout;
 import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.ValueSource;
 
+/** Tests messages on sockets. */
 @Timeout(60)
 class PointToPointTest {
-  private static final P2pOptions ASYNC = P2pOptions.DEFAULT.withAsync();
+  static final P2pOptions ASYNC = P2pOptions.DEFAULT.withAsync();
 
-  private static Tensor filled(long count, double value) {
+  /** Says how many bytes the ranks share. */
+  String sharedBytes() {
+    return "0";
+  }
+
+  final <T> List<T> run(int size, GlooWorld.Body<T> body) throws Exception {
+    return GlooWorld.run(
+        size, GlooWorld.settings(GlooProvider.SHARED_BYTES.name(), sharedBytes()), body);
+  }
+
+  static Tensor filled(long count, double value) {
     return Tensor.allocate(DType.FLOAT32, count).fill(value);
   }
 
   @ParameterizedTest
   @ValueSource(longs = {0, 1, 4096, 5_000, 3_000_000})
   void sendsBothWaysAtOnce(long count) throws Exception {
-    GlooWorld.run(
+    run(
         2,
         group -> {
           int peer = 1 - group.rank();
@@ -44,7 +55,7 @@ class PointToPointTest {
 
   @Test
   void matchesByTagAndInOrder() throws Exception {
-    GlooWorld.run(
+    run(
         2,
         group -> {
           if (group.rank() == 0) {
@@ -73,7 +84,7 @@ class PointToPointTest {
 
   @Test
   void receivesFromWhoeverSends() throws Exception {
-    GlooWorld.run(
+    run(
         4,
         group -> {
           if (group.rank() != 0) {
@@ -96,8 +107,84 @@ class PointToPointTest {
   }
 
   @Test
+  void carriesManyTagsAtOnce() throws Exception {
+    int tags = 500;
+    run(
+        2,
+        group -> {
+          int peer = 1 - group.rank();
+          List<Work> works = new ArrayList<>();
+          List<Tensor> received = new ArrayList<>();
+          for (int i = 0; i < tags; i++) {
+            works.add(group.send(filled(1 + i * 7, i), peer, ASYNC.withTag(i)));
+          }
+          for (int i = tags - 1; i >= 0; i--) {
+            Tensor in = filled(1 + i * 7, -1);
+            received.add(in);
+            works.add(group.recv(in, peer, ASYNC.withTag(i)));
+          }
+          works.forEach(Work::await);
+          for (int i = 0; i < tags; i++) {
+            assertThat(received.get(tags - 1 - i).toFloatArray()).containsOnly(i);
+          }
+          return null;
+        });
+  }
+
+  @Test
+  void largeMessagesCrossOverAndOver() throws Exception {
+    run(
+        3,
+        group -> {
+          for (int round = 0; round < 5; round++) {
+            List<Work> works = new ArrayList<>();
+            List<Tensor> received = new ArrayList<>();
+            List<Integer> sources = new ArrayList<>();
+            for (int i = 1; i < 3; i++) {
+              int peer = (group.rank() + i) % 3;
+              works.add(group.send(filled(700_001, group.rank() * 10 + round), peer, ASYNC));
+              Tensor in = filled(700_001, -1);
+              received.add(in);
+              sources.add(peer);
+              works.add(group.recv(in, peer, ASYNC));
+            }
+            works.forEach(Work::await);
+            for (int i = 0; i < 2; i++) {
+              Tensor expected = filled(700_001, sources.get(i) * 10 + round);
+              assertThat(received.get(i).segment().mismatch(expected.segment())).isEqualTo(-1);
+            }
+          }
+          return null;
+        });
+  }
+
+  @Test
+  void synchronousMessagesGoToAndFro() throws Exception {
+    run(
+        2,
+        group -> {
+          int peer = 1 - group.rank();
+          for (int i = 0; i < 2000; i++) {
+            long count = i % 100 == 0 ? 100_000 : 1 + i % 50;
+            Tensor in = filled(count, -1);
+            if (group.rank() == 0) {
+              group.send(filled(count, i), peer);
+              group.recv(in, peer);
+            } else {
+              group.recv(in, peer);
+              group.send(filled(count, i), peer);
+            }
+            if (in.flatDouble(0) != i || in.flatDouble(count - 1) != i) {
+              assertThat(in.toFloatArray()).containsOnly(i);
+            }
+          }
+          return null;
+        });
+  }
+
+  @Test
   void futuresCompleteThoughNobodyWaits() throws Exception {
-    GlooWorld.run(
+    run(
         2,
         group -> {
           int peer = 1 - group.rank();
@@ -113,7 +200,7 @@ class PointToPointTest {
 
   @Test
   void runsBesideCollectives() throws Exception {
-    GlooWorld.run(
+    run(
         3,
         group -> {
           List<Work> works = new ArrayList<>();
@@ -143,7 +230,7 @@ class PointToPointTest {
 
   @Test
   void refusesAMessageThatIsTooLong() throws Exception {
-    GlooWorld.run(
+    run(
         2,
         group -> {
           if (group.rank() == 0) {

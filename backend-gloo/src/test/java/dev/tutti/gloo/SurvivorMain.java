@@ -2,15 +2,17 @@ package dev.tutti.gloo;
 
 import dev.tutti.CollectiveException;
 import dev.tutti.DType;
+import dev.tutti.P2pOptions;
 import dev.tutti.ProcessGroup;
 import dev.tutti.SymmetricMemory;
 import dev.tutti.Tensor;
+import dev.tutti.Work;
 import java.time.Duration;
 
 /**
- * Reduces, or meets in the barrier of symmetric memory, until something fails; a rank of {@link
- * KilledRankTest}. Prints {@code READY} after the first time and {@code FAILED class failedRank
- * message} at the end.
+ * Reduces, passes messages around, or meets in the barrier of symmetric memory, until something
+ * fails; a rank of {@link KilledRankTest}. Prints {@code READY} after the first time and {@code
+ * FAILED class failedRank message} at the end.
  */
 final class SurvivorMain {
   private SurvivorMain() {}
@@ -35,11 +37,24 @@ final class SurvivorMain {
       Tensor tensor = Tensor.allocate(DType.FLOAT32, elements);
       return () -> group.allReduce(tensor);
     }
+    if (where.equals("messages")) {
+      Tensor sent = Tensor.allocate(DType.FLOAT32, elements);
+      Tensor received = Tensor.allocate(DType.FLOAT32, elements);
+      return () -> passOn(group, sent, received);
+    }
     SymmetricMemory memory = group.allocateSymmetric(4L * elements);
     if (where.equals("barrier")) {
       return () -> memory.barrier(0, Duration.ofSeconds(30));
     }
     Tensor tensor = memory.buffer(group.rank(), DType.FLOAT32, 0, elements);
     return () -> group.allReduce(tensor);
+  }
+
+  private static void passOn(ProcessGroup group, Tensor sent, Tensor received) {
+    int size = group.size();
+    Work receive =
+        group.recv(received, (group.rank() + size - 1) % size, P2pOptions.DEFAULT.withAsync());
+    group.send(sent, (group.rank() + 1) % size);
+    receive.await();
   }
 }

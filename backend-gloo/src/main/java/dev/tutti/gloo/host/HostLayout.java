@@ -1,15 +1,19 @@
 package dev.tutti.gloo.host;
 
+import dev.tutti.gloo.transport.RingMemory;
+
 /**
  * Divides the memory that the ranks of a host share.
  *
  * <p>First a header, then for each rank a control line, two slots for small messages, and {@link
- * #DEPTH} stages for parts of large ones. All begin on lines of their own.
+ * #DEPTH} stages for parts of large ones; then for each rank the line that says whether it sleeps,
+ * and for each two ranks two rings for messages. All begin on lines of their own.
  *
  * @param ranks number of ranks
  * @param stageBytes bytes of one stage
+ * @param ringBytes bytes that a ring holds, 0 if there are none
  */
-record HostLayout(int ranks, long stageBytes) {
+record HostLayout(int ranks, long stageBytes, long ringBytes) {
   /** Largest message that goes through a slot, in bytes. */
   static final int SLOT_BYTES = 8192;
 
@@ -31,30 +35,52 @@ record HostLayout(int ranks, long stageBytes) {
   private static final long PAGE = 4096;
   private static final long MAX_STAGE = 256 * 1024;
   private static final long MIN_STAGE = PAGE;
+  private static final long MAX_RING = 256 * 1024;
+  private static final long MIN_RING = PAGE;
+  private static final int RING_SHARE = 4;
   private static final long JOINED = 64;
 
   /**
-   * Divides a number of bytes.
+   * Divides a number of bytes; up to a quarter is for rings. There are none if ranks are too many.
    *
    * @param ranks number of ranks
    * @param budget bytes in all
    * @throws IllegalArgumentException if that is too little
    */
   static HostLayout within(int ranks, long budget) {
-    HostLayout empty = new HostLayout(ranks, 0);
-    long each = (budget - empty.bytes()) / ranks / DEPTH;
-    long stage = Math.min(MAX_STAGE, each / PAGE * PAGE);
-    if (stage < MIN_STAGE) {
-      long least = new HostLayout(ranks, MIN_STAGE).bytes();
+    HostLayout layout = within(ranks, budget, ringWithin(ranks, budget / RING_SHARE));
+    if (layout.stageBytes < MIN_STAGE) {
+      layout = within(ranks, budget, 0);
+    }
+    if (layout.stageBytes < MIN_STAGE) {
+      long least = new HostLayout(ranks, MIN_STAGE, 0).bytes();
       throw new IllegalArgumentException(
           ranks + " ranks need at least " + least + " bytes of shared memory, not " + budget);
     }
-    return new HostLayout(ranks, stage);
+    return layout;
+  }
+
+  private static HostLayout within(int ranks, long budget, long ringBytes) {
+    long others = new HostLayout(ranks, 0, ringBytes).bytes();
+    long each = (budget - others) / ranks / DEPTH;
+    return new HostLayout(ranks, Math.min(MAX_STAGE, each / PAGE * PAGE), ringBytes);
+  }
+
+  private static long ringWithin(int ranks, long budget) {
+    long ring = MAX_RING;
+    while (ring >= MIN_RING && rings(ranks) * (RingMemory.HEADER + ring) > budget) {
+      ring /= 2;
+    }
+    return ranks < 2 || ring < MIN_RING ? 0 : ring;
+  }
+
+  private static long rings(int ranks) {
+    return ranks * (ranks - 1L);
   }
 
   /** Returns the bytes of the whole. */
   long bytes() {
-    return stage(ranks, 0);
+    return ringBytes == 0 ? stage(ranks, 0) : ring(ranks, 0);
   }
 
   /** Returns the bytes of the header, whole pages. */
@@ -81,6 +107,17 @@ record HostLayout(int ranks, long stageBytes) {
   /** Returns where a stage of a rank is. */
   long stage(int rank, int index) {
     return roundUp(slot(ranks, 0), PAGE) + ((long) DEPTH * rank + index) * stageBytes;
+  }
+
+  /** Returns where a rank says that it sleeps. */
+  long sleep(int rank) {
+    return roundUp(stage(ranks, 0), PAGE) + LINE * rank;
+  }
+
+  /** Returns where the ring is through which a rank writes to another one. */
+  long ring(int from, int to) {
+    long index = (ranks - 1L) * from + (to < from ? to : to - 1);
+    return roundUp(sleep(ranks), PAGE) + index * (RingMemory.HEADER + ringBytes);
   }
 
   private static long roundUp(long value, long unit) {

@@ -50,8 +50,10 @@ public final class HostRendezvous {
    * @param spinNanos how long a rank polls before it gives its core away
    * @param timeout for the whole
    * @return the collectives, or nothing if the ranks cannot share memory
+   * @throws Exception if memory is shared, but a peer cannot be reached
    */
-  public Optional<HostCollectives> meet(Transport transport, long spinNanos, Duration timeout) {
+  public Optional<HostCollectives> meet(Transport transport, long spinNanos, Duration timeout)
+      throws Exception {
     HostMemory memory = null;
     String answer;
     try {
@@ -76,7 +78,16 @@ public final class HostRendezvous {
     if (memory == null || !shared) {
       return Optional.empty();
     }
-    HostChannel channel = new HostChannel(memory, layout(), transport, spinNanos);
+    HostLayout layout = layout();
+    try {
+      if (layout.ringBytes() > 0) {
+        transport.share(new HostRings(memory, layout), timeout);
+      }
+    } catch (Exception | Error e) {
+      memory.close();
+      throw e;
+    }
+    HostChannel channel = new HostChannel(memory, layout, transport, spinNanos);
     return Optional.of(
         new HostCollectives(
             channel,

@@ -4,13 +4,14 @@ import java.io.IOException;
 import java.lang.foreign.MemorySegment;
 import java.nio.ByteBuffer;
 import java.nio.ByteOrder;
+import java.nio.channels.ByteChannel;
 import java.nio.channels.SelectionKey;
 import java.nio.channels.SocketChannel;
 import org.jspecify.annotations.Nullable;
 
 /**
- * Moves the bytes of one pair through its socket, never blocking. All methods need the transport's
- * lock.
+ * Moves the messages of one pair through its socket or through shared memory, never blocking. All
+ * methods need the transport's lock.
  */
 final class Connection implements Handler {
   /*
@@ -25,10 +26,17 @@ final class Connection implements Handler {
    * straight into the tensor's memory, unless it is to be combined: that happens from the shared
    * buffer, while the bytes are in the cache. An incomplete header, or element to be combined, stays
    * in a small buffer of its own.
+   *
+   * Where the ranks share memory, rings take the place of the socket, which is left to Doorbell. A
+   * call costs little there and a copy counts: smaller payloads are staged, and the shared buffer
+   * takes little at a time, so that payloads are copied twice in all.
    */
   private static final int STAGING_BYTES = 32 * 1024;
   private static final int STAGED_PAYLOAD = 16 * 1024;
   private static final int DIRECT_READ = 8 * 1024;
+  private static final int RING_STAGED_PAYLOAD = 1024;
+  private static final int RING_DIRECT_READ = 512;
+  private static final int RING_READ = 2048;
   private static final long READ_BUDGET = 4L << 20;
   private static final int DRAIN_READS = 64;
 
@@ -39,6 +47,11 @@ final class Connection implements Handler {
   private final ByteBuffer partial = ByteBuffer.allocate(Header.BYTES);
   private @Nullable SocketChannel channel;
   private @Nullable SelectionKey key;
+  private @Nullable ByteChannel stream;
+  private @Nullable RingChannel rings;
+  private @Nullable Doorbell doorbell;
+  private int stagedPayload = STAGED_PAYLOAD;
+  private int directRead = DIRECT_READ;
   private @Nullable ByteBuffer out;
   private MemorySegment outMemory = MemorySegment.NULL;
   private @Nullable Request sending;
@@ -63,14 +76,55 @@ final class Connection implements Handler {
    */
   void attach(SocketChannel connected, SelectionKey registered) {
     channel = connected;
+    stream = connected;
     key = registered;
     registered.attach(this);
     registered.interestOps(SelectionKey.OP_READ);
     transport.progress.markDirty(pair);
   }
 
+  /**
+   * Leaves the socket to doorbells; all messages, of which there was none yet, go through rings.
+   *
+   * @param out to the peer
+   * @param in from the peer
+   * @param peer tells whether the peer sleeps
+   */
+  void share(RingWriter out, RingReader in, Sleep peer) {
+    SocketChannel socket = channel;
+    if (socket == null || halted) {
+      return;
+    }
+    Doorbell bell = new Doorbell(transport, pair, socket);
+    doorbell = bell;
+    rings = new RingChannel(out, in, peer, bell);
+    stream = rings;
+    stagedPayload = RING_STAGED_PAYLOAD;
+    directRead = RING_DIRECT_READ;
+    transport.progress.markDirty(pair);
+  }
+
+  /** Reads what is in the ring, if there is one; returns whether there was anything. */
+  boolean pollRing() {
+    RingChannel shared = rings;
+    return shared != null && !halted && shared.hasBytes() && readable();
+  }
+
+  /** Tells whether a ring can be read, or written to with something to write. */
+  boolean hasRingWork() {
+    RingChannel shared = rings;
+    return shared != null && !halted && (shared.hasBytes() || (hasUnsent() && shared.hasSpace()));
+  }
+
   @Override
   public void ready(SelectionKey readyKey) {
+    Doorbell bell = doorbell;
+    if (bell != null) {
+      if (readyKey.isValid() && readyKey.isReadable()) {
+        bell.read();
+      }
+      return;
+    }
     if (readyKey.isValid() && readyKey.isReadable()) {
       readable();
     }
@@ -82,7 +136,7 @@ final class Connection implements Handler {
   /** Queues a message; it leaves with a later flush. */
   void write(int opcode, long slot, long length, @Nullable Request request) {
     ByteBuffer staging = staging();
-    long payload = request == null || length > STAGED_PAYLOAD ? 0 : length;
+    long payload = request == null || length > stagedPayload ? 0 : length;
     if (queue.isEmpty() && sending == null && staging.remaining() >= Header.BYTES + payload) {
       stage(staging, opcode, slot, length, request);
     } else {
@@ -107,7 +161,7 @@ final class Connection implements Handler {
     if (request == null) {
       return;
     }
-    int count = (int) Math.min(length, Math.min(STAGED_PAYLOAD, staging.remaining()));
+    int count = (int) Math.min(length, Math.min(stagedPayload, staging.remaining()));
     int at = staging.position();
     MemorySegment.copy(request.segment, request.offset, outMemory, at, count);
     staging.position(at + count);
@@ -121,7 +175,7 @@ final class Connection implements Handler {
     }
   }
 
-  /** Tells whether bytes wait for the socket. */
+  /** Tells whether bytes wait to be written. */
   boolean hasUnsent() {
     ByteBuffer staging = out;
     return staging != null
@@ -130,15 +184,15 @@ final class Connection implements Handler {
   }
 
   /**
-   * Writes what the socket takes.
+   * Writes as much as there is space for.
    *
    * @return whether anything was written
    */
   boolean flush() {
     boolean progress = false;
     ByteBuffer staging = out;
-    SocketChannel socket = channel;
-    if (socket == null || staging == null || halted) {
+    ByteChannel target = stream;
+    if (target == null || staging == null || halted) {
       return false;
     }
     try {
@@ -149,7 +203,7 @@ final class Connection implements Handler {
         }
         if (staging.position() > 0) {
           staging.flip();
-          int written = socket.write(staging);
+          int written = target.write(staging);
           progress |= written > 0;
           boolean full = staging.hasRemaining();
           staging.compact();
@@ -163,7 +217,7 @@ final class Connection implements Handler {
         while (sending != null) {
           Request request = sending;
           int written =
-              socket.write(
+              target.write(
                   transport.views.view(
                       request.segment,
                       request.offset + request.done,
@@ -180,6 +234,9 @@ final class Connection implements Handler {
         }
       }
       return progress;
+    } catch (RingCorruptedException e) {
+      pair.fail(String.valueOf(e.getMessage()), e);
+      return true;
     } catch (IOException e) {
       // What the peer sent before it closed may still be there, and may be all that is awaited.
       readable();
@@ -191,8 +248,13 @@ final class Connection implements Handler {
     }
   }
 
-  /** Says whether the selector shall tell when the socket takes bytes again. */
+  /** Says whether this rank shall be woken when there is space again for bytes. */
   void wantWrites(boolean wanted) {
+    RingChannel shared = rings;
+    if (shared != null) {
+      shared.waits(wanted);
+      return;
+    }
     SelectionKey current = key;
     if (current != null && current.isValid()) {
       int ops = wanted ? SelectionKey.OP_READ | SelectionKey.OP_WRITE : SelectionKey.OP_READ;
@@ -208,8 +270,8 @@ final class Connection implements Handler {
    * @return whether anything was read or the connection ended
    */
   boolean readable() {
-    SocketChannel socket = channel;
-    if (socket == null || halted) {
+    ByteChannel source = stream;
+    if (source == null || halted) {
       return false;
     }
     long budget = READ_BUDGET;
@@ -222,7 +284,7 @@ final class Connection implements Handler {
           ByteBuffer view =
               transport.views.view(
                   request.segment, request.offset + request.done, request.length - request.done);
-          count = socket.read(view);
+          count = source.read(view);
           drained = view.hasRemaining();
           if (count > 0) {
             received(request, count);
@@ -232,7 +294,10 @@ final class Connection implements Handler {
           in.clear();
           in.put(partial.flip());
           partial.clear();
-          count = socket.read(in);
+          if (rings != null && (request == null || request.combiner == null)) {
+            in.limit(RING_READ);
+          }
+          count = source.read(in);
           drained = in.hasRemaining();
           in.flip();
           if (count >= 0 && !parse(in)) {
@@ -249,6 +314,9 @@ final class Connection implements Handler {
         budget -= count;
       }
       return true;
+    } catch (RingCorruptedException e) {
+      pair.fail(String.valueOf(e.getMessage()), e);
+      return true;
     } catch (IOException e) {
       pair.closedByPeer(e);
       return true;
@@ -258,8 +326,8 @@ final class Connection implements Handler {
     }
   }
 
-  private static boolean readsDirectly(Request request) {
-    return request.combiner == null && request.length - request.done >= DIRECT_READ;
+  private boolean readsDirectly(Request request) {
+    return request.combiner == null && request.length - request.done >= directRead;
   }
 
   private void received(Request request, int count) {
@@ -341,7 +409,7 @@ final class Connection implements Handler {
       pair.onSendReady(slot);
     } else if (opcode == Header.NOTIFY_RECV_READY) {
       pair.onReceiveReady(slot);
-    } else if (opcode == Header.FAREWELL) {
+    } else if (opcode == Header.FAREWELL && rings == null) {
       transport.farewell(pair, slot);
       return false;
     } else {
@@ -374,13 +442,18 @@ final class Connection implements Handler {
   /** Says farewell, after {@link #halt}, if the stream is between messages. */
   void sendFarewell(long reason) {
     SocketChannel socket = channel;
-    if (socket == null || halfSent) {
+    Doorbell bell = doorbell;
+    if (socket == null || (bell == null && halfSent)) {
       return;
     }
-    ByteBuffer staging = staging();
-    Header.put(staging.clear(), Header.FAREWELL, reason, 0);
     try {
-      socket.write(staging.flip());
+      if (bell != null) {
+        bell.farewell(reason);
+      } else {
+        ByteBuffer staging = staging();
+        Header.put(staging.clear(), Header.FAREWELL, reason, 0);
+        socket.write(staging.flip());
+      }
     } catch (IOException e) {
       // The peer was faster; it does not want to hear anything.
       transport.debug("no farewell to rank " + pair.rank, e);
@@ -390,6 +463,9 @@ final class Connection implements Handler {
   void close() {
     SocketChannel socket = channel;
     channel = null;
+    stream = null;
+    rings = null;
+    doorbell = null;
     key = null;
     out = null;
     if (socket == null) {

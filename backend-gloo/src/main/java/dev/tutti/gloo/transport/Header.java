@@ -29,6 +29,9 @@ final class Header {
    */
   static final int FAREWELL = 0x54757474;
 
+  /** Wakes a rank of Tutti to look at the memory that it shares with the sender. */
+  static final int DOORBELL = 0x54757475;
+
   /** The slot of a farewell after which nothing is amiss. */
   static final long CLEAN = -1;
 

@@ -34,11 +34,19 @@ final class Progress {
    *
    * Interest in writing is set only before a wait in the selector. A thread that leaves unsent bytes
    * while another waits sets it and wakes the selector.
+   *
+   * Where the ranks share memory, polling reads all rings and no sockets. It spins under the lock,
+   * unless somebody queues for it, then yields for a while, also where ranks outnumber cores; so a
+   * message costs a visit to the kernel only if nobody waited for it lately. Before each wait in the
+   * selector this rank says that it sleeps, and looks at its rings once more (see RingChannel). From
+   * then on peers wake it by a doorbell, until it comes back or another thread takes over.
    */
   private static final long KEEP_AWAY = TimeUnit.MILLISECONDS.toNanos(20);
   private static final long BACKGROUND_TICK = TimeUnit.MILLISECONDS.toNanos(1);
   private static final long IDLE = TimeUnit.SECONDS.toMillis(1);
   private static final int POLLED_PAIRS = 4;
+  private static final int YIELDS = 64;
+  private static final long YIELD_NANOS = TimeUnit.MILLISECONDS.toNanos(2);
 
   final ReentrantLock lock = new ReentrantLock();
 
@@ -49,6 +57,8 @@ final class Progress {
   private final Consumer<SelectionKey> collector = this::collect;
   private final Pair[] active;
   private final Pair[] dirty;
+  private Pair[] sharing = new Pair[0];
+  private @Nullable Sleep sleep;
   private int activeCount;
   private int dirtyCount;
   private @Nullable SelectionKey[] ready = new @Nullable SelectionKey[16];
@@ -79,6 +89,18 @@ final class Progress {
     spinNanos = spin;
     lastDrive = System.nanoTime();
     ioThread.start();
+  }
+
+  /**
+   * Polls rings from now on; the lock is held.
+   *
+   * @param pairs all that share memory
+   * @param ownSleep tells peers that this rank sleeps
+   */
+  void share(Pair[] pairs, Sleep ownSleep) {
+    sharing = pairs;
+    sleep = ownSleep;
+    wakeAll();
   }
 
   void activate(Pair pair) {
@@ -183,6 +205,8 @@ final class Progress {
         }
         if (now - quietSince < spinNanos) {
           pause();
+        } else if (sleep != null && now - quietSince < spinNanos + YIELD_NANOS) {
+          yieldCore();
         } else {
           block(deadline - now);
           transport.deliver();
@@ -207,6 +231,7 @@ final class Progress {
     driver = self;
     if (ioSelecting) {
       selector.wakeup();
+      wokenUp();
     }
   }
 
@@ -239,11 +264,22 @@ final class Progress {
     }
   }
 
-  @SuppressWarnings("ThreadPriorityCheck") // lets another rank on this core run; a hint is enough
   private void pause() {
+    if (sleep == null || lock.hasQueuedThreads()) {
+      yieldCore();
+    } else {
+      Thread.onSpinWait();
+    }
+  }
+
+  @SuppressWarnings("ThreadPriorityCheck") // lets another rank on this core run; a hint is enough
+  private void yieldCore() {
     lock.unlock();
     try {
-      Thread.yield();
+      int turns = 0;
+      do {
+        Thread.yield();
+      } while (lock.hasQueuedThreads() && ++turns < YIELDS);
     } finally {
       lock.lock();
     }
@@ -251,6 +287,9 @@ final class Progress {
 
   private boolean poll() {
     boolean progress = flush();
+    if (sleep != null) {
+      return readRings() || progress;
+    }
     if (activeCount <= POLLED_PAIRS || ioSelecting) {
       // Reading may end requests and so take this pair, or any later one, off the list.
       for (int i = activeCount - 1; i >= 0; i--) {
@@ -267,6 +306,37 @@ final class Progress {
     }
     progress |= dispatch();
     return progress;
+  }
+
+  private boolean readRings() {
+    boolean progress = false;
+    for (Pair pair : sharing) {
+      progress |= pair.connection.pollRing();
+    }
+    return progress;
+  }
+
+  /** Says to peers that this rank sleeps, unless there is something to do at once. */
+  private boolean fallAsleep() {
+    Sleep own = sleep;
+    if (own == null || closed) {
+      return !closed;
+    }
+    own.begin();
+    for (Pair pair : sharing) {
+      if (pair.connection.hasRingWork()) {
+        own.end();
+        return false;
+      }
+    }
+    return true;
+  }
+
+  private void wokenUp() {
+    Sleep own = sleep;
+    if (own != null) {
+      own.end();
+    }
   }
 
   @SuppressWarnings("WaitNotInLoop") // the loop is in drive()
@@ -293,6 +363,9 @@ final class Progress {
   /** Waits without the lock; 0 milliseconds are forever. */
   private void select(long millis) {
     Exception failure = null;
+    if (!fallAsleep()) {
+      return;
+    }
     lock.unlock();
     try {
       selector.select(collector, millis);
@@ -301,7 +374,11 @@ final class Progress {
     } finally {
       lock.lock();
     }
-    if (failure != null && !closed) {
+    if (closed) {
+      return;
+    }
+    wokenUp();
+    if (failure != null) {
       transport.fatal(failure, -1);
     }
   }
@@ -368,7 +445,9 @@ final class Progress {
           readyCount = 0;
           continue;
         }
-        idle = !dispatch() && !hasBackgroundWork();
+        boolean any = dispatch();
+        any |= readRings();
+        idle = !any && !hasBackgroundWork();
         if (idle) {
           transport.views.clear();
         }

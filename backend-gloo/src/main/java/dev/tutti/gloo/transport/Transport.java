@@ -2,6 +2,7 @@ package dev.tutti.gloo.transport;
 
 import dev.tutti.CollectiveException;
 import dev.tutti.GroupClosedException;
+import dev.tutti.RendezvousException;
 import dev.tutti.spi.BackendContext;
 import dev.tutti.spi.Operation;
 import dev.tutti.spi.PeerLostException;
@@ -15,9 +16,11 @@ import java.nio.ByteOrder;
 import java.nio.channels.SelectionKey;
 import java.nio.channels.ServerSocketChannel;
 import java.nio.channels.SocketChannel;
+import java.time.Duration;
 import java.util.ArrayList;
 import java.util.List;
 import java.util.concurrent.TimeoutException;
+import java.util.concurrent.atomic.AtomicReference;
 import org.jspecify.annotations.Nullable;
 
 /**
@@ -46,6 +49,7 @@ public final class Transport implements AutoCloseable {
   private final @Nullable Pair[] pairs;
   private final boolean[] tutti;
   private final boolean[] left;
+  private final AtomicReference<@Nullable Ending> spareEnding = new AtomicReference<>();
   private @Nullable Listener listener;
   private int connectedCount;
   private long arrivals;
@@ -166,6 +170,38 @@ public final class Transport implements AutoCloseable {
    */
   void start(long spinNanos) {
     progress.start(spinNanos);
+  }
+
+  /**
+   * Moves messages through shared memory from now on; all ranks call this, or none, before the
+   * first message.
+   *
+   * @param memory which all ranks see
+   * @param timeout for those that connect late
+   * @throws RendezvousException naming the ranks that are not connected in time
+   * @throws PeerLostException if a peer cannot be reached
+   */
+  public void share(RingMemory memory, Duration timeout) throws Exception {
+    List<Integer> missing = awaitConnected(System.nanoTime() + timeout.toNanos());
+    if (!missing.isEmpty()) {
+      throw new RendezvousException(self() + ": no connection with ranks " + missing);
+    }
+    progress.lock.lock();
+    try {
+      List<Pair> sharing = new ArrayList<>();
+      for (Pair pair : pairs) {
+        if (pair != null) {
+          pair.connection.share(
+              new RingWriter(memory.ring(rank, pair.rank)),
+              new RingReader(memory.ring(pair.rank, rank)),
+              new Sleep(memory.sleep(pair.rank)));
+          sharing.add(pair);
+        }
+      }
+      progress.share(sharing.toArray(Pair[]::new), new Sleep(memory.sleep(rank)));
+    } finally {
+      progress.lock.unlock();
+    }
   }
 
   // Messages of collectives
@@ -379,6 +415,10 @@ public final class Transport implements AutoCloseable {
       Operation operation, boolean sends, int peer, long slot, MemorySegment segment, long length) {
     progress.lock.lock();
     try {
+      if (sends) {
+        // The receiver may be ready already.
+        pair(peer).connection.pollRing();
+      }
       Request request = requests.obtain(sends, peer, slot, operation);
       request.memory(segment, 0, length);
       begin(request);
@@ -400,9 +440,26 @@ public final class Transport implements AutoCloseable {
     if (operation.isDone()) {
       return true;
     }
-    progress.drive(() -> operation.isDone() || broken != null, deadline, true);
+    Ending ending = spareEnding.getAndSet(null);
+    if (ending == null) {
+      ending = new Ending();
+    }
+    ending.operation = operation;
+    progress.drive(ending, deadline, true);
+    ending.operation = null;
+    spareEnding.set(ending);
     // After a failure it is the group that ends the operation, and this transport does not hear it.
     return operation.isDone() || operation.parkUntilDone(deadline);
+  }
+
+  /** Is reached when nothing more can be done here for an operation. */
+  private final class Ending implements Goal {
+    @Nullable Operation operation;
+
+    @Override
+    public boolean reached() {
+      return broken != null || operation == null || operation.isDone();
+    }
   }
 
   private void begin(Request request) {

@@ -1,0 +1,108 @@
+package dev.tutti.gloo.transport;
+
+import java.io.IOException;
+import java.nio.ByteBuffer;
+import java.nio.ByteOrder;
+import java.nio.channels.SocketChannel;
+import org.jspecify.annotations.Nullable;
+
+/**
+ * Is the socket of a pair whose messages go through rings: it carries doorbells, a farewell and the
+ * end of the connection. All methods need the transport's lock.
+ */
+final class Doorbell implements Runnable {
+  /*
+   * A peer that sees the farewell or the end reads what is left in its ring first; it is all there,
+   * as it was written before. A socket that takes no doorbell is full of them: the peer has enough
+   * to wake up from.
+   */
+  private static final int HEADERS = 16;
+
+  private final Transport transport;
+  private final Pair pair;
+  private final SocketChannel socket;
+  private final ByteBuffer out = buffer(1);
+  private final ByteBuffer in = buffer(HEADERS);
+
+  Doorbell(Transport transport, Pair pair, SocketChannel socket) {
+    this.transport = transport;
+    this.pair = pair;
+    this.socket = socket;
+    out.limit(0);
+  }
+
+  private static ByteBuffer buffer(int headers) {
+    return ByteBuffer.allocateDirect(headers * Header.BYTES).order(ByteOrder.LITTLE_ENDIAN);
+  }
+
+  /** Wakes the peer. */
+  @Override
+  public void run() {
+    try {
+      send(Header.DOORBELL, 0);
+    } catch (IOException e) {
+      // The selector tells of the end, after what was read before.
+      transport.debug("no doorbell to rank " + pair.rank, e);
+    }
+  }
+
+  /** Says farewell. */
+  void farewell(long reason) throws IOException {
+    send(Header.FAREWELL, reason);
+  }
+
+  private void send(int opcode, long slot) throws IOException {
+    if (out.hasRemaining()) {
+      socket.write(out);
+    }
+    if (!out.hasRemaining()) {
+      Header.put(out.clear(), opcode, slot, 0);
+      if (socket.write(out.flip()) == 0) {
+        out.limit(0);
+      }
+    }
+  }
+
+  /** Takes what is there. */
+  void read() {
+    try {
+      boolean more = true;
+      while (more && pair.failure() == null) {
+        int count = socket.read(in);
+        more = !in.hasRemaining();
+        take();
+        if (count < 0 && pair.failure() == null) {
+          end(null);
+          return;
+        }
+      }
+    } catch (IOException e) {
+      end(e);
+    }
+  }
+
+  private void take() {
+    in.flip();
+    while (in.remaining() >= Header.BYTES && pair.failure() == null) {
+      int at = in.position();
+      in.position(at + Header.BYTES);
+      long opcode = Header.opcode(in, at);
+      if (opcode == Header.FAREWELL) {
+        pair.connection.readable();
+        if (pair.failure() == null) {
+          transport.farewell(pair, Header.slot(in, at));
+        }
+      } else if (opcode != Header.DOORBELL) {
+        pair.fail("sent opcode " + opcode + " through its socket, though it shares memory", null);
+      }
+    }
+    in.compact();
+  }
+
+  private void end(@Nullable IOException cause) {
+    pair.connection.readable();
+    if (pair.failure() == null) {
+      pair.closedByPeer(cause);
+    }
+  }
+}

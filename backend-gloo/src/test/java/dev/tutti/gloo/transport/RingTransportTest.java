@@ -1,0 +1,269 @@
+package dev.tutti.gloo.transport;
+
+import static org.assertj.core.api.Assertions.assertThat;
+import static org.assertj.core.api.Assertions.assertThatThrownBy;
+
+import com.sun.management.ThreadMXBean;
+import dev.tutti.Device;
+import dev.tutti.Settings;
+import dev.tutti.spi.BackendContext;
+import dev.tutti.spi.PeerLostException;
+import dev.tutti.store.HashStore;
+import java.lang.foreign.Arena;
+import java.lang.foreign.MemorySegment;
+import java.lang.foreign.ValueLayout;
+import java.lang.invoke.VarHandle;
+import java.lang.management.ManagementFactory;
+import java.net.InetAddress;
+import java.time.Duration;
+import java.util.ArrayList;
+import java.util.List;
+import java.util.Map;
+import java.util.concurrent.BlockingQueue;
+import java.util.concurrent.FutureTask;
+import java.util.concurrent.LinkedBlockingQueue;
+import java.util.concurrent.TimeUnit;
+import java.util.concurrent.TimeoutException;
+import java.util.concurrent.locks.LockSupport;
+import org.junit.jupiter.api.AfterEach;
+import org.junit.jupiter.api.BeforeEach;
+import org.junit.jupiter.api.Test;
+import org.junit.jupiter.api.Timeout;
+import org.junit.jupiter.params.ParameterizedTest;
+import org.junit.jupiter.params.provider.CsvSource;
+import org.junit.jupiter.params.provider.ValueSource;
+
+/** Lets two transports exchange messages through rings that the test can see and break. */
+@Timeout(60)
+class RingTransportTest {
+  private static final int RING = 4096;
+
+  private final Memory memory = new Memory();
+  private final BlockingQueue<Throwable> failures = new LinkedBlockingQueue<>();
+  private final List<Transport> transports = new ArrayList<>();
+
+  private static final class Memory implements RingMemory {
+    private final MemorySegment all = Arena.ofAuto().allocate(2 * (LINE + HEADER + RING), 128);
+
+    @Override
+    public MemorySegment sleep(int rank) {
+      return all.asSlice((long) LINE * rank, LINE);
+    }
+
+    @Override
+    public MemorySegment ring(int from, int to) {
+      return all.asSlice(2 * LINE + (long) from * (HEADER + RING), HEADER + RING);
+    }
+  }
+
+  private Transport transport(HashStore store, int rank) throws Exception {
+    BackendContext context =
+        new BackendContext(
+            "g",
+            rank,
+            2,
+            List.of(0, 1),
+            "cpu",
+            Device.CPU,
+            store,
+            Duration.ofSeconds(20),
+            Settings.ofEnvironment(Map.of()),
+            (cause, blamed) -> failures.add(cause));
+    Transport transport =
+        new Rendezvous(context, InetAddress.ofLiteral("127.0.0.1"), false, false)
+            .connect(Duration.ZERO);
+    transport.share(memory, Duration.ofSeconds(10));
+    return transport;
+  }
+
+  @BeforeEach
+  void connect() throws Exception {
+    HashStore store = new HashStore();
+    FutureTask<Transport> other = new FutureTask<>(() -> transport(store, 1));
+    Thread.ofPlatform().daemon().start(other);
+    transports.add(transport(store, 0));
+    transports.add(other.get(20, TimeUnit.SECONDS));
+  }
+
+  @AfterEach
+  void close() {
+    transports.forEach(Transport::close);
+  }
+
+  private static MemorySegment filled(long bytes, int value) {
+    MemorySegment segment = Arena.ofAuto().allocate(Math.max(1, bytes));
+    segment.fill((byte) value);
+    return segment;
+  }
+
+  private static long value(MemorySegment segment, long index) {
+    return segment.get(ValueLayout.JAVA_BYTE, index);
+  }
+
+  private void exchange(long bytes, int value) {
+    exchange(bytes, value, true);
+  }
+
+  /** Sends and receives; waits without moving bytes if nobody drives. */
+  private void exchange(long bytes, int value, boolean drives) {
+    MemorySegment in = filled(bytes, 0);
+    TestOperation receive = TestOperation.seconds(20);
+    TestOperation send = TestOperation.seconds(20);
+    transports.get(1).startReceive(receive, 0, 3, in, bytes);
+    transports.get(0).startSend(send, 1, 3, filled(bytes, value), bytes);
+    if (drives) {
+      transports.get(0).await(send, send.deadlineNanos());
+      transports.get(1).await(receive, receive.deadlineNanos());
+    }
+    assertThat(send.parkUntilDone(send.deadlineNanos())).isTrue();
+    assertThat(receive.parkUntilDone(receive.deadlineNanos())).isTrue();
+    assertThat(send.cause()).isNull();
+    assertThat(receive.cause()).isNull();
+    assertThat(value(in, 0)).isEqualTo(value);
+    assertThat(value(in, bytes - 1)).isEqualTo(value);
+  }
+
+  /** Nobody polls: both ranks sleep before each message, and in between when it is large. */
+  @ParameterizedTest
+  @CsvSource({"1, 300", "100000, 50"})
+  void doorbellsWakeRanksThatSleep(long bytes, int rounds) {
+    for (int i = 0; i < rounds; i++) {
+      long deadline = System.nanoTime() + 10_000_000_000L;
+      for (int rank = 0; rank < 2; rank++) {
+        while (memory.sleep(rank).get(ValueLayout.JAVA_LONG, 0) == 0) {
+          assertThat(System.nanoTime() - deadline).isNegative();
+          LockSupport.parkNanos(100_000);
+        }
+      }
+      exchange(bytes, i % 100, false);
+    }
+    assertThat(failures).isEmpty();
+  }
+
+  @Test
+  void messagesUseTheRings() {
+    exchange(1000, 7);
+    assertThat(memory.ring(0, 1).get(ValueLayout.JAVA_LONG, RingWriter.TAIL))
+        .isEqualTo(2 * Header.BYTES + 1000);
+    assertThat(memory.ring(1, 0).get(ValueLayout.JAVA_LONG, RingWriter.TAIL))
+        .isEqualTo(Header.BYTES);
+  }
+
+  @ParameterizedTest
+  @ValueSource(longs = {-1, 1L << 40, Long.MIN_VALUE, Long.MAX_VALUE})
+  void aTailThatCannotBeEndsThePair(long garbage) throws Exception {
+    exchange(10, 1);
+    TestOperation receive = TestOperation.seconds(10);
+    transports.get(1).startReceive(receive, 0, 4, filled(10, 0), 10);
+    memory.ring(0, 1).set(ValueLayout.JAVA_LONG, RingWriter.TAIL, garbage);
+    transports.get(1).await(receive, receive.deadlineNanos());
+    assertThat(receive.cause())
+        .isInstanceOf(PeerLostException.class)
+        .hasMessageContaining("rank 0 broke the shared memory")
+        .hasMessageContaining("written " + garbage + " bytes");
+    assertThat(receive.rank()).isZero();
+  }
+
+  @Test
+  void aHeadThatCannotBeEndsThePair() throws Exception {
+    receiveAndStop(3 * RING);
+    TestOperation send = TestOperation.seconds(10);
+    memory.ring(0, 1).set(ValueLayout.JAVA_LONG, RingWriter.HEAD, 5 * RING);
+    transports.get(0).startSend(send, 1, 4, filled(3 * RING, 1), 3 * RING);
+    transports.get(0).await(send, send.deadlineNanos());
+    assertThat(send.cause())
+        .isInstanceOf(PeerLostException.class)
+        .hasMessageContaining("rank 1 broke the shared memory")
+        .hasMessageContaining("read " + 5 * RING + " bytes");
+  }
+
+  /** Has rank 1 be ready for a message, and then read nothing any more. */
+  private void receiveAndStop(long bytes) {
+    transports.get(1).startReceive(TestOperation.seconds(20), 0, 4, filled(bytes, 0), bytes);
+    transports.get(1).stop(new IllegalStateException("stopped by the test"));
+  }
+
+  @Test
+  void garbageInARingEndsThePair() throws Exception {
+    exchange(10, 1);
+    TestOperation receive = TestOperation.seconds(10);
+    transports.get(1).startReceive(receive, 0, 4, filled(10, 0), 10);
+    MemorySegment ring = memory.ring(0, 1);
+    long tail = ring.get(ValueLayout.JAVA_LONG, RingWriter.TAIL);
+    ring.asSlice(RingMemory.HEADER).fill((byte) 0x55);
+    VarHandle.releaseFence();
+    ring.set(ValueLayout.JAVA_LONG, RingWriter.TAIL, tail + 48);
+    transports.get(1).await(receive, receive.deadlineNanos());
+    assertThat(receive.cause())
+        .isInstanceOf(PeerLostException.class)
+        .hasMessageContaining("makes no sense");
+  }
+
+  @Test
+  void aSendThatFindsNoSpaceEndsAtItsDeadline() throws Exception {
+    long bytes = 4L * RING;
+    receiveAndStop(bytes);
+    Request request = transports.get(0).send(1, 4, filled(bytes, 1), 0, bytes);
+    assertThatThrownBy(
+            () -> transports.get(0).await(request, new TestOperation(Duration.ofMillis(300))))
+        .isInstanceOf(TimeoutException.class)
+        .hasMessageContaining("send of " + bytes + " bytes to rank 1");
+    transports.get(0).abort(new IllegalStateException("over"));
+    assertThat(failures).isEmpty();
+  }
+
+  @Test
+  void whatWasSentBeforeAFarewellArrives() throws Exception {
+    for (int i = 0; i < 5; i++) {
+      exchange(100, i + 1);
+    }
+    TestOperation receive = TestOperation.seconds(10);
+    MemorySegment in = filled(100, 0);
+    transports.get(1).startReceive(receive, 0, 9, in, 100);
+    TestOperation send = TestOperation.seconds(10);
+    transports.get(0).startSend(send, 1, 9, filled(100, 77), 100);
+    assertThat(transports.get(0).await(send, send.deadlineNanos())).isTrue();
+    transports.get(0).close();
+    assertThat(transports.get(1).await(receive, receive.deadlineNanos())).isTrue();
+    assertThat(receive.cause()).isNull();
+    assertThat(value(in, 99)).isEqualTo(77);
+    TestOperation next = TestOperation.seconds(10);
+    transports.get(1).startReceive(next, 0, 9, in, 100);
+    transports.get(1).await(next, next.deadlineNanos());
+    assertThat(next.cause()).hasMessageContaining("rank 0 closed its group");
+    assertThat(failures).isEmpty();
+  }
+
+  private long allocatedByEchoes(int rank, int count) throws Exception {
+    Transport transport = transports.get(rank);
+    long bytes = 3000;
+    MemorySegment segment = filled(bytes, rank);
+    ThreadMXBean threads = (ThreadMXBean) ManagementFactory.getThreadMXBean();
+    long deadline = System.nanoTime() + 40_000_000_000L;
+    long least = Long.MAX_VALUE;
+    for (int batch = 0; batch < 20; batch++) {
+      long before = threads.getCurrentThreadAllocatedBytes();
+      for (int i = 0; i < count; i++) {
+        if (rank == 0) {
+          transport.await(transport.send(1, 5, segment, 0, bytes), deadline);
+          transport.await(transport.receive(1, 5, segment, 0, bytes), deadline);
+        } else {
+          transport.await(transport.receive(0, 5, segment, 0, bytes), deadline);
+          transport.await(transport.send(0, 5, segment, 0, bytes), deadline);
+        }
+        transport.flush();
+      }
+      least = Math.min(least, threads.getCurrentThreadAllocatedBytes() - before);
+    }
+    return least;
+  }
+
+  /** What happens once, such as the loading of a class, is no matter: one batch must be free. */
+  @Test
+  void messagesAllocateNothing() throws Exception {
+    FutureTask<Long> other = new FutureTask<>(() -> allocatedByEchoes(1, 500));
+    Thread.ofPlatform().daemon().start(other);
+    assertThat(allocatedByEchoes(0, 500)).isZero();
+    assertThat(other.get(20, TimeUnit.SECONDS)).isZero();
+  }
+}
