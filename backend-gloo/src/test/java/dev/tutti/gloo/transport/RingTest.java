@@ -11,6 +11,7 @@ import java.util.SplittableRandom;
 import java.util.concurrent.FutureTask;
 import java.util.concurrent.Semaphore;
 import java.util.concurrent.TimeUnit;
+import java.util.concurrent.atomic.AtomicInteger;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.Timeout;
 import org.junit.jupiter.params.ParameterizedTest;
@@ -172,12 +173,12 @@ class RingTest {
   }
 
   /**
-   * Sleeps before nearly every byte, without any limit to it but the test's own: without the order
-   * of store and load on either side, or without the second look, a rank sleeps for ever.
+   * Sleeps before nearly every byte, without any limit to it but the test's own: without the second
+   * look, which is done here as in Progress, a rank sleeps for ever.
    */
   @Test
   void neverSleepsThroughBytesOrSpace() throws Exception {
-    int rounds = 300_000;
+    int rounds = 30_000;
     MemorySegment memory = ring(1);
     MemorySegment readerLine = line();
     MemorySegment writerLine = line();
@@ -198,6 +199,8 @@ class RingTest {
               for (int i = 0; i < rounds; i++) {
                 bytes.put(0, (byte) i).clear();
                 while (channel.write(bytes) == 0) {
+                  writerBell.drainPermits();
+                  skew(i & 1023);
                   channel.waits(true);
                   own.begin();
                   if (!channel.hasSpace() && !writerBell.tryAcquire(5, TimeUnit.SECONDS)) {
@@ -218,6 +221,8 @@ class RingTest {
     ByteBuffer bytes = ByteBuffer.allocate(1);
     for (int i = 0; i < rounds; i++) {
       while (channel.read(bytes.clear()) == 0) {
+        readerBell.drainPermits();
+        skew(i & 1023);
         own.begin();
         if (!channel.hasBytes() && !readerBell.tryAcquire(5, TimeUnit.SECONDS)) {
           if (writing.isDone()) {
@@ -232,5 +237,63 @@ class RingTest {
       }
     }
     assertThat(writing.get(10, TimeUnit.SECONDS)).isEqualTo(rounds);
+  }
+
+  /** One of the two that meet must see the other; without the order of store and load none may. */
+  @Test
+  void whoMovesAPositionAndWhoFallsAsleepSeeEachOther() throws Exception {
+    int rounds = 400_000;
+    MemorySegment line = line();
+    Sleep own = new Sleep(line);
+    Sleep seen = new Sleep(line);
+    ByteBuffer in = ByteBuffer.allocate(1);
+    ByteBuffer out = ByteBuffer.allocate(1);
+    AtomicInteger turn = new AtomicInteger();
+    boolean[] rings = new boolean[1];
+    FutureTask<Void> mover =
+        background(
+            () -> {
+              for (int i = 0; i < rounds; i++) {
+                meet(turn, 4 * i + 2);
+                skew(i >> 6 & 63);
+                writer.write(out.clear());
+                rings[0] = seen.isToBeEnded();
+                meet(turn, 4 * i + 4);
+              }
+              return null;
+            });
+    for (int i = 0; i < rounds; i++) {
+      meet(turn, 4 * i + 2);
+      skew(i & 63);
+      own.begin();
+      boolean looks = reader.hasBytes();
+      meet(turn, 4 * i + 4);
+      // The mover waits for the next round, or is through.
+      if (!looks && !rings[0]) {
+        assertThat(looks || rings[0]).as("somebody saw the other in round %d", i).isTrue();
+      }
+      own.end();
+      reader.read(in.clear());
+    }
+    mover.get(10, TimeUnit.SECONDS);
+  }
+
+  /** Waits until both threads have come here; spins, so that they go on at the same time. */
+  private static void meet(AtomicInteger turn, int goal) {
+    turn.incrementAndGet();
+    long polls = 0;
+    while (turn.get() - goal < 0) {
+      if (++polls > 1000) {
+        Thread.yield();
+      }
+    }
+  }
+
+  /** Takes a little time, so that threads meet in all ways. */
+  private static void skew(int steps) {
+    AtomicInteger sink = new AtomicInteger();
+    for (int i = 0; i < steps; i++) {
+      sink.setOpaque(i);
+    }
   }
 }
