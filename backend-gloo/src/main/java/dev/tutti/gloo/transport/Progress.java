@@ -36,8 +36,8 @@ final class Progress {
    * while another waits sets it and wakes the selector.
    *
    * Where the ranks share memory, polling reads all rings and no sockets. It spins under the lock,
-   * unless somebody queues for it, then yields for a while, also where ranks outnumber cores; so a
-   * message costs a visit to the kernel only if nobody waited for it lately. Before each wait in the
+   * unless somebody queues for it, shortly; then it yields for a while, also where ranks outnumber
+   * cores; so a message costs a visit to the kernel only if nobody waited for it lately. Before each wait in the
    * selector this rank says that it sleeps, and looks at its rings once more (see RingChannel). From
    * then on peers wake it by a doorbell, until it comes back or another thread takes over.
    */
@@ -45,6 +45,7 @@ final class Progress {
   private static final long BACKGROUND_TICK = TimeUnit.MILLISECONDS.toNanos(1);
   private static final long IDLE = TimeUnit.SECONDS.toMillis(1);
   private static final int POLLED_PAIRS = 4;
+  private static final long HOLD_NANOS = TimeUnit.MICROSECONDS.toNanos(50);
   private static final int YIELDS = 64;
   private static final long YIELD_NANOS = TimeUnit.MILLISECONDS.toNanos(2);
 
@@ -204,7 +205,7 @@ final class Progress {
           quietSince = now;
         }
         if (now - quietSince < spinNanos) {
-          pause();
+          pause(now - quietSince);
         } else if (sleep != null && now - quietSince < spinNanos + YIELD_NANOS) {
           yieldCore();
         } else {
@@ -264,8 +265,8 @@ final class Progress {
     }
   }
 
-  private void pause() {
-    if (sleep == null || lock.hasQueuedThreads()) {
+  private void pause(long waited) {
+    if (sleep == null || waited > HOLD_NANOS || lock.hasQueuedThreads()) {
       yieldCore();
     } else {
       Thread.onSpinWait();

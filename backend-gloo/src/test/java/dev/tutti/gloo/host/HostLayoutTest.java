@@ -34,7 +34,7 @@ class HostLayoutTest {
       HostLayout layout = HostLayout.within(ranks, 1 << 20);
       TreeMap<Long, Long> parts = new TreeMap<>();
       for (int rank = 0; rank < ranks; rank++) {
-        parts.put(layout.joined(rank), 8L);
+        parts.put(HostLayout.joined(rank), 8L);
         parts.put(layout.control(rank), 128L);
         parts.put(layout.sleep(rank), (long) RingMemory.LINE);
         for (int i = 0; i < 2; i++) {
