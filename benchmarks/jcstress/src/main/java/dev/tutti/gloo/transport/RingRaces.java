@@ -18,6 +18,22 @@ import org.openjdk.jcstress.infra.results.ZZ_Result;
 public final class RingRaces {
   private RingRaces() {}
 
+  private static void write(RingWriter writer, ByteBuffer bytes) {
+    try {
+      writer.write(bytes);
+    } catch (RingCorruptedException e) {
+      throw new AssertionError(e);
+    }
+  }
+
+  private static int read(RingReader reader, ByteBuffer bytes) {
+    try {
+      return reader.read(bytes);
+    } catch (RingCorruptedException e) {
+      throw new AssertionError(e);
+    }
+  }
+
   /** Gives each state memory of its own, zeros; of a pool, as memory outside the heap is slow. */
   private static final class Memory {
     private static final int STATES = 1 << 16;
@@ -54,8 +70,8 @@ public final class RingRaces {
     private final ByteBuffer bytes = ByteBuffer.allocate(1);
 
     @Actor
-    public void writer(ZZ_Result result) throws RingCorruptedException {
-      writer.write(bytes);
+    public void writer(ZZ_Result result) {
+      write(writer, bytes);
       result.r1 = memory.seenByPeer.isToBeEnded();
     }
 
@@ -79,16 +95,16 @@ public final class RingRaces {
     private final RingReader reader = new RingReader(memory.ring);
     private final ByteBuffer bytes = ByteBuffer.allocate(1);
 
-    public SpaceAgainstSleep() throws RingCorruptedException {
+    public SpaceAgainstSleep() {
       ByteBuffer all = ByteBuffer.allocate(Memory.CAPACITY);
       while (all.hasRemaining()) {
-        writer.write(all);
+        write(writer, all);
       }
     }
 
     @Actor
-    public void reader(ZZ_Result result) throws RingCorruptedException {
-      reader.read(bytes);
+    public void reader(ZZ_Result result) {
+      read(reader, bytes);
       result.r1 = reader.writerWaits() && memory.seenByPeer.isToBeEnded();
     }
 
@@ -113,13 +129,13 @@ public final class RingRaces {
     private final ByteBuffer to = ByteBuffer.allocate(2);
 
     @Actor
-    public void writer() throws RingCorruptedException {
-      writer.write(from);
+    public void writer() {
+      write(writer, from);
     }
 
     @Actor
-    public void reader(II_Result result) throws RingCorruptedException {
-      result.r1 = reader.read(to);
+    public void reader(II_Result result) {
+      result.r1 = read(reader, to);
       result.r2 = to.get(0) + to.get(1);
     }
   }
