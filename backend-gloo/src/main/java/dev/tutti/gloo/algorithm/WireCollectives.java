@@ -1,5 +1,6 @@
 package dev.tutti.gloo.algorithm;
 
+import dev.tutti.OpType;
 import dev.tutti.ReduceOp;
 import dev.tutti.Tensor;
 import dev.tutti.gloo.transport.Transport;
@@ -51,11 +52,14 @@ public final class WireCollectives implements Collectives {
 
   @Override
   public void allReduce(Operation op, Tensor tensor, ReduceOp reduceOp) throws Exception {
+    transport.sign(
+        Signature.of(OpType.ALL_REDUCE, tensor.dtype(), reduceOp.kind(), 0, tensor.byteSize()));
     allReduce.run(op, nextTag++, tensor, reduceOp);
   }
 
   @Override
   public Tensor allReduceSparse(Operation op, Tensor tensor) throws Exception {
+    transport.sign(Signature.of(OpType.ALL_REDUCE_SPARSE, tensor.dtype(), ReduceOp.Kind.SUM, 0, 0));
     int tag = nextTag++;
     return sparseAllReduce.run(
         op,
@@ -75,31 +79,38 @@ public final class WireCollectives implements Collectives {
 
   @Override
   public void reduce(Operation op, Tensor tensor, ReduceOp reduceOp, int root) throws Exception {
+    transport.sign(
+        Signature.of(OpType.REDUCE, tensor.dtype(), reduceOp.kind(), root, tensor.byteSize()));
     reduce.run(op, nextTag++, tensor, reduceOp, root);
   }
 
   @Override
   public void broadcast(Operation op, Tensor tensor, int root) throws Exception {
+    transport.sign(Signature.of(OpType.BROADCAST, root, tensor.byteSize()));
     broadcast.run(op, nextTag++, tensor.segment(), tensor.byteSize(), root);
   }
 
   @Override
   public void allGatherInto(Operation op, MemorySegment output, long bytes) throws Exception {
+    transport.sign(Signature.of(OpType.ALL_GATHER, 0, bytes));
     allGather.run(op, nextTag++, output, bytes);
   }
 
   @Override
   public void gather(Operation op, List<Tensor> outputs, Tensor input, int root) throws Exception {
+    transport.sign(Signature.of(OpType.GATHER, root, input.byteSize()));
     gather.run(op, nextTag++, outputs, input, root);
   }
 
   @Override
   public void scatter(Operation op, Tensor output, List<Tensor> inputs, int root) throws Exception {
+    transport.sign(Signature.of(OpType.SCATTER, root, output.byteSize()));
     scatter.run(op, nextTag++, output, inputs, root);
   }
 
   @Override
   public void allToAll(Operation op, List<Tensor> outputs, List<Tensor> inputs) throws Exception {
+    transport.sign(Signature.of(OpType.ALL_TO_ALL, 0, 0));
     allToAll.run(op, nextTag++, outputs, inputs);
   }
 
@@ -133,6 +144,7 @@ public final class WireCollectives implements Collectives {
 
   @Override
   public void barrier(Operation op) throws Exception {
+    transport.sign(Signature.of(OpType.BARRIER, 0, 0));
     barrier.run(op, nextTag++);
   }
 
@@ -144,6 +156,7 @@ public final class WireCollectives implements Collectives {
    * @throws Exception if a rank did not come
    */
   public void monitoredBarrier(Operation op, boolean waitAllRanks) throws Exception {
+    transport.sign(Signature.of(OpType.MONITORED_BARRIER, 0, 0));
     int tag = nextTag;
     nextTag += 2;
     monitoredBarrier.run(op, tag, waitAllRanks);

@@ -1,8 +1,8 @@
 package dev.tutti.gloo.host;
 
+import dev.tutti.gloo.algorithm.Signature;
 import dev.tutti.gloo.transport.Transport;
 import dev.tutti.spi.Operation;
-import dev.tutti.spi.PeerLostException;
 import java.lang.foreign.MemorySegment;
 import java.lang.foreign.ValueLayout;
 import java.lang.invoke.VarHandle;
@@ -204,7 +204,7 @@ final class HostChannel implements AutoCloseable {
           (long) WORD.getAcquire(memory, control + HostLayout.SIGNATURES + 8 * (operation & 1));
       if (theirs != signature
           && (long) WORD.getAcquire(memory, control + HostLayout.OPERATION) == operation) {
-        throw mismatch(peer, theirs);
+        throw Signature.mismatch(rank, signature, peer, theirs);
       }
     }
     Throwable failure = transport.failureOf(peer);
@@ -218,26 +218,11 @@ final class HostChannel implements AutoCloseable {
     }
   }
 
-  private void checkSignature(int peer, long offset) throws PeerLostException {
+  private void checkSignature(int peer, long offset) {
     long theirs = memory.get(ValueLayout.JAVA_LONG, offset);
     if (theirs != signature) {
-      throw mismatch(peer, theirs);
+      throw Signature.mismatch(rank, signature, peer, theirs);
     }
-  }
-
-  private PeerLostException mismatch(int peer, long theirs) {
-    return new PeerLostException(
-        peer,
-        "rank "
-            + rank
-            + " called "
-            + Signature.describe(signature)
-            + ", but rank "
-            + peer
-            + " called "
-            + Signature.describe(theirs)
-            + "; all ranks must call the same operations with tensors of the same size and type",
-        null);
   }
 
   /** Lets go of the memory; no thread may be in an operation. */

@@ -5,6 +5,7 @@ import dev.tutti.ReduceOp;
 import dev.tutti.Tensor;
 import dev.tutti.gloo.algorithm.Collectives;
 import dev.tutti.gloo.algorithm.Reduction;
+import dev.tutti.gloo.algorithm.Signature;
 import dev.tutti.gloo.algorithm.SparseAllReduce;
 import dev.tutti.spi.Operation;
 import java.lang.foreign.MemorySegment;

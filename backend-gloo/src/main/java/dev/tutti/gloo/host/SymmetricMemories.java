@@ -3,6 +3,7 @@ package dev.tutti.gloo.host;
 import dev.tutti.BackendException;
 import dev.tutti.OpType;
 import dev.tutti.SymmetricMemory;
+import dev.tutti.gloo.algorithm.Signature;
 import dev.tutti.gloo.transport.Transport;
 import dev.tutti.spi.Operation;
 import java.io.IOException;

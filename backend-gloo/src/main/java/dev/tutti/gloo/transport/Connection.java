@@ -157,7 +157,8 @@ final class Connection implements Handler {
 
   private void stage(
       ByteBuffer staging, int opcode, long slot, long length, @Nullable Request request) {
-    Header.put(staging, opcode, slot, length);
+    long signature = request == null || !transport.isTutti(pair.rank) ? 0 : request.signature;
+    Header.put(staging, opcode, slot, length, signature);
     if (request == null) {
       return;
     }
@@ -396,7 +397,7 @@ final class Connection implements Handler {
       return false;
     }
     if (opcode == Header.SEND_UNBOUND_BUFFER) {
-      Request request = pair.onData(slot, length);
+      Request request = pair.onData(slot, length, Header.signature(in, at));
       if (request == null) {
         return false;
       }
@@ -451,7 +452,7 @@ final class Connection implements Handler {
         bell.farewell(reason);
       } else {
         ByteBuffer staging = staging();
-        Header.put(staging.clear(), Header.FAREWELL, reason, 0);
+        Header.put(staging.clear(), Header.FAREWELL, reason, 0, 0);
         socket.write(staging.flip());
       }
     } catch (IOException e) {

@@ -56,7 +56,7 @@ final class Doorbell implements Runnable {
       socket.write(out);
     }
     if (!out.hasRemaining()) {
-      Header.put(out.clear(), opcode, slot, 0);
+      Header.put(out.clear(), opcode, slot, 0, 0);
       if (socket.write(out.flip()) == 0) {
         out.limit(0);
       }

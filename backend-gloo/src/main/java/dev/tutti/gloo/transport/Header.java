@@ -47,15 +47,16 @@ final class Header {
    * @param opcode one of the constants
    * @param slot names the exchange
    * @param length bytes of the message; follow the header with opcode 1 only
+   * @param signature what the ranks must agree on, between ranks of Tutti; else 0
    */
-  static void put(ByteBuffer out, int opcode, long slot, long length) {
+  static void put(ByteBuffer out, int opcode, long slot, long length, long signature) {
     int at = out.position();
     out.putLong(at, opcode == SEND_UNBOUND_BUFFER ? BYTES + length : BYTES);
     out.putLong(at + 8, opcode);
     out.putLong(at + 16, slot);
     out.putLong(at + 24, 0);
     out.putLong(at + 32, length);
-    out.putLong(at + 40, 0);
+    out.putLong(at + 40, signature);
     out.position(at + BYTES);
   }
 
@@ -73,5 +74,9 @@ final class Header {
 
   static long length(ByteBuffer in, int at) {
     return in.getLong(at + 32);
+  }
+
+  static long signature(ByteBuffer in, int at) {
+    return in.getLong(at + 40);
   }
 }

@@ -1,5 +1,6 @@
 package dev.tutti.gloo.transport;
 
+import dev.tutti.gloo.algorithm.Signature;
 import dev.tutti.spi.PeerLostException;
 import org.jspecify.annotations.Nullable;
 
@@ -144,9 +145,10 @@ final class Pair {
    * Finds the receive for a message whose header came. Takes only a message of the very size: Gloo
    * takes a shorter one too and leaves the rest of the tensor as it was.
    *
+   * @param signature what the sender called, or 0 if it does not say
    * @return where its bytes go; null if the message was refused and the connection closed
    */
-  @Nullable Request onData(long slot, long length) {
+  @Nullable Request onData(long slot, long length, long signature) {
     SlotState state = slots.find(slot);
     Request request = state == null ? null : state.receives.poll();
     if (state == null || request == null) {
@@ -160,6 +162,12 @@ final class Pair {
       return null;
     }
     slots.removeIfIdle(state);
+    if (signature != 0 && request.signature != 0 && signature != request.signature) {
+      Exception refusal = Signature.mismatch(transport.rank(), request.signature, rank, signature);
+      transport.requests.end(request, refusal);
+      halt(refusal);
+      return null;
+    }
     if (length != request.length) {
       PeerLostException refusal =
           lost(

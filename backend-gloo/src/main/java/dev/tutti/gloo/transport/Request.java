@@ -27,6 +27,8 @@ public final class Request implements Goal {
   long done;
   // Whether it is among the pending requests of its pair.
   boolean counted;
+  // What the ranks must agree on; 0 for messages of users.
+  long signature;
   // Null where bytes are to be stored as they come.
   @Nullable Combiner combiner;
   // Whether nobody waits for it by itself; it is recycled when it ends.
@@ -48,6 +50,7 @@ public final class Request implements Goal {
     done = 0;
     detached = false;
     counted = false;
+    signature = 0;
     state = PENDING;
   }
 

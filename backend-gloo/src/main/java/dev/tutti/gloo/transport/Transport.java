@@ -53,6 +53,7 @@ public final class Transport implements AutoCloseable {
   private @Nullable Listener listener;
   private int connectedCount;
   private long arrivals;
+  private long signature;
   private @Nullable Throwable broken;
   private int brokenRank = -1;
   private @Nullable Throwable unreported;
@@ -207,6 +208,16 @@ public final class Transport implements AutoCloseable {
   // Messages of collectives
 
   /**
+   * Says what the ranks must agree on in the next collective; ranks of Tutti compare it with every
+   * message.
+   *
+   * @param newSignature from {@link dev.tutti.gloo.algorithm.Signature}
+   */
+  public void sign(long newSignature) {
+    signature = newSignature;
+  }
+
+  /**
    * Begins to send.
    *
    * @param peer another rank
@@ -221,6 +232,7 @@ public final class Transport implements AutoCloseable {
     try {
       Request request = requests.obtain(true, peer, slot, null);
       request.memory(segment, offset, length);
+      request.signature = signature;
       begin(request);
       return request;
     } finally {
@@ -243,6 +255,7 @@ public final class Transport implements AutoCloseable {
     try {
       Request request = requests.obtain(false, peer, slot, null);
       request.memory(segment, offset, length);
+      request.signature = signature;
       begin(request);
       return request;
     } finally {
@@ -264,6 +277,7 @@ public final class Transport implements AutoCloseable {
     try {
       Request request = requests.obtain(true, peer, slot, null);
       request.memory(segment, offset, length);
+      request.signature = signature;
       requests.detach(request);
       begin(request);
     } finally {
@@ -288,6 +302,7 @@ public final class Transport implements AutoCloseable {
     try {
       Request request = requests.obtain(false, peer, slot, null);
       request.memory(segment, offset, length);
+      request.signature = signature;
       request.combiner = combiner;
       begin(request);
       return request;

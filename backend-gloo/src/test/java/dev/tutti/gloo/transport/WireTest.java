@@ -27,8 +27,8 @@ class WireTest {
   @Test
   void headersAreSixLittleEndianWords() {
     ByteBuffer out = ByteBuffer.allocate(96).order(ByteOrder.LITTLE_ENDIAN);
-    Header.put(out, Header.SEND_UNBOUND_BUFFER, Slot.ALL_REDUCE.of(1), 12);
-    Header.put(out, Header.NOTIFY_RECV_READY, 7, 12);
+    Header.put(out, Header.SEND_UNBOUND_BUFFER, Slot.ALL_REDUCE.of(1), 12, 0);
+    Header.put(out, Header.NOTIFY_RECV_READY, 7, 12, 0);
     assertThat(HEX.formatHex(out.array()))
         .isEqualTo(
             "3c00000000000000"
