@@ -31,6 +31,7 @@ import picocli.CommandLine.Parameters;
     footer = {
       "",
       "The exit code is 0 if all ranks end with 0, else that of the first rank that failed.",
+      "Started by the script of a clone, ranks find its JDK 25 first in PATH and in JAVA_HOME.",
       "OMP_NUM_THREADS is 1 for several ranks, unless it is set.",
       "Processes that a rank leaves behind are ended with it, unless they have a session of their"
           + " own.",
@@ -109,7 +110,9 @@ final class RunCommand implements Callable<Integer> {
   @Option(
       names = "--tail",
       paramLabel = "LINES",
-      description = "How many last lines of the first failing rank are shown. Default: 20.")
+      description =
+          "How many last lines of the first failing rank are shown, stack frames left out."
+              + " Default: 20.")
   private int tailLines = 20;
 
   @Option(
