@@ -55,6 +55,11 @@ class RendezvousTest {
         "tcp://127.0.0.1:1?rank=x&world_size=2|rank is no number: 'x'",
         "tcp://127.0.0.1:1?rank=2&world_size=2|rank must be in 0..1, not 2",
         "carrier://pigeon?rank=0&world_size=2|no store for the scheme 'carrier'",
+        "tcp://127.0.0.1:abc?rank=0&world_size=1|the port must be a number from 1 to 65535, not"
+            + " 'abc'",
+        "tcp://:1?rank=0&world_size=1|the host is missing in tcp://:1",
+        "tcp://my_host:1?rank=0&world_size=1|'my_host' is no host, in tcp://my_host:1",
+        "tcp://127.0.0.1?rank=0&world_size=1|the port number is missing in tcp://127.0.0.1",
         "not a url|is no URL"
       })
   void refusesBadPlaces(String place, String message) {
