@@ -98,6 +98,10 @@ final class BenchCommand implements Callable<Integer> {
     DType dtype = options.elementType();
     int expected =
         ops.stream().mapToInt(op -> op.sizes(options.sizes(), ranks, dtype).size()).sum();
+    if (chosen == Format.TABLE) {
+      crowding(ranks, Runtime.getRuntime().availableProcessors())
+          .ifPresent(terminal.out()::println);
+    }
     BenchTable table = new BenchTable(terminal.out());
     List<BenchRow> rows = new ArrayList<>();
     long start = System.nanoTime();
@@ -133,6 +137,24 @@ final class BenchCommand implements Callable<Integer> {
     return wrong == 0 ? 0 : 1;
   }
 
+  /**
+   * Returns a line for people if ranks wait for cores.
+   *
+   * @param ranks number of ranks on this machine
+   * @param cores number of its cores
+   */
+  static Optional<String> crowding(int ranks, int cores) {
+    return ranks <= cores
+        ? Optional.empty()
+        : Optional.of(
+            "# "
+                + ranks
+                + " ranks on "
+                + cores
+                + (cores == 1 ? " core" : " cores")
+                + ": times include waits for a core");
+  }
+
   private String summary(List<BenchRow> rows, long wrong, long nanos) {
     double mean = rows.stream().mapToDouble(BenchRow::busBandwidth).average().orElse(0);
     return String.format(
@@ -159,6 +181,13 @@ final class BenchCommand implements Callable<Integer> {
       throw new IllegalArgumentException("--nproc must be at least 1, not " + ranks);
     }
     Capabilities capabilities = Providers.backend(options.backend, settings).capabilities();
+    if (!capabilities.has(Capabilities.Feature.REAL_RESULTS)) {
+      throw new IllegalArgumentException(
+          "backend '"
+              + options.backend
+              + "' moves no data between ranks, so there is nothing to measure or to check; take"
+              + " one with real results, such as gloo");
+    }
     DType dtype = options.elementType();
     ReduceOp redop = options.reduceOp();
     boolean all = options.ops.contains("all");

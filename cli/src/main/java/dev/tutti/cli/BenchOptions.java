@@ -74,7 +74,9 @@ final class BenchOptions {
   @Option(
       names = "--warmup",
       paramLabel = "N",
-      description = "Operations before that. Default: as many as take 500 ms.")
+      description =
+          "Operations before that. Default: as many as take 500 ms, and a second more"
+              + " before the first size.")
   @Nullable Integer warmup;
 
   @Option(

@@ -15,13 +15,14 @@ import org.HdrHistogram.Histogram;
 /**
  * Measures on one rank.
  *
- * <p>For each size: check the results, warm up for 500 ms, let rank 0 choose a number of operations
- * by what one took, run them back to back on zeros with one time stamp each on rank 0, check again.
- * What rank 0 decides, and the numbers of wrong elements, go through the store and not through the
- * operations under test.
+ * <p>For each size: check the results, warm up for 500 ms (the first size for a second longer, as
+ * all code is cold then), let rank 0 choose a number of operations by what one took, run them back
+ * to back on zeros with one time stamp each on rank 0, check again. What rank 0 decides, and the
+ * numbers of wrong elements, go through the store and not through the operations under test.
  */
 final class BenchRank {
   private static final long WARMUP_NANOS = TimeUnit.MILLISECONDS.toNanos(500);
+  private static final long COLD_NANOS = TimeUnit.SECONDS.toNanos(1);
   private static final long MAX_OPERATIONS = 50_000;
 
   private final ProcessGroup group;
@@ -29,6 +30,7 @@ final class BenchRank {
   private final Consumer<BenchRow> rows;
   private final Store store;
   private long step;
+  private boolean cold = true;
 
   /**
    * Creates a rank.
@@ -89,6 +91,8 @@ final class BenchRank {
       long calls = Math.max(1, options.warmup / item.operations());
       return (double) run(item, calls) / calls;
     }
+    long enough = cold ? COLD_NANOS + WARMUP_NANOS : WARMUP_NANOS;
+    cold = false;
     long spent = 0;
     long calls = 1;
     double perCall = 0;
@@ -96,7 +100,7 @@ final class BenchRank {
       long nanos = run(item, calls);
       spent += nanos;
       perCall = (double) nanos / calls;
-      calls = agree(spent < WARMUP_NANOS ? calls * 2 : 0);
+      calls = agree(spent < enough ? calls * 2 : 0);
     }
     return perCall;
   }

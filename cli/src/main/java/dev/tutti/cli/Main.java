@@ -10,6 +10,7 @@ import java.io.PrintWriter;
 import java.util.List;
 import java.util.Locale;
 import java.util.Map;
+import java.util.stream.Collectors;
 import picocli.CommandLine;
 import picocli.CommandLine.Command;
 import picocli.CommandLine.IVersionProvider;
@@ -18,6 +19,7 @@ import picocli.CommandLine.Model.OptionSpec;
 import picocli.CommandLine.Option;
 import picocli.CommandLine.ParameterException;
 import picocli.CommandLine.ScopeType;
+import picocli.CommandLine.UnmatchedArgumentException;
 
 /** Is the command {@code tutti}. */
 @Command(
@@ -124,7 +126,20 @@ public final class Main implements Runnable {
   private static int misused(ParameterException failure, String[] args) {
     CommandLine line = failure.getCommandLine();
     String name = line.getCommandSpec().qualifiedName();
-    line.getErr().println(name + ": " + failure.getMessage() + " (see " + name + " --help)");
+    String message = failure.getMessage();
+    if (line.getParent() == null
+        && failure instanceof UnmatchedArgumentException unmatched
+        && !unmatched.isUnknownOption()) {
+      message =
+          "no such command: '"
+              + unmatched.getUnmatched().getFirst()
+              + "'; commands are "
+              + line.getSubcommands().entrySet().stream()
+                  .filter(command -> !command.getValue().getCommandSpec().usageMessage().hidden())
+                  .map(Map.Entry::getKey)
+                  .collect(Collectors.joining(", "));
+    }
+    line.getErr().println(name + ": " + message + " (see " + name + " --help)");
     return USAGE;
   }
 

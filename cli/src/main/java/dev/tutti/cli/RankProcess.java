@@ -18,6 +18,7 @@ import java.util.Map;
 import java.util.Optional;
 import java.util.concurrent.TimeUnit;
 import java.util.function.Consumer;
+import java.util.regex.Pattern;
 import org.jspecify.annotations.Nullable;
 
 /** Runs the process of one rank: starts it, hands its output on and remembers the last lines. */
@@ -133,7 +134,7 @@ final class RankProcess {
     }
   }
 
-  /** Returns the last lines it printed, on either output. */
+  /** Returns the last lines it printed, on either output, without frames of stack traces. */
   List<String> tail() {
     return tail.lines();
   }
@@ -146,8 +147,11 @@ final class RankProcess {
     }
   }
 
-  /** Remembers the last lines. */
+  /** Remembers the last lines; frames of stack traces are left out, so that exceptions stay. */
   private static final class Tail {
+    private static final Pattern FRAME =
+        Pattern.compile("\\s+(at \\S+\\(.*\\).*|\\.\\.\\. \\d+ (more|common frames omitted))");
+
     private final int limit;
     private final ArrayDeque<byte[]> lines = new ArrayDeque<>();
 
@@ -156,10 +160,19 @@ final class RankProcess {
     }
 
     synchronized void add(byte[] line) {
+      if (isFrame(line)) {
+        return;
+      }
       lines.add(line);
       if (lines.size() > limit) {
         lines.remove();
       }
+    }
+
+    private static boolean isFrame(byte[] line) {
+      return line.length > 0
+          && (line[0] == '\t' || line[0] == ' ')
+          && FRAME.matcher(new String(line, UTF_8)).matches();
     }
 
     synchronized List<String> lines() {

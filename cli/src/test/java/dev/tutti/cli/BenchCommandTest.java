@@ -55,7 +55,9 @@ class BenchCommandTest {
             benchThreads(
                 "allReduce", "barrier", "--min-bytes=8", "--max-bytes=2K", "--step-factor=16"))
         .isZero();
-    List<String> lines = out.toString(UTF_8).lines().toList();
+    List<String> lines = new ArrayList<>(out.toString(UTF_8).lines().toList());
+    BenchCommand.crowding(3, Runtime.getRuntime().availableProcessors())
+        .ifPresent(crowding -> assertThat(lines.removeFirst()).isEqualTo(crowding));
     assertThat(lines.get(0)).isEqualTo("# allReduce, 3 ranks, backend threaded");
     assertThat(lines.get(1).replaceAll(" +", " "))
         .isEqualTo("# size count type redop | time p50 time p99 algbw busbw #wrong");
@@ -67,6 +69,13 @@ class BenchCommandTest {
     assertThat(lines.get(7)).isEqualTo("# barrier, 3 ranks, backend threaded");
     assertThat(lines.getLast()).matches("# 4 rows in .* s, wrong elements: 0 OK, mean bus .* GB/s");
     assertThat(err.toString(UTF_8)).isEmpty();
+  }
+
+  @Test
+  void saysThatRanksShareCores() {
+    assertThat(BenchCommand.crowding(4, 4)).isEmpty();
+    assertThat(BenchCommand.crowding(4, 2))
+        .contains("# 4 ranks on 2 cores: times include waits for a core");
   }
 
   @Test
@@ -154,6 +163,7 @@ class BenchCommandTest {
       delimiter = '|',
       value = {
         "allSing | no such operation: 'allSing'",
+        "--backend=fake | backend 'fake' moves no data between ranks",
         "--backend=nope | no backend 'nope' on the class path",
         "--dtype=float33 | no such dtype: 'float33'",
         "--redop=median | no such reduce op: 'median'",

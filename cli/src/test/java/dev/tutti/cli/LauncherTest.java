@@ -87,6 +87,24 @@ class LauncherTest {
   }
 
   @Test
+  void leavesStackFramesOutOfTheLastLines() throws InterruptedException {
+    String script =
+        """
+        printf 'Exception in thread "main" java.lang.Error: boom\n'
+        i=0; while [ $i -lt 30 ]; do printf '\tat a.b/c.D.e(D.java:%d)\n' $i; i=$((i+1)); done
+        printf 'Caused by: java.io.IOException: deep\n\tat a.B.<init>(B.java:1)\n\t... 29 more\n'
+        printf '\tat sea (a line of its own)\n'; exit 1
+        """;
+    assertThat(run(TestPlans.shell(1, script))).isEqualTo(1);
+    assertThat(messages.getFirst().lines().skip(2))
+        .containsExactly(
+            "    Exception in thread \"main\" java.lang.Error: boom",
+            "    Caused by: java.io.IOException: deep",
+            "    \tat sea (a line of its own)");
+    assertThat(output.out(0)).hasSize(35).contains("\tat a.b/c.D.e(D.java:29)");
+  }
+
+  @Test
   void killsARankThatIgnoresSigterm() throws InterruptedException {
     LaunchPlan base =
         TestPlans.shell(
