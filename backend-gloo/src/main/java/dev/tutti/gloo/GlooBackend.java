@@ -106,7 +106,7 @@ final class GlooBackend implements Backend {
     // The input may be this rank's part of the output already.
     MemorySegment.copy(input.segment(), 0, memory, transport.rank() * bytes, bytes);
     try {
-      collectives.allGatherInto(op, memory, bytes);
+      collectives.allGatherInto(op, memory, bytes, input.dtype());
     } catch (Exception | Error e) {
       transport.stop(e);
       throw e;

@@ -162,15 +162,39 @@ class SharedMemoryTest {
     assertMismatch("of 400000 bytes", reduces(DType.FLOAT32, 1), reduces(DType.FLOAT32, 100_000));
     assertMismatch(
         "of 400000 bytes", reduces(DType.FLOAT32, 90_000), reduces(DType.FLOAT32, 100_000));
-    // Over sockets these two wait for each other until the deadline.
+    assertMismatch("allGather int64", gathers(DType.FLOAT32, 2), gathers(DType.INT64, 1));
+    // Over sockets these wait for each other until the deadline.
     assertMismatch("16M", "barrier", reduces(DType.FLOAT32, 100_000), ProcessGroup::barrier);
+    assertMismatch("16M", "with root 1", broadcasts(16, 0), broadcasts(16, 1));
+    assertMismatch("16M", "with root 1", broadcasts(100_000, 0), broadcasts(100_000, 1));
+    assertMismatch("16M", "broadcast int8 of 0 bytes", broadcasts(0, 0), broadcasts(16, 0));
+    assertMismatch("16M", "broadcast", broadcasts(100, 1), gathers(DType.INT8, 100));
     assertMismatch(
-        "16M",
-        "broadcast",
-        group -> group.broadcast(Tensor.allocate(DType.INT8, 100), 1),
-        group ->
-            group.allGather(
-                List.of(Tensor.allocate(DType.INT8, 100), Tensor.allocate(DType.INT8, 100)),
-                Tensor.allocate(DType.INT8, 100)));
+        "16M", "sends 8 bytes to rank 1, which expects 16", exchanges(2, 2), exchanges(4, 2));
+  }
+
+  private static Consumer<ProcessGroup> gathers(DType dtype, long count) {
+    return group ->
+        group.allGather(
+            List.of(Tensor.allocate(dtype, count), Tensor.allocate(dtype, count)),
+            Tensor.allocate(dtype, count));
+  }
+
+  private static Consumer<ProcessGroup> broadcasts(long count, int root) {
+    return group -> group.broadcast(Tensor.allocate(DType.INT8, count), root);
+  }
+
+  /** Exchanges with a peer of which it expects some elements, and which it sends some. */
+  private static Consumer<ProcessGroup> exchanges(long expected, long sent) {
+    return group -> {
+      Tensor[] outputs = new Tensor[2];
+      Tensor[] inputs = new Tensor[2];
+      for (int peer = 0; peer < 2; peer++) {
+        boolean own = peer == group.rank();
+        outputs[peer] = Tensor.allocate(DType.FLOAT32, own ? 1 : expected);
+        inputs[peer] = Tensor.allocate(DType.FLOAT32, own ? 1 : sent);
+      }
+      group.allToAll(List.of(outputs), List.of(inputs));
+    };
   }
 }

@@ -1,5 +1,6 @@
 package dev.tutti.gloo.algorithm;
 
+import dev.tutti.DType;
 import dev.tutti.ReduceOp;
 import dev.tutti.Tensor;
 import dev.tutti.spi.Operation;
@@ -35,8 +36,9 @@ public interface Collectives extends AutoCloseable {
    * @param op carries the deadline
    * @param output all parts, by rank; this rank's own is there already
    * @param bytes of each part
+   * @param dtype the element type
    */
-  void allGatherInto(Operation op, MemorySegment output, long bytes) throws Exception;
+  void allGatherInto(Operation op, MemorySegment output, long bytes, DType dtype) throws Exception;
 
   /** Gathers on one rank. */
   void gather(Operation op, List<Tensor> outputs, Tensor input, int root) throws Exception;

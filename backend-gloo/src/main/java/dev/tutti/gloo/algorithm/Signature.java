@@ -12,17 +12,34 @@ import dev.tutti.ReduceOp;
 public final class Signature {
   private static final long BYTES_MASK = (1L << 40) - 1;
 
+  private static final long NO_KIND = 31;
+
   private Signature() {}
 
   /**
    * Signs an operation that moves bytes.
    *
    * @param type the operation
+   * @param dtype the element type
    * @param root its root, or 0
    * @param bytes of the tensor or part, or 0 where ranks may differ
    * @return not 0
    */
-  public static long of(OpType type, int root, long bytes) {
+  public static long of(OpType type, DType dtype, int root, long bytes) {
+    return of(type, root, bytes) | (dtype.ordinal() + 1L) << 52 | NO_KIND << 47;
+  }
+
+  /**
+   * Signs an operation without tensors.
+   *
+   * @param type the operation
+   * @return not 0
+   */
+  public static long of(OpType type) {
+    return of(type, 0, 0);
+  }
+
+  private static long of(OpType type, int root, long bytes) {
     return (type.ordinal() + 1L) << 58 | (root & 0x7fL) << 40 | (bytes & BYTES_MASK);
   }
 
@@ -53,11 +70,15 @@ public final class Signature {
     StringBuilder text = new StringBuilder(OpType.values()[type].label());
     int dtype = (int) (signature >>> 52 & 0x3f) - 1;
     int kind = (int) (signature >>> 47 & 0x1f);
-    if (dtype >= 0 && dtype < DType.values().length && kind < ReduceOp.Kind.values().length) {
+    if (kind < ReduceOp.Kind.values().length && dtype >= 0) {
       text.append(' ').append(ReduceOp.Kind.values()[kind]);
+    }
+    if (dtype >= 0 && dtype < DType.values().length) {
       text.append(' ').append(DType.values()[dtype].label());
     }
-    return text.append(" of ").append(signature & BYTES_MASK).append(" bytes").toString();
+    text.append(" of ").append(signature & BYTES_MASK).append(" bytes");
+    long root = signature >>> 40 & 0x7f;
+    return (root == 0 ? text : text.append(" with root ").append(root)).toString();
   }
 
   /**

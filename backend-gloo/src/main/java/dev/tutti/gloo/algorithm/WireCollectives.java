@@ -1,5 +1,6 @@
 package dev.tutti.gloo.algorithm;
 
+import dev.tutti.DType;
 import dev.tutti.OpType;
 import dev.tutti.ReduceOp;
 import dev.tutti.Tensor;
@@ -86,31 +87,32 @@ public final class WireCollectives implements Collectives {
 
   @Override
   public void broadcast(Operation op, Tensor tensor, int root) throws Exception {
-    transport.sign(Signature.of(OpType.BROADCAST, root, tensor.byteSize()));
+    transport.sign(Signature.of(OpType.BROADCAST, tensor.dtype(), root, tensor.byteSize()));
     broadcast.run(op, nextTag++, tensor.segment(), tensor.byteSize(), root);
   }
 
   @Override
-  public void allGatherInto(Operation op, MemorySegment output, long bytes) throws Exception {
-    transport.sign(Signature.of(OpType.ALL_GATHER, 0, bytes));
+  public void allGatherInto(Operation op, MemorySegment output, long bytes, DType dtype)
+      throws Exception {
+    transport.sign(Signature.of(OpType.ALL_GATHER, dtype, 0, bytes));
     allGather.run(op, nextTag++, output, bytes);
   }
 
   @Override
   public void gather(Operation op, List<Tensor> outputs, Tensor input, int root) throws Exception {
-    transport.sign(Signature.of(OpType.GATHER, root, input.byteSize()));
+    transport.sign(Signature.of(OpType.GATHER, input.dtype(), root, input.byteSize()));
     gather.run(op, nextTag++, outputs, input, root);
   }
 
   @Override
   public void scatter(Operation op, Tensor output, List<Tensor> inputs, int root) throws Exception {
-    transport.sign(Signature.of(OpType.SCATTER, root, output.byteSize()));
+    transport.sign(Signature.of(OpType.SCATTER, output.dtype(), root, output.byteSize()));
     scatter.run(op, nextTag++, output, inputs, root);
   }
 
   @Override
   public void allToAll(Operation op, List<Tensor> outputs, List<Tensor> inputs) throws Exception {
-    transport.sign(Signature.of(OpType.ALL_TO_ALL, 0, 0));
+    transport.sign(Signature.of(OpType.ALL_TO_ALL, inputs.get(0).dtype(), 0, 0));
     allToAll.run(op, nextTag++, outputs, inputs);
   }
 
@@ -144,7 +146,7 @@ public final class WireCollectives implements Collectives {
 
   @Override
   public void barrier(Operation op) throws Exception {
-    transport.sign(Signature.of(OpType.BARRIER, 0, 0));
+    transport.sign(Signature.of(OpType.BARRIER));
     barrier.run(op, nextTag++);
   }
 
@@ -156,7 +158,7 @@ public final class WireCollectives implements Collectives {
    * @throws Exception if a rank did not come
    */
   public void monitoredBarrier(Operation op, boolean waitAllRanks) throws Exception {
-    transport.sign(Signature.of(OpType.MONITORED_BARRIER, 0, 0));
+    transport.sign(Signature.of(OpType.MONITORED_BARRIER));
     int tag = nextTag;
     nextTag += 2;
     monitoredBarrier.run(op, tag, waitAllRanks);

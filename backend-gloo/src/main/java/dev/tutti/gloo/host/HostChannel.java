@@ -116,6 +116,16 @@ final class HostChannel implements AutoCloseable {
     }
   }
 
+  /**
+   * Waits until all ranks are in this operation, and checks that it is the same for all: for
+   * operations in which else some ranks would hear nothing of others.
+   */
+  void agree(Operation op) throws Exception {
+    beginSlots();
+    publishSlot();
+    awaitSlots(op);
+  }
+
   // Large messages
 
   /** Begins the next step; returns when this rank may fill its stage. */

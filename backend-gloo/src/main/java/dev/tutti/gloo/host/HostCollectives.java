@@ -1,5 +1,6 @@
 package dev.tutti.gloo.host;
 
+import dev.tutti.DType;
 import dev.tutti.OpType;
 import dev.tutti.ReduceOp;
 import dev.tutti.Tensor;
@@ -83,6 +84,7 @@ public final class HostCollectives implements Collectives {
     long bytes = tensor.byteSize();
     Reduction.before(reduceOp, tensor);
     channel.enter(Signature.of(OpType.REDUCE, tensor.dtype(), reduceOp.kind(), root, bytes));
+    channel.agree(op);
     allReduce.run(op, tensor.segment(), bytes, tensor.dtype(), reduceOp.kind(), root);
     if (channel.rank == root) {
       Reduction.after(reduceOp, tensor, channel.size);
@@ -91,31 +93,37 @@ public final class HostCollectives implements Collectives {
 
   @Override
   public void broadcast(Operation op, Tensor tensor, int root) throws Exception {
-    channel.enter(Signature.of(OpType.BROADCAST, root, tensor.byteSize()));
+    channel.enter(Signature.of(OpType.BROADCAST, tensor.dtype(), root, tensor.byteSize()));
     broadcast.run(op, tensor.segment(), tensor.byteSize(), root);
   }
 
   @Override
-  public void allGatherInto(Operation op, MemorySegment output, long bytes) throws Exception {
-    channel.enter(Signature.of(OpType.ALL_GATHER, 0, bytes));
+  public void allGatherInto(Operation op, MemorySegment output, long bytes, DType dtype)
+      throws Exception {
+    channel.enter(Signature.of(OpType.ALL_GATHER, dtype, 0, bytes));
+    if (bytes == 0) {
+      channel.agree(op);
+    }
     allGather.run(op, output, bytes);
   }
 
   @Override
   public void gather(Operation op, List<Tensor> outputs, Tensor input, int root) throws Exception {
-    channel.enter(Signature.of(OpType.GATHER, root, input.byteSize()));
+    channel.enter(Signature.of(OpType.GATHER, input.dtype(), root, input.byteSize()));
+    channel.agree(op);
     gather.run(op, outputs, input, root);
   }
 
   @Override
   public void scatter(Operation op, Tensor output, List<Tensor> inputs, int root) throws Exception {
-    channel.enter(Signature.of(OpType.SCATTER, root, output.byteSize()));
+    channel.enter(Signature.of(OpType.SCATTER, output.dtype(), root, output.byteSize()));
+    channel.agree(op);
     scatter.run(op, output, inputs, root);
   }
 
   @Override
   public void allToAll(Operation op, List<Tensor> outputs, List<Tensor> inputs) throws Exception {
-    channel.enter(Signature.of(OpType.ALL_TO_ALL, 0, 0));
+    channel.enter(Signature.of(OpType.ALL_TO_ALL, inputs.get(0).dtype(), 0, 0));
     allToAll.run(op, outputs, inputs);
   }
 
@@ -150,16 +158,17 @@ public final class HostCollectives implements Collectives {
     ReduceOp.Kind kind = reduceOp.kind();
     double factor = kind == ReduceOp.Kind.PREMUL_SUM ? reduceOp.factor() : 1;
     channel.enter(Signature.of(OpType.REDUCE_SCATTER, output.dtype(), kind, 0, bytes));
+    if (bytes == 0) {
+      channel.agree(op);
+    }
     reduceScatter.run(op, output.segment(), bytes, inputs, output.dtype(), kind, factor);
     Reduction.after(reduceOp, output, channel.size);
   }
 
   @Override
   public void barrier(Operation op) throws Exception {
-    channel.enter(Signature.of(OpType.BARRIER, 0, 0));
-    channel.beginSlots();
-    channel.publishSlot();
-    channel.awaitSlots(op);
+    channel.enter(Signature.of(OpType.BARRIER));
+    channel.agree(op);
   }
 
   /** Returns the symmetric memory of the group, which the caller closes. */

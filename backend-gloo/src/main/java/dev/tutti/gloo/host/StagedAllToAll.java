@@ -8,7 +8,7 @@ import java.util.List;
 
 /**
  * Exchanges parts of any size between all ranks; each stage holds a piece for every rank. First the
- * ranks tell each other their largest part, so that all take the same number of steps.
+ * ranks tell each other the sizes, so that all take the same number of steps.
  *
  * <table>
  * <caption>Cost for N ranks, S bytes to each and stages of C</caption>
@@ -35,7 +35,7 @@ final class StagedAllToAll {
     int size = channel.size;
     int rank = channel.rank;
     long piece = Parts.piece(channel.layout.stageBytes(), size);
-    long longest = agreeOnLongest(op, inputs);
+    long longest = agree(op, outputs, inputs);
     for (long offset = 0; offset < longest; offset += piece) {
       channel.beginStep(op);
       long step = channel.step();
@@ -63,19 +63,38 @@ final class StagedAllToAll {
     MemorySegment.copy(inputs.get(rank).segment(), 0, own, 0, inputs.get(rank).byteSize());
   }
 
-  private long agreeOnLongest(Operation op, List<Tensor> inputs) throws Exception {
-    long longest = 0;
-    for (Tensor input : inputs) {
-      longest = Math.max(longest, input.byteSize());
+  /** Shows all ranks how long each part is; returns the length of the longest of all. */
+  private long agree(Operation op, List<Tensor> outputs, List<Tensor> inputs) throws Exception {
+    int size = channel.size;
+    if (8L * size > channel.layout.stageBytes()) {
+      throw new IllegalStateException(size + " ranks are too many for stages of shared memory");
     }
     channel.beginStep(op);
     long step = channel.step();
     MemorySegment[] stages = channel.stages(step);
-    stages[channel.rank].set(ValueLayout.JAVA_LONG, 0, longest);
+    for (int peer = 0; peer < size; peer++) {
+      stages[channel.rank].setAtIndex(ValueLayout.JAVA_LONG, peer, inputs.get(peer).byteSize());
+    }
     channel.publish(step);
     channel.awaitAllPublished(op, step);
-    for (MemorySegment stage : stages) {
-      longest = Math.max(longest, stage.get(ValueLayout.JAVA_LONG, 0));
+    long longest = 0;
+    for (int peer = 0; peer < size; peer++) {
+      long sent = stages[peer].getAtIndex(ValueLayout.JAVA_LONG, channel.rank);
+      long expected = outputs.get(peer).byteSize();
+      if (sent != expected) {
+        throw new IllegalStateException(
+            "ranks disagree: rank "
+                + peer
+                + " sends "
+                + sent
+                + " bytes to rank "
+                + channel.rank
+                + ", which expects "
+                + expected);
+      }
+      for (int other = 0; other < size; other++) {
+        longest = Math.max(longest, stages[peer].getAtIndex(ValueLayout.JAVA_LONG, other));
+      }
     }
     channel.finish(step);
     return longest;

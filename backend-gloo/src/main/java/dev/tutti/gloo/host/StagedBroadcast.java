@@ -4,12 +4,13 @@ import dev.tutti.spi.Operation;
 import java.lang.foreign.MemorySegment;
 
 /**
- * Copies the root's bytes to all ranks in chunks, through the root's stages.
+ * Copies the root's bytes to all ranks: few bytes in the root's slot, many in chunks through its
+ * stages. All ranks meet first, so that ranks with different roots hear of it.
  *
  * <table>
  * <caption>Cost for N ranks and S bytes in chunks of C</caption>
  * <tr><th>rounds</th><th>bytes written by the root</th><th>bytes read by each other rank</th></tr>
- * <tr><td>S / C</td><td>S</td><td>S</td></tr>
+ * <tr><td>1 + S / C</td><td>S</td><td>S</td></tr>
  * </table>
  */
 final class StagedBroadcast {
@@ -20,6 +21,21 @@ final class StagedBroadcast {
   }
 
   void run(Operation op, MemorySegment tensor, long bytes, int root) throws Exception {
+    boolean small = bytes <= HostLayout.SLOT_BYTES;
+    MemorySegment[] slots = channel.beginSlots();
+    if (small && channel.rank == root) {
+      MemorySegment.copy(tensor, 0, slots[root], 0, bytes);
+    }
+    channel.publishSlot();
+    channel.awaitSlots(op);
+    if (!small) {
+      stage(op, tensor, bytes, root);
+    } else if (channel.rank != root) {
+      MemorySegment.copy(slots[root], 0, tensor, 0, bytes);
+    }
+  }
+
+  private void stage(Operation op, MemorySegment tensor, long bytes, int root) throws Exception {
     long chunk = channel.layout.stageBytes();
     for (long offset = 0; offset < bytes; offset += chunk) {
       long length = Math.min(chunk, bytes - offset);

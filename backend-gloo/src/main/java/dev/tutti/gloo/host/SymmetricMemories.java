@@ -1,6 +1,7 @@
 package dev.tutti.gloo.host;
 
 import dev.tutti.BackendException;
+import dev.tutti.DType;
 import dev.tutti.OpType;
 import dev.tutti.SymmetricMemory;
 import dev.tutti.gloo.algorithm.Signature;
@@ -79,7 +80,7 @@ public final class SymmetricMemories implements AutoCloseable {
     SymmetricLayout layout = new SymmetricLayout(transport.size(), byteSize);
     int rank = transport.rank();
     if (channel != null) {
-      channel.enter(Signature.of(OpType.ALLOCATE_SYMMETRIC, 0, byteSize));
+      channel.enter(Signature.of(OpType.ALLOCATE_SYMMETRIC, DType.UINT8, 0, byteSize));
     }
     HostMemory file = null;
     try {

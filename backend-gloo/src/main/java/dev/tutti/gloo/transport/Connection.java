@@ -244,7 +244,7 @@ final class Connection implements Handler {
       pair.closedByPeer(e);
       return true;
     } catch (RuntimeException e) {
-      pair.fail("cannot be sent to: the memory of a tensor cannot be read", e);
+      pair.halt(new IllegalStateException("the memory of this rank's tensor cannot be read", e));
       return true;
     }
   }
@@ -322,7 +322,7 @@ final class Connection implements Handler {
       pair.closedByPeer(e);
       return true;
     } catch (RuntimeException e) {
-      pair.fail("cannot be received from: the memory of a tensor cannot be written", e);
+      pair.halt(new IllegalStateException("the memory of this rank's tensor cannot be written", e));
       return true;
     }
   }
