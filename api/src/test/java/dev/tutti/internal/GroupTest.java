@@ -143,9 +143,14 @@ class GroupTest {
             group -> {
               AllReduceCounter counter = new AllReduceCounter(group, Tensor.of(1f, 2f));
               counter.runInlineOnly(20_000);
-              long before = counter.allocatedBytes();
-              counter.runInlineOnly(1000);
-              return counter.allocatedBytes() - before;
+              // While the compiler still replaces code, calls may allocate for a moment.
+              long least = Long.MAX_VALUE;
+              for (int batch = 0; batch < 5; batch++) {
+                long before = counter.allocatedBytes();
+                counter.runInlineOnly(1000);
+                least = Math.min(least, counter.allocatedBytes() - before);
+              }
+              return least;
             });
     assertThat(allocated.get(0)).isPositive();
     assertThat(bare.get(0) / 1000).isZero();
@@ -248,6 +253,7 @@ class GroupTest {
             3,
             group -> {
               if (group.rank() == 2) {
+                group.store().wait(List.of("queued0", "queued1"));
                 group.abort("out of coffee");
                 return catchThrowable(
                     () -> {
@@ -258,6 +264,7 @@ class GroupTest {
               }
               Work queued = group.barrier(BarrierOptions.DEFAULT.withAsync());
               Work behind = group.barrier(BarrierOptions.DEFAULT.withAsync());
+              group.store().set("queued" + group.rank(), "1");
               assertThat(catchThrowable(behind::await)).isInstanceOf(PeerFailedException.class);
               return catchThrowable(queued::await);
             });
