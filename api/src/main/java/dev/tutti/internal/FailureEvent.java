@@ -13,6 +13,8 @@ import java.time.Duration;
  * @param failedRank the rank in that group to blame, or -1
  * @param op the operation that failed
  * @param sequence its number
+ * @param peer the other rank of a message, or -1
+ * @param tag of a message
  * @param elapsed how long it had run
  * @param message what happened
  */
@@ -23,8 +25,25 @@ record FailureEvent(
     int failedRank,
     OpType op,
     long sequence,
+    int peer,
+    int tag,
     Duration elapsed,
     String message) {
+  private static final int PARTS = 10;
+
+  /** Creates the failure of something that is no message. */
+  FailureEvent(
+      String group,
+      Kind kind,
+      int reporter,
+      int failedRank,
+      OpType op,
+      long sequence,
+      Duration elapsed,
+      String message) {
+    this(group, kind, reporter, failedRank, op, sequence, -1, 0, elapsed, message);
+  }
+
   /** Sorts failures by what other ranks make of them. */
   enum Kind {
     /** An operation ran out of time. */
@@ -47,14 +66,16 @@ record FailureEvent(
             Integer.toString(failedRank),
             op.name(),
             Long.toString(sequence),
+            Integer.toString(peer),
+            Integer.toString(tag),
             Long.toString(elapsed.toMillis()),
             message);
     return text.getBytes(StandardCharsets.UTF_8);
   }
 
   static FailureEvent decode(byte[] bytes) {
-    String[] parts = new String(bytes, StandardCharsets.UTF_8).split("\n", 8);
-    if (parts.length != 8) {
+    String[] parts = new String(bytes, StandardCharsets.UTF_8).split("\n", PARTS);
+    if (parts.length != PARTS) {
       throw new IllegalArgumentException("not a failure event: " + parts.length + " parts");
     }
     return new FailureEvent(
@@ -64,7 +85,9 @@ record FailureEvent(
         Integer.parseInt(parts[3]),
         OpType.valueOf(parts[4]),
         Long.parseLong(parts[5]),
-        Duration.ofMillis(Long.parseLong(parts[6])),
-        parts[7]);
+        Integer.parseInt(parts[6]),
+        Integer.parseInt(parts[7]),
+        Duration.ofMillis(Long.parseLong(parts[8])),
+        parts[9]);
   }
 }

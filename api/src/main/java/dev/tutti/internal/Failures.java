@@ -29,7 +29,7 @@ final class Failures {
    */
   private static final System.Logger LOG = System.getLogger(Failures.class.getName());
   private static final long SETTLE_NANOS = TimeUnit.SECONDS.toNanos(4);
-  private static final Duration PUBLISH = Duration.ofSeconds(1);
+  private static final Duration ASK = Duration.ofSeconds(1);
   private static final long LEDGER_NANOS = TimeUnit.SECONDS.toNanos(1);
 
   private final Group group;
@@ -171,21 +171,19 @@ final class Failures {
   }
 
   private Verdict investigate(FailureEvent event) {
-    if (event.kind() != Kind.TIMEOUT) {
-      return new Verdict(event);
-    }
     try {
-      String progress = group.runner.progress();
-      Bounded.call(
-          "tutti-tell-" + group.name + "-" + group.rank,
-          PUBLISH,
-          () -> {
-            group.monitor.publishProgress(group.name, progress);
-            return progress;
-          });
-      Ledger ledger = Ledger.gather(group, event, System.nanoTime() + LEDGER_NANOS);
-      int failedRank = event.failedRank() >= 0 ? event.failedRank() : ledger.firstMissing();
-      return new Verdict(event, failedRank, event.message() + ledger.text());
+      return switch (event.kind()) {
+        case TIMEOUT -> {
+          group.publishProgress(false);
+          yield new Verdict(event, findMissing(event));
+        }
+        case PEER_LOST ->
+            event.failedRank() < 0
+                ? new Verdict(event)
+                : Bounded.call(
+                    "tutti-ask-" + group.name + "-" + group.rank, ASK, () -> findClosed(event));
+        default -> new Verdict(event);
+      };
     } catch (Exception e) {
       LOG.log(
           Level.DEBUG,
@@ -195,6 +193,25 @@ final class Failures {
           e);
       return new Verdict(event);
     }
+  }
+
+  /**
+   * Finds out who is missing, or what others found: a rank that stood still meanwhile would ask too
+   * late, when all that it missed is there.
+   */
+  private Finding findMissing(FailureEvent event) {
+    Finding earlier = group.monitor.findingOf(group.name);
+    if (earlier != null) {
+      return earlier;
+    }
+    Finding own = Ledger.gather(group, event, System.nanoTime() + LEDGER_NANOS);
+    return group.monitor.agree(group.name, own);
+  }
+
+  private Verdict findClosed(FailureEvent event) {
+    int lost = group.globalRanks.get(event.failedRank());
+    return new Verdict(
+        event, event.failedRank(), event.message(), group.monitor.hasClosed(group.name, lost));
   }
 
   private void settle(Verdict agreed) {
@@ -227,6 +244,8 @@ final class Failures {
         blamed,
         op.type(),
         op.sequenceNumber(),
+        op.peer(),
+        op.tag(),
         op.duration(),
         textOf(cause));
   }

@@ -22,6 +22,8 @@ final class Group {
   private static final System.Logger LOG = System.getLogger(Group.class.getName());
   private static final long SETTLE_NANOS = TimeUnit.SECONDS.toNanos(4);
 
+  private static final Duration PUBLISH = Duration.ofSeconds(1);
+
   private enum Life {
     OPEN,
     CLOSING,
@@ -140,7 +142,24 @@ final class Group {
   }
 
   FailureInfo describe(OperationState op, Verdict verdict) {
-    return describe(op, verdict.event().failedRank(), verdict.failedRank());
+    int peer = op.peer() >= 0 ? op.peer() : verdict.event().failedRank();
+    return describe(op, peer, verdict.failedRank());
+  }
+
+  /** Lets the other ranks know where this one stands; takes a second at most. */
+  void publishProgress(boolean closed) {
+    try {
+      String progress = runner.progress(closed).encode();
+      Bounded.call(
+          "tutti-tell-" + name + "-" + rank,
+          PUBLISH,
+          () -> {
+            monitor.publishProgress(name, progress);
+            return progress;
+          });
+    } catch (Exception e) {
+      LOG.log(Level.DEBUG, "rank {0}, group {1}: cannot tell its progress: {2}", rank, name, e);
+    }
   }
 
   // Rest
@@ -219,6 +238,8 @@ final class Group {
           "the group was closed with operations pending");
       failures.await();
       runner.stop(System.nanoTime() + SETTLE_NANOS);
+    } else if (size > 1) {
+      publishProgress(true);
     }
     Watchdog.unwatch(pending);
     monitor.leave(name);

@@ -25,6 +25,8 @@ final class GroupOperation extends OperationState implements Work {
 
   private final @Nullable Backend backend;
   private final @Nullable BackendCall call;
+  private final int peer;
+  private final int tag;
   private @Nullable OpEvent event;
   private boolean callerTells;
   private @Nullable CompletableFuture<List<Tensor>> future;
@@ -42,6 +44,8 @@ final class GroupOperation extends OperationState implements Work {
     super(group, OpType.UNKNOWN, List.of(), -1, null);
     this.backend = null;
     this.call = null;
+    this.peer = -1;
+    this.tag = 0;
   }
 
   /** Creates an operation for one life. */
@@ -54,6 +58,18 @@ final class GroupOperation extends OperationState implements Work {
         spec.finisher());
     this.backend = spec.backend().backend();
     this.call = spec.call();
+    this.peer = spec.type().isPointToPoint() ? spec.root() : -1;
+    this.tag = spec.tag();
+  }
+
+  @Override
+  int peer() {
+    return peer;
+  }
+
+  @Override
+  int tag() {
+    return tag;
   }
 
   void callBackend() throws Exception {

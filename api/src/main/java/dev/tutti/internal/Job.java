@@ -83,7 +83,7 @@ final class Job {
   }
 
   void start() {
-    ownStore.set("joined/" + rank, "1");
+    monitor.join();
     monitor.start();
   }
 

@@ -125,14 +125,48 @@ final class JobMonitor implements AutoCloseable {
   }
 
   /** Reads where another rank stands; null where it does not answer in time. */
-  @Nullable String progressOf(String group, int globalRank, long deadlineNanos) {
+  @Nullable Progress progressOf(String group, int globalRank, long deadlineNanos) {
     try {
-      Duration left = Duration.ofNanos(Math.max(0, deadlineNanos - System.nanoTime()));
-      byte[] text = writeStore.get(prefix + "progress/" + group + "/" + globalRank, left);
-      return new String(text, StandardCharsets.UTF_8);
+      byte[] text =
+          writeStore.get(
+              prefix + "progress/" + group + "/" + globalRank, Deadlines.left(deadlineNanos));
+      return Progress.decode(new String(text, StandardCharsets.UTF_8));
     } catch (StoreException e) {
       return null;
     }
+  }
+
+  /** Tells whether another rank closed a group without a failure. */
+  boolean hasClosed(String group, int globalRank) {
+    String key = prefix + "progress/" + group + "/" + globalRank;
+    Progress progress =
+        writeStore.check(List.of(key))
+            ? progressOf(group, globalRank, Deadlines.in(Duration.ofSeconds(1)))
+            : null;
+    return progress != null && progress.closed();
+  }
+
+  /** Tells whether a rank takes part in this log; ranks of PyTorch do not. */
+  boolean hasJoined(int globalRank) {
+    return writeStore.check(List.of(prefix + "joined/" + globalRank));
+  }
+
+  /** Notes that this rank takes part. */
+  void join() {
+    writeStore.set(prefix + "joined/" + rank, "1");
+  }
+
+  /** Returns what the ranks found out about the first failure of a group, or null so far. */
+  @Nullable Finding findingOf(String group) {
+    String key = prefix + "finding/" + group;
+    return writeStore.check(List.of(key)) ? Finding.decode(writeStore.get(key)) : null;
+  }
+
+  /** Offers a finding, and returns the one that was there first, for all ranks the same. */
+  Finding agree(String group, Finding own) {
+    Store.Swap swap = writeStore.compareSet(prefix + "finding/" + group, null, own.encode());
+    byte[] there = swap.value();
+    return swap.stored() || there == null ? own : Finding.decode(there);
   }
 
   private void readEvents() {

@@ -1,36 +1,117 @@
 package dev.tutti.internal;
 
-/**
- * Says, after a time-out, which ranks had not come to the operation.
- *
- * @param firstMissing the lowest such rank, or -1
- * @param text the finding in words, to append to a message
- */
-record Ledger(int firstMissing, String text) {
-  /** Asks every rank where it stands; ranks that are alive answer by themselves after a failure. */
-  static Ledger gather(Group group, FailureEvent event, long deadlineNanos) {
-    if (event.op().isPointToPoint() || event.sequence() == 0) {
-      return new Ledger(-1, "");
+import dev.tutti.OpType;
+import org.jspecify.annotations.Nullable;
+
+/** Finds out, after a time-out, who kept the operation from ending. */
+final class Ledger {
+  /*
+   * Every rank that is alive publishes its progress when it hears of the failure. Only what that
+   * proves counts against a rank: that it does not answer, that it has not come to the collective,
+   * that it closed the group, or that it does nothing while a peer waits for its message. A rank that
+   * waits itself is not blamed, for it may lack something from a third one. Neither is one that has
+   * never joined through this store, such as a rank of PyTorch: it cannot know of the question.
+   */
+  private final Group group;
+  private final FailureEvent event;
+  private final long deadlineNanos;
+
+  private Ledger(Group group, FailureEvent event, long deadlineNanos) {
+    this.group = group;
+    this.event = event;
+    this.deadlineNanos = deadlineNanos;
+  }
+
+  /** Asks the other ranks where they stand; ranks that are alive answer by themselves. */
+  static Finding gather(Group group, FailureEvent event, long deadlineNanos) {
+    Ledger ledger = new Ledger(group, event, deadlineNanos);
+    if (event.sequence() == 0) {
+      return Finding.NONE;
     }
-    int firstMissing = -1;
-    StringBuilder text = new StringBuilder();
+    if (!event.op().isPointToPoint()) {
+      return ledger.ofCollective();
+    }
+    return event.peer() < 0 ? ledger.ofAnySource() : ledger.ofMessage();
+  }
+
+  private @Nullable Progress progressOf(int rank) {
+    return group.monitor.progressOf(group.name, group.globalRanks.get(rank), deadlineNanos);
+  }
+
+  private boolean hasJoined(int rank) {
+    return group.monitor.hasJoined(group.globalRanks.get(rank));
+  }
+
+  private Finding ofCollective() {
+    Finding found = Finding.NONE;
     for (int r = 0; r < group.size; r++) {
-      String progress =
-          group.monitor.progressOf(group.name, group.globalRanks.get(r), deadlineNanos);
-      String finding = null;
+      Progress progress = progressOf(r);
       if (progress == null) {
-        finding = "rank " + r + " does not answer";
-      } else {
-        long issued = Long.parseLong(progress.substring(0, progress.indexOf(' ')));
-        if (issued < event.sequence()) {
-          finding = "rank " + r + " has not come (its last collective was #" + issued + ")";
-        }
-      }
-      if (finding != null) {
-        firstMissing = firstMissing < 0 ? r : firstMissing;
-        text.append(text.isEmpty() ? "; " : ", ").append(finding);
+        found = found.and(silence(r));
+      } else if (progress.issued() < event.sequence()) {
+        String last = " (its last collective was #" + progress.issued() + ")";
+        found =
+            found.and(
+                new Finding(
+                    r,
+                    "rank "
+                        + r
+                        + (progress.closed() ? " closed the group" : " has not come")
+                        + last));
       }
     }
-    return new Ledger(firstMissing, text.toString());
+    return found;
+  }
+
+  private Finding ofAnySource() {
+    Finding found = Finding.NONE;
+    for (int r = 0; r < group.size; r++) {
+      if (r != event.reporter() && progressOf(r) == null) {
+        found = found.and(silence(r));
+      }
+    }
+    return found.text().isEmpty() ? new Finding(-1, "no rank sent in time") : found;
+  }
+
+  private Finding ofMessage() {
+    int peer = event.peer();
+    Progress theirs = progressOf(peer);
+    if (theirs == null) {
+      return silence(peer);
+    }
+    String name = "rank " + peer;
+    if (theirs.closed()) {
+      return new Finding(peer, name + " closed the group");
+    }
+    boolean receives = event.op() == OpType.RECV;
+    OpType counterpart = receives ? OpType.SEND : OpType.RECV;
+    if (theirs.waitsIn(counterpart, event.reporter(), event.tag())
+        || (!receives && theirs.waitsIn(OpType.RECV_ANY_SOURCE, -1, event.tag()))) {
+      return new Finding(
+          -1,
+          name + " called " + counterpart.label() + " with that tag, but the data did not pass");
+    }
+    Progress ours = receives ? progressOf(event.reporter()) : null;
+    if (ours != null) {
+      long sent = theirs.sent().getOrDefault(event.reporter(), 0L);
+      long received = ours.received().getOrDefault(peer, 0L);
+      if (sent > received) {
+        return new Finding(
+            -1,
+            "%s sent %d messages to rank %d, which received %d of them; do tags and order match?"
+                .formatted(name, sent, event.reporter(), received));
+      }
+    }
+    String late = receives ? name + " did not send in time" : name + " did not receive in time";
+    if (theirs.pending().isEmpty()) {
+      return new Finding(peer, late);
+    }
+    return new Finding(-1, late + ", it waits in " + theirs.pending().getFirst().describe());
+  }
+
+  private Finding silence(int rank) {
+    return hasJoined(rank)
+        ? new Finding(rank, "rank " + rank + " does not answer")
+        : new Finding(-1, "rank " + rank + " cannot be asked, it never joined through this store");
   }
 }

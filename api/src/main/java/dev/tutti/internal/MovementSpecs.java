@@ -245,11 +245,10 @@ final class MovementSpecs extends OperationSpecs {
     checks.movable(op, "tensor", tensor, backend, false);
     HostStaging staging = new HostStaging(backend);
     Tensor staged = staging.input(tensor);
-    return spec(
+    return message(
         op,
         backend,
-        options.timeout(),
-        options.async(),
+        options,
         peer,
         List.of(tensor),
         List.of(),
@@ -265,11 +264,10 @@ final class MovementSpecs extends OperationSpecs {
     checks.movable(op, "tensor", tensor, backend, true);
     HostStaging staging = new HostStaging(backend);
     Tensor staged = staging.output(tensor);
-    return spec(
+    return message(
         op,
         backend,
-        options.timeout(),
-        options.async(),
+        options,
         peer,
         List.of(),
         List.of(tensor),
@@ -284,11 +282,10 @@ final class MovementSpecs extends OperationSpecs {
     checks.movable(op, "tensor", tensor, backend, true);
     HostStaging staging = new HostStaging(backend);
     Tensor staged = staging.output(tensor);
-    return spec(
+    return message(
         op,
         backend,
-        options.timeout(),
-        options.async(),
+        options,
         -1,
         List.of(),
         List.of(tensor),

@@ -38,7 +38,7 @@ final class OperationRunner {
   private final GroupOperation inlineOp;
   private final AtomicInteger starting = new AtomicInteger();
   private final AtomicLong messages = new AtomicLong();
-  private final AtomicLong completed = new AtomicLong();
+  private final MessageCounts counts;
 
   OperationRunner(Group group) {
     this.group = group;
@@ -46,6 +46,7 @@ final class OperationRunner {
     this.pending = group.pending;
     this.listeners = group.listeners;
     this.recorder = group.recorder;
+    this.counts = new MessageCounts(group.size);
     this.lane = new Lane("tutti-w-" + group.name + "-" + group.rank, this::runQueued);
     this.inlineOp = new GroupOperation(group);
   }
@@ -74,7 +75,6 @@ final class OperationRunner {
     if (op.currentState() != WorkState.COMPLETED) {
       throw failInline(op, op.reported());
     }
-    completed.incrementAndGet();
     exitInline(op, WorkState.COMPLETED);
   }
 
@@ -137,6 +137,7 @@ final class OperationRunner {
   private void startMessage(GroupOperation op, OperationSpec spec) {
     long sequence = messages.incrementAndGet();
     issue(op, spec, sequence, WorkState.RUNNING);
+    counts.started(op);
     tellBefore(op, spec, sequence, !spec.async());
     starting.incrementAndGet();
     try {
@@ -348,8 +349,8 @@ final class OperationRunner {
       @Nullable TuttiException cause,
       @Nullable OpEvent toTell) {
     pending.remove(op);
-    if (state == WorkState.COMPLETED && !op.type().isPointToPoint()) {
-      completed.incrementAndGet();
+    if (state == WorkState.COMPLETED && op.type().isPointToPoint()) {
+      counts.completed(op);
     }
     recorder.end(op.flightPlace, state, System.nanoTime());
     if (toTell != null) {
@@ -367,9 +368,14 @@ final class OperationRunner {
     return lane.sequence();
   }
 
-  /** Says where this rank stands, for reports of all ranks. */
-  String progress() {
-    return lane.sequence() + " " + completed.get();
+  /**
+   * Says where this rank stands, for reports of all ranks.
+   *
+   * @param closed whether it closes the group without a failure
+   */
+  Progress progress(boolean closed) {
+    return new Progress(
+        closed, lane.sequence(), counts.sent(), counts.received(), pending.describe());
   }
 
   /**

@@ -17,6 +17,7 @@ import org.jspecify.annotations.Nullable;
  * @param timeout deadline from now; {@link ProcessGroup#GROUP_TIMEOUT} takes the group's
  * @param async whether the caller goes on at once
  * @param root the root or peer, or -1
+ * @param tag of a message, else 0
  * @param inputs tensors of the caller that are read
  * @param results tensors of the caller that hold the result
  * @param finisher copies staged results back, or null
@@ -28,6 +29,7 @@ record OperationSpec(
     Duration timeout,
     boolean async,
     int root,
+    int tag,
     List<Tensor> inputs,
     List<Tensor> results,
     @Nullable Runnable finisher,

@@ -1,6 +1,7 @@
 package dev.tutti.internal;
 
 import dev.tutti.OpType;
+import dev.tutti.P2pOptions;
 import dev.tutti.Tensor;
 import dev.tutti.internal.GroupOperation.BackendCall;
 import java.time.Duration;
@@ -43,6 +44,30 @@ abstract class OperationSpecs {
         timeout,
         async,
         root,
+        0,
+        List.copyOf(inputs),
+        List.copyOf(results),
+        staging.finisher(),
+        staging.stagedBefore(call));
+  }
+
+  final OperationSpec message(
+      OpType op,
+      BoundBackend backend,
+      P2pOptions options,
+      int peer,
+      List<Tensor> inputs,
+      List<Tensor> results,
+      HostStaging staging,
+      BackendCall call) {
+    checks.timeout(op, options.timeout());
+    return new OperationSpec(
+        op,
+        backend,
+        options.timeout(),
+        options.async(),
+        peer,
+        options.tag(),
         List.copyOf(inputs),
         List.copyOf(results),
         staging.finisher(),

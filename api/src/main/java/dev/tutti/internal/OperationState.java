@@ -94,6 +94,16 @@ abstract class OperationState implements Operation {
     return deadlineNanos;
   }
 
+  /** Returns the other rank of a message; -1 for all else, and for a receive from any rank. */
+  int peer() {
+    return -1;
+  }
+
+  /** Returns the tag of a message. */
+  int tag() {
+    return 0;
+  }
+
   /** Returns the time from issue to end, or to now. */
   public final Duration duration() {
     return Duration.ofNanos(endNanos() - issuedNanos);

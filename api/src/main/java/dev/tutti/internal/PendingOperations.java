@@ -2,6 +2,8 @@ package dev.tutti.internal;
 
 import dev.tutti.AbortedException;
 import dev.tutti.WorkState;
+import java.util.ArrayList;
+import java.util.List;
 import java.util.Set;
 import java.util.concurrent.ConcurrentHashMap;
 import java.util.concurrent.TimeUnit;
@@ -49,6 +51,23 @@ final class PendingOperations implements Watchdog.Watched {
 
   void exitInline() {
     inline = null;
+  }
+
+  /**
+   * Lists what has not ended: first a collective that runs on its caller's thread, then the rest.
+   */
+  List<Progress.Pending> describe() {
+    List<Progress.Pending> all = new ArrayList<>();
+    GroupOperation running = inline;
+    if (running != null) {
+      all.add(describe(running));
+    }
+    operations.forEach(op -> all.add(describe(op)));
+    return all;
+  }
+
+  private static Progress.Pending describe(GroupOperation op) {
+    return new Progress.Pending(op.type(), op.sequenceNumber(), op.peer(), op.tag());
   }
 
   /** Ends the messages and what a device works on; what a thread executes ends by its backend. */

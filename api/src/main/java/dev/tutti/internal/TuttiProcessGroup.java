@@ -250,7 +250,7 @@ final class TuttiProcessGroup implements ProcessGroup {
       OpType op, BoundBackend backend, Duration timeout, boolean async, BackendCall call) {
     checks.timeout(op, timeout);
     return runner.submit(
-        new OperationSpec(op, backend, timeout, async, -1, List.of(), List.of(), null, call));
+        new OperationSpec(op, backend, timeout, async, -1, 0, List.of(), List.of(), null, call));
   }
 
   @Override

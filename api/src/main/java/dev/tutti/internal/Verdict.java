@@ -17,23 +17,53 @@ import org.jspecify.annotations.Nullable;
  * @param event as its reporter told it
  * @param failedRank the first rank that failed, as far as known, or -1
  * @param text what happened, with what was found out since
+ * @param closed whether that rank closed the group without a failure of its own
  */
-record Verdict(FailureEvent event, int failedRank, String text) {
+record Verdict(FailureEvent event, int failedRank, String text, boolean closed) {
   Verdict(FailureEvent event) {
-    this(event, event.failedRank(), event.message());
+    this(event, event.failedRank(), event.message(), false);
+  }
+
+  Verdict(FailureEvent event, Finding finding) {
+    this(
+        event,
+        event.failedRank() >= 0 ? event.failedRank() : finding.failedRank(),
+        finding.text().isEmpty() ? event.message() : event.message() + "; " + finding.text(),
+        false);
   }
 
   /** Says what happened, as a rank sees it. */
   String describe(int rank) {
     String who = event.reporter() == rank ? "this rank" : "rank " + event.reporter();
-    String where =
-        event.op() == OpType.UNKNOWN ? "" : " in " + event.op().label() + " #" + event.sequence();
+    String where = event.op() == OpType.UNKNOWN ? "" : " in " + operation();
     return switch (event.kind()) {
-      case TIMEOUT -> who + " timed out" + where + ": " + text;
-      case PEER_LOST -> "rank " + failedRank + " is gone, as " + who + " saw" + where + ": " + text;
+      case TIMEOUT -> who + " timed out" + where + ": " + text + ownPart(rank);
+      case PEER_LOST ->
+          closed
+              ? "rank " + failedRank + " closed its group, while " + who + still() + ": " + text
+              : "rank " + failedRank + " is gone, as " + who + " saw" + where + ": " + text;
       case FAILED -> who + " failed" + where + ": " + text;
       case ABORTED -> who + " aborted the group: " + text;
     };
+  }
+
+  private String still() {
+    return event.op() == OpType.UNKNOWN ? " still had it open" : " was in " + operation();
+  }
+
+  private String operation() {
+    String message =
+        event.op().isPointToPoint()
+            ? Progress.ofMessage(event.peer(), event.op(), event.tag())
+            : "";
+    return event.op().label() + " #" + event.sequence() + message;
+  }
+
+  /** Says to a rank that the others missed it, which it cannot know if it was stopped meanwhile. */
+  private String ownPart(int rank) {
+    return rank != failedRank || rank == event.reporter()
+        ? ""
+        : "; this rank, " + rank + ", made no progress or did not come, as far as the others saw";
   }
 
   /**

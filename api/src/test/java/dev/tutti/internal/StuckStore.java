@@ -18,10 +18,11 @@ final class StuckStore {
   volatile boolean stuck;
 
   Store store() {
-    return wrap(new HashStore());
+    return around(new HashStore());
   }
 
-  private Store wrap(Store store) {
+  /** Returns a view of a store that hangs while the store itself serves other ranks. */
+  Store around(Store store) {
     return (Store)
         Proxy.newProxyInstance(
             Store.class.getClassLoader(),
@@ -38,7 +39,7 @@ final class StuckStore {
               } catch (InvocationTargetException e) {
                 throw e.getCause();
               }
-              return method.getName().equals("duplicate") ? wrap((Store) result) : result;
+              return method.getName().equals("duplicate") ? around((Store) result) : result;
             });
   }
 }

@@ -1,0 +1,89 @@
+package dev.tutti.internal;
+
+import dev.tutti.OpType;
+import java.util.ArrayList;
+import java.util.List;
+import java.util.Map;
+import java.util.TreeMap;
+
+/**
+ * Says where a rank stands in a group, as it tells the others after a time-out and at its close.
+ *
+ * @param closed whether it closed the group without a failure
+ * @param issued number of its last collective, from 1
+ * @param sent number of messages that it began to send, by rank
+ * @param received number of messages that it got, by rank
+ * @param pending messages and collectives that have not ended
+ */
+record Progress(
+    boolean closed,
+    long issued,
+    Map<Integer, Long> sent,
+    Map<Integer, Long> received,
+    List<Pending> pending) {
+
+  /**
+   * Is an operation that has not ended.
+   *
+   * @param type what it is
+   * @param sequence its number
+   * @param peer the other rank of a message, or -1
+   * @param tag of a message
+   */
+  record Pending(OpType type, long sequence, int peer, int tag) {
+    String describe() {
+      return type.label()
+          + " #"
+          + sequence
+          + (type.isPointToPoint() ? ofMessage(peer, type, tag) : "");
+    }
+  }
+
+  /** Says between whom a message goes, to follow the name and number of the operation. */
+  static String ofMessage(int peer, OpType type, int tag) {
+    String whom = peer < 0 ? "" : (type == OpType.SEND ? " to rank " : " from rank ") + peer;
+    return whom + (peer < 0 ? " with tag " : ", tag ") + tag;
+  }
+
+  /** Tells whether a message waits for its other side. */
+  boolean waitsIn(OpType type, int peer, int tag) {
+    return pending.stream()
+        .anyMatch(op -> op.type == type && op.tag == tag && (op.peer == peer || op.peer < 0));
+  }
+
+  /** Writes it as lines. */
+  String encode() {
+    StringBuilder text = new StringBuilder(closed ? "closed " : "open ").append(issued);
+    sent.forEach((rank, count) -> text.append("\nsent ").append(rank).append(' ').append(count));
+    received.forEach((rank, count) -> text.append("\ngot ").append(rank).append(' ').append(count));
+    for (Pending op : pending) {
+      text.append("\nin ").append(op.type.name()).append(' ').append(op.sequence);
+      text.append(' ').append(op.peer).append(' ').append(op.tag);
+    }
+    return text.toString();
+  }
+
+  static Progress decode(String text) {
+    String[] lines = text.split("\n", -1);
+    String[] first = lines[0].split(" ", -1);
+    Map<Integer, Long> sent = new TreeMap<>();
+    Map<Integer, Long> received = new TreeMap<>();
+    List<Pending> pending = new ArrayList<>();
+    for (int i = 1; i < lines.length; i++) {
+      String[] words = lines[i].split(" ", -1);
+      switch (words[0]) {
+        case "sent" -> sent.put(Integer.valueOf(words[1]), Long.valueOf(words[2]));
+        case "got" -> received.put(Integer.valueOf(words[1]), Long.valueOf(words[2]));
+        default ->
+            pending.add(
+                new Pending(
+                    OpType.valueOf(words[1]),
+                    Long.parseLong(words[2]),
+                    Integer.parseInt(words[3]),
+                    Integer.parseInt(words[4])));
+      }
+    }
+    return new Progress(
+        first[0].equals("closed"), Long.parseLong(first[1]), sent, received, pending);
+  }
+}

@@ -1,0 +1,274 @@
+package dev.tutti.internal;
+
+import static org.assertj.core.api.Assertions.assertThat;
+import static org.assertj.core.api.Assertions.catchThrowableOfType;
+
+import dev.tutti.AllReduceOptions;
+import dev.tutti.CollectiveException;
+import dev.tutti.CollectiveTimeoutException;
+import dev.tutti.P2pOptions;
+import dev.tutti.PeerFailedException;
+import dev.tutti.ProcessGroup;
+import dev.tutti.Tensor;
+import dev.tutti.spi.PeerLostException;
+import dev.tutti.store.HashStore;
+import java.time.Duration;
+import java.util.List;
+import java.util.concurrent.CountDownLatch;
+import java.util.concurrent.TimeUnit;
+import org.junit.jupiter.api.Test;
+import org.junit.jupiter.api.Timeout;
+
+/** Tests whom a failure names, and that all ranks name the same one. */
+@Timeout(60)
+class FailureReportTest {
+  private static final Duration SHORT = Duration.ofMillis(300);
+
+  interface Role {
+    void play(ProcessGroup group) throws Exception;
+  }
+
+  /**
+   * Runs one role for each rank on a backend that never ends a message, and waits for the failure.
+   */
+  private static List<CollectiveException> play(ScriptedProvider provider, Role... roles)
+      throws Exception {
+    return LocalWorld.run(
+        roles.length,
+        provider,
+        group -> {
+          roles[group.rank()].play(group);
+          LocalWorld.until("the failure", () -> group.failure().isPresent());
+          return (CollectiveException) group.failure().orElseThrow();
+        });
+  }
+
+  private static ScriptedProvider deaf() {
+    ScriptedProvider provider = new ScriptedProvider();
+    provider.recv = (op, tensor, peer) -> {};
+    return provider;
+  }
+
+  private static P2pOptions async(int tag) {
+    return P2pOptions.DEFAULT.withTag(tag).withAsync().withTimeout(Duration.ofSeconds(20));
+  }
+
+  private static P2pOptions brief(int tag) {
+    return P2pOptions.DEFAULT.withTag(tag).withTimeout(SHORT);
+  }
+
+  private static void receiveInVain(ProcessGroup group, int peer, int tag) {
+    CollectiveTimeoutException failure =
+        catchThrowableOfType(
+            CollectiveTimeoutException.class, () -> group.recv(Tensor.of(0f), peer, brief(tag)));
+    assertThat(failure).isNotNull();
+    assertThat(failure.info().peer()).isEqualTo(peer);
+    assertThat(failure)
+        .hasMessageContaining("recv #1 from rank " + peer + ", tag " + tag)
+        .hasMessageContaining("peer rank " + peer);
+  }
+
+  @Test
+  void aReceiveNamesAnIdlePeer() throws Exception {
+    for (CollectiveException failure :
+        play(deaf(), group -> receiveInVain(group, 2, 7), group -> {}, group -> {})) {
+      assertThat(failure.failedRank()).isEqualTo(2);
+      assertThat(failure).hasMessageContaining("rank 2 did not send in time");
+    }
+  }
+
+  @Test
+  void aSendNamesAnIdlePeer() throws Exception {
+    ScriptedProvider provider = new ScriptedProvider();
+    provider.send = (op, tensor, peer) -> {};
+    for (CollectiveException failure :
+        play(
+            provider,
+            group -> {
+              CollectiveTimeoutException own =
+                  catchThrowableOfType(
+                      CollectiveTimeoutException.class,
+                      () -> group.send(Tensor.of(0f), 1, brief(4)));
+              assertThat(own).hasMessageContaining("timed out in send #1 to rank 1, tag 4");
+            },
+            group -> {})) {
+      assertThat(failure.failedRank()).isEqualTo(1);
+      assertThat(failure).hasMessageContaining("rank 1 did not receive in time");
+    }
+  }
+
+  @Test
+  void aPeerThatWaitsItselfIsNotBlamed() throws Exception {
+    CountDownLatch waits = new CountDownLatch(1);
+    for (CollectiveException failure :
+        play(
+            deaf(),
+            group -> {
+              waits.await();
+              receiveInVain(group, 1, 0);
+            },
+            group -> {
+              group.recv(Tensor.of(0f), 2, async(3));
+              waits.countDown();
+            },
+            group -> {})) {
+      assertThat(failure.failedRank()).isEqualTo(-1);
+      assertThat(failure)
+          .hasMessageContaining(
+              "rank 1 did not send in time, it waits in recv #1 from rank 2, tag 3");
+    }
+  }
+
+  @Test
+  void messagesOfAnotherTagAreCounted() throws Exception {
+    CountDownLatch sent = new CountDownLatch(1);
+    for (CollectiveException failure :
+        play(
+            deaf(),
+            group -> {
+              sent.await();
+              receiveInVain(group, 1, 3);
+            },
+            group -> {
+              group.send(Tensor.of(0f), 0, async(5));
+              sent.countDown();
+            })) {
+      assertThat(failure.failedRank()).isEqualTo(-1);
+      assertThat(failure)
+          .hasMessageContaining("rank 1 sent 1 messages to rank 0, which received 0 of them");
+    }
+  }
+
+  @Test
+  void aPeerThatCalledIsNotBlamed() throws Exception {
+    ScriptedProvider provider = deaf();
+    provider.send = (op, tensor, peer) -> {};
+    CountDownLatch sends = new CountDownLatch(1);
+    for (CollectiveException failure :
+        play(
+            provider,
+            group -> {
+              sends.await();
+              receiveInVain(group, 1, 3);
+            },
+            group -> {
+              group.send(Tensor.of(0f), 0, async(3));
+              sends.countDown();
+            })) {
+      assertThat(failure.failedRank()).isEqualTo(-1);
+      assertThat(failure).hasMessageContaining("rank 1 called send with that tag");
+    }
+  }
+
+  @Test
+  void aStoppedRankLearnsWhatTheOthersFound() throws Exception {
+    StuckStore stuck = new StuckStore();
+    HashStore shared = new HashStore();
+    CountDownLatch issued = new CountDownLatch(1);
+    CountDownLatch judged = new CountDownLatch(2);
+    List<CollectiveException> failures =
+        LocalWorld.ranks(
+            3,
+            shared,
+            new ScriptedProvider(),
+            (options, rank) -> {
+              CountDownLatch aborted = new CountDownLatch(1);
+              ScriptedProvider provider = new ScriptedProvider();
+              provider.abort = cause -> aborted.countDown();
+              provider.allReduce =
+                  (op, tensor) -> {
+                    aborted.await(30, TimeUnit.SECONDS);
+                    throw new IllegalStateException("aborted");
+                  };
+              try (ProcessGroup group =
+                  ProcessGroup.init(
+                      rank == 2
+                          ? options.withProvider(provider).withStore(stuck.around(shared))
+                          : options.withProvider(provider))) {
+                if (rank == 2) {
+                  // Stands for a stopped process: it has come, but it does not answer.
+                  stuck.stuck = true;
+                  group.allReduce(Tensor.of(1f), AllReduceOptions.DEFAULT.withAsync());
+                  issued.countDown();
+                  judged.await();
+                  stuck.stuck = false;
+                  stuck.released.countDown();
+                } else {
+                  issued.await();
+                  group.allReduce(
+                      Tensor.of(1f), AllReduceOptions.DEFAULT.withAsync().withTimeout(SHORT));
+                }
+                LocalWorld.until("the failure", () -> group.failure().isPresent());
+                judged.countDown();
+                return (CollectiveException) group.failure().orElseThrow();
+              }
+            });
+    for (CollectiveException failure : failures) {
+      assertThat(failure.failedRank()).isEqualTo(2);
+      assertThat(failure).hasMessageContaining("rank 2 does not answer");
+    }
+    assertThat(failures.get(2)).hasMessageContaining("this rank, 2, made no progress");
+    assertThat(failures.get(1)).message().doesNotContain("this rank, ");
+  }
+
+  @Test
+  void aRankThatClosedIsNotCalledGone() throws Exception {
+    ScriptedProvider provider = new ScriptedProvider();
+    CountDownLatch closed = new CountDownLatch(1);
+    provider.allReduce =
+        (op, tensor) -> {
+          closed.await(20, TimeUnit.SECONDS);
+          throw new PeerLostException(1, "end of stream", null);
+        };
+    LocalWorld.ranks(
+        3,
+        new HashStore(),
+        provider,
+        (options, rank) -> {
+          if (rank == 1) {
+            ProcessGroup.init(options).close();
+            closed.countDown();
+            return null;
+          }
+          try (ProcessGroup group = ProcessGroup.init(options)) {
+            if (rank == 0) {
+              PeerFailedException own =
+                  catchThrowableOfType(
+                      PeerFailedException.class, () -> group.allReduce(Tensor.of(1f)));
+              assertThat(own)
+                  .hasMessageContaining(
+                      "rank 1 closed its group, while this rank was in allReduce #1");
+            } else {
+              LocalWorld.until("the failure", () -> group.failure().isPresent());
+              assertThat(group.failure().orElseThrow())
+                  .hasMessageContaining("rank 1 closed its group, while rank 0 was in");
+              assertThat(((CollectiveException) group.failure().orElseThrow()).failedRank())
+                  .isEqualTo(1);
+            }
+          }
+          return null;
+        });
+  }
+
+  @Test
+  void aTimeoutNamesARankThatClosed() throws Exception {
+    CountDownLatch closed = new CountDownLatch(1);
+    ScriptedProvider provider = deaf();
+    LocalWorld.run(
+        2,
+        provider,
+        group -> {
+          if (group.rank() == 1) {
+            group.close();
+            closed.countDown();
+            return null;
+          }
+          closed.await();
+          receiveInVain(group, 1, 0);
+          CollectiveException failure = (CollectiveException) group.failure().orElseThrow();
+          assertThat(failure).hasMessageContaining("; rank 1 closed the group");
+          assertThat(failure.failedRank()).isEqualTo(1);
+          return null;
+        });
+  }
+}
