@@ -10,6 +10,7 @@ import dev.tutti.gloo.algorithm.SparseAllReduce;
 import dev.tutti.gloo.algorithm.WireCollectives;
 import dev.tutti.gloo.host.SymmetricMemories;
 import dev.tutti.gloo.transport.Transport;
+import dev.tutti.gloo.transport.UserMessages;
 import dev.tutti.spi.Backend;
 import dev.tutti.spi.Operation;
 import dev.tutti.spi.Staging;
@@ -31,6 +32,7 @@ final class GlooBackend implements Backend {
           + " is 0";
 
   private final Transport transport;
+  private final UserMessages messages;
   private final WireCollectives wire;
   private final Collectives collectives;
 
@@ -49,6 +51,7 @@ final class GlooBackend implements Backend {
       Optional<? extends Collectives> host,
       @Nullable SymmetricMemories memories) {
     this.transport = transport;
+    this.messages = new UserMessages(transport);
     this.wire = new WireCollectives(transport);
     this.collectives = host.isPresent() ? host.get() : wire;
     this.memories = memories;
@@ -229,22 +232,22 @@ final class GlooBackend implements Backend {
 
   @Override
   public void send(Operation op, Tensor tensor, int peer, int tag) {
-    transport.startSend(op, peer, tag, tensor.segment(), tensor.byteSize());
+    messages.send(op, peer, tag, tensor.segment(), tensor.byteSize());
   }
 
   @Override
   public void recv(Operation op, Tensor tensor, int peer, int tag) {
-    transport.startReceive(op, peer, tag, tensor.segment(), tensor.byteSize());
+    messages.receive(op, peer, tag, tensor.segment(), tensor.byteSize());
   }
 
   @Override
   public void recvAnySource(Operation op, Tensor tensor, int tag) {
-    transport.startReceiveAny(op, tag, tensor.segment(), tensor.byteSize());
+    messages.receiveAny(op, tag, tensor.segment(), tensor.byteSize());
   }
 
   @Override
   public boolean await(Operation op, long deadlineNanos) {
-    return transport.await(op, deadlineNanos);
+    return messages.await(op, deadlineNanos);
   }
 
   @Override

@@ -5,6 +5,7 @@ import static org.assertj.core.api.Assertions.assertThat;
 import dev.tutti.CollectiveException;
 import dev.tutti.DType;
 import dev.tutti.ProcessGroup;
+import dev.tutti.ReduceOp;
 import dev.tutti.Settings;
 import dev.tutti.Tensor;
 import dev.tutti.store.HashStore;
@@ -150,6 +151,10 @@ class SharedMemoryTest {
     assertThat(Duration.ofNanos(System.nanoTime() - start)).isLessThan(Duration.ofSeconds(10));
   }
 
+  private static Consumer<ProcessGroup> reducesTo(int root) {
+    return group -> group.reduce(Tensor.of(1f), ReduceOp.SUM, root);
+  }
+
   private static Consumer<ProcessGroup> reduces(DType dtype, long count) {
     return group -> group.allReduce(Tensor.allocate(dtype, count));
   }
@@ -163,14 +168,16 @@ class SharedMemoryTest {
     assertMismatch(
         "of 400000 bytes", reduces(DType.FLOAT32, 90_000), reduces(DType.FLOAT32, 100_000));
     assertMismatch("allGather int64", gathers(DType.FLOAT32, 2), gathers(DType.INT64, 1));
-    // Over sockets these wait for each other until the deadline.
-    assertMismatch("16M", "barrier", reduces(DType.FLOAT32, 100_000), ProcessGroup::barrier);
-    assertMismatch("16M", "with root 1", broadcasts(16, 0), broadcasts(16, 1));
-    assertMismatch("16M", "with root 1", broadcasts(100_000, 0), broadcasts(100_000, 1));
+    assertMismatch("barrier", reduces(DType.FLOAT32, 100_000), ProcessGroup::barrier);
+    assertMismatch("with root 1", broadcasts(16, 0), broadcasts(16, 1));
+    assertMismatch("with root 1", broadcasts(100_000, 0), broadcasts(100_000, 1));
+    assertMismatch("broadcast", broadcasts(100, 1), gathers(DType.INT8, 100));
+    // Over sockets nothing is sent for no bytes.
     assertMismatch("16M", "broadcast int8 of 0 bytes", broadcasts(0, 0), broadcasts(16, 0));
-    assertMismatch("16M", "broadcast", broadcasts(100, 1), gathers(DType.INT8, 100));
     assertMismatch(
         "16M", "sends 8 bytes to rank 1, which expects 16", exchanges(2, 2), exchanges(4, 2));
+    assertMismatch("reduce SUM float32 of 4 bytes", reducesTo(0), reduces(DType.FLOAT32, 1));
+    assertMismatch("with root 1", reducesTo(0), reducesTo(1));
   }
 
   private static Consumer<ProcessGroup> gathers(DType dtype, long count) {

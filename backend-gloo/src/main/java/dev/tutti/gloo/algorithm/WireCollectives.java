@@ -51,17 +51,23 @@ public final class WireCollectives implements Collectives {
     this.monitoredBarrier = new MonitoredBarrier(transport);
   }
 
+  private int next(long signature) throws Exception {
+    int tag = nextTag++;
+    transport.sign(signature, tag);
+    return tag;
+  }
+
   @Override
   public void allReduce(Operation op, Tensor tensor, ReduceOp reduceOp) throws Exception {
-    transport.sign(
-        Signature.of(OpType.ALL_REDUCE, tensor.dtype(), reduceOp.kind(), 0, tensor.byteSize()));
-    allReduce.run(op, nextTag++, tensor, reduceOp);
+    int tag =
+        next(
+            Signature.of(OpType.ALL_REDUCE, tensor.dtype(), reduceOp.kind(), 0, tensor.byteSize()));
+    allReduce.run(op, tag, tensor, reduceOp);
   }
 
   @Override
   public Tensor allReduceSparse(Operation op, Tensor tensor) throws Exception {
-    transport.sign(Signature.of(OpType.ALL_REDUCE_SPARSE, tensor.dtype(), ReduceOp.Kind.SUM, 0, 0));
-    int tag = nextTag++;
+    int tag = next(Signature.of(OpType.ALL_REDUCE_SPARSE, tensor.dtype(), ReduceOp.Kind.SUM, 0, 0));
     return sparseAllReduce.run(
         op,
         tensor,
@@ -80,40 +86,40 @@ public final class WireCollectives implements Collectives {
 
   @Override
   public void reduce(Operation op, Tensor tensor, ReduceOp reduceOp, int root) throws Exception {
-    transport.sign(
-        Signature.of(OpType.REDUCE, tensor.dtype(), reduceOp.kind(), root, tensor.byteSize()));
-    reduce.run(op, nextTag++, tensor, reduceOp, root);
+    int tag =
+        next(Signature.of(OpType.REDUCE, tensor.dtype(), reduceOp.kind(), root, tensor.byteSize()));
+    reduce.run(op, tag, tensor, reduceOp, root);
   }
 
   @Override
   public void broadcast(Operation op, Tensor tensor, int root) throws Exception {
-    transport.sign(Signature.of(OpType.BROADCAST, tensor.dtype(), root, tensor.byteSize()));
-    broadcast.run(op, nextTag++, tensor.segment(), tensor.byteSize(), root);
+    int tag = next(Signature.of(OpType.BROADCAST, tensor.dtype(), root, tensor.byteSize()));
+    broadcast.run(op, tag, tensor.segment(), tensor.byteSize(), root);
   }
 
   @Override
   public void allGatherInto(Operation op, MemorySegment output, long bytes, DType dtype)
       throws Exception {
-    transport.sign(Signature.of(OpType.ALL_GATHER, dtype, 0, bytes));
-    allGather.run(op, nextTag++, output, bytes);
+    int tag = next(Signature.of(OpType.ALL_GATHER, dtype, 0, bytes));
+    allGather.run(op, tag, output, bytes);
   }
 
   @Override
   public void gather(Operation op, List<Tensor> outputs, Tensor input, int root) throws Exception {
-    transport.sign(Signature.of(OpType.GATHER, input.dtype(), root, input.byteSize()));
-    gather.run(op, nextTag++, outputs, input, root);
+    int tag = next(Signature.of(OpType.GATHER, input.dtype(), root, input.byteSize()));
+    gather.run(op, tag, outputs, input, root);
   }
 
   @Override
   public void scatter(Operation op, Tensor output, List<Tensor> inputs, int root) throws Exception {
-    transport.sign(Signature.of(OpType.SCATTER, output.dtype(), root, output.byteSize()));
-    scatter.run(op, nextTag++, output, inputs, root);
+    int tag = next(Signature.of(OpType.SCATTER, output.dtype(), root, output.byteSize()));
+    scatter.run(op, tag, output, inputs, root);
   }
 
   @Override
   public void allToAll(Operation op, List<Tensor> outputs, List<Tensor> inputs) throws Exception {
-    transport.sign(Signature.of(OpType.ALL_TO_ALL, inputs.get(0).dtype(), 0, 0));
-    allToAll.run(op, nextTag++, outputs, inputs);
+    int tag = next(Signature.of(OpType.ALL_TO_ALL, inputs.get(0).dtype(), 0, 0));
+    allToAll.run(op, tag, outputs, inputs);
   }
 
   /** Is one all-reduce of each rank's part, as in PyTorch, where Gloo has nothing better. */
@@ -146,8 +152,8 @@ public final class WireCollectives implements Collectives {
 
   @Override
   public void barrier(Operation op) throws Exception {
-    transport.sign(Signature.of(OpType.BARRIER));
-    barrier.run(op, nextTag++);
+    int tag = next(Signature.of(OpType.BARRIER));
+    barrier.run(op, tag);
   }
 
   /**
@@ -158,9 +164,8 @@ public final class WireCollectives implements Collectives {
    * @throws Exception if a rank did not come
    */
   public void monitoredBarrier(Operation op, boolean waitAllRanks) throws Exception {
-    transport.sign(Signature.of(OpType.MONITORED_BARRIER));
-    int tag = nextTag;
-    nextTag += 2;
+    int tag = next(Signature.of(OpType.MONITORED_BARRIER));
+    nextTag++;
     monitoredBarrier.run(op, tag, waitAllRanks);
   }
 

@@ -84,7 +84,9 @@ public final class HostCollectives implements Collectives {
     long bytes = tensor.byteSize();
     Reduction.before(reduceOp, tensor);
     channel.enter(Signature.of(OpType.REDUCE, tensor.dtype(), reduceOp.kind(), root, bytes));
-    channel.agree(op);
+    if (bytes == 0) {
+      channel.agree(op);
+    }
     allReduce.run(op, tensor.segment(), bytes, tensor.dtype(), reduceOp.kind(), root);
     if (channel.rank == root) {
       Reduction.after(reduceOp, tensor, channel.size);

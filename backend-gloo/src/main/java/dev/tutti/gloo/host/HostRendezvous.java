@@ -12,6 +12,7 @@ import java.time.Duration;
 import java.util.List;
 import java.util.Optional;
 import java.util.stream.IntStream;
+import org.jspecify.annotations.Nullable;
 
 /**
  * Lets the ranks of a host share memory: rank 0 makes it and publishes where, the others map and
@@ -113,8 +114,7 @@ public final class HostRendezvous {
     return HostLayout.within(context.size(), budget);
   }
 
-  private boolean agree(
-      @org.jspecify.annotations.Nullable HostMemory memory, String answer, Duration timeout) {
+  private boolean agree(@Nullable HostMemory memory, String answer, Duration timeout) {
     Store store = context.store();
     store.set(KEY + context.rank(), answer.getBytes(StandardCharsets.UTF_8));
     List<String> keys = IntStream.range(0, context.size()).mapToObj(rank -> KEY + rank).toList();

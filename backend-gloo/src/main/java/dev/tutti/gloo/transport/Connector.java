@@ -71,7 +71,7 @@ final class Connector implements Handler {
     if (channel.write(greeting) != 8) {
       throw new IOException("the greeting did not fit the socket's buffer");
     }
-    transport.connected(pair, channel, key);
+    transport.pairs.connected(pair, channel, key);
   }
 
   private void retry(IOException cause) {
@@ -85,7 +85,7 @@ final class Connector implements Handler {
     } catch (IOException e) {
       cause.addSuppressed(e);
     }
-    transport.fatal(
+    transport.breakdown.fatal(
         pair.lost(
             "cannot be reached at "
                 + address.getAddress().getHostAddress()

@@ -90,7 +90,7 @@ final class Doorbell implements Runnable {
       if (opcode == Header.FAREWELL) {
         pair.connection.readable();
         if (pair.failure() == null) {
-          transport.farewell(pair, Header.slot(in, at));
+          transport.breakdown.farewell(pair, Header.slot(in, at));
         }
       } else if (opcode != Header.DOORBELL) {
         pair.fail("sent opcode " + opcode + " through its socket, though it shares memory", null);

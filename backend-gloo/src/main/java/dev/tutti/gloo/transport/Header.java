@@ -47,7 +47,7 @@ final class Header {
    * @param opcode one of the constants
    * @param slot names the exchange
    * @param length bytes of the message; follow the header with opcode 1 only
-   * @param signature what the ranks must agree on, between ranks of Tutti; else 0
+   * @param signature what the ranks must agree on in a collective, between ranks of Tutti; else 0
    */
   static void put(ByteBuffer out, int opcode, long slot, long length, long signature) {
     int at = out.position();

@@ -111,7 +111,7 @@ final class Listener implements Handler {
         }
         greetings.remove(this);
         SelectionKey key = channel.keyFor(selector);
-        transport.connected(pair, channel, key);
+        transport.pairs.connected(pair, channel, key);
       } catch (IOException e) {
         refuse("failed: " + e.getMessage());
       }

@@ -8,6 +8,7 @@ final class OutQueue {
   private int[] opcodes = new int[16];
   private long[] slots = new long[16];
   private long[] lengths = new long[16];
+  private long[] signatures = new long[16];
   private @Nullable Request[] requests = new @Nullable Request[16];
   private int head;
   private int size;
@@ -16,7 +17,7 @@ final class OutQueue {
     return size == 0;
   }
 
-  void add(int opcode, long slot, long length, @Nullable Request request) {
+  void add(int opcode, long slot, long length, long signature, @Nullable Request request) {
     if (size == opcodes.length) {
       grow();
     }
@@ -24,6 +25,7 @@ final class OutQueue {
     opcodes[at] = opcode;
     slots[at] = slot;
     lengths[at] = length;
+    signatures[at] = signature;
     requests[at] = request;
     size++;
   }
@@ -38,6 +40,10 @@ final class OutQueue {
 
   long length() {
     return lengths[head];
+  }
+
+  long signature() {
+    return signatures[head];
   }
 
   @Nullable Request request() {
@@ -70,16 +76,19 @@ final class OutQueue {
     int[] newOpcodes = new int[old * 2];
     long[] newSlots = new long[old * 2];
     long[] newLengths = new long[old * 2];
+    long[] newSignatures = new long[old * 2];
     @Nullable Request[] newRequests = Arrays.copyOf(requests, old * 2);
     for (int i = 0; i < old; i++) {
       newOpcodes[i] = opcodes[from[i]];
       newSlots[i] = slots[from[i]];
       newLengths[i] = lengths[from[i]];
+      newSignatures[i] = signatures[from[i]];
       newRequests[i] = requests[from[i]];
     }
     opcodes = newOpcodes;
     slots = newSlots;
     lengths = newLengths;
+    signatures = newSignatures;
     requests = newRequests;
     head = 0;
   }

@@ -16,6 +16,10 @@ final class Pair {
    * before the local call: remoteReceives lets a later send go at once, remoteSends tells a later
    * receive (or one from any rank) that data is on offer, and expectedSends lets the announcement of
    * a receive already posted pass unnoticed.
+   *
+   * Between ranks of Tutti all three carry the signature of the collective. A rank that calls another
+   * one sends on slots that nobody reads, but of the same number: this is how it is noticed at once. A
+   * rank has one collective under way, so the last announcement of each peer is enough to remember.
    */
   final int rank;
   final Connection connection;
@@ -29,6 +33,8 @@ final class Pair {
   private final Transport transport;
   private final SlotTable slots = new SlotTable();
   private int pending;
+  private int announcedTag;
+  private long announced;
   private @Nullable Throwable failure;
 
   Pair(Transport transport, int rank) {
@@ -48,11 +54,11 @@ final class Pair {
       return;
     }
     began(request);
-    connection.write(Header.NOTIFY_SEND_READY, request.slot, request.length, null);
+    connection.announce(Header.NOTIFY_SEND_READY, request);
     SlotState state = slots.findOrAdd(request.slot);
     if (state.remoteReceives > 0) {
       state.remoteReceives--;
-      connection.write(Header.SEND_UNBOUND_BUFFER, request.slot, request.length, request);
+      connection.write(request);
     } else {
       state.sends.add(request);
     }
@@ -88,21 +94,49 @@ final class Pair {
     request.peer = rank;
     began(request);
     state.receives.add(request);
-    connection.write(Header.NOTIFY_RECV_READY, request.slot, request.length, null);
+    connection.announce(Header.NOTIFY_RECV_READY, request);
   }
 
   private void began(Request request) {
     request.counted = true;
     if (pending++ == 0) {
-      transport.progress.activate(this);
+      transport.progress.pairs.activate(this);
     }
   }
 
   /** Is told that a request of this pair ended. */
   void ended() {
     if (--pending == 0) {
-      transport.progress.deactivate(this);
+      transport.progress.pairs.deactivate(this);
     }
+  }
+
+  /**
+   * Compares what the peer called, as its messages tell, with what this rank called under the same
+   * number, now or when it gets there.
+   *
+   * @param theirs the peer's signature, or 0 if it does not say
+   * @return false if the ranks disagree, which ended everything
+   */
+  boolean agrees(long slot, long theirs) {
+    if (theirs == 0 || !transport.isTutti(rank)) {
+      return true;
+    }
+    announcedTag = Slot.tag(slot);
+    announced = theirs;
+    Exception refusal = disagreement();
+    if (refusal != null) {
+      transport.breakdown.fatal(refusal, -1);
+    }
+    return refusal == null;
+  }
+
+  /** Returns what to throw if the peer called another operation than this rank, else null. */
+  @Nullable Exception disagreement() {
+    long own = transport.signature();
+    return announced == 0 || announced == own || own == 0 || announcedTag != transport.signedTag()
+        ? null
+        : Signature.mismatch(transport.rank(), own, rank, announced);
   }
 
   void onReceiveReady(long slot) {
@@ -112,7 +146,7 @@ final class Pair {
       state.remoteReceives++;
       limitSlots();
     } else {
-      connection.write(Header.SEND_UNBOUND_BUFFER, slot, request.length, request);
+      connection.write(request);
       slots.removeIfIdle(state);
     }
   }
@@ -181,7 +215,7 @@ final class Pair {
               null);
       transport.requests.end(request, refusal);
       halt(refusal);
-      transport.peerBroke(this, refusal, true);
+      transport.breakdown.peerBroke(this, refusal, true);
       return null;
     }
     return request;
@@ -194,7 +228,7 @@ final class Pair {
   void fail(String what, @Nullable Throwable cause) {
     PeerLostException failure = lost(what, cause);
     boolean wasBusy = halt(failure);
-    transport.peerBroke(this, failure, wasBusy);
+    transport.breakdown.peerBroke(this, failure, wasBusy);
   }
 
   /** Ends the connection and all that is under way on it, as the peer closed it. */
@@ -204,7 +238,7 @@ final class Pair {
             "closed the connection" + (cause == null ? "" : " (" + cause.getMessage() + ")"),
             cause);
     close(failure);
-    transport.peerClosed(this, failure);
+    transport.breakdown.peerClosed(this, failure);
   }
 
   /**

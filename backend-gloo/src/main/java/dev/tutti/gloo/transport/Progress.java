@@ -2,14 +2,11 @@ package dev.tutti.gloo.transport;
 
 import java.io.IOException;
 import java.nio.channels.ClosedSelectorException;
-import java.nio.channels.SelectionKey;
 import java.nio.channels.Selector;
-import java.util.Arrays;
 import java.util.concurrent.TimeUnit;
 import java.util.concurrent.locks.Condition;
 import java.util.concurrent.locks.LockSupport;
 import java.util.concurrent.locks.ReentrantLock;
-import java.util.function.Consumer;
 import org.jspecify.annotations.Nullable;
 
 /** Decides which thread moves the bytes of all connections of a transport, and lets it. */
@@ -51,19 +48,12 @@ final class Progress {
 
   final ReentrantLock lock = new ReentrantLock();
 
+  final BusyPairs pairs;
   private final Transport transport;
   private final Selector selector;
   private final Thread ioThread;
   private final Condition selectorFree = lock.newCondition();
-  private final Consumer<SelectionKey> collector = this::collect;
-  private final Pair[] active;
-  private final Pair[] dirty;
-  private Pair[] sharing = new Pair[0];
-  private @Nullable Sleep sleep;
-  private int activeCount;
-  private int dirtyCount;
-  private @Nullable SelectionKey[] ready = new @Nullable SelectionKey[16];
-  private int readyCount;
+  private final ReadyKeys ready = new ReadyKeys();
   private @Nullable Thread driver;
   private @Nullable Thread follower;
   private boolean ioSelecting;
@@ -76,8 +66,7 @@ final class Progress {
   Progress(Transport transport, int size, String name) throws IOException {
     this.transport = transport;
     this.selector = Selector.open();
-    this.active = new Pair[size];
-    this.dirty = new Pair[size];
+    this.pairs = new BusyPairs(size);
     this.ioThread = Thread.ofPlatform().daemon().name(name).unstarted(this::runIo);
   }
 
@@ -95,51 +84,17 @@ final class Progress {
   /**
    * Polls rings from now on; the lock is held.
    *
-   * @param pairs all that share memory
+   * @param sharing all pairs that share memory
    * @param ownSleep tells peers that this rank sleeps
    */
-  void share(Pair[] pairs, Sleep ownSleep) {
-    sharing = pairs;
-    sleep = ownSleep;
+  void share(Pair[] sharing, Sleep ownSleep) {
+    pairs.share(sharing, ownSleep);
     wakeAll();
-  }
-
-  void activate(Pair pair) {
-    pair.activeIndex = activeCount;
-    active[activeCount++] = pair;
-  }
-
-  void deactivate(Pair pair) {
-    Pair last = active[--activeCount];
-    active[pair.activeIndex] = last;
-    last.activeIndex = pair.activeIndex;
-    pair.activeIndex = -1;
-  }
-
-  void markDirty(Pair pair) {
-    if (!pair.dirty) {
-      pair.dirty = true;
-      dirty[dirtyCount++] = pair;
-    }
-  }
-
-  /** Writes what waits to be written, as far as sockets take it; the lock is held. */
-  boolean flush() {
-    boolean progress = false;
-    for (int i = dirtyCount - 1; i >= 0; i--) {
-      Pair pair = dirty[i];
-      progress |= pair.connection.flush();
-      if (!pair.connection.hasUnsent()) {
-        pair.dirty = false;
-        dirty[i] = dirty[--dirtyCount];
-      }
-    }
-    return progress;
   }
 
   /** Tells whether sockets have taken all bytes; the lock is held. */
   boolean isFlushed() {
-    return dirtyCount == 0;
+    return !pairs.haveUnsent();
   }
 
   /**
@@ -147,9 +102,9 @@ final class Progress {
    * lock is held.
    */
   void flushAndLeave() {
-    flush();
-    if (dirtyCount > 0 && (ioSelecting || callerSelecting)) {
-      wantWrites();
+    pairs.flush();
+    if (pairs.haveUnsent() && (ioSelecting || callerSelecting)) {
+      pairs.wantWrites();
       selector.wakeup();
     }
     if (ioKeepsAway && hasBackgroundWork()) {
@@ -159,7 +114,7 @@ final class Progress {
   }
 
   private boolean hasBackgroundWork() {
-    return dirtyCount > 0 || transport.requests.hasUserRequests();
+    return pairs.haveUnsent() || transport.requests.hasUserRequests();
   }
 
   /**
@@ -206,7 +161,7 @@ final class Progress {
         }
         if (now - quietSince < spinNanos) {
           pause(now - quietSince);
-        } else if (sleep != null && now - quietSince < spinNanos + YIELD_NANOS) {
+        } else if (pairs.shareMemory() && now - quietSince < spinNanos + YIELD_NANOS) {
           yieldCore();
         } else {
           block(deadline - now);
@@ -232,7 +187,7 @@ final class Progress {
     driver = self;
     if (ioSelecting) {
       selector.wakeup();
-      wokenUp();
+      pairs.wakeUp();
     }
   }
 
@@ -266,7 +221,7 @@ final class Progress {
   }
 
   private void pause(long waited) {
-    if (sleep == null || waited > HOLD_NANOS || lock.hasQueuedThreads()) {
+    if (!pairs.shareMemory() || waited > HOLD_NANOS || lock.hasQueuedThreads()) {
       yieldCore();
     } else {
       Thread.onSpinWait();
@@ -287,57 +242,19 @@ final class Progress {
   }
 
   private boolean poll() {
-    boolean progress = flush();
-    if (sleep != null) {
-      return readRings() || progress;
+    boolean progress = pairs.flush();
+    if (pairs.shareMemory()) {
+      return pairs.readRings() || progress;
     }
-    if (activeCount <= POLLED_PAIRS || ioSelecting) {
-      // Reading may end requests and so take this pair, or any later one, off the list.
-      for (int i = activeCount - 1; i >= 0; i--) {
-        if (i < activeCount) {
-          progress |= active[i].connection.readable();
-        }
-      }
-      return progress;
+    if (pairs.activeCount() <= POLLED_PAIRS || ioSelecting) {
+      return pairs.readActive() || progress;
     }
     try {
-      selector.selectNow(collector);
+      selector.selectNow(ready);
     } catch (IOException e) {
-      transport.fatal(e, -1);
+      transport.breakdown.fatal(e, -1);
     }
-    progress |= dispatch();
-    return progress;
-  }
-
-  private boolean readRings() {
-    boolean progress = false;
-    for (Pair pair : sharing) {
-      progress |= pair.connection.pollRing();
-    }
-    return progress;
-  }
-
-  /** Says to peers that this rank sleeps, unless there is something to do at once. */
-  private boolean fallAsleep() {
-    Sleep own = sleep;
-    if (own == null || closed) {
-      return !closed;
-    }
-    own.begin();
-    for (Pair pair : sharing) {
-      if (pair.connection.hasRingWork()) {
-        own.end();
-        return false;
-      }
-    }
-    return true;
-  }
-
-  private void wokenUp() {
-    Sleep own = sleep;
-    if (own != null) {
-      own.end();
-    }
+    return ready.dispatch() || progress;
   }
 
   @SuppressWarnings("WaitNotInLoop") // the loop is in drive()
@@ -353,23 +270,23 @@ final class Progress {
       }
       return;
     }
-    wantWrites();
+    pairs.wantWrites();
     long millis = Math.max(1, Math.min(nanos / 1_000_000, Integer.MAX_VALUE));
     callerSelecting = true;
     select(millis);
     callerSelecting = false;
-    dispatch();
+    ready.dispatch();
   }
 
   /** Waits without the lock; 0 milliseconds are forever. */
   private void select(long millis) {
     Exception failure = null;
-    if (!fallAsleep()) {
+    if (closed || !pairs.fallAsleep()) {
       return;
     }
     lock.unlock();
     try {
-      selector.select(collector, millis);
+      selector.select(ready, millis);
     } catch (IOException | ClosedSelectorException e) {
       failure = e;
     } finally {
@@ -378,39 +295,10 @@ final class Progress {
     if (closed) {
       return;
     }
-    wokenUp();
+    pairs.wakeUp();
     if (failure != null) {
-      transport.fatal(failure, -1);
+      transport.breakdown.fatal(failure, -1);
     }
-  }
-
-  private void wantWrites() {
-    for (int i = 0; i < dirtyCount; i++) {
-      dirty[i].connection.wantWrites(true);
-    }
-  }
-
-  private void collect(SelectionKey key) {
-    if (readyCount == ready.length) {
-      ready = Arrays.copyOf(ready, readyCount * 2);
-    }
-    ready[readyCount++] = key;
-  }
-
-  private boolean dispatch() {
-    boolean any = readyCount > 0;
-    for (int i = 0; i < readyCount; i++) {
-      SelectionKey key = ready[i];
-      ready[i] = null;
-      if (key != null && key.isValid() && key.attachment() instanceof Handler handler) {
-        handler.ready(key);
-        if (key.isValid() && handler instanceof Connection connection && !connection.hasUnsent()) {
-          connection.wantWrites(false);
-        }
-      }
-    }
-    readyCount = 0;
-    return any;
   }
 
   private void runIo() {
@@ -432,34 +320,34 @@ final class Progress {
           continue;
         }
         driver = ioThread;
-        flush();
+        pairs.flush();
         transport.deliver();
         if (driver != ioThread) {
           continue;
         }
-        wantWrites();
+        pairs.wantWrites();
         ioSelecting = true;
         select(idle || hasBackgroundWork() ? 0 : IDLE);
         ioSelecting = false;
         selectorFree.signalAll();
         if (driver != ioThread) {
-          readyCount = 0;
+          ready.clear();
           continue;
         }
-        boolean any = dispatch();
-        any |= readRings();
+        boolean any = ready.dispatch();
+        any |= pairs.readRings();
         idle = !any && !hasBackgroundWork();
         if (idle) {
           transport.views.clear();
         }
-        flush();
+        pairs.flush();
         transport.deliver();
         if (driver == ioThread) {
           driver = null;
         }
       }
     } catch (RuntimeException | Error e) {
-      transport.fatal(e, -1);
+      transport.breakdown.fatal(e, -1);
       transport.deliver();
     } finally {
       lock.unlock();

@@ -97,7 +97,7 @@ public final class Rendezvous {
     ServerSocketChannel server = ServerSocketChannel.open();
     try {
       server.bind(new InetSocketAddress(address, 0), Math.max(MIN_BACKLOG, size));
-      transport.listen(server);
+      transport.pairs.listen(server);
     } catch (IOException e) {
       server.close();
       throw new RendezvousException(
@@ -127,7 +127,7 @@ public final class Rendezvous {
       }
     }
     if (!lazy) {
-      List<Integer> missing = transport.awaitConnected(deadline);
+      List<Integer> missing = transport.pairs.awaitConnected(deadline);
       if (!missing.isEmpty()) {
         throw new RendezvousException(
             transport.self()
@@ -159,9 +159,9 @@ public final class Rendezvous {
               + blob.address().socket());
     }
     if (role > 0) {
-      transport.connect(peer, blob.address(), presented);
+      transport.pairs.connect(peer, blob.address(), presented);
     } else {
-      transport.expect(peer, blob.address(), expected);
+      transport.pairs.expect(peer, blob.address(), expected);
     }
   }
 

@@ -75,7 +75,7 @@ final class Requests {
   void end(Request request, @Nullable Throwable error) {
     if (request.counted) {
       request.counted = false;
-      transport.pair(request.peer).ended();
+      transport.pairs.get(request.peer).ended();
     }
     request.error = error;
     request.state = error == null ? Request.DONE : Request.FAILED;

@@ -39,4 +39,13 @@ public enum Slot {
   public long of(int tag) {
     return ((long) prefix << 56) | (Integer.toUnsignedLong(tag) << 24);
   }
+
+  /**
+   * Returns the number of the collective that a slot belongs to.
+   *
+   * @param slot from {@link #of}
+   */
+  static int tag(long slot) {
+    return (int) (slot >>> 24);
+  }
 }

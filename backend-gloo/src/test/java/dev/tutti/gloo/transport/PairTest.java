@@ -102,7 +102,7 @@ class PairTest {
         false,
         (transport, peer) -> {
           TestOperation op = TestOperation.seconds(10);
-          transport.startSend(op, 1, 7, bytes(1, 2, 3), 3);
+          new UserMessages(transport).send(op, 1, 7, bytes(1, 2, 3), 3);
           assertThat(peer.receive()).isEqualTo(notifySend(7, 3));
           assertThat(op.isDone()).isFalse();
           peer.notifyReceive(7, 3);
@@ -121,14 +121,14 @@ class PairTest {
           peer.notifyReceive(9, 4);
           // What came before on this connection has been taken in when this exchange is over.
           TestOperation marker = TestOperation.seconds(10);
-          transport.startReceive(marker, 1, 1, bytes(0), 1);
+          new UserMessages(transport).receive(marker, 1, 1, bytes(0), 1);
           assertThat(peer.receive()).isEqualTo(new Message(3, 1, 1, ""));
           peer.notifySend(1, 1);
           peer.data(1, (byte) 5);
-          assertThat(transport.await(marker, marker.deadlineNanos())).isTrue();
+          assertThat(new UserMessages(transport).await(marker, marker.deadlineNanos())).isTrue();
           for (int i = 0; i < 2; i++) {
             TestOperation op = TestOperation.seconds(10);
-            transport.startSend(op, 1, 9, bytes(i, 0, 0, 4), 4);
+            new UserMessages(transport).send(op, 1, 9, bytes(i, 0, 0, 4), 4);
             assertThat(op.isDone()).isTrue();
             assertThat(peer.receive()).isEqualTo(notifySend(9, 4));
             assertThat(peer.receive()).isEqualTo(new Message(1, 9, 4, "0" + i + "000004"));
@@ -149,13 +149,13 @@ class PairTest {
                 telling.countDown();
                 awaitSelect(caller);
               });
-          transport.startReceive(op, 1, 7, bytes(0), 1);
+          new UserMessages(transport).receive(op, 1, 7, bytes(0), 1);
           assertThat(peer.receive()).isEqualTo(new Message(3, 7, 1, ""));
           peer.notifySend(7, 1);
           peer.data(7, (byte) 5);
           assertThat(telling.await(10, TimeUnit.SECONDS)).isTrue();
           long start = System.nanoTime();
-          assertThat(transport.await(op, op.deadlineNanos())).isTrue();
+          assertThat(new UserMessages(transport).await(op, op.deadlineNanos())).isTrue();
           assertThat(Duration.ofNanos(System.nanoTime() - start))
               .isLessThan(Duration.ofSeconds(10));
           assertThat(op.rank()).isEqualTo(1);
@@ -178,21 +178,21 @@ class PairTest {
         (transport, peer) -> {
           TestOperation late = TestOperation.seconds(10);
           MemorySegment first = bytes(0, 0);
-          transport.startReceiveAny(late, 3, first, 2);
+          new UserMessages(transport).receiveAny(late, 3, first, 2);
           peer.notifySend(3, 2);
           assertThat(peer.receive()).isEqualTo(new Message(3, 3, 2, ""));
           // A second announcement that nobody asked for yet is remembered.
           peer.notifySend(3, 2);
           peer.data(3, (byte) 1, (byte) 2);
-          assertThat(transport.await(late, late.deadlineNanos())).isTrue();
+          assertThat(new UserMessages(transport).await(late, late.deadlineNanos())).isTrue();
           assertThat(late.rank()).isEqualTo(1);
           assertThat(first.toArray(ValueLayout.JAVA_BYTE)).containsExactly(1, 2);
           TestOperation early = TestOperation.seconds(10);
           MemorySegment second = bytes(0, 0);
-          transport.startReceiveAny(early, 3, second, 2);
+          new UserMessages(transport).receiveAny(early, 3, second, 2);
           assertThat(peer.receive()).isEqualTo(new Message(3, 3, 2, ""));
           peer.data(3, (byte) 8, (byte) 9);
-          assertThat(transport.await(early, early.deadlineNanos())).isTrue();
+          assertThat(new UserMessages(transport).await(early, early.deadlineNanos())).isTrue();
           assertThat(second.toArray(ValueLayout.JAVA_BYTE)).containsExactly(8, 9);
         });
   }
@@ -204,7 +204,7 @@ class PairTest {
         tutti,
         (transport, peer) -> {
           TestOperation receive = TestOperation.seconds(10);
-          transport.startReceive(receive, 1, 0, bytes(0), 1);
+          new UserMessages(transport).receive(receive, 1, 0, bytes(0), 1);
           Request request = transport.receive(1, 1, bytes(0), 0, 1);
           peer.die();
           assertThatThrownBy(() -> transport.await(request, TestOperation.seconds(10)))
@@ -215,7 +215,7 @@ class PairTest {
           assertThat(receive.cause()).isInstanceOf(PeerLostException.class);
           assertThat(receive.rank()).isEqualTo(1);
           TestOperation later = TestOperation.seconds(10);
-          transport.startSend(later, 1, 0, bytes(0), 1);
+          new UserMessages(transport).send(later, 1, 0, bytes(0), 1);
           assertThat(later.cause()).isInstanceOf(PeerLostException.class);
         });
   }
@@ -241,8 +241,8 @@ class PairTest {
           peer.send(RawPeer.words(48, Header.FAREWELL, Header.CLEAN, 0, 0, 0));
           peer.die();
           TestOperation receive = TestOperation.seconds(10);
-          transport.startReceive(receive, 1, 0, bytes(0), 1);
-          transport.await(receive, receive.deadlineNanos());
+          new UserMessages(transport).receive(receive, 1, 0, bytes(0), 1);
+          new UserMessages(transport).await(receive, receive.deadlineNanos());
           assertThat(receive.cause()).hasMessageContaining("rank 1 closed its group");
         });
     assertThat(failures).isEmpty();
@@ -317,9 +317,10 @@ class PairTest {
           false,
           (transport, peer) -> {
             TestOperation receive = TestOperation.seconds(10);
-            transport.startReceive(receive, 1, 5, bytes(0), 1);
+            new UserMessages(transport).receive(receive, 1, 5, bytes(0), 1);
             peer.send(bytes);
-            assertThat(transport.await(receive, receive.deadlineNanos())).isTrue();
+            assertThat(new UserMessages(transport).await(receive, receive.deadlineNanos()))
+                .isTrue();
             assertThat(receive.cause())
                 .isInstanceOf(PeerLostException.class)
                 .hasMessageContaining(text);
@@ -353,8 +354,9 @@ class PairTest {
               .hasMessageContaining("receive of 1 bytes from rank 1");
           assertThat(System.nanoTime() - start).isBetween(200_000_000L, 5_000_000_000L);
           TestOperation pending = TestOperation.seconds(10);
-          transport.startReceive(pending, 1, 6, bytes(0), 1);
-          assertThat(transport.await(pending, System.nanoTime() + 100_000_000)).isFalse();
+          new UserMessages(transport).receive(pending, 1, 6, bytes(0), 1);
+          assertThat(new UserMessages(transport).await(pending, System.nanoTime() + 100_000_000))
+              .isFalse();
         });
   }
 
@@ -365,7 +367,7 @@ class PairTest {
         (transport, peer) -> {
           Request request = transport.receive(1, 5, bytes(0), 0, 1);
           TestOperation pending = TestOperation.seconds(30);
-          transport.startReceive(pending, 1, 6, bytes(0), 1);
+          new UserMessages(transport).receive(pending, 1, 6, bytes(0), 1);
           FutureTask<Void> waiter =
               background(
                   () -> {
@@ -373,7 +375,10 @@ class PairTest {
                     return null;
                   });
           FutureTask<Boolean> second =
-              background(() -> transport.await(pending, System.nanoTime() + 30_000_000_000L));
+              background(
+                  () ->
+                      new UserMessages(transport)
+                          .await(pending, System.nanoTime() + 30_000_000_000L));
           assertThat(peer.receive(2)).hasSize(2);
           transport.abort(new IllegalStateException("enough"));
           assertThatThrownBy(() -> waiter.get(5, TimeUnit.SECONDS))
@@ -439,7 +444,7 @@ class PairTest {
               assertThat(cut.getInputStream().read()).isEqualTo(-1);
               assertThat(silent.getInputStream().read()).isEqualTo(-1);
               TestOperation op = TestOperation.seconds(10);
-              transport.startSend(op, 1, 0, bytes(1), 1);
+              new UserMessages(transport).send(op, 1, 0, bytes(1), 1);
               assertThat(peer.receive()).isEqualTo(notifySend(0, 1));
             }
           }
@@ -460,12 +465,12 @@ class PairTest {
       try (Transport transport = transport(2, Duration.ofSeconds(20), true)) {
         TestOperation op = TestOperation.seconds(10);
         if (sendsBefore) {
-          transport.startSend(op, 1, 4, bytes(9), 1);
+          new UserMessages(transport).send(op, 1, 4, bytes(9), 1);
         }
         RankBlob other = RawPeer.blobOfRank0(store, 0);
         peer.join(other.address(), 1, 0);
         if (!sendsBefore) {
-          transport.startSend(op, 1, 4, bytes(9), 1);
+          new UserMessages(transport).send(op, 1, 4, bytes(9), 1);
         }
         assertThat(peer.receive()).isEqualTo(notifySend(4, 1));
         peer.notifyReceive(4, 1);

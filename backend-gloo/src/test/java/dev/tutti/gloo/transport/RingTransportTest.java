@@ -109,11 +109,11 @@ class RingTransportTest {
     MemorySegment in = filled(bytes, 0);
     TestOperation receive = TestOperation.seconds(20);
     TestOperation send = TestOperation.seconds(20);
-    transports.get(1).startReceive(receive, 0, 3, in, bytes);
-    transports.get(0).startSend(send, 1, 3, filled(bytes, value), bytes);
+    new UserMessages(transports.get(1)).receive(receive, 0, 3, in, bytes);
+    new UserMessages(transports.get(0)).send(send, 1, 3, filled(bytes, value), bytes);
     if (drives) {
-      transports.get(0).await(send, send.deadlineNanos());
-      transports.get(1).await(receive, receive.deadlineNanos());
+      new UserMessages(transports.get(0)).await(send, send.deadlineNanos());
+      new UserMessages(transports.get(1)).await(receive, receive.deadlineNanos());
     }
     assertThat(send.parkUntilDone(send.deadlineNanos())).isTrue();
     assertThat(receive.parkUntilDone(receive.deadlineNanos())).isTrue();
@@ -154,9 +154,9 @@ class RingTransportTest {
   void aTailThatCannotBeEndsThePair(long garbage) throws Exception {
     exchange(10, 1);
     TestOperation receive = TestOperation.seconds(10);
-    transports.get(1).startReceive(receive, 0, 4, filled(10, 0), 10);
+    new UserMessages(transports.get(1)).receive(receive, 0, 4, filled(10, 0), 10);
     memory.ring(0, 1).set(ValueLayout.JAVA_LONG, RingWriter.TAIL, garbage);
-    transports.get(1).await(receive, receive.deadlineNanos());
+    new UserMessages(transports.get(1)).await(receive, receive.deadlineNanos());
     assertThat(receive.cause())
         .isInstanceOf(PeerLostException.class)
         .hasMessageContaining("rank 0 broke the shared memory")
@@ -169,8 +169,8 @@ class RingTransportTest {
     receiveAndStop(3 * RING);
     TestOperation send = TestOperation.seconds(10);
     memory.ring(0, 1).set(ValueLayout.JAVA_LONG, RingWriter.HEAD, 5 * RING);
-    transports.get(0).startSend(send, 1, 4, filled(3 * RING, 1), 3 * RING);
-    transports.get(0).await(send, send.deadlineNanos());
+    new UserMessages(transports.get(0)).send(send, 1, 4, filled(3 * RING, 1), 3 * RING);
+    new UserMessages(transports.get(0)).await(send, send.deadlineNanos());
     assertThat(send.cause())
         .isInstanceOf(PeerLostException.class)
         .hasMessageContaining("rank 1 broke the shared memory")
@@ -179,7 +179,8 @@ class RingTransportTest {
 
   /** Has rank 1 be ready for a message, and then read nothing any more. */
   private void receiveAndStop(long bytes) {
-    transports.get(1).startReceive(TestOperation.seconds(20), 0, 4, filled(bytes, 0), bytes);
+    new UserMessages(transports.get(1))
+        .receive(TestOperation.seconds(20), 0, 4, filled(bytes, 0), bytes);
     transports.get(1).stop(new IllegalStateException("stopped by the test"));
   }
 
@@ -187,13 +188,13 @@ class RingTransportTest {
   void garbageInARingEndsThePair() throws Exception {
     exchange(10, 1);
     TestOperation receive = TestOperation.seconds(10);
-    transports.get(1).startReceive(receive, 0, 4, filled(10, 0), 10);
+    new UserMessages(transports.get(1)).receive(receive, 0, 4, filled(10, 0), 10);
     MemorySegment ring = memory.ring(0, 1);
     long tail = ring.get(ValueLayout.JAVA_LONG, RingWriter.TAIL);
     ring.asSlice(RingMemory.HEADER).fill((byte) 0x55);
     VarHandle.releaseFence();
     ring.set(ValueLayout.JAVA_LONG, RingWriter.TAIL, tail + 48);
-    transports.get(1).await(receive, receive.deadlineNanos());
+    new UserMessages(transports.get(1)).await(receive, receive.deadlineNanos());
     assertThat(receive.cause())
         .isInstanceOf(PeerLostException.class)
         .hasMessageContaining("makes no sense");
@@ -219,17 +220,18 @@ class RingTransportTest {
     }
     TestOperation receive = TestOperation.seconds(10);
     MemorySegment in = filled(100, 0);
-    transports.get(1).startReceive(receive, 0, 9, in, 100);
+    new UserMessages(transports.get(1)).receive(receive, 0, 9, in, 100);
     TestOperation send = TestOperation.seconds(10);
-    transports.get(0).startSend(send, 1, 9, filled(100, 77), 100);
-    assertThat(transports.get(0).await(send, send.deadlineNanos())).isTrue();
+    new UserMessages(transports.get(0)).send(send, 1, 9, filled(100, 77), 100);
+    assertThat(new UserMessages(transports.get(0)).await(send, send.deadlineNanos())).isTrue();
     transports.get(0).close();
-    assertThat(transports.get(1).await(receive, receive.deadlineNanos())).isTrue();
+    assertThat(new UserMessages(transports.get(1)).await(receive, receive.deadlineNanos()))
+        .isTrue();
     assertThat(receive.cause()).isNull();
     assertThat(value(in, 99)).isEqualTo(77);
     TestOperation next = TestOperation.seconds(10);
-    transports.get(1).startReceive(next, 0, 9, in, 100);
-    transports.get(1).await(next, next.deadlineNanos());
+    new UserMessages(transports.get(1)).receive(next, 0, 9, in, 100);
+    new UserMessages(transports.get(1)).await(next, next.deadlineNanos());
     assertThat(next.cause()).hasMessageContaining("rank 0 closed its group");
     assertThat(failures).isEmpty();
   }

@@ -1,0 +1,169 @@
+package dev.tutti.gloo.transport;
+
+import dev.tutti.CollectiveException;
+import dev.tutti.spi.BackendContext;
+import dev.tutti.spi.PeerLostException;
+import java.io.IOException;
+import java.lang.System.Logger;
+import java.lang.System.Logger.Level;
+import org.jspecify.annotations.Nullable;
+
+/**
+ * Decides what the end of a connection means, and keeps why a transport broke down. All methods
+ * need the transport's lock.
+ */
+final class Breakdown {
+  /*
+   * A rank of Tutti that means to leave says farewell, so a connection that ends without is a rank
+   * that died; a rank of PyTorch just closes its connections. The first failure ends all that is
+   * under way (halt) and is told to the group (report, then deliver); the connections stay open,
+   * so that peers see nothing of it before the group told them the cause.
+   */
+  private static final Logger LOG = System.getLogger(Breakdown.class.getName());
+
+  private final Transport transport;
+  private final BackendContext.FailureListener listener;
+  private final boolean[] left;
+  private @Nullable Throwable cause;
+  private int failedRank = -1;
+  private @Nullable Throwable unreported;
+  private int unreportedRank = -1;
+
+  Breakdown(Transport transport, int size, BackendContext.FailureListener listener) {
+    this.transport = transport;
+    this.listener = listener;
+    this.left = new boolean[size];
+  }
+
+  /** Returns why all is over, if it is. */
+  @Nullable Throwable cause() {
+    return cause;
+  }
+
+  void throwIfBroken() throws Exception {
+    if (cause != null) {
+      throw rethrowable(cause);
+    }
+  }
+
+  static Exception rethrowable(Throwable error) {
+    return error instanceof Exception exception ? exception : new IOException(error);
+  }
+
+  /** Is told that a peer closed its connection. */
+  void peerClosed(Pair pair, PeerLostException loss) {
+    if (transport.isTutti(pair.rank) && !left[pair.rank]) {
+      fatal(loss, pair.rank);
+      return;
+    }
+    transport.debug("rank " + pair.rank + " closed its connection", null);
+    failAnyIfAlone(loss);
+  }
+
+  /** Is told that a peer sent what it must not. */
+  void peerBroke(Pair pair, PeerLostException breach, boolean wasBusy) {
+    LOG.log(Level.WARNING, breach.getMessage());
+    failAnyIfAlone(breach);
+    if (!wasBusy) {
+      report(breach, pair.rank);
+    }
+  }
+
+  private void failAnyIfAlone(Throwable loss) {
+    if (transport.pairs.haveAllFailed()) {
+      transport.requests.failAny(loss);
+    }
+  }
+
+  /**
+   * Is told that a rank of Tutti leaves.
+   *
+   * @param reason {@link Header#CLEAN}, {@link Header#UNKNOWN} or the rank that it lost
+   */
+  void farewell(Pair pair, long reason) {
+    left[pair.rank] = true;
+    if (reason == Header.CLEAN) {
+      PeerLostException end = pair.lost("closed its group", null);
+      pair.close(end);
+      failAnyIfAlone(end);
+      return;
+    }
+    boolean named =
+        reason >= 0 && reason < left.length && reason != transport.rank() && reason != pair.rank;
+    int blamed = named ? (int) reason : pair.rank;
+    String why =
+        named ? " after it lost rank " + blamed : " after a failure; its own messages tell more";
+    fatal(
+        new PeerLostException(
+            blamed, transport.self() + ": rank " + pair.rank + " gave the group up" + why, null),
+        blamed);
+  }
+
+  /**
+   * Ends all that is under way and tells the group.
+   *
+   * @param failure what waits throw, now and later
+   * @param blamed the rank to blame, or -1
+   */
+  void fatal(Throwable failure, int blamed) {
+    if (cause == null) {
+      report(failure, blamed);
+      halt(failure, blamed);
+    }
+  }
+
+  private void report(Throwable failure, int blamed) {
+    if (unreported == null && cause == null) {
+      unreported = failure;
+      unreportedRank = blamed;
+    }
+  }
+
+  /** Ends all that is under way, and tells nobody. */
+  void halt(Throwable failure) {
+    int blamed =
+        failure instanceof PeerLostException lost
+            ? lost.peer()
+            : failure instanceof CollectiveException collective ? collective.failedRank() : -1;
+    halt(failure, blamed == transport.rank() ? -1 : blamed);
+  }
+
+  private void halt(Throwable failure, int blamed) {
+    if (cause == null) {
+      cause = failure;
+      failedRank = blamed;
+      transport.pairs.halt(failure);
+      transport.requests.failAny(failure);
+      transport.progress.wakeAll();
+    }
+  }
+
+  /** Returns what to say in a farewell after a failure. */
+  long farewellReason() {
+    return failedRank >= 0 ? failedRank : Header.UNKNOWN;
+  }
+
+  /**
+   * Tells the group about a failure outside any request. Gives the lock up meanwhile.
+   *
+   * @return whether there was one
+   */
+  boolean deliver() {
+    Throwable failure = unreported;
+    if (failure == null) {
+      return false;
+    }
+    unreported = null;
+    Progress progress = transport.progress;
+    progress.lock.unlock();
+    try {
+      listener.failed(failure, unreportedRank);
+    } catch (RuntimeException e) {
+      transport.warn("a failure could not be told", e);
+    } finally {
+      progress.lock.lock();
+      progress.wakeCaller();
+    }
+    return true;
+  }
+}

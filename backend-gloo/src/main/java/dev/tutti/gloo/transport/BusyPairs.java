@@ -1,0 +1,133 @@
+package dev.tutti.gloo.transport;
+
+import org.jspecify.annotations.Nullable;
+
+/**
+ * Knows which pairs there is something to do for: active ones expect something, dirty ones have
+ * bytes to write, sharing ones have rings to look into. All methods need the transport's lock.
+ */
+final class BusyPairs {
+  private final Pair[] active;
+  private final Pair[] dirty;
+  private Pair[] sharing = new Pair[0];
+  private @Nullable Sleep sleep;
+  private int activeCount;
+  private int dirtyCount;
+
+  BusyPairs(int size) {
+    active = new Pair[size];
+    dirty = new Pair[size];
+  }
+
+  void activate(Pair pair) {
+    pair.activeIndex = activeCount;
+    active[activeCount++] = pair;
+  }
+
+  void deactivate(Pair pair) {
+    Pair last = active[--activeCount];
+    active[pair.activeIndex] = last;
+    last.activeIndex = pair.activeIndex;
+    pair.activeIndex = -1;
+  }
+
+  int activeCount() {
+    return activeCount;
+  }
+
+  void markDirty(Pair pair) {
+    if (!pair.dirty) {
+      pair.dirty = true;
+      dirty[dirtyCount++] = pair;
+    }
+  }
+
+  boolean haveUnsent() {
+    return dirtyCount > 0;
+  }
+
+  /** Writes what waits to be written, as far as channels take it. */
+  boolean flush() {
+    boolean progress = false;
+    for (int i = dirtyCount - 1; i >= 0; i--) {
+      Pair pair = dirty[i];
+      progress |= pair.connection.flush();
+      if (!pair.connection.hasUnsent()) {
+        pair.dirty = false;
+        dirty[i] = dirty[--dirtyCount];
+      }
+    }
+    return progress;
+  }
+
+  /** Asks to be woken when channels take more bytes. */
+  void wantWrites() {
+    for (int i = 0; i < dirtyCount; i++) {
+      dirty[i].connection.wantWrites(true);
+    }
+  }
+
+  /** Reads from the channels of all active pairs. */
+  boolean readActive() {
+    boolean progress = false;
+    // Reading may end requests and so take this pair, or any later one, off the list.
+    for (int i = activeCount - 1; i >= 0; i--) {
+      if (i < activeCount) {
+        progress |= active[i].connection.readable();
+      }
+    }
+    return progress;
+  }
+
+  /**
+   * Looks into rings from now on.
+   *
+   * @param pairs all that share memory
+   * @param ownSleep tells peers that this rank sleeps
+   */
+  void share(Pair[] pairs, Sleep ownSleep) {
+    sharing = pairs;
+    sleep = ownSleep;
+  }
+
+  /** Tells whether pairs move their messages through rings. */
+  boolean shareMemory() {
+    return sleep != null;
+  }
+
+  boolean readRings() {
+    boolean progress = false;
+    for (Pair pair : sharing) {
+      progress |= pair.connection.pollRing();
+    }
+    return progress;
+  }
+
+  /**
+   * Says to peers that this rank sleeps, unless there is something to do at once.
+   *
+   * @return whether this rank may sleep
+   */
+  boolean fallAsleep() {
+    Sleep own = sleep;
+    if (own == null) {
+      return true;
+    }
+    own.begin();
+    for (Pair pair : sharing) {
+      if (pair.connection.hasRingWork()) {
+        own.end();
+        return false;
+      }
+    }
+    return true;
+  }
+
+  /** Says to peers that this rank does not sleep any more. */
+  void wakeUp() {
+    Sleep own = sleep;
+    if (own != null) {
+      own.end();
+    }
+  }
+}

@@ -1,0 +1,195 @@
+package dev.tutti.gloo.transport;
+
+import java.io.IOException;
+import java.lang.foreign.MemorySegment;
+import java.nio.ByteBuffer;
+import java.nio.channels.ByteChannel;
+import org.jspecify.annotations.Nullable;
+
+/** Reads the messages of one pair. All methods need the transport's lock. */
+final class Inbound {
+  /*
+   * A buffer that all pairs share takes whatever is there and is parsed; the rest of a large payload
+   * is read straight into the tensor's memory, unless it is to be combined: that happens from the
+   * shared buffer, while the bytes are in the cache. An incomplete header, or element to be combined,
+   * stays in a small buffer of its own.
+   *
+   * From a ring the shared buffer takes little at a time, so that payloads are copied twice in all.
+   */
+  private static final int DIRECT_READ = 8 * 1024;
+  private static final int RING_DIRECT_READ = 512;
+  private static final int RING_READ = 2048;
+  private static final long READ_BUDGET = 4L << 20;
+
+  private final Transport transport;
+  private final Pair pair;
+  private final ByteBuffer partial = ByteBuffer.allocate(Header.BYTES);
+  private boolean fromRing;
+  private int directRead = DIRECT_READ;
+  private @Nullable Request receiving;
+
+  Inbound(Transport transport, Pair pair) {
+    this.transport = transport;
+    this.pair = pair;
+  }
+
+  /** Reads from a ring from now on. */
+  void useRing() {
+    fromRing = true;
+    directRead = RING_DIRECT_READ;
+  }
+
+  /**
+   * Reads what is there, up to a bound.
+   *
+   * @param source does not block
+   * @return whether anything was read or the connection ended
+   * @throws IOException if the channel fails
+   */
+  boolean read(ByteChannel source) throws IOException {
+    long budget = READ_BUDGET;
+    while (budget > 0) {
+      int count;
+      boolean drained;
+      Request request = receiving;
+      if (request != null && readsDirectly(request)) {
+        ByteBuffer view =
+            transport.views.view(
+                request.segment, request.offset + request.done, request.length - request.done);
+        count = source.read(view);
+        drained = view.hasRemaining();
+        if (count > 0) {
+          received(request, count);
+        }
+      } else {
+        ByteBuffer in = transport.in;
+        in.clear();
+        in.put(partial.flip());
+        partial.clear();
+        if (fromRing && (request == null || request.combiner == null)) {
+          in.limit(RING_READ);
+        }
+        count = source.read(in);
+        drained = in.hasRemaining();
+        in.flip();
+        if (count >= 0 && !parse(in)) {
+          return true;
+        }
+      }
+      if (count < 0) {
+        pair.closedByPeer(null);
+        return true;
+      }
+      if (drained) {
+        return count > 0 || budget < READ_BUDGET;
+      }
+      budget -= count;
+    }
+    return true;
+  }
+
+  private boolean readsDirectly(Request request) {
+    return request.combiner == null && request.length - request.done >= directRead;
+  }
+
+  private void received(Request request, int count) {
+    request.done += count;
+    if (request.done == request.length) {
+      receiving = null;
+      transport.requests.end(request, null);
+    }
+  }
+
+  /** Returns false if the connection was closed. */
+  private boolean parse(ByteBuffer in) {
+    while (in.hasRemaining()) {
+      Request request = receiving;
+      if (request != null) {
+        int count = take(request, in);
+        if (count == 0) {
+          partial.put(in);
+          return true;
+        }
+        in.position(in.position() + count);
+        received(request, count);
+      } else if (in.remaining() < Header.BYTES) {
+        partial.put(in);
+      } else {
+        int at = in.position();
+        in.position(at + Header.BYTES);
+        if (!dispatch(in, at)) {
+          return false;
+        }
+      }
+    }
+    return true;
+  }
+
+  /** Stores or combines what is there of a payload; returns 0 if that is less than an element. */
+  private int take(Request request, ByteBuffer in) {
+    int count = (int) Math.min(in.remaining(), request.length - request.done);
+    long target = request.offset + request.done;
+    Combiner combiner = request.combiner;
+    if (combiner == null) {
+      MemorySegment.copy(transport.inMemory, in.position(), request.segment, target, count);
+      return count;
+    }
+    count -= count % combiner.unitBytes();
+    if (count > 0) {
+      combiner.combine(request.segment, target, transport.inMemory, in.position(), count);
+    }
+    return count;
+  }
+
+  private boolean dispatch(ByteBuffer in, int at) {
+    long opcode = Header.opcode(in, at);
+    long slot = Header.slot(in, at);
+    long length = Header.length(in, at);
+    long expected = opcode == Header.SEND_UNBOUND_BUFFER ? Header.BYTES + length : Header.BYTES;
+    if (opcode == Header.SEND_BUFFER || Header.nbytes(in, at) != expected) {
+      pair.fail(
+          "sent a header that makes no sense: "
+              + Header.nbytes(in, at)
+              + " bytes, opcode "
+              + opcode
+              + ", length "
+              + length,
+          null);
+      return false;
+    }
+    if (opcode == Header.SEND_UNBOUND_BUFFER) {
+      Request request = pair.onData(slot, length, Header.signature(in, at));
+      if (request == null) {
+        return false;
+      }
+      if (length == 0) {
+        transport.requests.end(request, null);
+      } else {
+        receiving = request;
+      }
+    } else if (opcode == Header.NOTIFY_SEND_READY) {
+      if (pair.agrees(slot, Header.signature(in, at))) {
+        pair.onSendReady(slot);
+      }
+    } else if (opcode == Header.NOTIFY_RECV_READY) {
+      if (pair.agrees(slot, Header.signature(in, at))) {
+        pair.onReceiveReady(slot);
+      }
+    } else if (opcode == Header.FAREWELL && !fromRing) {
+      transport.breakdown.farewell(pair, slot);
+      return false;
+    } else {
+      pair.fail("sent a header with the unknown opcode " + opcode, null);
+      return false;
+    }
+    return pair.failure() == null;
+  }
+
+  /** Takes the request that was being received. */
+  void halt(RequestQueue target) {
+    if (receiving != null) {
+      target.add(receiving);
+      receiving = null;
+    }
+  }
+}

@@ -1,0 +1,182 @@
+package dev.tutti.gloo.transport;
+
+import java.io.IOException;
+import java.lang.foreign.MemorySegment;
+import java.nio.ByteBuffer;
+import java.nio.ByteOrder;
+import java.nio.channels.ByteChannel;
+import org.jspecify.annotations.Nullable;
+
+/** Writes the messages of one pair. All methods need the transport's lock. */
+final class Outbound {
+  /*
+   * Headers and small payloads are copied into one staging buffer, so that what is ready at the same
+   * time leaves in one write; of a large payload the first bytes travel with the header and the rest
+   * goes from the tensor's memory to the channel. A message behind a large one waits in a queue. A
+   * request of a collective counts as done when its bytes are staged, which is safe as the tensor is
+   * not needed any more and whoever staged them sees to the flush; the request of a user's send when
+   * its bytes are in the channel.
+   *
+   * A call costs little where rings take the place of the socket, and a copy counts: smaller payloads
+   * are staged there.
+   */
+  private static final int STAGING_BYTES = 32 * 1024;
+  private static final int STAGED_PAYLOAD = 16 * 1024;
+  private static final int RING_STAGED_PAYLOAD = 1024;
+
+  private final Transport transport;
+  private final Pair pair;
+  private final OutQueue queue = new OutQueue();
+  private final RequestQueue staged = new RequestQueue();
+  private int stagedPayload = STAGED_PAYLOAD;
+  private @Nullable ByteBuffer out;
+  private MemorySegment outMemory = MemorySegment.NULL;
+  private @Nullable Request sending;
+
+  Outbound(Transport transport, Pair pair) {
+    this.transport = transport;
+    this.pair = pair;
+  }
+
+  /** Writes to a ring from now on. */
+  void useRing() {
+    stagedPayload = RING_STAGED_PAYLOAD;
+  }
+
+  /**
+   * Queues a message; it leaves with a later flush.
+   *
+   * @param opcode from {@link Header}
+   * @param request what the message is about
+   * @param payload whether the request's bytes are part of the message
+   */
+  void write(int opcode, Request request, boolean payload) {
+    long signature = transport.isTutti(pair.rank) ? request.signature : 0;
+    write(opcode, request.slot, request.length, signature, payload ? request : null);
+  }
+
+  private void write(
+      int opcode, long slot, long length, long signature, @Nullable Request request) {
+    ByteBuffer staging = staging();
+    long payload = request == null || length > stagedPayload ? 0 : length;
+    if (queue.isEmpty() && sending == null && staging.remaining() >= Header.BYTES + payload) {
+      stage(staging, opcode, slot, length, signature, request);
+    } else {
+      queue.add(opcode, slot, length, signature, request);
+    }
+  }
+
+  /** Returns what is to be written next, to be added to. */
+  ByteBuffer staging() {
+    ByteBuffer staging = out;
+    if (staging == null) {
+      staging = ByteBuffer.allocateDirect(STAGING_BYTES).order(ByteOrder.LITTLE_ENDIAN);
+      outMemory = MemorySegment.ofBuffer(staging);
+      out = staging;
+    }
+    return staging;
+  }
+
+  private void stage(
+      ByteBuffer staging,
+      int opcode,
+      long slot,
+      long length,
+      long signature,
+      @Nullable Request request) {
+    Header.put(staging, opcode, slot, length, signature);
+    if (request == null) {
+      return;
+    }
+    int count = (int) Math.min(length, Math.min(stagedPayload, staging.remaining()));
+    int at = staging.position();
+    MemorySegment.copy(request.segment, request.offset, outMemory, at, count);
+    staging.position(at + count);
+    request.done = count;
+    if (count < length) {
+      sending = request;
+    } else if (request.operation == null) {
+      transport.requests.end(request, null);
+    } else {
+      staged.add(request);
+    }
+  }
+
+  /** Tells whether bytes wait to be written. */
+  boolean hasUnsent() {
+    ByteBuffer staging = out;
+    return staging != null && (staging.position() > 0 || sending != null || !queue.isEmpty());
+  }
+
+  /**
+   * Writes as much as there is space for.
+   *
+   * @param target does not block
+   * @return whether anything was written
+   * @throws IOException if the channel fails
+   */
+  boolean flush(ByteChannel target) throws IOException {
+    ByteBuffer staging = out;
+    if (staging == null) {
+      return false;
+    }
+    boolean progress = false;
+    while (hasUnsent()) {
+      while (sending == null && !queue.isEmpty() && staging.remaining() >= Header.BYTES) {
+        stage(
+            staging,
+            queue.opcode(),
+            queue.slot(),
+            queue.length(),
+            queue.signature(),
+            queue.request());
+        queue.remove();
+      }
+      if (staging.position() > 0) {
+        staging.flip();
+        int written = target.write(staging);
+        progress |= written > 0;
+        boolean full = staging.hasRemaining();
+        staging.compact();
+        if (full) {
+          return progress;
+        }
+        for (Request request = staged.poll(); request != null; request = staged.poll()) {
+          transport.requests.end(request, null);
+        }
+      }
+      while (sending != null) {
+        Request request = sending;
+        int written =
+            target.write(
+                transport.views.view(
+                    request.segment, request.offset + request.done, request.length - request.done));
+        if (written == 0) {
+          return progress;
+        }
+        progress = true;
+        request.done += written;
+        if (request.done == request.length) {
+          sending = null;
+          transport.requests.end(request, null);
+        }
+      }
+    }
+    return progress;
+  }
+
+  /** Forgets all messages, and takes their requests. */
+  void halt(RequestQueue target) {
+    staged.moveTo(target);
+    if (sending != null) {
+      target.add(sending);
+      sending = null;
+    }
+    queue.drainTo(target);
+  }
+
+  /** Gives memory back. */
+  void close() {
+    out = null;
+  }
+}
