@@ -37,8 +37,10 @@ public interface ProcessGroup extends AutoCloseable {
    * MASTER_ADDR}, {@code MASTER_PORT}).
    *
    * @return the group of all ranks
-   * @throws RendezvousException if the environment is incomplete or the ranks do not meet in time
-   * @throws BackendException if no backend, or no single one, fits
+   * @throws RendezvousException if the environment is incomplete, the store cannot be reached, or
+   *     the ranks do not meet in time
+   * @throws BackendException if no backend, or no single one, fits, or this rank cannot set it up
+   * @throws PeerFailedException if another rank says that it cannot
    */
   static ProcessGroup init() {
     return init(GroupOptions.defaults());
@@ -49,8 +51,10 @@ public interface ProcessGroup extends AutoCloseable {
    *
    * @param options how to find the others, and what to use
    * @return the group of all ranks
-   * @throws RendezvousException if the options are incomplete or the ranks do not meet in time
-   * @throws BackendException if no backend, or no single one, fits
+   * @throws RendezvousException if the options are incomplete, the store cannot be reached, or the
+   *     ranks do not meet in time
+   * @throws BackendException if no backend, or no single one, fits, or this rank cannot set it up
+   * @throws PeerFailedException if another rank says that it cannot
    */
   static ProcessGroup init(GroupOptions options) {
     return Bootstrap.init(options);

@@ -30,6 +30,7 @@ public final class Bootstrap {
     }
     Map<String, BackendProvider> providers = providers(options, settings);
     Rendezvous.Meeting meeting = new Rendezvous(options, settings, timeout).meet();
+    InitFailure failures = new InitFailure(meeting, timeout);
     Job job;
     try {
       job = new Job(meeting, providers, options.device().orElse(null), settings, timeout);
@@ -37,7 +38,7 @@ public final class Bootstrap {
       if (meeting.ownsStore()) {
         meeting.store().close();
       }
-      throw e;
+      throw failures.of(e, "");
     }
     Group group = null;
     try {
@@ -48,11 +49,12 @@ public final class Bootstrap {
       job.initBarrier(group);
       return new TuttiProcessGroup(group, job);
     } catch (RuntimeException e) {
+      String missing = job.missing();
       if (group != null) {
         group.close();
       }
       job.close(true, -1);
-      throw e;
+      throw failures.of(e, missing);
     }
   }
 

@@ -22,6 +22,13 @@ final class Deadlines {
     return System.nanoTime() + nanos(duration);
   }
 
+  /** Writes a duration for people, such as 90 s or 250 ms. */
+  static String text(Duration duration) {
+    return duration.toMillis() % 1000 == 0
+        ? duration.toSeconds() + " s"
+        : duration.toMillis() + " ms";
+  }
+
   /** Returns what is left until a time, or zero. */
   static Duration left(long deadlineNanos) {
     return Duration.ofNanos(Math.max(0, deadlineNanos - System.nanoTime()));

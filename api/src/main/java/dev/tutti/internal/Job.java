@@ -22,6 +22,7 @@ import java.util.List;
 import java.util.Map;
 import java.util.Objects;
 import java.util.concurrent.TimeoutException;
+import java.util.stream.IntStream;
 import org.jspecify.annotations.Nullable;
 
 /** Holds what the groups of one rank share: the store, the backends' providers, the monitor. */
@@ -40,6 +41,7 @@ final class Job {
   private static final System.Logger LOG = System.getLogger(Job.class.getName());
 
   private static final Duration LEAVE = Duration.ofSeconds(2);
+  private static final Duration ASK = Duration.ofSeconds(1);
 
   final int rank;
   final int size;
@@ -261,6 +263,23 @@ final class Job {
               + rootStore.add(key, 0)
               + " ranks came to the barrier after set-up within "
               + timeout);
+    }
+  }
+
+  /** Says which ranks have not joined, or nothing where that cannot be found out at once. */
+  String missing() {
+    try {
+      List<Integer> missing =
+          Bounded.call(
+              "tutti-ask-" + rank,
+              ASK,
+              () -> IntStream.range(0, size).filter(r -> !monitor.hasJoined(r)).boxed().toList());
+      return missing.isEmpty()
+          ? ""
+          : StoreWait.ranks(missing) + " left no sign in the store (ranks of PyTorch never do)";
+    } catch (Exception e) {
+      LOG.log(Level.DEBUG, "rank {0}: cannot find out who has not joined: {1}", rank, e);
+      return "";
     }
   }
 

@@ -4,6 +4,7 @@ import dev.tutti.GroupOptions;
 import dev.tutti.RendezvousException;
 import dev.tutti.Settings;
 import dev.tutti.Store;
+import dev.tutti.StoreException;
 import dev.tutti.TuttiException;
 import dev.tutti.spi.StoreProvider;
 import java.net.URI;
@@ -25,8 +26,17 @@ final class Rendezvous {
    * @param size number of ranks
    * @param ownsStore whether the store was opened here
    * @param hostsStore whether this process serves it
+   * @param place where it is, for messages
+   * @param server who serves it, or empty if nobody does
    */
-  record Meeting(Store store, int rank, int size, boolean ownsStore, boolean hostsStore) {}
+  record Meeting(
+      Store store,
+      int rank,
+      int size,
+      boolean ownsStore,
+      boolean hostsStore,
+      String place,
+      String server) {}
 
   private final GroupOptions options;
   private final Settings settings;
@@ -51,7 +61,7 @@ final class Rendezvous {
     Map<String, String> query = query(url);
     int rank = number(options.rank().orElse(null), query.get("rank"), place, "rank");
     int size = number(options.size().orElse(null), query.get("world_size"), place, "world_size");
-    return open(url, rank, size, rank == 0);
+    return open(url, rank, size, rank == 0, "rank 0");
   }
 
   private Meeting meetAt(Store store) {
@@ -61,7 +71,7 @@ final class Rendezvous {
     int rank = number(options.rank().orElse(null), null, "the given store", "rank");
     int size = number(options.size().orElse(null), null, "the given store", "size");
     checkRank(rank, size);
-    return new Meeting(store, rank, size, false, false);
+    return new Meeting(store, rank, size, false, false, "the given store", "");
   }
 
   private Meeting meetByEnvironment(String place) {
@@ -80,10 +90,24 @@ final class Rendezvous {
             "WORLD_SIZE");
     String host = variable(RuntimeSettings.MASTER_ADDR.name(), Optional.empty());
     String port = variable(RuntimeSettings.MASTER_PORT.name(), Optional.empty());
-    String bracketed = host.contains(":") && !host.startsWith("[") ? "[" + host + "]" : host;
-    URI url = parse(settings.get(RuntimeSettings.STORE) + "://" + bracketed + ":" + port);
-    boolean host0 = rank == 0 && !settings.get(RuntimeSettings.AGENT_STORE);
-    return open(url, rank, size, host0);
+    boolean launcher = settings.get(RuntimeSettings.AGENT_STORE);
+    URI url = parse(settings.get(RuntimeSettings.STORE) + "://" + bracketed(host) + ":" + port);
+    return open(url, rank, size, rank == 0 && !launcher, launcher ? "the launcher" : "rank 0");
+  }
+
+  private static String bracketed(String host) {
+    HostPort address;
+    try {
+      address = HostPort.parse(host);
+    } catch (IllegalArgumentException e) {
+      throw new RendezvousException(
+          "MASTER_ADDR must be a host name or an IP address: " + e.getMessage(), e);
+    }
+    if (address.port() >= 0) {
+      throw new RendezvousException(
+          "MASTER_ADDR must be a host without a port, which MASTER_PORT says, not '" + host + "'");
+    }
+    return address.toString();
   }
 
   private String inQueryOr(
@@ -107,7 +131,7 @@ final class Rendezvous {
                         + " WORLD_SIZE, MASTER_ADDR and MASTER_PORT"));
   }
 
-  private Meeting open(URI url, int rank, int size, boolean host) {
+  private Meeting open(URI url, int rank, int size, boolean host, String server) {
     checkRank(rank, size);
     String scheme = url.getScheme();
     Map<String, StoreProvider> providers = Providers.stores();
@@ -128,12 +152,23 @@ final class Rendezvous {
     try {
       Store store =
           provider.open(new StoreProvider.Request(url, rank, size, host, timeout, settings));
-      return new Meeting(store, rank, size, true, host);
+      String servedBy = url.getRawAuthority() == null ? "" : server;
+      return new Meeting(store, rank, size, true, host, url.toString(), servedBy);
     } catch (RendezvousException e) {
       throw e;
     } catch (TuttiException | IllegalArgumentException e) {
       throw new RendezvousException(
-          "rank " + rank + "/" + size + " cannot meet the others at " + url + ": " + e.getMessage(),
+          "rank "
+              + rank
+              + "/"
+              + size
+              + " cannot meet the others at "
+              + url
+              + ": "
+              + e.getMessage()
+              + (e instanceof StoreException
+                  ? InitFailure.advice(e, host ? "" : server, size, timeout)
+                  : ""),
           e);
     } catch (Exception e) {
       throw new RendezvousException(

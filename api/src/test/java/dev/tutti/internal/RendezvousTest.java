@@ -8,6 +8,7 @@ import dev.tutti.GroupOptions;
 import dev.tutti.ProcessGroup;
 import dev.tutti.RendezvousException;
 import dev.tutti.Settings;
+import dev.tutti.StoreConnectionException;
 import dev.tutti.Tensor;
 import dev.tutti.store.HashStore;
 import dev.tutti.store.TcpStoreServer;
@@ -57,8 +58,8 @@ class RendezvousTest {
         "carrier://pigeon?rank=0&world_size=2|no store for the scheme 'carrier'",
         "tcp://127.0.0.1:abc?rank=0&world_size=1|the port must be a number from 1 to 65535, not"
             + " 'abc'",
-        "tcp://:1?rank=0&world_size=1|the host is missing in tcp://:1",
-        "tcp://my_host:1?rank=0&world_size=1|'my_host' is no host, in tcp://my_host:1",
+        "tcp://:1?rank=0&world_size=1|the host is missing, in tcp://:1",
+        "tcp://my+host:1?rank=0&world_size=1|'my+host' is no host, in tcp://my+host:1",
         "tcp://127.0.0.1?rank=0&world_size=1|the port number is missing in tcp://127.0.0.1",
         "not a url|is no URL"
       })
@@ -66,6 +67,28 @@ class RendezvousTest {
     assertThatThrownBy(() -> ProcessGroup.init(options(Map.of()).withInitMethod(place)))
         .isInstanceOf(RendezvousException.class)
         .hasMessageContaining(message);
+  }
+
+  @ParameterizedTest
+  @CsvSource({"rank_0.invalid", "::1", "[::1]", "127.0.0.1"})
+  void triesEveryKindOfHost(String host) {
+    Map<String, String> environment =
+        Map.of("RANK", "1", "WORLD_SIZE", "2", "MASTER_ADDR", host, "MASTER_PORT", "1");
+    assertThatThrownBy(
+            () -> ProcessGroup.init(options(environment).withTimeout(Duration.ofMillis(200))))
+        .isInstanceOf(RendezvousException.class)
+        .hasMessageContaining("rank 1/2 cannot meet the others at tcp://" + HostPort.parse(host))
+        .hasMessageContaining("Check that rank 0, who serves the store, runs")
+        .hasCauseInstanceOf(StoreConnectionException.class);
+  }
+
+  @Test
+  void refusesAnAddressThatHasAPort() {
+    Map<String, String> environment =
+        Map.of("RANK", "1", "WORLD_SIZE", "2", "MASTER_ADDR", "node:7", "MASTER_PORT", "1");
+    assertThatThrownBy(() -> ProcessGroup.init(options(environment)))
+        .isInstanceOf(RendezvousException.class)
+        .hasMessageContaining("MASTER_ADDR must be a host without a port");
   }
 
   @Test

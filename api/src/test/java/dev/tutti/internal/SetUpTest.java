@@ -11,10 +11,15 @@ import dev.tutti.OpType;
 import dev.tutti.PeerFailedException;
 import dev.tutti.ProcessGroup;
 import dev.tutti.RendezvousException;
+import dev.tutti.Settings;
+import dev.tutti.StoreException;
 import dev.tutti.Tensor;
 import dev.tutti.store.HashStore;
+import dev.tutti.store.TcpStoreServer;
 import java.time.Duration;
 import java.util.List;
+import java.util.Map;
+import java.util.concurrent.TimeoutException;
 import java.util.concurrent.atomic.AtomicInteger;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.Timeout;
@@ -85,6 +90,75 @@ class SetUpTest {
   }
 
   @Test
+  void aStoreThatGoesAwayIsAFailureToMeet() {
+    TcpStoreServer server = new TcpStoreServer(0);
+    ScriptedProvider provider = new ScriptedProvider();
+    provider.create =
+        context -> {
+          server.close();
+          context.store().get("address/1", Duration.ofSeconds(2));
+        };
+    Map<String, String> environment =
+        Map.of(
+            "RANK", "0",
+            "WORLD_SIZE", "2",
+            "MASTER_ADDR", "127.0.0.1",
+            "MASTER_PORT", Integer.toString(server.port()),
+            "TORCHELASTIC_USE_AGENT_STORE", "True");
+    assertThatThrownBy(
+            () ->
+                ProcessGroup.init(
+                    GroupOptions.defaults()
+                        .withProvider(provider)
+                        .withTimeout(Duration.ofSeconds(5))
+                        .withSettings(Settings.ofEnvironment(environment))))
+        .isInstanceOf(RendezvousException.class)
+        .hasMessageContaining("rank 0/2 cannot join the others")
+        .hasMessageContaining("tcp://127.0.0.1:" + server.port())
+        .hasMessageContaining("Check that the launcher, who serves the store, runs")
+        .hasCauseInstanceOf(StoreException.class);
+  }
+
+  @Test
+  void aRankThatIsLateIsAFailureToMeet() {
+    ScriptedProvider provider = new ScriptedProvider();
+    provider.create =
+        context -> {
+          throw new TimeoutException("rank 1 did not connect");
+        };
+    assertThatThrownBy(() -> provider.join(2))
+        .isInstanceOf(RendezvousException.class)
+        .hasMessageContaining("rank 1 did not connect")
+        .hasMessageContaining("rank 1 left no sign in the store")
+        .hasMessageContaining("Check that all 2 ranks were started")
+        .hasMessageContaining("20 s (TUTTI_TIMEOUT)")
+        .hasRootCauseInstanceOf(TimeoutException.class);
+  }
+
+  @Test
+  void aTimeoutOfAnotherRankIsAFailureToMeet() throws Exception {
+    ScriptedProvider provider = new ScriptedProvider();
+    provider.create =
+        context -> {
+          if (context.rank() == 1) {
+            context.store().wait(List.of("never"), Duration.ofSeconds(20));
+          }
+          throw new TimeoutException("rank 2 did not connect");
+        };
+    List<Throwable> failures =
+        LocalWorld.ranks(
+            2,
+            new HashStore(),
+            provider,
+            (options, rank) -> catchThrowable(() -> ProcessGroup.init(options)));
+    for (Throwable failure : failures) {
+      assertThat(failure)
+          .isInstanceOf(RendezvousException.class)
+          .hasMessageContaining("rank 2 did not connect");
+    }
+  }
+
+  @Test
   void aLinkErrorOfABackendIsReportedAsItsFailure() {
     ScriptedProvider provider = new ScriptedProvider();
     provider.create =
@@ -109,8 +183,7 @@ class SetUpTest {
             .withSize(2)
             .withProvider(provider)
             .withTimeout(Duration.ofMillis(200))
-            .withSettings(
-                dev.tutti.Settings.ofEnvironment(java.util.Map.of("TORCH_DIST_INIT_BARRIER", "1")));
+            .withSettings(Settings.ofEnvironment(Map.of("TORCH_DIST_INIT_BARRIER", "1")));
     assertThatThrownBy(() -> ProcessGroup.init(options))
         .isInstanceOf(RendezvousException.class)
         .hasMessageContaining("barrier after set-up");
