@@ -1,6 +1,9 @@
 package dev.tutti.internal;
 
 import dev.tutti.OpType;
+import dev.tutti.internal.Progress.Pending;
+import java.util.HashSet;
+import java.util.Set;
 import org.jspecify.annotations.Nullable;
 
 /** Finds out, after a time-out, who kept the operation from ending. */
@@ -9,7 +12,7 @@ final class Ledger {
    * Every rank that is alive publishes its progress when it hears of the failure. Only what that
    * proves counts against a rank: that it does not answer, that it has not come to the collective,
    * that it closed the group, or that it does nothing while a peer waits for its message. A rank that
-   * waits itself is not blamed, for it may lack something from a third one. Neither is one that has
+   * waits for a message itself passes the question on to the one it waits for. Neither is one that has
    * never joined through this store, such as a rank of PyTorch: it cannot know of the question.
    */
   private final Group group;
@@ -31,7 +34,11 @@ final class Ledger {
     if (!event.op().isPointToPoint()) {
       return ledger.ofCollective();
     }
-    return event.peer() < 0 ? ledger.ofAnySource() : ledger.ofMessage();
+    if (event.peer() < 0) {
+      return ledger.ofAnySource();
+    }
+    Pending op = new Pending(event.op(), event.sequence(), event.peer(), event.tag());
+    return ledger.ofMessage(event.reporter(), op, new HashSet<>(Set.of(event.reporter())));
   }
 
   private @Nullable Progress progressOf(int rank) {
@@ -73,8 +80,16 @@ final class Ledger {
     return found.text().isEmpty() ? new Finding(-1, "no rank sent in time") : found;
   }
 
-  private Finding ofMessage() {
-    int peer = event.peer();
+  /**
+   * Finds out why a message did not come to its end, from one rank that waits to the next.
+   *
+   * @param waiter the rank that waits
+   * @param op in what
+   * @param seen the ranks on the way here, which grow
+   */
+  private Finding ofMessage(int waiter, Pending op, Set<Integer> seen) {
+    int peer = op.peer();
+    seen.add(peer);
     Progress theirs = progressOf(peer);
     if (theirs == null) {
       return silence(peer);
@@ -83,30 +98,36 @@ final class Ledger {
     if (theirs.closed()) {
       return new Finding(peer, name + " closed the group");
     }
-    boolean receives = event.op() == OpType.RECV;
+    boolean receives = op.type() == OpType.RECV;
     OpType counterpart = receives ? OpType.SEND : OpType.RECV;
-    if (theirs.waitsIn(counterpart, event.reporter(), event.tag())
-        || (!receives && theirs.waitsIn(OpType.RECV_ANY_SOURCE, -1, event.tag()))) {
+    if (theirs.waitsIn(counterpart, waiter, op.tag())
+        || (!receives && theirs.waitsIn(OpType.RECV_ANY_SOURCE, waiter, op.tag()))) {
       return new Finding(
           -1,
           name + " called " + counterpart.label() + " with that tag, but the data did not pass");
     }
-    Progress ours = receives ? progressOf(event.reporter()) : null;
+    Progress ours = receives ? progressOf(waiter) : null;
     if (ours != null) {
-      long sent = theirs.sent().getOrDefault(event.reporter(), 0L);
+      long sent = theirs.sent().getOrDefault(waiter, 0L);
       long received = ours.received().getOrDefault(peer, 0L);
       if (sent > received) {
         return new Finding(
             -1,
             "%s sent %d messages to rank %d, which received %d of them; do tags and order match?"
-                .formatted(name, sent, event.reporter(), received));
+                .formatted(name, sent, waiter, received));
       }
     }
-    String late = receives ? name + " did not send in time" : name + " did not receive in time";
+    String late = name + (receives ? " did not send in time" : " did not receive in time");
     if (theirs.pending().isEmpty()) {
       return new Finding(peer, late);
     }
-    return new Finding(-1, late + ", it waits in " + theirs.pending().getFirst().describe());
+    Pending next = theirs.nextWait(seen);
+    late += ", it waits in " + next.describe();
+    if (next.peer() < 0 || seen.contains(next.peer())) {
+      return new Finding(-1, late);
+    }
+    Finding further = ofMessage(peer, next, seen);
+    return new Finding(further.failedRank(), late + ", " + further.text());
   }
 
   private Finding silence(int rank) {

@@ -2,8 +2,10 @@ package dev.tutti.internal;
 
 import dev.tutti.OpType;
 import java.util.ArrayList;
+import java.util.Comparator;
 import java.util.List;
 import java.util.Map;
+import java.util.Set;
 import java.util.TreeMap;
 
 /**
@@ -49,6 +51,15 @@ record Progress(
   boolean waitsIn(OpType type, int peer, int tag) {
     return pending.stream()
         .anyMatch(op -> op.type == type && op.tag == tag && (op.peer == peer || op.peer < 0));
+  }
+
+  /** Returns what it waits in: if it can be, for a message of a rank that was not asked yet. */
+  Pending nextWait(Set<Integer> asked) {
+    return pending.stream()
+        .min(
+            Comparator.comparingInt((Pending op) -> op.peer < 0 || asked.contains(op.peer) ? 1 : 0)
+                .thenComparingLong(Pending::sequence))
+        .orElseThrow();
   }
 
   /** Writes it as lines. */

@@ -98,7 +98,7 @@ class FailureReportTest {
   }
 
   @Test
-  void aPeerThatWaitsItselfIsNotBlamed() throws Exception {
+  void aPeerThatWaitsItselfPassesTheBlameOn() throws Exception {
     CountDownLatch waits = new CountDownLatch(1);
     for (CollectiveException failure :
         play(
@@ -112,10 +112,32 @@ class FailureReportTest {
               waits.countDown();
             },
             group -> {})) {
+      assertThat(failure.failedRank()).isEqualTo(2);
+      assertThat(failure)
+          .hasMessageContaining(
+              "rank 1 did not send in time, it waits in recv #1 from rank 2, tag 3, rank 2 did not"
+                  + " send in time");
+    }
+  }
+
+  @Test
+  void ranksThatWaitForEachOtherAreNotBlamed() throws Exception {
+    CountDownLatch waits = new CountDownLatch(1);
+    for (CollectiveException failure :
+        play(
+            deaf(),
+            group -> {
+              waits.await();
+              receiveInVain(group, 1, 0);
+            },
+            group -> {
+              group.recv(Tensor.of(0f), 0, async(3));
+              waits.countDown();
+            })) {
       assertThat(failure.failedRank()).isEqualTo(-1);
       assertThat(failure)
           .hasMessageContaining(
-              "rank 1 did not send in time, it waits in recv #1 from rank 2, tag 3");
+              "rank 1 did not send in time, it waits in recv #1 from rank 0, tag 3");
     }
   }
 

@@ -123,7 +123,10 @@ class KilledRankTest {
     }
   }
 
-  /** A rank that is stopped for longer than a timeout is given up; it ends when it goes on. */
+  /**
+   * A rank that is stopped for longer than a timeout is given up; it ends when it goes on, and all
+   * ranks, itself too, name it.
+   */
   @ParameterizedTest
   @CsvSource({"1, 16M", "4000000, 16M"})
   void aStoppedRankIsGivenUp(int elements, String shared) throws Exception {
@@ -141,7 +144,9 @@ class KilledRankTest {
       long limit = System.nanoTime() + Duration.ofSeconds(20).toNanos();
       for (Rank rank : ranks) {
         if (rank.number() != stopped.number()) {
-          rank.awaitLine("FAILED", limit);
+          assertThat(rank.awaitLine("FAILED", limit))
+              .containsPattern("FAILED [A-Za-z]+ 1 ")
+              .contains("rank 1 does not answer");
           assertThat(rank.process().waitFor(limit - System.nanoTime(), TimeUnit.NANOSECONDS))
               .as("rank %d exits by itself", rank.number())
               .isTrue();
@@ -149,7 +154,9 @@ class KilledRankTest {
       }
       signal(stopped, "CONT");
       limit = System.nanoTime() + Duration.ofSeconds(20).toNanos();
-      stopped.awaitLine("FAILED", limit);
+      assertThat(stopped.awaitLine("FAILED", limit))
+          .containsPattern("FAILED [A-Za-z]+ 1 ")
+          .contains("this rank, 1, made no progress");
       assertThat(stopped.process().waitFor(limit - System.nanoTime(), TimeUnit.NANOSECONDS))
           .isTrue();
     } finally {
