@@ -30,7 +30,9 @@ public record FailureInfo(
   public String describe() {
     StringBuilder text = new StringBuilder(96);
     text.append("rank ").append(rank).append('/').append(size).append(", group ").append(group);
-    text.append(", ").append(opType.label()).append(" #").append(sequenceNumber);
+    if (opType != OpType.UNKNOWN) {
+      text.append(", ").append(opType.label()).append(" #").append(sequenceNumber);
+    }
     if (peer >= 0) {
       text.append(", peer rank ").append(peer);
     }

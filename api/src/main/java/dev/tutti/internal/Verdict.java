@@ -73,7 +73,8 @@ record Verdict(FailureEvent event, int failedRank, String text, boolean closed) 
    * @param cause what its backend threw, if anything
    */
   TuttiException exception(FailureInfo info, @Nullable Throwable cause) {
-    String text = info.opType().label() + " failed: " + describe(info.rank());
+    String what = info.opType() == OpType.UNKNOWN ? "group " + info.group() : info.opType().label();
+    String text = what + " failed: " + describe(info.rank());
     // What a group threw before says all this already.
     Throwable below = cause instanceof CollectiveException ? null : cause;
     boolean same = event.op() == info.opType() && event.sequence() == info.sequenceNumber();

@@ -2,9 +2,11 @@ package dev.tutti.gloo;
 
 import static org.assertj.core.api.Assertions.assertThat;
 import static org.assertj.core.api.Assertions.assertThatThrownBy;
+import static org.assertj.core.api.Assertions.catchThrowableOfType;
 
 import dev.tutti.BackendException;
 import dev.tutti.Capabilities;
+import dev.tutti.CollectiveException;
 import dev.tutti.DType;
 import dev.tutti.GroupOptions;
 import dev.tutti.ProcessGroup;
@@ -25,6 +27,7 @@ import java.time.Duration;
 import java.util.List;
 import java.util.Set;
 import java.util.SplittableRandom;
+import java.util.concurrent.CountDownLatch;
 import java.util.stream.Stream;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.Timeout;
@@ -320,6 +323,35 @@ class SymmetricMemoryTest {
           assertThat(group.failure()).isEmpty();
         });
     assertThat(files(shared)).isEmpty();
+  }
+
+  @Test
+  void aBarrierNamesTheRankThatDidNotComeAndNotTheOneThatGaveUp() throws Exception {
+    CountDownLatch done = new CountDownLatch(2);
+    run(
+        3,
+        littleMemory(),
+        member -> {
+          ProcessGroup group = member.group();
+          SymmetricMemory memory = group.allocateSymmetric(64);
+          memory.barrier(3, LONG);
+          if (group.rank() == 2) {
+            done.await();
+            return;
+          }
+          Duration limit = group.rank() == 0 ? LONG : Duration.ofMillis(300);
+          CollectiveException failure =
+              catchThrowableOfType(CollectiveException.class, () -> memory.barrier(3, limit));
+          assertThat(failure.failedRank()).isEqualTo(2);
+          assertThat(failure)
+              .hasMessageContaining("barrier on channel 3 of symmetric memory")
+              .hasMessageContaining("missing ranks 2")
+              .hasMessageContaining(group.rank() == 0 ? "rank 1 closed its group" : "in time")
+              .message()
+              .doesNotContain("unknown");
+          group.close();
+          done.countDown();
+        });
   }
 
   @Test

@@ -181,9 +181,9 @@ final class SignalPad {
   private @Nullable RuntimeException endOf(
       Wait wait, int channel, int peer, long round, long limit, Pacer pacer) {
     if (pacer.isSlow()) {
-      Throwable failure = peer < 0 ? failureOfAny() : transport.failureOf(peer);
+      Throwable failure = peer < 0 ? failureOfAny(channel, round) : transport.failureOf(peer);
       if (failure != null) {
-        return failed(wait, channel, failure, pacer);
+        return failed(wait, channel, peer < 0 ? round : -1, failure, pacer);
       }
       if (Thread.currentThread().isInterrupted()) {
         return new TuttiException(text(wait, channel) + ": rank " + rank + " was interrupted");
@@ -199,22 +199,30 @@ final class SignalPad {
     int missing = peer >= 0 ? peer : firstMissing(channel, round);
     return new CollectiveTimeoutException(
         text(wait, channel) + " did not end in time" + (peer < 0 ? missing(channel, round) : ""),
-        info(missing, -1, pacer),
+        info(missing, missing, pacer),
         null);
   }
 
-  private @Nullable Throwable failureOfAny() {
+  /** Returns why a barrier cannot end: rather because of a rank that has not come to it. */
+  private @Nullable Throwable failureOfAny(int channel, long round) {
+    Throwable first = null;
     for (int peer = 0; peer < size; peer++) {
       Throwable failure = transport.failureOf(peer);
-      if (failure != null) {
+      if (failure != null && isMissing(peer, channel, round)) {
         return failure;
       }
+      first = first == null ? failure : first;
     }
-    return null;
+    return first;
   }
 
-  private RuntimeException failed(Wait wait, int channel, Throwable cause, Pacer pacer) {
-    String text = text(wait, channel) + " failed: " + cause.getMessage();
+  private RuntimeException failed(
+      Wait wait, int channel, long round, Throwable cause, Pacer pacer) {
+    String text =
+        text(wait, channel)
+            + " failed: "
+            + cause.getMessage()
+            + (round < 0 ? "" : missing(channel, round));
     if (cause instanceof GroupClosedException) {
       GroupClosedException closing = new GroupClosedException(text);
       closing.initCause(cause);
@@ -224,6 +232,11 @@ final class SignalPad {
         cause instanceof PeerLostException lost
             ? lost.peer()
             : cause instanceof CollectiveException failure ? failure.failedRank() : -1;
+    if (round >= 0 && transport.failureOf(rank) == null) {
+      // A peer only closed its group. If it had come, it gave up because of one that has not.
+      int missing = firstMissing(channel, round);
+      failedRank = missing < 0 || isMissing(failedRank, channel, round) ? failedRank : missing;
+    }
     return failedRank < 0 || failedRank == rank
         ? new TuttiException("rank " + rank + " of group " + group + ": " + text, cause)
         : new PeerFailedException(text, info(failedRank, failedRank, pacer), cause);
@@ -239,10 +252,10 @@ final class SignalPad {
   }
 
   private String missing(int channel, long round) {
-    StringBuilder text = new StringBuilder(": missing ranks");
+    StringBuilder text = new StringBuilder();
     for (int peer = 0; peer < size; peer++) {
       if (isMissing(peer, channel, round)) {
-        text.append(' ').append(peer);
+        text.append(text.isEmpty() ? "; missing ranks " : " ").append(peer);
       }
     }
     return text.toString();
