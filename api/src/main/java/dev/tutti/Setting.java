@@ -23,7 +23,7 @@ public record Setting<T>(
 
   /** Declares a whole number. */
   public static Setting<Integer> integer(String name, int defaultValue, String description) {
-    return new Setting<>(name, Integer.toString(defaultValue), description, Integer::valueOf);
+    return new Setting<>(name, Integer.toString(defaultValue), description, Setting::parseInteger);
   }
 
   /** Declares a switch; 1, true, yes and on turn it on, 0, false, no, off and empty off. */
@@ -39,6 +39,14 @@ public record Setting<T>(
   /** Declares a number of bytes, with K, M or G for powers of 1024. */
   public static Setting<Long> bytes(String name, String defaultText, String description) {
     return new Setting<>(name, defaultText, description, Setting::parseBytes);
+  }
+
+  private static Integer parseInteger(String text) {
+    try {
+      return Integer.valueOf(text.trim());
+    } catch (NumberFormatException e) {
+      throw new IllegalArgumentException("expected a whole number", e);
+    }
   }
 
   private static Boolean parseFlag(String text) {

@@ -64,8 +64,8 @@ class SettingsTest {
     assertThatIllegalArgumentException()
         .isThrownBy(() -> settings.get(COUNT))
         .withMessage(
-            "TUTTI_COUNT='many' (from the environment) cannot be read: For input string:"
-                + " \"many\"; it means: how many");
+            "TUTTI_COUNT='many' (from the environment) cannot be read: expected a whole"
+                + " number; it means: how many");
     assertThatIllegalArgumentException()
         .isThrownBy(() -> settings.with(COUNT, "1e3").get(COUNT))
         .withMessageContaining("(from the program)");

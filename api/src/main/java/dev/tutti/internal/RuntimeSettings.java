@@ -4,6 +4,7 @@ import dev.tutti.ProcessGroup;
 import dev.tutti.Setting;
 import java.time.Duration;
 import java.util.List;
+import java.util.function.Predicate;
 
 /** Declares the settings that the runtime itself reads. */
 public final class RuntimeSettings {
@@ -21,8 +22,13 @@ public final class RuntimeSettings {
 
   /** Bounds operations that are given no deadline, and set-up. */
   public static final Setting<Duration> TIMEOUT =
-      Setting.duration(
-          "TUTTI_TIMEOUT", ProcessGroup.DEFAULT_TIMEOUT, "deadline of set-up and of operations");
+      checked(
+          Setting.duration(
+              "TUTTI_TIMEOUT",
+              ProcessGroup.DEFAULT_TIMEOUT,
+              "deadline of set-up and of operations"),
+          Duration::isPositive,
+          "expected a time longer than 0");
 
   /** Bounds the close of a group. */
   public static final Setting<Duration> CLOSE_TIMEOUT =
@@ -33,7 +39,10 @@ public final class RuntimeSettings {
 
   /** Sets the length of the flight record. */
   public static final Setting<Integer> FLIGHT_RECORD =
-      Setting.integer("TUTTI_FLIGHT_RECORD", 256, "operations that the flight record keeps");
+      checked(
+          Setting.integer("TUTTI_FLIGHT_RECORD", 256, "operations that the flight record keeps"),
+          number -> number > 0,
+          "expected a whole number from 1");
 
   /** Is this rank. */
   public static final Setting<String> RANK = Setting.text("RANK", "", "this rank, from 0");
@@ -64,6 +73,21 @@ public final class RuntimeSettings {
       Setting.flag("TORCH_DIST_INIT_BARRIER", false, "c10d's store-based barrier after set-up");
 
   private RuntimeSettings() {}
+
+  private static <T> Setting<T> checked(
+      Setting<T> setting, Predicate<T> condition, String expected) {
+    return new Setting<>(
+        setting.name(),
+        setting.defaultText(),
+        setting.description(),
+        text -> {
+          T value = setting.parser().apply(text);
+          if (!condition.test(value)) {
+            throw new IllegalArgumentException(expected);
+          }
+          return value;
+        });
+  }
 
   /** Returns all of them, for the listing of {@code tutti doctor}. */
   public static List<Setting<?>> all() {

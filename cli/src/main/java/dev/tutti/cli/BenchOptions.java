@@ -105,6 +105,15 @@ final class BenchOptions {
     if (stepFactor < 2) {
       throw new IllegalArgumentException("--step-factor must be at least 2, not " + stepFactor);
     }
+    if (iterations != null && iterations < 1) {
+      throw new IllegalArgumentException("--iters must be at least 1, not " + iterations);
+    }
+    if (warmup != null && warmup < 0) {
+      throw new IllegalArgumentException("--warmup must not be negative: " + warmup);
+    }
+    if (!time.isPositive() || !timeout.isPositive()) {
+      throw new IllegalArgumentException("--time and --timeout must be positive");
+    }
     List<Long> sizes = new ArrayList<>();
     for (long size = minBytes; size <= maxBytes; size *= stepFactor) {
       sizes.add(size);

@@ -33,11 +33,13 @@ final class DoctorCommand implements Callable<Integer> {
 
   private final Terminal terminal;
   private final Settings settings;
+  private final RunCommand.Environment environment;
 
   @Inject
-  DoctorCommand(Terminal terminal, Settings settings) {
+  DoctorCommand(Terminal terminal, Settings settings, RunCommand.Environment environment) {
     this.terminal = terminal;
     this.settings = settings;
+    this.environment = environment;
   }
 
   @Override
@@ -55,7 +57,7 @@ final class DoctorCommand implements Callable<Integer> {
     findings.add(Finding.ok("tutti", "version", Main.Version.text(), ""));
     findings.addAll(HostCheck.run());
     findings.addAll(providers.run());
-    findings.addAll(SettingsCheck.run(settings, providers));
+    findings.addAll(SettingsCheck.run(settings, providers, environment.variables()));
     if (json) {
       findings.forEach(finding -> terminal.out().println(toJson(finding)));
     } else {

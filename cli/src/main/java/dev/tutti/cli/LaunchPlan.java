@@ -5,6 +5,7 @@ import java.time.Duration;
 import java.util.List;
 import java.util.Map;
 import java.util.Optional;
+import java.util.regex.Pattern;
 
 /**
  * Says what {@code tutti run} starts on this node, and how.
@@ -40,6 +41,8 @@ record LaunchPlan(
     Duration rendezvousTimeout,
     Map<String, String> environment) {
 
+  private static final Pattern NAME = Pattern.compile("[^/\\\\\\p{Cntrl}]{1,128}");
+
   /** Checks the numbers, and copies list and map. */
   LaunchPlan {
     command = List.copyOf(command);
@@ -59,6 +62,14 @@ record LaunchPlan(
         masterPort > 0 || nodeRank == 0,
         "--master-port must be given, and not 0, where node 0 is another");
     require(maxRestarts >= 0, "--max-restarts must not be negative: " + maxRestarts);
+    require(tailLines >= 0, "--tail must not be negative: " + tailLines);
+    require(
+        rendezvousTimeout.isPositive(),
+        "--rdzv-timeout must be positive, not " + rendezvousTimeout);
+    // The id names a directory of logs, which must not lie elsewhere.
+    require(
+        NAME.matcher(runId).matches() && !runId.equals(".") && !runId.equals(".."),
+        "--rdzv-id must be a name without '/' and control characters, not '" + runId + "'");
   }
 
   /**

@@ -160,7 +160,7 @@ final class Launcher {
                 plan.tailLines(),
                 exit -> events.add(new Event.Ended(attempt.number, exit))));
       } catch (IOException e) {
-        throw new LaunchException(126, "cannot start rank " + rank + ": " + e.getMessage(), e);
+        throw new LaunchException(126, "cannot start rank " + rank + ": " + Reasons.of(e), e);
       }
     }
   }

@@ -60,8 +60,15 @@ final class RankProcess {
       int tailLines,
       Consumer<RankExit> onExit)
       throws IOException {
-    LogFile outLog = LogFile.open(logs, "stdout.log");
-    LogFile errLog = LogFile.open(logs, "stderr.log");
+    LogFile outLog;
+    LogFile errLog;
+    try {
+      outLog = LogFile.open(logs, "stdout.log");
+      errLog = LogFile.open(logs, "stderr.log");
+    } catch (IOException e) {
+      throw new IOException(
+          "its logs cannot be written to " + logs.orElseThrow() + ": " + Reasons.of(e), e);
+    }
     ProcessBuilder builder = new ProcessBuilder(ProcessTree.isolated(command));
     builder.redirectInput(ProcessBuilder.Redirect.from(new File("/dev/null")));
     builder.environment().clear();

@@ -2,6 +2,8 @@ package dev.tutti.cli;
 
 import com.google.inject.Inject;
 import dev.tutti.Setting;
+import dev.tutti.internal.HostPort;
+import dev.tutti.internal.RuntimeSettings;
 import java.nio.file.Path;
 import java.time.Duration;
 import java.util.ArrayList;
@@ -11,6 +13,7 @@ import java.util.Map;
 import java.util.Optional;
 import java.util.UUID;
 import java.util.concurrent.Callable;
+import java.util.regex.Pattern;
 import org.jspecify.annotations.Nullable;
 import picocli.CommandLine.Command;
 import picocli.CommandLine.ITypeConverter;
@@ -40,6 +43,7 @@ import picocli.CommandLine.Parameters;
     })
 final class RunCommand implements Callable<Integer> {
   private static final int DEFAULT_PORT = 29500;
+  private static final Pattern THREADED = Pattern.compile("(^|[,:])\\s*threaded\\s*(,|$)");
 
   @Option(
       names = {"--nproc-per-node", "--nproc"},
@@ -174,13 +178,23 @@ final class RunCommand implements Callable<Integer> {
     if (standalone && nodes != 1) {
       throw new IllegalArgumentException("--standalone means one node, but --nnodes is " + nodes);
     }
-    String host = masterAddress;
-    Integer port = masterPort;
-    if (endpoint != null) {
-      int colon = endpoint.lastIndexOf(':');
-      host = colon < 0 ? endpoint : endpoint.substring(0, colon);
-      port = colon < 0 ? port : parsePort(endpoint.substring(colon + 1));
+    String backend = environment.variables().getOrDefault(RuntimeSettings.BACKEND.name(), "");
+    if (THREADED.matcher(backend).find() && (nodes > 1 || localSize() > 1)) {
+      throw new IllegalArgumentException(
+          RuntimeSettings.BACKEND.name()
+              + "="
+              + backend
+              + ": ranks of the backend threaded are threads of one JVM, those of tutti run are"
+              + " processes; take gloo, or run the program once and make its ranks with"
+              + " ThreadedWorld");
     }
+    String option = endpoint == null ? "--master-addr" : "--rdzv-endpoint";
+    HostPort address = parse(option, endpoint == null ? masterAddress : endpoint);
+    if (endpoint == null && address.port() >= 0) {
+      throw new IllegalArgumentException(
+          "--master-addr must be a host without a port, not '" + masterAddress + "'");
+    }
+    Integer port = address.port() < 0 ? masterPort : Integer.valueOf(address.port());
     if (port == null) {
       port = nodes == 1 ? 0 : DEFAULT_PORT;
     }
@@ -189,7 +203,7 @@ final class RunCommand implements Callable<Integer> {
         localSize(),
         nodes,
         nodeRank,
-        host,
+        address.host(),
         port,
         maxRestarts,
         Optional.ofNullable(runId).orElseGet(() -> UUID.randomUUID().toString()),
@@ -201,11 +215,11 @@ final class RunCommand implements Callable<Integer> {
         environment.variables());
   }
 
-  private static int parsePort(String text) {
+  private static HostPort parse(String option, String text) {
     try {
-      return Integer.parseInt(text);
-    } catch (NumberFormatException e) {
-      throw new IllegalArgumentException("--rdzv-endpoint has no port number: '" + text + "'", e);
+      return HostPort.parse(text);
+    } catch (IllegalArgumentException e) {
+      throw new IllegalArgumentException(option + "=" + text + ": " + e.getMessage(), e);
     }
   }
 

@@ -5,11 +5,18 @@ import dev.tutti.Settings;
 import dev.tutti.internal.RuntimeSettings;
 import java.util.ArrayList;
 import java.util.List;
+import java.util.Locale;
 import java.util.Map;
+import java.util.Set;
 import java.util.TreeMap;
 
 /** Lists all settings with their values and where those come from. */
 final class SettingsCheck {
+  private static final String PREFIX = "TUTTI_";
+
+  /** Is read by the script {@code tutti}. */
+  private static final String CLASS_PATH = "TUTTI_CLASS_PATH";
+
   private SettingsCheck() {}
 
   /**
@@ -17,8 +24,10 @@ final class SettingsCheck {
    *
    * @param settings all settings
    * @param providers whose settings are listed beside the runtime's
+   * @param environment where names are looked for that are no settings
    */
-  static List<Finding> run(Settings settings, ProviderCheck providers) {
+  static List<Finding> run(
+      Settings settings, ProviderCheck providers, Map<String, String> environment) {
     Map<String, Setting<?>> all = new TreeMap<>();
     RuntimeSettings.all().forEach(setting -> all.putIfAbsent(setting.name(), setting));
     providers
@@ -49,6 +58,26 @@ final class SettingsCheck {
             Finding.broken("settings", setting.name(), shown, String.valueOf(e.getMessage())));
       }
     }
+    findings.addAll(unknown(environment, all.keySet()));
     return findings;
+  }
+
+  /** Finds variables that look like settings and are none. */
+  private static List<Finding> unknown(Map<String, String> environment, Set<String> known) {
+    return environment.entrySet().stream()
+        .filter(variable -> variable.getKey().toUpperCase(Locale.ROOT).startsWith(PREFIX))
+        .filter(variable -> !known.contains(variable.getKey()))
+        .filter(variable -> !variable.getKey().equals(CLASS_PATH))
+        .sorted(Map.Entry.comparingByKey())
+        .map(variable -> unknown(variable.getKey(), variable.getValue(), known))
+        .toList();
+  }
+
+  private static Finding unknown(String name, String value, Set<String> known) {
+    String meant =
+        Spelling.nearest(name.toUpperCase(Locale.ROOT), known)
+            .map(nearest -> "did you mean " + nearest + "?")
+            .orElse("or its provider is not on the class path");
+    return Finding.note("settings", name, value, "no such setting, nobody reads it; " + meant);
   }
 }

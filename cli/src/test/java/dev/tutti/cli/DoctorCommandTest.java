@@ -80,6 +80,35 @@ class DoctorCommandTest {
   }
 
   @Test
+  void namesVariablesThatNobodyReads() {
+    environment.put("TUTTI_TIME_OUT", "30s");
+    environment.put("tutti_backend", "gloo");
+    environment.put("TUTTI_COFFEE", "1");
+    environment.put("TUTTI_CLASS_PATH", "");
+    assertThat(doctor("--format=json")).isZero();
+    assertThat(out.toString(UTF_8).lines())
+        .anyMatch(
+            line ->
+                line.contains("\"name\":\"TUTTI_TIME_OUT\",\"status\":\"note\",\"value\":\"30s\"")
+                    && line.contains("did you mean TUTTI_TIMEOUT?"))
+        .anyMatch(line -> line.contains("tutti_backend") && line.contains("TUTTI_BACKEND?"))
+        .anyMatch(line -> line.contains("TUTTI_COFFEE") && line.contains("nobody reads it"))
+        .noneMatch(line -> line.contains("TUTTI_CLASS_PATH"));
+  }
+
+  @Test
+  void failsOnTimesAndNumbersThatMakeNoSense() {
+    environment.put("TUTTI_TIMEOUT", "0");
+    environment.put("TUTTI_FLIGHT_RECORD", "-1");
+    environment.put("TUTTI_GLOO_SHARED_BYTES", "lots");
+    assertThat(doctor()).isEqualTo(1);
+    assertThat(lines())
+        .anyMatch(line -> line.contains("expected a time longer than 0"))
+        .anyMatch(line -> line.contains("expected a whole number from 1"))
+        .endsWith("broken: TUTTI_FLIGHT_RECORD, TUTTI_GLOO_SHARED_BYTES, TUTTI_TIMEOUT");
+  }
+
+  @Test
   void tellsWhyABackendIsNotUsableAndFailsIfNoneIs() {
     environment.put("GLOO_SOCKET_IFNAME", "nope0");
     assertThat(doctor()).isEqualTo(1);

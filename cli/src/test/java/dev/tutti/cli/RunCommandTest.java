@@ -8,6 +8,12 @@ import java.io.ByteArrayOutputStream;
 import java.io.IOException;
 import java.io.PrintStream;
 import java.net.ServerSocket;
+import java.nio.file.AccessDeniedException;
+import java.nio.file.FileAlreadyExistsException;
+import java.nio.file.FileSystemLoopException;
+import java.nio.file.Files;
+import java.nio.file.NoSuchFileException;
+import java.nio.file.Path;
 import java.time.Duration;
 import java.util.ArrayList;
 import java.util.HashMap;
@@ -17,6 +23,7 @@ import java.util.UUID;
 import java.util.concurrent.atomic.AtomicReference;
 import java.util.concurrent.locks.LockSupport;
 import org.junit.jupiter.api.Test;
+import org.junit.jupiter.api.io.TempDir;
 import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.CsvSource;
 
@@ -113,7 +120,14 @@ class RunCommandTest {
         "--master-port=65536 | --master-port must be from 0 to 65535, not 65536",
         "--max-restarts=-1 | --max-restarts must not be negative: -1",
         "--rdzv-backend=etcd | --rdzv-backend must be static or c10d, not 'etcd'",
-        "--rdzv-endpoint=a:b | --rdzv-endpoint has no port number: 'b'",
+        "--rdzv-endpoint=a:b | --rdzv-endpoint=a:b: the port must be a number from 1 to 65535",
+        "--master-addr=a:1 | --master-addr must be a host without a port, not 'a:1'",
+        "--tail=-5 | --tail must not be negative: -5",
+        "--rdzv-timeout=0 | --rdzv-timeout must be positive",
+        "--nnodes=-1 | --nnodes must be at least 1, not -1",
+        "--rdzv-id=../.. | --rdzv-id must be a name without '/'",
+        "--rdzv-id=.. | --rdzv-id must be a name without '/'",
+        "--rdzv-id=/etc | --rdzv-id must be a name without '/'",
         "--grace=soon | Invalid value for option '--grace'",
         "--bogus | Unknown option: '--bogus'",
       })
@@ -121,6 +135,56 @@ class RunCommandTest {
     assertThat(planOf("run", option, "--", "true")).isNull();
     assertThat(err.toString(UTF_8).lines()).hasSize(1);
     assertThat(err.toString(UTF_8)).startsWith("tutti run: ").contains(message);
+  }
+
+  @Test
+  void refusesProcessesAsRanksOfABackendOfThreads() {
+    environment.put("TUTTI_BACKEND", "threaded");
+    assertThat(planOf("run", "--nproc=2", "--", "true")).isNull();
+    assertThat(err.toString(UTF_8).lines()).hasSize(1);
+    assertThat(err.toString(UTF_8))
+        .contains("TUTTI_BACKEND=threaded")
+        .contains("threads of one JVM")
+        .contains("take gloo");
+    assertThat(planOf("run", "--", "true")).isNotNull();
+    environment.put("TUTTI_BACKEND", "threaded-mine");
+    assertThat(planOf("run", "--nproc=2", "--", "true")).isNotNull();
+  }
+
+  @Test
+  void takesAddressesOfIpv6() {
+    assertThat(planOf("run", "--nnodes=2", "--rdzv-endpoint=[::1]:1234", "true"))
+        .satisfies(
+            plan -> {
+              assertThat(plan.masterAddress()).isEqualTo("::1");
+              assertThat(plan.masterPort()).isEqualTo(1234);
+            });
+    assertThat(planOf("run", "--master-addr=fe80::1", "true").masterAddress()).isEqualTo("fe80::1");
+    assertThat(planOf("run", "--master-addr=node_1", "true").masterAddress()).isEqualTo("node_1");
+  }
+
+  @Test
+  void saysWhyLogsCannotBeWritten(@TempDir Path folder) throws Exception {
+    Path file = Files.writeString(folder.resolve("file"), "");
+    try (CommandProcess run = start("--log-dir=" + file, "--", "true")) {
+      assertThat(run.exitCode()).isEqualTo(126);
+      assertThat(run.lines())
+          .singleElement()
+          .asString()
+          .startsWith("tutti run: cannot start rank 0: its logs cannot be written to " + file)
+          .endsWith("Not a directory");
+    }
+  }
+
+  @Test
+  void putsFailuresOfFilesIntoWords() {
+    assertThat(Reasons.of(new AccessDeniedException("/a"))).isEqualTo("no permission for /a");
+    assertThat(Reasons.of(new FileAlreadyExistsException("/a")))
+        .isEqualTo("/a is there and is no directory");
+    assertThat(Reasons.of(new NoSuchFileException("/a"))).isEqualTo("there is no /a");
+    assertThat(Reasons.of(new FileSystemLoopException("/a")))
+        .isEqualTo("FileSystemLoopException at /a");
+    assertThat(Reasons.of(new IOException("disk full"))).isEqualTo("disk full");
   }
 
   @Test
