@@ -16,14 +16,15 @@ import java.util.HashSet;
 import java.util.List;
 import java.util.Set;
 import java.util.concurrent.TimeUnit;
+import java.util.function.Consumer;
 import java.util.function.LongConsumer;
 import org.jspecify.annotations.Nullable;
 
 /** Serves all clients of a store server on one thread. */
 final class ServerLoop implements Runnable {
   /*
-   * One thread owns everything here, so nothing is locked. What has come from a client is handled as
-   * far as it goes, then its replies leave in one write, and after it those of the clients it woke.
+   * One thread owns everything here, so nothing is locked. What has come from the clients that are
+   * ready is handled as far as it goes, then each client's replies leave in one write.
    *
    * A client that does not read its replies is not read from either once HIGH_WATER bytes wait for it,
    * and is dropped when none of them moves for a while. Its unread requests stay in its socket.
@@ -33,6 +34,7 @@ final class ServerLoop implements Runnable {
   private static final Logger LOG = System.getLogger(TcpStoreServer.class.getName());
   private static final int BUFFER_BYTES = 128 * 1024;
   private static final long TICK_MILLIS = 100;
+  private static final long TICK_NANOS = TimeUnit.MILLISECONDS.toNanos(TICK_MILLIS);
 
   private final Selector selector;
   private final ServerSocketChannel listener;
@@ -44,7 +46,10 @@ final class ServerLoop implements Runnable {
       ByteBuffer.allocate(BUFFER_BYTES).order(ByteOrder.LITTLE_ENDIAN);
   private final ArrayDeque<ServerConnection> touched = new ArrayDeque<>();
   private final Set<ServerConnection> stuck = new HashSet<>();
+  private final Consumer<SelectionKey> handler = this::handle;
+  private final YieldingWait pause = new YieldingWait();
   private boolean acceptPaused;
+  private long acceptPausedAt;
   private volatile boolean stopped;
 
   ServerLoop(
@@ -74,7 +79,10 @@ final class ServerLoop implements Runnable {
   public void run() {
     try {
       while (!stopped) {
-        selector.select(this::handle, stuck.isEmpty() && !acceptPaused ? 0 : TICK_MILLIS);
+        if (!selectAwake()) {
+          selector.select(handler, stuck.isEmpty() && !acceptPaused ? 0 : TICK_MILLIS);
+        }
+        flushTouched();
         tick();
       }
     } catch (IOException | RuntimeException | Error e) {
@@ -85,6 +93,18 @@ final class ServerLoop implements Runnable {
       }
       closeQuietly(selector);
     }
+  }
+
+  /** Handles what comes soon; returns false if the loop is to sleep until something comes. */
+  private boolean selectAwake() throws IOException {
+    pause.start();
+    do {
+      // A stop is seen here if its wake-up was taken by this select.
+      if (selector.selectNow(handler) > 0 || stopped) {
+        return true;
+      }
+    } while (pause.yields());
+    return false;
   }
 
   private void handle(SelectionKey key) {
@@ -105,6 +125,9 @@ final class ServerLoop implements Runnable {
             read(client);
           }
         });
+  }
+
+  private void flushTouched() {
     for (ServerConnection next = touched.poll(); next != null; next = touched.poll()) {
       ServerConnection waiting = next;
       waiting.touched = false;
@@ -141,6 +164,7 @@ final class ServerLoop implements Runnable {
           "store server on port %d cannot accept clients, tries again: %s".formatted(port, e));
       acceptKey.interestOps(0);
       acceptPaused = true;
+      acceptPausedAt = System.nanoTime();
     }
   }
 
@@ -200,10 +224,10 @@ final class ServerLoop implements Runnable {
       close(client);
       return;
     }
-    if (done) {
+    if (done && client.stuckSince != 0) {
       client.stuckSince = 0;
       stuck.remove(client);
-    } else if (sent > 0 || client.stuckSince == 0) {
+    } else if (!done && (sent > 0 || client.stuckSince == 0)) {
       client.stuckSince = System.nanoTime() | 1;
       stuck.add(client);
     }
@@ -215,7 +239,7 @@ final class ServerLoop implements Runnable {
   }
 
   private void tick() {
-    if (acceptPaused) {
+    if (acceptPaused && System.nanoTime() - acceptPausedAt >= TICK_NANOS) {
       acceptPaused = false;
       acceptKey.interestOps(SelectionKey.OP_ACCEPT);
     }

@@ -15,9 +15,9 @@ import java.nio.channels.SocketChannel;
 final class TcpConnection implements AutoCloseable {
   /*
    * One thread at a time uses a connection; any thread may close it, which ends the wait of the one
-   * that uses it. The channel does not block, so that reads and writes can be given up; the reply of a
-   * server is rarely there at the first look, and then the selector waits for it. Deadlines are in
-   * terms of System.nanoTime().
+   * that uses it. The channel does not block, so that reads and writes can be given up. The reply to a
+   * request is never there at once but mostly soon, so the thread yields before it looks, a few times,
+   * and then the selector waits. Deadlines are in terms of System.nanoTime().
    *
    * An interrupt ends only the wait for what another rank has to do (readAnswer). Other waits are
    * short; they go on and leave the thread's interrupt status as it was.
@@ -30,6 +30,8 @@ final class TcpConnection implements AutoCloseable {
   private final SocketChannel channel;
   private final Selector selector;
   private final SelectionKey key;
+  private final YieldingWait pause = new YieldingWait();
+  private boolean asked;
   private final ByteBuffer in =
       ByteBuffer.allocateDirect(BUFFER_BYTES).order(ByteOrder.LITTLE_ENDIAN).limit(0);
 
@@ -85,6 +87,7 @@ final class TcpConnection implements AutoCloseable {
       await(SelectionKey.OP_WRITE, deadline);
       out.flush(channel);
     }
+    asked = true;
   }
 
   byte readByte(long deadline) throws IOException {
@@ -186,7 +189,14 @@ final class TcpConnection implements AutoCloseable {
   }
 
   private void read(ByteBuffer into, long deadline) throws IOException {
-    int read = channel.read(into);
+    int read = asked ? 0 : channel.read(into);
+    if (asked) {
+      asked = false;
+      pause.start();
+      while (read == 0 && pause.yields()) {
+        read = channel.read(into);
+      }
+    }
     while (read == 0) {
       await(SelectionKey.OP_READ, deadline);
       read = channel.read(into);

@@ -1,0 +1,53 @@
+package dev.tutti.store;
+
+import java.util.function.LongSupplier;
+
+/**
+ * Says how long a thread looks for what is about to come before it sleeps; used by one thread at a
+ * time.
+ */
+final class YieldingWait {
+  /*
+   * To wake a thread costs the one who does it more than a request, and a sleeping core more again. So
+   * a thread stays awake for a moment and gives its core to whoever needs it between two looks. Where
+   * that takes long, the cores are busy with other work, and a thread that yields comes back late while
+   * one that is woken comes at once: then nobody yields for a while.
+   */
+  private static final long AWAKE_NANOS = 50_000;
+  private static final long BUSY_NANOS = 1_000_000;
+  private static final long BUSY_PAUSE_NANOS = 100_000_000;
+
+  private final LongSupplier clock;
+  private long start;
+  private long notBefore;
+
+  YieldingWait() {
+    this(System::nanoTime);
+  }
+
+  /** Creates one for tests, by a clock in nanoseconds. */
+  YieldingWait(LongSupplier clock) {
+    this.clock = clock;
+    this.notBefore = clock.getAsLong();
+  }
+
+  /** Begins a wait. */
+  void start() {
+    start = clock.getAsLong();
+  }
+
+  /** Yields; returns whether to look again, else the thread is to sleep. */
+  @SuppressWarnings("ThreadPriorityCheck") // lets the other side run on this core; a hint is enough
+  boolean yields() {
+    long now = clock.getAsLong();
+    if (now - start >= AWAKE_NANOS || now - notBefore < 0) {
+      return false;
+    }
+    Thread.yield();
+    long after = clock.getAsLong();
+    if (after - now > BUSY_NANOS) {
+      notBefore = after + BUSY_PAUSE_NANOS;
+    }
+    return true;
+  }
+}
