@@ -31,6 +31,20 @@ public final class Processes {
    */
   public static List<String> run(int size, Class<?> program, List<Path> classPath, Path folder)
       throws IOException, InterruptedException {
+    return run(size, program.getName(), classPath, folder);
+  }
+
+  /**
+   * Runs a program and waits for all ranks to succeed.
+   *
+   * @param size number of ranks
+   * @param program name of a class, or a source file
+   * @param classPath jars and folders
+   * @param folder for the output
+   * @return the lines of all ranks, in order of rank
+   */
+  public static List<String> run(int size, String program, List<Path> classPath, Path folder)
+      throws IOException, InterruptedException {
     List<Process> ranks = new ArrayList<>();
     List<String> lines = new ArrayList<>();
     try (TcpStoreServer store = new TcpStoreServer(0)) {
@@ -59,7 +73,7 @@ public final class Processes {
   }
 
   private static Process start(
-      int rank, int size, int port, Class<?> program, List<Path> classPath, Path output)
+      int rank, int size, int port, String program, List<Path> classPath, Path output)
       throws IOException {
     List<String> paths = classPath.stream().map(Path::toString).toList();
     ProcessBuilder builder =
@@ -69,7 +83,7 @@ public final class Processes {
                 "--enable-native-access=ALL-UNNAMED",
                 "-cp",
                 String.join(File.pathSeparator, paths),
-                program.getName())
+                program)
             .redirectErrorStream(true)
             .redirectOutput(output.toFile());
     Map<String, String> environment = builder.environment();
