@@ -28,6 +28,7 @@ import java.util.List;
 import java.util.Set;
 import java.util.SplittableRandom;
 import java.util.concurrent.CountDownLatch;
+import java.util.concurrent.TimeUnit;
 import java.util.stream.Stream;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.Timeout;
@@ -336,7 +337,7 @@ class SymmetricMemoryTest {
           SymmetricMemory memory = group.allocateSymmetric(64);
           memory.barrier(3, LONG);
           if (group.rank() == 2) {
-            done.await();
+            assertThat(done.await(20, TimeUnit.SECONDS)).isTrue();
             return;
           }
           Duration limit = group.rank() == 0 ? LONG : Duration.ofMillis(300);

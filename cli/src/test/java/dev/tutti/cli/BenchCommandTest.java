@@ -38,9 +38,9 @@ class BenchCommandTest {
 
   /** Runs on three threads, unless told otherwise. */
   private int benchThreads(String... options) {
-    List<String> all = new ArrayList<>(List.of("--in-jvm", "--iters=20", "--warmup=5"));
+    List<String> all = new ArrayList<>(List.of("--in-jvm"));
     all.addAll(Arrays.asList(options));
-    for (String given : List.of("--backend=threaded", "--nproc=3")) {
+    for (String given : List.of("--backend=threaded", "--nproc=3", "--iters=20", "--warmup=5")) {
       String name = given.substring(0, given.indexOf('=') + 1);
       if (all.stream().noneMatch(option -> option.startsWith(name))) {
         all.add(given);
@@ -172,6 +172,9 @@ class BenchCommandTest {
         "--min-bytes=0 | --min-bytes must be from 1 to --max-bytes",
         "--step-factor=1 | --step-factor must be at least 2, not 1",
         "--nproc=0 | --nproc must be at least 1, not 0",
+        "--iters=0 | --iters must be at least 1, not 0",
+        "--warmup=-1 | --warmup must not be negative: -1",
+        "--timeout=0 | --time and --timeout must be positive",
         "--format=xml | --format must be table or json, not 'xml'",
         "--plot=/no/such/folder/x.svg | no such folder for the picture: /no/such/folder",
         "--max-bytes=12Q | Invalid value for option '--max-bytes'",
