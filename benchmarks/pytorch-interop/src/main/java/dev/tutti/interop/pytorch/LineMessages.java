@@ -1,0 +1,71 @@
+package dev.tutti.interop.pytorch;
+
+import dev.tutti.P2pOptions;
+import dev.tutti.ProcessGroup;
+import dev.tutti.Tensor;
+import dev.tutti.Work;
+import java.util.Map;
+import java.util.TreeMap;
+
+/** Runs the lines that send and receive, on a rank of Tutti. */
+final class LineMessages {
+  private static final int RING_TAG = 40;
+  private static final int ANY_TAG = 50;
+
+  private final ProcessGroup group;
+  private final Line line;
+  private final LineTensors tensors;
+
+  LineMessages(ProcessGroup group, Line line, LineTensors tensors) {
+    this.group = group;
+    this.line = line;
+    this.tensors = tensors;
+  }
+
+  void exchange() {
+    for (int from = 0; from < group.size(); from++) {
+      for (int to = 0; to < group.size(); to++) {
+        P2pOptions tagged = P2pOptions.DEFAULT.withTag(7 + from);
+        if (group.rank() == from && to != from) {
+          group.send(mine(), to, tagged);
+        } else if (group.rank() == to && to != from) {
+          Tensor received = tensors.empty(line.number(2));
+          group.recv(received, from, tagged);
+          tensors.result(received);
+        }
+      }
+    }
+  }
+
+  void ring() {
+    P2pOptions options = P2pOptions.DEFAULT.withTag(RING_TAG).withAsync();
+    Tensor received = tensors.empty(line.number(2));
+    Tensor sent = mine();
+    Work sending = group.send(sent, (group.rank() + 1) % group.size(), options);
+    Work receiving =
+        group.recv(received, (group.rank() + group.size() - 1) % group.size(), options);
+    sending.await();
+    receiving.await();
+    tensors.result(received);
+  }
+
+  void anySource() {
+    P2pOptions options = P2pOptions.DEFAULT.withTag(ANY_TAG);
+    if (group.rank() != line.root()) {
+      group.send(mine(), line.root(), options);
+      return;
+    }
+    Map<Integer, Tensor> bySender = new TreeMap<>();
+    for (int i = 1; i < group.size(); i++) {
+      Tensor received = tensors.empty(line.number(2));
+      Work work = group.recvAnySource(received, options.withAsync());
+      work.await();
+      bySender.put(work.sourceRank(), received);
+    }
+    bySender.values().forEach(tensors::result);
+  }
+
+  private Tensor mine() {
+    return tensors.toMove(line.number(2));
+  }
+}
