@@ -31,26 +31,23 @@ final class LineRunner {
    * @return what it leaves on this rank, little-endian
    */
   byte[] run() {
-    switch (line.op()) {
-      case "barrier" -> {
-        group.barrier();
-        return new byte[0];
-      }
-      case "monitored_barrier" -> {
-        group.monitoredBarrier(Duration.ofSeconds(20), false);
-        return new byte[0];
-      }
-      default -> {
-        LineTensors tensors = new LineTensors(group, line);
-        switch (line.op()) {
-          case "exchange" -> new LineMessages(group, line, tensors).exchange();
-          case "ring" -> new LineMessages(group, line, tensors).ring();
-          case "anysource" -> new LineMessages(group, line, tensors).anySource();
-          default -> collective(tensors);
-        }
-        return tensors.bytes();
-      }
+    if (line.op().equals("barrier")) {
+      group.barrier();
+      return new byte[0];
     }
+    if (line.op().equals("monitored_barrier")) {
+      group.monitoredBarrier(Duration.ofSeconds(20), false);
+      return new byte[0];
+    }
+    LineTensors tensors = new LineTensors(group, line);
+    LineMessages messages = new LineMessages(group, line, tensors);
+    switch (line.op()) {
+      case "exchange" -> messages.exchange();
+      case "ring" -> messages.ring();
+      case "anysource" -> messages.anySource();
+      default -> collective(tensors);
+    }
+    return tensors.bytes();
   }
 
   private void collective(LineTensors tensors) {

@@ -39,7 +39,7 @@ class PlanTest {
     assertThat(checksums.get(1)).containsExactly("00000000", "00000000", "00000000");
     // The members are ranks 0 and 1 of their group, so each has the other's data.
     assertThat(checksums.get(2)).containsExactly(int32(1), "-", int32(0));
-    byte[] received = {-5, 2, -1, 5};
+    byte[] received = {-5, 2, 0, 0};
     byte[] of2 = PeerData.input(PeerType.INT8, PeerData.Pattern.SMALL, 2, 0, 2, 0);
     System.arraycopy(of2, 0, received, 2, 2);
     assertThat(checksums.get(3)).containsExactly("00000000", PeerData.crc(received), "00000000");
