@@ -35,7 +35,12 @@ final class RankProgram {
    */
   static void run(Path plan, Path directory, boolean keepGoing) throws IOException {
     GroupOptions options = GroupOptions.defaults().withInitMethod("env://").withTimeout(TIMEOUT);
+    long start = System.nanoTime();
+    System.out.println("Java " + Runtime.version());
     try (ProcessGroup group = ProcessGroup.init(options)) {
+      System.out.printf(
+          "rank %d/%d joined after %d ms%n",
+          group.rank(), group.size(), (System.nanoTime() - start) / 1_000_000);
       run(Plan.read(plan), directory, keepGoing, group);
     }
   }
