@@ -43,8 +43,9 @@ final class Check {
   /**
    * Takes a world of which all ranks are of one kind as the measure of others.
    *
-   * @return the plan less the lines that all ranks refuse, with the results of this world for those
-   *     that depend on rounding
+   * @param refused is given what all ranks said of lines that they refuse
+   * @return the plan less the lines that are refused, are wrong or were not run on a rank, with the
+   *     results of this world for those that depend on rounding
    */
   Plan measure(List<String> refused) {
     List<Plan.Entry> entries = new ArrayList<>();
@@ -56,7 +57,12 @@ final class Check {
         continue;
       }
       Set<String> rounded = new HashSet<>();
+      int wrongBefore = wrong.size();
       compare(i, entry, rounded);
+      if (wrong.size() > wrongBefore
+          || !ranks.stream().allMatch(rank -> rank.checksums().containsKey(number))) {
+        continue;
+      }
       List<String> checksums =
           rounded.size() == 1
               ? entry.checksums().stream()

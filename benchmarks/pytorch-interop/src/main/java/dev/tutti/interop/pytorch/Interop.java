@@ -42,13 +42,14 @@ public final class Interop {
               Path.of(args[2]),
               args.length > 3 && args[3].equals("--keep-going"));
       case "measure" -> {
-        Check check = new Check(Plan.read(Path.of(args[1])), Path.of(args[2]));
+        Plan all = Plan.read(Path.of(args[1]));
+        Check check = new Check(all, Path.of(args[2]));
         List<String> refused = new ArrayList<>();
         Plan measured = check.measure(refused);
-        if (check.wrong().isEmpty()) {
+        if (!measured.entries().isEmpty()) {
           measured.write(Path.of(args[3]));
         }
-        finish(check, measured, refused);
+        finish(check, all, refused);
       }
       case "check" -> {
         Plan plan = Plan.read(Path.of(args[1]));
