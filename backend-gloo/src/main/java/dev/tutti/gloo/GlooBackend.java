@@ -17,7 +17,6 @@ import dev.tutti.spi.Staging;
 import java.lang.foreign.MemorySegment;
 import java.util.List;
 import java.util.Map;
-import java.util.Optional;
 import org.jspecify.annotations.Nullable;
 
 /**
@@ -43,17 +42,19 @@ final class GlooBackend implements Backend {
    * Creates the backend of a rank.
    *
    * @param transport connects the ranks
-   * @param host the collectives of ranks that share memory, if they do
+   * @param wire the collectives of Gloo's wire
+   * @param collectives what to use where there is something better; closed with this
    * @param memories their symmetric memory, or null where they do not; closed with this
    */
   GlooBackend(
       Transport transport,
-      Optional<? extends Collectives> host,
+      WireCollectives wire,
+      Collectives collectives,
       @Nullable SymmetricMemories memories) {
     this.transport = transport;
     this.messages = new UserMessages(transport);
-    this.wire = new WireCollectives(transport);
-    this.collectives = host.isPresent() ? host.get() : wire;
+    this.wire = wire;
+    this.collectives = collectives;
     this.memories = memories;
   }
 

@@ -7,6 +7,10 @@ import dev.tutti.OpType;
 import dev.tutti.ReduceOp;
 import dev.tutti.Setting;
 import dev.tutti.Settings;
+import dev.tutti.gloo.algorithm.AlgorithmTable;
+import dev.tutti.gloo.algorithm.Collectives;
+import dev.tutti.gloo.algorithm.TuttiCollectives;
+import dev.tutti.gloo.algorithm.WireCollectives;
 import dev.tutti.gloo.host.HostCollectives;
 import dev.tutti.gloo.host.HostRendezvous;
 import dev.tutti.gloo.host.SymmetricMemories;
@@ -16,6 +20,7 @@ import dev.tutti.spi.Backend;
 import dev.tutti.spi.BackendContext;
 import dev.tutti.spi.BackendProvider;
 import java.io.IOException;
+import java.nio.charset.StandardCharsets;
 import java.nio.file.Path;
 import java.time.Duration;
 import java.util.EnumSet;
@@ -62,6 +67,17 @@ public final class GlooProvider implements BackendProvider {
   public static final Setting<String> SHARED_DIRECTORY =
       Setting.text(
           "TUTTI_GLOO_SHARED_DIR", "/dev/shm", "file system in memory for what ranks share");
+
+  /** Says which algorithms ranks of Tutti take over sockets. */
+  public static final Setting<AlgorithmTable> ALGORITHMS =
+      new Setting<>(
+          "TUTTI_GLOO_ALGORITHMS",
+          "",
+          "algorithms by operation and bytes, such as"
+              + " allReduce=recursive-doubling:16K,ring;allGather=ring; rank 0's counts",
+          AlgorithmTable.DEFAULT::with);
+
+  private static final String ALGORITHMS_KEY = "algorithms";
 
   private static final Capabilities CAPABILITIES =
       new Capabilities(
@@ -139,6 +155,11 @@ public final class GlooProvider implements BackendProvider {
               + chosen.reason()
               + " (to choose another: "
               + BindAddress.INTERFACE.name()
+              + ")",
+          "between ranks of Tutti, over sockets: "
+              + settings.get(ALGORITHMS)
+              + " (to choose others: "
+              + ALGORITHMS.name()
               + ")");
     } catch (IOException e) {
       return List.of();
@@ -153,6 +174,7 @@ public final class GlooProvider implements BackendProvider {
         LAZY_INIT,
         RANK_AS_SEQUENCE,
         SPIN,
+        ALGORITHMS,
         SHARED_BYTES,
         SHARED_DIRECTORY);
   }
@@ -170,12 +192,33 @@ public final class GlooProvider implements BackendProvider {
     try {
       Optional<HostCollectives> host =
           rendezvous.isOneHost() ? meetOnHost(context, rendezvous, transport) : Optional.empty();
-      return new GlooBackend(transport, host, memories(context, transport, host));
+      WireCollectives wire = new WireCollectives(transport);
+      Collectives collectives =
+          host.isPresent()
+              ? host.get()
+              : rendezvous.isAllTutti()
+                  ? new TuttiCollectives(transport, wire, agreedTable(context))
+                  : wire;
+      return new GlooBackend(transport, wire, collectives, memories(context, transport, host));
     } catch (Exception | Error e) {
       transport.abort(e);
       transport.close();
       throw e;
     }
+  }
+
+  /** Returns the table of rank 0, so that ranks with other settings do not wait for each other. */
+  private static AlgorithmTable agreedTable(BackendContext context) {
+    AlgorithmTable own = context.settings().get(ALGORITHMS);
+    if (context.size() == 1) {
+      return own;
+    }
+    if (context.rank() == 0) {
+      context.store().set(ALGORITHMS_KEY, own.toString());
+      return own;
+    }
+    byte[] agreed = context.store().get(ALGORITHMS_KEY, context.timeout());
+    return AlgorithmTable.DEFAULT.with(new String(agreed, StandardCharsets.UTF_8));
   }
 
   private static @Nullable SymmetricMemories memories(

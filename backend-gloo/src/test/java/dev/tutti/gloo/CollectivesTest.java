@@ -5,6 +5,7 @@ import static org.assertj.core.api.Assertions.assertThat;
 import dev.tutti.DType;
 import dev.tutti.ProcessGroup;
 import dev.tutti.ReduceOp;
+import dev.tutti.Settings;
 import dev.tutti.Tensor;
 import java.util.ArrayList;
 import java.util.List;
@@ -23,9 +24,19 @@ class CollectivesTest {
     return "0";
   }
 
+  /** Says which algorithms to use. */
+  String algorithms() {
+    return "";
+  }
+
   private <T> List<T> run(int size, GlooWorld.Body<T> body) throws Exception {
-    return GlooWorld.run(
-        size, GlooWorld.settings(GlooProvider.SHARED_BYTES.name(), sharedBytes()), body);
+    Settings settings =
+        GlooWorld.settings(
+            GlooProvider.SHARED_BYTES.name(),
+            sharedBytes(),
+            GlooProvider.ALGORITHMS.name(),
+            algorithms());
+    return GlooWorld.run(size, settings, body);
   }
 
   private static long[] counts(int size) {

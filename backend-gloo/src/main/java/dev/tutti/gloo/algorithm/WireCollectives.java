@@ -51,7 +51,13 @@ public final class WireCollectives implements Collectives {
     this.monitoredBarrier = new MonitoredBarrier(transport);
   }
 
-  private int next(long signature) throws Exception {
+  /**
+   * Begins a collective.
+   *
+   * @param signature what the ranks must agree on
+   * @return its number
+   */
+  int next(long signature) throws Exception {
     int tag = nextTag++;
     transport.sign(signature, tag);
     return tag;

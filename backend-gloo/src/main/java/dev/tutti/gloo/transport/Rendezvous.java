@@ -32,6 +32,7 @@ public final class Rendezvous {
   private final int rank;
   private final int size;
   private int localRanks = 1;
+  private boolean allTutti = true;
   private boolean oneHost;
 
   /**
@@ -85,6 +86,11 @@ public final class Rendezvous {
     return localRanks > Runtime.getRuntime().availableProcessors() ? 0 : spin.toNanos();
   }
 
+  /** Tells whether all ranks run Tutti, after {@link #connect}. */
+  public boolean isAllTutti() {
+    return allTutti;
+  }
+
   /** Tells whether all ranks run Tutti and name the same host, after {@link #connect}. */
   public boolean isOneHost() {
     return oneHost;
@@ -120,7 +126,8 @@ public final class Rendezvous {
     }
     localRanks =
         (int) Arrays.stream(blobs).filter(blob -> blob.hostname().equals(own.hostname())).count();
-    oneHost = localRanks == size && Arrays.stream(blobs).allMatch(blob -> blob.address().tutti());
+    allTutti = Arrays.stream(blobs).allMatch(blob -> blob.address().tutti());
+    oneHost = localRanks == size && allTutti;
     for (int peer = 0; peer < size; peer++) {
       if (peer != rank) {
         join(transport, own, peer, blobs[peer]);

@@ -1,0 +1,161 @@
+package dev.tutti.gloo.algorithm;
+
+import dev.tutti.OpType;
+import dev.tutti.Setting;
+import java.util.ArrayList;
+import java.util.Arrays;
+import java.util.EnumMap;
+import java.util.EnumSet;
+import java.util.List;
+import java.util.Map;
+import java.util.Set;
+import java.util.stream.Collectors;
+
+/**
+ * Says which algorithm ranks of Tutti take over sockets, by operation and bytes. The bytes are
+ * those of a rank's tensor, and of all parts for an all-gather.
+ */
+public final class AlgorithmTable {
+  private static final Map<OpType, Set<Algorithm>> CHOICES =
+      new EnumMap<>(
+          Map.of(
+              OpType.ALL_REDUCE,
+              EnumSet.of(Algorithm.RING, Algorithm.RECURSIVE_DOUBLING, Algorithm.HALVING_DOUBLING),
+              OpType.REDUCE,
+              EnumSet.of(Algorithm.RING, Algorithm.BINOMIAL),
+              OpType.BROADCAST,
+              EnumSet.of(Algorithm.BINOMIAL, Algorithm.CHAIN),
+              OpType.ALL_GATHER,
+              EnumSet.of(Algorithm.RING, Algorithm.BRUCK),
+              OpType.REDUCE_SCATTER,
+              EnumSet.of(Algorithm.PAIRWISE, Algorithm.ALL_REDUCE)));
+
+  /** The table that is used unless a setting says otherwise. */
+  public static final AlgorithmTable DEFAULT =
+      new AlgorithmTable(new EnumMap<>(OpType.class))
+          .with(
+              "allReduce=recursive-doubling:16K,halving-doubling:256K,ring;"
+                  + "reduce=binomial:64K,ring;"
+                  + "broadcast=binomial:256K,chain;"
+                  + "allGather=bruck:64K,ring;"
+                  + "reduceScatter=pairwise");
+
+  private record Rule(Algorithm algorithm, long maxBytes) {}
+
+  private final Map<OpType, List<Rule>> rules;
+
+  private AlgorithmTable(Map<OpType, List<Rule>> rules) {
+    this.rules = rules;
+  }
+
+  /**
+   * Returns this table with other rules for some operations.
+   *
+   * @param text such as {@code allReduce=recursive-doubling:16K,ring;allGather=ring}: for each
+   *     operation its algorithms, each but the last with the most bytes that it is for
+   * @throws IllegalArgumentException if it is not of this form
+   */
+  public AlgorithmTable with(String text) {
+    Map<OpType, List<Rule>> changed = new EnumMap<>(OpType.class);
+    changed.putAll(rules);
+    for (String part : text.split(";", -1)) {
+      if (part.isBlank()) {
+        continue;
+      }
+      String[] sides = part.split("=", 2);
+      OpType type = operation(sides[0].strip());
+      changed.put(type, sides.length == 2 ? rules(type, sides[1]) : List.of());
+      if (changed.get(type).isEmpty()) {
+        throw new IllegalArgumentException("'" + part + "' names no algorithm");
+      }
+    }
+    return new AlgorithmTable(changed);
+  }
+
+  private static OpType operation(String label) {
+    return CHOICES.keySet().stream()
+        .filter(type -> type.label().equals(label))
+        .findFirst()
+        .orElseThrow(
+            () ->
+                new IllegalArgumentException(
+                    "there is no choice for '"
+                        + label
+                        + "', only for "
+                        + CHOICES.keySet().stream()
+                            .map(OpType::label)
+                            .collect(Collectors.joining(", "))));
+  }
+
+  private static List<Rule> rules(OpType type, String list) {
+    List<Rule> found = new ArrayList<>();
+    List<String> entries = Arrays.asList(list.split(",", -1));
+    for (int i = 0; i < entries.size(); i++) {
+      String[] sides = entries.get(i).strip().split(":", 2);
+      Set<Algorithm> choices = CHOICES.getOrDefault(type, Set.of());
+      Algorithm algorithm =
+          Algorithm.of(sides[0])
+              .filter(choices::contains)
+              .orElseThrow(
+                  () ->
+                      new IllegalArgumentException(
+                          "'"
+                              + sides[0]
+                              + "' is no algorithm for "
+                              + type.label()
+                              + "; there is "
+                              + choices.stream()
+                                  .map(Algorithm::label)
+                                  .collect(Collectors.joining(", "))));
+      boolean last = i == entries.size() - 1;
+      if (last != (sides.length == 1)) {
+        throw new IllegalArgumentException(
+            "each algorithm but the last needs a size, as in ring:64K");
+      }
+      found.add(new Rule(algorithm, last ? Long.MAX_VALUE : Setting.parseBytes(sides[1])));
+    }
+    return List.copyOf(found);
+  }
+
+  /**
+   * Chooses an algorithm.
+   *
+   * @param type one of the operations of the table
+   * @param bytes of its tensor
+   */
+  Algorithm choose(OpType type, long bytes) {
+    List<Rule> list = rules.get(type);
+    if (list == null) {
+      throw new IllegalArgumentException("there is no choice for " + type.label());
+    }
+    int i = 0;
+    while (list.get(i).maxBytes < bytes) {
+      i++;
+    }
+    return list.get(i).algorithm;
+  }
+
+  /** Returns the table as text that {@link #with} takes. */
+  @Override
+  public String toString() {
+    return rules.entrySet().stream()
+        .map(entry -> entry.getKey().label() + "=" + describe(entry.getValue()))
+        .collect(Collectors.joining(";"));
+  }
+
+  private static String describe(List<Rule> list) {
+    return list.stream()
+        .map(
+            rule ->
+                rule.maxBytes == Long.MAX_VALUE
+                    ? rule.algorithm.label()
+                    : rule.algorithm.label() + ":" + size(rule.maxBytes))
+        .collect(Collectors.joining(","));
+  }
+
+  private static String size(long bytes) {
+    return bytes % (1 << 20) == 0
+        ? (bytes >> 20) + "M"
+        : bytes % 1024 == 0 ? (bytes >> 10) + "K" : String.valueOf(bytes);
+  }
+}

@@ -1,0 +1,158 @@
+package dev.tutti.gloo.algorithm;
+
+import dev.tutti.DType;
+import dev.tutti.OpType;
+import dev.tutti.ReduceOp;
+import dev.tutti.Tensor;
+import dev.tutti.gloo.transport.Transport;
+import dev.tutti.spi.Operation;
+import java.lang.foreign.MemorySegment;
+import java.util.ArrayList;
+import java.util.List;
+
+/**
+ * Runs collectives over sockets between ranks that are all of Tutti, by whichever algorithm suits
+ * the size; where Gloo's own is the one, as {@link WireCollectives}.
+ */
+public final class TuttiCollectives implements Collectives {
+  private final WireCollectives wire;
+  private final AlgorithmTable table;
+  private final int size;
+  private final RecursiveDoublingAllReduce recursiveDoubling;
+  private final HalvingDoublingAllReduce halvingDoubling;
+  private final BinomialReduce binomialReduce;
+  private final BruckAllGather bruck;
+  private final ChainBroadcast chain;
+  private final PairwiseReduceScatter pairwise;
+
+  /**
+   * Prepares for any number of operations.
+   *
+   * @param transport connects the ranks, all of Tutti
+   * @param wire runs what needs no other algorithm
+   * @param table the same on all ranks
+   */
+  public TuttiCollectives(Transport transport, WireCollectives wire, AlgorithmTable table) {
+    Scratch scratch = new Scratch();
+    this.wire = wire;
+    this.table = table;
+    this.size = transport.size();
+    this.recursiveDoubling = new RecursiveDoublingAllReduce(transport, scratch);
+    this.halvingDoubling = new HalvingDoublingAllReduce(transport);
+    this.binomialReduce = new BinomialReduce(transport, scratch);
+    this.bruck = new BruckAllGather(transport, scratch);
+    this.chain = new ChainBroadcast(transport);
+    this.pairwise = new PairwiseReduceScatter(transport, scratch);
+  }
+
+  @Override
+  public void allReduce(Operation op, Tensor tensor, ReduceOp reduceOp) throws Exception {
+    Algorithm chosen = table.choose(OpType.ALL_REDUCE, tensor.byteSize());
+    if (chosen == Algorithm.RING) {
+      wire.allReduce(op, tensor, reduceOp);
+      return;
+    }
+    int tag =
+        wire.next(
+            Signature.of(OpType.ALL_REDUCE, tensor.dtype(), reduceOp.kind(), 0, tensor.byteSize()));
+    if (chosen == Algorithm.RECURSIVE_DOUBLING) {
+      recursiveDoubling.run(op, tag, tensor, reduceOp);
+    } else {
+      halvingDoubling.run(op, tag, tensor, reduceOp);
+    }
+  }
+
+  @Override
+  public Tensor allReduceSparse(Operation op, Tensor tensor) throws Exception {
+    return wire.allReduceSparse(op, tensor);
+  }
+
+  @Override
+  public void reduce(Operation op, Tensor tensor, ReduceOp reduceOp, int root) throws Exception {
+    if (table.choose(OpType.REDUCE, tensor.byteSize()) == Algorithm.RING) {
+      wire.reduce(op, tensor, reduceOp, root);
+    } else {
+      int tag =
+          wire.next(
+              Signature.of(
+                  OpType.REDUCE, tensor.dtype(), reduceOp.kind(), root, tensor.byteSize()));
+      binomialReduce.run(op, tag, tensor, reduceOp, root);
+    }
+  }
+
+  @Override
+  public void broadcast(Operation op, Tensor tensor, int root) throws Exception {
+    long bytes = tensor.byteSize();
+    if (table.choose(OpType.BROADCAST, bytes) == Algorithm.BINOMIAL) {
+      wire.broadcast(op, tensor, root);
+    } else {
+      int tag = wire.next(Signature.of(OpType.BROADCAST, tensor.dtype(), root, bytes));
+      chain.run(op, tag, tensor.segment(), bytes, root);
+    }
+  }
+
+  @Override
+  public void allGatherInto(Operation op, MemorySegment output, long bytes, DType dtype)
+      throws Exception {
+    if (table.choose(OpType.ALL_GATHER, bytes * size) == Algorithm.RING) {
+      wire.allGatherInto(op, output, bytes, dtype);
+    } else {
+      int tag = wire.next(Signature.of(OpType.ALL_GATHER, dtype, 0, bytes));
+      bruck.run(op, tag, output, bytes);
+    }
+  }
+
+  @Override
+  public void gather(Operation op, List<Tensor> outputs, Tensor input, int root) throws Exception {
+    wire.gather(op, outputs, input, root);
+  }
+
+  @Override
+  public void scatter(Operation op, Tensor output, List<Tensor> inputs, int root) throws Exception {
+    wire.scatter(op, output, inputs, root);
+  }
+
+  @Override
+  public void allToAll(Operation op, List<Tensor> outputs, List<Tensor> inputs) throws Exception {
+    wire.allToAll(op, outputs, inputs);
+  }
+
+  @Override
+  public void reduceScatter(Operation op, Tensor output, List<Tensor> inputs, ReduceOp reduceOp)
+      throws Exception {
+    long bytes = output.byteSize();
+    if (table.choose(OpType.REDUCE_SCATTER, bytes * size) == Algorithm.ALL_REDUCE) {
+      wire.reduceScatter(op, output, inputs, reduceOp);
+    } else {
+      int tag =
+          wire.next(Signature.of(OpType.REDUCE_SCATTER, output.dtype(), reduceOp.kind(), 0, bytes));
+      pairwise.run(op, tag, output, inputs, reduceOp);
+    }
+  }
+
+  @Override
+  public void reduceScatterInto(Operation op, Tensor output, Tensor input, ReduceOp reduceOp)
+      throws Exception {
+    if (table.choose(OpType.REDUCE_SCATTER, input.byteSize()) == Algorithm.ALL_REDUCE) {
+      wire.reduceScatterInto(op, output, input, reduceOp);
+      return;
+    }
+    long numel = output.numel();
+    Tensor flat = input.flatten();
+    List<Tensor> parts = new ArrayList<>();
+    for (int rank = 0; rank < size; rank++) {
+      parts.add(flat.narrow(0, rank * numel, numel));
+    }
+    reduceScatter(op, output, parts, reduceOp);
+  }
+
+  @Override
+  public void barrier(Operation op) throws Exception {
+    wire.barrier(op);
+  }
+
+  @Override
+  public void close() {
+    wire.close();
+  }
+}

@@ -1,0 +1,9 @@
+package dev.tutti.gloo;
+
+/** Tests the algorithms that send few bytes at all sizes. */
+class LowTrafficCollectivesTest extends CollectivesTest {
+  @Override
+  String algorithms() {
+    return "allReduce=halving-doubling;reduce=ring;allGather=ring;broadcast=chain";
+  }
+}

@@ -1,0 +1,56 @@
+package dev.tutti.gloo.algorithm;
+
+import static org.assertj.core.api.Assertions.assertThat;
+import static org.assertj.core.api.Assertions.assertThatThrownBy;
+
+import dev.tutti.OpType;
+import org.junit.jupiter.api.Test;
+import org.junit.jupiter.params.ParameterizedTest;
+import org.junit.jupiter.params.provider.CsvSource;
+
+/** Tests how algorithms are chosen and how the choice is written. */
+class AlgorithmTableTest {
+  @Test
+  void choosesByBytes() {
+    AlgorithmTable table =
+        AlgorithmTable.DEFAULT.with("allReduce = recursive-doubling:1K, halving-doubling:1M, ring");
+    assertThat(table.choose(OpType.ALL_REDUCE, 0)).isEqualTo(Algorithm.RECURSIVE_DOUBLING);
+    assertThat(table.choose(OpType.ALL_REDUCE, 1024)).isEqualTo(Algorithm.RECURSIVE_DOUBLING);
+    assertThat(table.choose(OpType.ALL_REDUCE, 1025)).isEqualTo(Algorithm.HALVING_DOUBLING);
+    assertThat(table.choose(OpType.ALL_REDUCE, 1 << 20)).isEqualTo(Algorithm.HALVING_DOUBLING);
+    assertThat(table.choose(OpType.ALL_REDUCE, (1 << 20) + 1)).isEqualTo(Algorithm.RING);
+    assertThat(table.choose(OpType.ALL_REDUCE, Long.MAX_VALUE)).isEqualTo(Algorithm.RING);
+  }
+
+  @Test
+  void leavesOtherOperationsAsTheyAre() {
+    AlgorithmTable table = AlgorithmTable.DEFAULT.with("allReduce=ring");
+    assertThat(table.choose(OpType.BROADCAST, 1 << 30)).isEqualTo(Algorithm.CHAIN);
+    assertThat(table.toString()).contains("allReduce=ring;").contains("broadcast=binomial:");
+    assertThat(AlgorithmTable.DEFAULT.toString()).doesNotContain("allReduce=ring;");
+  }
+
+  @Test
+  void readsWhatItWrites() {
+    String text = AlgorithmTable.DEFAULT.with("allGather=bruck:1000,ring").toString();
+    assertThat(AlgorithmTable.DEFAULT.with(text)).hasToString(text);
+    assertThat(text).contains("allGather=bruck:1000,ring");
+  }
+
+  @ParameterizedTest
+  @CsvSource(
+      delimiter = '|',
+      value = {
+        "allreduce=ring|no choice for 'allreduce', only for broadcast, allReduce",
+        "allReduce=bruck|'bruck' is no algorithm for allReduce; there is ring",
+        "allReduce|names no algorithm",
+        "allReduce=ring:1K|each algorithm but the last needs a size",
+        "allReduce=ring,ring|each algorithm but the last needs a size",
+        "allReduce=ring:x,ring|expected bytes such as",
+      })
+  void refusesWhatIsUnclear(String text, String message) {
+    assertThatThrownBy(() -> AlgorithmTable.DEFAULT.with(text))
+        .isInstanceOf(IllegalArgumentException.class)
+        .hasMessageContaining(message);
+  }
+}
