@@ -48,16 +48,18 @@ final class C10dDialect implements Dialect {
   @Override
   public Store.Swap compareSet(String key, byte @Nullable [] expected, byte[] desired) {
     // On the wire "absent" and "empty" are the same expectation, and the reply to a success is the
-    // reply
-    // to a key that already has the desired value. A read before, in the same write, tells them
-    // apart: a
-    // server carries out what comes in one piece without a pause.
+    // reply to a key that already has the desired value. A read before, in the same write, tells
+    // them
+    // apart: a server carries out what comes in one piece without a pause.
     byte[] wireExpected = expected == null ? Arguments.NO_BYTES : expected;
     if (wireExpected.length == 0) {
       byte[] before = RemoteReads.value(client, key, TcpStore.IO_NANOS);
       if (!Arguments.same(before, expected)) {
         return new Store.Swap(false, before);
       }
+    } else if (!RemoteReads.check(client, List.of(key), TcpStore.IO_NANOS)) {
+      // Would wake those who wait for the key, and not store it.
+      return new Store.Swap(false, null);
     }
     return client.call(
         (connection, deadline) -> {

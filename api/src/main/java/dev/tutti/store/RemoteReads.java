@@ -2,7 +2,9 @@ package dev.tutti.store;
 
 import java.util.ArrayList;
 import java.util.Arrays;
+import java.util.Iterator;
 import java.util.List;
+import java.util.Set;
 import org.jspecify.annotations.Nullable;
 
 /** Reads from a store server in ways that every server understands; keys are as on the wire. */
@@ -12,6 +14,10 @@ final class RemoteReads {
    * COMPARE_SET that expects and desires the same fresh bytes stores nothing, returns the value of a key
    * that exists and those bytes for one that does not: so one round trip reads and tells absence.
    *
+   * PyTorch's event-loop server takes every COMPARE_SET for a change, though, and wakes those who wait for
+   * the key. A rank of PyTorch that waits for an absent one then gets an empty value, and Gloo reads its
+   * peer's address from that: it crashes. So of such a server a CHECK asks first whether the key exists.
+   *
    * Several such requests leave in one write. Their number is bounded, so that they fit into the socket
    * buffers while the server waits for this side to read its replies.
    */
@@ -20,7 +26,7 @@ final class RemoteReads {
 
   private RemoteReads() {}
 
-  /** Adds a request for a value. */
+  /** Adds a request for a value, which must be known to exist if the server is not Tutti's. */
   static void putRead(SendQueue out, String key, byte[] nonce) {
     out.putByte((byte) Wire.COMPARE_SET);
     out.putKey(key);
@@ -30,6 +36,9 @@ final class RemoteReads {
 
   /** Returns the value of a key, or null if there is none. */
   static byte @Nullable [] value(TcpClient client, String key, long nanos) {
+    if (!client.isTutti() && !check(client, List.of(key), nanos)) {
+      return null;
+    }
     return client.call(
         nanos,
         (connection, deadline) -> {
@@ -41,6 +50,20 @@ final class RemoteReads {
 
   /** Returns the values of keys, with null for those that have none. */
   static List<byte @Nullable []> values(TcpClient client, List<String> keys, long nanos) {
+    if (client.isTutti()) {
+      return read(client, keys, nanos);
+    }
+    Set<String> missing = Set.copyOf(missing(client, keys, nanos));
+    List<String> present = keys.stream().filter(key -> !missing.contains(key)).toList();
+    Iterator<byte @Nullable []> found = read(client, present, nanos).iterator();
+    List<byte @Nullable []> values = new ArrayList<>(keys.size());
+    for (String key : keys) {
+      values.add(missing.contains(key) ? null : found.next());
+    }
+    return values;
+  }
+
+  private static List<byte @Nullable []> read(TcpClient client, List<String> keys, long nanos) {
     List<byte @Nullable []> values = new ArrayList<>(keys.size());
     while (values.size() < keys.size()) {
       client.call(

@@ -102,9 +102,19 @@ final class ScriptedServer implements AutoCloseable {
       return expect(RawClient.hex(hex));
     }
 
-    /** Reads the request that looks at a key. */
+    /** Reads the request for the value of a key that exists. */
     Peer expectRead(String key) throws IOException {
       return expect(RawClient.request(Wire.COMPARE_SET, key, nonce, nonce));
+    }
+
+    /** Says that a key exists to who asks, and reads the request for its value. */
+    Peer expectLookAtPresent(String key) throws IOException {
+      return expect(RawClient.request(Wire.CHECK, 1L, key)).send("00").expectRead(key);
+    }
+
+    /** Says that a key is absent to who asks. */
+    Peer expectLookAtAbsent(String key) throws IOException {
+      return expect(RawClient.request(Wire.CHECK, 1L, key)).send("01");
     }
 
     Peer send(byte[] bytes) throws IOException {
@@ -123,7 +133,7 @@ final class ScriptedServer implements AutoCloseable {
     }
 
     /** Answers that a key is absent. */
-    Peer sendNonce() throws IOException {
+    private Peer sendNonce() throws IOException {
       return sendValue(nonce);
     }
 

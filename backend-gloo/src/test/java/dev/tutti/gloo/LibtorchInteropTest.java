@@ -181,7 +181,11 @@ class LibtorchInteropTest {
     List<String> own = new ArrayList<>();
     GlooWorld.run(
         3,
-        GlooWorld.settings(GlooProvider.SHARED_BYTES.name(), "0"),
+        GlooWorld.settings(
+            GlooProvider.SHARED_BYTES.name(),
+            "0",
+            GlooProvider.ALGORITHMS.name(),
+            "allReduce=ring"),
         group -> {
           ScriptedRank rank = new ScriptedRank(group);
           List<String> checksums = lines.stream().map(rank::run).toList();

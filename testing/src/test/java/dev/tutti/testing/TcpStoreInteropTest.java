@@ -14,6 +14,7 @@ import dev.tutti.store.TcpStoreServer;
 import java.time.Duration;
 import java.util.List;
 import java.util.concurrent.Future;
+import java.util.concurrent.TimeUnit;
 import org.junit.jupiter.api.BeforeAll;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.params.ParameterizedTest;
@@ -250,6 +251,27 @@ class TcpStoreInteropTest {
       assertThatThrownBy(() -> server.awaitWorkers(2, Duration.ofMillis(100)))
           .isInstanceOf(StoreTimeoutException.class)
           .hasMessageContaining("1/2 clients joined");
+    }
+  }
+
+  @ParameterizedTest
+  @EnumSource
+  void looksAtAbsentKeysWakeNobody(Server kind) throws Exception {
+    try (SharedServer shared = new SharedServer(kind)) {
+      Store ours = shared.ours;
+      Future<String> waiting = shared.calls.start(() -> shared.theirs.run("store_get late"));
+      Duration shortly = Duration.ofMillis(20);
+      for (int i = 0; i < 10; i++) {
+        assertThatThrownBy(() -> ours.get("late", shortly))
+            .isInstanceOf(StoreTimeoutException.class);
+        assertThatThrownBy(() -> ours.multiGet(List.of("late", "never"), shortly))
+            .isInstanceOf(StoreTimeoutException.class);
+        assertThat(ours.compareSet("late", bytes("wrong"), bytes("x")).stored()).isFalse();
+        assertThat(ours.check(List.of("late"))).isFalse();
+      }
+      assertThat(waiting.isDone()).isFalse();
+      ours.set("late", "value");
+      assertThat(waiting.get(LONG.toSeconds(), TimeUnit.SECONDS)).isEqualTo("value");
     }
   }
 }
