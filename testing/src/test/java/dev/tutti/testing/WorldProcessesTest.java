@@ -136,6 +136,7 @@ class WorldProcessesTest {
             Files.isWritable(Path.of("/dev/shm")) && Files.isReadable(Path.of("/proc/self/maps")))
         .as("needs /dev/shm and /proc/self/maps")
         .isTrue();
+    LeakingMemory.arena = Arena.ofShared();
     try {
       Execution execution = Execution.of(LeakingMemory.class);
       assertThat(execution.thrownAfter(LeakingMemory.class))
@@ -144,21 +145,21 @@ class WorldProcessesTest {
           .hasMessageContaining("mapped " + LeakingMemory.FILE)
           .hasMessageContaining("file " + LeakingMemory.FILE);
     } finally {
-      LeakingMemory.ARENA.close();
+      LeakingMemory.arena.close();
       Files.deleteIfExists(LeakingMemory.FILE);
     }
   }
 
   static class LeakingMemory {
     static final Path FILE = Path.of("/dev/shm/tutti-test-" + ProcessHandle.current().pid());
-    static final Arena ARENA = Arena.ofShared();
+    static volatile Arena arena = Arena.ofShared();
 
     @World(size = 1)
     void leaks() throws IOException {
       try (FileChannel channel =
           FileChannel.open(
               FILE, StandardOpenOption.CREATE, StandardOpenOption.READ, StandardOpenOption.WRITE)) {
-        MemorySegment segment = channel.map(FileChannel.MapMode.READ_WRITE, 0, 4096, ARENA);
+        MemorySegment segment = channel.map(FileChannel.MapMode.READ_WRITE, 0, 4096, arena);
         assertThat(segment.byteSize()).isEqualTo(4096);
       }
     }

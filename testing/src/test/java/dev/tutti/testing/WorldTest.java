@@ -281,18 +281,19 @@ class WorldTest {
 
   @Test
   void threadsThatOutliveTheirWorldFailTheClass() {
+    Leaking.end = new CountDownLatch(1);
     try {
       Execution execution = Execution.of(Leaking.class);
       assertThat(execution.thrownAfter(Leaking.class))
           .hasMessageContaining("threads that outlive their groups")
           .hasMessageContaining("forgotten");
     } finally {
-      Leaking.END.countDown();
+      Leaking.end.countDown();
     }
   }
 
   static class Leaking {
-    static final CountDownLatch END = new CountDownLatch(1);
+    static volatile CountDownLatch end = new CountDownLatch(1);
 
     @World
     void leaks(@Rank int rank) {
@@ -303,7 +304,7 @@ class WorldTest {
             .start(
                 () -> {
                   try {
-                    END.await();
+                    end.await();
                   } catch (InterruptedException e) {
                     Thread.currentThread().interrupt();
                   }
