@@ -29,6 +29,12 @@ import org.bytedeco.pytorch.TCPStore;
  * and prints one JSON object per line: latency over all calls of all clients, and {@code ops_per_s}
  * from the first start to the last end.
  *
+ * <p>{@code compare --port P --other-port P [--host H] [--clients 1,8,64] [--ops set,get,add,wait]
+ * [--value-bytes 8] [--slices 21] [--slice-ms 150]} does the same with two servers in turns, slice
+ * by slice, so that what changes in the machine meanwhile meets both; prints the medians over the
+ * slices, and the median and quartiles of what a call takes with the other server over what it
+ * takes with the first, pair by pair.
+ *
  * <p>Every client works on a key of its own. {@code set} has no reply, so a client ends its run
  * with one {@code add}, whose reply shows that the server has worked off the rest; {@code get} is
  * two round trips in libtorch's client (wait, get), {@code add} and {@code wait} (on a key that
@@ -47,7 +53,8 @@ public final class LibtorchStoreBench {
    */
   public static void main(String[] args) {
     if (args.length == 0) {
-      throw new IllegalArgumentException("expected server or client as the first argument");
+      throw new IllegalArgumentException(
+          "expected server, client or compare as the first argument");
     }
     Flags flags = new Flags(Arrays.copyOfRange(args, 1, args.length), Set.of("legacy"));
     int status = PeerWatchdog.EXIT_ERROR;
@@ -55,7 +62,10 @@ public final class LibtorchStoreBench {
       switch (args[0]) {
         case "server" -> serve(flags);
         case "client" -> measure(flags);
-        default -> throw new IllegalArgumentException("expected server or client, got " + args[0]);
+        case "compare" -> compare(flags);
+        default ->
+            throw new IllegalArgumentException(
+                "expected server, client or compare, got " + args[0]);
       }
       status = 0;
     } catch (Exception | LinkageError e) {
@@ -97,6 +107,91 @@ public final class LibtorchStoreBench {
         out.line(row(connected, op, valueBytes, durationMillis, label));
       }
     }
+  }
+
+  private static void compare(Flags flags) throws Exception {
+    String host = flags.text("host", "127.0.0.1");
+    int port = flags.number("port", 0);
+    int otherPort = flags.number("other-port", 0);
+    long[] clientCounts = Flags.numbers(flags.text("clients", "1,8,64"));
+    List<String> ops = flags.list("ops", "set,get,add,wait");
+    int valueBytes = flags.number("value-bytes", 8);
+    int slices = flags.number("slices", 21);
+    int sliceMillis = flags.number("slice-ms", 150);
+    flags.rejectUnread();
+    LibtorchLoader.load();
+    PeerOutput out = new PeerOutput();
+    for (long clients : clientCounts) {
+      List<Client> first = new ArrayList<>();
+      List<Client> other = new ArrayList<>();
+      for (int i = 0; i < clients; i++) {
+        first.add(new Client(host, port, i, valueBytes));
+        other.add(new Client(host, otherPort, i, valueBytes));
+      }
+      for (String op : ops) {
+        out.line(comparison(first, other, op, slices, sliceMillis));
+      }
+    }
+  }
+
+  private static String comparison(
+      List<Client> first, List<Client> other, String op, int slices, int sliceMillis)
+      throws Exception {
+    double[][] times = new double[2][slices];
+    double[][] rates = new double[2][slices];
+    double[] ratios = new double[slices];
+    double[] rateRatios = new double[slices];
+    for (int slice = -2; slice < slices; slice++) {
+      for (int turn = 0; turn < 2; turn++) {
+        // Who begins changes from slice to slice.
+        int side = (turn + slice) & 1;
+        List<Run> runs =
+            runAll(side == 0 ? first : other, op, TimeUnit.MILLISECONDS.toNanos(sliceMillis));
+        if (slice >= 0) {
+          times[side][slice] = medianMicros(runs);
+          rates[side][slice] = callsPerSecond(runs);
+        }
+      }
+      if (slice >= 0) {
+        ratios[slice] = times[1][slice] / times[0][slice];
+        rateRatios[slice] = rates[0][slice] / rates[1][slice];
+      }
+    }
+    return String.format(
+        Locale.ROOT,
+        "{\"op\":\"%s\",\"clients\":%d,\"slices\":%d,\"time_us\":%.2f,\"ops_per_s\":%.0f,"
+            + "\"other_time_us\":%.2f,\"other_ops_per_s\":%.0f,\"time_ratio\":%.3f,"
+            + "\"time_ratio_q1\":%.3f,\"time_ratio_q3\":%.3f,\"ops_ratio\":%.3f}",
+        op,
+        first.size(),
+        slices,
+        quantile(times[0], 0.5),
+        quantile(rates[0], 0.5),
+        quantile(times[1], 0.5),
+        quantile(rates[1], 0.5),
+        quantile(ratios, 0.5),
+        quantile(ratios, 0.25),
+        quantile(ratios, 0.75),
+        quantile(rateRatios, 0.5));
+  }
+
+  private static double medianMicros(List<Run> runs) {
+    long[] nanos = runs.stream().flatMapToLong(run -> Arrays.stream(run.nanos)).toArray();
+    Arrays.sort(nanos);
+    return nanos[nanos.length / 2] / 1e3;
+  }
+
+  private static double callsPerSecond(List<Run> runs) {
+    long calls = runs.stream().mapToLong(run -> run.nanos.length).sum();
+    long start = runs.stream().mapToLong(run -> run.start).min().orElseThrow();
+    long end = runs.stream().mapToLong(run -> run.end).max().orElseThrow();
+    return calls / ((end - start) / 1e9);
+  }
+
+  private static double quantile(double[] values, double q) {
+    double[] sorted = values.clone();
+    Arrays.sort(sorted);
+    return sorted[(int) (q * (sorted.length - 1))];
   }
 
   private static String row(
@@ -166,7 +261,8 @@ public final class LibtorchStoreBench {
     Run run(String op, long durationNanos, CyclicBarrier together)
         throws InterruptedException, BrokenBarrierException, TimeoutException {
       Runnable call = call(op);
-      for (long start = System.nanoTime(); System.nanoTime() - start < WARM_UP_NANOS; ) {
+      for (long start = System.nanoTime();
+          System.nanoTime() - start < Math.min(WARM_UP_NANOS, durationNanos / 5); ) {
         call.run();
       }
       store.add(counter, 1);
