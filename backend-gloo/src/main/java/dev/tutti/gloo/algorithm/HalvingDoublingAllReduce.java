@@ -1,9 +1,6 @@
 package dev.tutti.gloo.algorithm;
 
-import dev.tutti.ReduceOp;
-import dev.tutti.Tensor;
 import dev.tutti.gloo.transport.Request;
-import dev.tutti.gloo.transport.Slot;
 import dev.tutti.gloo.transport.Transport;
 import dev.tutti.spi.Operation;
 import java.lang.foreign.MemorySegment;
@@ -22,10 +19,7 @@ import java.lang.foreign.MemorySegment;
  *
  * <p>Each part is reduced on one rank and copied: all ranks hold the same bits.
  */
-public final class HalvingDoublingAllReduce {
-  private final Transport transport;
-  private final Fold fold;
-  private final Reduction reduction = new Reduction();
+public final class HalvingDoublingAllReduce extends FoldedAllReduce {
   private long unit;
   private long units;
 
@@ -35,36 +29,7 @@ public final class HalvingDoublingAllReduce {
    * @param transport connects the ranks, all of Tutti
    */
   public HalvingDoublingAllReduce(Transport transport) {
-    this.transport = transport;
-    this.fold = new Fold(transport);
-  }
-
-  /**
-   * Reduces in place.
-   *
-   * @param operation carries the deadline
-   * @param tag number of the collective
-   * @param tensor contiguous
-   * @param op the operator
-   * @throws Exception if a wait ended without success
-   */
-  public void run(Operation operation, int tag, Tensor tensor, ReduceOp op) throws Exception {
-    Reduction.before(op, tensor);
-    long bytes = tensor.byteSize();
-    if (transport.size() > 1 && bytes > 0) {
-      MemorySegment memory = tensor.segment();
-      long slot = Slot.ALL_REDUCE.of(tag);
-      reduction.set(op, tensor);
-      unit = reduction.unitBytes();
-      units = bytes / unit;
-      fold.begin(operation, slot, memory, bytes, reduction);
-      if (!fold.isAway()) {
-        exchange(operation, slot, memory);
-      }
-      fold.end(operation, slot, memory, bytes);
-      transport.flush();
-    }
-    Reduction.after(op, tensor, transport.size());
+    super(transport);
   }
 
   /*
@@ -73,46 +38,49 @@ public final class HalvingDoublingAllReduce {
    * doubling sends the own half back. What a rank received of the result depends on what it sent
    * before, so no receive overtakes a send of the same bytes.
    */
-  private void exchange(Operation operation, long slot, MemorySegment memory) throws Exception {
-    int own = fold.virtualRank();
-    for (int distance = fold.size / 2; distance > 0; distance /= 2) {
-      int peer = fold.rankOf(own ^ distance);
-      long kept = start(own, distance);
-      long keptBytes = start(own + distance, distance) - kept;
-      long sent = start(own ^ distance, distance);
-      long sentBytes = start((own ^ distance) + distance, distance) - sent;
-      Request receive =
-          keptBytes == 0
-              ? null
-              : transport.receiveCombining(peer, slot, memory, kept, keptBytes, reduction);
-      if (sentBytes > 0) {
-        transport.sendDetached(peer, slot, memory, sent, sentBytes);
-      }
-      if (receive != null) {
-        transport.await(receive, operation);
-      }
+  @Override
+  void exchange(Operation operation, long slot, MemorySegment memory, long bytes) throws Exception {
+    unit = reduction.unitBytes();
+    units = bytes / unit;
+    for (int distance = virtualSize / 2; distance > 0; distance /= 2) {
+      step(operation, slot, memory, distance, true);
     }
-    for (int distance = 1; distance < fold.size; distance *= 2) {
-      int peer = fold.rankOf(own ^ distance);
-      long kept = start(own, distance);
-      long keptBytes = start(own + distance, distance) - kept;
-      long other = start(own ^ distance, distance);
-      long otherBytes = start((own ^ distance) + distance, distance) - other;
-      Request receive =
-          otherBytes == 0 ? null : transport.receive(peer, slot, memory, other, otherBytes);
-      if (keptBytes > 0) {
-        transport.sendDetached(peer, slot, memory, kept, keptBytes);
-      }
-      if (receive != null) {
-        transport.await(receive, operation);
-      }
+    for (int distance = 1; distance < virtualSize; distance *= 2) {
+      step(operation, slot, memory, distance, false);
     }
     transport.awaitSent(operation);
+  }
+
+  private void step(
+      Operation operation, long slot, MemorySegment memory, int distance, boolean reduces)
+      throws Exception {
+    int own = virtualRank();
+    int other = own ^ distance;
+    int peer = rankOf(other);
+    int in = reduces ? own : other;
+    int out = reduces ? other : own;
+    long received = start(in, distance);
+    long receivedBytes = start(in + distance, distance) - received;
+    long sent = start(out, distance);
+    long sentBytes = start(out + distance, distance) - sent;
+    Request receive = null;
+    if (receivedBytes > 0) {
+      receive =
+          reduces
+              ? transport.receiveCombining(peer, slot, memory, received, receivedBytes, reduction)
+              : transport.receive(peer, slot, memory, received, receivedBytes);
+    }
+    if (sentBytes > 0) {
+      transport.sendDetached(peer, slot, memory, sent, sentBytes);
+    }
+    if (receive != null) {
+      transport.await(receive, operation);
+    }
   }
 
   /** Returns the first byte of the parts of a virtual rank and of those it is grouped with. */
   private long start(int virtual, int distance) {
     long first = virtual & -distance;
-    return units * first / fold.size * unit;
+    return units * first / virtualSize * unit;
   }
 }

@@ -1,0 +1,101 @@
+package dev.tutti.gloo.algorithm;
+
+import dev.tutti.ReduceOp;
+import dev.tutti.Tensor;
+import dev.tutti.gloo.transport.Slot;
+import dev.tutti.gloo.transport.Transport;
+import dev.tutti.spi.Operation;
+import java.lang.foreign.MemorySegment;
+
+/**
+ * Lets an all-reduce for a power of two of ranks run on any number: of the first ranks, as many
+ * pairs as there are ranks too many, the even one hands its elements to the odd one, stays away,
+ * and gets the result in the end (Thakur, Rabenseifner, Gropp: Optimization of Collective
+ * Communication Operations in MPICH, 2005).
+ */
+abstract class FoldedAllReduce {
+  final Transport transport;
+  final Reduction reduction = new Reduction();
+
+  /** The number of ranks that take part, a power of two. */
+  final int virtualSize;
+
+  private final int rank;
+  private final int pairs;
+
+  FoldedAllReduce(Transport transport) {
+    this.transport = transport;
+    this.rank = transport.rank();
+    this.virtualSize = Integer.highestOneBit(transport.size());
+    this.pairs = transport.size() - virtualSize;
+  }
+
+  /**
+   * Reduces in place.
+   *
+   * @param operation carries the deadline
+   * @param tag number of the collective
+   * @param tensor contiguous
+   * @param op the operator
+   * @throws Exception if a wait ended without success
+   */
+  public final void run(Operation operation, int tag, Tensor tensor, ReduceOp op) throws Exception {
+    Reduction.before(op, tensor);
+    long bytes = tensor.byteSize();
+    if (transport.size() > 1 && bytes > 0) {
+      MemorySegment memory = tensor.segment();
+      long slot = Slot.ALL_REDUCE.of(tag);
+      reduction.set(op, tensor);
+      begin(operation, slot, memory, bytes);
+      if (!isAway()) {
+        exchange(operation, slot, memory, bytes);
+      }
+      end(operation, slot, memory, bytes);
+      transport.flush();
+    }
+    Reduction.after(op, tensor, transport.size());
+  }
+
+  /** Reduces to all ranks that take part, on which alone it runs. */
+  abstract void exchange(Operation operation, long slot, MemorySegment memory, long bytes)
+      throws Exception;
+
+  /** Returns the number of this rank among those that take part. */
+  final int virtualRank() {
+    return rank < 2 * pairs ? rank / 2 : rank - pairs;
+  }
+
+  /** Returns the rank of one that takes part. */
+  final int rankOf(int virtual) {
+    return virtual < pairs ? 2 * virtual + 1 : virtual + pairs;
+  }
+
+  private boolean isAway() {
+    return rank < 2 * pairs && rank % 2 == 0;
+  }
+
+  private void begin(Operation operation, long slot, MemorySegment memory, long bytes)
+      throws Exception {
+    if (rank >= 2 * pairs) {
+      return;
+    }
+    if (isAway()) {
+      transport.await(transport.send(rank + 1, slot, memory, 0, bytes), operation);
+    } else {
+      transport.await(
+          transport.receiveCombining(rank - 1, slot, memory, 0, bytes, reduction), operation);
+    }
+  }
+
+  private void end(Operation operation, long slot, MemorySegment memory, long bytes)
+      throws Exception {
+    if (rank >= 2 * pairs) {
+      return;
+    }
+    if (isAway()) {
+      transport.await(transport.receive(rank + 1, slot, memory, 0, bytes), operation);
+    } else {
+      transport.await(transport.send(rank - 1, slot, memory, 0, bytes), operation);
+    }
+  }
+}
