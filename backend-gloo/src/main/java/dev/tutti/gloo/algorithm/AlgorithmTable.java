@@ -64,10 +64,10 @@ public final class AlgorithmTable {
       }
       String[] sides = part.split("=", 2);
       OpType type = operation(sides[0].strip());
-      changed.put(type, sides.length == 2 ? rules(type, sides[1]) : List.of());
-      if (changed.get(type).isEmpty()) {
+      if (sides.length != 2) {
         throw new IllegalArgumentException("'" + part + "' names no algorithm");
       }
+      changed.put(type, rules(type, sides[1]));
     }
     return new AlgorithmTable(changed);
   }
