@@ -88,7 +88,8 @@ public final class PairwiseReduceScatter {
       throws Exception {
     int others = transport.size() - 1;
     long messages = Math.ceilDiv(bytes, CHUNK) * others;
-    MemorySegment received = scratch.atLeast(Math.min(CHUNK, bytes) * POSTED);
+    long laneBytes = Math.min(CHUNK, bytes);
+    MemorySegment received = scratch.atLeast(laneBytes * POSTED);
     long posted = 0;
     for (long done = 0; done < messages; done++) {
       for (; posted < messages && posted < done + POSTED; posted++) {
@@ -96,15 +97,14 @@ public final class PairwiseReduceScatter {
         long length = Math.min(CHUNK, bytes - posted / others * CHUNK);
         int lane = (int) (posted % POSTED);
         receives[lane] =
-            transport.receive(
-                from % transport.size(), slot, received, lane * Math.min(CHUNK, bytes), length);
+            transport.receive(from % transport.size(), slot, received, lane * laneBytes, length);
       }
       int lane = (int) (done % POSTED);
       Flow.await(transport, operation, receives, lane);
       long offset = done / others * CHUNK;
       long length = Math.min(CHUNK, bytes - offset);
       Flow.beforeWork(transport, length);
-      reduction.combine(memory, offset, received, lane * Math.min(CHUNK, bytes), length);
+      reduction.combine(memory, offset, received, lane * laneBytes, length);
     }
   }
 

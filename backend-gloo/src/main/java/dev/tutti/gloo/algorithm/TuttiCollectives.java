@@ -120,13 +120,10 @@ public final class TuttiCollectives implements Collectives {
   @Override
   public void reduceScatter(Operation op, Tensor output, List<Tensor> inputs, ReduceOp reduceOp)
       throws Exception {
-    long bytes = output.byteSize();
-    if (table.choose(OpType.REDUCE_SCATTER, bytes * size) == Algorithm.ALL_REDUCE) {
+    if (table.choose(OpType.REDUCE_SCATTER, output.byteSize() * size) == Algorithm.ALL_REDUCE) {
       wire.reduceScatter(op, output, inputs, reduceOp);
     } else {
-      int tag =
-          wire.next(Signature.of(OpType.REDUCE_SCATTER, output.dtype(), reduceOp.kind(), 0, bytes));
-      pairwise.run(op, tag, output, inputs, reduceOp);
+      pairwise(op, output, inputs, reduceOp);
     }
   }
 
@@ -143,7 +140,16 @@ public final class TuttiCollectives implements Collectives {
     for (int rank = 0; rank < size; rank++) {
       parts.add(flat.narrow(0, rank * numel, numel));
     }
-    reduceScatter(op, output, parts, reduceOp);
+    pairwise(op, output, parts, reduceOp);
+  }
+
+  private void pairwise(Operation op, Tensor output, List<Tensor> inputs, ReduceOp reduceOp)
+      throws Exception {
+    int tag =
+        wire.next(
+            Signature.of(
+                OpType.REDUCE_SCATTER, output.dtype(), reduceOp.kind(), 0, output.byteSize()));
+    pairwise.run(op, tag, output, inputs, reduceOp);
   }
 
   @Override
