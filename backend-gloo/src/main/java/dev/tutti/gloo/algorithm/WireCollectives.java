@@ -56,8 +56,9 @@ public final class WireCollectives implements Collectives {
    *
    * @param signature what the ranks must agree on
    * @return its number
+   * @throws IllegalStateException if a peer is known to have called something else
    */
-  int next(long signature) throws Exception {
+  int next(long signature) {
     int tag = nextTag++;
     transport.sign(signature, tag);
     return tag;

@@ -124,7 +124,7 @@ final class Pair {
     }
     announcedTag = Slot.tag(slot);
     announced = theirs;
-    Exception refusal = disagreement();
+    IllegalStateException refusal = disagreement();
     if (refusal != null) {
       transport.breakdown.fatal(refusal, -1);
     }
@@ -132,7 +132,7 @@ final class Pair {
   }
 
   /** Returns what to throw if the peer called another operation than this rank, else null. */
-  @Nullable Exception disagreement() {
+  @Nullable IllegalStateException disagreement() {
     long own = transport.signature();
     return announced == 0 || announced == own || own == 0 || announcedTag != transport.signedTag()
         ? null
@@ -197,7 +197,8 @@ final class Pair {
     }
     slots.removeIfIdle(state);
     if (signature != 0 && request.signature != 0 && signature != request.signature) {
-      Exception refusal = Signature.mismatch(transport.rank(), request.signature, rank, signature);
+      IllegalStateException refusal =
+          Signature.mismatch(transport.rank(), request.signature, rank, signature);
       transport.requests.end(request, refusal);
       halt(refusal);
       return null;

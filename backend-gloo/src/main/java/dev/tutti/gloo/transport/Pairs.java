@@ -125,9 +125,9 @@ final class Pairs {
   }
 
   /** Fails if a peer is known to have called another collective than this rank. */
-  void throwIfDisagreed() throws Exception {
+  void throwIfDisagreed() {
     for (Pair pair : pairs) {
-      Exception refusal = pair == null ? null : pair.disagreement();
+      IllegalStateException refusal = pair == null ? null : pair.disagreement();
       if (refusal != null) {
         throw refusal;
       }

@@ -118,7 +118,7 @@ public final class Transport implements AutoCloseable {
    * @param tag number of the collective
    * @throws IllegalStateException if a peer is known to have called something else
    */
-  public void sign(long newSignature, int tag) throws Exception {
+  public void sign(long newSignature, int tag) {
     progress.lock.lock();
     try {
       signature = newSignature;
