@@ -49,8 +49,7 @@ final class C10dDialect implements Dialect {
   public Store.Swap compareSet(String key, byte @Nullable [] expected, byte[] desired) {
     // On the wire "absent" and "empty" are the same expectation, and the reply to a success is the
     // reply to a key that already has the desired value. A read before, in the same write, tells
-    // them
-    // apart: a server carries out what comes in one piece without a pause.
+    // them apart: a server carries out what comes in one piece without a pause.
     byte[] wireExpected = expected == null ? Arguments.NO_BYTES : expected;
     if (wireExpected.length == 0) {
       byte[] before = RemoteReads.value(client, key, TcpStore.IO_NANOS);

@@ -189,13 +189,15 @@ final class TcpConnection implements AutoCloseable {
   }
 
   private void read(ByteBuffer into, long deadline) throws IOException {
-    int read = asked ? 0 : channel.read(into);
+    int read = 0;
     if (asked) {
       asked = false;
       pause.start();
       while (read == 0 && pause.yields()) {
         read = channel.read(into);
       }
+    } else {
+      read = channel.read(into);
     }
     while (read == 0) {
       await(SelectionKey.OP_READ, deadline);
