@@ -118,7 +118,7 @@ final class JobMonitor implements AutoCloseable {
   /** Publishes where this rank stands in a group, for reports of other ranks. */
   void publishProgress(String group, String text) {
     try {
-      writeStore.set(prefix + "progress/" + group + "/" + rank, text);
+      writeStore.set(progressKey(group, rank), text);
     } catch (StoreException e) {
       LOG.log(Level.DEBUG, "rank {0}: cannot publish its progress: {1}", rank, e);
     }
@@ -127,9 +127,7 @@ final class JobMonitor implements AutoCloseable {
   /** Reads where another rank stands; null where it does not answer in time. */
   @Nullable Progress progressOf(String group, int globalRank, long deadlineNanos) {
     try {
-      byte[] text =
-          writeStore.get(
-              prefix + "progress/" + group + "/" + globalRank, Deadlines.left(deadlineNanos));
+      byte[] text = writeStore.get(progressKey(group, globalRank), Deadlines.left(deadlineNanos));
       return Progress.decode(new String(text, StandardCharsets.UTF_8));
     } catch (StoreException e) {
       return null;
@@ -138,9 +136,8 @@ final class JobMonitor implements AutoCloseable {
 
   /** Tells whether another rank closed a group without a failure. */
   boolean hasClosed(String group, int globalRank) {
-    String key = prefix + "progress/" + group + "/" + globalRank;
     Progress progress =
-        writeStore.check(List.of(key))
+        writeStore.check(List.of(progressKey(group, globalRank)))
             ? progressOf(group, globalRank, Deadlines.in(Duration.ofSeconds(1)))
             : null;
     return progress != null && progress.closed();
@@ -215,6 +212,10 @@ final class JobMonitor implements AutoCloseable {
       consumer.accept(event);
     }
     return event;
+  }
+
+  private String progressKey(String group, int globalRank) {
+    return prefix + "progress/" + group + "/" + globalRank;
   }
 
   private String key(long number) {

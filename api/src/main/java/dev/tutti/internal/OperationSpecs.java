@@ -37,18 +37,7 @@ abstract class OperationSpecs {
       List<Tensor> results,
       HostStaging staging,
       BackendCall call) {
-    checks.timeout(op, timeout);
-    return new OperationSpec(
-        op,
-        backend,
-        timeout,
-        async,
-        root,
-        0,
-        List.copyOf(inputs),
-        List.copyOf(results),
-        staging.finisher(),
-        staging.stagedBefore(call));
+    return tagged(op, backend, timeout, async, root, 0, inputs, results, staging, call);
   }
 
   final OperationSpec message(
@@ -60,14 +49,38 @@ abstract class OperationSpecs {
       List<Tensor> results,
       HostStaging staging,
       BackendCall call) {
-    checks.timeout(op, options.timeout());
-    return new OperationSpec(
+    return tagged(
         op,
         backend,
         options.timeout(),
         options.async(),
         peer,
         options.tag(),
+        inputs,
+        results,
+        staging,
+        call);
+  }
+
+  private OperationSpec tagged(
+      OpType op,
+      BoundBackend backend,
+      Duration timeout,
+      boolean async,
+      int root,
+      int tag,
+      List<Tensor> inputs,
+      List<Tensor> results,
+      HostStaging staging,
+      BackendCall call) {
+    checks.timeout(op, timeout);
+    return new OperationSpec(
+        op,
+        backend,
+        timeout,
+        async,
+        root,
+        tag,
         List.copyOf(inputs),
         List.copyOf(results),
         staging.finisher(),
