@@ -6,7 +6,7 @@ import java.net.InetSocketAddress;
 import java.nio.channels.SelectionKey;
 import java.nio.channels.ServerSocketChannel;
 import java.nio.channels.SocketChannel;
-import java.util.ArrayList;
+import java.util.Arrays;
 import java.util.List;
 import org.jspecify.annotations.Nullable;
 
@@ -14,7 +14,8 @@ import org.jspecify.annotations.Nullable;
 final class Pairs {
   private final Transport transport;
   private final int rank;
-  private final @Nullable Pair[] pairs;
+  private final int size;
+  private final Pair[] others;
   private final boolean[] tutti;
   private @Nullable Listener listener;
   private int connectedCount;
@@ -22,25 +23,21 @@ final class Pairs {
   Pairs(Transport transport, int rank, int size) {
     this.transport = transport;
     this.rank = rank;
-    pairs = new @Nullable Pair[size];
+    this.size = size;
+    others = new Pair[size - 1];
     tutti = new boolean[size];
-    for (int i = 0; i < size; i++) {
-      pairs[i] = i == rank ? null : new Pair(transport, i);
+    for (int i = 0; i < others.length; i++) {
+      others[i] = new Pair(transport, i < rank ? i : i + 1);
     }
   }
 
   /** Returns the pair of another rank. */
   Pair get(int peer) {
-    Pair pair = peer < 0 || peer >= pairs.length ? null : pairs[peer];
-    if (pair == null) {
+    if (peer < 0 || peer >= size || peer == rank) {
       throw new IllegalArgumentException(
-          transport.self()
-              + ": peer must be another rank of 0.."
-              + (pairs.length - 1)
-              + ", not "
-              + peer);
+          transport.self() + ": peer must be another rank of 0.." + (size - 1) + ", not " + peer);
     }
-    return pair;
+    return others[peer < rank ? peer : peer - 1];
   }
 
   /** Tells whether a peer is a rank of Tutti, and not of PyTorch. */
@@ -82,7 +79,7 @@ final class Pairs {
       return;
     }
     pair.connection.attach(channel, key);
-    if (++connectedCount == pairs.length - 1) {
+    if (++connectedCount == others.length) {
       closeListener();
     }
   }
@@ -97,13 +94,13 @@ final class Pairs {
   List<Integer> awaitConnected(long deadline) throws Exception {
     Progress progress = transport.progress;
     progress.drive(
-        () -> connectedCount == pairs.length - 1 || transport.breakdown.cause() != null,
+        () -> connectedCount == others.length || transport.breakdown.cause() != null,
         deadline,
         true);
     progress.lock.lock();
     try {
       transport.breakdown.throwIfBroken();
-      return all().stream()
+      return Arrays.stream(others)
           .filter(pair -> !pair.connection.isConnected())
           .map(pair -> pair.rank)
           .toList();
@@ -114,20 +111,19 @@ final class Pairs {
 
   /** Sends all messages through shared memory from now on; the lock is held. */
   void share(RingMemory memory) {
-    List<Pair> sharing = all();
-    for (Pair pair : sharing) {
+    for (Pair pair : others) {
       pair.connection.share(
           new RingWriter(memory.ring(rank, pair.rank)),
           new RingReader(memory.ring(pair.rank, rank)),
           new Sleep(memory.sleep(pair.rank)));
     }
-    transport.progress.share(sharing.toArray(Pair[]::new), new Sleep(memory.sleep(rank)));
+    transport.progress.share(others, new Sleep(memory.sleep(rank)));
   }
 
   /** Fails if a peer is known to have called another collective than this rank. */
   void throwIfDisagreed() {
-    for (Pair pair : pairs) {
-      IllegalStateException refusal = pair == null ? null : pair.disagreement();
+    for (Pair pair : others) {
+      IllegalStateException refusal = pair.disagreement();
       if (refusal != null) {
         throw refusal;
       }
@@ -138,9 +134,9 @@ final class Pairs {
   @Nullable Pair firstToOffer(long slot) {
     Pair first = null;
     long oldest = Long.MAX_VALUE;
-    for (Pair pair : pairs) {
-      long since = pair == null ? -1 : pair.offeredSince(slot);
-      if (pair != null && since >= 0 && since < oldest) {
+    for (Pair pair : others) {
+      long since = pair.offeredSince(slot);
+      if (since >= 0 && since < oldest) {
         first = pair;
         oldest = since;
       }
@@ -150,8 +146,8 @@ final class Pairs {
 
   /** Tells whether nothing more can be expected of any peer. */
   boolean haveAllFailed() {
-    for (Pair pair : pairs) {
-      if (pair != null && pair.failure() == null) {
+    for (Pair pair : others) {
+      if (pair.failure() == null) {
         return false;
       }
     }
@@ -160,23 +156,19 @@ final class Pairs {
 
   /** Ends all that is under way and leaves the connections open. */
   void halt(Throwable cause) {
-    for (Pair pair : pairs) {
-      if (pair != null) {
-        pair.halt(cause);
-      }
+    for (Pair pair : others) {
+      pair.halt(cause);
     }
   }
 
   /** Says farewell to ranks of Tutti, and ends all connections. */
   void leave(long reason) {
     closeListener();
-    for (Pair pair : pairs) {
-      if (pair != null) {
-        if (tutti[pair.rank]) {
-          pair.connection.sendFarewell(reason);
-        }
-        pair.connection.close();
+    for (Pair pair : others) {
+      if (tutti[pair.rank]) {
+        pair.connection.sendFarewell(reason);
       }
+      pair.connection.close();
     }
   }
 
@@ -185,15 +177,5 @@ final class Pairs {
       listener.close();
       listener = null;
     }
-  }
-
-  private List<Pair> all() {
-    List<Pair> all = new ArrayList<>();
-    for (Pair pair : pairs) {
-      if (pair != null) {
-        all.add(pair);
-      }
-    }
-    return all;
   }
 }
