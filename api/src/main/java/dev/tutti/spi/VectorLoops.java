@@ -4,21 +4,32 @@ import dev.tutti.DType;
 import dev.tutti.ReduceOp;
 import dev.tutti.internal.Elements;
 
-/** Holds loops over arrays that the compiler turns into vector code. */
+/**
+ * Holds loops over arrays that the compiler turns into vector code. Arrays have at least 16
+ * elements; those behind {@code count} may be written.
+ */
 final class VectorLoops {
   /*
    * What HotSpot of JDK 25 vectorises decides the shape of these loops: arithmetic on bytes and
    * shorts as such, but not their minimum, nor their conversion to ints; Math.min of ints and longs;
    * no choice between floats by a comparison. Minima of bytes and shorts are therefore taken of eight
    * or four at a time in a long, by plain arithmetic.
+   *
+   * HotSpot also shapes a loop by how often it went round while it was profiled: one that saw single
+   * elements only is compiled as scalar code, for good, and is five times slower when long runs follow.
+   * So no loop goes round fewer than SHORTEST times: all arrays have that many elements, and nobody
+   * looks at those behind the last.
    */
+  private static final int SHORTEST = 16;
+
   private static final long BYTE_TOPS = 0x8080_8080_8080_8080L;
   private static final long SHORT_TOPS = 0x8000_8000_8000_8000L;
   private static final long BYTE_ONES = 0x0101_0101_0101_0101L;
 
   private VectorLoops() {}
 
-  static void reduce(ReduceOp.Kind kind, float[] a, float[] b, int n) {
+  static void reduce(ReduceOp.Kind kind, float[] a, float[] b, int count) {
+    int n = atLeastShortest(count);
     switch (kind) {
       case SUM, AVG, PREMUL_SUM -> {
         for (int i = 0; i < n; i++) {
@@ -44,7 +55,8 @@ final class VectorLoops {
     }
   }
 
-  static void reduce(ReduceOp.Kind kind, double[] a, double[] b, int n) {
+  static void reduce(ReduceOp.Kind kind, double[] a, double[] b, int count) {
+    int n = atLeastShortest(count);
     switch (kind) {
       case SUM, AVG, PREMUL_SUM -> {
         for (int i = 0; i < n; i++) {
@@ -70,7 +82,8 @@ final class VectorLoops {
     }
   }
 
-  static void reduce(ReduceOp.Kind kind, int[] a, int[] b, int n) {
+  static void reduce(ReduceOp.Kind kind, int[] a, int[] b, int count) {
+    int n = atLeastShortest(count);
     switch (kind) {
       case SUM, AVG -> {
         for (int i = 0; i < n; i++) {
@@ -111,7 +124,8 @@ final class VectorLoops {
     }
   }
 
-  static void reduce(ReduceOp.Kind kind, long[] a, long[] b, int n) {
+  static void reduce(ReduceOp.Kind kind, long[] a, long[] b, int count) {
+    int n = atLeastShortest(count);
     switch (kind) {
       case SUM, AVG -> {
         for (int i = 0; i < n; i++) {
@@ -153,7 +167,8 @@ final class VectorLoops {
   }
 
   /** Adds or multiplies; the low bits are those of either signedness. */
-  static void reduce(ReduceOp.Kind kind, short[] a, short[] b, int n) {
+  static void reduce(ReduceOp.Kind kind, short[] a, short[] b, int count) {
+    int n = atLeastShortest(count);
     if (kind == ReduceOp.Kind.PRODUCT) {
       for (int i = 0; i < n; i++) {
         a[i] = (short) (a[i] * b[i]);
@@ -166,7 +181,8 @@ final class VectorLoops {
   }
 
   /** Adds or multiplies; the low bits are those of either signedness. */
-  static void reduce(ReduceOp.Kind kind, byte[] a, byte[] b, int n) {
+  static void reduce(ReduceOp.Kind kind, byte[] a, byte[] b, int count) {
+    int n = atLeastShortest(count);
     if (kind == ReduceOp.Kind.PRODUCT) {
       for (int i = 0; i < n; i++) {
         a[i] = (byte) (a[i] * b[i]);
@@ -203,14 +219,16 @@ final class VectorLoops {
     };
   }
 
-  private static void toZeroOrOne(long[] a, int n) {
+  private static void toZeroOrOne(long[] a, int count) {
+    int n = atLeastShortest(count);
     for (int i = 0; i < n; i++) {
       long x = a[i];
       a[i] = ((((x & ~BYTE_TOPS) + ~BYTE_TOPS) | x) >>> 7) & BYTE_ONES;
     }
   }
 
-  private static void packedMin(long[] a, long[] b, int n, long tops, int topBit, long flip) {
+  private static void packedMin(long[] a, long[] b, int count, long tops, int topBit, long flip) {
+    int n = atLeastShortest(count);
     for (int i = 0; i < n; i++) {
       long x = a[i] ^ flip;
       long y = b[i] ^ flip;
@@ -222,7 +240,8 @@ final class VectorLoops {
     }
   }
 
-  static void multiply(float[] a, double factor, int n) {
+  static void multiply(float[] a, double factor, int count) {
+    int n = atLeastShortest(count);
     float single = (float) factor;
     if (single == factor) {
       for (int i = 0; i < n; i++) {
@@ -235,26 +254,30 @@ final class VectorLoops {
     }
   }
 
-  static void multiply(double[] a, double factor, int n) {
+  static void multiply(double[] a, double factor, int count) {
+    int n = atLeastShortest(count);
     for (int i = 0; i < n; i++) {
       a[i] *= factor;
     }
   }
 
-  static void divide(float[] a, float divisor, int n) {
+  static void divide(float[] a, float divisor, int count) {
+    int n = atLeastShortest(count);
     for (int i = 0; i < n; i++) {
       a[i] /= divisor;
     }
   }
 
-  static void divide(double[] a, double divisor, int n) {
+  static void divide(double[] a, double divisor, int count) {
+    int n = atLeastShortest(count);
     for (int i = 0; i < n; i++) {
       a[i] /= divisor;
     }
   }
 
   /** Divides by a number that is no float. */
-  static void divideWide(float[] a, double divisor, int n) {
+  static void divideWide(float[] a, double divisor, int count) {
+    int n = atLeastShortest(count);
     for (int i = 0; i < n; i++) {
       a[i] = (float) (a[i] / divisor);
     }
@@ -300,21 +323,24 @@ final class VectorLoops {
   }
 
   /** Widens halves to floats. */
-  static void widen(short[] halves, float[] floats, int n) {
+  static void widen(short[] halves, float[] floats, int count) {
+    int n = atLeastShortest(count);
     for (int i = 0; i < n; i++) {
       floats[i] = Float.float16ToFloat(halves[i]);
     }
   }
 
   /** Rounds floats to halves. */
-  static void narrow(float[] floats, short[] halves, int n) {
+  static void narrow(float[] floats, short[] halves, int count) {
+    int n = atLeastShortest(count);
     for (int i = 0; i < n; i++) {
       halves[i] = Float.floatToFloat16(floats[i]);
     }
   }
 
   /** Splits pairs of bfloat16 into the bits of floats. */
-  static void split(int[] pairs, int[] lower, int[] upper, int n) {
+  static void split(int[] pairs, int[] lower, int[] upper, int count) {
+    int n = atLeastShortest(count);
     for (int i = 0; i < n; i++) {
       lower[i] = pairs[i] << 16;
       upper[i] = pairs[i] & 0xffff_0000;
@@ -322,7 +348,8 @@ final class VectorLoops {
   }
 
   /** Rounds the bits of floats to bfloat16, and joins pairs. */
-  static void joinRounded(int[] lower, int[] upper, int[] pairs, int n) {
+  static void joinRounded(int[] lower, int[] upper, int[] pairs, int count) {
+    int n = atLeastShortest(count);
     for (int i = 0; i < n; i++) {
       pairs[i] = (rounded(lower[i]) >>> 16) | (rounded(upper[i]) & 0xffff_0000);
     }
@@ -333,6 +360,10 @@ final class VectorLoops {
     int nan = (0x7f80_0000 - (bits & 0x7fff_ffff)) >> 31;
     int nearest = bits + 0x7fff + ((bits >>> 16) & 1);
     return (nearest & ~nan) | ((bits | 0x0040_0000) & nan);
+  }
+
+  private static int atLeastShortest(int count) {
+    return Math.max(count, SHORTEST);
   }
 
   private static IllegalArgumentException notDefined(ReduceOp.Kind kind) {
