@@ -8,6 +8,9 @@ import org.jspecify.annotations.Nullable;
 /**
  * Keeps the last operations of a rank in a ring, for reports after a failure (c10d: flight
  * recorder). Recording allocates nothing. Any thread may call any method.
+ *
+ * <p>A duration of -1 means that the operation has not ended or was not timed, as those are not
+ * that never had to wait; these have the last time known then as the time of their issue.
  */
 final class FlightRecorder {
   private final OpType[] types;
@@ -19,7 +22,9 @@ final class FlightRecorder {
   private final long[] issued;
   private final long[] ended;
   private final long wallOffset = System.currentTimeMillis() * 1_000_000 - System.nanoTime();
+  private long lastNanos = System.nanoTime();
   private long next;
+  private int nextSlot;
 
   FlightRecorder(int capacity) {
     int size = Math.max(1, capacity);
@@ -36,20 +41,13 @@ final class FlightRecorder {
   /** Records an issued operation and returns its place, for {@link #end}. */
   synchronized long issue(
       OpType type, long sequence, @Nullable DType dtype, long numel, int peer, long nowNanos) {
-    int slot = (int) (next % types.length);
-    types[slot] = type;
-    sequences[slot] = sequence;
-    dtypes[slot] = dtype;
-    numels[slot] = numel;
-    peers[slot] = peer;
-    states[slot] = WorkState.RUNNING;
-    issued[slot] = nowNanos;
-    ended[slot] = 0;
-    return next++;
+    lastNanos = nowNanos;
+    return add(type, sequence, dtype, numel, peer, WorkState.RUNNING, nowNanos, 0);
   }
 
   /** Records the end of an operation, if it is still in the ring. */
   synchronized void end(long place, WorkState state, long nowNanos) {
+    lastNanos = nowNanos;
     if (place + types.length >= next) {
       int slot = (int) (place % types.length);
       states[slot] = state;
@@ -57,29 +55,117 @@ final class FlightRecorder {
     }
   }
 
-  /** Writes the ring as JSON, oldest first. */
-  synchronized String toJson(String group, int rank, int size) {
+  /** Records a collective that has ended; its times are 0 if it was not timed. */
+  synchronized void ended(
+      OpType type,
+      long sequence,
+      @Nullable DType dtype,
+      long numel,
+      WorkState state,
+      long issuedNanos,
+      long endedNanos) {
+    if (endedNanos != 0) {
+      lastNanos = endedNanos;
+    }
+    add(
+        type,
+        sequence,
+        dtype,
+        numel,
+        -1,
+        state,
+        issuedNanos == 0 ? lastNanos : issuedNanos,
+        endedNanos);
+  }
+
+  private long add(
+      OpType type,
+      long sequence,
+      @Nullable DType dtype,
+      long numel,
+      int peer,
+      WorkState state,
+      long issuedNanos,
+      long endedNanos) {
+    int slot = nextSlot;
+    nextSlot = slot + 1 == types.length ? 0 : slot + 1;
+    types[slot] = type;
+    sequences[slot] = sequence;
+    dtypes[slot] = dtype;
+    numels[slot] = numel;
+    peers[slot] = peer;
+    states[slot] = state;
+    issued[slot] = issuedNanos;
+    ended[slot] = endedNanos;
+    return next++;
+  }
+
+  /**
+   * Writes the ring as JSON, oldest first.
+   *
+   * @param running a collective that {@link #ended} will record, or null
+   */
+  synchronized String toJson(String group, int rank, int size, @Nullable GroupOperation running) {
     StringBuilder json = new StringBuilder(256);
     json.append("{\"version\":\"1\",\"group\":\"").append(escape(group));
     json.append("\",\"rank\":").append(rank).append(",\"size\":").append(size);
     json.append(",\"entries\":[");
-    for (long place = Math.max(0, next - types.length); place < next; place++) {
+    long first = Math.max(0, next - types.length);
+    for (long place = first; place < next; place++) {
       int slot = (int) (place % types.length);
-      json.append(place == Math.max(0, next - types.length) ? "" : ",");
-      json.append("{\"record_id\":").append(place);
-      json.append(",\"op\":\"").append(types[slot].label());
-      json.append("\",\"seq\":").append(sequences[slot]);
-      json.append(",\"p2p\":").append(types[slot].isPointToPoint());
-      DType dtype = dtypes[slot];
-      json.append(",\"dtype\":\"").append(dtype == null ? "" : dtype.label());
-      json.append("\",\"numel\":").append(numels[slot]);
-      json.append(",\"peer\":").append(peers[slot]);
-      json.append(",\"state\":\"").append(states[slot]);
-      json.append("\",\"time_issued_ns\":").append(issued[slot] + wallOffset);
-      json.append(",\"duration_ns\":").append(ended[slot] == 0 ? -1 : ended[slot] - issued[slot]);
-      json.append('}');
+      json.append(place == first ? "" : ",");
+      append(
+          json,
+          place,
+          types[slot],
+          sequences[slot],
+          dtypes[slot],
+          numels[slot],
+          peers[slot],
+          states[slot],
+          issued[slot],
+          ended[slot]);
+    }
+    if (running != null) {
+      json.append(next == 0 ? "" : ",");
+      long issuedNanos = running.issuedNanos();
+      append(
+          json,
+          next,
+          running.type(),
+          running.sequenceNumber(),
+          running.inlineDtype,
+          running.inlineNumel,
+          -1,
+          WorkState.RUNNING,
+          issuedNanos == 0 ? lastNanos : issuedNanos,
+          0);
     }
     return json.append("]}").toString();
+  }
+
+  private void append(
+      StringBuilder json,
+      long place,
+      OpType type,
+      long sequence,
+      @Nullable DType dtype,
+      long numel,
+      int peer,
+      WorkState state,
+      long issuedNanos,
+      long endedNanos) {
+    json.append("{\"record_id\":").append(place);
+    json.append(",\"op\":\"").append(type.label());
+    json.append("\",\"seq\":").append(sequence);
+    json.append(",\"p2p\":").append(type.isPointToPoint());
+    json.append(",\"dtype\":\"").append(dtype == null ? "" : dtype.label());
+    json.append("\",\"numel\":").append(numel);
+    json.append(",\"peer\":").append(peer);
+    json.append(",\"state\":\"").append(state);
+    json.append("\",\"time_issued_ns\":").append(issuedNanos + wallOffset);
+    json.append(",\"duration_ns\":").append(endedNanos == 0 ? -1 : endedNanos - issuedNanos);
+    json.append('}');
   }
 
   private static String escape(String text) {

@@ -2,6 +2,7 @@ package dev.tutti.internal;
 
 import dev.tutti.AbortedException;
 import dev.tutti.CommListener.OpEvent;
+import dev.tutti.DType;
 import dev.tutti.OpType;
 import dev.tutti.StreamBlock;
 import dev.tutti.Tensor;
@@ -31,8 +32,14 @@ final class GroupOperation extends OperationState implements Work {
   private boolean callerTells;
   private @Nullable CompletableFuture<List<Tensor>> future;
 
-  /** Is the place in the flight record. */
+  /** Is the place in the flight record, of an operation for one life. */
   long flightPlace;
+
+  /** Is the element type of the tensor, of the operation that a group reuses. */
+  @Nullable DType inlineDtype;
+
+  /** Is the number of elements of that tensor. */
+  long inlineNumel;
 
   /** Calls a backend. */
   interface BackendCall {

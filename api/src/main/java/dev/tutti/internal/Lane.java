@@ -1,5 +1,7 @@
 package dev.tutti.internal;
 
+import java.lang.invoke.MethodHandles;
+import java.lang.invoke.VarHandle;
 import java.util.ArrayDeque;
 import java.util.ArrayList;
 import java.util.List;
@@ -13,18 +15,21 @@ import org.jspecify.annotations.Nullable;
 /** Runs the collectives of a group one at a time, in the order in which they were issued. */
 final class Lane {
   /*
-   * Under "lock": either nobody runs, or a caller runs inline, or the worker runs an operation; the
-   * runner is "owner". A caller may go inline only when nobody runs and nothing is queued; else it
-   * queues behind. Number and place in the order are given under the same lock, so that numbers
-   * follow the order. No code of users or backends runs under the lock.
+   * "gate" holds the number of operations issued, and two bits. While SHUT is clear nobody runs but
+   * perhaps one caller inline (INLINE is set), nothing is queued and nobody waits; then a caller enters
+   * and leaves by one compare-and-set, which also gives the number. All else shuts the gate first, under
+   * "lock", and opens it again when the lane is empty. Who finds the gate shut takes the lock: also the
+   * caller that entered while it was open, so those who wait hear that it leaves.
+   *
+   * Under the lock at most one runs: the caller of INLINE, or the thread that is "owner", a caller or the
+   * worker. Number and place in the order are given together, so that numbers follow the order. No code
+   * of users or backends runs under the lock.
    *
    * An operation may be queued on hold: it has its number and its place, but the worker waits with it
    * until its issuer, who is telling listeners, releases it.
    *
-   * "work" wakes the worker, "free" those who wait for a turn or for idleness; neither is signalled
-   * when nobody waits for it, so that an inline call costs no wake-up of an idle worker. The worker
-   * starts with the first operation that needs it, and ends when it had nothing to do for a while or
-   * the lane stopped.
+   * "work" wakes the worker, "free" those who wait for a turn or for idleness. The worker starts with the
+   * first operation that needs it, and ends when it had nothing to do for a while or the lane stopped.
    */
   /** Is returned instead of a number when the operation must queue. */
   static final long TAKEN = 0;
@@ -34,6 +39,24 @@ final class Lane {
 
   private static final long IDLE_NANOS = TimeUnit.SECONDS.toNanos(10);
 
+  private static final long INLINE = 1;
+  private static final long SHUT = 2;
+  private static final int NUMBER_SHIFT = 2;
+  private static final VarHandle GATE;
+
+  static {
+    try {
+      GATE = MethodHandles.lookup().findVarHandle(Lane.class, "gate", long.class);
+    } catch (ReflectiveOperationException e) {
+      throw new ExceptionInInitializerError(e);
+    }
+  }
+
+  private volatile long gate;
+
+  /** Is the thread of INLINE; others see any value but themselves. */
+  private @Nullable Thread inline;
+
   private final ReentrantLock lock = new ReentrantLock();
   private final Condition work = lock.newCondition();
   private final Condition free = lock.newCondition();
@@ -42,8 +65,8 @@ final class Lane {
   private final Consumer<GroupOperation> runner;
   private @Nullable Thread owner;
   private @Nullable Thread worker;
+  private int waiting;
   private boolean stopped;
-  private long sequence;
 
   private static final class Queued {
     final GroupOperation op;
@@ -68,12 +91,7 @@ final class Lane {
 
   /** Returns the number of operations issued. */
   long sequence() {
-    lock.lock();
-    try {
-      return sequence;
-    } finally {
-      lock.unlock();
-    }
+    return gate >>> NUMBER_SHIFT;
   }
 
   /**
@@ -82,11 +100,19 @@ final class Lane {
    * @return the number, or {@link #TAKEN} or {@link #STOPPED}
    */
   long tryEnter() {
-    lock.lock();
+    long seen = gate;
+    if ((seen & (INLINE | SHUT)) == 0) {
+      long number = (seen >>> NUMBER_SHIFT) + 1;
+      if (GATE.compareAndSet(this, seen, number << NUMBER_SHIFT | INLINE)) {
+        inline = Thread.currentThread();
+        return number;
+      }
+    }
+    shut();
     try {
       return tryTake();
     } finally {
-      lock.unlock();
+      unlock();
     }
   }
 
@@ -96,18 +122,16 @@ final class Lane {
    * @return the number, or {@link #STOPPED}, or {@link #TAKEN} when the deadline comes first
    */
   long enter(long deadlineNanos) throws InterruptedException {
-    lock.lock();
+    shut();
     try {
       while (true) {
         long number = tryTake();
-        long left = deadlineNanos - System.nanoTime();
-        if (number != TAKEN || left <= 0) {
+        if (number != TAKEN || !awaitFreeUntil(deadlineNanos)) {
           return number;
         }
-        free.awaitNanos(left);
       }
     } finally {
-      lock.unlock();
+      unlock();
     }
   }
 
@@ -115,30 +139,88 @@ final class Lane {
     if (stopped) {
       return STOPPED;
     }
-    if (owner != null || !queue.isEmpty()) {
+    if (isTaken() || !queue.isEmpty()) {
       return TAKEN;
     }
     owner = Thread.currentThread();
-    return ++sequence;
+    return nextNumber();
+  }
+
+  private long nextNumber() {
+    return ((long) GATE.getAndAdd(this, 1L << NUMBER_SHIFT) >>> NUMBER_SHIFT) + 1;
   }
 
   /** Gives the lane back after {@link #tryEnter} or {@link #enter}. */
   void exit() {
-    lock.lock();
-    try {
+    if (inline == Thread.currentThread()) {
+      inline = null;
+      long seen = gate;
+      if ((seen & SHUT) == 0 && GATE.compareAndSet(this, seen, seen & ~INLINE)) {
+        return;
+      }
+      shut();
+      GATE.getAndBitwiseAnd(this, ~INLINE);
+    } else {
+      shut();
       owner = null;
-      signalNext();
-    } finally {
-      lock.unlock();
     }
+    signalNext();
+    unlock();
   }
 
   private void signalNext() {
     if (!queue.isEmpty()) {
       work.signal();
-    } else if (owner == null) {
+    } else if (!isTaken()) {
       free.signalAll();
     }
+  }
+
+  /** Takes the lock, and makes all others take it. */
+  private void shut() {
+    lock.lock();
+    GATE.getAndBitwiseOr(this, SHUT);
+  }
+
+  private void unlock() {
+    open();
+    lock.unlock();
+  }
+
+  /** Lets others do without the lock where nothing is left to do under it. */
+  private void open() {
+    if (owner == null && queue.isEmpty() && waiting == 0 && !stopped) {
+      GATE.getAndBitwiseAnd(this, ~SHUT);
+    }
+  }
+
+  /** Waits for a signal that there is work; false if none came for long. */
+  private boolean awaitWork() throws InterruptedException {
+    open();
+    try {
+      return work.awaitNanos(IDLE_NANOS) > 0;
+    } finally {
+      GATE.getAndBitwiseOr(this, SHUT);
+    }
+  }
+
+  private boolean isTaken() {
+    return owner != null || (gate & INLINE) != 0;
+  }
+
+  /** Waits for a signal that the lane is free; false if the deadline has come. */
+  private boolean awaitFreeUntil(long deadlineNanos) throws InterruptedException {
+    long left = deadlineNanos - System.nanoTime();
+    if (left <= 0) {
+      return false;
+    }
+    waiting++;
+    try {
+      free.awaitNanos(left);
+    } finally {
+      waiting--;
+    }
+    return true;
   }
 
   /**
@@ -149,12 +231,12 @@ final class Lane {
    * @return whether it is queued; false if the lane has stopped
    */
   boolean enqueue(GroupOperation op, LongConsumer issue, boolean hold) {
-    lock.lock();
+    shut();
     try {
       if (stopped) {
         return false;
       }
-      issue.accept(++sequence);
+      issue.accept(nextNumber());
       queue.add(new Queued(op, hold ? Thread.currentThread() : null));
       if (worker == null) {
         worker = Thread.ofPlatform().daemon().name(threadName).start(this::work);
@@ -163,13 +245,13 @@ final class Lane {
       }
       return true;
     } finally {
-      lock.unlock();
+      unlock();
     }
   }
 
   /** Lets an operation that was queued on hold have its turn. */
   void release(GroupOperation op) {
-    lock.lock();
+    shut();
     try {
       for (Queued queued : queue) {
         if (queued.op == op) {
@@ -178,22 +260,22 @@ final class Lane {
       }
       work.signal();
     } finally {
-      lock.unlock();
+      unlock();
     }
   }
 
   /** Tells whether the lane waits for the calling thread, which so must not wait for the lane. */
   boolean waitsForThisThread() {
-    lock.lock();
+    shut();
     try {
       Thread self = Thread.currentThread();
-      boolean holds = self.equals(owner);
+      boolean holds = self == owner || self == inline;
       for (Queued queued : queue) {
         holds |= self.equals(queued.heldBy);
       }
       return holds;
     } finally {
-      lock.unlock();
+      unlock();
     }
   }
 
@@ -203,14 +285,12 @@ final class Lane {
    * @return whether it came to that before the deadline, or an interrupt
    */
   boolean stopWhenIdle(long deadlineNanos) {
-    lock.lock();
+    shut();
     try {
       while (!queue.isEmpty() || !isFree()) {
-        long left = deadlineNanos - System.nanoTime();
-        if (left <= 0) {
+        if (!awaitFreeUntil(deadlineNanos)) {
           return false;
         }
-        free.awaitNanos(left);
       }
       stopped = true;
       work.signal();
@@ -219,29 +299,27 @@ final class Lane {
       Thread.currentThread().interrupt();
       return false;
     } finally {
-      lock.unlock();
+      unlock();
     }
   }
 
   /** Waits until no other thread runs; false when the deadline comes first. */
   boolean awaitFree(long deadlineNanos) {
     boolean interrupted = false;
-    lock.lock();
+    shut();
     try {
       while (!isFree()) {
-        long left = deadlineNanos - System.nanoTime();
-        if (left <= 0) {
-          return false;
-        }
         try {
-          free.awaitNanos(left);
+          if (!awaitFreeUntil(deadlineNanos)) {
+            return false;
+          }
         } catch (InterruptedException e) {
           interrupted = true;
         }
       }
       return true;
     } finally {
-      lock.unlock();
+      unlock();
       if (interrupted) {
         Thread.currentThread().interrupt();
       }
@@ -249,12 +327,13 @@ final class Lane {
   }
 
   private boolean isFree() {
-    return owner == null || owner.equals(Thread.currentThread());
+    Thread self = Thread.currentThread();
+    return (owner == null || owner == self) && ((gate & INLINE) == 0 || inline == self);
   }
 
   /** Takes all queued operations out. */
   List<GroupOperation> drain() {
-    lock.lock();
+    shut();
     try {
       List<GroupOperation> drained = new ArrayList<>(queue.size());
       queue.forEach(queued -> drained.add(queued.op));
@@ -262,20 +341,20 @@ final class Lane {
       signalNext();
       return drained;
     } finally {
-      lock.unlock();
+      unlock();
     }
   }
 
   /** Takes no more operations, and takes the queued ones out. */
   List<GroupOperation> stop() {
-    lock.lock();
+    shut();
     try {
       stopped = true;
       work.signal();
       free.signalAll();
       return drain();
     } finally {
-      lock.unlock();
+      unlock();
     }
   }
 
@@ -290,11 +369,11 @@ final class Lane {
 
   /** Waits for an operation and takes the lane for it; null when the worker shall end. */
   private @Nullable GroupOperation next() {
-    lock.lock();
+    shut();
     try {
       while (true) {
         Queued first = queue.peek();
-        if (first != null && owner == null && first.heldBy == null) {
+        if (first != null && !isTaken() && first.heldBy == null) {
           queue.remove();
           owner = Thread.currentThread();
           return first.op;
@@ -302,7 +381,7 @@ final class Lane {
         boolean rested = false;
         if (!stopped) {
           try {
-            rested = work.awaitNanos(IDLE_NANOS) <= 0;
+            rested = !awaitWork();
           } catch (InterruptedException e) {
             continue;
           }
@@ -313,7 +392,7 @@ final class Lane {
         }
       }
     } finally {
-      lock.unlock();
+      unlock();
     }
   }
 }

@@ -48,7 +48,7 @@ final class OperationRunner {
     this.recorder = group.recorder;
     this.counts = new MessageCounts(group.size);
     this.lane = new Lane("tutti-w-" + group.name + "-" + group.rank, this::runQueued);
-    this.inlineOp = new GroupOperation(group);
+    this.inlineOp = pending.inline;
   }
 
   /** Begins a synchronous collective on the caller's thread; null if it has to queue. */
@@ -61,11 +61,10 @@ final class OperationRunner {
     if (sequence <= 0) {
       return null;
     }
-    long now = System.nanoTime();
     GroupOperation op = inlineOp;
-    op.issue(type, sequence, now, now + group.timeoutNanos(), WorkState.RUNNING);
-    op.flightPlace = recorder.issue(type, sequence, dtype, numel, -1, now);
-    pending.enterInline(op);
+    op.inlineDtype = dtype;
+    op.inlineNumel = numel;
+    op.issueUntimed(type, sequence);
     return op;
   }
 
@@ -102,8 +101,14 @@ final class OperationRunner {
   }
 
   private void exitInline(GroupOperation op, WorkState state) {
-    recorder.end(op.flightPlace, state, op.endNanos());
-    pending.exitInline();
+    recorder.ended(
+        op.type(),
+        op.sequenceNumber(),
+        op.inlineDtype,
+        op.inlineNumel,
+        state,
+        op.issuedNanos(),
+        op.issuedNanos() == 0 ? 0 : op.endNanos());
     lane.exit();
   }
 

@@ -27,7 +27,9 @@ abstract class OperationState implements Operation {
    * final when the group knows the first failure of all ranks, and with it what to throw.
    *
    * An instance may be issued again once it ended; the group does so with the one that it keeps for
-   * synchronous calls on the caller's thread, which is never handed out.
+   * synchronous calls on the caller's thread, which is never handed out. To read the clock costs as much
+   * as a quarter of a small all-reduce in shared memory, so that one is timed from when somebody asks for
+   * its deadline, as a backend does that has to wait; until then "deadlineNanos" is 0.
    */
   final Group group;
   private OpType type;
@@ -67,6 +69,25 @@ abstract class OperationState implements Operation {
     state = newState;
   }
 
+  /** Starts a life as an operation that runs on this thread and is not timed yet. */
+  final void issueUntimed(OpType newType, long newSequence) {
+    type = newType;
+    sequence = newSequence;
+    // Each of these costs as much as a small copy where it is not needed.
+    if (deadlineNanos != 0) {
+      deadlineNanos = 0;
+    }
+    if (endedNanos != 0) {
+      endedNanos = 0;
+    }
+    if (reported != null || deviceEvent != null) {
+      reported = null;
+      deviceEvent = null;
+    }
+    failure = null;
+    state = WorkState.RUNNING;
+  }
+
   /** Says that it starts to run; false if it ended before. */
   final synchronized boolean run() {
     if (isEnded()) {
@@ -91,6 +112,23 @@ abstract class OperationState implements Operation {
 
   @Override
   public final long deadlineNanos() {
+    long deadline = deadlineNanos;
+    return deadline == 0 ? startClock() : deadline;
+  }
+
+  private long startClock() {
+    long now = System.nanoTime();
+    long deadline = (now + group.timeoutNanos()) | 1;
+    issuedNanos = now;
+    deadlineNanos = deadline;
+    Watchdog.expect(deadline);
+    return deadline;
+  }
+
+  /**
+   * Returns the deadline, or 0 if the operation is not timed yet; for threads that only watch it.
+   */
+  final long knownDeadlineNanos() {
     return deadlineNanos;
   }
 
@@ -104,9 +142,14 @@ abstract class OperationState implements Operation {
     return 0;
   }
 
-  /** Returns the time from issue to end, or to now. */
+  /** Returns the time from issue to end, or to now; zero if it is not timed. */
   public final Duration duration() {
-    return Duration.ofNanos(endNanos() - issuedNanos);
+    return deadlineNanos == 0 ? Duration.ZERO : Duration.ofNanos(endNanos() - issuedNanos);
+  }
+
+  /** Returns when it was issued; 0 if it is not timed. */
+  final long issuedNanos() {
+    return deadlineNanos == 0 ? 0 : issuedNanos;
   }
 
   /** Returns when it ended, or now if it has not. */
@@ -195,7 +238,9 @@ abstract class OperationState implements Operation {
       finisher = null;
       if (unfinished == null) {
         failure = cause;
-        endedNanos = System.nanoTime();
+        if (deadlineNanos != 0) {
+          endedNanos = System.nanoTime();
+        }
         state = newState;
         if (waited) {
           notifyAll();

@@ -14,8 +14,12 @@ import org.jspecify.annotations.Nullable;
 final class PendingOperations implements Watchdog.Watched {
   /*
    * An operation is added after it was issued, so that who finds it here finds its deadline; then the
-   * watchdog is told to expect that deadline. The reused inline operation may be issued anew while the
-   * watchdog looks at it; a deadline counts only if it is still the same after the look at the state.
+   * watchdog is told to expect that deadline.
+   *
+   * The operation that the group reuses for calls on their callers' threads is always here, and pending
+   * while its state says so. It may be issued anew while the watchdog looks at it; what the watchdog
+   * found counts only if the number is still the same after the look at the state. As long as that
+   * operation is not timed, it counts from when the watchdog saw it first.
    *
    * An operation that a thread executes gets more grace: its backend keeps the deadline itself and
    * knows better what is missing.
@@ -27,10 +31,15 @@ final class PendingOperations implements Watchdog.Watched {
 
   private final Group group;
   private final Set<GroupOperation> operations = ConcurrentHashMap.newKeySet();
-  private volatile @Nullable GroupOperation inline;
+  private long seenNumber;
+  private long seenNanos;
+
+  /** Is the operation that the group reuses for synchronous calls on their callers' threads. */
+  final GroupOperation inline;
 
   PendingOperations(Group group) {
     this.group = group;
+    this.inline = new GroupOperation(group);
   }
 
   /** Adds an issued operation. */
@@ -43,14 +52,9 @@ final class PendingOperations implements Watchdog.Watched {
     operations.remove(op);
   }
 
-  /** Adds the issued operation that the group reuses; allocates nothing. */
-  void enterInline(GroupOperation op) {
-    inline = op;
-    Watchdog.expect(op.deadlineNanos());
-  }
-
-  void exitInline() {
-    inline = null;
+  /** Returns the collective that runs on its caller's thread, if there is one. */
+  @Nullable GroupOperation running() {
+    return inline.currentState() == WorkState.RUNNING ? inline : null;
   }
 
   /**
@@ -58,7 +62,7 @@ final class PendingOperations implements Watchdog.Watched {
    */
   List<Progress.Pending> describe() {
     List<Progress.Pending> all = new ArrayList<>();
-    GroupOperation running = inline;
+    GroupOperation running = running();
     if (running != null) {
       all.add(describe(running));
     }
@@ -100,7 +104,7 @@ final class PendingOperations implements Watchdog.Watched {
 
   @Override
   public long checkDeadlines(long nowNanos) {
-    long next = nowNanos + Watchdog.PERIOD_NANOS;
+    long next = nowNanos + Math.min(Watchdog.PERIOD_NANOS, group.timeoutNanos());
     for (GroupOperation op : operations) {
       if (op.deviceEvent() != null) {
         op.pollDevice();
@@ -108,23 +112,40 @@ final class PendingOperations implements Watchdog.Watched {
       }
       next = check(op, nowNanos, next);
     }
-    GroupOperation running = inline;
-    if (running != null) {
-      next = check(running, nowNanos, next);
-    }
+    next = checkInline(nowNanos, next);
     group.failures.checkOverdue(nowNanos);
     return next;
   }
 
+  private synchronized long checkInline(long nowNanos, long next) {
+    long number = inline.sequenceNumber();
+    if (inline.currentState() != WorkState.RUNNING) {
+      return next;
+    }
+    if (number != seenNumber) {
+      seenNumber = number;
+      seenNanos = nowNanos;
+    }
+    long known = inline.knownDeadlineNanos();
+    long deadline = known == 0 ? seenNanos + group.timeoutNanos() : known;
+    if (inline.sequenceNumber() != number || inline.knownDeadlineNanos() != known) {
+      return next;
+    }
+    return checkLimit(inline, deadline + BACKEND_GRACE_NANOS, nowNanos, next);
+  }
+
   private long check(GroupOperation op, long nowNanos, long next) {
-    long deadline = op.deadlineNanos();
     WorkState state = op.currentState();
-    if (state.isFinal() || op.deadlineNanos() != deadline) {
+    if (state.isFinal()) {
       return next;
     }
     boolean executed =
         state == WorkState.RUNNING && !op.type().isPointToPoint() && op.deviceEvent() == null;
-    long limit = deadline + (executed ? BACKEND_GRACE_NANOS : GRACE_NANOS);
+    return checkLimit(
+        op, op.deadlineNanos() + (executed ? BACKEND_GRACE_NANOS : GRACE_NANOS), nowNanos, next);
+  }
+
+  private long checkLimit(GroupOperation op, long limit, long nowNanos, long next) {
     if (nowNanos - limit < 0) {
       return limit - next < 0 ? limit : next;
     }

@@ -344,7 +344,7 @@ final class TuttiProcessGroup implements ProcessGroup {
 
   @Override
   public String flightRecord() {
-    return group.recorder.toJson(group.name, group.rank, group.size);
+    return group.recorder.toJson(group.name, group.rank, group.size, group.pending.running());
   }
 
   @Override
