@@ -26,6 +26,10 @@ final class ServerLoop implements Runnable {
    * One thread owns everything here, so nothing is locked. What has come from the clients that are
    * ready is handled as far as it goes, then each client's replies leave in one write.
    *
+   * Requests without replies, as of clients that only set, are not urgent: the loop looks again a moment
+   * later. Who reads each of them as it comes holds up the client that sends the next one, since both
+   * need the lock of the same socket.
+   *
    * A client that does not read its replies is not read from either once HIGH_WATER bytes wait for it,
    * and is dropped when none of them moves for a while. Its unread requests stay in its socket.
    */
@@ -82,8 +86,12 @@ final class ServerLoop implements Runnable {
         if (!selectAwake()) {
           selector.select(handler, stuck.isEmpty() && !acceptPaused ? 0 : TICK_MILLIS);
         }
+        boolean quiet = touched.isEmpty();
         flushTouched();
         tick();
+        if (quiet) {
+          pause.rest();
+        }
       }
     } catch (IOException | RuntimeException | Error e) {
       LOG.log(Level.ERROR, "store server on port " + port + " ends: " + e, e);

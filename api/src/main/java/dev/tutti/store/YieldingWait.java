@@ -14,6 +14,7 @@ final class YieldingWait {
    * one that is woken comes at once: then nobody yields for a while.
    */
   private static final long AWAKE_NANOS = 50_000;
+  private static final long REST_NANOS = 20_000;
   private static final long BUSY_NANOS = 1_000_000;
   private static final long BUSY_PAUSE_NANOS = 100_000_000;
 
@@ -37,10 +38,23 @@ final class YieldingWait {
   }
 
   /** Yields; returns whether to look again, else the thread is to sleep. */
-  @SuppressWarnings("ThreadPriorityCheck") // lets the other side run on this core; a hint is enough
   boolean yields() {
+    return yieldsBefore(start + AWAKE_NANOS);
+  }
+
+  /** Yields for a moment, unless other work keeps the cores busy. */
+  void rest() {
+    long end = clock.getAsLong() + REST_NANOS;
+    boolean more = true;
+    while (more) {
+      more = yieldsBefore(end);
+    }
+  }
+
+  @SuppressWarnings("ThreadPriorityCheck") // lets the other side run on this core; a hint is enough
+  private boolean yieldsBefore(long end) {
     long now = clock.getAsLong();
-    if (now - start >= AWAKE_NANOS || now - notBefore < 0) {
+    if (now - end >= 0 || now - notBefore < 0) {
       return false;
     }
     Thread.yield();

@@ -49,4 +49,18 @@ class YieldingWaitTest {
     wait.start();
     assertThat(wait.yields()).isTrue();
   }
+
+  @Test
+  void restsFor20MicrosUnlessAnotherThreadKeptTheCore() {
+    step = 5 * MICRO;
+    long before = now;
+    wait.rest();
+    assertThat(now - before).isBetween(20 * MICRO, 30 * MICRO);
+    step = MILLI + 1;
+    wait.rest();
+    step = MICRO;
+    before = now;
+    wait.rest();
+    assertThat(now - before).as("looks at the clock twice only").isEqualTo(2 * MICRO);
+  }
 }
