@@ -191,23 +191,32 @@ final class HostChannel implements AutoCloseable {
   }
 
   private void await(Operation op, int peer, long offset, long value) throws Exception {
+    if (polled(offset, value)) {
+      return;
+    }
+    long deadline = op.deadlineNanos();
     pacer.start();
-    while (true) {
-      for (int i = pacer.polls(); i > 0; i--) {
-        if ((long) WORD.getAcquire(memory, offset) >= value) {
-          return;
-        }
-        Thread.onSpinWait();
-      }
+    do {
       if (pacer.isSlow()) {
-        check(op, peer, offset, value, pacer.now());
+        check(op, peer, offset, value, deadline);
       }
       pacer.rest();
+    } while (!polled(offset, value));
+  }
+
+  private boolean polled(long offset, long value) {
+    for (int i = pacer.polls(); i > 0; i--) {
+      if ((long) WORD.getAcquire(memory, offset) >= value) {
+        return true;
+      }
+      Thread.onSpinWait();
     }
+    return false;
   }
 
   /** Throws if it makes no sense to wait any more. */
-  private void check(Operation op, int peer, long offset, long value, long now) throws Exception {
+  private void check(Operation op, int peer, long offset, long value, long deadline)
+      throws Exception {
     long control = layout.control(peer);
     if ((long) WORD.getAcquire(memory, control + HostLayout.OPERATION) == operation) {
       long theirs =
@@ -222,7 +231,7 @@ final class HostChannel implements AutoCloseable {
       throw failure instanceof Exception exception ? exception : new IllegalStateException(failure);
     }
     op.throwIfFailed();
-    if (now - op.deadlineNanos() >= 0) {
+    if (pacer.now() - deadline >= 0) {
       throw new TimeoutException(
           "rank " + rank + ": rank " + peer + " did not come to " + Signature.describe(signature));
     }
