@@ -152,7 +152,7 @@ final class Lane {
 
   /** Gives the lane back after {@link #tryEnter} or {@link #enter}. */
   void exit() {
-    if (inline == Thread.currentThread()) {
+    if (Thread.currentThread().equals(inline)) {
       inline = null;
       long seen = gate;
       if ((seen & SHUT) == 0 && GATE.compareAndSet(this, seen, seen & ~INLINE)) {
@@ -195,6 +195,7 @@ final class Lane {
   }
 
   /** Waits for a signal that there is work; false if none came for long. */
+  @SuppressWarnings("WaitNotInLoop") // the callers loop
   private boolean awaitWork() throws InterruptedException {
     open();
     try {
@@ -209,6 +210,7 @@ final class Lane {
   }
 
   /** Waits for a signal that the lane is free; false if the deadline has come. */
+  @SuppressWarnings("WaitNotInLoop") // the callers loop
   private boolean awaitFreeUntil(long deadlineNanos) throws InterruptedException {
     long left = deadlineNanos - System.nanoTime();
     if (left <= 0) {
@@ -269,7 +271,7 @@ final class Lane {
     shut();
     try {
       Thread self = Thread.currentThread();
-      boolean holds = self == owner || self == inline;
+      boolean holds = self.equals(owner) || self.equals(inline);
       for (Queued queued : queue) {
         holds |= self.equals(queued.heldBy);
       }
@@ -328,7 +330,7 @@ final class Lane {
 
   private boolean isFree() {
     Thread self = Thread.currentThread();
-    return (owner == null || owner == self) && ((gate & INLINE) == 0 || inline == self);
+    return (owner == null || self.equals(owner)) && ((gate & INLINE) == 0 || self.equals(inline));
   }
 
   /** Takes all queued operations out. */

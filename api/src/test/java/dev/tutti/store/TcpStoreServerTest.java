@@ -33,7 +33,7 @@ class TcpStoreServerTest {
 
   private final LogCapture log = new LogCapture();
   private final TcpStoreServer server =
-      new TcpStoreServer(InetAddress.getLoopbackAddress(), 0, Duration.ofMillis(300));
+      new TcpStoreServer(InetAddress.getLoopbackAddress(), 0, Duration.ofSeconds(20));
   private final TcpStore good = new TcpStore("127.0.0.1", server.port());
 
   @AfterEach
@@ -172,10 +172,13 @@ class TcpStoreServerTest {
 
   @Test
   void dropsAClientThatNeverReadsItsReplies() throws IOException {
-    good.set("big", new byte[Store.MAX_VALUE_BYTES]);
-    good.check(List.of("big"));
     byte[] request = request(Wire.GET, "/big");
-    try (RawClient client = RawClient.greeted(server.port())) {
+    try (TcpStoreServer impatient =
+            new TcpStoreServer(InetAddress.getLoopbackAddress(), 0, Duration.ofMillis(300));
+        TcpStore setter = new TcpStore("127.0.0.1", impatient.port());
+        RawClient client = RawClient.greeted(impatient.port())) {
+      setter.set("big", new byte[Store.MAX_VALUE_BYTES]);
+      setter.check(List.of("big"));
       assertThatThrownBy(
               () -> {
                 while (true) {
@@ -183,7 +186,7 @@ class TcpStoreServerTest {
                 }
               })
           .isInstanceOf(SocketException.class);
-      log.await(server.port(), "has not read its replies");
+      log.await(impatient.port(), "has not read its replies");
     }
   }
 

@@ -56,8 +56,10 @@ class YieldingWaitTest {
     long before = now;
     wait.rest();
     assertThat(now - before).isBetween(20 * MICRO, 30 * MICRO);
+    wait.start();
     step = MILLI + 1;
-    wait.rest();
+    now -= step;
+    assertThat(wait.yields()).isTrue();
     step = MICRO;
     before = now;
     wait.rest();
