@@ -4,6 +4,7 @@ import static org.openjdk.jcstress.annotations.Expect.ACCEPTABLE;
 
 import java.util.Map;
 import java.util.concurrent.ConcurrentHashMap;
+import java.util.concurrent.CountDownLatch;
 import java.util.concurrent.TimeUnit;
 import org.openjdk.jcstress.annotations.Actor;
 import org.openjdk.jcstress.annotations.Arbiter;
@@ -57,6 +58,54 @@ public final class LaneRaces {
     @Arbiter
     public void arbiter(III_Result result) {
       result.r3 = inside;
+    }
+  }
+
+  /**
+   * A caller that may not wait, and one that queues: numbers are given once, none runs with
+   * another.
+   */
+  @JCStressTest
+  @Outcome(id = "1, 2, 2", expect = ACCEPTABLE, desc = "the caller first")
+  @Outcome(id = "0, 1, 1", expect = ACCEPTABLE, desc = "the caller found it taken")
+  @Outcome(id = "2, 1, 2", expect = ACCEPTABLE, desc = "the caller last")
+  @State
+  public static class TryEnterAgainstQueue {
+    private final GroupOperation op = new GroupOperation(RacedOperation.CLOSED);
+    private final CountDownLatch ran = new CountDownLatch(1);
+    private int inside;
+    private final Lane lane =
+        new Lane(
+            "raced",
+            queued -> {
+              inside++;
+              ran.countDown();
+            });
+
+    @Actor
+    public void caller(III_Result result) {
+      int number = (int) lane.tryEnter();
+      if (number > 0) {
+        inside++;
+        lane.exit();
+      }
+      result.r1 = number;
+    }
+
+    @Actor
+    public void issuer(III_Result result) {
+      lane.enqueue(op, number -> result.r2 = (int) number, false);
+    }
+
+    @Arbiter
+    public void arbiter(III_Result result) {
+      try {
+        boolean came = ran.await(LONG, TimeUnit.NANOSECONDS);
+        result.r3 = came ? inside : -1;
+        lane.stop();
+      } catch (InterruptedException e) {
+        throw new AssertionError(e);
+      }
     }
   }
 

@@ -24,19 +24,17 @@ public final class WatchdogRaces {
   @State
   public static class DeadlineAgainstCompletion {
     private final PendingOperations pending = new PendingOperations(RacedOperation.CLOSED);
-    private final GroupOperation op = new GroupOperation(RacedOperation.CLOSED);
+    private final GroupOperation op = pending.inline;
     private final long now = System.nanoTime();
 
     public DeadlineAgainstCompletion() {
       op.issue(OpType.ALL_REDUCE, 1, now, now, WorkState.RUNNING);
-      pending.enterInline(op);
     }
 
     @Actor
     public void backend() {
       // The group being closed, a failure that is reported leaves the state to the watchdog.
       op.complete();
-      pending.exitInline();
     }
 
     @Actor
@@ -56,14 +54,13 @@ public final class WatchdogRaces {
   @State
   public static class DeadlineAgainstNextLife {
     private final PendingOperations pending = new PendingOperations(RacedOperation.CLOSED);
-    private final GroupOperation op = new GroupOperation(RacedOperation.CLOSED);
+    private final GroupOperation op = pending.inline;
     private final long now = System.nanoTime();
     private final long later = now + TimeUnit.MINUTES.toNanos(1);
 
     public DeadlineAgainstNextLife() {
       op.issue(OpType.ALL_REDUCE, 1, now, now, WorkState.RUNNING);
       op.complete();
-      pending.enterInline(op);
     }
 
     @Actor
