@@ -33,7 +33,9 @@ final class GlooBackend implements Backend {
   private final Transport transport;
   private final UserMessages messages;
   private final WireCollectives wire;
-  private final Collectives collectives;
+
+  /** Runs the collectives. */
+  final Collectives collectives;
 
   /** Is the symmetric memory of ranks that share memory. */
   final @Nullable SymmetricMemories memories;

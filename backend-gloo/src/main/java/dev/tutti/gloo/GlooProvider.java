@@ -11,7 +11,7 @@ import dev.tutti.gloo.algorithm.AlgorithmTable;
 import dev.tutti.gloo.algorithm.Collectives;
 import dev.tutti.gloo.algorithm.TuttiCollectives;
 import dev.tutti.gloo.algorithm.WireCollectives;
-import dev.tutti.gloo.host.HostCollectives;
+import dev.tutti.gloo.host.HostMeeting;
 import dev.tutti.gloo.host.HostRendezvous;
 import dev.tutti.gloo.host.SymmetricMemories;
 import dev.tutti.gloo.transport.Rendezvous;
@@ -66,7 +66,17 @@ public final class GlooProvider implements BackendProvider {
   /** Says where the file of the shared memory is made. */
   public static final Setting<String> SHARED_DIRECTORY =
       Setting.text(
-          "TUTTI_GLOO_SHARED_DIR", "/dev/shm", "file system in memory for what ranks share");
+          "TUTTI_GLOO_SHARED_DIR",
+          "/dev/shm",
+          "file system in memory for what ranks share; those with different ones share nothing");
+
+  /** Says whether ranks share memory where others of the group are on other hosts. */
+  public static final Setting<Boolean> TWO_LEVEL =
+      Setting.flag(
+          "TUTTI_GLOO_TWO_LEVEL",
+          true,
+          "ranks of a host share memory also where the group is on several hosts; false on any rank"
+              + " counts");
 
   /** Says which algorithms ranks of Tutti take over sockets. */
   public static final Setting<AlgorithmTable> ALGORITHMS =
@@ -160,7 +170,15 @@ public final class GlooProvider implements BackendProvider {
               + settings.get(ALGORITHMS)
               + " (to choose others: "
               + ALGORITHMS.name()
-              + ")");
+              + ")",
+          settings.get(TWO_LEVEL)
+              ? "where hosts have several ranks of Tutti: two levels, shared memory within a host"
+                  + " and these algorithms between hosts (to do without: "
+                  + TWO_LEVEL.name()
+                  + "=false)"
+              : "where hosts have several ranks of Tutti: one level, as "
+                  + TWO_LEVEL.name()
+                  + " is false");
     } catch (IOException e) {
       return List.of();
     }
@@ -175,6 +193,7 @@ public final class GlooProvider implements BackendProvider {
         RANK_AS_SEQUENCE,
         SPIN,
         ALGORITHMS,
+        TWO_LEVEL,
         SHARED_BYTES,
         SHARED_DIRECTORY);
   }
@@ -189,30 +208,47 @@ public final class GlooProvider implements BackendProvider {
             settings.get(LAZY_INIT),
             settings.get(RANK_AS_SEQUENCE));
     Transport transport = rendezvous.connect(settings.get(SPIN));
+    HostMeeting meeting = null;
     try {
-      Optional<HostCollectives> host =
-          rendezvous.isOneHost() ? meetOnHost(context, rendezvous, transport) : Optional.empty();
       WireCollectives wire = new WireCollectives(transport);
-      Collectives collectives =
-          host.isPresent()
-              ? host.get()
-              : rendezvous.isAllTutti()
-                  ? new TuttiCollectives(transport, wire, agreedTable(context))
-                  : wire;
-      return new GlooBackend(transport, wire, collectives, memories(context, transport, host));
+      if (!rendezvous.isAllTutti()) {
+        return new GlooBackend(transport, wire, wire, null);
+      }
+      if (context.size() == 1) {
+        TuttiCollectives own = new TuttiCollectives(transport, wire, settings.get(ALGORITHMS));
+        return new GlooBackend(transport, wire, own, memoriesOfOne(context, transport));
+      }
+      meeting = meetOnHost(context, rendezvous, transport).orElse(null);
+      return create(context, transport, wire, meeting);
     } catch (Exception | Error e) {
       transport.abort(e);
       transport.close();
+      if (meeting != null) {
+        meeting.close();
+      }
       throw e;
     }
+  }
+
+  private static GlooBackend create(
+      BackendContext context,
+      Transport transport,
+      WireCollectives wire,
+      @Nullable HostMeeting meeting) {
+    if (meeting == null) {
+      Collectives flat = new TuttiCollectives(transport, wire, agreedTable(context));
+      return new GlooBackend(transport, wire, flat, null);
+    }
+    Collectives collectives =
+        meeting.isOneHost()
+            ? meeting.inMemory()
+            : meeting.onTwoLevels(transport, wire, agreedTable(context));
+    return new GlooBackend(transport, wire, collectives, meeting.memories());
   }
 
   /** Returns the table of rank 0, so that ranks with other settings do not wait for each other. */
   private static AlgorithmTable agreedTable(BackendContext context) {
     AlgorithmTable own = context.settings().get(ALGORITHMS);
-    if (context.size() == 1) {
-      return own;
-    }
     if (context.rank() == 0) {
       context.store().set(ALGORITHMS_KEY, own.toString());
       return own;
@@ -221,22 +257,24 @@ public final class GlooProvider implements BackendProvider {
     return AlgorithmTable.DEFAULT.with(new String(agreed, StandardCharsets.UTF_8));
   }
 
-  private static @Nullable SymmetricMemories memories(
-      BackendContext context, Transport transport, Optional<HostCollectives> host) {
+  private static @Nullable SymmetricMemories memoriesOfOne(
+      BackendContext context, Transport transport) {
     Settings settings = context.settings();
-    if (context.size() == 1 && settings.get(SHARED_BYTES) > 0) {
-      return SymmetricMemories.ofOne(
-          transport, context.group(), Path.of(settings.get(SHARED_DIRECTORY)));
-    }
-    return host.map(HostCollectives::memories).orElse(null);
+    return settings.get(SHARED_BYTES) > 0
+        ? SymmetricMemories.ofOne(
+            transport, context.group(), Path.of(settings.get(SHARED_DIRECTORY)))
+        : null;
   }
 
-  private static Optional<HostCollectives> meetOnHost(
+  private static Optional<HostMeeting> meetOnHost(
       BackendContext context, Rendezvous rendezvous, Transport transport) throws Exception {
     Settings settings = context.settings();
     HostRendezvous host =
         new HostRendezvous(
-            context, Path.of(settings.get(SHARED_DIRECTORY)), settings.get(SHARED_BYTES));
+            context,
+            Path.of(settings.get(SHARED_DIRECTORY)),
+            settings.get(SHARED_BYTES),
+            settings.get(TWO_LEVEL));
     return host.meet(transport, rendezvous.spinNanos(settings.get(SPIN)), context.timeout());
   }
 }

@@ -7,6 +7,7 @@ import dev.tutti.ProcessGroup;
 import dev.tutti.ReduceOp;
 import dev.tutti.Settings;
 import dev.tutti.Tensor;
+import dev.tutti.spi.BackendProvider;
 import java.util.ArrayList;
 import java.util.List;
 import java.util.stream.IntStream;
@@ -29,6 +30,11 @@ class CollectivesTest {
     return "";
   }
 
+  /** Returns who makes the backends. */
+  BackendProvider provider() {
+    return new GlooProvider();
+  }
+
   private <T> List<T> run(int size, GlooWorld.Body<T> body) throws Exception {
     Settings settings =
         GlooWorld.settings(
@@ -36,7 +42,7 @@ class CollectivesTest {
             sharedBytes(),
             GlooProvider.ALGORITHMS.name(),
             algorithms());
-    return GlooWorld.run(size, settings, body);
+    return GlooWorld.run(size, settings, provider(), body);
   }
 
   private static long[] counts(int size) {

@@ -3,6 +3,7 @@ package dev.tutti.gloo;
 import dev.tutti.GroupOptions;
 import dev.tutti.ProcessGroup;
 import dev.tutti.Settings;
+import dev.tutti.spi.BackendProvider;
 import dev.tutti.store.HashStore;
 import java.time.Duration;
 import java.util.ArrayList;
@@ -51,11 +52,17 @@ final class GlooWorld {
   }
 
   static <T> List<T> run(int size, Settings settings, Body<T> body) throws Exception {
+    return run(size, settings, new GlooProvider(), body);
+  }
+
+  static <T> List<T> run(int size, Settings settings, BackendProvider provider, Body<T> body)
+      throws Exception {
     HashStore store = new HashStore();
     return inParallel(
         size,
         rank -> {
-          try (ProcessGroup group = ProcessGroup.init(options(store, rank, size, settings))) {
+          GroupOptions options = options(store, rank, size, settings).withProvider(provider);
+          try (ProcessGroup group = ProcessGroup.init(options)) {
             return body.run(group);
           }
         });

@@ -8,13 +8,17 @@ import java.io.IOException;
 import java.io.InputStreamReader;
 import java.lang.management.ManagementFactory;
 import java.nio.charset.StandardCharsets;
+import java.nio.file.Files;
+import java.nio.file.Path;
 import java.time.Duration;
 import java.util.ArrayList;
 import java.util.List;
 import java.util.concurrent.BlockingQueue;
 import java.util.concurrent.LinkedBlockingQueue;
 import java.util.concurrent.TimeUnit;
+import java.util.stream.Stream;
 import org.junit.jupiter.api.Timeout;
+import org.junit.jupiter.api.io.TempDir;
 import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.CsvSource;
 
@@ -27,6 +31,18 @@ class KilledRankTest {
   private record Rank(int number, Process process, BlockingQueue<String> lines) {
     static Rank start(
         int number, int port, int elements, String shared, String where, String timeout)
+        throws IOException {
+      return start(number, port, elements, shared, Path.of("/dev/shm"), where, timeout);
+    }
+
+    static Rank start(
+        int number,
+        int port,
+        int elements,
+        String shared,
+        Path directory,
+        String where,
+        String timeout)
         throws IOException {
       List<String> command = new ArrayList<>();
       command.add(ProcessHandle.current().info().command().orElseThrow());
@@ -43,6 +59,7 @@ class KilledRankTest {
       builder.environment().put("TORCHELASTIC_USE_AGENT_STORE", "True");
       builder.environment().put("TUTTI_BACKEND", "gloo");
       builder.environment().put("TUTTI_GLOO_SHARED_BYTES", shared);
+      builder.environment().put("TUTTI_GLOO_SHARED_DIR", directory.toString());
       builder.environment().put("TUTTI_TIMEOUT", timeout);
       Process process = builder.start();
       BlockingQueue<String> lines = new LinkedBlockingQueue<>();
@@ -96,29 +113,63 @@ class KilledRankTest {
       for (int r = 0; r < SIZE; r++) {
         ranks.add(Rank.start(r, server.port(), elements, shared, where, "60s"));
       }
-      long ready = System.nanoTime() + Duration.ofSeconds(40).toNanos();
+      assertEverySurvivorNames(victim, where, ranks);
+    } finally {
       for (Rank rank : ranks) {
-        rank.awaitLine("READY", ready);
+        rank.process().destroyForcibly();
+        rank.process().waitFor(10, TimeUnit.SECONDS);
       }
-      ranks.get(victim).process().destroyForcibly();
-      long limit = System.nanoTime() + Duration.ofSeconds(5).toNanos();
-      for (Rank rank : ranks) {
-        if (rank.number() != victim) {
-          String line = rank.awaitLine("FAILED", limit);
-          assertThat(line).startsWith("FAILED PeerFailedException " + victim + " ");
-          assertThat(line)
-              .contains(where.equals("barrier") ? "barrier on channel 0" : "is gone")
-              .contains("rank " + victim);
-          assertThat(rank.process().waitFor(limit - System.nanoTime(), TimeUnit.NANOSECONDS))
-              .as("rank %d exits by itself", rank.number())
-              .isTrue();
-          assertThat(rank.process().exitValue()).isZero();
-        }
+    }
+  }
+
+  /** Two ranks share the memory of each of two hosts. */
+  @ParameterizedTest
+  @CsvSource({
+    "0, 1, ordinary",
+    "1, 1, ordinary",
+    "2, 4000000, ordinary",
+    "3, 4000000, ordinary",
+    "3, 1000, messages"
+  })
+  void everySurvivorOnTwoHostsNamesTheKilledRankAndExits(
+      int victim, int elements, String where, @TempDir Path directory) throws Exception {
+    List<Rank> ranks = new ArrayList<>();
+    try (TcpStoreServer server = new TcpStoreServer(0)) {
+      for (int r = 0; r < SIZE; r++) {
+        Path host = Files.createDirectories(directory.resolve("host" + r / 2));
+        ranks.add(Rank.start(r, server.port(), elements, "16M", host, where, "60s"));
+      }
+      assertEverySurvivorNames(victim, where, ranks);
+      try (Stream<Path> files = Files.walk(directory)) {
+        assertThat(files.filter(Files::isRegularFile)).isEmpty();
       }
     } finally {
       for (Rank rank : ranks) {
         rank.process().destroyForcibly();
         rank.process().waitFor(10, TimeUnit.SECONDS);
+      }
+    }
+  }
+
+  private static void assertEverySurvivorNames(int victim, String where, List<Rank> ranks)
+      throws Exception {
+    long ready = System.nanoTime() + Duration.ofSeconds(40).toNanos();
+    for (Rank rank : ranks) {
+      rank.awaitLine("READY", ready);
+    }
+    ranks.get(victim).process().destroyForcibly();
+    long limit = System.nanoTime() + Duration.ofSeconds(5).toNanos();
+    for (Rank rank : ranks) {
+      if (rank.number() != victim) {
+        String line = rank.awaitLine("FAILED", limit);
+        assertThat(line).startsWith("FAILED PeerFailedException " + victim + " ");
+        assertThat(line)
+            .contains(where.equals("barrier") ? "barrier on channel 0" : "is gone")
+            .contains("rank " + victim);
+        assertThat(rank.process().waitFor(limit - System.nanoTime(), TimeUnit.NANOSECONDS))
+            .as("rank %d exits by itself", rank.number())
+            .isTrue();
+        assertThat(rank.process().exitValue()).isZero();
       }
     }
   }

@@ -44,6 +44,11 @@ class SharedMemoryTest {
     assertThat(sums).hasSize(size).containsOnly(size * (size + 1) / 2f);
   }
 
+  private static String namespace() throws IOException {
+    String link = Files.readSymbolicLink(Path.of("/proc/self/ns/pid")).toString();
+    return link.replaceAll("[^0-9]", "");
+  }
+
   private static List<String> files(Path directory) throws IOException {
     try (Stream<Path> files = Files.list(directory)) {
       return files.map(file -> file.getFileName().toString()).toList();
@@ -68,15 +73,21 @@ class SharedMemoryTest {
   void removesWhatDeadProcessesLeft(@TempDir Path directory) throws Exception {
     Process dead = new ProcessBuilder("true").start();
     dead.waitFor();
-    Path stale = directory.resolve("tutti-" + dead.pid() + "-0123456789abcdef");
-    Path alive = directory.resolve("tutti-" + ProcessHandle.current().pid() + "-0123456789abcdef");
+    Path stale = directory.resolve("tutti-" + dead.pid() + "-" + namespace() + "-0123456789abcdef");
+    Path alive =
+        directory.resolve(
+            "tutti-" + ProcessHandle.current().pid() + "-" + namespace() + "-0123456789abcdef");
+    Path hidden = directory.resolve("tutti-" + dead.pid() + "-1-0123456789abcdef");
     Path other = directory.resolve("tutti-of-somebody-else");
-    for (Path file : List.of(stale, alive, other)) {
+    for (Path file : List.of(stale, alive, hidden, other)) {
       Files.createFile(file);
     }
     assertSums(2, shared(directory, "1M"));
     assertThat(files(directory))
-        .containsExactlyInAnyOrder(alive.getFileName().toString(), other.getFileName().toString());
+        .containsExactlyInAnyOrder(
+            alive.getFileName().toString(),
+            hidden.getFileName().toString(),
+            other.getFileName().toString());
   }
 
   @Test
@@ -91,7 +102,7 @@ class SharedMemoryTest {
   }
 
   @Test
-  void doesWithoutWhereOneRankSeesAnotherDirectory(@TempDir Path directory) throws Exception {
+  void doesWithoutForARankThatSharesNothingOrOtherBytes(@TempDir Path directory) throws Exception {
     assertSumsWith(rank -> shared(directory, rank == 1 ? "0" : "1M"));
     assertSumsWith(rank -> shared(directory, rank == 1 ? "2M" : "1M"));
     assertThat(files(directory)).isEmpty();

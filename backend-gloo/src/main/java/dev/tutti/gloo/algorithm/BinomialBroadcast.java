@@ -1,8 +1,8 @@
 package dev.tutti.gloo.algorithm;
 
+import dev.tutti.gloo.transport.Endpoint;
 import dev.tutti.gloo.transport.Request;
 import dev.tutti.gloo.transport.Slot;
-import dev.tutti.gloo.transport.Transport;
 import dev.tutti.spi.Operation;
 import java.lang.foreign.MemorySegment;
 import org.jspecify.annotations.Nullable;
@@ -18,7 +18,7 @@ import org.jspecify.annotations.Nullable;
  * </table>
  */
 public final class BinomialBroadcast {
-  private final Transport transport;
+  private final Endpoint transport;
   private final @Nullable Request[] sends = new @Nullable Request[Integer.SIZE];
 
   /**
@@ -26,7 +26,7 @@ public final class BinomialBroadcast {
    *
    * @param transport connects the ranks
    */
-  public BinomialBroadcast(Transport transport) {
+  public BinomialBroadcast(Endpoint transport) {
     this.transport = transport;
   }
 

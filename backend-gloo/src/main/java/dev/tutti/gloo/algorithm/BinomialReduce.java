@@ -2,9 +2,9 @@ package dev.tutti.gloo.algorithm;
 
 import dev.tutti.ReduceOp;
 import dev.tutti.Tensor;
+import dev.tutti.gloo.transport.Endpoint;
 import dev.tutti.gloo.transport.Request;
 import dev.tutti.gloo.transport.Slot;
-import dev.tutti.gloo.transport.Transport;
 import dev.tutti.spi.Operation;
 import java.lang.foreign.MemorySegment;
 import org.jspecify.annotations.Nullable;
@@ -20,7 +20,7 @@ import org.jspecify.annotations.Nullable;
  * </table>
  */
 public final class BinomialReduce {
-  private final Transport transport;
+  private final Endpoint transport;
   private final Scratch scratch;
   private final Reduction reduction = new Reduction();
   private final @Nullable Request[] receives = new @Nullable Request[Integer.SIZE];
@@ -31,7 +31,7 @@ public final class BinomialReduce {
    * @param transport connects the ranks, all of Tutti
    * @param scratch memory shared with other algorithms
    */
-  public BinomialReduce(Transport transport, Scratch scratch) {
+  public BinomialReduce(Endpoint transport, Scratch scratch) {
     this.transport = transport;
     this.scratch = scratch;
   }

@@ -1,8 +1,8 @@
 package dev.tutti.gloo.algorithm;
 
+import dev.tutti.gloo.transport.Endpoint;
 import dev.tutti.gloo.transport.Request;
 import dev.tutti.gloo.transport.Slot;
-import dev.tutti.gloo.transport.Transport;
 import dev.tutti.spi.Operation;
 import java.lang.foreign.MemorySegment;
 
@@ -18,7 +18,7 @@ import java.lang.foreign.MemorySegment;
  * </table>
  */
 public final class BruckAllGather {
-  private final Transport transport;
+  private final Endpoint transport;
   private final Scratch scratch;
 
   /**
@@ -27,7 +27,7 @@ public final class BruckAllGather {
    * @param transport connects the ranks, all of Tutti
    * @param scratch memory shared with other algorithms
    */
-  public BruckAllGather(Transport transport, Scratch scratch) {
+  public BruckAllGather(Endpoint transport, Scratch scratch) {
     this.transport = transport;
     this.scratch = scratch;
   }

@@ -1,8 +1,8 @@
 package dev.tutti.gloo.algorithm;
 
+import dev.tutti.gloo.transport.Endpoint;
 import dev.tutti.gloo.transport.Request;
 import dev.tutti.gloo.transport.Slot;
-import dev.tutti.gloo.transport.Transport;
 import dev.tutti.spi.Operation;
 import java.lang.foreign.MemorySegment;
 import org.jspecify.annotations.Nullable;
@@ -21,7 +21,7 @@ public final class ChainBroadcast {
   private static final long CHUNK = 256 << 10;
   private static final int POSTED = 4;
 
-  private final Transport transport;
+  private final Endpoint transport;
   private final @Nullable Request[] receives = new @Nullable Request[POSTED];
 
   /**
@@ -29,7 +29,7 @@ public final class ChainBroadcast {
    *
    * @param transport connects the ranks, all of Tutti
    */
-  public ChainBroadcast(Transport transport) {
+  public ChainBroadcast(Endpoint transport) {
     this.transport = transport;
   }
 

@@ -1,8 +1,8 @@
 package dev.tutti.gloo.algorithm;
 
+import dev.tutti.gloo.transport.Endpoint;
 import dev.tutti.gloo.transport.Request;
 import dev.tutti.gloo.transport.Slot;
-import dev.tutti.gloo.transport.Transport;
 import dev.tutti.spi.Operation;
 import java.lang.foreign.MemorySegment;
 
@@ -16,14 +16,14 @@ import java.lang.foreign.MemorySegment;
  * </table>
  */
 public final class DisseminationBarrier {
-  private final Transport transport;
+  private final Endpoint transport;
 
   /**
    * Prepares for any number of operations, one at a time.
    *
    * @param transport connects the ranks
    */
-  public DisseminationBarrier(Transport transport) {
+  public DisseminationBarrier(Endpoint transport) {
     this.transport = transport;
   }
 

@@ -1,7 +1,7 @@
 package dev.tutti.gloo.algorithm;
 
+import dev.tutti.gloo.transport.Endpoint;
 import dev.tutti.gloo.transport.Request;
-import dev.tutti.gloo.transport.Transport;
 import dev.tutti.spi.Operation;
 import org.jspecify.annotations.Nullable;
 
@@ -17,7 +17,7 @@ final class Flow {
    * @param transport whose messages
    * @param bytes what the computation is over; a small one is not worth a write of its own
    */
-  static void beforeWork(Transport transport, long bytes) {
+  static void beforeWork(Endpoint transport, long bytes) {
     if (bytes >= LARGE) {
       transport.flush();
     }
@@ -25,7 +25,7 @@ final class Flow {
 
   /** Waits for one of several requests, if it is there, and takes it away. */
   static void await(
-      Transport transport, Operation operation, @Nullable Request[] requests, int index)
+      Endpoint transport, Operation operation, @Nullable Request[] requests, int index)
       throws Exception {
     Request request = requests[index];
     if (request != null) {
@@ -35,7 +35,7 @@ final class Flow {
   }
 
   /** Waits for all requests that are there and takes them away. */
-  static void awaitAll(Transport transport, Operation operation, @Nullable Request[] requests)
+  static void awaitAll(Endpoint transport, Operation operation, @Nullable Request[] requests)
       throws Exception {
     for (int i = 0; i < requests.length; i++) {
       await(transport, operation, requests, i);

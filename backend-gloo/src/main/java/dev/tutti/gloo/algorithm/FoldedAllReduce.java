@@ -2,8 +2,8 @@ package dev.tutti.gloo.algorithm;
 
 import dev.tutti.ReduceOp;
 import dev.tutti.Tensor;
+import dev.tutti.gloo.transport.Endpoint;
 import dev.tutti.gloo.transport.Slot;
-import dev.tutti.gloo.transport.Transport;
 import dev.tutti.spi.Operation;
 import java.lang.foreign.MemorySegment;
 
@@ -14,7 +14,7 @@ import java.lang.foreign.MemorySegment;
  * Communication Operations in MPICH, 2005).
  */
 abstract class FoldedAllReduce {
-  final Transport transport;
+  final Endpoint transport;
   final Reduction reduction = new Reduction();
 
   /** The number of ranks that take part, a power of two. */
@@ -23,7 +23,7 @@ abstract class FoldedAllReduce {
   private final int rank;
   private final int pairs;
 
-  FoldedAllReduce(Transport transport) {
+  FoldedAllReduce(Endpoint transport) {
     this.transport = transport;
     this.rank = transport.rank();
     this.virtualSize = Integer.highestOneBit(transport.size());

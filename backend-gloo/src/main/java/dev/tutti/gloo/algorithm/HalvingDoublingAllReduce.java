@@ -1,7 +1,7 @@
 package dev.tutti.gloo.algorithm;
 
+import dev.tutti.gloo.transport.Endpoint;
 import dev.tutti.gloo.transport.Request;
-import dev.tutti.gloo.transport.Transport;
 import dev.tutti.spi.Operation;
 import java.lang.foreign.MemorySegment;
 
@@ -28,7 +28,7 @@ public final class HalvingDoublingAllReduce extends FoldedAllReduce {
    *
    * @param transport connects the ranks, all of Tutti
    */
-  public HalvingDoublingAllReduce(Transport transport) {
+  public HalvingDoublingAllReduce(Endpoint transport) {
     super(transport);
   }
 

@@ -2,9 +2,9 @@ package dev.tutti.gloo.algorithm;
 
 import dev.tutti.ReduceOp;
 import dev.tutti.Tensor;
+import dev.tutti.gloo.transport.Endpoint;
 import dev.tutti.gloo.transport.Request;
 import dev.tutti.gloo.transport.Slot;
-import dev.tutti.gloo.transport.Transport;
 import dev.tutti.spi.HostReducer;
 import dev.tutti.spi.Operation;
 import java.lang.foreign.MemorySegment;
@@ -29,7 +29,7 @@ public final class PairwiseReduceScatter {
   private static final int POSTED = 4;
   private static final long CHUNK = 1 << 20;
 
-  private final Transport transport;
+  private final Endpoint transport;
   private final Scratch scratch;
   private final Scratch scaled = new Scratch();
   private final Reduction reduction = new Reduction();
@@ -41,7 +41,7 @@ public final class PairwiseReduceScatter {
    * @param transport connects the ranks, all of Tutti
    * @param scratch memory shared with other algorithms
    */
-  public PairwiseReduceScatter(Transport transport, Scratch scratch) {
+  public PairwiseReduceScatter(Endpoint transport, Scratch scratch) {
     this.transport = transport;
     this.scratch = scratch;
   }

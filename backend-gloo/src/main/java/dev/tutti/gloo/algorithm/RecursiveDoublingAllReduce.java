@@ -1,7 +1,7 @@
 package dev.tutti.gloo.algorithm;
 
+import dev.tutti.gloo.transport.Endpoint;
 import dev.tutti.gloo.transport.Request;
-import dev.tutti.gloo.transport.Transport;
 import dev.tutti.spi.Operation;
 import java.lang.foreign.MemorySegment;
 
@@ -26,7 +26,7 @@ public final class RecursiveDoublingAllReduce extends FoldedAllReduce {
    * @param transport connects the ranks, all of Tutti
    * @param scratch memory shared with other algorithms
    */
-  public RecursiveDoublingAllReduce(Transport transport, Scratch scratch) {
+  public RecursiveDoublingAllReduce(Endpoint transport, Scratch scratch) {
     super(transport);
     this.scratch = scratch;
   }

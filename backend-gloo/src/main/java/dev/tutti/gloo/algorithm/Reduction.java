@@ -49,6 +49,19 @@ public final class Reduction implements Combiner {
   }
 
   /**
+   * Returns the operator for one of several steps of a reduction, between {@link #before} and
+   * {@link #after}.
+   *
+   * @param op the operator of the whole
+   */
+  public static ReduceOp between(ReduceOp op) {
+    return switch (op.kind()) {
+      case AVG, PREMUL_SUM -> ReduceOp.SUM;
+      default -> op;
+    };
+  }
+
+  /**
    * Divides the elements after the last step, where the operator asks for it.
    *
    * @param op the operator

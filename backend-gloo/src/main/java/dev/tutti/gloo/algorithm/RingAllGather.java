@@ -1,8 +1,8 @@
 package dev.tutti.gloo.algorithm;
 
+import dev.tutti.gloo.transport.Endpoint;
 import dev.tutti.gloo.transport.Request;
 import dev.tutti.gloo.transport.Slot;
-import dev.tutti.gloo.transport.Transport;
 import dev.tutti.spi.Operation;
 import java.lang.foreign.MemorySegment;
 import org.jspecify.annotations.Nullable;
@@ -20,7 +20,7 @@ import org.jspecify.annotations.Nullable;
 public final class RingAllGather {
   private static final int IN_FLIGHT = 2;
 
-  private final Transport transport;
+  private final Endpoint transport;
   private final @Nullable Request[] sends = new @Nullable Request[IN_FLIGHT];
   private final @Nullable Request[] receives = new @Nullable Request[IN_FLIGHT];
 
@@ -29,7 +29,7 @@ public final class RingAllGather {
    *
    * @param transport connects the ranks
    */
-  public RingAllGather(Transport transport) {
+  public RingAllGather(Endpoint transport) {
     this.transport = transport;
   }
 

@@ -2,9 +2,9 @@ package dev.tutti.gloo.algorithm;
 
 import dev.tutti.ReduceOp;
 import dev.tutti.Tensor;
+import dev.tutti.gloo.transport.Endpoint;
 import dev.tutti.gloo.transport.Request;
 import dev.tutti.gloo.transport.Slot;
-import dev.tutti.gloo.transport.Transport;
 import dev.tutti.spi.Operation;
 import java.lang.foreign.MemorySegment;
 import org.jspecify.annotations.Nullable;
@@ -34,7 +34,7 @@ public final class RingAllReduce {
    */
   private static final int POSTED = 16;
 
-  private final Transport transport;
+  private final Endpoint transport;
   private final Reduction reduction = new Reduction();
   private final Segments segments = new Segments();
   private final @Nullable Request[] receives = new @Nullable Request[POSTED];
@@ -44,7 +44,7 @@ public final class RingAllReduce {
    *
    * @param transport connects the ranks
    */
-  public RingAllReduce(Transport transport) {
+  public RingAllReduce(Endpoint transport) {
     this.transport = transport;
   }
 

@@ -2,9 +2,9 @@ package dev.tutti.gloo.algorithm;
 
 import dev.tutti.ReduceOp;
 import dev.tutti.Tensor;
+import dev.tutti.gloo.transport.Endpoint;
 import dev.tutti.gloo.transport.Request;
 import dev.tutti.gloo.transport.Slot;
-import dev.tutti.gloo.transport.Transport;
 import dev.tutti.spi.Operation;
 import java.lang.foreign.MemorySegment;
 import org.jspecify.annotations.Nullable;
@@ -23,7 +23,7 @@ import org.jspecify.annotations.Nullable;
 public final class RingReduce {
   private static final int IN_FLIGHT = 2;
 
-  private final Transport transport;
+  private final Endpoint transport;
   private final Scratch scratch;
   private final Reduction reduction = new Reduction();
   private final Segments segments = new Segments();
@@ -37,7 +37,7 @@ public final class RingReduce {
    * @param transport connects the ranks
    * @param scratch memory shared with other algorithms
    */
-  public RingReduce(Transport transport, Scratch scratch) {
+  public RingReduce(Endpoint transport, Scratch scratch) {
     this.transport = transport;
     this.scratch = scratch;
     this.parts = new @Nullable Request[transport.size()];

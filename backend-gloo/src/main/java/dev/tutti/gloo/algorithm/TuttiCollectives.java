@@ -18,12 +18,7 @@ public final class TuttiCollectives implements Collectives {
   private final WireCollectives wire;
   private final AlgorithmTable table;
   private final int size;
-  private final RecursiveDoublingAllReduce recursiveDoubling;
-  private final HalvingDoublingAllReduce halvingDoubling;
-  private final BinomialReduce binomialReduce;
-  private final BruckAllGather bruck;
-  private final ChainBroadcast chain;
-  private final PairwiseReduceScatter pairwise;
+  private final SocketAlgorithms algorithms;
 
   /**
    * Prepares for any number of operations.
@@ -33,33 +28,18 @@ public final class TuttiCollectives implements Collectives {
    * @param table the same on all ranks
    */
   public TuttiCollectives(Transport transport, WireCollectives wire, AlgorithmTable table) {
-    Scratch scratch = new Scratch();
     this.wire = wire;
     this.table = table;
     this.size = transport.size();
-    this.recursiveDoubling = new RecursiveDoublingAllReduce(transport, scratch);
-    this.halvingDoubling = new HalvingDoublingAllReduce(transport);
-    this.binomialReduce = new BinomialReduce(transport, scratch);
-    this.bruck = new BruckAllGather(transport, scratch);
-    this.chain = new ChainBroadcast(transport);
-    this.pairwise = new PairwiseReduceScatter(transport, scratch);
+    this.algorithms = new SocketAlgorithms(transport, table, new Scratch());
   }
 
   @Override
   public void allReduce(Operation op, Tensor tensor, ReduceOp reduceOp) throws Exception {
-    Algorithm chosen = table.choose(OpType.ALL_REDUCE, tensor.byteSize());
-    if (chosen == Algorithm.RING) {
-      wire.allReduce(op, tensor, reduceOp);
-      return;
-    }
     int tag =
         wire.next(
             Signature.of(OpType.ALL_REDUCE, tensor.dtype(), reduceOp.kind(), 0, tensor.byteSize()));
-    if (chosen == Algorithm.RECURSIVE_DOUBLING) {
-      recursiveDoubling.run(op, tag, tensor, reduceOp);
-    } else {
-      halvingDoubling.run(op, tag, tensor, reduceOp);
-    }
+    algorithms.allReduce(op, tag, tensor, reduceOp);
   }
 
   @Override
@@ -69,37 +49,24 @@ public final class TuttiCollectives implements Collectives {
 
   @Override
   public void reduce(Operation op, Tensor tensor, ReduceOp reduceOp, int root) throws Exception {
-    if (table.choose(OpType.REDUCE, tensor.byteSize()) == Algorithm.RING) {
-      wire.reduce(op, tensor, reduceOp, root);
-    } else {
-      int tag =
-          wire.next(
-              Signature.of(
-                  OpType.REDUCE, tensor.dtype(), reduceOp.kind(), root, tensor.byteSize()));
-      binomialReduce.run(op, tag, tensor, reduceOp, root);
-    }
+    int tag =
+        wire.next(
+            Signature.of(OpType.REDUCE, tensor.dtype(), reduceOp.kind(), root, tensor.byteSize()));
+    algorithms.reduce(op, tag, tensor, reduceOp, root);
   }
 
   @Override
   public void broadcast(Operation op, Tensor tensor, int root) throws Exception {
     long bytes = tensor.byteSize();
-    if (table.choose(OpType.BROADCAST, bytes) == Algorithm.BINOMIAL) {
-      wire.broadcast(op, tensor, root);
-    } else {
-      int tag = wire.next(Signature.of(OpType.BROADCAST, tensor.dtype(), root, bytes));
-      chain.run(op, tag, tensor.segment(), bytes, root);
-    }
+    int tag = wire.next(Signature.of(OpType.BROADCAST, tensor.dtype(), root, bytes));
+    algorithms.broadcast(op, tag, tensor.segment(), bytes, root);
   }
 
   @Override
   public void allGatherInto(Operation op, MemorySegment output, long bytes, DType dtype)
       throws Exception {
-    if (table.choose(OpType.ALL_GATHER, bytes * size) == Algorithm.RING) {
-      wire.allGatherInto(op, output, bytes, dtype);
-    } else {
-      int tag = wire.next(Signature.of(OpType.ALL_GATHER, dtype, 0, bytes));
-      bruck.run(op, tag, output, bytes);
-    }
+    int tag = wire.next(Signature.of(OpType.ALL_GATHER, dtype, 0, bytes));
+    algorithms.allGather(op, tag, output, bytes);
   }
 
   @Override
@@ -149,12 +116,17 @@ public final class TuttiCollectives implements Collectives {
         wire.next(
             Signature.of(
                 OpType.REDUCE_SCATTER, output.dtype(), reduceOp.kind(), 0, output.byteSize()));
-    pairwise.run(op, tag, output, inputs, reduceOp);
+    algorithms.reduceScatter(op, tag, output, inputs, reduceOp);
   }
 
   @Override
   public void barrier(Operation op) throws Exception {
     wire.barrier(op);
+  }
+
+  @Override
+  public String toString() {
+    return "sockets";
   }
 
   @Override

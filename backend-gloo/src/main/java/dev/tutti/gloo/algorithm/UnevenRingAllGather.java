@@ -1,8 +1,8 @@
 package dev.tutti.gloo.algorithm;
 
+import dev.tutti.gloo.transport.Endpoint;
 import dev.tutti.gloo.transport.Request;
 import dev.tutti.gloo.transport.Slot;
-import dev.tutti.gloo.transport.Transport;
 import dev.tutti.spi.Operation;
 import java.lang.foreign.MemorySegment;
 
@@ -17,14 +17,14 @@ import java.lang.foreign.MemorySegment;
  * </table>
  */
 public final class UnevenRingAllGather {
-  private final Transport transport;
+  private final Endpoint transport;
 
   /**
    * Prepares for any number of operations, one at a time.
    *
    * @param transport connects the ranks
    */
-  public UnevenRingAllGather(Transport transport) {
+  public UnevenRingAllGather(Endpoint transport) {
     this.transport = transport;
   }
 

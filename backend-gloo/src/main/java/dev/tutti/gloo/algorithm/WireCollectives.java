@@ -58,7 +58,7 @@ public final class WireCollectives implements Collectives {
    * @return its number
    * @throws IllegalStateException if a peer is known to have called something else
    */
-  int next(long signature) {
+  public int next(long signature) {
     int tag = nextTag++;
     transport.sign(signature, tag);
     return tag;

@@ -1,7 +1,7 @@
 package dev.tutti.gloo.host;
 
 import dev.tutti.gloo.algorithm.Signature;
-import dev.tutti.gloo.transport.Transport;
+import dev.tutti.gloo.transport.Endpoint;
 import dev.tutti.spi.Operation;
 import java.lang.foreign.MemorySegment;
 import java.lang.foreign.ValueLayout;
@@ -36,7 +36,7 @@ final class HostChannel implements AutoCloseable {
   final int size;
   final MemorySegment memory;
   private final HostMemory file;
-  private final Transport transport;
+  private final Endpoint transport;
   private final Pacer pacer;
   private final long ownControl;
   private final MemorySegment[][] stages;
@@ -51,10 +51,10 @@ final class HostChannel implements AutoCloseable {
    *
    * @param file the memory, mapped
    * @param layout how it is divided
-   * @param transport knows which peers are gone
+   * @param transport connects the ranks of the host, and knows which are gone
    * @param spinNanos how long to poll before giving the core away; 0 where ranks outnumber cores
    */
-  HostChannel(HostMemory file, HostLayout layout, Transport transport, long spinNanos) {
+  HostChannel(HostMemory file, HostLayout layout, Endpoint transport, long spinNanos) {
     this.file = file;
     this.memory = file.segment();
     this.layout = layout;
@@ -223,7 +223,7 @@ final class HostChannel implements AutoCloseable {
           (long) WORD.getAcquire(memory, control + HostLayout.SIGNATURES + 8 * (operation & 1));
       if (theirs != signature
           && (long) WORD.getAcquire(memory, control + HostLayout.OPERATION) == operation) {
-        throw Signature.mismatch(rank, signature, peer, theirs);
+        throw mismatch(peer, theirs);
       }
     }
     Throwable failure = transport.failureOf(peer);
@@ -233,14 +233,24 @@ final class HostChannel implements AutoCloseable {
     op.throwIfFailed();
     if (pacer.now() - deadline >= 0) {
       throw new TimeoutException(
-          "rank " + rank + ": rank " + peer + " did not come to " + Signature.describe(signature));
+          "rank "
+              + transport.rankInGroup(rank)
+              + ": rank "
+              + transport.rankInGroup(peer)
+              + " did not come to "
+              + Signature.describe(signature));
     }
+  }
+
+  private IllegalStateException mismatch(int peer, long theirs) {
+    return Signature.mismatch(
+        transport.rankInGroup(rank), signature, transport.rankInGroup(peer), theirs);
   }
 
   private void checkSignature(int peer, long offset) {
     long theirs = memory.get(ValueLayout.JAVA_LONG, offset);
     if (theirs != signature) {
-      throw Signature.mismatch(rank, signature, peer, theirs);
+      throw mismatch(peer, theirs);
     }
   }
 

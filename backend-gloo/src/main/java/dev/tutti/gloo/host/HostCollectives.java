@@ -13,11 +13,10 @@ import java.lang.foreign.MemorySegment;
 import java.util.List;
 
 /** Runs the collectives of ranks that share memory. */
-public final class HostCollectives implements Collectives {
+final class HostCollectives implements Collectives {
   private final HostChannel channel;
   private final OneShotAllReduce oneShot;
   private final StagedAllReduce allReduce;
-  private final SymmetricMemories memories;
   private final SymmetricAllReduce symmetricAllReduce;
   private final StagedBroadcast broadcast;
   private final StagedAllGather allGather;
@@ -30,7 +29,6 @@ public final class HostCollectives implements Collectives {
 
   HostCollectives(HostChannel channel, SymmetricMemories memories) {
     this.channel = channel;
-    this.memories = memories;
     symmetricAllReduce = new SymmetricAllReduce(channel, memories);
     oneShot = new OneShotAllReduce(channel);
     allReduce = new StagedAllReduce(channel);
@@ -173,9 +171,9 @@ public final class HostCollectives implements Collectives {
     channel.agree(op);
   }
 
-  /** Returns the symmetric memory of the group, which the caller closes. */
-  public SymmetricMemories memories() {
-    return memories;
+  @Override
+  public String toString() {
+    return "shared memory";
   }
 
   @Override

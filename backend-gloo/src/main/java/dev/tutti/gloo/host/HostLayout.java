@@ -60,6 +60,11 @@ record HostLayout(int ranks, long stageBytes, long ringBytes) {
     return layout;
   }
 
+  /** Returns the least layout, for a rank that is alone on its host. */
+  static HostLayout ofOne() {
+    return new HostLayout(1, MIN_STAGE, 0);
+  }
+
   private static HostLayout within(int ranks, long budget, long ringBytes) {
     long others = new HostLayout(ranks, 0, ringBytes).bytes();
     long each = (budget - others) / ranks / DEPTH;

@@ -44,6 +44,22 @@ final class HostMemory implements AutoCloseable {
     }
   }
 
+  private HostMemory(long bytes) {
+    path = Path.of("");
+    nonce = 0;
+    arena = Arena.ofShared();
+    segment = arena.allocate(bytes, Long.BYTES);
+  }
+
+  /**
+   * Makes memory for a rank that is alone on its host.
+   *
+   * @param bytes how large
+   */
+  static HostMemory ofOne(long bytes) {
+    return new HostMemory(bytes);
+  }
+
   /**
    * Makes the memory. All of it is written once, so that a full file system is noticed here and not
    * as a crash of a later access.
@@ -57,14 +73,8 @@ final class HostMemory implements AutoCloseable {
     if (Files.getFileStore(directory).getUsableSpace() < bytes) {
       throw new IOException(noRoom(bytes, directory));
     }
-    byte[] random = new byte[16];
-    new SecureRandom().nextBytes(random);
-    ByteBuffer numbers = ByteBuffer.wrap(random);
-    long nonce = numbers.getLong() | 1;
-    Path path =
-        directory.resolve(
-            StaleFiles.name(
-                ProcessHandle.current().pid(), HexFormat.of().toHexDigits(numbers.getLong())));
+    long nonce = new SecureRandom().nextLong() | 1;
+    Path path = directory.resolve(StaleFiles.newName());
     Files.createFile(
         path, PosixFilePermissions.asFileAttribute(PosixFilePermissions.fromString("rw-------")));
     try {
@@ -99,18 +109,21 @@ final class HostMemory implements AutoCloseable {
   /**
    * Maps what another rank made, and signs it.
    *
+   * @param directory where this rank finds the file
    * @param description from {@link #describe()}
    * @param bytes how large it must be
    * @param rank this rank
    * @throws IOException if it is not there, or is another memory
    */
-  static HostMemory open(String description, long bytes, int rank) throws IOException {
+  static HostMemory open(Path directory, String description, long bytes, int rank)
+      throws IOException {
     int space = description.indexOf(' ');
     if (space < 0) {
       throw new IOException("not a description of shared memory: " + description);
     }
     long nonce = HexFormat.fromHexDigitsToLong(description, 0, space);
-    HostMemory memory = new HostMemory(Path.of(description.substring(space + 1)), nonce, bytes);
+    Path path = directory.resolve(Path.of(description.substring(space + 1)).getFileName());
+    HostMemory memory = new HostMemory(path, nonce, bytes);
     if ((long) WORD.getAcquire(memory.segment, 0L) != nonce) {
       memory.close();
       throw new IOException(memory.path + " is not the memory of this group");
@@ -130,7 +143,7 @@ final class HostMemory implements AutoCloseable {
 
   /** Says how other ranks find it. */
   String describe() {
-    return HexFormat.of().toHexDigits(nonce) + " " + path;
+    return HexFormat.of().toHexDigits(nonce) + " " + path.getFileName();
   }
 
   /** Removes the file; the memory stays until the last rank closed it. */

@@ -98,7 +98,10 @@ public final class SymmetricMemories implements AutoCloseable {
       } else {
         where = tell(op, "");
         try {
-          file = where.equals(REFUSAL) ? null : HostMemory.open(where, layout.bytes(), rank);
+          file =
+              where.equals(REFUSAL)
+                  ? null
+                  : HostMemory.open(directory, where, layout.bytes(), rank);
         } catch (IOException | RuntimeException e) {
           problem = "rank " + rank + ": " + e;
         }

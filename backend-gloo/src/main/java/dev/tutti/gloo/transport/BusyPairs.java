@@ -10,6 +10,7 @@ final class BusyPairs {
   private final Pair[] active;
   private final Pair[] dirty;
   private Pair[] sharing = new Pair[0];
+  private boolean allShare;
   private @Nullable Sleep sleep;
   private int activeCount;
   private int dirtyCount;
@@ -83,10 +84,12 @@ final class BusyPairs {
    * Looks into rings from now on.
    *
    * @param pairs all that share memory
+   * @param alone whether there are no others
    * @param ownSleep tells peers that this rank sleeps
    */
-  void share(Pair[] pairs, Sleep ownSleep) {
+  void share(Pair[] pairs, boolean alone, Sleep ownSleep) {
     sharing = pairs;
+    allShare = alone;
     sleep = ownSleep;
   }
 
@@ -95,6 +98,12 @@ final class BusyPairs {
     return sleep != null;
   }
 
+  /** Tells whether all pairs do. */
+  boolean allShareMemory() {
+    return allShare;
+  }
+
+  /** Reads what is in the rings. */
   boolean readRings() {
     boolean progress = false;
     for (Pair pair : sharing) {

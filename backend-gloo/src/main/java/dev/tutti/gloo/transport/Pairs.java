@@ -109,15 +109,25 @@ final class Pairs {
     }
   }
 
-  /** Sends all messages through shared memory from now on; the lock is held. */
-  void share(RingMemory memory) {
-    for (Pair pair : others) {
-      pair.connection.share(
-          new RingWriter(memory.ring(rank, pair.rank)),
-          new RingReader(memory.ring(pair.rank, rank)),
-          new Sleep(memory.sleep(pair.rank)));
+  /** Sends the messages between some ranks through shared memory from now on; the lock is held. */
+  void share(int[] ranks, RingMemory memory) {
+    int own = 0;
+    while (ranks[own] != rank) {
+      own++;
     }
-    transport.progress.share(others, new Sleep(memory.sleep(rank)));
+    Pair[] sharing = new Pair[ranks.length - 1];
+    for (int i = 0; i < ranks.length; i++) {
+      if (i != own) {
+        Pair pair = get(ranks[i]);
+        pair.connection.share(
+            new RingWriter(memory.ring(own, i)),
+            new RingReader(memory.ring(i, own)),
+            new Sleep(memory.sleep(i)));
+        sharing[i < own ? i : i - 1] = pair;
+      }
+    }
+    transport.progress.share(
+        sharing, sharing.length == others.length, new Sleep(memory.sleep(own)));
   }
 
   /** Fails if a peer is known to have called another collective than this rank. */

@@ -32,7 +32,8 @@ final class Progress {
    * Interest in writing is set only before a wait in the selector. A thread that leaves unsent bytes
    * while another waits sets it and wakes the selector.
    *
-   * Where the ranks share memory, polling reads all rings and no sockets. It spins under the lock,
+   * Where the ranks share memory, polling reads all rings, and no sockets but those of ranks that do
+   * not. It spins under the lock,
    * unless somebody queues for it, shortly; then it yields for a while, also where ranks outnumber
    * cores; so a message costs a visit to the kernel only if nobody waited for it lately. Before each wait in the
    * selector this rank says that it sleeps, and looks at its rings once more (see RingChannel). From
@@ -85,10 +86,11 @@ final class Progress {
    * Polls rings from now on; the lock is held.
    *
    * @param sharing all pairs that share memory
+   * @param alone whether there are no others
    * @param ownSleep tells peers that this rank sleeps
    */
-  void share(Pair[] sharing, Sleep ownSleep) {
-    pairs.share(sharing, ownSleep);
+  void share(Pair[] sharing, boolean alone, Sleep ownSleep) {
+    pairs.share(sharing, alone, ownSleep);
     wakeAll();
   }
 
@@ -243,8 +245,9 @@ final class Progress {
 
   private boolean poll() {
     boolean progress = pairs.flush();
-    if (pairs.shareMemory()) {
-      return pairs.readRings() || progress;
+    progress |= pairs.readRings();
+    if (pairs.allShareMemory()) {
+      return progress;
     }
     if (pairs.activeCount() <= POLLED_PAIRS || ioSelecting) {
       return pairs.readActive() || progress;

@@ -33,7 +33,6 @@ public final class Rendezvous {
   private final int size;
   private int localRanks = 1;
   private boolean allTutti = true;
-  private boolean oneHost;
 
   /**
    * Prepares a rendezvous.
@@ -91,11 +90,6 @@ public final class Rendezvous {
     return allTutti;
   }
 
-  /** Tells whether all ranks run Tutti and name the same host, after {@link #connect}. */
-  public boolean isOneHost() {
-    return oneHost;
-  }
-
   private void meet(Transport transport, long deadline) throws Exception {
     if (size == 1) {
       return;
@@ -127,7 +121,6 @@ public final class Rendezvous {
     localRanks =
         (int) Arrays.stream(blobs).filter(blob -> blob.hostname().equals(own.hostname())).count();
     allTutti = Arrays.stream(blobs).allMatch(blob -> blob.address().tutti());
-    oneHost = localRanks == size && allTutti;
     for (int peer = 0; peer < size; peer++) {
       if (peer != rank) {
         join(transport, own, peer, blobs[peer]);

@@ -2,7 +2,10 @@ package dev.tutti.gloo.transport;
 
 import java.lang.foreign.MemorySegment;
 
-/** Finds the memory through which the ranks of a host exchange messages; zeros before its use. */
+/**
+ * Finds the memory through which the ranks of a host exchange messages; zeros before its use. Ranks
+ * are numbered within the host.
+ */
 public interface RingMemory {
   /** Bytes of a line that one rank writes. */
   int LINE = 128;

@@ -19,10 +19,9 @@ import org.jspecify.annotations.Nullable;
 /**
  * Connects a rank with all others and moves messages between them.
  *
- * <p>{@link #send}, {@link #receive} and {@link #await} serve collectives: one thread at a time,
- * which moves the bytes by itself while it waits. {@link UserMessages} are for any thread.
+ * <p>As an {@link Endpoint} it serves collectives; {@link UserMessages} are for any thread.
  */
-public final class Transport implements AutoCloseable {
+public final class Transport implements Endpoint, AutoCloseable {
   private static final Logger LOG = System.getLogger(Transport.class.getName());
   private static final int IN_BYTES = 128 * 1024;
   private static final long CLOSE_FLUSH_NANOS = 1_000_000_000;
@@ -60,14 +59,19 @@ public final class Transport implements AutoCloseable {
     allSent = requests::areDetachedOver;
   }
 
-  /** Returns this rank. */
+  @Override
   public int rank() {
     return rank;
   }
 
-  /** Returns the number of ranks. */
+  @Override
   public int size() {
     return size;
+  }
+
+  @Override
+  public int rankInGroup(int number) {
+    return number;
   }
 
   /** Tells whether a peer is a rank of Tutti, and not of PyTorch. */
@@ -89,22 +93,23 @@ public final class Transport implements AutoCloseable {
   }
 
   /**
-   * Moves messages through shared memory from now on; all ranks call this, or none, before the
-   * first message.
+   * Moves the messages between some ranks through shared memory from now on; all of them call this,
+   * before their first message.
    *
-   * @param memory which all ranks see
+   * @param ranks that see the memory, this one among them
+   * @param memory in which they are numbered by their place in that list
    * @param timeout for those that connect late
    * @throws RendezvousException naming the ranks that are not connected in time
    * @throws PeerLostException if a peer cannot be reached
    */
-  public void share(RingMemory memory, Duration timeout) throws Exception {
+  public void share(int[] ranks, RingMemory memory, Duration timeout) throws Exception {
     List<Integer> missing = pairs.awaitConnected(System.nanoTime() + timeout.toNanos());
     if (!missing.isEmpty()) {
       throw new RendezvousException(self() + ": no connection with ranks " + missing);
     }
     progress.lock.lock();
     try {
-      pairs.share(memory);
+      pairs.share(ranks, memory);
     } finally {
       progress.lock.unlock();
     }
@@ -137,69 +142,28 @@ public final class Transport implements AutoCloseable {
     return signedTag;
   }
 
-  /**
-   * Begins to send.
-   *
-   * @param peer another rank
-   * @param slot names the exchange
-   * @param segment holds the bytes; must stay as it is until the request is awaited
-   * @param offset first byte
-   * @param length number of bytes
-   * @return to be awaited once
-   */
+  @Override
   public Request send(int peer, long slot, MemorySegment segment, long offset, long length) {
     return begin(true, peer, slot, segment, offset, length, null, false);
   }
 
-  /**
-   * Begins to receive.
-   *
-   * @param peer another rank
-   * @param slot names the exchange
-   * @param segment where the bytes go
-   * @param offset first byte
-   * @param length bytes that must come
-   * @return to be awaited once
-   */
+  @Override
   public Request receive(int peer, long slot, MemorySegment segment, long offset, long length) {
     return begin(false, peer, slot, segment, offset, length, null, false);
   }
 
-  /**
-   * Begins to send; {@link #awaitSent} waits for it.
-   *
-   * @param peer another rank
-   * @param slot names the exchange
-   * @param segment holds the bytes; must stay as it is until they are sent
-   * @param offset first byte
-   * @param length number of bytes
-   */
+  @Override
   public void sendDetached(int peer, long slot, MemorySegment segment, long offset, long length) {
     begin(true, peer, slot, segment, offset, length, null, true);
   }
 
-  /**
-   * Begins to receive and combines what comes, as it comes, with what is in its place.
-   *
-   * @param peer another rank
-   * @param slot names the exchange
-   * @param segment where the bytes go
-   * @param offset first byte
-   * @param length bytes that must come, whole elements
-   * @param combiner how to combine
-   * @return to be awaited once
-   */
+  @Override
   public Request receiveCombining(
       int peer, long slot, MemorySegment segment, long offset, long length, Combiner combiner) {
     return begin(false, peer, slot, segment, offset, length, combiner, false);
   }
 
-  /**
-   * Waits for all that {@link #sendDetached} began.
-   *
-   * @param operation whose deadline counts
-   * @throws Exception as {@link #await(Request, Operation)}
-   */
+  @Override
   public void awaitSent(Operation operation) throws Exception {
     boolean ended = progress.drive(allSent, operation.deadlineNanos(), false);
     progress.lock.lock();
@@ -217,15 +181,7 @@ public final class Transport implements AutoCloseable {
     }
   }
 
-  /**
-   * Waits for a request and forgets it.
-   *
-   * @param request from {@link #send} or {@link #receive}; not to be used any more
-   * @param operation whose deadline counts
-   * @throws PeerLostException if the peer is gone or broke the protocol
-   * @throws TimeoutException if the deadline came first
-   * @throws Exception the cause given to {@link #abort}, after that
-   */
+  @Override
   public void await(Request request, Operation operation) throws Exception {
     await(request, operation.deadlineNanos());
   }
@@ -256,7 +212,7 @@ public final class Transport implements AutoCloseable {
     }
   }
 
-  /** Writes what was begun, as far as sockets take it; before a computation, and at an end. */
+  @Override
   public void flush() {
     progress.lock.lock();
     try {
@@ -326,11 +282,7 @@ public final class Transport implements AutoCloseable {
     return breakdown.deliver() || any;
   }
 
-  /**
-   * Tells why nothing more can be expected of a peer, if that is so. Any thread.
-   *
-   * @param peer another rank
-   */
+  @Override
   public @Nullable Throwable failureOf(int peer) {
     progress.lock.lock();
     try {

@@ -72,7 +72,7 @@ class RingTransportTest {
     Transport transport =
         new Rendezvous(context, InetAddress.ofLiteral("127.0.0.1"), false, false)
             .connect(Duration.ZERO);
-    transport.share(memory, Duration.ofSeconds(10));
+    transport.share(new int[] {0, 1}, memory, Duration.ofSeconds(10));
     return transport;
   }
 

@@ -1,0 +1,102 @@
+package dev.tutti.gloo.algorithm;
+
+import dev.tutti.OpType;
+import dev.tutti.ReduceOp;
+import dev.tutti.Tensor;
+import dev.tutti.gloo.transport.Endpoint;
+import dev.tutti.spi.Operation;
+import java.lang.foreign.MemorySegment;
+import java.util.List;
+
+/**
+ * Runs, between ranks that are all of Tutti, the algorithm that a table names for an operation and
+ * its bytes. Arguments are as in {@link Collectives}; roots are numbers in the endpoint.
+ */
+public final class SocketAlgorithms {
+  private final AlgorithmTable table;
+  private final int size;
+  private final RingAllReduce ringAllReduce;
+  private final RecursiveDoublingAllReduce recursiveDoubling;
+  private final HalvingDoublingAllReduce halvingDoubling;
+  private final RingReduce ringReduce;
+  private final BinomialReduce binomialReduce;
+  private final BinomialBroadcast binomialBroadcast;
+  private final ChainBroadcast chain;
+  private final RingAllGather ringAllGather;
+  private final BruckAllGather bruck;
+  private final PairwiseReduceScatter pairwise;
+  private final DisseminationBarrier barrier;
+
+  /**
+   * Prepares for any number of operations, one at a time.
+   *
+   * @param transport connects the ranks
+   * @param table the same on all of them
+   * @param scratch memory shared with other algorithms
+   */
+  public SocketAlgorithms(Endpoint transport, AlgorithmTable table, Scratch scratch) {
+    this.table = table;
+    this.size = transport.size();
+    this.ringAllReduce = new RingAllReduce(transport);
+    this.recursiveDoubling = new RecursiveDoublingAllReduce(transport, scratch);
+    this.halvingDoubling = new HalvingDoublingAllReduce(transport);
+    this.ringReduce = new RingReduce(transport, scratch);
+    this.binomialReduce = new BinomialReduce(transport, scratch);
+    this.binomialBroadcast = new BinomialBroadcast(transport);
+    this.chain = new ChainBroadcast(transport);
+    this.ringAllGather = new RingAllGather(transport);
+    this.bruck = new BruckAllGather(transport, scratch);
+    this.pairwise = new PairwiseReduceScatter(transport, scratch);
+    this.barrier = new DisseminationBarrier(transport);
+  }
+
+  /** Reduces in place. */
+  public void allReduce(Operation op, int tag, Tensor tensor, ReduceOp reduceOp) throws Exception {
+    switch (table.choose(OpType.ALL_REDUCE, tensor.byteSize())) {
+      case RECURSIVE_DOUBLING -> recursiveDoubling.run(op, tag, tensor, reduceOp);
+      case HALVING_DOUBLING -> halvingDoubling.run(op, tag, tensor, reduceOp);
+      default -> ringAllReduce.run(op, tag, tensor, reduceOp);
+    }
+  }
+
+  /** Reduces to one rank. */
+  public void reduce(Operation op, int tag, Tensor tensor, ReduceOp reduceOp, int root)
+      throws Exception {
+    if (table.choose(OpType.REDUCE, tensor.byteSize()) == Algorithm.RING) {
+      ringReduce.run(op, tag, tensor, reduceOp, root);
+    } else {
+      binomialReduce.run(op, tag, tensor, reduceOp, root);
+    }
+  }
+
+  /** Copies the root's bytes to all ranks. */
+  public void broadcast(Operation op, int tag, MemorySegment memory, long bytes, int root)
+      throws Exception {
+    if (table.choose(OpType.BROADCAST, bytes) == Algorithm.BINOMIAL) {
+      binomialBroadcast.run(op, tag, memory, bytes, root);
+    } else {
+      chain.run(op, tag, memory, bytes, root);
+    }
+  }
+
+  /** Gathers equal parts. */
+  public void allGather(Operation op, int tag, MemorySegment output, long bytes) throws Exception {
+    if (table.choose(OpType.ALL_GATHER, bytes * size) == Algorithm.RING) {
+      ringAllGather.run(op, tag, output, bytes);
+    } else {
+      bruck.run(op, tag, output, bytes);
+    }
+  }
+
+  /** Reduces one tensor for each rank, pairwise. */
+  public void reduceScatter(
+      Operation op, int tag, Tensor output, List<Tensor> inputs, ReduceOp reduceOp)
+      throws Exception {
+    pairwise.run(op, tag, output, inputs, reduceOp);
+  }
+
+  /** Waits for all ranks. */
+  public void barrier(Operation op, int tag) throws Exception {
+    barrier.run(op, tag);
+  }
+}

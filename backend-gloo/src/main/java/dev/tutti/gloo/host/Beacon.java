@@ -1,0 +1,59 @@
+package dev.tutti.gloo.host;
+
+import java.io.IOException;
+import java.nio.file.Files;
+import java.nio.file.Path;
+import java.nio.file.attribute.PosixFilePermissions;
+
+/**
+ * Is an empty file with a name that nobody can guess, by which ranks find out who sees the same
+ * directory. That they see the same memory is proven later, in that memory.
+ */
+final class Beacon implements AutoCloseable {
+  private final Path file;
+
+  private Beacon(Path file) {
+    this.file = file;
+  }
+
+  /**
+   * Makes the file of this rank.
+   *
+   * @param directory of a file system in memory
+   * @throws IOException if there is no such directory, or nothing can be made in it
+   */
+  static Beacon light(Path directory) throws IOException {
+    StaleFiles.remove(directory);
+    Path file = directory.resolve(StaleFiles.newName());
+    Files.createFile(
+        file, PosixFilePermissions.asFileAttribute(PosixFilePermissions.fromString("rw-------")));
+    return new Beacon(file);
+  }
+
+  /** Returns what others look for. */
+  String name() {
+    return file.getFileName().toString();
+  }
+
+  /**
+   * Tells whether a rank's file is in a directory, and this process may use what that rank makes
+   * there.
+   *
+   * @param name from {@link #name()} there
+   * @param directory where this rank looks
+   */
+  static boolean isSeen(String name, Path directory) {
+    Path file = directory.resolve(name);
+    return Files.isReadable(file) && Files.isWritable(file);
+  }
+
+  @Override
+  public void close() {
+    try {
+      Files.deleteIfExists(file);
+    } catch (IOException e) {
+      System.getLogger(Beacon.class.getName())
+          .log(System.Logger.Level.WARNING, "cannot remove " + file, e);
+    }
+  }
+}

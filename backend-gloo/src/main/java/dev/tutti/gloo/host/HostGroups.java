@@ -1,0 +1,105 @@
+package dev.tutti.gloo.host;
+
+import java.util.Arrays;
+import java.util.stream.IntStream;
+
+/**
+ * Says which ranks share memory. Hosts are numbered by their lowest ranks, which lead them, and the
+ * ranks of a host by their order.
+ */
+public final class HostGroups {
+  private final int[][] ranks;
+  private final int[] hosts;
+  private final int[] places;
+
+  private HostGroups(int[] leaders) {
+    int size = leaders.length;
+    int[] distinct = Arrays.stream(leaders).distinct().sorted().toArray();
+    ranks = new int[distinct.length][];
+    hosts = new int[size];
+    places = new int[size];
+    for (int host = 0; host < distinct.length; host++) {
+      int leader = distinct[host];
+      ranks[host] = IntStream.range(0, size).filter(rank -> leaders[rank] == leader).toArray();
+      for (int place = 0; place < ranks[host].length; place++) {
+        hosts[ranks[host][place]] = host;
+        places[ranks[host][place]] = place;
+      }
+    }
+  }
+
+  /**
+   * Groups ranks.
+   *
+   * @param leaders for each rank the lowest rank that it shares memory with, maybe itself
+   * @throws IllegalArgumentException if one of them leads another and not itself
+   */
+  static HostGroups of(int... leaders) {
+    for (int rank = 0; rank < leaders.length; rank++) {
+      int leader = leaders[rank];
+      if (leader < 0 || leader > rank || leaders[leader] != leader) {
+        throw new IllegalArgumentException(
+            "rank " + rank + " cannot follow rank " + leader + " in " + Arrays.toString(leaders));
+      }
+    }
+    return new HostGroups(leaders);
+  }
+
+  /** Returns the number of ranks in all. */
+  int size() {
+    return hosts.length;
+  }
+
+  /** Returns the number of hosts. */
+  public int hosts() {
+    return ranks.length;
+  }
+
+  /** Tells whether no rank shares memory with another one. */
+  public boolean areAllAlone() {
+    return ranks.length == hosts.length;
+  }
+
+  /** Tells whether all hosts have the same number of ranks. */
+  boolean areEven() {
+    return Arrays.stream(ranks).allMatch(each -> each.length == ranks[0].length);
+  }
+
+  /** Returns the host of a rank. */
+  int hostOf(int rank) {
+    return hosts[rank];
+  }
+
+  /** Returns the place of a rank among those of its host. */
+  int placeOf(int rank) {
+    return places[rank];
+  }
+
+  /** Returns the ranks of a host. */
+  int[] ranksOf(int host) {
+    return ranks[host].clone();
+  }
+
+  /** Returns how many ranks a host has. */
+  int countOf(int host) {
+    return ranks[host].length;
+  }
+
+  /** Returns one rank of each host, by host: all at one place, which there must be. */
+  int[] column(int place) {
+    return Arrays.stream(ranks).mapToInt(each -> each[place]).toArray();
+  }
+
+  /** Returns one rank of each host, by host: the leaders, but for one host a rank of it. */
+  int[] leadersWith(int rank) {
+    int[] chosen = column(0);
+    chosen[hosts[rank]] = rank;
+    return chosen;
+  }
+
+  /** Returns the ranks of each host, as in {@code [0, 1] [2, 3]}. */
+  @Override
+  public String toString() {
+    return String.join(" ", Arrays.stream(ranks).map(Arrays::toString).toList());
+  }
+}

@@ -1,0 +1,149 @@
+package dev.tutti.gloo.host;
+
+import dev.tutti.DType;
+import dev.tutti.OpType;
+import dev.tutti.ReduceOp;
+import dev.tutti.Tensor;
+import dev.tutti.gloo.algorithm.AlgorithmTable;
+import dev.tutti.gloo.algorithm.Collectives;
+import dev.tutti.gloo.algorithm.Signature;
+import dev.tutti.gloo.algorithm.TuttiCollectives;
+import dev.tutti.gloo.algorithm.WireCollectives;
+import dev.tutti.gloo.transport.Transport;
+import dev.tutti.spi.Operation;
+import java.lang.foreign.MemorySegment;
+import java.util.List;
+
+/**
+ * Runs the collectives of a group on several hosts of which some have several ranks: through shared
+ * memory within a host, and between hosts over sockets. What has no such form runs as if all ranks
+ * were on different hosts, but its messages within a host go through shared memory.
+ */
+final class TwoLevelCollectives implements Collectives {
+  /*
+   * Each operation is entered in shared memory and numbered and signed for the sockets, so that
+   * ranks that call different ones hear of it on whichever way they meet.
+   */
+  private final HostGroups groups;
+  private final WireCollectives wire;
+  private final TuttiCollectives flat;
+  private final HostSteps host;
+  private final TwoLevelAllReduce allReduce;
+  private final TwoLevelReduce reduce;
+  private final TwoLevelBroadcast broadcast;
+  private final TwoLevelAllGather allGather;
+  private final TwoLevelBarrier barrier;
+
+  /**
+   * Prepares for any number of operations.
+   *
+   * @param groups which rank is on which host
+   * @param channel to the ranks of this host
+   * @param transport connects all ranks
+   * @param wire numbers the collectives
+   * @param flat runs what has no form of two levels
+   * @param table of algorithms, the same on all ranks
+   */
+  TwoLevelCollectives(
+      HostGroups groups,
+      HostChannel channel,
+      Transport transport,
+      WireCollectives wire,
+      TuttiCollectives flat,
+      AlgorithmTable table) {
+    this.groups = groups;
+    this.wire = wire;
+    this.flat = flat;
+    host = new HostSteps(channel);
+    Bridges bridges = new Bridges(groups, transport, table);
+    allReduce = new TwoLevelAllReduce(groups, host, bridges);
+    reduce = new TwoLevelReduce(groups, host, bridges, transport.rank());
+    broadcast = new TwoLevelBroadcast(groups, host, bridges);
+    allGather = new TwoLevelAllGather(groups, host, transport);
+    barrier = new TwoLevelBarrier(host, bridges);
+  }
+
+  private int enter(long signature) {
+    host.enter(signature);
+    return wire.next(signature);
+  }
+
+  @Override
+  public void allReduce(Operation op, Tensor tensor, ReduceOp reduceOp) throws Exception {
+    int tag =
+        enter(
+            Signature.of(OpType.ALL_REDUCE, tensor.dtype(), reduceOp.kind(), 0, tensor.byteSize()));
+    allReduce.run(op, tag, tensor, reduceOp);
+  }
+
+  @Override
+  public Tensor allReduceSparse(Operation op, Tensor tensor) throws Exception {
+    return flat.allReduceSparse(op, tensor);
+  }
+
+  @Override
+  public void reduce(Operation op, Tensor tensor, ReduceOp reduceOp, int root) throws Exception {
+    int tag =
+        enter(
+            Signature.of(OpType.REDUCE, tensor.dtype(), reduceOp.kind(), root, tensor.byteSize()));
+    reduce.run(op, tag, tensor, reduceOp, root);
+  }
+
+  @Override
+  public void broadcast(Operation op, Tensor tensor, int root) throws Exception {
+    long bytes = tensor.byteSize();
+    int tag = enter(Signature.of(OpType.BROADCAST, tensor.dtype(), root, bytes));
+    broadcast.run(op, tag, tensor.segment(), bytes, root);
+  }
+
+  @Override
+  public void allGatherInto(Operation op, MemorySegment output, long bytes, DType dtype)
+      throws Exception {
+    int tag = enter(Signature.of(OpType.ALL_GATHER, dtype, 0, bytes));
+    allGather.run(op, tag, output, bytes);
+  }
+
+  @Override
+  public void gather(Operation op, List<Tensor> outputs, Tensor input, int root) throws Exception {
+    flat.gather(op, outputs, input, root);
+  }
+
+  @Override
+  public void scatter(Operation op, Tensor output, List<Tensor> inputs, int root) throws Exception {
+    flat.scatter(op, output, inputs, root);
+  }
+
+  @Override
+  public void allToAll(Operation op, List<Tensor> outputs, List<Tensor> inputs) throws Exception {
+    flat.allToAll(op, outputs, inputs);
+  }
+
+  @Override
+  public void reduceScatter(Operation op, Tensor output, List<Tensor> inputs, ReduceOp reduceOp)
+      throws Exception {
+    flat.reduceScatter(op, output, inputs, reduceOp);
+  }
+
+  @Override
+  public void reduceScatterInto(Operation op, Tensor output, Tensor input, ReduceOp reduceOp)
+      throws Exception {
+    flat.reduceScatterInto(op, output, input, reduceOp);
+  }
+
+  @Override
+  public void barrier(Operation op) throws Exception {
+    barrier.run(op, enter(Signature.of(OpType.BARRIER)));
+  }
+
+  /** Returns the ranks of each host, as in {@code two levels: [0, 1] [2, 3]}. */
+  @Override
+  public String toString() {
+    return "two levels: " + groups;
+  }
+
+  @Override
+  public void close() {
+    flat.close();
+    host.close();
+  }
+}

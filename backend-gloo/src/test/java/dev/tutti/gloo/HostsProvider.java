@@ -1,0 +1,86 @@
+package dev.tutti.gloo;
+
+import dev.tutti.Capabilities;
+import dev.tutti.Setting;
+import dev.tutti.Settings;
+import dev.tutti.spi.Backend;
+import dev.tutti.spi.BackendContext;
+import dev.tutti.spi.BackendProvider;
+import java.nio.file.Files;
+import java.nio.file.Path;
+import java.util.List;
+import java.util.Optional;
+import java.util.Queue;
+import java.util.Set;
+import java.util.concurrent.ConcurrentLinkedQueue;
+import java.util.function.IntUnaryOperator;
+
+/** Makes backends of gloo for ranks of this process that count as ranks of several hosts. */
+final class HostsProvider implements BackendProvider {
+  private final GlooProvider gloo = new GlooProvider();
+  private final Path directory;
+  private final IntUnaryOperator hostOf;
+  private final Queue<String> made = new ConcurrentLinkedQueue<>();
+
+  /**
+   * Creates the provider.
+   *
+   * @param directory where each host gets a directory
+   * @param hostOf returns the host of a rank of the group of all ranks
+   */
+  HostsProvider(Path directory, IntUnaryOperator hostOf) {
+    this.directory = directory;
+    this.hostOf = hostOf;
+  }
+
+  /** Returns how the backends made so far run collectives, in any order. */
+  List<String> made() {
+    return List.copyOf(made);
+  }
+
+  @Override
+  public String name() {
+    return gloo.name();
+  }
+
+  @Override
+  public Set<String> deviceTypes() {
+    return gloo.deviceTypes();
+  }
+
+  @Override
+  public Capabilities capabilities() {
+    return gloo.capabilities();
+  }
+
+  @Override
+  public Optional<String> unusableReason(Settings settings) {
+    return gloo.unusableReason(settings);
+  }
+
+  @Override
+  public List<Setting<?>> settings() {
+    return gloo.settings();
+  }
+
+  @Override
+  public Backend create(BackendContext context) throws Exception {
+    int host = hostOf.applyAsInt(context.globalRanks().get(context.rank()));
+    Path shared = Files.createDirectories(directory.resolve("host" + host));
+    BackendContext changed =
+        new BackendContext(
+            context.group(),
+            context.rank(),
+            context.size(),
+            context.globalRanks(),
+            context.deviceType(),
+            context.device(),
+            context.store(),
+            context.timeout(),
+            context.settings().with(GlooProvider.SHARED_DIRECTORY.name(), shared.toString()),
+            context.onFailure());
+    GlooBackend backend = (GlooBackend) gloo.create(changed);
+    made.add(backend.collectives.toString());
+    return backend;
+  }
+}
