@@ -99,7 +99,9 @@ final class WorldRun<T> {
     } finally {
       synchronized (this) {
         ended++;
-        notifyAll();
+        if (ended == threads.length) {
+          notifyAll();
+        }
       }
     }
   }
@@ -124,7 +126,9 @@ final class WorldRun<T> {
   private synchronized boolean enter(int rank, ProcessGroup group) throws InterruptedException {
     groups[rank] = group;
     entered++;
-    notifyAll();
+    if (entered == threads.length) {
+      notifyAll();
+    }
     while (entered < threads.length && failures.isEmpty() && !aborted) {
       wait();
     }

@@ -7,6 +7,8 @@ import java.util.SplittableRandom;
 
 /** Makes the elements of test tensors: the same on every run, different on every rank. */
 final class TestData {
+  private static final double[] FACTORS = {1, -0.5, 2, 0.5};
+
   private TestData() {}
 
   /** Returns how many reals the elements of a type are. */
@@ -46,7 +48,7 @@ final class TestData {
 
   /** Returns a factor for PREMUL_SUM under which {@link #toReduce} stays exact. */
   static double factor(int rank) {
-    return new double[] {1, -0.5, 2, 0.5}[rank % 4];
+    return FACTORS[rank % FACTORS.length];
   }
 
   /** Returns the operator with this rank's factor where it takes one. */

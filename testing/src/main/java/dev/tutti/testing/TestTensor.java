@@ -102,6 +102,9 @@ final class TestTensor {
 
   /** Asserts that nothing beside the elements was written. */
   void assertGapsUntouched(String what) {
+    if (base.numel() == view.numel()) {
+      return;
+    }
     Tensor actual = hostBase();
     layout.view(actual, shape).viewAsReal().fill(0);
     Tensor expected = untouched(base);
