@@ -67,6 +67,7 @@ class ReadmeTest {
         ProcessBuilder builder =
             new ProcessBuilder(
                     ProcessHandle.current().info().command().orElseThrow(),
+                    "-XX:TieredStopAtLevel=1",
                     "-cp",
                     ManagementFactory.getRuntimeMXBean().getClassPath(),
                     source.toString())

@@ -80,6 +80,8 @@ public final class Processes {
         new ProcessBuilder(
                 ProcessHandle.current().info().command().orElseThrow(),
                 "-Xmx128m",
+                "-XX:TieredStopAtLevel=1",
+                "-XX:+UseSerialGC",
                 "--enable-native-access=ALL-UNNAMED",
                 "-cp",
                 String.join(File.pathSeparator, paths),

@@ -69,12 +69,14 @@ public final class PeerProcess implements AutoCloseable {
    * @throws IllegalStateException when {@link LibtorchClasspath#unsupportedReason} gives a reason
    */
   public static PeerProcess start(PeerArguments arguments, Map<String, String> environment) {
-    ProcessBuilder builder =
-        new ProcessBuilder(
-            LibtorchClasspath.command(
-                LibtorchPeer.class,
-                LibtorchClasspath.defaultCacheDirectory(),
-                arguments.toCommandLine()));
+    List<String> command =
+        LibtorchClasspath.command(
+            LibtorchPeer.class,
+            LibtorchClasspath.defaultCacheDirectory(),
+            arguments.toCommandLine());
+    // A peer mostly loads and ends: what C2 compiles never pays.
+    command.add(1, "-XX:TieredStopAtLevel=1");
+    ProcessBuilder builder = new ProcessBuilder(command);
     builder.redirectErrorStream(true);
     builder.environment().put("OMP_NUM_THREADS", "1");
     builder.environment().putAll(environment);
