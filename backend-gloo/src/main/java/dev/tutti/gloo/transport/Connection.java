@@ -105,15 +105,24 @@ final class Connection implements Handler {
     }
   }
 
+  /** Tells whether messages go through shared memory. */
+  boolean isShared() {
+    return rings != null;
+  }
+
   /** Queues a message without payload; it leaves with a later flush. */
   void announce(int opcode, Request request) {
     outbound.write(opcode, request, false);
     transport.progress.pairs.markDirty(pair);
   }
 
-  /** Queues a message; it leaves with a later flush. */
-  void write(Request request) {
-    outbound.write(Header.SEND_UNBOUND_BUFFER, request, true);
+  /**
+   * Queues a message; it leaves with a later flush.
+   *
+   * @param opcode of a header with payload
+   */
+  void write(int opcode, Request request) {
+    outbound.write(opcode, request, true);
     transport.progress.pairs.markDirty(pair);
   }
 

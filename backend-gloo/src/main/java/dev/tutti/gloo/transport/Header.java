@@ -29,6 +29,12 @@ final class Header {
    */
   static final int FAREWELL = 0x54757474;
 
+  /**
+   * A short message of a rank of Tutti to another one that need not be ready for it; {@code length}
+   * bytes follow.
+   */
+  static final int EAGER = 0x54757476;
+
   /** Wakes a rank of Tutti to look at the memory that it shares with the sender. */
   static final int DOORBELL = 0x54757475;
 
@@ -46,18 +52,23 @@ final class Header {
    * @param out a little-endian buffer
    * @param opcode one of the constants
    * @param slot names the exchange
-   * @param length bytes of the message; follow the header with opcode 1 only
+   * @param length bytes of the message; follow the header where it {@linkplain #hasPayload says so}
    * @param signature what the ranks must agree on in a collective, between ranks of Tutti; else 0
    */
   static void put(ByteBuffer out, int opcode, long slot, long length, long signature) {
     int at = out.position();
-    out.putLong(at, opcode == SEND_UNBOUND_BUFFER ? BYTES + length : BYTES);
+    out.putLong(at, hasPayload(opcode) ? BYTES + length : BYTES);
     out.putLong(at + 8, opcode);
     out.putLong(at + 16, slot);
     out.putLong(at + 24, 0);
     out.putLong(at + 32, length);
     out.putLong(at + 40, signature);
     out.position(at + BYTES);
+  }
+
+  /** Tells whether bytes follow a header. */
+  static boolean hasPayload(long opcode) {
+    return opcode == SEND_UNBOUND_BUFFER || opcode == EAGER;
   }
 
   static long nbytes(ByteBuffer in, int at) {

@@ -14,6 +14,9 @@ final class Inbound {
    * shared buffer, while the bytes are in the cache. An incomplete header, or element to be combined,
    * stays in a small buffer of its own.
    *
+   * An eager message is handled when all of it is there; until then it stays in the small buffer, which
+   * grows for it.
+   *
    * From a ring the shared buffer takes little at a time, so that payloads are copied twice in all.
    */
   private static final int DIRECT_READ = 8 * 1024;
@@ -23,7 +26,7 @@ final class Inbound {
 
   private final Transport transport;
   private final Pair pair;
-  private final ByteBuffer partial = ByteBuffer.allocate(Header.BYTES);
+  private ByteBuffer partial = ByteBuffer.allocate(Header.BYTES);
   private boolean fromRing;
   private int directRead = DIRECT_READ;
   private @Nullable Request receiving;
@@ -116,6 +119,10 @@ final class Inbound {
         partial.put(in);
       } else {
         int at = in.position();
+        if (isCutEager(in, at)) {
+          keep(in);
+          return true;
+        }
         in.position(at + Header.BYTES);
         if (!dispatch(in, at)) {
           return false;
@@ -141,11 +148,33 @@ final class Inbound {
     return count;
   }
 
+  private boolean isEager(long length) {
+    return length >= 0
+        && length <= EarlyMessage.MAX_BYTES
+        && !fromRing
+        && transport.isTutti(pair.rank);
+  }
+
+  private boolean isCutEager(ByteBuffer in, int at) {
+    long length = Header.length(in, at);
+    return Header.opcode(in, at) == Header.EAGER
+        && isEager(length)
+        && Header.nbytes(in, at) == Header.BYTES + length
+        && in.remaining() < Header.BYTES + length;
+  }
+
+  private void keep(ByteBuffer in) {
+    if (partial.capacity() < in.remaining()) {
+      partial = ByteBuffer.allocate(Header.BYTES + EarlyMessage.MAX_BYTES);
+    }
+    partial.put(in);
+  }
+
   private boolean dispatch(ByteBuffer in, int at) {
     long opcode = Header.opcode(in, at);
     long slot = Header.slot(in, at);
     long length = Header.length(in, at);
-    long expected = opcode == Header.SEND_UNBOUND_BUFFER ? Header.BYTES + length : Header.BYTES;
+    long expected = Header.hasPayload(opcode) ? Header.BYTES + length : Header.BYTES;
     if (opcode == Header.SEND_BUFFER || Header.nbytes(in, at) != expected) {
       pair.fail(
           "sent a header that makes no sense: "
@@ -174,6 +203,13 @@ final class Inbound {
     } else if (opcode == Header.NOTIFY_RECV_READY) {
       if (pair.agrees(slot, Header.signature(in, at))) {
         pair.onReceiveReady(slot);
+      }
+    } else if (opcode == Header.EAGER && isEager(length)) {
+      long signature = Header.signature(in, at);
+      if (pair.agrees(slot, signature)) {
+        int payload = in.position();
+        in.position(payload + (int) length);
+        pair.onEager(slot, length, signature, transport.inMemory, payload);
       }
     } else if (opcode == Header.FAREWELL && !fromRing) {
       transport.breakdown.farewell(pair, slot);

@@ -2,6 +2,7 @@ package dev.tutti.gloo.transport;
 
 import dev.tutti.gloo.algorithm.Signature;
 import dev.tutti.spi.PeerLostException;
+import java.lang.foreign.MemorySegment;
 import org.jspecify.annotations.Nullable;
 
 /**
@@ -17,10 +18,20 @@ final class Pair {
    * receive (or one from any rank) that data is on offer, and expectedSends lets the announcement of
    * a receive already posted pass unnoticed.
    *
-   * Between ranks of Tutti all three carry the signature of the collective. A rank that calls another
+   * Ranks of Tutti spare each other the wait for short messages of collectives that all ranks have to
+   * come to: the sender writes EAGER, which is announcement and data in one, if it has fewer than
+   * MAX_EAGER such messages out and nothing waits on the slot. The receiver keeps what it has no
+   * receive for; no more than MAX_EAGER messages, or the peer is broken. It notifies of its receive as
+   * ever, which the sender takes for the receipt (eagerSends). Sends and receives of a slot still meet
+   * in order: an eager message never overtakes one that waits for its notification, so what is kept is
+   * older than all that was only announced.
+   *
+   * Between ranks of Tutti all of these carry the signature of the collective. A rank that calls another
    * one sends on slots that nobody reads, but of the same number: this is how it is noticed at once. A
    * rank has one collective under way, so the last announcement of each peer is enough to remember.
    */
+  private static final int MAX_EAGER = 32;
+
   final int rank;
   final Connection connection;
 
@@ -33,6 +44,9 @@ final class Pair {
   private final Transport transport;
   private final SlotTable slots = new SlotTable();
   private int pending;
+  private int eagerOut;
+  private int kept;
+  private @Nullable EarlyMessage spare;
   private int announcedTag;
   private long announced;
   private @Nullable Throwable failure;
@@ -54,29 +68,63 @@ final class Pair {
       return;
     }
     began(request);
-    connection.announce(Header.NOTIFY_SEND_READY, request);
     SlotState state = slots.findOrAdd(request.slot);
     if (state.remoteReceives > 0) {
       state.remoteReceives--;
-      connection.write(request);
+      connection.announce(Header.NOTIFY_SEND_READY, request);
+      connection.write(Header.SEND_UNBOUND_BUFFER, request);
+    } else if (isEager(state, request)) {
+      eagerOut++;
+      state.eagerSends++;
+      connection.write(Header.EAGER, request);
     } else {
+      connection.announce(Header.NOTIFY_SEND_READY, request);
       state.sends.add(request);
     }
     slots.removeIfIdle(state);
   }
 
+  private boolean isEager(SlotState state, Request request) {
+    return request.length <= EarlyMessage.MAX_BYTES
+        && eagerOut < MAX_EAGER
+        && state.sends.isEmpty()
+        && request.operation == null
+        && Slot.isMutual(request.slot)
+        && transport.isTutti(rank)
+        && !connection.isShared();
+  }
+
   void receive(Request request) {
-    if (failure != null) {
-      transport.requests.end(request, failure);
-      return;
-    }
     SlotState state = slots.findOrAdd(request.slot);
-    if (state.remoteSends > 0) {
-      tookOffer(state);
+    EarlyMessage early = state.early.poll();
+    if (failure == null) {
+      if (state.remoteSends > 0) {
+        tookOffer(state);
+      } else {
+        state.expectedSends++;
+      }
+      post(state, request);
+    } else if (early != null) {
+      state.receives.add(request);
     } else {
-      state.expectedSends++;
+      slots.removeIfIdle(state);
+      transport.requests.end(request, failure);
     }
-    post(state, request);
+    if (early != null) {
+      takeEarly(state, early);
+    }
+  }
+
+  /** Gives a kept message to the first receive; also one of a peer that has gone since. */
+  private void takeEarly(SlotState state, EarlyMessage early) {
+    kept--;
+    Request request = meet(state, early.length, early.signature);
+    if (request != null) {
+      request.take(early.bytes, 0);
+      transport.requests.end(request, null);
+    }
+    early.next = spare;
+    spare = early;
   }
 
   /** Tells when the oldest unmatched send of the peer on a slot came, or -1 if there is none. */
@@ -141,13 +189,52 @@ final class Pair {
 
   void onReceiveReady(long slot) {
     SlotState state = slots.findOrAdd(slot);
+    if (state.eagerSends > 0) {
+      state.eagerSends--;
+      eagerOut--;
+      slots.removeIfIdle(state);
+      return;
+    }
     Request request = state.sends.poll();
     if (request == null) {
       state.remoteReceives++;
       limitSlots();
     } else {
-      connection.write(request);
+      connection.write(Header.SEND_UNBOUND_BUFFER, request);
       slots.removeIfIdle(state);
+    }
+  }
+
+  /**
+   * Takes a message that this rank may not have asked for yet.
+   *
+   * @param memory holds its bytes
+   * @param offset of the first
+   */
+  void onEager(long slot, long length, long signature, MemorySegment memory, long offset) {
+    SlotState state = slots.findOrAdd(slot);
+    if (state.expectedSends > 0) {
+      state.expectedSends--;
+      Request request = meet(state, length, signature);
+      if (request != null) {
+        request.take(memory, offset);
+        transport.requests.end(request, null);
+      }
+    } else if (kept == MAX_EAGER) {
+      fail("sent more than " + MAX_EAGER + " messages that nobody asked for", null);
+    } else {
+      kept++;
+      EarlyMessage early = spare;
+      if (early == null) {
+        early = new EarlyMessage();
+      } else {
+        spare = early.next;
+      }
+      early.length = length;
+      early.signature = signature;
+      MemorySegment.copy(memory, offset, early.bytes, 0, length);
+      state.early.add(early);
+      offered(state);
     }
   }
 
@@ -163,6 +250,10 @@ final class Pair {
       post(state, any);
       return;
     }
+    offered(state);
+  }
+
+  private void offered(SlotState state) {
     if (state.remoteSends++ == 0) {
       state.arrival = transport.nextArrival();
     }
@@ -184,8 +275,7 @@ final class Pair {
    */
   @Nullable Request onData(long slot, long length, long signature) {
     SlotState state = slots.find(slot);
-    Request request = state == null ? null : state.receives.poll();
-    if (state == null || request == null) {
+    if (state == null || state.receives.isEmpty()) {
       fail(
           "sent "
               + length
@@ -195,6 +285,18 @@ final class Pair {
           null);
       return null;
     }
+    return meet(state, length, signature);
+  }
+
+  /**
+   * Returns the first receive of a slot if a message is for it; else ends all, and returns null.
+   */
+  private @Nullable Request meet(SlotState state, long length, long signature) {
+    Request request = state.receives.poll();
+    if (request == null) {
+      throw new AssertionError("a message was expected without a receive");
+    }
+    long slot = state.slot;
     slots.removeIfIdle(state);
     if (signature != 0 && request.signature != 0 && signature != request.signature) {
       IllegalStateException refusal =

@@ -60,6 +60,16 @@ public final class Request implements Goal {
     this.length = length;
   }
 
+  /** Stores or combines a whole message. */
+  void take(MemorySegment message, long at) {
+    Combiner how = combiner;
+    if (how == null) {
+      MemorySegment.copy(message, at, segment, offset, length);
+    } else if (length > 0) {
+      how.combine(segment, offset, message, at, length);
+    }
+  }
+
   void clear() {
     segment = MemorySegment.NULL;
     combiner = null;

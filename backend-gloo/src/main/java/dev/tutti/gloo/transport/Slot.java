@@ -41,6 +41,19 @@ public enum Slot {
   }
 
   /**
+   * Tells whether a slot is of a collective that ends on no rank before all ranks came to it,
+   * whatever a rank sends early.
+   *
+   * @param slot from {@link #of}, or of a message of users
+   */
+  static boolean isMutual(long slot) {
+    return switch ((int) (slot >>> 56)) {
+      case 2, 4, 7, 8 -> true;
+      default -> false;
+    };
+  }
+
+  /**
    * Returns the number of the collective that a slot belongs to.
    *
    * @param slot from {@link #of}

@@ -17,6 +17,12 @@ final class SlotState {
   /** Receives of ours that no announcement of the peer met yet. */
   int expectedSends;
 
+  /** Eager messages of ours that no receive of the peer met yet. */
+  int eagerSends;
+
+  /** The eager messages of the peer that no receive of ours met yet; part of remoteSends. */
+  final EarlyMessages early = new EarlyMessages();
+
   /** When the oldest of {@link #remoteSends} came, as a number that grows over all pairs. */
   long arrival;
 
@@ -26,6 +32,7 @@ final class SlotState {
     return remoteReceives == 0
         && remoteSends == 0
         && expectedSends == 0
+        && eagerSends == 0
         && sends.isEmpty()
         && receives.isEmpty();
   }

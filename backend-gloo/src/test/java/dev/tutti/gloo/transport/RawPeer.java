@@ -121,7 +121,7 @@ final class RawPeer implements AutoCloseable {
     long offset = header.getLong();
     long length = header.getLong();
     long remoteOffset = header.getLong();
-    int payload = opcode == 1 ? Math.toIntExact(length) : 0;
+    int payload = Header.hasPayload(opcode) ? Math.toIntExact(length) : 0;
     if (nbytes != 48 + payload || offset != 0 || remoteOffset != 0) {
       throw new AssertionError("header " + nbytes + " " + offset + " " + remoteOffset);
     }

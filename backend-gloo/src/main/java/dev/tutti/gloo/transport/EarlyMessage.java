@@ -1,0 +1,15 @@
+package dev.tutti.gloo.transport;
+
+import java.lang.foreign.MemorySegment;
+import org.jspecify.annotations.Nullable;
+
+/** Holds a message that came before this rank asked for it. */
+final class EarlyMessage {
+  /** Is the longest message that is sent before the receiver asks for it, in bytes. */
+  static final int MAX_BYTES = 4096;
+
+  final MemorySegment bytes = MemorySegment.ofArray(new byte[MAX_BYTES]);
+  long length;
+  long signature;
+  @Nullable EarlyMessage next;
+}

@@ -1,0 +1,79 @@
+package dev.tutti.gloo.transport;
+
+import dev.tutti.Device;
+import dev.tutti.Settings;
+import dev.tutti.spi.BackendContext;
+import dev.tutti.store.HashStore;
+import java.lang.foreign.Arena;
+import java.lang.foreign.MemorySegment;
+import java.lang.foreign.ValueLayout;
+import java.net.InetAddress;
+import java.time.Duration;
+import java.util.List;
+import java.util.Map;
+import java.util.concurrent.ArrayBlockingQueue;
+import java.util.concurrent.BlockingQueue;
+import java.util.concurrent.Callable;
+import java.util.concurrent.FutureTask;
+import org.junit.jupiter.api.Timeout;
+
+/** Runs tests of a transport, rank 0 of 2, that speaks with a raw socket. */
+@Timeout(60)
+abstract class RawPeerScripts {
+  record Failure(Throwable cause, int rank) {}
+
+  final HashStore store = new HashStore();
+  final BlockingQueue<Failure> failures = new ArrayBlockingQueue<>(10);
+
+  interface Script {
+    void run(Transport transport, RawPeer peer) throws Exception;
+  }
+
+  Transport transport(int size, Duration timeout, boolean lazy) throws Exception {
+    BackendContext context =
+        new BackendContext(
+            "g",
+            0,
+            size,
+            List.of(0, 1, 2).subList(0, size),
+            "cpu",
+            Device.CPU,
+            store,
+            timeout,
+            Settings.ofEnvironment(Map.of()),
+            (cause, rank) -> failures.add(new Failure(cause, rank)));
+    return new Rendezvous(context, InetAddress.ofLiteral("127.0.0.1"), lazy, false)
+        .connect(Duration.ofMillis(1));
+  }
+
+  static <T> FutureTask<T> background(Callable<T> call) {
+    FutureTask<T> task = new FutureTask<>(call);
+    Thread.ofVirtual().start(task);
+    return task;
+  }
+
+  void run(boolean tutti, Script script) throws Exception {
+    store.deleteKey("0/0");
+    store.deleteKey("0/1");
+    try (RawPeer peer = new RawPeer(tutti)) {
+      FutureTask<Void> joined =
+          background(
+              () -> {
+                peer.join(store);
+                return null;
+              });
+      try (Transport transport = transport(2, Duration.ofSeconds(20), false)) {
+        joined.get();
+        script.run(transport, peer);
+      }
+    }
+  }
+
+  static MemorySegment bytes(int... values) {
+    MemorySegment segment = Arena.ofAuto().allocate(Math.max(1, values.length));
+    for (int i = 0; i < values.length; i++) {
+      segment.set(ValueLayout.JAVA_BYTE, i, (byte) values[i]);
+    }
+    return segment.asSlice(0, values.length);
+  }
+}
