@@ -17,8 +17,9 @@ import java.util.Arrays;
  * @param socket the address
  * @param sequence −1, for the address of a rank rather than of one pair
  * @param tutti whether the rank runs Tutti
+ * @param network from {@link NetworkId}
  */
-record PeerAddress(InetSocketAddress socket, long sequence, boolean tutti) {
+record PeerAddress(InetSocketAddress socket, long sequence, boolean tutti, long network) {
   /** Bytes of a published address. */
   static final int BYTES = 136;
 
@@ -26,8 +27,17 @@ record PeerAddress(InetSocketAddress socket, long sequence, boolean tutti) {
   private static final int AF_INET = 2;
   private static final int AF_INET6 = 10;
 
-  /* Gloo neither writes nor reads the last bytes of the storage: there a rank of Tutti signs. */
+  /*
+   * Gloo neither writes nor reads the last bytes of the storage: there a rank of Tutti signs, and in
+   * front of that tells its network.
+   */
   private static final byte[] SIGNATURE = "tutti-gloo-wire1".getBytes(StandardCharsets.US_ASCII);
+  private static final int NETWORK = STORAGE - SIGNATURE.length - Long.BYTES;
+
+  /** Tells of an address whose network is not known. */
+  PeerAddress(InetSocketAddress socket, long sequence, boolean tutti) {
+    this(socket, sequence, tutti, NetworkId.UNKNOWN);
+  }
 
   void put(ByteBuffer out) {
     ByteBuffer bytes = out.slice(out.position(), BYTES).order(ByteOrder.LITTLE_ENDIAN);
@@ -41,6 +51,7 @@ record PeerAddress(InetSocketAddress socket, long sequence, boolean tutti) {
       bytes.put(4, address.getAddress());
     }
     if (tutti) {
+      bytes.putLong(NETWORK, network);
       bytes.put(STORAGE - SIGNATURE.length, SIGNATURE);
     }
     bytes.putLong(STORAGE, sequence);
@@ -62,7 +73,8 @@ record PeerAddress(InetSocketAddress socket, long sequence, boolean tutti) {
     bytes.get(STORAGE - signature.length, signature);
     boolean tutti = Arrays.equals(signature, SIGNATURE);
     InetSocketAddress socket = new InetSocketAddress(readIp(bytes, family), port);
-    return new PeerAddress(socket, bytes.getLong(STORAGE), tutti);
+    long network = tutti ? bytes.getLong(NETWORK) : NetworkId.UNKNOWN;
+    return new PeerAddress(socket, bytes.getLong(STORAGE), tutti, network);
   }
 
   private static InetAddress readIp(ByteBuffer bytes, int family) {

@@ -14,6 +14,19 @@ import java.nio.charset.StandardCharsets;
 record RankBlob(String hostname, PeerAddress address, long[] identifiers) {
   private static final int MAX_HOSTNAME = 1024;
 
+  /**
+   * Tells whether a rank is known to reach no loopback address of another one: by their networks,
+   * or, where those are not known, by their host names.
+   *
+   * @param other what that rank published
+   */
+  boolean isElsewhere(RankBlob other) {
+    long own = address.network();
+    long theirs = other.address.network();
+    boolean known = own != NetworkId.UNKNOWN && theirs != NetworkId.UNKNOWN;
+    return known ? own != theirs : !hostname.equals(other.hostname);
+  }
+
   byte[] toBytes() {
     byte[] host = hostname.getBytes(StandardCharsets.UTF_8);
     ByteBuffer out =

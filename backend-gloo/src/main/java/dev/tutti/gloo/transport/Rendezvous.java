@@ -108,7 +108,8 @@ public final class Rendezvous {
               + e.getMessage(),
           e);
     }
-    PeerAddress mine = new PeerAddress((InetSocketAddress) server.getLocalAddress(), -1, true);
+    PeerAddress mine =
+        new PeerAddress((InetSocketAddress) server.getLocalAddress(), -1, true, NetworkId.own());
     long[] identifiers =
         rankAsSequence ? new long[0] : IntStream.range(0, size).asLongStream().toArray();
     RankBlob own = new RankBlob(hostname(), mine, identifiers);
@@ -118,6 +119,7 @@ public final class Rendezvous {
     for (int peer = 0; peer < size; peer++) {
       blobs[peer] = read(peer, published.get(peer), identifiers.length);
     }
+    refuseLoopbackBetweenHosts(transport, blobs);
     localRanks =
         (int) Arrays.stream(blobs).filter(blob -> blob.hostname().equals(own.hostname())).count();
     allTutti = Arrays.stream(blobs).allMatch(blob -> blob.address().tutti());
@@ -136,6 +138,28 @@ public final class Rendezvous {
                 + " within "
                 + context.timeout().toMillis()
                 + " ms");
+      }
+    }
+  }
+
+  private static void refuseLoopbackBetweenHosts(Transport transport, RankBlob[] blobs) {
+    for (int listener = 0; listener < blobs.length; listener++) {
+      InetAddress listens = blobs[listener].address().socket().getAddress();
+      for (int peer = 0; peer < blobs.length && listens.isLoopbackAddress(); peer++) {
+        if (blobs[peer].isElsewhere(blobs[listener])) {
+          throw new RendezvousException(
+              transport.self()
+                  + ": rank "
+                  + listener
+                  + " listens at "
+                  + listens.getHostAddress()
+                  + ", a loopback address, which rank "
+                  + peer
+                  + " on another host cannot reach; on rank "
+                  + listener
+                  + " set GLOO_SOCKET_IFNAME to a network interface, or MASTER_ADDR to an address"
+                  + " that all hosts reach");
+        }
       }
     }
   }
@@ -213,7 +237,7 @@ public final class Rendezvous {
         + String.join(", ", ranks.stream().map(String::valueOf).toList());
   }
 
-  private static String hostname() {
+  static String hostname() {
     try {
       return Files.readString(Path.of("/proc/sys/kernel/hostname")).strip();
     } catch (IOException e) {

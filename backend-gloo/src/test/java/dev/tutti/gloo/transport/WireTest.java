@@ -78,11 +78,26 @@ class WireTest {
   @Test
   void blobOfTuttiDiffersOnlyInBytesThatGlooIgnores() throws Exception {
     InetSocketAddress socket = new InetSocketAddress(InetAddress.ofLiteral("127.0.0.1"), 0x8ce9);
-    String hex = hex(new PeerAddress(socket, -1, true));
+    PeerAddress tutti = new PeerAddress(socket, -1, true, 0x123456789L);
+    String hex = hex(tutti);
     String plain = hex(new PeerAddress(socket, -1, false));
-    assertThat(hex.substring(0, 2 * 112)).isEqualTo(plain.substring(0, 2 * 112));
+    assertThat(hex.substring(0, 2 * 104)).isEqualTo(plain.substring(0, 2 * 104));
     assertThat(hex.substring(2 * 128)).isEqualTo(plain.substring(2 * 128));
-    assertThat(PeerAddress.read(ByteBuffer.wrap(HEX.parseHex(hex))).tutti()).isTrue();
+    assertThat(PeerAddress.read(ByteBuffer.wrap(HEX.parseHex(hex)))).isEqualTo(tutti);
+  }
+
+  private static RankBlob blob(String hostname, long network) throws Exception {
+    InetSocketAddress socket = new InetSocketAddress(InetAddress.ofLiteral("127.0.0.1"), 5);
+    return new RankBlob(hostname, new PeerAddress(socket, -1, true, network), new long[0]);
+  }
+
+  @Test
+  void ranksOfOneNetworkReachEachOthersLoopback() throws Exception {
+    assertThat(blob("a", 7).isElsewhere(blob("b", 7))).isFalse();
+    assertThat(blob("a", 7).isElsewhere(blob("a", 8))).isTrue();
+    assertThat(blob("a", 7).isElsewhere(blob("a", NetworkId.UNKNOWN))).isFalse();
+    assertThat(blob("a", 7).isElsewhere(blob("b", NetworkId.UNKNOWN))).isTrue();
+    assertThat(NetworkId.own()).isEqualTo(NetworkId.own());
   }
 
   @Test

@@ -1,0 +1,146 @@
+package dev.tutti.gloo;
+
+import java.io.IOException;
+import java.io.InterruptedIOException;
+import java.nio.charset.StandardCharsets;
+import java.util.ArrayList;
+import java.util.HexFormat;
+import java.util.List;
+import java.util.concurrent.ThreadLocalRandom;
+import java.util.concurrent.TimeUnit;
+import java.util.regex.Matcher;
+import java.util.regex.Pattern;
+import org.opentest4j.TestAbortedException;
+
+/**
+ * Is two network namespaces that a cable joins, as if they were two hosts: what is sent in them
+ * stays in them.
+ */
+final class NetworkNamespaces implements AutoCloseable {
+  private static final Pattern NAME = Pattern.compile("tutti-([0-9]+)-[0-9a-f]{8}-[01]");
+  private static final int SECONDS = 10;
+
+  private final String prefix;
+  private final String unique;
+  private final int net;
+
+  private NetworkNamespaces(String unique, int net) {
+    this.prefix = "tutti-" + ProcessHandle.current().pid() + "-" + unique;
+    this.unique = unique;
+    this.net = net;
+  }
+
+  /**
+   * Makes the namespaces.
+   *
+   * @throws TestAbortedException if this process may not, or there is no {@code ip}
+   */
+  static NetworkNamespaces create() throws IOException {
+    int random = ThreadLocalRandom.current().nextInt();
+    NetworkNamespaces made =
+        new NetworkNamespaces(HexFormat.of().toHexDigits(random), random & 0xffff);
+    try {
+      removeStale();
+      ip("netns", "add", made.name(0));
+    } catch (IOException e) {
+      String reason = "needs root and iproute2 to make network namespaces: " + e.getMessage();
+      System.out.println("skipped: " + reason);
+      throw new TestAbortedException(reason, e);
+    }
+    try {
+      made.join();
+      return made;
+    } catch (IOException | Error e) {
+      made.close();
+      throw e;
+    }
+  }
+
+  private void join() throws IOException {
+    ip("netns", "add", name(1));
+    ip(
+        "-n",
+        name(0),
+        "link",
+        "add",
+        interfaceName(0),
+        "type",
+        "veth",
+        "peer",
+        "name",
+        interfaceName(1),
+        "netns",
+        name(1));
+    for (int host = 0; host < 2; host++) {
+      ip("-n", name(host), "addr", "add", address(host) + "/24", "dev", interfaceName(host));
+      ip("-n", name(host), "link", "set", interfaceName(host), "up");
+      ip("-n", name(host), "link", "set", "lo", "up");
+    }
+  }
+
+  /** Removes what was left by a test that was killed. */
+  private static void removeStale() throws IOException {
+    for (String line : ip("netns", "list").lines().toList()) {
+      Matcher matcher = NAME.matcher(line.split(" ", 2)[0]);
+      if (matcher.matches() && ProcessHandle.of(Long.parseLong(matcher.group(1))).isEmpty()) {
+        ip("netns", "del", matcher.group());
+      }
+    }
+  }
+
+  /** Returns the name of a namespace, 0 or 1. */
+  String name(int host) {
+    return prefix + "-" + host;
+  }
+
+  /** Returns the address of a namespace's end of the cable. */
+  String address(int host) {
+    return "10." + (net >> 8) + "." + (net & 0xff) + "." + (host + 1);
+  }
+
+  /** Returns the name of a namespace's end of the cable. */
+  String interfaceName(int host) {
+    return "tt" + unique + host;
+  }
+
+  /** Returns a command that runs another one in a namespace. */
+  List<String> inside(int host, List<String> command) {
+    List<String> all = new ArrayList<>(List.of("ip", "netns", "exec", name(host)));
+    all.addAll(command);
+    return all;
+  }
+
+  private static String ip(String... arguments) throws IOException {
+    List<String> command = new ArrayList<>(List.of("ip"));
+    command.addAll(List.of(arguments));
+    Process process = new ProcessBuilder(command).redirectErrorStream(true).start();
+    process.getOutputStream().close();
+    String output = new String(process.getInputStream().readAllBytes(), StandardCharsets.UTF_8);
+    try {
+      if (!process.waitFor(SECONDS, TimeUnit.SECONDS)) {
+        process.destroyForcibly();
+        throw new IOException(command + " does not end");
+      }
+    } catch (InterruptedException e) {
+      process.destroyForcibly();
+      Thread.currentThread().interrupt();
+      throw new InterruptedIOException(command + " was interrupted");
+    }
+    if (process.exitValue() != 0) {
+      throw new IOException(command + ": " + output.strip());
+    }
+    return output;
+  }
+
+  /** Removes the namespaces and the cable; no process may be left in them. */
+  @Override
+  public void close() throws IOException {
+    try {
+      ip("netns", "del", name(0));
+    } finally {
+      if (ip("netns", "list").contains(name(1))) {
+        ip("netns", "del", name(1));
+      }
+    }
+  }
+}
