@@ -34,9 +34,9 @@ public final class AlgorithmTable {
   public static final AlgorithmTable DEFAULT =
       new AlgorithmTable(new EnumMap<>(OpType.class))
           .with(
-              "allReduce=recursive-doubling:16K,halving-doubling:256K,ring;"
-                  + "reduce=binomial:64K,ring;"
-                  + "broadcast=binomial:256K,chain;"
+              "allReduce=recursive-doubling:64K,halving-doubling:4M,ring;"
+                  + "reduce=binomial:256K,ring;"
+                  + "broadcast=binomial:1M,chain;"
                   + "allGather=bruck:64K,ring;"
                   + "reduceScatter=pairwise");
 
