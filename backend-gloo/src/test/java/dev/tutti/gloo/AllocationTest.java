@@ -9,6 +9,7 @@ import java.lang.foreign.Arena;
 import java.lang.management.ManagementFactory;
 import java.util.List;
 import org.junit.jupiter.api.Timeout;
+import org.junit.jupiter.api.parallel.Isolated;
 import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.CsvSource;
 
@@ -17,6 +18,7 @@ import org.junit.jupiter.params.provider.CsvSource;
  * of a class for a rare case, is no matter of the steady state: of several batches one must be
  * free.
  */
+@Isolated("counts what is allocated once the compiler is done, and waits for it")
 class AllocationTest {
   private static final ThreadMXBean THREADS = (ThreadMXBean) ManagementFactory.getThreadMXBean();
 

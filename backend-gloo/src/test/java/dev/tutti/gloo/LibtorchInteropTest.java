@@ -12,11 +12,14 @@ import java.util.List;
 import org.junit.jupiter.api.BeforeAll;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.Timeout;
+import org.junit.jupiter.api.parallel.Execution;
+import org.junit.jupiter.api.parallel.ExecutionMode;
 import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.CsvSource;
 import org.junit.jupiter.params.provider.ValueSource;
 
 /** Groups of which some ranks are libtorch 2.10: they must not notice. */
+@Execution(ExecutionMode.CONCURRENT)
 @Timeout(120)
 class LibtorchInteropTest {
   private static final List<String> FLOATS = List.of("float32", "float64", "float16", "bfloat16");

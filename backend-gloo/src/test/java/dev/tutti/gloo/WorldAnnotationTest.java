@@ -6,12 +6,14 @@ import dev.tutti.ProcessGroup;
 import dev.tutti.Tensor;
 import dev.tutti.testing.Rank;
 import dev.tutti.testing.World;
+import org.junit.jupiter.api.parallel.Isolated;
 
 /** Runs the ranks of a JUnit test on Gloo, as threads and as processes. */
 @World(
     sizes = {1, 3},
     backends = "gloo",
     timeoutSeconds = 60)
+@Isolated("the shared memory of other tests would count as left by its worlds")
 class WorldAnnotationTest {
   @World
   void threads(ProcessGroup group, @Rank int rank) {

@@ -14,8 +14,11 @@ import java.util.concurrent.Future;
 import org.junit.jupiter.api.BeforeAll;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.io.TempDir;
+import org.junit.jupiter.api.parallel.Execution;
+import org.junit.jupiter.api.parallel.ExecutionMode;
 
 /** Shares a store file between Tutti and libtorch. */
+@Execution(ExecutionMode.CONCURRENT)
 class FileStoreInteropTest {
   private static final Duration LONG = Duration.ofSeconds(30);
 

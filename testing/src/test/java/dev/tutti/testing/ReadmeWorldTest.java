@@ -14,8 +14,10 @@ import javax.tools.JavaCompiler;
 import javax.tools.ToolProvider;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.io.TempDir;
+import org.junit.jupiter.api.parallel.ResourceLock;
 
 /** Compiles and runs the unit test that the README shows. */
+@ResourceLock("shared memory that worlds leave")
 class ReadmeWorldTest {
   private static final Pattern BLOCK =
       Pattern.compile("## Unit-test your distributed code\n+```java\n(.*?)```", Pattern.DOTALL);

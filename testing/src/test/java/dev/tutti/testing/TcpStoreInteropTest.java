@@ -17,10 +17,13 @@ import java.util.concurrent.Future;
 import java.util.concurrent.TimeUnit;
 import org.junit.jupiter.api.BeforeAll;
 import org.junit.jupiter.api.Test;
+import org.junit.jupiter.api.parallel.Execution;
+import org.junit.jupiter.api.parallel.ExecutionMode;
 import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.EnumSource;
 
 /** Runs Tutti's clients and libtorch's on one server, each other's and their own. */
+@Execution(ExecutionMode.CONCURRENT)
 class TcpStoreInteropTest {
   private static final Duration LONG = Duration.ofSeconds(30);
 

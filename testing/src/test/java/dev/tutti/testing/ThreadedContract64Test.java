@@ -10,11 +10,13 @@ import java.time.Duration;
 import java.util.concurrent.TimeUnit;
 import org.junit.jupiter.api.AfterAll;
 import org.junit.jupiter.api.BeforeAll;
+import org.junit.jupiter.api.parallel.Isolated;
 
 /**
  * Runs the whole suite on 64 ranks. Two cores need less than a minute; as other programs may share
  * them, the bound is on what this process used: twice a minute.
  */
+@Isolated("measures the processor time of the process")
 class ThreadedContract64Test extends ProcessGroupContract {
   private final OperatingSystemMXBean system =
       (OperatingSystemMXBean) ManagementFactory.getOperatingSystemMXBean();

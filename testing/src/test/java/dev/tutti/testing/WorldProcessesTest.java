@@ -16,9 +16,11 @@ import java.nio.file.Path;
 import java.nio.file.StandardOpenOption;
 import java.util.concurrent.CountDownLatch;
 import org.junit.jupiter.api.Test;
+import org.junit.jupiter.api.parallel.ResourceLock;
 import org.opentest4j.TestAbortedException;
 
 /** Tests {@link World} with processes, and what else the operating system sees. */
+@ResourceLock("shared memory that worlds leave")
 class WorldProcessesTest {
   @Test
   void ranksMayBeProcesses() {
