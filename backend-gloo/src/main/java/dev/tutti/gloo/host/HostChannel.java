@@ -37,6 +37,7 @@ final class HostChannel implements AutoCloseable {
   final MemorySegment memory;
   private final HostMemory file;
   private final Endpoint transport;
+  private final Sleepers sleepers;
   private final Pacer pacer;
   private final long ownControl;
   private final MemorySegment[][] stages;
@@ -59,9 +60,10 @@ final class HostChannel implements AutoCloseable {
     this.memory = file.segment();
     this.layout = layout;
     this.transport = transport;
-    this.pacer = new Pacer(spinNanos);
     rank = transport.rank();
     size = transport.size();
+    sleepers = new Sleepers(memory, size);
+    pacer = new Pacer(spinNanos, sleepers);
     ownControl = layout.control(rank);
     stages = new MemorySegment[HostLayout.DEPTH][size];
     slots = new MemorySegment[2][size];
@@ -100,7 +102,7 @@ final class HostChannel implements AutoCloseable {
   void publishSlot() {
     long offset = layout.slot(rank, (int) (slot & 1));
     memory.set(ValueLayout.JAVA_LONG, offset + 8, signature);
-    WORD.setRelease(memory, offset, slot);
+    show(offset, slot);
   }
 
   /** Waits until the slots of all ranks are filled. */
@@ -151,17 +153,22 @@ final class HostChannel implements AutoCloseable {
   void publish(long ofStep) {
     long index = ofStep % HostLayout.DEPTH;
     memory.set(ValueLayout.JAVA_LONG, ownControl + HostLayout.STAGED + 8 * index, signature);
-    WORD.setRelease(memory, ownControl + HostLayout.PUBLISHED, ofStep);
+    show(ownControl + HostLayout.PUBLISHED, ofStep);
   }
 
   /** Says that this rank reduced its part, up to a step. */
   void reduced(long ofStep) {
-    WORD.setRelease(memory, ownControl + HostLayout.REDUCED, ofStep);
+    show(ownControl + HostLayout.REDUCED, ofStep);
   }
 
   /** Says that this rank needs nothing of the others any more, up to a step. */
   void finish(long ofStep) {
-    WORD.setRelease(memory, ownControl + HostLayout.FINISHED, ofStep);
+    show(ownControl + HostLayout.FINISHED, ofStep);
+  }
+
+  private void show(long offset, long value) {
+    WORD.setRelease(memory, offset, value);
+    sleepers.wake(offset);
   }
 
   /** Waits until a rank's stage is filled. */
@@ -200,7 +207,11 @@ final class HostChannel implements AutoCloseable {
       if (pacer.isSlow()) {
         check(op, peer, offset, value, deadline);
       }
-      pacer.rest();
+      long seen = (long) WORD.getAcquire(memory, offset);
+      if (seen >= value) {
+        return;
+      }
+      pacer.rest(offset, seen);
     } while (!polled(offset, value));
   }
 

@@ -90,7 +90,12 @@ record HostLayout(int ranks, long stageBytes, long ringBytes) {
 
   /** Returns the bytes of the header, whole pages. */
   static long headerBytes(int ranks) {
-    return roundUp(joined(ranks), PAGE);
+    return roundUp(sleepers(ranks) + LINE, PAGE);
+  }
+
+  /** Returns where in the header the ranks count who sleeps, see {@link Sleepers}. */
+  static long sleepers(int ranks) {
+    return roundUp(joined(ranks), LINE);
   }
 
   /** Returns where in the header a rank says that it has mapped the memory. */

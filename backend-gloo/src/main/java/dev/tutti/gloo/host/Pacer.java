@@ -1,38 +1,40 @@
 package dev.tutti.gloo.host;
 
-import java.util.concurrent.locks.LockSupport;
-
 /**
  * Paces a thread that waits for a word in memory: it polls for a while, then lets other threads of
- * its core run, then sleeps, each time longer. One thread at a time uses it, for one wait at a
- * time.
+ * its core run, then sleeps until the word changes, each time longer. One thread at a time uses it,
+ * for one wait at a time.
  */
 final class Pacer {
   private static final int POLLS = 128;
   private static final int CROWDED_POLLS = 8;
   private static final long YIELD_NANOS = 2_000_000;
-  private static final long FIRST_PARK = 20_000;
-  private static final long LONGEST_PARK = 1_000_000;
+  private static final long FIRST_SLEEP = 20_000;
+  private static final long LONGEST_SLEEP = 1_000_000;
 
   private final long spinNanos;
+  private final Sleepers sleepers;
+  private final Futex futex = new Futex();
   private long start;
   private long now;
-  private long park;
+  private long sleep;
 
   /**
    * Creates a pacer.
    *
    * @param spinNanos how long to poll before giving the core away; 0 where ranks outnumber cores
+   * @param sleepers lets it sleep
    */
-  Pacer(long spinNanos) {
+  Pacer(long spinNanos, Sleepers sleepers) {
     this.spinNanos = spinNanos;
+    this.sleepers = sleepers;
   }
 
   /** Begins a wait. */
   void start() {
     start = System.nanoTime();
     now = start;
-    park = FIRST_PARK;
+    sleep = FIRST_SLEEP;
   }
 
   /** Returns how often to look at the word before each {@link #rest}. */
@@ -55,12 +57,17 @@ final class Pacer {
     return now - start;
   }
 
-  /** Does between polls what their number so far asks for. */
+  /**
+   * Does between polls what the time waited so far asks for.
+   *
+   * @param offset of the word
+   * @param seen what it was after the last poll
+   */
   @SuppressWarnings("ThreadPriorityCheck") // lets another rank on this core run; a hint is enough
-  void rest() {
+  void rest(long offset, long seen) {
     if (isSlow()) {
-      LockSupport.parkNanos(this, park);
-      park = Math.min(LONGEST_PARK, park * 2);
+      sleepers.sleep(futex, offset, seen, sleep);
+      sleep = Math.min(LONGEST_SLEEP, sleep * 2);
     } else if (now - start >= spinNanos) {
       Thread.yield();
     }

@@ -54,6 +54,7 @@ final class SignalPad {
   private final SymmetricLayout layout;
   private final Transport transport;
   private final String group;
+  private final Sleepers sleepers;
   private final long spinNanos;
   private final BooleanSupplier closed;
   private final int rank;
@@ -84,6 +85,7 @@ final class SignalPad {
     this.closed = closed;
     rank = transport.rank();
     size = transport.size();
+    sleepers = new Sleepers(memory, size);
   }
 
   void barrier(int channel, Duration timeout) {
@@ -96,6 +98,7 @@ final class SignalPad {
       long next = last ? (round + 1) << ROUND_SHIFT : seen + 1;
       if (WORD.compareAndSet(memory, at, seen, next)) {
         if (last) {
+          sleepers.wake(at);
           return;
         }
         break;
@@ -140,7 +143,11 @@ final class SignalPad {
   }
 
   private boolean swap(long at, long from, long to) {
-    return (long) WORD.getAcquire(memory, at) == from && WORD.compareAndSet(memory, at, from, to);
+    if ((long) WORD.getAcquire(memory, at) != from || !WORD.compareAndSet(memory, at, from, to)) {
+      return false;
+    }
+    sleepers.wake(at);
+    return true;
   }
 
   private void await(Wait wait, long at, long round, int channel, int peer, Duration timeout) {
@@ -148,7 +155,7 @@ final class SignalPad {
       return;
     }
     long limit = nanos(timeout);
-    Pacer pacer = new Pacer(spinNanos);
+    Pacer pacer = new Pacer(spinNanos, sleepers);
     pacer.start();
     if (wait == Wait.BARRIER) {
       // Rounds count from 0, notes from 1.
@@ -169,7 +176,11 @@ final class SignalPad {
         }
         throw end;
       }
-      pacer.rest();
+      long seen = (long) WORD.getAcquire(memory, at);
+      if (attempt(wait, at, round)) {
+        return;
+      }
+      pacer.rest(at, seen);
     }
   }
 

@@ -1,0 +1,97 @@
+package dev.tutti.gloo.host;
+
+import java.lang.foreign.Arena;
+import java.lang.foreign.FunctionDescriptor;
+import java.lang.foreign.Linker;
+import java.lang.foreign.MemorySegment;
+import java.lang.foreign.ValueLayout;
+import java.lang.invoke.MethodHandle;
+import java.nio.ByteOrder;
+import java.util.Map;
+import java.util.Objects;
+import org.jspecify.annotations.Nullable;
+
+/**
+ * Lets a thread sleep until a word in memory that processes share changes: {@code futex(2)} of
+ * Linux. It is there only where this module may call native code, so that nobody is warned of it.
+ */
+final class Futex {
+  private static final int WAIT = 0;
+  private static final int WAKE = 1;
+  private static final long SECOND = 1_000_000_000;
+  private static final Map<String, Long> NUMBERS =
+      Map.of("amd64", 202L, "x86_64", 202L, "aarch64", 98L);
+  private static final long NUMBER = number();
+  private static final @Nullable MethodHandle CALL = NUMBER < 0 ? null : call();
+
+  /** The time limit of the sleep under way, seconds and nanoseconds; made with the first one. */
+  private @Nullable MemorySegment limit;
+
+  /** Tells whether there is one here. */
+  static boolean isAvailable() {
+    return CALL != null;
+  }
+
+  private static long number() {
+    if (!System.getProperty("os.name", "").equals("Linux")
+        || ByteOrder.nativeOrder() != ByteOrder.LITTLE_ENDIAN
+        || !Futex.class.getModule().isNativeAccessEnabled()) {
+      return -1;
+    }
+    return NUMBERS.getOrDefault(System.getProperty("os.arch", ""), -1L);
+  }
+
+  private static @Nullable MethodHandle call() {
+    Linker linker = Linker.nativeLinker();
+    FunctionDescriptor descriptor =
+        FunctionDescriptor.of(
+            ValueLayout.JAVA_LONG,
+            ValueLayout.JAVA_LONG,
+            ValueLayout.JAVA_LONG,
+            ValueLayout.JAVA_INT,
+            ValueLayout.JAVA_INT,
+            ValueLayout.ADDRESS,
+            ValueLayout.JAVA_LONG,
+            ValueLayout.JAVA_INT);
+    return linker
+        .defaultLookup()
+        .find("syscall")
+        .map(at -> linker.downcallHandle(at, descriptor, Linker.Option.firstVariadicArg(1)))
+        .orElse(null);
+  }
+
+  /**
+   * Sleeps until somebody wakes those who sleep on a word, for a time at most; not at all if the
+   * word has changed. May return without reason. For one thread at a time.
+   *
+   * @param address of the word, of which the low 32 bits count
+   * @param seen what it was
+   * @param nanos how long at most
+   */
+  void await(long address, long seen, long nanos) {
+    MemorySegment time = limit;
+    if (time == null) {
+      time = Arena.ofAuto().allocate(2 * Long.BYTES, Long.BYTES);
+      limit = time;
+    }
+    time.set(ValueLayout.JAVA_LONG, 0, nanos / SECOND);
+    time.set(ValueLayout.JAVA_LONG, Long.BYTES, nanos % SECOND);
+    call(address, WAIT, (int) seen, time);
+  }
+
+  /** Wakes all who sleep on a word. */
+  static void wake(long address) {
+    call(address, WAKE, Integer.MAX_VALUE, MemorySegment.NULL);
+  }
+
+  private static void call(long address, int operation, int value, MemorySegment time) {
+    MethodHandle system = Objects.requireNonNull(CALL);
+    try {
+      long ignored = (long) system.invokeExact(NUMBER, address, operation, value, time, 0L, 0);
+    } catch (RuntimeException | Error e) {
+      throw e;
+    } catch (Throwable e) {
+      throw new AssertionError(e);
+    }
+  }
+}
