@@ -34,13 +34,31 @@ public final class AlgorithmTable {
   public static final AlgorithmTable DEFAULT =
       new AlgorithmTable(new EnumMap<>(OpType.class))
           .with(
-              "allReduce=recursive-doubling:64K,halving-doubling:4M,ring;"
+              "allReduce=recursive-doubling:64K,halving-doubling:16M/512K,ring;"
                   + "reduce=binomial:256K,ring;"
                   + "broadcast=binomial:1M,chain;"
                   + "allGather=bruck:64K,ring;"
                   + "reduceScatter=pairwise");
 
-  private record Rule(Algorithm algorithm, long maxBytes) {}
+  /**
+   * Says up to how many bytes an algorithm is for.
+   *
+   * @param maxBytes where the number of ranks is a power of two
+   * @param maxBytesElse where it is not
+   */
+  private record Rule(Algorithm algorithm, long maxBytes, long maxBytesElse) {
+    long maxBytes(int ranks) {
+      return Integer.bitCount(ranks) == 1 ? maxBytes : maxBytesElse;
+    }
+
+    String describe() {
+      if (maxBytes == Long.MAX_VALUE) {
+        return algorithm.label();
+      }
+      String limit = algorithm.label() + ":" + size(maxBytes);
+      return maxBytesElse == maxBytes ? limit : limit + "/" + size(maxBytesElse);
+    }
+  }
 
   private final Map<OpType, List<Rule>> rules;
 
@@ -52,7 +70,8 @@ public final class AlgorithmTable {
    * Returns this table with other rules for some operations.
    *
    * @param text such as {@code allReduce=recursive-doubling:16K,ring;allGather=ring}: for each
-   *     operation its algorithms, each but the last with the most bytes that it is for
+   *     operation its algorithms, each but the last with the most bytes that it is for; {@code
+   *     16M/1M} is for numbers of ranks that are powers of two, and for others
    * @throws IllegalArgumentException if it is not of this form
    */
   public AlgorithmTable with(String text) {
@@ -112,7 +131,10 @@ public final class AlgorithmTable {
         throw new IllegalArgumentException(
             "each algorithm but the last needs a size, as in ring:64K");
       }
-      found.add(new Rule(algorithm, last ? Long.MAX_VALUE : Setting.parseBytes(sides[1])));
+      String[] limits = last ? new String[0] : sides[1].split("/", 2);
+      long limit = last ? Long.MAX_VALUE : Setting.parseBytes(limits[0]);
+      found.add(
+          new Rule(algorithm, limit, limits.length < 2 ? limit : Setting.parseBytes(limits[1])));
     }
     return List.copyOf(found);
   }
@@ -122,14 +144,15 @@ public final class AlgorithmTable {
    *
    * @param type one of the operations of the table
    * @param bytes of its tensor
+   * @param ranks number of ranks
    */
-  Algorithm choose(OpType type, long bytes) {
+  Algorithm choose(OpType type, long bytes, int ranks) {
     List<Rule> list = rules.get(type);
     if (list == null) {
       throw new IllegalArgumentException("there is no choice for " + type.label());
     }
     int i = 0;
-    while (list.get(i).maxBytes < bytes) {
+    while (list.get(i).maxBytes(ranks) < bytes) {
       i++;
     }
     return list.get(i).algorithm;
@@ -144,13 +167,7 @@ public final class AlgorithmTable {
   }
 
   private static String describe(List<Rule> list) {
-    return list.stream()
-        .map(
-            rule ->
-                rule.maxBytes == Long.MAX_VALUE
-                    ? rule.algorithm.label()
-                    : rule.algorithm.label() + ":" + size(rule.maxBytes))
-        .collect(Collectors.joining(","));
+    return list.stream().map(Rule::describe).collect(Collectors.joining(","));
   }
 
   private static String size(long bytes) {

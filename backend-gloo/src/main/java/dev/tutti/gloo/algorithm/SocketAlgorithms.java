@@ -52,7 +52,7 @@ public final class SocketAlgorithms {
 
   /** Reduces in place. */
   public void allReduce(Operation op, int tag, Tensor tensor, ReduceOp reduceOp) throws Exception {
-    switch (table.choose(OpType.ALL_REDUCE, tensor.byteSize())) {
+    switch (table.choose(OpType.ALL_REDUCE, tensor.byteSize(), size)) {
       case RECURSIVE_DOUBLING -> recursiveDoubling.run(op, tag, tensor, reduceOp);
       case HALVING_DOUBLING -> halvingDoubling.run(op, tag, tensor, reduceOp);
       default -> ringAllReduce.run(op, tag, tensor, reduceOp);
@@ -62,7 +62,7 @@ public final class SocketAlgorithms {
   /** Reduces to one rank. */
   public void reduce(Operation op, int tag, Tensor tensor, ReduceOp reduceOp, int root)
       throws Exception {
-    if (table.choose(OpType.REDUCE, tensor.byteSize()) == Algorithm.RING) {
+    if (table.choose(OpType.REDUCE, tensor.byteSize(), size) == Algorithm.RING) {
       ringReduce.run(op, tag, tensor, reduceOp, root);
     } else {
       binomialReduce.run(op, tag, tensor, reduceOp, root);
@@ -72,7 +72,7 @@ public final class SocketAlgorithms {
   /** Copies the root's bytes to all ranks. */
   public void broadcast(Operation op, int tag, MemorySegment memory, long bytes, int root)
       throws Exception {
-    if (table.choose(OpType.BROADCAST, bytes) == Algorithm.BINOMIAL) {
+    if (table.choose(OpType.BROADCAST, bytes, size) == Algorithm.BINOMIAL) {
       binomialBroadcast.run(op, tag, memory, bytes, root);
     } else {
       chain.run(op, tag, memory, bytes, root);
@@ -81,7 +81,7 @@ public final class SocketAlgorithms {
 
   /** Gathers equal parts. */
   public void allGather(Operation op, int tag, MemorySegment output, long bytes) throws Exception {
-    if (table.choose(OpType.ALL_GATHER, bytes * size) == Algorithm.RING) {
+    if (table.choose(OpType.ALL_GATHER, bytes * size, size) == Algorithm.RING) {
       ringAllGather.run(op, tag, output, bytes);
     } else {
       bruck.run(op, tag, output, bytes);

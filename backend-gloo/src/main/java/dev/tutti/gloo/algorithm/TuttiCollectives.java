@@ -87,7 +87,8 @@ public final class TuttiCollectives implements Collectives {
   @Override
   public void reduceScatter(Operation op, Tensor output, List<Tensor> inputs, ReduceOp reduceOp)
       throws Exception {
-    if (table.choose(OpType.REDUCE_SCATTER, output.byteSize() * size) == Algorithm.ALL_REDUCE) {
+    if (table.choose(OpType.REDUCE_SCATTER, output.byteSize() * size, size)
+        == Algorithm.ALL_REDUCE) {
       wire.reduceScatter(op, output, inputs, reduceOp);
     } else {
       pairwise(op, output, inputs, reduceOp);
@@ -97,7 +98,7 @@ public final class TuttiCollectives implements Collectives {
   @Override
   public void reduceScatterInto(Operation op, Tensor output, Tensor input, ReduceOp reduceOp)
       throws Exception {
-    if (table.choose(OpType.REDUCE_SCATTER, input.byteSize()) == Algorithm.ALL_REDUCE) {
+    if (table.choose(OpType.REDUCE_SCATTER, input.byteSize(), size) == Algorithm.ALL_REDUCE) {
       wire.reduceScatterInto(op, output, input, reduceOp);
       return;
     }

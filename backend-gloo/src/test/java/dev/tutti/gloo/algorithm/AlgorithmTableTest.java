@@ -14,27 +14,35 @@ class AlgorithmTableTest {
   void choosesByBytes() {
     AlgorithmTable table =
         AlgorithmTable.DEFAULT.with("allReduce = recursive-doubling:1K, halving-doubling:1M, ring");
-    assertThat(table.choose(OpType.ALL_REDUCE, 0)).isEqualTo(Algorithm.RECURSIVE_DOUBLING);
-    assertThat(table.choose(OpType.ALL_REDUCE, 1024)).isEqualTo(Algorithm.RECURSIVE_DOUBLING);
-    assertThat(table.choose(OpType.ALL_REDUCE, 1025)).isEqualTo(Algorithm.HALVING_DOUBLING);
-    assertThat(table.choose(OpType.ALL_REDUCE, 1 << 20)).isEqualTo(Algorithm.HALVING_DOUBLING);
-    assertThat(table.choose(OpType.ALL_REDUCE, (1 << 20) + 1)).isEqualTo(Algorithm.RING);
-    assertThat(table.choose(OpType.ALL_REDUCE, Long.MAX_VALUE)).isEqualTo(Algorithm.RING);
+    assertThat(table.choose(OpType.ALL_REDUCE, 0, 4)).isEqualTo(Algorithm.RECURSIVE_DOUBLING);
+    assertThat(table.choose(OpType.ALL_REDUCE, 1024, 4)).isEqualTo(Algorithm.RECURSIVE_DOUBLING);
+    assertThat(table.choose(OpType.ALL_REDUCE, 1025, 4)).isEqualTo(Algorithm.HALVING_DOUBLING);
+    assertThat(table.choose(OpType.ALL_REDUCE, 1 << 20, 4)).isEqualTo(Algorithm.HALVING_DOUBLING);
+    assertThat(table.choose(OpType.ALL_REDUCE, (1 << 20) + 1, 4)).isEqualTo(Algorithm.RING);
+    assertThat(table.choose(OpType.ALL_REDUCE, Long.MAX_VALUE, 4)).isEqualTo(Algorithm.RING);
   }
 
   @Test
   void leavesOtherOperationsAsTheyAre() {
     AlgorithmTable table = AlgorithmTable.DEFAULT.with("allReduce=ring");
-    assertThat(table.choose(OpType.BROADCAST, 1 << 30)).isEqualTo(Algorithm.CHAIN);
+    assertThat(table.choose(OpType.BROADCAST, 1 << 30, 4)).isEqualTo(Algorithm.CHAIN);
     assertThat(table.toString()).contains("allReduce=ring;").contains("broadcast=binomial:");
     assertThat(AlgorithmTable.DEFAULT.toString()).doesNotContain("allReduce=ring;");
   }
 
   @Test
+  void aLimitMayDifferWhereRanksAreNoPowerOfTwo() {
+    AlgorithmTable table = AlgorithmTable.DEFAULT.with("allReduce=halving-doubling:1M/1K,ring");
+    assertThat(table.choose(OpType.ALL_REDUCE, 1 << 20, 8)).isEqualTo(Algorithm.HALVING_DOUBLING);
+    assertThat(table.choose(OpType.ALL_REDUCE, 1025, 6)).isEqualTo(Algorithm.RING);
+    assertThat(table.choose(OpType.ALL_REDUCE, 1024, 6)).isEqualTo(Algorithm.HALVING_DOUBLING);
+  }
+
+  @Test
   void readsWhatItWrites() {
-    String text = AlgorithmTable.DEFAULT.with("allGather=bruck:1000,ring").toString();
+    String text = AlgorithmTable.DEFAULT.with("allGather=bruck:1000/2K,ring").toString();
     assertThat(AlgorithmTable.DEFAULT.with(text)).hasToString(text);
-    assertThat(text).contains("allGather=bruck:1000,ring");
+    assertThat(text).contains("allGather=bruck:1000/2K,ring");
   }
 
   @ParameterizedTest
