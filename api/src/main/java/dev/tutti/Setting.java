@@ -11,10 +11,47 @@ import java.util.function.Function;
  * @param defaultText the default as one would write it; empty where there is none
  * @param description what it does, in one line
  * @param parser turns text into the value; throws IllegalArgumentException on bad text
+ * @param secret whether its text must not be shown to anybody
  * @param <T> type of the value
  */
 public record Setting<T>(
-    String name, String defaultText, String description, Function<String, T> parser) {
+    String name,
+    String defaultText,
+    String description,
+    Function<String, T> parser,
+    boolean secret) {
+
+  /**
+   * Declares a setting whose text may be shown.
+   *
+   * @param name {@code TUTTI_...}, or c10d's own name where c10d has one
+   * @param defaultText the default as one would write it; empty where there is none
+   * @param description what it does, in one line
+   * @param parser turns text into the value; throws IllegalArgumentException on bad text
+   */
+  public Setting(String name, String defaultText, String description, Function<String, T> parser) {
+    this(name, defaultText, description, parser, false);
+  }
+
+  /**
+   * Declares a secret without a default.
+   *
+   * @param name {@code TUTTI_...}
+   * @param description what it does, in one line
+   * @param parser turns text into the value; must not put it into an exception
+   */
+  public static <T> Setting<T> secret(String name, String description, Function<String, T> parser) {
+    return new Setting<>(name, "", description, parser, true);
+  }
+
+  /**
+   * Returns what may be shown instead of a value's text.
+   *
+   * @param text the text; empty if the setting is not set
+   */
+  public String shown(String text) {
+    return text.isEmpty() ? "(not set)" : secret ? "(set, not shown)" : text;
+  }
 
   /** Declares a text. */
   public static Setting<String> text(String name, String defaultText, String description) {

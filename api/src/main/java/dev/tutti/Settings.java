@@ -81,7 +81,7 @@ public final class Settings {
       throw new IllegalArgumentException(
           setting.name()
               + "='"
-              + text
+              + setting.shown(text)
               + "' (from the "
               + source(setting)
               + ") cannot be read: "

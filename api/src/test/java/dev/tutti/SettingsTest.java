@@ -41,6 +41,18 @@ class SettingsTest {
   }
 
   @Test
+  void aSecretIsNotShown() {
+    Setting<Integer> secret = Setting.secret("TUTTI_COUNT", "how many", COUNT.parser());
+    Settings settings = Settings.ofEnvironment(Map.of("TUTTI_COUNT", "tell nobody"));
+    assertThatIllegalArgumentException()
+        .isThrownBy(() -> settings.get(secret))
+        .withMessageContaining("TUTTI_COUNT='(set, not shown)' (from the environment)")
+        .satisfies(e -> assertThat(e.toString()).doesNotContain("tell nobody"));
+    assertThat(COUNT.shown("4")).isEqualTo("4");
+    assertThat(COUNT.shown("")).isEqualTo("(not set)");
+  }
+
+  @Test
   void laterChangesOfTheMapAreNotSeen() {
     Map<String, String> environment = new HashMap<>(Map.of("TUTTI_COUNT", "4"));
     Settings settings = Settings.ofEnvironment(environment);

@@ -5,6 +5,7 @@ import dev.tutti.RendezvousException;
 import dev.tutti.Settings;
 import dev.tutti.Store;
 import dev.tutti.StoreException;
+import dev.tutti.StoreTokenException;
 import dev.tutti.TuttiException;
 import dev.tutti.spi.StoreProvider;
 import java.net.URI;
@@ -166,7 +167,7 @@ final class Rendezvous {
               + url
               + ": "
               + e.getMessage()
-              + (e instanceof StoreException
+              + (e instanceof StoreException && !(e instanceof StoreTokenException)
                   ? InitFailure.advice(e, host ? "" : server, size, timeout)
                   : ""),
           e);

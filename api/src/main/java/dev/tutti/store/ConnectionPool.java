@@ -17,14 +17,16 @@ final class ConnectionPool implements AutoCloseable {
 
   private final String host;
   private final int port;
+  private final JobToken token;
   private final Set<TcpConnection> open = new HashSet<>();
   private final ArrayDeque<TcpConnection> idle = new ArrayDeque<>();
   private volatile @Nullable InetSocketAddress server;
   private volatile boolean closed;
 
-  ConnectionPool(String host, int port) {
+  ConnectionPool(String host, int port, JobToken token) {
     this.host = host;
     this.port = port;
+    this.token = token;
   }
 
   String host() {
@@ -43,15 +45,17 @@ final class ConnectionPool implements AutoCloseable {
   TcpConnection open(long deadline) throws IOException {
     InetSocketAddress known = server;
     if (known != null) {
-      return register(TcpConnection.open(known, deadline));
+      return admitted(TcpConnection.open(known, deadline), deadline);
     }
     IOException failure = new IOException("host " + host + " has no address");
     for (InetAddress address : InetAddress.getAllByName(host)) {
       InetSocketAddress candidate = new InetSocketAddress(address, port);
       try {
-        TcpConnection connection = register(TcpConnection.open(candidate, deadline));
+        TcpConnection connection = admitted(TcpConnection.open(candidate, deadline), deadline);
         server = candidate;
         return connection;
+      } catch (TokenException e) {
+        throw e;
       } catch (IOException e) {
         failure = e;
       }
@@ -59,11 +63,25 @@ final class ConnectionPool implements AutoCloseable {
     throw failure;
   }
 
-  private TcpConnection register(TcpConnection connection) throws IOException {
+  /** Registers a connection and proves the token on it, if there is one. */
+  private TcpConnection admitted(TcpConnection connection, long deadline) throws IOException {
+    register(connection);
+    if (token.isSet()) {
+      try {
+        TokenHandshake.run(connection, token, deadline);
+      } catch (IOException | RuntimeException e) {
+        drop(connection);
+        throw e;
+      }
+    }
+    return connection;
+  }
+
+  private void register(TcpConnection connection) throws IOException {
     synchronized (open) {
       if (!closed) {
         open.add(connection);
-        return connection;
+        return;
       }
     }
     connection.close();

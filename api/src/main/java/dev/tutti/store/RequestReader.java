@@ -21,7 +21,9 @@ final class RequestReader {
   static final long MAX_REQUEST_BYTES = 1L << 30;
 
   private static final int FIRST_ARRAY = 64 * 1024;
+  private static final int RAW_BYTES = 32;
 
+  private final TokenHandshake.Gate gate;
   private boolean validated;
   private int query = -1;
   private String shape = "";
@@ -35,6 +37,11 @@ final class RequestReader {
   private byte[] value = Arguments.NO_BYTES;
   private int filled;
   private int length = -1;
+
+  /** Creates the reader of a client whose requests must pass a gate. */
+  RequestReader(TokenHandshake.Gate gate) {
+    this.gate = gate;
+  }
 
   /** Returns the query of the request that is complete. */
   int query() {
@@ -129,6 +136,7 @@ final class RequestReader {
     if (found == null) {
       throw new ProtocolException("there is no query " + next);
     }
+    gate.require(next);
     query = next;
     shape = found;
     step = 0;
@@ -148,6 +156,15 @@ final class RequestReader {
           yield false;
         }
         number = in.getLong();
+        yield true;
+      }
+      case 'R' -> {
+        if (in.remaining() < RAW_BYTES) {
+          yield false;
+        }
+        byte[] raw = new byte[RAW_BYTES];
+        in.get(raw);
+        values.add(raw);
         yield true;
       }
       default -> {

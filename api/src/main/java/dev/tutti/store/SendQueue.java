@@ -49,6 +49,12 @@ final class SendQueue {
     pending += bytes.length;
   }
 
+  /** Adds a few bytes without their length. */
+  void putRaw(byte[] bytes) {
+    room(bytes.length).put(bytes);
+    pending += bytes.length;
+  }
+
   /** Adds a list of keys. */
   void putKeys(List<String> keys) {
     putLong(keys.size());

@@ -92,6 +92,8 @@ final class ServerCommands {
         reply.putLong(table.arrived(request.key()));
         reply.putLong(table.barrierSize(request.key()));
       }
+      case Wire.CHALLENGE -> client.gate.challenge(request.value(0));
+      case Wire.PROVE -> client.gate.prove(request.value(0));
       default -> throw new ProtocolException("there is no query " + request.query());
     }
   }

@@ -17,8 +17,9 @@ final class ServerConnection {
   final SocketChannel channel;
   final SelectionKey key;
   final String peer;
-  final RequestReader requests = new RequestReader();
   final SendQueue replies = new SendQueue();
+  final TokenHandshake.Gate gate;
+  final RequestReader requests;
   final List<Runnable> cancels = new ArrayList<>(1);
 
   /** Is what came and could not be handled yet. */
@@ -38,10 +39,12 @@ final class ServerConnection {
 
   boolean closed;
 
-  ServerConnection(SocketChannel channel, SelectionKey key, String peer) {
+  ServerConnection(SocketChannel channel, SelectionKey key, String peer, JobToken token) {
     this.channel = channel;
     this.key = key;
     this.peer = peer;
+    this.gate = new TokenHandshake.Gate(token, replies);
+    this.requests = new RequestReader(gate);
   }
 
   /** Keeps what is left in a buffer for the next time. */

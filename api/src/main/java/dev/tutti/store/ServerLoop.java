@@ -44,6 +44,7 @@ final class ServerLoop implements Runnable {
   private final ServerSocketChannel listener;
   private final SelectionKey acceptKey;
   private final int port;
+  private final JobToken token;
   private final long stuckNanos;
   private final ServerCommands commands;
   private final ByteBuffer buffer =
@@ -57,10 +58,16 @@ final class ServerLoop implements Runnable {
   private volatile boolean stopped;
 
   ServerLoop(
-      ServerSocketChannel listener, int port, String instance, long stuckNanos, LongConsumer joined)
+      ServerSocketChannel listener,
+      int port,
+      JobToken token,
+      String instance,
+      long stuckNanos,
+      LongConsumer joined)
       throws IOException {
     this.listener = listener;
     this.port = port;
+    this.token = token;
     this.stuckNanos = stuckNanos;
     this.selector = Selector.open();
     this.commands = new ServerCommands(instance, this::touch, joined);
@@ -182,7 +189,8 @@ final class ServerLoop implements Runnable {
       channel.setOption(StandardSocketOptions.TCP_NODELAY, true);
       channel.setOption(StandardSocketOptions.SO_KEEPALIVE, true);
       SelectionKey key = channel.register(selector, SelectionKey.OP_READ);
-      key.attach(new ServerConnection(channel, key, String.valueOf(channel.getRemoteAddress())));
+      String peer = String.valueOf(channel.getRemoteAddress());
+      key.attach(new ServerConnection(channel, key, peer, token));
     } catch (IOException e) {
       LOG.log(Level.DEBUG, "a client left before it was served", e);
       closeQuietly(channel);
@@ -269,6 +277,11 @@ final class ServerLoop implements Runnable {
     LOG.log(
         Level.WARNING,
         "store server on port %d drops client %s: %s".formatted(port, client.peer, reason));
+    try {
+      client.replies.flush(client.channel);
+    } catch (IOException e) {
+      LOG.log(Level.DEBUG, "a client that is dropped does not take its last replies", e);
+    }
     close(client);
   }
 

@@ -4,6 +4,7 @@ import dev.tutti.StoreClosedException;
 import dev.tutti.StoreConnectionException;
 import dev.tutti.StoreException;
 import dev.tutti.StoreTimeoutException;
+import dev.tutti.StoreTokenException;
 import java.io.IOException;
 import java.nio.charset.StandardCharsets;
 import java.security.SecureRandom;
@@ -36,6 +37,9 @@ final class TcpClient implements AutoCloseable {
   private static final long LONGEST_PAUSE_NANOS = TimeUnit.SECONDS.toNanos(1);
   private static final int NONCE_BYTES = 16;
 
+  /** Is how often in a row a server may end the connection instead of answering for its token. */
+  private static final int TOKEN_ATTEMPTS = 5;
+
   private final ConnectionPool pool;
   private final long timeoutNanos;
   private final byte[] nonce = new byte[NONCE_BYTES];
@@ -63,8 +67,9 @@ final class TcpClient implements AutoCloseable {
   }
 
   /** Connects, and tries again with growing pauses until the deadline. */
-  static TcpClient connect(String host, int port, Duration timeout) {
-    TcpClient client = new TcpClient(new ConnectionPool(host, port), Arguments.nanos(timeout));
+  static TcpClient connect(String host, int port, JobToken token, Duration timeout) {
+    TcpClient client =
+        new TcpClient(new ConnectionPool(host, port, token), Arguments.nanos(timeout));
     client.connect();
     return client;
   }
@@ -72,11 +77,16 @@ final class TcpClient implements AutoCloseable {
   private void connect() {
     long deadline = Arguments.deadline(timeoutNanos);
     long pause = FIRST_PAUSE_NANOS;
+    int refusals = 0;
     for (int attempt = 1; ; attempt++) {
       try {
         main = openMain(deadline);
         return;
       } catch (IOException e) {
+        refusals = e instanceof TokenException ? refusals + 1 : 0;
+        if (e instanceof TokenException token && !(token.mayPass && refusals < TOKEN_ATTEMPTS)) {
+          throw failure(e);
+        }
         long left = deadline - System.nanoTime();
         if (left <= 0) {
           throw new StoreConnectionException(
@@ -108,6 +118,10 @@ final class TcpClient implements AutoCloseable {
       byte[] answer = connection.readBytes(deadline);
       String found =
           Arrays.equals(answer, nonce) ? "" : new String(answer, StandardCharsets.US_ASCII);
+      if (found.equals(Wire.TOKEN_NEEDED)) {
+        throw new TokenException(
+            "it asks for a token, and this process has none; " + TokenHandshake.SAME, false);
+      }
       if (loss == null) {
         capability = found;
       } else if (!found.equals(capability)) {
@@ -308,6 +322,9 @@ final class TcpClient implements AutoCloseable {
       return new StoreClosedException("the store at " + server() + " was closed during a call", e);
     }
     String message = "store server at %s: %s".formatted(server(), e.getMessage());
+    if (e instanceof TokenException) {
+      return new StoreTokenException(message, e);
+    }
     return e instanceof DeadlineException
         ? new StoreTimeoutException(message, e)
         : new StoreConnectionException(message, e);

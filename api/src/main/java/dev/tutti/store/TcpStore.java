@@ -5,6 +5,7 @@ import dev.tutti.Store;
 import dev.tutti.StoreConnectionException;
 import dev.tutti.StoreException;
 import dev.tutti.StoreTimeoutException;
+import dev.tutti.StoreTokenException;
 import java.nio.charset.StandardCharsets;
 import java.time.Duration;
 import java.util.ArrayList;
@@ -46,19 +47,22 @@ public final class TcpStore implements Store {
    * @param options where and how
    * @throws StoreConnectionException if the port to serve on is in use, or there is no server by
    *     the deadline
+   * @throws StoreTokenException if this process and the server do not have the same token
    * @throws StoreTimeoutException if this process serves and not all processes joined by the
    *     deadline
    */
   public TcpStore(TcpStoreOptions options) {
-    TcpStoreServer started = options.server() ? new TcpStoreServer(options.port()) : null;
+    TcpStoreServer started =
+        options.server() ? new TcpStoreServer(null, options.port(), options.token()) : null;
     TcpClient connected = null;
     try {
       this.options = options;
       this.server = started;
       connected =
           started == null
-              ? TcpClient.connect(options.host(), options.port(), options.timeout())
-              : TcpClient.connect("127.0.0.1", started.port(), options.timeout());
+              ? TcpClient.connect(
+                  options.host(), options.port(), options.token(), options.timeout())
+              : TcpClient.connect("127.0.0.1", started.port(), options.token(), options.timeout());
       this.client = connected;
       this.dialect = client.isTutti() ? new TuttiDialect(client) : new C10dDialect(client);
       if (options.waitForWorkers() && options.worldSize() > 0) {
@@ -363,7 +367,13 @@ public final class TcpStore implements Store {
     client.pool().requireOpen();
     return new TcpStore(
         new TcpStoreOptions(
-            client.pool().host(), client.pool().port(), false, 0, false, options.timeout()));
+            client.pool().host(),
+            client.pool().port(),
+            false,
+            0,
+            false,
+            options.timeout(),
+            options.token()));
   }
 
   /** Closes the connections, and the server if this store started it. */

@@ -14,6 +14,7 @@ import java.util.Objects;
  * @param waitForWorkers whether to join the count of processes (c10d's {@code init/}), and, in the
  *     process that serves, to wait for all of them; does nothing where the world size is 0
  * @param timeout the deadline of opening, and of later calls that are given none
+ * @param token what client and server prove to each other; {@link JobToken#NONE} to prove nothing
  */
 public record TcpStoreOptions(
     String host,
@@ -21,7 +22,8 @@ public record TcpStoreOptions(
     boolean server,
     int worldSize,
     boolean waitForWorkers,
-    Duration timeout) {
+    Duration timeout,
+    JobToken token) {
 
   /**
    * Creates options.
@@ -31,6 +33,7 @@ public record TcpStoreOptions(
    */
   public TcpStoreOptions {
     Objects.requireNonNull(timeout, "timeout");
+    Objects.requireNonNull(token, "token");
     if (host.isEmpty()) {
       throw new IllegalArgumentException("host must not be empty");
     }
@@ -43,13 +46,15 @@ public record TcpStoreOptions(
   }
 
   /**
-   * Creates options of a client with c10d's defaults: world size unknown, five minutes.
+   * Creates options of a client with c10d's defaults (world size unknown, five minutes) and the
+   * token of the environment.
    *
    * @param host name or address of the host that serves
    * @param port the port
    */
   public static TcpStoreOptions of(String host, int port) {
-    return new TcpStoreOptions(host, port, false, 0, true, Store.DEFAULT_TIMEOUT);
+    return new TcpStoreOptions(
+        host, port, false, 0, true, Store.DEFAULT_TIMEOUT, JobToken.fromEnvironment());
   }
 
   /**
@@ -58,7 +63,7 @@ public record TcpStoreOptions(
    * @param server whether it serves
    */
   public TcpStoreOptions withServer(boolean server) {
-    return new TcpStoreOptions(host, port, server, worldSize, waitForWorkers, timeout);
+    return new TcpStoreOptions(host, port, server, worldSize, waitForWorkers, timeout, token);
   }
 
   /**
@@ -67,7 +72,7 @@ public record TcpStoreOptions(
    * @param worldSize number of processes that will join; 0 if that is not known
    */
   public TcpStoreOptions withWorldSize(int worldSize) {
-    return new TcpStoreOptions(host, port, server, worldSize, waitForWorkers, timeout);
+    return new TcpStoreOptions(host, port, server, worldSize, waitForWorkers, timeout, token);
   }
 
   /**
@@ -76,7 +81,7 @@ public record TcpStoreOptions(
    * @param waitForWorkers whether to count, and to wait in the process that serves
    */
   public TcpStoreOptions withWaitForWorkers(boolean waitForWorkers) {
-    return new TcpStoreOptions(host, port, server, worldSize, waitForWorkers, timeout);
+    return new TcpStoreOptions(host, port, server, worldSize, waitForWorkers, timeout, token);
   }
 
   /**
@@ -85,6 +90,15 @@ public record TcpStoreOptions(
    * @param timeout the deadline of opening, and of later calls that are given none
    */
   public TcpStoreOptions withTimeout(Duration timeout) {
-    return new TcpStoreOptions(host, port, server, worldSize, waitForWorkers, timeout);
+    return new TcpStoreOptions(host, port, server, worldSize, waitForWorkers, timeout, token);
+  }
+
+  /**
+   * Returns these options with another token.
+   *
+   * @param token what client and server prove to each other; {@link JobToken#NONE} to prove nothing
+   */
+  public TcpStoreOptions withToken(JobToken token) {
+    return new TcpStoreOptions(host, port, server, worldSize, waitForWorkers, timeout, token);
   }
 }

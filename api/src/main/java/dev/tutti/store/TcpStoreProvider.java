@@ -1,10 +1,12 @@
 package dev.tutti.store;
 
 import dev.tutti.RendezvousException;
+import dev.tutti.Setting;
 import dev.tutti.Store;
 import dev.tutti.internal.HostPort;
 import dev.tutti.spi.StoreProvider;
 import java.net.URI;
+import java.util.List;
 
 /** Opens a {@link TcpStore} for {@code tcp://host:port}; the host rank serves it too. */
 public final class TcpStoreProvider implements StoreProvider {
@@ -17,6 +19,11 @@ public final class TcpStoreProvider implements StoreProvider {
   }
 
   @Override
+  public List<Setting<?>> settings() {
+    return List.of(JobToken.SETTING);
+  }
+
+  @Override
   public Store open(Request request) {
     HostPort address = address(request.url());
     return new TcpStore(
@@ -24,7 +31,8 @@ public final class TcpStoreProvider implements StoreProvider {
             .withServer(request.host())
             .withWorldSize(request.size())
             .withWaitForWorkers(true)
-            .withTimeout(request.timeout()));
+            .withTimeout(request.timeout())
+            .withToken(request.settings().get(JobToken.SETTING)));
   }
 
   private static HostPort address(URI url) {

@@ -4,6 +4,8 @@ import dev.tutti.StoreConnectionException;
 import dev.tutti.StoreException;
 import dev.tutti.StoreTimeoutException;
 import java.io.IOException;
+import java.lang.System.Logger;
+import java.lang.System.Logger.Level;
 import java.net.BindException;
 import java.net.InetAddress;
 import java.net.InetSocketAddress;
@@ -20,11 +22,13 @@ import org.jspecify.annotations.Nullable;
  *
  * <p>One daemon thread, {@code tutti-st}, serves all clients. A client that sends what is no
  * request, or more than a store takes, is dropped with a logged reason; the others do not notice.
+ * Where the job has a {@linkplain JobToken token}, a client that does not prove it is dropped too.
  */
 public final class TcpStoreServer implements AutoCloseable {
   /** Is the port of c10d where none is given. */
   public static final int DEFAULT_PORT = 29500;
 
+  private static final Logger LOG = System.getLogger(TcpStoreServer.class.getName());
   private static final int BACKLOG = 16 * 1024;
   private static final Duration STUCK = Duration.ofSeconds(30);
   private static final Duration CLOSE = Duration.ofSeconds(10);
@@ -36,7 +40,7 @@ public final class TcpStoreServer implements AutoCloseable {
   private long joined;
 
   /**
-   * Starts to listen on all addresses, IPv6 and IPv4.
+   * Starts to listen on all addresses, IPv6 and IPv4, with the token of the environment.
    *
    * @param port the port, 0 for a free one
    * @throws StoreConnectionException if the port is in use or cannot be had
@@ -46,17 +50,29 @@ public final class TcpStoreServer implements AutoCloseable {
   }
 
   /**
-   * Starts to listen.
+   * Starts to listen, with the token of the environment.
    *
    * @param address the local address to listen on; null for all, IPv6 and IPv4
    * @param port the port, 0 for a free one
    * @throws StoreConnectionException if the port is in use or cannot be had
    */
   public TcpStoreServer(@Nullable InetAddress address, int port) {
-    this(address, port, STUCK);
+    this(address, port, JobToken.fromEnvironment());
   }
 
-  TcpStoreServer(@Nullable InetAddress address, int port, Duration stuck) {
+  /**
+   * Starts to listen.
+   *
+   * @param address the local address to listen on; null for all, IPv6 and IPv4
+   * @param port the port, 0 for a free one
+   * @param token what clients must have; {@link JobToken#NONE} to serve all
+   * @throws StoreConnectionException if the port is in use or cannot be had
+   */
+  public TcpStoreServer(@Nullable InetAddress address, int port, JobToken token) {
+    this(address, port, token, STUCK);
+  }
+
+  TcpStoreServer(@Nullable InetAddress address, int port, JobToken token, Duration stuck) {
     if (port < 0 || port > 0xffff) {
       throw new IllegalArgumentException("port must be 0 to 65535: " + port);
     }
@@ -67,12 +83,23 @@ public final class TcpStoreServer implements AutoCloseable {
       this.port = listener.socket().getLocalPort();
       this.loop =
           new ServerLoop(
-              listener, this.port, UUID.randomUUID().toString(), stuck.toNanos(), this::joined);
+              listener,
+              this.port,
+              token,
+              UUID.randomUUID().toString(),
+              stuck.toNanos(),
+              this::joined);
     } catch (IOException e) {
       throw closing(listener, new StoreException("cannot start a store server: " + e, e));
     }
     this.thread = Thread.ofPlatform().name("tutti-st").daemon().unstarted(loop);
     thread.start();
+    if (!token.isSet() && !listener.socket().getInetAddress().isLoopbackAddress()) {
+      LOG.log(
+          Level.INFO,
+          "store server on port %d serves whoever reaches it; %s is not set"
+              .formatted(this.port, JobToken.SETTING.name()));
+    }
   }
 
   private static ServerSocketChannel listen(InetSocketAddress wanted) {

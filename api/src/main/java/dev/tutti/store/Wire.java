@@ -11,14 +11,18 @@ import org.jspecify.annotations.Nullable;
  */
 final class Wire {
   /*
-   * A shape spells the body of a request: K key, B bytes, N i64, U u32; a star repeats what follows it
-   * as often as the count that comes first.
+   * A shape spells the body of a request: K key, B bytes, N i64, U u32, R 32 raw bytes; a star repeats
+   * what follows it as often as the count that comes first.
    *
    * Queries from SWAP on are Tutti's own. A client sends them only to a server that has answered the
    * capability question: a COMPARE_SET of key CAPABILITY, expecting and desiring the same fresh bytes.
    * A server of PyTorch's has no such key, so it stores nothing and returns these bytes; a Tutti server
    * returns CAPABILITY_VERSION, a space and the number of its instance. The key is without a leading
    * slash and so apart from the users' keys.
+   *
+   * A client with a token sends CHALLENGE and PROVE before anything else (TokenHandshake), also to a
+   * server that it knows nothing of: one of PyTorch's drops it for that. A server with a token drops who
+   * sends anything else first; to the capability question it answers TOKEN_NEEDED before.
    */
   /** Generation C: PyTorch 2.2. */
   static final int VALIDATE = 0;
@@ -66,6 +70,15 @@ final class Wire {
   /** Returns how many members are waiting at a barrier, and how many it has; i64 both. */
   static final int BARRIER_STATE = 0x84;
 
+  /** 32 bytes, the client's nonce; {@link #TOKEN_OK} and the server's, or TOKEN_REFUSED. */
+  static final int CHALLENGE = 0x90;
+
+  /** 32 bytes, the client's proof; {@link #TOKEN_OK} and the server's, or TOKEN_REFUSED. */
+  static final int PROVE = 0x91;
+
+  static final byte TOKEN_OK = 0;
+  static final byte TOKEN_REFUSED = 1;
+
   static final int MAGIC = 0x3C85F7CE;
   static final byte READY = 0;
   static final byte NOT_READY = 1;
@@ -79,6 +92,9 @@ final class Wire {
   static final String CAPABILITY = "tutti/capability";
 
   static final String CAPABILITY_VERSION = "tutti-1";
+
+  /** Answers the capability question of a client that has not proved the token. */
+  static final String TOKEN_NEEDED = "tutti-token-needed";
 
   /** Sits before every key of a user. */
   static final char KEY_PREFIX = '/';
@@ -112,6 +128,8 @@ final class Wire {
     SHAPES[FETCH] = "*K";
     SHAPES[TAKE] = "K";
     SHAPES[BARRIER_STATE] = "K";
+    SHAPES[CHALLENGE] = "R";
+    SHAPES[PROVE] = "R";
   }
 
   private Wire() {}

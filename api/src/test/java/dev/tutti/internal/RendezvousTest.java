@@ -9,9 +9,12 @@ import dev.tutti.ProcessGroup;
 import dev.tutti.RendezvousException;
 import dev.tutti.Settings;
 import dev.tutti.StoreConnectionException;
+import dev.tutti.StoreTokenException;
 import dev.tutti.Tensor;
 import dev.tutti.store.HashStore;
+import dev.tutti.store.JobToken;
 import dev.tutti.store.TcpStoreServer;
+import java.net.InetAddress;
 import java.nio.file.Path;
 import java.time.Duration;
 import java.util.ArrayList;
@@ -80,6 +83,28 @@ class RendezvousTest {
         .hasMessageContaining("rank 1/2 cannot meet the others at tcp://" + HostPort.parse(host))
         .hasMessageContaining("Check that rank 0, who serves the store, runs")
         .hasCauseInstanceOf(StoreConnectionException.class);
+  }
+
+  @Test
+  void saysThatTheTokensDiffer() {
+    try (TcpStoreServer server =
+        new TcpStoreServer(InetAddress.getLoopbackAddress(), 0, JobToken.of("one token"))) {
+      String port = Integer.toString(server.port());
+      Map<String, String> environment =
+          Map.of(
+              "RANK", "1",
+              "WORLD_SIZE", "2",
+              "MASTER_ADDR", "127.0.0.1",
+              "MASTER_PORT", port,
+              "TUTTI_TOKEN", "another token");
+      assertThatThrownBy(() -> ProcessGroup.init(options(environment)))
+          .isInstanceOf(RendezvousException.class)
+          .hasMessageContaining("rank 1/2 cannot meet the others at tcp://127.0.0.1:" + port)
+          .hasMessageContaining("it has another token; TUTTI_TOKEN must be the same")
+          .hasMessageNotContaining("firewall")
+          .hasMessageNotContaining("one token")
+          .hasCauseInstanceOf(StoreTokenException.class);
+    }
   }
 
   @Test

@@ -64,6 +64,15 @@ final class RawClient implements AutoCloseable {
     }
   }
 
+  /** Asserts that the server closes the connection, whatever it says before. */
+  void expectEndAfterAnything() throws IOException {
+    try {
+      socket.getInputStream().readAllBytes();
+    } catch (SocketException e) {
+      assertThat(e).hasMessageContaining("reset");
+    }
+  }
+
   /** Makes a request of a query, and of keys, values and numbers. */
   static byte[] request(int query, Object... fields) {
     ByteArrayOutputStream out = new ByteArrayOutputStream();

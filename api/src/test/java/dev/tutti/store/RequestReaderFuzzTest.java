@@ -93,7 +93,8 @@ class RequestReaderFuzzTest {
   }
 
   private void feed() {
-    RequestReader reader = new RequestReader();
+    JobToken token = random.nextInt(8) == 0 ? JobToken.of("the job's token") : JobToken.NONE;
+    RequestReader reader = new RequestReader(new TokenHandshake.Gate(token, new SendQueue()));
     window.clear();
     try {
       while (stream.hasRemaining()) {

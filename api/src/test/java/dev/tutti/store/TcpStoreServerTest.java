@@ -33,7 +33,8 @@ class TcpStoreServerTest {
 
   private final LogCapture log = new LogCapture();
   private final TcpStoreServer server =
-      new TcpStoreServer(InetAddress.getLoopbackAddress(), 0, Duration.ofSeconds(20));
+      new TcpStoreServer(
+          InetAddress.getLoopbackAddress(), 0, JobToken.NONE, Duration.ofSeconds(20));
   private final TcpStore good = new TcpStore("127.0.0.1", server.port());
 
   @AfterEach
@@ -174,7 +175,8 @@ class TcpStoreServerTest {
   void dropsAClientThatNeverReadsItsReplies() throws IOException {
     byte[] request = request(Wire.GET, "/big");
     try (TcpStoreServer impatient =
-            new TcpStoreServer(InetAddress.getLoopbackAddress(), 0, Duration.ofMillis(300));
+            new TcpStoreServer(
+                InetAddress.getLoopbackAddress(), 0, JobToken.NONE, Duration.ofMillis(300));
         TcpStore setter = new TcpStore("127.0.0.1", impatient.port());
         RawClient client = RawClient.greeted(impatient.port())) {
       setter.set("big", new byte[Store.MAX_VALUE_BYTES]);

@@ -7,7 +7,7 @@ import java.util.ArrayList;
 import java.util.List;
 import java.util.Locale;
 import java.util.Map;
-import java.util.Set;
+import java.util.Optional;
 import java.util.TreeMap;
 
 /** Lists all settings with their values and where those come from. */
@@ -44,7 +44,7 @@ final class SettingsCheck {
     for (Setting<?> setting : all.values()) {
       String source = settings.source(setting);
       String text = settings.text(setting.name()).orElse(setting.defaultText());
-      String shown = text.isEmpty() ? "(not set)" : text;
+      String shown = setting.shown(text);
       try {
         settings.get(setting);
         findings.add(
@@ -58,26 +58,30 @@ final class SettingsCheck {
             Finding.broken("settings", setting.name(), shown, String.valueOf(e.getMessage())));
       }
     }
-    findings.addAll(unknown(environment, all.keySet()));
+    findings.addAll(unknown(environment, all));
     return findings;
   }
 
   /** Finds variables that look like settings and are none. */
-  private static List<Finding> unknown(Map<String, String> environment, Set<String> known) {
+  private static List<Finding> unknown(
+      Map<String, String> environment, Map<String, Setting<?>> known) {
     return environment.entrySet().stream()
         .filter(variable -> variable.getKey().toUpperCase(Locale.ROOT).startsWith(PREFIX))
-        .filter(variable -> !known.contains(variable.getKey()))
+        .filter(variable -> !known.containsKey(variable.getKey()))
         .filter(variable -> !variable.getKey().equals(CLASS_PATH))
         .sorted(Map.Entry.comparingByKey())
         .map(variable -> unknown(variable.getKey(), variable.getValue(), known))
         .toList();
   }
 
-  private static Finding unknown(String name, String value, Set<String> known) {
-    String meant =
-        Spelling.nearest(name.toUpperCase(Locale.ROOT), known)
-            .map(nearest -> "did you mean " + nearest + "?")
-            .orElse("or its provider is not on the class path");
-    return Finding.note("settings", name, value, "no such setting, nobody reads it; " + meant);
+  private static Finding unknown(String name, String value, Map<String, Setting<?>> known) {
+    Optional<String> nearest = Spelling.nearest(name.toUpperCase(Locale.ROOT), known.keySet());
+    Setting<?> meant = nearest.map(known::get).orElse(null);
+    String hint =
+        meant == null
+            ? "or its provider is not on the class path"
+            : "did you mean " + meant.name() + "?";
+    String shown = meant == null ? value : meant.shown(value);
+    return Finding.note("settings", name, shown, "no such setting, nobody reads it; " + hint);
   }
 }

@@ -1,7 +1,9 @@
 package dev.tutti.cli;
 
 import com.google.inject.Inject;
+import dev.tutti.Settings;
 import dev.tutti.StoreException;
+import dev.tutti.store.JobToken;
 import dev.tutti.store.PrefixStore;
 import dev.tutti.store.TcpStore;
 import dev.tutti.store.TcpStoreOptions;
@@ -29,7 +31,7 @@ final class TcpAgreements implements Agreements {
         TcpStore store = connect(plan, plan.masterPort());
         return agreement(plan, store, plan.masterPort(), store::close);
       }
-      TcpStoreServer server = new TcpStoreServer(listenAt(plan), plan.masterPort());
+      TcpStoreServer server = new TcpStoreServer(listenAt(plan), plan.masterPort(), token(plan));
       if (plan.nodes() == 1) {
         Cohort cohort = new Cohort(0, plan.localSize(), plan.masterAddress(), server.port());
         return new SingleNode(cohort, server);
@@ -58,7 +60,13 @@ final class TcpAgreements implements Agreements {
     return new TcpStore(
         TcpStoreOptions.of(plan.masterAddress(), port)
             .withWaitForWorkers(false)
-            .withTimeout(plan.rendezvousTimeout()));
+            .withTimeout(plan.rendezvousTimeout())
+            .withToken(token(plan)));
+  }
+
+  /** Returns what the ranks find in their environment too. */
+  private static JobToken token(LaunchPlan plan) {
+    return Settings.ofEnvironment(plan.environment()).get(JobToken.SETTING);
   }
 
   private static Agreement agreement(LaunchPlan plan, TcpStore store, int port, Runnable leave) {

@@ -73,6 +73,20 @@ class DoctorCommandTest {
   }
 
   @Test
+  void tellsThatATokenIsSetButNotWhich() {
+    assertThat(doctor()).isZero();
+    assertThat(lines()).anyMatch(line -> line.startsWith("ok TUTTI_TOKEN (not set)"));
+    environment.put("TUTTI_TOKEN", "tell-nobody");
+    environment.put("TUTTI_TOKENS", "tell-nobody");
+    assertThat(doctor()).isZero();
+    assertThat(doctor("--format=json")).isZero();
+    assertThat(lines())
+        .anyMatch(line -> line.startsWith("ok TUTTI_TOKEN (set, not shown)"))
+        .anyMatch(line -> line.startsWith("note TUTTI_TOKENS (set, not shown)"))
+        .noneMatch(line -> line.contains("tell-nobody"));
+  }
+
+  @Test
   void failsOnASettingThatCannotBeRead() {
     environment.put("TUTTI_TIMEOUT", "soon");
     assertThat(doctor()).isEqualTo(1);

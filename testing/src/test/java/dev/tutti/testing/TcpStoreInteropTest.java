@@ -7,7 +7,9 @@ import static org.assertj.core.api.Assertions.assertThatThrownBy;
 import dev.tutti.Store;
 import dev.tutti.StoreException;
 import dev.tutti.StoreTimeoutException;
+import dev.tutti.StoreTokenException;
 import dev.tutti.peer.libtorch.PeerArguments;
+import dev.tutti.store.JobToken;
 import dev.tutti.store.TcpStore;
 import dev.tutti.store.TcpStoreOptions;
 import dev.tutti.store.TcpStoreServer;
@@ -241,6 +243,25 @@ class TcpStoreInteropTest {
         assertThat(server.run("store_num_keys")).isEqualTo("1");
         assertThat(ours.keyCount()).isZero();
       }
+    }
+  }
+
+  @ParameterizedTest
+  @EnumSource(names = {"LIBUV", "LEGACY"})
+  void aClientWithATokenSaysThatLibtorchsServerHasNone(Server kind) {
+    try (LibtorchStore theirs = LibtorchStore.server(kind == Server.LEGACY)) {
+      TcpStoreOptions options =
+          TcpStoreOptions.of("127.0.0.1", theirs.port())
+              .withTimeout(LONG)
+              .withToken(JobToken.of("unknown to libtorch"));
+      long start = System.nanoTime();
+      assertThatThrownBy(() -> new TcpStore(options))
+          .isInstanceOf(StoreTokenException.class)
+          .hasMessageContaining("is one of PyTorch's")
+          .hasMessageContaining("TUTTI_TOKEN must be the same");
+      assertThat(Duration.ofNanos(System.nanoTime() - start)).isLessThan(LONG.dividedBy(2));
+      theirs.awaitOpen();
+      assertThat(theirs.run("store_add n 2")).isEqualTo("2");
     }
   }
 

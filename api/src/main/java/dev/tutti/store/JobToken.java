@@ -1,0 +1,121 @@
+package dev.tutti.store;
+
+import dev.tutti.Setting;
+import dev.tutti.Settings;
+import java.nio.charset.StandardCharsets;
+import java.security.GeneralSecurityException;
+import java.security.MessageDigest;
+import java.security.SecureRandom;
+import javax.crypto.Mac;
+import javax.crypto.spec.SecretKeySpec;
+
+/**
+ * Is the secret that all processes of a job share. Whoever has it can prove so without showing it:
+ * both sides of a connection choose a number that is used once, and each answers with a code over
+ * both numbers (HMAC-SHA256). Immutable; shows itself to nobody.
+ */
+public final class JobToken {
+  /** Is the token of this job. */
+  public static final Setting<JobToken> SETTING =
+      Setting.secret(
+          "TUTTI_TOKEN",
+          "secret of the job; who does not have it can neither use its store nor join its ranks",
+          JobToken::of);
+
+  /** Stands for no token. */
+  public static final JobToken NONE = new JobToken(new byte[0]);
+
+  /** Bytes of a number that is used once. */
+  public static final int NONCE_BYTES = 32;
+
+  /** Bytes of a proof. */
+  public static final int PROOF_BYTES = 32;
+
+  private static final String ALGORITHM = "HmacSHA256";
+  private static final SecureRandom RANDOM = new SecureRandom();
+
+  private final byte[] secret;
+
+  private JobToken(byte[] secret) {
+    this.secret = secret;
+  }
+
+  /**
+   * Makes a token.
+   *
+   * @param text the secret, at least 16 random characters; empty for none
+   */
+  public static JobToken of(String text) {
+    return text.isEmpty() ? NONE : new JobToken(text.getBytes(StandardCharsets.UTF_8));
+  }
+
+  /** Takes the token of the environment of this process. */
+  public static JobToken fromEnvironment() {
+    return Settings.fromEnvironment().get(SETTING);
+  }
+
+  /** Tells whether there is a token. */
+  public boolean isSet() {
+    return secret.length > 0;
+  }
+
+  /** Returns a number that is used once, of {@link #NONCE_BYTES}. */
+  public static byte[] nonce() {
+    byte[] nonce = new byte[NONCE_BYTES];
+    RANDOM.nextBytes(nonce);
+    return nonce;
+  }
+
+  /**
+   * Returns what only who has this token can compute.
+   *
+   * @param label says who proves what to whom, so that no proof serves for another; without NUL
+   * @param parts what is proved for, such as the numbers of both sides
+   * @return {@link #PROOF_BYTES} bytes
+   * @throws IllegalStateException if there is no token
+   */
+  public byte[] proof(String label, byte[]... parts) {
+    if (!isSet()) {
+      throw new IllegalStateException("no token is set");
+    }
+    try {
+      Mac mac = Mac.getInstance(ALGORITHM);
+      mac.init(new SecretKeySpec(secret, ALGORITHM));
+      mac.update(label.getBytes(StandardCharsets.UTF_8));
+      mac.update((byte) 0);
+      for (byte[] part : parts) {
+        mac.update(part);
+      }
+      return mac.doFinal();
+    } catch (GeneralSecurityException e) {
+      throw new IllegalStateException("this Java has no " + ALGORITHM, e);
+    }
+  }
+
+  /**
+   * Tells whether a proof is right, in a time that does not depend on where it is wrong.
+   *
+   * @param proof what came
+   * @param label as in {@link #proof}
+   * @param parts as in {@link #proof}
+   */
+  public boolean isProof(byte[] proof, String label, byte[]... parts) {
+    return MessageDigest.isEqual(proof(label, parts), proof);
+  }
+
+  @Override
+  public boolean equals(Object other) {
+    return other instanceof JobToken token && MessageDigest.isEqual(secret, token.secret);
+  }
+
+  @Override
+  public int hashCode() {
+    // The same for all, as a hash would tell something of the secret.
+    return JobToken.class.hashCode();
+  }
+
+  @Override
+  public String toString() {
+    return isSet() ? "JobToken[set]" : "JobToken[none]";
+  }
+}

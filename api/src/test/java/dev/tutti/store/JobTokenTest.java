@@ -1,0 +1,59 @@
+package dev.tutti.store;
+
+import static org.assertj.core.api.Assertions.assertThat;
+import static org.assertj.core.api.Assertions.assertThatThrownBy;
+
+import dev.tutti.Settings;
+import java.util.HexFormat;
+import java.util.Map;
+import org.junit.jupiter.api.Test;
+
+class JobTokenTest {
+  private static final String TEXT = "no-one-else-knows-this";
+
+  private final JobToken token = JobToken.of(TEXT);
+
+  @Test
+  void proofIsAnHmacOverLabelAndParts() {
+    // printf 'a label\0one|two' | openssl dgst -sha256 -hmac no-one-else-knows-this
+    String expected = "cfcef7167fd0d7b31346cad27765b1b9d7ed594309dc74fba91cbf0e6a7d82b8";
+    byte[] proof = token.proof("a label", bytes("one|"), bytes("two"));
+    assertThat(HexFormat.of().formatHex(proof)).isEqualTo(expected);
+    assertThat(proof).hasSize(JobToken.PROOF_BYTES);
+  }
+
+  @Test
+  void aProofServesForNothingElse() {
+    byte[] nonce = JobToken.nonce();
+    byte[] proof = token.proof("a", nonce);
+    assertThat(nonce).hasSize(JobToken.NONCE_BYTES).isNotEqualTo(JobToken.nonce());
+    assertThat(token.isProof(proof, "a", nonce)).isTrue();
+    assertThat(token.isProof(proof, "b", nonce)).isFalse();
+    assertThat(token.isProof(proof, "a", JobToken.nonce())).isFalse();
+    assertThat(token.isProof(new byte[0], "a", nonce)).isFalse();
+    assertThat(JobToken.of(TEXT + "!").isProof(proof, "a", nonce)).isFalse();
+  }
+
+  @Test
+  void showsItselfToNobody() {
+    Settings settings = Settings.ofEnvironment(Map.of("TUTTI_TOKEN", TEXT));
+    assertThat(settings.get(JobToken.SETTING)).isEqualTo(token).isNotEqualTo(JobToken.NONE);
+    assertThat(token.toString()).isEqualTo("JobToken[set]");
+    assertThat(TcpStoreOptions.of("host", 1).withToken(token).toString())
+        .contains("JobToken[set]")
+        .doesNotContain(TEXT);
+    assertThat(JobToken.SETTING.shown(TEXT)).isEqualTo("(set, not shown)");
+    assertThat(JobToken.SETTING.shown("")).isEqualTo("(not set)");
+  }
+
+  @Test
+  void withoutATokenNothingIsProved() {
+    assertThat(Settings.ofEnvironment(Map.of()).get(JobToken.SETTING)).isEqualTo(JobToken.NONE);
+    assertThat(JobToken.NONE.isSet()).isFalse();
+    assertThatThrownBy(() -> JobToken.NONE.proof("a")).isInstanceOf(IllegalStateException.class);
+  }
+
+  private static byte[] bytes(String text) {
+    return text.getBytes(java.nio.charset.StandardCharsets.UTF_8);
+  }
+}

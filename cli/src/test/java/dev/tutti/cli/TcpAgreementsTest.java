@@ -1,0 +1,53 @@
+package dev.tutti.cli;
+
+import static org.assertj.core.api.Assertions.assertThat;
+import static org.assertj.core.api.Assertions.assertThatThrownBy;
+
+import dev.tutti.StoreTokenException;
+import dev.tutti.store.JobToken;
+import dev.tutti.store.TcpStore;
+import dev.tutti.store.TcpStoreOptions;
+import java.time.Duration;
+import java.util.List;
+import java.util.Map;
+import java.util.Optional;
+import org.junit.jupiter.api.Test;
+
+class TcpAgreementsTest {
+  private static final Duration LIMIT = Duration.ofSeconds(20);
+
+  private static LaunchPlan plan(Map<String, String> environment) {
+    return new LaunchPlan(
+        List.of("true"),
+        2,
+        1,
+        0,
+        "127.0.0.1",
+        0,
+        0,
+        "job",
+        "default",
+        Optional.empty(),
+        20,
+        LIMIT,
+        LIMIT,
+        environment);
+  }
+
+  @Test
+  void theStoreOfTheRanksAsksForTheirToken() throws Exception {
+    Map<String, String> environment = Map.of("TUTTI_TOKEN", "that of the ranks");
+    LaunchPlan plan = plan(environment);
+    try (Agreement agreement = new TcpAgreements().open(plan)) {
+      Cohort cohort = agreement.join();
+      assertThat(RankEnvironment.of(plan, cohort, 1, 0)).containsAllEntriesOf(environment);
+      TcpStoreOptions options =
+          TcpStoreOptions.of(cohort.masterAddress(), cohort.masterPort()).withTimeout(LIMIT);
+      assertThatThrownBy(() -> new TcpStore(options.withToken(JobToken.NONE)))
+          .isInstanceOf(StoreTokenException.class);
+      try (TcpStore store = new TcpStore(options.withToken(JobToken.of("that of the ranks")))) {
+        assertThat(store.add("n", 1)).isEqualTo(1);
+      }
+    }
+  }
+}
