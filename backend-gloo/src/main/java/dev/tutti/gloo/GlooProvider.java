@@ -19,6 +19,7 @@ import dev.tutti.gloo.transport.Transport;
 import dev.tutti.spi.Backend;
 import dev.tutti.spi.BackendContext;
 import dev.tutti.spi.BackendProvider;
+import dev.tutti.store.JobToken;
 import java.io.IOException;
 import java.nio.charset.StandardCharsets;
 import java.nio.file.Path;
@@ -195,7 +196,8 @@ public final class GlooProvider implements BackendProvider {
         ALGORITHMS,
         TWO_LEVEL,
         SHARED_BYTES,
-        SHARED_DIRECTORY);
+        SHARED_DIRECTORY,
+        JobToken.SETTING);
   }
 
   @Override

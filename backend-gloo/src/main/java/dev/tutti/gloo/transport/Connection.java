@@ -241,6 +241,11 @@ final class Connection implements Handler {
     if (socket == null) {
       return;
     }
+    closeGently(transport, socket, pair.rank);
+  }
+
+  /** Closes a socket in such a way that the peer can read what was sent before. */
+  static void closeGently(Transport transport, SocketChannel socket, int peer) {
     try {
       // With unread bytes a close would be a reset, which may take from the peer what it did not
       // read yet.
@@ -251,12 +256,12 @@ final class Connection implements Handler {
         count = socket.read(transport.in);
       }
     } catch (IOException e) {
-      transport.debug("connection to rank " + pair.rank + " did not end well", e);
+      transport.debug("connection to rank " + peer + " did not end well", e);
     } finally {
       try {
         socket.close();
       } catch (IOException e) {
-        transport.debug("connection to rank " + pair.rank + " did not close well", e);
+        transport.debug("connection to rank " + peer + " did not close well", e);
       }
     }
   }

@@ -71,7 +71,7 @@ final class Connector implements Handler {
     if (channel.write(greeting) != 8) {
       throw new IOException("the greeting did not fit the socket's buffer");
     }
-    transport.pairs.connected(pair, channel, key);
+    transport.pairs.greeted(pair, channel, key, true);
   }
 
   private void retry(IOException cause) {

@@ -53,7 +53,7 @@ final class Listener implements Handler {
   }
 
   private void greet(SocketChannel accepted) throws IOException {
-    if (greetings.size() >= MAX_STRANGERS) {
+    if (greetings.size() + transport.pairs.admissions() >= MAX_STRANGERS) {
       accepted.close();
       return;
     }
@@ -104,14 +104,14 @@ final class Listener implements Handler {
           return;
         }
         long sequence = bytes.getLong(0);
-        Pair pair = expected.remove(sequence);
-        if (pair == null) {
+        Pair pair = expected.get(sequence);
+        if (pair == null || pair.connection.isConnected()) {
           refuse("presents 0x" + Long.toHexString(sequence) + ", which no rank was given");
           return;
         }
         greetings.remove(this);
         SelectionKey key = channel.keyFor(selector);
-        transport.pairs.connected(pair, channel, key);
+        transport.pairs.greeted(pair, channel, key, false);
       } catch (IOException e) {
         refuse("failed: " + e.getMessage());
       }

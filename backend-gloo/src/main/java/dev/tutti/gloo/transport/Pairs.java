@@ -7,11 +7,18 @@ import java.nio.channels.SelectionKey;
 import java.nio.channels.ServerSocketChannel;
 import java.nio.channels.SocketChannel;
 import java.util.Arrays;
+import java.util.HashSet;
 import java.util.List;
+import java.util.Set;
 import org.jspecify.annotations.Nullable;
 
 /** Holds the pairs of a transport, one for each other rank, and gets them connected. */
 final class Pairs {
+  /**
+   * Is how long the right peer may still take to connect when a connection in its name was refused.
+   */
+  private static final long GRACE_NANOS = 2_000_000_000L;
+
   private final Transport transport;
   private final int rank;
   private final int size;
@@ -19,6 +26,8 @@ final class Pairs {
   private final boolean[] tutti;
   private @Nullable Listener listener;
   private int connectedCount;
+  private final Set<Admission> admissions = new HashSet<>();
+  private @Nullable String refusal;
 
   Pairs(Transport transport, int rank, int size) {
     this.transport = transport;
@@ -68,9 +77,57 @@ final class Pairs {
     }
   }
 
-  /** Is told that a pair has its connection; the lock is held. */
-  void connected(Pair pair, SocketChannel channel, SelectionKey key) {
-    if (transport.breakdown.cause() != null || pair.failure() != null) {
+  /**
+   * Is told that a peer is known by its greeting, or was greeted; the lock is held.
+   *
+   * @param connects whether this rank connected
+   */
+  void greeted(Pair pair, SocketChannel channel, SelectionKey key, boolean connects) {
+    if (transport.protection.isOn() && transport.breakdown.cause() == null) {
+      Admission admission = new Admission(transport, pair, channel, key, connects);
+      admissions.add(admission);
+      admission.start();
+    } else {
+      connected(pair, channel, key);
+    }
+  }
+
+  /** Returns how many connections still have to prove who they are. */
+  int admissions() {
+    return admissions.size();
+  }
+
+  /** Is told that a peer has proved who it is. */
+  void admitted(Admission admission, Pair pair, SocketChannel channel, SelectionKey key) {
+    admissions.remove(admission);
+    connected(pair, channel, key);
+  }
+
+  /**
+   * Is told that who said to be a peer did not prove it.
+   *
+   * @param connected whether this rank connected, and so knows whom it wanted
+   */
+  void refused(
+      Admission admission, Pair pair, boolean connected, String why, @Nullable Throwable cause) {
+    admissions.remove(admission);
+    if (connected) {
+      transport.breakdown.fatal(pair.lost("cannot be trusted: " + why, cause), pair.rank);
+    } else {
+      transport.warn("closed a connection in the name of rank " + pair.rank + ": " + why, null);
+      refusal = "; a connection in its name was refused: " + why;
+    }
+  }
+
+  /** Says which connection was refused, in words to be appended; empty if none was. */
+  String refusal() {
+    String last = refusal;
+    return last == null ? "" : last;
+  }
+
+  private void connected(Pair pair, SocketChannel channel, SelectionKey key) {
+    boolean late = transport.breakdown.cause() != null || pair.failure() != null;
+    if (late || pair.connection.isConnected()) {
       try {
         channel.close();
       } catch (IOException e) {
@@ -85,7 +142,7 @@ final class Pairs {
   }
 
   /**
-   * Waits until all peers are connected.
+   * Waits until all peers are connected; not to the end once a connection was refused.
    *
    * @param deadline in terms of {@link System#nanoTime()}
    * @return the ranks that are not connected, empty if all are
@@ -93,10 +150,9 @@ final class Pairs {
    */
   List<Integer> awaitConnected(long deadline) throws Exception {
     Progress progress = transport.progress;
-    progress.drive(
-        () -> connectedCount == others.length || transport.breakdown.cause() != null,
-        deadline,
-        true);
+    progress.drive(() -> isSettled() || refusal != null, deadline, true);
+    long grace = System.nanoTime() + GRACE_NANOS;
+    progress.drive(this::isSettled, grace - deadline < 0 ? grace : deadline, true);
     progress.lock.lock();
     try {
       transport.breakdown.throwIfBroken();
@@ -107,6 +163,10 @@ final class Pairs {
     } finally {
       progress.lock.unlock();
     }
+  }
+
+  private boolean isSettled() {
+    return connectedCount == others.length || transport.breakdown.cause() != null;
   }
 
   /** Sends the messages between some ranks through shared memory from now on; the lock is held. */
@@ -187,5 +247,9 @@ final class Pairs {
       listener.close();
       listener = null;
     }
+    for (Admission admission : admissions) {
+      admission.close();
+    }
+    admissions.clear();
   }
 }

@@ -18,8 +18,10 @@ import java.util.Arrays;
  * @param sequence −1, for the address of a rank rather than of one pair
  * @param tutti whether the rank runs Tutti
  * @param network from {@link NetworkId}
+ * @param flags from {@link Protection}; 0 for a rank of PyTorch
  */
-record PeerAddress(InetSocketAddress socket, long sequence, boolean tutti, long network) {
+record PeerAddress(
+    InetSocketAddress socket, long sequence, boolean tutti, long network, long flags) {
   /** Bytes of a published address. */
   static final int BYTES = 136;
 
@@ -29,14 +31,18 @@ record PeerAddress(InetSocketAddress socket, long sequence, boolean tutti, long 
 
   /*
    * Gloo neither writes nor reads the last bytes of the storage: there a rank of Tutti signs, and in
-   * front of that tells its network.
+   * front of that tells its network, how it protects its connections, and the seal of BlobSeal.
    */
   private static final byte[] SIGNATURE = "tutti-gloo-wire1".getBytes(StandardCharsets.US_ASCII);
   private static final int NETWORK = STORAGE - SIGNATURE.length - Long.BYTES;
+  private static final int FLAGS = NETWORK - Long.BYTES;
 
-  /** Tells of an address whose network is not known. */
+  /** Is where the seal begins, {@link dev.tutti.store.JobToken#PROOF_BYTES} long. */
+  static final int SEAL = FLAGS - 32;
+
+  /** Tells of an address whose network is not known, of a rank that protects nothing. */
   PeerAddress(InetSocketAddress socket, long sequence, boolean tutti) {
-    this(socket, sequence, tutti, NetworkId.UNKNOWN);
+    this(socket, sequence, tutti, NetworkId.UNKNOWN, 0);
   }
 
   void put(ByteBuffer out) {
@@ -51,6 +57,7 @@ record PeerAddress(InetSocketAddress socket, long sequence, boolean tutti, long 
       bytes.put(4, address.getAddress());
     }
     if (tutti) {
+      bytes.putLong(FLAGS, flags);
       bytes.putLong(NETWORK, network);
       bytes.put(STORAGE - SIGNATURE.length, SIGNATURE);
     }
@@ -74,7 +81,8 @@ record PeerAddress(InetSocketAddress socket, long sequence, boolean tutti, long 
     boolean tutti = Arrays.equals(signature, SIGNATURE);
     InetSocketAddress socket = new InetSocketAddress(readIp(bytes, family), port);
     long network = tutti ? bytes.getLong(NETWORK) : NetworkId.UNKNOWN;
-    return new PeerAddress(socket, bytes.getLong(STORAGE), tutti, network);
+    long flags = tutti ? bytes.getLong(FLAGS) : 0;
+    return new PeerAddress(socket, bytes.getLong(STORAGE), tutti, network, flags);
   }
 
   private static InetAddress readIp(ByteBuffer bytes, int family) {

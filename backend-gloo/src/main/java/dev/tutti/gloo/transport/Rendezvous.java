@@ -29,6 +29,7 @@ public final class Rendezvous {
   private final InetAddress address;
   private final boolean lazy;
   private final boolean rankAsSequence;
+  private final Protection protection;
   private final int rank;
   private final int size;
   private int localRanks = 1;
@@ -37,7 +38,7 @@ public final class Rendezvous {
   /**
    * Prepares a rendezvous.
    *
-   * @param context which rank of which group, and its store
+   * @param context which rank of which group, its store, and how to protect connections
    * @param address where to listen
    * @param lazy whether ranks of PyTorch connect when they first use a pair
    * @param rankAsSequence whether ranks present their own number
@@ -48,6 +49,7 @@ public final class Rendezvous {
     this.address = address;
     this.lazy = lazy;
     this.rankAsSequence = lazy || rankAsSequence;
+    this.protection = Protection.of(context.settings());
     this.rank = context.rank();
     this.size = context.size();
   }
@@ -63,7 +65,7 @@ public final class Rendezvous {
    */
   public Transport connect(Duration spin) throws Exception {
     long deadline = System.nanoTime() + context.timeout().toNanos();
-    Transport transport = new Transport(context);
+    Transport transport = new Transport(context, protection);
     try {
       meet(transport, deadline);
       transport.start(spinNanos(spin));
@@ -109,16 +111,25 @@ public final class Rendezvous {
           e);
     }
     PeerAddress mine =
-        new PeerAddress((InetSocketAddress) server.getLocalAddress(), -1, true, NetworkId.own());
+        new PeerAddress(
+            (InetSocketAddress) server.getLocalAddress(),
+            -1,
+            true,
+            NetworkId.own(),
+            protection.flags());
     long[] identifiers =
         rankAsSequence ? new long[0] : IntStream.range(0, size).asLongStream().toArray();
     RankBlob own = new RankBlob(hostname(), mine, identifiers);
-    context.store().set(CONTEXT + rank, own.toBytes());
+    byte[] sealed = own.toBytes();
+    BlobSeal.put(sealed, protection.token(), context.group(), rank);
+    context.store().set(CONTEXT + rank, sealed);
     List<byte[]> published = collect(deadline);
     RankBlob[] blobs = new RankBlob[size];
     for (int peer = 0; peer < size; peer++) {
       blobs[peer] = read(peer, published.get(peer), identifiers.length);
     }
+    new ProtectionAgreement(protection, transport.self(), context.group(), blobs)
+        .require(published);
     refuseLoopbackBetweenHosts(transport, blobs);
     localRanks =
         (int) Arrays.stream(blobs).filter(blob -> blob.hostname().equals(own.hostname())).count();
@@ -131,13 +142,14 @@ public final class Rendezvous {
     if (!lazy) {
       List<Integer> missing = transport.pairs.awaitConnected(deadline);
       if (!missing.isEmpty()) {
+        String refusal = transport.pairs.refusal();
         throw new RendezvousException(
             transport.self()
                 + ": no connection with "
                 + ranks(missing)
-                + " within "
-                + context.timeout().toMillis()
-                + " ms");
+                + (refusal.isEmpty()
+                    ? " within " + context.timeout().toMillis() + " ms"
+                    : refusal));
       }
     }
   }

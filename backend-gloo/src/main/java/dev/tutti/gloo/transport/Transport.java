@@ -30,6 +30,7 @@ public final class Transport implements Endpoint, AutoCloseable {
   final Requests requests;
   final Pairs pairs;
   final Breakdown breakdown;
+  final Protection protection;
   private final Goal allSent;
   final Views views = new Views();
   final ByteBuffer in = ByteBuffer.allocateDirect(IN_BYTES).order(ByteOrder.LITTLE_ENDIAN);
@@ -46,9 +47,11 @@ public final class Transport implements Endpoint, AutoCloseable {
    * Creates a transport without connections.
    *
    * @param context which rank of which group
+   * @param protection of its connections
    * @throws IOException if there is no selector to be had
    */
-  Transport(BackendContext context) throws IOException {
+  Transport(BackendContext context, Protection protection) throws IOException {
+    this.protection = protection;
     group = context.group();
     rank = context.rank();
     size = context.size();
@@ -77,6 +80,10 @@ public final class Transport implements Endpoint, AutoCloseable {
   /** Tells whether a peer is a rank of Tutti, and not of PyTorch. */
   public boolean isTutti(int peer) {
     return pairs.isTutti(peer);
+  }
+
+  String group() {
+    return group;
   }
 
   String self() {

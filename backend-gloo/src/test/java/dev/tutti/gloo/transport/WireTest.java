@@ -78,7 +78,7 @@ class WireTest {
   @Test
   void blobOfTuttiDiffersOnlyInBytesThatGlooIgnores() throws Exception {
     InetSocketAddress socket = new InetSocketAddress(InetAddress.ofLiteral("127.0.0.1"), 0x8ce9);
-    PeerAddress tutti = new PeerAddress(socket, -1, true, 0x123456789L);
+    PeerAddress tutti = new PeerAddress(socket, -1, true, 0x123456789L, 0);
     String hex = hex(tutti);
     String plain = hex(new PeerAddress(socket, -1, false));
     assertThat(hex.substring(0, 2 * 104)).isEqualTo(plain.substring(0, 2 * 104));
@@ -88,7 +88,7 @@ class WireTest {
 
   private static RankBlob blob(String hostname, long network) throws Exception {
     InetSocketAddress socket = new InetSocketAddress(InetAddress.ofLiteral("127.0.0.1"), 5);
-    return new RankBlob(hostname, new PeerAddress(socket, -1, true, network), new long[0]);
+    return new RankBlob(hostname, new PeerAddress(socket, -1, true, network, 0), new long[0]);
   }
 
   @Test
