@@ -2,6 +2,8 @@ package dev.tutti.spi;
 
 import dev.tutti.StreamBlock;
 import java.time.Duration;
+import java.util.List;
+import java.util.Optional;
 
 /**
  * Offers stream blocks for a kind of device; found by {@link java.util.ServiceLoader}. Two
@@ -17,4 +19,20 @@ public interface StreamBlockProvider {
    * @param timeout when the stream is released at the latest; zero never
    */
   StreamBlock block(Duration timeout);
+
+  /**
+   * Returns why no stream can be blocked here, or empty if one can. May look for libraries and
+   * devices.
+   */
+  default Optional<String> unusableReason() {
+    return Optional.empty();
+  }
+
+  /**
+   * Returns what it finds on this host, a line each, for the listing of {@code tutti doctor}; asked
+   * only where it is usable.
+   */
+  default List<String> findings() {
+    return List.of();
+  }
 }

@@ -91,7 +91,9 @@ final class ProviderCheck {
       refuseTwice("stores", "store " + provider.scheme(), provider, byName);
     }
     for (StreamBlockProvider provider : blocks) {
-      add("stream blocks", provider.deviceType(), provider, Optional.empty(), "");
+      Optional<String> reason = reasonAgainst(provider);
+      String more = reason.isPresent() ? "" : describe(provider);
+      add("stream blocks", provider.deviceType(), provider, reason, more);
       refuseTwice("stream blocks", "block " + provider.deviceType(), provider, byName);
     }
     return List.copyOf(findings);
@@ -146,6 +148,22 @@ final class ProviderCheck {
       return provider.unusableReason(settings);
     } catch (RuntimeException | LinkageError e) {
       return Optional.of("its check failed: " + e);
+    }
+  }
+
+  private static Optional<String> reasonAgainst(StreamBlockProvider provider) {
+    try {
+      return provider.unusableReason();
+    } catch (RuntimeException | LinkageError e) {
+      return Optional.of("its check failed: " + e);
+    }
+  }
+
+  private static String describe(StreamBlockProvider provider) {
+    try {
+      return String.join(", ", provider.findings());
+    } catch (RuntimeException | LinkageError e) {
+      return "its findings failed: " + e;
     }
   }
 

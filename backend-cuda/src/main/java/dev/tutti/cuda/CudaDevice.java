@@ -1,0 +1,156 @@
+package dev.tutti.cuda;
+
+import dev.tutti.Device;
+import dev.tutti.cuda.driver.DeviceAttribute;
+import dev.tutti.cuda.driver.DeviceContext;
+import dev.tutti.cuda.driver.EventPool;
+import dev.tutti.cuda.driver.StreamCalls;
+import dev.tutti.cuda.memory.DeviceAllocator;
+import dev.tutti.cuda.memory.PinnedAllocator;
+import java.util.concurrent.atomic.AtomicInteger;
+import org.jspecify.annotations.Nullable;
+
+/**
+ * Is one GPU, by the context that all libraries of the process share. Any thread may call any
+ * method.
+ */
+public final class CudaDevice {
+  /** Is the number of streams that {@link #poolStream} hands out in turn. */
+  public static final int POOL_STREAMS = 32;
+
+  private final Cuda owner;
+  private final int index;
+  private final DeviceContext context;
+  private final EventPool events;
+  private final DeviceAllocator allocator;
+  private final PinnedAllocator pinned;
+  private final DeviceKernels kernels;
+  private final CudaTensors tensors;
+  private final CudaStream defaultStream;
+  private final @Nullable CudaStream[] pool = new @Nullable CudaStream[POOL_STREAMS];
+  private final AtomicInteger nextOfPool = new AtomicInteger();
+
+  CudaDevice(Cuda owner, int index, KernelLoader loader) {
+    this.owner = owner;
+    this.index = index;
+    this.context = new DeviceContext(owner.driver(), index);
+    this.events = new EventPool(owner.driver().events());
+    this.allocator = new DeviceAllocator(context, events);
+    this.pinned = new PinnedAllocator(context, events);
+    this.kernels = new DeviceKernels(context, loader);
+    this.defaultStream = new CudaStream(this, StreamCalls.DEFAULT);
+    this.tensors = new CudaTensors(this);
+  }
+
+  /** Returns the ordinal among the devices that this process may use. */
+  public int index() {
+    return index;
+  }
+
+  /** Returns the name that tensors have for it. */
+  public Device device() {
+    return Device.cuda(index);
+  }
+
+  /** Returns what the card is called. */
+  public String name() {
+    return owner.driver().devices().name(index);
+  }
+
+  /** Returns the compute capability: 10 x major + minor, such as 90. */
+  public int computeCapability() {
+    return 10 * owner.driver().devices().attribute(index, DeviceAttribute.COMPUTE_CAPABILITY_MAJOR)
+        + owner.driver().devices().attribute(index, DeviceAttribute.COMPUTE_CAPABILITY_MINOR);
+  }
+
+  /** Returns the stream that every context has. */
+  public CudaStream defaultStream() {
+    return defaultStream;
+  }
+
+  /** Returns the calling thread's current stream of this device. */
+  public CudaStream currentStream() {
+    return owner.currentStreams().of(this);
+  }
+
+  /**
+   * Returns one of {@value #POOL_STREAMS} streams of the highest priority, each in its turn. They
+   * stay, and who asks for more than there are shares one with somebody else.
+   */
+  public CudaStream poolStream() {
+    int place = Math.floorMod(nextOfPool.getAndIncrement(), POOL_STREAMS);
+    synchronized (pool) {
+      CudaStream stream = pool[place];
+      if (stream == null) {
+        owner.requireOpen();
+        context.enter();
+        StreamCalls streams = owner.driver().streams();
+        stream = new CudaStream(this, streams.create(streams.highestPriority()));
+        pool[place] = stream;
+      }
+      return stream;
+    }
+  }
+
+  /**
+   * Takes a stream of another library, which has to outlive its use here.
+   *
+   * @param handle a {@code CUstream} or {@code cudaStream_t} of this device
+   */
+  public CudaStream wrap(long handle) {
+    return handle == StreamCalls.DEFAULT ? defaultStream : new CudaStream(this, handle);
+  }
+
+  /** Returns what makes and copies tensors of this device. */
+  public CudaTensors tensors() {
+    return tensors;
+  }
+
+  Cuda owner() {
+    return owner;
+  }
+
+  DeviceContext context() {
+    return context;
+  }
+
+  EventPool events() {
+    return events;
+  }
+
+  DeviceAllocator allocator() {
+    return allocator;
+  }
+
+  PinnedAllocator pinned() {
+    return pinned;
+  }
+
+  DeviceKernels kernels() {
+    return kernels;
+  }
+
+  /** Frees everything; waits until the device is idle. */
+  void close() {
+    context.enter();
+    pinned.close();
+    allocator.close();
+    kernels.close();
+    synchronized (pool) {
+      for (int i = 0; i < POOL_STREAMS; i++) {
+        CudaStream stream = pool[i];
+        if (stream != null) {
+          owner.driver().streams().destroy(stream.handle());
+          pool[i] = null;
+        }
+      }
+    }
+    events.close();
+    context.close();
+  }
+
+  @Override
+  public String toString() {
+    return device().toString();
+  }
+}

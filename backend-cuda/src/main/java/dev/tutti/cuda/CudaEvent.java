@@ -1,0 +1,104 @@
+package dev.tutti.cuda;
+
+import dev.tutti.cuda.driver.CudaDriver;
+import dev.tutti.cuda.driver.DeviceContext;
+import dev.tutti.cuda.driver.EventPool;
+import dev.tutti.spi.DeviceEvent;
+import java.util.concurrent.locks.LockSupport;
+
+/**
+ * Is a point in a stream. What the driver has for it is used for the next point as soon as somebody
+ * saw this one reached, or closed it. Any thread may call any method.
+ */
+public final class CudaEvent implements DeviceEvent, AutoCloseable {
+  private static final long SPIN_NANOS = 20_000;
+  private static final long PARK_NANOS = 20_000;
+
+  private final CudaDevice device;
+  private final EventPool pool;
+  private long handle;
+  private boolean reached;
+
+  CudaEvent(CudaDevice device, EventPool pool, long handle) {
+    this.device = device;
+    this.pool = pool;
+    this.handle = handle;
+  }
+
+  /** Returns the device. */
+  public CudaDevice device() {
+    return device;
+  }
+
+  /**
+   * {@inheritDoc}
+   *
+   * @throws CudaException if the device failed
+   * @throws IllegalStateException if the event was closed before anybody saw it reached
+   */
+  @Override
+  public synchronized boolean isReached() {
+    if (reached) {
+      return true;
+    }
+    requireOpen();
+    DeviceContext context = device.context();
+    context.enter();
+    if (context.driver().events().isReached(handle)) {
+      reached = true;
+      giveBack();
+    }
+    return reached;
+  }
+
+  @Override
+  public void orderCurrentStream() {
+    order(device.owner().currentStream());
+  }
+
+  synchronized void order(CudaStream stream) {
+    if (reached) {
+      return;
+    }
+    requireOpen();
+    stream.device().context().enter();
+    CudaDriver driver = device.context().driver();
+    driver.streams().waitFor(stream.handle(), handle);
+  }
+
+  @Override
+  public boolean awaitReached(long deadlineNanos) {
+    long spinUntil = System.nanoTime() + SPIN_NANOS;
+    while (!isReached()) {
+      long now = System.nanoTime();
+      if (now - deadlineNanos >= 0) {
+        return false;
+      }
+      if (now - spinUntil < 0) {
+        Thread.onSpinWait();
+      } else {
+        LockSupport.parkNanos(Math.min(PARK_NANOS, deadlineNanos - now));
+      }
+    }
+    return true;
+  }
+
+  /** Gives the event up, reached or not; streams that were ordered behind it stay so. */
+  @Override
+  public synchronized void close() {
+    giveBack();
+  }
+
+  private void giveBack() {
+    if (handle != 0) {
+      pool.release(handle);
+      handle = 0;
+    }
+  }
+
+  private void requireOpen() {
+    if (handle == 0) {
+      throw new IllegalStateException("the event was closed");
+    }
+  }
+}

@@ -1,0 +1,52 @@
+package dev.tutti.cuda;
+
+import com.google.inject.AbstractModule;
+import com.google.inject.Guice;
+import com.google.inject.Provider;
+import com.google.inject.ProvisionException;
+import com.google.inject.Scopes;
+import dev.tutti.TuttiException;
+import dev.tutti.cuda.driver.CudaDriver;
+import dev.tutti.cuda.driver.CudaDrivers;
+import dev.tutti.cuda.driver.LinkCalls;
+import dev.tutti.cuda.driver.Nvml;
+
+/**
+ * Binds {@link Cuda} and its parts for the driver of this machine.
+ *
+ * <p>Everything is bound to an instance or a provider: for constructors and methods Guice would
+ * make classes by a part of the JDK that warns about it in every program.
+ */
+final class CudaModule extends AbstractModule {
+  @Override
+  protected void configure() {
+    Provider<CudaDriver> driver = CudaDrivers::open;
+    bind(CudaDriver.class).toProvider(driver).in(Scopes.SINGLETON);
+    bind(LinkCalls.class).toInstance(new Nvml());
+    bind(KernelLoader.class).toInstance(new ResourceKernels());
+    bind(Cuda.class).toProvider(cuda()).in(Scopes.SINGLETON);
+  }
+
+  private Provider<Cuda> cuda() {
+    Provider<CudaDriver> driver = getProvider(CudaDriver.class);
+    Provider<LinkCalls> links = getProvider(LinkCalls.class);
+    Provider<KernelLoader> kernels = getProvider(KernelLoader.class);
+    return () -> new Cuda(driver.get(), links.get(), kernels.get());
+  }
+
+  /**
+   * Makes the objects.
+   *
+   * @throws TuttiException what went wrong, without Guice's words around it
+   */
+  static Cuda create() {
+    try {
+      return Guice.createInjector(new CudaModule()).getInstance(Cuda.class);
+    } catch (ProvisionException e) {
+      if (e.getCause() instanceof TuttiException cause) {
+        throw cause;
+      }
+      throw e;
+    }
+  }
+}

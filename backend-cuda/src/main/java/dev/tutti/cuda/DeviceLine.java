@@ -1,0 +1,57 @@
+package dev.tutti.cuda;
+
+import dev.tutti.cuda.driver.DeviceAttribute;
+import dev.tutti.cuda.driver.DeviceCalls;
+import dev.tutti.cuda.driver.LinkMatrix;
+import java.util.ArrayList;
+import java.util.List;
+import java.util.Locale;
+
+/** Writes lines about devices and their links. */
+final class DeviceLine {
+  private static final double GIB = 1L << 30;
+
+  private DeviceLine() {}
+
+  static String of(DeviceCalls devices, int device) {
+    return String.format(
+        Locale.ROOT,
+        "cuda:%d %s, compute capability %d.%d, %.0f GiB, PCI %s%s%s%s",
+        device,
+        devices.name(device),
+        devices.attribute(device, DeviceAttribute.COMPUTE_CAPABILITY_MAJOR),
+        devices.attribute(device, DeviceAttribute.COMPUTE_CAPABILITY_MINOR),
+        devices.totalBytes(device) / GIB,
+        devices.pciBusId(device),
+        yes(devices, device, DeviceAttribute.POSIX_HANDLES, ", fd handles"),
+        yes(devices, device, DeviceAttribute.FABRIC_HANDLES, ", fabric handles"),
+        yes(devices, device, DeviceAttribute.MULTICAST, ", multicast"));
+  }
+
+  private static String yes(
+      DeviceCalls devices, int device, DeviceAttribute attribute, String text) {
+    return devices.attribute(device, attribute) == 0 ? "" : text;
+  }
+
+  /** Describes links: one line if all pairs are alike, else one line for each device. */
+  static List<String> links(LinkMatrix matrix) {
+    if (!matrix.problem().isEmpty()) {
+      return List.of("NVLinks unknown: " + matrix.problem());
+    }
+    if (matrix.size() < 2) {
+      return List.of();
+    }
+    int first = matrix.count(0, 1);
+    boolean alike = true;
+    List<String> rows = new ArrayList<>();
+    for (int i = 0; i < matrix.size(); i++) {
+      StringBuilder row = new StringBuilder("NVLinks of cuda:" + i + ":");
+      for (int j = 0; j < matrix.size(); j++) {
+        row.append(' ').append(i == j ? "-" : String.valueOf(matrix.count(i, j)));
+        alike &= i == j || matrix.count(i, j) == first;
+      }
+      rows.add(row.toString());
+    }
+    return alike ? List.of(first + " NVLinks between every two devices") : rows;
+  }
+}

@@ -1,0 +1,136 @@
+package dev.tutti.cuda;
+
+import dev.tutti.TuttiException;
+import dev.tutti.cuda.driver.StreamCalls;
+import dev.tutti.cuda.memory.PinnedAllocator;
+import dev.tutti.cuda.memory.PinnedBlock;
+import java.lang.foreign.MemorySegment;
+import java.time.Duration;
+import java.util.ArrayDeque;
+import java.util.concurrent.locks.LockSupport;
+
+/**
+ * Copies between ordinary host memory and a device through page-locked chunks, of which two are
+ * under way at once. The driver would wait without a deadline for a stream that is held.
+ */
+final class HostCopies {
+  /** Are the bytes of a chunk. */
+  static final long CHUNK = 4 << 20;
+
+  private static final int AT_ONCE = 2;
+  private static final long SPIN_NANOS = 50_000;
+  private static final long PARK_NANOS = 20_000;
+  private static final Duration TIMEOUT = Duration.ofMinutes(30);
+
+  private final CudaStream stream;
+  private final PinnedAllocator pinned;
+  private final StreamCalls calls;
+  private final long deadline = System.nanoTime() + TIMEOUT.toNanos();
+
+  /** Copies in the calling thread's current stream of a device. */
+  HostCopies(CudaDevice device) {
+    this.stream = device.currentStream();
+    this.pinned = device.pinned();
+    this.calls = device.context().driver().streams();
+  }
+
+  /** Returns when the source may be changed. */
+  void toDevice(long target, MemorySegment source, long bytes) {
+    ArrayDeque<Chunk> underWay = new ArrayDeque<>();
+    try {
+      for (long offset = 0; offset < bytes; offset += CHUNK) {
+        if (underWay.size() == AT_ONCE) {
+          underWay.removeFirst().await();
+        }
+        Chunk chunk = new Chunk(offset, Math.min(CHUNK, bytes - offset));
+        underWay.addLast(chunk);
+        MemorySegment.copy(source, offset, chunk.staging.segment(), 0, chunk.bytes);
+        chunk.enqueue(target + offset, chunk.staging.address());
+      }
+    } finally {
+      underWay.forEach(Chunk::free);
+    }
+  }
+
+  /** Returns when all bytes are there. */
+  void toHost(MemorySegment target, long source, long bytes) {
+    ArrayDeque<Chunk> underWay = new ArrayDeque<>();
+    try {
+      for (long offset = 0; offset < bytes; offset += CHUNK) {
+        if (underWay.size() == AT_ONCE) {
+          underWay.removeFirst().awaitInto(target);
+        }
+        Chunk chunk = new Chunk(offset, Math.min(CHUNK, bytes - offset));
+        underWay.addLast(chunk);
+        chunk.enqueue(chunk.staging.address(), source + offset);
+      }
+      while (!underWay.isEmpty()) {
+        underWay.removeFirst().awaitInto(target);
+      }
+    } finally {
+      underWay.forEach(Chunk::free);
+    }
+  }
+
+  /** Is a part of the bytes on its way. */
+  private final class Chunk {
+    private final long offset;
+    private final long bytes;
+    private final PinnedBlock staging;
+    private boolean lost;
+
+    Chunk(long offset, long bytes) {
+      this.offset = offset;
+      this.bytes = bytes;
+      this.staging = pinned.allocate(bytes);
+    }
+
+    void enqueue(long target, long source) {
+      calls.copy(target, source, bytes, stream.handle());
+      // Until the use is recorded nobody can tell when the device is done with the memory.
+      lost = true;
+      pinned.useOn(staging, stream.handle());
+      lost = false;
+    }
+
+    /** Waits until the device is done with the chunk, and frees it. */
+    void await() {
+      try {
+        awaitDevice();
+      } finally {
+        free();
+      }
+    }
+
+    void awaitInto(MemorySegment target) {
+      try {
+        awaitDevice();
+        MemorySegment.copy(staging.segment(), 0, target, offset, bytes);
+      } finally {
+        free();
+      }
+    }
+
+    private void awaitDevice() {
+      long spinUntil = System.nanoTime() + SPIN_NANOS;
+      while (!pinned.isIdle(staging)) {
+        long now = System.nanoTime();
+        if (now - deadline >= 0) {
+          throw new TuttiException(
+              "a copy in the " + stream + " is not done after " + TIMEOUT.toMinutes() + " minutes");
+        }
+        if (now - spinUntil < 0) {
+          Thread.onSpinWait();
+        } else {
+          LockSupport.parkNanos(PARK_NANOS);
+        }
+      }
+    }
+
+    void free() {
+      if (!lost) {
+        pinned.free(staging);
+      }
+    }
+  }
+}

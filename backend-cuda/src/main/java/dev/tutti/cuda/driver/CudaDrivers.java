@@ -1,0 +1,82 @@
+package dev.tutti.cuda.driver;
+
+import dev.tutti.BackendException;
+import dev.tutti.cuda.CudaException;
+import java.nio.file.Path;
+import java.util.Optional;
+import jcuda.LibUtils;
+import jcuda.driver.JCudaDriver;
+
+/** Opens the driver of this machine. */
+public final class CudaDrivers {
+  /** Is the oldest version of CUDA that the driver must serve; the kernels are compiled for it. */
+  public static final int REQUIRED_VERSION = 13000;
+
+  private static final int NO_DEVICE = 100;
+
+  private CudaDrivers() {}
+
+  /**
+   * Returns what the machine lacks, or empty if the driver is there. Opens the driver's library and
+   * calls nothing in it.
+   */
+  public static Optional<String> missing() {
+    if (LibUtils.calculateOS() != LibUtils.OSType.LINUX
+        || LibUtils.calculateArch() != LibUtils.ArchType.X86_64) {
+      return Optional.of("CUDA is supported on Linux on x86-64 only");
+    }
+    return NativeLibraries.why(LibCuda.NAME)
+        .map(
+            why ->
+                "no NVIDIA driver: the loader does not find "
+                    + LibCuda.NAME
+                    + " ("
+                    + why
+                    + "); install a driver that serves CUDA "
+                    + versionText(REQUIRED_VERSION)
+                    + ", or in a container ask for its GPUs");
+  }
+
+  /**
+   * Loads and initializes the driver.
+   *
+   * @throws BackendException what is missing
+   */
+  public static CudaDriver open() {
+    missing()
+        .ifPresent(
+            reason -> {
+              throw new BackendException(reason);
+            });
+    // JCuda itself asks for this property.
+    JCudaLibrary.unpackTo(Path.of(System.getProperty("java.io.tmpdir")));
+    try {
+      Errors.call("cuInit", () -> JCudaDriver.cuInit(0));
+    } catch (CudaException e) {
+      if (e.code() != NO_DEVICE) {
+        throw e;
+      }
+      throw new CudaException(
+          e.call(),
+          e.code(),
+          e.errorName(),
+          "the driver finds no GPU that this process may use; CUDA_VISIBLE_DEVICES can hide them");
+    } catch (UnsatisfiedLinkError e) {
+      throw new BackendException("JCuda cannot be loaded", e);
+    }
+    return new CudaDriver(
+        new JCudaDevices(),
+        new JCudaContexts(),
+        new JCudaKernels(),
+        new JCudaStreams(),
+        new JCudaEvents(),
+        new JCudaMemory(),
+        new NativeVirtualMemory(),
+        new NativeGraphs());
+  }
+
+  /** Writes a version of the driver's form, such as 13000, the usual way. */
+  public static String versionText(int version) {
+    return version / 1000 + "." + version % 1000 / 10;
+  }
+}

@@ -1,0 +1,34 @@
+package dev.tutti.cuda.driver;
+
+/** Names what can be asked of a device, with the driver's numbers. */
+public enum DeviceAttribute {
+  /** Number of multiprocessors. */
+  MULTIPROCESSORS(16),
+  /** Whether host and devices share one range of addresses. */
+  UNIFIED_ADDRESSING(41),
+  /** First part of the compute capability. */
+  COMPUTE_CAPABILITY_MAJOR(75),
+  /** Second part of the compute capability. */
+  COMPUTE_CAPABILITY_MINOR(76),
+  /** Whether physical memory and addresses can be had separately. */
+  VIRTUAL_MEMORY(102),
+  /** Whether such memory can be exported as a file descriptor. */
+  POSIX_HANDLES(103),
+  /** Whether network cards reach such memory. */
+  RDMA_WITH_VIRTUAL_MEMORY(110),
+  /** Whether such memory can be exported as a fabric handle. */
+  FABRIC_HANDLES(128),
+  /** Whether the switch can write to several devices at once. */
+  MULTICAST(132);
+
+  private final int code;
+
+  DeviceAttribute(int code) {
+    this.code = code;
+  }
+
+  /** Returns the driver's number. */
+  public int code() {
+    return code;
+  }
+}

@@ -1,0 +1,64 @@
+package dev.tutti.cuda.driver;
+
+import java.util.Map;
+import java.util.concurrent.ConcurrentHashMap;
+import jcuda.driver.CUcontext;
+import jcuda.driver.CUdevice;
+import jcuda.driver.CUresult;
+import jcuda.driver.JCudaDriver;
+
+/** Retains contexts through JCuda and makes them current directly. */
+final class JCudaContexts implements ContextCalls {
+  private final Map<Long, Context> contexts = new ConcurrentHashMap<>();
+
+  @Override
+  public long retainPrimary(int device) {
+    CUdevice handle = JCudaDevices.get(device);
+    Context context = new Context();
+    Errors.call(
+        "cuDevicePrimaryCtxRetain of device " + device,
+        () -> JCudaDriver.cuDevicePrimaryCtxRetain(context, handle));
+    contexts.put(context.number(), context);
+    return context.number();
+  }
+
+  @Override
+  public void releasePrimary(int device) {
+    CUdevice handle = JCudaDevices.get(device);
+    Errors.call(
+        "cuDevicePrimaryCtxRelease of device " + device,
+        () -> JCudaDriver.cuDevicePrimaryCtxRelease(handle));
+  }
+
+  @Override
+  public long current() {
+    OutCell out = OutCell.zeroed();
+    Errors.check(LibCuda.ctxGetCurrent(out.address()), "cuCtxGetCurrent");
+    return out.getLong();
+  }
+
+  @Override
+  public void setCurrent(long context) {
+    Errors.check(LibCuda.ctxSetCurrent(context), "cuCtxSetCurrent");
+  }
+
+  @Override
+  public void enablePeerAccess(long peer) {
+    Context context = contexts.get(peer);
+    if (context == null) {
+      throw new IllegalArgumentException("no such context: " + peer);
+    }
+    Errors.call(
+        "cuCtxEnablePeerAccess",
+        () -> {
+          int code = JCudaDriver.cuCtxEnablePeerAccess(context, 0);
+          return code == CUresult.CUDA_ERROR_PEER_ACCESS_ALREADY_ENABLED ? 0 : code;
+        });
+  }
+
+  private static final class Context extends CUcontext {
+    long number() {
+      return getNativePointer();
+    }
+  }
+}

@@ -1,0 +1,80 @@
+package dev.tutti.cuda.driver;
+
+import java.util.Map;
+import java.util.concurrent.ConcurrentHashMap;
+import jcuda.driver.CUfunction;
+import jcuda.driver.CUfunction_attribute;
+import jcuda.driver.CUmodule;
+import jcuda.driver.JCudaDriver;
+
+/** Loads code through JCuda and launches it directly. */
+final class JCudaKernels implements KernelCalls {
+  private final Map<Long, Module> modules = new ConcurrentHashMap<>();
+
+  @Override
+  public long load(byte[] image) {
+    Module module = new Module();
+    // Not cuModuleLoadFatBinary: JCuda's loses the handle.
+    Errors.call(
+        "cuModuleLoadData of " + image.length + " bytes",
+        () -> JCudaDriver.cuModuleLoadData(module, image));
+    modules.put(module.number(), module);
+    return module.number();
+  }
+
+  @Override
+  public void unload(long module) {
+    Module known = modules.remove(module);
+    if (known != null) {
+      Errors.call("cuModuleUnload", () -> JCudaDriver.cuModuleUnload(known));
+    }
+  }
+
+  @Override
+  public long function(long module, String name) {
+    Module known = modules.get(module);
+    if (known == null) {
+      throw new IllegalArgumentException("no such module: " + module);
+    }
+    Function function = new Function();
+    Errors.call(
+        "cuModuleGetFunction of " + name,
+        () -> JCudaDriver.cuModuleGetFunction(function, known, name));
+    int[] threads = new int[1];
+    int attribute = CUfunction_attribute.CU_FUNC_ATTRIBUTE_MAX_THREADS_PER_BLOCK;
+    Errors.call(
+        "cuFuncGetAttribute of " + name,
+        () -> JCudaDriver.cuFuncGetAttribute(threads, attribute, function));
+    return function.number();
+  }
+
+  @Override
+  public void launch(
+      long function,
+      int gridX,
+      int gridY,
+      int gridZ,
+      int blockX,
+      int blockY,
+      int blockZ,
+      int sharedBytes,
+      long stream,
+      long parameters) {
+    Errors.check(
+        LibCuda.launch(
+            function, gridX, gridY, gridZ, blockX, blockY, blockZ, sharedBytes, stream, parameters),
+        "cuLaunchKernel");
+  }
+
+  private static final class Module extends CUmodule {
+    long number() {
+      return getNativePointer();
+    }
+  }
+
+  private static final class Function extends CUfunction {
+    long number() {
+      return getNativePointer();
+    }
+  }
+}

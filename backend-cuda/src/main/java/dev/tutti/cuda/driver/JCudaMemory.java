@@ -1,0 +1,145 @@
+package dev.tutti.cuda.driver;
+
+import static java.lang.foreign.ValueLayout.JAVA_INT;
+import static java.lang.foreign.ValueLayout.JAVA_LONG;
+
+import java.lang.foreign.Arena;
+import java.lang.foreign.MemorySegment;
+import java.lang.invoke.MethodHandle;
+import jcuda.driver.CUdeviceptr;
+import jcuda.driver.JCudaDriver;
+
+/** Allocates memory of devices through JCuda, and the rest directly. */
+final class JCudaMemory implements MemoryCalls {
+  private static final int HOST_PORTABLE_AND_MAPPED = 1 | 2;
+
+  /** Are the attributes that tell what an address is, in the order of their cells. */
+  private static final int[] ATTRIBUTES = {2, 8, 9, 11, 12};
+
+  private static final MethodHandle HOST_ALLOC =
+      LibCuda.function("cuMemHostAlloc", JAVA_LONG, JAVA_LONG, JAVA_INT);
+  private static final MethodHandle FREE_HOST = LibCuda.function("cuMemFreeHost", JAVA_LONG);
+  private static final MethodHandle GET_ATTRIBUTES =
+      LibCuda.function("cuPointerGetAttributes", JAVA_INT, JAVA_LONG, JAVA_LONG, JAVA_LONG);
+
+  @Override
+  public Room room() {
+    long[] free = new long[1];
+    long[] total = new long[1];
+    Errors.call("cuMemGetInfo", () -> JCudaDriver.cuMemGetInfo(free, total));
+    return new Room(free[0], total[0]);
+  }
+
+  @Override
+  public long allocate(long bytes) {
+    Address address = new Address(0);
+    Errors.call("cuMemAlloc of " + bytes + " bytes", () -> JCudaDriver.cuMemAlloc(address, bytes));
+    return address.number();
+  }
+
+  @Override
+  public void free(long address) {
+    Errors.call("cuMemFree", () -> JCudaDriver.cuMemFree(new Address(address)));
+  }
+
+  @Override
+  public long allocateHost(long bytes) {
+    OutCell out = OutCell.zeroed();
+    int code;
+    try {
+      code = (int) HOST_ALLOC.invokeExact(out.address(), bytes, HOST_PORTABLE_AND_MAPPED);
+    } catch (Throwable e) {
+      throw Errors.unexpected(e);
+    }
+    if (code != 0) {
+      throw Errors.of(code, "cuMemHostAlloc of " + bytes + " bytes");
+    }
+    return out.getLong();
+  }
+
+  @Override
+  public void freeHost(long address) {
+    int code;
+    try {
+      code = (int) FREE_HOST.invokeExact(address);
+    } catch (Throwable e) {
+      throw Errors.unexpected(e);
+    }
+    Errors.check(code, "cuMemFreeHost");
+  }
+
+  @Override
+  public PointerInfo pointerInfo(long address) {
+    try (Arena arena = Arena.ofConfined()) {
+      MemorySegment attributes = arena.allocateFrom(JAVA_INT, ATTRIBUTES);
+      MemorySegment values = arena.allocate(JAVA_LONG, ATTRIBUTES.length);
+      MemorySegment cells = arena.allocate(JAVA_LONG, ATTRIBUTES.length);
+      for (int i = 0; i < ATTRIBUTES.length; i++) {
+        cells.setAtIndex(JAVA_LONG, i, values.address() + i * JAVA_LONG.byteSize());
+      }
+      int code =
+          (int)
+              GET_ATTRIBUTES.invokeExact(
+                  ATTRIBUTES.length, attributes.address(), cells.address(), address);
+      Errors.check(code, "cuPointerGetAttributes");
+      return info(values);
+    } catch (Throwable e) {
+      throw Errors.unexpected(e);
+    }
+  }
+
+  private static PointerInfo info(MemorySegment values) {
+    PointerInfo.Kind kind =
+        switch ((int) values.getAtIndex(JAVA_LONG, 0)) {
+          case 1 -> PointerInfo.Kind.HOST;
+          case 2 -> PointerInfo.Kind.DEVICE;
+          default -> PointerInfo.Kind.UNKNOWN;
+        };
+    if (kind == PointerInfo.Kind.UNKNOWN) {
+      return PointerInfo.NONE;
+    }
+    if ((values.getAtIndex(JAVA_LONG, 1) & 0xFF) != 0) {
+      kind = PointerInfo.Kind.MANAGED;
+    }
+    return new PointerInfo(
+        kind,
+        (int) values.getAtIndex(JAVA_LONG, 2),
+        values.getAtIndex(JAVA_LONG, 3),
+        values.getAtIndex(JAVA_LONG, 4));
+  }
+
+  @Override
+  public byte[] exportHandle(long address) {
+    try (Arena arena = Arena.ofConfined()) {
+      MemorySegment handle = IpcHandles.allocate(arena);
+      Errors.check(IpcHandles.getMemory(handle, address), "cuIpcGetMemHandle");
+      return IpcHandles.toBytes(handle);
+    }
+  }
+
+  @Override
+  public long openHandle(byte[] handle) {
+    OutCell out = OutCell.zeroed();
+    try (Arena arena = Arena.ofConfined()) {
+      MemorySegment segment = IpcHandles.ofBytes(arena, handle);
+      Errors.check(IpcHandles.openMemory(out.address(), segment), "cuIpcOpenMemHandle");
+    }
+    return out.getLong();
+  }
+
+  @Override
+  public void closeHandle(long address) {
+    Errors.check(IpcHandles.closeMemory(address), "cuIpcCloseMemHandle");
+  }
+
+  /** Is a device address; JCuda can be given a number only as an offset from null. */
+  private static final class Address extends CUdeviceptr {
+    Address(long number) {
+      super(new CUdeviceptr(), number);
+    }
+
+    long number() {
+      return getNativePointer();
+    }
+  }
+}

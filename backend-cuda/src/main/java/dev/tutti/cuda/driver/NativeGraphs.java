@@ -1,0 +1,85 @@
+package dev.tutti.cuda.driver;
+
+import static java.lang.foreign.ValueLayout.JAVA_INT;
+import static java.lang.foreign.ValueLayout.JAVA_LONG;
+
+import java.lang.invoke.MethodHandle;
+
+/** Records graphs directly, since JCuda can only be given streams that it made. */
+final class NativeGraphs implements GraphCalls {
+  private static final int CAPTURE_THREAD_LOCAL = 1;
+
+  private static final MethodHandle BEGIN_CAPTURE =
+      LibCuda.function("cuStreamBeginCapture_v2", JAVA_LONG, JAVA_INT);
+  private static final MethodHandle END_CAPTURE =
+      LibCuda.function("cuStreamEndCapture", JAVA_LONG, JAVA_LONG);
+  private static final MethodHandle INSTANTIATE =
+      LibCuda.function("cuGraphInstantiateWithFlags", JAVA_LONG, JAVA_LONG, JAVA_LONG);
+  private static final MethodHandle DESTROY = LibCuda.function("cuGraphDestroy", JAVA_LONG);
+  private static final MethodHandle DESTROY_EXECUTABLE =
+      LibCuda.function("cuGraphExecDestroy", JAVA_LONG);
+
+  @Override
+  public void beginCapture(long stream) {
+    int code;
+    try {
+      code = (int) BEGIN_CAPTURE.invokeExact(stream, CAPTURE_THREAD_LOCAL);
+    } catch (Throwable e) {
+      throw Errors.unexpected(e);
+    }
+    Errors.check(code, "cuStreamBeginCapture");
+  }
+
+  @Override
+  public long endCapture(long stream) {
+    OutCell out = OutCell.zeroed();
+    int code;
+    try {
+      code = (int) END_CAPTURE.invokeExact(stream, out.address());
+    } catch (Throwable e) {
+      throw Errors.unexpected(e);
+    }
+    Errors.check(code, "cuStreamEndCapture");
+    return out.getLong();
+  }
+
+  @Override
+  public long instantiate(long graph) {
+    OutCell out = OutCell.zeroed();
+    int code;
+    try {
+      code = (int) INSTANTIATE.invokeExact(out.address(), graph, 0L);
+    } catch (Throwable e) {
+      throw Errors.unexpected(e);
+    }
+    Errors.check(code, "cuGraphInstantiate");
+    return out.getLong();
+  }
+
+  @Override
+  public void launch(long executable, long stream) {
+    Errors.check(LibCuda.graphLaunch(executable, stream), "cuGraphLaunch");
+  }
+
+  @Override
+  public void destroy(long graph) {
+    int code;
+    try {
+      code = (int) DESTROY.invokeExact(graph);
+    } catch (Throwable e) {
+      throw Errors.unexpected(e);
+    }
+    Errors.check(code, "cuGraphDestroy");
+  }
+
+  @Override
+  public void destroyExecutable(long executable) {
+    int code;
+    try {
+      code = (int) DESTROY_EXECUTABLE.invokeExact(executable);
+    } catch (Throwable e) {
+      throw Errors.unexpected(e);
+    }
+    Errors.check(code, "cuGraphExecDestroy");
+  }
+}

@@ -1,0 +1,32 @@
+package dev.tutti.cuda.driver;
+
+import java.lang.foreign.Arena;
+import java.lang.foreign.MemorySegment;
+import java.lang.foreign.ValueLayout;
+
+/** Is eight bytes of native memory that the driver writes a result to; a thread has one. */
+final class OutCell {
+  private static final ThreadLocal<OutCell> CELLS = ThreadLocal.withInitial(OutCell::new);
+
+  private final MemorySegment cell = Arena.ofAuto().allocate(ValueLayout.JAVA_LONG);
+  private final long address = cell.address();
+
+  /** Returns the calling thread's cell, with zeros in it. */
+  static OutCell zeroed() {
+    OutCell own = CELLS.get();
+    own.cell.set(ValueLayout.JAVA_LONG, 0, 0);
+    return own;
+  }
+
+  long address() {
+    return address;
+  }
+
+  long getLong() {
+    return cell.get(ValueLayout.JAVA_LONG, 0);
+  }
+
+  int getInt() {
+    return cell.get(ValueLayout.JAVA_INT, 0);
+  }
+}

@@ -1,0 +1,373 @@
+package dev.tutti.cuda.memory;
+
+import dev.tutti.cuda.CudaException;
+import dev.tutti.cuda.driver.CudaDriver;
+import dev.tutti.cuda.driver.DeviceContext;
+import dev.tutti.cuda.driver.EventPool;
+import dev.tutti.cuda.driver.MemoryCalls;
+import dev.tutti.cuda.memory.DeviceBlock.Segment;
+import java.util.ArrayList;
+import java.util.Iterator;
+import java.util.List;
+import java.util.TreeMap;
+import java.util.concurrent.CopyOnWriteArrayList;
+import java.util.concurrent.locks.LockSupport;
+import org.jspecify.annotations.Nullable;
+
+/**
+ * Allocates memory of one device, and keeps what is freed. Any thread may call any method.
+ *
+ * <p>A block belongs to a stream: it is used in that stream's order, and the next allocation for
+ * the stream may get it as soon as it is freed, since its work follows that of the last user. A
+ * block that other streams use as well is told so by {@link #useOn}; once freed it waits for events
+ * in those streams. Blocks are cut from segments that the driver gave: of {@value #SMALL_SEGMENT}
+ * bytes for up to {@value #SMALL_LIMIT} bytes, of {@value #LARGE_SEGMENT} for up to {@value
+ * #LARGE_LIMIT}, else of the size rounded up to {@value #SMALL_SEGMENT}. Neighbours that are free
+ * are one block again.
+ *
+ * <p>When the driver has no more memory, everything that is cached and idle goes back to it, then
+ * the listeners are called, and the allocation is tried once more.
+ */
+public final class DeviceAllocator {
+  /** Are the bytes that every size is a multiple of. */
+  static final long GRAIN = 512;
+
+  static final long SMALL_LIMIT = 1 << 20;
+  static final long SMALL_SEGMENT = 2 << 20;
+  static final long LARGE_LIMIT = 10 << 20;
+  static final long LARGE_SEGMENT = 32 << 20;
+
+  /** Bounds how long a full device waits for streams that still use what was freed. */
+  private static final long RELEASE_WAIT_NANOS = 1_000_000_000;
+
+  private static final long POLL_NANOS = 50_000;
+
+  private final DeviceContext context;
+  private final CudaDriver driver;
+  private final EventPool events;
+  private final List<MemoryPressureListener> listeners = new CopyOnWriteArrayList<>();
+  private final TreeMap<Long, DeviceBlock> used = new TreeMap<>();
+  private final FreeBlocks free = new FreeBlocks();
+  private final List<Freed> waiting = new ArrayList<>();
+  private long usedBytes;
+  private long segmentBytes;
+  private boolean closed;
+
+  /** Is a freed block and the events after its last uses in other streams. */
+  private static final class Freed {
+    private final DeviceBlock block;
+    private final long[] events;
+
+    Freed(DeviceBlock block, long[] events) {
+      this.block = block;
+      this.events = events;
+    }
+  }
+
+  /**
+   * Says how much memory this allocator has.
+   *
+   * @param usedBytes bytes of blocks that are not freed
+   * @param reservedBytes bytes that the driver gave
+   */
+  public record Usage(long usedBytes, long reservedBytes) {}
+
+  /**
+   * Creates an allocator that holds nothing yet.
+   *
+   * @param context the device
+   * @param events events of the device
+   */
+  public DeviceAllocator(DeviceContext context, EventPool events) {
+    this.context = context;
+    this.driver = context.driver();
+    this.events = events;
+  }
+
+  /**
+   * Allocates memory.
+   *
+   * @param bytes how much, at least 1
+   * @param stream in whose order it is used
+   * @throws CudaException with the numbers, if the device has no room
+   */
+  public DeviceBlock allocate(long bytes, long stream) {
+    if (bytes < 1 || bytes > Long.MAX_VALUE / 2) {
+      throw new IllegalArgumentException("cannot allocate " + bytes + " bytes");
+    }
+    context.enter();
+    long rounded = roundUp(bytes, GRAIN);
+    DeviceBlock block = tryAllocate(rounded, stream);
+    if (block != null) {
+      return block;
+    }
+    releaseCached();
+    for (MemoryPressureListener listener : listeners) {
+      listener.onPressure(bytes);
+    }
+    context.enter();
+    releaseCached();
+    block = tryAllocate(rounded, stream);
+    if (block == null) {
+      throw full(bytes);
+    }
+    return block;
+  }
+
+  /** Returns null if the driver has no room. */
+  private synchronized @Nullable DeviceBlock tryAllocate(long bytes, long stream) {
+    requireOpen();
+    collect();
+    boolean small = bytes <= SMALL_LIMIT;
+    DeviceBlock block = free.take(stream, small, bytes);
+    if (block == null) {
+      block = newSegment(bytes, stream, small);
+    }
+    if (block == null) {
+      return null;
+    }
+    long rest = block.bytes - bytes;
+    if (small ? rest >= GRAIN : rest > SMALL_LIMIT) {
+      split(block, bytes);
+    }
+    block.free = false;
+    used.put(block.address, block);
+    usedBytes += block.bytes;
+    return block;
+  }
+
+  private @Nullable DeviceBlock newSegment(long bytes, long stream, boolean small) {
+    long size =
+        small
+            ? SMALL_SEGMENT
+            : bytes <= LARGE_LIMIT ? LARGE_SEGMENT : roundUp(bytes, SMALL_SEGMENT);
+    long address;
+    try {
+      address = driver.memory().allocate(size);
+    } catch (CudaException e) {
+      if (!e.isOutOfMemory()) {
+        throw e;
+      }
+      return null;
+    }
+    segmentBytes += size;
+    return new DeviceBlock(new Segment(address, size, stream, small), address, size);
+  }
+
+  private void split(DeviceBlock block, long bytes) {
+    DeviceBlock rest = new DeviceBlock(block.segment, block.address + bytes, block.bytes - bytes);
+    rest.previous = block;
+    rest.next = block.next;
+    if (rest.next != null) {
+      rest.next.previous = rest;
+    }
+    block.next = rest;
+    block.bytes = bytes;
+    rest.free = true;
+    free.add(rest);
+  }
+
+  private CudaException full(long bytes) {
+    MemoryCalls.Room room = driver.memory().room();
+    Usage usage = usage();
+    return new CudaException(
+        "allocation of " + bytes + " bytes on cuda:" + context.device(),
+        CudaException.OUT_OF_MEMORY,
+        "CUDA_ERROR_OUT_OF_MEMORY",
+        "of "
+            + room.total()
+            + " bytes "
+            + room.free()
+            + " are free; tensors of this process use "
+            + usage.usedBytes()
+            + " and "
+            + (usage.reservedBytes() - usage.usedBytes())
+            + " more are kept for use again");
+  }
+
+  /**
+   * Says that another stream uses a block too; call it before the block is freed.
+   *
+   * @param block the block
+   * @param stream the other stream
+   */
+  public synchronized void useOn(DeviceBlock block, long stream) {
+    if (block.free) {
+      throw new IllegalStateException("the block is free");
+    }
+    block.useOn(stream);
+  }
+
+  /** Returns the block in use that an address lies in, or null. */
+  public synchronized @Nullable DeviceBlock find(long address) {
+    var entry = used.floorEntry(address);
+    return entry != null && address - entry.getKey() < entry.getValue().bytes
+        ? entry.getValue()
+        : null;
+  }
+
+  /**
+   * Frees a block; call it once. Returns at once, whether or not the device is done with it. Does
+   * nothing after {@link #close}.
+   *
+   * @param block the block
+   */
+  public void free(DeviceBlock block) {
+    context.enter();
+    synchronized (this) {
+      if (closed) {
+        return;
+      }
+      if (used.remove(block.address) == null) {
+        throw new IllegalStateException("the block is free");
+      }
+      usedBytes -= block.bytes;
+      long[] streams = block.takeOtherStreams();
+      if (streams.length == 0) {
+        giveBack(block);
+        return;
+      }
+      waiting.add(new Freed(block, recordIn(streams)));
+    }
+  }
+
+  private long[] recordIn(long[] streams) {
+    long[] recorded = new long[streams.length];
+    for (int i = 0; i < streams.length; i++) {
+      recorded[i] = events.acquire();
+      driver.events().record(recorded[i], streams[i]);
+    }
+    return recorded;
+  }
+
+  /** Frees the blocks whose events were reached. */
+  private void collect() {
+    for (Iterator<Freed> all = waiting.iterator(); all.hasNext(); ) {
+      Freed freed = all.next();
+      if (isReached(freed.events)) {
+        all.remove();
+        for (long event : freed.events) {
+          events.release(event);
+        }
+        giveBack(freed.block);
+      }
+    }
+  }
+
+  private boolean isReached(long[] recorded) {
+    for (long event : recorded) {
+      if (!driver.events().isReached(event)) {
+        return false;
+      }
+    }
+    return true;
+  }
+
+  private void giveBack(DeviceBlock block) {
+    DeviceBlock whole = block;
+    DeviceBlock before = block.previous;
+    if (before != null && before.free) {
+      free.remove(before);
+      whole = join(before, block);
+    }
+    DeviceBlock after = whole.next;
+    if (after != null && after.free) {
+      free.remove(after);
+      whole = join(whole, after);
+    }
+    whole.free = true;
+    free.add(whole);
+  }
+
+  private static DeviceBlock join(DeviceBlock first, DeviceBlock second) {
+    first.bytes += second.bytes;
+    first.next = second.next;
+    if (second.next != null) {
+      second.next.previous = first;
+    }
+    return first;
+  }
+
+  /**
+   * Gives segments that are free and whose streams are idle back to the driver; waits up to a
+   * second for streams that are not. A stream that is held longer keeps its segments: to free them
+   * would wait for it.
+   */
+  public void releaseCached() {
+    context.enter();
+    long deadline = System.nanoTime() + RELEASE_WAIT_NANOS;
+    while (!releaseIdle() && System.nanoTime() - deadline < 0) {
+      LockSupport.parkNanos(POLL_NANOS);
+    }
+  }
+
+  /** Returns whether nothing is left that a longer wait could release. */
+  private synchronized boolean releaseIdle() {
+    collect();
+    boolean all = waiting.isEmpty();
+    for (DeviceBlock block : free.wholeSegments()) {
+      if (driver.streams().isIdle(block.segment.stream)) {
+        release(block);
+      } else {
+        all = false;
+      }
+    }
+    return all;
+  }
+
+  private void release(DeviceBlock block) {
+    free.remove(block);
+    segmentBytes -= block.segment.bytes;
+    driver.memory().free(block.segment.address);
+  }
+
+  /**
+   * Adds a listener that is called before an allocation fails.
+   *
+   * @return removes it
+   */
+  public Runnable addListener(MemoryPressureListener listener) {
+    listeners.add(listener);
+    return () -> listeners.remove(listener);
+  }
+
+  /** Returns how much memory this allocator has. */
+  public synchronized Usage usage() {
+    return new Usage(usedBytes, segmentBytes);
+  }
+
+  private void requireOpen() {
+    if (closed) {
+      throw new IllegalStateException("the device was closed");
+    }
+  }
+
+  /**
+   * Gives back everything, blocks in use as well; whoever still has one must not touch it. Waits
+   * until the device is idle.
+   */
+  public synchronized void close() {
+    if (closed) {
+      return;
+    }
+    closed = true;
+    context.enter();
+    for (Freed freed : waiting) {
+      for (long event : freed.events) {
+        events.release(event);
+      }
+      giveBack(freed.block);
+    }
+    waiting.clear();
+    used.values().forEach(this::giveBack);
+    used.clear();
+    usedBytes = 0;
+    for (DeviceBlock block : free.wholeSegments()) {
+      release(block);
+    }
+  }
+
+  private static long roundUp(long bytes, long multiple) {
+    return (bytes + multiple - 1) / multiple * multiple;
+  }
+}

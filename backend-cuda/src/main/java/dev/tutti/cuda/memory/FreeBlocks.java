@@ -1,0 +1,61 @@
+package dev.tutti.cuda.memory;
+
+import java.util.ArrayList;
+import java.util.Comparator;
+import java.util.HashMap;
+import java.util.List;
+import java.util.Map;
+import java.util.TreeSet;
+import org.jspecify.annotations.Nullable;
+
+/** Sorts free blocks by stream, kind and size. */
+final class FreeBlocks {
+  private static final Comparator<DeviceBlock> BY_SIZE =
+      Comparator.<DeviceBlock>comparingLong(block -> block.bytes)
+          .thenComparingLong(block -> block.address);
+
+  private static final DeviceBlock.Segment NO_SEGMENT = new DeviceBlock.Segment(0, 0, 0, false);
+
+  private final Map<Key, TreeSet<DeviceBlock>> blocks = new HashMap<>();
+
+  private record Key(long stream, boolean small) {}
+
+  void add(DeviceBlock block) {
+    blocks.computeIfAbsent(key(block), key -> new TreeSet<>(BY_SIZE)).add(block);
+  }
+
+  void remove(DeviceBlock block) {
+    TreeSet<DeviceBlock> sorted = blocks.get(key(block));
+    if (sorted != null && sorted.remove(block) && sorted.isEmpty()) {
+      blocks.remove(key(block));
+    }
+  }
+
+  private static Key key(DeviceBlock block) {
+    return new Key(block.segment.stream, block.segment.small);
+  }
+
+  /** Takes the smallest block that is long enough, or returns null. */
+  @Nullable DeviceBlock take(long stream, boolean small, long bytes) {
+    TreeSet<DeviceBlock> sorted = blocks.get(new Key(stream, small));
+    DeviceBlock found =
+        sorted == null ? null : sorted.ceiling(new DeviceBlock(NO_SEGMENT, 0, bytes));
+    if (found != null) {
+      remove(found);
+    }
+    return found;
+  }
+
+  /** Returns the free blocks that are all of their segment. */
+  List<DeviceBlock> wholeSegments() {
+    List<DeviceBlock> whole = new ArrayList<>();
+    for (TreeSet<DeviceBlock> sorted : blocks.values()) {
+      for (DeviceBlock block : sorted) {
+        if (block.bytes == block.segment.bytes) {
+          whole.add(block);
+        }
+      }
+    }
+    return whole;
+  }
+}

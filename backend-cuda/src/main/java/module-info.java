@@ -1,0 +1,15 @@
+import org.jspecify.annotations.NullMarked;
+
+/** GPUs of NVIDIA: devices, streams, memory and stream blocks. */
+@NullMarked
+module dev.tutti.cuda {
+  requires transitive dev.tutti;
+  requires static org.jspecify;
+  requires com.google.guice;
+  requires jcuda;
+
+  exports dev.tutti.cuda;
+
+  opens dev.tutti.cuda to
+      com.google.guice;
+}

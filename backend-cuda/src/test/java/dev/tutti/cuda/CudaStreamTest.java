@@ -1,0 +1,197 @@
+package dev.tutti.cuda;
+
+import static org.assertj.core.api.Assertions.assertThat;
+import static org.assertj.core.api.Assertions.assertThatThrownBy;
+
+import dev.tutti.TuttiException;
+import java.time.Duration;
+import java.util.ArrayList;
+import java.util.HashSet;
+import java.util.List;
+import java.util.concurrent.CompletableFuture;
+import java.util.concurrent.CountDownLatch;
+import org.junit.jupiter.api.AfterEach;
+import org.junit.jupiter.api.Test;
+
+class CudaStreamTest {
+  private final FakeMachine machine = new FakeMachine(2);
+  private final Cuda cuda = machine.cuda;
+
+  @AfterEach
+  void close() {
+    machine.close();
+  }
+
+  @Test
+  void aThreadBeginsWithTheDefaultStreamOfDeviceZero() {
+    assertThat(cuda.currentDevice().index()).isZero();
+    assertThat(cuda.currentStream().handle()).isZero();
+    assertThat(cuda.device(1).currentStream()).isEqualTo(cuda.device(1).defaultStream());
+    assertThat(cuda.currentStream()).hasToString("default stream of cuda:0");
+  }
+
+  @Test
+  void scopesNestAndRestoreStreamAndDevice() {
+    CudaStream one = cuda.device(0).poolStream();
+    CudaStream two = cuda.device(1).poolStream();
+    try (CudaStream.Scope _ = one.use()) {
+      assertThat(cuda.currentStream()).isEqualTo(one);
+      try (CudaStream.Scope _ = two.use()) {
+        assertThat(cuda.currentStream()).isEqualTo(two);
+        assertThat(cuda.device(0).currentStream()).isEqualTo(one);
+      }
+      assertThat(cuda.currentStream()).isEqualTo(one);
+      assertThat(cuda.device(1).currentStream().handle()).isZero();
+    }
+    assertThat(cuda.currentStream().handle()).isZero();
+  }
+
+  @Test
+  @SuppressWarnings("try") // closes on purpose where it must not be closed
+  void threadsHaveTheirOwnCurrentStream() {
+    CudaStream stream = cuda.device(1).poolStream();
+    try (CudaStream.Scope scope = stream.use()) {
+      CompletableFuture<CudaStream> other = new CompletableFuture<>();
+      Thread.ofPlatform().start(() -> other.complete(cuda.currentStream()));
+      assertThat(other.join()).isEqualTo(cuda.device(0).defaultStream());
+      CompletableFuture<Throwable> thrown = new CompletableFuture<>();
+      Thread.ofPlatform()
+          .start(
+              () -> {
+                try {
+                  scope.close();
+                  thrown.complete(new AssertionError("closed"));
+                } catch (IllegalStateException e) {
+                  thrown.complete(e);
+                }
+              });
+      assertThat(thrown.join()).isInstanceOf(IllegalStateException.class);
+      assertThat(cuda.currentStream()).isEqualTo(stream);
+    }
+  }
+
+  @Test
+  void scopesAreClosedFromTheInside() {
+    CudaStream.Scope outer = cuda.device(0).poolStream().use();
+    CudaStream.Scope inner = cuda.device(0).poolStream().use();
+    assertThatThrownBy(outer::close).isInstanceOf(IllegalStateException.class);
+    inner.close();
+    inner.close();
+    outer.close();
+    assertThat(cuda.currentStream().handle()).isZero();
+  }
+
+  @Test
+  void thePoolHandsOutItsStreamsInTurn() {
+    List<CudaStream> first = new ArrayList<>();
+    for (int i = 0; i < CudaDevice.POOL_STREAMS; i++) {
+      first.add(cuda.device(0).poolStream());
+    }
+    assertThat(new HashSet<>(first)).hasSize(CudaDevice.POOL_STREAMS);
+    for (CudaStream stream : first) {
+      assertThat(cuda.device(0).poolStream()).isSameAs(stream);
+    }
+    assertThat(machine.fake.calls("cuStreamCreateWithPriority"))
+        .hasSize(CudaDevice.POOL_STREAMS)
+        .containsOnly("cuStreamCreateWithPriority -5");
+  }
+
+  @Test
+  void anEventOrdersStreamsOfTwoDevices() {
+    CudaStream first = cuda.device(0).poolStream();
+    CudaStream second = cuda.device(1).poolStream();
+    CountDownLatch held = machine.hold(first);
+    CudaEvent done = first.record();
+    second.waitFor(done);
+    CudaEvent after = second.record();
+    assertThat(after.awaitReached(System.nanoTime() + 20_000_000)).isFalse();
+    held.countDown();
+    assertThat(after.awaitReached(System.nanoTime() + Until.LONG.toNanos())).isTrue();
+    assertThat(done.isReached()).isTrue();
+    done.close();
+    after.close();
+  }
+
+  @Test
+  void anEventOrdersTheCurrentStream() {
+    CudaStream first = cuda.device(0).poolStream();
+    CountDownLatch held = machine.hold(first);
+    CudaEvent done = first.record();
+    done.orderCurrentStream();
+    assertThat(cuda.currentStream().isIdle()).isFalse();
+    held.countDown();
+    Until.holds("the order", cuda.currentStream()::isIdle);
+    machine.fake.clearCalls();
+    assertThat(done.isReached()).isTrue();
+    done.orderCurrentStream();
+    assertThat(machine.fake.calls()).as("after it was reached").isEmpty();
+  }
+
+  @Test
+  void reachedEventsAreUsedAgain() {
+    CudaStream stream = cuda.currentStream();
+    for (int i = 0; i < 100; i++) {
+      CudaEvent event = stream.record();
+      assertThat(event.awaitReached(System.nanoTime() + Until.LONG.toNanos())).isTrue();
+      assertThat(event.isReached()).isTrue();
+    }
+    assertThat(machine.fake.calls("cuEventCreate")).hasSize(1);
+    assertThat(cuda.device(0).events().inUse()).isZero();
+  }
+
+  @Test
+  void anEventThatWasGivenUpIsNotAskedAgain() {
+    CudaStream stream = cuda.device(0).poolStream();
+    CountDownLatch held = machine.hold(stream);
+    CudaEvent event = stream.record();
+    event.close();
+    event.close();
+    assertThatThrownBy(event::isReached).isInstanceOf(IllegalStateException.class);
+    assertThatThrownBy(event::orderCurrentStream).isInstanceOf(IllegalStateException.class);
+    assertThat(cuda.device(0).events().inUse()).isZero();
+    held.countDown();
+    Until.holds("the end", stream::isIdle);
+  }
+
+  @Test
+  void aRecordThatFailsLosesNoEvent() {
+    machine.fake.failOn("cuEventRecord", 1, 700);
+    assertThatThrownBy(() -> cuda.currentStream().record()).isInstanceOf(CudaException.class);
+    assertThat(cuda.device(0).events().inUse()).isZero();
+  }
+
+  @Test
+  void aDeviceThatFailedIsReported() {
+    CudaEvent event = cuda.currentStream().record();
+    machine.fake.fail(700);
+    assertThatThrownBy(event::isReached)
+        .isInstanceOf(CudaException.class)
+        .hasMessage("cuEventQuery failed: CUDA_ERROR_ILLEGAL_ADDRESS (700)");
+    machine.fake.fail(0);
+    event.close();
+  }
+
+  @Test
+  void aWaitHasADeadline() {
+    CudaStream stream = cuda.device(0).poolStream();
+    CountDownLatch held = machine.hold(stream);
+    assertThatThrownBy(() -> stream.await(Duration.ofMillis(5)))
+        .isInstanceOf(TuttiException.class)
+        .hasMessageContaining("of cuda:0 is not done after 5 ms");
+    held.countDown();
+    stream.await(Until.LONG);
+    assertThat(stream.isIdle()).isTrue();
+    assertThat(cuda.device(0).events().inUse()).isZero();
+  }
+
+  @Test
+  void aForeignStreamIsUsedAndNotDestroyed() {
+    cuda.device(0).context().enter();
+    long handle = machine.fake.driver().streams().create(0);
+    CudaStream stream = cuda.device(0).wrap(handle);
+    assertThat(stream).isEqualTo(cuda.device(0).wrap(handle));
+    assertThat(cuda.device(0).wrap(0)).isSameAs(cuda.device(0).defaultStream());
+    stream.await(Until.LONG);
+    machine.fake.driver().streams().destroy(handle);
+  }
+}

@@ -1,0 +1,107 @@
+package dev.tutti.cuda;
+
+import static org.assertj.core.api.Assertions.assertThat;
+import static org.assertj.core.api.Assertions.assertThatThrownBy;
+import static org.assertj.core.api.Assumptions.assumeThat;
+
+import dev.tutti.BackendException;
+import dev.tutti.DType;
+import dev.tutti.cuda.driver.CudaDrivers;
+import dev.tutti.cuda.driver.FakeCudaDriver;
+import org.junit.jupiter.api.Test;
+
+class CudaTest {
+  private static Cuda cuda(FakeCudaDriver fake) {
+    return new Cuda(fake.driver(), fake.links(), () -> new byte[1]);
+  }
+
+  @Test
+  void anOldDriverIsRefused() {
+    try (FakeCudaDriver fake = new FakeCudaDriver(1)) {
+      fake.setVersion(12040);
+      assertThatThrownBy(() -> cuda(fake))
+          .isInstanceOf(BackendException.class)
+          .hasMessage(
+              "the NVIDIA driver serves CUDA 12.4, but 13.0 is needed; install a newer driver");
+    }
+  }
+
+  @Test
+  void aMachineWithoutDevicesIsRefused() {
+    try (FakeCudaDriver fake = new FakeCudaDriver(0)) {
+      assertThatThrownBy(() -> cuda(fake))
+          .isInstanceOf(BackendException.class)
+          .hasMessageContaining("finds no GPU")
+          .hasMessageContaining("CUDA_VISIBLE_DEVICES");
+    }
+  }
+
+  @Test
+  void noDeviceIsTouchedBeforeItIsAskedFor() {
+    try (FakeMachine machine = new FakeMachine(2)) {
+      assertThat(machine.cuda.deviceCount()).isEqualTo(2);
+      assertThat(machine.cuda.findings()).hasSize(4);
+      assertThat(machine.fake.living()).isEmpty();
+      assertThat(machine.cuda.device(1)).isSameAs(machine.cuda.device(1));
+      assertThat(machine.fake.calls("cuDevicePrimaryCtxRetain"))
+          .containsExactly("cuDevicePrimaryCtxRetain 1");
+      assertThatThrownBy(() -> machine.cuda.device(2))
+          .isInstanceOf(IndexOutOfBoundsException.class)
+          .hasMessage("no device cuda:2; this process may use 2");
+    }
+  }
+
+  @Test
+  void findingsNameDevicesAndLinks() {
+    try (FakeMachine machine = new FakeMachine(2)) {
+      assertThat(new CudaStreamBlockProvider(() -> machine.cuda).findings())
+          .containsExactly(
+              "driver of CUDA 13.0",
+              "cuda:0 Fake H200, compute capability 9.0, 1 GiB, PCI 0000:1B:00.0, fd handles,"
+                  + " fabric handles, multicast",
+              "cuda:1 Fake H200, compute capability 9.0, 1 GiB, PCI 0000:1C:00.0, fd handles,"
+                  + " fabric handles, multicast",
+              "18 NVLinks between every two devices");
+    }
+  }
+
+  @Test
+  void nothingIsLeftAfterManyCycles() {
+    try (FakeCudaDriver fake = new FakeCudaDriver(1)) {
+      for (int i = 0; i < 20; i++) {
+        try (Cuda cuda = cuda(fake)) {
+          cuda.device(0).tensors().allocate(DType.FLOAT32, 1 << 20);
+          cuda.device(0).poolStream().await(Until.LONG);
+          assertThat(fake.living()).containsKeys("context", "device memory", "event", "stream");
+        }
+        assertThat(fake.living()).isEmpty();
+      }
+    }
+  }
+
+  @Test
+  void aClosedDriverRefusesWork() {
+    FakeMachine machine = new FakeMachine(2);
+    CudaDevice device = machine.cuda.device(0);
+    machine.cuda.close();
+    assertThatThrownBy(() -> machine.cuda.device(1)).isInstanceOf(IllegalStateException.class);
+    assertThatThrownBy(device::poolStream).isInstanceOf(IllegalStateException.class);
+    assertThatThrownBy(() -> device.events().acquire()).isInstanceOf(IllegalStateException.class);
+    machine.close();
+  }
+
+  @Test
+  void aMachineWithoutADriverSaysWhatIsMissing() {
+    assumeThat(CudaDrivers.missing()).as("this machine has a driver").isPresent();
+    assertThat(Cuda.unusableReason())
+        .hasValueSatisfying(
+            reason ->
+                assertThat(reason)
+                    .startsWith("no NVIDIA driver: the loader does not find libcuda.so.1")
+                    .contains("CUDA 13.0"));
+    assertThatThrownBy(Cuda::get)
+        .isInstanceOf(BackendException.class)
+        .hasMessageStartingWith("no NVIDIA driver");
+    assertThat(new CudaStreamBlockProvider().unusableReason()).isEqualTo(Cuda.unusableReason());
+  }
+}

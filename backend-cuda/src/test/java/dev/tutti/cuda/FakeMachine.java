@@ -1,0 +1,70 @@
+package dev.tutti.cuda;
+
+import static org.assertj.core.api.Assertions.assertThat;
+
+import dev.tutti.StreamBlockStatus;
+import dev.tutti.cuda.driver.FakeCudaDriver;
+import java.lang.foreign.MemorySegment;
+import java.lang.foreign.ValueLayout;
+import java.lang.invoke.VarHandle;
+import java.util.concurrent.CountDownLatch;
+
+/** Is a {@link Cuda} on a fake driver that has the kernel of stream blocks and one that holds. */
+final class FakeMachine implements AutoCloseable {
+  private static final VarHandle WORD = ValueLayout.JAVA_INT.varHandle();
+  private static final String HOLD = "hold";
+
+  final FakeCudaDriver fake;
+  final Cuda cuda;
+
+  FakeMachine(int devices) {
+    fake = new FakeCudaDriver(devices);
+    fake.kernel(CudaStreamBlock.KERNEL, 2, this::streamBlock);
+    cuda = new Cuda(fake.driver(), fake.links(), () -> new byte[] {1, 2, 3});
+  }
+
+  /** Does what the kernel does. */
+  private void streamBlock(long[] arguments) throws InterruptedException {
+    MemorySegment words = MemorySegment.ofAddress(arguments[0]).reinterpret(BlockState.BYTES);
+    long start = System.nanoTime();
+    write(words, StreamBlockStatus.RUNNING);
+    while (true) {
+      if (!fake.memory().isUsable(arguments[0], BlockState.BYTES)) {
+        throw new AssertionError("the words of a running stream block were freed");
+      }
+      if ((int) WORD.getAcquire(words, 0L) == 1) {
+        write(words, StreamBlockStatus.ABORTED);
+        return;
+      }
+      if (arguments[1] > 0 && System.nanoTime() - start > arguments[1] * 1_000_000) {
+        write(words, StreamBlockStatus.TIMED_OUT);
+        return;
+      }
+      Thread.sleep(1);
+    }
+  }
+
+  private static void write(MemorySegment words, StreamBlockStatus status) {
+    WORD.setRelease(words, 4L, status.code());
+  }
+
+  /** Holds a stream until the latch is opened. */
+  CountDownLatch hold(CudaStream stream) {
+    CountDownLatch latch = new CountDownLatch(1);
+    fake.kernel(HOLD, 0, _ -> latch.await());
+    stream.device().context().enter();
+    long module = fake.driver().kernels().load(new byte[1]);
+    long function = fake.driver().kernels().function(module, HOLD);
+    fake.driver().kernels().launch(function, 1, 1, 1, 1, 1, 1, 0, stream.handle(), 1);
+    fake.driver().kernels().unload(module);
+    return latch;
+  }
+
+  /** Closes all and checks that nothing is left. */
+  @Override
+  public void close() {
+    cuda.close();
+    assertThat(fake.living()).as("what was made and not destroyed").isEmpty();
+    fake.close();
+  }
+}

@@ -1,0 +1,24 @@
+package dev.tutti.cuda;
+
+import java.time.Duration;
+import java.util.concurrent.locks.LockSupport;
+import java.util.function.BooleanSupplier;
+
+/** Waits for conditions, with a deadline. */
+public final class Until {
+  /** Is how long a test waits for what must come. */
+  static final Duration LONG = Duration.ofSeconds(20);
+
+  private Until() {}
+
+  /** Waits until a condition holds. */
+  public static void holds(String what, BooleanSupplier condition) {
+    long deadline = System.nanoTime() + LONG.toNanos();
+    while (!condition.getAsBoolean()) {
+      if (System.nanoTime() - deadline >= 0) {
+        throw new AssertionError("waited " + LONG + " in vain for " + what);
+      }
+      LockSupport.parkNanos(1_000_000);
+    }
+  }
+}

@@ -1,0 +1,218 @@
+package dev.tutti.cuda.driver;
+
+import dev.tutti.cuda.CudaException;
+import dev.tutti.cuda.driver.LinkCalls.Link;
+import java.util.ArrayList;
+import java.util.Collection;
+import java.util.Collections;
+import java.util.List;
+import java.util.Map;
+import java.util.TreeMap;
+import java.util.concurrent.ConcurrentHashMap;
+import java.util.concurrent.atomic.AtomicLong;
+
+/**
+ * Plays the CUDA driver without a device: streams are threads with queues, device memory is host
+ * memory, kernels are Java code. Records the calls in their order, fails those it is told to, and
+ * knows what was made and not destroyed. Checks what the real driver does not forgive: calls
+ * without the right context, work on freed memory, and frees that wait for a stream that nobody
+ * releases.
+ */
+public final class FakeCudaDriver implements AutoCloseable {
+  static final int INVALID_VALUE = 1;
+  static final int INVALID_CONTEXT = 201;
+  static final int INVALID_HANDLE = 400;
+  static final int NOT_FOUND = 500;
+  static final int ILLEGAL_ADDRESS = 700;
+
+  private static final Map<Integer, String> NAMES =
+      Map.of(
+          INVALID_VALUE,
+          "CUDA_ERROR_INVALID_VALUE",
+          CudaException.OUT_OF_MEMORY,
+          "CUDA_ERROR_OUT_OF_MEMORY",
+          INVALID_CONTEXT,
+          "CUDA_ERROR_INVALID_CONTEXT",
+          INVALID_HANDLE,
+          "CUDA_ERROR_INVALID_HANDLE",
+          NOT_FOUND,
+          "CUDA_ERROR_NOT_FOUND",
+          ILLEGAL_ADDRESS,
+          "CUDA_ERROR_ILLEGAL_ADDRESS");
+
+  private final int devices;
+  private final FakeMemory memory;
+  private final FakeContexts contexts = new FakeContexts(this);
+  private final FakeStreams streams = new FakeStreams(this);
+  private final FakeEvents events = new FakeEvents(this);
+  private final FakeKernels kernels = new FakeKernels(this);
+  private final FakeGraphs graphs = new FakeGraphs(this);
+  private final FakeVirtualMemory virtualMemory = new FakeVirtualMemory(this);
+  private final List<String> calls = new ArrayList<>();
+  private final List<Failure> failures = new ArrayList<>();
+  private final Map<Long, String> living = new ConcurrentHashMap<>();
+  private final AtomicLong nextHandle = new AtomicLong(0x1000);
+  private volatile int version = CudaDrivers.REQUIRED_VERSION;
+  private volatile int deviceError;
+
+  private static final class Failure {
+    private final String call;
+    private int left;
+    private final int code;
+
+    Failure(String call, int left, int code) {
+      this.call = call;
+      this.left = left;
+      this.code = code;
+    }
+  }
+
+  /** Plays a machine with some devices. */
+  public FakeCudaDriver(int devices) {
+    this.devices = devices;
+    this.memory = new FakeMemory(this);
+  }
+
+  /** Returns the port. */
+  public CudaDriver driver() {
+    return new CudaDriver(
+        new FakeDevices(this), contexts, kernels, streams, events, memory, virtualMemory, graphs);
+  }
+
+  /** Returns a machine where each device has 18 links to a switch. */
+  public LinkCalls links() {
+    return busId -> Collections.nCopies(18, new Link.ToSwitch());
+  }
+
+  int devices() {
+    return devices;
+  }
+
+  int version() {
+    return version;
+  }
+
+  /** Makes the driver an older or newer one. */
+  public void setVersion(int newVersion) {
+    version = newVersion;
+  }
+
+  /** Lets a call fail: the nth from now, 1 for the next. */
+  public void failOn(String call, int nth, int code) {
+    synchronized (calls) {
+      failures.add(new Failure(call, nth, code));
+    }
+  }
+
+  /** Returns the calls since the last {@link #clearCalls}, such as {@code cuEventRecord 0x1003}. */
+  public List<String> calls() {
+    synchronized (calls) {
+      return List.copyOf(calls);
+    }
+  }
+
+  /** Returns the calls of some functions. */
+  public List<String> calls(String... names) {
+    Collection<String> wanted = List.of(names);
+    return calls().stream().filter(call -> wanted.contains(call.split(" ", 2)[0])).toList();
+  }
+
+  /** Forgets the calls so far. */
+  public void clearCalls() {
+    synchronized (calls) {
+      calls.clear();
+    }
+  }
+
+  /** Records a call and lets it fail if it shall. */
+  void enter(String call, String arguments) {
+    synchronized (calls) {
+      calls.add(arguments.isEmpty() ? call : call + " " + arguments);
+      for (Failure failure : failures) {
+        if (failure.call.equals(call) && --failure.left == 0) {
+          throw error(call, failure.code);
+        }
+      }
+    }
+  }
+
+  static CudaException error(String call, int code) {
+    return new CudaException(call, code, NAMES.getOrDefault(code, "CUDA_ERROR_" + code));
+  }
+
+  /** Throws what the device reported, as the real one does from then on. */
+  void requireHealthy(String call) {
+    if (deviceError != 0) {
+      throw error(call, deviceError);
+    }
+  }
+
+  /** Reports that a kernel or copy failed. */
+  public void fail(int code) {
+    deviceError = code;
+  }
+
+  long make(String what) {
+    long handle = nextHandle.getAndAdd(0x10);
+    living.put(handle, what);
+    return handle;
+  }
+
+  void keep(long handle, String what) {
+    living.put(handle, what);
+  }
+
+  void destroy(String call, long handle, String what) {
+    if (!living.remove(handle, what)) {
+      throw error(call, INVALID_HANDLE);
+    }
+  }
+
+  boolean isLiving(long handle) {
+    return living.containsKey(handle);
+  }
+
+  /** Returns what was made and not destroyed, as counts by kind. */
+  public Map<String, Integer> living() {
+    Map<String, Integer> counts = new TreeMap<>();
+    living.values().forEach(what -> counts.merge(what, 1, Integer::sum));
+    return counts;
+  }
+
+  /** Returns the number of living things of a kind. */
+  public int living(String what) {
+    return living().getOrDefault(what, 0);
+  }
+
+  FakeContexts contexts() {
+    return contexts;
+  }
+
+  FakeStreams streams() {
+    return streams;
+  }
+
+  FakeEvents events() {
+    return events;
+  }
+
+  /** Returns the memory. */
+  public FakeMemory memory() {
+    return memory;
+  }
+
+  /** Gives a kernel of the loaded module a body. */
+  public void kernel(String name, int parameters, FakeKernel body) {
+    kernels.define(name, parameters, body);
+  }
+
+  static String hex(long handle) {
+    return "0x" + Long.toHexString(handle);
+  }
+
+  /** Ends the streams' threads. */
+  @Override
+  public void close() {
+    streams.close();
+  }
+}

@@ -1,0 +1,63 @@
+package dev.tutti.cuda.driver;
+
+import static dev.tutti.cuda.driver.FakeCudaDriver.hex;
+
+import java.util.List;
+import java.util.Map;
+import java.util.concurrent.ConcurrentHashMap;
+
+/** Plays graphs of tasks in their order. */
+final class FakeGraphs implements GraphCalls {
+  private final FakeCudaDriver fake;
+  private final Map<Long, List<FakeStream.Task>> tasks = new ConcurrentHashMap<>();
+
+  FakeGraphs(FakeCudaDriver fake) {
+    this.fake = fake;
+  }
+
+  @Override
+  public void beginCapture(long stream) {
+    fake.enter("cuStreamBeginCapture", hex(stream));
+    if (stream == StreamCalls.DEFAULT) {
+      throw FakeCudaDriver.error("cuStreamBeginCapture", 900);
+    }
+    fake.streams().require("cuStreamBeginCapture", stream).beginCapture();
+  }
+
+  @Override
+  public long endCapture(long stream) {
+    fake.enter("cuStreamEndCapture", hex(stream));
+    long graph = fake.make("graph");
+    tasks.put(graph, fake.streams().require("cuStreamEndCapture", stream).endCapture());
+    return graph;
+  }
+
+  @Override
+  public long instantiate(long graph) {
+    fake.enter("cuGraphInstantiate", hex(graph));
+    long executable = fake.make("executable graph");
+    tasks.put(executable, tasks.get(graph));
+    return executable;
+  }
+
+  @Override
+  public void launch(long executable, long stream) {
+    fake.enter("cuGraphLaunch", hex(executable) + " " + hex(stream));
+    FakeStream queue = fake.streams().require("cuGraphLaunch", stream);
+    tasks.get(executable).forEach(queue::enqueue);
+  }
+
+  @Override
+  public void destroy(long graph) {
+    fake.enter("cuGraphDestroy", hex(graph));
+    fake.destroy("cuGraphDestroy", graph, "graph");
+    tasks.remove(graph);
+  }
+
+  @Override
+  public void destroyExecutable(long executable) {
+    fake.enter("cuGraphExecDestroy", hex(executable));
+    fake.destroy("cuGraphExecDestroy", executable, "executable graph");
+    tasks.remove(executable);
+  }
+}

@@ -1,0 +1,12 @@
+package dev.tutti.cuda.driver;
+
+/** Is the body of a kernel that a fake driver runs on a stream's thread. */
+@FunctionalInterface
+public interface FakeKernel {
+  /**
+   * Does what the kernel does; is interrupted when the driver ends.
+   *
+   * @param arguments the 8 bytes at each parameter's address, as they were at the launch
+   */
+  void run(long[] arguments) throws InterruptedException;
+}

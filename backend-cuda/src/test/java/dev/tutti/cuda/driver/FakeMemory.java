@@ -1,0 +1,156 @@
+package dev.tutti.cuda.driver;
+
+import static dev.tutti.cuda.driver.FakeCudaDriver.hex;
+
+import dev.tutti.cuda.CudaException;
+import java.lang.foreign.Arena;
+import java.lang.foreign.MemorySegment;
+import java.nio.ByteBuffer;
+import java.util.Map;
+import java.util.TreeMap;
+
+/**
+ * Plays the memory of devices, in host memory. What is freed stays mapped until the driver ends, so
+ * that work on it is noticed and does no harm.
+ */
+public final class FakeMemory implements MemoryCalls {
+  private static final long ALIGNMENT = 512;
+
+  private final FakeCudaDriver fake;
+  private final TreeMap<Long, Range> ranges = new TreeMap<>();
+  private long capacity = 1L << 30;
+  private long used;
+
+  private static final class Range {
+    private final PointerInfo.Kind kind;
+    private final int device;
+    private final long bytes;
+    private final MemorySegment memory;
+    private boolean freed;
+
+    Range(PointerInfo.Kind kind, int device, long bytes) {
+      this.kind = kind;
+      this.device = device;
+      this.bytes = bytes;
+      this.memory = Arena.ofAuto().allocate(bytes, ALIGNMENT);
+    }
+  }
+
+  FakeMemory(FakeCudaDriver fake) {
+    this.fake = fake;
+  }
+
+  /** Sets the bytes of all devices together. */
+  public synchronized void setCapacity(long bytes) {
+    capacity = bytes;
+  }
+
+  synchronized long capacity() {
+    return capacity;
+  }
+
+  /** Returns the allocated bytes of all devices. */
+  public synchronized long used() {
+    return used;
+  }
+
+  @Override
+  public synchronized Room room() {
+    return new Room(capacity - used, capacity);
+  }
+
+  @Override
+  public long allocate(long bytes) {
+    fake.enter("cuMemAlloc", String.valueOf(bytes));
+    int device = fake.contexts().requireDevice("cuMemAlloc");
+    synchronized (this) {
+      if (bytes > capacity - used) {
+        throw FakeCudaDriver.error("cuMemAlloc", CudaException.OUT_OF_MEMORY);
+      }
+      used += bytes;
+      return add("device memory", new Range(PointerInfo.Kind.DEVICE, device, bytes));
+    }
+  }
+
+  private long add(String what, Range range) {
+    long address = range.memory.address();
+    ranges.put(address, range);
+    fake.keep(address, what);
+    return address;
+  }
+
+  @Override
+  public void free(long address) {
+    fake.enter("cuMemFree", hex(address));
+    fake.streams().awaitIdle("cuMemFree", fake.contexts().requireDevice("cuMemFree"));
+    fake.destroy("cuMemFree", address, "device memory");
+    synchronized (this) {
+      Range range = ranges.get(address);
+      range.freed = true;
+      used -= range.bytes;
+    }
+  }
+
+  @Override
+  public long allocateHost(long bytes) {
+    fake.enter("cuMemHostAlloc", String.valueOf(bytes));
+    int device = fake.contexts().requireDevice("cuMemHostAlloc");
+    synchronized (this) {
+      return add("host memory", new Range(PointerInfo.Kind.HOST, device, bytes));
+    }
+  }
+
+  @Override
+  public void freeHost(long address) {
+    fake.enter("cuMemFreeHost", hex(address));
+    fake.streams().awaitIdle("cuMemFreeHost", fake.contexts().requireDevice("cuMemFreeHost"));
+    fake.destroy("cuMemFreeHost", address, "host memory");
+    synchronized (this) {
+      ranges.get(address).freed = true;
+    }
+  }
+
+  /** Tells whether the device may touch bytes: those that were allocated here and not freed. */
+  public synchronized boolean isUsable(long address, long bytes) {
+    Map.Entry<Long, Range> entry = ranges.floorEntry(address);
+    return entry != null
+        && !entry.getValue().freed
+        && address + bytes <= entry.getKey() + entry.getValue().bytes;
+  }
+
+  @Override
+  public synchronized PointerInfo pointerInfo(long address) {
+    Map.Entry<Long, Range> entry = ranges.floorEntry(address);
+    if (entry == null
+        || entry.getValue().freed
+        || address >= entry.getKey() + entry.getValue().bytes) {
+      return PointerInfo.NONE;
+    }
+    Range range = entry.getValue();
+    return new PointerInfo(range.kind, range.device, entry.getKey(), range.bytes);
+  }
+
+  @Override
+  public byte[] exportHandle(long address) {
+    fake.enter("cuIpcGetMemHandle", hex(address));
+    PointerInfo info = pointerInfo(address);
+    if (info.kind() != PointerInfo.Kind.DEVICE) {
+      throw FakeCudaDriver.error("cuIpcGetMemHandle", FakeCudaDriver.INVALID_VALUE);
+    }
+    return ByteBuffer.allocate(EventCalls.IPC_HANDLE_BYTES).putLong(info.rangeStart()).array();
+  }
+
+  @Override
+  public long openHandle(byte[] handle) {
+    fake.enter("cuIpcOpenMemHandle", "");
+    long address = ByteBuffer.wrap(handle).getLong();
+    fake.keep(-address, "opened memory");
+    return address;
+  }
+
+  @Override
+  public void closeHandle(long address) {
+    fake.enter("cuIpcCloseMemHandle", hex(address));
+    fake.destroy("cuIpcCloseMemHandle", -address, "opened memory");
+  }
+}

@@ -1,0 +1,54 @@
+package dev.tutti.cuda.driver;
+
+import static org.assertj.core.api.Assertions.assertThat;
+
+import dev.tutti.BackendException;
+import dev.tutti.cuda.driver.LinkCalls.Link;
+import java.util.Collections;
+import java.util.List;
+import java.util.Map;
+import org.junit.jupiter.api.Test;
+
+class LinkMatrixTest {
+  private static final List<String> TWO = List.of("0000:1B:00.0", "0000:2A:00.0");
+
+  @Test
+  void devicesAtSwitchesHaveTheFewerLinks() {
+    Map<String, Integer> links = Map.of("a", 18, "b", 12, "c", 0);
+    LinkMatrix matrix =
+        LinkMatrix.of(
+            List.of("a", "b", "c"),
+            busId -> Collections.nCopies(links.get(busId), new Link.ToSwitch()));
+    assertThat(matrix).hasToString("[[0, 12, 0], [12, 0, 0], [0, 0, 0]]");
+    assertThat(matrix.isFullyConnected()).isFalse();
+  }
+
+  @Test
+  void directLinksCountForTheirPair() {
+    LinkMatrix matrix =
+        LinkMatrix.of(
+            TWO,
+            busId ->
+                Collections.nCopies(
+                    4,
+                    new Link.ToDevice(
+                        busId.equals(TWO.get(0)) ? "00000000:2a:00.0" : "00000000:1B:00.0")));
+    assertThat(matrix.count(0, 1)).isEqualTo(4);
+    assertThat(matrix.count(1, 0)).isEqualTo(4);
+    assertThat(matrix.isFullyConnected()).isTrue();
+    assertThat(matrix.problem()).isEmpty();
+  }
+
+  @Test
+  void aFailureLeavesZerosAndAReason() {
+    LinkMatrix matrix =
+        LinkMatrix.of(
+            TWO,
+            _ -> {
+              throw new BackendException("the loader does not find libnvidia-ml.so.1");
+            });
+    assertThat(matrix).hasToString("[[0, 0], [0, 0]]");
+    assertThat(matrix.problem()).contains("libnvidia-ml.so.1");
+    assertThat(matrix.isFullyConnected()).isFalse();
+  }
+}

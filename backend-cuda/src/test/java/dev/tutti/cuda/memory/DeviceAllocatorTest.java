@@ -1,0 +1,235 @@
+package dev.tutti.cuda.memory;
+
+import static org.assertj.core.api.Assertions.assertThat;
+import static org.assertj.core.api.Assertions.assertThatThrownBy;
+
+import dev.tutti.cuda.CudaException;
+import dev.tutti.cuda.Until;
+import dev.tutti.cuda.driver.DeviceContext;
+import dev.tutti.cuda.driver.EventPool;
+import dev.tutti.cuda.driver.FakeCudaDriver;
+import java.lang.foreign.MemorySegment;
+import java.util.ArrayList;
+import java.util.Comparator;
+import java.util.List;
+import java.util.Random;
+import org.junit.jupiter.api.AfterEach;
+import org.junit.jupiter.api.Test;
+
+class DeviceAllocatorTest {
+  private static final long MIB = 1 << 20;
+  private static final long STREAM = 0;
+
+  private final FakeCudaDriver fake = new FakeCudaDriver(1);
+  private final DeviceContext context = new DeviceContext(fake.driver(), 0);
+  private final EventPool events = new EventPool(fake.driver().events());
+  private final DeviceAllocator allocator = new DeviceAllocator(context, events);
+  private final long other = newStream();
+
+  private long newStream() {
+    context.enter();
+    return fake.driver().streams().create(0);
+  }
+
+  @AfterEach
+  void close() {
+    allocator.close();
+    allocator.close();
+    fake.driver().streams().destroy(other);
+    events.close();
+    context.close();
+    assertThat(fake.living()).isEmpty();
+    fake.close();
+  }
+
+  @Test
+  void smallBlocksShareASegment() {
+    DeviceBlock first = allocator.allocate(1, STREAM);
+    DeviceBlock second = allocator.allocate(513, STREAM);
+    assertThat(first.bytes()).isEqualTo(512);
+    assertThat(second.bytes()).isEqualTo(1024);
+    assertThat(second.address()).isEqualTo(first.address() + 512);
+    assertThat(allocator.usage()).isEqualTo(new DeviceAllocator.Usage(1536, 2 * MIB));
+    assertThat(fake.calls("cuMemAlloc")).containsExactly("cuMemAlloc " + 2 * MIB);
+  }
+
+  @Test
+  void sizesDecideHowMuchTheDriverIsAskedFor() {
+    allocator.allocate(MIB + 1, STREAM);
+    allocator.allocate(10 * MIB, STREAM);
+    DeviceBlock large = allocator.allocate(10 * MIB + 1, STREAM);
+    allocator.allocate(33 * MIB, STREAM);
+    assertThat(fake.calls("cuMemAlloc"))
+        .containsExactly("cuMemAlloc " + 32 * MIB, "cuMemAlloc " + 34 * MIB);
+    assertThat(large.bytes()).isEqualTo(10 * MIB + 512);
+  }
+
+  @Test
+  void neighboursBecomeOneBlockAgain() {
+    List<DeviceBlock> blocks = new ArrayList<>();
+    for (int i = 0; i < 4; i++) {
+      blocks.add(allocator.allocate(MIB / 2, STREAM));
+    }
+    long address = blocks.get(0).address();
+    for (int i : new int[] {2, 0, 3, 1}) {
+      allocator.free(blocks.get(i));
+    }
+    DeviceBlock whole = allocator.allocate(MIB, STREAM);
+    assertThat(whole.address()).isEqualTo(address);
+    assertThat(fake.calls("cuMemAlloc")).hasSize(1);
+    allocator.free(whole);
+    assertThat(allocator.usage()).isEqualTo(new DeviceAllocator.Usage(0, 2 * MIB));
+    allocator.releaseCached();
+    assertThat(allocator.usage().reservedBytes()).isZero();
+  }
+
+  @Test
+  void aFreedBlockIsForItsOwnStream() {
+    DeviceBlock first = allocator.allocate(100, STREAM);
+    allocator.free(first);
+    assertThat(allocator.allocate(100, other).address()).isNotEqualTo(first.address());
+    assertThat(allocator.allocate(100, STREAM).address()).isEqualTo(first.address());
+    assertThat(fake.calls("cuEventRecord")).isEmpty();
+  }
+
+  @Test
+  void usesInOtherStreamsAreWaitedFor() {
+    DeviceBlock block = allocator.allocate(100, STREAM);
+    allocator.useOn(block, other);
+    allocator.useOn(block, other);
+    allocator.useOn(block, STREAM);
+    long[] gate = hold(other);
+    allocator.free(block);
+    assertThat(fake.calls("cuEventRecord")).hasSize(1);
+    assertThat(allocator.allocate(100, STREAM).address()).isNotEqualTo(block.address());
+    open(gate);
+    Until.holds("the other stream", () -> fake.driver().streams().isIdle(other));
+    assertThat(allocator.allocate(100, STREAM).address()).isEqualTo(block.address());
+    assertThat(events.inUse()).isZero();
+  }
+
+  /** Holds a stream until a word of host memory is 1. */
+  private long[] hold(long stream) {
+    long word = fake.driver().memory().allocateHost(4);
+    MemorySegment.ofAddress(word).reinterpret(4).fill((byte) 0);
+    fake.driver().streams().waitValue(stream, word, 1);
+    return new long[] {word};
+  }
+
+  private void open(long[] gate) {
+    MemorySegment.ofAddress(gate[0]).reinterpret(4).fill((byte) 1);
+    fake.driver().memory().freeHost(gate[0]);
+  }
+
+  @Test
+  void aFullDeviceGetsBackWhatIsCached() {
+    fake.memory().setCapacity(100 * MIB);
+    allocator.free(allocator.allocate(60 * MIB, STREAM));
+    fake.clearCalls();
+    DeviceBlock block = allocator.allocate(60 * MIB, other);
+    assertThat(fake.calls("cuMemAlloc", "cuMemFree"))
+        .hasSize(3)
+        .satisfies(calls -> assertThat(calls.get(1)).startsWith("cuMemFree"));
+    assertThat(allocator.usage()).isEqualTo(new DeviceAllocator.Usage(60 * MIB, 60 * MIB));
+    allocator.free(block);
+  }
+
+  @Test
+  void listenersFreeWhatTheyCan() {
+    fake.memory().setCapacity(100 * MIB);
+    DeviceBlock cache = allocator.allocate(60 * MIB, STREAM);
+    List<Long> asked = new ArrayList<>();
+    Runnable remove =
+        allocator.addListener(
+            bytes -> {
+              asked.add(bytes);
+              allocator.free(cache);
+            });
+    DeviceBlock block = allocator.allocate(50 * MIB, STREAM);
+    assertThat(asked).containsExactly(50 * MIB);
+    remove.run();
+    assertThatThrownBy(() -> allocator.allocate(60 * MIB, STREAM))
+        .isInstanceOf(CudaException.class);
+    assertThat(asked).hasSize(1);
+    allocator.free(block);
+  }
+
+  @Test
+  void anExceptionHasTheNumbers() {
+    fake.memory().setCapacity(100 * MIB);
+    DeviceBlock used = allocator.allocate(20 * MIB, STREAM);
+    allocator.free(allocator.allocate(512, STREAM));
+    fake.clearCalls();
+    assertThatThrownBy(() -> allocator.allocate(90 * MIB, STREAM))
+        .isInstanceOfSatisfying(CudaException.class, e -> assertThat(e.isOutOfMemory()).isTrue())
+        .hasMessage(
+            "allocation of 94371840 bytes on cuda:0 failed: CUDA_ERROR_OUT_OF_MEMORY (2); of"
+                + " 104857600 bytes 83886080 are free; tensors of this process use 20971520 and 0"
+                + " more are kept for use again");
+    assertThat(fake.calls("cuMemAlloc")).as("one try and one more").hasSize(2);
+    allocator.free(used);
+  }
+
+  @Test
+  void otherErrorsAreNotTriedAgain() {
+    fake.failOn("cuMemAlloc", 1, 700);
+    assertThatThrownBy(() -> allocator.allocate(1, STREAM))
+        .isInstanceOfSatisfying(CudaException.class, e -> assertThat(e.code()).isEqualTo(700));
+    assertThat(fake.calls("cuMemAlloc")).hasSize(1);
+  }
+
+  @Test
+  void segmentsOfABusyStreamAreKept() {
+    allocator.free(allocator.allocate(1, other));
+    long[] gate = hold(other);
+    allocator.releaseCached();
+    assertThat(allocator.usage().reservedBytes()).isEqualTo(2 * MIB);
+    open(gate);
+    allocator.releaseCached();
+    assertThat(allocator.usage().reservedBytes()).isZero();
+  }
+
+  @Test
+  void addressesAreFoundWithinBlocksInUse() {
+    DeviceBlock block = allocator.allocate(1000, STREAM);
+    assertThat(allocator.find(block.address())).isSameAs(block);
+    assertThat(allocator.find(block.address() + 1023)).isSameAs(block);
+    assertThat(allocator.find(block.address() + 1024)).isNull();
+    assertThat(allocator.find(block.address() - 1)).isNull();
+    allocator.free(block);
+    assertThat(allocator.find(block.address())).isNull();
+    assertThatThrownBy(() -> allocator.free(block)).isInstanceOf(IllegalStateException.class);
+    assertThatThrownBy(() -> allocator.useOn(block, other))
+        .isInstanceOf(IllegalStateException.class);
+    assertThatThrownBy(() -> allocator.allocate(0, STREAM))
+        .isInstanceOf(IllegalArgumentException.class);
+  }
+
+  @Test
+  void blocksInUseNeverOverlap() {
+    Random random = new Random(7);
+    List<DeviceBlock> live = new ArrayList<>();
+    for (int i = 0; i < 5000; i++) {
+      if (live.size() > 60 || (!live.isEmpty() && random.nextInt(3) == 0)) {
+        allocator.free(live.remove(random.nextInt(live.size())));
+      } else {
+        long bytes = 1 + (long) Math.pow(2, 8 + 15 * random.nextDouble());
+        DeviceBlock block = allocator.allocate(bytes, random.nextBoolean() ? STREAM : other);
+        assertThat(block.bytes()).isGreaterThanOrEqualTo(bytes);
+        live.add(block);
+      }
+    }
+    live.sort(Comparator.comparingLong(DeviceBlock::address));
+    long used = 0;
+    for (int i = 0; i < live.size(); i++) {
+      used += live.get(i).bytes();
+      assertThat(i == 0 ? 0 : live.get(i - 1).address() + live.get(i - 1).bytes())
+          .isLessThanOrEqualTo(live.get(i).address());
+    }
+    assertThat(allocator.usage().usedBytes()).isEqualTo(used);
+    live.forEach(allocator::free);
+    allocator.releaseCached();
+    assertThat(allocator.usage()).isEqualTo(new DeviceAllocator.Usage(0, 0));
+    assertThat(fake.memory().used()).isZero();
+  }
+}

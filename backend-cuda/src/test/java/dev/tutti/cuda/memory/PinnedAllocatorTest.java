@@ -1,0 +1,98 @@
+package dev.tutti.cuda.memory;
+
+import static org.assertj.core.api.Assertions.assertThat;
+import static org.assertj.core.api.Assertions.assertThatThrownBy;
+
+import dev.tutti.cuda.Until;
+import dev.tutti.cuda.driver.DeviceContext;
+import dev.tutti.cuda.driver.EventPool;
+import dev.tutti.cuda.driver.FakeCudaDriver;
+import org.junit.jupiter.api.AfterEach;
+import org.junit.jupiter.api.Test;
+
+class PinnedAllocatorTest {
+  private final FakeCudaDriver fake = new FakeCudaDriver(1);
+  private final DeviceContext context = new DeviceContext(fake.driver(), 0);
+  private final EventPool events = new EventPool(fake.driver().events());
+  private final PinnedAllocator pinned = new PinnedAllocator(context, events);
+  private final PinnedBlock gate = pinned.allocate(4);
+
+  @AfterEach
+  void close() {
+    pinned.close();
+    events.close();
+    context.close();
+    assertThat(fake.living()).isEmpty();
+    fake.close();
+  }
+
+  private void hold() {
+    gate.segment().fill((byte) 0);
+    fake.driver().streams().waitValue(0, gate.address(), 1);
+  }
+
+  private void open() {
+    gate.segment().fill((byte) 1);
+    Until.holds("the stream", () -> fake.driver().streams().isIdle(0));
+  }
+
+  @Test
+  void smallBlocksAreCutFromSlabsAndLargeOnesAreNot() {
+    PinnedBlock block = pinned.allocate(65);
+    assertThat(block.segment().byteSize()).isEqualTo(128);
+    assertThat(block.address() % 64).isZero();
+    assertThat(pinned.allocate(4096).segment().byteSize()).isEqualTo(4096);
+    assertThat(pinned.allocate(4097).segment().byteSize()).isEqualTo(8192);
+    assertThat(fake.calls("cuMemHostAlloc"))
+        .containsExactly(
+            "cuMemHostAlloc 65536",
+            "cuMemHostAlloc 65536",
+            "cuMemHostAlloc 65536",
+            "cuMemHostAlloc 8192");
+    assertThat(pinned.blocksInUse()).isEqualTo(4);
+  }
+
+  @Test
+  void aBlockThatTheDeviceUsesIsNotGivenAway() {
+    PinnedBlock block = pinned.allocate(5000);
+    hold();
+    pinned.useOn(block, 0);
+    pinned.free(block);
+    assertThat(pinned.isIdle(block)).isFalse();
+    PinnedBlock next = pinned.allocate(5000);
+    assertThat(next).isNotSameAs(block);
+    pinned.free(next);
+    open();
+    assertThat(pinned.isIdle(block)).isTrue();
+    assertThat(pinned.allocate(5000)).isIn(block, next);
+    assertThat(events.inUse()).isZero();
+  }
+
+  @Test
+  void manyWaitingBlocksComeBack() {
+    hold();
+    for (int i = 0; i < 100; i++) {
+      PinnedBlock block = pinned.allocate(8);
+      pinned.useOn(block, 0);
+      pinned.free(block);
+    }
+    long bytes = pinned.allocatedBytes();
+    open();
+    for (int i = 0; i < 1023; i++) {
+      pinned.allocate(8);
+    }
+    assertThat(pinned.allocatedBytes()).as("1024 blocks of 64 bytes").isEqualTo(bytes);
+    assertThat(events.inUse()).isZero();
+  }
+
+  @Test
+  void aUseThatCannotBeRecordedKeepsNoEvent() {
+    PinnedBlock block = pinned.allocate(8);
+    fake.failOn("cuEventRecord", 1, 700);
+    assertThatThrownBy(() -> pinned.useOn(block, 0)).hasMessageContaining("cuEventRecord");
+    assertThat(events.inUse()).isZero();
+    pinned.free(block);
+    assertThatThrownBy(() -> pinned.free(block)).isInstanceOf(IllegalStateException.class);
+    assertThatThrownBy(() -> pinned.allocate(0)).isInstanceOf(IllegalArgumentException.class);
+  }
+}
