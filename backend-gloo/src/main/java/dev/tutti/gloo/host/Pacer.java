@@ -1,5 +1,7 @@
 package dev.tutti.gloo.host;
 
+import dev.tutti.gloo.transport.BusyCores;
+
 /**
  * Paces a thread that waits for a word in memory: it polls for a while, then lets other threads of
  * its core run, then sleeps until the word changes, each time longer. One thread at a time uses it,
@@ -14,6 +16,7 @@ final class Pacer {
 
   private final long spinNanos;
   private final Sleepers sleepers;
+  private final BusyCores cores = new BusyCores();
   private final Futex futex = new Futex();
   private long start;
   private long now;
@@ -44,7 +47,8 @@ final class Pacer {
 
   /** Tells whether it has come to sleeping, so that there is time to look at anything else. */
   boolean isSlow() {
-    return now - start >= spinNanos + YIELD_NANOS;
+    long spun = now - start - spinNanos;
+    return spun >= YIELD_NANOS || (spun >= 0 && cores.areBusy(now));
   }
 
   /** Returns when the last rest ended, in terms of {@link System#nanoTime()}. */
@@ -69,7 +73,11 @@ final class Pacer {
       sleepers.sleep(futex, offset, seen, sleep);
       sleep = Math.min(LONGEST_SLEEP, sleep * 2);
     } else if (now - start >= spinNanos) {
+      long before = now;
       Thread.yield();
+      now = System.nanoTime();
+      cores.yielded(before, now);
+      return;
     }
     now = System.nanoTime();
   }

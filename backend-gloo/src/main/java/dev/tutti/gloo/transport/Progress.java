@@ -35,7 +35,8 @@ final class Progress {
    * Where the ranks share memory, polling reads all rings, and no sockets but those of ranks that do
    * not. It spins under the lock,
    * unless somebody queues for it, shortly; then it yields for a while, also where ranks outnumber
-   * cores; so a message costs a visit to the kernel only if nobody waited for it lately. Before each wait in the
+   * cores, unless BusyCores says that this takes long; so a message costs a visit to the kernel only if
+   * nobody waited for it lately. Before each wait in the
    * selector this rank says that it sleeps, and looks at its rings once more (see RingChannel). From
    * then on peers wake it by a doorbell, until it comes back or another thread takes over.
    */
@@ -55,6 +56,7 @@ final class Progress {
   private final Thread ioThread;
   private final Condition selectorFree = lock.newCondition();
   private final ReadyKeys ready = new ReadyKeys();
+  private final BusyCores cores = new BusyCores();
   private @Nullable Thread driver;
   private @Nullable Thread follower;
   private boolean ioSelecting;
@@ -163,8 +165,11 @@ final class Progress {
         }
         if (now - quietSince < spinNanos) {
           pause(now - quietSince);
-        } else if (pairs.shareMemory() && now - quietSince < spinNanos + YIELD_NANOS) {
+        } else if (pairs.shareMemory()
+            && now - quietSince < spinNanos + YIELD_NANOS
+            && !cores.areBusy(now)) {
           yieldCore();
+          cores.yielded(now, System.nanoTime());
         } else {
           block(deadline - now);
           transport.deliver();

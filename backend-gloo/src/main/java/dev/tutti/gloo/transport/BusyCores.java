@@ -1,0 +1,49 @@
+package dev.tutti.gloo.transport;
+
+/**
+ * Notices, by how long a yield takes, that other work keeps the cores busy. One thread at a time
+ * uses it.
+ */
+public final class BusyCores {
+  /*
+   * Who yields while others compute comes back after their time slice; who sleeps and is woken comes at
+   * once. So after a yield of a time slice nobody yields for a pause, which grows as long as the first
+   * yields after it take as long again: a rank that was held up once soon polls again, one among busy
+   * programs hardly ever.
+   */
+  private static final long SLICE_NANOS = 1_000_000;
+  private static final long FIRST_PAUSE = 5_000_000;
+  private static final long LONGEST_PAUSE = 160_000_000;
+
+  private long pause;
+  private long until;
+  private boolean busy;
+
+  /**
+   * Tells whether to sleep rather than to yield.
+   *
+   * @param now in terms of {@link System#nanoTime()}
+   */
+  public boolean areBusy(long now) {
+    if (busy && now - until >= 0) {
+      busy = false;
+    }
+    return busy;
+  }
+
+  /**
+   * Notes a yield.
+   *
+   * @param before when it began, in terms of {@link System#nanoTime()}
+   * @param after when it ended
+   */
+  public void yielded(long before, long after) {
+    if (after - before < SLICE_NANOS) {
+      return;
+    }
+    boolean again = pause != 0 && before - until < pause;
+    pause = again ? Math.min(LONGEST_PAUSE, pause * 2) : FIRST_PAUSE;
+    until = after + pause;
+    busy = true;
+  }
+}
