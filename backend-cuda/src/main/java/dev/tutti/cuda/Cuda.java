@@ -29,15 +29,7 @@ public final class Cuda implements AutoCloseable {
     this.driver = driver;
     this.links = links;
     this.loader = loader;
-    int version = driver.devices().driverVersion();
-    if (version < CudaDrivers.REQUIRED_VERSION) {
-      throw new BackendException(
-          "the NVIDIA driver serves CUDA "
-              + CudaDrivers.versionText(version)
-              + ", but "
-              + CudaDrivers.versionText(CudaDrivers.REQUIRED_VERSION)
-              + " is needed; install a newer driver");
-    }
+    CudaDrivers.requireVersion(driver.devices().driverVersion());
     int count = driver.devices().count();
     if (count == 0) {
       throw new BackendException(

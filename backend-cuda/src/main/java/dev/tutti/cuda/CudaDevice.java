@@ -133,6 +133,7 @@ public final class CudaDevice {
   /** Frees everything; waits until the device is idle. */
   void close() {
     context.enter();
+    owner.driver().contexts().synchronize();
     pinned.close();
     allocator.close();
     kernels.close();

@@ -6,7 +6,6 @@ import dev.tutti.TuttiException;
 import dev.tutti.cuda.driver.PointerInfo;
 import dev.tutti.cuda.memory.DeviceAllocator;
 import dev.tutti.cuda.memory.DeviceBlock;
-import dev.tutti.cuda.memory.MemoryPressureListener;
 import java.lang.foreign.Arena;
 import java.lang.foreign.MemorySegment;
 import java.util.Arrays;

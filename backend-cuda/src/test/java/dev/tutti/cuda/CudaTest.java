@@ -72,7 +72,7 @@ class CudaTest {
         try (Cuda cuda = cuda(fake)) {
           cuda.device(0).tensors().allocate(DType.FLOAT32, 1 << 20);
           cuda.device(0).poolStream().await(Until.LONG);
-          assertThat(fake.living()).containsKeys("context", "device memory", "event", "stream");
+          assertThat(fake.living()).containsKeys("context", "addresses", "event", "stream");
         }
         assertThat(fake.living()).isEmpty();
       }

@@ -14,6 +14,7 @@ import java.nio.file.Path;
 import java.util.HashMap;
 import java.util.List;
 import java.util.Map;
+import java.util.Optional;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.io.TempDir;
 
@@ -158,20 +159,49 @@ class DoctorCommandTest {
   }
 
   @Test
+  void tellsWhatStreamBlocksFind(@TempDir Path directory) throws IOException {
+    PlayedStreamBlocks.reason = Optional.empty();
+    assertThat(
+            doctorWith(
+                directory, "dev.tutti.spi.StreamBlockProvider", "dev.tutti.cli.PlayedStreamBlocks"))
+        .isZero();
+    assertThat(lines())
+        .anyMatch(line -> line.startsWith("ok played usable played:0 with 1 GiB, no links; from "));
+  }
+
+  @Test
+  void tellsWhyNoStreamCanBeBlocked(@TempDir Path directory) throws IOException {
+    PlayedStreamBlocks.reason = Optional.of("no driver");
+    assertThat(
+            doctorWith(
+                directory, "dev.tutti.spi.StreamBlockProvider", "dev.tutti.cli.PlayedStreamBlocks"))
+        .isZero();
+    assertThat(lines())
+        .anyMatch(line -> line.startsWith("note played cannot run here no driver; from "))
+        .endsWith("nothing essential is broken");
+  }
+
+  @Test
   void namesAProviderThatCannotBeLoaded(@TempDir Path directory) throws IOException {
-    Path services = Files.createDirectories(directory.resolve("META-INF/services"));
-    Files.writeString(services.resolve("dev.tutti.spi.BackendProvider"), "com.example.Gone\n");
-    URL[] urls = {new File(directory.toString()).toURI().toURL()};
-    ClassLoader before = Thread.currentThread().getContextClassLoader();
-    try (URLClassLoader loader = new URLClassLoader(urls, before)) {
-      Thread.currentThread().setContextClassLoader(loader);
-      assertThat(doctor()).isEqualTo(1);
-    } finally {
-      Thread.currentThread().setContextClassLoader(before);
-    }
+    assertThat(doctorWith(directory, "dev.tutti.spi.BackendProvider", "com.example.Gone"))
+        .isEqualTo(1);
     assertThat(lines())
         .contains("BROKEN ? cannot be loaded")
         .anyMatch(line -> line.contains("Provider com.example.Gone not found"))
         .anyMatch(line -> line.startsWith("ok gloo usable"));
+  }
+
+  /** Runs it with one more provider on the class path. */
+  private int doctorWith(Path directory, String service, String provider) throws IOException {
+    Path services = Files.createDirectories(directory.resolve("META-INF/services"));
+    Files.writeString(services.resolve(service), provider + "\n");
+    URL[] urls = {new File(directory.toString()).toURI().toURL()};
+    ClassLoader before = Thread.currentThread().getContextClassLoader();
+    try (URLClassLoader loader = new URLClassLoader(urls, before)) {
+      Thread.currentThread().setContextClassLoader(loader);
+      return doctor();
+    } finally {
+      Thread.currentThread().setContextClassLoader(before);
+    }
   }
 }

@@ -32,6 +32,7 @@ public abstract class StreamBlockContract {
 
   private final List<StreamBlock> blocks = new ArrayList<>();
   private StreamBlockFixture fixture;
+  private boolean opened;
 
   /** Creates the suite; JUnit calls this once per test. */
   @SuppressWarnings("NullAway.Init")
@@ -47,13 +48,16 @@ public abstract class StreamBlockContract {
   @BeforeEach
   final void open() throws Exception {
     fixture = fixture();
+    opened = true;
     fixture.useNewStream();
   }
 
   @AfterEach
   final void close() {
     blocks.forEach(StreamBlock::close);
-    fixture.close();
+    if (opened) {
+      fixture.close();
+    }
   }
 
   @Test

@@ -11,11 +11,11 @@ public interface ContextCalls {
   /** Gives up one {@link #retainPrimary}. */
   void releasePrimary(int device);
 
-  /** Returns the calling thread's context, or 0. Allocates nothing. */
-  long current();
-
   /** Sets the calling thread's context. Allocates nothing. */
   void setCurrent(long context);
+
+  /** Waits on the host, without a deadline, until all work of the current context is done. */
+  void synchronize();
 
   /**
    * Lets the current context reach the memory of another one; does nothing if it does already.

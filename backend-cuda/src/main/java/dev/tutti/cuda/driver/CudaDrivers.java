@@ -61,11 +61,13 @@ public final class CudaDrivers {
           e.code(),
           e.errorName(),
           "the driver finds no GPU that this process may use; CUDA_VISIBLE_DEVICES can hide them");
-    } catch (UnsatisfiedLinkError e) {
+    } catch (LinkageError e) {
       throw new BackendException("JCuda cannot be loaded", e);
     }
+    JCudaDevices devices = new JCudaDevices();
+    requireVersion(devices.driverVersion());
     return new CudaDriver(
-        new JCudaDevices(),
+        devices,
         new JCudaContexts(),
         new JCudaKernels(),
         new JCudaStreams(),
@@ -73,6 +75,22 @@ public final class CudaDrivers {
         new JCudaMemory(),
         new NativeVirtualMemory(),
         new NativeGraphs());
+  }
+
+  /**
+   * Throws if a driver is too old.
+   *
+   * @param version the newest version of CUDA that the driver serves
+   */
+  public static void requireVersion(int version) {
+    if (version < REQUIRED_VERSION) {
+      throw new BackendException(
+          "the NVIDIA driver serves CUDA "
+              + versionText(version)
+              + ", but "
+              + versionText(REQUIRED_VERSION)
+              + " is needed; install a newer driver");
+    }
   }
 
   /** Writes a version of the driver's form, such as 13000, the usual way. */

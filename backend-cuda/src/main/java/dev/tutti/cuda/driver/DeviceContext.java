@@ -35,12 +35,10 @@ public final class DeviceContext implements AutoCloseable {
 
   /**
    * Makes this the calling thread's context, and leaves it so: other libraries set theirs
-   * themselves. Allocates nothing.
+   * themselves. Allocates nothing, and costs half of what it costs to ask for the current one.
    */
   public void enter() {
-    if (driver.contexts().current() != context) {
-      driver.contexts().setCurrent(context);
-    }
+    driver.contexts().setCurrent(context);
   }
 
   /** Gives the context up. Called once, when nothing of the device is used any more. */

@@ -31,15 +31,13 @@ final class JCudaContexts implements ContextCalls {
   }
 
   @Override
-  public long current() {
-    OutCell out = OutCell.zeroed();
-    Errors.check(LibCuda.ctxGetCurrent(out.address()), "cuCtxGetCurrent");
-    return out.getLong();
+  public void setCurrent(long context) {
+    Errors.check(LibCuda.ctxSetCurrent(context), "cuCtxSetCurrent");
   }
 
   @Override
-  public void setCurrent(long context) {
-    Errors.check(LibCuda.ctxSetCurrent(context), "cuCtxSetCurrent");
+  public void synchronize() {
+    Errors.call("cuCtxSynchronize", JCudaDriver::cuCtxSynchronize);
   }
 
   @Override

@@ -22,7 +22,6 @@ final class LibCuda {
   static final int NOT_READY = 600;
 
   private static final SymbolLookup LIBRARY = SymbolLookup.libraryLookup(NAME, Arena.global());
-  private static final MethodHandle CTX_GET_CURRENT = function("cuCtxGetCurrent", JAVA_LONG);
   private static final MethodHandle CTX_SET_CURRENT = function("cuCtxSetCurrent", JAVA_LONG);
   private static final MethodHandle LAUNCH =
       function(
@@ -62,14 +61,6 @@ final class LibCuda {
   static MethodHandle function(String name, MemoryLayout... parameters) {
     return Linker.nativeLinker()
         .downcallHandle(LIBRARY.findOrThrow(name), FunctionDescriptor.of(JAVA_INT, parameters));
-  }
-
-  static int ctxGetCurrent(long result) {
-    try {
-      return (int) CTX_GET_CURRENT.invokeExact(result);
-    } catch (Throwable e) {
-      throw Errors.unexpected(e);
-    }
   }
 
   static int ctxSetCurrent(long context) {

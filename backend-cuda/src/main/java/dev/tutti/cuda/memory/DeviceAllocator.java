@@ -1,13 +1,13 @@
 package dev.tutti.cuda.memory;
 
 import dev.tutti.cuda.CudaException;
+import dev.tutti.cuda.MemoryPressureListener;
 import dev.tutti.cuda.driver.CudaDriver;
 import dev.tutti.cuda.driver.DeviceContext;
 import dev.tutti.cuda.driver.EventPool;
 import dev.tutti.cuda.driver.MemoryCalls;
 import dev.tutti.cuda.memory.DeviceBlock.Segment;
-import java.util.ArrayList;
-import java.util.Iterator;
+import java.util.ArrayDeque;
 import java.util.List;
 import java.util.TreeMap;
 import java.util.concurrent.CopyOnWriteArrayList;
@@ -40,15 +40,17 @@ public final class DeviceAllocator {
   /** Bounds how long a full device waits for streams that still use what was freed. */
   private static final long RELEASE_WAIT_NANOS = 1_000_000_000;
 
+  private static final int COLLECTED_AT_ONCE = 2;
   private static final long POLL_NANOS = 50_000;
 
   private final DeviceContext context;
   private final CudaDriver driver;
   private final EventPool events;
+  private final Segments segments;
   private final List<MemoryPressureListener> listeners = new CopyOnWriteArrayList<>();
   private final TreeMap<Long, DeviceBlock> used = new TreeMap<>();
   private final FreeBlocks free = new FreeBlocks();
-  private final List<Freed> waiting = new ArrayList<>();
+  private final ArrayDeque<Freed> waiting = new ArrayDeque<>();
   private long usedBytes;
   private long segmentBytes;
   private boolean closed;
@@ -61,6 +63,12 @@ public final class DeviceAllocator {
     Freed(DeviceBlock block, long[] events) {
       this.block = block;
       this.events = events;
+    }
+
+    void release(EventPool pool) {
+      for (long event : events) {
+        pool.release(event);
+      }
     }
   }
 
@@ -82,6 +90,7 @@ public final class DeviceAllocator {
     this.context = context;
     this.driver = context.driver();
     this.events = events;
+    this.segments = Segments.of(context);
   }
 
   /**
@@ -117,9 +126,13 @@ public final class DeviceAllocator {
   /** Returns null if the driver has no room. */
   private synchronized @Nullable DeviceBlock tryAllocate(long bytes, long stream) {
     requireOpen();
-    collect();
     boolean small = bytes <= SMALL_LIMIT;
+    collect(COLLECTED_AT_ONCE);
     DeviceBlock block = free.take(stream, small, bytes);
+    if (block == null) {
+      collect(waiting.size());
+      block = free.take(stream, small, bytes);
+    }
     if (block == null) {
       block = newSegment(bytes, stream, small);
     }
@@ -143,7 +156,7 @@ public final class DeviceAllocator {
             : bytes <= LARGE_LIMIT ? LARGE_SEGMENT : roundUp(bytes, SMALL_SEGMENT);
     long address;
     try {
-      address = driver.memory().allocate(size);
+      address = segments.allocate(size);
     } catch (CudaException e) {
       if (!e.isOutOfMemory()) {
         throw e;
@@ -240,16 +253,15 @@ public final class DeviceAllocator {
     return recorded;
   }
 
-  /** Frees the blocks whose events were reached. */
-  private void collect() {
-    for (Iterator<Freed> all = waiting.iterator(); all.hasNext(); ) {
-      Freed freed = all.next();
+  /** Looks at the blocks that wait longest; those that go on waiting go to the end. */
+  private void collect(int limit) {
+    for (int left = Math.min(limit, waiting.size()); left > 0; left--) {
+      Freed freed = waiting.removeFirst();
       if (isReached(freed.events)) {
-        all.remove();
-        for (long event : freed.events) {
-          events.release(event);
-        }
+        freed.release(events);
         giveBack(freed.block);
+      } else {
+        waiting.addLast(freed);
       }
     }
   }
@@ -290,8 +302,7 @@ public final class DeviceAllocator {
 
   /**
    * Gives segments that are free and whose streams are idle back to the driver; waits up to a
-   * second for streams that are not. A stream that is held longer keeps its segments: to free them
-   * would wait for it.
+   * second for streams that are not. A stream that is held longer keeps its segments.
    */
   public void releaseCached() {
     context.enter();
@@ -303,7 +314,7 @@ public final class DeviceAllocator {
 
   /** Returns whether nothing is left that a longer wait could release. */
   private synchronized boolean releaseIdle() {
-    collect();
+    collect(waiting.size());
     boolean all = waiting.isEmpty();
     for (DeviceBlock block : free.wholeSegments()) {
       if (driver.streams().isIdle(block.segment.stream)) {
@@ -318,7 +329,7 @@ public final class DeviceAllocator {
   private void release(DeviceBlock block) {
     free.remove(block);
     segmentBytes -= block.segment.bytes;
-    driver.memory().free(block.segment.address);
+    segments.free(block.segment.address, block.segment.bytes);
   }
 
   /**
@@ -343,8 +354,8 @@ public final class DeviceAllocator {
   }
 
   /**
-   * Gives back everything, blocks in use as well; whoever still has one must not touch it. Waits
-   * until the device is idle.
+   * Gives back everything, blocks in use as well; whoever still has one must not touch it. Called
+   * when the device is idle.
    */
   public synchronized void close() {
     if (closed) {
@@ -353,9 +364,7 @@ public final class DeviceAllocator {
     closed = true;
     context.enter();
     for (Freed freed : waiting) {
-      for (long event : freed.events) {
-        events.release(event);
-      }
+      freed.release(events);
       giveBack(freed.block);
     }
     waiting.clear();

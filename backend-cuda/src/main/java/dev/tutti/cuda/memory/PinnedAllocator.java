@@ -20,7 +20,7 @@ public final class PinnedAllocator {
   static final int SLAB_LIMIT = 4096;
   static final int SLAB_BYTES = 64 << 10;
   private static final int CLASSES = 41;
-  private static final int COLLECTED_AT_ONCE = 8;
+  private static final int COLLECTED_AT_ONCE = 2;
 
   private final DeviceContext context;
   private final CudaDriver driver;

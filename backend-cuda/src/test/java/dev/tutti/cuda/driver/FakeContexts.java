@@ -32,14 +32,14 @@ final class FakeContexts implements ContextCalls {
   }
 
   @Override
-  public long current() {
-    return current.get();
+  public void setCurrent(long context) {
+    current.set(context);
   }
 
   @Override
-  public void setCurrent(long context) {
-    fake.enter("cuCtxSetCurrent", FakeCudaDriver.hex(context));
-    current.set(context);
+  public void synchronize() {
+    fake.enter("cuCtxSynchronize", "");
+    fake.streams().awaitIdle("cuCtxSynchronize", requireDevice("cuCtxSynchronize"));
   }
 
   @Override

@@ -10,6 +10,7 @@ import java.util.Map;
 import java.util.TreeMap;
 import java.util.concurrent.ConcurrentHashMap;
 import java.util.concurrent.atomic.AtomicLong;
+import org.jspecify.annotations.Nullable;
 
 /**
  * Plays the CUDA driver without a device: streams are threads with queues, device memory is host
@@ -51,6 +52,7 @@ public final class FakeCudaDriver implements AutoCloseable {
   private final List<String> calls = new ArrayList<>();
   private final List<Failure> failures = new ArrayList<>();
   private final Map<Long, String> living = new ConcurrentHashMap<>();
+  private final Map<DeviceAttribute, Integer> attributes = new ConcurrentHashMap<>();
   private final AtomicLong nextHandle = new AtomicLong(0x1000);
   private volatile int version = CudaDrivers.REQUIRED_VERSION;
   private volatile int deviceError;
@@ -95,6 +97,15 @@ public final class FakeCudaDriver implements AutoCloseable {
   /** Makes the driver an older or newer one. */
   public void setVersion(int newVersion) {
     version = newVersion;
+  }
+
+  /** Sets an attribute of all devices. */
+  public void setAttribute(DeviceAttribute attribute, int value) {
+    attributes.put(attribute, value);
+  }
+
+  @Nullable Integer attribute(DeviceAttribute attribute) {
+    return attributes.get(attribute);
   }
 
   /** Lets a call fail: the nth from now, 1 for the next. */

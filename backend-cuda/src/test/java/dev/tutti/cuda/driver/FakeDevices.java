@@ -40,6 +40,10 @@ final class FakeDevices implements DeviceCalls {
   @Override
   public int attribute(int device, DeviceAttribute attribute) {
     require("cuDeviceGetAttribute", device);
+    Integer set = fake.attribute(attribute);
+    if (set != null) {
+      return set;
+    }
     return switch (attribute) {
       case COMPUTE_CAPABILITY_MAJOR -> 9;
       case COMPUTE_CAPABILITY_MINOR -> 0;

@@ -64,12 +64,32 @@ public final class FakeMemory implements MemoryCalls {
     fake.enter("cuMemAlloc", String.valueOf(bytes));
     int device = fake.contexts().requireDevice("cuMemAlloc");
     synchronized (this) {
-      if (bytes > capacity - used) {
-        throw FakeCudaDriver.error("cuMemAlloc", CudaException.OUT_OF_MEMORY);
-      }
-      used += bytes;
+      take("cuMemAlloc", bytes);
       return add("device memory", new Range(PointerInfo.Kind.DEVICE, device, bytes));
     }
+  }
+
+  synchronized void take(String call, long bytes) {
+    if (bytes > capacity - used) {
+      throw FakeCudaDriver.error(call, CudaException.OUT_OF_MEMORY);
+    }
+    used += bytes;
+  }
+
+  synchronized void giveBack(long bytes) {
+    used -= bytes;
+  }
+
+  /** Sets addresses aside, of no use before {@link #setUsable}. */
+  synchronized long reserve(long bytes) {
+    int device = fake.contexts().requireDevice("cuMemAddressReserve");
+    Range range = new Range(PointerInfo.Kind.DEVICE, device, bytes);
+    range.freed = true;
+    return add("addresses", range);
+  }
+
+  synchronized void setUsable(long address, boolean usable) {
+    ranges.get(address).freed = !usable;
   }
 
   private long add(String what, Range range) {

@@ -2,23 +2,55 @@ package dev.tutti.cuda.driver;
 
 import static dev.tutti.cuda.driver.FakeCudaDriver.hex;
 
-import dev.tutti.cuda.CudaException;
 import java.nio.ByteBuffer;
+import java.util.HashMap;
 import java.util.Map;
-import java.util.concurrent.ConcurrentHashMap;
-import java.util.concurrent.atomic.AtomicInteger;
 
-/** Plays the protocol of virtual memory; there is nothing behind the addresses. */
+/** Plays virtual memory: the bytes are those of the addresses, not of what is mapped there. */
 final class FakeVirtualMemory implements VirtualMemoryCalls {
   private static final long GRANULARITY = 2 << 20;
+  private static final String PHYSICAL = "physical memory";
 
   private final FakeCudaDriver fake;
-  private final Map<Long, Long> mapped = new ConcurrentHashMap<>();
-  private final Map<Integer, Long> exported = new ConcurrentHashMap<>();
-  private final AtomicInteger nextFd = new AtomicInteger(1000);
+  private final Map<Long, Physical> handles = new HashMap<>();
+  private final Map<Long, Physical> mapped = new HashMap<>();
+  private final Map<Integer, Physical> exported = new HashMap<>();
+  private int nextFd = 1000;
+
+  /** Is memory that goes when its last handle and its last mapping are gone. */
+  private static final class Physical {
+    private final long bytes;
+    private int holders;
+
+    Physical(long bytes) {
+      this.bytes = bytes;
+    }
+  }
 
   FakeVirtualMemory(FakeCudaDriver fake) {
     this.fake = fake;
+  }
+
+  private long handle(Physical memory) {
+    memory.holders++;
+    long handle = fake.make(PHYSICAL);
+    handles.put(handle, memory);
+    return handle;
+  }
+
+  private void drop(Physical memory) {
+    memory.holders--;
+    if (memory.holders == 0) {
+      fake.memory().giveBack(memory.bytes);
+    }
+  }
+
+  private Physical require(String call, long handle) {
+    Physical memory = handles.get(handle);
+    if (memory == null) {
+      throw FakeCudaDriver.error(call, FakeCudaDriver.INVALID_VALUE);
+    }
+    return memory;
   }
 
   @Override
@@ -27,60 +59,61 @@ final class FakeVirtualMemory implements VirtualMemoryCalls {
   }
 
   @Override
-  public long create(long bytes, Properties properties) {
+  public synchronized long create(long bytes, Properties properties) {
     fake.enter("cuMemCreate", String.valueOf(bytes));
     if (bytes % GRANULARITY != 0) {
       throw FakeCudaDriver.error("cuMemCreate", FakeCudaDriver.INVALID_VALUE);
     }
-    if (bytes > fake.memory().room().free()) {
-      throw FakeCudaDriver.error("cuMemCreate", CudaException.OUT_OF_MEMORY);
-    }
-    return fake.make("physical memory");
+    fake.memory().take("cuMemCreate", bytes);
+    return handle(new Physical(bytes));
   }
 
   @Override
-  public void release(long handle) {
+  public synchronized void release(long handle) {
     fake.enter("cuMemRelease", hex(handle));
-    fake.destroy("cuMemRelease", handle, "physical memory");
+    fake.destroy("cuMemRelease", handle, PHYSICAL);
+    drop(handles.remove(handle));
   }
 
   @Override
-  public int exportFd(long handle) {
+  public synchronized int exportFd(long handle) {
     fake.enter("cuMemExportToShareableHandle", hex(handle));
-    int fd = nextFd.getAndIncrement();
-    exported.put(fd, handle);
-    return fd;
+    exported.put(nextFd, require("cuMemExportToShareableHandle", handle));
+    return nextFd++;
   }
 
   @Override
-  public long importFd(int fd) {
+  public synchronized long importFd(int fd) {
     fake.enter("cuMemImportFromShareableHandle", String.valueOf(fd));
-    if (!exported.containsKey(fd)) {
+    Physical memory = exported.get(fd);
+    if (memory == null) {
       throw FakeCudaDriver.error("cuMemImportFromShareableHandle", FakeCudaDriver.INVALID_VALUE);
     }
-    return fake.make("physical memory");
+    return handle(memory);
   }
 
   @Override
-  public byte[] exportFabric(long handle) {
+  public synchronized byte[] exportFabric(long handle) {
     fake.enter("cuMemExportToShareableHandle", hex(handle));
+    require("cuMemExportToShareableHandle", handle);
     return ByteBuffer.allocate(FABRIC_HANDLE_BYTES).putLong(handle).array();
   }
 
   @Override
-  public long importFabric(byte[] fabricHandle) {
+  public synchronized long importFabric(byte[] fabricHandle) {
     fake.enter("cuMemImportFromShareableHandle", "");
-    return fake.make("physical memory");
+    long handle = ByteBuffer.wrap(fabricHandle).getLong();
+    return handle(require("cuMemImportFromShareableHandle", handle));
   }
 
   @Override
-  public long reserve(long bytes) {
+  public synchronized long reserve(long bytes) {
     fake.enter("cuMemAddressReserve", String.valueOf(bytes));
-    return fake.make("addresses");
+    return fake.memory().reserve(bytes);
   }
 
   @Override
-  public void freeAddress(long address, long bytes) {
+  public synchronized void freeAddress(long address, long bytes) {
     fake.enter("cuMemAddressFree", hex(address));
     if (mapped.containsKey(address)) {
       throw FakeCudaDriver.error("cuMemAddressFree", FakeCudaDriver.INVALID_VALUE);
@@ -89,28 +122,33 @@ final class FakeVirtualMemory implements VirtualMemoryCalls {
   }
 
   @Override
-  public void map(long address, long bytes, long handle) {
+  public synchronized void map(long address, long bytes, long handle) {
     fake.enter("cuMemMap", hex(address) + " " + hex(handle));
-    if (!fake.isLiving(address)
-        || !fake.isLiving(handle)
-        || mapped.putIfAbsent(address, bytes) != null) {
+    Physical memory = require("cuMemMap", handle);
+    if (!fake.isLiving(address) || memory.bytes != bytes || mapped.containsKey(address)) {
       throw FakeCudaDriver.error("cuMemMap", FakeCudaDriver.INVALID_VALUE);
     }
+    memory.holders++;
+    mapped.put(address, memory);
   }
 
   @Override
-  public void unmap(long address, long bytes) {
+  public synchronized void unmap(long address, long bytes) {
     fake.enter("cuMemUnmap", hex(address));
-    if (!mapped.remove(address, bytes)) {
+    Physical memory = mapped.remove(address);
+    if (memory == null || memory.bytes != bytes) {
       throw FakeCudaDriver.error("cuMemUnmap", FakeCudaDriver.INVALID_VALUE);
     }
+    fake.memory().setUsable(address, false);
+    drop(memory);
   }
 
   @Override
-  public void allow(long address, long bytes, int device) {
+  public synchronized void allow(long address, long bytes, int device) {
     fake.enter("cuMemSetAccess", hex(address) + " " + device);
     if (!mapped.containsKey(address)) {
       throw FakeCudaDriver.error("cuMemSetAccess", FakeCudaDriver.INVALID_VALUE);
     }
+    fake.memory().setUsable(address, true);
   }
 }

@@ -5,6 +5,7 @@ import static org.assertj.core.api.Assertions.assertThatThrownBy;
 
 import dev.tutti.cuda.CudaException;
 import dev.tutti.cuda.Until;
+import dev.tutti.cuda.driver.DeviceAttribute;
 import dev.tutti.cuda.driver.DeviceContext;
 import dev.tutti.cuda.driver.EventPool;
 import dev.tutti.cuda.driver.FakeCudaDriver;
@@ -50,7 +51,7 @@ class DeviceAllocatorTest {
     assertThat(second.bytes()).isEqualTo(1024);
     assertThat(second.address()).isEqualTo(first.address() + 512);
     assertThat(allocator.usage()).isEqualTo(new DeviceAllocator.Usage(1536, 2 * MIB));
-    assertThat(fake.calls("cuMemAlloc")).containsExactly("cuMemAlloc " + 2 * MIB);
+    assertThat(fake.calls("cuMemCreate")).containsExactly("cuMemCreate " + 2 * MIB);
   }
 
   @Test
@@ -59,8 +60,8 @@ class DeviceAllocatorTest {
     allocator.allocate(10 * MIB, STREAM);
     DeviceBlock large = allocator.allocate(10 * MIB + 1, STREAM);
     allocator.allocate(33 * MIB, STREAM);
-    assertThat(fake.calls("cuMemAlloc"))
-        .containsExactly("cuMemAlloc " + 32 * MIB, "cuMemAlloc " + 34 * MIB);
+    assertThat(fake.calls("cuMemCreate"))
+        .containsExactly("cuMemCreate " + 32 * MIB, "cuMemCreate " + 34 * MIB);
     assertThat(large.bytes()).isEqualTo(10 * MIB + 512);
   }
 
@@ -76,7 +77,7 @@ class DeviceAllocatorTest {
     }
     DeviceBlock whole = allocator.allocate(MIB, STREAM);
     assertThat(whole.address()).isEqualTo(address);
-    assertThat(fake.calls("cuMemAlloc")).hasSize(1);
+    assertThat(fake.calls("cuMemCreate")).hasSize(1);
     allocator.free(whole);
     assertThat(allocator.usage()).isEqualTo(new DeviceAllocator.Usage(0, 2 * MIB));
     allocator.releaseCached();
@@ -127,9 +128,9 @@ class DeviceAllocatorTest {
     allocator.free(allocator.allocate(60 * MIB, STREAM));
     fake.clearCalls();
     DeviceBlock block = allocator.allocate(60 * MIB, other);
-    assertThat(fake.calls("cuMemAlloc", "cuMemFree"))
+    assertThat(fake.calls("cuMemCreate", "cuMemUnmap"))
         .hasSize(3)
-        .satisfies(calls -> assertThat(calls.get(1)).startsWith("cuMemFree"));
+        .satisfies(calls -> assertThat(calls.get(1)).startsWith("cuMemUnmap"));
     assertThat(allocator.usage()).isEqualTo(new DeviceAllocator.Usage(60 * MIB, 60 * MIB));
     allocator.free(block);
   }
@@ -166,16 +167,16 @@ class DeviceAllocatorTest {
             "allocation of 94371840 bytes on cuda:0 failed: CUDA_ERROR_OUT_OF_MEMORY (2); of"
                 + " 104857600 bytes 83886080 are free; tensors of this process use 20971520 and 0"
                 + " more are kept for use again");
-    assertThat(fake.calls("cuMemAlloc")).as("one try and one more").hasSize(2);
+    assertThat(fake.calls("cuMemCreate")).as("one try and one more").hasSize(2);
     allocator.free(used);
   }
 
   @Test
   void otherErrorsAreNotTriedAgain() {
-    fake.failOn("cuMemAlloc", 1, 700);
+    fake.failOn("cuMemCreate", 1, 700);
     assertThatThrownBy(() -> allocator.allocate(1, STREAM))
         .isInstanceOfSatisfying(CudaException.class, e -> assertThat(e.code()).isEqualTo(700));
-    assertThat(fake.calls("cuMemAlloc")).hasSize(1);
+    assertThat(fake.calls("cuMemCreate")).hasSize(1);
   }
 
   @Test
@@ -187,6 +188,40 @@ class DeviceAllocatorTest {
     open(gate);
     allocator.releaseCached();
     assertThat(allocator.usage().reservedBytes()).isZero();
+  }
+
+  @Test
+  void aSegmentThatCannotBeMappedLeavesNothing() {
+    for (String call : List.of("cuMemAddressReserve", "cuMemMap", "cuMemSetAccess")) {
+      fake.failOn(call, 1, 1);
+      assertThatThrownBy(() -> allocator.allocate(1, STREAM)).hasMessageStartingWith(call);
+      assertThat(fake.living()).doesNotContainKeys("addresses", "physical memory");
+      assertThat(fake.memory().used()).isZero();
+    }
+    allocator.allocate(1, STREAM);
+  }
+
+  @Test
+  void memoryIsReleasedWhileAnotherStreamIsHeld() {
+    allocator.free(allocator.allocate(1, STREAM));
+    long[] gate = hold(other);
+    allocator.releaseCached();
+    assertThat(allocator.usage().reservedBytes()).isZero();
+    assertThat(fake.driver().streams().isIdle(other)).isFalse();
+    open(gate);
+  }
+
+  @Test
+  void aDeviceWithoutVirtualMemoryIsUsedAsWell() {
+    fake.setAttribute(DeviceAttribute.VIRTUAL_MEMORY, 0);
+    DeviceAllocator plain = new DeviceAllocator(context, events);
+    fake.clearCalls();
+    plain.free(plain.allocate(1, STREAM));
+    plain.releaseCached();
+    assertThat(fake.calls("cuMemAlloc", "cuMemFree", "cuMemCreate"))
+        .hasSize(2)
+        .startsWith("cuMemAlloc 2097152");
+    plain.close();
   }
 
   @Test

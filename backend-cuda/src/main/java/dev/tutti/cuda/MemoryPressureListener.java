@@ -1,4 +1,4 @@
-package dev.tutti.cuda.memory;
+package dev.tutti.cuda;
 
 /** Is told when a device's memory is full, before an allocation fails. */
 @FunctionalInterface

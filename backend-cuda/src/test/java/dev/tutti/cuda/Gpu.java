@@ -1,0 +1,70 @@
+package dev.tutti.cuda;
+
+import static java.nio.charset.StandardCharsets.US_ASCII;
+
+import dev.tutti.cuda.driver.CudaDriver;
+import java.util.Optional;
+import org.opentest4j.TestAbortedException;
+
+/** Gives tests the GPU of this machine, or skips them. */
+final class Gpu {
+  /** Names a kernel that does nothing. */
+  static final String NOTHING = "nothing";
+
+  /** Names a kernel that adds a float to each of some floats: address, count, float. */
+  static final String ADD = "add";
+
+  private static final String PTX =
+      """
+      .version 8.0
+      .target sm_80
+      .address_size 64
+      .visible .entry nothing()
+      {
+        ret;
+      }
+      .visible .entry add(.param .u64 target, .param .u32 count, .param .f32 value)
+      {
+        .reg .pred %p1;
+        .reg .b32 %r<6>;
+        .reg .b64 %rd<5>;
+        .reg .f32 %f<4>;
+        ld.param.u64 %rd1, [target];
+        ld.param.u32 %r1, [count];
+        ld.param.f32 %f1, [value];
+        mov.u32 %r2, %ctaid.x;
+        mov.u32 %r3, %ntid.x;
+        mov.u32 %r4, %tid.x;
+        mad.lo.s32 %r5, %r2, %r3, %r4;
+        setp.ge.u32 %p1, %r5, %r1;
+        @%p1 bra DONE;
+        cvta.to.global.u64 %rd2, %rd1;
+        mul.wide.u32 %rd3, %r5, 4;
+        add.s64 %rd4, %rd2, %rd3;
+        ld.global.f32 %f2, [%rd4];
+        add.f32 %f3, %f2, %f1;
+        st.global.f32 [%rd4], %f3;
+      DONE:
+        ret;
+      }
+      \0\
+      """;
+
+  private Gpu() {}
+
+  /** Returns the driver of this process; skips the test where there is none. */
+  static Cuda require() {
+    Optional<String> reason = Cuda.unusableReason();
+    if (reason.isPresent()) {
+      throw new TestAbortedException("no GPU here: " + reason.get());
+    }
+    return Cuda.get();
+  }
+
+  /** Loads the kernels of the tests into a device's context, and enters it. */
+  static long loadKernels(CudaDevice device) {
+    device.context().enter();
+    CudaDriver driver = device.context().driver();
+    return driver.kernels().load(PTX.getBytes(US_ASCII));
+  }
+}
