@@ -221,7 +221,8 @@ public final class GlooProvider implements BackendProvider {
         return new GlooBackend(transport, wire, own, memoriesOfOne(context, transport));
       }
       meeting = meetOnHost(context, rendezvous, transport).orElse(null);
-      return create(context, transport, wire, meeting);
+      boolean crowded = rendezvous.spinNanos(settings.get(SPIN)) == 0;
+      return create(context, transport, wire, meeting, crowded);
     } catch (Exception | Error e) {
       transport.abort(e);
       transport.close();
@@ -236,21 +237,23 @@ public final class GlooProvider implements BackendProvider {
       BackendContext context,
       Transport transport,
       WireCollectives wire,
-      @Nullable HostMeeting meeting) {
+      @Nullable HostMeeting meeting,
+      boolean crowded) {
+    AlgorithmTable wanted = context.settings().get(ALGORITHMS);
     if (meeting == null) {
-      Collectives flat = new TuttiCollectives(transport, wire, agreedTable(context));
+      AlgorithmTable table = crowded ? wanted.whereRanksShareCores() : wanted;
+      Collectives flat = new TuttiCollectives(transport, wire, agreed(context, table));
       return new GlooBackend(transport, wire, flat, null);
     }
     Collectives collectives =
         meeting.isOneHost()
             ? meeting.inMemory()
-            : meeting.onTwoLevels(transport, wire, agreedTable(context));
+            : meeting.onTwoLevels(transport, wire, agreed(context, wanted));
     return new GlooBackend(transport, wire, collectives, meeting.memories());
   }
 
   /** Returns the table of rank 0, so that ranks with other settings do not wait for each other. */
-  private static AlgorithmTable agreedTable(BackendContext context) {
-    AlgorithmTable own = context.settings().get(ALGORITHMS);
+  private static AlgorithmTable agreed(BackendContext context, AlgorithmTable own) {
     if (context.rank() == 0) {
       context.store().set(ALGORITHMS_KEY, own.toString());
       return own;

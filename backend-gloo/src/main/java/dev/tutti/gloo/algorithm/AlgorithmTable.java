@@ -8,6 +8,7 @@ import java.util.EnumMap;
 import java.util.EnumSet;
 import java.util.List;
 import java.util.Map;
+import java.util.Objects;
 import java.util.Set;
 import java.util.stream.Collectors;
 
@@ -29,6 +30,9 @@ public final class AlgorithmTable {
               EnumSet.of(Algorithm.RING, Algorithm.BRUCK),
               OpType.REDUCE_SCATTER,
               EnumSet.of(Algorithm.PAIRWISE, Algorithm.ALL_REDUCE)));
+
+  private static final String CROWDED_ALL_REDUCE =
+      "allReduce=recursive-doubling:64K,halving-doubling:1024G/512K,ring";
 
   /** The table that is used unless a setting says otherwise. */
   public static final AlgorithmTable DEFAULT =
@@ -140,6 +144,17 @@ public final class AlgorithmTable {
   }
 
   /**
+   * Returns the table for ranks that outnumber their cores: a large all-reduce is bound by the
+   * kernel's copies and by waits for a core then, and takes the algorithm with the fewest steps. An
+   * operation that a setting chose for stays as it is.
+   */
+  public AlgorithmTable whereRanksShareCores() {
+    boolean chosen =
+        !Objects.equals(rules.get(OpType.ALL_REDUCE), DEFAULT.rules.get(OpType.ALL_REDUCE));
+    return chosen ? this : with(CROWDED_ALL_REDUCE);
+  }
+
+  /**
    * Chooses an algorithm.
    *
    * @param type one of the operations of the table
@@ -171,8 +186,13 @@ public final class AlgorithmTable {
   }
 
   private static String size(long bytes) {
-    return bytes % (1 << 20) == 0
-        ? (bytes >> 20) + "M"
-        : bytes % 1024 == 0 ? (bytes >> 10) + "K" : String.valueOf(bytes);
+    String units = "BKMG";
+    int unit = 0;
+    long left = bytes;
+    while (left != 0 && left % 1024 == 0 && unit < units.length() - 1) {
+      left /= 1024;
+      unit++;
+    }
+    return unit == 0 ? String.valueOf(bytes) : "" + left + units.charAt(unit);
   }
 }

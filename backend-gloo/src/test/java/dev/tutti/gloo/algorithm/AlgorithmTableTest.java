@@ -39,6 +39,16 @@ class AlgorithmTableTest {
   }
 
   @Test
+  void ranksThatShareCoresTakeFewerSteps() {
+    AlgorithmTable table = AlgorithmTable.DEFAULT.whereRanksShareCores();
+    assertThat(table.choose(OpType.ALL_REDUCE, 1 << 30, 4)).isEqualTo(Algorithm.HALVING_DOUBLING);
+    assertThat(table.choose(OpType.ALL_REDUCE, 1 << 30, 6)).isEqualTo(Algorithm.RING);
+    assertThat(AlgorithmTable.DEFAULT.with(table.toString())).hasToString(table.toString());
+    AlgorithmTable chosen = AlgorithmTable.DEFAULT.with("allReduce=ring;allGather=bruck");
+    assertThat(chosen.whereRanksShareCores()).hasToString(chosen.toString());
+  }
+
+  @Test
   void readsWhatItWrites() {
     String text = AlgorithmTable.DEFAULT.with("allGather=bruck:1000/2K,ring").toString();
     assertThat(AlgorithmTable.DEFAULT.with(text)).hasToString(text);
