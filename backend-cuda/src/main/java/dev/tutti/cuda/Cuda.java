@@ -91,9 +91,25 @@ public final class Cuda implements AutoCloseable {
       if (device == null) {
         requireOpen();
         device = new CudaDevice(this, index, loader);
+        try {
+          connect(device);
+        } catch (RuntimeException e) {
+          device.close();
+          throw e;
+        }
         devices[index] = device;
       }
       return device;
+    }
+  }
+
+  /** Lets a new device and the others that this process uses reach each other's memory. */
+  private void connect(CudaDevice device) {
+    for (CudaDevice other : devices) {
+      if (other != null) {
+        other.allocator().addPeer(device.context());
+        device.allocator().addPeer(other.context());
+      }
     }
   }
 

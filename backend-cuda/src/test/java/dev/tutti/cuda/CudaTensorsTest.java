@@ -104,6 +104,25 @@ class CudaTensorsTest {
   }
 
   @Test
+  void devicesReachEachOthersMemory() {
+    Tensor before = tensors.copyOf(Tensor.of(1f, 2f));
+    CudaTensors others = cuda.device(1).tensors();
+    Tensor target = others.allocate(DType.FLOAT32, 2);
+    Tensor after = tensors.copyOf(Tensor.of(3f, 4f));
+    cuda.device(0).currentStream().await(Until.LONG);
+    for (Tensor source : new Tensor[] {before, after}) {
+      cuda.device(1).context().enter();
+      machine.fake.driver().streams().copy(
+          target.segment().address(), source.segment().address(), 8, 0);
+      assertThat(others.toHost(target).toFloatArray()).isEqualTo(tensors.toHost(source).toFloatArray());
+    }
+    cuda.device(0).context().enter();
+    machine.fake.driver().streams().copy(
+        before.segment().address(), target.segment().address(), 8, 0);
+    assertThat(tensors.toHost(before).toFloatArray()).containsExactly(3, 4);
+  }
+
+  @Test
   void aTensorThatNobodyHasIsFreed() {
     assertThat(tensors.allocate(DType.FLOAT32, 1000).numel()).isEqualTo(1000);
     Until.holds(

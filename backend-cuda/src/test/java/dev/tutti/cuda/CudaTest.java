@@ -52,6 +52,17 @@ class CudaTest {
   }
 
   @Test
+  void aDeviceThatCannotBeConnectedIsGivenUp() {
+    try (FakeMachine machine = new FakeMachine(2)) {
+      machine.cuda.device(0).tensors().allocate(DType.INT8, 1);
+      machine.fake.failOn("cuMemSetAccess", 1, 1);
+      assertThatThrownBy(() -> machine.cuda.device(1)).isInstanceOf(CudaException.class);
+      assertThat(machine.fake.living("context")).isOne();
+      assertThat(machine.cuda.device(1).index()).isOne();
+    }
+  }
+
+  @Test
   void findingsNameDevicesAndLinks() {
     try (FakeMachine machine = new FakeMachine(2)) {
       assertThat(new CudaStreamBlockProvider(() -> machine.cuda).findings())
@@ -70,7 +81,7 @@ class CudaTest {
     try (FakeCudaDriver fake = new FakeCudaDriver(1)) {
       for (int i = 0; i < 20; i++) {
         try (Cuda cuda = cuda(fake)) {
-          cuda.device(0).tensors().allocate(DType.FLOAT32, 1 << 20);
+          cuda.device(0).tensors().allocate(DType.FLOAT32, 1000);
           cuda.device(0).poolStream().await(Until.LONG);
           assertThat(fake.living()).containsKeys("context", "addresses", "event", "stream");
         }

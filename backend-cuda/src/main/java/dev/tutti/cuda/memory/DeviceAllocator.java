@@ -342,6 +342,20 @@ public final class DeviceAllocator {
     return () -> listeners.remove(listener);
   }
 
+  /**
+   * Lets another device of this process reach all memory of this one, as far as it can.
+   *
+   * @param peer the other device
+   */
+  public void addPeer(DeviceContext peer) {
+    if (driver.devices().canAccessPeer(peer.device(), context.device())) {
+      context.enter();
+      synchronized (this) {
+        segments.addPeer(peer);
+      }
+    }
+  }
+
   /** Returns how much memory this allocator has. */
   public synchronized Usage usage() {
     return new Usage(usedBytes, segmentBytes);

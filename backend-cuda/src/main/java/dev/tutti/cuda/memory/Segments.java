@@ -7,8 +7,15 @@ import dev.tutti.cuda.driver.MemoryCalls;
 import dev.tutti.cuda.driver.VirtualMemoryCalls;
 import dev.tutti.cuda.driver.VirtualMemoryCalls.Properties;
 import dev.tutti.cuda.driver.VirtualMemoryCalls.Share;
+import java.util.ArrayList;
+import java.util.HashMap;
+import java.util.List;
+import java.util.Map;
 
-/** Gets large pieces of a device's memory from the driver and gives them back. */
+/**
+ * Gets large pieces of a device's memory from the driver and gives them back. {@link
+ * DeviceAllocator} lets one thread at a time in.
+ */
 interface Segments {
   /**
    * Allocates memory.
@@ -19,6 +26,13 @@ interface Segments {
 
   /** Gives memory back that no work uses any more. */
   void free(long address, long bytes);
+
+  /**
+   * Lets another device reach what is allocated, now and from now on.
+   *
+   * @param peer a device that can
+   */
+  void addPeer(DeviceContext peer);
 
   /** Chooses what the device can do. */
   static Segments of(DeviceContext context) {
@@ -34,7 +48,7 @@ interface Segments {
         return new Mapped(driver.virtualMemory(), properties);
       }
     }
-    return new Plain(driver.memory());
+    return new Plain(context);
   }
 
   /**
@@ -44,10 +58,13 @@ interface Segments {
   final class Mapped implements Segments {
     private final VirtualMemoryCalls calls;
     private final Properties properties;
+    private final Map<Long, Long> mapped = new HashMap<>();
+    private final List<Integer> devices = new ArrayList<>();
 
     Mapped(VirtualMemoryCalls calls, Properties properties) {
       this.calls = calls;
       this.properties = properties;
+      devices.add(properties.device());
     }
 
     @Override
@@ -57,6 +74,7 @@ interface Segments {
         long address = calls.reserve(bytes);
         try {
           map(address, bytes, handle);
+          mapped.put(address, bytes);
           return address;
         } catch (RuntimeException e) {
           calls.freeAddress(address, bytes);
@@ -71,7 +89,9 @@ interface Segments {
     private void map(long address, long bytes, long handle) {
       calls.map(address, bytes, handle);
       try {
-        calls.allow(address, bytes, properties.device());
+        for (int device : devices) {
+          calls.allow(address, bytes, device);
+        }
       } catch (RuntimeException e) {
         calls.unmap(address, bytes);
         throw e;
@@ -80,17 +100,26 @@ interface Segments {
 
     @Override
     public void free(long address, long bytes) {
+      mapped.remove(address);
       calls.unmap(address, bytes);
       calls.freeAddress(address, bytes);
+    }
+
+    @Override
+    public void addPeer(DeviceContext peer) {
+      mapped.forEach((address, bytes) -> calls.allow(address, bytes, peer.device()));
+      devices.add(peer.device());
     }
   }
 
   /** Allocates as all devices can. */
   final class Plain implements Segments {
+    private final DeviceContext context;
     private final MemoryCalls calls;
 
-    Plain(MemoryCalls calls) {
-      this.calls = calls;
+    Plain(DeviceContext context) {
+      this.context = context;
+      this.calls = context.driver().memory();
     }
 
     @Override
@@ -101,6 +130,13 @@ interface Segments {
     @Override
     public void free(long address, long bytes) {
       calls.free(address);
+    }
+
+    @Override
+    public void addPeer(DeviceContext peer) {
+      peer.enter();
+      peer.driver().contexts().enablePeerAccess(context.handle());
+      context.enter();
     }
   }
 }

@@ -6,7 +6,9 @@ import dev.tutti.cuda.CudaException;
 import java.lang.foreign.Arena;
 import java.lang.foreign.MemorySegment;
 import java.nio.ByteBuffer;
+import java.util.HashSet;
 import java.util.Map;
+import java.util.Set;
 import java.util.TreeMap;
 
 /**
@@ -26,6 +28,7 @@ public final class FakeMemory implements MemoryCalls {
     private final int device;
     private final long bytes;
     private final MemorySegment memory;
+    private final Set<Integer> devices = new HashSet<>();
     private boolean freed;
 
     Range(PointerInfo.Kind kind, int device, long bytes) {
@@ -89,7 +92,24 @@ public final class FakeMemory implements MemoryCalls {
   }
 
   synchronized void setUsable(long address, boolean usable) {
-    ranges.get(address).freed = !usable;
+    Range range = ranges.get(address);
+    range.freed = !usable;
+    if (!usable) {
+      range.devices.clear();
+    }
+  }
+
+  synchronized void allow(long address, int device) {
+    setUsable(address, true);
+    ranges.get(address).devices.add(device);
+  }
+
+  /** Tells whether a copy of a device may touch mapped memory; any may touch what is not. */
+  synchronized boolean isAllowed(long address, int device) {
+    Map.Entry<Long, Range> entry = ranges.floorEntry(address);
+    return entry == null
+        || entry.getValue().devices.isEmpty()
+        || entry.getValue().devices.contains(device);
   }
 
   private long add(String what, Range range) {

@@ -112,8 +112,12 @@ final class FakeStreams implements StreamCalls {
   @Override
   public void copy(long target, long source, long bytes, long stream) {
     fake.enter("cuMemcpyAsync", bytes + " " + hex(stream));
-    require("cuMemcpyAsync", stream)
-        .enqueue(
+    FakeStream queue = require("cuMemcpyAsync", stream);
+    if (!fake.memory().isAllowed(target, queue.device)
+        || !fake.memory().isAllowed(source, queue.device)) {
+      throw FakeCudaDriver.error("cuMemcpyAsync", FakeCudaDriver.INVALID_VALUE);
+    }
+    queue.enqueue(
             () -> {
               if (fake.memory().isUsable(target, bytes) && fake.memory().isUsable(source, bytes)) {
                 at(target, bytes).copyFrom(at(source, bytes));

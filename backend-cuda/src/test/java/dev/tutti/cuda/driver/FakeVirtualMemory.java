@@ -149,6 +149,6 @@ final class FakeVirtualMemory implements VirtualMemoryCalls {
     if (!mapped.containsKey(address)) {
       throw FakeCudaDriver.error("cuMemSetAccess", FakeCudaDriver.INVALID_VALUE);
     }
-    fake.memory().setUsable(address, true);
+    fake.memory().allow(address, device);
   }
 }

@@ -21,7 +21,7 @@ class DeviceAllocatorTest {
   private static final long MIB = 1 << 20;
   private static final long STREAM = 0;
 
-  private final FakeCudaDriver fake = new FakeCudaDriver(1);
+  private final FakeCudaDriver fake = new FakeCudaDriver(2);
   private final DeviceContext context = new DeviceContext(fake.driver(), 0);
   private final EventPool events = new EventPool(fake.driver().events());
   private final DeviceAllocator allocator = new DeviceAllocator(context, events);
@@ -222,6 +222,25 @@ class DeviceAllocatorTest {
         .hasSize(2)
         .startsWith("cuMemAlloc 2097152");
     plain.close();
+  }
+
+  @Test
+  void peersAreLetInOnce() {
+    allocator.allocate(1, STREAM);
+    try (DeviceContext peer = new DeviceContext(fake.driver(), 1)) {
+      allocator.addPeer(peer);
+      allocator.allocate(3 * MIB, STREAM);
+      assertThat(fake.calls("cuMemSetAccess"))
+          .map(call -> call.substring(call.lastIndexOf(' ') + 1))
+          .containsExactly("0", "1", "0", "1");
+      fake.setAttribute(DeviceAttribute.VIRTUAL_MEMORY, 0);
+      DeviceAllocator plain = new DeviceAllocator(context, events);
+      fake.clearCalls();
+      plain.addPeer(peer);
+      assertThat(fake.calls("cuCtxEnablePeerAccess"))
+          .containsExactly("cuCtxEnablePeerAccess 0x" + Long.toHexString(context.handle()));
+      plain.close();
+    }
   }
 
   @Test

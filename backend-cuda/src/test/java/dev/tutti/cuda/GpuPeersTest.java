@@ -1,0 +1,85 @@
+package dev.tutti.cuda;
+
+import static org.assertj.core.api.Assertions.assertThat;
+
+import dev.tutti.DType;
+import dev.tutti.Tensor;
+import dev.tutti.cuda.driver.CudaDriver;
+import dev.tutti.cuda.driver.LinkMatrix;
+import dev.tutti.cuda.driver.Nvml;
+import dev.tutti.cuda.memory.PinnedBlock;
+import java.lang.foreign.ValueLayout;
+import java.util.List;
+import org.junit.jupiter.api.BeforeEach;
+import org.junit.jupiter.api.Test;
+import org.opentest4j.TestAbortedException;
+
+/** Tests what two GPUs of a machine do together. */
+class GpuPeersTest {
+  private Cuda cuda;
+  private CudaDriver driver;
+
+  @BeforeEach
+  void open() {
+    cuda = Gpu.require();
+    if (cuda.deviceCount() < 2) {
+      throw new TestAbortedException("only one GPU here");
+    }
+    driver = cuda.driver();
+  }
+
+  @Test
+  void everyPairHasLinks() {
+    List<String> busIds =
+        List.of(driver.devices().pciBusId(0), driver.devices().pciBusId(1));
+    LinkMatrix matrix = LinkMatrix.of(busIds, new Nvml());
+    assertThat(matrix.problem()).isEmpty();
+    assertThat(matrix.count(0, 1)).isEqualTo(matrix.count(1, 0));
+    assertThat(driver.devices().canAccessPeer(0, 1)).isTrue();
+    assertThat(driver.devices().hasPeerAtomics(0, 1)).isTrue();
+  }
+
+  @Test
+  void eventsOrderStreamsOfTwoDevices() {
+    CudaStream first = cuda.device(0).poolStream();
+    CudaStream second = cuda.device(1).poolStream();
+    PinnedBlock gate = cuda.device(0).pinned().allocate(4);
+    gate.segment().fill((byte) 0);
+    cuda.device(0).context().enter();
+    driver.streams().waitValue(first.handle(), gate.address(), 1);
+    CudaEvent done = first.record();
+    second.waitFor(done);
+    CudaEvent after = second.record();
+    assertThat(after.awaitReached(System.nanoTime() + 50_000_000)).isFalse();
+    gate.segment().set(ValueLayout.JAVA_INT, 0, 1);
+    assertThat(after.awaitReached(System.nanoTime() + Until.LONG.toNanos())).isTrue();
+    assertThat(done.isReached()).isTrue();
+    cuda.device(0).pinned().free(gate);
+  }
+
+  @Test
+  void tensorsAreCopiedBetweenDevices() {
+    Tensor one = cuda.device(0).tensors().copyOf(Tensor.of(1f, 2f, 3f));
+    Tensor two = cuda.device(1).tensors().allocate(DType.FLOAT32, 3);
+    cuda.device(0).defaultStream().await(Until.LONG);
+    cuda.device(1).context().enter();
+    driver.streams().copy(two.segment().address(), one.segment().address(), 12, 0);
+    assertThat(cuda.device(1).tensors().toHost(two).toFloatArray()).containsExactly(1, 2, 3);
+    cuda.device(0).context().enter();
+    driver.streams().copy(one.segment().address() + 4, two.segment().address(), 8, 0);
+    assertThat(cuda.device(0).tensors().toHost(one).toFloatArray()).containsExactly(1, 1, 2);
+  }
+
+  @Test
+  void eachDeviceHasItsOwnBlocks() {
+    CudaStreamBlockProvider provider = new CudaStreamBlockProvider(() -> cuda);
+    try (CudaStream.Scope _ = cuda.device(1).poolStream().use();
+        CudaStreamBlock block = (CudaStreamBlock) provider.block(Until.LONG)) {
+      CudaEvent after = cuda.currentStream().record();
+      cuda.device(0).poolStream().await(Until.LONG);
+      assertThat(after.isReached()).isFalse();
+      block.abort();
+      assertThat(after.awaitReached(System.nanoTime() + Until.LONG.toNanos())).isTrue();
+    }
+  }
+}
