@@ -97,6 +97,7 @@ public final class SparseAllReduce {
       long[] valueShape = own.values().shape();
       valueShape[0] = counts[r];
       MemorySegment places = indices.segment().asSlice(start * 8 * sparseDims);
+      checkIndices(r, places, counts[r], shape, sparseDims);
       MemorySegment numbers = values.segment().asSlice(start * rowBytes);
       all.add(
           Tensor.sparse(
@@ -138,9 +139,46 @@ public final class SparseAllReduce {
                 + " with another shape",
             null);
       }
-      counts[r] = words[(r + 1) * WORDS - 1];
+      counts[r] = checked(r, words[(r + 1) * WORDS - 1], shape, sparseDims);
     }
     return counts;
+  }
+
+  private static long checked(int rank, long count, long[] shape, int sparseDims)
+      throws PeerLostException {
+    long rest = count;
+    for (int d = 0; d < sparseDims; d++) {
+      rest = Math.ceilDiv(rest, Math.max(1, shape[d]));
+    }
+    // Entries differ in their places, of which there are as many as the sparse sizes multiply to.
+    if (count < 0 || rest > 1) {
+      throw new PeerLostException(
+          rank,
+          "rank "
+              + rank
+              + " announced "
+              + count
+              + " entries of a sparse tensor of shape "
+              + Arrays.toString(shape),
+          null);
+    }
+    return count;
+  }
+
+  private static void checkIndices(
+      int rank, MemorySegment places, long count, long[] shape, int sparseDims)
+      throws PeerLostException {
+    for (int d = 0; d < sparseDims; d++) {
+      for (long i = 0; i < count; i++) {
+        long index = places.getAtIndex(ValueLayout.JAVA_LONG, d * count + i);
+        if (index < 0 || index >= shape[d]) {
+          throw new PeerLostException(
+              rank,
+              "rank " + rank + " sent the index " + index + " of a dimension of " + shape[d],
+              null);
+        }
+      }
+    }
   }
 
   private Tensor gatherRows(Tensor own, long[] counts, long rowBytes, Exchange exchange)

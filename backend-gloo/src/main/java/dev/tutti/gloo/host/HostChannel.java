@@ -253,6 +253,22 @@ final class HostChannel implements AutoCloseable {
     }
   }
 
+  /**
+   * Ends an operation at its deadline also where nothing is waited for.
+   *
+   * @throws TimeoutException if it is over
+   */
+  void throwIfOver(Operation op) throws TimeoutException {
+    op.throwIfFailed();
+    if (System.nanoTime() - op.deadlineNanos() >= 0) {
+      throw new TimeoutException(
+          "rank "
+              + transport.rankInGroup(rank)
+              + " was not through with "
+              + Signature.describe(signature));
+    }
+  }
+
   private IllegalStateException mismatch(int peer, long theirs) {
     return Signature.mismatch(
         transport.rankInGroup(rank), signature, transport.rankInGroup(peer), theirs);

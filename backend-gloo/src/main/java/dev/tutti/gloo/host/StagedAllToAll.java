@@ -37,6 +37,8 @@ final class StagedAllToAll {
     long piece = Parts.piece(channel.layout.stageBytes(), size);
     long longest = agree(op, outputs, inputs);
     for (long offset = 0; offset < longest; offset += piece) {
+      // How many steps there are, other ranks say.
+      channel.throwIfOver(op);
       channel.beginStep(op);
       long step = channel.step();
       MemorySegment[] stages = channel.stages(step);

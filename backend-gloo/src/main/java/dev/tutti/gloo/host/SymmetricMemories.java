@@ -148,7 +148,7 @@ public final class SymmetricMemories implements AutoCloseable {
         write(memory, text, TEXT_BYTES);
       }
       new StagedBroadcast(channel).run(op, memory, memory.byteSize(), 0);
-      return read(memory);
+      return read(memory, TEXT_BYTES);
     }
   }
 
@@ -162,7 +162,7 @@ public final class SymmetricMemories implements AutoCloseable {
     channel.publishSlot();
     channel.awaitSlots(op);
     for (MemorySegment slot : slots) {
-      String problem = read(slot);
+      String problem = read(slot, REPORT_BYTES);
       if (!problem.isEmpty()) {
         return problem;
       }
@@ -177,8 +177,12 @@ public final class SymmetricMemories implements AutoCloseable {
     MemorySegment.copy(bytes, 0, memory, ValueLayout.JAVA_BYTE, Integer.BYTES, length);
   }
 
-  private static String read(MemorySegment memory) {
-    byte[] bytes = new byte[memory.get(ValueLayout.JAVA_INT, 0)];
+  private static String read(MemorySegment memory, int limit) {
+    int length = memory.get(ValueLayout.JAVA_INT, 0);
+    if (length < 0 || length > limit) {
+      throw new IllegalStateException("a rank wrote a text of " + length + " bytes");
+    }
+    byte[] bytes = new byte[length];
     MemorySegment.copy(memory, ValueLayout.JAVA_BYTE, Integer.BYTES, bytes, 0, bytes.length);
     return new String(bytes, StandardCharsets.UTF_8);
   }

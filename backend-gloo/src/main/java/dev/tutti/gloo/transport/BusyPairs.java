@@ -47,7 +47,11 @@ final class BusyPairs {
     return dirtyCount > 0;
   }
 
-  /** Writes what waits to be written, as far as channels take it. */
+  /**
+   * Writes what waits to be written, as far as channels take it.
+   *
+   * @return whether anything was written, or nothing waits any more for a pair
+   */
   boolean flush() {
     boolean progress = false;
     for (int i = dirtyCount - 1; i >= 0; i--) {
@@ -56,6 +60,7 @@ final class BusyPairs {
       if (!pair.connection.hasUnsent()) {
         pair.dirty = false;
         dirty[i] = dirty[--dirtyCount];
+        progress = true;
       }
     }
     return progress;

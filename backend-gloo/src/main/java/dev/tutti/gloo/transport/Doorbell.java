@@ -15,8 +15,11 @@ final class Doorbell implements Runnable {
    * A peer that sees the farewell or the end reads what is left in its ring first; it is all there,
    * as it was written before. A socket that takes no doorbell is full of them: the peer has enough
    * to wake up from.
+   *
+   * Few doorbells are read at a time, so that a peer that never stops ringing keeps nobody here.
    */
   private static final int HEADERS = 16;
+  private static final int MOST_READS = 64;
 
   private final Transport transport;
   private final Pair pair;
@@ -67,7 +70,7 @@ final class Doorbell implements Runnable {
   void read() {
     try {
       boolean more = true;
-      while (more && pair.failure() == null) {
+      for (int reads = 0; more && reads < MOST_READS && pair.failure() == null; reads++) {
         int count = socket.read(in);
         more = !in.hasRemaining();
         take();

@@ -213,7 +213,13 @@ final class Pair {
    */
   void onEager(long slot, long length, long signature, MemorySegment memory, long offset) {
     SlotState state = slots.findOrAdd(slot);
-    if (state.expectedSends > 0) {
+    if (state.expectedSends > 0 && state.receives.isEmpty()) {
+      fail(
+          "sent a message on slot 0x"
+              + Long.toHexString(slot)
+              + " after others that it had not announced",
+          null);
+    } else if (state.expectedSends > 0) {
       state.expectedSends--;
       Request request = meet(state, length, signature);
       if (request != null) {

@@ -32,6 +32,9 @@ final class Progress {
    * Interest in writing is set only before a wait in the selector. A thread that leaves unsent bytes
    * while another waits sets it and wakes the selector.
    *
+   * A caller that always finds something to do looks at the clock, and lets others have the lock, all
+   * the same: a peer may never stop sending.
+   *
    * Where the ranks share memory, polling reads all rings, and no sockets but those of ranks that do
    * not. It spins under the lock,
    * unless somebody queues for it, shortly; then it yields for a while, also where ranks outnumber
@@ -44,6 +47,7 @@ final class Progress {
   private static final long BACKGROUND_TICK = TimeUnit.MILLISECONDS.toNanos(1);
   private static final long IDLE = TimeUnit.SECONDS.toMillis(1);
   private static final int POLLED_PAIRS = 4;
+  private static final int BUSY_POLLS = 64;
   private static final long HOLD_NANOS = TimeUnit.MICROSECONDS.toNanos(50);
   private static final int YIELDS = 64;
   private static final long YIELD_NANOS = TimeUnit.MILLISECONDS.toNanos(2);
@@ -136,6 +140,7 @@ final class Progress {
     try {
       boolean quiet = false;
       long quietSince = 0;
+      int busy = 0;
       while (!goal.reached()) {
         if (closed) {
           return false;
@@ -151,13 +156,19 @@ final class Progress {
         takeOver(self);
         boolean progress = poll();
         progress |= transport.deliver();
-        if (progress) {
+        if (progress && ++busy < BUSY_POLLS) {
           quiet = false;
           continue;
         }
         long now = System.nanoTime();
         if (now - deadline >= 0) {
           return false;
+        }
+        if (progress) {
+          quiet = false;
+          busy = 0;
+          letOthersIn();
+          continue;
         }
         if (!quiet) {
           quiet = true;
@@ -232,6 +243,12 @@ final class Progress {
       yieldCore();
     } else {
       Thread.onSpinWait();
+    }
+  }
+
+  private void letOthersIn() {
+    if (lock.hasQueuedThreads()) {
+      yieldCore();
     }
   }
 

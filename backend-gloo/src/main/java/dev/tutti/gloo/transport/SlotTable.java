@@ -1,5 +1,6 @@
 package dev.tutti.gloo.transport;
 
+import java.security.SecureRandom;
 import org.jspecify.annotations.Nullable;
 
 /** Finds the state of a slot; allocates only when more slots are busy than ever before. */
@@ -7,7 +8,11 @@ final class SlotTable {
   /** More busy slots than this are taken for a broken peer. */
   static final int MAX_SLOTS = 1 << 20;
 
+  /* The slots are chosen by the peer, which must not be able to choose many of one place. */
+  private static final long MULTIPLIER = new SecureRandom().nextLong() | 1;
+
   private @Nullable SlotState[] table = new @Nullable SlotState[16];
+  private int shift = shift(table.length);
   private int size;
   private @Nullable SlotState free;
 
@@ -93,6 +98,7 @@ final class SlotTable {
   private void grow() {
     @Nullable SlotState[] old = table;
     table = new @Nullable SlotState[old.length * 2];
+    shift = shift(table.length);
     for (SlotState state : old) {
       if (state != null) {
         insert(state);
@@ -100,8 +106,11 @@ final class SlotTable {
     }
   }
 
+  private static int shift(int length) {
+    return 1 + Long.numberOfLeadingZeros(length);
+  }
+
   private int home(long slot) {
-    long mixed = slot * 0x9e3779b97f4a7c15L;
-    return (int) (mixed >>> 40) & table.length - 1;
+    return (int) ((slot * MULTIPLIER) >>> shift);
   }
 }

@@ -12,7 +12,7 @@ import java.util.concurrent.TimeUnit;
 import java.util.concurrent.atomic.AtomicReference;
 
 /** Is an operation without a group. */
-final class TestOperation implements Operation {
+public final class TestOperation implements Operation {
   private record End(Throwable cause, int rank) {}
 
   private final long deadline;
@@ -20,7 +20,12 @@ final class TestOperation implements Operation {
   private final CountDownLatch done = new CountDownLatch(1);
   private volatile Runnable beforeEnd = () -> {};
 
-  TestOperation(Duration timeout) {
+  /**
+   * Creates an operation.
+   *
+   * @param timeout from now
+   */
+  public TestOperation(Duration timeout) {
     deadline = System.nanoTime() + timeout.toNanos();
   }
 

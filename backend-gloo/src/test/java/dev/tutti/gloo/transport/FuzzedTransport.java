@@ -1,0 +1,120 @@
+package dev.tutti.gloo.transport;
+
+import dev.tutti.Device;
+import dev.tutti.OpType;
+import dev.tutti.Settings;
+import dev.tutti.spi.BackendContext;
+import dev.tutti.spi.PeerLostException;
+import dev.tutti.store.HashStore;
+import java.io.IOException;
+import java.net.InetAddress;
+import java.net.InetSocketAddress;
+import java.time.Duration;
+import java.util.Map;
+import java.util.logging.Level;
+import java.util.logging.Logger;
+import java.util.stream.IntStream;
+
+/**
+ * Is a transport without connections, rank 0 of many, of which each input of a fuzz test gets
+ * another pair: every second peer is a rank of Tutti. Begins anew when the pairs are used up or the
+ * transport broke down.
+ */
+final class FuzzedTransport implements AutoCloseable {
+  private static final int SIZE = 64;
+
+  interface Action {
+    void run() throws Exception;
+  }
+
+  private final Logger log = Logger.getLogger(Breakdown.class.getName());
+  private Transport transport;
+  private Throwable reported;
+  private int peer;
+
+  FuzzedTransport() throws IOException {
+    log.setLevel(Level.OFF);
+    transport = make();
+  }
+
+  private Transport make() throws IOException {
+    BackendContext context =
+        new BackendContext(
+            "g",
+            0,
+            SIZE,
+            IntStream.range(0, SIZE).boxed().toList(),
+            "cpu",
+            Device.CPU,
+            new HashStore(),
+            Duration.ofSeconds(20),
+            Settings.ofEnvironment(Map.of()),
+            (cause, rank) -> reported = cause);
+    Transport made = new Transport(context, Protection.of(context.settings()));
+    InetSocketAddress nowhere = new InetSocketAddress(InetAddress.ofLiteral("127.0.0.1"), 1);
+    for (int rank = 1; rank < SIZE; rank++) {
+      made.pairs.expect(rank, new PeerAddress(nowhere, -1, isTutti(rank)), rank);
+    }
+    made.sign(ScriptedMessages.SIGNATURE, ScriptedMessages.TAG);
+    return made;
+  }
+
+  private static boolean isTutti(int rank) {
+    return rank % 2 == 1;
+  }
+
+  /** Takes the next pair. */
+  void next() throws IOException {
+    peer++;
+    if (peer == SIZE || transport.breakdown.cause() != null) {
+      transport.close();
+      transport = make();
+      peer = 1 + (peer & 1);
+    }
+  }
+
+  Transport transport() {
+    return transport;
+  }
+
+  Pair pair() {
+    return transport.pairs.get(peer);
+  }
+
+  boolean isTutti() {
+    return isTutti(peer);
+  }
+
+  /** Ends the pair, so that nobody waits for what it did not send. */
+  void endPair() {
+    pair().close(new IOException("the input is over"));
+  }
+
+  /** Runs an action as the transport's own threads do. */
+  void locked(Action action) throws Exception {
+    transport.progress.lock.lock();
+    try {
+      action.run();
+    } finally {
+      transport.progress.lock.unlock();
+    }
+  }
+
+  /** Tells the group what there is to tell, and asserts that it can be understood. */
+  void deliver() {
+    transport.deliver();
+    Throwable failure = reported;
+    reported = null;
+    if (failure != null
+        && !(failure instanceof PeerLostException)
+        && !String.valueOf(failure.getMessage()).contains(OpType.ALL_REDUCE.label())) {
+      throw new AssertionError("reported " + failure, failure);
+    }
+  }
+
+  @Override
+  public void close() {
+    transport.close();
+    log.setLevel(null);
+  }
+}
