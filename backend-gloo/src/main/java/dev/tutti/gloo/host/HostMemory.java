@@ -83,7 +83,7 @@ final class HostMemory implements AutoCloseable {
       memory.join(0);
       WORD.setRelease(memory.segment, 0L, nonce);
       return memory;
-    } catch (IOException | RuntimeException e) {
+    } catch (IOException | RuntimeException | Error e) {
       Files.deleteIfExists(path);
       throw e;
     }

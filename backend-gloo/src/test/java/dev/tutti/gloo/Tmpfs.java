@@ -1,0 +1,94 @@
+package dev.tutti.gloo;
+
+import java.io.IOException;
+import java.io.InterruptedIOException;
+import java.io.OutputStream;
+import java.nio.charset.StandardCharsets;
+import java.nio.file.Files;
+import java.nio.file.Path;
+import java.util.ArrayList;
+import java.util.List;
+import java.util.concurrent.TimeUnit;
+import org.opentest4j.TestAbortedException;
+
+/** Is a file system in memory, of a size that a test wants. */
+public final class Tmpfs implements AutoCloseable {
+  private static final int SECONDS = 10;
+  private static final byte[] PIECE = new byte[64 * 1024];
+
+  private final Path directory;
+
+  private Tmpfs(Path directory) {
+    this.directory = directory;
+  }
+
+  /**
+   * Makes the file system.
+   *
+   * @param directory where it is mounted
+   * @param options such as {@code size=1m}
+   * @throws TestAbortedException if this process may not
+   */
+  public static Tmpfs mount(Path directory, String options) throws IOException {
+    try {
+      run("mount", "-t", "tmpfs", "-o", options, "tutti-test", directory.toString());
+    } catch (IOException e) {
+      String reason = "needs root to mount a file system: " + e.getMessage();
+      System.out.println("skipped: " + reason);
+      throw new TestAbortedException(reason, e);
+    }
+    return new Tmpfs(directory);
+  }
+
+  /** Returns where it is. */
+  public Path directory() {
+    return directory;
+  }
+
+  /**
+   * Writes a file until there is no room for more.
+   *
+   * @param name of the file
+   * @return bytes written
+   */
+  public long fill(String name) throws IOException {
+    long written = 0;
+    try (OutputStream out = Files.newOutputStream(directory.resolve(name))) {
+      while (true) {
+        out.write(PIECE);
+        written += PIECE.length;
+      }
+    } catch (IOException e) {
+      if (!String.valueOf(e.getMessage()).contains("No space left")) {
+        throw e;
+      }
+      return written;
+    }
+  }
+
+  private static void run(String... command) throws IOException {
+    List<String> all = new ArrayList<>(List.of(command));
+    Process process = new ProcessBuilder(all).redirectErrorStream(true).start();
+    process.getOutputStream().close();
+    String output = new String(process.getInputStream().readAllBytes(), StandardCharsets.UTF_8);
+    try {
+      if (!process.waitFor(SECONDS, TimeUnit.SECONDS)) {
+        process.destroyForcibly();
+        throw new IOException(all + " does not end");
+      }
+    } catch (InterruptedException e) {
+      process.destroyForcibly();
+      Thread.currentThread().interrupt();
+      throw new InterruptedIOException(all + " was interrupted");
+    }
+    if (process.exitValue() != 0) {
+      throw new IOException(all + ": " + output.strip());
+    }
+  }
+
+  /** Unmounts it; no process may have a file of it open. */
+  @Override
+  public void close() throws IOException {
+    run("umount", directory.toString());
+  }
+}

@@ -1,0 +1,100 @@
+package dev.tutti.gloo.host;
+
+import static org.assertj.core.api.Assertions.assertThat;
+import static org.assertj.core.api.Assertions.assertThatThrownBy;
+
+import dev.tutti.gloo.Tmpfs;
+import java.io.IOException;
+import java.lang.foreign.MemorySegment;
+import java.lang.foreign.ValueLayout;
+import java.nio.file.Files;
+import java.nio.file.Path;
+import java.util.List;
+import java.util.concurrent.FutureTask;
+import java.util.concurrent.TimeUnit;
+import java.util.stream.Stream;
+import org.junit.jupiter.api.Test;
+import org.junit.jupiter.api.Timeout;
+import org.junit.jupiter.api.io.TempDir;
+
+/** Makes shared memory in file systems that are full, or become so. */
+@Timeout(60)
+class HostMemoryTest {
+  private static final int ATTEMPTS = 30;
+  private static final long BYTES = 48L << 20;
+  private static final long SPARE = 4L << 20;
+
+  @TempDir Path directory;
+
+  private static List<String> files(Path directory) throws IOException {
+    try (Stream<Path> files = Files.list(directory)) {
+      return files.map(file -> file.getFileName().toString()).toList();
+    }
+  }
+
+  @Test
+  void aFullFileSystemIsNoticedBeforeAnythingIsMade() throws Exception {
+    try (Tmpfs tmpfs = Tmpfs.mount(directory, "size=1m")) {
+      assertThatThrownBy(() -> HostMemory.create(directory, 2 << 20))
+          .isInstanceOf(IOException.class)
+          .hasMessage("no room for 2097152 bytes of shared memory in " + directory);
+      assertThat(files(tmpfs.directory())).isEmpty();
+    }
+  }
+
+  /** Lets somebody else take the room between the look for it and the last byte. */
+  @Test
+  void aFileSystemThatFillsUpMeanwhileIsNoticedToo() throws Exception {
+    try (Tmpfs tmpfs = Tmpfs.mount(directory, "size=" + (BYTES + SPARE))) {
+      boolean refused = false;
+      for (int attempt = 0; attempt < ATTEMPTS && !refused; attempt++) {
+        FutureTask<Long> filling = new FutureTask<>(() -> fillWhenBegun(tmpfs));
+        Thread.ofPlatform().daemon().start(filling);
+        try (HostMemory memory = HostMemory.create(directory, BYTES)) {
+          memory.unlink();
+        } catch (IOException e) {
+          assertThat(e)
+              .hasMessageContaining("no room for " + BYTES + " bytes of shared memory in")
+              .hasMessageContaining("No space left on device");
+          refused = true;
+        }
+        assertThat(filling.get(10, TimeUnit.SECONDS)).isGreaterThanOrEqualTo(0);
+        Files.deleteIfExists(directory.resolve("filler"));
+        assertThat(files(directory)).isEmpty();
+      }
+      assertThat(refused).isTrue();
+    }
+  }
+
+  /** Takes all room as soon as a file of shared memory has its first bytes. */
+  private static long fillWhenBegun(Tmpfs tmpfs) throws IOException {
+    long deadline = System.nanoTime() + 5_000_000_000L;
+    while (System.nanoTime() - deadline < 0) {
+      for (String name : files(tmpfs.directory())) {
+        if (name.startsWith("tutti-") && tmpfs.directory().resolve(name).toFile().length() > 0) {
+          return tmpfs.fill("filler");
+        }
+      }
+    }
+    return -1;
+  }
+
+  /**
+   * Writes to all of the memory after the rest of the file system was taken: no page is missing.
+   */
+  @Test
+  void whatWasMadeIsThereWhateverHappensThen() throws Exception {
+    try (Tmpfs tmpfs = Tmpfs.mount(directory, "size=8m");
+        HostMemory memory = HostMemory.create(directory, 4 << 20)) {
+      memory.unlink();
+      assertThat(tmpfs.fill("filler")).isBetween(2L << 20, 4L << 20);
+      MemorySegment segment = memory.segment();
+      for (long at = 4096; at < segment.byteSize(); at += 4096) {
+        segment.set(ValueLayout.JAVA_LONG, at, at);
+      }
+      for (long at = 4096; at < segment.byteSize(); at += 4096) {
+        assertThat(segment.get(ValueLayout.JAVA_LONG, at)).isEqualTo(at);
+      }
+    }
+  }
+}
