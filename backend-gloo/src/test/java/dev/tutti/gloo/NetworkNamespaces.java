@@ -6,10 +6,12 @@ import java.nio.charset.StandardCharsets;
 import java.util.ArrayList;
 import java.util.HexFormat;
 import java.util.List;
+import java.util.Objects;
 import java.util.concurrent.ThreadLocalRandom;
 import java.util.concurrent.TimeUnit;
 import java.util.regex.Matcher;
 import java.util.regex.Pattern;
+import org.jspecify.annotations.Nullable;
 import org.opentest4j.TestAbortedException;
 
 /**
@@ -23,6 +25,7 @@ final class NetworkNamespaces implements AutoCloseable {
   private final String prefix;
   private final String unique;
   private final int net;
+  private @Nullable LossyLink link;
 
   private NetworkNamespaces(String unique, int net) {
     this.prefix = "tutti-" + ProcessHandle.current().pid() + "-" + unique;
@@ -36,6 +39,25 @@ final class NetworkNamespaces implements AutoCloseable {
    * @throws TestAbortedException if this process may not, or there is no {@code ip}
    */
   static NetworkNamespaces create() throws IOException {
+    return create(NetworkNamespaces::cable);
+  }
+
+  /**
+   * Makes the namespaces with a cable that loses packets.
+   *
+   * @param loss part of the packets that is lost, 0 to 1
+   * @param seed of the random numbers that decide which
+   * @throws TestAbortedException if this process may not, or there is no {@code ip} or TUN device
+   */
+  static NetworkNamespaces createLossy(double loss, long seed) throws IOException {
+    return create(made -> made.lossyCable(loss, seed));
+  }
+
+  private interface Cable {
+    void lay(NetworkNamespaces between) throws IOException;
+  }
+
+  private static NetworkNamespaces create(Cable cable) throws IOException {
     int random = ThreadLocalRandom.current().nextInt();
     NetworkNamespaces made =
         new NetworkNamespaces(HexFormat.of().toHexDigits(random), random & 0xffff);
@@ -43,21 +65,37 @@ final class NetworkNamespaces implements AutoCloseable {
       removeStale();
       ip("netns", "add", made.name(0));
     } catch (IOException e) {
-      String reason = "needs root and iproute2 to make network namespaces: " + e.getMessage();
-      System.out.println("skipped: " + reason);
-      throw new TestAbortedException(reason, e);
+      throw skipped("needs root and iproute2 to make network namespaces: ", e);
     }
     try {
-      made.join();
+      ip("netns", "add", made.name(1));
+      cable.lay(made);
+      made.configure();
       return made;
-    } catch (IOException | Error e) {
+    } catch (IOException | RuntimeException | Error e) {
       made.close();
       throw e;
     }
   }
 
-  private void join() throws IOException {
-    ip("netns", "add", name(1));
+  private static TestAbortedException skipped(String why, IOException cause) {
+    String reason = why + cause.getMessage();
+    System.out.println("skipped: " + reason);
+    return new TestAbortedException(reason, cause);
+  }
+
+  private void lossyCable(double loss, long seed) throws IOException {
+    try {
+      link = new LossyLink(interfaceName(0), interfaceName(1), loss, seed);
+    } catch (IOException e) {
+      throw skipped("needs TUN devices: ", e);
+    }
+    for (int host = 0; host < 2; host++) {
+      ip("link", "set", interfaceName(host), "netns", name(host));
+    }
+  }
+
+  private void cable() throws IOException {
     ip(
         "-n",
         name(0),
@@ -71,6 +109,9 @@ final class NetworkNamespaces implements AutoCloseable {
         interfaceName(1),
         "netns",
         name(1));
+  }
+
+  private void configure() throws IOException {
     for (int host = 0; host < 2; host++) {
       ip("-n", name(host), "addr", "add", address(host) + "/24", "dev", interfaceName(host));
       ip("-n", name(host), "link", "set", interfaceName(host), "up");
@@ -101,6 +142,11 @@ final class NetworkNamespaces implements AutoCloseable {
   /** Returns the name of a namespace's end of the cable. */
   String interfaceName(int host) {
     return "tt" + unique + host;
+  }
+
+  /** Returns the cable of {@link #createLossy}. */
+  LossyLink link() {
+    return Objects.requireNonNull(link);
   }
 
   /** Returns a command that runs another one in a namespace. */
@@ -135,6 +181,10 @@ final class NetworkNamespaces implements AutoCloseable {
   /** Removes the namespaces and the cable; no process may be left in them. */
   @Override
   public void close() throws IOException {
+    LossyLink cable = link;
+    if (cable != null) {
+      cable.close();
+    }
     try {
       ip("netns", "del", name(0));
     } finally {

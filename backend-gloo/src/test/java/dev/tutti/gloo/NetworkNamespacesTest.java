@@ -26,12 +26,12 @@ class NetworkNamespacesTest {
   @TempDir Path directory;
 
   /** Runs all ranks to their end and returns what each printed. */
-  private List<List<String>> run(NetworkNamespaces hosts, Map<Integer, String> masters)
-      throws Exception {
+  private List<List<String>> run(
+      NetworkNamespaces hosts, Map<Integer, String> masters, String... arguments) throws Exception {
     List<Process> processes = new ArrayList<>();
     try {
       for (int rank = 0; rank < SIZE; rank++) {
-        processes.add(start(hosts, rank, masters.getOrDefault(rank, hosts.address(0))));
+        processes.add(start(hosts, rank, masters.getOrDefault(rank, hosts.address(0)), arguments));
       }
       long deadline = System.nanoTime() + TimeUnit.SECONDS.toNanos(SECONDS);
       List<List<String>> outputs = new ArrayList<>();
@@ -51,13 +51,15 @@ class NetworkNamespacesTest {
     }
   }
 
-  private Process start(NetworkNamespaces hosts, int rank, String master) throws IOException {
+  private Process start(NetworkNamespaces hosts, int rank, String master, String... arguments)
+      throws IOException {
     List<String> command = new ArrayList<>();
     command.add(ProcessHandle.current().info().command().orElseThrow());
     command.addAll(List.of("-Xmx512m", "-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC"));
     command.addAll(List.of("--enable-native-access=ALL-UNNAMED", "-cp"));
     command.add(ManagementFactory.getRuntimeMXBean().getClassPath());
     command.addAll(List.of(HostsMain.class.getName(), directory.toString()));
+    command.addAll(List.of(arguments));
     ProcessBuilder builder =
         new ProcessBuilder(hosts.inside(rank / 2, command))
             .redirectErrorStream(true)
@@ -91,6 +93,23 @@ class NetworkNamespacesTest {
         // With one level a host would send 1.5 times the bytes of the tensor.
         assertThat(sent).as("sent by host %d", host).isBetween(LARGE_BYTES, LARGE_BYTES * 5 / 4);
       }
+    }
+  }
+
+  @Test
+  void everyOperationIsRightThoughPacketsAreLost() throws Exception {
+    try (NetworkNamespaces hosts = NetworkNamespaces.createLossy(0.01, 20_261_121)) {
+      List<List<String>> outputs = run(hosts, Map.of(), "few");
+      for (int rank = 0; rank < SIZE; rank++) {
+        assertThat(outputs.get(rank))
+            .as("rank %d", rank)
+            .contains("RUNS two levels: [0, 1] [2, 3]")
+            .endsWith("OK");
+      }
+      long lost = hosts.link().lost();
+      long all = hosts.link().carried() + lost;
+      assertThat(all).isGreaterThan(5000);
+      assertThat(lost).isBetween(all / 200, all / 50);
     }
   }
 
