@@ -1,0 +1,192 @@
+package dev.tutti.gloo;
+
+import static org.assertj.core.api.Assertions.assertThat;
+import static org.assertj.core.api.Assertions.assertThatThrownBy;
+
+import dev.tutti.AllReduceOptions;
+import dev.tutti.CollectiveException;
+import dev.tutti.CollectiveTimeoutException;
+import dev.tutti.DType;
+import dev.tutti.ProcessGroup;
+import dev.tutti.RendezvousException;
+import dev.tutti.Settings;
+import dev.tutti.Tensor;
+import dev.tutti.store.HashStore;
+import java.nio.file.Path;
+import java.time.Duration;
+import java.util.List;
+import java.util.concurrent.CountDownLatch;
+import java.util.concurrent.TimeUnit;
+import org.junit.jupiter.api.Test;
+import org.junit.jupiter.api.Timeout;
+import org.junit.jupiter.api.io.TempDir;
+import org.junit.jupiter.params.ParameterizedTest;
+import org.junit.jupiter.params.provider.CsvSource;
+
+/** Lets one of four ranks do what the others do not expect: all ranks hear who it is, in time. */
+@Timeout(60)
+class FaultyRankTest {
+  private static final int SIZE = 4;
+  private static final int ODD = 2;
+  private static final int COUNT = 1000;
+  private static final Duration SHORT = Duration.ofMillis(300);
+  private static final Duration SLACK = Duration.ofSeconds(5);
+
+  /** Says through what the ranks exchange data. */
+  enum Way {
+    SOCKETS,
+    MEMORY,
+    TWO_LEVELS
+  }
+
+  /** Is what one rank does where the others reduce 1000 elements. */
+  enum Fault {
+    OTHER_TYPE {
+      @Override
+      void run(ProcessGroup group) {
+        group.allReduce(Tensor.allocate(DType.INT32, COUNT));
+      }
+    },
+    LONGER {
+      @Override
+      void run(ProcessGroup group) {
+        group.allReduce(Tensor.allocate(DType.FLOAT32, COUNT + 1));
+      }
+    },
+    MUCH_LONGER {
+      @Override
+      void run(ProcessGroup group) {
+        group.allReduce(Tensor.allocate(DType.FLOAT32, 1000 * COUNT));
+      }
+    },
+    OTHER_OPERATION {
+      @Override
+      void run(ProcessGroup group) {
+        group.broadcast(Tensor.allocate(DType.FLOAT32, COUNT), ODD);
+      }
+    };
+
+    abstract void run(ProcessGroup group);
+  }
+
+  @TempDir Path directory;
+
+  private <T> List<T> run(Way way, GlooWorld.Body<T> body) throws Exception {
+    Settings settings =
+        GlooWorld.settings(GlooProvider.SHARED_BYTES.name(), way == Way.SOCKETS ? "0" : "1M");
+    int ranksOfHost = way == Way.TWO_LEVELS ? SIZE / 2 : SIZE;
+    HostsProvider hosts = new HostsProvider(directory, rank -> rank / ranksOfHost);
+    List<T> results =
+        GlooWorld.run(
+            SIZE,
+            settings,
+            hosts,
+            group -> {
+              Tensor tensor = Tensor.of(1f);
+              group.allReduce(tensor);
+              assertThat(tensor.toFloatArray()).containsExactly(SIZE);
+              return body.run(group);
+            });
+    String expected =
+        switch (way) {
+          case SOCKETS -> "sockets";
+          case MEMORY -> "shared memory";
+          case TWO_LEVELS -> "two levels: [0, 1] [2, 3]";
+        };
+    assertThat(hosts.made()).containsOnly(expected);
+    return results;
+  }
+
+  @ParameterizedTest
+  @CsvSource({
+    "SOCKETS, OTHER_TYPE",
+    "SOCKETS, LONGER",
+    "SOCKETS, MUCH_LONGER",
+    "SOCKETS, OTHER_OPERATION",
+    "MEMORY, OTHER_TYPE",
+    "MEMORY, LONGER",
+    "MEMORY, MUCH_LONGER",
+    "MEMORY, OTHER_OPERATION",
+    "TWO_LEVELS, OTHER_TYPE",
+    "TWO_LEVELS, LONGER",
+    "TWO_LEVELS, MUCH_LONGER",
+    "TWO_LEVELS, OTHER_OPERATION"
+  })
+  void anOddRankIsNamedOnAllRanks(Way way, Fault fault) throws Exception {
+    run(
+        way,
+        group -> {
+          long start = System.nanoTime();
+          assertThatThrownBy(
+                  () -> {
+                    if (group.rank() == ODD) {
+                      fault.run(group);
+                    } else {
+                      group.allReduce(Tensor.allocate(DType.FLOAT32, COUNT));
+                    }
+                    // A rank of which nobody needs anything does not hear of it before the next.
+                    group.barrier();
+                  })
+              .isInstanceOf(CollectiveException.class)
+              .hasMessageContaining("ranks disagree")
+              .hasMessageContaining("rank " + ODD)
+              .hasMessageContaining("allReduce SUM float32 of 4000 bytes");
+          assertThat(Duration.ofNanos(System.nanoTime() - start)).isLessThan(SLACK);
+          return null;
+        });
+  }
+
+  @ParameterizedTest
+  @CsvSource({"SOCKETS", "MEMORY", "TWO_LEVELS"})
+  void aLateRankIsNamedOnAllRanks(Way way) throws Exception {
+    CountDownLatch failed = new CountDownLatch(SIZE - 1);
+    run(
+        way,
+        group -> {
+          long start = System.nanoTime();
+          if (group.rank() == ODD) {
+            assertThat(failed.await(20, TimeUnit.SECONDS)).isTrue();
+            assertThatThrownBy(() -> group.allReduce(Tensor.of(1f)))
+                .isInstanceOf(CollectiveException.class)
+                .hasMessageContaining("rank " + ODD);
+          } else {
+            try {
+              assertThatThrownBy(
+                      () ->
+                          group
+                              .allReduce(Tensor.of(1f), AllReduceOptions.DEFAULT.withTimeout(SHORT))
+                              .await())
+                  .isInstanceOf(CollectiveTimeoutException.class)
+                  .hasMessageContaining("rank " + ODD)
+                  .extracting(e -> ((CollectiveException) e).failedRank())
+                  .isEqualTo(ODD);
+            } finally {
+              failed.countDown();
+            }
+            assertThat(Duration.ofNanos(System.nanoTime() - start))
+                .isBetween(SHORT.minusMillis(50), SHORT.plus(SLACK));
+          }
+          return null;
+        });
+  }
+
+  @Test
+  void aRankThatDoesNotComeToTheGroupIsNamed() throws Exception {
+    HashStore store = new HashStore();
+    GlooWorld.inParallel(
+        2,
+        rank -> {
+          long start = System.nanoTime();
+          assertThatThrownBy(
+                  () ->
+                      ProcessGroup.init(
+                          GlooWorld.options(store, rank, 3, GlooWorld.settings())
+                              .withTimeout(SHORT)))
+              .isInstanceOf(RendezvousException.class)
+              .hasMessageContaining("rank 2");
+          assertThat(Duration.ofNanos(System.nanoTime() - start))
+              .isBetween(SHORT, SHORT.plus(SLACK));
+          return null;
+        });
+  }
+}
