@@ -22,17 +22,21 @@ import org.junit.jupiter.api.io.TempDir;
 import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.CsvSource;
 
-/** Kills or stops one of four processes while they reduce, pass messages or wait in a barrier. */
+/**
+ * Kills or stops one of four processes while they reduce, pass messages or wait in a barrier. A
+ * stop that harms nobody lasts a second; {@code -Dtutti.stopMillis=20000} makes it 20.
+ */
 @Timeout(90)
 class KilledRankTest {
   private static final int SIZE = 4;
+  private static final int GIVEN_UP_SECONDS = 3;
+  private static final long STOP_MILLIS = Long.getLong("tutti.stopMillis", 1000);
 
   /** Is a started rank and the lines it printed. */
   private record Rank(int number, Process process, BlockingQueue<String> lines) {
-    static Rank start(
-        int number, int port, int elements, String shared, String where, String timeout)
+    static Rank start(int number, int port, int elements, String shared, String where)
         throws IOException {
-      return start(number, port, elements, shared, Path.of("/dev/shm"), where, timeout);
+      return start(number, port, elements, shared, Path.of("/dev/shm"), where, 60);
     }
 
     static Rank start(
@@ -42,7 +46,7 @@ class KilledRankTest {
         String shared,
         Path directory,
         String where,
-        String timeout)
+        int timeoutSeconds)
         throws IOException {
       List<String> command = new ArrayList<>();
       command.add(ProcessHandle.current().info().command().orElseThrow());
@@ -52,6 +56,7 @@ class KilledRankTest {
       command.add(SurvivorMain.class.getName());
       command.add(Integer.toString(elements));
       command.add(where);
+      command.add(Integer.toString(timeoutSeconds));
       ProcessBuilder builder = new ProcessBuilder(command).redirectErrorStream(true);
       builder.environment().put("RANK", Integer.toString(number));
       builder.environment().put("WORLD_SIZE", Integer.toString(SIZE));
@@ -61,7 +66,7 @@ class KilledRankTest {
       builder.environment().put("TUTTI_BACKEND", "gloo");
       builder.environment().put("TUTTI_GLOO_SHARED_BYTES", shared);
       builder.environment().put("TUTTI_GLOO_SHARED_DIR", directory.toString());
-      builder.environment().put("TUTTI_TIMEOUT", timeout);
+      builder.environment().put("TUTTI_TIMEOUT", "60s");
       Process process = builder.start();
       BlockingQueue<String> lines = new LinkedBlockingQueue<>();
       Thread.ofPlatform().daemon().name("rank-" + number).start(() -> pump(process, lines));
@@ -112,7 +117,7 @@ class KilledRankTest {
     List<Rank> ranks = new ArrayList<>();
     try (TcpStoreServer server = new TcpStoreServer(0)) {
       for (int r = 0; r < SIZE; r++) {
-        ranks.add(Rank.start(r, server.port(), elements, shared, where, "60s"));
+        ranks.add(Rank.start(r, server.port(), elements, shared, where));
       }
       assertEverySurvivorNames(victim, where, ranks);
     } finally {
@@ -138,7 +143,7 @@ class KilledRankTest {
     try (TcpStoreServer server = new TcpStoreServer(0)) {
       for (int r = 0; r < SIZE; r++) {
         Path host = Files.createDirectories(directory.resolve("host" + r / 2));
-        ranks.add(Rank.start(r, server.port(), elements, "16M", host, where, "60s"));
+        ranks.add(Rank.start(r, server.port(), elements, "16M", host, where, 60));
       }
       assertEverySurvivorNames(victim, where, ranks);
       try (Stream<Path> files = Files.walk(directory)) {
@@ -175,48 +180,100 @@ class KilledRankTest {
     }
   }
 
-  /**
-   * A rank that is stopped for longer than a timeout is given up; it ends when it goes on, and all
-   * ranks, itself too, name it.
-   */
-  @ParameterizedTest
-  @CsvSource({"1, 16M", "4000000, 16M"})
-  void aStoppedRankIsGivenUp(int elements, String shared) throws Exception {
+  private interface Body {
+    void run(List<Rank> ranks) throws Exception;
+  }
+
+  /** Runs ranks on hosts that share no memory, and ends them. */
+  private static void onHosts(
+      Path directory, int ranksOfHost, int elements, String where, int timeoutSeconds, Body body)
+      throws Exception {
     List<Rank> ranks = new ArrayList<>();
     try (TcpStoreServer server = new TcpStoreServer(0)) {
       for (int r = 0; r < SIZE; r++) {
-        ranks.add(Rank.start(r, server.port(), elements, shared, "messages", "8s"));
+        Path host = Files.createDirectories(directory.resolve("host" + r / ranksOfHost));
+        ranks.add(Rank.start(r, server.port(), elements, "16M", host, where, timeoutSeconds));
       }
       long ready = System.nanoTime() + Duration.ofSeconds(40).toNanos();
       for (Rank rank : ranks) {
         rank.awaitLine("READY", ready);
       }
-      Rank stopped = ranks.get(1);
-      signal(stopped, "STOP");
-      long limit = System.nanoTime() + Duration.ofSeconds(20).toNanos();
-      for (Rank rank : ranks) {
-        if (rank.number() != stopped.number()) {
-          assertThat(rank.awaitLine("FAILED", limit))
-              .containsPattern("FAILED [A-Za-z]+ 1 ")
-              .contains("rank 1 does not answer");
-          assertThat(rank.process().waitFor(limit - System.nanoTime(), TimeUnit.NANOSECONDS))
-              .as("rank %d exits by itself", rank.number())
-              .isTrue();
-        }
-      }
-      signal(stopped, "CONT");
-      limit = System.nanoTime() + Duration.ofSeconds(20).toNanos();
-      assertThat(stopped.awaitLine("FAILED", limit))
-          .containsPattern("FAILED [A-Za-z]+ 1 ")
-          .contains("this rank, 1, made no progress");
-      assertThat(stopped.process().waitFor(limit - System.nanoTime(), TimeUnit.NANOSECONDS))
-          .isTrue();
+      body.run(ranks);
     } finally {
       for (Rank rank : ranks) {
         rank.process().destroyForcibly();
         rank.process().waitFor(10, TimeUnit.SECONDS);
       }
     }
+  }
+
+  /**
+   * A rank that is stopped for longer than a timeout is given up; it ends when it goes on, and all
+   * ranks, itself too, name it.
+   */
+  @ParameterizedTest
+  @CsvSource({"4, 1, messages", "2, 4000000, ordinary"})
+  void aStoppedRankIsGivenUp(int ranksOfHost, int elements, String where, @TempDir Path directory)
+      throws Exception {
+    onHosts(
+        directory,
+        ranksOfHost,
+        elements,
+        where,
+        GIVEN_UP_SECONDS,
+        ranks -> {
+          Rank stopped = ranks.get(1);
+          signal(stopped, "STOP");
+          long limit = System.nanoTime() + Duration.ofSeconds(GIVEN_UP_SECONDS + 8).toNanos();
+          for (Rank rank : ranks) {
+            if (rank.number() != stopped.number()) {
+              assertThat(rank.awaitLine("FAILED", limit))
+                  .containsPattern("FAILED [A-Za-z]+ 1 ")
+                  .contains("rank 1 does not answer");
+              assertExits(rank, limit);
+            }
+          }
+          signal(stopped, "CONT");
+          limit = System.nanoTime() + Duration.ofSeconds(20).toNanos();
+          assertThat(stopped.awaitLine("FAILED", limit))
+              .containsPattern("FAILED [A-Za-z]+ 1 ")
+              .contains("this rank, 1, made no progress");
+          assertExits(stopped, limit);
+        });
+  }
+
+  private static void assertExits(Rank rank, long limit) throws InterruptedException {
+    assertThat(rank.process().waitFor(limit - System.nanoTime(), TimeUnit.NANOSECONDS))
+        .as("rank %d exits by itself", rank.number())
+        .isTrue();
+  }
+
+  /** A rank that is stopped for less than the timeout only makes the others wait. */
+  @ParameterizedTest
+  @CsvSource({"4, 1000, ordinary", "2, 1000, messages"})
+  void aStoppedRankGoesOn(int ranksOfHost, int elements, String where, @TempDir Path directory)
+      throws Exception {
+    onHosts(
+        directory,
+        ranksOfHost,
+        elements,
+        where,
+        60,
+        ranks -> {
+          signal(ranks.get(1), "STOP");
+          Thread.sleep(STOP_MILLIS);
+          for (Rank rank : ranks) {
+            assertThat(rank.process().isAlive()).isTrue();
+            rank.lines().clear();
+          }
+          signal(ranks.get(1), "CONT");
+          long limit = System.nanoTime() + Duration.ofSeconds(20).toNanos();
+          for (int round = 0; round < 3; round++) {
+            for (Rank rank : ranks) {
+              assertThat(rank.awaitLine("", limit)).isEqualTo("ON");
+            }
+          }
+        });
   }
 
   private static void signal(Rank rank, String name) throws Exception {

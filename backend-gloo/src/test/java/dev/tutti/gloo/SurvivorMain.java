@@ -11,10 +11,13 @@ import java.time.Duration;
 
 /**
  * Reduces, passes messages around, or meets in the barrier of symmetric memory, until something
- * fails; a rank of {@link KilledRankTest}. Prints {@code READY} after the first time and {@code
- * FAILED class failedRank message} at the end.
+ * fails; a rank of {@link KilledRankTest}. Prints {@code READY} after the first time, {@code ON}
+ * every now and then, and {@code FAILED class failedRank message} at the end. From the first time
+ * on operations have the timeout that the third argument says, if there is one, in seconds.
  */
 final class SurvivorMain {
+  private static final long TELL_NANOS = 100_000_000;
+
   private SurvivorMain() {}
 
   public static void main(String[] args) {
@@ -23,8 +26,16 @@ final class SurvivorMain {
       Runnable step = step(group, elements, args[1]);
       step.run();
       System.out.println("READY");
+      if (args.length > 2) {
+        group.setTimeout(Duration.ofSeconds(Integer.parseInt(args[2])));
+      }
+      long told = System.nanoTime();
       while (true) {
         step.run();
+        if (System.nanoTime() - told > TELL_NANOS) {
+          told = System.nanoTime();
+          System.out.println("ON");
+        }
       }
     } catch (CollectiveException e) {
       System.out.println(
