@@ -46,7 +46,7 @@ class TokenTest {
   @CsvSource(
       delimiter = '|',
       value = {
-        "one token | another token | rank 1 did not publish with the token of this rank",
+        "one token | another token | did not publish with the token of this rank",
         "one token | '' | TUTTI_TOKEN is set for rank 0, but not for rank 1",
         "'' | one token | TUTTI_TOKEN is set for rank 1, but not for rank 0"
       })
