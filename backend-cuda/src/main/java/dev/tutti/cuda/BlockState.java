@@ -68,6 +68,17 @@ final class BlockState implements Runnable {
     device.pinned().free(words);
   }
 
+  /**
+   * Releases the stream and keeps the words for good: nobody can tell when the device is done with
+   * them.
+   */
+  void abandon() {
+    if (ended.compareAndSet(false, true)) {
+      release();
+      device.owner().openBlocks().remove(this);
+    }
+  }
+
   /** Closes the block after its last reference is gone. */
   @Override
   public void run() {

@@ -49,14 +49,13 @@ final class CudaStreamBlock implements StreamBlock {
     CudaDriver driver = device.context().driver();
     boolean launched = false;
     try {
-      driver.kernels().launch(function, 1, 1, 1, 1, 1, 1, 0, stream.handle(), parameters.address());
+      parameters.launch(driver.kernels(), function, 1, 1, 0, stream.handle());
       launched = true;
       device.pinned().useOn(state.words(), stream.handle());
       return block;
     } catch (RuntimeException | Error e) {
       if (launched) {
-        // Nobody can tell when the kernel is done with the words, so they are not used again.
-        state.release();
+        state.abandon();
       } else {
         block.close();
       }

@@ -111,6 +111,17 @@ class CudaStreamBlockTest {
   }
 
   @Test
+  void abandonedWordsAreNeverUsedAgain() {
+    BlockState state = new BlockState(cuda.device(0));
+    cuda.openBlocks().add(state);
+    state.abandon();
+    state.run();
+    assertThat(cuda.device(0).pinned().blocksInUse()).isOne();
+    assertThat(cuda.openBlocks().count()).isZero();
+    assertThat(new BlockState(cuda.device(0)).address()).isNotEqualTo(state.address());
+  }
+
+  @Test
   void aBlockThatNobodyCanReachIsReleased() {
     CudaStream stream = cuda.currentStream();
     assertThat(provider.block(UNBOUNDED).status()).isNotNull();

@@ -39,12 +39,11 @@ public final class GpuCosts {
     long nothing = driver.kernels().function(module, Gpu.NOTHING);
     LaunchParameters parameters = new LaunchParameters(8);
     long handle = stream.handle();
-    long block = parameters.address();
     cuda.findings().forEach(System.out::println);
     System.out.println("call                                  ns    bytes");
     cost("empty loop", () -> {});
     cost("DeviceContext.enter", () -> device.context().enter());
-    cost("cuLaunchKernel alone", () -> launch(nothing, handle, block));
+    cost("cuLaunchKernel alone", () -> launch(nothing, handle, parameters));
     cost(
         "enter, stream, 8 parameters, launch",
         () -> {
@@ -53,9 +52,9 @@ public final class GpuCosts {
           for (int i = 0; i < 8; i++) {
             parameters.set(i, (long) i);
           }
-          launch(nothing, current.handle(), parameters.address());
+          launch(nothing, current.handle(), parameters);
         });
-    cost("cuLaunchKernel alone, again", () -> launch(nothing, handle, block));
+    cost("cuLaunchKernel alone, again", () -> launch(nothing, handle, parameters));
     long event = driver.events().create(EventCalls.Kind.ORDER);
     cost("cuEventRecord", () -> driver.events().record(event, handle));
     stream.await(Duration.ofSeconds(10));
@@ -76,8 +75,8 @@ public final class GpuCosts {
     driver.events().destroy(event);
   }
 
-  private void launch(long function, long handle, long parameters) {
-    driver.kernels().launch(function, 1, 1, 1, 1, 1, 1, 0, handle, parameters);
+  private void launch(long function, long handle, LaunchParameters parameters) {
+    parameters.launch(driver.kernels(), function, 1, 1, 0, handle);
   }
 
   private void cost(String name, Runnable call) {
@@ -147,7 +146,7 @@ public final class GpuCosts {
         "launch in another stream",
         () -> {
           long function = driver.kernels().function(module, Gpu.NOTHING);
-          launch(function, other.handle(), new LaunchParameters(1).address());
+          launch(function, other.handle(), new LaunchParameters(1));
           other.await(Duration.ofSeconds(5));
         });
     var properties = new Properties(0, Share.POSIX_FD, false);

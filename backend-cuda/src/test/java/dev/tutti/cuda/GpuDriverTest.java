@@ -74,7 +74,7 @@ class GpuDriverTest {
       parameters.set(0, tensor.segment().address());
       parameters.set(1, numbers.length);
       parameters.set(2, 2.5f);
-      driver.kernels().launch(add, 8, 1, 1, 128, 1, 1, 0, stream.handle(), parameters.address());
+      parameters.launch(driver.kernels(), add, 8, 128, 0, stream.handle());
       float[] result = device.tensors().toHost(tensor).toFloatArray();
       assertThat(result[0]).isEqualTo(2.5f);
       assertThat(result[999]).isEqualTo(7.5f);
@@ -205,7 +205,7 @@ class GpuDriverTest {
       assertThat(stream.isCapturing()).isTrue();
       assertThatThrownBy(() -> new CudaStreamBlockProvider(() -> cuda).block(Until.LONG))
           .isInstanceOf(IllegalStateException.class);
-      driver.kernels().launch(add, 1, 1, 1, 32, 1, 1, 0, stream.handle(), parameters.address());
+      parameters.launch(driver.kernels(), add, 1, 32, 0, stream.handle());
       long graph = graphs.endCapture(stream.handle());
       long executable = graphs.instantiate(graph);
       for (int i = 0; i < 10; i++) {

@@ -3,6 +3,7 @@ package dev.tutti.cuda.driver;
 import java.lang.foreign.Arena;
 import java.lang.foreign.MemorySegment;
 import java.lang.foreign.ValueLayout;
+import java.lang.ref.Reference;
 
 /**
  * Is the native block that a launch reads a kernel's parameters from, made once and used again. One
@@ -51,8 +52,28 @@ public final class LaunchParameters {
     return values + index * SLOT;
   }
 
+  /**
+   * Launches a kernel with these parameters. Allocates nothing.
+   *
+   * @param kernels who launches
+   * @param function the kernel
+   * @param blocks blocks of the grid
+   * @param threads threads of a block
+   * @param sharedBytes dynamic shared memory of a block
+   * @param stream where to
+   */
+  public void launch(
+      KernelCalls kernels, long function, int blocks, int threads, int sharedBytes, long stream) {
+    try {
+      kernels.launch(
+          function, blocks, 1, 1, threads, 1, 1, sharedBytes, stream, block.address());
+    } finally {
+      Reference.reachabilityFence(this);
+    }
+  }
+
   /** Returns what {@link KernelCalls#launch} takes; valid while this object is reachable. */
-  public long address() {
+  long address() {
     return block.address();
   }
 }
