@@ -15,6 +15,7 @@ import dev.tutti.gloo.host.HostMeeting;
 import dev.tutti.gloo.host.HostRendezvous;
 import dev.tutti.gloo.host.SymmetricMemories;
 import dev.tutti.gloo.transport.Rendezvous;
+import dev.tutti.gloo.transport.TlsSettings;
 import dev.tutti.gloo.transport.Transport;
 import dev.tutti.spi.Backend;
 import dev.tutti.spi.BackendContext;
@@ -24,6 +25,7 @@ import java.io.IOException;
 import java.nio.charset.StandardCharsets;
 import java.nio.file.Path;
 import java.time.Duration;
+import java.util.ArrayList;
 import java.util.EnumSet;
 import java.util.List;
 import java.util.Optional;
@@ -179,7 +181,8 @@ public final class GlooProvider implements BackendProvider {
                   + "=false)"
               : "where hosts have several ranks of Tutti: one level, as "
                   + TWO_LEVEL.name()
-                  + " is false");
+                  + " is false",
+          TlsSettings.describe(settings));
     } catch (IOException e) {
       return List.of();
     }
@@ -187,17 +190,20 @@ public final class GlooProvider implements BackendProvider {
 
   @Override
   public List<Setting<?>> settings() {
-    return List.of(
-        BindAddress.INTERFACE,
-        BindAddress.MASTER_ADDR,
-        LAZY_INIT,
-        RANK_AS_SEQUENCE,
-        SPIN,
-        ALGORITHMS,
-        TWO_LEVEL,
-        SHARED_BYTES,
-        SHARED_DIRECTORY,
-        JobToken.SETTING);
+    List<Setting<?>> all = new ArrayList<>(TlsSettings.all());
+    all.addAll(
+        List.of(
+            BindAddress.INTERFACE,
+            BindAddress.MASTER_ADDR,
+            LAZY_INIT,
+            RANK_AS_SEQUENCE,
+            SPIN,
+            ALGORITHMS,
+            TWO_LEVEL,
+            SHARED_BYTES,
+            SHARED_DIRECTORY,
+            JobToken.SETTING));
+    return List.copyOf(all);
   }
 
   @Override

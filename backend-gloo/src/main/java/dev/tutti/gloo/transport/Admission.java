@@ -2,8 +2,12 @@ package dev.tutti.gloo.transport;
 
 import dev.tutti.store.JobToken;
 import java.io.IOException;
+import java.nio.channels.ByteChannel;
 import java.nio.channels.SelectionKey;
 import java.nio.channels.SocketChannel;
+import javax.net.ssl.SSLEngine;
+import javax.net.ssl.SSLException;
+import org.jspecify.annotations.Nullable;
 
 /**
  * Lets a new connection in when the peer has proved who it is. All methods need the transport's
@@ -20,7 +24,10 @@ final class Admission implements Handler {
   private final SocketChannel socket;
   private final SelectionKey key;
   private final boolean connects;
+  private final @Nullable TlsChannel tls;
+  private final ByteChannel wire;
   private final TokenExchange exchange;
+  private boolean agreed;
 
   Admission(
       Transport transport, Pair pair, SocketChannel socket, SelectionKey key, boolean connects) {
@@ -29,6 +36,11 @@ final class Admission implements Handler {
     this.socket = socket;
     this.key = key;
     this.connects = connects;
+    SSLEngine engine = transport.protection.engine(connects);
+    TlsChannel secured = engine == null ? null : new TlsChannel(socket, engine);
+    this.tls = secured;
+    this.wire = secured == null ? socket : secured;
+    this.agreed = secured == null;
     this.exchange =
         new TokenExchange(
             transport.protection.token(), connects, transport.group(), transport.rank(), pair.rank);
@@ -46,12 +58,18 @@ final class Admission implements Handler {
   }
 
   private void advance() {
+    TlsChannel secured = tls;
     try {
-      if (exchange.advance(socket)) {
-        transport.pairs.admitted(this, pair, socket, key);
-      } else {
-        key.interestOps(SelectionKey.OP_READ | (exchange.hasUnsent() ? SelectionKey.OP_WRITE : 0));
+      if (secured != null) {
+        secured.flush();
+        agreed = secured.handshake();
       }
+      if (agreed && exchange.advance(wire)) {
+        transport.pairs.admitted(this, pair, socket, secured, key);
+        return;
+      }
+      boolean unsent = exchange.hasUnsent() || (secured != null && secured.hasUnsent());
+      key.interestOps(SelectionKey.OP_READ | (unsent ? SelectionKey.OP_WRITE : 0));
     } catch (IOException e) {
       refuse(e);
     }
@@ -59,19 +77,38 @@ final class Admission implements Handler {
 
   private void refuse(IOException e) {
     close();
-    transport.pairs.refused(
-        this,
-        pair,
-        connects,
-        e.getMessage()
-            + "; "
-            + JobToken.SETTING.name()
-            + " must be the same for all ranks of a job",
-        e);
+    boolean byTls = !agreed || e instanceof SSLException || !transport.protection.token().isSet();
+    String check =
+        byTls
+            ? "check "
+                + TlsSettings.CERTIFICATE.name()
+                + " and "
+                + TlsSettings.AUTHORITIES.name()
+                + " of both ranks"
+            : JobToken.SETTING.name() + " must be the same for all ranks of a job";
+    transport.pairs.refused(this, pair, connects, text(e) + "; " + check, e);
+  }
+
+  /** Returns what went wrong, with what caused it in the first place. */
+  static String text(Throwable e) {
+    String text = String.valueOf(e.getMessage());
+    Throwable root = e.getCause();
+    while (root != null && root.getCause() != null) {
+      root = root.getCause();
+    }
+    return root == null ? text : text + " (" + root.getMessage() + ")";
   }
 
   /** Gives the connection up. */
   void close() {
+    TlsChannel secured = tls;
+    if (secured != null) {
+      try {
+        secured.close();
+      } catch (IOException e) {
+        transport.debug("TLS with rank " + pair.rank + " did not end well", e);
+      }
+    }
     Connection.closeGently(transport, socket, pair.rank);
   }
 }

@@ -4,20 +4,24 @@ import org.jspecify.annotations.Nullable;
 
 /**
  * Knows which pairs there is something to do for: active ones expect something, dirty ones have
- * bytes to write, sharing ones have rings to look into. All methods need the transport's lock.
+ * bytes to write, buffered ones bytes to read that no selector knows of, sharing ones have rings to
+ * look into. All methods need the transport's lock.
  */
 final class BusyPairs {
   private final Pair[] active;
   private final Pair[] dirty;
+  private final Pair[] buffered;
   private Pair[] sharing = new Pair[0];
   private boolean allShare;
   private @Nullable Sleep sleep;
   private int activeCount;
   private int dirtyCount;
+  private int bufferedCount;
 
   BusyPairs(int size) {
     active = new Pair[size];
     dirty = new Pair[size];
+    buffered = new Pair[size];
   }
 
   void activate(Pair pair) {
@@ -73,6 +77,27 @@ final class BusyPairs {
     }
   }
 
+  void markBuffered(Pair pair) {
+    if (!pair.buffered) {
+      pair.buffered = true;
+      buffered[bufferedCount++] = pair;
+    }
+  }
+
+  /** Reads what pairs hold. */
+  boolean readBuffered() {
+    boolean progress = false;
+    for (int i = bufferedCount - 1; i >= 0; i--) {
+      Pair pair = buffered[i];
+      progress |= pair.connection.readable();
+      if (!pair.connection.hasBuffered()) {
+        pair.buffered = false;
+        buffered[i] = buffered[--bufferedCount];
+      }
+    }
+    return progress;
+  }
+
   /** Reads from the channels of all active pairs. */
   boolean readActive() {
     boolean progress = false;
@@ -123,6 +148,9 @@ final class BusyPairs {
    * @return whether this rank may sleep
    */
   boolean fallAsleep() {
+    if (bufferedCount > 0) {
+      return false;
+    }
     Sleep own = sleep;
     if (own == null) {
       return true;

@@ -13,7 +13,8 @@ import org.jspecify.annotations.Nullable;
  */
 final class Connection implements Handler {
   /*
-   * Where the ranks share memory, rings take the place of the socket, which is left to Doorbell.
+   * Where the ranks share memory, rings take the place of the socket, which is left to Doorbell. Where
+   * they encrypt, all that goes through the socket goes through TLS.
    */
   private static final int DRAIN_READS = 64;
 
@@ -22,8 +23,13 @@ final class Connection implements Handler {
   private final Outbound outbound;
   private final Inbound inbound;
   private @Nullable SocketChannel channel;
+  private @Nullable ByteChannel wire;
   private @Nullable SelectionKey key;
   private @Nullable ByteChannel stream;
+
+  /** Is the stream, if that is TLS. */
+  private @Nullable TlsChannel tls;
+
   private @Nullable RingChannel rings;
   private @Nullable Doorbell doorbell;
   private boolean halted;
@@ -44,15 +50,37 @@ final class Connection implements Handler {
    * Takes over a connected channel; what was written before leaves with the next flush.
    *
    * @param connected non-blocking
+   * @param secured what encrypts its bytes, or null
    * @param registered its key, with interest in reading
    */
-  void attach(SocketChannel connected, SelectionKey registered) {
+  void attach(SocketChannel connected, @Nullable TlsChannel secured, SelectionKey registered) {
     channel = connected;
-    stream = connected;
+    tls = secured;
+    wire = secured == null ? connected : secured;
+    stream = wire;
     key = registered;
     registered.attach(this);
     registered.interestOps(SelectionKey.OP_READ);
     transport.progress.pairs.markDirty(pair);
+    if (secured != null) {
+      tellOfHidden(secured);
+    }
+  }
+
+  /** Sees to what a selector does not know of: bytes that TLS holds. */
+  private void tellOfHidden(TlsChannel secured) {
+    if (secured.hasBuffered()) {
+      transport.progress.pairs.markBuffered(pair);
+    }
+    if (secured.hasUnsent()) {
+      transport.progress.pairs.markDirty(pair);
+    }
+  }
+
+  /** Tells whether there is something to read that a selector does not know of. */
+  boolean hasBuffered() {
+    TlsChannel secured = tls;
+    return secured != null && !halted && secured.hasBuffered();
   }
 
   /**
@@ -63,7 +91,7 @@ final class Connection implements Handler {
    * @param peer tells whether the peer sleeps
    */
   void share(RingWriter out, RingReader in, Sleep peer) {
-    SocketChannel socket = channel;
+    ByteChannel socket = wire;
     if (socket == null || halted) {
       return;
     }
@@ -71,6 +99,7 @@ final class Connection implements Handler {
     doorbell = bell;
     rings = new RingChannel(out, in, peer, bell);
     stream = rings;
+    tls = null;
     outbound.useRing();
     inbound.useRing();
     transport.progress.pairs.markDirty(pair);
@@ -128,7 +157,8 @@ final class Connection implements Handler {
 
   /** Tells whether bytes wait to be written. */
   boolean hasUnsent() {
-    return !halted && outbound.hasUnsent();
+    TlsChannel secured = tls;
+    return !halted && (outbound.hasUnsent() || (secured != null && secured.hasUnsent()));
   }
 
   /**
@@ -142,7 +172,12 @@ final class Connection implements Handler {
       return false;
     }
     try {
-      return outbound.flush(target);
+      boolean progress = outbound.flush(target);
+      TlsChannel secured = tls;
+      if (secured != null && secured.hasUnsent()) {
+        progress |= secured.flush();
+      }
+      return progress;
     } catch (RingCorruptedException e) {
       pair.fail(String.valueOf(e.getMessage()), e);
       return true;
@@ -184,7 +219,12 @@ final class Connection implements Handler {
       return false;
     }
     try {
-      return inbound.read(source);
+      boolean progress = inbound.read(source);
+      TlsChannel secured = tls;
+      if (secured != null && !halted) {
+        tellOfHidden(secured);
+      }
+      return progress;
     } catch (RingCorruptedException e) {
       pair.fail(String.valueOf(e.getMessage()), e);
       return true;
@@ -199,7 +239,7 @@ final class Connection implements Handler {
 
   /** Neither reads nor writes any more, and takes the requests that were being sent or received. */
   void halt(RequestQueue target) {
-    halfSent = hasUnsent();
+    halfSent = !halted && outbound.hasUnsent();
     halted = true;
     SelectionKey current = key;
     if (current != null && current.isValid()) {
@@ -211,7 +251,7 @@ final class Connection implements Handler {
 
   /** Says farewell, after {@link #halt}, if the stream is between messages. */
   void sendFarewell(long reason) {
-    SocketChannel socket = channel;
+    ByteChannel socket = wire;
     Doorbell bell = doorbell;
     if (socket == null || (bell == null && halfSent)) {
       return;
@@ -232,7 +272,10 @@ final class Connection implements Handler {
 
   void close() {
     SocketChannel socket = channel;
+    ByteChannel secured = wire;
     channel = null;
+    wire = null;
+    tls = null;
     stream = null;
     rings = null;
     doorbell = null;
@@ -240,6 +283,13 @@ final class Connection implements Handler {
     outbound.close();
     if (socket == null) {
       return;
+    }
+    if (secured instanceof TlsChannel) {
+      try {
+        secured.close();
+      } catch (IOException e) {
+        transport.debug("TLS with rank " + pair.rank + " did not end well", e);
+      }
     }
     closeGently(transport, socket, pair.rank);
   }

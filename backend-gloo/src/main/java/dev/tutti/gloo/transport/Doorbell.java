@@ -3,7 +3,7 @@ package dev.tutti.gloo.transport;
 import java.io.IOException;
 import java.nio.ByteBuffer;
 import java.nio.ByteOrder;
-import java.nio.channels.SocketChannel;
+import java.nio.channels.ByteChannel;
 import org.jspecify.annotations.Nullable;
 
 /**
@@ -23,11 +23,11 @@ final class Doorbell implements Runnable {
 
   private final Transport transport;
   private final Pair pair;
-  private final SocketChannel socket;
+  private final ByteChannel socket;
   private final ByteBuffer out = buffer(1);
   private final ByteBuffer in = buffer(HEADERS);
 
-  Doorbell(Transport transport, Pair pair, SocketChannel socket) {
+  Doorbell(Transport transport, Pair pair, ByteChannel socket) {
     this.transport = transport;
     this.pair = pair;
     this.socket = socket;

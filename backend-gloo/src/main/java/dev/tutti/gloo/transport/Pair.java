@@ -41,6 +41,9 @@ final class Pair {
   /** Whether the pair is among those to be flushed. */
   boolean dirty;
 
+  /** Whether the pair is among those that hold what came. */
+  boolean buffered;
+
   private final Transport transport;
   private final SlotTable slots = new SlotTable();
   private int pending;

@@ -88,7 +88,7 @@ final class Pairs {
       admissions.add(admission);
       admission.start();
     } else {
-      connected(pair, channel, key);
+      connected(pair, channel, null, key);
     }
   }
 
@@ -98,9 +98,14 @@ final class Pairs {
   }
 
   /** Is told that a peer has proved who it is. */
-  void admitted(Admission admission, Pair pair, SocketChannel channel, SelectionKey key) {
+  void admitted(
+      Admission admission,
+      Pair pair,
+      SocketChannel channel,
+      @Nullable TlsChannel tls,
+      SelectionKey key) {
     admissions.remove(admission);
-    connected(pair, channel, key);
+    connected(pair, channel, tls, key);
   }
 
   /**
@@ -125,7 +130,8 @@ final class Pairs {
     return last == null ? "" : last;
   }
 
-  private void connected(Pair pair, SocketChannel channel, SelectionKey key) {
+  private void connected(
+      Pair pair, SocketChannel channel, @Nullable TlsChannel tls, SelectionKey key) {
     boolean late = transport.breakdown.cause() != null || pair.failure() != null;
     if (late || pair.connection.isConnected()) {
       try {
@@ -135,7 +141,7 @@ final class Pairs {
       }
       return;
     }
-    pair.connection.attach(channel, key);
+    pair.connection.attach(channel, tls, key);
     if (++connectedCount == others.length) {
       closeListener();
     }

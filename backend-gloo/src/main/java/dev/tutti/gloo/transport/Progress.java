@@ -268,6 +268,7 @@ final class Progress {
   private boolean poll() {
     boolean progress = pairs.flush();
     progress |= pairs.readRings();
+    progress |= pairs.readBuffered();
     if (pairs.allShareMemory()) {
       return progress;
     }
@@ -361,6 +362,7 @@ final class Progress {
         }
         boolean any = ready.dispatch();
         any |= pairs.readRings();
+        any |= pairs.readBuffered();
         idle = !any && !hasBackgroundWork();
         if (idle) {
           transport.views.clear();

@@ -2,33 +2,61 @@ package dev.tutti.gloo.transport;
 
 import dev.tutti.Settings;
 import dev.tutti.store.JobToken;
+import javax.net.ssl.SSLContext;
+import javax.net.ssl.SSLEngine;
+import org.jspecify.annotations.Nullable;
 
 /**
  * Says how a rank protects its connections.
  *
  * @param token what both ends of a connection prove to each other; {@link JobToken#NONE} for
  *     nothing
+ * @param tls shows certificates and encrypts; null for neither
  */
-record Protection(JobToken token) {
+record Protection(JobToken token, @Nullable SSLContext tls) {
   /** Is the flag of a rank with a token, in {@link PeerAddress}. */
   static final long TOKEN = 1;
+
+  /** Is the flag of a rank that encrypts. */
+  static final long TLS = 2;
 
   /**
    * Reads the settings.
    *
    * @param settings all settings
+   * @throws IllegalArgumentException if a file cannot be read, or does not have what it should
    */
   static Protection of(Settings settings) {
-    return new Protection(settings.get(JobToken.SETTING));
+    return new Protection(settings.get(JobToken.SETTING), TlsSettings.load(settings));
   }
 
   /** Tells whether there is anything to prove on a new connection. */
   boolean isOn() {
-    return token.isSet();
+    return token.isSet() || tls != null;
   }
 
   /** Returns what a rank publishes of this. */
   long flags() {
-    return token.isSet() ? TOKEN : 0;
+    return (token.isSet() ? TOKEN : 0) | (tls != null ? TLS : 0);
+  }
+
+  /**
+   * Makes what encrypts one connection.
+   *
+   * @param connects whether this rank connects, and the peer accepts
+   * @return null if ranks do not encrypt
+   */
+  @Nullable SSLEngine engine(boolean connects) {
+    SSLContext context = tls;
+    if (context == null) {
+      return null;
+    }
+    SSLEngine engine = context.createSSLEngine();
+    engine.setUseClientMode(connects);
+    engine.setEnabledProtocols(new String[] {TlsSettings.PROTOCOL});
+    if (!connects) {
+      engine.setNeedClientAuth(true);
+    }
+    return engine;
   }
 }

@@ -36,6 +36,7 @@ final class ProtectionAgreement {
    * @throws RendezvousException naming the ranks that differ
    */
   void require(List<byte[]> published) {
+    requireAlike(Protection.TLS, TlsSettings.ENABLED.name());
     requireAlike(Protection.TOKEN, JobToken.SETTING.name());
     if (own.token().isSet()) {
       String others =

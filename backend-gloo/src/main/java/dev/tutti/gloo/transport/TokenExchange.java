@@ -6,6 +6,7 @@ import java.io.IOException;
 import java.nio.ByteBuffer;
 import java.nio.channels.ByteChannel;
 import java.nio.charset.StandardCharsets;
+import java.util.Arrays;
 import org.jspecify.annotations.Nullable;
 
 /** Proves the job's token on a new connection, on both sides, before the first message. */
@@ -14,9 +15,13 @@ final class TokenExchange {
    * Both sides send 32 bytes twice: the one that connects a nonce, the other one a nonce, the first its
    * proof, and only if that is right the other one its own. The proofs are over both nonces and the two
    * ranks, so that none serves for another connection or direction. Neither side reads more than that.
+   *
+   * Without a token the proofs are zeros and prove nothing. The exchange then tells the one that connects
+   * that the other one is through with TLS, and so with the certificate.
    */
   private static final String CONNECTOR = "tutti gloo connector 1";
   private static final String LISTENER = "tutti gloo listener 1";
+  private static final byte[] NO_PROOF = new byte[JobToken.PROOF_BYTES];
 
   private final JobToken token;
   private final boolean connects;
@@ -30,7 +35,7 @@ final class TokenExchange {
   /**
    * Prepares an exchange.
    *
-   * @param token of this rank
+   * @param token of this rank; may be none
    * @param connects whether this rank connects, and the peer accepts
    * @param group name of the group
    * @param rank this rank
@@ -63,7 +68,7 @@ final class TokenExchange {
       }
       int count = wire.read(in);
       if (count < 0) {
-        throw new EOFException("it ended the connection while both proved their token");
+        throw new EOFException("it ended the connection while both proved who they are");
       }
       if (in.hasRemaining()) {
         return false;
@@ -87,7 +92,7 @@ final class TokenExchange {
       return;
     }
     String label = connects ? LISTENER : CONNECTOR;
-    if (!token.isProof(came, label, place, connectors(nonce), listeners(nonce))) {
+    if (!isProof(came, label, nonce)) {
       throw new IOException("it does not prove that it has the token of this rank");
     }
     checked = true;
@@ -96,8 +101,16 @@ final class TokenExchange {
     }
   }
 
+  private boolean isProof(byte[] came, String label, byte[] nonce) {
+    return token.isSet()
+        ? token.isProof(came, label, place, connectors(nonce), listeners(nonce))
+        : Arrays.equals(came, NO_PROOF);
+  }
+
   private byte[] proof(String label, byte[] nonce) {
-    return token.proof(label, place, connectors(nonce), listeners(nonce));
+    return token.isSet()
+        ? token.proof(label, place, connectors(nonce), listeners(nonce))
+        : NO_PROOF;
   }
 
   private byte[] connectors(byte[] nonce) {

@@ -1,0 +1,150 @@
+package dev.tutti.gloo;
+
+import static org.assertj.core.api.Assertions.assertThat;
+
+import dev.tutti.GroupOptions;
+import dev.tutti.P2pOptions;
+import dev.tutti.ProcessGroup;
+import dev.tutti.Settings;
+import dev.tutti.Tensor;
+import dev.tutti.TuttiException;
+import dev.tutti.Work;
+import dev.tutti.store.HashStore;
+import java.nio.file.Files;
+import java.nio.file.Path;
+import java.time.Duration;
+import java.time.Instant;
+import java.util.List;
+import org.junit.jupiter.api.Test;
+import org.junit.jupiter.api.Timeout;
+import org.junit.jupiter.api.io.TempDir;
+import org.junit.jupiter.params.ParameterizedTest;
+import org.junit.jupiter.params.provider.CsvSource;
+
+/** Tests groups whose ranks show certificates and encrypt. */
+@Timeout(120)
+class TlsTest {
+  private static final Duration SOON = Duration.ofSeconds(20);
+  private static final int LARGE = 1_000_001;
+
+  @TempDir Path folder;
+
+  @ParameterizedTest
+  @CsvSource({"2, 0, ''", "4, 0, ''", "4, 0, a token", "2, 16M, ''", "3, 16M, a token"})
+  void ranksThatTrustEachOtherWorkTogether(int size, String sharedBytes, String token)
+      throws Exception {
+    Settings settings =
+        new TlsWorld(folder, "authority")
+            .settings("rank", "TUTTI_GLOO_SHARED_BYTES", sharedBytes, "TUTTI_TOKEN", token);
+    List<Integer> ranks =
+        GlooWorld.run(
+            size,
+            settings,
+            group -> {
+              float[] values = new float[LARGE];
+              for (int i = 0; i < LARGE; i++) {
+                values[i] = i % 1000 + group.rank();
+              }
+              Tensor tensor = Tensor.of(values);
+              group.allReduce(tensor);
+              float[] sums = tensor.toFloatArray();
+              for (int i = 0; i < LARGE; i++) {
+                if (sums[i] != i % 1000 * size + size * (size - 1) / 2) {
+                  throw new AssertionError("element " + i + " is " + sums[i]);
+                }
+              }
+              for (int round = 0; round < 50; round++) {
+                Tensor small = Tensor.of(round + group.rank(), 1f);
+                group.allReduce(small);
+                assertThat(small.toFloatArray())
+                    .containsExactly(round * size + size * (size - 1) / 2f, size);
+              }
+              int next = (group.rank() + 1) % size;
+              int before = (group.rank() + size - 1) % size;
+              Tensor got = Tensor.allocate(tensor.dtype(), LARGE);
+              Work sending = group.send(tensor, next, P2pOptions.DEFAULT.withAsync());
+              group.recv(got, before);
+              sending.await();
+              assertThat(got.segment().mismatch(tensor.segment())).isEqualTo(-1);
+              return group.rank();
+            });
+    assertThat(ranks).hasSize(size);
+  }
+
+  @Test
+  void ranksOfDifferentAuthoritiesAreNamed() throws Exception {
+    TlsWorld one = new TlsWorld(folder, "one");
+    TlsWorld other = new TlsWorld(folder, "other");
+    List<Throwable> failures = failures(one.settings("rank0"), other.settings("rank1"));
+    assertThat(failures)
+        .allSatisfy(
+            e -> assertThat(e).hasMessageContaining("GLOO_DEVICE_TRANSPORT_TCP_TLS_CA_FILE"))
+        .anySatisfy(
+            e -> assertThat(e).hasMessageContaining("unable to find valid certification path"))
+        .anySatisfy(e -> assertThat(e).hasMessageContaining("cannot be trusted"));
+  }
+
+  @Test
+  void aRankWithoutTlsIsNamed() throws Exception {
+    TlsWorld world = new TlsWorld(folder, "authority");
+    assertThat(failures(world.settings("rank0"), GlooWorld.settings()))
+        .anySatisfy(
+            e ->
+                assertThat(e)
+                    .hasMessageContaining(
+                        "TUTTI_GLOO_TLS is set for rank 0, but not for rank 1; it must be the same"
+                            + " for all ranks"));
+  }
+
+  @Test
+  void filesThatCannotBeUsedAreNamed() throws Exception {
+    TlsWorld world = new TlsWorld(folder, "authority");
+    Settings good = world.settings("good");
+    Path empty = Files.writeString(folder.resolve("empty.pem"), "");
+    String certificate = "GLOO_DEVICE_TRANSPORT_TCP_TLS_CERT";
+    String key = "GLOO_DEVICE_TRANSPORT_TCP_TLS_PKEY";
+    String authorities = "GLOO_DEVICE_TRANSPORT_TCP_TLS_CA_FILE";
+    assertRefused(
+        world.settings("old", Instant.now().minus(Duration.ofDays(1))),
+        certificate,
+        "old.pem",
+        "NotAfter");
+    assertRefused(good.with(certificate, "/no/such/file"), certificate, "NoSuchFile");
+    assertRefused(good.with(certificate, empty.toString()), certificate, "no certificate in it");
+    assertRefused(good.with(key, empty.toString()), key, "-----BEGIN PRIVATE KEY-----", "openssl");
+    assertRefused(good.with(authorities, empty.toString()), authorities, "no certificate in it");
+    assertRefused(
+        GlooWorld.settings("TUTTI_GLOO_TLS", "1"), authorities, "is not set, and TUTTI_GLOO_TLS");
+    world.settings("another");
+    assertRefused(good.with(key, folder.resolve("another.key").toString()), key, "is not that of");
+  }
+
+  private static void assertRefused(Settings settings, String... words) throws Exception {
+    List<Throwable> failures = failures(settings, settings);
+    assertThat(failures)
+        .allSatisfy(e -> assertThat(e).hasMessageContainingAll(words))
+        .allSatisfy(e -> assertThat(e).hasMessageContaining(" could not be set up on rank "));
+    assertThat(new GlooProvider().findings(settings))
+        .anySatisfy(line -> assertThat(line).contains("cannot be encrypted: ").contains(words));
+  }
+
+  /** Returns what two ranks that must not meet throw. */
+  private static List<Throwable> failures(Settings... settings) throws Exception {
+    long start = System.nanoTime();
+    HashStore store = new HashStore();
+    List<Throwable> failures =
+        GlooWorld.inParallel(
+            2,
+            rank -> {
+              GroupOptions options = GlooWorld.options(store, rank, 2, settings[rank]);
+              try (ProcessGroup group = ProcessGroup.init(options)) {
+                return new AssertionError("rank " + group.rank() + " is in");
+              } catch (TuttiException e) {
+                return e;
+              }
+            });
+    assertThat(Duration.ofNanos(System.nanoTime() - start)).isLessThan(SOON);
+    assertThat(failures).hasOnlyElementsOfType(TuttiException.class);
+    return failures;
+  }
+}

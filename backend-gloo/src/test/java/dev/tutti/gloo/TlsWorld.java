@@ -1,0 +1,54 @@
+package dev.tutti.gloo;
+
+import dev.tutti.Settings;
+import dev.tutti.gloo.transport.TestAuthority;
+import java.io.IOException;
+import java.nio.file.Path;
+import java.security.GeneralSecurityException;
+import java.time.Instant;
+
+/** Makes settings of ranks with certificates of an authority of their own. */
+final class TlsWorld {
+  private final TestAuthority authority;
+
+  TlsWorld(Path folder, String name) {
+    try {
+      authority = new TestAuthority(folder, name);
+    } catch (GeneralSecurityException | IOException e) {
+      throw new AssertionError(e);
+    }
+  }
+
+  /** Returns settings with a certificate that is valid. */
+  Settings settings(String subject, String... more) {
+    try {
+      return settings(authority.issue(subject), more);
+    } catch (GeneralSecurityException | IOException e) {
+      throw new AssertionError(e);
+    }
+  }
+
+  /** Returns settings with a certificate that ends at some time. */
+  Settings settings(String subject, Instant end) {
+    try {
+      return settings(authority.issue(subject, end));
+    } catch (GeneralSecurityException | IOException e) {
+      throw new AssertionError(e);
+    }
+  }
+
+  private Settings settings(TestAuthority.Issued own, String... more) {
+    Settings settings =
+        GlooWorld.settings(more)
+            .with("TUTTI_GLOO_TLS", "true")
+            .with("GLOO_DEVICE_TRANSPORT_TCP_TLS_CERT", own.certificate().toString())
+            .with("GLOO_DEVICE_TRANSPORT_TCP_TLS_PKEY", own.key().toString());
+    return trusting(settings, this);
+  }
+
+  /** Returns settings that trust another authority. */
+  static Settings trusting(Settings settings, TlsWorld other) {
+    return settings.with(
+        "GLOO_DEVICE_TRANSPORT_TCP_TLS_CA_FILE", other.authority.certificate().toString());
+  }
+}

@@ -1,0 +1,145 @@
+package dev.tutti.gloo.transport;
+
+import static org.assertj.core.api.Assertions.assertThat;
+import static org.assertj.core.api.Assertions.assertThatThrownBy;
+
+import dev.tutti.Device;
+import dev.tutti.RendezvousException;
+import dev.tutti.Settings;
+import dev.tutti.spi.BackendContext;
+import dev.tutti.store.HashStore;
+import java.io.DataInputStream;
+import java.io.IOException;
+import java.net.InetAddress;
+import java.net.InetSocketAddress;
+import java.net.ServerSocket;
+import java.net.Socket;
+import java.nio.file.Path;
+import java.time.Duration;
+import java.util.Arrays;
+import java.util.List;
+import java.util.Map;
+import java.util.concurrent.FutureTask;
+import java.util.concurrent.TimeUnit;
+import javax.net.ssl.SSLContext;
+import javax.net.ssl.SSLSocket;
+import org.junit.jupiter.api.BeforeEach;
+import org.junit.jupiter.api.Test;
+import org.junit.jupiter.api.Timeout;
+import org.junit.jupiter.api.io.TempDir;
+
+/** Speaks with a rank 0 of 2 that encrypts, through a TLS socket of the JDK's own. */
+@Timeout(60)
+class TlsAdmissionTest {
+  private static final int LIMIT_MILLIS = 10_000;
+  private static final InetAddress LESS = InetAddress.ofLiteral("127.0.0.1");
+  private static final InetAddress GREATER = InetAddress.ofLiteral("127.0.0.2");
+
+  @TempDir Path folder;
+  private final HashStore store = new HashStore();
+  private Settings settings;
+  private SSLContext context;
+
+  @BeforeEach
+  void issue() throws Exception {
+    TestAuthority authority = new TestAuthority(folder, "authority");
+    TestAuthority.Issued own = authority.issue("rank");
+    settings =
+        Settings.ofEnvironment(
+            Map.of(
+                "TUTTI_GLOO_TLS", "true",
+                "GLOO_DEVICE_TRANSPORT_TCP_TLS_CERT", own.certificate().toString(),
+                "GLOO_DEVICE_TRANSPORT_TCP_TLS_PKEY", own.key().toString(),
+                "GLOO_DEVICE_TRANSPORT_TCP_TLS_CA_FILE", authority.certificate().toString()));
+    context = Protection.of(settings).tls();
+  }
+
+  /** Starts rank 0, to whom rank 1 has to connect. */
+  private FutureTask<Transport> rank0() {
+    BackendContext rank0 =
+        new BackendContext(
+            "g",
+            0,
+            2,
+            List.of(0, 1),
+            "cpu",
+            Device.CPU,
+            store,
+            Duration.ofSeconds(20),
+            settings,
+            (cause, rank) -> {});
+    return RawPeerScripts.background(
+        () -> new Rendezvous(rank0, LESS, false, false).connect(Duration.ofMillis(1)));
+  }
+
+  private void publish(ServerSocket server) {
+    PeerAddress address =
+        new PeerAddress(
+            (InetSocketAddress) server.getLocalSocketAddress(),
+            -1,
+            true,
+            NetworkId.UNKNOWN,
+            Protection.TLS);
+    store.set("0/1", new RankBlob(Rendezvous.hostname(), address, new long[] {10, 11}).toBytes());
+  }
+
+  private Socket greet() throws IOException {
+    Socket socket = RawPeer.dial(RawPeer.blobOfRank0(store, 2).address().socket());
+    socket.getOutputStream().write(RawPeer.words(1));
+    return socket;
+  }
+
+  private static byte[] read(Socket socket, int count) throws IOException {
+    byte[] bytes = new byte[count];
+    new DataInputStream(socket.getInputStream()).readFully(bytes);
+    return bytes;
+  }
+
+  @Test
+  void whatComesRightBehindTheProofIsNotOverlooked() throws Exception {
+    try (ServerSocket server = new ServerSocket(0, 16, GREATER)) {
+      FutureTask<Transport> opening = rank0();
+      publish(server);
+      try (Socket plain = greet();
+          SSLSocket tls =
+              (SSLSocket) context.getSocketFactory().createSocket(plain, "rank 0", 1, true)) {
+        tls.startHandshake();
+        assertThat(tls.getSession().getProtocol()).isEqualTo("TLSv1.3");
+        tls.getOutputStream().write(new byte[32]);
+        read(tls, 32);
+        // One record has the end of the proof and an announcement.
+        byte[] both = Arrays.copyOf(new byte[32], 32 + 48);
+        System.arraycopy(RawPeer.words(48, 2, 7, 0, 1, 0), 0, both, 32, 48);
+        tls.getOutputStream().write(both);
+        read(tls, 32);
+        try (Transport transport = opening.get(LIMIT_MILLIS, TimeUnit.MILLISECONDS)) {
+          TestOperation op = TestOperation.seconds(10);
+          new UserMessages(transport).receiveAny(op, 7, RawPeerScripts.bytes(0), 1);
+          assertThat(Arrays.copyOf(read(tls, 48), 24)).isEqualTo(RawPeer.words(48, 3, 7));
+          tls.getOutputStream().write(RawPeer.words(49, 1, 7, 0, 1, 0));
+          tls.getOutputStream().write(5);
+          assertThat(op.parkUntilDone(op.deadlineNanos())).isTrue();
+          assertThat(op.cause()).isNull();
+        }
+        // A farewell, then the end of TLS, then that of the connection.
+        assertThat(Arrays.copyOf(read(tls, 48), 16)).isEqualTo(RawPeer.words(48, Header.FAREWELL));
+        assertThat(tls.getInputStream().read()).isEqualTo(-1);
+      }
+    }
+  }
+
+  @Test
+  void whoSpeaksPlainlyIsRefused() throws Exception {
+    try (ServerSocket server = new ServerSocket(0, 16, GREATER)) {
+      FutureTask<Transport> opening = rank0();
+      publish(server);
+      try (Socket plain = greet()) {
+        plain.getOutputStream().write(RawPeer.words(48, 2, 7, 0, 1, 0));
+        assertThatThrownBy(() -> opening.get(LIMIT_MILLIS, TimeUnit.MILLISECONDS))
+            .hasCauseInstanceOf(RendezvousException.class)
+            .hasMessageContaining("no connection with rank 1; a connection in its name was refused")
+            .hasMessageContaining("SSL");
+      }
+    }
+  }
+}
