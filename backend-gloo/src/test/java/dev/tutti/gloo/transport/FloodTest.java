@@ -117,7 +117,7 @@ class FloodTest extends RawPeerScripts {
       long before = threads.getCurrentThreadAllocatedBytes();
       peers.locked(
           () -> {
-            connection.attach(socket, socket.key());
+            connection.attach(socket, null, socket.key());
             while (peers.pair().failure() == null) {
               connection.readable();
             }

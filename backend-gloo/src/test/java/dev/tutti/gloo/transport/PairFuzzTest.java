@@ -82,7 +82,7 @@ class PairFuzzTest {
     ScriptedSocket socket = new ScriptedSocket(random, stream, valid ? End.SILENCE : end);
     Pair pair = peers.pair();
     Connection connection = pair.connection;
-    connection.attach(socket, socket.key());
+    connection.attach(socket, null, socket.key());
     messages.begin(peers.transport(), pair.rank);
     long before = THREADS.getCurrentThreadAllocatedBytes();
     for (int turn = 0; !socket.isDrained() && pair.failure() == null; turn++) {
@@ -147,7 +147,7 @@ class PairFuzzTest {
     ScriptedSocket socket = new ScriptedSocket(random, bells, end);
     Pair pair = peers.pair();
     Connection connection = pair.connection;
-    connection.attach(socket, socket.key());
+    connection.attach(socket, null, socket.key());
     connection.share(new RingWriter(outRing), new RingReader(inRing), new Sleep(sleep));
     messages.begin(peers.transport(), pair.rank);
     RingPeer peer = new RingPeer(random, stream, inRing, outRing);
