@@ -112,13 +112,20 @@ class CudaTensorsTest {
     cuda.device(0).currentStream().await(Until.LONG);
     for (Tensor source : new Tensor[] {before, after}) {
       cuda.device(1).context().enter();
-      machine.fake.driver().streams().copy(
-          target.segment().address(), source.segment().address(), 8, 0);
-      assertThat(others.toHost(target).toFloatArray()).isEqualTo(tensors.toHost(source).toFloatArray());
+      machine
+          .fake
+          .driver()
+          .streams()
+          .copy(target.segment().address(), source.segment().address(), 8, 0);
+      assertThat(others.toHost(target).toFloatArray())
+          .isEqualTo(tensors.toHost(source).toFloatArray());
     }
     cuda.device(0).context().enter();
-    machine.fake.driver().streams().copy(
-        before.segment().address(), target.segment().address(), 8, 0);
+    machine
+        .fake
+        .driver()
+        .streams()
+        .copy(before.segment().address(), target.segment().address(), 8, 0);
     assertThat(tensors.toHost(before).toFloatArray()).containsExactly(3, 4);
   }
 

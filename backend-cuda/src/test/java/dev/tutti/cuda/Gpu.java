@@ -3,11 +3,12 @@ package dev.tutti.cuda;
 import static java.nio.charset.StandardCharsets.US_ASCII;
 
 import dev.tutti.cuda.driver.CudaDriver;
-import java.util.Optional;
-import org.opentest4j.TestAbortedException;
+import org.junit.jupiter.api.extension.ConditionEvaluationResult;
+import org.junit.jupiter.api.extension.ExecutionCondition;
+import org.junit.jupiter.api.extension.ExtensionContext;
 
-/** Gives tests the GPU of this machine, or skips them. */
-final class Gpu {
+/** Gives tests the GPU of this machine; as a condition it skips a class where there is none. */
+final class Gpu implements ExecutionCondition {
   /** Names a kernel that does nothing. */
   static final String NOTHING = "nothing";
 
@@ -50,15 +51,11 @@ final class Gpu {
       \0\
       """;
 
-  private Gpu() {}
-
-  /** Returns the driver of this process; skips the test where there is none. */
-  static Cuda require() {
-    Optional<String> reason = Cuda.unusableReason();
-    if (reason.isPresent()) {
-      throw new TestAbortedException("no GPU here: " + reason.get());
-    }
-    return Cuda.get();
+  @Override
+  public ConditionEvaluationResult evaluateExecutionCondition(ExtensionContext context) {
+    return Cuda.unusableReason()
+        .map(reason -> ConditionEvaluationResult.disabled("no GPU here: " + reason))
+        .orElseGet(() -> ConditionEvaluationResult.enabled("there is a GPU"));
   }
 
   /** Loads the kernels of the tests into a device's context, and enters it. */

@@ -25,8 +25,10 @@ import java.util.List;
 import java.util.concurrent.TimeUnit;
 import org.junit.jupiter.api.BeforeEach;
 import org.junit.jupiter.api.Test;
+import org.junit.jupiter.api.extension.ExtendWith;
 
 /** Tests the adapter on a GPU. */
+@ExtendWith(Gpu.class)
 @SuppressWarnings("NullAway.Init")
 class GpuDriverTest {
   private Cuda cuda;
@@ -35,7 +37,7 @@ class GpuDriverTest {
 
   @BeforeEach
   void open() {
-    cuda = Gpu.require();
+    cuda = Cuda.get();
     device = cuda.device(0);
     device.context().enter();
     driver = device.context().driver();

@@ -12,16 +12,18 @@ import java.lang.foreign.ValueLayout;
 import java.util.List;
 import org.junit.jupiter.api.BeforeEach;
 import org.junit.jupiter.api.Test;
+import org.junit.jupiter.api.extension.ExtendWith;
 import org.opentest4j.TestAbortedException;
 
 /** Tests what two GPUs of a machine do together. */
+@ExtendWith(Gpu.class)
 class GpuPeersTest {
   private Cuda cuda;
   private CudaDriver driver;
 
   @BeforeEach
   void open() {
-    cuda = Gpu.require();
+    cuda = Cuda.get();
     if (cuda.deviceCount() < 2) {
       throw new TestAbortedException("only one GPU here");
     }
@@ -30,8 +32,7 @@ class GpuPeersTest {
 
   @Test
   void everyPairHasLinks() {
-    List<String> busIds =
-        List.of(driver.devices().pciBusId(0), driver.devices().pciBusId(1));
+    List<String> busIds = List.of(driver.devices().pciBusId(0), driver.devices().pciBusId(1));
     LinkMatrix matrix = LinkMatrix.of(busIds, new Nvml());
     assertThat(matrix.problem()).isEmpty();
     assertThat(matrix.count(0, 1)).isEqualTo(matrix.count(1, 0));

@@ -2,10 +2,12 @@ package dev.tutti.cuda;
 
 import dev.tutti.testing.StreamBlockContract;
 import dev.tutti.testing.StreamBlockFixture;
+import org.junit.jupiter.api.extension.ExtendWith;
 
+@ExtendWith(Gpu.class)
 class GpuStreamBlockTest extends StreamBlockContract {
   @Override
   protected StreamBlockFixture fixture() {
-    return new FakeStreamBlockContractTest.Fixture(Gpu.require(), () -> {});
+    return new FakeStreamBlockContractTest.Fixture(Cuda.get(), () -> {});
   }
 }

@@ -25,16 +25,14 @@ public final class CudaDrivers {
         || LibUtils.calculateArch() != LibUtils.ArchType.X86_64) {
       return Optional.of("CUDA is supported on Linux on x86-64 only");
     }
-    return NativeLibraries.why(LibCuda.NAME)
-        .map(
-            why ->
-                "no NVIDIA driver: the loader does not find "
-                    + LibCuda.NAME
-                    + " ("
-                    + why
-                    + "); install a driver that serves CUDA "
-                    + versionText(REQUIRED_VERSION)
-                    + ", or in a container ask for its GPUs");
+    return NativeLibraries.isPresent(LibCuda.NAME)
+        ? Optional.empty()
+        : Optional.of(
+            "no NVIDIA driver: the loader does not find "
+                + LibCuda.NAME
+                + "; install a driver that serves CUDA "
+                + versionText(REQUIRED_VERSION)
+                + " or newer, or in a container ask for its GPUs");
   }
 
   /**

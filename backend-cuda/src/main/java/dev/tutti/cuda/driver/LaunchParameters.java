@@ -65,8 +65,7 @@ public final class LaunchParameters {
   public void launch(
       KernelCalls kernels, long function, int blocks, int threads, int sharedBytes, long stream) {
     try {
-      kernels.launch(
-          function, blocks, 1, 1, threads, 1, 1, sharedBytes, stream, block.address());
+      kernels.launch(function, blocks, 1, 1, threads, 1, 1, sharedBytes, stream, block.address());
     } finally {
       Reference.reachabilityFence(this);
     }

@@ -32,11 +32,9 @@ public final class Nvml implements LinkCalls {
 
   @Override
   public List<Link> links(String pciBusId) {
-    NativeLibraries.why(NAME)
-        .ifPresent(
-            why -> {
-              throw new BackendException("the loader does not find " + NAME + " (" + why + ")");
-            });
+    if (!NativeLibraries.isPresent(NAME)) {
+      throw new BackendException("the loader does not find " + NAME);
+    }
     try (Arena arena = Arena.ofConfined()) {
       Session session = new Session(arena);
       session.check((int) session.function("nvmlInit_v2").invokeExact(), "nvmlInit");

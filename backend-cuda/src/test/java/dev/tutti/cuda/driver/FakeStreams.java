@@ -118,13 +118,13 @@ final class FakeStreams implements StreamCalls {
       throw FakeCudaDriver.error("cuMemcpyAsync", FakeCudaDriver.INVALID_VALUE);
     }
     queue.enqueue(
-            () -> {
-              if (fake.memory().isUsable(target, bytes) && fake.memory().isUsable(source, bytes)) {
-                at(target, bytes).copyFrom(at(source, bytes));
-              } else {
-                fake.fail(FakeCudaDriver.ILLEGAL_ADDRESS);
-              }
-            });
+        () -> {
+          if (fake.memory().isUsable(target, bytes) && fake.memory().isUsable(source, bytes)) {
+            at(target, bytes).copyFrom(at(source, bytes));
+          } else {
+            fake.fail(FakeCudaDriver.ILLEGAL_ADDRESS);
+          }
+        });
   }
 
   @Override
