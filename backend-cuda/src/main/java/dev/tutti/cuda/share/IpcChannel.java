@@ -1,0 +1,342 @@
+package dev.tutti.cuda.share;
+
+import dev.tutti.BackendException;
+import dev.tutti.RendezvousException;
+import java.io.IOException;
+import java.io.UncheckedIOException;
+import java.lang.foreign.Arena;
+import java.lang.foreign.MemorySegment;
+import java.nio.charset.StandardCharsets;
+import java.nio.file.Files;
+import java.nio.file.Path;
+import java.security.SecureRandom;
+import java.util.ArrayList;
+import java.util.Arrays;
+import java.util.HashMap;
+import java.util.HexFormat;
+import java.util.List;
+import java.util.Map;
+
+/**
+ * Passes file descriptors between the ranks of a host (c10d: {@code IpcChannel}). All ranks make
+ * the same calls in the same order; one thread of a rank at a time.
+ *
+ * <p>A rank listens at a datagram socket in a directory that all can see. Its name and a token,
+ * both made of random numbers, go to the peers through the store; a message without the receiver's
+ * token is thrown away. So names never meet, whether ranks are processes, threads or in containers
+ * with process numbers of their own, and only who can read the store is heard.
+ */
+public final class IpcChannel implements AutoCloseable {
+  private static final SecureRandom RANDOM = new SecureRandom();
+
+  /** Do not wait; raise no signal; close received descriptors on exec. */
+  private static final int SEND_FLAGS = 0x40 | 0x4000;
+
+  private static final int RECEIVE_FLAGS = 0x40 | 0x40000000;
+  private static final int RETRY_MILLIS = 1;
+  private static final int SLICE_MILLIS = 1000;
+
+  private final int rank;
+  private final Path path;
+  private final byte[] token = new byte[FdMessage.TOKEN_BYTES];
+  private final int socket;
+  private final List<Peer> peers = new ArrayList<>();
+  private final Map<Arrival, Integer> arrived = new HashMap<>();
+  private final long[] sent;
+  private final long[] received;
+  private int refused;
+  private boolean closed;
+
+  @SuppressWarnings("ArrayRecordComponent") // never compared
+  private record Peer(String path, byte[] token) {}
+
+  /** Is the nth descriptor of a sender. */
+  private record Arrival(int sender, long round) {}
+
+  private IpcChannel(StoreExchange exchange, Path path) {
+    this.rank = exchange.rank();
+    this.path = path;
+    this.sent = new long[exchange.size()];
+    this.received = new long[exchange.size()];
+    RANDOM.nextBytes(token);
+    int length = path.toString().getBytes(StandardCharsets.UTF_8).length;
+    if (length >= FdMessage.PATH_BYTES) {
+      throw new BackendException(
+          "rank "
+              + rank
+              + ": the path of a socket has "
+              + (FdMessage.PATH_BYTES - 1)
+              + " bytes at most, but "
+              + path
+              + " has "
+              + length
+              + "; choose a shorter directory");
+    }
+    socket = Posix.datagramSocket();
+    if (socket < 0) {
+      throw failed("cannot make a socket", -socket);
+    }
+    int bound;
+    try (Arena arena = Arena.ofConfined()) {
+      bound = Posix.bind(socket, FdMessage.address(arena, path.toString()));
+    }
+    if (bound < 0) {
+      Posix.close(socket);
+      throw failed("cannot make the socket " + path + ", is its directory writable?", -bound);
+    }
+  }
+
+  private BackendException failed(String what, int error) {
+    return new BackendException("rank " + rank + ": " + what + " (error " + error + ")");
+  }
+
+  /**
+   * Opens the channels of all ranks.
+   *
+   * @param directory where sockets can be made, the same on all ranks
+   * @param exchange of the group
+   * @param deadlineNanos in terms of {@link System#nanoTime()}
+   * @throws BackendException on all ranks, if one of them cannot make its socket
+   * @throws RendezvousException if a rank does not come in time
+   */
+  public static IpcChannel open(Path directory, StoreExchange exchange, long deadlineNanos) {
+    String name =
+        "tutti-"
+            + ProcessHandle.current().pid()
+            + "-"
+            + exchange.rank()
+            + "-"
+            + HexFormat.of().toHexDigits(RANDOM.nextLong());
+    IpcChannel channel;
+    try {
+      channel = new IpcChannel(exchange, directory.resolve(name));
+    } catch (BackendException e) {
+      String refusal = "!" + e.getMessage();
+      List<byte[]> _ = exchange.allGather(refusal.getBytes(StandardCharsets.UTF_8), deadlineNanos);
+      throw e;
+    }
+    try {
+      exchange.allGather(channel.introduction(), deadlineNanos).forEach(channel::meet);
+      return channel;
+    } catch (RuntimeException | Error e) {
+      channel.close();
+      throw e;
+    }
+  }
+
+  private byte[] introduction() {
+    return ("+" + HexFormat.of().formatHex(token) + path).getBytes(StandardCharsets.UTF_8);
+  }
+
+  private void meet(byte[] introduction) {
+    String text = new String(introduction, StandardCharsets.UTF_8);
+    int tokenEnd = 1 + 2 * FdMessage.TOKEN_BYTES;
+    if (!text.startsWith("+") || text.length() < tokenEnd) {
+      throw new BackendException(
+          "rank " + rank + ": rank " + peers.size() + " has no channel: " + text.substring(1));
+    }
+    peers.add(new Peer(text.substring(tokenEnd), HexFormat.of().parseHex(text, 1, tokenEnd)));
+  }
+
+  /** Returns where the socket is. */
+  public Path path() {
+    return path;
+  }
+
+  /**
+   * Sends a descriptor; the receiver gets one of its own, and this one stays open.
+   *
+   * @param target the receiver
+   * @param fd an open descriptor
+   * @param deadlineNanos in terms of {@link System#nanoTime()}
+   * @throws RendezvousException if the receiver is gone, or takes nothing by then
+   */
+  public void sendFd(int target, int fd, long deadlineNanos) {
+    requireOpen();
+    Peer peer = peers.get(target);
+    long round = sent[target]++;
+    try (Arena arena = Arena.ofConfined()) {
+      MemorySegment header =
+          FdMessage.of(arena, FdMessage.address(arena, peer.path), rank, round, peer.token, fd)
+              .header();
+      while (!trySend(header, target, fd)) {
+        if (deadlineNanos - System.nanoTime() <= 0) {
+          throw new RendezvousException(
+              "rank " + rank + ": rank " + target + " takes no descriptors");
+        }
+        // The receiver's queue is full: it may wait for this rank to take what it sends.
+        takeArrived(RETRY_MILLIS);
+      }
+    }
+  }
+
+  /** Sends a message; false if it has to be tried again. */
+  private boolean trySend(MemorySegment header, int target, int fd) {
+    int result = Posix.send(socket, header, SEND_FLAGS);
+    if (result >= 0) {
+      return true;
+    }
+    return switch (-result) {
+      case Posix.AGAIN, Posix.NO_BUFFERS, Posix.INTERRUPTED -> false;
+      case Posix.NO_ENTRY, Posix.REFUSED ->
+          throw new RendezvousException(
+              "rank "
+                  + rank
+                  + ": nobody listens at the socket of rank "
+                  + target
+                  + ", "
+                  + peers.get(target).path
+                  + "; the rank is gone, or its files are not seen here");
+      default -> throw failed("cannot send descriptor " + fd + " to rank " + target, -result);
+    };
+  }
+
+  /**
+   * Receives the descriptor that a rank sends; the caller closes it.
+   *
+   * @param source the sender
+   * @param deadlineNanos in terms of {@link System#nanoTime()}
+   * @throws RendezvousException if none comes by then
+   */
+  public int recvFd(int source, long deadlineNanos) {
+    requireOpen();
+    Arrival wanted = new Arrival(source, received[source]++);
+    while (true) {
+      Integer fd = arrived.remove(wanted);
+      if (fd != null) {
+        return fd;
+      }
+      long left = deadlineNanos - System.nanoTime();
+      if (left <= 0) {
+        throw new RendezvousException(
+            "rank "
+                + rank
+                + ": no descriptor came from rank "
+                + source
+                + " in time"
+                + (refused == 0 ? "" : "; " + refused + " messages without the token came"));
+      }
+      takeArrived((int) Math.min(SLICE_MILLIS, left / 1_000_000 + 1));
+    }
+  }
+
+  /**
+   * Hands each rank a descriptor of every other one.
+   *
+   * @param fd this rank's, which stays open
+   * @param deadlineNanos in terms of {@link System#nanoTime()}
+   * @return by rank; the caller closes all but its own, which is {@code fd}
+   * @throws RendezvousException naming the rank that failed
+   */
+  public int[] allGatherFds(int fd, long deadlineNanos) {
+    int[] all = new int[peers.size()];
+    Arrays.fill(all, -1);
+    try {
+      for (int i = 1; i < all.length; i++) {
+        sendFd((rank + i) % all.length, fd, deadlineNanos);
+      }
+      for (int r = 0; r < all.length; r++) {
+        all[r] = r == rank ? fd : recvFd(r, deadlineNanos);
+      }
+      return all;
+    } catch (RuntimeException | Error e) {
+      for (int r = 0; r < all.length; r++) {
+        if (r != rank && all[r] >= 0) {
+          Posix.close(all[r]);
+        }
+      }
+      throw e;
+    }
+  }
+
+  /**
+   * Hands each rank a descriptor of one.
+   *
+   * @param root whose
+   * @param fd the root's, which stays open; unused elsewhere
+   * @param deadlineNanos in terms of {@link System#nanoTime()}
+   * @return {@code fd} on the root, else one that the caller closes
+   * @throws RendezvousException naming the rank that failed
+   */
+  public int broadcastFds(int root, int fd, long deadlineNanos) {
+    if (rank != root) {
+      return recvFd(root, deadlineNanos);
+    }
+    for (int r = 0; r < peers.size(); r++) {
+      if (r != rank) {
+        sendFd(r, fd, deadlineNanos);
+      }
+    }
+    return fd;
+  }
+
+  /** Takes one message if it comes in some milliseconds. */
+  private void takeArrived(int millis) {
+    int ready = Posix.awaitReadable(socket, millis);
+    if (ready < 0 && ready != -Posix.INTERRUPTED) {
+      throw failed("cannot wait at the socket", -ready);
+    }
+    if (ready <= 0) {
+      return;
+    }
+    try (Arena arena = Arena.ofConfined()) {
+      FdMessage message = FdMessage.empty(arena);
+      MemorySegment header = message.header();
+      int length = Posix.receive(socket, header, RECEIVE_FLAGS);
+      if (length == -Posix.AGAIN || length == -Posix.INTERRUPTED) {
+        return;
+      }
+      if (length < 0) {
+        throw failed("cannot receive at the socket", -length);
+      }
+      int[] descriptors = message.descriptors();
+      Arrival arrival = new Arrival(message.sender(), message.round());
+      if (message.isValid(length, token) && !arrived.containsKey(arrival)) {
+        arrived.put(arrival, descriptors[0]);
+      } else {
+        refused++;
+        for (int fd : descriptors) {
+          Posix.close(fd);
+        }
+      }
+    }
+  }
+
+  /** Closes a descriptor that this channel returned. */
+  public static void closeFd(int fd) {
+    Posix.close(fd);
+  }
+
+  private void requireOpen() {
+    if (closed) {
+      throw new IllegalStateException("the channel of rank " + rank + " is closed");
+    }
+  }
+
+  /** Closes the socket, removes its file, and closes what came and was not asked for. */
+  @Override
+  public void close() {
+    if (closed) {
+      return;
+    }
+    closed = true;
+    drain();
+    arrived.values().forEach(Posix::close);
+    arrived.clear();
+    Posix.close(socket);
+    try {
+      Files.deleteIfExists(path);
+    } catch (IOException e) {
+      throw new UncheckedIOException("cannot remove " + path, e);
+    }
+  }
+
+  /** Takes what is still in the socket; descriptors in it would else be the kernel's to close. */
+  private void drain() {
+    int before;
+    do {
+      before = arrived.size() + refused;
+      takeArrived(0);
+    } while (arrived.size() + refused != before);
+  }
+}

@@ -1,0 +1,133 @@
+package dev.tutti.cuda.share;
+
+import static java.lang.foreign.ValueLayout.ADDRESS;
+import static java.lang.foreign.ValueLayout.JAVA_INT;
+import static java.lang.foreign.ValueLayout.JAVA_LONG;
+import static java.lang.foreign.ValueLayout.JAVA_SHORT;
+
+import java.lang.foreign.Arena;
+import java.lang.foreign.FunctionDescriptor;
+import java.lang.foreign.Linker;
+import java.lang.foreign.MemoryLayout;
+import java.lang.foreign.MemorySegment;
+import java.lang.foreign.StructLayout;
+import java.lang.invoke.MethodHandle;
+import java.lang.invoke.VarHandle;
+
+/** Calls the sockets of Linux on 64 bits. A failed call returns minus its error number. */
+final class Posix {
+  static final int NO_ENTRY = 2;
+  static final int INTERRUPTED = 4;
+  static final int AGAIN = 11;
+  static final int NO_BUFFERS = 105;
+  static final int REFUSED = 111;
+
+  private static final int UNIX = 1;
+  private static final int DATAGRAM = 2;
+  private static final int CLOSE_ON_EXEC = 0x80000;
+  private static final short READABLE = 1;
+
+  private static final Linker LINKER = Linker.nativeLinker();
+  private static final StructLayout STATE = Linker.Option.captureStateLayout();
+  private static final VarHandle ERROR =
+      STATE.varHandle(MemoryLayout.PathElement.groupElement("errno"));
+
+  private static final MethodHandle SOCKET =
+      function("socket", JAVA_INT, JAVA_INT, JAVA_INT, JAVA_INT);
+  private static final MethodHandle BIND = function("bind", JAVA_INT, JAVA_INT, ADDRESS, JAVA_INT);
+  private static final MethodHandle SEND =
+      function("sendmsg", JAVA_LONG, JAVA_INT, ADDRESS, JAVA_INT);
+  private static final MethodHandle RECEIVE =
+      function("recvmsg", JAVA_LONG, JAVA_INT, ADDRESS, JAVA_INT);
+  private static final MethodHandle POLL = function("poll", JAVA_INT, ADDRESS, JAVA_LONG, JAVA_INT);
+  private static final MethodHandle CLOSE = function("close", JAVA_INT, JAVA_INT);
+
+  private Posix() {}
+
+  private static MethodHandle function(
+      String name, MemoryLayout result, MemoryLayout... parameters) {
+    return LINKER.downcallHandle(
+        LINKER.defaultLookup().findOrThrow(name),
+        FunctionDescriptor.of(result, parameters),
+        Linker.Option.captureCallState("errno"));
+  }
+
+  private static int failed(MemorySegment state) {
+    return -(int) ERROR.get(state, 0L);
+  }
+
+  /** Makes a datagram socket between processes of the host. */
+  static int datagramSocket() {
+    try (Arena arena = Arena.ofConfined()) {
+      MemorySegment state = arena.allocate(STATE);
+      int fd = (int) SOCKET.invokeExact(state, UNIX, DATAGRAM | CLOSE_ON_EXEC, 0);
+      return fd < 0 ? failed(state) : fd;
+    } catch (Throwable e) {
+      throw unexpected(e);
+    }
+  }
+
+  static int bind(int fd, MemorySegment address) {
+    try (Arena arena = Arena.ofConfined()) {
+      MemorySegment state = arena.allocate(STATE);
+      int result = (int) BIND.invokeExact(state, fd, address, (int) address.byteSize());
+      return result < 0 ? failed(state) : result;
+    } catch (Throwable e) {
+      throw unexpected(e);
+    }
+  }
+
+  static int send(int fd, MemorySegment message, int flags) {
+    try (Arena arena = Arena.ofConfined()) {
+      MemorySegment state = arena.allocate(STATE);
+      long result = (long) SEND.invokeExact(state, fd, message, flags);
+      return result < 0 ? failed(state) : (int) result;
+    } catch (Throwable e) {
+      throw unexpected(e);
+    }
+  }
+
+  static int receive(int fd, MemorySegment message, int flags) {
+    try (Arena arena = Arena.ofConfined()) {
+      MemorySegment state = arena.allocate(STATE);
+      long result = (long) RECEIVE.invokeExact(state, fd, message, flags);
+      return result < 0 ? failed(state) : (int) result;
+    } catch (Throwable e) {
+      throw unexpected(e);
+    }
+  }
+
+  /** Waits until a descriptor has something to read, for some milliseconds at most. */
+  static int awaitReadable(int fd, int millis) {
+    try (Arena arena = Arena.ofConfined()) {
+      MemorySegment state = arena.allocate(STATE);
+      MemorySegment poll = arena.allocate(8, 4);
+      poll.set(JAVA_INT, 0, fd);
+      poll.set(JAVA_SHORT, 4, READABLE);
+      int result = (int) POLL.invokeExact(state, poll, 1L, millis);
+      return result < 0 ? failed(state) : result;
+    } catch (Throwable e) {
+      throw unexpected(e);
+    }
+  }
+
+  /** Closes a descriptor; called once for each. */
+  static void close(int fd) {
+    try (Arena arena = Arena.ofConfined()) {
+      MemorySegment state = arena.allocate(STATE);
+      int _ = (int) CLOSE.invokeExact(state, fd);
+    } catch (Throwable e) {
+      throw unexpected(e);
+    }
+  }
+
+  private static AssertionError unexpected(Throwable e) {
+    if (e instanceof Error error) {
+      throw error;
+    }
+    if (e instanceof RuntimeException exception) {
+      throw exception;
+    }
+    return new AssertionError(e);
+  }
+}

@@ -1,0 +1,121 @@
+package dev.tutti.cuda.share;
+
+import dev.tutti.RendezvousException;
+import dev.tutti.Store;
+import dev.tutti.StoreTimeoutException;
+import java.time.Duration;
+import java.util.ArrayList;
+import java.util.List;
+
+/**
+ * Lets the ranks of a group tell each other small things through a store (c10d: {@code
+ * StoreExchange}). Each exchange has its number in the group, and leaves no keys behind once all
+ * ranks have read it. All ranks make the same calls in the same order; one thread of a rank at a
+ * time.
+ */
+public final class StoreExchange {
+  /*
+   * Keys: PREFIX/NUMBER/RANK, the ranks' values, and PREFIX/NUMBER/read, how many ranks have read all
+   * of them. Who is last there deletes them. c10d numbers the exchanges of a process and not those of
+   * a group, so that ranks in different groups wait for different keys; and it deletes none.
+   */
+  private final Store store;
+  private final String prefix;
+  private final int rank;
+  private final int size;
+  private long number;
+
+  /**
+   * Creates the exchange of one rank.
+   *
+   * @param store shared by the ranks of the group, open as long as this is used
+   * @param prefix of all keys; the same on all ranks, and used by nothing else
+   * @param rank this rank
+   * @param size number of ranks
+   */
+  public StoreExchange(Store store, String prefix, int rank, int size) {
+    if (rank < 0 || rank >= size) {
+      throw new IllegalArgumentException("rank " + rank + " is not in [0, " + size + ")");
+    }
+    this.store = store;
+    this.prefix = prefix;
+    this.rank = rank;
+    this.size = size;
+  }
+
+  /** Returns this rank. */
+  public int rank() {
+    return rank;
+  }
+
+  /** Returns the number of ranks. */
+  public int size() {
+    return size;
+  }
+
+  /**
+   * Hands each rank the values of all.
+   *
+   * @param value this rank's; lengths may differ
+   * @param deadlineNanos in terms of {@link System#nanoTime()}
+   * @return the values by rank
+   * @throws RendezvousException naming the ranks that did not come by then
+   */
+  public List<byte[]> allGather(byte[] value, long deadlineNanos) {
+    String exchange = prefix + "/" + number + "/";
+    number++;
+    if (size == 1) {
+      return List.of(value.clone());
+    }
+    store.set(exchange + rank, value);
+    List<String> keys = new ArrayList<>(size);
+    for (int r = 0; r < size; r++) {
+      keys.add(exchange + r);
+    }
+    List<byte[]> values;
+    try {
+      values = store.multiGet(keys, left(deadlineNanos));
+    } catch (StoreTimeoutException e) {
+      throw new RendezvousException(
+          "rank "
+              + rank
+              + "/"
+              + size
+              + ": "
+              + missing(keys)
+              + " did not come to exchange "
+              + exchange
+              + " in time",
+          e);
+    }
+    if (store.add(exchange + "read", 1) == size) {
+      keys.forEach(store::deleteKey);
+      store.deleteKey(exchange + "read");
+    }
+    return values;
+  }
+
+  private String missing(List<String> keys) {
+    List<Integer> ranks = new ArrayList<>();
+    for (int r = 0; r < size; r++) {
+      if (!store.check(List.of(keys.get(r)))) {
+        ranks.add(r);
+      }
+    }
+    return "ranks " + ranks;
+  }
+
+  /**
+   * Waits for all ranks.
+   *
+   * @param deadlineNanos in terms of {@link System#nanoTime()}
+   * @throws RendezvousException naming the ranks that did not come by then
+   */
+  public void barrier(long deadlineNanos) {
+    List<byte[]> _ = allGather(new byte[0], deadlineNanos);
+  }
+
+  private static Duration left(long deadlineNanos) {
+    return Duration.ofNanos(Math.max(0, deadlineNanos - System.nanoTime()));
+  }
+}

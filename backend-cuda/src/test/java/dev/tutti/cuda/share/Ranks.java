@@ -1,0 +1,54 @@
+package dev.tutti.cuda.share;
+
+import dev.tutti.store.HashStore;
+import java.util.ArrayList;
+import java.util.List;
+import java.util.concurrent.Callable;
+import java.util.concurrent.ExecutionException;
+import java.util.concurrent.ExecutorService;
+import java.util.concurrent.Executors;
+import java.util.concurrent.Future;
+import java.util.concurrent.TimeUnit;
+import java.util.concurrent.TimeoutException;
+
+/** Runs ranks as threads that share a store. */
+final class Ranks {
+  private Ranks() {}
+
+  /** Is what a rank does. */
+  interface Body<T> {
+    T run(StoreExchange exchange) throws Exception;
+  }
+
+  static long soon() {
+    return System.nanoTime() + TimeUnit.SECONDS.toNanos(20);
+  }
+
+  static long inMillis(long millis) {
+    return System.nanoTime() + TimeUnit.MILLISECONDS.toNanos(millis);
+  }
+
+  /** Runs all ranks and returns what each returned; throws the first failure. */
+  static <T> List<T> run(HashStore store, int size, Body<T> body) throws Exception {
+    try (ExecutorService threads = Executors.newCachedThreadPool()) {
+      List<Future<T>> futures = new ArrayList<>();
+      for (int r = 0; r < size; r++) {
+        StoreExchange exchange = new StoreExchange(store, "test", r, size);
+        Callable<T> call = () -> body.run(exchange);
+        futures.add(threads.submit(call));
+      }
+      List<T> results = new ArrayList<>();
+      for (Future<T> future : futures) {
+        results.add(future.get(30, TimeUnit.SECONDS));
+      }
+      return results;
+    } catch (ExecutionException e) {
+      if (e.getCause() instanceof Exception cause) {
+        throw cause;
+      }
+      throw e;
+    } catch (TimeoutException e) {
+      throw new AssertionError("a rank hangs", e);
+    }
+  }
+}
