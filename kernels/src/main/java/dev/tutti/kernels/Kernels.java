@@ -1,0 +1,248 @@
+package dev.tutti.kernels;
+
+import dev.tutti.DType;
+import dev.tutti.ReduceOp;
+import java.util.ArrayList;
+import java.util.EnumMap;
+import java.util.List;
+import java.util.Map;
+
+/**
+ * Lists the kernels of the image. Look-ups allocate nothing.
+ *
+ * <p>Load all functions before the first launch ({@code CUDA_MODULE_LOADING=EAGER}, or {@code
+ * cuFuncLoad}): a kernel that loads at its launch waits for the device, where the kernel of another
+ * rank may already wait for it.
+ */
+public final class Kernels {
+  /** Is the most threads of a block of the collective kernels. */
+  public static final int MAX_THREADS = 512;
+
+  private static final int WARP = 32;
+
+  private static final Parameter CHANNEL = new Parameter("channel", ParameterType.CHANNEL);
+  private static final Parameter CONTROL = new Parameter("control", ParameterType.POINTER);
+  private static final Parameter TIMEOUT_MS = new Parameter("timeout_ms", ParameterType.UINT64);
+
+  private static final Kernel STREAM_BLOCK =
+      new Kernel(
+          "tutti_stream_block",
+          List.of(new Parameter("comm", ParameterType.POINTER), TIMEOUT_MS),
+          1,
+          (bytes, layout) -> new Launch(1, 1));
+
+  private static final Kernel PUT_SIGNAL =
+      new Kernel(
+          "tutti_put_signal",
+          List.of(new Parameter("word", ParameterType.POINTER), CONTROL, TIMEOUT_MS),
+          WARP,
+          (bytes, layout) -> Launch.ONE_WARP);
+
+  private static final Kernel WAIT_SIGNAL =
+      new Kernel(
+          "tutti_wait_signal",
+          List.of(new Parameter("word", ParameterType.POINTER), CONTROL, TIMEOUT_MS),
+          WARP,
+          (bytes, layout) -> Launch.ONE_WARP);
+
+  private static final Kernel SIGNAL_BARRIER =
+      new Kernel(
+          "tutti_signal_barrier",
+          List.of(
+              new Parameter("pads", ParameterType.SIGNAL_PADS),
+              new Parameter("channel", ParameterType.UINT32),
+              new Parameter("rank", ParameterType.UINT32),
+              new Parameter("ranks", ParameterType.UINT32),
+              CONTROL,
+              TIMEOUT_MS),
+          WARP,
+          (bytes, layout) -> Launch.ONE_WARP);
+
+  private static final Kernel BARRIER =
+      new Kernel(
+          "tutti_barrier",
+          List.of(CHANNEL, new Parameter("timeout_ns", ParameterType.UINT64)),
+          WARP,
+          (bytes, layout) -> Launch.ONE_WARP);
+
+  private static final Kernel EXCHANGE =
+      new Kernel(
+          "tutti_exchange",
+          List.of(CHANNEL, new Parameter("call", ParameterType.EXCHANGE_CALL)),
+          MAX_THREADS,
+          LaunchRules::exchange);
+
+  private static final Map<DType, ReduceKernels> REDUCE = reduceKernels();
+
+  private record ReduceKernels(Family sums, Family others, Kernel direct) {}
+
+  private record Family(Kernel oneShot, Kernel twoShot, Kernel chunks) {}
+
+  private Kernels() {}
+
+  private static Map<DType, ReduceKernels> reduceKernels() {
+    Map<DType, ReduceKernels> kernels = new EnumMap<>(DType.class);
+    kernels.put(DType.FLOAT32, reduceKernels("f32", 4));
+    kernels.put(DType.FLOAT64, reduceKernels("f64", 8));
+    kernels.put(DType.FLOAT16, reduceKernels("f16", 2));
+    kernels.put(DType.BFLOAT16, reduceKernels("bf16", 2));
+    kernels.put(DType.INT8, reduceKernels("i8", 1));
+    kernels.put(DType.UINT8, reduceKernels("u8", 1));
+    kernels.put(DType.INT32, reduceKernels("i32", 4));
+    kernels.put(DType.INT64, reduceKernels("i64", 8));
+    return kernels;
+  }
+
+  private static ReduceKernels reduceKernels(String label, int elementBytes) {
+    int payload = ChannelLayout.packetPayload(elementBytes);
+    return new ReduceKernels(
+        family(label + "_sum", payload),
+        family(label + "_other", payload),
+        new Kernel(
+            "tutti_direct_" + label + "_sum",
+            List.of(CHANNEL, new Parameter("call", ParameterType.DIRECT_CALL)),
+            MAX_THREADS,
+            LaunchRules::direct));
+  }
+
+  private static Family family(String suffix, int payload) {
+    List<Parameter> parameters = List.of(CHANNEL, new Parameter("call", ParameterType.REDUCE_CALL));
+    return new Family(
+        new Kernel(
+            "tutti_one_shot_" + suffix,
+            parameters,
+            MAX_THREADS,
+            (bytes, layout) -> LaunchRules.oneShot(bytes, payload, layout)),
+        new Kernel(
+            "tutti_two_shot_" + suffix,
+            parameters,
+            MAX_THREADS,
+            (bytes, layout) -> LaunchRules.twoShot(bytes, payload, layout)),
+        new Kernel("tutti_chunks_" + suffix, parameters, MAX_THREADS, LaunchRules::chunks));
+  }
+
+  /** Returns the kernel that holds a stream until the host lets it go. */
+  public static Kernel streamBlock() {
+    return STREAM_BLOCK;
+  }
+
+  /** Returns the kernel that raises a word of a peer's signal pad. */
+  public static Kernel putSignal() {
+    return PUT_SIGNAL;
+  }
+
+  /** Returns the kernel that waits for a word of the own signal pad and clears it. */
+  public static Kernel waitSignal() {
+    return WAIT_SIGNAL;
+  }
+
+  /** Returns the barrier over signal pads. */
+  public static Kernel signalBarrier() {
+    return SIGNAL_BARRIER;
+  }
+
+  /** Returns the barrier of a channel. */
+  public static Kernel barrier() {
+    return BARRIER;
+  }
+
+  /** Returns the kernel that moves bytes between all pairs of ranks. */
+  public static Kernel exchange() {
+    return EXCHANGE;
+  }
+
+  /** Returns the broadcast by chunks, for any type. */
+  public static Kernel broadcast() {
+    return of(DType.UINT8).sums().chunks();
+  }
+
+  /**
+   * Returns the one-shot all-reduce by packets; a rank whose {@code out} is 0 takes part and keeps
+   * nothing, which makes it a reduce.
+   *
+   * @param dtype the elements
+   * @param op the operator
+   * @throws IllegalArgumentException if there is none
+   */
+  public static Kernel oneShot(DType dtype, ReduceOp.Kind op) {
+    return family(dtype, op).oneShot();
+  }
+
+  /**
+   * Returns the two-shot all-reduce by packets, whose first half is a reduce-scatter.
+   *
+   * @param dtype the elements
+   * @param op the operator
+   * @throws IllegalArgumentException if there is none
+   */
+  public static Kernel twoShot(DType dtype, ReduceOp.Kind op) {
+    return family(dtype, op).twoShot();
+  }
+
+  /**
+   * Returns the all-reduce, reduce or reduce-scatter by chunks.
+   *
+   * @param dtype the elements
+   * @param op the operator
+   * @throws IllegalArgumentException if there is none
+   */
+  public static Kernel chunks(DType dtype, ReduceOp.Kind op) {
+    return family(dtype, op).chunks();
+  }
+
+  /**
+   * Returns the all-reduce in place in symmetric memory.
+   *
+   * @param dtype the elements
+   * @param op SUM or AVG
+   * @throws IllegalArgumentException if there is none
+   */
+  public static Kernel direct(DType dtype, ReduceOp.Kind op) {
+    if (op != ReduceOp.Kind.SUM && op != ReduceOp.Kind.AVG) {
+      throw new IllegalArgumentException("direct kernels know SUM and AVG, not " + op);
+    }
+    return of(dtype).direct();
+  }
+
+  /**
+   * Tells whether kernels reduce a type.
+   *
+   * @param dtype the elements
+   */
+  public static boolean isReducible(DType dtype) {
+    return REDUCE.containsKey(dtype);
+  }
+
+  /** Returns all kernels of the image. */
+  public static List<Kernel> all() {
+    List<Kernel> all = new ArrayList<>();
+    all.addAll(List.of(STREAM_BLOCK, PUT_SIGNAL, WAIT_SIGNAL, SIGNAL_BARRIER, BARRIER, EXCHANGE));
+    for (ReduceKernels kernels : REDUCE.values()) {
+      for (Family family : List.of(kernels.sums(), kernels.others())) {
+        all.addAll(List.of(family.oneShot(), family.twoShot(), family.chunks()));
+      }
+      all.add(kernels.direct());
+    }
+    return List.copyOf(all);
+  }
+
+  private static Family family(DType dtype, ReduceOp.Kind op) {
+    if (!op.isDefinedOn(dtype)) {
+      throw new IllegalArgumentException(op + " is not defined on " + dtype.label());
+    }
+    ReduceKernels kernels = of(dtype);
+    return switch (op) {
+      case SUM, AVG, PREMUL_SUM -> kernels.sums();
+      case PRODUCT, MIN, MAX, BAND, BOR, BXOR -> kernels.others();
+    };
+  }
+
+  private static ReduceKernels of(DType dtype) {
+    ReduceKernels kernels = REDUCE.get(dtype);
+    if (kernels == null) {
+      throw new IllegalArgumentException(
+          "no kernel reduces " + dtype.label() + "; known are " + REDUCE.keySet());
+    }
+    return kernels;
+  }
+}

@@ -1,0 +1,55 @@
+package dev.tutti.kernels;
+
+/** Computes launches; the numbers were measured on 4 H200 (docs/gpu-kernels.md). */
+final class LaunchRules {
+  private static final int MIB = 1 << 20;
+  private static final int PACKETS_OF_LANE = 128; // kPacketsPerLane of exchange.cuh
+
+  private LaunchRules() {}
+
+  static Launch oneShot(long bytes, int payload, ChannelLayout layout) {
+    return packets(ceilDiv(bytes, payload), layout);
+  }
+
+  static Launch twoShot(long bytes, int payload, ChannelLayout layout) {
+    return packets(ceilDiv(ceilDiv(bytes, layout.ranks()), payload), layout);
+  }
+
+  /** One packet per thread while there are lanes, in blocks as small as that allows. */
+  private static Launch packets(long packets, ChannelLayout layout) {
+    int block = 128;
+    while (block < Kernels.MAX_THREADS && packets > (long) block * layout.lanes()) {
+      block *= 2;
+    }
+    return new Launch(grid(packets, block, layout), block);
+  }
+
+  /** 16 bytes per thread and part up to 1 MiB, then more, since a lane costs more than a pass. */
+  static Launch chunks(long bytes, ChannelLayout layout) {
+    long part = ceilDiv(bytes, layout.ranks());
+    int block = bytes <= 16 * MIB ? 256 : Kernels.MAX_THREADS;
+    int grid = grid(part, 16 * block, layout);
+    return new Launch(bytes <= 4 * MIB ? Math.min(grid, 64) : grid, block);
+  }
+
+  static Launch direct(long bytes, ChannelLayout layout) {
+    long part = ceilDiv(bytes, layout.ranks());
+    int block = bytes <= 4 * MIB ? 256 : Kernels.MAX_THREADS;
+    return new Launch(grid(part, 16 * block, layout), block);
+  }
+
+  /** All lanes that the largest pair of this rank needs; small pairs use few. */
+  static Launch exchange(long bytes, ChannelLayout layout) {
+    long packets = ceilDiv(bytes, ChannelLayout.MESSAGE_PAYLOAD);
+    int block = bytes <= 16 << 10 ? 128 : bytes <= 256 << 10 ? 256 : Kernels.MAX_THREADS;
+    return new Launch(grid(packets, PACKETS_OF_LANE, layout), block);
+  }
+
+  private static int grid(long units, int perBlock, ChannelLayout layout) {
+    return Math.clamp(ceilDiv(units, perBlock), 1, layout.lanes());
+  }
+
+  private static long ceilDiv(long value, long divisor) {
+    return (value + divisor - 1) / divisor;
+  }
+}

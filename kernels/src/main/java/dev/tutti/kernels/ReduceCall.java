@@ -1,0 +1,130 @@
+package dev.tutti.kernels;
+
+import dev.tutti.ReduceOp;
+import java.lang.foreign.MemorySegment;
+import java.lang.foreign.ValueLayout;
+
+/**
+ * Writes the structure that says what a reduction does. Made once per stream and written again for
+ * each call: it allocates nothing. One thread uses it; a launch copies it.
+ */
+public final class ReduceCall {
+  /** Is the size of the structure. */
+  public static final int BYTES = 64;
+
+  private final MemorySegment memory;
+
+  /**
+   * Creates a writer.
+   *
+   * @param memory {@link #BYTES} bytes, aligned to 8
+   */
+  public ReduceCall(MemorySegment memory) {
+    this.memory = memory.asSlice(0, BYTES);
+  }
+
+  /** Returns the structure, to pass by value. */
+  public MemorySegment memory() {
+    return memory;
+  }
+
+  /**
+   * Sets an all-reduce.
+   *
+   * @param in device address of the elements; may equal {@code out}, must not overlap it otherwise
+   * @param out device address of the result
+   * @param bytes length of both
+   * @param ranks how many ranks
+   */
+  public ReduceCall allReduce(long in, long out, long bytes, int ranks) {
+    return set(in, out, bytes, roundUp((bytes + ranks - 1) / ranks), allOf(ranks), allOf(ranks));
+  }
+
+  /**
+   * Sets a reduction to one rank.
+   *
+   * @param in device address of the elements
+   * @param out device address of the result; of the root alone
+   * @param bytes length of both
+   * @param ranks how many ranks
+   * @param root who gets the result
+   */
+  public ReduceCall reduce(long in, long out, long bytes, int ranks, int root) {
+    return set(in, out, bytes, roundUp((bytes + ranks - 1) / ranks), allOf(ranks), 1 << root);
+  }
+
+  /**
+   * Sets a reduction of which rank r keeps part r.
+   *
+   * @param in device address of all parts, one after another
+   * @param out device address of the own part
+   * @param partBytes length of a part
+   * @param ranks how many ranks
+   */
+  public ReduceCall reduceScatter(long in, long out, long partBytes, int ranks) {
+    return set(in, out, partBytes * ranks, partBytes, allOf(ranks), 0);
+  }
+
+  /**
+   * Sets a broadcast; runs on {@link Kernels#broadcast}.
+   *
+   * @param data device address of the elements
+   * @param bytes their length
+   * @param ranks how many ranks
+   * @param root whose elements all get
+   */
+  public ReduceCall broadcast(long data, long bytes, int ranks, int root) {
+    int source = 1 << root;
+    return set(
+        data, data, bytes, roundUp((bytes + ranks - 1) / ranks), source, allOf(ranks) & ~source);
+  }
+
+  private ReduceCall set(long in, long out, long bytes, long partBytes, int sources, int targets) {
+    memory.set(ValueLayout.JAVA_LONG, 0, in);
+    memory.set(ValueLayout.JAVA_LONG, 8, out);
+    memory.set(ValueLayout.JAVA_LONG, 16, bytes);
+    memory.set(ValueLayout.JAVA_LONG, 24, partBytes);
+    memory.set(ValueLayout.JAVA_INT, 52, sources);
+    memory.set(ValueLayout.JAVA_INT, 56, targets);
+    return this;
+  }
+
+  /**
+   * Sets the operator.
+   *
+   * @param op one that is defined on the kernel's type
+   */
+  public ReduceCall op(ReduceOp op) {
+    memory.set(ValueLayout.JAVA_DOUBLE, 32, op.factor());
+    memory.set(ValueLayout.JAVA_INT, 48, OpCodes.of(op.kind()));
+    return this;
+  }
+
+  /**
+   * Sets the deadline of each wait.
+   *
+   * @param nanos from when a wait begins; 0 for none
+   */
+  public ReduceCall timeoutNanos(long nanos) {
+    memory.set(ValueLayout.JAVA_LONG, 40, nanos);
+    return this;
+  }
+
+  /**
+   * Sets how much a block moves at a time; the same on all ranks; matters to {@code tutti_chunks}.
+   *
+   * @param bytes a multiple of 16, at most the channel's
+   */
+  public ReduceCall chunk(int bytes) {
+    memory.set(ValueLayout.JAVA_INT, 60, bytes);
+    return this;
+  }
+
+  private static int allOf(int ranks) {
+    return (1 << ranks) - 1;
+  }
+
+  private static long roundUp(long bytes) {
+    return (bytes + 15) & -16;
+  }
+}

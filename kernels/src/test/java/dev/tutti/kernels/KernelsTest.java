@@ -1,0 +1,100 @@
+package dev.tutti.kernels;
+
+import static org.assertj.core.api.Assertions.assertThat;
+import static org.assertj.core.api.Assertions.assertThatIllegalArgumentException;
+
+import dev.tutti.DType;
+import dev.tutti.ReduceOp;
+import dev.tutti.kernels.AllReduceLimits.Algorithm;
+import org.junit.jupiter.api.Test;
+
+class KernelsTest {
+  private static final ChannelLayout LAYOUT = ChannelLayout.ofRanks(4);
+
+  @Test
+  void findsKernelsByTypeAndOperator() {
+    assertThat(Kernels.oneShot(DType.BFLOAT16, ReduceOp.Kind.AVG).name())
+        .isEqualTo("tutti_one_shot_bf16_sum");
+    assertThat(Kernels.twoShot(DType.INT64, ReduceOp.Kind.BXOR).name())
+        .isEqualTo("tutti_two_shot_i64_other");
+    assertThat(Kernels.chunks(DType.FLOAT32, ReduceOp.Kind.MIN).name())
+        .isEqualTo("tutti_chunks_f32_other");
+    assertThat(Kernels.direct(DType.FLOAT16, ReduceOp.Kind.SUM).name())
+        .isEqualTo("tutti_direct_f16_sum");
+    assertThat(Kernels.all()).extracting(Kernel::name).doesNotHaveDuplicates();
+  }
+
+  @Test
+  void refusesWhatNoKernelReduces() {
+    assertThatIllegalArgumentException()
+        .isThrownBy(() -> Kernels.oneShot(DType.COMPLEX64, ReduceOp.Kind.SUM))
+        .withMessageContaining("complex64");
+    assertThatIllegalArgumentException()
+        .isThrownBy(() -> Kernels.twoShot(DType.FLOAT32, ReduceOp.Kind.BAND))
+        .withMessageContaining("BAND is not defined on float32");
+    assertThatIllegalArgumentException()
+        .isThrownBy(() -> Kernels.direct(DType.FLOAT32, ReduceOp.Kind.MAX))
+        .withMessageContaining("MAX");
+    assertThat(Kernels.isReducible(DType.BOOL)).isFalse();
+  }
+
+  /** Places of a lane are one per packet: a launch that needs more would write behind its slots. */
+  @Test
+  void launchesStayWithinLanesAndSlots() {
+    for (DType dtype : new DType[] {DType.FLOAT32, DType.INT64}) {
+      int payload = ChannelLayout.packetPayload(dtype.byteSize());
+      long capacity = LAYOUT.packetCapacity(dtype.byteSize());
+      for (long bytes = 8; bytes <= capacity; bytes += 8 + bytes / 7 / 8 * 8) {
+        Launch launch = Kernels.oneShot(dtype, ReduceOp.Kind.SUM).launch(bytes, LAYOUT);
+        assertThat(launch.grid()).isBetween(1, LAYOUT.lanes());
+        assertThat(launch.block()).isBetween(32, Kernels.MAX_THREADS);
+        long packets = (bytes + payload - 1) / payload;
+        long threads = (long) launch.grid() * launch.block();
+        assertThat((packets + threads - 1) / threads * launch.block())
+            .isLessThanOrEqualTo(LAYOUT.packetSlots());
+      }
+    }
+  }
+
+  @Test
+  void launchesMatchTheMeasuredTable() {
+    Kernel oneShot = Kernels.oneShot(DType.BFLOAT16, ReduceOp.Kind.SUM);
+    assertThat(oneShot.launch(1024, LAYOUT)).isEqualTo(new Launch(1, 128));
+    assertThat(oneShot.launch(16384, LAYOUT)).isEqualTo(new Launch(11, 128));
+    assertThat(oneShot.launch(262144, LAYOUT)).isEqualTo(new Launch(86, 256));
+    Kernel twoShot = Kernels.twoShot(DType.BFLOAT16, ReduceOp.Kind.SUM);
+    assertThat(twoShot.launch(524288, LAYOUT)).isEqualTo(new Launch(86, 128));
+    assertThat(twoShot.launch(2 << 20, LAYOUT)).isEqualTo(new Launch(86, 512));
+    Kernel chunks = Kernels.chunks(DType.BFLOAT16, ReduceOp.Kind.SUM);
+    assertThat(chunks.launch(4 << 20, LAYOUT)).isEqualTo(new Launch(64, 256));
+    assertThat(chunks.launch(1L << 30, LAYOUT)).isEqualTo(new Launch(128, 512));
+    assertThat(Kernels.streamBlock().launch(0, LAYOUT)).isEqualTo(new Launch(1, 1));
+    assertThat(Kernels.exchange().launch(1024, LAYOUT)).isEqualTo(new Launch(1, 128));
+  }
+
+  @Test
+  void limitsChooseTheMeasuredAlgorithm() {
+    AllReduceLimits limits = AllReduceLimits.ofRanks(4);
+    assertThat(limits.choose(128 << 10, 2, LAYOUT, true)).isEqualTo(Algorithm.ONE_SHOT);
+    assertThat(limits.choose(256 << 10, 2, LAYOUT, true)).isEqualTo(Algorithm.TWO_SHOT);
+    assertThat(limits.choose(2 << 20, 2, LAYOUT, true)).isEqualTo(Algorithm.DIRECT);
+    assertThat(limits.choose(2 << 20, 2, LAYOUT, false)).isEqualTo(Algorithm.TWO_SHOT);
+    assertThat(limits.choose(4 << 20, 2, LAYOUT, false)).isEqualTo(Algorithm.CHUNKS);
+    assertThat(limits.choose(64 << 20, 2, LAYOUT, true)).isEqualTo(Algorithm.CHUNKS);
+    Launch launch = Kernels.chunks(DType.BFLOAT16, ReduceOp.Kind.SUM).launch(4 << 20, LAYOUT);
+    assertThat(AllReduceLimits.chunkBytes(4 << 20, launch, LAYOUT)).isEqualTo(16384);
+    assertThat(AllReduceLimits.chunkBytes(1, new Launch(1, 256), LAYOUT)).isEqualTo(16);
+    assertThat(AllReduceLimits.chunkBytes(1L << 30, new Launch(128, 512), LAYOUT)).isEqualTo(32768);
+  }
+
+  /** A narrow channel has fewer slots than the limits allow packets. */
+  @Test
+  void limitsStayWithinTheSlots() {
+    ChannelLayout narrow = new ChannelLayout(2, 2, 512, 2048);
+    AllReduceLimits limits = AllReduceLimits.ofRanks(2);
+    assertThat(narrow.packetCapacity(4)).isEqualTo(12_288);
+    assertThat(limits.choose(12_288, 4, narrow, false)).isEqualTo(Algorithm.ONE_SHOT);
+    assertThat(limits.choose(12_304, 4, narrow, false)).isEqualTo(Algorithm.TWO_SHOT);
+    assertThat(limits.choose(24_576, 4, narrow, false)).isEqualTo(Algorithm.CHUNKS);
+  }
+}

@@ -1,0 +1,113 @@
+package dev.tutti.kernels;
+
+import static org.assertj.core.api.Assertions.assertThat;
+import static org.assertj.core.api.Assertions.assertThatIllegalArgumentException;
+
+import dev.tutti.ReduceOp;
+import java.lang.foreign.MemorySegment;
+import java.lang.foreign.ValueLayout;
+import org.junit.jupiter.api.Test;
+
+/** Compares what Java writes with the offsets of protocol.cuh. */
+class StructuresTest {
+  private static MemorySegment words(int bytes) {
+    return MemorySegment.ofArray(new long[bytes / 8]);
+  }
+
+  private static long word(MemorySegment memory, long offset) {
+    return memory.get(ValueLayout.JAVA_LONG, offset);
+  }
+
+  private static int half(MemorySegment memory, long offset) {
+    return memory.get(ValueLayout.JAVA_INT, offset);
+  }
+
+  @Test
+  void channelHasItsFields() {
+    MemorySegment memory = words(ChannelLayout.CHANNEL_BYTES);
+    new ChannelLayout(2, 4, 512, 4096).writeChannel(memory, 1, 100, 200, new long[] {300, 400});
+    assertThat(memory.toArray(ValueLayout.JAVA_INT))
+        .startsWith(1, 2, 4, 512, 4096, 0, 100, 0, 200, 0, 300, 0, 400, 0, 0, 0)
+        .hasSize(26);
+  }
+
+  @Test
+  void areaHoldsFlagsPacketsAndChunks() {
+    // 6 kinds x 4 lanes x 8 peers x 4; 3 sections x 2 parities x 4 lanes x 2 ranks x 512 x 16;
+    // 2 sections x 4 slots x 4 lanes x 2 ranks x 4096.
+    assertThat(new ChannelLayout(2, 4, 512, 4096).areaBytes())
+        .isEqualTo(768L + 393_216L + 262_144L);
+    assertThat(new ChannelLayout(2, 4, 512, 4096).stateBytes()).isEqualTo(1024);
+    assertThat(new ChannelLayout(2, 4, 512, 4096).packetCapacity(4)).isEqualTo(24_576);
+    assertThat(new ChannelLayout(2, 4, 512, 4096).messageCapacity()).isEqualTo(16_384);
+  }
+
+  @Test
+  void channelRefusesWhatDoesNotFit() {
+    assertThatIllegalArgumentException().isThrownBy(() -> new ChannelLayout(9, 4, 512, 4096));
+    assertThatIllegalArgumentException().isThrownBy(() -> new ChannelLayout(2, 3, 512, 4096));
+    assertThatIllegalArgumentException().isThrownBy(() -> new ChannelLayout(2, 4, 511, 4096));
+    assertThatIllegalArgumentException().isThrownBy(() -> new ChannelLayout(2, 4, 512, 4100));
+    assertThatIllegalArgumentException()
+        .isThrownBy(
+            () ->
+                ChannelLayout.ofRanks(2)
+                    .writeChannel(words(ChannelLayout.CHANNEL_BYTES), 2, 0, 0, new long[] {1, 2}));
+  }
+
+  @Test
+  void reduceCallHasItsFields() {
+    ReduceCall call =
+        new ReduceCall(words(ReduceCall.BYTES))
+            .allReduce(10, 20, 1000, 3)
+            .op(ReduceOp.premulSum(0.5))
+            .timeoutNanos(7)
+            .chunk(2048);
+    MemorySegment memory = call.memory();
+    assertThat(memory.asSlice(0, 32).toArray(ValueLayout.JAVA_LONG))
+        .containsExactly(10, 20, 1000, 336);
+    assertThat(memory.get(ValueLayout.JAVA_DOUBLE, 32)).isEqualTo(0.5);
+    assertThat(word(memory, 40)).isEqualTo(7);
+    assertThat(memory.asSlice(48).toArray(ValueLayout.JAVA_INT)).containsExactly(8, 7, 7, 2048);
+
+    call.reduceScatter(10, 20, 6, 4);
+    assertThat(word(memory, 16)).isEqualTo(24);
+    assertThat(word(memory, 24)).isEqualTo(6);
+    assertThat(half(memory, 56)).isZero();
+    call.reduce(10, 20, 64, 4, 2);
+    assertThat(half(memory, 56)).isEqualTo(4);
+    call.broadcast(10, 64, 4, 1);
+    assertThat(half(memory, 52)).isEqualTo(2);
+    assertThat(half(memory, 56)).isEqualTo(13);
+  }
+
+  @Test
+  void directCallHasItsFields() {
+    MemorySegment memory = words(DirectCall.BYTES);
+    new DirectCall(memory).buffer(3, 9).all(64, ReduceOp.AVG, 5);
+    assertThat(word(memory, 24)).isEqualTo(9);
+    assertThat(word(memory, 64)).isEqualTo(64);
+    assertThat(word(memory, 72)).isEqualTo(5);
+    assertThat(half(memory, 80)).isEqualTo(1);
+  }
+
+  @Test
+  void exchangeCallHasItsFields() {
+    MemorySegment memory = words(ExchangeCall.BYTES);
+    new ExchangeCall(memory).begin(1024, 5).send(1, 11, 12).receive(7, 13, 14);
+    assertThat(word(memory, 8)).isEqualTo(11);
+    assertThat(word(memory, 128 + 8)).isEqualTo(12);
+    assertThat(word(memory, 64 + 56)).isEqualTo(13);
+    assertThat(word(memory, 192 + 56)).isEqualTo(14);
+    assertThat(word(memory, 256)).isEqualTo(1024);
+    assertThat(word(memory, 264)).isEqualTo(5);
+  }
+
+  @Test
+  void statusSaysWhatEndedTheWait() {
+    assertThat(ChannelStatus.of(0)).isEqualTo(new ChannelStatus(ChannelStatus.Outcome.OK, 0, 0));
+    assertThat(ChannelStatus.of(2 | 5 << 8 | 17 << 16))
+        .isEqualTo(new ChannelStatus(ChannelStatus.Outcome.TIMED_OUT, 5, 17));
+    assertThat(ChannelStatus.of(3).outcome()).isEqualTo(ChannelStatus.Outcome.ABORTED);
+  }
+}
