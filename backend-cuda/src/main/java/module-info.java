@@ -4,6 +4,7 @@ import org.jspecify.annotations.NullMarked;
 @NullMarked
 module dev.tutti.cuda {
   requires transitive dev.tutti;
+  requires dev.tutti.kernels;
   requires static org.jspecify;
   requires com.google.guice;
   requires jcuda;
@@ -12,4 +13,7 @@ module dev.tutti.cuda {
 
   opens dev.tutti.cuda to
       com.google.guice;
+
+  provides dev.tutti.spi.StreamBlockProvider with
+      dev.tutti.cuda.CudaStreamBlockProvider;
 }

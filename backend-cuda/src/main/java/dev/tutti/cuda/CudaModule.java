@@ -10,6 +10,7 @@ import dev.tutti.cuda.driver.CudaDriver;
 import dev.tutti.cuda.driver.CudaDrivers;
 import dev.tutti.cuda.driver.LinkCalls;
 import dev.tutti.cuda.driver.Nvml;
+import dev.tutti.kernels.KernelImage;
 
 /**
  * Binds {@link Cuda} and its parts for the driver of this machine.
@@ -23,7 +24,7 @@ final class CudaModule extends AbstractModule {
     Provider<CudaDriver> driver = CudaDrivers::open;
     bind(CudaDriver.class).toProvider(driver).in(Scopes.SINGLETON);
     bind(LinkCalls.class).toInstance(new Nvml());
-    bind(KernelLoader.class).toInstance(new ResourceKernels());
+    bind(KernelLoader.class).toInstance(KernelImage::read);
     bind(Cuda.class).toProvider(cuda()).in(Scopes.SINGLETON);
   }
 

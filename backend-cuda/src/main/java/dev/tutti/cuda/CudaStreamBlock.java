@@ -4,6 +4,7 @@ import dev.tutti.StreamBlock;
 import dev.tutti.StreamBlockStatus;
 import dev.tutti.cuda.driver.CudaDriver;
 import dev.tutti.cuda.driver.LaunchParameters;
+import dev.tutti.kernels.Kernels;
 import java.lang.ref.Cleaner;
 import java.time.Duration;
 
@@ -13,7 +14,7 @@ import java.time.Duration;
  * whatever waits until the device is idle waits for it.
  */
 final class CudaStreamBlock implements StreamBlock {
-  static final String KERNEL = "tutti_stream_block";
+  static final String KERNEL = Kernels.streamBlock().name();
 
   private static final Cleaner CLEANER = Cleaner.create();
   private static final long LONGEST_MILLIS = Duration.ofDays(36_500).toMillis();

@@ -7,7 +7,6 @@ interface KernelLoader {
    * Returns the code for all supported devices.
    *
    * @return a fatbin
-   * @throws dev.tutti.BackendException if it is not there
    */
   byte[] image();
 }

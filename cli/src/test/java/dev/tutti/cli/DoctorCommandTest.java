@@ -60,6 +60,7 @@ class DoctorCommandTest {
         .anyMatch(line -> line.contains("for cpu, would listen at "))
         .anyMatch(line -> line.contains("for cpu, only when named; from "))
         .anyMatch(line -> line.startsWith("ok tcp usable from "))
+        .anyMatch(line -> line.matches("(ok cuda usable|note cuda cannot run here)( .*)?"))
         .endsWith("nothing essential is broken");
   }
 
