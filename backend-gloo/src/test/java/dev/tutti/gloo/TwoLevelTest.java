@@ -20,6 +20,8 @@ import java.util.ArrayList;
 import java.util.Collections;
 import java.util.List;
 import java.util.Random;
+import java.util.concurrent.CyclicBarrier;
+import java.util.concurrent.TimeUnit;
 import java.util.function.Consumer;
 import java.util.function.IntFunction;
 import java.util.function.IntUnaryOperator;
@@ -44,6 +46,8 @@ class TwoLevelTest {
       throws Exception {
     HostsProvider provider = new HostsProvider(directory, hostOf);
     HashStore store = new HashStore();
+    // A rank that fails in the body must not be heard of by one that still is in the all-reduce.
+    CyclicBarrier reduced = new CyclicBarrier(size);
     List<Float> sums =
         GlooWorld.inParallel(
             size,
@@ -53,6 +57,7 @@ class TwoLevelTest {
               try (ProcessGroup group = ProcessGroup.init(options)) {
                 Tensor tensor = Tensor.of(rank + 1f);
                 group.allReduce(tensor);
+                reduced.await(30, TimeUnit.SECONDS);
                 body.accept(group);
                 return tensor.toFloatArray()[0];
               }
