@@ -1,6 +1,6 @@
 import org.jspecify.annotations.NullMarked;
 
-/** GPUs of NVIDIA: devices, streams, memory and stream blocks. */
+/** GPUs of NVIDIA: devices, streams, memory, stream blocks and collectives. */
 @NullMarked
 module dev.tutti.cuda {
   requires transitive dev.tutti;
@@ -14,6 +14,8 @@ module dev.tutti.cuda {
   opens dev.tutti.cuda to
       com.google.guice;
 
+  provides dev.tutti.spi.BackendProvider with
+      dev.tutti.cuda.CudaBackendProvider;
   provides dev.tutti.spi.StreamBlockProvider with
       dev.tutti.cuda.CudaStreamBlockProvider;
 }

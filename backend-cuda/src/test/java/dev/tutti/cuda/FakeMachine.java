@@ -20,6 +20,7 @@ final class FakeMachine implements AutoCloseable {
   FakeMachine(int devices) {
     fake = new FakeCudaDriver(devices);
     fake.kernel(CudaStreamBlock.KERNEL, 2, this::streamBlock);
+    FakeCollectives.install(fake);
     cuda = new Cuda(fake.driver(), fake.links(), () -> new byte[] {1, 2, 3});
   }
 

@@ -217,6 +217,11 @@ public final class FakeCudaDriver implements AutoCloseable {
     kernels.define(name, parameters, body);
   }
 
+  /** Gives a kernel whose parameters have these sizes a body. */
+  public void kernel(String name, int[] sizes, FakeStructKernel body) {
+    kernels.define(name, sizes, body);
+  }
+
   static String hex(long handle) {
     return "0x" + Long.toHexString(handle);
   }

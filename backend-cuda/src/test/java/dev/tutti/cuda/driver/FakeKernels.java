@@ -2,26 +2,47 @@ package dev.tutti.cuda.driver;
 
 import static dev.tutti.cuda.driver.FakeCudaDriver.hex;
 
+import java.lang.foreign.Arena;
 import java.lang.foreign.MemorySegment;
 import java.lang.foreign.ValueLayout;
+import java.util.Arrays;
 import java.util.Map;
 import java.util.concurrent.ConcurrentHashMap;
+import java.util.concurrent.atomic.AtomicLong;
 
 /** Plays modules whose kernels are Java code. */
 final class FakeKernels implements KernelCalls {
   private final FakeCudaDriver fake;
   private final Map<String, Body> bodies = new ConcurrentHashMap<>();
   private final Map<Long, String> functions = new ConcurrentHashMap<>();
+  private final AtomicLong nextFunction = new AtomicLong(1);
   private final Map<Long, Integer> modules = new ConcurrentHashMap<>();
 
-  private record Body(int parameters, FakeKernel code) {}
+  /** Is what runs, and how many bytes each parameter has. */
+  @SuppressWarnings("ArrayRecordComponent") // never compared
+  private record Body(int[] sizes, FakeStructKernel code) {}
 
   FakeKernels(FakeCudaDriver fake) {
     this.fake = fake;
   }
 
   void define(String name, int parameters, FakeKernel code) {
-    bodies.put(name, new Body(parameters, code));
+    int[] sizes = new int[parameters];
+    Arrays.fill(sizes, Long.BYTES);
+    define(
+        name,
+        sizes,
+        (launch, arguments) -> {
+          long[] values = new long[arguments.length];
+          for (int i = 0; i < values.length; i++) {
+            values[i] = arguments[i].get(ValueLayout.JAVA_LONG, 0);
+          }
+          code.run(values);
+        });
+  }
+
+  void define(String name, int[] sizes, FakeStructKernel code) {
+    bodies.put(name, new Body(sizes, code));
   }
 
   @Override
@@ -49,7 +70,7 @@ final class FakeKernels implements KernelCalls {
     if (!bodies.containsKey(name)) {
       throw FakeCudaDriver.error("cuModuleGetFunction", FakeCudaDriver.NOT_FOUND);
     }
-    long function = module * 0x1000 + name.length();
+    long function = module * 0x1000 + nextFunction.getAndIncrement();
     functions.put(function, name);
     return function;
   }
@@ -75,15 +96,15 @@ final class FakeKernels implements KernelCalls {
     if (body == null) {
       throw FakeCudaDriver.error("cuLaunchKernel", FakeCudaDriver.INVALID_HANDLE);
     }
-    long[] arguments = new long[body.parameters];
+    MemorySegment[] arguments = new MemorySegment[body.sizes.length];
     MemorySegment addresses =
         MemorySegment.ofAddress(parameters).reinterpret((long) Long.BYTES * arguments.length);
     for (int i = 0; i < arguments.length; i++) {
-      arguments[i] =
-          MemorySegment.ofAddress(addresses.getAtIndex(ValueLayout.JAVA_LONG, i))
-              .reinterpret(Long.BYTES)
-              .get(ValueLayout.JAVA_LONG, 0);
+      MemorySegment copy = Arena.ofAuto().allocate(body.sizes[i], Long.BYTES);
+      long address = addresses.getAtIndex(ValueLayout.JAVA_LONG, i);
+      arguments[i] = copy.copyFrom(MemorySegment.ofAddress(address).reinterpret(body.sizes[i]));
     }
-    queue.enqueue(() -> body.code.run(arguments));
+    String launch = name + " " + gridX + "x" + blockX;
+    queue.enqueue(() -> body.code.run(launch, arguments));
   }
 }

@@ -32,10 +32,14 @@ public final class FakeMemory implements MemoryCalls {
     private boolean freed;
 
     Range(PointerInfo.Kind kind, int device, long bytes) {
+      this(kind, device, Arena.ofAuto().allocate(bytes, ALIGNMENT));
+    }
+
+    Range(PointerInfo.Kind kind, int device, MemorySegment memory) {
       this.kind = kind;
       this.device = device;
-      this.bytes = bytes;
-      this.memory = Arena.ofAuto().allocate(bytes, ALIGNMENT);
+      this.bytes = memory.byteSize();
+      this.memory = memory;
     }
   }
 
@@ -86,7 +90,8 @@ public final class FakeMemory implements MemoryCalls {
   /** Sets addresses aside, of no use before {@link #setUsable}. */
   synchronized long reserve(long bytes) {
     int device = fake.contexts().requireDevice("cuMemAddressReserve");
-    Range range = new Range(PointerInfo.Kind.DEVICE, device, bytes);
+    MemorySegment pages = FakePages.reserve(bytes);
+    Range range = new Range(PointerInfo.Kind.DEVICE, device, pages);
     range.freed = true;
     return add("addresses", range);
   }

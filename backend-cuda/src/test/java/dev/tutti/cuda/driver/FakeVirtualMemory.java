@@ -5,8 +5,9 @@ import static dev.tutti.cuda.driver.FakeCudaDriver.hex;
 import java.nio.ByteBuffer;
 import java.util.HashMap;
 import java.util.Map;
+import java.util.stream.Stream;
 
-/** Plays virtual memory: the bytes are those of the addresses, not of what is mapped there. */
+/** Plays virtual memory by files in memory, whose descriptors other processes can map, too. */
 final class FakeVirtualMemory implements VirtualMemoryCalls {
   private static final long GRANULARITY = 2 << 20;
   private static final String PHYSICAL = "physical memory";
@@ -14,16 +15,18 @@ final class FakeVirtualMemory implements VirtualMemoryCalls {
   private final FakeCudaDriver fake;
   private final Map<Long, Physical> handles = new HashMap<>();
   private final Map<Long, Physical> mapped = new HashMap<>();
-  private final Map<Integer, Physical> exported = new HashMap<>();
-  private int nextFd = 1000;
 
   /** Is memory that goes when its last handle and its last mapping are gone. */
   private static final class Physical {
     private final long bytes;
+    private final int fd;
+    private final boolean imported;
     private int holders;
 
-    Physical(long bytes) {
+    Physical(long bytes, int fd, boolean imported) {
       this.bytes = bytes;
+      this.fd = fd;
+      this.imported = imported;
     }
   }
 
@@ -41,7 +44,10 @@ final class FakeVirtualMemory implements VirtualMemoryCalls {
   private void drop(Physical memory) {
     memory.holders--;
     if (memory.holders == 0) {
-      fake.memory().giveBack(memory.bytes);
+      FakePages.close(memory.fd);
+      if (!memory.imported) {
+        fake.memory().giveBack(memory.bytes);
+      }
     }
   }
 
@@ -65,7 +71,7 @@ final class FakeVirtualMemory implements VirtualMemoryCalls {
       throw FakeCudaDriver.error("cuMemCreate", FakeCudaDriver.INVALID_VALUE);
     }
     fake.memory().take("cuMemCreate", bytes);
-    return handle(new Physical(bytes));
+    return handle(new Physical(bytes, FakePages.create(bytes), false));
   }
 
   @Override
@@ -78,18 +84,23 @@ final class FakeVirtualMemory implements VirtualMemoryCalls {
   @Override
   public synchronized int exportFd(long handle) {
     fake.enter("cuMemExportToShareableHandle", hex(handle));
-    exported.put(nextFd, require("cuMemExportToShareableHandle", handle));
-    return nextFd++;
+    return FakePages.duplicate(require("cuMemExportToShareableHandle", handle).fd);
   }
 
   @Override
   public synchronized long importFd(int fd) {
     fake.enter("cuMemImportFromShareableHandle", String.valueOf(fd));
-    Physical memory = exported.get(fd);
-    if (memory == null) {
+    long bytes = FakePages.size(fd);
+    if (bytes < 0) {
       throw FakeCudaDriver.error("cuMemImportFromShareableHandle", FakeCudaDriver.INVALID_VALUE);
     }
-    return handle(memory);
+    Object file = FakePages.identity(fd);
+    Physical known =
+        Stream.concat(handles.values().stream(), mapped.values().stream())
+            .filter(memory -> FakePages.identity(memory.fd).equals(file))
+            .findAny()
+            .orElse(null);
+    return handle(known == null ? new Physical(bytes, FakePages.duplicate(fd), true) : known);
   }
 
   @Override
@@ -128,6 +139,7 @@ final class FakeVirtualMemory implements VirtualMemoryCalls {
     if (!fake.isLiving(address) || memory.bytes != bytes || mapped.containsKey(address)) {
       throw FakeCudaDriver.error("cuMemMap", FakeCudaDriver.INVALID_VALUE);
     }
+    FakePages.map(address, bytes, memory.fd);
     memory.holders++;
     mapped.put(address, memory);
   }
@@ -140,6 +152,7 @@ final class FakeVirtualMemory implements VirtualMemoryCalls {
       throw FakeCudaDriver.error("cuMemUnmap", FakeCudaDriver.INVALID_VALUE);
     }
     fake.memory().setUsable(address, false);
+    FakePages.unmap(address, bytes);
     drop(memory);
   }
 

@@ -1,0 +1,187 @@
+package dev.tutti.cuda;
+
+import dev.tutti.ReduceOp;
+import dev.tutti.Tensor;
+import dev.tutti.kernels.AllReduceLimits;
+import dev.tutti.kernels.AllReduceLimits.Algorithm;
+import dev.tutti.kernels.ChannelLayout;
+import dev.tutti.kernels.ExchangeCall;
+import dev.tutti.kernels.Kernel;
+import dev.tutti.kernels.Kernels;
+import dev.tutti.kernels.Launch;
+import dev.tutti.spi.Operation;
+import java.util.concurrent.TimeUnit;
+import java.util.concurrent.atomic.LongAdder;
+import org.jspecify.annotations.Nullable;
+
+/**
+ * Launches the collectives of a group of two ranks or more, in the group's order. One thread at a
+ * time.
+ */
+final class CollectiveLane {
+  /*
+   * All collectives of a group are on one channel, whose kernels must follow each other. Ranks issue
+   * them in the same order, but need not use the same streams; so when the stream is another one than
+   * last time, it is made to wait for the last kernel. Thus two streams of a group cannot deadlock.
+   */
+  private static final long PACKET_LIMIT = 64 << 10;
+
+  /** Counts the collectives of this process, for tests (c10d: IntraNodeComm's usage counter). */
+  static final LongAdder USAGE = new LongAdder();
+
+  private final CudaDevice device;
+  private final HostChannel channel;
+  private final AllReduceLimits limits;
+  private final int rank;
+  private final int size;
+  private final int[] ranks;
+  private final long packetLimit;
+  private CudaStream lastStream;
+  private @Nullable CudaEvent lastEvent;
+  private CudaStream stream;
+
+  CollectiveLane(CudaDevice device, HostChannel channel, AllReduceLimits limits, int rank) {
+    this.device = device;
+    this.channel = channel;
+    this.limits = limits;
+    this.rank = rank;
+    this.size = channel.layout.ranks();
+    this.stream = device.defaultStream();
+    this.lastStream = stream;
+    this.packetLimit = Math.min(PACKET_LIMIT, channel.layout.messageCapacity());
+    ranks = new int[size];
+    for (int r = 0; r < size; r++) {
+      ranks[r] = r;
+    }
+  }
+
+  private void begin() {
+    device.context().enter();
+    stream = device.currentStream();
+    CudaEvent last = lastEvent;
+    if (last != null && !stream.equals(lastStream) && !stream.isCapturing()) {
+      stream.waitFor(last);
+    }
+  }
+
+  private void end(Operation op) {
+    USAGE.increment();
+    if (stream.isCapturing()) {
+      return;
+    }
+    CudaEvent event = stream.record();
+    lastEvent = event;
+    lastStream = stream;
+    op.enqueued(new ChannelEvent(event, channel.control, op, rank, ranks));
+  }
+
+  /** Returns what is left to an operation, for its kernel. */
+  static long nanosLeft(Operation op) {
+    return Math.max(TimeUnit.MILLISECONDS.toNanos(1), op.deadlineNanos() - System.nanoTime());
+  }
+
+  /** Waits until no kernel of the channel runs; false if that takes too long. */
+  boolean awaitIdle(long deadlineNanos) {
+    CudaEvent last = lastEvent;
+    return last == null || last.awaitReached(deadlineNanos);
+  }
+
+  void allReduce(Operation op, Tensor tensor, ReduceOp reduceOp) {
+    ChannelLayout layout = channel.layout;
+    long bytes = tensor.byteSize();
+    long address = tensor.segment().address();
+    Algorithm algorithm = limits.choose(bytes, tensor.dtype().byteSize(), layout, false);
+    Kernel kernel =
+        switch (algorithm) {
+          case ONE_SHOT -> Kernels.oneShot(tensor.dtype(), reduceOp.kind());
+          case TWO_SHOT -> Kernels.twoShot(tensor.dtype(), reduceOp.kind());
+          case CHUNKS, DIRECT -> Kernels.chunks(tensor.dtype(), reduceOp.kind());
+        };
+    begin();
+    channel.reduce.allReduce(address, address, bytes, size);
+    launchReduce(op, kernel, bytes, reduceOp);
+  }
+
+  private void launchReduce(Operation op, Kernel kernel, long bytes, ReduceOp reduceOp) {
+    Launch launch = kernel.launch(bytes, channel.layout);
+    channel
+        .reduce
+        .op(reduceOp)
+        .timeoutNanos(nanosLeft(op))
+        .chunk(AllReduceLimits.chunkBytes(bytes, launch, channel.layout));
+    channel.launchReduce(kernel, launch, stream.handle());
+    end(op);
+  }
+
+  void reduce(Operation op, Tensor tensor, ReduceOp reduceOp, int root) {
+    long bytes = tensor.byteSize();
+    long in = tensor.segment().address();
+    begin();
+    if (limits.choose(bytes, tensor.dtype().byteSize(), channel.layout, false)
+        == Algorithm.ONE_SHOT) {
+      channel.reduce.allReduce(in, rank == root ? in : 0, bytes, size);
+      launchReduce(op, Kernels.oneShot(tensor.dtype(), reduceOp.kind()), bytes, reduceOp);
+    } else {
+      channel.reduce.reduce(in, in, bytes, size, root);
+      launchReduce(op, Kernels.chunks(tensor.dtype(), reduceOp.kind()), bytes, reduceOp);
+    }
+  }
+
+  void reduceScatter(Operation op, Tensor output, long input, ReduceOp reduceOp) {
+    long part = output.byteSize();
+    long bytes = part * size;
+    begin();
+    channel.reduce.reduceScatter(input, output.segment().address(), part, size);
+    Kernel kernel =
+        bytes <= limits.twoShotBytes()
+                && part + 16 <= channel.layout.packetCapacity(output.dtype().byteSize())
+            ? Kernels.twoShot(output.dtype(), reduceOp.kind())
+            : Kernels.chunks(output.dtype(), reduceOp.kind());
+    launchReduce(op, kernel, bytes, reduceOp);
+  }
+
+  void broadcast(Operation op, Tensor tensor, int root) {
+    long bytes = tensor.byteSize();
+    long address = tensor.segment().address();
+    if (bytes > packetLimit) {
+      begin();
+      channel.reduce.broadcast(address, bytes, size, root);
+      launchReduce(op, Kernels.broadcast(), bytes, ReduceOp.SUM);
+      return;
+    }
+    ExchangeCall call = beginExchange(op);
+    for (int r = 0; r < size; r++) {
+      if (rank == root && r != root) {
+        call.send(r, address, bytes);
+      }
+    }
+    if (rank != root) {
+      call.receive(root, address, bytes);
+    }
+    launchExchange(op, bytes);
+  }
+
+  /** Begins an exchange; the caller says who sends what, then launches it. */
+  ExchangeCall beginExchange(Operation op) {
+    begin();
+    return channel.exchange.begin(packetLimit, nanosLeft(op));
+  }
+
+  /**
+   * Launches an exchange.
+   *
+   * @param mostBytes the most that this rank moves between itself and another
+   */
+  void launchExchange(Operation op, long mostBytes) {
+    Kernel kernel = Kernels.exchange();
+    channel.launchExchange(kernel, kernel.launch(mostBytes, channel.layout), stream.handle());
+    end(op);
+  }
+
+  void barrier(Operation op) {
+    begin();
+    Kernel kernel = Kernels.barrier();
+    channel.launchBarrier(kernel, kernel.launch(0, channel.layout), nanosLeft(op), stream.handle());
+    end(op);
+  }
+}

@@ -1,0 +1,338 @@
+package dev.tutti.cuda;
+
+import dev.tutti.BackendException;
+import dev.tutti.OpType;
+import dev.tutti.ReduceOp;
+import dev.tutti.SymmetricMemory;
+import dev.tutti.Tensor;
+import dev.tutti.cuda.memory.DeviceBlock;
+import dev.tutti.kernels.ExchangeCall;
+import dev.tutti.spi.Backend;
+import dev.tutti.spi.Operation;
+import java.util.List;
+import org.jspecify.annotations.Nullable;
+
+/** Moves and reduces CUDA tensors of ranks on one host, by kernels that write to peers' memory. */
+final class CudaBackend implements Backend {
+  private final CudaWorld world;
+  private final CudaDevice device;
+  private final int rank;
+  private final int size;
+  private final @Nullable CollectiveLane lane;
+  private volatile @Nullable Throwable aborted;
+
+  CudaBackend(CudaWorld world) {
+    this.world = world;
+    this.device = world.device();
+    this.rank = world.rank();
+    this.size = world.size();
+    this.lane = world.collectives();
+  }
+
+  /** Returns the lane, or null if there is nothing to do. */
+  private @Nullable CollectiveLane laneFor(long bytes) {
+    Throwable cause = aborted;
+    if (cause != null) {
+      throw new BackendException("the group was aborted", cause);
+    }
+    return bytes == 0 ? null : lane;
+  }
+
+  /** Checks a tensor and returns its address. */
+  private long address(Operation op, Tensor tensor) {
+    if (tensor.device().index() != device.index()) {
+      throw new UnsupportedOperationException(
+          op.type().label()
+              + " on rank "
+              + rank
+              + ": the group has "
+              + device
+              + " here, but the tensor is "
+              + tensor);
+    }
+    if (!tensor.segment().scope().isAlive()) {
+      throw new UnsupportedOperationException(
+          op.type().label() + " on rank " + rank + ": the memory was freed of " + tensor);
+    }
+    return tensor.segment().address();
+  }
+
+  @Override
+  public void broadcast(Operation op, Tensor tensor, int root) {
+    long _ = address(op, tensor);
+    CollectiveLane to = laneFor(tensor.byteSize());
+    if (to != null) {
+      to.broadcast(op, tensor, root);
+    }
+  }
+
+  @Override
+  public void allReduce(Operation op, Tensor tensor, ReduceOp reduceOp) {
+    long _ = address(op, tensor);
+    CollectiveLane to = laneFor(tensor.byteSize());
+    if (to != null) {
+      to.allReduce(op, tensor, reduceOp);
+    }
+  }
+
+  @Override
+  public void allReduceCoalesced(Operation op, List<Tensor> tensors, ReduceOp reduceOp) {
+    tensors.forEach(tensor -> allReduce(op, tensor, reduceOp));
+  }
+
+  @Override
+  public void reduce(Operation op, Tensor tensor, ReduceOp reduceOp, int root) {
+    long _ = address(op, tensor);
+    CollectiveLane to = laneFor(tensor.byteSize());
+    if (to != null) {
+      to.reduce(op, tensor, reduceOp, root);
+    }
+  }
+
+  @Override
+  public void allGather(Operation op, List<Tensor> outputs, Tensor input) {
+    long from = address(op, input);
+    for (Tensor output : outputs) {
+      long _ = address(op, output);
+    }
+    CollectiveLane to = laneFor(1);
+    if (to == null) {
+      copy(outputs.get(0), input);
+      return;
+    }
+    long most = input.byteSize();
+    ExchangeCall call = to.beginExchange(op);
+    for (int r = 0; r < size; r++) {
+      long bytes = outputs.get(r).byteSize();
+      call.send(r, from, input.byteSize());
+      call.receive(r, outputs.get(r).segment().address(), bytes);
+      most = Math.max(most, bytes);
+    }
+    to.launchExchange(op, most);
+  }
+
+  @Override
+  public void allGatherInto(Operation op, Tensor output, Tensor input) {
+    long from = address(op, input);
+    long target = address(op, output);
+    CollectiveLane to = laneFor(input.byteSize());
+    if (to == null) {
+      copy(output, input);
+      return;
+    }
+    long bytes = input.byteSize();
+    ExchangeCall call = to.beginExchange(op);
+    for (int r = 0; r < size; r++) {
+      call.send(r, from, bytes);
+      call.receive(r, target + r * bytes, bytes);
+    }
+    to.launchExchange(op, bytes);
+  }
+
+  @Override
+  public void gather(Operation op, List<Tensor> outputs, Tensor input, int root) {
+    long from = address(op, input);
+    for (Tensor output : outputs) {
+      long _ = address(op, output);
+    }
+    CollectiveLane to = laneFor(input.byteSize());
+    if (to == null) {
+      if (!outputs.isEmpty()) {
+        copy(outputs.get(0), input);
+      }
+      return;
+    }
+    long bytes = input.byteSize();
+    ExchangeCall call = to.beginExchange(op).send(root, from, bytes);
+    for (int r = 0; r < outputs.size(); r++) {
+      call.receive(r, outputs.get(r).segment().address(), bytes);
+    }
+    to.launchExchange(op, bytes);
+  }
+
+  @Override
+  public void scatter(Operation op, Tensor output, List<Tensor> inputs, int root) {
+    long target = address(op, output);
+    for (Tensor input : inputs) {
+      long _ = address(op, input);
+    }
+    CollectiveLane to = laneFor(output.byteSize());
+    if (to == null) {
+      if (!inputs.isEmpty()) {
+        copy(output, inputs.get(0));
+      }
+      return;
+    }
+    long bytes = output.byteSize();
+    ExchangeCall call = to.beginExchange(op).receive(root, target, bytes);
+    for (int r = 0; r < inputs.size(); r++) {
+      call.send(r, inputs.get(r).segment().address(), bytes);
+    }
+    to.launchExchange(op, bytes);
+  }
+
+  @Override
+  public void reduceScatter(Operation op, Tensor output, List<Tensor> inputs, ReduceOp reduceOp) {
+    long _ = address(op, output);
+    for (Tensor input : inputs) {
+      long _ = address(op, input);
+    }
+    CollectiveLane to = laneFor(output.byteSize());
+    if (to == null) {
+      copy(output, inputs.get(0));
+      return;
+    }
+    // Used in the order of the stream, so it may be freed as soon as the kernel is enqueued.
+    CudaStream stream = device.currentStream();
+    long bytes = output.byteSize();
+    DeviceBlock flat = device.allocator().allocate(bytes * size, stream.handle());
+    try {
+      for (int r = 0; r < size; r++) {
+        device
+            .context()
+            .driver()
+            .streams()
+            .copy(
+                flat.address() + r * bytes,
+                inputs.get(r).segment().address(),
+                bytes,
+                stream.handle());
+      }
+      to.reduceScatter(op, output, flat.address(), reduceOp);
+    } finally {
+      device.allocator().free(flat);
+    }
+  }
+
+  @Override
+  public void reduceScatterInto(Operation op, Tensor output, Tensor input, ReduceOp reduceOp) {
+    long from = address(op, input);
+    long _ = address(op, output);
+    CollectiveLane to = laneFor(output.byteSize());
+    if (to == null) {
+      copy(output, input);
+      return;
+    }
+    to.reduceScatter(op, output, from, reduceOp);
+  }
+
+  @Override
+  public void allToAll(Operation op, List<Tensor> outputs, List<Tensor> inputs) {
+    for (int r = 0; r < size; r++) {
+      long _ = address(op, outputs.get(r)) + address(op, inputs.get(r));
+    }
+    CollectiveLane to = laneFor(1);
+    if (to == null) {
+      copy(outputs.get(0), inputs.get(0));
+      return;
+    }
+    long most = 0;
+    ExchangeCall call = to.beginExchange(op);
+    for (int r = 0; r < size; r++) {
+      Tensor out = outputs.get(r);
+      Tensor in = inputs.get(r);
+      call.send(r, in.segment().address(), in.byteSize());
+      call.receive(r, out.segment().address(), out.byteSize());
+      most = Math.max(most, Math.max(in.byteSize(), out.byteSize()));
+    }
+    to.launchExchange(op, most);
+  }
+
+  @Override
+  public void allToAllSingle(
+      Operation op, Tensor output, Tensor input, long[] outputSplits, long[] inputSplits) {
+    long from = address(op, input);
+    long target = address(op, output);
+    CollectiveLane to = laneFor(1);
+    if (to == null) {
+      copy(output, input);
+      return;
+    }
+    long inRow = input.size(0) == 0 ? 0 : input.byteSize() / input.size(0);
+    long outRow = output.size(0) == 0 ? 0 : output.byteSize() / output.size(0);
+    long most = 0;
+    ExchangeCall call = to.beginExchange(op);
+    for (int r = 0; r < size; r++) {
+      long sent = inputSplits[r] * inRow;
+      long received = outputSplits[r] * outRow;
+      call.send(r, from, sent);
+      call.receive(r, target, received);
+      from += sent;
+      target += received;
+      most = Math.max(most, Math.max(sent, received));
+    }
+    to.launchExchange(op, most);
+  }
+
+  @Override
+  public void barrier(Operation op) {
+    CollectiveLane to = laneFor(1);
+    if (to != null) {
+      to.barrier(op);
+    }
+  }
+
+  /** Copies between tensors of this rank, in a group of one. */
+  private void copy(Tensor target, Tensor source) {
+    long bytes = source.byteSize();
+    if (bytes > 0 && target.segment().address() != source.segment().address()) {
+      device.context().enter();
+      device
+          .context()
+          .driver()
+          .streams()
+          .copy(
+              target.segment().address(),
+              source.segment().address(),
+              bytes,
+              device.currentStream().handle());
+    }
+  }
+
+  @Override
+  public void send(Operation op, Tensor tensor, int peer, int tag) {
+    message(op, tensor, tag, world.sends(peer));
+  }
+
+  @Override
+  public void recv(Operation op, Tensor tensor, int peer, int tag) {
+    message(op, tensor, tag, world.receives(peer));
+  }
+
+  private void message(Operation op, Tensor tensor, int tag, MessageLane messages) {
+    long address = address(op, tensor);
+    if (tag != 0) {
+      throw new UnsupportedOperationException(
+          op.type().label() + " on rank " + rank + ": messages of CUDA tensors have tag 0 only");
+    }
+    if (laneFor(tensor.byteSize()) == null) {
+      complete(op);
+      return;
+    }
+    messages.start(op, address, tensor.byteSize());
+  }
+
+  private void complete(Operation op) {
+    if (op.type() == OpType.RECV) {
+      op.completeFrom(-1);
+    } else {
+      op.complete();
+    }
+  }
+
+  @Override
+  public SymmetricMemory allocateSymmetric(Operation op, long byteSize) {
+    return world.symmetric().allocate(op, byteSize);
+  }
+
+  @Override
+  public void abort(Throwable cause) {
+    aborted = cause;
+    world.abort(cause);
+  }
+
+  @Override
+  public void close() {
+    world.close();
+  }
+}

@@ -1,0 +1,133 @@
+package dev.tutti.cuda;
+
+import dev.tutti.Capabilities;
+import dev.tutti.Capabilities.Feature;
+import dev.tutti.DType;
+import dev.tutti.OpType;
+import dev.tutti.ReduceOp;
+import dev.tutti.Setting;
+import dev.tutti.Settings;
+import dev.tutti.kernels.AllReduceLimits;
+import dev.tutti.kernels.Kernels;
+import dev.tutti.spi.Backend;
+import dev.tutti.spi.BackendContext;
+import dev.tutti.spi.BackendProvider;
+import java.util.ArrayList;
+import java.util.EnumSet;
+import java.util.List;
+import java.util.Optional;
+import java.util.Set;
+import java.util.function.Supplier;
+
+/** Offers {@code cuda}: collectives of up to 8 ranks on the CUDA devices of one host. */
+public final class CudaBackendProvider implements BackendProvider {
+  private static final Capabilities CAPABILITIES = capabilitiesOfAll();
+
+  private final Supplier<Cuda> cuda;
+  private final Supplier<Optional<String>> reason;
+
+  /** Creates the provider; {@link java.util.ServiceLoader} calls this. Loads nothing. */
+  public CudaBackendProvider() {
+    this(Cuda::get, Cuda::unusableReason);
+  }
+
+  /**
+   * Creates a provider of other devices.
+   *
+   * @param cuda opens the driver
+   * @param reason why it cannot be, if it cannot
+   */
+  CudaBackendProvider(Supplier<Cuda> cuda, Supplier<Optional<String>> reason) {
+    this.cuda = cuda;
+    this.reason = reason;
+  }
+
+  private static Capabilities capabilitiesOfAll() {
+    EnumSet<DType> reducible = EnumSet.allOf(DType.class);
+    reducible.removeIf(dtype -> !Kernels.isReducible(dtype));
+    EnumSet<ReduceOp.Kind> reduceOps = EnumSet.allOf(ReduceOp.Kind.class);
+    reduceOps.remove(ReduceOp.Kind.PREMUL_SUM);
+    return new Capabilities(
+        EnumSet.of(
+            OpType.BROADCAST,
+            OpType.ALL_REDUCE,
+            OpType.ALL_REDUCE_COALESCED,
+            OpType.REDUCE,
+            OpType.ALL_GATHER,
+            OpType.ALL_GATHER_INTO,
+            OpType.ALL_GATHER_COALESCED,
+            OpType.GATHER,
+            OpType.SCATTER,
+            OpType.REDUCE_SCATTER,
+            OpType.REDUCE_SCATTER_INTO,
+            OpType.ALL_TO_ALL,
+            OpType.ALL_TO_ALL_SINGLE,
+            OpType.BARRIER,
+            OpType.SEND,
+            OpType.RECV),
+        EnumSet.allOf(DType.class),
+        reducible,
+        reduceOps,
+        Set.of(Feature.STREAM_ORDERED, Feature.SYMMETRIC_MEMORY, Feature.REAL_RESULTS));
+  }
+
+  @Override
+  public String name() {
+    return "cuda";
+  }
+
+  @Override
+  public Set<String> deviceTypes() {
+    return Set.of("cuda");
+  }
+
+  @Override
+  public Capabilities capabilities() {
+    return CAPABILITIES;
+  }
+
+  @Override
+  public Optional<String> unusableReason(Settings settings) {
+    return reason.get();
+  }
+
+  /** Says no: its kernels and all around them have not been checked together on devices yet. */
+  @Override
+  public boolean autoSelectable() {
+    return false;
+  }
+
+  @Override
+  public List<Setting<?>> settings() {
+    return CudaSettings.ALL;
+  }
+
+  @Override
+  public List<String> findings(Settings settings) {
+    List<String> lines = new ArrayList<>();
+    for (int ranks : new int[] {2, 4, 8}) {
+      AllReduceLimits measured = AllReduceLimits.ofRanks(ranks);
+      lines.add(
+          "all-reduce of "
+              + ranks
+              + " ranks: one-shot to "
+              + CudaSettings.bytes(settings, CudaSettings.ONE_SHOT_BYTES, measured.oneShotBytes())
+              + " bytes, two-shot to "
+              + CudaSettings.bytes(settings, CudaSettings.TWO_SHOT_BYTES, measured.twoShotBytes())
+              + ", chunks above");
+    }
+    return lines;
+  }
+
+  /**
+   * {@inheritDoc}
+   *
+   * @throws dev.tutti.BackendException on all ranks: more ranks than 8, several hosts, ranks that
+   *     share a device without leave, devices that do not reach each other, no room, or a directory
+   *     that sockets cannot be made in
+   */
+  @Override
+  public Backend create(BackendContext context) {
+    return new CudaBackend(CudaWorld.join(context, cuda.get()));
+  }
+}

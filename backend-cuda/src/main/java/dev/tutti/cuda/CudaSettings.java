@@ -1,0 +1,73 @@
+package dev.tutti.cuda;
+
+import dev.tutti.Setting;
+import dev.tutti.Settings;
+import java.nio.file.Path;
+import java.util.List;
+
+/** Declares what can be set. */
+final class CudaSettings {
+  static final Setting<Boolean> OVERLAPPING_DEVICES =
+      Setting.flag(
+          "TORCH_SYMM_MEM_ALLOW_OVERLAPPING_DEVICES",
+          false,
+          "whether several ranks of a group may have one CUDA device");
+
+  static final Setting<String> SHARING =
+      Setting.text(
+          "TUTTI_CUDA_SHARING",
+          "auto",
+          "how ranks reach each other's device memory: vmm (file descriptors), ipc (legacy handles)"
+              + " or auto");
+
+  static final Setting<String> IPC_DIRECTORY =
+      Setting.text(
+          "TUTTI_CUDA_IPC_DIR",
+          "",
+          "directory of the sockets that pass descriptors between ranks of a host; TMPDIR, else"
+              + " /tmp, if not set");
+
+  static final Setting<Integer> LANES =
+      Setting.integer(
+          "TUTTI_CUDA_LANES",
+          128,
+          "most blocks of a collective kernel, even; the same on all ranks");
+
+  static final Setting<Long> CHUNK_BYTES =
+      Setting.bytes(
+          "TUTTI_CUDA_CHUNK_BYTES", "32K", "bytes of a slot of large collectives; on all ranks");
+
+  static final Setting<String> ONE_SHOT_BYTES =
+      Setting.text(
+          "TUTTI_CUDA_ONE_SHOT_BYTES",
+          "",
+          "most bytes of an all-reduce by one-shot; as measured if not set");
+
+  static final Setting<String> TWO_SHOT_BYTES =
+      Setting.text(
+          "TUTTI_CUDA_TWO_SHOT_BYTES",
+          "",
+          "most bytes of an all-reduce by two-shot; as measured if not set");
+
+  static final List<Setting<?>> ALL =
+      List.of(
+          OVERLAPPING_DEVICES,
+          SHARING,
+          IPC_DIRECTORY,
+          LANES,
+          CHUNK_BYTES,
+          ONE_SHOT_BYTES,
+          TWO_SHOT_BYTES);
+
+  private CudaSettings() {}
+
+  static Path ipcDirectory(Settings settings) {
+    String set = settings.get(IPC_DIRECTORY);
+    return Path.of(set.isEmpty() ? settings.text("TMPDIR").orElse("/tmp") : set);
+  }
+
+  static long bytes(Settings settings, Setting<String> setting, long measured) {
+    String text = settings.get(setting);
+    return text.isEmpty() ? measured : Setting.parseBytes(text);
+  }
+}

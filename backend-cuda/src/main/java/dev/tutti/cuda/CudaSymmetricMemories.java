@@ -1,0 +1,88 @@
+package dev.tutti.cuda;
+
+import dev.tutti.BackendException;
+import dev.tutti.SymmetricMemory;
+import dev.tutti.cuda.share.PeerMemory;
+import dev.tutti.cuda.share.PeerWorld;
+import dev.tutti.spi.Operation;
+import java.util.ArrayList;
+import java.util.List;
+import org.jspecify.annotations.Nullable;
+
+/** Allocates the symmetric memory of a group, and knows what is open. Any thread. */
+final class CudaSymmetricMemories implements AutoCloseable {
+  private static final long PAD_ALIGNMENT = 256;
+
+  private final CudaDevice device;
+  private final PeerWorld peers;
+  private final String group;
+  private final List<CudaSymmetricMemory> open = new ArrayList<>();
+  private @Nullable Throwable aborted;
+
+  CudaSymmetricMemories(CudaDevice device, PeerWorld peers, String group) {
+    this.device = device;
+    this.peers = peers;
+    this.group = group;
+  }
+
+  /**
+   * Allocates; all ranks call it at once.
+   *
+   * @param op carries the deadline
+   * @param byteSize bytes of each rank, at least 1
+   * @throws BackendException on all ranks, if one of them cannot
+   */
+  SymmetricMemory allocate(Operation op, long byteSize) {
+    int size = peers.exchange().size();
+    long words = (long) CudaSymmetricMemory.CHANNELS * size * Integer.BYTES;
+    long pad = (words + PAD_ALIGNMENT - 1) / PAD_ALIGNMENT * PAD_ALIGNMENT;
+    long total = byteSize > Long.MAX_VALUE - pad ? Long.MAX_VALUE : byteSize + pad;
+    PeerMemory memory;
+    try {
+      memory = PeerMemory.allocate(peers, total, op.deadlineNanos());
+    } catch (BackendException e) {
+      throw new BackendException(
+          "allocateSymmetric on rank "
+              + peers.exchange().rank()
+              + ": no symmetric memory of "
+              + byteSize
+              + " bytes for each rank of group "
+              + group
+              + ": "
+              + e.getMessage(),
+          e);
+    }
+    CudaSymmetricMemory made =
+        new CudaSymmetricMemory(
+            device,
+            memory,
+            new SymmetricPlan(group, peers.exchange().rank(), size, pad, byteSize),
+            this::remove);
+    synchronized (this) {
+      open.add(made);
+      if (aborted != null) {
+        made.abort(aborted);
+      }
+    }
+    return made;
+  }
+
+  private synchronized void remove(CudaSymmetricMemory memory) {
+    open.remove(memory);
+  }
+
+  /** Ends all waits, now and from now on. */
+  synchronized void abort(Throwable cause) {
+    aborted = cause;
+    open.forEach(memory -> memory.abort(cause));
+  }
+
+  @Override
+  public void close() {
+    List<CudaSymmetricMemory> all;
+    synchronized (this) {
+      all = List.copyOf(open);
+    }
+    all.forEach(CudaSymmetricMemory::close);
+  }
+}

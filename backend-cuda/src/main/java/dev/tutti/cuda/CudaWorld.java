@@ -1,0 +1,258 @@
+package dev.tutti.cuda;
+
+import dev.tutti.BackendException;
+import dev.tutti.Settings;
+import dev.tutti.cuda.share.IpcChannel;
+import dev.tutti.cuda.share.Neighbour;
+import dev.tutti.cuda.share.PeerMemory;
+import dev.tutti.cuda.share.PeerWorld;
+import dev.tutti.cuda.share.Sharing;
+import dev.tutti.cuda.share.StoreExchange;
+import dev.tutti.kernels.AllReduceLimits;
+import dev.tutti.kernels.ChannelLayout;
+import dev.tutti.spi.BackendContext;
+import java.lang.System.Logger.Level;
+import java.util.List;
+import java.util.concurrent.TimeUnit;
+import org.jspecify.annotations.Nullable;
+
+/** Holds what the ranks of a group share on their devices, from the rendezvous to the end. */
+final class CudaWorld implements AutoCloseable {
+  /*
+   * Each rank's memory: its area and counters of the channel of all ranks, then for each peer those
+   * of the channel to that peer and those of the channel from it.
+   */
+  private static final System.Logger LOG = System.getLogger(CudaWorld.class.getName());
+  private static final int PAIR_LANES = 8;
+  private static final long CLOSE_NANOS = TimeUnit.SECONDS.toNanos(5);
+  private static final long ALIGNMENT = 256;
+
+  private final CudaDevice device;
+  private final int rank;
+  private final int size;
+  private final IpcChannel channel;
+  private final CudaSymmetricMemories symmetric;
+  private final @Nullable PeerMemory memory;
+  private final @Nullable HostChannel all;
+  private final @Nullable CollectiveLane collectives;
+  private final @Nullable MessageLane[] sends;
+  private final @Nullable MessageLane[] receives;
+
+  private CudaWorld(
+      BackendContext context, CudaDevice device, IpcChannel channel, PeerWorld peers, long until) {
+    this.device = device;
+    this.rank = context.rank();
+    this.size = context.size();
+    this.channel = channel;
+    this.symmetric = new CudaSymmetricMemories(device, peers, context.group());
+    sends = new @Nullable MessageLane[size];
+    receives = new @Nullable MessageLane[size];
+    if (size == 1) {
+      memory = null;
+      all = null;
+      collectives = null;
+      return;
+    }
+    Settings settings = context.settings();
+    int shared = Neighbour.mostOnOneDevice(peers.ranks());
+    int lanes = Math.max(2, settings.get(CudaSettings.LANES) / shared & -2);
+    int chunk = (int) Math.min(1 << 24, settings.get(CudaSettings.CHUNK_BYTES));
+    ChannelLayout wide = new ChannelLayout(size, lanes, 512, chunk);
+    ChannelLayout narrow = new ChannelLayout(2, Math.min(PAIR_LANES, lanes), 512, chunk);
+    HostKernels kernels = new HostKernels(device);
+    long wideBytes = bytes(wide);
+    long pairBytes = bytes(narrow);
+    memory = PeerMemory.allocate(peers, wideBytes + 2L * size * pairBytes, until);
+    long[] areas = new long[size];
+    for (int r = 0; r < size; r++) {
+      areas[r] = memory.address(r);
+    }
+    all = new HostChannel(device, kernels, wide, rank, areas, state(areas[rank], wide));
+    AllReduceLimits measured = AllReduceLimits.ofRanks(size);
+    AllReduceLimits limits =
+        new AllReduceLimits(
+            CudaSettings.bytes(settings, CudaSettings.ONE_SHOT_BYTES, measured.oneShotBytes()),
+            CudaSettings.bytes(settings, CudaSettings.TWO_SHOT_BYTES, measured.twoShotBytes()),
+            measured.directFromBytes(),
+            measured.directToBytes());
+    collectives = new CollectiveLane(device, all, limits, rank);
+    for (int peer = 0; peer < size; peer++) {
+      if (peer != rank) {
+        long mine = memory.address(rank) + wideBytes + 2L * peer * pairBytes;
+        long theirs = memory.address(peer) + wideBytes + 2L * rank * pairBytes;
+        sends[peer] = lane(kernels, narrow, peer, true, mine, theirs + pairBytes);
+        receives[peer] = lane(kernels, narrow, peer, false, theirs, mine + pairBytes);
+      }
+    }
+  }
+
+  private MessageLane lane(
+      HostKernels kernels,
+      ChannelLayout layout,
+      int peer,
+      boolean isSender,
+      long senderArea,
+      long receiverArea) {
+    long own = isSender ? senderArea : receiverArea;
+    HostChannel pair =
+        new HostChannel(
+            device,
+            kernels,
+            layout,
+            isSender ? 0 : 1,
+            new long[] {senderArea, receiverArea},
+            state(own, layout));
+    return new MessageLane(device, pair, rank, peer, isSender);
+  }
+
+  /** Returns how much a rank has of a channel: its area, then its counters. */
+  private static long bytes(ChannelLayout layout) {
+    return roundUp(layout.areaBytes()) + roundUp(layout.stateBytes());
+  }
+
+  private static long state(long area, ChannelLayout layout) {
+    return area + roundUp(layout.areaBytes());
+  }
+
+  private static long roundUp(long bytes) {
+    return (bytes + ALIGNMENT - 1) / ALIGNMENT * ALIGNMENT;
+  }
+
+  /**
+   * Meets the other ranks and shares memory with them.
+   *
+   * @throws BackendException if they cannot share any
+   */
+  static CudaWorld join(BackendContext context, Cuda cuda) {
+    long until = System.nanoTime() + context.timeout().toNanos();
+    Settings settings = context.settings();
+    if (context.size() > ChannelLayout.MAX_RANKS) {
+      throw new BackendException(
+          "rank "
+              + context.rank()
+              + ": a group on CUDA devices has "
+              + ChannelLayout.MAX_RANKS
+              + " ranks at most, not "
+              + context.size());
+    }
+    CudaDevice device = cuda.device(context.device().index());
+    StoreExchange exchange =
+        new StoreExchange(context.store(), "cuda", context.rank(), context.size());
+    Neighbour own =
+        Neighbour.here(
+            cuda.driver().devices().pciBusId(device.index()),
+            settings.get(CudaSettings.OVERLAPPING_DEVICES));
+    List<Neighbour> ranks = Neighbour.meet(exchange, own, until);
+    Sharing sharing =
+        Sharing.choose(settings.get(CudaSettings.SHARING), cuda.driver(), device.index());
+    new PeerAccess(cuda, device).require(ranks, sharing, context.rank());
+    IpcChannel channel = IpcChannel.open(CudaSettings.ipcDirectory(settings), exchange, until);
+    try {
+      PeerWorld peers = new PeerWorld(device.context(), exchange, channel, ranks, sharing);
+      CudaWorld world = new CudaWorld(context, device, channel, peers, until);
+      try {
+        exchange.barrier(until);
+      } catch (RuntimeException e) {
+        world.close();
+        throw e;
+      }
+      return world;
+    } catch (RuntimeException | Error e) {
+      channel.close();
+      throw e;
+    }
+  }
+
+  CudaDevice device() {
+    return device;
+  }
+
+  int rank() {
+    return rank;
+  }
+
+  int size() {
+    return size;
+  }
+
+  @Nullable CollectiveLane collectives() {
+    return collectives;
+  }
+
+  MessageLane sends(int peer) {
+    return lane(sends, peer);
+  }
+
+  MessageLane receives(int peer) {
+    return lane(receives, peer);
+  }
+
+  private static MessageLane lane(@Nullable MessageLane[] lanes, int peer) {
+    MessageLane lane = lanes[peer];
+    if (lane == null) {
+      throw new IllegalArgumentException("no messages go to or from rank " + peer);
+    }
+    return lane;
+  }
+
+  CudaSymmetricMemories symmetric() {
+    return symmetric;
+  }
+
+  void abort(Throwable cause) {
+    HostChannel own = all;
+    if (own != null) {
+      own.control.abort();
+    }
+    for (int r = 0; r < size; r++) {
+      MessageLane send = sends[r];
+      MessageLane receive = receives[r];
+      if (send != null && receive != null) {
+        send.abort();
+        receive.abort();
+      }
+    }
+    symmetric.abort(cause);
+  }
+
+  /**
+   * Frees everything once the kernels have ended. What a kernel still uses is left: to take memory
+   * away from it would break the device for the whole process.
+   */
+  @Override
+  public void close() {
+    abort(new IllegalStateException("the group is closed"));
+    symmetric.close();
+    channel.close();
+    PeerMemory shared = memory;
+    HostChannel own = all;
+    CollectiveLane lane = collectives;
+    if (shared == null || own == null || lane == null) {
+      return;
+    }
+    long until = System.nanoTime() + CLOSE_NANOS;
+    boolean idle = lane.awaitIdle(until);
+    for (int r = 0; r < size; r++) {
+      MessageLane send = sends[r];
+      MessageLane receive = receives[r];
+      if (send != null && receive != null) {
+        idle &= send.awaitIdle(until);
+        idle &= receive.awaitIdle(until);
+      }
+    }
+    if (!idle) {
+      LOG.log(Level.WARNING, "rank {0}: kernels do not end; their memory is not freed", rank);
+      return;
+    }
+    for (int r = 0; r < size; r++) {
+      MessageLane send = sends[r];
+      MessageLane receive = receives[r];
+      if (send != null && receive != null) {
+        send.close();
+        receive.close();
+      }
+    }
+    own.close();
+    shared.close();
+  }
+}

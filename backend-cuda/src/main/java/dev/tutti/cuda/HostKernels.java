@@ -1,0 +1,34 @@
+package dev.tutti.cuda;
+
+import dev.tutti.kernels.Kernel;
+import dev.tutti.kernels.Kernels;
+import dev.tutti.kernels.Launch;
+import java.util.IdentityHashMap;
+
+/**
+ * Holds the handles of all kernels of a device, loaded before the first launch: to load one waits
+ * for the device, on which a kernel may wait for the very launch. Any thread; allocates nothing.
+ */
+final class HostKernels {
+  private final CudaDevice device;
+  private final IdentityHashMap<Kernel, Long> functions = new IdentityHashMap<>();
+
+  HostKernels(CudaDevice device) {
+    this.device = device;
+    for (Kernel kernel : Kernels.all()) {
+      functions.put(kernel, device.kernels().function(kernel.name()));
+    }
+  }
+
+  void launch(Kernel kernel, Launch launch, long stream, long parameters) {
+    Long function = functions.get(kernel);
+    if (function == null) {
+      throw new AssertionError("not loaded: " + kernel);
+    }
+    device
+        .context()
+        .driver()
+        .kernels()
+        .launch(function, launch.grid(), 1, 1, launch.block(), 1, 1, 0, stream, parameters);
+  }
+}

@@ -1,0 +1,101 @@
+package dev.tutti.cuda;
+
+import dev.tutti.kernels.Kernel;
+import dev.tutti.kernels.Kernels;
+import dev.tutti.spi.Operation;
+import org.jspecify.annotations.Nullable;
+
+/**
+ * Launches the messages of one rank to another, or those from it, in their order, on a stream of
+ * its own: a send that waits for its receiver holds up nothing else. Any thread.
+ */
+final class MessageLane {
+  private static final long PACKET_LIMIT = 64 << 10;
+  private static final int SENDER = 0;
+  private static final int RECEIVER = 1;
+
+  private final CudaDevice device;
+  private final HostChannel channel;
+  private final boolean sends;
+  private final int rank;
+  private final int[] ranks;
+  private @Nullable CudaStream stream;
+  private @Nullable CudaEvent lastEvent;
+  private boolean closed;
+
+  /**
+   * Creates a lane.
+   *
+   * @param channel of sender and receiver
+   * @param rank this rank
+   * @param peer the other one
+   * @param sends whether this rank is the sender
+   */
+  MessageLane(CudaDevice device, HostChannel channel, int rank, int peer, boolean sends) {
+    this.device = device;
+    this.channel = channel;
+    this.sends = sends;
+    this.rank = rank;
+    this.ranks = sends ? new int[] {rank, peer} : new int[] {peer, rank};
+  }
+
+  /** Puts a message behind the work of the caller's current stream. */
+  synchronized void start(Operation op, long address, long bytes) {
+    device.context().enter();
+    CudaStream caller = device.currentStream();
+    if (caller.isCapturing()) {
+      throw new UnsupportedOperationException("messages cannot be recorded into a graph");
+    }
+    if (closed) {
+      throw new IllegalStateException("the backend is closed");
+    }
+    CudaStream own = stream;
+    if (own == null) {
+      own =
+          device.wrap(
+              device
+                  .context()
+                  .driver()
+                  .streams()
+                  .create(device.context().driver().streams().highestPriority()));
+      stream = own;
+    }
+    try (CudaEvent before = caller.record()) {
+      own.waitFor(before);
+    }
+    channel.exchange.begin(
+        Math.min(PACKET_LIMIT, channel.layout.messageCapacity()), CollectiveLane.nanosLeft(op));
+    if (sends) {
+      channel.exchange.send(RECEIVER, address, bytes);
+    } else {
+      channel.exchange.receive(SENDER, address, bytes);
+    }
+    Kernel kernel = Kernels.exchange();
+    channel.launchExchange(kernel, kernel.launch(bytes, channel.layout), own.handle());
+    CudaEvent event = own.record();
+    lastEvent = event;
+    op.enqueued(new ChannelEvent(event, channel.control, op, rank, ranks));
+  }
+
+  void abort() {
+    channel.control.abort();
+  }
+
+  /** Waits until no kernel of the channel runs; false if that takes too long. */
+  synchronized boolean awaitIdle(long deadlineNanos) {
+    closed = true;
+    CudaEvent last = lastEvent;
+    return last == null || last.awaitReached(deadlineNanos);
+  }
+
+  /** Frees everything; nothing may run. */
+  synchronized void close() {
+    channel.close();
+    CudaStream own = stream;
+    if (own != null) {
+      device.context().enter();
+      device.context().driver().streams().destroy(own.handle());
+      stream = null;
+    }
+  }
+}

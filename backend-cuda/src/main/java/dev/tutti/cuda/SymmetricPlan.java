@@ -1,0 +1,17 @@
+package dev.tutti.cuda;
+
+/**
+ * Divides the memory of a symmetric allocation: the signal pad, then the buffer.
+ *
+ * @param group name of the group
+ * @param rank this rank
+ * @param size number of ranks
+ * @param padBytes where the buffer begins
+ * @param bufferBytes bytes of the buffer
+ */
+record SymmetricPlan(String group, int rank, int size, long padBytes, long bufferBytes) {
+  /** Returns where the signal of a rank is in the receiver's pad. */
+  long word(int channel, int sender) {
+    return (long) Integer.BYTES * (channel * size + sender);
+  }
+}

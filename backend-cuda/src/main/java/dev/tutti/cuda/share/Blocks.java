@@ -1,0 +1,51 @@
+package dev.tutti.cuda.share;
+
+import dev.tutti.TuttiException;
+import dev.tutti.cuda.driver.CudaDriver;
+import dev.tutti.cuda.driver.DeviceContext;
+import dev.tutti.cuda.share.PeerMemory.Block;
+import java.util.concurrent.locks.LockSupport;
+
+/** Makes and maps blocks of memory in one way; the context is current on the calling thread. */
+interface Blocks {
+  /** Makes this rank's memory, all zero. */
+  Block create(long byteSize, long deadlineNanos);
+
+  /** Hands descriptors to all ranks; by rank, -1 where there is none. */
+  int[] pass(Block own, long deadlineNanos);
+
+  /**
+   * Maps a rank's memory.
+   *
+   * @param rank whose
+   * @param handle what it is found by
+   * @param fd its descriptor, or -1
+   * @param byteSize its size
+   */
+  Block map(int rank, byte[] handle, int fd, long byteSize);
+
+  /** Returns the way that a world shares in. */
+  static Blocks of(PeerWorld world) {
+    return switch (world.sharing()) {
+      case VMM -> new MappedBlocks(world);
+      case IPC -> new OpenedBlocks(world);
+    };
+  }
+
+  /** Sets memory to zero and waits for it, on a stream that nothing holds. */
+  static void clear(DeviceContext context, long address, long byteSize, long deadlineNanos) {
+    CudaDriver driver = context.driver();
+    long stream = driver.streams().create(driver.streams().highestPriority());
+    try {
+      driver.streams().fill(address, (byte) 0, byteSize, stream);
+      while (!driver.streams().isIdle(stream)) {
+        if (System.nanoTime() - deadlineNanos > 0) {
+          throw new TuttiException("the device does not set memory to zero in time");
+        }
+        LockSupport.parkNanos(20_000);
+      }
+    } finally {
+      driver.streams().destroy(stream);
+    }
+  }
+}

@@ -1,0 +1,116 @@
+package dev.tutti.cuda.share;
+
+import dev.tutti.BackendException;
+import java.nio.charset.StandardCharsets;
+import java.nio.file.Files;
+import java.nio.file.Path;
+import java.util.ArrayList;
+import java.util.HashMap;
+import java.util.List;
+import java.util.Map;
+import java.util.UUID;
+
+/**
+ * Says where a rank runs.
+ *
+ * @param host one text for all processes of a running kernel
+ * @param process one text for all ranks of a process
+ * @param pciBusId the rank's device
+ * @param allowsOverlap whether this rank takes ranks that share a device
+ */
+public record Neighbour(String host, String process, String pciBusId, boolean allowsOverlap) {
+  private static final String PROCESS = UUID.randomUUID().toString();
+  private static final String SEPARATOR = "\n";
+
+  /**
+   * Describes a rank of this process.
+   *
+   * @param pciBusId its device
+   * @param allowsOverlap whether ranks may share a device
+   */
+  public static Neighbour here(String pciBusId, boolean allowsOverlap) {
+    return new Neighbour(bootId(), PROCESS, pciBusId, allowsOverlap);
+  }
+
+  private static String bootId() {
+    try {
+      return Files.readString(Path.of("/proc/sys/kernel/random/boot_id")).trim();
+    } catch (java.io.IOException e) {
+      return "unknown";
+    }
+  }
+
+  /**
+   * Tells all ranks where each one runs.
+   *
+   * @param exchange of the group
+   * @param own this rank
+   * @param deadlineNanos in terms of {@link System#nanoTime()}
+   * @return the ranks in their order
+   * @throws BackendException on all ranks, if they are on several hosts or share a device without
+   *     leave
+   */
+  public static List<Neighbour> meet(StoreExchange exchange, Neighbour own, long deadlineNanos) {
+    List<Neighbour> all = new ArrayList<>();
+    for (byte[] bytes : exchange.allGather(own.encode(), deadlineNanos)) {
+      all.add(decode(bytes));
+    }
+    requireOneHost(all, exchange.rank());
+    requireLeave(all, exchange.rank());
+    return all;
+  }
+
+  private byte[] encode() {
+    return String.join(SEPARATOR, host, process, pciBusId, String.valueOf(allowsOverlap))
+        .getBytes(StandardCharsets.UTF_8);
+  }
+
+  private static Neighbour decode(byte[] bytes) {
+    String[] parts = new String(bytes, StandardCharsets.UTF_8).split(SEPARATOR, -1);
+    if (parts.length != 4) {
+      throw new BackendException("a peer describes itself in another form than this version does");
+    }
+    return new Neighbour(parts[0], parts[1], parts[2], Boolean.parseBoolean(parts[3]));
+  }
+
+  private static void requireOneHost(List<Neighbour> all, int rank) {
+    for (int r = 0; r < all.size(); r++) {
+      if (!all.get(r).host.equals(all.get(0).host)) {
+        throw new BackendException(
+            "rank "
+                + rank
+                + ": rank "
+                + r
+                + " runs on another host than rank 0, but the ranks of a group on CUDA devices must"
+                + " share one");
+      }
+    }
+  }
+
+  private static void requireLeave(List<Neighbour> all, int rank) {
+    Map<String, Integer> first = new HashMap<>();
+    for (int r = 0; r < all.size(); r++) {
+      Integer other = first.putIfAbsent(all.get(r).pciBusId, r);
+      if (other != null && !all.stream().allMatch(Neighbour::allowsOverlap)) {
+        throw new BackendException(
+            "rank "
+                + rank
+                + ": ranks "
+                + other
+                + " and "
+                + r
+                + " have the same device "
+                + all.get(r).pciBusId
+                + "; give each rank its own, or set TORCH_SYMM_MEM_ALLOW_OVERLAPPING_DEVICES=1 on"
+                + " all ranks");
+      }
+    }
+  }
+
+  /** Returns the greatest number of ranks that one device has. */
+  public static int mostOnOneDevice(List<Neighbour> all) {
+    Map<String, Integer> counts = new HashMap<>();
+    all.forEach(each -> counts.merge(each.pciBusId, 1, Integer::sum));
+    return counts.values().stream().mapToInt(Integer::intValue).max().orElse(0);
+  }
+}

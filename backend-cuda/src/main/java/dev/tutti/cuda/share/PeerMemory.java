@@ -1,0 +1,204 @@
+package dev.tutti.cuda.share;
+
+import dev.tutti.BackendException;
+import dev.tutti.TuttiException;
+import dev.tutti.cuda.driver.DeviceContext;
+import java.nio.ByteBuffer;
+import java.nio.charset.StandardCharsets;
+import java.util.ArrayList;
+import java.util.List;
+
+/**
+ * Is device memory of equal size of each rank, that all ranks address. All zero at first. Ranks of
+ * one process map each other's memory directly, others get a descriptor or a handle.
+ */
+public final class PeerMemory implements AutoCloseable {
+  /*
+   * Every rank makes its own and tells its size and what others find it by, or what went wrong; maps
+   * that of the others; and tells again whether that went well. So all come to the same end, and
+   * what is only needed to map can go. c10d's barrier before the descriptors are closed is part of
+   * the second exchange.
+   */
+  private final DeviceContext context;
+  private final List<Block> blocks;
+  private boolean closed;
+
+  /** Is one rank's memory as this rank addresses it. */
+  interface Block {
+    long address();
+
+    /** Returns what peers find it by. */
+    default byte[] handle() {
+      throw new UnsupportedOperationException();
+    }
+
+    /** Gives up what is only needed until all have mapped it. */
+    default void settle() {}
+
+    /** Takes it out of this rank's addresses. */
+    void free();
+  }
+
+  private PeerMemory(DeviceContext context, List<Block> blocks) {
+    this.context = context;
+    this.blocks = blocks;
+  }
+
+  /**
+   * Allocates; all ranks call it at once.
+   *
+   * @param world who the ranks are
+   * @param byteSize bytes of each rank, the same on all
+   * @param deadlineNanos in terms of {@link System#nanoTime()}
+   * @throws BackendException on all ranks, if one of them has no room or cannot map
+   * @throws TuttiException if sizes differ, or a rank does not come in time
+   */
+  public static PeerMemory allocate(PeerWorld world, long byteSize, long deadlineNanos) {
+    world.context().enter();
+    Blocks blocks = Blocks.of(world);
+    List<Block> mapped = new ArrayList<>();
+    Block own = null;
+    String problem = "";
+    byte[] offer = {};
+    try {
+      own = blocks.create(byteSize, deadlineNanos);
+      offer = Offer.of(byteSize, own.handle());
+    } catch (TuttiException | IllegalArgumentException e) {
+      problem = text(world, e);
+      offer = Offer.refusal(byteSize, problem);
+    }
+    int rank = world.exchange().rank();
+    int passed = -1;
+    try {
+      List<byte[]> offers = world.exchange().allGather(offer, deadlineNanos);
+      List<Offer> all = offers.stream().map(Offer::decode).toList();
+      requireEqualSizes(world, all);
+      requireNoProblem(world, byteSize, all.stream().map(Offer::problem).toList());
+      if (own == null) {
+        throw new AssertionError("own memory is missing");
+      }
+      int[] fds = blocks.pass(own, deadlineNanos);
+      try {
+        for (int r = 0; r < all.size(); r++) {
+          mapped.add(r == rank ? own : blocks.map(r, all.get(r).handle(), fds[r], byteSize));
+        }
+      } catch (TuttiException e) {
+        problem = text(world, e);
+      } finally {
+        passed = fds[rank];
+        for (int r = 0; r < fds.length; r++) {
+          if (r != rank && fds[r] >= 0) {
+            IpcChannel.closeFd(fds[r]);
+          }
+        }
+      }
+      requireNoProblem(world, byteSize, results(world, problem, deadlineNanos));
+      own.settle();
+      PeerMemory memory = new PeerMemory(world.context(), List.copyOf(mapped));
+      mapped.clear();
+      own = null;
+      return memory;
+    } finally {
+      if (passed >= 0) {
+        IpcChannel.closeFd(passed);
+      }
+      world.context().enter();
+      for (int r = 0; r < mapped.size(); r++) {
+        if (r != rank) {
+          mapped.get(r).free();
+        }
+      }
+      if (own != null) {
+        own.settle();
+        own.free();
+      }
+    }
+  }
+
+  private static List<String> results(PeerWorld world, String own, long deadlineNanos) {
+    return world.exchange().allGather(own.getBytes(StandardCharsets.UTF_8), deadlineNanos).stream()
+        .map(bytes -> new String(bytes, StandardCharsets.UTF_8))
+        .toList();
+  }
+
+  private static String text(PeerWorld world, RuntimeException e) {
+    return "rank " + world.exchange().rank() + ": " + e.getMessage();
+  }
+
+  private static void requireEqualSizes(PeerWorld world, List<Offer> all) {
+    for (int r = 1; r < all.size(); r++) {
+      if (all.get(r).byteSize() != all.get(0).byteSize()) {
+        throw new TuttiException(
+            "rank "
+                + world.exchange().rank()
+                + ": rank "
+                + r
+                + " allocates "
+                + all.get(r).byteSize()
+                + " bytes, but rank 0 "
+                + all.get(0).byteSize());
+      }
+    }
+  }
+
+  private static void requireNoProblem(PeerWorld world, long byteSize, List<String> problems) {
+    for (String problem : problems) {
+      if (!problem.isEmpty()) {
+        throw new BackendException(
+            "rank "
+                + world.exchange().rank()
+                + ": no shared memory of "
+                + byteSize
+                + " bytes for each rank: "
+                + problem);
+      }
+    }
+  }
+
+  /** Is what a rank tells of its memory. */
+  @SuppressWarnings("ArrayRecordComponent") // never compared
+  private record Offer(long byteSize, String problem, byte[] handle) {
+    static byte[] of(long byteSize, byte[] handle) {
+      return ByteBuffer.allocate(9 + handle.length)
+          .putLong(byteSize)
+          .put((byte) 1)
+          .put(handle)
+          .array();
+    }
+
+    static byte[] refusal(long byteSize, String problem) {
+      byte[] text = problem.getBytes(StandardCharsets.UTF_8);
+      return ByteBuffer.allocate(9 + text.length).putLong(byteSize).put((byte) 0).put(text).array();
+    }
+
+    static Offer decode(byte[] bytes) {
+      ByteBuffer buffer = ByteBuffer.wrap(bytes);
+      long byteSize = buffer.getLong();
+      boolean made = buffer.get() == 1;
+      byte[] rest = new byte[buffer.remaining()];
+      buffer.get(rest);
+      return made
+          ? new Offer(byteSize, "", rest)
+          : new Offer(byteSize, new String(rest, StandardCharsets.UTF_8), new byte[0]);
+    }
+  }
+
+  /**
+   * Returns where a rank's memory begins, for this rank's device.
+   *
+   * @param rank whose
+   */
+  public long address(int rank) {
+    return blocks.get(rank).address();
+  }
+
+  /** Takes all of it out of this rank's addresses, and frees its own; once. */
+  @Override
+  public void close() {
+    if (!closed) {
+      closed = true;
+      context.enter();
+      blocks.forEach(Block::free);
+    }
+  }
+}

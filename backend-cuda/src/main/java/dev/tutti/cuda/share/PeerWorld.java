@@ -1,0 +1,30 @@
+package dev.tutti.cuda.share;
+
+import dev.tutti.cuda.driver.DeviceContext;
+import java.util.List;
+
+/**
+ * Says who shares memory, and how.
+ *
+ * @param context this rank's device
+ * @param exchange of the group
+ * @param channel passes descriptors
+ * @param ranks where each rank runs
+ * @param sharing the way, the same on all ranks
+ */
+public record PeerWorld(
+    DeviceContext context,
+    StoreExchange exchange,
+    IpcChannel channel,
+    List<Neighbour> ranks,
+    Sharing sharing) {
+  /** Tells whether a rank runs in this rank's process. */
+  boolean isSameProcess(int rank) {
+    return ranks.get(rank).process().equals(ranks.get(exchange.rank()).process());
+  }
+
+  /** Tells whether a rank runs elsewhere. */
+  boolean hasOtherProcesses() {
+    return ranks.stream().anyMatch(each -> !each.process().equals(ranks.get(0).process()));
+  }
+}

@@ -1,0 +1,270 @@
+package dev.tutti.cuda;
+
+import static org.assertj.core.api.Assertions.assertThat;
+import static org.assertj.core.api.Assertions.assertThatThrownBy;
+
+import dev.tutti.AllReduceOptions;
+import dev.tutti.BackendException;
+import dev.tutti.CollectiveTimeoutException;
+import dev.tutti.DType;
+import dev.tutti.ProcessGroup;
+import dev.tutti.ReduceOp;
+import dev.tutti.Tensor;
+import dev.tutti.TuttiException;
+import dev.tutti.Work;
+import dev.tutti.cuda.driver.DeviceAttribute;
+import java.nio.file.Files;
+import java.nio.file.Path;
+import java.time.Duration;
+import java.util.concurrent.CountDownLatch;
+import java.util.concurrent.TimeUnit;
+import org.junit.jupiter.api.AfterEach;
+import org.junit.jupiter.api.Test;
+
+class CudaBackendTest {
+  private final FakeMachine machine = new FakeMachine(4);
+  private final Cuda cuda = machine.cuda;
+
+  @AfterEach
+  void nothingIsLeft() {
+    machine.close();
+  }
+
+  private static Work sum(ProcessGroup group, Tensor tensor) {
+    return group.allReduce(tensor, AllReduceOptions.DEFAULT.withReduceOp(ReduceOp.SUM));
+  }
+
+  @Test
+  void allOperationsHaveTheirResultsOnDevicesOfTheirOwn() throws Exception {
+    for (int size : new int[] {1, 2, 3}) {
+      new CudaRanks(cuda)
+          .run(size, (group, device) -> new OperationChecks(group, device).all(1, 77));
+    }
+  }
+
+  @Test
+  void allOperationsHaveTheirResultsOnOneDevice() throws Exception {
+    new CudaRanks(cuda)
+        .onOneDevice()
+        .run(2, (group, device) -> new OperationChecks(group, device).all(5, 20_000));
+  }
+
+  @Test
+  void legacyHandlesServeToo() throws Exception {
+    new CudaRanks(cuda)
+        .with("TUTTI_CUDA_SHARING", "ipc")
+        .run(2, (group, device) -> new OperationChecks(group, device).all(9));
+    assertThat(machine.fake.calls("cuCtxEnablePeerAccess")).isNotEmpty();
+  }
+
+  @Test
+  void theSizeChoosesTheAlgorithm() throws Exception {
+    new CudaRanks(cuda)
+        .with("TUTTI_CUDA_ONE_SHOT_BYTES", "1K")
+        .with("TUTTI_CUDA_TWO_SHOT_BYTES", "4K")
+        .run(
+            2,
+            (group, device) -> {
+              for (int floats : new int[] {256, 257, 1024, 1025}) {
+                sum(group, device.tensors().copyOf(Tensor.allocate(DType.FLOAT32, floats))).await();
+              }
+            });
+    assertThat(machine.fake.calls("cuLaunchKernel"))
+        .extracting(call -> call.split(" ")[1])
+        .filteredOn(name -> name.contains("f32_sum"))
+        .containsExactlyInAnyOrder(
+            "tutti_one_shot_f32_sum",
+            "tutti_one_shot_f32_sum",
+            "tutti_two_shot_f32_sum",
+            "tutti_two_shot_f32_sum",
+            "tutti_two_shot_f32_sum",
+            "tutti_two_shot_f32_sum",
+            "tutti_chunks_f32_sum",
+            "tutti_chunks_f32_sum");
+  }
+
+  @Test
+  void aCollectiveTakesOneLaunchAndOneEvent() throws Exception {
+    CountDownLatch ready = new CountDownLatch(2);
+    CountDownLatch done = new CountDownLatch(2);
+    new CudaRanks(cuda)
+        .run(
+            2,
+            (group, device) -> {
+              Tensor tensor = device.tensors().copyOf(Tensor.of(1f, 2f));
+              sum(group, tensor).await();
+              ready.countDown();
+              assertThat(ready.await(20, TimeUnit.SECONDS)).isTrue();
+              if (group.rank() == 0) {
+                machine.fake.clearCalls();
+              }
+              done.countDown();
+              assertThat(done.await(20, TimeUnit.SECONDS)).isTrue();
+              sum(group, tensor).await();
+              group.store().barrier("counted", 2, Duration.ofSeconds(20));
+              if (group.rank() == 0) {
+                assertThat(machine.fake.calls())
+                    .hasSize(4)
+                    .filteredOn(call -> call.startsWith("cuLaunchKernel"))
+                    .hasSize(2);
+              }
+              group.store().barrier("looked", 2, Duration.ofSeconds(20));
+            });
+  }
+
+  @Test
+  void aRankThatDoesNotComeIsNamed() throws Exception {
+    new CudaRanks(cuda)
+        .within(Duration.ofMillis(500))
+        .run(
+            2,
+            (group, device) -> {
+              Tensor tensor = device.tensors().copyOf(Tensor.of(1f, 2f));
+              if (group.rank() == 0) {
+                Work work = sum(group, tensor);
+                assertThatThrownBy(work::await)
+                    .isInstanceOf(CollectiveTimeoutException.class)
+                    .hasMessageContaining("rank 1");
+              } else {
+                Until.holds("the failure", () -> group.failure().isPresent());
+                assertThatThrownBy(() -> group.allReduce(tensor, ReduceOp.SUM))
+                    .isInstanceOf(TuttiException.class);
+              }
+            });
+    // The devices are still good.
+    new CudaRanks(cuda).run(2, (group, device) -> new OperationChecks(group, device).all(3));
+  }
+
+  @Test
+  void anAbortEndsKernels() throws Exception {
+    new CudaRanks(cuda)
+        .run(
+            2,
+            (group, device) -> {
+              Tensor tensor = device.tensors().copyOf(Tensor.of(1f, 2f));
+              if (group.rank() == 0) {
+                Work work = sum(group, tensor);
+                group.abort("enough");
+                assertThatThrownBy(work::await)
+                    .isInstanceOf(TuttiException.class)
+                    .isNotInstanceOf(CollectiveTimeoutException.class);
+                Until.holds("the end of the kernel", device.currentStream()::isIdle);
+              } else {
+                Until.holds("the failure", () -> group.failure().isPresent());
+              }
+            });
+  }
+
+  @Test
+  void aGraphRunsAgain() throws Exception {
+    new CudaRanks(cuda)
+        .run(
+            2,
+            (group, device) -> {
+              Tensor tensor = device.tensors().copyOf(Tensor.of(1f, 2f));
+              sum(group, tensor).await();
+              long stream = device.currentStream().handle();
+              var graphs = machine.fake.driver().graphs();
+              device.context().enter();
+              graphs.beginCapture(stream);
+              Work work = sum(group, tensor);
+              assertThat(work.isCompleted()).isTrue();
+              long graph = graphs.endCapture(stream);
+              long executable = graphs.instantiate(graph);
+              graphs.launch(executable, stream);
+              graphs.launch(executable, stream);
+              assertThat(device.tensors().toHost(tensor).toFloatArray()).containsExactly(8f, 16f);
+              graphs.destroyExecutable(executable);
+              graphs.destroy(graph);
+            });
+  }
+
+  @Test
+  void tensorsOfAnotherDeviceAreRefused() throws Exception {
+    new CudaRanks(cuda)
+        .run(
+            2,
+            (group, device) -> {
+              CudaDevice other = cuda.device(3);
+              Tensor tensor = other.tensors().allocate(DType.FLOAT32, 2);
+              assertThatThrownBy(() -> group.allReduce(tensor, ReduceOp.SUM))
+                  .hasStackTraceContaining("the group has cuda:" + group.rank() + " here");
+              assertThatThrownBy(() -> group.allReduce(Tensor.of(1f), ReduceOp.SUM))
+                  .isInstanceOf(IllegalArgumentException.class)
+                  .hasMessageContaining("tensor is on cpu");
+              new OperationChecks(group, device).all(2);
+            });
+  }
+
+  @Test
+  void sharedDevicesNeedLeave() {
+    assertThatThrownBy(
+            () ->
+                new CudaRanks(cuda)
+                    .onOneDevice()
+                    .with("TORCH_SYMM_MEM_ALLOW_OVERLAPPING_DEVICES", "0")
+                    .run(2, (group, device) -> {}))
+        .isInstanceOf(TuttiException.class)
+        .hasStackTraceContaining("ranks 0 and 1 have the same device 0000:1B:00.0");
+  }
+
+  @Test
+  void aDirectoryWithoutRoomForSocketsIsNamed() {
+    assertThatThrownBy(
+            () ->
+                new CudaRanks(cuda)
+                    .with("TUTTI_CUDA_IPC_DIR", "/nowhere")
+                    .run(2, (group, device) -> {}))
+        .isInstanceOf(TuttiException.class)
+        .hasStackTraceContaining("is its directory writable?");
+  }
+
+  @Test
+  void tooManyRanksAreRefused() {
+    assertThatThrownBy(
+            () ->
+                ProcessGroup.init(
+                        new CudaRanks(cuda).options(new dev.tutti.store.HashStore(), 0, 9))
+                    .close())
+        .isInstanceOf(BackendException.class)
+        .hasMessageContaining("8 ranks at most");
+  }
+
+  @Test
+  void whatIsSharedIsFreedAndSetUpAgainManyTimes() throws Exception {
+    long before = descriptors();
+    for (int i = 0; i < 25; i++) {
+      new CudaRanks(cuda)
+          .run(
+              2,
+              (group, device) -> {
+                try (var memory = group.allocateSymmetric(100)) {
+                  memory.barrier(0, Duration.ofSeconds(20));
+                }
+                group.barrier();
+              });
+    }
+    assertThat(descriptors()).isLessThan(before + 20);
+    assertThat(machine.fake.living("addresses")).isLessThan(12);
+  }
+
+  private static long descriptors() throws Exception {
+    try (var all = Files.list(Path.of("/proc/self/fd"))) {
+      return all.count();
+    }
+  }
+
+  @Test
+  void multicastIsReportedOnly() throws Exception {
+    machine.fake.setAttribute(DeviceAttribute.MULTICAST, 0);
+    new CudaRanks(cuda)
+        .run(
+            2,
+            (group, device) -> {
+              try (var memory = group.allocateSymmetric(100)) {
+                assertThat(memory.hasMulticast()).isFalse();
+                group.barrier();
+              }
+            });
+  }
+}

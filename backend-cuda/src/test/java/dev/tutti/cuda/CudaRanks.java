@@ -1,0 +1,113 @@
+package dev.tutti.cuda;
+
+import dev.tutti.Device;
+import dev.tutti.GroupOptions;
+import dev.tutti.ProcessGroup;
+import dev.tutti.Settings;
+import dev.tutti.store.HashStore;
+import java.time.Duration;
+import java.util.ArrayList;
+import java.util.List;
+import java.util.Map;
+import java.util.Optional;
+import java.util.concurrent.Callable;
+import java.util.concurrent.ExecutionException;
+import java.util.concurrent.ExecutorService;
+import java.util.concurrent.Executors;
+import java.util.concurrent.Future;
+import java.util.concurrent.TimeUnit;
+
+/** Runs ranks on CUDA devices as threads, each with a stream of its own. */
+final class CudaRanks {
+  private static final Map<String, String> SMALL =
+      Map.of(
+          "TUTTI_CUDA_LANES",
+          "4",
+          "TUTTI_CUDA_CHUNK_BYTES",
+          "2K",
+          "TUTTI_CLOSE_TIMEOUT",
+          "200ms",
+          "TORCH_SYMM_MEM_ALLOW_OVERLAPPING_DEVICES",
+          "1");
+
+  private final Cuda cuda;
+  private Settings settings = Settings.ofEnvironment(SMALL);
+  private Duration timeout = Duration.ofSeconds(20);
+  private int devices;
+
+  /** Is what a rank does. */
+  interface Body {
+    void run(ProcessGroup group, CudaDevice device) throws Exception;
+  }
+
+  /** Gives each rank a device of its own as far as there are so many. */
+  CudaRanks(Cuda cuda) {
+    this.cuda = cuda;
+    this.devices = cuda.deviceCount();
+  }
+
+  CudaRanks onOneDevice() {
+    devices = 1;
+    return this;
+  }
+
+  CudaRanks with(String name, String value) {
+    settings = settings.with(name, value);
+    return this;
+  }
+
+  CudaRanks within(Duration newTimeout) {
+    timeout = newTimeout;
+    return this;
+  }
+
+  GroupOptions options(HashStore store, int rank, int size) {
+    return GroupOptions.defaults()
+        .withStore(store)
+        .withRank(rank)
+        .withSize(size)
+        .withDevice(Device.cuda(rank % devices))
+        .withProvider(new CudaBackendProvider(() -> cuda, Optional::empty))
+        .withSettings(settings)
+        .withTimeout(timeout);
+  }
+
+  /** Runs all ranks; throws the first failure. */
+  void run(int size, Body body) throws Exception {
+    HashStore store = new HashStore();
+    try (ExecutorService threads = Executors.newFixedThreadPool(size)) {
+      List<Future<?>> futures = new ArrayList<>();
+      for (int r = 0; r < size; r++) {
+        int rank = r;
+        Callable<?> call =
+            () -> {
+              CudaDevice device = cuda.device(rank % devices);
+              try (CudaStream.Scope _ = device.poolStream().use();
+                  ProcessGroup group = ProcessGroup.init(options(store, rank, size))) {
+                body.run(group, device);
+              }
+              return null;
+            };
+        futures.add(threads.submit(call));
+      }
+      Throwable first = null;
+      for (Future<?> future : futures) {
+        try {
+          future.get(60, TimeUnit.SECONDS);
+        } catch (ExecutionException e) {
+          if (first == null) {
+            first = e.getCause();
+          } else {
+            first.addSuppressed(e.getCause());
+          }
+        }
+      }
+      if (first instanceof Exception e) {
+        throw e;
+      }
+      if (first instanceof Error e) {
+        throw e;
+      }
+    }
+  }
+}

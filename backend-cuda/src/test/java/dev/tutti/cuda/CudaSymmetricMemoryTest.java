@@ -1,0 +1,251 @@
+package dev.tutti.cuda;
+
+import static org.assertj.core.api.Assertions.assertThat;
+import static org.assertj.core.api.Assertions.assertThatThrownBy;
+
+import dev.tutti.BackendException;
+import dev.tutti.CollectiveTimeoutException;
+import dev.tutti.DType;
+import dev.tutti.ProcessGroup;
+import dev.tutti.SymmetricMemory;
+import dev.tutti.Tensor;
+import dev.tutti.TuttiException;
+import java.time.Duration;
+import java.util.concurrent.CompletableFuture;
+import java.util.concurrent.ExecutionException;
+import java.util.concurrent.TimeUnit;
+import org.junit.jupiter.api.AfterEach;
+import org.junit.jupiter.api.Test;
+
+class CudaSymmetricMemoryTest {
+  private static final Duration LONG = Duration.ofSeconds(20);
+  private static final Duration BRIEF = Duration.ofMillis(60);
+
+  private final FakeMachine machine = new FakeMachine(3);
+  private final CudaRanks ranks = new CudaRanks(machine.cuda);
+
+  @AfterEach
+  void nothingIsLeft() {
+    machine.close();
+  }
+
+  /** Meets the other ranks without the device. */
+  private static void meet(ProcessGroup group, String where) {
+    group.store().barrier(where, group.size(), LONG);
+  }
+
+  private static void write(CudaDevice device, SymmetricMemory memory, int rank, long value) {
+    device.tensors().copyFromHost(memory.buffer(rank, DType.INT64, 8, 1), Tensor.of(value));
+  }
+
+  private static long[] read(CudaDevice device, SymmetricMemory memory, int rank) {
+    return device.tensors().toHost(memory.buffer(rank, DType.INT64, 0, 2)).toLongArray();
+  }
+
+  private void roundTrip(CudaRanks world, int size) throws Exception {
+    world.run(
+        size,
+        (group, device) -> {
+          int next = (group.rank() + 1) % size;
+          int previous = (group.rank() + size - 1) % size;
+          try (SymmetricMemory memory = group.allocateSymmetric(16)) {
+            assertThat(memory.device()).isEqualTo(device.device());
+            assertThat(read(device, memory, group.rank())).containsExactly(0, 0);
+            meet(group, "zeros");
+            for (int i = 1; i <= 10; i++) {
+              write(device, memory, next, 100 * i + group.rank());
+              if (i % 2 == 0) {
+                memory.barrier(i % 3, LONG);
+              } else {
+                memory.putSignal(next, 1, LONG);
+                memory.waitSignal(previous, 1, LONG);
+              }
+              assertThat(read(device, memory, group.rank())).containsExactly(0, 100 * i + previous);
+              memory.barrier(2, LONG);
+            }
+          }
+        });
+  }
+
+  @Test
+  void whatOneRankWritesTheOtherReads() throws Exception {
+    for (int size = 1; size <= 3; size++) {
+      roundTrip(ranks, size);
+    }
+  }
+
+  @Test
+  void ranksOfOneDeviceShareToo() throws Exception {
+    roundTrip(new CudaRanks(machine.cuda).onOneDevice(), 2);
+  }
+
+  @Test
+  void legacyHandlesShareToo() throws Exception {
+    roundTrip(new CudaRanks(machine.cuda).with("TUTTI_CUDA_SHARING", "ipc"), 2);
+  }
+
+  @Test
+  void waitsEndAtTheirDeadlinesAndCountForNothing() throws Exception {
+    ranks.run(
+        2,
+        (group, device) -> {
+          try (SymmetricMemory memory = group.allocateSymmetric(16)) {
+            if (group.rank() == 0) {
+              assertThatThrownBy(() -> memory.barrier(1, BRIEF))
+                  .isInstanceOf(CollectiveTimeoutException.class)
+                  .hasMessageContaining("barrier of channel 1 waits for rank 1");
+              assertThatThrownBy(() -> memory.waitSignal(1, 2, BRIEF))
+                  .isInstanceOfSatisfying(
+                      CollectiveTimeoutException.class,
+                      e -> assertThat(e.info().peer()).isEqualTo(1));
+              memory.putSignal(1, 2, BRIEF);
+              assertThatThrownBy(() -> memory.putSignal(1, 2, BRIEF))
+                  .isInstanceOf(CollectiveTimeoutException.class);
+            }
+            meet(group, "deadlines");
+            for (int i = 1; i < 4; i++) {
+              write(device, memory, 1 - group.rank(), i);
+              memory.barrier(1, LONG);
+              assertThat(read(device, memory, group.rank())).containsExactly(0, i);
+              memory.barrier(3, LONG);
+            }
+            if (group.rank() == 1) {
+              memory.waitSignal(0, 2, LONG);
+              assertThatThrownBy(() -> memory.waitSignal(0, 2, BRIEF))
+                  .isInstanceOf(CollectiveTimeoutException.class);
+            }
+            meet(group, "end");
+          }
+          assertThat(group.failure()).isEmpty();
+        });
+  }
+
+  @Test
+  void closeEndsWaitsAndViews() throws Exception {
+    ranks.run(
+        2,
+        (group, device) -> {
+          SymmetricMemory memory = group.allocateSymmetric(16);
+          Tensor view = memory.buffer(0, DType.INT64, 0, 1);
+          CompletableFuture<Void> waiting =
+              CompletableFuture.runAsync(() -> memory.waitSignal(1 - group.rank(), 0, LONG));
+          Until.holds("the wait", () -> waits() > 0);
+          memory.close();
+          memory.close();
+          assertThatThrownBy(() -> waiting.get(20, TimeUnit.SECONDS))
+              .isInstanceOf(ExecutionException.class)
+              .cause()
+              .isInstanceOf(IllegalStateException.class)
+              .hasMessage("symmetric memory of rank " + group.rank() + " is closed");
+          Until.holds("the end", () -> !view.segment().scope().isAlive());
+          assertThatThrownBy(() -> memory.buffer(0, DType.INT8, 0, 1))
+              .isInstanceOf(IllegalStateException.class);
+          meet(group, "closed");
+        });
+  }
+
+  private long waits() {
+    return machine.fake.calls("cuLaunchKernel").stream()
+        .filter(call -> call.contains("tutti_wait_signal"))
+        .count();
+  }
+
+  @Test
+  void anAbortEndsWaits() throws Exception {
+    ranks.run(
+        2,
+        (group, device) -> {
+          SymmetricMemory memory = group.allocateSymmetric(16);
+          if (group.rank() == 0) {
+            group.abort("enough");
+          } else {
+            assertThatThrownBy(() -> memory.waitSignal(0, 0, LONG))
+                .isInstanceOf(TuttiException.class)
+                .isNotInstanceOf(CollectiveTimeoutException.class);
+          }
+        });
+  }
+
+  @Test
+  void onesCloseLeavesTheOthersTheirs() throws Exception {
+    ranks.run(
+        2,
+        (group, device) -> {
+          SymmetricMemory memory = group.allocateSymmetric(16);
+          write(device, memory, 1 - group.rank(), 7);
+          memory.barrier(0, LONG);
+          meet(group, "written");
+          if (group.rank() == 0) {
+            memory.close();
+          }
+          meet(group, "closed");
+          if (group.rank() == 1) {
+            assertThat(read(device, memory, 0)).containsExactly(0, 7);
+            memory.close();
+          }
+        });
+  }
+
+  @Test
+  void whatHasNoRoomIsRefusedOnAllRanks() throws Exception {
+    ranks.run(
+        2,
+        (group, device) -> {
+          for (long size : new long[] {1L << 40, Long.MAX_VALUE}) {
+            assertThatThrownBy(() -> group.allocateSymmetric(size))
+                .isInstanceOf(BackendException.class)
+                .hasMessageContaining("rank " + group.rank())
+                .hasMessageContaining(Long.toString(size));
+          }
+          new OperationChecks(group, device).all(3);
+        });
+  }
+
+  @Test
+  void unequalSizesFailOnAllRanks() throws Exception {
+    ranks.run(
+        2,
+        (group, device) ->
+            assertThatThrownBy(() -> group.allocateSymmetric(64 + group.rank()))
+                .isInstanceOf(TuttiException.class)
+                .hasMessageContaining("rank 1 allocates"));
+  }
+
+  @Test
+  void aFailedMappingLeavesNothing() throws Exception {
+    ranks.run(
+        2,
+        (group, device) -> {
+          meet(group, "before");
+          if (group.rank() == 0) {
+            machine.fake.failOn("cuMemMap", 3, 2);
+          }
+          meet(group, "armed");
+          assertThatThrownBy(() -> group.allocateSymmetric(64))
+              .isInstanceOf(BackendException.class)
+              .hasMessageContaining("cuMemMap");
+          new OperationChecks(group, device).all(3);
+        });
+  }
+
+  @Test
+  void argumentsAreChecked() throws Exception {
+    ranks.run(
+        1,
+        (group, device) -> {
+          try (SymmetricMemory memory = group.allocateSymmetric(20)) {
+            assertThatThrownBy(() -> memory.barrier(memory.channels(), LONG))
+                .isInstanceOf(IllegalArgumentException.class);
+            assertThatThrownBy(() -> memory.barrier(-1, LONG))
+                .isInstanceOf(IllegalArgumentException.class);
+            assertThatThrownBy(() -> memory.putSignal(1, 0, LONG))
+                .isInstanceOf(IllegalArgumentException.class);
+            assertThatThrownBy(() -> memory.waitSignal(-1, 0, LONG))
+                .isInstanceOf(IllegalArgumentException.class);
+            assertThatThrownBy(() -> memory.buffer(0, DType.INT32, 0, 6))
+                .isInstanceOf(IndexOutOfBoundsException.class);
+            assertThat(memory.buffer(0, DType.INT32, 0, 5).shape()).containsExactly(5);
+          }
+        });
+  }
+}

@@ -1,0 +1,334 @@
+package dev.tutti.cuda;
+
+import static org.assertj.core.api.Assertions.assertThat;
+
+import dev.tutti.DType;
+import dev.tutti.ReduceOp;
+import dev.tutti.cuda.driver.FakeCudaDriver;
+import dev.tutti.kernels.ChannelLayout;
+import dev.tutti.kernels.DirectCall;
+import dev.tutti.kernels.ExchangeCall;
+import dev.tutti.kernels.Kernel;
+import dev.tutti.kernels.Kernels;
+import dev.tutti.kernels.ParameterType;
+import dev.tutti.kernels.ReduceCall;
+import dev.tutti.spi.HostReducer;
+import java.lang.foreign.Arena;
+import java.lang.foreign.MemorySegment;
+import java.lang.foreign.ValueLayout;
+import java.lang.invoke.VarHandle;
+import java.util.Arrays;
+import java.util.List;
+import java.util.Locale;
+import java.util.Map;
+import java.util.concurrent.ConcurrentHashMap;
+import java.util.concurrent.LinkedBlockingQueue;
+import java.util.concurrent.TimeUnit;
+import java.util.concurrent.atomic.AtomicLong;
+import org.jspecify.annotations.Nullable;
+
+/**
+ * Plays the kernels of collectives and signals: what they do, by other protocols. Ranks must agree
+ * on each call, as the real ones must. Messages go through queues; a queue is that of a channel's
+ * receiver and a sender, and a channel is known by a number in the receiver's area.
+ */
+final class FakeCollectives {
+  private static final VarHandle INT = ValueLayout.JAVA_INT.varHandle();
+  private static final VarHandle LONG = ValueLayout.JAVA_LONG.varHandle();
+  private static final AtomicLong NUMBERS = new AtomicLong();
+
+  /** Are the operators in the order of the kernels' numbers. */
+  private static final List<ReduceOp.Kind> OPS =
+      List.of(
+          ReduceOp.Kind.SUM,
+          ReduceOp.Kind.AVG,
+          ReduceOp.Kind.PRODUCT,
+          ReduceOp.Kind.MIN,
+          ReduceOp.Kind.MAX,
+          ReduceOp.Kind.BAND,
+          ReduceOp.Kind.BOR,
+          ReduceOp.Kind.BXOR);
+
+  private static final int ABORTED = 3;
+  private static final int TIMED_OUT = 2;
+
+  private final FakeCudaDriver fake;
+  private final Map<String, LinkedBlockingQueue<Message>> queues = new ConcurrentHashMap<>();
+
+  @SuppressWarnings("ArrayRecordComponent") // never compared
+  private record Message(String call, byte[] data) {}
+
+  private FakeCollectives(FakeCudaDriver fake) {
+    this.fake = fake;
+  }
+
+  /** Gives a driver all kernels but the stream block's. */
+  static void install(FakeCudaDriver fake) {
+    FakeCollectives all = new FakeCollectives(fake);
+    for (Kernel kernel : Kernels.all()) {
+      int[] sizes = kernel.parameters().stream().mapToInt(p -> size(p.type())).toArray();
+      String name = kernel.name();
+      if (kernel.equals(Kernels.putSignal())) {
+        fake.kernel(name, sizes, (launch, a) -> all.swap(a, 0, 1));
+      } else if (kernel.equals(Kernels.waitSignal())) {
+        fake.kernel(name, sizes, (launch, a) -> all.swap(a, 1, 0));
+      } else if (kernel.equals(Kernels.signalBarrier())) {
+        fake.kernel(name, sizes, (launch, a) -> all.signalBarrier(a));
+      } else if (kernel.equals(Kernels.barrier())) {
+        fake.kernel(name, sizes, all::barrier);
+      } else if (kernel.equals(Kernels.exchange())) {
+        fake.kernel(name, sizes, all::exchange);
+      } else if (!kernel.equals(Kernels.streamBlock())) {
+        fake.kernel(name, sizes, all::reduce);
+      }
+    }
+  }
+
+  private static int size(ParameterType type) {
+    return switch (type) {
+      case CHANNEL -> ChannelLayout.CHANNEL_BYTES;
+      case REDUCE_CALL -> ReduceCall.BYTES;
+      case EXCHANGE_CALL -> ExchangeCall.BYTES;
+      case DIRECT_CALL -> DirectCall.BYTES;
+      case SIGNAL_PADS -> 8 * ChannelLayout.MAX_RANKS;
+      default -> 8;
+    };
+  }
+
+  private static MemorySegment at(long address, long bytes) {
+    return MemorySegment.ofAddress(address).reinterpret(bytes);
+  }
+
+  private byte[] read(long address, long bytes) {
+    assertThat(fake.memory().isUsable(address, bytes)).as("memory is allocated").isTrue();
+    return at(address, bytes).toArray(ValueLayout.JAVA_BYTE);
+  }
+
+  private void write(long address, byte[] data) {
+    assertThat(fake.memory().isUsable(address, data.length)).as("memory is allocated").isTrue();
+    MemorySegment.copy(data, 0, at(address, data.length), ValueLayout.JAVA_BYTE, 0, data.length);
+  }
+
+  /** Is the deadline and the abort word of a kernel. */
+  private static final class Patience {
+    private final MemorySegment control;
+    private final long until;
+
+    Patience(long control, long nanos) {
+      this.control = at(control, 8);
+      this.until = nanos == 0 ? Long.MAX_VALUE : System.nanoTime() + nanos;
+    }
+
+    boolean isOver(int peer) throws InterruptedException {
+      if ((int) INT.getAcquire(control, 4L) != 0) {
+        return true;
+      }
+      boolean aborted = (int) INT.getAcquire(control, 0L) != 0;
+      if (aborted || System.nanoTime() > until) {
+        INT.setRelease(control, 4L, (aborted ? ABORTED : TIMED_OUT) | peer << 8);
+        return true;
+      }
+      Thread.sleep(0, 50_000);
+      return false;
+    }
+  }
+
+  /** Is a channel as a kernel sees it. */
+  private static final class View {
+    final int rank;
+    final int ranks;
+    final long control;
+    final MemorySegment channel;
+
+    View(MemorySegment channel) {
+      this.channel = channel;
+      rank = channel.get(ValueLayout.JAVA_INT, 0);
+      ranks = channel.get(ValueLayout.JAVA_INT, 4);
+      control = channel.get(ValueLayout.JAVA_LONG, 24);
+    }
+
+    String queue(int receiver, int sender) {
+      MemorySegment area = at(channel.get(ValueLayout.JAVA_LONG, 40 + 8L * receiver), 8);
+      long number = (long) LONG.getVolatile(area, 0L);
+      if (number == 0) {
+        LONG.compareAndSet(area, 0L, 0L, NUMBERS.incrementAndGet());
+        number = (long) LONG.getVolatile(area, 0L);
+      }
+      return number + ":" + sender;
+    }
+  }
+
+  private void send(View view, int target, String call, byte[] data) {
+    queue(view, target, view.rank).add(new Message(call, data));
+  }
+
+  private LinkedBlockingQueue<Message> queue(View view, int receiver, int sender) {
+    return queues.computeIfAbsent(view.queue(receiver, sender), key -> new LinkedBlockingQueue<>());
+  }
+
+  private byte @Nullable [] receive(View view, int source, String call, Patience patience)
+      throws InterruptedException {
+    LinkedBlockingQueue<Message> queue = queue(view, view.rank, source);
+    Message message = queue.poll();
+    while (message == null) {
+      if (patience.isOver(source)) {
+        return null;
+      }
+      message = queue.poll(1, TimeUnit.MILLISECONDS);
+    }
+    assertThat(message.call).as("what rank " + source + " does").isEqualTo(call);
+    return message.data;
+  }
+
+  private void barrier(String launch, MemorySegment[] arguments) throws InterruptedException {
+    View view = new View(arguments[0]);
+    Patience patience = new Patience(view.control, arguments[1].get(ValueLayout.JAVA_LONG, 0));
+    for (int r = 0; r < view.ranks; r++) {
+      send(view, r, launch, new byte[0]);
+    }
+    for (int r = 0; r < view.ranks; r++) {
+      if (receive(view, r, launch, patience) == null) {
+        return;
+      }
+    }
+  }
+
+  private void exchange(String launch, MemorySegment[] arguments) throws InterruptedException {
+    View view = new View(arguments[0]);
+    MemorySegment call = arguments[1];
+    Patience patience = new Patience(view.control, call.get(ValueLayout.JAVA_LONG, 4 * 64 + 8));
+    for (int r = 0; r < view.ranks; r++) {
+      long bytes = call.get(ValueLayout.JAVA_LONG, 128 + 8L * r);
+      if (bytes > 0) {
+        byte[] data = read(call.get(ValueLayout.JAVA_LONG, 8L * r), bytes);
+        send(view, r, "exchange of " + bytes, data);
+      }
+    }
+    for (int r = 0; r < view.ranks; r++) {
+      long bytes = call.get(ValueLayout.JAVA_LONG, 192 + 8L * r);
+      if (bytes > 0) {
+        byte[] data = receive(view, r, "exchange of " + bytes, patience);
+        if (data == null) {
+          return;
+        }
+        write(call.get(ValueLayout.JAVA_LONG, 64 + 8L * r), data);
+      }
+    }
+  }
+
+  private void reduce(String launch, MemorySegment[] arguments) throws InterruptedException {
+    View view = new View(arguments[0]);
+    MemorySegment call = arguments[1];
+    long in = call.get(ValueLayout.JAVA_LONG, 0);
+    long out = call.get(ValueLayout.JAVA_LONG, 8);
+    long bytes = call.get(ValueLayout.JAVA_LONG, 16);
+    long part = call.get(ValueLayout.JAVA_LONG, 24);
+    int op = call.get(ValueLayout.JAVA_INT, 48);
+    int sources = call.get(ValueLayout.JAVA_INT, 52);
+    int targets = call.get(ValueLayout.JAVA_INT, 56);
+    Patience patience = new Patience(view.control, call.get(ValueLayout.JAVA_LONG, 40));
+    String what =
+        String.join(
+            " ",
+            launch,
+            String.valueOf(bytes),
+            String.valueOf(part),
+            String.valueOf(op),
+            String.valueOf(sources),
+            String.valueOf(targets),
+            String.valueOf(call.get(ValueLayout.JAVA_INT, 60)));
+    boolean contributes = (sources >> view.rank & 1) == 1;
+    for (int r = 0; r < view.ranks; r++) {
+      send(view, r, what, contributes ? read(in, bytes) : new byte[0]);
+    }
+    MemorySegment result = Arena.ofAuto().allocate(bytes, 8);
+    DType dtype = dtype(launch);
+    ReduceOp.Kind kind = OPS.get(op);
+    boolean first = true;
+    for (int r = 0; r < view.ranks; r++) {
+      byte[] data = receive(view, r, what, patience);
+      if (data == null) {
+        return;
+      }
+      if ((sources >> r & 1) == 0) {
+        continue;
+      }
+      MemorySegment from = Arena.ofAuto().allocate(bytes, 8).copyFrom(MemorySegment.ofArray(data));
+      if (first) {
+        result.copyFrom(from);
+        first = false;
+      } else {
+        HostReducer.reduce(
+            kind == ReduceOp.Kind.AVG ? ReduceOp.Kind.SUM : kind,
+            dtype,
+            result,
+            0,
+            from,
+            0,
+            bytes / dtype.byteSize());
+      }
+    }
+    if (kind == ReduceOp.Kind.AVG) {
+      HostReducer.divide(dtype, result, 0, bytes / dtype.byteSize(), view.ranks);
+    }
+    byte[] all = result.toArray(ValueLayout.JAVA_BYTE);
+    if (targets == 0) {
+      write(out, Arrays.copyOfRange(all, (int) (view.rank * part), (int) ((view.rank + 1) * part)));
+    } else if ((targets >> view.rank & 1) == 1 && out != 0) {
+      write(out, all);
+    }
+  }
+
+  private static DType dtype(String launch) {
+    String label = launch.split(" ")[0].replaceAll(".*_([a-z]+\\d+)_(sum|other)", "$1");
+    return switch (label.toLowerCase(Locale.ROOT)) {
+      case "f32" -> DType.FLOAT32;
+      case "f64" -> DType.FLOAT64;
+      case "f16" -> DType.FLOAT16;
+      case "bf16" -> DType.BFLOAT16;
+      case "i8" -> DType.INT8;
+      case "u8" -> DType.UINT8;
+      case "i32" -> DType.INT32;
+      case "i64" -> DType.INT64;
+      default -> throw new AssertionError(launch);
+    };
+  }
+
+  private void swap(MemorySegment[] arguments, int expected, int desired)
+      throws InterruptedException {
+    long nanos = TimeUnit.MILLISECONDS.toNanos(arguments[2].get(ValueLayout.JAVA_LONG, 0));
+    Patience patience = new Patience(arguments[1].get(ValueLayout.JAVA_LONG, 0), nanos);
+    boolean _ = swap(arguments[0].get(ValueLayout.JAVA_LONG, 0), expected, desired, patience, 0);
+  }
+
+  private boolean swap(long word, int expected, int desired, Patience patience, int peer)
+      throws InterruptedException {
+    assertThat(fake.memory().isUsable(word, 4)).as("the pad is there").isTrue();
+    while (!INT.compareAndSet(at(word, 4), 0L, expected, desired)) {
+      if (patience.isOver(peer)) {
+        return false;
+      }
+    }
+    return true;
+  }
+
+  private void signalBarrier(MemorySegment[] arguments) throws InterruptedException {
+    int channel = arguments[1].get(ValueLayout.JAVA_INT, 0);
+    int rank = arguments[2].get(ValueLayout.JAVA_INT, 0);
+    int ranks = arguments[3].get(ValueLayout.JAVA_INT, 0);
+    long nanos = TimeUnit.MILLISECONDS.toNanos(arguments[5].get(ValueLayout.JAVA_LONG, 0));
+    Patience patience = new Patience(arguments[4].get(ValueLayout.JAVA_LONG, 0), nanos);
+    for (int r = 0; r < ranks; r++) {
+      long pad = arguments[0].getAtIndex(ValueLayout.JAVA_LONG, r);
+      if (r != rank && !swap(pad + 4L * (channel * ranks + rank), 0, 1, patience, r)) {
+        return;
+      }
+    }
+    long own = arguments[0].getAtIndex(ValueLayout.JAVA_LONG, rank);
+    for (int r = 0; r < ranks; r++) {
+      if (r != rank && !swap(own + 4L * (channel * ranks + r), 1, 0, patience, r)) {
+        return;
+      }
+    }
+  }
+}

@@ -1,0 +1,98 @@
+package dev.tutti.cuda;
+
+import static java.nio.charset.StandardCharsets.UTF_8;
+import static org.assertj.core.api.Assertions.assertThat;
+
+import dev.tutti.DType;
+import dev.tutti.SymmetricMemory;
+import dev.tutti.Tensor;
+import java.nio.file.Files;
+import java.nio.file.Path;
+import java.time.Duration;
+import java.util.ArrayList;
+import java.util.List;
+import java.util.concurrent.TimeUnit;
+import org.junit.jupiter.api.BeforeEach;
+import org.junit.jupiter.api.Test;
+import org.junit.jupiter.api.extension.ExtendWith;
+import org.junit.jupiter.api.io.TempDir;
+
+/** Tests ranks on one GPU, and on as many as there are. */
+@ExtendWith(Gpu.class)
+class GpuBackendTest {
+  private Cuda cuda;
+
+  @BeforeEach
+  void open() {
+    cuda = Cuda.get();
+  }
+
+  @Test
+  void threadsOnOneDevice() throws Exception {
+    new CudaRanks(cuda)
+        .onOneDevice()
+        .with("TUTTI_CUDA_LANES", "64")
+        .run(2, (group, device) -> new OperationChecks(group, device).all(1, 1000, 300_001));
+  }
+
+  @Test
+  void threadsOnAllDevices() throws Exception {
+    new CudaRanks(cuda)
+        .with("TUTTI_CUDA_LANES", "128")
+        .with("TUTTI_CUDA_CHUNK_BYTES", "32K")
+        .run(
+            Math.max(2, Math.min(8, cuda.deviceCount())),
+            (group, device) -> new OperationChecks(group, device).all(1, 1000, 300_001));
+  }
+
+  @Test
+  void symmetricMemoryOfThreads() throws Exception {
+    Duration limit = Duration.ofSeconds(20);
+    new CudaRanks(cuda)
+        .onOneDevice()
+        .run(
+            2,
+            (group, device) -> {
+              try (SymmetricMemory memory = group.allocateSymmetric(16)) {
+                Tensor peer = memory.buffer(1 - group.rank(), DType.INT64, 8, 1);
+                device.tensors().copyFromHost(peer, Tensor.of(40L + group.rank()));
+                memory.barrier(0, limit);
+                Tensor own = memory.buffer(group.rank(), DType.INT64, 0, 2);
+                assertThat(device.tensors().toHost(own).toLongArray())
+                    .containsExactly(0, 41L - group.rank());
+                memory.barrier(1, limit);
+              }
+            });
+  }
+
+  @Test
+  void processesOnOneDevice(@TempDir Path directory) throws Exception {
+    List<Process> ranks = new ArrayList<>();
+    try {
+      for (int r = 0; r < 2; r++) {
+        ranks.add(
+            new ProcessBuilder(
+                    ProcessHandle.current().info().command().orElseThrow(),
+                    "--enable-native-access=ALL-UNNAMED",
+                    "-cp",
+                    System.getProperty("java.class.path"),
+                    GpuRankChild.class.getName(),
+                    directory.resolve("store").toString(),
+                    String.valueOf(r),
+                    "2")
+                .redirectErrorStream(true)
+                .redirectOutput(directory.resolve("out" + r).toFile())
+                .start());
+      }
+      for (int r = 0; r < 2; r++) {
+        Process rank = ranks.get(r);
+        boolean ended = rank.waitFor(120, TimeUnit.SECONDS);
+        String text = Files.readString(directory.resolve("out" + r), UTF_8);
+        assertThat(ended).as("whether rank " + r + " ends: " + text).isTrue();
+        assertThat(text).endsWith("good\n");
+      }
+    } finally {
+      ranks.forEach(Process::destroyForcibly);
+    }
+  }
+}

@@ -1,0 +1,32 @@
+package dev.tutti.cuda;
+
+import dev.tutti.Device;
+import dev.tutti.GroupOptions;
+import dev.tutti.ProcessGroup;
+import dev.tutti.Settings;
+import java.time.Duration;
+
+/** Is one rank in a process of its own, on the first device. */
+final class GpuRankChild {
+  private GpuRankChild() {}
+
+  public static void main(String[] args) {
+    int rank = Integer.parseInt(args[1]);
+    CudaDevice device = Cuda.get().device(0);
+    GroupOptions options =
+        GroupOptions.defaults()
+            .withInitMethod("file://" + args[0])
+            .withRank(rank)
+            .withSize(Integer.parseInt(args[2]))
+            .withDevice(Device.cuda(0))
+            .withProvider(new CudaBackendProvider())
+            .withTimeout(Duration.ofSeconds(60))
+            .withSettings(Settings.fromEnvironment().with(CudaSettings.OVERLAPPING_DEVICES, "1"));
+    try (CudaStream.Scope _ = device.poolStream().use();
+        ProcessGroup group = ProcessGroup.init(options)) {
+      new OperationChecks(group, device).all(1, 1000);
+      group.store().barrier("done", group.size(), Duration.ofSeconds(60));
+    }
+    System.out.println("good");
+  }
+}

@@ -1,0 +1,15 @@
+package dev.tutti.cuda.driver;
+
+import java.lang.foreign.MemorySegment;
+
+/** Is the body of a kernel that takes structures. */
+@FunctionalInterface
+public interface FakeStructKernel {
+  /**
+   * Does what the kernel does; is interrupted when the driver ends.
+   *
+   * @param launch its name, blocks and threads
+   * @param arguments the parameters as they were at the launch
+   */
+  void run(String launch, MemorySegment[] arguments) throws InterruptedException;
+}
