@@ -227,8 +227,7 @@ public final class GlooProvider implements BackendProvider {
         return new GlooBackend(transport, wire, own, memoriesOfOne(context, transport));
       }
       meeting = meetOnHost(context, rendezvous, transport).orElse(null);
-      boolean crowded = rendezvous.spinNanos(settings.get(SPIN)) == 0;
-      return create(context, transport, wire, meeting, crowded);
+      return create(context, transport, wire, meeting, rendezvous.isCrowded());
     } catch (Exception | Error e) {
       transport.abort(e);
       transport.close();

@@ -84,7 +84,12 @@ public final class Rendezvous {
    * @param spin what is wanted
    */
   public long spinNanos(Duration spin) {
-    return localRanks > Runtime.getRuntime().availableProcessors() ? 0 : spin.toNanos();
+    return isCrowded() ? 0 : spin.toNanos();
+  }
+
+  /** Tells whether there are more ranks on this host than cores, after {@link #connect}. */
+  public boolean isCrowded() {
+    return localRanks > Runtime.getRuntime().availableProcessors();
   }
 
   /** Tells whether all ranks run Tutti, after {@link #connect}. */
