@@ -40,6 +40,17 @@ final class CudaBackend implements Backend {
 
   /** Checks a tensor and returns its address. */
   private long address(Operation op, Tensor tensor) {
+    check(op, tensor);
+    return tensor.segment().address();
+  }
+
+  private void check(Operation op, List<Tensor> tensors) {
+    for (Tensor tensor : tensors) {
+      check(op, tensor);
+    }
+  }
+
+  private void check(Operation op, Tensor tensor) {
     if (tensor.device().index() != device.index()) {
       throw new UnsupportedOperationException(
           op.type().label()
@@ -54,12 +65,11 @@ final class CudaBackend implements Backend {
       throw new UnsupportedOperationException(
           op.type().label() + " on rank " + rank + ": the memory was freed of " + tensor);
     }
-    return tensor.segment().address();
   }
 
   @Override
   public void broadcast(Operation op, Tensor tensor, int root) {
-    long _ = address(op, tensor);
+    check(op, tensor);
     CollectiveLane to = laneFor(tensor.byteSize());
     if (to != null) {
       to.broadcast(op, tensor, root);
@@ -68,7 +78,7 @@ final class CudaBackend implements Backend {
 
   @Override
   public void allReduce(Operation op, Tensor tensor, ReduceOp reduceOp) {
-    long _ = address(op, tensor);
+    check(op, tensor);
     CollectiveLane to = laneFor(tensor.byteSize());
     if (to != null) {
       to.allReduce(op, tensor, reduceOp);
@@ -82,7 +92,7 @@ final class CudaBackend implements Backend {
 
   @Override
   public void reduce(Operation op, Tensor tensor, ReduceOp reduceOp, int root) {
-    long _ = address(op, tensor);
+    check(op, tensor);
     CollectiveLane to = laneFor(tensor.byteSize());
     if (to != null) {
       to.reduce(op, tensor, reduceOp, root);
@@ -92,9 +102,7 @@ final class CudaBackend implements Backend {
   @Override
   public void allGather(Operation op, List<Tensor> outputs, Tensor input) {
     long from = address(op, input);
-    for (Tensor output : outputs) {
-      long _ = address(op, output);
-    }
+    check(op, outputs);
     CollectiveLane to = laneFor(1);
     if (to == null) {
       copy(outputs.get(0), input);
@@ -132,9 +140,7 @@ final class CudaBackend implements Backend {
   @Override
   public void gather(Operation op, List<Tensor> outputs, Tensor input, int root) {
     long from = address(op, input);
-    for (Tensor output : outputs) {
-      long _ = address(op, output);
-    }
+    check(op, outputs);
     CollectiveLane to = laneFor(input.byteSize());
     if (to == null) {
       if (!outputs.isEmpty()) {
@@ -153,9 +159,7 @@ final class CudaBackend implements Backend {
   @Override
   public void scatter(Operation op, Tensor output, List<Tensor> inputs, int root) {
     long target = address(op, output);
-    for (Tensor input : inputs) {
-      long _ = address(op, input);
-    }
+    check(op, inputs);
     CollectiveLane to = laneFor(output.byteSize());
     if (to == null) {
       if (!inputs.isEmpty()) {
@@ -173,10 +177,8 @@ final class CudaBackend implements Backend {
 
   @Override
   public void reduceScatter(Operation op, Tensor output, List<Tensor> inputs, ReduceOp reduceOp) {
-    long _ = address(op, output);
-    for (Tensor input : inputs) {
-      long _ = address(op, input);
-    }
+    check(op, output);
+    check(op, inputs);
     CollectiveLane to = laneFor(output.byteSize());
     if (to == null) {
       copy(output, inputs.get(0));
@@ -207,7 +209,7 @@ final class CudaBackend implements Backend {
   @Override
   public void reduceScatterInto(Operation op, Tensor output, Tensor input, ReduceOp reduceOp) {
     long from = address(op, input);
-    long _ = address(op, output);
+    check(op, output);
     CollectiveLane to = laneFor(output.byteSize());
     if (to == null) {
       copy(output, input);
@@ -218,9 +220,8 @@ final class CudaBackend implements Backend {
 
   @Override
   public void allToAll(Operation op, List<Tensor> outputs, List<Tensor> inputs) {
-    for (int r = 0; r < size; r++) {
-      long _ = address(op, outputs.get(r)) + address(op, inputs.get(r));
-    }
+    check(op, outputs);
+    check(op, inputs);
     CollectiveLane to = laneFor(1);
     if (to == null) {
       copy(outputs.get(0), inputs.get(0));

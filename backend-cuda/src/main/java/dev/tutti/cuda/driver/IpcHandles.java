@@ -8,7 +8,6 @@ import java.lang.foreign.Arena;
 import java.lang.foreign.MemoryLayout;
 import java.lang.foreign.MemorySegment;
 import java.lang.foreign.StructLayout;
-import java.lang.foreign.ValueLayout;
 import java.lang.invoke.MethodHandle;
 
 /**
@@ -37,20 +36,49 @@ final class IpcHandles {
 
   private IpcHandles() {}
 
-  static MemorySegment allocate(Arena arena) {
-    return arena.allocate(HANDLE);
+  /** Writes the handle of an event or allocation, and returns the driver's result. */
+  interface Getter {
+    int get(MemorySegment handle, long number);
   }
 
-  static MemorySegment ofBytes(Arena arena, byte[] handle) {
+  /** Opens a handle, writes what it got to an address, and returns the driver's result. */
+  interface Opener {
+    int open(long result, MemorySegment handle);
+  }
+
+  /**
+   * Returns the bytes of a handle.
+   *
+   * @param name the call of the driver
+   * @param number of the event or allocation
+   * @param getter makes the call
+   */
+  static byte[] export(String name, long number, Getter getter) {
+    try (Arena arena = Arena.ofConfined()) {
+      MemorySegment handle = arena.allocate(HANDLE);
+      Errors.check(getter.get(handle, number), name);
+      return handle.toArray(JAVA_BYTE);
+    }
+  }
+
+  /**
+   * Opens a handle and returns the number of what it stands for.
+   *
+   * @param name the call of the driver
+   * @param handle its bytes
+   * @param opener makes the call
+   * @throws IllegalArgumentException if the bytes are too few or too many
+   */
+  static long open(String name, byte[] handle, Opener opener) {
     if (handle.length != EventCalls.IPC_HANDLE_BYTES) {
       throw new IllegalArgumentException(
           "a handle has " + EventCalls.IPC_HANDLE_BYTES + " bytes, not " + handle.length);
     }
-    return arena.allocateFrom(JAVA_BYTE, handle);
-  }
-
-  static byte[] toBytes(MemorySegment handle) {
-    return handle.toArray(ValueLayout.JAVA_BYTE);
+    OutCell out = OutCell.zeroed();
+    try (Arena arena = Arena.ofConfined()) {
+      Errors.check(opener.open(out.address(), arena.allocateFrom(JAVA_BYTE, handle)), name);
+    }
+    return out.getLong();
   }
 
   static int getEvent(MemorySegment handle, long event) {

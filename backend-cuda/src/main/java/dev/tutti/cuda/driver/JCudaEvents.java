@@ -1,7 +1,5 @@
 package dev.tutti.cuda.driver;
 
-import java.lang.foreign.Arena;
-import java.lang.foreign.MemorySegment;
 import java.util.Map;
 import java.util.concurrent.ConcurrentHashMap;
 import jcuda.driver.CUevent;
@@ -63,21 +61,12 @@ final class JCudaEvents implements EventCalls {
 
   @Override
   public byte[] exportHandle(long event) {
-    try (Arena arena = Arena.ofConfined()) {
-      MemorySegment handle = IpcHandles.allocate(arena);
-      Errors.check(IpcHandles.getEvent(handle, event), "cuIpcGetEventHandle");
-      return IpcHandles.toBytes(handle);
-    }
+    return IpcHandles.export("cuIpcGetEventHandle", event, IpcHandles::getEvent);
   }
 
   @Override
   public long openHandle(byte[] handle) {
-    OutCell out = OutCell.zeroed();
-    try (Arena arena = Arena.ofConfined()) {
-      MemorySegment segment = IpcHandles.ofBytes(arena, handle);
-      Errors.check(IpcHandles.openEvent(out.address(), segment), "cuIpcOpenEventHandle");
-    }
-    return out.getLong();
+    return IpcHandles.open("cuIpcOpenEventHandle", handle, IpcHandles::openEvent);
   }
 
   private static final class Event extends CUevent {

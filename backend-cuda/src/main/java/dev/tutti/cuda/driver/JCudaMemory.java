@@ -110,21 +110,12 @@ final class JCudaMemory implements MemoryCalls {
 
   @Override
   public byte[] exportHandle(long address) {
-    try (Arena arena = Arena.ofConfined()) {
-      MemorySegment handle = IpcHandles.allocate(arena);
-      Errors.check(IpcHandles.getMemory(handle, address), "cuIpcGetMemHandle");
-      return IpcHandles.toBytes(handle);
-    }
+    return IpcHandles.export("cuIpcGetMemHandle", address, IpcHandles::getMemory);
   }
 
   @Override
   public long openHandle(byte[] handle) {
-    OutCell out = OutCell.zeroed();
-    try (Arena arena = Arena.ofConfined()) {
-      MemorySegment segment = IpcHandles.ofBytes(arena, handle);
-      Errors.check(IpcHandles.openMemory(out.address(), segment), "cuIpcOpenMemHandle");
-    }
-    return out.getLong();
+    return IpcHandles.open("cuIpcOpenMemHandle", handle, IpcHandles::openMemory);
   }
 
   @Override
