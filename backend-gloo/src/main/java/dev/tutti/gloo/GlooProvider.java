@@ -5,6 +5,7 @@ import dev.tutti.Capabilities.Feature;
 import dev.tutti.DType;
 import dev.tutti.OpType;
 import dev.tutti.ReduceOp;
+import dev.tutti.RendezvousException;
 import dev.tutti.Setting;
 import dev.tutti.Settings;
 import dev.tutti.gloo.algorithm.AlgorithmTable;
@@ -91,6 +92,7 @@ public final class GlooProvider implements BackendProvider {
           AlgorithmTable.DEFAULT::with);
 
   private static final String ALGORITHMS_KEY = "algorithms";
+  private static final int MAX_TABLE_BYTES = 16 * 1024;
 
   private static final Capabilities CAPABILITIES =
       new Capabilities(
@@ -264,7 +266,21 @@ public final class GlooProvider implements BackendProvider {
       return own;
     }
     byte[] agreed = context.store().get(ALGORITHMS_KEY, context.timeout());
-    return AlgorithmTable.DEFAULT.with(new String(agreed, StandardCharsets.UTF_8));
+    try {
+      if (agreed.length > MAX_TABLE_BYTES) {
+        throw new IllegalArgumentException(agreed.length + " bytes");
+      }
+      return AlgorithmTable.DEFAULT.with(new String(agreed, StandardCharsets.UTF_8));
+    } catch (IllegalArgumentException e) {
+      throw new RendezvousException(
+          "rank "
+              + context.rank()
+              + " of group "
+              + context.group()
+              + " cannot read the algorithms that rank 0 published: "
+              + e.getMessage(),
+          e);
+    }
   }
 
   private static @Nullable SymmetricMemories memoriesOfOne(

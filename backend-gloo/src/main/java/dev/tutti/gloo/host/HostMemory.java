@@ -13,6 +13,8 @@ import java.nio.file.StandardOpenOption;
 import java.nio.file.attribute.PosixFilePermissions;
 import java.security.SecureRandom;
 import java.util.HexFormat;
+import java.util.regex.Matcher;
+import java.util.regex.Pattern;
 import org.jspecify.annotations.Nullable;
 
 /**
@@ -22,6 +24,11 @@ import org.jspecify.annotations.Nullable;
 final class HostMemory implements AutoCloseable {
   private static final VarHandle WORD = ValueLayout.JAVA_LONG.varHandle();
   private static final int FILL_BYTES = 1 << 20;
+
+  /** Is the most characters that a description may have. */
+  static final int MAX_DESCRIPTION = 128;
+
+  private static final Pattern DESCRIPTION = Pattern.compile("([0-9a-f]{16}) ([^ ]+)");
 
   private final Path path;
   private final long nonce;
@@ -117,12 +124,12 @@ final class HostMemory implements AutoCloseable {
    */
   static HostMemory open(Path directory, String description, long bytes, int rank)
       throws IOException {
-    int space = description.indexOf(' ');
-    if (space < 0) {
-      throw new IOException("not a description of shared memory: " + description);
+    Matcher matcher = DESCRIPTION.matcher(description);
+    if (!matcher.matches() || !StaleFiles.isName(matcher.group(2))) {
+      throw new IOException("not a description of shared memory");
     }
-    long nonce = HexFormat.fromHexDigitsToLong(description, 0, space);
-    Path path = directory.resolve(Path.of(description.substring(space + 1)).getFileName());
+    long nonce = HexFormat.fromHexDigitsToLong(matcher.group(1));
+    Path path = directory.resolve(matcher.group(2));
     HostMemory memory = new HostMemory(path, nonce, bytes);
     if ((long) WORD.getAcquire(memory.segment, 0L) != nonce) {
       memory.close();

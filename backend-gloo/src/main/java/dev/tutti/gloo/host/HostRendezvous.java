@@ -1,5 +1,6 @@
 package dev.tutti.gloo.host;
 
+import dev.tutti.RendezvousException;
 import dev.tutti.Store;
 import dev.tutti.gloo.transport.Members;
 import dev.tutti.gloo.transport.Transport;
@@ -7,10 +8,8 @@ import dev.tutti.spi.BackendContext;
 import java.io.IOException;
 import java.lang.System.Logger;
 import java.lang.System.Logger.Level;
-import java.nio.charset.StandardCharsets;
 import java.nio.file.Path;
 import java.time.Duration;
-import java.util.ArrayList;
 import java.util.Arrays;
 import java.util.List;
 import java.util.Optional;
@@ -28,16 +27,15 @@ public final class HostRendezvous {
    * A leader publishes under "host/memory/RANK" what its followers need. Then each rank publishes one
    * result: a follower that it signed, or why it could not; a leader, who first reads the results of
    * its followers and looks for their signatures, whom it leads. Everybody reads all results, so all
-   * come to the same groups: those that leaders name. A text that begins with "!" is a reason to be
-   * reported, "-" one that need not be.
+   * come to the same groups: those that leaders name. All ranks read offers and results, and refuse
+   * the same ones; what a leader publishes for its followers, they only. So a follower that cannot read
+   * it says so in its result, for all to go without.
    */
   private static final Logger LOG = System.getLogger(HostRendezvous.class.getName());
   private static final String MEMORY = "host/memory/";
   private static final String RESULT = "host/result/";
-  private static final String REASON = "!";
-  private static final String NOTHING = "-";
-  private static final String FOLLOWS = "follows ";
-  private static final String LEADS = "leads ";
+  private static final byte[] NONE = {'!'};
+  private static final int MOST_REASONS = 16;
 
   private final BackendContext context;
   private final Path directory;
@@ -46,6 +44,7 @@ public final class HostRendezvous {
   private final Store store;
   private final int rank;
   private @Nullable HostMemory memory;
+  private int[] members;
 
   /**
    * Prepares to meet.
@@ -62,6 +61,7 @@ public final class HostRendezvous {
     this.twoLevel = twoLevel;
     this.store = context.store();
     this.rank = context.rank();
+    this.members = new int[] {rank};
   }
 
   /**
@@ -71,6 +71,7 @@ public final class HostRendezvous {
    * @param spinNanos how long a rank polls before it gives its core away
    * @param timeout for each of a few steps
    * @return who shares memory; nothing if no rank shares any with another one
+   * @throws RendezvousException naming a rank that published what no rank of Tutti does
    * @throws Exception if memory is shared, but a peer cannot be reached
    */
   public Optional<HostMeeting> meet(Transport transport, long spinNanos, Duration timeout)
@@ -128,40 +129,43 @@ public final class HostRendezvous {
 
   private HostGroups findGroups(Duration timeout) {
     try (HostSearch search = HostSearch.begin(context, directory, budget, twoLevel, timeout)) {
-      String result;
+      HostResult result;
       if (search.leader() != rank) {
         result = follow(search.leader(), timeout);
       } else if (search.members().length > 1) {
         result = lead(search.members(), timeout);
       } else {
-        result = search.problem().isEmpty() ? NOTHING : refusal(search.problem());
+        result = search.problem().isEmpty() ? HostResult.nothing() : refusal(search.problem());
       }
-      publish(RESULT, result);
-      List<String> results = readAll(IntStream.range(0, context.size()), timeout);
+      store.set(RESULT + rank, result.toBytes());
+      HostResult[] results = readAll(IntStream.range(0, context.size()), timeout);
       report(results);
-      return HostGroups.of(leaders(results));
+      return groups(results);
     }
   }
 
-  private String lead(int[] members, Duration timeout) {
-    String result = NOTHING;
+  private HostResult lead(int[] led, Duration timeout) {
+    HostResult result = HostResult.nothing();
+    members = led;
     try {
       HostMemory made =
           HostMemory.create(directory, HostLayout.within(members.length, budget).bytes());
       memory = made;
-      publish(MEMORY, made.describe() + " " + join(members));
+      store.set(MEMORY + rank, new HostInvitation(made.describe(), members).toBytes());
     } catch (IOException | IllegalArgumentException e) {
       result = refusal(String.valueOf(e.getMessage()));
-      publish(MEMORY, REASON);
+      store.set(MEMORY + rank, NONE);
     }
     HostMemory made = memory;
     try {
-      List<String> answers = readAll(Arrays.stream(members).skip(1), timeout);
-      boolean signed = made != null && answers.stream().allMatch((FOLLOWS + rank)::equals);
+      HostResult[] answers = readAll(Arrays.stream(members).skip(1), timeout);
+      boolean signed =
+          made != null
+              && Arrays.stream(answers).allMatch(each -> each.follows() && each.leader() == rank);
       for (int place = 1; signed && made != null && place < members.length; place++) {
         signed = made.isJoined(place);
       }
-      return signed ? LEADS + join(members) : result;
+      return signed ? HostResult.leads(members) : result;
     } finally {
       if (made != null) {
         made.unlink();
@@ -169,48 +173,91 @@ public final class HostRendezvous {
     }
   }
 
-  private String follow(int leader, Duration timeout) {
-    String made = new String(store.get(MEMORY + leader, timeout), StandardCharsets.UTF_8);
-    if (made.startsWith(REASON)) {
-      return NOTHING;
-    }
-    int space = made.lastIndexOf(' ');
-    List<Integer> members = split(made.substring(space + 1));
-    int place = members.indexOf(rank);
-    if (place < 0) {
-      return refusal("sees rank " + leader + ", which does not see it");
+  private HostResult follow(int leader, Duration timeout) {
+    byte[] published = store.get(MEMORY + leader, timeout);
+    if (Arrays.equals(published, NONE)) {
+      return HostResult.nothing();
     }
     try {
-      long bytes = HostLayout.within(members.size(), budget).bytes();
-      memory = HostMemory.open(directory, made.substring(0, space), bytes, place);
-      return FOLLOWS + leader;
+      HostInvitation invitation = HostInvitation.read(published, leader, context.size());
+      int place = invitation.placeOf(rank);
+      if (place < 0) {
+        return refusal("sees rank " + leader + ", which does not see it");
+      }
+      long bytes = HostLayout.within(invitation.members().length, budget).bytes();
+      memory = HostMemory.open(directory, invitation.memory(), bytes, place);
+      members = invitation.members();
+      return HostResult.follows(leader);
     } catch (IOException | IllegalArgumentException e) {
-      return refusal(String.valueOf(e.getMessage()));
+      return refusal("cannot use the memory of rank " + leader + ": " + e.getMessage());
     }
   }
 
-  private String refusal(String why) {
-    return REASON + "rank " + rank + ": " + why;
+  private HostResult refusal(String why) {
+    return HostResult.refuses("rank " + rank + ": " + why);
   }
 
-  private void publish(String key, String text) {
-    store.set(key + rank, text.getBytes(StandardCharsets.UTF_8));
-  }
-
-  private List<String> readAll(IntStream ranks, Duration timeout) {
-    List<String> keys = ranks.mapToObj(peer -> RESULT + peer).toList();
-    return store.multiGet(keys, timeout).stream()
-        .map(bytes -> new String(bytes, StandardCharsets.UTF_8))
-        .toList();
-  }
-
-  private void report(List<String> results) {
-    List<String> reasons = new ArrayList<>();
-    for (String result : results) {
-      if (result.startsWith(REASON)) {
-        reasons.add(result.substring(REASON.length()));
+  private HostResult[] readAll(IntStream ranks, Duration timeout) {
+    int[] peers = ranks.toArray();
+    List<String> keys = Arrays.stream(peers).mapToObj(peer -> RESULT + peer).toList();
+    List<byte[]> published = store.multiGet(keys, timeout);
+    HostResult[] results = new HostResult[peers.length];
+    for (int i = 0; i < peers.length; i++) {
+      try {
+        results[i] = HostResult.read(published.get(i), peers[i], context.size());
+      } catch (IllegalArgumentException e) {
+        throw unreadable(context, peers[i], e);
       }
     }
+    return results;
+  }
+
+  private HostGroups groups(HostResult[] results) {
+    try {
+      HostGroups groups = HostGroups.of(HostResult.leaders(results));
+      int[] found = groups.ranksOf(groups.hostOf(rank));
+      if (found.length > 1 && !Arrays.equals(found, members)) {
+        throw new IllegalArgumentException(
+            "ranks "
+                + RankList.join(found)
+                + " would share what was made for "
+                + RankList.join(members));
+      }
+      return groups;
+    } catch (IllegalArgumentException e) {
+      throw new RendezvousException(
+          "rank "
+              + rank
+              + " of group "
+              + context.group()
+              + " cannot share memory: "
+              + e.getMessage(),
+          e);
+    }
+  }
+
+  /** Returns what to throw when a rank published something that none of Tutti does. */
+  static RendezvousException unreadable(
+      BackendContext context, int peer, IllegalArgumentException cause) {
+    return new RendezvousException(
+        "rank "
+            + context.rank()
+            + " of group "
+            + context.group()
+            + " cannot read what rank "
+            + peer
+            + " published to share memory: "
+            + cause.getMessage(),
+        cause);
+  }
+
+  private void report(HostResult[] results) {
+    String reasons =
+        Arrays.stream(results)
+            .map(HostResult::reason)
+            .filter(reason -> !reason.isEmpty())
+            .limit(MOST_REASONS)
+            .collect(Collectors.joining("; "));
     if (rank == 0 && !reasons.isEmpty()) {
       LOG.log(
           Level.WARNING,
@@ -218,28 +265,7 @@ public final class HostRendezvous {
               + " sockets ({2})",
           rank,
           context.group(),
-          String.join("; ", reasons));
+          reasons);
     }
-  }
-
-  private static int[] leaders(List<String> results) {
-    int[] leaders = IntStream.range(0, results.size()).toArray();
-    for (int leader = 0; leader < leaders.length; leader++) {
-      String result = results.get(leader);
-      if (result.startsWith(LEADS)) {
-        for (int member : split(result.substring(LEADS.length()))) {
-          leaders[member] = leader;
-        }
-      }
-    }
-    return leaders;
-  }
-
-  private static String join(int[] ranks) {
-    return Arrays.stream(ranks).mapToObj(String::valueOf).collect(Collectors.joining(","));
-  }
-
-  private static List<Integer> split(String text) {
-    return Arrays.stream(text.split(",", -1)).map(Integer::valueOf).toList();
   }
 }

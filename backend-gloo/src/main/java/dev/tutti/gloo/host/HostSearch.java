@@ -1,8 +1,8 @@
 package dev.tutti.gloo.host;
 
+import dev.tutti.RendezvousException;
 import dev.tutti.spi.BackendContext;
 import java.io.IOException;
-import java.nio.charset.StandardCharsets;
 import java.nio.file.Path;
 import java.time.Duration;
 import java.util.List;
@@ -16,22 +16,6 @@ import org.jspecify.annotations.Nullable;
  */
 final class HostSearch implements AutoCloseable {
   private static final String KEY = "host/beacon/";
-
-  /** What a rank publishes: the name of its file, or nothing, and its settings. */
-  private record Offer(String beacon, long budget, boolean twoLevel) {
-    static Offer read(byte[] bytes) {
-      String[] words = new String(bytes, StandardCharsets.UTF_8).split(" ", -1);
-      if (words.length != 3) {
-        throw new IllegalArgumentException("not an offer to share memory");
-      }
-      return new Offer(words[0], Long.parseLong(words[1]), words[2].equals("two-level"));
-    }
-
-    byte[] toBytes() {
-      String text = beacon + " " + budget + " " + (twoLevel ? "two-level" : "one-level");
-      return text.getBytes(StandardCharsets.UTF_8);
-    }
-  }
 
   private final @Nullable Beacon beacon;
   private final int leader;
@@ -53,6 +37,7 @@ final class HostSearch implements AutoCloseable {
    * @param budget bytes to share, 0 for none; ranks with another one are not found
    * @param twoLevel whether to share also where not all ranks of the group can
    * @param timeout for the offers of the others
+   * @throws RendezvousException naming a rank that published something else
    */
   static HostSearch begin(
       BackendContext context, Path directory, long budget, boolean twoLevel, Duration timeout) {
@@ -65,18 +50,22 @@ final class HostSearch implements AutoCloseable {
     }
     try {
       int rank = context.rank();
-      Offer own = new Offer(beacon == null ? "" : beacon.name(), budget, twoLevel);
+      HostOffer own = new HostOffer(beacon == null ? "" : beacon.name(), budget, twoLevel);
       context.store().set(KEY + rank, own.toBytes());
       List<String> keys = IntStream.range(0, context.size()).mapToObj(peer -> KEY + peer).toList();
-      List<Offer> offers =
-          context.store().multiGet(keys, timeout).stream().map(Offer::read).toList();
+      List<byte[]> published = context.store().multiGet(keys, timeout);
+      List<HostOffer> offers =
+          IntStream.range(0, context.size())
+              .mapToObj(peer -> read(context, peer, published.get(peer)))
+              .toList();
       int[] seen =
           beacon == null
               ? new int[] {rank}
               : IntStream.range(0, offers.size())
                   .filter(peer -> peer == rank || isSeen(offers.get(peer), budget, directory))
                   .toArray();
-      boolean enough = seen.length == context.size() || offers.stream().allMatch(Offer::twoLevel);
+      boolean enough =
+          seen.length == context.size() || offers.stream().allMatch(HostOffer::twoLevel);
       int[] members = enough && seen[0] == rank ? seen : new int[] {rank};
       return new HostSearch(beacon, enough ? seen[0] : rank, members, problem);
     } catch (RuntimeException e) {
@@ -87,10 +76,18 @@ final class HostSearch implements AutoCloseable {
     }
   }
 
-  private static boolean isSeen(Offer offer, long budget, Path directory) {
-    return !offer.beacon.isEmpty()
-        && offer.budget == budget
-        && Beacon.isSeen(offer.beacon, directory);
+  private static HostOffer read(BackendContext context, int peer, byte[] bytes) {
+    try {
+      return HostOffer.read(bytes);
+    } catch (IllegalArgumentException e) {
+      throw HostRendezvous.unreadable(context, peer, e);
+    }
+  }
+
+  private static boolean isSeen(HostOffer offer, long budget, Path directory) {
+    return !offer.beacon().isEmpty()
+        && offer.budget() == budget
+        && Beacon.isSeen(offer.beacon(), directory);
   }
 
   /** Returns the lowest rank that this one sees, maybe itself. */

@@ -17,7 +17,8 @@ final class StaleFiles {
    * directory may have different ones. So a name holds the namespace too, and no file of another
    * namespace is touched.
    */
-  private static final Pattern NAME = Pattern.compile("tutti-([0-9]{1,18})-([0-9]+)-[0-9a-f]{16}");
+  private static final Pattern NAME =
+      Pattern.compile("tutti-([0-9]{1,18})-([0-9]{1,20})-[0-9a-f]{16}");
   private static final Path NAMESPACE = Path.of("/proc/self/ns/pid");
 
   private StaleFiles() {}
@@ -30,6 +31,11 @@ final class StaleFiles {
         + namespace()
         + "-"
         + HexFormat.of().toHexDigits(new SecureRandom().nextLong());
+  }
+
+  /** Tells whether a text may be from {@link #newName()}, of this process or another one. */
+  static boolean isName(String text) {
+    return NAME.matcher(text).matches();
   }
 
   /** Returns the number of this process's PID namespace, 0 if that is unknown. */
