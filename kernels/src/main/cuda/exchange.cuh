@@ -9,28 +9,44 @@ namespace tutti {
 constexpr u32 kPacketsPerLane = 128;
 constexpr u32 kChunkGrain = 2048;
 
+// How the bytes of a pair travel.
 struct PairPlan {
-  bool packets;
-  u32 lanes;
-  u64 perLane;  // packets of a lane
-  u32 chunk;    // bytes of a chunk
-  u64 chunks;
+  u32 begin;   // where the packets of a lane begin, in bytes
+  u32 count;   // how many packets a lane has
+  u32 chunk;   // bytes of a chunk
+  u64 rounds;  // chunks of a lane
 
-  __device__ __forceinline__ PairPlan(const Channel& channel, u64 bytes, u64 packetLimit) {
-    packets = bytes <= packetLimit;
-    const u64 count = (bytes + kMessageBytes - 1) / kMessageBytes;
-    const u64 wanted = (count + kPacketsPerLane - 1) / kPacketsPerLane;
-    lanes = wanted < channel.lanes ? u32(wanted) : channel.lanes;
-    perLane = lanes == 0 ? 0 : (count + lanes - 1) / lanes;
-    const u64 share = (bytes + channel.lanes - 1) / channel.lanes;
-    const u64 rounded = (share + kChunkGrain - 1) / kChunkGrain * kChunkGrain;
-    chunk = rounded < channel.chunkBytes ? u32(rounded) : channel.chunkBytes;
-    chunks = packets || bytes == 0 ? 0 : (bytes + chunk - 1) / chunk;
+  __device__ __forceinline__ PairPlan(const Channel& channel, u64 bytes, u64 packetLimit, u32 lane)
+      : begin(0), count(0), chunk(0), rounds(0) {
+    if (bytes <= packetLimit) {
+      // Fits 32 bits, whose divisions are fast.
+      const u32 packets = (u32(bytes) + kMessageBytes - 1) / kMessageBytes;
+      const u32 wanted = (packets + kPacketsPerLane - 1) / kPacketsPerLane;
+      const u32 lanes = wanted < channel.lanes ? wanted : channel.lanes;
+      const u32 perLane = lanes <= 1 ? packets : (packets + lanes - 1) / lanes;
+      const u32 first = lane * perLane;
+      begin = first * kMessageBytes;
+      count = lane >= lanes || first >= packets ? 0 : min(perLane, packets - first);
+    } else {
+      const u64 share = (bytes + channel.lanes - 1) / channel.lanes;
+      const u64 rounded = (share + kChunkGrain - 1) / kChunkGrain * kChunkGrain;
+      chunk = rounded < channel.chunkBytes ? u32(rounded) : channel.chunkBytes;
+      const u64 chunks = (bytes + chunk - 1) / chunk;
+      rounds = chunks > lane ? (chunks - lane + channel.lanes - 1) / channel.lanes : 0;
+    }
   }
+};
 
-  __device__ __forceinline__ bool hasPackets(u64 bytes, u32 lane) const {
-    return packets && bytes > 0 && lane * perLane * kMessageBytes < bytes;
-  }
+// What a lane sends to a peer, or gets from it.
+struct PairSide {
+  char* memory;
+  u64 bytes;
+  u64 message;  // number of the packets, if there are any
+  u64 rounds;
+  u32 before;  // chunks of earlier calls
+  u32 begin;
+  u32 count;
+  u32 chunk;
 };
 
 struct Exchange {
@@ -38,16 +54,21 @@ struct Exchange {
 
   const Channel& channel;
   const ExchangeCall& call;
+  PairSide* const sides;  // of the block: to each rank, then from each
   const u32 lane;
   const u32 rank;
+  const u32 ranks;
   LaneState* const state;
   Patience patience;
 
-  __device__ __forceinline__ Exchange(const Channel& channel, const ExchangeCall& call)
+  __device__ __forceinline__ Exchange(const Channel& channel, const ExchangeCall& call,
+                                      PairSide* sides)
       : channel(channel),
         call(call),
+        sides(sides),
         lane(blockIdx.x),
         rank(channel.rank),
+        ranks(channel.ranks),
         state(channel.state + blockIdx.x),
         patience(channel.control, call.timeoutNs) {}
 
@@ -59,50 +80,114 @@ struct Exchange {
     return reinterpret_cast<u32*>(channel.areas[peer] + flagOffset(channel, kind, lane, rank));
   }
 
-  __device__ __forceinline__ bool sendPackets(u32 peer) {
-    const u64 bytes = call.sendBytes[peer];
-    const PairPlan plan(channel, bytes, call.packetLimit);
-    if (!plan.hasPackets(bytes, lane)) {
-      return true;
-    }
-    const u64 message = state->messagesSent[peer] + 1;
-    // The slot of two messages ago has been read.
-    if (!awaitFlag(ownFlag(kRead, peer), u32(message) - 2, patience, lane, peer)) {
-      return false;
-    }
-    char* slots = channel.areas[peer] + packetOffset(channel, kMessages, lane, message & 1, rank);
-    const R from(call.src[peer], bytes);
-    const u64 begin = lane * plan.perLane;
-#pragma unroll 1
-    for (u64 i = threadIdx.x; i < plan.perLane && (begin + i) * kMessageBytes < bytes;
-         i += blockDim.x) {
-      storePacket(slots + kPacketBytes * i, from.load8((begin + i) * kMessageBytes), message);
-    }
-    return true;
+  __device__ __forceinline__ const PairSide& to(u32 peer) const { return sides[peer]; }
+
+  __device__ __forceinline__ const PairSide& from(u32 peer) const {
+    return sides[kMaxRanks + peer];
   }
 
-  __device__ __forceinline__ bool receivePackets(u32 peer) {
-    const u64 bytes = call.recvBytes[peer];
-    const PairPlan plan(channel, bytes, call.packetLimit);
-    if (!plan.hasPackets(bytes, lane)) {
-      return true;
+  __device__ __forceinline__ u32 next(u32 peer) const { return peer + 1 == ranks ? 0 : peer + 1; }
+
+  // One thread per side: plans it, says what earlier kernels have read, and waits until the peer has read the packets
+  // of two messages ago.
+  __device__ __forceinline__ bool prepare() {
+    const u32 peer = threadIdx.x % kMaxRanks;
+    const bool sends = threadIdx.x < kMaxRanks;
+    bool failed = false;
+    if (threadIdx.x < 2 * kMaxRanks && peer < ranks && peer != rank) {
+      const u64 messages = sends ? state->messagesSent[peer] : state->messagesReceived[peer];
+      const u32 chunks = sends ? state->chunksSent[peer] : state->chunksReceived[peer];
+      const u64 bytes = sends ? call.sendBytes[peer] : call.recvBytes[peer];
+      const PairPlan plan(channel, bytes, call.packetLimit, lane);
+      PairSide& side = sides[threadIdx.x];
+      side.memory = sends ? const_cast<char*>(call.src[peer]) : call.dst[peer];
+      side.bytes = bytes;
+      side.message = messages + 1;
+      side.rounds = plan.rounds;
+      side.before = chunks;
+      side.begin = plan.begin;
+      side.count = plan.count;
+      side.chunk = plan.chunk;
+      if (!sends) {
+        storeRelaxed(peerFlag(kRead, peer), u32(messages));
+      }
+      failed = sends && plan.count > 0 &&
+               !awaitFlag(ownFlag(kRead, peer), u32(messages) - 1, patience, lane, peer);
     }
-    const u64 message = state->messagesReceived[peer] + 1;
-    const char* slots =
-        channel.areas[rank] + packetOffset(channel, kMessages, lane, message & 1, peer);
-    const R to(call.dst[peer], bytes);
-    const u64 begin = lane * plan.perLane;
+    return __syncthreads_or(failed) == 0;
+  }
+
+  __device__ __forceinline__ u32 mostPackets(u32 first) const {
+    u32 most = 0;
+#pragma unroll
+    for (u32 r = 0; r < kMaxRanks; r++) {
+      if (r < ranks && r != rank) {
+        most = max(most, sides[first + r].count);
+      }
+    }
+    return most;
+  }
+
+  // All loads of a packet for each peer are in flight before the first is sent.
+  __device__ __forceinline__ void sendPackets() const {
+    const u32 most = mostPackets(0);
 #pragma unroll 1
-    for (u64 i = threadIdx.x; i < plan.perLane && (begin + i) * kMessageBytes < bytes;
-         i += blockDim.x) {
-      Packet packet = loadPacket(slots + kPacketBytes * i);
-      while (packet.sequence != message) {
-        if (patience.isOver(lane, peer)) {
+    for (u32 i = threadIdx.x; i < most; i += blockDim.x) {
+      u64 data[kMaxRanks];
+      u32 peer = rank;
+#pragma unroll
+      for (u32 k = 1; k < kMaxRanks; k++) {
+        peer = next(peer);
+        if (k < ranks && i < to(peer).count) {
+          data[k] = R(to(peer).memory, to(peer).bytes).load8(to(peer).begin + i * kMessageBytes);
+        }
+      }
+      peer = rank;
+#pragma unroll
+      for (u32 k = 1; k < kMaxRanks; k++) {
+        peer = next(peer);
+        if (k < ranks && i < to(peer).count) {
+          const u64 message = to(peer).message;
+          storePacket(channel.areas[peer] +
+                          packetOffset(channel, kMessages, lane, message & 1, rank) +
+                          kPacketBytes * i,
+                      data[k], message);
+        }
+      }
+    }
+  }
+
+  __device__ __forceinline__ bool receivePackets() {
+    const u32 most = mostPackets(kMaxRanks);
+#pragma unroll 1
+    for (u32 i = threadIdx.x; i < most; i += blockDim.x) {
+      u32 missing = 0;
+#pragma unroll
+      for (u32 r = 0; r < kMaxRanks; r++) {
+        missing |= r < ranks && r != rank && i < from(r).count ? 1u << r : 0;
+      }
+      while (missing != 0) {
+        Packet packets[kMaxRanks];
+#pragma unroll
+        for (u32 r = 0; r < kMaxRanks; r++) {
+          if (missing >> r & 1) {
+            packets[r] = loadPacket(
+                channel.areas[rank] +
+                packetOffset(channel, kMessages, lane, from(r).message & 1, r) + kPacketBytes * i);
+          }
+        }
+#pragma unroll
+        for (u32 r = 0; r < kMaxRanks; r++) {
+          if ((missing >> r & 1) && packets[r].sequence == from(r).message) {
+            R(from(r).memory, from(r).bytes)
+                .store8(from(r).begin + i * kMessageBytes, packets[r].data);
+            missing &= ~(1u << r);
+          }
+        }
+        if (missing != 0 && patience.isOver(lane, __ffs(missing) - 1)) {
           return false;
         }
-        packet = loadPacket(slots + kPacketBytes * i);
       }
-      to.store8((begin + i) * kMessageBytes, packet.data);
     }
     return true;
   }
@@ -110,17 +195,14 @@ struct Exchange {
   // Thread p, for peer p, after the block has sent and received packets.
   __device__ __forceinline__ void countPackets() {
     const u32 peer = threadIdx.x;
-    if (peer >= channel.ranks || peer == rank) {
+    if (peer >= ranks || peer == rank) {
       return;
     }
-    const PairPlan sent(channel, call.sendBytes[peer], call.packetLimit);
-    if (sent.hasPackets(call.sendBytes[peer], lane)) {
-      state->messagesSent[peer]++;
+    if (to(peer).count > 0) {
+      state->messagesSent[peer] = to(peer).message;
     }
-    const PairPlan received(channel, call.recvBytes[peer], call.packetLimit);
-    if (received.hasPackets(call.recvBytes[peer], lane)) {
-      const u64 message = ++state->messagesReceived[peer];
-      storeRelease(peerFlag(kRead, peer), u32(message));
+    if (from(peer).count > 0) {
+      state->messagesReceived[peer] = from(peer).message;
     }
   }
 
@@ -146,104 +228,89 @@ struct Exchange {
     }
   }
 
-  // A chunk of a pair: number c of the pair is number c / lanes of lane c % lanes.
-  __device__ __forceinline__ static bool chunkAt(const PairPlan& plan, u64 bytes, u64 number,
-                                                 u64& offset, u32& size) {
-    if (number >= plan.chunks) {
-      return false;
-    }
-    offset = number * plan.chunk;
-    size = bytes - offset < plan.chunk ? u32(bytes - offset) : plan.chunk;
-    return true;
+  // Chunk number c of a pair is number c / lanes of lane c % lanes.
+  __device__ __forceinline__ u64 offsetOf(const PairSide& side, u64 round) const {
+    return (round * channel.lanes + lane) * side.chunk;
   }
 
-  // Whether this lane has a chunk of a pair in a round, and which.
-  __device__ __forceinline__ bool chunkOf(u64 bytes, u64 round, u64& offset, u32& size) const {
-    const PairPlan plan(channel, bytes, call.packetLimit);
-    return chunkAt(plan, bytes, round * channel.lanes + lane, offset, size);
+  __device__ __forceinline__ static u32 sizeAt(const PairSide& side, u64 offset) {
+    return side.bytes - offset < side.chunk ? u32(side.bytes - offset) : side.chunk;
   }
 
   // One thread per peer waits until a flag says that the peer's slot can be written or read, if there is a chunk.
-  __device__ __forceinline__ bool awaitRound(const u64* bytes, const u32* before, u64 round, u32 kind,
-                                             u32 behind) {
+  __device__ __forceinline__ bool awaitRound(u32 first, u64 round, u32 kind, u32 behind) {
     const u32 peer = threadIdx.x;
     bool failed = false;
-    u64 offset;
-    u32 size;
-    if (peer < channel.ranks && peer != rank && chunkOf(bytes[peer], round, offset, size)) {
-      failed = !awaitFlag(ownFlag(kind, peer), before[peer] + u32(round) + 1 - behind, patience,
-                          lane, peer);
+    if (peer < ranks && peer != rank && round < sides[first + peer].rounds) {
+      failed = !awaitFlag(ownFlag(kind, peer), sides[first + peer].before + u32(round) + 1 - behind,
+                          patience, lane, peer);
     }
     return __syncthreads_or(failed) == 0;
   }
 
   // After what all threads did: one thread per peer says how many chunks were pushed or taken.
-  __device__ __forceinline__ void signalRound(const u64* bytes, const u32* before, u64 round,
-                                              u32 kind) const {
+  __device__ __forceinline__ void signalRound(u32 first, u64 round, u32 kind) const {
     __syncthreads();
     const u32 peer = threadIdx.x;
-    u64 offset;
-    u32 size;
-    if (peer < channel.ranks && peer != rank && chunkOf(bytes[peer], round, offset, size)) {
-      storeRelease(peerFlag(kind, peer), before[peer] + u32(round) + 1);
+    if (peer < ranks && peer != rank && round < sides[first + peer].rounds) {
+      storeRelease(peerFlag(kind, peer), sides[first + peer].before + u32(round) + 1);
     }
   }
 
+  __device__ __forceinline__ char* slot(u32 receiver, u32 sender, u32 number) const {
+    return channel.areas[receiver] +
+           chunkOffset(channel, kScatterChunks, lane, number % kChunkSlots, sender);
+  }
+
   __device__ __forceinline__ bool sendRound(u64 round) {
-    if (!awaitRound(call.sendBytes, state->chunksSent, round, kConsumed, kChunkSlots)) {
+    if (!awaitRound(0, round, kConsumed, kChunkSlots)) {
       return false;
     }
+    u32 peer = rank;
 #pragma unroll 1
-    for (u32 step = 1; step < channel.ranks; step++) {
-      const u32 peer = peerAt(step, false);
-      u64 offset;
-      u32 size;
-      if (chunkOf(call.sendBytes[peer], round, offset, size)) {
-        const u32 number = state->chunksSent[peer] + u32(round) + 1;
-        char* slot = channel.areas[peer] +
-                     chunkOffset(channel, kScatterChunks, lane, number % kChunkSlots, rank);
-        copy(R(call.src[peer], call.sendBytes[peer]), offset, R(slot, (size + 15) & ~15u), 0, size);
+    for (u32 k = 1; k < ranks; k++) {
+      peer = next(peer);
+      const PairSide& side = to(peer);
+      if (round < side.rounds) {
+        const u64 offset = offsetOf(side, round);
+        const u32 size = sizeAt(side, offset);
+        copy(R(side.memory, side.bytes), offset,
+             R(slot(peer, rank, side.before + u32(round) + 1), (size + 15) & ~15u), 0, size);
       }
     }
-    signalRound(call.sendBytes, state->chunksSent, round, kArrived);
+    signalRound(0, round, kArrived);
     return true;
   }
 
   __device__ __forceinline__ bool receiveRound(u64 round) {
-    if (!awaitRound(call.recvBytes, state->chunksReceived, round, kArrived, 0)) {
+    if (!awaitRound(kMaxRanks, round, kArrived, 0)) {
       return false;
     }
 #pragma unroll 1
-    for (u32 step = 1; step < channel.ranks; step++) {
-      const u32 peer = peerAt(step, true);
-      u64 offset;
-      u32 size;
-      if (chunkOf(call.recvBytes[peer], round, offset, size)) {
-        const u32 number = state->chunksReceived[peer] + u32(round) + 1;
-        const char* slot = channel.areas[rank] +
-                           chunkOffset(channel, kScatterChunks, lane, number % kChunkSlots, peer);
-        copy(R(slot, (size + 15) & ~15u), 0, R(call.dst[peer], call.recvBytes[peer]), offset, size);
+    for (u32 k = 1; k < ranks; k++) {
+      const u32 peer = rank >= k ? rank - k : rank + ranks - k;
+      const PairSide& side = from(peer);
+      if (round < side.rounds) {
+        const u64 offset = offsetOf(side, round);
+        const u32 size = sizeAt(side, offset);
+        copy(R(slot(rank, peer, side.before + u32(round) + 1), (size + 15) & ~15u), 0,
+             R(side.memory, side.bytes), offset, size);
       }
     }
-    signalRound(call.recvBytes, state->chunksReceived, round, kConsumed);
+    signalRound(kMaxRanks, round, kConsumed);
     return true;
-  }
-
-  __device__ __forceinline__ u64 roundsOf(u64 bytes) const {
-    const u64 chunks = PairPlan(channel, bytes, call.packetLimit).chunks;
-    return chunks > lane ? (chunks - lane + channel.lanes - 1) / channel.lanes : 0;
   }
 
   // Waits until every chunk of mine was taken: whoever uses the slots next finds them free.
   __device__ __forceinline__ bool drain() {
     const u32 peer = threadIdx.x;
     bool failed = false;
-    if (peer < channel.ranks && peer != rank) {
-      const u32 sent = state->chunksSent[peer] + u32(roundsOf(call.sendBytes[peer]));
+    if (peer < ranks && peer != rank) {
+      const u32 sent = to(peer).before + u32(to(peer).rounds);
       failed = !awaitFlag(ownFlag(kConsumed, peer), sent, patience, lane, peer);
       if (!failed) {
         state->chunksSent[peer] = sent;
-        state->chunksReceived[peer] += u32(roundsOf(call.recvBytes[peer]));
+        state->chunksReceived[peer] = from(peer).before + u32(from(peer).rounds);
       }
     }
     return __syncthreads_or(failed) == 0;
@@ -262,34 +329,22 @@ struct Exchange {
     }
   }
 
-  __device__ __forceinline__ u32 peerAt(u32 step, bool receiving) const {
-    const u32 peer = receiving ? rank + channel.ranks - step : rank + step;
-    return peer >= channel.ranks ? peer - channel.ranks : peer;
-  }
-
   __device__ __forceinline__ void run() {
-    bool ok = true;
-#pragma unroll 1
-    for (u32 step = 1; ok && step < channel.ranks; step++) {
-      ok = sendPackets(peerAt(step, false));
+    if (!prepare()) {
+      return;
     }
+    sendPackets();
     if (call.src[rank] != call.dst[rank] && call.sendBytes[rank] > 0) {
       copyOwn();
     }
-#pragma unroll 1
-    for (u32 step = 1; ok && step < channel.ranks; step++) {
-      ok = receivePackets(peerAt(step, true));
-    }
-    if (__syncthreads_or(!ok)) {
+    if (__syncthreads_or(!receivePackets())) {
       return;
     }
     u64 rounds = 0;
 #pragma unroll 1
-    for (u32 r = 0; r < channel.ranks; r++) {
+    for (u32 r = 0; r < ranks; r++) {
       if (r != rank) {
-        const u64 out = roundsOf(call.sendBytes[r]);
-        const u64 in = roundsOf(call.recvBytes[r]);
-        const u64 most = out > in ? out : in;
+        const u64 most = to(r).rounds > from(r).rounds ? to(r).rounds : from(r).rounds;
         rounds = most > rounds ? most : rounds;
       }
     }
@@ -312,5 +367,6 @@ struct Exchange {
 extern "C" __global__ void __launch_bounds__(512)
     tutti_exchange(const __grid_constant__ tutti::Channel channel,
                    const __grid_constant__ tutti::ExchangeCall call) {
-  tutti::Exchange(channel, call).run();
+  __shared__ tutti::PairSide sides[2 * tutti::kMaxRanks];
+  tutti::Exchange(channel, call, sides).run();
 }

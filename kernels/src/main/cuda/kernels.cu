@@ -1,31 +1,26 @@
 // All kernels of Tutti in one image; the table below says which exist. Names: tutti_<what>_<type>_<sum|other>.
 #include "barrier.cuh"
 #include "chunks.cuh"
-#include "direct.cuh"
 #include "exchange.cuh"
 #include "packets.cuh"
 #include "signals.cuh"
 #include "stream_block.cuh"
 
-#define TUTTI_REDUCE(what, label, ops, Call, run)                                      \
+#define TUTTI_REDUCE(what, label, ops, run)                                           \
   extern "C" __global__ void __launch_bounds__(512)                                   \
       tutti_##what##_##label##_##ops(const __grid_constant__ tutti::Channel channel,  \
-                                     const __grid_constant__ tutti::Call call) {      \
+                                     const __grid_constant__ tutti::ReduceCall call) { \
     run;                                                                              \
   }
 
-#define TUTTI_REDUCE_OPS(label, type, ops, adds)                                                  \
-  TUTTI_REDUCE(one_shot, label, ops, ReduceCall,                                                  \
-               (tutti::reduceOneShot<type, adds>(channel, call)))                     \
-  TUTTI_REDUCE(two_shot, label, ops, ReduceCall,                                                  \
-               (tutti::reduceTwoShot<type, adds>(channel, call)))                     \
-  TUTTI_REDUCE(chunks, label, ops, ReduceCall,                                                    \
-               (tutti::reduceByChunks<type, adds>(channel, call)))
+#define TUTTI_REDUCE_OPS(label, type, ops, adds)                                         \
+  TUTTI_REDUCE(one_shot, label, ops, (tutti::reduceOneShot<type, adds>(channel, call))) \
+  TUTTI_REDUCE(two_shot, label, ops, (tutti::reduceTwoShot<type, adds>(channel, call))) \
+  TUTTI_REDUCE(chunks, label, ops, (tutti::reduceByChunks<type, adds>(channel, call)))
 
-#define TUTTI_REDUCE_TYPE(label, type)                                                            \
-  TUTTI_REDUCE_OPS(label, type, sum, true)                                                        \
-  TUTTI_REDUCE_OPS(label, type, other, false)                                                     \
-  TUTTI_REDUCE(direct, label, sum, DirectCall, (tutti::reduceDirectly<type>(channel, call)))
+#define TUTTI_REDUCE_TYPE(label, type)     \
+  TUTTI_REDUCE_OPS(label, type, sum, true) \
+  TUTTI_REDUCE_OPS(label, type, other, false)
 
 TUTTI_REDUCE_TYPE(f32, float)
 TUTTI_REDUCE_TYPE(f64, double)

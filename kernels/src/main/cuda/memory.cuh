@@ -48,6 +48,20 @@ __device__ __forceinline__ u32 loadRelaxed(const u32* address) {
   return value;
 }
 
+__device__ __forceinline__ u64 loadRelaxed(const u64* address) {
+  u64 value;
+  asm volatile("ld.relaxed.sys.u64 %0, [%1];" : "=l"(value) : "l"(address));
+  return value;
+}
+
+__device__ __forceinline__ void storeRelaxed(u64* address, u64 value) {
+  asm volatile("st.relaxed.sys.u64 [%0], %1;" ::"l"(address), "l"(value) : "memory");
+}
+
+__device__ __forceinline__ void storeRelaxed(u32* address, u32 value) {
+  asm volatile("st.relaxed.sys.u32 [%0], %1;" ::"l"(address), "r"(value) : "memory");
+}
+
 __device__ __forceinline__ u32 loadAcquire(const u32* address) {
   u32 value;
   asm volatile("ld.acquire.sys.u32 %0, [%1];" : "=r"(value) : "l"(address) : "memory");

@@ -37,6 +37,10 @@ enum Flag : u32 {
   kFlagKinds = 6
 };
 
+// Behind the flags, words of 64 bits: [lane][peer], the peer's ReduceCall::shared for this rank.
+constexpr u32 kTargetBytes = 8;
+constexpr u64 kMemoryNumber = 15;  // bits of it
+
 enum PacketSection : u32 { kShot = 0, kSpread = 1, kMessages = 2, kPacketSections = 3 };
 enum ChunkSection : u32 { kScatterChunks = 0, kGatherChunks = 1, kChunkSections = 2 };
 
@@ -78,17 +82,11 @@ struct ReduceCall {
   u32 sources;  // bit r: rank r contributes; all ranks, or one, whose elements are copied
   u32 targets;  // bit r: rank r gets the whole result; none: each rank gets its part
   u32 chunk;    // bytes of a chunk; a multiple of 16, at most chunkBytes
+  // If out is in memory that all ranks share: where each of them addresses it, a multiple of 16 as bytes is then, plus the
+  // number of that memory, from 1 to 15; else 0. Two ranks write each other's results if they have the same number.
+  u64 shared[kMaxRanks];
 };
-static_assert(sizeof(ReduceCall) == 64, "the layout is known to the host");
-
-struct DirectCall {
-  char* buffers[kMaxRanks];
-  u64 bytes;
-  u64 timeoutNs;
-  u32 op;
-  u32 reserved;
-};
-static_assert(sizeof(DirectCall) == 88, "the layout is known to the host");
+static_assert(sizeof(ReduceCall) == 128, "the layout is known to the host");
 
 struct ExchangeCall {
   const char* src[kMaxRanks];
@@ -108,8 +106,12 @@ __host__ __device__ inline u64 flagOffset(const Channel& channel, u32 kind, u32 
   return 4ull * ((u64(kind) * channel.lanes + lane) * kMaxRanks + peer);
 }
 
+__host__ __device__ inline u64 targetOffset(const Channel& channel, u32 lane, u32 peer) {
+  return 4ull * kFlagKinds * kMaxRanks * channel.lanes + kTargetBytes * (u64(lane) * kMaxRanks + peer);
+}
+
 __host__ __device__ inline u64 flagBytes(const Channel& channel) {
-  return 4ull * kFlagKinds * kMaxRanks * channel.lanes;
+  return targetOffset(channel, channel.lanes, 0);
 }
 
 __host__ __device__ inline u64 packetSectionBytes(const Channel& channel) {

@@ -207,15 +207,16 @@ int main(int argc, char** argv) {
           if (mostChunk == 8192 && share > 16384) continue;
           const unsigned chunk = unsigned(std::min<uint64_t>(mostChunk, share));
           run("chunks", "tutti_chunks_bf16_sum", bytes, {grid, block}, chunk, reduce(chunk), true);
+          run("chunks_shared", "tutti_chunks_bf16_sum", bytes, {grid, block}, chunk,
+              [&world, bytes, chunk](int r) {
+                tutti::ReduceCall call =
+                    reduceCall(world, world.in[r], world.out[r], bytes, tutti::kSum);
+                call.chunk = chunk;
+                for (int p = 0; p < world.ranks; p++) call.shared[p] = uint64_t(call.out) + 1;
+                return call;
+              },
+              true);
         }
-        const auto direct = [&world, bytes](int) {
-          tutti::DirectCall call = {};
-          for (int p = 0; p < world.ranks; p++) call.buffers[p] = world.out[p];
-          call.bytes = bytes;
-          call.timeoutNs = 5000000000ull;
-          return call;
-        };
-        run("direct", "tutti_direct_bf16_sum", bytes, {grid, block}, 0, direct, false);
       }
     }
   }

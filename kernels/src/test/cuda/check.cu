@@ -250,21 +250,19 @@ std::string kernelName(const std::string& what, const Type& type, uint32_t op) {
   return "tutti_" + what + "_" + type.label + (adds(op) ? "_sum" : "_other");
 }
 
-enum class Kind { kOneShot, kTwoShot, kChunks, kReduce, kScatter, kScatterChunks, kDirect };
+enum class Kind { kOneShot, kTwoShot, kChunks, kReduce, kScatter, kScatterChunks };
 
 void reduction(World& world, Kind kind, const Type& type, uint32_t op, size_t count,
-               unsigned inShift, unsigned outShift, bool inPlace, Launch shape) {
+               unsigned inShift, unsigned outShift, bool inPlace, Launch shape, unsigned sharing = 0) {
   const int ranks = world.ranks;
   const bool scatters = kind == Kind::kScatter || kind == Kind::kScatterChunks;
-  const bool direct = kind == Kind::kDirect;
   const char* what = kind == Kind::kOneShot                             ? "one_shot"
                      : kind == Kind::kTwoShot || kind == Kind::kScatter ? "two_shot"
-                     : direct                                           ? "direct"
                                                                         : "chunks";
   const std::string name = kernelName(what, type, op) + " kind " + std::to_string(int(kind)) + " " +
                            kOps[op] + " count " + std::to_string(count) + " shifts " +
                            std::to_string(inShift) + "," + std::to_string(outShift) +
-                           (inPlace ? " in place" : "") + " ranks " + std::to_string(ranks) +
+                           (inPlace ? " in place" : "") + " sharing " + std::to_string(sharing) + " ranks " + std::to_string(ranks) +
                            " grid " + std::to_string(shape.grid);
   const size_t total = scatters ? count * ranks : count;
   Buffers in(world, world.in, inShift, total * type.size);
@@ -275,15 +273,6 @@ void reduction(World& world, Kind kind, const Type& type, uint32_t op, size_t co
   const auto inputs = inputsOf(in);
   const int root = int(count % ranks);
   for (int r = 0; r < ranks; r++) {
-    if (direct) {
-      tutti::DirectCall call = {};
-      for (int p = 0; p < ranks; p++) call.buffers[p] = in.at(p);
-      call.bytes = count * type.size;
-      call.timeoutNs = 5000000000ull;
-      call.op = op;
-      world.collective(kernelName(what, type, op), r, shape, call);
-      continue;
-    }
     tutti::ReduceCall call =
         reduceCall(world, in.at(r), inPlace ? in.at(r) : out.at(r), total * type.size, op);
     call.factor = factorOf(r);
@@ -295,9 +284,13 @@ void reduction(World& world, Kind kind, const Type& type, uint32_t op, size_t co
     if (kind == Kind::kChunks || kind == Kind::kReduce || kind == Kind::kScatterChunks) {
       call.chunk = 2048;
     }
+    if (sharing >> r & 1) {
+      // Ranks from 4 on have another memory.
+      for (int p = 0; p < ranks; p++) call.shared[p] = uint64_t(call.out) + (r < 4 ? 1 : 15);
+    }
     world.collective(kernelName(what, type, op), r, shape, call);
   }
-  Buffers& result = inPlace || direct ? in : out;
+  Buffers& result = inPlace ? in : out;
   result.download(name);
   for (int r = 0; r < ranks; r++) {
     if (kind == Kind::kReduce && r != root) continue;
@@ -341,8 +334,13 @@ void reductions(World& world) {
             if (inPlace && kind != Kind::kChunks) continue;
             reduction(world, kind, type, op, count, inShift, outShift, inPlace, {3, 128});
           }
-          if (op <= tutti::kAvg && variant == 0 && count * type.size % 16 == 0) {
-            reduction(world, Kind::kDirect, type, op, count, 0, 0, false, {3, 128});
+          // Results straight into the memory of some ranks or of all.
+          if ((variant == 0 || variant == 3) && count * type.size % 16 == 0) {
+            for (unsigned sharing : {1u, 3u, 0xffu}) {
+              reduction(world, Kind::kChunks, type, op, count, 0, 0, inPlace, {3, 128}, sharing);
+              if (inPlace) continue;
+              reduction(world, Kind::kReduce, type, op, count, 0, 0, false, {3, 128}, sharing);
+            }
           }
         }
       }
@@ -351,10 +349,11 @@ void reductions(World& world) {
 }
 
 void broadcasts(World& world) {
-  for (size_t bytes : {1, 17, 5000, 123457}) {
+  for (size_t bytes : {1, 17, 5000, 123456, 123457}) {
     for (int root = 0; root < world.ranks; root++) {
       const std::string name = "broadcast of " + std::to_string(bytes);
-      Buffers data(world, world.in, 3, bytes);
+      const bool shares = bytes % 16 == 0;
+      Buffers data(world, world.in, shares ? 0 : 3, bytes);
       for (int r = 0; r < world.ranks; r++) {
         for (size_t i = 0; i < bytes; i++) data.hostAt(r)[i] = char(generator());
       }
@@ -365,6 +364,7 @@ void broadcasts(World& world) {
         call.sources = 1u << root;
         call.targets = ((1u << world.ranks) - 1) & ~call.sources;
         call.chunk = 1024;
+        for (int p = 0; shares && p < world.ranks; p++) call.shared[p] = uint64_t(call.out) + 7;
         world.collective("tutti_chunks_u8_sum", r, {4, 256}, call);
       }
       data.download(name);
@@ -514,7 +514,7 @@ void streamBlock(World& world) {
 // A rank that never comes, and an abort: the others return, and say whom they waited for.
 void failures(const std::string& image, int devices) {
   const char* names[] = {"tutti_one_shot_f32_sum", "tutti_two_shot_f32_sum", "tutti_chunks_f32_sum",
-                         "tutti_exchange", "tutti_direct_f32_sum"};
+                         "tutti_exchange"};
   for (const char* name : names) {
     for (bool aborts : {false, true}) {
       World world(image, 2, devices, 1 << 20, {});
@@ -525,13 +525,6 @@ void failures(const std::string& image, int devices) {
         call.dst[1] = world.out[0];
         call.sendBytes[1] = call.recvBytes[1] = 100;
         call.packetLimit = 32768;
-        call.timeoutNs = aborts ? 0 : 50000000;
-        world.collective(name, 0, {2, 128}, call);
-      } else if (std::string(name) == "tutti_direct_f32_sum") {
-        tutti::DirectCall call = {};
-        call.buffers[0] = world.in[0];
-        call.buffers[1] = world.in[1];
-        call.bytes = 10000;
         call.timeoutNs = aborts ? 0 : 50000000;
         world.collective(name, 0, {2, 128}, call);
       } else {

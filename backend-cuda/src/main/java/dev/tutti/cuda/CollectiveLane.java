@@ -25,6 +25,7 @@ final class CollectiveLane {
    * last time, it is made to wait for the last kernel. Thus two streams of a group cannot deadlock.
    */
   private static final long PACKET_LIMIT = 64 << 10;
+  private static final long ALIGNMENT = 16;
 
   /** Counts the collectives of this process, for tests (c10d: IntraNodeComm's usage counter). */
   static final LongAdder USAGE = new LongAdder();
@@ -32,6 +33,7 @@ final class CollectiveLane {
   private final CudaDevice device;
   private final HostChannel channel;
   private final AllReduceLimits limits;
+  private final CudaSymmetricMemories symmetric;
   private final int rank;
   private final int size;
   private final int[] ranks;
@@ -40,10 +42,16 @@ final class CollectiveLane {
   private @Nullable CudaEvent lastEvent;
   private CudaStream stream;
 
-  CollectiveLane(CudaDevice device, HostChannel channel, AllReduceLimits limits, int rank) {
+  CollectiveLane(
+      CudaDevice device,
+      HostChannel channel,
+      AllReduceLimits limits,
+      CudaSymmetricMemories symmetric,
+      int rank) {
     this.device = device;
     this.channel = channel;
     this.limits = limits;
+    this.symmetric = symmetric;
     this.rank = rank;
     this.size = channel.layout.ranks();
     this.stream = device.defaultStream();
@@ -90,16 +98,30 @@ final class CollectiveLane {
     ChannelLayout layout = channel.layout;
     long bytes = tensor.byteSize();
     long address = tensor.segment().address();
-    Algorithm algorithm = limits.choose(bytes, tensor.dtype().byteSize(), layout, false);
+    Algorithm algorithm = limits.choose(bytes, tensor.dtype().byteSize(), layout);
     Kernel kernel =
         switch (algorithm) {
           case ONE_SHOT -> Kernels.oneShot(tensor.dtype(), reduceOp.kind());
           case TWO_SHOT -> Kernels.twoShot(tensor.dtype(), reduceOp.kind());
-          case CHUNKS, DIRECT -> Kernels.chunks(tensor.dtype(), reduceOp.kind());
+          case CHUNKS -> Kernels.chunks(tensor.dtype(), reduceOp.kind());
         };
     begin();
     channel.reduce.allReduce(address, address, bytes, size);
+    if (algorithm == Algorithm.CHUNKS) {
+      shareResult(address, bytes);
+    }
     launchReduce(op, kernel, bytes, reduceOp);
+  }
+
+  /** Lets peers write the result straight to where it belongs, if that is in symmetric memory. */
+  private void shareResult(long address, long bytes) {
+    CudaSymmetricMemory memory =
+        ((address | bytes) & (ALIGNMENT - 1)) == 0 ? symmetric.find(address, bytes) : null;
+    if (memory != null) {
+      for (int r = 0; r < size; r++) {
+        channel.reduce.shared(r, memory.addressFor(r, address), memory.plan().number());
+      }
+    }
   }
 
   private void launchReduce(Operation op, Kernel kernel, long bytes, ReduceOp reduceOp) {
@@ -117,12 +139,12 @@ final class CollectiveLane {
     long bytes = tensor.byteSize();
     long in = tensor.segment().address();
     begin();
-    if (limits.choose(bytes, tensor.dtype().byteSize(), channel.layout, false)
-        == Algorithm.ONE_SHOT) {
+    if (limits.choose(bytes, tensor.dtype().byteSize(), channel.layout) == Algorithm.ONE_SHOT) {
       channel.reduce.allReduce(in, rank == root ? in : 0, bytes, size);
       launchReduce(op, Kernels.oneShot(tensor.dtype(), reduceOp.kind()), bytes, reduceOp);
     } else {
       channel.reduce.reduce(in, in, bytes, size, root);
+      shareResult(in, bytes);
       launchReduce(op, Kernels.chunks(tensor.dtype(), reduceOp.kind()), bytes, reduceOp);
     }
   }
@@ -146,6 +168,7 @@ final class CollectiveLane {
     if (bytes > packetLimit) {
       begin();
       channel.reduce.broadcast(address, bytes, size, root);
+      shareResult(address, bytes);
       launchReduce(op, Kernels.broadcast(), bytes, ReduceOp.SUM);
       return;
     }

@@ -4,6 +4,7 @@ import dev.tutti.BackendException;
 import dev.tutti.SymmetricMemory;
 import dev.tutti.cuda.share.PeerMemory;
 import dev.tutti.cuda.share.PeerWorld;
+import dev.tutti.kernels.ReduceCall;
 import dev.tutti.spi.Operation;
 import java.util.ArrayList;
 import java.util.List;
@@ -17,6 +18,7 @@ final class CudaSymmetricMemories implements AutoCloseable {
   private final PeerWorld peers;
   private final String group;
   private final List<CudaSymmetricMemory> open = new ArrayList<>();
+  private volatile CudaSymmetricMemory[] seen = {};
   private @Nullable Throwable aborted;
 
   CudaSymmetricMemories(CudaDevice device, PeerWorld peers, String group) {
@@ -39,7 +41,7 @@ final class CudaSymmetricMemories implements AutoCloseable {
     long total = byteSize > Long.MAX_VALUE - pad ? Long.MAX_VALUE : byteSize + pad;
     PeerMemory memory;
     try {
-      memory = PeerMemory.allocate(peers, total, op.deadlineNanos());
+      memory = PeerMemory.allocate(peers, total, usedNumbers(), op.deadlineNanos());
     } catch (BackendException e) {
       throw new BackendException(
           "allocateSymmetric on rank "
@@ -56,10 +58,12 @@ final class CudaSymmetricMemories implements AutoCloseable {
         new CudaSymmetricMemory(
             device,
             memory,
-            new SymmetricPlan(group, peers.exchange().rank(), size, pad, byteSize),
+            new SymmetricPlan(
+                group, peers.exchange().rank(), size, pad, byteSize, free(memory.usedNumbers())),
             this::remove);
     synchronized (this) {
       open.add(made);
+      seen = open.toArray(CudaSymmetricMemory[]::new);
       if (aborted != null) {
         made.abort(aborted);
       }
@@ -67,8 +71,36 @@ final class CudaSymmetricMemories implements AutoCloseable {
     return made;
   }
 
+  /** Returns the lowest number that nobody uses, or 0 if all are in use. */
+  private static int free(long used) {
+    int number = Long.numberOfTrailingZeros(~used >>> 1) + 1;
+    return number <= ReduceCall.MAX_SHARED ? number : 0;
+  }
+
+  private synchronized long usedNumbers() {
+    long used = 0;
+    for (CudaSymmetricMemory memory : open) {
+      used |= 1L << memory.plan().number();
+    }
+    return used;
+  }
+
+  /**
+   * Returns the memory whose buffer of this rank holds an area, if kernels may know it. Allocates
+   * nothing.
+   */
+  @Nullable CudaSymmetricMemory find(long address, long bytes) {
+    for (CudaSymmetricMemory memory : seen) {
+      if (memory.plan().number() > 0 && memory.holds(address, bytes)) {
+        return memory;
+      }
+    }
+    return null;
+  }
+
   private synchronized void remove(CudaSymmetricMemory memory) {
     open.remove(memory);
+    seen = open.toArray(CudaSymmetricMemory[]::new);
   }
 
   /** Ends all waits, now and from now on. */

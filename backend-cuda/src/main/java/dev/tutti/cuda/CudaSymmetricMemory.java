@@ -65,6 +65,21 @@ final class CudaSymmetricMemory implements SymmetricMemory {
     }
   }
 
+  SymmetricPlan plan() {
+    return plan;
+  }
+
+  /** Tells whether this rank's buffer holds an area. */
+  boolean holds(long address, long bytes) {
+    long offset = address - memory.address(plan.rank()) - plan.padBytes();
+    return offset >= 0 && bytes <= plan.bufferBytes() && offset <= plan.bufferBytes() - bytes;
+  }
+
+  /** Returns where a rank addresses what is at an address of this rank's buffer. */
+  long addressFor(int rank, long address) {
+    return memory.view(rank) + address - memory.address(plan.rank());
+  }
+
   @Override
   public int rank() {
     return plan.rank();

@@ -62,7 +62,7 @@ final class CudaWorld implements AutoCloseable {
     HostKernels kernels = new HostKernels(device);
     long wideBytes = bytes(wide);
     long pairBytes = bytes(narrow);
-    memory = PeerMemory.allocate(peers, wideBytes + 2L * size * pairBytes, until);
+    memory = PeerMemory.allocate(peers, wideBytes + 2L * size * pairBytes, 0, until);
     long[] areas = new long[size];
     for (int r = 0; r < size; r++) {
       areas[r] = memory.address(r);
@@ -72,10 +72,8 @@ final class CudaWorld implements AutoCloseable {
     AllReduceLimits limits =
         new AllReduceLimits(
             CudaSettings.bytes(settings, CudaSettings.ONE_SHOT_BYTES, measured.oneShotBytes()),
-            CudaSettings.bytes(settings, CudaSettings.TWO_SHOT_BYTES, measured.twoShotBytes()),
-            measured.directFromBytes(),
-            measured.directToBytes());
-    collectives = new CollectiveLane(device, all, limits, rank);
+            CudaSettings.bytes(settings, CudaSettings.TWO_SHOT_BYTES, measured.twoShotBytes()));
+    collectives = new CollectiveLane(device, all, limits, symmetric, rank);
     for (int peer = 0; peer < size; peer++) {
       if (peer != rank) {
         long mine = memory.address(rank) + wideBytes + 2L * peer * pairBytes;

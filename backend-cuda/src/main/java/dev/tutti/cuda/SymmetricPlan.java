@@ -8,8 +8,10 @@ package dev.tutti.cuda;
  * @param size number of ranks
  * @param padBytes where the buffer begins
  * @param bufferBytes bytes of the buffer
+ * @param number by which kernels know it, the same on all ranks; 0 where they shall not
  */
-record SymmetricPlan(String group, int rank, int size, long padBytes, long bufferBytes) {
+record SymmetricPlan(
+    String group, int rank, int size, long padBytes, long bufferBytes, int number) {
   /** Returns where the signal of a rank is in the receiver's pad. */
   long word(int channel, int sender) {
     return (long) Integer.BYTES * (channel * size + sender);

@@ -74,6 +74,44 @@ class CudaSymmetricMemoryTest {
     }
   }
 
+  /** All have their tensor in one memory, at places of their own; then rank 2 has it elsewhere. */
+  @Test
+  void resultsOfLargeReductionsGoStraightIntoSharedMemory() throws Exception {
+    new CudaRanks(machine.cuda)
+        .with("TUTTI_CUDA_ONE_SHOT_BYTES", "0")
+        .with("TUTTI_CUDA_TWO_SHOT_BYTES", "0")
+        .run(
+            3,
+            (group, device) -> {
+              long[] data = new long[100];
+              try (SymmetricMemory other = group.allocateSymmetric(64);
+                  SymmetricMemory memory = group.allocateSymmetric(2048)) {
+                assertThat(other.bufferByteSize()).isEqualTo(64);
+                for (int ordinary : new int[] {-1, 2}) {
+                  Tensor tensor =
+                      group.rank() == ordinary
+                          ? device.tensors().allocate(DType.INT64, 100)
+                          : memory.buffer(group.rank(), DType.INT64, 16L * group.rank(), 100);
+                  for (int i = 0; i < data.length; i++) {
+                    data[i] = i * (1L + group.rank());
+                  }
+                  device.tensors().copyFromHost(tensor, Tensor.of(data));
+                  long before = machine.collectives.directParts.get();
+                  meet(group, "filled" + ordinary);
+                  group.allReduce(tensor);
+                  long[] sums = device.tensors().toHost(tensor).toLongArray();
+                  meet(group, "reduced" + ordinary);
+                  assertThat(machine.collectives.directParts.get() - before)
+                      .isEqualTo(ordinary < 0 ? 6 : 2);
+                  for (int i = 0; i < sums.length; i++) {
+                    assertThat(sums[i]).isEqualTo(6L * i);
+                  }
+                  meet(group, "checked" + ordinary);
+                }
+              }
+            });
+  }
+
   @Test
   void ranksOfOneDeviceShareToo() throws Exception {
     roundTrip(new CudaRanks(machine.cuda).onOneDevice(), 2);

@@ -6,7 +6,6 @@ import dev.tutti.DType;
 import dev.tutti.ReduceOp;
 import dev.tutti.cuda.driver.FakeCudaDriver;
 import dev.tutti.kernels.ChannelLayout;
-import dev.tutti.kernels.DirectCall;
 import dev.tutti.kernels.ExchangeCall;
 import dev.tutti.kernels.Kernel;
 import dev.tutti.kernels.Kernels;
@@ -17,6 +16,7 @@ import java.lang.foreign.Arena;
 import java.lang.foreign.MemorySegment;
 import java.lang.foreign.ValueLayout;
 import java.lang.invoke.VarHandle;
+import java.nio.ByteBuffer;
 import java.util.Arrays;
 import java.util.List;
 import java.util.Locale;
@@ -58,12 +58,17 @@ final class FakeCollectives {
   @SuppressWarnings("ArrayRecordComponent") // never compared
   private record Message(String call, byte[] data) {}
 
+  /** Counts the parts that ranks wrote to the memory of others, instead of to slots. */
+  final AtomicLong directParts = new AtomicLong();
+
+  private static final long NUMBER = 15;
+
   private FakeCollectives(FakeCudaDriver fake) {
     this.fake = fake;
   }
 
   /** Gives a driver all kernels but the stream block's. */
-  static void install(FakeCudaDriver fake) {
+  static FakeCollectives install(FakeCudaDriver fake) {
     FakeCollectives all = new FakeCollectives(fake);
     for (Kernel kernel : Kernels.all()) {
       int[] sizes = kernel.parameters().stream().mapToInt(p -> size(p.type())).toArray();
@@ -82,6 +87,7 @@ final class FakeCollectives {
         fake.kernel(name, sizes, all::reduce);
       }
     }
+    return all;
   }
 
   private static int size(ParameterType type) {
@@ -89,7 +95,6 @@ final class FakeCollectives {
       case CHANNEL -> ChannelLayout.CHANNEL_BYTES;
       case REDUCE_CALL -> ReduceCall.BYTES;
       case EXCHANGE_CALL -> ExchangeCall.BYTES;
-      case DIRECT_CALL -> DirectCall.BYTES;
       case SIGNAL_PADS -> 8 * ChannelLayout.MAX_RANKS;
       default -> 8;
     };
@@ -274,9 +279,58 @@ final class FakeCollectives {
     byte[] all = result.toArray(ValueLayout.JAVA_BYTE);
     if (targets == 0) {
       write(out, Arrays.copyOfRange(all, (int) (view.rank * part), (int) ((view.rank + 1) * part)));
+    } else if (launch.contains("chunks")) {
+      spread(view, call, all, patience);
     } else if ((targets >> view.rank & 1) == 1 && out != 0) {
       write(out, all);
     }
+  }
+
+  /**
+   * Writes this rank's part to those who share memory with it, and keeps what others do not write.
+   */
+  private void spread(View view, MemorySegment call, byte[] all, Patience patience)
+      throws InterruptedException {
+    long out = call.get(ValueLayout.JAVA_LONG, 8);
+    long part = call.get(ValueLayout.JAVA_LONG, 24);
+    int targets = call.get(ValueLayout.JAVA_INT, 56);
+    long number = shared(call, view.rank) & NUMBER;
+    for (int r = 0; r < view.ranks; r++) {
+      send(view, r, "target", ByteBuffer.allocate(8).putLong(shared(call, r)).array());
+    }
+    for (int r = 0; r < view.ranks; r++) {
+      byte[] data = receive(view, r, "target", patience);
+      if (data == null) {
+        return;
+      }
+      long target = ByteBuffer.wrap(data).getLong();
+      boolean direct = r != view.rank && number != 0 && (target & NUMBER) == number;
+      if (direct && (targets >> r & 1) == 1) {
+        writePart((target & ~NUMBER), all, view.rank, part);
+        directParts.incrementAndGet();
+      }
+      if (!direct && (targets >> view.rank & 1) == 1) {
+        writePart(out, all, r, part);
+      }
+    }
+    for (int r = 0; r < view.ranks; r++) {
+      send(view, r, "written", new byte[0]);
+    }
+    for (int r = 0; r < view.ranks; r++) {
+      if (receive(view, r, "written", patience) == null) {
+        return;
+      }
+    }
+  }
+
+  private static long shared(MemorySegment call, int rank) {
+    return call.get(ValueLayout.JAVA_LONG, 64 + 8L * rank);
+  }
+
+  private void writePart(long address, byte[] all, int rank, long part) {
+    int begin = (int) Math.min(all.length, rank * part);
+    int end = (int) Math.min(all.length, begin + part);
+    write(address + begin, Arrays.copyOfRange(all, begin, end));
   }
 
   private static DType dtype(String launch) {

@@ -15,12 +15,13 @@ final class FakeMachine implements AutoCloseable {
   private static final String HOLD = "hold";
 
   final FakeCudaDriver fake;
+  final FakeCollectives collectives;
   final Cuda cuda;
 
   FakeMachine(int devices) {
     fake = new FakeCudaDriver(devices);
     fake.kernel(CudaStreamBlock.KERNEL, 2, this::streamBlock);
-    FakeCollectives.install(fake);
+    collectives = FakeCollectives.install(fake);
     cuda = new Cuda(fake.driver(), fake.links(), () -> new byte[] {1, 2, 3});
   }
 

@@ -7,11 +7,8 @@ package dev.tutti.kernels;
  *
  * @param oneShotBytes the most bytes of a one-shot
  * @param twoShotBytes the most bytes of a two-shot; more goes by chunks
- * @param directFromBytes from more bytes than this on, and
- * @param directToBytes up to these, what is in symmetric memory is reduced in place
  */
-public record AllReduceLimits(
-    long oneShotBytes, long twoShotBytes, long directFromBytes, long directToBytes) {
+public record AllReduceLimits(long oneShotBytes, long twoShotBytes) {
   private static final long KIB = 1 << 10;
   private static final long MIB = 1 << 20;
   private static final int SMALL_CHUNK = 16384;
@@ -22,10 +19,8 @@ public record AllReduceLimits(
     ONE_SHOT,
     /** Packets with parts, then packets with results. */
     TWO_SHOT,
-    /** Chunks in slots. */
-    CHUNKS,
-    /** In place in symmetric memory. */
-    DIRECT
+    /** Chunks in slots; their results go straight to where they belong in symmetric memory. */
+    CHUNKS
   }
 
   /**
@@ -35,7 +30,7 @@ public record AllReduceLimits(
    */
   public static AllReduceLimits ofRanks(int ranks) {
     long oneShot = ranks == 2 ? 512 * KIB : ranks <= 4 ? 128 * KIB : 64 * KIB;
-    return new AllReduceLimits(oneShot, 2 * MIB, MIB, 16 * MIB);
+    return new AllReduceLimits(oneShot, 2 * MIB);
   }
 
   /**
@@ -44,16 +39,11 @@ public record AllReduceLimits(
    * @param bytes length of the tensor
    * @param elementBytes size of an element
    * @param layout the channel, whose slots bound packets
-   * @param direct whether the tensor is in symmetric memory at the same offset on all ranks, a
-   *     multiple of 16 in address and length, and the operator is SUM or AVG
    */
-  public Algorithm choose(long bytes, int elementBytes, ChannelLayout layout, boolean direct) {
+  public Algorithm choose(long bytes, int elementBytes, ChannelLayout layout) {
     long capacity = layout.packetCapacity(elementBytes);
     if (bytes <= oneShotBytes && bytes <= capacity) {
       return Algorithm.ONE_SHOT;
-    }
-    if (direct && bytes > directFromBytes && bytes <= directToBytes) {
-      return Algorithm.DIRECT;
     }
     // A part is rounded up to 16 bytes.
     if (bytes <= twoShotBytes && bytes / layout.ranks() + 16 <= capacity) {

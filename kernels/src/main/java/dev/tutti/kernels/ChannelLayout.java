@@ -33,6 +33,7 @@ public record ChannelLayout(int ranks, int lanes, int packetSlots, int chunkByte
   private static final int PACKET_BYTES = 16;
   private static final int CHUNK_SLOTS = 4;
   private static final int FLAG_KINDS = 6;
+  private static final int TARGET_BYTES = 8;
   private static final int PACKET_SECTIONS = 3;
   private static final int CHUNK_SECTIONS = 2;
   private static final int LANE_STATE_BYTES = 256;
@@ -110,7 +111,7 @@ public record ChannelLayout(int ranks, int lanes, int packetSlots, int chunkByte
   }
 
   private long flagBytes() {
-    return 4L * FLAG_KINDS * MAX_RANKS * lanes;
+    return (4L * FLAG_KINDS + TARGET_BYTES) * MAX_RANKS * lanes;
   }
 
   private long packetSectionBytes() {

@@ -74,7 +74,7 @@ public final class Kernels {
 
   private static final Map<DType, ReduceKernels> REDUCE = reduceKernels();
 
-  private record ReduceKernels(Family sums, Family others, Kernel direct) {}
+  private record ReduceKernels(Family sums, Family others) {}
 
   private record Family(Kernel oneShot, Kernel twoShot, Kernel chunks) {}
 
@@ -95,14 +95,7 @@ public final class Kernels {
 
   private static ReduceKernels reduceKernels(String label, int elementBytes) {
     int payload = ChannelLayout.packetPayload(elementBytes);
-    return new ReduceKernels(
-        family(label + "_sum", payload),
-        family(label + "_other", payload),
-        new Kernel(
-            "tutti_direct_" + label + "_sum",
-            List.of(CHANNEL, new Parameter("call", ParameterType.DIRECT_CALL)),
-            MAX_THREADS,
-            LaunchRules::direct));
+    return new ReduceKernels(family(label + "_sum", payload), family(label + "_other", payload));
   }
 
   private static Family family(String suffix, int payload) {
@@ -191,20 +184,6 @@ public final class Kernels {
   }
 
   /**
-   * Returns the all-reduce in place in symmetric memory.
-   *
-   * @param dtype the elements
-   * @param op SUM or AVG
-   * @throws IllegalArgumentException if there is none
-   */
-  public static Kernel direct(DType dtype, ReduceOp.Kind op) {
-    if (op != ReduceOp.Kind.SUM && op != ReduceOp.Kind.AVG) {
-      throw new IllegalArgumentException("direct kernels know SUM and AVG, not " + op);
-    }
-    return of(dtype).direct();
-  }
-
-  /**
    * Tells whether kernels reduce a type.
    *
    * @param dtype the elements
@@ -221,7 +200,6 @@ public final class Kernels {
       for (Family family : List.of(kernels.sums(), kernels.others())) {
         all.addAll(List.of(family.oneShot(), family.twoShot(), family.chunks()));
       }
-      all.add(kernels.direct());
     }
     return List.copyOf(all);
   }

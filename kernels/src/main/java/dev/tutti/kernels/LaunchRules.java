@@ -24,17 +24,10 @@ final class LaunchRules {
     return new Launch(grid(packets, block, layout), block);
   }
 
-  /** 16 bytes per thread and part up to 1 MiB, then more, since a lane costs more than a pass. */
+  /** 16 bytes per thread and part while there are lanes. */
   static Launch chunks(long bytes, ChannelLayout layout) {
     long part = ceilDiv(bytes, layout.ranks());
     int block = bytes <= 16 * MIB ? 256 : Kernels.MAX_THREADS;
-    int grid = grid(part, 16 * block, layout);
-    return new Launch(bytes <= 4 * MIB ? Math.min(grid, 64) : grid, block);
-  }
-
-  static Launch direct(long bytes, ChannelLayout layout) {
-    long part = ceilDiv(bytes, layout.ranks());
-    int block = bytes <= 4 * MIB ? 256 : Kernels.MAX_THREADS;
     return new Launch(grid(part, 16 * block, layout), block);
   }
 

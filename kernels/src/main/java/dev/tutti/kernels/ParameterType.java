@@ -12,8 +12,6 @@ public enum ParameterType {
   CHANNEL(ChannelLayout.CHANNEL_BYTES),
   /** The structure of {@link ReduceCall}. */
   REDUCE_CALL(ReduceCall.BYTES),
-  /** The structure of {@link DirectCall}. */
-  DIRECT_CALL(DirectCall.BYTES),
   /** The structure of {@link ExchangeCall}. */
   EXCHANGE_CALL(ExchangeCall.BYTES),
   /** The addresses of the signal pads of up to {@link ChannelLayout#MAX_RANKS} ranks. */

@@ -10,7 +10,12 @@ import java.lang.foreign.ValueLayout;
  */
 public final class ReduceCall {
   /** Is the size of the structure. */
-  public static final int BYTES = 64;
+  public static final int BYTES = 64 + 8 * ChannelLayout.MAX_RANKS;
+
+  /** Is how many memories that ranks share can be told apart. */
+  public static final int MAX_SHARED = 15;
+
+  private static final int SHARED_OFFSET = 64;
 
   private final MemorySegment memory;
 
@@ -86,6 +91,25 @@ public final class ReduceCall {
     memory.set(ValueLayout.JAVA_LONG, 24, partBytes);
     memory.set(ValueLayout.JAVA_INT, 52, sources);
     memory.set(ValueLayout.JAVA_INT, 56, targets);
+    for (int r = 0; r < ChannelLayout.MAX_RANKS; r++) {
+      memory.set(ValueLayout.JAVA_LONG, SHARED_OFFSET + 8L * r, 0);
+    }
+    return this;
+  }
+
+  /**
+   * Says that the result is in memory that the ranks share. Ranks whose results are in the same one
+   * write them there for each other, instead of to slots from which {@code tutti_chunks} copies
+   * them. Called for all ranks or none, after what says what to do, which must not be a
+   * reduce-scatter.
+   *
+   * @param rank who addresses it, this rank included
+   * @param address of the result, as that rank addresses it; a multiple of 16, as the length must
+   *     be
+   * @param number of the memory, the same on all ranks, from 1 to {@link #MAX_SHARED}
+   */
+  public ReduceCall shared(int rank, long address, int number) {
+    memory.set(ValueLayout.JAVA_LONG, SHARED_OFFSET + 8L * rank, address + number);
     return this;
   }
 

@@ -19,8 +19,6 @@ class KernelsTest {
         .isEqualTo("tutti_two_shot_i64_other");
     assertThat(Kernels.chunks(DType.FLOAT32, ReduceOp.Kind.MIN).name())
         .isEqualTo("tutti_chunks_f32_other");
-    assertThat(Kernels.direct(DType.FLOAT16, ReduceOp.Kind.SUM).name())
-        .isEqualTo("tutti_direct_f16_sum");
     assertThat(Kernels.all()).extracting(Kernel::name).doesNotHaveDuplicates();
   }
 
@@ -32,9 +30,6 @@ class KernelsTest {
     assertThatIllegalArgumentException()
         .isThrownBy(() -> Kernels.twoShot(DType.FLOAT32, ReduceOp.Kind.BAND))
         .withMessageContaining("BAND is not defined on float32");
-    assertThatIllegalArgumentException()
-        .isThrownBy(() -> Kernels.direct(DType.FLOAT32, ReduceOp.Kind.MAX))
-        .withMessageContaining("MAX");
     assertThat(Kernels.isReducible(DType.BOOL)).isFalse();
   }
 
@@ -66,7 +61,7 @@ class KernelsTest {
     assertThat(twoShot.launch(524288, LAYOUT)).isEqualTo(new Launch(86, 128));
     assertThat(twoShot.launch(2 << 20, LAYOUT)).isEqualTo(new Launch(86, 512));
     Kernel chunks = Kernels.chunks(DType.BFLOAT16, ReduceOp.Kind.SUM);
-    assertThat(chunks.launch(4 << 20, LAYOUT)).isEqualTo(new Launch(64, 256));
+    assertThat(chunks.launch(4 << 20, LAYOUT)).isEqualTo(new Launch(128, 256));
     assertThat(chunks.launch(1L << 30, LAYOUT)).isEqualTo(new Launch(128, 512));
     assertThat(Kernels.streamBlock().launch(0, LAYOUT)).isEqualTo(new Launch(1, 1));
     assertThat(Kernels.exchange().launch(1024, LAYOUT)).isEqualTo(new Launch(1, 128));
@@ -75,14 +70,13 @@ class KernelsTest {
   @Test
   void limitsChooseTheMeasuredAlgorithm() {
     AllReduceLimits limits = AllReduceLimits.ofRanks(4);
-    assertThat(limits.choose(128 << 10, 2, LAYOUT, true)).isEqualTo(Algorithm.ONE_SHOT);
-    assertThat(limits.choose(256 << 10, 2, LAYOUT, true)).isEqualTo(Algorithm.TWO_SHOT);
-    assertThat(limits.choose(2 << 20, 2, LAYOUT, true)).isEqualTo(Algorithm.DIRECT);
-    assertThat(limits.choose(2 << 20, 2, LAYOUT, false)).isEqualTo(Algorithm.TWO_SHOT);
-    assertThat(limits.choose(4 << 20, 2, LAYOUT, false)).isEqualTo(Algorithm.CHUNKS);
-    assertThat(limits.choose(64 << 20, 2, LAYOUT, true)).isEqualTo(Algorithm.CHUNKS);
+    assertThat(limits.choose(128 << 10, 2, LAYOUT)).isEqualTo(Algorithm.ONE_SHOT);
+    assertThat(limits.choose(256 << 10, 2, LAYOUT)).isEqualTo(Algorithm.TWO_SHOT);
+    assertThat(limits.choose(2 << 20, 2, LAYOUT)).isEqualTo(Algorithm.TWO_SHOT);
+    assertThat(limits.choose(4 << 20, 2, LAYOUT)).isEqualTo(Algorithm.CHUNKS);
+    assertThat(limits.choose(64 << 20, 2, LAYOUT)).isEqualTo(Algorithm.CHUNKS);
     Launch launch = Kernels.chunks(DType.BFLOAT16, ReduceOp.Kind.SUM).launch(4 << 20, LAYOUT);
-    assertThat(AllReduceLimits.chunkBytes(4 << 20, launch, LAYOUT)).isEqualTo(16384);
+    assertThat(AllReduceLimits.chunkBytes(4 << 20, launch, LAYOUT)).isEqualTo(8192);
     assertThat(AllReduceLimits.chunkBytes(1, new Launch(1, 256), LAYOUT)).isEqualTo(16);
     assertThat(AllReduceLimits.chunkBytes(1L << 30, new Launch(128, 512), LAYOUT)).isEqualTo(32768);
   }
@@ -93,8 +87,8 @@ class KernelsTest {
     ChannelLayout narrow = new ChannelLayout(2, 2, 512, 2048);
     AllReduceLimits limits = AllReduceLimits.ofRanks(2);
     assertThat(narrow.packetCapacity(4)).isEqualTo(12_288);
-    assertThat(limits.choose(12_288, 4, narrow, false)).isEqualTo(Algorithm.ONE_SHOT);
-    assertThat(limits.choose(12_304, 4, narrow, false)).isEqualTo(Algorithm.TWO_SHOT);
-    assertThat(limits.choose(24_576, 4, narrow, false)).isEqualTo(Algorithm.CHUNKS);
+    assertThat(limits.choose(12_288, 4, narrow)).isEqualTo(Algorithm.ONE_SHOT);
+    assertThat(limits.choose(12_304, 4, narrow)).isEqualTo(Algorithm.TWO_SHOT);
+    assertThat(limits.choose(24_576, 4, narrow)).isEqualTo(Algorithm.CHUNKS);
   }
 }

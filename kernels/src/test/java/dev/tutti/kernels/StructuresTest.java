@@ -33,10 +33,11 @@ class StructuresTest {
 
   @Test
   void areaHoldsFlagsPacketsAndChunks() {
-    // 6 kinds x 4 lanes x 8 peers x 4; 3 sections x 2 parities x 4 lanes x 2 ranks x 512 x 16;
+    // (6 kinds x 4 + 8) x 4 lanes x 8 peers; 3 sections x 2 parities x 4 lanes x 2 ranks x 512 x
+    // 16;
     // 2 sections x 4 slots x 4 lanes x 2 ranks x 4096.
     assertThat(new ChannelLayout(2, 4, 512, 4096).areaBytes())
-        .isEqualTo(768L + 393_216L + 262_144L);
+        .isEqualTo(1024L + 393_216L + 262_144L);
     assertThat(new ChannelLayout(2, 4, 512, 4096).stateBytes()).isEqualTo(1024);
     assertThat(new ChannelLayout(2, 4, 512, 4096).packetCapacity(4)).isEqualTo(24_576);
     assertThat(new ChannelLayout(2, 4, 512, 4096).messageCapacity()).isEqualTo(16_384);
@@ -68,9 +69,11 @@ class StructuresTest {
         .containsExactly(10, 20, 1000, 336);
     assertThat(memory.get(ValueLayout.JAVA_DOUBLE, 32)).isEqualTo(0.5);
     assertThat(word(memory, 40)).isEqualTo(7);
-    assertThat(memory.asSlice(48).toArray(ValueLayout.JAVA_INT)).containsExactly(8, 7, 7, 2048);
+    assertThat(memory.asSlice(48, 16).toArray(ValueLayout.JAVA_INT)).containsExactly(8, 7, 7, 2048);
+    assertThat(word(call.shared(2, 4096, 3).memory(), 64 + 16)).isEqualTo(4099);
 
     call.reduceScatter(10, 20, 6, 4);
+    assertThat(word(memory, 64 + 16)).as("the call before was told of shared memory").isZero();
     assertThat(word(memory, 16)).isEqualTo(24);
     assertThat(word(memory, 24)).isEqualTo(6);
     assertThat(half(memory, 56)).isZero();
@@ -79,16 +82,6 @@ class StructuresTest {
     call.broadcast(10, 64, 4, 1);
     assertThat(half(memory, 52)).isEqualTo(2);
     assertThat(half(memory, 56)).isEqualTo(13);
-  }
-
-  @Test
-  void directCallHasItsFields() {
-    MemorySegment memory = words(DirectCall.BYTES);
-    new DirectCall(memory).buffer(3, 9).all(64, ReduceOp.AVG, 5);
-    assertThat(word(memory, 24)).isEqualTo(9);
-    assertThat(word(memory, 64)).isEqualTo(64);
-    assertThat(word(memory, 72)).isEqualTo(5);
-    assertThat(half(memory, 80)).isEqualTo(1);
   }
 
   @Test

@@ -21,6 +21,8 @@ public final class PeerMemory implements AutoCloseable {
    */
   private final DeviceContext context;
   private final List<Block> blocks;
+  private final long[] views;
+  private final long usedNumbers;
   private boolean closed;
 
   /** Is one rank's memory as this rank addresses it. */
@@ -39,9 +41,11 @@ public final class PeerMemory implements AutoCloseable {
     void free();
   }
 
-  private PeerMemory(DeviceContext context, List<Block> blocks) {
+  private PeerMemory(DeviceContext context, List<Block> blocks, long[] views, long usedNumbers) {
     this.context = context;
     this.blocks = blocks;
+    this.views = views;
+    this.usedNumbers = usedNumbers;
   }
 
   /**
@@ -49,11 +53,13 @@ public final class PeerMemory implements AutoCloseable {
    *
    * @param world who the ranks are
    * @param byteSize bytes of each rank, the same on all
+   * @param numbers bits that this rank uses, see {@link #usedNumbers}
    * @param deadlineNanos in terms of {@link System#nanoTime()}
    * @throws BackendException on all ranks, if one of them has no room or cannot map
    * @throws TuttiException if sizes differ, or a rank does not come in time
    */
-  public static PeerMemory allocate(PeerWorld world, long byteSize, long deadlineNanos) {
+  public static PeerMemory allocate(
+      PeerWorld world, long byteSize, long numbers, long deadlineNanos) {
     world.context().enter();
     Blocks blocks = Blocks.of(world);
     List<Block> mapped = new ArrayList<>();
@@ -92,9 +98,21 @@ public final class PeerMemory implements AutoCloseable {
           }
         }
       }
-      requireNoProblem(world, byteSize, results(world, problem, deadlineNanos));
+      List<Result> results =
+          world
+              .exchange()
+              .allGather(Result.encode(numbers, mapped, problem), deadlineNanos)
+              .stream()
+              .map(bytes -> Result.decode(bytes, rank))
+              .toList();
+      requireNoProblem(world, byteSize, results.stream().map(Result::problem).toList());
       own.settle();
-      PeerMemory memory = new PeerMemory(world.context(), List.copyOf(mapped));
+      PeerMemory memory =
+          new PeerMemory(
+              world.context(),
+              List.copyOf(mapped),
+              results.stream().mapToLong(Result::view).toArray(),
+              results.stream().mapToLong(Result::numbers).reduce(0, (a, b) -> a | b));
       mapped.clear();
       own = null;
       return memory;
@@ -113,12 +131,6 @@ public final class PeerMemory implements AutoCloseable {
         own.free();
       }
     }
-  }
-
-  private static List<String> results(PeerWorld world, String own, long deadlineNanos) {
-    return world.exchange().allGather(own.getBytes(StandardCharsets.UTF_8), deadlineNanos).stream()
-        .map(bytes -> new String(bytes, StandardCharsets.UTF_8))
-        .toList();
   }
 
   private static String text(PeerWorld world, RuntimeException e) {
@@ -181,6 +193,46 @@ public final class PeerMemory implements AutoCloseable {
           ? new Offer(byteSize, "", rest)
           : new Offer(byteSize, new String(rest, StandardCharsets.UTF_8), new byte[0]);
     }
+  }
+
+  /**
+   * Is what a rank tells in the end.
+   *
+   * @param numbers that it uses
+   * @param view where it addresses the reader's memory
+   * @param problem or an empty text
+   */
+  private record Result(long numbers, long view, String problem) {
+    static byte[] encode(long numbers, List<Block> mapped, String problem) {
+      byte[] text = problem.getBytes(StandardCharsets.UTF_8);
+      ByteBuffer buffer = ByteBuffer.allocate(12 + 8 * mapped.size() + text.length);
+      buffer.putLong(numbers).putInt(mapped.size());
+      mapped.forEach(block -> buffer.putLong(block.address()));
+      return buffer.put(text).array();
+    }
+
+    static Result decode(byte[] bytes, int reader) {
+      ByteBuffer buffer = ByteBuffer.wrap(bytes);
+      long numbers = buffer.getLong();
+      int count = buffer.getInt();
+      long view = reader < count ? buffer.getLong(12 + 8 * reader) : 0;
+      buffer.position(12 + 8 * count);
+      return new Result(numbers, view, StandardCharsets.UTF_8.decode(buffer).toString());
+    }
+  }
+
+  /**
+   * Returns where a rank addresses the memory of this one.
+   *
+   * @param rank who addresses it
+   */
+  public long view(int rank) {
+    return views[rank];
+  }
+
+  /** Returns the bits that any rank used when all allocated this, so all can choose the same. */
+  public long usedNumbers() {
+    return usedNumbers;
   }
 
   /**
