@@ -7,7 +7,6 @@ module dev.tutti.cli {
   requires dev.tutti;
   requires com.google.guice;
   requires info.picocli;
-  requires HdrHistogram;
   requires me.tongfei.progressbar;
   requires org.jfree.jfreechart;
   requires VectorGraphics2D;

@@ -6,11 +6,11 @@ import dev.tutti.DType;
 import dev.tutti.ProcessGroup;
 import dev.tutti.ReduceOp;
 import dev.tutti.Store;
+import java.util.Arrays;
 import java.util.List;
 import java.util.concurrent.TimeUnit;
 import java.util.function.Consumer;
 import java.util.stream.IntStream;
-import org.HdrHistogram.Histogram;
 
 /**
  * Measures on one rank.
@@ -24,6 +24,10 @@ final class BenchRank {
   private static final long WARMUP_NANOS = TimeUnit.MILLISECONDS.toNanos(500);
   private static final long COLD_NANOS = TimeUnit.SECONDS.toNanos(1);
   private static final long MAX_OPERATIONS = 50_000;
+  private static final long MAX_TIMES = 1 << 20;
+
+  /** Calls that bring the ranks, which hear of the number of calls one after the other, in step. */
+  private static final long LEAD_IN = 2;
 
   private final ProcessGroup group;
   private final BenchOptions options;
@@ -66,9 +70,10 @@ final class BenchRank {
     long wrong = total(item.check().getAsLong());
     item.zero();
     long calls = agree(calls(item, warmUp(item)));
-    long start = System.nanoTime();
-    Histogram histogram = time(item, calls);
-    double mean = (System.nanoTime() - start) / 1e3 / calls / item.operations();
+    long[] nanos = new long[(int) Math.min(calls, MAX_TIMES)];
+    run(item, LEAD_IN, nanos);
+    double mean = run(item, calls, nanos) / 1e3 / calls / item.operations();
+    Arrays.sort(nanos);
     wrong += total(item.check().getAsLong());
     return new BenchRow(
         op.label(),
@@ -78,8 +83,8 @@ final class BenchRank {
         item.count(),
         op.hasSizes() ? dtype.label() : "none",
         op.reduces() ? redop.kind().name().toLowerCase(java.util.Locale.ROOT) : "none",
-        histogram.getValueAtPercentile(50) / 1e3,
-        histogram.getValueAtPercentile(99) / 1e3,
+        percentile(nanos, 50) / 1e3 / item.operations(),
+        percentile(nanos, 99) / 1e3 / item.operations(),
         mean,
         op.busFactor(group.size()),
         wrong);
@@ -89,15 +94,16 @@ final class BenchRank {
   private double warmUp(BenchCase item) {
     if (options.warmup != null) {
       long calls = Math.max(1, options.warmup / item.operations());
-      return (double) run(item, calls) / calls;
+      return (double) run(item, calls, new long[1]) / calls;
     }
+    long[] nanosOfCalls = new long[(int) MAX_OPERATIONS];
     long enough = cold ? COLD_NANOS + WARMUP_NANOS : WARMUP_NANOS;
     cold = false;
     long spent = 0;
     long calls = 1;
     double perCall = 0;
     while (calls > 0) {
-      long nanos = run(item, calls);
+      long nanos = run(item, calls, nanosOfCalls);
       spent += nanos;
       perCall = (double) nanos / calls;
       calls = agree(spent < enough ? calls * 2 : 0);
@@ -105,12 +111,29 @@ final class BenchRank {
     return perCall;
   }
 
-  private static long run(BenchCase item, long calls) {
+  /**
+   * Runs calls back to back, and returns the time of all in nanoseconds. Warming up runs this very
+   * loop, so that the measurement finds it compiled.
+   *
+   * @param nanos takes the times of the last calls
+   */
+  private static long run(BenchCase item, long calls, long[] nanos) {
+    Runnable call = item.call();
+    int slot = 0;
     long start = System.nanoTime();
+    long before = start;
     for (long i = 0; i < calls; i++) {
-      item.call().run();
+      call.run();
+      long now = System.nanoTime();
+      nanos[slot] = now - before;
+      slot = slot + 1 == nanos.length ? 0 : slot + 1;
+      before = now;
     }
-    return System.nanoTime() - start;
+    return before - start;
+  }
+
+  private static double percentile(long[] sorted, int percent) {
+    return sorted[(int) Math.ceilDiv((long) sorted.length * percent, 100L) - 1];
   }
 
   private long calls(BenchCase item, double nanosPerCall) {
@@ -124,18 +147,6 @@ final class BenchRank {
           Math.clamp((long) (options.time.toNanos() / perOperation), least, MAX_OPERATIONS);
     }
     return Math.max(1, operations / item.operations());
-  }
-
-  private static Histogram time(BenchCase item, long calls) {
-    Histogram histogram = new Histogram(3);
-    long before = System.nanoTime();
-    for (long i = 0; i < calls; i++) {
-      item.call().run();
-      long now = System.nanoTime();
-      histogram.recordValue((now - before) / item.operations());
-      before = now;
-    }
-    return histogram;
   }
 
   /** Returns rank 0's number on all ranks. */
