@@ -4,6 +4,6 @@ package dev.tutti.gloo;
 class LowTrafficCollectivesTest extends CollectivesTest {
   @Override
   String algorithms() {
-    return "allReduce=halving-doubling;reduce=ring;allGather=ring;broadcast=chain";
+    return "allReduce=pipelined-halving-doubling;reduce=ring;allGather=ring;broadcast=chain";
   }
 }

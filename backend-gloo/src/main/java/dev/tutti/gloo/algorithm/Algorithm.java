@@ -11,6 +11,8 @@ public enum Algorithm {
   RECURSIVE_DOUBLING("recursive-doubling"),
   /** {@link HalvingDoublingAllReduce}. */
   HALVING_DOUBLING("halving-doubling"),
+  /** {@link HalvingDoublingAllReduce}, in pieces of 1 MiB. */
+  PIPELINED_HALVING_DOUBLING("pipelined-halving-doubling"),
   /** {@link BinomialReduce}, {@link BinomialBroadcast}. */
   BINOMIAL("binomial"),
   /** {@link ChainBroadcast}. */

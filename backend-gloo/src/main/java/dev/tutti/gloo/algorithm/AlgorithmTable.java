@@ -21,7 +21,11 @@ public final class AlgorithmTable {
       new EnumMap<>(
           Map.of(
               OpType.ALL_REDUCE,
-              EnumSet.of(Algorithm.RING, Algorithm.RECURSIVE_DOUBLING, Algorithm.HALVING_DOUBLING),
+              EnumSet.of(
+                  Algorithm.RING,
+                  Algorithm.RECURSIVE_DOUBLING,
+                  Algorithm.HALVING_DOUBLING,
+                  Algorithm.PIPELINED_HALVING_DOUBLING),
               OpType.REDUCE,
               EnumSet.of(Algorithm.RING, Algorithm.BINOMIAL),
               OpType.BROADCAST,
@@ -38,7 +42,7 @@ public final class AlgorithmTable {
   public static final AlgorithmTable DEFAULT =
       new AlgorithmTable(new EnumMap<>(OpType.class))
           .with(
-              "allReduce=recursive-doubling:64K,halving-doubling:16M/512K,ring;"
+              "allReduce=recursive-doubling:64K,pipelined-halving-doubling:64M/512K,ring;"
                   + "reduce=binomial:256K,ring;"
                   + "broadcast=binomial:1M,chain;"
                   + "allGather=bruck:64K,ring;"
@@ -145,8 +149,8 @@ public final class AlgorithmTable {
 
   /**
    * Returns the table for ranks that outnumber their cores: a large all-reduce is bound by the
-   * kernel's copies and by waits for a core then, and takes the algorithm with the fewest steps. An
-   * operation that a setting chose for stays as it is.
+   * kernel's copies and by waits for a core then, and takes the algorithm with the fewest messages.
+   * An operation that a setting chose for stays as it is.
    */
   public AlgorithmTable whereRanksShareCores() {
     boolean chosen =

@@ -4,6 +4,7 @@ import dev.tutti.gloo.transport.Endpoint;
 import dev.tutti.gloo.transport.Request;
 import dev.tutti.spi.Operation;
 import java.lang.foreign.MemorySegment;
+import org.jspecify.annotations.Nullable;
 
 /**
  * Reduces to all ranks by exchanges of halves, quarters and so on, after which each rank has the
@@ -17,55 +18,74 @@ import java.lang.foreign.MemorySegment;
  *     <td>S·(N−1)/N</td></tr>
  * </table>
  *
- * <p>Each part is reduced on one rank and copied: all ranks hold the same bits.
+ * <p>A large tensor takes these steps in pieces. Each part is reduced on one rank and copied: all
+ * ranks hold the same bits.
  */
 public final class HalvingDoublingAllReduce extends FoldedAllReduce {
-  private long unit;
+  /*
+   * The tensor is cut into pieces that are exchanged one step apart, so that what is reduced is sent
+   * while it is in the cache, and one piece is reduced while others travel. A step of a piece begins
+   * when its step before has ended; all ranks begin steps in the same order, and messages between two
+   * ranks are matched in order.
+   *
+   * In a piece, the parts of all virtual ranks whose numbers agree with this one's in the bits above a
+   * distance are one range. Halving sends the half of that range that lies on the peer's side; doubling
+   * sends the own half back. What a rank received of the result depends on what it sent before, so no
+   * receive overtakes a send of the same bytes.
+   */
+  private final long pieceBytes;
+  private final int steps;
+  private final @Nullable Request[] receives;
   private long units;
+  private long pieces;
 
   /**
    * Prepares for any number of operations, one at a time.
    *
    * @param transport connects the ranks, all of Tutti
+   * @param pieceBytes bytes of a piece, the same on all ranks
    */
-  public HalvingDoublingAllReduce(Endpoint transport) {
+  public HalvingDoublingAllReduce(Endpoint transport, long pieceBytes) {
     super(transport);
+    this.pieceBytes = pieceBytes;
+    steps = 2 * Integer.numberOfTrailingZeros(virtualSize);
+    receives = new @Nullable Request[steps];
   }
 
-  /*
-   * The parts of all virtual ranks whose numbers agree with this one's in the bits above a distance
-   * are one range of the tensor. Halving sends the half of that range that lies on the peer's side;
-   * doubling sends the own half back. What a rank received of the result depends on what it sent
-   * before, so no receive overtakes a send of the same bytes.
-   */
   @Override
   void exchange(Operation operation, long slot, MemorySegment memory, long bytes) throws Exception {
-    unit = reduction.unitBytes();
-    units = bytes / unit;
-    for (int distance = virtualSize / 2; distance > 0; distance /= 2) {
-      step(operation, slot, memory, distance, true);
-    }
-    for (int distance = 1; distance < virtualSize; distance *= 2) {
-      step(operation, slot, memory, distance, false);
+    units = bytes / reduction.unitBytes();
+    pieces = Math.max(1, bytes / pieceBytes);
+    for (long time = 0; time < pieces + steps; time++) {
+      for (int step = (int) Math.min(time, steps); step >= 0; step--) {
+        long piece = time - step;
+        if (piece < pieces) {
+          if (step > 0) {
+            Flow.await(transport, operation, receives, step - 1);
+          }
+          if (step < steps) {
+            begin(slot, memory, piece, step);
+          }
+        }
+      }
     }
     transport.awaitSent(operation);
   }
 
-  private void step(
-      Operation operation, long slot, MemorySegment memory, int distance, boolean reduces)
-      throws Exception {
+  private void begin(long slot, MemorySegment memory, long piece, int step) {
+    boolean reduces = step < steps / 2;
+    int distance = reduces ? virtualSize >> (step + 1) : 1 << (step - steps / 2);
     int own = virtualRank();
     int other = own ^ distance;
     int peer = rankOf(other);
     int in = reduces ? own : other;
     int out = reduces ? other : own;
-    long received = start(in, distance);
-    long receivedBytes = start(in + distance, distance) - received;
-    long sent = start(out, distance);
-    long sentBytes = start(out + distance, distance) - sent;
-    Request receive = null;
+    long received = start(piece, in, distance);
+    long receivedBytes = start(piece, in + distance, distance) - received;
+    long sent = start(piece, out, distance);
+    long sentBytes = start(piece, out + distance, distance) - sent;
     if (receivedBytes > 0) {
-      receive =
+      receives[step] =
           reduces
               ? transport.receiveCombining(peer, slot, memory, received, receivedBytes, reduction)
               : transport.receive(peer, slot, memory, received, receivedBytes);
@@ -73,14 +93,13 @@ public final class HalvingDoublingAllReduce extends FoldedAllReduce {
     if (sentBytes > 0) {
       transport.sendDetached(peer, slot, memory, sent, sentBytes);
     }
-    if (receive != null) {
-      transport.await(receive, operation);
-    }
   }
 
   /** Returns the first byte of the parts of a virtual rank and of those it is grouped with. */
-  private long start(int virtual, int distance) {
-    long first = virtual & -distance;
-    return units * first / virtualSize * unit;
+  private long start(long piece, int virtual, int distance) {
+    int first = virtual & -distance;
+    long begin = units * piece / pieces;
+    long end = units * (piece + 1) / pieces;
+    return (begin + (end - begin) * first / virtualSize) * reduction.unitBytes();
   }
 }

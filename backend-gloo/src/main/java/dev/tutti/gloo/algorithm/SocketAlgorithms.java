@@ -13,11 +13,14 @@ import java.util.List;
  * its bytes. Arguments are as in {@link Collectives}; roots are numbers in the endpoint.
  */
 public final class SocketAlgorithms {
+  private static final long PIECE_BYTES = 1 << 20;
+
   private final AlgorithmTable table;
   private final int size;
   private final RingAllReduce ringAllReduce;
   private final RecursiveDoublingAllReduce recursiveDoubling;
   private final HalvingDoublingAllReduce halvingDoubling;
+  private final HalvingDoublingAllReduce pipelined;
   private final RingReduce ringReduce;
   private final BinomialReduce binomialReduce;
   private final BinomialBroadcast binomialBroadcast;
@@ -39,7 +42,8 @@ public final class SocketAlgorithms {
     this.size = transport.size();
     this.ringAllReduce = new RingAllReduce(transport);
     this.recursiveDoubling = new RecursiveDoublingAllReduce(transport, scratch);
-    this.halvingDoubling = new HalvingDoublingAllReduce(transport);
+    this.halvingDoubling = new HalvingDoublingAllReduce(transport, Long.MAX_VALUE);
+    this.pipelined = new HalvingDoublingAllReduce(transport, PIECE_BYTES);
     this.ringReduce = new RingReduce(transport, scratch);
     this.binomialReduce = new BinomialReduce(transport, scratch);
     this.binomialBroadcast = new BinomialBroadcast(transport);
@@ -55,6 +59,7 @@ public final class SocketAlgorithms {
     switch (table.choose(OpType.ALL_REDUCE, tensor.byteSize(), size)) {
       case RECURSIVE_DOUBLING -> recursiveDoubling.run(op, tag, tensor, reduceOp);
       case HALVING_DOUBLING -> halvingDoubling.run(op, tag, tensor, reduceOp);
+      case PIPELINED_HALVING_DOUBLING -> pipelined.run(op, tag, tensor, reduceOp);
       default -> ringAllReduce.run(op, tag, tensor, reduceOp);
     }
   }

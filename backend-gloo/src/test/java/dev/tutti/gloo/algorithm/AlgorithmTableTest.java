@@ -40,6 +40,8 @@ class AlgorithmTableTest {
 
   @Test
   void ranksThatShareCoresTakeFewerSteps() {
+    assertThat(AlgorithmTable.DEFAULT.choose(OpType.ALL_REDUCE, 16 << 20, 4))
+        .isEqualTo(Algorithm.PIPELINED_HALVING_DOUBLING);
     AlgorithmTable table = AlgorithmTable.DEFAULT.whereRanksShareCores();
     assertThat(table.choose(OpType.ALL_REDUCE, 1 << 30, 4)).isEqualTo(Algorithm.HALVING_DOUBLING);
     assertThat(table.choose(OpType.ALL_REDUCE, 1 << 30, 6)).isEqualTo(Algorithm.RING);
