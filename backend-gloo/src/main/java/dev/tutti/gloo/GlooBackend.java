@@ -14,7 +14,6 @@ import dev.tutti.gloo.transport.UserMessages;
 import dev.tutti.spi.Backend;
 import dev.tutti.spi.Operation;
 import dev.tutti.spi.Staging;
-import java.lang.foreign.MemorySegment;
 import java.util.List;
 import java.util.Map;
 import org.jspecify.annotations.Nullable;
@@ -107,12 +106,8 @@ final class GlooBackend implements Backend {
 
   @Override
   public void allGatherInto(Operation op, Tensor output, Tensor input) throws Exception {
-    long bytes = input.byteSize();
-    MemorySegment memory = output.segment();
-    // The input may be this rank's part of the output already.
-    MemorySegment.copy(input.segment(), 0, memory, transport.rank() * bytes, bytes);
     try {
-      collectives.allGatherInto(op, memory, bytes, input.dtype());
+      collectives.allGatherInto(op, output, input);
     } catch (Exception | Error e) {
       transport.stop(e);
       throw e;

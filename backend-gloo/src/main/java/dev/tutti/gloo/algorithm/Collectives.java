@@ -1,10 +1,8 @@
 package dev.tutti.gloo.algorithm;
 
-import dev.tutti.DType;
 import dev.tutti.ReduceOp;
 import dev.tutti.Tensor;
 import dev.tutti.spi.Operation;
-import java.lang.foreign.MemorySegment;
 import java.util.List;
 
 /**
@@ -34,11 +32,10 @@ public interface Collectives extends AutoCloseable {
    * Gathers equal parts.
    *
    * @param op carries the deadline
-   * @param output all parts, by rank; this rank's own is there already
-   * @param bytes of each part
-   * @param dtype the element type
+   * @param output takes all parts, by rank
+   * @param input this rank's part; may be the place of it in the output
    */
-  void allGatherInto(Operation op, MemorySegment output, long bytes, DType dtype) throws Exception;
+  void allGatherInto(Operation op, Tensor output, Tensor input) throws Exception;
 
   /** Gathers on one rank. */
   void gather(Operation op, List<Tensor> outputs, Tensor input, int root) throws Exception;

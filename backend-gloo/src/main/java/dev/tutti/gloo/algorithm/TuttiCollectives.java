@@ -1,12 +1,10 @@
 package dev.tutti.gloo.algorithm;
 
-import dev.tutti.DType;
 import dev.tutti.OpType;
 import dev.tutti.ReduceOp;
 import dev.tutti.Tensor;
 import dev.tutti.gloo.transport.Transport;
 import dev.tutti.spi.Operation;
-import java.lang.foreign.MemorySegment;
 import java.util.ArrayList;
 import java.util.List;
 
@@ -63,10 +61,10 @@ public final class TuttiCollectives implements Collectives {
   }
 
   @Override
-  public void allGatherInto(Operation op, MemorySegment output, long bytes, DType dtype)
-      throws Exception {
-    int tag = wire.next(Signature.of(OpType.ALL_GATHER, dtype, 0, bytes));
-    algorithms.allGather(op, tag, output, bytes);
+  public void allGatherInto(Operation op, Tensor output, Tensor input) throws Exception {
+    long bytes = input.byteSize();
+    int tag = wire.next(Signature.of(OpType.ALL_GATHER, input.dtype(), 0, bytes));
+    algorithms.allGather(op, tag, wire.fillOwn(output, input), bytes);
   }
 
   @Override

@@ -1,6 +1,5 @@
 package dev.tutti.gloo.algorithm;
 
-import dev.tutti.DType;
 import dev.tutti.OpType;
 import dev.tutti.ReduceOp;
 import dev.tutti.Tensor;
@@ -64,6 +63,18 @@ public final class WireCollectives implements Collectives {
     return tag;
   }
 
+  /**
+   * Copies a rank's input to its part of the output, where it may be already.
+   *
+   * @return the output's memory
+   */
+  public MemorySegment fillOwn(Tensor output, Tensor input) {
+    MemorySegment memory = output.segment();
+    long bytes = input.byteSize();
+    MemorySegment.copy(input.segment(), 0, memory, transport.rank() * bytes, bytes);
+    return memory;
+  }
+
   @Override
   public void allReduce(Operation op, Tensor tensor, ReduceOp reduceOp) throws Exception {
     int tag =
@@ -105,10 +116,10 @@ public final class WireCollectives implements Collectives {
   }
 
   @Override
-  public void allGatherInto(Operation op, MemorySegment output, long bytes, DType dtype)
-      throws Exception {
-    int tag = next(Signature.of(OpType.ALL_GATHER, dtype, 0, bytes));
-    allGather.run(op, tag, output, bytes);
+  public void allGatherInto(Operation op, Tensor output, Tensor input) throws Exception {
+    long bytes = input.byteSize();
+    int tag = next(Signature.of(OpType.ALL_GATHER, input.dtype(), 0, bytes));
+    allGather.run(op, tag, fillOwn(output, input), bytes);
   }
 
   @Override

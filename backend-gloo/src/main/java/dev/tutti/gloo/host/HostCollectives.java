@@ -1,6 +1,5 @@
 package dev.tutti.gloo.host;
 
-import dev.tutti.DType;
 import dev.tutti.OpType;
 import dev.tutti.ReduceOp;
 import dev.tutti.Tensor;
@@ -67,7 +66,7 @@ final class HostCollectives implements Collectives {
         new SparseAllReduce.Exchange() {
           @Override
           public void gather(MemorySegment memory, long bytes) throws Exception {
-            allGather.run(op, memory, bytes);
+            allGather.run(op, memory, memory.asSlice(channel.rank * bytes), bytes);
           }
 
           @Override
@@ -98,13 +97,13 @@ final class HostCollectives implements Collectives {
   }
 
   @Override
-  public void allGatherInto(Operation op, MemorySegment output, long bytes, DType dtype)
-      throws Exception {
-    channel.enter(Signature.of(OpType.ALL_GATHER, dtype, 0, bytes));
+  public void allGatherInto(Operation op, Tensor output, Tensor input) throws Exception {
+    long bytes = input.byteSize();
+    channel.enter(Signature.of(OpType.ALL_GATHER, input.dtype(), 0, bytes));
     if (bytes == 0) {
       channel.agree(op);
     }
-    allGather.run(op, output, bytes);
+    allGather.run(op, output.segment(), input.segment(), bytes);
   }
 
   @Override

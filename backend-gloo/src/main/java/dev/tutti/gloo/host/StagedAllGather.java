@@ -4,7 +4,8 @@ import dev.tutti.spi.Operation;
 import java.lang.foreign.MemorySegment;
 
 /**
- * Gathers equal parts on all ranks in chunks: each stages its own and copies those of the others.
+ * Gathers equal parts on all ranks in chunks: each stages its own, one chunk ahead, and copies
+ * those of the others.
  *
  * <table>
  * <caption>Cost for N ranks and S bytes of each in chunks of C</caption>
@@ -23,27 +24,42 @@ final class StagedAllGather {
    * Gathers.
    *
    * @param op carries the deadline
-   * @param output the parts by rank; this rank's own is there already
+   * @param output takes the parts by rank
+   * @param input begins with this rank's part; may be the place of it in the output
    * @param bytes of each part
    * @throws Exception if a wait ended without success
    */
-  void run(Operation op, MemorySegment output, long bytes) throws Exception {
-    int size = channel.size;
-    long chunk = channel.layout.stageBytes();
+  void run(Operation op, MemorySegment output, MemorySegment input, long bytes) throws Exception {
     long own = channel.rank * bytes;
+    boolean inPlace = output.asSlice(own, bytes).equals(input.asSlice(0, bytes));
+    long chunk = channel.layout.stageBytes();
+    long first = channel.step() + 1;
+    if (bytes > 0) {
+      stage(op, input, 0, Math.min(chunk, bytes));
+    }
     for (long offset = 0; offset < bytes; offset += chunk) {
+      long next = offset + chunk;
+      if (next < bytes) {
+        stage(op, input, next, Math.min(chunk, bytes - next));
+      }
       long length = Math.min(chunk, bytes - offset);
-      channel.beginStep(op);
-      long step = channel.step();
-      MemorySegment[] stages = channel.stages(step);
-      MemorySegment.copy(output, own + offset, stages[channel.rank], 0, length);
-      channel.publish(step);
-      for (int i = 1; i < size; i++) {
-        int peer = (channel.rank + i) % size;
+      if (!inPlace) {
+        MemorySegment.copy(input, offset, output, own + offset, length);
+      }
+      long step = first + offset / chunk;
+      for (int i = 1; i < channel.size; i++) {
+        int peer = (channel.rank + i) % channel.size;
         channel.awaitPublished(op, peer, step);
-        MemorySegment.copy(stages[peer], 0, output, peer * bytes + offset, length);
+        MemorySegment.copy(channel.stages(step)[peer], 0, output, peer * bytes + offset, length);
       }
       channel.finish(step);
     }
+  }
+
+  private void stage(Operation op, MemorySegment input, long offset, long length) throws Exception {
+    channel.beginStep(op);
+    long step = channel.step();
+    MemorySegment.copy(input, offset, channel.stages(step)[channel.rank], 0, length);
+    channel.publish(step);
   }
 }

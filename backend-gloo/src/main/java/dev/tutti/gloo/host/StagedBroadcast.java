@@ -14,6 +14,10 @@ import java.lang.foreign.MemorySegment;
  * </table>
  */
 final class StagedBroadcast {
+  // So many that others copy out while the root copies in, but not so small that a step costs more.
+  private static final int CHUNKS = 4;
+  private static final long MIN_CHUNK = 16 * 1024;
+
   private final HostChannel channel;
 
   StagedBroadcast(HostChannel channel) {
@@ -36,7 +40,7 @@ final class StagedBroadcast {
   }
 
   private void stage(Operation op, MemorySegment tensor, long bytes, int root) throws Exception {
-    long chunk = channel.layout.stageBytes();
+    long chunk = Math.min(channel.layout.stageBytes(), Math.max(MIN_CHUNK, bytes / CHUNKS));
     for (long offset = 0; offset < bytes; offset += chunk) {
       long length = Math.min(chunk, bytes - offset);
       channel.beginStep(op);

@@ -1,6 +1,5 @@
 package dev.tutti.gloo.host;
 
-import dev.tutti.DType;
 import dev.tutti.OpType;
 import dev.tutti.ReduceOp;
 import dev.tutti.Tensor;
@@ -11,7 +10,6 @@ import dev.tutti.gloo.algorithm.TuttiCollectives;
 import dev.tutti.gloo.algorithm.WireCollectives;
 import dev.tutti.gloo.transport.Transport;
 import dev.tutti.spi.Operation;
-import java.lang.foreign.MemorySegment;
 import java.util.List;
 
 /**
@@ -97,10 +95,10 @@ final class TwoLevelCollectives implements Collectives {
   }
 
   @Override
-  public void allGatherInto(Operation op, MemorySegment output, long bytes, DType dtype)
-      throws Exception {
-    int tag = enter(Signature.of(OpType.ALL_GATHER, dtype, 0, bytes));
-    allGather.run(op, tag, output, bytes);
+  public void allGatherInto(Operation op, Tensor output, Tensor input) throws Exception {
+    long bytes = input.byteSize();
+    int tag = enter(Signature.of(OpType.ALL_GATHER, input.dtype(), 0, bytes));
+    allGather.run(op, tag, wire.fillOwn(output, input), bytes);
   }
 
   @Override

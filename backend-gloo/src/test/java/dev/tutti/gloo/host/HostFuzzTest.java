@@ -148,8 +148,7 @@ class HostFuzzTest {
               (collectives, op) -> collectives.broadcast(op, SMALL, 1)),
           new Collective(
               Signature.of(OpType.ALL_GATHER, DType.FLOAT32, 0, SMALL_BYTES),
-              (collectives, op) ->
-                  collectives.allGatherInto(op, BOTH.segment(), SMALL_BYTES, DType.FLOAT32)),
+              (collectives, op) -> collectives.allGatherInto(op, BOTH, SMALL)),
           new Collective(
               Signature.of(OpType.GATHER, DType.FLOAT32, 0, SMALL_BYTES),
               (collectives, op) -> collectives.gather(op, PAIR, SMALL, 0)),
