@@ -31,6 +31,9 @@ final class HostChannel implements AutoCloseable {
    */
   private static final VarHandle WORD = ValueLayout.JAVA_LONG.varHandle();
 
+  /** Is how long a rank waits for another one before it wants to hear of its end from itself. */
+  static final long WATCH_NANOS = 1_000_000_000;
+
   final HostLayout layout;
   final int rank;
   final int size;
@@ -236,6 +239,9 @@ final class HostChannel implements AutoCloseable {
           && (long) WORD.getAcquire(memory, control + HostLayout.OPERATION) == operation) {
         throw mismatch(peer, theirs);
       }
+    }
+    if (pacer.elapsed() > WATCH_NANOS) {
+      transport.watch(peer);
     }
     Throwable failure = transport.failureOf(peer);
     if (failure != null && (long) WORD.getAcquire(memory, offset) < value) {

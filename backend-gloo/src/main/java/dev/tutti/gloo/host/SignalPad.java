@@ -192,6 +192,10 @@ final class SignalPad {
   private @Nullable RuntimeException endOf(
       Wait wait, int channel, int peer, long round, long limit, Pacer pacer) {
     if (pacer.isSlow()) {
+      int awaited = peer < 0 ? firstMissing(channel, round) : peer;
+      if (awaited >= 0 && pacer.elapsed() > HostChannel.WATCH_NANOS) {
+        transport.watch(awaited);
+      }
       Throwable failure = peer < 0 ? failureOfAny(channel, round) : transport.failureOf(peer);
       if (failure != null) {
         return failed(wait, channel, peer < 0 ? round : -1, failure, pacer);

@@ -56,11 +56,18 @@ final class Connection implements Handler {
   void attach(SocketChannel connected, @Nullable TlsChannel secured, SelectionKey registered) {
     channel = connected;
     tls = secured;
-    wire = secured == null ? connected : secured;
-    stream = wire;
+    ByteChannel socket = secured == null ? connected : secured;
+    wire = socket;
     key = registered;
     registered.attach(this);
     registered.interestOps(SelectionKey.OP_READ);
+    Doorbell bell = doorbell;
+    if (bell != null) {
+      tls = null;
+      bell.attach(socket);
+      return;
+    }
+    stream = socket;
     transport.progress.pairs.markDirty(pair);
     if (secured != null) {
       tellOfHidden(secured);
@@ -84,18 +91,22 @@ final class Connection implements Handler {
   }
 
   /**
-   * Leaves the socket to doorbells; all messages, of which there was none yet, go through rings.
+   * Leaves the socket, also one that is not there yet, to doorbells; all messages, of which there
+   * was none yet, go through rings.
    *
    * @param out to the peer
    * @param in from the peer
    * @param peer tells whether the peer sleeps
    */
   void share(RingWriter out, RingReader in, Sleep peer) {
-    ByteChannel socket = wire;
-    if (socket == null || halted) {
+    if (halted) {
       return;
     }
-    Doorbell bell = new Doorbell(transport, pair, socket);
+    Doorbell bell = new Doorbell(transport, pair);
+    ByteChannel socket = wire;
+    if (socket != null) {
+      bell.attach(socket);
+    }
     doorbell = bell;
     rings = new RingChannel(out, in, peer, bell);
     stream = rings;

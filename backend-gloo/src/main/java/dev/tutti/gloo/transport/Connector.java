@@ -11,7 +11,8 @@ import java.nio.channels.SocketChannel;
 
 /**
  * Connects to a peer and presents, in one write of eight bytes, the sequence number that the peer
- * gave this rank. All methods need the transport's lock.
+ * gave this rank, or a knock, which asks the peer to connect. All methods need the transport's
+ * lock.
  */
 final class Connector implements Handler {
   private static final int ATTEMPTS = 4;
@@ -21,17 +22,24 @@ final class Connector implements Handler {
   private final Pair pair;
   private final InetSocketAddress address;
   private final long sequence;
+  private final boolean knocks;
   private SocketChannel channel;
   private int attempts;
 
   Connector(
-      Transport transport, Selector selector, Pair pair, InetSocketAddress address, long sequence)
+      Transport transport,
+      Selector selector,
+      Pair pair,
+      InetSocketAddress address,
+      long sequence,
+      boolean knocks)
       throws IOException {
     this.transport = transport;
     this.selector = selector;
     this.pair = pair;
     this.address = address;
     this.sequence = sequence;
+    this.knocks = knocks;
     this.channel = SocketChannel.open();
   }
 
@@ -71,7 +79,12 @@ final class Connector implements Handler {
     if (channel.write(greeting) != 8) {
       throw new IOException("the greeting did not fit the socket's buffer");
     }
-    transport.pairs.greeted(pair, channel, key, true);
+    transport.pairs.ended(this);
+    if (knocks) {
+      channel.close();
+    } else {
+      transport.pairs.greeted(pair, channel, key, true);
+    }
   }
 
   private void retry(IOException cause) {
@@ -85,6 +98,14 @@ final class Connector implements Handler {
     } catch (IOException e) {
       cause.addSuppressed(e);
     }
+    transport.pairs.ended(this);
+    if (knocks) {
+      // The peer may have come by itself, and even have left since.
+      transport.pairs.accept();
+      if (pair.connection.isConnected() || pair.failure() != null) {
+        return;
+      }
+    }
     transport.breakdown.fatal(
         pair.lost(
             "cannot be reached at "
@@ -96,5 +117,14 @@ final class Connector implements Handler {
                 + ")",
             cause),
         pair.rank);
+  }
+
+  /** Gives up. */
+  void close() {
+    try {
+      channel.close();
+    } catch (IOException e) {
+      transport.debug("a connection to rank " + pair.rank + " did not close well", e);
+    }
   }
 }

@@ -23,15 +23,25 @@ final class Doorbell implements Runnable {
 
   private final Transport transport;
   private final Pair pair;
-  private final ByteChannel socket;
+  private @Nullable ByteChannel socket;
+  private boolean rang;
   private final ByteBuffer out = buffer(1);
   private final ByteBuffer in = buffer(HEADERS);
 
-  Doorbell(Transport transport, Pair pair, ByteChannel socket) {
+  Doorbell(Transport transport, Pair pair) {
     this.transport = transport;
     this.pair = pair;
-    this.socket = socket;
     out.limit(0);
+  }
+
+  /** Gets its socket; rings if it should have rung before. */
+  void attach(ByteChannel connected) {
+    socket = connected;
+    if (rang) {
+      run();
+    }
+    // A selector does not know of bytes that TLS holds.
+    read();
   }
 
   private static ByteBuffer buffer(int headers) {
@@ -55,12 +65,17 @@ final class Doorbell implements Runnable {
   }
 
   private void send(int opcode, long slot) throws IOException {
+    ByteChannel target = socket;
+    if (target == null) {
+      rang = true;
+      return;
+    }
     if (out.hasRemaining()) {
-      socket.write(out);
+      target.write(out);
     }
     if (!out.hasRemaining()) {
       Header.put(out.clear(), opcode, slot, 0, 0);
-      if (socket.write(out.flip()) == 0) {
+      if (target.write(out.flip()) == 0) {
         out.limit(0);
       }
     }
@@ -68,10 +83,14 @@ final class Doorbell implements Runnable {
 
   /** Takes what is there. */
   void read() {
+    ByteChannel source = socket;
+    if (source == null) {
+      return;
+    }
     try {
       boolean more = true;
       for (int reads = 0; more && reads < MOST_READS && pair.failure() == null; reads++) {
-        int count = socket.read(in);
+        int count = source.read(in);
         more = !in.hasRemaining();
         take();
         if (count < 0 && pair.failure() == null) {

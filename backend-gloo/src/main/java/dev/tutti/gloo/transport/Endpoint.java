@@ -102,4 +102,12 @@ public interface Endpoint {
    * @param peer number of a rank
    */
   @Nullable Throwable failureOf(int peer);
+
+  /**
+   * Connects with a peer, if that has not happened yet, so that {@link #failureOf} hears of its end
+   * from itself and not only from its neighbors. Any thread.
+   *
+   * @param peer number of a rank
+   */
+  default void watch(int peer) {}
 }

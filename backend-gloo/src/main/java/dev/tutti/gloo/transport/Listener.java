@@ -14,11 +14,13 @@ import java.util.Set;
 
 /**
  * Accepts the connections of peers. Each begins with eight bytes, the sequence number that this
- * rank gave the peer; a connection that begins otherwise is closed. All methods need the
- * transport's lock.
+ * rank gave the peer, or a knock; a connection that begins otherwise is closed. All methods need
+ * the transport's lock.
  */
 final class Listener implements Handler {
   private static final int MAX_STRANGERS = 1024;
+  private static final long KNOCK = 0x54757474L << 32;
+  private static final long KNOCK_MASK = -1L << 32;
 
   private final Transport transport;
   private final Selector selector;
@@ -34,12 +36,22 @@ final class Listener implements Handler {
     server.register(selector, SelectionKey.OP_ACCEPT, this);
   }
 
+  /** Returns the greeting by which a rank asks to be connected with. */
+  static long knock(int rank) {
+    return KNOCK | rank;
+  }
+
   void expect(Pair pair, long sequence) {
     expected.put(sequence, pair);
   }
 
   @Override
   public void ready(SelectionKey key) {
+    accept();
+  }
+
+  /** Takes the connections that are there. */
+  void accept() {
     try {
       SocketChannel accepted = server.accept();
       while (accepted != null) {
@@ -105,6 +117,12 @@ final class Listener implements Handler {
         }
         long sequence = bytes.getLong(0);
         Pair pair = expected.get(sequence);
+        if (pair == null && (sequence & KNOCK_MASK) == KNOCK) {
+          greetings.remove(this);
+          closeQuietly(channel);
+          transport.pairs.knocked(sequence & ~KNOCK_MASK);
+          return;
+        }
         if (pair == null || pair.connection.isConnected()) {
           refuse("presents 0x" + Long.toHexString(sequence) + ", which no rank was given");
           return;

@@ -87,4 +87,9 @@ public final class Members implements Endpoint {
   public @Nullable Throwable failureOf(int peer) {
     return transport.failureOf(ranks[peer]);
   }
+
+  @Override
+  public void watch(int peer) {
+    transport.watch(ranks[peer]);
+  }
 }

@@ -66,6 +66,7 @@ final class Pair {
   }
 
   void send(Request request) {
+    connect();
     if (failure != null) {
       transport.requests.end(request, failure);
       return;
@@ -97,7 +98,14 @@ final class Pair {
         && !connection.isShared();
   }
 
+  private void connect() {
+    if (failure == null && !connection.isConnected()) {
+      transport.pairs.want(this);
+    }
+  }
+
   void receive(Request request) {
+    connect();
     SlotState state = slots.findOrAdd(request.slot);
     EarlyMessage early = state.early.poll();
     if (failure == null) {

@@ -14,6 +14,23 @@ import org.jspecify.annotations.Nullable;
 
 /** Holds the pairs of a transport, one for each other rank, and gets them connected. */
 final class Pairs {
+  /*
+   * Of two ranks it is settled which one connects. Where they do not connect when they meet, either may
+   * be the first to need it. The one that has to wait then knocks: it connects to the other's listener,
+   * says who it is, and closes that connection at once; the other one connects as it had done at the
+   * start. So there are never two connections of which one would have to be given up with what was
+   * written to it. A knock proves nothing and brings nothing about but that connection, once.
+   */
+
+  /**
+   * Is how to get connected with a peer.
+   *
+   * @param address where it listens
+   * @param greeting what to say there
+   * @param knocks whether the peer has to connect, and this rank can only ask for it
+   */
+  private record Route(InetSocketAddress address, long greeting, boolean knocks) {}
+
   /**
    * Is how long the right peer may still take to connect when a connection in its name was refused.
    */
@@ -26,6 +43,13 @@ final class Pairs {
   private final boolean[] tutti;
   private @Nullable Listener listener;
   private int connectedCount;
+  private final @Nullable Route[] routes;
+  private final boolean[] awaited;
+  private final Set<Connector> connectors = new HashSet<>();
+  private int awaitedCount;
+  private final boolean[] wanted;
+  private int wantedCount;
+  private boolean sparse;
   private final Set<Admission> admissions = new HashSet<>();
   private @Nullable String refusal;
 
@@ -35,6 +59,9 @@ final class Pairs {
     this.size = size;
     others = new Pair[size - 1];
     tutti = new boolean[size];
+    routes = new @Nullable Route[size];
+    awaited = new boolean[size];
+    wanted = new boolean[size];
     for (int i = 0; i < others.length; i++) {
       others[i] = new Pair(transport, i < rank ? i : i + 1);
     }
@@ -58,23 +85,113 @@ final class Pairs {
     listener = new Listener(transport, transport.progress.selector(), server);
   }
 
-  void expect(int peer, PeerAddress address, long sequence) {
+  /**
+   * Lets a peer connect.
+   *
+   * @param sequence what the peer says then
+   * @param now whether it will by itself, and is waited for
+   */
+  void expect(int peer, PeerAddress address, long sequence, boolean now) {
     tutti[peer] = address.tutti();
     if (listener != null) {
       listener.expect(get(peer), sequence);
     }
+    if (now) {
+      await(peer);
+    } else {
+      later(peer, new Route(address.socket(), Listener.knock(rank), true));
+    }
   }
 
-  void connect(int peer, PeerAddress address, long sequence) throws IOException {
+  /**
+   * Connects with a peer.
+   *
+   * @param sequence what to say to it
+   * @param now whether to begin, and to wait for it; else when either rank needs it
+   */
+  void connect(int peer, PeerAddress address, long sequence, boolean now) throws IOException {
     tutti[peer] = address.tutti();
-    InetSocketAddress socket = address.socket();
-    Progress progress = transport.progress;
-    progress.lock.lock();
+    Route route = new Route(address.socket(), sequence, false);
+    transport.progress.lock.lock();
     try {
-      new Connector(transport, progress.selector(), get(peer), socket, sequence).start();
+      if (now) {
+        await(peer);
+        follow(route, get(peer));
+      } else {
+        later(peer, route);
+      }
     } finally {
-      progress.lock.unlock();
+      transport.progress.lock.unlock();
     }
+  }
+
+  private void later(int peer, Route route) {
+    routes[peer] = route;
+    sparse = true;
+  }
+
+  private void await(int peer) {
+    awaited[peer] = true;
+    awaitedCount++;
+  }
+
+  /** Gets a pair connected, if that has not begun yet; the lock is held. */
+  void want(Pair pair) {
+    Route route = routes[pair.rank];
+    if (route == null || transport.breakdown.cause() != null) {
+      return;
+    }
+    routes[pair.rank] = null;
+    wanted[pair.rank] = true;
+    wantedCount++;
+    try {
+      follow(route, pair);
+      transport.progress.wakeSelector();
+    } catch (IOException e) {
+      transport.breakdown.fatal(
+          pair.lost("cannot be reached (" + e.getMessage() + ")", e), pair.rank);
+    }
+  }
+
+  private void follow(Route route, Pair pair) throws IOException {
+    Connector connector =
+        new Connector(
+            transport,
+            transport.progress.selector(),
+            pair,
+            route.address,
+            route.greeting,
+            route.knocks);
+    connectors.add(connector);
+    connector.start();
+  }
+
+  /** Is told that a peer needs a connection that this rank has to make; the lock is held. */
+  void knocked(long peer) {
+    if (peer >= 0 && peer < size && peer != rank) {
+      Pair pair = get((int) peer);
+      Route route = routes[pair.rank];
+      if (route != null && !route.knocks) {
+        want(pair);
+      }
+    }
+  }
+
+  /** Is told that a connector is through, well or not. */
+  void ended(Connector connector) {
+    connectors.remove(connector);
+  }
+
+  /** Takes connections that nobody has looked at yet. */
+  void accept() {
+    if (listener != null) {
+      listener.accept();
+    }
+  }
+
+  /** Tells whether connections that were not made at the start are being made. */
+  boolean areConnecting() {
+    return wantedCount > 0;
   }
 
   /**
@@ -142,16 +259,27 @@ final class Pairs {
       return;
     }
     pair.connection.attach(channel, tls, key);
-    if (++connectedCount == others.length) {
+    routes[pair.rank] = null;
+    if (awaited[pair.rank]) {
+      awaited[pair.rank] = false;
+      awaitedCount--;
+    }
+    if (wanted[pair.rank]) {
+      wanted[pair.rank] = false;
+      wantedCount--;
+    }
+    // Who knocks late must not take this rank for gone.
+    if (++connectedCount == others.length && !sparse) {
       closeListener();
     }
   }
 
   /**
-   * Waits until all peers are connected; not to the end once a connection was refused.
+   * Waits until all peers are connected with which this rank is connecting; not to the end once a
+   * connection was refused.
    *
    * @param deadline in terms of {@link System#nanoTime()}
-   * @return the ranks that are not connected, empty if all are
+   * @return the ranks that are missing, empty if none are
    * @throws PeerLostException if a peer cannot be reached
    */
   List<Integer> awaitConnected(long deadline) throws Exception {
@@ -163,7 +291,7 @@ final class Pairs {
     try {
       transport.breakdown.throwIfBroken();
       return Arrays.stream(others)
-          .filter(pair -> !pair.connection.isConnected())
+          .filter(pair -> awaited[pair.rank])
           .map(pair -> pair.rank)
           .toList();
     } finally {
@@ -172,7 +300,7 @@ final class Pairs {
   }
 
   private boolean isSettled() {
-    return connectedCount == others.length || transport.breakdown.cause() != null;
+    return awaitedCount == 0 || transport.breakdown.cause() != null;
   }
 
   /** Sends the messages between some ranks through shared memory from now on; the lock is held. */
@@ -240,6 +368,8 @@ final class Pairs {
   /** Says farewell to ranks of Tutti, and ends all connections. */
   void leave(long reason) {
     closeListener();
+    connectors.forEach(Connector::close);
+    connectors.clear();
     for (Pair pair : others) {
       if (tutti[pair.rank]) {
         pair.connection.sendFarewell(reason);

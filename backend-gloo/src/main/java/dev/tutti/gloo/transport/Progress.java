@@ -272,7 +272,8 @@ final class Progress {
     if (pairs.allShareMemory()) {
       return progress;
     }
-    if (pairs.activeCount() <= POLLED_PAIRS || ioSelecting) {
+    boolean few = pairs.activeCount() <= POLLED_PAIRS && !transport.pairs.areConnecting();
+    if (few || ioSelecting) {
       return pairs.readActive() || progress;
     }
     try {
@@ -395,6 +396,13 @@ final class Progress {
    */
   void wakeCaller() {
     if (callerSelecting) {
+      selector.wakeup();
+    }
+  }
+
+  /** Lets a thread that waits in the selector see a new channel; the lock is held. */
+  void wakeSelector() {
+    if (ioSelecting || callerSelecting) {
       selector.wakeup();
     }
   }

@@ -19,6 +19,7 @@ import java.util.stream.IntStream;
 /**
  * Brings the ranks of a group together: each listens, publishes where, reads where the others are,
  * and of each pair the one with the greater address connects (Gloo: {@code rendezvous/context.cc}).
+ * Where all are ranks of Tutti, and many, not all pairs connect at once, see {@link Neighbors}.
  */
 public final class Rendezvous {
   // Level of the only context: PyTorch makes one for each network device of a rank.
@@ -55,8 +56,8 @@ public final class Rendezvous {
   }
 
   /**
-   * Connects with all peers, within the context's timeout. Where ranks connect lazily, does what
-   * this side can do and returns.
+   * Connects with peers, within the context's timeout. Where ranks connect lazily, does what this
+   * side can do and returns.
    *
    * @param spin how long a waiting thread polls before it blocks, unless there are more ranks than
    *     cores on this host
@@ -141,7 +142,8 @@ public final class Rendezvous {
     allTutti = Arrays.stream(blobs).allMatch(blob -> blob.address().tutti());
     for (int peer = 0; peer < size; peer++) {
       if (peer != rank) {
-        join(transport, own, peer, blobs[peer]);
+        boolean now = !allTutti || Neighbors.areNear(rank, peer, size);
+        join(transport, own, peer, blobs[peer], now);
       }
     }
     if (!lazy) {
@@ -181,7 +183,8 @@ public final class Rendezvous {
     }
   }
 
-  private void join(Transport transport, RankBlob own, int peer, RankBlob blob) throws IOException {
+  private void join(Transport transport, RankBlob own, int peer, RankBlob blob, boolean now)
+      throws IOException {
     long expected = rankAsSequence ? peer : own.identifiers()[peer];
     long presented = rankAsSequence ? rank : blob.identifiers()[rank];
     int role;
@@ -200,9 +203,9 @@ public final class Rendezvous {
               + blob.address().socket());
     }
     if (role > 0) {
-      transport.pairs.connect(peer, blob.address(), presented);
+      transport.pairs.connect(peer, blob.address(), presented, now);
     } else {
-      transport.pairs.expect(peer, blob.address(), expected);
+      transport.pairs.expect(peer, blob.address(), expected, now);
     }
   }
 

@@ -300,6 +300,18 @@ public final class Transport implements Endpoint, AutoCloseable {
     }
   }
 
+  @Override
+  public void watch(int peer) {
+    progress.lock.lock();
+    try {
+      if (peer != rank) {
+        pairs.want(pairs.get(peer));
+      }
+    } finally {
+      progress.lock.unlock();
+    }
+  }
+
   /**
    * Fails all waits, now and from now on; no byte of any tensor moves any more. To be called when
    * an operation failed, before its tensors are given back.

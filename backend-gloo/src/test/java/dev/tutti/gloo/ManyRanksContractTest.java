@@ -1,0 +1,26 @@
+package dev.tutti.gloo;
+
+import java.time.Duration;
+import org.junit.jupiter.api.condition.EnabledIfSystemProperty;
+
+/**
+ * Runs the contract suite with so many ranks that they do not all connect when they meet; {@code
+ * -Dtutti.ranks=64} makes them 64.
+ */
+@EnabledIfSystemProperty(
+    named = "tutti.ranks",
+    matches = "[0-9]+",
+    disabledReason = "runs for long; ManyRanksSocketsContractTest does with few ranks")
+class ManyRanksContractTest extends GlooContractTest {
+  private static final int RANKS = Integer.getInteger("tutti.ranks", 10);
+
+  @Override
+  protected int[] worldSizes() {
+    return new int[] {RANKS};
+  }
+
+  @Override
+  protected Duration timeout() {
+    return Duration.ofSeconds(30 + 2L * RANKS);
+  }
+}

@@ -1,0 +1,19 @@
+package dev.tutti.gloo;
+
+import dev.tutti.Capabilities;
+import dev.tutti.Capabilities.Feature;
+import dev.tutti.Settings;
+import java.util.Set;
+
+/** Runs the contract suite with many ranks of one host that do not share memory. */
+class ManyRanksSocketsContractTest extends ManyRanksContractTest {
+  @Override
+  protected Settings settings() {
+    return GlooWorld.settings(GlooProvider.SHARED_BYTES.name(), "0");
+  }
+
+  @Override
+  protected Capabilities capabilities() {
+    return super.capabilities().without(Set.of(Feature.SYMMETRIC_MEMORY));
+  }
+}

@@ -1,0 +1,250 @@
+package dev.tutti.gloo;
+
+import static org.assertj.core.api.Assertions.assertThat;
+import static org.assertj.core.api.Assertions.assertThatThrownBy;
+
+import dev.tutti.CollectiveException;
+import dev.tutti.DType;
+import dev.tutti.GroupOptions;
+import dev.tutti.P2pOptions;
+import dev.tutti.ProcessGroup;
+import dev.tutti.Tensor;
+import dev.tutti.Work;
+import dev.tutti.store.HashStore;
+import java.io.IOException;
+import java.nio.file.Files;
+import java.nio.file.Path;
+import java.time.Duration;
+import java.util.ArrayList;
+import java.util.List;
+import java.util.concurrent.CountDownLatch;
+import java.util.concurrent.CyclicBarrier;
+import java.util.concurrent.TimeUnit;
+import java.util.concurrent.atomic.AtomicLong;
+import java.util.stream.Stream;
+import org.assertj.core.data.Index;
+import org.junit.jupiter.api.Test;
+import org.junit.jupiter.api.Timeout;
+import org.junit.jupiter.api.parallel.Isolated;
+import org.junit.jupiter.params.ParameterizedTest;
+import org.junit.jupiter.params.provider.CsvSource;
+import org.junit.jupiter.params.provider.ValueSource;
+
+/** Counts what many ranks on one host need, here threads of one JVM. */
+@Isolated("counts the sockets and the memory of the process")
+@Timeout(120)
+class ManyRanksTest {
+  /** Is what the JDK may open beside. */
+  private static final int SPARE = 4;
+
+  private static final String SHARED = GlooProvider.SHARED_BYTES.name();
+
+  /** Is what the ranks of a group have open after they met, and after a few collectives. */
+  private record Need(long sockets, long socketsAtLast, long mapped) {}
+
+  private static Need measure(int size, String shared, GlooWorld.Body<Void> body) throws Exception {
+    long before = sockets();
+    CyclicBarrier together = new CyclicBarrier(size);
+    AtomicLong sockets = new AtomicLong();
+    List<Need> needs =
+        GlooWorld.run(
+            size,
+            GlooWorld.settings(SHARED, shared),
+            group -> {
+              if (together.await(60, TimeUnit.SECONDS) == 0) {
+                sockets.set(sockets() - before);
+              }
+              together.await(60, TimeUnit.SECONDS);
+              body.run(group);
+              together.await(60, TimeUnit.SECONDS);
+              Need need = new Need(sockets.get(), sockets() - before, mapped());
+              together.await(60, TimeUnit.SECONDS);
+              return need;
+            });
+    return needs.get(0);
+  }
+
+  private static Void collectives(ProcessGroup group) {
+    int size = group.size();
+    for (long count : new long[] {1, 30_000, 300_000}) {
+      Tensor tensor = Tensor.allocate(DType.FLOAT32, count);
+      tensor.fill(1);
+      group.allReduce(tensor);
+      assertThat(tensor.flatDouble(count - 1)).isEqualTo(size);
+      tensor.fill(group.rank());
+      group.broadcast(tensor, 1);
+      assertThat(tensor.flatDouble(count - 1)).isEqualTo(1);
+    }
+    Tensor parts = Tensor.allocate(DType.INT32, size);
+    group.allGatherInto(parts, Tensor.of(group.rank()));
+    assertThat(parts.flatDouble(size - 1)).isEqualTo(size - 1);
+    group.barrier();
+    return null;
+  }
+
+  private static long sockets() throws IOException {
+    try (Stream<Path> files = Files.list(Path.of("/proc/self/fd"))) {
+      return files.filter(ManyRanksTest::isSocket).count();
+    }
+  }
+
+  private static boolean isSocket(Path descriptor) {
+    try {
+      return Files.readSymbolicLink(descriptor).toString().startsWith("socket:");
+    } catch (IOException e) {
+      return false;
+    }
+  }
+
+  private static long mapped() throws IOException {
+    long bytes = 0;
+    for (String line : Files.readAllLines(Path.of("/proc/self/maps"))) {
+      if (line.contains("/tutti-")) {
+        String[] range = line.split(" ", 2)[0].split("-", 2);
+        bytes += Long.parseLong(range[1], 16) - Long.parseLong(range[0], 16);
+      }
+    }
+    return bytes;
+  }
+
+  /** A connection is two sockets here; each rank goes on listening where not all are connected. */
+  @ParameterizedTest
+  @CsvSource({
+    "8, 7, 0, 0", "16, 7, 1, 0", "32, 9, 1, 0", "64, 11, 1, 0",
+    "8, 7, 0, 16M", "16, 7, 1, 16M", "32, 9, 1, 16M", "64, 11, 1, 16M"
+  })
+  void connectionsGrowWithTheRanksAndTheirLogarithm(
+      int size, int connected, int listening, String shared) throws Exception {
+    Need need = measure(size, shared, ManyRanksTest::collectives);
+    long expected = (long) size * (connected + listening);
+    // A listener that is closed is gone only when its selector has been asked again.
+    assertThat(need.sockets()).isBetween(expected, expected + size + SPARE);
+    assertThat(need.socketsAtLast()).isBetween(expected, expected + SPARE);
+    assertThat(need.mapped()).isLessThanOrEqualTo(size * (shared.equals("0") ? 0 : 17L << 20));
+  }
+
+  /** Each rank has something for each other one, which connects all. */
+  @ParameterizedTest
+  @ValueSource(strings = {"0", "16M"})
+  void ranksConnectWhenTheyNeedIt(String shared) throws Exception {
+    int size = 12;
+    Need need = measure(size, shared, ManyRanksTest::exchange);
+    assertThat(need.sockets()).isBetween(size * 7L, size * 7L + SPARE);
+    assertThat(need.socketsAtLast()).isBetween((long) size * size, (long) size * size + SPARE);
+  }
+
+  private static Void exchange(ProcessGroup group) {
+    int size = group.size();
+    int rank = group.rank();
+    for (long count : new long[] {1, 50_000}) {
+      List<Work> works = new ArrayList<>();
+      Tensor[] received = new Tensor[size];
+      for (int peer = 0; peer < size; peer++) {
+        if (peer != rank) {
+          received[peer] = Tensor.allocate(DType.INT32, count);
+          Tensor sent = Tensor.allocate(DType.INT32, count);
+          sent.fill(100 * rank + peer);
+          works.add(group.send(sent, peer, P2pOptions.DEFAULT.withAsync()));
+          works.add(group.recv(received[peer], peer, P2pOptions.DEFAULT.withAsync()));
+        }
+      }
+      works.forEach(Work::await);
+      for (int peer = 0; peer < size; peer++) {
+        if (peer != rank) {
+          assertThat(received[peer].flatDouble(count - 1)).isEqualTo(100 * peer + rank);
+        }
+      }
+    }
+    return null;
+  }
+
+  /** Of any two ranks one is to connect: each is the first to need it once. */
+  @ParameterizedTest
+  @CsvSource({"0, true, 0", "0, false, 0", "3, true, 16M", "3, false, 16M"})
+  void eitherRankMayBeTheFirstToNeedAConnection(int sender, boolean receiverFirst, String shared)
+      throws Exception {
+    int receiver = (sender + 6) % 12;
+    CountDownLatch begun = new CountDownLatch(1);
+    GlooWorld.run(
+        12,
+        GlooWorld.settings(SHARED, shared),
+        group -> {
+          Tensor tensor = Tensor.of(group.rank());
+          boolean sends = group.rank() == sender;
+          if (sends || group.rank() == receiver) {
+            if (sends == receiverFirst) {
+              assertThat(begun.await(30, TimeUnit.SECONDS)).isTrue();
+            }
+            Work work =
+                sends
+                    ? group.send(tensor, receiver, P2pOptions.DEFAULT.withAsync())
+                    : group.recv(tensor, sender, P2pOptions.DEFAULT.withAsync());
+            begun.countDown();
+            work.await();
+          }
+          group.barrier();
+          if (group.rank() == receiver) {
+            assertThat(tensor.flatDouble(0)).isEqualTo(sender);
+          }
+          return null;
+        });
+  }
+
+  @Test
+  void aMessageFromAnyRankConnectsItsSender() throws Exception {
+    List<Integer> sources =
+        GlooWorld.run(
+            12,
+            group -> {
+              Tensor tensor = Tensor.of(group.rank());
+              int source = -1;
+              if (group.rank() == 1) {
+                source = group.recvAnySource(tensor);
+                assertThat(tensor.flatDouble(0)).isEqualTo(7);
+              } else if (group.rank() == 7) {
+                group.send(tensor, 1);
+              }
+              group.monitoredBarrier(Duration.ofSeconds(30), true);
+              return source;
+            });
+    assertThat(sources.get(1)).isEqualTo(7);
+  }
+
+  private static void leave(ProcessGroup group) {
+    group.close();
+  }
+
+  /** No connection of the two has ever been there. */
+  @ParameterizedTest
+  @ValueSource(strings = {"0", "16M"})
+  void aRankThatLeftIsMissedByOneThatIsNotConnected(String shared) throws Exception {
+    CountDownLatch left = new CountDownLatch(1);
+    long start = System.nanoTime();
+    HashStore store = new HashStore();
+    List<String> failures =
+        GlooWorld.inParallel(
+            12,
+            rank -> {
+              GroupOptions options =
+                  GlooWorld.options(store, rank, 12, GlooWorld.settings(SHARED, shared));
+              try (ProcessGroup group = ProcessGroup.init(options)) {
+                group.barrier();
+                if (rank == 6) {
+                  leave(group);
+                  left.countDown();
+                  return "";
+                }
+                assertThat(left.await(30, TimeUnit.SECONDS)).isTrue();
+                if (rank == 0) {
+                  assertThatThrownBy(() -> group.recv(Tensor.of(1), 6))
+                      .isInstanceOf(CollectiveException.class)
+                      .hasMessageContaining("rank 6");
+                  return "rank 6";
+                }
+                return "";
+              }
+            });
+    assertThat(failures).contains("rank 6", Index.atIndex(0));
+    assertThat(Duration.ofNanos(System.nanoTime() - start)).isLessThan(Duration.ofSeconds(15));
+  }
+}
