@@ -1,0 +1,132 @@
+package dev.tutti.gloo;
+
+import static org.assertj.core.api.Assertions.assertThat;
+
+import dev.tutti.ProcessGroup;
+import dev.tutti.store.TcpStoreServer;
+import java.io.File;
+import java.io.IOException;
+import java.nio.charset.StandardCharsets;
+import java.nio.file.Files;
+import java.nio.file.Path;
+import java.util.ArrayList;
+import java.util.List;
+import java.util.concurrent.TimeUnit;
+import java.util.spi.ToolProvider;
+import org.junit.jupiter.api.Test;
+import org.junit.jupiter.api.Timeout;
+import org.junit.jupiter.api.io.TempDir;
+
+/**
+ * Runs a program that is a module, with Tutti's modules beside it and nothing on the class path.
+ */
+@Timeout(90)
+class ModulePathTest {
+  private static final int SIZE = 2;
+  private static final String MODULE = "module app { requires dev.tutti; }";
+  private static final String PROGRAM =
+      """
+      package app;
+
+      import dev.tutti.ProcessGroup;
+      import dev.tutti.Tensor;
+
+      public class Main {
+        public static void main(String[] args) {
+          try (ProcessGroup group = ProcessGroup.init()) {
+            Tensor tensor = Tensor.of(group.rank() + 1f);
+            group.allReduce(tensor);
+            System.out.println(
+                group.backends()
+                    + " "
+                    + tensor.toFloatArray()[0]
+                    + " "
+                    + ProcessGroup.class.getModule()
+                    + " "
+                    + ModuleLayer.boot().findModule("dev.tutti.gloo").orElseThrow()
+                    + " "
+                    + System.getProperty("java.class.path").isEmpty());
+          }
+        }
+      }
+      """;
+
+  @TempDir Path directory;
+
+  private String modulePath() throws Exception {
+    List<String> paths = new ArrayList<>();
+    for (Class<?> type : List.of(ProcessGroup.class, GlooProvider.class)) {
+      paths.add(Path.of(type.getProtectionDomain().getCodeSource().getLocation().toURI()) + "");
+    }
+    paths.add(directory.resolve("app").toString());
+    return String.join(File.pathSeparator, paths);
+  }
+
+  private void compile() throws Exception {
+    Path sources = Files.createDirectories(directory.resolve("src/app")).getParent();
+    Files.writeString(sources.resolve("module-info.java"), MODULE);
+    Files.writeString(sources.resolve("app/Main.java"), PROGRAM);
+    int result =
+        ToolProvider.findFirst("javac")
+            .orElseThrow()
+            .run(
+                System.out,
+                System.out,
+                "--module-path",
+                modulePath(),
+                "-d",
+                directory.resolve("app").toString(),
+                sources.resolve("module-info.java").toString(),
+                sources.resolve("app/Main.java").toString());
+    assertThat(result).isZero();
+  }
+
+  private Process start(int rank, int port) throws Exception {
+    List<String> command = new ArrayList<>();
+    command.add(ProcessHandle.current().info().command().orElseThrow());
+    command.addAll(List.of("-Xmx128m", "-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC"));
+    command.add("--enable-native-access=dev.tutti,dev.tutti.gloo");
+    command.addAll(List.of("--module-path", modulePath(), "--module", "app/app.Main"));
+    ProcessBuilder builder = new ProcessBuilder(command).redirectErrorStream(true);
+    builder.redirectOutput(output(rank).toFile());
+    builder.environment().keySet().removeIf(name -> name.startsWith("TUTTI_"));
+    builder.environment().remove("CLASSPATH");
+    builder.environment().put("RANK", Integer.toString(rank));
+    builder.environment().put("WORLD_SIZE", Integer.toString(SIZE));
+    builder.environment().put("MASTER_ADDR", "127.0.0.1");
+    builder.environment().put("MASTER_PORT", Integer.toString(port));
+    builder.environment().put("TORCHELASTIC_USE_AGENT_STORE", "True");
+    builder.environment().put("TUTTI_TIMEOUT", "60s");
+    return builder.start();
+  }
+
+  private Path output(int rank) {
+    return directory.resolve("rank" + rank + ".txt");
+  }
+
+  @Test
+  void modulesFindEachOther() throws Exception {
+    compile();
+    List<Process> processes = new ArrayList<>();
+    try (TcpStoreServer server = new TcpStoreServer(0)) {
+      for (int rank = 0; rank < SIZE; rank++) {
+        processes.add(start(rank, server.port()));
+      }
+      for (int rank = 0; rank < SIZE; rank++) {
+        assertThat(processes.get(rank).waitFor(60, TimeUnit.SECONDS)).isTrue();
+        assertThat(lines(rank))
+            .containsExactly("{cpu=gloo} 3.0 module dev.tutti module dev.tutti.gloo true");
+        assertThat(processes.get(rank).exitValue()).isZero();
+      }
+    } finally {
+      for (Process process : processes) {
+        process.destroyForcibly();
+        process.waitFor(10, TimeUnit.SECONDS);
+      }
+    }
+  }
+
+  private List<String> lines(int rank) throws IOException {
+    return Files.readAllLines(output(rank), StandardCharsets.UTF_8);
+  }
+}
