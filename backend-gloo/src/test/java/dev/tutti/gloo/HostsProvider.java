@@ -16,7 +16,7 @@ import java.util.concurrent.ConcurrentLinkedQueue;
 import java.util.function.IntUnaryOperator;
 
 /** Makes backends of gloo for ranks of this process that count as ranks of several hosts. */
-final class HostsProvider implements BackendProvider {
+class HostsProvider implements BackendProvider {
   private final GlooProvider gloo = new GlooProvider();
   private final Path directory;
   private final IntUnaryOperator hostOf;

@@ -11,6 +11,7 @@ import dev.tutti.gloo.algorithm.WireCollectives;
 import dev.tutti.gloo.transport.Transport;
 import dev.tutti.spi.Operation;
 import java.util.List;
+import org.jspecify.annotations.Nullable;
 
 /**
  * Runs the collectives of a group on several hosts of which some have several ranks: through shared
@@ -30,6 +31,7 @@ final class TwoLevelCollectives implements Collectives {
   private final TwoLevelReduce reduce;
   private final TwoLevelBroadcast broadcast;
   private final TwoLevelAllGather allGather;
+  private final @Nullable TwoLevelReduceScatter reduceScatter;
   private final TwoLevelBarrier barrier;
 
   /**
@@ -58,6 +60,7 @@ final class TwoLevelCollectives implements Collectives {
     reduce = new TwoLevelReduce(groups, host, bridges, transport.rank());
     broadcast = new TwoLevelBroadcast(groups, host, bridges);
     allGather = new TwoLevelAllGather(groups, host, transport);
+    reduceScatter = groups.areEven() ? new TwoLevelReduceScatter(groups, host, bridges) : null;
     barrier = new TwoLevelBarrier(host, bridges);
   }
 
@@ -119,13 +122,35 @@ final class TwoLevelCollectives implements Collectives {
   @Override
   public void reduceScatter(Operation op, Tensor output, List<Tensor> inputs, ReduceOp reduceOp)
       throws Exception {
-    flat.reduceScatter(op, output, inputs, reduceOp);
+    TwoLevelReduceScatter twoLevel = reduceScatter;
+    if (twoLevel == null) {
+      flat.reduceScatter(op, output, inputs, reduceOp);
+    } else {
+      twoLevel.run(op, enterReduceScatter(output, reduceOp), output, inputs::get, reduceOp);
+    }
   }
 
   @Override
   public void reduceScatterInto(Operation op, Tensor output, Tensor input, ReduceOp reduceOp)
       throws Exception {
-    flat.reduceScatterInto(op, output, input, reduceOp);
+    TwoLevelReduceScatter twoLevel = reduceScatter;
+    if (twoLevel == null) {
+      flat.reduceScatterInto(op, output, input, reduceOp);
+      return;
+    }
+    long numel = output.numel();
+    Tensor parts = input.flatten();
+    twoLevel.run(
+        op,
+        enterReduceScatter(output, reduceOp),
+        output,
+        rank -> parts.narrow(0, rank * numel, numel),
+        reduceOp);
+  }
+
+  private int enterReduceScatter(Tensor output, ReduceOp reduceOp) {
+    return enter(
+        Signature.of(OpType.REDUCE_SCATTER, output.dtype(), reduceOp.kind(), 0, output.byteSize()));
   }
 
   @Override

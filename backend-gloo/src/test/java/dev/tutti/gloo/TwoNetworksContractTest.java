@@ -1,0 +1,81 @@
+package dev.tutti.gloo;
+
+import dev.tutti.Capabilities;
+import dev.tutti.Capabilities.Feature;
+import dev.tutti.Settings;
+import dev.tutti.spi.Backend;
+import dev.tutti.spi.BackendContext;
+import dev.tutti.spi.BackendProvider;
+import java.nio.file.Path;
+import java.util.Objects;
+import java.util.Set;
+import org.jspecify.annotations.Nullable;
+import org.junit.jupiter.api.AfterAll;
+import org.junit.jupiter.api.BeforeAll;
+import org.junit.jupiter.api.TestInstance;
+import org.junit.jupiter.api.io.TempDir;
+
+/** Runs the contract suite with two ranks in each of two network namespaces. */
+@TestInstance(TestInstance.Lifecycle.PER_CLASS)
+class TwoNetworksContractTest extends GlooContractTest {
+  private @Nullable NetworkNamespaces hosts;
+
+  @TempDir Path directory;
+
+  @BeforeAll
+  void lay() throws Exception {
+    hosts = NetworkNamespaces.create();
+  }
+
+  @AfterAll
+  void remove() throws Exception {
+    if (hosts != null) {
+      hosts.close();
+    }
+  }
+
+  /** Returns the host of a rank of the group of all ranks. */
+  int hostOf(int rank) {
+    return rank / 2;
+  }
+
+  @Override
+  protected BackendProvider provider() {
+    NetworkNamespaces networks = Objects.requireNonNull(hosts);
+    return new HostsProvider(directory, this::hostOf) {
+      @Override
+      public Backend create(BackendContext context) throws Exception {
+        int host = hostOf(context.globalRanks().get(context.rank()));
+        BackendContext inside = inside(context, networks.address(1 - host));
+        return NamespaceThread.call(networks.name(host), () -> super.create(inside));
+      }
+    };
+  }
+
+  private static BackendContext inside(BackendContext context, String otherHost) {
+    // The JDK looks interfaces up in the network of the process, and routes in that of the thread.
+    Settings settings =
+        context.settings().with(BindAddress.INTERFACE, "").with(BindAddress.MASTER_ADDR, otherHost);
+    return new BackendContext(
+        context.group(),
+        context.rank(),
+        context.size(),
+        context.globalRanks(),
+        context.deviceType(),
+        context.device(),
+        context.store(),
+        context.timeout(),
+        settings,
+        context.onFailure());
+  }
+
+  @Override
+  protected int[] worldSizes() {
+    return new int[] {4};
+  }
+
+  @Override
+  protected Capabilities capabilities() {
+    return super.capabilities().without(Set.of(Feature.SYMMETRIC_MEMORY));
+  }
+}
