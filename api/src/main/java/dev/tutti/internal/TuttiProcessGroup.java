@@ -227,6 +227,23 @@ final class TuttiProcessGroup implements ProcessGroup {
   }
 
   @Override
+  public void barrier() {
+    OpType op = OpType.BARRIER;
+    BoundBackend backend = checks.anyBackend(op);
+    GroupOperation inline = backend.isStreamOrdered() ? null : runner.beginInline(op, null, 0);
+    if (inline == null) {
+      barrier(BarrierOptions.DEFAULT);
+      return;
+    }
+    try {
+      backend.backend().barrier(inline);
+    } catch (Throwable t) {
+      throw runner.failInline(inline, t);
+    }
+    runner.endInline(inline);
+  }
+
+  @Override
   public Work barrier(BarrierOptions options) {
     OpType op = OpType.BARRIER;
     return plain(
