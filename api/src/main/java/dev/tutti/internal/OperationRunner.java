@@ -121,6 +121,10 @@ final class OperationRunner {
         startMessage(op, spec);
       } else if (spec.backend().isStreamOrdered()) {
         runStreamOrdered(op, spec);
+        // As in c10d the host waits for a barrier, and for nothing else that is in a stream.
+        if (spec.type() == OpType.BARRIER && !spec.async()) {
+          awaitSynchronous(op);
+        }
         return op;
       } else if (spec.async()) {
         enqueue(op, spec);

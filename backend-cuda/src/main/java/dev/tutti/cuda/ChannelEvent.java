@@ -13,6 +13,7 @@ final class ChannelEvent implements DeviceEvent {
   private final Operation op;
   private final int rank;
   private final int[] ranks;
+  private final int source;
 
   /**
    * Creates an event.
@@ -22,13 +23,16 @@ final class ChannelEvent implements DeviceEvent {
    * @param op what it does
    * @param rank this rank in the group
    * @param ranks of the channel, as ranks of the group
+   * @param source whose message it receives, or -1
    */
-  ChannelEvent(CudaEvent event, ControlWords control, Operation op, int rank, int[] ranks) {
+  ChannelEvent(
+      CudaEvent event, ControlWords control, Operation op, int rank, int[] ranks, int source) {
     this.event = event;
     this.control = control;
     this.op = op;
     this.rank = rank;
     this.ranks = ranks;
+    this.source = source;
   }
 
   @Override
@@ -40,6 +44,9 @@ final class ChannelEvent implements DeviceEvent {
   private boolean isGood() {
     int word = control.status();
     if (word == 0) {
+      if (source >= 0) {
+        op.completeFrom(source);
+      }
       return true;
     }
     if (!op.isDone()) {

@@ -10,6 +10,7 @@ import dev.tutti.kernels.Kernel;
 import dev.tutti.kernels.Kernels;
 import dev.tutti.kernels.Launch;
 import dev.tutti.spi.Operation;
+import dev.tutti.spi.PeerLostException;
 import java.util.concurrent.TimeUnit;
 import java.util.concurrent.atomic.LongAdder;
 import org.jspecify.annotations.Nullable;
@@ -41,6 +42,10 @@ final class CollectiveLane {
   private CudaStream lastStream;
   private @Nullable CudaEvent lastEvent;
   private CudaStream stream;
+  private volatile @Nullable Operation lastOp;
+  private volatile @Nullable Leaver leaver;
+  private boolean hasParts;
+  private int partsLaunched;
 
   CollectiveLane(
       CudaDevice device,
@@ -63,6 +68,29 @@ final class CollectiveLane {
     }
   }
 
+  /** Is a peer that closed the group, and its last collective with a kernel. */
+  private record Leaver(int rank, long lastSequence) {}
+
+  /** Returns the number of the last operation that had a kernel, or 0. */
+  long lastSequence() {
+    Operation last = lastOp;
+    return last == null ? 0 : last.sequenceNumber();
+  }
+
+  /** Fails what waits for a peer that closed the group, now and from now on. Any thread. */
+  void leave(int peer, long itsLastSequence) {
+    // Written before the operation is read, and the other way round where one is launched.
+    leaver = new Leaver(peer, itsLastSequence);
+    Operation last = lastOp;
+    if (last != null && last.sequenceNumber() > itsLastSequence && !last.isDone()) {
+      last.fail(closed(peer), peer);
+    }
+  }
+
+  static PeerLostException closed(int peer) {
+    return new PeerLostException(peer, "rank " + peer + " closed the group", null);
+  }
+
   private void begin() {
     device.context().enter();
     stream = device.currentStream();
@@ -72,15 +100,47 @@ final class CollectiveLane {
     }
   }
 
+  /**
+   * Launches the parts of an operation, which are done when the last one is.
+   *
+   * @param op the operation
+   * @param parts launches them; may launch none
+   */
+  void inParts(Operation op, Runnable parts) {
+    partsLaunched = 0;
+    hasParts = true;
+    try {
+      parts.run();
+    } finally {
+      hasParts = false;
+    }
+    if (partsLaunched > 0) {
+      track(op);
+    }
+  }
+
   private void end(Operation op) {
     USAGE.increment();
+    if (hasParts) {
+      partsLaunched++;
+    } else {
+      track(op);
+    }
+  }
+
+  private void track(Operation op) {
     if (stream.isCapturing()) {
       return;
     }
     CudaEvent event = stream.record();
     lastEvent = event;
     lastStream = stream;
-    op.enqueued(new ChannelEvent(event, channel.control, op, rank, ranks));
+    op.enqueued(new ChannelEvent(event, channel.control, op, rank, ranks, -1));
+    lastOp = op;
+    Leaver left = leaver;
+    if (left != null && op.sequenceNumber() > left.lastSequence) {
+      throw closed(left.rank);
+    }
   }
 
   /** Returns what is left to an operation, for its kernel. */

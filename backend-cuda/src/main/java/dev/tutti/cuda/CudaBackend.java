@@ -1,13 +1,13 @@
 package dev.tutti.cuda;
 
 import dev.tutti.BackendException;
-import dev.tutti.OpType;
 import dev.tutti.ReduceOp;
 import dev.tutti.SymmetricMemory;
 import dev.tutti.Tensor;
 import dev.tutti.cuda.memory.DeviceBlock;
 import dev.tutti.kernels.ExchangeCall;
 import dev.tutti.spi.Backend;
+import dev.tutti.spi.HostReducer;
 import dev.tutti.spi.Operation;
 import java.util.List;
 import org.jspecify.annotations.Nullable;
@@ -82,12 +82,46 @@ final class CudaBackend implements Backend {
     CollectiveLane to = laneFor(tensor.byteSize());
     if (to != null) {
       to.allReduce(op, tensor, reduceOp);
+    } else {
+      scaleAlone(op, tensor, reduceOp);
     }
   }
 
   @Override
   public void allReduceCoalesced(Operation op, List<Tensor> tensors, ReduceOp reduceOp) {
-    tensors.forEach(tensor -> allReduce(op, tensor, reduceOp));
+    inParts(op, () -> tensors.forEach(tensor -> allReduce(op, tensor, reduceOp)));
+  }
+
+  private void inParts(Operation op, Runnable parts) {
+    CollectiveLane to = lane;
+    if (to == null) {
+      parts.run();
+    } else {
+      to.inParts(op, parts);
+    }
+  }
+
+  @Override
+  public void allGatherIntoCoalesced(Operation op, List<Tensor> outputs, List<Tensor> inputs) {
+    inParts(
+        op,
+        () -> {
+          for (int i = 0; i < inputs.size(); i++) {
+            allGatherInto(op, outputs.get(i), inputs.get(i));
+          }
+        });
+  }
+
+  @Override
+  public void reduceScatterIntoCoalesced(
+      Operation op, List<Tensor> outputs, List<Tensor> inputs, ReduceOp reduceOp) {
+    inParts(
+        op,
+        () -> {
+          for (int i = 0; i < inputs.size(); i++) {
+            reduceScatterInto(op, outputs.get(i), inputs.get(i), reduceOp);
+          }
+        });
   }
 
   @Override
@@ -96,6 +130,8 @@ final class CudaBackend implements Backend {
     CollectiveLane to = laneFor(tensor.byteSize());
     if (to != null) {
       to.reduce(op, tensor, reduceOp, root);
+    } else {
+      scaleAlone(op, tensor, reduceOp);
     }
   }
 
@@ -182,10 +218,19 @@ final class CudaBackend implements Backend {
     CollectiveLane to = laneFor(output.byteSize());
     if (to == null) {
       copy(output, inputs.get(0));
+      scaleAlone(op, output, reduceOp);
       return;
     }
     // Used in the order of the stream, so it may be freed as soon as the kernel is enqueued.
     CudaStream stream = device.currentStream();
+    if (stream.isCapturing()) {
+      throw new UnsupportedOperationException(
+          "reduceScatter of a list on rank "
+              + rank
+              + " cannot be recorded into a graph, as it needs memory for the parts in one piece;"
+              + " reduceScatterInto can");
+    }
+    device.context().enter();
     long bytes = output.byteSize();
     DeviceBlock flat = device.allocator().allocate(bytes * size, stream.handle());
     try {
@@ -213,6 +258,7 @@ final class CudaBackend implements Backend {
     CollectiveLane to = laneFor(output.byteSize());
     if (to == null) {
       copy(output, input);
+      scaleAlone(op, output, reduceOp);
       return;
     }
     to.reduceScatter(op, output, from, reduceOp);
@@ -273,6 +319,23 @@ final class CudaBackend implements Backend {
     }
   }
 
+  /** Scales where there is nobody to add; by way of the host, as the kernels want two ranks. */
+  private void scaleAlone(Operation op, Tensor tensor, ReduceOp reduceOp) {
+    if (size > 1 || reduceOp.kind() != ReduceOp.Kind.PREMUL_SUM || tensor.numel() == 0) {
+      return;
+    }
+    if (device.currentStream().isCapturing()) {
+      throw new UnsupportedOperationException(
+          op.type().label()
+              + " on rank 0: "
+              + reduceOp
+              + " in a group of one cannot be recorded into a graph");
+    }
+    Tensor host = device.tensors().toHost(tensor);
+    HostReducer.scale(tensor.dtype(), host.segment(), 0, host.numel(), reduceOp.factor());
+    device.tensors().copyFromHost(tensor, host);
+  }
+
   /** Copies between tensors of this rank, in a group of one. */
   private void copy(Tensor target, Tensor source) {
     long bytes = source.byteSize();
@@ -292,33 +355,34 @@ final class CudaBackend implements Backend {
 
   @Override
   public void send(Operation op, Tensor tensor, int peer, int tag) {
-    message(op, tensor, tag, world.sends(peer));
+    long address = address(op, tensor);
+    board(op, peer).send(op, peer, tag, address, tensor.byteSize());
   }
 
   @Override
   public void recv(Operation op, Tensor tensor, int peer, int tag) {
-    message(op, tensor, tag, world.receives(peer));
-  }
-
-  private void message(Operation op, Tensor tensor, int tag, MessageLane messages) {
     long address = address(op, tensor);
-    if (tag != 0) {
-      throw new UnsupportedOperationException(
-          op.type().label() + " on rank " + rank + ": messages of CUDA tensors have tag 0 only");
-    }
-    if (laneFor(tensor.byteSize()) == null) {
-      complete(op);
-      return;
-    }
-    messages.start(op, address, tensor.byteSize());
+    board(op, peer).receive(op, peer, tag, address, tensor.byteSize());
   }
 
-  private void complete(Operation op) {
-    if (op.type() == OpType.RECV) {
-      op.completeFrom(-1);
-    } else {
-      op.complete();
+  @Override
+  public void recvAnySource(Operation op, Tensor tensor, int tag) {
+    long address = address(op, tensor);
+    board(op, MessageBoard.ANY).receive(op, MessageBoard.ANY, tag, address, tensor.byteSize());
+  }
+
+  private MessageBoard board(Operation op, int peer) {
+    CollectiveLane _ = laneFor(0);
+    MessageBoard board = world.messages();
+    if (board == null) {
+      throw new UnsupportedOperationException(
+          op.type().label()
+              + " on rank "
+              + rank
+              + (peer < 0 ? "" : " with rank " + peer)
+              + ": a group of one rank has no messages");
     }
+    return board;
   }
 
   @Override

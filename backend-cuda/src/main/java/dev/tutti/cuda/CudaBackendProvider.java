@@ -45,8 +45,6 @@ public final class CudaBackendProvider implements BackendProvider {
   private static Capabilities capabilitiesOfAll() {
     EnumSet<DType> reducible = EnumSet.allOf(DType.class);
     reducible.removeIf(dtype -> !Kernels.isReducible(dtype));
-    EnumSet<ReduceOp.Kind> reduceOps = EnumSet.allOf(ReduceOp.Kind.class);
-    reduceOps.remove(ReduceOp.Kind.PREMUL_SUM);
     return new Capabilities(
         EnumSet.of(
             OpType.BROADCAST,
@@ -60,14 +58,16 @@ public final class CudaBackendProvider implements BackendProvider {
             OpType.SCATTER,
             OpType.REDUCE_SCATTER,
             OpType.REDUCE_SCATTER_INTO,
+            OpType.REDUCE_SCATTER_COALESCED,
             OpType.ALL_TO_ALL,
             OpType.ALL_TO_ALL_SINGLE,
             OpType.BARRIER,
             OpType.SEND,
-            OpType.RECV),
+            OpType.RECV,
+            OpType.RECV_ANY_SOURCE),
         EnumSet.allOf(DType.class),
         reducible,
-        reduceOps,
+        EnumSet.allOf(ReduceOp.Kind.class),
         Set.of(Feature.STREAM_ORDERED, Feature.SYMMETRIC_MEMORY, Feature.REAL_RESULTS));
   }
 

@@ -18,6 +18,9 @@ public final class CudaDevice {
   /** Is the number of streams that {@link #poolStream} hands out in turn. */
   public static final int POOL_STREAMS = 32;
 
+  /** Are the streams that groups have before they make more: those of 8 ranks' messages. */
+  static final int RESERVED_STREAMS = 16;
+
   private final Cuda owner;
   private final int index;
   private final DeviceContext context;
@@ -26,6 +29,7 @@ public final class CudaDevice {
   private final PinnedAllocator pinned;
   private final DeviceKernels kernels;
   private final CudaTensors tensors;
+  private final StreamReserve reserve;
   private final CudaStream defaultStream;
   private final @Nullable CudaStream[] pool = new @Nullable CudaStream[POOL_STREAMS];
   private final AtomicInteger nextOfPool = new AtomicInteger();
@@ -40,6 +44,18 @@ public final class CudaDevice {
     this.kernels = new DeviceKernels(context, loader);
     this.defaultStream = new CudaStream(this, StreamCalls.DEFAULT);
     this.tensors = new CudaTensors(this);
+    this.reserve = new StreamReserve(this);
+    makeStreams();
+  }
+
+  /** Makes all streams now: to make many waits for the kernels that run then, even for ever. */
+  private void makeStreams() {
+    context.enter();
+    StreamCalls streams = owner.driver().streams();
+    for (int i = 0; i < POOL_STREAMS; i++) {
+      pool[i] = new CudaStream(this, streams.create(streams.highestPriority()));
+    }
+    reserve.ensure(RESERVED_STREAMS);
   }
 
   /** Returns the ordinal among the devices that this process may use. */
@@ -82,11 +98,7 @@ public final class CudaDevice {
     synchronized (pool) {
       CudaStream stream = pool[place];
       if (stream == null) {
-        owner.requireOpen();
-        context.enter();
-        StreamCalls streams = owner.driver().streams();
-        stream = new CudaStream(this, streams.create(streams.highestPriority()));
-        pool[place] = stream;
+        throw new IllegalStateException("the driver was closed");
       }
       return stream;
     }
@@ -126,6 +138,10 @@ public final class CudaDevice {
     return pinned;
   }
 
+  StreamReserve reserve() {
+    return reserve;
+  }
+
   DeviceKernels kernels() {
     return kernels;
   }
@@ -137,6 +153,7 @@ public final class CudaDevice {
     pinned.close();
     allocator.close();
     kernels.close();
+    reserve.close();
     synchronized (pool) {
       for (int i = 0; i < POOL_STREAMS; i++) {
         CudaStream stream = pool[i];

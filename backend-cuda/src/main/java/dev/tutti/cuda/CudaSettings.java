@@ -33,9 +33,12 @@ final class CudaSettings {
           128,
           "most blocks of a collective kernel, even; the same on all ranks");
 
-  static final Setting<Long> CHUNK_BYTES =
-      Setting.bytes(
-          "TUTTI_CUDA_CHUNK_BYTES", "32K", "bytes of a slot of large collectives; on all ranks");
+  static final Setting<String> CHUNK_BYTES =
+      Setting.text(
+          "TUTTI_CUDA_CHUNK_BYTES",
+          "",
+          "bytes of a slot of large collectives, the same on all ranks; 32K for up to 4 ranks, else"
+              + " 16K, if not set");
 
   static final Setting<String> ONE_SHOT_BYTES =
       Setting.text(

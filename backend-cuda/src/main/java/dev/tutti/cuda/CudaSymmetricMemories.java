@@ -36,7 +36,7 @@ final class CudaSymmetricMemories implements AutoCloseable {
    */
   SymmetricMemory allocate(Operation op, long byteSize) {
     int size = peers.exchange().size();
-    long words = (long) CudaSymmetricMemory.CHANNELS * size * Integer.BYTES;
+    long words = SymmetricPlan.wordBytes(CudaSymmetricMemory.CHANNELS, size);
     long pad = (words + PAD_ALIGNMENT - 1) / PAD_ALIGNMENT * PAD_ALIGNMENT;
     long total = byteSize > Long.MAX_VALUE - pad ? Long.MAX_VALUE : byteSize + pad;
     PeerMemory memory;

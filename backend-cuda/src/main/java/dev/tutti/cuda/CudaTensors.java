@@ -213,6 +213,9 @@ public final class CudaTensors {
     if (tensor.isSparse() || !tensor.isContiguous()) {
       throw new IllegalArgumentException("must be dense and contiguous: " + tensor);
     }
+    if (!tensor.segment().scope().isAlive()) {
+      throw new IllegalStateException("the memory was freed of " + tensor);
+    }
   }
 
   private static void requireHost(Tensor tensor) {

@@ -6,12 +6,14 @@ import dev.tutti.cuda.share.IpcChannel;
 import dev.tutti.cuda.share.Neighbour;
 import dev.tutti.cuda.share.PeerMemory;
 import dev.tutti.cuda.share.PeerWorld;
+import dev.tutti.cuda.share.RankLinks;
 import dev.tutti.cuda.share.Sharing;
 import dev.tutti.cuda.share.StoreExchange;
 import dev.tutti.kernels.AllReduceLimits;
 import dev.tutti.kernels.ChannelLayout;
 import dev.tutti.spi.BackendContext;
 import java.lang.System.Logger.Level;
+import java.nio.file.Path;
 import java.util.List;
 import java.util.concurrent.TimeUnit;
 import org.jspecify.annotations.Nullable;
@@ -31,23 +33,33 @@ final class CudaWorld implements AutoCloseable {
   private final int rank;
   private final int size;
   private final IpcChannel channel;
+  private final CudaStream stream;
   private final CudaSymmetricMemories symmetric;
   private final @Nullable PeerMemory memory;
   private final @Nullable HostChannel all;
   private final @Nullable CollectiveLane collectives;
+  private final @Nullable MessageBoard messages;
   private final @Nullable MessageLane[] sends;
   private final @Nullable MessageLane[] receives;
 
   private CudaWorld(
-      BackendContext context, CudaDevice device, IpcChannel channel, PeerWorld peers, long until) {
+      BackendContext context,
+      CudaDevice device,
+      IpcChannel channel,
+      @Nullable RankLinks links,
+      CudaStream stream,
+      PeerWorld peers,
+      long until) {
     this.device = device;
     this.rank = context.rank();
     this.size = context.size();
     this.channel = channel;
+    this.stream = stream;
     this.symmetric = new CudaSymmetricMemories(device, peers, context.group());
     sends = new @Nullable MessageLane[size];
     receives = new @Nullable MessageLane[size];
-    if (size == 1) {
+    if (links == null) {
+      messages = null;
       memory = null;
       all = null;
       collectives = null;
@@ -56,13 +68,16 @@ final class CudaWorld implements AutoCloseable {
     Settings settings = context.settings();
     int shared = Neighbour.mostOnOneDevice(peers.ranks());
     int lanes = Math.max(2, settings.get(CudaSettings.LANES) / shared & -2);
-    int chunk = (int) Math.min(1 << 24, settings.get(CudaSettings.CHUNK_BYTES));
+    long slot =
+        CudaSettings.bytes(settings, CudaSettings.CHUNK_BYTES, size <= 4 ? 32 << 10 : 16 << 10);
+    int chunk = (int) Math.min(1 << 24, slot);
     ChannelLayout wide = new ChannelLayout(size, lanes, 512, chunk);
     ChannelLayout narrow = new ChannelLayout(2, Math.min(PAIR_LANES, lanes), 512, chunk);
     HostKernels kernels = new HostKernels(device);
+    device.reserve().ensure(2 * (size - 1));
     long wideBytes = bytes(wide);
     long pairBytes = bytes(narrow);
-    memory = PeerMemory.allocate(peers, wideBytes + 2L * size * pairBytes, 0, until);
+    memory = PeerMemory.allocate(peers, wideBytes + 2L * (size - 1) * pairBytes, 0, until);
     long[] areas = new long[size];
     for (int r = 0; r < size; r++) {
       areas[r] = memory.address(r);
@@ -76,12 +91,19 @@ final class CudaWorld implements AutoCloseable {
     collectives = new CollectiveLane(device, all, limits, symmetric, rank);
     for (int peer = 0; peer < size; peer++) {
       if (peer != rank) {
-        long mine = memory.address(rank) + wideBytes + 2L * peer * pairBytes;
-        long theirs = memory.address(peer) + wideBytes + 2L * rank * pairBytes;
+        long mine = memory.address(rank) + wideBytes + 2L * place(rank, peer) * pairBytes;
+        long theirs = memory.address(peer) + wideBytes + 2L * place(peer, rank) * pairBytes;
         sends[peer] = lane(kernels, narrow, peer, true, mine, theirs + pairBytes);
         receives[peer] = lane(kernels, narrow, peer, false, theirs, mine + pairBytes);
       }
     }
+    messages = new MessageBoard(device, links, rank, collectives, sends, receives);
+    messages.listen();
+  }
+
+  /** Returns where a rank has what it shares with a peer alone. */
+  private static int place(int owner, int peer) {
+    return peer < owner ? peer : peer - 1;
   }
 
   private MessageLane lane(
@@ -144,20 +166,33 @@ final class CudaWorld implements AutoCloseable {
     Sharing sharing =
         Sharing.choose(settings.get(CudaSettings.SHARING), cuda.driver(), device.index());
     new PeerAccess(cuda, device).require(ranks, sharing, context.rank());
-    IpcChannel channel = IpcChannel.open(CudaSettings.ipcDirectory(settings), exchange, until);
+    Path directory = CudaSettings.ipcDirectory(settings);
+    IpcChannel channel = IpcChannel.open(directory, exchange, until);
+    CudaStream stream = device.reserve().take();
+    RankLinks links = null;
+    boolean kept = false;
     try {
-      PeerWorld peers = new PeerWorld(device.context(), exchange, channel, ranks, sharing);
-      CudaWorld world = new CudaWorld(context, device, channel, peers, until);
+      links = exchange.size() == 1 ? null : RankLinks.open(directory, exchange, until);
+      PeerWorld peers =
+          new PeerWorld(device.context(), stream.handle(), exchange, channel, ranks, sharing);
+      CudaWorld world = new CudaWorld(context, device, channel, links, stream, peers, until);
       try {
         exchange.barrier(until);
       } catch (RuntimeException e) {
+        kept = true;
         world.close();
         throw e;
       }
+      kept = true;
       return world;
-    } catch (RuntimeException | Error e) {
-      channel.close();
-      throw e;
+    } finally {
+      if (!kept) {
+        channel.close();
+        if (links != null) {
+          links.close();
+        }
+        device.reserve().give(stream);
+      }
     }
   }
 
@@ -177,20 +212,9 @@ final class CudaWorld implements AutoCloseable {
     return collectives;
   }
 
-  MessageLane sends(int peer) {
-    return lane(sends, peer);
-  }
-
-  MessageLane receives(int peer) {
-    return lane(receives, peer);
-  }
-
-  private static MessageLane lane(@Nullable MessageLane[] lanes, int peer) {
-    MessageLane lane = lanes[peer];
-    if (lane == null) {
-      throw new IllegalArgumentException("no messages go to or from rank " + peer);
-    }
-    return lane;
+  /** Returns where sends and receives meet; null in a group of one. */
+  @Nullable MessageBoard messages() {
+    return messages;
   }
 
   CudaSymmetricMemories symmetric() {
@@ -210,6 +234,10 @@ final class CudaWorld implements AutoCloseable {
         receive.abort();
       }
     }
+    MessageBoard board = messages;
+    if (board != null) {
+      board.abort(cause);
+    }
     symmetric.abort(cause);
   }
 
@@ -219,13 +247,18 @@ final class CudaWorld implements AutoCloseable {
    */
   @Override
   public void close() {
+    MessageBoard board = messages;
+    if (board != null) {
+      board.close();
+    }
     abort(new IllegalStateException("the group is closed"));
-    symmetric.close();
     channel.close();
     PeerMemory shared = memory;
     HostChannel own = all;
     CollectiveLane lane = collectives;
     if (shared == null || own == null || lane == null) {
+      symmetric.close();
+      device.reserve().give(stream);
       return;
     }
     long until = System.nanoTime() + CLOSE_NANOS;
@@ -250,7 +283,9 @@ final class CudaWorld implements AutoCloseable {
         receive.close();
       }
     }
+    symmetric.close();
     own.close();
     shared.close();
+    device.reserve().give(stream);
   }
 }

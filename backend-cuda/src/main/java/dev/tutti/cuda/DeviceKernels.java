@@ -1,10 +1,16 @@
 package dev.tutti.cuda;
 
 import dev.tutti.cuda.driver.DeviceContext;
+import dev.tutti.cuda.driver.KernelCalls;
+import dev.tutti.kernels.Kernel;
+import dev.tutti.kernels.Kernels;
 import java.util.HashMap;
 import java.util.Map;
 
-/** Finds kernels of the module on one device, which is loaded when the first one is asked for. */
+/**
+ * Finds kernels of the module on one device. All are loaded when the first one is asked for: to
+ * load one may wait for the device, on which a kernel may wait for the very launch. Any thread.
+ */
 final class DeviceKernels {
   private final DeviceContext context;
   private final KernelLoader loader;
@@ -18,11 +24,31 @@ final class DeviceKernels {
 
   /** Returns the handle of a kernel. */
   synchronized long function(String name) {
-    context.enter();
     if (module == 0) {
-      module = context.driver().kernels().load(loader.image());
+      load();
     }
-    return functions.computeIfAbsent(name, key -> context.driver().kernels().function(module, key));
+    Long function = functions.get(name);
+    if (function == null) {
+      throw new IllegalArgumentException("no such kernel: " + name);
+    }
+    return function;
+  }
+
+  private void load() {
+    context.enter();
+    KernelCalls calls = context.driver().kernels();
+    long loaded = calls.load(loader.image());
+    try {
+      for (Kernel kernel : Kernels.all()) {
+        functions.put(kernel.name(), calls.function(loaded, kernel.name()));
+      }
+      module = loaded;
+    } finally {
+      if (module == 0) {
+        functions.clear();
+        calls.unload(loaded);
+      }
+    }
   }
 
   synchronized void close() {

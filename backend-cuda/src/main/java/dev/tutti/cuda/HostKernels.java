@@ -5,10 +5,7 @@ import dev.tutti.kernels.Kernels;
 import dev.tutti.kernels.Launch;
 import java.util.IdentityHashMap;
 
-/**
- * Holds the handles of all kernels of a device, loaded before the first launch: to load one waits
- * for the device, on which a kernel may wait for the very launch. Any thread; allocates nothing.
- */
+/** Launches the kernels of a device, by handles at hand. Any thread; allocates nothing. */
 final class HostKernels {
   private final CudaDevice device;
   private final IdentityHashMap<Kernel, Long> functions = new IdentityHashMap<>();

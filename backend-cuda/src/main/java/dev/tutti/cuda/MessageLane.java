@@ -39,30 +39,26 @@ final class MessageLane {
     this.ranks = sends ? new int[] {rank, peer} : new int[] {peer, rank};
   }
 
-  /** Puts a message behind the work of the caller's current stream. */
-  synchronized void start(Operation op, long address, long bytes) {
+  /**
+   * Puts a message behind an event. Its other side does the same at the same place of its order.
+   *
+   * @param op the send or receive
+   * @param address of the elements
+   * @param bytes their length, at least 1
+   * @param before when the elements can be read or written
+   * @param source the sender of a message to this rank
+   */
+  synchronized void start(Operation op, long address, long bytes, CudaEvent before, int source) {
     device.context().enter();
-    CudaStream caller = device.currentStream();
-    if (caller.isCapturing()) {
-      throw new UnsupportedOperationException("messages cannot be recorded into a graph");
-    }
     if (closed) {
       throw new IllegalStateException("the backend is closed");
     }
     CudaStream own = stream;
     if (own == null) {
-      own =
-          device.wrap(
-              device
-                  .context()
-                  .driver()
-                  .streams()
-                  .create(device.context().driver().streams().highestPriority()));
+      own = device.reserve().take();
       stream = own;
     }
-    try (CudaEvent before = caller.record()) {
-      own.waitFor(before);
-    }
+    own.waitFor(before);
     channel.exchange.begin(
         Math.min(PACKET_LIMIT, channel.layout.messageCapacity()), CollectiveLane.nanosLeft(op));
     if (sends) {
@@ -74,7 +70,7 @@ final class MessageLane {
     channel.launchExchange(kernel, kernel.launch(bytes, channel.layout), own.handle());
     CudaEvent event = own.record();
     lastEvent = event;
-    op.enqueued(new ChannelEvent(event, channel.control, op, rank, ranks));
+    op.enqueued(new ChannelEvent(event, channel.control, op, rank, ranks, source));
   }
 
   void abort() {
@@ -93,8 +89,7 @@ final class MessageLane {
     channel.close();
     CudaStream own = stream;
     if (own != null) {
-      device.context().enter();
-      device.context().driver().streams().destroy(own.handle());
+      device.reserve().give(own);
       stream = null;
     }
   }

@@ -58,7 +58,8 @@ final class SignalChannel implements AutoCloseable {
       control = new ControlWords(device);
       values = Arena.ofAuto().allocate(WORD + 8, 8);
       for (int r = 0; r < pads.length; r++) {
-        values.setAtIndex(ValueLayout.JAVA_LONG, r, pads[r]);
+        values.setAtIndex(
+            ValueLayout.JAVA_LONG, r, pads[r] + plan.barriers(CudaSymmetricMemory.CHANNELS));
       }
       values.set(ValueLayout.JAVA_INT, PADS, channel);
       values.set(ValueLayout.JAVA_INT, PADS + 8, plan.rank());
@@ -84,13 +85,7 @@ final class SignalChannel implements AutoCloseable {
     device.context().enter();
     Kit known = kit;
     if (known == null) {
-      long handle =
-          device
-              .context()
-              .driver()
-              .streams()
-              .create(device.context().driver().streams().highestPriority());
-      known = new Kit(device, device.wrap(handle), channel, plan, pads);
+      known = new Kit(device, device.reserve().take(), channel, plan, pads);
       synchronized (this) {
         kit = known;
       }
@@ -101,6 +96,8 @@ final class SignalChannel implements AutoCloseable {
   /** Waits for all ranks. What this rank raised for it is taken back if they do not come. */
   void barrier(Duration timeout) {
     if (plan.size() == 1) {
+      // As with peers, the host goes on when the work before is done.
+      device.currentStream().await(timeout);
       return;
     }
     Kit own = kit();
@@ -111,7 +108,8 @@ final class SignalChannel implements AutoCloseable {
     }
     for (int r = 0; r < plan.size(); r++) {
       if (r != plan.rank()) {
-        takeBack(own, pads[r] + plan.word(channel, plan.rank()));
+        long barriers = pads[r] + plan.barriers(CudaSymmetricMemory.CHANNELS);
+        takeBack(own, barriers + plan.word(channel, plan.rank()));
       }
     }
     end(status, -1, start, "barrier of channel " + channel + " waits for rank " + status.peer());
@@ -223,8 +221,7 @@ final class SignalChannel implements AutoCloseable {
     if (own != null) {
       kit = null;
       own.control.close();
-      device.context().enter();
-      device.context().driver().streams().destroy(own.stream.handle());
+      device.reserve().give(own.stream);
     }
   }
 }

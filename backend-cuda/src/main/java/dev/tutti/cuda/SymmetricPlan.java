@@ -12,8 +12,18 @@ package dev.tutti.cuda;
  */
 record SymmetricPlan(
     String group, int rank, int size, long padBytes, long bufferBytes, int number) {
+  /** Returns the bytes of the words of so many channels. */
+  static long wordBytes(int channels, int size) {
+    return 2L * Integer.BYTES * channels * size;
+  }
+
   /** Returns where the signal of a rank is in the receiver's pad. */
   long word(int channel, int sender) {
     return (long) Integer.BYTES * (channel * size + sender);
+  }
+
+  /** Returns where the words of barriers begin in a pad, behind those of signals. */
+  long barriers(int channels) {
+    return (long) Integer.BYTES * channels * size;
   }
 }

@@ -7,15 +7,19 @@ import dev.tutti.AllReduceOptions;
 import dev.tutti.BackendException;
 import dev.tutti.CollectiveTimeoutException;
 import dev.tutti.DType;
+import dev.tutti.P2pOptions;
 import dev.tutti.ProcessGroup;
 import dev.tutti.ReduceOp;
 import dev.tutti.Tensor;
 import dev.tutti.TuttiException;
 import dev.tutti.Work;
 import dev.tutti.cuda.driver.DeviceAttribute;
+import java.lang.foreign.Arena;
 import java.nio.file.Files;
 import java.nio.file.Path;
 import java.time.Duration;
+import java.util.ArrayList;
+import java.util.List;
 import java.util.concurrent.CountDownLatch;
 import java.util.concurrent.TimeUnit;
 import org.junit.jupiter.api.AfterEach;
@@ -193,6 +197,70 @@ class CudaBackendTest {
                   .isInstanceOf(IllegalArgumentException.class)
                   .hasMessageContaining("tensor is on cpu");
               new OperationChecks(group, device).all(2);
+            });
+  }
+
+  @Test
+  void memoryThatWasFreedIsRefused() throws Exception {
+    new CudaRanks(cuda)
+        .run(
+            2,
+            (group, device) -> {
+              Tensor freed;
+              try (Arena arena = Arena.ofShared()) {
+                freed = device.tensors().allocate(arena, DType.FLOAT32, 8);
+              }
+              assertThatThrownBy(() -> group.allReduce(freed, ReduceOp.SUM))
+                  .hasStackTraceContaining("the memory was freed");
+              new OperationChecks(group, device).all(2);
+            });
+  }
+
+  @Test
+  void devicesThatDoNotReachEachOtherAreRefused() {
+    machine.fake.cutLink(0, 1);
+    assertThatThrownBy(() -> new CudaRanks(cuda).run(2, (group, device) -> {}))
+        .isInstanceOf(TuttiException.class)
+        .hasStackTraceContaining("cannot reach the memory of rank")
+        .hasStackTraceContaining("NVLink");
+  }
+
+  @Test
+  void aMessageOfAnotherSizeFailsBothSides() throws Exception {
+    new CudaRanks(cuda)
+        .run(
+            2,
+            (group, device) -> {
+              Tensor tensor = device.tensors().allocate(DType.FLOAT32, 4 + group.rank());
+              assertThatThrownBy(
+                      () -> {
+                        if (group.rank() == 0) {
+                          group.send(tensor, 1, P2pOptions.DEFAULT.withTag(7)).await();
+                        } else {
+                          group.recv(tensor, 0, P2pOptions.DEFAULT.withTag(7)).await();
+                        }
+                      })
+                  .isInstanceOf(TuttiException.class)
+                  .hasStackTraceContaining("16 bytes with tag 7 came to a tensor of 20 bytes");
+            });
+  }
+
+  @Test
+  void operationsInPartsTakeOneEvent() throws Exception {
+    new CudaRanks(cuda)
+        .run(
+            2,
+            (group, device) -> {
+              List<Tensor> tensors = new ArrayList<>();
+              for (int i = 0; i < 5; i++) {
+                tensors.add(device.tensors().copyOf(Tensor.of(1f, i)));
+              }
+              for (int round = 0; round < 3; round++) {
+                group.allReduceCoalesced(tensors, AllReduceOptions.DEFAULT).await();
+              }
+              group.barrier();
+              int most = 8; // of 15 parts; the lane's last one, and what copies left
+              assertThat(device.events().inUse()).isLessThanOrEqualTo(most);
             });
   }
 

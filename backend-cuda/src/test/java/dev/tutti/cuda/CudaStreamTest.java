@@ -92,7 +92,7 @@ class CudaStreamTest {
       assertThat(cuda.device(0).poolStream()).isSameAs(stream);
     }
     assertThat(machine.fake.calls("cuStreamCreateWithPriority"))
-        .hasSize(CudaDevice.POOL_STREAMS)
+        .hasSize(CudaDevice.POOL_STREAMS + CudaDevice.RESERVED_STREAMS)
         .containsOnly("cuStreamCreateWithPriority -5");
   }
 

@@ -47,7 +47,8 @@ final class FakeCollectives {
           ReduceOp.Kind.MAX,
           ReduceOp.Kind.BAND,
           ReduceOp.Kind.BOR,
-          ReduceOp.Kind.BXOR);
+          ReduceOp.Kind.BXOR,
+          ReduceOp.Kind.PREMUL_SUM);
 
   private static final int ABORTED = 3;
   private static final int TIMED_OUT = 2;
@@ -243,8 +244,12 @@ final class FakeCollectives {
             String.valueOf(targets),
             String.valueOf(call.get(ValueLayout.JAVA_INT, 60)));
     boolean contributes = (sources >> view.rank & 1) == 1;
+    byte[] own = contributes ? read(in, bytes) : new byte[0];
+    if (contributes && OPS.get(op) == ReduceOp.Kind.PREMUL_SUM) {
+      own = scaled(dtype(launch), own, call.get(ValueLayout.JAVA_DOUBLE, 32));
+    }
     for (int r = 0; r < view.ranks; r++) {
-      send(view, r, what, contributes ? read(in, bytes) : new byte[0]);
+      send(view, r, what, own);
     }
     MemorySegment result = Arena.ofAuto().allocate(bytes, 8);
     DType dtype = dtype(launch);
@@ -331,6 +336,13 @@ final class FakeCollectives {
     int begin = (int) Math.min(all.length, rank * part);
     int end = (int) Math.min(all.length, begin + part);
     write(address + begin, Arrays.copyOfRange(all, begin, end));
+  }
+
+  private static byte[] scaled(DType dtype, byte[] data, double factor) {
+    MemorySegment values = Arena.ofAuto().allocate(data.length, 8);
+    values.copyFrom(MemorySegment.ofArray(data));
+    HostReducer.scale(dtype, values, 0, data.length / dtype.byteSize(), factor);
+    return values.toArray(ValueLayout.JAVA_BYTE);
   }
 
   private static DType dtype(String launch) {

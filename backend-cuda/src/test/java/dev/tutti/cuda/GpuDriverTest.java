@@ -237,7 +237,7 @@ class GpuDriverTest {
                 GpuIpcChild.class.getName(),
                 HexFormat.of().formatHex(driver.memory().exportHandle(memory)),
                 HexFormat.of().formatHex(driver.events().exportHandle(event)))
-            .redirectErrorStream(true)
+            .redirectError(ProcessBuilder.Redirect.INHERIT)
             .start();
     try {
       assertThat(child.waitFor(60, TimeUnit.SECONDS)).as("whether the child ends").isTrue();

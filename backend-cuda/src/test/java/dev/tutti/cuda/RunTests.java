@@ -20,12 +20,15 @@ public final class RunTests {
   /**
    * Runs them, prints a line for each test, and ends with code 1 if one failed or none ran.
    *
-   * @param args names of test classes
+   * @param args names of test classes, or of methods such as {@code a.Test#name}
    */
   public static void main(String[] args) {
     List<DiscoverySelector> classes = new ArrayList<>();
     for (String name : args) {
-      classes.add(DiscoverySelectors.selectClass(name));
+      classes.add(
+          name.contains("#")
+              ? DiscoverySelectors.selectMethod(name)
+              : DiscoverySelectors.selectClass(name));
     }
     LauncherDiscoveryRequest request =
         LauncherDiscoveryRequestBuilder.request()

@@ -40,7 +40,13 @@ public interface AbortContract extends GroupContract {
             waiting.countDown();
             CollectiveException failure =
                 Failures.expect(
-                    member, Waiting.LONG, () -> member.group().allReduce(member.floats(1).view()));
+                    member,
+                    Waiting.LONG,
+                    () ->
+                        member
+                            .group()
+                            .allReduce(member.floats(1).view(), AllReduceOptions.DEFAULT)
+                            .await());
             assertThat(failure).isInstanceOf(PeerFailedException.class);
             assertThat(failure.failedRank()).isEqualTo(quitter);
             assertThat(failure)
@@ -138,7 +144,10 @@ public interface AbortContract extends GroupContract {
                     Waiting.LONG,
                     () -> {
                       calling.countDown();
-                      member.group().allReduce(member.floats(1).view());
+                      member
+                          .group()
+                          .allReduce(member.floats(1).view(), AllReduceOptions.DEFAULT)
+                          .await();
                     });
             assertThat(failure)
                 .isInstanceOf(AbortedException.class)

@@ -119,8 +119,9 @@ public interface AllGatherContract extends GroupContract {
             List<TestTensor> outputs = new ArrayList<>();
             for (int numel : numels) {
               double[] mine = TestData.toMove(dtype, member.rank(), numel, numel);
-              inputs.add(member.tensor(Layout.STRIDED, dtype, mine, numel));
-              outputs.add(member.blank(Layout.NARROWED, dtype, member.size(), numel));
+              inputs.add(member.tensor(member.layout(Layout.STRIDED), dtype, mine, numel));
+              outputs.add(
+                  member.blank(member.layout(Layout.NARROWED), dtype, member.size(), numel));
             }
             member
                 .group()

@@ -198,16 +198,17 @@ public interface AllReduceContract extends GroupContract {
         member -> {
           for (int i = 0; i < small.size(); i++) {
             TestTensor first = small.get(i).input(member);
-            TestTensor second = large.get(i).input(member, Layout.TRANSPOSED, 7, 5);
+            TestTensor second = large.get(i).input(member, member.layout(Layout.TRANSPOSED), 7, 5);
             TestTensor none = empty.get(i).input(member);
-            TestTensor third = small.get(i).input(member, Layout.STRIDED, 3);
+            TestTensor third = small.get(i).input(member, member.layout(Layout.STRIDED), 3);
             Work work =
                 member
                     .group()
                     .allReduceCoalesced(
                         List.of(first.view(), second.view(), none.view(), third.view()),
                         AllReduceOptions.DEFAULT.withReduceOp(small.get(i).op(member.rank())));
-            assertThat(work.isSuccess()).as("work of a synchronous call is done").isTrue();
+            work.await();
+            assertThat(work.isSuccess()).isTrue();
             small.get(i).check("allReduceCoalesced", first);
             large.get(i).check("allReduceCoalesced", second);
             empty.get(i).check("allReduceCoalesced", none);

@@ -129,7 +129,11 @@ public interface CloseContract extends GroupContract {
                 Failures.expect(
                     member,
                     Duration.ofSeconds(5),
-                    () -> member.group().allReduce(member.floats(1).view()));
+                    () ->
+                        member
+                            .group()
+                            .allReduce(member.floats(1).view(), AllReduceOptions.DEFAULT)
+                            .await());
             assertThat(failure.failedRank()).isEqualTo(leaver);
             failed.countDown();
           }

@@ -42,6 +42,13 @@ final class ContractExtension implements TestTemplateInvocationContextProvider, 
         return ConditionEvaluationResult.disabled(name + " does not declare " + needed);
       }
     }
+    if (test.blocking() && capabilities.has(Feature.STREAM_ORDERED)) {
+      return ConditionEvaluationResult.disabled(
+          "calls of " + name + " return before they are done");
+    }
+    if (test.onHost() && !subject.isOnHost()) {
+      return ConditionEvaluationResult.disabled(name + " has no tensors in host memory");
+    }
     if (sizes(context).isEmpty()) {
       return ConditionEvaluationResult.disabled(
           "needs "

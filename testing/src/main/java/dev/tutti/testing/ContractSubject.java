@@ -2,6 +2,7 @@ package dev.tutti.testing;
 
 import dev.tutti.Capabilities;
 import dev.tutti.DType;
+import dev.tutti.GroupOptions;
 import dev.tutti.Settings;
 import dev.tutti.Tensor;
 import dev.tutti.spi.BackendProvider;
@@ -39,8 +40,34 @@ public interface ContractSubject {
     return provider().capabilities();
   }
 
+  /** Tells whether the tensors are in host memory. */
+  default boolean isOnHost() {
+    return true;
+  }
+
   /**
-   * Allocates zeroed memory where the backend wants its tensors.
+   * Changes the options with which a rank joins, for example to give it a device of its own. Called
+   * by the thread of the rank, whose number the options have.
+   *
+   * @param options with timeout, backend and settings
+   */
+  default GroupOptions options(GroupOptions options) {
+    return options;
+  }
+
+  /**
+   * Prepares the thread of a rank for a test body, for example makes a device the current one.
+   *
+   * @param rank whose thread calls
+   * @return called by the same thread after the body
+   */
+  default Runnable enter(int rank) {
+    return () -> {};
+  }
+
+  /**
+   * Allocates zeroed memory where the backend wants its tensors. Called by the thread of a rank or
+   * one that it started.
    *
    * @param dtype element type
    * @param shape sizes in elements

@@ -31,6 +31,12 @@ public @interface ContractTest {
   /** Returns the features that the test cannot do without. */
   Feature[] features() default {};
 
+  /** Tells whether the test needs synchronous calls that return when they are done. */
+  boolean blocking() default false;
+
+  /** Tells whether the test needs tensors in host memory. */
+  boolean onHost() default false;
+
   /** Returns the smallest number of ranks for which the test means something. */
   int minSize() default 1;
 }

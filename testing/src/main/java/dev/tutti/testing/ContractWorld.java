@@ -83,7 +83,16 @@ public final class ContractWorld {
   /** Runs a body on all ranks of a new group that is made with changed options. */
   void run(UnaryOperator<GroupOptions> change, Body body) throws Exception {
     ThreadGroup threads = new ThreadGroup("contract");
-    world(change, threads).run(group -> body.run(new Member(this, group)));
+    world(change, threads)
+        .run(
+            group -> {
+              Runnable leave = subject.enter(group.rank());
+              try {
+                body.run(new Member(this, group));
+              } finally {
+                leave.run();
+              }
+            });
     Leaks.assertNoThreads(threads);
   }
 
@@ -91,7 +100,16 @@ public final class ContractWorld {
   <T> List<T> collect(Probe<T> probe) throws Exception {
     ThreadGroup threads = new ThreadGroup("contract");
     List<T> found =
-        world(options -> options, threads).call(group -> probe.run(new Member(this, group)));
+        world(options -> options, threads)
+            .call(
+                group -> {
+                  Runnable leave = subject.enter(group.rank());
+                  try {
+                    return probe.run(new Member(this, group));
+                  } finally {
+                    leave.run();
+                  }
+                });
     Leaks.assertNoThreads(threads);
     return found;
   }
@@ -103,6 +121,8 @@ public final class ContractWorld {
         .withThreads(threads)
         .withOptions(
             options ->
-                change.apply(options.withTimeout(groupTimeout()).withSettings(subject.settings())));
+                change.apply(
+                    subject.options(
+                        options.withTimeout(groupTimeout()).withSettings(subject.settings()))));
   }
 }

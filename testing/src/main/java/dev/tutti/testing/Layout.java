@@ -20,6 +20,11 @@ enum Layout {
   /** In an array of the Java heap. */
   HEAP;
 
+  /** Tells whether the elements lie one after the other, whatever the shape. */
+  boolean isContiguous() {
+    return this == CONTIGUOUS || this == OFFSET || this == HEAP;
+  }
+
   /** Allocates what {@link #view} makes a tensor of the given shape of. */
   Tensor allocate(ContractSubject subject, DType dtype, long[] shape) {
     long[] base = baseShape(shape);

@@ -12,7 +12,7 @@ import dev.tutti.WorkState;
 /** Tests listeners: pairs of before and after, their threads, and listeners that fail. */
 public interface ListenerContract extends GroupContract {
   /** Hears of synchronous operations on the caller's thread, before and after. */
-  @ContractTest(needs = OpType.ALL_REDUCE)
+  @ContractTest(needs = OpType.ALL_REDUCE, blocking = true)
   default void synchronousCallsAreHeardOnTheirThread(ContractWorld world) throws Exception {
     world.run(
         member -> {

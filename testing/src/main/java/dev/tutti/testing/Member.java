@@ -1,6 +1,7 @@
 package dev.tutti.testing;
 
 import dev.tutti.Capabilities;
+import dev.tutti.Capabilities.Feature;
 import dev.tutti.DType;
 import dev.tutti.OpType;
 import dev.tutti.ProcessGroup;
@@ -74,8 +75,18 @@ final class Member {
 
   /** Returns the layouts that tensors of the backend may have. */
   List<Layout> layouts() {
-    boolean host = scratch(DType.UINT8, 1).device().isCpu();
-    return Arrays.stream(Layout.values()).filter(l -> host || l != Layout.HEAP).toList();
+    if (scratch(DType.UINT8, 1).device().isCpu()) {
+      return List.of(Layout.values());
+    }
+    boolean strided = capabilities().has(Feature.STRIDED_TENSORS);
+    return Arrays.stream(Layout.values())
+        .filter(l -> l != Layout.HEAP && (strided || l.isContiguous()))
+        .toList();
+  }
+
+  /** Returns a layout, or one that the backend may have instead. */
+  Layout layout(Layout wanted) {
+    return layouts().contains(wanted) ? wanted : Layout.OFFSET;
   }
 
   /** Returns the layouts for one of many cases: all; in a large world one, by turns. */

@@ -14,6 +14,7 @@ import java.util.List;
 public interface ObjectContract extends GroupContract {
   /** Gathers texts of different lengths on all ranks. */
   @ContractTest(
+      onHost = true,
       needs = OpType.ALL_GATHER_INTO,
       types = {DType.INT64, DType.UINT8},
       features = Feature.REAL_RESULTS)
@@ -29,6 +30,7 @@ public interface ObjectContract extends GroupContract {
 
   /** Broadcasts an object of each root. */
   @ContractTest(
+      onHost = true,
       needs = OpType.BROADCAST,
       types = {DType.INT64, DType.UINT8},
       features = Feature.REAL_RESULTS)
@@ -47,6 +49,7 @@ public interface ObjectContract extends GroupContract {
 
   /** Gathers objects on each root; other ranks get none. */
   @ContractTest(
+      onHost = true,
       needs = {OpType.ALL_GATHER_INTO, OpType.GATHER},
       types = {DType.INT64, DType.UINT8},
       features = Feature.REAL_RESULTS)
@@ -66,6 +69,7 @@ public interface ObjectContract extends GroupContract {
 
   /** Scatters objects from each root. */
   @ContractTest(
+      onHost = true,
       needs = {OpType.BROADCAST, OpType.SCATTER},
       types = {DType.INT64, DType.UINT8},
       features = Feature.REAL_RESULTS)
@@ -84,6 +88,7 @@ public interface ObjectContract extends GroupContract {
 
   /** Moves bytes as they are. */
   @ContractTest(
+      onHost = true,
       needs = OpType.BROADCAST,
       types = {DType.INT64, DType.UINT8},
       features = Feature.REAL_RESULTS)
@@ -101,6 +106,7 @@ public interface ObjectContract extends GroupContract {
 
   /** Throws what a codec throws while it reads, and leaves the group usable. */
   @ContractTest(
+      onHost = true,
       needs = OpType.BROADCAST,
       types = {DType.INT64, DType.UINT8},
       features = Feature.REAL_RESULTS)

@@ -124,14 +124,14 @@ public interface ReduceScatterContract extends GroupContract {
             List<Reduction> parts = List.of(small.get(i), empty.get(i), large.get(i));
             List<TestTensor> inputs =
                 List.of(
-                    parts.get(0).input(member, Layout.STRIDED, n, 3),
+                    parts.get(0).input(member, member.layout(Layout.STRIDED), n, 3),
                     parts.get(1).input(member, Layout.CONTIGUOUS, 0),
-                    parts.get(2).input(member, Layout.TRANSPOSED, 2L * n, 5));
+                    parts.get(2).input(member, member.layout(Layout.TRANSPOSED), 2L * n, 5));
             List<TestTensor> outputs =
                 List.of(
                     parts.get(0).output(member, Layout.CONTIGUOUS, 3),
                     parts.get(1).output(member, Layout.CONTIGUOUS, 0),
-                    parts.get(2).output(member, Layout.NARROWED, 2, 5));
+                    parts.get(2).output(member, member.layout(Layout.NARROWED), 2, 5));
             member
                 .group()
                 .reduceScatterIntoCoalesced(

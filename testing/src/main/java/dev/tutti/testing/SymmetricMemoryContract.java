@@ -317,6 +317,9 @@ public interface SymmetricMemoryContract extends GroupContract {
                 member.group().allReduce(tensor.view(), AllReduceOptions.DEFAULT.withAsync()));
           }
           try (SymmetricMemory memory = member.group().allocateSymmetric(8)) {
+            if (member.capabilities().has(Feature.STREAM_ORDERED)) {
+              works.forEach(Work::await);
+            }
             assertThat(works).allSatisfy(work -> assertThat(work.isCompleted()).isTrue());
             for (int i = 0; i < 5; i++) {
               tensors.get(i).assertValues("all-reduce before", (double) i * member.size());

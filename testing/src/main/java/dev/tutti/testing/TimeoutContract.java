@@ -10,7 +10,6 @@ import dev.tutti.CollectiveException;
 import dev.tutti.CollectiveTimeoutException;
 import dev.tutti.OpType;
 import dev.tutti.P2pOptions;
-import dev.tutti.ReduceOp;
 import dev.tutti.Work;
 import dev.tutti.WorkState;
 import java.time.Duration;
@@ -33,7 +32,8 @@ public interface TimeoutContract extends GroupContract {
         member ->
             member
                 .group()
-                .allReduce(member.floats(1).view(), AllReduceOptions.DEFAULT.withTimeout(SHORT)));
+                .allReduce(member.floats(1).view(), AllReduceOptions.DEFAULT.withTimeout(SHORT))
+                .await());
   }
 
   /** Fails the call without options at the group's deadline. */
@@ -43,7 +43,7 @@ public interface TimeoutContract extends GroupContract {
         world,
         member -> {
           member.group().setTimeout(SHORT);
-          member.group().allReduce(member.floats(1).view(), ReduceOp.SUM);
+          member.group().allReduce(member.floats(1).view(), AllReduceOptions.DEFAULT).await();
         });
   }
 
@@ -82,7 +82,8 @@ public interface TimeoutContract extends GroupContract {
                 .group()
                 .broadcast(
                     member.floats(1).view(),
-                    BroadcastOptions.DEFAULT.withRoot(member.size() - 1).withTimeout(SHORT)));
+                    BroadcastOptions.DEFAULT.withRoot(member.size() - 1).withTimeout(SHORT))
+                .await());
   }
 
   /** Fails a barrier at its deadline. */

@@ -22,7 +22,7 @@ import java.util.concurrent.TimeUnit;
 /** Tests works: their states, waits, futures, numbers, and many in flight. */
 public interface WorkContract extends GroupContract {
   /** Returns a finished work from a synchronous call. */
-  @ContractTest(needs = OpType.ALL_REDUCE)
+  @ContractTest(needs = OpType.ALL_REDUCE, blocking = true)
   default void aSynchronousCallReturnsAFinishedWork(ContractWorld world) throws Exception {
     world.run(
         member -> {
@@ -94,13 +94,17 @@ public interface WorkContract extends GroupContract {
     world.run(
         member -> {
           TestTensor second = member.floats(1);
+          Tensor third = member.floats(1).view();
           CompletableFuture<Void> chain =
               member
                   .group()
                   .allReduce(member.floats(1).view(), async())
                   .toCompletableFuture()
-                  .thenAccept(done -> member.group().allReduce(second.view()))
-                  .thenAccept(done -> member.collective());
+                  .thenAccept(
+                      done ->
+                          member.group().allReduce(second.view(), AllReduceOptions.DEFAULT).await())
+                  .thenAccept(
+                      done -> member.group().allReduce(third, AllReduceOptions.DEFAULT).await());
           chain.get(20, TimeUnit.SECONDS);
           assertThat(member.group().sequenceNumber()).isEqualTo(3);
           if (world.hasRealResults()) {
@@ -195,8 +199,9 @@ public interface WorkContract extends GroupContract {
             for (int i = 0; i < 3; i++) {
               works.add(member.group().allReduce(tensor.view(), async()));
             }
-            member.group().allReduce(tensor.view());
-            assertThat(works).allMatch(Work::isCompleted);
+            member.group().allReduce(tensor.view(), AllReduceOptions.DEFAULT).await();
+            Waiting.until(
+                "the end of earlier works", () -> works.stream().allMatch(Work::isCompleted));
             double n = member.size();
             double ranks = n * (n - 1) / 2;
             tensor.assertValues("four sums in a row", n * n * n * n, ranks * n * n * n);

@@ -9,6 +9,7 @@ import java.util.Arrays;
 public final class EventPool {
   private final EventCalls calls;
   private long[] free = new long[16];
+  private long[] made = new long[16];
   private int freeCount;
   private int madeCount;
   private boolean closed;
@@ -31,14 +32,16 @@ public final class EventPool {
       return free[--freeCount];
     }
     long event = calls.create(EventCalls.Kind.ORDER);
-    madeCount++;
+    if (madeCount == made.length) {
+      made = Arrays.copyOf(made, 2 * madeCount);
+    }
+    made[madeCount++] = event;
     return event;
   }
 
   /** Takes an event back, which may be reached or not. */
   public synchronized void release(long event) {
     if (closed) {
-      destroy(event);
       return;
     }
     if (freeCount == free.length) {
@@ -47,21 +50,17 @@ public final class EventPool {
     free[freeCount++] = event;
   }
 
-  private void destroy(long event) {
-    madeCount--;
-    calls.destroy(event);
-  }
-
   /** Returns the number of events that are acquired. */
   public synchronized int inUse() {
     return madeCount - freeCount;
   }
 
-  /** Destroys the free events, and from now on each one that is released. */
+  /** Destroys all events, those that somebody gave up without a word too; nothing uses them. */
   public synchronized void close() {
     closed = true;
-    while (freeCount > 0) {
-      destroy(free[--freeCount]);
+    freeCount = 0;
+    while (madeCount > 0) {
+      calls.destroy(made[--madeCount]);
     }
   }
 }

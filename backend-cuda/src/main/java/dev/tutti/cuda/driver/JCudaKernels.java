@@ -1,14 +1,18 @@
 package dev.tutti.cuda.driver;
 
+import static java.lang.foreign.ValueLayout.JAVA_LONG;
+
+import java.lang.invoke.MethodHandle;
 import java.util.Map;
 import java.util.concurrent.ConcurrentHashMap;
 import jcuda.driver.CUfunction;
-import jcuda.driver.CUfunction_attribute;
 import jcuda.driver.CUmodule;
 import jcuda.driver.JCudaDriver;
 
 /** Loads code through JCuda and launches it directly. */
 final class JCudaKernels implements KernelCalls {
+  private static final MethodHandle LOAD = LibCuda.function("cuFuncLoad", JAVA_LONG);
+
   private final Map<Long, Module> modules = new ConcurrentHashMap<>();
 
   @Override
@@ -40,11 +44,15 @@ final class JCudaKernels implements KernelCalls {
     Errors.call(
         "cuModuleGetFunction of " + name,
         () -> JCudaDriver.cuModuleGetFunction(function, known, name));
-    int[] threads = new int[1];
-    int attribute = CUfunction_attribute.CU_FUNC_ATTRIBUTE_MAX_THREADS_PER_BLOCK;
-    Errors.call(
-        "cuFuncGetAttribute of " + name,
-        () -> JCudaDriver.cuFuncGetAttribute(threads, attribute, function));
+    int code;
+    try {
+      code = (int) LOAD.invokeExact(function.number());
+    } catch (Throwable e) {
+      throw Errors.unexpected(e);
+    }
+    if (code != 0) {
+      throw Errors.of(code, "cuFuncLoad of " + name);
+    }
     return function.number();
   }
 

@@ -8,7 +8,10 @@ import java.lang.foreign.Arena;
 import java.lang.foreign.MemorySegment;
 import java.lang.invoke.MethodHandle;
 
-/** Manages virtual memory directly: JCuda's cuMemCreate hands its argument on wrongly. */
+/**
+ * Manages virtual memory directly: JCuda's cuMemCreate hands its argument on wrongly. One thread at
+ * a time, since ranks of a process map and unmap the same memory for different devices.
+ */
 final class NativeVirtualMemory implements VirtualMemoryCalls {
   /* Offsets in CUmemAllocationProp and CUmemAccessDesc, and the driver's numbers. */
   private static final int PROPERTIES_BYTES = 32;
@@ -68,7 +71,7 @@ final class NativeVirtualMemory implements VirtualMemoryCalls {
   }
 
   @Override
-  public long create(long bytes, Properties properties) {
+  public synchronized long create(long bytes, Properties properties) {
     OutCell out = OutCell.zeroed();
     try (Arena arena = Arena.ofConfined()) {
       long struct = struct(arena, properties).address();
@@ -83,7 +86,7 @@ final class NativeVirtualMemory implements VirtualMemoryCalls {
   }
 
   @Override
-  public void release(long handle) {
+  public synchronized void release(long handle) {
     int code;
     try {
       code = (int) RELEASE.invokeExact(handle);
@@ -94,7 +97,7 @@ final class NativeVirtualMemory implements VirtualMemoryCalls {
   }
 
   @Override
-  public int exportFd(long handle) {
+  public synchronized int exportFd(long handle) {
     OutCell out = OutCell.zeroed();
     export(out.address(), handle, Share.POSIX_FD);
     return out.getInt();
@@ -120,7 +123,7 @@ final class NativeVirtualMemory implements VirtualMemoryCalls {
   }
 
   @Override
-  public long importFd(int fd) {
+  public synchronized long importFd(int fd) {
     // The descriptor itself is handed over in place of a pointer.
     return importHandle(fd, Share.POSIX_FD);
   }
@@ -151,7 +154,7 @@ final class NativeVirtualMemory implements VirtualMemoryCalls {
   }
 
   @Override
-  public long reserve(long bytes) {
+  public synchronized long reserve(long bytes) {
     OutCell out = OutCell.zeroed();
     int code;
     try {
@@ -166,7 +169,7 @@ final class NativeVirtualMemory implements VirtualMemoryCalls {
   }
 
   @Override
-  public void freeAddress(long address, long bytes) {
+  public synchronized void freeAddress(long address, long bytes) {
     int code;
     try {
       code = (int) ADDRESS_FREE.invokeExact(address, bytes);
@@ -177,7 +180,7 @@ final class NativeVirtualMemory implements VirtualMemoryCalls {
   }
 
   @Override
-  public void map(long address, long bytes, long handle) {
+  public synchronized void map(long address, long bytes, long handle) {
     int code;
     try {
       code = (int) MAP.invokeExact(address, bytes, 0L, handle, 0L);
@@ -188,7 +191,7 @@ final class NativeVirtualMemory implements VirtualMemoryCalls {
   }
 
   @Override
-  public void unmap(long address, long bytes) {
+  public synchronized void unmap(long address, long bytes) {
     int code;
     try {
       code = (int) UNMAP.invokeExact(address, bytes);
@@ -199,7 +202,7 @@ final class NativeVirtualMemory implements VirtualMemoryCalls {
   }
 
   @Override
-  public void allow(long address, long bytes, int device) {
+  public synchronized void allow(long address, long bytes, int device) {
     try (Arena arena = Arena.ofConfined()) {
       MemorySegment access = arena.allocate(ACCESS_BYTES, Long.BYTES);
       access.set(JAVA_INT, 0, LOCATION_DEVICE);

@@ -1,8 +1,7 @@
 package dev.tutti.cuda.share;
 
 import dev.tutti.TuttiException;
-import dev.tutti.cuda.driver.CudaDriver;
-import dev.tutti.cuda.driver.DeviceContext;
+import dev.tutti.cuda.driver.StreamCalls;
 import dev.tutti.cuda.share.PeerMemory.Block;
 import java.util.concurrent.locks.LockSupport;
 
@@ -32,20 +31,15 @@ interface Blocks {
     };
   }
 
-  /** Sets memory to zero and waits for it, on a stream that nothing holds. */
-  static void clear(DeviceContext context, long address, long byteSize, long deadlineNanos) {
-    CudaDriver driver = context.driver();
-    long stream = driver.streams().create(driver.streams().highestPriority());
-    try {
-      driver.streams().fill(address, (byte) 0, byteSize, stream);
-      while (!driver.streams().isIdle(stream)) {
-        if (System.nanoTime() - deadlineNanos > 0) {
-          throw new TuttiException("the device does not set memory to zero in time");
-        }
-        LockSupport.parkNanos(20_000);
+  /** Sets memory to zero and waits for it. */
+  static void clear(PeerWorld world, long address, long byteSize, long deadlineNanos) {
+    StreamCalls streams = world.context().driver().streams();
+    streams.fill(address, (byte) 0, byteSize, world.stream());
+    while (!streams.isIdle(world.stream())) {
+      if (System.nanoTime() - deadlineNanos > 0) {
+        throw new TuttiException("the device does not set memory to zero in time");
       }
-    } finally {
-      driver.streams().destroy(stream);
+      LockSupport.parkNanos(20_000);
     }
   }
 }

@@ -43,7 +43,7 @@ final class MappedBlocks implements Blocks {
       throw e;
     }
     try {
-      Blocks.clear(world.context(), mapping.address, bytes, deadlineNanos);
+      Blocks.clear(world, mapping.address, bytes, deadlineNanos);
       return mapping;
     } catch (RuntimeException e) {
       mapping.settle();

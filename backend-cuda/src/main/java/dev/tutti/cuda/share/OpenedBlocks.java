@@ -28,7 +28,7 @@ final class OpenedBlocks implements Blocks {
     long address = calls.allocate(byteSize);
     Block block = new Used(address);
     try {
-      Blocks.clear(world.context(), address, byteSize, deadlineNanos);
+      Blocks.clear(world, address, byteSize, deadlineNanos);
       return block;
     } catch (RuntimeException e) {
       block.free();

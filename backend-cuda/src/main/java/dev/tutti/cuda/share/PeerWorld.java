@@ -7,6 +7,7 @@ import java.util.List;
  * Says who shares memory, and how.
  *
  * @param context this rank's device
+ * @param stream of the device, on which nothing waits
  * @param exchange of the group
  * @param channel passes descriptors
  * @param ranks where each rank runs
@@ -14,6 +15,7 @@ import java.util.List;
  */
 public record PeerWorld(
     DeviceContext context,
+    long stream,
     StoreExchange exchange,
     IpcChannel channel,
     List<Neighbour> ranks,

@@ -7,6 +7,7 @@ import java.util.Collection;
 import java.util.Collections;
 import java.util.List;
 import java.util.Map;
+import java.util.Set;
 import java.util.TreeMap;
 import java.util.concurrent.ConcurrentHashMap;
 import java.util.concurrent.atomic.AtomicLong;
@@ -50,6 +51,7 @@ public final class FakeCudaDriver implements AutoCloseable {
   private final FakeGraphs graphs = new FakeGraphs(this);
   private final FakeVirtualMemory virtualMemory = new FakeVirtualMemory(this);
   private final List<String> calls = new ArrayList<>();
+  private final Set<Set<Integer>> cutLinks = ConcurrentHashMap.newKeySet();
   private final List<Failure> failures = new ArrayList<>();
   private final Map<Long, String> living = new ConcurrentHashMap<>();
   private final Map<DeviceAttribute, Integer> attributes = new ConcurrentHashMap<>();
@@ -102,6 +104,15 @@ public final class FakeCudaDriver implements AutoCloseable {
   /** Sets an attribute of all devices. */
   public void setAttribute(DeviceAttribute attribute, int value) {
     attributes.put(attribute, value);
+  }
+
+  /** Lets two devices reach each other no more. */
+  public void cutLink(int device, int peer) {
+    cutLinks.add(Set.of(device, peer));
+  }
+
+  boolean hasLink(int device, int peer) {
+    return !cutLinks.contains(Set.of(device, peer));
   }
 
   @Nullable Integer attribute(DeviceAttribute attribute) {

@@ -59,7 +59,7 @@ final class FakeDevices implements DeviceCalls {
 
   @Override
   public boolean canAccessPeer(int device, int peer) {
-    return device != peer;
+    return device != peer && fake.hasLink(device, peer);
   }
 
   @Override

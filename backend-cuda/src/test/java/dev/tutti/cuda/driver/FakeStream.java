@@ -16,12 +16,16 @@ final class FakeStream implements AutoCloseable {
   final int device;
   private final LinkedBlockingQueue<Task> tasks = new LinkedBlockingQueue<>();
   private final AtomicInteger pending = new AtomicInteger();
+
+  /** Keeps the threads apart from those of the tests that make streams. */
+  private static final ThreadGroup GROUP = new ThreadGroup(topGroup(), "fake streams");
+
   private final Thread thread;
   private @Nullable List<Task> recorded;
 
   FakeStream(int device) {
     this.device = device;
-    this.thread = Thread.ofPlatform().daemon().name("fake-stream").start(this::run);
+    this.thread = Thread.ofPlatform().group(GROUP).daemon().name("fake-stream").start(this::run);
   }
 
   private void run() {
@@ -67,5 +71,13 @@ final class FakeStream implements AutoCloseable {
   @Override
   public void close() {
     thread.interrupt();
+  }
+
+  private static ThreadGroup topGroup() {
+    ThreadGroup group = Thread.currentThread().getThreadGroup();
+    while (group.getParent() != null) {
+      group = group.getParent();
+    }
+    return group;
   }
 }

@@ -1,0 +1,284 @@
+package dev.tutti.cuda;
+
+import dev.tutti.BackendException;
+import dev.tutti.TuttiException;
+import dev.tutti.cuda.share.RankLinks;
+import dev.tutti.spi.Operation;
+import java.io.IOException;
+import java.util.ArrayDeque;
+import java.util.Collection;
+import java.util.HashMap;
+import java.util.Iterator;
+import java.util.Map;
+import org.jspecify.annotations.Nullable;
+
+/**
+ * Brings sends and receives together on the host: by source, tag and order. Any thread.
+ *
+ * <p>A sender announces its message; the receiver looks for the first receive that fits, puts its
+ * kernel into the stream of the pair and tells the sender to do the same. So kernels run only where
+ * both sides are there, in one order on both, and a message of another size is noticed.
+ */
+final class MessageBoard implements RankLinks.Receiver, AutoCloseable {
+  static final int ANY = -1;
+
+  private static final long ANNOUNCE = 1;
+  private static final long GO = 2;
+  private static final long MISFIT = 3;
+  private static final long CLOSED = 4;
+
+  private final CudaDevice device;
+  private final RankLinks links;
+  private final int rank;
+  private final CollectiveLane collectives;
+  private final @Nullable MessageLane[] sends;
+  private final @Nullable MessageLane[] receives;
+  private final ArrayDeque<Announced> arrived = new ArrayDeque<>();
+  private final ArrayDeque<Wanted> wanted = new ArrayDeque<>();
+  private final Map<Long, Wanted> announced = new HashMap<>();
+  private long nextId;
+  private @Nullable Throwable aborted;
+
+  /** Is a message that a peer has. */
+  private record Announced(int source, int tag, long bytes, long id) {}
+
+  /** Is a send or receive that waits for its other side; the event is where its stream was. */
+  private record Wanted(
+      Operation op, int peer, int tag, long address, long bytes, CudaEvent before) {
+    boolean fits(Announced message) {
+      return (peer == ANY || peer == message.source) && tag == message.tag;
+    }
+  }
+
+  /**
+   * Creates the board of a rank.
+   *
+   * @param device of this rank
+   * @param links to the peers; closed with this
+   * @param rank this rank
+   * @param collectives is told of peers that close
+   * @param sends lane to each peer
+   * @param receives lane from each peer
+   */
+  MessageBoard(
+      CudaDevice device,
+      RankLinks links,
+      int rank,
+      CollectiveLane collectives,
+      @Nullable MessageLane[] sends,
+      @Nullable MessageLane[] receives) {
+    this.device = device;
+    this.links = links;
+    this.rank = rank;
+    this.collectives = collectives;
+    this.sends = sends;
+    this.receives = receives;
+  }
+
+  private Wanted wanted(Operation op, int peer, int tag, long address, long bytes) {
+    CudaStream caller = device.currentStream();
+    if (caller.isCapturing()) {
+      throw new UnsupportedOperationException(
+          op.type().label() + " on rank " + rank + ": messages cannot be recorded into a graph");
+    }
+    if (peer == rank || (peer != ANY && lane(sends, peer) == null)) {
+      throw new IllegalArgumentException("no messages go to or from rank " + peer);
+    }
+    return new Wanted(op, peer, tag, address, bytes, caller.record());
+  }
+
+  /** Announces a message. */
+  void send(Operation op, int peer, int tag, long address, long bytes) {
+    Wanted own = wanted(op, peer, tag, address, bytes);
+    synchronized (this) {
+      throwIfAborted(own);
+      long id = nextId++;
+      announced.put(id, own);
+      try {
+        links.send(peer, ANNOUNCE, tag, bytes, id);
+      } catch (RuntimeException e) {
+        announced.remove(id);
+        own.before.close();
+        throw e;
+      }
+    }
+  }
+
+  /** Takes the first message that fits, now or when it comes. */
+  void receive(Operation op, int peer, int tag, long address, long bytes) {
+    Wanted own = wanted(op, peer, tag, address, bytes);
+    synchronized (this) {
+      throwIfAborted(own);
+      Iterator<Announced> messages = arrived.iterator();
+      while (messages.hasNext()) {
+        Announced message = messages.next();
+        if (own.fits(message)) {
+          messages.remove();
+          take(own, message);
+          return;
+        }
+      }
+      wanted.add(own);
+    }
+  }
+
+  private void throwIfAborted(Wanted own) {
+    Throwable cause = aborted;
+    if (cause != null) {
+      own.before.close();
+      throw new BackendException("the group was aborted", cause);
+    }
+  }
+
+  @Override
+  public synchronized void take(int sender, long kind, long a, long b, long c) {
+    if (aborted != null) {
+      return;
+    }
+    if (kind == ANNOUNCE) {
+      arrive(new Announced(sender, (int) a, b, c));
+      return;
+    }
+    if (kind == CLOSED) {
+      collectives.leave(sender, a);
+      failMessages(wanted, sender);
+      failMessages(announced.values(), sender);
+      return;
+    }
+    Wanted own = announced.remove(a);
+    if (own == null) {
+      return;
+    }
+    if (kind == GO) {
+      launch(own, lane(sends, sender), ANY);
+    } else if (kind == MISFIT) {
+      own.before.close();
+      own.op.fail(misfit(own.bytes, sender, b, own.tag), -1);
+    }
+  }
+
+  /** Fails what waits for a peer that closed: whatever it had to say has come before. */
+  private static void failMessages(Collection<Wanted> waiting, int peer) {
+    Iterator<Wanted> all = waiting.iterator();
+    while (all.hasNext()) {
+      Wanted own = all.next();
+      if (own.peer == peer) {
+        all.remove();
+        own.before.close();
+        own.op.fail(CollectiveLane.closed(peer), peer);
+      }
+    }
+  }
+
+  private void arrive(Announced message) {
+    Iterator<Wanted> receivers = wanted.iterator();
+    while (receivers.hasNext()) {
+      Wanted own = receivers.next();
+      if (own.op.isDone()) {
+        receivers.remove();
+        own.before.close();
+      } else if (own.fits(message)) {
+        receivers.remove();
+        take(own, message);
+        return;
+      }
+    }
+    arrived.add(message);
+  }
+
+  private void take(Wanted own, Announced message) {
+    if (own.bytes != message.bytes) {
+      own.before.close();
+      own.op.fail(misfit(message.bytes, rank, own.bytes, own.tag), -1);
+      tell(own, message.source, MISFIT, message.id, own.bytes);
+      return;
+    }
+    launch(own, lane(receives, message.source), message.source);
+    tell(own, message.source, GO, message.id, 0);
+  }
+
+  private void tell(Wanted own, int peer, long kind, long id, long bytes) {
+    try {
+      links.send(peer, kind, id, bytes, 0);
+    } catch (RuntimeException e) {
+      own.op.fail(e, peer);
+    }
+  }
+
+  private static TuttiException misfit(long sent, int receiver, long expected, int tag) {
+    return new TuttiException(
+        "a message of "
+            + sent
+            + " bytes with tag "
+            + tag
+            + " came to a tensor of "
+            + expected
+            + " bytes on rank "
+            + receiver);
+  }
+
+  private void launch(Wanted own, @Nullable MessageLane lane, int source) {
+    try (CudaEvent before = own.before) {
+      if (lane == null) {
+        throw new IllegalArgumentException("no messages go to or from rank " + own.peer);
+      }
+      if (own.bytes > 0) {
+        lane.start(own.op, own.address, own.bytes, before, source);
+      } else if (source == ANY) {
+        own.op.complete();
+      } else {
+        own.op.completeFrom(source);
+      }
+    } catch (RuntimeException e) {
+      own.op.fail(e, -1);
+    }
+  }
+
+  private static @Nullable MessageLane lane(@Nullable MessageLane[] lanes, int peer) {
+    return peer < 0 || peer >= lanes.length ? null : lanes[peer];
+  }
+
+  @Override
+  public void fail(IOException cause) {
+    abort(cause);
+  }
+
+  /** Forgets what waits: whoever aborts ends the operations. */
+  void abort(Throwable cause) {
+    synchronized (this) {
+      if (aborted != null) {
+        return;
+      }
+      aborted = cause;
+      wanted.forEach(own -> own.before.close());
+      announced.values().forEach(own -> own.before.close());
+      wanted.clear();
+      announced.clear();
+      arrived.clear();
+    }
+  }
+
+  /** Begins to hear the peers. */
+  void listen() {
+    links.listen(this);
+  }
+
+  /** Tells the peers, unless the group failed, and closes the links. */
+  @Override
+  public void close() {
+    boolean tells;
+    synchronized (this) {
+      tells = aborted == null;
+    }
+    for (int peer = 0; tells && peer < sends.length; peer++) {
+      if (peer != rank) {
+        try {
+          links.send(peer, CLOSED, collectives.lastSequence(), 0, 0);
+        } catch (BackendException e) {
+          // It closed before.
+        }
+      }
+    }
+    links.close();
+  }
+}

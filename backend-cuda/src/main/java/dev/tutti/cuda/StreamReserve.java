@@ -1,0 +1,65 @@
+package dev.tutti.cuda;
+
+import dev.tutti.cuda.driver.DeviceContext;
+import dev.tutti.cuda.driver.StreamCalls;
+import java.util.ArrayDeque;
+
+/**
+ * Keeps streams of the highest priority that have one user each. To make one may wait for all
+ * kernels of the device, so who runs kernels that wait makes sure of its streams before. Any thread
+ * may call any method.
+ */
+final class StreamReserve {
+  private final CudaDevice device;
+  private final ArrayDeque<CudaStream> free = new ArrayDeque<>();
+  private boolean closed;
+
+  StreamReserve(CudaDevice device) {
+    this.device = device;
+  }
+
+  /** Makes streams until so many are free. */
+  synchronized void ensure(int count) {
+    while (free.size() < count) {
+      free.addLast(make());
+    }
+  }
+
+  /** Returns a stream that nobody else has; not one of the pool. */
+  synchronized CudaStream take() {
+    CudaStream stream = free.pollFirst();
+    return stream == null ? make() : stream;
+  }
+
+  private CudaStream make() {
+    if (closed) {
+      throw new IllegalStateException("the device was closed");
+    }
+    DeviceContext context = device.context();
+    context.enter();
+    StreamCalls calls = context.driver().streams();
+    return device.wrap(calls.create(calls.highestPriority()));
+  }
+
+  /** Takes a stream back in which nothing runs. */
+  synchronized void give(CudaStream stream) {
+    if (closed) {
+      destroy(stream);
+    } else {
+      free.addLast(stream);
+    }
+  }
+
+  private void destroy(CudaStream stream) {
+    device.context().enter();
+    device.context().driver().streams().destroy(stream.handle());
+  }
+
+  /** Destroys the free streams, and from now on each one that is given back. */
+  synchronized void close() {
+    closed = true;
+    while (!free.isEmpty()) {
+      destroy(free.removeFirst());
+    }
+  }
+}

@@ -1,0 +1,108 @@
+package dev.tutti.cuda;
+
+import dev.tutti.DType;
+import dev.tutti.Device;
+import dev.tutti.GroupOptions;
+import dev.tutti.Settings;
+import dev.tutti.Tensor;
+import dev.tutti.spi.BackendProvider;
+import dev.tutti.testing.ContractSubject;
+import java.time.Duration;
+import java.util.Map;
+import java.util.Optional;
+import java.util.stream.IntStream;
+
+/** Is the backend under the contract suites: ranks as threads, each with a device of its own. */
+final class CudaSubject implements ContractSubject {
+  private static final InheritableThreadLocal<Integer> RANK = new InheritableThreadLocal<>();
+
+  private final Cuda cuda;
+  private final int mostRanks;
+  private final Settings settings;
+
+  /**
+   * Creates a subject.
+   *
+   * @param cuda has the devices
+   * @param mostRanks the largest world
+   * @param settings variables of the groups
+   */
+  CudaSubject(Cuda cuda, int mostRanks, Map<String, String> settings) {
+    this.cuda = cuda;
+    this.mostRanks = mostRanks;
+    this.settings = Settings.ofEnvironment(settings);
+  }
+
+  @Override
+  public BackendProvider provider() {
+    return new CudaBackendProvider(() -> cuda, Optional::empty);
+  }
+
+  @Override
+  public int[] worldSizes() {
+    return IntStream.rangeClosed(1, mostRanks).toArray();
+  }
+
+  @Override
+  public Duration timeout() {
+    return Duration.ofSeconds(30);
+  }
+
+  @Override
+  public Settings settings() {
+    return settings;
+  }
+
+  private CudaDevice device(int rank) {
+    return cuda.device(rank % cuda.deviceCount());
+  }
+
+  @Override
+  public GroupOptions options(GroupOptions options) {
+    int rank = options.rank().orElseThrow();
+    return options.withDevice(Device.cuda(device(rank).index()));
+  }
+
+  @Override
+  public Runnable enter(int rank) {
+    RANK.set(rank);
+    CudaStream.Scope scope = device(rank).poolStream().use();
+    return () -> {
+      scope.close();
+      RANK.remove();
+    };
+  }
+
+  private CudaDevice ownDevice() {
+    Integer rank = RANK.get();
+    if (rank == null) {
+      throw new AssertionError("no thread of a rank");
+    }
+    CudaDevice device = device(rank);
+    if (device.currentStream().equals(device.defaultStream())) {
+      // A thread that a rank started; the threads of a rank use groups in orders of their own.
+      CudaStream.Scope _ = device.poolStream().use();
+    }
+    return device;
+  }
+
+  @Override
+  public boolean isOnHost() {
+    return false;
+  }
+
+  @Override
+  public Tensor allocate(DType dtype, long... shape) {
+    return ownDevice().tensors().copyOf(Tensor.allocate(dtype, shape));
+  }
+
+  @Override
+  public void copyIn(Tensor host, Tensor target) {
+    ownDevice().tensors().copyFromHost(target, host);
+  }
+
+  @Override
+  public Tensor copyOut(Tensor source) {
+    return ownDevice().tensors().toHost(source);
+  }
+}

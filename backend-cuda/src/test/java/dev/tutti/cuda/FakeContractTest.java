@@ -1,0 +1,38 @@
+package dev.tutti.cuda;
+
+import dev.tutti.spi.BackendProvider;
+import dev.tutti.testing.ContractSubject;
+import dev.tutti.testing.ProcessGroupContract;
+import java.util.Map;
+import org.junit.jupiter.api.AfterAll;
+
+/** Runs the contract on played devices. */
+class FakeContractTest extends ProcessGroupContract {
+  private final FakeMachine machine = new FakeMachine(2);
+  private final ContractSubject subject =
+      new CudaSubject(
+          machine.cuda,
+          2,
+          Map.of(
+              "TUTTI_CUDA_LANES",
+              "4",
+              "TUTTI_CUDA_CHUNK_BYTES",
+              "2K",
+              "TUTTI_CLOSE_TIMEOUT",
+              "1s"));
+
+  @Override
+  protected BackendProvider provider() {
+    return subject.provider();
+  }
+
+  @Override
+  public ContractSubject subject() {
+    return subject;
+  }
+
+  @AfterAll
+  void nothingIsLeft() {
+    machine.close();
+  }
+}

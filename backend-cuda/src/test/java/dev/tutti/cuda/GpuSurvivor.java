@@ -1,0 +1,109 @@
+package dev.tutti.cuda;
+
+import dev.tutti.AllReduceOptions;
+import dev.tutti.DType;
+import dev.tutti.Device;
+import dev.tutti.GroupOptions;
+import dev.tutti.P2pOptions;
+import dev.tutti.ProcessGroup;
+import dev.tutti.ReduceOp;
+import dev.tutti.Settings;
+import dev.tutti.SymmetricMemory;
+import dev.tutti.Tensor;
+import dev.tutti.TuttiException;
+import dev.tutti.Work;
+import java.time.Duration;
+import java.util.Locale;
+
+/** Is a rank that works until a peer is killed, and then goes on without it. */
+final class GpuSurvivor {
+  private static final Duration TIMEOUT = Duration.ofSeconds(4);
+
+  private final String directory;
+  private final CudaDevice device;
+
+  private GpuSurvivor(String directory, CudaDevice device) {
+    this.directory = directory;
+    this.device = device;
+  }
+
+  public static void main(String[] args) {
+    int rank = Integer.parseInt(args[2]);
+    int size = Integer.parseInt(args[3]);
+    int victim = Integer.parseInt(args[4]);
+    Cuda cuda = Cuda.get();
+    GpuSurvivor own = new GpuSurvivor(args[0], cuda.device(rank % cuda.deviceCount()));
+    try (CudaStream.Scope _ = own.device.poolStream().use()) {
+      own.workUntilFailure(args[1], rank, size);
+      own.goOn(rank > victim ? rank - 1 : rank, size - 1);
+    }
+    System.out.println("good");
+  }
+
+  private GroupOptions options(String store, int rank, int size, Duration timeout) {
+    return GroupOptions.defaults()
+        .withInitMethod("file://" + directory + "/" + store)
+        .withRank(rank)
+        .withSize(size)
+        .withDevice(Device.cuda(device.index()))
+        .withProvider(new CudaBackendProvider())
+        .withTimeout(timeout)
+        .withSettings(
+            Settings.fromEnvironment()
+                .with(CudaSettings.OVERLAPPING_DEVICES, "1")
+                .with(CudaSettings.IPC_DIRECTORY, directory));
+  }
+
+  private void workUntilFailure(String where, int rank, int size) {
+    ProcessGroup group = ProcessGroup.init(options("first", rank, size, TIMEOUT));
+    Tensor tensor = device.tensors().copyOf(Tensor.allocate(DType.FLOAT32, large(where)));
+    Tensor received = device.tensors().copyOf(Tensor.allocate(DType.FLOAT32, large(where)));
+    SymmetricMemory memory = where.equals("symmetric") ? group.allocateSymmetric(1 << 20) : null;
+    long start = 0;
+    try {
+      for (int round = 0; ; round++) {
+        start = System.nanoTime();
+        switch (where) {
+          case "barrier" -> group.barrier();
+          case "symmetric" -> memory.barrier(round % 8, TIMEOUT);
+          case "messages" -> {
+            P2pOptions tagged = P2pOptions.DEFAULT.withTag(round % 3).withAsync();
+            Work send = group.send(tensor, (rank + 1) % size, tagged);
+            Work receive = group.recv(received, (rank + size - 1) % size, tagged);
+            send.await();
+            receive.await();
+          }
+          default ->
+              group.allReduce(tensor, AllReduceOptions.DEFAULT.withReduceOp(ReduceOp.SUM)).await();
+        }
+        if (round == 0) {
+          System.out.println("ready");
+        }
+      }
+    } catch (TuttiException e) {
+      System.out.printf(
+          Locale.ROOT,
+          "failed after %d ms: %s%n",
+          (System.nanoTime() - start) / 1_000_000,
+          e.getMessage());
+    }
+    start = System.nanoTime();
+    if (memory != null) {
+      memory.close();
+    }
+    group.close();
+    System.out.printf(Locale.ROOT, "closed in %d ms%n", (System.nanoTime() - start) / 1_000_000);
+  }
+
+  private static int large(String where) {
+    return where.equals("large") ? 16 << 20 : 1000;
+  }
+
+  private void goOn(int rank, int size) {
+    try (ProcessGroup group =
+        ProcessGroup.init(options("second", rank, size, Duration.ofSeconds(20)))) {
+      new OperationChecks(group, device).all(100);
+      group.store().barrier("done", size, Duration.ofSeconds(20));
+    }
+  }
+}

@@ -1,0 +1,49 @@
+package dev.tutti.cuda.share;
+
+import static org.assertj.core.api.Assertions.assertThat;
+import static org.assertj.core.api.Assertions.assertThatThrownBy;
+
+import dev.tutti.BackendException;
+import dev.tutti.store.HashStore;
+import java.util.List;
+import org.junit.jupiter.api.Test;
+
+class NeighbourTest {
+  private static Neighbour on(String host, String device) {
+    return new Neighbour(host, "a process", device, false);
+  }
+
+  @Test
+  void ranksOfSeveralHostsAreRefusedByAll() throws Exception {
+    HashStore store = new HashStore();
+    Ranks.run(
+        store,
+        2,
+        exchange -> {
+          int rank = exchange.rank();
+          assertThatThrownBy(
+                  () ->
+                      Neighbour.meet(exchange, on("host " + rank, "device " + rank), Ranks.soon()))
+              .isInstanceOf(BackendException.class)
+              .hasMessageContaining("rank " + rank)
+              .hasMessageContaining("rank 1 runs on another host than rank 0");
+          return null;
+        });
+  }
+
+  @Test
+  void ranksOfOneHostMeet() throws Exception {
+    HashStore store = new HashStore();
+    Ranks.run(
+        store,
+        2,
+        exchange -> {
+          int rank = exchange.rank();
+          List<Neighbour> all =
+              Neighbour.meet(exchange, on("host", "device " + rank), Ranks.soon());
+          assertThat(all).extracting(Neighbour::pciBusId).containsExactly("device 0", "device 1");
+          assertThat(Neighbour.mostOnOneDevice(all)).isOne();
+          return null;
+        });
+  }
+}

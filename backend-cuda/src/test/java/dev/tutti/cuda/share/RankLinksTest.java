@@ -1,0 +1,120 @@
+package dev.tutti.cuda.share;
+
+import static org.assertj.core.api.Assertions.assertThat;
+import static org.assertj.core.api.Assertions.assertThatThrownBy;
+
+import dev.tutti.BackendException;
+import dev.tutti.store.HashStore;
+import java.io.IOException;
+import java.nio.file.Files;
+import java.nio.file.Path;
+import java.util.ArrayList;
+import java.util.List;
+import java.util.concurrent.CountDownLatch;
+import java.util.concurrent.TimeUnit;
+import java.util.stream.Stream;
+import org.junit.jupiter.api.Test;
+import org.junit.jupiter.api.io.TempDir;
+
+class RankLinksTest {
+  @TempDir private Path directory;
+
+  /** Collects notes until there are as many as wanted. */
+  private static final class Notes implements RankLinks.Receiver {
+    final List<List<Long>> all = new ArrayList<>();
+    final CountDownLatch missing;
+
+    Notes(int count) {
+      missing = new CountDownLatch(count);
+    }
+
+    @Override
+    public void take(int sender, long kind, long a, long b, long c) {
+      all.add(List.of((long) sender, kind, a, b, c));
+      missing.countDown();
+    }
+
+    @Override
+    public void fail(IOException cause) {
+      throw new AssertionError(cause);
+    }
+  }
+
+  @Test
+  void notesComeInTheOrderOfTheirSenderEvenIfNobodyListensYet() throws Exception {
+    int count = 20_000; // more than a socket buffers
+    HashStore store = new HashStore();
+    CountDownLatch sent = new CountDownLatch(1);
+    Ranks.run(
+        store,
+        2,
+        exchange -> {
+          int rank = exchange.rank();
+          try (RankLinks links = RankLinks.open(directory, exchange, Ranks.soon())) {
+            Notes notes = new Notes(rank == 0 ? 1 : count);
+            if (rank == 0) {
+              links.listen(notes);
+              for (int i = 0; i < count; i++) {
+                links.send(1, 5, i, 2L * i, -1);
+              }
+              sent.countDown();
+              assertThat(notes.missing.await(20, TimeUnit.SECONDS)).isTrue();
+              assertThat(notes.all).containsExactly(List.of(1L, 9L, 0L, 0L, 0L));
+            } else {
+              assertThat(sent.await(20, TimeUnit.SECONDS)).isTrue();
+              links.listen(notes);
+              assertThat(notes.missing.await(20, TimeUnit.SECONDS)).isTrue();
+              for (int i = 0; i < count; i++) {
+                assertThat(notes.all.get(i)).containsExactly(0L, 5L, (long) i, 2L * i, -1L);
+              }
+              links.send(0, 9, 0, 0, 0);
+            }
+            exchange.barrier(Ranks.soon());
+          }
+          return null;
+        });
+    try (Stream<Path> files = Files.list(directory)) {
+      assertThat(files).isEmpty();
+    }
+  }
+
+  @Test
+  void aDirectoryThatIsNotThereIsNamedOnAllRanks() throws Exception {
+    HashStore store = new HashStore();
+    Ranks.run(
+        store,
+        2,
+        exchange -> {
+          int rank = exchange.rank();
+          Path own = rank == 0 ? directory.resolve("nowhere") : directory;
+          assertThatThrownBy(() -> RankLinks.open(own, exchange, Ranks.soon()))
+              .isInstanceOf(BackendException.class)
+              .hasMessageContaining("rank 0: cannot make the socket");
+          return null;
+        });
+  }
+
+  @Test
+  void whoClosedIsNamed() throws Exception {
+    HashStore store = new HashStore();
+    CountDownLatch closed = new CountDownLatch(1);
+    Ranks.run(
+        store,
+        2,
+        exchange -> {
+          int rank = exchange.rank();
+          RankLinks links = RankLinks.open(directory, exchange, Ranks.soon());
+          if (rank == 1) {
+            links.close();
+            closed.countDown();
+            return null;
+          }
+          assertThat(closed.await(20, TimeUnit.SECONDS)).isTrue();
+          assertThatThrownBy(() -> links.send(1, 1, 0, 0, 0))
+              .isInstanceOf(BackendException.class)
+              .hasMessageContaining("rank 1 does not listen any more");
+          links.close();
+          return null;
+        });
+  }
+}
