@@ -26,8 +26,8 @@ import org.junit.jupiter.params.provider.ValueSource;
 class ManyProcessesTest {
   private static final int RANKS = Integer.getInteger("tutti.ranks", 10);
 
-  /** Is more than it takes, as other tests run at the same time. */
-  private static final Duration SET_UP = Duration.ofSeconds(20);
+  /** Is more than it takes: new processes need their cores for much else, as do other tests. */
+  private static final Duration SET_UP = Duration.ofSeconds(20 + RANKS);
 
   /** Is a started process and the lines it printed. */
   private record Rank(Process process, BlockingQueue<String> lines) {
