@@ -28,11 +28,12 @@ final class GroupOperation extends OperationState implements Work {
   private final @Nullable BackendCall call;
   private final int peer;
   private final int tag;
+  private final boolean recorded;
   private @Nullable OpEvent event;
   private boolean callerTells;
   private @Nullable CompletableFuture<List<Tensor>> future;
 
-  /** Is the place in the flight record, of an operation for one life. */
+  /** Is the place in the flight record, of an operation that has one from its issue on. */
   long flightPlace;
 
   /** Is the element type of the tensor, of the operation that a group reuses. */
@@ -46,13 +47,18 @@ final class GroupOperation extends OperationState implements Work {
     void run(Backend backend, Operation op) throws Exception;
   }
 
-  /** Creates the operation that a group reuses, without a call. */
-  GroupOperation(Group group) {
+  /**
+   * Creates an operation that a group reuses, without a call.
+   *
+   * @param recorded whether it has its place in the flight record from its issue on
+   */
+  GroupOperation(Group group, boolean recorded) {
     super(group, OpType.UNKNOWN, List.of(), -1, null);
     this.backend = null;
     this.call = null;
     this.peer = -1;
     this.tag = 0;
+    this.recorded = recorded;
   }
 
   /** Creates an operation for one life. */
@@ -67,6 +73,7 @@ final class GroupOperation extends OperationState implements Work {
     this.call = spec.call();
     this.peer = spec.type().isPointToPoint() ? spec.root() : -1;
     this.tag = spec.tag();
+    this.recorded = true;
   }
 
   @Override
@@ -112,6 +119,9 @@ final class GroupOperation extends OperationState implements Work {
   @Override
   void afterEnd(WorkState newState, @Nullable TuttiException cause) {
     if (call == null) {
+      if (recorded) {
+        group.recorder.end(flightPlace, newState, System.nanoTime());
+      }
       return;
     }
     OpEvent toTell;

@@ -112,6 +112,74 @@ final class OperationRunner {
     lane.exit();
   }
 
+  /**
+   * Begins a stream-ordered collective of whose work nobody wants to know; null if it has to go the
+   * way of the others. Allocates nothing in the long run.
+   */
+  @Nullable GroupOperation beginOnStream(OpType type, @Nullable DType dtype, long numel) {
+    group.ensureUsable(type);
+    if (!listeners.isEmpty()) {
+      return null;
+    }
+    long sequence = lane.tryEnter();
+    if (sequence <= 0) {
+      return null;
+    }
+    try {
+      GroupOperation op = pending.onStream.next();
+      long now = System.nanoTime();
+      op.issue(type, sequence, now, now + group.timeoutNanos(), WorkState.RUNNING);
+      op.flightPlace = recorder.issue(type, sequence, dtype, numel, -1, now);
+      pending.onStream.add();
+      Watchdog.expect(op.deadlineNanos());
+      group.endIfFailed(op);
+      op.throwIfFailed();
+      return op;
+    } catch (Throwable t) {
+      lane.exit();
+      throw t;
+    }
+  }
+
+  /** Ends the call that {@link #beginOnStream} began; throws if the operation failed by now. */
+  void endOnStream(GroupOperation op) {
+    try {
+      if (op.deviceEvent() == null) {
+        op.complete();
+        Throwable reported = op.reported();
+        if (reported != null) {
+          endFailed(op, reported);
+        }
+      } else {
+        group.endIfFailed(op);
+      }
+      op.throwIfFailed();
+    } finally {
+      lane.exit();
+    }
+  }
+
+  /**
+   * Ends what {@link #beginOnStream} began, and returns what to throw.
+   *
+   * @param cause what the backend threw
+   */
+  RuntimeException failOnStream(GroupOperation op, Throwable cause) {
+    try {
+      if (cause instanceof UnsupportedOperationException unsupported) {
+        endUnsupported(op, unsupported);
+      } else {
+        keepInterrupt(cause);
+        endFailed(op, cause);
+        throwIfSerious(cause);
+      }
+      TuttiException failure = op.failure();
+      return failure == null ? new IllegalStateException("ended by nobody", cause) : failure;
+    } finally {
+      lane.exit();
+    }
+  }
+
   /** Issues an operation; when it returns a synchronous one is done. */
   GroupOperation submit(OperationSpec spec) {
     group.ensureUsable(spec.type());

@@ -37,9 +37,13 @@ final class PendingOperations implements Watchdog.Watched {
   /** Is the operation that the group reuses for synchronous calls on their callers' threads. */
   final GroupOperation inline;
 
+  /** Holds the stream-ordered collectives whose callers got no work. */
+  final StreamOperations onStream;
+
   PendingOperations(Group group) {
     this.group = group;
-    this.inline = new GroupOperation(group);
+    this.inline = new GroupOperation(group, false);
+    this.onStream = new StreamOperations(group);
   }
 
   /** Adds an issued operation. */
@@ -66,6 +70,7 @@ final class PendingOperations implements Watchdog.Watched {
     if (running != null) {
       all.add(describe(running));
     }
+    onStream.pending().forEach(op -> all.add(describe(op)));
     operations.forEach(op -> all.add(describe(op)));
     return all;
   }
@@ -76,6 +81,11 @@ final class PendingOperations implements Watchdog.Watched {
 
   /** Ends the messages and what a device works on; what a thread executes ends by its backend. */
   void endUnattended() {
+    for (GroupOperation op : onStream.pending()) {
+      if (op.deviceEvent() != null) {
+        group.endFailed(op);
+      }
+    }
     for (GroupOperation op : operations) {
       if (op.type().isPointToPoint() || op.deviceEvent() != null) {
         group.endFailed(op);
@@ -85,12 +95,17 @@ final class PendingOperations implements Watchdog.Watched {
 
   /** Ends all. */
   void endAll() {
+    onStream.pending().forEach(group::endFailed);
     operations.forEach(group::endFailed);
   }
 
   /** Waits until all have ended; false when the deadline or an interrupt comes first. */
   boolean await(long deadlineNanos) {
-    for (GroupOperation op : operations) {
+    return await(onStream.pending(), deadlineNanos) && await(operations, deadlineNanos);
+  }
+
+  private static boolean await(Iterable<GroupOperation> all, long deadlineNanos) {
+    for (GroupOperation op : all) {
       try {
         if (!op.awaitUntil(deadlineNanos)) {
           return false;
@@ -111,6 +126,10 @@ final class PendingOperations implements Watchdog.Watched {
         next = Math.min(next, nowNanos + POLL_NANOS);
       }
       next = check(op, nowNanos, next);
+    }
+    onStream.reclaim();
+    for (GroupOperation op : onStream.pending()) {
+      next = check(op, nowNanos, Math.min(next, nowNanos + POLL_NANOS));
     }
     next = checkInline(nowNanos, next);
     group.failures.checkOverdue(nowNanos);

@@ -125,6 +125,87 @@ final class TuttiProcessGroup implements ProcessGroup {
   }
 
   @Override
+  public void broadcast(Tensor tensor, int root) {
+    OpType type = OpType.BROADCAST;
+    BoundBackend backend = tensor.isSparse() ? null : checks.backendFor(type, tensor);
+    GroupOperation op = null;
+    if (backend != null && backend.isStreamOrdered() && !HostStaging.isNeeded(tensor)) {
+      checks.rank(type, "root", root);
+      checks.movable(type, "tensor", tensor, backend, true);
+      op = runner.beginOnStream(type, tensor.dtype(), tensor.numel());
+    }
+    if (backend == null || op == null) {
+      ProcessGroup.super.broadcast(tensor, root);
+      return;
+    }
+    try {
+      backend.backend().broadcast(op, tensor, root);
+    } catch (Throwable t) {
+      throw runner.failOnStream(op, t);
+    }
+    runner.endOnStream(op);
+  }
+
+  @Override
+  public void allGatherInto(Tensor output, Tensor input) {
+    OpType type = OpType.ALL_GATHER_INTO;
+    BoundBackend backend = streamOrdered(type, output, input);
+    GroupOperation op = null;
+    if (backend != null) {
+      checks.movable(type, "output", output, backend, true);
+      checks.movable(type, "input", input, backend, false);
+      checks.times(type, "output", output, "input", input);
+      op = runner.beginOnStream(type, input.dtype(), input.numel());
+    }
+    if (backend == null || op == null) {
+      ProcessGroup.super.allGatherInto(output, input);
+      return;
+    }
+    try {
+      backend.backend().allGatherInto(op, output, input);
+    } catch (Throwable t) {
+      throw runner.failOnStream(op, t);
+    }
+    runner.endOnStream(op);
+  }
+
+  @Override
+  public void reduceScatterInto(Tensor output, Tensor input, ReduceOp reduceOp) {
+    OpType type = OpType.REDUCE_SCATTER_INTO;
+    BoundBackend backend = streamOrdered(type, output, input);
+    GroupOperation op = null;
+    if (backend != null) {
+      checks.movable(type, "output", output, backend, true);
+      checks.movable(type, "input", input, backend, false);
+      checks.reducible(type, output, reduceOp, backend);
+      checks.times(type, "input", input, "output", output);
+      op = runner.beginOnStream(type, input.dtype(), input.numel());
+    }
+    if (backend == null || op == null) {
+      ProcessGroup.super.reduceScatterInto(output, input, reduceOp);
+      return;
+    }
+    try {
+      backend.backend().reduceScatterInto(op, output, input, reduceOp);
+    } catch (Throwable t) {
+      throw runner.failOnStream(op, t);
+    }
+    runner.endOnStream(op);
+  }
+
+  /** Returns the backend if it orders by streams and takes both tensors as they are, else null. */
+  private @Nullable BoundBackend streamOrdered(OpType type, Tensor output, Tensor input) {
+    if (output.isSparse()
+        || input.isSparse()
+        || HostStaging.isNeeded(output)
+        || HostStaging.isNeeded(input)) {
+      return null;
+    }
+    BoundBackend backend = checks.backendFor(type, output);
+    return backend.isStreamOrdered() ? backend : null;
+  }
+
+  @Override
   public Work broadcast(Tensor tensor, BroadcastOptions options) {
     return runner.submit(movements.broadcast(tensor, options));
   }
@@ -139,8 +220,11 @@ final class TuttiProcessGroup implements ProcessGroup {
     BoundBackend backend = checks.backendFor(op, tensor);
     checks.movable(op, "tensor", tensor, backend, true);
     checks.reducible(op, tensor, reduceOp, backend);
-    GroupOperation inline =
-        backend.isStreamOrdered() ? null : runner.beginInline(op, tensor.dtype(), tensor.numel());
+    if (backend.isStreamOrdered()) {
+      allReduceOnStream(backend, tensor, reduceOp);
+      return;
+    }
+    GroupOperation inline = runner.beginInline(op, tensor.dtype(), tensor.numel());
     if (inline == null) {
       allReduce(tensor, AllReduceOptions.DEFAULT.withReduceOp(reduceOp));
       return;
@@ -151,6 +235,20 @@ final class TuttiProcessGroup implements ProcessGroup {
       throw runner.failInline(inline, t);
     }
     runner.endInline(inline);
+  }
+
+  private void allReduceOnStream(BoundBackend backend, Tensor tensor, ReduceOp reduceOp) {
+    GroupOperation op = runner.beginOnStream(OpType.ALL_REDUCE, tensor.dtype(), tensor.numel());
+    if (op == null) {
+      allReduce(tensor, AllReduceOptions.DEFAULT.withReduceOp(reduceOp));
+      return;
+    }
+    try {
+      backend.backend().allReduce(op, tensor, reduceOp);
+    } catch (Throwable t) {
+      throw runner.failOnStream(op, t);
+    }
+    runner.endOnStream(op);
   }
 
   @Override

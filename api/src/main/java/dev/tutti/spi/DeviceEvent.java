@@ -19,4 +19,10 @@ public interface DeviceEvent {
    * @return whether it was reached by then
    */
   boolean awaitReached(long deadlineNanos);
+
+  /**
+   * Says that it was reached and that the operation's group will not ask again, so that a backend
+   * may use the object for another point. Not called where a user has the operation's work.
+   */
+  default void release() {}
 }

@@ -5,15 +5,17 @@ import dev.tutti.kernels.ChannelStatus;
 import dev.tutti.spi.DeviceEvent;
 import dev.tutti.spi.Operation;
 import java.util.concurrent.TimeoutException;
+import org.jspecify.annotations.Nullable;
 
 /** Follows an operation on the device; once reached it says how its kernel ended. */
 final class ChannelEvent implements DeviceEvent {
   private final CudaEvent event;
   private final ControlWords control;
-  private final Operation op;
+  private final @Nullable ChannelEvents pool;
   private final int rank;
   private final int[] ranks;
   private final int source;
+  private Operation op;
 
   /**
    * Creates an event.
@@ -27,12 +29,42 @@ final class ChannelEvent implements DeviceEvent {
    */
   ChannelEvent(
       CudaEvent event, ControlWords control, Operation op, int rank, int[] ranks, int source) {
+    this(event, control, op, rank, ranks, source, null);
+  }
+
+  ChannelEvent(
+      CudaEvent event,
+      ControlWords control,
+      Operation op,
+      int rank,
+      int[] ranks,
+      int source,
+      @Nullable ChannelEvents pool) {
     this.event = event;
     this.control = control;
     this.op = op;
     this.rank = rank;
     this.ranks = ranks;
     this.source = source;
+    this.pool = pool;
+  }
+
+  CudaEvent event() {
+    return event;
+  }
+
+  /** Follows another operation, once the one before has ended. */
+  void follow(Operation newOp) {
+    op = newOp;
+  }
+
+  @Override
+  public void release() {
+    ChannelEvents of = pool;
+    if (of != null) {
+      event.takeForReached();
+      of.give(this);
+    }
   }
 
   @Override

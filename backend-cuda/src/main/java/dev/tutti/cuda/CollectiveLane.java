@@ -37,12 +37,13 @@ final class CollectiveLane {
   private final CudaSymmetricMemories symmetric;
   private final int rank;
   private final int size;
-  private final int[] ranks;
   private final long packetLimit;
+  private final ChannelEvents events;
   private CudaStream lastStream;
   private @Nullable CudaEvent lastEvent;
   private CudaStream stream;
   private volatile @Nullable Operation lastOp;
+  private volatile long lastNumber;
   private volatile @Nullable Leaver leaver;
   private boolean hasParts;
   private int partsLaunched;
@@ -62,10 +63,11 @@ final class CollectiveLane {
     this.stream = device.defaultStream();
     this.lastStream = stream;
     this.packetLimit = Math.min(PACKET_LIMIT, channel.layout.messageCapacity());
-    ranks = new int[size];
+    int[] ranks = new int[size];
     for (int r = 0; r < size; r++) {
       ranks[r] = r;
     }
+    this.events = new ChannelEvents(device, channel.control, rank, ranks);
   }
 
   /** Is a peer that closed the group, and its last collective with a kernel. */
@@ -73,8 +75,7 @@ final class CollectiveLane {
 
   /** Returns the number of the last operation that had a kernel, or 0. */
   long lastSequence() {
-    Operation last = lastOp;
-    return last == null ? 0 : last.sequenceNumber();
+    return lastNumber;
   }
 
   /** Fails what waits for a peer that closed the group, now and from now on. Any thread. */
@@ -129,13 +130,15 @@ final class CollectiveLane {
   }
 
   private void track(Operation op) {
-    if (stream.isCapturing()) {
+    if (device.context().driver().streams().isCapturing(stream.handle())) {
       return;
     }
-    CudaEvent event = stream.record();
-    lastEvent = event;
+    ChannelEvent event = events.take(op);
+    event.event().recordIn(stream.handle());
+    lastEvent = event.event();
     lastStream = stream;
-    op.enqueued(new ChannelEvent(event, channel.control, op, rank, ranks, -1));
+    op.enqueued(event);
+    lastNumber = op.sequenceNumber();
     lastOp = op;
     Leaver left = leaver;
     if (left != null && op.sequenceNumber() > left.lastSequence) {

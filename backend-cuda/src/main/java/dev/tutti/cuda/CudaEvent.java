@@ -19,6 +19,11 @@ public final class CudaEvent implements DeviceEvent, AutoCloseable {
   private long handle;
   private boolean reached;
 
+  /** Creates a point that is nowhere yet, for {@link #recordIn}. */
+  CudaEvent(CudaDevice device) {
+    this(device, device.events(), 0);
+  }
+
   CudaEvent(CudaDevice device, EventPool pool, long handle) {
     this.device = device;
     this.pool = pool;
@@ -28,6 +33,18 @@ public final class CudaEvent implements DeviceEvent, AutoCloseable {
   /** Returns the device. */
   public CudaDevice device() {
     return device;
+  }
+
+  /**
+   * Marks where a stream is now, instead of what this marked before. The device's context is
+   * current. Allocates nothing in the long run.
+   */
+  synchronized void recordIn(long stream) {
+    if (handle == 0) {
+      handle = pool.acquire();
+    }
+    reached = false;
+    device.context().driver().events().record(handle, stream);
   }
 
   /**
@@ -81,6 +98,12 @@ public final class CudaEvent implements DeviceEvent, AutoCloseable {
       }
     }
     return true;
+  }
+
+  /** Takes it for reached without a look, as a later point of the device is. */
+  synchronized void takeForReached() {
+    reached = true;
+    giveBack();
   }
 
   /** Gives the event up, reached or not; streams that were ordered behind it stay so. */

@@ -1,5 +1,7 @@
 package dev.tutti.kernels;
 
+import org.jspecify.annotations.Nullable;
+
 /**
  * Says how many threads run a kernel; all kernels are one-dimensional and need no dynamic shared
  * memory.
@@ -8,8 +10,33 @@ package dev.tutti.kernels;
  * @param block threads of a block
  */
 public record Launch(int grid, int block) {
+  private static final int WARP = 32;
+  private static final int MOST_BLOCKS = 1024;
+  private static final @Nullable Launch[] KNOWN =
+      new @Nullable Launch[(Kernels.MAX_THREADS / WARP + 1) * (MOST_BLOCKS + 1)];
+
   /** Is one warp. */
   public static final Launch ONE_WARP = new Launch(1, 32);
+
+  /**
+   * Returns a launch; the same one again for the same numbers, without allocating, if there are
+   * warps of a block of a collective and no more blocks than lanes can be.
+   *
+   * @param grid blocks
+   * @param block threads of a block
+   */
+  static Launch of(int grid, int block) {
+    if (grid > MOST_BLOCKS || block > Kernels.MAX_THREADS || block % WARP != 0) {
+      return new Launch(grid, block);
+    }
+    int place = block / WARP * (MOST_BLOCKS + 1) + grid;
+    Launch known = KNOWN[place];
+    if (known == null) {
+      known = new Launch(grid, block);
+      KNOWN[place] = known;
+    }
+    return known;
+  }
 
   /**
    * Creates a launch.

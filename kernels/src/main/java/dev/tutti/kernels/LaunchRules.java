@@ -21,21 +21,21 @@ final class LaunchRules {
     while (block < Kernels.MAX_THREADS && packets > (long) block * layout.lanes()) {
       block *= 2;
     }
-    return new Launch(grid(packets, block, layout), block);
+    return Launch.of(grid(packets, block, layout), block);
   }
 
   /** 16 bytes per thread and part while there are lanes. */
   static Launch chunks(long bytes, ChannelLayout layout) {
     long part = ceilDiv(bytes, layout.ranks());
     int block = bytes <= 16 * MIB ? 256 : Kernels.MAX_THREADS;
-    return new Launch(grid(part, 16 * block, layout), block);
+    return Launch.of(grid(part, 16 * block, layout), block);
   }
 
   /** All lanes that the largest pair of this rank needs; small pairs use few. */
   static Launch exchange(long bytes, ChannelLayout layout) {
     long packets = ceilDiv(bytes, ChannelLayout.MESSAGE_PAYLOAD);
     int block = bytes <= 16 << 10 ? 128 : bytes <= 256 << 10 ? 256 : Kernels.MAX_THREADS;
-    return new Launch(grid(packets, PACKETS_OF_LANE, layout), block);
+    return Launch.of(grid(packets, PACKETS_OF_LANE, layout), block);
   }
 
   private static int grid(long units, int perBlock, ChannelLayout layout) {

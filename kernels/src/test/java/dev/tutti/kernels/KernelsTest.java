@@ -57,6 +57,7 @@ class KernelsTest {
     assertThat(oneShot.launch(1024, LAYOUT)).isEqualTo(new Launch(1, 128));
     assertThat(oneShot.launch(16384, LAYOUT)).isEqualTo(new Launch(11, 128));
     assertThat(oneShot.launch(262144, LAYOUT)).isEqualTo(new Launch(86, 256));
+    assertThat(oneShot.launch(16384, LAYOUT)).isSameAs(oneShot.launch(16384, LAYOUT));
     Kernel twoShot = Kernels.twoShot(DType.BFLOAT16, ReduceOp.Kind.SUM);
     assertThat(twoShot.launch(524288, LAYOUT)).isEqualTo(new Launch(86, 128));
     assertThat(twoShot.launch(2 << 20, LAYOUT)).isEqualTo(new Launch(86, 512));

@@ -1,0 +1,158 @@
+package dev.tutti.internal;
+
+import static org.assertj.core.api.Assertions.assertThat;
+import static org.assertj.core.api.Assertions.assertThatThrownBy;
+
+import com.sun.management.ThreadMXBean;
+import dev.tutti.Capabilities.Feature;
+import dev.tutti.CollectiveException;
+import dev.tutti.CollectiveTimeoutException;
+import dev.tutti.DType;
+import dev.tutti.ProcessGroup;
+import dev.tutti.ReduceOp;
+import dev.tutti.Tensor;
+import dev.tutti.TuttiException;
+import dev.tutti.spi.DeviceEvent;
+import java.lang.foreign.Arena;
+import java.lang.management.ManagementFactory;
+import java.time.Duration;
+import java.util.ArrayDeque;
+import java.util.concurrent.atomic.AtomicInteger;
+import java.util.function.BooleanSupplier;
+import org.junit.jupiter.api.Test;
+import org.junit.jupiter.api.Timeout;
+import org.junit.jupiter.api.parallel.Isolated;
+
+/** Tests stream-ordered collectives whose callers get no work. */
+@Timeout(60)
+@Isolated("counts what is allocated once the compiler is done")
+class StreamOperationsTest {
+  private static final ThreadMXBean THREADS = (ThreadMXBean) ManagementFactory.getThreadMXBean();
+
+  private final ScriptedProvider provider = new ScriptedProvider();
+  private final PlayedDevice device = new PlayedDevice();
+  private final Tensor tensor = Tensor.allocate(Arena.ofAuto(), DType.FLOAT32, 4);
+
+  StreamOperationsTest() {
+    provider.features = new Feature[] {Feature.REAL_RESULTS, Feature.STREAM_ORDERED};
+    provider.allReduce = (op, tensor) -> op.enqueued(device.take());
+  }
+
+  /** Reaches its points in their order, up to a number. */
+  private static final class PlayedDevice {
+    private final ArrayDeque<Point> free = new ArrayDeque<>();
+    private final AtomicInteger released = new AtomicInteger();
+    private final AtomicInteger looks = new AtomicInteger();
+    private volatile long reached;
+    private long made;
+
+    synchronized Point take() {
+      Point point = free.isEmpty() ? new Point(this) : free.pop();
+      point.number = ++made;
+      return point;
+    }
+
+    synchronized void give(Point point) {
+      if (point.number > reached) {
+        throw new AssertionError("a point was given back that was not reached: " + point.number);
+      }
+      released.incrementAndGet();
+      free.push(point);
+    }
+  }
+
+  private static final class Point implements DeviceEvent {
+    private final PlayedDevice device;
+    private volatile long number;
+
+    Point(PlayedDevice device) {
+      this.device = device;
+    }
+
+    @Override
+    public boolean isReached() {
+      device.looks.incrementAndGet();
+      return number <= device.reached;
+    }
+
+    @Override
+    public void orderCurrentStream() {}
+
+    @Override
+    public boolean awaitReached(long deadlineNanos) {
+      return isReached();
+    }
+
+    @Override
+    public void release() {
+      device.give(this);
+    }
+  }
+
+  private static void until(String what, BooleanSupplier condition) throws InterruptedException {
+    long deadline = System.nanoTime() + Duration.ofSeconds(20).toNanos();
+    while (!condition.getAsBoolean()) {
+      assertThat(System.nanoTime()).as(what).isLessThan(deadline);
+      Thread.sleep(1);
+    }
+  }
+
+  @Test
+  void inTheLongRunACallAllocatesNothing() throws Exception {
+    try (ProcessGroup group = provider.alone("TUTTI_CLOSE_TIMEOUT", "5s")) {
+      long calls = 0;
+      long least = Long.MAX_VALUE;
+      for (int batch = 0; batch < 20; batch++) {
+        long before = THREADS.getCurrentThreadAllocatedBytes();
+        for (int i = 0; i < 500; i++) {
+          group.allReduce(tensor, ReduceOp.SUM);
+          calls++;
+          device.reached = calls - 100;
+        }
+        least = Math.min(least, THREADS.getCurrentThreadAllocatedBytes() - before);
+        long behind = calls - 100;
+        until("the watchdog has freed what was reached", () -> device.released.get() >= behind);
+      }
+      assertThat(least).isZero();
+      assertThat(device.free.size()).isLessThan(1000);
+      device.reached = calls;
+      long all = calls;
+      until("all points are given back", () -> device.released.get() == all);
+      assertThat(group.flightRecord()).contains("COMPLETED").doesNotContain("RUNNING");
+    }
+  }
+
+  /** What is refused has no event, so that it ended says nothing of what came before. */
+  @Test
+  void aRefusedCallDoesNotEndThoseBefore() throws Exception {
+    try (ProcessGroup group = provider.alone("TUTTI_CLOSE_TIMEOUT", "5s")) {
+      group.allReduce(tensor, ReduceOp.SUM);
+      provider.allReduce =
+          (op, tensor) -> {
+            throw new UnsupportedOperationException("not now");
+          };
+      assertThatThrownBy(() -> group.allReduce(tensor, ReduceOp.SUM))
+          .isInstanceOf(CollectiveException.class)
+          .hasRootCauseMessage("not now");
+      int looks = device.looks.get();
+      until("the first one is looked at again", () -> device.looks.get() > looks + 1);
+      assertThat(group.flightRecord()).contains("RUNNING");
+      assertThat(device.released).hasValue(0);
+      device.reached = 1;
+      until("the first one ends", () -> device.released.get() == 1);
+      assertThat(group.flightRecord()).doesNotContain("RUNNING");
+    }
+  }
+
+  @Test
+  void whatTheDeviceNeverReachesTimesOut() throws Exception {
+    try (ProcessGroup group = provider.alone("TUTTI_CLOSE_TIMEOUT", "100ms")) {
+      group.setTimeout(Duration.ofMillis(100));
+      group.allReduce(tensor, ReduceOp.SUM);
+      until("the group fails", () -> group.failure().isPresent());
+      assertThat(group.failure().orElseThrow()).isInstanceOf(CollectiveTimeoutException.class);
+      assertThatThrownBy(() -> group.allReduce(tensor, ReduceOp.SUM))
+          .isInstanceOf(TuttiException.class);
+    }
+  }
+}

@@ -1,0 +1,265 @@
+package dev.tutti.cuda;
+
+import com.sun.management.ThreadMXBean;
+import dev.tutti.DType;
+import dev.tutti.Device;
+import dev.tutti.GroupOptions;
+import dev.tutti.ProcessGroup;
+import dev.tutti.ReduceOp;
+import dev.tutti.SymmetricMemory;
+import dev.tutti.Tensor;
+import dev.tutti.cuda.driver.CudaDriver;
+import dev.tutti.cuda.driver.EventCalls;
+import dev.tutti.cuda.driver.GraphCalls;
+import dev.tutti.cuda.driver.LaunchParameters;
+import dev.tutti.kernels.AllReduceLimits;
+import dev.tutti.kernels.ChannelLayout;
+import java.io.BufferedWriter;
+import java.lang.management.ManagementFactory;
+import java.nio.file.Files;
+import java.nio.file.Path;
+import java.nio.file.StandardOpenOption;
+import java.time.Duration;
+import java.util.Arrays;
+import java.util.Locale;
+
+/**
+ * Times all-reduce (bfloat16, sum) of backend {@code cuda} as one rank, a process and a GPU for
+ * each: eagerly and in a CUDA graph, in ordinary and in symmetric memory; and what a call costs the
+ * host. Microseconds, the slowest rank of each series, the median of five series. Rank 0 writes
+ * JSON lines.
+ *
+ * <p>Arguments: the output file, a new file by which the ranks meet, the rank, the number of ranks,
+ * the most bytes.
+ */
+public final class GpuBench {
+  private static final int SERIES = 5;
+  private static final int CAPTURED = 20;
+  private static final int MIB = 1 << 20;
+  private static final Duration LIMIT = Duration.ofSeconds(60);
+  private static final long[] SIZES = {
+    1 << 10, 4 << 10, 16 << 10, 64 << 10, 128 << 10, 256 << 10, 512 << 10, MIB, 2 * MIB, 4 * MIB,
+    8 * MIB, 16 * MIB, 64 * MIB, 256 * MIB, 1L << 30
+  };
+
+  private final Path output;
+  private final ProcessGroup group;
+  private final int ranks;
+  private final long most;
+  private final CudaDevice device;
+  private final CudaDriver driver;
+  private final CudaStream stream;
+  private final Tensor slowest;
+  private final long start;
+  private final long stop;
+
+  private GpuBench(Path output, ProcessGroup group, CudaDevice device, long most) {
+    this.output = output;
+    this.group = group;
+    this.ranks = group.size();
+    this.most = most;
+    this.device = device;
+    this.driver = device.context().driver();
+    this.stream = device.currentStream();
+    this.slowest = device.tensors().allocate(DType.FLOAT64, 1);
+    device.context().enter();
+    this.start = driver.events().create(EventCalls.Kind.TIMING);
+    this.stop = driver.events().create(EventCalls.Kind.TIMING);
+  }
+
+  /** Runs all. */
+  public static void main(String[] args) throws Exception {
+    int rank = Integer.parseInt(args[2]);
+    CudaDevice device = Cuda.get().device(rank);
+    GroupOptions options =
+        GroupOptions.defaults()
+            .withInitMethod("file://" + args[1])
+            .withRank(rank)
+            .withSize(Integer.parseInt(args[3]))
+            .withDevice(Device.cuda(rank))
+            .withProvider(new CudaBackendProvider())
+            .withTimeout(LIMIT);
+    try (CudaStream.Scope _ = device.poolStream().use();
+        ProcessGroup group = ProcessGroup.init(options)) {
+      new GpuBench(Path.of(args[0]), group, device, Long.parseLong(args[4])).run();
+    }
+  }
+
+  private void run() throws Exception {
+    Tensor plain = device.tensors().allocate(DType.BFLOAT16, most / 2);
+    try (SymmetricMemory memory = group.allocateSymmetric(most)) {
+      Tensor shared = memory.buffer(group.rank(), DType.BFLOAT16, 0, most / 2);
+      cost(plain);
+      for (long bytes : SIZES) {
+        if (bytes <= most) {
+          measure("ordinary", plain.narrow(0, 0, bytes / 2), bytes);
+          measure("symmetric", shared.narrow(0, 0, bytes / 2), bytes);
+        }
+      }
+      meet();
+    }
+    group.store().barrier("bench-end", ranks, LIMIT);
+  }
+
+  private void fill(Tensor tensor, byte value) {
+    driver.streams().fill(tensor.segment().address(), value, tensor.byteSize(), stream.handle());
+  }
+
+  /** Checks that the sum of powers of two is right at the ends, then times. */
+  private void measure(String memory, Tensor tensor, long bytes) throws Exception {
+    fill(tensor, (byte) 0x3f);
+    group.allReduce(tensor, ReduceOp.SUM);
+    check(tensor.narrow(0, 0, Math.min(512, bytes / 2)));
+    check(tensor.narrow(0, bytes / 2 - Math.min(512, bytes / 2), Math.min(512, bytes / 2)));
+    fill(tensor, (byte) 0);
+    int calls = bytes <= MIB ? 200 : bytes <= 64L * MIB ? 40 : 8;
+    double eager =
+        series(
+            calls,
+            () -> {
+              for (int i = 0; i < calls; i++) {
+                group.allReduce(tensor, ReduceOp.SUM);
+              }
+            });
+    double graph = graph(tensor, bytes);
+    if (group.rank() == 0) {
+      AllReduceLimits.Algorithm algorithm =
+          AllReduceLimits.ofRanks(ranks).choose(bytes, 2, ChannelLayout.ofRanks(ranks));
+      write(
+          String.format(
+              Locale.ROOT,
+              "{\"peer\": \"tutti\", \"memory\": \"%s\", \"ranks\": %d, \"bytes\": %d,"
+                  + " \"algorithm\": \"%s\", \"eager_us\": %.2f, \"graph_us\": %.2f}",
+              memory,
+              ranks,
+              bytes,
+              algorithm,
+              eager,
+              graph));
+    }
+  }
+
+  private void check(Tensor part) {
+    Tensor host = device.tensors().toHost(part);
+    double one = 0.74609375; // 0x3f3f as bfloat16
+    for (long i = 0; i < host.numel(); i++) {
+      double sum = host.flatDouble(i);
+      if (Math.abs(sum - ranks * one) > ranks * one / 128) {
+        throw new AssertionError("element " + i + " of " + part + " is " + sum);
+      }
+    }
+  }
+
+  private double graph(Tensor tensor, long bytes) throws Exception {
+    GraphCalls graphs = driver.graphs();
+    int captured = bytes <= 16L * MIB ? CAPTURED : 2;
+    meet();
+    graphs.beginCapture(stream.handle());
+    for (int i = 0; i < captured; i++) {
+      group.allReduce(tensor, ReduceOp.SUM);
+    }
+    long graph = graphs.endCapture(stream.handle());
+    long executable = graphs.instantiate(graph);
+    int replays = bytes <= MIB ? 10 : bytes <= 16L * MIB ? 3 : 2;
+    double time =
+        series(
+            replays * captured,
+            () -> {
+              for (int i = 0; i < replays; i++) {
+                graphs.launch(executable, stream.handle());
+              }
+            });
+    meet();
+    graphs.destroyExecutable(executable);
+    graphs.destroy(graph);
+    return time;
+  }
+
+  private double series(int calls, Runnable work) throws Exception {
+    double[] times = new double[SERIES];
+    for (int s = -2; s < SERIES; s++) {
+      meet();
+      device.context().enter();
+      driver.events().record(start, stream.handle());
+      work.run();
+      driver.events().record(stop, stream.handle());
+      stream.await(LIMIT);
+      double micros = slowestOf(driver.events().elapsedMillis(start, stop) * 1e3 / calls);
+      if (s >= 0) {
+        times[s] = micros;
+      }
+    }
+    Arrays.sort(times);
+    return times[SERIES / 2];
+  }
+
+  /** Times calls while the device is behind by less than what its queue holds. */
+  private void cost(Tensor tensor) throws Exception {
+    Tensor small = tensor.narrow(0, 0, 512);
+    ThreadMXBean threads = (ThreadMXBean) ManagementFactory.getThreadMXBean();
+    int calls = 100;
+    for (int i = 0; i < 30_000; i++) {
+      group.allReduce(small, ReduceOp.SUM);
+    }
+    long module = Gpu.loadKernels(device);
+    long nothing = driver.kernels().function(module, Gpu.NOTHING);
+    LaunchParameters parameters = new LaunchParameters(8);
+    double[] bare = new double[200];
+    double[] nanos = new double[bare.length];
+    long least = Long.MAX_VALUE;
+    for (int s = 0; s < nanos.length; s++) {
+      meet();
+      long bytes = threads.getCurrentThreadAllocatedBytes();
+      long before = System.nanoTime();
+      for (int i = 0; i < calls; i++) {
+        group.allReduce(small, ReduceOp.SUM);
+      }
+      nanos[s] = (double) (System.nanoTime() - before) / calls;
+      least = Math.min(least, threads.getCurrentThreadAllocatedBytes() - bytes);
+      meet();
+      before = System.nanoTime();
+      for (int i = 0; i < calls; i++) {
+        parameters.launch(driver.kernels(), nothing, 1, 128, 0, stream.handle());
+      }
+      bare[s] = (double) (System.nanoTime() - before) / calls;
+    }
+    Arrays.sort(nanos);
+    Arrays.sort(bare);
+    if (group.rank() == 0) {
+      write(
+          String.format(
+              Locale.ROOT,
+              "{\"cost\": \"allReduce of 1 KiB\", \"ranks\": %d, \"host_ns_median\": %.0f,"
+                  + " \"host_ns_least\": %.0f, \"launch_alone_ns_median\": %.0f,"
+                  + " \"launch_alone_ns_least\": %.0f, \"heap_bytes_of_%d_calls\": %d}",
+              ranks,
+              nanos[nanos.length / 2],
+              nanos[0],
+              bare[bare.length / 2],
+              bare[0],
+              calls,
+              least));
+    }
+  }
+
+  /** Waits for the own stream and all ranks. */
+  private void meet() {
+    group.barrier();
+    stream.await(LIMIT);
+  }
+
+  private double slowestOf(double micros) {
+    device.tensors().copyFromHost(slowest, Tensor.of(micros));
+    group.allReduce(slowest, ReduceOp.MAX);
+    return device.tensors().toHost(slowest).toDoubleArray()[0];
+  }
+
+  private void write(String line) throws Exception {
+    try (BufferedWriter writer =
+        Files.newBufferedWriter(output, StandardOpenOption.CREATE, StandardOpenOption.APPEND)) {
+      writer.write(line);
+      writer.newLine();
+    }
+    System.out.println(line);
+  }
+}
