@@ -141,12 +141,19 @@ final class Job {
     }
   }
 
-  /** Tells the other ranks, and returns what to throw: the first failure of all. */
+  /**
+   * Tells the other ranks, and returns what to throw: the first failure of all; its own if the
+   * others have only seen that a rank is gone, which may be this one, or another for the same
+   * cause.
+   */
   private RuntimeException setUpFailed(
       String name, int groupRank, int groupSize, RuntimeException cause) {
     FailureEvent own = setUpEvent(name, groupRank, cause);
     Verdict first = new Verdict(monitor.report(own));
-    if (first.event().reporter() == groupRank) {
+    boolean knowsMore =
+        own.kind() == FailureEvent.Kind.FAILED
+            && first.event().kind() == FailureEvent.Kind.PEER_LOST;
+    if (first.event().reporter() == groupRank || knowsMore) {
       return cause;
     }
     return first.exception(
