@@ -2,26 +2,18 @@ package dev.tutti.gloo;
 
 import static org.assertj.core.api.Assertions.assertThat;
 
-import com.sun.management.ThreadMXBean;
 import dev.tutti.DType;
 import dev.tutti.Tensor;
 import java.lang.foreign.Arena;
-import java.lang.management.ManagementFactory;
 import java.util.List;
 import org.junit.jupiter.api.Timeout;
 import org.junit.jupiter.api.parallel.Isolated;
 import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.CsvSource;
 
-/**
- * Counts the bytes that the callers of all-reduce allocate. What happens once, such as the loading
- * of a class for a rare case, is no matter of the steady state: of several batches one must be
- * free.
- */
+/** Counts the bytes that the callers of all-reduce allocate. */
 @Isolated("counts what is allocated once the compiler is done, and waits for it")
 class AllocationTest {
-  private static final ThreadMXBean THREADS = (ThreadMXBean) ManagementFactory.getThreadMXBean();
-
   @ParameterizedTest
   @CsvSource({
     "2, 4, 5000, 0",
@@ -60,6 +52,7 @@ class AllocationTest {
   private static void assertAllocatesNothing(
       int size, long bytes, int warmUps, String shared, GlooWorld.Body<Tensor> allocate)
       throws Exception {
+    FreeRounds rounds = new FreeRounds(size);
     List<Long> allocated =
         GlooWorld.run(
             size,
@@ -70,15 +63,12 @@ class AllocationTest {
               for (int i = 0; i < warmUps; i++) {
                 group.allReduce(tensor);
               }
-              long least = Long.MAX_VALUE;
-              for (int batch = 0; batch < 5; batch++) {
-                long before = THREADS.getCurrentThreadAllocatedBytes();
-                for (int i = 0; i < 300; i++) {
-                  group.allReduce(tensor);
-                }
-                least = Math.min(least, THREADS.getCurrentThreadAllocatedBytes() - before);
-              }
-              return least;
+              return rounds.leastBytes(
+                  () -> {
+                    for (int i = 0; i < 300; i++) {
+                      group.allReduce(tensor);
+                    }
+                  });
             });
     assertThat(allocated).hasSize(size).containsOnly(0L);
   }

@@ -3,9 +3,9 @@ package dev.tutti.gloo.transport;
 import static org.assertj.core.api.Assertions.assertThat;
 import static org.assertj.core.api.Assertions.assertThatThrownBy;
 
-import com.sun.management.ThreadMXBean;
 import dev.tutti.Device;
 import dev.tutti.Settings;
+import dev.tutti.gloo.FreeRounds;
 import dev.tutti.spi.BackendContext;
 import dev.tutti.spi.PeerLostException;
 import dev.tutti.store.HashStore;
@@ -13,7 +13,6 @@ import java.lang.foreign.Arena;
 import java.lang.foreign.MemorySegment;
 import java.lang.foreign.ValueLayout;
 import java.lang.invoke.VarHandle;
-import java.lang.management.ManagementFactory;
 import java.net.InetAddress;
 import java.time.Duration;
 import java.util.ArrayList;
@@ -236,36 +235,31 @@ class RingTransportTest {
     assertThat(failures).isEmpty();
   }
 
-  private long allocatedByEchoes(int rank, int count) throws Exception {
+  private void echo(int rank, int count, MemorySegment segment) throws Exception {
     Transport transport = transports.get(rank);
-    long bytes = 3000;
-    MemorySegment segment = filled(bytes, rank);
-    ThreadMXBean threads = (ThreadMXBean) ManagementFactory.getThreadMXBean();
+    int peer = 1 - rank;
+    long bytes = segment.byteSize();
     long deadline = System.nanoTime() + 40_000_000_000L;
-    long least = Long.MAX_VALUE;
-    for (int batch = 0; batch < 20; batch++) {
-      long before = threads.getCurrentThreadAllocatedBytes();
-      for (int i = 0; i < count; i++) {
-        if (rank == 0) {
-          transport.await(transport.send(1, 5, segment, 0, bytes), deadline);
-          transport.await(transport.receive(1, 5, segment, 0, bytes), deadline);
-        } else {
-          transport.await(transport.receive(0, 5, segment, 0, bytes), deadline);
-          transport.await(transport.send(0, 5, segment, 0, bytes), deadline);
-        }
-        transport.flush();
+    for (int i = 0; i < count; i++) {
+      if (rank == 0) {
+        transport.await(transport.send(peer, 5, segment, 0, bytes), deadline);
+        transport.await(transport.receive(peer, 5, segment, 0, bytes), deadline);
+      } else {
+        transport.await(transport.receive(peer, 5, segment, 0, bytes), deadline);
+        transport.await(transport.send(peer, 5, segment, 0, bytes), deadline);
       }
-      least = Math.min(least, threads.getCurrentThreadAllocatedBytes() - before);
+      transport.flush();
     }
-    return least;
   }
 
-  /** What happens once, such as the loading of a class, is no matter: one batch must be free. */
   @Test
   void messagesAllocateNothing() throws Exception {
-    FutureTask<Long> other = new FutureTask<>(() -> allocatedByEchoes(1, 500));
+    FreeRounds rounds = new FreeRounds(2);
+    MemorySegment in = filled(3000, 1);
+    MemorySegment out = filled(3000, 0);
+    FutureTask<Long> other = new FutureTask<>(() -> rounds.leastBytes(() -> echo(1, 50, in)));
     Thread.ofPlatform().daemon().start(other);
-    assertThat(allocatedByEchoes(0, 500)).isZero();
+    assertThat(rounds.leastBytes(() -> echo(0, 50, out))).isZero();
     assertThat(other.get(20, TimeUnit.SECONDS)).isZero();
   }
 }
