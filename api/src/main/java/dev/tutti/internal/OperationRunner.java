@@ -53,11 +53,7 @@ final class OperationRunner {
 
   /** Begins a synchronous collective on the caller's thread; null if it has to queue. */
   @Nullable GroupOperation beginInline(OpType type, @Nullable DType dtype, long numel) {
-    group.ensureUsable(type);
-    if (!listeners.isEmpty()) {
-      return null;
-    }
-    long sequence = lane.tryEnter();
+    long sequence = tryEnterUntold(type);
     if (sequence <= 0) {
       return null;
     }
@@ -66,6 +62,12 @@ final class OperationRunner {
     op.inlineNumel = numel;
     op.issueUntimed(type, sequence);
     return op;
+  }
+
+  /** Takes the lane if it is free and nobody has to be told; returns a number above 0 if so. */
+  private long tryEnterUntold(OpType type) {
+    group.ensureUsable(type);
+    return listeners.isEmpty() ? lane.tryEnter() : Lane.TAKEN;
   }
 
   /** Ends what {@link #beginInline} began; throws if its backend reported a failure. */
@@ -117,11 +119,7 @@ final class OperationRunner {
    * way of the others. Allocates nothing in the long run.
    */
   @Nullable GroupOperation beginOnStream(OpType type, @Nullable DType dtype, long numel) {
-    group.ensureUsable(type);
-    if (!listeners.isEmpty()) {
-      return null;
-    }
-    long sequence = lane.tryEnter();
+    long sequence = tryEnterUntold(type);
     if (sequence <= 0) {
       return null;
     }
@@ -144,15 +142,7 @@ final class OperationRunner {
   /** Ends the call that {@link #beginOnStream} began; throws if the operation failed by now. */
   void endOnStream(GroupOperation op) {
     try {
-      if (op.deviceEvent() == null) {
-        op.complete();
-        Throwable reported = op.reported();
-        if (reported != null) {
-          endFailed(op, reported);
-        }
-      } else {
-        group.endIfFailed(op);
-      }
+      settle(op);
       op.throwIfFailed();
     } finally {
       lane.exit();
@@ -166,13 +156,7 @@ final class OperationRunner {
    */
   RuntimeException failOnStream(GroupOperation op, Throwable cause) {
     try {
-      if (cause instanceof UnsupportedOperationException unsupported) {
-        endUnsupported(op, unsupported);
-      } else {
-        keepInterrupt(cause);
-        endFailed(op, cause);
-        throwIfSerious(cause);
-      }
+      endThrown(op, cause);
       TuttiException failure = op.failure();
       return failure == null ? new IllegalStateException("ended by nobody", cause) : failure;
     } finally {
@@ -378,21 +362,33 @@ final class OperationRunner {
     }
     try {
       op.callBackend();
-      if (op.deviceEvent() == null) {
-        op.complete();
-        Throwable reported = op.reported();
-        if (reported != null) {
-          endFailed(op, reported);
-        }
-      } else {
-        group.endIfFailed(op);
-      }
-    } catch (UnsupportedOperationException e) {
-      endUnsupported(op, e);
+      settle(op);
     } catch (Throwable t) {
-      keepInterrupt(t);
-      endFailed(op, t);
-      throwIfSerious(t);
+      endThrown(op, t);
+    }
+  }
+
+  /** Ends an operation whose backend returned, unless a device goes on with it. */
+  private void settle(GroupOperation op) {
+    if (op.deviceEvent() == null) {
+      op.complete();
+      Throwable reported = op.reported();
+      if (reported != null) {
+        endFailed(op, reported);
+      }
+    } else {
+      group.endIfFailed(op);
+    }
+  }
+
+  /** Ends an operation whose backend threw. */
+  private void endThrown(GroupOperation op, Throwable cause) {
+    if (cause instanceof UnsupportedOperationException unsupported) {
+      endUnsupported(op, unsupported);
+    } else {
+      keepInterrupt(cause);
+      endFailed(op, cause);
+      throwIfSerious(cause);
     }
   }
 

@@ -18,7 +18,6 @@ import java.lang.management.ManagementFactory;
 import java.time.Duration;
 import java.util.ArrayDeque;
 import java.util.concurrent.atomic.AtomicInteger;
-import java.util.function.BooleanSupplier;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.Timeout;
 import org.junit.jupiter.api.parallel.Isolated;
@@ -89,14 +88,6 @@ class StreamOperationsTest {
     }
   }
 
-  private static void until(String what, BooleanSupplier condition) throws InterruptedException {
-    long deadline = System.nanoTime() + Duration.ofSeconds(20).toNanos();
-    while (!condition.getAsBoolean()) {
-      assertThat(System.nanoTime()).as(what).isLessThan(deadline);
-      Thread.sleep(1);
-    }
-  }
-
   @Test
   void inTheLongRunACallAllocatesNothing() throws Exception {
     try (ProcessGroup group = provider.alone("TUTTI_CLOSE_TIMEOUT", "5s")) {
@@ -111,13 +102,14 @@ class StreamOperationsTest {
         }
         least = Math.min(least, THREADS.getCurrentThreadAllocatedBytes() - before);
         long behind = calls - 100;
-        until("the watchdog has freed what was reached", () -> device.released.get() >= behind);
+        LocalWorld.until(
+            "the watchdog has freed what was reached", () -> device.released.get() >= behind);
       }
       assertThat(least).isZero();
       assertThat(device.free.size()).isLessThan(1000);
       device.reached = calls;
       long all = calls;
-      until("all points are given back", () -> device.released.get() == all);
+      LocalWorld.until("all points are given back", () -> device.released.get() == all);
       assertThat(group.flightRecord()).contains("COMPLETED").doesNotContain("RUNNING");
     }
   }
@@ -135,11 +127,11 @@ class StreamOperationsTest {
           .isInstanceOf(CollectiveException.class)
           .hasRootCauseMessage("not now");
       int looks = device.looks.get();
-      until("the first one is looked at again", () -> device.looks.get() > looks + 1);
+      LocalWorld.until("the first one is looked at again", () -> device.looks.get() > looks + 1);
       assertThat(group.flightRecord()).contains("RUNNING");
       assertThat(device.released).hasValue(0);
       device.reached = 1;
-      until("the first one ends", () -> device.released.get() == 1);
+      LocalWorld.until("the first one ends", () -> device.released.get() == 1);
       assertThat(group.flightRecord()).doesNotContain("RUNNING");
     }
   }
@@ -149,7 +141,7 @@ class StreamOperationsTest {
     try (ProcessGroup group = provider.alone("TUTTI_CLOSE_TIMEOUT", "100ms")) {
       group.setTimeout(Duration.ofMillis(100));
       group.allReduce(tensor, ReduceOp.SUM);
-      until("the group fails", () -> group.failure().isPresent());
+      LocalWorld.until("the group fails", () -> group.failure().isPresent());
       assertThat(group.failure().orElseThrow()).isInstanceOf(CollectiveTimeoutException.class);
       assertThatThrownBy(() -> group.allReduce(tensor, ReduceOp.SUM))
           .isInstanceOf(TuttiException.class);
