@@ -33,6 +33,16 @@ public record BackendContext(
     Settings settings,
     FailureListener onFailure) {
 
+  /**
+   * Returns this context with other settings, for a provider that stands before another one.
+   *
+   * @param newSettings all settings
+   */
+  public BackendContext withSettings(Settings newSettings) {
+    return new BackendContext(
+        group, rank, size, globalRanks, deviceType, device, store, timeout, newSettings, onFailure);
+  }
+
   /** Hears, from any thread, that the group cannot go on; returns at once. */
   public interface FailureListener {
     /**

@@ -67,19 +67,9 @@ class HostsProvider implements BackendProvider {
   public Backend create(BackendContext context) throws Exception {
     int host = hostOf.applyAsInt(context.globalRanks().get(context.rank()));
     Path shared = Files.createDirectories(directory.resolve("host" + host));
-    BackendContext changed =
-        new BackendContext(
-            context.group(),
-            context.rank(),
-            context.size(),
-            context.globalRanks(),
-            context.deviceType(),
-            context.device(),
-            context.store(),
-            context.timeout(),
-            context.settings().with(GlooProvider.SHARED_DIRECTORY.name(), shared.toString()),
-            context.onFailure());
-    GlooBackend backend = (GlooBackend) gloo.create(changed);
+    Settings changed =
+        context.settings().with(GlooProvider.SHARED_DIRECTORY.name(), shared.toString());
+    GlooBackend backend = (GlooBackend) gloo.create(context.withSettings(changed));
     made.add(backend.collectives.toString());
     return backend;
   }

@@ -2,7 +2,6 @@ package dev.tutti.gloo;
 
 import dev.tutti.Capabilities;
 import dev.tutti.Capabilities.Feature;
-import dev.tutti.Settings;
 import dev.tutti.spi.Backend;
 import dev.tutti.spi.BackendContext;
 import dev.tutti.spi.BackendProvider;
@@ -54,19 +53,11 @@ class TwoNetworksContractTest extends GlooContractTest {
 
   private static BackendContext inside(BackendContext context, String otherHost) {
     // The JDK looks interfaces up in the network of the process, and routes in that of the thread.
-    Settings settings =
-        context.settings().with(BindAddress.INTERFACE, "").with(BindAddress.MASTER_ADDR, otherHost);
-    return new BackendContext(
-        context.group(),
-        context.rank(),
-        context.size(),
-        context.globalRanks(),
-        context.deviceType(),
-        context.device(),
-        context.store(),
-        context.timeout(),
-        settings,
-        context.onFailure());
+    return context.withSettings(
+        context
+            .settings()
+            .with(BindAddress.INTERFACE, "")
+            .with(BindAddress.MASTER_ADDR, otherHost));
   }
 
   @Override
