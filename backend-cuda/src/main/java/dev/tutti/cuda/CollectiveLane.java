@@ -13,6 +13,7 @@ import dev.tutti.spi.Operation;
 import dev.tutti.spi.PeerLostException;
 import java.util.concurrent.TimeUnit;
 import java.util.concurrent.atomic.LongAdder;
+import java.util.stream.IntStream;
 import org.jspecify.annotations.Nullable;
 
 /**
@@ -63,10 +64,7 @@ final class CollectiveLane {
     this.stream = device.defaultStream();
     this.lastStream = stream;
     this.packetLimit = Math.min(PACKET_LIMIT, channel.layout.messageCapacity());
-    int[] ranks = new int[size];
-    for (int r = 0; r < size; r++) {
-      ranks[r] = r;
-    }
+    int[] ranks = IntStream.range(0, size).toArray();
     this.events = new ChannelEvents(device, channel.control, rank, ranks);
   }
 

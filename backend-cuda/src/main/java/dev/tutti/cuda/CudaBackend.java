@@ -31,11 +31,15 @@ final class CudaBackend implements Backend {
 
   /** Returns the lane, or null if there is nothing to do. */
   private @Nullable CollectiveLane laneFor(long bytes) {
+    throwIfAborted();
+    return bytes == 0 ? null : lane;
+  }
+
+  private void throwIfAborted() {
     Throwable cause = aborted;
     if (cause != null) {
       throw new BackendException("the group was aborted", cause);
     }
-    return bytes == 0 ? null : lane;
   }
 
   /** Checks a tensor and returns its address. */
@@ -235,15 +239,7 @@ final class CudaBackend implements Backend {
     DeviceBlock flat = device.allocator().allocate(bytes * size, stream.handle());
     try {
       for (int r = 0; r < size; r++) {
-        device
-            .context()
-            .driver()
-            .streams()
-            .copy(
-                flat.address() + r * bytes,
-                inputs.get(r).segment().address(),
-                bytes,
-                stream.handle());
+        enqueueCopy(flat.address() + r * bytes, inputs.get(r), stream);
       }
       to.reduceScatter(op, output, flat.address(), reduceOp);
     } finally {
@@ -338,19 +334,19 @@ final class CudaBackend implements Backend {
 
   /** Copies between tensors of this rank, in a group of one. */
   private void copy(Tensor target, Tensor source) {
-    long bytes = source.byteSize();
-    if (bytes > 0 && target.segment().address() != source.segment().address()) {
+    long address = target.segment().address();
+    if (source.byteSize() > 0 && address != source.segment().address()) {
       device.context().enter();
-      device
-          .context()
-          .driver()
-          .streams()
-          .copy(
-              target.segment().address(),
-              source.segment().address(),
-              bytes,
-              device.currentStream().handle());
+      enqueueCopy(address, source, device.currentStream());
     }
+  }
+
+  private void enqueueCopy(long target, Tensor source, CudaStream stream) {
+    device
+        .context()
+        .driver()
+        .streams()
+        .copy(target, source.segment().address(), source.byteSize(), stream.handle());
   }
 
   @Override
@@ -372,7 +368,7 @@ final class CudaBackend implements Backend {
   }
 
   private MessageBoard board(Operation op, int peer) {
-    CollectiveLane _ = laneFor(0);
+    throwIfAborted();
     MessageBoard board = world.messages();
     if (board == null) {
       throw new UnsupportedOperationException(

@@ -14,6 +14,7 @@ import dev.tutti.kernels.ChannelLayout;
 import dev.tutti.spi.BackendContext;
 import java.lang.System.Logger.Level;
 import java.nio.file.Path;
+import java.util.ArrayList;
 import java.util.List;
 import java.util.concurrent.TimeUnit;
 import org.jspecify.annotations.Nullable;
@@ -39,8 +40,7 @@ final class CudaWorld implements AutoCloseable {
   private final @Nullable HostChannel all;
   private final @Nullable CollectiveLane collectives;
   private final @Nullable MessageBoard messages;
-  private final @Nullable MessageLane[] sends;
-  private final @Nullable MessageLane[] receives;
+  private final List<MessageLane> messageLanes = new ArrayList<>();
 
   private CudaWorld(
       BackendContext context,
@@ -56,8 +56,6 @@ final class CudaWorld implements AutoCloseable {
     this.channel = channel;
     this.stream = stream;
     this.symmetric = new CudaSymmetricMemories(device, peers, context.group());
-    sends = new @Nullable MessageLane[size];
-    receives = new @Nullable MessageLane[size];
     if (links == null) {
       messages = null;
       memory = null;
@@ -89,6 +87,8 @@ final class CudaWorld implements AutoCloseable {
             CudaSettings.bytes(settings, CudaSettings.ONE_SHOT_BYTES, measured.oneShotBytes()),
             CudaSettings.bytes(settings, CudaSettings.TWO_SHOT_BYTES, measured.twoShotBytes()));
     collectives = new CollectiveLane(device, all, limits, symmetric, rank);
+    @Nullable MessageLane[] sends = new @Nullable MessageLane[size];
+    @Nullable MessageLane[] receives = new @Nullable MessageLane[size];
     for (int peer = 0; peer < size; peer++) {
       if (peer != rank) {
         long mine = memory.address(rank) + wideBytes + 2L * place(rank, peer) * pairBytes;
@@ -122,7 +122,9 @@ final class CudaWorld implements AutoCloseable {
             isSender ? 0 : 1,
             new long[] {senderArea, receiverArea},
             state(own, layout));
-    return new MessageLane(device, pair, rank, peer, isSender);
+    MessageLane made = new MessageLane(device, pair, rank, peer, isSender);
+    messageLanes.add(made);
+    return made;
   }
 
   /** Returns how much a rank has of a channel: its area, then its counters. */
@@ -226,14 +228,7 @@ final class CudaWorld implements AutoCloseable {
     if (own != null) {
       own.control.abort();
     }
-    for (int r = 0; r < size; r++) {
-      MessageLane send = sends[r];
-      MessageLane receive = receives[r];
-      if (send != null && receive != null) {
-        send.abort();
-        receive.abort();
-      }
-    }
+    messageLanes.forEach(MessageLane::abort);
     MessageBoard board = messages;
     if (board != null) {
       board.abort(cause);
@@ -263,26 +258,14 @@ final class CudaWorld implements AutoCloseable {
     }
     long until = System.nanoTime() + CLOSE_NANOS;
     boolean idle = lane.awaitIdle(until);
-    for (int r = 0; r < size; r++) {
-      MessageLane send = sends[r];
-      MessageLane receive = receives[r];
-      if (send != null && receive != null) {
-        idle &= send.awaitIdle(until);
-        idle &= receive.awaitIdle(until);
-      }
+    for (MessageLane each : messageLanes) {
+      idle &= each.awaitIdle(until);
     }
     if (!idle) {
       LOG.log(Level.WARNING, "rank {0}: kernels do not end; their memory is not freed", rank);
       return;
     }
-    for (int r = 0; r < size; r++) {
-      MessageLane send = sends[r];
-      MessageLane receive = receives[r];
-      if (send != null && receive != null) {
-        send.close();
-        receive.close();
-      }
-    }
+    messageLanes.forEach(MessageLane::close);
     symmetric.close();
     own.close();
     shared.close();
