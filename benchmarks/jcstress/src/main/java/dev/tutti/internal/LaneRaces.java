@@ -71,7 +71,7 @@ public final class LaneRaces {
   @Outcome(id = "2, 1, 2", expect = ACCEPTABLE, desc = "the caller last")
   @State
   public static class TryEnterAgainstQueue {
-    private final GroupOperation op = new GroupOperation(RacedOperation.CLOSED);
+    private final GroupOperation op = new GroupOperation(RacedOperation.CLOSED, false);
     private final CountDownLatch ran = new CountDownLatch(1);
     private int inside;
     private final Lane lane =
@@ -152,8 +152,8 @@ public final class LaneRaces {
   @Outcome(id = "in order", expect = ACCEPTABLE, desc = "none lost, none overtaken")
   @State
   public static class Queue {
-    private final GroupOperation first = new GroupOperation(RacedOperation.CLOSED);
-    private final GroupOperation second = new GroupOperation(RacedOperation.CLOSED);
+    private final GroupOperation first = new GroupOperation(RacedOperation.CLOSED, false);
+    private final GroupOperation second = new GroupOperation(RacedOperation.CLOSED, false);
     private long firstNumber;
     private long secondNumber;
     private int ran;
@@ -197,7 +197,7 @@ public final class LaneRaces {
   @Outcome(id = "2", expect = ACCEPTABLE, desc = "the lane went from one to the other")
   @State
   public static class EnterAgainstQueue {
-    private final GroupOperation op = new GroupOperation(RacedOperation.CLOSED);
+    private final GroupOperation op = new GroupOperation(RacedOperation.CLOSED, false);
     private int inside;
     private volatile boolean ran;
 
