@@ -8,22 +8,20 @@ import dev.tutti.TuttiException;
 import dev.tutti.cuda.driver.DeviceAttribute;
 import dev.tutti.cuda.share.PeerMemory;
 import dev.tutti.spi.SymmetricChecks;
+import dev.tutti.spi.UserCount;
 import java.lang.foreign.Arena;
 import java.lang.foreign.MemorySegment;
 import java.time.Duration;
-import java.util.concurrent.atomic.AtomicInteger;
 import java.util.function.Consumer;
 import org.jspecify.annotations.Nullable;
 
 /** Is one rank's view of symmetric memory on devices. */
 final class CudaSymmetricMemory implements SymmetricMemory {
   /*
-   * A thread that waits counts itself as a user. Who closes the memory sets CLOSED and ends the waits;
-   * the memory goes with whoever then is last, so no kernel loses its pad.
+   * A thread that waits counts itself as a user. Who closes the memory ends the waits; the memory goes
+   * with whoever then is last, so no kernel loses its pad.
    */
   static final int CHANNELS = 32;
-
-  private static final int CLOSED = Integer.MIN_VALUE;
 
   private final CudaDevice device;
   private final PeerMemory memory;
@@ -32,7 +30,7 @@ final class CudaSymmetricMemory implements SymmetricMemory {
   private final Arena arena = Arena.ofShared();
   private final MemorySegment[] buffers;
   private final SignalChannel[] channels = new SignalChannel[CHANNELS];
-  private final AtomicInteger users = new AtomicInteger();
+  private final UserCount users = new UserCount();
   private volatile @Nullable Throwable aborted;
 
   /**
@@ -112,7 +110,7 @@ final class CudaSymmetricMemory implements SymmetricMemory {
    */
   @Override
   public Tensor buffer(int rank, DType dtype, long byteOffset, long... shape) {
-    if (users.get() < 0) {
+    if (users.isClosed()) {
       throw closed();
     }
     SymmetricChecks.rank(rank, plan.size());
@@ -146,7 +144,9 @@ final class CudaSymmetricMemory implements SymmetricMemory {
 
   private void use(int channel, Consumer<SignalChannel> action) {
     SymmetricChecks.channel(channel, CHANNELS);
-    enter();
+    if (!users.enter()) {
+      throw closed();
+    }
     try {
       throwIfAborted();
       action.accept(channels[channel]);
@@ -154,21 +154,7 @@ final class CudaSymmetricMemory implements SymmetricMemory {
       throwIfAborted();
       throw closed();
     } finally {
-      if (users.decrementAndGet() == CLOSED) {
-        free();
-      }
-    }
-  }
-
-  private void enter() {
-    while (true) {
-      int seen = users.get();
-      if (seen < 0) {
-        throw closed();
-      }
-      if (users.compareAndSet(seen, seen + 1)) {
-        return;
-      }
+      leave();
     }
   }
 
@@ -189,7 +175,10 @@ final class CudaSymmetricMemory implements SymmetricMemory {
   /** Ends all waits, now and from now on. */
   void abort(Throwable cause) {
     aborted = cause;
-    cancel();
+    if (users.enter()) {
+      cancel();
+      leave();
+    }
   }
 
   private void cancel() {
@@ -212,19 +201,16 @@ final class CudaSymmetricMemory implements SymmetricMemory {
    */
   @Override
   public void close() {
-    while (true) {
-      int seen = users.get();
-      if (seen < 0) {
-        return;
-      }
-      if (users.compareAndSet(seen, seen | CLOSED)) {
-        onClose.accept(this);
-        cancel();
-        if (seen == 0) {
-          free();
-        }
-        return;
-      }
+    if (users.close()) {
+      onClose.accept(this);
+      cancel();
+      leave();
+    }
+  }
+
+  private void leave() {
+    if (users.leave()) {
+      free();
     }
   }
 

@@ -6,26 +6,24 @@ import dev.tutti.SymmetricMemory;
 import dev.tutti.Tensor;
 import dev.tutti.gloo.transport.Transport;
 import dev.tutti.spi.SymmetricChecks;
+import dev.tutti.spi.UserCount;
 import java.lang.foreign.MemorySegment;
 import java.time.Duration;
-import java.util.concurrent.atomic.AtomicInteger;
 import java.util.function.Consumer;
 
 /** Is one rank's view of symmetric memory that the ranks of a host share. */
 final class HostSymmetricMemory implements SymmetricMemory {
   /*
-   * A thread that waits in the pad or reduces in the buffers counts itself as a user. Who closes the
-   * memory sets CLOSED; the memory is unmapped by whoever then is last, so no thread loses it while
-   * it works there. A view that a program made is not counted: it throws once the memory is gone.
+   * A thread that waits in the pad or reduces in the buffers counts itself as a user; the memory is
+   * unmapped by the last user after the close, so no thread loses it while it works there. A view
+   * that a program made is not counted: it throws once the memory is gone.
    */
-  private static final int CLOSED = Integer.MIN_VALUE;
-
   private final HostMemory file;
   private final long bufferBytes;
   private final MemorySegment[] buffers;
   private final SignalPad pad;
   private final Consumer<HostSymmetricMemory> onClose;
-  private final AtomicInteger users = new AtomicInteger();
+  private final UserCount users = new UserCount();
   private final int rank;
   private final int size;
 
@@ -61,7 +59,7 @@ final class HostSymmetricMemory implements SymmetricMemory {
     for (int r = 0; r < size; r++) {
       buffers[r] = file.segment().asSlice(layout.buffer(r), bufferBytes);
     }
-    pad = new SignalPad(file.segment(), layout, transport, group, spinNanos, () -> users.get() < 0);
+    pad = new SignalPad(file.segment(), layout, transport, group, spinNanos, users::isClosed);
   }
 
   @Override
@@ -91,7 +89,7 @@ final class HostSymmetricMemory implements SymmetricMemory {
 
   @Override
   public Tensor buffer(int ofRank, DType dtype, long byteOffset, long... shape) {
-    if (users.get() < 0) {
+    if (users.isClosed()) {
       throw closed();
     }
     SymmetricChecks.rank(ofRank, size);
@@ -152,19 +150,11 @@ final class HostSymmetricMemory implements SymmetricMemory {
 
   /** Begins to use the memory, which then stays until {@link #leave}; false if it is closed. */
   boolean enter() {
-    while (true) {
-      int seen = users.get();
-      if (seen < 0) {
-        return false;
-      }
-      if (users.compareAndSet(seen, seen + 1)) {
-        return true;
-      }
-    }
+    return users.enter();
   }
 
   void leave() {
-    if (users.decrementAndGet() == CLOSED) {
+    if (users.leave()) {
       file.close();
     }
   }
@@ -181,18 +171,9 @@ final class HostSymmetricMemory implements SymmetricMemory {
 
   @Override
   public void close() {
-    while (true) {
-      int seen = users.get();
-      if (seen < 0) {
-        return;
-      }
-      if (users.compareAndSet(seen, seen | CLOSED)) {
-        onClose.accept(this);
-        if (seen == 0) {
-          file.close();
-        }
-        return;
-      }
+    if (users.close()) {
+      onClose.accept(this);
+      leave();
     }
   }
 }
