@@ -77,9 +77,11 @@ final class Group {
 
   // Failure
 
-  /** Fails the group because of a peer, outside any operation. */
+  /** Fails the group outside any operation, because of a peer if one is named. */
   void peerFailed(Throwable cause, int failedRank) {
-    begin(Kind.PEER_LOST, failedRank, OpType.UNKNOWN, 0, Failures.textOf(cause));
+    Kind kind = failedRank < 0 ? Kind.FAILED : Kind.PEER_LOST;
+    int blamed = failedRank < 0 ? rank : failedRank;
+    begin(kind, blamed, OpType.UNKNOWN, 0, Failures.textOf(cause));
   }
 
   void abort(String reason) {
@@ -142,7 +144,8 @@ final class Group {
   }
 
   FailureInfo describe(OperationState op, Verdict verdict) {
-    int peer = op.peer() >= 0 ? op.peer() : verdict.event().failedRank();
+    int blamed = verdict.event().failedRank();
+    int peer = op.peer() >= 0 || blamed == rank ? op.peer() : blamed;
     return describe(op, peer, verdict.failedRank());
   }
 

@@ -1,5 +1,6 @@
 package dev.tutti.fake;
 
+import dev.tutti.MismatchException;
 import dev.tutti.Tensor;
 import dev.tutti.spi.Operation;
 import java.util.ArrayList;

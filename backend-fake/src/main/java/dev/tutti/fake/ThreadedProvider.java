@@ -3,6 +3,7 @@ package dev.tutti.fake;
 import dev.tutti.BackendException;
 import dev.tutti.Capabilities;
 import dev.tutti.Capabilities.Feature;
+import dev.tutti.MismatchException;
 import dev.tutti.spi.Backend;
 import dev.tutti.spi.BackendContext;
 import dev.tutti.spi.BackendProvider;

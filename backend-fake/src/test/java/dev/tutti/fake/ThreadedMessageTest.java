@@ -4,6 +4,7 @@ import static org.assertj.core.api.Assertions.assertThat;
 import static org.assertj.core.api.Assertions.assertThatThrownBy;
 
 import dev.tutti.DType;
+import dev.tutti.MismatchException;
 import dev.tutti.OpType;
 import dev.tutti.Tensor;
 import dev.tutti.spi.PeerLostException;

@@ -5,6 +5,7 @@ import static org.assertj.core.api.Assertions.assertThatThrownBy;
 
 import dev.tutti.CollectiveTimeoutException;
 import dev.tutti.DType;
+import dev.tutti.MismatchException;
 import dev.tutti.OpType;
 import dev.tutti.SymmetricMemory;
 import dev.tutti.Tensor;

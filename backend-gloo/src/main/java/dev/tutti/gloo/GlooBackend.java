@@ -230,17 +230,17 @@ final class GlooBackend implements Backend {
 
   @Override
   public void send(Operation op, Tensor tensor, int peer, int tag) {
-    messages.send(op, peer, tag, tensor.segment(), tensor.byteSize());
+    messages.send(op, peer, tag, tensor);
   }
 
   @Override
   public void recv(Operation op, Tensor tensor, int peer, int tag) {
-    messages.receive(op, peer, tag, tensor.segment(), tensor.byteSize());
+    messages.receive(op, peer, tag, tensor);
   }
 
   @Override
   public void recvAnySource(Operation op, Tensor tensor, int tag) {
-    messages.receiveAny(op, tag, tensor.segment(), tensor.byteSize());
+    messages.receiveAny(op, tag, tensor);
   }
 
   @Override

@@ -4,16 +4,19 @@ import static org.assertj.core.api.Assertions.assertThat;
 import static org.assertj.core.api.Assertions.assertThatThrownBy;
 
 import dev.tutti.AllReduceOptions;
+import dev.tutti.CollectiveException;
 import dev.tutti.DType;
 import dev.tutti.P2pOptions;
 import dev.tutti.Tensor;
 import dev.tutti.Work;
 import java.util.ArrayList;
 import java.util.List;
+import java.util.concurrent.CountDownLatch;
 import java.util.concurrent.TimeUnit;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.Timeout;
 import org.junit.jupiter.params.ParameterizedTest;
+import org.junit.jupiter.params.provider.CsvSource;
 import org.junit.jupiter.params.provider.ValueSource;
 
 /** Tests messages on sockets. */
@@ -247,6 +250,38 @@ class PointToPointTest {
                     })
                 .hasMessageContaining("first failing rank");
           }
+          return null;
+        });
+  }
+
+  /** Whoever comes first: the sender knows what the receiver is ready for before it sends. */
+  @ParameterizedTest
+  @CsvSource({
+    "true, 2, int32, int32 of 8 bytes",
+    "false, 2, int32, int32 of 8 bytes",
+    "true, 3, float32, float32 of 12 bytes",
+    "false, 3, float32, float32 of 12 bytes"
+  })
+  void bothEndsNameAMessageThatDoesNotFit(
+      boolean receiverFirst, long count, String type, String received) throws Exception {
+    CountDownLatch begun = new CountDownLatch(1);
+    run(
+        2,
+        group -> {
+          boolean sends = group.rank() == 0;
+          if (sends == receiverFirst) {
+            assertThat(begun.await(30, TimeUnit.SECONDS)).isTrue();
+          }
+          Tensor in = Tensor.allocate(DType.ofLabel(type), count).fill(7);
+          Work work = sends ? group.send(Tensor.of(1f, 2f), 1, ASYNC) : group.recv(in, 0, ASYNC);
+          begun.countDown();
+          assertThatThrownBy(work::await)
+              .isInstanceOf(CollectiveException.class)
+              .hasMessageContaining(
+                  "rank 0 sends float32 of 8 bytes to rank 1, which receives " + received)
+              .message()
+              .doesNotContain("gone", "closed", "slot");
+          assertThat(in.toDoubleArray()).containsOnly(7);
           return null;
         });
   }

@@ -180,7 +180,7 @@ class SharedMemoryTest {
         "of 400000 bytes", reduces(DType.FLOAT32, 90_000), reduces(DType.FLOAT32, 100_000));
     assertMismatch("allGather int64", gathers(DType.FLOAT32, 2), gathers(DType.INT64, 1));
     assertMismatch("barrier", reduces(DType.FLOAT32, 100_000), ProcessGroup::barrier);
-    assertMismatch("with root 1", broadcasts(16, 0), broadcasts(16, 1));
+    assertMismatch("broadcast int8 of 16 bytes with root 0", broadcasts(16, 0), broadcasts(16, 1));
     assertMismatch("with root 1", broadcasts(100_000, 0), broadcasts(100_000, 1));
     assertMismatch("broadcast", broadcasts(100, 1), gathers(DType.INT8, 100));
     // Over sockets nothing is sent for no bytes.

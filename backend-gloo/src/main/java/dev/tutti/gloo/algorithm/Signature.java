@@ -1,6 +1,7 @@
 package dev.tutti.gloo.algorithm;
 
 import dev.tutti.DType;
+import dev.tutti.MismatchException;
 import dev.tutti.OpType;
 import dev.tutti.ReduceOp;
 
@@ -39,6 +40,30 @@ public final class Signature {
     return of(type, 0, 0);
   }
 
+  /**
+   * Signs a message of users, alike where it is sent and where it is received.
+   *
+   * @param dtype the element type
+   * @param bytes of the tensor
+   * @return not 0
+   */
+  public static long ofMessage(DType dtype, long bytes) {
+    return of(OpType.SEND, dtype, 0, bytes);
+  }
+
+  /**
+   * Tells whether a signature is of a message of users.
+   *
+   * @param signature from {@code of}, {@link #ofMessage} or a peer
+   */
+  public static boolean isOfMessage(long signature) {
+    return typeOf(signature) == OpType.SEND.ordinal();
+  }
+
+  private static int typeOf(long signature) {
+    return (int) (signature >>> 58) - 1;
+  }
+
   private static long of(OpType type, int root, long bytes) {
     return (type.ordinal() + 1L) << 58 | (root & 0x7fL) << 40 | (bytes & BYTES_MASK);
   }
@@ -63,22 +88,35 @@ public final class Signature {
    * @param signature from {@code of}
    */
   public static String describe(long signature) {
-    int type = (int) (signature >>> 58) - 1;
-    if (type < 0 || type >= OpType.values().length) {
+    int number = typeOf(signature);
+    if (number < 0 || number >= OpType.values().length) {
       return "an unknown operation";
     }
-    StringBuilder text = new StringBuilder(OpType.values()[type].label());
+    OpType type = OpType.values()[number];
+    StringBuilder text = new StringBuilder(type.label());
     int dtype = (int) (signature >>> 52 & 0x3f) - 1;
     int kind = (int) (signature >>> 47 & 0x1f);
     if (kind < ReduceOp.Kind.values().length && dtype >= 0) {
       text.append(' ').append(ReduceOp.Kind.values()[kind]);
     }
-    if (dtype >= 0 && dtype < DType.values().length) {
-      text.append(' ').append(DType.values()[dtype].label());
-    }
-    text.append(" of ").append(signature & BYTES_MASK).append(" bytes");
-    long root = signature >>> 40 & 0x7f;
-    return (root == 0 ? text : text.append(" with root ").append(root)).toString();
+    text.append(tensor(signature));
+    return hasRoot(type)
+        ? text.append(" with root ").append(signature >>> 40 & 0x7f).toString()
+        : text.toString();
+  }
+
+  private static String tensor(long signature) {
+    int dtype = (int) (signature >>> 52 & 0x3f) - 1;
+    String label =
+        dtype >= 0 && dtype < DType.values().length ? " " + DType.values()[dtype].label() : "";
+    return label + " of " + (signature & BYTES_MASK) + " bytes";
+  }
+
+  private static boolean hasRoot(OpType type) {
+    return switch (type) {
+      case BROADCAST, REDUCE, GATHER, SCATTER -> true;
+      default -> false;
+    };
   }
 
   /**
@@ -89,8 +127,8 @@ public final class Signature {
    * @param peer the other rank
    * @param theirs what that one called
    */
-  public static IllegalStateException mismatch(int rank, long own, int peer, long theirs) {
-    return new IllegalStateException(
+  public static MismatchException mismatch(int rank, long own, int peer, long theirs) {
+    return new MismatchException(
         "ranks disagree: rank "
             + rank
             + " called "
@@ -100,5 +138,27 @@ public final class Signature {
             + " called "
             + describe(theirs)
             + "; all ranks must call the same operations with tensors of the same size and type");
+  }
+
+  /**
+   * Makes what both ends of a message throw that was sent as something else than it is received as.
+   *
+   * @param sender the rank that sends
+   * @param sent what it signed
+   * @param receiver the rank that receives
+   * @param received what that one signed
+   */
+  public static MismatchException messageMismatch(
+      int sender, long sent, int receiver, long received) {
+    return new MismatchException(
+        "rank "
+            + sender
+            + " sends"
+            + tensor(sent)
+            + " to rank "
+            + receiver
+            + ", which receives"
+            + tensor(received)
+            + "; both must name tensors of the same size and type");
   }
 }

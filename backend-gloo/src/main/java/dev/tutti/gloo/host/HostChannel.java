@@ -1,5 +1,6 @@
 package dev.tutti.gloo.host;
 
+import dev.tutti.MismatchException;
 import dev.tutti.gloo.algorithm.Signature;
 import dev.tutti.gloo.transport.Endpoint;
 import dev.tutti.spi.Operation;
@@ -275,7 +276,7 @@ final class HostChannel implements AutoCloseable {
     }
   }
 
-  private IllegalStateException mismatch(int peer, long theirs) {
+  private MismatchException mismatch(int peer, long theirs) {
     return Signature.mismatch(
         transport.rankInGroup(rank), signature, transport.rankInGroup(peer), theirs);
   }

@@ -1,5 +1,6 @@
 package dev.tutti.gloo.host;
 
+import dev.tutti.MismatchException;
 import dev.tutti.Tensor;
 import dev.tutti.spi.Operation;
 import java.lang.foreign.MemorySegment;
@@ -84,7 +85,7 @@ final class StagedAllToAll {
       long sent = stages[peer].getAtIndex(ValueLayout.JAVA_LONG, channel.rank);
       long expected = outputs.get(peer).byteSize();
       if (sent != expected) {
-        throw new IllegalStateException(
+        throw new MismatchException(
             "ranks disagree: rank "
                 + peer
                 + " sends "

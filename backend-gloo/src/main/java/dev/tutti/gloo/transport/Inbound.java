@@ -201,8 +201,9 @@ final class Inbound {
         pair.onSendReady(slot);
       }
     } else if (opcode == Header.NOTIFY_RECV_READY) {
-      if (pair.agrees(slot, Header.signature(in, at))) {
-        pair.onReceiveReady(slot);
+      long signature = Header.signature(in, at);
+      if (pair.agrees(slot, signature)) {
+        pair.onReceiveReady(slot, signature);
       }
     } else if (opcode == Header.EAGER && isEager(length)) {
       long signature = Header.signature(in, at);

@@ -1,5 +1,6 @@
 package dev.tutti.gloo.transport;
 
+import dev.tutti.MismatchException;
 import dev.tutti.gloo.algorithm.Signature;
 import dev.tutti.spi.PeerLostException;
 import java.lang.foreign.MemorySegment;
@@ -29,6 +30,9 @@ final class Pair {
    * Between ranks of Tutti all of these carry the signature of the collective. A rank that calls another
    * one sends on slots that nobody reads, but of the same number: this is how it is noticed at once. A
    * rank has one collective under way, so the last announcement of each peer is enough to remember.
+   * Messages of users carry the type and size of the tensor. Who sends compares them with what the
+   * receiver is ready for, as far as it remembers, and sends nothing that does not fit; the receiver
+   * compares them again.
    */
   private static final int MAX_EAGER = 32;
 
@@ -75,9 +79,14 @@ final class Pair {
     SlotState state = slots.findOrAdd(request.slot);
     if (state.remoteReceives > 0) {
       state.remoteReceives--;
+      long theirs = state.remoteSignature;
+      state.remoteSignature = 0;
+      slots.removeIfIdle(state);
       connection.announce(Header.NOTIFY_SEND_READY, request);
-      connection.write(Header.SEND_UNBOUND_BUFFER, request);
-    } else if (isEager(state, request)) {
+      answer(request, theirs);
+      return;
+    }
+    if (isEager(state, request)) {
       eagerOut++;
       state.eagerSends++;
       connection.write(Header.EAGER, request);
@@ -86,6 +95,32 @@ final class Pair {
       state.sends.add(request);
     }
     slots.removeIfIdle(state);
+  }
+
+  /** Sends what the peer is ready for, unless that is something else. */
+  private void answer(Request request, long theirs) {
+    if (differ(request.signature, theirs)) {
+      refuse(request, theirs);
+    } else {
+      connection.write(Header.SEND_UNBOUND_BUFFER, request);
+    }
+  }
+
+  private static boolean differ(long own, long theirs) {
+    return own != 0 && theirs != 0 && own != theirs;
+  }
+
+  private void refuse(Request request, long theirs) {
+    int self = transport.rank();
+    long own = request.signature;
+    MismatchException refusal =
+        request.operation == null
+            ? Signature.mismatch(self, own, rank, theirs)
+            : request.sends
+                ? Signature.messageMismatch(self, own, rank, theirs)
+                : Signature.messageMismatch(rank, theirs, self, own);
+    transport.requests.end(request, refusal);
+    halt(refusal);
   }
 
   private boolean isEager(SlotState state, Request request) {
@@ -178,12 +213,12 @@ final class Pair {
    * @return false if the ranks disagree, which ended everything
    */
   boolean agrees(long slot, long theirs) {
-    if (theirs == 0 || !transport.isTutti(rank)) {
+    if (theirs == 0 || Signature.isOfMessage(theirs) || !transport.isTutti(rank)) {
       return true;
     }
     announcedTag = Slot.tag(slot);
     announced = theirs;
-    IllegalStateException refusal = disagreement();
+    MismatchException refusal = disagreement();
     if (refusal != null) {
       transport.breakdown.fatal(refusal, -1);
     }
@@ -191,14 +226,19 @@ final class Pair {
   }
 
   /** Returns what to throw if the peer called another operation than this rank, else null. */
-  @Nullable IllegalStateException disagreement() {
+  @Nullable MismatchException disagreement() {
     long own = transport.signature();
     return announced == 0 || announced == own || own == 0 || announcedTag != transport.signedTag()
         ? null
         : Signature.mismatch(transport.rank(), own, rank, announced);
   }
 
-  void onReceiveReady(long slot) {
+  /**
+   * Is told that the peer is ready for a message.
+   *
+   * @param signature what it is to be, or 0 if the peer does not say
+   */
+  void onReceiveReady(long slot, long signature) {
     SlotState state = slots.findOrAdd(slot);
     if (state.eagerSends > 0) {
       state.eagerSends--;
@@ -208,11 +248,13 @@ final class Pair {
     }
     Request request = state.sends.poll();
     if (request == null) {
-      state.remoteReceives++;
+      if (state.remoteReceives++ == 0) {
+        state.remoteSignature = signature;
+      }
       limitSlots();
     } else {
-      connection.write(Header.SEND_UNBOUND_BUFFER, request);
       slots.removeIfIdle(state);
+      answer(request, signature);
     }
   }
 
@@ -315,11 +357,8 @@ final class Pair {
     }
     long slot = state.slot;
     slots.removeIfIdle(state);
-    if (signature != 0 && request.signature != 0 && signature != request.signature) {
-      IllegalStateException refusal =
-          Signature.mismatch(transport.rank(), request.signature, rank, signature);
-      transport.requests.end(request, refusal);
-      halt(refusal);
+    if (differ(request.signature, signature)) {
+      refuse(request, signature);
       return null;
     }
     if (length != request.length) {

@@ -1,5 +1,6 @@
 package dev.tutti.gloo.transport;
 
+import dev.tutti.MismatchException;
 import dev.tutti.spi.PeerLostException;
 import java.io.IOException;
 import java.net.InetSocketAddress;
@@ -327,7 +328,7 @@ final class Pairs {
   /** Fails if a peer is known to have called another collective than this rank. */
   void throwIfDisagreed() {
     for (Pair pair : others) {
-      IllegalStateException refusal = pair.disagreement();
+      MismatchException refusal = pair.disagreement();
       if (refusal != null) {
         throw refusal;
       }

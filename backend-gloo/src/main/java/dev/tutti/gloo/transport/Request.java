@@ -27,7 +27,7 @@ public final class Request implements Goal {
   long done;
   // Whether it is among the pending requests of its pair.
   boolean counted;
-  // What the ranks must agree on; 0 for messages of users.
+  // What the ranks must agree on, or 0.
   long signature;
   // Null where bytes are to be stored as they come.
   @Nullable Combiner combiner;

@@ -11,6 +11,9 @@ final class SlotState {
   /** Receives of the peer that no send of ours met yet. */
   int remoteReceives;
 
+  /** What the oldest of those is to receive, if known; else 0. */
+  long remoteSignature;
+
   /** Sends of the peer that no receive of ours met yet. */
   int remoteSends;
 

@@ -1,5 +1,7 @@
 package dev.tutti.gloo.transport;
 
+import dev.tutti.Tensor;
+import dev.tutti.gloo.algorithm.Signature;
 import dev.tutti.spi.Operation;
 import java.lang.foreign.MemorySegment;
 import java.util.concurrent.atomic.AtomicReference;
@@ -25,6 +27,45 @@ public final class UserMessages {
   }
 
   /**
+   * Begins to send a tensor; a rank of Tutti must receive it as one of the same type and size.
+   *
+   * @param operation the operation, ended when the bytes are on their way
+   * @param peer another rank
+   * @param tag the user's tag
+   * @param tensor contiguous
+   */
+  public void send(Operation operation, int peer, int tag, Tensor tensor) {
+    start(operation, true, peer, tag, signatureOf(tensor), tensor.segment(), tensor.byteSize());
+  }
+
+  /**
+   * Begins to receive a tensor; a rank of Tutti must send one of the same type and size.
+   *
+   * @param operation the operation, ended when the bytes are there
+   * @param peer another rank
+   * @param tag the user's tag
+   * @param tensor contiguous
+   */
+  public void receive(Operation operation, int peer, int tag, Tensor tensor) {
+    start(operation, false, peer, tag, signatureOf(tensor), tensor.segment(), tensor.byteSize());
+  }
+
+  /**
+   * Begins to receive a tensor from whichever rank sends first.
+   *
+   * @param operation the operation, ended when the bytes are there; is told the rank
+   * @param tag the user's tag
+   * @param tensor contiguous
+   */
+  public void receiveAny(Operation operation, int tag, Tensor tensor) {
+    receive(operation, Request.ANY, tag, tensor);
+  }
+
+  private static long signatureOf(Tensor tensor) {
+    return Signature.ofMessage(tensor.dtype(), tensor.byteSize());
+  }
+
+  /**
    * Begins to send and ends an operation when the bytes are on their way.
    *
    * @param operation the operation
@@ -34,7 +75,7 @@ public final class UserMessages {
    * @param length number of bytes
    */
   public void send(Operation operation, int peer, long slot, MemorySegment segment, long length) {
-    start(operation, true, peer, slot, segment, length);
+    start(operation, true, peer, slot, 0, segment, length);
   }
 
   /**
@@ -48,7 +89,7 @@ public final class UserMessages {
    */
   public void receive(
       Operation operation, int peer, long slot, MemorySegment segment, long length) {
-    start(operation, false, peer, slot, segment, length);
+    start(operation, false, peer, slot, 0, segment, length);
   }
 
   /**
@@ -60,11 +101,17 @@ public final class UserMessages {
    * @param length bytes that must come
    */
   public void receiveAny(Operation operation, long slot, MemorySegment segment, long length) {
-    start(operation, false, Request.ANY, slot, segment, length);
+    start(operation, false, Request.ANY, slot, 0, segment, length);
   }
 
   private void start(
-      Operation operation, boolean sends, int peer, long slot, MemorySegment segment, long length) {
+      Operation operation,
+      boolean sends,
+      int peer,
+      long slot,
+      long signature,
+      MemorySegment segment,
+      long length) {
     progress.lock.lock();
     try {
       if (sends) {
@@ -73,6 +120,7 @@ public final class UserMessages {
       }
       Request request = transport.requests.obtain(sends, peer, slot, operation);
       request.memory(segment, 0, length);
+      request.signature = signature;
       transport.begin(request);
       progress.flushAndLeave();
       transport.deliver();

@@ -1,6 +1,4 @@
-package dev.tutti.fake;
-
-import dev.tutti.TuttiException;
+package dev.tutti;
 
 /** Reports that ranks called operations that do not belong together, with what each rank called. */
 public final class MismatchException extends TuttiException {
