@@ -6,6 +6,7 @@ import static org.assertj.core.api.Assertions.assertThatThrownBy;
 import com.sun.management.ThreadMXBean;
 import dev.tutti.DType;
 import dev.tutti.Device;
+import dev.tutti.MismatchException;
 import dev.tutti.OpType;
 import dev.tutti.ReduceOp;
 import dev.tutti.Settings;
@@ -189,7 +190,10 @@ class HostFuzzTest {
         try {
           collective.call().run(collectives, new TestOperation(TIMEOUT));
           ended++;
-        } catch (IllegalStateException | TimeoutException | PeerLostException e) {
+        } catch (MismatchException
+            | IllegalStateException
+            | TimeoutException
+            | PeerLostException e) {
           assertNamesARank(e);
           failed++;
         } catch (Exception | Error e) {

@@ -3,6 +3,7 @@ package dev.tutti.gloo.transport;
 import static org.assertj.core.api.Assertions.assertThat;
 
 import com.sun.management.ThreadMXBean;
+import dev.tutti.MismatchException;
 import dev.tutti.gloo.transport.ScriptedSocket.End;
 import dev.tutti.spi.PeerLostException;
 import java.lang.foreign.Arena;
@@ -118,7 +119,7 @@ class PairFuzzTest {
     } else if (failure != null) {
       boolean known =
           failure instanceof PeerLostException
-              || (failure instanceof IllegalStateException
+              || (failure instanceof MismatchException
                   && String.valueOf(failure.getMessage()).startsWith("ranks disagree"));
       if (!known) {
         throw new AssertionError("ended by another failure", failure);
