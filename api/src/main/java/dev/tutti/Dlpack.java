@@ -182,7 +182,7 @@ public final class Dlpack {
   public static MemorySegment give(Tensor tensor) {
     if (!tensor.isSparse() && tensor.segment().isReadOnly()) {
       throw new IllegalArgumentException(
-          "tensor is read-only, which only giveVersioned can say: " + tensor);
+          "tensor is read-only, which only giveVersioned can say: " + tensor.describe());
     }
     return give(tensor, MANAGED_TENSOR);
   }
@@ -203,7 +203,7 @@ public final class Dlpack {
   private static MemorySegment give(Tensor tensor, StructLayout layout) {
     if (tensor.isSparse() || !tensor.segment().isNative()) {
       throw new IllegalArgumentException(
-          "tensor must be dense and outside the Java heap: " + tensor);
+          "tensor must be dense and outside the Java heap: " + tensor.describe());
     }
     return DlpackExports.export(
         tensor,

@@ -7,6 +7,7 @@ import java.lang.foreign.MemorySegment;
 import java.nio.ByteBuffer;
 import java.nio.ByteOrder;
 import java.util.Arrays;
+import java.util.StringJoiner;
 import org.jspecify.annotations.Nullable;
 
 /**
@@ -28,6 +29,8 @@ public final class Tensor {
     /** Coordinates and values. */
     SPARSE_COO
   }
+
+  private static final int SHOWN = 16;
 
   /** Alignment in bytes of memory that this class allocates: a cache line, an AVX-512 vector. */
   public static final long ALIGNMENT = 64;
@@ -224,11 +227,12 @@ public final class Tensor {
   public static Tensor sparse(Tensor indices, Tensor values, long... shape) {
     if (indices.dtype != DType.INT64 || indices.dimensions() != 2 || !indices.contiguous) {
       throw new IllegalArgumentException(
-          "indices must be contiguous int64 of shape [sparse dims, nnz], not " + indices);
+          "indices must be contiguous int64 of shape [sparse dims, nnz], not "
+              + indices.describe());
     }
     if (values.dimensions() < 1 || values.size(0) != indices.size(1) || !values.contiguous) {
       throw new IllegalArgumentException(
-          "values must be contiguous with " + indices.size(1) + " rows, not " + values);
+          "values must be contiguous with " + indices.size(1) + " rows, not " + values.describe());
     }
     int sparseDims = (int) indices.size(0);
     if (shape.length != sparseDims + values.dimensions() - 1
@@ -239,7 +243,7 @@ public final class Tensor {
               + " does not fit "
               + sparseDims
               + " sparse dims and "
-              + values);
+              + values.describe());
     }
     if (!indices.device.equals(values.device)) {
       throw new IllegalArgumentException(
@@ -561,6 +565,23 @@ public final class Tensor {
     return result;
   }
 
+  /**
+   * Copies the elements of an integer or bool tensor of up to 32 bits, in row-major order.
+   *
+   * @throws IllegalStateException if the type is int64 or has a point
+   */
+  public int[] toIntArray() {
+    requireHost("toIntArray");
+    if (dtype == DType.INT64) {
+      throw new IllegalStateException("int64 does not fit into int; use toLongArray");
+    }
+    int[] result = new int[Math.toIntExact(numel)];
+    for (int i = 0; i < result.length; i++) {
+      result[i] = (int) flatLong(i);
+    }
+    return result;
+  }
+
   private long offsetOf(long index) {
     if (index < 0 || index >= numel) {
       throw new IndexOutOfBoundsException("index " + index + " is outside " + describe());
@@ -596,7 +617,8 @@ public final class Tensor {
     }
   }
 
-  private String describe() {
+  /** Describes type, shape, strides and device, not the elements; reads no memory. */
+  public String describe() {
     return dtype.label()
         + Arrays.toString(shape)
         + (isSparse() ? " sparse" : contiguous ? "" : " strides " + Arrays.toString(strides))
@@ -604,10 +626,27 @@ public final class Tensor {
         + device;
   }
 
-  /** Describes type, shape, strides and device, not the elements. */
+  /**
+   * Describes the tensor, as in {@code float32[2] on cpu [6.0, 4.0]}: what {@link #describe()}
+   * says, then the first 16 elements in row-major order if it is dense, on the host, and its memory
+   * can be read. Never throws.
+   */
   @Override
   public String toString() {
-    return describe();
+    return device.isCpu() && segment != null ? describe() + elements() : describe();
+  }
+
+  private String elements() {
+    try {
+      StringJoiner text = new StringJoiner(", ", " [", "]");
+      for (long i = 0; i < Math.min(numel, SHOWN); i++) {
+        text.add(Elements.toString(dtype, segment(), offsetOf(i)));
+      }
+      return (numel > SHOWN ? text.add("...") : text).toString();
+    } catch (RuntimeException | InternalError e) {
+      // Freed memory, another thread's, or a file that was cut off.
+      return "";
+    }
   }
 
   private static long numelOf(long[] shape) {

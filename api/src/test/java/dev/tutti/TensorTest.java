@@ -146,12 +146,12 @@ class TensorTest {
 
   @Test
   void arraysBecomeTensorsOfTheirType() {
-    assertThat(Tensor.of(1f, 2f).toString()).isEqualTo("float32[2] on cpu");
-    assertThat(Tensor.of(1.0, 2.0).toString()).isEqualTo("float64[2] on cpu");
-    assertThat(Tensor.of(1, 2).toString()).isEqualTo("int32[2] on cpu");
-    assertThat(Tensor.of(1L, 2L).toString()).isEqualTo("int64[2] on cpu");
+    assertThat(Tensor.of(1f, 2f).toString()).isEqualTo("float32[2] on cpu [1.0, 2.0]");
+    assertThat(Tensor.of(1.0, 2.0).toString()).isEqualTo("float64[2] on cpu [1.0, 2.0]");
+    assertThat(Tensor.of(1, 2).toString()).isEqualTo("int32[2] on cpu [1, 2]");
+    assertThat(Tensor.of(1L, 2L).toString()).isEqualTo("int64[2] on cpu [1, 2]");
     Tensor bytes = Tensor.of((byte) -1, (byte) 2);
-    assertThat(bytes.toString()).isEqualTo("uint8[2] on cpu");
+    assertThat(bytes.toString()).isEqualTo("uint8[2] on cpu [255, 2]");
     assertThat(bytes.toLongArray()).containsExactly(255, 2);
   }
 
@@ -236,7 +236,7 @@ class TensorTest {
   void complexTensorsAreViewedAsPairs() {
     Tensor complex = Tensor.allocate(DType.COMPLEX64, 2, 3);
     Tensor real = complex.viewAsReal();
-    assertThat(real.toString()).isEqualTo("float32[2, 3, 2] on cpu");
+    assertThat(real.describe()).isEqualTo("float32[2, 3, 2] on cpu");
     real.setFlat(2, 5.0);
     real.setFlat(3, 6.0);
     assertThat(complex.flatDouble(1)).isEqualTo(5.0);

@@ -66,6 +66,24 @@ public final class Elements {
     }
   }
 
+  /** Writes the element at a byte offset as text; an opaque one as its byte in hexadecimal. */
+  public static String toString(DType dtype, MemorySegment memory, long offset) {
+    if (dtype.isComplex()) {
+      DType real = dtype.toReal();
+      String imaginary = toString(real, memory, offset + real.byteSize());
+      return "(" + toString(real, memory, offset) + ", " + imaginary + ")";
+    }
+    return switch (dtype) {
+      case FLOAT64 -> Double.toString(getDouble(dtype, memory, offset));
+      case FLOAT32, FLOAT16, BFLOAT16 -> Float.toString((float) getDouble(dtype, memory, offset));
+      case BOOL -> Boolean.toString(getLong(dtype, memory, offset) != 0);
+      default -> {
+        long bits = getLong(dtype, memory, offset);
+        yield dtype.isOpaque() ? String.format("0x%02x", bits) : Long.toString(bits);
+      }
+    };
+  }
+
   /**
    * Narrows a double to the float next to it whose last bit is 1, unless it is a float itself. A
    * second rounding, to a shorter type, then goes the way that a single one would.

@@ -208,7 +208,11 @@ final class MovementSpecs extends OperationSpecs {
         && output.numel() != 0
         && input.numel() != 0) {
       throw checks.bad(
-          op, "rows of output must be as long as rows of input: " + output + ", " + input);
+          op,
+          "rows of output must be as long as rows of input: "
+              + output.describe()
+              + ", "
+              + input.describe());
     }
     if (outputRows[group.rank] != inputRows[group.rank]) {
       throw checks.bad(

@@ -92,7 +92,7 @@ public final class SparseSum {
       long index = indices.flatLong(d * indices.size(1) + entry);
       if (index < 0 || index >= shape[d]) {
         throw new IndexOutOfBoundsException(
-            "index " + index + " is outside dimension " + d + " of " + tensor);
+            "index " + index + " is outside dimension " + d + " of " + tensor.describe());
       }
       key = key * shape[d] + index;
     }

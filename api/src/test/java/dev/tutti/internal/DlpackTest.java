@@ -144,7 +144,7 @@ class DlpackTest {
     for (Tensor tensor : new Tensor[] {heap, sparse}) {
       assertThatIllegalArgumentException()
           .isThrownBy(() -> Dlpack.give(tensor))
-          .withMessage("tensor must be dense and outside the Java heap: " + tensor);
+          .withMessage("tensor must be dense and outside the Java heap: " + tensor.describe());
       assertThatIllegalArgumentException().isThrownBy(() -> Dlpack.giveVersioned(tensor));
     }
   }
@@ -168,7 +168,7 @@ class DlpackTest {
       source.tensor.set(JAVA_LONG, BYTE_OFFSET, 8L);
       try (Arena arena = Arena.ofConfined()) {
         Tensor taken = Dlpack.take(source.managed, arena);
-        assertThat(taken.toString()).isEqualTo("int32[2, 2] strides [1, 2] on cpu");
+        assertThat(taken.toString()).isEqualTo("int32[2, 2] strides [1, 2] on cpu [2, 4, 3, 5]");
         assertThat(taken.toLongArray()).containsExactly(2, 4, 3, 5);
         assertThat(source.deleted()).isZero();
       }

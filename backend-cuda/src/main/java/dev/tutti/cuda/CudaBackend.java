@@ -63,11 +63,15 @@ final class CudaBackend implements Backend {
               + ": the group has "
               + device
               + " here, but the tensor is "
-              + tensor);
+              + tensor.describe());
     }
     if (!tensor.segment().scope().isAlive()) {
       throw new UnsupportedOperationException(
-          op.type().label() + " on rank " + rank + ": the memory was freed of " + tensor);
+          op.type().label()
+              + " on rank "
+              + rank
+              + ": the memory was freed of "
+              + tensor.describe());
     }
   }
 

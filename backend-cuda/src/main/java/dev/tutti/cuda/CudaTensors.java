@@ -174,7 +174,7 @@ public final class CudaTensors {
     requireOwn(tensor);
     DeviceBlock block = device.allocator().find(tensor.segment().address());
     if (block == null) {
-      throw new IllegalArgumentException("was not allocated here: " + tensor);
+      throw new IllegalArgumentException("was not allocated here: " + tensor.describe());
     }
     device.allocator().useOn(block, stream.handle());
   }
@@ -208,25 +208,27 @@ public final class CudaTensors {
 
   private void requireOwn(Tensor tensor) {
     if (!tensor.device().equals(device.device())) {
-      throw new IllegalArgumentException("is not on " + device + ": " + tensor);
+      throw new IllegalArgumentException("is not on " + device + ": " + tensor.describe());
     }
     if (tensor.isSparse() || !tensor.isContiguous()) {
-      throw new IllegalArgumentException("must be dense and contiguous: " + tensor);
+      throw new IllegalArgumentException("must be dense and contiguous: " + tensor.describe());
     }
     if (!tensor.segment().scope().isAlive()) {
-      throw new IllegalStateException("the memory was freed of " + tensor);
+      throw new IllegalStateException("the memory was freed of " + tensor.describe());
     }
   }
 
   private static void requireHost(Tensor tensor) {
     if (!tensor.device().isCpu() || tensor.isSparse()) {
-      throw new IllegalArgumentException("must be a dense tensor of the host: " + tensor);
+      throw new IllegalArgumentException(
+          "must be a dense tensor of the host: " + tensor.describe());
     }
   }
 
   private static void requireAlike(Tensor target, Tensor source) {
     if (target.dtype() != source.dtype() || target.numel() != source.numel()) {
-      throw new IllegalArgumentException("cannot copy " + source + " to " + target);
+      throw new IllegalArgumentException(
+          "cannot copy " + source.describe() + " to " + target.describe());
     }
   }
 

@@ -173,7 +173,7 @@ record Call(
   private static String tensors(List<Tensor> tensors) {
     List<String> texts = new ArrayList<>(tensors.size());
     for (Tensor tensor : tensors) {
-      texts.add(tensor.toString().replace(" on cpu", ""));
+      texts.add(tensor.describe().replace(" on cpu", ""));
     }
     return texts.size() == 1 ? texts.get(0) : texts.toString();
   }

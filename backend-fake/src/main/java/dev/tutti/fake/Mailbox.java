@@ -41,7 +41,13 @@ final class Mailbox {
     }
 
     String describe() {
-      return op.type().label() + " #" + op.sequenceNumber() + " " + tensor + " tag " + tag;
+      return op.type().label()
+          + " #"
+          + op.sequenceNumber()
+          + " "
+          + tensor.describe()
+          + " tag "
+          + tag;
     }
   }
 

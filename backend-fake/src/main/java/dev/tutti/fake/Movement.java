@@ -184,11 +184,11 @@ final class Movement {
           return "rank "
               + to
               + " expects "
-              + taken
+              + taken.describe()
               + " from rank "
               + from
               + ", which gives "
-              + given;
+              + given.describe();
         }
       }
     }

@@ -132,7 +132,7 @@ final class TestTensor {
   private static void write(Tensor target, double[] values) {
     Tensor reals = target.viewAsReal();
     if (reals.numel() != values.length) {
-      throw new IllegalArgumentException(values.length + " values for " + target);
+      throw new IllegalArgumentException(values.length + " values for " + target.describe());
     }
     for (int i = 0; i < values.length; i++) {
       reals.setFlat(i, values[i]);
