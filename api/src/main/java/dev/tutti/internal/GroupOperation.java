@@ -161,16 +161,28 @@ final class GroupOperation extends OperationState implements Work {
       group.pending.checkDeadlines(now);
       until = now + RECHECK_NANOS;
     }
-    throwIfFailed();
+    throwToWaiter();
   }
 
   @Override
   public boolean await(Duration timeout) {
     boolean ended = awaitUntil(Deadlines.in(timeout));
     if (ended) {
-      throwIfFailed();
+      throwToWaiter();
     }
     return ended;
+  }
+
+  /**
+   * Throws what failed the operation, with the frames of who waits, not of what thread ended it.
+   */
+  private void throwToWaiter() {
+    try {
+      throwIfFailed();
+    } catch (TuttiException e) {
+      e.setStackTrace(new Throwable().getStackTrace());
+      throw e;
+    }
   }
 
   /** Waits for the end, helping the backend along; false when the time comes first. */

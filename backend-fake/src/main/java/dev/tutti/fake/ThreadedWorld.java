@@ -22,8 +22,9 @@ import org.jspecify.annotations.Nullable;
  *
  * <p>The first rank whose body throws ends the run: the groups of all ranks are aborted at once,
  * and the run throws the very exception or error of that rank (a checked one as the cause of a
- * {@code TuttiException}). Its suppressed exceptions are {@link RankFailure}s: one that tells its
- * rank, and one for each other rank that failed.
+ * {@code TuttiException}), or, where that exception names another rank as the first to fail and
+ * that rank failed by itself, that one's. Its suppressed exceptions are {@link RankFailure}s: one
+ * that tells its rank, and one for each other rank that failed.
  */
 public final class ThreadedWorld {
   /** Is the deadline of a run that was given none. */

@@ -142,7 +142,7 @@ final class WorldRun<T> {
     boolean first;
     synchronized (this) {
       first = failures.isEmpty();
-      failures.add(new RankFailure(rank, "rank " + rank + " failed", failure));
+      failures.add(RankFailure.of(rank, failure));
       notifyAll();
     }
     if (first) {
@@ -239,18 +239,23 @@ final class WorldRun<T> {
 
   private void throwFailure(@Nullable Throwable ending) {
     List<RankFailure> all;
+    String group = "";
     synchronized (this) {
       all = new ArrayList<>(failures);
+      ProcessGroup any = groups[0];
+      if (any != null) {
+        group = any.name();
+      }
     }
     Throwable thrown = ending;
     if (thrown == null && !all.isEmpty()) {
-      RankFailure first = all.remove(0);
-      thrown = first.getCause();
+      RankFailure first = FailureChoice.first(all, group);
+      all.remove(first);
+      thrown = first.failure();
       if (!(thrown instanceof Error) && !(thrown instanceof RuntimeException)) {
-        thrown = new TuttiException(first.getMessage() + ": " + thrown, thrown);
+        thrown = new TuttiException("rank " + first.rank() + " failed: " + thrown, thrown);
       }
-      thrown.addSuppressed(
-          new RankFailure(first.rank(), "rank " + first.rank() + " was the first to fail", null));
+      thrown.addSuppressed(RankFailure.reported(first.rank(), thrown));
     }
     if (thrown == null) {
       return;

@@ -169,7 +169,7 @@ class ThreadedMessageTest {
                   assertThat(failure)
                       .isInstanceOf(MismatchException.class)
                       .hasMessageContaining("rank 0 called send #1 int32[2] on cpu tag 7 to rank 1")
-                      .hasMessageContaining("recv #1 " + wrong + " tag 7"));
+                      .hasMessageContaining("recv #1 " + wrong.describe() + " tag 7"));
     }
   }
 

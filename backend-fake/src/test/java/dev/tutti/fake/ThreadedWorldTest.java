@@ -4,10 +4,15 @@ import static org.assertj.core.api.Assertions.assertThat;
 import static org.assertj.core.api.Assertions.assertThatThrownBy;
 import static org.assertj.core.api.Assertions.catchThrowable;
 
+import dev.tutti.CollectiveException;
+import dev.tutti.CollectiveTimeoutException;
+import dev.tutti.PeerFailedException;
 import dev.tutti.ReduceOp;
 import dev.tutti.Tensor;
 import dev.tutti.TuttiException;
 import java.io.IOException;
+import java.io.PrintWriter;
+import java.io.StringWriter;
 import java.time.Duration;
 import java.util.List;
 import java.util.concurrent.CountDownLatch;
@@ -107,7 +112,11 @@ class ThreadedWorldTest {
                       never.await();
                     }));
     assertThat(thrown).isInstanceOf(IllegalStateException.class).hasMessage("done for");
-    assertThat(thrown.getSuppressed()[1]).hasCauseInstanceOf(InterruptedException.class);
+    assertThat(thrown.getSuppressed()[1])
+        .hasNoCause()
+        .hasMessage("rank 1 failed: java.lang.InterruptedException");
+    assertThat(((RankFailure) thrown.getSuppressed()[1]).failure())
+        .isInstanceOf(InterruptedException.class);
     assertThat(rankThreads()).isEmpty();
   }
 
@@ -134,5 +143,116 @@ class ThreadedWorldTest {
         .hasMessageContaining("flight record");
     assertThat(ended).hasValue(1);
     assertThat(rankThreads()).isEmpty();
+  }
+
+  @Test
+  void theRankThatFailedByItselfIsReported() {
+    for (int i = 0; i < 20; i++) {
+      Throwable thrown =
+          catchThrowable(
+              () ->
+                  ThreadedWorld.run(
+                      2,
+                      group -> {
+                        if (group.rank() == 0) {
+                          group.send(Tensor.of(1f, 2f), 1);
+                        } else {
+                          group.recv(Tensor.of(1L, 2L), 0);
+                        }
+                      }));
+      assertThat(thrown).isExactlyInstanceOf(CollectiveException.class);
+      CollectiveException failure = (CollectiveException) thrown;
+      int first = failure.failedRank();
+      assertThat(failure.rank()).isEqualTo(first);
+      assertThat(failure.getStackTrace())
+          .anySatisfy(
+              frame -> assertThat(frame.getMethodName()).isEqualTo(first == 0 ? "send" : "recv"))
+          .anySatisfy(frame -> assertThat(frame.getClassName()).isEqualTo(getClass().getName()));
+      assertThat(failure.getSuppressed()).hasSize(2);
+      assertThat(failure.getSuppressed()[0]).hasMessage("rank " + first + " was the first to fail");
+      assertThat(failure.getSuppressed()[1])
+          .hasMessageStartingWith(
+              "rank " + (1 - first) + " failed: " + PeerFailedException.class.getName());
+      assertThat(trace(thrown)).doesNotContain("CIRCULAR");
+    }
+  }
+
+  @Test
+  void aRankThatIsMissedIsNamed() {
+    Throwable thrown =
+        catchThrowable(
+            () ->
+                ThreadedWorld.run(
+                    2,
+                    group -> {
+                      if (group.rank() == 0) {
+                        group.setTimeout(Duration.ofMillis(100));
+                        group.barrier();
+                      } else {
+                        new CountDownLatch(1).await();
+                      }
+                    }));
+    assertThat(thrown)
+        .isInstanceOf(CollectiveTimeoutException.class)
+        .hasMessageContaining("first failing rank 1");
+    assertThat(thrown.getSuppressed()[0]).hasMessage("rank 0 threw this, because of rank 1");
+  }
+
+  @Test
+  void aTimeoutSaysOncePerRankWhatItEnded() {
+    Throwable thrown =
+        catchThrowable(
+            () ->
+                ThreadedWorld.of(3)
+                    .withTimeout(Duration.ofMillis(300))
+                    .withOptions(options -> options.withTimeout(Duration.ofMinutes(1)))
+                    .run(
+                        group -> {
+                          group.send(Tensor.of(1f), (group.rank() + 1) % 3);
+                          group.recv(Tensor.of(1f), (group.rank() + 2) % 3);
+                        }));
+    assertThat(thrown).isInstanceOf(WorldTimeoutException.class);
+    String trace = trace(thrown);
+    assertThat(trace).doesNotContain("CIRCULAR").doesNotContain("Caused by");
+    assertThat(trace.split("the world's deadline of PT0.3S passed", -1)).hasSize(4);
+    assertThat(thrown.getSuppressed()).hasSize(3);
+    for (Throwable each : thrown.getSuppressed()) {
+      RankFailure failure = (RankFailure) each;
+      assertThat(failure)
+          .hasMessageStartingWith("rank " + failure.rank() + " failed: dev.tutti.")
+          .hasMessageContaining("Exception: send failed: ");
+      assertThat(failure.getStackTrace()).isEmpty();
+    }
+  }
+
+  @Test
+  void anotherRanksOwnFailureKeepsItsFrames() {
+    CountDownLatch both = new CountDownLatch(2);
+    Throwable thrown =
+        catchThrowable(
+            () ->
+                ThreadedWorld.run(
+                    2,
+                    group -> {
+                      both.countDown();
+                      both.await();
+                      throw new AssertionError("rank " + group.rank() + " is wrong");
+                    }));
+    int first = thrown.getMessage().equals("rank 0 is wrong") ? 0 : 1;
+    assertThat(thrown).hasMessage("rank " + first + " is wrong");
+    Throwable other = thrown.getSuppressed()[1];
+    assertThat(other)
+        .hasNoCause()
+        .hasMessage(
+            String.format(
+                "rank %d failed: java.lang.AssertionError: rank %d is wrong",
+                1 - first, 1 - first));
+    assertThat(other.getStackTrace()[0].getClassName()).isEqualTo(getClass().getName());
+  }
+
+  private static String trace(Throwable thrown) {
+    StringWriter text = new StringWriter();
+    thrown.printStackTrace(new PrintWriter(text));
+    return text.toString();
   }
 }

@@ -1,0 +1,41 @@
+package dev.tutti.fake;
+
+import dev.tutti.CollectiveException;
+import dev.tutti.PeerFailedException;
+import java.util.List;
+import org.jspecify.annotations.Nullable;
+
+/** Chooses which of the failures of a world's ranks is the one to report. */
+final class FailureChoice {
+  private FailureChoice() {}
+
+  /**
+   * Returns the first rank that failed: the one that the earliest failure names, if that rank has a
+   * failure of its own, else the earliest.
+   *
+   * @param failures in the order in which the bodies ended, at least one
+   * @param world name of the group of all ranks
+   */
+  static RankFailure first(List<RankFailure> failures, String world) {
+    RankFailure earliest = failures.getFirst();
+    if (earliest.failure() instanceof CollectiveException known
+        && known.info().group().equals(world)) {
+      for (RankFailure each : failures) {
+        if (each.rank() == known.failedRank() && isOwn(each.failure())) {
+          return each;
+        }
+      }
+    }
+    return earliest;
+  }
+
+  /** Tells whether a rank failed by itself, not because of others or because the run ends. */
+  private static boolean isOwn(@Nullable Throwable failure) {
+    for (Throwable each = failure; each != null; each = each.getCause()) {
+      if (each instanceof PeerFailedException || each instanceof InterruptedException) {
+        return false;
+      }
+    }
+    return failure != null;
+  }
+}
