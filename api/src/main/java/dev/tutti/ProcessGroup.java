@@ -324,13 +324,24 @@ public interface ProcessGroup extends AutoCloseable {
 
   // Point to point
 
-  /** Sends a tensor, and waits until its memory may be reused. */
+  /**
+   * Sends a tensor, and waits until the receiver has posted its {@link #recv} and the memory may be
+   * reused.
+   *
+   * <p>So a ring in which all ranks first send and then receive hangs until the deadline, as with
+   * PyTorch's Gloo: post the receive first, asynchronously, or use a {@link #batch()}.
+   *
+   * @param tensor what to send
+   * @param peer the receiving rank, another one
+   * @throws CollectiveTimeoutException if the receiver does not come before the group's deadline
+   */
   default void send(Tensor tensor, int peer) {
     send(tensor, peer, P2pOptions.DEFAULT);
   }
 
   /**
-   * Sends a tensor.
+   * Sends a tensor. The operation ends when the receiver has posted its {@link #recv} and the
+   * memory may be reused.
    *
    * @param tensor what to send
    * @param peer the receiving rank, another one
