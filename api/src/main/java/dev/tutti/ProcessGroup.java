@@ -456,6 +456,10 @@ public interface ProcessGroup extends AutoCloseable {
    *
    * @param ranks ranks of this group, without repeats; the new group sorts them
    * @return the new group, or empty where this rank is not one of them
+   * @throws IllegalArgumentException if the list is empty, repeats a rank, or names one that this
+   *     group does not have
+   * @throws CollectiveException that names both lists, if another rank gave another one before;
+   *     this group goes on, the new one fails on all ranks that have it
    */
   Optional<ProcessGroup> subgroup(List<Integer> ranks);
 

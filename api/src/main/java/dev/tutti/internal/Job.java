@@ -150,13 +150,7 @@ final class Job {
       String name, int groupRank, int groupSize, RuntimeException cause) {
     FailureEvent own = setUpEvent(name, groupRank, cause);
     Verdict first = new Verdict(monitor.report(own));
-    boolean knowsMore =
-        own.kind() == FailureEvent.Kind.FAILED
-            && first.event().kind() == FailureEvent.Kind.PEER_LOST;
-    if (first.event().reporter() == groupRank || knowsMore) {
-      return cause;
-    }
-    return first.exception(
+    FailureInfo info =
         new FailureInfo(
             name,
             groupRank,
@@ -165,8 +159,17 @@ final class Job {
             0,
             first.event().failedRank(),
             first.failedRank(),
-            Duration.ZERO),
-        cause);
+            Duration.ZERO);
+    if (RankAgreement.isRefusal(first.event())) {
+      return RankAgreement.failure(first.text(), info);
+    }
+    boolean knowsMore =
+        own.kind() == FailureEvent.Kind.FAILED
+            && first.event().kind() == FailureEvent.Kind.PEER_LOST;
+    if (first.event().reporter() == groupRank || knowsMore) {
+      return cause;
+    }
+    return first.exception(info, cause);
   }
 
   private static FailureEvent setUpEvent(String name, int groupRank, Throwable cause) {

@@ -43,7 +43,11 @@ final class Subgroups {
 
   Optional<ProcessGroup> subgroup(List<Integer> ranks) {
     String name = nextName();
-    return create(name, ranks.stream().sorted().toList());
+    List<Integer> sorted = ranks.stream().sorted().toList();
+    if (group.size > 1 && !isAlone()) {
+      new RankAgreement(group, job).require(name, sorted);
+    }
+    return create(name, sorted);
   }
 
   Optional<ProcessGroup> split(int color, int key) {

@@ -3,12 +3,23 @@ package dev.tutti.internal;
 import static org.assertj.core.api.Assertions.assertThat;
 import static org.assertj.core.api.Assertions.catchThrowable;
 
+import dev.tutti.Capabilities;
 import dev.tutti.CollectiveException;
 import dev.tutti.CollectiveTimeoutException;
 import dev.tutti.OpType;
 import dev.tutti.PeerFailedException;
+import dev.tutti.ProcessGroup;
+import dev.tutti.spi.Backend;
+import dev.tutti.spi.BackendContext;
+import dev.tutti.spi.BackendProvider;
+import dev.tutti.store.HashStore;
 import java.time.Duration;
 import java.util.List;
+import java.util.Set;
+import java.util.concurrent.CountDownLatch;
+import java.util.concurrent.TimeUnit;
+import java.util.function.Consumer;
+import java.util.stream.IntStream;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.Timeout;
 
@@ -61,6 +72,102 @@ class SubgroupTest {
   }
 
   @Test
+  void aRankThatGivesAnotherListIsRefusedAndTheGroupsThatFormedFail() throws Exception {
+    CountDownLatch formed = new CountDownLatch(2);
+    List<Throwable> failures =
+        LocalWorld.run(
+            4,
+            new LocalProvider(),
+            group -> {
+              Throwable failure;
+              if (group.rank() < 2) {
+                ProcessGroup pair = group.subgroup(List.of(1, 0)).orElseThrow();
+                formed.countDown();
+                LocalWorld.until("the failure", () -> pair.failure().isPresent());
+                failure = pair.failure().orElseThrow();
+              } else {
+                assertThat(formed.await(20, TimeUnit.SECONDS)).isTrue();
+                List<Integer> ranks = group.rank() == 2 ? List.of(1, 2) : List.of(0);
+                failure = catchThrowable(() -> group.subgroup(ranks));
+              }
+              group.barrier();
+              return failure;
+            });
+    assertThat(failures.get(2)).isExactlyInstanceOf(CollectiveException.class);
+    assertThat(failures.get(2).getMessage())
+        .matches(
+            "subgroup failed: the ranks of group 0 gave different lists: rank [01] gave 0, 1, but"
+                + " rank 2 gave 1, 2 .*");
+    assertThat(failures.get(3)).isExactlyInstanceOf(CollectiveException.class);
+    assertThat(failures.get(3).getMessage())
+        .matches(".* rank [01] gave 0, 1, but rank 3 gave 0 .*");
+    for (int rank : new int[] {0, 1}) {
+      assertThat(failures.get(rank)).isInstanceOf(CollectiveException.class);
+      assertThat(failures.get(rank).getMessage())
+          .matches(".* rank [01] gave 0, 1, but rank [23] gave (1, 2|0) .*");
+    }
+  }
+
+  @Test
+  void aRankThatWaitsInSetUpLearnsThatAnotherGaveAnotherList() throws Exception {
+    CountDownLatch waits = new CountDownLatch(1);
+    BackendProvider waiting =
+        new WaitingProvider(
+            context -> {
+              waits.countDown();
+              context.store().get("never", Duration.ofSeconds(20));
+            });
+    List<Throwable> failures =
+        LocalWorld.run(
+            2,
+            waiting,
+            group -> {
+              if (group.rank() == 1) {
+                assertThat(waits.await(20, TimeUnit.SECONDS)).isTrue();
+              }
+              List<Integer> ranks = group.rank() == 0 ? List.of(0, 1) : List.of(1);
+              return catchThrowable(() -> group.subgroup(ranks));
+            });
+    for (Throwable failure : failures) {
+      assertThat(failure)
+          .isExactlyInstanceOf(CollectiveException.class)
+          .hasMessageStartingWith(
+              "subgroup failed: the ranks of group 0 gave different lists: rank 0 gave 0, 1, but"
+                  + " rank 1 gave 1 [");
+    }
+  }
+
+  @Test
+  void aListIsComparedWithinOneLifeOfTheJob() throws Exception {
+    HashStore store = new HashStore();
+    for (List<Integer> ranks : List.of(List.of(0, 1), List.of(1, 2))) {
+      List<Boolean> members =
+          LocalWorld.ranks(
+              3,
+              store,
+              new LocalProvider(),
+              (options, rank) -> {
+                try (ProcessGroup group = ProcessGroup.init(options)) {
+                  boolean member = group.subgroup(ranks).isPresent();
+                  group.barrier();
+                  return member;
+                }
+              });
+      assertThat(members).isEqualTo(List.of(ranks.contains(0), true, ranks.contains(2)));
+    }
+  }
+
+  @Test
+  void listsOfRanksAreWrittenShortly() {
+    assertThat(RankAgreement.text(List.of(5))).isEqualTo("5");
+    assertThat(RankAgreement.text(List.of(0, 1, 2))).isEqualTo("0, 1, 2");
+    assertThat(RankAgreement.text(IntStream.range(0, 4096).boxed().toList())).isEqualTo("0..4095");
+    assertThat(RankAgreement.text(List.of(0, 8, 16, 24, 25, 26, 27, 40)))
+        .isEqualTo("0..24 by 8, 25, 26, 27, 40");
+    assertThat(RankAgreement.text(List.of(1, 3, 4, 5, 6))).isEqualTo("1, 3..6");
+  }
+
+  @Test
   void aMonitoredBarrierEndsOnRankZeroWhenTheGroupFails() throws Exception {
     List<Throwable> failures =
         LocalWorld.run(
@@ -81,5 +188,38 @@ class SubgroupTest {
     assertThat(failures.get(0))
         .isInstanceOf(PeerFailedException.class)
         .hasMessageContaining("no barrier");
+  }
+
+  /** Does something before a subgroup's backend is made. */
+  private static final class WaitingProvider implements BackendProvider {
+    private final LocalProvider local = new LocalProvider();
+    private final Consumer<BackendContext> before;
+
+    WaitingProvider(Consumer<BackendContext> before) {
+      this.before = before;
+    }
+
+    @Override
+    public String name() {
+      return local.name();
+    }
+
+    @Override
+    public Set<String> deviceTypes() {
+      return local.deviceTypes();
+    }
+
+    @Override
+    public Capabilities capabilities() {
+      return local.capabilities();
+    }
+
+    @Override
+    public Backend create(BackendContext context) {
+      if (!context.group().equals("0")) {
+        before.accept(context);
+      }
+      return local.create(context);
+    }
   }
 }
