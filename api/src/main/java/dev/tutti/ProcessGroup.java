@@ -167,7 +167,7 @@ public interface ProcessGroup extends AutoCloseable {
    *
    * @param outputs one for each rank, of its size; unequal sizes need {@link
    *     Capabilities.Feature#UNEVEN_PARTS}
-   * @param input this rank's part
+   * @param input this rank's part, in memory of its own or exactly this rank's output
    * @param options deadline, async
    */
   Work allGather(List<Tensor> outputs, Tensor input, AllGatherOptions options);
@@ -182,7 +182,7 @@ public interface ProcessGroup extends AutoCloseable {
    * all_gather_into_tensor}).
    *
    * @param output as many elements as the input times the ranks
-   * @param input this rank's part
+   * @param input this rank's part, in memory of its own or exactly this rank's part of the output
    * @param options deadline, async
    */
   Work allGatherInto(Tensor output, Tensor input, AllGatherOptions options);
@@ -205,7 +205,7 @@ public interface ProcessGroup extends AutoCloseable {
    * Gathers a tensor of each rank on one rank.
    *
    * @param outputs on the root one for each rank; elsewhere empty
-   * @param input this rank's part
+   * @param input this rank's part, in memory of its own or exactly this rank's output
    * @param options root, deadline, async
    */
   Work gather(List<Tensor> outputs, Tensor input, GatherOptions options);
@@ -218,7 +218,7 @@ public interface ProcessGroup extends AutoCloseable {
   /**
    * Hands each rank one of the root's tensors.
    *
-   * @param output this rank's part
+   * @param output this rank's part, in memory of its own or exactly this rank's input
    * @param inputs on the root one for each rank; elsewhere empty
    * @param options root, deadline, async
    */
@@ -232,7 +232,8 @@ public interface ProcessGroup extends AutoCloseable {
   /**
    * Reduces a tensor for each rank over all ranks and hands it over.
    *
-   * @param output the reduced tensor for this rank
+   * @param output the reduced tensor for this rank, in memory of its own or exactly this rank's
+   *     input, which then holds the result
    * @param inputs one for each rank; their content is left as it is
    * @param options operator, deadline, async
    */
@@ -247,8 +248,9 @@ public interface ProcessGroup extends AutoCloseable {
    * Reduces a tensor over all ranks and hands each rank its part (c10d: {@code
    * reduce_scatter_tensor}).
    *
-   * @param output this rank's part
-   * @param input as many elements as the output times the ranks; its content is left as it is
+   * @param output this rank's part, in memory of its own or exactly this rank's part of the input
+   * @param input as many elements as the output times the ranks; its content outside the output is
+   *     left as it is
    * @param options operator, deadline, async
    */
   Work reduceScatterInto(Tensor output, Tensor input, ReduceScatterOptions options);
@@ -274,6 +276,7 @@ public interface ProcessGroup extends AutoCloseable {
    * @param outputs where to put the tensor of each rank
    * @param inputs what to send to each rank
    * @param options deadline, async
+   * @throws IllegalArgumentException if an input shares memory with an output, among others
    */
   Work allToAll(List<Tensor> outputs, List<Tensor> inputs, AllToAllOptions options);
 
@@ -290,6 +293,7 @@ public interface ProcessGroup extends AutoCloseable {
    * @param outputSplits rows of dimension 0 from each rank; empty for equal parts
    * @param inputSplits rows of dimension 0 to each rank; empty for equal parts
    * @param options deadline, async
+   * @throws IllegalArgumentException if the input shares memory with the output, among others
    */
   Work allToAllSingle(
       Tensor output,

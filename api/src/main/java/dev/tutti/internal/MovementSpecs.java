@@ -9,6 +9,7 @@ import dev.tutti.OpType;
 import dev.tutti.P2pOptions;
 import dev.tutti.ScatterOptions;
 import dev.tutti.Tensor;
+import dev.tutti.internal.Overlaps.InPlace;
 import java.util.List;
 
 /** Prepares the operations that only move data. */
@@ -51,6 +52,7 @@ final class MovementSpecs extends OperationSpecs {
         checks.sameSize(op, argument, outputs.get(r), input);
       }
     }
+    overlaps.require(op, outputs, List.of(input), InPlace.OWN_TENSOR);
     HostStaging staging = new HostStaging(backend);
     Tensor stagedInput = staging.input(input);
     List<Tensor> stagedOutputs = staging.outputs(outputs);
@@ -72,6 +74,7 @@ final class MovementSpecs extends OperationSpecs {
     checks.movable(op, "input", input, backend, false);
     checks.movable(op, "output", output, backend, true);
     checks.times(op, "output", output, "input", input);
+    overlaps.require(op, output, input, InPlace.OWN_PART);
     HostStaging staging = new HostStaging(backend);
     Tensor stagedInput = staging.input(input);
     Tensor stagedOutput = staging.output(output);
@@ -98,6 +101,7 @@ final class MovementSpecs extends OperationSpecs {
       checks.same(op, "inputs[" + i + "]", inputs.get(i), inputs.get(0));
       checks.times(op, "outputs[" + i + "]", outputs.get(i), "its input", inputs.get(i));
     }
+    overlaps.require(op, outputs, inputs, InPlace.OWN_PART);
     HostStaging staging = new HostStaging(backend);
     List<Tensor> stagedInputs = staging.inputs(inputs);
     List<Tensor> stagedOutputs = staging.outputs(outputs);
@@ -123,6 +127,7 @@ final class MovementSpecs extends OperationSpecs {
       checks.movable(op, "outputs[" + r + "]", outputs.get(r), backend, true);
       checks.sameSize(op, "outputs[" + r + "]", outputs.get(r), input);
     }
+    overlaps.require(op, outputs, List.of(input), InPlace.OWN_TENSOR);
     HostStaging staging = new HostStaging(backend);
     Tensor stagedInput = staging.input(input);
     List<Tensor> stagedOutputs = staging.outputs(outputs);
@@ -148,6 +153,7 @@ final class MovementSpecs extends OperationSpecs {
       checks.movable(op, "inputs[" + r + "]", inputs.get(r), backend, false);
       checks.sameSize(op, "inputs[" + r + "]", inputs.get(r), output);
     }
+    overlaps.require(op, List.of(output), inputs, InPlace.OWN_TENSOR);
     HostStaging staging = new HostStaging(backend);
     Tensor stagedOutput = staging.output(output);
     List<Tensor> stagedInputs = staging.inputs(inputs);
@@ -176,6 +182,7 @@ final class MovementSpecs extends OperationSpecs {
     }
     checks.sameSize(
         op, "outputs[" + group.rank + "]", outputs.get(group.rank), inputs.get(group.rank));
+    overlaps.require(op, outputs, inputs, InPlace.NONE);
     HostStaging staging = new HostStaging(backend);
     List<Tensor> stagedOutputs = staging.outputs(outputs);
     List<Tensor> stagedInputs = staging.inputs(inputs);
@@ -226,6 +233,7 @@ final class MovementSpecs extends OperationSpecs {
               + "], which this rank sends to itself, is "
               + inputRows[group.rank]);
     }
+    overlaps.require(op, output, input, InPlace.NONE);
     HostStaging staging = new HostStaging(backend);
     Tensor stagedOutput = staging.output(output);
     Tensor stagedInput = staging.input(input);

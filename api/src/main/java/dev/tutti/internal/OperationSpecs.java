@@ -14,10 +14,12 @@ import java.util.List;
 abstract class OperationSpecs {
   final Group group;
   final Checks checks;
+  final Overlaps overlaps;
 
   OperationSpecs(Group group, Checks checks) {
     this.group = group;
     this.checks = checks;
+    this.overlaps = new Overlaps(checks, group.rank);
   }
 
   final BoundBackend first(OpType op, String argument, List<Tensor> tensors) {

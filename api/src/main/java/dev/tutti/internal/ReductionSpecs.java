@@ -7,6 +7,7 @@ import dev.tutti.ReduceOp;
 import dev.tutti.ReduceOptions;
 import dev.tutti.ReduceScatterOptions;
 import dev.tutti.Tensor;
+import dev.tutti.internal.Overlaps.InPlace;
 import java.util.List;
 
 /** Prepares the operations that reduce. */
@@ -119,6 +120,7 @@ final class ReductionSpecs extends OperationSpecs {
         checks.sameSize(op, "inputs[" + r + "]", inputs.get(r), output);
       }
     }
+    overlaps.require(op, List.of(output), inputs, InPlace.OWN_TENSOR);
     HostStaging staging = new HostStaging(backend);
     Tensor stagedOutput = staging.output(output);
     List<Tensor> stagedInputs = staging.inputs(inputs);
@@ -141,6 +143,7 @@ final class ReductionSpecs extends OperationSpecs {
     checks.movable(op, "input", input, backend, false);
     checks.reducible(op, output, options.reduceOp(), backend);
     checks.times(op, "input", input, "output", output);
+    overlaps.require(op, output, input, InPlace.OWN_PART);
     HostStaging staging = new HostStaging(backend);
     Tensor stagedOutput = staging.output(output);
     Tensor stagedInput = staging.input(input);
@@ -168,6 +171,7 @@ final class ReductionSpecs extends OperationSpecs {
       checks.reducible(op, outputs.get(i), options.reduceOp(), backend);
       checks.times(op, "inputs[" + i + "]", inputs.get(i), "its output", outputs.get(i));
     }
+    overlaps.require(op, outputs, inputs, InPlace.OWN_PART);
     HostStaging staging = new HostStaging(backend);
     List<Tensor> stagedOutputs = staging.outputs(outputs);
     List<Tensor> stagedInputs = staging.inputs(inputs);

@@ -24,6 +24,7 @@ import dev.tutti.Tensor;
 import dev.tutti.TuttiException;
 import dev.tutti.Work;
 import dev.tutti.internal.GroupOperation.BackendCall;
+import dev.tutti.internal.Overlaps.InPlace;
 import java.time.Duration;
 import java.util.List;
 import java.util.Map;
@@ -37,6 +38,7 @@ final class TuttiProcessGroup implements ProcessGroup {
   private final Job job;
   private final OperationRunner runner;
   private final Checks checks;
+  private final Overlaps overlaps;
   private final ReductionSpecs reductions;
   private final MovementSpecs movements;
   private final Subgroups subgroups;
@@ -47,6 +49,7 @@ final class TuttiProcessGroup implements ProcessGroup {
     this.job = job;
     this.runner = group.runner;
     this.checks = new Checks(group);
+    this.overlaps = new Overlaps(checks, group.rank);
     this.reductions = new ReductionSpecs(group, checks);
     this.movements = new MovementSpecs(group, checks);
     this.subgroups = new Subgroups(group, job);
@@ -155,6 +158,7 @@ final class TuttiProcessGroup implements ProcessGroup {
       checks.movable(type, "output", output, backend, true);
       checks.movable(type, "input", input, backend, false);
       checks.times(type, "output", output, "input", input);
+      overlaps.require(type, output, input, InPlace.OWN_PART);
       op = runner.beginOnStream(type, input.dtype(), input.numel());
     }
     if (backend == null || op == null) {
@@ -179,6 +183,7 @@ final class TuttiProcessGroup implements ProcessGroup {
       checks.movable(type, "input", input, backend, false);
       checks.reducible(type, output, reduceOp, backend);
       checks.times(type, "input", input, "output", output);
+      overlaps.require(type, output, input, InPlace.OWN_PART);
       op = runner.beginOnStream(type, input.dtype(), input.numel());
     }
     if (backend == null || op == null) {

@@ -13,6 +13,7 @@ import dev.tutti.spi.BackendProvider;
 import dev.tutti.spi.Operation;
 import dev.tutti.store.HashStore;
 import java.time.Duration;
+import java.util.List;
 import java.util.Map;
 import java.util.Set;
 import java.util.function.Consumer;
@@ -51,6 +52,11 @@ final class ScriptedProvider implements BackendProvider {
 
   /** Joins a job as rank 0; no other rank needs to come. */
   ProcessGroup join(int size, String... settings) {
+    return joinAs(0, size, settings);
+  }
+
+  /** Joins a job; no other rank needs to come. */
+  ProcessGroup joinAs(int rank, int size, String... settings) {
     Map<String, String> environment = new java.util.HashMap<>();
     for (int i = 0; i < settings.length; i += 2) {
       environment.put(settings[i], settings[i + 1]);
@@ -58,7 +64,7 @@ final class ScriptedProvider implements BackendProvider {
     return ProcessGroup.init(
         GroupOptions.defaults()
             .withStore(new HashStore())
-            .withRank(0)
+            .withRank(rank)
             .withSize(size)
             .withProvider(this)
             .withTimeout(Duration.ofSeconds(20))
@@ -96,6 +102,39 @@ final class ScriptedProvider implements BackendProvider {
     public void barrier(Operation op) throws Exception {
       allReduce.run(op, Tensor.of(0f));
     }
+
+    @Override
+    public void allGather(Operation op, List<Tensor> outputs, Tensor input) {}
+
+    @Override
+    public void allGatherInto(Operation op, Tensor output, Tensor input) {}
+
+    @Override
+    public void allGatherIntoCoalesced(Operation op, List<Tensor> outputs, List<Tensor> inputs) {}
+
+    @Override
+    public void gather(Operation op, List<Tensor> outputs, Tensor input, int root) {}
+
+    @Override
+    public void scatter(Operation op, Tensor output, List<Tensor> inputs, int root) {}
+
+    @Override
+    public void reduceScatter(
+        Operation op, Tensor output, List<Tensor> inputs, ReduceOp reduceOp) {}
+
+    @Override
+    public void reduceScatterInto(Operation op, Tensor output, Tensor input, ReduceOp reduceOp) {}
+
+    @Override
+    public void reduceScatterIntoCoalesced(
+        Operation op, List<Tensor> outputs, List<Tensor> inputs, ReduceOp reduceOp) {}
+
+    @Override
+    public void allToAll(Operation op, List<Tensor> outputs, List<Tensor> inputs) {}
+
+    @Override
+    public void allToAllSingle(
+        Operation op, Tensor output, Tensor input, long[] outputRows, long[] inputRows) {}
 
     @Override
     public void send(Operation op, Tensor tensor, int peer, int tag) {

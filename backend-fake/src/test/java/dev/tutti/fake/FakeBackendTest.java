@@ -251,29 +251,26 @@ class FakeBackendTest {
   /** A segment at address 64 would crash whoever read it. */
   @Test
   void tensorsOnDevicesAreNotTouched() throws Exception {
-    Tensor device =
-        Tensor.of(
-            MemorySegment.ofAddress(64).reinterpret(16),
-            DType.FLOAT32,
-            new long[] {4},
-            new long[] {1},
-            Device.cuda(0));
+    Tensor device = onDevice(64, 4);
     inGroup(
         new FakeProvider().withUniformRanks(true),
         group -> {
           group.allReduce(device);
           group.broadcast(device, 0);
-          Tensor part =
-              Tensor.of(
-                  MemorySegment.ofAddress(64).reinterpret(4),
-                  DType.FLOAT32,
-                  new long[] {1},
-                  new long[] {1},
-                  Device.cuda(0));
+          Tensor part = onDevice(128, 1);
           group.allGatherInto(device, part);
           group.reduceScatterInto(part, device, ReduceOp.SUM);
-          group.allToAllSingle(device, device);
+          group.allToAllSingle(device, onDevice(192, 4));
         });
+  }
+
+  private static Tensor onDevice(long address, long numel) {
+    return Tensor.of(
+        MemorySegment.ofAddress(address).reinterpret(4 * numel),
+        DType.FLOAT32,
+        new long[] {numel},
+        new long[] {1},
+        Device.cuda(0));
   }
 
   @Test

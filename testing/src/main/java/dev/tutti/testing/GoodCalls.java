@@ -24,9 +24,12 @@ final class GoodCalls {
     Tensor all = member.scratch(DType.FLOAT32, member.size());
     Tensor places = member.scratch(DType.INT64, 1, 1);
     List<Tensor> list = new ArrayList<>();
+    List<Tensor> others = new ArrayList<>();
     for (int rank = 0; rank < member.size(); rank++) {
-      list.add(one);
+      list.add(member.scratch(DType.FLOAT32, 1));
+      others.add(member.scratch(DType.FLOAT32, 1));
     }
+    Tensor allOthers = member.scratch(DType.FLOAT32, member.size());
     ReduceOp sum = ReduceOp.SUM;
     calls.put(OpType.BROADCAST, () -> group.broadcast(one, 0));
     calls.put(OpType.ALL_REDUCE, () -> group.allReduce(one));
@@ -51,8 +54,8 @@ final class GoodCalls {
         () ->
             group.reduceScatterIntoCoalesced(
                 List.of(one), List.of(all), ReduceScatterOptions.DEFAULT));
-    calls.put(OpType.ALL_TO_ALL, () -> group.allToAll(list, list));
-    calls.put(OpType.ALL_TO_ALL_SINGLE, () -> group.allToAllSingle(all, all));
+    calls.put(OpType.ALL_TO_ALL, () -> group.allToAll(list, others));
+    calls.put(OpType.ALL_TO_ALL_SINGLE, () -> group.allToAllSingle(all, allOthers));
     calls.put(OpType.BARRIER, () -> group.barrier());
     calls.put(OpType.SEND, () -> group.send(one, peer));
     calls.put(OpType.RECV, () -> group.recv(one, peer));
