@@ -21,9 +21,11 @@ public final class Bootstrap {
    *
    * @param options how
    * @return the group of all ranks
+   * @throws IllegalArgumentException if a setting of the runtime cannot be read
    */
   public static ProcessGroup init(GroupOptions options) {
     Settings settings = options.settings();
+    RuntimeSettings.check(settings);
     Duration timeout = options.timeout().orElseGet(() -> settings.get(RuntimeSettings.TIMEOUT));
     if (timeout.isNegative() || timeout.isZero()) {
       throw new IllegalArgumentException("timeout must be positive, not " + timeout);

@@ -2,6 +2,7 @@ package dev.tutti.internal;
 
 import dev.tutti.ProcessGroup;
 import dev.tutti.Setting;
+import dev.tutti.Settings;
 import java.time.Duration;
 import java.util.List;
 import java.util.function.Predicate;
@@ -87,6 +88,15 @@ public final class RuntimeSettings {
           }
           return value;
         });
+  }
+
+  /**
+   * Reads them all, so that none is found to be bad when it is too late to refuse it.
+   *
+   * @throws IllegalArgumentException naming the first one that cannot be read
+   */
+  static void check(Settings settings) {
+    all().forEach(settings::get);
   }
 
   /** Returns all of them, for the listing of {@code tutti doctor}. */
