@@ -9,6 +9,9 @@ import java.util.function.Predicate;
 
 /** Declares the settings that the runtime itself reads. */
 public final class RuntimeSettings {
+  /** Takes 48 MB for each group. */
+  private static final int MAX_FLIGHT_RECORD = 1_000_000;
+
   /** Names the backend or backends. */
   public static final Setting<String> BACKEND =
       Setting.text("TUTTI_BACKEND", "", "backend, or several as in cpu:gloo,cuda:cuda");
@@ -42,8 +45,8 @@ public final class RuntimeSettings {
   public static final Setting<Integer> FLIGHT_RECORD =
       checked(
           Setting.integer("TUTTI_FLIGHT_RECORD", 256, "operations that the flight record keeps"),
-          number -> number > 0,
-          "expected a whole number from 1");
+          number -> number > 0 && number <= MAX_FLIGHT_RECORD,
+          "expected a whole number from 1 to " + MAX_FLIGHT_RECORD);
 
   /** Is this rank. */
   public static final Setting<String> RANK = Setting.text("RANK", "", "this rank, from 0");

@@ -18,6 +18,9 @@ class RuntimeSettingsTest {
     "TUTTI_CLOSE_TIMEOUT, abc, 'expected a time such as'",
     "TUTTI_TIMEOUT, 0s, 'expected a time longer than 0'",
     "TUTTI_FLIGHT_RECORD, none, 'expected a whole number'",
+    "TUTTI_FLIGHT_RECORD, 0, 'expected a whole number from 1 to 1000000'",
+    "TUTTI_FLIGHT_RECORD, 1000001, 'expected a whole number from 1 to 1000000'",
+    "TUTTI_FLIGHT_RECORD, 2147483647, 'expected a whole number from 1 to 1000000'",
     "TORCH_DIST_INIT_BARRIER, perhaps, 'expected 1 or 0'",
     "TORCHELASTIC_RESTART_COUNT, x, 'expected a whole number'",
     "TORCHELASTIC_USE_AGENT_STORE, x, 'expected 1 or 0'"
