@@ -392,9 +392,9 @@ public interface ProcessGroup extends AutoCloseable {
    * SymmetricMemory}), and waits for all ranks. All ranks call it with the same size, in the same
    * order as their collectives; the group's deadline counts.
    *
-   * @param byteSize bytes of each rank's buffer, at least 1
+   * @param byteSize bytes of each rank's buffer, from 1
    * @return this rank's view of all buffers, which are zero; closed with the group at the latest
-   * @throws IllegalArgumentException if the size is less than 1
+   * @throws IllegalArgumentException if the size is less than 1, or with all ranks more than 2^62
    * @throws UnsupportedOperationException if the backend lacks {@link
    *     Capabilities.Feature#SYMMETRIC_MEMORY}, or has none for the ranks of this group
    * @throws BackendException on all ranks, if one has no room; the group goes on

@@ -24,8 +24,12 @@ final class Checks {
   }
 
   IllegalArgumentException bad(OpType op, String what) {
+    return bad(op.label(), what);
+  }
+
+  private IllegalArgumentException bad(String call, String what) {
     return new IllegalArgumentException(
-        op.label()
+        call
             + " on rank "
             + group.rank
             + "/"
@@ -95,8 +99,30 @@ final class Checks {
   }
 
   void rank(OpType op, String argument, int rank) {
+    rank(op.label(), argument, rank);
+  }
+
+  private void rank(String call, String argument, int rank) {
     if (rank < 0 || rank >= group.size) {
-      throw bad(op, argument + " must be a rank in 0.." + (group.size - 1) + ", not " + rank);
+      throw bad(call, argument + " must be a rank in 0.." + (group.size - 1) + ", not " + rank);
+    }
+  }
+
+  void subgroup(List<Integer> ranks) {
+    String call = "subgroup";
+    for (int rank : ranks) {
+      rank(call, "each of ranks", rank);
+    }
+    if (ranks.isEmpty() || ranks.stream().distinct().count() != ranks.size()) {
+      throw bad(call, "ranks must be some ranks without repeats, not " + ranks);
+    }
+  }
+
+  /** Checks the size of symmetric memory: that of all ranks and its rounding fit a long. */
+  void symmetricSize(OpType op, long byteSize) {
+    long most = (1L << 62) / group.size;
+    if (byteSize < 1 || byteSize > most) {
+      throw bad(op, "byteSize must be in 1.." + most + ", but is " + byteSize);
     }
   }
 
@@ -265,7 +291,10 @@ final class Checks {
       if (splits[i] < 0) {
         throw bad(op, argument + " must not hold negative sizes: " + given);
       }
-      sum = Math.addExact(sum, splits[i]);
+      if (splits[i] > Long.MAX_VALUE - sum) {
+        throw bad(op, argument + " must not add up to more than 2^63-1: " + given);
+      }
+      sum += splits[i];
     }
     if (sum != rows) {
       throw bad(

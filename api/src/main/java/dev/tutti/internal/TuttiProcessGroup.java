@@ -397,9 +397,7 @@ final class TuttiProcessGroup implements ProcessGroup {
   @Override
   public SymmetricMemory allocateSymmetric(long byteSize) {
     OpType op = OpType.ALLOCATE_SYMMETRIC;
-    if (byteSize < 1) {
-      throw checks.bad(op, "byteSize must be at least 1, but is " + byteSize);
-    }
+    checks.symmetricSize(op, byteSize);
     BoundBackend backend = checks.backendWith(op, Capabilities.Feature.SYMMETRIC_MEMORY);
     SymmetricAllocation allocation = new SymmetricAllocation(byteSize);
     try {
@@ -448,12 +446,7 @@ final class TuttiProcessGroup implements ProcessGroup {
   @Override
   public Optional<ProcessGroup> subgroup(List<Integer> ranks) {
     group.ensureUsable(OpType.SPLIT);
-    for (int rank : ranks) {
-      checks.rank(OpType.SPLIT, "ranks", rank);
-    }
-    if (ranks.isEmpty() || ranks.stream().distinct().count() != ranks.size()) {
-      throw checks.bad(OpType.SPLIT, "ranks must be some ranks without repeats, not " + ranks);
-    }
+    checks.subgroup(ranks);
     return subgroups.subgroup(ranks);
   }
 

@@ -145,9 +145,9 @@ public interface SubgroupContract extends GroupContract {
     world.run(
         member -> {
           ProcessGroup group = member.group();
-          Refusals.badArgument(member, "ranks", () -> group.subgroup(List.of()));
-          Refusals.badArgument(member, "ranks", () -> group.subgroup(List.of(0, 0)));
-          Refusals.badArgument(member, "ranks", () -> group.subgroup(List.of(member.size())));
+          Refusals.badArgument(member, "subgroup", () -> group.subgroup(List.of()));
+          Refusals.badArgument(member, "subgroup", () -> group.subgroup(List.of(0, 0)));
+          Refusals.badArgument(member, "subgroup", () -> group.subgroup(List.of(member.size())));
           Refusals.badArgument(member, "ranks", () -> group.subgroup(List.of(-1)));
           member.assertUsable();
         });

@@ -258,12 +258,12 @@ public interface SymmetricMemoryContract extends GroupContract {
         });
   }
 
-  /** Refuses sizes below one byte before anything is sent. */
+  /** Refuses sizes that cannot be before anything is sent. */
   @ContractTest(features = Feature.SYMMETRIC_MEMORY)
-  default void sizesBelowOneAreRefused(ContractWorld world) throws Exception {
+  default void impossibleSizesAreRefused(ContractWorld world) throws Exception {
     world.run(
         member -> {
-          for (long size : new long[] {0, -1, Long.MIN_VALUE}) {
+          for (long size : new long[] {0, -1, Long.MIN_VALUE, Long.MAX_VALUE}) {
             Refusals.badArgument(member, "byteSize", () -> member.group().allocateSymmetric(size));
           }
           member.assertUsable();
@@ -288,7 +288,7 @@ public interface SymmetricMemoryContract extends GroupContract {
   default void whatHasNoRoomIsRefusedOnEveryRank(ContractWorld world) throws Exception {
     world.run(
         member -> {
-          for (long size : new long[] {1L << 55, Long.MAX_VALUE}) {
+          for (long size : new long[] {1L << 55, (1L << 62) / member.size()}) {
             assertThatThrownBy(() -> member.group().allocateSymmetric(size))
                 .isInstanceOf(BackendException.class)
                 .hasMessageContaining("rank " + member.rank())
