@@ -402,7 +402,7 @@ public final class FileStore implements Store {
       }
     } catch (InterruptedException e) {
       Thread.currentThread().interrupt();
-      throw new StoreException("interrupted: " + message.get(), e);
+      throw new StoreException("interrupted while waiting at file " + shared.path, e);
     } finally {
       shared.lock.unlock();
     }

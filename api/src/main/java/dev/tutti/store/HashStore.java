@@ -271,7 +271,7 @@ public final class HashStore implements Store {
       return new StoreClosedException("the store was closed while a call was waiting");
     }
     return self.interrupt != null
-        ? new StoreException("interrupted: " + timeoutMessage.get(), self.interrupt)
+        ? new StoreException("interrupted while waiting", self.interrupt)
         : new StoreTimeoutException(timeoutMessage.get());
   }
 

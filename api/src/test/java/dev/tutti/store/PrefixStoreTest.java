@@ -63,6 +63,7 @@ class PrefixStoreTest {
     Thread.currentThread().interrupt();
     assertThatThrownBy(() -> store.wait(List.of("key"), Duration.ofSeconds(10)))
         .isNotInstanceOf(StoreTimeoutException.class)
+        .hasMessage("interrupted while waiting")
         .hasCauseInstanceOf(InterruptedException.class);
     assertThat(Thread.interrupted()).isTrue();
   }

@@ -334,7 +334,8 @@ interface StoreWaitTests extends StoreFixture {
                   assertThatThrownBy(() -> blocking.on(store(), LONG))
                       .isInstanceOf(StoreException.class)
                       .isNotInstanceOf(StoreTimeoutException.class)
-                      .hasMessageContaining("interrupted");
+                      .hasMessageStartingWith("interrupted while waiting")
+                      .hasMessageNotContaining("timeout");
                   return Thread.interrupted();
                 });
     Calls.assertBlocked(call);
