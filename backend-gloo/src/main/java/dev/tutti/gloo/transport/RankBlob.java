@@ -66,8 +66,8 @@ record RankBlob(String hostname, PeerAddress address, long[] identifiers) {
             in.remaining() / 8
                 + " identifiers, but "
                 + identifierCount
-                + " expected; the ranks must agree on TORCH_GLOO_LAZY_INIT and"
-                + " GLOO_ENABLE_RANK_AS_SEQUENCE_NUMBER");
+                + " expected; the ranks must agree on their number (WORLD_SIZE), then on"
+                + " TORCH_GLOO_LAZY_INIT and GLOO_ENABLE_RANK_AS_SEQUENCE_NUMBER");
       }
       long[] identifiers = new long[identifierCount];
       for (int i = 0; i < identifierCount; i++) {

@@ -133,7 +133,8 @@ class WireTest {
     assertThatThrownBy(() -> RankBlob.read(Arrays.copyOf(good, 60), 2))
         .hasMessageContaining("address of 136 bytes");
     assertThatThrownBy(() -> RankBlob.read(good, 3))
-        .hasMessageContaining("2 identifiers, but 3 expected");
+        .hasMessageContaining("2 identifiers, but 3 expected")
+        .hasMessageContaining("the ranks must agree on their number (WORLD_SIZE), then on");
     assertThatThrownBy(() -> RankBlob.read(good, 0)).hasMessageContaining("TORCH_GLOO_LAZY_INIT");
     byte[] huge = good.clone();
     huge[7] = 0x7f;
