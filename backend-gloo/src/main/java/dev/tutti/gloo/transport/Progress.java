@@ -21,7 +21,9 @@ final class Progress {
    *
    * A daemon thread drives while no caller does. It keeps away for a while after a caller left, as
    * the next operation is likely to follow at once: for KEEP_AWAY, or BACKGROUND_TICK if sends,
-   * receives or unsent bytes are left behind. A caller takes over from it at any time: it makes
+   * receives or unsent bytes are left behind, or were lately: then more are likely, and to wake the
+   * thread for each would cost more than to let it look. Nor does it queue for the lock, as whoever
+   * has it for long is a caller that drives. A caller takes over from it at any time: it makes
    * itself the driver and wakes the selector. The daemon, back from its wait, sees that and keeps
    * away. Until then (ioSelecting) the caller must not touch the selector, since it could swallow
    * the wake-up; it polls sockets or waits for selectorFree.
@@ -50,6 +52,7 @@ final class Progress {
   private static final int BUSY_POLLS = 64;
   private static final long HOLD_NANOS = TimeUnit.MICROSECONDS.toNanos(50);
   private static final int YIELDS = 64;
+  private static final int LOCK_TRIES = 100;
   private static final long YIELD_NANOS = TimeUnit.MILLISECONDS.toNanos(2);
 
   final ReentrantLock lock = new ReentrantLock();
@@ -69,6 +72,8 @@ final class Progress {
   private long lastDrive;
   private long spinNanos;
   private boolean ioKeepsAway;
+  private boolean leftWork;
+  private long lastLeftWork;
 
   Progress(Transport transport, int size, String name) throws IOException {
     this.transport = transport;
@@ -85,6 +90,7 @@ final class Progress {
   void start(long spin) {
     spinNanos = spin;
     lastDrive = System.nanoTime();
+    lastLeftWork = lastDrive;
     ioThread.start();
   }
 
@@ -115,9 +121,12 @@ final class Progress {
       pairs.wantWrites();
       selector.wakeup();
     }
-    if (ioKeepsAway && hasBackgroundWork()) {
-      ioKeepsAway = false;
-      LockSupport.unpark(ioThread);
+    if (hasBackgroundWork()) {
+      leftWork = true;
+      if (ioKeepsAway) {
+        ioKeepsAway = false;
+        LockSupport.unpark(ioThread);
+      }
     }
   }
 
@@ -340,7 +349,7 @@ final class Progress {
           try {
             LockSupport.parkNanos(this, absence);
           } finally {
-            lock.lock();
+            lockWithoutQueueing();
           }
           ioKeepsAway = false;
           idle = false;
@@ -382,12 +391,25 @@ final class Progress {
     }
   }
 
-  private long ioAbsence() {
-    if (driver != null && driver != ioThread) {
-      return hasBackgroundWork() ? BACKGROUND_TICK : KEEP_AWAY;
+  private void lockWithoutQueueing() {
+    int tries = 0;
+    while (!lock.tryLock()) {
+      if (++tries < LOCK_TRIES) {
+        Thread.onSpinWait();
+      } else {
+        LockSupport.parkNanos(this, BACKGROUND_TICK);
+      }
     }
-    long since = System.nanoTime() - lastDrive;
-    return (hasBackgroundWork() ? BACKGROUND_TICK : KEEP_AWAY) - since;
+  }
+
+  private long ioAbsence() {
+    long now = System.nanoTime();
+    if (leftWork || hasBackgroundWork()) {
+      leftWork = false;
+      lastLeftWork = now;
+    }
+    long absence = now - lastLeftWork < KEEP_AWAY ? BACKGROUND_TICK : KEEP_AWAY;
+    return driver != null && driver != ioThread ? absence : absence - (now - lastDrive);
   }
 
   /**
