@@ -21,6 +21,10 @@ import org.junit.jupiter.params.provider.EnumSource;
 
 class BenchOpTest {
   private static final int RANKS = 3;
+
+  /** Is more than three periods, and no multiple of anything. */
+  private static final long ELEMENTS = 25_013;
+
   private static final List<ReduceOp> REDUCE_OPS =
       List.of(
           ReduceOp.SUM,
@@ -108,7 +112,7 @@ class BenchOpTest {
   /** Checks twice at a size that is not a multiple of anything, and after a call on zeros. */
   private static long wrong(BenchOp op, ProcessGroup group, DType dtype, ReduceOp redop) {
     BenchOp.Setup setup = new BenchOp.Setup(group, dtype, redop, "test");
-    long size = op.sizes(List.of(100_003L * dtype.byteSize()), group.size(), dtype).getFirst();
+    long size = op.sizes(List.of(ELEMENTS * dtype.byteSize()), group.size(), dtype).getFirst();
     BenchCase item = op.prepare(setup, size);
     assertThat(item.bytes()).isEqualTo(size);
     long wrong = item.check().getAsLong();
