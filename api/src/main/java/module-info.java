@@ -2,7 +2,7 @@ import org.jspecify.annotations.NullMarked;
 
 /** Collectives for the JVM: contracts, service interfaces, stores and the runtime between them. */
 @NullMarked
-@SuppressWarnings("module") // dev.tutti.cli is compiled later
+@SuppressWarnings("module") // dev.tutti.aeron and dev.tutti.cli are compiled later
 module dev.tutti {
   requires static org.jspecify;
   requires static com.google.guice;
@@ -13,7 +13,10 @@ module dev.tutti {
   exports dev.tutti.store;
   exports dev.tutti.inject;
   exports dev.tutti.internal to
+      dev.tutti.aeron,
       dev.tutti.cli;
+  exports dev.tutti.store.internal to
+      dev.tutti.aeron;
 
   uses dev.tutti.spi.BackendProvider;
   uses dev.tutti.spi.StoreProvider;

@@ -1,6 +1,7 @@
 package dev.tutti.store;
 
 import dev.tutti.StoreException;
+import dev.tutti.store.internal.Arguments;
 import java.nio.charset.StandardCharsets;
 import java.util.Arrays;
 import java.util.List;

@@ -1,6 +1,8 @@
 package dev.tutti.store;
 
 import dev.tutti.StoreException;
+import dev.tutti.store.internal.Arguments;
+import dev.tutti.store.internal.Decimal;
 import java.io.ByteArrayOutputStream;
 import java.io.IOException;
 import java.nio.ByteBuffer;

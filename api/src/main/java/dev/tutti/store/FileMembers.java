@@ -1,6 +1,7 @@
 package dev.tutti.store;
 
 import dev.tutti.StoreException;
+import dev.tutti.store.internal.Decimal;
 import java.io.IOException;
 import java.nio.charset.StandardCharsets;
 import java.nio.file.Files;

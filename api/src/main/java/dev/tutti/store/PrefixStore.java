@@ -3,6 +3,7 @@ package dev.tutti.store;
 import dev.tutti.Store;
 import dev.tutti.StoreClosedException;
 import dev.tutti.StoreException;
+import dev.tutti.store.internal.Arguments;
 import java.time.Duration;
 import java.util.HashSet;
 import java.util.List;

@@ -1,6 +1,7 @@
 package dev.tutti.store;
 
 import dev.tutti.Store;
+import dev.tutti.store.internal.Arguments;
 import java.nio.ByteBuffer;
 import java.util.ArrayList;
 import java.util.Arrays;

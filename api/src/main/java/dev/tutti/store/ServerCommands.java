@@ -1,9 +1,12 @@
 package dev.tutti.store;
 
 import dev.tutti.Store;
-import dev.tutti.store.KeyTable.BarrierWaiter;
-import dev.tutti.store.KeyTable.KeyWaiter;
-import dev.tutti.store.KeyTable.PopWaiter;
+import dev.tutti.store.internal.Arguments;
+import dev.tutti.store.internal.KeyTable;
+import dev.tutti.store.internal.KeyTable.BarrierWaiter;
+import dev.tutti.store.internal.KeyTable.KeyWaiter;
+import dev.tutti.store.internal.KeyTable.PopWaiter;
+import dev.tutti.store.internal.WakeUp;
 import java.nio.charset.StandardCharsets;
 import java.util.ArrayList;
 import java.util.Arrays;

@@ -1,6 +1,7 @@
 package dev.tutti.store;
 
 import dev.tutti.StoreException;
+import dev.tutti.store.internal.YieldingWait;
 import java.io.IOException;
 import java.lang.System.Logger;
 import java.lang.System.Logger.Level;

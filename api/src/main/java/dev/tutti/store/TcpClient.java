@@ -5,6 +5,8 @@ import dev.tutti.StoreConnectionException;
 import dev.tutti.StoreException;
 import dev.tutti.StoreTimeoutException;
 import dev.tutti.StoreTokenException;
+import dev.tutti.store.internal.Arguments;
+import dev.tutti.store.internal.Locks;
 import java.io.IOException;
 import java.nio.charset.StandardCharsets;
 import java.security.SecureRandom;

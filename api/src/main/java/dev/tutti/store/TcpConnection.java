@@ -1,5 +1,6 @@
 package dev.tutti.store;
 
+import dev.tutti.store.internal.YieldingWait;
 import java.io.EOFException;
 import java.io.IOException;
 import java.net.InetSocketAddress;

@@ -6,6 +6,8 @@ import dev.tutti.StoreConnectionException;
 import dev.tutti.StoreException;
 import dev.tutti.StoreTimeoutException;
 import dev.tutti.StoreTokenException;
+import dev.tutti.store.internal.Arguments;
+import dev.tutti.store.internal.Decimal;
 import java.nio.charset.StandardCharsets;
 import java.time.Duration;
 import java.util.ArrayList;

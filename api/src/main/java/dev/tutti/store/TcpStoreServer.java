@@ -3,6 +3,7 @@ package dev.tutti.store;
 import dev.tutti.StoreConnectionException;
 import dev.tutti.StoreException;
 import dev.tutti.StoreTimeoutException;
+import dev.tutti.store.internal.Arguments;
 import java.io.IOException;
 import java.lang.System.Logger;
 import java.lang.System.Logger.Level;

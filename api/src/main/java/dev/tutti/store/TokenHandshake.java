@@ -1,5 +1,6 @@
 package dev.tutti.store;
 
+import dev.tutti.store.internal.Arguments;
 import java.io.IOException;
 import java.nio.charset.StandardCharsets;
 import org.jspecify.annotations.Nullable;

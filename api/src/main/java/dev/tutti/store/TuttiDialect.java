@@ -3,6 +3,7 @@ package dev.tutti.store;
 import dev.tutti.Store;
 import dev.tutti.StoreConnectionException;
 import dev.tutti.StoreException;
+import dev.tutti.store.internal.Arguments;
 import java.util.ArrayList;
 import java.util.List;
 import java.util.concurrent.atomic.AtomicInteger;

@@ -1,4 +1,4 @@
-package dev.tutti.store;
+package dev.tutti.store.internal;
 
 import dev.tutti.Store;
 import dev.tutti.StoreException;
@@ -11,8 +11,8 @@ import java.util.Objects;
 import org.jspecify.annotations.Nullable;
 
 /** Checks the arguments of store calls, and words what all stores say alike. */
-final class Arguments {
-  static final byte[] NO_BYTES = {};
+public final class Arguments {
+  public static final byte[] NO_BYTES = {};
 
   private static final int SHOWN_KEYS = 8;
   private static final int SHOWN_CHARS = 128;
@@ -20,7 +20,7 @@ final class Arguments {
 
   private Arguments() {}
 
-  static String key(String key) {
+  public static String key(String key) {
     Objects.requireNonNull(key, "key");
     if (key.isEmpty()) {
       throw new IllegalArgumentException("key must not be empty");
@@ -56,7 +56,7 @@ final class Arguments {
     return bytes;
   }
 
-  static List<String> keys(Collection<String> keys) {
+  public static List<String> keys(Collection<String> keys) {
     List<String> copy = List.copyOf(Objects.requireNonNull(keys, "keys"));
     if (copy.size() > Store.MAX_KEYS) {
       throw new IllegalArgumentException(
@@ -66,7 +66,7 @@ final class Arguments {
     return copy;
   }
 
-  static byte[] value(String key, byte[] value) {
+  public static byte[] value(String key, byte[] value) {
     Objects.requireNonNull(value, "value");
     if (value.length > Store.MAX_VALUE_BYTES) {
       throw new IllegalArgumentException(
@@ -76,7 +76,7 @@ final class Arguments {
     return value;
   }
 
-  static void values(List<String> keys, List<byte[]> values) {
+  public static void values(List<String> keys, List<byte[]> values) {
     Objects.requireNonNull(values, "values");
     if (keys.size() != values.size()) {
       throw new IllegalArgumentException(
@@ -89,11 +89,11 @@ final class Arguments {
   }
 
   /** Tells whether a value is the expected one, null for both if there is none. */
-  static boolean same(byte @Nullable [] value, byte @Nullable [] expected) {
+  public static boolean same(byte @Nullable [] value, byte @Nullable [] expected) {
     return value == null ? expected == null : Arrays.equals(value, expected);
   }
 
-  static int barrierSize(String key, int size) {
+  public static int barrierSize(String key, int size) {
     if (size < 1) {
       throw new IllegalArgumentException(
           "barrier '%s' needs a size of at least 1, got %d".formatted(shorten(key), size));
@@ -102,7 +102,7 @@ final class Arguments {
   }
 
   /** Returns a time-out in nanoseconds, cut to the range of a long. */
-  static long nanos(Duration timeout) {
+  public static long nanos(Duration timeout) {
     Objects.requireNonNull(timeout, "timeout");
     try {
       return timeout.toNanos();
@@ -114,18 +114,18 @@ final class Arguments {
   /**
    * Returns a deadline in terms of {@link System#nanoTime()} that never lies behind an overflow.
    */
-  static long deadline(long nanos) {
+  public static long deadline(long nanos) {
     return System.nanoTime() + Math.clamp(nanos, 0, Long.MAX_VALUE / 2);
   }
 
-  static byte[] concat(String key, byte[] head, byte[] tail) {
+  public static byte[] concat(String key, byte[] head, byte[] tail) {
     requireRoom(key, head, tail);
     byte[] joined = Arrays.copyOf(head, head.length + tail.length);
     System.arraycopy(tail, 0, joined, head.length, tail.length);
     return joined;
   }
 
-  static void requireRoom(String key, byte[] head, byte[] tail) {
+  public static void requireRoom(String key, byte[] head, byte[] tail) {
     int length = head.length + tail.length;
     if (length > Store.MAX_VALUE_BYTES) {
       throw new StoreException(
@@ -134,7 +134,7 @@ final class Arguments {
     }
   }
 
-  static String waitMessage(List<String> missing, int all, Duration timeout) {
+  public static String waitMessage(List<String> missing, int all, Duration timeout) {
     StringBuilder text = new StringBuilder(128);
     text.append("wait timeout after ").append(millis(timeout)).append(" ms, ");
     text.append(missing.size()).append(" of ").append(all).append(" keys missing: ");
@@ -144,31 +144,31 @@ final class Arguments {
     return text.append(missing.size() > SHOWN_KEYS ? ", ..." : "").toString();
   }
 
-  static String emptyMessage(String key) {
+  public static String emptyMessage(String key) {
     return "queue '%s' is empty".formatted(shorten(key));
   }
 
-  static String popMessage(String key, Duration timeout) {
+  public static String popMessage(String key, Duration timeout) {
     return "queue '%s' is still empty after %d ms".formatted(shorten(key), millis(timeout));
   }
 
-  static String barrierMessage(String key, int arrived, int size, Duration timeout) {
+  public static String barrierMessage(String key, int arrived, int size, Duration timeout) {
     return "barrier timeout after %d ms, key '%s': %d of %d members came"
         .formatted(millis(timeout), shorten(key), arrived, size);
   }
 
-  static String sizeMessage(String key, int size, int expected) {
+  public static String sizeMessage(String key, int size, int expected) {
     return "barrier '%s' has %d members, this caller expects %d"
         .formatted(shorten(key), size, expected);
   }
 
-  static String shorten(String key) {
+  public static String shorten(String key) {
     return key.length() <= SHOWN_CHARS
         ? key
         : key.substring(0, SHOWN_CHARS) + "...(" + key.length() + " chars)";
   }
 
-  static String preview(byte[] value) {
+  public static String preview(byte[] value) {
     String text =
         new String(value, 0, Math.min(value.length, SHOWN_BYTES), StandardCharsets.ISO_8859_1);
     boolean printable = text.chars().allMatch(c -> c >= ' ' && c < 127);

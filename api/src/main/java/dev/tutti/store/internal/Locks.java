@@ -1,10 +1,10 @@
-package dev.tutti.store;
+package dev.tutti.store.internal;
 
 import java.util.concurrent.TimeUnit;
 import java.util.concurrent.locks.ReentrantLock;
 
 /** Takes locks for calls that an interrupt does not end. */
-final class Locks {
+public final class Locks {
   private Locks() {}
 
   /**
@@ -14,7 +14,7 @@ final class Locks {
    * @param deadline when to give up, by {@link System#nanoTime()}
    * @return whether it was taken
    */
-  static boolean acquire(ReentrantLock lock, long deadline) {
+  public static boolean acquire(ReentrantLock lock, long deadline) {
     boolean interrupted = false;
     try {
       while (true) {

@@ -1,19 +1,19 @@
-package dev.tutti.store;
+package dev.tutti.store.internal;
 
 import dev.tutti.StoreException;
 import java.nio.charset.StandardCharsets;
 
 /** Reads and writes counters the way c10d keeps them: as decimal text. */
-final class Decimal {
+public final class Decimal {
   private static final int LONGEST = 20;
 
   private Decimal() {}
 
-  static byte[] format(long value) {
+  public static byte[] format(long value) {
     return Long.toString(value).getBytes(StandardCharsets.ISO_8859_1);
   }
 
-  static long add(String key, byte[] old, long delta) {
+  public static long add(String key, byte[] old, long delta) {
     try {
       return Math.addExact(parse(key, old), delta);
     } catch (ArithmeticException e) {
@@ -24,7 +24,7 @@ final class Decimal {
     }
   }
 
-  static long parse(String key, byte[] text) {
+  public static long parse(String key, byte[] text) {
     if (text.length <= LONGEST) {
       try {
         return Long.parseLong(new String(text, StandardCharsets.ISO_8859_1));

@@ -1,4 +1,4 @@
-package dev.tutti.store;
+package dev.tutti.store.internal;
 
 import dev.tutti.Store;
 import dev.tutti.StoreException;
@@ -19,7 +19,7 @@ import org.jspecify.annotations.Nullable;
  * <p>Not thread-safe: a lock or a single thread guards each table. Arrays are kept and returned as
  * they are and must not be written afterwards.
  */
-final class KeyTable {
+public final class KeyTable {
   /*
    * Each waiter is registered under every key that it misses, so a write touches only those who wait
    * for its key. A waiter whose last missing key appears looks at all its keys again before it wakes:
@@ -35,11 +35,11 @@ final class KeyTable {
   private final Map<String, Set<PopWaiter>> popWaiters = new HashMap<>();
   private final Map<String, Barrier> barriers = new HashMap<>();
 
-  byte @Nullable [] get(String key) {
+  public byte @Nullable [] get(String key) {
     return values.get(key);
   }
 
-  void set(String key, byte[] value) {
+  public void set(String key, byte[] value) {
     values.put(key, value);
     Set<KeyWaiter> waiters = keyWaiters.remove(key);
     if (waiters != null) {
@@ -49,14 +49,14 @@ final class KeyTable {
     }
   }
 
-  long add(String key, long delta) {
+  public long add(String key, long delta) {
     byte[] old = values.get(key);
     long sum = old == null ? delta : Decimal.add(key, old, delta);
     set(key, Decimal.format(sum));
     return sum;
   }
 
-  Store.Swap compareSet(String key, byte @Nullable [] expected, byte[] desired) {
+  public Store.Swap compareSet(String key, byte @Nullable [] expected, byte[] desired) {
     byte[] old = values.get(key);
     if (Arguments.same(old, expected)) {
       set(key, desired);
@@ -65,28 +65,28 @@ final class KeyTable {
     return new Store.Swap(false, old);
   }
 
-  boolean delete(String key) {
+  public boolean delete(String key) {
     return values.remove(key) != null;
   }
 
-  int size() {
+  public int size() {
     return values.size();
   }
 
-  Collection<String> keys() {
+  public Collection<String> keys() {
     return values.keySet();
   }
 
-  void append(String key, byte[] value) {
+  public void append(String key, byte[] value) {
     byte[] old = values.get(key);
     set(key, old == null ? value : Arguments.concat(key, old, value));
   }
 
-  boolean exists(String key) {
+  public boolean exists(String key) {
     return values.containsKey(key) || queues.containsKey(key);
   }
 
-  List<String> missing(Collection<String> keys, boolean valuesOnly) {
+  public List<String> missing(Collection<String> keys, boolean valuesOnly) {
     List<String> missing = new ArrayList<>();
     for (String key : keys) {
       if (valuesOnly ? !values.containsKey(key) : !exists(key)) {
@@ -97,7 +97,7 @@ final class KeyTable {
   }
 
   /** Registers a waiter, unless all its keys exist; returns whether they do. */
-  boolean await(KeyWaiter waiter) {
+  public boolean await(KeyWaiter waiter) {
     waiter.missing = 0;
     for (String key : missing(waiter.keys, waiter.kind == KeyWaiter.Kind.VALUE)) {
       if (keyWaiters.computeIfAbsent(key, k -> new LinkedHashSet<>()).add(waiter)) {
@@ -107,13 +107,13 @@ final class KeyTable {
     return waiter.missing == 0;
   }
 
-  void cancel(KeyWaiter waiter) {
+  public void cancel(KeyWaiter waiter) {
     for (String key : waiter.keys) {
       unregister(keyWaiters, key, waiter);
     }
   }
 
-  void push(String key, byte[] value) {
+  public void push(String key, byte[] value) {
     Set<PopWaiter> pops = popWaiters.get(key);
     if (pops != null) {
       PopWaiter first = pops.iterator().next();
@@ -144,7 +144,7 @@ final class KeyTable {
     woken.forEach(this::appeared);
   }
 
-  byte @Nullable [] pop(String key) {
+  public byte @Nullable [] pop(String key) {
     ArrayDeque<byte[]> queue = queues.get(key);
     if (queue == null) {
       return null;
@@ -156,13 +156,13 @@ final class KeyTable {
     return value;
   }
 
-  int length(String key) {
+  public int length(String key) {
     ArrayDeque<byte[]> queue = queues.get(key);
     return queue == null ? 0 : queue.size();
   }
 
   /** Registers a pop, unless its queue has a value; returns whether it has got one. */
-  boolean await(PopWaiter waiter) {
+  public boolean await(PopWaiter waiter) {
     waiter.value = pop(waiter.key);
     if (waiter.value != null) {
       return true;
@@ -171,7 +171,7 @@ final class KeyTable {
     return false;
   }
 
-  void cancel(PopWaiter waiter) {
+  public void cancel(PopWaiter waiter) {
     unregister(popWaiters, waiter.key, waiter);
   }
 
@@ -181,7 +181,7 @@ final class KeyTable {
    * @return whether the barrier is complete
    * @throws StoreException if those already there came with another size
    */
-  boolean arrive(BarrierWaiter waiter) {
+  public boolean arrive(BarrierWaiter waiter) {
     Barrier barrier = barriers.computeIfAbsent(waiter.key, k -> new Barrier(waiter.size));
     if (barrier.size != waiter.size) {
       throw new StoreException(Arguments.sizeMessage(waiter.key, barrier.size, waiter.size));
@@ -198,18 +198,18 @@ final class KeyTable {
   }
 
   /** Returns how many members are waiting at a barrier. */
-  int arrived(String key) {
+  public int arrived(String key) {
     Barrier barrier = barriers.get(key);
     return barrier == null ? 0 : barrier.arrived.size();
   }
 
   /** Returns how many members a barrier has that somebody is waiting at, else 0. */
-  int barrierSize(String key) {
+  public int barrierSize(String key) {
     Barrier barrier = barriers.get(key);
     return barrier == null ? 0 : barrier.size;
   }
 
-  void leave(BarrierWaiter waiter) {
+  public void leave(BarrierWaiter waiter) {
     Barrier barrier = barriers.get(waiter.key);
     if (barrier != null && barrier.arrived.remove(waiter) && barrier.arrived.isEmpty()) {
       barriers.remove(waiter.key);
@@ -230,9 +230,9 @@ final class KeyTable {
   }
 
   /** Waits for keys. */
-  static final class KeyWaiter {
+  public static final class KeyWaiter {
     /** Says what counts as an existing key, and what happens after the wait. */
-    enum Kind {
+    public enum Kind {
       /** Waits for values, not for queues. */
       VALUE,
       /** Waits for values or non-empty queues. */
@@ -246,7 +246,7 @@ final class KeyTable {
     final WakeUp wakeUp;
     private int missing;
 
-    KeyWaiter(Collection<String> keys, Kind kind, WakeUp wakeUp) {
+    public KeyWaiter(Collection<String> keys, Kind kind, WakeUp wakeUp) {
       this.keys = keys;
       this.kind = kind;
       this.wakeUp = wakeUp;
@@ -254,24 +254,24 @@ final class KeyTable {
   }
 
   /** Waits for a value of a queue. */
-  static final class PopWaiter {
-    final String key;
+  public static final class PopWaiter {
+    public final String key;
     final WakeUp wakeUp;
-    byte @Nullable [] value;
+    public byte @Nullable [] value;
 
-    PopWaiter(String key, WakeUp wakeUp) {
+    public PopWaiter(String key, WakeUp wakeUp) {
       this.key = key;
       this.wakeUp = wakeUp;
     }
   }
 
   /** Waits at a barrier. */
-  static final class BarrierWaiter {
-    final String key;
+  public static final class BarrierWaiter {
+    public final String key;
     final int size;
     final WakeUp wakeUp;
 
-    BarrierWaiter(String key, int size, WakeUp wakeUp) {
+    public BarrierWaiter(String key, int size, WakeUp wakeUp) {
       this.key = key;
       this.size = size;
       this.wakeUp = wakeUp;

@@ -1,9 +1,9 @@
-package dev.tutti.store;
+package dev.tutti.store.internal;
 
 /**
  * Receives the one call that ends a registered wait; runs under the guard of its {@link KeyTable}.
  */
 @FunctionalInterface
-interface WakeUp {
+public interface WakeUp {
   void wake();
 }

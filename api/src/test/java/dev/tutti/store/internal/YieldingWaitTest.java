@@ -1,4 +1,4 @@
-package dev.tutti.store;
+package dev.tutti.store.internal;
 
 import static org.assertj.core.api.Assertions.assertThat;
 

@@ -1,4 +1,4 @@
-package dev.tutti.store;
+package dev.tutti.store.internal;
 
 import java.util.function.LongSupplier;
 
@@ -6,7 +6,7 @@ import java.util.function.LongSupplier;
  * Says how long a thread looks for what is about to come before it sleeps; used by one thread at a
  * time.
  */
-final class YieldingWait {
+public final class YieldingWait {
   /*
    * To wake a thread costs the one who does it more than a request, and a sleeping core more again. So
    * a thread stays awake for a moment and gives its core to whoever needs it between two looks. Where
@@ -22,7 +22,7 @@ final class YieldingWait {
   private long start;
   private long notBefore;
 
-  YieldingWait() {
+  public YieldingWait() {
     this(System::nanoTime);
   }
 
@@ -33,17 +33,17 @@ final class YieldingWait {
   }
 
   /** Begins a wait. */
-  void start() {
+  public void start() {
     start = clock.getAsLong();
   }
 
   /** Yields; returns whether to look again, else the thread is to sleep. */
-  boolean yields() {
+  public boolean yields() {
     return yieldsBefore(start + AWAKE_NANOS);
   }
 
   /** Yields for a moment, unless other work keeps the cores busy. */
-  void rest() {
+  public void rest() {
     long end = clock.getAsLong() + REST_NANOS;
     boolean more = true;
     while (more) {

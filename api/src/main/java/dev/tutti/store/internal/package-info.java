@@ -1,0 +1,2 @@
+/** Holds what Tutti's own stores share: the table of keys, and the checks and words of calls. */
+package dev.tutti.store.internal;

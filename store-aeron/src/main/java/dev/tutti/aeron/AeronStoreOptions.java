@@ -1,0 +1,205 @@
+package dev.tutti.aeron;
+
+import dev.tutti.Setting;
+import dev.tutti.Settings;
+import dev.tutti.Store;
+import dev.tutti.store.JobToken;
+import java.nio.file.Path;
+import java.time.Duration;
+import java.util.Locale;
+import java.util.Objects;
+
+/**
+ * Says where a store over Aeron is, and how to open it.
+ *
+ * @param host name or address of the host that serves
+ * @param port the port, for TCP and UDP; 0 for a free one where this process serves
+ * @param server whether this process serves
+ * @param timeout the deadline of opening, and of later calls that are given none
+ * @param token what client and server prove to each other; {@link JobToken#NONE} to prove nothing
+ * @param transport how the messages travel
+ * @param directory where the folder of an embedded driver is made
+ * @param lease within which a lost host is noticed, 3 s to 1 h; an ended process is noticed at once
+ * @param spin whether threads that wait for messages never sleep; for free cores only
+ */
+public record AeronStoreOptions(
+    String host,
+    int port,
+    boolean server,
+    Duration timeout,
+    JobToken token,
+    Transport transport,
+    Path directory,
+    Duration lease,
+    boolean spin) {
+  /** Says how messages travel. */
+  public static final Setting<Transport> TRANSPORT =
+      new Setting<>(
+          "TUTTI_AERON_TRANSPORT",
+          "auto",
+          "shared memory where both processes see it (auto), or only ipc, or only udp",
+          Transport::parse);
+
+  /** Says where shared memory is. */
+  public static final Setting<String> DIRECTORY =
+      Setting.text("TUTTI_AERON_DIR", "", "folder for shared memory instead of /dev/shm");
+
+  /** Says how soon a lost host is noticed. */
+  public static final Setting<Duration> LEASE =
+      Setting.duration(
+          "TUTTI_AERON_LEASE", Timing.DEFAULT_LEASE, "within this a lost host is noticed");
+
+  /** Says whether threads spin. */
+  public static final Setting<Boolean> SPIN =
+      Setting.flag("TUTTI_AERON_SPIN", false, "spin for messages, never sleep; takes whole cores");
+
+  /** Is how messages travel. */
+  public enum Transport {
+    /** Shared memory where client and server see the same, else UDP. */
+    AUTO,
+    /** Shared memory only. */
+    IPC,
+    /** UDP only. */
+    UDP;
+
+    private static Transport parse(String text) {
+      for (Transport transport : values()) {
+        if (transport.name().equals(text.trim().toUpperCase(Locale.ROOT))) {
+          return transport;
+        }
+      }
+      throw new IllegalArgumentException("expected auto, ipc or udp");
+    }
+  }
+
+  /**
+   * Creates options.
+   *
+   * @throws IllegalArgumentException if the host is empty, the port or the lease out of range
+   */
+  public AeronStoreOptions {
+    Objects.requireNonNull(timeout, "timeout");
+    Objects.requireNonNull(token, "token");
+    Objects.requireNonNull(transport, "transport");
+    Objects.requireNonNull(directory, "directory");
+    if (host.isEmpty()) {
+      throw new IllegalArgumentException("host must not be empty");
+    }
+    if (port < 0 || port > 0xffff) {
+      throw new IllegalArgumentException("port must be 0 to 65535: " + port);
+    }
+    Timing.of(lease);
+  }
+
+  /**
+   * Creates options of a client with a time-out of five minutes and the settings of the
+   * environment.
+   *
+   * @param host name or address of the host that serves
+   * @param port the port
+   */
+  public static AeronStoreOptions of(String host, int port) {
+    return of(host, port, Settings.fromEnvironment());
+  }
+
+  /**
+   * Creates options of a client with a time-out of five minutes.
+   *
+   * @param host name or address of the host that serves
+   * @param port the port
+   * @param settings give the rest
+   */
+  public static AeronStoreOptions of(String host, int port, Settings settings) {
+    String directory = settings.get(DIRECTORY);
+    return new AeronStoreOptions(
+        host,
+        port,
+        false,
+        Store.DEFAULT_TIMEOUT,
+        settings.get(JobToken.SETTING),
+        settings.get(TRANSPORT),
+        directory.isEmpty() ? DriverDirectory.defaultParent() : Path.of(directory),
+        settings.get(LEASE),
+        settings.get(SPIN));
+  }
+
+  /**
+   * Returns these options for a process that serves the store, or does not.
+   *
+   * @param server whether it serves
+   */
+  public AeronStoreOptions withServer(boolean server) {
+    return new AeronStoreOptions(
+        host, port, server, timeout, token, transport, directory, lease, spin);
+  }
+
+  /**
+   * Returns these options with another port.
+   *
+   * @param port the port
+   */
+  public AeronStoreOptions withPort(int port) {
+    return new AeronStoreOptions(
+        host, port, server, timeout, token, transport, directory, lease, spin);
+  }
+
+  /**
+   * Returns these options with another deadline.
+   *
+   * @param timeout the deadline of opening, and of later calls that are given none
+   */
+  public AeronStoreOptions withTimeout(Duration timeout) {
+    return new AeronStoreOptions(
+        host, port, server, timeout, token, transport, directory, lease, spin);
+  }
+
+  /**
+   * Returns these options with another token.
+   *
+   * @param token what client and server prove to each other; {@link JobToken#NONE} to prove nothing
+   */
+  public AeronStoreOptions withToken(JobToken token) {
+    return new AeronStoreOptions(
+        host, port, server, timeout, token, transport, directory, lease, spin);
+  }
+
+  /**
+   * Returns these options with another way of messages.
+   *
+   * @param transport how the messages travel
+   */
+  public AeronStoreOptions withTransport(Transport transport) {
+    return new AeronStoreOptions(
+        host, port, server, timeout, token, transport, directory, lease, spin);
+  }
+
+  /**
+   * Returns these options with another folder for shared memory.
+   *
+   * @param directory where the folder of an embedded driver is made
+   */
+  public AeronStoreOptions withDirectory(Path directory) {
+    return new AeronStoreOptions(
+        host, port, server, timeout, token, transport, directory, lease, spin);
+  }
+
+  /**
+   * Returns these options with another lease.
+   *
+   * @param lease within which a lost host is noticed
+   */
+  public AeronStoreOptions withLease(Duration lease) {
+    return new AeronStoreOptions(
+        host, port, server, timeout, token, transport, directory, lease, spin);
+  }
+
+  /**
+   * Returns these options with or without spinning.
+   *
+   * @param spin whether threads that wait for messages never sleep
+   */
+  public AeronStoreOptions withSpin(boolean spin) {
+    return new AeronStoreOptions(
+        host, port, server, timeout, token, transport, directory, lease, spin);
+  }
+}

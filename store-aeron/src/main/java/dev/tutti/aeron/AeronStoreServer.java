@@ -1,0 +1,312 @@
+package dev.tutti.aeron;
+
+import dev.tutti.StoreConnectionException;
+import dev.tutti.StoreException;
+import dev.tutti.store.JobToken;
+import io.aeron.Aeron;
+import java.io.IOException;
+import java.lang.System.Logger;
+import java.lang.System.Logger.Level;
+import java.net.BindException;
+import java.net.InetAddress;
+import java.net.InetSocketAddress;
+import java.net.ServerSocket;
+import java.net.Socket;
+import java.security.SecureRandom;
+import java.time.Duration;
+import java.util.Set;
+import java.util.concurrent.ConcurrentHashMap;
+import java.util.concurrent.TimeUnit;
+import java.util.concurrent.atomic.AtomicInteger;
+import org.jspecify.annotations.Nullable;
+
+/**
+ * Serves a store over Aeron, to {@link AeronStore}: over shared memory to clients of this host,
+ * over UDP to those of other hosts.
+ *
+ * <p>It holds its keys in memory only and ends with its process; then every client fails at once,
+ * or within the lease if the whole host is lost. One daemon thread, {@code tutti-as}, serves all
+ * clients; one, {@code tutti-md}, is the media driver. The port is bound for TCP, over which
+ * clients agree with the server on how to talk, and once a client of another host comes, for UDP
+ * too. Where the job has a {@linkplain JobToken token}, who does not prove it is told nothing.
+ */
+public final class AeronStoreServer implements AutoCloseable {
+  /*
+   * Closing ends the listener first, so nobody new comes, then the thread that owns the sessions, which
+   * closes their control connections: this is how clients notice. The driver ends last.
+   */
+  private static final Logger LOG = System.getLogger(AeronStoreServer.class.getName());
+  private static final int BACKLOG = 4096;
+  private static final int MOST_STRANGERS = 1024;
+  private static final Duration STUCK = Duration.ofSeconds(30);
+  private static final Duration CLOSE = Duration.ofSeconds(10);
+
+  private static final SecureRandom RANDOM = new SecureRandom();
+
+  private final ServerSocket listener;
+  private final EmbeddedDriver driver;
+  private final Aeron aeron;
+  private final Timing timing;
+  private final JobToken token;
+  private final ServerAgent agent;
+  private final Thread agentThread;
+  private final Thread hook;
+  private final AtomicInteger strangers = new AtomicInteger();
+  private final AtomicInteger nextStream = new AtomicInteger(1000);
+  private final Set<Control> controls = ConcurrentHashMap.newKeySet();
+  private boolean closed;
+
+  /**
+   * Starts to serve on all addresses.
+   *
+   * @param options the port, the token, the folder for shared memory, the lease; the rest is not
+   *     used
+   * @throws StoreConnectionException if the port is in use or cannot be had
+   * @throws StoreException if there is no shared memory, or this JVM does not let Aeron use it
+   */
+  public AeronStoreServer(AeronStoreOptions options) {
+    this(options, null);
+  }
+
+  /**
+   * Starts to serve.
+   *
+   * @param options the port, the token, the folder for shared memory, the lease; the rest is not
+   *     used
+   * @param address the local address to listen on; null for all, IPv6 and IPv4
+   * @throws StoreConnectionException if the port is in use or cannot be had
+   * @throws StoreException if there is no shared memory, or this JVM does not let Aeron use it
+   */
+  public AeronStoreServer(AeronStoreOptions options, @Nullable InetAddress address) {
+    JvmFlags.missing()
+        .ifPresent(
+            missing -> {
+              throw new StoreException(missing);
+            });
+    this.token = options.token();
+    this.timing = Timing.of(options.lease());
+    this.listener = listen(new InetSocketAddress(address, options.port()));
+    EmbeddedDriver started = null;
+    try {
+      started = EmbeddedDriver.start(options.directory(), timing, options.spin());
+      this.driver = started;
+      this.aeron = EmbeddedDriver.connect(driver.path(), timing);
+    } catch (RuntimeException e) {
+      if (started != null) {
+        started.close();
+      }
+      closeListener();
+      throw e;
+    }
+    this.agent = new ServerAgent("store server on port " + port(), STUCK.toNanos(), options.spin());
+    this.agentThread = EmbeddedDriver.daemon("tutti-as", agent);
+    this.hook = Thread.ofPlatform().name("tutti-as-exit").unstarted(this::close);
+    Runtime.getRuntime().addShutdownHook(hook);
+    agentThread.start();
+    EmbeddedDriver.daemon("tutti-as-accept", this::accept).start();
+    if (!token.isSet() && !listener.getInetAddress().isLoopbackAddress()) {
+      LOG.log(
+          Level.INFO,
+          "store server on port %d serves whoever reaches it; %s is not set"
+              .formatted(port(), JobToken.SETTING.name()));
+    }
+  }
+
+  private static ServerSocket listen(InetSocketAddress wanted) {
+    try {
+      ServerSocket socket = new ServerSocket();
+      try {
+        socket.setReuseAddress(true);
+        socket.bind(wanted, BACKLOG);
+        return socket;
+      } catch (IOException e) {
+        socket.close();
+        throw e;
+      }
+    } catch (BindException e) {
+      throw new StoreConnectionException(
+          "port %d for a store server is in use or cannot be had: %s; choose another, or 0 for a free one"
+              .formatted(wanted.getPort(), e.getMessage()),
+          e);
+    } catch (IOException e) {
+      throw new StoreConnectionException("cannot listen on " + wanted + ": " + e, e);
+    }
+  }
+
+  /** Returns the port. */
+  public int port() {
+    return listener.getLocalPort();
+  }
+
+  private void accept() {
+    while (!listener.isClosed()) {
+      try {
+        Socket socket = listener.accept();
+        if (strangers.incrementAndGet() > MOST_STRANGERS) {
+          strangers.decrementAndGet();
+          socket.close();
+        } else {
+          Thread.ofVirtual().name("tutti-as-session").start(() -> serve(socket));
+        }
+      } catch (IOException e) {
+        if (!listener.isClosed()) {
+          LOG.log(Level.WARNING, "store server on port " + port() + " cannot accept a client", e);
+          pause();
+        }
+      }
+    }
+  }
+
+  private static void pause() {
+    try {
+      Thread.sleep(100);
+    } catch (InterruptedException e) {
+      Thread.currentThread().interrupt();
+    }
+  }
+
+  /** Agrees with a client, then waits for its end. */
+  private void serve(Socket socket) {
+    boolean stranger = true;
+    try (socket;
+        Control control = new Control(socket, timing)) {
+      controls.add(control);
+      try {
+        ServerClient client = agree(control);
+        stranger = false;
+        strangers.decrementAndGet();
+        if (client != null) {
+          watch(client);
+        }
+      } finally {
+        controls.remove(control);
+      }
+    } catch (ProtocolException | Handshake.TokenException e) {
+      LOG.log(
+          Level.WARNING,
+          "store server on port %d refuses client %s: %s"
+              .formatted(port(), socket.getRemoteSocketAddress(), e.getMessage()));
+    } catch (IOException e) {
+      LOG.log(Level.DEBUG, "a client left before it was served", e);
+    } catch (RuntimeException e) {
+      LOG.log(Level.WARNING, "store server on port %d: %s".formatted(port(), e), e);
+    } finally {
+      if (stranger) {
+        strangers.decrementAndGet();
+      }
+    }
+  }
+
+  private @Nullable ServerClient agree(Control control) throws IOException {
+    long deadline = System.nanoTime() + CLOSE.toNanos();
+    Handshake.admit(control, token, deadline);
+    int stream = nextStream.getAndAdd(2);
+    Handshake.Session session =
+        new Handshake.Session(
+            stream, stream + 1, RANDOM.nextLong(), driver.path(), driver.directory().proof());
+    Handshake.tell(control, session);
+    int transport = control.readByte(deadline);
+    String there = transport == Handshake.UDP ? control.readText(deadline) : "";
+    ServerClient client;
+    try {
+      client = open(control, session, transport, there);
+    } catch (RuntimeException e) {
+      control.putByte(Handshake.FAILED);
+      control.putText(String.valueOf(e.getMessage()));
+      control.send();
+      LOG.log(
+          Level.WARNING,
+          "store server on port %d cannot serve client %s: %s"
+              .formatted(port(), control.peer(), e.getMessage()));
+      return null;
+    }
+    agent.add(client);
+    control.putByte(Handshake.OK);
+    control.send();
+    return client;
+  }
+
+  private ServerClient open(
+      Control control, Handshake.Session session, int transport, String there) {
+    String in = Channels.IPC;
+    String out = Channels.IPC;
+    if (transport == Handshake.UDP) {
+      in = Channels.udp(control.localAddress(), port());
+      out = Channels.udp(control.remoteAddress(), Channels.port(there));
+    } else if (transport != Handshake.IPC) {
+      throw new ProtocolException("there is no transport " + transport);
+    }
+    var requests = aeron.addSubscription(in, session.requestStream());
+    try {
+      var replies = aeron.addExclusivePublication(out, session.replyStream());
+      return new ServerClient(control, session.session(), requests, replies, agent.commands());
+    } catch (RuntimeException e) {
+      requests.close();
+      throw e;
+    }
+  }
+
+  private void watch(ServerClient client) {
+    String why = "its process ended, or it closed the store";
+    try {
+      client.control.awaitEnd();
+    } catch (IOException e) {
+      why = e.toString();
+    }
+    agent.remove(client, why);
+  }
+
+  /** Ends the server; clients fail at once. The second and later calls do nothing. */
+  @Override
+  public synchronized void close() {
+    if (!closed) {
+      closed = true;
+      shutDown();
+      try {
+        Runtime.getRuntime().removeShutdownHook(hook);
+      } catch (IllegalStateException e) {
+        LOG.log(Level.DEBUG, "the JVM ends", e);
+      }
+    }
+  }
+
+  private void shutDown() {
+    closeListener();
+    for (Control control : controls) {
+      control.sayGoodbye();
+    }
+    agent.stop();
+    joinAgent();
+    controls.forEach(Control::close);
+    aeron.close();
+    driver.close();
+  }
+
+  private void joinAgent() {
+    boolean interrupted = false;
+    long deadline = System.nanoTime() + CLOSE.toNanos();
+    while (agentThread.isAlive() && deadline - System.nanoTime() > 0) {
+      try {
+        agentThread.join(Math.max(1, TimeUnit.NANOSECONDS.toMillis(deadline - System.nanoTime())));
+      } catch (InterruptedException e) {
+        interrupted = true;
+      }
+    }
+    if (interrupted) {
+      Thread.currentThread().interrupt();
+    }
+  }
+
+  private void closeListener() {
+    try {
+      listener.close();
+    } catch (IOException e) {
+      LOG.log(Level.DEBUG, "closing", e);
+    }
+  }
+
+  @Override
+  public String toString() {
+    return "AeronStoreServer[port=" + port() + "]";
+  }
+}

@@ -1,0 +1,126 @@
+package dev.tutti.aeron;
+
+import static java.nio.ByteOrder.LITTLE_ENDIAN;
+
+import dev.tutti.Store;
+import java.nio.charset.StandardCharsets;
+import java.util.ArrayList;
+import java.util.List;
+import org.agrona.DirectBuffer;
+import org.agrona.concurrent.UnsafeBuffer;
+import org.jspecify.annotations.Nullable;
+
+/** Reads the body of one message after the other, and trusts none of its numbers. */
+final class BodyReader {
+  private DirectBuffer buffer = new UnsafeBuffer(new byte[0]);
+  private int at;
+  private int end;
+
+  BodyReader wrap(DirectBuffer body, int offset, int length) {
+    buffer = body;
+    at = offset;
+    end = offset + length;
+    return this;
+  }
+
+  byte readByte() {
+    return buffer.getByte(take(1));
+  }
+
+  int readInt() {
+    return buffer.getInt(take(Integer.BYTES), LITTLE_ENDIAN);
+  }
+
+  long readLong() {
+    return buffer.getLong(take(Long.BYTES), LITTLE_ENDIAN);
+  }
+
+  byte[] readBytes() {
+    return bytes(readInt());
+  }
+
+  byte @Nullable [] readOptional() {
+    int length = readInt();
+    return length == -1 ? null : bytes(length);
+  }
+
+  String readText() {
+    return new String(readBytes(), StandardCharsets.UTF_8);
+  }
+
+  String readKey() {
+    int length = readInt();
+    if (length < 1 || length > Store.MAX_KEY_BYTES) {
+      throw new ProtocolException("a key of " + length + " bytes");
+    }
+    return new String(bytes(length), StandardCharsets.UTF_8);
+  }
+
+  byte[] readValue() {
+    byte[] value = readBytes();
+    if (value.length > Store.MAX_VALUE_BYTES) {
+      throw new ProtocolException("a value of " + value.length + " bytes");
+    }
+    return value;
+  }
+
+  /** Reads how many things follow, each of at least an int. */
+  private int readCount() {
+    int count = readInt();
+    if (count < 0 || count > (end - at) / Integer.BYTES) {
+      throw new ProtocolException("a list of " + count + " in " + (end - at) + " bytes");
+    }
+    return count;
+  }
+
+  List<String> readKeys() {
+    int count = readCount();
+    if (count > Store.MAX_KEYS) {
+      throw new ProtocolException(count + " keys in one call");
+    }
+    return readKeys(count);
+  }
+
+  /** Reads any number of keys. */
+  List<String> readAllTexts() {
+    return readKeys(readCount());
+  }
+
+  private List<String> readKeys(int count) {
+    List<String> keys = new ArrayList<>(count);
+    for (int i = 0; i < count; i++) {
+      keys.add(readKey());
+    }
+    return keys;
+  }
+
+  List<byte[]> readAllBytes() {
+    int count = readCount();
+    List<byte[]> all = new ArrayList<>(count);
+    for (int i = 0; i < count; i++) {
+      all.add(readBytes());
+    }
+    return all;
+  }
+
+  /** Returns all that is left. */
+  byte[] rest() {
+    return bytes(end - at);
+  }
+
+  private byte[] bytes(int length) {
+    int from = take(length);
+    byte[] copy = new byte[length];
+    buffer.getBytes(from, copy);
+    return copy;
+  }
+
+  private int take(int length) {
+    if (length < 0 || length > end - at) {
+      throw new ProtocolException("%d bytes expected, %d are left".formatted(length, end - at));
+    }
+    int from = at;
+    at += length;
+    return from;
+  }
+}

@@ -1,0 +1,35 @@
+package dev.tutti.aeron;
+
+import java.net.Inet6Address;
+import java.net.InetAddress;
+
+/** Writes Aeron's channels. */
+final class Channels {
+  static final String IPC = "aeron:ipc";
+
+  private Channels() {}
+
+  static String udp(InetAddress address, int port) {
+    return "aeron:udp?endpoint=" + endpoint(address, port);
+  }
+
+  private static String endpoint(InetAddress address, int port) {
+    String host = address.getHostAddress();
+    int scope = host.indexOf('%');
+    String plain = scope < 0 ? host : host.substring(0, scope);
+    return (address instanceof Inet6Address ? "[" + plain + "]" : plain) + ":" + port;
+  }
+
+  /** Returns the port of an endpoint such as 10.0.0.1:4040. */
+  static int port(String endpoint) {
+    try {
+      int port = Integer.parseInt(endpoint.substring(endpoint.lastIndexOf(':') + 1));
+      if (port > 0 && port <= 0xffff) {
+        return port;
+      }
+    } catch (NumberFormatException e) {
+      throw new ProtocolException("'" + endpoint + "' is no endpoint");
+    }
+    throw new ProtocolException("'" + endpoint + "' is no endpoint");
+  }
+}

@@ -1,0 +1,206 @@
+package dev.tutti.aeron;
+
+import dev.tutti.StoreException;
+import java.io.IOException;
+import java.lang.System.Logger;
+import java.lang.System.Logger.Level;
+import java.nio.channels.FileChannel;
+import java.nio.channels.FileLock;
+import java.nio.channels.OverlappingFileLockException;
+import java.nio.file.AccessDeniedException;
+import java.nio.file.DirectoryStream;
+import java.nio.file.Files;
+import java.nio.file.NoSuchFileException;
+import java.nio.file.Path;
+import java.nio.file.StandardOpenOption;
+import java.nio.file.attribute.PosixFilePermissions;
+import java.security.SecureRandom;
+import java.util.Arrays;
+import java.util.HexFormat;
+import java.util.List;
+import java.util.stream.Stream;
+
+/** Is the folder of one driver in shared memory, with a name of its own, gone when it is closed. */
+final class DriverDirectory implements AutoCloseable {
+  /*
+   * The process that owns a folder holds a lock on a file in it, which the kernel lets go when that
+   * process ends in whatever way. Whoever gets the lock of a folder has found a stale one and deletes it.
+   * Closing any handle of a file lets go the locks that the process has on it, so nobody looks into the
+   * folders of its own process, which it knows by the number in their names.
+   */
+  static final Path SHARED_MEMORY = Path.of("/dev/shm");
+
+  /** Is what all files of a driver with its clients may take together, by default. */
+  static final long BUDGET_BYTES = 16L << 20;
+
+  private static final Logger LOG = System.getLogger(AeronStore.class.getName());
+  private static final String PREFIX = "tutti-aeron-";
+  private static final String LOCK = "lock";
+  private static final String PROOF = "proof";
+  private static final String DRIVER = "driver";
+  private static final int PROOF_BYTES = 32;
+  private static final SecureRandom RANDOM = new SecureRandom();
+
+  private final Path path;
+  private final FileChannel lockFile;
+  private final byte[] proof = new byte[PROOF_BYTES];
+
+  private DriverDirectory(Path path, FileChannel lockFile) throws IOException {
+    this.path = path;
+    this.lockFile = lockFile;
+    RANDOM.nextBytes(proof);
+    Files.write(path.resolve(PROOF), proof);
+  }
+
+  /** Returns where drivers have their folders unless a setting says otherwise. */
+  static Path defaultParent() {
+    return Files.isWritable(SHARED_MEMORY)
+        ? SHARED_MEMORY
+        : Path.of(System.getProperty("java.io.tmpdir"));
+  }
+
+  /**
+   * Makes a folder, after deleting those that ended processes left.
+   *
+   * @param parent where
+   * @throws StoreException if there is no room or no right to
+   */
+  static DriverDirectory create(Path parent) {
+    try {
+      deleteStale(parent);
+      requireRoom(parent);
+      while (true) {
+        byte[] number = new byte[4];
+        RANDOM.nextBytes(number);
+        String name =
+            PREFIX + ProcessHandle.current().pid() + "-" + HexFormat.of().formatHex(number);
+        Path path =
+            Files.createDirectory(
+                parent.resolve(name),
+                PosixFilePermissions.asFileAttribute(PosixFilePermissions.fromString("rwx------")));
+        FileChannel lockFile =
+            FileChannel.open(
+                path.resolve(LOCK), StandardOpenOption.CREATE_NEW, StandardOpenOption.WRITE);
+        if (lockFile.tryLock() != null && Files.exists(path.resolve(LOCK))) {
+          return new DriverDirectory(path, lockFile);
+        }
+        lockFile.close();
+      }
+    } catch (IOException e) {
+      throw new StoreException(
+          "cannot make a folder for shared memory in %s: %s; set %s to another folder, or use TUTTI_STORE=tcp"
+              .formatted(parent, e, AeronStoreOptions.DIRECTORY.name()),
+          e);
+    }
+  }
+
+  private static void requireRoom(Path parent) throws IOException {
+    long room = Files.getFileStore(parent).getUsableSpace();
+    if (room < BUDGET_BYTES) {
+      throw new StoreException(
+          ("%s has %.1f MiB left, the store needs up to %d MiB of shared memory there. Give a"
+                  + " container more (docker run --shm-size=64m; in Kubernetes an emptyDir with"
+                  + " medium: Memory mounted at /dev/shm), or set %s to a folder with room, or use"
+                  + " TUTTI_STORE=tcp")
+              .formatted(
+                  parent,
+                  room / (double) (1 << 20),
+                  BUDGET_BYTES >> 20,
+                  AeronStoreOptions.DIRECTORY.name()));
+    }
+  }
+
+  /** Returns the folder that the driver has for itself. */
+  String driver() {
+    return path.resolve(DRIVER).toString();
+  }
+
+  Path path() {
+    return path;
+  }
+
+  /** Returns what only who sees this folder knows. */
+  byte[] proof() {
+    return proof.clone();
+  }
+
+  /** Tells whether a folder named by a server is one that this process shares with it. */
+  static boolean isShared(String driver, byte[] proof) {
+    Path parent = Path.of(driver).getParent();
+    try {
+      return parent != null
+          && parent.getFileName().toString().startsWith(PREFIX)
+          && Files.size(parent.resolve(PROOF)) == proof.length
+          && Arrays.equals(Files.readAllBytes(parent.resolve(PROOF)), proof);
+    } catch (IOException e) {
+      LOG.log(Level.DEBUG, "no shared memory with the store server: {0}", e.toString());
+      return false;
+    }
+  }
+
+  /** Deletes the folder of a server if its process has ended. */
+  static void deleteIfStale(String driver) {
+    Path path = Path.of(driver).getParent();
+    if (path != null && isOfOthers(path)) {
+      deleteWithoutOwner(path);
+    }
+  }
+
+  private static void deleteStale(Path parent) throws IOException {
+    try (DirectoryStream<Path> all = Files.newDirectoryStream(parent, PREFIX + "*")) {
+      for (Path path : all) {
+        if (isOfOthers(path)) {
+          deleteWithoutOwner(path);
+        }
+      }
+    }
+  }
+
+  private static boolean isOfOthers(Path path) {
+    String own = PREFIX + ProcessHandle.current().pid() + "-";
+    String name = path.getFileName().toString();
+    return name.startsWith(PREFIX) && !name.startsWith(own);
+  }
+
+  private static void deleteWithoutOwner(Path path) {
+    try (FileChannel lockFile = FileChannel.open(path.resolve(LOCK), StandardOpenOption.WRITE);
+        FileLock lock = lockFile.tryLock()) {
+      if (lock != null) {
+        delete(path);
+        LOG.log(Level.INFO, "deleted {0}, which a process left that has ended", path);
+      }
+    } catch (NoSuchFileException | AccessDeniedException | OverlappingFileLockException e) {
+      LOG.log(Level.DEBUG, "{0} is not stale, or of another user: {1}", path, e.toString());
+    } catch (IOException e) {
+      LOG.log(Level.WARNING, "cannot delete {0}, which a process left: {1}", path, e.toString());
+    }
+  }
+
+  private static void delete(Path path) throws IOException {
+    List<Path> all;
+    try (Stream<Path> found = Files.walk(path)) {
+      all = found.sorted((a, b) -> b.compareTo(a)).toList();
+    }
+    for (Path file : all) {
+      Files.deleteIfExists(file);
+    }
+  }
+
+  /** Deletes the folder; the driver must have ended. */
+  @Override
+  public void close() {
+    try {
+      delete(path);
+    } catch (NoSuchFileException e) {
+      LOG.log(Level.DEBUG, "{0} is gone already", path);
+    } catch (IOException e) {
+      LOG.log(Level.WARNING, "cannot delete {0}: {1}", path, e.toString());
+    } finally {
+      try {
+        lockFile.close();
+      } catch (IOException e) {
+        LOG.log(Level.DEBUG, "closing a lock", e);
+      }
+    }
+  }
+}

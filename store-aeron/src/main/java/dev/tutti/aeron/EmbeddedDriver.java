@@ -1,0 +1,123 @@
+package dev.tutti.aeron;
+
+import dev.tutti.StoreException;
+import io.aeron.Aeron;
+import io.aeron.RethrowingErrorHandler;
+import io.aeron.driver.MediaDriver;
+import io.aeron.driver.ThreadingMode;
+import java.lang.System.Logger;
+import java.lang.System.Logger.Level;
+import java.nio.file.Path;
+import java.util.concurrent.TimeUnit;
+import org.agrona.ErrorHandler;
+import org.agrona.concurrent.BackoffIdleStrategy;
+import org.agrona.concurrent.BusySpinIdleStrategy;
+import org.agrona.concurrent.IdleStrategy;
+
+/** Runs a media driver in this process, on one thread, in a folder of its own. */
+final class EmbeddedDriver implements AutoCloseable {
+  static final int TERM_BYTES = 64 * 1024;
+  static final int IPC_MTU_BYTES = 4096;
+
+  private static final Logger LOG = System.getLogger(AeronStore.class.getName());
+  private static final int COUNTER_BYTES = 1 << 20;
+  private static final int CONTROL_BYTES = 1 << 20;
+
+  private final DriverDirectory directory;
+  private final MediaDriver driver;
+
+  private EmbeddedDriver(DriverDirectory directory, MediaDriver driver) {
+    this.directory = directory;
+    this.driver = driver;
+  }
+
+  /**
+   * Starts a driver.
+   *
+   * @param parent where its folder is made
+   * @param timing all its times
+   * @param spin whether its thread never sleeps
+   * @throws StoreException if it cannot run here
+   */
+  static EmbeddedDriver start(Path parent, Timing timing, boolean spin) {
+    DriverDirectory directory = DriverDirectory.create(parent);
+    try {
+      return new EmbeddedDriver(directory, MediaDriver.launch(context(directory, timing, spin)));
+    } catch (RuntimeException e) {
+      directory.close();
+      throw new StoreException("cannot start a media driver in " + parent + ": " + e, e);
+    }
+  }
+
+  private static MediaDriver.Context context(
+      DriverDirectory directory, Timing timing, boolean spin) {
+    long liveness = timing.livenessNanos();
+    return new MediaDriver.Context()
+        .aeronDirectoryName(directory.driver())
+        .dirDeleteOnStart(true)
+        .dirDeleteOnShutdown(true)
+        .warnIfDirectoryExists(false)
+        .threadingMode(ThreadingMode.SHARED)
+        .sharedThreadFactory(task -> daemon("tutti-md", task))
+        .sharedIdleStrategy(idling(spin))
+        .ipcTermBufferLength(TERM_BYTES)
+        .publicationTermBufferLength(TERM_BYTES)
+        .initialWindowLength(TERM_BYTES / 2)
+        .ipcMtuLength(IPC_MTU_BYTES)
+        .termBufferSparseFile(true)
+        .performStorageChecks(true)
+        .lowStorageWarningThreshold(0)
+        .counterValuesBufferLength(COUNTER_BYTES)
+        .lossReportBufferLength(CONTROL_BYTES)
+        .clientLivenessTimeoutNs(liveness)
+        .publicationUnblockTimeoutNs(timing.unblockNanos())
+        .publicationConnectionTimeoutNs(liveness)
+        .imageLivenessTimeoutNs(liveness)
+        .publicationLingerTimeoutNs(TimeUnit.SECONDS.toNanos(1))
+        .errorHandler(logging());
+  }
+
+  /** Connects to a driver as a client. */
+  static Aeron connect(String driver, Timing timing) {
+    Aeron.Context context =
+        new Aeron.Context()
+            .aeronDirectoryName(driver)
+            .driverTimeoutMs(TimeUnit.NANOSECONDS.toMillis(timing.livenessNanos()))
+            .threadFactory(task -> daemon("tutti-ac", task))
+            .errorHandler(logging())
+            .subscriberErrorHandler(RethrowingErrorHandler.INSTANCE);
+    return Aeron.connect(context);
+  }
+
+  private static ErrorHandler logging() {
+    return problem -> LOG.log(Level.DEBUG, "media driver or its client", problem);
+  }
+
+  static IdleStrategy idling(boolean spin) {
+    return spin
+        ? new BusySpinIdleStrategy()
+        : new BackoffIdleStrategy(
+            0, 20, TimeUnit.MICROSECONDS.toNanos(50), TimeUnit.MILLISECONDS.toNanos(1));
+  }
+
+  static Thread daemon(String name, Runnable task) {
+    return Thread.ofPlatform().name(name).daemon().unstarted(task);
+  }
+
+  DriverDirectory directory() {
+    return directory;
+  }
+
+  String path() {
+    return directory.driver();
+  }
+
+  @Override
+  public void close() {
+    try {
+      driver.close();
+    } finally {
+      directory.close();
+    }
+  }
+}

@@ -1,0 +1,104 @@
+package dev.tutti.aeron;
+
+import static java.nio.ByteOrder.LITTLE_ENDIAN;
+
+import io.aeron.logbuffer.FragmentHandler;
+import io.aeron.logbuffer.Header;
+import java.util.Arrays;
+import org.agrona.DirectBuffer;
+import org.agrona.concurrent.UnsafeBuffer;
+
+/** Puts the messages of one stream together; used by one thread at a time. */
+final class FrameReader implements FragmentHandler {
+  private static final int FIRST_BYTES = 64 * 1024;
+
+  private final long session;
+  private final Messages messages;
+  private final BodyReader body = new BodyReader();
+  private byte[] parts = new byte[0];
+  private int received;
+  private int total = -1;
+  private long call;
+
+  /**
+   * Creates a reader.
+   *
+   * @param session whose messages these are; others are passed over
+   * @param messages takes each message
+   */
+  FrameReader(long session, Messages messages) {
+    this.session = session;
+    this.messages = messages;
+  }
+
+  /** Takes messages. */
+  interface Messages {
+    /**
+     * Takes one.
+     *
+     * @param code what it says
+     * @param call number of the call
+     * @param body valid until this returns
+     */
+    void take(int code, long call, BodyReader body);
+  }
+
+  @Override
+  public void onFragment(DirectBuffer buffer, int offset, int length, Header header) {
+    if (length < Protocol.HEADER_BYTES
+        || buffer.getLong(offset + Protocol.SESSION_OFFSET, LITTLE_ENDIAN) != session) {
+      return;
+    }
+    byte version = buffer.getByte(offset);
+    if (version != Protocol.VERSION) {
+      throw new ProtocolException("version %d, this is %d".formatted(version, Protocol.VERSION));
+    }
+    int flags = buffer.getByte(offset + Protocol.FLAGS_OFFSET);
+    int code = buffer.getShort(offset + Protocol.CODE_OFFSET, LITTLE_ENDIAN);
+    int all = buffer.getInt(offset + Protocol.TOTAL_OFFSET, LITTLE_ENDIAN);
+    long number = buffer.getLong(offset + Protocol.CALL_OFFSET, LITTLE_ENDIAN);
+    int bytes = length - Protocol.HEADER_BYTES;
+    int from = offset + Protocol.HEADER_BYTES;
+    if (all < bytes || all > Protocol.MAX_BODY_BYTES) {
+      throw new ProtocolException("a frame of %d bytes of a body of %d".formatted(bytes, all));
+    }
+    if ((flags & Protocol.FIRST) != 0) {
+      if (all == bytes) {
+        total = -1;
+        messages.take(code, number, body.wrap(buffer, from, bytes));
+        return;
+      }
+      // What was left of another message was given up by its sender.
+      total = all;
+      call = number;
+      received = 0;
+    } else if (total != all || call != number) {
+      return;
+    }
+    add(buffer, from, bytes);
+    if ((flags & Protocol.LAST) != 0) {
+      byte[] whole = parts;
+      int size = received;
+      parts = new byte[0];
+      total = -1;
+      if (size != all) {
+        throw new ProtocolException("%d bytes of a body of %d".formatted(size, all));
+      }
+      messages.take(code, number, body.wrap(new UnsafeBuffer(whole), 0, size));
+    }
+  }
+
+  private void add(DirectBuffer buffer, int from, int bytes) {
+    int needed = received + bytes;
+    if (needed > total) {
+      throw new ProtocolException("more than the %d bytes of a body".formatted(total));
+    }
+    if (needed > parts.length) {
+      // Grows with what came, not with what is announced.
+      int size = Math.max(needed, Math.max(FIRST_BYTES, parts.length * 2));
+      parts = Arrays.copyOf(parts, Math.min(size, total));
+    }
+    buffer.getBytes(from, parts, received, bytes);
+    received = needed;
+  }
+}

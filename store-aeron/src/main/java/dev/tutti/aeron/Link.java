@@ -1,0 +1,342 @@
+package dev.tutti.aeron;
+
+import dev.tutti.StoreClosedException;
+import dev.tutti.StoreConnectionException;
+import dev.tutti.StoreException;
+import dev.tutti.StoreTimeoutException;
+import dev.tutti.store.internal.Arguments;
+import dev.tutti.store.internal.Locks;
+import io.aeron.Aeron;
+import io.aeron.ExclusivePublication;
+import io.aeron.Subscription;
+import java.io.IOException;
+import java.lang.System.Logger;
+import java.lang.System.Logger.Level;
+import java.util.concurrent.ConcurrentHashMap;
+import java.util.concurrent.TimeUnit;
+import java.util.concurrent.atomic.AtomicInteger;
+import java.util.concurrent.atomic.AtomicLong;
+import java.util.concurrent.locks.LockSupport;
+import java.util.concurrent.locks.ReentrantLock;
+import org.jspecify.annotations.Nullable;
+
+/** Is the session of this process with one server; all stores of the process for it share it. */
+final class Link {
+  /*
+   * Each call writes its request under a lock and then looks for its reply itself: whoever gets the lock
+   * of the replies takes all that have come, also those of other calls, and wakes their threads. A call
+   * that has waited for a moment sleeps, and leaves the looking to the thread "tutti-al", which runs while
+   * any call sleeps. So a quick reply costs no switch of threads, and a process without calls costs nothing.
+   *
+   * The control connection tells when the server is gone: then every call fails. Closing takes both locks
+   * before the shared memory is unmapped, since nobody may look into it afterwards.
+   */
+  private static final Logger LOG = System.getLogger(AeronStore.class.getName());
+  private static final long AWAKE_NANOS = TimeUnit.MICROSECONDS.toNanos(50);
+  private static final long BUSY_NANOS = TimeUnit.MILLISECONDS.toNanos(1);
+  private static final long BUSY_PAUSE_NANOS = TimeUnit.MILLISECONDS.toNanos(100);
+  private static final long FULL_PAUSE_NANOS = TimeUnit.MICROSECONDS.toNanos(50);
+  private static final long CLOSE_NANOS = TimeUnit.SECONDS.toNanos(1);
+  private static final int FRAMES_AT_ONCE = 32;
+
+  /** Is how long a server may take to answer, however short the time-out of a call. */
+  static final long GRACE_NANOS = TimeUnit.SECONDS.toNanos(1);
+
+  private final String server;
+  private final Control control;
+  private final Aeron aeron;
+  private final @Nullable EmbeddedDriver ownDriver;
+  private final String sharedDriver;
+  private final Subscription replies;
+  private final FrameReader reader;
+  private final FrameWriter writer;
+  private final BodyWriter body = new BodyWriter();
+  private final boolean spin;
+  private final ReentrantLock sendLock = new ReentrantLock();
+  private final ReentrantLock replyLock = new ReentrantLock();
+  private final ConcurrentHashMap<Long, Call> calls = new ConcurrentHashMap<>();
+  private final AtomicLong nextCall = new AtomicLong();
+  private final AtomicInteger sleepers = new AtomicInteger();
+  private final AtomicInteger users = new AtomicInteger(1);
+  private final Thread looker;
+  private volatile long notAwakeBefore = System.nanoTime();
+  private volatile @Nullable String loss;
+  private volatile boolean closed;
+
+  Link(
+      String server,
+      Control control,
+      Aeron aeron,
+      @Nullable EmbeddedDriver ownDriver,
+      Handshake.Session session,
+      Subscription replies,
+      ExclusivePublication requests,
+      boolean spin) {
+    this.server = server;
+    this.control = control;
+    this.aeron = aeron;
+    this.ownDriver = ownDriver;
+    this.sharedDriver = ownDriver == null ? session.driver() : "";
+    this.replies = replies;
+    this.reader = new FrameReader(session.session(), this::complete);
+    this.writer = new FrameWriter(requests, session.session());
+    this.spin = spin;
+    this.looker = EmbeddedDriver.daemon("tutti-al", this::look);
+  }
+
+  /** Starts the threads; called once, before any call. */
+  void start() {
+    looker.start();
+    Thread.ofVirtual().name("tutti-al-watch").start(this::watch);
+  }
+
+  /** Writes the body of a request. */
+  interface Request {
+    void put(BodyWriter body);
+  }
+
+  String server() {
+    return server;
+  }
+
+  /** Returns the folder of the driver that this process uses. */
+  String driver() {
+    return ownDriver == null ? sharedDriver : ownDriver.path();
+  }
+
+  /** Tells whether messages travel through shared memory. */
+  boolean isShared() {
+    return ownDriver == null;
+  }
+
+  boolean isUsable() {
+    return !closed && loss == null;
+  }
+
+  /** Takes part in this session once more; returns whether it has not ended. */
+  boolean retain() {
+    return users.getAndUpdate(count -> count == 0 ? 0 : count + 1) > 0;
+  }
+
+  /** Leaves this session; the last one ends it. */
+  void release() {
+    if (users.decrementAndGet() == 0) {
+      close();
+    }
+  }
+
+  Call newCall() {
+    Call call = new Call(nextCall.incrementAndGet());
+    calls.put(call.number, call);
+    return call;
+  }
+
+  void forget(Call call) {
+    calls.remove(call.number);
+  }
+
+  /** Sends a request; an interrupt does not end it. */
+  void send(int code, Call call, long deadline, Request request) {
+    if (!Locks.acquire(sendLock, deadline)) {
+      throw unanswered();
+    }
+    try {
+      requireUsable();
+      request.put(body.clear());
+      int at = 0;
+      while (true) {
+        at = writer.write(code, call.number, body.buffer(), body.length(), at);
+        if (at < 0) {
+          return;
+        }
+        requireUsable();
+        if (System.nanoTime() - deadline > 0) {
+          throw unanswered();
+        }
+        LockSupport.parkNanos(FULL_PAUSE_NANOS);
+      }
+    } catch (FrameWriter.ClosedStreamException e) {
+      lose("the stream to it ended: " + e.getMessage());
+      throw lost(loss, e);
+    } finally {
+      sendLock.unlock();
+    }
+  }
+
+  /**
+   * Waits for the reply.
+   *
+   * @param call the call
+   * @param deadline when to give up, by {@link System#nanoTime()}
+   * @param endable whether an interrupt ends this, and {@link Call#close}
+   * @return whether it has come
+   */
+  boolean await(Call call, long deadline, boolean endable) {
+    long start = System.nanoTime();
+    boolean mayYield = start - notAwakeBefore > 0;
+    boolean interrupted = false;
+    try {
+      while (!call.isDone()) {
+        requireUsable();
+        takeReplies();
+        if (call.isDone()) {
+          return true;
+        }
+        long now = System.nanoTime();
+        if (now - deadline > 0 || (endable && call.isClosed())) {
+          return false;
+        }
+        if (spin) {
+          Thread.onSpinWait();
+          interrupted |= endable && Thread.interrupted();
+        } else if (mayYield && now - start < AWAKE_NANOS) {
+          yieldAt(now);
+        } else {
+          sleep(call, deadline - now);
+          interrupted |= Thread.interrupted();
+        }
+        if (interrupted && endable) {
+          return call.isDone();
+        }
+      }
+      return true;
+    } finally {
+      if (interrupted) {
+        Thread.currentThread().interrupt();
+      }
+    }
+  }
+
+  @SuppressWarnings("ThreadPriorityCheck") // lets the server run on this core; a hint is enough
+  private void yieldAt(long now) {
+    Thread.yield();
+    long after = System.nanoTime();
+    if (after - now > BUSY_NANOS) {
+      // The cores have other work: who yields comes back late, who is woken comes at once.
+      notAwakeBefore = after + BUSY_PAUSE_NANOS;
+    }
+  }
+
+  private void sleep(Call call, long nanos) {
+    if (sleepers.getAndIncrement() == 0) {
+      LockSupport.unpark(looker);
+    }
+    try {
+      if (!call.isDone() && isUsable() && !call.isClosed()) {
+        LockSupport.parkNanos(call, nanos);
+      }
+    } finally {
+      sleepers.decrementAndGet();
+    }
+  }
+
+  /** Runs on the thread that looks for the replies of sleeping calls. */
+  private void look() {
+    Idling idling = new Idling(spin);
+    while (isUsable()) {
+      if (sleepers.get() == 0) {
+        LockSupport.park(this);
+      } else {
+        idling.after(takeReplies() > 0);
+      }
+    }
+  }
+
+  /** Takes what has come, unless another thread does. */
+  private int takeReplies() {
+    if (!replyLock.tryLock()) {
+      return 0;
+    }
+    try {
+      return isUsable() ? replies.poll(reader, FRAMES_AT_ONCE) : 0;
+    } catch (ProtocolException e) {
+      lose("it sends what is no message: " + e.getMessage());
+      return 0;
+    } finally {
+      replyLock.unlock();
+    }
+  }
+
+  private void complete(int code, long number, BodyReader reply) {
+    Call call = calls.get(number);
+    if (call != null) {
+      call.complete(code, reply.rest());
+      if (!call.thread.equals(Thread.currentThread())) {
+        LockSupport.unpark(call.thread);
+      }
+    }
+  }
+
+  private void watch() {
+    String why;
+    try {
+      why =
+          control.awaitEnd() == Handshake.GOODBYE
+              ? "it was closed"
+              : "its process ended, or it dropped this client";
+    } catch (IOException e) {
+      why = String.valueOf(e.getMessage());
+    }
+    lose(why);
+    if (!closed && isShared()) {
+      DriverDirectory.deleteIfStale(sharedDriver);
+    }
+  }
+
+  private void lose(String why) {
+    if (loss == null && !closed) {
+      loss = why;
+      LOG.log(Level.DEBUG, "store server at {0} is gone: {1}", server, why);
+    }
+    wakeAll();
+  }
+
+  private void wakeAll() {
+    calls.values().forEach(call -> LockSupport.unpark(call.thread));
+    LockSupport.unpark(looker);
+  }
+
+  private void requireUsable() {
+    if (closed) {
+      throw new StoreClosedException("the store at " + server + " was closed during a call");
+    }
+    String why = loss;
+    if (why != null) {
+      throw lost(why, null);
+    }
+  }
+
+  private StoreException lost(@Nullable String why, @Nullable Throwable cause) {
+    return new StoreConnectionException(
+        "store server at %s is gone: %s; its keys are lost".formatted(server, why), cause);
+  }
+
+  StoreTimeoutException unanswered() {
+    return new StoreTimeoutException("store server at " + server + " does not answer in time");
+  }
+
+  private void close() {
+    closed = true;
+    control.close();
+    wakeAll();
+    long deadline = Arguments.deadline(CLOSE_NANOS);
+    boolean quiet = Locks.acquire(sendLock, deadline);
+    if (quiet && !Locks.acquire(replyLock, deadline)) {
+      sendLock.unlock();
+      quiet = false;
+    }
+    if (!quiet) {
+      LOG.log(Level.WARNING, "a call of the store at {0} does not end; its memory stays", server);
+      return;
+    }
+    try {
+      aeron.close();
+      if (ownDriver != null) {
+        ownDriver.close();
+      }
+    } finally {
+      replyLock.unlock();
+      sendLock.unlock();
+    }
+  }
+}

@@ -1,0 +1,176 @@
+package dev.tutti.aeron;
+
+import dev.tutti.StoreConnectionException;
+import dev.tutti.StoreException;
+import dev.tutti.StoreTokenException;
+import dev.tutti.aeron.AeronStoreOptions.Transport;
+import dev.tutti.store.internal.Arguments;
+import io.aeron.Aeron;
+import io.aeron.ExclusivePublication;
+import io.aeron.Subscription;
+import java.io.IOException;
+import java.lang.System.Logger;
+import java.lang.System.Logger.Level;
+import java.net.InetSocketAddress;
+import java.util.concurrent.ThreadLocalRandom;
+import java.util.concurrent.TimeUnit;
+import java.util.concurrent.locks.LockSupport;
+import java.util.function.BooleanSupplier;
+import org.jspecify.annotations.Nullable;
+
+/** Opens a session with a server; tries again with growing pauses until the deadline. */
+final class LinkOpener {
+  private static final Logger LOG = System.getLogger(AeronStore.class.getName());
+  private static final long FIRST_PAUSE_NANOS = TimeUnit.MILLISECONDS.toNanos(5);
+  private static final long LONGEST_PAUSE_NANOS = TimeUnit.SECONDS.toNanos(1);
+  private static final long CONNECT_PAUSE_NANOS = TimeUnit.MICROSECONDS.toNanos(100);
+
+  private final AeronStoreOptions options;
+  private final Timing timing;
+  private final String server;
+  private final long deadline;
+
+  LinkOpener(AeronStoreOptions options) {
+    this.options = options;
+    this.timing = Timing.of(options.lease());
+    this.server = options.host() + ":" + options.port();
+    this.deadline = Arguments.deadline(Arguments.nanos(options.timeout()));
+  }
+
+  Link open() {
+    long pause = FIRST_PAUSE_NANOS;
+    for (int attempt = 1; ; attempt++) {
+      try {
+        return tryOpen();
+      } catch (Handshake.TokenException e) {
+        throw new StoreTokenException(
+            "store server at %s: %s".formatted(server, e.getMessage()), e);
+      } catch (ProtocolException e) {
+        throw new StoreConnectionException(
+            "%s is no store over Aeron: %s".formatted(server, e.getMessage()), e);
+      } catch (IOException e) {
+        long left = deadline - System.nanoTime();
+        if (left <= 0) {
+          throw new StoreConnectionException(
+              "no store server at %s within %d ms, %d attempts: %s"
+                  .formatted(server, options.timeout().toMillis(), attempt, e),
+              e);
+        }
+        LockSupport.parkNanos(
+            Math.min(left, pause / 2 + ThreadLocalRandom.current().nextLong(pause)));
+        requireNoInterrupt();
+        pause = Math.min(LONGEST_PAUSE_NANOS, pause * 2);
+      }
+    }
+  }
+
+  private void requireNoInterrupt() {
+    if (Thread.currentThread().isInterrupted()) {
+      throw new StoreException(
+          "interrupted while connecting to the store server at " + server,
+          new InterruptedException());
+    }
+  }
+
+  private Link tryOpen() throws IOException {
+    Control control =
+        Control.connect(new InetSocketAddress(options.host(), options.port()), timing, deadline);
+    try {
+      Handshake.Session session = Handshake.ask(control, options.token(), deadline);
+      boolean shared =
+          options.transport() != Transport.UDP
+              && DriverDirectory.isShared(session.driver(), session.folderProof());
+      if (!shared && options.transport() == Transport.IPC) {
+        throw new StoreException(
+            "no shared memory with the store server at %s: this process does not see %s; unset %s for UDP"
+                .formatted(server, session.driver(), AeronStoreOptions.TRANSPORT.name()));
+      }
+      Link link = shared ? overMemory(control, session) : overNetwork(control, session);
+      link.start();
+      return link;
+    } catch (IOException | RuntimeException e) {
+      control.close();
+      throw e;
+    }
+  }
+
+  private Link overMemory(Control control, Handshake.Session session) throws IOException {
+    Aeron aeron = EmbeddedDriver.connect(session.driver(), timing);
+    try {
+      Subscription replies = aeron.addSubscription(Channels.IPC, session.replyStream());
+      control.putByte(Handshake.IPC);
+      return open(control, session, aeron, null, replies, Channels.IPC);
+    } catch (IOException | RuntimeException e) {
+      aeron.close();
+      throw e;
+    }
+  }
+
+  private Link overNetwork(Control control, Handshake.Session session) throws IOException {
+    EmbeddedDriver driver = EmbeddedDriver.start(options.directory(), timing, options.spin());
+    Aeron aeron = null;
+    try {
+      aeron = EmbeddedDriver.connect(driver.path(), timing);
+      Subscription replies =
+          aeron.addSubscription(Channels.udp(control.localAddress(), 0), session.replyStream());
+      await(() -> replies.tryResolveChannelEndpointPort() != null, "this host gives no UDP port");
+      String here = String.valueOf(replies.resolvedEndpoint());
+      LOG.log(
+          Level.INFO,
+          "store over Aeron: UDP from {0} to {1}, the interface by the route to it",
+          here,
+          server);
+      control.putByte(Handshake.UDP);
+      control.putText(here);
+      return open(
+          control,
+          session,
+          aeron,
+          driver,
+          replies,
+          Channels.udp(control.remoteAddress(), options.port()));
+    } catch (IOException | RuntimeException e) {
+      if (aeron != null) {
+        aeron.close();
+      }
+      driver.close();
+      throw e;
+    }
+  }
+
+  private Link open(
+      Control control,
+      Handshake.Session session,
+      Aeron aeron,
+      @Nullable EmbeddedDriver driver,
+      Subscription replies,
+      String channel)
+      throws IOException {
+    control.send();
+    if (control.readByte(deadline) != Handshake.OK) {
+      throw new StoreConnectionException(
+          "store server at %s cannot serve this process: %s"
+              .formatted(server, control.readText(deadline)));
+    }
+    ExclusivePublication requests = aeron.addExclusivePublication(channel, session.requestStream());
+    await(
+        () -> requests.isConnected() && replies.isConnected(),
+        driver == null
+            ? "its media driver does not connect"
+            : "it answers by TCP, but not by UDP on the same port; open that for UDP in both"
+                + " directions");
+    return new Link(server, control, aeron, driver, session, replies, requests, options.spin());
+  }
+
+  private void await(BooleanSupplier condition, String otherwise) {
+    while (!condition.getAsBoolean()) {
+      if (System.nanoTime() - deadline > 0) {
+        throw new StoreConnectionException(
+            "store server at %s: %s, within %d ms"
+                .formatted(server, otherwise, options.timeout().toMillis()));
+      }
+      LockSupport.parkNanos(CONNECT_PAUSE_NANOS);
+      requireNoInterrupt();
+    }
+  }
+}

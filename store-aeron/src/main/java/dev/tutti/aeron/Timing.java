@@ -1,0 +1,59 @@
+package dev.tutti.aeron;
+
+import java.time.Duration;
+import java.util.concurrent.TimeUnit;
+
+/**
+ * Derives all times of the driver and its clients from one lease.
+ *
+ * <p>Who is dead is found by the control connection, within the lease. What is here only frees what
+ * the dead left, so it is long: a pause of a process for garbage collection must not look like
+ * death.
+ *
+ * @param leaseNanos how long a lost host may go unnoticed
+ */
+record Timing(long leaseNanos) {
+  static final Duration DEFAULT_LEASE = Duration.ofSeconds(5);
+
+  private static final long LONGEST_PAUSE_NANOS = TimeUnit.SECONDS.toNanos(30);
+  private static final int PAUSE_LEASES = 6;
+
+  /** Is the shortest lease: the kernel counts its probes in seconds. */
+  static final Duration SHORTEST_LEASE = Duration.ofSeconds(3);
+
+  private static final int PROBES = 2;
+
+  static Timing of(Duration lease) {
+    if (lease.compareTo(SHORTEST_LEASE) < 0 || lease.compareTo(Duration.ofHours(1)) > 0) {
+      throw new IllegalArgumentException(
+          "the lease must be 3 s to 1 h, not " + lease.toMillis() + " ms");
+    }
+    return new Timing(lease.toNanos());
+  }
+
+  /** Returns after how long without a sign of life the driver frees what a process held. */
+  long livenessNanos() {
+    return Math.max(LONGEST_PAUSE_NANOS, PAUSE_LEASES * leaseNanos);
+  }
+
+  /** Returns after how long the driver ends a message that a dead process began. */
+  long unblockNanos() {
+    // Aeron refuses to start unless this is longer than its clients' liveness.
+    return livenessNanos() + livenessNanos() / 2;
+  }
+
+  /** Returns after how many quiet seconds the kernel asks whether the other host is there. */
+  int quietSeconds() {
+    return (int) TimeUnit.NANOSECONDS.toSeconds(leaseNanos) - PROBES * probeSeconds();
+  }
+
+  /** Returns how many seconds the kernel gives an answer. */
+  int probeSeconds() {
+    return (int) Math.max(1, TimeUnit.NANOSECONDS.toSeconds(leaseNanos) / 4);
+  }
+
+  /** Returns how many answers may be missing. */
+  int probes() {
+    return PROBES;
+  }
+}

@@ -1,0 +1,2 @@
+/** Holds the store over Aeron: its client and its server. */
+package dev.tutti.aeron;

@@ -1,0 +1,17 @@
+import org.jspecify.annotations.NullMarked;
+
+/** The store over Aeron: shared memory on a host, UDP between hosts. */
+@NullMarked
+module dev.tutti.aeron {
+  requires transitive dev.tutti;
+  requires static org.jspecify;
+  requires io.aeron.client;
+  requires io.aeron.driver;
+  requires org.agrona;
+  requires jdk.net;
+
+  exports dev.tutti.aeron;
+
+  provides dev.tutti.spi.StoreProvider with
+      dev.tutti.aeron.AeronStoreProvider;
+}

@@ -1,0 +1,319 @@
+package dev.tutti.aeron;
+
+import static org.assertj.core.api.Assertions.assertThat;
+import static org.assertj.core.api.Assertions.assertThatThrownBy;
+
+import dev.tutti.Store;
+import dev.tutti.StoreClosedException;
+import dev.tutti.StoreConnectionException;
+import dev.tutti.StoreException;
+import dev.tutti.StoreTokenException;
+import dev.tutti.aeron.AeronStoreOptions.Transport;
+import dev.tutti.store.JobToken;
+import java.io.IOException;
+import java.net.InetAddress;
+import java.net.Socket;
+import java.nio.charset.StandardCharsets;
+import java.nio.file.Files;
+import java.nio.file.Path;
+import java.time.Duration;
+import java.util.ArrayList;
+import java.util.List;
+import java.util.Locale;
+import java.util.Random;
+import java.util.concurrent.Callable;
+import java.util.concurrent.ExecutionException;
+import java.util.concurrent.FutureTask;
+import java.util.concurrent.TimeUnit;
+import java.util.stream.Stream;
+import org.junit.jupiter.api.Test;
+import org.junit.jupiter.api.Timeout;
+import org.junit.jupiter.api.io.TempDir;
+import org.junit.jupiter.params.ParameterizedTest;
+import org.junit.jupiter.params.provider.EnumSource;
+import org.junit.jupiter.params.provider.ValueSource;
+
+/** Tests what goes wrong between a client and its server, and what is left of them. */
+@Timeout(60)
+class AeronStoreServerTest {
+  private static final Duration LONG = Duration.ofSeconds(30);
+
+  @TempDir private Path directory;
+
+  private AeronStoreOptions options(int port) {
+    return AeronStoreOptions.of("127.0.0.1", port)
+        .withDirectory(directory)
+        .withTimeout(LONG)
+        .withToken(JobToken.NONE);
+  }
+
+  private List<String> left() throws IOException {
+    try (Stream<Path> files = Files.list(directory)) {
+      return files.map(path -> path.getFileName().toString()).toList();
+    }
+  }
+
+  private static <T> FutureTask<T> start(Callable<T> body) {
+    FutureTask<T> task = new FutureTask<>(body);
+    Thread.ofVirtual().start(task);
+    return task;
+  }
+
+  private static void assertFails(FutureTask<?> call, Class<?> type, String message) {
+    assertThatThrownBy(() -> call.get(20, TimeUnit.SECONDS))
+        .isInstanceOf(ExecutionException.class)
+        .cause()
+        .isInstanceOf(type)
+        .hasMessageContaining(message);
+  }
+
+  /** Waits until a number of calls wait at the server: a barrier tells how many came. */
+  private static void awaitKey(Store store, String key) {
+    store.wait(List.of(key), LONG);
+  }
+
+  @ParameterizedTest
+  @EnumSource(
+      mode = EnumSource.Mode.EXCLUDE,
+      names = {"AUTO"})
+  void everyCallFailsAtOnceWhenTheServerCloses(Transport transport) throws Exception {
+    AeronStoreServer server = new AeronStoreServer(options(0));
+    try (AeronStore store = new AeronStore(options(server.port()).withTransport(transport))) {
+      FutureTask<?> waiting = start(() -> store.get("never"));
+      FutureTask<?> popping = start(() -> store.queuePop("never", LONG));
+      store.set("key", "value");
+      server.close();
+      assertFails(waiting, StoreConnectionException.class, "is gone: it was closed");
+      assertFails(popping, StoreConnectionException.class, "is gone: it was closed");
+      assertThatThrownBy(() -> store.set("key", "value"))
+          .isInstanceOf(StoreConnectionException.class)
+          .hasMessageContaining("its keys are lost");
+    } finally {
+      server.close();
+    }
+    assertThat(left()).isEmpty();
+  }
+
+  @ParameterizedTest
+  @ValueSource(strings = {"ipc", "udp"})
+  void aKilledServerIsNoticedAtOnceAndLeavesNothing(String transport) throws Exception {
+    try (StoreChild server = StoreChild.start("serve", 0, "TUTTI_AERON_DIR=" + directory)) {
+      String ready = server.line();
+      assertThat(ready).startsWith("READY ");
+      int port = Integer.parseInt(ready.substring(6));
+      try (AeronStore store =
+          new AeronStore(
+              options(port).withTransport(Transport.valueOf(transport.toUpperCase(Locale.ROOT))))) {
+        store.set("key", "value");
+        assertThat(store.get("key")).asString(StandardCharsets.UTF_8).isEqualTo("value");
+        FutureTask<?> waiting = start(() -> store.get("never"));
+        long start = System.nanoTime();
+        server.kill();
+        assertFails(waiting, StoreConnectionException.class, "is gone: its process ended");
+        assertThat(System.nanoTime() - start).isLessThan(TimeUnit.SECONDS.toNanos(5));
+      }
+    }
+    // A client of its folder deletes it; without one the next server does.
+    new AeronStoreServer(options(0)).close();
+    assertThat(left()).isEmpty();
+  }
+
+  @Test
+  void aKilledClientIsForgotten() throws Exception {
+    try (AeronStoreServer server = new AeronStoreServer(options(0));
+        AeronStore store = new AeronStore(options(server.port()))) {
+      try (StoreChild client =
+          StoreChild.start("barrier", server.port(), "TUTTI_AERON_DIR=" + directory)) {
+        assertThat(client.line()).isEqualTo("READY true");
+        awaitKey(store, "here");
+        awaitMembers(store, 2);
+        client.kill();
+        awaitMembers(store, 1);
+      }
+    }
+    assertThat(left()).isEmpty();
+  }
+
+  /** Looks at a barrier of two until it has as many members as this one makes it, or complete. */
+  private static void awaitMembers(AeronStore store, int expected) {
+    long deadline = System.nanoTime() + LONG.toNanos();
+    while (true) {
+      try {
+        store.barrier("barrier", 3, Duration.ZERO);
+        throw new AssertionError("a barrier of three is complete");
+      } catch (StoreException e) {
+        // Where the other one waits, its size is another one.
+        boolean other = e.getMessage().contains("has 2 members");
+        if (other == (expected == 2)) {
+          return;
+        }
+        assertThat(System.nanoTime()).isLessThan(deadline);
+      }
+    }
+  }
+
+  @Test
+  void aStoppedClientStallsNobodyAndGoesOn() throws Exception {
+    try (AeronStoreServer server = new AeronStoreServer(options(0));
+        AeronStore store = new AeronStore(options(server.port()));
+        StoreChild client =
+            StoreChild.start("wait", server.port(), "TUTTI_AERON_DIR=" + directory)) {
+      assertThat(client.line()).isEqualTo("READY true");
+      client.signal("STOP");
+      byte[] value = new byte[1 << 20];
+      for (int i = 0; i < 20; i++) {
+        store.set("key" + i, value);
+        assertThat(store.get("key" + i)).hasSize(value.length);
+      }
+      store.set("go", "1");
+      client.signal("CONT");
+      assertThat(client.line()).isEqualTo("DONE");
+    }
+  }
+
+  @Test
+  void portInUseIsNamed() {
+    try (AeronStoreServer server = new AeronStoreServer(options(0))) {
+      assertThatThrownBy(() -> new AeronStoreServer(options(server.port())))
+          .isInstanceOf(StoreConnectionException.class)
+          .hasMessageContaining("port " + server.port() + " for a store server is in use");
+    }
+  }
+
+  @Test
+  void twoJobsOfOneHostDoNotMeet() throws Exception {
+    try (AeronStore first = new AeronStore(options(0).withServer(true));
+        AeronStore second = new AeronStore(options(0).withServer(true))) {
+      first.set("key", "1");
+      assertThat(second.check(List.of("key"))).isFalse();
+      assertThat(first.driver()).isNotEqualTo(second.driver());
+      assertThat(left()).hasSize(2);
+    }
+    assertThat(left()).isEmpty();
+  }
+
+  @Test
+  void whoHasNotTheSameTokenIsRefused() {
+    JobToken token = JobToken.of("0123456789abcdef");
+    try (AeronStoreServer server = new AeronStoreServer(options(0).withToken(token));
+        AeronStore store = new AeronStore(options(server.port()).withToken(token))) {
+      store.set("key", "value");
+      assertThatThrownBy(() -> new AeronStore(options(server.port())))
+          .isInstanceOf(StoreTokenException.class)
+          .hasMessageContaining("asks for a token, and this process has none");
+      JobToken other = JobToken.of("0123456789abcdeF");
+      assertThatThrownBy(() -> new AeronStore(options(server.port()).withToken(other)))
+          .isInstanceOf(StoreTokenException.class)
+          .hasMessageContaining("it has another token");
+      assertThat(store.check(List.of("key"))).isTrue();
+    }
+    try (AeronStoreServer server = new AeronStoreServer(options(0))) {
+      assertThatThrownBy(() -> new AeronStore(options(server.port()).withToken(token)))
+          .isInstanceOf(StoreTokenException.class)
+          .hasMessageContaining("it has no token, but this process has one");
+    }
+  }
+
+  @Test
+  void randomBytesAtThePortDisturbNobody() throws Exception {
+    Random random = new Random(20_261_122);
+    try (AeronStoreServer server = new AeronStoreServer(options(0));
+        AeronStore store = new AeronStore(options(server.port()))) {
+      for (int i = 0; i < 20; i++) {
+        byte[] noise = new byte[1 + random.nextInt(2000)];
+        random.nextBytes(noise);
+        if (i % 2 == 0) {
+          // Comes as far as the number of the protocol's version, or the token.
+          byte[] magic = "TuttiAer".getBytes(StandardCharsets.US_ASCII);
+          System.arraycopy(magic, 0, noise, 0, Math.min(noise.length, magic.length));
+        }
+        try (Socket socket = new Socket(InetAddress.getLoopbackAddress(), server.port())) {
+          socket.setSoTimeout((int) LONG.toMillis());
+          socket.getOutputStream().write(noise);
+          socket.shutdownOutput();
+          socket.getInputStream().readAllBytes();
+        } catch (IOException e) {
+          assertThat(e).hasMessageContaining("reset");
+        }
+      }
+      store.set("key", "value");
+      assertThat(store.get("key")).asString(StandardCharsets.UTF_8).isEqualTo("value");
+    }
+  }
+
+  @Test
+  void anotherServerAtThePortIsNamed() throws Exception {
+    try (var server = new dev.tutti.store.TcpStoreServer(InetAddress.getLoopbackAddress(), 0)) {
+      assertThatThrownBy(
+              () -> new AeronStore(options(server.port()).withTimeout(Duration.ofSeconds(1))))
+          .isInstanceOf(StoreConnectionException.class)
+          .hasMessageContaining("127.0.0.1:" + server.port());
+    }
+  }
+
+  @Test
+  void noServerIsNamedAtTheDeadline() throws IOException {
+    int port;
+    try (var free = new java.net.ServerSocket(0)) {
+      port = free.getLocalPort();
+    }
+    assertThatThrownBy(() -> new AeronStore(options(port).withTimeout(Duration.ofMillis(300))))
+        .isInstanceOf(StoreConnectionException.class)
+        .hasMessageContaining("no store server at 127.0.0.1:" + port + " within 300 ms");
+    assertThat(directory).isEmptyDirectory();
+  }
+
+  @Test
+  void storesOfAProcessShareTheirSession() throws Exception {
+    try (AeronStoreServer server = new AeronStoreServer(options(0))) {
+      AeronStore first = new AeronStore(options(server.port()));
+      AeronStore second = new AeronStore(options(server.port()));
+      FutureTask<?> waiting = start(() -> first.get("never"));
+      second.set("key", "value");
+      second.close();
+      second.close();
+      assertThatThrownBy(() -> second.set("key", "value")).isInstanceOf(StoreClosedException.class);
+      assertThat(first.check(List.of("key"))).isTrue();
+      first.close();
+      assertFails(waiting, StoreClosedException.class, "is closed");
+      try (AeronStore third = new AeronStore(options(server.port()))) {
+        assertThat(third.check(List.of("key"))).isTrue();
+      }
+    }
+  }
+
+  @Test
+  void aThousandRanksMeet() throws Exception {
+    int ranks = 1000;
+    try (AeronStoreServer server = new AeronStoreServer(options(0))) {
+      List<String> keys = new ArrayList<>();
+      for (int rank = 0; rank < ranks; rank++) {
+        keys.add("rank" + rank);
+      }
+      List<FutureTask<Integer>> all = new ArrayList<>();
+      for (int rank = 0; rank < ranks; rank++) {
+        int own = rank;
+        all.add(
+            start(
+                () -> {
+                  try (AeronStore store = new AeronStore(options(server.port()))) {
+                    store.set(keys.get(own), new byte[] {(byte) own});
+                    int sum = 0;
+                    for (byte[] value : store.multiGet(keys)) {
+                      sum += value[0];
+                    }
+                    store.barrier("met", ranks, LONG);
+                    return sum;
+                  }
+                }));
+      }
+      int expected = 0;
+      for (int rank = 0; rank < ranks; rank++) {
+        expected += (byte) rank;
+      }
+      for (FutureTask<Integer> rank : all) {
+        assertThat(rank.get(30, TimeUnit.SECONDS)).isEqualTo(expected);
+      }
+    }
+  }
+}

@@ -1,0 +1,117 @@
+package dev.tutti.aeron;
+
+import java.io.BufferedReader;
+import java.io.IOException;
+import java.lang.management.ManagementFactory;
+import java.nio.charset.StandardCharsets;
+import java.util.ArrayList;
+import java.util.List;
+import java.util.concurrent.CompletableFuture;
+import java.util.concurrent.TimeUnit;
+
+/**
+ * Is another process: one that serves, or a client that waits for a key. It says READY and its
+ * port, then how its call ended.
+ */
+final class StoreChild implements AutoCloseable {
+  private static final int SECONDS = 30;
+
+  private final Process process;
+  private final BufferedReader output;
+
+  private StoreChild(Process process) {
+    this.process = process;
+    this.output = process.inputReader(StandardCharsets.UTF_8);
+  }
+
+  public static void main(String[] args) throws IOException {
+    AeronStoreOptions options = AeronStoreOptions.of("127.0.0.1", Integer.parseInt(args[1]));
+    if (args[0].equals("serve")) {
+      try (AeronStoreServer server = new AeronStoreServer(options)) {
+        System.out.println("READY " + server.port());
+        System.in.read();
+      }
+      return;
+    }
+    try (AeronStore store = new AeronStore(options)) {
+      store.add("here", 1);
+      System.out.println("READY " + store.isShared());
+      try {
+        if (args[0].equals("barrier")) {
+          store.barrier("barrier", 2, store.timeout());
+        } else {
+          store.wait(List.of("go"));
+        }
+        System.out.println("DONE");
+      } catch (RuntimeException e) {
+        System.out.println("FAILED " + e);
+      }
+    }
+  }
+
+  /**
+   * Starts a process.
+   *
+   * @param role serve, wait or barrier
+   * @param port of the server; 0 for a free one
+   * @param environment more variables, NAME=VALUE
+   */
+  static StoreChild start(String role, int port, String... environment) throws IOException {
+    return new StoreChild(builder(List.of(), role, port, environment).start());
+  }
+
+  static ProcessBuilder builder(List<String> before, String role, int port, String... environment) {
+    List<String> command = new ArrayList<>(before);
+    command.add(ProcessHandle.current().info().command().orElseThrow());
+    command.addAll(List.of("-Xmx128m", "-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC"));
+    command.addAll(List.of("--add-exports", "java.base/jdk.internal.misc=ALL-UNNAMED", "-cp"));
+    command.add(ManagementFactory.getRuntimeMXBean().getClassPath());
+    command.addAll(List.of(StoreChild.class.getName(), role, Integer.toString(port)));
+    ProcessBuilder builder = new ProcessBuilder(command);
+    builder.redirectError(ProcessBuilder.Redirect.INHERIT);
+    builder.environment().keySet().removeIf(name -> name.startsWith("TUTTI_"));
+    for (String variable : environment) {
+      String[] parts = variable.split("=", 2);
+      builder.environment().put(parts[0], parts[1]);
+    }
+    return builder;
+  }
+
+  /** Reads the next line that the process prints. */
+  String line() throws Exception {
+    return CompletableFuture.supplyAsync(
+            () -> {
+              try {
+                return String.valueOf(output.readLine());
+              } catch (IOException e) {
+                return e.toString();
+              }
+            })
+        .get(SECONDS, TimeUnit.SECONDS);
+  }
+
+  long pid() {
+    return process.pid();
+  }
+
+  /** Ends the process at once, as kill -9 does. */
+  void kill() throws InterruptedException {
+    process.destroyForcibly().waitFor(SECONDS, TimeUnit.SECONDS);
+  }
+
+  /** Sends a signal such as STOP or CONT. */
+  void signal(String name) throws Exception {
+    new ProcessBuilder("kill", "-" + name, Long.toString(pid())).start().waitFor();
+  }
+
+  @Override
+  public void close() throws IOException {
+    process.destroyForcibly();
+    try {
+      process.waitFor(SECONDS, TimeUnit.SECONDS);
+    } catch (InterruptedException e) {
+      Thread.currentThread().interrupt();
+    }
+    output.close();
+  }
+}
