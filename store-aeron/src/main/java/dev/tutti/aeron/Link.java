@@ -38,6 +38,7 @@ final class Link {
   private static final long FULL_PAUSE_NANOS = TimeUnit.MICROSECONDS.toNanos(50);
   private static final long CLOSE_NANOS = TimeUnit.SECONDS.toNanos(1);
   private static final int FRAMES_AT_ONCE = 32;
+  private static final String ENDED = "its process ended, or it dropped this client";
 
   /** Is how long a server may take to answer, however short the time-out of a call. */
   static final long GRACE_NANOS = TimeUnit.SECONDS.toNanos(1);
@@ -60,6 +61,7 @@ final class Link {
   private final AtomicInteger users = new AtomicInteger(1);
   private final Thread looker;
   private volatile long notAwakeBefore = System.nanoTime();
+  private volatile long lastFrame = System.nanoTime();
   private volatile @Nullable String loss;
   private volatile boolean closed;
 
@@ -144,18 +146,23 @@ final class Link {
       requireUsable();
       request.put(body.clear());
       int at = 0;
+      long giveUp = deadline;
       while (true) {
+        int before = at;
         at = writer.write(code, call.number, body.buffer(), body.length(), at);
         if (at < 0) {
           return;
         }
         requireUsable();
-        if (System.nanoTime() - deadline > 0) {
+        long now = System.nanoTime();
+        giveUp = at > before && now + GRACE_NANOS - giveUp > 0 ? now + GRACE_NANOS : giveUp;
+        if (now - giveUp > 0) {
           throw unanswered();
         }
         LockSupport.parkNanos(FULL_PAUSE_NANOS);
       }
     } catch (FrameWriter.ClosedStreamException e) {
+      awaitLoss();
       lose("the stream to it ended: " + e.getMessage());
       throw lost(loss, e);
     } finally {
@@ -163,11 +170,20 @@ final class Link {
     }
   }
 
+  /** Waits a moment for the control connection to tell why the server is gone. */
+  private void awaitLoss() {
+    long deadline = Arguments.deadline(GRACE_NANOS);
+    while (isUsable() && deadline - System.nanoTime() > 0) {
+      LockSupport.parkNanos(FULL_PAUSE_NANOS);
+    }
+  }
+
   /**
    * Waits for the reply.
    *
    * @param call the call
-   * @param deadline when to give up, by {@link System#nanoTime()}
+   * @param deadline when to give up, by {@link System#nanoTime()}; what an interrupt does not end
+   *     goes on while anything comes from the server
    * @param endable whether an interrupt ends this, and {@link Call#close}
    * @return whether it has come
    */
@@ -183,7 +199,7 @@ final class Link {
           return true;
         }
         long now = System.nanoTime();
-        if (now - deadline > 0 || (endable && call.isClosed())) {
+        if (endable ? now - deadline > 0 || call.isClosed() : isSilent(now, deadline)) {
           return false;
         }
         if (spin) {
@@ -192,7 +208,7 @@ final class Link {
         } else if (mayYield && now - start < AWAKE_NANOS) {
           yieldAt(now);
         } else {
-          sleep(call, deadline - now);
+          sleep(call, Math.max(deadline - now, FULL_PAUSE_NANOS));
           interrupted |= Thread.interrupted();
         }
         if (interrupted && endable) {
@@ -205,6 +221,10 @@ final class Link {
         Thread.currentThread().interrupt();
       }
     }
+  }
+
+  private boolean isSilent(long now, long deadline) {
+    return now - deadline > 0 && now - lastFrame > GRACE_NANOS;
   }
 
   @SuppressWarnings("ThreadPriorityCheck") // lets the server run on this core; a hint is enough
@@ -248,7 +268,11 @@ final class Link {
       return 0;
     }
     try {
-      return isUsable() ? replies.poll(reader, FRAMES_AT_ONCE) : 0;
+      int frames = isUsable() ? replies.poll(reader, FRAMES_AT_ONCE) : 0;
+      if (frames > 0) {
+        lastFrame = System.nanoTime();
+      }
+      return frames;
     } catch (ProtocolException e) {
       lose("it sends what is no message: " + e.getMessage());
       return 0;
@@ -270,12 +294,9 @@ final class Link {
   private void watch() {
     String why;
     try {
-      why =
-          control.awaitEnd() == Handshake.GOODBYE
-              ? "it was closed"
-              : "its process ended, or it dropped this client";
+      why = control.awaitEnd() == Handshake.GOODBYE ? "it was closed" : ENDED;
     } catch (IOException e) {
-      why = String.valueOf(e.getMessage());
+      why = ENDED + ": " + e.getMessage();
     }
     lose(why);
     if (!closed && isShared()) {

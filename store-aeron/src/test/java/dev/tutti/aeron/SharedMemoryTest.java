@@ -1,0 +1,156 @@
+package dev.tutti.aeron;
+
+import static org.assertj.core.api.Assertions.assertThat;
+import static org.assertj.core.api.Assertions.assertThatThrownBy;
+
+import dev.tutti.StoreException;
+import dev.tutti.store.JobToken;
+import java.io.IOException;
+import java.lang.management.ManagementFactory;
+import java.nio.charset.StandardCharsets;
+import java.nio.file.Files;
+import java.nio.file.Path;
+import java.nio.file.attribute.PosixFilePermissions;
+import java.util.ArrayList;
+import java.util.List;
+import java.util.concurrent.TimeUnit;
+import java.util.stream.Stream;
+import org.junit.jupiter.api.Test;
+import org.junit.jupiter.api.Timeout;
+import org.junit.jupiter.api.io.TempDir;
+import org.opentest4j.TestAbortedException;
+
+/** Tests what the store takes of a machine: room in shared memory, files, flags of the JVM. */
+@Timeout(60)
+class SharedMemoryTest {
+  private static final int SECONDS = 30;
+
+  @TempDir private Path directory;
+
+  private AeronStoreOptions options() {
+    return AeronStoreOptions.of("127.0.0.1", 0)
+        .withDirectory(directory)
+        .withToken(JobToken.NONE)
+        .withServer(true);
+  }
+
+  private static String run(String... command) throws IOException, InterruptedException {
+    Process process = new ProcessBuilder(command).redirectErrorStream(true).start();
+    String output = new String(process.getInputStream().readAllBytes(), StandardCharsets.UTF_8);
+    if (!process.waitFor(SECONDS, TimeUnit.SECONDS) || process.exitValue() != 0) {
+      throw new IOException(List.of(command) + ": " + output.strip());
+    }
+    return output;
+  }
+
+  private void inMemoryOf(String size, Body body) throws Exception {
+    try {
+      run("mount", "-t", "tmpfs", "-o", "size=" + size, "tutti-test", directory.toString());
+    } catch (IOException e) {
+      String reason = "needs root to mount a file system: " + e.getMessage();
+      System.out.println("skipped: " + reason);
+      throw new TestAbortedException(reason, e);
+    }
+    try {
+      body.run();
+    } finally {
+      run("umount", directory.toString());
+    }
+  }
+
+  private interface Body {
+    void run() throws Exception;
+  }
+
+  @Test
+  void tooLittleRoomIsNamedWithItsRemedies() throws Exception {
+    inMemoryOf(
+        "8m",
+        () -> {
+          assertThatThrownBy(() -> new AeronStore(options()))
+              .isInstanceOf(StoreException.class)
+              .hasMessageContaining(directory + " has 8.0 MiB left")
+              .hasMessageContaining("needs up to 16 MiB")
+              .hasMessageContaining("--shm-size")
+              .hasMessageContaining("emptyDir")
+              .hasMessageContaining("TUTTI_AERON_DIR")
+              .hasMessageContaining("TUTTI_STORE=tcp");
+          assertThat(directory).isEmptyDirectory();
+        });
+  }
+
+  @Test
+  void aStoreFitsIntoItsBudget() throws Exception {
+    inMemoryOf(
+        "16m",
+        () -> {
+          try (AeronStore store = new AeronStore(options())) {
+            byte[] value = new byte[1 << 20];
+            store.set("key", value);
+            assertThat(store.get("key")).isEqualTo(value);
+            long kilobytes =
+                Long.parseLong(run("du", "-sk", directory.toString()).split("\t", 2)[0]);
+            assertThat(kilobytes).isLessThanOrEqualTo(DriverDirectory.BUDGET_BYTES >> 10);
+          }
+          assertThat(directory).isEmptyDirectory();
+        });
+  }
+
+  @Test
+  void aFolderThatIsNoneIsNamed() throws IOException {
+    Path file = Files.createFile(directory.resolve("file"));
+    assertThatThrownBy(() -> new AeronStore(options().withDirectory(file)))
+        .isInstanceOf(StoreException.class)
+        .hasMessageContaining("cannot make a folder for shared memory in " + file)
+        .hasMessageContaining("TUTTI_AERON_DIR");
+  }
+
+  @Test
+  void onlyItsUserMayOpenTheFolder() throws IOException {
+    try (AeronStore store = new AeronStore(options())) {
+      Path folder = Path.of(store.driver()).getParent();
+      assertThat(PosixFilePermissions.toString(Files.getPosixFilePermissions(folder)))
+          .isEqualTo("rwx------");
+    }
+  }
+
+  @Test
+  void whatAnEndedProcessLeftIsDeletedAndNothingElse() throws Exception {
+    Path stale = Files.createDirectory(directory.resolve("tutti-aeron-999999999-00000000"));
+    Files.createFile(stale.resolve("lock"));
+    Files.createFile(Files.createDirectory(stale.resolve("driver")).resolve("cnc.dat"));
+    Path other = Files.createDirectory(directory.resolve("tutti-aeron-999999998-00000000"));
+    try (StoreChild server = StoreChild.start("serve", 0, "TUTTI_AERON_DIR=" + directory)) {
+      assertThat(server.line()).startsWith("READY");
+      new AeronStore(options()).close();
+      try (Stream<Path> left = Files.list(directory)) {
+        assertThat(left).hasSize(2).contains(other);
+      }
+    }
+  }
+
+  @Test
+  void theMissingFlagIsNamed() throws Exception {
+    List<String> command = new ArrayList<>();
+    command.add(ProcessHandle.current().info().command().orElseThrow());
+    command.addAll(List.of("-XX:TieredStopAtLevel=1", "-cp"));
+    command.add(ManagementFactory.getRuntimeMXBean().getClassPath());
+    command.add(WithoutFlag.class.getName());
+    assertThat(run(command.toArray(String[]::new)))
+        .contains("--add-exports java.base/jdk.internal.misc=ALL-UNNAMED")
+        .contains("TUTTI_STORE=tcp");
+  }
+
+  /** Tries to open a store. */
+  static final class WithoutFlag {
+    private WithoutFlag() {}
+
+    public static void main(String[] args) {
+      try (AeronStore store = new AeronStore("127.0.0.1", 1)) {
+        System.out.println(store);
+      } catch (StoreException e) {
+        System.out.println(e.getMessage());
+      }
+    }
+  }
+}
