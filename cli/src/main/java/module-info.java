@@ -1,10 +1,11 @@
 import org.jspecify.annotations.NullMarked;
 
-/** The command line: run, bench and doctor. */
+/** The command line: run, bench, store and doctor. */
 @NullMarked
 module dev.tutti.cli {
   requires static org.jspecify;
   requires dev.tutti;
+  requires dev.tutti.aeron;
   requires com.google.guice;
   requires info.picocli;
   requires me.tongfei.progressbar;

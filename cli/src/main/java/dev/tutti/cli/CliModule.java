@@ -31,6 +31,6 @@ class CliModule extends AbstractModule {
 
   /** Binds how launches agree; tests bind something else. */
   protected void bindAgreements() {
-    bind(Agreements.class).to(TcpAgreements.class);
+    bind(Agreements.class).to(StoreAgreements.class);
   }
 }

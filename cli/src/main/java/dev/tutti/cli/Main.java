@@ -32,6 +32,7 @@ import picocli.CommandLine.UnmatchedArgumentException;
       RunCommand.class,
       BenchCommand.class,
       BenchRankCommand.class,
+      StoreCommand.class,
       DoctorCommand.class
     })
 public final class Main implements Runnable {

@@ -2,12 +2,10 @@ package dev.tutti.cli;
 
 import com.google.inject.Inject;
 import dev.tutti.Settings;
+import dev.tutti.Store;
 import dev.tutti.StoreException;
-import dev.tutti.store.JobToken;
+import dev.tutti.internal.RuntimeSettings;
 import dev.tutti.store.PrefixStore;
-import dev.tutti.store.TcpStore;
-import dev.tutti.store.TcpStoreOptions;
-import dev.tutti.store.TcpStoreServer;
 import java.net.InetAddress;
 import org.jspecify.annotations.Nullable;
 
@@ -15,35 +13,37 @@ import org.jspecify.annotations.Nullable;
  * Hosts the store of node 0 in this process, so that no rank takes it along when it dies, and
  * connects the other nodes to it.
  */
-final class TcpAgreements implements Agreements {
+final class StoreAgreements implements Agreements {
   private static final String LOOPBACK = "127.0.0.1";
 
   /** Keeps the launchers' keys apart from those of the ranks. */
   private static final String PREFIX = "tutti-run";
 
   @Inject
-  TcpAgreements() {}
+  StoreAgreements() {}
 
   @Override
   public Agreement open(LaunchPlan plan) {
+    Settings settings = Settings.ofEnvironment(plan.environment());
     try {
+      StoreKind kind = StoreKind.of(settings.get(RuntimeSettings.STORE));
       if (plan.nodeRank() > 0) {
-        TcpStore store = connect(plan, plan.masterPort());
+        Store store = connect(kind, plan, plan.masterPort(), settings);
         return agreement(plan, store, plan.masterPort(), store::close);
       }
-      TcpStoreServer server = new TcpStoreServer(listenAt(plan), plan.masterPort(), token(plan));
+      StoreKind.Served served = kind.serve(listenAt(plan), plan.masterPort(), settings);
       if (plan.nodes() == 1) {
-        Cohort cohort = new Cohort(0, plan.localSize(), plan.masterAddress(), server.port());
-        return new SingleNode(cohort, server);
+        Cohort cohort = new Cohort(0, plan.localSize(), plan.masterAddress(), served.port());
+        return new SingleNode(cohort, served);
       }
-      TcpStore store = connect(plan, server.port());
+      Store store = connect(kind, plan, served.port(), settings);
       return agreement(
           plan,
           store,
-          server.port(),
+          served.port(),
           () -> {
             store.close();
-            server.close();
+            served.close();
           });
     } catch (StoreException e) {
       throw new LaunchException(1, e.getMessage() == null ? e.toString() : e.getMessage(), e);
@@ -56,20 +56,12 @@ final class TcpAgreements implements Agreements {
     return local ? InetAddress.ofLiteral(LOOPBACK) : null;
   }
 
-  private static TcpStore connect(LaunchPlan plan, int port) {
-    return new TcpStore(
-        TcpStoreOptions.of(plan.masterAddress(), port)
-            .withWaitForWorkers(false)
-            .withTimeout(plan.rendezvousTimeout())
-            .withToken(token(plan)));
+  /** Connects with the token that the ranks find in their environment too. */
+  private static Store connect(StoreKind kind, LaunchPlan plan, int port, Settings settings) {
+    return kind.connect(plan.masterAddress(), port, plan.rendezvousTimeout(), settings);
   }
 
-  /** Returns what the ranks find in their environment too. */
-  private static JobToken token(LaunchPlan plan) {
-    return Settings.ofEnvironment(plan.environment()).get(JobToken.SETTING);
-  }
-
-  private static Agreement agreement(LaunchPlan plan, TcpStore store, int port, Runnable leave) {
+  private static Agreement agreement(LaunchPlan plan, Store store, int port, Runnable leave) {
     return new StoreAgreement(plan, new PrefixStore(PREFIX, store), port, leave);
   }
 }

@@ -4,6 +4,7 @@ import static org.assertj.core.api.Assertions.assertThat;
 import static org.assertj.core.api.Assertions.assertThatThrownBy;
 
 import dev.tutti.StoreTokenException;
+import dev.tutti.aeron.AeronStore;
 import dev.tutti.store.JobToken;
 import dev.tutti.store.TcpStore;
 import dev.tutti.store.TcpStoreOptions;
@@ -13,7 +14,7 @@ import java.util.Map;
 import java.util.Optional;
 import org.junit.jupiter.api.Test;
 
-class TcpAgreementsTest {
+class StoreAgreementsTest {
   private static final Duration LIMIT = Duration.ofSeconds(20);
 
   private static LaunchPlan plan(Map<String, String> environment) {
@@ -38,7 +39,7 @@ class TcpAgreementsTest {
   void theStoreOfTheRanksAsksForTheirToken() throws Exception {
     Map<String, String> environment = Map.of("TUTTI_TOKEN", "that of the ranks");
     LaunchPlan plan = plan(environment);
-    try (Agreement agreement = new TcpAgreements().open(plan)) {
+    try (Agreement agreement = new StoreAgreements().open(plan)) {
       Cohort cohort = agreement.join();
       assertThat(RankEnvironment.of(plan, cohort, 1, 0)).containsAllEntriesOf(environment);
       TcpStoreOptions options =
@@ -49,5 +50,20 @@ class TcpAgreementsTest {
         assertThat(store.add("n", 1)).isEqualTo(1);
       }
     }
+  }
+
+  @Test
+  void theStoreOfTheRanksIsOfTheKindThatTheyAskFor() throws Exception {
+    LaunchPlan plan = plan(Map.of("TUTTI_STORE", "aeron"));
+    try (Agreement agreement = new StoreAgreements().open(plan)) {
+      Cohort cohort = agreement.join();
+      try (AeronStore store = new AeronStore(cohort.masterAddress(), cohort.masterPort())) {
+        assertThat(store.add("n", 1)).isEqualTo(1);
+        assertThat(store.isShared()).isTrue();
+      }
+    }
+    assertThatThrownBy(() -> new StoreAgreements().open(plan(Map.of("TUTTI_STORE", "file"))))
+        .isInstanceOf(IllegalArgumentException.class)
+        .hasMessage("no store 'file' that can be served; there are tcp, aeron");
   }
 }

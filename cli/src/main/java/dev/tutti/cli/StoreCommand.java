@@ -1,0 +1,225 @@
+package dev.tutti.cli;
+
+import static java.nio.charset.StandardCharsets.UTF_8;
+
+import com.google.inject.Inject;
+import dev.tutti.Setting;
+import dev.tutti.Settings;
+import dev.tutti.Store;
+import dev.tutti.StoreTimeoutException;
+import dev.tutti.internal.HostPort;
+import dev.tutti.internal.RuntimeSettings;
+import java.io.IOException;
+import java.net.InetAddress;
+import java.time.Duration;
+import java.util.Arrays;
+import java.util.List;
+import java.util.Locale;
+import java.util.concurrent.CountDownLatch;
+import java.util.function.Consumer;
+import org.jspecify.annotations.Nullable;
+import picocli.CommandLine.Command;
+import picocli.CommandLine.Model.CommandSpec;
+import picocli.CommandLine.Option;
+import picocli.CommandLine.Parameters;
+import picocli.CommandLine.ScopeType;
+import picocli.CommandLine.Spec;
+
+/** Serves a store, and looks into one. */
+@Command(
+    name = "store",
+    description =
+        "Serves a store, or reads and writes the keys of one that is served (TCP or Aeron).",
+    descriptionHeading = "%n",
+    parameterListHeading = "%n",
+    optionListHeading = "%nOptions:%n",
+    commandListHeading = "%nCommands:%n")
+final class StoreCommand implements Runnable {
+  private static final int DEFAULT_PORT = 29500;
+  private static final int ROUND_TRIPS = 200;
+  private static final Duration LOOK = Duration.ofMillis(100);
+
+  @Option(
+      names = "--at",
+      paramLabel = "URL",
+      scope = ScopeType.INHERIT,
+      description =
+          "The store, as in tcp://host:29500 or aeron://host:29500. Default: by TUTTI_STORE,"
+              + " MASTER_ADDR and MASTER_PORT.")
+  private @Nullable String at;
+
+  @Option(
+      names = "--timeout",
+      paramLabel = "TIME",
+      scope = ScopeType.INHERIT,
+      description = "Deadline, as in 5s or 10m. Default: 30s.")
+  private String timeout = "30s";
+
+  @Spec private CommandSpec spec = CommandSpec.create();
+
+  private final Terminal terminal;
+  private final Settings settings;
+
+  @Inject
+  StoreCommand(Terminal terminal, Settings settings) {
+    this.terminal = terminal;
+    this.settings = settings;
+  }
+
+  /** Prints the help; there is nothing to do without a command. */
+  @Override
+  public void run() {
+    spec.commandLine().usage(spec.commandLine().getOut());
+  }
+
+  private record Place(StoreKind kind, String host, int port) {}
+
+  private Place place() {
+    String url = at;
+    if (url == null) {
+      url =
+          "%s://%s:%s"
+              .formatted(
+                  settings.get(RuntimeSettings.STORE),
+                  settings.text(RuntimeSettings.MASTER_ADDR.name()).orElse("127.0.0.1"),
+                  settings.text(RuntimeSettings.MASTER_PORT.name()).orElse("" + DEFAULT_PORT));
+    }
+    int colon = url.indexOf("://");
+    if (colon < 0) {
+      throw new IllegalArgumentException(
+          "a store is written as tcp://host:port or aeron://host:port, not '" + url + "'");
+    }
+    HostPort address = HostPort.parse(url.substring(colon + 3));
+    return new Place(
+        StoreKind.of(url.substring(0, colon)),
+        address.host(),
+        address.port() < 0 ? DEFAULT_PORT : address.port());
+  }
+
+  private void with(Consumer<Store> body) {
+    Place place = place();
+    try (Store store =
+        place
+            .kind()
+            .connect(place.host(), place.port(), Setting.parseDuration(timeout), settings)) {
+      body.accept(store);
+    }
+  }
+
+  private void print(byte[] value) {
+    terminal.out().println(new String(value, UTF_8));
+  }
+
+  @Command(
+      name = "serve",
+      description =
+          "Serves a store until it is ended. It listens at the host of --at; at 0.0.0.0,"
+              + " everywhere; port 0 takes a free one. Prints the URL.")
+  void serve() throws IOException, InterruptedException {
+    Place place = place();
+    InetAddress address =
+        place.host().equals("0.0.0.0") ? null : InetAddress.getByName(place.host());
+    CountDownLatch ended = new CountDownLatch(1);
+    try (StoreKind.Served served = place.kind().serve(address, place.port(), settings);
+        Signals _ = Signals.handle(_ -> ended.countDown())) {
+      HostPort there = new HostPort(place.host(), served.port());
+      terminal.out().println(place.kind().scheme() + "://" + there);
+      ended.await();
+    }
+  }
+
+  @Command(name = "get", description = "Waits for a key and prints its value.")
+  void get(@Parameters(paramLabel = "KEY") String key) {
+    with(store -> print(store.get(key)));
+  }
+
+  @Command(name = "set", description = "Sets a key to a text.")
+  void set(
+      @Parameters(paramLabel = "KEY") String key, @Parameters(paramLabel = "VALUE") String value) {
+    with(store -> store.set(key, value));
+  }
+
+  @Command(name = "add", description = "Adds to a counter and prints its new value.")
+  void add(
+      @Parameters(paramLabel = "KEY") String key,
+      @Parameters(paramLabel = "N", arity = "0..1", defaultValue = "1") long delta) {
+    with(store -> terminal.out().println(store.add(key, delta)));
+  }
+
+  @Command(name = "wait", description = "Waits until all keys exist.")
+  void await(@Parameters(paramLabel = "KEY", arity = "1..*") List<String> keys) {
+    with(store -> store.wait(keys));
+  }
+
+  @Command(
+      name = "watch",
+      description =
+          "Prints the value of a key whenever it is another one, looking 10 times a second.")
+  void watch(
+      @Parameters(paramLabel = "KEY") String key,
+      @Option(
+              names = "--count",
+              paramLabel = "N",
+              defaultValue = "0",
+              description = "Ends after N values.")
+          int count) {
+    with(store -> watch(store, key, count));
+  }
+
+  private void watch(Store store, String key, int count) {
+    byte @Nullable [] last = null;
+    for (int seen = 0; count == 0 || seen < count; ) {
+      byte[] now = null;
+      try {
+        now = store.get(key, LOOK);
+      } catch (StoreTimeoutException e) {
+        last = null;
+      }
+      if (now != null && !Arrays.equals(now, last)) {
+        print(now);
+        last = now;
+        seen++;
+      } else if (now != null) {
+        pause();
+      }
+    }
+  }
+
+  private static void pause() {
+    try {
+      Thread.sleep(LOOK);
+    } catch (InterruptedException e) {
+      Thread.currentThread().interrupt();
+      throw new LaunchException(1, "interrupted", e);
+    }
+  }
+
+  @Command(name = "keys", description = "Prints all keys, sorted.")
+  void keys() {
+    with(store -> store.listKeys().forEach(terminal.out()::println));
+  }
+
+  @Command(name = "stat", description = "Prints the number of keys and the time of a round trip.")
+  void stat() {
+    with(
+        store -> {
+          long[] nanos = new long[ROUND_TRIPS];
+          for (int i = 0; i < ROUND_TRIPS; i++) {
+            long start = System.nanoTime();
+            store.check(List.of("tutti/stat"));
+            nanos[i] = System.nanoTime() - start;
+          }
+          Arrays.sort(nanos);
+          terminal.out().println("store " + store);
+          terminal.out().println("keys " + store.keyCount());
+          terminal
+              .out()
+              .println(
+                  String.format(
+                      Locale.ROOT,
+                      "round trip p50 %.1f us, p99 %.1f us",
+                      nanos[ROUND_TRIPS / 2] / 1e3,
+                      nanos[ROUND_TRIPS * 99 / 100] / 1e3));
+        });
+  }
+}

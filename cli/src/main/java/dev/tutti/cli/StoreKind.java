@@ -1,0 +1,105 @@
+package dev.tutti.cli;
+
+import dev.tutti.Settings;
+import dev.tutti.Store;
+import dev.tutti.aeron.AeronStore;
+import dev.tutti.aeron.AeronStoreOptions;
+import dev.tutti.aeron.AeronStoreServer;
+import dev.tutti.store.JobToken;
+import dev.tutti.store.TcpStore;
+import dev.tutti.store.TcpStoreOptions;
+import dev.tutti.store.TcpStoreServer;
+import java.net.InetAddress;
+import java.time.Duration;
+import java.util.Arrays;
+import java.util.Locale;
+import java.util.stream.Collectors;
+import org.jspecify.annotations.Nullable;
+
+/** Is a kind of store that a process serves to others. */
+enum StoreKind {
+  /** Over TCP, on PyTorch's wire. */
+  TCP {
+    @Override
+    Served serve(@Nullable InetAddress address, int port, Settings settings) {
+      TcpStoreServer server = new TcpStoreServer(address, port, settings.get(JobToken.SETTING));
+      return new Served(server.port(), server::close);
+    }
+
+    @Override
+    Store connect(String host, int port, Duration timeout, Settings settings) {
+      return new TcpStore(
+          TcpStoreOptions.of(host, port)
+              .withWaitForWorkers(false)
+              .withTimeout(timeout)
+              .withToken(settings.get(JobToken.SETTING)));
+    }
+  },
+  /** Over Aeron. */
+  AERON {
+    @Override
+    Served serve(@Nullable InetAddress address, int port, Settings settings) {
+      AeronStoreServer server =
+          new AeronStoreServer(AeronStoreOptions.of("localhost", port, settings), address);
+      return new Served(server.port(), server::close);
+    }
+
+    @Override
+    Store connect(String host, int port, Duration timeout, Settings settings) {
+      return new AeronStore(AeronStoreOptions.of(host, port, settings).withTimeout(timeout));
+    }
+  };
+
+  /**
+   * Is a store that this process serves.
+   *
+   * @param port the port
+   * @param end ends it
+   */
+  record Served(int port, Runnable end) implements AutoCloseable {
+    @Override
+    public void close() {
+      end.run();
+    }
+  }
+
+  /**
+   * Serves a store.
+   *
+   * @param address where to listen; null for everywhere
+   * @param port the port, 0 for a free one
+   * @param settings give the token and the rest
+   */
+  abstract Served serve(@Nullable InetAddress address, int port, Settings settings);
+
+  /**
+   * Connects to a store.
+   *
+   * @param host who serves it
+   * @param port the port
+   * @param timeout deadline of this and of later calls
+   * @param settings give the token and the rest
+   */
+  abstract Store connect(String host, int port, Duration timeout, Settings settings);
+
+  /** Returns the scheme, as in {@code TUTTI_STORE}. */
+  String scheme() {
+    return name().toLowerCase(Locale.ROOT);
+  }
+
+  /** Returns the kind of a scheme. */
+  static StoreKind of(String scheme) {
+    return Arrays.stream(values())
+        .filter(kind -> kind.scheme().equals(scheme))
+        .findFirst()
+        .orElseThrow(
+            () ->
+                new IllegalArgumentException(
+                    "no store '"
+                        + scheme
+                        + "' that can be served; there are "
+                        + Arrays.stream(values())
+                            .map(StoreKind::scheme)
+                            .collect(Collectors.joining(", "))));
+  }
+}

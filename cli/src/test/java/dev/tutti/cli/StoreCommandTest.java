@@ -1,0 +1,95 @@
+package dev.tutti.cli;
+
+import static java.nio.charset.StandardCharsets.UTF_8;
+import static org.assertj.core.api.Assertions.assertThat;
+
+import dev.tutti.Settings;
+import java.io.ByteArrayOutputStream;
+import java.io.PrintStream;
+import java.net.InetAddress;
+import java.util.ArrayList;
+import java.util.List;
+import java.util.Map;
+import java.util.concurrent.TimeUnit;
+import org.junit.jupiter.api.Test;
+import org.junit.jupiter.api.Timeout;
+import org.junit.jupiter.params.ParameterizedTest;
+import org.junit.jupiter.params.provider.EnumSource;
+
+@Timeout(90)
+class StoreCommandTest {
+  private final ByteArrayOutputStream err = new ByteArrayOutputStream();
+
+  /** Runs a command that must succeed, and returns the lines that it prints. */
+  private List<String> lines(Map<String, String> environment, String... arguments) {
+    ByteArrayOutputStream out = new ByteArrayOutputStream();
+    assertThat(tutti(out, environment, arguments)).as(() -> err.toString(UTF_8)).isZero();
+    return out.toString(UTF_8).lines().toList();
+  }
+
+  private int tutti(
+      ByteArrayOutputStream out, Map<String, String> environment, String... arguments) {
+    Terminal terminal =
+        new Terminal(
+            new PrintStream(out, true, UTF_8), new PrintStream(err, true, UTF_8), false, false);
+    List<String> all = new ArrayList<>(List.of("store"));
+    all.addAll(List.of(arguments));
+    return Main.execute(
+        new CliModule(terminal, environment), terminal, environment, all.toArray(String[]::new));
+  }
+
+  @ParameterizedTest
+  @EnumSource
+  void everyCommandWorks(StoreKind kind) {
+    Settings settings = Settings.ofEnvironment(Map.of());
+    try (StoreKind.Served served = kind.serve(InetAddress.getLoopbackAddress(), 0, settings)) {
+      Map<String, String> environment =
+          Map.of(
+              "TUTTI_STORE", kind.scheme(),
+              "MASTER_ADDR", "127.0.0.1",
+              "MASTER_PORT", Integer.toString(served.port()));
+      assertThat(lines(environment, "set", "key", "välue")).isEmpty();
+      assertThat(lines(environment, "get", "key")).containsExactly("välue");
+      assertThat(lines(environment, "add", "count")).containsExactly("1");
+      assertThat(lines(environment, "add", "count", "41")).containsExactly("42");
+      assertThat(lines(environment, "wait", "key", "count")).isEmpty();
+      assertThat(lines(environment, "watch", "key", "--count=1")).containsExactly("välue");
+      assertThat(lines(environment, "keys")).containsExactly("count", "key");
+      assertThat(lines(environment, "stat"))
+          .hasSize(3)
+          .contains("keys 2")
+          .anyMatch(line -> line.matches("round trip p50 [0-9.]+ us, p99 [0-9.]+ us"));
+      assertThat(tutti(new ByteArrayOutputStream(), environment, "get", "no", "--timeout=50ms"))
+          .isEqualTo(1);
+      assertThat(err.toString(UTF_8))
+          .contains("tutti store get: wait timeout after 50 ms, 1 of 1 keys missing: 'no'");
+    }
+  }
+
+  @ParameterizedTest
+  @EnumSource
+  void servesUntilItIsEnded(StoreKind kind) throws Exception {
+    try (CommandProcess server =
+        CommandProcess.start("store", "serve", "--at", kind.scheme() + "://127.0.0.1:0")) {
+      String prefix = kind.scheme() + "://127.0.0.1:";
+      server.await(lines -> lines.stream().anyMatch(line -> line.startsWith(prefix)));
+      String url =
+          server.lines().stream().filter(line -> line.startsWith(prefix)).findFirst().orElseThrow();
+      assertThat(url).isNotEqualTo(prefix + "0");
+      assertThat(lines(Map.of(), "add", "n", "3", "--at", url)).containsExactly("3");
+      assertThat(lines(Map.of(), "--at", url, "add", "n", "4")).containsExactly("7");
+      new ProcessBuilder("kill", Long.toString(server.pid())).start().waitFor(10, TimeUnit.SECONDS);
+      assertThat(server.exitCode()).isZero();
+    }
+  }
+
+  @Test
+  void badPlacesAreNamed() {
+    ByteArrayOutputStream out = new ByteArrayOutputStream();
+    assertThat(tutti(out, Map.of(), "keys", "--at", "localhost:1")).isEqualTo(Main.USAGE);
+    assertThat(tutti(out, Map.of(), "keys", "--at", "file://localhost:1")).isEqualTo(Main.USAGE);
+    assertThat(err.toString(UTF_8))
+        .contains("a store is written as tcp://host:port or aeron://host:port, not 'localhost:1'")
+        .contains("no store 'file' that can be served; there are tcp, aeron");
+  }
+}
