@@ -14,8 +14,8 @@ import java.util.List;
 
 /** Prepares the operations that only move data. */
 final class MovementSpecs extends OperationSpecs {
-  MovementSpecs(Group group, Checks checks) {
-    super(group, checks);
+  MovementSpecs(Group group, Checks checks, Overlaps overlaps) {
+    super(group, checks, overlaps);
   }
 
   OperationSpec broadcast(Tensor tensor, BroadcastOptions options) {

@@ -16,10 +16,10 @@ abstract class OperationSpecs {
   final Checks checks;
   final Overlaps overlaps;
 
-  OperationSpecs(Group group, Checks checks) {
+  OperationSpecs(Group group, Checks checks, Overlaps overlaps) {
     this.group = group;
     this.checks = checks;
-    this.overlaps = new Overlaps(checks, group.rank);
+    this.overlaps = overlaps;
   }
 
   final BoundBackend first(OpType op, String argument, List<Tensor> tensors) {

@@ -12,8 +12,8 @@ import java.util.List;
 
 /** Prepares the operations that reduce. */
 final class ReductionSpecs extends OperationSpecs {
-  ReductionSpecs(Group group, Checks checks) {
-    super(group, checks);
+  ReductionSpecs(Group group, Checks checks, Overlaps overlaps) {
+    super(group, checks, overlaps);
   }
 
   OperationSpec allReduce(Tensor tensor, AllReduceOptions options) {

@@ -50,8 +50,8 @@ final class TuttiProcessGroup implements ProcessGroup {
     this.runner = group.runner;
     this.checks = new Checks(group);
     this.overlaps = new Overlaps(checks, group.rank);
-    this.reductions = new ReductionSpecs(group, checks);
-    this.movements = new MovementSpecs(group, checks);
+    this.reductions = new ReductionSpecs(group, checks, overlaps);
+    this.movements = new MovementSpecs(group, checks, overlaps);
     this.subgroups = new Subgroups(group, job);
     this.objects = new ObjectCollectives(this);
   }
