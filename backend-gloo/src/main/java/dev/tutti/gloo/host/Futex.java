@@ -8,7 +8,7 @@ import java.lang.foreign.ValueLayout;
 import java.lang.invoke.MethodHandle;
 import java.nio.ByteOrder;
 import java.util.Map;
-import java.util.Objects;
+import java.util.concurrent.atomic.AtomicBoolean;
 import org.jspecify.annotations.Nullable;
 
 /**
@@ -16,20 +16,79 @@ import org.jspecify.annotations.Nullable;
  * Linux. It is there only where this module may call native code, so that nobody is warned of it.
  */
 final class Futex {
+  /*
+   * To link the call takes a young process a tenth of a second of its core, which ranks that never wait
+   * for long should not pay, and no rank while it holds up others. So a thread of its own does it once
+   * ranks of this process have often wanted to sleep or to wake others; until then they park, and are
+   * not woken. The count may lose some, as threads do not agree on it.
+   */
   private static final int WAIT = 0;
   private static final int WAKE = 1;
   private static final long SECOND = 1_000_000_000;
   private static final Map<String, Long> NUMBERS =
       Map.of("amd64", 202L, "x86_64", 202L, "aarch64", 98L);
   private static final long NUMBER = number();
-  private static final @Nullable MethodHandle CALL = NUMBER < 0 ? null : call();
+  private static final int CALLS_BEFORE_LINKING = 512;
+  private static final AtomicBoolean LINKING = new AtomicBoolean();
+  private static int callsBefore;
+  private static volatile boolean isLinked;
+
+  /** Holds the call, which is linked when this class is initialized. */
+  private static final class Linked {
+    static final MethodHandle CALL = call();
+
+    private Linked() {}
+
+    private static MethodHandle call() {
+      Linker linker = Linker.nativeLinker();
+      FunctionDescriptor descriptor =
+          FunctionDescriptor.of(
+              ValueLayout.JAVA_LONG,
+              ValueLayout.JAVA_LONG,
+              ValueLayout.JAVA_LONG,
+              ValueLayout.JAVA_INT,
+              ValueLayout.JAVA_INT,
+              ValueLayout.ADDRESS,
+              ValueLayout.JAVA_LONG,
+              ValueLayout.JAVA_INT);
+      return linker.downcallHandle(
+          linker.defaultLookup().findOrThrow("syscall"),
+          descriptor,
+          Linker.Option.firstVariadicArg(1));
+    }
+  }
 
   /** The time limit of the sleep under way, seconds and nanoseconds; made with the first one. */
   private @Nullable MemorySegment limit;
 
-  /** Tells whether there is one here. */
+  /** Tells whether there is one here, maybe not linked yet. */
   static boolean isAvailable() {
-    return CALL != null;
+    return NUMBER >= 0;
+  }
+
+  /** Tells whether it can be used by now. */
+  static boolean isLinked() {
+    return isLinked;
+  }
+
+  /** Begins to link it, if there is one here and nobody did before. */
+  static void link() {
+    if (isAvailable() && LINKING.compareAndSet(false, true)) {
+      Thread.ofPlatform().daemon().name("tutti-futex").start(() -> isLinked = Linked.CALL != null);
+    }
+  }
+
+  /**
+   * Tells whoever would sleep or wake others whether it can be used by now, and links it in time.
+   */
+  static boolean isReady() {
+    if (isLinked) {
+      return true;
+    }
+    if (++callsBefore == CALLS_BEFORE_LINKING) {
+      link();
+    }
+    return false;
   }
 
   private static long number() {
@@ -39,25 +98,6 @@ final class Futex {
       return -1;
     }
     return NUMBERS.getOrDefault(System.getProperty("os.arch", ""), -1L);
-  }
-
-  private static @Nullable MethodHandle call() {
-    Linker linker = Linker.nativeLinker();
-    FunctionDescriptor descriptor =
-        FunctionDescriptor.of(
-            ValueLayout.JAVA_LONG,
-            ValueLayout.JAVA_LONG,
-            ValueLayout.JAVA_LONG,
-            ValueLayout.JAVA_INT,
-            ValueLayout.JAVA_INT,
-            ValueLayout.ADDRESS,
-            ValueLayout.JAVA_LONG,
-            ValueLayout.JAVA_INT);
-    return linker
-        .defaultLookup()
-        .find("syscall")
-        .map(at -> linker.downcallHandle(at, descriptor, Linker.Option.firstVariadicArg(1)))
-        .orElse(null);
   }
 
   /**
@@ -85,9 +125,8 @@ final class Futex {
   }
 
   private static void call(long address, int operation, int value, MemorySegment time) {
-    MethodHandle system = Objects.requireNonNull(CALL);
     try {
-      long ignored = (long) system.invokeExact(NUMBER, address, operation, value, time, 0L, 0);
+      long ignored = (long) Linked.CALL.invokeExact(NUMBER, address, operation, value, time, 0L, 0);
     } catch (RuntimeException | Error e) {
       throw e;
     } catch (Throwable e) {

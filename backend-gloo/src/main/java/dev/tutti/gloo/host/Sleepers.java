@@ -39,7 +39,7 @@ final class Sleepers {
    * @param nanos how long at most
    */
   void sleep(Futex futex, long offset, long seen, long nanos) {
-    if (!Futex.isAvailable() || Thread.currentThread().isVirtual()) {
+    if (!Futex.isReady() || Thread.currentThread().isVirtual()) {
       LockSupport.parkNanos(this, nanos);
       return;
     }
@@ -53,7 +53,7 @@ final class Sleepers {
 
   /** Wakes those who sleep until a word changes, which it just did. */
   void wake(long offset) {
-    if ((long) WORD.getOpaque(memory, count) != 0 && Futex.isAvailable()) {
+    if ((long) WORD.getOpaque(memory, count) != 0 && Futex.isReady()) {
       Futex.wake(memory.address() + offset);
     }
   }

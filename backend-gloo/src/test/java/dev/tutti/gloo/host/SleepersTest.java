@@ -10,6 +10,7 @@ import java.lang.invoke.VarHandle;
 import java.time.Duration;
 import java.util.concurrent.FutureTask;
 import java.util.concurrent.TimeUnit;
+import java.util.concurrent.locks.LockSupport;
 import org.junit.jupiter.api.BeforeEach;
 import org.junit.jupiter.api.Test;
 
@@ -24,6 +25,16 @@ class SleepersTest {
   @BeforeEach
   void needsFutex() {
     assumeThat(Futex.isAvailable()).as("this system has a futex").isTrue();
+    Futex.link();
+    awaitLinked();
+  }
+
+  private static void awaitLinked() {
+    long deadline = System.nanoTime() + LONG;
+    while (!Futex.isLinked()) {
+      assertThat(System.nanoTime()).isLessThan(deadline);
+      LockSupport.parkNanos(1_000_000);
+    }
   }
 
   @Test
