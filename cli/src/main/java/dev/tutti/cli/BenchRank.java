@@ -16,13 +16,20 @@ import java.util.stream.IntStream;
  * Measures on one rank.
  *
  * <p>For each size: check the results, warm up for 500 ms (the first size for a second longer, as
- * all code is cold then), let rank 0 choose a number of operations by what one took, run them back
- * to back on zeros with one time stamp each on rank 0, check again. What rank 0 decides, and the
- * numbers of wrong elements, go through the store and not through the operations under test.
+ * all code is cold then) and on until the compilers of all ranks have little to do, let rank 0
+ * choose a number of operations by what one took, run them back to back on zeros with one time
+ * stamp each on rank 0, check again. What rank 0 decides, and the numbers of wrong elements, go
+ * through the store and not through the operations under test.
  */
 final class BenchRank {
   private static final long WARMUP_NANOS = TimeUnit.MILLISECONDS.toNanos(500);
   private static final long COLD_NANOS = TimeUnit.SECONDS.toNanos(1);
+  private static final long MOST_WARMUP_NANOS = TimeUnit.SECONDS.toNanos(5);
+  private static final long SLICE_NANOS = TimeUnit.MILLISECONDS.toNanos(100);
+
+  /** Time of compilers, all ranks together, in a slice of warm-up that calls for no further one. */
+  private static final long LITTLE_COMPILED_MILLIS = 20;
+
   private static final long MAX_OPERATIONS = 50_000;
   private static final long MAX_TIMES = 1 << 20;
 
@@ -33,6 +40,7 @@ final class BenchRank {
   private final BenchOptions options;
   private final Consumer<BenchRow> rows;
   private final Store store;
+  private final CompilerWatch compiler = new CompilerWatch();
   private long step;
   private boolean cold = true;
 
@@ -99,14 +107,22 @@ final class BenchRank {
     long[] nanosOfCalls = new long[(int) MAX_OPERATIONS];
     long enough = cold ? COLD_NANOS + WARMUP_NANOS : WARMUP_NANOS;
     cold = false;
+    long most = enough + MOST_WARMUP_NANOS;
     long spent = 0;
     long calls = 1;
     double perCall = 0;
     while (calls > 0) {
+      long before = compiler.millis();
       long nanos = run(item, calls, nanosOfCalls);
       spent += nanos;
       perCall = (double) nanos / calls;
-      calls = agree(spent < enough ? calls * 2 : 0);
+      long next = nanos < SLICE_NANOS || spent < enough ? calls * 2 : calls;
+      if (agree(spent < enough ? 0 : 1) == 1) {
+        compiler.awaitIdle();
+        long compiled = total(compiler.millis() - before);
+        next = compiled > LITTLE_COMPILED_MILLIS && spent < most ? next : 0;
+      }
+      calls = agree(next);
     }
     return perCall;
   }
