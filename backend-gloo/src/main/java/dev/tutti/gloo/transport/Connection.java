@@ -31,6 +31,7 @@ final class Connection implements Handler {
   private @Nullable TlsChannel tls;
 
   private @Nullable RingChannel rings;
+  private @Nullable Loans loans;
   private @Nullable Doorbell doorbell;
   private boolean halted;
   private boolean halfSent;
@@ -111,21 +112,25 @@ final class Connection implements Handler {
     rings = new RingChannel(out, in, peer, bell);
     stream = rings;
     tls = null;
-    outbound.useRing();
-    inbound.useRing();
+    Loans opened = new Loans(transport, pair, outbound);
+    loans = opened;
+    outbound.useRing(opened);
+    inbound.useRing(opened);
     transport.progress.pairs.markDirty(pair);
   }
 
   /** Reads what is in the ring, if there is one; returns whether there was anything. */
   boolean pollRing() {
     RingChannel shared = rings;
-    return shared != null && !halted && shared.hasBytes() && readable();
+    return shared != null && !halted && (shared.hasBytes() || inbound.hasMore()) && readable();
   }
 
   /** Tells whether a ring can be read, or written to with something to write. */
   boolean hasRingWork() {
     RingChannel shared = rings;
-    return shared != null && !halted && (shared.hasBytes() || (hasUnsent() && shared.hasSpace()));
+    return shared != null
+        && !halted
+        && (shared.hasBytes() || inbound.hasMore() || (hasUnsent() && shared.hasSpace()));
   }
 
   @Override
@@ -164,6 +169,17 @@ final class Connection implements Handler {
   void write(int opcode, Request request) {
     outbound.write(opcode, request, true);
     transport.progress.pairs.markDirty(pair);
+  }
+
+  /** Queues a message for which the peer is ready; it leaves with a later flush. */
+  void deliver(Request request) {
+    Loans open = loans;
+    if (open != null && open.suit(request)) {
+      outbound.lend(request);
+      transport.progress.pairs.markDirty(pair);
+    } else {
+      write(Header.SEND_UNBOUND_BUFFER, request);
+    }
   }
 
   /** Tells whether bytes wait to be written. */
@@ -258,6 +274,10 @@ final class Connection implements Handler {
     }
     outbound.halt(target);
     inbound.halt(target);
+    Loans open = loans;
+    if (open != null) {
+      open.halt(target);
+    }
   }
 
   /** Says farewell, after {@link #halt}, if the stream is between messages. */

@@ -38,6 +38,24 @@ final class Header {
   /** Wakes a rank of Tutti to look at the memory that it shares with the sender. */
   static final int DOORBELL = 0x54757475;
 
+  /**
+   * A rank of Tutti tells one with which it shares memory about itself: {@code slot} is its
+   * process, {@code length} an address in it, {@code roffset} the number that is there ({@link
+   * Loans}).
+   */
+  static final int INTRODUCTION = 0x54757477;
+
+  /** A rank of Tutti can read the number of the one that introduced itself. */
+  static final int READABLE = 0x54757478;
+
+  /**
+   * A message that is to be copied from the memory of its sender; {@code offset} is its address.
+   */
+  static final int LOAN = 0x54757479;
+
+  /** The oldest loan was copied. */
+  static final int RETURN = 0x5475747a;
+
   /** The slot of a farewell after which nothing is amiss. */
   static final long CLEAN = -1;
 
@@ -66,6 +84,11 @@ final class Header {
     out.position(at + BYTES);
   }
 
+  /** Adds to the header just written where its message is. */
+  static void putAddress(ByteBuffer out, long address) {
+    out.putLong(out.position() - BYTES + 24, address);
+  }
+
   /** Tells whether bytes follow a header. */
   static boolean hasPayload(long opcode) {
     return opcode == SEND_UNBOUND_BUFFER || opcode == EAGER;
@@ -81,6 +104,10 @@ final class Header {
 
   static long slot(ByteBuffer in, int at) {
     return in.getLong(at + 16);
+  }
+
+  static long address(ByteBuffer in, int at) {
+    return in.getLong(at + 24);
   }
 
   static long length(ByteBuffer in, int at) {

@@ -4,6 +4,7 @@ import java.io.IOException;
 import java.lang.foreign.MemorySegment;
 import java.nio.ByteBuffer;
 import java.nio.channels.ByteChannel;
+import java.util.Objects;
 import org.jspecify.annotations.Nullable;
 
 /** Reads the messages of one pair. All methods need the transport's lock. */
@@ -17,7 +18,8 @@ final class Inbound {
    * An eager message is handled when all of it is there; until then it stays in the small buffer, which
    * grows for it.
    *
-   * From a ring the shared buffer takes little at a time, so that payloads are copied twice in all.
+   * From a ring the shared buffer takes little at a time, so that payloads are copied twice in all. What
+   * came behind a loan stays in the small buffer until the loan is copied.
    */
   private static final int DIRECT_READ = 8 * 1024;
   private static final int RING_DIRECT_READ = 512;
@@ -30,6 +32,9 @@ final class Inbound {
   private boolean fromRing;
   private int directRead = DIRECT_READ;
   private @Nullable Request receiving;
+  private @Nullable Loans loans;
+  private @Nullable Request borrowing;
+  private long lentAddress;
 
   Inbound(Transport transport, Pair pair) {
     this.transport = transport;
@@ -37,9 +42,15 @@ final class Inbound {
   }
 
   /** Reads from a ring from now on. */
-  void useRing() {
+  void useRing(Loans newLoans) {
     fromRing = true;
+    loans = newLoans;
     directRead = RING_DIRECT_READ;
+  }
+
+  /** Tells whether there is something to do that the source does not know of. */
+  boolean hasMore() {
+    return borrowing != null || (fromRing && partial.position() >= Header.BYTES);
   }
 
   /**
@@ -55,6 +66,15 @@ final class Inbound {
       int count;
       boolean drained;
       Request request = receiving;
+      Request borrower = borrowing;
+      if (borrower != null) {
+        long copied = borrow(borrower, budget);
+        if (copied < 0) {
+          return true;
+        }
+        budget -= copied;
+        continue;
+      }
       if (request != null && readsDirectly(request)) {
         ByteBuffer view =
             transport.views.view(
@@ -91,6 +111,22 @@ final class Inbound {
     return true;
   }
 
+  private long borrow(Request request, long most) {
+    Loans open = Objects.requireNonNull(loans);
+    long copied = open.copy(lentAddress, request, most);
+    if (copied < 0) {
+      pair.fail("lent memory that this process cannot read", null);
+      return -1;
+    }
+    request.done += copied;
+    if (request.done == request.length) {
+      borrowing = null;
+      open.giveBack(request.slot);
+      transport.requests.end(request, null);
+    }
+    return copied;
+  }
+
   private boolean readsDirectly(Request request) {
     return request.combiner == null && request.length - request.done >= directRead;
   }
@@ -106,6 +142,10 @@ final class Inbound {
   /** Returns false if the connection was closed. */
   private boolean parse(ByteBuffer in) {
     while (in.hasRemaining()) {
+      if (borrowing != null) {
+        keep(in);
+        return true;
+      }
       Request request = receiving;
       if (request != null) {
         int count = take(request, in);
@@ -212,6 +252,14 @@ final class Inbound {
         in.position(payload + (int) length);
         pair.onEager(slot, length, signature, transport.inMemory, payload);
       }
+    } else if (fromRing && opcode == Header.LOAN) {
+      return lend(slot, length, in, at);
+    } else if (fromRing && opcode == Header.RETURN) {
+      Objects.requireNonNull(loans).onReturn(slot);
+    } else if (fromRing && opcode == Header.INTRODUCTION) {
+      Objects.requireNonNull(loans).onIntroduction(slot, length, Header.signature(in, at));
+    } else if (fromRing && opcode == Header.READABLE) {
+      Objects.requireNonNull(loans).onReadable();
     } else if (opcode == Header.FAREWELL && !fromRing) {
       transport.breakdown.farewell(pair, slot);
       return false;
@@ -222,8 +270,31 @@ final class Inbound {
     return pair.failure() == null;
   }
 
-  /** Takes the request that was being received. */
+  private boolean lend(long slot, long length, ByteBuffer in, int at) {
+    if (!Objects.requireNonNull(loans).isOpen() || length <= 0) {
+      pair.fail("lent " + length + " bytes of memory, for which nobody asked", null);
+      return false;
+    }
+    Request request = pair.onData(slot, length, Header.signature(in, at));
+    if (request == null) {
+      return false;
+    }
+    if (request.combiner != null || !request.segment.isNative()) {
+      receiving = request; // for whoever ends all that is under way
+      pair.fail("lent memory for a message that cannot be copied at once", null);
+      return false;
+    }
+    borrowing = request;
+    lentAddress = Header.address(in, at);
+    return true;
+  }
+
+  /** Takes the requests that were being received. */
   void halt(RequestQueue target) {
+    if (borrowing != null) {
+      target.add(borrowing);
+      borrowing = null;
+    }
     if (receiving != null) {
       target.add(receiving);
       receiving = null;

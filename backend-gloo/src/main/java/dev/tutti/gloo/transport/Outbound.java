@@ -32,6 +32,7 @@ final class Outbound {
   private @Nullable ByteBuffer out;
   private MemorySegment outMemory = MemorySegment.NULL;
   private @Nullable Request sending;
+  private @Nullable Loans loans;
 
   Outbound(Transport transport, Pair pair) {
     this.transport = transport;
@@ -39,8 +40,9 @@ final class Outbound {
   }
 
   /** Writes to a ring from now on. */
-  void useRing() {
+  void useRing(Loans newLoans) {
     stagedPayload = RING_STAGED_PAYLOAD;
+    loans = newLoans;
   }
 
   /**
@@ -53,6 +55,16 @@ final class Outbound {
   void write(int opcode, Request request, boolean payload) {
     long signature = transport.isTutti(pair.rank) ? request.signature : 0;
     write(opcode, request.slot, request.length, signature, payload ? request : null);
+  }
+
+  /** Queues a header that is about no request; it leaves with a later flush. */
+  void write(int opcode, long slot, long length, long signature) {
+    write(opcode, slot, length, signature, null);
+  }
+
+  /** Queues the loan of a request's memory; it leaves with a later flush. */
+  void lend(Request request) {
+    write(Header.LOAN, request.slot, request.length, request.signature, request);
   }
 
   private void write(
@@ -86,6 +98,11 @@ final class Outbound {
       @Nullable Request request) {
     Header.put(staging, opcode, slot, length, signature);
     if (request == null) {
+      return;
+    }
+    if (opcode == Header.LOAN && loans != null) {
+      Header.putAddress(staging, request.segment.address() + request.offset);
+      loans.lent(request);
       return;
     }
     int count = (int) Math.min(length, Math.min(stagedPayload, staging.remaining()));

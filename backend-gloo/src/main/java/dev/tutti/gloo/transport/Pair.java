@@ -102,7 +102,7 @@ final class Pair {
     if (differ(request.signature, theirs)) {
       refuse(request, theirs);
     } else {
-      connection.write(Header.SEND_UNBOUND_BUFFER, request);
+      connection.deliver(request);
     }
   }
 

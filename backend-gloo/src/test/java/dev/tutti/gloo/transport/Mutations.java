@@ -33,6 +33,10 @@ final class Mutations {
     Header.EAGER,
     Header.FAREWELL,
     Header.DOORBELL,
+    Header.INTRODUCTION,
+    Header.READABLE,
+    Header.LOAN,
+    Header.RETURN,
     4
   };
   private static final long[] SLOTS = {

@@ -2,6 +2,7 @@ package dev.tutti.gloo.transport;
 
 import static org.assertj.core.api.Assertions.assertThat;
 import static org.assertj.core.api.Assertions.assertThatThrownBy;
+import static org.assertj.core.api.Assumptions.assumeThat;
 
 import dev.tutti.Device;
 import dev.tutti.Settings;
@@ -146,6 +147,110 @@ class RingTransportTest {
         .isEqualTo(2 * Header.BYTES + 1000);
     assertThat(memory.ring(1, 0).get(ValueLayout.JAVA_LONG, RingWriter.TAIL))
         .isEqualTo(Header.BYTES);
+  }
+
+  private long written(int from) {
+    return memory.ring(from, 1 - from).get(ValueLayout.JAVA_LONG, RingWriter.TAIL);
+  }
+
+  /** Lets rank 0 send large messages until one of them does not go through its ring. */
+  private void awaitLoans() {
+    assumeThat(RemoteMemory.isAllowed()).as("native code may be called").isTrue();
+    long bytes = 4 * Loans.LEAST_BYTES;
+    long deadline = System.nanoTime() + 20_000_000_000L;
+    long before;
+    do {
+      assertThat(System.nanoTime() - deadline).as("no message was lent").isNegative();
+      before = written(0);
+      exchange(bytes, 3);
+    } while (written(0) - before >= bytes);
+  }
+
+  @Test
+  void largeMessagesAreCopiedFromWhereTheyAre() {
+    awaitLoans();
+    long there = written(0);
+    long back = written(1);
+    exchange(Loans.LEAST_BYTES, 11);
+    exchange(20 << 20, 12);
+    assertThat(written(0) - there).isEqualTo(2 * 2 * Header.BYTES);
+    assertThat(written(1) - back).isEqualTo(2 * 2 * Header.BYTES);
+    exchange(Loans.LEAST_BYTES - 1, 13);
+    assertThat(written(0) - there).isEqualTo(3 * 2 * Header.BYTES + Loans.LEAST_BYTES - 1);
+    exchange(300_000, 14, false);
+    assertThat(failures).isEmpty();
+  }
+
+  @Test
+  void loansKeepTheOrderOfMessages() {
+    awaitLoans();
+    long[] lengths = {200_000, 10, 0, 100_000, 5000, 70_000};
+    List<TestOperation> operations = new ArrayList<>();
+    List<MemorySegment> received = new ArrayList<>();
+    for (int i = 0; i < lengths.length; i++) {
+      received.add(filled(lengths[i], 0));
+      operations.add(TestOperation.seconds(20));
+      new UserMessages(transports.get(1))
+          .receive(operations.getLast(), 0, 6, received.get(i), lengths[i]);
+    }
+    for (int i = 0; i < lengths.length; i++) {
+      operations.add(TestOperation.seconds(20));
+      new UserMessages(transports.get(0))
+          .send(operations.getLast(), 1, 6, filled(lengths[i], i + 1), lengths[i]);
+    }
+    for (TestOperation operation : operations) {
+      assertThat(operation.parkUntilDone(operation.deadlineNanos())).isTrue();
+      assertThat(operation.cause()).isNull();
+    }
+    for (int i = 0; i < lengths.length; i++) {
+      if (lengths[i] > 0) {
+        assertThat(value(received.get(i), 0)).isEqualTo(i + 1);
+        assertThat(value(received.get(i), lengths[i] - 1)).isEqualTo(i + 1);
+      }
+    }
+  }
+
+  @Test
+  void aLoanThatCannotBeReadEndsThePair() throws Exception {
+    awaitLoans();
+    TestOperation receive = TestOperation.seconds(10);
+    new UserMessages(transports.get(1)).receive(receive, 0, 4, filled(100_000, 0), 100_000);
+    put(0, Header.LOAN, 4, 100_000, 8);
+    new UserMessages(transports.get(1)).await(receive, receive.deadlineNanos());
+    assertThat(receive.cause())
+        .isInstanceOf(PeerLostException.class)
+        .hasMessageContaining("rank 0 lent memory that this process cannot read");
+    assertThat(receive.rank()).isZero();
+  }
+
+  @ParameterizedTest
+  @CsvSource({
+    "LOAN, for which nobody asked",
+    "RETURN, returned memory that it was not lent",
+    "READABLE, not introduced to it",
+    "INTRODUCTION, introduced itself as process"
+  })
+  void loansOutOfTurnEndThePair(String opcode, String message) throws Exception {
+    exchange(16, 1);
+    TestOperation receive = TestOperation.seconds(10);
+    new UserMessages(transports.get(1)).receive(receive, 0, 4, filled(100_000, 0), 100_000);
+    int code = Header.class.getDeclaredField(opcode).getInt(null);
+    put(0, code, code == Header.INTRODUCTION ? -7 : 4, 100_000, 8);
+    new UserMessages(transports.get(1)).await(receive, receive.deadlineNanos());
+    assertThat(receive.cause()).isInstanceOf(PeerLostException.class).hasMessageContaining(message);
+  }
+
+  /** Writes a header into the ring of a rank, which writes no more itself. */
+  private void put(int from, int opcode, long slot, long length, long address) {
+    MemorySegment ring = memory.ring(from, 1 - from);
+    long tail = ring.get(ValueLayout.JAVA_LONG, RingWriter.TAIL);
+    long[] words = {Header.BYTES, opcode, slot, address, length, 0};
+    for (int i = 0; i < words.length; i++) {
+      long at = RingMemory.HEADER + (tail + 8L * i & RING - 1);
+      ring.set(ValueLayout.JAVA_LONG, at, words[i]);
+    }
+    VarHandle.releaseFence();
+    ring.set(ValueLayout.JAVA_LONG, RingWriter.TAIL, tail + Header.BYTES);
   }
 
   @ParameterizedTest
