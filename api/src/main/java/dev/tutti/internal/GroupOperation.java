@@ -187,13 +187,14 @@ final class GroupOperation extends OperationState implements Work {
 
   /** Waits for the end, helping the backend along; false when the time comes first. */
   boolean awaitUntil(long untilNanos) {
-    DeviceEvent device = deviceEvent();
     Backend progress = backend;
     try {
+      if (deviceEvent() == null && type().isPointToPoint() && progress != null && !isDone()) {
+        progress.await(this, untilNanos);
+      }
+      DeviceEvent device = deviceEvent();
       if (device != null) {
         awaitDevice(device, untilNanos);
-      } else if (type().isPointToPoint() && progress != null && !isDone()) {
-        progress.await(this, untilNanos);
       }
     } catch (AbortedException e) {
       throw e;

@@ -150,6 +150,23 @@ final class OperationRunner {
   }
 
   /**
+   * Ends the call that {@link #beginOnStream} began, and waits for the device. The lane stays taken
+   * meanwhile, so that the operation is not issued anew under who waits for it.
+   */
+  void awaitOnStream(GroupOperation op) {
+    try {
+      settle(op);
+      if (op.deviceEvent() == null) {
+        op.throwIfFailed();
+      } else {
+        op.await();
+      }
+    } finally {
+      lane.exit();
+    }
+  }
+
+  /**
    * Ends what {@link #beginOnStream} began, and returns what to throw.
    *
    * @param cause what the backend threw

@@ -273,6 +273,16 @@ abstract class OperationState implements Operation {
   @Override
   public final void enqueued(DeviceEvent newEvent) {
     deviceEvent = newEvent;
+    if (type.isPointToPoint()) {
+      wakeForDevice();
+    }
+  }
+
+  /** Wakes who waits for a message that was not on the device yet, to wait for the device now. */
+  private synchronized void wakeForDevice() {
+    if (waited) {
+      notifyAll();
+    }
   }
 
   final @Nullable DeviceEvent deviceEvent() {
@@ -330,7 +340,7 @@ abstract class OperationState implements Operation {
 
   private synchronized boolean park(long untilNanos, boolean untilEnded) {
     waited = true;
-    while (untilEnded ? !isEnded() : !isDone()) {
+    while (untilEnded ? !isEnded() : !isDone() && deviceEvent == null) {
       long left = untilNanos - System.nanoTime();
       if (left <= 0) {
         return false;

@@ -150,6 +150,29 @@ final class TuttiProcessGroup implements ProcessGroup {
   }
 
   @Override
+  public void reduce(Tensor tensor, ReduceOp reduceOp, int root) {
+    OpType type = OpType.REDUCE;
+    BoundBackend backend = tensor.isSparse() ? null : checks.backendFor(type, tensor);
+    GroupOperation op = null;
+    if (backend != null && backend.isStreamOrdered() && !HostStaging.isNeeded(tensor)) {
+      checks.rank(type, "root", root);
+      checks.movable(type, "tensor", tensor, backend, true);
+      checks.reducible(type, tensor, reduceOp, backend);
+      op = runner.beginOnStream(type, tensor.dtype(), tensor.numel());
+    }
+    if (backend == null || op == null) {
+      ProcessGroup.super.reduce(tensor, reduceOp, root);
+      return;
+    }
+    try {
+      backend.backend().reduce(op, tensor, reduceOp, root);
+    } catch (Throwable t) {
+      throw runner.failOnStream(op, t);
+    }
+    runner.endOnStream(op);
+  }
+
+  @Override
   public void allGatherInto(Tensor output, Tensor input) {
     OpType type = OpType.ALL_GATHER_INTO;
     BoundBackend backend = streamOrdered(type, output, input);
@@ -333,7 +356,11 @@ final class TuttiProcessGroup implements ProcessGroup {
   public void barrier() {
     OpType op = OpType.BARRIER;
     BoundBackend backend = checks.anyBackend(op);
-    GroupOperation inline = backend.isStreamOrdered() ? null : runner.beginInline(op, null, 0);
+    if (backend.isStreamOrdered()) {
+      barrierOnStream(backend);
+      return;
+    }
+    GroupOperation inline = runner.beginInline(op, null, 0);
     if (inline == null) {
       barrier(BarrierOptions.DEFAULT);
       return;
@@ -344,6 +371,20 @@ final class TuttiProcessGroup implements ProcessGroup {
       throw runner.failInline(inline, t);
     }
     runner.endInline(inline);
+  }
+
+  private void barrierOnStream(BoundBackend backend) {
+    GroupOperation op = runner.beginOnStream(OpType.BARRIER, null, 0);
+    if (op == null) {
+      barrier(BarrierOptions.DEFAULT);
+      return;
+    }
+    try {
+      backend.backend().barrier(op);
+    } catch (Throwable t) {
+      throw runner.failOnStream(op, t);
+    }
+    runner.awaitOnStream(op);
   }
 
   @Override

@@ -64,7 +64,7 @@ public interface Operation {
   @Nullable TuttiException failure();
 
   /**
-   * Parks the calling thread until the operation ends or a time is reached.
+   * Parks the calling thread until the operation ends, a device works on it, or a time is reached.
    *
    * @param deadlineNanos in terms of {@link System#nanoTime()}
    * @return whether it ended

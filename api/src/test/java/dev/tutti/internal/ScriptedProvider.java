@@ -93,14 +93,21 @@ final class ScriptedProvider implements BackendProvider {
   }
 
   private final class ScriptedBackend implements Backend {
+    private static final Tensor NONE = Tensor.of(0f);
+
     @Override
     public void allReduce(Operation op, Tensor tensor, ReduceOp reduceOp) throws Exception {
       allReduce.run(op, tensor);
     }
 
     @Override
+    public void reduce(Operation op, Tensor tensor, ReduceOp reduceOp, int root) throws Exception {
+      allReduce.run(op, tensor);
+    }
+
+    @Override
     public void barrier(Operation op) throws Exception {
-      allReduce.run(op, Tensor.of(0f));
+      allReduce.run(op, NONE);
     }
 
     @Override

@@ -18,6 +18,7 @@ import java.lang.management.ManagementFactory;
 import java.time.Duration;
 import java.util.ArrayDeque;
 import java.util.concurrent.atomic.AtomicInteger;
+import org.jspecify.annotations.Nullable;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.Timeout;
 import org.junit.jupiter.api.parallel.Isolated;
@@ -43,6 +44,7 @@ class StreamOperationsTest {
     private final AtomicInteger released = new AtomicInteger();
     private final AtomicInteger looks = new AtomicInteger();
     private volatile long reached;
+    private volatile @Nullable Thread awaitedBy;
     private long made;
 
     synchronized Point take() {
@@ -79,6 +81,7 @@ class StreamOperationsTest {
 
     @Override
     public boolean awaitReached(long deadlineNanos) {
+      device.awaitedBy = Thread.currentThread();
       return isReached();
     }
 
@@ -111,6 +114,79 @@ class StreamOperationsTest {
       long all = calls;
       LocalWorld.until("all points are given back", () -> device.released.get() == all);
       assertThat(group.flightRecord()).contains("COMPLETED").doesNotContain("RUNNING");
+    }
+  }
+
+  @Test
+  void aReduceAllocatesNothingEither() throws Exception {
+    try (ProcessGroup group = provider.alone("TUTTI_CLOSE_TIMEOUT", "5s")) {
+      device.reached = Long.MAX_VALUE;
+      assertThat(allocatedInTheLongRun(() -> group.reduce(tensor, ReduceOp.SUM, 0))).isZero();
+    }
+  }
+
+  @Test
+  void aBarrierAllocatesNothingEither() throws Exception {
+    try (ProcessGroup group = provider.alone("TUTTI_CLOSE_TIMEOUT", "5s")) {
+      device.reached = Long.MAX_VALUE;
+      assertThat(allocatedInTheLongRun(group::barrier)).isZero();
+    }
+  }
+
+  private static long allocatedInTheLongRun(Runnable call) {
+    long least = Long.MAX_VALUE;
+    for (int batch = 0; batch < 40 && least > 0; batch++) {
+      long before = THREADS.getCurrentThreadAllocatedBytes();
+      for (int i = 0; i < 500; i++) {
+        call.run();
+      }
+      least = Math.min(least, THREADS.getCurrentThreadAllocatedBytes() - before);
+    }
+    return least;
+  }
+
+  @Test
+  void theHostWaitsForABarrier() throws Exception {
+    try (ProcessGroup group = provider.alone("TUTTI_CLOSE_TIMEOUT", "5s")) {
+      Thread waiter = Thread.ofPlatform().start(group::barrier);
+      LocalWorld.until("the barrier is looked at", () -> device.looks.get() > 2);
+      assertThat(waiter.isAlive()).isTrue();
+      device.reached = 1;
+      assertThat(waiter.join(Duration.ofSeconds(20))).isTrue();
+    }
+  }
+
+  @Test
+  void aBarrierThatTheDeviceNeverReachesTimesOut() throws Exception {
+    try (ProcessGroup group = provider.alone("TUTTI_CLOSE_TIMEOUT", "100ms")) {
+      group.setTimeout(Duration.ofMillis(100));
+      assertThatThrownBy(group::barrier).isInstanceOf(CollectiveTimeoutException.class);
+      assertThatThrownBy(() -> group.allReduce(tensor, ReduceOp.SUM))
+          .isInstanceOf(TuttiException.class);
+    }
+  }
+
+  /** The kernel of a message is launched once the peer is there, while its caller waits. */
+  @Test
+  void whoWaitsForAMessageLooksAtTheDeviceItself() throws Exception {
+    provider.send =
+        (op, tensor, peer) -> {
+          Point point = device.take();
+          device.reached = Long.MAX_VALUE;
+          Thread caller = Thread.currentThread();
+          Thread.ofPlatform()
+              .start(
+                  () -> {
+                    LocalWorld.until(
+                        "the caller waits", () -> caller.getState() == Thread.State.TIMED_WAITING);
+                    op.enqueued(point);
+                  });
+        };
+    try (ProcessGroup group = provider.join(2, "TUTTI_CLOSE_TIMEOUT", "100ms")) {
+      for (int i = 0; i < 5 && !Thread.currentThread().equals(device.awaitedBy); i++) {
+        group.send(tensor, 1); // the watchdog may be the first to look
+      }
+      assertThat(device.awaitedBy).isEqualTo(Thread.currentThread());
     }
   }
 
