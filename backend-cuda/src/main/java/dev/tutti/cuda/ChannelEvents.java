@@ -1,7 +1,9 @@
 package dev.tutti.cuda;
 
 import dev.tutti.spi.Operation;
+import java.util.ArrayList;
 import java.util.Arrays;
+import java.util.List;
 
 /** Keeps the events of a channel's operations for use again. Any thread. */
 final class ChannelEvents {
@@ -9,6 +11,7 @@ final class ChannelEvents {
   private final ControlWords control;
   private final int rank;
   private final int[] ranks;
+  private final List<ChannelEvent> all = new ArrayList<>();
   private ChannelEvent[] free = new ChannelEvent[16];
   private int count;
 
@@ -30,7 +33,10 @@ final class ChannelEvents {
   /** Returns an event for an operation; the caller records it. */
   synchronized ChannelEvent take(Operation op) {
     if (count == 0) {
-      return new ChannelEvent(new CudaEvent(device), control, op, rank, ranks, -1, this);
+      ChannelEvent made =
+          new ChannelEvent(new CudaEvent(device), control, op, rank, ranks, -1, this);
+      all.add(made);
+      return made;
     }
     ChannelEvent event = free[--count];
     event.follow(op);
@@ -42,5 +48,10 @@ final class ChannelEvents {
       free = Arrays.copyOf(free, 2 * count);
     }
     free[count++] = event;
+  }
+
+  /** Gives back what operations that failed have left; the device has reached all. */
+  synchronized void close() {
+    all.forEach(each -> each.event().takeForReached());
   }
 }

@@ -46,20 +46,33 @@ final class CollectiveLane {
   private volatile @Nullable Operation lastOp;
   private volatile long lastNumber;
   private volatile @Nullable Leaver leaver;
+  private final int neighbour;
   private boolean hasParts;
   private int partsLaunched;
 
+  /**
+   * Creates a lane.
+   *
+   * @param device of this rank
+   * @param channel of all ranks
+   * @param limits which algorithm runs at which size
+   * @param symmetric the group's memories that tensors may lie in
+   * @param rank this rank
+   * @param neighbour another rank that has this process and this device, or -1
+   */
   CollectiveLane(
       CudaDevice device,
       HostChannel channel,
       AllReduceLimits limits,
       CudaSymmetricMemories symmetric,
-      int rank) {
+      int rank,
+      int neighbour) {
     this.device = device;
     this.channel = channel;
     this.limits = limits;
     this.symmetric = symmetric;
     this.rank = rank;
+    this.neighbour = neighbour;
     this.size = channel.layout.ranks();
     this.stream = device.defaultStream();
     this.lastStream = stream;
@@ -90,9 +103,21 @@ final class CollectiveLane {
     return new PeerLostException(peer, "rank " + peer + " closed the group", null);
   }
 
-  private void begin() {
+  private void begin(Operation op) {
     device.context().enter();
     stream = device.currentStream();
+    if (neighbour >= 0 && stream.equals(device.defaultStream())) {
+      throw new UnsupportedOperationException(
+          op.type().label()
+              + " on rank "
+              + rank
+              + ": rank "
+              + neighbour
+              + " of this process has "
+              + device
+              + " too, and kernels of both in its default stream would wait for each other for"
+              + " ever; make a stream of its own current for each rank (CudaStream.use)");
+    }
     CudaEvent last = lastEvent;
     if (last != null && !stream.equals(lastStream) && !stream.isCapturing()) {
       stream.waitFor(last);
@@ -155,6 +180,11 @@ final class CollectiveLane {
     return last == null || last.awaitReached(deadlineNanos);
   }
 
+  /** Frees the events; no kernel of the channel runs. */
+  void close() {
+    events.close();
+  }
+
   void allReduce(Operation op, Tensor tensor, ReduceOp reduceOp) {
     ChannelLayout layout = channel.layout;
     long bytes = tensor.byteSize();
@@ -166,7 +196,7 @@ final class CollectiveLane {
           case TWO_SHOT -> Kernels.twoShot(tensor.dtype(), reduceOp.kind());
           case CHUNKS -> Kernels.chunks(tensor.dtype(), reduceOp.kind());
         };
-    begin();
+    begin(op);
     channel.reduce.allReduce(address, address, bytes, size);
     if (algorithm == Algorithm.CHUNKS) {
       shareResult(address, bytes);
@@ -199,7 +229,7 @@ final class CollectiveLane {
   void reduce(Operation op, Tensor tensor, ReduceOp reduceOp, int root) {
     long bytes = tensor.byteSize();
     long in = tensor.segment().address();
-    begin();
+    begin(op);
     if (limits.choose(bytes, tensor.dtype().byteSize(), channel.layout) == Algorithm.ONE_SHOT) {
       channel.reduce.allReduce(in, rank == root ? in : 0, bytes, size);
       launchReduce(op, Kernels.oneShot(tensor.dtype(), reduceOp.kind()), bytes, reduceOp);
@@ -213,7 +243,7 @@ final class CollectiveLane {
   void reduceScatter(Operation op, Tensor output, long input, ReduceOp reduceOp) {
     long part = output.byteSize();
     long bytes = part * size;
-    begin();
+    begin(op);
     channel.reduce.reduceScatter(input, output.segment().address(), part, size);
     Kernel kernel =
         bytes <= limits.twoShotBytes()
@@ -227,7 +257,7 @@ final class CollectiveLane {
     long bytes = tensor.byteSize();
     long address = tensor.segment().address();
     if (bytes > packetLimit) {
-      begin();
+      begin(op);
       channel.reduce.broadcast(address, bytes, size, root);
       shareResult(address, bytes);
       launchReduce(op, Kernels.broadcast(), bytes, ReduceOp.SUM);
@@ -247,7 +277,7 @@ final class CollectiveLane {
 
   /** Begins an exchange; the caller says who sends what, then launches it. */
   ExchangeCall beginExchange(Operation op) {
-    begin();
+    begin(op);
     return channel.exchange.begin(packetLimit, nanosLeft(op));
   }
 
@@ -263,7 +293,7 @@ final class CollectiveLane {
   }
 
   void barrier(Operation op) {
-    begin();
+    begin(op);
     Kernel kernel = Kernels.barrier();
     channel.launchBarrier(kernel, kernel.launch(0, channel.layout), nanosLeft(op), stream.handle());
     end(op);

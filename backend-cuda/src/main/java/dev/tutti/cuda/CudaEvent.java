@@ -100,6 +100,11 @@ public final class CudaEvent implements DeviceEvent, AutoCloseable {
     return true;
   }
 
+  /** Tells whether somebody saw it reached, without a look at the device. */
+  synchronized boolean isKnownReached() {
+    return reached;
+  }
+
   /** Takes it for reached without a look, as a later point of the device is. */
   synchronized void takeForReached() {
     reached = true;

@@ -86,7 +86,7 @@ final class CudaWorld implements AutoCloseable {
         new AllReduceLimits(
             CudaSettings.bytes(settings, CudaSettings.ONE_SHOT_BYTES, measured.oneShotBytes()),
             CudaSettings.bytes(settings, CudaSettings.TWO_SHOT_BYTES, measured.twoShotBytes()));
-    collectives = new CollectiveLane(device, all, limits, symmetric, rank);
+    collectives = new CollectiveLane(device, all, limits, symmetric, rank, onSameDevice(peers));
     @Nullable MessageLane[] sends = new @Nullable MessageLane[size];
     @Nullable MessageLane[] receives = new @Nullable MessageLane[size];
     for (int peer = 0; peer < size; peer++) {
@@ -99,6 +99,17 @@ final class CudaWorld implements AutoCloseable {
     }
     messages = new MessageBoard(device, links, rank, collectives, sends, receives);
     messages.listen();
+  }
+
+  /** Returns another rank that has this process and this device, or -1. */
+  private int onSameDevice(PeerWorld peers) {
+    String own = peers.ranks().get(rank).pciBusId();
+    for (int r = 0; r < size; r++) {
+      if (r != rank && peers.isSameProcess(r) && peers.ranks().get(r).pciBusId().equals(own)) {
+        return r;
+      }
+    }
+    return -1;
   }
 
   /** Returns where a rank has what it shares with a peer alone. */
@@ -266,6 +277,7 @@ final class CudaWorld implements AutoCloseable {
       return;
     }
     messageLanes.forEach(MessageLane::close);
+    lane.close();
     symmetric.close();
     own.close();
     shared.close();

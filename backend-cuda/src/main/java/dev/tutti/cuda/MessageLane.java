@@ -3,6 +3,7 @@ package dev.tutti.cuda;
 import dev.tutti.kernels.Kernel;
 import dev.tutti.kernels.Kernels;
 import dev.tutti.spi.Operation;
+import java.util.ArrayDeque;
 import org.jspecify.annotations.Nullable;
 
 /**
@@ -20,6 +21,7 @@ final class MessageLane {
   private final int rank;
   private final int[] ranks;
   private @Nullable CudaStream stream;
+  private final ArrayDeque<CudaEvent> open = new ArrayDeque<>();
   private @Nullable CudaEvent lastEvent;
   private boolean closed;
 
@@ -70,6 +72,10 @@ final class MessageLane {
     channel.launchExchange(kernel, kernel.launch(bytes, channel.layout), own.handle());
     CudaEvent event = own.record();
     lastEvent = event;
+    while (!open.isEmpty() && open.getFirst().isKnownReached()) {
+      open.removeFirst();
+    }
+    open.addLast(event);
     op.enqueued(new ChannelEvent(event, channel.control, op, rank, ranks, source));
   }
 
@@ -86,6 +92,7 @@ final class MessageLane {
 
   /** Frees everything; nothing may run. */
   synchronized void close() {
+    open.forEach(CudaEvent::takeForReached);
     channel.close();
     CudaStream own = stream;
     if (own != null) {

@@ -70,7 +70,7 @@ public final class IpcChannel implements AutoCloseable {
               + path
               + " has "
               + length
-              + "; choose a shorter directory");
+              + "; choose a shorter directory (TUTTI_CUDA_IPC_DIR)");
     }
     socket = Posix.datagramSocket();
     if (socket < 0) {
@@ -82,7 +82,11 @@ public final class IpcChannel implements AutoCloseable {
     }
     if (bound < 0) {
       Posix.close(socket);
-      throw failed("cannot make the socket " + path + ", is its directory writable?", -bound);
+      throw failed(
+          "cannot make the socket "
+              + path
+              + ", is its directory writable? TUTTI_CUDA_IPC_DIR names another",
+          -bound);
     }
   }
 

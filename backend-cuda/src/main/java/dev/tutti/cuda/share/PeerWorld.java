@@ -21,7 +21,7 @@ public record PeerWorld(
     List<Neighbour> ranks,
     Sharing sharing) {
   /** Tells whether a rank runs in this rank's process. */
-  boolean isSameProcess(int rank) {
+  public boolean isSameProcess(int rank) {
     return ranks.get(rank).process().equals(ranks.get(exchange.rank()).process());
   }
 

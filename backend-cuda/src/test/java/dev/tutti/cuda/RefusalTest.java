@@ -1,0 +1,185 @@
+package dev.tutti.cuda;
+
+import static org.assertj.core.api.Assertions.assertThat;
+import static org.assertj.core.api.Assertions.assertThatThrownBy;
+
+import dev.tutti.DType;
+import dev.tutti.ReduceOp;
+import dev.tutti.Tensor;
+import dev.tutti.TuttiException;
+import java.lang.foreign.Arena;
+import java.nio.file.Files;
+import java.nio.file.Path;
+import java.util.stream.Stream;
+import org.junit.jupiter.api.AfterEach;
+import org.junit.jupiter.api.Test;
+import org.junit.jupiter.api.io.TempDir;
+
+/** Tests that what is refused, many times over, says why and leaves nothing behind. */
+class RefusalTest {
+  private static final int TIMES = 30;
+  private static final int OTHERS = 20; // what tests beside this one may open meanwhile
+
+  private final FakeMachine machine = new FakeMachine(2);
+  private final ThreadGroup threads = new ThreadGroup("refused");
+  @TempDir private Path sockets;
+
+  @AfterEach
+  void nothingIsLeft() {
+    Until.holds("the end of the threads of groups", () -> threads.activeCount() == 0);
+    machine.close();
+  }
+
+  /** Is what a rank, or a test, does in the group of threads that is looked at. */
+  private interface Action {
+    void run() throws Exception;
+  }
+
+  private void many(Action action) throws Exception {
+    Throwable[] failure = new Throwable[1];
+    int before = Fds.open().size();
+    Thread thread =
+        new Thread(
+            threads,
+            () -> {
+              try {
+                for (int i = 0; i < TIMES; i++) {
+                  action.run();
+                }
+              } catch (Throwable e) {
+                failure[0] = e;
+              }
+            });
+    thread.start();
+    thread.join();
+    if (failure[0] != null) {
+      throw new AssertionError(failure[0]);
+    }
+    for (int d = 0; d < 2; d++) {
+      machine.cuda.device(d).tensors().releaseCached();
+    }
+    assertThat(Fds.open()).hasSizeLessThan(before + OTHERS);
+    try (Stream<Path> files = Files.list(sockets)) {
+      assertThat(files).isEmpty();
+    }
+    for (int d = 0; d < 2; d++) {
+      assertThat(machine.cuda.device(d).events().inUse()).isZero();
+      assertThat(machine.cuda.device(d).pinned().blocksInUse()).isZero();
+    }
+  }
+
+  private CudaRanks ranks() {
+    return new CudaRanks(machine.cuda).with("TUTTI_CUDA_IPC_DIR", sockets.toString());
+  }
+
+  @Test
+  void aGroupWithoutALink() throws Exception {
+    machine.fake.cutLink(0, 1);
+    many(
+        () ->
+            assertThatThrownBy(() -> ranks().run(2, (group, device) -> {}))
+                .isInstanceOf(TuttiException.class)
+                .hasStackTraceContaining("cannot reach the memory of rank")
+                .hasStackTraceContaining("there is no NVLink between them"));
+  }
+
+  @Test
+  void aGroupThatSharesADevice() throws Exception {
+    many(
+        () ->
+            assertThatThrownBy(
+                    () ->
+                        ranks()
+                            .onOneDevice()
+                            .with("TORCH_SYMM_MEM_ALLOW_OVERLAPPING_DEVICES", "0")
+                            .run(2, (group, device) -> {}))
+                .isInstanceOf(TuttiException.class)
+                .hasStackTraceContaining("give each rank its own, or set TORCH_SYMM_MEM"));
+  }
+
+  @Test
+  void aGroupWhoseSocketsHaveNoDirectory() throws Exception {
+    many(
+        () ->
+            assertThatThrownBy(
+                    () -> ranks().with("TUTTI_CUDA_IPC_DIR", "/proc").run(2, (group, device) -> {}))
+                .isInstanceOf(TuttiException.class)
+                .hasStackTraceContaining("cannot make the socket /proc/tutti-")
+                .hasStackTraceContaining(
+                    "is its directory writable? TUTTI_CUDA_IPC_DIR names another"));
+  }
+
+  @Test
+  void aGroupWhoseSocketsHaveTooLongNames() throws Exception {
+    String deep = sockets + "/" + "d".repeat(90);
+    many(
+        () ->
+            assertThatThrownBy(
+                    () -> ranks().with("TUTTI_CUDA_IPC_DIR", deep).run(2, (group, device) -> {}))
+                .isInstanceOf(TuttiException.class)
+                .hasStackTraceContaining("the path of a socket has 107 bytes at most")
+                .hasStackTraceContaining("choose a shorter directory (TUTTI_CUDA_IPC_DIR)"));
+  }
+
+  @Test
+  void tensorsThatCannotBeUsed() throws Exception {
+    many(
+        () ->
+            ranks()
+                .run(
+                    2,
+                    (group, device) -> {
+                      Arena arena = Arena.ofShared();
+                      Tensor freed = device.tensors().allocate(arena, DType.FLOAT32, 8);
+                      CudaDevice other = machine.cuda.device(1 - device.index());
+                      Tensor elsewhere = other.tensors().allocate(arena, DType.FLOAT32, 8);
+                      arena.close();
+                      for (int i = 0; i < TIMES; i++) {
+                        assertThatThrownBy(() -> group.allReduce(Tensor.of(1f), ReduceOp.SUM))
+                            .isInstanceOf(IllegalArgumentException.class)
+                            .hasMessageContaining(
+                                "tensor is on cpu, but the group has backends for [cuda]");
+                        assertThatThrownBy(() -> group.allReduce(elsewhere, ReduceOp.SUM))
+                            .hasStackTraceContaining("the group has " + device + " here, but");
+                        assertThatThrownBy(() -> group.allReduce(freed, ReduceOp.SUM))
+                            .hasStackTraceContaining("the memory was freed of float32[8]");
+                      }
+                    }));
+  }
+
+  @Test
+  void ranksOfOneDeviceInItsDefaultStream() throws Exception {
+    many(
+        () ->
+            ranks()
+                .onOneDevice()
+                .run(
+                    2,
+                    (group, device) -> {
+                      try (Arena arena = Arena.ofShared()) {
+                        Tensor tensor = device.tensors().allocate(arena, DType.FLOAT32, 1);
+                        device.tensors().copyFromHost(tensor, Tensor.of(1f));
+                        try (CudaStream.Scope _ = device.defaultStream().use()) {
+                          assertThatThrownBy(() -> group.allReduce(tensor, ReduceOp.SUM))
+                              .hasStackTraceContaining(
+                                  "rank " + (1 - group.rank()) + " of this process has cuda:0 too")
+                              .hasStackTraceContaining("CudaStream.use");
+                        }
+                        group.allReduce(tensor, ReduceOp.SUM);
+                        assertThat(device.tensors().toHost(tensor).toFloatArray())
+                            .containsExactly(2f);
+                        group.barrier();
+                      }
+                    }));
+  }
+
+  @Test
+  void aDriverThatIsTooOld() {
+    machine.fake.setVersion(12040);
+    assertThatThrownBy(
+            () -> new Cuda(machine.fake.driver(), machine.fake.links(), () -> new byte[] {1, 2, 3}))
+        .hasMessage(
+            "the NVIDIA driver serves CUDA 12.4, but 13.0 is needed; install a newer driver");
+    assertThat(machine.fake.living()).isEmpty();
+  }
+}
