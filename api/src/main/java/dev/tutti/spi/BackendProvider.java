@@ -62,6 +62,24 @@ public interface BackendProvider {
   }
 
   /**
+   * Returns the number of devices that this process may use; 0 for a backend of host memory. Called
+   * where the backend can run.
+   */
+  default int deviceCount() {
+    return 0;
+  }
+
+  /**
+   * Opens a device for the calling thread.
+   *
+   * @param index its ordinal, below {@link #deviceCount()}
+   * @throws UnsupportedOperationException if the backend is one of host memory
+   */
+  default DeviceSession openDevice(int index) {
+    throw new UnsupportedOperationException("backend '" + name() + "' works on host memory");
+  }
+
+  /**
    * Creates the backend of one rank and waits, within the context's timeout, for its peers as far
    * as it needs them. Called on the caller's thread.
    *

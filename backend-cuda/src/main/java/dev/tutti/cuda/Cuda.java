@@ -133,6 +133,7 @@ public final class Cuda implements AutoCloseable {
       lines.add(DeviceLine.of(driver.devices(), i));
     }
     lines.addAll(DeviceLine.links(LinkMatrix.of(busIds, links)));
+    lines.addAll(DeviceLine.reach(driver.devices(), devices.length));
     return lines;
   }
 

@@ -8,14 +8,17 @@ import dev.tutti.ReduceOp;
 import dev.tutti.Setting;
 import dev.tutti.Settings;
 import dev.tutti.kernels.AllReduceLimits;
+import dev.tutti.kernels.KernelImage;
 import dev.tutti.kernels.Kernels;
 import dev.tutti.spi.Backend;
 import dev.tutti.spi.BackendContext;
 import dev.tutti.spi.BackendProvider;
+import dev.tutti.spi.DeviceSession;
 import java.util.ArrayList;
 import java.util.EnumSet;
 import java.util.List;
 import java.util.Optional;
+import java.util.Properties;
 import java.util.Set;
 import java.util.function.Supplier;
 
@@ -91,12 +94,6 @@ public final class CudaBackendProvider implements BackendProvider {
     return reason.get();
   }
 
-  /** Says no: its kernels and all around them have not been checked together on devices yet. */
-  @Override
-  public boolean autoSelectable() {
-    return false;
-  }
-
   @Override
   public List<Setting<?>> settings() {
     return CudaSettings.ALL;
@@ -105,6 +102,15 @@ public final class CudaBackendProvider implements BackendProvider {
   @Override
   public List<String> findings(Settings settings) {
     List<String> lines = new ArrayList<>();
+    Properties kernels = KernelImage.record();
+    lines.add(
+        "kernels by nvcc "
+            + kernels.getProperty("compiler")
+            + " for "
+            + kernels
+                .getProperty("targets")
+                .replaceAll("-gencode arch=\\S+,code=compute_(\\d+)", "and PTX of $1")
+                .replaceAll("-gencode arch=\\S+,code=", ""));
     for (int ranks : new int[] {2, 4, 8}) {
       AllReduceLimits measured = AllReduceLimits.ofRanks(ranks);
       lines.add(
@@ -117,6 +123,21 @@ public final class CudaBackendProvider implements BackendProvider {
               + ", chunks above");
     }
     return lines;
+  }
+
+  @Override
+  public int deviceCount() {
+    return cuda.get().deviceCount();
+  }
+
+  /**
+   * {@inheritDoc}
+   *
+   * @throws IndexOutOfBoundsException if there is no such device
+   */
+  @Override
+  public DeviceSession openDevice(int index) {
+    return new CudaSession(cuda.get().device(index));
   }
 
   /**

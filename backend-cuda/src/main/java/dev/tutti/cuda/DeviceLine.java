@@ -33,6 +33,22 @@ final class DeviceLine {
     return devices.attribute(device, attribute) == 0 ? "" : text;
   }
 
+  /** Names the devices that do not reach each other's memory; nothing for a single device. */
+  static List<String> reach(DeviceCalls devices, int count) {
+    if (count < 2) {
+      return List.of();
+    }
+    List<String> cut = new ArrayList<>();
+    for (int i = 0; i < count; i++) {
+      for (int j = 0; j < count; j++) {
+        if (i != j && !devices.canAccessPeer(i, j)) {
+          cut.add("cuda:" + i + " cannot reach the memory of cuda:" + j);
+        }
+      }
+    }
+    return cut.isEmpty() ? List.of("all devices reach each other's memory") : cut;
+  }
+
   /** Describes links: one line if all pairs are alike, else one line for each device. */
   static List<String> links(LinkMatrix matrix) {
     if (!matrix.problem().isEmpty()) {

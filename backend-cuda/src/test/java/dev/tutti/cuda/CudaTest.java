@@ -40,7 +40,7 @@ class CudaTest {
   void noDeviceIsTouchedBeforeItIsAskedFor() {
     try (FakeMachine machine = new FakeMachine(2)) {
       assertThat(machine.cuda.deviceCount()).isEqualTo(2);
-      assertThat(machine.cuda.findings()).hasSize(4);
+      assertThat(machine.cuda.findings()).hasSize(5);
       assertThat(machine.fake.living()).isEmpty();
       assertThat(machine.cuda.device(1)).isSameAs(machine.cuda.device(1));
       assertThat(machine.fake.calls("cuDevicePrimaryCtxRetain"))
@@ -72,7 +72,11 @@ class CudaTest {
                   + " fabric handles, multicast",
               "cuda:1 Fake H200, compute capability 9.0, 1 GiB, PCI 0000:1C:00.0, fd handles,"
                   + " fabric handles, multicast",
-              "18 NVLinks between every two devices");
+              "18 NVLinks between every two devices",
+              "all devices reach each other's memory");
+      machine.fake.cutLink(0, 1);
+      assertThat(new CudaStreamBlockProvider(() -> machine.cuda).findings())
+          .contains("cuda:0 cannot reach the memory of cuda:1");
     }
   }
 

@@ -21,10 +21,4 @@ record BenchCase(
     int operations,
     Runnable call,
     LongSupplier check,
-    List<Tensor> buffers) {
-
-  /** Zeroes what the call reads and writes. */
-  void zero() {
-    buffers.forEach(buffer -> buffer.segment().fill((byte) 0));
-  }
-}
+    List<Tensor> buffers) {}

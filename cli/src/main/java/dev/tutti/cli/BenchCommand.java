@@ -9,8 +9,9 @@ import dev.tutti.ReduceOp;
 import dev.tutti.Settings;
 import dev.tutti.cli.RankOutput.Channel;
 import dev.tutti.cli.RunCommand.Environment;
-import dev.tutti.internal.Providers;
+import dev.tutti.spi.BackendProvider;
 import java.io.IOException;
+import java.io.PrintStream;
 import java.nio.file.Path;
 import java.time.Duration;
 import java.util.ArrayList;
@@ -43,6 +44,8 @@ import picocli.CommandLine.Option;
           + " has a part, else 1. GB/s are 10^9 bytes per second. #wrong: wrong elements on all"
           + " ranks, checked before and after the measurement; of barrier, ranks it let pass too"
           + " early.",
+      "On a device: time is that of many operations in a row between two events of the device's"
+          + " stream, divided by their number; with --graph they are replayed from a graph.",
       "The exit code is 1 if anything is wrong."
     })
 final class BenchCommand implements Callable<Integer> {
@@ -91,7 +94,9 @@ final class BenchCommand implements Callable<Integer> {
   @Override
   public Integer call() throws InterruptedException, IOException {
     Format chosen = format();
-    List<BenchOp> ops = ops();
+    BackendProvider provider = BenchDevice.provider(options, settings);
+    int devices = provider.deviceCount();
+    List<BenchOp> ops = ops(provider.capabilities(), devices > 0);
     if (plot != null) {
       BenchPlot.check(plot);
     }
@@ -102,6 +107,8 @@ final class BenchCommand implements Callable<Integer> {
       crowding(ranks, Runtime.getRuntime().availableProcessors())
           .ifPresent(terminal.out()::println);
     }
+    PrintStream remarks = chosen == Format.TABLE ? terminal.out() : terminal.err();
+    BenchDevice.crowding(ranks, devices).ifPresent(remarks::println);
     BenchTable table = new BenchTable(terminal.out());
     List<BenchRow> rows = new ArrayList<>();
     long start = System.nanoTime();
@@ -176,11 +183,20 @@ final class BenchCommand implements Callable<Integer> {
   }
 
   /** Checks what is asked for against what the backend can do, and spells out "all". */
-  private List<BenchOp> ops() {
+  private List<BenchOp> ops(Capabilities capabilities, boolean onDevice) {
     if (ranks < 1) {
       throw new IllegalArgumentException("--nproc must be at least 1, not " + ranks);
     }
-    Capabilities capabilities = Providers.backend(options.backend, settings).capabilities();
+    if (options.graph && !onDevice) {
+      throw new IllegalArgumentException(
+          "--graph needs a backend of devices, such as cuda; '"
+              + options.backend
+              + "' works on host memory");
+    }
+    if (options.symmetric && !capabilities.has(Capabilities.Feature.SYMMETRIC_MEMORY)) {
+      throw new IllegalArgumentException(
+          "backend '" + options.backend + "' has no symmetric memory");
+    }
     if (!capabilities.has(Capabilities.Feature.REAL_RESULTS)) {
       throw new IllegalArgumentException(
           "backend '"
@@ -196,18 +212,21 @@ final class BenchCommand implements Callable<Integer> {
       boolean reducible = !op.reduces() || capabilities.canReduce(dtype, redop);
       boolean movable = !op.hasSizes() || capabilities.movable().contains(dtype);
       boolean enoughRanks = op != BenchOp.SEND_RECV || ranks >= 2;
-      if (op.isIn(capabilities) && reducible && movable && enoughRanks) {
+      boolean recordable = !options.graph || op.isRecordable();
+      if (op.isIn(capabilities) && reducible && movable && enoughRanks && recordable) {
         ops.add(op);
       } else if (!all) {
         throw new IllegalArgumentException(
             !enoughRanks
                 ? "sendRecv needs at least 2 ranks"
-                : "backend '"
-                    + options.backend
-                    + "' has no "
-                    + op.label()
-                    + (op.isIn(capabilities) ? " of " + dtype.label() : "")
-                    + (op.isIn(capabilities) && movable ? " by " + redop : ""));
+                : !recordable
+                    ? op.label() + " cannot be recorded into a graph"
+                    : "backend '"
+                        + options.backend
+                        + "' has no "
+                        + op.label()
+                        + (op.isIn(capabilities) ? " of " + dtype.label() : "")
+                        + (op.isIn(capabilities) && movable ? " by " + redop : ""));
       }
     }
     return ops;

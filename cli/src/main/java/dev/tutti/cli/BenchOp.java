@@ -27,9 +27,9 @@ enum BenchOp {
           tensor,
           () -> s.group.allReduce(tensor, s.redop),
           () -> {
-            s.mine().fill(tensor, 0);
+            s.fillMine(tensor);
             s.group.allReduce(tensor, s.redop);
-            return s.reduced().countWrong(tensor, 0);
+            return s.wrongReduced(tensor, 0);
           });
     }
   },
@@ -43,9 +43,9 @@ enum BenchOp {
           List.of(tensor),
           root -> s.group.broadcast(tensor, root),
           root -> {
-            s.mine().fill(tensor, 0);
+            s.fillMine(tensor);
             s.group.broadcast(tensor, root);
-            return s.of(root).countWrong(tensor, 0);
+            return s.wrong(root, tensor, 0);
           });
     }
   },
@@ -59,9 +59,9 @@ enum BenchOp {
           List.of(tensor),
           root -> s.group.reduce(tensor, s.redop, root),
           root -> {
-            s.mine().fill(tensor, 0);
+            s.fillMine(tensor);
             s.group.reduce(tensor, s.redop, root);
-            return s.rank() == root ? s.reduced().countWrong(tensor, 0) : 0;
+            return s.rank() == root ? s.wrongReduced(tensor, 0) : 0;
           });
     }
   },
@@ -81,8 +81,8 @@ enum BenchOp {
           output,
           call,
           () -> {
-            s.mine().fill(input, 0);
-            output.segment().fill((byte) 0xff);
+            s.fillMine(input);
+            s.spoil(output);
             call.run();
             return s.countWrongParts(parts);
           });
@@ -101,8 +101,8 @@ enum BenchOp {
           List.of(input, output),
           call,
           root -> {
-            s.mine().fill(input, 0);
-            output.segment().fill((byte) 0xff);
+            s.fillMine(input);
+            s.spoil(output);
             call.accept(root);
             return s.rank() == root ? s.countWrongParts(parts) : 0;
           });
@@ -122,10 +122,10 @@ enum BenchOp {
           List.of(input, output),
           call,
           root -> {
-            s.mine().fill(input, 0);
-            output.segment().fill((byte) 0xff);
+            s.fillMine(input);
+            s.spoil(output);
             call.accept(root);
-            return s.of(root).countWrong(output, s.rank() * output.numel());
+            return s.wrong(root, output, s.rank() * output.numel());
           });
     }
   },
@@ -145,10 +145,10 @@ enum BenchOp {
           input,
           call,
           () -> {
-            s.mine().fill(input, 0);
-            output.segment().fill((byte) 0xff);
+            s.fillMine(input);
+            s.spoil(output);
             call.run();
-            return s.reduced().countWrong(output, s.rank() * output.numel());
+            return s.wrongReduced(output, s.rank() * output.numel());
           });
     }
   },
@@ -171,12 +171,12 @@ enum BenchOp {
           1,
           call,
           () -> {
-            s.mine().fill(input, 0);
-            output.segment().fill((byte) 0xff);
+            s.fillMine(input);
+            s.spoil(output);
             call.run();
             long wrong = 0;
             for (int rank = 0; rank < s.size(); rank++) {
-              wrong += s.of(rank).countWrong(outputs.get(rank), s.rank() * part);
+              wrong += s.wrong(rank, outputs.get(rank), s.rank() * part);
             }
             return wrong;
           },
@@ -203,10 +203,10 @@ enum BenchOp {
           1,
           call,
           () -> {
-            s.mine().fill(input, 0);
-            output.segment().fill((byte) 0xff);
+            s.fillMine(input);
+            s.spoil(output);
             call.run();
-            return s.of(previous).countWrong(output, 0);
+            return s.wrong(previous, output, 0);
           },
           List.of(input, output));
     }
@@ -243,6 +243,11 @@ enum BenchOp {
   /** Tells whether elements are reduced, so that the reduce op matters. */
   boolean reduces() {
     return reduces;
+  }
+
+  /** Tells whether it can be recorded into a graph; not where the host has a part in it. */
+  boolean isRecordable() {
+    return this != SEND_RECV;
   }
 
   /** Tells whether there is a series of sizes. */
@@ -321,6 +326,7 @@ enum BenchOp {
   /** Holds what the cases of one operation have in common on this rank. */
   static final class Setup {
     private final ProcessGroup group;
+    private final BenchMemory memory;
     private final DType dtype;
     private final ReduceOp redop;
     private final String name;
@@ -332,12 +338,14 @@ enum BenchOp {
      * Creates a setup.
      *
      * @param group where to run
+     * @param memory makes the tensors
      * @param dtype element type
      * @param redop how elements are reduced; SUM where they are not
      * @param name tells this run from others in the group's store
      */
-    Setup(ProcessGroup group, DType dtype, ReduceOp redop, String name) {
+    Setup(ProcessGroup group, BenchMemory memory, DType dtype, ReduceOp redop, String name) {
       this.group = group;
+      this.memory = memory;
       this.dtype = dtype;
       this.redop = redop;
       this.name = name;
@@ -359,20 +367,24 @@ enum BenchOp {
       return group.capabilities().has(type);
     }
 
-    private BenchPattern of(int rank) {
-      return inputs.get(rank);
+    private void fillMine(Tensor tensor) {
+      memory.fill(tensor, inputs.get(rank()));
     }
 
-    private BenchPattern mine() {
-      return of(rank());
+    private void spoil(Tensor tensor) {
+      memory.fill(tensor, (byte) 0xff);
     }
 
-    private BenchPattern reduced() {
-      return reduced;
+    private long wrong(int rank, Tensor tensor, long offset) {
+      return memory.countWrong(tensor, inputs.get(rank), offset);
+    }
+
+    private long wrongReduced(Tensor tensor, long offset) {
+      return memory.countWrong(tensor, reduced, offset);
     }
 
     private Tensor allocate(long elements) {
-      return Tensor.allocate(dtype, elements);
+      return memory.allocate(dtype, elements);
     }
 
     private long elements(long bytes, int parts) {
@@ -391,7 +403,7 @@ enum BenchOp {
     private long countWrongParts(List<Tensor> parts) {
       long wrong = 0;
       for (int rank = 0; rank < size(); rank++) {
-        wrong += of(rank).countWrong(parts.get(rank), 0);
+        wrong += wrong(rank, parts.get(rank), 0);
       }
       return wrong;
     }

@@ -93,6 +93,16 @@ final class BenchOptions {
       converter = RunCommand.DurationConverter.class)
   Duration timeout = Duration.ofMinutes(2);
 
+  @Option(
+      names = "--graph",
+      description = "On a device: time replays of a graph of the calls instead of the calls.")
+  boolean graph;
+
+  @Option(
+      names = "--symmetric",
+      description = "Tensors are in symmetric memory, where the backend has it.")
+  boolean symmetric;
+
   /** Checks the values and returns the sizes in bytes. */
   List<Long> sizes() {
     if (minBytes < 1 || maxBytes < minBytes) {
@@ -152,6 +162,12 @@ final class BenchOptions {
     }
     arguments.add("--time=" + time.toMillis() + "ms");
     arguments.add("--timeout=" + timeout.toMillis() + "ms");
+    if (graph) {
+      arguments.add("--graph");
+    }
+    if (symmetric) {
+      arguments.add("--symmetric");
+    }
     names.forEach(op -> arguments.add(op.label()));
     return arguments;
   }

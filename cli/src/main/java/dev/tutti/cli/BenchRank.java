@@ -6,11 +6,13 @@ import dev.tutti.DType;
 import dev.tutti.ProcessGroup;
 import dev.tutti.ReduceOp;
 import dev.tutti.Store;
+import dev.tutti.spi.DeviceSession;
 import java.util.Arrays;
 import java.util.List;
 import java.util.concurrent.TimeUnit;
 import java.util.function.Consumer;
 import java.util.stream.IntStream;
+import org.jspecify.annotations.Nullable;
 
 /**
  * Measures on one rank.
@@ -18,8 +20,9 @@ import java.util.stream.IntStream;
  * <p>For each size: check the results, warm up for 500 ms (the first size for a second longer, as
  * all code is cold then) and on until the compilers of all ranks have little to do, let rank 0
  * choose a number of operations by what one took, run them back to back on zeros with one time
- * stamp each on rank 0, check again. What rank 0 decides, and the numbers of wrong elements, go
- * through the store and not through the operations under test.
+ * stamp each on rank 0, check again. On a device a time stamp is of many operations, since the
+ * device runs behind the thread that calls them. What rank 0 decides, and the numbers of wrong
+ * elements, go through the store and not through the operations under test.
  */
 final class BenchRank {
   private static final long WARMUP_NANOS = TimeUnit.MILLISECONDS.toNanos(500);
@@ -38,6 +41,7 @@ final class BenchRank {
 
   private final ProcessGroup group;
   private final BenchOptions options;
+  private final @Nullable DeviceSession device;
   private final Consumer<BenchRow> rows;
   private final Store store;
   private final CompilerWatch compiler = new CompilerWatch();
@@ -49,11 +53,17 @@ final class BenchRank {
    *
    * @param group all ranks
    * @param options what is measured; equal on all ranks
+   * @param device where the tensors are; null for host memory
    * @param rows takes each row as it comes; called on rank 0 only
    */
-  BenchRank(ProcessGroup group, BenchOptions options, Consumer<BenchRow> rows) {
+  BenchRank(
+      ProcessGroup group,
+      BenchOptions options,
+      @Nullable DeviceSession device,
+      Consumer<BenchRow> rows) {
     this.group = group;
     this.options = options;
+    this.device = device;
     this.rows = rows;
     this.store = group.store();
   }
@@ -64,23 +74,36 @@ final class BenchRank {
     for (String name : options.ops) {
       BenchOp op = BenchOp.ofLabel(name);
       ReduceOp redop = op.reduces() ? options.reduceOp() : ReduceOp.SUM;
-      BenchOp.Setup setup = new BenchOp.Setup(group, dtype, redop, "bench/" + name);
       for (long size : op.sizes(options.sizes(), group.size(), dtype)) {
-        BenchRow row = measure(op, op.prepare(setup, size), dtype, redop);
-        if (group.rank() == 0) {
-          rows.accept(row);
+        try (BenchMemory memory = new BenchMemory(group, device, options.symmetric)) {
+          BenchOp.Setup setup = new BenchOp.Setup(group, memory, dtype, redop, "bench/" + name);
+          BenchCase item = op.prepare(setup, size);
+          BenchRow row = measure(op, item, memory, dtype, redop);
+          if (group.rank() == 0) {
+            rows.accept(row);
+          }
+          if (device != null || options.symmetric) {
+            group.barrier();
+          }
         }
       }
     }
   }
 
-  private BenchRow measure(BenchOp op, BenchCase item, DType dtype, ReduceOp redop) {
+  private BenchRow measure(
+      BenchOp op, BenchCase item, BenchMemory memory, DType dtype, ReduceOp redop) {
     long wrong = total(item.check().getAsLong());
-    item.zero();
-    long calls = agree(calls(item, warmUp(item)));
-    long[] nanos = new long[(int) Math.min(calls, MAX_TIMES)];
-    run(item, LEAD_IN, nanos);
-    double mean = run(item, calls, nanos) / 1e3 / calls / item.operations();
+    item.buffers().forEach(buffer -> memory.fill(buffer, (byte) 0));
+    long[] nanos;
+    double mean;
+    int operations;
+    try (BenchLoop loop = loop(item)) {
+      operations = loop.operations();
+      long calls = agree(calls(item, operations, warmUp(loop)));
+      nanos = new long[(int) Math.min(calls, MAX_TIMES)];
+      loop.run(LEAD_IN, nanos);
+      mean = loop.run(calls, nanos) / 1e3 / calls / operations;
+    }
     Arrays.sort(nanos);
     wrong += total(item.check().getAsLong());
     return new BenchRow(
@@ -91,18 +114,24 @@ final class BenchRank {
         item.count(),
         op.hasSizes() ? dtype.label() : "none",
         op.reduces() ? redop.kind().name().toLowerCase(java.util.Locale.ROOT) : "none",
-        percentile(nanos, 50) / 1e3 / item.operations(),
-        percentile(nanos, 99) / 1e3 / item.operations(),
+        percentile(nanos, 50) / 1e3 / operations,
+        percentile(nanos, 99) / 1e3 / operations,
         mean,
         op.busFactor(group.size()),
         wrong);
   }
 
+  private BenchLoop loop(BenchCase item) {
+    return device == null
+        ? BenchLoop.onHost(item)
+        : BenchLoop.onDevice(item, device, options.iterations, options.graph, options.timeout);
+  }
+
   /** Warms up and returns the time of a call in nanoseconds. */
-  private double warmUp(BenchCase item) {
+  private double warmUp(BenchLoop loop) {
     if (options.warmup != null) {
-      long calls = Math.max(1, options.warmup / item.operations());
-      return (double) run(item, calls, new long[1]) / calls;
+      long calls = Math.max(1, options.warmup / loop.operations());
+      return (double) loop.run(calls, new long[1]) / calls;
     }
     long[] nanosOfCalls = new long[(int) MAX_OPERATIONS];
     long enough = cold ? COLD_NANOS + WARMUP_NANOS : WARMUP_NANOS;
@@ -113,7 +142,7 @@ final class BenchRank {
     double perCall = 0;
     while (calls > 0) {
       long before = compiler.millis();
-      long nanos = run(item, calls, nanosOfCalls);
+      long nanos = loop.run(calls, nanosOfCalls);
       spent += nanos;
       perCall = (double) nanos / calls;
       long next = nanos < SLICE_NANOS || spent < enough ? calls * 2 : calls;
@@ -127,42 +156,21 @@ final class BenchRank {
     return perCall;
   }
 
-  /**
-   * Runs calls back to back, and returns the time of all in nanoseconds. Warming up runs this very
-   * loop, so that the measurement finds it compiled.
-   *
-   * @param nanos takes the times of the last calls
-   */
-  private static long run(BenchCase item, long calls, long[] nanos) {
-    Runnable call = item.call();
-    int slot = 0;
-    long start = System.nanoTime();
-    long before = start;
-    for (long i = 0; i < calls; i++) {
-      call.run();
-      long now = System.nanoTime();
-      nanos[slot] = now - before;
-      slot = slot + 1 == nanos.length ? 0 : slot + 1;
-      before = now;
-    }
-    return before - start;
-  }
-
   private static double percentile(long[] sorted, int percent) {
     return sorted[(int) Math.ceilDiv((long) sorted.length * percent, 100L) - 1];
   }
 
-  private long calls(BenchCase item, double nanosPerCall) {
+  private long calls(BenchCase item, int operationsOfCall, double nanosPerCall) {
     long operations;
     if (options.iterations != null) {
       operations = options.iterations;
     } else {
-      double perOperation = Math.max(1, nanosPerCall / item.operations());
+      double perOperation = Math.max(1, nanosPerCall / operationsOfCall);
       long least = item.bytes() >= 64L << 20 ? 8 : item.bytes() >= 8L << 20 ? 30 : 200;
       operations =
           Math.clamp((long) (options.time.toNanos() / perOperation), least, MAX_OPERATIONS);
     }
-    return Math.max(1, operations / item.operations());
+    return Math.max(1, operations / operationsOfCall);
   }
 
   /** Returns rank 0's number on all ranks. */

@@ -1,9 +1,10 @@
 package dev.tutti.cli;
 
 import com.google.inject.Inject;
-import dev.tutti.GroupOptions;
 import dev.tutti.ProcessGroup;
 import dev.tutti.Settings;
+import dev.tutti.spi.BackendProvider;
+import dev.tutti.spi.DeviceSession;
 import java.util.concurrent.Callable;
 import picocli.CommandLine.Command;
 import picocli.CommandLine.Mixin;
@@ -30,13 +31,13 @@ final class BenchRankCommand implements Callable<Integer> {
 
   @Override
   public Integer call() {
-    GroupOptions join =
-        GroupOptions.defaults()
-            .withBackend(options.backend)
-            .withTimeout(options.timeout)
-            .withSettings(settings);
-    try (ProcessGroup group = ProcessGroup.init(join)) {
-      new BenchRank(group, options, row -> terminal.out().println(ROW_MARK + row.encode())).run();
+    BackendProvider provider = BenchDevice.provider(options, settings);
+    int localRank = Integer.parseInt(settings.text("LOCAL_RANK").orElse("0"));
+    try (DeviceSession device = BenchDevice.open(provider, localRank);
+        ProcessGroup group =
+            ProcessGroup.init(BenchDevice.options(options, provider, device, settings))) {
+      new BenchRank(group, options, device, row -> terminal.out().println(ROW_MARK + row.encode()))
+          .run();
       group.barrier();
     }
     return 0;

@@ -1,8 +1,9 @@
 package dev.tutti.cli;
 
-import dev.tutti.GroupOptions;
 import dev.tutti.ProcessGroup;
 import dev.tutti.Settings;
+import dev.tutti.spi.BackendProvider;
+import dev.tutti.spi.DeviceSession;
 import dev.tutti.store.HashStore;
 import java.util.ArrayList;
 import java.util.List;
@@ -56,16 +57,15 @@ final class BenchThreads {
   }
 
   private void runRank(int rank, HashStore store, BenchOptions options) {
-    GroupOptions join =
-        GroupOptions.defaults()
-            .withBackend(options.backend)
-            .withTimeout(options.timeout)
-            .withSettings(settings)
-            .withStore(store.duplicate())
-            .withRank(rank)
-            .withSize(ranks);
-    try (ProcessGroup group = ProcessGroup.init(join)) {
-      new BenchRank(group, options, rows).run();
+    BackendProvider provider = BenchDevice.provider(options, settings);
+    try (DeviceSession device = BenchDevice.open(provider, rank);
+        ProcessGroup group =
+            ProcessGroup.init(
+                BenchDevice.options(options, provider, device, settings)
+                    .withStore(store.duplicate())
+                    .withRank(rank)
+                    .withSize(ranks))) {
+      new BenchRank(group, options, device, rows).run();
       group.barrier();
     }
   }

@@ -1,5 +1,6 @@
 package dev.tutti.cli;
 
+import dev.tutti.Device;
 import dev.tutti.Settings;
 import dev.tutti.internal.Providers;
 import dev.tutti.internal.RuntimeSettings;
@@ -73,7 +74,10 @@ final class ProviderCheck {
     Map<String, Object> byName = new HashMap<>();
     for (BackendProvider provider : backends) {
       Optional<String> reason = Providers.reasonAgainst(provider, settings);
-      anyUsable |= reason.isEmpty() && provider.autoSelectable();
+      anyUsable |=
+          reason.isEmpty()
+              && provider.autoSelectable()
+              && provider.deviceTypes().contains(Device.CPU.type());
       add("backends", provider.name(), provider, reason, describe(provider));
       refuseTwice("backends", provider.name(), provider, byName);
     }

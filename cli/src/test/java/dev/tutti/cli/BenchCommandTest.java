@@ -3,14 +3,22 @@ package dev.tutti.cli;
 import static java.nio.charset.StandardCharsets.UTF_8;
 import static org.assertj.core.api.Assertions.assertThat;
 import static org.assertj.core.api.Assertions.within;
+import static org.assertj.core.api.Assumptions.assumeThat;
 
+import dev.tutti.Settings;
+import dev.tutti.internal.Providers;
 import java.io.ByteArrayOutputStream;
 import java.io.PrintStream;
+import java.net.URL;
+import java.net.URLClassLoader;
+import java.nio.file.Files;
 import java.nio.file.Path;
 import java.util.ArrayList;
 import java.util.Arrays;
 import java.util.List;
 import java.util.Map;
+import java.util.Optional;
+import java.util.concurrent.Callable;
 import java.util.regex.Matcher;
 import java.util.regex.Pattern;
 import javax.xml.parsers.DocumentBuilderFactory;
@@ -18,6 +26,7 @@ import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.io.TempDir;
 import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.CsvSource;
+import org.junit.jupiter.params.provider.ValueSource;
 import org.w3c.dom.Document;
 import org.w3c.dom.NodeList;
 
@@ -137,6 +146,79 @@ class BenchCommandTest {
   }
 
   @Test
+  void measuresInSymmetricMemory() {
+    assertThat(
+            benchThreads(
+                "allReduce",
+                "allGather",
+                "--symmetric",
+                "--format=json",
+                "--min-bytes=3K",
+                "--max-bytes=3K"))
+        .isZero();
+    assertThat(out.toString(UTF_8).lines())
+        .hasSize(2)
+        .allMatch(line -> line.endsWith("\"wrong\":0}"));
+  }
+
+  @ParameterizedTest
+  @ValueSource(strings = {"", "--graph", "--iters=150"})
+  void measuresOnDevices(String option, @TempDir Path directory) throws Exception {
+    List<String> options = new ArrayList<>(List.of("all", "--backend=played", "--format=json"));
+    options.addAll(List.of("--min-bytes=1200", "--max-bytes=1200"));
+    if (!option.isEmpty()) {
+      options.add(option);
+    }
+    assertThat(onPlayedDevices(directory, () -> benchThreads(options.toArray(String[]::new))))
+        .as(() -> err.toString(UTF_8))
+        .isZero();
+    List<String> lines = out.toString(UTF_8).lines().toList();
+    assertThat(lines)
+        .hasSize(option.equals("--graph") ? BenchOp.values().length - 1 : BenchOp.values().length)
+        .allMatch(line -> line.contains("\"backend\":\"played\",\"ranks\":3,"))
+        .allMatch(line -> line.endsWith("\"wrong\":0}"));
+    assertThat(err.toString(UTF_8).trim())
+        .isEqualTo(
+            "# 3 ranks on 2 devices: ranks share them, times include waits for each other's"
+                + " kernels");
+  }
+
+  @Test
+  void refusesToRecordMessages(@TempDir Path directory) throws Exception {
+    assertThat(
+            onPlayedDevices(
+                directory, () -> benchThreads("sendRecv", "--backend=played", "--graph")))
+        .isEqualTo(Main.USAGE);
+    assertThat(err.toString(UTF_8).trim())
+        .isEqualTo("tutti bench: sendRecv cannot be recorded into a graph");
+  }
+
+  private static int onPlayedDevices(Path directory, Callable<Integer> bench) throws Exception {
+    Path services = Files.createDirectories(directory.resolve("META-INF/services"));
+    Files.writeString(
+        services.resolve("dev.tutti.spi.BackendProvider"), PlayedDevices.class.getName() + "\n");
+    ClassLoader before = Thread.currentThread().getContextClassLoader();
+    try (URLClassLoader loader =
+        new URLClassLoader(new URL[] {directory.toUri().toURL()}, before)) {
+      Thread.currentThread().setContextClassLoader(loader);
+      return bench.call();
+    } finally {
+      Thread.currentThread().setContextClassLoader(before);
+    }
+  }
+
+  @Test
+  void saysInOneSentenceThatThereIsNoGpu() {
+    Optional<String> reason =
+        Providers.reasonAgainst(Providers.backends().get("cuda"), Settings.fromEnvironment());
+    assumeThat(reason).as("this machine has a GPU").isPresent();
+    assertThat(bench("--backend=cuda", "--nproc=2", "--graph", "--symmetric")).isOne();
+    assertThat(out.toString(UTF_8)).isEmpty();
+    assertThat(err.toString(UTF_8).trim())
+        .isEqualTo("tutti bench: backend 'cuda' cannot run here: " + reason.orElseThrow());
+  }
+
+  @Test
   void drawsAChart(@TempDir Path directory) throws Exception {
     Path file = directory.resolve("chart.svg");
     assertThat(benchThreads("allReduce", "--max-bytes=4K", "--plot=" + file)).isZero();
@@ -171,6 +253,8 @@ class BenchCommandTest {
         "--dtype=float8_e5m2 | backend 'threaded' has no allReduce of float8_e5m2",
         "--min-bytes=0 | --min-bytes must be from 1 to --max-bytes",
         "--step-factor=1 | --step-factor must be at least 2, not 1",
+        "--graph | --graph needs a backend of devices, such as cuda; 'threaded' works on host"
+            + " memory",
         "--nproc=0 | --nproc must be at least 1, not 0",
         "--iters=0 | --iters must be at least 1, not 0",
         "--warmup=-1 | --warmup must not be negative: -1",

@@ -111,14 +111,16 @@ class BenchOpTest {
 
   /** Checks twice at a size that is not a multiple of anything, and after a call on zeros. */
   private static long wrong(BenchOp op, ProcessGroup group, DType dtype, ReduceOp redop) {
-    BenchOp.Setup setup = new BenchOp.Setup(group, dtype, redop, "test");
-    long size = op.sizes(List.of(ELEMENTS * dtype.byteSize()), group.size(), dtype).getFirst();
-    BenchCase item = op.prepare(setup, size);
-    assertThat(item.bytes()).isEqualTo(size);
-    long wrong = item.check().getAsLong();
-    item.zero();
-    item.call().run();
-    return wrong + item.check().getAsLong();
+    try (BenchMemory memory = new BenchMemory(group, null, false)) {
+      BenchOp.Setup setup = new BenchOp.Setup(group, memory, dtype, redop, "test");
+      long size = op.sizes(List.of(ELEMENTS * dtype.byteSize()), group.size(), dtype).getFirst();
+      BenchCase item = op.prepare(setup, size);
+      assertThat(item.bytes()).isEqualTo(size);
+      long wrong = item.check().getAsLong();
+      item.buffers().forEach(buffer -> memory.fill(buffer, (byte) 0));
+      item.call().run();
+      return wrong + item.check().getAsLong();
+    }
   }
 
   /** Returns a group that, on rank 1, changes the last element of every tensor it is given. */
