@@ -4,6 +4,7 @@ import org.jspecify.annotations.NullMarked;
 @NullMarked
 module dev.tutti.examples {
   requires dev.tutti;
+  requires dev.tutti.cuda;
   requires dev.tutti.fake;
   requires static org.jspecify;
 }
