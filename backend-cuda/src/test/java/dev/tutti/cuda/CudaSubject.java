@@ -13,7 +13,7 @@ import java.util.Optional;
 import java.util.stream.IntStream;
 
 /** Is the backend under the contract suites: ranks as threads, each with a device of its own. */
-final class CudaSubject implements ContractSubject {
+class CudaSubject implements ContractSubject {
   private static final InheritableThreadLocal<Integer> RANK = new InheritableThreadLocal<>();
 
   private final Cuda cuda;

@@ -21,7 +21,9 @@ import java.nio.file.Path;
 import java.nio.file.StandardOpenOption;
 import java.time.Duration;
 import java.util.Arrays;
+import java.util.LinkedHashMap;
 import java.util.Locale;
+import java.util.Map;
 
 /**
  * Times all-reduce (bfloat16, sum) of backend {@code cuda} as one rank, a process and a GPU for
@@ -34,6 +36,7 @@ import java.util.Locale;
  */
 public final class GpuBench {
   private static final int SERIES = 5;
+  private static final int WARM_BYTES = 64 << 10;
   private static final int CAPTURED = 20;
   private static final int MIB = 1 << 20;
   private static final Duration LIMIT = Duration.ofSeconds(60);
@@ -90,6 +93,7 @@ public final class GpuBench {
     try (SymmetricMemory memory = group.allocateSymmetric(most)) {
       Tensor shared = memory.buffer(group.rank(), DType.BFLOAT16, 0, most / 2);
       cost(plain);
+      heap(plain);
       for (long bytes : SIZES) {
         if (bytes <= most) {
           measure("ordinary", plain.narrow(0, 0, bytes / 2), bytes);
@@ -113,6 +117,9 @@ public final class GpuBench {
     check(tensor.narrow(0, bytes / 2 - Math.min(512, bytes / 2), Math.min(512, bytes / 2)));
     fill(tensor, (byte) 0);
     int calls = bytes <= MIB ? 200 : bytes <= 64L * MIB ? 40 : 8;
+    for (int i = 0; bytes <= WARM_BYTES && i < 60_000; i++) {
+      group.allReduce(tensor, ReduceOp.SUM); // the compiler may have other code in mind by now
+    }
     double eager =
         series(
             calls,
@@ -239,6 +246,44 @@ public final class GpuBench {
               bare[0],
               calls,
               least));
+    }
+  }
+
+  /** Counts what void calls of other operations allocate, once the compiler is done. */
+  private void heap(Tensor tensor) throws Exception {
+    Tensor one = tensor.narrow(0, 0, 64);
+    Tensor all = tensor.narrow(0, 64, 64L * ranks);
+    Map<String, Runnable> calls = new LinkedHashMap<>();
+    calls.put("broadcast", () -> group.broadcast(one, 0));
+    calls.put("reduce", () -> group.reduce(one, ReduceOp.SUM, 0));
+    calls.put("allGatherInto", () -> group.allGatherInto(all, one));
+    calls.put("reduceScatterInto", () -> group.reduceScatterInto(one, all, ReduceOp.SUM));
+    calls.put("barrier", group::barrier);
+    ThreadMXBean threads = (ThreadMXBean) ManagementFactory.getThreadMXBean();
+    for (Map.Entry<String, Runnable> call : calls.entrySet()) {
+      long least = Long.MAX_VALUE;
+      double fastest = Double.MAX_VALUE;
+      for (int s = 0; s < 250; s++) {
+        meet();
+        long before = threads.getCurrentThreadAllocatedBytes();
+        long start = System.nanoTime();
+        for (int i = 0; i < 100; i++) {
+          call.getValue().run();
+        }
+        fastest = Math.min(fastest, (System.nanoTime() - start) / 100.0);
+        least = Math.min(least, threads.getCurrentThreadAllocatedBytes() - before);
+      }
+      if (group.rank() == 0) {
+        write(
+            String.format(
+                Locale.ROOT,
+                "{\"cost\": \"%s\", \"ranks\": %d, \"host_ns_least\": %.0f,"
+                    + " \"heap_bytes_of_100_calls\": %d}",
+                call.getKey(),
+                ranks,
+                fastest,
+                least));
+      }
     }
   }
 

@@ -60,15 +60,23 @@ class GpuPeersTest {
 
   @Test
   void tensorsAreCopiedBetweenDevices() {
-    Tensor one = cuda.device(0).tensors().copyOf(Tensor.of(1f, 2f, 3f));
-    Tensor two = cuda.device(1).tensors().allocate(DType.FLOAT32, 3);
-    cuda.device(0).defaultStream().await(Until.LONG);
-    cuda.device(1).context().enter();
-    driver.streams().copy(two.segment().address(), one.segment().address(), 12, 0);
-    assertThat(cuda.device(1).tensors().toHost(two).toFloatArray()).containsExactly(1, 2, 3);
-    cuda.device(0).context().enter();
-    driver.streams().copy(one.segment().address() + 4, two.segment().address(), 8, 0);
-    assertThat(cuda.device(0).tensors().toHost(one).toFloatArray()).containsExactly(1, 1, 2);
+    CudaDevice first = cuda.device(0);
+    CudaDevice second = cuda.device(1);
+    try (CudaStream.Scope _ = first.poolStream().use();
+        CudaStream.Scope _ = second.poolStream().use()) {
+      Tensor one = first.tensors().copyOf(Tensor.of(1f, 2f, 3f));
+      Tensor two = second.tensors().allocate(DType.FLOAT32, 3);
+      first.currentStream().await(Until.LONG);
+      copy(second, two.segment().address(), one.segment().address(), 12);
+      assertThat(second.tensors().toHost(two).toFloatArray()).containsExactly(1, 2, 3);
+      copy(first, one.segment().address() + 4, two.segment().address(), 8);
+      assertThat(first.tensors().toHost(one).toFloatArray()).containsExactly(1, 1, 2);
+    }
+  }
+
+  private void copy(CudaDevice by, long target, long source, long bytes) {
+    by.context().enter();
+    driver.streams().copy(target, source, bytes, by.currentStream().handle());
   }
 
   @Test

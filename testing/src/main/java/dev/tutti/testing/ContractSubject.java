@@ -7,6 +7,7 @@ import dev.tutti.Settings;
 import dev.tutti.Tensor;
 import dev.tutti.spi.BackendProvider;
 import java.time.Duration;
+import java.util.OptionalInt;
 
 /**
  * Says which backend a contract suite tests, and how. Only {@link #provider()} has to be given; the
@@ -20,6 +21,16 @@ public interface ContractSubject {
   /** Returns the numbers of ranks to test with. */
   default int[] worldSizes() {
     return new int[] {1, 2, 3, 4};
+  }
+
+  /**
+   * Returns the only rank of each world that this JVM has, or empty if it has all. With ranks in
+   * several JVMs all run the same tests in the same order, {@link #options} says where the ranks of
+   * each new world meet, and the parts of the suite are taken whose ranks need not see each other:
+   * not those on aborts, barriers, closing, symmetric memory, time-outs and works.
+   */
+  default OptionalInt onlyRank() {
+    return OptionalInt.empty();
   }
 
   /** Returns the deadline of one test body on all ranks. */

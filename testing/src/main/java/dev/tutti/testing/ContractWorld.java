@@ -3,15 +3,18 @@ package dev.tutti.testing;
 import dev.tutti.Capabilities;
 import dev.tutti.Capabilities.Feature;
 import dev.tutti.GroupOptions;
+import dev.tutti.ProcessGroup;
 import dev.tutti.fake.ThreadedWorld;
 import java.time.Duration;
 import java.util.List;
+import java.util.OptionalInt;
 import java.util.function.UnaryOperator;
 import java.util.stream.IntStream;
+import org.opentest4j.TestAbortedException;
 
 /**
- * Is the world of one {@link ContractTest}: so many ranks of one backend as threads of this JVM.
- * Each run of a body makes a new group.
+ * Is the world of one {@link ContractTest}: so many ranks of one backend as threads of this JVM, or
+ * the one of them that this JVM has. Each run of a body makes a new group.
  */
 public final class ContractWorld {
   private final ContractSubject subject;
@@ -83,21 +86,30 @@ public final class ContractWorld {
   /** Runs a body on all ranks of a new group that is made with changed options. */
   void run(UnaryOperator<GroupOptions> change, Body body) throws Exception {
     ThreadGroup threads = new ThreadGroup("contract");
-    world(change, threads)
-        .run(
-            group -> {
-              Runnable leave = subject.enter(group.rank());
-              try {
-                body.run(new Member(this, group));
-              } finally {
-                leave.run();
-              }
-            });
+    OptionalInt only = subject.onlyRank();
+    if (only.isPresent()) {
+      GroupOptions options =
+          GroupOptions.defaults()
+              .withProvider(subject.provider())
+              .withRank(only.getAsInt())
+              .withSize(size);
+      new LoneRank(complete(change, options), subject.timeout())
+          .run(threads, group -> enter(group, body));
+    } else {
+      world(change, threads).run(group -> enter(group, body));
+    }
     Leaks.assertNoThreads(threads);
   }
 
-  /** Runs a body on all ranks of a new group and returns what each found out. */
+  /**
+   * Runs a body on all ranks of a new group and returns what each found out.
+   *
+   * @throws org.opentest4j.TestAbortedException if the other ranks are in other JVMs
+   */
   <T> List<T> collect(Probe<T> probe) throws Exception {
+    if (subject.onlyRank().isPresent()) {
+      throw new TestAbortedException("compares ranks, which are in other JVMs here");
+    }
     ThreadGroup threads = new ThreadGroup("contract");
     List<T> found =
         world(options -> options, threads)
@@ -114,15 +126,25 @@ public final class ContractWorld {
     return found;
   }
 
+  private void enter(ProcessGroup group, Body body) throws Exception {
+    Runnable leave = subject.enter(group.rank());
+    try {
+      body.run(new Member(this, group));
+    } finally {
+      leave.run();
+    }
+  }
+
+  private GroupOptions complete(UnaryOperator<GroupOptions> change, GroupOptions options) {
+    return change.apply(
+        subject.options(options.withTimeout(groupTimeout()).withSettings(subject.settings())));
+  }
+
   private ThreadedWorld world(UnaryOperator<GroupOptions> change, ThreadGroup threads) {
     return ThreadedWorld.of(size)
         .withProvider(subject.provider())
         .withTimeout(subject.timeout())
         .withThreads(threads)
-        .withOptions(
-            options ->
-                change.apply(
-                    subject.options(
-                        options.withTimeout(groupTimeout()).withSettings(subject.settings()))));
+        .withOptions(options -> complete(change, options));
   }
 }

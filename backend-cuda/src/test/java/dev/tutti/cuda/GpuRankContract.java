@@ -1,0 +1,83 @@
+package dev.tutti.cuda;
+
+import dev.tutti.GroupOptions;
+import dev.tutti.testing.AllGatherContract;
+import dev.tutti.testing.AllReduceContract;
+import dev.tutti.testing.AllToAllContract;
+import dev.tutti.testing.ArgumentsContract;
+import dev.tutti.testing.BatchContract;
+import dev.tutti.testing.BroadcastContract;
+import dev.tutti.testing.CapabilitiesContract;
+import dev.tutti.testing.ConcurrencyContract;
+import dev.tutti.testing.ContractSubject;
+import dev.tutti.testing.GatherContract;
+import dev.tutti.testing.ListenerContract;
+import dev.tutti.testing.ObjectContract;
+import dev.tutti.testing.PointToPointContract;
+import dev.tutti.testing.ReduceContract;
+import dev.tutti.testing.ReduceScatterContract;
+import dev.tutti.testing.SubgroupContract;
+import java.nio.file.Path;
+import java.util.Map;
+import java.util.OptionalInt;
+import java.util.concurrent.atomic.AtomicInteger;
+import org.junit.jupiter.api.extension.ExtendWith;
+
+/**
+ * Runs the parts of the contract that ranks in several processes can share, as one of two ranks;
+ * {@link GpuProcessesTest} starts both. The system properties {@value #RANK} and {@value
+ * #DIRECTORY} say which rank this is and where the groups meet.
+ */
+@ExtendWith(Gpu.class)
+class GpuRankContract
+    implements AllReduceContract,
+        BroadcastContract,
+        ReduceContract,
+        AllGatherContract,
+        GatherContract,
+        ReduceScatterContract,
+        AllToAllContract,
+        PointToPointContract,
+        ObjectContract,
+        BatchContract,
+        ListenerContract,
+        ConcurrencyContract,
+        SubgroupContract,
+        ArgumentsContract,
+        CapabilitiesContract {
+  static final String RANK = "rank";
+  static final String DIRECTORY = "directory";
+  static final int RANKS = 2;
+
+  private static final AtomicInteger WORLDS = new AtomicInteger();
+
+  @Override
+  public ContractSubject subject() {
+    return new OneRank();
+  }
+
+  private static final class OneRank extends CudaSubject {
+    OneRank() {
+      super(
+          Cuda.get(),
+          RANKS,
+          Map.of("TUTTI_CLOSE_TIMEOUT", "1s", "TORCH_SYMM_MEM_ALLOW_OVERLAPPING_DEVICES", "1"));
+    }
+
+    @Override
+    public int[] worldSizes() {
+      return new int[] {RANKS};
+    }
+
+    @Override
+    public OptionalInt onlyRank() {
+      return OptionalInt.of(Integer.getInteger(RANK));
+    }
+
+    @Override
+    public GroupOptions options(GroupOptions options) {
+      Path meeting = Path.of(System.getProperty(DIRECTORY), "world-" + WORLDS.incrementAndGet());
+      return super.options(options).withInitMethod("file://" + meeting);
+    }
+  }
+}
