@@ -67,16 +67,14 @@ final class CudaSession implements DeviceSession {
     GraphCalls graphs = driver.graphs();
     device.context().enter();
     graphs.beginCapture(stream.handle());
-    long graph;
     try {
       work.run();
     } catch (RuntimeException | Error e) {
-      device.context().enter();
-      graphs.destroy(graphs.endCapture(stream.handle()));
+      abandon(e);
       throw e;
     }
     device.context().enter();
-    graph = graphs.endCapture(stream.handle());
+    long graph = graphs.endCapture(stream.handle());
     long executable;
     try {
       executable = graphs.instantiate(graph);
@@ -84,6 +82,17 @@ final class CudaSession implements DeviceSession {
       graphs.destroy(graph);
     }
     return new Graph(executable);
+  }
+
+  /** Ends a recording that failed, which may have been spoilt. */
+  private void abandon(Throwable failure) {
+    device.context().enter();
+    GraphCalls graphs = driver.graphs();
+    try {
+      graphs.destroy(graphs.endCapture(stream.handle()));
+    } catch (RuntimeException e) {
+      failure.addSuppressed(e);
+    }
   }
 
   @Override
