@@ -16,7 +16,7 @@ final class BenchMemory implements AutoCloseable {
   private final @Nullable DeviceSession device;
   private final boolean symmetric;
   private final List<SymmetricMemory> shared = new ArrayList<>();
-  private final Arena arena = Arena.ofShared();
+  private @Nullable Arena arena;
 
   /**
    * Creates a memory that has no tensors yet.
@@ -38,9 +38,13 @@ final class BenchMemory implements AutoCloseable {
       shared.add(memory);
       return memory.buffer(group.rank(), dtype, 0, elements);
     }
-    return device == null
-        ? Tensor.allocate(dtype, elements)
-        : device.allocate(arena, dtype, elements);
+    if (device == null) {
+      return Tensor.allocate(dtype, elements);
+    }
+    if (arena == null) {
+      arena = Arena.ofShared();
+    }
+    return device.allocate(arena, dtype, elements);
   }
 
   /** Sets all bytes. */
@@ -86,6 +90,8 @@ final class BenchMemory implements AutoCloseable {
   @Override
   public void close() {
     shared.forEach(SymmetricMemory::close);
-    arena.close();
+    if (arena != null) {
+      arena.close();
+    }
   }
 }
