@@ -77,6 +77,14 @@ final class BenchCommand implements Callable<Integer> {
       description = "Also draw time and bandwidth over size.")
   private @Nullable Path plot;
 
+  @Option(
+      names = "--store",
+      paramLabel = "tcp|aeron|hash|file",
+      description =
+          "Measures a store instead: time and number of set, get, add and wait, and how long ranks"
+              + " take to meet. Its clients are threads of this process.")
+  private @Nullable String store;
+
   private final Terminal terminal;
   private final Agreements agreements;
   private final Environment environment;
@@ -94,6 +102,10 @@ final class BenchCommand implements Callable<Integer> {
   @Override
   public Integer call() throws InterruptedException, IOException {
     Format chosen = format();
+    if (store != null) {
+      new StoreBench(store, settings, options.time, chosen == Format.JSON, terminal.out()).run();
+      return 0;
+    }
     BackendProvider provider = BenchDevice.provider(options, settings);
     int devices = provider.deviceCount();
     List<BenchOp> ops = ops(provider.capabilities(), devices > 0);

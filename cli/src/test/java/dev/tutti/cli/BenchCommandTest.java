@@ -260,6 +260,7 @@ class BenchCommandTest {
         "--warmup=-1 | --warmup must not be negative: -1",
         "--timeout=0 | --time and --timeout must be positive",
         "--format=xml | --format must be table or json, not 'xml'",
+        "--store=redis | --store must be one of tcp, aeron, hash, file, not 'redis'",
         "--plot=/no/such/folder/x.svg | no such folder for the picture: /no/such/folder",
         "--max-bytes=12Q | Invalid value for option '--max-bytes'",
         "--colour=red | Unknown option: '--colour=red'",
@@ -269,6 +270,32 @@ class BenchCommandTest {
     assertThat(out.toString(UTF_8)).isEmpty();
     assertThat(err.toString(UTF_8).lines()).hasSize(1);
     assertThat(err.toString(UTF_8)).startsWith("tutti bench: ").contains(message);
+  }
+
+  @ParameterizedTest
+  @ValueSource(strings = {"tcp", "aeron", "hash", "file"})
+  void measuresStores(String store) {
+    assertThat(bench("--store=" + store, "--time=5ms", "--format=json")).isZero();
+    List<String> lines = out.toString(UTF_8).lines().toList();
+    assertThat(lines).hasSize(14);
+    String number = "([0-9]+\\.[0-9]|[0-9]+)";
+    for (String line : lines) {
+      Matcher row =
+          Pattern.compile(
+                  "\\{\"store\":\"(\\w+)\",\"op\":\"(\\w+)\",\"clients\":(1|8|64),\"time_us_p50\":"
+                      + number
+                      + ",\"time_us_p99\":"
+                      + number
+                      + ",\"ops_per_s\":"
+                      + number
+                      + "}")
+              .matcher(line);
+      assertThat(row.matches()).as(line).isTrue();
+      assertThat(row.group(1)).isEqualTo(store);
+      assertThat(Double.parseDouble(row.group(4)))
+          .isPositive()
+          .isLessThanOrEqualTo(Double.parseDouble(row.group(5)));
+    }
   }
 
   @Test
