@@ -1,5 +1,6 @@
 package dev.tutti.gloo.host;
 
+import dev.tutti.gloo.transport.LinuxCalls;
 import java.lang.foreign.Arena;
 import java.lang.foreign.FunctionDescriptor;
 import java.lang.foreign.Linker;
@@ -92,9 +93,7 @@ final class Futex {
   }
 
   private static long number() {
-    if (!System.getProperty("os.name", "").equals("Linux")
-        || ByteOrder.nativeOrder() != ByteOrder.LITTLE_ENDIAN
-        || !Futex.class.getModule().isNativeAccessEnabled()) {
+    if (!LinuxCalls.areAllowed() || ByteOrder.nativeOrder() != ByteOrder.LITTLE_ENDIAN) {
       return -1;
     }
     return NUMBERS.getOrDefault(System.getProperty("os.arch", ""), -1L);

@@ -20,9 +20,7 @@ final class RemoteMemory {
    * has: it passes unseen in a register or on the stack, and Java holds its arena until the call ends.
    */
   private static final boolean ALLOWED =
-      System.getProperty("os.name", "").equals("Linux")
-          && ValueLayout.ADDRESS.byteSize() == Long.BYTES
-          && RemoteMemory.class.getModule().isNativeAccessEnabled();
+      LinuxCalls.areAllowed() && ValueLayout.ADDRESS.byteSize() == Long.BYTES;
 
   /** Holds the call, which takes a young process a tenth of a second to link. */
   private static final class Linked {
