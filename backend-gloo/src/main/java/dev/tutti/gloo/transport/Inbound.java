@@ -29,7 +29,6 @@ final class Inbound {
   private final Transport transport;
   private final Pair pair;
   private ByteBuffer partial = ByteBuffer.allocate(Header.BYTES);
-  private boolean fromRing;
   private int directRead = DIRECT_READ;
   private @Nullable Request receiving;
   private @Nullable Loans loans;
@@ -43,14 +42,13 @@ final class Inbound {
 
   /** Reads from a ring from now on. */
   void useRing(Loans newLoans) {
-    fromRing = true;
     loans = newLoans;
     directRead = RING_DIRECT_READ;
   }
 
   /** Tells whether there is something to do that the source does not know of. */
   boolean hasMore() {
-    return borrowing != null || (fromRing && partial.position() >= Header.BYTES);
+    return borrowing != null || (loans != null && partial.position() >= Header.BYTES);
   }
 
   /**
@@ -89,7 +87,7 @@ final class Inbound {
         in.clear();
         in.put(partial.flip());
         partial.clear();
-        if (fromRing && (request == null || request.combiner == null)) {
+        if (loans != null && (request == null || request.combiner == null)) {
           in.limit(RING_READ);
         }
         count = source.read(in);
@@ -191,7 +189,7 @@ final class Inbound {
   private boolean isEager(long length) {
     return length >= 0
         && length <= EarlyMessage.MAX_BYTES
-        && !fromRing
+        && loans == null
         && transport.isTutti(pair.rank);
   }
 
@@ -252,26 +250,20 @@ final class Inbound {
         in.position(payload + (int) length);
         pair.onEager(slot, length, signature, transport.inMemory, payload);
       }
-    } else if (fromRing && opcode == Header.LOAN) {
-      return lend(slot, length, in, at);
-    } else if (fromRing && opcode == Header.RETURN) {
-      Objects.requireNonNull(loans).onReturn(slot);
-    } else if (fromRing && opcode == Header.INTRODUCTION) {
-      Objects.requireNonNull(loans).onIntroduction(slot, length, Header.signature(in, at));
-    } else if (fromRing && opcode == Header.READABLE) {
-      Objects.requireNonNull(loans).onReadable();
-    } else if (opcode == Header.FAREWELL && !fromRing) {
+    } else if (opcode == Header.FAREWELL && loans == null) {
       transport.breakdown.farewell(pair, slot);
       return false;
-    } else {
+    } else if (opcode == Header.LOAN && loans != null) {
+      return beginLoan(loans, slot, length, in, at);
+    } else if (loans == null || !loans.take(opcode, slot, length, Header.signature(in, at))) {
       pair.fail("sent a header with the unknown opcode " + opcode, null);
       return false;
     }
     return pair.failure() == null;
   }
 
-  private boolean lend(long slot, long length, ByteBuffer in, int at) {
-    if (!Objects.requireNonNull(loans).isOpen() || length <= 0) {
+  private boolean beginLoan(Loans open, long slot, long length, ByteBuffer in, int at) {
+    if (!open.isOpen() || length <= 0) {
       pair.fail("lent " + length + " bytes of memory, for which nobody asked", null);
       return false;
     }
@@ -279,14 +271,12 @@ final class Inbound {
     if (request == null) {
       return false;
     }
-    if (request.combiner != null || !request.segment.isNative()) {
-      receiving = request; // for whoever ends all that is under way
-      pair.fail("lent memory for a message that cannot be copied at once", null);
-      return false;
-    }
     borrowing = request;
     lentAddress = Header.address(in, at);
-    return true;
+    if (request.combiner != null || !request.segment.isNative()) {
+      pair.fail("lent memory for a message that cannot be copied at once", null);
+    }
+    return pair.failure() == null;
   }
 
   /** Takes the requests that were being received. */

@@ -4,6 +4,7 @@ import java.lang.foreign.Arena;
 import java.lang.foreign.MemorySegment;
 import java.lang.foreign.ValueLayout;
 import java.security.SecureRandom;
+import java.util.Objects;
 import org.jspecify.annotations.Nullable;
 
 /**
@@ -26,17 +27,17 @@ final class Loans {
    */
   static final long LEAST_BYTES = 64 * 1024;
 
-  private static final SecureRandom RANDOM = new SecureRandom();
-
   private final Transport transport;
   private final Pair pair;
   private final Outbound outbound;
   private final RequestQueue lent = new RequestQueue();
-  private final RemoteMemory remote = new RemoteMemory();
   private @Nullable MemorySegment number;
   private boolean peerReads;
   private boolean peerIntroduced;
-  private int peerProcess = -1;
+  private int peerProcess;
+
+  /** Reads the memory of the peer; null where nobody has seen yet that it can. */
+  private @Nullable RemoteMemory remote;
 
   Loans(Transport transport, Pair pair, Outbound outbound) {
     this.transport = transport;
@@ -60,7 +61,7 @@ final class Loans {
 
   private void introduce() {
     MemorySegment own = Arena.ofAuto().allocate(Long.BYTES, Long.BYTES);
-    long value = RANDOM.nextLong();
+    long value = new SecureRandom().nextLong();
     own.set(ValueLayout.JAVA_LONG, 0, value);
     number = own;
     outbound.write(Header.INTRODUCTION, ProcessHandle.current().pid(), own.address(), value);
@@ -71,8 +72,25 @@ final class Loans {
     lent.add(request);
   }
 
-  /** Is told that the peer has copied the oldest loan. */
-  void onReturn(long slot) {
+  /**
+   * Takes a header of the peer's that is about loans, but for a loan itself.
+   *
+   * @return false if it is about something else
+   */
+  boolean take(long opcode, long slot, long length, long signature) {
+    if (opcode == Header.RETURN) {
+      onReturn(slot);
+    } else if (opcode == Header.INTRODUCTION) {
+      onIntroduction(slot, length, signature);
+    } else if (opcode == Header.READABLE) {
+      onReadable();
+    } else {
+      return false;
+    }
+    return true;
+  }
+
+  private void onReturn(long slot) {
     Request request = lent.poll();
     if (request == null) {
       pair.fail("returned memory that it was not lent", null);
@@ -86,18 +104,14 @@ final class Loans {
     }
   }
 
-  /** Is told that the peer can read this process. */
-  void onReadable() {
+  private void onReadable() {
     if (number == null) {
       pair.fail("can read a process that was not introduced to it", null);
     }
     peerReads = true;
   }
 
-  /**
-   * Is told where a number of the peer is, and begins to find out whether this process can read it.
-   */
-  void onIntroduction(long process, long address, long value) {
+  private void onIntroduction(long process, long address, long value) {
     if (peerIntroduced || process <= 0 || process > Integer.MAX_VALUE) {
       pair.fail("introduced itself " + (peerIntroduced ? "twice" : "as process " + process), null);
       return;
@@ -112,8 +126,9 @@ final class Loans {
   }
 
   private void tryToRead(int process, long address, long value) {
+    RemoteMemory tried = new RemoteMemory();
     MemorySegment copy = Arena.ofAuto().allocate(Long.BYTES, Long.BYTES);
-    if (new RemoteMemory().read(process, address, copy, 0, Long.BYTES) != Long.BYTES
+    if (tried.read(process, address, copy, 0, Long.BYTES) != Long.BYTES
         || copy.get(ValueLayout.JAVA_LONG, 0) != value) {
       transport.debug("rank " + pair.rank + " does not let this process read its memory", null);
       return;
@@ -122,6 +137,7 @@ final class Loans {
     try {
       if (pair.failure() == null && pair.connection.isConnected()) {
         peerProcess = process;
+        remote = tried;
         outbound.write(Header.READABLE, 0, 0, 0);
         transport.progress.pairs.markDirty(pair);
         transport.progress.flushAndLeave();
@@ -133,7 +149,7 @@ final class Loans {
 
   /** Tells whether the peer may lend anything. */
   boolean isOpen() {
-    return peerProcess >= 0;
+    return remote != null;
   }
 
   /**
@@ -146,12 +162,13 @@ final class Loans {
   long copy(long address, Request request, long most) {
     long left = request.length - request.done;
     long count =
-        remote.read(
-            peerProcess,
-            address + request.done,
-            request.segment,
-            request.offset + request.done,
-            Math.min(left, most));
+        Objects.requireNonNull(remote)
+            .read(
+                peerProcess,
+                address + request.done,
+                request.segment,
+                request.offset + request.done,
+                Math.min(left, most));
     return count == 0 ? -1 : count;
   }
 
