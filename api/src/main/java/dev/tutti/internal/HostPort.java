@@ -1,5 +1,7 @@
 package dev.tutti.internal;
 
+import dev.tutti.RendezvousException;
+import java.net.URI;
 import java.util.regex.Pattern;
 
 /**
@@ -48,6 +50,25 @@ public record HostPort(String host, int port) {
     int port = rest.length() <= 1 ? -1 : number(rest.substring(1));
     require(host.contains(":") || NAME.matcher(host).matches(), "'" + host + "' is no host");
     return new HostPort(host, port);
+  }
+
+  /**
+   * Reads the address of a URL that must have a host and a port.
+   *
+   * @param url as in {@code tcp://host:port}
+   * @throws RendezvousException saying what is wrong with it
+   */
+  public static HostPort ofServer(URI url) {
+    String authority = url.getRawAuthority();
+    try {
+      HostPort address = parse(authority == null ? "" : authority);
+      if (address.port() >= 0) {
+        return address;
+      }
+    } catch (IllegalArgumentException e) {
+      throw new RendezvousException(e.getMessage() + ", in " + url, e);
+    }
+    throw new RendezvousException("the port number is missing in " + url);
   }
 
   private static int number(String text) {

@@ -1,11 +1,9 @@
 package dev.tutti.store;
 
-import dev.tutti.RendezvousException;
 import dev.tutti.Setting;
 import dev.tutti.Store;
 import dev.tutti.internal.HostPort;
 import dev.tutti.spi.StoreProvider;
-import java.net.URI;
 import java.util.List;
 
 /** Opens a {@link TcpStore} for {@code tcp://host:port}; the host rank serves it too. */
@@ -25,7 +23,7 @@ public final class TcpStoreProvider implements StoreProvider {
 
   @Override
   public Store open(Request request) {
-    HostPort address = address(request.url());
+    HostPort address = HostPort.ofServer(request.url());
     return new TcpStore(
         TcpStoreOptions.of(address.host(), address.port())
             .withServer(request.host())
@@ -33,18 +31,5 @@ public final class TcpStoreProvider implements StoreProvider {
             .withWaitForWorkers(true)
             .withTimeout(request.timeout())
             .withToken(request.settings().get(JobToken.SETTING)));
-  }
-
-  private static HostPort address(URI url) {
-    String authority = url.getRawAuthority();
-    try {
-      HostPort address = HostPort.parse(authority == null ? "" : authority);
-      if (address.port() >= 0) {
-        return address;
-      }
-    } catch (IllegalArgumentException e) {
-      throw new RendezvousException(e.getMessage() + ", in " + url, e);
-    }
-    throw new RendezvousException("the port number is missing in " + url);
   }
 }
