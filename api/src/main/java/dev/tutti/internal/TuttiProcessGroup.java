@@ -130,9 +130,9 @@ final class TuttiProcessGroup implements ProcessGroup {
   @Override
   public void broadcast(Tensor tensor, int root) {
     OpType type = OpType.BROADCAST;
-    BoundBackend backend = tensor.isSparse() ? null : checks.backendFor(type, tensor);
+    BoundBackend backend = streamOrdered(type, tensor);
     GroupOperation op = null;
-    if (backend != null && backend.isStreamOrdered() && !HostStaging.isNeeded(tensor)) {
+    if (backend != null) {
       checks.rank(type, "root", root);
       checks.movable(type, "tensor", tensor, backend, true);
       op = runner.beginOnStream(type, tensor.dtype(), tensor.numel());
@@ -152,9 +152,9 @@ final class TuttiProcessGroup implements ProcessGroup {
   @Override
   public void reduce(Tensor tensor, ReduceOp reduceOp, int root) {
     OpType type = OpType.REDUCE;
-    BoundBackend backend = tensor.isSparse() ? null : checks.backendFor(type, tensor);
+    BoundBackend backend = streamOrdered(type, tensor);
     GroupOperation op = null;
-    if (backend != null && backend.isStreamOrdered() && !HostStaging.isNeeded(tensor)) {
+    if (backend != null) {
       checks.rank(type, "root", root);
       checks.movable(type, "tensor", tensor, backend, true);
       checks.reducible(type, tensor, reduceOp, backend);
@@ -223,13 +223,15 @@ final class TuttiProcessGroup implements ProcessGroup {
 
   /** Returns the backend if it orders by streams and takes both tensors as they are, else null. */
   private @Nullable BoundBackend streamOrdered(OpType type, Tensor output, Tensor input) {
-    if (output.isSparse()
-        || input.isSparse()
-        || HostStaging.isNeeded(output)
-        || HostStaging.isNeeded(input)) {
+    return input.isSparse() || HostStaging.isNeeded(input) ? null : streamOrdered(type, output);
+  }
+
+  /** Returns the backend if it orders by streams and takes the tensor as it is, else null. */
+  private @Nullable BoundBackend streamOrdered(OpType type, Tensor tensor) {
+    if (tensor.isSparse() || HostStaging.isNeeded(tensor)) {
       return null;
     }
-    BoundBackend backend = checks.backendFor(type, output);
+    BoundBackend backend = checks.backendFor(type, tensor);
     return backend.isStreamOrdered() ? backend : null;
   }
 
