@@ -1,7 +1,6 @@
 package dev.tutti.cli;
 
 import dev.tutti.GroupOptions;
-import dev.tutti.Setting;
 import dev.tutti.Settings;
 import dev.tutti.internal.Providers;
 import dev.tutti.spi.BackendProvider;
@@ -11,11 +10,7 @@ import org.jspecify.annotations.Nullable;
 
 /** Gives the ranks of a measurement their devices. */
 final class BenchDevice {
-  private static final Setting<Boolean> OVERLAPPING =
-      Setting.flag(
-          "TORCH_SYMM_MEM_ALLOW_OVERLAPPING_DEVICES",
-          false,
-          "whether several ranks of a group may have one device");
+  private static final String OVERLAPPING = "TORCH_SYMM_MEM_ALLOW_OVERLAPPING_DEVICES";
 
   private BenchDevice() {}
 
