@@ -63,11 +63,7 @@ public final class AeronStore implements Store {
                 options.lease(),
                 options.spin());
     try {
-      JvmFlags.missing()
-          .ifPresent(
-              missing -> {
-                throw new StoreException(missing);
-              });
+      JvmFlags.require();
       this.link = Links.take(this.options);
     } catch (RuntimeException e) {
       if (server != null) {
@@ -115,14 +111,7 @@ public final class AeronStore implements Store {
 
   @Override
   public void set(String key, byte[] value) {
-    Arguments.key(key);
-    Arguments.value(key, value);
-    ask(
-        Protocol.SET,
-        body -> {
-          body.putText(key);
-          body.putBytes(value);
-        });
+    put(Protocol.SET, key, value);
   }
 
   @Override
@@ -164,11 +153,7 @@ public final class AeronStore implements Store {
 
   @Override
   public void wait(List<String> keys, Duration timeout) {
-    List<String> all = Arguments.keys(keys);
-    Call call = await(Protocol.WAIT, timeout, body -> body.putTexts(all));
-    if (call.code() == Protocol.MISSING) {
-      throw missing(call, all.size(), timeout);
-    }
+    awaitKeys(Protocol.WAIT, keys, timeout);
   }
 
   @Override
@@ -189,24 +174,12 @@ public final class AeronStore implements Store {
 
   @Override
   public void append(String key, byte[] value) {
-    Arguments.key(key);
-    Arguments.value(key, value);
-    ask(
-        Protocol.APPEND,
-        body -> {
-          body.putText(key);
-          body.putBytes(value);
-        });
+    put(Protocol.APPEND, key, value);
   }
 
   @Override
   public List<byte[]> multiGet(List<String> keys, Duration timeout) {
-    List<String> all = Arguments.keys(keys);
-    Call call = await(Protocol.FETCH, timeout, body -> body.putTexts(all));
-    if (call.code() == Protocol.MISSING) {
-      throw missing(call, all.size(), timeout);
-    }
-    return call.body().readAllBytes();
+    return awaitKeys(Protocol.FETCH, keys, timeout).readAllBytes();
   }
 
   @Override
@@ -224,14 +197,7 @@ public final class AeronStore implements Store {
 
   @Override
   public void queuePush(String key, byte[] value) {
-    Arguments.key(key);
-    Arguments.value(key, value);
-    ask(
-        Protocol.PUSH,
-        body -> {
-          body.putText(key);
-          body.putBytes(value);
-        });
+    put(Protocol.PUSH, key, value);
   }
 
   @Override
@@ -319,6 +285,27 @@ public final class AeronStore implements Store {
     return ask(code, body -> body.putText(key)).readLong();
   }
 
+  private void put(int code, String key, byte[] value) {
+    Arguments.key(key);
+    Arguments.value(key, value);
+    ask(
+        code,
+        body -> {
+          body.putText(key);
+          body.putBytes(value);
+        });
+  }
+
+  private BodyReader awaitKeys(int code, List<String> keys, Duration timeout) {
+    List<String> all = Arguments.keys(keys);
+    Call call = await(code, timeout, body -> body.putTexts(all));
+    BodyReader reply = call.body();
+    if (call.code() == Protocol.MISSING) {
+      throw new StoreTimeoutException(Arguments.waitMessage(reply.readKeys(), all.size(), timeout));
+    }
+    return reply;
+  }
+
   /** Runs a call that the server answers at once. */
   private BodyReader ask(int code, Link.Request request) {
     requireOpen();
@@ -392,12 +379,6 @@ public final class AeronStore implements Store {
       throw new StoreException(call.body().readText());
     }
     return call;
-  }
-
-  private static StoreTimeoutException missing(Call call, int all, Duration timeout) {
-    BodyReader reply = call.body();
-    List<String> keys = reply.readKeys();
-    return new StoreTimeoutException(Arguments.waitMessage(keys, all, timeout));
   }
 
   private void requireOpen() {

@@ -78,11 +78,7 @@ public final class AeronStoreServer implements AutoCloseable {
    * @throws StoreException if there is no shared memory, or this JVM does not let Aeron use it
    */
   public AeronStoreServer(AeronStoreOptions options, @Nullable InetAddress address) {
-    JvmFlags.missing()
-        .ifPresent(
-            missing -> {
-              throw new StoreException(missing);
-            });
+    JvmFlags.require();
     this.token = options.token();
     this.timing = Timing.of(options.lease());
     this.listener = listen(new InetSocketAddress(address, options.port()));

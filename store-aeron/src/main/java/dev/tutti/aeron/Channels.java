@@ -1,6 +1,6 @@
 package dev.tutti.aeron;
 
-import java.net.Inet6Address;
+import dev.tutti.internal.HostPort;
 import java.net.InetAddress;
 
 /** Writes Aeron's channels. */
@@ -10,14 +10,10 @@ final class Channels {
   private Channels() {}
 
   static String udp(InetAddress address, int port) {
-    return "aeron:udp?endpoint=" + endpoint(address, port);
-  }
-
-  private static String endpoint(InetAddress address, int port) {
     String host = address.getHostAddress();
     int scope = host.indexOf('%');
     String plain = scope < 0 ? host : host.substring(0, scope);
-    return (address instanceof Inet6Address ? "[" + plain + "]" : plain) + ":" + port;
+    return "aeron:udp?endpoint=" + new HostPort(plain, port);
   }
 
   /** Returns the port of an endpoint such as 10.0.0.1:4040. */

@@ -1,5 +1,6 @@
 package dev.tutti.aeron;
 
+import dev.tutti.StoreException;
 import java.util.Optional;
 import org.agrona.concurrent.UnsafeBuffer;
 
@@ -8,6 +9,18 @@ final class JvmFlags {
   private static final String PACKAGE = "jdk.internal.misc";
 
   private JvmFlags() {}
+
+  /**
+   * Throws if a flag is missing.
+   *
+   * @throws StoreException saying what to add to the command line
+   */
+  static void require() {
+    Optional<String> missing = missing();
+    if (missing.isPresent()) {
+      throw new StoreException(missing.get());
+    }
+  }
 
   /** Returns what to add to the command line, or empty if nothing is missing. */
   static Optional<String> missing() {

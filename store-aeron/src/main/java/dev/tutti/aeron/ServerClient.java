@@ -165,10 +165,6 @@ final class ServerClient {
     }
   }
 
-  int waits() {
-    return waits.size();
-  }
-
   /** Ends the session. */
   void close() {
     List<Wait> left = List.copyOf(waits.values());

@@ -77,8 +77,12 @@ final class ServerCommands implements ServerClient.Requests {
   }
 
   private void number(ServerClient client, long call, long number) {
+    number(client, Protocol.OK, call, number);
+  }
+
+  private void number(ServerClient client, int code, long call, long number) {
     body.clear().putLong(number);
-    client.reply(Protocol.OK, call, body);
+    client.reply(code, call, body);
   }
 
   private void failed(ServerClient client, long call, Throwable failure) {
@@ -266,12 +270,7 @@ final class ServerCommands implements ServerClient.Requests {
     public void answerMissing() {
       int arrived = table.arrived(waiter.key);
       table.leave(waiter);
-      number(Protocol.MISSING, arrived);
-    }
-
-    private void number(int code, long number) {
-      body.clear().putLong(number);
-      client.reply(code, call, body);
+      number(client, Protocol.MISSING, call, arrived);
     }
   }
 }

@@ -3,7 +3,6 @@ package dev.tutti.aeron;
 import static org.assertj.core.api.Assertions.assertThat;
 import static org.assertj.core.api.Assertions.assertThatThrownBy;
 
-import dev.tutti.Store;
 import dev.tutti.StoreClosedException;
 import dev.tutti.StoreConnectionException;
 import dev.tutti.StoreException;
@@ -67,11 +66,6 @@ class AeronStoreServerTest {
         .hasMessageContaining(message);
   }
 
-  /** Waits until a number of calls wait at the server: a barrier tells how many came. */
-  private static void awaitKey(Store store, String key) {
-    store.wait(List.of(key), LONG);
-  }
-
   @ParameterizedTest
   @EnumSource(
       mode = EnumSource.Mode.EXCLUDE,
@@ -125,7 +119,7 @@ class AeronStoreServerTest {
       try (StoreChild client =
           StoreChild.start("barrier", server.port(), "TUTTI_AERON_DIR=" + directory)) {
         assertThat(client.line()).isEqualTo("READY true");
-        awaitKey(store, "here");
+        store.wait(List.of("here"), LONG);
         awaitMembers(store, 2);
         client.kill();
         awaitMembers(store, 1);

@@ -57,11 +57,7 @@ final class StoreChild implements AutoCloseable {
    * @param environment more variables, NAME=VALUE
    */
   static StoreChild start(String role, int port, String... environment) throws IOException {
-    return new StoreChild(builder(List.of(), role, port, environment).start());
-  }
-
-  static ProcessBuilder builder(List<String> before, String role, int port, String... environment) {
-    List<String> command = new ArrayList<>(before);
+    List<String> command = new ArrayList<>();
     command.add(ProcessHandle.current().info().command().orElseThrow());
     command.addAll(List.of("-Xmx128m", "-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC"));
     command.addAll(List.of("--add-exports", "java.base/jdk.internal.misc=ALL-UNNAMED", "-cp"));
@@ -74,7 +70,7 @@ final class StoreChild implements AutoCloseable {
       String[] parts = variable.split("=", 2);
       builder.environment().put(parts[0], parts[1]);
     }
-    return builder;
+    return new StoreChild(builder.start());
   }
 
   /** Reads the next line that the process prints. */
@@ -90,10 +86,6 @@ final class StoreChild implements AutoCloseable {
         .get(SECONDS, TimeUnit.SECONDS);
   }
 
-  long pid() {
-    return process.pid();
-  }
-
   /** Ends the process at once, as kill -9 does. */
   void kill() throws InterruptedException {
     process.destroyForcibly().waitFor(SECONDS, TimeUnit.SECONDS);
@@ -101,7 +93,7 @@ final class StoreChild implements AutoCloseable {
 
   /** Sends a signal such as STOP or CONT. */
   void signal(String name) throws Exception {
-    new ProcessBuilder("kill", "-" + name, Long.toString(pid())).start().waitFor();
+    new ProcessBuilder("kill", "-" + name, Long.toString(process.pid())).start().waitFor();
   }
 
   @Override
