@@ -3,6 +3,7 @@ package dev.tutti.spi;
 import dev.tutti.DType;
 import dev.tutti.ReduceOp;
 import java.lang.foreign.MemorySegment;
+import org.jspecify.annotations.Nullable;
 
 /**
  * Reduces runs of elements in host memory. Any thread may call it; it allocates nothing after a
@@ -129,21 +130,63 @@ public final class HostReducer {
       MemorySegment[] inputs,
       long inputOffset,
       long count) {
+    combineAll(kind, dtype, out, outOffset, inputs, null, inputOffset, count);
+  }
+
+  /**
+   * Reduces any number of runs, each at an offset of its own, into one, as {@link
+   * #combineAll(ReduceOp.Kind, DType, MemorySegment, long, MemorySegment[], long, long)} does.
+   *
+   * @param kind the operator
+   * @param dtype the element type
+   * @param out written
+   * @param outOffset first byte
+   * @param inputs at least one
+   * @param inputOffsets first byte in each input
+   * @param count number of elements
+   * @throws IllegalArgumentException if the operator is not defined on the type, there is no input,
+   *     or not an offset for each
+   * @throws IndexOutOfBoundsException if a run leaves its segment; nothing is written then
+   */
+  public static void combineAll(
+      ReduceOp.Kind kind,
+      DType dtype,
+      MemorySegment out,
+      long outOffset,
+      MemorySegment[] inputs,
+      long[] inputOffsets,
+      long count) {
+    if (inputOffsets.length != inputs.length) {
+      throw new IllegalArgumentException(
+          inputs.length + " inputs need as many offsets, not " + inputOffsets.length);
+    }
+    combineAll(kind, dtype, out, outOffset, inputs, inputOffsets, 0, count);
+  }
+
+  private static void combineAll(
+      ReduceOp.Kind kind,
+      DType dtype,
+      MemorySegment out,
+      long outOffset,
+      MemorySegment[] inputs,
+      long @Nullable [] offsets,
+      long offset,
+      long count) {
     ElementBlock block = block(kind, dtype);
     if (inputs.length == 0) {
       throw new IllegalArgumentException("inputs must be at least one");
     }
     long bytes = Math.multiplyExact(count, dtype.byteSize());
     check("out", out, outOffset, bytes);
-    for (MemorySegment input : inputs) {
-      check("input", input, inputOffset, bytes);
+    for (int i = 0; i < inputs.length; i++) {
+      check("input", inputs[i], offsets == null ? offset : offsets[i], bytes);
     }
     int step = step(block, bytes);
     for (long done = 0; done < bytes; done += step) {
       int n = (int) Math.min(step, bytes - done);
-      block.load(inputs[0], inputOffset + done, n);
+      block.load(inputs[0], (offsets == null ? offset : offsets[0]) + done, n);
       for (int i = 1; i < inputs.length; i++) {
-        block.combine(kind, inputs[i], inputOffset + done, n);
+        block.combine(kind, inputs[i], (offsets == null ? offset : offsets[i]) + done, n);
       }
       block.store(out, outOffset + done, n);
     }

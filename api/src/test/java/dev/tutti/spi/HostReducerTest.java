@@ -152,6 +152,31 @@ class HostReducerTest {
   }
 
   @ParameterizedTest
+  @MethodSource("operators")
+  void eachRunMayBeginAtAnOffsetOfItsOwn(DType dtype, Kind kind) {
+    Random random = new Random(6);
+    int count = 2500;
+    byte[][] inputs = new byte[3][];
+    MemorySegment[] segments = new MemorySegment[3];
+    for (int i = 0; i < 3; i++) {
+      inputs[i] = elements(random, dtype, 4, count);
+      byte[] shifted = new byte[inputs[i].length + 7 * i];
+      System.arraycopy(inputs[i], 0, shifted, 7 * i, inputs[i].length);
+      segments[i] = MemorySegment.ofArray(shifted);
+    }
+    byte[] expected = plainAll(kind, dtype, inputs, 4, count);
+    long[] offsets = {4, 11, 18};
+    HostReducer.combineAll(kind, dtype, segments[1], 11, segments, offsets, count);
+    assertSame(dtype, segments[1], 11, expected, 4, count);
+    assertThatThrownBy(
+            () ->
+                HostReducer.combineAll(
+                    kind, dtype, segments[1], 11, segments, new long[] {4, 11}, count))
+        .isInstanceOf(IllegalArgumentException.class)
+        .hasMessage("3 inputs need as many offsets, not 2");
+  }
+
+  @ParameterizedTest
   @EnumSource(
       value = DType.class,
       names = {"FLOAT16", "BFLOAT16"})
