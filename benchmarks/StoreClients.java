@@ -1,76 +1,115 @@
 import dev.tutti.Store;
+import dev.tutti.aeron.AeronStore;
 import dev.tutti.store.TcpStore;
 import java.time.Duration;
+import java.util.ArrayList;
 import java.util.Arrays;
 import java.util.List;
 import java.util.Locale;
+import java.util.concurrent.Callable;
 import java.util.concurrent.CyclicBarrier;
+import java.util.concurrent.FutureTask;
+import java.util.concurrent.TimeUnit;
 
 /**
- * Times a TCPStore server with Tutti's clients, as LibtorchStoreBench does with libtorch's: each
- * client is a thread with a store of its own, on a key of its own, for a second after 200 ms of
- * warm-up; a set run ends with an add. Arguments: PORT LABEL CLIENTS...
+ * Times a server with Tutti's clients, as LibtorchStoreBench does with libtorch's: each client is a
+ * thread with a store of its own.
+ *
+ * <p>Arguments: tcp or aeron, PORT, LABEL, operations and numbers of clients, both as lists with
+ * commas. set, get, add and wait run for a second after 200 ms of warm-up, each client on a key of
+ * its own; a set run ends with an add. wake times how long after a set the last of those who wait
+ * for its key goes on. meet times how long ranks take to open their stores, publish a key each, read
+ * the keys of all and pass a barrier.
  */
 public class StoreClients {
   private static final byte[] VALUE = new byte[8];
+  private static final Duration LIMIT = Duration.ofSeconds(60);
+  private static final int WAKE_ROUNDS = 41;
+
+  private final boolean aeron;
+  private final int port;
+  private final String label;
+
+  private StoreClients(boolean aeron, int port, String label) {
+    this.aeron = aeron;
+    this.port = port;
+    this.label = label;
+  }
 
   public static void main(String[] args) throws Exception {
-    int port = Integer.parseInt(args[0]);
-    for (int i = 2; i < args.length; i++) {
-      for (String op : List.of("set", "get", "add", "wait")) {
-        measure(port, args[1], Integer.parseInt(args[i]), op);
+    StoreClients clients =
+        new StoreClients(args[0].equals("aeron"), Integer.parseInt(args[1]), args[2]);
+    for (String number : args[4].split(",", -1)) {
+      for (String op : args[3].split(",", -1)) {
+        clients.measure(op, Integer.parseInt(number));
       }
     }
   }
 
-  private static void measure(int port, String label, int clients, String op) throws Exception {
-    long[][] samples = new long[clients][];
+  private Store open() {
+    return aeron ? new AeronStore("127.0.0.1", port) : new TcpStore("127.0.0.1", port);
+  }
+
+  private void measure(String op, int clients) throws Exception {
+    switch (op) {
+      case "wake" -> wake(clients);
+      case "meet" -> meet(clients);
+      default -> calls(op, clients);
+    }
+  }
+
+  private interface Body<T> {
+    T run(int index) throws Exception;
+  }
+
+  private static <T> List<FutureTask<T>> start(int threads, Body<T> body) {
+    List<FutureTask<T>> all = new ArrayList<>();
+    for (int i = 0; i < threads; i++) {
+      int index = i;
+      Callable<T> call = () -> body.run(index);
+      all.add(new FutureTask<>(call));
+      Thread.ofPlatform().daemon().start(all.get(i));
+    }
+    return all;
+  }
+
+  private static <T> T result(FutureTask<T> task) throws Exception {
+    return task.get(LIMIT.toSeconds(), TimeUnit.SECONDS);
+  }
+
+  private void calls(String op, int clients) throws Exception {
     long[] starts = new long[clients];
     long[] ends = new long[clients];
     CyclicBarrier ready = new CyclicBarrier(clients);
-    Thread[] threads = new Thread[clients];
-    for (int c = 0; c < clients; c++) {
-      int client = c;
-      threads[c] =
-          Thread.ofPlatform()
-              .start(
-                  () -> {
-                    try (Store store = new TcpStore("127.0.0.1", port)) {
-                      String key = "bench/" + label + "/" + op + "/" + clients + "/" + client;
-                      if (!op.equals("add")) {
-                        store.set(key, VALUE);
-                      }
-                      run(store, op, key, 200_000_000L, new long[1 << 17]);
-                      ready.await();
-                      long[] own = new long[Math.max(1 << 16, (1 << 22) / clients)];
-                      starts[client] = System.nanoTime();
-                      int calls = run(store, op, key, 1_000_000_000L, own);
-                      if (op.equals("set")) {
-                        store.add(key + "/end", 1);
-                      }
-                      ends[client] = System.nanoTime();
-                      samples[client] = Arrays.copyOf(own, calls);
-                    } catch (Exception e) {
-                      throw new IllegalStateException(e);
-                    }
-                  });
+    List<FutureTask<long[]>> tasks =
+        start(
+            clients,
+            client -> {
+              try (Store store = open()) {
+                String key = "bench/" + label + "/" + op + "/" + clients + "/" + client;
+                if (!op.equals("add")) {
+                  store.set(key, VALUE);
+                }
+                run(store, op, key, 200_000_000L, new long[1 << 17]);
+                ready.await();
+                long[] own = new long[Math.max(1 << 16, (1 << 22) / clients)];
+                starts[client] = System.nanoTime();
+                int calls = run(store, op, key, 1_000_000_000L, own);
+                if (op.equals("set")) {
+                  store.add(key + "/end", 1);
+                }
+                ends[client] = System.nanoTime();
+                return Arrays.copyOf(own, calls);
+              }
+            });
+    List<long[]> samples = new ArrayList<>();
+    for (FutureTask<long[]> task : tasks) {
+      samples.add(result(task));
     }
-    for (Thread thread : threads) {
-      thread.join(Duration.ofSeconds(60));
-    }
-    long[] all = Arrays.stream(samples).flatMapToLong(Arrays::stream).sorted().toArray();
+    long[] all = samples.stream().flatMapToLong(Arrays::stream).toArray();
     double seconds =
         (Arrays.stream(ends).max().orElseThrow() - Arrays.stream(starts).min().orElseThrow()) / 1e9;
-    System.out.printf(
-        Locale.ROOT,
-        "{\"op\":\"%s\",\"server\":\"%s\",\"clients\":%d,\"time_us_p50\":%.1f,"
-            + "\"time_us_p99\":%.1f,\"ops_per_s\":%.0f}%n",
-        op,
-        label,
-        clients,
-        all[all.length / 2] / 1e3,
-        all[(int) (all.length * 0.99)] / 1e3,
-        all.length / seconds);
+    print(op, clients, all, all.length / seconds);
   }
 
   private static int run(Store store, String op, String key, long nanos, long[] samples) {
@@ -89,5 +128,79 @@ public class StoreClients {
       before = after;
     }
     return calls;
+  }
+
+  private void wake(int waiters) throws Exception {
+    String prefix = "wake/" + label + "/" + waiters + "/";
+    long[] set = new long[WAKE_ROUNDS];
+    CyclicBarrier ready = new CyclicBarrier(waiters + 1);
+    List<FutureTask<long[]>> tasks =
+        start(
+            waiters,
+            waiter -> {
+              try (Store store = open()) {
+                long[] woken = new long[WAKE_ROUNDS];
+                for (int round = 0; round < WAKE_ROUNDS; round++) {
+                  ready.await();
+                  store.wait(List.of(prefix + round), LIMIT);
+                  woken[round] = System.nanoTime();
+                }
+                return woken;
+              }
+            });
+    try (Store store = open()) {
+      for (int round = 0; round < WAKE_ROUNDS; round++) {
+        ready.await();
+        Thread.sleep(20); // all wait
+        set[round] = System.nanoTime();
+        store.set(prefix + round, VALUE);
+      }
+    }
+    long[] last = new long[WAKE_ROUNDS];
+    for (FutureTask<long[]> task : tasks) {
+      long[] woken = result(task);
+      for (int round = 0; round < WAKE_ROUNDS; round++) {
+        last[round] = Math.max(last[round], woken[round] - set[round]);
+      }
+    }
+    print("wake", waiters, last, 0);
+  }
+
+  private void meet(int ranks) throws Exception {
+    String prefix = "meet/" + label + "/" + ranks + "/";
+    List<String> keys = new ArrayList<>();
+    for (int rank = 0; rank < ranks; rank++) {
+      keys.add(prefix + rank);
+    }
+    long start = System.nanoTime();
+    List<FutureTask<Boolean>> tasks =
+        start(
+            ranks,
+            rank -> {
+              try (Store store = open()) {
+                store.set(keys.get(rank), VALUE);
+                store.multiGet(keys, LIMIT);
+                store.barrier(prefix, ranks, LIMIT);
+                return true;
+              }
+            });
+    for (FutureTask<Boolean> task : tasks) {
+      result(task);
+    }
+    print("meet", ranks, new long[] {System.nanoTime() - start}, 0);
+  }
+
+  private void print(String op, int clients, long[] samples, double perSecond) {
+    Arrays.sort(samples);
+    System.out.printf(
+        Locale.ROOT,
+        "{\"op\":\"%s\",\"server\":\"%s\",\"clients\":%d,\"time_us_p50\":%.1f,"
+            + "\"time_us_p99\":%.1f,\"ops_per_s\":%.0f}%n",
+        op,
+        label,
+        clients,
+        samples[samples.length / 2] / 1e3,
+        samples[(int) (samples.length * 0.99)] / 1e3,
+        perSecond);
   }
 }

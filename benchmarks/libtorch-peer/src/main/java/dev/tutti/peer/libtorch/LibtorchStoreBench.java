@@ -27,7 +27,8 @@ import org.bytedeco.pytorch.TCPStore;
  * [--value-bytes 8] [--duration-ms 1000] [--label NAME]} runs every operation with every number of
  * clients, each a thread with a connection of its own, for the duration after 200 ms of warm-up,
  * and prints one JSON object per line: latency over all calls of all clients, and {@code ops_per_s}
- * from the first start to the last end.
+ * from the first start to the last end. {@code wake} times instead how long after a set the last of
+ * the clients goes on, all of which wait for its key.
  *
  * <p>{@code compare --port P --other-port P [--host H] [--clients 1,8,64] [--ops set,get,add,wait]
  * [--value-bytes 8] [--slices 21] [--slice-ms 150]} does the same with two servers in turns, slice
@@ -43,6 +44,7 @@ import org.bytedeco.pytorch.TCPStore;
 public final class LibtorchStoreBench {
   private static final long WARM_UP_NANOS = TimeUnit.MILLISECONDS.toNanos(200);
   private static final int TIMEOUT_MILLIS = 30_000;
+  private static final int WAKE_ROUNDS = 41;
 
   private LibtorchStoreBench() {}
 
@@ -104,7 +106,10 @@ public final class LibtorchStoreBench {
         connected.add(new Client(host, port, i, valueBytes));
       }
       for (String op : ops) {
-        out.line(row(connected, op, valueBytes, durationMillis, label));
+        out.line(
+            op.equals("wake")
+                ? wakeRow(connected, new Client(host, port, (int) clients, valueBytes), label)
+                : row(connected, op, valueBytes, durationMillis, label));
       }
     }
   }
@@ -212,6 +217,52 @@ public final class LibtorchStoreBench {
         nanos.length,
         BenchStatistics.of(nanos).json(),
         nanos.length / ((end - start) / 1e9));
+  }
+
+  private static String wakeRow(List<Client> waiters, Client setter, String label)
+      throws Exception {
+    String prefix = "wake/" + waiters.size() + "/";
+    CyclicBarrier ready = new CyclicBarrier(waiters.size() + 1);
+    List<FutureTask<long[]>> pending = new ArrayList<>();
+    for (Client waiter : waiters) {
+      FutureTask<long[]> task =
+          new FutureTask<>(
+              () -> {
+                long[] woken = new long[WAKE_ROUNDS];
+                for (int round = 0; round < WAKE_ROUNDS; round++) {
+                  StringVector key = new StringVector(new BytePointer(prefix + round));
+                  ready.await(TIMEOUT_MILLIS, TimeUnit.MILLISECONDS);
+                  waiter.store._wait(key);
+                  woken[round] = System.nanoTime();
+                }
+                return woken;
+              });
+      Thread thread = new Thread(task, "store-client");
+      thread.setDaemon(true);
+      thread.start();
+      pending.add(task);
+    }
+    long[] last = new long[WAKE_ROUNDS];
+    long[] set = new long[WAKE_ROUNDS];
+    for (int round = 0; round < WAKE_ROUNDS; round++) {
+      BytePointer key = new BytePointer(prefix + round);
+      ready.await(TIMEOUT_MILLIS, TimeUnit.MILLISECONDS);
+      Thread.sleep(20); // all wait
+      set[round] = System.nanoTime();
+      setter.store.set(key, setter.value);
+    }
+    for (FutureTask<long[]> task : pending) {
+      long[] woken = task.get(TIMEOUT_MILLIS, TimeUnit.MILLISECONDS);
+      for (int round = 0; round < WAKE_ROUNDS; round++) {
+        last[round] = Math.max(last[round], woken[round] - set[round]);
+      }
+    }
+    return String.format(
+        Locale.ROOT,
+        "{\"op\":\"wake\",\"server\":\"%s\",\"clients\":%d,%s,\"ops_per_s\":0}",
+        label,
+        waiters.size(),
+        BenchStatistics.of(last).json());
   }
 
   private static List<Run> runAll(List<Client> clients, String op, long durationNanos)
