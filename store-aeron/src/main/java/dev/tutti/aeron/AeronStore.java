@@ -99,6 +99,11 @@ public final class AeronStore implements Store {
     return link.isShared();
   }
 
+  /** Tells whether calls sleep until the server rings. */
+  boolean sleeps() {
+    return link.sleeps();
+  }
+
   /** Returns the folder of the driver that this store uses. */
   String driver() {
     return link.driver();

@@ -4,6 +4,7 @@ import dev.tutti.StoreConnectionException;
 import dev.tutti.StoreException;
 import dev.tutti.store.JobToken;
 import io.aeron.Aeron;
+import java.io.Closeable;
 import java.io.IOException;
 import java.lang.System.Logger;
 import java.lang.System.Logger.Level;
@@ -12,6 +13,7 @@ import java.net.InetAddress;
 import java.net.InetSocketAddress;
 import java.net.ServerSocket;
 import java.net.Socket;
+import java.nio.channels.ServerSocketChannel;
 import java.security.SecureRandom;
 import java.time.Duration;
 import java.util.Set;
@@ -44,16 +46,18 @@ public final class AeronStoreServer implements AutoCloseable {
   private static final SecureRandom RANDOM = new SecureRandom();
 
   private final ServerSocket listener;
+  private final Bell bell;
   private final EmbeddedDriver driver;
   private final Aeron aeron;
   private final Timing timing;
+  private final boolean spin;
   private final JobToken token;
   private final ServerAgent agent;
   private final Thread agentThread;
   private final Thread hook;
-  private final AtomicInteger strangers = new AtomicInteger();
+  private final AtomicInteger count = new AtomicInteger();
   private final AtomicInteger nextStream = new AtomicInteger(1000);
-  private final Set<Control> controls = ConcurrentHashMap.newKeySet();
+  private final Set<Control> strangers = ConcurrentHashMap.newKeySet();
   private boolean closed;
 
   /**
@@ -81,20 +85,25 @@ public final class AeronStoreServer implements AutoCloseable {
     JvmFlags.require();
     this.token = options.token();
     this.timing = Timing.of(options.lease());
+    this.spin = options.spin();
     this.listener = listen(new InetSocketAddress(address, options.port()));
     EmbeddedDriver started = null;
     try {
-      started = EmbeddedDriver.start(options.directory(), timing, options.spin());
+      started = EmbeddedDriver.start(options.directory(), timing);
       this.driver = started;
       this.aeron = EmbeddedDriver.connect(driver.path(), timing);
-    } catch (RuntimeException e) {
+      this.bell = Bell.make(aeron);
+      this.agent =
+          new ServerAgent("store server on port " + port(), bell, STUCK.toNanos(), options.spin());
+    } catch (IOException | RuntimeException e) {
       if (started != null) {
         started.close();
       }
       closeListener();
-      throw e;
+      throw e instanceof RuntimeException unchecked
+          ? unchecked
+          : new StoreException("cannot wait for clients: " + e, e);
     }
-    this.agent = new ServerAgent("store server on port " + port(), STUCK.toNanos(), options.spin());
     this.agentThread = EmbeddedDriver.daemon("tutti-as", agent);
     this.hook = Thread.ofPlatform().name("tutti-as-exit").unstarted(this::close);
     Runtime.getRuntime().addShutdownHook(hook);
@@ -110,7 +119,7 @@ public final class AeronStoreServer implements AutoCloseable {
 
   private static ServerSocket listen(InetSocketAddress wanted) {
     try {
-      ServerSocket socket = new ServerSocket();
+      ServerSocket socket = ServerSocketChannel.open().socket();
       try {
         socket.setReuseAddress(true);
         socket.bind(wanted, BACKLOG);
@@ -134,12 +143,17 @@ public final class AeronStoreServer implements AutoCloseable {
     return listener.getLocalPort();
   }
 
+  /** Tells whether the server's thread sleeps until somebody rings. */
+  boolean sleeps() {
+    return bell.isArmed();
+  }
+
   private void accept() {
     while (!listener.isClosed()) {
       try {
         Socket socket = listener.accept();
-        if (strangers.incrementAndGet() > MOST_STRANGERS) {
-          strangers.decrementAndGet();
+        if (count.incrementAndGet() > MOST_STRANGERS) {
+          count.decrementAndGet();
           socket.close();
         } else {
           Thread.ofVirtual().name("tutti-as-session").start(() -> serve(socket));
@@ -161,21 +175,16 @@ public final class AeronStoreServer implements AutoCloseable {
     }
   }
 
-  /** Agrees with a client, then waits for its end. */
+  /** Agrees with a client, then leaves it to the agent. */
   private void serve(Socket socket) {
-    boolean stranger = true;
-    try (socket;
-        Control control = new Control(socket, timing)) {
-      controls.add(control);
+    boolean served = false;
+    try {
+      Control control = new Control(socket, timing);
+      strangers.add(control);
       try {
-        ServerClient client = agree(control);
-        stranger = false;
-        strangers.decrementAndGet();
-        if (client != null) {
-          watch(client);
-        }
+        served = agree(control);
       } finally {
-        controls.remove(control);
+        strangers.remove(control);
       }
     } catch (ProtocolException | Handshake.TokenException e) {
       LOG.log(
@@ -187,25 +196,40 @@ public final class AeronStoreServer implements AutoCloseable {
     } catch (RuntimeException e) {
       LOG.log(Level.WARNING, "store server on port %d: %s".formatted(port(), e), e);
     } finally {
-      if (stranger) {
-        strangers.decrementAndGet();
+      count.decrementAndGet();
+      if (!served) {
+        close(socket);
       }
     }
   }
 
-  private @Nullable ServerClient agree(Control control) throws IOException {
+  private static void close(Closeable socket) {
+    try {
+      socket.close();
+    } catch (IOException e) {
+      LOG.log(Level.DEBUG, "closing", e);
+    }
+  }
+
+  private boolean agree(Control control) throws IOException {
     long deadline = System.nanoTime() + CLOSE.toNanos();
     Handshake.admit(control, token, deadline);
     int stream = nextStream.getAndAdd(2);
     Handshake.Session session =
         new Handshake.Session(
-            stream, stream + 1, RANDOM.nextLong(), driver.path(), driver.directory().proof());
+            stream,
+            stream + 1,
+            RANDOM.nextLong(),
+            bell.number(),
+            driver.path(),
+            driver.directory().proof());
     Handshake.tell(control, session);
     int transport = control.readByte(deadline);
     String there = transport == Handshake.UDP ? control.readText(deadline) : "";
+    int bellThere = transport == Handshake.IPC ? control.readInt(deadline) : 0;
     ServerClient client;
     try {
-      client = open(control, session, transport, there);
+      client = open(control, session, transport, there, bellThere);
     } catch (RuntimeException e) {
       control.putByte(Handshake.FAILED);
       control.putText(String.valueOf(e.getMessage()));
@@ -214,42 +238,39 @@ public final class AeronStoreServer implements AutoCloseable {
           Level.WARNING,
           "store server on port %d cannot serve client %s: %s"
               .formatted(port(), control.peer(), e.getMessage()));
-      return null;
+      return false;
     }
-    agent.add(client);
+    // The agent sends and receives without blocking, so this comes first.
     control.putByte(Handshake.OK);
     control.send();
-    return client;
+    return agent.add(client);
   }
 
   private ServerClient open(
-      Control control, Handshake.Session session, int transport, String there) {
+      Control control, Handshake.Session session, int transport, String there, int bellThere) {
     String in = Channels.IPC;
     String out = Channels.IPC;
     if (transport == Handshake.UDP) {
+      if (spin) {
+        driver.spin();
+      }
       in = Channels.udp(control.localAddress(), port());
       out = Channels.udp(control.remoteAddress(), Channels.port(there));
     } else if (transport != Handshake.IPC) {
       throw new ProtocolException("there is no transport " + transport);
     }
-    var requests = aeron.addSubscription(in, session.requestStream());
+    // What came before the stream is there for this process rang in vain.
+    var requests =
+        aeron.addSubscription(in, session.requestStream(), image -> agent.wake(), image -> {});
     try {
       var replies = aeron.addExclusivePublication(out, session.replyStream());
-      return new ServerClient(control, session.session(), requests, replies, agent.commands());
+      @Nullable Bell clientBell = transport == Handshake.IPC ? Bell.find(aeron, bellThere) : null;
+      return new ServerClient(
+          control, session.session(), requests, replies, clientBell, agent.commands());
     } catch (RuntimeException e) {
       requests.close();
       throw e;
     }
-  }
-
-  private void watch(ServerClient client) {
-    String why = "its process ended, or it closed the store";
-    try {
-      client.control.awaitEnd();
-    } catch (IOException e) {
-      why = e.toString();
-    }
-    agent.remove(client, why);
   }
 
   /** Ends the server; clients fail at once. The second and later calls do nothing. */
@@ -268,12 +289,9 @@ public final class AeronStoreServer implements AutoCloseable {
 
   private void shutDown() {
     closeListener();
-    for (Control control : controls) {
-      control.sayGoodbye();
-    }
+    strangers.forEach(Control::close);
     agent.stop();
     joinAgent();
-    controls.forEach(Control::close);
     aeron.close();
     driver.close();
   }
@@ -294,11 +312,7 @@ public final class AeronStoreServer implements AutoCloseable {
   }
 
   private void closeListener() {
-    try {
-      listener.close();
-    } catch (IOException e) {
-      LOG.log(Level.DEBUG, "closing", e);
-    }
+    close(listener);
   }
 
   @Override

@@ -10,7 +10,9 @@ import java.net.Socket;
 import java.net.SocketTimeoutException;
 import java.net.StandardSocketOptions;
 import java.nio.ByteBuffer;
+import java.nio.channels.SocketChannel;
 import java.nio.charset.StandardCharsets;
+import java.util.Objects;
 import java.util.concurrent.TimeUnit;
 import jdk.net.ExtendedSocketOptions;
 
@@ -19,9 +21,10 @@ import jdk.net.ExtendedSocketOptions;
  */
 final class Control implements AutoCloseable {
   /*
-   * After the two have agreed, nothing is sent until one of them closes. The end of a process ends its
-   * connections at once, and the kernel asks a quiet host whether it is still there. Neither takes a
-   * stopped process, or one in a long pause for garbage collection, for a dead one: its kernel answers.
+   * After the two have agreed, nothing is sent until one of them closes, but single bytes that wake the
+   * other on the same host. The end of a process ends its connections at once, and the kernel asks a quiet
+   * host whether it is still there. Neither takes a stopped process, or one in a long pause for garbage
+   * collection, for a dead one: its kernel answers.
    */
   private static final int LONGEST_TEXT = 4096;
 
@@ -129,19 +132,28 @@ final class Control implements AutoCloseable {
     return bytes;
   }
 
-  /** Waits for the one byte of a farewell; returns it, or -1 at the end of the connection. */
-  int awaitEnd() throws IOException {
+  /** Waits for one byte; returns it, or -1 at the end of the connection. */
+  int await() throws IOException {
     socket.setSoTimeout(0);
     return in.read();
   }
 
-  /** Tells the other side that this one closes; called while another thread waits for the end. */
-  void sayGoodbye() {
+  /** Sends a byte while another thread may wait for one; who waits for one sees what fails. */
+  void say(int what) {
     try {
-      out.write(Handshake.GOODBYE);
+      out.write(what);
     } catch (IOException e) {
-      System.getLogger(AeronStore.class.getName()).log(System.Logger.Level.DEBUG, "closing", e);
+      System.getLogger(AeronStore.class.getName()).log(System.Logger.Level.DEBUG, "sending", e);
     }
+  }
+
+  /**
+   * Returns the connection without its limits of time, for a selector; nothing else is to be read.
+   */
+  SocketChannel withoutBlocking() throws IOException {
+    SocketChannel channel = Objects.requireNonNull(socket.getChannel());
+    channel.configureBlocking(false);
+    return channel;
   }
 
   private static int millisTo(long deadline) throws SocketTimeoutException {

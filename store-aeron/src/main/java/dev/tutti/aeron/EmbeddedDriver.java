@@ -11,7 +11,6 @@ import java.nio.file.Path;
 import java.util.concurrent.TimeUnit;
 import org.agrona.ErrorHandler;
 import org.agrona.concurrent.BackoffIdleStrategy;
-import org.agrona.concurrent.BusySpinIdleStrategy;
 import org.agrona.concurrent.IdleStrategy;
 
 /** Runs a media driver in this process, on one thread, in a folder of its own. */
@@ -25,10 +24,12 @@ final class EmbeddedDriver implements AutoCloseable {
 
   private final DriverDirectory directory;
   private final MediaDriver driver;
+  private final DriverIdling idling;
 
-  private EmbeddedDriver(DriverDirectory directory, MediaDriver driver) {
+  private EmbeddedDriver(DriverDirectory directory, MediaDriver driver, DriverIdling idling) {
     this.directory = directory;
     this.driver = driver;
+    this.idling = idling;
   }
 
   /**
@@ -36,13 +37,14 @@ final class EmbeddedDriver implements AutoCloseable {
    *
    * @param parent where its folder is made
    * @param timing all its times
-   * @param spin whether its thread never sleeps
    * @throws StoreException if it cannot run here
    */
-  static EmbeddedDriver start(Path parent, Timing timing, boolean spin) {
+  static EmbeddedDriver start(Path parent, Timing timing) {
     DriverDirectory directory = DriverDirectory.create(parent);
     try {
-      return new EmbeddedDriver(directory, MediaDriver.launch(context(directory, timing, spin)));
+      DriverIdling idling = new DriverIdling();
+      MediaDriver driver = MediaDriver.launch(context(directory, timing, idling));
+      return new EmbeddedDriver(directory, driver, idling);
     } catch (RuntimeException e) {
       directory.close();
       throw new StoreException("cannot start a media driver in " + parent + ": " + e, e);
@@ -50,7 +52,7 @@ final class EmbeddedDriver implements AutoCloseable {
   }
 
   private static MediaDriver.Context context(
-      DriverDirectory directory, Timing timing, boolean spin) {
+      DriverDirectory directory, Timing timing, IdleStrategy idling) {
     long liveness = timing.livenessNanos();
     return new MediaDriver.Context()
         .aeronDirectoryName(directory.driver())
@@ -59,7 +61,7 @@ final class EmbeddedDriver implements AutoCloseable {
         .warnIfDirectoryExists(false)
         .threadingMode(ThreadingMode.SHARED)
         .sharedThreadFactory(task -> daemon("tutti-md", task))
-        .sharedIdleStrategy(idling(spin))
+        .sharedIdleStrategy(idling)
         .ipcTermBufferLength(TERM_BYTES)
         .publicationTermBufferLength(TERM_BYTES)
         .initialWindowLength(TERM_BYTES / 2)
@@ -93,11 +95,9 @@ final class EmbeddedDriver implements AutoCloseable {
     return problem -> LOG.log(Level.DEBUG, "media driver or its client", problem);
   }
 
-  static IdleStrategy idling(boolean spin) {
-    return spin
-        ? new BusySpinIdleStrategy()
-        : new BackoffIdleStrategy(
-            0, 20, TimeUnit.MICROSECONDS.toNanos(50), TimeUnit.MILLISECONDS.toNanos(1));
+  /** Keeps its thread awake from now on; only for UDP, messages in shared memory do not pass it. */
+  void spin() {
+    idling.spin = true;
   }
 
   static Thread daemon(String name, Runnable task) {
@@ -110,6 +110,33 @@ final class EmbeddedDriver implements AutoCloseable {
 
   String path() {
     return directory.driver();
+  }
+
+  /** Says what the driver's thread does without work. */
+  private static final class DriverIdling implements IdleStrategy {
+    private final IdleStrategy sleeping =
+        new BackoffIdleStrategy(
+            0, 20, TimeUnit.MICROSECONDS.toNanos(50), TimeUnit.MILLISECONDS.toNanos(1));
+    volatile boolean spin;
+
+    @Override
+    public void idle(int workCount) {
+      if (!spin) {
+        sleeping.idle(workCount);
+      } else if (workCount == 0) {
+        Thread.onSpinWait();
+      }
+    }
+
+    @Override
+    public void idle() {
+      idle(0);
+    }
+
+    @Override
+    public void reset() {
+      sleeping.reset();
+    }
   }
 
   @Override

@@ -12,17 +12,19 @@ final class Handshake {
    *   server  MAGIC, VERSION, answer [nonce]
    *   client  [proof]
    *   server  [answer, proof]                    nothing of the job is told before this
-   *   server  streams, session, folder of its driver and what is in the proof file there
-   *   client  IPC; or UDP and where it listens
+   *   server  streams, session, bell, folder of its driver and what is in the proof file there
+   *   client  IPC and its bell; or UDP and where it listens
    *   server  READY; or FAILED and why
    *
-   * From then on the server serves the session. GOODBYE is sent by a server that closes.
+   * From then on the server serves the session. GOODBYE is sent by a server that closes, RING by either
+   * side that finds the other's bell armed.
    */
   static final int IPC = 1;
   static final int UDP = 2;
   static final int OK = 1;
   static final int FAILED = 2;
   static final int GOODBYE = 3;
+  static final int RING = 6;
 
   private static final int TOKEN_NEEDED = 4;
   private static final int TOKEN_UNKNOWN = 5;
@@ -40,12 +42,18 @@ final class Handshake {
    * @param requestStream number of the stream to the server
    * @param replyStream number of the stream to the client
    * @param session number that both put into each frame
+   * @param bell number of the server's {@link Bell}
    * @param driver folder of the server's driver
    * @param folderProof content of the proof file there
    */
   @SuppressWarnings("ArrayRecordComponent")
   record Session(
-      int requestStream, int replyStream, long session, String driver, byte[] folderProof) {}
+      int requestStream,
+      int replyStream,
+      long session,
+      int bell,
+      String driver,
+      byte[] folderProof) {}
 
   /** Reports a server or client that has not the same token. */
   static final class TokenException extends IOException {
@@ -89,12 +97,14 @@ final class Handshake {
     int requestStream = control.readInt(deadline);
     int replyStream = control.readInt(deadline);
     long session = control.readLong(deadline);
+    int bell = control.readInt(deadline);
     String driver = control.readText(deadline);
     int length = control.readByte(deadline);
     return new Session(
         requestStream,
         replyStream,
         session,
+        bell,
         driver,
         control.readRaw(Math.max(0, length), deadline));
   }
@@ -133,6 +143,7 @@ final class Handshake {
     control.putInt(session.requestStream());
     control.putInt(session.replyStream());
     control.putLong(session.session());
+    control.putInt(session.bell());
     control.putText(session.driver());
     control.putByte(session.folderProof().length);
     control.putRaw(session.folderProof());

@@ -25,11 +25,16 @@ final class Link {
   /*
    * Each call writes its request under a lock and then looks for its reply itself: whoever gets the lock
    * of the replies takes all that have come, also those of other calls, and wakes their threads. A call
-   * that has waited for a moment sleeps, and leaves the looking to the thread "tutti-al", which runs while
-   * any call sleeps. So a quick reply costs no switch of threads, and a process without calls costs nothing.
+   * that has waited for a moment sleeps, and leaves the looking to the thread "tutti-al". So a quick reply
+   * costs no switch of threads, and a process without calls costs nothing.
    *
-   * The control connection tells when the server is gone: then every call fails. Closing takes both locks
-   * before the shared memory is unmapped, since nobody may look into it afterwards.
+   * With shared memory "tutti-al" sleeps in a read of the control connection, and the server rings there
+   * where the bell is armed. Who goes to sleep arms it, calls as well as "tutti-al", unless "tutti-al" is
+   * awake; when that is about to sleep and any call sleeps, it arms the bell itself. Between hosts a thread
+   * "tutti-al-poll" looks from time to time while any call sleeps.
+   *
+   * The control connection also tells when the server is gone: then every call fails. Closing takes both
+   * locks before the shared memory is unmapped, since nobody may look into it afterwards.
    */
   private static final Logger LOG = System.getLogger(AeronStore.class.getName());
   private static final long AWAKE_NANOS = TimeUnit.MICROSECONDS.toNanos(50);
@@ -53,13 +58,16 @@ final class Link {
   private final FrameWriter writer;
   private final BodyWriter body = new BodyWriter();
   private final boolean spin;
+  private final @Nullable Bells bells;
   private final ReentrantLock sendLock = new ReentrantLock();
   private final ReentrantLock replyLock = new ReentrantLock();
   private final ConcurrentHashMap<Long, Call> calls = new ConcurrentHashMap<>();
   private final AtomicLong nextCall = new AtomicLong();
   private final AtomicInteger sleepers = new AtomicInteger();
   private final AtomicInteger users = new AtomicInteger(1);
-  private final Thread looker;
+  private final Thread listener;
+  private final @Nullable Thread poller;
+  private volatile boolean listenerAwake;
   private volatile long notAwakeBefore = System.nanoTime();
   private volatile long lastFrame = System.nanoTime();
   private volatile @Nullable String loss;
@@ -70,6 +78,7 @@ final class Link {
       Control control,
       Aeron aeron,
       @Nullable EmbeddedDriver ownDriver,
+      @Nullable Bells bells,
       Handshake.Session session,
       Subscription replies,
       ExclusivePublication requests,
@@ -83,13 +92,25 @@ final class Link {
     this.reader = new FrameReader(session.session(), this::complete);
     this.writer = new FrameWriter(requests, session.session());
     this.spin = spin;
-    this.looker = EmbeddedDriver.daemon("tutti-al", this::look);
+    this.bells = bells;
+    this.listener = EmbeddedDriver.daemon("tutti-al", this::listen);
+    this.poller = bells == null ? EmbeddedDriver.daemon("tutti-al-poll", this::look) : null;
   }
+
+  /**
+   * Holds the two bells of a session through shared memory.
+   *
+   * @param own wakes this process
+   * @param server wakes the server
+   */
+  record Bells(Bell own, Bell server) {}
 
   /** Starts the threads; called once, before any call. */
   void start() {
-    looker.start();
-    Thread.ofVirtual().name("tutti-al-watch").start(this::watch);
+    listener.start();
+    if (poller != null) {
+      poller.start();
+    }
   }
 
   /** Writes the body of a request. */
@@ -109,6 +130,11 @@ final class Link {
   /** Tells whether messages travel through shared memory. */
   boolean isShared() {
     return ownDriver == null;
+  }
+
+  /** Tells whether calls sleep until the server rings. */
+  boolean sleeps() {
+    return bells != null && bells.own().isArmed();
   }
 
   boolean isUsable() {
@@ -150,6 +176,9 @@ final class Link {
       while (true) {
         int before = at;
         at = writer.write(code, call.number, body.buffer(), body.length(), at);
+        if (bells != null && bells.server().take()) {
+          control.say(Handshake.RING);
+        }
         if (at < 0) {
           return;
         }
@@ -238,10 +267,15 @@ final class Link {
   }
 
   private void sleep(Call call, long nanos) {
-    if (sleepers.getAndIncrement() == 0) {
-      LockSupport.unpark(looker);
-    }
+    boolean first = sleepers.getAndIncrement() == 0;
     try {
+      if (bells == null) {
+        if (first) {
+          LockSupport.unpark(poller);
+        }
+      } else if (!listenerAwake) {
+        armAndLook(bells.own());
+      }
       if (!call.isDone() && isUsable() && !call.isClosed()) {
         LockSupport.parkNanos(call, nanos);
       }
@@ -250,7 +284,58 @@ final class Link {
     }
   }
 
-  /** Runs on the thread that looks for the replies of sleeping calls. */
+  private void armAndLook(Bell bell) {
+    replyLock.lock();
+    try {
+      if (isUsable()) {
+        bell.arm();
+        takeAll();
+      }
+    } finally {
+      replyLock.unlock();
+    }
+  }
+
+  /** Runs on the thread that hears the server. */
+  private void listen() {
+    String why;
+    try {
+      int said = control.await();
+      while (said == Handshake.RING && bells != null) {
+        serveSleepers(bells.own());
+        said = control.await();
+      }
+      why = said == Handshake.GOODBYE ? "it was closed" : ENDED;
+    } catch (IOException e) {
+      why = ENDED + ": " + e.getMessage();
+    }
+    lose(why);
+    if (!closed && isShared()) {
+      DriverDirectory.deleteIfStale(sharedDriver);
+    }
+  }
+
+  /** Looks for replies while any call sleeps and something comes. */
+  private void serveSleepers(Bell bell) {
+    listenerAwake = true;
+    Idling idling = new Idling(false);
+    boolean more = true;
+    while (more) {
+      if (takeReplies() > 0) {
+        idling.found();
+      }
+      more =
+          isUsable()
+              && sleepers.get() > 0
+              && (idling.staysAwake() || idling.sleepsBriefly(Idling.SHORT_NANOS));
+    }
+    listenerAwake = false;
+    if (sleepers.get() > 0) {
+      armAndLook(bell);
+    }
+  }
+
+  /** Runs on the thread that looks for the replies of sleeping calls, between hosts. */
   private void look() {
     Idling idling = new Idling(spin);
     while (isUsable()) {
@@ -268,16 +353,28 @@ final class Link {
       return 0;
     }
     try {
-      int frames = isUsable() ? replies.poll(reader, FRAMES_AT_ONCE) : 0;
+      int frames = isUsable() ? takeFrames() : 0;
       if (frames > 0) {
         lastFrame = System.nanoTime();
       }
       return frames;
+    } finally {
+      replyLock.unlock();
+    }
+  }
+
+  private void takeAll() {
+    while (takeFrames() > 0) {
+      lastFrame = System.nanoTime();
+    }
+  }
+
+  private int takeFrames() {
+    try {
+      return replies.poll(reader, FRAMES_AT_ONCE);
     } catch (ProtocolException e) {
       lose("it sends what is no message: " + e.getMessage());
       return 0;
-    } finally {
-      replyLock.unlock();
     }
   }
 
@@ -291,19 +388,6 @@ final class Link {
     }
   }
 
-  private void watch() {
-    String why;
-    try {
-      why = control.awaitEnd() == Handshake.GOODBYE ? "it was closed" : ENDED;
-    } catch (IOException e) {
-      why = ENDED + ": " + e.getMessage();
-    }
-    lose(why);
-    if (!closed && isShared()) {
-      DriverDirectory.deleteIfStale(sharedDriver);
-    }
-  }
-
   private void lose(String why) {
     if (loss == null && !closed) {
       loss = why;
@@ -314,7 +398,7 @@ final class Link {
 
   private void wakeAll() {
     calls.values().forEach(call -> LockSupport.unpark(call.thread));
-    LockSupport.unpark(looker);
+    LockSupport.unpark(poller);
   }
 
   private void requireUsable() {

@@ -98,8 +98,10 @@ final class LinkOpener {
     Aeron aeron = EmbeddedDriver.connect(session.driver(), timing);
     try {
       Subscription replies = aeron.addSubscription(Channels.IPC, session.replyStream());
+      Link.Bells bells = new Link.Bells(Bell.make(aeron), Bell.find(aeron, session.bell()));
       control.putByte(Handshake.IPC);
-      return open(control, session, aeron, null, replies, Channels.IPC);
+      control.putInt(bells.own().number());
+      return open(control, session, aeron, null, bells, replies, Channels.IPC);
     } catch (IOException | RuntimeException e) {
       aeron.close();
       throw e;
@@ -107,7 +109,10 @@ final class LinkOpener {
   }
 
   private Link overNetwork(Control control, Handshake.Session session) throws IOException {
-    EmbeddedDriver driver = EmbeddedDriver.start(options.directory(), timing, options.spin());
+    EmbeddedDriver driver = EmbeddedDriver.start(options.directory(), timing);
+    if (options.spin()) {
+      driver.spin();
+    }
     Aeron aeron = null;
     try {
       aeron = EmbeddedDriver.connect(driver.path(), timing);
@@ -127,6 +132,7 @@ final class LinkOpener {
           session,
           aeron,
           driver,
+          null,
           replies,
           Channels.udp(control.remoteAddress(), options.port()));
     } catch (IOException | RuntimeException e) {
@@ -143,6 +149,7 @@ final class LinkOpener {
       Handshake.Session session,
       Aeron aeron,
       @Nullable EmbeddedDriver driver,
+      Link.@Nullable Bells bells,
       Subscription replies,
       String channel)
       throws IOException {
@@ -159,7 +166,8 @@ final class LinkOpener {
             ? "its media driver does not connect"
             : "it answers by TCP, but not by UDP on the same port; open that for UDP in both"
                 + " directions");
-    return new Link(server, control, aeron, driver, session, replies, requests, options.spin());
+    return new Link(
+        server, control, aeron, driver, bells, session, replies, requests, options.spin());
   }
 
   private void await(BooleanSupplier condition, String otherwise) {

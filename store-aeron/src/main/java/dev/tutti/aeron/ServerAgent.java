@@ -1,7 +1,10 @@
 package dev.tutti.aeron;
 
+import java.io.IOException;
 import java.lang.System.Logger;
 import java.lang.System.Logger.Level;
+import java.nio.channels.SelectionKey;
+import java.nio.channels.Selector;
 import java.util.ArrayList;
 import java.util.List;
 import java.util.Queue;
@@ -10,60 +13,143 @@ import org.jspecify.annotations.Nullable;
 
 /** Serves all clients on one thread, which owns the keys. */
 final class ServerAgent implements Runnable {
+  /*
+   * After a moment without requests the thread sleeps in a selector of the control connections, with its
+   * bell armed. So it wakes for a request through shared memory, for the end of a client, and for a task.
+   * UDP rings no bell, and nobody tells when a stream has room again: while there is a client of another
+   * host, or replies wait for room, the thread looks from time to time.
+   */
   private static final Logger LOG = System.getLogger(AeronStoreServer.class.getName());
+  private static final int TURNS = 1024;
+  private static final long LONGEST_SLEEP_MILLIS = 1000;
 
   private final Queue<Runnable> tasks = new ConcurrentLinkedQueue<>();
   private final List<ServerClient> clients = new ArrayList<>();
   private final ServerCommands commands = new ServerCommands();
+  private final Selector selector;
+  private final Bell bell;
   private final Idling idling;
+  private final boolean spin;
   private final long stuckNanos;
   private final String server;
+  private int remote;
+  private int turns;
+  private boolean ended;
   private volatile boolean stopped;
 
-  ServerAgent(String server, long stuckNanos, boolean spin) {
+  ServerAgent(String server, Bell bell, long stuckNanos, boolean spin) throws IOException {
     this.server = server;
+    this.bell = bell;
     this.stuckNanos = stuckNanos;
+    this.spin = spin;
     this.idling = new Idling(spin);
+    this.selector = Selector.open();
   }
 
   ServerCommands commands() {
     return commands;
   }
 
-  /** Begins to serve a client; called from any thread. */
-  void add(ServerClient client) {
-    tasks.add(() -> clients.add(client));
+  /**
+   * Begins to serve a client; called from any thread.
+   *
+   * @return whether this thread serves
+   */
+  boolean add(ServerClient client) {
+    synchronized (this) {
+      if (ended) {
+        return false;
+      }
+      tasks.add(() -> begin(client));
+    }
+    wake();
+    return true;
   }
 
-  /** Ends the session of a client; called from any thread. */
-  void remove(ServerClient client, String why) {
-    tasks.add(
-        () -> {
-          if (clients.remove(client)) {
-            LOG.log(Level.DEBUG, "{0}: client {1} left: {2}", server, client.peer, why);
-            client.close();
-          }
-        });
+  private void begin(ServerClient client) {
+    clients.add(client);
+    remote += client.isShared() ? 0 : 1;
+    try {
+      client.register(selector);
+    } catch (IOException e) {
+      drop(client, Level.DEBUG, e.toString());
+    }
+  }
+
+  /** Has the thread look for requests; called from any other. */
+  void wake() {
+    selector.wakeup();
   }
 
   /** Ends the thread; called from any other. */
   void stop() {
     stopped = true;
+    wake();
   }
 
   @Override
   public void run() {
-    try {
+    try (selector) {
       while (!stopped) {
-        idling.after(work() > 0);
+        if (work() > 0) {
+          idling.found();
+        } else if (spin) {
+          Thread.onSpinWait();
+        } else if (!idling.staysAwake()) {
+          sleep();
+        }
+        if (++turns % TURNS == 0) {
+          selector.selectNow(this::heard);
+        }
       }
-    } catch (RuntimeException | Error e) {
+    } catch (IOException | RuntimeException | Error e) {
       LOG.log(Level.ERROR, server + " ends: " + e, e);
     } finally {
+      synchronized (this) {
+        ended = true;
+      }
       runTasks();
-      clients.forEach(ServerClient::close);
+      clients.forEach(ServerClient::leave);
       clients.clear();
     }
+  }
+
+  private void sleep() throws IOException {
+    boolean looks = remote > 0 || isAnyBehind();
+    if (idling.sleepsBriefly(looks ? Idling.LONG_NANOS : Idling.SHORT_NANOS)) {
+      return;
+    }
+    bell.arm();
+    if (work() == 0) {
+      selector.select(this::heard, looks ? 1 : LONGEST_SLEEP_MILLIS);
+    } else {
+      idling.found();
+    }
+    bell.disarm();
+  }
+
+  private boolean isAnyBehind() {
+    for (ServerClient client : clients) {
+      if (client.isBehind()) {
+        return true;
+      }
+    }
+    return false;
+  }
+
+  /** Hears a client that rings, or has ended. */
+  private void heard(SelectionKey key) {
+    ServerClient client = (ServerClient) key.attachment();
+    try {
+      if (!client.hears()) {
+        drop(client, Level.DEBUG, "its process ended, or it closed the store");
+      }
+    } catch (ProtocolException e) {
+      drop(client, Level.WARNING, String.valueOf(e.getMessage()));
+    } catch (IOException e) {
+      drop(client, Level.DEBUG, e.toString());
+    }
+    idling.found();
   }
 
   private int work() {
@@ -74,7 +160,7 @@ final class ServerAgent implements Runnable {
         done += client.work();
       } catch (RuntimeException e) {
         LOG.log(Level.WARNING, server + ": " + e, e);
-        drop(client, e.toString());
+        drop(client, Level.WARNING, e.toString());
       }
     }
     if (done == 0) {
@@ -97,14 +183,16 @@ final class ServerAgent implements Runnable {
     for (int i = clients.size() - 1; i >= 0; i--) {
       @Nullable String why = clients.get(i).lost(now, stuckNanos);
       if (why != null) {
-        drop(clients.get(i), why);
+        drop(clients.get(i), Level.WARNING, why);
       }
     }
   }
 
-  private void drop(ServerClient client, String why) {
-    LOG.log(Level.WARNING, "{0} drops client {1}: {2}", server, client.peer, why);
-    clients.remove(client);
-    client.close();
+  private void drop(ServerClient client, Level level, String why) {
+    if (clients.remove(client)) {
+      LOG.log(level, "{0}: client {1} left: {2}", server, client.peer, why);
+      remote -= client.isShared() ? 0 : 1;
+      client.close();
+    }
   }
 }

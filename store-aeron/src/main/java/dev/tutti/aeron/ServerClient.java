@@ -3,10 +3,18 @@ package dev.tutti.aeron;
 import dev.tutti.StoreException;
 import io.aeron.ExclusivePublication;
 import io.aeron.Subscription;
+import java.io.IOException;
+import java.lang.System.Logger;
+import java.lang.System.Logger.Level;
+import java.nio.ByteBuffer;
+import java.nio.channels.SelectionKey;
+import java.nio.channels.Selector;
+import java.nio.channels.SocketChannel;
 import java.util.ArrayDeque;
 import java.util.HashMap;
 import java.util.List;
 import java.util.Map;
+import java.util.Objects;
 import org.agrona.concurrent.UnsafeBuffer;
 import org.jspecify.annotations.Nullable;
 
@@ -16,6 +24,7 @@ final class ServerClient {
    * Replies for which there is no room wait here. A client with many of them is not read from, and one
    * that takes none of them for a while is dropped; nobody else notices.
    */
+  private static final Logger LOG = System.getLogger(AeronStoreServer.class.getName());
   private static final long HIGH_WATER = 1 << 20;
   private static final int FRAMES_AT_ONCE = 16;
 
@@ -23,10 +32,13 @@ final class ServerClient {
   final Control control;
   private final Subscription requests;
   private final ExclusivePublication replies;
+  private final @Nullable Bell bell;
   private final FrameReader reader;
   private final FrameWriter writer;
   private final Map<Long, Wait> waits = new HashMap<>();
   private final ArrayDeque<Late> late = new ArrayDeque<>();
+  private final ByteBuffer heard = ByteBuffer.allocate(64);
+  private @Nullable SocketChannel channel;
   private long lateBytes;
   private long stuckSince;
   private @Nullable String lost;
@@ -36,11 +48,13 @@ final class ServerClient {
       long session,
       Subscription requests,
       ExclusivePublication replies,
+      @Nullable Bell bell,
       Requests handler) {
     this.control = control;
     this.peer = control.peer();
     this.requests = requests;
     this.replies = replies;
+    this.bell = bell;
     this.reader =
         new FrameReader(session, (code, call, body) -> handler.run(this, code, call, body));
     this.writer = new FrameWriter(replies, session);
@@ -77,6 +91,43 @@ final class ServerClient {
     }
   }
 
+  /** Tells whether messages travel through shared memory. */
+  boolean isShared() {
+    return bell != null;
+  }
+
+  /** Tells whether replies wait for room. */
+  boolean isBehind() {
+    return !late.isEmpty();
+  }
+
+  /** Has a selector look at the control connection. */
+  void register(Selector selector) throws IOException {
+    channel = control.withoutBlocking();
+    channel.register(selector, SelectionKey.OP_READ, this);
+  }
+
+  /** Reads what the client says; returns false at the end of the connection. */
+  boolean hears() throws IOException {
+    int count = Objects.requireNonNull(channel).read(heard.clear());
+    for (int i = 0; i < count; i++) {
+      if (heard.get(i) != Handshake.RING) {
+        throw new ProtocolException("it says " + heard.get(i));
+      }
+    }
+    return count >= 0;
+  }
+
+  private void say(int what) {
+    try {
+      if (channel != null) {
+        channel.write(heard.clear().put((byte) what).flip());
+      }
+    } catch (IOException e) {
+      LOG.log(Level.DEBUG, "a client left", e);
+    }
+  }
+
   /** Sends waiting replies and takes new requests; returns how much there was to do. */
   int work() {
     int done = flush();
@@ -108,6 +159,7 @@ final class ServerClient {
     try {
       if (late.isEmpty()) {
         from = writer.write(code, call, body.buffer(), body.length(), 0);
+        ring();
         if (from < 0) {
           return;
         }
@@ -130,6 +182,7 @@ final class ServerClient {
         int before = next.from;
         int at = writer.write(next.code, next.call, next.buffer, next.body.length, before);
         if (at != before) {
+          ring();
           stuckSince = System.nanoTime();
           sent++;
         }
@@ -144,6 +197,12 @@ final class ServerClient {
       lost = "its stream ended: " + e.getMessage();
     }
     return sent;
+  }
+
+  private void ring() {
+    if (bell != null && bell.take()) {
+      say(Handshake.RING);
+    }
   }
 
   void waiting(long call, Wait wait) {
@@ -163,6 +222,12 @@ final class ServerClient {
     if (wait != null) {
       wait.answerMissing();
     }
+  }
+
+  /** Ends the session of a client that is to know that the server closes. */
+  void leave() {
+    say(Handshake.GOODBYE);
+    close();
   }
 
   /** Ends the session. */

@@ -277,6 +277,31 @@ class AeronStoreServerTest {
   }
 
   @Test
+  void bothSidesSleepAndAreWoken() throws Exception {
+    int rounds = 10;
+    try (AeronStoreServer server = new AeronStoreServer(options(0));
+        AeronStore store =
+            new AeronStore(options(server.port()).withTimeout(Duration.ofSeconds(5)))) {
+      long woken = 0;
+      for (int i = 0; i < rounds; i++) {
+        String key = "key" + i;
+        FutureTask<byte[]> waiting = start(() -> store.get(key));
+        long deadline = System.nanoTime() + LONG.toNanos();
+        while (!(server.sleeps() && store.sleeps())) {
+          assertThat(System.nanoTime()).isLessThan(deadline);
+          Thread.onSpinWait();
+        }
+        long start = System.nanoTime();
+        store.set(key, "value");
+        waiting.get(20, TimeUnit.SECONDS);
+        woken += System.nanoTime() - start;
+      }
+      // Without a ring the server looks after a second, and the client not at all.
+      assertThat(woken).isLessThan(TimeUnit.SECONDS.toNanos(rounds / 2));
+    }
+  }
+
+  @Test
   void aThousandRanksMeet() throws Exception {
     int ranks = 1000;
     try (AeronStoreServer server = new AeronStoreServer(options(0))) {
