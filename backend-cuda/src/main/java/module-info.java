@@ -15,7 +15,8 @@ module dev.tutti.cuda {
       com.google.guice;
 
   provides dev.tutti.spi.BackendProvider with
-      dev.tutti.cuda.CudaBackendProvider;
+      dev.tutti.cuda.CudaBackendProvider,
+      dev.tutti.cuda.NcclBackendProvider;
   provides dev.tutti.spi.StreamBlockProvider with
       dev.tutti.cuda.CudaStreamBlockProvider;
 }

@@ -55,24 +55,7 @@ final class CudaBackend implements Backend {
   }
 
   private void check(Operation op, Tensor tensor) {
-    if (tensor.device().index() != device.index()) {
-      throw new UnsupportedOperationException(
-          op.type().label()
-              + " on rank "
-              + rank
-              + ": the group has "
-              + device
-              + " here, but the tensor is "
-              + tensor.describe());
-    }
-    if (!tensor.segment().scope().isAlive()) {
-      throw new UnsupportedOperationException(
-          op.type().label()
-              + " on rank "
-              + rank
-              + ": the memory was freed of "
-              + tensor.describe());
-    }
+    Checks.device(op, tensor, device, rank);
   }
 
   @Override

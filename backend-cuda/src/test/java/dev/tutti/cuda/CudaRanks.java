@@ -4,6 +4,7 @@ import dev.tutti.Device;
 import dev.tutti.GroupOptions;
 import dev.tutti.ProcessGroup;
 import dev.tutti.Settings;
+import dev.tutti.spi.BackendProvider;
 import dev.tutti.store.HashStore;
 import java.time.Duration;
 import java.util.ArrayList;
@@ -34,6 +35,7 @@ final class CudaRanks {
   private Settings settings = Settings.ofEnvironment(SMALL);
   private Duration timeout = Duration.ofSeconds(20);
   private int devices;
+  private BackendProvider provider;
 
   /** Is what a rank does. */
   interface Body {
@@ -44,10 +46,16 @@ final class CudaRanks {
   CudaRanks(Cuda cuda) {
     this.cuda = cuda;
     this.devices = cuda.deviceCount();
+    this.provider = new CudaBackendProvider(() -> cuda, Optional::empty);
   }
 
   CudaRanks onOneDevice() {
     devices = 1;
+    return this;
+  }
+
+  CudaRanks on(BackendProvider newProvider) {
+    provider = newProvider;
     return this;
   }
 
@@ -67,7 +75,7 @@ final class CudaRanks {
         .withRank(rank)
         .withSize(size)
         .withDevice(Device.cuda(rank % devices))
-        .withProvider(new CudaBackendProvider(() -> cuda, Optional::empty))
+        .withProvider(provider)
         .withSettings(settings)
         .withTimeout(timeout);
   }

@@ -1,0 +1,416 @@
+package dev.tutti.cuda;
+
+import dev.tutti.BackendException;
+import dev.tutti.DType;
+import dev.tutti.ReduceOp;
+import dev.tutti.Tensor;
+import dev.tutti.cuda.memory.DeviceBlock;
+import dev.tutti.cuda.nccl.Communicator;
+import dev.tutti.cuda.nccl.NcclCalls;
+import dev.tutti.cuda.nccl.NcclResult;
+import dev.tutti.cuda.nccl.NcclTypes;
+import dev.tutti.spi.Backend;
+import dev.tutti.spi.Operation;
+import java.util.List;
+import java.util.concurrent.TimeUnit;
+
+/**
+ * Moves and reduces CUDA tensors of ranks on any hosts, by NCCL. Each operation makes the calls
+ * that c10d makes for it, so that ranks of PyTorch can take part.
+ */
+final class NcclBackend implements Backend {
+  private static final long CLOSE_NANOS = TimeUnit.SECONDS.toNanos(5);
+
+  private final CudaDevice device;
+  private final int rank;
+  private final int size;
+  private final Communicator communicator;
+  private final NcclLane lane;
+  private final NcclWatch watch;
+  private final DeviceBlock barrierCell;
+
+  /** Calls NCCL for a part of an operation. */
+  private interface Part {
+    int run(NcclCalls nccl, int rank);
+  }
+
+  NcclBackend(
+      CudaDevice device,
+      int rank,
+      int size,
+      Communicator communicator,
+      NcclLane lane,
+      NcclWatch watch) {
+    this.device = device;
+    this.rank = rank;
+    this.size = size;
+    this.communicator = communicator;
+    this.lane = lane;
+    this.watch = watch;
+    device.context().enter();
+    this.barrierCell = device.allocator().allocate(Float.BYTES, device.defaultStream().handle());
+  }
+
+  private long address(Operation op, Tensor tensor) {
+    Checks.device(op, tensor, device, rank);
+    return tensor.segment().address();
+  }
+
+  private void check(Operation op, List<Tensor> tensors) {
+    for (Tensor tensor : tensors) {
+      Checks.device(op, tensor, device, rank);
+    }
+  }
+
+  private void run(Operation op, NcclLane.Call call) {
+    CudaStream stream = lane.begin();
+    lane.run(op, stream, call);
+    lane.end(op, stream);
+  }
+
+  /** Calls NCCL for each rank; the first result that is none of success. */
+  private int forEachRank(NcclCalls nccl, Part part) {
+    int first = NcclResult.SUCCESS;
+    for (int r = 0; r < size; r++) {
+      int result = part.run(nccl, r);
+      first = first == NcclResult.SUCCESS ? result : first;
+    }
+    return first;
+  }
+
+  @Override
+  public void broadcast(Operation op, Tensor tensor, int root) {
+    long address = address(op, tensor);
+    long bytes = tensor.byteSize();
+    if (bytes > 0) {
+      run(
+          op,
+          (nccl, handle, stream) -> nccl.broadcast(address, address, bytes, root, handle, stream));
+    }
+  }
+
+  /** Is a call that reduces. */
+  private interface Reduction {
+    int run(NcclCalls nccl, long count, int type, int number, long handle, long stream);
+  }
+
+  /** Makes a call that reduces elements of a tensor's type. */
+  private void reduceBy(
+      Operation op, Tensor like, long numel, ReduceOp reduceOp, Reduction reduction) {
+    if (numel == 0) {
+      return;
+    }
+    CudaStream stream = lane.begin();
+    lane.run(op, stream, (nccl, handle, to) -> call(nccl, handle, to, like, reduceOp, reduction));
+    lane.end(op, stream);
+  }
+
+  private static int call(
+      NcclCalls nccl,
+      long handle,
+      long stream,
+      Tensor like,
+      ReduceOp reduceOp,
+      Reduction reduction) {
+    int type = NcclTypes.type(like.dtype());
+    long count = NcclTypes.count(like.dtype(), like.numel());
+    if (reduceOp.kind() != ReduceOp.Kind.PREMUL_SUM) {
+      int number = NcclTypes.op(reduceOp.kind(), like.dtype());
+      return reduction.run(nccl, count, type, number, handle, stream);
+    }
+    long factor = NcclTypes.element(reduceOp.factor(), like.dtype());
+    int number = nccl.scaledSum(factor, type, handle);
+    int result = reduction.run(nccl, count, type, number, handle, stream);
+    int freed = nccl.freeOperator(number, handle);
+    return result == NcclResult.SUCCESS ? freed : result;
+  }
+
+  @Override
+  public void allReduce(Operation op, Tensor tensor, ReduceOp reduceOp) {
+    long address = address(op, tensor);
+    reduceBy(
+        op,
+        tensor,
+        tensor.numel(),
+        reduceOp,
+        (nccl, count, type, number, handle, stream) ->
+            nccl.allReduce(address, address, count, type, number, handle, stream));
+  }
+
+  @Override
+  public void allReduceCoalesced(Operation op, List<Tensor> tensors, ReduceOp reduceOp) {
+    check(op, tensors);
+    run(
+        op,
+        (nccl, handle, stream) -> {
+          int first = NcclResult.SUCCESS;
+          for (Tensor tensor : tensors) {
+            long address = tensor.segment().address();
+            int result =
+                tensor.numel() == 0
+                    ? NcclResult.SUCCESS
+                    : call(
+                        nccl,
+                        handle,
+                        stream,
+                        tensor,
+                        reduceOp,
+                        (same, count, type, number, h, s) ->
+                            same.allReduce(address, address, count, type, number, h, s));
+            first = first == NcclResult.SUCCESS ? result : first;
+          }
+          return first;
+        });
+  }
+
+  @Override
+  public void reduce(Operation op, Tensor tensor, ReduceOp reduceOp, int root) {
+    long address = address(op, tensor);
+    reduceBy(
+        op,
+        tensor,
+        tensor.numel(),
+        reduceOp,
+        (nccl, count, type, number, handle, stream) ->
+            nccl.reduce(address, address, count, type, number, root, handle, stream));
+  }
+
+  @Override
+  public void reduceScatterInto(Operation op, Tensor output, Tensor input, ReduceOp reduceOp) {
+    reduceScatter(op, output, address(op, input), reduceOp);
+  }
+
+  private void reduceScatter(Operation op, Tensor output, long from, ReduceOp reduceOp) {
+    long to = address(op, output);
+    reduceBy(
+        op,
+        output,
+        output.numel(),
+        reduceOp,
+        (nccl, count, type, number, handle, stream) ->
+            nccl.reduceScatter(from, to, count, type, number, handle, stream));
+  }
+
+  @Override
+  public void reduceScatter(Operation op, Tensor output, List<Tensor> inputs, ReduceOp reduceOp) {
+    check(op, inputs);
+    long bytes = output.byteSize();
+    if (bytes == 0) {
+      return;
+    }
+    CudaStream stream = lane.begin();
+    DeviceBlock flat = allocate(op, bytes * size, stream);
+    try {
+      for (int r = 0; r < size; r++) {
+        copy(flat.address() + r * bytes, inputs.get(r).segment().address(), bytes, stream);
+      }
+      reduceScatter(op, output, flat.address(), reduceOp);
+    } finally {
+      device.allocator().free(flat);
+    }
+  }
+
+  @Override
+  public void allGather(Operation op, List<Tensor> outputs, Tensor input) {
+    long from = address(op, input);
+    check(op, outputs);
+    long bytes = input.byteSize();
+    if (bytes == 0) {
+      return;
+    }
+    CudaStream stream = lane.begin();
+    DeviceBlock flat = allocate(op, bytes * size, stream);
+    try {
+      long to = flat.address();
+      lane.run(op, stream, (nccl, handle, own) -> nccl.allGather(from, to, bytes, handle, own));
+      device.context().enter();
+      for (int r = 0; r < size; r++) {
+        copy(outputs.get(r).segment().address(), to + r * bytes, bytes, stream);
+      }
+      lane.end(op, stream);
+    } finally {
+      device.allocator().free(flat);
+    }
+  }
+
+  /** Allocates what is used in the order of the stream, so it may be freed once that is queued. */
+  private DeviceBlock allocate(Operation op, long bytes, CudaStream stream) {
+    if (stream.isCapturing()) {
+      throw new UnsupportedOperationException(
+          op.type().label()
+              + " of a list on rank "
+              + rank
+              + " cannot be recorded into a graph, as it needs memory for the parts in one piece;"
+              + " the operation of a single tensor can");
+    }
+    return device.allocator().allocate(bytes, stream.handle());
+  }
+
+  private void copy(long to, long from, long bytes, CudaStream stream) {
+    device.context().driver().streams().copy(to, from, bytes, stream.handle());
+  }
+
+  @Override
+  public void allGatherInto(Operation op, Tensor output, Tensor input) {
+    long from = address(op, input);
+    long to = address(op, output);
+    long bytes = input.byteSize();
+    if (bytes > 0) {
+      run(op, (nccl, handle, stream) -> nccl.allGather(from, to, bytes, handle, stream));
+    }
+  }
+
+  @Override
+  public void gather(Operation op, List<Tensor> outputs, Tensor input, int root) {
+    long from = address(op, input);
+    check(op, outputs);
+    long bytes = input.byteSize();
+    if (bytes == 0) {
+      return;
+    }
+    CudaStream stream = lane.begin();
+    if (rank == root) {
+      copy(outputs.get(rank).segment().address(), from, bytes, stream);
+    }
+    lane.run(
+        op,
+        stream,
+        (nccl, handle, own) ->
+            rank != root
+                ? nccl.send(from, bytes, root, handle, own)
+                : forEachRank(
+                    nccl,
+                    (same, r) ->
+                        r == rank
+                            ? NcclResult.SUCCESS
+                            : same.receive(
+                                outputs.get(r).segment().address(), bytes, r, handle, own)));
+    lane.end(op, stream);
+  }
+
+  @Override
+  public void scatter(Operation op, Tensor output, List<Tensor> inputs, int root) {
+    long to = address(op, output);
+    check(op, inputs);
+    long bytes = output.byteSize();
+    if (bytes == 0) {
+      return;
+    }
+    CudaStream stream = lane.begin();
+    if (rank == root) {
+      copy(to, inputs.get(rank).segment().address(), bytes, stream);
+    }
+    lane.run(
+        op,
+        stream,
+        (nccl, handle, own) ->
+            rank != root
+                ? nccl.receive(to, bytes, root, handle, own)
+                : forEachRank(
+                    nccl,
+                    (same, r) ->
+                        r == rank
+                            ? NcclResult.SUCCESS
+                            : same.send(inputs.get(r).segment().address(), bytes, r, handle, own)));
+    lane.end(op, stream);
+  }
+
+  @Override
+  public void allToAll(Operation op, List<Tensor> outputs, List<Tensor> inputs) {
+    check(op, outputs);
+    check(op, inputs);
+    run(
+        op,
+        (nccl, handle, stream) ->
+            forEachRank(
+                nccl,
+                (same, r) ->
+                    swap(
+                        same,
+                        r,
+                        inputs.get(r).segment().address(),
+                        inputs.get(r).byteSize(),
+                        outputs.get(r).segment().address(),
+                        outputs.get(r).byteSize(),
+                        handle,
+                        stream)));
+  }
+
+  @Override
+  public void allToAllSingle(
+      Operation op, Tensor output, Tensor input, long[] outputSplits, long[] inputSplits) {
+    long[] from = starts(address(op, input), input, inputSplits);
+    long[] to = starts(address(op, output), output, outputSplits);
+    run(
+        op,
+        (nccl, handle, stream) ->
+            forEachRank(
+                nccl,
+                (same, r) ->
+                    swap(
+                        same,
+                        r,
+                        from[r],
+                        from[r + 1] - from[r],
+                        to[r],
+                        to[r + 1] - to[r],
+                        handle,
+                        stream)));
+  }
+
+  /** Returns where the parts begin, and where the last one ends. */
+  private static long[] starts(long address, Tensor tensor, long[] splits) {
+    long row = tensor.size(0) == 0 ? 0 : tensor.byteSize() / tensor.size(0);
+    long[] starts = new long[splits.length + 1];
+    starts[0] = address;
+    for (int r = 0; r < splits.length; r++) {
+      starts[r + 1] = starts[r] + splits[r] * row;
+    }
+    return starts;
+  }
+
+  /** Sends to a rank and receives from it. */
+  private static int swap(
+      NcclCalls nccl,
+      int peer,
+      long from,
+      long sent,
+      long to,
+      long received,
+      long handle,
+      long stream) {
+    int first = sent == 0 ? NcclResult.SUCCESS : nccl.send(from, sent, peer, handle, stream);
+    int second =
+        received == 0 ? NcclResult.SUCCESS : nccl.receive(to, received, peer, handle, stream);
+    return first == NcclResult.SUCCESS ? second : first;
+  }
+
+  @Override
+  public void barrier(Operation op) {
+    long cell = barrierCell.address();
+    int type = NcclTypes.type(DType.FLOAT32);
+    int sum = NcclTypes.op(ReduceOp.Kind.SUM, DType.FLOAT32);
+    run(op, (nccl, handle, stream) -> nccl.allReduce(cell, cell, 1, type, sum, handle, stream));
+  }
+
+  @Override
+  public void abort(Throwable cause) {
+    communicator.abort(cause);
+  }
+
+  @Override
+  public void close() {
+    watch.close();
+    communicator.close();
+    boolean idle;
+    try {
+      idle = lane.awaitIdle(System.nanoTime() + CLOSE_NANOS);
+    } catch (BackendException e) {
+      idle = false;
+    }
+    if (idle) {
+      lane.close();
+    }
+    device.allocator().free(barrierCell);
+  }
+}

@@ -1,0 +1,61 @@
+package dev.tutti.cuda;
+
+import dev.tutti.BackendException;
+import dev.tutti.cuda.nccl.Communicator;
+import dev.tutti.spi.DeviceEvent;
+import dev.tutti.spi.Operation;
+
+/** Follows an operation of NCCL on the device; what is reached after an abort has no result. */
+final class NcclEvent implements DeviceEvent {
+  private final CudaEvent event;
+  private final Communicator communicator;
+  private final NcclEvents pool;
+  private Operation op;
+
+  NcclEvent(CudaEvent event, Communicator communicator, NcclEvents pool, Operation op) {
+    this.event = event;
+    this.communicator = communicator;
+    this.pool = pool;
+    this.op = op;
+  }
+
+  CudaEvent event() {
+    return event;
+  }
+
+  /** Follows another operation, once the one before has ended. */
+  void follow(Operation newOp) {
+    op = newOp;
+  }
+
+  @Override
+  public void release() {
+    event.takeForReached();
+    pool.give(this);
+  }
+
+  @Override
+  public boolean isReached() {
+    return event.isReached() && isGood();
+  }
+
+  @Override
+  public boolean awaitReached(long deadlineNanos) {
+    return event.awaitReached(deadlineNanos) && isGood();
+  }
+
+  private boolean isGood() {
+    if (!communicator.isAborted()) {
+      return true;
+    }
+    if (!op.isDone()) {
+      op.fail(new BackendException("NCCL's communicator was aborted"), -1);
+    }
+    return false;
+  }
+
+  @Override
+  public void orderCurrentStream() {
+    event.orderCurrentStream();
+  }
+}

@@ -1,0 +1,41 @@
+package dev.tutti.cuda;
+
+import dev.tutti.cuda.nccl.Communicator;
+import dev.tutti.spi.Operation;
+import java.util.ArrayDeque;
+import java.util.ArrayList;
+import java.util.List;
+
+/** Keeps the events of a communicator's operations for use again. Any thread. */
+final class NcclEvents {
+  private final CudaDevice device;
+  private final Communicator communicator;
+  private final List<NcclEvent> all = new ArrayList<>();
+  private final ArrayDeque<NcclEvent> free = new ArrayDeque<>();
+
+  NcclEvents(CudaDevice device, Communicator communicator) {
+    this.device = device;
+    this.communicator = communicator;
+  }
+
+  /** Returns an event for an operation; the caller records it. */
+  synchronized NcclEvent take(Operation op) {
+    NcclEvent event = free.pollLast();
+    if (event == null) {
+      event = new NcclEvent(new CudaEvent(device), communicator, this, op);
+      all.add(event);
+    } else {
+      event.follow(op);
+    }
+    return event;
+  }
+
+  synchronized void give(NcclEvent event) {
+    free.addLast(event);
+  }
+
+  /** Gives back what operations that failed have left; the device has reached all. */
+  synchronized void close() {
+    all.forEach(each -> each.event().takeForReached());
+  }
+}

@@ -1,0 +1,100 @@
+package dev.tutti.cuda;
+
+import dev.tutti.Store;
+import dev.tutti.StoreException;
+import dev.tutti.cuda.nccl.Communicator;
+import dev.tutti.cuda.nccl.NcclException;
+import dev.tutti.spi.Operation;
+import dev.tutti.spi.PeerLostException;
+import java.lang.System.Logger.Level;
+import java.nio.charset.StandardCharsets;
+import java.util.List;
+import java.util.concurrent.TimeUnit;
+import java.util.concurrent.locks.LockSupport;
+
+/**
+ * Looks, while an operation takes long, whether it can still end: whether NCCL reports a failure,
+ * or a peer closed the group before it came there.
+ */
+final class NcclWatch implements AutoCloseable {
+  /*
+   * Keys: closed/RANK, the number of its last operation, and then "closed", which says that there is
+   * such a key. Ranks of PyTorch write none.
+   */
+  private static final System.Logger LOG = System.getLogger(NcclWatch.class.getName());
+  private static final long PERIOD_NANOS = TimeUnit.MILLISECONDS.toNanos(200);
+  private static final String CLOSED = "tutti/closed";
+
+  private final Communicator communicator;
+  private final NcclLane lane;
+  private final Store store;
+  private final int rank;
+  private final int size;
+  private final Thread thread;
+  private volatile boolean closed;
+
+  NcclWatch(Communicator communicator, NcclLane lane, Store store, int rank, int size) {
+    this.communicator = communicator;
+    this.lane = lane;
+    this.store = store;
+    this.rank = rank;
+    this.size = size;
+    this.thread = Thread.ofVirtual().name("tutti-nccl-watch-" + rank).start(this::watch);
+  }
+
+  private void watch() {
+    long seen = 0;
+    while (!closed) {
+      LockSupport.parkNanos(PERIOD_NANOS);
+      Operation op = lane.pending();
+      if (closed || op == null) {
+        continue;
+      }
+      long number = op.sequenceNumber();
+      if (number == seen) {
+        try {
+          look(op, number);
+        } catch (StoreException e) {
+          LOG.log(Level.DEBUG, "rank {0}: cannot ask who closed the group: {1}", rank, e);
+        }
+      }
+      seen = number;
+    }
+  }
+
+  private void look(Operation op, long number) {
+    NcclException failure = communicator.failure();
+    if (failure != null) {
+      op.fail(failure, -1);
+      return;
+    }
+    if (size == 1 || !store.check(List.of(CLOSED))) {
+      return;
+    }
+    for (int peer = 0; peer < size; peer++) {
+      String key = CLOSED + "/" + peer;
+      if (peer != rank && store.check(List.of(key))) {
+        long last = Long.parseLong(new String(store.get(key), StandardCharsets.UTF_8));
+        if (number > last && !op.isDone() && op.sequenceNumber() == number) {
+          op.fail(new PeerLostException(peer, "rank " + peer + " closed the group", null), peer);
+        }
+      }
+    }
+  }
+
+  /** Tells the peers, unless the group failed, and stops looking. */
+  @Override
+  public void close() {
+    closed = true;
+    LockSupport.unpark(thread);
+    if (size == 1 || communicator.isAborted()) {
+      return;
+    }
+    try {
+      store.set(CLOSED + "/" + rank, Long.toString(lane.lastSequence()));
+      store.set(CLOSED, "1");
+    } catch (StoreException e) {
+      LOG.log(Level.DEBUG, "rank {0}: cannot tell that it closes the group: {1}", rank, e);
+    }
+  }
+}

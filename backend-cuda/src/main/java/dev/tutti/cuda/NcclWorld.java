@@ -1,0 +1,181 @@
+package dev.tutti.cuda;
+
+import dev.tutti.DType;
+import dev.tutti.ReduceOp;
+import dev.tutti.RendezvousException;
+import dev.tutti.Store;
+import dev.tutti.StoreTimeoutException;
+import dev.tutti.cuda.memory.DeviceBlock;
+import dev.tutti.cuda.nccl.Communicator;
+import dev.tutti.cuda.nccl.NcclCalls;
+import dev.tutti.cuda.nccl.NcclResult;
+import dev.tutti.cuda.nccl.NcclTypes;
+import dev.tutti.spi.BackendContext;
+import java.time.Duration;
+import java.util.ArrayList;
+import java.util.List;
+
+/** Brings the ranks of a group together in a communicator of NCCL. */
+final class NcclWorld {
+  /*
+   * The key of the communicator's id is c10d's for the first communicator of a group on a kind of
+   * device, and so is its value. A rank of Tutti says that it is here before it enters the
+   * communicator; as nobody leaves the making of that before all ranks have entered, whoever comes out
+   * of it sees the keys of all ranks of Tutti, and knows whether all ranks are such.
+   *
+   * NCCL connects ranks when they first need it, and a call then waits for the peers. Where all ranks
+   * are of Tutti the usual connections are made at once, so that calls return at once.
+   */
+  private static final String ID_KEY = "0";
+  private static final String HERE = "tutti/here/";
+
+  private final BackendContext context;
+  private final NcclCalls nccl;
+  private final CudaDevice device;
+  private final long until;
+
+  private NcclWorld(BackendContext context, NcclCalls nccl, CudaDevice device) {
+    this.context = context;
+    this.nccl = nccl;
+    this.device = device;
+    this.until = System.nanoTime() + context.timeout().toNanos();
+  }
+
+  /**
+   * Meets the other ranks.
+   *
+   * @throws RendezvousException if they do not come, with those that are missing
+   * @throws dev.tutti.cuda.nccl.NcclException if NCCL fails
+   */
+  static NcclBackend join(BackendContext context, Cuda cuda, NcclCalls nccl) {
+    CudaDevice device = cuda.device(context.device().index());
+    return new NcclWorld(context, nccl, device).join();
+  }
+
+  private NcclBackend join() {
+    int rank = context.rank();
+    int size = context.size();
+    Store store = context.store();
+    store.set(HERE + rank, "1");
+    device.context().enter();
+    Communicator communicator;
+    try {
+      byte[] id = exchangeId(store);
+      communicator = Communicator.create(nccl, device.context()::enter, id, size, rank, until);
+    } catch (RendezvousException e) {
+      throw new RendezvousException(e.getMessage() + missing(store), e);
+    }
+    NcclLane lane = new NcclLane(device, communicator);
+    boolean good = false;
+    try {
+      if (size > 1 && store.check(keys())) {
+        connect(communicator);
+      }
+      NcclBackend backend =
+          new NcclBackend(
+              device,
+              rank,
+              size,
+              communicator,
+              lane,
+              new NcclWatch(communicator, lane, store, rank, size));
+      good = true;
+      return backend;
+    } finally {
+      if (!good) {
+        communicator.abort(new IllegalStateException("the group was not made"));
+        communicator.close();
+      }
+    }
+  }
+
+  private byte[] exchangeId(Store store) {
+    if (context.rank() == 0) {
+      byte[] id = nccl.uniqueId();
+      store.set(ID_KEY, id);
+      return id;
+    }
+    byte[] id;
+    try {
+      id = store.get(ID_KEY, left());
+    } catch (StoreTimeoutException e) {
+      throw new RendezvousException(
+          "rank "
+              + context.rank()
+              + "/"
+              + context.size()
+              + ": rank 0 did not offer a communicator of NCCL in time",
+          e);
+    }
+    if (id.length != NcclCalls.UNIQUE_ID_BYTES) {
+      throw new RendezvousException(
+          "rank "
+              + context.rank()
+              + ": the id of NCCL's communicator has "
+              + id.length
+              + " bytes, not "
+              + NcclCalls.UNIQUE_ID_BYTES
+              + "; is rank 0's backend another one?");
+    }
+    return id;
+  }
+
+  private Duration left() {
+    return Duration.ofNanos(Math.max(0, until - System.nanoTime()));
+  }
+
+  private List<String> keys() {
+    List<String> keys = new ArrayList<>(context.size());
+    for (int r = 0; r < context.size(); r++) {
+      keys.add(HERE + r);
+    }
+    return keys;
+  }
+
+  private String missing(Store store) {
+    List<Integer> ranks = new ArrayList<>();
+    for (int r = 0; r < context.size(); r++) {
+      if (!store.check(List.of(HERE + r))) {
+        ranks.add(r);
+      }
+    }
+    return ranks.isEmpty() ? "" : "; of ranks " + ranks + " none came that is a rank of Tutti";
+  }
+
+  /** Makes the connections of the usual algorithms. */
+  private void connect(Communicator communicator) {
+    device.context().enter();
+    CudaStream stream = device.reserve().take();
+    DeviceBlock cells =
+        device.allocator().allocate((long) Integer.BYTES * 2 * context.size(), stream.handle());
+    long from = cells.address();
+    int type = NcclTypes.type(DType.INT32);
+    int sum = NcclTypes.op(ReduceOp.Kind.SUM, DType.INT32);
+    long own = stream.handle();
+    communicator.runGroup(
+        "the first all-reduce",
+        until,
+        (calls, handle) -> calls.allReduce(from, from, 1, type, sum, handle, own));
+    communicator.runGroup(
+        "the first broadcast",
+        until,
+        (calls, handle) -> calls.broadcast(from, from, Integer.BYTES, 0, handle, own));
+    communicator.runGroup(
+        "the first exchange",
+        until,
+        (calls, handle) -> {
+          int first = NcclResult.SUCCESS;
+          for (int r = 0; r < context.size(); r++) {
+            long cell = from + (long) Integer.BYTES * r;
+            long to = from + (long) Integer.BYTES * (context.size() + r);
+            int sent = calls.send(cell, Integer.BYTES, r, handle, own);
+            int received = calls.receive(to, Integer.BYTES, r, handle, own);
+            first = first != 0 ? first : sent != 0 ? sent : received;
+          }
+          return first;
+        });
+    stream.await(left());
+    device.allocator().free(cells);
+    device.reserve().give(stream);
+  }
+}

@@ -1,0 +1,273 @@
+package dev.tutti.cuda.nccl;
+
+import dev.tutti.BackendException;
+import dev.tutti.RendezvousException;
+import java.lang.System.Logger.Level;
+import java.time.Duration;
+import java.util.concurrent.TimeUnit;
+import java.util.concurrent.locks.LockSupport;
+import org.jspecify.annotations.Nullable;
+
+/**
+ * Is one rank's side of a communicator whose calls do not block, from its first call to its end.
+ * Any thread may call any method; calls that start something take turns.
+ */
+public final class Communicator {
+  /*
+   * The monitor guards the handle: whoever holds it and finds the handle not 0 may use it. A thread
+   * that waits for a call of NCCL holds it too, but looks at "aborted" again and again, so that an
+   * abort gets it soon.
+   */
+  private static final System.Logger LOG = System.getLogger(Communicator.class.getName());
+  private static final long SPIN_NANOS = TimeUnit.MICROSECONDS.toNanos(200);
+  private static final long PARK_NANOS = TimeUnit.MICROSECONDS.toNanos(50);
+  private static final long CLOSE_NANOS = TimeUnit.SECONDS.toNanos(5);
+
+  private final NcclCalls calls;
+  private final Runnable enter;
+  private final String name;
+  private final Object endingLock = new Object();
+  private volatile @Nullable Throwable aborted;
+  private @Nullable Thread ending;
+  private long handle;
+
+  /** Calls NCCL. */
+  @FunctionalInterface
+  public interface Call {
+    /**
+     * Starts something.
+     *
+     * @param nccl to be called
+     * @param handle of the communicator
+     * @return NCCL's result
+     */
+    int run(NcclCalls nccl, long handle);
+  }
+
+  private Communicator(NcclCalls calls, Runnable enter, String name, long handle) {
+    this.calls = calls;
+    this.enter = enter;
+    this.name = name;
+    this.handle = handle;
+  }
+
+  /**
+   * Makes a communicator and waits for all its ranks.
+   *
+   * @param calls NCCL
+   * @param enter makes the device's context the calling thread's
+   * @param id the same on all ranks
+   * @param size number of ranks
+   * @param rank this rank
+   * @param deadlineNanos in terms of {@link System#nanoTime()}
+   * @throws RendezvousException if not all ranks come by then
+   * @throws NcclException if NCCL fails
+   */
+  public static Communicator create(
+      NcclCalls calls, Runnable enter, byte[] id, int size, int rank, long deadlineNanos) {
+    enter.run();
+    String name = "rank " + rank + "/" + size;
+    Communicator made = new Communicator(calls, enter, name, calls.init(id, size, rank));
+    boolean ready = false;
+    try {
+      synchronized (made) {
+        int result = made.awaitState(deadlineNanos);
+        if (result == NcclResult.IN_PROGRESS) {
+          throw new RendezvousException(
+              name + ": the ranks did not all come to the communicator of NCCL in time");
+        }
+        made.check(result, "ncclCommInitRankConfig");
+      }
+      ready = true;
+      return made;
+    } finally {
+      if (!ready) {
+        made.abort(new RendezvousException(name + ": no communicator"));
+        made.close();
+      }
+    }
+  }
+
+  /**
+   * Calls NCCL and waits until it took what it was given, not until the device has done it.
+   *
+   * @param what the call, for texts
+   * @param deadlineNanos in terms of {@link System#nanoTime()}
+   * @param call starts something
+   * @throws NcclException if it failed, or a peer or the network did before
+   * @throws NcclException also if NCCL did not take it by then
+   */
+  public synchronized void run(String what, long deadlineNanos, Call call) {
+    long own = require();
+    int result = call.run(calls, own);
+    if (result == NcclResult.IN_PROGRESS) {
+      result = awaitState(deadlineNanos);
+    }
+    check(result, what);
+  }
+
+  /**
+   * Makes several calls that run as one.
+   *
+   * @param what the calls, for texts
+   * @param deadlineNanos in terms of {@link System#nanoTime()}
+   * @param call makes them
+   * @throws NcclException as {@link #run} does
+   */
+  public synchronized void runGroup(String what, long deadlineNanos, Call call) {
+    long own = require();
+    check(calls.groupStart(), "ncclGroupStart");
+    int inside;
+    int result;
+    try {
+      inside = call.run(calls, own);
+    } finally {
+      result = calls.groupEnd();
+    }
+    if (inside != NcclResult.IN_PROGRESS) {
+      check(inside, what);
+    }
+    if (result == NcclResult.IN_PROGRESS) {
+      result = awaitState(deadlineNanos);
+    }
+    check(result, what);
+  }
+
+  private long require() {
+    Throwable cause = aborted;
+    if (cause != null) {
+      throw new BackendException("the group was aborted", cause);
+    }
+    if (handle == 0) {
+      throw new IllegalStateException("the communicator is closed");
+    }
+    return handle;
+  }
+
+  /** Waits for the end of the last call; the result, which may still be that it goes on. */
+  private int awaitState(long deadlineNanos) {
+    long spinUntil = System.nanoTime() + SPIN_NANOS;
+    while (true) {
+      int state = calls.state(handle);
+      if (state != NcclResult.IN_PROGRESS) {
+        return state;
+      }
+      require();
+      long now = System.nanoTime();
+      if (now - deadlineNanos >= 0) {
+        return state;
+      }
+      if (now - spinUntil < 0) {
+        Thread.onSpinWait();
+      } else {
+        LockSupport.parkNanos(PARK_NANOS);
+      }
+    }
+  }
+
+  private void check(int result, String what) {
+    if (result != NcclResult.SUCCESS) {
+      throw failure(result, what);
+    }
+  }
+
+  private NcclException failure(int result, String what) {
+    String last = calls.lastError(handle);
+    return new NcclException(
+        name
+            + ": "
+            + what
+            + (result == NcclResult.IN_PROGRESS
+                ? " was not taken in time"
+                : " failed: " + calls.describe(result) + " (" + result + ")")
+            + (last.isEmpty() ? "" : "; " + last),
+        result);
+  }
+
+  /** Tells whether it was aborted. */
+  public boolean isAborted() {
+    return aborted != null;
+  }
+
+  /** Returns what failed since, without a call of its own: a peer or the network; or null. */
+  public synchronized @Nullable NcclException failure() {
+    if (handle == 0 || aborted != null) {
+      return null;
+    }
+    int state = calls.state(handle);
+    return state == NcclResult.SUCCESS || state == NcclResult.IN_PROGRESS
+        ? null
+        : failure(state, "NCCL");
+  }
+
+  /** Ends what runs, without a result. Never blocks: a thread of its own does it. */
+  public void abort(Throwable cause) {
+    synchronized (endingLock) {
+      if (aborted != null || ending != null) {
+        return;
+      }
+      aborted = cause;
+      ending = Thread.ofPlatform().daemon().name("tutti-nccl-abort").start(this::abortCommunicator);
+    }
+  }
+
+  private synchronized void abortCommunicator() {
+    long own = handle;
+    handle = 0;
+    if (own != 0) {
+      enter.run();
+      warn(calls.abort(own), "ncclCommAbort");
+    }
+  }
+
+  private synchronized void endCommunicator() {
+    long own = handle;
+    if (own == 0) {
+      return;
+    }
+    enter.run();
+    int result = calls.finish(own);
+    if (result == NcclResult.IN_PROGRESS) {
+      long until = System.nanoTime() + CLOSE_NANOS;
+      while (result == NcclResult.IN_PROGRESS && System.nanoTime() - until < 0) {
+        LockSupport.parkNanos(PARK_NANOS);
+        result = calls.state(own);
+      }
+    }
+    handle = 0;
+    if (result == NcclResult.SUCCESS) {
+      warn(calls.destroy(own), "ncclCommDestroy");
+    } else {
+      warn(calls.abort(own), "ncclCommAbort");
+    }
+  }
+
+  private void warn(int result, String call) {
+    if (result != NcclResult.SUCCESS && result != NcclResult.IN_PROGRESS) {
+      LOG.log(Level.WARNING, "{0}: {1} failed: {2}", name, call, calls.describe(result));
+    }
+  }
+
+  /** Frees it, by a thread that this waits for some seconds at most; nothing may run in it. */
+  public void close() {
+    Thread thread;
+    synchronized (endingLock) {
+      thread = ending;
+      if (thread == null) {
+        thread = Thread.ofPlatform().daemon().name("tutti-nccl-close").start(this::endCommunicator);
+        ending = thread;
+      }
+    }
+    boolean interrupted = Thread.interrupted();
+    try {
+      if (!thread.join(Duration.ofNanos(CLOSE_NANOS))) {
+        LOG.log(Level.WARNING, "{0}: NCCL does not end its communicator in time", name);
+      }
+    } catch (InterruptedException e) {
+      interrupted = true;
+    }
+    if (interrupted) {
+      Thread.currentThread().interrupt();
+    }
+  }
+}

@@ -1,0 +1,353 @@
+package dev.tutti.cuda.nccl;
+
+import static java.lang.foreign.ValueLayout.JAVA_BYTE;
+import static java.lang.foreign.ValueLayout.JAVA_INT;
+import static java.lang.foreign.ValueLayout.JAVA_LONG;
+
+import java.lang.foreign.Arena;
+import java.lang.foreign.MemoryLayout;
+import java.lang.foreign.MemorySegment;
+import java.lang.foreign.SymbolLookup;
+import java.lang.invoke.MethodHandle;
+
+/** Calls a loaded {@code libnccl.so.2}. */
+final class LibNccl extends NativeFunctions implements NcclCalls {
+  /*
+   * The configuration of a communicator has the form of NCCL 2.18: newer ones take what is given and
+   * have defaults for the rest.
+   */
+  private static final int CONFIG_BYTES = 48;
+  private static final int CONFIG_MAGIC = 0xcafebeef;
+  private static final int CONFIG_VERSION = 21801;
+  private static final int UNDEFINED = Integer.MIN_VALUE;
+  private static final int NO_COLOR = -1;
+  private static final int HOST_IMMEDIATE = 1;
+  private static final long TEXT_BYTES = 4096;
+
+  private final MethodHandle getVersion = function("ncclGetVersion", JAVA_LONG);
+  private final MethodHandle getUniqueId = function("ncclGetUniqueId", JAVA_LONG);
+  private final MethodHandle initRank =
+      function(
+          "ncclCommInitRankConfig",
+          JAVA_LONG,
+          JAVA_INT,
+          MemoryLayout.structLayout(MemoryLayout.sequenceLayout(UNIQUE_ID_BYTES, JAVA_BYTE)),
+          JAVA_INT,
+          JAVA_LONG);
+  private final MethodHandle split =
+      function("ncclCommSplit", JAVA_LONG, JAVA_INT, JAVA_INT, JAVA_LONG, JAVA_LONG);
+  private final MethodHandle getAsyncError =
+      function("ncclCommGetAsyncError", JAVA_LONG, JAVA_LONG);
+  private final MethodHandle getLastError = text("ncclGetLastError", JAVA_LONG);
+  private final MethodHandle getErrorString = text("ncclGetErrorString", JAVA_INT);
+  private final MethodHandle start = function("ncclGroupStart");
+  private final MethodHandle end = function("ncclGroupEnd");
+  private final MethodHandle allReduce =
+      function(
+          "ncclAllReduce",
+          JAVA_LONG,
+          JAVA_LONG,
+          JAVA_LONG,
+          JAVA_INT,
+          JAVA_INT,
+          JAVA_LONG,
+          JAVA_LONG);
+  private final MethodHandle reduce =
+      function(
+          "ncclReduce",
+          JAVA_LONG,
+          JAVA_LONG,
+          JAVA_LONG,
+          JAVA_INT,
+          JAVA_INT,
+          JAVA_INT,
+          JAVA_LONG,
+          JAVA_LONG);
+  private final MethodHandle reduceScatter =
+      function(
+          "ncclReduceScatter",
+          JAVA_LONG,
+          JAVA_LONG,
+          JAVA_LONG,
+          JAVA_INT,
+          JAVA_INT,
+          JAVA_LONG,
+          JAVA_LONG);
+  private final MethodHandle broadcast =
+      function(
+          "ncclBroadcast",
+          JAVA_LONG,
+          JAVA_LONG,
+          JAVA_LONG,
+          JAVA_INT,
+          JAVA_INT,
+          JAVA_LONG,
+          JAVA_LONG);
+  private final MethodHandle allGather =
+      function("ncclAllGather", JAVA_LONG, JAVA_LONG, JAVA_LONG, JAVA_INT, JAVA_LONG, JAVA_LONG);
+  private final MethodHandle send =
+      function("ncclSend", JAVA_LONG, JAVA_LONG, JAVA_INT, JAVA_INT, JAVA_LONG, JAVA_LONG);
+  private final MethodHandle receive =
+      function("ncclRecv", JAVA_LONG, JAVA_LONG, JAVA_INT, JAVA_INT, JAVA_LONG, JAVA_LONG);
+  private final MethodHandle createScaledSum =
+      function("ncclRedOpCreatePreMulSum", JAVA_LONG, JAVA_LONG, JAVA_INT, JAVA_INT, JAVA_LONG);
+  private final MethodHandle destroyOp = function("ncclRedOpDestroy", JAVA_INT, JAVA_LONG);
+  private final MethodHandle finalizeComm = function("ncclCommFinalize", JAVA_LONG);
+  private final MethodHandle destroyComm = function("ncclCommDestroy", JAVA_LONG);
+  private final MethodHandle abortComm = function("ncclCommAbort", JAVA_LONG);
+
+  /**
+   * Links the functions.
+   *
+   * @throws dev.tutti.BackendException if one is missing
+   */
+  LibNccl(SymbolLookup library) {
+    super(library);
+  }
+
+  /** Throws if a call failed that may also go on. */
+  private void require(int result, String call) {
+    if (result != NcclResult.SUCCESS && result != NcclResult.IN_PROGRESS) {
+      throw new NcclException(
+          call + " failed: " + describe(result) + " (" + result + "); " + lastError(0), result);
+    }
+  }
+
+  @Override
+  public int version() {
+    try (Arena arena = Arena.ofConfined()) {
+      MemorySegment cell = arena.allocate(JAVA_INT);
+      require((int) getVersion.invokeExact(cell.address()), "ncclGetVersion");
+      return cell.get(JAVA_INT, 0);
+    } catch (Throwable e) {
+      throw unexpected(e);
+    }
+  }
+
+  @Override
+  public byte[] uniqueId() {
+    try (Arena arena = Arena.ofConfined()) {
+      MemorySegment id = arena.allocate(UNIQUE_ID_BYTES);
+      require((int) getUniqueId.invokeExact(id.address()), "ncclGetUniqueId");
+      return id.toArray(JAVA_BYTE);
+    } catch (Throwable e) {
+      throw unexpected(e);
+    }
+  }
+
+  private static MemorySegment config(Arena arena) {
+    MemorySegment config = arena.allocate(CONFIG_BYTES, Long.BYTES);
+    config.set(JAVA_LONG, 0, CONFIG_BYTES);
+    config.set(JAVA_INT, 8, CONFIG_MAGIC);
+    config.set(JAVA_INT, 12, CONFIG_VERSION);
+    config.set(JAVA_INT, 16, 0); // blocking
+    config.set(JAVA_INT, 20, UNDEFINED); // cgaClusterSize
+    config.set(JAVA_INT, 24, UNDEFINED); // minCTAs
+    config.set(JAVA_INT, 28, UNDEFINED); // maxCTAs
+    config.set(JAVA_LONG, 32, 0); // netName
+    config.set(JAVA_INT, 40, UNDEFINED); // splitShare
+    return config;
+  }
+
+  @Override
+  public long init(byte[] id, int size, int rank) {
+    try (Arena arena = Arena.ofConfined()) {
+      MemorySegment cell = arena.allocate(JAVA_LONG);
+      MemorySegment copy = arena.allocate(UNIQUE_ID_BYTES);
+      copy.copyFrom(MemorySegment.ofArray(id).asSlice(0, UNIQUE_ID_BYTES));
+      require(
+          (int) initRank.invokeExact(cell.address(), size, copy, rank, config(arena).address()),
+          "ncclCommInitRankConfig");
+      return cell.get(JAVA_LONG, 0);
+    } catch (Throwable e) {
+      throw unexpected(e);
+    }
+  }
+
+  @Override
+  public long split(long communicator, int color, int key) {
+    try (Arena arena = Arena.ofConfined()) {
+      MemorySegment cell = arena.allocate(JAVA_LONG);
+      int group = color < 0 ? NO_COLOR : color;
+      require(
+          (int)
+              split.invokeExact(communicator, group, key, cell.address(), config(arena).address()),
+          "ncclCommSplit");
+      return cell.get(JAVA_LONG, 0);
+    } catch (Throwable e) {
+      throw unexpected(e);
+    }
+  }
+
+  @Override
+  public int state(long communicator) {
+    try (Arena arena = Arena.ofConfined()) {
+      MemorySegment cell = arena.allocate(JAVA_INT);
+      int result = (int) getAsyncError.invokeExact(communicator, cell.address());
+      return result == NcclResult.SUCCESS ? cell.get(JAVA_INT, 0) : result;
+    } catch (Throwable e) {
+      throw unexpected(e);
+    }
+  }
+
+  @Override
+  public String lastError(long communicator) {
+    try {
+      return read((long) getLastError.invokeExact(communicator));
+    } catch (Throwable e) {
+      throw unexpected(e);
+    }
+  }
+
+  @Override
+  public String describe(int result) {
+    try {
+      return read((long) getErrorString.invokeExact(result));
+    } catch (Throwable e) {
+      throw unexpected(e);
+    }
+  }
+
+  private static String read(long address) {
+    return address == 0
+        ? ""
+        : MemorySegment.ofAddress(address).reinterpret(TEXT_BYTES).getString(0).strip();
+  }
+
+  @Override
+  public int groupStart() {
+    try {
+      return (int) start.invokeExact();
+    } catch (Throwable e) {
+      throw unexpected(e);
+    }
+  }
+
+  @Override
+  public int groupEnd() {
+    try {
+      return (int) end.invokeExact();
+    } catch (Throwable e) {
+      throw unexpected(e);
+    }
+  }
+
+  @Override
+  public int allReduce(
+      long from, long to, long count, int type, int op, long communicator, long stream) {
+    try {
+      return (int) allReduce.invokeExact(from, to, count, type, op, communicator, stream);
+    } catch (Throwable e) {
+      throw unexpected(e);
+    }
+  }
+
+  @Override
+  public int reduce(
+      long from, long to, long count, int type, int op, int root, long communicator, long stream) {
+    try {
+      return (int) reduce.invokeExact(from, to, count, type, op, root, communicator, stream);
+    } catch (Throwable e) {
+      throw unexpected(e);
+    }
+  }
+
+  @Override
+  public int reduceScatter(
+      long from, long to, long count, int type, int op, long communicator, long stream) {
+    try {
+      return (int) reduceScatter.invokeExact(from, to, count, type, op, communicator, stream);
+    } catch (Throwable e) {
+      throw unexpected(e);
+    }
+  }
+
+  @Override
+  public int broadcast(long from, long to, long bytes, int root, long communicator, long stream) {
+    try {
+      return (int)
+          broadcast.invokeExact(from, to, bytes, NcclTypes.BYTE, root, communicator, stream);
+    } catch (Throwable e) {
+      throw unexpected(e);
+    }
+  }
+
+  @Override
+  public int allGather(long from, long to, long bytes, long communicator, long stream) {
+    try {
+      return (int) allGather.invokeExact(from, to, bytes, NcclTypes.BYTE, communicator, stream);
+    } catch (Throwable e) {
+      throw unexpected(e);
+    }
+  }
+
+  @Override
+  public int send(long from, long bytes, int peer, long communicator, long stream) {
+    try {
+      return (int) send.invokeExact(from, bytes, NcclTypes.BYTE, peer, communicator, stream);
+    } catch (Throwable e) {
+      throw unexpected(e);
+    }
+  }
+
+  @Override
+  public int receive(long to, long bytes, int peer, long communicator, long stream) {
+    try {
+      return (int) receive.invokeExact(to, bytes, NcclTypes.BYTE, peer, communicator, stream);
+    } catch (Throwable e) {
+      throw unexpected(e);
+    }
+  }
+
+  @Override
+  public int scaledSum(long factor, int type, long communicator) {
+    try (Arena arena = Arena.ofConfined()) {
+      MemorySegment op = arena.allocate(JAVA_INT);
+      MemorySegment scalar = arena.allocateFrom(JAVA_LONG, factor);
+      require(
+          (int)
+              createScaledSum.invokeExact(
+                  op.address(), scalar.address(), type, HOST_IMMEDIATE, communicator),
+          "ncclRedOpCreatePreMulSum");
+      return op.get(JAVA_INT, 0);
+    } catch (Throwable e) {
+      throw unexpected(e);
+    }
+  }
+
+  @Override
+  public int freeOperator(int op, long communicator) {
+    try {
+      return (int) destroyOp.invokeExact(op, communicator);
+    } catch (Throwable e) {
+      throw unexpected(e);
+    }
+  }
+
+  @Override
+  public int finish(long communicator) {
+    try {
+      return (int) finalizeComm.invokeExact(communicator);
+    } catch (Throwable e) {
+      throw unexpected(e);
+    }
+  }
+
+  @Override
+  public int destroy(long communicator) {
+    try {
+      return (int) destroyComm.invokeExact(communicator);
+    } catch (Throwable e) {
+      throw unexpected(e);
+    }
+  }
+
+  @Override
+  public int abort(long communicator) {
+    try {
+      return (int) abortComm.invokeExact(communicator);
+    } catch (Throwable e) {
+      throw unexpected(e);
+    }
+  }
+}

@@ -1,0 +1,179 @@
+package dev.tutti.cuda.nccl;
+
+import dev.tutti.BackendException;
+import dev.tutti.Setting;
+import dev.tutti.Settings;
+import java.io.IOException;
+import java.lang.foreign.Arena;
+import java.lang.foreign.SymbolLookup;
+import java.nio.file.DirectoryStream;
+import java.nio.file.Files;
+import java.nio.file.Path;
+import java.util.ArrayList;
+import java.util.Comparator;
+import java.util.List;
+import java.util.Optional;
+import org.jspecify.annotations.Nullable;
+
+/**
+ * Finds NCCL: where a setting says, else where the loader finds it, else in a wheel of Python's
+ * {@code nvidia-nccl}. A process has one.
+ */
+public final class NcclLibrary {
+  /** Says which file to load. */
+  public static final Setting<String> FILE =
+      Setting.text(
+          "TUTTI_NCCL_LIBRARY",
+          "",
+          "file of NCCL, such as /opt/nccl/lib/libnccl.so.2; found by the loader, else in a wheel"
+              + " of nvidia-nccl, if not set");
+
+  /** Is the oldest version that serves. */
+  public static final int REQUIRED_VERSION = 22700;
+
+  private static final String NAME = "libnccl.so.2";
+  private static final String IN_WHEEL = "nvidia/nccl/lib/" + NAME;
+  private static @Nullable NcclLibrary loaded;
+
+  private final NcclCalls calls;
+  private final int version;
+  private final String origin;
+
+  private NcclLibrary(NcclCalls calls, String origin) {
+    this.calls = calls;
+    this.version = calls.version();
+    this.origin = origin;
+    if (version < REQUIRED_VERSION) {
+      throw new BackendException(
+          "NCCL "
+              + versionText(version)
+              + " from "
+              + origin
+              + " is too old; "
+              + versionText(REQUIRED_VERSION)
+              + " or newer is needed, which "
+              + FILE.name()
+              + " can name");
+    }
+  }
+
+  /**
+   * Returns the library of this process, loaded by the first call that finds one.
+   *
+   * @param settings may name the file
+   * @throws BackendException if there is none or it is too old, with where it was looked for
+   */
+  public static synchronized NcclLibrary get(Settings settings) {
+    NcclLibrary known = loaded;
+    if (known == null) {
+      known = load(settings, wheelFolders(settings));
+      loaded = known;
+    }
+    return known;
+  }
+
+  static NcclLibrary load(Settings settings, List<Path> folders) {
+    String set = settings.get(FILE);
+    if (!set.isEmpty()) {
+      SymbolLookup library =
+          open(set)
+              .orElseThrow(
+                  () ->
+                      new BackendException(
+                          "the loader cannot load " + set + ", which " + FILE.name() + " names"));
+      return new NcclLibrary(new LibNccl(library), set + " (" + FILE.name() + ")");
+    }
+    Optional<SymbolLookup> ofLoader = open(NAME);
+    if (ofLoader.isPresent()) {
+      return new NcclLibrary(
+          new LibNccl(ofLoader.get()), mappedFile().orElse(NAME) + " (found by the loader)");
+    }
+    for (Path folder : folders) {
+      Path file = folder.resolve(IN_WHEEL);
+      Optional<SymbolLookup> ofWheel =
+          Files.isRegularFile(file) ? open(file.toString()) : Optional.empty();
+      if (ofWheel.isPresent()) {
+        return new NcclLibrary(new LibNccl(ofWheel.get()), file + " (wheel of nvidia-nccl)");
+      }
+    }
+    throw new BackendException(
+        "no NCCL: the loader does not find "
+            + NAME
+            + ", and there is no wheel of nvidia-nccl in "
+            + folders
+            + "; install NCCL "
+            + versionText(REQUIRED_VERSION)
+            + " or newer, or name its file by "
+            + FILE.name());
+  }
+
+  private static Optional<SymbolLookup> open(String name) {
+    try {
+      return Optional.of(SymbolLookup.libraryLookup(name, Arena.global()));
+    } catch (IllegalArgumentException e) {
+      return Optional.empty();
+    }
+  }
+
+  /** Returns the folders where Python keeps packages, those of an active environment first. */
+  static List<Path> wheelFolders(Settings settings) {
+    List<Path> roots = new ArrayList<>();
+    settings.text("VIRTUAL_ENV").map(Path::of).ifPresent(roots::add);
+    settings.text("CONDA_PREFIX").map(Path::of).ifPresent(roots::add);
+    settings.text("HOME").map(home -> Path.of(home, ".local")).ifPresent(roots::add);
+    roots.add(Path.of("/usr/local"));
+    roots.add(Path.of("/usr"));
+    List<Path> folders = new ArrayList<>();
+    for (Path root : roots) {
+      for (Path python : pythons(root.resolve("lib"))) {
+        folders.add(python.resolve("site-packages"));
+        folders.add(python.resolve("dist-packages"));
+      }
+    }
+    return folders.stream().filter(Files::isDirectory).toList();
+  }
+
+  /** Returns the folders of Python's versions, the newest first. */
+  private static List<Path> pythons(Path lib) {
+    List<Path> found = new ArrayList<>();
+    try (DirectoryStream<Path> all = Files.newDirectoryStream(lib, "python3*")) {
+      all.forEach(found::add);
+    } catch (IOException e) {
+      return List.of();
+    }
+    found.sort(Comparator.comparingInt((Path p) -> minorVersion(p)).reversed());
+    return found;
+  }
+
+  private static int minorVersion(Path python) {
+    String digits = String.valueOf(python.getFileName()).replaceAll("^python3\\.?|\\D", "");
+    return digits.isEmpty() || digits.length() > 4 ? 0 : Integer.parseInt(digits);
+  }
+
+  /** Returns the file that the loader chose. */
+  private static Optional<String> mappedFile() {
+    try (var lines = Files.lines(Path.of("/proc/self/maps"))) {
+      return lines
+          .filter(line -> line.contains("/libnccl.so"))
+          .map(line -> line.substring(line.indexOf('/')))
+          .findFirst();
+    } catch (IOException e) {
+      return Optional.empty();
+    }
+  }
+
+  /** Returns what calls it. */
+  public NcclCalls calls() {
+    return calls;
+  }
+
+  /** Says which version it is and where it comes from. */
+  public String describe() {
+    return "NCCL " + versionText(version) + " from " + origin;
+  }
+
+  /** Writes a version of NCCL's form, such as 22809, the usual way. */
+  public static String versionText(int version) {
+    return version / 10000 + "." + version % 10000 / 100 + "." + version % 100;
+  }
+}

@@ -1,0 +1,15 @@
+package dev.tutti.cuda.nccl;
+
+/** Lists results of NCCL that matter here. */
+public final class NcclResult {
+  /** Means that it is done. */
+  public static final int SUCCESS = 0;
+
+  /** Means that a peer failed, or the network to it. */
+  public static final int REMOTE_ERROR = 6;
+
+  /** Means that it goes on. */
+  public static final int IN_PROGRESS = 7;
+
+  private NcclResult() {}
+}

@@ -1,0 +1,29 @@
+package dev.tutti.cuda;
+
+import dev.tutti.cuda.driver.FakeNccl;
+import dev.tutti.spi.BackendProvider;
+import dev.tutti.testing.ContractSubject;
+import dev.tutti.testing.ProcessGroupContract;
+import org.junit.jupiter.api.AfterAll;
+
+/** Runs the contract on a played NCCL. */
+class FakeNcclContractTest extends ProcessGroupContract {
+  private final FakeMachine machine = new FakeMachine(3);
+  private final ContractSubject subject =
+      new NcclSubject(machine.cuda, new FakeNccl(machine.fake), 3);
+
+  @Override
+  protected BackendProvider provider() {
+    return subject.provider();
+  }
+
+  @Override
+  public ContractSubject subject() {
+    return subject;
+  }
+
+  @AfterAll
+  void nothingIsLeft() {
+    machine.close();
+  }
+}

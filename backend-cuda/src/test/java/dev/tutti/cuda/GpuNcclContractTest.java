@@ -1,0 +1,24 @@
+package dev.tutti.cuda;
+
+import dev.tutti.Settings;
+import dev.tutti.cuda.nccl.NcclLibrary;
+import dev.tutti.spi.BackendProvider;
+import dev.tutti.testing.ContractSubject;
+import dev.tutti.testing.ProcessGroupContract;
+import org.junit.jupiter.api.extension.ExtendWith;
+
+/** Runs the contract on NCCL, on as many GPUs as there are. */
+@ExtendWith(GpuNccl.class)
+class GpuNcclContractTest extends ProcessGroupContract {
+  @Override
+  protected BackendProvider provider() {
+    return subject().provider();
+  }
+
+  @Override
+  public ContractSubject subject() {
+    Cuda cuda = Cuda.get();
+    return new NcclSubject(
+        cuda, NcclLibrary.get(Settings.fromEnvironment()).calls(), Math.min(4, cuda.deviceCount()));
+  }
+}

@@ -1,0 +1,194 @@
+package dev.tutti.cuda;
+
+import static org.assertj.core.api.Assertions.assertThat;
+import static org.assertj.core.api.Assertions.assertThatThrownBy;
+
+import dev.tutti.AllReduceOptions;
+import dev.tutti.Device;
+import dev.tutti.GroupOptions;
+import dev.tutti.ProcessGroup;
+import dev.tutti.RendezvousException;
+import dev.tutti.StoreTimeoutException;
+import dev.tutti.Tensor;
+import dev.tutti.TuttiException;
+import dev.tutti.Work;
+import dev.tutti.cuda.driver.FakeNccl;
+import dev.tutti.cuda.nccl.Communicator;
+import dev.tutti.cuda.nccl.NcclCalls;
+import dev.tutti.cuda.nccl.NcclResult;
+import dev.tutti.store.HashStore;
+import java.time.Duration;
+import java.util.Optional;
+import java.util.concurrent.CountDownLatch;
+import java.util.concurrent.ExecutorService;
+import java.util.concurrent.Executors;
+import java.util.concurrent.Future;
+import java.util.concurrent.TimeUnit;
+import org.junit.jupiter.api.AfterEach;
+import org.junit.jupiter.api.BeforeEach;
+import org.junit.jupiter.api.Test;
+
+/** Tests groups on a played NCCL, also with a rank that knows nothing of Tutti. */
+class NcclBackendTest {
+  private static final String ID_KEY = "0//cuda//0";
+
+  private FakeMachine machine;
+  private FakeNccl nccl;
+
+  @BeforeEach
+  void open() {
+    machine = new FakeMachine(2);
+    nccl = new FakeNccl(machine.fake);
+  }
+
+  @AfterEach
+  void nothingIsLeft() {
+    machine.close();
+    assertThat(nccl.communicators()).isZero();
+  }
+
+  private GroupOptions options(HashStore store, int rank, Duration timeout) {
+    return GroupOptions.defaults()
+        .withStore(store)
+        .withRank(rank)
+        .withSize(2)
+        .withDevice(Device.cuda(rank))
+        .withProvider(
+            new NcclBackendProvider(() -> machine.cuda, Optional::empty, settings -> nccl))
+        .withTimeout(timeout);
+  }
+
+  private CudaRanks ranks() {
+    return new CudaRanks(machine.cuda)
+        .on(new NcclBackendProvider(() -> machine.cuda, Optional::empty, settings -> nccl));
+  }
+
+  @Test
+  void namesTheRankThatDoesNotCome() {
+    HashStore store = new HashStore();
+    assertThatThrownBy(() -> ProcessGroup.init(options(store, 0, Duration.ofMillis(300))))
+        .isInstanceOf(TuttiException.class)
+        .hasStackTraceContaining("rank 0/2: the ranks did not all come to the communicator")
+        .hasStackTraceContaining("of ranks [1] none came that is a rank of Tutti");
+    assertThat(store.get(ID_KEY, Duration.ZERO)).hasSize(NcclCalls.UNIQUE_ID_BYTES);
+  }
+
+  @Test
+  void namesRankZeroIfItOffersNothing() {
+    HashStore store = new HashStore();
+    assertThatThrownBy(() -> ProcessGroup.init(options(store, 1, Duration.ofMillis(300))))
+        .isInstanceOf(TuttiException.class)
+        .hasRootCauseInstanceOf(StoreTimeoutException.class)
+        .hasStackTraceContaining("rank 0 did not offer a communicator of NCCL in time");
+  }
+
+  @Test
+  void refusesAnIdOfAnotherLength() {
+    HashStore store = new HashStore();
+    store.set(ID_KEY, new byte[5]);
+    assertThatThrownBy(() -> ProcessGroup.init(options(store, 1, Duration.ofSeconds(5))))
+        .hasStackTraceContaining("has 5 bytes, not 128")
+        .hasStackTraceContaining(RendezvousException.class.getName());
+  }
+
+  @Test
+  void saysWhatNcclSaysWhenACommunicatorCannotBe() {
+    nccl.failOn("ncclCommInitRankConfig", 5);
+    assertThatThrownBy(() -> ranks().run(2, (group, device) -> {}))
+        .hasStackTraceContaining("ncclCommInitRankConfig failed: result 5 (5); played failure");
+  }
+
+  @Test
+  void saysWhichCallFailed() {
+    assertThatThrownBy(
+            () ->
+                ranks()
+                    .run(
+                        2,
+                        (group, device) -> {
+                          Tensor tensor = device.tensors().copyOf(Tensor.of(1f));
+                          group.barrier();
+                          nccl.failOn("ncclAllReduce", 3);
+                          group.allReduce(tensor);
+                        }))
+        .isInstanceOf(TuttiException.class)
+        .hasMessageContaining("allReduce failed: result 3 (3); played failure");
+  }
+
+  @Test
+  void noticesWhatNcclReportsWhileTheDeviceWaits() throws Exception {
+    CountDownLatch failed = new CountDownLatch(1);
+    ranks()
+        .run(
+            2,
+            (group, device) -> {
+              if (group.rank() == 1) {
+                assertThat(failed.await(20, TimeUnit.SECONDS)).isTrue();
+                return;
+              }
+              Tensor tensor = device.tensors().copyOf(Tensor.of(1f));
+              Work work = group.allReduce(tensor, AllReduceOptions.DEFAULT.withAsync());
+              nccl.failAll(NcclResult.REMOTE_ERROR);
+              assertThatThrownBy(work::await)
+                  .isInstanceOf(TuttiException.class)
+                  .hasMessageContaining("NCCL failed: result 6 (6); played failure");
+              failed.countDown();
+            });
+  }
+
+  /** Joins as PyTorch does: takes the id from its key, and makes NCCL's calls. */
+  @Test
+  void joinsARankThatKnowsNcclOnly() throws Exception {
+    HashStore store = new HashStore();
+    try (ExecutorService thread = Executors.newSingleThreadExecutor()) {
+      Future<float[]> other =
+          thread.submit(
+              () -> {
+                byte[] id = store.get(ID_KEY, Duration.ofSeconds(20));
+                CudaDevice device = machine.cuda.device(1);
+                Communicator communicator =
+                    Communicator.create(
+                        nccl,
+                        device.context()::enter,
+                        id,
+                        2,
+                        1,
+                        System.nanoTime() + 20_000_000_000L);
+                Tensor tensor = device.tensors().copyOf(Tensor.of(10f, 20f));
+                long address = tensor.segment().address();
+                communicator.runGroup(
+                    "all-reduce",
+                    System.nanoTime() + 20_000_000_000L,
+                    (calls, handle) -> calls.allReduce(address, address, 2, 7, 0, handle, 0));
+                float[] sums = device.tensors().toHost(tensor).toFloatArray();
+                communicator.close();
+                return sums;
+              });
+      CudaDevice device = machine.cuda.device(0);
+      try (ProcessGroup group = ProcessGroup.init(options(store, 0, Duration.ofSeconds(20)))) {
+        Tensor tensor = device.tensors().copyOf(Tensor.of(1f, 2f));
+        group.allReduce(tensor);
+        assertThat(device.tensors().toHost(tensor).toFloatArray()).containsExactly(11, 22);
+      }
+      assertThat(other.get(20, TimeUnit.SECONDS)).containsExactly(11, 22);
+    }
+  }
+
+  @Test
+  void aRecordedReductionIsReplayed() throws Exception {
+    ranks()
+        .run(
+            2,
+            (group, device) -> {
+              Tensor tensor = device.tensors().copyOf(Tensor.of(3));
+              try (CudaSession session = new CudaSession(device)) {
+                var recording = session.record(() -> group.allReduce(tensor));
+                recording.replay();
+                recording.replay();
+                device.currentStream().await(Duration.ofSeconds(20));
+                recording.close();
+              }
+              assertThat(device.tensors().toHost(tensor).toIntArray()).containsExactly(12);
+            });
+  }
+}

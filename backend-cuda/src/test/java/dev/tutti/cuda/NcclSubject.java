@@ -1,0 +1,23 @@
+package dev.tutti.cuda;
+
+import dev.tutti.cuda.nccl.NcclCalls;
+import dev.tutti.spi.BackendProvider;
+import java.util.Map;
+import java.util.Optional;
+
+/** Is the backend on NCCL under the contract suites: ranks as threads, each with its device. */
+final class NcclSubject extends CudaSubject {
+  private final Cuda cuda;
+  private final NcclCalls nccl;
+
+  NcclSubject(Cuda cuda, NcclCalls nccl, int mostRanks) {
+    super(cuda, mostRanks, Map.of("TUTTI_CLOSE_TIMEOUT", "1s"));
+    this.cuda = cuda;
+    this.nccl = nccl;
+  }
+
+  @Override
+  public BackendProvider provider() {
+    return new NcclBackendProvider(() -> cuda, Optional::empty, settings -> nccl);
+  }
+}
