@@ -175,11 +175,31 @@ final class Connection implements Handler {
   void deliver(Request request) {
     Loans open = loans;
     if (open != null && open.suit(request)) {
-      outbound.lend(request);
+      outbound.lend(Header.LOAN, request);
       transport.progress.pairs.markDirty(pair);
     } else {
       write(Header.SEND_UNBOUND_BUFFER, request);
     }
+  }
+
+  /**
+   * Queues an offer to copy a message, for which the peer need not be ready.
+   *
+   * @return false if it is none that is lent
+   */
+  boolean offer(Request request) {
+    Loans open = loans;
+    if (open == null || !open.suit(request)) {
+      return false;
+    }
+    outbound.lend(Header.OFFER, request);
+    transport.progress.pairs.markDirty(pair);
+    return true;
+  }
+
+  /** Begins to copy what the peer offered, as soon as what is being copied is over. */
+  void borrow(Request request, long address) {
+    inbound.borrow(request, address);
   }
 
   /** Tells whether bytes wait to be written. */

@@ -11,5 +11,9 @@ final class EarlyMessage {
   final MemorySegment bytes = MemorySegment.ofArray(new byte[MAX_BYTES]);
   long length;
   long signature;
+
+  /** Where the message is in its sender's memory; 0 if {@link #bytes} holds it. */
+  long address;
+
   @Nullable EarlyMessage next;
 }

@@ -53,8 +53,11 @@ final class Header {
    */
   static final int LOAN = 0x54757479;
 
-  /** The oldest loan was copied. */
+  /** The oldest loan of the slot was copied. */
   static final int RETURN = 0x5475747a;
+
+  /** {@link #NOTIFY_SEND_READY} and {@link #LOAN} in one, whether the peer is ready or not. */
+  static final int OFFER = 0x5475747b;
 
   /** The slot of a farewell after which nothing is amiss. */
   static final long CLEAN = -1;

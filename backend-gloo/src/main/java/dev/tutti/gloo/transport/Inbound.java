@@ -33,7 +33,7 @@ final class Inbound {
   private @Nullable Request receiving;
   private @Nullable Loans loans;
   private @Nullable Request borrowing;
-  private long lentAddress;
+  private final RequestQueue toBorrow = new RequestQueue();
 
   Inbound(Transport transport, Pair pair) {
     this.transport = transport;
@@ -66,7 +66,7 @@ final class Inbound {
       Request request = receiving;
       Request borrower = borrowing;
       if (borrower != null) {
-        long copied = borrow(borrower, budget);
+        long copied = copy(borrower, budget);
         if (copied < 0) {
           return true;
         }
@@ -109,16 +109,16 @@ final class Inbound {
     return true;
   }
 
-  private long borrow(Request request, long most) {
+  private long copy(Request request, long most) {
     Loans open = Objects.requireNonNull(loans);
-    long copied = open.copy(lentAddress, request, most);
+    long copied = open.copy(request.address, request, most);
     if (copied < 0) {
       pair.fail("lent memory that this process cannot read", null);
       return -1;
     }
     request.done += copied;
     if (request.done == request.length) {
-      borrowing = null;
+      borrowing = toBorrow.poll();
       open.giveBack(request.slot);
       transport.requests.end(request, null);
     }
@@ -253,8 +253,17 @@ final class Inbound {
     } else if (opcode == Header.FAREWELL && loans == null) {
       transport.breakdown.farewell(pair, slot);
       return false;
-    } else if (opcode == Header.LOAN && loans != null) {
-      return beginLoan(loans, slot, length, in, at);
+    } else if (loans != null && (opcode == Header.LOAN || opcode == Header.OFFER)) {
+      if (!loans.isOpen() || length <= 0 || Header.address(in, at) == 0) {
+        pair.fail("lent " + length + " bytes of memory, for which nobody asked", null);
+      } else if (opcode == Header.LOAN) {
+        Request request = pair.onData(slot, length, Header.signature(in, at));
+        if (request != null) {
+          borrow(request, Header.address(in, at));
+        }
+      } else {
+        pair.onOffer(slot, length, Header.signature(in, at), Header.address(in, at));
+      }
     } else if (loans == null || !loans.take(opcode, slot, length, Header.signature(in, at))) {
       pair.fail("sent a header with the unknown opcode " + opcode, null);
       return false;
@@ -262,21 +271,17 @@ final class Inbound {
     return pair.failure() == null;
   }
 
-  private boolean beginLoan(Loans open, long slot, long length, ByteBuffer in, int at) {
-    if (!open.isOpen() || length <= 0) {
-      pair.fail("lent " + length + " bytes of memory, for which nobody asked", null);
-      return false;
+  /** Begins to copy a message from its sender's memory, behind those that are being copied. */
+  void borrow(Request request, long address) {
+    request.address = address;
+    if (borrowing == null) {
+      borrowing = request;
+    } else {
+      toBorrow.add(request);
     }
-    Request request = pair.onData(slot, length, Header.signature(in, at));
-    if (request == null) {
-      return false;
-    }
-    borrowing = request;
-    lentAddress = Header.address(in, at);
     if (request.combiner != null || !request.segment.isNative()) {
       pair.fail("lent memory for a message that cannot be copied at once", null);
     }
-    return pair.failure() == null;
   }
 
   /** Takes the requests that were being received. */
@@ -285,6 +290,7 @@ final class Inbound {
       target.add(borrowing);
       borrowing = null;
     }
+    toBorrow.moveTo(target);
     if (receiving != null) {
       target.add(receiving);
       receiving = null;

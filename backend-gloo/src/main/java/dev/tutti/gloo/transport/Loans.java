@@ -3,6 +3,7 @@ package dev.tutti.gloo.transport;
 import java.lang.foreign.Arena;
 import java.lang.foreign.MemorySegment;
 import java.lang.foreign.ValueLayout;
+import java.lang.invoke.VarHandle;
 import java.security.SecureRandom;
 import java.util.Objects;
 import org.jspecify.annotations.Nullable;
@@ -20,12 +21,17 @@ final class Loans {
    * the number. The peer tries to read that, in a thread of its own as the first call takes long, and
    * if it is the number says READABLE. Until then, or if it never comes, messages go through the ring.
    *
-   * Then the sender writes LOAN, a header with an address where the bytes would follow, and keeps the
-   * request. The receiver copies the bytes, by parts so that it can see to other messages between
-   * them, and writes RETURN, which ends the request. Loans are returned in the order in which they
-   * were made.
+   * Then the sender writes OFFER, a header with the address of the bytes, and keeps the request; or
+   * LOAN instead of the data, if it announced the message before. The receiver copies the bytes, by
+   * parts so that it can see to other messages between them, and writes RETURN, which ends the request.
+   * The loans of a slot are returned in the order in which they were made.
+   *
+   * A sender whose pair ends takes its number away before its users hear of it, who may then change
+   * what they lent: a receiver that does not find the number behind the bytes throws them away.
    */
   static final long LEAST_BYTES = 64 * 1024;
+
+  private static final VarHandle WORD = ValueLayout.JAVA_LONG.varHandle();
 
   private final Transport transport;
   private final Pair pair;
@@ -34,7 +40,6 @@ final class Loans {
   private @Nullable MemorySegment number;
   private boolean peerReads;
   private boolean peerIntroduced;
-  private int peerProcess;
 
   /** Reads the memory of the peer; null where nobody has seen yet that it can. */
   private @Nullable RemoteMemory remote;
@@ -91,16 +96,11 @@ final class Loans {
   }
 
   private void onReturn(long slot) {
-    Request request = lent.poll();
+    Request request = lent.poll(slot);
     if (request == null) {
       pair.fail("returned memory that it was not lent", null);
-      return;
-    }
-    if (request.slot == slot) {
-      transport.requests.end(request, null);
     } else {
-      lent.add(request); // for whoever ends all that is under way
-      pair.fail("returned memory of slot 0x" + Long.toHexString(slot) + " out of turn", null);
+      transport.requests.end(request, null);
     }
   }
 
@@ -126,17 +126,14 @@ final class Loans {
   }
 
   private void tryToRead(int process, long address, long value) {
-    RemoteMemory tried = new RemoteMemory();
-    MemorySegment copy = Arena.ofAuto().allocate(Long.BYTES, Long.BYTES);
-    if (tried.read(process, address, copy, 0, Long.BYTES) != Long.BYTES
-        || copy.get(ValueLayout.JAVA_LONG, 0) != value) {
+    RemoteMemory tried = new RemoteMemory(process, address, value);
+    if (!tried.read(address, Arena.global().allocate(0), 0, 0)) {
       transport.debug("rank " + pair.rank + " does not let this process read its memory", null);
       return;
     }
     transport.progress.lock.lock();
     try {
       if (pair.failure() == null && pair.connection.isConnected()) {
-        peerProcess = process;
         remote = tried;
         outbound.write(Header.READABLE, 0, 0, 0);
         transport.progress.pairs.markDirty(pair);
@@ -157,19 +154,15 @@ final class Loans {
    *
    * @param address of the loan
    * @param most bytes
-   * @return bytes, more than 0; -1 if it cannot be read
+   * @return bytes; -1 if they cannot be read
    */
   long copy(long address, Request request, long most) {
-    long left = request.length - request.done;
-    long count =
+    long done = request.done;
+    long count = Math.min(request.length - done, most);
+    boolean read =
         Objects.requireNonNull(remote)
-            .read(
-                peerProcess,
-                address + request.done,
-                request.segment,
-                request.offset + request.done,
-                Math.min(left, most));
-    return count == 0 ? -1 : count;
+            .read(address + done, request.segment, request.offset + done, count);
+    return read ? count : -1;
   }
 
   /** Says that a loan was copied. */
@@ -178,8 +171,13 @@ final class Loans {
     transport.progress.pairs.markDirty(pair);
   }
 
-  /** Takes the requests that were lent. */
+  /** Takes the requests that were lent; the peer will know that what it reads is none of them. */
   void halt(RequestQueue target) {
+    MemorySegment own = number;
+    if (own != null) {
+      long other = ~own.get(ValueLayout.JAVA_LONG, 0);
+      WORD.setVolatile(own, 0L, other);
+    }
     lent.moveTo(target);
   }
 }

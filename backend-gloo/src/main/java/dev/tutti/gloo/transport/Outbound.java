@@ -62,9 +62,13 @@ final class Outbound {
     write(opcode, slot, length, signature, null);
   }
 
-  /** Queues the loan of a request's memory; it leaves with a later flush. */
-  void lend(Request request) {
-    write(Header.LOAN, request.slot, request.length, request.signature, request);
+  /**
+   * Queues the loan of a request's memory; it leaves with a later flush.
+   *
+   * @param opcode LOAN or OFFER
+   */
+  void lend(int opcode, Request request) {
+    write(opcode, request.slot, request.length, request.signature, request);
   }
 
   private void write(
@@ -100,7 +104,7 @@ final class Outbound {
     if (request == null) {
       return;
     }
-    if (opcode == Header.LOAN && loans != null) {
+    if (loans != null && (opcode == Header.LOAN || opcode == Header.OFFER)) {
       Header.putAddress(staging, request.segment.address() + request.offset);
       loans.lent(request);
       return;

@@ -27,6 +27,9 @@ final class Pair {
    * in order: an eager message never overtakes one that waits for its notification, so what is kept is
    * older than all that was only announced.
    *
+   * Where the peer can read the memory of this rank (Loans), OFFER does the same for large messages of
+   * users, which may be offered to a receive from any rank as well.
+   *
    * Between ranks of Tutti all of these carry the signature of the collective. A rank that calls another
    * one sends on slots that nobody reads, but of the same number: this is how it is noticed at once. A
    * rank has one collective under way, so the last announcement of each peer is enough to remember.
@@ -82,14 +85,19 @@ final class Pair {
       long theirs = state.remoteSignature;
       state.remoteSignature = 0;
       slots.removeIfIdle(state);
-      connection.announce(Header.NOTIFY_SEND_READY, request);
-      answer(request, theirs);
+      if (differ(request.signature, theirs) || !connection.offer(request)) {
+        connection.announce(Header.NOTIFY_SEND_READY, request);
+        answer(request, theirs);
+      }
       return;
     }
     if (isEager(state, request)) {
       eagerOut++;
       state.eagerSends++;
       connection.write(Header.EAGER, request);
+    } else if (mayOvertake(state) && connection.offer(request)) {
+      eagerOut++;
+      state.eagerSends++;
     } else {
       connection.announce(Header.NOTIFY_SEND_READY, request);
       state.sends.add(request);
@@ -125,12 +133,16 @@ final class Pair {
 
   private boolean isEager(SlotState state, Request request) {
     return request.length <= EarlyMessage.MAX_BYTES
-        && eagerOut < MAX_EAGER
-        && state.sends.isEmpty()
+        && mayOvertake(state)
         && request.operation == null
         && Slot.isMutual(request.slot)
         && transport.isTutti(rank)
         && !connection.isShared();
+  }
+
+  /** Tells whether a message may leave before the peer said that it is ready. */
+  private boolean mayOvertake(SlotState state) {
+    return eagerOut < MAX_EAGER && state.sends.isEmpty();
   }
 
   private void connect() {
@@ -150,9 +162,10 @@ final class Pair {
         state.expectedSends++;
       }
       post(state, request);
-    } else if (early != null) {
+    } else if (early != null && early.address == 0) {
       state.receives.add(request);
     } else {
+      early = null;
       slots.removeIfIdle(state);
       transport.requests.end(request, failure);
     }
@@ -165,7 +178,9 @@ final class Pair {
   private void takeEarly(SlotState state, EarlyMessage early) {
     kept--;
     Request request = meet(state, early.length, early.signature);
-    if (request != null) {
+    if (request != null && early.address != 0) {
+      connection.borrow(request, early.address);
+    } else if (request != null) {
       request.take(early.bytes, 0);
       transport.requests.end(request, null);
     }
@@ -266,35 +281,80 @@ final class Pair {
    */
   void onEager(long slot, long length, long signature, MemorySegment memory, long offset) {
     SlotState state = slots.findOrAdd(slot);
-    if (state.expectedSends > 0 && state.receives.isEmpty()) {
-      fail(
-          "sent a message on slot 0x"
-              + Long.toHexString(slot)
-              + " after others that it had not announced",
-          null);
-    } else if (state.expectedSends > 0) {
+    if (isOutOfTurn(state)) {
+      return;
+    }
+    if (state.expectedSends > 0) {
       state.expectedSends--;
       Request request = meet(state, length, signature);
       if (request != null) {
         request.take(memory, offset);
         transport.requests.end(request, null);
       }
-    } else if (kept == MAX_EAGER) {
-      fail("sent more than " + MAX_EAGER + " messages that nobody asked for", null);
     } else {
-      kept++;
-      EarlyMessage early = spare;
-      if (early == null) {
-        early = new EarlyMessage();
-      } else {
-        spare = early.next;
+      EarlyMessage early = keep(state, length, signature, 0);
+      if (early != null) {
+        MemorySegment.copy(memory, offset, early.bytes, 0, length);
       }
-      early.length = length;
-      early.signature = signature;
-      MemorySegment.copy(memory, offset, early.bytes, 0, length);
-      state.early.add(early);
-      offered(state);
     }
+  }
+
+  /**
+   * Takes the offer of a message that this rank may not have asked for yet.
+   *
+   * @param address of the message in the memory of the peer
+   */
+  void onOffer(long slot, long length, long signature, long address) {
+    SlotState state = slots.findOrAdd(slot);
+    if (isOutOfTurn(state)) {
+      return;
+    }
+    if (state.expectedSends > 0) {
+      state.expectedSends--;
+    } else {
+      Request any = transport.requests.takeAny(slot);
+      if (any == null) {
+        keep(state, length, signature, address);
+        return;
+      }
+      post(state, any);
+    }
+    Request request = meet(state, length, signature);
+    if (request != null) {
+      connection.borrow(request, address);
+    }
+  }
+
+  private boolean isOutOfTurn(SlotState state) {
+    boolean outOfTurn = state.expectedSends > 0 && state.receives.isEmpty();
+    if (outOfTurn) {
+      fail(
+          "sent a message on slot 0x"
+              + Long.toHexString(state.slot)
+              + " after others that it had not announced",
+          null);
+    }
+    return outOfTurn;
+  }
+
+  private @Nullable EarlyMessage keep(SlotState state, long length, long signature, long address) {
+    if (kept == MAX_EAGER) {
+      fail("sent more than " + MAX_EAGER + " messages that nobody asked for", null);
+      return null;
+    }
+    kept++;
+    EarlyMessage early = spare;
+    if (early == null) {
+      early = new EarlyMessage();
+    } else {
+      spare = early.next;
+    }
+    early.length = length;
+    early.signature = signature;
+    early.address = address;
+    state.early.add(early);
+    offered(state);
+    return early;
   }
 
   void onSendReady(long slot) {

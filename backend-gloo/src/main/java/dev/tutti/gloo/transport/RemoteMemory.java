@@ -18,6 +18,10 @@ final class RemoteMemory {
    * The system gets the address of the target in a structure, which keeps nobody from closing the
    * target's arena during the call. So the target is an argument as well, one more than the function
    * has: it passes unseen in a register or on the stack, and Java holds its arena until the call ends.
+   *
+   * The number is read by the same call as the bytes and behind them, as the system takes its pairs in
+   * their order. The process takes the number away before it lets anybody change bytes that it lent; so
+   * if the number is still there, the bytes are the ones that were lent.
    */
   private static final boolean ALLOWED =
       LinuxCalls.areAllowed() && ValueLayout.ADDRESS.byteSize() == Long.BYTES;
@@ -48,10 +52,27 @@ final class RemoteMemory {
     }
   }
 
-  /** Two pairs of address and length: ours and theirs. */
-  private final MemorySegment vectors = Arena.ofAuto().allocate(4 * Long.BYTES, Long.BYTES);
+  private final int process;
+  private final long number;
 
-  private final MemorySegment theirs = vectors.asSlice(2 * Long.BYTES);
+  /** Two pairs of address and length each: ours and theirs. */
+  private final MemorySegment vectors = Arena.ofAuto().allocate(9 * Long.BYTES, Long.BYTES);
+
+  private final MemorySegment theirs = vectors.asSlice(4 * Long.BYTES);
+
+  /**
+   * Reads the memory of a process while a number is in it.
+   *
+   * @param process its number
+   * @param address of the number in it
+   * @param number which it is
+   */
+  RemoteMemory(int process, long address, long number) {
+    this.process = process;
+    this.number = number;
+    setVector(1, vectors.address() + 8 * Long.BYTES, Long.BYTES);
+    setVector(3, address, Long.BYTES);
+  }
 
   /** Tells whether the system may have it; what a process may read is up to {@link #read}. */
   static boolean isAllowed() {
@@ -59,31 +80,36 @@ final class RemoteMemory {
   }
 
   /**
-   * Copies memory of a process.
+   * Copies memory of the process, and looks for the number after that.
    *
-   * @param process its number
    * @param address in it
    * @param to native memory
    * @param offset in that
-   * @param length bytes
-   * @return bytes copied, maybe fewer; -1 if there is no such process, it or its memory must not be
-   *     read, or the system does not do it
+   * @param length bytes, maybe 0
+   * @return false if there is no such process, it or its memory must not be read, the system does
+   *     not do it, or the number is another one: what was copied may be anything then
    */
-  long read(int process, long address, MemorySegment to, long offset, long length) {
+  boolean read(long address, MemorySegment to, long offset, long length) {
     MethodHandle call = Linked.CALL;
     if (call == null) {
-      return -1;
+      return false;
     }
-    vectors.set(ValueLayout.JAVA_LONG, 0, to.address() + offset);
-    vectors.set(ValueLayout.JAVA_LONG, Long.BYTES, length);
-    vectors.set(ValueLayout.JAVA_LONG, 2 * Long.BYTES, address);
-    vectors.set(ValueLayout.JAVA_LONG, 3 * Long.BYTES, length);
+    setVector(0, to.address() + offset, length);
+    setVector(2, address, length);
+    vectors.set(ValueLayout.JAVA_LONG, 8 * Long.BYTES, ~number);
     try {
-      return (long) call.invokeExact(process, vectors, 1L, theirs, 1L, 0L, to);
+      long count = (long) call.invokeExact(process, vectors, 2L, theirs, 2L, 0L, to);
+      return count == length + Long.BYTES
+          && vectors.get(ValueLayout.JAVA_LONG, 8 * Long.BYTES) == number;
     } catch (RuntimeException | Error e) {
       throw e;
     } catch (Throwable e) {
       throw new AssertionError(e);
     }
+  }
+
+  private void setVector(int index, long address, long length) {
+    vectors.set(ValueLayout.JAVA_LONG, 2L * index * Long.BYTES, address);
+    vectors.set(ValueLayout.JAVA_LONG, (2L * index + 1) * Long.BYTES, length);
   }
 }

@@ -29,6 +29,8 @@ public final class Request implements Goal {
   boolean counted;
   // What the ranks must agree on, or 0.
   long signature;
+  // Where the bytes are in the sender's memory, if they are copied from there.
+  long address;
   // Null where bytes are to be stored as they come.
   @Nullable Combiner combiner;
   // Whether nobody waits for it by itself; it is recycled when it ends.

@@ -33,6 +33,26 @@ final class RequestQueue {
     return first;
   }
 
+  /** Removes the first request of a slot. */
+  @Nullable Request poll(long slot) {
+    Request before = null;
+    for (Request request = head; request != null; request = request.next) {
+      if (request.slot == slot) {
+        if (before == null) {
+          return poll();
+        }
+        before.next = request.next;
+        if (request == tail) {
+          tail = before;
+        }
+        request.next = null;
+        return request;
+      }
+      before = request;
+    }
+    return null;
+  }
+
   void moveTo(RequestQueue target) {
     Request request = poll();
     while (request != null) {

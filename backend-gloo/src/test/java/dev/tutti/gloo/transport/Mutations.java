@@ -36,6 +36,7 @@ final class Mutations {
     Header.INTRODUCTION,
     Header.READABLE,
     Header.LOAN,
+    Header.OFFER,
     Header.RETURN,
     4
   };

@@ -173,10 +173,10 @@ class RingTransportTest {
     long back = written(1);
     exchange(Loans.LEAST_BYTES, 11);
     exchange(20 << 20, 12);
-    assertThat(written(0) - there).isEqualTo(2 * 2 * Header.BYTES);
+    assertThat(written(0) - there).isEqualTo(2 * Header.BYTES);
     assertThat(written(1) - back).isEqualTo(2 * 2 * Header.BYTES);
     exchange(Loans.LEAST_BYTES - 1, 13);
-    assertThat(written(0) - there).isEqualTo(3 * 2 * Header.BYTES + Loans.LEAST_BYTES - 1);
+    assertThat(written(0) - there).isEqualTo(4 * Header.BYTES + Loans.LEAST_BYTES - 1);
     exchange(300_000, 14, false);
     assertThat(failures).isEmpty();
   }
@@ -210,6 +210,102 @@ class RingTransportTest {
     }
   }
 
+  private TestOperation send(long slot, MemorySegment segment) {
+    TestOperation send = TestOperation.seconds(20);
+    new UserMessages(transports.get(0)).send(send, 1, slot, segment, segment.byteSize());
+    return send;
+  }
+
+  private void receive(long slot, boolean fromAny, long bytes, int expected) {
+    MemorySegment in = filled(bytes, 0);
+    TestOperation receive = TestOperation.seconds(20);
+    UserMessages messages = new UserMessages(transports.get(1));
+    if (fromAny) {
+      messages.receiveAny(receive, slot, in, bytes);
+    } else {
+      messages.receive(receive, 0, slot, in, bytes);
+    }
+    messages.await(receive, receive.deadlineNanos());
+    assertThat(receive.cause()).isNull();
+    assertThat(value(in, 0)).isEqualTo(expected);
+    assertThat(value(in, bytes - 1)).isEqualTo(expected);
+  }
+
+  @Test
+  void offersWaitForTheirReceives() {
+    awaitLoans();
+    long before = written(0);
+    long bytes = Loans.LEAST_BYTES;
+    List<TestOperation> sends = new ArrayList<>();
+    for (int i = 0; i < 40; i++) {
+      sends.add(send(7 + i % 2, filled(bytes, i)));
+    }
+    assertThat(written(0) - before).as("nothing but headers").isLessThan(bytes);
+    for (int i = 0; i < 20; i++) {
+      receive(8, i % 3 == 0, bytes, 2 * i + 1);
+    }
+    for (int i = 0; i < 20; i++) {
+      receive(7, i % 3 == 0, bytes, 2 * i);
+    }
+    for (TestOperation send : sends) {
+      new UserMessages(transports.get(0)).await(send, send.deadlineNanos());
+      assertThat(send.isDone()).isTrue();
+      assertThat(send.cause()).isNull();
+    }
+  }
+
+  @Test
+  void anOfferReachesAReceiveFromAnyRank() {
+    awaitLoans();
+    long bytes = 3 * Loans.LEAST_BYTES;
+    MemorySegment in = filled(bytes, 0);
+    TestOperation receive = TestOperation.seconds(20);
+    new UserMessages(transports.get(1)).receiveAny(receive, 9, in, bytes);
+    TestOperation send = send(9, filled(bytes, 5));
+    new UserMessages(transports.get(1)).await(receive, receive.deadlineNanos());
+    new UserMessages(transports.get(0)).await(send, send.deadlineNanos());
+    assertThat(receive.cause()).isNull();
+    assertThat(receive.rank()).isZero();
+    assertThat(value(in, bytes - 1)).isEqualTo(5);
+  }
+
+  @Test
+  void whatASenderTookBackIsNotReceived() {
+    awaitLoans();
+    long bytes = 4 * Loans.LEAST_BYTES;
+    MemorySegment lent = filled(bytes, 1);
+    TestOperation send = send(4, lent);
+    transports.get(0).abort(new IllegalStateException("the sender gave up"));
+    assertThat(send.parkUntilDone(send.deadlineNanos())).isTrue();
+    lent.fill((byte) 2);
+    TestOperation receive = TestOperation.seconds(10);
+    MemorySegment in = filled(bytes, 0);
+    new UserMessages(transports.get(1)).receive(receive, 0, 4, in, bytes);
+    new UserMessages(transports.get(1)).await(receive, receive.deadlineNanos());
+    assertThat(receive.cause()).isInstanceOf(PeerLostException.class);
+    assertThat(receive.rank()).isZero();
+  }
+
+  @Test
+  void bytesAreReadOnlyWhileTheNumberIsThere() {
+    assumeThat(RemoteMemory.isAllowed()).as("native code may be called").isTrue();
+    int self = (int) ProcessHandle.current().pid();
+    MemorySegment number = filled(8, 0);
+    number.set(ValueLayout.JAVA_LONG, 0, 77);
+    MemorySegment bytes = filled(5000, 3);
+    MemorySegment in = filled(5000, 0);
+    RemoteMemory remote = new RemoteMemory(self, number.address(), 77);
+    assumeThat(remote.read(number.address(), in, 0, 0)).as("memory may be read").isTrue();
+    assertThat(remote.read(bytes.address() + 10, in, 20, 4000)).isTrue();
+    assertThat(value(in, 19)).isZero();
+    assertThat(value(in, 20)).isEqualTo(3);
+    assertThat(value(in, 4019)).isEqualTo(3);
+    assertThat(value(in, 4020)).isZero();
+    assertThat(remote.read(8, in, 0, 100)).as("an address that is not there").isFalse();
+    number.set(ValueLayout.JAVA_LONG, 0, 78);
+    assertThat(remote.read(bytes.address(), in, 0, 100)).isFalse();
+  }
+
   @Test
   void aLoanThatCannotBeReadEndsThePair() throws Exception {
     awaitLoans();
@@ -226,6 +322,7 @@ class RingTransportTest {
   @ParameterizedTest
   @CsvSource({
     "LOAN, for which nobody asked",
+    "OFFER, for which nobody asked",
     "RETURN, returned memory that it was not lent",
     "READABLE, not introduced to it",
     "INTRODUCTION, introduced itself as process"
