@@ -119,6 +119,11 @@ final class Connection implements Handler {
     transport.progress.pairs.markDirty(pair);
   }
 
+  /** Returns what the ranks lend each other, if they share memory. */
+  @Nullable Loans loans() {
+    return loans;
+  }
+
   /** Reads what is in the ring, if there is one; returns whether there was anything. */
   boolean pollRing() {
     RingChannel shared = rings;

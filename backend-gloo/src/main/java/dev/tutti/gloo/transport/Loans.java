@@ -134,14 +134,19 @@ final class Loans {
     transport.progress.lock.lock();
     try {
       if (pair.failure() == null && pair.connection.isConnected()) {
-        remote = tried;
-        outbound.write(Header.READABLE, 0, 0, 0);
-        transport.progress.pairs.markDirty(pair);
+        open(tried);
         transport.progress.flushAndLeave();
       }
     } finally {
       transport.progress.lock.unlock();
     }
+  }
+
+  /** Says that the peer's memory can be read; the header leaves with a later flush. */
+  void open(RemoteMemory readable) {
+    remote = readable;
+    outbound.write(Header.READABLE, 0, 0, 0);
+    transport.progress.pairs.markDirty(pair);
   }
 
   /** Tells whether the peer may lend anything. */

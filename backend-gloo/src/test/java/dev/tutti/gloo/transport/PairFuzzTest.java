@@ -19,15 +19,17 @@ import org.junit.jupiter.api.Timeout;
 /**
  * Lets a pair read what peers send that keep to the protocol, and what others send, through sockets
  * and through rings. 10,000 inputs each by default; {@code -Dtutti.fuzz=10000000} makes them 10
- * million.
+ * million, {@code -Dtutti.fuzz.seed} chooses others.
  */
 class PairFuzzTest {
   private static final int INPUTS = Integer.getInteger("tutti.fuzz", 10_000);
-  private static final long SEED = 20_261_121;
+  private static final long SEED = Long.getLong("tutti.fuzz.seed", 20_261_121);
   private static final long MOST_ALLOCATED = 512 * 1024;
   private static final int WARM_UP = 500;
   private static final int RING = 4096;
   private static final int MOST_TURNS = 10_000;
+  private static final int SELF = (int) ProcessHandle.current().pid();
+  private static final long NUMBER = 0x1122334455667788L;
 
   private static final ThreadMXBean THREADS = (ThreadMXBean) ManagementFactory.getThreadMXBean();
 
@@ -38,6 +40,7 @@ class PairFuzzTest {
       memory.asSlice(RingMemory.HEADER + RING, RingMemory.HEADER + RING);
   private final MemorySegment sleep =
       memory.asSlice(2 * (RingMemory.HEADER + RING), RingMemory.LINE);
+  private final MemorySegment number = Arena.ofAuto().allocateFrom(ValueLayout.JAVA_LONG, NUMBER);
   private int delivered;
   private int refused;
 
@@ -150,12 +153,15 @@ class PairFuzzTest {
     Connection connection = pair.connection;
     connection.attach(socket, null, socket.key());
     connection.share(new RingWriter(outRing), new RingReader(inRing), new Sleep(sleep));
+    if (messages.offers()) {
+      connection.loans().open(new RemoteMemory(SELF, number.address(), NUMBER));
+    }
     messages.begin(peers.transport(), pair.rank);
     RingPeer peer = new RingPeer(random, stream, inRing, outRing);
     long before = THREADS.getCurrentThreadAllocatedBytes();
     long own = 0;
     boolean spoilsWords = !valid && !spoilsFrames;
-    for (int turn = 0; !(peer.isDone() && !connection.hasUnsent()) && pair.failure() == null; ) {
+    for (int turn = 0; isOpen(peer, connection) && pair.failure() == null; ) {
       assertTurn(turn++);
       long start = THREADS.getCurrentThreadAllocatedBytes();
       peer.exchange();
@@ -176,13 +182,20 @@ class PairFuzzTest {
     connection.ready(socket.key());
     long allocated = THREADS.getCurrentThreadAllocatedBytes() - before - own;
     messages.end(peers.transport(), pair.rank);
+    connection.pollRing();
+    connection.flush();
     check(peers, messages, valid, allocated);
     if (valid) {
       while (!peer.isStuck()) {
+        connection.flush();
         peer.exchange();
       }
       messages.assertSent(peer.received());
     }
+  }
+
+  private static boolean isOpen(RingPeer peer, Connection connection) {
+    return !peer.isDone() || connection.hasUnsent() || connection.hasRingWork();
   }
 
   /** Returns what comes through the socket beside a ring: doorbells, a farewell, or anything. */

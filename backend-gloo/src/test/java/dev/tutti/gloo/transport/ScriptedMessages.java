@@ -3,6 +3,7 @@ package dev.tutti.gloo.transport;
 import dev.tutti.DType;
 import dev.tutti.OpType;
 import dev.tutti.gloo.algorithm.Signature;
+import java.lang.foreign.Arena;
 import java.lang.foreign.MemorySegment;
 import java.lang.foreign.ValueLayout;
 import java.nio.ByteBuffer;
@@ -11,6 +12,7 @@ import java.util.ArrayList;
 import java.util.Arrays;
 import java.util.List;
 import java.util.SplittableRandom;
+import org.jspecify.annotations.Nullable;
 
 /**
  * Is what two ranks that keep to the protocol say to each other: the frames of the peer, and the
@@ -56,12 +58,20 @@ final class ScriptedMessages {
     final MemorySegment memory;
     Request request;
 
-    Message(int number, long slot, int length, Combiner combiner) {
+    final @Nullable MemorySegment lent;
+
+    Message(int number, long slot, int length, Combiner combiner, boolean isOffered) {
       this.number = number;
       this.slot = slot;
       this.length = length;
       this.combiner = combiner;
-      memory = MemorySegment.ofArray(new byte[length]);
+      memory =
+          isOffered ? Arena.ofAuto().allocate(length) : MemorySegment.ofArray(new byte[length]);
+      lent = isOffered ? Arena.ofAuto().allocate(length).copyFrom(ofPayload()) : null;
+    }
+
+    private MemorySegment ofPayload() {
+      return MemorySegment.ofArray(payload());
     }
 
     byte value(int index) {
@@ -106,6 +116,7 @@ final class ScriptedMessages {
   private final SplittableRandom random;
   private final boolean tutti;
   private final boolean ring;
+  private final boolean offers;
   private final List<Message> received = new ArrayList<>();
   private final List<Message> sent = new ArrayList<>();
   private final List<byte[]> frames = new ArrayList<>();
@@ -122,6 +133,7 @@ final class ScriptedMessages {
     this.random = random;
     this.tutti = tutti;
     this.ring = ring;
+    offers = ring && tutti && RemoteMemory.isAllowed() && random.nextBoolean();
     int receives = random.nextInt(MOST_MESSAGES);
     boolean[] eager = new boolean[receives];
     for (int slot = 0; slot < SLOTS.length; slot++) {
@@ -129,15 +141,17 @@ final class ScriptedMessages {
     }
     for (int i = 0; i < receives; i++) {
       int slot = random.nextInt(SLOTS.length);
-      Message message = message(i, SLOTS[slot]);
+      Message message = message(i, SLOTS[slot], offers);
       received.add(message);
-      eager[i] = mayBeEager(message) && random.nextInt(4) > 0;
+      eager[i] = message.lent != null || (mayBeEager(message) && random.nextInt(4) > 0);
       // A message that was announced comes only after its receive.
       late[slot] &= eager[i];
     }
     for (int i = 0; i < receives; i++) {
       Message message = received.get(i);
-      if (eager[i]) {
+      if (message.lent != null) {
+        frames.add(offer(message, message.lent.address()));
+      } else if (eager[i]) {
         frames.add(frame(Header.EAGER, message.slot, message.payload()));
       } else {
         frames.add(frame(Header.NOTIFY_SEND_READY, message.slot, message.length));
@@ -146,14 +160,19 @@ final class ScriptedMessages {
     }
     int sends = random.nextInt(3);
     for (int i = 0; i < sends; i++) {
-      Message message = message(receives + i, SLOTS[random.nextInt(SLOTS.length)]);
+      Message message = message(receives + i, SLOTS[random.nextInt(SLOTS.length)], false);
       sent.add(message);
       int at = random.nextInt(frames.size() + 1);
       frames.add(at, frame(Header.NOTIFY_RECV_READY, message.slot, message.length));
     }
   }
 
-  private Message message(int number, long slot) {
+  /** Tells whether the peer offers some messages to be copied from its memory, which is ours. */
+  boolean offers() {
+    return offers;
+  }
+
+  private Message message(int number, long slot, boolean mayBeOffered) {
     int unit = 1 << random.nextInt(5);
     int length =
         switch (random.nextInt(128)) {
@@ -162,7 +181,9 @@ final class ScriptedMessages {
           case 2, 3, 4, 5, 6 -> 0;
           default -> (random.nextInt(64) + 1) * unit;
         };
-    return new Message(number, slot, length, random.nextInt(3) == 0 ? new Adding(unit) : null);
+    Combiner combiner = random.nextInt(3) == 0 ? new Adding(unit) : null;
+    boolean isOffered = mayBeOffered && combiner == null && length > 0 && random.nextBoolean();
+    return new Message(number, slot, length, combiner, isOffered);
   }
 
   private boolean mayBeEager(Message message) {
@@ -182,6 +203,11 @@ final class ScriptedMessages {
 
   private byte[] frame(int opcode, long slot, long length) {
     return RawPeer.words(Header.BYTES, opcode, slot, 0, length, signature());
+  }
+
+  private byte[] offer(Message message, long address) {
+    return RawPeer.words(
+        Header.BYTES, Header.OFFER, message.slot, address, message.length, signature());
   }
 
   private long signature() {
