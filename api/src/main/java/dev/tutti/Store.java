@@ -212,6 +212,19 @@ public interface Store extends AutoCloseable {
   void barrier(String key, int size, Duration timeout);
 
   /**
+   * Leaves a will: if this process ends, or its host is lost, before it closed this handle, the
+   * store numbers keys from 1 on behind {@code log} and sets the first one that is absent.
+   *
+   * @param log what those keys start with, in front of their number
+   * @param value the bytes, copied
+   * @return whether this store can find that out; if not it does nothing
+   * @throws StoreException if the store fails
+   */
+  default boolean leaveWill(String log, byte[] value) {
+    return false;
+  }
+
+  /**
    * Opens an independent handle to the same data, with a connection of its own where there is one.
    *
    * @return a store that the caller closes

@@ -3,6 +3,8 @@ package dev.tutti.internal;
 import dev.tutti.OpType;
 import java.nio.charset.StandardCharsets;
 import java.time.Duration;
+import java.util.List;
+import org.jspecify.annotations.Nullable;
 
 /**
  * Is a failure as one rank tells it to the others.
@@ -54,6 +56,37 @@ record FailureEvent(
     FAILED,
     /** The reporter's program gave up. */
     ABORTED
+  }
+
+  /** Creates what a rank leaves behind for the case that it is lost: it fails all its groups. */
+  static FailureEvent lost(int globalRank) {
+    return new FailureEvent(
+        "",
+        Kind.PEER_LOST,
+        globalRank,
+        globalRank,
+        OpType.UNKNOWN,
+        0,
+        Duration.ZERO,
+        "its process ended, or its host is lost");
+  }
+
+  /** Tells whether this is of all groups of a rank. */
+  boolean isOfAllGroups() {
+    return group.isEmpty();
+  }
+
+  /** Tells whether the store saw this, and no rank. */
+  boolean isOfStore() {
+    return kind == Kind.PEER_LOST && reporter == failedRank;
+  }
+
+  /** Returns what the loss of a rank is to a group; null if that rank is not in it. */
+  @Nullable FailureEvent inGroup(String name, List<Integer> globalRanks) {
+    int inGroup = globalRanks.indexOf(failedRank);
+    return inGroup < 0
+        ? null
+        : new FailureEvent(name, kind, inGroup, inGroup, op, sequence, elapsed, message);
   }
 
   byte[] encode() {

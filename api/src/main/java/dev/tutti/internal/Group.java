@@ -72,7 +72,7 @@ final class Group {
 
   void start() {
     Watchdog.watch(pending);
-    monitor.join(name, failures::onEvent);
+    monitor.join(name, globalRanks, failures::onEvent);
   }
 
   // Failure

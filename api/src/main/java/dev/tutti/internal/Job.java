@@ -107,7 +107,7 @@ final class Job {
     EarlyFailures early = new EarlyFailures();
     Map<String, Store> stores = new LinkedHashMap<>();
     providers.keySet().forEach(type -> stores.put(type, new PrefixStore(type + "/", store)));
-    monitor.join(name, event -> stores.values().forEach(Store::close));
+    monitor.join(name, globalRanks, event -> stores.values().forEach(Store::close));
     Map<String, BoundBackend> bound = new LinkedHashMap<>();
     try {
       stores.forEach(

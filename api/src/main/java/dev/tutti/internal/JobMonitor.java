@@ -8,6 +8,7 @@ import dev.tutti.StoreTimeoutException;
 import java.lang.System.Logger.Level;
 import java.nio.charset.StandardCharsets;
 import java.time.Duration;
+import java.util.ArrayList;
 import java.util.HashMap;
 import java.util.List;
 import java.util.Map;
@@ -28,10 +29,14 @@ final class JobMonitor implements AutoCloseable {
    * thread would, and tries the next number. A rank writes its event before it lets go of its peers'
    * connections: whoever sees a connection end as a consequence finds the cause already in the log.
    *
+   * Where the store can tell that a process ended, each rank leaves an event for that case as its will. It
+   * names no group, but the rank among all, and fails each group that this rank is in.
+   *
    * The reader thread waits for the next number with a handle of its own, in slices, so that close
    * never waits for it. Delivery happens under the lock "delivery", in the order of the log.
    */
   private static final System.Logger LOG = System.getLogger(JobMonitor.class.getName());
+  private static final String EVENT = "event/";
   private static final Duration SLICE = Duration.ofSeconds(20);
   private static final Duration REPORT_TIMEOUT = Duration.ofSeconds(2);
 
@@ -41,7 +46,8 @@ final class JobMonitor implements AutoCloseable {
   private final int rank;
   private final Thread reader;
   private final Object delivery = new Object();
-  private final Map<String, Consumer<FailureEvent>> groups = new HashMap<>();
+  private final Map<String, Member> groups = new HashMap<>();
+  private final List<FailureEvent> lost = new ArrayList<>();
   private final Map<String, FailureEvent> first = new HashMap<>();
   private long delivered;
   private volatile boolean closed;
@@ -55,14 +61,27 @@ final class JobMonitor implements AutoCloseable {
         Thread.ofPlatform().daemon().name("tutti-mon-" + rank).unstarted(this::readEvents);
   }
 
+  /** Is a group that this rank is in. */
+  private record Member(List<Integer> globalRanks, Consumer<FailureEvent> consumer) {}
+
   void start() {
     reader.start();
   }
 
-  /** Delivers events of a group to a consumer, also one that came before. */
-  void join(String group, Consumer<FailureEvent> consumer) {
+  /**
+   * Delivers events of a group to a consumer, also one that came before.
+   *
+   * @param globalRanks for each rank of the group its rank among all
+   */
+  void join(String group, List<Integer> globalRanks, Consumer<FailureEvent> consumer) {
     synchronized (delivery) {
-      groups.put(group, consumer);
+      groups.put(group, new Member(globalRanks, consumer));
+      for (FailureEvent gone : lost) {
+        FailureEvent inGroup = gone.inGroup(group, globalRanks);
+        if (inGroup != null) {
+          first.putIfAbsent(group, inGroup);
+        }
+      }
       FailureEvent event = first.get(group);
       if (event != null) {
         consumer.accept(event);
@@ -151,6 +170,7 @@ final class JobMonitor implements AutoCloseable {
   /** Notes that this rank takes part. */
   void join() {
     writeStore.set(prefix + "joined/" + rank, "1");
+    writeStore.leaveWill(prefix + EVENT, FailureEvent.lost(rank).encode());
   }
 
   /** Returns what the ranks found out about the first failure of a group, or null so far. */
@@ -203,15 +223,27 @@ final class JobMonitor implements AutoCloseable {
   }
 
   private FailureEvent accept(FailureEvent event) {
+    if (event.isOfAllGroups()) {
+      lost.add(event);
+      Map.copyOf(groups).forEach((name, member) -> loseIn(name, member.globalRanks(), event));
+      return event;
+    }
     FailureEvent earlier = first.putIfAbsent(event.group(), event);
     if (earlier != null) {
       return earlier;
     }
-    Consumer<FailureEvent> consumer = groups.get(event.group());
-    if (consumer != null) {
-      consumer.accept(event);
+    Member member = groups.get(event.group());
+    if (member != null) {
+      member.consumer().accept(event);
     }
     return event;
+  }
+
+  private void loseIn(String group, List<Integer> globalRanks, FailureEvent event) {
+    FailureEvent inGroup = event.inGroup(group, globalRanks);
+    if (inGroup != null) {
+      accept(inGroup);
+    }
   }
 
   private String progressKey(String group, int globalRank) {
@@ -219,7 +251,7 @@ final class JobMonitor implements AutoCloseable {
   }
 
   private String key(long number) {
-    return prefix + "event/" + number;
+    return prefix + EVENT + number;
   }
 
   @Override

@@ -34,7 +34,10 @@ record Verdict(FailureEvent event, int failedRank, String text, boolean closed) 
 
   /** Says what happened, as a rank sees it. */
   String describe(int rank) {
-    String who = event.reporter() == rank ? "this rank" : "rank " + event.reporter();
+    String who =
+        event.isOfStore()
+            ? "the store"
+            : event.reporter() == rank ? "this rank" : "rank " + event.reporter();
     String where = event.op() == OpType.UNKNOWN ? "" : " in " + operation();
     return switch (event.kind()) {
       case TIMEOUT -> who + " timed out" + where + ": " + text + ownPart(rank);

@@ -135,6 +135,11 @@ public final class PrefixStore implements Store {
   }
 
   @Override
+  public boolean leaveWill(String log, byte[] value) {
+    return open().leaveWill(below(log), value);
+  }
+
+  @Override
   public long queueLength(String key) {
     return open().queueLength(below(key));
   }

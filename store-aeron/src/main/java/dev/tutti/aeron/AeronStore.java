@@ -8,11 +8,14 @@ import dev.tutti.StoreException;
 import dev.tutti.StoreTimeoutException;
 import dev.tutti.StoreTokenException;
 import dev.tutti.store.internal.Arguments;
+import java.lang.System.Logger;
+import java.lang.System.Logger.Level;
 import java.time.Duration;
 import java.util.Collections;
 import java.util.List;
 import java.util.Set;
 import java.util.concurrent.ConcurrentHashMap;
+import java.util.concurrent.CopyOnWriteArrayList;
 import java.util.concurrent.TimeUnit;
 import java.util.concurrent.locks.LockSupport;
 import org.jspecify.annotations.Nullable;
@@ -28,12 +31,14 @@ import org.jspecify.annotations.Nullable;
  * ends, each call fails at once, and within the lease if its host is lost.
  */
 public final class AeronStore implements Store {
+  private static final Logger LOG = System.getLogger(AeronStore.class.getName());
   private static final long CLOSE_NANOS = TimeUnit.SECONDS.toNanos(2);
   private static final long CLOSE_PAUSE_NANOS = TimeUnit.MICROSECONDS.toNanos(100);
 
   private final AeronStoreOptions options;
   private final Link link;
   private final @Nullable AeronStoreServer server;
+  private final List<Long> wills = new CopyOnWriteArrayList<>();
   private final Set<Call> blocked = ConcurrentHashMap.newKeySet();
   private volatile boolean closed;
 
@@ -48,7 +53,12 @@ public final class AeronStore implements Store {
    * @throws StoreException if there is no shared memory, or this JVM does not let Aeron use it
    */
   public AeronStore(AeronStoreOptions options) {
-    this.server = options.server() ? new AeronStoreServer(options) : null;
+    this(options, AeronStoreServer.DEFAULT_CLIENTS);
+  }
+
+  /** Connects to a server; if this process serves, there must be room for so many clients. */
+  AeronStore(AeronStoreOptions options, int clients) {
+    this.server = options.server() ? new AeronStoreServer(options, null, clients) : null;
     this.options =
         server == null
             ? options
@@ -249,6 +259,31 @@ public final class AeronStore implements Store {
   }
 
   @Override
+  public boolean leaveWill(String log, byte[] value) {
+    Arguments.key(log);
+    Arguments.value(log, value);
+    BodyReader reply =
+        ask(
+            Protocol.WILL,
+            body -> {
+              body.putText(log);
+              body.putBytes(value);
+            });
+    wills.add(reply.readLong());
+    return true;
+  }
+
+  private void withdrawWills() {
+    try {
+      for (Long will : wills) {
+        ask(Protocol.WITHDRAW, 0, body -> body.putLong(will));
+      }
+    } catch (StoreException e) {
+      LOG.log(Level.DEBUG, "the server is gone, and with it all wills", e);
+    }
+  }
+
+  @Override
   public AeronStore duplicate() {
     requireOpen();
     if (link.retain()) {
@@ -263,6 +298,9 @@ public final class AeronStore implements Store {
     synchronized (this) {
       if (closed) {
         return;
+      }
+      if (!wills.isEmpty()) {
+        withdrawWills();
       }
       closed = true;
     }
@@ -313,10 +351,14 @@ public final class AeronStore implements Store {
 
   /** Runs a call that the server answers at once. */
   private BodyReader ask(int code, Link.Request request) {
+    return ask(code, Arguments.nanos(options.timeout()), request);
+  }
+
+  private BodyReader ask(int code, long nanos, Link.Request request) {
     requireOpen();
     Call call = link.newCall();
     try {
-      long deadline = graceful(Arguments.nanos(options.timeout()));
+      long deadline = graceful(nanos);
       link.send(code, call, deadline, request);
       if (!link.await(call, deadline, false)) {
         throw link.unanswered();

@@ -40,6 +40,7 @@ public final class AeronStoreProvider implements StoreProvider {
     return new AeronStore(
         AeronStoreOptions.of(address.host(), address.port(), request.settings())
             .withServer(request.host())
-            .withTimeout(request.timeout()));
+            .withTimeout(request.timeout()),
+        request.size());
   }
 }

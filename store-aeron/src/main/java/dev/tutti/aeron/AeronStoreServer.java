@@ -38,6 +38,10 @@ public final class AeronStoreServer implements AutoCloseable {
    * closes their control connections: this is how clients notice. The driver ends last.
    */
   private static final Logger LOG = System.getLogger(AeronStoreServer.class.getName());
+
+  /** Is for how many client processes there must be room where nobody says: 16 MiB. */
+  static final int DEFAULT_CLIENTS = 10;
+
   private static final int BACKLOG = 4096;
   private static final int MOST_STRANGERS = 1024;
   private static final Duration STUCK = Duration.ofSeconds(30);
@@ -82,6 +86,11 @@ public final class AeronStoreServer implements AutoCloseable {
    * @throws StoreException if there is no shared memory, or this JVM does not let Aeron use it
    */
   public AeronStoreServer(AeronStoreOptions options, @Nullable InetAddress address) {
+    this(options, address, DEFAULT_CLIENTS);
+  }
+
+  /** Starts to serve, if there is room in shared memory for so many client processes. */
+  AeronStoreServer(AeronStoreOptions options, @Nullable InetAddress address, int clients) {
     JvmFlags.require();
     this.token = options.token();
     this.timing = Timing.of(options.lease());
@@ -89,7 +98,7 @@ public final class AeronStoreServer implements AutoCloseable {
     this.listener = listen(new InetSocketAddress(address, options.port()));
     EmbeddedDriver started = null;
     try {
-      started = EmbeddedDriver.start(options.directory(), timing);
+      started = EmbeddedDriver.start(options.directory(), timing, clients);
       this.driver = started;
       this.aeron = EmbeddedDriver.connect(driver.path(), timing);
       this.bell = Bell.make(aeron);
@@ -247,7 +256,8 @@ public final class AeronStoreServer implements AutoCloseable {
   }
 
   private ServerClient open(
-      Control control, Handshake.Session session, int transport, String there, int bellThere) {
+      Control control, Handshake.Session session, int transport, String there, int bellThere)
+      throws IOException {
     String in = Channels.IPC;
     String out = Channels.IPC;
     if (transport == Handshake.UDP) {
@@ -259,6 +269,7 @@ public final class AeronStoreServer implements AutoCloseable {
     } else if (transport != Handshake.IPC) {
       throw new ProtocolException("there is no transport " + transport);
     }
+    driver.directory().requireRoom();
     // What came before the stream is there for this process rang in vain.
     var requests =
         aeron.addSubscription(in, session.requestStream(), image -> agent.wake(), image -> {});

@@ -18,6 +18,8 @@ import java.security.SecureRandom;
 import java.util.Arrays;
 import java.util.HexFormat;
 import java.util.List;
+import java.util.Locale;
+import java.util.Objects;
 import java.util.stream.Stream;
 
 /** Is the folder of one driver in shared memory, with a name of its own, gone when it is closed. */
@@ -30,10 +32,12 @@ final class DriverDirectory implements AutoCloseable {
    */
   static final Path SHARED_MEMORY = Path.of("/dev/shm");
 
-  /** Is what all files of a driver with its clients may take together, by default. */
-  static final long BUDGET_BYTES = 16L << 20;
-
   private static final Logger LOG = System.getLogger(AeronStore.class.getName());
+  private static final String REMEDIES =
+      "Give a container more (docker run --shm-size=256m; in Kubernetes an emptyDir with medium:"
+          + " Memory mounted at /dev/shm), or set "
+          + AeronStoreOptions.DIRECTORY.name()
+          + " to a folder with room, or use TUTTI_STORE=tcp";
   private static final String PREFIX = "tutti-aeron-";
   private static final String LOCK = "lock";
   private static final String PROOF = "proof";
@@ -63,12 +67,13 @@ final class DriverDirectory implements AutoCloseable {
    * Makes a folder, after deleting those that ended processes left.
    *
    * @param parent where
+   * @param bytes for how much there must be room
    * @throws StoreException if there is no room or no right to
    */
-  static DriverDirectory create(Path parent) {
+  static DriverDirectory create(Path parent, long bytes) {
     try {
       deleteStale(parent);
-      requireRoom(parent);
+      requireRoom(parent, bytes);
       while (true) {
         byte[] number = new byte[4];
         RANDOM.nextBytes(number);
@@ -94,20 +99,27 @@ final class DriverDirectory implements AutoCloseable {
     }
   }
 
-  private static void requireRoom(Path parent) throws IOException {
+  private static void requireRoom(Path parent, long bytes) throws IOException {
     long room = Files.getFileStore(parent).getUsableSpace();
-    if (room < BUDGET_BYTES) {
+    if (room < bytes) {
       throw new StoreException(
-          ("%s has %.1f MiB left, the store needs up to %d MiB of shared memory there. Give a"
-                  + " container more (docker run --shm-size=64m; in Kubernetes an emptyDir with"
-                  + " medium: Memory mounted at /dev/shm), or set %s to a folder with room, or use"
-                  + " TUTTI_STORE=tcp")
-              .formatted(
-                  parent,
-                  room / (double) (1 << 20),
-                  BUDGET_BYTES >> 20,
-                  AeronStoreOptions.DIRECTORY.name()));
+          String.format(
+              Locale.ROOT,
+              "%s has %.1f MiB left, the store needs up to %.1f MiB of shared memory there. %s",
+              parent,
+              room / (double) (1 << 20),
+              bytes / (double) (1 << 20),
+              REMEDIES));
     }
+  }
+
+  /**
+   * Throws if there is no room for one more session.
+   *
+   * @throws StoreException saying what to do
+   */
+  void requireRoom() throws IOException {
+    requireRoom(Objects.requireNonNull(path.getParent()), EmbeddedDriver.SESSION_BYTES);
   }
 
   /** Returns the folder that the driver has for itself. */

@@ -20,7 +20,13 @@ final class EmbeddedDriver implements AutoCloseable {
 
   private static final Logger LOG = System.getLogger(AeronStore.class.getName());
   private static final int COUNTER_BYTES = 1 << 20;
-  private static final int CONTROL_BYTES = 1 << 20;
+  private static final int LOSS_BYTES = 1 << 20;
+
+  /** Is what a driver takes for itself: its least counters, errors and commands. */
+  static final long DRIVER_BYTES = 12_400L << 10;
+
+  /** Is what a session takes: two streams of three terms, and a page for each. */
+  static final long SESSION_BYTES = 2 * (3L * TERM_BYTES + 4096);
 
   private final DriverDirectory directory;
   private final MediaDriver driver;
@@ -37,10 +43,12 @@ final class EmbeddedDriver implements AutoCloseable {
    *
    * @param parent where its folder is made
    * @param timing all its times
+   * @param sessions for how many there must be room
    * @throws StoreException if it cannot run here
    */
-  static EmbeddedDriver start(Path parent, Timing timing) {
-    DriverDirectory directory = DriverDirectory.create(parent);
+  static EmbeddedDriver start(Path parent, Timing timing, int sessions) {
+    DriverDirectory directory =
+        DriverDirectory.create(parent, DRIVER_BYTES + sessions * SESSION_BYTES);
     try {
       DriverIdling idling = new DriverIdling();
       MediaDriver driver = MediaDriver.launch(context(directory, timing, idling));
@@ -66,11 +74,11 @@ final class EmbeddedDriver implements AutoCloseable {
         .publicationTermBufferLength(TERM_BYTES)
         .initialWindowLength(TERM_BYTES / 2)
         .ipcMtuLength(IPC_MTU_BYTES)
-        .termBufferSparseFile(true)
+        .termBufferSparseFile(false) // a full file system would kill who touches a hole
         .performStorageChecks(true)
         .lowStorageWarningThreshold(0)
         .counterValuesBufferLength(COUNTER_BYTES)
-        .lossReportBufferLength(CONTROL_BYTES)
+        .lossReportBufferLength(LOSS_BYTES)
         .clientLivenessTimeoutNs(liveness)
         .publicationUnblockTimeoutNs(timing.unblockNanos())
         .publicationConnectionTimeoutNs(liveness)

@@ -109,7 +109,7 @@ final class LinkOpener {
   }
 
   private Link overNetwork(Control control, Handshake.Session session) throws IOException {
-    EmbeddedDriver driver = EmbeddedDriver.start(options.directory(), timing);
+    EmbeddedDriver driver = EmbeddedDriver.start(options.directory(), timing, 1);
     if (options.spin()) {
       driver.spin();
     }

@@ -48,6 +48,8 @@ final class Protocol {
   static final int LIST = 14;
   static final int BARRIER = 15;
   static final int CANCEL = 16;
+  static final int WILL = 17;
+  static final int WITHDRAW = 18;
 
   /** Says that it went well; the body depends on the request. */
   static final int OK = 0;

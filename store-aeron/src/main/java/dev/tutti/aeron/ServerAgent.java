@@ -193,6 +193,7 @@ final class ServerAgent implements Runnable {
       LOG.log(level, "{0}: client {1} left: {2}", server, client.peer, why);
       remote -= client.isShared() ? 0 : 1;
       client.close();
+      commands.execute(client.wills.values());
     }
   }
 }

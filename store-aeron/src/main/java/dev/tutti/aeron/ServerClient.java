@@ -12,6 +12,7 @@ import java.nio.channels.Selector;
 import java.nio.channels.SocketChannel;
 import java.util.ArrayDeque;
 import java.util.HashMap;
+import java.util.LinkedHashMap;
 import java.util.List;
 import java.util.Map;
 import java.util.Objects;
@@ -35,6 +36,7 @@ final class ServerClient {
   private final @Nullable Bell bell;
   private final FrameReader reader;
   private final FrameWriter writer;
+  final Map<Long, ServerCommands.Will> wills = new LinkedHashMap<>();
   private final Map<Long, Wait> waits = new HashMap<>();
   private final ArrayDeque<Late> late = new ArrayDeque<>();
   private final ByteBuffer heard = ByteBuffer.allocate(64);

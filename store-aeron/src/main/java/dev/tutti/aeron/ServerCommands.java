@@ -7,6 +7,7 @@ import dev.tutti.store.internal.KeyTable.BarrierWaiter;
 import dev.tutti.store.internal.KeyTable.KeyWaiter;
 import dev.tutti.store.internal.KeyTable.PopWaiter;
 import dev.tutti.store.internal.WakeUp;
+import java.util.Collection;
 import java.util.List;
 import java.util.Objects;
 import org.jspecify.annotations.Nullable;
@@ -65,10 +66,38 @@ final class ServerCommands implements ServerClient.Requests {
           barrier(client, call, in.readInt(), in.readKey(), now);
         }
         case Protocol.CANCEL -> client.cancel(call);
+        case Protocol.WILL -> {
+          client.wills.put(call, new Will(in.readKey(), in.readValue()));
+          number(client, call, call);
+        }
+        case Protocol.WITHDRAW -> {
+          client.wills.remove(in.readLong());
+          done(client, call);
+        }
         default -> throw new ProtocolException("there is no request " + code);
       }
     } catch (StoreException | OutOfMemoryError e) {
       failed(client, call, e);
+    }
+  }
+
+  /**
+   * Is what a client leaves if it is lost.
+   *
+   * @param log what the key starts with, in front of a number
+   * @param value the bytes
+   */
+  @SuppressWarnings("ArrayRecordComponent")
+  record Will(String log, byte[] value) {}
+
+  /** Publishes what a lost client left. */
+  void execute(Collection<Will> wills) {
+    for (Will will : wills) {
+      int number = 1;
+      while (table.get(will.log + number) != null) {
+        number++;
+      }
+      table.set(will.log + number, will.value);
     }
   }
 

@@ -3,6 +3,7 @@ package dev.tutti.aeron;
 import static org.assertj.core.api.Assertions.assertThat;
 import static org.assertj.core.api.Assertions.assertThatThrownBy;
 
+import dev.tutti.StoreConnectionException;
 import dev.tutti.StoreException;
 import dev.tutti.store.JobToken;
 import java.io.IOException;
@@ -11,6 +12,7 @@ import java.nio.charset.StandardCharsets;
 import java.nio.file.Files;
 import java.nio.file.Path;
 import java.nio.file.attribute.PosixFilePermissions;
+import java.time.Duration;
 import java.util.ArrayList;
 import java.util.List;
 import java.util.concurrent.TimeUnit;
@@ -18,6 +20,8 @@ import java.util.stream.Stream;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.Timeout;
 import org.junit.jupiter.api.io.TempDir;
+import org.junit.jupiter.params.ParameterizedTest;
+import org.junit.jupiter.params.provider.CsvSource;
 import org.opentest4j.TestAbortedException;
 
 /** Tests what the store takes of a machine: room in shared memory, files, flags of the JVM. */
@@ -70,7 +74,7 @@ class SharedMemoryTest {
           assertThatThrownBy(() -> new AeronStore(options()))
               .isInstanceOf(StoreException.class)
               .hasMessageContaining(directory + " has 8.0 MiB left")
-              .hasMessageContaining("needs up to 16 MiB")
+              .hasMessageContaining("needs up to 15.9 MiB")
               .hasMessageContaining("--shm-size")
               .hasMessageContaining("emptyDir")
               .hasMessageContaining("TUTTI_AERON_DIR")
@@ -88,12 +92,91 @@ class SharedMemoryTest {
             byte[] value = new byte[1 << 20];
             store.set("key", value);
             assertThat(store.get("key")).isEqualTo(value);
-            long kilobytes =
-                Long.parseLong(run("du", "-sk", directory.toString()).split("\t", 2)[0]);
-            assertThat(kilobytes).isLessThanOrEqualTo(DriverDirectory.BUDGET_BYTES >> 10);
+            long kilobytes = kilobytes();
+            assertThat(kilobytes)
+                .isLessThanOrEqualTo(
+                    (EmbeddedDriver.DRIVER_BYTES + EmbeddedDriver.SESSION_BYTES) >> 10);
           }
           assertThat(directory).isEmptyDirectory();
         });
+  }
+
+  private long kilobytes() throws Exception {
+    return Long.parseLong(run("du", "-sk", directory.toString()).split("\t", 2)[0]);
+  }
+
+  @ParameterizedTest
+  @CsvSource({"32m, 16", "64m, 64", "96m, 200"})
+  void clientsOfAContainerFit(String size, int clients) throws Exception {
+    inMemoryOf(
+        size,
+        () -> {
+          try (AeronStoreServer server = new AeronStoreServer(options(), null, clients);
+              Sessions sessions = new Sessions(options().withPort(server.port()), clients)) {
+            for (AeronStore store : sessions.all) {
+              assertThat(store.isShared()).isTrue();
+              store.add("count", 1);
+            }
+            assertThat(sessions.all.get(0).add("count", 0)).isEqualTo(clients);
+            assertThat(kilobytes())
+                .isLessThanOrEqualTo(
+                    (EmbeddedDriver.DRIVER_BYTES + clients * EmbeddedDriver.SESSION_BYTES) >> 10);
+          }
+          assertThat(directory).isEmptyDirectory();
+        });
+  }
+
+  @Test
+  void whenMemoryIsFullNewClientsAreRefusedAndOthersGoOn() throws Exception {
+    inMemoryOf(
+        "16m",
+        () -> {
+          Path filler = directory.resolve("filler");
+          try (AeronStore store = new AeronStore(options())) {
+            try {
+              Files.write(filler, new byte[16 << 20]);
+            } catch (IOException e) {
+              assertThat(e).hasMessageContaining("No space left");
+            }
+            byte[] value = new byte[1 << 20];
+            store.set("key", value);
+            assertThat(store.get("key")).isEqualTo(value);
+            AeronStoreOptions other =
+                options().withServer(false).withPort(store.port()).withLease(Sessions.lease(1));
+            assertThatThrownBy(() -> new AeronStore(other))
+                .isInstanceOf(StoreConnectionException.class)
+                .hasMessageContaining("cannot serve this process: " + directory + " has 0.0 MiB")
+                .hasMessageContaining("--shm-size");
+            Files.delete(filler);
+            try (AeronStore second = new AeronStore(other)) {
+              assertThat(second.check(List.of("key"))).isTrue();
+            }
+          } finally {
+            Files.deleteIfExists(filler);
+          }
+          assertThat(directory).isEmptyDirectory();
+        });
+  }
+
+  /** Are clients of this process that share nothing, as if each were a process of its own. */
+  private static final class Sessions implements AutoCloseable {
+    final List<AeronStore> all = new ArrayList<>();
+
+    Sessions(AeronStoreOptions options, int count) {
+      for (int i = 0; i < count; i++) {
+        all.add(new AeronStore(options.withServer(false).withLease(lease(i))));
+      }
+    }
+
+    /** Returns a lease of its own: stores with another one have another session. */
+    static Duration lease(int number) {
+      return Duration.ofSeconds(5).plusMillis(number);
+    }
+
+    @Override
+    public void close() {
+      all.forEach(AeronStore::close);
+    }
   }
 
   @Test

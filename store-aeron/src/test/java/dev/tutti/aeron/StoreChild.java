@@ -1,5 +1,7 @@
 package dev.tutti.aeron;
 
+import dev.tutti.CommListener;
+import dev.tutti.ProcessGroup;
 import java.io.BufferedReader;
 import java.io.IOException;
 import java.lang.management.ManagementFactory;
@@ -25,7 +27,7 @@ final class StoreChild implements AutoCloseable {
   }
 
   public static void main(String[] args) throws IOException {
-    AeronStoreOptions options = AeronStoreOptions.of("127.0.0.1", Integer.parseInt(args[1]));
+    AeronStoreOptions options = AeronStoreOptions.of(host(), Integer.parseInt(args[1]));
     if (args[0].equals("serve")) {
       try (AeronStoreServer server = new AeronStoreServer(options)) {
         System.out.println("READY " + server.port());
@@ -33,7 +35,15 @@ final class StoreChild implements AutoCloseable {
       }
       return;
     }
+    if (args[0].equals("rank")) {
+      rank();
+      return;
+    }
     try (AeronStore store = new AeronStore(options)) {
+      if (args[0].equals("will")) {
+        store.leaveWill("will/", "gone".getBytes(StandardCharsets.UTF_8));
+        store.duplicate().leaveWill("will/", "both".getBytes(StandardCharsets.UTF_8));
+      }
       store.add("here", 1);
       System.out.println("READY " + store.isShared());
       try {
@@ -49,15 +59,41 @@ final class StoreChild implements AutoCloseable {
     }
   }
 
+  private static String host() {
+    return System.getenv().getOrDefault("HOST", "127.0.0.1");
+  }
+
+  /** Joins a group by the environment, and says when that fails. */
+  private static void rank() throws IOException {
+    try (ProcessGroup group = ProcessGroup.init()) {
+      group.addListener(
+          new CommListener() {
+            @Override
+            public void aborted(Throwable cause) {
+              System.out.println("ABORTED " + cause.getMessage());
+            }
+          });
+      System.out.println("READY " + group.rank());
+      System.in.read();
+    }
+    System.out.println("CLOSED");
+  }
+
   /**
    * Starts a process.
    *
-   * @param role serve, wait or barrier
+   * @param role serve, wait, will, barrier, or rank
    * @param port of the server; 0 for a free one
    * @param environment more variables, NAME=VALUE
    */
   static StoreChild start(String role, int port, String... environment) throws IOException {
-    List<String> command = new ArrayList<>();
+    return start(List.of(), role, port, environment);
+  }
+
+  /** Starts a process by a command that runs another one; HOST in the environment says where. */
+  static StoreChild start(List<String> by, String role, int port, String... environment)
+      throws IOException {
+    List<String> command = new ArrayList<>(by);
     command.add(ProcessHandle.current().info().command().orElseThrow());
     command.addAll(List.of("-Xmx128m", "-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC"));
     command.addAll(List.of("--add-exports", "java.base/jdk.internal.misc=ALL-UNNAMED", "-cp"));
@@ -65,7 +101,10 @@ final class StoreChild implements AutoCloseable {
     command.addAll(List.of(StoreChild.class.getName(), role, Integer.toString(port)));
     ProcessBuilder builder = new ProcessBuilder(command);
     builder.redirectError(ProcessBuilder.Redirect.INHERIT);
-    builder.environment().keySet().removeIf(name -> name.startsWith("TUTTI_"));
+    builder
+        .environment()
+        .keySet()
+        .removeIf(name -> name.startsWith("TUTTI_") || name.equals("HOST"));
     for (String variable : environment) {
       String[] parts = variable.split("=", 2);
       builder.environment().put(parts[0], parts[1]);
@@ -84,6 +123,11 @@ final class StoreChild implements AutoCloseable {
               }
             })
         .get(SECONDS, TimeUnit.SECONDS);
+  }
+
+  /** Lets a process end that serves, or is a rank. */
+  void end() throws IOException {
+    process.getOutputStream().close();
   }
 
   /** Ends the process at once, as kill -9 does. */

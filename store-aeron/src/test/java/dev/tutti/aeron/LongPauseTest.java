@@ -1,0 +1,45 @@
+package dev.tutti.aeron;
+
+import static org.assertj.core.api.Assertions.assertThat;
+import static org.assertj.core.api.Assertions.catchThrowable;
+
+import dev.tutti.StoreTimeoutException;
+import dev.tutti.store.JobToken;
+import java.nio.file.Path;
+import java.time.Duration;
+import java.util.concurrent.TimeUnit;
+import org.junit.jupiter.api.Test;
+import org.junit.jupiter.api.Timeout;
+import org.junit.jupiter.api.io.TempDir;
+
+/** Stops a client for three leases, as a pause for garbage collection may. */
+@Timeout(60)
+class LongPauseTest {
+  private static final long PAUSE_NANOS = TimeUnit.SECONDS.toNanos(15);
+
+  @TempDir private Path directory;
+
+  @Test
+  void aStoppedClientIsNotTakenForALostOne() throws Exception {
+    AeronStoreOptions options =
+        AeronStoreOptions.of("127.0.0.1", 0).withDirectory(directory).withToken(JobToken.NONE);
+    try (AeronStore store = new AeronStore(options.withServer(true))) {
+      try (StoreChild client =
+          StoreChild.start("wait", store.port(), "TUTTI_AERON_DIR=" + directory)) {
+        assertThat(client.line()).isEqualTo("READY true");
+        client.signal("STOP");
+        long start = System.nanoTime();
+        // The key for which the stopped client waits is there at once; its reply waits for it.
+        store.set("go", "1");
+        while (System.nanoTime() - start < PAUSE_NANOS) {
+          assertThat(store.queueLength("nothing")).isZero();
+          assertThat(catchThrowable(() -> store.get("never", Duration.ofMillis(100))))
+              .isInstanceOf(StoreTimeoutException.class);
+        }
+        client.signal("CONT");
+        assertThat(client.line()).isEqualTo("DONE");
+      }
+    }
+    assertThat(directory).isEmptyDirectory();
+  }
+}

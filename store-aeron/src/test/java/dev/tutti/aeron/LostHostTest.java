@@ -1,0 +1,107 @@
+package dev.tutti.aeron;
+
+import static org.assertj.core.api.Assertions.assertThat;
+
+import dev.tutti.store.JobToken;
+import java.io.IOException;
+import java.nio.charset.StandardCharsets;
+import java.nio.file.Path;
+import java.time.Duration;
+import java.util.List;
+import java.util.concurrent.TimeUnit;
+import org.junit.jupiter.api.Test;
+import org.junit.jupiter.api.Timeout;
+import org.junit.jupiter.api.io.TempDir;
+import org.opentest4j.TestAbortedException;
+
+/** Cuts the wire between two network namespaces, in one of which a client is. */
+@Timeout(90)
+class LostHostTest {
+  private static final Duration LONG = Duration.ofSeconds(30);
+
+  @TempDir private Path directory;
+
+  private static void run(String... command) throws IOException, InterruptedException {
+    Process process = new ProcessBuilder(command).redirectErrorStream(true).start();
+    String output = new String(process.getInputStream().readAllBytes(), StandardCharsets.UTF_8);
+    if (process.waitFor() != 0) {
+      throw new IOException(List.of(command) + ": " + output.strip());
+    }
+  }
+
+  /** Is a namespace with one wire to this one. */
+  private static final class Elsewhere implements AutoCloseable {
+    final String name = "tutti" + ProcessHandle.current().pid();
+    final String wire = "tt" + ProcessHandle.current().pid();
+    final String here = "10.213." + (ProcessHandle.current().pid() & 0xff) + ".1";
+
+    Elsewhere() throws IOException, InterruptedException {
+      try {
+        run("ip", "netns", "add", name);
+        String there = here.substring(0, here.length() - 1) + "2";
+        run("ip", "link", "add", wire, "type", "veth", "peer", "name", "wire", "netns", name);
+        run("ip", "address", "add", here + "/30", "dev", wire);
+        run("ip", "link", "set", wire, "up");
+        run("ip", "-n", name, "address", "add", there + "/30", "dev", "wire");
+        run("ip", "-n", name, "link", "set", "wire", "up");
+        run("ip", "-n", name, "link", "set", "lo", "up");
+      } catch (IOException e) {
+        close();
+        String reason = "needs root to make a network namespace: " + e.getMessage();
+        System.out.println("skipped: " + reason);
+        throw new TestAbortedException(reason, e);
+      }
+    }
+
+    void cut() throws IOException, InterruptedException {
+      run("ip", "-n", name, "link", "set", "wire", "down");
+    }
+
+    @Override
+    public void close() {
+      for (List<String> command :
+          List.of(List.of("ip", "link", "delete", wire), List.of("ip", "netns", "delete", name))) {
+        try {
+          run(command.toArray(String[]::new));
+        } catch (IOException e) {
+          System.out.println("already gone: " + e.getMessage());
+        } catch (InterruptedException e) {
+          Thread.currentThread().interrupt();
+        }
+      }
+    }
+  }
+
+  @Test
+  void aLostHostIsNoticedOnBothSidesWithinTheLease() throws Exception {
+    try (Elsewhere elsewhere = new Elsewhere();
+        AeronStoreServer server =
+            new AeronStoreServer(
+                AeronStoreOptions.of("0.0.0.0", 0)
+                    .withDirectory(directory)
+                    .withToken(JobToken.NONE));
+        AeronStore store =
+            new AeronStore(
+                AeronStoreOptions.of("127.0.0.1", server.port())
+                    .withDirectory(directory)
+                    .withTimeout(LONG)
+                    .withToken(JobToken.NONE));
+        StoreChild client =
+            StoreChild.start(
+                List.of("ip", "netns", "exec", elsewhere.name),
+                "will",
+                server.port(),
+                "TUTTI_AERON_DIR=" + directory,
+                "TUTTI_AERON_TRANSPORT=udp",
+                "HOST=" + elsewhere.here)) {
+      assertThat(client.line()).isEqualTo("READY false");
+      assertThat(store.check(List.of("will/1"))).isFalse();
+      long start = System.nanoTime();
+      elsewhere.cut();
+      assertThat(store.get("will/1")).asString(StandardCharsets.UTF_8).isEqualTo("gone");
+      assertThat(client.line()).startsWith("FAILED").contains("is gone");
+      // The kernel counts in seconds, and asks after the last message.
+      assertThat(System.nanoTime() - start).isLessThan(TimeUnit.SECONDS.toNanos(8));
+    }
+  }
+}

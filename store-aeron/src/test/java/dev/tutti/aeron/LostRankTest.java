@@ -1,0 +1,134 @@
+package dev.tutti.aeron;
+
+import static org.assertj.core.api.Assertions.assertThat;
+
+import dev.tutti.store.JobToken;
+import java.nio.charset.StandardCharsets;
+import java.nio.file.Path;
+import java.time.Duration;
+import java.util.ArrayList;
+import java.util.List;
+import java.util.concurrent.TimeUnit;
+import org.junit.jupiter.api.Test;
+import org.junit.jupiter.api.Timeout;
+import org.junit.jupiter.api.io.TempDir;
+
+/** Tests what others learn of a process that ends: kills it, or lets it close. */
+@Timeout(60)
+class LostRankTest {
+  private static final Duration LONG = Duration.ofSeconds(30);
+  private static final int SIZE = 3;
+
+  @TempDir private Path directory;
+
+  private AeronStoreOptions options(int port) {
+    return AeronStoreOptions.of("127.0.0.1", port)
+        .withDirectory(directory)
+        .withToken(JobToken.NONE)
+        .withTimeout(LONG);
+  }
+
+  @Test
+  void aKilledProcessLeavesItsWills() throws Exception {
+    try (AeronStore store = new AeronStore(options(0).withServer(true));
+        StoreChild client =
+            StoreChild.start("will", store.port(), "TUTTI_AERON_DIR=" + directory)) {
+      assertThat(client.line()).isEqualTo("READY true");
+      store.set("will/1", "there");
+      assertThat(store.check(List.of("will/2"))).isFalse();
+      client.kill();
+      assertThat(store.get("will/2")).asString(StandardCharsets.UTF_8).isEqualTo("gone");
+      assertThat(store.get("will/3")).asString(StandardCharsets.UTF_8).isEqualTo("both");
+      assertThat(store.keyCount()).isEqualTo(4);
+    }
+  }
+
+  @Test
+  void whoClosesLeavesNoWill() {
+    try (AeronStoreServer server = new AeronStoreServer(options(0));
+        AeronStore store = new AeronStore(options(server.port()))) {
+      AeronStore other = new AeronStore(options(server.port()).withLease(Duration.ofSeconds(6)));
+      AeronStore handle = other.duplicate();
+      assertThat(handle.leaveWill("will/", new byte[1])).isTrue();
+      handle.close();
+      other.close();
+      AeronStore last = new AeronStore(options(server.port()).withLease(Duration.ofSeconds(6)));
+      last.leaveWill("last/", new byte[1]);
+      last.close();
+      // The server hears of the end of a client before it serves one that comes later.
+      try (AeronStore later =
+          new AeronStore(options(server.port()).withLease(Duration.ofSeconds(7)))) {
+        assertThat(later.keyCount()).isZero();
+      }
+      assertThat(store.keyCount()).isZero();
+    }
+  }
+
+  @Test
+  void allRanksLearnOfAKilledOneThoughTheirBackendDoesNot() throws Exception {
+    List<StoreChild> ranks = new ArrayList<>();
+    try (AeronStoreServer server = new AeronStoreServer(options(0))) {
+      for (int rank = 0; rank < SIZE; rank++) {
+        ranks.add(
+            StoreChild.start(
+                "rank",
+                0,
+                "TUTTI_AERON_DIR=" + directory,
+                "TUTTI_STORE=aeron",
+                "TUTTI_BACKEND=fake",
+                "TORCHELASTIC_USE_AGENT_STORE=True",
+                "MASTER_ADDR=127.0.0.1",
+                "MASTER_PORT=" + server.port(),
+                "WORLD_SIZE=" + SIZE,
+                "RANK=" + rank));
+      }
+      for (int rank = 0; rank < SIZE; rank++) {
+        assertThat(ranks.get(rank).line()).isEqualTo("READY " + rank);
+      }
+      long start = System.nanoTime();
+      ranks.get(1).kill();
+      for (int rank : List.of(0, 2)) {
+        assertThat(ranks.get(rank).line())
+            .startsWith("ABORTED ")
+            .contains("rank 1 is gone, as the store saw: its process ended, or its host is lost");
+      }
+      assertThat(System.nanoTime() - start).isLessThan(TimeUnit.SECONDS.toNanos(5));
+    } finally {
+      for (StoreChild rank : ranks) {
+        rank.close();
+      }
+    }
+  }
+
+  @Test
+  void aRankThatClosesFailsNobody() throws Exception {
+    List<StoreChild> ranks = new ArrayList<>();
+    try (AeronStoreServer server = new AeronStoreServer(options(0))) {
+      for (int rank = 0; rank < 2; rank++) {
+        ranks.add(
+            StoreChild.start(
+                "rank",
+                0,
+                "TUTTI_AERON_DIR=" + directory,
+                "TUTTI_STORE=aeron",
+                "TUTTI_BACKEND=fake",
+                "TORCHELASTIC_USE_AGENT_STORE=True",
+                "MASTER_ADDR=127.0.0.1",
+                "MASTER_PORT=" + server.port(),
+                "WORLD_SIZE=2",
+                "RANK=" + rank));
+      }
+      for (StoreChild rank : ranks) {
+        assertThat(rank.line()).startsWith("READY");
+      }
+      for (StoreChild rank : ranks) {
+        rank.end();
+        assertThat(rank.line()).isEqualTo("CLOSED");
+      }
+    } finally {
+      for (StoreChild rank : ranks) {
+        rank.close();
+      }
+    }
+  }
+}
