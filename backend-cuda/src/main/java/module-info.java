@@ -4,6 +4,7 @@ import org.jspecify.annotations.NullMarked;
 @NullMarked
 module dev.tutti.cuda {
   requires transitive dev.tutti;
+  requires dev.tutti.gloo;
   requires dev.tutti.kernels;
   requires static org.jspecify;
   requires com.google.guice;
@@ -17,6 +18,8 @@ module dev.tutti.cuda {
   provides dev.tutti.spi.BackendProvider with
       dev.tutti.cuda.CudaBackendProvider,
       dev.tutti.cuda.NcclBackendProvider;
+  provides dev.tutti.gloo.spi.GlooDeviceProvider with
+      dev.tutti.cuda.GlooCudaProvider;
   provides dev.tutti.spi.StreamBlockProvider with
       dev.tutti.cuda.CudaStreamBlockProvider;
 }

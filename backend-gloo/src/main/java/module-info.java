@@ -7,6 +7,9 @@ module dev.tutti.gloo {
   requires static org.jspecify;
 
   exports dev.tutti.gloo;
+  exports dev.tutti.gloo.spi;
+
+  uses dev.tutti.gloo.spi.GlooDeviceProvider;
 
   provides dev.tutti.spi.BackendProvider with
       dev.tutti.gloo.GlooProvider;

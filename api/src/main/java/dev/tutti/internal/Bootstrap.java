@@ -113,7 +113,9 @@ public final class Bootstrap {
 
   private static Iterable<String> deviceTypes(BackendProvider provider, GroupOptions options) {
     Optional<Device> device = options.device();
-    if (device.isPresent() && provider.deviceTypes().contains(device.get().type())) {
+    if (!provider.isOneForAllDevices()
+        && device.isPresent()
+        && provider.deviceTypes().contains(device.get().type())) {
       return java.util.List.of(device.get().type());
     }
     return provider.deviceTypes().stream().sorted().toList();

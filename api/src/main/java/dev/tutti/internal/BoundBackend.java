@@ -23,7 +23,7 @@ record BoundBackend(
   /** Binds a backend that was just made. */
   static BoundBackend of(BackendProvider provider, String deviceType, Backend backend) {
     Map<Capabilities.Feature, String> missing = backend.missingFeatures();
-    Capabilities capabilities = provider.capabilities().without(missing.keySet());
+    Capabilities capabilities = provider.capabilities(deviceType).without(missing.keySet());
     return new BoundBackend(provider.name(), deviceType, backend, capabilities, missing);
   }
 

@@ -10,6 +10,7 @@ import dev.tutti.StreamBlock;
 import dev.tutti.TuttiException;
 import dev.tutti.WorkState;
 import dev.tutti.internal.FailureEvent.Kind;
+import dev.tutti.spi.Backend;
 import dev.tutti.spi.StreamBlockProvider;
 import java.lang.System.Logger.Level;
 import java.time.Duration;
@@ -258,8 +259,8 @@ final class Group {
     synchronized (backendsLock) {
       backendsClosed = true;
     }
-    for (BoundBackend bound : backends.values()) {
-      guarded("close", bound.backend()::close);
+    for (Backend backend : Job.distinct(backends.values())) {
+      guarded("close", backend::close);
     }
   }
 }

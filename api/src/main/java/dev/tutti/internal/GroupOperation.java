@@ -29,6 +29,7 @@ final class GroupOperation extends OperationState implements Work {
   private final int peer;
   private final int tag;
   private final boolean recorded;
+  private final @Nullable DeviceEvent callerEvent;
   private @Nullable OpEvent event;
   private boolean callerTells;
   private @Nullable CompletableFuture<List<Tensor>> future;
@@ -59,6 +60,7 @@ final class GroupOperation extends OperationState implements Work {
     this.peer = -1;
     this.tag = 0;
     this.recorded = recorded;
+    this.callerEvent = null;
   }
 
   /** Creates an operation for one life. */
@@ -74,6 +76,22 @@ final class GroupOperation extends OperationState implements Work {
     this.peer = spec.type().isPointToPoint() ? spec.root() : -1;
     this.tag = spec.tag();
     this.recorded = true;
+    this.callerEvent = callerEvent(spec);
+  }
+
+  private static @Nullable DeviceEvent callerEvent(OperationSpec spec) {
+    if (spec.backend().isStreamOrdered()) {
+      return null;
+    }
+    Tensor first = spec.firstTensor();
+    return first == null || first.device().isCpu()
+        ? null
+        : spec.backend().backend().callerEvent(first.device());
+  }
+
+  @Override
+  public @Nullable DeviceEvent callerEvent() {
+    return callerEvent;
   }
 
   @Override
@@ -118,6 +136,9 @@ final class GroupOperation extends OperationState implements Work {
 
   @Override
   void afterEnd(WorkState newState, @Nullable TuttiException cause) {
+    if (callerEvent != null) {
+      callerEvent.release();
+    }
     if (call == null) {
       if (recorded) {
         group.recorder.end(flightPlace, newState, System.nanoTime());

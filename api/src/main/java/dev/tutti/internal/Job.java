@@ -17,10 +17,14 @@ import dev.tutti.store.PrefixStore;
 import java.lang.System.Logger.Level;
 import java.time.Duration;
 import java.util.ArrayList;
+import java.util.Collection;
+import java.util.Collections;
+import java.util.IdentityHashMap;
 import java.util.LinkedHashMap;
 import java.util.List;
 import java.util.Map;
 import java.util.Objects;
+import java.util.Set;
 import java.util.concurrent.TimeoutException;
 import java.util.stream.IntStream;
 import org.jspecify.annotations.Nullable;
@@ -112,8 +116,12 @@ final class Job {
     try {
       stores.forEach(
           (type, typeStore) -> {
-            Device own =
-                device != null && device.type().equals(type) ? device : new Device(type, 0);
+            BackendProvider provider = Objects.requireNonNull(providers.get(type));
+            BoundBackend same = sharedOf(provider, bound.values());
+            if (same != null) {
+              bound.put(type, BoundBackend.of(provider, type, same.backend()));
+              return;
+            }
             BackendContext context =
                 new BackendContext(
                     name,
@@ -121,12 +129,12 @@ final class Job {
                     globalRanks.size(),
                     globalRanks,
                     type,
-                    own,
+                    deviceFor(provider, type),
                     typeStore,
                     timeout,
                     settings,
                     early);
-            bound.put(type, bind(Objects.requireNonNull(providers.get(type)), type, context));
+            bound.put(type, bind(provider, type, context));
           });
       Group group =
           new Group(
@@ -139,6 +147,28 @@ final class Job {
       closeAll(bound);
       throw setUpFailed(name, groupRank, globalRanks.size(), e);
     }
+  }
+
+  /** Finds the backend that serves all kinds of device of its provider, if there is one. */
+  private @Nullable BoundBackend sharedOf(
+      BackendProvider provider, Collection<BoundBackend> bound) {
+    if (provider.isOneForAllDevices()) {
+      for (BoundBackend each : bound) {
+        if (provider.equals(providers.get(each.deviceType()))) {
+          return each;
+        }
+      }
+    }
+    return null;
+  }
+
+  private Device deviceFor(BackendProvider provider, String type) {
+    Device own = device;
+    boolean fits =
+        own != null
+            && (own.type().equals(type)
+                || (provider.isOneForAllDevices() && provider.deviceTypes().contains(own.type())));
+    return own != null && fits ? own : new Device(type, 0);
   }
 
   /**
@@ -210,10 +240,17 @@ final class Job {
     }
   }
 
+  /** Returns backends once that serve several kinds of device. */
+  static Set<Backend> distinct(Collection<BoundBackend> bound) {
+    Set<Backend> all = Collections.newSetFromMap(new IdentityHashMap<>());
+    bound.forEach(each -> all.add(each.backend()));
+    return all;
+  }
+
   private static void closeAll(Map<String, BoundBackend> bound) {
-    for (BoundBackend backend : bound.values()) {
+    for (Backend backend : distinct(bound.values())) {
       try {
-        backend.backend().close();
+        backend.close();
       } catch (RuntimeException | LinkageError e) {
         LOG.log(Level.DEBUG, "closing a backend after a failed set-up", e);
       }

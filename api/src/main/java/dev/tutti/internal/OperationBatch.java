@@ -89,9 +89,9 @@ final class OperationBatch implements Batch {
     List<Backend> begun = new ArrayList<>();
     List<Work> works = new ArrayList<>();
     try {
-      for (BoundBackend bound : group.backends.values()) {
-        bound.backend().beginBatch();
-        begun.add(bound.backend());
+      for (Backend backend : Job.distinct(group.backends.values())) {
+        backend.beginBatch();
+        begun.add(backend);
       }
       specs.forEach(spec -> works.add(group.runner.submit(spec)));
     } finally {

@@ -42,10 +42,16 @@ record OperationSpec(
   }
 
   @Nullable DType dtype() {
+    Tensor first = firstTensor();
+    return first == null ? null : first.dtype();
+  }
+
+  /** Returns an input, else a result, else null. */
+  @Nullable Tensor firstTensor() {
     if (!inputs.isEmpty()) {
-      return inputs.get(0).dtype();
+      return inputs.get(0);
     }
-    return results.isEmpty() ? null : results.get(0).dtype();
+    return results.isEmpty() ? null : results.get(0);
   }
 
   long numel() {

@@ -77,7 +77,7 @@ public final class Providers {
     for (BackendProvider provider : all.values()) {
       if (!provider.deviceTypes().contains(deviceType)) {
         reasons.add("'" + provider.name() + "' serves " + provider.deviceTypes());
-      } else if (!provider.autoSelectable()) {
+      } else if (!provider.autoSelectable(deviceType)) {
         reasons.add("'" + provider.name() + "' must be asked for by name");
       } else {
         Optional<String> reason = reasonAgainst(provider, settings);

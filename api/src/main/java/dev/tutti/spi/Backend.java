@@ -2,12 +2,14 @@ package dev.tutti.spi;
 
 import dev.tutti.BackendException;
 import dev.tutti.Capabilities;
+import dev.tutti.Device;
 import dev.tutti.OpType;
 import dev.tutti.ReduceOp;
 import dev.tutti.SymmetricMemory;
 import dev.tutti.Tensor;
 import java.util.List;
 import java.util.Map;
+import org.jspecify.annotations.Nullable;
 
 /**
  * Moves and reduces the bytes of one group on one kind of device.
@@ -167,6 +169,18 @@ public interface Backend extends AutoCloseable {
    */
   default boolean await(Operation op, long deadlineNanos) {
     return op.parkUntilDone(deadlineNanos);
+  }
+
+  /**
+   * Marks where the calling thread's current stream of a device is, for an operation on tensors of
+   * that device that this backend runs later, perhaps on another thread; the operation then has it
+   * as {@link Operation#callerEvent()}. Called on the thread of the caller, of backends without
+   * {@code STREAM_ORDERED}.
+   *
+   * @param device not the host
+   */
+  default @Nullable DeviceEvent callerEvent(Device device) {
+    return null;
   }
 
   /** Begins a batch on this thread: what is started until {@link #endBatch} may be sent as one. */

@@ -32,6 +32,23 @@ public interface BackendProvider {
   Capabilities capabilities();
 
   /**
+   * Returns what its backends can do on one kind of device.
+   *
+   * @param deviceType one of {@link #deviceTypes()}
+   */
+  default Capabilities capabilities(String deviceType) {
+    return capabilities();
+  }
+
+  /**
+   * Tells whether one backend of a group serves all kinds of device for which the group names this
+   * provider. It is made for the first of them, with the group's device if that is of any of them.
+   */
+  default boolean isOneForAllDevices() {
+    return false;
+  }
+
+  /**
    * Returns why the backend cannot run here, or empty if it can. May look for libraries and
    * devices.
    *
@@ -44,6 +61,15 @@ public interface BackendProvider {
   /** Tells whether it may be chosen without being named. Fakes say no. */
   default boolean autoSelectable() {
     return true;
+  }
+
+  /**
+   * Tells whether it may be chosen for a kind of device without being named.
+   *
+   * @param deviceType one of {@link #deviceTypes()}
+   */
+  default boolean autoSelectable(String deviceType) {
+    return autoSelectable();
   }
 
   /** Returns the settings that it reads, for the listing of {@code tutti doctor}. */

@@ -57,6 +57,14 @@ public interface Operation {
    */
   void enqueued(DeviceEvent event);
 
+  /**
+   * Returns where the caller's stream was at the call, as {@link Backend#callerEvent} marked it;
+   * null if the backend runs on the thread of the caller.
+   */
+  default @Nullable DeviceEvent callerEvent() {
+    return null;
+  }
+
   /** Throws what happened if the operation ended without success; for loops of a backend. */
   void throwIfFailed() throws TuttiException;
 

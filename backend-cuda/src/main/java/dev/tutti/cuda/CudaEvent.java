@@ -117,6 +117,11 @@ public final class CudaEvent implements DeviceEvent, AutoCloseable {
     giveBack();
   }
 
+  @Override
+  public void release() {
+    close();
+  }
+
   private void giveBack() {
     if (handle != 0) {
       pool.release(handle);

@@ -37,6 +37,16 @@ abstract class DecoratedProvider implements BackendProvider {
   }
 
   @Override
+  public Capabilities capabilities(String deviceType) {
+    return inner.capabilities(deviceType);
+  }
+
+  @Override
+  public boolean isOneForAllDevices() {
+    return inner.isOneForAllDevices();
+  }
+
+  @Override
   public Optional<String> unusableReason(Settings settings) {
     return inner.unusableReason(settings);
   }
@@ -44,6 +54,11 @@ abstract class DecoratedProvider implements BackendProvider {
   @Override
   public boolean autoSelectable() {
     return inner.autoSelectable();
+  }
+
+  @Override
+  public boolean autoSelectable(String deviceType) {
+    return inner.autoSelectable(deviceType);
   }
 
   @Override

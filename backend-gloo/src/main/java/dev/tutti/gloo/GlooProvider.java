@@ -3,6 +3,7 @@ package dev.tutti.gloo;
 import dev.tutti.Capabilities;
 import dev.tutti.Capabilities.Feature;
 import dev.tutti.DType;
+import dev.tutti.Device;
 import dev.tutti.OpType;
 import dev.tutti.ReduceOp;
 import dev.tutti.RendezvousException;
@@ -15,6 +16,8 @@ import dev.tutti.gloo.algorithm.WireCollectives;
 import dev.tutti.gloo.host.HostMeeting;
 import dev.tutti.gloo.host.HostRendezvous;
 import dev.tutti.gloo.host.SymmetricMemories;
+import dev.tutti.gloo.spi.GlooDeviceProvider;
+import dev.tutti.gloo.spi.GlooGroup;
 import dev.tutti.gloo.transport.Rendezvous;
 import dev.tutti.gloo.transport.TlsSettings;
 import dev.tutti.gloo.transport.Transport;
@@ -29,8 +32,10 @@ import java.time.Duration;
 import java.util.ArrayList;
 import java.util.EnumSet;
 import java.util.List;
+import java.util.Map;
 import java.util.Optional;
 import java.util.Set;
+import java.util.TreeSet;
 import org.jspecify.annotations.Nullable;
 
 /**
@@ -122,8 +127,19 @@ public final class GlooProvider implements BackendProvider {
           EnumSet.allOf(ReduceOp.Kind.class),
           EnumSet.of(Feature.SYMMETRIC_MEMORY, Feature.REAL_RESULTS, Feature.DETECTS_DEAD_PEERS));
 
+  private volatile @Nullable Map<String, GlooDeviceProvider> devices;
+
   /** Creates the provider; {@link java.util.ServiceLoader} calls this. */
   public GlooProvider() {}
+
+  /**
+   * Creates a provider that serves other kinds of device by given providers.
+   *
+   * @param others of kinds of device other than {@code cpu}, one each
+   */
+  public GlooProvider(List<GlooDeviceProvider> others) {
+    this.devices = DeviceProviders.byType(others);
+  }
 
   private static Set<DType> reducible() {
     EnumSet<DType> types = EnumSet.allOf(DType.class);
@@ -136,9 +152,37 @@ public final class GlooProvider implements BackendProvider {
     return "gloo";
   }
 
+  /** Returns {@code cpu}, and the kinds of device that other modules serve. */
   @Override
   public Set<String> deviceTypes() {
-    return Set.of("cpu");
+    Set<String> types = new TreeSet<>(devices().keySet());
+    types.add(Device.CPU.type());
+    return types;
+  }
+
+  private Map<String, GlooDeviceProvider> devices() {
+    Map<String, GlooDeviceProvider> known = devices;
+    if (known == null) {
+      known = DeviceProviders.find();
+      devices = known;
+    }
+    return known;
+  }
+
+  @Override
+  public boolean isOneForAllDevices() {
+    return true;
+  }
+
+  @Override
+  public boolean autoSelectable(String deviceType) {
+    return deviceType.equals(Device.CPU.type());
+  }
+
+  @Override
+  public Capabilities capabilities(String deviceType) {
+    GlooDeviceProvider other = devices().get(deviceType);
+    return other == null ? CAPABILITIES : other.capabilities(CAPABILITIES);
   }
 
   @Override
@@ -205,6 +249,7 @@ public final class GlooProvider implements BackendProvider {
             SHARED_BYTES,
             SHARED_DIRECTORY,
             JobToken.SETTING));
+    devices().values().forEach(each -> all.addAll(each.settings()));
     return List.copyOf(all);
   }
 
@@ -222,14 +267,17 @@ public final class GlooProvider implements BackendProvider {
     try {
       WireCollectives wire = new WireCollectives(transport);
       if (!rendezvous.isAllTutti()) {
-        return new GlooBackend(transport, wire, wire, null);
+        return withDevices(new GlooBackend(transport, wire, wire, null), context, false);
       }
       if (context.size() == 1) {
         TuttiCollectives own = new TuttiCollectives(transport, wire, settings.get(ALGORITHMS));
-        return new GlooBackend(transport, wire, own, memoriesOfOne(context, transport));
+        GlooBackend alone =
+            new GlooBackend(transport, wire, own, memoriesOfOne(context, transport));
+        return withDevices(alone, context, true);
       }
       meeting = meetOnHost(context, rendezvous, transport).orElse(null);
-      return create(context, transport, wire, meeting, rendezvous.isCrowded());
+      return withDevices(
+          create(context, transport, wire, meeting, rendezvous.isCrowded()), context, true);
     } catch (Exception | Error e) {
       transport.abort(e);
       transport.close();
@@ -238,6 +286,13 @@ public final class GlooProvider implements BackendProvider {
       }
       throw e;
     }
+  }
+
+  private Backend withDevices(GlooBackend host, BackendContext context, boolean allTutti) {
+    Map<String, GlooDeviceProvider> others = devices();
+    return others.isEmpty()
+        ? host
+        : new DeviceDispatch(host, others, new GlooGroup(context, host, allTutti));
   }
 
   private static GlooBackend create(

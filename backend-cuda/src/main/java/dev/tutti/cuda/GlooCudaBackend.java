@@ -1,0 +1,231 @@
+package dev.tutti.cuda;
+
+import dev.tutti.Device;
+import dev.tutti.ReduceOp;
+import dev.tutti.Setting;
+import dev.tutti.Tensor;
+import dev.tutti.cuda.HostWork.Part;
+import dev.tutti.gloo.spi.GlooGroup;
+import dev.tutti.spi.Backend;
+import dev.tutti.spi.DeviceEvent;
+import dev.tutti.spi.Operation;
+import java.util.ArrayList;
+import java.util.List;
+import java.util.Map;
+import java.util.concurrent.ConcurrentHashMap;
+
+/**
+ * Runs a Gloo group's collectives on CUDA tensors through page-locked host memory (c10d: host
+ * work). An operation is done when its results are on the device.
+ */
+final class GlooCudaBackend implements Backend {
+  /** Says how much of a tensor is on its way at once. */
+  static final Setting<Long> CHUNK_BYTES =
+      Setting.bytes(
+          "TUTTI_GLOO_CUDA_CHUNK_BYTES",
+          "4M",
+          "parts in which an all-reduce, reduce or broadcast of a CUDA tensor is copied to the"
+              + " host, reduced and copied back, all at once; same on all ranks");
+
+  private final Cuda cuda;
+  private final Backend host;
+  private final int rank;
+  private final long chunkBytes;
+  private final Map<Integer, HostWork> works = new ConcurrentHashMap<>();
+  private volatile boolean aborted;
+
+  GlooCudaBackend(Cuda cuda, GlooGroup group) {
+    this.cuda = cuda;
+    this.host = group.host();
+    this.rank = group.context().rank();
+    this.chunkBytes =
+        group.isAllTutti()
+            ? Math.max(1 << 10, group.context().settings().get(CHUNK_BYTES))
+            : Long.MAX_VALUE;
+  }
+
+  @Override
+  public DeviceEvent callerEvent(Device device) {
+    return HostWork.mark(cuda.device(device.index()));
+  }
+
+  private HostWork begin(Operation op, Tensor first) {
+    int index = first.device().index();
+    HostWork work =
+        works.computeIfAbsent(index, i -> new HostWork(cuda.device(i), rank, () -> aborted));
+    work.begin(op);
+    return work;
+  }
+
+  /** Runs an operation of the host. */
+  private interface HostCall {
+    void run() throws Exception;
+  }
+
+  /** Runs an operation of the host on parts that were begun, and ends them. */
+  private static void run(Operation op, HostWork work, HostCall call) throws Exception {
+    boolean good = false;
+    try {
+      work.awaitInputs(op);
+      call.run();
+      work.copyBack();
+      work.awaitOutputs(op);
+      good = true;
+    } finally {
+      work.end(good);
+    }
+  }
+
+  private static List<Tensor> inputs(HostWork work, List<Tensor> tensors) {
+    List<Tensor> hosts = new ArrayList<>(tensors.size());
+    tensors.forEach(tensor -> hosts.add(work.input(tensor).host()));
+    return hosts;
+  }
+
+  private static List<Tensor> outputs(HostWork work, List<Tensor> tensors) {
+    List<Tensor> hosts = new ArrayList<>(tensors.size());
+    tensors.forEach(tensor -> hosts.add(work.output(tensor).host()));
+    return hosts;
+  }
+
+  @Override
+  public void allReduce(Operation op, Tensor tensor, ReduceOp reduceOp) throws Exception {
+    HostWork work = begin(op, tensor);
+    if (tensor.byteSize() > chunkBytes) {
+      work.pipeline(op, tensor, chunkBytes, true, true, part -> host.allReduce(op, part, reduceOp));
+      return;
+    }
+    Part part = work.inOut(tensor);
+    run(op, work, () -> host.allReduce(op, part.host(), reduceOp));
+  }
+
+  @Override
+  public void allReduceCoalesced(Operation op, List<Tensor> tensors, ReduceOp reduceOp)
+      throws Exception {
+    HostWork work = begin(op, tensors.get(0));
+    List<Tensor> hosts = new ArrayList<>(tensors.size());
+    tensors.forEach(tensor -> hosts.add(work.inOut(tensor).host()));
+    run(op, work, () -> host.allReduceCoalesced(op, hosts, reduceOp));
+  }
+
+  @Override
+  public void reduce(Operation op, Tensor tensor, ReduceOp reduceOp, int root) throws Exception {
+    HostWork work = begin(op, tensor);
+    boolean back = rank == root;
+    if (tensor.byteSize() > chunkBytes) {
+      work.pipeline(
+          op, tensor, chunkBytes, true, back, part -> host.reduce(op, part, reduceOp, root));
+      return;
+    }
+    Part part = back ? work.inOut(tensor) : work.input(tensor);
+    run(op, work, () -> host.reduce(op, part.host(), reduceOp, root));
+  }
+
+  @Override
+  public void broadcast(Operation op, Tensor tensor, int root) throws Exception {
+    HostWork work = begin(op, tensor);
+    boolean out = rank == root;
+    if (tensor.byteSize() > chunkBytes) {
+      work.pipeline(op, tensor, chunkBytes, out, !out, part -> host.broadcast(op, part, root));
+      return;
+    }
+    Part part = out ? work.input(tensor) : work.output(tensor);
+    run(op, work, () -> host.broadcast(op, part.host(), root));
+  }
+
+  @Override
+  public void allGather(Operation op, List<Tensor> outputs, Tensor input) throws Exception {
+    HostWork work = begin(op, input);
+    Tensor in = work.input(input).host();
+    List<Tensor> outs = outputs(work, outputs);
+    run(op, work, () -> host.allGather(op, outs, in));
+  }
+
+  @Override
+  public void allGatherInto(Operation op, Tensor output, Tensor input) throws Exception {
+    HostWork work = begin(op, input);
+    Tensor in = work.input(input).host();
+    Tensor out = work.output(output).host();
+    run(op, work, () -> host.allGatherInto(op, out, in));
+  }
+
+  @Override
+  public void allGatherIntoCoalesced(Operation op, List<Tensor> outputs, List<Tensor> inputs)
+      throws Exception {
+    HostWork work = begin(op, inputs.get(0));
+    List<Tensor> ins = inputs(work, inputs);
+    List<Tensor> outs = outputs(work, outputs);
+    run(op, work, () -> host.allGatherIntoCoalesced(op, outs, ins));
+  }
+
+  @Override
+  public void gather(Operation op, List<Tensor> outputs, Tensor input, int root) throws Exception {
+    HostWork work = begin(op, input);
+    Tensor in = work.input(input).host();
+    List<Tensor> outs = outputs(work, outputs);
+    run(op, work, () -> host.gather(op, outs, in, root));
+  }
+
+  @Override
+  public void scatter(Operation op, Tensor output, List<Tensor> inputs, int root) throws Exception {
+    HostWork work = begin(op, output);
+    List<Tensor> ins = inputs(work, inputs);
+    Tensor out = work.output(output).host();
+    run(op, work, () -> host.scatter(op, out, ins, root));
+  }
+
+  @Override
+  public void reduceScatter(Operation op, Tensor output, List<Tensor> inputs, ReduceOp reduceOp)
+      throws Exception {
+    HostWork work = begin(op, output);
+    List<Tensor> ins = inputs(work, inputs);
+    Tensor out = work.output(output).host();
+    run(op, work, () -> host.reduceScatter(op, out, ins, reduceOp));
+  }
+
+  @Override
+  public void reduceScatterInto(Operation op, Tensor output, Tensor input, ReduceOp reduceOp)
+      throws Exception {
+    HostWork work = begin(op, output);
+    Tensor in = work.input(input).host();
+    Tensor out = work.output(output).host();
+    run(op, work, () -> host.reduceScatterInto(op, out, in, reduceOp));
+  }
+
+  @Override
+  public void reduceScatterIntoCoalesced(
+      Operation op, List<Tensor> outputs, List<Tensor> inputs, ReduceOp reduceOp) throws Exception {
+    HostWork work = begin(op, outputs.get(0));
+    List<Tensor> ins = inputs(work, inputs);
+    List<Tensor> outs = outputs(work, outputs);
+    run(op, work, () -> host.reduceScatterIntoCoalesced(op, outs, ins, reduceOp));
+  }
+
+  @Override
+  public void allToAll(Operation op, List<Tensor> outputs, List<Tensor> inputs) throws Exception {
+    HostWork work = begin(op, outputs.get(0));
+    List<Tensor> ins = inputs(work, inputs);
+    List<Tensor> outs = outputs(work, outputs);
+    run(op, work, () -> host.allToAll(op, outs, ins));
+  }
+
+  @Override
+  public void allToAllSingle(
+      Operation op, Tensor output, Tensor input, long[] outputSplits, long[] inputSplits)
+      throws Exception {
+    HostWork work = begin(op, output);
+    Tensor in = work.input(input).host();
+    Tensor out = work.output(output).host();
+    run(op, work, () -> host.allToAllSingle(op, out, in, outputSplits, inputSplits));
+  }
+
+  @Override
+  public void abort(Throwable cause) {
+    aborted = true;
+  }
+
+  @Override
+  public void close() {
+    works.values().forEach(HostWork::close);
+  }
+}

@@ -1,0 +1,57 @@
+package dev.tutti.cuda;
+
+import dev.tutti.Capabilities;
+import dev.tutti.Capabilities.Feature;
+import dev.tutti.OpType;
+import dev.tutti.Setting;
+import dev.tutti.gloo.spi.GlooDeviceProvider;
+import dev.tutti.gloo.spi.GlooGroup;
+import dev.tutti.spi.Backend;
+import java.util.EnumSet;
+import java.util.List;
+import java.util.Set;
+import java.util.function.Supplier;
+
+/** Serves CUDA tensors in Gloo groups: all collectives of dense tensors. */
+public final class GlooCudaProvider implements GlooDeviceProvider {
+  private final Supplier<Cuda> cuda;
+
+  /** Creates the provider; {@link java.util.ServiceLoader} calls this. Loads nothing. */
+  public GlooCudaProvider() {
+    this(Cuda::get);
+  }
+
+  /**
+   * Creates a provider of other devices.
+   *
+   * @param cuda opens the driver
+   */
+  GlooCudaProvider(Supplier<Cuda> cuda) {
+    this.cuda = cuda;
+  }
+
+  @Override
+  public String deviceType() {
+    return "cuda";
+  }
+
+  @Override
+  public Capabilities capabilities(Capabilities host) {
+    EnumSet<OpType> operations = EnumSet.noneOf(OpType.class);
+    operations.addAll(host.operations());
+    operations.removeIf(op -> op.isPointToPoint() || op == OpType.ALL_REDUCE_SPARSE);
+    return new Capabilities(
+            operations, host.movable(), host.reducible(), host.reduceOps(), host.features())
+        .without(Set.of(Feature.SYMMETRIC_MEMORY));
+  }
+
+  @Override
+  public List<Setting<?>> settings() {
+    return List.of(GlooCudaBackend.CHUNK_BYTES);
+  }
+
+  @Override
+  public Backend open(GlooGroup group) {
+    return new GlooCudaBackend(cuda.get(), group);
+  }
+}

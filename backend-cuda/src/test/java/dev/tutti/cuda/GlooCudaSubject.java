@@ -1,0 +1,28 @@
+package dev.tutti.cuda;
+
+import dev.tutti.Capabilities;
+import dev.tutti.gloo.GlooProvider;
+import dev.tutti.spi.BackendProvider;
+import java.util.List;
+import java.util.Map;
+
+/** Is a Gloo group with CUDA tensors under the contract suites. */
+final class GlooCudaSubject extends CudaSubject {
+  private final BackendProvider provider;
+
+  GlooCudaSubject(Cuda cuda, int mostRanks) {
+    super(
+        cuda, mostRanks, Map.of("TUTTI_CLOSE_TIMEOUT", "1s", "TUTTI_GLOO_CUDA_CHUNK_BYTES", "1K"));
+    provider = new GlooProvider(List.of(new GlooCudaProvider(() -> cuda)));
+  }
+
+  @Override
+  public BackendProvider provider() {
+    return provider;
+  }
+
+  @Override
+  public Capabilities capabilities() {
+    return provider.capabilities("cuda");
+  }
+}

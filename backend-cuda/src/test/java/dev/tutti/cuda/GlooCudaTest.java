@@ -1,0 +1,202 @@
+package dev.tutti.cuda;
+
+import static org.assertj.core.api.Assertions.assertThat;
+import static org.assertj.core.api.Assertions.assertThatThrownBy;
+
+import dev.tutti.AllReduceOptions;
+import dev.tutti.BroadcastOptions;
+import dev.tutti.OpType;
+import dev.tutti.ReduceOp;
+import dev.tutti.ReduceOptions;
+import dev.tutti.Tensor;
+import dev.tutti.TuttiException;
+import dev.tutti.Work;
+import dev.tutti.gloo.GlooProvider;
+import dev.tutti.gloo.spi.GlooDeviceProvider;
+import java.time.Duration;
+import java.util.Arrays;
+import java.util.List;
+import java.util.concurrent.CountDownLatch;
+import org.junit.jupiter.api.AfterEach;
+import org.junit.jupiter.api.BeforeEach;
+import org.junit.jupiter.api.Test;
+
+/** Tests Gloo groups with CUDA tensors on played devices. */
+class GlooCudaTest {
+  private static final int NUMEL = 5000;
+
+  /** Are events that copies leave until the next one. */
+  private static final int COPIES = 4;
+
+  private FakeMachine machine;
+
+  @BeforeEach
+  void open() {
+    machine = new FakeMachine(2);
+  }
+
+  @AfterEach
+  void nothingIsLeft() {
+    for (int d = 0; d < 2; d++) {
+      assertThat(machine.cuda.device(d).pinned().blocksInUse()).isZero();
+      assertThat(machine.cuda.device(d).events().inUse()).isLessThanOrEqualTo(COPIES);
+    }
+    machine.close();
+  }
+
+  private CudaRanks ranks() {
+    return new CudaRanks(machine.cuda)
+        .on(new GlooProvider(List.of(new GlooCudaProvider(() -> machine.cuda))))
+        .with("TUTTI_GLOO_CUDA_CHUNK_BYTES", "4K");
+  }
+
+  private static Tensor filled(CudaDevice device, float value) {
+    float[] values = new float[NUMEL];
+    Arrays.fill(values, value);
+    return device.tensors().copyOf(Tensor.of(values));
+  }
+
+  private static float[] read(CudaDevice device, Tensor tensor) {
+    return device.tensors().toHost(tensor).toFloatArray();
+  }
+
+  private static float[] all(float value) {
+    float[] values = new float[NUMEL];
+    Arrays.fill(values, value);
+    return values;
+  }
+
+  @Test
+  void oneGroupHasTensorsOfBothKinds() throws Exception {
+    ranks()
+        .run(
+            2,
+            (group, device) -> {
+              Tensor onDevice = filled(device, group.rank() + 1);
+              Tensor onHost = Tensor.of(10f * (group.rank() + 1));
+              group.allReduce(onDevice);
+              group.allReduce(onHost);
+              group.allReduce(onDevice);
+              assertThat(read(device, onDevice)).isEqualTo(all(6));
+              assertThat(onHost.toFloatArray()).containsExactly(30);
+              assertThat(group.backends())
+                  .containsEntry("cpu", "gloo")
+                  .containsEntry("cuda", "gloo");
+              assertThat(group.sequenceNumber()).isEqualTo(3);
+            });
+  }
+
+  @Test
+  void partsAreCopiedWhileOthersAreReduced() throws Exception {
+    ranks()
+        .run(
+            2,
+            (group, device) -> {
+              Tensor tensor = filled(device, 1 + group.rank());
+              group.allReduce(tensor, ReduceOp.AVG);
+              assertThat(read(device, tensor)).isEqualTo(all(1.5f));
+              group.reduce(tensor, ReduceOptions.DEFAULT.withRoot(1));
+              if (group.rank() == 1) {
+                assertThat(read(device, tensor)).isEqualTo(all(3));
+              }
+              group.broadcast(tensor, BroadcastOptions.DEFAULT.withRoot(1));
+              assertThat(read(device, tensor)).isEqualTo(all(3));
+            });
+    long copies =
+        machine.fake.calls("cuMemcpyAsync").stream().filter(c -> c.contains(" 4096 ")).count();
+    assertThat(copies).as("copies of a whole part").isGreaterThanOrEqualTo(2 * (4 + 4 + 4));
+  }
+
+  /** Starts behind the work of the caller's stream, although another thread runs it. */
+  @Test
+  void anAsynchronousOperationWaitsForTheCallersStream() throws Exception {
+    ranks()
+        .run(
+            2,
+            (group, device) -> {
+              Tensor tensor = filled(device, 1);
+              CountDownLatch hold = machine.hold(device.currentStream());
+              Tensor two = Tensor.of(all(2));
+              CudaStream own = device.currentStream();
+              Thread later =
+                  Thread.ofPlatform()
+                      .start(
+                          () -> {
+                            try (CudaStream.Scope _ = own.use()) {
+                              device.tensors().copyFromHost(tensor, two);
+                            }
+                          });
+              later.join();
+              Work work = group.allReduce(tensor, AllReduceOptions.DEFAULT.withAsync());
+              assertThat(work.await(Duration.ofMillis(50))).isFalse();
+              hold.countDown();
+              work.synchronize();
+              assertThat(read(device, tensor)).isEqualTo(all(4));
+            });
+  }
+
+  @Test
+  void anAbortFreesWhoWaitsForTheDevice() throws Exception {
+    ranks()
+        .run(
+            2,
+            (group, device) -> {
+              Tensor tensor = filled(device, 1);
+              CountDownLatch hold = machine.hold(device.currentStream());
+              Work work = group.allReduce(tensor, AllReduceOptions.DEFAULT.withAsync());
+              assertThat(work.await(Duration.ofMillis(20))).isFalse();
+              if (group.rank() == 0) {
+                group.abort("enough");
+              }
+              try {
+                assertThatThrownBy(work::await)
+                    .isInstanceOf(TuttiException.class)
+                    .hasMessageContaining("enough");
+              } finally {
+                hold.countDown();
+              }
+            });
+  }
+
+  @Test
+  void aGraphCannotRecordIt() throws Exception {
+    ranks()
+        .run(
+            2,
+            (group, device) -> {
+              Tensor tensor = filled(device, 1);
+              if (group.rank() == 0) {
+                try (CudaSession session = new CudaSession(device)) {
+                  assertThatThrownBy(() -> session.record(() -> group.allReduce(tensor)))
+                      .isInstanceOf(UnsupportedOperationException.class)
+                      .hasMessageContaining("cannot be recorded into a graph");
+                }
+              }
+              group.allReduce(tensor);
+              assertThat(read(device, tensor)).isEqualTo(all(2));
+            });
+  }
+
+  @Test
+  void messagesOfDeviceTensorsAreRefused() throws Exception {
+    ranks()
+        .run(
+            2,
+            (group, device) -> {
+              Tensor tensor = filled(device, 1);
+              assertThat(group.capabilities(tensor.device()).has(OpType.SEND)).isFalse();
+              assertThatThrownBy(() -> group.send(tensor, 1 - group.rank()))
+                  .isInstanceOf(UnsupportedOperationException.class)
+                  .hasMessageContaining("does not support send");
+              group.barrier();
+            });
+  }
+
+  @Test
+  void twoProvidersOfOneKindAreRefused() {
+    GlooDeviceProvider one = new GlooCudaProvider(() -> machine.cuda);
+    assertThatThrownBy(() -> new GlooProvider(List.of(one, new GlooCudaProvider())))
+        .isInstanceOf(TuttiException.class)
+        .hasMessageContaining("two providers serve 'cuda' in Gloo groups");
+  }
+}

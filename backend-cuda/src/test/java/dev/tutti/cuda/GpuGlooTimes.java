@@ -1,0 +1,51 @@
+package dev.tutti.cuda;
+
+import dev.tutti.Device;
+import dev.tutti.GroupOptions;
+import dev.tutti.ProcessGroup;
+import dev.tutti.Tensor;
+import java.util.Arrays;
+
+/**
+ * Times all-reduce of CUDA and of host tensors in a Gloo group, as one rank of the environment.
+ * Prints the median of the time of a call whose result is on the device, in microseconds.
+ */
+final class GpuGlooTimes {
+  private GpuGlooTimes() {}
+
+  public static void main(String[] args) {
+    int local = Integer.parseInt(System.getenv("LOCAL_RANK")) % Cuda.get().deviceCount();
+    CudaDevice device = Cuda.get().device(local);
+    GroupOptions options =
+        GroupOptions.defaults().withBackend("gloo").withDevice(Device.cuda(local));
+    try (CudaStream.Scope _ = device.poolStream().use();
+        ProcessGroup group = ProcessGroup.init(options)) {
+      for (String arg : args) {
+        int bytes = Integer.parseInt(arg);
+        Tensor host = Tensor.of(new float[bytes / Float.BYTES]).copy();
+        Tensor onDevice = device.tensors().copyOf(host);
+        double ofDevice = median(group, onDevice, bytes);
+        double ofHost = median(group, host, bytes);
+        if (group.rank() == 0) {
+          System.out.printf("tutti %d bytes: cuda %.1f us, cpu %.1f us%n", bytes, ofDevice, ofHost);
+        }
+      }
+    }
+  }
+
+  private static double median(ProcessGroup group, Tensor tensor, int bytes) {
+    int count = bytes <= 1 << 16 ? 2000 : bytes <= 1 << 22 ? 200 : 20;
+    for (int i = 0; i < count / 4 + 3; i++) {
+      group.allReduce(tensor);
+    }
+    group.barrier();
+    double[] times = new double[count];
+    for (int i = 0; i < count; i++) {
+      long start = System.nanoTime();
+      group.allReduce(tensor);
+      times[i] = (System.nanoTime() - start) / 1e3;
+    }
+    Arrays.sort(times);
+    return times[count / 2];
+  }
+}
