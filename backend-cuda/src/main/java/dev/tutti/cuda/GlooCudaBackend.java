@@ -4,6 +4,7 @@ import dev.tutti.Device;
 import dev.tutti.ReduceOp;
 import dev.tutti.Setting;
 import dev.tutti.Tensor;
+import dev.tutti.cuda.DeviceWork.DeviceCall;
 import dev.tutti.cuda.HostWork.Part;
 import dev.tutti.gloo.spi.GlooGroup;
 import dev.tutti.spi.Backend;
@@ -13,10 +14,12 @@ import java.util.ArrayList;
 import java.util.List;
 import java.util.Map;
 import java.util.concurrent.ConcurrentHashMap;
+import org.jspecify.annotations.Nullable;
 
 /**
- * Runs a Gloo group's collectives on CUDA tensors through page-locked host memory (c10d: host
- * work). An operation is done when its results are on the device.
+ * Runs a Gloo group's collectives on CUDA tensors: on the devices where those reach each other,
+ * else, and where the kernels lack the type, through page-locked host memory (c10d: device work and
+ * host work). An operation is done when its results are on the device.
  */
 final class GlooCudaBackend implements Backend {
   /** Says how much of a tensor is on its way at once. */
@@ -24,17 +27,30 @@ final class GlooCudaBackend implements Backend {
       Setting.bytes(
           "TUTTI_GLOO_CUDA_CHUNK_BYTES",
           "4M",
-          "parts in which an all-reduce, reduce or broadcast of a CUDA tensor is copied to the"
-              + " host, reduced and copied back, all at once; same on all ranks");
+          "the largest parts in which an all-reduce, reduce or broadcast of a CUDA tensor is copied"
+              + " to the host, reduced and copied back, all at once; same on all ranks");
+
+  private static final int PARTS = 8;
+  private static final long PAGE = 4096;
+  private static final long LEAST_PART = 256 << 10;
 
   private final Cuda cuda;
   private final Backend host;
   private final int rank;
   private final long chunkBytes;
   private final Map<Integer, HostWork> works = new ConcurrentHashMap<>();
+  private final @Nullable DeviceWork devices;
   private volatile boolean aborted;
 
-  GlooCudaBackend(Cuda cuda, GlooGroup group) {
+  /**
+   * Creates the backend of a rank.
+   *
+   * @param cuda has the devices
+   * @param group whose
+   * @param devices of all ranks together, or null
+   */
+  GlooCudaBackend(Cuda cuda, GlooGroup group, @Nullable DeviceWork devices) {
+    this.devices = devices;
     this.cuda = cuda;
     this.host = group.host();
     this.rank = group.context().rank();
@@ -42,6 +58,34 @@ final class GlooCudaBackend implements Backend {
         group.isAllTutti()
             ? Math.max(1 << 10, group.context().settings().get(CHUNK_BYTES))
             : Long.MAX_VALUE;
+  }
+
+  /** Tells whether the devices do what they can without the host. */
+  boolean hasGpuDirect() {
+    return devices != null;
+  }
+
+  /** Runs an operation on the devices, if they can do it; the same answer on all ranks. */
+  private boolean onDevices(Operation op, Tensor first, DeviceCall call) throws Exception {
+    DeviceWork all = devices;
+    if (all == null) {
+      return false;
+    }
+    if (!all.isOn(first.device().index())) {
+      throw new UnsupportedOperationException(
+          op.type().label()
+              + " on rank "
+              + rank
+              + ": the group has another device here than that of "
+              + first.describe());
+    }
+    all.run(op, call);
+    return true;
+  }
+
+  private boolean onDevices(Operation op, Tensor first, ReduceOp reduceOp, DeviceCall call)
+      throws Exception {
+    return DeviceWork.reduces(first.dtype(), reduceOp) && onDevices(op, first, call);
   }
 
   @Override
@@ -55,6 +99,16 @@ final class GlooCudaBackend implements Backend {
         works.computeIfAbsent(index, i -> new HostWork(cuda.device(i), rank, () -> aborted));
     work.begin(op);
     return work;
+  }
+
+  /** Returns how much is on its way at once: an eighth of the tensor, within limits. */
+  private long partBytes(Tensor tensor) {
+    long part = Math.ceilDiv(tensor.byteSize(), PARTS * PAGE) * PAGE;
+    return Math.min(chunkBytes, Math.max(LEAST_PART, part));
+  }
+
+  private boolean isInParts(Tensor tensor) {
+    return tensor.byteSize() > partBytes(tensor) && chunkBytes < Long.MAX_VALUE;
   }
 
   /** Runs an operation of the host. */
@@ -90,9 +144,13 @@ final class GlooCudaBackend implements Backend {
 
   @Override
   public void allReduce(Operation op, Tensor tensor, ReduceOp reduceOp) throws Exception {
+    if (onDevices(op, tensor, reduceOp, (on, inner) -> on.allReduce(inner, tensor, reduceOp))) {
+      return;
+    }
     HostWork work = begin(op, tensor);
-    if (tensor.byteSize() > chunkBytes) {
-      work.pipeline(op, tensor, chunkBytes, true, true, part -> host.allReduce(op, part, reduceOp));
+    if (isInParts(tensor)) {
+      work.pipeline(
+          op, tensor, partBytes(tensor), true, true, part -> host.allReduce(op, part, reduceOp));
       return;
     }
     Part part = work.inOut(tensor);
@@ -102,6 +160,13 @@ final class GlooCudaBackend implements Backend {
   @Override
   public void allReduceCoalesced(Operation op, List<Tensor> tensors, ReduceOp reduceOp)
       throws Exception {
+    if (onDevices(
+        op,
+        tensors.get(0),
+        reduceOp,
+        (on, inner) -> on.allReduceCoalesced(inner, tensors, reduceOp))) {
+      return;
+    }
     HostWork work = begin(op, tensors.get(0));
     List<Tensor> hosts = new ArrayList<>(tensors.size());
     tensors.forEach(tensor -> hosts.add(work.inOut(tensor).host()));
@@ -110,11 +175,14 @@ final class GlooCudaBackend implements Backend {
 
   @Override
   public void reduce(Operation op, Tensor tensor, ReduceOp reduceOp, int root) throws Exception {
+    if (onDevices(op, tensor, reduceOp, (on, inner) -> on.reduce(inner, tensor, reduceOp, root))) {
+      return;
+    }
     HostWork work = begin(op, tensor);
     boolean back = rank == root;
-    if (tensor.byteSize() > chunkBytes) {
+    if (isInParts(tensor)) {
       work.pipeline(
-          op, tensor, chunkBytes, true, back, part -> host.reduce(op, part, reduceOp, root));
+          op, tensor, partBytes(tensor), true, back, part -> host.reduce(op, part, reduceOp, root));
       return;
     }
     Part part = back ? work.inOut(tensor) : work.input(tensor);
@@ -123,10 +191,14 @@ final class GlooCudaBackend implements Backend {
 
   @Override
   public void broadcast(Operation op, Tensor tensor, int root) throws Exception {
+    if (onDevices(op, tensor, (on, inner) -> on.broadcast(inner, tensor, root))) {
+      return;
+    }
     HostWork work = begin(op, tensor);
     boolean out = rank == root;
-    if (tensor.byteSize() > chunkBytes) {
-      work.pipeline(op, tensor, chunkBytes, out, !out, part -> host.broadcast(op, part, root));
+    if (isInParts(tensor)) {
+      work.pipeline(
+          op, tensor, partBytes(tensor), out, !out, part -> host.broadcast(op, part, root));
       return;
     }
     Part part = out ? work.input(tensor) : work.output(tensor);
@@ -135,6 +207,9 @@ final class GlooCudaBackend implements Backend {
 
   @Override
   public void allGather(Operation op, List<Tensor> outputs, Tensor input) throws Exception {
+    if (onDevices(op, input, (on, inner) -> on.allGather(inner, outputs, input))) {
+      return;
+    }
     HostWork work = begin(op, input);
     Tensor in = work.input(input).host();
     List<Tensor> outs = outputs(work, outputs);
@@ -143,6 +218,9 @@ final class GlooCudaBackend implements Backend {
 
   @Override
   public void allGatherInto(Operation op, Tensor output, Tensor input) throws Exception {
+    if (onDevices(op, input, (on, inner) -> on.allGatherInto(inner, output, input))) {
+      return;
+    }
     HostWork work = begin(op, input);
     Tensor in = work.input(input).host();
     Tensor out = work.output(output).host();
@@ -152,6 +230,10 @@ final class GlooCudaBackend implements Backend {
   @Override
   public void allGatherIntoCoalesced(Operation op, List<Tensor> outputs, List<Tensor> inputs)
       throws Exception {
+    if (onDevices(
+        op, inputs.get(0), (on, inner) -> on.allGatherIntoCoalesced(inner, outputs, inputs))) {
+      return;
+    }
     HostWork work = begin(op, inputs.get(0));
     List<Tensor> ins = inputs(work, inputs);
     List<Tensor> outs = outputs(work, outputs);
@@ -160,6 +242,9 @@ final class GlooCudaBackend implements Backend {
 
   @Override
   public void gather(Operation op, List<Tensor> outputs, Tensor input, int root) throws Exception {
+    if (onDevices(op, input, (on, inner) -> on.gather(inner, outputs, input, root))) {
+      return;
+    }
     HostWork work = begin(op, input);
     Tensor in = work.input(input).host();
     List<Tensor> outs = outputs(work, outputs);
@@ -168,6 +253,9 @@ final class GlooCudaBackend implements Backend {
 
   @Override
   public void scatter(Operation op, Tensor output, List<Tensor> inputs, int root) throws Exception {
+    if (onDevices(op, output, (on, inner) -> on.scatter(inner, output, inputs, root))) {
+      return;
+    }
     HostWork work = begin(op, output);
     List<Tensor> ins = inputs(work, inputs);
     Tensor out = work.output(output).host();
@@ -177,6 +265,10 @@ final class GlooCudaBackend implements Backend {
   @Override
   public void reduceScatter(Operation op, Tensor output, List<Tensor> inputs, ReduceOp reduceOp)
       throws Exception {
+    if (onDevices(
+        op, output, reduceOp, (on, inner) -> on.reduceScatter(inner, output, inputs, reduceOp))) {
+      return;
+    }
     HostWork work = begin(op, output);
     List<Tensor> ins = inputs(work, inputs);
     Tensor out = work.output(output).host();
@@ -186,6 +278,13 @@ final class GlooCudaBackend implements Backend {
   @Override
   public void reduceScatterInto(Operation op, Tensor output, Tensor input, ReduceOp reduceOp)
       throws Exception {
+    if (onDevices(
+        op,
+        output,
+        reduceOp,
+        (on, inner) -> on.reduceScatterInto(inner, output, input, reduceOp))) {
+      return;
+    }
     HostWork work = begin(op, output);
     Tensor in = work.input(input).host();
     Tensor out = work.output(output).host();
@@ -195,6 +294,13 @@ final class GlooCudaBackend implements Backend {
   @Override
   public void reduceScatterIntoCoalesced(
       Operation op, List<Tensor> outputs, List<Tensor> inputs, ReduceOp reduceOp) throws Exception {
+    if (onDevices(
+        op,
+        outputs.get(0),
+        reduceOp,
+        (on, inner) -> on.reduceScatterIntoCoalesced(inner, outputs, inputs, reduceOp))) {
+      return;
+    }
     HostWork work = begin(op, outputs.get(0));
     List<Tensor> ins = inputs(work, inputs);
     List<Tensor> outs = outputs(work, outputs);
@@ -203,6 +309,9 @@ final class GlooCudaBackend implements Backend {
 
   @Override
   public void allToAll(Operation op, List<Tensor> outputs, List<Tensor> inputs) throws Exception {
+    if (onDevices(op, outputs.get(0), (on, inner) -> on.allToAll(inner, outputs, inputs))) {
+      return;
+    }
     HostWork work = begin(op, outputs.get(0));
     List<Tensor> ins = inputs(work, inputs);
     List<Tensor> outs = outputs(work, outputs);
@@ -213,6 +322,12 @@ final class GlooCudaBackend implements Backend {
   public void allToAllSingle(
       Operation op, Tensor output, Tensor input, long[] outputSplits, long[] inputSplits)
       throws Exception {
+    if (onDevices(
+        op,
+        output,
+        (on, inner) -> on.allToAllSingle(inner, output, input, outputSplits, inputSplits))) {
+      return;
+    }
     HostWork work = begin(op, output);
     Tensor in = work.input(input).host();
     Tensor out = work.output(output).host();
@@ -220,12 +335,35 @@ final class GlooCudaBackend implements Backend {
   }
 
   @Override
+  public void allReduceSparse(Operation op, Tensor tensor, ReduceOp reduceOp) throws Exception {
+    HostWork work = begin(op, tensor.values());
+    Tensor indices = work.input(tensor.indices()).host();
+    Tensor values = work.input(tensor.values()).host();
+    Tensor sparse = Tensor.sparse(indices, values, tensor.shape());
+    InnerOperation inner = new InnerOperation(op);
+    run(op, work, () -> host.allReduceSparse(inner, sparse, reduceOp));
+    Tensor sum = inner.result().get(0);
+    op.completeWith(
+        List.of(
+            Tensor.sparse(
+                work.copyOf(op, sum.indices()), work.copyOf(op, sum.values()), sum.shape())));
+  }
+
+  @Override
   public void abort(Throwable cause) {
     aborted = true;
+    DeviceWork all = devices;
+    if (all != null) {
+      all.abort(cause);
+    }
   }
 
   @Override
   public void close() {
+    DeviceWork all = devices;
+    if (all != null) {
+      all.close();
+    }
     works.values().forEach(HostWork::close);
   }
 }

@@ -12,7 +12,7 @@ import java.util.List;
 import java.util.Set;
 import java.util.function.Supplier;
 
-/** Serves CUDA tensors in Gloo groups: all collectives of dense tensors. */
+/** Serves CUDA tensors in Gloo groups: all collectives. */
 public final class GlooCudaProvider implements GlooDeviceProvider {
   private final Supplier<Cuda> cuda;
 
@@ -39,7 +39,7 @@ public final class GlooCudaProvider implements GlooDeviceProvider {
   public Capabilities capabilities(Capabilities host) {
     EnumSet<OpType> operations = EnumSet.noneOf(OpType.class);
     operations.addAll(host.operations());
-    operations.removeIf(op -> op.isPointToPoint() || op == OpType.ALL_REDUCE_SPARSE);
+    operations.removeIf(OpType::isPointToPoint);
     return new Capabilities(
             operations, host.movable(), host.reducible(), host.reduceOps(), host.features())
         .without(Set.of(Feature.SYMMETRIC_MEMORY));
@@ -47,11 +47,13 @@ public final class GlooCudaProvider implements GlooDeviceProvider {
 
   @Override
   public List<Setting<?>> settings() {
-    return List.of(GlooCudaBackend.CHUNK_BYTES);
+    return List.of(GlooCudaBackend.CHUNK_BYTES, DeviceWork.DIRECT);
   }
 
   @Override
   public Backend open(GlooGroup group) {
-    return new GlooCudaBackend(cuda.get(), group);
+    Cuda own = cuda.get();
+    return new GlooCudaBackend(
+        own, group, group.isOpenedByAll() ? DeviceWork.join(own, group) : null);
   }
 }

@@ -16,6 +16,7 @@ import java.util.concurrent.TimeUnit;
 import java.util.concurrent.TimeoutException;
 import java.util.concurrent.locks.LockSupport;
 import java.util.function.BooleanSupplier;
+import java.util.function.Consumer;
 import org.jspecify.annotations.Nullable;
 
 /**
@@ -97,20 +98,32 @@ final class HostWork {
 
   /** Begins an operation behind the work of its caller. */
   void begin(Operation op) {
+    begin(
+        op,
+        device,
+        event -> {
+          toHost.waitFor(event);
+          toDevice.waitFor(event);
+        });
+  }
+
+  /**
+   * Orders something behind the work of an operation's caller.
+   *
+   * @param op the operation
+   * @param device of its tensors
+   * @param order orders it behind an event
+   */
+  static void begin(Operation op, CudaDevice device, Consumer<CudaEvent> order) {
     device.context().enter();
     DeviceEvent known = op.callerEvent();
     if (known instanceof CudaEvent event && event.device().equals(device)) {
-      order(event);
+      order.accept(event);
     } else {
       try (CudaEvent event = mark(device)) {
-        order(event);
+        order.accept(event);
       }
     }
-  }
-
-  private void order(CudaEvent event) {
-    toHost.waitFor(event);
-    toDevice.waitFor(event);
   }
 
   /** Takes a tensor that the operation reads. */
@@ -194,6 +207,23 @@ final class HostWork {
     if (part.isResult && block != null) {
       calls.copy(part.address, block.address(), part.bytes, toDevice.handle());
       pinned.useOn(block, toDevice.handle());
+    }
+  }
+
+  /**
+   * Copies a tensor of the host to a new one of the device, and waits for it.
+   *
+   * @throws TimeoutException if the operation's deadline comes first
+   */
+  Tensor copyOf(Operation op, Tensor host) throws TimeoutException {
+    try (CudaStream.Scope _ = toDevice.use()) {
+      Tensor copy = device.tensors().copyOf(host);
+      try (CudaEvent event = toDevice.record()) {
+        if (!event.awaitReached(op.deadlineNanos())) {
+          throw new TimeoutException("rank " + rank + ": " + device + " did not copy in time");
+        }
+      }
+      return copy;
     }
   }
 

@@ -10,7 +10,7 @@ import org.junit.jupiter.api.AfterAll;
 /** Runs the contract in Gloo groups with CUDA tensors, on played devices. */
 class FakeGlooContractTest extends ProcessGroupContract {
   private final FakeMachine machine = new FakeMachine(2);
-  private final ContractSubject subject = new GlooCudaSubject(machine.cuda, 3);
+  private final ContractSubject subject = new GlooCudaSubject(machine.cuda, 3, false);
 
   @Override
   protected BackendProvider provider() {

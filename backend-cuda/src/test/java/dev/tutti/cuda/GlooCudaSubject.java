@@ -10,9 +10,21 @@ import java.util.Map;
 final class GlooCudaSubject extends CudaSubject {
   private final BackendProvider provider;
 
-  GlooCudaSubject(Cuda cuda, int mostRanks) {
+  GlooCudaSubject(Cuda cuda, int mostRanks, boolean direct) {
     super(
-        cuda, mostRanks, Map.of("TUTTI_CLOSE_TIMEOUT", "1s", "TUTTI_GLOO_CUDA_CHUNK_BYTES", "1K"));
+        cuda,
+        mostRanks,
+        Map.of(
+            "TUTTI_CLOSE_TIMEOUT",
+            "1s",
+            "TUTTI_CUDA_LANES",
+            "8",
+            "TUTTI_CUDA_CHUNK_BYTES",
+            "2K",
+            "TUTTI_GLOO_CUDA_DIRECT",
+            direct ? "1" : "0",
+            "TUTTI_GLOO_CUDA_CHUNK_BYTES",
+            "1K"));
     provider = new GlooProvider(List.of(new GlooCudaProvider(() -> cuda)));
   }
 

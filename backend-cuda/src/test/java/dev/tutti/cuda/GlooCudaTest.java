@@ -5,6 +5,7 @@ import static org.assertj.core.api.Assertions.assertThatThrownBy;
 
 import dev.tutti.AllReduceOptions;
 import dev.tutti.BroadcastOptions;
+import dev.tutti.DType;
 import dev.tutti.OpType;
 import dev.tutti.ReduceOp;
 import dev.tutti.ReduceOptions;
@@ -47,6 +48,7 @@ class GlooCudaTest {
   private CudaRanks ranks() {
     return new CudaRanks(machine.cuda)
         .on(new GlooProvider(List.of(new GlooCudaProvider(() -> machine.cuda))))
+        .with("TUTTI_GLOO_CUDA_DIRECT", "0")
         .with("TUTTI_GLOO_CUDA_CHUNK_BYTES", "4K");
   }
 
@@ -190,6 +192,43 @@ class GlooCudaTest {
                   .hasMessageContaining("does not support send");
               group.barrier();
             });
+  }
+
+  @Test
+  void devicesThatReachEachOtherDoItThemselves() throws Exception {
+    long before = CollectiveLane.USAGE.sum();
+    ranks()
+        .with("TUTTI_GLOO_CUDA_DIRECT", "1")
+        .run(
+            2,
+            (group, device) -> {
+              Tensor tensor = filled(device, group.rank() + 1);
+              Tensor onHost = Tensor.of(1f);
+              group.allReduce(tensor);
+              group.allReduce(onHost);
+              Work work = group.allReduce(tensor, AllReduceOptions.DEFAULT.withAsync());
+              work.await();
+              assertThat(read(device, tensor)).isEqualTo(all(6));
+              assertThat(onHost.toFloatArray()).containsExactly(2);
+              Tensor flags = device.tensors().copyOf(Tensor.allocate(DType.BOOL, 3));
+              group.allReduce(flags);
+            });
+    assertThat(CollectiveLane.USAGE.sum() - before).isGreaterThanOrEqualTo(4);
+  }
+
+  @Test
+  void devicesThatDoNotReachEachOtherGoThroughTheHost() throws Exception {
+    machine.fake.cutLink(0, 1);
+    ranks()
+        .with("TUTTI_GLOO_CUDA_DIRECT", "1")
+        .run(
+            2,
+            (group, device) -> {
+              Tensor tensor = filled(device, group.rank() + 1);
+              group.allReduce(tensor);
+              assertThat(read(device, tensor)).isEqualTo(all(3));
+            });
+    assertThat(machine.fake.calls("cuLaunchKernel")).isEmpty();
   }
 
   @Test

@@ -10,7 +10,7 @@ import org.junit.jupiter.api.extension.ExtendWith;
 /** Runs the contract in Gloo groups with CUDA tensors, on the GPUs of this machine. */
 @ExtendWith(Gpu.class)
 class GpuGlooContractTest extends ProcessGroupContract {
-  private final ContractSubject subject = new GlooCudaSubject(Cuda.get(), 4);
+  private final ContractSubject subject = new GlooCudaSubject(Cuda.get(), 4, false);
 
   @Override
   protected BackendProvider provider() {

@@ -3,13 +3,17 @@ package dev.tutti.gloo;
 import dev.tutti.Capabilities.Feature;
 import dev.tutti.Device;
 import dev.tutti.ReduceOp;
+import dev.tutti.Store;
 import dev.tutti.SymmetricMemory;
 import dev.tutti.Tensor;
 import dev.tutti.gloo.spi.GlooDeviceProvider;
 import dev.tutti.gloo.spi.GlooGroup;
 import dev.tutti.spi.Backend;
+import dev.tutti.spi.BackendContext;
 import dev.tutti.spi.DeviceEvent;
 import dev.tutti.spi.Operation;
+import java.nio.charset.StandardCharsets;
+import java.util.ArrayList;
 import java.util.List;
 import java.util.Map;
 import java.util.concurrent.ConcurrentHashMap;
@@ -20,16 +24,54 @@ import org.jspecify.annotations.Nullable;
  * first needed.
  */
 final class DeviceDispatch implements Backend {
+  private static final String DEVICE_KEY = "tutti/device/";
+
   private final Backend host;
   private final Map<String, GlooDeviceProvider> providers;
-  private final GlooGroup group;
+  private final BackendContext context;
+  private final boolean isAllTutti;
   private final Map<String, Backend> opened = new ConcurrentHashMap<>();
   private @Nullable Throwable aborted;
 
-  DeviceDispatch(Backend host, Map<String, GlooDeviceProvider> providers, GlooGroup group) {
+  /**
+   * Creates the dispatch of a rank; ranks of Tutti do at once.
+   *
+   * @param host runs the operations on host tensors
+   * @param providers by kind of device
+   * @param context of the group
+   * @param isAllTutti whether all ranks are of Tutti
+   */
+  DeviceDispatch(
+      Backend host,
+      Map<String, GlooDeviceProvider> providers,
+      BackendContext context,
+      boolean isAllTutti) {
     this.host = host;
     this.providers = providers;
-    this.group = group;
+    this.context = context;
+    this.isAllTutti = isAllTutti;
+    if (isAllTutti) {
+      openIfAllDo();
+    }
+  }
+
+  /** Opens the kind of device that all ranks gave, if they did. */
+  private void openIfAllDo() {
+    Store store = context.store();
+    String own = context.device().type();
+    store.set(DEVICE_KEY + context.rank(), own);
+    GlooDeviceProvider provider = providers.get(own);
+    if (provider == null) {
+      return;
+    }
+    List<String> keys = new ArrayList<>(context.size());
+    for (int r = 0; r < context.size(); r++) {
+      keys.add(DEVICE_KEY + r);
+    }
+    List<byte[]> all = store.multiGet(keys, context.timeout());
+    if (all.stream().allMatch(each -> own.equals(new String(each, StandardCharsets.UTF_8)))) {
+      opened.put(own, provider.open(new GlooGroup(context, host, true, true)));
+    }
   }
 
   private Backend of(Tensor tensor) {
@@ -48,7 +90,7 @@ final class DeviceDispatch implements Backend {
       if (provider == null) {
         throw new UnsupportedOperationException("no module serves " + device + " in Gloo groups");
       }
-      known = provider.open(group);
+      known = provider.open(new GlooGroup(context, host, isAllTutti, false));
       opened.put(device.type(), known);
       if (aborted != null) {
         known.abort(aborted);

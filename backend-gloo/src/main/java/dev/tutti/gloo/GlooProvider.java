@@ -17,7 +17,6 @@ import dev.tutti.gloo.host.HostMeeting;
 import dev.tutti.gloo.host.HostRendezvous;
 import dev.tutti.gloo.host.SymmetricMemories;
 import dev.tutti.gloo.spi.GlooDeviceProvider;
-import dev.tutti.gloo.spi.GlooGroup;
 import dev.tutti.gloo.transport.Rendezvous;
 import dev.tutti.gloo.transport.TlsSettings;
 import dev.tutti.gloo.transport.Transport;
@@ -290,9 +289,7 @@ public final class GlooProvider implements BackendProvider {
 
   private Backend withDevices(GlooBackend host, BackendContext context, boolean allTutti) {
     Map<String, GlooDeviceProvider> others = devices();
-    return others.isEmpty()
-        ? host
-        : new DeviceDispatch(host, others, new GlooGroup(context, host, allTutti));
+    return others.isEmpty() ? host : new DeviceDispatch(host, others, context, allTutti);
   }
 
   private static GlooBackend create(

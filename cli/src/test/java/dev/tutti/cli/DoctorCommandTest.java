@@ -57,7 +57,7 @@ class DoctorCommandTest {
         .anyMatch(line -> line.startsWith("ok cores " + Runtime.getRuntime().availableProcessors()))
         .anyMatch(line -> line.startsWith("ok lo ") && line.contains("127.0.0.1"))
         .anyMatch(line -> line.startsWith("ok gloo usable"))
-        .anyMatch(line -> line.contains("for cpu, would listen at "))
+        .anyMatch(line -> line.contains("for cpu cuda, would listen at "))
         .anyMatch(line -> line.contains("for cpu, only when named; from "))
         .anyMatch(line -> line.startsWith("ok tcp usable from "))
         .anyMatch(line -> line.matches("(ok cuda usable|note cuda cannot run here)( .*)?"))
@@ -156,7 +156,7 @@ class DoctorCommandTest {
             line ->
                 line.startsWith(
                     "{\"section\":\"backends\",\"name\":\"gloo\",\"status\":\"ok\","
-                        + "\"value\":\"usable\",\"detail\":\"for cpu, would listen at "));
+                        + "\"value\":\"usable\",\"detail\":\"for cpu cuda, would listen at "));
   }
 
   @Test

@@ -10,5 +10,8 @@ import dev.tutti.spi.BackendContext;
  * @param host runs the group's operations on tensors in host memory
  * @param isAllTutti whether all ranks are of Tutti; if not, each operation has to make the calls of
  *     {@code host} that c10d makes for it
+ * @param isOpenedByAll whether all ranks are of Tutti, gave a device of this kind and open it now,
+ *     so that they can meet in the context's store
  */
-public record GlooGroup(BackendContext context, Backend host, boolean isAllTutti) {}
+public record GlooGroup(
+    BackendContext context, Backend host, boolean isAllTutti, boolean isOpenedByAll) {}

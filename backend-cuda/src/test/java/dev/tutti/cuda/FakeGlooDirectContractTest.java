@@ -1,0 +1,40 @@
+package dev.tutti.cuda;
+
+import dev.tutti.Capabilities;
+import dev.tutti.spi.BackendProvider;
+import dev.tutti.testing.ContractSubject;
+import dev.tutti.testing.ContractWorld;
+import dev.tutti.testing.ProcessGroupContract;
+import org.junit.jupiter.api.AfterAll;
+
+/**
+ * Runs the contract in Gloo groups with CUDA tensors that the devices reduce, on played devices.
+ */
+class FakeGlooDirectContractTest extends ProcessGroupContract {
+  private final FakeMachine machine = new FakeMachine(2);
+  private final ContractSubject subject = new GlooCudaSubject(machine.cuda, 2, true);
+
+  @Override
+  protected BackendProvider provider() {
+    return subject.provider();
+  }
+
+  @Override
+  protected Capabilities capabilities() {
+    return subject.capabilities();
+  }
+
+  /** Is no test here: the group has symmetric memory, of the host. */
+  @Override
+  public void undeclaredSymmetricMemoryIsRefused(ContractWorld world) {}
+
+  @Override
+  public ContractSubject subject() {
+    return subject;
+  }
+
+  @AfterAll
+  void nothingIsLeft() {
+    machine.close();
+  }
+}

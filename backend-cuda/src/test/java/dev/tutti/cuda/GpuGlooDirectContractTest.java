@@ -1,0 +1,37 @@
+package dev.tutti.cuda;
+
+import dev.tutti.Capabilities;
+import dev.tutti.spi.BackendProvider;
+import dev.tutti.testing.ContractSubject;
+import dev.tutti.testing.ContractWorld;
+import dev.tutti.testing.ProcessGroupContract;
+import org.junit.jupiter.api.extension.ExtendWith;
+
+/**
+ * Runs the contract in Gloo groups with CUDA tensors that the devices reduce, on the GPUs of this
+ * machine.
+ */
+@ExtendWith(Gpu.class)
+class GpuGlooDirectContractTest extends ProcessGroupContract {
+  private final ContractSubject subject =
+      new GlooCudaSubject(Cuda.get(), Math.min(4, Cuda.get().deviceCount()), true);
+
+  @Override
+  protected BackendProvider provider() {
+    return subject.provider();
+  }
+
+  @Override
+  protected Capabilities capabilities() {
+    return subject.capabilities();
+  }
+
+  /** Is no test here: the group has symmetric memory, of the host. */
+  @Override
+  public void undeclaredSymmetricMemoryIsRefused(ContractWorld world) {}
+
+  @Override
+  public ContractSubject subject() {
+    return subject;
+  }
+}
