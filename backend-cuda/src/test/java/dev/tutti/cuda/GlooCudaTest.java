@@ -6,17 +6,24 @@ import static org.assertj.core.api.Assertions.assertThatThrownBy;
 import dev.tutti.AllReduceOptions;
 import dev.tutti.BroadcastOptions;
 import dev.tutti.DType;
+import dev.tutti.Device;
 import dev.tutti.OpType;
 import dev.tutti.ReduceOp;
 import dev.tutti.ReduceOptions;
+import dev.tutti.Settings;
 import dev.tutti.Tensor;
 import dev.tutti.TuttiException;
 import dev.tutti.Work;
 import dev.tutti.gloo.GlooProvider;
 import dev.tutti.gloo.spi.GlooDeviceProvider;
+import dev.tutti.gloo.spi.GlooGroup;
+import dev.tutti.spi.Backend;
+import dev.tutti.spi.BackendContext;
+import dev.tutti.store.HashStore;
 import java.time.Duration;
 import java.util.Arrays;
 import java.util.List;
+import java.util.Map;
 import java.util.concurrent.CountDownLatch;
 import org.junit.jupiter.api.AfterEach;
 import org.junit.jupiter.api.BeforeEach;
@@ -229,6 +236,30 @@ class GlooCudaTest {
               assertThat(read(device, tensor)).isEqualTo(all(3));
             });
     assertThat(machine.fake.calls("cuLaunchKernel")).isEmpty();
+  }
+
+  @Test
+  void itSaysWhetherTheDevicesReachEachOther() {
+    BackendContext context =
+        new BackendContext(
+            "0",
+            0,
+            2,
+            List.of(0, 1),
+            "cpu",
+            Device.cuda(0),
+            new HashStore(),
+            Duration.ofSeconds(5),
+            Settings.ofEnvironment(Map.of()),
+            (cause, failedRank) -> {});
+    Backend host = new GlooCudaBackend(machine.cuda, group(context, null), null);
+    try (Backend opened = new GlooCudaProvider(() -> machine.cuda).open(group(context, host))) {
+      assertThat(((GlooCudaBackend) opened).hasGpuDirect()).isFalse();
+    }
+  }
+
+  private static GlooGroup group(BackendContext context, Backend host) {
+    return new GlooGroup(context, host, true, false);
   }
 
   @Test

@@ -20,7 +20,6 @@ final class LibNccl extends NativeFunctions implements NcclCalls {
   private static final int CONFIG_MAGIC = 0xcafebeef;
   private static final int CONFIG_VERSION = 21801;
   private static final int UNDEFINED = Integer.MIN_VALUE;
-  private static final int NO_COLOR = -1;
   private static final int HOST_IMMEDIATE = 1;
   private static final long TEXT_BYTES = 4096;
 
@@ -34,8 +33,6 @@ final class LibNccl extends NativeFunctions implements NcclCalls {
           MemoryLayout.structLayout(MemoryLayout.sequenceLayout(UNIQUE_ID_BYTES, JAVA_BYTE)),
           JAVA_INT,
           JAVA_LONG);
-  private final MethodHandle split =
-      function("ncclCommSplit", JAVA_LONG, JAVA_INT, JAVA_INT, JAVA_LONG, JAVA_LONG);
   private final MethodHandle getAsyncError =
       function("ncclCommGetAsyncError", JAVA_LONG, JAVA_LONG);
   private final MethodHandle getLastError = text("ncclGetLastError", JAVA_LONG);
@@ -158,21 +155,6 @@ final class LibNccl extends NativeFunctions implements NcclCalls {
       require(
           (int) initRank.invokeExact(cell.address(), size, copy, rank, config(arena).address()),
           "ncclCommInitRankConfig");
-      return cell.get(JAVA_LONG, 0);
-    } catch (Throwable e) {
-      throw unexpected(e);
-    }
-  }
-
-  @Override
-  public long split(long communicator, int color, int key) {
-    try (Arena arena = Arena.ofConfined()) {
-      MemorySegment cell = arena.allocate(JAVA_LONG);
-      int group = color < 0 ? NO_COLOR : color;
-      require(
-          (int)
-              split.invokeExact(communicator, group, key, cell.address(), config(arena).address()),
-          "ncclCommSplit");
       return cell.get(JAVA_LONG, 0);
     } catch (Throwable e) {
       throw unexpected(e);

@@ -28,16 +28,6 @@ public interface NcclCalls {
    */
   long init(byte[] id, int size, int rank);
 
-  /**
-   * Begins to make a communicator of some ranks of another one; all ranks of that one call it.
-   *
-   * @param communicator the other one
-   * @param color of this rank and those that come with it; negative to stay out
-   * @param key orders the ranks
-   * @return the communicator, or 0 for a rank that stays out
-   */
-  long split(long communicator, int color, int key);
-
   /** Returns how far the last call is: done, in progress, or how it or a peer failed. */
   int state(long communicator);
 

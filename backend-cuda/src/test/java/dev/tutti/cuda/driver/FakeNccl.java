@@ -145,11 +145,6 @@ public final class FakeNccl implements NcclCalls {
   }
 
   @Override
-  public long split(long communicator, int color, int key) {
-    throw new UnsupportedOperationException("not played");
-  }
-
-  @Override
   public int state(long communicator) {
     Comm comm = comm(communicator);
     if (comm.failure != 0) {
