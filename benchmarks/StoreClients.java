@@ -29,6 +29,7 @@ public class StoreClients {
   private final boolean aeron;
   private final int port;
   private final String label;
+  private boolean quiet;
 
   private StoreClients(boolean aeron, int port, String label) {
     this.aeron = aeron;
@@ -39,8 +40,17 @@ public class StoreClients {
   public static void main(String[] args) throws Exception {
     StoreClients clients =
         new StoreClients(args[0].equals("aeron"), Integer.parseInt(args[1]), args[2]);
+    List<String> ops = List.of(args[3].split(",", -1));
     for (String number : args[4].split(",", -1)) {
-      for (String op : args[3].split(",", -1)) {
+      // The compilers shall be done with what follows.
+      clients.quiet = true;
+      for (String op : ops) {
+        if (!op.equals("meet")) {
+          clients.measure(op, Integer.parseInt(number));
+        }
+      }
+      clients.quiet = false;
+      for (String op : ops) {
         clients.measure(op, Integer.parseInt(number));
       }
     }
@@ -131,7 +141,7 @@ public class StoreClients {
   }
 
   private void wake(int waiters) throws Exception {
-    String prefix = "wake/" + label + "/" + waiters + "/";
+    String prefix = "wake/" + label + "/" + waiters + "/" + quiet + "/";
     long[] set = new long[WAKE_ROUNDS];
     CyclicBarrier ready = new CyclicBarrier(waiters + 1);
     List<FutureTask<long[]>> tasks =
@@ -191,6 +201,9 @@ public class StoreClients {
   }
 
   private void print(String op, int clients, long[] samples, double perSecond) {
+    if (quiet) {
+      return;
+    }
     Arrays.sort(samples);
     System.out.printf(
         Locale.ROOT,

@@ -70,6 +70,7 @@ public final class AeronStore implements Store {
                 options.token(),
                 options.transport(),
                 options.directory(),
+                options.driver(),
                 options.lease(),
                 options.spin());
     try {

@@ -19,6 +19,8 @@ import java.util.Objects;
  * @param token what client and server prove to each other; {@link JobToken#NONE} to prove nothing
  * @param transport how the messages travel
  * @param directory where the folder of an embedded driver is made
+ * @param driver folder of a media driver that runs already, to be used instead of an embedded one;
+ *     empty for an embedded one
  * @param lease within which a lost host is noticed, 3 s to 1 h; an ended process is noticed at once
  * @param spin whether threads that wait for messages never sleep; for free cores only
  */
@@ -30,6 +32,7 @@ public record AeronStoreOptions(
     JobToken token,
     Transport transport,
     Path directory,
+    String driver,
     Duration lease,
     boolean spin) {
   /** Says how messages travel. */
@@ -43,6 +46,13 @@ public record AeronStoreOptions(
   /** Says where shared memory is. */
   public static final Setting<String> DIRECTORY =
       Setting.text("TUTTI_AERON_DIR", "", "folder for shared memory instead of /dev/shm");
+
+  /** Says whose media driver is used. */
+  public static final Setting<String> DRIVER =
+      Setting.text(
+          "TUTTI_AERON_DRIVER",
+          "",
+          "folder (aeron.dir) of a running media driver to use instead of one in this process");
 
   /** Says how soon a lost host is noticed. */
   public static final Setting<Duration> LEASE =
@@ -82,6 +92,7 @@ public record AeronStoreOptions(
     Objects.requireNonNull(token, "token");
     Objects.requireNonNull(transport, "transport");
     Objects.requireNonNull(directory, "directory");
+    Objects.requireNonNull(driver, "driver");
     if (host.isEmpty()) {
       throw new IllegalArgumentException("host must not be empty");
     }
@@ -119,6 +130,7 @@ public record AeronStoreOptions(
         settings.get(JobToken.SETTING),
         settings.get(TRANSPORT),
         directory.isEmpty() ? DriverDirectory.defaultParent() : Path.of(directory),
+        settings.get(DRIVER),
         settings.get(LEASE),
         settings.get(SPIN));
   }
@@ -130,7 +142,7 @@ public record AeronStoreOptions(
    */
   public AeronStoreOptions withServer(boolean server) {
     return new AeronStoreOptions(
-        host, port, server, timeout, token, transport, directory, lease, spin);
+        host, port, server, timeout, token, transport, directory, driver, lease, spin);
   }
 
   /**
@@ -140,7 +152,7 @@ public record AeronStoreOptions(
    */
   public AeronStoreOptions withPort(int port) {
     return new AeronStoreOptions(
-        host, port, server, timeout, token, transport, directory, lease, spin);
+        host, port, server, timeout, token, transport, directory, driver, lease, spin);
   }
 
   /**
@@ -150,7 +162,7 @@ public record AeronStoreOptions(
    */
   public AeronStoreOptions withTimeout(Duration timeout) {
     return new AeronStoreOptions(
-        host, port, server, timeout, token, transport, directory, lease, spin);
+        host, port, server, timeout, token, transport, directory, driver, lease, spin);
   }
 
   /**
@@ -160,7 +172,7 @@ public record AeronStoreOptions(
    */
   public AeronStoreOptions withToken(JobToken token) {
     return new AeronStoreOptions(
-        host, port, server, timeout, token, transport, directory, lease, spin);
+        host, port, server, timeout, token, transport, directory, driver, lease, spin);
   }
 
   /**
@@ -170,7 +182,7 @@ public record AeronStoreOptions(
    */
   public AeronStoreOptions withTransport(Transport transport) {
     return new AeronStoreOptions(
-        host, port, server, timeout, token, transport, directory, lease, spin);
+        host, port, server, timeout, token, transport, directory, driver, lease, spin);
   }
 
   /**
@@ -180,7 +192,17 @@ public record AeronStoreOptions(
    */
   public AeronStoreOptions withDirectory(Path directory) {
     return new AeronStoreOptions(
-        host, port, server, timeout, token, transport, directory, lease, spin);
+        host, port, server, timeout, token, transport, directory, driver, lease, spin);
+  }
+
+  /**
+   * Returns these options with another media driver.
+   *
+   * @param driver folder of a driver that runs already; empty for an embedded one
+   */
+  public AeronStoreOptions withDriver(String driver) {
+    return new AeronStoreOptions(
+        host, port, server, timeout, token, transport, directory, driver, lease, spin);
   }
 
   /**
@@ -190,7 +212,7 @@ public record AeronStoreOptions(
    */
   public AeronStoreOptions withLease(Duration lease) {
     return new AeronStoreOptions(
-        host, port, server, timeout, token, transport, directory, lease, spin);
+        host, port, server, timeout, token, transport, directory, driver, lease, spin);
   }
 
   /**
@@ -200,6 +222,6 @@ public record AeronStoreOptions(
    */
   public AeronStoreOptions withSpin(boolean spin) {
     return new AeronStoreOptions(
-        host, port, server, timeout, token, transport, directory, lease, spin);
+        host, port, server, timeout, token, transport, directory, driver, lease, spin);
   }
 }

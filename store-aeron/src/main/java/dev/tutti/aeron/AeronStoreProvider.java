@@ -29,6 +29,7 @@ public final class AeronStoreProvider implements StoreProvider {
     return List.of(
         AeronStoreOptions.TRANSPORT,
         AeronStoreOptions.DIRECTORY,
+        AeronStoreOptions.DRIVER,
         AeronStoreOptions.LEASE,
         AeronStoreOptions.SPIN,
         JobToken.SETTING);

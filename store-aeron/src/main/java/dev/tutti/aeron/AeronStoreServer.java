@@ -98,7 +98,7 @@ public final class AeronStoreServer implements AutoCloseable {
     this.listener = listen(new InetSocketAddress(address, options.port()));
     EmbeddedDriver started = null;
     try {
-      started = EmbeddedDriver.start(options.directory(), timing, clients);
+      started = EmbeddedDriver.start(options, timing, clients);
       this.driver = started;
       this.aeron = EmbeddedDriver.connect(driver.path(), timing);
       this.bell = Bell.make(aeron);
@@ -231,6 +231,7 @@ public final class AeronStoreServer implements AutoCloseable {
             RANDOM.nextLong(),
             bell.number(),
             driver.path(),
+            driver.directory().path().toString(),
             driver.directory().proof());
     Handshake.tell(control, session);
     int transport = control.readByte(deadline);
@@ -269,12 +270,12 @@ public final class AeronStoreServer implements AutoCloseable {
     } else if (transport != Handshake.IPC) {
       throw new ProtocolException("there is no transport " + transport);
     }
-    driver.directory().requireRoom();
+    driver.requireRoom();
     // What came before the stream is there for this process rang in vain.
     var requests =
         aeron.addSubscription(in, session.requestStream(), image -> agent.wake(), image -> {});
     try {
-      var replies = aeron.addExclusivePublication(out, session.replyStream());
+      var replies = aeron.addExclusivePublication(Channels.out(out), session.replyStream());
       @Nullable Bell clientBell = transport == Handshake.IPC ? Bell.find(aeron, bellThere) : null;
       return new ServerClient(
           control, session.session(), requests, replies, clientBell, agent.commands());

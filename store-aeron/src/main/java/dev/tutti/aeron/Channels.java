@@ -7,6 +7,8 @@ import java.net.InetAddress;
 final class Channels {
   static final String IPC = "aeron:ipc";
 
+  private static final String TERM = "term-length=" + EmbeddedDriver.TERM_BYTES;
+
   private Channels() {}
 
   static String udp(InetAddress address, int port) {
@@ -14,6 +16,11 @@ final class Channels {
     int scope = host.indexOf('%');
     String plain = scope < 0 ? host : host.substring(0, scope);
     return "aeron:udp?endpoint=" + new HostPort(plain, port);
+  }
+
+  /** Returns the channel of a publication, whose terms are as short with every driver. */
+  static String out(String channel) {
+    return channel + (channel.indexOf('?') < 0 ? "?" : "|") + TERM;
   }
 
   /** Returns the port of an endpoint such as 10.0.0.1:4040. */

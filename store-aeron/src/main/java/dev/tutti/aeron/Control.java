@@ -31,7 +31,7 @@ final class Control implements AutoCloseable {
   private final Socket socket;
   private final InputStream in;
   private final OutputStream out;
-  private final ByteBuffer unsent = ByteBuffer.allocate(2 * LONGEST_TEXT);
+  private final ByteBuffer unsent = ByteBuffer.allocate(3 * LONGEST_TEXT);
 
   Control(Socket socket, Timing timing) throws IOException {
     this.socket = socket;

@@ -137,13 +137,12 @@ final class DriverDirectory implements AutoCloseable {
   }
 
   /** Tells whether a folder named by a server is one that this process shares with it. */
-  static boolean isShared(String driver, byte[] proof) {
-    Path parent = Path.of(driver).getParent();
+  static boolean isShared(String folder, byte[] proof) {
+    Path path = Path.of(folder);
     try {
-      return parent != null
-          && parent.getFileName().toString().startsWith(PREFIX)
-          && Files.size(parent.resolve(PROOF)) == proof.length
-          && Arrays.equals(Files.readAllBytes(parent.resolve(PROOF)), proof);
+      return String.valueOf(path.getFileName()).startsWith(PREFIX)
+          && Files.size(path.resolve(PROOF)) == proof.length
+          && Arrays.equals(Files.readAllBytes(path.resolve(PROOF)), proof);
     } catch (IOException e) {
       LOG.log(Level.DEBUG, "no shared memory with the store server: {0}", e.toString());
       return false;
@@ -151,9 +150,9 @@ final class DriverDirectory implements AutoCloseable {
   }
 
   /** Deletes the folder of a server if its process has ended. */
-  static void deleteIfStale(String driver) {
-    Path path = Path.of(driver).getParent();
-    if (path != null && isOfOthers(path)) {
+  static void deleteIfStale(String folder) {
+    Path path = Path.of(folder);
+    if (isOfOthers(path)) {
       deleteWithoutOwner(path);
     }
   }

@@ -2,9 +2,12 @@ package dev.tutti.aeron;
 
 import dev.tutti.StoreException;
 import io.aeron.Aeron;
+import io.aeron.CommonContext;
 import io.aeron.RethrowingErrorHandler;
 import io.aeron.driver.MediaDriver;
 import io.aeron.driver.ThreadingMode;
+import java.io.File;
+import java.io.IOException;
 import java.lang.System.Logger;
 import java.lang.System.Logger.Level;
 import java.nio.file.Path;
@@ -12,13 +15,18 @@ import java.util.concurrent.TimeUnit;
 import org.agrona.ErrorHandler;
 import org.agrona.concurrent.BackoffIdleStrategy;
 import org.agrona.concurrent.IdleStrategy;
+import org.jspecify.annotations.Nullable;
 
-/** Runs a media driver in this process, on one thread, in a folder of its own. */
+/**
+ * Runs a media driver in this process, on one thread, in a folder of its own; or stands for one
+ * that runs elsewhere.
+ */
 final class EmbeddedDriver implements AutoCloseable {
   static final int TERM_BYTES = 64 * 1024;
   static final int IPC_MTU_BYTES = 4096;
 
   private static final Logger LOG = System.getLogger(AeronStore.class.getName());
+  private static final long LONGEST_SILENCE_MILLIS = 10_000;
   private static final int COUNTER_BYTES = 1 << 20;
   private static final int LOSS_BYTES = 1 << 20;
 
@@ -29,33 +37,52 @@ final class EmbeddedDriver implements AutoCloseable {
   static final long SESSION_BYTES = 2 * (3L * TERM_BYTES + 4096);
 
   private final DriverDirectory directory;
-  private final MediaDriver driver;
+  private final @Nullable MediaDriver driver;
+  private final String path;
   private final DriverIdling idling;
 
-  private EmbeddedDriver(DriverDirectory directory, MediaDriver driver, DriverIdling idling) {
+  private EmbeddedDriver(
+      DriverDirectory directory, @Nullable MediaDriver driver, String path, DriverIdling idling) {
     this.directory = directory;
     this.driver = driver;
+    this.path = path;
     this.idling = idling;
   }
 
   /**
-   * Starts a driver.
+   * Starts a driver, or finds the one that the options name.
    *
-   * @param parent where its folder is made
+   * @param options say where its folder is made
    * @param timing all its times
    * @param sessions for how many there must be room
    * @throws StoreException if it cannot run here
    */
-  static EmbeddedDriver start(Path parent, Timing timing, int sessions) {
+  static EmbeddedDriver start(AeronStoreOptions options, Timing timing, int sessions) {
+    Path parent = options.directory();
+    DriverIdling idling = new DriverIdling();
+    if (!options.driver().isEmpty()) {
+      requireRunning(options.driver());
+      return new EmbeddedDriver(DriverDirectory.create(parent, 0), null, options.driver(), idling);
+    }
     DriverDirectory directory =
         DriverDirectory.create(parent, DRIVER_BYTES + sessions * SESSION_BYTES);
     try {
-      DriverIdling idling = new DriverIdling();
       MediaDriver driver = MediaDriver.launch(context(directory, timing, idling));
-      return new EmbeddedDriver(directory, driver, idling);
+      return new EmbeddedDriver(directory, driver, directory.driver(), idling);
     } catch (RuntimeException e) {
       directory.close();
       throw new StoreException("cannot start a media driver in " + parent + ": " + e, e);
+    }
+  }
+
+  private static void requireRunning(String driver) {
+    boolean runs =
+        CommonContext.isDriverActive(
+            new File(driver), LONGEST_SILENCE_MILLIS, line -> LOG.log(Level.DEBUG, line));
+    if (!runs) {
+      throw new StoreException(
+          "no media driver runs in %s; start it, or unset %s for one in this process"
+              .formatted(driver, AeronStoreOptions.DRIVER.name()));
     }
   }
 
@@ -117,7 +144,18 @@ final class EmbeddedDriver implements AutoCloseable {
   }
 
   String path() {
-    return directory.driver();
+    return path;
+  }
+
+  /**
+   * Throws if there is no room for one more session; another process answers for its own driver.
+   *
+   * @throws StoreException saying what to do
+   */
+  void requireRoom() throws IOException {
+    if (driver != null) {
+      directory.requireRoom();
+    }
   }
 
   /** Says what the driver's thread does without work. */
@@ -150,7 +188,9 @@ final class EmbeddedDriver implements AutoCloseable {
   @Override
   public void close() {
     try {
-      driver.close();
+      if (driver != null) {
+        driver.close();
+      }
     } finally {
       directory.close();
     }

@@ -12,7 +12,7 @@ final class Handshake {
    *   server  MAGIC, VERSION, answer [nonce]
    *   client  [proof]
    *   server  [answer, proof]                    nothing of the job is told before this
-   *   server  streams, session, bell, folder of its driver and what is in the proof file there
+   *   server  streams, session, bell, folder of its driver, its own folder and the proof there
    *   client  IPC and its bell; or UDP and where it listens
    *   server  READY; or FAILED and why
    *
@@ -44,6 +44,7 @@ final class Handshake {
    * @param session number that both put into each frame
    * @param bell number of the server's {@link Bell}
    * @param driver folder of the server's driver
+   * @param folder the server's own folder
    * @param folderProof content of the proof file there
    */
   @SuppressWarnings("ArrayRecordComponent")
@@ -53,6 +54,7 @@ final class Handshake {
       long session,
       int bell,
       String driver,
+      String folder,
       byte[] folderProof) {}
 
   /** Reports a server or client that has not the same token. */
@@ -99,6 +101,7 @@ final class Handshake {
     long session = control.readLong(deadline);
     int bell = control.readInt(deadline);
     String driver = control.readText(deadline);
+    String folder = control.readText(deadline);
     int length = control.readByte(deadline);
     return new Session(
         requestStream,
@@ -106,6 +109,7 @@ final class Handshake {
         session,
         bell,
         driver,
+        folder,
         control.readRaw(Math.max(0, length), deadline));
   }
 
@@ -145,6 +149,7 @@ final class Handshake {
     control.putLong(session.session());
     control.putInt(session.bell());
     control.putText(session.driver());
+    control.putText(session.folder());
     control.putByte(session.folderProof().length);
     control.putRaw(session.folderProof());
     control.send();

@@ -53,6 +53,7 @@ final class Link {
   private final Aeron aeron;
   private final @Nullable EmbeddedDriver ownDriver;
   private final String sharedDriver;
+  private final String sharedFolder;
   private final Subscription replies;
   private final FrameReader reader;
   private final FrameWriter writer;
@@ -88,6 +89,7 @@ final class Link {
     this.aeron = aeron;
     this.ownDriver = ownDriver;
     this.sharedDriver = ownDriver == null ? session.driver() : "";
+    this.sharedFolder = ownDriver == null ? session.folder() : "";
     this.replies = replies;
     this.reader = new FrameReader(session.session(), this::complete);
     this.writer = new FrameWriter(requests, session.session());
@@ -311,7 +313,7 @@ final class Link {
     }
     lose(why);
     if (!closed && isShared()) {
-      DriverDirectory.deleteIfStale(sharedDriver);
+      DriverDirectory.deleteIfStale(sharedFolder);
     }
   }
 

@@ -79,11 +79,11 @@ final class LinkOpener {
       Handshake.Session session = Handshake.ask(control, options.token(), deadline);
       boolean shared =
           options.transport() != Transport.UDP
-              && DriverDirectory.isShared(session.driver(), session.folderProof());
+              && DriverDirectory.isShared(session.folder(), session.folderProof());
       if (!shared && options.transport() == Transport.IPC) {
         throw new StoreException(
             "no shared memory with the store server at %s: this process does not see %s; unset %s for UDP"
-                .formatted(server, session.driver(), AeronStoreOptions.TRANSPORT.name()));
+                .formatted(server, session.folder(), AeronStoreOptions.TRANSPORT.name()));
       }
       Link link = shared ? overMemory(control, session) : overNetwork(control, session);
       link.start();
@@ -109,7 +109,7 @@ final class LinkOpener {
   }
 
   private Link overNetwork(Control control, Handshake.Session session) throws IOException {
-    EmbeddedDriver driver = EmbeddedDriver.start(options.directory(), timing, 1);
+    EmbeddedDriver driver = EmbeddedDriver.start(options, timing, 1);
     if (options.spin()) {
       driver.spin();
     }
@@ -159,7 +159,8 @@ final class LinkOpener {
           "store server at %s cannot serve this process: %s"
               .formatted(server, control.readText(deadline)));
     }
-    ExclusivePublication requests = aeron.addExclusivePublication(channel, session.requestStream());
+    ExclusivePublication requests =
+        aeron.addExclusivePublication(Channels.out(channel), session.requestStream());
     await(
         () -> requests.isConnected() && replies.isConnected(),
         driver == null

@@ -27,6 +27,7 @@ final class Links {
       JobToken token,
       AeronStoreOptions.Transport transport,
       Path directory,
+      String driver,
       Duration lease,
       boolean spin) {}
 
@@ -39,6 +40,7 @@ final class Links {
             options.token(),
             options.transport(),
             options.directory(),
+            options.driver(),
             options.lease(),
             options.spin());
     Links links;

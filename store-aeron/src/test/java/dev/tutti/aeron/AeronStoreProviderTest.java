@@ -78,6 +78,7 @@ class AeronStoreProviderTest {
         .containsExactly(
             "TUTTI_AERON_TRANSPORT",
             "TUTTI_AERON_DIR",
+            "TUTTI_AERON_DRIVER",
             "TUTTI_AERON_LEASE",
             "TUTTI_AERON_SPIN",
             "TUTTI_TOKEN");
