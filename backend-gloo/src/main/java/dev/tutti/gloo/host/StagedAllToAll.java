@@ -8,13 +8,13 @@ import java.lang.foreign.ValueLayout;
 import java.util.List;
 
 /**
- * Exchanges parts of any size between all ranks; each stage holds a piece for every rank. First the
- * ranks tell each other the sizes, so that all take the same number of steps.
+ * Exchanges parts of any size between all ranks; each slot holds the sizes of the parts, which say
+ * how many steps all take, and each stage a piece for every rank.
  *
  * <table>
  * <caption>Cost for N ranks, S bytes to each and stages of C</caption>
  * <tr><th>rounds</th><th>bytes written by each rank</th><th>bytes read by each rank</th></tr>
- * <tr><td>1 + N S / C</td><td>2 N S</td><td>2 N S</td></tr>
+ * <tr><td>N S / C</td><td>2 N S</td><td>2 N S</td></tr>
  * </table>
  */
 final class StagedAllToAll {
@@ -36,21 +36,36 @@ final class StagedAllToAll {
     int size = channel.size;
     int rank = channel.rank;
     long piece = Parts.piece(channel.layout.stageBytes(), size);
-    long longest = agree(op, outputs, inputs);
-    for (long offset = 0; offset < longest; offset += piece) {
+    if (piece == 0 || 16L * size > HostLayout.SLOT_BYTES) {
+      throw new IllegalStateException(size + " ranks are too many for stages of shared memory");
+    }
+    MemorySegment[] slots = channel.beginSlots();
+    for (int peer = 0; peer < size; peer++) {
+      slots[rank].setAtIndex(ValueLayout.JAVA_LONG, peer, inputs.get(peer).byteSize());
+      slots[rank].setAtIndex(ValueLayout.JAVA_LONG, size + peer, outputs.get(peer).byteSize());
+    }
+    channel.publishSlot();
+    long longest = 0;
+    long offset = 0;
+    do {
       // How many steps there are, other ranks say.
       channel.throwIfOver(op);
       channel.beginStep(op);
       long step = channel.step();
       MemorySegment[] stages = channel.stages(step);
       for (int peer = 0; peer < size; peer++) {
-        long length = Math.min(piece, inputs.get(peer).byteSize() - offset);
-        if (peer != rank && length > 0) {
-          MemorySegment.copy(
-              inputs.get(peer).segment(), offset, stages[rank], peer * piece, length);
+        if (peer != rank) {
+          copy(inputs.get(peer), offset, stages[rank], peer * piece, piece);
         }
       }
       channel.publish(step);
+      if (outputs.get(rank).byteSize() == inputs.get(rank).byteSize()) {
+        copy(inputs.get(rank), offset, outputs.get(rank).segment(), offset, piece);
+      }
+      if (offset == 0) {
+        channel.awaitSlots(op);
+        longest = check(slots);
+      }
       for (int i = 1; i < size; i++) {
         int peer = (rank + i) % size;
         long length = Math.min(piece, outputs.get(peer).byteSize() - offset);
@@ -61,45 +76,43 @@ final class StagedAllToAll {
         }
       }
       channel.finish(step);
-    }
-    MemorySegment own = outputs.get(rank).segment();
-    MemorySegment.copy(inputs.get(rank).segment(), 0, own, 0, inputs.get(rank).byteSize());
+      offset += piece;
+    } while (offset < longest);
   }
 
-  /** Shows all ranks how long each part is; returns the length of the longest of all. */
-  private long agree(Operation op, List<Tensor> outputs, List<Tensor> inputs) throws Exception {
+  private static void copy(
+      Tensor input, long offset, MemorySegment stage, long stageOffset, long piece) {
+    long length = Math.min(piece, input.byteSize() - offset);
+    if (length > 0) {
+      MemorySegment.copy(input.segment(), offset, stage, stageOffset, length);
+    }
+  }
+
+  /**
+   * Compares the sizes that all ranks have, so that all hear if any two disagree; returns that of
+   * the longest part of all.
+   */
+  private long check(MemorySegment[] slots) {
     int size = channel.size;
-    if (8L * size > channel.layout.stageBytes()) {
-      throw new IllegalStateException(size + " ranks are too many for stages of shared memory");
-    }
-    channel.beginStep(op);
-    long step = channel.step();
-    MemorySegment[] stages = channel.stages(step);
-    for (int peer = 0; peer < size; peer++) {
-      stages[channel.rank].setAtIndex(ValueLayout.JAVA_LONG, peer, inputs.get(peer).byteSize());
-    }
-    channel.publish(step);
-    channel.awaitAllPublished(op, step);
     long longest = 0;
-    for (int peer = 0; peer < size; peer++) {
-      long sent = stages[peer].getAtIndex(ValueLayout.JAVA_LONG, channel.rank);
-      long expected = outputs.get(peer).byteSize();
-      if (sent != expected) {
-        throw new MismatchException(
-            "ranks disagree: rank "
-                + peer
-                + " sends "
-                + sent
-                + " bytes to rank "
-                + channel.rank
-                + ", which expects "
-                + expected);
-      }
-      for (int other = 0; other < size; other++) {
-        longest = Math.max(longest, stages[peer].getAtIndex(ValueLayout.JAVA_LONG, other));
+    for (int from = 0; from < size; from++) {
+      for (int to = 0; to < size; to++) {
+        long sent = slots[from].getAtIndex(ValueLayout.JAVA_LONG, to);
+        long expected = slots[to].getAtIndex(ValueLayout.JAVA_LONG, size + from);
+        if (sent != expected) {
+          throw new MismatchException(
+              "ranks disagree: rank "
+                  + from
+                  + " sends "
+                  + sent
+                  + " bytes to rank "
+                  + to
+                  + ", which expects "
+                  + expected);
+        }
+        longest = Math.max(longest, sent);
       }
     }
-    channel.finish(step);
     return longest;
   }
 }

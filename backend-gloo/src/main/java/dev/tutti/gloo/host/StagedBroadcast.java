@@ -5,7 +5,8 @@ import java.lang.foreign.MemorySegment;
 
 /**
  * Copies the root's bytes to all ranks: few bytes in the root's slot, many in chunks through its
- * stages. All ranks meet first, so that ranks with different roots hear of it.
+ * stages. All ranks meet before any takes a chunk, so that ranks with different roots hear of it;
+ * the root fills its stages meanwhile.
  *
  * <table>
  * <caption>Cost for N ranks and S bytes in chunks of C</caption>
@@ -31,28 +32,42 @@ final class StagedBroadcast {
       MemorySegment.copy(tensor, 0, slots[root], 0, bytes);
     }
     channel.publishSlot();
+    long chunk = Math.min(channel.layout.stageBytes(), Math.max(MIN_CHUNK, bytes / CHUNKS));
+    long ahead = Math.min(bytes, HostLayout.DEPTH * chunk);
+    boolean stages = !small && channel.rank == root;
+    if (stages) {
+      stage(op, tensor, 0, ahead, chunk);
+    }
     channel.awaitSlots(op);
-    if (!small) {
-      stage(op, tensor, bytes, root);
+    if (stages) {
+      stage(op, tensor, ahead, bytes, chunk);
+    } else if (!small) {
+      take(op, tensor, bytes, chunk, root);
     } else if (channel.rank != root) {
       MemorySegment.copy(slots[root], 0, tensor, 0, bytes);
     }
   }
 
-  private void stage(Operation op, MemorySegment tensor, long bytes, int root) throws Exception {
-    long chunk = Math.min(channel.layout.stageBytes(), Math.max(MIN_CHUNK, bytes / CHUNKS));
-    for (long offset = 0; offset < bytes; offset += chunk) {
-      long length = Math.min(chunk, bytes - offset);
+  private void stage(Operation op, MemorySegment tensor, long from, long to, long chunk)
+      throws Exception {
+    for (long offset = from; offset < to; offset += chunk) {
       channel.beginStep(op);
       long step = channel.step();
-      MemorySegment stage = channel.stages(step)[root];
-      if (channel.rank == root) {
-        MemorySegment.copy(tensor, offset, stage, 0, length);
-        channel.publish(step);
-      } else {
-        channel.awaitPublished(op, root, step);
-        MemorySegment.copy(stage, 0, tensor, offset, length);
-      }
+      MemorySegment own = channel.stages(step)[channel.rank];
+      MemorySegment.copy(tensor, offset, own, 0, Math.min(chunk, to - offset));
+      channel.publish(step);
+      channel.finish(step);
+    }
+  }
+
+  private void take(Operation op, MemorySegment tensor, long bytes, long chunk, int root)
+      throws Exception {
+    for (long offset = 0; offset < bytes; offset += chunk) {
+      channel.beginStep(op);
+      long step = channel.step();
+      channel.awaitPublished(op, root, step);
+      MemorySegment theirs = channel.stages(step)[root];
+      MemorySegment.copy(theirs, 0, tensor, offset, Math.min(chunk, bytes - offset));
       channel.finish(step);
     }
   }
