@@ -17,6 +17,7 @@ import dev.tutti.gloo.host.HostMeeting;
 import dev.tutti.gloo.host.HostRendezvous;
 import dev.tutti.gloo.host.SymmetricMemories;
 import dev.tutti.gloo.spi.GlooDeviceProvider;
+import dev.tutti.gloo.transport.RemoteMemory;
 import dev.tutti.gloo.transport.Rendezvous;
 import dev.tutti.gloo.transport.TlsSettings;
 import dev.tutti.gloo.transport.Transport;
@@ -247,6 +248,7 @@ public final class GlooProvider implements BackendProvider {
             TWO_LEVEL,
             SHARED_BYTES,
             SHARED_DIRECTORY,
+            RemoteMemory.SETTING,
             JobToken.SETTING));
     devices().values().forEach(each -> all.addAll(each.settings()));
     return List.copyOf(all);
@@ -306,7 +308,7 @@ public final class GlooProvider implements BackendProvider {
     }
     Collectives collectives =
         meeting.isOneHost()
-            ? meeting.inMemory()
+            ? meeting.inMemory(RemoteMemory.isAllowed(context.settings()))
             : meeting.onTwoLevels(transport, wire, agreed(context, wanted));
     return new GlooBackend(transport, wire, collectives, meeting.memories());
   }

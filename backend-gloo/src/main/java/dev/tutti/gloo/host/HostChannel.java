@@ -4,6 +4,7 @@ import dev.tutti.MismatchException;
 import dev.tutti.gloo.algorithm.Signature;
 import dev.tutti.gloo.transport.Endpoint;
 import dev.tutti.spi.Operation;
+import dev.tutti.spi.PeerLostException;
 import java.lang.foreign.MemorySegment;
 import java.lang.foreign.ValueLayout;
 import java.lang.invoke.VarHandle;
@@ -274,6 +275,15 @@ final class HostChannel implements AutoCloseable {
               + " was not through with "
               + Signature.describe(signature));
     }
+  }
+
+  /** Returns what to throw if the memory of a rank's tensors cannot be read any more. */
+  PeerLostException unreadable(int peer) {
+    int lost = transport.rankInGroup(peer);
+    return new PeerLostException(
+        lost,
+        "rank " + transport.rankInGroup(rank) + ": the memory of rank " + lost + " is gone",
+        transport.failureOf(peer));
   }
 
   private MismatchException mismatch(int peer, long theirs) {

@@ -26,7 +26,7 @@ final class HostCollectives implements Collectives {
   private final StagedAllToAll allToAll;
   private final StagedReduceScatter reduceScatter;
 
-  HostCollectives(HostChannel channel, SymmetricMemories memories) {
+  HostCollectives(HostChannel channel, SymmetricMemories memories, boolean readsMemory) {
     this.channel = channel;
     symmetricAllReduce = new SymmetricAllReduce(channel, memories);
     oneShot = new OneShotAllReduce(channel);
@@ -37,7 +37,7 @@ final class HostCollectives implements Collectives {
     sparseAllReduce = new SparseAllReduce(channel.rank, channel.size);
     gather = new StagedGather(channel);
     scatter = new StagedScatter(channel);
-    allToAll = new StagedAllToAll(channel);
+    allToAll = new StagedAllToAll(channel, new HostReads(channel, readsMemory));
     reduceScatter = new StagedReduceScatter(channel);
   }
 

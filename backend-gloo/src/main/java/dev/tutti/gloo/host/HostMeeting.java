@@ -25,9 +25,13 @@ public final class HostMeeting implements AutoCloseable {
     return groups.hosts() == 1;
   }
 
-  /** Returns the collectives of ranks that all share one memory; closed in place of this. */
-  public Collectives inMemory() {
-    return new HostCollectives(channel, Objects.requireNonNull(memories));
+  /**
+   * Returns the collectives of ranks that all share one memory; closed in place of this.
+   *
+   * @param readsMemory whether this rank may read the memory of others and they its own
+   */
+  public Collectives inMemory(boolean readsMemory) {
+    return new HostCollectives(channel, Objects.requireNonNull(memories), readsMemory);
   }
 
   /**

@@ -9,7 +9,8 @@ import java.util.List;
 
 /**
  * Exchanges parts of any size between all ranks; each slot holds the sizes of the parts, which say
- * how many steps all take, and each stage a piece for every rank.
+ * how many steps all take, and each stage a piece for every rank. Large parts are copied from where
+ * they are, if the system lets ranks read each other.
  *
  * <table>
  * <caption>Cost for N ranks, S bytes to each and stages of C</caption>
@@ -19,9 +20,13 @@ import java.util.List;
  */
 final class StagedAllToAll {
   private final HostChannel channel;
+  private final HostReads reads;
+  private final long[] addresses;
 
-  StagedAllToAll(HostChannel channel) {
+  StagedAllToAll(HostChannel channel, HostReads reads) {
     this.channel = channel;
+    this.reads = reads;
+    addresses = new long[channel.size];
   }
 
   /**
@@ -36,48 +41,103 @@ final class StagedAllToAll {
     int size = channel.size;
     int rank = channel.rank;
     long piece = Parts.piece(channel.layout.stageBytes(), size);
-    if (piece == 0 || 16L * size > HostLayout.SLOT_BYTES) {
+    if (piece == 0 || 24L * size > HostLayout.SLOT_BYTES) {
       throw new IllegalStateException(size + " ranks are too many for stages of shared memory");
     }
     MemorySegment[] slots = channel.beginSlots();
-    for (int peer = 0; peer < size; peer++) {
-      slots[rank].setAtIndex(ValueLayout.JAVA_LONG, peer, inputs.get(peer).byteSize());
-      slots[rank].setAtIndex(ValueLayout.JAVA_LONG, size + peer, outputs.get(peer).byteSize());
-    }
+    boolean large = show(slots[rank], outputs, inputs);
     channel.publishSlot();
-    long longest = 0;
+    // Of large parts the first step stages nothing, as they may be read where they are.
+    long step = stage(op, inputs, 0, large ? 0 : piece);
+    if (!large) {
+      copyOwn(outputs, inputs, 0, piece);
+    }
+    channel.awaitSlots(op);
+    long longest = check(slots);
     long offset = 0;
-    do {
+    if (longest < HostReads.LEAST_BYTES) {
+      take(op, step, outputs, 0, piece);
+      offset = piece;
+    }
+    channel.finish(step);
+    if (longest >= HostReads.LEAST_BYTES && reads.areOpen(op)) {
+      read(op, outputs, inputs);
+      return;
+    }
+    for (; offset < longest; offset += piece) {
       // How many steps there are, other ranks say.
       channel.throwIfOver(op);
-      channel.beginStep(op);
-      long step = channel.step();
-      MemorySegment[] stages = channel.stages(step);
-      for (int peer = 0; peer < size; peer++) {
-        if (peer != rank) {
-          copy(inputs.get(peer), offset, stages[rank], peer * piece, piece);
-        }
-      }
-      channel.publish(step);
-      if (outputs.get(rank).byteSize() == inputs.get(rank).byteSize()) {
-        copy(inputs.get(rank), offset, outputs.get(rank).segment(), offset, piece);
-      }
-      if (offset == 0) {
-        channel.awaitSlots(op);
-        longest = check(slots);
-      }
-      for (int i = 1; i < size; i++) {
-        int peer = (rank + i) % size;
-        long length = Math.min(piece, outputs.get(peer).byteSize() - offset);
-        channel.awaitPublished(op, peer, step);
-        if (length > 0) {
-          MemorySegment.copy(
-              stages[peer], rank * piece, outputs.get(peer).segment(), offset, length);
-        }
-      }
+      step = stage(op, inputs, offset, piece);
+      copyOwn(outputs, inputs, offset, piece);
+      take(op, step, outputs, offset, piece);
       channel.finish(step);
-      offset += piece;
-    } while (offset < longest);
+    }
+  }
+
+  /** Shows the sizes of all parts and where the inputs are; tells whether a part is large. */
+  private boolean show(MemorySegment slot, List<Tensor> outputs, List<Tensor> inputs) {
+    int size = channel.size;
+    boolean large = false;
+    for (int peer = 0; peer < size; peer++) {
+      Tensor input = inputs.get(peer);
+      slot.setAtIndex(ValueLayout.JAVA_LONG, peer, input.byteSize());
+      slot.setAtIndex(ValueLayout.JAVA_LONG, size + peer, outputs.get(peer).byteSize());
+      slot.setAtIndex(ValueLayout.JAVA_LONG, 2L * size + peer, input.segment().address());
+      large |= input.byteSize() >= HostReads.LEAST_BYTES;
+    }
+    return large;
+  }
+
+  /** Stages a piece of each part; returns the step. */
+  private long stage(Operation op, List<Tensor> inputs, long offset, long piece) throws Exception {
+    channel.beginStep(op);
+    long step = channel.step();
+    MemorySegment own = channel.stages(step)[channel.rank];
+    for (int peer = 0; peer < channel.size; peer++) {
+      if (peer != channel.rank) {
+        copy(inputs.get(peer), offset, own, peer * piece, piece);
+      }
+    }
+    channel.publish(step);
+    return step;
+  }
+
+  private void take(Operation op, long step, List<Tensor> outputs, long offset, long piece)
+      throws Exception {
+    for (int i = 1; i < channel.size; i++) {
+      int peer = (channel.rank + i) % channel.size;
+      MemorySegment output = outputs.get(peer).segment();
+      long length = Math.min(piece, outputs.get(peer).byteSize() - offset);
+      channel.awaitPublished(op, peer, step);
+      if (length > 0) {
+        MemorySegment.copy(
+            channel.stages(step)[peer], channel.rank * piece, output, offset, length);
+      }
+    }
+  }
+
+  private void copyOwn(List<Tensor> outputs, List<Tensor> inputs, long offset, long piece) {
+    Tensor output = outputs.get(channel.rank);
+    Tensor input = inputs.get(channel.rank);
+    if (output.byteSize() == input.byteSize()) {
+      copy(input, offset, output.segment(), offset, piece);
+    }
+  }
+
+  /** Copies the parts from where the other ranks have them. */
+  private void read(Operation op, List<Tensor> outputs, List<Tensor> inputs) throws Exception {
+    try {
+      for (int i = 1; i < channel.size; i++) {
+        int peer = (channel.rank + i) % channel.size;
+        Tensor output = outputs.get(peer);
+        reads.copy(op, peer, addresses[peer], output.segment(), output.byteSize());
+      }
+      copyOwn(outputs, inputs, 0, Long.MAX_VALUE);
+      channel.agree(op);
+    } catch (Throwable t) {
+      reads.revoke();
+      throw t;
+    }
   }
 
   private static void copy(
@@ -112,6 +172,7 @@ final class StagedAllToAll {
         }
         longest = Math.max(longest, sent);
       }
+      addresses[from] = slots[from].getAtIndex(ValueLayout.JAVA_LONG, 2L * size + channel.rank);
     }
     return longest;
   }

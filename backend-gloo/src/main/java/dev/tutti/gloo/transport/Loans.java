@@ -55,7 +55,7 @@ final class Loans {
     if (request.operation == null
         || request.length < LEAST_BYTES
         || !request.segment.isNative()
-        || !RemoteMemory.isAllowed()) {
+        || !transport.readsMemory) {
       return false;
     }
     if (number == null) {
@@ -117,7 +117,7 @@ final class Loans {
       return;
     }
     peerIntroduced = true;
-    if (RemoteMemory.isAllowed()) {
+    if (transport.readsMemory) {
       Thread.ofPlatform()
           .daemon()
           .name("tutti-gloo-loans")

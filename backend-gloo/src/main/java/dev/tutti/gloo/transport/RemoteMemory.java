@@ -1,5 +1,7 @@
 package dev.tutti.gloo.transport;
 
+import dev.tutti.Setting;
+import dev.tutti.Settings;
 import java.lang.foreign.Arena;
 import java.lang.foreign.FunctionDescriptor;
 import java.lang.foreign.Linker;
@@ -13,7 +15,7 @@ import org.jspecify.annotations.Nullable;
  * there only where this module may call native code, so that nobody is warned of it. One thread at
  * a time uses an instance.
  */
-final class RemoteMemory {
+public final class RemoteMemory {
   /*
    * The system gets the address of the target in a structure, which keeps nobody from closing the
    * target's arena during the call. So the target is an argument as well, one more than the function
@@ -23,6 +25,14 @@ final class RemoteMemory {
    * their order. The process takes the number away before it lets anybody change bytes that it lent; so
    * if the number is still there, the bytes are the ones that were lent.
    */
+  /** Says whether ranks read each other's memory. */
+  public static final Setting<Boolean> SETTING =
+      Setting.flag(
+          "TUTTI_GLOO_READ_MEMORY",
+          true,
+          "ranks of a host copy large tensors from each other's memory, where the system lets them;"
+              + " false on any rank counts");
+
   private static final boolean ALLOWED =
       LinuxCalls.areAllowed() && ValueLayout.ADDRESS.byteSize() == Long.BYTES;
 
@@ -67,7 +77,7 @@ final class RemoteMemory {
    * @param address of the number in it
    * @param number which it is
    */
-  RemoteMemory(int process, long address, long number) {
+  public RemoteMemory(int process, long address, long number) {
     this.process = process;
     this.number = number;
     setVector(1, vectors.address() + 8 * Long.BYTES, Long.BYTES);
@@ -77,6 +87,11 @@ final class RemoteMemory {
   /** Tells whether the system may have it; what a process may read is up to {@link #read}. */
   static boolean isAllowed() {
     return ALLOWED;
+  }
+
+  /** Tells whether the system may have it, and the user wants it. */
+  public static boolean isAllowed(Settings settings) {
+    return ALLOWED && settings.get(SETTING);
   }
 
   /**
@@ -89,7 +104,7 @@ final class RemoteMemory {
    * @return false if there is no such process, it or its memory must not be read, the system does
    *     not do it, or the number is another one: what was copied may be anything then
    */
-  boolean read(long address, MemorySegment to, long offset, long length) {
+  public boolean read(long address, MemorySegment to, long offset, long length) {
     MethodHandle call = Linked.CALL;
     if (call == null) {
       return false;

@@ -39,6 +39,10 @@ public final class Transport implements Endpoint, AutoCloseable {
   private final String group;
   private final int rank;
   private final int size;
+
+  /** Whether this rank and its peers may read each other's memory. */
+  final boolean readsMemory;
+
   private long arrivals;
   private long signature;
   private int signedTag;
@@ -52,6 +56,7 @@ public final class Transport implements Endpoint, AutoCloseable {
    */
   Transport(BackendContext context, Protection protection) throws IOException {
     this.protection = protection;
+    readsMemory = RemoteMemory.isAllowed(context.settings());
     group = context.group();
     rank = context.rank();
     size = context.size();
