@@ -7,6 +7,8 @@ final class Deadlines {
   /** Is longer than any program runs, and small enough to be added to any time. */
   private static final Duration FOREVER = Duration.ofNanos(Long.MAX_VALUE / 4);
 
+  private static final Duration SINCE_EVER = Duration.ofNanos(-(Long.MAX_VALUE / 4));
+
   private Deadlines() {}
 
   /** Returns a duration in nanoseconds, cut to 73 years either way. */
@@ -14,7 +16,7 @@ final class Deadlines {
     if (duration.compareTo(FOREVER) > 0) {
       return FOREVER.toNanos();
     }
-    return duration.compareTo(FOREVER.negated()) < 0 ? -FOREVER.toNanos() : duration.toNanos();
+    return duration.compareTo(SINCE_EVER) < 0 ? SINCE_EVER.toNanos() : duration.toNanos();
   }
 
   /** Returns the time that is a duration from now. */

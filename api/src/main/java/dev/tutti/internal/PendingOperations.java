@@ -70,9 +70,15 @@ final class PendingOperations implements Watchdog.Watched {
     if (running != null) {
       all.add(describe(running));
     }
-    onStream.pending().forEach(op -> all.add(describe(op)));
-    operations.forEach(op -> all.add(describe(op)));
+    describe(onStream.pending(), all);
+    describe(operations, all);
     return all;
+  }
+
+  private static void describe(Iterable<GroupOperation> some, List<Progress.Pending> all) {
+    for (GroupOperation op : some) {
+      all.add(describe(op));
+    }
   }
 
   private static Progress.Pending describe(GroupOperation op) {

@@ -65,13 +65,19 @@ record Progress(
   /** Writes it as lines. */
   String encode() {
     StringBuilder text = new StringBuilder(closed ? "closed " : "open ").append(issued);
-    sent.forEach((rank, count) -> text.append("\nsent ").append(rank).append(' ').append(count));
-    received.forEach((rank, count) -> text.append("\ngot ").append(rank).append(' ').append(count));
+    encode("\nsent ", sent, text);
+    encode("\ngot ", received, text);
     for (Pending op : pending) {
       text.append("\nin ").append(op.type.name()).append(' ').append(op.sequence);
       text.append(' ').append(op.peer).append(' ').append(op.tag);
     }
     return text.toString();
+  }
+
+  private static void encode(String word, Map<Integer, Long> counts, StringBuilder text) {
+    for (Map.Entry<Integer, Long> each : counts.entrySet()) {
+      text.append(word).append(each.getKey()).append(' ').append(each.getValue());
+    }
   }
 
   static Progress decode(String text) {

@@ -5,6 +5,7 @@ import dev.tutti.StoreClosedException;
 import dev.tutti.StoreException;
 import dev.tutti.store.internal.Arguments;
 import java.time.Duration;
+import java.util.ArrayList;
 import java.util.HashSet;
 import java.util.List;
 import java.util.Objects;
@@ -194,7 +195,11 @@ public final class PrefixStore implements Store {
   }
 
   private List<String> below(List<String> keys) {
-    return keys.stream().map(this::below).toList();
+    List<String> below = new ArrayList<>(keys.size());
+    for (String key : keys) {
+      below.add(below(key));
+    }
+    return below;
   }
 
   private Store open() {

@@ -58,7 +58,9 @@ final class SendQueue {
   /** Adds a list of keys. */
   void putKeys(List<String> keys) {
     putLong(keys.size());
-    keys.forEach(this::putKey);
+    for (String key : keys) {
+      putKey(key);
+    }
   }
 
   /** Adds a length and the bytes; the array must not be written afterwards. */

@@ -431,7 +431,11 @@ public final class TcpStore implements Store {
   }
 
   private List<String> wire(List<String> keys) {
-    return Arguments.keys(keys).stream().map(this::wire).toList();
+    List<String> wireKeys = new ArrayList<>(keys.size());
+    for (String key : Arguments.keys(keys)) {
+      wireKeys.add(wire(key));
+    }
+    return wireKeys;
   }
 
   private static List<String> user(List<String> wireKeys) {

@@ -1,5 +1,6 @@
 package dev.tutti.gloo.host;
 
+import java.io.File;
 import java.io.IOException;
 import java.nio.file.Files;
 import java.nio.file.Path;
@@ -43,8 +44,8 @@ final class Beacon implements AutoCloseable {
    * @param directory where this rank looks
    */
   static boolean isSeen(String name, Path directory) {
-    Path file = directory.resolve(name);
-    return Files.isReadable(file) && Files.isWritable(file);
+    File file = directory.resolve(name).toFile();
+    return file.canRead() && file.canWrite();
   }
 
   @Override

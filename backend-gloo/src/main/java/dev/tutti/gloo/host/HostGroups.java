@@ -1,7 +1,6 @@
 package dev.tutti.gloo.host;
 
 import java.util.Arrays;
-import java.util.stream.IntStream;
 
 /**
  * Says which ranks share memory. Hosts are numbered by their lowest ranks, which lead them, and the
@@ -14,17 +13,21 @@ public final class HostGroups {
 
   private HostGroups(int[] leaders) {
     int size = leaders.length;
-    int[] distinct = Arrays.stream(leaders).distinct().sorted().toArray();
-    ranks = new int[distinct.length][];
     hosts = new int[size];
     places = new int[size];
-    for (int host = 0; host < distinct.length; host++) {
-      int leader = distinct[host];
-      ranks[host] = IntStream.range(0, size).filter(rank -> leaders[rank] == leader).toArray();
-      for (int place = 0; place < ranks[host].length; place++) {
-        hosts[ranks[host][place]] = host;
-        places[ranks[host][place]] = place;
-      }
+    int[] counts = new int[size];
+    int count = 0;
+    for (int rank = 0; rank < size; rank++) {
+      // A leader is the lowest rank of its host, so it comes first.
+      hosts[rank] = leaders[rank] == rank ? count++ : hosts[leaders[rank]];
+      places[rank] = counts[hosts[rank]]++;
+    }
+    ranks = new int[count][];
+    for (int host = 0; host < count; host++) {
+      ranks[host] = new int[counts[host]];
+    }
+    for (int rank = 0; rank < size; rank++) {
+      ranks[hosts[rank]][places[rank]] = rank;
     }
   }
 
@@ -62,7 +65,11 @@ public final class HostGroups {
 
   /** Tells whether all hosts have the same number of ranks. */
   boolean areEven() {
-    return Arrays.stream(ranks).allMatch(each -> each.length == ranks[0].length);
+    boolean even = true;
+    for (int[] each : ranks) {
+      even &= each.length == ranks[0].length;
+    }
+    return even;
   }
 
   /** Returns the host of a rank. */
@@ -87,7 +94,11 @@ public final class HostGroups {
 
   /** Returns one rank of each host, by host: all at one place, which there must be. */
   int[] column(int place) {
-    return Arrays.stream(ranks).mapToInt(each -> each[place]).toArray();
+    int[] column = new int[ranks.length];
+    for (int host = 0; host < column.length; host++) {
+      column[host] = ranks[host][place];
+    }
+    return column;
   }
 
   /** Returns one rank of each host, by host: the leaders, but for one host a rank of it. */

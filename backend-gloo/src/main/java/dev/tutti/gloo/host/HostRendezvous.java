@@ -10,11 +10,10 @@ import java.lang.System.Logger;
 import java.lang.System.Logger.Level;
 import java.nio.file.Path;
 import java.time.Duration;
+import java.util.ArrayList;
 import java.util.Arrays;
 import java.util.List;
 import java.util.Optional;
-import java.util.stream.Collectors;
-import java.util.stream.IntStream;
 import org.jspecify.annotations.Nullable;
 
 /**
@@ -138,7 +137,7 @@ public final class HostRendezvous {
         result = search.problem().isEmpty() ? HostResult.nothing() : refusal(search.problem());
       }
       store.set(RESULT + rank, result.toBytes());
-      HostResult[] results = readAll(IntStream.range(0, context.size()), timeout);
+      HostResult[] results = readAll(everybody(), timeout);
       report(results);
       return groups(results);
     }
@@ -158,12 +157,11 @@ public final class HostRendezvous {
     }
     HostMemory made = memory;
     try {
-      HostResult[] answers = readAll(Arrays.stream(members).skip(1), timeout);
-      boolean signed =
-          made != null
-              && Arrays.stream(answers).allMatch(each -> each.follows() && each.leader() == rank);
+      HostResult[] answers = readAll(Arrays.copyOfRange(members, 1, members.length), timeout);
+      boolean signed = made != null;
       for (int place = 1; signed && made != null && place < members.length; place++) {
-        signed = made.isJoined(place);
+        HostResult answer = answers[place - 1];
+        signed = answer.follows() && answer.leader() == rank && made.isJoined(place);
       }
       return signed ? HostResult.leads(members) : result;
     } finally {
@@ -197,9 +195,19 @@ public final class HostRendezvous {
     return HostResult.refuses("rank " + rank + ": " + why);
   }
 
-  private HostResult[] readAll(IntStream ranks, Duration timeout) {
-    int[] peers = ranks.toArray();
-    List<String> keys = Arrays.stream(peers).mapToObj(peer -> RESULT + peer).toList();
+  private int[] everybody() {
+    int[] all = new int[context.size()];
+    for (int peer = 0; peer < all.length; peer++) {
+      all[peer] = peer;
+    }
+    return all;
+  }
+
+  private HostResult[] readAll(int[] peers, Duration timeout) {
+    List<String> keys = new ArrayList<>(peers.length);
+    for (int peer : peers) {
+      keys.add(RESULT + peer);
+    }
     List<byte[]> published = store.multiGet(keys, timeout);
     HostResult[] results = new HostResult[peers.length];
     for (int i = 0; i < peers.length; i++) {
@@ -252,12 +260,12 @@ public final class HostRendezvous {
   }
 
   private void report(HostResult[] results) {
-    String reasons =
-        Arrays.stream(results)
-            .map(HostResult::reason)
-            .filter(reason -> !reason.isEmpty())
-            .limit(MOST_REASONS)
-            .collect(Collectors.joining("; "));
+    List<String> reasons = new ArrayList<>();
+    for (HostResult result : results) {
+      if (!result.reason().isEmpty() && reasons.size() < MOST_REASONS) {
+        reasons.add(result.reason());
+      }
+    }
     if (rank == 0 && !reasons.isEmpty()) {
       LOG.log(
           Level.WARNING,
@@ -265,7 +273,7 @@ public final class HostRendezvous {
               + " sockets ({2})",
           rank,
           context.group(),
-          reasons);
+          String.join("; ", reasons));
     }
   }
 }

@@ -1,7 +1,6 @@
 package dev.tutti.gloo.host;
 
 import java.nio.charset.StandardCharsets;
-import java.util.Arrays;
 
 /**
  * Is what a rank publishes when it is known whether it shares memory: a leader whom it leads, a
@@ -91,7 +90,9 @@ record HostResult(String reason, int leader, int[] members) {
    */
   static int[] leaders(HostResult[] results) {
     int[] leaders = new int[results.length];
-    Arrays.setAll(leaders, rank -> rank);
+    for (int rank = 0; rank < leaders.length; rank++) {
+      leaders[rank] = rank;
+    }
     for (HostResult result : results) {
       for (int i = 1; i < result.members.length; i++) {
         int member = result.members[i];

@@ -5,8 +5,9 @@ import dev.tutti.spi.BackendContext;
 import java.io.IOException;
 import java.nio.file.Path;
 import java.time.Duration;
+import java.util.ArrayList;
+import java.util.Arrays;
 import java.util.List;
-import java.util.stream.IntStream;
 import org.jspecify.annotations.Nullable;
 
 /**
@@ -52,21 +53,19 @@ final class HostSearch implements AutoCloseable {
       int rank = context.rank();
       HostOffer own = new HostOffer(beacon == null ? "" : beacon.name(), budget, twoLevel);
       context.store().set(KEY + rank, own.toBytes());
-      List<String> keys = IntStream.range(0, context.size()).mapToObj(peer -> KEY + peer).toList();
-      List<byte[]> published = context.store().multiGet(keys, timeout);
-      List<HostOffer> offers =
-          IntStream.range(0, context.size())
-              .mapToObj(peer -> read(context, peer, published.get(peer)))
-              .toList();
-      int[] seen =
-          beacon == null
-              ? new int[] {rank}
-              : IntStream.range(0, offers.size())
-                  .filter(peer -> peer == rank || isSeen(offers.get(peer), budget, directory))
-                  .toArray();
-      boolean enough =
-          seen.length == context.size() || offers.stream().allMatch(HostOffer::twoLevel);
-      int[] members = enough && seen[0] == rank ? seen : new int[] {rank};
+      List<HostOffer> offers = readAll(context, timeout);
+      int[] seen = new int[context.size()];
+      int found = 0;
+      boolean allTwoLevel = true;
+      for (int peer = 0; peer < seen.length; peer++) {
+        HostOffer offer = offers.get(peer);
+        allTwoLevel &= offer.twoLevel();
+        if (peer == rank || (beacon != null && isSeen(offer, budget, directory))) {
+          seen[found++] = peer;
+        }
+      }
+      boolean enough = found == seen.length || allTwoLevel;
+      int[] members = enough && seen[0] == rank ? Arrays.copyOf(seen, found) : new int[] {rank};
       return new HostSearch(beacon, enough ? seen[0] : rank, members, problem);
     } catch (RuntimeException e) {
       if (beacon != null) {
@@ -74,6 +73,19 @@ final class HostSearch implements AutoCloseable {
       }
       throw e;
     }
+  }
+
+  private static List<HostOffer> readAll(BackendContext context, Duration timeout) {
+    List<String> keys = new ArrayList<>(context.size());
+    for (int peer = 0; peer < context.size(); peer++) {
+      keys.add(KEY + peer);
+    }
+    List<byte[]> published = context.store().multiGet(keys, timeout);
+    List<HostOffer> offers = new ArrayList<>(published.size());
+    for (int peer = 0; peer < published.size(); peer++) {
+      offers.add(read(context, peer, published.get(peer)));
+    }
+    return offers;
   }
 
   private static HostOffer read(BackendContext context, int peer, byte[] bytes) {

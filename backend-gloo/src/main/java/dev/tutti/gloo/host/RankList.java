@@ -1,8 +1,5 @@
 package dev.tutti.gloo.host;
 
-import java.util.Arrays;
-import java.util.stream.Collectors;
-
 /** Writes ranks in the store, and reads them. */
 final class RankList {
   private static final int MAX_DIGITS = 9;
@@ -16,7 +13,11 @@ final class RankList {
 
   /** Returns ranks as in {@code 0,2,3}. */
   static String join(int[] ranks) {
-    return Arrays.stream(ranks).mapToObj(String::valueOf).collect(Collectors.joining(","));
+    StringBuilder text = new StringBuilder();
+    for (int rank : ranks) {
+      text.append(text.isEmpty() ? "" : ",").append(rank);
+    }
+    return text.toString();
   }
 
   /**
@@ -31,8 +32,10 @@ final class RankList {
     if (text.length() > maxLength(size)) {
       throw new IllegalArgumentException("a list of ranks of " + text.length() + " characters");
     }
-    int[] ranks = Arrays.stream(text.split(",", -1)).mapToInt(RankList::parse).toArray();
+    String[] words = text.split(",", -1);
+    int[] ranks = new int[words.length];
     for (int i = 0; i < ranks.length; i++) {
+      ranks[i] = parse(words[i]);
       boolean next = i == 0 ? ranks[0] == leader : ranks[i] > ranks[i - 1];
       if (!next || ranks[i] >= size) {
         throw new IllegalArgumentException(
@@ -48,8 +51,11 @@ final class RankList {
    * @throws IllegalArgumentException if it is no number from 0
    */
   static int parse(String text) {
-    boolean digits = text.chars().allMatch(c -> c >= '0' && c <= '9');
-    if (text.isEmpty() || text.length() > MAX_DIGITS || !digits) {
+    boolean digits = !text.isEmpty();
+    for (int i = 0; i < text.length(); i++) {
+      digits &= text.charAt(i) >= '0' && text.charAt(i) <= '9';
+    }
+    if (!digits || text.length() > MAX_DIGITS) {
       throw new IllegalArgumentException("not a rank: '" + text + "'");
     }
     return Integer.parseInt(text);

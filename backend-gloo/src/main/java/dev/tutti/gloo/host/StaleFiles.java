@@ -1,14 +1,11 @@
 package dev.tutti.gloo.host;
 
 import java.io.IOException;
-import java.nio.file.DirectoryStream;
 import java.nio.file.Files;
+import java.nio.file.NoSuchFileException;
 import java.nio.file.Path;
 import java.security.SecureRandom;
 import java.util.HexFormat;
-import java.util.Optional;
-import java.util.regex.Matcher;
-import java.util.regex.Pattern;
 
 /** Names the files of shared memory, and removes those of processes that died before they could. */
 final class StaleFiles {
@@ -17,15 +14,18 @@ final class StaleFiles {
    * directory may have different ones. So a name holds the namespace too, and no file of another
    * namespace is touched.
    */
-  private static final Pattern NAME =
-      Pattern.compile("tutti-([0-9]{1,18})-([0-9]{1,20})-[0-9a-f]{16}");
+  private static final String PREFIX = "tutti-";
+  private static final int WORDS = 4;
+  private static final int PROCESS_DIGITS = 18;
+  private static final int NAMESPACE_DIGITS = 20;
+  private static final int RANDOM_DIGITS = 16;
   private static final Path NAMESPACE = Path.of("/proc/self/ns/pid");
 
   private StaleFiles() {}
 
   /** Returns a name that no other file has, nor anybody can guess. */
   static String newName() {
-    return "tutti-"
+    return PREFIX
         + ProcessHandle.current().pid()
         + "-"
         + namespace()
@@ -35,7 +35,26 @@ final class StaleFiles {
 
   /** Tells whether a text may be from {@link #newName()}, of this process or another one. */
   static boolean isName(String text) {
-    return NAME.matcher(text).matches();
+    String[] words = text.startsWith(PREFIX) ? text.split("-", -1) : new String[0];
+    return words.length == WORDS
+        && !words[1].isEmpty()
+        && words[1].length() <= PROCESS_DIGITS
+        && has(words[1], '9')
+        && !words[2].isEmpty()
+        && words[2].length() <= NAMESPACE_DIGITS
+        && has(words[2], '9')
+        && words[3].length() == RANDOM_DIGITS
+        && has(words[3], 'f');
+  }
+
+  /** Tells whether there are only digits, up to one that is 9 or greater. */
+  private static boolean has(String text, char last) {
+    boolean all = true;
+    for (int i = 0; i < text.length(); i++) {
+      char c = text.charAt(i);
+      all &= (c >= '0' && c <= '9') || (c >= 'a' && c <= last);
+    }
+    return all;
   }
 
   /** Returns the number of this process's PID namespace, 0 if that is unknown. */
@@ -51,14 +70,15 @@ final class StaleFiles {
   /** Removes what is left of this user's dead processes; another user's files cannot be removed. */
   static void remove(Path directory) throws IOException {
     String own = namespace();
-    try (DirectoryStream<Path> files = Files.newDirectoryStream(directory, "tutti-*")) {
-      for (Path file : files) {
-        Matcher matcher = NAME.matcher(file.getFileName().toString());
-        if (matcher.matches() && matcher.group(2).equals(own)) {
-          Optional<ProcessHandle> maker = ProcessHandle.of(Long.parseLong(matcher.group(1)));
-          if (maker.isEmpty()) {
-            tryDelete(file);
-          }
+    String[] names = directory.toFile().list();
+    if (names == null) {
+      throw new NoSuchFileException(directory.toString(), null, "no directory that can be listed");
+    }
+    for (String name : names) {
+      if (isName(name)) {
+        String[] words = name.split("-", -1);
+        if (words[2].equals(own) && ProcessHandle.of(Long.parseLong(words[1])).isEmpty()) {
+          tryDelete(directory.resolve(name));
         }
       }
     }

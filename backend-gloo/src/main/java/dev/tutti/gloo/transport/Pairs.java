@@ -7,7 +7,7 @@ import java.net.InetSocketAddress;
 import java.nio.channels.SelectionKey;
 import java.nio.channels.ServerSocketChannel;
 import java.nio.channels.SocketChannel;
-import java.util.Arrays;
+import java.util.ArrayList;
 import java.util.HashSet;
 import java.util.List;
 import java.util.Set;
@@ -291,10 +291,13 @@ final class Pairs {
     progress.lock.lock();
     try {
       transport.breakdown.throwIfBroken();
-      return Arrays.stream(others)
-          .filter(pair -> awaited[pair.rank])
-          .map(pair -> pair.rank)
-          .toList();
+      List<Integer> missing = new ArrayList<>();
+      for (Pair pair : others) {
+        if (awaited[pair.rank]) {
+          missing.add(pair.rank);
+        }
+      }
+      return missing;
     } finally {
       progress.lock.unlock();
     }

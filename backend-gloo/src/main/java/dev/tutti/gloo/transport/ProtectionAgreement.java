@@ -2,10 +2,9 @@ package dev.tutti.gloo.transport;
 
 import dev.tutti.RendezvousException;
 import dev.tutti.store.JobToken;
+import java.util.ArrayList;
 import java.util.List;
 import java.util.function.IntPredicate;
-import java.util.stream.Collectors;
-import java.util.stream.IntStream;
 
 /** Refuses a group whose ranks do not protect their connections alike. */
 final class ProtectionAgreement {
@@ -87,11 +86,13 @@ final class ProtectionAgreement {
   }
 
   private String ranks(IntPredicate condition) {
-    List<String> found =
-        IntStream.range(0, blobs.length).filter(condition).mapToObj(String::valueOf).toList();
-    return found.isEmpty()
-        ? ""
-        : found.stream()
-            .collect(Collectors.joining(", ", found.size() == 1 ? "rank " : "ranks ", ""));
+    List<String> found = new ArrayList<>();
+    for (int rank = 0; rank < blobs.length; rank++) {
+      if (condition.test(rank)) {
+        found.add(Integer.toString(rank));
+      }
+    }
+    String noun = found.size() == 1 ? "rank " : "ranks ";
+    return found.isEmpty() ? "" : noun + String.join(", ", found);
   }
 }

@@ -70,9 +70,7 @@ record RankBlob(String hostname, PeerAddress address, long[] identifiers) {
                 + " TORCH_GLOO_LAZY_INIT and GLOO_ENABLE_RANK_AS_SEQUENCE_NUMBER");
       }
       long[] identifiers = new long[identifierCount];
-      for (int i = 0; i < identifierCount; i++) {
-        identifiers[i] = in.getLong();
-      }
+      in.asLongBuffer().get(identifiers);
       return new RankBlob(new String(host, StandardCharsets.UTF_8), address, identifiers);
     } catch (BufferUnderflowException e) {
       throw new IllegalArgumentException("only " + bytes.length + " bytes", e);

@@ -12,9 +12,7 @@ import java.nio.file.Files;
 import java.nio.file.Path;
 import java.time.Duration;
 import java.util.ArrayList;
-import java.util.Arrays;
 import java.util.List;
-import java.util.stream.IntStream;
 
 /**
  * Brings the ranks of a group together: each listens, publishes where, reads where the others are,
@@ -123,8 +121,10 @@ public final class Rendezvous {
             true,
             NetworkId.own(),
             protection.flags());
-    long[] identifiers =
-        rankAsSequence ? new long[0] : IntStream.range(0, size).asLongStream().toArray();
+    long[] identifiers = new long[rankAsSequence ? 0 : size];
+    for (int peer = 0; peer < identifiers.length; peer++) {
+      identifiers[peer] = peer;
+    }
     RankBlob own = new RankBlob(hostname(), mine, identifiers);
     byte[] sealed = own.toBytes();
     BlobSeal.put(sealed, protection.token(), context.group(), rank);
@@ -137,9 +137,11 @@ public final class Rendezvous {
     new ProtectionAgreement(protection, transport.self(), context.group(), blobs)
         .require(published);
     refuseLoopbackBetweenHosts(transport, blobs);
-    localRanks =
-        (int) Arrays.stream(blobs).filter(blob -> blob.hostname().equals(own.hostname())).count();
-    allTutti = Arrays.stream(blobs).allMatch(blob -> blob.address().tutti());
+    localRanks = 0;
+    for (RankBlob blob : blobs) {
+      localRanks += blob.hostname().equals(own.hostname()) ? 1 : 0;
+      allTutti &= blob.address().tutti();
+    }
     for (int peer = 0; peer < size; peer++) {
       if (peer != rank) {
         boolean now = !allTutti || Neighbors.areNear(rank, peer, size);
@@ -162,6 +164,9 @@ public final class Rendezvous {
   }
 
   private static void refuseLoopbackBetweenHosts(Transport transport, RankBlob[] blobs) {
+    if (areOnOneNetwork(blobs)) {
+      return;
+    }
     for (int listener = 0; listener < blobs.length; listener++) {
       InetAddress listens = blobs[listener].address().socket().getAddress();
       for (int peer = 0; peer < blobs.length && listens.isLoopbackAddress(); peer++) {
@@ -181,6 +186,15 @@ public final class Rendezvous {
         }
       }
     }
+  }
+
+  private static boolean areOnOneNetwork(RankBlob[] blobs) {
+    long network = blobs[0].address().network();
+    boolean same = network != NetworkId.UNKNOWN;
+    for (RankBlob blob : blobs) {
+      same &= blob.address().network() == network;
+    }
+    return same;
   }
 
   private void join(Transport transport, RankBlob own, int peer, RankBlob blob, boolean now)
@@ -228,7 +242,10 @@ public final class Rendezvous {
 
   private List<byte[]> collect(long deadline) {
     Store store = context.store();
-    List<String> keys = IntStream.range(0, size).mapToObj(peer -> CONTEXT + peer).toList();
+    List<String> keys = new ArrayList<>(size);
+    for (int peer = 0; peer < size; peer++) {
+      keys.add(CONTEXT + peer);
+    }
     try {
       return store.multiGet(keys, Duration.ofNanos(Math.max(0, deadline - System.nanoTime())));
     } catch (StoreTimeoutException e) {
