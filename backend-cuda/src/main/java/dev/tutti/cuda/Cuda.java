@@ -8,6 +8,7 @@ import dev.tutti.cuda.driver.LinkMatrix;
 import java.util.ArrayList;
 import java.util.List;
 import java.util.Optional;
+import java.util.concurrent.CopyOnWriteArrayList;
 import org.jspecify.annotations.Nullable;
 
 /**
@@ -22,6 +23,7 @@ public final class Cuda implements AutoCloseable {
   private final KernelLoader loader;
   private final CurrentStreams currentStreams;
   private final OpenBlocks openBlocks = new OpenBlocks();
+  private final List<CudaIpc> sharing = new CopyOnWriteArrayList<>();
   private final @Nullable CudaDevice[] devices;
   private boolean closed;
 
@@ -149,6 +151,11 @@ public final class Cuda implements AutoCloseable {
     return openBlocks;
   }
 
+  /** Returns what shares memory with other processes and is not closed. */
+  List<CudaIpc> sharing() {
+    return sharing;
+  }
+
   void requireOpen() {
     synchronized (devices) {
       if (closed) {
@@ -169,6 +176,7 @@ public final class Cuda implements AutoCloseable {
       }
       closed = true;
       openBlocks.releaseAll();
+      sharing.forEach(CudaIpc::giveUp);
       for (CudaDevice device : devices) {
         if (device != null) {
           device.close();

@@ -26,6 +26,7 @@ public final class CudaDevice {
   private final DeviceContext context;
   private final EventPool events;
   private final DeviceAllocator allocator;
+  private final DeviceAllocator sharable;
   private final PinnedAllocator pinned;
   private final DeviceKernels kernels;
   private final CudaTensors tensors;
@@ -40,6 +41,7 @@ public final class CudaDevice {
     this.context = new DeviceContext(owner.driver(), index);
     this.events = new EventPool(owner.driver().events());
     this.allocator = new DeviceAllocator(context, events);
+    this.sharable = DeviceAllocator.ofPlainSegments(context, events);
     this.pinned = new PinnedAllocator(context, events);
     this.kernels = new DeviceKernels(context, loader);
     this.defaultStream = new CudaStream(this, StreamCalls.DEFAULT);
@@ -134,6 +136,11 @@ public final class CudaDevice {
     return allocator;
   }
 
+  /** Returns what allocates memory that other processes can open. */
+  DeviceAllocator sharable() {
+    return sharable;
+  }
+
   PinnedAllocator pinned() {
     return pinned;
   }
@@ -152,6 +159,7 @@ public final class CudaDevice {
     owner.driver().contexts().synchronize();
     pinned.close();
     allocator.close();
+    sharable.close();
     kernels.close();
     reserve.close();
     synchronized (pool) {

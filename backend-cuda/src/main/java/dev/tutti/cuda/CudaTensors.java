@@ -46,19 +46,37 @@ public final class CudaTensors {
    * @throws CudaException if the device has no room, with the numbers
    */
   public Tensor allocate(Arena arena, DType dtype, long... shape) {
-    long bytes = byteSize(dtype, shape);
     DeviceAllocator allocator = device.allocator();
+    return allocateFrom(allocator, _ -> {}, allocator::free, arena, dtype, shape);
+  }
+
+  /**
+   * Allocates memory of an allocator of the device.
+   *
+   * @param allocator has the memory
+   * @param made is told of it before there is a tensor
+   * @param free frees it
+   */
+  Tensor allocateFrom(
+      DeviceAllocator allocator,
+      Consumer<DeviceBlock> made,
+      Consumer<DeviceBlock> free,
+      Arena arena,
+      DType dtype,
+      long... shape) {
+    long bytes = byteSize(dtype, shape);
     DeviceBlock block = allocator.allocate(Math.max(bytes, 1), device.currentStream().handle());
+    made.accept(block);
     MemorySegment segment;
     try {
       segment =
           MemorySegment.ofAddress(block.address())
-              .reinterpret(bytes, arena, _ -> allocator.free(block));
+              .reinterpret(bytes, arena, _ -> free.accept(block));
     } catch (RuntimeException e) {
-      allocator.free(block);
+      free.accept(block);
       throw e;
     }
-    return view(segment, dtype, shape);
+    return view(device, segment, dtype, shape);
   }
 
   /**
@@ -91,7 +109,7 @@ public final class CudaTensors {
     }
     MemorySegment segment =
         MemorySegment.ofAddress(address).reinterpret(bytes, Arena.ofAuto(), new Owner(owner));
-    return view(segment, dtype, shape);
+    return view(device, segment, dtype, shape);
   }
 
   /** Is reachable as long as a segment is that it is the clean-up of. */
@@ -100,7 +118,8 @@ public final class CudaTensors {
     public void accept(MemorySegment segment) {}
   }
 
-  private Tensor view(MemorySegment segment, DType dtype, long[] shape) {
+  /** Views memory of a device as a contiguous tensor. */
+  static Tensor view(CudaDevice device, MemorySegment segment, DType dtype, long... shape) {
     return Tensor.of(segment, dtype, shape, denseStrides(shape), device.device());
   }
 

@@ -87,10 +87,25 @@ public final class DeviceAllocator {
    * @param events events of the device
    */
   public DeviceAllocator(DeviceContext context, EventPool events) {
+    this(context, events, Segments.of(context));
+  }
+
+  private DeviceAllocator(DeviceContext context, EventPool events, Segments segments) {
     this.context = context;
     this.driver = context.driver();
     this.events = events;
-    this.segments = Segments.of(context);
+    this.segments = segments;
+  }
+
+  /**
+   * Creates an allocator whose segments other processes can open by a handle of 64 bytes. To give
+   * one back to the driver waits until the device is idle.
+   *
+   * @param context the device
+   * @param events events of the device
+   */
+  public static DeviceAllocator ofPlainSegments(DeviceContext context, EventPool events) {
+    return new DeviceAllocator(context, events, new Segments.Plain(context));
   }
 
   /**

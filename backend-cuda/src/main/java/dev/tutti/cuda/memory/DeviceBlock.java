@@ -34,6 +34,16 @@ public final class DeviceBlock {
     return segment.stream;
   }
 
+  /** Returns where the allocation begins that the block was cut from. */
+  public long segmentAddress() {
+    return segment.address;
+  }
+
+  /** Returns how long the allocation is that the block was cut from, in bytes. */
+  public long segmentBytes() {
+    return segment.bytes;
+  }
+
   void useOn(long stream) {
     if (stream == segment.stream) {
       return;

@@ -14,7 +14,10 @@ import java.lang.foreign.StructLayout;
 import java.lang.invoke.MethodHandle;
 import java.lang.invoke.VarHandle;
 
-/** Calls the sockets of Linux on 64 bits. A failed call returns minus its error number. */
+/**
+ * Calls the sockets of Linux on 64 bits, and its files in memory. A failed call returns minus its
+ * error number.
+ */
 final class Posix {
   static final int NO_ENTRY = 2;
   static final int INTERRUPTED = 4;
@@ -25,6 +28,7 @@ final class Posix {
   private static final int UNIX = 1;
   private static final int DATAGRAM = 2;
   private static final int CLOSE_ON_EXEC = 0x80000;
+  private static final int MEMORY_CLOSE_ON_EXEC = 1;
   private static final short READABLE = 1;
 
   private static final Linker LINKER = Linker.nativeLinker();
@@ -40,6 +44,8 @@ final class Posix {
   private static final MethodHandle RECEIVE =
       function("recvmsg", JAVA_LONG, JAVA_INT, ADDRESS, JAVA_INT);
   private static final MethodHandle POLL = function("poll", JAVA_INT, ADDRESS, JAVA_LONG, JAVA_INT);
+  private static final MethodHandle CREATE_FILE =
+      function("memfd_create", JAVA_INT, ADDRESS, JAVA_INT);
   private static final MethodHandle CLOSE = function("close", JAVA_INT, JAVA_INT);
 
   private Posix() {}
@@ -54,6 +60,17 @@ final class Posix {
 
   private static int failed(MemorySegment state) {
     return -(int) ERROR.get(state, 0L);
+  }
+
+  /** Makes an empty file in memory that no directory has, closed on exec. */
+  static int memoryFile(String name) {
+    try (Arena arena = Arena.ofConfined()) {
+      MemorySegment state = arena.allocate(STATE);
+      int fd = (int) CREATE_FILE.invokeExact(state, arena.allocateFrom(name), MEMORY_CLOSE_ON_EXEC);
+      return fd < 0 ? failed(state) : fd;
+    } catch (Throwable e) {
+      throw unexpected(e);
+    }
   }
 
   /** Makes a datagram socket between processes of the host. */

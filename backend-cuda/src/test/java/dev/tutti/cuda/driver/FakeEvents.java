@@ -90,13 +90,21 @@ final class FakeEvents implements EventCalls {
     if (require("cuIpcGetEventHandle", event).kind != Kind.INTERPROCESS) {
       throw FakeCudaDriver.error("cuIpcGetEventHandle", FakeCudaDriver.INVALID_VALUE);
     }
-    return ByteBuffer.allocate(IPC_HANDLE_BYTES).putLong(event).array();
+    return ByteBuffer.allocate(IPC_HANDLE_BYTES)
+        .putLong(event)
+        .putLong(ProcessHandle.current().pid())
+        .array();
   }
 
   @Override
   public long openHandle(byte[] handle) {
     fake.enter("cuIpcOpenEventHandle", "");
-    Event known = require("cuIpcOpenEventHandle", ByteBuffer.wrap(handle).getLong());
+    ByteBuffer buffer = ByteBuffer.wrap(handle);
+    long event = buffer.getLong();
+    Event known =
+        buffer.getLong() == ProcessHandle.current().pid()
+            ? require("cuIpcOpenEventHandle", event)
+            : new Event(fake.contexts().requireDevice("cuIpcOpenEventHandle"), Kind.INTERPROCESS);
     long opened = fake.make("event");
     events.put(opened, known);
     return opened;

@@ -20,6 +20,7 @@ public final class FakeMemory implements MemoryCalls {
 
   private final FakeCudaDriver fake;
   private final TreeMap<Long, Range> ranges = new TreeMap<>();
+  private final Set<Long> opened = new HashSet<>();
   private long capacity = 1L << 30;
   private long used;
 
@@ -63,6 +64,7 @@ public final class FakeMemory implements MemoryCalls {
 
   @Override
   public synchronized Room room() {
+    fake.requireHealthy("cuMemGetInfo");
     return new Room(capacity - used, capacity);
   }
 
@@ -182,13 +184,28 @@ public final class FakeMemory implements MemoryCalls {
     if (info.kind() != PointerInfo.Kind.DEVICE) {
       throw FakeCudaDriver.error("cuIpcGetMemHandle", FakeCudaDriver.INVALID_VALUE);
     }
-    return ByteBuffer.allocate(EventCalls.IPC_HANDLE_BYTES).putLong(info.rangeStart()).array();
+    return ByteBuffer.allocate(EventCalls.IPC_HANDLE_BYTES)
+        .putLong(info.rangeStart())
+        .putLong(ProcessHandle.current().pid())
+        .putLong(info.rangeBytes())
+        .array();
   }
 
   @Override
   public long openHandle(byte[] handle) {
     fake.enter("cuIpcOpenMemHandle", "");
-    long address = ByteBuffer.wrap(handle).getLong();
+    ByteBuffer buffer = ByteBuffer.wrap(handle);
+    long address = buffer.getLong();
+    if (buffer.getLong() != ProcessHandle.current().pid()) {
+      int device = fake.contexts().requireDevice("cuIpcOpenMemHandle");
+      synchronized (this) {
+        // Other memory of the same size: what processes of a played driver share has no contents.
+        Range range = new Range(PointerInfo.Kind.DEVICE, device, buffer.getLong());
+        address = range.memory.address();
+        ranges.put(address, range);
+        opened.add(address);
+      }
+    }
     fake.keep(-address, "opened memory");
     return address;
   }
@@ -197,5 +214,10 @@ public final class FakeMemory implements MemoryCalls {
   public void closeHandle(long address) {
     fake.enter("cuIpcCloseMemHandle", hex(address));
     fake.destroy("cuIpcCloseMemHandle", -address, "opened memory");
+    synchronized (this) {
+      if (opened.remove(address)) {
+        ranges.remove(address);
+      }
+    }
   }
 }

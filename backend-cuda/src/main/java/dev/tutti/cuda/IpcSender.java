@@ -1,0 +1,364 @@
+package dev.tutti.cuda;
+
+import dev.tutti.DType;
+import dev.tutti.Tensor;
+import dev.tutti.cuda.CudaIpcException.Reason;
+import dev.tutti.cuda.driver.CudaDriver;
+import dev.tutti.cuda.memory.DeviceAllocator;
+import dev.tutti.cuda.memory.DeviceBlock;
+import dev.tutti.cuda.share.ProcessMark;
+import java.lang.System.Logger.Level;
+import java.lang.foreign.Arena;
+import java.security.SecureRandom;
+import java.time.Duration;
+import java.util.ArrayList;
+import java.util.HashMap;
+import java.util.List;
+import java.util.Map;
+import org.jspecify.annotations.Nullable;
+
+/**
+ * Shares memory of this process (c10d: {@code CudaIPCSentData} and its limbo). Memory that is freed
+ * while others use it is in limbo: it stays until the last of them returned it. What is returned is
+ * found by a bit map that consumers write, and consumers that died by a look at all counters, once
+ * in {@value #SWEEP_MILLIS} ms at most unless it is asked for.
+ */
+final class IpcSender {
+  /** Is the number of blocks in limbo that is warned of. */
+  static final int WARN_LIMBO = 1000;
+
+  static final long SWEEP_MILLIS = 1000;
+  private static final Duration STREAM_PATIENCE = Duration.ofMinutes(30);
+  private static final System.Logger LOG = System.getLogger(CudaIpc.class.getName());
+
+  private final Cuda cuda;
+  private final JobSeal seal;
+  private final long own = ProcessMark.own();
+  private final SecureRandom random = new SecureRandom();
+  private final IpcSlots slots = new IpcSlots(this::number);
+  private final IpcEvents events;
+  private final Map<DeviceBlock, Memory> memories = new HashMap<>();
+  private final List<Memory> unused = new ArrayList<>();
+  private long sweptAt = System.nanoTime();
+  private int limbo;
+  private boolean warned;
+  private boolean closed;
+  private boolean disposed;
+
+  /** Is a block, and how many other processes it is shared with. */
+  static final class Memory {
+    private final CudaDevice device;
+    private final DeviceBlock block;
+    private int users;
+    private boolean freed;
+
+    Memory(CudaDevice device, DeviceBlock block) {
+      this.device = device;
+      this.block = block;
+    }
+  }
+
+  IpcSender(Cuda cuda, JobSeal seal) {
+    this.cuda = cuda;
+    this.seal = seal;
+    this.events = new IpcEvents(cuda.driver().events());
+  }
+
+  private long number() {
+    return random.nextLong() >>> 1 | 1;
+  }
+
+  Tensor allocate(CudaDevice device, Arena arena, DType dtype, long... shape) {
+    requireOpen();
+    DeviceAllocator allocator = device.sharable();
+    return device
+        .tensors()
+        .allocateFrom(
+            allocator,
+            block -> {
+              synchronized (this) {
+                memories.put(block, new Memory(device, block));
+              }
+            },
+            this::free,
+            arena,
+            dtype,
+            shape);
+  }
+
+  SharedTensor share(Tensor tensor) {
+    collect();
+    CudaDevice device = cuda.device(tensor.device().index());
+    DeviceBlock block = device.sharable().find(tensor.segment().address());
+    Memory memory;
+    IpcSlots.Slot slot;
+    synchronized (this) {
+      requireOpen();
+      memory = block == null ? null : memories.get(block);
+      if (memory == null || memory.freed) {
+        throw new CudaIpcException(
+            Reason.NOT_SHARABLE,
+            "only tensors that CudaIpc.allocate made can be shared, not " + tensor.describe());
+      }
+      slot = slots.take();
+      memory.users++;
+    }
+    IpcEvents.@Nullable Event event = null;
+    try {
+      device.context().enter();
+      event = events.take(device);
+      mark(device, event);
+      long ticket = number();
+      byte[] bytes = handle(tensor, memory, slot, ticket, event).encode(seal);
+      SharedTensor shared = new SharedTensor(this, slot, ticket, bytes, memory, event);
+      synchronized (this) {
+        slots.put(shared);
+        slot.file().send(slot.number(), ticket);
+      }
+      return shared;
+    } catch (RuntimeException | Error e) {
+      synchronized (this) {
+        giveUp(memory, event);
+        slots.giveBack(slot.file(), slot.number());
+      }
+      freeUnused();
+      throw e;
+    }
+  }
+
+  /** Marks where the producer's work is; without an event the host waits for it. */
+  private void mark(CudaDevice device, IpcEvents.@Nullable Event event) {
+    CudaStream stream = device.currentStream();
+    if (event == null) {
+      stream.await(STREAM_PATIENCE);
+    } else {
+      cuda.driver().events().record(event.number(), stream.handle());
+    }
+  }
+
+  private IpcHandle handle(
+      Tensor tensor,
+      Memory memory,
+      IpcSlots.Slot slot,
+      long ticket,
+      IpcEvents.@Nullable Event event) {
+    CudaDriver driver = cuda.driver();
+    DeviceBlock block = memory.block;
+    return new IpcHandle(
+        ProcessMark.host(),
+        own,
+        slot.file().fd(),
+        slot.nonce(),
+        slot.number(),
+        ticket,
+        driver.devices().pciBusId(memory.device.index()),
+        driver.memory().exportHandle(block.segmentAddress()),
+        block.segmentBytes(),
+        tensor.segment().address() - block.segmentAddress(),
+        event == null ? new byte[0] : event.handle(),
+        tensor.dtype(),
+        tensor.shape());
+  }
+
+  /** Frees memory that no tensor of this process uses, now or when it is returned. */
+  private void free(DeviceBlock block) {
+    boolean warn = false;
+    synchronized (this) {
+      Memory memory = memories.get(block);
+      if (memory == null) {
+        return; // the driver was closed
+      }
+      memory.freed = true;
+      if (memory.users == 0) {
+        drop(memory);
+      } else {
+        limbo++;
+        warn = limbo > WARN_LIMBO && !warned;
+        warned |= warn;
+      }
+    }
+    if (warn) {
+      LOG.log(
+          Level.WARNING,
+          "more than "
+              + WARN_LIMBO
+              + " blocks of device memory were freed here that other processes still use; memory"
+              + " comes back when they close what they opened");
+    }
+    collect();
+  }
+
+  private void drop(Memory memory) {
+    memories.remove(memory.block);
+    unused.add(memory);
+  }
+
+  /** Takes back what consumers closed, and now and then what dead ones had. */
+  void collect() {
+    synchronized (this) {
+      if (!disposed) {
+        slots.drain(this::finish);
+        if (System.nanoTime() - sweptAt > SWEEP_MILLIS * 1_000_000) {
+          sweep();
+        }
+      }
+    }
+    freeUnused();
+  }
+
+  /** Takes back all that was closed, or was open in a process that has ended. */
+  void collectAll() {
+    synchronized (this) {
+      if (!disposed) {
+        sweep();
+      }
+    }
+    freeUnused();
+  }
+
+  private void sweep() {
+    Map<Long, Boolean> alive = new HashMap<>();
+    for (SharedTensor tensor : slots.all()) {
+      long state = tensor.file().get(tensor.slot());
+      if (state > 0 && !alive.computeIfAbsent(state, ProcessMark::isAlive)) {
+        boolean _ = tensor.file().release(tensor.slot(), state);
+      }
+      finish(tensor);
+    }
+    sweptAt = System.nanoTime();
+  }
+
+  private void finish(SharedTensor tensor) {
+    if (tensor.returned || tensor.file().get(tensor.slot()) != 0) {
+      return;
+    }
+    tensor.returned = true;
+    giveUp(tensor.memory, tensor.event);
+    slots.giveBack(tensor.file(), tensor.slot());
+    disposeIfDone();
+  }
+
+  private void giveUp(Memory memory, IpcEvents.@Nullable Event event) {
+    if (event != null) {
+      events.giveBack(event);
+    }
+    memory.users--;
+    if (memory.freed && memory.users == 0) {
+      limbo--;
+      drop(memory);
+    }
+  }
+
+  /** Frees what is not used any more, without the lock, since an allocator may call back. */
+  private void freeUnused() {
+    while (true) {
+      Memory memory;
+      synchronized (this) {
+        if (unused.isEmpty()) {
+          return;
+        }
+        memory = unused.removeLast();
+      }
+      memory.device.sharable().free(memory.block);
+    }
+  }
+
+  synchronized long state(SharedTensor tensor) {
+    return tensor.returned ? 0 : tensor.file().get(tensor.slot());
+  }
+
+  void revoke(SharedTensor tensor) {
+    synchronized (this) {
+      if (!tensor.returned) {
+        boolean _ = tensor.file().revoke(tensor.slot(), tensor.ticket());
+        finish(tensor);
+      }
+    }
+    freeUnused();
+  }
+
+  /** Returns the number of blocks that were freed here and are used elsewhere. */
+  synchronized int limbo() {
+    return limbo;
+  }
+
+  /** Returns the number of tensors that are sent and not returned. */
+  synchronized int outstanding() {
+    return disposed ? 0 : slots.used();
+  }
+
+  int eventsInUse() {
+    return events.inUse();
+  }
+
+  synchronized int counterFiles() {
+    return slots.files();
+  }
+
+  synchronized void requireOpen() {
+    if (closed) {
+      throw new IllegalStateException("sharing was closed");
+    }
+  }
+
+  /** Shares no more, and takes back what nobody opened; the rest as it is returned. */
+  void close() {
+    List<SharedTensor> all;
+    synchronized (this) {
+      if (closed) {
+        return;
+      }
+      closed = true;
+      all = slots.all();
+    }
+    all.forEach(this::revoke);
+    collectAll();
+    synchronized (this) {
+      disposeIfDone();
+      if (!disposed) {
+        LOG.log(
+            Level.WARNING,
+            "other processes still use "
+                + slots.used()
+                + " tensors of this one; they lose them when this process ends");
+      }
+    }
+  }
+
+  private void disposeIfDone() {
+    if (closed && !disposed && slots.used() == 0) {
+      dispose();
+    }
+  }
+
+  private void dispose() {
+    disposed = true;
+    slots.close();
+    events.close();
+  }
+
+  boolean isDisposed() {
+    synchronized (this) {
+      return disposed;
+    }
+  }
+
+  /** Gives all up at the end of the driver, whether others use it or not. */
+  void giveUp() {
+    synchronized (this) {
+      closed = true;
+      for (SharedTensor tensor : disposed ? List.<SharedTensor>of() : slots.all()) {
+        tensor.returned = true;
+        if (tensor.event != null) {
+          events.giveBack(tensor.event);
+        }
+      }
+      if (!disposed) {
+        dispose();
+      }
+      memories.clear();
+      unused.clear();
+      limbo = 0;
+    }
+  }
+}

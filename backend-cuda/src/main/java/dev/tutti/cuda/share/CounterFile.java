@@ -1,0 +1,171 @@
+package dev.tutti.cuda.share;
+
+import static java.lang.foreign.ValueLayout.JAVA_LONG;
+
+import dev.tutti.BackendException;
+import java.io.IOException;
+import java.lang.foreign.Arena;
+import java.lang.foreign.MemorySegment;
+import java.lang.invoke.VarHandle;
+import java.nio.channels.FileChannel;
+import java.nio.channels.FileChannel.MapMode;
+import java.nio.file.Path;
+import java.nio.file.StandardOpenOption;
+import java.util.function.IntConsumer;
+
+/**
+ * Counts, in memory that a producer and its consumers share, who uses what was sent: one signed
+ * word for each sent tensor. It is minus the ticket while nobody opened it, the {@link ProcessMark}
+ * of the consumer while it is open, and 0 otherwise. All changes compare and set, so a word is
+ * returned once, by the consumer or by the producer for one that is dead, and never below zero.
+ *
+ * <p>The file has no name: consumers open it by its descriptor in the producer, so that nothing is
+ * left of it when the producer ends in whatever way. What is returned is marked in a bit map of two
+ * levels, so that the producer need not look at all words. Any thread may call any method, but not
+ * after {@link #close}.
+ */
+public final class CounterFile implements AutoCloseable {
+  /** Is the number of words in a file. */
+  public static final int SLOTS = Long.SIZE * Long.SIZE;
+
+  private static final long SUMMARY_AT = 8;
+  private static final long BITS_AT = 64;
+  private static final long WORDS_AT = BITS_AT + Long.SIZE * (long) Long.BYTES;
+  private static final long BYTES = WORDS_AT + SLOTS * (long) Long.BYTES;
+  private static final VarHandle WORD = JAVA_LONG.varHandle();
+
+  private final Arena arena = Arena.ofShared();
+  private final MemorySegment words;
+  private final int fd;
+
+  private CounterFile(Path path, int fd) throws IOException {
+    this.fd = fd;
+    try (FileChannel file =
+        FileChannel.open(path, StandardOpenOption.READ, StandardOpenOption.WRITE)) {
+      if (fd < 0 && file.size() != BYTES) {
+        throw new IOException("is no file of counters: " + path);
+      }
+      words = file.map(MapMode.READ_WRITE, 0, BYTES, arena);
+    } catch (IOException | RuntimeException e) {
+      arena.close();
+      throw e;
+    }
+  }
+
+  /**
+   * Makes a file for this process's counters.
+   *
+   * @param nonce a random number that the file is known by
+   * @throws BackendException if the system gives no memory or descriptor
+   */
+  public static CounterFile create(long nonce) {
+    int fd = Posix.memoryFile("tutti-cuda-counters");
+    if (fd < 0) {
+      throw new BackendException("cannot make a file of counters (error " + -fd + ")");
+    }
+    try {
+      CounterFile file = new CounterFile(Path.of("/proc/self/fd/" + fd), fd);
+      WORD.setVolatile(file.words, 0L, nonce);
+      return file;
+    } catch (IOException | RuntimeException e) {
+      Posix.close(fd);
+      throw new BackendException("cannot make a file of counters", e);
+    }
+  }
+
+  /**
+   * Opens a producer's file.
+   *
+   * @param producer its mark
+   * @param fd the file's descriptor there
+   * @param nonce the random number that the file is known by
+   * @throws IOException if the producer does not have it any more, or this process may not see it
+   */
+  public static CounterFile open(long producer, int fd, long nonce) throws IOException {
+    CounterFile file =
+        new CounterFile(Path.of("/proc/" + ProcessMark.pid(producer) + "/fd/" + fd), -1);
+    if ((long) WORD.getVolatile(file.words, 0L) != nonce) {
+      file.close();
+      throw new IOException("process " + ProcessMark.pid(producer) + " has other counters there");
+    }
+    return file;
+  }
+
+  /** Returns the descriptor in the process that made the file, or -1 in others. */
+  public int fd() {
+    return fd;
+  }
+
+  private static long at(int slot) {
+    return WORDS_AT + slot * (long) Long.BYTES;
+  }
+
+  /** Returns a word. */
+  public long get(int slot) {
+    return (long) WORD.getVolatile(words, at(slot));
+  }
+
+  /**
+   * Says that something was sent.
+   *
+   * @param slot a free word
+   * @param ticket positive
+   */
+  public void send(int slot, long ticket) {
+    change(slot, 0, -ticket);
+  }
+
+  /** Opens what was sent; returns whether it was there and nobody had opened it. */
+  public boolean take(int slot, long ticket, long consumer) {
+    return change(slot, -ticket, consumer);
+  }
+
+  /** Undoes {@link #take}, so that it can be opened again. */
+  public void putBack(int slot, long ticket, long consumer) {
+    change(slot, consumer, -ticket);
+  }
+
+  /** Takes back what nobody opened; returns whether that was so. */
+  public boolean revoke(int slot, long ticket) {
+    return change(slot, -ticket, 0);
+  }
+
+  /** Returns what a consumer had open; the second and later times change nothing. */
+  public boolean release(int slot, long consumer) {
+    if (!change(slot, consumer, 0)) {
+      return false;
+    }
+    int group = slot / Long.SIZE;
+    long _ = (long) WORD.getAndBitwiseOr(words, BITS_AT + group * (long) Long.BYTES, 1L << slot);
+    long _ = (long) WORD.getAndBitwiseOr(words, SUMMARY_AT, 1L << group);
+    return true;
+  }
+
+  private boolean change(int slot, long from, long to) {
+    return WORD.compareAndSet(words, at(slot), from, to);
+  }
+
+  /** Hands out the slots that were released since the last call; costs one read if none was. */
+  public void drain(IntConsumer released) {
+    if ((long) WORD.getVolatile(words, SUMMARY_AT) == 0) {
+      return;
+    }
+    long groups = (long) WORD.getAndSet(words, SUMMARY_AT, 0L);
+    for (; groups != 0; groups &= groups - 1) {
+      int group = Long.numberOfTrailingZeros(groups);
+      long bits = (long) WORD.getAndSet(words, BITS_AT + group * (long) Long.BYTES, 0L);
+      for (; bits != 0; bits &= bits - 1) {
+        released.accept(group * Long.SIZE + Long.numberOfTrailingZeros(bits));
+      }
+    }
+  }
+
+  /** Unmaps the file, and closes it in the process that made it; called once. */
+  @Override
+  public void close() {
+    arena.close();
+    if (fd >= 0) {
+      Posix.close(fd);
+    }
+  }
+}

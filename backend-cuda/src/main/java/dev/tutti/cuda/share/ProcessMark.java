@@ -1,0 +1,77 @@
+package dev.tutti.cuda.share;
+
+import java.io.IOException;
+import java.nio.file.Files;
+import java.nio.file.Path;
+import java.util.UUID;
+
+/**
+ * Tells the processes of a running kernel apart by one positive number: the number of the process
+ * and, above it, its start in ticks since boot, so that a number that is used again is another
+ * mark. Any thread may call any method.
+ */
+public final class ProcessMark {
+  /** Are the bits of the greatest process number that Linux allows. */
+  private static final int PID_BITS = 22;
+
+  private static final long PID_MASK = (1L << PID_BITS) - 1;
+  private static final Path PROC = Path.of("/proc");
+
+  private static final long HOST = bootId();
+
+  // Fields of /proc/PID/stat, from the one behind the name.
+  private static final int STATE = 0;
+  private static final int THREADS = 17;
+  private static final int START = 19;
+
+  private ProcessMark() {}
+
+  /** Returns a number that the running kernel is told apart by. */
+  public static long host() {
+    return HOST;
+  }
+
+  private static long bootId() {
+    try {
+      String id = Files.readString(PROC.resolve("sys/kernel/random/boot_id")).trim();
+      return UUID.fromString(id).getMostSignificantBits();
+    } catch (IOException e) {
+      return 0;
+    }
+  }
+
+  /** Returns the mark of this process. */
+  public static long own() {
+    long mark = of(ProcessHandle.current().pid());
+    if (mark == 0) {
+      throw new IllegalStateException("/proc does not show this process");
+    }
+    return mark;
+  }
+
+  /** Returns the process number of a mark. */
+  public static long pid(long mark) {
+    return mark & PID_MASK;
+  }
+
+  /** Tells whether a process runs; one of which only the entry for its parent is left does not. */
+  public static boolean isAlive(long mark) {
+    return of(pid(mark)) == mark;
+  }
+
+  /** Returns the mark of a process that runs, or 0. */
+  static long of(long pid) {
+    String[] fields;
+    try {
+      String stat = Files.readString(PROC.resolve(pid + "/stat"));
+      fields = stat.substring(stat.lastIndexOf(')') + 2).trim().split(" ", -1);
+    } catch (IOException e) {
+      return 0; // no such process
+    }
+    boolean ended = fields[STATE].equals("Z") || fields[STATE].equals("X");
+    if (ended && Integer.parseInt(fields[THREADS]) <= 1) {
+      return 0;
+    }
+    return Long.parseLong(fields[START]) << PID_BITS | pid;
+  }
+}

@@ -1,0 +1,409 @@
+package dev.tutti.cuda;
+
+import static java.lang.foreign.ValueLayout.ADDRESS;
+import static java.lang.foreign.ValueLayout.JAVA_INT;
+import static java.lang.foreign.ValueLayout.JAVA_LONG;
+import static org.assertj.core.api.Assertions.assertThat;
+import static org.assertj.core.api.Assertions.assertThatThrownBy;
+
+import dev.tutti.DType;
+import dev.tutti.Tensor;
+import dev.tutti.cuda.CudaIpcException.Reason;
+import dev.tutti.cuda.driver.FakeCudaDriver;
+import dev.tutti.cuda.share.CounterFile;
+import dev.tutti.cuda.share.ProcessMark;
+import java.lang.foreign.Arena;
+import java.lang.foreign.FunctionDescriptor;
+import java.lang.foreign.Linker;
+import java.lang.foreign.MemorySegment;
+import java.lang.invoke.MethodHandle;
+import java.lang.invoke.MethodHandles;
+import java.lang.invoke.MethodType;
+import java.nio.ByteBuffer;
+import java.time.Duration;
+import java.util.ArrayList;
+import java.util.List;
+import java.util.concurrent.CountDownLatch;
+import org.assertj.core.api.ThrowableAssert.ThrowingCallable;
+import org.junit.jupiter.api.AfterEach;
+import org.junit.jupiter.api.Test;
+import org.junit.jupiter.params.ParameterizedTest;
+import org.junit.jupiter.params.provider.ValueSource;
+
+/** Shares tensors within a process, which the played driver allows. */
+class CudaIpcTest {
+  private final FakeMachine machine = new FakeMachine(2);
+  private final FakeCudaDriver fake = machine.fake;
+  private final CudaDevice device = machine.cuda.device(1);
+  private final CudaIpc producer = new CudaIpc(machine.cuda, IpcChild.JOB, true);
+  private final CudaIpc consumer = new CudaIpc(machine.cuda, IpcChild.JOB, true);
+
+  @AfterEach
+  void close() {
+    machine.close();
+  }
+
+  private Tensor tensor(Arena arena, float... values) {
+    Tensor tensor = producer.allocate(device, arena, DType.FLOAT32, values.length);
+    device.tensors().copyFromHost(tensor, Tensor.of(values));
+    return tensor;
+  }
+
+  private Tensor tensor() {
+    return tensor(Arena.ofAuto(), 1, 2, 3);
+  }
+
+  private long used() {
+    return device.sharable().usage().usedBytes();
+  }
+
+  private static void refused(Reason reason, ThrowingCallable call) {
+    assertThatThrownBy(call)
+        .isInstanceOf(CudaIpcException.class)
+        .satisfies(e -> assertThat(((CudaIpcException) e).reason()).isEqualTo(reason));
+  }
+
+  @Test
+  void aTensorIsSeenAndItsMemoryStaysUntilItIsClosed() {
+    Arena arena = Arena.ofShared();
+    Tensor tensor = tensor(arena, 1, 2, 3, 4, 5, 6).view(3, 2);
+    SharedTensor shared = producer.share(tensor.narrow(0, 1, 2));
+    assertThat(shared.isOpen()).isFalse();
+    ReceivedTensor received = consumer.open(shared.handle());
+    assertThat(shared.isOpen()).isTrue();
+    assertThat(received.tensor().shape()).containsExactly(2, 2);
+    assertThat(received.tensor().device()).isEqualTo(device.device());
+    assertThat(device.tensors().toHost(received.tensor()).toFloatArray())
+        .containsExactly(3, 4, 5, 6);
+    arena.close();
+    producer.collect();
+    assertThat(producer.limboSize()).isOne();
+    assertThat(used()).isEqualTo(512);
+    assertThat(device.tensors().toHost(received.tensor()).toFloatArray())
+        .containsExactly(3, 4, 5, 6);
+    Tensor dead = received.tensor();
+    received.close();
+    received.close();
+    assertThat(dead.segment().scope().isAlive()).isFalse();
+    assertThatThrownBy(received::tensor).isInstanceOf(IllegalStateException.class);
+    assertThat(shared.isReturned()).isTrue();
+    assertThat(producer.limboSize()).isZero();
+    assertThat(producer.outstanding()).isZero();
+    assertThat(used()).isZero();
+    assertThat(fake.living("opened memory")).isZero();
+  }
+
+  @Test
+  void theConsumersStreamWaitsForTheProducers() {
+    Tensor tensor = tensor();
+    CudaStream stream = device.poolStream();
+    CountDownLatch held = machine.hold(stream);
+    SharedTensor shared;
+    try (CudaStream.Scope _ = stream.use()) {
+      shared = producer.share(tensor);
+    }
+    CudaStream own = device.poolStream();
+    ReceivedTensor received;
+    try (CudaStream.Scope _ = own.use()) {
+      received = consumer.open(shared.handle());
+    }
+    assertThat(own.isIdle()).isFalse();
+    held.countDown();
+    received.close();
+    assertThat(own.isIdle()).isTrue();
+  }
+
+  @Test
+  void handlesThatCannotBeOpenedAreRefused() {
+    SharedTensor shared = producer.share(tensor());
+    byte[] bytes = shared.handle();
+    refused(Reason.NOT_A_HANDLE, () -> consumer.open(new byte[5]));
+    refused(Reason.NOT_A_HANDLE, () -> consumer.open(new byte[bytes.length]));
+    bytes[bytes.length - 40]++;
+    refused(Reason.NOT_A_HANDLE, () -> consumer.open(bytes));
+    CudaIpc other = new CudaIpc(machine.cuda, "another job", true);
+    refused(Reason.OTHER_JOB, () -> other.open(shared.handle()));
+    other.close();
+    CudaIpc strict = CudaIpc.create(machine.cuda, IpcChild.JOB);
+    refused(Reason.OWN_PROCESS, () -> strict.open(shared.handle()));
+    strict.close();
+    ReceivedTensor received = consumer.open(shared.handle());
+    refused(Reason.USED_UP, () -> consumer.open(shared.handle()));
+    refused(Reason.RECEIVED, () -> consumer.share(received.tensor()));
+    received.close();
+    refused(Reason.USED_UP, () -> consumer.open(shared.handle()));
+    SharedTensor back = producer.share(tensor());
+    back.close();
+    back.close();
+    assertThat(back.isReturned()).isTrue();
+    refused(Reason.USED_UP, () -> consumer.open(back.handle()));
+    assertThat(producer.outstanding()).isZero();
+    refused(Reason.NOT_SHARABLE, () -> producer.share(device.tensors().allocate(DType.FLOAT32, 2)));
+    assertThatThrownBy(() -> producer.share(Tensor.of(1f)))
+        .isInstanceOf(IllegalArgumentException.class);
+    assertThatThrownBy(() -> CudaIpc.create(machine.cuda, ""))
+        .isInstanceOf(IllegalArgumentException.class);
+  }
+
+  @Test
+  void handlesOfOtherPlacesAndSizesAreRefused() {
+    SharedTensor shared = producer.share(tensor());
+    JobSeal seal = new JobSeal(IpcChild.JOB);
+    IpcHandle good = IpcHandle.decode(shared.handle(), seal);
+    long size = good.allocationBytes();
+    refused(
+        Reason.OTHER_HOST,
+        () -> consumer.open(with(good, 7, good.producer(), "", size, 3).encode(seal)));
+    refused(
+        Reason.PRODUCER_GONE,
+        () -> consumer.open(with(good, good.host(), 5, "", size, 3).encode(seal)));
+    refused(
+        Reason.NO_DEVICE,
+        () -> consumer.open(with(good, good.host(), good.producer(), "x", size, 3).encode(seal)));
+    for (long count : new long[] {-1, size, Long.MAX_VALUE}) {
+      refused(
+          Reason.WRONG_SIZE,
+          () ->
+              consumer.open(
+                  with(good, good.host(), good.producer(), "", size, count).encode(seal)));
+    }
+    refused(
+        Reason.WRONG_SIZE,
+        () ->
+            consumer.open(with(good, good.host(), good.producer(), "", 2 * size, 3).encode(seal)));
+    assertThat(fake.living("opened memory")).isZero();
+    consumer.open(shared.handle()).close();
+  }
+
+  private static IpcHandle with(
+      IpcHandle good, long host, long process, String bus, long bytes, long count) {
+    return new IpcHandle(
+        host,
+        process,
+        good.fd(),
+        good.nonce(),
+        good.slot(),
+        good.ticket(),
+        bus.isEmpty() ? good.pciBusId() : bus,
+        good.memory(),
+        bytes,
+        good.offset(),
+        good.event(),
+        good.dtype(),
+        new long[] {count});
+  }
+
+  @ParameterizedTest
+  @ValueSource(
+      strings = {"cuEventCreate", "cuIpcGetEventHandle", "cuEventRecord", "cuIpcGetMemHandle"})
+  void anErrorOfTheDriverLeavesNothingShared(String call) {
+    Arena arena = Arena.ofShared();
+    Tensor tensor = tensor(arena, 1, 2);
+    fake.failOn(call, 1, 999);
+    assertThatThrownBy(() -> producer.share(tensor))
+        .isInstanceOf(CudaException.class)
+        .hasMessageContaining(call);
+    assertThat(producer.outstanding()).isZero();
+    SharedTensor shared = producer.share(tensor);
+    consumer.open(shared.handle()).close();
+    arena.close();
+    assertThat(used()).isZero();
+  }
+
+  @ParameterizedTest
+  @ValueSource(strings = {"cuIpcOpenMemHandle", "cuIpcOpenEventHandle", "cuStreamWaitEvent"})
+  void afterAnErrorOfTheDriverAHandleCanBeOpenedAgain(String call) {
+    SharedTensor shared = producer.share(tensor());
+    int events = fake.living("event");
+    fake.failOn(call, 1, 999);
+    assertThatThrownBy(() -> consumer.open(shared.handle()))
+        .isInstanceOf(CudaException.class)
+        .hasMessageContaining(call);
+    assertThat(fake.living("opened memory")).isZero();
+    assertThat(fake.living("event")).isEqualTo(events);
+    assertThat(consumer.openCount()).isZero();
+    consumer.open(shared.handle()).close();
+    assertThat(shared.isReturned()).isTrue();
+  }
+
+  @Test
+  void anErrorAtTheCloseReturnsTheCountAllTheSame() {
+    SharedTensor shared = producer.share(tensor());
+    ReceivedTensor received = consumer.open(shared.handle());
+    fake.failOn("cuIpcCloseMemHandle", 1, 999);
+    assertThatThrownBy(received::close).isInstanceOf(CudaException.class);
+    assertThat(shared.isReturned()).isTrue();
+    assertThat(consumer.openCount()).isZero();
+    byte[] opener = IpcHandle.decode(shared.handle(), new JobSeal(IpcChild.JOB)).memory();
+    fake.driver().memory().closeHandle(ByteBuffer.wrap(opener).getLong());
+  }
+
+  @Test
+  void aTensorWhoseStreamFailsIsClosedIfTheContextIsLost() {
+    SharedTensor shared = producer.share(tensor());
+    ReceivedTensor received = consumer.open(shared.handle());
+    fake.failOn("cuEventRecord", 1, 999);
+    assertThatThrownBy(received::close).isInstanceOf(CudaException.class);
+    assertThat(received.tensor().numel()).isEqualTo(3);
+    assertThat(shared.isOpen()).isTrue();
+    fake.fail(700);
+    assertThatThrownBy(received::close).isInstanceOf(CudaException.class);
+    fake.fail(0);
+    assertThatThrownBy(received::tensor).isInstanceOf(IllegalStateException.class);
+    assertThat(shared.isReturned()).isTrue();
+    assertThat(fake.living("opened memory")).isZero();
+  }
+
+  @Test
+  void aTensorThatACallHasStaysOpen() throws Exception {
+    SharedTensor shared = producer.share(tensor());
+    ReceivedTensor received = consumer.open(shared.handle());
+    MemorySegment segment = received.tensor().segment();
+    CountDownLatch holds = new CountDownLatch(1);
+    CountDownLatch ends = new CountDownLatch(1);
+    Thread caller = Thread.ofPlatform().start(() -> whileHeld(segment, holds, ends));
+    holds.await();
+    assertThatThrownBy(received::close).isInstanceOf(IllegalStateException.class);
+    assertThat(consumer.openCount()).isOne();
+    ends.countDown();
+    caller.join();
+    received.close();
+    assertThat(shared.isReturned()).isTrue();
+  }
+
+  /** Gives a segment to a native function that calls back, until the second latch opens. */
+  private static void whileHeld(MemorySegment segment, CountDownLatch holds, CountDownLatch ends) {
+    Linker linker = Linker.nativeLinker();
+    try (Arena arena = Arena.ofConfined()) {
+      MethodHandle compare =
+          MethodHandles.lookup()
+              .findVirtual(
+                  Comparison.class,
+                  "compare",
+                  MethodType.methodType(int.class, MemorySegment.class, MemorySegment.class))
+              .bindTo(new Comparison(holds, ends));
+      MemorySegment stub =
+          linker.upcallStub(compare, FunctionDescriptor.of(JAVA_INT, ADDRESS, ADDRESS), arena);
+      linker
+          .downcallHandle(
+              linker.defaultLookup().findOrThrow("qsort"),
+              FunctionDescriptor.ofVoid(ADDRESS, JAVA_LONG, JAVA_LONG, ADDRESS))
+          .invokeExact(segment, 2L, 4L, stub);
+    } catch (Throwable e) {
+      throw new AssertionError(e);
+    }
+  }
+
+  private record Comparison(CountDownLatch holds, CountDownLatch ends) {
+    @SuppressWarnings("UnusedMethod") // found by its name
+    int compare(MemorySegment first, MemorySegment second) {
+      holds.countDown();
+      try {
+        ends.await();
+      } catch (InterruptedException e) {
+        Thread.currentThread().interrupt();
+      }
+      return Long.compare(first.address(), second.address());
+    }
+  }
+
+  @Test
+  void wordsAreUsedAgainAndFilesGo() {
+    Arena arena = Arena.ofShared();
+    Tensor tensor = tensor(arena, 1);
+    for (int i = 0; i < 10; i++) {
+      consumer.open(producer.share(tensor).handle()).close();
+    }
+    List<SharedTensor> all = new ArrayList<>();
+    for (int i = 0; i < CounterFile.SLOTS + 1; i++) {
+      all.add(producer.share(tensor));
+    }
+    assertThat(producer.sender().counterFiles()).isEqualTo(2);
+    assertThat(producer.outstanding()).isEqualTo(CounterFile.SLOTS + 1);
+    assertThat(fake.calls("cuIpcGetEventHandle")).hasSize(IpcEvents.LIMIT);
+    ReceivedTensor beyond = consumer.open(all.get(CounterFile.SLOTS).handle());
+    assertThat(device.tensors().toHost(beyond.tensor()).toFloatArray()).containsExactly(1);
+    beyond.close();
+    all.forEach(SharedTensor::close);
+    assertThat(producer.outstanding()).isZero();
+    assertThat(producer.sender().counterFiles()).isOne();
+    arena.close();
+    assertThat(used()).isZero();
+    producer.close();
+    consumer.close();
+    assertThat(machine.cuda.sharing()).isEmpty();
+    assertThatThrownBy(() -> producer.share(tensor)).isInstanceOf(IllegalStateException.class);
+    assertThatThrownBy(() -> consumer.open(all.getFirst().handle()))
+        .isInstanceOf(IllegalStateException.class);
+  }
+
+  @Test
+  void withoutAnEventTheHostWaitsForTheStream() throws Exception {
+    Tensor tensor = tensor();
+    List<SharedTensor> all = new ArrayList<>();
+    for (int i = 0; i < IpcEvents.LIMIT; i++) {
+      all.add(producer.share(tensor));
+    }
+    CudaStream stream = device.poolStream();
+    CountDownLatch held = machine.hold(stream);
+    Thread sharing =
+        Thread.ofPlatform()
+            .start(
+                () -> {
+                  try (CudaStream.Scope _ = stream.use()) {
+                    all.add(producer.share(tensor));
+                  }
+                });
+    Until.holds("the wait", () -> sharing.getState() == Thread.State.TIMED_WAITING);
+    assertThat(all).hasSize(IpcEvents.LIMIT);
+    held.countDown();
+    sharing.join();
+    assertThat(all).hasSize(IpcEvents.LIMIT + 1);
+  }
+
+  @Test
+  void aFullDeviceGetsBackWhatWasReturned() {
+    fake.memory().setCapacity(fake.memory().used() + (16 << 20));
+    Arena arena = Arena.ofShared();
+    Tensor tensor = producer.allocate(device, arena, DType.UINT8, 12 << 20);
+    SharedTensor shared = producer.share(tensor);
+    arena.close();
+    assertThat(producer.limboSize()).isOne();
+    assertThatThrownBy(() -> device.tensors().allocate(DType.UINT8, 14 << 20))
+        .isInstanceOf(CudaException.class);
+    ReceivedTensor received = consumer.open(shared.handle());
+    received.close();
+    assertThat(producer.limboSize()).isOne();
+    assertThat(device.tensors().allocate(DType.UINT8, 14 << 20).numel()).isEqualTo(14 << 20);
+    assertThat(producer.limboSize()).isZero();
+  }
+
+  @Test
+  void theEndOfSharingIsDefined() {
+    Arena arena = Arena.ofShared();
+    Tensor tensor = tensor(arena, 4);
+    SharedTensor shared = producer.share(tensor);
+    SharedTensor unopened = producer.share(tensor);
+    ReceivedTensor received = consumer.open(shared.handle());
+    assertThatThrownBy(consumer::close).isInstanceOf(IllegalStateException.class);
+    assertThat(producer.awaitReturned(Duration.ofMillis(5))).isFalse();
+    producer.close();
+    refused(Reason.USED_UP, () -> consumer.open(unopened.handle()));
+    assertThat(device.tensors().toHost(received.tensor()).toFloatArray()).containsExactly(4);
+    arena.close();
+    assertThat(producer.limboSize()).isOne();
+    received.close();
+    assertThat(producer.awaitReturned(Duration.ofSeconds(5))).isTrue();
+    assertThat(used()).isZero();
+    assertThat(producer.sender().isDisposed()).isTrue();
+    assertThat(machine.cuda.sharing()).containsExactly(consumer);
+  }
+
+  @Test
+  void marksTellProcessesApart() {
+    assertThat(ProcessMark.isAlive(ProcessMark.own())).isTrue();
+    assertThat(ProcessMark.pid(ProcessMark.own())).isEqualTo(ProcessHandle.current().pid());
+    assertThat(ProcessMark.isAlive(ProcessMark.own() + (1L << 22))).isFalse();
+    assertThat(ProcessMark.own()).isPositive();
+  }
+}

@@ -1,0 +1,69 @@
+package dev.tutti.cuda;
+
+import static org.assertj.core.api.Assertions.assertThat;
+import static org.assertj.core.api.Assertions.assertThatThrownBy;
+
+import dev.tutti.Tensor;
+import java.io.IOException;
+import java.util.HexFormat;
+import org.assertj.core.api.ThrowableAssert.ThrowingCallable;
+import org.junit.jupiter.api.Test;
+import org.junit.jupiter.api.Timeout;
+import org.junit.jupiter.api.extension.ExtendWith;
+
+/** Shares tensors of a GPU between processes, some of which are killed. */
+@ExtendWith(Gpu.class)
+class GpuIpcTest {
+  private static final int CYCLES = Integer.getInteger("tutti.test.ipcCycles", 5000);
+  private static final int KILL_EVERY = 1000;
+  private static final int CONSUMERS = 3;
+
+  private final Cuda cuda = Cuda.get();
+  private final CudaDevice device = cuda.device(0);
+
+  @Test
+  @Timeout(300)
+  void whatIsSharedIsSeenAndComesBack() throws Exception {
+    try (CudaIpc ipc = CudaIpc.create(cuda, IpcChild.JOB)) {
+      System.out.println(new IpcCycles(ipc, device, "gpu", CONSUMERS).run(CYCLES, KILL_EVERY));
+    }
+  }
+
+  @Test
+  @Timeout(60)
+  void aTensorEndsWithTheProcessThatSharedIt() throws Exception {
+    try (CudaIpc ipc = CudaIpc.create(cuda, IpcChild.JOB);
+        IpcProcess producer = new IpcProcess("gpu").ready()) {
+      byte[] first = handle(producer, 3);
+      byte[] second = handle(producer, 4);
+      ReceivedTensor received = ipc.open(first);
+      assertThat(device.tensors().toHost(received.tensor()).toFloatArray()).containsOnly(3);
+      long start = System.nanoTime();
+      for (int i = 0; i < 20; i++) {
+        try (ReceivedTensor more = ipc.open(handle(producer, i))) {
+          assertThat(device.tensors().toHost(more.tensor()).toFloatArray()).containsOnly(i);
+        }
+      }
+      System.out.println("20 tensors took " + (System.nanoTime() - start) / 1000 + " us");
+      producer.kill();
+      refused(received::tensor);
+      refused(() -> ipc.open(second));
+      received.close();
+      device.tensors().copyOf(Tensor.of(1f));
+    }
+  }
+
+  private static void refused(ThrowingCallable call) {
+    assertThatThrownBy(call)
+        .isInstanceOf(CudaIpcException.class)
+        .satisfies(
+            e ->
+                assertThat(((CudaIpcException) e).reason())
+                    .isEqualTo(CudaIpcException.Reason.PRODUCER_GONE));
+  }
+
+  private static byte[] handle(IpcProcess producer, int number) throws IOException {
+    String answer = producer.ask("share " + number);
+    return HexFormat.of().parseHex(answer.substring("shared ".length()));
+  }
+}
