@@ -180,15 +180,15 @@ class NcclBackendTest {
         .run(
             2,
             (group, device) -> {
-              Tensor tensor = device.tensors().copyOf(Tensor.of(3));
               try (CudaSession session = new CudaSession(device)) {
+                Tensor tensor = device.tensors().copyOf(Tensor.of(3));
                 var recording = session.record(() -> group.allReduce(tensor));
                 recording.replay();
                 recording.replay();
                 device.currentStream().await(Duration.ofSeconds(20));
                 recording.close();
+                assertThat(device.tensors().toHost(tensor).toIntArray()).containsExactly(12);
               }
-              assertThat(device.tensors().toHost(tensor).toIntArray()).containsExactly(12);
             });
   }
 }
