@@ -1,9 +1,14 @@
-// How a kernel waits: for a while at full speed, then looking at the clock and at the host's abort word as well.
+// How a kernel waits: for a while at full speed, then looking at the clock and at the host's words as well. A look goes over
+// PCIe. Many at once take longer than the time between two of them; so few warps have their turn at once: else a kernel
+// waits for its looks when its data is there, is late for the next call, and so makes its peers look there, on and on.
 #pragma once
 
 #include "memory.cuh"
 
 namespace tutti {
+
+constexpr u32 kPollsOfTurn = 1024;
+constexpr u32 kWarpsOfTurn = 32;
 
 struct Patience {
   u32* control;
@@ -17,10 +22,18 @@ struct Patience {
   // Call after each poll that found nothing. The first status that is written ends all other waits of the channel.
   __device__ __forceinline__ bool isOver(u32 lane, u32 peer) {
     polls++;
-    if ((polls & 1023) != 0) {
+    if ((polls & (kPollsOfTurn - 1)) != 0) {
       return false;
     }
-    return look(lane, peer);
+    return hasTurn() && look(lane, peer);
+  }
+
+  __device__ __forceinline__ bool hasTurn() const {
+    const u32 warps = gridDim.x * ((blockDim.x + 31) / 32);
+    const u32 more = (warps - 1) / kWarpsOfTurn;
+    const u32 turns = more == 0 ? 1 : 2u << (31 - __clz(more));
+    const u32 warp = (blockIdx.x * blockDim.x + threadIdx.x) / 32;
+    return ((polls / kPollsOfTurn + warp) & (turns - 1)) == 0;
   }
 
   __device__ bool look(u32 lane, u32 peer) {
