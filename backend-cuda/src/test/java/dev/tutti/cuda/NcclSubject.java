@@ -16,6 +16,12 @@ final class NcclSubject extends CudaSubject {
     this.nccl = nccl;
   }
 
+  /** NCCL multiplies what each rank brings by the inverse of their number. */
+  @Override
+  public boolean dividesTheSum() {
+    return false;
+  }
+
   @Override
   public BackendProvider provider() {
     return new NcclBackendProvider(() -> cuda, Optional::empty, settings -> nccl);

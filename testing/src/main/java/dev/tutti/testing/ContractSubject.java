@@ -51,6 +51,14 @@ public interface ContractSubject {
     return provider().capabilities();
   }
 
+  /**
+   * Tells whether AVG of real numbers divides the sum, so that of whole numbers only the division
+   * rounds. One that divides what each rank brings, as NCCL does, rounds more often.
+   */
+  default boolean dividesTheSum() {
+    return true;
+  }
+
   /** Tells whether the tensors are in host memory. */
   default boolean isOnHost() {
     return true;

@@ -114,7 +114,7 @@ final class Reference {
     };
   }
 
-  private static boolean isReal(DType dtype) {
+  static boolean isReal(DType dtype) {
     return dtype.toReal().isFloatingPoint();
   }
 
