@@ -7,11 +7,14 @@ module dev.tutti.aeron {
   requires static org.jspecify;
   requires io.aeron.client;
   requires io.aeron.driver;
+  requires io.aeron.archive;
+  requires io.aeron.cluster;
   requires org.agrona;
   requires jdk.net;
 
   exports dev.tutti.aeron;
 
   provides dev.tutti.spi.StoreProvider with
+      dev.tutti.aeron.AeronClusterProvider,
       dev.tutti.aeron.AeronStoreProvider;
 }

@@ -132,7 +132,7 @@ final class Rendezvous {
                         + " WORLD_SIZE, MASTER_ADDR and MASTER_PORT"));
   }
 
-  private Meeting open(URI url, int rank, int size, boolean host, String server) {
+  private Meeting open(URI url, int rank, int size, boolean mayHost, String byRank) {
     checkRank(rank, size);
     String scheme = url.getScheme();
     Map<String, StoreProvider> providers = Providers.stores();
@@ -146,6 +146,8 @@ final class Rendezvous {
               + "; known are "
               + providers.keySet());
     }
+    boolean host = mayHost && provider.isServedByRank();
+    String server = provider.isServedByRank() ? byRank : "a server";
     Optional<String> reason = provider.unusableReason(settings);
     if (reason.isPresent()) {
       throw new RendezvousException("store '" + scheme + "' cannot run here: " + reason.get());

@@ -30,6 +30,11 @@ public interface StoreProvider {
     return Optional.empty();
   }
 
+  /** Tells whether a rank, or the launcher, serves the store; if not, it is there before them. */
+  default boolean isServedByRank() {
+    return true;
+  }
+
   /** Returns the settings that it reads. */
   default List<Setting<?>> settings() {
     return List.of();

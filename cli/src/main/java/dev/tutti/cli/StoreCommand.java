@@ -7,15 +7,22 @@ import dev.tutti.Setting;
 import dev.tutti.Settings;
 import dev.tutti.Store;
 import dev.tutti.StoreTimeoutException;
+import dev.tutti.aeron.AeronClusterProvider;
+import dev.tutti.aeron.AeronClusterServer;
+import dev.tutti.aeron.AeronStoreOptions;
 import dev.tutti.internal.HostPort;
 import dev.tutti.internal.RuntimeSettings;
+import dev.tutti.spi.StoreProvider;
 import java.io.IOException;
 import java.net.InetAddress;
+import java.net.URI;
+import java.nio.file.Path;
 import java.time.Duration;
 import java.util.Arrays;
 import java.util.List;
 import java.util.Locale;
 import java.util.concurrent.CountDownLatch;
+import java.util.concurrent.TimeUnit;
 import java.util.function.Consumer;
 import org.jspecify.annotations.Nullable;
 import picocli.CommandLine.Command;
@@ -35,6 +42,7 @@ import picocli.CommandLine.Spec;
     optionListHeading = "%nOptions:%n",
     commandListHeading = "%nCommands:%n")
 final class StoreCommand implements Runnable {
+  private static final String CLUSTER = "aeron-cluster://";
   private static final int DEFAULT_PORT = 29500;
   private static final int ROUND_TRIPS = 200;
   private static final Duration LOOK = Duration.ofMillis(100);
@@ -44,8 +52,9 @@ final class StoreCommand implements Runnable {
       paramLabel = "URL",
       scope = ScopeType.INHERIT,
       description =
-          "The store, as in tcp://host:29500 or aeron://host:29500. Default: by TUTTI_STORE,"
-              + " MASTER_ADDR and MASTER_PORT.")
+          "The store, as in tcp://host:29500, aeron://host:29500 or"
+              + " aeron-cluster://a:29500,b:29500,c:29500. Default: by TUTTI_STORE, MASTER_ADDR and"
+              + " MASTER_PORT.")
   private @Nullable String at;
 
   @Option(
@@ -74,20 +83,24 @@ final class StoreCommand implements Runnable {
 
   private record Place(StoreKind kind, String host, int port) {}
 
-  private Place place() {
-    String url = at;
-    if (url == null) {
-      url =
-          "%s://%s:%s"
-              .formatted(
-                  settings.get(RuntimeSettings.STORE),
-                  settings.text(RuntimeSettings.MASTER_ADDR.name()).orElse("127.0.0.1"),
-                  settings.text(RuntimeSettings.MASTER_PORT.name()).orElse("" + DEFAULT_PORT));
-    }
+  private String url() {
+    return at != null
+        ? at
+        : "%s://%s:%s"
+            .formatted(
+                settings.get(RuntimeSettings.STORE),
+                settings.text(RuntimeSettings.MASTER_ADDR.name()).orElse("127.0.0.1"),
+                settings.text(RuntimeSettings.MASTER_PORT.name()).orElse("" + DEFAULT_PORT));
+  }
+
+  private static Place place(String url) {
     int colon = url.indexOf("://");
     if (colon < 0) {
       throw new IllegalArgumentException(
-          "a store is written as tcp://host:port or aeron://host:port, not '" + url + "'");
+          "a store is written as tcp://host:port, aeron://host:port or aeron-cluster://a:p,b:p,c:p,"
+              + " not '"
+              + url
+              + "'");
     }
     HostPort address = HostPort.parse(url.substring(colon + 3));
     return new Place(
@@ -97,13 +110,18 @@ final class StoreCommand implements Runnable {
   }
 
   private void with(Consumer<Store> body) {
-    Place place = place();
-    try (Store store =
-        place
-            .kind()
-            .connect(place.host(), place.port(), Setting.parseDuration(timeout), settings)) {
+    try (Store store = connect(url(), Setting.parseDuration(timeout))) {
       body.accept(store);
     }
+  }
+
+  private Store connect(String url, Duration limit) {
+    if (url.startsWith(CLUSTER)) {
+      return new AeronClusterProvider()
+          .open(new StoreProvider.Request(URI.create(url), 0, 1, false, limit, settings));
+    }
+    Place place = place(url);
+    return place.kind().connect(place.host(), place.port(), limit, settings);
   }
 
   private void print(byte[] value) {
@@ -114,9 +132,29 @@ final class StoreCommand implements Runnable {
       name = "serve",
       description =
           "Serves a store until it is ended. It listens at the host of --at; at 0.0.0.0,"
-              + " everywhere; port 0 takes a free one. Prints the URL.")
-  void serve() throws IOException, InterruptedException {
-    Place place = place();
+              + " everywhere; port 0 takes a free one. Prints the URL. Of an aeron-cluster it is"
+              + " one member, which takes its UDP port and the next four.")
+  void serve(
+      @Option(
+              names = "--member",
+              paramLabel = "N",
+              description = "Which member of an aeron-cluster this is, from 0.")
+          @Nullable Integer member,
+      @Option(
+              names = "--data",
+              paramLabel = "DIR",
+              description = "Where this member keeps its log and its snapshots.")
+          @Nullable Path data)
+      throws IOException, InterruptedException {
+    String url = url();
+    if (url.startsWith(CLUSTER)) {
+      serveMember(url, member, data);
+      return;
+    }
+    if (member != null || data != null) {
+      throw new IllegalArgumentException("--member and --data are for --at aeron-cluster://...");
+    }
+    Place place = place(url);
     InetAddress address =
         place.host().equals("0.0.0.0") ? null : InetAddress.getByName(place.host());
     CountDownLatch ended = new CountDownLatch(1);
@@ -125,6 +163,25 @@ final class StoreCommand implements Runnable {
       HostPort there = new HostPort(place.host(), served.port());
       terminal.out().println(place.kind().scheme() + "://" + there);
       ended.await();
+    }
+  }
+
+  private void serveMember(String url, @Nullable Integer member, @Nullable Path data)
+      throws InterruptedException {
+    if (member == null || data == null) {
+      throw new IllegalArgumentException("a member of a cluster needs --member N and --data DIR");
+    }
+    CountDownLatch ended = new CountDownLatch(1);
+    AeronStoreOptions options = AeronStoreOptions.of("localhost", 0, settings);
+    try (AeronClusterServer server =
+            new AeronClusterServer(URI.create(url).getRawAuthority(), member, data, options);
+        Signals _ = Signals.handle(_ -> ended.countDown())) {
+      terminal.out().println(url);
+      while (!ended.await(1, TimeUnit.SECONDS)) {
+        if (!server.isRunning()) {
+          throw new LaunchException(1, "member " + member + " ended because of an error");
+        }
+      }
     }
   }
 

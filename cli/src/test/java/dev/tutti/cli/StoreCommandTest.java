@@ -5,14 +5,20 @@ import static org.assertj.core.api.Assertions.assertThat;
 
 import dev.tutti.Settings;
 import java.io.ByteArrayOutputStream;
+import java.io.IOException;
 import java.io.PrintStream;
+import java.net.DatagramSocket;
 import java.net.InetAddress;
+import java.net.SocketException;
+import java.nio.file.Path;
 import java.util.ArrayList;
 import java.util.List;
 import java.util.Map;
+import java.util.concurrent.ThreadLocalRandom;
 import java.util.concurrent.TimeUnit;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.Timeout;
+import org.junit.jupiter.api.io.TempDir;
 import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.EnumSource;
 
@@ -84,12 +90,52 @@ class StoreCommandTest {
   }
 
   @Test
+  void aMemberOfAClusterGoesOnFromItsFolder(@TempDir Path data) throws Exception {
+    String url = "aeron-cluster://127.0.0.1:" + freePorts();
+    String job = url + "/job";
+    String[] serve = {"store", "serve", "--at", url, "--member=0", "--data=" + data};
+    for (int round = 1; round <= 2; round++) {
+      try (CommandProcess server = CommandProcess.start(serve)) {
+        server.await(lines -> lines.contains(url));
+        assertThat(lines(Map.of(), "add", "n", "--at", job)).containsExactly("" + round);
+        assertThat(lines(Map.of(), "keys", "--at", url)).containsExactly("job/n");
+        new ProcessBuilder("kill", Long.toString(server.pid()))
+            .start()
+            .waitFor(10, TimeUnit.SECONDS);
+        assertThat(server.exitCode()).isZero();
+      }
+    }
+    assertThat(tutti(new ByteArrayOutputStream(), Map.of(), "serve", "--at", url))
+        .isEqualTo(Main.USAGE);
+    assertThat(err.toString(UTF_8)).contains("a member of a cluster needs --member N and --data");
+  }
+
+  /** Returns the first of five UDP ports that are free now. */
+  private static int freePorts() throws IOException {
+    for (int tries = 0; ; tries++) {
+      int first = ThreadLocalRandom.current().nextInt(12_000, 30_000);
+      try {
+        for (int port = first; port < first + 5; port++) {
+          new DatagramSocket(port, InetAddress.getLoopbackAddress()).close();
+        }
+        return first;
+      } catch (SocketException e) {
+        if (tries == 100) {
+          throw e;
+        }
+      }
+    }
+  }
+
+  @Test
   void badPlacesAreNamed() {
     ByteArrayOutputStream out = new ByteArrayOutputStream();
     assertThat(tutti(out, Map.of(), "keys", "--at", "localhost:1")).isEqualTo(Main.USAGE);
     assertThat(tutti(out, Map.of(), "keys", "--at", "file://localhost:1")).isEqualTo(Main.USAGE);
     assertThat(err.toString(UTF_8))
-        .contains("a store is written as tcp://host:port or aeron://host:port, not 'localhost:1'")
+        .contains(
+            "a store is written as tcp://host:port, aeron://host:port or"
+                + " aeron-cluster://a:p,b:p,c:p, not 'localhost:1'")
         .contains("no store 'file' that can be served; there are tcp, aeron");
   }
 }

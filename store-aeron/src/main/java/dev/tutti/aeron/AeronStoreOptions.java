@@ -135,6 +135,12 @@ public record AeronStoreOptions(
         settings.get(SPIN));
   }
 
+  /** Returns these options for a client of a server in this process. */
+  AeronStoreOptions ofClient(int serverPort) {
+    return new AeronStoreOptions(
+        "127.0.0.1", serverPort, false, timeout, token, transport, directory, driver, lease, spin);
+  }
+
   /**
    * Returns these options for a process that serves the store, or does not.
    *

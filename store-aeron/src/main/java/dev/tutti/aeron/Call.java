@@ -3,7 +3,7 @@ package dev.tutti.aeron;
 import org.agrona.concurrent.UnsafeBuffer;
 
 /** Is one request on its way; its thread waits for the reply, any thread may bring it. */
-final class Call {
+class Call {
   final long number;
   final Thread thread = Thread.currentThread();
   private int code;

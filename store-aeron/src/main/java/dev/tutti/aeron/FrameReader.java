@@ -88,6 +88,21 @@ final class FrameReader implements FragmentHandler {
     }
   }
 
+  /** Writes what has come of a message that is not whole. */
+  void save(BodyWriter out) {
+    out.putInt(total);
+    out.putLong(call);
+    out.putBytes(total < 0 ? new byte[0] : Arrays.copyOf(parts, received));
+  }
+
+  /** Goes on with what another reader saved. */
+  void restore(BodyReader in) {
+    total = in.readInt();
+    call = in.readLong();
+    parts = in.readBytes();
+    received = parts.length;
+  }
+
   private void add(DirectBuffer buffer, int from, int bytes) {
     int needed = received + bytes;
     if (needed > total) {

@@ -9,15 +9,36 @@ import org.agrona.concurrent.UnsafeBuffer;
 
 /** Writes messages to one stream, frame by frame; used under a lock or by one thread. */
 final class FrameWriter {
-  private final ExclusivePublication publication;
+  private final Sink sink;
   private final long session;
   private final int most;
   private final UnsafeBuffer header = new UnsafeBuffer(new byte[Protocol.HEADER_BYTES]);
 
   FrameWriter(ExclusivePublication publication, long session) {
-    this.publication = publication;
+    this(
+        (header, body, at, bytes) ->
+            publication.offer(header, 0, Protocol.HEADER_BYTES, body, at, bytes),
+        publication.maxPayloadLength(),
+        session);
+  }
+
+  /**
+   * Creates a writer.
+   *
+   * @param sink takes the frames
+   * @param most the longest frame, in bytes
+   * @param session number of the session
+   */
+  FrameWriter(Sink sink, int most, long session) {
+    this.sink = sink;
     this.session = session;
-    this.most = publication.maxPayloadLength() - Protocol.HEADER_BYTES;
+    this.most = most - Protocol.HEADER_BYTES;
+  }
+
+  /** Takes frames. */
+  interface Sink {
+    /** Takes one that is a header and some bytes of a body; returns what a publication does. */
+    long offer(UnsafeBuffer header, DirectBuffer body, int at, int bytes);
   }
 
   /**
@@ -43,7 +64,7 @@ final class FrameWriter {
       header.putInt(Protocol.TOTAL_OFFSET, length, LITTLE_ENDIAN);
       header.putLong(Protocol.CALL_OFFSET, call, LITTLE_ENDIAN);
       header.putLong(Protocol.SESSION_OFFSET, session, LITTLE_ENDIAN);
-      long result = publication.offer(header, 0, Protocol.HEADER_BYTES, body, at, bytes);
+      long result = sink.offer(header, body, at, bytes);
       if (result == Publication.CLOSED || result == Publication.MAX_POSITION_EXCEEDED) {
         throw new ClosedStreamException(Publication.errorString(result));
       }

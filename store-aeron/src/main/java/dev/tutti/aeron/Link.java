@@ -20,8 +20,8 @@ import java.util.concurrent.locks.LockSupport;
 import java.util.concurrent.locks.ReentrantLock;
 import org.jspecify.annotations.Nullable;
 
-/** Is the session of this process with one server; all stores of the process for it share it. */
-final class Link {
+/** Is the session of this process with one server. */
+final class Link implements StoreLink {
   /*
    * Each call writes its request under a lock and then looks for its reply itself: whoever gets the lock
    * of the replies takes all that have come, also those of other calls, and wakes their threads. A call
@@ -45,8 +45,7 @@ final class Link {
   private static final int FRAMES_AT_ONCE = 32;
   private static final String ENDED = "its process ended, or it dropped this client";
 
-  /** Is how long a server may take to answer, however short the time-out of a call. */
-  static final long GRACE_NANOS = TimeUnit.SECONDS.toNanos(1);
+  private static final long GRACE_NANOS = TimeUnit.SECONDS.toNanos(1);
 
   private final String server;
   private final Control control;
@@ -115,12 +114,8 @@ final class Link {
     }
   }
 
-  /** Writes the body of a request. */
-  interface Request {
-    void put(BodyWriter body);
-  }
-
-  String server() {
+  @Override
+  public String server() {
     return server;
   }
 
@@ -139,34 +134,37 @@ final class Link {
     return bells != null && bells.own().isArmed();
   }
 
-  boolean isUsable() {
+  @Override
+  public boolean isUsable() {
     return !closed && loss == null;
   }
 
-  /** Takes part in this session once more; returns whether it has not ended. */
-  boolean retain() {
+  @Override
+  public boolean retain() {
     return users.getAndUpdate(count -> count == 0 ? 0 : count + 1) > 0;
   }
 
-  /** Leaves this session; the last one ends it. */
-  void release() {
+  @Override
+  public void release() {
     if (users.decrementAndGet() == 0) {
       close();
     }
   }
 
-  Call newCall() {
+  @Override
+  public Call newCall() {
     Call call = new Call(nextCall.incrementAndGet());
     calls.put(call.number, call);
     return call;
   }
 
-  void forget(Call call) {
+  @Override
+  public void forget(Call call) {
     calls.remove(call.number);
   }
 
-  /** Sends a request; an interrupt does not end it. */
-  void send(int code, Call call, long deadline, Request request) {
+  @Override
+  public void send(int code, Call call, long deadline, Request request) {
     if (!Locks.acquire(sendLock, deadline)) {
       throw unanswered();
     }
@@ -209,16 +207,8 @@ final class Link {
     }
   }
 
-  /**
-   * Waits for the reply.
-   *
-   * @param call the call
-   * @param deadline when to give up, by {@link System#nanoTime()}; what an interrupt does not end
-   *     goes on while anything comes from the server
-   * @param endable whether an interrupt ends this, and {@link Call#close}
-   * @return whether it has come
-   */
-  boolean await(Call call, long deadline, boolean endable) {
+  @Override
+  public boolean await(Call call, long deadline, boolean endable) {
     long start = System.nanoTime();
     boolean mayYield = start - notAwakeBefore > 0;
     boolean interrupted = false;
@@ -418,7 +408,13 @@ final class Link {
         "store server at %s is gone: %s; its keys are lost".formatted(server, why), cause);
   }
 
-  StoreTimeoutException unanswered() {
+  @Override
+  public long graceNanos() {
+    return GRACE_NANOS;
+  }
+
+  @Override
+  public StoreTimeoutException unanswered() {
     return new StoreTimeoutException("store server at " + server + " does not answer in time");
   }
 

@@ -5,25 +5,25 @@ import java.nio.file.Path;
 import java.time.Duration;
 import java.util.HashMap;
 import java.util.Map;
+import java.util.function.Supplier;
 import org.jspecify.annotations.Nullable;
 
-/** Finds the session of this process with a server, or opens it. */
-final class Links {
+/** Finds the session of this process with those who serve a store, or opens it. */
+final class Links<L extends StoreLink> {
   /*
    * One lock per place: who opens a session there holds up those who want the same one, nobody else. A
    * session counts its users itself and ends with the last; a lost one is replaced for those who come later.
    */
-  private static final Map<Place, Links> ALL = new HashMap<>();
+  static final Links<Link> SERVERS = new Links<>();
+  static final Links<ClusterLink> CLUSTERS = new Links<>();
 
-  private int waiting;
-  private volatile @Nullable Link link;
+  private final Map<Place, Slot> all = new HashMap<>();
 
   private Links() {}
 
   /** Is what stores must have in common to share a session. */
   private record Place(
-      String host,
-      int port,
+      String where,
       JobToken token,
       AeronStoreOptions.Transport transport,
       Path directory,
@@ -31,44 +31,54 @@ final class Links {
       Duration lease,
       boolean spin) {}
 
-  /** Takes part in the session with a server; release it once. */
-  static Link take(AeronStoreOptions options) {
+  /**
+   * Takes part in a session; release it once.
+   *
+   * @param where who serves
+   * @param options how to reach them
+   * @param open opens a session where there is none
+   */
+  L take(String where, AeronStoreOptions options, Supplier<L> open) {
     Place place =
         new Place(
-            options.host(),
-            options.port(),
+            where,
             options.token(),
             options.transport(),
             options.directory(),
             options.driver(),
             options.lease(),
             options.spin());
-    Links links;
-    synchronized (ALL) {
-      ALL.values().removeIf(Links::isUnused);
-      links = ALL.computeIfAbsent(place, p -> new Links());
-      links.waiting++;
+    Slot slot;
+    synchronized (all) {
+      all.values().removeIf(Slot::isUnused);
+      slot = all.computeIfAbsent(place, p -> new Slot());
+      slot.waiting++;
     }
     try {
-      return links.open(options);
+      return slot.open(open);
     } finally {
-      synchronized (ALL) {
-        links.waiting--;
+      synchronized (all) {
+        slot.waiting--;
       }
     }
   }
 
-  private boolean isUnused() {
-    Link current = link;
-    return waiting == 0 && (current == null || !current.isUsable());
-  }
+  private final class Slot {
+    private int waiting;
+    private volatile @Nullable L link;
 
-  private synchronized Link open(AeronStoreOptions options) {
-    Link current = link;
-    if (current == null || !current.isUsable() || !current.retain()) {
-      current = new LinkOpener(options).open();
-      link = current;
+    boolean isUnused() {
+      L current = link;
+      return waiting == 0 && (current == null || !current.isUsable());
     }
-    return current;
+
+    synchronized L open(Supplier<L> open) {
+      L current = link;
+      if (current == null || !current.isUsable() || !current.retain()) {
+        current = open.get();
+        link = current;
+      }
+      return current;
+    }
   }
 }

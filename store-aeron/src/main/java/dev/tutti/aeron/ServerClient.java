@@ -1,6 +1,5 @@
 package dev.tutti.aeron;
 
-import dev.tutti.StoreException;
 import io.aeron.ExclusivePublication;
 import io.aeron.Subscription;
 import java.io.IOException;
@@ -10,17 +9,11 @@ import java.nio.ByteBuffer;
 import java.nio.channels.SelectionKey;
 import java.nio.channels.Selector;
 import java.nio.channels.SocketChannel;
-import java.util.ArrayDeque;
-import java.util.HashMap;
-import java.util.LinkedHashMap;
-import java.util.List;
-import java.util.Map;
 import java.util.Objects;
-import org.agrona.concurrent.UnsafeBuffer;
 import org.jspecify.annotations.Nullable;
 
 /** Holds what the server knows of one client; used by the server's thread only. */
-final class ServerClient {
+final class ServerClient extends Caller {
   /*
    * Replies for which there is no room wait here. A client with many of them is not read from, and one
    * that takes none of them for a while is dropped; nobody else notices.
@@ -35,14 +28,9 @@ final class ServerClient {
   private final ExclusivePublication replies;
   private final @Nullable Bell bell;
   private final FrameReader reader;
-  private final FrameWriter writer;
-  final Map<Long, ServerCommands.Will> wills = new LinkedHashMap<>();
-  private final Map<Long, Wait> waits = new HashMap<>();
-  private final ArrayDeque<Late> late = new ArrayDeque<>();
+  private final Outbox outbox;
   private final ByteBuffer heard = ByteBuffer.allocate(64);
   private @Nullable SocketChannel channel;
-  private long lateBytes;
-  private long stuckSince;
   private @Nullable String lost;
 
   ServerClient(
@@ -59,38 +47,7 @@ final class ServerClient {
     this.bell = bell;
     this.reader =
         new FrameReader(session, (code, call, body) -> handler.run(this, code, call, body));
-    this.writer = new FrameWriter(replies, session);
-  }
-
-  /** Carries out requests. */
-  interface Requests {
-    void run(ServerClient client, int code, long call, BodyReader body);
-  }
-
-  /** Is a call that waits. */
-  interface Wait {
-    /** Takes it from the table. */
-    void cancel();
-
-    /** Answers that what it waits for is missing. */
-    void answerMissing();
-  }
-
-  /** Is a part of a reply that had no room. */
-  private static final class Late {
-    final int code;
-    final long call;
-    final byte[] body;
-    final UnsafeBuffer buffer;
-    int from;
-
-    Late(int code, long call, byte[] body, int from) {
-      this.code = code;
-      this.call = call;
-      this.body = body;
-      this.buffer = new UnsafeBuffer(body);
-      this.from = from;
-    }
+    this.outbox = new Outbox(new FrameWriter(replies, session), this::ring);
   }
 
   /** Tells whether messages travel through shared memory. */
@@ -100,7 +57,7 @@ final class ServerClient {
 
   /** Tells whether replies wait for room. */
   boolean isBehind() {
-    return !late.isEmpty();
+    return outbox.isBehind();
   }
 
   /** Has a selector look at the control connection. */
@@ -133,7 +90,7 @@ final class ServerClient {
   /** Sends waiting replies and takes new requests; returns how much there was to do. */
   int work() {
     int done = flush();
-    if (lateBytes < HIGH_WATER && lost == null) {
+    if (outbox.bytes() < HIGH_WATER && lost == null) {
       try {
         done += requests.poll(reader, FRAMES_AT_ONCE);
       } catch (ProtocolException e) {
@@ -145,84 +102,41 @@ final class ServerClient {
 
   /** Returns why this client is to be dropped, or null. */
   @Nullable String lost(long now, long stuckNanos) {
-    if (lost == null && !late.isEmpty() && now - stuckSince > stuckNanos) {
+    if (lost == null && outbox.isStuck(now, stuckNanos)) {
       lost =
           "it has not read its replies for %d s, %d bytes wait"
-              .formatted(stuckNanos / 1_000_000_000L, lateBytes);
+              .formatted(stuckNanos / 1_000_000_000L, outbox.bytes());
     }
     return lost;
   }
 
+  @Override
   void reply(int code, long call, BodyWriter body) {
     if (lost != null) {
       return;
     }
-    int from = 0;
     try {
-      if (late.isEmpty()) {
-        from = writer.write(code, call, body.buffer(), body.length(), 0);
-        ring();
-        if (from < 0) {
-          return;
-        }
-        stuckSince = System.nanoTime();
-      }
+      outbox.send(code, call, body.buffer(), body.length());
     } catch (FrameWriter.ClosedStreamException e) {
       lost = "its stream ended: " + e.getMessage();
-      return;
     }
-    byte[] copy = new byte[body.length()];
-    body.buffer().getBytes(0, copy);
-    late.add(new Late(code, call, copy, from));
-    lateBytes += copy.length;
   }
 
   private int flush() {
-    int sent = 0;
+    if (lost != null) {
+      return 0;
+    }
     try {
-      for (Late next = late.peek(); next != null && lost == null; next = late.peek()) {
-        int before = next.from;
-        int at = writer.write(next.code, next.call, next.buffer, next.body.length, before);
-        if (at != before) {
-          ring();
-          stuckSince = System.nanoTime();
-          sent++;
-        }
-        if (at >= 0) {
-          next.from = at;
-          return sent;
-        }
-        late.remove();
-        lateBytes -= next.body.length;
-      }
+      return outbox.flush();
     } catch (FrameWriter.ClosedStreamException e) {
       lost = "its stream ended: " + e.getMessage();
+      return 0;
     }
-    return sent;
   }
 
   private void ring() {
     if (bell != null && bell.take()) {
       say(Handshake.RING);
-    }
-  }
-
-  void waiting(long call, Wait wait) {
-    if (waits.putIfAbsent(call, wait) != null) {
-      wait.cancel();
-      throw new ProtocolException("two calls of number " + call);
-    }
-  }
-
-  void answered(long call) {
-    waits.remove(call);
-  }
-
-  /** Answers a wait that its caller gives up, unless it has been answered. */
-  void cancel(long call) {
-    Wait wait = waits.remove(call);
-    if (wait != null) {
-      wait.answerMissing();
     }
   }
 
@@ -234,21 +148,10 @@ final class ServerClient {
 
   /** Ends the session. */
   void close() {
-    List<Wait> left = List.copyOf(waits.values());
-    waits.clear();
-    left.forEach(Wait::cancel);
-    late.clear();
+    dropAll();
+    outbox.clear();
     control.close();
     requests.close();
     replies.close();
-  }
-
-  /** Writes why a call failed. */
-  static void putReason(BodyWriter body, Throwable failure) {
-    String reason =
-        failure instanceof StoreException
-            ? String.valueOf(failure.getMessage())
-            : failure.toString();
-    body.clear().putText(reason.length() > 4096 ? reason.substring(0, 4096) : reason);
   }
 }

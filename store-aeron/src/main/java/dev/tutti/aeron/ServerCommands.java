@@ -13,7 +13,7 @@ import java.util.Objects;
 import org.jspecify.annotations.Nullable;
 
 /** Carries out requests on the server's table; used by the server's thread only. */
-final class ServerCommands implements ServerClient.Requests {
+final class ServerCommands implements Caller.Requests {
   /*
    * A change of the table may answer waits of other clients, through the same writer. So each request
    * first does all its changes, then writes its own reply.
@@ -22,62 +22,62 @@ final class ServerCommands implements ServerClient.Requests {
   private final BodyWriter body = new BodyWriter();
 
   @Override
-  public void run(ServerClient client, int code, long call, BodyReader in) {
+  public void run(Caller caller, int code, long call, BodyReader in) {
     try {
       switch (code) {
         case Protocol.SET -> {
           table.set(in.readKey(), in.readValue());
-          done(client, call);
+          done(caller, call);
         }
         case Protocol.FETCH -> {
           boolean now = in.readByte() != 0;
-          fetch(client, call, in.readKeys(), now);
+          fetch(caller, call, in.readKeys(), now);
         }
         case Protocol.WAIT -> {
           boolean now = in.readByte() != 0;
-          await(client, call, in.readKeys(), now);
+          await(caller, call, in.readKeys(), now);
         }
-        case Protocol.ADD -> number(client, call, table.add(in.readKey(), in.readLong()));
-        case Protocol.SWAP -> swap(client, call, in);
+        case Protocol.ADD -> number(caller, call, table.add(in.readKey(), in.readLong()));
+        case Protocol.SWAP -> swap(caller, call, in);
         case Protocol.CHECK ->
-            number(client, call, table.missing(in.readKeys(), false).isEmpty() ? 1 : 0);
-        case Protocol.DELETE -> number(client, call, table.delete(in.readKey()) ? 1 : 0);
-        case Protocol.COUNT -> number(client, call, table.size());
+            number(caller, call, table.missing(in.readKeys(), false).isEmpty() ? 1 : 0);
+        case Protocol.DELETE -> number(caller, call, table.delete(in.readKey()) ? 1 : 0);
+        case Protocol.COUNT -> number(caller, call, table.size());
         case Protocol.APPEND -> {
           table.append(in.readKey(), in.readValue());
-          done(client, call);
+          done(caller, call);
         }
-        case Protocol.MULTI_SET -> multiSet(client, call, in);
+        case Protocol.MULTI_SET -> multiSet(caller, call, in);
         case Protocol.PUSH -> {
           table.push(in.readKey(), in.readValue());
-          done(client, call);
+          done(caller, call);
         }
         case Protocol.POP -> {
           boolean now = in.readByte() != 0;
-          pop(client, call, in.readKey(), now);
+          pop(caller, call, in.readKey(), now);
         }
-        case Protocol.LENGTH -> number(client, call, table.length(in.readKey()));
+        case Protocol.LENGTH -> number(caller, call, table.length(in.readKey()));
         case Protocol.LIST -> {
           body.clear().putTexts(List.copyOf(table.keys()));
-          client.reply(Protocol.OK, call, body);
+          caller.reply(Protocol.OK, call, body);
         }
         case Protocol.BARRIER -> {
           boolean now = in.readByte() != 0;
-          barrier(client, call, in.readInt(), in.readKey(), now);
+          barrier(caller, call, in.readInt(), in.readKey(), now);
         }
-        case Protocol.CANCEL -> client.cancel(call);
+        case Protocol.CANCEL -> caller.cancel(call);
         case Protocol.WILL -> {
-          client.wills.put(call, new Will(in.readKey(), in.readValue()));
-          number(client, call, call);
+          caller.wills.put(call, new Will(in.readKey(), in.readValue()));
+          number(caller, call, call);
         }
         case Protocol.WITHDRAW -> {
-          client.wills.remove(in.readLong());
-          done(client, call);
+          caller.wills.remove(in.readLong());
+          done(caller, call);
         }
         default -> throw new ProtocolException("there is no request " + code);
       }
     } catch (StoreException | OutOfMemoryError e) {
-      failed(client, call, e);
+      caller.fail(call, e, body);
     }
   }
 
@@ -101,25 +101,25 @@ final class ServerCommands implements ServerClient.Requests {
     }
   }
 
-  private void done(ServerClient client, long call) {
-    client.reply(Protocol.OK, call, body.clear());
+  /** Returns what requests work on. */
+  KeyTable table() {
+    return table;
   }
 
-  private void number(ServerClient client, long call, long number) {
-    number(client, Protocol.OK, call, number);
+  private void done(Caller caller, long call) {
+    caller.reply(Protocol.OK, call, body.clear());
   }
 
-  private void number(ServerClient client, int code, long call, long number) {
+  private void number(Caller caller, long call, long number) {
+    number(caller, Protocol.OK, call, number);
+  }
+
+  private void number(Caller caller, int code, long call, long number) {
     body.clear().putLong(number);
-    client.reply(code, call, body);
+    caller.reply(code, call, body);
   }
 
-  private void failed(ServerClient client, long call, Throwable failure) {
-    ServerClient.putReason(body, failure);
-    client.reply(Protocol.FAILED, call, body);
-  }
-
-  private void swap(ServerClient client, long call, BodyReader in) {
+  private void swap(Caller caller, long call, BodyReader in) {
     String key = in.readKey();
     byte @Nullable [] expected = in.readOptional();
     Store.Swap swap = table.compareSet(key, expected, in.readValue());
@@ -127,10 +127,10 @@ final class ServerCommands implements ServerClient.Requests {
     if (!swap.stored()) {
       body.putOptional(swap.value());
     }
-    client.reply(Protocol.OK, call, body);
+    caller.reply(Protocol.OK, call, body);
   }
 
-  private void multiSet(ServerClient client, long call, BodyReader in) {
+  private void multiSet(Caller caller, long call, BodyReader in) {
     List<String> keys = in.readKeys();
     List<byte[]> values = in.readAllBytes();
     if (keys.size() != values.size()) {
@@ -139,31 +139,31 @@ final class ServerCommands implements ServerClient.Requests {
     for (int i = 0; i < keys.size(); i++) {
       table.set(keys.get(i), values.get(i));
     }
-    done(client, call);
+    done(caller, call);
   }
 
-  private void fetch(ServerClient client, long call, List<String> keys, boolean now) {
-    await(client, call, keys, now, KeyWaiter.Kind.VALUE, () -> values(client, call, keys));
+  private void fetch(Caller caller, long call, List<String> keys, boolean now) {
+    await(caller, call, keys, now, KeyWaiter.Kind.VALUE, () -> values(caller, call, keys));
   }
 
-  private void values(ServerClient client, long call, List<String> keys) {
+  private void values(Caller caller, long call, List<String> keys) {
     try {
       body.clear().putInt(keys.size());
       for (String key : keys) {
         body.putBytes(Objects.requireNonNull(table.get(key)));
       }
-      client.reply(Protocol.OK, call, body);
+      caller.reply(Protocol.OK, call, body);
     } catch (StoreException | OutOfMemoryError e) {
-      failed(client, call, e);
+      caller.fail(call, e, body);
     }
   }
 
-  private void await(ServerClient client, long call, List<String> keys, boolean now) {
-    await(client, call, keys, now, KeyWaiter.Kind.KEY, () -> done(client, call));
+  private void await(Caller caller, long call, List<String> keys, boolean now) {
+    await(caller, call, keys, now, KeyWaiter.Kind.KEY, () -> done(caller, call));
   }
 
   private void await(
-      ServerClient client,
+      Caller caller,
       long call,
       List<String> keys,
       boolean now,
@@ -176,7 +176,7 @@ final class ServerCommands implements ServerClient.Requests {
       return;
     }
     if (now) {
-      missing(client, call, missing);
+      missing(caller, call, missing);
       return;
     }
     KeyWaiter waiter =
@@ -184,13 +184,13 @@ final class ServerCommands implements ServerClient.Requests {
             keys,
             kind,
             () -> {
-              client.answered(call);
+              caller.answered(call);
               answer.wake();
             });
     table.await(waiter);
-    client.waiting(
+    caller.waiting(
         call,
-        new ServerClient.Wait() {
+        new Caller.Wait() {
           @Override
           public void cancel() {
             table.cancel(waiter);
@@ -199,66 +199,66 @@ final class ServerCommands implements ServerClient.Requests {
           @Override
           public void answerMissing() {
             table.cancel(waiter);
-            missing(client, call, table.missing(keys, valuesOnly));
+            missing(caller, call, table.missing(keys, valuesOnly));
           }
         });
   }
 
-  private void missing(ServerClient client, long call, List<String> keys) {
+  private void missing(Caller caller, long call, List<String> keys) {
     body.clear().putTexts(keys);
-    client.reply(Protocol.MISSING, call, body);
+    caller.reply(Protocol.MISSING, call, body);
   }
 
-  private void pop(ServerClient client, long call, String key, boolean now) {
+  private void pop(Caller caller, long call, String key, boolean now) {
     if (now) {
-      popped(client, call, table.pop(key));
+      popped(caller, call, table.pop(key));
       return;
     }
-    Popping popping = new Popping(client, call, key);
+    Popping popping = new Popping(caller, call, key);
     if (table.await(popping.waiter)) {
-      popped(client, call, popping.waiter.value);
+      popped(caller, call, popping.waiter.value);
     } else {
-      client.waiting(call, popping);
+      caller.waiting(call, popping);
     }
   }
 
-  private void popped(ServerClient client, long call, byte @Nullable [] value) {
+  private void popped(Caller caller, long call, byte @Nullable [] value) {
     body.clear();
     if (value != null) {
       body.putBytes(value);
     }
-    client.reply(value == null ? Protocol.MISSING : Protocol.OK, call, body);
+    caller.reply(value == null ? Protocol.MISSING : Protocol.OK, call, body);
   }
 
-  private void barrier(ServerClient client, long call, int size, String key, boolean now) {
+  private void barrier(Caller caller, long call, int size, String key, boolean now) {
     if (size < 1) {
       throw new ProtocolException("a barrier of " + size + " members");
     }
-    Arriving arriving = new Arriving(client, call, size, key);
+    Arriving arriving = new Arriving(caller, call, size, key);
     if (table.arrive(arriving.waiter)) {
-      done(client, call);
+      done(caller, call);
     } else if (now) {
       arriving.answerMissing();
     } else {
-      client.waiting(call, arriving);
+      caller.waiting(call, arriving);
     }
   }
 
   /** Waits for a value of a queue. */
-  private final class Popping implements ServerClient.Wait {
-    private final ServerClient client;
+  private final class Popping implements Caller.Wait {
+    private final Caller caller;
     private final long call;
     final PopWaiter waiter;
 
-    Popping(ServerClient client, long call, String key) {
-      this.client = client;
+    Popping(Caller caller, long call, String key) {
+      this.caller = caller;
       this.call = call;
       this.waiter = new PopWaiter(key, this::popped);
     }
 
     private void popped() {
-      client.answered(call);
-      ServerCommands.this.popped(client, call, waiter.value);
+      caller.answered(call);
+      ServerCommands.this.popped(caller, call, waiter.value);
     }
 
     @Override
@@ -269,25 +269,25 @@ final class ServerCommands implements ServerClient.Requests {
     @Override
     public void answerMissing() {
       table.cancel(waiter);
-      ServerCommands.this.popped(client, call, null);
+      ServerCommands.this.popped(caller, call, null);
     }
   }
 
   /** Waits at a barrier. */
-  private final class Arriving implements ServerClient.Wait {
-    private final ServerClient client;
+  private final class Arriving implements Caller.Wait {
+    private final Caller caller;
     private final long call;
     final BarrierWaiter waiter;
 
-    Arriving(ServerClient client, long call, int size, String key) {
-      this.client = client;
+    Arriving(Caller caller, long call, int size, String key) {
+      this.caller = caller;
       this.call = call;
       this.waiter = new BarrierWaiter(key, size, this::complete);
     }
 
     private void complete() {
-      client.answered(call);
-      done(client, call);
+      caller.answered(call);
+      done(caller, call);
     }
 
     @Override
@@ -299,7 +299,7 @@ final class ServerCommands implements ServerClient.Requests {
     public void answerMissing() {
       int arrived = table.arrived(waiter.key);
       table.leave(waiter);
-      number(client, Protocol.MISSING, call, arrived);
+      number(caller, Protocol.MISSING, call, arrived);
     }
   }
 }

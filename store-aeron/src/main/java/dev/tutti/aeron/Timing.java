@@ -42,6 +42,38 @@ record Timing(long leaseNanos) {
     return livenessNanos() + livenessNanos() / 2;
   }
 
+  /** Returns after how long without a sign of the leader the members of a cluster elect another. */
+  long leaderNanos() {
+    return leaseNanos * 3 / 5;
+  }
+
+  /** Returns how long the members of a cluster wait for votes. */
+  long electionNanos() {
+    return leaseNanos / 5;
+  }
+
+  /**
+   * Returns within which the members of a cluster have found that the leader is lost, and elected.
+   */
+  long electedNanos() {
+    return leaderNanos() + 3 * electionNanos();
+  }
+
+  /** Returns how long a member that starts waits for all others before most of them are enough. */
+  long gatherNanos() {
+    return leaseNanos * 2;
+  }
+
+  /** Returns after how long without an answer a client of a cluster gives it up. */
+  long lostNanos() {
+    return leaseNanos * 4;
+  }
+
+  /** Returns after how long without a sign of life a client of a cluster is lost. */
+  long silenceNanos() {
+    return leaseNanos * 3;
+  }
+
   /** Returns after how many quiet seconds the kernel asks whether the other host is there. */
   int quietSeconds() {
     return (int) TimeUnit.NANOSECONDS.toSeconds(leaseNanos) - PROBES * probeSeconds();

@@ -2,14 +2,18 @@ package dev.tutti.aeron;
 
 import dev.tutti.CommListener;
 import dev.tutti.ProcessGroup;
+import dev.tutti.Store;
 import java.io.BufferedReader;
 import java.io.IOException;
 import java.lang.management.ManagementFactory;
 import java.nio.charset.StandardCharsets;
+import java.nio.file.Path;
 import java.util.ArrayList;
 import java.util.List;
+import java.util.Set;
 import java.util.concurrent.CompletableFuture;
 import java.util.concurrent.TimeUnit;
+import java.util.concurrent.locks.LockSupport;
 
 /**
  * Is another process: one that serves, or a client that waits for a key. It says READY and its
@@ -17,6 +21,7 @@ import java.util.concurrent.TimeUnit;
  */
 final class StoreChild implements AutoCloseable {
   private static final int SECONDS = 30;
+  private static final Set<String> OWN = Set.of("HOST", "MEMBERS", "DATA");
 
   private final Process process;
   private final BufferedReader output;
@@ -35,17 +40,21 @@ final class StoreChild implements AutoCloseable {
       }
       return;
     }
+    if (args[0].equals("member")) {
+      member(Integer.parseInt(args[1]));
+      return;
+    }
     if (args[0].equals("rank")) {
       rank();
       return;
     }
-    try (AeronStore store = new AeronStore(options)) {
+    try (Store store = connect(options)) {
       if (args[0].equals("will")) {
         store.leaveWill("will/", "gone".getBytes(StandardCharsets.UTF_8));
         store.duplicate().leaveWill("will/", "both".getBytes(StandardCharsets.UTF_8));
       }
       store.add("here", 1);
-      System.out.println("READY " + store.isShared());
+      System.out.println("READY " + (store instanceof AeronStore own && own.isShared()));
       try {
         if (args[0].equals("barrier")) {
           store.barrier("barrier", 2, store.timeout());
@@ -56,6 +65,27 @@ final class StoreChild implements AutoCloseable {
       } catch (RuntimeException e) {
         System.out.println("FAILED " + e);
       }
+    }
+  }
+
+  /** Connects to the cluster whose members the environment says, else to a server. */
+  private static Store connect(AeronStoreOptions options) {
+    String members = System.getenv("MEMBERS");
+    return members == null ? new AeronStore(options) : new AeronClusterStore(members, options);
+  }
+
+  private static void member(int number) throws IOException {
+    try (AeronClusterServer server =
+        new AeronClusterServer(
+            System.getenv("MEMBERS"),
+            number,
+            Path.of(System.getenv("DATA")),
+            AeronStoreOptions.of("localhost", 0))) {
+      while (!server.isReady()) {
+        LockSupport.parkNanos(1_000_000);
+      }
+      System.out.println("READY " + server.isRunning());
+      System.in.read();
     }
   }
 
@@ -82,8 +112,8 @@ final class StoreChild implements AutoCloseable {
   /**
    * Starts a process.
    *
-   * @param role serve, wait, will, barrier, or rank
-   * @param port of the server; 0 for a free one
+   * @param role serve, member, wait, will, barrier, or rank
+   * @param port of the server; 0 for a free one; the number of a member
    * @param environment more variables, NAME=VALUE
    */
   static StoreChild start(String role, int port, String... environment) throws IOException {
@@ -104,7 +134,7 @@ final class StoreChild implements AutoCloseable {
     builder
         .environment()
         .keySet()
-        .removeIf(name -> name.startsWith("TUTTI_") || name.equals("HOST"));
+        .removeIf(name -> name.startsWith("TUTTI_") || OWN.contains(name));
     for (String variable : environment) {
       String[] parts = variable.split("=", 2);
       builder.environment().put(parts[0], parts[1]);

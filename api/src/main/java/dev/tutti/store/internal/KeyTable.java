@@ -77,6 +77,17 @@ public final class KeyTable {
     return values.keySet();
   }
 
+  /** Returns the queues that hold values. */
+  public Collection<String> queues() {
+    return queues.keySet();
+  }
+
+  /** Returns the values of a queue, the first one first. */
+  public Collection<byte[]> queued(String key) {
+    ArrayDeque<byte[]> queue = queues.get(key);
+    return queue == null ? List.of() : queue;
+  }
+
   public void append(String key, byte[] value) {
     byte[] old = values.get(key);
     set(key, old == null ? value : Arguments.concat(key, old, value));

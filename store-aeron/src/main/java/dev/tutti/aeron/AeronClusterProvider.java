@@ -1,0 +1,65 @@
+package dev.tutti.aeron;
+
+import dev.tutti.RendezvousException;
+import dev.tutti.Setting;
+import dev.tutti.Settings;
+import dev.tutti.Store;
+import dev.tutti.spi.StoreProvider;
+import dev.tutti.store.JobToken;
+import dev.tutti.store.PrefixStore;
+import java.util.List;
+import java.util.Optional;
+
+/**
+ * Opens an {@link AeronClusterStore} for {@code aeron-cluster://a:29500,b:29500,c:29500/job}. No
+ * rank serves it, and it outlives jobs: the path, if there is one, keeps the keys of one apart.
+ */
+public final class AeronClusterProvider implements StoreProvider {
+  /** Creates the provider; the service loader does. */
+  public AeronClusterProvider() {}
+
+  @Override
+  public String scheme() {
+    return "aeron-cluster";
+  }
+
+  @Override
+  public boolean isServedByRank() {
+    return false;
+  }
+
+  @Override
+  public Optional<String> unusableReason(Settings settings) {
+    return JvmFlags.missing();
+  }
+
+  @Override
+  public List<Setting<?>> settings() {
+    return List.of(
+        AeronStoreOptions.DIRECTORY,
+        AeronStoreOptions.DRIVER,
+        AeronStoreOptions.LEASE,
+        AeronStoreOptions.SPIN,
+        JobToken.SETTING);
+  }
+
+  @Override
+  public Store open(Request request) {
+    String members = request.url().getRawAuthority();
+    if (members == null) {
+      throw new RendezvousException("the members are missing in " + request.url());
+    }
+    AeronClusterStore store =
+        new AeronClusterStore(
+            members,
+            AeronStoreOptions.of("localhost", 0, request.settings())
+                .withTimeout(request.timeout()));
+    String path = Optional.ofNullable(request.url().getPath()).orElse("").replaceFirst("^/+", "");
+    if (path.isEmpty()) {
+      return store;
+    }
+    try (store) {
+      return new PrefixStore(path, store).duplicate();
+    }
+  }
+}

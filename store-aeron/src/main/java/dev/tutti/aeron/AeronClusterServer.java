@@ -1,0 +1,170 @@
+package dev.tutti.aeron;
+
+import dev.tutti.StoreConnectionException;
+import dev.tutti.StoreException;
+import dev.tutti.internal.HostPort;
+import dev.tutti.store.JobToken;
+import java.io.IOException;
+import java.lang.System.Logger;
+import java.lang.System.Logger.Level;
+import java.net.DatagramSocket;
+import java.net.InetSocketAddress;
+import java.nio.file.Path;
+import java.util.concurrent.TimeUnit;
+import java.util.concurrent.locks.LockSupport;
+
+/**
+ * Is one member of a cluster that serves a store to {@link AeronClusterStore}: a replicated state
+ * machine on Aeron Cluster (Raft).
+ *
+ * <p>Three members outlive the loss of any one: what was answered is in the log of two, and the
+ * others go on within two leases. Each member writes the log and snapshots of the state to a
+ * folder, from which it goes on when it starts again, at once or after all were ended. A snapshot
+ * is taken whenever the log has grown by 64 MiB. A member takes the UDP port that the list of
+ * members says, and the next four. Its parts run on daemon threads, {@code tutti-ak-*} and {@code
+ * tutti-md}.
+ *
+ * <p>Where the job has a {@linkplain JobToken token}, clients must prove it, and who reads the
+ * archive. What the members say to each other is not protected: their ports after the first must be
+ * reached by members only.
+ */
+public final class AeronClusterServer implements AutoCloseable {
+  /*
+   * A leader that starts again takes all clients for gone, as is right where all members start. So a member
+   * that ended a moment ago waits until the others have elected another leader.
+   */
+  private static final Logger LOG = System.getLogger(AeronClusterServer.class.getName());
+  private static final long SNAPSHOT_BYTES = 64 << 20;
+  private static final long LOOK_NANOS = TimeUnit.SECONDS.toNanos(1);
+
+  private final ClusterFolder folder;
+  private final EmbeddedDriver driver;
+  private final ClusterNode node;
+  private final Thread hook;
+  private volatile boolean ended;
+  private boolean closed;
+
+  /**
+   * Starts a member; returns before there is a leader. One that ended a moment ago is started when
+   * the others have had the time to elect a leader, 1.2 leases.
+   *
+   * @param members host and port of each member, as in {@code a:29500,b:29500,c:29500}, the same
+   *     for all
+   * @param member which of them this process is, from 0
+   * @param data the folder of this member, on a disk
+   * @param options the token, the folder for shared memory, the lease, idling; the rest is not used
+   * @throws IllegalArgumentException if the members cannot be read, or there is none of that number
+   * @throws StoreConnectionException if a port is in use or cannot be had
+   * @throws StoreException if there is no shared memory, the folder cannot be used, or this JVM
+   *     does not let Aeron use shared memory
+   */
+  public AeronClusterServer(String members, int member, Path data, AeronStoreOptions options) {
+    JvmFlags.require();
+    ClusterMembers all = ClusterMembers.parse(members);
+    HostPort own = all.member(member);
+    requirePorts(own);
+    folder = ClusterFolder.open(data, "member %d of %s".formatted(member, all));
+    EmbeddedDriver started = null;
+    try {
+      if (all.all().size() > 1) {
+        folder.awaitSilence(Timing.of(options.lease()).electedNanos());
+      }
+      started =
+          EmbeddedDriver.start(
+              options, Timing.of(options.lease()), ClusterNode.SESSIONS + DEFAULT_CLIENTS);
+      driver = started;
+      node = new ClusterNode(all, member, folder, driver, options, () -> ended = true);
+    } catch (RuntimeException e) {
+      if (started != null) {
+        started.close();
+      }
+      folder.close();
+      throw e instanceof StoreException
+          ? e
+          : new StoreException("cannot start member %d of %s: %s".formatted(member, all, e), e);
+    }
+    hook = Thread.ofPlatform().name("tutti-ak-exit").unstarted(this::close);
+    Runtime.getRuntime().addShutdownHook(hook);
+    EmbeddedDriver.daemon("tutti-ak-look", this::look).start();
+    if (!options.token().isSet()) {
+      LOG.log(
+          Level.INFO,
+          "store cluster at %s serves whoever reaches it; %s is not set"
+              .formatted(all, JobToken.SETTING.name()));
+    }
+  }
+
+  private static final int DEFAULT_CLIENTS = AeronStoreServer.DEFAULT_CLIENTS;
+
+  private static void requirePorts(HostPort own) {
+    for (int i = 0; i < ClusterMembers.PORTS; i++) {
+      InetSocketAddress wanted = new InetSocketAddress(own.host(), own.port() + i);
+      try (DatagramSocket socket = new DatagramSocket(null)) {
+        socket.bind(wanted);
+      } catch (IOException e) {
+        throw new StoreConnectionException(
+            "UDP port %d at %s for a member of a store cluster is in use or cannot be had: %s; it takes the ports %d to %d"
+                .formatted(
+                    wanted.getPort(),
+                    own.host(),
+                    e.getMessage(),
+                    own.port(),
+                    own.port() + ClusterMembers.PORTS - 1),
+            e);
+      }
+    }
+  }
+
+  private void look() {
+    while (isRunning()) {
+      folder.touch();
+      LockSupport.parkNanos(LOOK_NANOS);
+      synchronized (this) {
+        if (isRunning() && node.logSinceSnapshot() > SNAPSHOT_BYTES) {
+          node.takeSnapshot();
+        }
+      }
+    }
+  }
+
+  /** Tells whether this member leads. */
+  public synchronized boolean isLeader() {
+    return isRunning() && node.isLeader();
+  }
+
+  /** Tells whether this member takes part: it leads, or follows the one that does. */
+  public synchronized boolean isReady() {
+    return isRunning() && node.isElected();
+  }
+
+  /** Tells whether this member runs: it was not closed, and no error ended it. */
+  public synchronized boolean isRunning() {
+    return !closed && !ended;
+  }
+
+  /** Has all members take a snapshot, if this one leads; returns whether it was asked for. */
+  synchronized boolean takeSnapshot() {
+    return isRunning() && node.takeSnapshot();
+  }
+
+  /** Returns how many snapshots this member took since it started. */
+  synchronized long snapshots() {
+    return node.snapshots();
+  }
+
+  /** Ends this member; the second and later calls do nothing. */
+  @Override
+  public synchronized void close() {
+    if (!closed) {
+      closed = true;
+      node.close();
+      driver.close();
+      folder.close();
+      try {
+        Runtime.getRuntime().removeShutdownHook(hook);
+      } catch (IllegalStateException e) {
+        LOG.log(Level.DEBUG, "the JVM ends", e);
+      }
+    }
+  }
+}

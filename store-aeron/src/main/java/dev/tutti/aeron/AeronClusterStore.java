@@ -1,0 +1,62 @@
+package dev.tutti.aeron;
+
+import dev.tutti.StoreConnectionException;
+import dev.tutti.StoreException;
+import dev.tutti.StoreTokenException;
+import java.time.Duration;
+
+/**
+ * Talks to a store that several members keep alike ({@link AeronClusterServer}), so that it
+ * outlives each of them.
+ *
+ * <p>Each call is done once, also if the member that leads is lost meanwhile: the others elect a
+ * new one, and the call goes on. A call takes a round trip to the leader and one among the members.
+ * {@link #multiSet} and {@link #multiGet} take effect at one instant. All stores of a process for
+ * one cluster share one session, which has a media driver of its own. A process that gives no sign
+ * of life for three leases is lost for the cluster, and its later calls fail; one that ends is
+ * noticed no earlier.
+ */
+public final class AeronClusterStore extends RemoteStore {
+  private final ClusterLink link;
+
+  /**
+   * Connects to a cluster; tries again until the deadline.
+   *
+   * @param members host and port of each member, as in {@code a:29500,b:29500,c:29500}
+   * @param options the deadline, the token, shared memory, the lease, idling; the rest is not used
+   * @throws IllegalArgumentException if the members cannot be read
+   * @throws StoreConnectionException if no leader answers by the deadline
+   * @throws StoreTokenException if this process and the members do not have the same token
+   * @throws StoreException if there is no shared memory, or this JVM does not let Aeron use it
+   */
+  public AeronClusterStore(String members, AeronStoreOptions options) {
+    this(open(ClusterMembers.parse(members), options), options.timeout());
+  }
+
+  private AeronClusterStore(ClusterLink link, Duration timeout) {
+    super(link, timeout);
+    this.link = link;
+  }
+
+  private static ClusterLink open(ClusterMembers members, AeronStoreOptions options) {
+    JvmFlags.require();
+    return Links.CLUSTERS.take(
+        members.toString(), options, () -> new ClusterOpener(members, options).open());
+  }
+
+  /** Returns the number of the member that leads, as far as this process knows. */
+  public int leader() {
+    return link.leader();
+  }
+
+  @Override
+  public AeronClusterStore duplicate() {
+    retainLink();
+    return new AeronClusterStore(link, timeout());
+  }
+
+  @Override
+  public String toString() {
+    return "AeronClusterStore[" + link.server() + "]";
+  }
+}

@@ -1,0 +1,115 @@
+package dev.tutti.aeron;
+
+import dev.tutti.StoreConnectionException;
+import dev.tutti.StoreException;
+import dev.tutti.store.internal.Arguments;
+import io.aeron.Aeron;
+import io.aeron.cluster.client.AeronCluster;
+import io.aeron.exceptions.AeronException;
+import java.io.IOException;
+import java.lang.System.Logger;
+import java.lang.System.Logger.Level;
+import java.security.SecureRandom;
+import java.util.concurrent.TimeUnit;
+import java.util.concurrent.locks.LockSupport;
+
+/** Opens a session with a cluster; tries again until the deadline. */
+final class ClusterOpener {
+  private static final Logger LOG = System.getLogger(AeronClusterStore.class.getName());
+  private static final SecureRandom RANDOM = new SecureRandom();
+  private static final long TRY_NANOS = TimeUnit.SECONDS.toNanos(5);
+  private static final long PAUSE_NANOS = TimeUnit.MILLISECONDS.toNanos(1);
+  private static final String INGRESS = "aeron:udp?term-length=" + EmbeddedDriver.TERM_BYTES;
+
+  private final ClusterMembers members;
+  private final AeronStoreOptions options;
+  private final Timing timing;
+  private final String server;
+  private final long session = RANDOM.nextLong();
+  private final long deadline;
+
+  ClusterOpener(ClusterMembers members, AeronStoreOptions options) {
+    this.members = members;
+    this.options = options;
+    this.timing = Timing.of(options.lease());
+    this.server = "store cluster at " + members;
+    this.deadline = Arguments.deadline(Arguments.nanos(options.timeout()));
+  }
+
+  ClusterLink open() {
+    EmbeddedDriver driver = EmbeddedDriver.start(options, timing, 1 + members.all().size());
+    Aeron aeron = null;
+    try {
+      if (options.spin()) {
+        driver.spin();
+      }
+      aeron = EmbeddedDriver.connect(driver.path(), timing);
+      ClusterLink link = new ClusterLink(server, driver, aeron, timing, session, options.spin());
+      link.start(connect(aeron, link));
+      return link;
+    } catch (RuntimeException e) {
+      if (aeron != null) {
+        aeron.close();
+      }
+      driver.close();
+      throw e;
+    }
+  }
+
+  private AeronCluster connect(Aeron aeron, ClusterLink link) {
+    for (int attempt = 1; ; attempt++) {
+      try {
+        return attempt(aeron, link);
+      } catch (AeronException | IOException e) {
+        LOG.log(Level.DEBUG, "{0}: attempt {1}: {2}", server, attempt, e.toString());
+        if (System.nanoTime() - deadline > 0) {
+          throw new StoreConnectionException(
+              "no leader of the %s within %d ms, %d attempts: %s"
+                  .formatted(server, options.timeout().toMillis(), attempt, e),
+              e);
+        }
+        pause();
+      }
+    }
+  }
+
+  private AeronCluster attempt(Aeron aeron, ClusterLink link) throws IOException {
+    String here = Channels.udp(members.localAddress(), 0);
+    AeronCluster.AsyncConnect connecting =
+        AeronCluster.asyncConnect(
+            new AeronCluster.Context()
+                .aeron(aeron)
+                .ownsAeronClient(false)
+                .ingressChannel(INGRESS)
+                .ingressEndpoints(members.ingress())
+                .egressChannel(here)
+                .egressListener(link)
+                .messageTimeoutNs(TRY_NANOS)
+                .newLeaderTimeoutNs(timing.livenessNanos())
+                .credentialsSupplier(
+                    new ClusterHello(server, ClusterHello.Labels.STORE, options.token(), session)));
+    try {
+      while (true) {
+        AeronCluster connected = connecting.poll();
+        if (connected != null) {
+          return connected;
+        }
+        if (System.nanoTime() - deadline > 0) {
+          throw new IOException("no answer from its leader");
+        }
+        pause();
+      }
+    } catch (RuntimeException | IOException e) {
+      connecting.close();
+      throw e;
+    }
+  }
+
+  private void pause() {
+    LockSupport.parkNanos(PAUSE_NANOS);
+    if (Thread.currentThread().isInterrupted()) {
+      throw new StoreException(
+          "interrupted while connecting to the " + server, new InterruptedException());
+    }
+  }
+}

@@ -1,0 +1,143 @@
+package dev.tutti.aeron;
+
+import io.aeron.ExclusivePublication;
+import io.aeron.Image;
+import io.aeron.cluster.codecs.CloseReason;
+import io.aeron.cluster.service.ClientSession;
+import io.aeron.cluster.service.Cluster;
+import io.aeron.cluster.service.ClusteredService;
+import io.aeron.logbuffer.Header;
+import java.lang.System.Logger;
+import java.lang.System.Logger.Level;
+import java.util.Map;
+import java.util.Objects;
+import java.util.TreeMap;
+import org.agrona.DirectBuffer;
+import org.jspecify.annotations.Nullable;
+
+/** Is the store as a state machine: each member runs one on the same log of requests. */
+final class ClusterService implements ClusteredService {
+  /*
+   * What happens depends on nothing but the log: deadlines are the clients', who take their calls back by a
+   * request, and Aeron writes into the log when a client has been silent for too long. Only the leader
+   * answers.
+   */
+  private static final Logger LOG = System.getLogger(AeronClusterServer.class.getName());
+
+  final Map<Long, ClusterCaller> callers = new TreeMap<>();
+  private final ServerCommands commands = new ServerCommands();
+  private @Nullable Cluster cluster;
+  private boolean leads;
+  private long orders;
+  private volatile long snapshotPosition;
+
+  ServerCommands commands() {
+    return commands;
+  }
+
+  /** Returns numbers that grow, for those who wait. */
+  long nextOrder() {
+    return ++orders;
+  }
+
+  /** Returns where in the log the last snapshot was taken. */
+  long snapshotPosition() {
+    return snapshotPosition;
+  }
+
+  private Cluster cluster() {
+    return Objects.requireNonNull(cluster);
+  }
+
+  @Override
+  public void onStart(Cluster here, @Nullable Image snapshot) {
+    cluster = here;
+    if (snapshot != null) {
+      new ClusterSnapshot(this).load(here, snapshot);
+      snapshotPosition = here.logPosition();
+    }
+  }
+
+  @Override
+  public void onSessionOpen(ClientSession client, long timestamp) {
+    ClusterCaller caller = add(client);
+    if (leads) {
+      caller.answerThrough(egress(client));
+    }
+  }
+
+  ClusterCaller add(ClientSession client) {
+    ClusterCaller caller = new ClusterCaller(client, this);
+    callers.put(client.id(), caller);
+    return caller;
+  }
+
+  private ClusterEgress egress(ClientSession client) {
+    return new ClusterEgress(cluster().aeron(), client, ClusterCaller.session(client));
+  }
+
+  @Override
+  public void onSessionClose(ClientSession client, long timestamp, CloseReason reason) {
+    ClusterCaller caller = callers.remove(client.id());
+    if (caller != null) {
+      LOG.log(Level.DEBUG, "client {0} left: {1}", client.id(), reason);
+      caller.answerThrough(null);
+      caller.dropAll();
+      commands.execute(caller.wills.values());
+    }
+  }
+
+  @Override
+  public void onSessionMessage(
+      @Nullable ClientSession client,
+      long timestamp,
+      DirectBuffer buffer,
+      int offset,
+      int length,
+      Header header) {
+    ClusterCaller caller = client == null ? null : callers.get(client.id());
+    if (caller == null || caller.dropped) {
+      return;
+    }
+    try {
+      caller.reader.onFragment(buffer, offset, length, header);
+    } catch (ProtocolException e) {
+      LOG.log(Level.WARNING, "client {0} is dropped: {1}", caller.client.id(), e.getMessage());
+      caller.dropped = true;
+      caller.client.close();
+    }
+  }
+
+  @Override
+  public void onTimerEvent(long correlationId, long timestamp) {}
+
+  @Override
+  public void onTakeSnapshot(ExclusivePublication snapshot) {
+    new ClusterSnapshot(this).save(cluster(), snapshot);
+    snapshotPosition = cluster().logPosition();
+  }
+
+  @Override
+  public void onRoleChange(Cluster.Role role) {
+    leads = role == Cluster.Role.LEADER;
+    for (ClusterCaller caller : callers.values()) {
+      caller.answerThrough(leads ? egress(caller.client) : null);
+    }
+  }
+
+  @Override
+  public int doBackgroundWork(long now) {
+    int done = 0;
+    if (leads) {
+      for (ClusterCaller caller : callers.values()) {
+        done += caller.flush();
+      }
+    }
+    return done;
+  }
+
+  @Override
+  public void onTerminate(Cluster here) {
+    onRoleChange(Cluster.Role.FOLLOWER);
+  }
+}

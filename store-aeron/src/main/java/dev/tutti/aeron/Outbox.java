@@ -1,0 +1,99 @@
+package dev.tutti.aeron;
+
+import java.util.ArrayDeque;
+import org.agrona.DirectBuffer;
+import org.agrona.concurrent.UnsafeBuffer;
+
+/** Sends replies to one client; those for which there is no room wait. Used by one thread. */
+final class Outbox {
+  private final FrameWriter writer;
+  private final Runnable sent;
+  private final ArrayDeque<Late> late = new ArrayDeque<>();
+  private long bytes;
+  private long stuckSince;
+
+  /**
+   * Creates an outbox.
+   *
+   * @param writer takes what there is room for
+   * @param sent runs after each write
+   */
+  Outbox(FrameWriter writer, Runnable sent) {
+    this.writer = writer;
+    this.sent = sent;
+  }
+
+  /** Is a part of a reply that had no room. */
+  private static final class Late {
+    final int code;
+    final long call;
+    final UnsafeBuffer body;
+    int from;
+
+    Late(int code, long call, byte[] body, int from) {
+      this.code = code;
+      this.call = call;
+      this.body = new UnsafeBuffer(body);
+      this.from = from;
+    }
+  }
+
+  /** Sends a reply, or keeps a copy until there is room. */
+  void send(int code, long call, DirectBuffer body, int length)
+      throws FrameWriter.ClosedStreamException {
+    int from = 0;
+    if (late.isEmpty()) {
+      from = writer.write(code, call, body, length, 0);
+      sent.run();
+      if (from < 0) {
+        return;
+      }
+      stuckSince = System.nanoTime();
+    }
+    byte[] copy = new byte[length];
+    body.getBytes(0, copy);
+    late.add(new Late(code, call, copy, from));
+    bytes += length;
+  }
+
+  /** Sends what waits, as far as there is room; returns how many writes went well. */
+  int flush() throws FrameWriter.ClosedStreamException {
+    int writes = 0;
+    for (Late next = late.peek(); next != null; next = late.peek()) {
+      int length = next.body.capacity();
+      int at = writer.write(next.code, next.call, next.body, length, next.from);
+      if (at != next.from) {
+        sent.run();
+        stuckSince = System.nanoTime();
+        writes++;
+      }
+      if (at >= 0) {
+        next.from = at;
+        return writes;
+      }
+      late.remove();
+      bytes -= length;
+    }
+    return writes;
+  }
+
+  /** Tells whether replies wait. */
+  boolean isBehind() {
+    return !late.isEmpty();
+  }
+
+  /** Returns how many bytes wait. */
+  long bytes() {
+    return bytes;
+  }
+
+  /** Tells whether replies wait and none went for a while. */
+  boolean isStuck(long now, long nanos) {
+    return !late.isEmpty() && now - stuckSince > nanos;
+  }
+
+  void clear() {
+    late.clear();
+    bytes = 0;
+  }
+}

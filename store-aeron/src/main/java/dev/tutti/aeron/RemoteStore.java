@@ -1,0 +1,352 @@
+package dev.tutti.aeron;
+
+import dev.tutti.QueueEmptyException;
+import dev.tutti.Store;
+import dev.tutti.StoreClosedException;
+import dev.tutti.StoreException;
+import dev.tutti.StoreTimeoutException;
+import dev.tutti.store.internal.Arguments;
+import java.lang.System.Logger;
+import java.lang.System.Logger.Level;
+import java.time.Duration;
+import java.util.Collections;
+import java.util.List;
+import java.util.Set;
+import java.util.concurrent.ConcurrentHashMap;
+import java.util.concurrent.CopyOnWriteArrayList;
+import java.util.concurrent.TimeUnit;
+import java.util.concurrent.locks.LockSupport;
+import org.jspecify.annotations.Nullable;
+
+/** Turns the calls of a store into requests of a session. */
+abstract class RemoteStore implements Store {
+  private static final Logger LOG = System.getLogger(AeronStore.class.getName());
+  private static final long CLOSE_NANOS = TimeUnit.SECONDS.toNanos(2);
+  private static final long CLOSE_PAUSE_NANOS = TimeUnit.MICROSECONDS.toNanos(100);
+
+  private final StoreLink link;
+  private final Duration timeout;
+  private final List<Long> wills = new CopyOnWriteArrayList<>();
+  private final Set<Call> blocked = ConcurrentHashMap.newKeySet();
+  private volatile boolean closed;
+
+  /** Creates a store that takes part in a session, and leaves it when it is closed. */
+  RemoteStore(StoreLink link, Duration timeout) {
+    this.link = link;
+    this.timeout = timeout;
+  }
+
+  @Override
+  public final Duration timeout() {
+    return timeout;
+  }
+
+  @Override
+  public final void set(String key, byte[] value) {
+    put(Protocol.SET, key, value);
+  }
+
+  @Override
+  public final byte[] get(String key, Duration timeout) {
+    return multiGet(List.of(Arguments.key(key)), timeout).get(0);
+  }
+
+  @Override
+  public final long add(String key, long delta) {
+    Arguments.key(key);
+    return ask(
+            Protocol.ADD,
+            body -> {
+              body.putText(key);
+              body.putLong(delta);
+            })
+        .readLong();
+  }
+
+  @Override
+  public final Swap compareSet(String key, byte @Nullable [] expected, byte[] desired) {
+    Arguments.key(key);
+    Arguments.value(key, desired);
+    if (expected != null) {
+      Arguments.value(key, expected);
+    }
+    BodyReader reply =
+        ask(
+            Protocol.SWAP,
+            body -> {
+              body.putText(key);
+              body.putOptional(expected);
+              body.putBytes(desired);
+            });
+    return reply.readByte() != 0
+        ? new Swap(true, desired.clone())
+        : new Swap(false, reply.readOptional());
+  }
+
+  @Override
+  public final void wait(List<String> keys, Duration timeout) {
+    awaitKeys(Protocol.WAIT, keys, timeout);
+  }
+
+  @Override
+  public final boolean check(List<String> keys) {
+    List<String> all = Arguments.keys(keys);
+    return ask(Protocol.CHECK, body -> body.putTexts(all)).readLong() != 0;
+  }
+
+  @Override
+  public final boolean deleteKey(String key) {
+    return number(Protocol.DELETE, Arguments.key(key)) != 0;
+  }
+
+  @Override
+  public final long keyCount() {
+    return ask(Protocol.COUNT, body -> {}).readLong();
+  }
+
+  @Override
+  public final void append(String key, byte[] value) {
+    put(Protocol.APPEND, key, value);
+  }
+
+  @Override
+  public final List<byte[]> multiGet(List<String> keys, Duration timeout) {
+    return awaitKeys(Protocol.FETCH, keys, timeout).readAllBytes();
+  }
+
+  @Override
+  public final void multiSet(List<String> keys, List<byte[]> values) {
+    List<String> all = Arguments.keys(keys);
+    Arguments.values(all, values);
+    ask(
+        Protocol.MULTI_SET,
+        body -> {
+          body.putTexts(all);
+          body.putInt(values.size());
+          values.forEach(body::putBytes);
+        });
+  }
+
+  @Override
+  public final void queuePush(String key, byte[] value) {
+    put(Protocol.PUSH, key, value);
+  }
+
+  @Override
+  public final byte[] queuePop(String key, Duration timeout) {
+    Arguments.key(key);
+    Call call = await(Protocol.POP, timeout, body -> body.putText(key));
+    if (call.code() != Protocol.MISSING) {
+      return call.body().readBytes();
+    }
+    if (Arguments.nanos(timeout) <= 0) {
+      throw new QueueEmptyException(Arguments.emptyMessage(key));
+    }
+    throw new StoreTimeoutException(Arguments.popMessage(key, timeout));
+  }
+
+  @Override
+  public final long queueLength(String key) {
+    return number(Protocol.LENGTH, Arguments.key(key));
+  }
+
+  @Override
+  public final List<String> listKeys() {
+    List<String> keys = ask(Protocol.LIST, body -> {}).readAllTexts();
+    Collections.sort(keys);
+    return List.copyOf(keys);
+  }
+
+  @Override
+  public final void barrier(String key, int size, Duration timeout) {
+    Arguments.key(key);
+    Arguments.barrierSize(key, size);
+    Call call =
+        await(
+            Protocol.BARRIER,
+            timeout,
+            body -> {
+              body.putInt(size);
+              body.putText(key);
+            });
+    if (call.code() == Protocol.MISSING) {
+      int arrived = (int) call.body().readLong();
+      throw new StoreTimeoutException(Arguments.barrierMessage(key, arrived, size, timeout));
+    }
+  }
+
+  @Override
+  public final boolean leaveWill(String log, byte[] value) {
+    Arguments.key(log);
+    Arguments.value(log, value);
+    BodyReader reply =
+        ask(
+            Protocol.WILL,
+            body -> {
+              body.putText(log);
+              body.putBytes(value);
+            });
+    wills.add(reply.readLong());
+    return true;
+  }
+
+  /** Returns how many calls of this handle wait. */
+  final int waiting() {
+    return blocked.size();
+  }
+
+  private void withdrawWills() {
+    try {
+      for (Long will : wills) {
+        ask(Protocol.WITHDRAW, 0, body -> body.putLong(will));
+      }
+    } catch (StoreException e) {
+      LOG.log(Level.DEBUG, "the server is gone, and with it all wills", e);
+    }
+  }
+
+  /** Takes part in the session once more, for a duplicate. */
+  final void retainLink() {
+    requireOpen();
+    if (!link.retain()) {
+      throw closedException();
+    }
+  }
+
+  @Override
+  public void close() {
+    synchronized (this) {
+      if (closed) {
+        return;
+      }
+      if (!wills.isEmpty()) {
+        withdrawWills();
+      }
+      closed = true;
+    }
+    for (Call call : blocked) {
+      call.close();
+      LockSupport.unpark(call.thread);
+    }
+    // Those calls still ask the server what became of them.
+    long deadline = System.nanoTime() + CLOSE_NANOS;
+    while (!blocked.isEmpty() && deadline - System.nanoTime() > 0) {
+      LockSupport.parkNanos(CLOSE_PAUSE_NANOS);
+    }
+    link.release();
+  }
+
+  private long number(int code, String key) {
+    return ask(code, body -> body.putText(key)).readLong();
+  }
+
+  private void put(int code, String key, byte[] value) {
+    Arguments.key(key);
+    Arguments.value(key, value);
+    ask(
+        code,
+        body -> {
+          body.putText(key);
+          body.putBytes(value);
+        });
+  }
+
+  private BodyReader awaitKeys(int code, List<String> keys, Duration timeout) {
+    List<String> all = Arguments.keys(keys);
+    Call call = await(code, timeout, body -> body.putTexts(all));
+    BodyReader reply = call.body();
+    if (call.code() == Protocol.MISSING) {
+      throw new StoreTimeoutException(Arguments.waitMessage(reply.readKeys(), all.size(), timeout));
+    }
+    return reply;
+  }
+
+  /** Runs a call that the server answers at once. */
+  private BodyReader ask(int code, StoreLink.Request request) {
+    return ask(code, Arguments.nanos(timeout), request);
+  }
+
+  private BodyReader ask(int code, long nanos, StoreLink.Request request) {
+    requireOpen();
+    Call call = link.newCall();
+    try {
+      long deadline = graceful(nanos);
+      link.send(code, call, deadline, request);
+      if (!link.await(call, deadline, false)) {
+        throw link.unanswered();
+      }
+      return checked(call).body();
+    } finally {
+      link.forget(call);
+    }
+  }
+
+  /** Runs a call that may have to wait for others. */
+  private Call await(int code, Duration timeout, StoreLink.Request request) {
+    requireOpen();
+    long nanos = Arguments.nanos(timeout);
+    long deadline = Arguments.deadline(nanos);
+    boolean now = nanos <= 0;
+    Call call = link.newCall();
+    blocked.add(call);
+    try {
+      link.send(
+          code,
+          call,
+          graceful(nanos),
+          body -> {
+            body.putByte(now ? 1 : 0);
+            request.put(body);
+          });
+      if (!link.await(call, now ? graceful(0) : deadline, !now)) {
+        giveUp(call, now);
+      }
+      return checked(call);
+    } finally {
+      blocked.remove(call);
+      link.forget(call);
+    }
+  }
+
+  /** Asks the server what became of a call that does not go on; what has come is the outcome. */
+  private void giveUp(Call call, boolean now) {
+    boolean interrupted = Thread.currentThread().isInterrupted();
+    if (!now) {
+      long deadline = graceful(0);
+      link.send(Protocol.CANCEL, call, deadline, body -> {});
+      if (link.await(call, deadline, false) && call.code() != Protocol.MISSING) {
+        return;
+      }
+    }
+    if (closed) {
+      throw closedException();
+    }
+    if (interrupted) {
+      throw new StoreException("interrupted while waiting", new InterruptedException());
+    }
+    if (!call.isDone()) {
+      throw link.unanswered();
+    }
+  }
+
+  private long graceful(long nanos) {
+    return Arguments.deadline(Math.max(nanos, link.graceNanos()));
+  }
+
+  private static Call checked(Call call) {
+    if (call.code() == Protocol.FAILED) {
+      throw new StoreException(call.body().readText());
+    }
+    return call;
+  }
+
+  private void requireOpen() {
+    if (closed) {
+      throw closedException();
+    }
+  }
+
+  private StoreClosedException closedException() {
+    return new StoreClosedException("the store at " + link.server() + " is closed");
+  }
+}

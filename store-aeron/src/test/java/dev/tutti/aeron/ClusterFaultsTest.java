@@ -1,0 +1,196 @@
+package dev.tutti.aeron;
+
+import static org.assertj.core.api.Assertions.assertThat;
+import static org.assertj.core.api.Assertions.assertThatThrownBy;
+
+import dev.tutti.Store;
+import dev.tutti.StoreConnectionException;
+import dev.tutti.StoreException;
+import dev.tutti.StoreTokenException;
+import dev.tutti.store.JobToken;
+import java.net.DatagramPacket;
+import java.net.DatagramSocket;
+import java.net.InetAddress;
+import java.nio.charset.StandardCharsets;
+import java.nio.file.Path;
+import java.time.Duration;
+import java.util.List;
+import java.util.Random;
+import java.util.concurrent.CompletableFuture;
+import java.util.concurrent.TimeUnit;
+import java.util.function.BooleanSupplier;
+import org.junit.jupiter.api.Test;
+import org.junit.jupiter.api.Timeout;
+import org.junit.jupiter.api.io.TempDir;
+
+/** Tests what a cluster keeps, whom it refuses, and what it says of wrong set-ups. */
+@Timeout(90)
+class ClusterFaultsTest {
+  private static final Duration LONG = Duration.ofSeconds(40);
+  private static final Duration SHORT = Duration.ofSeconds(3);
+  private static final JobToken TOKEN = JobToken.of("0123456789abcdef");
+
+  @TempDir private Path directory;
+
+  private static void await(BooleanSupplier condition) throws InterruptedException {
+    long deadline = System.nanoTime() + LONG.toNanos();
+    while (!condition.getAsBoolean()) {
+      assertThat(System.nanoTime()).isLessThan(deadline);
+      TimeUnit.MILLISECONDS.sleep(5);
+    }
+  }
+
+  @Test
+  void aClusterGoesOnFromSnapshotAndLog() throws Exception {
+    try (TestCluster cluster = new TestCluster(directory, JobToken.NONE, SHORT);
+        AeronClusterStore store = cluster.connect()) {
+      byte[] large = new byte[100_000];
+      new Random(1).nextBytes(large);
+      store.set("large", large);
+      store.add("count", 41);
+      store.queuePush("queue", new byte[] {1});
+      store.queuePush("queue", new byte[] {2});
+      store.leaveWill("will/", new byte[] {3});
+      CompletableFuture<byte[]> first = asker(() -> store.queuePop("pops", LONG));
+      CompletableFuture<byte[]> waiter = asker(() -> store.get("later", LONG));
+      await(() -> store.waiting() == 2);
+      await(() -> cluster.leader().isPresent());
+      assertThat(cluster.leader().orElseThrow().takeSnapshot()).isTrue();
+      await(() -> cluster.servers().stream().allMatch(server -> server.snapshots() == 1));
+      store.add("count", 1);
+      assertThat(store.queuePop("queue", Duration.ZERO)).containsExactly(1);
+
+      // A member that starts again takes the session on, though it led: the others elected
+      // meanwhile.
+      int leader = store.leader();
+      cluster.restart(leader);
+      await(() -> store.leader() != leader);
+      assertThat(store.add("count", 1)).isEqualTo(43);
+      store.queuePush("pops", new byte[] {1});
+      assertThat(first.get(40, TimeUnit.SECONDS)).containsExactly(1);
+      store.set("later", new byte[] {9});
+      assertThat(waiter.get(40, TimeUnit.SECONDS)).containsExactly(9);
+      assertThat(store.check(List.of("will/1"))).isFalse();
+
+      // Where all start, who was connected has to come again, and leaves its will.
+      cluster.restartAll();
+      CompletableFuture<byte[]> never = asker(() -> store.get("never", LONG));
+      // With another lease it has a session of its own.
+      AeronStoreOptions other = cluster.options().withLease(Duration.ofSeconds(4));
+      try (Store again = new AeronClusterStore(cluster.members, other)) {
+        assertThat(again.add("count", 0)).isEqualTo(43);
+        assertThat(again.get("large")).isEqualTo(large);
+        assertThat(again.queuePop("queue", Duration.ZERO)).containsExactly(2);
+        assertThat(again.queueLength("queue")).isZero();
+        assertThat(again.get("will/1")).containsExactly(3);
+        assertThatThrownBy(() -> never.get(40, TimeUnit.SECONDS))
+            .hasCauseInstanceOf(StoreConnectionException.class)
+            .hasMessageContaining("no member answered for 12 s, or all started anew");
+      }
+    }
+  }
+
+  private interface Ask {
+    byte[] run();
+  }
+
+  private static CompletableFuture<byte[]> asker(Ask ask) {
+    return CompletableFuture.supplyAsync(
+        ask::run, task -> Thread.ofPlatform().daemon().start(task));
+  }
+
+  @Test
+  void whoHasNotTheTokenIsRefusedAndNoiseIsPassedOver() throws Exception {
+    try (TestCluster cluster = new TestCluster(directory, TOKEN);
+        AeronClusterStore store = cluster.connect()) {
+      store.set("key", "value");
+      AeronStoreOptions options = cluster.options();
+      assertThatThrownBy(
+              () -> new AeronClusterStore(cluster.members, options.withToken(JobToken.NONE)))
+          .isInstanceOf(StoreTokenException.class)
+          .hasMessageContaining("it asks for a token, and this process has none; TUTTI_TOKEN must");
+      assertThatThrownBy(
+              () ->
+                  new AeronClusterStore(
+                      cluster.members, options.withToken(JobToken.of("another one of 16"))))
+          .isInstanceOf(StoreTokenException.class)
+          .hasMessageContaining("it does not prove that it has the same token");
+      sendNoise(ClusterMembers.parse(cluster.members));
+      try (Store other = new AeronClusterStore(cluster.members, options.withSpin(true))) {
+        assertThat(other.get("key")).asString(StandardCharsets.UTF_8).isEqualTo("value");
+      }
+      assertThat(cluster.servers()).allMatch(AeronClusterServer::isRunning);
+
+      assertThatThrownBy(() -> cluster.start(1))
+          .isInstanceOf(StoreConnectionException.class)
+          .hasMessageContaining("for a member of a store cluster is in use")
+          .hasMessageContaining("it takes the ports");
+      assertThatThrownBy(
+              () ->
+                  new AeronClusterServer(
+                      TestCluster.freeMembers(), 0, directory.resolve("m0"), options))
+          .isInstanceOf(StoreException.class)
+          .hasMessageContaining("is in use by another member of a store cluster");
+    }
+    assertThatThrownBy(
+            () ->
+                new AeronClusterServer(
+                    TestCluster.freeMembers(),
+                    0,
+                    directory.resolve("m0"),
+                    AeronStoreOptions.of("localhost", 0)))
+        .isInstanceOf(StoreException.class)
+        .hasMessageContaining("the members of a cluster stay the same");
+  }
+
+  /** Sends random datagrams to all ports of all members. */
+  private static void sendNoise(ClusterMembers members) throws Exception {
+    Random random = new Random(2);
+    try (DatagramSocket socket = new DatagramSocket()) {
+      for (int i = 0; i < 3000; i++) {
+        byte[] bytes = new byte[random.nextInt(1, 1400)];
+        random.nextBytes(bytes);
+        int port = members.member(i % 3).port() + random.nextInt(ClusterMembers.PORTS);
+        socket.send(
+            new DatagramPacket(bytes, bytes.length, InetAddress.getLoopbackAddress(), port));
+      }
+    }
+  }
+
+  @Test
+  void aKilledClientLeavesItsWillsWhenItHasBeenSilentForLong() throws Exception {
+    try (TestCluster cluster = new TestCluster(directory, JobToken.NONE, SHORT);
+        AeronClusterStore store = cluster.connect();
+        StoreChild client =
+            StoreChild.start(
+                "will", 1, "MEMBERS=" + cluster.members, "TUTTI_AERON_DIR=" + directory)) {
+      assertThat(client.line()).isEqualTo("READY false");
+      store.set("will/1", "there");
+      client.kill();
+      assertThat(store.get("will/2", LONG)).asString(StandardCharsets.UTF_8).isEqualTo("gone");
+      assertThat(store.get("will/3", LONG)).asString(StandardCharsets.UTF_8).isEqualTo("both");
+    }
+  }
+
+  @Test
+  void wrongMembersAreNamed() {
+    assertThatThrownBy(() -> ClusterMembers.parse("a:29500,b"))
+        .hasMessageContaining("member b of a store cluster needs a port from 1 to 65531");
+    assertThatThrownBy(() -> ClusterMembers.parse("a:29500,a:29504"))
+        .hasMessageContaining("members a:29500 and a:29504 of a store cluster overlap");
+    assertThatThrownBy(() -> ClusterMembers.parse("a:29500").member(1))
+        .hasMessageContaining("there is no member 1 in a:29500; they count from 0");
+    assertThat(ClusterMembers.parse("a:1, [::1]:9").endpoints())
+        .isEqualTo("0,a:1,a:2,a:3,a:4,a:5|1,[::1]:9,[::1]:10,[::1]:11,[::1]:12,[::1]:13");
+  }
+
+  @Test
+  void noLeaderIsToldAtTheDeadline() throws Exception {
+    String members = TestCluster.freeMembers();
+    AeronStoreOptions options =
+        AeronStoreOptions.of("localhost", 0).withTimeout(Duration.ofMillis(700));
+    assertThatThrownBy(() -> new AeronClusterStore(members, options))
+        .isInstanceOf(StoreConnectionException.class)
+        .hasMessageContaining("no leader of the store cluster at " + members + " within 700 ms");
+  }
+}

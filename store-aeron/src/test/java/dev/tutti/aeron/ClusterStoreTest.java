@@ -1,0 +1,37 @@
+package dev.tutti.aeron;
+
+import dev.tutti.Store;
+import dev.tutti.store.JobToken;
+import dev.tutti.store.PrefixStore;
+import dev.tutti.testing.StoreContract;
+import java.nio.file.Path;
+import org.junit.jupiter.api.AfterAll;
+import org.junit.jupiter.api.BeforeAll;
+import org.junit.jupiter.api.io.TempDir;
+
+/** Tests the contract on a cluster of three members; each test has keys and queues of its own. */
+class ClusterStoreTest extends StoreContract {
+  @TempDir private static Path directory;
+
+  private static TestCluster cluster;
+  private static AeronClusterStore store;
+  private static int tests;
+
+  @BeforeAll
+  static void startCluster() throws Exception {
+    cluster = new TestCluster(directory, JobToken.NONE);
+    store = cluster.connect();
+  }
+
+  @AfterAll
+  static void closeCluster() {
+    store.close();
+    cluster.close();
+  }
+
+  @Override
+  protected Store open() {
+    SharedStore.deleteAll(store);
+    return new PrefixStore("test" + ++tests, store);
+  }
+}

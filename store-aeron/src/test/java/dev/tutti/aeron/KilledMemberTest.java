@@ -1,0 +1,136 @@
+package dev.tutti.aeron;
+
+import static org.assertj.core.api.Assertions.assertThat;
+
+import dev.tutti.store.JobToken;
+import java.nio.charset.StandardCharsets;
+import java.nio.file.Path;
+import java.time.Duration;
+import java.util.ArrayList;
+import java.util.List;
+import java.util.concurrent.CompletableFuture;
+import java.util.concurrent.Executor;
+import java.util.concurrent.TimeUnit;
+import java.util.concurrent.atomic.AtomicBoolean;
+import java.util.concurrent.atomic.AtomicLong;
+import org.junit.jupiter.api.Test;
+import org.junit.jupiter.api.Timeout;
+import org.junit.jupiter.api.io.TempDir;
+
+/** Kills members of a cluster as kill -9 does: nothing is lost, nothing is done twice. */
+@Timeout(90)
+class KilledMemberTest {
+  private static final Duration LONG = Duration.ofSeconds(40);
+  private static final Duration SERVED_AGAIN = Duration.ofSeconds(10);
+
+  private static final Executor THREADS = task -> Thread.ofPlatform().daemon().start(task);
+
+  @TempDir private Path directory;
+
+  private StoreChild start(String members, int member) throws Exception {
+    return StoreChild.start(
+        "member",
+        member,
+        "MEMBERS=" + members,
+        "DATA=" + directory.resolve("m" + member),
+        "TUTTI_AERON_LEASE=3s",
+        "TUTTI_AERON_DIR=" + directory);
+  }
+
+  @Test
+  void aKilledLeaderLosesNothingAndARestartedMemberTakesOver() throws Exception {
+    String members = TestCluster.freeMembers();
+    List<StoreChild> children = new ArrayList<>();
+    try {
+      for (int i = 0; i < TestCluster.SIZE; i++) {
+        children.add(start(members, i));
+      }
+      for (StoreChild child : children) {
+        assertThat(child.line()).isEqualTo("READY true");
+      }
+      AeronStoreOptions options =
+          AeronStoreOptions.of("localhost", 0).withToken(JobToken.NONE).withTimeout(LONG);
+      try (AeronClusterStore store = new AeronClusterStore(members, options)) {
+        store.set("key", "value");
+        Load load = new Load(store);
+        CompletableFuture<Void> waiter =
+            CompletableFuture.runAsync(() -> store.wait(List.of("first", "second"), LONG), THREADS);
+
+        int first = killLeader(store, children, load);
+        store.set("first", "1");
+        children.set(first, start(members, first));
+        assertThat(children.get(first).line()).isEqualTo("READY true");
+        load.awaitMore(20);
+
+        // Without the restarted member there would be no majority now.
+        int second = killLeader(store, children, load);
+        assertThat(second).isNotEqualTo(first);
+        assertThat(waiter).isNotDone();
+        store.set("second", "2");
+        waiter.get(LONG.toSeconds(), TimeUnit.SECONDS);
+
+        long added = load.stop();
+        assertThat(store.add("counter", 0)).isEqualTo(added);
+        assertThat(store.queueLength("queue")).isEqualTo(added);
+        for (long i = 1; i <= added; i++) {
+          assertThat(store.queuePop("queue", Duration.ZERO))
+              .asString(StandardCharsets.UTF_8)
+              .isEqualTo(Long.toString(i));
+        }
+        assertThat(store.get("key")).asString(StandardCharsets.UTF_8).isEqualTo("value");
+      }
+    } finally {
+      for (StoreChild child : children) {
+        child.close();
+      }
+    }
+  }
+
+  /** Kills the leader, and waits until calls go on. */
+  private static int killLeader(AeronClusterStore store, List<StoreChild> children, Load load)
+      throws Exception {
+    int leader = store.leader();
+    long start = System.nanoTime();
+    children.get(leader).kill();
+    load.awaitMore(20);
+    assertThat(Duration.ofNanos(System.nanoTime() - start)).isLessThan(SERVED_AGAIN);
+    assertThat(store.leader()).isNotEqualTo(leader);
+    return leader;
+  }
+
+  /** Adds to a counter and pushes its value, one after the other. */
+  private static final class Load {
+    private final AtomicBoolean stopped = new AtomicBoolean();
+    private final AtomicLong added = new AtomicLong();
+    private final CompletableFuture<Void> thread;
+
+    Load(AeronClusterStore store) {
+      thread =
+          CompletableFuture.runAsync(
+              () -> {
+                while (!stopped.get()) {
+                  long value = store.add("counter", 1);
+                  store.queuePush("queue", Long.toString(value).getBytes(StandardCharsets.UTF_8));
+                  added.set(value);
+                }
+              },
+              THREADS);
+    }
+
+    void awaitMore(int more) throws Exception {
+      long goal = added.get() + more;
+      long deadline = System.nanoTime() + LONG.toNanos();
+      while (added.get() < goal) {
+        assertThat(thread).isNotDone();
+        assertThat(System.nanoTime()).isLessThan(deadline);
+        TimeUnit.MILLISECONDS.sleep(1);
+      }
+    }
+
+    long stop() throws Exception {
+      stopped.set(true);
+      thread.get(LONG.toSeconds(), TimeUnit.SECONDS);
+      return added.get();
+    }
+  }
+}

@@ -1,0 +1,108 @@
+package dev.tutti.aeron;
+
+import dev.tutti.store.JobToken;
+import java.io.IOException;
+import java.net.DatagramSocket;
+import java.net.InetAddress;
+import java.net.InetSocketAddress;
+import java.nio.file.Path;
+import java.time.Duration;
+import java.util.ArrayList;
+import java.util.List;
+import java.util.Optional;
+import java.util.concurrent.ThreadLocalRandom;
+import java.util.stream.Collectors;
+import java.util.stream.IntStream;
+
+/** Is a cluster of three members in this process. */
+final class TestCluster implements AutoCloseable {
+  static final int SIZE = 3;
+
+  private static final int TRIES = 100;
+
+  final String members;
+  private final Path directory;
+  private final JobToken token;
+  private final Duration lease;
+  private final List<AeronClusterServer> servers = new ArrayList<>();
+
+  TestCluster(Path directory, JobToken token) throws IOException {
+    this(directory, token, Duration.ofSeconds(5));
+  }
+
+  TestCluster(Path directory, JobToken token, Duration lease) throws IOException {
+    this.directory = directory;
+    this.token = token;
+    this.lease = lease;
+    this.members = freeMembers();
+    for (int i = 0; i < SIZE; i++) {
+      servers.add(start(i));
+    }
+  }
+
+  /** Returns members of this host with ports that are free now. */
+  static String freeMembers() throws IOException {
+    for (int i = 0; i < TRIES; i++) {
+      int first = ThreadLocalRandom.current().nextInt(12_000, 30_000);
+      if (IntStream.range(first, first + SIZE * ClusterMembers.PORTS)
+          .allMatch(TestCluster::isFree)) {
+        return IntStream.range(0, SIZE)
+            .mapToObj(member -> "127.0.0.1:" + (first + member * ClusterMembers.PORTS))
+            .collect(Collectors.joining(","));
+      }
+    }
+    throw new IOException("no free ports");
+  }
+
+  private static boolean isFree(int port) {
+    try (DatagramSocket socket = new DatagramSocket(null)) {
+      socket.bind(new InetSocketAddress(InetAddress.getLoopbackAddress(), port));
+      return true;
+    } catch (IOException e) {
+      return false;
+    }
+  }
+
+  AeronStoreOptions options() {
+    return AeronStoreOptions.of("localhost", 0)
+        .withToken(token)
+        .withLease(lease)
+        .withDirectory(directory)
+        .withTimeout(Duration.ofSeconds(40));
+  }
+
+  AeronClusterServer start(int member) {
+    return new AeronClusterServer(members, member, directory.resolve("m" + member), options());
+  }
+
+  AeronClusterStore connect() {
+    return new AeronClusterStore(members, options());
+  }
+
+  Optional<AeronClusterServer> leader() {
+    return servers.stream().filter(AeronClusterServer::isLeader).findFirst();
+  }
+
+  List<AeronClusterServer> servers() {
+    return servers;
+  }
+
+  /** Ends a member, and starts it again. */
+  void restart(int member) {
+    servers.get(member).close();
+    servers.set(member, start(member));
+  }
+
+  /** Ends all members, then starts them again. */
+  void restartAll() {
+    servers.forEach(AeronClusterServer::close);
+    for (int i = 0; i < SIZE; i++) {
+      servers.set(i, start(i));
+    }
+  }
+
+  @Override
+  public void close() {
+    servers.forEach(AeronClusterServer::close);
+  }
+}
