@@ -1,0 +1,166 @@
+package dev.tutti.aeron;
+
+import java.io.IOException;
+import java.lang.foreign.Arena;
+import java.lang.foreign.FunctionDescriptor;
+import java.lang.foreign.Linker;
+import java.lang.foreign.MemorySegment;
+import java.lang.foreign.ValueLayout;
+import java.lang.invoke.MethodHandle;
+import java.util.ArrayDeque;
+import java.util.SplittableRandom;
+import java.util.concurrent.TimeUnit;
+import java.util.concurrent.atomic.AtomicLong;
+import java.util.concurrent.locks.LockSupport;
+
+/**
+ * Is a cable between two TUN devices that loses packets at random, and carries the others late:
+ * what the kernel sends through one of them comes out of the other. They go when this is closed.
+ */
+final class SlowLink implements AutoCloseable {
+  private static final String DEVICE = "/dev/net/tun";
+  private static final int READ_WRITE_AT_ONCE = 04002;
+  private static final long TUNSETIFF = 0x400454ca;
+  private static final short TUN_WITHOUT_HEADER = 0x1001;
+  private static final int NAME_BYTES = 16;
+  private static final int REQUEST_BYTES = 40;
+  private static final int LARGEST_PACKET = 65_536;
+  private static final long PAUSE_NANOS = TimeUnit.MICROSECONDS.toNanos(200);
+
+  private static final MethodHandle OPEN = function("open", 2, int.class, "pi");
+  private static final MethodHandle CLOSE = function("close", 1, int.class, "i");
+  private static final MethodHandle IOCTL = function("ioctl", 2, int.class, "ilp");
+  private static final MethodHandle READ = function("read", 3, long.class, "ipl");
+  private static final MethodHandle WRITE = function("write", 3, long.class, "ipl");
+
+  private final double loss;
+  private final long delayNanos;
+  private final int[] devices = new int[2];
+  private final Thread[] threads = new Thread[2];
+  private final AtomicLong lost = new AtomicLong();
+  private volatile boolean closed;
+
+  private record Packet(MemorySegment bytes, long due) {}
+
+  /**
+   * Makes the devices and begins to carry packets.
+   *
+   * @param first name of one
+   * @param second name of the other
+   * @param loss part of the packets that is lost, 0 to 1
+   * @param delayMillis how late the others come
+   * @throws IOException if this process may not, or there are no such devices
+   */
+  SlowLink(String first, String second, double loss, long delayMillis) throws IOException {
+    this.loss = loss;
+    this.delayNanos = TimeUnit.MILLISECONDS.toNanos(delayMillis);
+    devices[0] = open(first);
+    try {
+      devices[1] = open(second);
+    } catch (IOException e) {
+      call(CLOSE, devices[0]);
+      throw e;
+    }
+    for (int end = 0; end < 2; end++) {
+      int from = end;
+      threads[end] =
+          Thread.ofPlatform()
+              .daemon()
+              .name("link-" + first)
+              .start(() -> carry(devices[from], devices[1 - from], new SplittableRandom(from)));
+    }
+  }
+
+  private static MethodHandle function(String name, int fixed, Class<?> result, String arguments) {
+    ValueLayout[] layouts = new ValueLayout[arguments.length()];
+    for (int i = 0; i < layouts.length; i++) {
+      layouts[i] =
+          switch (arguments.charAt(i)) {
+            case 'i' -> ValueLayout.JAVA_INT;
+            case 'l' -> ValueLayout.JAVA_LONG;
+            default -> ValueLayout.ADDRESS;
+          };
+    }
+    FunctionDescriptor descriptor =
+        FunctionDescriptor.of(
+            result == int.class ? ValueLayout.JAVA_INT : ValueLayout.JAVA_LONG, layouts);
+    Linker linker = Linker.nativeLinker();
+    MemorySegment address = linker.defaultLookup().findOrThrow(name);
+    return fixed == layouts.length
+        ? linker.downcallHandle(address, descriptor)
+        : linker.downcallHandle(address, descriptor, Linker.Option.firstVariadicArg(fixed));
+  }
+
+  private static long call(MethodHandle function, Object... arguments) {
+    try {
+      return ((Number) function.invokeWithArguments(arguments)).longValue();
+    } catch (RuntimeException | Error e) {
+      throw e;
+    } catch (Throwable e) {
+      throw new AssertionError(e);
+    }
+  }
+
+  private static int open(String name) throws IOException {
+    try (Arena arena = Arena.ofConfined()) {
+      int device = (int) call(OPEN, arena.allocateFrom(DEVICE), READ_WRITE_AT_ONCE);
+      if (device < 0) {
+        throw new IOException("cannot open " + DEVICE);
+      }
+      MemorySegment request = arena.allocate(REQUEST_BYTES);
+      request.setString(0, name);
+      request.set(ValueLayout.JAVA_SHORT, NAME_BYTES, TUN_WITHOUT_HEADER);
+      if (call(IOCTL, device, TUNSETIFF, request) < 0) {
+        call(CLOSE, device);
+        throw new IOException("cannot make the interface " + name + " by " + DEVICE);
+      }
+      return device;
+    }
+  }
+
+  private void carry(int from, int to, SplittableRandom random) {
+    ArrayDeque<Packet> late = new ArrayDeque<>();
+    try (Arena arena = Arena.ofConfined()) {
+      MemorySegment buffer = arena.allocate(LARGEST_PACKET);
+      while (!closed) {
+        long length = (long) READ.invokeExact(from, buffer, (long) LARGEST_PACKET);
+        if (length > 0 && random.nextDouble() < loss) {
+          lost.incrementAndGet();
+        } else if (length > 0) {
+          MemorySegment copy = Arena.ofAuto().allocate(length);
+          copy.copyFrom(buffer.asSlice(0, length));
+          late.add(new Packet(copy, System.nanoTime() + delayNanos));
+        }
+        Packet next = late.peek();
+        if (next != null && System.nanoTime() - next.due >= 0) {
+          var _ = (long) WRITE.invokeExact(to, next.bytes, next.bytes.byteSize());
+          late.remove();
+        } else if (length <= 0) {
+          LockSupport.parkNanos(PAUSE_NANOS);
+        }
+      }
+    } catch (Throwable e) {
+      throw new AssertionError(e);
+    }
+  }
+
+  /** Returns how many packets were lost. */
+  long lost() {
+    return lost.get();
+  }
+
+  @Override
+  public void close() {
+    closed = true;
+    try {
+      for (Thread thread : threads) {
+        thread.join();
+      }
+    } catch (InterruptedException e) {
+      Thread.currentThread().interrupt();
+    }
+    for (int device : devices) {
+      call(CLOSE, device);
+    }
+  }
+}
