@@ -7,6 +7,7 @@ module dev.tutti {
   requires static org.jspecify;
   requires static com.google.guice;
   requires static jakarta.inject;
+  requires static jdk.incubator.vector;
 
   exports dev.tutti;
   exports dev.tutti.spi;

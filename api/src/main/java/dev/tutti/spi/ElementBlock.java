@@ -58,6 +58,16 @@ abstract class ElementBlock {
     };
   }
 
+  private long[] addresses = new long[2];
+
+  /** Returns room for addresses, to be used at once. */
+  final long[] addresses(int count) {
+    if (addresses.length != count) {
+      addresses = new long[count];
+    }
+    return addresses;
+  }
+
   /**
    * Returns how many bytes of memory fit; elements that are widened need more room in the array.
    */

@@ -3,6 +3,7 @@ package dev.tutti.spi;
 import dev.tutti.DType;
 import dev.tutti.ReduceOp;
 import java.lang.foreign.MemorySegment;
+import java.lang.ref.Reference;
 import org.jspecify.annotations.Nullable;
 
 /**
@@ -26,13 +27,23 @@ public final class HostReducer {
    * gets a hundred times slower when it sees several; and loops over arrays are what the compiler
    * turns into vector code. Larger blocks mean fewer copies, but on memory outside the caches blocks
    * of 4 KiB and more were half as fast as those of 2 KiB. So long runs, which cannot be in the
-   * caches, go in short blocks (docs/performance-log.md).
+   * caches, go in short blocks (docs/performance-log.md). Where a program has the vector module, sums
+   * go without arrays, see MemorySums.
    */
   private static final int SHORT_BLOCK = 2048;
 
   private static final long LONG_RUN = 4 << 20;
 
   private HostReducer() {}
+
+  /**
+   * Tells whether sums go without arrays between, by the vector module of the JDK: only with memory
+   * that lasts as long as its segment, so that of {@link java.lang.foreign.Arena#ofAuto} and {@link
+   * java.lang.foreign.Arena#global}.
+   */
+  public static boolean hasVectors() {
+    return MemorySums.VECTORS != null;
+  }
 
   /**
    * Reduces one run into another: {@code accumulator = accumulator op input}.
@@ -130,7 +141,7 @@ public final class HostReducer {
       MemorySegment[] inputs,
       long inputOffset,
       long count) {
-    combineAll(kind, dtype, out, outOffset, inputs, null, inputOffset, count);
+    combineAll(kind, dtype, out, outOffset, null, 0, inputs, null, inputOffset, count);
   }
 
   /**
@@ -160,7 +171,40 @@ public final class HostReducer {
       throw new IllegalArgumentException(
           inputs.length + " inputs need as many offsets, not " + inputOffsets.length);
     }
-    combineAll(kind, dtype, out, outOffset, inputs, inputOffsets, 0, count);
+    combineAll(kind, dtype, out, outOffset, null, 0, inputs, inputOffsets, 0, count);
+  }
+
+  /**
+   * Reduces any number of runs, each at an offset of its own, into two places.
+   *
+   * @param kind the operator
+   * @param dtype the element type
+   * @param out written
+   * @param outOffset first byte
+   * @param copy written too; not one of the inputs
+   * @param copyOffset first byte
+   * @param inputs at least one
+   * @param inputOffsets first byte in each input
+   * @param count number of elements
+   * @throws IllegalArgumentException if the operator is not defined on the type, there is no input,
+   *     or not an offset for each
+   * @throws IndexOutOfBoundsException if a run leaves its segment; nothing is written then
+   */
+  public static void combineAllTwice(
+      ReduceOp.Kind kind,
+      DType dtype,
+      MemorySegment out,
+      long outOffset,
+      MemorySegment copy,
+      long copyOffset,
+      MemorySegment[] inputs,
+      long[] inputOffsets,
+      long count) {
+    if (inputOffsets.length != inputs.length) {
+      throw new IllegalArgumentException(
+          inputs.length + " inputs need as many offsets, not " + inputOffsets.length);
+    }
+    combineAll(kind, dtype, out, outOffset, copy, copyOffset, inputs, inputOffsets, 0, count);
   }
 
   private static void combineAll(
@@ -168,6 +212,8 @@ public final class HostReducer {
       DType dtype,
       MemorySegment out,
       long outOffset,
+      @Nullable MemorySegment copy,
+      long copyOffset,
       MemorySegment[] inputs,
       long @Nullable [] offsets,
       long offset,
@@ -181,6 +227,28 @@ public final class HostReducer {
     for (int i = 0; i < inputs.length; i++) {
       check("input", inputs[i], offsets == null ? offset : offsets[i], bytes);
     }
+    if (copy != null) {
+      check("copy", copy, copyOffset, bytes);
+    }
+    if (inputs.length > 1
+        && bytes >= SHORT_BLOCK
+        && MemorySums.VECTORS != null
+        && MemorySums.isSum(kind, dtype.toReal())
+        && lasts(out, copy, inputs)) {
+      long[] addresses = block.addresses(inputs.length);
+      try {
+        for (int i = 0; i < inputs.length; i++) {
+          addresses[i] = inputs[i].address() + (offsets == null ? offset : offsets[i]);
+        }
+        long second = copy == null ? 0 : copy.address() + copyOffset;
+        MemorySums.VECTORS.sum(dtype.toReal(), addresses, out.address() + outOffset, second, bytes);
+      } finally {
+        Reference.reachabilityFence(out);
+        Reference.reachabilityFence(copy);
+        Reference.reachabilityFence(inputs);
+      }
+      return;
+    }
     int step = step(block, bytes);
     for (long done = 0; done < bytes; done += step) {
       int n = (int) Math.min(step, bytes - done);
@@ -189,7 +257,19 @@ public final class HostReducer {
         block.combine(kind, inputs[i], (offsets == null ? offset : offsets[i]) + done, n);
       }
       block.store(out, outOffset + done, n);
+      if (copy != null) {
+        block.store(copy, copyOffset + done, n);
+      }
     }
+  }
+
+  private static boolean lasts(
+      MemorySegment out, @Nullable MemorySegment copy, MemorySegment[] inputs) {
+    boolean lasts = MemorySums.lasts(out) && (copy == null || MemorySums.lasts(copy));
+    for (MemorySegment input : inputs) {
+      lasts = lasts && MemorySums.lasts(input);
+    }
+    return lasts;
   }
 
   /**

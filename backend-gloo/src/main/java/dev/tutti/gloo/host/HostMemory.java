@@ -13,6 +13,7 @@ import java.nio.file.StandardOpenOption;
 import java.nio.file.attribute.PosixFilePermissions;
 import java.security.SecureRandom;
 import java.util.HexFormat;
+import java.util.concurrent.atomic.AtomicInteger;
 import java.util.regex.Matcher;
 import java.util.regex.Pattern;
 import org.jspecify.annotations.Nullable;
@@ -30,6 +31,10 @@ final class HostMemory implements AutoCloseable {
 
   private static final Pattern DESCRIPTION = Pattern.compile("([0-9a-f]{16}) ([^ ]+)");
 
+  /** What the number of holders is counted from once this is closed. */
+  private static final int CLOSED = Integer.MIN_VALUE;
+
+  private final AtomicInteger holds = new AtomicInteger();
   private final Path path;
   private final long nonce;
   private final Arena arena;
@@ -167,9 +172,36 @@ final class HostMemory implements AutoCloseable {
     return segment;
   }
 
+  /**
+   * Keeps the memory mapped until {@link #release}, for who accesses it by its address.
+   *
+   * @throws IllegalStateException if it is closed
+   */
+  void hold() {
+    int before = holds.get();
+    while (before >= 0 && !holds.compareAndSet(before, before + 1)) {
+      before = holds.get();
+    }
+    if (before < 0) {
+      throw new IllegalStateException("the memory of the host's ranks is closed");
+    }
+  }
+
+  /** Ends a {@link #hold}. */
+  void release() {
+    if (holds.decrementAndGet() == CLOSED) {
+      arena.close();
+    }
+  }
+
+  /** Unmaps the memory, at once or when the last who holds it releases it. */
   @Override
   public void close() {
-    if (arena.scope().isAlive()) {
+    int before = holds.get();
+    while (before >= 0 && !holds.compareAndSet(before, before + CLOSED)) {
+      before = holds.get();
+    }
+    if (before == 0) {
       arena.close();
     }
   }

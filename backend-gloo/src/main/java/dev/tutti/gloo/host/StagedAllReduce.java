@@ -19,9 +19,6 @@ import java.lang.foreign.MemorySegment;
  * </table>
  */
 final class StagedAllReduce {
-  /** What of a part is written to the tensor and then, still in the first cache, to the stage. */
-  private static final long BLOCK = 16 * 1024;
-
   private final HostChannel channel;
   private final MemorySegment[] inputs;
   private final long[] offsets;
@@ -46,6 +43,18 @@ final class StagedAllReduce {
   void run(
       Operation op, MemorySegment tensor, long bytes, DType dtype, ReduceOp.Kind kind, int root)
       throws Exception {
+    channel.hold();
+    try {
+      reduce(op, tensor, bytes, dtype, kind, root);
+    } finally {
+      inputs[channel.rank] = MemorySegment.NULL;
+      channel.release();
+    }
+  }
+
+  private void reduce(
+      Operation op, MemorySegment tensor, long bytes, DType dtype, ReduceOp.Kind kind, int root)
+      throws Exception {
     int size = channel.size;
     int rank = channel.rank;
     boolean all = root < 0;
@@ -61,21 +70,19 @@ final class StagedAllReduce {
       long at = i * chunk;
       long length = Math.min(chunk, bytes - at);
       long part = Parts.bytes(length, size);
-      MemorySegment[] stages = channel.stages(step);
+      MemorySegment[] stages = channel.heldStages(step);
       channel.awaitAllPublished(op, step);
       long begin = Math.min(length, rank * part);
       long end = Math.min(length, begin + part);
-      for (long from = begin; from < end; from += BLOCK) {
-        long count = Math.min(BLOCK, end - from) / dtype.byteSize();
-        aim(stages, from, tensor, at + from);
-        if (all || root == rank) {
-          HostReducer.combineAll(kind, dtype, tensor, at + from, inputs, offsets, count);
-        } else {
-          HostReducer.combineAll(kind, dtype, stages[rank], from, inputs, offsets, count);
-        }
-        if (all) {
-          MemorySegment.copy(tensor, at + from, stages[rank], from, count * dtype.byteSize());
-        }
+      aim(stages, begin, tensor, at + begin);
+      long count = (end - begin) / dtype.byteSize();
+      if (all) {
+        HostReducer.combineAllTwice(
+            kind, dtype, tensor, at + begin, stages[rank], begin, inputs, offsets, count);
+      } else {
+        MemorySegment out = root == rank ? tensor : stages[rank];
+        long place = root == rank ? at + begin : begin;
+        HostReducer.combineAll(kind, dtype, out, place, inputs, offsets, count);
       }
       channel.reduced(step);
       if (all || root == rank) {
@@ -91,7 +98,6 @@ final class StagedAllReduce {
       }
       channel.finish(step);
     }
-    inputs[rank] = MemorySegment.NULL;
   }
 
   /** Sets what to reduce: the others' stages from a place on, and this rank's tensor. */

@@ -97,4 +97,31 @@ class HostMemoryTest {
       }
     }
   }
+
+  @Test
+  void memoryThatIsHeldStaysMappedUntilItIsReleased() {
+    HostMemory memory = HostMemory.ofOne(4096);
+    MemorySegment segment = memory.segment();
+    memory.hold();
+    memory.hold();
+    memory.close();
+    assertThat(segment.scope().isAlive()).isTrue();
+    assertThatThrownBy(memory::hold).isInstanceOf(IllegalStateException.class);
+    memory.release();
+    memory.close();
+    assertThat(segment.scope().isAlive()).isTrue();
+    memory.release();
+    assertThat(segment.scope().isAlive()).isFalse();
+    memory.close();
+  }
+
+  @Test
+  void memoryThatNobodyHoldsIsUnmappedAtOnce() {
+    HostMemory memory = HostMemory.ofOne(4096);
+    memory.hold();
+    memory.release();
+    memory.close();
+    assertThat(memory.segment().scope().isAlive()).isFalse();
+    assertThatThrownBy(memory::hold).isInstanceOf(IllegalStateException.class);
+  }
 }
