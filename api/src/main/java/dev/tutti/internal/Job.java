@@ -81,7 +81,7 @@ final class Job {
     Store pytorch = meeting.ownsStore() ? new PrefixStore("default_pg", base) : base;
     this.rootStore = new PrefixStore("0/", pytorch);
     this.ownStore = new PrefixStore(lifePrefix(own, earlier), meeting.store());
-    this.monitor = new JobMonitor(ownStore, "", rank);
+    this.monitor = new JobMonitor(ownStore, "", rank, meeting.serverRank());
   }
 
   private static String lifePrefix(String own, int earlier) {
@@ -340,6 +340,7 @@ final class Job {
 
   /** Frees everything. The rank that serves the store lets the others finish first. */
   void close(boolean failed, int failedRank) {
+    monitor.leave();
     try {
       Bounded.call("tutti-leave-" + rank, LEAVE, () -> leave());
       if (meeting.hostsStore()) {

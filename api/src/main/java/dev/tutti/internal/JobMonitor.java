@@ -1,5 +1,6 @@
 package dev.tutti.internal;
 
+import dev.tutti.OpType;
 import dev.tutti.Store;
 import dev.tutti.StoreClosedException;
 import dev.tutti.StoreConnectionException;
@@ -29,7 +30,8 @@ final class JobMonitor implements AutoCloseable {
    * thread would, and tries the next number. A rank writes its event before it lets go of its peers'
    * connections: whoever sees a connection end as a consequence finds the cause already in the log.
    *
-   * Where the store can tell that a process ended, each rank leaves an event for that case as its will. It
+   * Where the store can tell that a process ended, the loss of the rank that serves it is known by the end of
+   * the store, to each rank by itself. And each rank leaves an event for that case as its will. It
    * names no group, but the rank among all, and fails each group that this rank is in.
    *
    * The reader thread waits for the next number with a handle of its own, in slices, so that close
@@ -44,19 +46,28 @@ final class JobMonitor implements AutoCloseable {
   private final Store writeStore;
   private final String prefix;
   private final int rank;
+  private final int serverRank;
   private final Thread reader;
   private final Object delivery = new Object();
   private final Map<String, Member> groups = new HashMap<>();
   private final List<FailureEvent> lost = new ArrayList<>();
   private final Map<String, FailureEvent> first = new HashMap<>();
   private long delivered;
+  private volatile boolean keepsWills;
+  private volatile boolean leaving;
   private volatile boolean closed;
 
-  JobMonitor(Store store, String prefix, int rank) {
+  /**
+   * Creates a monitor.
+   *
+   * @param serverRank which rank serves the store, -1 if none does
+   */
+  JobMonitor(Store store, String prefix, int rank, int serverRank) {
     this.readStore = store.duplicate();
     this.writeStore = store.duplicate();
     this.prefix = prefix;
     this.rank = rank;
+    this.serverRank = serverRank;
     this.reader =
         Thread.ofPlatform().daemon().name("tutti-mon-" + rank).unstarted(this::readEvents);
   }
@@ -170,7 +181,7 @@ final class JobMonitor implements AutoCloseable {
   /** Notes that this rank takes part. */
   void join() {
     writeStore.set(prefix + "joined/" + rank, "1");
-    writeStore.leaveWill(prefix + EVENT, FailureEvent.lost(rank).encode());
+    keepsWills = writeStore.leaveWill(prefix + EVENT, FailureEvent.lost(rank).encode());
   }
 
   /** Returns what the ranks found out about the first failure of a group, or null so far. */
@@ -202,6 +213,7 @@ final class JobMonitor implements AutoCloseable {
       } catch (StoreConnectionException e) {
         if (!closed) {
           LOG.log(Level.WARNING, "rank {0}: the store is gone: {1}", rank, e.getMessage());
+          loseServer(String.valueOf(e.getMessage()));
         }
         return;
       } catch (RuntimeException e) {
@@ -210,6 +222,32 @@ final class JobMonitor implements AutoCloseable {
         }
         return;
       }
+    }
+  }
+
+  /** Fails the groups of the rank that served the store, if that can tell who is gone. */
+  private void loseServer(String why) {
+    if (!keepsWills || leaving || serverRank < 0) {
+      return;
+    }
+    synchronized (delivery) {
+      Map.copyOf(groups)
+          .forEach(
+              (name, member) -> {
+                int served = member.globalRanks().indexOf(serverRank);
+                if (served >= 0) {
+                  accept(
+                      new FailureEvent(
+                          name,
+                          FailureEvent.Kind.PEER_LOST,
+                          member.globalRanks().indexOf(rank),
+                          served,
+                          OpType.UNKNOWN,
+                          0,
+                          Duration.ZERO,
+                          "it served the store: " + why));
+                }
+              });
     }
   }
 
@@ -244,6 +282,11 @@ final class JobMonitor implements AutoCloseable {
     if (inGroup != null) {
       accept(inGroup);
     }
+  }
+
+  /** Notes that this rank is about to leave: from now on the store may go. */
+  void leave() {
+    leaving = true;
   }
 
   private String progressKey(String group, int globalRank) {

@@ -27,6 +27,7 @@ final class Rendezvous {
    * @param size number of ranks
    * @param ownsStore whether the store was opened here
    * @param hostsStore whether this process serves it
+   * @param serverRank which rank serves it, -1 if none does
    * @param place where it is, for messages
    * @param server who serves it, or empty if nobody does
    */
@@ -36,8 +37,11 @@ final class Rendezvous {
       int size,
       boolean ownsStore,
       boolean hostsStore,
+      int serverRank,
       String place,
       String server) {}
+
+  private static final String RANK_0 = "rank 0";
 
   private final GroupOptions options;
   private final Settings settings;
@@ -62,7 +66,7 @@ final class Rendezvous {
     Map<String, String> query = query(url);
     int rank = number(options.rank().orElse(null), query.get("rank"), place, "rank");
     int size = number(options.size().orElse(null), query.get("world_size"), place, "world_size");
-    return open(url, rank, size, rank == 0, "rank 0");
+    return open(url, rank, size, rank == 0, RANK_0);
   }
 
   private Meeting meetAt(Store store) {
@@ -72,7 +76,7 @@ final class Rendezvous {
     int rank = number(options.rank().orElse(null), null, "the given store", "rank");
     int size = number(options.size().orElse(null), null, "the given store", "size");
     checkRank(rank, size);
-    return new Meeting(store, rank, size, false, false, "the given store", "");
+    return new Meeting(store, rank, size, false, false, -1, "the given store", "");
   }
 
   private Meeting meetByEnvironment(String place) {
@@ -93,7 +97,7 @@ final class Rendezvous {
     String port = variable(RuntimeSettings.MASTER_PORT.name(), Optional.empty());
     boolean launcher = settings.get(RuntimeSettings.AGENT_STORE);
     URI url = parse(settings.get(RuntimeSettings.STORE) + "://" + bracketed(host) + ":" + port);
-    return open(url, rank, size, rank == 0 && !launcher, launcher ? "the launcher" : "rank 0");
+    return open(url, rank, size, rank == 0 && !launcher, launcher ? "the launcher" : RANK_0);
   }
 
   private static String bracketed(String host) {
@@ -156,7 +160,8 @@ final class Rendezvous {
       Store store =
           provider.open(new StoreProvider.Request(url, rank, size, host, timeout, settings));
       String servedBy = url.getRawAuthority() == null ? "" : server;
-      return new Meeting(store, rank, size, true, host, url.toString(), servedBy);
+      int serverRank = servedBy.equals(RANK_0) ? 0 : -1;
+      return new Meeting(store, rank, size, true, host, serverRank, url.toString(), servedBy);
     } catch (RendezvousException e) {
       throw e;
     } catch (TuttiException | IllegalArgumentException e) {

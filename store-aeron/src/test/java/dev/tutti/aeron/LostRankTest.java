@@ -3,6 +3,7 @@ package dev.tutti.aeron;
 import static org.assertj.core.api.Assertions.assertThat;
 
 import dev.tutti.store.JobToken;
+import java.net.ServerSocket;
 import java.nio.charset.StandardCharsets;
 import java.nio.file.Path;
 import java.time.Duration;
@@ -93,6 +94,85 @@ class LostRankTest {
             .contains("rank 1 is gone, as the store saw: its process ended, or its host is lost");
       }
       assertThat(System.nanoTime() - start).isLessThan(TimeUnit.SECONDS.toNanos(5));
+    } finally {
+      for (StoreChild rank : ranks) {
+        rank.close();
+      }
+    }
+  }
+
+  @Test
+  void allRanksFindTheLossOfTheOneThatServes() throws Exception {
+    int port;
+    try (ServerSocket free = new ServerSocket(0)) {
+      port = free.getLocalPort();
+    }
+    List<StoreChild> ranks = new ArrayList<>();
+    try {
+      for (int rank = 0; rank < SIZE; rank++) {
+        ranks.add(
+            StoreChild.start(
+                "rank",
+                0,
+                "TUTTI_AERON_DIR=" + directory,
+                "TUTTI_STORE=aeron",
+                "TUTTI_BACKEND=fake",
+                "TORCHELASTIC_USE_AGENT_STORE=False",
+                "MASTER_ADDR=127.0.0.1",
+                "MASTER_PORT=" + port,
+                "WORLD_SIZE=" + SIZE,
+                "RANK=" + rank));
+      }
+      for (int rank = 0; rank < SIZE; rank++) {
+        assertThat(ranks.get(rank).line()).isEqualTo("READY " + rank);
+      }
+      long start = System.nanoTime();
+      ranks.get(0).kill();
+      for (int rank : List.of(1, 2)) {
+        assertThat(ranks.get(rank).line())
+            .startsWith("ABORTED ")
+            .contains("rank 0 is gone, as this rank saw: it served the store: store server at")
+            .contains("its process ended");
+      }
+      assertThat(System.nanoTime() - start).isLessThan(TimeUnit.SECONDS.toNanos(5));
+    } finally {
+      for (StoreChild rank : ranks) {
+        rank.close();
+      }
+    }
+  }
+
+  @Test
+  void theRankThatServesFailsNobodyWhenAllClose() throws Exception {
+    int port;
+    try (ServerSocket free = new ServerSocket(0)) {
+      port = free.getLocalPort();
+    }
+    List<StoreChild> ranks = new ArrayList<>();
+    try {
+      for (int rank = 0; rank < 2; rank++) {
+        ranks.add(
+            StoreChild.start(
+                "rank",
+                0,
+                "TUTTI_AERON_DIR=" + directory,
+                "TUTTI_STORE=aeron",
+                "TUTTI_BACKEND=fake",
+                "TORCHELASTIC_USE_AGENT_STORE=False",
+                "MASTER_ADDR=127.0.0.1",
+                "MASTER_PORT=" + port,
+                "WORLD_SIZE=2",
+                "RANK=" + rank));
+      }
+      for (StoreChild rank : ranks) {
+        assertThat(rank.line()).startsWith("READY");
+      }
+      for (StoreChild rank : ranks) {
+        rank.end();
+      }
+      for (StoreChild rank : ranks) {
+        assertThat(rank.line()).isEqualTo("CLOSED");
+      }
     } finally {
       for (StoreChild rank : ranks) {
         rank.close();

@@ -8,11 +8,13 @@ import java.io.IOException;
 import java.lang.management.ManagementFactory;
 import java.nio.charset.StandardCharsets;
 import java.nio.file.Path;
+import java.time.Duration;
 import java.util.ArrayList;
 import java.util.List;
 import java.util.Set;
 import java.util.concurrent.CompletableFuture;
 import java.util.concurrent.TimeUnit;
+import java.util.concurrent.atomic.AtomicInteger;
 import java.util.concurrent.locks.LockSupport;
 
 /**
@@ -21,7 +23,7 @@ import java.util.concurrent.locks.LockSupport;
  */
 final class StoreChild implements AutoCloseable {
   private static final int SECONDS = 30;
-  private static final Set<String> OWN = Set.of("HOST", "MEMBERS", "DATA");
+  private static final Set<String> OWN = Set.of("HOST", "MEMBERS", "DATA", "FIRST", "COUNT", "ALL");
 
   private final Process process;
   private final BufferedReader output;
@@ -42,6 +44,10 @@ final class StoreChild implements AutoCloseable {
     }
     if (args[0].equals("member")) {
       member(Integer.parseInt(args[1]));
+      return;
+    }
+    if (args[0].equals("clients")) {
+      clients(options);
       return;
     }
     if (args[0].equals("rank")) {
@@ -72,6 +78,51 @@ final class StoreChild implements AutoCloseable {
   private static Store connect(AeronStoreOptions options) {
     String members = System.getenv("MEMBERS");
     return members == null ? new AeronStore(options) : new AeronClusterStore(members, options);
+  }
+
+  /** Is many clients, each with a session of its own, who meet those of the other processes. */
+  private static void clients(AeronStoreOptions options) {
+    int first = Integer.parseInt(System.getenv("FIRST"));
+    int count = Integer.parseInt(System.getenv("COUNT"));
+    int all = Integer.parseInt(System.getenv("ALL"));
+    Duration limit = Duration.ofSeconds(60);
+    List<Thread> threads = new ArrayList<>();
+    AtomicInteger right = new AtomicInteger();
+    for (int i = 0; i < count; i++) {
+      int client = first + i;
+      // Stores of one process share a session unless their options differ.
+      AeronStoreOptions own =
+          options.withTimeout(limit).withLease(options.lease().plusMillis(client));
+      threads.add(
+          Thread.ofPlatform()
+              .start(
+                  () -> {
+                    try (AeronStore store = new AeronStore(own)) {
+                      store.set("key" + client, "value" + client);
+                      store.add("count", 1);
+                      store.queuePush("queue", new byte[] {1});
+                      int next = (client + 1) % all;
+                      String there =
+                          new String(store.get("key" + next, limit), StandardCharsets.UTF_8);
+                      store.barrier("all", all, limit);
+                      boolean ok =
+                          there.equals("value" + next)
+                              && store.add("count", 0) == all
+                              && store.queuePop("queue", limit).length == 1
+                              && store.isShared();
+                      right.addAndGet(ok ? 1 : 0);
+                      store.barrier("done", all, limit);
+                    }
+                  }));
+    }
+    for (Thread thread : threads) {
+      try {
+        thread.join();
+      } catch (InterruptedException e) {
+        throw new IllegalStateException(e);
+      }
+    }
+    System.out.println("RIGHT " + right);
   }
 
   private static void member(int number) throws IOException {
@@ -112,7 +163,7 @@ final class StoreChild implements AutoCloseable {
   /**
    * Starts a process.
    *
-   * @param role serve, member, wait, will, barrier, or rank
+   * @param role serve, member, wait, will, barrier, clients, or rank
    * @param port of the server; 0 for a free one; the number of a member
    * @param environment more variables, NAME=VALUE
    */
