@@ -5,6 +5,7 @@ import static java.nio.charset.StandardCharsets.UTF_8;
 import java.io.IOException;
 import java.util.ArrayList;
 import java.util.List;
+import java.util.Map;
 import java.util.concurrent.TimeUnit;
 import java.util.function.Predicate;
 
@@ -25,6 +26,18 @@ final class CommandProcess implements AutoCloseable {
     command.addAll(OwnJava.command());
     command.addAll(List.of(arguments));
     return new CommandProcess(new ProcessBuilder(command).start());
+  }
+
+  /** Starts another program of the tests, with more variables. */
+  static CommandProcess startProgram(
+      Map<String, String> environment, Class<?> program, String... arguments) throws IOException {
+    List<String> command = OwnJava.command();
+    command.removeLast();
+    command.add(program.getName());
+    command.addAll(List.of(arguments));
+    ProcessBuilder builder = new ProcessBuilder(command);
+    builder.environment().putAll(environment);
+    return new CommandProcess(builder.start());
   }
 
   private void read(java.io.InputStream stream) {
