@@ -51,9 +51,12 @@ interface MemorySums {
     };
   }
 
-  /** Tells whether memory stays for as long as its segment is reachable, whatever others do. */
+  /**
+   * Tells whether memory stays for as long as its segment is reachable, whatever others do: not of
+   * a file, which they may cut off.
+   */
   static boolean lasts(MemorySegment memory) {
-    return memory.isNative() && Lasting.is(memory.scope());
+    return memory.isNative() && !memory.isMapped() && Lasting.is(memory.scope());
   }
 
   /** Knows the scopes that nobody can close. */

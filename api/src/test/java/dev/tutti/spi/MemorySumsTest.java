@@ -4,11 +4,16 @@ import static org.assertj.core.api.Assertions.assertThat;
 
 import dev.tutti.DType;
 import dev.tutti.ReduceOp.Kind;
+import java.io.IOException;
 import java.lang.foreign.Arena;
 import java.lang.foreign.MemorySegment;
 import java.lang.foreign.ValueLayout;
+import java.nio.channels.FileChannel;
+import java.nio.file.Path;
+import java.nio.file.StandardOpenOption;
 import java.util.Random;
 import org.junit.jupiter.api.Test;
+import org.junit.jupiter.api.io.TempDir;
 import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.EnumSource;
 
@@ -42,6 +47,19 @@ class MemorySumsTest {
   @Test
   void theModuleIsHere() {
     assertThat(HostReducer.hasVectors()).isTrue();
+  }
+
+  @Test
+  void memoryOfAFileDoesNotLast(@TempDir Path directory) throws IOException {
+    try (FileChannel file =
+        FileChannel.open(
+            directory.resolve("file"),
+            StandardOpenOption.CREATE,
+            StandardOpenOption.READ,
+            StandardOpenOption.WRITE)) {
+      MemorySegment mapped = file.map(FileChannel.MapMode.READ_WRITE, 0, 4096, Arena.ofAuto());
+      assertThat(MemorySums.lasts(mapped)).isFalse();
+    }
   }
 
   @Test
