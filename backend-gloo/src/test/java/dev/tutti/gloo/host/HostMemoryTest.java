@@ -10,6 +10,8 @@ import java.lang.foreign.ValueLayout;
 import java.nio.file.Files;
 import java.nio.file.Path;
 import java.util.List;
+import java.util.concurrent.Callable;
+import java.util.concurrent.CyclicBarrier;
 import java.util.concurrent.FutureTask;
 import java.util.concurrent.TimeUnit;
 import java.util.stream.Stream;
@@ -123,5 +125,41 @@ class HostMemoryTest {
     memory.close();
     assertThat(memory.segment().scope().isAlive()).isFalse();
     assertThatThrownBy(memory::hold).isInstanceOf(IllegalStateException.class);
+  }
+
+  /**
+   * Closes while others hold and release: whoever got hold of it may use it, at the end it is gone.
+   */
+  @Test
+  void memoryIsUnmappedOnceWheneverItIsClosed() throws Exception {
+    for (int round = 0; round < 500; round++) {
+      HostMemory memory = HostMemory.ofOne(4096);
+      CyclicBarrier start = new CyclicBarrier(3);
+      Callable<Integer> holder =
+          () -> {
+            start.await(20, TimeUnit.SECONDS);
+            int held = 0;
+            try {
+              while (held < 100) {
+                memory.hold();
+                memory.segment().set(ValueLayout.JAVA_LONG, 8L * (held % 512), held);
+                held++;
+                memory.release();
+              }
+            } catch (IllegalStateException e) {
+              assertThat(e).hasMessage("the memory of the host's ranks is closed");
+            }
+            return held;
+          };
+      List<FutureTask<Integer>> holders =
+          List.of(new FutureTask<>(holder), new FutureTask<>(holder));
+      holders.forEach(task -> Thread.ofPlatform().start(task));
+      start.await(20, TimeUnit.SECONDS);
+      memory.close();
+      for (FutureTask<Integer> task : holders) {
+        assertThat(task.get(20, TimeUnit.SECONDS)).isBetween(0, 100);
+      }
+      assertThat(memory.segment().scope().isAlive()).isFalse();
+    }
   }
 }
