@@ -49,7 +49,7 @@ final class RacedOperation extends OperationState {
             List.of(0),
             Settings.ofEnvironment(Map.of()),
             Duration.ofSeconds(30),
-            new JobMonitor(new HashStore(), "raced", 0),
+            new JobMonitor(new HashStore(), "raced", 0, -1),
             Map.of());
     group.close();
     return group;
