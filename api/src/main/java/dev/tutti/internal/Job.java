@@ -342,7 +342,9 @@ final class Job {
   void close(boolean failed, int failedRank) {
     monitor.leave();
     try {
-      Bounded.call("tutti-leave-" + rank, LEAVE, () -> leave());
+      if (monitor.hasJoined()) {
+        Bounded.call("tutti-leave-" + rank, LEAVE, () -> leave());
+      }
       if (meeting.hostsStore()) {
         awaitOthers(failed, failedRank);
       }

@@ -54,6 +54,7 @@ final class JobMonitor implements AutoCloseable {
   private final Map<String, FailureEvent> first = new HashMap<>();
   private long delivered;
   private volatile boolean keepsWills;
+  private volatile boolean joined;
   private volatile boolean leaving;
   private volatile boolean closed;
 
@@ -173,14 +174,24 @@ final class JobMonitor implements AutoCloseable {
     return progress != null && progress.closed();
   }
 
+  /** Tells whether this rank takes part. */
+  boolean hasJoined() {
+    return joined;
+  }
+
   /** Tells whether a rank takes part in this log; ranks of PyTorch do not. */
   boolean hasJoined(int globalRank) {
     return writeStore.check(List.of(prefix + "joined/" + globalRank));
   }
 
-  /** Notes that this rank takes part. */
+  /**
+   * Notes that this rank takes part.
+   *
+   * @throws dev.tutti.RendezvousException if somebody takes part as this rank already
+   */
   void join() {
-    writeStore.set(prefix + "joined/" + rank, "1");
+    Seat.take(writeStore, prefix + "joined/" + rank, rank);
+    joined = true;
     keepsWills = writeStore.leaveWill(prefix + EVENT, FailureEvent.lost(rank).encode());
   }
 

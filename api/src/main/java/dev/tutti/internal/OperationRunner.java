@@ -417,7 +417,8 @@ final class OperationRunner {
   private void endUnsupported(GroupOperation op, UnsupportedOperationException cause) {
     op.endFailed(
         WorkState.FAILED,
-        new CollectiveException("not supported", group.describe(op, -1, -1), cause));
+        new CollectiveException(
+            "not supported: " + cause.getMessage(), group.describe(op, -1, -1), cause));
   }
 
   private static void keepInterrupt(Throwable cause) {

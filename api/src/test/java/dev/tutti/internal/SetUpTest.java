@@ -60,6 +60,35 @@ class SetUpTest {
   }
 
   @Test
+  void aSecondProcessOfARankIsRefusedAtOnceAndDisturbsNobody() throws Exception {
+    HashStore store = new HashStore();
+    LocalProvider provider = new LocalProvider();
+    List<Float> sums =
+        LocalWorld.ranks(
+            2,
+            store,
+            provider,
+            (options, rank) -> {
+              if (rank == 0) {
+                store.wait(List.of("tutti/0/joined/1"), Duration.ofSeconds(20));
+                assertThatThrownBy(() -> ProcessGroup.init(options.withRank(1)))
+                    .isInstanceOf(RendezvousException.class)
+                    .hasMessageStartingWith(
+                        "rank 1 has joined this job already: process "
+                            + ProcessHandle.current().pid()
+                            + " on ");
+                assertThat(store.check(List.of("tutti/0/left/1"))).isFalse();
+              }
+              try (ProcessGroup group = ProcessGroup.init(options)) {
+                Tensor sum = Tensor.of(rank + 1f);
+                group.allReduce(sum);
+                return sum.toFloatArray()[0];
+              }
+            });
+    assertThat(sums).containsExactly(3f, 3f);
+  }
+
+  @Test
   void aRankThatCannotSetUpFailsThoseWhoHave() throws Exception {
     ScriptedProvider provider = new ScriptedProvider();
     provider.create =
