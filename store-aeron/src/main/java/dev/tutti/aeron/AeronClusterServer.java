@@ -20,8 +20,9 @@ import java.util.concurrent.locks.LockSupport;
  * <p>Three members outlive the loss of any one: what was answered is in the log of two, and the
  * others go on within two leases. Each member writes the log and snapshots of the state to a
  * folder, from which it goes on when it starts again, at once or after all were ended. A snapshot
- * is taken whenever the log has grown by 64 MiB. A member takes the UDP port that the list of
- * members says, and the next four. Its parts run on daemon threads, {@code tutti-ak-*} and {@code
+ * is taken whenever the log has grown by 64 MiB and all members follow; the last three are kept,
+ * with the log from the oldest of them on. A member takes the UDP port that the list of members
+ * says, and the next four. Its parts run on daemon threads, {@code tutti-ak-*} and {@code
  * tutti-md}.
  *
  * <p>Where the job has a {@linkplain JobToken token}, clients must prove it, and who reads the
@@ -32,15 +33,24 @@ public final class AeronClusterServer implements AutoCloseable {
   /*
    * A leader that starts again takes all clients for gone, as is right where all members start. So a member
    * that ended a moment ago waits until the others have elected another leader.
+   *
+   * Aeron has no way to hand a snapshot to a member that misses a part of the log which is nowhere any more.
+   * So there is a new snapshot only when all members have the log up to the last one, and each keeps what is
+   * behind the third last.
    */
   private static final Logger LOG = System.getLogger(AeronClusterServer.class.getName());
   private static final long SNAPSHOT_BYTES = 64 << 20;
+  private static final int SNAPSHOTS_KEPT = 3;
+  private static final long ASK_PAUSE_NANOS = TimeUnit.SECONDS.toNanos(5);
   private static final long LOOK_NANOS = TimeUnit.SECONDS.toNanos(1);
 
   private final ClusterFolder folder;
   private final EmbeddedDriver driver;
   private final ClusterNode node;
   private final Thread hook;
+  private final long snapshotBytes;
+  private long purgedAfter;
+  private long notAskBefore = System.nanoTime();
   private volatile boolean ended;
   private boolean closed;
 
@@ -59,6 +69,13 @@ public final class AeronClusterServer implements AutoCloseable {
    *     does not let Aeron use shared memory
    */
   public AeronClusterServer(String members, int member, Path data, AeronStoreOptions options) {
+    this(members, member, data, options, SNAPSHOT_BYTES);
+  }
+
+  /** Starts a member that takes a snapshot whenever the log has grown by so many bytes. */
+  AeronClusterServer(
+      String members, int member, Path data, AeronStoreOptions options, long snapshotBytes) {
+    this.snapshotBytes = snapshotBytes;
     JvmFlags.require();
     ClusterMembers all = ClusterMembers.parse(members);
     HostPort own = all.member(member);
@@ -120,10 +137,29 @@ public final class AeronClusterServer implements AutoCloseable {
       folder.touch();
       LockSupport.parkNanos(LOOK_NANOS);
       synchronized (this) {
-        if (isRunning() && node.logSinceSnapshot() > SNAPSHOT_BYTES) {
-          node.takeSnapshot();
+        if (isRunning()) {
+          lookAtLog();
         }
       }
+    }
+  }
+
+  private boolean isTimeToAsk() {
+    return System.nanoTime() - notAskBefore >= 0;
+  }
+
+  private void lookAtLog() {
+    if (node.logSinceSnapshot() > snapshotBytes && node.isLeader() && isTimeToAsk()) {
+      if (node.isFollowedByAll()) {
+        node.takeSnapshot();
+      } else {
+        notAskBefore = System.nanoTime() + ASK_PAUSE_NANOS;
+      }
+    }
+    long snapshots = node.snapshots();
+    if (snapshots > purgedAfter) {
+      purgedAfter = snapshots;
+      node.purge(SNAPSHOTS_KEPT);
     }
   }
 

@@ -35,8 +35,9 @@ final class ClusterLink implements StoreLink, EgressListener {
    * have seen (ClusterCaller). What could not be sent because there is no leader is sent then as well.
    *
    * Aeron does not tell a client whose session ended while nobody led, as all do when all members start anew.
-   * So this process asks for something now and then, and gives up when it hears nothing for long; the time
-   * in which it was stopped itself does not count.
+   * So this process asks for something when it hears nothing for a while, and looks whether the cluster
+   * answers others. It gives up if that is so, or if it hears nothing for long; the time in which it was
+   * stopped itself does not count.
    */
   private static final Logger LOG = System.getLogger(AeronClusterStore.class.getName());
   private static final long GRACE_NANOS = TimeUnit.SECONDS.toNanos(15);
@@ -51,6 +52,7 @@ final class ClusterLink implements StoreLink, EgressListener {
   private final EmbeddedDriver driver;
   private final Aeron aeron;
   private final Timing timing;
+  private final ClusterProbe probe;
   private final boolean spin;
   private final FrameReader reader;
   private final FrameWriter writer;
@@ -81,11 +83,13 @@ final class ClusterLink implements StoreLink, EgressListener {
       Aeron aeron,
       Timing timing,
       long session,
+      ClusterProbe probe,
       boolean spin) {
     this.server = server;
     this.driver = driver;
     this.aeron = aeron;
     this.timing = timing;
+    this.probe = probe;
     this.spin = spin;
     this.reader = new FrameReader(session, this::complete);
     this.writer = new FrameWriter(this::offer, ClusterEgress.FRAME_BYTES, session);
@@ -310,19 +314,36 @@ final class ClusterLink implements StoreLink, EgressListener {
     }
     silentNanos += Math.min(now - lastLook, LONGEST_LOOK_NANOS);
     lastLook = now;
-    if (silentNanos > timing.lostNanos()) {
-      lose(
-          "no member answered for %d s, or all started anew; its keys are kept, what this process waited for is not"
-              .formatted(TimeUnit.NANOSECONDS.toSeconds(timing.lostNanos())));
+    if (silentNanos > timing.leaseNanos()) {
+      doubt(now);
     }
     return found;
   }
 
+  private void doubt(long now) {
+    if (probe.isAnswered(now)) {
+      lose(
+          "it does not know the session of this process, as all members started anew; its keys are"
+              + " kept, what this process waited for is not");
+    } else if (silentNanos > timing.lostNanos()) {
+      lose(
+          "no member answered for %d s"
+              .formatted(TimeUnit.NANOSECONDS.toSeconds(timing.lostNanos())));
+    }
+  }
+
   /** Asks for what the cluster answers at once. */
   private void ask() {
-    if (silentNanos > timing.leaseNanos()) {
+    if (silentNanos > timing.askNanos()) {
       var _ = writer.write(Protocol.CANCEL, PROBE, new UnsafeBuffer(new byte[0]), 0, 0);
     }
+  }
+
+  private void heard() {
+    if (silentNanos > timing.leaseNanos()) {
+      probe.close();
+    }
+    silentNanos = 0;
   }
 
   private void resend() {
@@ -345,7 +366,7 @@ final class ClusterLink implements StoreLink, EgressListener {
       int length,
       Header header) {
     lastFrame = System.nanoTime();
-    silentNanos = 0;
+    heard();
     reader.onFragment(buffer, offset, length, header);
   }
 
@@ -353,7 +374,7 @@ final class ClusterLink implements StoreLink, EgressListener {
   public void onNewLeader(long clusterSession, long term, int leader, String ingress) {
     LOG.log(Level.DEBUG, "{0}: member {1} leads", server, leader);
     leaders++;
-    silentNanos = 0;
+    heard();
     behind = true;
     lastSign = System.nanoTime() - 2 * SIGN_NANOS;
     for (Sent call : calls.values()) {
@@ -413,6 +434,7 @@ final class ClusterLink implements StoreLink, EgressListener {
       return;
     }
     try {
+      probe.close();
       cluster().close();
       aeron.close();
       driver.close();

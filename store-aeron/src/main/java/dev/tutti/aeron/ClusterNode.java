@@ -8,6 +8,8 @@ import io.aeron.archive.Archive;
 import io.aeron.archive.ArchiveThreadingMode;
 import io.aeron.archive.client.AeronArchive;
 import io.aeron.cluster.ClusterControl;
+import io.aeron.cluster.ClusterMembership;
+import io.aeron.cluster.ClusterTool;
 import io.aeron.cluster.ConsensusModule;
 import io.aeron.cluster.ElectionState;
 import io.aeron.cluster.service.Cluster;
@@ -30,9 +32,12 @@ final class ClusterNode implements AutoCloseable {
   private static final Logger LOG = System.getLogger(AeronClusterServer.class.getName());
   private static final String IPC = "aeron:ipc?term-length=" + EmbeddedDriver.TERM_BYTES;
   private static final String UDP = "aeron:udp?term-length=" + EmbeddedDriver.TERM_BYTES;
-  private static final String LOG_CHANNEL = "aeron:udp?term-length=256k";
-  private static final int SEGMENT_BYTES = 4 << 20;
+  static final int LOG_TERM_BYTES = 256 * 1024;
+  static final int SEGMENT_BYTES = 4 << 20;
+
+  private static final String LOG_CHANNEL = "aeron:udp?term-length=" + LOG_TERM_BYTES;
   private static final int CATALOG_BYTES = 256 * 1024;
+  private static final long QUERY_MILLIS = 1000;
   private static final int ERRORS_TYPE = 2971;
 
   /** Is for as many sessions as a member takes shared memory for itself. */
@@ -248,10 +253,36 @@ final class ClusterNode implements AutoCloseable {
     return running().snapshotCounter().get();
   }
 
+  /**
+   * Tells, on the leader, whether all members have the log up to the last snapshot, so that none
+   * will ask for what is older.
+   */
+  boolean isFollowedByAll() {
+    ClusterMembership found = new ClusterMembership();
+    long needed = service.snapshotPosition();
+    return ClusterTool.listMembers(found, folder.cluster(), QUERY_MILLIS)
+        && found.activeMembers.size() == members.all().size()
+        && found.activeMembers.stream().allMatch(other -> other.logPosition() >= needed);
+  }
+
   /** Has all members take a snapshot, if this one leads; returns whether it was asked for. */
   boolean takeSnapshot() {
     return isLeader()
         && ClusterControl.ToggleState.SNAPSHOT.toggle(running().controlToggleCounter());
+  }
+
+  /**
+   * Deletes what is older than the last snapshots.
+   *
+   * @param kept how many snapshots are kept
+   */
+  void purge(int kept) {
+    try (Aeron aeron = EmbeddedDriver.connect(driver.path(), timing);
+        AeronArchive client = AeronArchive.connect(ownArchive().aeron(aeron))) {
+      new ClusterPurge(folder.cluster(), kept).run(client);
+    } catch (RuntimeException e) {
+      errors("deleting what is older than its snapshots").onError(e);
+    }
   }
 
   @Override

@@ -5,10 +5,12 @@ import dev.tutti.StoreException;
 import dev.tutti.store.internal.Arguments;
 import io.aeron.Aeron;
 import io.aeron.cluster.client.AeronCluster;
+import io.aeron.cluster.client.EgressListener;
 import io.aeron.exceptions.AeronException;
 import java.io.IOException;
 import java.lang.System.Logger;
 import java.lang.System.Logger.Level;
+import java.net.SocketException;
 import java.security.SecureRandom;
 import java.util.concurrent.TimeUnit;
 import java.util.concurrent.locks.LockSupport;
@@ -44,7 +46,11 @@ final class ClusterOpener {
         driver.spin();
       }
       aeron = EmbeddedDriver.connect(driver.path(), timing);
-      ClusterLink link = new ClusterLink(server, driver, aeron, timing, session, options.spin());
+      Aeron client = aeron;
+      long second = RANDOM.nextLong();
+      ClusterProbe probe = new ClusterProbe(own -> begin(client, own, second), second);
+      ClusterLink link =
+          new ClusterLink(server, driver, aeron, timing, session, probe, options.spin());
       link.start(connect(aeron, link));
       return link;
     } catch (RuntimeException e) {
@@ -73,21 +79,24 @@ final class ClusterOpener {
     }
   }
 
+  private AeronCluster.AsyncConnect begin(Aeron aeron, EgressListener listener, long number)
+      throws SocketException {
+    return AeronCluster.asyncConnect(
+        new AeronCluster.Context()
+            .aeron(aeron)
+            .ownsAeronClient(false)
+            .ingressChannel(INGRESS)
+            .ingressEndpoints(members.ingress())
+            .egressChannel(Channels.udp(members.localAddress(), 0))
+            .egressListener(listener)
+            .messageTimeoutNs(TRY_NANOS)
+            .newLeaderTimeoutNs(timing.livenessNanos())
+            .credentialsSupplier(
+                new ClusterHello(server, ClusterHello.Labels.STORE, options.token(), number)));
+  }
+
   private AeronCluster attempt(Aeron aeron, ClusterLink link) throws IOException {
-    String here = Channels.udp(members.localAddress(), 0);
-    AeronCluster.AsyncConnect connecting =
-        AeronCluster.asyncConnect(
-            new AeronCluster.Context()
-                .aeron(aeron)
-                .ownsAeronClient(false)
-                .ingressChannel(INGRESS)
-                .ingressEndpoints(members.ingress())
-                .egressChannel(here)
-                .egressListener(link)
-                .messageTimeoutNs(TRY_NANOS)
-                .newLeaderTimeoutNs(timing.livenessNanos())
-                .credentialsSupplier(
-                    new ClusterHello(server, ClusterHello.Labels.STORE, options.token(), session)));
+    AeronCluster.AsyncConnect connecting = begin(aeron, link, session);
     try {
       while (true) {
         AeronCluster connected = connecting.poll();

@@ -97,6 +97,7 @@ final class EmbeddedDriver implements AutoCloseable {
         .threadingMode(ThreadingMode.SHARED)
         .sharedThreadFactory(task -> daemon("tutti-md", task))
         .sharedIdleStrategy(idling)
+        .asyncExecutorEnabled(false) // its thread would look each millisecond
         .ipcTermBufferLength(TERM_BYTES)
         .publicationTermBufferLength(TERM_BYTES)
         .initialWindowLength(TERM_BYTES / 2)

@@ -69,6 +69,11 @@ record Timing(long leaseNanos) {
     return leaseNanos * 4;
   }
 
+  /** Returns after how long without an answer a client of a cluster asks for one. */
+  long askNanos() {
+    return leaseNanos / 2;
+  }
+
   /** Returns after how long without a sign of life a client of a cluster is lost. */
   long silenceNanos() {
     return leaseNanos * 3;

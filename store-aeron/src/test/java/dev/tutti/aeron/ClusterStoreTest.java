@@ -5,11 +5,18 @@ import dev.tutti.store.JobToken;
 import dev.tutti.store.PrefixStore;
 import dev.tutti.testing.StoreContract;
 import java.nio.file.Path;
+import java.util.concurrent.TimeUnit;
 import org.junit.jupiter.api.AfterAll;
 import org.junit.jupiter.api.BeforeAll;
+import org.junit.jupiter.api.Timeout;
+import org.junit.jupiter.api.Timeout.ThreadMode;
 import org.junit.jupiter.api.io.TempDir;
 
-/** Tests the contract on a cluster of three members; each test has keys and queues of its own. */
+/**
+ * Tests the contract on a cluster of three members; each test has keys and queues of its own. The
+ * longest value takes more than a minute here where every thread waits for a core.
+ */
+@Timeout(value = 240, unit = TimeUnit.SECONDS, threadMode = ThreadMode.SEPARATE_THREAD)
 class ClusterStoreTest extends StoreContract {
   @TempDir private static Path directory;
 

@@ -24,6 +24,7 @@ final class TestCluster implements AutoCloseable {
   private final Path directory;
   private final JobToken token;
   private final Duration lease;
+  private final long snapshotBytes;
   private final List<AeronClusterServer> servers = new ArrayList<>();
 
   TestCluster(Path directory, JobToken token) throws IOException {
@@ -31,6 +32,12 @@ final class TestCluster implements AutoCloseable {
   }
 
   TestCluster(Path directory, JobToken token, Duration lease) throws IOException {
+    this(directory, token, lease, Long.MAX_VALUE);
+  }
+
+  TestCluster(Path directory, JobToken token, Duration lease, long snapshotBytes)
+      throws IOException {
+    this.snapshotBytes = snapshotBytes;
     this.directory = directory;
     this.token = token;
     this.lease = lease;
@@ -72,7 +79,8 @@ final class TestCluster implements AutoCloseable {
   }
 
   AeronClusterServer start(int member) {
-    return new AeronClusterServer(members, member, directory.resolve("m" + member), options());
+    return new AeronClusterServer(
+        members, member, directory.resolve("m" + member), options(), snapshotBytes);
   }
 
   AeronClusterStore connect() {
@@ -95,7 +103,17 @@ final class TestCluster implements AutoCloseable {
 
   /** Ends all members, then starts them again. */
   void restartAll() {
+    stopAll();
+    startAll();
+  }
+
+  /** Ends all members. */
+  void stopAll() {
     servers.forEach(AeronClusterServer::close);
+  }
+
+  /** Starts all members again. */
+  void startAll() {
     for (int i = 0; i < SIZE; i++) {
       servers.set(i, start(i));
     }
@@ -103,6 +121,6 @@ final class TestCluster implements AutoCloseable {
 
   @Override
   public void close() {
-    servers.forEach(AeronClusterServer::close);
+    stopAll();
   }
 }

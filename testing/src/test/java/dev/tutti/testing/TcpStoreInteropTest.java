@@ -107,8 +107,11 @@ class TcpStoreInteropTest {
       assertThat(ours.compareSet("fresh", null, bytes("new")).stored()).isTrue();
       assertThat(theirs.run("store_get fresh")).isEqualTo("new");
 
+      // No reply says that an append is done, but what the same client asks next comes after it.
       theirs.run("store_append log one,");
+      assertThat(theirs.run("store_get log")).isEqualTo("one,");
       ours.append("log", bytes("two"));
+      assertThat(ours.get("log")).asString(UTF_8).isEqualTo("one,two");
       assertThat(theirs.run("store_get log")).isEqualTo("one,two");
 
       assertThat(theirs.run("store_check a b n")).isEqualTo("true");
