@@ -8,7 +8,7 @@ namespace tutti {
 
 // How many chunks the second and the third stage are behind the first. A slot is written again kChunkSlots chunks
 // later, when the third stage of its last chunk, which proves that the peers are done with it, is behind.
-constexpr u64 kReduceLag = 1;
+constexpr u64 kReduceLag = 2;
 constexpr u64 kTakeLag = 3;
 constexpr u32 kPushUnroll = 4;
 static_assert(kTakeLag < kChunkSlots && kReduceLag < kTakeLag, "slots would be overwritten");
@@ -83,7 +83,8 @@ struct ChunkReduction {
   // After what all threads of the block did: tells every peer, at first also where this rank wants its result.
   __device__ __forceinline__ void signal(u32 kind, u64 i) const {
     __syncthreads();
-    const u32 peer = threadIdx.x;
+    // Not the warp that waits next: a release takes as long as the block's stores that are under way.
+    const u32 peer = blockDim.x > 32 ? threadIdx.x - (blockDim.x - 32) : threadIdx.x;
     if (peer < ranks && peer != rank) {
       if (kind == kScattered && i == 0) {
         storeRelaxed(
@@ -396,7 +397,7 @@ __device__ __forceinline__ void reduceByChunks(const Channel& channel, const Red
   __shared__ char* targets[kMaxRanks];
   if constexpr (kAdds && !Element<T>::kInteger) {
     if (channel.ranks <= 4) {
-      ChunkReduction<T, kAdds, 4, 1>(channel, call, targets).run();
+      ChunkReduction<T, kAdds, 4, 2>(channel, call, targets).run();
       return;
     }
   }

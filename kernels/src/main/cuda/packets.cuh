@@ -1,4 +1,4 @@
-// Small reductions by packets: data and sequence number in one access, no barrier, no fence.
+// Small reductions by packets: data, and what tells that it is there, in one access; no barrier, no fence.
 #pragma once
 
 #include "elements.cuh"
@@ -13,8 +13,9 @@ constexpr u32 kScrubPeriod = 1u << 30;
 template <class T, bool kAdds, u32 kMost>
 struct PacketReduction {
   static constexpr u32 kSize = sizeof(typename Element<T>::Bits);
-  // Three words of data and one of sequence number; of elements that three words would cut: two words.
-  static constexpr u32 kWords = kSize == 8 ? 2 : 3;
+  static constexpr bool kFull = kAdds && !Element<T>::kInteger;
+  // If not full: three words of data and one of sequence number; of elements that three words would cut: two words.
+  static constexpr u32 kWords = kFull ? 4 : kSize == 8 ? 2 : 3;
   static constexpr u32 kPayload = 4 * kWords;
   static constexpr u32 kAlignment = kSize == 8 ? 8 : 4;
   using F = Fold<T, kAdds, kWords>;
@@ -27,7 +28,8 @@ struct PacketReduction {
   const u32 ranks;
   const u32 first;   // this thread's first packet
   const u32 stride;  // and how far its next one is
-  const u32 sequence;
+  const u32 sequence;  // of full packets only the parity is used
+  const u32 slotBytes;
   Patience patience;
 
   __device__ __forceinline__ PacketReduction(const Channel& channel, const ReduceCall& call)
@@ -38,7 +40,9 @@ struct PacketReduction {
         ranks(channel.ranks),
         first(blockIdx.x * blockDim.x + threadIdx.x),
         stride(gridDim.x * blockDim.x),
-        sequence(u32(channel.state[blockIdx.x].packets) + 1),
+        sequence(kFull ? channel.state[blockIdx.x].fullPackets
+                       : u32(channel.state[blockIdx.x].packets) + 1),
+        slotBytes(kPacketBytes * (kFull ? channel.fullSlots : channel.packetSlots)),
         patience(channel.control, call.timeoutNs) {}
 
   // Up to which end a packet of these bytes can be read and written by words: an end that cuts a word is not.
@@ -51,8 +55,12 @@ struct PacketReduction {
   static __device__ __forceinline__ W load(const char* memory, u32 offset, u32 bytes, u32 wordEnd) {
     const char* at = memory + offset;
     W words = {};
-    if (offset + kPayload <= wordEnd) {
-      if constexpr (kSize == 8) {
+    if (kFull && isAligned(at, kPacketBytes) && offset + kPacketBytes <= bytes) {
+      if constexpr (kFull) {
+        words = wordsOf(*reinterpret_cast<const uint4*>(at));
+      }
+    } else if (offset + kPayload <= wordEnd) {
+      if constexpr (kSize == 8 && !kFull) {
         if (offset < bytes) {
           const uint2 both = *reinterpret_cast<const uint2*>(at);
           words.word[0] = both.x;
@@ -71,8 +79,11 @@ struct PacketReduction {
       const ulonglong2 bits = gather(at, range.remaining(offset, kPayload), range.step());
       words.word[0] = u32(bits.x);
       words.word[1] = u32(bits.x >> 32);
-      if constexpr (kWords == 3) {
+      if constexpr (kWords > 2) {
         words.word[2] = u32(bits.y);
+      }
+      if constexpr (kWords > 3) {
+        words.word[3] = u32(bits.y >> 32);
       }
     }
     return words;
@@ -81,8 +92,12 @@ struct PacketReduction {
   static __device__ __forceinline__ void store(char* memory, u32 offset, u32 bytes, u32 wordEnd,
                                                const W& words) {
     char* at = memory + offset;
-    if (offset + kPayload <= wordEnd) {
-      if constexpr (kSize == 8) {
+    if (kFull && isAligned(at, kPacketBytes) && offset + kPacketBytes <= bytes) {
+      if constexpr (kFull) {
+        *reinterpret_cast<uint4*>(at) = vectorOf(words);
+      }
+    } else if (offset + kPayload <= wordEnd) {
+      if constexpr (kSize == 8 && !kFull) {
         if (offset < bytes) {
           *reinterpret_cast<uint2*>(at) = make_uint2(words.word[0], words.word[1]);
         }
@@ -96,8 +111,11 @@ struct PacketReduction {
       }
     } else if (offset < bytes) {
       u64 high = 0;
-      if constexpr (kWords == 3) {
+      if constexpr (kWords > 2) {
         high = words.word[2];
+      }
+      if constexpr (kWords > 3) {
+        high |= u64(words.word[3]) << 32;
       }
       const Range<kSize> range(memory, bytes);
       spread(at, make_ulonglong2(u64(words.word[0]) | u64(words.word[1]) << 32, high),
@@ -106,18 +124,29 @@ struct PacketReduction {
   }
 
   __device__ __forceinline__ W contribution(const W& words) const {
-    return F::contribution(words, call.op, call.factor);
+    return fit(F::contribution(words, call.op, call.factor));
+  }
+
+  // What can be sent: not what an empty place has.
+  static __device__ __forceinline__ W fit(W words) {
+    if constexpr (kFull) {
+      words.word[3] = words.word[3] == kEmpty ? kOtherNan : words.word[3];
+    }
+    return words;
   }
 
   __device__ __forceinline__ u32 next(u32 peer) const { return peer + 1 == ranks ? 0 : peer + 1; }
 
   __device__ __forceinline__ void send(u32 peer, u64 to, const W& words) const {
     u32 third = 0;
-    if constexpr (kWords == 3) {
+    u32 fourth = sequence;
+    if constexpr (kWords > 2) {
       third = words.word[2];
     }
-    storeWords(channel.areas[peer] + to,
-               make_uint4(words.word[0], words.word[1], third, sequence));
+    if constexpr (kFull) {
+      fourth = words.word[3] ^ kEmpty;
+    }
+    storeWords(channel.areas[peer] + to, make_uint4(words.word[0], words.word[1], third, fourth));
   }
 
   __device__ __forceinline__ void sendAll(u64 to, const W& words) const {
@@ -133,18 +162,18 @@ struct PacketReduction {
 
   // Where a section's slots of this call begin in every rank's area, one for each sender.
   __device__ __forceinline__ u64 slots(u32 section) const {
-    return packetOffset(channel, section, lane, sequence & 1, 0);
+    return kFull ? fullOffset(channel, section, lane, sequence & 1, 0)
+                 : packetOffset(channel, section, lane, sequence & 1, 0);
   }
 
   __device__ __forceinline__ u64 ownSlot(u32 section) const {
-    return slots(section) + kPacketBytes * channel.packetSlots * rank;
+    return slots(section) + slotBytes * rank;
   }
 
-  // Polls one place of every peer's slot until all carry the sequence number. own: what this rank has.
-  __device__ __forceinline__ bool collect(const char* from, u32 place, const W& own,
-                                          W (&all)[kMost]) {
-    const char* address = from + kPacketBytes * place;
-    const u32 slotBytes = kPacketBytes * channel.packetSlots;
+  // Polls one place of every peer's slot until all carry the sequence number, or are not empty; empties these. own: what this
+  // rank has.
+  __device__ __forceinline__ bool collect(char* from, u32 place, const W& own, W (&all)[kMost]) {
+    char* address = from + kPacketBytes * place;
 #pragma unroll
     for (u32 r = 0; r < kMost; r++) {
       all[r] = own;
@@ -160,11 +189,15 @@ struct PacketReduction {
       }
 #pragma unroll
       for (u32 r = 0; r < kMost; r++) {
-        if ((missing >> r & 1) && packets[r].w == sequence) {
+        if ((missing >> r & 1) && (kFull ? packets[r].w != 0 : packets[r].w == sequence)) {
           all[r].word[0] = packets[r].x;
           all[r].word[1] = packets[r].y;
-          if constexpr (kWords == 3) {
+          if constexpr (kWords > 2) {
             all[r].word[2] = packets[r].z;
+          }
+          if constexpr (kFull) {
+            all[r].word[3] = packets[r].w ^ kEmpty;
+            storePacket(address + r * slotBytes, 0, 0);
           }
           missing &= ~(1u << r);
         }
@@ -181,26 +214,31 @@ struct PacketReduction {
   // Before this lane sends anything of call k, nobody sends call k + 1, and all has been read of call k - 1, whose slots
   // k + 1 will use: they can be overwritten, with a number whose parity these slots never carry.
   __device__ __forceinline__ void scrub() const {
-    if ((sequence & (kScrubPeriod - 1)) > 1) {
-      return;
-    }
-#pragma unroll 1
-    for (u32 section = kShot; section <= kSpread; section++) {
-      char* from = channel.areas[rank] +
-                   packetOffset(channel, section, lane, (sequence + 1) & 1, 0);
-#pragma unroll 1
-      for (u32 i = threadIdx.x; i < ranks * channel.packetSlots; i += blockDim.x) {
-        storePacket(from + kPacketBytes * i, 0, u64(sequence) << 32);
+    if constexpr (!kFull) {
+      if ((sequence & (kScrubPeriod - 1)) > 1) {
+        return;
       }
+#pragma unroll 1
+      for (u32 section = kShot; section <= kSpread; section++) {
+        char* from = channel.areas[rank] + packetOffset(channel, section, lane, (sequence + 1) & 1, 0);
+#pragma unroll 1
+        for (u32 i = threadIdx.x; i < ranks * channel.packetSlots; i += blockDim.x) {
+          storePacket(from + kPacketBytes * i, 0, u64(sequence) << 32);
+        }
+      }
+      __threadfence_system();
+      __syncthreads();
     }
-    __threadfence_system();
-    __syncthreads();
   }
 
   __device__ __forceinline__ void end() const {
     __syncthreads();
     if (threadIdx.x == 0) {
-      channel.state[lane].packets++;
+      if constexpr (kFull) {
+        channel.state[lane].fullPackets++;
+      } else {
+        channel.state[lane].packets++;
+      }
     }
   }
 
@@ -218,7 +256,7 @@ struct PacketReduction {
       own = contribution(load(call.in, i * kPayload, bytes, inEnd));
       sendAll(to + kPacketBytes * place, own);
     }
-    const char* from = channel.areas[rank] + slots(kShot);
+    char* from = channel.areas[rank] + slots(kShot);
     place = threadIdx.x;
 #pragma unroll 1
     for (u32 i = first; i < packets; i += stride, place += blockDim.x) {
@@ -280,7 +318,7 @@ struct PacketReduction {
     const u32 ownLength = partLength(rank, bytes, partBytes);
     const char* in = call.in + rank * partBytes;
     char* out = spreads ? call.out + rank * partBytes : call.out;
-    const char* from = channel.areas[rank] + slots(kShot);
+    char* from = channel.areas[rank] + slots(kShot);
     to = ownSlot(kSpread);
     place = threadIdx.x;
 #pragma unroll 1
@@ -290,7 +328,7 @@ struct PacketReduction {
       if (!collect(from, place, own, all)) {
         return;
       }
-      const W result = foldAll<T, kAdds>(all, ranks, call.op);
+      const W result = fit(foldAll<T, kAdds>(all, ranks, call.op));
       if (spreads) {
         sendAll(to + kPacketBytes * place, result);
       }

@@ -41,7 +41,13 @@ enum Flag : u32 {
 constexpr u32 kTargetBytes = 8;
 constexpr u64 kMemoryNumber = 15;  // bits of it
 
+// Sums of real numbers have full packets: an empty place is zero, and the last word is sent as its difference to kEmpty. Data
+// never has that word: it ends a NaN of each of the types, for which another one is sent, as a sum of either is a NaN.
+constexpr u32 kEmpty = 0xffffdead;
+constexpr u32 kOtherNan = 0xfffedead;
+
 enum PacketSection : u32 { kShot = 0, kSpread = 1, kMessages = 2, kPacketSections = 3 };
+constexpr u32 kFullSections = 2;  // kShot and kSpread
 enum ChunkSection : u32 { kScatterChunks = 0, kGatherChunks = 1, kChunkSections = 2 };
 
 // Counters of one lane of one rank, in that rank's own memory; zero at first. Written by the lane's block only.
@@ -53,7 +59,8 @@ struct LaneState {
   u64 messagesReceived[kMaxRanks];
   u32 chunksSent[kMaxRanks];
   u32 chunksReceived[kMaxRanks];
-  u32 padding[12];
+  u32 fullPackets;
+  u32 padding[11];
 };
 static_assert(sizeof(LaneState) == 256, "the layout is known to the host");
 
@@ -64,7 +71,7 @@ struct Channel {
   u32 lanes;
   u32 packetSlots;  // packets per lane, parity and sender
   u32 chunkBytes;   // bytes of a chunk slot; a multiple of 16
-  u32 reserved;
+  u32 fullSlots;    // packets full of data per lane, parity and sender
   u32* control;     // host memory: [0] abort, [1] status
   LaneState* state;
   char* areas[kMaxRanks];
@@ -137,9 +144,16 @@ __host__ __device__ inline u64 chunkOffset(
              ((u64(lane) * kChunkSlots + slot) * channel.ranks + sender);
 }
 
-__host__ __device__ inline u64 areaBytes(const Channel& channel) {
+__host__ __device__ inline u64 fullOffset(
+    const Channel& channel, u32 section, u32 lane, u32 parity, u32 sender) {
   return flagBytes(channel) + kPacketSections * packetSectionBytes(channel) +
-         kChunkSections * chunkSectionBytes(channel);
+         kChunkSections * chunkSectionBytes(channel) +
+         u64(kPacketBytes) * channel.fullSlots *
+             (((u64(section) * channel.lanes + lane) * 2 + parity) * channel.ranks + sender);
+}
+
+__host__ __device__ inline u64 areaBytes(const Channel& channel) {
+  return fullOffset(channel, kFullSections, 0, 0, 0);
 }
 
 }  // namespace tutti

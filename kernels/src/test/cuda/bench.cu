@@ -1,4 +1,5 @@
-// Times all-reduce (bf16 sum) over sizes, algorithms and launch shapes: eagerly, back to back, and in a CUDA graph.
+// Times all-reduce (bf16 sum) over sizes, algorithms and launch shapes: in a CUDA graph, and eagerly, back to back, without
+// and with an event behind each call.
 // usage: bench IMAGE RANKS [most bytes]; one GPU per rank where there are as many. Prints JSON lines: microseconds per
 // call, the slowest rank of each series, the median of five series.
 #include <algorithm>
@@ -36,17 +37,15 @@ struct Plan {
   std::function<void(int)> enqueue;
 };
 
-struct Times {
-  double graph;
-  double eager;
-};
+enum Mode { kGraph, kEager, kEvents, kModes };
+using Times = std::vector<double>;
 
 Times measure(World& world, const Plan& plan) {
   const int ranks = world.ranks;
   const int calls = plan.bytes >= (64 << 20) ? 1 : plan.bytes >= (4 << 20) ? 5 : 40;
   const int repeats = plan.bytes >= (256 << 20) ? 3 : 5;
   constexpr int kSeries = 5;
-  std::vector<std::vector<double>> micros(2, std::vector<double>(kSeries * ranks));
+  std::vector<std::vector<double>> micros(kModes, std::vector<double>(kSeries * ranks));
   SpinBarrier barrier(ranks);
   std::vector<std::thread> threads;
   for (int r = 0; r < ranks; r++) {
@@ -57,6 +56,8 @@ Times measure(World& world, const Plan& plan) {
       cudaEvent_t stop;
       CHECK(cudaEventCreate(&start));
       CHECK(cudaEventCreate(&stop));
+      std::vector<cudaEvent_t> behind(64);
+      for (auto& event : behind) CHECK(cudaEventCreateWithFlags(&event, cudaEventDisableTiming));
       cudaGraph_t graph;
       cudaGraphExec_t executable;
       CHECK(cudaStreamBeginCapture(stream, cudaStreamCaptureModeThreadLocal));
@@ -64,16 +65,19 @@ Times measure(World& world, const Plan& plan) {
       CHECK(cudaStreamEndCapture(stream, &graph));
       CHECK(cudaGraphInstantiate(&executable, graph, 0));
       CHECK(cudaGraphUpload(executable, stream));
-      for (int mode = 0; mode < 2; mode++) {
+      for (int mode = 0; mode < kModes; mode++) {
         for (int series = -1; series < kSeries; series++) {
           CHECK(cudaStreamSynchronize(stream));
           barrier.await();
           CHECK(cudaEventRecord(start, stream));
           for (int i = 0; i < repeats; i++) {
-            if (mode == 0) {
+            if (mode == kGraph) {
               CHECK(cudaGraphLaunch(executable, stream));
             } else {
-              for (int c = 0; c < calls; c++) plan.enqueue(r);
+              for (int c = 0; c < calls; c++) {
+                plan.enqueue(r);
+                if (mode == kEvents) CHECK(cudaEventRecord(behind[c % behind.size()], stream));
+              }
             }
           }
           CHECK(cudaEventRecord(stop, stream));
@@ -83,6 +87,7 @@ Times measure(World& world, const Plan& plan) {
           if (series >= 0) micros[mode][series * ranks + r] = millis * 1000.0 / (repeats * calls);
         }
       }
+      for (auto& event : behind) CHECK(cudaEventDestroy(event));
       CHECK(cudaGraphExecDestroy(executable));
       CHECK(cudaGraphDestroy(graph));
       CHECK(cudaEventDestroy(start));
@@ -95,8 +100,8 @@ Times measure(World& world, const Plan& plan) {
                  (unsigned long long)plan.bytes, world.status());
     std::exit(1);
   }
-  double medians[2];
-  for (int mode = 0; mode < 2; mode++) {
+  Times medians(kModes);
+  for (int mode = 0; mode < kModes; mode++) {
     std::vector<double> slowest;
     for (int series = 0; series < kSeries; series++) {
       slowest.push_back(*std::max_element(micros[mode].begin() + series * ranks,
@@ -105,7 +110,7 @@ Times measure(World& world, const Plan& plan) {
     std::sort(slowest.begin(), slowest.end());
     medians[mode] = slowest[kSeries / 2];
   }
-  return {medians[0], medians[1]};
+  return medians;
 }
 
 void fillInputs(World& world, uint64_t bytes) {
@@ -152,7 +157,8 @@ int main(int argc, char** argv) {
   CHECK(cudaGetDeviceCount(&devices));
   devices = std::min(devices, ranks);
   const unsigned lanes = devices == ranks ? 128 : 16;
-  World world(image, ranks, devices, most, {lanes, 512, 32768});
+  const unsigned fullSlots = (16 << 20) / ranks / 16 / lanes;
+  World world(image, ranks, devices, most, {lanes, 512, 32768, fullSlots});
   fillInputs(world, most);
   std::map<std::pair<std::string, uint64_t>, std::pair<double, std::string>> best;
   const auto run = [&](const std::string& label, const std::string& kernel, uint64_t bytes,
@@ -166,12 +172,12 @@ int main(int argc, char** argv) {
     char line[400];
     std::snprintf(line, sizeof line,
                   "{\"algorithm\": \"%s\", \"ranks\": %d, \"gpus\": %d, \"bytes\": %llu, \"grid\": "
-                  "%u, \"block\": %u, \"chunk\": %u, \"graph_us\": %.2f, \"eager_us\": %.2f}",
+                  "%u, \"block\": %u, \"chunk\": %u, \"graph_us\": %.2f, \"eager_us\": %.2f, \"events_us\": %.2f}",
                   label.c_str(), ranks, devices, (unsigned long long)bytes, shape.grid, shape.block,
-                  chunk, times.graph, times.eager);
+                  chunk, times[kGraph], times[kEager], times[kEvents]);
     std::printf("%s\n", line);
     auto& entry = best[{label, bytes}];
-    if (entry.second.empty() || times.graph < entry.first) entry = {times.graph, line};
+    if (entry.second.empty() || times[kGraph] < entry.first) entry = {times[kGraph], line};
   };
   const uint64_t sizes[] = {256,     1024,    4096,     16384,    65536,     131072,    262144, 524288,
                             1 << 20, 2 << 20, 4 << 20,  8 << 20,  16 << 20,  64 << 20,  256 << 20,
@@ -186,14 +192,14 @@ int main(int argc, char** argv) {
       };
     };
     for (unsigned block : {64u, 128u, 256u, 512u}) {
-      const uint64_t packets = (bytes + 11) / 12;
+      const uint64_t packets = (bytes + 15) / 16;
       const unsigned grid = unsigned(std::min<uint64_t>(lanes, (packets + block - 1) / block));
-      if (bytes <= 262144 && roundUp(packets, grid * block) / grid <= 512) {
+      if (bytes <= (ranks == 2 ? 4 << 20 : 262144)) {
         run("one_shot", "tutti_one_shot_bf16_sum", bytes, {grid, block}, 0, reduce(0), true);
       }
-      const uint64_t part = (roundUp((bytes + ranks - 1) / ranks, 16) + 11) / 12;
+      const uint64_t part = roundUp((bytes + ranks - 1) / ranks, 16) / 16;
       const unsigned partGrid = unsigned(std::min<uint64_t>(lanes, (part + block - 1) / block));
-      if (bytes <= (2 << 20) && bytes >= 4096 && roundUp(part, partGrid * block) / partGrid <= 512) {
+      if (bytes <= (16 << 20) && bytes >= 4096 && roundUp(part, partGrid * block) / partGrid <= fullSlots) {
         run("two_shot", "tutti_two_shot_bf16_sum", bytes, {partGrid, block}, 0, reduce(0), true);
       }
     }

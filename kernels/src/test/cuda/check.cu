@@ -514,7 +514,7 @@ void streamBlock(World& world) {
 // A rank that never comes, and an abort: the others return, and say whom they waited for.
 void failures(const std::string& image, int devices) {
   const char* names[] = {"tutti_one_shot_f32_sum", "tutti_two_shot_f32_sum", "tutti_chunks_f32_sum",
-                         "tutti_exchange"};
+                         "tutti_one_shot_i32_sum", "tutti_two_shot_i32_sum", "tutti_exchange"};
   for (const char* name : names) {
     for (bool aborts : {false, true}) {
       World world(image, 2, devices, 1 << 20, {});
@@ -552,13 +552,50 @@ void failures(const std::string& image, int devices) {
 
 // Sequence numbers of 32 bits that wrap, after the call that makes slots forget old ones.
 void wraps(const std::string& image, int ranks, int devices) {
-  World world(image, ranks, devices, 4 << 20, {16, 2048, 16384});
-  const Type& type = kTypes[0];
+  World world(image, ranks, devices, 4 << 20, {16, 2048, 16384, 2048});
+  const Type& type = kTypes[6];
   for (uint64_t start : {(1ull << 30) - 2, (1ull << 32) - 3}) {
     world.setPackets(start);
     for (size_t count : {20011, 20000, 100, 16000, 3, 20010}) {
       reduction(world, count % 2 ? Kind::kOneShot : Kind::kTwoShot, type, tutti::kSum, count, 0, 0,
                 false, {16, 128});
+    }
+  }
+}
+
+// Data that looks like an empty place of full packets: a NaN that is sent as another one. Then zeros, of either sign.
+void emptyWords(const std::string& image, int ranks, int devices) {
+  World world(image, ranks, devices, 4 << 20, {16, 2048, 16384, 2048});
+  for (int round = 0; round < 3; round++) {
+    for (const Type& type : kTypes) {
+      if (type.integer) continue;
+      for (const char* what : {"one_shot", "two_shot"}) {
+        const std::string name = kernelName(what, type, tutti::kSum) + " of empty words";
+        const size_t bytes = 40000;
+        Buffers data(world, world.in, 0, bytes);
+        for (int r = 0; r < ranks; r++) {
+          for (size_t i = 0; i < bytes; i += 4) {
+            const uint32_t word = round == 2 ? 0x80008000 : r == round ? tutti::kEmpty : 0;
+            std::memcpy(data.hostAt(r) + i, &word, 4);
+          }
+        }
+        data.upload();
+        for (int r = 0; r < ranks; r++) {
+          world.collective(kernelName(what, type, tutti::kSum), r, {8, 128},
+                           reduceCall(world, data.at(r), data.at(r), bytes, tutti::kSum));
+        }
+        data.download(name);
+        for (int r = 0; r < ranks; r++) {
+          if (std::memcmp(data.hostAt(r), data.hostAt(0), bytes) != 0) fail(name + ": ranks differ");
+          for (size_t i = 0; i < bytes / type.size; i++) {
+            const double value = realAt(type, data.hostAt(r), i);
+            // Of two halves of a word the upper one is the NaN; of a double the whole of both words.
+            const bool isNan = round < 2 && (type.size != 2 || i % 2 == 1);
+            if (isNan != std::isnan(value)) fail(name + ": element " + std::to_string(i));
+          }
+        }
+        cases++;
+      }
     }
   }
 }
@@ -600,7 +637,7 @@ int main(int argc, char** argv) {
   CHECK(cudaGetDeviceCount(&devices));
   devices = std::min(devices, ranks);
   {
-    World world(image, ranks, devices, 4 << 20, {16, 2048, 16384});
+    World world(image, ranks, devices, 4 << 20, {16, 2048, 16384, 2048});
     streamBlock(world);
     signals(world);
     reductions(world);
@@ -608,6 +645,7 @@ int main(int argc, char** argv) {
     exchanges(world);
   }
   wraps(image, ranks, devices);
+  emptyWords(image, ranks, devices);
   if (ranks == 2) {
     failures(image, devices);
     twoGroups(image, devices);

@@ -88,7 +88,7 @@ int main(int argc, char** argv) {
     return 2;
   }
   const int ranks = std::atoi(argv[2]);
-  World world(argv[1], ranks, ranks, 16 << 20, {128, 512, 32768});
+  World world(argv[1], ranks, ranks, 16 << 20, {128, 512, 32768, 2048});
   const Case cases[] = {{"tutti_one_shot_bf16_sum", 1 << 10, {1, 128}, 0},
                         {"tutti_one_shot_bf16_sum", 128 << 10, {86, 128}, 0},
                         {"tutti_two_shot_bf16_sum", 256 << 10, {43, 128}, 0},

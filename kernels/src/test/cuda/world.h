@@ -38,6 +38,7 @@ class World {
     unsigned lanes = 64;
     unsigned packetSlots = 512;
     unsigned chunkBytes = 16384;
+    unsigned fullSlots = 512;
   };
 
   World(const std::string& image, int ranks, int devices, size_t userBytes, Shape shape)
@@ -60,6 +61,7 @@ class World {
     common.lanes = shape.lanes;
     common.packetSlots = shape.packetSlots;
     common.chunkBytes = shape.chunkBytes;
+    common.fullSlots = shape.fullSlots;
     const size_t areaBytes = tutti::areaBytes(common);
     for (int r = 0; r < ranks; r++) {
       CHECK(cudaSetDevice(deviceOf(r)));

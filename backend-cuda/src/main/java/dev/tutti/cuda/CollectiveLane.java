@@ -189,7 +189,7 @@ final class CollectiveLane {
     ChannelLayout layout = channel.layout;
     long bytes = tensor.byteSize();
     long address = tensor.segment().address();
-    Algorithm algorithm = limits.choose(bytes, tensor.dtype().byteSize(), layout);
+    Algorithm algorithm = limits.choose(bytes, tensor.dtype(), reduceOp.kind(), layout);
     Kernel kernel =
         switch (algorithm) {
           case ONE_SHOT -> Kernels.oneShot(tensor.dtype(), reduceOp.kind());
@@ -230,7 +230,8 @@ final class CollectiveLane {
     long bytes = tensor.byteSize();
     long in = tensor.segment().address();
     begin(op);
-    if (limits.choose(bytes, tensor.dtype().byteSize(), channel.layout) == Algorithm.ONE_SHOT) {
+    if (limits.choose(bytes, tensor.dtype(), reduceOp.kind(), channel.layout)
+        == Algorithm.ONE_SHOT) {
       channel.reduce.allReduce(in, rank == root ? in : 0, bytes, size);
       launchReduce(op, Kernels.oneShot(tensor.dtype(), reduceOp.kind()), bytes, reduceOp);
     } else {
@@ -246,8 +247,7 @@ final class CollectiveLane {
     begin(op);
     channel.reduce.reduceScatter(input, output.segment().address(), part, size);
     Kernel kernel =
-        bytes <= limits.twoShotBytes()
-                && part + 16 <= channel.layout.packetCapacity(output.dtype().byteSize())
+        limits.allowsTwoShot(bytes, output.dtype(), reduceOp.kind(), channel.layout)
             ? Kernels.twoShot(output.dtype(), reduceOp.kind())
             : Kernels.chunks(output.dtype(), reduceOp.kind());
     launchReduce(op, kernel, bytes, reduceOp);

@@ -7,6 +7,9 @@ import dev.tutti.OpType;
 import dev.tutti.ReduceOp;
 import dev.tutti.Setting;
 import dev.tutti.Settings;
+import dev.tutti.cuda.nccl.NcclCalls;
+import dev.tutti.cuda.nccl.NcclLibrary;
+import dev.tutti.cuda.share.FarRanksException;
 import dev.tutti.kernels.AllReduceLimits;
 import dev.tutti.kernels.KernelImage;
 import dev.tutti.kernels.Kernels;
@@ -20,18 +23,23 @@ import java.util.List;
 import java.util.Optional;
 import java.util.Properties;
 import java.util.Set;
+import java.util.function.Function;
 import java.util.function.Supplier;
 
-/** Offers {@code cuda}: collectives of up to 8 ranks on the CUDA devices of one host. */
+/**
+ * Offers {@code cuda}: collectives of up to 8 ranks on the CUDA devices of one host by kernels of
+ * this project, of more ranks or several hosts by NCCL.
+ */
 public final class CudaBackendProvider implements BackendProvider {
   private static final Capabilities CAPABILITIES = capabilitiesOfAll();
 
   private final Supplier<Cuda> cuda;
   private final Supplier<Optional<String>> reason;
+  private final Function<Settings, NcclCalls> nccl;
 
   /** Creates the provider; {@link java.util.ServiceLoader} calls this. Loads nothing. */
   public CudaBackendProvider() {
-    this(Cuda::get, Cuda::unusableReason);
+    this(Cuda::get, Cuda::unusableReason, settings -> NcclLibrary.get(settings).calls());
   }
 
   /**
@@ -39,10 +47,13 @@ public final class CudaBackendProvider implements BackendProvider {
    *
    * @param cuda opens the driver
    * @param reason why it cannot be, if it cannot
+   * @param nccl opens NCCL, once it is needed
    */
-  CudaBackendProvider(Supplier<Cuda> cuda, Supplier<Optional<String>> reason) {
+  CudaBackendProvider(
+      Supplier<Cuda> cuda, Supplier<Optional<String>> reason, Function<Settings, NcclCalls> nccl) {
     this.cuda = cuda;
     this.reason = reason;
+    this.nccl = nccl;
   }
 
   private static Capabilities capabilitiesOfAll() {
@@ -143,12 +154,16 @@ public final class CudaBackendProvider implements BackendProvider {
   /**
    * {@inheritDoc}
    *
-   * @throws dev.tutti.BackendException on all ranks: more ranks than 8, several hosts, ranks that
-   *     share a device without leave, devices that do not reach each other, no room, or a directory
-   *     that sockets cannot be made in
+   * @throws dev.tutti.BackendException on all ranks: more ranks than 8 or several hosts without
+   *     NCCL, ranks that share a device without leave, devices that do not reach each other, no
+   *     room, or a directory that sockets cannot be made in
    */
   @Override
   public Backend create(BackendContext context) {
-    return new CudaBackend(CudaWorld.join(context, cuda.get()));
+    try {
+      return new CudaBackend(CudaWorld.join(context, cuda.get()));
+    } catch (FarRanksException e) {
+      return BeyondHost.join(context, cuda.get(), nccl, e);
+    }
   }
 }

@@ -2,6 +2,7 @@ package dev.tutti.cuda;
 
 import dev.tutti.BackendException;
 import dev.tutti.Settings;
+import dev.tutti.cuda.share.FarRanksException;
 import dev.tutti.cuda.share.IpcChannel;
 import dev.tutti.cuda.share.Neighbour;
 import dev.tutti.cuda.share.PeerMemory;
@@ -69,8 +70,8 @@ final class CudaWorld implements AutoCloseable {
     long slot =
         CudaSettings.bytes(settings, CudaSettings.CHUNK_BYTES, size <= 4 ? 32 << 10 : 16 << 10);
     int chunk = (int) Math.min(1 << 24, slot);
-    ChannelLayout wide = new ChannelLayout(size, lanes, 512, chunk);
-    ChannelLayout narrow = new ChannelLayout(2, Math.min(PAIR_LANES, lanes), 512, chunk);
+    ChannelLayout wide = new ChannelLayout(size, lanes, 512, chunk, ChannelLayout.fullSlots(size));
+    ChannelLayout narrow = new ChannelLayout(2, Math.min(PAIR_LANES, lanes), 512, chunk, 0);
     HostKernels kernels = new HostKernels(device);
     device.reserve().ensure(2 * (size - 1));
     long wideBytes = bytes(wide);
@@ -154,13 +155,14 @@ final class CudaWorld implements AutoCloseable {
   /**
    * Meets the other ranks and shares memory with them.
    *
+   * @throws FarRanksException on all ranks, if they are too many or on several hosts
    * @throws BackendException if they cannot share any
    */
   static CudaWorld join(BackendContext context, Cuda cuda) {
     long until = System.nanoTime() + context.timeout().toNanos();
     Settings settings = context.settings();
     if (context.size() > ChannelLayout.MAX_RANKS) {
-      throw new BackendException(
+      throw new FarRanksException(
           "rank "
               + context.rank()
               + ": a group on CUDA devices has "

@@ -4,11 +4,14 @@ import dev.tutti.BackendException;
 import dev.tutti.TuttiException;
 import dev.tutti.cuda.share.RankLinks;
 import dev.tutti.spi.Operation;
+import dev.tutti.spi.PeerLostException;
 import java.io.IOException;
 import java.util.ArrayDeque;
+import java.util.ArrayList;
 import java.util.Collection;
 import java.util.HashMap;
 import java.util.Iterator;
+import java.util.List;
 import java.util.Map;
 import org.jspecify.annotations.Nullable;
 
@@ -16,7 +19,7 @@ import org.jspecify.annotations.Nullable;
  * Brings sends and receives together on the host: by source, tag and order. Any thread.
  *
  * <p>A sender announces its message; the receiver looks for the first receive that fits, puts its
- * kernel into the stream of the pair and tells the sender to do the same. So kernels run only where
+ * part into the stream of the pair and tells the sender to do the same. So parts run only where
  * both sides are there, in one order on both, and a message of another size is noticed.
  */
 final class MessageBoard implements RankLinks.Receiver, AutoCloseable {
@@ -30,9 +33,9 @@ final class MessageBoard implements RankLinks.Receiver, AutoCloseable {
   private final CudaDevice device;
   private final RankLinks links;
   private final int rank;
-  private final CollectiveLane collectives;
-  private final @Nullable MessageLane[] sends;
-  private final @Nullable MessageLane[] receives;
+  private final @Nullable CollectiveLane collectives;
+  private final @Nullable MessagePath[] sends;
+  private final @Nullable MessagePath[] receives;
   private final ArrayDeque<Announced> arrived = new ArrayDeque<>();
   private final ArrayDeque<Wanted> wanted = new ArrayDeque<>();
   private final Map<Long, Wanted> announced = new HashMap<>();
@@ -56,17 +59,17 @@ final class MessageBoard implements RankLinks.Receiver, AutoCloseable {
    * @param device of this rank
    * @param links to the peers; closed with this
    * @param rank this rank
-   * @param collectives is told of peers that close
-   * @param sends lane to each peer
-   * @param receives lane from each peer
+   * @param collectives is told of peers that close; null where {@link #leave} says who closed
+   * @param sends path to each peer
+   * @param receives path from each peer
    */
   MessageBoard(
       CudaDevice device,
       RankLinks links,
       int rank,
-      CollectiveLane collectives,
-      @Nullable MessageLane[] sends,
-      @Nullable MessageLane[] receives) {
+      @Nullable CollectiveLane collectives,
+      @Nullable MessagePath[] sends,
+      @Nullable MessagePath[] receives) {
     this.device = device;
     this.links = links;
     this.rank = rank;
@@ -81,7 +84,7 @@ final class MessageBoard implements RankLinks.Receiver, AutoCloseable {
       throw new UnsupportedOperationException(
           op.type().label() + " on rank " + rank + ": messages cannot be recorded into a graph");
     }
-    if (peer == rank || (peer != ANY && lane(sends, peer) == null)) {
+    if (peer == rank || (peer != ANY && path(sends, peer) == null)) {
       throw new IllegalArgumentException("no messages go to or from rank " + peer);
     }
     return new Wanted(op, peer, tag, address, bytes, caller.record());
@@ -140,9 +143,10 @@ final class MessageBoard implements RankLinks.Receiver, AutoCloseable {
       return;
     }
     if (kind == CLOSED) {
-      collectives.leave(sender, a);
-      failMessages(wanted, sender);
-      failMessages(announced.values(), sender);
+      if (collectives != null) {
+        collectives.leave(sender, a);
+      }
+      leave(sender);
       return;
     }
     Wanted own = announced.remove(a);
@@ -150,7 +154,7 @@ final class MessageBoard implements RankLinks.Receiver, AutoCloseable {
       return;
     }
     if (kind == GO) {
-      launch(own, lane(sends, sender), ANY);
+      launch(own, path(sends, sender), ANY);
     } else if (kind == MISFIT) {
       own.before.close();
       own.op.fail(misfit(own.bytes, sender, b, own.tag), -1);
@@ -158,6 +162,11 @@ final class MessageBoard implements RankLinks.Receiver, AutoCloseable {
   }
 
   /** Fails what waits for a peer that closed: whatever it had to say has come before. */
+  synchronized void leave(int peer) {
+    failMessages(wanted, peer);
+    failMessages(announced.values(), peer);
+  }
+
   private static void failMessages(Collection<Wanted> waiting, int peer) {
     Iterator<Wanted> all = waiting.iterator();
     while (all.hasNext()) {
@@ -193,7 +202,7 @@ final class MessageBoard implements RankLinks.Receiver, AutoCloseable {
       tell(own, message.source, MISFIT, message.id, own.bytes);
       return;
     }
-    launch(own, lane(receives, message.source), message.source);
+    launch(own, path(receives, message.source), message.source);
     tell(own, message.source, GO, message.id, 0);
   }
 
@@ -217,30 +226,43 @@ final class MessageBoard implements RankLinks.Receiver, AutoCloseable {
             + receiver);
   }
 
-  private void launch(Wanted own, @Nullable MessageLane lane, int source) {
-    try (CudaEvent before = own.before) {
-      if (lane == null) {
+  private void launch(Wanted own, @Nullable MessagePath path, int source) {
+    try {
+      if (path == null) {
         throw new IllegalArgumentException("no messages go to or from rank " + own.peer);
       }
       if (own.bytes > 0) {
-        lane.start(own.op, own.address, own.bytes, before, source);
-      } else if (source == ANY) {
+        path.start(own.op, own.address, own.bytes, own.before, source);
+        return;
+      }
+      own.before.close();
+      if (source == ANY) {
         own.op.complete();
       } else {
         own.op.completeFrom(source);
       }
     } catch (RuntimeException e) {
+      own.before.close();
       own.op.fail(e, -1);
     }
   }
 
-  private static @Nullable MessageLane lane(@Nullable MessageLane[] lanes, int peer) {
-    return peer < 0 || peer >= lanes.length ? null : lanes[peer];
+  private static @Nullable MessagePath path(@Nullable MessagePath[] paths, int peer) {
+    return peer < 0 || peer >= paths.length ? null : paths[peer];
   }
 
   @Override
-  public void fail(IOException cause) {
+  public void fail(IOException cause, int peer) {
+    List<Operation> waiting = new ArrayList<>();
+    synchronized (this) {
+      wanted.forEach(own -> waiting.add(own.op));
+      announced.values().forEach(own -> waiting.add(own.op));
+    }
     abort(cause);
+    String text = String.valueOf(cause.getMessage());
+    TuttiException failure =
+        peer < 0 ? new BackendException(text, cause) : new PeerLostException(peer, text, cause);
+    waiting.forEach(op -> op.fail(failure, peer));
   }
 
   /** Forgets what waits: whoever aborts ends the operations. */
@@ -258,6 +280,11 @@ final class MessageBoard implements RankLinks.Receiver, AutoCloseable {
     }
   }
 
+  /** Tells whether a send or receive has not found its other side yet. */
+  synchronized boolean isWaiting() {
+    return !wanted.isEmpty() || !announced.isEmpty();
+  }
+
   /** Begins to hear the peers. */
   void listen() {
     links.listen(this);
@@ -266,15 +293,15 @@ final class MessageBoard implements RankLinks.Receiver, AutoCloseable {
   /** Tells the peers, unless the group failed, and closes the links. */
   @Override
   public void close() {
-    boolean tells;
+    CollectiveLane own;
     synchronized (this) {
-      tells = aborted == null;
+      own = aborted == null ? collectives : null;
     }
-    for (int peer = 0; tells && peer < sends.length; peer++) {
+    for (int peer = 0; own != null && peer < sends.length; peer++) {
       if (peer != rank) {
         try {
-          links.send(peer, CLOSED, collectives.lastSequence(), 0, 0);
-        } catch (BackendException e) {
+          links.send(peer, CLOSED, own.lastSequence(), 0, 0);
+        } catch (PeerLostException e) {
           // It closed before.
         }
       }

@@ -10,7 +10,7 @@ import org.jspecify.annotations.Nullable;
  * Launches the messages of one rank to another, or those from it, in their order, on a stream of
  * its own: a send that waits for its receiver holds up nothing else. Any thread.
  */
-final class MessageLane {
+final class MessageLane implements MessagePath {
   private static final long PACKET_LIMIT = 64 << 10;
   private static final int SENDER = 0;
   private static final int RECEIVER = 1;
@@ -41,16 +41,9 @@ final class MessageLane {
     this.ranks = sends ? new int[] {rank, peer} : new int[] {peer, rank};
   }
 
-  /**
-   * Puts a message behind an event. Its other side does the same at the same place of its order.
-   *
-   * @param op the send or receive
-   * @param address of the elements
-   * @param bytes their length, at least 1
-   * @param before when the elements can be read or written
-   * @param source the sender of a message to this rank
-   */
-  synchronized void start(Operation op, long address, long bytes, CudaEvent before, int source) {
+  @Override
+  public synchronized void start(
+      Operation op, long address, long bytes, CudaEvent before, int source) {
     device.context().enter();
     if (closed) {
       throw new IllegalStateException("the backend is closed");
@@ -61,6 +54,7 @@ final class MessageLane {
       stream = own;
     }
     own.waitFor(before);
+    before.close();
     channel.exchange.begin(
         Math.min(PACKET_LIMIT, channel.layout.messageCapacity()), CollectiveLane.nanosLeft(op));
     if (sends) {

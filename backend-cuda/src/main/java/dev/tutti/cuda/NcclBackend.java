@@ -1,6 +1,7 @@
 package dev.tutti.cuda;
 
 import dev.tutti.BackendException;
+import dev.tutti.Capabilities.Feature;
 import dev.tutti.DType;
 import dev.tutti.ReduceOp;
 import dev.tutti.Tensor;
@@ -12,7 +13,9 @@ import dev.tutti.cuda.nccl.NcclTypes;
 import dev.tutti.spi.Backend;
 import dev.tutti.spi.Operation;
 import java.util.List;
+import java.util.Map;
 import java.util.concurrent.TimeUnit;
+import org.jspecify.annotations.Nullable;
 
 /**
  * Moves and reduces CUDA tensors of ranks on any hosts, by NCCL. Each operation makes the calls
@@ -27,6 +30,8 @@ final class NcclBackend implements Backend {
   private final Communicator communicator;
   private final NcclLane lane;
   private final NcclWatch watch;
+  private final @Nullable NcclMessages messages;
+  private final Map<Feature, String> missing;
   private final DeviceBlock barrierCell;
 
   /** Calls NCCL for a part of an operation. */
@@ -40,13 +45,17 @@ final class NcclBackend implements Backend {
       int size,
       Communicator communicator,
       NcclLane lane,
-      NcclWatch watch) {
+      NcclWatch watch,
+      @Nullable NcclMessages messages,
+      Map<Feature, String> missing) {
     this.device = device;
     this.rank = rank;
     this.size = size;
     this.communicator = communicator;
     this.lane = lane;
     this.watch = watch;
+    this.messages = messages;
+    this.missing = Map.copyOf(missing);
     device.context().enter();
     this.barrierCell = device.allocator().allocate(Float.BYTES, device.defaultStream().handle());
   }
@@ -59,6 +68,25 @@ final class NcclBackend implements Backend {
   private void check(Operation op, List<Tensor> tensors) {
     for (Tensor tensor : tensors) {
       Checks.device(op, tensor, device, rank);
+    }
+  }
+
+  @Override
+  public Map<Feature, String> missingFeatures() {
+    return missing;
+  }
+
+  /** Refuses what NCCL cannot reduce, on all ranks alike. */
+  private void requireReducible(Operation op, Tensor like, ReduceOp reduceOp) {
+    if (!NcclTypes.isReducible(like.dtype()) || !NcclTypes.has(reduceOp.kind())) {
+      throw new UnsupportedOperationException(
+          op.type().label()
+              + " on rank "
+              + rank
+              + ": NCCL, which joins the ranks, does not reduce "
+              + like.dtype().label()
+              + " by "
+              + reduceOp);
     }
   }
 
@@ -97,6 +125,7 @@ final class NcclBackend implements Backend {
   /** Makes a call that reduces elements of a tensor's type. */
   private void reduceBy(
       Operation op, Tensor like, long numel, ReduceOp reduceOp, Reduction reduction) {
+    requireReducible(op, like, reduceOp);
     if (numel == 0) {
       return;
     }
@@ -140,6 +169,7 @@ final class NcclBackend implements Backend {
   @Override
   public void allReduceCoalesced(Operation op, List<Tensor> tensors, ReduceOp reduceOp) {
     check(op, tensors);
+    tensors.forEach(tensor -> requireReducible(op, tensor, reduceOp));
     run(
         op,
         (nccl, handle, stream) -> {
@@ -394,17 +424,61 @@ final class NcclBackend implements Backend {
   }
 
   @Override
+  public void send(Operation op, Tensor tensor, int peer, int tag) {
+    long address = address(op, tensor);
+    messages(op).send(op, peer, tag, address, tensor.byteSize());
+  }
+
+  @Override
+  public void recv(Operation op, Tensor tensor, int peer, int tag) {
+    long address = address(op, tensor);
+    messages(op).receive(op, peer, tag, address, tensor.byteSize());
+  }
+
+  @Override
+  public void recvAnySource(Operation op, Tensor tensor, int tag) {
+    long address = address(op, tensor);
+    messages(op).receive(op, MessageBoard.ANY, tag, address, tensor.byteSize());
+  }
+
+  private NcclMessages messages(Operation op) {
+    NcclMessages own = messages;
+    if (own == null) {
+      throw new UnsupportedOperationException(
+          op.type().label()
+              + " on rank "
+              + rank
+              + (size == 1
+                  ? ": a group of one rank has no messages"
+                  : ": messages on NCCL need a group of ranks of Tutti alone"));
+    }
+    return own;
+  }
+
+  @Override
   public void abort(Throwable cause) {
     communicator.abort(cause);
+    NcclMessages own = messages;
+    if (own != null) {
+      own.abort(cause);
+    }
   }
 
   @Override
   public void close() {
     watch.close();
+    NcclMessages own = messages;
+    if (own != null) {
+      own.beginClose();
+    }
     communicator.close();
+    long until = System.nanoTime() + CLOSE_NANOS;
+    if (own != null) {
+      own.close(until);
+    }
     boolean idle;
     try {
-      idle = lane.awaitIdle(System.nanoTime() + CLOSE_NANOS);
+      idle = lane.awaitIdle(until);
     } catch (BackendException e) {
       idle = false;
     }

@@ -17,14 +17,15 @@ import dev.tutti.spi.BackendProvider;
 import dev.tutti.spi.DeviceSession;
 import java.util.EnumSet;
 import java.util.List;
+import java.util.Map;
 import java.util.Optional;
 import java.util.Set;
 import java.util.function.Function;
 import java.util.function.Supplier;
 
 /**
- * Offers {@code nccl}: collectives on CUDA devices of one or more hosts by the NCCL of this
- * machine, also with ranks of PyTorch. It has to be asked for by name.
+ * Offers {@code nccl}: collectives and messages on CUDA devices of one or more hosts by the NCCL of
+ * this machine, also with ranks of PyTorch. It has to be asked for by name.
  */
 public final class NcclBackendProvider implements BackendProvider {
   private static final Capabilities CAPABILITIES = capabilitiesOfAll();
@@ -75,7 +76,10 @@ public final class NcclBackendProvider implements BackendProvider {
             OpType.REDUCE_SCATTER_COALESCED,
             OpType.ALL_TO_ALL,
             OpType.ALL_TO_ALL_SINGLE,
-            OpType.BARRIER),
+            OpType.BARRIER,
+            OpType.SEND,
+            OpType.RECV,
+            OpType.RECV_ANY_SOURCE),
         EnumSet.allOf(DType.class),
         reducible,
         operators,
@@ -153,6 +157,6 @@ public final class NcclBackendProvider implements BackendProvider {
    */
   @Override
   public Backend create(BackendContext context) {
-    return NcclWorld.join(context, cuda.get(), nccl.apply(context.settings()));
+    return NcclWorld.join(context, cuda.get(), nccl.apply(context.settings()), Map.of());
   }
 }

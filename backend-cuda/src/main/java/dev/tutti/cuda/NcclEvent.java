@@ -4,18 +4,34 @@ import dev.tutti.BackendException;
 import dev.tutti.cuda.nccl.Communicator;
 import dev.tutti.spi.DeviceEvent;
 import dev.tutti.spi.Operation;
+import org.jspecify.annotations.Nullable;
 
 /** Follows an operation of NCCL on the device; what is reached after an abort has no result. */
 final class NcclEvent implements DeviceEvent {
   private final CudaEvent event;
   private final Communicator communicator;
-  private final NcclEvents pool;
+  private final @Nullable NcclEvents pool;
+  private final int source;
   private Operation op;
 
   NcclEvent(CudaEvent event, Communicator communicator, NcclEvents pool, Operation op) {
     this.event = event;
     this.communicator = communicator;
     this.pool = pool;
+    this.source = MessageBoard.ANY;
+    this.op = op;
+  }
+
+  /**
+   * Creates the event of a message, for one use.
+   *
+   * @param source whose message it receives, or {@link MessageBoard#ANY}
+   */
+  NcclEvent(CudaEvent event, Communicator communicator, Operation op, int source) {
+    this.event = event;
+    this.communicator = communicator;
+    this.pool = null;
+    this.source = source;
     this.op = op;
   }
 
@@ -31,7 +47,10 @@ final class NcclEvent implements DeviceEvent {
   @Override
   public void release() {
     event.takeForReached();
-    pool.give(this);
+    NcclEvents of = pool;
+    if (of != null) {
+      of.give(this);
+    }
   }
 
   @Override
@@ -46,6 +65,9 @@ final class NcclEvent implements DeviceEvent {
 
   private boolean isGood() {
     if (!communicator.isAborted()) {
+      if (source >= 0) {
+        op.completeFrom(source);
+      }
       return true;
     }
     if (!op.isDone()) {

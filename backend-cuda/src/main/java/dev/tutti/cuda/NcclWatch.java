@@ -11,10 +11,11 @@ import java.nio.charset.StandardCharsets;
 import java.util.List;
 import java.util.concurrent.TimeUnit;
 import java.util.concurrent.locks.LockSupport;
+import org.jspecify.annotations.Nullable;
 
 /**
- * Looks, while an operation takes long, whether it can still end: whether NCCL reports a failure,
- * or a peer closed the group before it came there.
+ * Looks, while an operation or a message takes long, whether it can still end: whether NCCL reports
+ * a failure, or a peer closed the group before it came there.
  */
 final class NcclWatch implements AutoCloseable {
   /*
@@ -30,15 +31,23 @@ final class NcclWatch implements AutoCloseable {
   private final Store store;
   private final int rank;
   private final int size;
+  private final @Nullable NcclMessages messages;
   private final Thread thread;
   private volatile boolean closed;
 
-  NcclWatch(Communicator communicator, NcclLane lane, Store store, int rank, int size) {
+  NcclWatch(
+      Communicator communicator,
+      NcclLane lane,
+      Store store,
+      int rank,
+      int size,
+      @Nullable NcclMessages messages) {
     this.communicator = communicator;
     this.lane = lane;
     this.store = store;
     this.rank = rank;
     this.size = size;
+    this.messages = messages;
     this.thread = Thread.ofVirtual().name("tutti-nccl-watch-" + rank).start(this::watch);
   }
 
@@ -47,18 +56,33 @@ final class NcclWatch implements AutoCloseable {
     while (!closed) {
       LockSupport.parkNanos(PERIOD_NANOS);
       Operation op = lane.pending();
-      if (closed || op == null) {
-        continue;
+      if (closed) {
+        return;
       }
-      long number = op.sequenceNumber();
-      if (number == seen) {
-        try {
+      long number = op == null ? 0 : op.sequenceNumber();
+      try {
+        if (op != null && number == seen) {
           look(op, number);
-        } catch (StoreException e) {
-          LOG.log(Level.DEBUG, "rank {0}: cannot ask who closed the group: {1}", rank, e);
         }
+        if (messages != null) {
+          look(messages);
+        }
+      } catch (StoreException e) {
+        LOG.log(Level.DEBUG, "rank {0}: cannot ask who closed the group: {1}", rank, e);
       }
       seen = number;
+    }
+  }
+
+  private void look(NcclMessages own) {
+    own.look();
+    if (!own.isWaiting() || !store.check(List.of(CLOSED))) {
+      return;
+    }
+    for (int peer = 0; peer < size; peer++) {
+      if (peer != rank && store.check(List.of(CLOSED + "/" + peer))) {
+        own.leave(peer);
+      }
     }
   }
 

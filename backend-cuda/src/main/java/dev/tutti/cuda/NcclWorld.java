@@ -1,5 +1,6 @@
 package dev.tutti.cuda;
 
+import dev.tutti.Capabilities.Feature;
 import dev.tutti.DType;
 import dev.tutti.ReduceOp;
 import dev.tutti.RendezvousException;
@@ -10,10 +11,14 @@ import dev.tutti.cuda.nccl.Communicator;
 import dev.tutti.cuda.nccl.NcclCalls;
 import dev.tutti.cuda.nccl.NcclResult;
 import dev.tutti.cuda.nccl.NcclTypes;
+import dev.tutti.cuda.share.RankLinks;
+import dev.tutti.cuda.share.StoreExchange;
+import dev.tutti.gloo.BindAddress;
 import dev.tutti.spi.BackendContext;
 import java.time.Duration;
 import java.util.ArrayList;
 import java.util.List;
+import java.util.Map;
 
 /** Brings the ranks of a group together in a communicator of NCCL. */
 final class NcclWorld {
@@ -44,15 +49,17 @@ final class NcclWorld {
   /**
    * Meets the other ranks.
    *
+   * @param missing what the group has to do without, with the reason
    * @throws RendezvousException if they do not come, with those that are missing
    * @throws dev.tutti.cuda.nccl.NcclException if NCCL fails
    */
-  static NcclBackend join(BackendContext context, Cuda cuda, NcclCalls nccl) {
+  static NcclBackend join(
+      BackendContext context, Cuda cuda, NcclCalls nccl, Map<Feature, String> missing) {
     CudaDevice device = cuda.device(context.device().index());
-    return new NcclWorld(context, nccl, device).join();
+    return new NcclWorld(context, nccl, device).join(missing);
   }
 
-  private NcclBackend join() {
+  private NcclBackend join(Map<Feature, String> missing) {
     int rank = context.rank();
     int size = context.size();
     Store store = context.store();
@@ -66,10 +73,12 @@ final class NcclWorld {
       throw new RendezvousException(e.getMessage() + missing(store), e);
     }
     NcclLane lane = new NcclLane(device, communicator);
+    NcclMessages messages = null;
     boolean good = false;
     try {
       if (size > 1 && store.check(keys())) {
         connect(communicator);
+        messages = messages();
       }
       NcclBackend backend =
           new NcclBackend(
@@ -78,13 +87,37 @@ final class NcclWorld {
               size,
               communicator,
               lane,
-              new NcclWatch(communicator, lane, store, rank, size));
+              new NcclWatch(communicator, lane, store, rank, size, messages),
+              messages,
+              missing);
       good = true;
       return backend;
     } finally {
       if (!good) {
+        if (messages != null) {
+          messages.beginClose();
+        }
         communicator.abort(new IllegalStateException("the group was not made"));
         communicator.close();
+      }
+    }
+  }
+
+  /** Opens links between the ranks, on which messages find their receivers. */
+  private NcclMessages messages() {
+    StoreExchange exchange =
+        new StoreExchange(context.store(), "tutti/links", context.rank(), context.size());
+    RankLinks links =
+        RankLinks.open(() -> BindAddress.choose(context.settings()).address(), exchange, until);
+    boolean good = false;
+    try {
+      NcclMessages made =
+          new NcclMessages(device, nccl, context.store(), links, context.rank(), context.size());
+      good = true;
+      return made;
+    } finally {
+      if (!good) {
+        links.close();
       }
     }
   }

@@ -46,7 +46,7 @@ final class CudaRanks {
   CudaRanks(Cuda cuda) {
     this.cuda = cuda;
     this.devices = cuda.deviceCount();
-    this.provider = new CudaBackendProvider(() -> cuda, Optional::empty);
+    this.provider = new CudaBackendProvider(() -> cuda, Optional::empty, NoNccl.HERE);
   }
 
   CudaRanks onOneDevice() {

@@ -19,7 +19,8 @@ class CudaSessionTest {
 
   private final FakeMachine machine = new FakeMachine(2);
   private final Cuda cuda = machine.cuda;
-  private final CudaBackendProvider provider = new CudaBackendProvider(() -> cuda, Optional::empty);
+  private final CudaBackendProvider provider =
+      new CudaBackendProvider(() -> cuda, Optional::empty, NoNccl.HERE);
 
   @AfterEach
   void nothingIsLeft() {

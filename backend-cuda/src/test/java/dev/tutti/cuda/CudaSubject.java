@@ -35,7 +35,7 @@ class CudaSubject implements ContractSubject {
 
   @Override
   public BackendProvider provider() {
-    return new CudaBackendProvider(() -> cuda, Optional::empty);
+    return new CudaBackendProvider(() -> cuda, Optional::empty, NoNccl.HERE);
   }
 
   @Override

@@ -38,6 +38,11 @@ class GpuFaultsTest {
   @ParameterizedTest
   @ValueSource(strings = {"small", "large", "barrier", "symmetric", "messages"})
   void aKilledRankFailsTheOthers(String where, @TempDir Path directory) throws Exception {
+    killOne(where, directory);
+  }
+
+  /** Starts the ranks, each a process that works as {@link GpuSurvivor} does, and kills one. */
+  static void killOne(String where, Path directory) throws Exception {
     List<Process> ranks = new ArrayList<>();
     try {
       for (int r = 0; r < RANKS; r++) {
@@ -53,7 +58,7 @@ class GpuFaultsTest {
         String text = text(directory.resolve("out" + r));
         assertThat(ended).as("whether rank " + r + " ends: " + text).isTrue();
         if (r != VICTIM) {
-          assertThat(text).endsWith("good\n");
+          assertThat(text).contains("\ngood\n"); // NCCL may print its version behind it
           System.out.print(where + ", rank " + r + ": " + text.replaceAll("(?s).*ready\n", ""));
         }
       }

@@ -2,15 +2,18 @@ package dev.tutti.cuda;
 
 import dev.tutti.Device;
 import dev.tutti.GroupOptions;
+import dev.tutti.P2pOptions;
 import dev.tutti.ProcessGroup;
 import dev.tutti.ReduceOp;
 import dev.tutti.Tensor;
+import dev.tutti.Work;
 import java.util.Arrays;
 
 /**
  * Is a rank of a job whose other ranks may be PyTorch's: {@code
  * benchmarks/pytorch-interop/gpu_peer.py} is the same in Python. The environment says which rank;
- * the argument names the backend.
+ * the first argument names the backend; a second one asks for messages, which PyTorch's ranks do
+ * not share.
  */
 final class GpuPeer {
   private static final int COUNT = 1_000_003;
@@ -52,8 +55,35 @@ final class GpuPeer {
         require("all-gather of rank " + r, ranks[r] == r);
       }
       group.barrier();
+      if (args.length > 1) {
+        messages(group, device);
+      }
       System.out.println("Java rank " + rank + " of " + size + ": sums exact " + sums[0]);
     }
+  }
+
+  /** Sends around the ring, out of order by tags; among ranks of Tutti. */
+  private static void messages(ProcessGroup group, CudaDevice device) {
+    int next = (group.rank() + 1) % group.size();
+    int previous = (group.rank() + group.size() - 1) % group.size();
+    int[] many = new int[COUNT];
+    Arrays.fill(many, group.rank());
+    P2pOptions seven = P2pOptions.DEFAULT.withTag(7).withAsync();
+    P2pOptions eight = P2pOptions.DEFAULT.withTag(8).withAsync();
+    Work first = group.send(device.tensors().copyOf(Tensor.of(many)), next, seven);
+    Work second = group.send(device.tensors().copyOf(Tensor.of(group.rank())), next, eight);
+    Tensor large = device.tensors().copyOf(Tensor.of(new int[COUNT]));
+    Tensor small = device.tensors().copyOf(Tensor.of(-1));
+    group.recv(small, previous, eight).await();
+    group.recv(large, previous, seven).await();
+    first.await();
+    second.await();
+    require("small message", device.tensors().toHost(small).toIntArray()[0] == previous);
+    for (int element : device.tensors().toHost(large).toIntArray()) {
+      require("large message", element == previous);
+    }
+    group.barrier();
+    System.out.println("Java rank " + group.rank() + ": messages exact");
   }
 
   private static void require(String what, boolean good) {

@@ -19,12 +19,16 @@ import java.util.Locale;
 final class GpuSurvivor {
   private static final Duration TIMEOUT = Duration.ofSeconds(4);
 
+  private static final Duration NCCL_TIMEOUT = Duration.ofSeconds(10); // makes communicators
+
   private final String directory;
   private final CudaDevice device;
+  private final boolean onNccl;
 
-  private GpuSurvivor(String directory, CudaDevice device) {
+  private GpuSurvivor(String directory, CudaDevice device, boolean onNccl) {
     this.directory = directory;
     this.device = device;
+    this.onNccl = onNccl;
   }
 
   public static void main(String[] args) {
@@ -32,7 +36,8 @@ final class GpuSurvivor {
     int size = Integer.parseInt(args[3]);
     int victim = Integer.parseInt(args[4]);
     Cuda cuda = Cuda.get();
-    GpuSurvivor own = new GpuSurvivor(args[0], cuda.device(rank % cuda.deviceCount()));
+    boolean onNccl = args[1].startsWith("nccl");
+    GpuSurvivor own = new GpuSurvivor(args[0], cuda.device(rank % cuda.deviceCount()), onNccl);
     try (CudaStream.Scope _ = own.device.poolStream().use()) {
       own.workUntilFailure(args[1], rank, size);
       own.goOn(rank > victim ? rank - 1 : rank, size - 1);
@@ -46,7 +51,7 @@ final class GpuSurvivor {
         .withRank(rank)
         .withSize(size)
         .withDevice(Device.cuda(device.index()))
-        .withProvider(new CudaBackendProvider())
+        .withProvider(onNccl ? new NcclBackendProvider() : new CudaBackendProvider())
         .withTimeout(timeout)
         .withSettings(
             Settings.fromEnvironment()
@@ -55,7 +60,8 @@ final class GpuSurvivor {
   }
 
   private void workUntilFailure(String where, int rank, int size) {
-    ProcessGroup group = ProcessGroup.init(options("first", rank, size, TIMEOUT));
+    ProcessGroup group =
+        ProcessGroup.init(options("first", rank, size, onNccl ? NCCL_TIMEOUT : TIMEOUT));
     Tensor tensor = device.tensors().copyOf(Tensor.allocate(DType.FLOAT32, large(where)));
     Tensor received = device.tensors().copyOf(Tensor.allocate(DType.FLOAT32, large(where)));
     SymmetricMemory memory = where.equals("symmetric") ? group.allocateSymmetric(1 << 20) : null;
@@ -66,7 +72,7 @@ final class GpuSurvivor {
         switch (where) {
           case "barrier" -> group.barrier();
           case "symmetric" -> memory.barrier(round % 8, TIMEOUT);
-          case "messages" -> {
+          case "messages", "nccl-messages" -> {
             P2pOptions tagged = P2pOptions.DEFAULT.withTag(round % 3).withAsync();
             Work send = group.send(tensor, (rank + 1) % size, tagged);
             Work receive = group.recv(received, (rank + size - 1) % size, tagged);
@@ -102,7 +108,16 @@ final class GpuSurvivor {
   private void goOn(int rank, int size) {
     try (ProcessGroup group =
         ProcessGroup.init(options("second", rank, size, Duration.ofSeconds(20)))) {
-      new OperationChecks(group, device).all(100);
+      if (onNccl) {
+        Tensor sum = device.tensors().copyOf(Tensor.of(rank + 1));
+        group.allReduce(sum);
+        int expected = size * (size + 1) / 2;
+        if (device.tensors().toHost(sum).toIntArray()[0] != expected) {
+          throw new AssertionError("a wrong sum after a failure");
+        }
+      } else {
+        new OperationChecks(group, device).all(100);
+      }
       group.store().barrier("done", size, Duration.ofSeconds(20));
     }
   }

@@ -167,6 +167,9 @@ class NcclBackendTest {
       CudaDevice device = machine.cuda.device(0);
       try (ProcessGroup group = ProcessGroup.init(options(store, 0, Duration.ofSeconds(20)))) {
         Tensor tensor = device.tensors().copyOf(Tensor.of(1f, 2f));
+        assertThatThrownBy(() -> group.send(tensor, 1))
+            .isInstanceOf(UnsupportedOperationException.class)
+            .hasStackTraceContaining("messages on NCCL need a group of ranks of Tutti alone");
         group.allReduce(tensor);
         assertThat(device.tensors().toHost(tensor).toFloatArray()).containsExactly(11, 22);
       }

@@ -1,9 +1,12 @@
 package dev.tutti.kernels;
 
+import dev.tutti.DType;
+import dev.tutti.ReduceOp;
+
 /**
- * Says up to which sizes each algorithm of all-reduce is the fastest. The defaults for 4 ranks were
- * measured on H200 with NVLink (docs/gpu-kernels.md); for other numbers they are derived from what
- * each algorithm sends.
+ * Says up to which sizes each algorithm of all-reduce is the fastest. The defaults for up to 4
+ * ranks were measured on H200 with NVLink (docs/gpu-kernels.md); for other numbers they are derived
+ * from what each algorithm sends.
  *
  * @param oneShotBytes the most bytes of a one-shot
  * @param twoShotBytes the most bytes of a two-shot; more goes by chunks
@@ -12,6 +15,8 @@ public record AllReduceLimits(long oneShotBytes, long twoShotBytes) {
   private static final long KIB = 1 << 10;
   private static final long MIB = 1 << 20;
   private static final int SMALL_CHUNK = 16384;
+  // Packets that are not full lose to chunks beyond.
+  private static final long TWO_SHOT_UNLESS_FULL = 2 * MIB;
 
   /** Names the algorithms. */
   public enum Algorithm {
@@ -29,27 +34,53 @@ public record AllReduceLimits(long oneShotBytes, long twoShotBytes) {
    * @param ranks how many ranks
    */
   public static AllReduceLimits ofRanks(int ranks) {
-    long oneShot = ranks == 2 ? 512 * KIB : ranks <= 4 ? 128 * KIB : 64 * KIB;
-    return new AllReduceLimits(oneShot, 2 * MIB);
+    long oneShot =
+        switch (ranks) {
+          case 2 -> 2 * MIB;
+          case 3 -> 256 * KIB;
+          case 4 -> 128 * KIB;
+          default -> 64 * KIB;
+        };
+    return new AllReduceLimits(oneShot, 8 * MIB);
   }
 
   /**
    * Chooses the algorithm of an all-reduce; all ranks must agree on what they ask.
    *
    * @param bytes length of the tensor
-   * @param elementBytes size of an element
+   * @param dtype type of its elements
+   * @param op operator
    * @param layout the channel, whose slots bound packets
    */
-  public Algorithm choose(long bytes, int elementBytes, ChannelLayout layout) {
-    long capacity = layout.packetCapacity(elementBytes);
-    if (bytes <= oneShotBytes && bytes <= capacity) {
+  public Algorithm choose(long bytes, DType dtype, ReduceOp.Kind op, ChannelLayout layout) {
+    if (bytes <= oneShotBytes && bytes <= capacity(dtype, op, layout)) {
       return Algorithm.ONE_SHOT;
     }
-    // A part is rounded up to 16 bytes.
-    if (bytes <= twoShotBytes && bytes / layout.ranks() + 16 <= capacity) {
-      return Algorithm.TWO_SHOT;
-    }
-    return Algorithm.CHUNKS;
+    return allowsTwoShot(bytes, dtype, op, layout) ? Algorithm.TWO_SHOT : Algorithm.CHUNKS;
+  }
+
+  /**
+   * Tells whether a reduction by parts, one for each rank, is fastest by a two-shot if not by a
+   * one-shot.
+   *
+   * @param bytes length of all parts
+   * @param dtype type of the elements
+   * @param op operator
+   * @param layout the channel, whose slots bound packets
+   */
+  public boolean allowsTwoShot(long bytes, DType dtype, ReduceOp.Kind op, ChannelLayout layout) {
+    long most =
+        Kernels.hasFullPackets(dtype, op)
+            ? twoShotBytes
+            : Math.min(twoShotBytes, TWO_SHOT_UNLESS_FULL);
+    long part = (bytes + layout.ranks() - 1) / layout.ranks();
+    return bytes <= most && ((part + 15) & -16) <= capacity(dtype, op, layout);
+  }
+
+  private static long capacity(DType dtype, ReduceOp.Kind op, ChannelLayout layout) {
+    return Kernels.hasFullPackets(dtype, op)
+        ? layout.fullCapacity()
+        : layout.packetCapacity(dtype.byteSize());
   }
 
   /**

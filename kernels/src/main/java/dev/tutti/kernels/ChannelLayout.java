@@ -16,8 +16,10 @@ import java.lang.foreign.ValueLayout;
  * @param lanes the most blocks of a launch, an even number
  * @param packetSlots packets that a lane takes from one sender in one call
  * @param chunkBytes bytes of a slot of a large call, a multiple of 16
+ * @param fullSlots full packets that a lane takes from one sender in one call, a multiple of {@link
+ *     Kernels#MAX_THREADS}; 0 where no real numbers are summed by packets
  */
-public record ChannelLayout(int ranks, int lanes, int packetSlots, int chunkBytes) {
+public record ChannelLayout(int ranks, int lanes, int packetSlots, int chunkBytes, int fullSlots) {
   /** Is the most ranks of a channel. */
   public static final int MAX_RANKS = 8;
 
@@ -30,11 +32,15 @@ public record ChannelLayout(int ranks, int lanes, int packetSlots, int chunkByte
   /** Is the size of the control words: abort flag, status. */
   public static final int CONTROL_BYTES = 8;
 
+  /** Is how much data a full packet has: a sum of real numbers by one-shot or two-shot. */
+  public static final int FULL_PAYLOAD = 16;
+
   private static final int PACKET_BYTES = 16;
   private static final int CHUNK_SLOTS = 4;
   private static final int FLAG_KINDS = 6;
   private static final int TARGET_BYTES = 8;
   private static final int PACKET_SECTIONS = 3;
+  private static final int FULL_SECTIONS = 2;
   private static final int CHUNK_SECTIONS = 2;
   private static final int LANE_STATE_BYTES = 256;
 
@@ -58,6 +64,10 @@ public record ChannelLayout(int ranks, int lanes, int packetSlots, int chunkByte
         chunkBytes >= 2048 && chunkBytes % 16 == 0,
         "chunkBytes must be a multiple of 16, 2048 at least, not ",
         chunkBytes);
+    require(
+        fullSlots >= 0 && fullSlots <= 1 << 20 && fullSlots % Kernels.MAX_THREADS == 0,
+        "fullSlots must be a multiple of " + Kernels.MAX_THREADS + ", not ",
+        fullSlots);
   }
 
   /**
@@ -66,7 +76,17 @@ public record ChannelLayout(int ranks, int lanes, int packetSlots, int chunkByte
    * @param ranks how many ranks
    */
   public static ChannelLayout ofRanks(int ranks) {
-    return new ChannelLayout(ranks, 128, 512, 32768);
+    return new ChannelLayout(ranks, 128, 512, 32768, fullSlots(ranks));
+  }
+
+  /**
+   * Returns how many full packets a lane takes from one sender if 128 lanes take parts of 8 MiB.
+   *
+   * @param ranks how many ranks
+   */
+  public static int fullSlots(int ranks) {
+    int packets = (8 << 20) / 128 / FULL_PAYLOAD / ranks;
+    return (packets + Kernels.MAX_THREADS - 1) / Kernels.MAX_THREADS * Kernels.MAX_THREADS;
   }
 
   private static void require(boolean holds, String message, int value) {
@@ -79,7 +99,8 @@ public record ChannelLayout(int ranks, int lanes, int packetSlots, int chunkByte
   public long areaBytes() {
     return flagBytes()
         + PACKET_SECTIONS * packetSectionBytes()
-        + (long) CHUNK_SECTIONS * CHUNK_SLOTS * lanes * ranks * chunkBytes;
+        + (long) CHUNK_SECTIONS * CHUNK_SLOTS * lanes * ranks * chunkBytes
+        + 2L * FULL_SECTIONS * PACKET_BYTES * lanes * ranks * fullSlots;
   }
 
   /** Returns the size in bytes of each rank's counters, in its own device memory. */
@@ -88,7 +109,7 @@ public record ChannelLayout(int ranks, int lanes, int packetSlots, int chunkByte
   }
 
   /**
-   * Returns how much data a packet of a reduction has.
+   * Returns how much data a packet of a reduction has that is not full.
    *
    * @param elementBytes size of an element
    */
@@ -97,12 +118,17 @@ public record ChannelLayout(int ranks, int lanes, int packetSlots, int chunkByte
   }
 
   /**
-   * Returns how many bytes a one-shot, or a part of a two-shot, can have.
+   * Returns how many bytes a one-shot, or a part of a two-shot, can have if packets are not full.
    *
    * @param elementBytes size of an element
    */
   public long packetCapacity(int elementBytes) {
     return (long) lanes * packetSlots * packetPayload(elementBytes);
+  }
+
+  /** Returns how many bytes a one-shot, or a part of a two-shot, can have if packets are full. */
+  public long fullCapacity() {
+    return (long) lanes * fullSlots * FULL_PAYLOAD;
   }
 
   /** Returns the most bytes of a pair of an exchange that can go by packets. */
@@ -138,6 +164,7 @@ public record ChannelLayout(int ranks, int lanes, int packetSlots, int chunkByte
     channel.set(ValueLayout.JAVA_INT, 8, lanes);
     channel.set(ValueLayout.JAVA_INT, 12, packetSlots);
     channel.set(ValueLayout.JAVA_INT, 16, chunkBytes);
+    channel.set(ValueLayout.JAVA_INT, 20, fullSlots);
     channel.set(ValueLayout.JAVA_LONG, CONTROL_OFFSET, control);
     channel.set(ValueLayout.JAVA_LONG, STATE_OFFSET, state);
     for (int r = 0; r < ranks; r++) {

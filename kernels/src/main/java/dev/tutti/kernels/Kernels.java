@@ -82,20 +82,41 @@ public final class Kernels {
 
   private static Map<DType, ReduceKernels> reduceKernels() {
     Map<DType, ReduceKernels> kernels = new EnumMap<>(DType.class);
-    kernels.put(DType.FLOAT32, reduceKernels("f32", 4));
-    kernels.put(DType.FLOAT64, reduceKernels("f64", 8));
-    kernels.put(DType.FLOAT16, reduceKernels("f16", 2));
-    kernels.put(DType.BFLOAT16, reduceKernels("bf16", 2));
-    kernels.put(DType.INT8, reduceKernels("i8", 1));
-    kernels.put(DType.UINT8, reduceKernels("u8", 1));
-    kernels.put(DType.INT32, reduceKernels("i32", 4));
-    kernels.put(DType.INT64, reduceKernels("i64", 8));
+    kernels.put(DType.FLOAT32, reduceKernels("f32", DType.FLOAT32));
+    kernels.put(DType.FLOAT64, reduceKernels("f64", DType.FLOAT64));
+    kernels.put(DType.FLOAT16, reduceKernels("f16", DType.FLOAT16));
+    kernels.put(DType.BFLOAT16, reduceKernels("bf16", DType.BFLOAT16));
+    kernels.put(DType.INT8, reduceKernels("i8", DType.INT8));
+    kernels.put(DType.UINT8, reduceKernels("u8", DType.UINT8));
+    kernels.put(DType.INT32, reduceKernels("i32", DType.INT32));
+    kernels.put(DType.INT64, reduceKernels("i64", DType.INT64));
     return kernels;
   }
 
-  private static ReduceKernels reduceKernels(String label, int elementBytes) {
-    int payload = ChannelLayout.packetPayload(elementBytes);
-    return new ReduceKernels(family(label + "_sum", payload), family(label + "_other", payload));
+  private static ReduceKernels reduceKernels(String label, DType dtype) {
+    return new ReduceKernels(
+        family(label + "_sum", payload(dtype, ReduceOp.Kind.SUM)),
+        family(label + "_other", payload(dtype, ReduceOp.Kind.MAX)));
+  }
+
+  private static int payload(DType dtype, ReduceOp.Kind op) {
+    return hasFullPackets(dtype, op)
+        ? ChannelLayout.FULL_PAYLOAD
+        : ChannelLayout.packetPayload(dtype.byteSize());
+  }
+
+  /**
+   * Tells whether packets of a reduction have nothing but data, as those of sums of real numbers
+   * do.
+   *
+   * @param dtype type of the elements
+   * @param op operator
+   */
+  public static boolean hasFullPackets(DType dtype, ReduceOp.Kind op) {
+    return switch (op) {
+      case SUM, AVG, PREMUL_SUM -> !dtype.isInteger();
+      case PRODUCT, MIN, MAX, BAND, BOR, BXOR -> false;
+    };
   }
 
   private static Family family(String suffix, int payload) {

@@ -4,21 +4,24 @@ package dev.tutti.kernels;
 final class LaunchRules {
   private static final int MIB = 1 << 20;
   private static final int PACKETS_OF_LANE = 128; // kPacketsPerLane of exchange.cuh
+  // Two blocks of these fit on a multiprocessor, so two groups can be at it at once.
+  private static final int FULL_THREADS = 256;
 
   private LaunchRules() {}
 
   static Launch oneShot(long bytes, int payload, ChannelLayout layout) {
-    return packets(ceilDiv(bytes, payload), layout);
+    return packets(ceilDiv(bytes, payload), payload, layout);
   }
 
   static Launch twoShot(long bytes, int payload, ChannelLayout layout) {
-    return packets(ceilDiv(ceilDiv(bytes, layout.ranks()), payload), layout);
+    return packets(ceilDiv(ceilDiv(bytes, layout.ranks()), payload), payload, layout);
   }
 
   /** One packet per thread while there are lanes, in blocks as small as that allows. */
-  private static Launch packets(long packets, ChannelLayout layout) {
+  private static Launch packets(long packets, int payload, ChannelLayout layout) {
+    int most = payload == ChannelLayout.FULL_PAYLOAD ? FULL_THREADS : Kernels.MAX_THREADS;
     int block = 128;
-    while (block < Kernels.MAX_THREADS && packets > (long) block * layout.lanes()) {
+    while (block < most && packets > (long) block * layout.lanes()) {
       block *= 2;
     }
     return Launch.of(grid(packets, block, layout), block);

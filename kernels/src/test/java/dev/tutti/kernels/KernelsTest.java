@@ -36,18 +36,25 @@ class KernelsTest {
   /** Places of a lane are one per packet: a launch that needs more would write behind its slots. */
   @Test
   void launchesStayWithinLanesAndSlots() {
-    for (DType dtype : new DType[] {DType.FLOAT32, DType.INT64}) {
+    for (DType dtype : new DType[] {DType.INT32, DType.INT64}) {
       int payload = ChannelLayout.packetPayload(dtype.byteSize());
       long capacity = LAYOUT.packetCapacity(dtype.byteSize());
-      for (long bytes = 8; bytes <= capacity; bytes += 8 + bytes / 7 / 8 * 8) {
-        Launch launch = Kernels.oneShot(dtype, ReduceOp.Kind.SUM).launch(bytes, LAYOUT);
-        assertThat(launch.grid()).isBetween(1, LAYOUT.lanes());
-        assertThat(launch.block()).isBetween(32, Kernels.MAX_THREADS);
-        long packets = (bytes + payload - 1) / payload;
-        long threads = (long) launch.grid() * launch.block();
-        assertThat((packets + threads - 1) / threads * launch.block())
-            .isLessThanOrEqualTo(LAYOUT.packetSlots());
-      }
+      launchesStayWithin(dtype, payload, capacity, LAYOUT.packetSlots());
+    }
+    launchesStayWithin(
+        DType.FLOAT32, ChannelLayout.FULL_PAYLOAD, LAYOUT.fullCapacity(), LAYOUT.fullSlots());
+  }
+
+  private static void launchesStayWithin(DType dtype, int payload, long capacity, int slots) {
+    long bytes = 8;
+    while (bytes < capacity) {
+      bytes = Math.min(bytes + 8 + bytes / 7 / 8 * 8, capacity);
+      Launch launch = Kernels.oneShot(dtype, ReduceOp.Kind.SUM).launch(bytes, LAYOUT);
+      assertThat(launch.grid()).isBetween(1, LAYOUT.lanes());
+      assertThat(launch.block()).isBetween(32, Kernels.MAX_THREADS);
+      long packets = (bytes + payload - 1) / payload;
+      long threads = (long) launch.grid() * launch.block();
+      assertThat((packets + threads - 1) / threads * launch.block()).isLessThanOrEqualTo(slots);
     }
   }
 
@@ -55,12 +62,15 @@ class KernelsTest {
   void launchesMatchTheMeasuredTable() {
     Kernel oneShot = Kernels.oneShot(DType.BFLOAT16, ReduceOp.Kind.SUM);
     assertThat(oneShot.launch(1024, LAYOUT)).isEqualTo(new Launch(1, 128));
-    assertThat(oneShot.launch(16384, LAYOUT)).isEqualTo(new Launch(11, 128));
-    assertThat(oneShot.launch(262144, LAYOUT)).isEqualTo(new Launch(86, 256));
+    assertThat(oneShot.launch(16384, LAYOUT)).isEqualTo(new Launch(8, 128));
+    assertThat(oneShot.launch(262144, LAYOUT)).isEqualTo(new Launch(128, 128));
     assertThat(oneShot.launch(16384, LAYOUT)).isSameAs(oneShot.launch(16384, LAYOUT));
     Kernel twoShot = Kernels.twoShot(DType.BFLOAT16, ReduceOp.Kind.SUM);
-    assertThat(twoShot.launch(524288, LAYOUT)).isEqualTo(new Launch(86, 128));
-    assertThat(twoShot.launch(2 << 20, LAYOUT)).isEqualTo(new Launch(86, 512));
+    assertThat(twoShot.launch(524288, LAYOUT)).isEqualTo(new Launch(64, 128));
+    assertThat(twoShot.launch(2 << 20, LAYOUT)).isEqualTo(new Launch(128, 256));
+    assertThat(twoShot.launch(8 << 20, LAYOUT)).isEqualTo(new Launch(128, 256));
+    Kernel most = Kernels.oneShot(DType.BFLOAT16, ReduceOp.Kind.MAX);
+    assertThat(most.launch(16384, LAYOUT)).isEqualTo(new Launch(11, 128));
     Kernel chunks = Kernels.chunks(DType.BFLOAT16, ReduceOp.Kind.SUM);
     assertThat(chunks.launch(4 << 20, LAYOUT)).isEqualTo(new Launch(128, 256));
     assertThat(chunks.launch(1L << 30, LAYOUT)).isEqualTo(new Launch(128, 512));
@@ -70,26 +80,39 @@ class KernelsTest {
 
   @Test
   void limitsChooseTheMeasuredAlgorithm() {
-    AllReduceLimits limits = AllReduceLimits.ofRanks(4);
-    assertThat(limits.choose(128 << 10, 2, LAYOUT)).isEqualTo(Algorithm.ONE_SHOT);
-    assertThat(limits.choose(256 << 10, 2, LAYOUT)).isEqualTo(Algorithm.TWO_SHOT);
-    assertThat(limits.choose(2 << 20, 2, LAYOUT)).isEqualTo(Algorithm.TWO_SHOT);
-    assertThat(limits.choose(4 << 20, 2, LAYOUT)).isEqualTo(Algorithm.CHUNKS);
-    assertThat(limits.choose(64 << 20, 2, LAYOUT)).isEqualTo(Algorithm.CHUNKS);
+    assertThat(choice(128 << 10, ReduceOp.Kind.SUM)).isEqualTo(Algorithm.ONE_SHOT);
+    assertThat(choice(256 << 10, ReduceOp.Kind.SUM)).isEqualTo(Algorithm.TWO_SHOT);
+    assertThat(choice(8 << 20, ReduceOp.Kind.SUM)).isEqualTo(Algorithm.TWO_SHOT);
+    assertThat(choice((8 << 20) + 2, ReduceOp.Kind.SUM)).isEqualTo(Algorithm.CHUNKS);
+    assertThat(choice(64 << 20, ReduceOp.Kind.SUM)).isEqualTo(Algorithm.CHUNKS);
+    assertThat(choice(128 << 10, ReduceOp.Kind.MAX)).isEqualTo(Algorithm.ONE_SHOT);
+    assertThat(choice(2 << 20, ReduceOp.Kind.MAX)).isEqualTo(Algorithm.TWO_SHOT);
+    assertThat(choice(4 << 20, ReduceOp.Kind.MAX)).isEqualTo(Algorithm.CHUNKS);
     Launch launch = Kernels.chunks(DType.BFLOAT16, ReduceOp.Kind.SUM).launch(4 << 20, LAYOUT);
     assertThat(AllReduceLimits.chunkBytes(4 << 20, launch, LAYOUT)).isEqualTo(8192);
     assertThat(AllReduceLimits.chunkBytes(1, new Launch(1, 256), LAYOUT)).isEqualTo(16);
     assertThat(AllReduceLimits.chunkBytes(1L << 30, new Launch(128, 512), LAYOUT)).isEqualTo(32768);
   }
 
+  private static Algorithm choice(long bytes, ReduceOp.Kind op) {
+    return AllReduceLimits.ofRanks(4).choose(bytes, DType.BFLOAT16, op, LAYOUT);
+  }
+
   /** A narrow channel has fewer slots than the limits allow packets. */
   @Test
   void limitsStayWithinTheSlots() {
-    ChannelLayout narrow = new ChannelLayout(2, 2, 512, 2048);
-    AllReduceLimits limits = AllReduceLimits.ofRanks(2);
+    ChannelLayout narrow = new ChannelLayout(2, 2, 512, 2048, 512);
     assertThat(narrow.packetCapacity(4)).isEqualTo(12_288);
-    assertThat(limits.choose(12_288, 4, narrow)).isEqualTo(Algorithm.ONE_SHOT);
-    assertThat(limits.choose(12_304, 4, narrow)).isEqualTo(Algorithm.TWO_SHOT);
-    assertThat(limits.choose(24_576, 4, narrow)).isEqualTo(Algorithm.CHUNKS);
+    assertThat(narrowChoice(12_288, DType.INT32, narrow)).isEqualTo(Algorithm.ONE_SHOT);
+    assertThat(narrowChoice(12_304, DType.INT32, narrow)).isEqualTo(Algorithm.TWO_SHOT);
+    assertThat(narrowChoice(24_580, DType.INT32, narrow)).isEqualTo(Algorithm.CHUNKS);
+    assertThat(narrow.fullCapacity()).isEqualTo(16_384);
+    assertThat(narrowChoice(16_384, DType.FLOAT32, narrow)).isEqualTo(Algorithm.ONE_SHOT);
+    assertThat(narrowChoice(32_768, DType.FLOAT32, narrow)).isEqualTo(Algorithm.TWO_SHOT);
+    assertThat(narrowChoice(32_772, DType.FLOAT32, narrow)).isEqualTo(Algorithm.CHUNKS);
+  }
+
+  private static Algorithm narrowChoice(long bytes, DType dtype, ChannelLayout narrow) {
+    return AllReduceLimits.ofRanks(2).choose(bytes, dtype, ReduceOp.Kind.SUM, narrow);
   }
 }

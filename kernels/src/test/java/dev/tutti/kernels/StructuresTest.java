@@ -25,9 +25,10 @@ class StructuresTest {
   @Test
   void channelHasItsFields() {
     MemorySegment memory = words(ChannelLayout.CHANNEL_BYTES);
-    new ChannelLayout(2, 4, 512, 4096).writeChannel(memory, 1, 100, 200, new long[] {300, 400});
+    new ChannelLayout(2, 4, 512, 4096, 1024)
+        .writeChannel(memory, 1, 100, 200, new long[] {300, 400});
     assertThat(memory.toArray(ValueLayout.JAVA_INT))
-        .startsWith(1, 2, 4, 512, 4096, 0, 100, 0, 200, 0, 300, 0, 400, 0, 0, 0)
+        .startsWith(1, 2, 4, 512, 4096, 1024, 100, 0, 200, 0, 300, 0, 400, 0, 0, 0)
         .hasSize(26);
   }
 
@@ -35,20 +36,33 @@ class StructuresTest {
   void areaHoldsFlagsPacketsAndChunks() {
     // (6 kinds x 4 + 8) x 4 lanes x 8 peers; 3 sections x 2 parities x 4 lanes x 2 ranks x 512 x
     // 16;
-    // 2 sections x 4 slots x 4 lanes x 2 ranks x 4096.
-    assertThat(new ChannelLayout(2, 4, 512, 4096).areaBytes())
-        .isEqualTo(1024L + 393_216L + 262_144L);
-    assertThat(new ChannelLayout(2, 4, 512, 4096).stateBytes()).isEqualTo(1024);
-    assertThat(new ChannelLayout(2, 4, 512, 4096).packetCapacity(4)).isEqualTo(24_576);
-    assertThat(new ChannelLayout(2, 4, 512, 4096).messageCapacity()).isEqualTo(16_384);
+    // 2 sections x 4 slots x 4 lanes x 2 ranks x 4096; 2 sections x 2 parities x 4 lanes x 2 ranks
+    // x 1024 x 16.
+    ChannelLayout layout = new ChannelLayout(2, 4, 512, 4096, 1024);
+    assertThat(layout.areaBytes()).isEqualTo(1024L + 393_216L + 262_144L + 524_288L);
+    assertThat(layout.stateBytes()).isEqualTo(1024);
+    assertThat(layout.packetCapacity(4)).isEqualTo(24_576);
+    assertThat(layout.fullCapacity()).isEqualTo(65_536);
+    assertThat(layout.messageCapacity()).isEqualTo(16_384);
+  }
+
+  @Test
+  void slotsOfFullPacketsTakePartsOfEightMebibytes() {
+    for (int ranks = 2; ranks <= ChannelLayout.MAX_RANKS; ranks++) {
+      assertThat(ChannelLayout.ofRanks(ranks).fullCapacity())
+          .isBetween((8L << 20) / ranks, (8L << 20) / ranks + (1 << 20));
+    }
   }
 
   @Test
   void channelRefusesWhatDoesNotFit() {
-    assertThatIllegalArgumentException().isThrownBy(() -> new ChannelLayout(9, 4, 512, 4096));
-    assertThatIllegalArgumentException().isThrownBy(() -> new ChannelLayout(2, 3, 512, 4096));
-    assertThatIllegalArgumentException().isThrownBy(() -> new ChannelLayout(2, 4, 511, 4096));
-    assertThatIllegalArgumentException().isThrownBy(() -> new ChannelLayout(2, 4, 512, 4100));
+    assertThatIllegalArgumentException().isThrownBy(() -> new ChannelLayout(9, 4, 512, 4096, 0));
+    assertThatIllegalArgumentException().isThrownBy(() -> new ChannelLayout(2, 3, 512, 4096, 0));
+    assertThatIllegalArgumentException().isThrownBy(() -> new ChannelLayout(2, 4, 511, 4096, 0));
+    assertThatIllegalArgumentException().isThrownBy(() -> new ChannelLayout(2, 4, 512, 4100, 0));
+    assertThatIllegalArgumentException()
+        .isThrownBy(() -> new ChannelLayout(2, 4, 512, 4096, 513))
+        .withMessageContaining("513");
     assertThatIllegalArgumentException()
         .isThrownBy(
             () ->

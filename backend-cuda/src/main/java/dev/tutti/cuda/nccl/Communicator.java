@@ -65,27 +65,54 @@ public final class Communicator {
    */
   public static Communicator create(
       NcclCalls calls, Runnable enter, byte[] id, int size, int rank, long deadlineNanos) {
-    enter.run();
-    String name = "rank " + rank + "/" + size;
-    Communicator made = new Communicator(calls, enter, name, calls.init(id, size, rank));
+    Communicator made = begin(calls, enter, "rank " + rank + "/" + size, id, size, rank, 0);
     boolean ready = false;
     try {
-      synchronized (made) {
-        int result = made.awaitState(deadlineNanos);
-        if (result == NcclResult.IN_PROGRESS) {
-          throw new RendezvousException(
-              name + ": the ranks did not all come to the communicator of NCCL in time");
-        }
-        made.check(result, "ncclCommInitRankConfig");
-      }
+      made.awaitRanks(deadlineNanos);
       ready = true;
       return made;
     } finally {
       if (!ready) {
-        made.abort(new RendezvousException(name + ": no communicator"));
+        made.abort(new RendezvousException(made.name + ": no communicator"));
         made.close();
       }
     }
+  }
+
+  /**
+   * Begins to make a communicator, which {@link #awaitRanks} ends.
+   *
+   * @param calls NCCL
+   * @param enter makes the device's context the calling thread's
+   * @param name of this rank, for texts
+   * @param id the same on all ranks
+   * @param size number of ranks
+   * @param rank this rank
+   * @param mostBlocks how many blocks of threads an operation may have; 0 if NCCL chooses
+   * @throws NcclException if NCCL fails
+   */
+  public static Communicator begin(
+      NcclCalls calls, Runnable enter, String name, byte[] id, int size, int rank, int mostBlocks) {
+    enter.run();
+    return new Communicator(calls, enter, name, calls.init(id, size, rank, mostBlocks));
+  }
+
+  /**
+   * Waits until all ranks of a new communicator are there.
+   *
+   * @param deadlineNanos in terms of {@link System#nanoTime()}
+   * @throws RendezvousException if not all ranks come by then
+   * @throws NcclException if NCCL fails
+   * @throws BackendException if it is aborted meanwhile
+   */
+  public synchronized void awaitRanks(long deadlineNanos) {
+    long _ = require();
+    int result = awaitState(deadlineNanos);
+    if (result == NcclResult.IN_PROGRESS) {
+      throw new RendezvousException(
+          name + ": the ranks did not all come to the communicator of NCCL in time");
+    }
+    check(result, "ncclCommInitRankConfig");
   }
 
   /**
@@ -248,16 +275,25 @@ public final class Communicator {
     }
   }
 
-  /** Frees it, by a thread that this waits for some seconds at most; nothing may run in it. */
-  public void close() {
-    Thread thread;
+  /** Begins to free it, which {@link #close} waits for; nothing may run in it. */
+  public void beginClose() {
+    Thread _ = endingThread();
+  }
+
+  private Thread endingThread() {
     synchronized (endingLock) {
-      thread = ending;
+      Thread thread = ending;
       if (thread == null) {
         thread = Thread.ofPlatform().daemon().name("tutti-nccl-close").start(this::endCommunicator);
         ending = thread;
       }
+      return thread;
     }
+  }
+
+  /** Frees it, by a thread that this waits for some seconds at most; nothing may run in it. */
+  public void close() {
+    Thread thread = endingThread();
     boolean interrupted = Thread.interrupted();
     try {
       if (!thread.join(Duration.ofNanos(CLOSE_NANOS))) {

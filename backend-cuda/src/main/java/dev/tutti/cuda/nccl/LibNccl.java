@@ -132,7 +132,7 @@ final class LibNccl extends NativeFunctions implements NcclCalls {
     }
   }
 
-  private static MemorySegment config(Arena arena) {
+  private static MemorySegment config(Arena arena, int mostBlocks) {
     MemorySegment config = arena.allocate(CONFIG_BYTES, Long.BYTES);
     config.set(JAVA_LONG, 0, CONFIG_BYTES);
     config.set(JAVA_INT, 8, CONFIG_MAGIC);
@@ -140,20 +140,22 @@ final class LibNccl extends NativeFunctions implements NcclCalls {
     config.set(JAVA_INT, 16, 0); // blocking
     config.set(JAVA_INT, 20, UNDEFINED); // cgaClusterSize
     config.set(JAVA_INT, 24, UNDEFINED); // minCTAs
-    config.set(JAVA_INT, 28, UNDEFINED); // maxCTAs
+    config.set(JAVA_INT, 28, mostBlocks == 0 ? UNDEFINED : mostBlocks); // maxCTAs
     config.set(JAVA_LONG, 32, 0); // netName
     config.set(JAVA_INT, 40, UNDEFINED); // splitShare
     return config;
   }
 
   @Override
-  public long init(byte[] id, int size, int rank) {
+  public long init(byte[] id, int size, int rank, int mostBlocks) {
     try (Arena arena = Arena.ofConfined()) {
       MemorySegment cell = arena.allocate(JAVA_LONG);
       MemorySegment copy = arena.allocate(UNIQUE_ID_BYTES);
       copy.copyFrom(MemorySegment.ofArray(id).asSlice(0, UNIQUE_ID_BYTES));
       require(
-          (int) initRank.invokeExact(cell.address(), size, copy, rank, config(arena).address()),
+          (int)
+              initRank.invokeExact(
+                  cell.address(), size, copy, rank, config(arena, mostBlocks).address()),
           "ncclCommInitRankConfig");
       return cell.get(JAVA_LONG, 0);
     } catch (Throwable e) {

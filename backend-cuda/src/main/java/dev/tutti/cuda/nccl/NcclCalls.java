@@ -24,9 +24,10 @@ public interface NcclCalls {
    * @param id of {@link #uniqueId}, the same on all ranks
    * @param size number of ranks
    * @param rank this rank
+   * @param mostBlocks how many blocks of threads an operation may have; 0 if NCCL chooses
    * @return the communicator, to be aborted or destroyed
    */
-  long init(byte[] id, int size, int rank);
+  long init(byte[] id, int size, int rank, int mostBlocks);
 
   /** Returns how far the last call is: done, in progress, or how it or a peer failed. */
   int state(long communicator);

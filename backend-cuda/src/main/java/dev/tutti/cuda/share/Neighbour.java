@@ -47,8 +47,8 @@ public record Neighbour(String host, String process, String pciBusId, boolean al
    * @param own this rank
    * @param deadlineNanos in terms of {@link System#nanoTime()}
    * @return the ranks in their order
-   * @throws BackendException on all ranks, if they are on several hosts or share a device without
-   *     leave
+   * @throws FarRanksException on all ranks, if they are on several hosts
+   * @throws BackendException on all ranks, if they share a device without leave
    */
   public static List<Neighbour> meet(StoreExchange exchange, Neighbour own, long deadlineNanos) {
     List<Neighbour> all = new ArrayList<>();
@@ -76,7 +76,7 @@ public record Neighbour(String host, String process, String pciBusId, boolean al
   private static void requireOneHost(List<Neighbour> all, int rank) {
     for (int r = 0; r < all.size(); r++) {
       if (!all.get(r).host.equals(all.get(0).host)) {
-        throw new BackendException(
+        throw new FarRanksException(
             "rank "
                 + rank
                 + ": rank "

@@ -1,8 +1,13 @@
 package dev.tutti.cuda.share;
 
 import dev.tutti.BackendException;
+import dev.tutti.spi.PeerLostException;
 import java.io.IOException;
+import java.net.InetAddress;
+import java.net.InetSocketAddress;
+import java.net.SocketAddress;
 import java.net.StandardProtocolFamily;
+import java.net.StandardSocketOptions;
 import java.net.UnixDomainSocketAddress;
 import java.nio.ByteBuffer;
 import java.nio.channels.ClosedSelectorException;
@@ -19,11 +24,13 @@ import java.util.ArrayList;
 import java.util.HexFormat;
 import java.util.List;
 import java.util.concurrent.ConcurrentLinkedQueue;
+import java.util.concurrent.atomic.AtomicInteger;
+import java.util.concurrent.locks.LockSupport;
 import org.jspecify.annotations.Nullable;
 
 /**
- * Carries notes of four numbers between the ranks of a host, in the order of each sender. Any
- * thread may send, which never waits; one thread of its own hands out what comes.
+ * Carries notes of four numbers between the ranks of a host, or of several, in the order of each
+ * sender. Any thread may send, which never waits; one thread of its own hands out what comes.
  *
  * <p>A rank listens at a socket; who has a note for it connects. As with {@link IpcChannel} only
  * who knows the receiver's token, and so can read the store, is heard.
@@ -34,15 +41,18 @@ public final class RankLinks implements AutoCloseable {
   private static final int READ_BYTES = 1 << 13;
   private static final int BACKLOG = 64;
   private static final long JOIN_MILLIS = 5_000;
+  private static final long FLUSH_NANOS = 1_000_000_000;
+  private static final long PARK_NANOS = 100_000;
 
   private final int rank;
-  private final Path path;
+  private final @Nullable Path path;
   private final long token = RANDOM.nextLong();
   private final ServerSocketChannel server;
   private final Selector selector;
   private final List<Address> peers = new ArrayList<>();
   private final @Nullable Outgoing[] outgoing;
   private final ConcurrentLinkedQueue<Outgoing> blocked = new ConcurrentLinkedQueue<>();
+  private final AtomicInteger unwritten = new AtomicInteger();
   private volatile @Nullable Thread thread;
   private volatile boolean closed;
 
@@ -59,24 +69,50 @@ public final class RankLinks implements AutoCloseable {
      */
     void take(int sender, long kind, long a, long b, long c);
 
-    /** Is told why no more notes can come. */
-    void fail(IOException cause);
+    /**
+     * Is told why no more notes can come, or go.
+     *
+     * @param cause what happened
+     * @param peer the rank that does not listen any more, or -1
+     */
+    void fail(IOException cause, int peer);
+  }
+
+  /** Chooses an address of this host. */
+  @FunctionalInterface
+  public interface Local {
+    /**
+     * Returns it.
+     *
+     * @throws IOException if there is none such
+     */
+    InetAddress address() throws IOException;
   }
 
   /** Is where a rank listens. */
-  private record Address(String path, long token) {}
+  private record Address(SocketAddress socket, long token) {}
+
+  /** Makes the links of this rank. */
+  private interface Opening {
+    RankLinks open() throws IOException;
+  }
 
   /** Is the connection to a peer, with what it could not take yet. */
   private static final class Outgoing {
+    final int peer;
     final SocketChannel channel;
     final ArrayDeque<ByteBuffer> waiting = new ArrayDeque<>();
 
-    Outgoing(SocketChannel channel) {
+    Outgoing(int peer, SocketChannel channel) {
+      this.peer = peer;
       this.channel = channel;
     }
 
     /** Tells whether all is written. */
     synchronized boolean flush() throws IOException {
+      if (!channel.isConnected() && !channel.finishConnect()) {
+        return false;
+      }
       while (!waiting.isEmpty()) {
         ByteBuffer first = waiting.getFirst();
         channel.write(first);
@@ -100,13 +136,16 @@ public final class RankLinks implements AutoCloseable {
     int sender = -1;
   }
 
-  private RankLinks(int rank, int size, Path path) throws IOException {
+  private RankLinks(int rank, int size, SocketAddress own, @Nullable Path path) throws IOException {
     this.rank = rank;
     this.path = path;
     this.outgoing = new @Nullable Outgoing[size];
-    server = ServerSocketChannel.open(StandardProtocolFamily.UNIX);
+    server =
+        own instanceof UnixDomainSocketAddress
+            ? ServerSocketChannel.open(StandardProtocolFamily.UNIX)
+            : ServerSocketChannel.open();
     try {
-      server.bind(UnixDomainSocketAddress.of(path), BACKLOG);
+      server.bind(own, BACKLOG);
       server.configureBlocking(false);
       selector = Selector.open();
     } catch (IOException | RuntimeException e) {
@@ -117,7 +156,7 @@ public final class RankLinks implements AutoCloseable {
   }
 
   /**
-   * Opens the links of all ranks; all call it at once.
+   * Opens the links of all ranks of a host; all call it at once.
    *
    * @param directory where sockets can be made, the same on all ranks
    * @param exchange of the group
@@ -126,22 +165,51 @@ public final class RankLinks implements AutoCloseable {
    */
   public static RankLinks open(Path directory, StoreExchange exchange, long deadlineNanos) {
     int rank = exchange.rank();
-    HexFormat hex = HexFormat.of();
-    Path path = directory.resolve("tutti-" + rank + "-" + hex.toHexDigits(RANDOM.nextLong()));
+    String name = "tutti-" + rank + "-" + HexFormat.of().toHexDigits(RANDOM.nextLong());
+    Path path = directory.resolve(name);
+    return open(
+        exchange,
+        deadlineNanos,
+        path.toString(),
+        () -> new RankLinks(rank, exchange.size(), UnixDomainSocketAddress.of(path), path));
+  }
+
+  /**
+   * Opens the links of ranks on any hosts, over TCP; all call it at once.
+   *
+   * @param local says where this rank listens, at a free port
+   * @param exchange of the group
+   * @param deadlineNanos in terms of {@link System#nanoTime()}
+   * @throws BackendException on all ranks, if one of them cannot make its socket
+   */
+  public static RankLinks open(Local local, StoreExchange exchange, long deadlineNanos) {
+    return open(
+        exchange,
+        deadlineNanos,
+        "of TCP",
+        () -> {
+          SocketAddress own = new InetSocketAddress(local.address(), 0);
+          return new RankLinks(exchange.rank(), exchange.size(), own, null);
+        });
+  }
+
+  private static RankLinks open(
+      StoreExchange exchange, long deadlineNanos, String where, Opening opening) {
     RankLinks links = null;
     String introduction;
     try {
-      links = new RankLinks(rank, exchange.size(), path);
-      introduction = "+" + hex.toHexDigits(links.token) + path;
+      links = opening.open();
+      introduction = links.introduction();
     } catch (IOException | RuntimeException e) {
-      introduction = "!rank " + rank + ": cannot make the socket " + path + ": " + e.getMessage();
+      introduction =
+          "!rank " + exchange.rank() + ": cannot make the socket " + where + ": " + e.getMessage();
     }
     try {
       byte[] own = introduction.getBytes(StandardCharsets.UTF_8);
       List<byte[]> all = exchange.allGather(own, deadlineNanos);
       List<String> texts = all.stream().map(b -> new String(b, StandardCharsets.UTF_8)).toList();
       for (String text : texts) {
-        if (text.charAt(0) != '+') {
+        if (text.charAt(0) == '!') {
           throw new BackendException((links == null ? introduction : text).substring(1));
         }
       }
@@ -149,16 +217,39 @@ public final class RankLinks implements AutoCloseable {
         throw new AssertionError("own socket is missing");
       }
       for (String text : texts) {
-        links.peers.add(
-            new Address(text.substring(17), HexFormat.fromHexDigitsToLong(text, 1, 17)));
+        links.peers.add(address(text));
       }
       return links;
+    } catch (IOException e) {
+      links.close();
+      throw new BackendException("rank " + exchange.rank() + ": no address of a peer", e);
     } catch (RuntimeException | Error e) {
       if (links != null) {
         links.close();
       }
       throw e;
     }
+  }
+
+  /** Returns a sign for the kind of address, the token, and the address. */
+  private String introduction() throws IOException {
+    String hex = HexFormat.of().toHexDigits(token);
+    SocketAddress own = server.getLocalAddress();
+    if (own instanceof InetSocketAddress internet) {
+      return "@" + hex + internet.getPort() + " " + internet.getAddress().getHostAddress();
+    }
+    return "+" + hex + path;
+  }
+
+  private static Address address(String text) throws IOException {
+    long token = HexFormat.fromHexDigitsToLong(text, 1, 17);
+    if (text.charAt(0) == '+') {
+      return new Address(UnixDomainSocketAddress.of(text.substring(17)), token);
+    }
+    int space = text.indexOf(' ');
+    int port = Integer.parseInt(text.substring(17, space));
+    InetAddress host = InetAddress.getByName(text.substring(space + 1));
+    return new Address(new InetSocketAddress(host, port), token);
   }
 
   /** Begins to hand out what comes; the second and later calls do nothing. */
@@ -176,31 +267,41 @@ public final class RankLinks implements AutoCloseable {
    * @param a second number
    * @param b third number
    * @param c fourth number
-   * @throws BackendException if the peer does not listen any more
+   * @throws PeerLostException if the peer does not listen any more
    */
   public synchronized void send(int peer, long kind, long a, long b, long c) {
     try {
       Outgoing to = outgoing[peer];
       if (to == null) {
-        to = connect(peers.get(peer));
+        to = connect(peer, peers.get(peer));
         outgoing[peer] = to;
       }
       if (!to.write(note(kind, a, b, c))) {
+        unwritten.incrementAndGet();
         blocked.add(to);
         selector.wakeup();
       }
     } catch (IOException e) {
-      throw new BackendException(
-          "rank " + rank + ": rank " + peer + " does not listen any more: " + e.getMessage(), e);
+      throw new PeerLostException(peer, deaf(peer, e), e);
     }
   }
 
-  private Outgoing connect(Address address) throws IOException {
-    SocketChannel channel = SocketChannel.open(UnixDomainSocketAddress.of(address.path));
+  private String deaf(int peer, IOException cause) {
+    return "rank " + rank + ": rank " + peer + " does not listen any more: " + cause.getMessage();
+  }
+
+  private Outgoing connect(int peer, Address address) throws IOException {
+    boolean overNetwork = address.socket instanceof InetSocketAddress;
+    SocketChannel channel =
+        overNetwork ? SocketChannel.open() : SocketChannel.open(StandardProtocolFamily.UNIX);
     try {
       channel.configureBlocking(false);
-      Outgoing made = new Outgoing(channel);
-      made.write(note(0, rank, address.token, 0));
+      if (overNetwork) {
+        channel.setOption(StandardSocketOptions.TCP_NODELAY, true);
+      }
+      boolean _ = channel.connect(address.socket);
+      Outgoing made = new Outgoing(peer, channel);
+      boolean _ = made.write(note(0, rank, address.token, 0));
       return made;
     } catch (IOException e) {
       channel.close();
@@ -216,7 +317,7 @@ public final class RankLinks implements AutoCloseable {
     try {
       while (!closed) {
         selector.select();
-        flushBlocked();
+        flushBlocked(receiver);
         for (SelectionKey key : selector.selectedKeys()) {
           if (key.isAcceptable()) {
             accept();
@@ -228,26 +329,38 @@ public final class RankLinks implements AutoCloseable {
       }
     } catch (IOException e) {
       if (!closed) {
-        receiver.fail(e);
+        receiver.fail(e, -1);
       }
     } catch (ClosedSelectorException e) {
       // Closed meanwhile.
     }
   }
 
-  private void flushBlocked() throws IOException {
+  private void flushBlocked(Receiver receiver) throws IOException {
     for (int left = blocked.size(); left > 0; left--) {
       Outgoing next = blocked.poll();
       if (next == null) {
         return;
       }
-      if (next.flush()) {
+      boolean written;
+      try {
+        written = next.flush();
+      } catch (IOException e) {
+        receiver.fail(new IOException(deaf(next.peer, e), e), next.peer);
+        unwritten.decrementAndGet();
+        next.channel.close();
+        continue;
+      }
+      if (written) {
+        unwritten.decrementAndGet();
         SelectionKey key = next.channel.keyFor(selector);
         if (key != null) {
           key.interestOps(0);
         }
       } else {
-        next.channel.register(selector, SelectionKey.OP_WRITE);
+        boolean connected = next.channel.isConnected();
+        next.channel.register(
+            selector, connected ? SelectionKey.OP_WRITE : SelectionKey.OP_CONNECT);
         blocked.add(next);
       }
     }
@@ -295,9 +408,23 @@ public final class RankLinks implements AutoCloseable {
     }
   }
 
+  /** Waits, for a second at most, until what was sent over a network has left. */
+  private void flushNetwork() {
+    Thread reader = thread;
+    long until = System.nanoTime() + FLUSH_NANOS;
+    while (path == null
+        && reader != null
+        && reader.isAlive()
+        && unwritten.get() > 0
+        && System.nanoTime() - until < 0) {
+      LockSupport.parkNanos(PARK_NANOS);
+    }
+  }
+
   /** Closes all connections, removes the socket and waits for the thread to end. */
   @Override
   public void close() {
+    flushNetwork();
     synchronized (this) {
       if (closed) {
         return;
@@ -322,9 +449,11 @@ public final class RankLinks implements AutoCloseable {
           }
         }
       }
-      Files.deleteIfExists(path);
+      if (path != null) {
+        Files.deleteIfExists(path);
+      }
     } catch (IOException e) {
-      throw new BackendException("rank " + rank + ": cannot close the socket " + path, e);
+      throw new BackendException("rank " + rank + ": cannot close its socket", e);
     }
   }
 

@@ -42,6 +42,7 @@ public final class FakeNccl implements NcclCalls {
   private final Map<Long, Comm> comms = new ConcurrentHashMap<>();
   private final Map<Integer, Double> factors = new ConcurrentHashMap<>();
   private final Map<String, Integer> failures = new ConcurrentHashMap<>();
+  private final Map<String, Integer> calls = new ConcurrentHashMap<>();
   private final AtomicLong next = new AtomicLong(1);
 
   /** Is what the ranks of a communicator share. */
@@ -107,7 +108,13 @@ public final class FakeNccl implements NcclCalls {
     return comms.size();
   }
 
+  /** Returns how often a function was called for which failures can be set. */
+  public int calls(String call) {
+    return calls.getOrDefault(call, 0);
+  }
+
   private int result(String call) {
+    int _ = calls.merge(call, 1, Integer::sum);
     return failures.getOrDefault(call, NcclResult.SUCCESS);
   }
 
@@ -128,7 +135,7 @@ public final class FakeNccl implements NcclCalls {
   }
 
   @Override
-  public long init(byte[] id, int size, int rank) {
+  public long init(byte[] id, int size, int rank, int mostBlocks) {
     int _ = fake.contexts().requireDevice("ncclCommInitRankConfig");
     World world = worlds.computeIfAbsent(ByteBuffer.wrap(id).getLong(), key -> new World(size));
     assertThat(world.size).as("size on all ranks").isEqualTo(size);

@@ -4,12 +4,15 @@ import static org.assertj.core.api.Assertions.assertThat;
 import static org.assertj.core.api.Assertions.assertThatThrownBy;
 
 import dev.tutti.BackendException;
+import dev.tutti.spi.PeerLostException;
 import dev.tutti.store.HashStore;
 import java.io.IOException;
+import java.net.InetAddress;
 import java.nio.file.Files;
 import java.nio.file.Path;
 import java.util.ArrayList;
 import java.util.List;
+import java.util.concurrent.CompletableFuture;
 import java.util.concurrent.CountDownLatch;
 import java.util.concurrent.TimeUnit;
 import java.util.stream.Stream;
@@ -20,7 +23,7 @@ class RankLinksTest {
   @TempDir private Path directory;
 
   /** Collects notes until there are as many as wanted. */
-  private static final class Notes implements RankLinks.Receiver {
+  private static class Notes implements RankLinks.Receiver {
     final List<List<Long>> all = new ArrayList<>();
     final CountDownLatch missing;
 
@@ -35,7 +38,7 @@ class RankLinksTest {
     }
 
     @Override
-    public void fail(IOException cause) {
+    public void fail(IOException cause, int peer) {
       throw new AssertionError(cause);
     }
   }
@@ -78,6 +81,93 @@ class RankLinksTest {
     }
   }
 
+  /** Sends over TCP, also right before the close, to a peer that answers on a link of its own. */
+  @Test
+  void notesComeOverTcpEvenIfTheSenderClosesAtOnce() throws Exception {
+    int count = 20_000;
+    HashStore store = new HashStore();
+    Ranks.run(
+        store,
+        3,
+        exchange -> {
+          int rank = exchange.rank();
+          RankLinks links = RankLinks.open(InetAddress::getLoopbackAddress, exchange, Ranks.soon());
+          Notes notes = new Notes(rank == 2 ? 2 * count : 0);
+          links.listen(notes);
+          for (int i = 0; rank < 2 && i < count; i++) {
+            links.send(2, 5, i, -i, rank);
+          }
+          assertThat(notes.missing.await(20, TimeUnit.SECONDS)).isTrue();
+          links.close();
+          for (long sender = 0; rank == 2 && sender < 2; sender++) {
+            long next = 0;
+            for (List<Long> note : notes.all) {
+              if (note.get(0) == sender) {
+                assertThat(note).containsExactly(sender, 5L, next, -next, sender);
+                next++;
+              }
+            }
+            assertThat(next).isEqualTo(count);
+          }
+          return null;
+        });
+  }
+
+  @Test
+  void noAddressIsNamedOnAllRanks() throws Exception {
+    Ranks.run(
+        new HashStore(),
+        2,
+        exchange -> {
+          RankLinks.Local local =
+              () -> {
+                if (exchange.rank() == 0) {
+                  throw new IOException("eth9 does not exist");
+                }
+                return InetAddress.getLoopbackAddress();
+              };
+          assertThatThrownBy(() -> RankLinks.open(local, exchange, Ranks.soon()))
+              .isInstanceOf(BackendException.class)
+              .hasMessage("rank 0: cannot make the socket of TCP: eth9 does not exist");
+          return null;
+        });
+  }
+
+  @Test
+  void whoClosedItsTcpLinksIsNamed() throws Exception {
+    CountDownLatch closed = new CountDownLatch(1);
+    Ranks.run(
+        new HashStore(),
+        2,
+        exchange -> {
+          RankLinks links = RankLinks.open(InetAddress::getLoopbackAddress, exchange, Ranks.soon());
+          if (exchange.rank() == 1) {
+            links.close();
+            closed.countDown();
+            return null;
+          }
+          assertThat(closed.await(20, TimeUnit.SECONDS)).isTrue();
+          CompletableFuture<String> cause = new CompletableFuture<>();
+          links.listen(
+              new Notes(0) {
+                @Override
+                public void fail(IOException e, int peer) {
+                  assertThat(peer).isOne();
+                  cause.complete(e.getMessage());
+                }
+              });
+          try {
+            links.send(1, 1, 0, 0, 0);
+          } catch (PeerLostException e) {
+            cause.complete(e.getMessage()); // the loopback may refuse at once
+          }
+          assertThat(cause.get(20, TimeUnit.SECONDS))
+              .startsWith("rank 0: rank 1 does not listen any more");
+          links.close();
+          return null;
+        });
+  }
+
   @Test
   void aDirectoryThatIsNotThereIsNamedOnAllRanks() throws Exception {
     HashStore store = new HashStore();
@@ -111,7 +201,7 @@ class RankLinksTest {
           }
           assertThat(closed.await(20, TimeUnit.SECONDS)).isTrue();
           assertThatThrownBy(() -> links.send(1, 1, 0, 0, 0))
-              .isInstanceOf(BackendException.class)
+              .isInstanceOf(PeerLostException.class)
               .hasMessageContaining("rank 1 does not listen any more");
           links.close();
           return null;

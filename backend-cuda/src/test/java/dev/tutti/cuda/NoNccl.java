@@ -1,0 +1,17 @@
+package dev.tutti.cuda;
+
+import dev.tutti.BackendException;
+import dev.tutti.Settings;
+import dev.tutti.cuda.nccl.NcclCalls;
+import java.util.function.Function;
+
+/** Stands for a machine without NCCL. */
+final class NoNccl {
+  /** Opens none. */
+  static final Function<Settings, NcclCalls> HERE =
+      settings -> {
+        throw new BackendException("no NCCL in this test");
+      };
+
+  private NoNccl() {}
+}
