@@ -77,6 +77,10 @@ final class GlooWorld {
   }
 
   static <T> List<T> inParallel(int size, Rank<T> body) throws Exception {
+    return inParallel(size, Duration.ofSeconds(SECONDS), body);
+  }
+
+  static <T> List<T> inParallel(int size, Duration limit, Rank<T> body) throws Exception {
     try (ExecutorService threads = Executors.newFixedThreadPool(size)) {
       List<Callable<T>> calls = new ArrayList<>();
       for (int r = 0; r < size; r++) {
@@ -84,7 +88,7 @@ final class GlooWorld {
         calls.add(() -> body.run(rank));
       }
       List<T> results = new ArrayList<>();
-      List<Future<T>> futures = threads.invokeAll(calls, SECONDS, TimeUnit.SECONDS);
+      List<Future<T>> futures = threads.invokeAll(calls, limit.toSeconds(), TimeUnit.SECONDS);
       Throwable failure = null;
       for (Future<T> future : futures) {
         try {

@@ -9,13 +9,15 @@ import dev.tutti.peer.libtorch.PeerData;
 import dev.tutti.peer.libtorch.PeerOracle;
 import java.util.ArrayList;
 import java.util.List;
+import java.util.concurrent.TimeUnit;
 import org.junit.jupiter.api.BeforeAll;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.Timeout;
 import org.junit.jupiter.api.parallel.Execution;
 import org.junit.jupiter.api.parallel.ExecutionMode;
 import org.junit.jupiter.params.ParameterizedTest;
-import org.junit.jupiter.params.provider.CsvSource;
+import org.junit.jupiter.params.provider.Arguments;
+import org.junit.jupiter.params.provider.MethodSource;
 import org.junit.jupiter.params.provider.ValueSource;
 
 /** Groups of which some ranks are libtorch 2.10: they must not notice. */
@@ -84,20 +86,7 @@ class LibtorchInteropTest {
     lines.add("allreduce int32 sum 5 seed=3");
   }
 
-  @ParameterizedTest
-  @CsvSource({
-    "TL,TUTTI,false",
-    "LT,LIBUV,false",
-    "LT,TUTTI,true",
-    "TL,LEGACY,true",
-    "TLT,LIBUV,false",
-    "LTL,TUTTI,false",
-    "LTLT,TUTTI,false",
-    "TLLT,LIBUV,true"
-  })
-  void everyOperationGivesTheExpectedResultOnAllRanks(String ranks, Host host, boolean lazy)
-      throws Exception {
-    int size = ranks.length();
+  private static List<String> lines(int size) {
     List<String> lines = new ArrayList<>();
     for (String type : FLOATS) {
       addReductions(lines, type, size, "sum", "avg", "product", "min", "max");
@@ -116,8 +105,40 @@ class LibtorchInteropTest {
       lines.add("broadcast " + type + " 5 root=0");
     }
     addSizes(lines, size);
+    return lines;
+  }
+
+  /** Returns a part in which each size, host and mode occurs, or all of them. */
+  static List<Arguments> worlds() {
+    List<Arguments> worlds = new ArrayList<>();
+    if (!Boolean.getBoolean("tutti.long")) {
+      worlds.add(Arguments.of("TL", Host.TUTTI, false));
+      worlds.add(Arguments.of("LT", Host.LIBUV, false));
+      worlds.add(Arguments.of("LT", Host.TUTTI, true));
+      worlds.add(Arguments.of("TL", Host.LEGACY, true));
+      worlds.add(Arguments.of("TLT", Host.LIBUV, false));
+      worlds.add(Arguments.of("LTL", Host.TUTTI, false));
+      worlds.add(Arguments.of("LTLT", Host.TUTTI, false));
+      worlds.add(Arguments.of("TLLT", Host.LIBUV, true));
+      worlds.add(Arguments.of("TLTTL", Host.LEGACY, false));
+      return worlds;
+    }
+    for (String ranks : List.of("TL", "LT", "TLT", "LTL", "TLLT", "LTLT", "TLTTL", "LTTLT")) {
+      for (Host host : Host.values()) {
+        worlds.add(Arguments.of(ranks, host, false));
+        worlds.add(Arguments.of(ranks, host, true));
+      }
+    }
+    return worlds;
+  }
+
+  @ParameterizedTest
+  @MethodSource("worlds")
+  @Timeout(value = 20, unit = TimeUnit.MINUTES)
+  void everyOperationGivesTheExpectedResultOnAllRanks(String ranks, Host host, boolean lazy)
+      throws Exception {
     try (MixedWorld world = new MixedWorld(ranks, host, lazy)) {
-      world.expectAll(lines);
+      world.expectAll(LibtorchInteropTest::lines, Integer.getInteger("tutti.rounds", 2));
     }
   }
 

@@ -20,6 +20,7 @@ import java.util.List;
 import java.util.Map;
 import java.util.concurrent.CountDownLatch;
 import java.util.concurrent.TimeUnit;
+import java.util.stream.IntStream;
 import org.jspecify.annotations.Nullable;
 
 /**
@@ -40,6 +41,7 @@ final class MixedWorld implements AutoCloseable {
   private final Map<Integer, PeerProcess> peers = new HashMap<>();
   private final @Nullable TcpStoreServer server;
   private final int port;
+  private Duration limit = LIMIT;
 
   /**
    * Starts the ranks of libtorch.
@@ -105,6 +107,7 @@ final class MixedWorld implements AutoCloseable {
     Settings settings = GlooWorld.settings(GlooProvider.LAZY_INIT.name(), lazy ? "1" : "0");
     return GlooWorld.inParallel(
         own.size(),
+        limit,
         index -> {
           try (TcpStore store = new TcpStore("127.0.0.1", port)) {
             GroupOptions options =
@@ -159,14 +162,15 @@ final class MixedWorld implements AutoCloseable {
     onTutti(
         group -> {
           joined.countDown();
-          ScriptedRank rank = new ScriptedRank(group);
-          List<String> own = script.of(group.rank()).stream().map(rank::run).toList();
-          synchronized (checksums) {
-            checksums.put(group.rank(), own);
+          try (ScriptedRank rank = new ScriptedRank(group)) {
+            List<String> own = script.of(group.rank()).stream().map(rank::run).toList();
+            synchronized (checksums) {
+              checksums.put(group.rank(), own);
+            }
+            // The close of the peers is a barrier.
+            group.barrier();
+            return null;
           }
-          // The close of the peers is a barrier.
-          group.barrier();
-          return null;
         });
     starter.join();
   }
@@ -181,31 +185,93 @@ final class MixedWorld implements AutoCloseable {
         peer.awaitReady(LIMIT);
       }
       if (joined.await(LIMIT.toSeconds(), TimeUnit.SECONDS)) {
-        peers.forEach((rank, peer) -> peer.send(script.of(rank).toArray(String[]::new)));
+        // A long script fills its pipe until the peers get on, so each is written beside the
+        // others.
+        peers.forEach(
+            (rank, peer) ->
+                Thread.ofPlatform()
+                    .daemon()
+                    .start(() -> peer.send(script.of(rank).toArray(String[]::new))));
       }
     } catch (InterruptedException e) {
       Thread.currentThread().interrupt();
     }
   }
 
-  /** Runs the same lines on all ranks and compares each result with what must be. */
-  void expectAll(List<String> lines) throws Exception {
+  /** Makes the lines that all ranks of a group run. */
+  interface Lines {
+    List<String> of(int size);
+  }
+
+  /**
+   * Runs the same lines on all ranks, then in subgroups, each with connections of its own and
+   * perhaps without one of the ranks, and compares each result with what must be.
+   *
+   * @param rounds number of groups, that of all ranks included
+   */
+  void expectAll(Lines lines, int rounds) throws Exception {
+    limit = LIMIT.multipliedBy(rounds);
+    List<Step> steps = new ArrayList<>();
+    for (int round = 0; round < rounds; round++) {
+      addRound(steps, round, lines);
+    }
     List<List<String>> checksums =
         run(
             rank -> {
-              List<String> script = new ArrayList<>(lines);
+              List<String> script = new ArrayList<>();
+              steps.forEach(step -> script.add(step.line() + step.group()));
               if (ranks.charAt(rank) == 'L') {
                 script.add("close");
               }
               return script;
             });
+    Map<List<Object>, String> known = new HashMap<>();
     for (int rank = 0; rank < size(); rank++) {
-      for (int i = 0; i < lines.size(); i++) {
+      for (int i = 0; i < steps.size(); i++) {
+        Step step = steps.get(i);
         assertThat(checksums.get(rank).get(i))
-            .as("%s on rank %d (%s)", lines.get(i), rank, ranks)
-            .isEqualTo(PeerData.crc(PeerOracle.expected(lines.get(i), rank, size())));
+            .as("%s%s on rank %d (%s)", step.line(), step.group(), rank, ranks)
+            .isEqualTo(step.expected(rank, known));
       }
     }
+  }
+
+  /** Is a line of the script; results come from the ranks named, in their order. */
+  private record Step(String line, String group, List<Integer> members) {
+    String expected(int rank, Map<List<Object>, String> known) {
+      int position = members.indexOf(rank);
+      return position < 0
+          ? PeerData.crc(new byte[0])
+          : known.computeIfAbsent(
+              List.of(line, position, members.size()),
+              _ -> PeerData.crc(PeerOracle.expected(line, position, members.size())));
+    }
+  }
+
+  private void addRound(List<Step> steps, int round, Lines lines) {
+    List<Integer> members = members(round);
+    Step barrier = new Step("barrier", "", List.of());
+    String group = "";
+    if (round > 0) {
+      String names = String.join(",", members.stream().map(String::valueOf).toList());
+      steps.add(new Step("subgroup ranks=" + names + " name=" + round, "", List.of()));
+      // Without it a lazy rank of libtorch would connect to one that has not published its address.
+      steps.add(barrier);
+      group = " group=" + round;
+    }
+    for (String line : lines.of(members.size())) {
+      steps.add(new Step(line, group, members));
+    }
+    steps.add(barrier);
+  }
+
+  /** Returns the ranks of a round: all of them, or all but one, who changes from round to round. */
+  private List<Integer> members(int round) {
+    List<Integer> members = new ArrayList<>(IntStream.range(0, size()).boxed().toList());
+    if (size() > 2) {
+      members.remove(Integer.valueOf(size() - round % (size() + 1)));
+    }
+    return members;
   }
 
   @Override

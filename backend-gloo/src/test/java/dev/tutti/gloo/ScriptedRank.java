@@ -22,11 +22,13 @@ import java.util.List;
 import java.util.Map;
 import java.util.stream.IntStream;
 import java.util.stream.LongStream;
+import org.jspecify.annotations.Nullable;
 
-/** Runs lines of a libtorch peer's script on a rank of Tutti. */
-final class ScriptedRank {
+/** Runs lines of a libtorch peer's script on a rank of Tutti, one subgroup at a time. */
+final class ScriptedRank implements AutoCloseable {
   private final ProcessGroup group;
   private final int size;
+  private @Nullable ScriptedRank subgroup;
 
   ScriptedRank(ProcessGroup group) {
     this.group = group;
@@ -35,7 +37,28 @@ final class ScriptedRank {
 
   /** Runs one line and returns the checksum that a peer would report. */
   String run(String text) {
-    return PeerData.crc(new Line(text).run());
+    Line line = new Line(text);
+    if (!line.options.containsKey("group")) {
+      return PeerData.crc(line.run());
+    }
+    return subgroup == null
+        ? PeerData.crc(new byte[0])
+        : PeerData.crc(subgroup.new Line(text).run());
+  }
+
+  private void enter(List<Integer> ranks) {
+    if (subgroup != null) {
+      subgroup.group.close();
+    }
+    subgroup = group.subgroup(ranks).map(ScriptedRank::new).orElse(null);
+  }
+
+  /** Closes the subgroup. */
+  @Override
+  public void close() {
+    if (subgroup != null) {
+      subgroup.group.close();
+    }
   }
 
   private final class Line {
@@ -126,6 +149,8 @@ final class ScriptedRank {
           work.await();
           result(tensor);
         }
+        case "subgroup" ->
+            enter(Arrays.stream(options.get("ranks").split(",")).map(Integer::valueOf).toList());
         case "barrier" -> group.barrier();
         case "monitored_barrier" -> group.monitoredBarrier(Duration.ofSeconds(20), false);
         default -> throw new IllegalArgumentException(words.toString());

@@ -296,6 +296,7 @@ final class BenchCommand implements Callable<Integer> {
         20,
         Duration.ofSeconds(5),
         Duration.ofSeconds(30),
-        environment.variables());
+        environment.variables(),
+        Optional.empty());
   }
 }

@@ -24,6 +24,7 @@ import java.util.regex.Pattern;
  * @param grace time between SIGTERM and SIGKILL
  * @param rendezvousTimeout longest wait for the other nodes
  * @param environment what every rank's environment starts from
+ * @param aotCache what Java ranks start from, if anything
  */
 record LaunchPlan(
     List<String> command,
@@ -39,7 +40,8 @@ record LaunchPlan(
     int tailLines,
     Duration grace,
     Duration rendezvousTimeout,
-    Map<String, String> environment) {
+    Map<String, String> environment,
+    Optional<AotCache> aotCache) {
 
   private static final Pattern NAME = Pattern.compile("[^/\\\\\\p{Cntrl}]{1,128}");
 
@@ -49,6 +51,9 @@ record LaunchPlan(
     environment = Map.copyOf(environment);
     if (command.isEmpty()) {
       throw new IllegalArgumentException("there is no command to run");
+    }
+    if (aotCache.isPresent()) {
+      AotCache.check(command);
     }
     require(localSize >= 1, "--nproc must be at least 1, not " + localSize);
     require(nodes >= 1, "--nnodes must be at least 1, not " + nodes);
@@ -70,6 +75,15 @@ record LaunchPlan(
     require(
         NAME.matcher(runId).matches() && !runId.equals(".") && !runId.equals(".."),
         "--rdzv-id must be a name without '/' and control characters, not '" + runId + "'");
+  }
+
+  /**
+   * Returns program and arguments of a rank.
+   *
+   * @param local its number on this node
+   */
+  List<String> command(int local) {
+    return aotCache.map(cache -> cache.command(command, local)).orElse(command);
   }
 
   /**

@@ -119,12 +119,24 @@ final class Launcher {
     Cohort cohort = agreement.join();
     for (int number = 0; ; number++) {
       Verdict verdict = runAttempt(number, cohort);
+      endCache(verdict);
       if (verdict.kind() != Kind.FAILED || number == plan.maxRestarts()) {
         return verdict.code();
       }
       agreement.awaitStopped(number, plan.grace().plus(SETTLE));
       messages.accept(
           "starting all ranks again, restart " + (number + 1) + " of " + plan.maxRestarts());
+    }
+  }
+
+  private void endCache(Verdict verdict) {
+    if (plan.aotCache().isPresent()) {
+      AotCache cache = plan.aotCache().get();
+      try {
+        cache.end(verdict.kind() == Kind.SUCCESS);
+      } catch (IOException e) {
+        messages.accept("cannot keep " + cache.file() + ": " + Reasons.of(e));
+      }
     }
   }
 
@@ -153,7 +165,7 @@ final class Launcher {
         attempt.ranks.add(
             RankProcess.start(
                 rank,
-                plan.command(),
+                plan.command(local),
                 RankEnvironment.of(plan, cohort, local, attempt.number),
                 output,
                 plan.logDirectory(rank, attempt.number),

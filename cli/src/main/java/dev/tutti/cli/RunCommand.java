@@ -133,6 +133,15 @@ final class RunCommand implements Callable<Integer> {
       converter = DurationConverter.class)
   private Duration rendezvousTimeout = Duration.ofMinutes(10);
 
+  @Option(
+      names = "--aot",
+      paramLabel = "FILE",
+      description =
+          "Start Java ranks from the classes in FILE, loaded and linked (-XX:AOTCache). The first"
+              + " run writes it, as its rank 0 ends. The class path must be of jars. Delete FILE"
+              + " when they or the JDK change.")
+  private @Nullable Path aotCache;
+
   @Parameters(
       arity = "1..*",
       paramLabel = "COMMAND",
@@ -212,7 +221,8 @@ final class RunCommand implements Callable<Integer> {
         tailLines,
         grace,
         rendezvousTimeout,
-        environment.variables());
+        environment.variables(),
+        Optional.ofNullable(aotCache).map(file -> new AotCache(file.toAbsolutePath())));
   }
 
   private static HostPort parse(String option, String text) {

@@ -248,6 +248,10 @@ class LauncherTest {
   }
 
   private static LaunchPlan withGrace(LaunchPlan plan, Duration grace) {
+    return with(plan, grace, plan.aotCache());
+  }
+
+  private static LaunchPlan with(LaunchPlan plan, Duration grace, Optional<AotCache> cache) {
     return new LaunchPlan(
         plan.command(),
         plan.localSize(),
@@ -262,6 +266,33 @@ class LauncherTest {
         plan.tailLines(),
         grace,
         plan.rendezvousTimeout(),
-        plan.environment());
+        plan.environment(),
+        cache);
+  }
+
+  @Test
+  void keepsWhatTheFirstRankLoadedAndStartsLaterRanksFromIt(@TempDir Path folder) throws Exception {
+    AotCache cache = new AotCache(folder.resolve("app.aot"));
+    String java = Path.of(System.getProperty("java.home"), "bin", "java").toString();
+    assertThat(run(withCache(cache, java, "-XX:+UseSerialGC", "-version"))).isZero();
+    assertThat(cache.file()).isNotEmptyFile();
+    assertThat(folder.toFile().list()).containsExactly("app.aot");
+    // With this mode Java does not start where the file does not fit.
+    assertThat(run(withCache(cache, java, "-XX:AOTMode=on", "-XX:+UseSerialGC", "-version")))
+        .isZero();
+    assertThat(messages).isEmpty();
+  }
+
+  @Test
+  void keepsNothingOfRanksThatFail(@TempDir Path folder) throws Exception {
+    AotCache cache = new AotCache(folder.resolve("app.aot"));
+    String java = Path.of(System.getProperty("java.home"), "bin", "java").toString();
+    assertThat(run(withCache(cache, java, "NoSuchClass"))).isEqualTo(1);
+    assertThat(folder).isEmptyDirectory();
+  }
+
+  private static LaunchPlan withCache(AotCache cache, String... command) {
+    LaunchPlan plan = TestPlans.of(2, 0, Optional.empty(), command);
+    return with(plan, plan.grace(), Optional.of(cache));
   }
 }

@@ -26,7 +26,8 @@ class RankEnvironmentTest {
         20,
         Duration.ofSeconds(1),
         Duration.ofSeconds(1),
-        environment);
+        environment,
+        Optional.empty());
   }
 
   @Test

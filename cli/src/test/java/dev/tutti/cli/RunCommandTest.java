@@ -309,4 +309,31 @@ class RunCommandTest {
     System.arraycopy(arguments, 0, all, 2, arguments.length);
     return CommandProcess.start(all);
   }
+
+  @Test
+  void startsJavaFromACacheThatItsFirstRunWrote(@TempDir Path folder) throws IOException {
+    Path cache = folder.resolve("app.aot");
+    assertThat(planOf("run", "--aot", cache.toString(), "--", "java", "-cp", "a.jar", "A"))
+        .satisfies(
+            plan -> {
+              assertThat(plan.command(0).get(1)).startsWith("-XX:AOTCacheOutput=" + cache + ".");
+              assertThat(plan.command(1)).containsExactly("java", "-cp", "a.jar", "A");
+            });
+    Files.createFile(cache);
+    LaunchPlan later =
+        planOf("run", "--aot", cache.toString(), "--", "/x/java", "-cp", "a.jar", "A");
+    for (int local = 0; local < 2; local++) {
+      assertThat(later.command(local))
+          .containsExactly("/x/java", "-XX:AOTCache=" + cache, "-cp", "a.jar", "A");
+    }
+  }
+
+  @Test
+  void refusesACacheForOtherProgramsAndInNoFolder(@TempDir Path folder) {
+    planOf("run", "--aot", folder.resolve("a").toString(), "python3", "train.py");
+    assertThat(err.toString(UTF_8))
+        .contains("--aot is for commands that start with java, not with python3");
+    planOf("run", "--aot", folder.resolve("b/c").toString(), "java", "A");
+    assertThat(err.toString(UTF_8)).contains("there is no such folder");
+  }
 }

@@ -39,7 +39,8 @@ class StoreAgreementTest {
         base.tailLines(),
         base.grace(),
         Duration.ofSeconds(30),
-        base.environment());
+        base.environment(),
+        Optional.empty());
   }
 
   private Launcher launcher(LaunchPlan plan, Agreement agreement) {

@@ -32,7 +32,8 @@ class StoreAgreementsTest {
         20,
         LIMIT,
         LIMIT,
-        environment);
+        environment,
+        Optional.empty());
   }
 
   @Test

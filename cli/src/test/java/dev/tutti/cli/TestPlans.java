@@ -64,7 +64,8 @@ final class TestPlans {
         20,
         Duration.ofSeconds(10),
         Duration.ofSeconds(10),
-        environment);
+        environment,
+        Optional.empty());
   }
 
   /** Returns the process ids that carry a launch's run id in their environment. */
