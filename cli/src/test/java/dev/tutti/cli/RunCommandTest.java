@@ -250,15 +250,23 @@ class RunCommandTest {
         "setpriv with --pdeathsig is not installed, so ranks outlive a killed launcher");
     try (CommandProcess run = start("--nproc=2", "--", "sh", "-c", "echo ready; exec sleep 600")) {
       run.await(lines -> lines.size() == 2);
-      assertThat(TestPlans.processesOf(runId)).hasSize(2);
+      awaitProcesses(2);
       Posix.kill(run.pid(), Posix.SIGKILL);
       assertThat(run.exitCode()).isEqualTo(137);
     }
+    awaitProcesses(0);
+  }
+
+  /**
+   * Waits until so many ranks run; one that begins another program shows no environment for a
+   * moment.
+   */
+  private void awaitProcesses(int count) {
     long deadline = System.nanoTime() + Duration.ofSeconds(30).toNanos();
-    while (!TestPlans.processesOf(runId).isEmpty() && System.nanoTime() < deadline) {
+    while (TestPlans.processesOf(runId).size() != count && System.nanoTime() < deadline) {
       LockSupport.parkNanos(1_000_000);
     }
-    assertThat(TestPlans.processesOf(runId)).isEmpty();
+    assertThat(TestPlans.processesOf(runId)).hasSize(count);
   }
 
   @Test

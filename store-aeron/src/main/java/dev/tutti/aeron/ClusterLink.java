@@ -1,5 +1,7 @@
 package dev.tutti.aeron;
 
+import static java.nio.ByteOrder.LITTLE_ENDIAN;
+
 import dev.tutti.StoreClosedException;
 import dev.tutti.StoreConnectionException;
 import dev.tutti.StoreTimeoutException;
@@ -365,8 +367,11 @@ final class ClusterLink implements StoreLink, EgressListener {
       int offset,
       int length,
       Header header) {
-    lastFrame = System.nanoTime();
     heard();
+    if (length >= Protocol.HEADER_BYTES
+        && buffer.getLong(offset + Protocol.CALL_OFFSET, LITTLE_ENDIAN) != PROBE) {
+      lastFrame = System.nanoTime();
+    }
     reader.onFragment(buffer, offset, length, header);
   }
 

@@ -64,7 +64,7 @@ final class FrameReader implements FragmentHandler {
     }
     if ((flags & Protocol.FIRST) != 0) {
       if (all == bytes) {
-        total = -1;
+        // May come between two frames of a longer one.
         messages.take(code, number, body.wrap(buffer, from, bytes));
         return;
       }

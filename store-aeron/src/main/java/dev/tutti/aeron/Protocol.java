@@ -4,7 +4,7 @@ package dev.tutti.aeron;
 final class Protocol {
   /*
    * A message is a code, a call's number and a body. It travels in one frame or several that follow each
-   * other on their stream; each is one Aeron message:
+   * other on their stream, with nothing between them but messages of one frame; each is one Aeron message:
    *
    *   0  byte   VERSION
    *   1  byte   FIRST, LAST

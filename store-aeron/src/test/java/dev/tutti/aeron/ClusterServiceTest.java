@@ -146,6 +146,27 @@ class ClusterServiceTest {
   }
 
   @Test
+  void whatIsAskedBetweenTheFramesOfARequestDoesNotEndIt() {
+    client(1);
+    byte[] value = new byte[3 * FRAME];
+    Arrays.fill(value, (byte) 7);
+    List<byte[]> frames = frames(Protocol.SET, 101, call(1, 0), putting("k", value));
+    for (byte[] frame : frames) {
+      take(1, frame);
+      ask(1, Protocol.CANCEL, ClusterLink.PROBE, body -> {});
+    }
+    assertThat(value("k")).isEqualTo(value);
+
+    // One that is given up and sent again is whole, too.
+    byte[] other = new byte[3 * FRAME];
+    List<byte[]> again = frames(Protocol.SET, 101, call(2, 0), putting("k", other));
+    take(1, again.get(0));
+    take(1, again.get(1));
+    again.forEach(frame -> take(1, frame));
+    assertThat(value("k")).isEqualTo(other);
+  }
+
+  @Test
   void whatIsSentAgainIsDoneOnce() {
     client(1);
     ask(1, Protocol.ADD, call(1, 0), adding(5));
