@@ -36,7 +36,8 @@ final class Job {
    * "default_pg/0/" + "/", its subgroups that and "NAME/" + "/", and each backend "TYPE/" + "/" below.
    * Tutti's own keys lie apart under "tutti/", with the number of restarts in them, because a
    * launcher's store outlives the processes of an attempt. A rank that left a job and joins again
-   * through the same store finds that it left and moves on to keys of their own, as all others do.
+   * through the same store finds that it left and moves on to keys of their own, as all others do; so does
+   * one that was killed, if the others noticed.
    *
    * While a group is set up, a failure that another rank reports closes the stores through which the
    * backends here wait for it. Failures that a backend reports before there is a group to tell are
@@ -73,7 +74,7 @@ final class Job {
     this.timeout = timeout;
     String own = "tutti/" + settings.get(RuntimeSettings.RESTART_COUNT);
     int earlier = 0;
-    while (meeting.store().check(List.of(lifePrefix(own, earlier) + "/left/" + rank))) {
+    while (isOver(meeting.store(), lifePrefix(own, earlier) + "/", rank)) {
       earlier++;
     }
     Store base =
@@ -82,6 +83,12 @@ final class Job {
     this.rootStore = new PrefixStore("0/", pytorch);
     this.ownStore = new PrefixStore(lifePrefix(own, earlier), meeting.store());
     this.monitor = new JobMonitor(ownStore, "", rank, meeting.serverRank());
+  }
+
+  /** Tells whether a rank left a job, or joined it and a failure of the job was reported. */
+  private static boolean isOver(Store store, String life, int rank) {
+    return store.check(List.of(life + "left/" + rank))
+        || store.check(List.of(life + "joined/" + rank, life + JobMonitor.FIRST_EVENT));
   }
 
   private static String lifePrefix(String own, int earlier) {

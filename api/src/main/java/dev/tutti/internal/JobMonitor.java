@@ -39,6 +39,10 @@ final class JobMonitor implements AutoCloseable {
    */
   private static final System.Logger LOG = System.getLogger(JobMonitor.class.getName());
   private static final String EVENT = "event/";
+
+  /** Is the key that is there once a failure was reported. */
+  static final String FIRST_EVENT = EVENT + 1;
+
   private static final Duration SLICE = Duration.ofSeconds(20);
   private static final Duration REPORT_TIMEOUT = Duration.ofSeconds(2);
 

@@ -8,14 +8,19 @@ import java.nio.file.Files;
 import java.nio.file.Path;
 import java.util.Arrays;
 import java.util.concurrent.ThreadLocalRandom;
+import java.util.regex.Matcher;
+import java.util.regex.Pattern;
 
 /**
  * Is the place of a rank in a job, which one member takes.
  *
  * <p>Without it two processes of the same rank would overwrite each other's addresses, and all
- * ranks wait for the one that is missing instead.
+ * ranks wait for the one that is missing instead. A process that was started anew takes the place
+ * of the one before it, where it can see that this one is gone.
  */
 final class Seat {
+  private static final Pattern HOLDER = Pattern.compile("process (\\d+) on (.*), \\p{XDigit}+");
+
   private Seat() {}
 
   /**
@@ -34,6 +39,10 @@ final class Seat {
     byte[] self = name.getBytes(StandardCharsets.UTF_8);
     Store.Swap swap = store.compareSet(key, null, self);
     byte[] holder = swap.value();
+    if (!swap.stored() && holder != null && isGone(holder)) {
+      swap = store.compareSet(key, holder, self);
+      holder = swap.value();
+    }
     if (!swap.stored() && holder != null && !Arrays.equals(holder, self)) {
       throw new RendezvousException(
           "rank "
@@ -45,9 +54,19 @@ final class Seat {
     }
   }
 
-  private static String host() {
+  private static boolean isGone(byte[] holder) {
+    Matcher process = HOLDER.matcher(new String(holder, StandardCharsets.UTF_8));
+    return process.matches()
+        && process.group(2).equals(host())
+        && ProcessHandle.of(Long.parseLong(process.group(1))).isEmpty();
+  }
+
+  /** Returns the name of this host, and which processes can be seen here. */
+  static String host() {
     try {
-      return Files.readString(Path.of("/proc/sys/kernel/hostname")).strip();
+      return Files.readString(Path.of("/proc/sys/kernel/hostname")).strip()
+          + " "
+          + Files.readSymbolicLink(Path.of("/proc/self/ns/pid"));
     } catch (IOException e) {
       return "this host";
     }

@@ -16,6 +16,7 @@ import dev.tutti.StoreException;
 import dev.tutti.Tensor;
 import dev.tutti.store.HashStore;
 import dev.tutti.store.TcpStoreServer;
+import java.nio.charset.StandardCharsets;
 import java.time.Duration;
 import java.util.List;
 import java.util.Map;
@@ -79,6 +80,49 @@ class SetUpTest {
                             + " on ");
                 assertThat(store.check(List.of("tutti/0/left/1"))).isFalse();
               }
+              try (ProcessGroup group = ProcessGroup.init(options)) {
+                Tensor sum = Tensor.of(rank + 1f);
+                group.allReduce(sum);
+                return sum.toFloatArray()[0];
+              }
+            });
+    assertThat(sums).containsExactly(3f, 3f);
+  }
+
+  @Test
+  void aRankTakesThePlaceOfAProcessOfItsHostThatIsGone() throws Exception {
+    Process process = new ProcessBuilder("sleep", "600").start();
+    HashStore store = new HashStore();
+    String holder = "process " + process.pid() + " on " + Seat.host() + ", 1f";
+    store.set("seat", holder);
+    try {
+      assertThatThrownBy(() -> Seat.take(store, "seat", 1))
+          .isInstanceOf(RendezvousException.class)
+          .hasMessageContaining("joined this job already: " + holder);
+    } finally {
+      process.destroyForcibly().waitFor();
+    }
+    Seat.take(store, "seat", 1);
+    assertThat(store.get("seat"))
+        .asString(StandardCharsets.UTF_8)
+        .startsWith("process " + ProcessHandle.current().pid() + " on " + Seat.host());
+
+    store.set("seat", "process " + process.pid() + " on another host, 1f");
+    assertThatThrownBy(() -> Seat.take(store, "seat", 1)).isInstanceOf(RendezvousException.class);
+  }
+
+  @Test
+  void aRankThatWasKilledJoinsTheNextJobOfItsStore() throws Exception {
+    HashStore store = new HashStore();
+    store.set("tutti/0/joined/1", "process 1 on another host, 1f");
+    store.set("tutti/0/event/1", "rank 1 is gone");
+    store.set("tutti/0/left/0", "1");
+    List<Float> sums =
+        LocalWorld.ranks(
+            2,
+            store,
+            new LocalProvider(),
+            (options, rank) -> {
               try (ProcessGroup group = ProcessGroup.init(options)) {
                 Tensor sum = Tensor.of(rank + 1f);
                 group.allReduce(sum);

@@ -33,11 +33,11 @@ interface Agreement extends AutoCloseable {
   void propose(int attempt, Verdict verdict);
 
   /**
-   * Waits until all nodes stopped their ranks.
+   * Waits until all nodes stopped their ranks, and what these left in the store is deleted.
    *
    * @param attempt which
    * @param timeout longest wait
-   * @throws LaunchException if a node does not stop in time
+   * @throws LaunchException if a node does not stop in time, or the store is lost
    */
   void awaitStopped(int attempt, Duration timeout) throws InterruptedException;
 

@@ -1,14 +1,18 @@
 package dev.tutti.cli;
 
+import dev.tutti.Store;
+import dev.tutti.StoreException;
 import dev.tutti.cli.Agreement.Verdict;
 import java.time.Duration;
 import java.util.function.Consumer;
+import java.util.function.Supplier;
 import org.jspecify.annotations.Nullable;
 
 /** Agrees with itself: the only node of a job, which hosts the store. */
 final class SingleNode implements Agreement {
   private final Cohort cohort;
   private final AutoCloseable store;
+  private final Supplier<Store> connect;
   private @Nullable Consumer<Verdict> listener;
 
   /**
@@ -16,10 +20,12 @@ final class SingleNode implements Agreement {
    *
    * @param cohort where its ranks stand
    * @param store the hosted store, closed at the end
+   * @param connect connects with it
    */
-  SingleNode(Cohort cohort, AutoCloseable store) {
+  SingleNode(Cohort cohort, AutoCloseable store, Supplier<Store> connect) {
     this.cohort = cohort;
     this.store = store;
+    this.connect = connect;
   }
 
   @Override
@@ -47,7 +53,13 @@ final class SingleNode implements Agreement {
   }
 
   @Override
-  public void awaitStopped(int attempt, Duration timeout) {}
+  public void awaitStopped(int attempt, Duration timeout) {
+    try (Store ranks = connect.get()) {
+      Leftovers.delete(ranks);
+    } catch (StoreException e) {
+      throw new LaunchException(1, "the store cannot be cleared: " + e.getMessage(), e);
+    }
+  }
 
   @Override
   public void close() {

@@ -6,6 +6,7 @@ import dev.tutti.Store;
 import dev.tutti.StoreException;
 import dev.tutti.StoreTimeoutException;
 import dev.tutti.cli.Agreement.Verdict.Kind;
+import dev.tutti.store.PrefixStore;
 import java.time.Duration;
 import java.util.ArrayList;
 import java.util.List;
@@ -21,7 +22,8 @@ import java.util.stream.IntStream;
  * by the first node with a failure, or by the node that finishes last if none has one. Each node
  * waits for that key on a handle and thread of its own, and meanwhile shows that it lives and looks
  * for launchers that do not ({@link Pulse}): such a silence is a verdict too. Before the next
- * attempt, and before node 0 closes the store, each node counts itself in and waits for all.
+ * attempt, and before node 0 closes the store, each node counts itself in and waits for all; before
+ * the next attempt once more, while node 0 deletes what the ranks left ({@link Leftovers}).
  */
 final class StoreAgreement implements Agreement {
   /** How long node 0 keeps the store for nodes that have not left. */
@@ -34,6 +36,7 @@ final class StoreAgreement implements Agreement {
   private static final Duration SILENCE = Duration.ofMinutes(1);
 
   private final LaunchPlan plan;
+  private final Store ranks;
   private final Store store;
   private final int port;
   private final Runnable leave;
@@ -45,7 +48,7 @@ final class StoreAgreement implements Agreement {
    * Creates an agreement.
    *
    * @param plan what is launched, and which node this is
-   * @param store what all nodes share, for the launchers alone; closed at the end
+   * @param store what all nodes and their ranks share; closed at the end
    * @param port where ranks find the store
    * @param leave what to do when all have left, or need not be waited for any more
    */
@@ -61,7 +64,8 @@ final class StoreAgreement implements Agreement {
       Duration silence,
       Duration watchInterval) {
     this.plan = plan;
-    this.store = store;
+    this.ranks = store;
+    this.store = new PrefixStore(Leftovers.KEPT, store);
     this.port = port;
     this.leave = leave;
     this.silence = silence;
@@ -152,6 +156,10 @@ final class StoreAgreement implements Agreement {
   public void awaitStopped(int attempt, Duration timeout) {
     try {
       store.barrier(attempt + "/stopped", plan.nodes(), timeout);
+      if (plan.nodeRank() == 0) {
+        Leftovers.delete(ranks);
+      }
+      store.barrier(attempt + "/cleared", plan.nodes(), timeout);
     } catch (StoreException e) {
       throw new LaunchException(1, "not all nodes stopped their ranks: " + e.getMessage(), e);
     }

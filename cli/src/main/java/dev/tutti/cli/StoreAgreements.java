@@ -5,7 +5,6 @@ import dev.tutti.Settings;
 import dev.tutti.Store;
 import dev.tutti.StoreException;
 import dev.tutti.internal.RuntimeSettings;
-import dev.tutti.store.PrefixStore;
 import java.net.InetAddress;
 import org.jspecify.annotations.Nullable;
 
@@ -15,9 +14,6 @@ import org.jspecify.annotations.Nullable;
  */
 final class StoreAgreements implements Agreements {
   private static final String LOOPBACK = "127.0.0.1";
-
-  /** Keeps the launchers' keys apart from those of the ranks. */
-  private static final String PREFIX = "tutti-run";
 
   @Inject
   StoreAgreements() {}
@@ -29,15 +25,15 @@ final class StoreAgreements implements Agreements {
       StoreKind kind = StoreKind.of(settings.get(RuntimeSettings.STORE));
       if (plan.nodeRank() > 0) {
         Store store = connect(kind, plan, plan.masterPort(), settings);
-        return agreement(plan, store, plan.masterPort(), store::close);
+        return new StoreAgreement(plan, store, plan.masterPort(), store::close);
       }
       StoreKind.Served served = kind.serve(listenAt(plan), plan.masterPort(), settings);
       if (plan.nodes() == 1) {
         Cohort cohort = new Cohort(0, plan.localSize(), plan.masterAddress(), served.port());
-        return new SingleNode(cohort, served);
+        return new SingleNode(cohort, served, () -> connect(kind, plan, served.port(), settings));
       }
       Store store = connect(kind, plan, served.port(), settings);
-      return agreement(
+      return new StoreAgreement(
           plan,
           store,
           served.port(),
@@ -59,9 +55,5 @@ final class StoreAgreements implements Agreements {
   /** Connects with the token that the ranks find in their environment too. */
   private static Store connect(StoreKind kind, LaunchPlan plan, int port, Settings settings) {
     return kind.connect(plan.masterAddress(), port, plan.rendezvousTimeout(), settings);
-  }
-
-  private static Agreement agreement(LaunchPlan plan, Store store, int port, Runnable leave) {
-    return new StoreAgreement(plan, new PrefixStore(PREFIX, store), port, leave);
   }
 }

@@ -3,6 +3,7 @@ package dev.tutti.cli;
 import static org.assertj.core.api.Assertions.assertThat;
 import static org.assertj.core.api.Assertions.assertThatThrownBy;
 
+import dev.tutti.store.HashStore;
 import java.nio.file.Files;
 import java.nio.file.Path;
 import java.time.Duration;
@@ -18,7 +19,8 @@ class LauncherTest {
 
   private Launcher launcher(LaunchPlan plan) {
     Cohort cohort = new Cohort(0, plan.localSize(), plan.masterAddress(), 4711);
-    return new Launcher(plan, new SingleNode(cohort, () -> {}), output, messages::add);
+    return new Launcher(
+        plan, new SingleNode(cohort, () -> {}, HashStore::new), output, messages::add);
   }
 
   private int run(LaunchPlan plan) throws InterruptedException {

@@ -26,6 +26,7 @@ import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.io.TempDir;
 import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.CsvSource;
+import org.junit.jupiter.params.provider.ValueSource;
 
 class RunCommandTest {
   private final ByteArrayOutputStream err = new ByteArrayOutputStream();
@@ -267,6 +268,24 @@ class RunCommandTest {
       LockSupport.parkNanos(1_000_000);
     }
     assertThat(TestPlans.processesOf(runId)).hasSize(count);
+  }
+
+  @ParameterizedTest
+  @ValueSource(strings = {"tcp", "aeron"})
+  void ranksThatAreStartedAgainMeetEachOther(String kind) throws Exception {
+    List<String> command = OwnJava.command();
+    command.set(command.size() - 1, RestartedRank.class.getName());
+    command.addAll(0, List.of("run", "--nproc=3", "--max-restarts=1", "--"));
+    try (CommandProcess run =
+        CommandProcess.startProgram(
+            Map.of("TUTTI_STORE", kind), Main.class, command.toArray(String[]::new))) {
+      assertThat(run.exitCode()).as(() -> run.lines().toString()).isZero();
+      assertThat(run.lines())
+          .contains(
+              "[rank0] attempt 1 sum 6.0", "[rank1] attempt 1 sum 6.0", "[rank2] attempt 1 sum 6.0")
+          .contains("tutti run: starting all ranks again, restart 1 of 1")
+          .noneMatch(line -> line.contains("attempt 0 sum"));
+    }
   }
 
   @Test

@@ -22,6 +22,7 @@ class StoreAgreementTest {
   private final RecordedOutput output = new RecordedOutput();
   private final List<String> messages = new CopyOnWriteArrayList<>();
   private final String runId = UUID.randomUUID().toString();
+  private final Store shared = new HashStore();
 
   private LaunchPlan plan(int node, int localSize, int maxRestarts, String script) {
     LaunchPlan base = TestPlans.of(localSize, maxRestarts, Optional.empty(), "sh", "-c", script);
@@ -51,7 +52,7 @@ class StoreAgreementTest {
   /** Runs node 0 with two ranks and node 1 with one, and returns their exit codes. */
   private List<Integer> runNodes(int maxRestarts, String script) throws Exception {
     List<Callable<Integer>> nodes = new ArrayList<>();
-    Store shared = new HashStore();
+    shared.set("address", "of the first attempt");
     for (int node = 0; node < 2; node++) {
       LaunchPlan plan = plan(node, node == 0 ? 2 : 1, maxRestarts, script);
       Store store = shared.duplicate();
@@ -80,6 +81,7 @@ class StoreAgreementTest {
     assertThat(output.out(0)).containsExactly("0 0 0 3 node-zero:29501");
     assertThat(output.out(1)).containsExactly("1 1 0 3 node-zero:29501");
     assertThat(output.out(2)).containsExactly("2 0 1 3 node-zero:29501");
+    assertThat(shared.check(List.of("address"))).isTrue();
     assertThat(messages).isEmpty();
   }
 
@@ -106,6 +108,7 @@ class StoreAgreementTest {
     // The first attempt may end before these came to print anything.
     assertThat(output.out(0)).endsWith("1").isSubsetOf("0", "1");
     assertThat(output.out(1)).endsWith("1").isSubsetOf("0", "1");
+    assertThat(shared.listKeys()).isNotEmpty().allMatch(key -> key.startsWith("tutti-run/"));
   }
 
   @Test
@@ -120,7 +123,7 @@ class StoreAgreementTest {
       LaunchPlan plan = plan(1, 1, 0, "true");
       StoreAgreement first = new StoreAgreement(plan, shared.duplicate(), 1, () -> {});
       StoreAgreement second = new StoreAgreement(plan, shared.duplicate(), 1, () -> {});
-      shared.set("node/0", "2");
+      shared.set("tutti-run/node/0", "2");
       assertThat(first.join()).isEqualTo(new Cohort(2, 3, "node-zero", 1));
       assertThatThrownBy(second::join)
           .isInstanceOf(LaunchException.class)
@@ -133,7 +136,7 @@ class StoreAgreementTest {
     Store shared = new HashStore();
     Store mine = shared.duplicate();
     LaunchPlan plan = plan(1, 1, 5, "echo ready; exec sleep 600");
-    shared.set("node/0", "1");
+    shared.set("tutti-run/node/0", "1");
     try (ExecutorService thread = Executors.newSingleThreadExecutor()) {
       LosableStore losable = new LosableStore(mine);
       Future<Integer> code =
@@ -159,7 +162,7 @@ class StoreAgreementTest {
         ExecutorService thread = Executors.newSingleThreadExecutor()) {
       Store store = shared.duplicate();
       // Node 1 comes, and no more is heard of it.
-      shared.set("node/1", "1");
+      shared.set("tutti-run/node/1", "1");
       Future<Integer> code =
           thread.submit(
               () -> {
@@ -169,10 +172,10 @@ class StoreAgreementTest {
                   return launcher(plan, agreement).run();
                 }
               });
-      shared.wait(List.of("alive/0", "0/verdict"), Duration.ofSeconds(30));
+      shared.wait(List.of("tutti-run/alive/0", "tutti-run/0/verdict"), Duration.ofSeconds(30));
       // It leaves late, so that node 0 need not wait for it to the end.
-      assertThat(shared.add("left", 1)).isBetween(1L, 2L);
-      shared.set("all-left", "1");
+      assertThat(shared.add("tutti-run/left", 1)).isBetween(1L, 2L);
+      shared.set("tutti-run/all-left", "1");
       assertThat(code.get(30, TimeUnit.SECONDS)).isEqualTo(1);
     }
     assertThat(messages).containsExactly("0: the launcher of node 1 gave no sign of life for 1 s");
