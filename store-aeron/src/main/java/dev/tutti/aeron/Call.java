@@ -1,15 +1,19 @@
 package dev.tutti.aeron;
 
+import java.util.concurrent.TimeUnit;
 import org.agrona.concurrent.UnsafeBuffer;
 
 /** Is one request on its way; its thread waits for the reply, any thread may bring it. */
 class Call {
+  private static final long LONGEST_GRACE_NANOS = TimeUnit.SECONDS.toNanos(15);
+
   final long number;
   final Thread thread = Thread.currentThread();
   private int code;
   private byte[] body = new byte[0];
   private volatile boolean done;
   private volatile boolean closed;
+  private volatile long heard = System.nanoTime();
 
   Call(long number) {
     this.number = number;
@@ -24,6 +28,27 @@ class Call {
 
   boolean isDone() {
     return done;
+  }
+
+  /** Says that a part of the reply came. */
+  void heard() {
+    heard = System.nanoTime();
+  }
+
+  /**
+   * Tells whether to give up the reply: its deadline is over, and no part of it came for a while.
+   * What comes for other calls counts for some seconds only, so that a lost reply is no endless
+   * wait.
+   *
+   * @param now the time, by {@link System#nanoTime()}
+   * @param deadline when it should have come
+   * @param lastFrame when anything came
+   * @param graceNanos how long a pause may be
+   */
+  boolean isLate(long now, long deadline, long lastFrame, long graceNanos) {
+    return now - deadline > 0
+        && now - heard > graceNanos
+        && (now - lastFrame > graceNanos || now - deadline > LONGEST_GRACE_NANOS);
   }
 
   /** Says that the store of this call was closed. */

@@ -16,7 +16,6 @@ import io.aeron.cluster.codecs.EventCode;
 import io.aeron.logbuffer.Header;
 import java.lang.System.Logger;
 import java.lang.System.Logger.Level;
-import java.util.ArrayDeque;
 import java.util.Map;
 import java.util.Objects;
 import java.util.concurrent.ConcurrentHashMap;
@@ -47,7 +46,6 @@ final class ClusterLink implements StoreLink, EgressListener {
   private static final long LONGEST_LOOK_NANOS = TimeUnit.SECONDS.toNanos(1);
   private static final long QUIET_PAUSE_NANOS = TimeUnit.MILLISECONDS.toNanos(20);
   private static final long FULL_PAUSE_NANOS = TimeUnit.MICROSECONDS.toNanos(50);
-  private static final long STUCK_NANOS = TimeUnit.SECONDS.toNanos(1);
   private static final long CLOSE_NANOS = TimeUnit.SECONDS.toNanos(1);
 
   private final String server;
@@ -58,18 +56,17 @@ final class ClusterLink implements StoreLink, EgressListener {
   private final boolean spin;
   private final FrameReader reader;
   private final FrameWriter writer;
+  private final ClusterRequests requests;
   private final BodyWriter body = new BodyWriter();
   private final DirectBufferVector[] vectors = {
     new DirectBufferVector(), new DirectBufferVector(), new DirectBufferVector()
   };
   private final ReentrantLock lock = new ReentrantLock();
   private final Map<Long, Sent> calls = new ConcurrentHashMap<>();
-  private final ArrayDeque<Integer> freeSlots = new ArrayDeque<>();
+  private final CallNumbers numbers = new CallNumbers();
   private final AtomicInteger users = new AtomicInteger(1);
   private final Thread poller;
   private @Nullable AeronCluster cluster;
-  private int slots;
-  private long numbers;
   private int leaders;
   private boolean behind;
   private long lastSign = System.nanoTime();
@@ -93,8 +90,9 @@ final class ClusterLink implements StoreLink, EgressListener {
     this.timing = timing;
     this.probe = probe;
     this.spin = spin;
-    this.reader = new FrameReader(session, this::complete);
+    this.reader = new FrameReader(session, new Replies());
     this.writer = new FrameWriter(this::offer, ClusterEgress.FRAME_BYTES, session);
+    this.requests = new ClusterRequests(writer);
     this.poller = EmbeddedDriver.daemon("tutti-al-poll", this::look);
   }
 
@@ -115,6 +113,7 @@ final class ClusterLink implements StoreLink, EgressListener {
     boolean isSent;
     boolean isCancelled;
     boolean isCancelSent;
+    long giveUp = System.nanoTime();
 
     Sent(long number) {
       super(number);
@@ -158,22 +157,15 @@ final class ClusterLink implements StoreLink, EgressListener {
 
   @Override
   public Call newCall() {
-    long number;
-    synchronized (freeSlots) {
-      Integer slot = freeSlots.poll();
-      number = (++numbers << ClusterCaller.SLOT_BITS) | (slot == null ? slots++ : slot);
-    }
-    Sent call = new Sent(number);
-    calls.put(number, call);
+    Sent call = new Sent(numbers.next());
+    calls.put(call.number, call);
     return call;
   }
 
   @Override
   public void forget(Call call) {
     calls.remove(call.number);
-    synchronized (freeSlots) {
-      freeSlots.push((int) (call.number & ((1 << ClusterCaller.SLOT_BITS) - 1)));
-    }
+    numbers.free(call.number);
   }
 
   @Override
@@ -184,6 +176,7 @@ final class ClusterLink implements StoreLink, EgressListener {
     try {
       requireUsable();
       Sent own = Objects.requireNonNull(calls.get(call.number));
+      own.giveUp = deadline + GRACE_NANOS;
       if (code == Protocol.CANCEL) {
         own.isCancelled = true;
       } else {
@@ -204,37 +197,34 @@ final class ClusterLink implements StoreLink, EgressListener {
   /** Writes what was not sent of a call; returns whether all is sent. */
   private boolean write(Sent call) {
     if (call.isAsked && !call.isSent) {
-      call.isSent = write(call.code, call.number, call.request);
+      call.isSent = write(call, call.code, call.request);
       if (!call.isSent) {
         return false;
       }
     }
     if (call.isCancelled && !call.isCancelSent) {
-      call.isCancelSent = write(Protocol.CANCEL, call.number, new UnsafeBuffer(new byte[0]));
+      call.isCancelSent = write(call, Protocol.CANCEL, new UnsafeBuffer(new byte[0]));
       return call.isCancelSent;
     }
     return true;
   }
 
-  private boolean write(int code, long number, UnsafeBuffer request) {
+  private boolean write(Sent call, int code, UnsafeBuffer request) {
     int before = leaders;
-    int at = 0;
-    long giveUp = System.nanoTime() + STUCK_NANOS;
-    while (isUsable() && cluster().ingressPublication().isConnected()) {
-      int last = at;
-      at = writer.write(code, number, request, request.capacity(), at);
-      if (at < 0) {
-        return true;
-      }
-      poll();
-      long now = System.nanoTime();
-      giveUp = at > last ? now + STUCK_NANOS : giveUp;
-      if (leaders != before || now - giveUp > 0) {
-        return false;
-      }
-      LockSupport.parkNanos(FULL_PAUSE_NANOS);
-    }
-    return false;
+    return isReachable()
+        && requests.write(
+            code,
+            call.number,
+            request,
+            call.giveUp,
+            () -> {
+              poll();
+              return leaders == before && isReachable();
+            });
+  }
+
+  private boolean isReachable() {
+    return isUsable() && cluster().ingressPublication().isConnected();
   }
 
   private long offer(UnsafeBuffer head, DirectBuffer part, int at, int bytes) {
@@ -251,7 +241,8 @@ final class ClusterLink implements StoreLink, EgressListener {
       while (!call.isDone()) {
         requireUsable();
         long now = System.nanoTime();
-        boolean late = now - deadline > 0 && (endable || now - lastFrame > GRACE_NANOS);
+        boolean late =
+            endable ? now - deadline > 0 : call.isLate(now, deadline, lastFrame, GRACE_NANOS);
         if (late || (endable && call.isClosed())) {
           return false;
         }
@@ -284,7 +275,7 @@ final class ClusterLink implements StoreLink, EgressListener {
           found = poll();
           resend();
         }
-      } catch (RuntimeException e) {
+      } catch (Throwable e) {
         lose(e.toString());
       } finally {
         lock.unlock();
@@ -394,11 +385,23 @@ final class ClusterLink implements StoreLink, EgressListener {
     LOG.log(Level.DEBUG, "{0}: {1} {2}", server, code, detail);
   }
 
-  private void complete(int code, long number, BodyReader reply) {
-    Sent call = calls.get(number);
-    if (call != null && !call.isDone()) {
-      call.complete(code, reply.rest());
-      LockSupport.unpark(call.thread);
+  /** Brings answers to those who wait. */
+  private final class Replies implements FrameReader.Messages {
+    @Override
+    public void take(int code, long number, BodyReader reply) {
+      Sent call = calls.get(number);
+      if (call != null && !call.isDone()) {
+        call.complete(code, reply.rest());
+        LockSupport.unpark(call.thread);
+      }
+    }
+
+    @Override
+    public void takePart(long number) {
+      Sent call = calls.get(number);
+      if (call != null) {
+        call.heard();
+      }
     }
   }
 

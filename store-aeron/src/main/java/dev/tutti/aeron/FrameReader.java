@@ -13,6 +13,7 @@ final class FrameReader implements FragmentHandler {
   private static final int FIRST_BYTES = 64 * 1024;
 
   private final long session;
+  private final int most;
   private final Messages messages;
   private final BodyReader body = new BodyReader();
   private byte[] parts = new byte[0];
@@ -27,7 +28,13 @@ final class FrameReader implements FragmentHandler {
    * @param messages takes each message
    */
   FrameReader(long session, Messages messages) {
+    this(session, Protocol.MAX_BODY_BYTES, messages);
+  }
+
+  /** Creates a reader of bodies of at most so many bytes. */
+  FrameReader(long session, int most, Messages messages) {
     this.session = session;
+    this.most = most;
     this.messages = messages;
   }
 
@@ -41,6 +48,9 @@ final class FrameReader implements FragmentHandler {
      * @param body valid until this returns
      */
     void take(int code, long call, BodyReader body);
+
+    /** Hears that a part of one came. */
+    default void takePart(long call) {}
   }
 
   @Override
@@ -59,7 +69,7 @@ final class FrameReader implements FragmentHandler {
     long number = buffer.getLong(offset + Protocol.CALL_OFFSET, LITTLE_ENDIAN);
     int bytes = length - Protocol.HEADER_BYTES;
     int from = offset + Protocol.HEADER_BYTES;
-    if (all < bytes || all > Protocol.MAX_BODY_BYTES) {
+    if (all < bytes || all > most) {
       throw new ProtocolException("a frame of %d bytes of a body of %d".formatted(bytes, all));
     }
     if ((flags & Protocol.FIRST) != 0) {
@@ -115,5 +125,6 @@ final class FrameReader implements FragmentHandler {
     }
     buffer.getBytes(from, parts, received, bytes);
     received = needed;
+    messages.takePart(call);
   }
 }

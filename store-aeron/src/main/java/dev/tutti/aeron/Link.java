@@ -90,7 +90,7 @@ final class Link implements StoreLink {
     this.sharedDriver = ownDriver == null ? session.driver() : "";
     this.sharedFolder = ownDriver == null ? session.folder() : "";
     this.replies = replies;
-    this.reader = new FrameReader(session.session(), this::complete);
+    this.reader = new FrameReader(session.session(), new Replies());
     this.writer = new FrameWriter(requests, session.session());
     this.spin = spin;
     this.bells = bells;
@@ -220,7 +220,9 @@ final class Link implements StoreLink {
           return true;
         }
         long now = System.nanoTime();
-        if (endable ? now - deadline > 0 || call.isClosed() : isSilent(now, deadline)) {
+        if (endable
+            ? now - deadline > 0 || call.isClosed()
+            : call.isLate(now, deadline, lastFrame, GRACE_NANOS)) {
           return false;
         }
         if (spin) {
@@ -242,10 +244,6 @@ final class Link implements StoreLink {
         Thread.currentThread().interrupt();
       }
     }
-  }
-
-  private boolean isSilent(long now, long deadline) {
-    return now - deadline > 0 && now - lastFrame > GRACE_NANOS;
   }
 
   @SuppressWarnings("ThreadPriorityCheck") // lets the server run on this core; a hint is enough
@@ -300,6 +298,8 @@ final class Link implements StoreLink {
       why = said == Handshake.GOODBYE ? "it was closed" : ENDED;
     } catch (IOException e) {
       why = ENDED + ": " + e.getMessage();
+    } catch (Throwable e) {
+      why = unread(e);
     }
     lose(why);
     if (!closed && isShared()) {
@@ -330,13 +330,21 @@ final class Link implements StoreLink {
   /** Runs on the thread that looks for the replies of sleeping calls, between hosts. */
   private void look() {
     Idling idling = new Idling(spin);
-    while (isUsable()) {
-      if (sleepers.get() == 0) {
-        LockSupport.park(this);
-      } else {
-        idling.after(takeReplies() > 0);
+    try {
+      while (isUsable()) {
+        if (sleepers.get() == 0) {
+          LockSupport.park(this);
+        } else {
+          idling.after(takeReplies() > 0);
+        }
       }
+    } catch (Throwable e) {
+      lose(unread(e));
     }
+  }
+
+  private static String unread(Throwable e) {
+    return "its replies cannot be read: " + e;
   }
 
   /** Takes what has come, unless another thread does. */
@@ -370,12 +378,24 @@ final class Link implements StoreLink {
     }
   }
 
-  private void complete(int code, long number, BodyReader reply) {
-    Call call = calls.get(number);
-    if (call != null) {
-      call.complete(code, reply.rest());
-      if (!call.thread.equals(Thread.currentThread())) {
-        LockSupport.unpark(call.thread);
+  /** Brings replies to those who wait. */
+  private final class Replies implements FrameReader.Messages {
+    @Override
+    public void take(int code, long number, BodyReader reply) {
+      Call call = calls.get(number);
+      if (call != null) {
+        call.complete(code, reply.rest());
+        if (!call.thread.equals(Thread.currentThread())) {
+          LockSupport.unpark(call.thread);
+        }
+      }
+    }
+
+    @Override
+    public void takePart(long number) {
+      Call call = calls.get(number);
+      if (call != null) {
+        call.heard();
       }
     }
   }

@@ -36,7 +36,7 @@ interface StoreLink {
    *
    * @param call the call
    * @param deadline when to give up, by {@link System#nanoTime()}; what an interrupt does not end
-   *     goes on while anything comes from the server
+   *     goes on while parts of the reply come, and for some seconds while anything does
    * @param endable whether an interrupt ends this, and {@link Call#close}
    * @return whether it has come
    */
