@@ -28,6 +28,7 @@ abstract class RemoteStore implements Store {
   private final Duration timeout;
   private final List<Long> wills = new CopyOnWriteArrayList<>();
   private final Set<Call> blocked = ConcurrentHashMap.newKeySet();
+  private final Set<Call> asking = ConcurrentHashMap.newKeySet();
   private volatile boolean closed;
 
   /** Creates a store that takes part in a session, and leaves it when it is closed. */
@@ -178,6 +179,7 @@ abstract class RemoteStore implements Store {
   @Override
   public final boolean leaveWill(String log, byte[] value) {
     Arguments.key(log);
+    Arguments.key(log + Integer.MAX_VALUE); // a number follows
     Arguments.value(log, value);
     BodyReader reply =
         ask(
@@ -228,9 +230,9 @@ abstract class RemoteStore implements Store {
       call.close();
       LockSupport.unpark(call.thread);
     }
-    // Those calls still ask the server what became of them.
+    // Those calls still ask the server what became of them, and others are about to be answered.
     long deadline = System.nanoTime() + CLOSE_NANOS;
-    while (!blocked.isEmpty() && deadline - System.nanoTime() > 0) {
+    while (!(blocked.isEmpty() && asking.isEmpty()) && deadline - System.nanoTime() > 0) {
       LockSupport.parkNanos(CLOSE_PAUSE_NANOS);
     }
     link.release();
@@ -269,7 +271,9 @@ abstract class RemoteStore implements Store {
   private BodyReader ask(int code, long nanos, StoreLink.Request request) {
     requireOpen();
     Call call = link.newCall();
+    asking.add(call);
     try {
+      requireOpen(); // who closes looks for calls after it said so
       long deadline = graceful(nanos);
       link.send(code, call, deadline, request);
       if (!link.await(call, deadline, false)) {
@@ -277,6 +281,7 @@ abstract class RemoteStore implements Store {
       }
       return checked(call).body();
     } finally {
+      asking.remove(call);
       link.forget(call);
     }
   }
@@ -290,6 +295,7 @@ abstract class RemoteStore implements Store {
     Call call = link.newCall();
     blocked.add(call);
     try {
+      requireOpen();
       link.send(
           code,
           call,

@@ -1,0 +1,139 @@
+package dev.tutti.aeron;
+
+import static org.assertj.core.api.Assertions.assertThat;
+import static org.assertj.core.api.Assertions.assertThatThrownBy;
+
+import dev.tutti.Store;
+import dev.tutti.StoreClosedException;
+import dev.tutti.StoreTimeoutException;
+import java.time.Duration;
+import java.util.ArrayList;
+import java.util.List;
+import org.junit.jupiter.api.Test;
+import org.junit.jupiter.api.Timeout;
+
+/** Tests calls that begin while their store is closed. */
+class RemoteStoreTest {
+  /** Closes the store when a call begins. */
+  private final class Closing implements StoreLink {
+    final List<Integer> sent = new ArrayList<>();
+    final List<Call> calls = new ArrayList<>();
+    boolean closes = true;
+    Runnable beforeReply = () -> {};
+    volatile boolean released;
+
+    @Override
+    public String server() {
+      return "played";
+    }
+
+    @Override
+    public boolean isUsable() {
+      return true;
+    }
+
+    @Override
+    public boolean retain() {
+      return true;
+    }
+
+    @Override
+    public void release() {
+      released = true;
+    }
+
+    @Override
+    public Call newCall() {
+      if (closes) {
+        store.close();
+      }
+      Call call = new Call(1);
+      calls.add(call);
+      return call;
+    }
+
+    @Override
+    public void forget(Call call) {
+      calls.remove(call);
+    }
+
+    @Override
+    public void send(int code, Call call, long deadline, Request request) {
+      sent.add(code);
+      beforeReply.run();
+      call.complete(Protocol.OK, new byte[8]);
+    }
+
+    @Override
+    public boolean await(Call call, long deadline, boolean endable) {
+      return true;
+    }
+
+    @Override
+    public long graceNanos() {
+      return 1;
+    }
+
+    @Override
+    public StoreTimeoutException unanswered() {
+      return new StoreTimeoutException("unanswered");
+    }
+  }
+
+  private final Closing link = new Closing();
+  private final RemoteStore store =
+      new RemoteStore(link, Duration.ofSeconds(1)) {
+        @Override
+        public Store duplicate() {
+          throw new UnsupportedOperationException();
+        }
+      };
+
+  @Test
+  void aCallThatBeginsWhileTheStoreIsClosedIsNotSent() {
+    assertThatThrownBy(() -> store.wait(List.of("key")))
+        .isInstanceOf(StoreClosedException.class)
+        .hasMessage("the store at played is closed");
+    assertThat(link.sent).isEmpty();
+    assertThat(link.calls).isEmpty();
+  }
+
+  @Test
+  void aQuestionThatBeginsWhileTheStoreIsClosedIsNotSent() {
+    assertThatThrownBy(store::keyCount)
+        .isInstanceOf(StoreClosedException.class)
+        .hasMessage("the store at played is closed");
+    assertThat(link.sent).isEmpty();
+    assertThat(link.calls).isEmpty();
+  }
+
+  @Test
+  @Timeout(30)
+  void closingWaitsForAQuestionThatIsAboutToBeAnswered() throws Exception {
+    link.closes = false;
+    Thread closer = Thread.ofPlatform().unstarted(store::close);
+    boolean[] left = {true};
+    link.beforeReply =
+        () -> {
+          closer.start();
+          while (closer.getState() != Thread.State.TIMED_WAITING && closer.isAlive()) {
+            Thread.onSpinWait();
+          }
+          left[0] = link.released;
+        };
+    assertThat(store.keyCount()).isZero();
+    closer.join();
+    assertThat(left[0]).isFalse();
+    assertThat(link.released).isTrue();
+  }
+
+  @Test
+  void aWillLeavesRoomForItsNumber() {
+    link.closes = false;
+    String longest = "k".repeat(Store.MAX_KEY_BYTES - 10);
+    assertThat(store.leaveWill(longest, new byte[1])).isTrue();
+    assertThatThrownBy(() -> store.leaveWill(longest + "k", new byte[1]))
+        .isInstanceOf(IllegalArgumentException.class)
+        .hasMessageContaining("has 8193 bytes, at most 8192 are allowed");
+  }
+}
