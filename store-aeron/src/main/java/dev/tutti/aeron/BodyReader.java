@@ -5,13 +5,17 @@ import static java.nio.ByteOrder.LITTLE_ENDIAN;
 import dev.tutti.Store;
 import java.nio.charset.StandardCharsets;
 import java.util.ArrayList;
+import java.util.Arrays;
 import java.util.List;
+import java.util.function.Supplier;
 import org.agrona.DirectBuffer;
 import org.agrona.concurrent.UnsafeBuffer;
 import org.jspecify.annotations.Nullable;
 
 /** Reads the body of one message after the other, and trusts none of its numbers. */
 final class BodyReader {
+  private static final char UNREADABLE = '\uFFFD';
+
   private DirectBuffer buffer = new UnsafeBuffer(new byte[0]);
   private int at;
   private int end;
@@ -49,11 +53,22 @@ final class BodyReader {
   }
 
   String readKey() {
+    return readKey(Store.MAX_KEY_BYTES);
+  }
+
+  /** Reads a key of at most so many bytes. */
+  String readKey(int most) {
     int length = readInt();
-    if (length < 1 || length > Store.MAX_KEY_BYTES) {
+    if (length < 1 || length > most) {
       throw new ProtocolException("a key of " + length + " bytes");
     }
-    return new String(bytes(length), StandardCharsets.UTF_8);
+    byte[] bytes = bytes(length);
+    String key = new String(bytes, StandardCharsets.UTF_8);
+    if (key.indexOf(UNREADABLE) >= 0
+        && !Arrays.equals(key.getBytes(StandardCharsets.UTF_8), bytes)) {
+      throw new ProtocolException("a key that is no UTF-8");
+    }
+    return key;
   }
 
   byte[] readValue() {
@@ -78,20 +93,20 @@ final class BodyReader {
     if (count > Store.MAX_KEYS) {
       throw new ProtocolException(count + " keys in one call");
     }
-    return readKeys(count);
+    return readList(count, this::readKey);
   }
 
-  /** Reads any number of keys. */
+  /** Reads any number of texts. */
   List<String> readAllTexts() {
-    return readKeys(readCount());
+    return readList(readCount(), this::readText);
   }
 
-  private List<String> readKeys(int count) {
-    List<String> keys = new ArrayList<>(count);
+  private static List<String> readList(int count, Supplier<String> text) {
+    List<String> texts = new ArrayList<>(count);
     for (int i = 0; i < count; i++) {
-      keys.add(readKey());
+      texts.add(text.get());
     }
-    return keys;
+    return texts;
   }
 
   List<byte[]> readAllBytes() {

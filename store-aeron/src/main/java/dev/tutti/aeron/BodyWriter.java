@@ -14,9 +14,19 @@ final class BodyWriter {
   private static final int FIRST_BYTES = 4096;
   private static final int KEPT_BYTES = 256 * 1024;
 
+  private final int most;
   private byte[] bytes = new byte[FIRST_BYTES];
   private final UnsafeBuffer buffer = new UnsafeBuffer(bytes);
   private int length;
+
+  BodyWriter() {
+    this(Protocol.MAX_BODY_BYTES);
+  }
+
+  /** Creates a writer of bodies of at most so many bytes. */
+  BodyWriter(int most) {
+    this.most = most;
+  }
 
   /** Begins a new body. */
   BodyWriter clear() {
@@ -72,10 +82,9 @@ final class BodyWriter {
   private int reserve(int more) {
     int at = length;
     int needed = Math.addExact(at, more);
-    if (needed > Protocol.MAX_BODY_BYTES) {
+    if (needed > most) {
       throw new StoreException(
-          "one call takes at most %d bytes of keys and values together"
-              .formatted(Protocol.MAX_BODY_BYTES));
+          "one call takes at most %d bytes of keys and values together".formatted(most));
     }
     if (needed > bytes.length) {
       replace(Arrays.copyOf(bytes, Math.max(needed, Math.min(bytes.length * 2, 1 << 28))));

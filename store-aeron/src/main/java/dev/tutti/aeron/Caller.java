@@ -30,8 +30,18 @@ abstract class Caller {
   /** Answers a call. */
   abstract void reply(int code, long call, BodyWriter body);
 
+  /** Tells whether anybody gets the answers. */
+  boolean isHeard() {
+    return true;
+  }
+
   /** Answers a call that the data, or this process, do not allow. */
   void fail(long call, Throwable failure, BodyWriter body) {
+    refuse(call, failure, body);
+  }
+
+  /** Answers that a call failed which changes nothing. */
+  final void refuse(long call, Throwable failure, BodyWriter body) {
     String reason =
         failure instanceof StoreException
             ? String.valueOf(failure.getMessage())

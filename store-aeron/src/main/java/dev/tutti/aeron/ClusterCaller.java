@@ -1,5 +1,6 @@
 package dev.tutti.aeron;
 
+import dev.tutti.StoreException;
 import io.aeron.cluster.service.ClientSession;
 import java.nio.ByteBuffer;
 import java.util.Arrays;
@@ -114,9 +115,12 @@ final class ClusterCaller extends Caller {
 
   private void runWait(Slot slot, byte[] request) {
     BodyReader body = new BodyReader().wrap(new UnsafeBuffer(request), 0, request.length);
-    service.commands().run(this, slot.code, slot.call, body);
-    if (!isWaiting(slot.call)) {
-      slot.request = null;
+    try {
+      service.commands().run(this, slot.code, slot.call, body);
+    } finally {
+      if (!isWaiting(slot.call)) {
+        slot.request = null;
+      }
     }
   }
 
@@ -139,8 +143,23 @@ final class ClusterCaller extends Caller {
       slot.answer = Arrays.copyOf(body.buffer().byteArray(), body.length());
     }
     if (egress != null) {
-      egress.send(code, call, body.buffer(), body.length());
+      if (code == Protocol.OK && reads(slot.code) && !egress.hasRoom(body.length())) {
+        refuse(call, noRoom(body.length()), body);
+      } else {
+        egress.send(code, call, body.buffer(), body.length());
+      }
     }
+  }
+
+  private static StoreException noRoom(int bytes) {
+    return new StoreException(
+        "an answer of %d bytes has no room behind those that this process has not read yet; ask for less at once"
+            .formatted(bytes));
+  }
+
+  @Override
+  boolean isHeard() {
+    return egress != null;
   }
 
   private void send(int code, long call, byte[] answer) {
@@ -152,8 +171,7 @@ final class ClusterCaller extends Caller {
   @Override
   void fail(long call, Throwable failure, BodyWriter body) {
     if (failure instanceof Error) {
-      // The other members had the memory: this one must not go on with another state than theirs.
-      throw new AgentTerminationException(failure);
+      throw new AgentTerminationException(failure); // see ClusterService
     }
     super.fail(call, failure, body);
   }

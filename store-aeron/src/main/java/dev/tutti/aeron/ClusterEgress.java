@@ -17,6 +17,9 @@ final class ClusterEgress implements AutoCloseable {
   /*
    * Aeron's own way to answer a client does not work between two messages of the log, when what had no
    * room is sent. So the leader has a publication of its own.
+   *
+   * A read for which there is no room any more fails, and its client goes on. Other answers are kept by
+   * their slots anyway.
    */
   static final int FRAME_BYTES = 7 * 1024;
 
@@ -24,6 +27,7 @@ final class ClusterEgress implements AutoCloseable {
   private static final long STUCK_NANOS = 30_000_000_000L;
 
   private final Aeron aeron;
+  private final long highWater;
   private final long registration;
   private final Outbox outbox;
   private final UnsafeBuffer header =
@@ -37,7 +41,13 @@ final class ClusterEgress implements AutoCloseable {
   private boolean ended;
 
   ClusterEgress(Aeron aeron, ClientSession client, long session) {
+    this(aeron, client, session, HIGH_WATER);
+  }
+
+  /** Creates one with room for so many bytes of replies. */
+  ClusterEgress(Aeron aeron, ClientSession client, long session, long highWater) {
     this.aeron = aeron;
+    this.highWater = highWater;
     this.registration =
         aeron.asyncAddPublication(client.responseChannel(), client.responseStreamId());
     this.outbox = new Outbox(new FrameWriter(this::offer, FRAME_BYTES, session), () -> {});
@@ -58,15 +68,17 @@ final class ClusterEgress implements AutoCloseable {
     return publication.offer(vectors);
   }
 
+  /** Tells whether there is room for a reply of so many bytes. */
+  boolean hasRoom(int length) {
+    return !outbox.isBehind() || outbox.bytes() + length <= highWater;
+  }
+
   void send(int code, long call, DirectBuffer body, int length) {
     if (ended) {
       return;
     }
     try {
       outbox.send(code, call, body, length);
-      if (outbox.bytes() > HIGH_WATER && outbox.bytes() > length) {
-        end();
-      }
     } catch (FrameWriter.ClosedStreamException | AeronException e) {
       end();
     }

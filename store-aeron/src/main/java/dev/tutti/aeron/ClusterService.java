@@ -13,6 +13,7 @@ import java.util.Map;
 import java.util.Objects;
 import java.util.TreeMap;
 import org.agrona.DirectBuffer;
+import org.agrona.concurrent.AgentTerminationException;
 import org.jspecify.annotations.Nullable;
 
 /** Is the store as a state machine: each member runs one on the same log of requests. */
@@ -21,6 +22,9 @@ final class ClusterService implements ClusteredService {
    * What happens depends on nothing but the log: deadlines are the clients', who take their calls back by a
    * request, and Aeron writes into the log when a client has been silent for too long. Only the leader
    * answers.
+   *
+   * An Error ends the member: the others had the memory, and it must not go on with another state than
+   * theirs. Aeron tells the rest of the member of an AgentTerminationException only.
    */
   private static final Logger LOG = System.getLogger(AeronClusterServer.class.getName());
 
@@ -49,21 +53,33 @@ final class ClusterService implements ClusteredService {
     return Objects.requireNonNull(cluster);
   }
 
+  /** Does what Aeron asks for; an Error ends this member. */
+  private static void orEnd(Runnable task) {
+    try {
+      task.run();
+    } catch (Error e) {
+      throw new AgentTerminationException(e);
+    }
+  }
+
   @Override
   public void onStart(Cluster here, @Nullable Image snapshot) {
     cluster = here;
     if (snapshot != null) {
-      new ClusterSnapshot(this).load(here, snapshot);
+      orEnd(() -> new ClusterSnapshot(this).load(here, snapshot));
       snapshotPosition = here.logPosition();
     }
   }
 
   @Override
   public void onSessionOpen(ClientSession client, long timestamp) {
-    ClusterCaller caller = add(client);
-    if (leads) {
-      caller.answerThrough(egress(client));
-    }
+    orEnd(
+        () -> {
+          ClusterCaller caller = add(client);
+          if (leads) {
+            caller.answerThrough(egress(client));
+          }
+        });
   }
 
   ClusterCaller add(ClientSession client) {
@@ -81,9 +97,12 @@ final class ClusterService implements ClusteredService {
     ClusterCaller caller = callers.remove(client.id());
     if (caller != null) {
       LOG.log(Level.DEBUG, "client {0} left: {1}", client.id(), reason);
-      caller.answerThrough(null);
-      caller.dropAll();
-      commands.execute(caller.wills.values());
+      orEnd(
+          () -> {
+            caller.answerThrough(null);
+            caller.dropAll();
+            commands.execute(caller.wills.values());
+          });
     }
   }
 
@@ -105,6 +124,8 @@ final class ClusterService implements ClusteredService {
       LOG.log(Level.WARNING, "client {0} is dropped: {1}", caller.client.id(), e.getMessage());
       caller.dropped = true;
       caller.client.close();
+    } catch (Error e) {
+      throw new AgentTerminationException(e);
     }
   }
 
@@ -113,25 +134,32 @@ final class ClusterService implements ClusteredService {
 
   @Override
   public void onTakeSnapshot(ExclusivePublication snapshot) {
-    new ClusterSnapshot(this).save(cluster(), snapshot);
+    orEnd(() -> new ClusterSnapshot(this).save(cluster(), snapshot));
     snapshotPosition = cluster().logPosition();
   }
 
   @Override
   public void onRoleChange(Cluster.Role role) {
     leads = role == Cluster.Role.LEADER;
-    for (ClusterCaller caller : callers.values()) {
-      caller.answerThrough(leads ? egress(caller.client) : null);
-    }
+    orEnd(
+        () -> {
+          for (ClusterCaller caller : callers.values()) {
+            caller.answerThrough(leads ? egress(caller.client) : null);
+          }
+        });
   }
 
   @Override
   public int doBackgroundWork(long now) {
     int done = 0;
-    if (leads) {
-      for (ClusterCaller caller : callers.values()) {
-        done += caller.flush();
+    try {
+      if (leads) {
+        for (ClusterCaller caller : callers.values()) {
+          done += caller.flush();
+        }
       }
+    } catch (Error e) {
+      throw new AgentTerminationException(e);
     }
     return done;
   }

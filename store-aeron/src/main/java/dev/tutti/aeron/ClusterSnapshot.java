@@ -29,8 +29,11 @@ final class ClusterSnapshot {
   private static final int END = 7;
   private static final int FRAMES_AT_ONCE = 64;
 
+  /** Is for the longest body of a request, and what a record says of it. */
+  private static final int MAX_RECORD_BYTES = Protocol.MAX_BODY_BYTES + 1024;
+
   private final ClusterService service;
-  private final BodyWriter body = new BodyWriter();
+  private final BodyWriter body = new BodyWriter(MAX_RECORD_BYTES);
   private boolean ended;
 
   ClusterSnapshot(ClusterService service) {
@@ -105,8 +108,12 @@ final class ClusterSnapshot {
   private void write(Cluster cluster, FrameWriter writer, int record) {
     int at = writer.write(record, 0, body.buffer(), body.length(), 0);
     while (at >= 0) {
+      int before = at;
       cluster.idleStrategy().idle();
       at = writer.write(record, 0, body.buffer(), body.length(), at);
+      if (at != before) {
+        cluster.idleStrategy().reset();
+      }
     }
   }
 
@@ -124,14 +131,15 @@ final class ClusterSnapshot {
 
   /** Returns what takes the frames of a snapshot. */
   FrameReader reader(Cluster cluster) {
-    return new FrameReader(0, (record, number, read) -> take(cluster, record, read));
+    return new FrameReader(
+        0, MAX_RECORD_BYTES, (record, number, read) -> take(cluster, record, read));
   }
 
   private void take(Cluster cluster, int record, BodyReader in) {
     KeyTable table = service.commands().table();
     switch (record) {
-      case KEY -> table.set(in.readKey(), in.readBytes());
-      case QUEUED -> table.push(in.readKey(), in.readBytes());
+      case KEY -> table.set(in.readText(), in.readBytes());
+      case QUEUED -> table.push(in.readText(), in.readBytes());
       case CALLER -> {
         ClientSession client = cluster.getClientSession(in.readLong());
         ClusterCaller caller = service.add(Objects.requireNonNull(client));

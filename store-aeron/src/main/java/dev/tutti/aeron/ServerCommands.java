@@ -8,7 +8,9 @@ import dev.tutti.store.internal.KeyTable.KeyWaiter;
 import dev.tutti.store.internal.KeyTable.PopWaiter;
 import dev.tutti.store.internal.WakeUp;
 import java.util.Collection;
+import java.util.HashMap;
 import java.util.List;
+import java.util.Map;
 import java.util.Objects;
 import org.jspecify.annotations.Nullable;
 
@@ -18,6 +20,9 @@ final class ServerCommands implements Caller.Requests {
    * A change of the table may answer waits of other clients, through the same writer. So each request
    * first does all its changes, then writes its own reply.
    */
+  private static final int LONGEST_LOG =
+      Store.MAX_KEY_BYTES - String.valueOf(Integer.MAX_VALUE).length();
+
   private final KeyTable table = new KeyTable();
   private final BodyWriter body = new BodyWriter();
 
@@ -57,17 +62,14 @@ final class ServerCommands implements Caller.Requests {
           pop(caller, call, in.readKey(), now);
         }
         case Protocol.LENGTH -> number(caller, call, table.length(in.readKey()));
-        case Protocol.LIST -> {
-          body.clear().putTexts(List.copyOf(table.keys()));
-          caller.reply(Protocol.OK, call, body);
-        }
+        case Protocol.LIST -> answer(caller, call, () -> body.putTexts(List.copyOf(table.keys())));
         case Protocol.BARRIER -> {
           boolean now = in.readByte() != 0;
           barrier(caller, call, in.readInt(), in.readKey(), now);
         }
         case Protocol.CANCEL -> caller.cancel(call);
         case Protocol.WILL -> {
-          caller.wills.put(call, new Will(in.readKey(), in.readValue()));
+          caller.wills.put(call, new Will(in.readKey(LONGEST_LOG), in.readValue()));
           number(caller, call, call);
         }
         case Protocol.WITHDRAW -> {
@@ -92,11 +94,13 @@ final class ServerCommands implements Caller.Requests {
 
   /** Publishes what a lost client left. */
   void execute(Collection<Will> wills) {
+    Map<String, Integer> next = new HashMap<>();
     for (Will will : wills) {
-      int number = 1;
+      int number = next.getOrDefault(will.log, 1);
       while (table.get(will.log + number) != null) {
         number++;
       }
+      next.put(will.log, number + 1);
       table.set(will.log + number, will.value);
     }
   }
@@ -147,14 +151,27 @@ final class ServerCommands implements Caller.Requests {
   }
 
   private void values(Caller caller, long call, List<String> keys) {
+    answer(
+        caller,
+        call,
+        () -> {
+          body.putInt(keys.size());
+          for (String key : keys) {
+            body.putBytes(Objects.requireNonNull(table.get(key)));
+          }
+        });
+  }
+
+  /** Answers a call that changes nothing, and for which there may be no room or memory. */
+  private void answer(Caller caller, long call, Runnable put) {
+    body.clear();
     try {
-      body.clear().putInt(keys.size());
-      for (String key : keys) {
-        body.putBytes(Objects.requireNonNull(table.get(key)));
+      if (caller.isHeard()) {
+        put.run();
       }
       caller.reply(Protocol.OK, call, body);
     } catch (StoreException | OutOfMemoryError e) {
-      caller.fail(call, e, body);
+      caller.refuse(call, e, body);
     }
   }
 
