@@ -137,8 +137,13 @@ public final class AeronClusterServer implements AutoCloseable {
       folder.touch();
       LockSupport.parkNanos(LOOK_NANOS);
       synchronized (this) {
-        if (isRunning()) {
-          lookAtLog();
+        try {
+          if (isRunning()) {
+            lookAtLog();
+          }
+        } catch (RuntimeException e) {
+          LOG.log(Level.WARNING, "a member of a store cluster looks at its log: " + e, e);
+          notAskBefore = System.nanoTime() + ASK_PAUSE_NANOS;
         }
       }
     }
@@ -151,12 +156,12 @@ public final class AeronClusterServer implements AutoCloseable {
   private void lookAtLog() {
     if (node.logSinceSnapshot() > snapshotBytes && node.isLeader() && isTimeToAsk()) {
       if (node.isFollowedByAll()) {
-        node.takeSnapshot();
+        takeSnapshot();
       } else {
         notAskBefore = System.nanoTime() + ASK_PAUSE_NANOS;
       }
     }
-    long snapshots = node.snapshots();
+    long snapshots = snapshots();
     if (snapshots > purgedAfter) {
       purgedAfter = snapshots;
       node.purge(SNAPSHOTS_KEPT);
@@ -185,7 +190,7 @@ public final class AeronClusterServer implements AutoCloseable {
 
   /** Returns how many snapshots this member took since it started. */
   synchronized long snapshots() {
-    return node.snapshots();
+    return isRunning() ? node.snapshots() : 0;
   }
 
   /** Ends this member; the second and later calls do nothing. */

@@ -17,10 +17,12 @@ import io.aeron.cluster.service.ClusteredServiceContainer;
 import io.aeron.exceptions.AeronException;
 import java.lang.System.Logger;
 import java.lang.System.Logger.Level;
+import java.util.concurrent.ThreadFactory;
 import java.util.concurrent.TimeUnit;
 import java.util.function.Supplier;
 import org.agrona.CloseHelper;
 import org.agrona.ErrorHandler;
+import org.agrona.concurrent.AgentTerminationException;
 import org.agrona.concurrent.BackoffIdleStrategy;
 import org.agrona.concurrent.IdleStrategy;
 import org.agrona.concurrent.NoOpLock;
@@ -125,6 +127,30 @@ final class ClusterNode implements AutoCloseable {
     };
   }
 
+  /** Also ends this member where a part of it ends, before the memory of its counters goes. */
+  private ErrorHandler endings(String name) {
+    ErrorHandler errors = errors(name);
+    return problem -> {
+      if (problem instanceof AgentTerminationException || problem instanceof Error) {
+        ended.run();
+      }
+      errors.onError(problem);
+    };
+  }
+
+  private ThreadFactory threads(String name) {
+    return task ->
+        EmbeddedDriver.daemon(
+            name,
+            () -> {
+              try {
+                task.run();
+              } finally {
+                ended.run();
+              }
+            });
+  }
+
   private Archive.Context archive() {
     Aeron aeron = client("archive");
     Archive.Context context =
@@ -132,7 +158,7 @@ final class ClusterNode implements AutoCloseable {
             .aeron(aeron)
             .ownsAeronClient(true)
             .errorCounter(errorCounter(aeron, "archive"))
-            .errorHandler(errors("archive"))
+            .errorHandler(endings("archive"))
             .archiveDir(folder.archive())
             .controlChannel(UDP + "|endpoint=" + members.endpoint(member, 4))
             .controlTermBufferLength(EmbeddedDriver.TERM_BYTES)
@@ -145,7 +171,7 @@ final class ClusterNode implements AutoCloseable {
             .catalogCapacity(CATALOG_BYTES)
             .lowStorageSpaceThreshold(SEGMENT_BYTES)
             .threadingMode(ArchiveThreadingMode.SHARED)
-            .threadFactory(task -> EmbeddedDriver.daemon("tutti-ak-archive", task))
+            .threadFactory(threads("tutti-ak-archive"))
             .idleStrategySupplier(idling);
     if (token.isSet()) {
       context.authenticatorSupplier(() -> admission(ClusterHello.Labels.ARCHIVE, () -> {}));
@@ -182,7 +208,7 @@ final class ClusterNode implements AutoCloseable {
         .aeron(aeron)
         .ownsAeronClient(true)
         .errorCounter(errorCounter(aeron, "agreement"))
-        .errorHandler(errors("agreement"))
+        .errorHandler(endings("agreement"))
         .clusterDir(folder.cluster())
         .clusterMemberId(member)
         .clusterMembers(members.endpoints())
@@ -200,7 +226,7 @@ final class ClusterNode implements AutoCloseable {
         .electionTimeoutNs(timing.electionNanos())
         .startupCanvassTimeoutNs(timing.gatherNanos())
         .terminationHook(ended)
-        .threadFactory(task -> EmbeddedDriver.daemon("tutti-ak-agree", task))
+        .threadFactory(threads("tutti-ak-agree"))
         .idleStrategySupplier(idling);
   }
 
@@ -210,7 +236,7 @@ final class ClusterNode implements AutoCloseable {
         .aeron(aeron)
         .ownsAeronClient(true)
         .errorCounter(errorCounter(aeron, "store"))
-        .errorHandler(errors("store"))
+        .errorHandler(endings("store"))
         .clusterDir(folder.cluster())
         .clusteredService(service)
         .isRespondingService(false)
@@ -219,7 +245,7 @@ final class ClusterNode implements AutoCloseable {
         .replayChannel(IPC)
         .archiveContext(ownArchive())
         .terminationHook(ended)
-        .threadFactory(task -> EmbeddedDriver.daemon("tutti-ak-store", task))
+        .threadFactory(threads("tutti-ak-store"))
         .idleStrategySupplier(idling);
   }
 
@@ -235,22 +261,27 @@ final class ClusterNode implements AutoCloseable {
     return module.context();
   }
 
+  /** Reads a counter; one whose memory is gone says -1. */
+  private static long read(Counter counter) {
+    return counter.isClosed() ? -1 : counter.get();
+  }
+
   boolean isLeader() {
-    return running().clusterNodeRoleCounter().get() == Cluster.Role.LEADER.code();
+    return read(running().clusterNodeRoleCounter()) == Cluster.Role.LEADER.code();
   }
 
   /** Tells whether no election is under way here. */
   boolean isElected() {
-    return running().electionStateCounter().get() == ElectionState.CLOSED.code();
+    return read(running().electionStateCounter()) == ElectionState.CLOSED.code();
   }
 
   /** Returns how many bytes of the log came after the last snapshot. */
   long logSinceSnapshot() {
-    return running().commitPositionCounter().get() - service.snapshotPosition();
+    return read(running().commitPositionCounter()) - service.snapshotPosition();
   }
 
   long snapshots() {
-    return running().snapshotCounter().get();
+    return read(running().snapshotCounter());
   }
 
   /**

@@ -9,12 +9,14 @@ import dev.tutti.StoreException;
 import dev.tutti.StoreTokenException;
 import dev.tutti.store.JobToken;
 import java.io.IOException;
+import java.io.UncheckedIOException;
 import java.net.DatagramPacket;
 import java.net.DatagramSocket;
 import java.net.InetAddress;
 import java.nio.charset.StandardCharsets;
 import java.nio.file.Files;
 import java.nio.file.Path;
+import java.nio.file.attribute.FileTime;
 import java.time.Duration;
 import java.util.Comparator;
 import java.util.List;
@@ -244,6 +246,84 @@ class ClusterFaultsTest {
       assertThat(store.get("will/2", LONG)).asString(StandardCharsets.UTF_8).isEqualTo("gone");
       assertThat(store.get("will/3", LONG)).asString(StandardCharsets.UTF_8).isEqualTo("both");
     }
+  }
+
+  @Test
+  void aMemberThatCannotLoadItsSnapshotEnds() throws Exception {
+    String members = TestCluster.freeMembers();
+    String member = members.substring(0, members.indexOf(','));
+    AeronStoreOptions options =
+        AeronStoreOptions.of("localhost", 0)
+            .withDirectory(directory)
+            .withToken(JobToken.NONE)
+            .withLease(SHORT)
+            .withTimeout(LONG);
+    Path data = directory.resolve("data");
+    try (AeronClusterServer server = new AeronClusterServer(member, 0, data, options);
+        Store store = new AeronClusterStore(member, options)) {
+      store.set("garbled", "value");
+      assertThat(server.takeSnapshot()).isTrue();
+      await(() -> server.snapshots() == 1);
+    }
+    assertThat(garble(data.resolve("archive"), "garbled")).isPositive();
+    try (AeronClusterServer server = new AeronClusterServer(member, 0, data, options)) {
+      await(() -> !server.isRunning());
+      assertThat(server.isLeader()).isFalse();
+      assertThat(server.isReady()).isFalse();
+      assertThat(server.takeSnapshot()).isFalse();
+    }
+  }
+
+  @Test
+  void aMemberThatCannotAskForTheOthersAsksAgain() throws Exception {
+    String members = TestCluster.freeMembers();
+    String member = members.substring(0, members.indexOf(','));
+    AeronStoreOptions options =
+        AeronStoreOptions.of("localhost", 0)
+            .withDirectory(directory)
+            .withToken(JobToken.NONE)
+            .withLease(SHORT)
+            .withTimeout(LONG);
+    Path data = directory.resolve("data");
+    try (AeronClusterServer server = new AeronClusterServer(member, 0, data, options, 10_000);
+        Store store = new AeronClusterStore(member, options)) {
+      Path mark = data.resolve("cluster").resolve("cluster-mark.dat");
+      Path away = directory.resolve("away");
+      Files.move(mark, away);
+      store.set("key", new byte[20_000]);
+      for (int i = 0; i < 3; i++) {
+        FileTime last = Files.getLastModifiedTime(data.resolve("alive"));
+        await(() -> isChanged(data.resolve("alive"), last));
+      }
+      assertThat(server.snapshots()).isZero();
+      Files.move(away, mark);
+      await(() -> server.snapshots() == 1);
+    }
+  }
+
+  private static boolean isChanged(Path file, FileTime last) {
+    try {
+      return !Files.getLastModifiedTime(file).equals(last);
+    } catch (IOException e) {
+      throw new UncheckedIOException(e);
+    }
+  }
+
+  /** Makes the length of a key wrong wherever it is written; returns how often. */
+  private static int garble(Path archive, String key) throws IOException {
+    int found = 0;
+    try (Stream<Path> files = Files.list(archive)) {
+      for (Path file : files.filter(path -> path.toString().endsWith(".rec")).toList()) {
+        byte[] bytes = Files.readAllBytes(file);
+        String text = new String(bytes, StandardCharsets.ISO_8859_1);
+        for (int at = text.indexOf(key); at >= 0; at = text.indexOf(key, at + 1)) {
+          bytes[at - 1] = -1;
+          found++;
+        }
+        Files.write(file, bytes);
+      }
+    }
+    return found;
   }
 
   @Test
