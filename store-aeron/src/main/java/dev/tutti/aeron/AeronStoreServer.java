@@ -250,10 +250,18 @@ public final class AeronStoreServer implements AutoCloseable {
               .formatted(port(), control.peer(), e.getMessage()));
       return false;
     }
-    // The agent sends and receives without blocking, so this comes first.
-    control.putByte(Handshake.OK);
-    control.send();
-    return agent.add(client);
+    boolean served = false;
+    try {
+      // The agent sends and receives without blocking, so this comes first.
+      control.putByte(Handshake.OK);
+      control.send();
+      served = agent.add(client);
+    } finally {
+      if (!served) {
+        client.close();
+      }
+    }
+    return served;
   }
 
   private ServerClient open(
@@ -270,13 +278,13 @@ public final class AeronStoreServer implements AutoCloseable {
     } else if (transport != Handshake.IPC) {
       throw new ProtocolException("there is no transport " + transport);
     }
+    @Nullable Bell clientBell = transport == Handshake.IPC ? Bell.find(aeron, bellThere) : null;
     driver.requireRoom();
     // What came before the stream is there for this process rang in vain.
     var requests =
         aeron.addSubscription(in, session.requestStream(), image -> agent.wake(), image -> {});
     try {
       var replies = aeron.addExclusivePublication(Channels.out(out), session.replyStream());
-      @Nullable Bell clientBell = transport == Handshake.IPC ? Bell.find(aeron, bellThere) : null;
       return new ServerClient(
           control, session.session(), requests, replies, clientBell, agent.commands());
     } catch (RuntimeException e) {

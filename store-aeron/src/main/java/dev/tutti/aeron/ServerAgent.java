@@ -3,6 +3,7 @@ package dev.tutti.aeron;
 import java.io.IOException;
 import java.lang.System.Logger;
 import java.lang.System.Logger.Level;
+import java.nio.channels.ClosedSelectorException;
 import java.nio.channels.SelectionKey;
 import java.nio.channels.Selector;
 import java.util.ArrayList;
@@ -73,6 +74,8 @@ final class ServerAgent implements Runnable {
       client.register(selector);
     } catch (IOException e) {
       drop(client, Level.DEBUG, e.toString());
+    } catch (ClosedSelectorException e) {
+      LOG.log(Level.DEBUG, "a client comes while the server ends, which it is told", e);
     }
   }
 
@@ -109,8 +112,16 @@ final class ServerAgent implements Runnable {
         ended = true;
       }
       runTasks();
-      clients.forEach(ServerClient::leave);
+      clients.forEach(this::leave);
       clients.clear();
+    }
+  }
+
+  private void leave(ServerClient client) {
+    try {
+      client.leave();
+    } catch (RuntimeException e) {
+      LOG.log(Level.WARNING, server + ": " + e, e);
     }
   }
 
@@ -158,7 +169,7 @@ final class ServerAgent implements Runnable {
       ServerClient client = clients.get(i);
       try {
         done += client.work();
-      } catch (RuntimeException e) {
+      } catch (RuntimeException | OutOfMemoryError e) {
         LOG.log(Level.WARNING, server + ": " + e, e);
         drop(client, Level.WARNING, e.toString());
       }

@@ -11,6 +11,7 @@ import dev.tutti.aeron.AeronStoreOptions.Transport;
 import dev.tutti.store.JobToken;
 import java.io.IOException;
 import java.net.InetAddress;
+import java.net.InetSocketAddress;
 import java.net.Socket;
 import java.nio.charset.StandardCharsets;
 import java.nio.file.Files;
@@ -110,6 +111,27 @@ class AeronStoreServerTest {
     // A client of its folder deletes it; without one the next server does.
     new AeronStoreServer(options(0)).close();
     assertThat(left()).isEmpty();
+  }
+
+  @Test
+  void aClientWithoutABellLeavesNoStreams() throws Exception {
+    long deadline = System.nanoTime() + LONG.toNanos();
+    try (AeronStoreServer server = new AeronStoreServer(options(0));
+        Control client =
+            Control.connect(
+                new InetSocketAddress(InetAddress.getLoopbackAddress(), server.port()),
+                Timing.of(Duration.ofSeconds(5)),
+                deadline)) {
+      Handshake.Session session = Handshake.ask(client, JobToken.NONE, deadline);
+      client.putByte(Handshake.IPC);
+      client.putInt(999_999);
+      client.send();
+      assertThat(client.readByte(deadline)).isEqualTo(Handshake.FAILED);
+      assertThat(client.readText(deadline)).contains("there is no bell 999999");
+      try (Stream<Path> streams = Files.walk(Path.of(session.driver(), "publications"))) {
+        assertThat(streams.filter(Files::isRegularFile)).isEmpty();
+      }
+    }
   }
 
   @Test

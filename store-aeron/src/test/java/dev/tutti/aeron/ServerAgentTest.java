@@ -1,0 +1,113 @@
+package dev.tutti.aeron;
+
+import static org.assertj.core.api.Assertions.assertThat;
+
+import dev.tutti.store.JobToken;
+import io.aeron.Aeron;
+import io.aeron.ExclusivePublication;
+import java.io.IOException;
+import java.net.InetAddress;
+import java.net.InetSocketAddress;
+import java.nio.channels.ServerSocketChannel;
+import java.nio.channels.SocketChannel;
+import java.nio.file.Path;
+import java.time.Duration;
+import java.util.ArrayList;
+import java.util.List;
+import org.agrona.concurrent.UnsafeBuffer;
+import org.junit.jupiter.api.AfterEach;
+import org.junit.jupiter.api.BeforeEach;
+import org.junit.jupiter.api.Test;
+import org.junit.jupiter.api.Timeout;
+import org.junit.jupiter.api.io.TempDir;
+
+/** Tests whom the server's thread tells that it ends, and whom it drops. */
+@Timeout(60)
+class ServerAgentTest {
+  private static final int ENDED = -1;
+  private static final Timing TIMING = Timing.of(Duration.ofSeconds(5));
+
+  @TempDir private Path directory;
+
+  private EmbeddedDriver driver;
+  private Aeron aeron;
+  private ServerAgent agent;
+  private final List<Control> peers = new ArrayList<>();
+
+  @BeforeEach
+  void start() throws IOException {
+    AeronStoreOptions options =
+        AeronStoreOptions.of("localhost", 0).withDirectory(directory).withToken(JobToken.NONE);
+    driver = EmbeddedDriver.start(options, TIMING, 4);
+    aeron = EmbeddedDriver.connect(driver.path(), TIMING);
+    agent = new ServerAgent("server", Bell.make(aeron), Long.MAX_VALUE, false);
+  }
+
+  @AfterEach
+  void end() {
+    peers.forEach(Control::close);
+    aeron.close();
+    driver.close();
+  }
+
+  /** Returns a client with a control connection, and streams of the given number and the next. */
+  private ServerClient client(int stream, Caller.Requests requests) throws IOException {
+    try (ServerSocketChannel listener = ServerSocketChannel.open()) {
+      listener.bind(new InetSocketAddress(InetAddress.getLoopbackAddress(), 0));
+      SocketChannel there = SocketChannel.open(listener.getLocalAddress());
+      peers.add(new Control(there.socket(), TIMING));
+      return new ServerClient(
+          new Control(listener.accept().socket(), TIMING),
+          stream,
+          aeron.addSubscription(Channels.IPC, stream),
+          aeron.addExclusivePublication(Channels.IPC, stream + 1),
+          Bell.make(aeron),
+          requests);
+    }
+  }
+
+  @Test
+  void whoComesWhileTheServerEndsIsTold() throws Exception {
+    agent.stop();
+    assertThat(agent.add(client(10, agent.commands()))).isTrue();
+    assertThat(agent.add(client(20, agent.commands()))).isTrue();
+    agent.run();
+    ServerClient late = client(30, agent.commands());
+    assertThat(agent.add(late)).isFalse();
+    assertThat(peers.get(0).await()).isEqualTo(Handshake.GOODBYE);
+    assertThat(peers.get(1).await()).isEqualTo(Handshake.GOODBYE);
+    late.close();
+  }
+
+  @Test
+  void aClientForWhoseRequestThereIsNoMemoryIsDroppedAlone() throws Exception {
+    Thread thread = EmbeddedDriver.daemon("agent", agent);
+    agent.add(
+        client(
+            10,
+            (caller, code, call, body) -> {
+              throw new OutOfMemoryError("played");
+            }));
+    agent.add(client(20, agent.commands()));
+    thread.start();
+    ask(10);
+    assertThat(peers.get(0).await()).isEqualTo(ENDED);
+    assertThat(thread.isAlive()).isTrue();
+    agent.stop();
+    thread.join();
+    assertThat(peers.get(1).await()).isEqualTo(Handshake.GOODBYE);
+  }
+
+  private void ask(int stream) {
+    try (ExclusivePublication requests = aeron.addExclusivePublication(Channels.IPC, stream)) {
+      FrameWriter writer = new FrameWriter(requests, stream);
+      while (writer.write(Protocol.COUNT, 1, new UnsafeBuffer(new byte[1]), 0, 0) >= 0) {
+        Thread.onSpinWait();
+      }
+      agent.wake();
+      while (requests.isConnected() && requests.position() == 0) {
+        Thread.onSpinWait();
+      }
+    }
+  }
+}
