@@ -28,16 +28,17 @@ final class HostCollectives implements Collectives {
 
   HostCollectives(HostChannel channel, SymmetricMemories memories, boolean readsMemory) {
     this.channel = channel;
+    HostReads reads = new HostReads(channel, readsMemory);
     symmetricAllReduce = new SymmetricAllReduce(channel, memories);
     oneShot = new OneShotAllReduce(channel);
     allReduce = new StagedAllReduce(channel);
     broadcast = new StagedBroadcast(channel);
-    allGather = new StagedAllGather(channel);
+    allGather = new StagedAllGather(channel, reads);
     unevenAllGather = new UnevenStagedAllGather(channel);
     sparseAllReduce = new SparseAllReduce(channel.rank, channel.size);
     gather = new StagedGather(channel);
     scatter = new StagedScatter(channel);
-    allToAll = new StagedAllToAll(channel, new HostReads(channel, readsMemory));
+    allToAll = new StagedAllToAll(channel, reads);
     reduceScatter = new StagedReduceScatter(channel);
   }
 

@@ -2,22 +2,30 @@ package dev.tutti.gloo.host;
 
 import dev.tutti.spi.Operation;
 import java.lang.foreign.MemorySegment;
+import java.lang.foreign.ValueLayout;
 
 /**
  * Gathers equal parts on all ranks in chunks: each stages its own, one chunk ahead, and copies
- * those of the others.
+ * those of the others. Large parts are copied from where they are, if the system lets ranks read
+ * each other.
  *
  * <table>
  * <caption>Cost for N ranks and S bytes of each in chunks of C</caption>
- * <tr><th>rounds</th><th>bytes written by each rank</th><th>bytes read by each rank</th></tr>
- * <tr><td>S / C</td><td>(N + 1) S</td><td>(N + 1) S</td></tr>
+ * <tr><th></th><th>rounds</th><th>bytes written by each rank</th><th>bytes read by each rank</th></tr>
+ * <tr><td>staged</td><td>S / C</td><td>(N + 1) S</td><td>(N + 1) S</td></tr>
+ * <tr><td>read</td><td>2</td><td>N S</td><td>N S</td></tr>
  * </table>
  */
 final class StagedAllGather {
-  private final HostChannel channel;
+  /** Least bytes of a part that is read where it is: what is staged shorter stays in the caches. */
+  private static final long LEAST_READ = 1 << 20;
 
-  StagedAllGather(HostChannel channel) {
+  private final HostChannel channel;
+  private final HostReads reads;
+
+  StagedAllGather(HostChannel channel, HostReads reads) {
     this.channel = channel;
+    this.reads = reads;
   }
 
   /**
@@ -32,6 +40,17 @@ final class StagedAllGather {
   void run(Operation op, MemorySegment output, MemorySegment input, long bytes) throws Exception {
     long own = channel.rank * bytes;
     boolean inPlace = output.asSlice(own, bytes).equals(input.asSlice(0, bytes));
+    if (bytes >= LEAST_READ && reads.areOpen(op)) {
+      MemorySegment[] slots = channel.beginSlots();
+      slots[channel.rank].set(
+          ValueLayout.JAVA_LONG, 0, input.isNative() && output.isNative() ? input.address() : 0);
+      channel.publishSlot();
+      channel.awaitSlots(op);
+      if (areNative(slots)) {
+        read(op, slots, output, inPlace ? MemorySegment.NULL : input, bytes);
+        return;
+      }
+    }
     long chunk = channel.layout.stageBytes();
     long first = channel.step() + 1;
     if (bytes > 0) {
@@ -53,6 +72,37 @@ final class StagedAllGather {
         MemorySegment.copy(channel.stages(step)[peer], 0, output, peer * bytes + offset, length);
       }
       channel.finish(step);
+    }
+  }
+
+  private static boolean areNative(MemorySegment[] slots) {
+    for (MemorySegment slot : slots) {
+      if (slot.get(ValueLayout.JAVA_LONG, 0) == 0) {
+        return false;
+      }
+    }
+    return true;
+  }
+
+  /**
+   * Copies the parts from where the other ranks have them, and this rank's if there is one to copy.
+   */
+  private void read(
+      Operation op, MemorySegment[] slots, MemorySegment output, MemorySegment own, long bytes)
+      throws Exception {
+    try {
+      for (int i = 1; i < channel.size; i++) {
+        int peer = (channel.rank + i) % channel.size;
+        long address = slots[peer].get(ValueLayout.JAVA_LONG, 0);
+        reads.copy(op, peer, address, output.asSlice(peer * bytes, bytes), bytes);
+      }
+      if (own.byteSize() > 0) {
+        MemorySegment.copy(own, 0, output, channel.rank * bytes, bytes);
+      }
+      channel.agree(op);
+    } catch (Throwable t) {
+      reads.revoke();
+      throw t;
     }
   }
 
