@@ -59,10 +59,16 @@ class CallTest {
             Protocol.HEADER_BYTES + 10,
             1)
         .write(Protocol.OK, 5, new UnsafeBuffer(new byte[20]), 20, 0);
+    long created = System.nanoTime();
+    long deadline = start - 20 * SECOND;
+    assertThat(call.isLate(created + SECOND + 1, deadline, created, SECOND)).isTrue();
+    while (System.nanoTime() - created < 2) {
+      Thread.onSpinWait();
+    }
     reader.onFragment(new UnsafeBuffer(frames.get(0)), 0, frames.get(0).length, null);
     long heard = System.nanoTime();
-    assertThat(call.isLate(heard + SECOND / 2, start - 20 * SECOND, start, SECOND)).isFalse();
-    assertThat(call.isLate(heard + SECOND + 1, start - 20 * SECOND, heard, SECOND)).isTrue();
+    assertThat(call.isLate(created + SECOND + 1, deadline, start, SECOND)).isFalse();
+    assertThat(call.isLate(heard + SECOND + 1, deadline, heard, SECOND)).isTrue();
     assertThat(call.isDone()).isFalse();
     reader.onFragment(new UnsafeBuffer(frames.get(1)), 0, frames.get(1).length, null);
     assertThat(call.isDone()).isTrue();
