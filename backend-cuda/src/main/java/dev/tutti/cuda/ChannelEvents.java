@@ -1,9 +1,7 @@
 package dev.tutti.cuda;
 
 import dev.tutti.spi.Operation;
-import java.util.ArrayList;
 import java.util.Arrays;
-import java.util.List;
 
 /** Keeps the events of a channel's operations for use again. Any thread. */
 final class ChannelEvents {
@@ -11,7 +9,7 @@ final class ChannelEvents {
   private final ControlWords control;
   private final int rank;
   private final int[] ranks;
-  private final List<ChannelEvent> all = new ArrayList<>();
+  private final OpenEvents open = new OpenEvents();
   private ChannelEvent[] free = new ChannelEvent[16];
   private int count;
 
@@ -32,14 +30,14 @@ final class ChannelEvents {
 
   /** Returns an event for an operation; the caller records it. */
   synchronized ChannelEvent take(Operation op) {
+    ChannelEvent event;
     if (count == 0) {
-      ChannelEvent made =
-          new ChannelEvent(new CudaEvent(device), control, op, rank, ranks, -1, this);
-      all.add(made);
-      return made;
+      event = new ChannelEvent(new CudaEvent(device), control, op, rank, ranks, -1, this);
+    } else {
+      event = free[--count];
+      event.follow(op);
     }
-    ChannelEvent event = free[--count];
-    event.follow(op);
+    open.add(event.event());
     return event;
   }
 
@@ -52,6 +50,6 @@ final class ChannelEvents {
 
   /** Gives back what operations that failed have left; the device has reached all. */
   synchronized void close() {
-    all.forEach(each -> each.event().takeForReached());
+    open.close();
   }
 }

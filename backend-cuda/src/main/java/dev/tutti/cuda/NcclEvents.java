@@ -3,14 +3,12 @@ package dev.tutti.cuda;
 import dev.tutti.cuda.nccl.Communicator;
 import dev.tutti.spi.Operation;
 import java.util.ArrayDeque;
-import java.util.ArrayList;
-import java.util.List;
 
 /** Keeps the events of a communicator's operations for use again. Any thread. */
 final class NcclEvents {
   private final CudaDevice device;
   private final Communicator communicator;
-  private final List<NcclEvent> all = new ArrayList<>();
+  private final OpenEvents open = new OpenEvents();
   private final ArrayDeque<NcclEvent> free = new ArrayDeque<>();
 
   NcclEvents(CudaDevice device, Communicator communicator) {
@@ -23,10 +21,10 @@ final class NcclEvents {
     NcclEvent event = free.pollLast();
     if (event == null) {
       event = new NcclEvent(new CudaEvent(device), communicator, this, op);
-      all.add(event);
     } else {
       event.follow(op);
     }
+    open.add(event.event());
     return event;
   }
 
@@ -36,6 +34,6 @@ final class NcclEvents {
 
   /** Gives back what operations that failed have left; the device has reached all. */
   synchronized void close() {
-    all.forEach(each -> each.event().takeForReached());
+    open.close();
   }
 }

@@ -335,4 +335,9 @@ class CudaBackendTest {
               }
             });
   }
+
+  @Test
+  void nothingHoldsCollectivesThatHaveEnded() throws Exception {
+    new CudaRanks(cuda).run(2, ForgottenWorks::check);
+  }
 }

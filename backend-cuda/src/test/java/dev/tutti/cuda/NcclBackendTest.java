@@ -194,4 +194,9 @@ class NcclBackendTest {
               }
             });
   }
+
+  @Test
+  void nothingHoldsCollectivesThatHaveEnded() throws Exception {
+    ranks().run(2, ForgottenWorks::check);
+  }
 }

@@ -1,0 +1,42 @@
+package dev.tutti.cuda;
+
+import static org.assertj.core.api.Assertions.assertThat;
+
+import dev.tutti.AllReduceOptions;
+import dev.tutti.ProcessGroup;
+import dev.tutti.Tensor;
+import dev.tutti.Work;
+import java.lang.ref.WeakReference;
+import java.util.ArrayList;
+import java.util.List;
+
+/** Checks that a group keeps nothing of collectives that have ended. */
+final class ForgottenWorks {
+  private static final int OPERATIONS = 300;
+  private static final int LAST = 1;
+
+  private ForgottenWorks() {}
+
+  /** Runs collectives and waits until nobody holds any but the last; all ranks call it. */
+  static void check(ProcessGroup group, CudaDevice device) {
+    List<WeakReference<Work>> works = new ArrayList<>();
+    for (int i = 0; i < OPERATIONS; i++) {
+      works.add(new WeakReference<>(sum(group, device)));
+    }
+    Until.holds(
+        "works that nobody holds",
+        () -> {
+          System.gc();
+          return works.stream().filter(work -> work.get() != null).count() <= LAST;
+        });
+  }
+
+  private static Work sum(ProcessGroup group, CudaDevice device) {
+    Tensor tensor = device.tensors().copyOf(Tensor.of(1f, 2f));
+    Work work = group.allReduce(tensor, AllReduceOptions.DEFAULT.withAsync());
+    work.await();
+    int size = group.size();
+    assertThat(device.tensors().toHost(tensor).toFloatArray()).containsExactly(size, 2 * size);
+    return work;
+  }
+}
