@@ -3,6 +3,7 @@ package dev.tutti.cuda.share;
 import dev.tutti.BackendException;
 import dev.tutti.spi.PeerLostException;
 import java.io.IOException;
+import java.lang.System.Logger.Level;
 import java.net.InetAddress;
 import java.net.InetSocketAddress;
 import java.net.SocketAddress;
@@ -10,6 +11,7 @@ import java.net.StandardProtocolFamily;
 import java.net.StandardSocketOptions;
 import java.net.UnixDomainSocketAddress;
 import java.nio.ByteBuffer;
+import java.nio.channels.ClosedChannelException;
 import java.nio.channels.ClosedSelectorException;
 import java.nio.channels.SelectionKey;
 import java.nio.channels.Selector;
@@ -36,6 +38,7 @@ import org.jspecify.annotations.Nullable;
  * who knows the receiver's token, and so can read the store, is heard.
  */
 public final class RankLinks implements AutoCloseable {
+  private static final System.Logger LOG = System.getLogger(RankLinks.class.getName());
   private static final SecureRandom RANDOM = new SecureRandom();
   private static final int NOTE_BYTES = 4 * Long.BYTES;
   private static final int READ_BYTES = 1 << 13;
@@ -43,6 +46,9 @@ public final class RankLinks implements AutoCloseable {
   private static final long JOIN_MILLIS = 5_000;
   private static final long FLUSH_NANOS = 1_000_000_000;
   private static final long PARK_NANOS = 100_000;
+  private static final long TOKEN_NANOS = 10_000_000_000L;
+  private static final long ACCEPT_PAUSE_NANOS = 10_000_000;
+  private static final int MOST_UNKNOWN = 64;
 
   private final int rank;
   private final @Nullable Path path;
@@ -53,6 +59,8 @@ public final class RankLinks implements AutoCloseable {
   private final @Nullable Outgoing[] outgoing;
   private final ConcurrentLinkedQueue<Outgoing> blocked = new ConcurrentLinkedQueue<>();
   private final AtomicInteger unwritten = new AtomicInteger();
+  private final ArrayDeque<Incoming> unknown = new ArrayDeque<>();
+  private boolean hasWarned;
   private volatile @Nullable Thread thread;
   private volatile boolean closed;
 
@@ -132,8 +140,14 @@ public final class RankLinks implements AutoCloseable {
 
   /** Is the connection from a peer. */
   private static final class Incoming {
+    final SocketChannel channel;
+    final long tokenUntil = System.nanoTime() + TOKEN_NANOS;
     final ByteBuffer buffer = ByteBuffer.allocate(READ_BYTES);
     int sender = -1;
+
+    Incoming(SocketChannel channel) {
+      this.channel = channel;
+    }
   }
 
   private RankLinks(int rank, int size, SocketAddress own, @Nullable Path path) throws IOException {
@@ -316,15 +330,19 @@ public final class RankLinks implements AutoCloseable {
   private void run(Receiver receiver) {
     try {
       while (!closed) {
-        selector.select();
+        selector.select(millisToToken());
         flushBlocked(receiver);
         for (SelectionKey key : selector.selectedKeys()) {
+          if (!key.isValid()) {
+            continue; // A flush closed it.
+          }
           if (key.isAcceptable()) {
             accept();
           } else if (key.isReadable()) {
             read(key, receiver);
           }
         }
+        dropSilent();
         selector.selectedKeys().clear();
       }
     } catch (IOException e) {
@@ -366,23 +384,63 @@ public final class RankLinks implements AutoCloseable {
     }
   }
 
+  /** Takes a connection; who finds none to take, for want of descriptors, tries again soon. */
   private void accept() throws IOException {
-    SocketChannel channel = server.accept();
+    SocketChannel channel;
+    try {
+      channel = server.accept();
+    } catch (ClosedChannelException e) {
+      throw e;
+    } catch (IOException e) {
+      LOG.log(
+          hasWarned ? Level.DEBUG : Level.WARNING, "rank {0}: cannot accept links: {1}", rank, e);
+      hasWarned = true;
+      dropFirst();
+      LockSupport.parkNanos(ACCEPT_PAUSE_NANOS);
+      return;
+    }
     if (channel != null) {
       channel.configureBlocking(false);
-      channel.register(selector, SelectionKey.OP_READ, new Incoming());
+      Incoming made = new Incoming(channel);
+      channel.register(selector, SelectionKey.OP_READ, made);
+      unknown.addLast(made);
+      if (unknown.size() > outgoing.length + MOST_UNKNOWN) {
+        dropFirst();
+      }
+    }
+  }
+
+  /** Closes the oldest of the connections whose peer is not known. */
+  private void dropFirst() throws IOException {
+    Incoming first = unknown.pollFirst();
+    if (first != null) {
+      first.channel.close();
+    }
+  }
+
+  /** Returns for how long to wait for tokens, in milliseconds; 0 for as long as it takes. */
+  private long millisToToken() {
+    Incoming first = unknown.peekFirst();
+    return first == null ? 0 : Math.max(1, (first.tokenUntil - System.nanoTime()) / 1_000_000 + 1);
+  }
+
+  /** Closes connections that have not said their token in time. */
+  private void dropSilent() throws IOException {
+    for (Incoming first = unknown.peekFirst();
+        first != null && System.nanoTime() - first.tokenUntil >= 0;
+        first = unknown.peekFirst()) {
+      dropFirst();
     }
   }
 
   private void read(SelectionKey key, Receiver receiver) throws IOException {
     Incoming from = (Incoming) key.attachment();
-    SocketChannel channel = (SocketChannel) key.channel();
     if (from == null) {
       return;
     }
     int count;
     try {
-      count = channel.read(from.buffer);
+      count = from.channel.read(from.buffer);
     } catch (IOException e) {
       count = -1;
     }
@@ -396,6 +454,7 @@ public final class RankLinks implements AutoCloseable {
         receiver.take(from.sender, kind, a, b, c);
       } else if (kind == 0 && b == token && a >= 0 && a < outgoing.length) {
         from.sender = (int) a;
+        unknown.remove(from);
       } else {
         count = -1;
         break;
@@ -403,8 +462,9 @@ public final class RankLinks implements AutoCloseable {
     }
     from.buffer.compact();
     if (count < 0) {
+      unknown.remove(from);
       key.cancel();
-      channel.close();
+      from.channel.close();
     }
   }
 

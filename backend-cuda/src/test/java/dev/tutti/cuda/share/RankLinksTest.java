@@ -4,13 +4,18 @@ import static org.assertj.core.api.Assertions.assertThat;
 import static org.assertj.core.api.Assertions.assertThatThrownBy;
 
 import dev.tutti.BackendException;
+import dev.tutti.cuda.Until;
 import dev.tutti.spi.PeerLostException;
 import dev.tutti.store.HashStore;
 import java.io.IOException;
 import java.net.InetAddress;
+import java.net.UnixDomainSocketAddress;
+import java.nio.ByteBuffer;
+import java.nio.channels.SocketChannel;
 import java.nio.file.Files;
 import java.nio.file.Path;
 import java.util.ArrayList;
+import java.util.Collections;
 import java.util.List;
 import java.util.concurrent.CompletableFuture;
 import java.util.concurrent.CountDownLatch;
@@ -24,7 +29,7 @@ class RankLinksTest {
 
   /** Collects notes until there are as many as wanted. */
   private static class Notes implements RankLinks.Receiver {
-    final List<List<Long>> all = new ArrayList<>();
+    final List<List<Long>> all = Collections.synchronizedList(new ArrayList<>());
     final CountDownLatch missing;
 
     Notes(int count) {
@@ -206,5 +211,96 @@ class RankLinksTest {
           links.close();
           return null;
         });
+  }
+
+  /** Loses a peer that does not read, and hears another one after that. */
+  @Test
+  void theLossOfAPeerDoesNotEndTheOthersLinks() throws Exception {
+    CountDownLatch full = new CountDownLatch(1);
+    CountDownLatch lost = new CountDownLatch(1);
+    Ranks.run(
+        new HashStore(),
+        3,
+        exchange -> {
+          int rank = exchange.rank();
+          RankLinks links = RankLinks.open(InetAddress::getLoopbackAddress, exchange, Ranks.soon());
+          if (rank == 0) {
+            Notes notes =
+                new Notes(1) {
+                  @Override
+                  public void fail(IOException e, int peer) {
+                    assertThat(peer).isOne();
+                    lost.countDown();
+                  }
+                };
+            links.listen(notes);
+            try {
+              for (int i = 0; i < 500_000; i++) { // more than sockets buffer
+                links.send(1, 5, i, 0, 0);
+              }
+            } finally {
+              full.countDown();
+            }
+            assertThat(lost.await(20, TimeUnit.SECONDS)).isTrue();
+            assertThat(notes.missing.await(20, TimeUnit.SECONDS)).isTrue();
+            assertThat(notes.all).containsExactly(List.of(2L, 9L, 1L, 2L, 3L));
+          } else if (rank == 1) {
+            assertThat(full.await(20, TimeUnit.SECONDS)).isTrue();
+          } else {
+            links.listen(new Notes(0));
+            assertThat(lost.await(20, TimeUnit.SECONDS)).isTrue();
+            links.send(0, 9, 1, 2, 3);
+          }
+          links.close();
+          return null;
+        });
+  }
+
+  /** Connects to a rank and says nothing. */
+  @Test
+  void whoDoesNotSayTheTokenIsClosed() throws Exception {
+    Ranks.run(
+        new HashStore(),
+        2,
+        exchange -> {
+          RankLinks links = RankLinks.open(directory, exchange, Ranks.soon());
+          Notes notes = new Notes(1);
+          links.listen(notes);
+          exchange.barrier(Ranks.soon());
+          links.send(1 - exchange.rank(), 5, 1, 2, 3);
+          assertThat(notes.missing.await(20, TimeUnit.SECONDS)).isTrue();
+          exchange.barrier(Ranks.soon());
+          if (exchange.rank() == 0) {
+            List<SocketChannel> silent = new ArrayList<>();
+            for (int i = 0; i < 2 + 64 + 1; i++) {
+              silent.add(SocketChannel.open(UnixDomainSocketAddress.of(socketOf(1))));
+            }
+            assertThat(silent.getFirst().read(ByteBuffer.allocate(1))).isEqualTo(-1);
+            SocketChannel last = silent.getLast();
+            last.configureBlocking(false);
+            assertThat(last.read(ByteBuffer.allocate(1))).isZero();
+            last.configureBlocking(true);
+            assertThat(last.read(ByteBuffer.allocate(1))).isEqualTo(-1);
+            for (SocketChannel each : silent) {
+              each.close();
+            }
+            links.send(1, 5, 4, 5, 6);
+          } else {
+            Until.holds("the second note", () -> notes.all.size() == 2);
+            assertThat(notes.all.getLast()).containsExactly(0L, 5L, 4L, 5L, 6L);
+          }
+          exchange.barrier(Ranks.soon());
+          links.close();
+          return null;
+        });
+  }
+
+  private Path socketOf(int rank) throws IOException {
+    try (Stream<Path> files = Files.list(directory)) {
+      return files
+          .filter(file -> file.getFileName().toString().startsWith("tutti-" + rank + "-"))
+          .findFirst()
+          .orElseThrow();
+    }
   }
 }
