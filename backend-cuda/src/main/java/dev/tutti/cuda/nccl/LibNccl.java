@@ -152,12 +152,20 @@ final class LibNccl extends NativeFunctions implements NcclCalls {
       MemorySegment cell = arena.allocate(JAVA_LONG);
       MemorySegment copy = arena.allocate(UNIQUE_ID_BYTES);
       copy.copyFrom(MemorySegment.ofArray(id).asSlice(0, UNIQUE_ID_BYTES));
-      require(
+      int result =
           (int)
               initRank.invokeExact(
-                  cell.address(), size, copy, rank, config(arena, mostBlocks).address()),
-          "ncclCommInitRankConfig");
-      return cell.get(JAVA_LONG, 0);
+                  cell.address(), size, copy, rank, config(arena, mostBlocks).address());
+      long made = cell.get(JAVA_LONG, 0);
+      try {
+        require(result, "ncclCommInitRankConfig");
+      } catch (NcclException e) {
+        if (made != 0) {
+          int _ = (int) abortComm.invokeExact(made);
+        }
+        throw e;
+      }
+      return made;
     } catch (Throwable e) {
       throw unexpected(e);
     }
