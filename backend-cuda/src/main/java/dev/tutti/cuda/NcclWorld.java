@@ -5,6 +5,7 @@ import dev.tutti.DType;
 import dev.tutti.ReduceOp;
 import dev.tutti.RendezvousException;
 import dev.tutti.Store;
+import dev.tutti.StoreException;
 import dev.tutti.StoreTimeoutException;
 import dev.tutti.cuda.memory.DeviceBlock;
 import dev.tutti.cuda.nccl.Communicator;
@@ -19,6 +20,7 @@ import java.time.Duration;
 import java.util.ArrayList;
 import java.util.List;
 import java.util.Map;
+import java.util.concurrent.TimeUnit;
 
 /** Brings the ranks of a group together in a communicator of NCCL. */
 final class NcclWorld {
@@ -30,9 +32,13 @@ final class NcclWorld {
    *
    * NCCL connects ranks when they first need it, and a call then waits for the peers. Where all ranks
    * are of Tutti the usual connections are made at once, so that calls return at once.
+   *
+   * A rank that cannot be set up ends that of the others by closing their stores. NCCL does not hear of
+   * it, so who waits for NCCL looks at its store now and then.
    */
   private static final String ID_KEY = "0";
   private static final String HERE = "tutti/here/";
+  private static final long LOOK_NANOS = TimeUnit.MILLISECONDS.toNanos(200);
 
   private final BackendContext context;
   private final NcclCalls nccl;
@@ -68,7 +74,8 @@ final class NcclWorld {
     Communicator communicator;
     try {
       byte[] id = exchangeId(store);
-      communicator = Communicator.create(nccl, device.context()::enter, id, size, rank, until);
+      communicator =
+          Communicator.create(nccl, device.context()::enter, id, size, rank, until, this::look);
     } catch (RendezvousException e) {
       throw new RendezvousException(e.getMessage() + missing(store), e);
     }
@@ -157,6 +164,11 @@ final class NcclWorld {
     return Duration.ofNanos(Math.max(0, until - System.nanoTime()));
   }
 
+  /** Throws once the store is closed. */
+  private void look() {
+    boolean _ = context.store().check(List.of(ID_KEY));
+  }
+
   private List<String> keys() {
     List<String> keys = new ArrayList<>(context.size());
     for (int r = 0; r < context.size(); r++) {
@@ -167,10 +179,14 @@ final class NcclWorld {
 
   private String missing(Store store) {
     List<Integer> ranks = new ArrayList<>();
-    for (int r = 0; r < context.size(); r++) {
-      if (!store.check(List.of(HERE + r))) {
-        ranks.add(r);
+    try {
+      for (int r = 0; r < context.size(); r++) {
+        if (!store.check(List.of(HERE + r))) {
+          ranks.add(r);
+        }
       }
+    } catch (StoreException e) {
+      return ""; // The failure that this would add to is what matters.
     }
     return ranks.isEmpty() ? "" : "; of ranks " + ranks + " none came that is a rank of Tutti";
   }
@@ -188,14 +204,17 @@ final class NcclWorld {
     communicator.runGroup(
         "the first all-reduce",
         until,
+        this::look,
         (calls, handle) -> calls.allReduce(from, from, 1, type, sum, handle, own));
     communicator.runGroup(
         "the first broadcast",
         until,
+        this::look,
         (calls, handle) -> calls.broadcast(from, from, Integer.BYTES, 0, handle, own));
     communicator.runGroup(
         "the first exchange",
         until,
+        this::look,
         (calls, handle) -> {
           int first = NcclResult.SUCCESS;
           for (int r = 0; r < context.size(); r++) {
@@ -207,8 +226,22 @@ final class NcclWorld {
           }
           return first;
         });
-    stream.await(left());
+    await(stream);
     device.allocator().free(cells);
     device.reserve().give(stream);
+  }
+
+  private void await(CudaStream stream) {
+    try (CudaEvent event = stream.record()) {
+      for (long now = System.nanoTime();
+          !event.awaitReached(now + Math.min(LOOK_NANOS, until - now));
+          now = System.nanoTime()) {
+        if (now - until >= 0) {
+          throw new RendezvousException(
+              "rank " + context.rank() + ": the ranks did not all make the first calls in time");
+        }
+        look();
+      }
+    }
   }
 }

@@ -4,10 +4,12 @@ import static org.assertj.core.api.Assertions.assertThat;
 import static org.assertj.core.api.Assertions.assertThatThrownBy;
 
 import dev.tutti.AllReduceOptions;
+import dev.tutti.BackendException;
 import dev.tutti.Device;
 import dev.tutti.GroupOptions;
 import dev.tutti.ProcessGroup;
 import dev.tutti.RendezvousException;
+import dev.tutti.Settings;
 import dev.tutti.StoreTimeoutException;
 import dev.tutti.Tensor;
 import dev.tutti.TuttiException;
@@ -16,10 +18,14 @@ import dev.tutti.cuda.driver.FakeNccl;
 import dev.tutti.cuda.nccl.Communicator;
 import dev.tutti.cuda.nccl.NcclCalls;
 import dev.tutti.cuda.nccl.NcclResult;
+import dev.tutti.spi.BackendContext;
 import dev.tutti.store.HashStore;
 import java.time.Duration;
+import java.util.List;
+import java.util.Map;
 import java.util.Optional;
 import java.util.concurrent.CountDownLatch;
+import java.util.concurrent.ExecutionException;
 import java.util.concurrent.ExecutorService;
 import java.util.concurrent.Executors;
 import java.util.concurrent.Future;
@@ -153,7 +159,8 @@ class NcclBackendTest {
                         id,
                         2,
                         1,
-                        System.nanoTime() + 20_000_000_000L);
+                        System.nanoTime() + 20_000_000_000L,
+                        () -> {});
                 Tensor tensor = device.tensors().copyOf(Tensor.of(10f, 20f));
                 long address = tensor.segment().address();
                 communicator.runGroup(
@@ -198,5 +205,57 @@ class NcclBackendTest {
   @Test
   void nothingHoldsCollectivesThatHaveEnded() throws Exception {
     ranks().run(2, ForgottenWorks::check);
+  }
+
+  /** Lets rank 1 fail while rank 0 waits for it in NCCL. */
+  @Test
+  void aRankThatCannotBeSetUpEndsTheWaitOfTheOthersInNccl() throws Exception {
+    HashStore store = new HashStore();
+    NcclBackendProvider none =
+        new NcclBackendProvider(
+            () -> {
+              throw new BackendException("no device here");
+            },
+            Optional::empty,
+            settings -> nccl);
+    Duration timeout = Duration.ofSeconds(60);
+    try (ExecutorService thread = Executors.newSingleThreadExecutor()) {
+      Future<?> waits = thread.submit(() -> ProcessGroup.init(options(store, 0, timeout)));
+      Until.holds("rank 0 in NCCL", () -> nccl.calls("ncclCommInitRankConfig") == 1);
+      assertThatThrownBy(() -> ProcessGroup.init(options(store, 1, timeout).withProvider(none)))
+          .hasStackTraceContaining("no device here");
+      assertThatThrownBy(() -> waits.get(20, TimeUnit.SECONDS))
+          .isInstanceOf(ExecutionException.class)
+          .hasStackTraceContaining("no device here");
+    }
+  }
+
+  @Test
+  void aStoreThatIsClosedDoesNotHideWhyTheRanksDidNotMeet() throws Exception {
+    HashStore store = new HashStore();
+    BackendContext context =
+        new BackendContext(
+            "g",
+            0,
+            2,
+            List.of(0, 1),
+            "cuda",
+            Device.cuda(0),
+            store,
+            Duration.ofMillis(150),
+            Settings.ofEnvironment(Map.of()),
+            (cause, rank) -> {});
+    try (ExecutorService thread = Executors.newSingleThreadExecutor()) {
+      Future<?> closes =
+          thread.submit(
+              () -> {
+                Until.holds("NCCL", () -> nccl.calls("ncclCommInitRankConfig") == 1);
+                store.close();
+              });
+      assertThatThrownBy(() -> NcclWorld.join(context, machine.cuda, nccl, Map.of()))
+          .isInstanceOf(RendezvousException.class)
+          .hasMessageStartingWith("rank 0/2: the ranks did not all come to the communicator");
+      closes.get(20, TimeUnit.SECONDS);
+    }
   }
 }

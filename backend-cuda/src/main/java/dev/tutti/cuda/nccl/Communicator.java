@@ -21,6 +21,7 @@ public final class Communicator {
   private static final System.Logger LOG = System.getLogger(Communicator.class.getName());
   private static final long SPIN_NANOS = TimeUnit.MICROSECONDS.toNanos(200);
   private static final long PARK_NANOS = TimeUnit.MICROSECONDS.toNanos(50);
+  private static final long LOOK_NANOS = TimeUnit.MILLISECONDS.toNanos(200);
   private static final long CLOSE_NANOS = TimeUnit.SECONDS.toNanos(5);
 
   private final NcclCalls calls;
@@ -60,15 +61,22 @@ public final class Communicator {
    * @param size number of ranks
    * @param rank this rank
    * @param deadlineNanos in terms of {@link System#nanoTime()}
+   * @param look is called each 200 ms of a wait, and throws to end it
    * @throws RendezvousException if not all ranks come by then
    * @throws NcclException if NCCL fails
    */
   public static Communicator create(
-      NcclCalls calls, Runnable enter, byte[] id, int size, int rank, long deadlineNanos) {
+      NcclCalls calls,
+      Runnable enter,
+      byte[] id,
+      int size,
+      int rank,
+      long deadlineNanos,
+      Runnable look) {
     Communicator made = begin(calls, enter, "rank " + rank + "/" + size, id, size, rank, 0);
     boolean ready = false;
     try {
-      made.awaitRanks(deadlineNanos);
+      made.awaitRanks(deadlineNanos, look);
       ready = true;
       return made;
     } finally {
@@ -105,9 +113,13 @@ public final class Communicator {
    * @throws NcclException if NCCL fails
    * @throws BackendException if it is aborted meanwhile
    */
-  public synchronized void awaitRanks(long deadlineNanos) {
+  public void awaitRanks(long deadlineNanos) {
+    awaitRanks(deadlineNanos, Communicator::noLook);
+  }
+
+  private synchronized void awaitRanks(long deadlineNanos, Runnable look) {
     long _ = require();
-    int result = awaitState(deadlineNanos);
+    int result = awaitState(deadlineNanos, look);
     if (result == NcclResult.IN_PROGRESS) {
       throw new RendezvousException(
           name + ": the ranks did not all come to the communicator of NCCL in time");
@@ -128,7 +140,7 @@ public final class Communicator {
     long own = require();
     int result = call.run(calls, own);
     if (result == NcclResult.IN_PROGRESS) {
-      result = awaitState(deadlineNanos);
+      result = awaitState(deadlineNanos, Communicator::noLook);
     }
     check(result, what);
   }
@@ -141,7 +153,20 @@ public final class Communicator {
    * @param call makes them
    * @throws NcclException as {@link #run} does
    */
-  public synchronized void runGroup(String what, long deadlineNanos, Call call) {
+  public void runGroup(String what, long deadlineNanos, Call call) {
+    runGroup(what, deadlineNanos, Communicator::noLook, call);
+  }
+
+  /**
+   * Makes several calls that run as one.
+   *
+   * @param what the calls, for texts
+   * @param deadlineNanos in terms of {@link System#nanoTime()}
+   * @param look is called each 200 ms of a wait, and throws to end it
+   * @param call makes them
+   * @throws NcclException as {@link #run} does
+   */
+  public synchronized void runGroup(String what, long deadlineNanos, Runnable look, Call call) {
     long own = require();
     check(calls.groupStart(), "ncclGroupStart");
     int inside;
@@ -155,10 +180,12 @@ public final class Communicator {
       check(inside, what);
     }
     if (result == NcclResult.IN_PROGRESS) {
-      result = awaitState(deadlineNanos);
+      result = awaitState(deadlineNanos, look);
     }
     check(result, what);
   }
+
+  private static void noLook() {}
 
   private long require() {
     Throwable cause = aborted;
@@ -172,8 +199,10 @@ public final class Communicator {
   }
 
   /** Waits for the end of the last call; the result, which may still be that it goes on. */
-  private int awaitState(long deadlineNanos) {
-    long spinUntil = System.nanoTime() + SPIN_NANOS;
+  private int awaitState(long deadlineNanos, Runnable look) {
+    long start = System.nanoTime();
+    long spinUntil = start + SPIN_NANOS;
+    long nextLook = start + LOOK_NANOS;
     while (true) {
       int state = calls.state(handle);
       if (state != NcclResult.IN_PROGRESS) {
@@ -183,6 +212,10 @@ public final class Communicator {
       long now = System.nanoTime();
       if (now - deadlineNanos >= 0) {
         return state;
+      }
+      if (now - nextLook >= 0) {
+        look.run();
+        nextLook = System.nanoTime() + LOOK_NANOS;
       }
       if (now - spinUntil < 0) {
         Thread.onSpinWait();
@@ -291,12 +324,22 @@ public final class Communicator {
     }
   }
 
-  /** Frees it, by a thread that this waits for some seconds at most; nothing may run in it. */
+  /** Frees it, as {@link #close(long)} does within some seconds. */
   public void close() {
+    close(System.nanoTime() + CLOSE_NANOS);
+  }
+
+  /**
+   * Frees it, by a thread that this waits for; nothing may run in it.
+   *
+   * @param deadlineNanos when to wait no longer, in terms of {@link System#nanoTime()}
+   */
+  public void close(long deadlineNanos) {
     Thread thread = endingThread();
     boolean interrupted = Thread.interrupted();
     try {
-      if (!thread.join(Duration.ofNanos(CLOSE_NANOS))) {
+      long left = Math.max(0, deadlineNanos - System.nanoTime());
+      if (!thread.join(Duration.ofNanos(left))) {
         LOG.log(Level.WARNING, "{0}: NCCL does not end its communicator in time", name);
       }
     } catch (InterruptedException e) {
