@@ -98,7 +98,8 @@ final class CudaWorld implements AutoCloseable {
         receives[peer] = lane(kernels, narrow, peer, false, theirs, mine + pairBytes);
       }
     }
-    messages = new MessageBoard(device, links, rank, collectives, sends, receives);
+    messages =
+        new MessageBoard(device, links, rank, collectives, sends, receives, context.onFailure());
     messages.listen();
   }
 

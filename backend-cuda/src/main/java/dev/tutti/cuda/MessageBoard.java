@@ -3,6 +3,7 @@ package dev.tutti.cuda;
 import dev.tutti.BackendException;
 import dev.tutti.TuttiException;
 import dev.tutti.cuda.share.RankLinks;
+import dev.tutti.spi.BackendContext.FailureListener;
 import dev.tutti.spi.Operation;
 import dev.tutti.spi.PeerLostException;
 import java.io.IOException;
@@ -36,11 +37,13 @@ final class MessageBoard implements RankLinks.Receiver, AutoCloseable {
   private final @Nullable CollectiveLane collectives;
   private final @Nullable MessagePath[] sends;
   private final @Nullable MessagePath[] receives;
+  private final FailureListener onFailure;
   private final ArrayDeque<Announced> arrived = new ArrayDeque<>();
   private final ArrayDeque<Wanted> wanted = new ArrayDeque<>();
   private final Map<Long, Wanted> announced = new HashMap<>();
   private long nextId;
   private @Nullable Throwable aborted;
+  private boolean closing;
 
   /** Is a message that a peer has. */
   private record Announced(int source, int tag, long bytes, long id) {}
@@ -62,6 +65,7 @@ final class MessageBoard implements RankLinks.Receiver, AutoCloseable {
    * @param collectives is told of peers that close; null where {@link #leave} says who closed
    * @param sends path to each peer
    * @param receives path from each peer
+   * @param onFailure hears of links that are lost
    */
   MessageBoard(
       CudaDevice device,
@@ -69,13 +73,15 @@ final class MessageBoard implements RankLinks.Receiver, AutoCloseable {
       int rank,
       @Nullable CollectiveLane collectives,
       @Nullable MessagePath[] sends,
-      @Nullable MessagePath[] receives) {
+      @Nullable MessagePath[] receives,
+      FailureListener onFailure) {
     this.device = device;
     this.links = links;
     this.rank = rank;
     this.collectives = collectives;
     this.sends = sends;
     this.receives = receives;
+    this.onFailure = onFailure;
   }
 
   private Wanted wanted(Operation op, int peer, int tag, long address, long bytes) {
@@ -129,6 +135,9 @@ final class MessageBoard implements RankLinks.Receiver, AutoCloseable {
     Throwable cause = aborted;
     if (cause != null) {
       own.before.close();
+      if (cause instanceof PeerLostException lost) {
+        throw new PeerLostException(lost.peer(), String.valueOf(lost.getMessage()), lost);
+      }
       throw new BackendException("the group was aborted", cause);
     }
   }
@@ -253,16 +262,21 @@ final class MessageBoard implements RankLinks.Receiver, AutoCloseable {
 
   @Override
   public void fail(IOException cause, int peer) {
-    List<Operation> waiting = new ArrayList<>();
-    synchronized (this) {
-      wanted.forEach(own -> waiting.add(own.op));
-      announced.values().forEach(own -> waiting.add(own.op));
-    }
-    abort(cause);
     String text = String.valueOf(cause.getMessage());
     TuttiException failure =
         peer < 0 ? new BackendException(text, cause) : new PeerLostException(peer, text, cause);
+    List<Operation> waiting = new ArrayList<>();
+    boolean isNews;
+    synchronized (this) {
+      wanted.forEach(own -> waiting.add(own.op));
+      announced.values().forEach(own -> waiting.add(own.op));
+      isNews = aborted == null && !closing;
+    }
+    abort(failure);
     waiting.forEach(op -> op.fail(failure, peer));
+    if (isNews) {
+      onFailure.failed(failure, peer);
+    }
   }
 
   /** Forgets what waits: whoever aborts ends the operations. */
@@ -295,6 +309,7 @@ final class MessageBoard implements RankLinks.Receiver, AutoCloseable {
   public void close() {
     CollectiveLane own;
     synchronized (this) {
+      closing = true;
       own = aborted == null ? collectives : null;
     }
     for (int peer = 0; own != null && peer < sends.length; peer++) {

@@ -4,6 +4,7 @@ import dev.tutti.BackendException;
 import dev.tutti.Capabilities.Feature;
 import dev.tutti.DType;
 import dev.tutti.ReduceOp;
+import dev.tutti.Store;
 import dev.tutti.Tensor;
 import dev.tutti.cuda.memory.DeviceBlock;
 import dev.tutti.cuda.nccl.Communicator;
@@ -22,7 +23,7 @@ import org.jspecify.annotations.Nullable;
  * that c10d makes for it, so that ranks of PyTorch can take part.
  */
 final class NcclBackend implements Backend {
-  private static final long CLOSE_NANOS = TimeUnit.SECONDS.toNanos(5);
+  private static final long CLOSE_NANOS = TimeUnit.SECONDS.toNanos(6);
 
   private final CudaDevice device;
   private final int rank;
@@ -45,7 +46,7 @@ final class NcclBackend implements Backend {
       int size,
       Communicator communicator,
       NcclLane lane,
-      NcclWatch watch,
+      Store store,
       @Nullable NcclMessages messages,
       Map<Feature, String> missing) {
     this.device = device;
@@ -53,11 +54,11 @@ final class NcclBackend implements Backend {
     this.size = size;
     this.communicator = communicator;
     this.lane = lane;
-    this.watch = watch;
     this.messages = messages;
     this.missing = Map.copyOf(missing);
     device.context().enter();
     this.barrierCell = device.allocator().allocate(Float.BYTES, device.defaultStream().handle());
+    this.watch = new NcclWatch(communicator, lane, store, rank, size, messages);
   }
 
   private long address(Operation op, Tensor tensor) {
@@ -466,13 +467,14 @@ final class NcclBackend implements Backend {
 
   @Override
   public void close() {
-    watch.close();
+    long until = System.nanoTime() + CLOSE_NANOS;
     NcclMessages own = messages;
     if (own != null) {
       own.beginClose();
     }
-    communicator.close();
-    long until = System.nanoTime() + CLOSE_NANOS;
+    // Only now, that peers have heard all that this rank had to say.
+    watch.close();
+    communicator.close(until);
     if (own != null) {
       own.close(until);
     }

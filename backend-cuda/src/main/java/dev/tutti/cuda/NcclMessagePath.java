@@ -7,6 +7,7 @@ import dev.tutti.spi.Operation;
 import java.time.Duration;
 import java.util.ArrayDeque;
 import java.util.concurrent.TimeUnit;
+import java.util.concurrent.atomic.AtomicReference;
 import org.jspecify.annotations.Nullable;
 
 /**
@@ -18,8 +19,13 @@ final class NcclMessagePath implements MessagePath {
    * One communicator for each direction: with one for both, the ranks would have to agree on an order
    * of messages that go opposite ways, as NCCL's operations on a communicator run one after another.
    *
-   * The receiver offers the communicator's id in the store. What may take long, calls of the store and
-   * waits for NCCL, is outside the monitor, so that neither a start nor an abort waits for it.
+   * The receiver offers the communicator's id in the store. What may take long is outside the monitor,
+   * so that nobody waits for it who starts a message: calls of the store, and all of NCCL and the driver
+   * that may wait for the device's kernels, such as to make a communicator or a stream.
+   *
+   * An abort ends the communicator without the monitor. It sets "aborted" and then reads "communicator";
+   * who makes a communicator writes that and then reads "aborted": one of the two sees the other, and if
+   * both do, the second abort of the communicator does nothing.
    */
   private static final long GRACE_NANOS = TimeUnit.SECONDS.toNanos(5);
   private static final Duration ID_WAIT = Duration.ofMillis(200);
@@ -31,9 +37,9 @@ final class NcclMessagePath implements MessagePath {
   private final boolean sends;
   private final ArrayDeque<Message> queue = new ArrayDeque<>();
   private final ArrayDeque<CudaEvent> open = new ArrayDeque<>();
+  private final AtomicReference<@Nullable Throwable> aborted = new AtomicReference<>();
+  private volatile @Nullable Communicator communicator;
   private boolean running;
-  private @Nullable Throwable aborted;
-  private @Nullable Communicator communicator;
   private @Nullable CudaStream stream;
   private @Nullable CudaEvent lastEvent;
   private @Nullable Operation lastOp;
@@ -61,15 +67,15 @@ final class NcclMessagePath implements MessagePath {
   public synchronized void start(
       Operation op, long address, long bytes, CudaEvent before, int source) {
     throwIfAborted();
-    queue.addLast(new Message(op, address, bytes, before, source));
     if (!running) {
-      running = true;
       all.execute(this::drain);
+      running = true;
     }
+    queue.addLast(new Message(op, address, bytes, before, source));
   }
 
-  private synchronized void throwIfAborted() {
-    Throwable cause = aborted;
+  private void throwIfAborted() {
+    Throwable cause = aborted.get();
     if (cause != null) {
       throw new BackendException("the group was aborted", cause);
     }
@@ -89,7 +95,7 @@ final class NcclMessagePath implements MessagePath {
     while (message != null) {
       try (CudaEvent before = message.before) {
         run(message, before);
-      } catch (RuntimeException e) {
+      } catch (RuntimeException | Error e) {
         message.op.fail(e, -1);
       }
       message = next();
@@ -124,39 +130,49 @@ final class NcclMessagePath implements MessagePath {
     lastOp = op;
   }
 
-  private synchronized CudaStream stream() {
-    throwIfAborted();
-    CudaStream own = stream;
-    if (own == null) {
-      own = all.device().reserve().take();
-      stream = own;
+  /** Returns the stream, taken by the first call; only who calls NCCL calls this. */
+  private CudaStream stream() {
+    synchronized (this) {
+      throwIfAborted();
+      if (stream != null) {
+        return stream;
+      }
     }
-    return own;
+    CudaStream taken = all.device().reserve().take();
+    synchronized (this) {
+      if (aborted.get() == null) {
+        stream = taken;
+        return taken;
+      }
+    }
+    all.device().reserve().give(taken);
+    throwIfAborted();
+    throw new AssertionError("an abort was taken back");
   }
 
-  /** Returns the communicator, made by the first call. */
+  /** Returns the communicator, made by the first call; only who calls NCCL calls this. */
   private Communicator communicator(Operation op) {
-    Communicator made;
-    synchronized (this) {
-      made = communicator;
-    }
+    Communicator made = communicator;
     if (made != null) {
       return made;
     }
     byte[] shared = sends ? takeId(op) : offerId();
     String name = "rank " + all.rank() + ", messages " + (sends ? "to" : "from") + " rank " + peer;
-    synchronized (this) {
+    throwIfAborted();
+    made =
+        Communicator.begin(
+            all.nccl(),
+            all.device().context()::enter,
+            name,
+            shared,
+            2,
+            sends ? SENDER : RECEIVER,
+            all.mostBlocks());
+    communicator = made;
+    Throwable cause = aborted.get();
+    if (cause != null) {
+      made.abort(cause);
       throwIfAborted();
-      made =
-          Communicator.begin(
-              all.nccl(),
-              all.device().context()::enter,
-              name,
-              shared,
-              2,
-              sends ? SENDER : RECEIVER,
-              all.mostBlocks());
-      communicator = made;
     }
     made.awaitRanks(op.deadlineNanos() + GRACE_NANOS);
     return made;
@@ -176,7 +192,8 @@ final class NcclMessagePath implements MessagePath {
         boolean _ = all.store().deleteKey(key());
         return shared;
       } catch (StoreTimeoutException e) {
-        if (System.nanoTime() - op.deadlineNanos() >= 0) {
+        // The group finds a time-out, and whom to blame; this limit is there only to be sure.
+        if (System.nanoTime() - op.deadlineNanos() - GRACE_NANOS >= 0) {
           throw e;
         }
       }
@@ -185,11 +202,10 @@ final class NcclMessagePath implements MessagePath {
 
   /** Fails the last message if NCCL says that it cannot end. */
   void look() {
+    Communicator to = communicator;
     Operation op;
-    Communicator to;
     synchronized (this) {
       op = lastOp;
-      to = communicator;
     }
     if (op != null && to != null && !op.isDone()) {
       RuntimeException failure = to.failure();
@@ -199,24 +215,27 @@ final class NcclMessagePath implements MessagePath {
     }
   }
 
-  /** Ends what runs, without a result; never blocks. */
-  synchronized void abort(Throwable cause) {
-    if (aborted != null) {
-      return;
-    }
-    aborted = cause;
-    queue.forEach(message -> message.before.close());
-    queue.clear();
-    if (communicator != null) {
-      communicator.abort(cause);
+  /** Ends what runs, without a result, and refuses more; never blocks. */
+  void abort(Throwable cause) {
+    boolean first = aborted.compareAndSet(null, cause);
+    Communicator to = communicator;
+    if (first && to != null) {
+      to.abort(cause);
     }
   }
 
+  /** Forgets what waits for its turn, after an abort. */
+  synchronized void forget() {
+    queue.forEach(message -> message.before.close());
+    queue.clear();
+  }
+
   /** Begins to free the communicator, which {@link #close} waits for; nothing may run. */
-  synchronized void beginClose() {
-    aborted = aborted == null ? new IllegalStateException("the group is closed") : aborted;
-    if (communicator != null) {
-      communicator.beginClose();
+  void beginClose() {
+    boolean _ = aborted.compareAndSet(null, new IllegalStateException("the group is closed"));
+    Communicator to = communicator;
+    if (to != null) {
+      to.beginClose();
     }
   }
 
@@ -241,14 +260,13 @@ final class NcclMessagePath implements MessagePath {
   /** Frees everything that nothing uses any more by then. */
   void close(long deadlineNanos) {
     boolean called = awaitCaller(deadlineNanos);
-    Communicator own;
+    Communicator own = communicator;
+    if (own != null) {
+      own.close(deadlineNanos);
+    }
     CudaEvent last;
     synchronized (this) {
-      own = communicator;
       last = lastEvent;
-    }
-    if (own != null) {
-      own.close();
     }
     boolean idle;
     try {

@@ -3,6 +3,7 @@ package dev.tutti.cuda;
 import dev.tutti.Store;
 import dev.tutti.cuda.nccl.NcclCalls;
 import dev.tutti.cuda.share.RankLinks;
+import dev.tutti.spi.BackendContext.FailureListener;
 import dev.tutti.spi.Operation;
 import java.util.ArrayList;
 import java.util.List;
@@ -21,10 +22,11 @@ final class NcclMessages {
   /*
    * Blocks of kernels that wait for each other must all find room on the device. All paths of a rank
    * together get as many as the smallest devices have processors, less those that a collective takes.
+   * A path has one block at least, so above 49 ranks those fit of 48 peers that have messages at once.
+   * The bound is a group's: groups that have messages on a device at once share its processors.
    */
   private static final int BLOCKS = 96;
   private static final int MOST_BLOCKS = 16;
-  private static final int LEAST_BLOCKS = 2;
   private static final int STREAMS = 14;
   private static final long IDLE_SECONDS = 1;
 
@@ -46,15 +48,21 @@ final class NcclMessages {
    * @param links to the peers; closed with this
    * @param rank this rank
    * @param size number of ranks
+   * @param onFailure hears of links that are lost
    */
   NcclMessages(
-      CudaDevice device, NcclCalls nccl, Store store, RankLinks links, int rank, int size) {
+      CudaDevice device,
+      NcclCalls nccl,
+      Store store,
+      RankLinks links,
+      int rank,
+      int size,
+      FailureListener onFailure) {
     this.device = device;
     this.nccl = nccl;
     this.store = store;
     this.rank = rank;
-    int directions = 2 * (size - 1);
-    this.mostBlocks = Math.clamp(BLOCKS / directions, LEAST_BLOCKS, MOST_BLOCKS);
+    this.mostBlocks = mostBlocks(size);
     this.threads =
         new ThreadPoolExecutor(
             0,
@@ -64,7 +72,7 @@ final class NcclMessages {
             new SynchronousQueue<>(),
             task ->
                 Thread.ofPlatform().daemon().name("tutti-nccl-message-" + rank).unstarted(task));
-    device.reserve().ensure(Math.min(directions, STREAMS));
+    device.reserve().ensure(Math.min(directions(size), STREAMS));
     @Nullable MessagePath[] sends = new @Nullable MessagePath[size];
     @Nullable MessagePath[] receives = new @Nullable MessagePath[size];
     for (int peer = 0; peer < size; peer++) {
@@ -73,8 +81,17 @@ final class NcclMessages {
         receives[peer] = path(peer, false);
       }
     }
-    board = new MessageBoard(device, links, rank, null, sends, receives);
+    board = new MessageBoard(device, links, rank, null, sends, receives, onFailure);
     board.listen();
+  }
+
+  private static int directions(int size) {
+    return 2 * (size - 1);
+  }
+
+  /** Returns how many blocks of threads a message of a group of so many ranks may have. */
+  static int mostBlocks(int size) {
+    return Math.clamp(BLOCKS / directions(size), 1, MOST_BLOCKS);
   }
 
   private NcclMessagePath path(int peer, boolean sends) {
@@ -140,8 +157,9 @@ final class NcclMessages {
 
   /** Ends what runs, without a result; never blocks. */
   void abort(Throwable cause) {
-    board.abort(cause);
     paths.forEach(path -> path.abort(cause));
+    board.abort(cause);
+    paths.forEach(NcclMessagePath::forget);
   }
 
   /** Begins to free the communicators, all at once; nothing may run. */

@@ -88,15 +88,7 @@ final class NcclWorld {
         messages = messages();
       }
       NcclBackend backend =
-          new NcclBackend(
-              device,
-              rank,
-              size,
-              communicator,
-              lane,
-              new NcclWatch(communicator, lane, store, rank, size, messages),
-              messages,
-              missing);
+          new NcclBackend(device, rank, size, communicator, lane, store, messages, missing);
       good = true;
       return backend;
     } finally {
@@ -119,7 +111,14 @@ final class NcclWorld {
     boolean good = false;
     try {
       NcclMessages made =
-          new NcclMessages(device, nccl, context.store(), links, context.rank(), context.size());
+          new NcclMessages(
+              device,
+              nccl,
+              context.store(),
+              links,
+              context.rank(),
+              context.size(),
+              context.onFailure());
       good = true;
       return made;
     } finally {

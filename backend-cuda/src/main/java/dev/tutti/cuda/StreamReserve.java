@@ -19,22 +19,35 @@ final class StreamReserve {
   }
 
   /** Makes streams until so many are free. */
-  synchronized void ensure(int count) {
-    while (free.size() < count) {
-      free.addLast(make());
+  void ensure(int count) {
+    while (freeCount() < count) {
+      give(make());
     }
+  }
+
+  private synchronized int freeCount() {
+    requireOpen();
+    return free.size();
   }
 
   /** Returns a stream that nobody else has; not one of the pool. */
-  synchronized CudaStream take() {
-    CudaStream stream = free.pollFirst();
+  CudaStream take() {
+    CudaStream stream;
+    synchronized (this) {
+      requireOpen();
+      stream = free.pollFirst();
+    }
     return stream == null ? make() : stream;
   }
 
-  private CudaStream make() {
+  private void requireOpen() {
     if (closed) {
       throw new IllegalStateException("the device was closed");
     }
+  }
+
+  /** Makes a stream, outside of the monitor, so that who has one to give does not wait for it. */
+  private CudaStream make() {
     DeviceContext context = device.context();
     context.enter();
     StreamCalls calls = context.driver().streams();

@@ -10,6 +10,8 @@ import java.util.Map;
 import java.util.Set;
 import java.util.TreeMap;
 import java.util.concurrent.ConcurrentHashMap;
+import java.util.concurrent.CountDownLatch;
+import java.util.concurrent.TimeUnit;
 import java.util.concurrent.atomic.AtomicLong;
 import org.jspecify.annotations.Nullable;
 
@@ -53,6 +55,7 @@ public final class FakeCudaDriver implements AutoCloseable {
   private final List<String> calls = new ArrayList<>();
   private final Set<Set<Integer>> cutLinks = ConcurrentHashMap.newKeySet();
   private final List<Failure> failures = new ArrayList<>();
+  private final Map<String, CountDownLatch> holds = new ConcurrentHashMap<>();
   private final Map<Long, String> living = new ConcurrentHashMap<>();
   private final Map<DeviceAttribute, Integer> attributes = new ConcurrentHashMap<>();
   private final AtomicLong nextHandle = new AtomicLong(0x1000);
@@ -126,6 +129,22 @@ public final class FakeCudaDriver implements AutoCloseable {
     }
   }
 
+  /** Lets all later calls of a function block until a latch is opened. */
+  public void holdOn(String call, CountDownLatch latch) {
+    holds.put(call, latch);
+  }
+
+  /** Waits for a latch, if there is one. */
+  static void await(@Nullable CountDownLatch held) {
+    try {
+      if (held != null && !held.await(30, TimeUnit.SECONDS)) {
+        throw new AssertionError("a call was held for ever");
+      }
+    } catch (InterruptedException e) {
+      throw new AssertionError(e);
+    }
+  }
+
   /** Returns the calls since the last {@link #clearCalls}, such as {@code cuEventRecord 0x1003}. */
   public List<String> calls() {
     synchronized (calls) {
@@ -156,6 +175,7 @@ public final class FakeCudaDriver implements AutoCloseable {
         }
       }
     }
+    await(holds.get(call));
   }
 
   static CudaException error(String call, int code) {

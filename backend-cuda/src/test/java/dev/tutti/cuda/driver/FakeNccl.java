@@ -18,6 +18,7 @@ import java.util.List;
 import java.util.Map;
 import java.util.concurrent.ConcurrentHashMap;
 import java.util.concurrent.ConcurrentLinkedQueue;
+import java.util.concurrent.CountDownLatch;
 import java.util.concurrent.atomic.AtomicLong;
 import java.util.function.UnaryOperator;
 import org.jspecify.annotations.Nullable;
@@ -43,6 +44,7 @@ public final class FakeNccl implements NcclCalls {
   private final Map<Integer, Double> factors = new ConcurrentHashMap<>();
   private final Map<String, Integer> failures = new ConcurrentHashMap<>();
   private final Map<String, Integer> calls = new ConcurrentHashMap<>();
+  private final Map<String, CountDownLatch> holds = new ConcurrentHashMap<>();
   private final AtomicLong next = new AtomicLong(1);
 
   /** Is what the ranks of a communicator share. */
@@ -98,6 +100,11 @@ public final class FakeNccl implements NcclCalls {
     failures.put(call, result);
   }
 
+  /** Lets all later calls of a function block until a latch is opened. */
+  public void holdOn(String call, CountDownLatch latch) {
+    holds.put(call, latch);
+  }
+
   /** Lets all communicators report a failure. */
   public void failAll(int result) {
     comms.values().forEach(comm -> comm.failure = result);
@@ -115,6 +122,7 @@ public final class FakeNccl implements NcclCalls {
 
   private int result(String call) {
     int _ = calls.merge(call, 1, Integer::sum);
+    FakeCudaDriver.await(holds.get(call));
     return failures.getOrDefault(call, NcclResult.SUCCESS);
   }
 
@@ -494,6 +502,7 @@ public final class FakeNccl implements NcclCalls {
 
   @Override
   public int finish(long communicator) {
+    int _ = result("ncclCommFinalize");
     comm(communicator).busy = true;
     return NcclResult.IN_PROGRESS;
   }
