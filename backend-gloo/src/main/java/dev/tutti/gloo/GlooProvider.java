@@ -317,8 +317,8 @@ public final class GlooProvider implements BackendProvider {
   private static AlgorithmTable agreed(BackendContext context, AlgorithmTable own) {
     if (context.rank() == 0) {
       context.store().set(ALGORITHMS_KEY, own.toString());
-      return own;
     }
+    // Rank 0 reads it too: ranks that go by different tables would get wrong sums.
     byte[] agreed = context.store().get(ALGORITHMS_KEY, context.timeout());
     try {
       if (agreed.length > MAX_TABLE_BYTES) {

@@ -202,6 +202,14 @@ class RendezvousFuzzTest {
     assertThat(thrown).hasSize(SIZE).containsOnlyNulls();
   }
 
+  /** Changes the table into another one, by which all must go then. */
+  @Test
+  void rankZeroGoesByTheTableThatTheOthersRead() throws Exception {
+    byte[] bytes = "allReduce=halving-doubling".getBytes(StandardCharsets.UTF_8);
+    List<Throwable> thrown = meet("algorithms", good -> bytes, Duration.ofSeconds(30));
+    assertThat(thrown).hasSize(SIZE).containsOnlyNulls();
+  }
+
   @Test
   void theTableOfRankZeroIsChecked() throws Exception {
     byte[] bytes = "allReduce=none".getBytes(StandardCharsets.UTF_8);
