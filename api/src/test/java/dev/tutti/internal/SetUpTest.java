@@ -60,6 +60,14 @@ class SetUpTest {
     }
   }
 
+  private static float sumOfRanks(GroupOptions options) {
+    try (ProcessGroup group = ProcessGroup.init(options)) {
+      Tensor sum = Tensor.of(group.rank() + 1f);
+      group.allReduce(sum);
+      return sum.toFloatArray()[0];
+    }
+  }
+
   @Test
   void aSecondProcessOfARankIsRefusedAtOnceAndDisturbsNobody() throws Exception {
     HashStore store = new HashStore();
@@ -80,11 +88,7 @@ class SetUpTest {
                             + " on ");
                 assertThat(store.check(List.of("tutti/0/left/1"))).isFalse();
               }
-              try (ProcessGroup group = ProcessGroup.init(options)) {
-                Tensor sum = Tensor.of(rank + 1f);
-                group.allReduce(sum);
-                return sum.toFloatArray()[0];
-              }
+              return sumOfRanks(options);
             });
     assertThat(sums).containsExactly(3f, 3f);
   }
@@ -118,17 +122,7 @@ class SetUpTest {
     store.set("tutti/0/event/1", "rank 1 is gone");
     store.set("tutti/0/left/0", "1");
     List<Float> sums =
-        LocalWorld.ranks(
-            2,
-            store,
-            new LocalProvider(),
-            (options, rank) -> {
-              try (ProcessGroup group = ProcessGroup.init(options)) {
-                Tensor sum = Tensor.of(rank + 1f);
-                group.allReduce(sum);
-                return sum.toFloatArray()[0];
-              }
-            });
+        LocalWorld.ranks(2, store, new LocalProvider(), (options, rank) -> sumOfRanks(options));
     assertThat(sums).containsExactly(3f, 3f);
   }
 
