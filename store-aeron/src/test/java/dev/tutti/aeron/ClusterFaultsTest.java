@@ -248,16 +248,23 @@ class ClusterFaultsTest {
     }
   }
 
+  private static String freeMember() throws IOException {
+    String members = TestCluster.freeMembers();
+    return members.substring(0, members.indexOf(','));
+  }
+
+  private AeronStoreOptions options() {
+    return AeronStoreOptions.of("localhost", 0)
+        .withDirectory(directory)
+        .withToken(JobToken.NONE)
+        .withLease(SHORT)
+        .withTimeout(LONG);
+  }
+
   @Test
   void aMemberThatCannotLoadItsSnapshotEnds() throws Exception {
-    String members = TestCluster.freeMembers();
-    String member = members.substring(0, members.indexOf(','));
-    AeronStoreOptions options =
-        AeronStoreOptions.of("localhost", 0)
-            .withDirectory(directory)
-            .withToken(JobToken.NONE)
-            .withLease(SHORT)
-            .withTimeout(LONG);
+    String member = freeMember();
+    AeronStoreOptions options = options();
     Path data = directory.resolve("data");
     try (AeronClusterServer server = new AeronClusterServer(member, 0, data, options);
         Store store = new AeronClusterStore(member, options)) {
@@ -276,14 +283,8 @@ class ClusterFaultsTest {
 
   @Test
   void aMemberThatCannotAskForTheOthersAsksAgain() throws Exception {
-    String members = TestCluster.freeMembers();
-    String member = members.substring(0, members.indexOf(','));
-    AeronStoreOptions options =
-        AeronStoreOptions.of("localhost", 0)
-            .withDirectory(directory)
-            .withToken(JobToken.NONE)
-            .withLease(SHORT)
-            .withTimeout(LONG);
+    String member = freeMember();
+    AeronStoreOptions options = options();
     Path data = directory.resolve("data");
     try (AeronClusterServer server = new AeronClusterServer(member, 0, data, options, 10_000);
         Store store = new AeronClusterStore(member, options)) {
