@@ -6,6 +6,7 @@ import static org.assertj.core.api.Assertions.assertThatThrownBy;
 import dev.tutti.DType;
 import dev.tutti.P2pOptions;
 import dev.tutti.PeerFailedException;
+import dev.tutti.ProcessGroup;
 import dev.tutti.Tensor;
 import dev.tutti.TuttiException;
 import dev.tutti.Work;
@@ -96,6 +97,14 @@ class NcclMessagesTest {
             });
   }
 
+  private static void message(ProcessGroup group, Tensor tensor) {
+    if (group.rank() == 0) {
+      group.send(tensor, 1);
+    } else {
+      group.recv(tensor, 0);
+    }
+  }
+
   @Test
   void saysWhichMessageFailed() {
     assertThatThrownBy(
@@ -105,12 +114,7 @@ class NcclMessagesTest {
                         2,
                         (group, device) -> {
                           nccl.failOn("ncclSend", 3);
-                          Tensor tensor = floats(device, 1f);
-                          if (group.rank() == 0) {
-                            group.send(tensor, 1);
-                          } else {
-                            group.recv(tensor, 0);
-                          }
+                          message(group, floats(device, 1f));
                         }))
         .isInstanceOf(TuttiException.class)
         .hasStackTraceContaining("rank 0, messages to rank 1: send to rank 1 failed: result 3 (3)");
@@ -127,12 +131,7 @@ class NcclMessagesTest {
                           group.barrier();
                           device.currentStream().await(Duration.ofSeconds(20));
                           nccl.failOn("ncclCommInitRankConfig", 5);
-                          Tensor tensor = floats(device, 1f);
-                          if (group.rank() == 0) {
-                            group.send(tensor, 1);
-                          } else {
-                            group.recv(tensor, 0);
-                          }
+                          message(group, floats(device, 1f));
                         }))
         .isInstanceOf(TuttiException.class)
         .hasStackTraceContaining("ncclCommInitRankConfig failed: result 5 (5); played failure");
