@@ -1,5 +1,9 @@
 package dev.tutti.gloo;
 
+import static org.assertj.core.api.Assertions.assertThat;
+import static org.assertj.core.api.Assertions.assertThatThrownBy;
+
+import dev.tutti.CollectiveException;
 import dev.tutti.GroupOptions;
 import dev.tutti.ProcessGroup;
 import dev.tutti.Settings;
@@ -10,6 +14,7 @@ import java.util.ArrayList;
 import java.util.List;
 import java.util.Map;
 import java.util.concurrent.Callable;
+import java.util.concurrent.CountDownLatch;
 import java.util.concurrent.ExecutionException;
 import java.util.concurrent.ExecutorService;
 import java.util.concurrent.Executors;
@@ -69,6 +74,29 @@ final class GlooWorld {
           try (ProcessGroup group = ProcessGroup.init(options)) {
             return body.run(group);
           }
+        });
+  }
+
+  interface Call {
+    void run(ProcessGroup group) throws Exception;
+  }
+
+  /** Runs a call on two ranks, and again after one aborted: then it must fail on both. */
+  static void failsWhenOneAborts(Call call) throws Exception {
+    CountDownLatch left = new CountDownLatch(1);
+    run(
+        2,
+        group -> {
+          call.run(group);
+          group.setTimeout(Duration.ofSeconds(2));
+          if (group.rank() == 1) {
+            group.abort("enough");
+            left.countDown();
+          } else {
+            assertThat(left.await(20, TimeUnit.SECONDS)).isTrue();
+          }
+          assertThatThrownBy(() -> call.run(group)).isInstanceOf(CollectiveException.class);
+          return group.rank();
         });
   }
 

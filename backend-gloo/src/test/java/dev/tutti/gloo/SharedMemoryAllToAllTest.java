@@ -1,19 +1,14 @@
 package dev.tutti.gloo;
 
 import static org.assertj.core.api.Assertions.assertThat;
-import static org.assertj.core.api.Assertions.assertThatThrownBy;
 
-import dev.tutti.CollectiveException;
 import dev.tutti.DType;
 import dev.tutti.ProcessGroup;
 import dev.tutti.Tensor;
 import dev.tutti.gloo.transport.RemoteMemory;
 import java.lang.foreign.ValueLayout;
-import java.time.Duration;
 import java.util.ArrayList;
 import java.util.List;
-import java.util.concurrent.CountDownLatch;
-import java.util.concurrent.TimeUnit;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.Timeout;
 import org.junit.jupiter.params.ParameterizedTest;
@@ -79,21 +74,6 @@ class SharedMemoryAllToAllTest {
 
   @Test
   void ranksOfWhichOneLeavesFailWithIt() throws Exception {
-    CountDownLatch left = new CountDownLatch(1);
-    GlooWorld.run(
-        2,
-        group -> {
-          exchange(group, 0, 100_000);
-          group.setTimeout(Duration.ofSeconds(2));
-          if (group.rank() == 1) {
-            group.abort("enough");
-            left.countDown();
-          } else {
-            assertThat(left.await(20, TimeUnit.SECONDS)).isTrue();
-          }
-          assertThatThrownBy(() -> exchange(group, 1, 100_000))
-              .isInstanceOf(CollectiveException.class);
-          return group.rank();
-        });
+    GlooWorld.failsWhenOneAborts(group -> exchange(group, 0, 100_000));
   }
 }
