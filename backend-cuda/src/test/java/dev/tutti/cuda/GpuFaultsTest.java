@@ -29,7 +29,7 @@ import org.junit.jupiter.params.provider.ValueSource;
  */
 @ExtendWith(Gpu.class)
 class GpuFaultsTest {
-  private static final int RANKS = 3;
+  static final int RANKS = 3;
   private static final int VICTIM = 1;
 
   private final Cuda cuda = Cuda.get();
@@ -38,22 +38,22 @@ class GpuFaultsTest {
   @ParameterizedTest
   @ValueSource(strings = {"small", "large", "barrier", "symmetric", "messages"})
   void aKilledRankFailsTheOthers(String where, @TempDir Path directory) throws Exception {
-    killOne(where, directory);
+    killOne(where, RANKS, directory);
   }
 
   /** Starts the ranks, each a process that works as {@link GpuSurvivor} does, and kills one. */
-  static void killOne(String where, Path directory) throws Exception {
+  static void killOne(String where, int size, Path directory) throws Exception {
     List<Process> ranks = new ArrayList<>();
     try {
-      for (int r = 0; r < RANKS; r++) {
-        ranks.add(start(directory, where, r));
+      for (int r = 0; r < size; r++) {
+        ranks.add(start(directory, where, r, size));
       }
-      for (int r = 0; r < RANKS; r++) {
+      for (int r = 0; r < size; r++) {
         Path out = directory.resolve("out" + r);
         Until.holds("the first round of rank " + r, () -> text(out).contains("ready\n"));
       }
       ranks.get(VICTIM).destroyForcibly();
-      for (int r = 0; r < RANKS; r++) {
+      for (int r = 0; r < size; r++) {
         boolean ended = ranks.get(r).waitFor(40, TimeUnit.SECONDS);
         String text = text(directory.resolve("out" + r));
         assertThat(ended).as("whether rank " + r + " ends: " + text).isTrue();
@@ -72,7 +72,8 @@ class GpuFaultsTest {
     }
   }
 
-  private static Process start(Path directory, String where, int rank) throws IOException {
+  private static Process start(Path directory, String where, int rank, int size)
+      throws IOException {
     ProcessBuilder builder =
         new ProcessBuilder(
             ProcessHandle.current().info().command().orElseThrow(),
@@ -84,7 +85,7 @@ class GpuFaultsTest {
             directory.toString(),
             where,
             String.valueOf(rank),
-            String.valueOf(RANKS),
+            String.valueOf(size),
             String.valueOf(VICTIM));
     builder.redirectErrorStream(true).redirectOutput(directory.resolve("out" + rank).toFile());
     return builder.start();

@@ -1,17 +1,24 @@
 package dev.tutti.cuda;
 
+import static org.junit.jupiter.api.Assumptions.assumeTrue;
+
 import java.nio.file.Path;
 import org.junit.jupiter.api.extension.ExtendWith;
 import org.junit.jupiter.api.io.TempDir;
 import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.ValueSource;
 
-/** Tests what happens to groups on NCCL when one of three processes is killed. */
+/**
+ * Tests what happens to groups on NCCL when one of three processes, or of two where there are two
+ * GPUs, is killed.
+ */
 @ExtendWith(GpuNccl.class)
 class GpuNcclFaultsTest {
   @ParameterizedTest
   @ValueSource(strings = {"nccl", "nccl-messages"})
   void aKilledRankFailsTheOthers(String where, @TempDir Path directory) throws Exception {
-    GpuFaultsTest.killOne(where, directory);
+    int ranks = Math.min(GpuFaultsTest.RANKS, Cuda.get().deviceCount());
+    assumeTrue(ranks > 1, "NCCL wants a GPU for each rank");
+    GpuFaultsTest.killOne(where, ranks, directory);
   }
 }
