@@ -12,6 +12,7 @@ final class SymmetricAllocation implements BackendCall {
   private final long byteSize;
   private @Nullable SymmetricMemory memory;
   private @Nullable BackendException refusal;
+  private boolean discarded;
 
   SymmetricAllocation(long byteSize) {
     this.byteSize = byteSize;
@@ -20,15 +21,27 @@ final class SymmetricAllocation implements BackendCall {
   @Override
   public void run(Backend backend, Operation op) throws Exception {
     try {
-      memory = backend.allocateSymmetric(op, byteSize);
+      keep(backend.allocateSymmetric(op, byteSize));
     } catch (BackendException e) {
       // All ranks have it, so they are still in step: no failure of the group.
-      refusal = e;
+      refuse(e);
     }
   }
 
+  private synchronized void keep(SymmetricMemory allocated) {
+    if (discarded) {
+      allocated.close();
+    } else {
+      memory = allocated;
+    }
+  }
+
+  private synchronized void refuse(BackendException cause) {
+    refusal = cause;
+  }
+
   /** Returns what was allocated, after the operation ended with success. */
-  SymmetricMemory result() {
+  synchronized SymmetricMemory result() {
     if (refusal != null) {
       throw refusal;
     }
@@ -38,8 +51,12 @@ final class SymmetricAllocation implements BackendCall {
     return memory;
   }
 
-  /** Frees what the caller does not get to see, after the operation failed. */
-  void discard() {
+  /**
+   * Frees what the caller does not get to see: now, or when it is there, since the operation of a
+   * caller that was interrupted goes on.
+   */
+  synchronized void discard() {
+    discarded = true;
     if (memory != null) {
       memory.close();
     }
