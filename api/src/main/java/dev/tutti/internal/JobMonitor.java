@@ -13,6 +13,8 @@ import java.util.ArrayList;
 import java.util.HashMap;
 import java.util.List;
 import java.util.Map;
+import java.util.concurrent.TimeUnit;
+import java.util.concurrent.locks.LockSupport;
 import java.util.function.Consumer;
 import org.jspecify.annotations.Nullable;
 
@@ -45,6 +47,8 @@ final class JobMonitor implements AutoCloseable {
 
   private static final Duration SLICE = Duration.ofSeconds(20);
   private static final Duration REPORT_TIMEOUT = Duration.ofSeconds(2);
+  private static final int RETRIES = 5;
+  private static final long RETRY_NANOS = TimeUnit.MILLISECONDS.toNanos(200);
 
   private final Store readStore;
   private final Store writeStore;
@@ -226,6 +230,9 @@ final class JobMonitor implements AutoCloseable {
       } catch (StoreClosedException e) {
         return;
       } catch (StoreConnectionException e) {
+        if (answersAgain(key(number))) {
+          continue;
+        }
         if (!closed) {
           LOG.log(Level.WARNING, "rank {0}: the store is gone: {1}", rank, e.getMessage());
           loseServer(String.valueOf(e.getMessage()));
@@ -238,6 +245,20 @@ final class JobMonitor implements AutoCloseable {
         return;
       }
     }
+  }
+
+  /** Tells whether the store is there although a connection to it was lost. */
+  private boolean answersAgain(String key) {
+    for (int i = 0; i < RETRIES && !closed && !keepsWills; i++) {
+      LockSupport.parkNanos(RETRY_NANOS);
+      try {
+        boolean _ = readStore.check(List.of(key));
+        return true;
+      } catch (StoreException e) {
+        LOG.log(Level.DEBUG, "rank {0}: {1}", rank, e.getMessage());
+      }
+    }
+    return false;
   }
 
   /** Fails the groups of the rank that served the store, if that can tell who is gone. */

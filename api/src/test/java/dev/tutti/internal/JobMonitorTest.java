@@ -1,0 +1,61 @@
+package dev.tutti.internal;
+
+import static org.assertj.core.api.Assertions.assertThat;
+
+import dev.tutti.OpType;
+import dev.tutti.Store;
+import dev.tutti.StoreConnectionException;
+import dev.tutti.store.HashStore;
+import java.lang.reflect.InvocationTargetException;
+import java.lang.reflect.Proxy;
+import java.time.Duration;
+import java.util.List;
+import java.util.concurrent.CompletableFuture;
+import java.util.concurrent.TimeUnit;
+import java.util.concurrent.atomic.AtomicInteger;
+import org.junit.jupiter.api.Test;
+import org.junit.jupiter.api.Timeout;
+
+/** Tests who hears of failures where connections to the store are lost. */
+@Timeout(60)
+class JobMonitorTest {
+  private final HashStore shared = new HashStore();
+  private final AtomicInteger losses = new AtomicInteger();
+
+  /** Returns a view of a store of which calls fail as where their connection is lost. */
+  private Store cutOff(Store store) {
+    return (Store)
+        Proxy.newProxyInstance(
+            Store.class.getClassLoader(),
+            new Class<?>[] {Store.class},
+            (proxy, method, arguments) -> {
+              if (List.of("wait", "check").contains(method.getName())
+                  && losses.getAndDecrement() > 0) {
+                throw new StoreConnectionException("reset by a firewall");
+              }
+              Object result;
+              try {
+                result = method.invoke(store, arguments);
+              } catch (InvocationTargetException e) {
+                throw e.getCause();
+              }
+              return method.getName().equals("duplicate") ? cutOff((Store) result) : result;
+            });
+  }
+
+  @Test
+  void failuresAreHeardOfAfterAConnectionWasLost() throws Exception {
+    losses.set(3);
+    try (JobMonitor monitor = new JobMonitor(cutOff(shared), "", 0, -1)) {
+      CompletableFuture<FailureEvent> heard = new CompletableFuture<>();
+      monitor.join("0", List.of(0, 1), heard::complete);
+      monitor.start();
+      LocalWorld.until("the losses", () -> losses.get() < 0);
+      FailureEvent event =
+          new FailureEvent(
+              "0", FailureEvent.Kind.ABORTED, 1, 1, OpType.UNKNOWN, 0, Duration.ZERO, "enough");
+      shared.set("event/1", event.encode());
+      assertThat(heard.get(20, TimeUnit.SECONDS).message()).isEqualTo("enough");
+    }
+  }
+}
