@@ -17,6 +17,7 @@ import java.time.Duration;
 import java.util.List;
 import java.util.Map;
 import java.util.concurrent.TimeUnit;
+import java.util.concurrent.atomic.AtomicLong;
 
 /** Is one rank of a group: what it knows, its failure and its end. */
 final class Group {
@@ -43,6 +44,10 @@ final class Group {
   final Failures failures;
   final PendingOperations pending;
   final OperationRunner runner;
+
+  /** Counts the barriers that name who does not come, on all ranks alike. */
+  final AtomicLong monitoredBarriers = new AtomicLong();
+
   private final Object backendsLock = new Object();
   private boolean backendsClosed;
   private volatile long timeoutNanos;

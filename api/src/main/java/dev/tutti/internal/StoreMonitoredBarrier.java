@@ -12,6 +12,7 @@ import java.util.concurrent.TimeoutException;
  * of their own. Rank 0 waits for a key of each rank, then sets one for all; costs 2 round trips.
  */
 final class StoreMonitoredBarrier {
+  /** Is how much longer the others wait than rank 0, which alone says who came too late. */
   private static final Duration SLACK = Duration.ofSeconds(2);
 
   private final Group group;
@@ -24,11 +25,17 @@ final class StoreMonitoredBarrier {
     this.wait = new StoreWait(group, store);
   }
 
+  /** Returns how long the operation may take on this rank, where it may take a time on rank 0. */
+  Duration timeout(Duration atRankZero) {
+    long slack = group.rank == 0 ? 0 : SLACK.toNanos();
+    return Duration.ofNanos(Deadlines.nanos(atRankZero) + slack);
+  }
+
   void run(Operation op, boolean waitAllRanks) throws TimeoutException {
-    String prefix = "monitored/" + op.sequenceNumber() + "/";
+    String prefix = "monitored/" + group.monitoredBarriers.incrementAndGet() + "/";
     if (group.rank != 0) {
       store.set(prefix + group.rank, "1");
-      if (!wait.await(List.of(prefix + "go"), op.deadlineNanos() + SLACK.toNanos())) {
+      if (!wait.await(List.of(prefix + "go"), op.deadlineNanos())) {
         throw new TimeoutException(
             "this rank reached the monitored barrier, but rank 0 did not answer");
       }

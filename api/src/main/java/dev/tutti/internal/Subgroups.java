@@ -20,6 +20,7 @@ final class Subgroups {
   private final Job job;
   private final List<ProcessGroup> children = new CopyOnWriteArrayList<>();
   private int count;
+  private volatile boolean closing;
 
   private record Member(int rank, int color, int key) {
     static Member parse(int rank, byte[] answer) {
@@ -111,9 +112,9 @@ final class Subgroups {
     group.ensureUsable(OpType.SPLIT);
     List<Integer> globalRanks = ranks.stream().map(group.globalRanks::get).toList();
     Group created = job.createGroup(name, rank, globalRanks, group.timeout());
-    ProcessGroup child = new TuttiProcessGroup(created, job);
+    ProcessGroup child = new TuttiProcessGroup(created, job, children::remove);
     children.add(child);
-    if (group.isClosed()) {
+    if (closing || group.isClosed()) {
       // Closed meanwhile, perhaps too early to see this child.
       child.close();
       throw group.closed(OpType.SPLIT);
@@ -122,6 +123,7 @@ final class Subgroups {
   }
 
   void close() {
+    closing = true;
     for (ProcessGroup child : children) {
       child.close();
     }

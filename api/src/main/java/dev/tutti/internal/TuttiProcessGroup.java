@@ -30,6 +30,7 @@ import java.util.List;
 import java.util.Map;
 import java.util.Optional;
 import java.util.TreeMap;
+import java.util.function.Consumer;
 import org.jspecify.annotations.Nullable;
 
 /** Is every process group: checks arguments, picks the backend, and hands over to {@link Group}. */
@@ -43,8 +44,18 @@ final class TuttiProcessGroup implements ProcessGroup {
   private final MovementSpecs movements;
   private final Subgroups subgroups;
   private final ObjectCollectives objects;
+  private final Consumer<ProcessGroup> whenClosed;
 
   TuttiProcessGroup(Group group, Job job) {
+    this(group, job, closed -> {});
+  }
+
+  /**
+   * Creates a group that is a part of another.
+   *
+   * @param whenClosed is told when it is closed, by whoever closes it
+   */
+  TuttiProcessGroup(Group group, Job job, Consumer<ProcessGroup> whenClosed) {
     this.group = group;
     this.job = job;
     this.runner = group.runner;
@@ -54,6 +65,7 @@ final class TuttiProcessGroup implements ProcessGroup {
     this.movements = new MovementSpecs(group, checks, overlaps);
     this.subgroups = new Subgroups(group, job);
     this.objects = new ObjectCollectives(this);
+    this.whenClosed = whenClosed;
   }
 
   @Override
@@ -406,7 +418,9 @@ final class TuttiProcessGroup implements ProcessGroup {
     }
     StoreMonitoredBarrier barrier = new StoreMonitoredBarrier(group, job.groupStore(group.name));
     BoundBackend any = group.backends.values().iterator().next();
-    plain(op, any, timeout, false, (b, o) -> barrier.run(o, waitAllRanks));
+    checks.timeout(op, timeout);
+    Duration own = barrier.timeout(timeout.equals(GROUP_TIMEOUT) ? group.timeout() : timeout);
+    plain(op, any, own, false, (b, o) -> barrier.run(o, waitAllRanks));
   }
 
   private Work plain(
@@ -523,6 +537,7 @@ final class TuttiProcessGroup implements ProcessGroup {
     subgroups.close();
     if (group.close()) {
       job.groupClosed(group);
+      whenClosed.accept(this);
     }
   }
 

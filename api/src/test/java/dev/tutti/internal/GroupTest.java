@@ -364,6 +364,24 @@ class GroupTest {
         });
   }
 
+  /** Only rank 0 says who comes too late; the others wait longer for it than they were told. */
+  @Test
+  void aMonitoredBarrierPassesWhereAllAreInTimeForRankZero() throws Exception {
+    long start = System.nanoTime();
+    List<Integer> passed =
+        world(
+            3,
+            group -> {
+              long late = new long[] {1900, 0, 2700}[group.rank()];
+              LocalWorld.until(
+                  "its time",
+                  () -> System.nanoTime() - start > TimeUnit.MILLISECONDS.toNanos(late));
+              group.monitoredBarrier(Duration.ofSeconds(2), true);
+              return group.rank();
+            });
+    assertThat(passed).containsExactly(0, 1, 2);
+  }
+
   @Test
   void monitoredBarrierNamesAllMissingRanks() throws Exception {
     List<Throwable> failures =

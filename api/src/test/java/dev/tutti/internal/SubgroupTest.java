@@ -13,6 +13,7 @@ import dev.tutti.spi.Backend;
 import dev.tutti.spi.BackendContext;
 import dev.tutti.spi.BackendProvider;
 import dev.tutti.store.HashStore;
+import java.lang.ref.WeakReference;
 import java.time.Duration;
 import java.util.List;
 import java.util.Set;
@@ -154,6 +155,33 @@ class SubgroupTest {
                 }
               });
       assertThat(members).isEqualTo(List.of(ranks.contains(0), true, ranks.contains(2)));
+    }
+  }
+
+  @Test
+  void aClosedPartIsForgotten() throws Exception {
+    List<Boolean> forgotten =
+        LocalWorld.run(
+            2,
+            new LocalProvider(),
+            group -> {
+              WeakReference<ProcessGroup> part = closedPart(group);
+              LocalWorld.until(
+                  "the collector",
+                  () -> {
+                    System.gc();
+                    return part.get() == null;
+                  });
+              group.barrier();
+              return part.get() == null;
+            });
+    assertThat(forgotten).containsExactly(true, true);
+  }
+
+  private static WeakReference<ProcessGroup> closedPart(ProcessGroup group) {
+    try (ProcessGroup part = group.subgroup(List.of(0, 1)).orElseThrow()) {
+      part.barrier();
+      return new WeakReference<>(part);
     }
   }
 
