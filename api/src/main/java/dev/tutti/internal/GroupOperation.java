@@ -32,6 +32,7 @@ final class GroupOperation extends OperationState implements Work {
   private final @Nullable DeviceEvent callerEvent;
   private @Nullable OpEvent event;
   private boolean callerTells;
+  private boolean isEndFollowed;
   private @Nullable CompletableFuture<List<Tensor>> future;
 
   /** Is the place in the flight record, of an operation that has one from its issue on. */
@@ -118,10 +119,12 @@ final class GroupOperation extends OperationState implements Work {
    *
    * @param newEvent what they heard before
    * @param newCallerTells whether the caller tells them, after {@link #takeEndForCaller}
+   * @return whether it has ended already, and nobody tells them but the caller of this method
    */
-  synchronized void tell(OpEvent newEvent, boolean newCallerTells) {
+  synchronized boolean tell(OpEvent newEvent, boolean newCallerTells) {
     event = newEvent;
     callerTells = newCallerTells;
+    return isEndFollowed;
   }
 
   /**
@@ -131,14 +134,24 @@ final class GroupOperation extends OperationState implements Work {
   synchronized @Nullable OpEvent takeEndForCaller() {
     boolean now = callerTells && isEnded();
     callerTells = false;
-    return now ? event : null;
+    OpEvent taken = now ? event : null;
+    if (now) {
+      // Who ended it may not have looked yet whether to tell.
+      event = null;
+    }
+    return taken;
+  }
+
+  /** Frees what marks the caller's place in its stream, of an operation that was never issued. */
+  void releaseCallerEvent() {
+    if (callerEvent != null) {
+      callerEvent.release();
+    }
   }
 
   @Override
   void afterEnd(WorkState newState, @Nullable TuttiException cause) {
-    if (callerEvent != null) {
-      callerEvent.release();
-    }
+    releaseCallerEvent();
     if (call == null) {
       if (recorded) {
         group.recorder.end(flightPlace, newState, System.nanoTime());
@@ -148,6 +161,7 @@ final class GroupOperation extends OperationState implements Work {
     OpEvent toTell;
     CompletableFuture<List<Tensor>> toComplete;
     synchronized (this) {
+      isEndFollowed = true;
       toTell = callerTells ? null : event;
       toComplete = future;
     }

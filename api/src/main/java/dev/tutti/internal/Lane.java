@@ -150,6 +150,21 @@ final class Lane {
     return ((long) GATE.getAndAdd(this, 1L << NUMBER_SHIFT) >>> NUMBER_SHIFT) + 1;
   }
 
+  /**
+   * Takes a number back that was given to who holds the lane, if no other was given since: of an
+   * operation that was refused, so that it counts on this rank no more than on those without it.
+   */
+  void takeBack(long number) {
+    shut();
+    try {
+      if (sequence() == number && queue.isEmpty()) {
+        GATE.getAndAdd(this, -1L << NUMBER_SHIFT);
+      }
+    } finally {
+      unlock();
+    }
+  }
+
   /** Gives the lane back after {@link #tryEnter} or {@link #enter}. */
   void exit() {
     if (Thread.currentThread().equals(inline)) {

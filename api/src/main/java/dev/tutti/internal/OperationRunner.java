@@ -92,9 +92,11 @@ final class OperationRunner {
       }
       keepInterrupt(cause);
       if (cause instanceof UnsupportedOperationException unsupported) {
+        endUnsupported(op, unsupported);
         return unsupported;
       }
       TuttiException failure = failures.of(op, cause);
+      op.endFailed(Group.stateFor(failure), failure);
       throwIfSerious(cause);
       return failure;
     } finally {
@@ -175,7 +177,9 @@ final class OperationRunner {
     try {
       endThrown(op, cause);
       TuttiException failure = op.failure();
-      return failure == null ? new IllegalStateException("ended by nobody", cause) : failure;
+      return failure == null
+          ? new IllegalStateException("ended by nobody", cause)
+          : refusalOr(failure);
     } finally {
       lane.exit();
     }
@@ -203,6 +207,11 @@ final class OperationRunner {
       if (!spec.async()) {
         awaitSynchronous(op);
       }
+    } catch (RuntimeException | Error e) {
+      if (op.sequenceNumber() == 0) {
+        op.releaseCallerEvent();
+      }
+      throw e;
     } finally {
       OpEvent event = op.takeEndForCaller();
       if (event != null) {
@@ -289,23 +298,24 @@ final class OperationRunner {
   }
 
   private void runStreamOrdered(GroupOperation op, OperationSpec spec) {
-    long sequence = awaitTurn(op, spec);
+    long deadline = deadline(spec, System.nanoTime());
+    long sequence = awaitTurn(op, spec, deadline);
     try {
-      issue(op, spec, sequence, WorkState.RUNNING);
+      issue(op, spec, sequence, deadline, WorkState.RUNNING);
       pending.add(op);
       tellBefore(op, spec, sequence, false);
       execute(op);
     } finally {
       lane.exit();
     }
-    op.throwIfFailed();
+    throwIfFailed(op);
   }
 
-  private long awaitTurn(GroupOperation op, OperationSpec spec) {
+  private long awaitTurn(GroupOperation op, OperationSpec spec, long deadline) {
     refuseSelfWait(spec.type());
     long sequence;
     try {
-      sequence = lane.enter(System.nanoTime() + spec.timeoutNanos(group.timeoutNanos()));
+      sequence = lane.enter(deadline);
     } catch (InterruptedException e) {
       Thread.currentThread().interrupt();
       throw new AbortedException(
@@ -334,9 +344,17 @@ final class OperationRunner {
     }
   }
 
+  private long deadline(OperationSpec spec, long nowNanos) {
+    return nowNanos + spec.timeoutNanos(group.timeoutNanos());
+  }
+
   private void issue(GroupOperation op, OperationSpec spec, long sequence, WorkState state) {
+    issue(op, spec, sequence, deadline(spec, System.nanoTime()), state);
+  }
+
+  private void issue(
+      GroupOperation op, OperationSpec spec, long sequence, long deadline, WorkState state) {
     long now = System.nanoTime();
-    long deadline = now + spec.timeoutNanos(group.timeoutNanos());
     op.issue(spec.type(), sequence, now, deadline, state);
     op.flightPlace =
         recorder.issue(spec.type(), sequence, spec.dtype(), spec.numel(), spec.root(), now);
@@ -346,8 +364,11 @@ final class OperationRunner {
       GroupOperation op, OperationSpec spec, long sequence, boolean callerTells) {
     OpEvent event = listeners.event(spec, sequence);
     if (event != null) {
-      op.tell(event, callerTells);
+      boolean missed = op.tell(event, callerTells);
       listeners.before(event);
+      if (missed && !callerTells) {
+        listeners.afterLater(event, op.currentState(), op.duration(), op.failure());
+      }
     }
   }
 
@@ -355,12 +376,24 @@ final class OperationRunner {
     try {
       op.await();
     } catch (CollectiveException e) {
-      if (e.getCause() instanceof UnsupportedOperationException unsupported
-          && !failures.isFailing()) {
-        throw unsupported;
-      }
-      throw e;
+      throw refusalOr(e);
     }
+  }
+
+  private void throwIfFailed(GroupOperation op) {
+    try {
+      op.throwIfFailed();
+    } catch (CollectiveException e) {
+      throw refusalOr(e);
+    }
+  }
+
+  /** Returns what the backend refused the operation with, while the group is well. */
+  private RuntimeException refusalOr(TuttiException failure) {
+    return failure.getCause() instanceof UnsupportedOperationException unsupported
+            && !failures.isFailing()
+        ? unsupported
+        : failure;
   }
 
   private void runQueued(GroupOperation op) {
@@ -415,6 +448,9 @@ final class OperationRunner {
   }
 
   private void endUnsupported(GroupOperation op, UnsupportedOperationException cause) {
+    if (!op.type().isPointToPoint()) {
+      lane.takeBack(op.sequenceNumber());
+    }
     op.endFailed(
         WorkState.FAILED,
         new CollectiveException(

@@ -145,6 +145,7 @@ final class PendingOperations implements Watchdog.Watched {
   private synchronized long checkInline(long nowNanos, long next) {
     long number = inline.sequenceNumber();
     if (inline.currentState() != WorkState.RUNNING) {
+      seenNumber = 0;
       return next;
     }
     if (number != seenNumber) {

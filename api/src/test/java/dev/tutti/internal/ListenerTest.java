@@ -6,18 +6,23 @@ import static org.assertj.core.api.Assertions.catchThrowable;
 
 import dev.tutti.AllReduceOptions;
 import dev.tutti.CommListener;
+import dev.tutti.P2pOptions;
 import dev.tutti.ProcessGroup;
 import dev.tutti.ReduceOp;
 import dev.tutti.Tensor;
 import dev.tutti.TuttiException;
 import dev.tutti.Work;
 import dev.tutti.WorkState;
+import dev.tutti.spi.Operation;
 import java.time.Duration;
 import java.util.List;
+import java.util.concurrent.BlockingQueue;
 import java.util.concurrent.CompletableFuture;
 import java.util.concurrent.CopyOnWriteArrayList;
 import java.util.concurrent.CountDownLatch;
+import java.util.concurrent.LinkedBlockingQueue;
 import java.util.concurrent.TimeUnit;
+import java.util.concurrent.atomic.AtomicInteger;
 import java.util.concurrent.atomic.AtomicReference;
 import java.util.function.Consumer;
 import org.junit.jupiter.api.Test;
@@ -148,6 +153,51 @@ class ListenerTest {
         assertThat(group.sequenceNumber()).isEqualTo(1);
       }
     }
+  }
+
+  /** The caller may see that another thread ended its operation before that thread is done. */
+  @Test
+  void eachEndIsHeardOnce() {
+    ScriptedProvider provider = new ScriptedProvider();
+    int receives = 20_000;
+    BlockingQueue<Operation> posted = new LinkedBlockingQueue<>();
+    Thread ender =
+        Thread.ofPlatform()
+            .daemon()
+            .start(
+                () -> {
+                  try {
+                    for (int i = 0; i < receives; i++) {
+                      posted.take().complete();
+                    }
+                  } catch (InterruptedException e) {
+                    throw new AssertionError(e);
+                  }
+                });
+    provider.recv = (op, tensor, peer) -> posted.add(op);
+    provider.await =
+        (op, deadline) -> {
+          while (!op.isDone()) {
+            Thread.onSpinWait();
+          }
+          return true;
+        };
+    AtomicInteger ends = new AtomicInteger();
+    try (ProcessGroup group = provider.join(2, "TUTTI_CLOSE_TIMEOUT", "5s")) {
+      group.addListener(after(ends::incrementAndGet));
+      Tensor tensor = Tensor.of(1f);
+      for (int i = 0; i < receives; i++) {
+        group.recv(tensor, 1);
+      }
+      // Behind all that the listeners' thread was given.
+      CountDownLatch last = new CountDownLatch(1);
+      provider.recv = (op, to, peer) -> Thread.ofPlatform().daemon().start(op::complete);
+      group.addListener(after(last::countDown));
+      group.recv(tensor, 1, P2pOptions.DEFAULT.withAsync());
+      LocalWorld.until("the last is heard", () -> last.getCount() == 0);
+    }
+    assertThat(ends).hasValue(receives + 1);
+    assertThat(ender.isAlive()).isFalse();
   }
 
   @Test

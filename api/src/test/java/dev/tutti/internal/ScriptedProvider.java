@@ -3,6 +3,7 @@ package dev.tutti.internal;
 import dev.tutti.Capabilities;
 import dev.tutti.Capabilities.Feature;
 import dev.tutti.GroupOptions;
+import dev.tutti.OpType;
 import dev.tutti.ProcessGroup;
 import dev.tutti.ReduceOp;
 import dev.tutti.Settings;
@@ -13,6 +14,7 @@ import dev.tutti.spi.BackendProvider;
 import dev.tutti.spi.Operation;
 import dev.tutti.store.HashStore;
 import java.time.Duration;
+import java.util.EnumSet;
 import java.util.List;
 import java.util.Map;
 import java.util.Set;
@@ -44,6 +46,7 @@ final class ScriptedProvider implements BackendProvider {
   volatile Consumer<Throwable> abort = cause -> {};
   volatile Runnable close = () -> {};
   Feature[] features = {Feature.REAL_RESULTS};
+  Set<OpType> missing = Set.of();
 
   /** Joins a job of one rank. */
   ProcessGroup alone(String... settings) {
@@ -83,7 +86,11 @@ final class ScriptedProvider implements BackendProvider {
 
   @Override
   public Capabilities capabilities() {
-    return Capabilities.all(features);
+    Capabilities all = Capabilities.all(features);
+    Set<OpType> operations = EnumSet.copyOf(all.operations());
+    operations.removeAll(missing);
+    return new Capabilities(
+        operations, all.movable(), all.reducible(), all.reduceOps(), all.features());
   }
 
   @Override

@@ -4,8 +4,8 @@ import static org.assertj.core.api.Assertions.assertThat;
 import static org.assertj.core.api.Assertions.assertThatThrownBy;
 
 import com.sun.management.ThreadMXBean;
+import dev.tutti.AllReduceOptions;
 import dev.tutti.Capabilities.Feature;
-import dev.tutti.CollectiveException;
 import dev.tutti.CollectiveTimeoutException;
 import dev.tutti.DType;
 import dev.tutti.ProcessGroup;
@@ -17,7 +17,11 @@ import java.lang.foreign.Arena;
 import java.lang.management.ManagementFactory;
 import java.time.Duration;
 import java.util.ArrayDeque;
+import java.util.concurrent.CompletableFuture;
+import java.util.concurrent.CountDownLatch;
+import java.util.concurrent.TimeUnit;
 import java.util.concurrent.atomic.AtomicInteger;
+import java.util.concurrent.atomic.AtomicLong;
 import org.jspecify.annotations.Nullable;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.Timeout;
@@ -200,8 +204,12 @@ class StreamOperationsTest {
             throw new UnsupportedOperationException("not now");
           };
       assertThatThrownBy(() -> group.allReduce(tensor, ReduceOp.SUM))
-          .isInstanceOf(CollectiveException.class)
-          .hasRootCauseMessage("not now");
+          .isInstanceOf(UnsupportedOperationException.class)
+          .hasMessage("not now");
+      assertThatThrownBy(() -> group.allReduce(tensor, AllReduceOptions.DEFAULT))
+          .isInstanceOf(UnsupportedOperationException.class)
+          .hasMessage("not now");
+      assertThat(group.sequenceNumber()).isEqualTo(1);
       int looks = device.looks.get();
       LocalWorld.until("the first one is looked at again", () -> device.looks.get() > looks + 1);
       assertThat(group.flightRecord()).contains("RUNNING");
@@ -209,6 +217,39 @@ class StreamOperationsTest {
       device.reached = 1;
       LocalWorld.until("the first one ends", () -> device.released.get() == 1);
       assertThat(group.flightRecord()).doesNotContain("RUNNING");
+    }
+  }
+
+  @Test
+  void theTimeOfACallCountsFromTheCallNotFromItsTurn() throws Exception {
+    Duration limit = Duration.ofSeconds(10);
+    AtomicLong deadline = new AtomicLong();
+    try (ProcessGroup group = provider.alone("TUTTI_CLOSE_TIMEOUT", "5s")) {
+      CountDownLatch held = new CountDownLatch(1);
+      CountDownLatch release = new CountDownLatch(1);
+      provider.allReduce =
+          (op, tensor) -> {
+            held.countDown();
+            assertThat(release.await(20, TimeUnit.SECONDS)).isTrue();
+            op.enqueued(device.take());
+          };
+      device.reached = Long.MAX_VALUE;
+      CompletableFuture<Void> first = LocalWorld.async(() -> group.allReduce(tensor, ReduceOp.SUM));
+      held.await();
+      provider.allReduce =
+          (op, tensor) -> {
+            deadline.set(op.deadlineNanos());
+            op.enqueued(device.take());
+          };
+      Thread second =
+          Thread.ofPlatform()
+              .start(() -> group.allReduce(tensor, AllReduceOptions.DEFAULT.withTimeout(limit)));
+      LocalWorld.until("the second waits", () -> second.getState() == Thread.State.TIMED_WAITING);
+      long waits = System.nanoTime();
+      release.countDown();
+      first.get(20, TimeUnit.SECONDS);
+      assertThat(second.join(Duration.ofSeconds(20))).isTrue();
+      assertThat(deadline.get() - waits).isPositive().isLessThan(limit.toNanos());
     }
   }
 

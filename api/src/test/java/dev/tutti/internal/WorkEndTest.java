@@ -10,6 +10,7 @@ import dev.tutti.AllReduceOptions;
 import dev.tutti.CollectiveException;
 import dev.tutti.CollectiveTimeoutException;
 import dev.tutti.DType;
+import dev.tutti.OpType;
 import dev.tutti.P2pOptions;
 import dev.tutti.ProcessGroup;
 import dev.tutti.ReduceOp;
@@ -17,11 +18,13 @@ import dev.tutti.Tensor;
 import dev.tutti.Work;
 import dev.tutti.WorkState;
 import dev.tutti.spi.Operation;
+import dev.tutti.store.HashStore;
 import java.io.IOException;
 import java.lang.foreign.Arena;
 import java.lang.management.ManagementFactory;
 import java.time.Duration;
 import java.util.List;
+import java.util.Set;
 import java.util.concurrent.CompletableFuture;
 import java.util.concurrent.CountDownLatch;
 import java.util.concurrent.TimeUnit;
@@ -114,6 +117,73 @@ class WorkEndTest {
       assertThat(Duration.ofNanos(System.nanoTime() - start)).isLessThan(Duration.ofSeconds(10));
       assertThat(seen).hasValue(true);
     }
+  }
+
+  @Test
+  void aRefusedCallTakesNoNumberAndDoesNotGoOn() {
+    ScriptedProvider provider = new ScriptedProvider();
+    try (ProcessGroup group = provider.alone()) {
+      provider.allReduce =
+          (op, tensor) -> {
+            throw new UnsupportedOperationException("only on Sundays");
+          };
+      assertThatThrownBy(() -> group.allReduce(Tensor.of(1f), ReduceOp.SUM))
+          .isInstanceOf(UnsupportedOperationException.class);
+      assertThat(group.sequenceNumber()).isZero();
+      assertThat(group.flightRecord()).contains("FAILED").doesNotContain("RUNNING");
+      assertThatThrownBy(() -> group.allReduce(Tensor.of(1f), AllReduceOptions.DEFAULT))
+          .isInstanceOf(UnsupportedOperationException.class);
+      assertThat(group.sequenceNumber()).isZero();
+      Work work = group.allReduce(Tensor.of(1f), AllReduceOptions.DEFAULT.withAsync());
+      assertThatThrownBy(work::await).hasRootCauseMessage("only on Sundays");
+      assertThat(group.sequenceNumber()).isZero();
+      provider.allReduce = (op, tensor) -> {};
+      group.allReduce(Tensor.of(1f), ReduceOp.SUM);
+      assertThat(group.sequenceNumber()).isEqualTo(1);
+    }
+  }
+
+  @Test
+  void aCallThatFailedIsNotedOnce() {
+    ScriptedProvider provider = new ScriptedProvider();
+    provider.allReduce =
+        (op, tensor) -> {
+          throw new IOException("cable pulled");
+        };
+    try (ProcessGroup group = provider.alone()) {
+      assertThatThrownBy(() -> group.allReduce(Tensor.of(1f), ReduceOp.SUM))
+          .hasMessageContaining("cable pulled");
+      assertThat(group.flightRecord()).containsOnlyOnce("allReduce").doesNotContain("RUNNING");
+    }
+  }
+
+  /** One rank's backend may refuse what the others' do not, as a tensor on a device it has not. */
+  @Test
+  void aCallRefusedOnOneRankLeavesAllCountingAlike() throws Exception {
+    ScriptedProvider refusing = new ScriptedProvider();
+    refusing.missing = Set.of(OpType.MONITORED_BARRIER);
+    List<Long> numbers =
+        LocalWorld.ranks(
+            2,
+            new HashStore(),
+            refusing,
+            (options, rank) -> {
+              try (ProcessGroup group = ProcessGroup.init(options)) {
+                if (rank == 1) {
+                  refusing.allReduce =
+                      (op, tensor) -> {
+                        throw new UnsupportedOperationException("not here");
+                      };
+                  for (int i = 0; i < 3; i++) {
+                    assertThatThrownBy(() -> group.allReduce(Tensor.of(1f), ReduceOp.SUM))
+                        .isInstanceOf(UnsupportedOperationException.class);
+                  }
+                }
+                group.monitoredBarrier(Duration.ofSeconds(10), true);
+                return group.sequenceNumber();
+              }
+            });
+    assertThat(numbers).containsExactly(1L, 1L);
   }
 
   @Test
