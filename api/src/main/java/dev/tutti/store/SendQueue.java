@@ -6,6 +6,7 @@ import java.nio.ByteOrder;
 import java.nio.channels.SocketChannel;
 import java.nio.charset.StandardCharsets;
 import java.util.ArrayDeque;
+import java.util.Iterator;
 import java.util.List;
 
 /**
@@ -16,6 +17,9 @@ final class SendQueue {
   private static final int LARGEST_CHUNK = 64 * 1024;
   private static final int COPIED = 4 * 1024;
   private static final int GATHERED = 64;
+
+  /** Is how much one write takes: the JDK copies all that it is given, however little leaves. */
+  private static final int WRITTEN = 256 * 1024;
 
   private final ArrayDeque<ByteBuffer> full = new ArrayDeque<>();
   private ByteBuffer tail = chunk(CHUNK);
@@ -102,8 +106,22 @@ final class SendQueue {
 
   private long writeFull(SocketChannel channel) throws IOException {
     closeTail(CHUNK);
-    ByteBuffer[] buffers = full.stream().limit(GATHERED).toArray(ByteBuffer[]::new);
-    long written = channel.write(buffers);
+    ByteBuffer[] buffers = new ByteBuffer[Math.min(GATHERED, full.size())];
+    int count = 0;
+    int room = WRITTEN;
+    for (Iterator<ByteBuffer> all = full.iterator(); count < buffers.length && room > 0; ) {
+      buffers[count] = all.next();
+      room -= buffers[count++].remaining();
+    }
+    ByteBuffer last = buffers[count - 1];
+    int end = last.limit();
+    last.limit(end + Math.min(0, room));
+    long written;
+    try {
+      written = channel.write(buffers, 0, count);
+    } finally {
+      last.limit(end);
+    }
     while (!full.isEmpty() && !full.peek().hasRemaining()) {
       full.remove();
     }

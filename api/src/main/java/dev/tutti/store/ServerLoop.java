@@ -280,7 +280,7 @@ final class ServerLoop implements Runnable {
         "store server on port %d drops client %s: %s".formatted(port, client.peer, reason));
     try {
       client.replies.flush(client.channel);
-    } catch (IOException e) {
+    } catch (IOException | RuntimeException | OutOfMemoryError e) {
       LOG.log(Level.DEBUG, "a client that is dropped does not take its last replies", e);
     }
     close(client);

@@ -14,6 +14,8 @@ import java.net.Inet6Address;
 import java.net.InetAddress;
 import java.net.NetworkInterface;
 import java.net.SocketException;
+import java.nio.file.Files;
+import java.nio.file.Path;
 import java.time.Duration;
 import java.util.ArrayList;
 import java.util.Arrays;
@@ -21,6 +23,7 @@ import java.util.List;
 import java.util.Random;
 import java.util.stream.Stream;
 import org.junit.jupiter.api.AfterEach;
+import org.junit.jupiter.api.Assumptions;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.Arguments;
@@ -207,6 +210,37 @@ class TcpStoreServerTest {
         client.expect("e0 93 04 00 00 00 00 00");
         assertThat(client.socket.getInputStream().readNBytes(value.length)).isEqualTo(value);
       }
+    }
+  }
+
+  @Test
+  void takesLittleMemoryToSendManyLargeValues() throws IOException {
+    Assumptions.assumeTrue(Files.exists(Path.of("/proc/self/status")), "reads /proc");
+    int count = 32;
+    Object[] keys = new Object[1 + count];
+    Arrays.fill(keys, "/big");
+    keys[0] = (long) count;
+    Process child = ServerChild.start("");
+    try {
+      int port = Integer.parseInt(child.inputReader().readLine());
+      try (TcpStore setter = new TcpStore("127.0.0.1", port);
+          RawClient slow = RawClient.greeted(port);
+          RawClient reader = RawClient.greeted(port)) {
+        setter.set("big", new byte[Store.MAX_VALUE_BYTES]);
+        setter.check(List.of("big"));
+        long before = ServerChild.peakMemory(child);
+        slow.send(request(Wire.MULTI_GET, keys));
+        reader.send(request(Wire.MULTI_GET, keys));
+        for (int i = 0; i < count; i++) {
+          reader.expect("00 00 80 00 00 00 00 00");
+          reader.socket.getInputStream().skipNBytes(Store.MAX_VALUE_BYTES);
+        }
+        // A copy of all values takes 256 MiB.
+        assertThat(ServerChild.peakMemory(child) - before).isLessThan(64 << 10);
+        assertThat(setter.add("alive", 1)).isEqualTo(1);
+      }
+    } finally {
+      child.destroyForcibly();
     }
   }
 
