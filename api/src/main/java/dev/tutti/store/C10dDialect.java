@@ -8,7 +8,6 @@ import java.util.Arrays;
 import java.util.List;
 import java.util.concurrent.TimeUnit;
 import java.util.concurrent.locks.LockSupport;
-import java.util.function.Function;
 import org.jspecify.annotations.Nullable;
 
 /** Asks a server of PyTorch's with what its protocol has. */
@@ -83,9 +82,7 @@ final class C10dDialect implements Dialect {
   @Override
   public @Nullable List<byte[]> fetch(List<String> keys, long nanos) {
     return awaited(
-        keys,
-        nanos,
-        came -> RemoteReads.complete(RemoteReads.values(client, keys, TcpStore.IO_NANOS)));
+        keys, nanos, (came, left) -> RemoteReads.complete(RemoteReads.values(client, keys, left)));
   }
 
   @Override
@@ -94,23 +91,22 @@ final class C10dDialect implements Dialect {
         awaited(
             keys,
             nanos,
-            came -> {
+            (came, left) -> {
               boolean enough = came && keys.size() == 1;
-              return (enough || RemoteReads.check(client, keys, TcpStore.IO_NANOS)) ? true : null;
+              return (enough || RemoteReads.check(client, keys, left)) ? true : null;
             });
     return found != null;
   }
 
   @Override
   public byte @Nullable [] take(String key, long nanos) {
-    return awaited(List.of(key), nanos, came -> RemoteReads.pop(client, key, TcpStore.IO_NANOS));
+    return awaited(List.of(key), nanos, (came, left) -> RemoteReads.pop(client, key, left));
   }
 
   /**
    * Waits, and looks from time to time, until the look finds what it wants or the deadline comes.
    */
-  private <T> @Nullable T awaited(
-      List<String> keys, long nanos, Function<Boolean, @Nullable T> look) {
+  private <T> @Nullable T awaited(List<String> keys, long nanos, Look<T> look) {
     long deadline = Arguments.deadline(nanos);
     Pause pause = new Pause(deadline);
     long slice = FIRST_LOOK_NANOS;
@@ -120,17 +116,18 @@ final class C10dDialect implements Dialect {
             out -> {
               out.putByte((byte) Wire.WAIT);
               out.putKeys(keys);
-            })) {
+            },
+            nanos)) {
       while (true) {
         long left = deadline - System.nanoTime();
         boolean came = wait.answered(deadline - Math.max(0, left - slice));
-        T found = look.apply(came);
+        T found = look.look(came, deadline - System.nanoTime());
         if (found != null || deadline - System.nanoTime() <= 0) {
           return found;
         }
         if (came) {
           pause.take();
-          wait.send();
+          wait.send(deadline - System.nanoTime());
         } else {
           slice = Math.min(LONGEST_LOOK_NANOS, slice * 2);
         }
@@ -178,6 +175,13 @@ final class C10dDialect implements Dialect {
           "the store server at %s cannot list its keys; PyTorch's of 2.10 or newer can"
               .formatted(client.server()));
     }
+  }
+
+  /**
+   * Looks whether what is waited for is there, told whether a wait has ended and what time is left.
+   */
+  private interface Look<T> {
+    @Nullable T look(boolean came, long nanosLeft);
   }
 
   /** Lets time go by, more each time. */

@@ -36,14 +36,16 @@ final class EmulatedBarrier {
 
   /** Waits; returns 0 if all came, else how many had come at the deadline. */
   int await(long nanos) {
-    State joined = join();
+    long deadline = Arguments.deadline(nanos);
+    State joined = join(deadline);
     if (joined.arrived == 0) {
-      release(joined.round - 1);
+      release(joined.round - 1, deadline - System.nanoTime());
       return 0;
     }
     boolean came = false;
     try {
-      came = nanos > 0 && dialect.look(List.of(releaseKey(joined.round)), nanos);
+      long left = deadline - System.nanoTime();
+      came = nanos > 0 && dialect.look(List.of(releaseKey(joined.round)), left);
     } catch (StoreException e) {
       leave(joined.round);
       throw e;
@@ -51,15 +53,15 @@ final class EmulatedBarrier {
     return came ? 0 : leave(joined.round);
   }
 
-  private State join() {
+  private State join(long deadline) {
     while (true) {
-      State now = read();
+      State now = read(deadline - System.nanoTime());
       if (now.arrived > 0 && now.size != size) {
         throw new StoreException(Arguments.sizeMessage(key.substring(1), now.size, size));
       }
       State next =
           now.arrived + 1 == size ? state(now.round + 1, 0) : state(now.round, now.arrived + 1);
-      if (replaced(now, next)) {
+      if (replaced(now, next, deadline - System.nanoTime())) {
         return next;
       }
     }
@@ -67,17 +69,17 @@ final class EmulatedBarrier {
 
   private int leave(long round) {
     while (true) {
-      State now = read();
+      State now = read(0);
       if (now.round != round) {
         return 0;
       }
-      if (replaced(now, state(round, now.arrived - 1))) {
+      if (replaced(now, state(round, now.arrived - 1), 0)) {
         return now.arrived;
       }
     }
   }
 
-  private void release(long round) {
+  private void release(long round, long nanos) {
     client.send(
         out -> {
           out.putByte((byte) Wire.SET);
@@ -85,6 +87,7 @@ final class EmulatedBarrier {
           out.putBytes(new byte[] {'1'});
         });
     client.call(
+        nanos,
         (connection, deadline) -> {
           connection.out.putByte((byte) Wire.DELETE_KEY);
           connection.out.putKey(releaseKey(round - 1));
@@ -93,8 +96,8 @@ final class EmulatedBarrier {
         });
   }
 
-  private State read() {
-    byte[] text = RemoteReads.value(client, stateKey, TcpStore.IO_NANOS);
+  private State read(long nanos) {
+    byte[] text = RemoteReads.value(client, stateKey, nanos);
     if (text == null) {
       return new State(0, 0, size, Arguments.NO_BYTES);
     }
@@ -108,8 +111,9 @@ final class EmulatedBarrier {
     return new State(round, arrived, size, text.getBytes(StandardCharsets.US_ASCII));
   }
 
-  private boolean replaced(State now, State next) {
+  private boolean replaced(State now, State next, long nanos) {
     return client.call(
+        nanos,
         (connection, deadline) -> {
           connection.out.putByte((byte) Wire.COMPARE_SET);
           connection.out.putKey(stateKey);

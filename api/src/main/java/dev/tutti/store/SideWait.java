@@ -26,11 +26,11 @@ final class SideWait implements AutoCloseable {
     this.side = side;
   }
 
-  /** Sends a request that waits. */
-  static SideWait start(TcpClient client, TcpClient.Request request) {
-    SideWait wait = new SideWait(client, request, client.borrow());
+  /** Sends a request that waits, which takes at most that long, or a second if that is longer. */
+  static SideWait start(TcpClient client, TcpClient.Request request, long nanos) {
+    SideWait wait = new SideWait(client, request, client.borrow(nanos));
     try {
-      wait.send();
+      wait.send(nanos);
       return wait;
     } catch (StoreException e) {
       wait.close();
@@ -53,7 +53,7 @@ final class SideWait implements AutoCloseable {
       long nanos,
       Runnable beforeCancel) {
     long deadline = Arguments.deadline(nanos);
-    try (SideWait wait = start(client, request)) {
+    try (SideWait wait = start(client, request, nanos)) {
       StoreException interrupt = null;
       boolean came = false;
       try {
@@ -81,11 +81,11 @@ final class SideWait implements AutoCloseable {
   }
 
   /** Sends the request again, after an answer. */
-  void send() {
+  void send(long nanos) {
     broken = true;
     try {
       request.put(side.out);
-      side.send(TcpClient.ioDeadline());
+      side.send(TcpClient.graceful(nanos));
       pending = true;
       broken = false;
     } catch (IOException e) {

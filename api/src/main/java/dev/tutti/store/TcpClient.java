@@ -198,7 +198,12 @@ final class TcpClient implements AutoCloseable {
 
   /** Makes sure that the server has carried out all requests so far. */
   void sync() {
+    sync(timeoutNanos);
+  }
+
+  private void sync(long nanos) {
     call(
+        nanos,
         (connection, deadline) -> {
           putSync(connection.out);
           connection.send(deadline);
@@ -207,12 +212,12 @@ final class TcpClient implements AutoCloseable {
   }
 
   /** Does as {@link #sync()} if there was a request without a reply. */
-  void syncIfUnanswered() {
-    lockMain(graceful(timeoutNanos));
+  void syncIfUnanswered(long nanos) {
+    lockMain(graceful(nanos));
     boolean needed = unanswered;
     mainLock.unlock();
     if (needed) {
-      sync();
+      sync(nanos);
     }
   }
 
@@ -265,11 +270,11 @@ final class TcpClient implements AutoCloseable {
     }
   }
 
-  /** Takes a side connection; give it back to the pool. */
-  TcpConnection borrow() {
+  /** Takes a side connection; give it back to the pool. A server is given at least a second. */
+  TcpConnection borrow(long nanos) {
     pool.requireOpen();
     try {
-      return pool.borrow(graceful(timeoutNanos));
+      return pool.borrow(graceful(nanos));
     } catch (IOException e) {
       throw failure(e);
     }
@@ -353,7 +358,8 @@ final class TcpClient implements AutoCloseable {
     return Arguments.deadline(GRACE_NANOS);
   }
 
-  private static long graceful(long nanos) {
+  /** Returns a deadline that gives a server at least a second. */
+  static long graceful(long nanos) {
     return Arguments.deadline(Math.max(nanos, GRACE_NANOS));
   }
 }

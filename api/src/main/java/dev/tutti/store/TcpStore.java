@@ -176,7 +176,7 @@ public final class TcpStore implements Store {
     if (nanos > 0 && dialect.look(wireKeys, deadline - System.nanoTime())) {
       return;
     }
-    List<String> missing = RemoteReads.missing(client, wireKeys, IO_NANOS);
+    List<String> missing = RemoteReads.missing(client, wireKeys, 0);
     if (!missing.isEmpty()) {
       throw new StoreTimeoutException(Arguments.waitMessage(user(missing), keys.size(), timeout));
     }
@@ -255,7 +255,7 @@ public final class TcpStore implements Store {
       if (values != null) {
         return values;
       }
-      List<byte @Nullable []> last = RemoteReads.values(client, wireKeys, IO_NANOS);
+      List<byte @Nullable []> last = RemoteReads.values(client, wireKeys, 0);
       values = RemoteReads.complete(last);
       if (values != null) {
         return values;

@@ -86,7 +86,7 @@ final class TuttiDialect implements Dialect {
   @Override
   public int barrier(String key, int size, long nanos) {
     // What this client wrote before must be there for those whom the barrier lets go.
-    client.syncIfUnanswered();
+    client.syncIfUnanswered(nanos);
     AtomicInteger arrived = new AtomicInteger();
     try {
       Boolean came =
@@ -111,9 +111,10 @@ final class TuttiDialect implements Dialect {
     }
   }
 
-  /** Returns how many are at a barrier, and how many members it has. */
+  /** Returns how many are at a barrier, and how many members it has; asked for at the deadline. */
   private int[] state(String key) {
     return client.call(
+        0,
         (connection, deadline) -> {
           connection.out.putByte((byte) Wire.BARRIER_STATE);
           connection.out.putKey(key);

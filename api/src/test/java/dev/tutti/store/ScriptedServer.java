@@ -1,5 +1,6 @@
 package dev.tutti.store;
 
+import static java.nio.charset.StandardCharsets.UTF_8;
 import static org.assertj.core.api.Assertions.assertThat;
 
 import java.io.IOException;
@@ -14,7 +15,7 @@ import java.util.concurrent.Executors;
 import java.util.concurrent.Future;
 import java.util.concurrent.TimeUnit;
 
-/** Plays a store server of PyTorch's that says just what a test wants. */
+/** Plays a store server, mostly one of PyTorch's, that says just what a test wants. */
 final class ScriptedServer implements AutoCloseable {
   private static final int LIMIT_MILLIS = 20_000;
 
@@ -49,18 +50,33 @@ final class ScriptedServer implements AutoCloseable {
 
   /** Accepts a main connection, and answers the capability question as PyTorch does. */
   Peer acceptMain() throws IOException {
+    return acceptQuestion().sendNonce();
+  }
+
+  /** Accepts a main connection, and answers the capability question as a server of Tutti's does. */
+  Peer acceptTuttiMain() throws IOException {
+    return acceptQuestion().sendValue((Wire.CAPABILITY_VERSION + " scripted").getBytes(UTF_8));
+  }
+
+  private Peer acceptQuestion() throws IOException {
     Peer peer = accept();
     peer.expect("02 10 00 00 00 00 00 00 00");
     assertThat(new String(peer.read(16), Wire.KEY_BYTES)).isEqualTo("tutti/capability");
     peer.nonce = peer.expect("10 00 00 00 00 00 00 00").read(16);
-    peer.expect("10 00 00 00 00 00 00 00").expect(peer.nonce);
-    return peer.sendNonce();
+    return peer.expect("10 00 00 00 00 00 00 00").expect(peer.nonce);
   }
 
   /** Opens a client and its main connection. */
   Opened open(TcpStoreOptions options) throws Exception {
     Future<TcpStore> store = client(() -> new TcpStore(options));
     Peer main = acceptMain();
+    return new Opened(ended(store), main);
+  }
+
+  /** Opens a client that takes this for a server of Tutti's, and its main connection. */
+  Opened openTutti(TcpStoreOptions options) throws Exception {
+    Future<TcpStore> store = client(() -> new TcpStore(options));
+    Peer main = acceptTuttiMain();
     return new Opened(ended(store), main);
   }
 
@@ -133,7 +149,7 @@ final class ScriptedServer implements AutoCloseable {
     }
 
     /** Answers that a key is absent. */
-    private Peer sendNonce() throws IOException {
+    Peer sendNonce() throws IOException {
       return sendValue(nonce);
     }
 

@@ -19,6 +19,8 @@ import java.util.concurrent.Callable;
 import java.util.concurrent.ExecutorService;
 import java.util.concurrent.Executors;
 import java.util.concurrent.Future;
+import java.util.concurrent.TimeUnit;
+import java.util.function.Consumer;
 import org.junit.jupiter.api.AfterEach;
 import org.junit.jupiter.api.Test;
 
@@ -101,6 +103,87 @@ class TcpStoreFailureTest {
         main.expect(request(Wire.ADD, "/key", 2L)).send("03 00 00 00 00 00 00 00");
         assertThat(ended(next)).isEqualTo(3);
       }
+    }
+  }
+
+  @Test
+  void aBarrierEndsSoonAfterItsDeadlineThoughTheServerHangs() throws Exception {
+    endsInTimeThoughTheServerHangs(store -> store.barrier("key", 2, SHORT), Wire.BARRIER);
+  }
+
+  @Test
+  void aGetEndsSoonAfterItsDeadlineThoughTheServerHangs() throws Exception {
+    endsInTimeThoughTheServerHangs(store -> store.get("key", SHORT), Wire.FETCH);
+  }
+
+  @Test
+  void aWaitEndsSoonAfterItsDeadlineThoughTheServerHangs() throws Exception {
+    endsInTimeThoughTheServerHangs(store -> store.wait(List.of("key"), SHORT), Wire.LOOK);
+  }
+
+  /** Lets the server answer that a key is absent, if it is asked, and then no more. */
+  private static void endsInTimeThoughTheServerHangs(Consumer<TcpStore> call, int query)
+      throws Exception {
+    try (ScriptedServer server = new ScriptedServer();
+        Opened opened = server.openTutti(options(server.port()))) {
+      long start = System.nanoTime();
+      Future<?> ends =
+          server.client(
+              () -> {
+                call.accept(opened.store());
+                return true;
+              });
+      switch (query) {
+        case Wire.FETCH -> opened.main().expectRead("/key").sendNonce();
+        case Wire.LOOK -> opened.main().expectLookAtAbsent("/key");
+        default -> {}
+      }
+      try (Peer side = server.accept()) {
+        assertThat(side.read(1)).containsExactly(query);
+        assertThatThrownBy(() -> ended(ends)).hasCauseInstanceOf(StoreTimeoutException.class);
+      }
+      assertThat(Duration.ofNanos(System.nanoTime() - start))
+          .isBetween(SHORT, Duration.ofSeconds(10));
+    }
+  }
+
+  @Test
+  void aBarrierEndsThoughItsConnectionIsAcceptedByAStoppedServer() throws Exception {
+    Process child = ServerChild.start("the token of this job");
+    try {
+      int port = Integer.parseInt(child.inputReader().readLine());
+      JobToken token = JobToken.of("the token of this job");
+      try (TcpStore store = new TcpStore(options(port).withToken(token))) {
+        assertThat(store.add("number", 1)).isEqualTo(1);
+        Process stop = new ProcessBuilder("kill", "-STOP", Long.toString(child.pid())).start();
+        assertThat(stop.waitFor(20, TimeUnit.SECONDS)).isTrue();
+        assertThat(stop.exitValue()).isZero();
+        long start = System.nanoTime();
+        assertThatThrownBy(() -> store.barrier("key", 2, SHORT))
+            .isInstanceOf(StoreTimeoutException.class);
+        assertThat(Duration.ofNanos(System.nanoTime() - start))
+            .isBetween(SHORT, Duration.ofSeconds(10));
+      }
+    } finally {
+      child.destroyForcibly();
+    }
+  }
+
+  @Test
+  void aBarrierAtAServerOfPyTorchEndsSoonAfterItsDeadlineThoughTheServerHangs() throws Exception {
+    try (ScriptedServer server = new ScriptedServer();
+        Opened opened = server.open(options(server.port()))) {
+      long start = System.nanoTime();
+      Future<?> ends =
+          server.client(
+              () -> {
+                opened.store().barrier("key", 2, SHORT);
+                return true;
+              });
+      opened.main().expectLookAtAbsent("tutti/barrier/key");
+      assertThatThrownBy(() -> ended(ends)).hasCauseInstanceOf(StoreTimeoutException.class);
+      assertThat(Duration.ofNanos(System.nanoTime() - start))
+          .isBetween(SHORT, Duration.ofSeconds(10));
     }
   }
 
