@@ -8,6 +8,7 @@ module dev.tutti {
   requires static com.google.guice;
   requires static jakarta.inject;
   requires static jdk.incubator.vector;
+  requires jdk.net;
 
   exports dev.tutti;
   exports dev.tutti.spi;

@@ -188,7 +188,7 @@ final class ServerLoop implements Runnable {
     try {
       channel.configureBlocking(false);
       channel.setOption(StandardSocketOptions.TCP_NODELAY, true);
-      channel.setOption(StandardSocketOptions.SO_KEEPALIVE, true);
+      KeepAlive.set(channel);
       SelectionKey key = channel.register(selector, SelectionKey.OP_READ);
       String peer = String.valueOf(channel.getRemoteAddress());
       key.attach(new ServerConnection(channel, key, peer, token));

@@ -7,6 +7,7 @@ import dev.tutti.StoreTimeoutException;
 import dev.tutti.StoreTokenException;
 import dev.tutti.store.internal.Arguments;
 import dev.tutti.store.internal.Locks;
+import java.io.EOFException;
 import java.io.IOException;
 import java.nio.charset.StandardCharsets;
 import java.security.SecureRandom;
@@ -31,12 +32,16 @@ final class TcpClient implements AutoCloseable {
    * The next call connects anew, if the server is surely the same one: a Tutti server tells by its
    * number, another one only when the loss was this client's own doing. A restarted server has lost its
    * keys, and that must not go unnoticed.
+   *
+   * What is on the way may end a connection that nobody uses for long. So one that was idle is looked at
+   * before it is used again, where that loses nothing.
    */
   /** Is how long a server may take to answer, however short the time-out of a call. */
   private static final long GRACE_NANOS = TimeUnit.SECONDS.toNanos(1);
 
   private static final long FIRST_PAUSE_NANOS = TimeUnit.MILLISECONDS.toNanos(5);
   private static final long LONGEST_PAUSE_NANOS = TimeUnit.SECONDS.toNanos(1);
+  private static final long IDLE_NANOS = TimeUnit.SECONDS.toNanos(10);
   private static final int NONCE_BYTES = 16;
 
   /** Is how often in a row a server may end the connection instead of answering for its token. */
@@ -51,6 +56,8 @@ final class TcpClient implements AutoCloseable {
   private boolean lossIsHarmless;
   private boolean unanswered;
   private String capability = "";
+  private long idleNanos = IDLE_NANOS;
+  private long usedAt;
 
   private TcpClient(ConnectionPool pool, long timeoutNanos) {
     this.pool = pool;
@@ -83,6 +90,7 @@ final class TcpClient implements AutoCloseable {
     for (int attempt = 1; ; attempt++) {
       try {
         main = openMain(deadline);
+        usedAt = System.nanoTime();
         return;
       } catch (IOException e) {
         refusals = e instanceof TokenException ? refusals + 1 : 0;
@@ -286,7 +294,18 @@ final class TcpClient implements AutoCloseable {
     pool.close();
   }
 
+  /** Sets after how long the main connection counts as idle. */
+  void idleAfter(long nanos) {
+    idleNanos = nanos;
+  }
+
   private TcpConnection main(long deadline) throws IOException {
+    long now = System.nanoTime();
+    boolean idle = now - usedAt >= idleNanos;
+    usedAt = now;
+    if (idle && main != null && isTutti() && !unanswered && main.isStale()) {
+      loseMain(new EOFException("the connection ended while nobody used it"));
+    }
     TcpConnection connection = main;
     if (connection == null) {
       Throwable lost = loss;

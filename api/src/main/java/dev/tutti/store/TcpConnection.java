@@ -55,7 +55,7 @@ final class TcpConnection implements AutoCloseable {
       selector = Selector.open();
       channel.configureBlocking(false);
       channel.setOption(StandardSocketOptions.TCP_NODELAY, true);
-      channel.setOption(StandardSocketOptions.SO_KEEPALIVE, true);
+      KeepAlive.set(channel);
       SelectionKey key = channel.register(selector, SelectionKey.OP_CONNECT);
       TcpConnection connection = new TcpConnection(channel, selector, key);
       if (!channel.connect(server)) {

@@ -104,6 +104,11 @@ public final class TcpStore implements Store {
     return client.pool().size();
   }
 
+  /** Sets after how long a connection that nobody uses is looked at before its next use. */
+  void idleAfter(Duration idle) {
+    client.idleAfter(idle.toNanos());
+  }
+
   @Override
   public Duration timeout() {
     return options.timeout();

@@ -10,8 +10,11 @@ import dev.tutti.StoreConnectionException;
 import dev.tutti.StoreTimeoutException;
 import dev.tutti.store.ScriptedServer.Opened;
 import dev.tutti.store.ScriptedServer.Peer;
+import java.io.IOException;
 import java.net.InetAddress;
 import java.net.ServerSocket;
+import java.nio.file.Files;
+import java.nio.file.Path;
 import java.time.Duration;
 import java.util.ArrayList;
 import java.util.List;
@@ -22,6 +25,7 @@ import java.util.concurrent.Future;
 import java.util.concurrent.TimeUnit;
 import java.util.function.Consumer;
 import org.junit.jupiter.api.AfterEach;
+import org.junit.jupiter.api.Assumptions;
 import org.junit.jupiter.api.Test;
 
 /** Tests the client and the opening of stores when things go wrong. */
@@ -271,6 +275,69 @@ class TcpStoreFailureTest {
       assertThat(store.add("number", 1)).isEqualTo(1);
       assertThat(store.get("text")).asString(UTF_8).isEqualTo("no number");
     }
+  }
+
+  @Test
+  void aConnectionThatEndedWhileNobodyUsedItIsReplaced() throws Exception {
+    try (ScriptedServer server = new ScriptedServer();
+        Opened opened = server.openTutti(options(server.port()))) {
+      opened.store().idleAfter(Duration.ZERO);
+      opened.main().close();
+      Future<Long> sum = server.client(() -> opened.store().add("key", 2));
+      try (Peer main = server.acceptTuttiMain()) {
+        main.expect(request(Wire.ADD, "/key", 2L)).send("03 00 00 00 00 00 00 00");
+        assertThat(ended(sum)).isEqualTo(3);
+      }
+    }
+  }
+
+  @Test
+  void setsThatMayBeLostWithAnIdleConnectionDoNotGoUnnoticed() throws Exception {
+    try (ScriptedServer server = new ScriptedServer();
+        Opened opened = server.openTutti(options(server.port()))) {
+      opened.store().idleAfter(Duration.ZERO);
+      opened.store().set("key", "value");
+      opened.main().expect(request(Wire.SET, "/key", "value")).close();
+      assertThatThrownBy(() -> opened.store().add("key", 2))
+          .isInstanceOf(StoreConnectionException.class)
+          .hasMessageEndingWith("; what was set just before may be lost");
+    }
+  }
+
+  @Test
+  void bothSidesShowAfterAMinuteOfSilenceThatAConnectionIsUsed() throws Exception {
+    try (TcpStoreServer server = new TcpStoreServer(InetAddress.getLoopbackAddress(), 0);
+        TcpStore store = new TcpStore(options(server.port()))) {
+      assertThat(store.add("key", 1)).isEqualTo(1);
+      List<Long> seconds = keepAliveSeconds(server.port());
+      // One that waits for a confirmation has another timer until that comes.
+      long deadline = System.nanoTime() + LONG.toNanos();
+      while (seconds.size() < 2 && System.nanoTime() < deadline) {
+        seconds = keepAliveSeconds(server.port());
+      }
+      Assumptions.assumeFalse(seconds.isEmpty(), "the system does not tell its timers");
+      assertThat(seconds).hasSize(2).allMatch(left -> left <= 60);
+    }
+  }
+
+  /** Returns when the next sign of life is due on both sides of the connections of a port. */
+  private static List<Long> keepAliveSeconds(int port) throws IOException {
+    String suffix = ":%04X".formatted(port);
+    List<Long> seconds = new ArrayList<>();
+    for (String table : List.of("/proc/net/tcp", "/proc/net/tcp6")) {
+      if (!Files.exists(Path.of(table))) {
+        continue;
+      }
+      for (String line : Files.readAllLines(Path.of(table))) {
+        // sl local remote state queues timer:when, in hundredths of a second
+        String[] fields = line.strip().split("\\s+");
+        boolean ours = fields[1].endsWith(suffix) || fields[2].endsWith(suffix);
+        if (ours && fields[3].equals("01") && fields[5].startsWith("02:")) {
+          seconds.add(Long.parseLong(fields[5].substring(3), 16) / 100);
+        }
+      }
+    }
+    return seconds;
   }
 
   @Test
