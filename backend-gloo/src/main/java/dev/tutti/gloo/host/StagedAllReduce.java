@@ -61,7 +61,9 @@ final class StagedAllReduce {
     long chunk = Math.min(channel.layout.stageBytes(), Math.max(bytes, 1));
     long first = channel.step() + 1;
     long steps = Math.ceilDiv(bytes, chunk);
-    stage(op, tensor, 0, bytes, chunk);
+    if (bytes > 0) {
+      stage(op, tensor, 0, bytes, chunk);
+    }
     for (long i = 0; i < steps; i++) {
       if (i + 1 < steps) {
         stage(op, tensor, i + 1, bytes, chunk);

@@ -65,9 +65,11 @@ final class StagedPartReduce {
       }
       channel.publish(step);
       channel.awaitAllPublished(op, step);
-      long length = Math.max(0, Math.min(piece, parts[rank] - offset));
-      HostReducer.combineAll(
-          kind, dtype, tensor, own + offset, stages, rank * piece, length / dtype.byteSize());
+      long length = Math.min(piece, parts[rank] - offset);
+      if (length > 0) {
+        HostReducer.combineAll(
+            kind, dtype, tensor, own + offset, stages, rank * piece, length / dtype.byteSize());
+      }
       channel.finish(step);
     }
   }
