@@ -21,6 +21,7 @@ import java.util.ArrayList;
 import java.util.List;
 import java.util.Map;
 import java.util.concurrent.TimeUnit;
+import org.jspecify.annotations.Nullable;
 
 /** Brings the ranks of a group together in a communicator of NCCL. */
 final class NcclWorld {
@@ -44,6 +45,11 @@ final class NcclWorld {
   private final NcclCalls nccl;
   private final CudaDevice device;
   private final long until;
+
+  /** Is where the first calls run, and what they work on, until they are done. */
+  private @Nullable CudaStream connecting;
+
+  private @Nullable DeviceBlock cells;
 
   private NcclWorld(BackendContext context, NcclCalls nccl, CudaDevice device) {
     this.context = context;
@@ -98,6 +104,7 @@ final class NcclWorld {
         }
         communicator.abort(new IllegalStateException("the group was not made"));
         communicator.close();
+        connected();
       }
     }
   }
@@ -194,22 +201,24 @@ final class NcclWorld {
   private void connect(Communicator communicator) {
     device.context().enter();
     CudaStream stream = device.reserve().take();
-    DeviceBlock cells =
+    connecting = stream;
+    DeviceBlock own =
         device.allocator().allocate((long) Integer.BYTES * 2 * context.size(), stream.handle());
-    long from = cells.address();
+    cells = own;
+    long from = own.address();
     int type = NcclTypes.type(DType.INT32);
     int sum = NcclTypes.op(ReduceOp.Kind.SUM, DType.INT32);
-    long own = stream.handle();
+    long queue = stream.handle();
     communicator.runGroup(
         "the first all-reduce",
         until,
         this::look,
-        (calls, handle) -> calls.allReduce(from, from, 1, type, sum, handle, own));
+        (calls, handle) -> calls.allReduce(from, from, 1, type, sum, handle, queue));
     communicator.runGroup(
         "the first broadcast",
         until,
         this::look,
-        (calls, handle) -> calls.broadcast(from, from, Integer.BYTES, 0, handle, own));
+        (calls, handle) -> calls.broadcast(from, from, Integer.BYTES, 0, handle, queue));
     communicator.runGroup(
         "the first exchange",
         until,
@@ -219,15 +228,26 @@ final class NcclWorld {
           for (int r = 0; r < context.size(); r++) {
             long cell = from + (long) Integer.BYTES * r;
             long to = from + (long) Integer.BYTES * (context.size() + r);
-            int sent = calls.send(cell, Integer.BYTES, r, handle, own);
-            int received = calls.receive(to, Integer.BYTES, r, handle, own);
+            int sent = calls.send(cell, Integer.BYTES, r, handle, queue);
+            int received = calls.receive(to, Integer.BYTES, r, handle, queue);
             first = first != 0 ? first : sent != 0 ? sent : received;
           }
           return first;
         });
     await(stream);
-    device.allocator().free(cells);
-    device.reserve().give(stream);
+    connected();
+  }
+
+  /** Gives back what the first calls used: they are done, or their communicator is gone. */
+  private void connected() {
+    if (cells != null) {
+      device.allocator().free(cells);
+      cells = null;
+    }
+    if (connecting != null) {
+      device.reserve().give(connecting);
+      connecting = null;
+    }
   }
 
   private void await(CudaStream stream) {

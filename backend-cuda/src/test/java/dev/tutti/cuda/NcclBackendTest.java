@@ -105,6 +105,21 @@ class NcclBackendTest {
   }
 
   @Test
+  void aGroupOfWhichTheFirstCallsFailGivesBackWhatTheyUsed() throws Exception {
+    ranks().run(2, (group, device) -> {});
+    int streams = machine.fake.calls("cuStreamCreateWithPriority").size();
+    for (int i = 0; i < 20; i++) { // more than there are streams in reserve
+      nccl.failOn(i % 2 == 0 ? "ncclAllReduce" : "ncclBroadcast", 3);
+      assertThatThrownBy(() -> ranks().run(2, (group, device) -> {}))
+          .hasStackTraceContaining("failed: result 3 (3); played failure");
+      for (int d = 0; d < 2; d++) {
+        assertThat(machine.cuda.device(d).tensors().usedBytes()).isZero();
+      }
+    }
+    assertThat(machine.fake.calls("cuStreamCreateWithPriority")).hasSize(streams);
+  }
+
+  @Test
   void saysWhichCallFailed() {
     assertThatThrownBy(
             () ->
