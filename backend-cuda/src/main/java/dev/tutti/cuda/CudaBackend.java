@@ -223,7 +223,7 @@ final class CudaBackend implements Backend {
     }
     device.context().enter();
     long bytes = output.byteSize();
-    DeviceBlock flat = device.allocator().allocate(bytes * size, stream.handle());
+    DeviceBlock flat = device.allocator().allocate(bytes * size, stream.forBlocks());
     try {
       for (int r = 0; r < size; r++) {
         enqueueCopy(flat.address() + r * bytes, inputs.get(r), stream);

@@ -40,11 +40,11 @@ public final class CudaDevice {
     this.index = index;
     this.context = new DeviceContext(owner.driver(), index);
     this.events = new EventPool(owner.driver().events());
-    this.allocator = new DeviceAllocator(context, events);
-    this.sharable = DeviceAllocator.ofPlainSegments(context, events);
+    this.allocator = new DeviceAllocator(context);
+    this.sharable = DeviceAllocator.ofPlainSegments(context);
     this.pinned = new PinnedAllocator(context, events);
     this.kernels = new DeviceKernels(context, loader);
-    this.defaultStream = new CudaStream(this, StreamCalls.DEFAULT);
+    this.defaultStream = new CudaStream(this, StreamCalls.DEFAULT, false);
     this.tensors = new CudaTensors(this);
     this.reserve = new StreamReserve(this);
     makeStreams();
@@ -55,7 +55,7 @@ public final class CudaDevice {
     context.enter();
     StreamCalls streams = owner.driver().streams();
     for (int i = 0; i < POOL_STREAMS; i++) {
-      pool[i] = new CudaStream(this, streams.create(streams.highestPriority()));
+      pool[i] = new CudaStream(this, streams.create(streams.highestPriority()), false);
     }
     reserve.ensure(RESERVED_STREAMS);
   }
@@ -107,12 +107,14 @@ public final class CudaDevice {
   }
 
   /**
-   * Takes a stream of another library, which has to outlive its use here.
+   * Takes a stream of another library. It has to outlive the tensors that are made while it is
+   * current, or that {@link CudaTensors#useOn} names it for, since they ask it when they are freed;
+   * after that it may be destroyed.
    *
    * @param handle a {@code CUstream} or {@code cudaStream_t} of this device
    */
   public CudaStream wrap(long handle) {
-    return handle == StreamCalls.DEFAULT ? defaultStream : new CudaStream(this, handle);
+    return handle == StreamCalls.DEFAULT ? defaultStream : new CudaStream(this, handle, true);
   }
 
   /** Returns what makes and copies tensors of this device. */
@@ -161,6 +163,8 @@ public final class CudaDevice {
     allocator.close();
     sharable.close();
     kernels.close();
+    // Before the streams: what is freed from now on cannot be marked in one that is gone.
+    events.close();
     reserve.close();
     synchronized (pool) {
       for (int i = 0; i < POOL_STREAMS; i++) {
@@ -171,7 +175,6 @@ public final class CudaDevice {
         }
       }
     }
-    events.close();
     context.close();
   }
 

@@ -1,7 +1,6 @@
 package dev.tutti.cuda;
 
 import dev.tutti.cuda.driver.CudaDriver;
-import dev.tutti.cuda.driver.DeviceContext;
 import dev.tutti.cuda.driver.EventPool;
 import dev.tutti.spi.DeviceEvent;
 import java.util.concurrent.locks.LockSupport;
@@ -59,9 +58,7 @@ public final class CudaEvent implements DeviceEvent, AutoCloseable {
       return true;
     }
     requireOpen();
-    DeviceContext context = device.context();
-    context.enter();
-    if (context.driver().events().isReached(handle)) {
+    if (device.context().isReached(handle)) {
       reached = true;
       giveBack();
     }

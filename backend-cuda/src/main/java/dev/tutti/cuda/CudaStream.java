@@ -3,6 +3,7 @@ package dev.tutti.cuda;
 import dev.tutti.TuttiException;
 import dev.tutti.cuda.driver.CudaDriver;
 import dev.tutti.cuda.driver.EventPool;
+import dev.tutti.cuda.memory.BlockStream;
 import java.time.Duration;
 
 /**
@@ -14,10 +15,17 @@ import java.time.Duration;
 public final class CudaStream {
   private final CudaDevice device;
   private final long handle;
+  private final BlockStream forBlocks;
 
-  CudaStream(CudaDevice device, long handle) {
+  CudaStream(CudaDevice device, long handle, boolean isForeign) {
     this.device = device;
     this.handle = handle;
+    this.forBlocks = new BlockStream(device.context(), device.events(), handle, isForeign);
+  }
+
+  /** Returns what allocators know the stream by. */
+  BlockStream forBlocks() {
+    return forBlocks;
   }
 
   /** Returns the device. */
@@ -61,10 +69,12 @@ public final class CudaStream {
     event.order(this);
   }
 
-  /** Tells, without blocking, whether all work in this stream is done. */
+  /**
+   * Tells, without blocking, whether all work in this stream is done; false while it is recorded
+   * into a graph.
+   */
   public boolean isIdle() {
-    device.context().enter();
-    return driver().streams().isIdle(handle);
+    return device.context().isIdle(handle);
   }
 
   /** Tells whether work in this stream is being recorded into a graph. */

@@ -65,7 +65,7 @@ public final class CudaTensors {
       DType dtype,
       long... shape) {
     long bytes = byteSize(dtype, shape);
-    DeviceBlock block = allocator.allocate(Math.max(bytes, 1), device.currentStream().handle());
+    DeviceBlock block = allocator.allocate(Math.max(bytes, 1), device.currentStream().forBlocks());
     made.accept(block);
     MemorySegment segment;
     try {
@@ -128,6 +128,7 @@ public final class CudaTensors {
    * be changed as soon as this returns.
    *
    * @param host a dense tensor on the host
+   * @throws IllegalStateException if the stream is being recorded into a graph
    */
   public Tensor copyOf(Tensor host) {
     Tensor copy = allocate(host.dtype(), host.shape());
@@ -142,6 +143,7 @@ public final class CudaTensors {
    * @param target contiguous, of this device
    * @param host a dense tensor on the host, of the same type and number of elements
    * @throws TuttiException if the stream does not get there in 30 minutes
+   * @throws IllegalStateException if the stream is being recorded into a graph
    */
   public void copyFromHost(Tensor target, Tensor host) {
     requireOwn(target);
@@ -156,6 +158,7 @@ public final class CudaTensors {
    * and waits for it.
    *
    * @param source contiguous, of this device
+   * @throws IllegalStateException if the stream is being recorded into a graph
    */
   public Tensor toHost(Tensor source) {
     Tensor host = Tensor.allocate(source.dtype(), source.shape());
@@ -170,6 +173,7 @@ public final class CudaTensors {
    * @param host contiguous, on the host
    * @param source contiguous, of this device, of the same type and number of elements
    * @throws TuttiException if the stream does not get there in 30 minutes
+   * @throws IllegalStateException if the stream is being recorded into a graph
    */
   public void copyToHost(Tensor host, Tensor source) {
     requireOwn(source);
@@ -186,7 +190,7 @@ public final class CudaTensors {
    * only after what that stream does now is done.
    *
    * @param tensor of this device
-   * @param stream the other stream
+   * @param stream the other stream, also one of another device
    * @throws IllegalArgumentException if the tensor was not made here
    */
   public void useOn(Tensor tensor, CudaStream stream) {
@@ -195,7 +199,7 @@ public final class CudaTensors {
     if (block == null) {
       throw new IllegalArgumentException("was not allocated here: " + tensor.describe());
     }
-    device.allocator().useOn(block, stream.handle());
+    device.allocator().useOn(block, stream.forBlocks());
   }
 
   /** Returns the bytes of tensors that are in use. */

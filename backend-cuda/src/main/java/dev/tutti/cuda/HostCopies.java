@@ -27,9 +27,19 @@ final class HostCopies {
   private final StreamCalls calls;
   private final long deadline = System.nanoTime() + TIMEOUT.toNanos();
 
-  /** Copies in the calling thread's current stream of a device. */
+  /**
+   * Copies in the calling thread's current stream of a device.
+   *
+   * @throws IllegalStateException if it is being recorded into a graph
+   */
   HostCopies(CudaDevice device) {
     this.stream = device.currentStream();
+    if (stream.isCapturing()) {
+      throw new IllegalStateException(
+          stream
+              + " is being recorded into a graph, which would copy in each run through memory that"
+              + " others have by then; copy before or after");
+    }
     this.pinned = device.pinned();
     this.calls = device.context().driver().streams();
   }

@@ -57,7 +57,7 @@ final class NcclBackend implements Backend {
     this.messages = messages;
     this.missing = Map.copyOf(missing);
     device.context().enter();
-    this.barrierCell = device.allocator().allocate(Float.BYTES, device.defaultStream().handle());
+    this.barrierCell = device.allocator().allocate(Float.BYTES, device.defaultStream().forBlocks());
     this.watch = new NcclWatch(communicator, lane, store, rank, size, messages);
   }
 
@@ -274,7 +274,7 @@ final class NcclBackend implements Backend {
               + " cannot be recorded into a graph, as it needs memory for the parts in one piece;"
               + " the operation of a single tensor can");
     }
-    return device.allocator().allocate(bytes, stream.handle());
+    return device.allocator().allocate(bytes, stream.forBlocks());
   }
 
   private void copy(long to, long from, long bytes, CudaStream stream) {

@@ -203,7 +203,7 @@ final class NcclWorld {
     CudaStream stream = device.reserve().take();
     connecting = stream;
     DeviceBlock own =
-        device.allocator().allocate((long) Integer.BYTES * 2 * context.size(), stream.handle());
+        device.allocator().allocate((long) Integer.BYTES * 2 * context.size(), stream.forBlocks());
     cells = own;
     long from = own.address();
     int type = NcclTypes.type(DType.INT32);

@@ -51,7 +51,7 @@ final class StreamReserve {
     DeviceContext context = device.context();
     context.enter();
     StreamCalls calls = context.driver().streams();
-    return device.wrap(calls.create(calls.highestPriority()));
+    return new CudaStream(device, calls.create(calls.highestPriority()), false);
   }
 
   /** Takes a stream back in which nothing runs. */

@@ -3,7 +3,10 @@ package dev.tutti.cuda;
 import static org.assertj.core.api.Assertions.assertThat;
 import static org.assertj.core.api.Assertions.assertThatThrownBy;
 
+import dev.tutti.DType;
 import dev.tutti.TuttiException;
+import dev.tutti.cuda.driver.GraphCalls;
+import java.lang.foreign.Arena;
 import java.time.Duration;
 import java.util.ArrayList;
 import java.util.HashSet;
@@ -192,6 +195,32 @@ class CudaStreamTest {
     assertThat(stream).isEqualTo(cuda.device(0).wrap(handle));
     assertThat(cuda.device(0).wrap(0)).isSameAs(cuda.device(0).defaultStream());
     stream.await(Until.LONG);
+    CudaTensors tensors = cuda.device(0).tensors();
+    try (CudaStream.Scope _ = stream.use();
+        Arena arena = Arena.ofConfined()) {
+      assertThat(tensors.allocate(arena, DType.FLOAT32, 100).numel()).isEqualTo(100);
+    }
     machine.fake.driver().streams().destroy(handle);
+    tensors.releaseCached();
+    assertThat(tensors.reservedBytes()).isZero();
+  }
+
+  @Test
+  void eventsAndStreamsAreAskedWhileOthersRecordGraphs() throws Exception {
+    CudaStream recorded = cuda.device(0).poolStream();
+    CudaStream stream = cuda.device(0).poolStream();
+    CountDownLatch held = machine.hold(stream);
+    CudaEvent event = stream.record();
+    GraphCalls graphs = machine.fake.driver().graphs();
+    graphs.beginCapture(recorded.handle(), GraphCalls.GLOBAL);
+    assertThat(event.isReached()).as("on the thread that records").isFalse();
+    held.countDown();
+    Thread.ofPlatform()
+        .start(() -> Until.holds("the end", () -> event.isReached() && stream.isIdle()))
+        .join();
+    assertThat(event.isReached()).isTrue();
+    assertThat(recorded.isIdle()).as("while it is recorded").isFalse();
+    graphs.destroy(graphs.endCapture(recorded.handle()));
+    assertThat(recorded.isIdle()).isTrue();
   }
 }

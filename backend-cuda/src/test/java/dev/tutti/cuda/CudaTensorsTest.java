@@ -6,6 +6,7 @@ import static org.assertj.core.api.Assertions.assertThatThrownBy;
 import dev.tutti.DType;
 import dev.tutti.Device;
 import dev.tutti.Tensor;
+import dev.tutti.cuda.driver.GraphCalls;
 import java.lang.foreign.Arena;
 import java.lang.ref.WeakReference;
 import java.util.concurrent.CountDownLatch;
@@ -89,6 +90,53 @@ class CudaTensorsTest {
       held.countDown();
       assertThat(tensors.toHost(device).toFloatArray()).containsExactly(7);
     }
+  }
+
+  @Test
+  void copiesThroughTheHostAreNotRecorded() {
+    CudaStream stream = cuda.device(0).poolStream();
+    try (CudaStream.Scope _ = stream.use()) {
+      Tensor host = Tensor.of(7f);
+      Tensor device = tensors.copyOf(host);
+      GraphCalls graphs = machine.fake.driver().graphs();
+      graphs.beginCapture(stream.handle());
+      assertThatThrownBy(() -> tensors.copyFromHost(device, host))
+          .isInstanceOf(IllegalStateException.class)
+          .hasMessageContaining("is being recorded into a graph");
+      assertThatThrownBy(() -> tensors.toHost(device)).isInstanceOf(IllegalStateException.class);
+      long graph = graphs.endCapture(stream.handle());
+      machine.fake.clearCalls();
+      long executable = graphs.instantiate(graph);
+      graphs.launch(executable, stream.handle());
+      assertThat(tensors.toHost(device).toFloatArray()).containsExactly(7);
+      assertThat(cuda.device(0).pinned().blocksInUse()).isZero();
+      graphs.destroy(graph);
+      graphs.destroyExecutable(executable);
+    }
+  }
+
+  @Test
+  void memoryThatAnotherDeviceUsesIsKept() {
+    CudaStream other = cuda.device(1).poolStream();
+    CountDownLatch held = machine.hold(other);
+    long address;
+    try (Arena arena = Arena.ofConfined()) {
+      Tensor tensor = tensors.allocate(arena, DType.FLOAT32, 10);
+      address = tensor.segment().address();
+      tensors.useOn(tensor, other);
+    }
+    assertThat(tensors.usedBytes()).isZero();
+    try (Arena arena = Arena.ofConfined()) {
+      Tensor next = tensors.allocate(arena, DType.FLOAT32, 10);
+      assertThat(next.segment().address()).isNotEqualTo(address);
+    }
+    held.countDown();
+    Until.holds("the other device", other::isIdle);
+    try (Arena arena = Arena.ofConfined()) {
+      Tensor next = tensors.allocate(arena, DType.FLOAT32, 10);
+      assertThat(next.segment().address()).isEqualTo(address);
+    }
+    assertThat(cuda.device(1).events().inUse()).isZero();
   }
 
   @Test

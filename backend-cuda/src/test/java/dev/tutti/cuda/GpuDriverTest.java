@@ -22,6 +22,7 @@ import java.lang.foreign.Arena;
 import java.lang.foreign.ValueLayout;
 import java.util.HexFormat;
 import java.util.List;
+import java.util.concurrent.CompletableFuture;
 import java.util.concurrent.TimeUnit;
 import org.junit.jupiter.api.BeforeEach;
 import org.junit.jupiter.api.Test;
@@ -218,6 +219,83 @@ class GpuDriverTest {
       graphs.destroy(graph);
     }
     driver.kernels().unload(module);
+  }
+
+  @Test
+  void aStreamOfAnotherLibraryIsGoneBeforeItsCacheIs() {
+    int bytes = 64 << 20;
+    device.tensors().releaseCached();
+    long before = device.tensors().reservedBytes();
+    device.context().enter();
+    long handle = driver.streams().create(0);
+    try (CudaStream.Scope _ = device.wrap(handle).use();
+        Arena arena = Arena.ofConfined()) {
+      Tensor tensor = device.tensors().allocate(arena, DType.INT8, bytes);
+      driver.streams().fill(tensor.segment().address(), (byte) 1, bytes, handle);
+    }
+    driver.streams().destroy(handle);
+    device.tensors().releaseCached();
+    assertThat(device.tensors().reservedBytes()).isLessThanOrEqualTo(before);
+  }
+
+  @Test
+  void memoryIsAllocatedAndFreedWhileAGraphIsRecorded() throws Exception {
+    for (int mode : new int[] {GraphCalls.THREAD_LOCAL, GraphCalls.GLOBAL}) {
+      recordBesideAllocations(mode);
+    }
+  }
+
+  private void recordBesideAllocations(int mode) throws Exception {
+    CudaTensors tensors = device.tensors();
+    CudaStream recorded = device.poolStream();
+    CudaStream other = device.poolStream();
+    PinnedBlock gate = device.pinned().allocate(4);
+    gate.segment().fill((byte) 0);
+    device.context().enter();
+    driver.streams().waitValue(other.handle(), gate.address(), 1);
+    CudaEvent event = other.record();
+    try (Arena arena = Arena.ofConfined()) {
+      tensors.useOn(tensors.allocate(arena, DType.INT8, 100), other);
+    }
+    Arena inside = Arena.ofShared();
+    tensors.useOn(tensors.allocate(inside, DType.INT8, 100), recorded);
+    Tensor source = tensors.copyOf(Tensor.of(7f));
+    device.defaultStream().await(Until.LONG);
+    try (CudaStream.Scope _ = recorded.use()) {
+      Tensor copied = tensors.copyOf(Tensor.of(0f));
+      driver.graphs().beginCapture(recorded.handle(), mode);
+      assertThat(tensors.allocate(DType.INT8, 40 << 20).numel()).isEqualTo(40 << 20);
+      device.pinned().free(device.pinned().allocate(16 << 20));
+      inside.close();
+      assertThatThrownBy(() -> tensors.copyFromHost(copied, Tensor.of(9f)))
+          .isInstanceOf(IllegalStateException.class);
+      assertThat(event.isReached()).isFalse();
+      CompletableFuture.runAsync(
+              () -> {
+                try (CudaStream.Scope _ = device.poolStream().use()) {
+                  assertThat(tensors.allocate(DType.INT8, 100).numel()).isEqualTo(100);
+                  assertThat(tensors.copyOf(Tensor.of(1f)).numel()).isOne();
+                }
+                assertThat(event.isReached()).isFalse();
+                assertThat(recorded.isIdle()).isFalse();
+                tensors.releaseCached();
+              })
+          .get(30, TimeUnit.SECONDS);
+      device.context().enter();
+      driver
+          .streams()
+          .copy(copied.segment().address(), source.segment().address(), 4, recorded.handle());
+      long graph = driver.graphs().endCapture(recorded.handle());
+      long executable = driver.graphs().instantiate(graph);
+      driver.graphs().launch(executable, recorded.handle());
+      assertThat(tensors.toHost(copied).toFloatArray()).containsExactly(7);
+      driver.graphs().destroyExecutable(executable);
+      driver.graphs().destroy(graph);
+    }
+    gate.segment().set(ValueLayout.JAVA_INT, 0, 1);
+    assertThat(event.awaitReached(System.nanoTime() + Until.LONG.toNanos())).isTrue();
+    device.pinned().free(gate);
+    assertThat(tensors.allocate(DType.INT8, 100).numel()).isEqualTo(100);
   }
 
   @Test

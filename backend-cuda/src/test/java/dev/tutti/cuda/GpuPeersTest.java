@@ -8,6 +8,7 @@ import dev.tutti.cuda.driver.CudaDriver;
 import dev.tutti.cuda.driver.LinkMatrix;
 import dev.tutti.cuda.driver.Nvml;
 import dev.tutti.cuda.memory.PinnedBlock;
+import java.lang.foreign.Arena;
 import java.lang.foreign.ValueLayout;
 import java.util.List;
 import org.junit.jupiter.api.BeforeEach;
@@ -72,6 +73,36 @@ class GpuPeersTest {
       copy(first, one.segment().address() + 4, two.segment().address(), 8);
       assertThat(first.tensors().toHost(one).toFloatArray()).containsExactly(1, 1, 2);
     }
+  }
+
+  @Test
+  void aTensorThatTheOtherDeviceUsesIsKeptAndHadAgain() {
+    int bytes = 96 << 20;
+    CudaDevice first = cuda.device(0);
+    CudaTensors tensors = first.tensors();
+    CudaStream far = cuda.device(1).poolStream();
+    PinnedBlock gate = first.pinned().allocate(4);
+    gate.segment().fill((byte) 0);
+    try (CudaStream.Scope _ = first.poolStream().use()) {
+      cuda.device(1).context().enter();
+      driver.streams().waitValue(far.handle(), gate.address(), 1);
+      long address;
+      try (Arena arena = Arena.ofConfined()) {
+        Tensor tensor = tensors.allocate(arena, DType.INT8, bytes);
+        address = tensor.segment().address();
+        tensors.useOn(tensor, far);
+      }
+      try (Arena arena = Arena.ofConfined()) {
+        Tensor next = tensors.allocate(arena, DType.INT8, bytes);
+        assertThat(next.segment().address()).isNotEqualTo(address);
+        gate.segment().set(ValueLayout.JAVA_INT, 0, 1);
+        far.await(Until.LONG);
+        Tensor again = tensors.allocate(arena, DType.INT8, bytes);
+        assertThat(again.segment().address()).isEqualTo(address);
+      }
+    }
+    first.pinned().free(gate);
+    tensors.releaseCached();
   }
 
   private void copy(CudaDevice by, long target, long source, long bytes) {

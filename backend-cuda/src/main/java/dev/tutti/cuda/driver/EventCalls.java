@@ -35,7 +35,10 @@ public interface EventCalls {
   /** Marks where a stream is. Allocates nothing. */
   void record(long event, long stream);
 
-  /** Tells, without blocking, whether the last record was reached. Allocates nothing. */
+  /**
+   * Tells, without blocking, whether the last record was reached. Allocates nothing. Ends
+   * recordings that do not allow it; see {@link DeviceContext#isReached}.
+   */
   boolean isReached(long event);
 
   /** Returns the time between two reached events in milliseconds. */

@@ -10,6 +10,9 @@ import jcuda.driver.JCudaDriver;
 final class JCudaStreams implements StreamCalls {
   private static final int WAIT_GREATER_OR_EQUAL = 0;
 
+  /** Is the driver's result for the default stream while one is recorded that waits for it. */
+  private static final int CAPTURE_IMPLICIT = 906;
+
   private final Map<Long, Stream> streams = new ConcurrentHashMap<>();
 
   @Override
@@ -87,7 +90,11 @@ final class JCudaStreams implements StreamCalls {
   @Override
   public boolean isCapturing(long stream) {
     OutCell out = OutCell.zeroed();
-    Errors.check(LibCuda.streamIsCapturing(stream, out.address()), "cuStreamIsCapturing");
+    int code = LibCuda.streamIsCapturing(stream, out.address());
+    if (code == CAPTURE_IMPLICIT) {
+      return true;
+    }
+    Errors.check(code, "cuStreamIsCapturing");
     return out.getInt() != 0;
   }
 

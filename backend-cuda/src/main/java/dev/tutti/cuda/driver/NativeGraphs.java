@@ -7,12 +7,12 @@ import java.lang.invoke.MethodHandle;
 
 /** Records graphs directly, since JCuda can only be given streams that it made. */
 final class NativeGraphs implements GraphCalls {
-  private static final int CAPTURE_THREAD_LOCAL = 1;
-
   private static final MethodHandle BEGIN_CAPTURE =
       LibCuda.function("cuStreamBeginCapture_v2", JAVA_LONG, JAVA_INT);
   private static final MethodHandle END_CAPTURE =
       LibCuda.function("cuStreamEndCapture", JAVA_LONG, JAVA_LONG);
+  private static final MethodHandle EXCHANGE_MODE =
+      LibCuda.function("cuThreadExchangeStreamCaptureMode", JAVA_LONG);
   private static final MethodHandle INSTANTIATE =
       LibCuda.function("cuGraphInstantiateWithFlags", JAVA_LONG, JAVA_LONG, JAVA_LONG);
   private static final MethodHandle DESTROY = LibCuda.function("cuGraphDestroy", JAVA_LONG);
@@ -20,14 +20,28 @@ final class NativeGraphs implements GraphCalls {
       LibCuda.function("cuGraphExecDestroy", JAVA_LONG);
 
   @Override
-  public void beginCapture(long stream) {
+  public void beginCapture(long stream, int mode) {
     int code;
     try {
-      code = (int) BEGIN_CAPTURE.invokeExact(stream, CAPTURE_THREAD_LOCAL);
+      code = (int) BEGIN_CAPTURE.invokeExact(stream, mode);
     } catch (Throwable e) {
       throw Errors.unexpected(e);
     }
     Errors.check(code, "cuStreamBeginCapture");
+  }
+
+  @Override
+  public int exchangeMode(int mode) {
+    OutCell cell = OutCell.zeroed();
+    cell.setInt(mode);
+    int code;
+    try {
+      code = (int) EXCHANGE_MODE.invokeExact(cell.address());
+    } catch (Throwable e) {
+      throw Errors.unexpected(e);
+    }
+    Errors.check(code, "cuThreadExchangeStreamCaptureMode");
+    return cell.getInt();
   }
 
   @Override

@@ -22,6 +22,10 @@ final class OutCell {
     return address;
   }
 
+  void setInt(int value) {
+    cell.set(ValueLayout.JAVA_INT, 0, value);
+  }
+
   long getLong() {
     return cell.get(ValueLayout.JAVA_LONG, 0);
   }

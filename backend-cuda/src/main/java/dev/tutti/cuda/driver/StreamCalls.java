@@ -20,7 +20,10 @@ public interface StreamCalls {
   /** Destroys a stream; work in it goes on. */
   void destroy(long stream);
 
-  /** Tells, without blocking, whether all work in a stream is done. Allocates nothing. */
+  /**
+   * Tells, without blocking, whether all work in a stream is done. Allocates nothing. Ends
+   * recordings that do not allow it; see {@link DeviceContext#isIdle}.
+   */
   boolean isIdle(long stream);
 
   /** Waits on the host, without a deadline, until all work in a stream is done. */
@@ -41,6 +44,9 @@ public interface StreamCalls {
   /** Holds a stream until a word is at least a number, in the sense of wrapping signed numbers. */
   void waitValue(long stream, long source, int value);
 
-  /** Tells whether work in a stream is being recorded instead of done. */
+  /**
+   * Tells whether work in a stream is being recorded instead of done; also of the default stream
+   * while one is recorded that waits for it.
+   */
   boolean isCapturing(long stream);
 }

@@ -4,7 +4,6 @@ import dev.tutti.cuda.CudaException;
 import dev.tutti.cuda.MemoryPressureListener;
 import dev.tutti.cuda.driver.CudaDriver;
 import dev.tutti.cuda.driver.DeviceContext;
-import dev.tutti.cuda.driver.EventPool;
 import dev.tutti.cuda.driver.MemoryCalls;
 import dev.tutti.cuda.memory.DeviceBlock.Segment;
 import java.util.ArrayDeque;
@@ -20,10 +19,11 @@ import org.jspecify.annotations.Nullable;
  * <p>A block belongs to a stream: it is used in that stream's order, and the next allocation for
  * the stream may get it as soon as it is freed, since its work follows that of the last user. A
  * block that other streams use as well is told so by {@link #useOn}; once freed it waits for events
- * in those streams. Blocks are cut from segments that the driver gave: of {@value #SMALL_SEGMENT}
- * bytes for up to {@value #SMALL_LIMIT} bytes, of {@value #LARGE_SEGMENT} for up to {@value
- * #LARGE_LIMIT}, else of the size rounded up to {@value #SMALL_SEGMENT}. Neighbours that are free
- * are one block again.
+ * in those streams, and in its own if that is foreign: no stream of another library is asked later,
+ * when it may be gone. Where a stream is being recorded into a graph the event waits until it is
+ * not. Blocks are cut from segments that the driver gave: of {@value #SMALL_SEGMENT} bytes for up
+ * to {@value #SMALL_LIMIT} bytes, of {@value #LARGE_SEGMENT} for up to {@value #LARGE_LIMIT}, else
+ * of the size rounded up to {@value #SMALL_SEGMENT}. Neighbours that are free are one block again.
  *
  * <p>When the driver has no more memory, everything that is cached and idle goes back to it, then
  * the listeners are called, and the allocation is tried once more.
@@ -45,32 +45,14 @@ public final class DeviceAllocator {
 
   private final DeviceContext context;
   private final CudaDriver driver;
-  private final EventPool events;
   private final Segments segments;
   private final List<MemoryPressureListener> listeners = new CopyOnWriteArrayList<>();
   private final TreeMap<Long, DeviceBlock> used = new TreeMap<>();
   private final FreeBlocks free = new FreeBlocks();
-  private final ArrayDeque<Freed> waiting = new ArrayDeque<>();
+  private final ArrayDeque<FreedBlock> waiting = new ArrayDeque<>();
   private long usedBytes;
   private long segmentBytes;
   private boolean closed;
-
-  /** Is a freed block and the events after its last uses in other streams. */
-  private static final class Freed {
-    private final DeviceBlock block;
-    private final long[] events;
-
-    Freed(DeviceBlock block, long[] events) {
-      this.block = block;
-      this.events = events;
-    }
-
-    void release(EventPool pool) {
-      for (long event : events) {
-        pool.release(event);
-      }
-    }
-  }
 
   /**
    * Says how much memory this allocator has.
@@ -84,16 +66,14 @@ public final class DeviceAllocator {
    * Creates an allocator that holds nothing yet.
    *
    * @param context the device
-   * @param events events of the device
    */
-  public DeviceAllocator(DeviceContext context, EventPool events) {
-    this(context, events, Segments.of(context));
+  public DeviceAllocator(DeviceContext context) {
+    this(context, Segments.of(context));
   }
 
-  private DeviceAllocator(DeviceContext context, EventPool events, Segments segments) {
+  private DeviceAllocator(DeviceContext context, Segments segments) {
     this.context = context;
     this.driver = context.driver();
-    this.events = events;
     this.segments = segments;
   }
 
@@ -102,10 +82,9 @@ public final class DeviceAllocator {
    * one back to the driver waits until the device is idle.
    *
    * @param context the device
-   * @param events events of the device
    */
-  public static DeviceAllocator ofPlainSegments(DeviceContext context, EventPool events) {
-    return new DeviceAllocator(context, events, new Segments.Plain(context));
+  public static DeviceAllocator ofPlainSegments(DeviceContext context) {
+    return new DeviceAllocator(context, new Segments.Plain(context));
   }
 
   /**
@@ -115,11 +94,10 @@ public final class DeviceAllocator {
    * @param stream in whose order it is used
    * @throws CudaException with the numbers, if the device has no room
    */
-  public DeviceBlock allocate(long bytes, long stream) {
+  public DeviceBlock allocate(long bytes, BlockStream stream) {
     if (bytes < 1 || bytes > Long.MAX_VALUE / 2) {
       throw new IllegalArgumentException("cannot allocate " + bytes + " bytes");
     }
-    context.enter();
     long rounded = roundUp(bytes, GRAIN);
     DeviceBlock block = tryAllocate(rounded, stream);
     if (block != null) {
@@ -129,7 +107,6 @@ public final class DeviceAllocator {
     for (MemoryPressureListener listener : listeners) {
       listener.onPressure(bytes);
     }
-    context.enter();
     releaseCached();
     block = tryAllocate(rounded, stream);
     if (block == null) {
@@ -139,7 +116,7 @@ public final class DeviceAllocator {
   }
 
   /** Returns null if the driver has no room. */
-  private synchronized @Nullable DeviceBlock tryAllocate(long bytes, long stream) {
+  private synchronized @Nullable DeviceBlock tryAllocate(long bytes, BlockStream stream) {
     requireOpen();
     boolean small = bytes <= SMALL_LIMIT;
     collect(COLLECTED_AT_ONCE);
@@ -164,14 +141,14 @@ public final class DeviceAllocator {
     return block;
   }
 
-  private @Nullable DeviceBlock newSegment(long bytes, long stream, boolean small) {
+  private @Nullable DeviceBlock newSegment(long bytes, BlockStream stream, boolean small) {
     long size =
         small
             ? SMALL_SEGMENT
             : bytes <= LARGE_LIMIT ? LARGE_SEGMENT : roundUp(bytes, SMALL_SEGMENT);
     long address;
     try {
-      address = segments.allocate(size);
+      address = context.callRelaxed(() -> segments.allocate(size));
     } catch (CudaException e) {
       if (!e.isOutOfMemory()) {
         throw e;
@@ -196,6 +173,7 @@ public final class DeviceAllocator {
   }
 
   private CudaException full(long bytes) {
+    context.enter();
     MemoryCalls.Room room = driver.memory().room();
     Usage usage = usage();
     return new CudaException(
@@ -217,9 +195,9 @@ public final class DeviceAllocator {
    * Says that another stream uses a block too; call it before the block is freed.
    *
    * @param block the block
-   * @param stream the other stream
+   * @param stream the other stream, also one of another device
    */
-  public synchronized void useOn(DeviceBlock block, long stream) {
+  public synchronized void useOn(DeviceBlock block, BlockStream stream) {
     if (block.free) {
       throw new IllegalStateException("the block is free");
     }
@@ -240,54 +218,35 @@ public final class DeviceAllocator {
    *
    * @param block the block
    */
-  public void free(DeviceBlock block) {
-    context.enter();
-    synchronized (this) {
-      if (closed) {
-        return;
-      }
-      if (used.remove(block.address) == null) {
-        throw new IllegalStateException("the block is free");
-      }
-      usedBytes -= block.bytes;
-      long[] streams = block.takeOtherStreams();
-      if (streams.length == 0) {
-        giveBack(block);
-        return;
-      }
-      waiting.add(new Freed(block, recordIn(streams)));
+  public synchronized void free(DeviceBlock block) {
+    if (closed) {
+      return;
     }
-  }
-
-  private long[] recordIn(long[] streams) {
-    long[] recorded = new long[streams.length];
-    for (int i = 0; i < streams.length; i++) {
-      recorded[i] = events.acquire();
-      driver.events().record(recorded[i], streams[i]);
+    if (used.remove(block.address) == null) {
+      throw new IllegalStateException("the block is free");
     }
-    return recorded;
+    usedBytes -= block.bytes;
+    BlockStream[] streams = block.takeStreams();
+    if (streams.length == 0) {
+      giveBack(block);
+    } else {
+      waiting.add(new FreedBlock(block, streams));
+    }
   }
 
   /** Looks at the blocks that wait longest; those that go on waiting go to the end. */
   private void collect(int limit) {
     for (int left = Math.min(limit, waiting.size()); left > 0; left--) {
-      Freed freed = waiting.removeFirst();
-      if (isReached(freed.events)) {
-        freed.release(events);
+      // It stays in its place if the driver throws.
+      FreedBlock freed = waiting.getFirst();
+      boolean done = freed.isDone();
+      waiting.removeFirst();
+      if (done) {
         giveBack(freed.block);
       } else {
         waiting.addLast(freed);
       }
     }
-  }
-
-  private boolean isReached(long[] recorded) {
-    for (long event : recorded) {
-      if (!driver.events().isReached(event)) {
-        return false;
-      }
-    }
-    return true;
   }
 
   private void giveBack(DeviceBlock block) {
@@ -320,7 +279,6 @@ public final class DeviceAllocator {
    * second for streams that are not. A stream that is held longer keeps its segments.
    */
   public void releaseCached() {
-    context.enter();
     long deadline = System.nanoTime() + RELEASE_WAIT_NANOS;
     while (!releaseIdle() && System.nanoTime() - deadline < 0) {
       LockSupport.parkNanos(POLL_NANOS);
@@ -332,7 +290,8 @@ public final class DeviceAllocator {
     collect(waiting.size());
     boolean all = waiting.isEmpty();
     for (DeviceBlock block : free.wholeSegments()) {
-      if (driver.streams().isIdle(block.segment.stream)) {
+      BlockStream stream = block.segment.stream;
+      if (stream.isForeign() || context.isIdle(stream.handle())) {
         release(block);
       } else {
         all = false;
@@ -344,7 +303,11 @@ public final class DeviceAllocator {
   private void release(DeviceBlock block) {
     free.remove(block);
     segmentBytes -= block.segment.bytes;
-    segments.free(block.segment.address, block.segment.bytes);
+    context.callRelaxed(
+        () -> {
+          segments.free(block.segment.address, block.segment.bytes);
+          return null;
+        });
   }
 
   /**
@@ -364,8 +327,8 @@ public final class DeviceAllocator {
    */
   public void addPeer(DeviceContext peer) {
     if (driver.devices().canAccessPeer(peer.device(), context.device())) {
-      context.enter();
       synchronized (this) {
+        context.enter();
         segments.addPeer(peer);
       }
     }
@@ -391,9 +354,8 @@ public final class DeviceAllocator {
       return;
     }
     closed = true;
-    context.enter();
-    for (Freed freed : waiting) {
-      freed.release(events);
+    for (FreedBlock freed : waiting) {
+      freed.release();
       giveBack(freed.block);
     }
     waiting.clear();

@@ -11,7 +11,7 @@ public final class DeviceBlock {
   boolean free;
   @Nullable DeviceBlock previous;
   @Nullable DeviceBlock next;
-  private long[] otherStreams = {};
+  private BlockStream[] otherStreams = {};
 
   DeviceBlock(Segment segment, long address, long bytes) {
     this.segment = segment;
@@ -31,7 +31,7 @@ public final class DeviceBlock {
 
   /** Returns the stream in whose order the block may be used and freed. */
   public long stream() {
-    return segment.stream;
+    return segment.stream.handle();
   }
 
   /** Returns where the allocation begins that the block was cut from. */
@@ -44,12 +44,12 @@ public final class DeviceBlock {
     return segment.bytes;
   }
 
-  void useOn(long stream) {
-    if (stream == segment.stream) {
+  void useOn(BlockStream stream) {
+    if (stream.equals(segment.stream)) {
       return;
     }
-    for (long known : otherStreams) {
-      if (known == stream) {
+    for (BlockStream known : otherStreams) {
+      if (known.equals(stream)) {
         return;
       }
     }
@@ -57,9 +57,17 @@ public final class DeviceBlock {
     otherStreams[otherStreams.length - 1] = stream;
   }
 
-  long[] takeOtherStreams() {
-    long[] taken = otherStreams;
-    otherStreams = new long[0];
+  /**
+   * Takes the streams that the next user has to wait for: the other ones, and the block's own if
+   * that may be destroyed, as its order is lost then.
+   */
+  BlockStream[] takeStreams() {
+    BlockStream[] taken = otherStreams;
+    otherStreams = new BlockStream[0];
+    if (segment.stream.isForeign()) {
+      taken = Arrays.copyOf(taken, taken.length + 1);
+      taken[taken.length - 1] = segment.stream;
+    }
     return taken;
   }
 
@@ -67,10 +75,10 @@ public final class DeviceBlock {
   static final class Segment {
     final long address;
     final long bytes;
-    final long stream;
+    final BlockStream stream;
     final boolean small;
 
-    Segment(long address, long bytes, long stream, boolean small) {
+    Segment(long address, long bytes, BlockStream stream, boolean small) {
       this.address = address;
       this.bytes = bytes;
       this.stream = stream;

@@ -14,11 +14,9 @@ final class FreeBlocks {
       Comparator.<DeviceBlock>comparingLong(block -> block.bytes)
           .thenComparingLong(block -> block.address);
 
-  private static final DeviceBlock.Segment NO_SEGMENT = new DeviceBlock.Segment(0, 0, 0, false);
-
   private final Map<Key, TreeSet<DeviceBlock>> blocks = new HashMap<>();
 
-  private record Key(long stream, boolean small) {}
+  private record Key(BlockStream stream, boolean small) {}
 
   void add(DeviceBlock block) {
     blocks.computeIfAbsent(key(block), key -> new TreeSet<>(BY_SIZE)).add(block);
@@ -36,10 +34,13 @@ final class FreeBlocks {
   }
 
   /** Takes the smallest block that is long enough, or returns null. */
-  @Nullable DeviceBlock take(long stream, boolean small, long bytes) {
+  @Nullable DeviceBlock take(BlockStream stream, boolean small, long bytes) {
     TreeSet<DeviceBlock> sorted = blocks.get(new Key(stream, small));
-    DeviceBlock found =
-        sorted == null ? null : sorted.ceiling(new DeviceBlock(NO_SEGMENT, 0, bytes));
+    if (sorted == null) {
+      return null;
+    }
+    DeviceBlock least = new DeviceBlock(new DeviceBlock.Segment(0, 0, stream, small), 0, bytes);
+    DeviceBlock found = sorted.ceiling(least);
     if (found != null) {
       remove(found);
     }

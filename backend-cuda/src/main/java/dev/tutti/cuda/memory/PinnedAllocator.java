@@ -57,7 +57,6 @@ public final class PinnedAllocator {
     if (bytes < 1 || bytes > 1L << (CLASSES - 1)) {
       throw new IllegalArgumentException("cannot allocate " + bytes + " bytes of host memory");
     }
-    context.enter();
     int sizeClass = 64 - Long.numberOfLeadingZeros(Math.max(bytes, LEAST_BYTES) - 1);
     synchronized (this) {
       requireOpen();
@@ -79,7 +78,7 @@ public final class PinnedAllocator {
   private void refill(ArrayDeque<PinnedBlock> blocks, int sizeClass) {
     long blockBytes = 1L << sizeClass;
     long bytes = blockBytes <= SLAB_LIMIT ? SLAB_BYTES : blockBytes;
-    long address = driver.memory().allocateHost(bytes);
+    long address = context.callRelaxed(() -> driver.memory().allocateHost(bytes));
     allocations.add(address);
     allocatedBytes += bytes;
     MemorySegment slab = MemorySegment.ofAddress(address).reinterpret(bytes);
@@ -98,9 +97,9 @@ public final class PinnedAllocator {
    * @param stream of this device
    */
   public void useOn(PinnedBlock block, long stream) {
-    context.enter();
     synchronized (this) {
       requireOpen();
+      context.enter();
       long event = events.acquire();
       try {
         driver.events().record(event, stream);
@@ -113,11 +112,8 @@ public final class PinnedAllocator {
   }
 
   /** Tells whether the device is done with all uses that {@link #useOn} was told of. */
-  public boolean isIdle(PinnedBlock block) {
-    context.enter();
-    synchronized (this) {
-      return closed || isDone(block);
-    }
+  public synchronized boolean isIdle(PinnedBlock block) {
+    return closed || isDone(block);
   }
 
   /**
@@ -143,8 +139,11 @@ public final class PinnedAllocator {
   /** Looks at the blocks that wait longest; those that go on waiting go to the end. */
   private void collect(int limit) {
     for (int left = Math.min(limit, waiting.size()); left > 0; left--) {
-      PinnedBlock block = waiting.removeFirst();
-      if (isDone(block)) {
+      // It stays in its place if the driver throws.
+      PinnedBlock block = waiting.getFirst();
+      boolean done = isDone(block);
+      waiting.removeFirst();
+      if (done) {
         free.get(block.sizeClass).addFirst(block);
       } else {
         waiting.addLast(block);
@@ -155,7 +154,7 @@ public final class PinnedAllocator {
   private boolean isDone(PinnedBlock block) {
     while (block.eventCount() > 0) {
       long event = block.lastEvent();
-      if (!driver.events().isReached(event)) {
+      if (!context.isReached(event)) {
         return false;
       }
       block.dropLastEvent();

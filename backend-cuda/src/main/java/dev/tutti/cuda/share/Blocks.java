@@ -35,7 +35,7 @@ interface Blocks {
   static void clear(PeerWorld world, long address, long byteSize, long deadlineNanos) {
     StreamCalls streams = world.context().driver().streams();
     streams.fill(address, (byte) 0, byteSize, world.stream());
-    while (!streams.isIdle(world.stream())) {
+    while (!world.context().isIdle(world.stream())) {
       if (System.nanoTime() - deadlineNanos > 0) {
         throw new TuttiException("the device does not set memory to zero in time");
       }

@@ -31,6 +31,11 @@ final class FakeContexts implements ContextCalls {
     }
   }
 
+  /** Goes on without a context, as a virtual thread may after a wait. */
+  void forget() {
+    current.set(0L);
+  }
+
   @Override
   public void setCurrent(long context) {
     current.set(context);

@@ -19,8 +19,8 @@ import org.jspecify.annotations.Nullable;
  * Plays the CUDA driver without a device: streams are threads with queues, device memory is host
  * memory, kernels are Java code. Records the calls in their order, fails those it is told to, and
  * knows what was made and not destroyed. Checks what the real driver does not forgive: calls
- * without the right context, work on freed memory, and frees that wait for a stream that nobody
- * releases.
+ * without the right context, work on freed memory, use of destroyed streams, calls that spoil a
+ * recording, and frees that wait for a stream that nobody releases.
  */
 public final class FakeCudaDriver implements AutoCloseable {
   static final int INVALID_VALUE = 1;
@@ -28,6 +28,9 @@ public final class FakeCudaDriver implements AutoCloseable {
   static final int INVALID_HANDLE = 400;
   static final int NOT_FOUND = 500;
   static final int ILLEGAL_ADDRESS = 700;
+  static final int CAPTURE_UNSUPPORTED = 900;
+  static final int CAPTURE_INVALIDATED = 901;
+  static final int CAPTURED_EVENT = 907;
 
   private static final Map<Integer, String> NAMES =
       Map.of(
@@ -61,6 +64,7 @@ public final class FakeCudaDriver implements AutoCloseable {
   private final AtomicLong nextHandle = new AtomicLong(0x1000);
   private volatile int version = CudaDrivers.REQUIRED_VERSION;
   private volatile int deviceError;
+  private volatile boolean changesCarriers;
 
   private static final class Failure {
     private final String call;
@@ -194,6 +198,17 @@ public final class FakeCudaDriver implements AutoCloseable {
     deviceError = code;
   }
 
+  /** Lets each thread lose its context after a look at a stream or event, as if it had waited. */
+  public void changeCarriers() {
+    changesCarriers = true;
+  }
+
+  void carryOn() {
+    if (changesCarriers) {
+      contexts.forget();
+    }
+  }
+
   long make(String what) {
     long handle = nextHandle.getAndAdd(0x10);
     living.put(handle, what);
@@ -232,6 +247,10 @@ public final class FakeCudaDriver implements AutoCloseable {
 
   FakeStreams streams() {
     return streams;
+  }
+
+  FakeGraphs graphs() {
+    return graphs;
   }
 
   FakeEvents events() {

@@ -6,6 +6,7 @@ import java.nio.ByteBuffer;
 import java.util.Map;
 import java.util.concurrent.ConcurrentHashMap;
 import java.util.concurrent.CountDownLatch;
+import org.jspecify.annotations.Nullable;
 
 /** Plays events; each record is a latch of its own. */
 final class FakeEvents implements EventCalls {
@@ -18,6 +19,7 @@ final class FakeEvents implements EventCalls {
     private final int device;
     private final Kind kind;
     private volatile CountDownLatch last = REACHED;
+    private volatile FakeStream.@Nullable Capture capture;
 
     Event(int device, Kind kind) {
       this.device = device;
@@ -64,12 +66,24 @@ final class FakeEvents implements EventCalls {
     }
     CountDownLatch latch = new CountDownLatch(1);
     known.last = latch;
+    known.capture = queue.capture();
     queue.enqueue(latch::countDown);
   }
 
   @Override
   public boolean isReached(long event) {
-    return require("cuEventQuery", event).last.getCount() == 0;
+    Event known = require("cuEventQuery", event);
+    fake.graphs().requireSafe("cuEventQuery");
+    FakeStream.Capture capture = known.capture;
+    if (capture != null) {
+      capture.spoil();
+      throw FakeCudaDriver.error(
+          "cuEventQuery",
+          capture.isEnded() ? FakeCudaDriver.INVALID_VALUE : FakeCudaDriver.CAPTURED_EVENT);
+    }
+    boolean reached = known.last.getCount() == 0;
+    fake.carryOn();
+    return reached;
   }
 
   FakeStream.Task waitTask(String call, long event) {

@@ -10,26 +10,58 @@ import java.util.concurrent.ConcurrentHashMap;
 final class FakeGraphs implements GraphCalls {
   private final FakeCudaDriver fake;
   private final Map<Long, List<FakeStream.Task>> tasks = new ConcurrentHashMap<>();
+  private final ThreadLocal<Integer> modes = ThreadLocal.withInitial(() -> GLOBAL);
 
   FakeGraphs(FakeCudaDriver fake) {
     this.fake = fake;
   }
 
   @Override
-  public void beginCapture(long stream) {
+  public void beginCapture(long stream, int mode) {
     fake.enter("cuStreamBeginCapture", hex(stream));
     if (stream == StreamCalls.DEFAULT) {
       throw FakeCudaDriver.error("cuStreamBeginCapture", 900);
     }
-    fake.streams().require("cuStreamBeginCapture", stream).beginCapture();
+    fake.streams().require("cuStreamBeginCapture", stream).beginCapture(mode);
   }
 
   @Override
   public long endCapture(long stream) {
     fake.enter("cuStreamEndCapture", hex(stream));
+    List<FakeStream.Task> recorded =
+        fake.streams().require("cuStreamEndCapture", stream).endCapture();
+    if (recorded == null) {
+      throw FakeCudaDriver.error("cuStreamEndCapture", FakeCudaDriver.CAPTURE_INVALIDATED);
+    }
     long graph = fake.make("graph");
-    tasks.put(graph, fake.streams().require("cuStreamEndCapture", stream).endCapture());
+    tasks.put(graph, recorded);
     return graph;
+  }
+
+  @Override
+  public int exchangeMode(int mode) {
+    int before = modes.get();
+    modes.set(mode);
+    return before;
+  }
+
+  /** Spoils the recordings, and refuses the call, that a call does not go with. */
+  void requireSafe(String call) {
+    int mode = modes.get();
+    if (mode == RELAXED) {
+      return;
+    }
+    boolean refused = false;
+    for (FakeStream.Capture capture : fake.streams().captures()) {
+      boolean isOwn = capture.recorder.equals(Thread.currentThread()) && capture.mode != RELAXED;
+      if (isOwn || (mode == GLOBAL && capture.mode == GLOBAL)) {
+        capture.spoil();
+        refused = true;
+      }
+    }
+    if (refused) {
+      throw FakeCudaDriver.error(call, FakeCudaDriver.CAPTURE_UNSUPPORTED);
+    }
   }
 
   @Override

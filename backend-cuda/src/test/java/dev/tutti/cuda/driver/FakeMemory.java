@@ -141,6 +141,7 @@ public final class FakeMemory implements MemoryCalls {
   @Override
   public long allocateHost(long bytes) {
     fake.enter("cuMemHostAlloc", String.valueOf(bytes));
+    fake.graphs().requireSafe("cuMemHostAlloc");
     int device = fake.contexts().requireDevice("cuMemHostAlloc");
     synchronized (this) {
       return add("host memory", new Range(PointerInfo.Kind.HOST, device, bytes));

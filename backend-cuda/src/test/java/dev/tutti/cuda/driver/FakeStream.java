@@ -21,7 +21,33 @@ final class FakeStream implements AutoCloseable {
   private static final ThreadGroup GROUP = new ThreadGroup(topGroup(), "fake streams");
 
   private final Thread thread;
-  private @Nullable List<Task> recorded;
+  private volatile @Nullable Capture capture;
+
+  /** Is a recording of a stream. */
+  static final class Capture {
+    final Thread recorder = Thread.currentThread();
+    final int mode;
+    private final List<Task> tasks = new ArrayList<>();
+    private volatile boolean spoilt;
+    private volatile boolean ended;
+
+    Capture(int mode) {
+      this.mode = mode;
+    }
+
+    /** Lets the recording have no graph. */
+    void spoil() {
+      spoilt = true;
+    }
+
+    boolean isSpoilt() {
+      return spoilt;
+    }
+
+    boolean isEnded() {
+      return ended;
+    }
+  }
 
   FakeStream(int device) {
     this.device = device;
@@ -42,8 +68,9 @@ final class FakeStream implements AutoCloseable {
   }
 
   synchronized void enqueue(Task task) {
-    if (recorded != null) {
-      recorded.add(task);
+    Capture current = capture;
+    if (current != null) {
+      current.tasks.add(task);
       return;
     }
     pending.incrementAndGet();
@@ -54,18 +81,28 @@ final class FakeStream implements AutoCloseable {
     return pending.get() == 0;
   }
 
-  synchronized boolean isCapturing() {
-    return recorded != null;
+  boolean isCapturing() {
+    return capture != null;
   }
 
-  synchronized void beginCapture() {
-    recorded = new ArrayList<>();
+  /** Returns the recording, or null. */
+  @Nullable Capture capture() {
+    return capture;
   }
 
-  synchronized List<Task> endCapture() {
-    List<Task> all = recorded == null ? List.of() : List.copyOf(recorded);
-    recorded = null;
-    return all;
+  synchronized void beginCapture(int mode) {
+    capture = new Capture(mode);
+  }
+
+  /** Ends the recording; returns null if it was spoilt. */
+  synchronized @Nullable List<Task> endCapture() {
+    Capture ending = capture;
+    capture = null;
+    if (ending == null) {
+      return List.of();
+    }
+    ending.ended = true;
+    return ending.isSpoilt() ? null : List.copyOf(ending.tasks);
   }
 
   @Override

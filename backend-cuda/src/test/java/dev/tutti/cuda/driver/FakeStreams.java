@@ -8,6 +8,8 @@ import java.lang.invoke.VarHandle;
 import java.util.ArrayList;
 import java.util.List;
 import java.util.Map;
+import java.util.Objects;
+import java.util.Set;
 import java.util.concurrent.ConcurrentHashMap;
 import java.util.concurrent.locks.LockSupport;
 
@@ -20,6 +22,7 @@ final class FakeStreams implements StreamCalls {
   private final FakeCudaDriver fake;
   private final Map<Long, FakeStream> streams = new ConcurrentHashMap<>();
   private final Map<Integer, FakeStream> defaults = new ConcurrentHashMap<>();
+  private final Set<Long> destroyed = ConcurrentHashMap.newKeySet();
   private final List<Integer> priorities = new ArrayList<>();
 
   FakeStreams(FakeCudaDriver fake) {
@@ -34,10 +37,18 @@ final class FakeStreams implements StreamCalls {
       return defaults.computeIfAbsent(device, FakeStream::new);
     }
     FakeStream known = streams.get(stream);
+    if (destroyed.contains(stream)) {
+      throw new AssertionError(call + " of a destroyed stream ends the process");
+    }
     if (known == null || known.device != device) {
       throw FakeCudaDriver.error(call, FakeCudaDriver.INVALID_HANDLE);
     }
     return known;
+  }
+
+  /** Returns the recordings that have not ended. */
+  List<FakeStream.Capture> captures() {
+    return streams.values().stream().map(FakeStream::capture).filter(Objects::nonNull).toList();
   }
 
   @Override
@@ -63,6 +74,7 @@ final class FakeStreams implements StreamCalls {
     FakeStream known = require("cuStreamDestroy", stream);
     fake.destroy("cuStreamDestroy", stream, "stream");
     streams.remove(stream);
+    destroyed.add(stream);
     known.enqueue(
         () -> {
           throw new InterruptedException("destroyed");
@@ -71,7 +83,16 @@ final class FakeStreams implements StreamCalls {
 
   @Override
   public boolean isIdle(long stream) {
-    return require("cuStreamQuery", stream).isIdle();
+    FakeStream known = require("cuStreamQuery", stream);
+    fake.graphs().requireSafe("cuStreamQuery");
+    FakeStream.Capture capture = known.capture();
+    if (capture != null) {
+      capture.spoil();
+      throw FakeCudaDriver.error("cuStreamQuery", FakeCudaDriver.CAPTURE_UNSUPPORTED);
+    }
+    boolean idle = known.isIdle();
+    fake.carryOn();
+    return idle;
   }
 
   @Override

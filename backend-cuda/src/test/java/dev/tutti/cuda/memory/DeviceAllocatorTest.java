@@ -9,23 +9,27 @@ import dev.tutti.cuda.driver.DeviceAttribute;
 import dev.tutti.cuda.driver.DeviceContext;
 import dev.tutti.cuda.driver.EventPool;
 import dev.tutti.cuda.driver.FakeCudaDriver;
+import dev.tutti.cuda.driver.GraphCalls;
 import java.lang.foreign.MemorySegment;
 import java.util.ArrayList;
 import java.util.Comparator;
 import java.util.List;
 import java.util.Random;
+import java.util.concurrent.CompletableFuture;
+import java.util.concurrent.TimeUnit;
 import org.junit.jupiter.api.AfterEach;
 import org.junit.jupiter.api.Test;
 
 class DeviceAllocatorTest {
   private static final long MIB = 1 << 20;
-  private static final long STREAM = 0;
 
   private final FakeCudaDriver fake = new FakeCudaDriver(2);
   private final DeviceContext context = new DeviceContext(fake.driver(), 0);
   private final EventPool events = new EventPool(fake.driver().events());
-  private final DeviceAllocator allocator = new DeviceAllocator(context, events);
-  private final long other = newStream();
+  private final DeviceAllocator allocator = new DeviceAllocator(context);
+  private final BlockStream stream = new BlockStream(context, events, 0, false);
+  private final long otherHandle = newStream();
+  private final BlockStream other = new BlockStream(context, events, otherHandle, false);
 
   private long newStream() {
     context.enter();
@@ -36,7 +40,7 @@ class DeviceAllocatorTest {
   void close() {
     allocator.close();
     allocator.close();
-    fake.driver().streams().destroy(other);
+    fake.driver().streams().destroy(otherHandle);
     events.close();
     context.close();
     assertThat(fake.living()).isEmpty();
@@ -45,8 +49,8 @@ class DeviceAllocatorTest {
 
   @Test
   void smallBlocksShareASegment() {
-    DeviceBlock first = allocator.allocate(1, STREAM);
-    DeviceBlock second = allocator.allocate(513, STREAM);
+    DeviceBlock first = allocator.allocate(1, stream);
+    DeviceBlock second = allocator.allocate(513, stream);
     assertThat(first.bytes()).isEqualTo(512);
     assertThat(second.bytes()).isEqualTo(1024);
     assertThat(second.address()).isEqualTo(first.address() + 512);
@@ -56,10 +60,10 @@ class DeviceAllocatorTest {
 
   @Test
   void sizesDecideHowMuchTheDriverIsAskedFor() {
-    allocator.allocate(MIB + 1, STREAM);
-    allocator.allocate(10 * MIB, STREAM);
-    DeviceBlock large = allocator.allocate(10 * MIB + 1, STREAM);
-    allocator.allocate(33 * MIB, STREAM);
+    allocator.allocate(MIB + 1, stream);
+    allocator.allocate(10 * MIB, stream);
+    DeviceBlock large = allocator.allocate(10 * MIB + 1, stream);
+    allocator.allocate(33 * MIB, stream);
     assertThat(fake.calls("cuMemCreate"))
         .containsExactly("cuMemCreate " + 32 * MIB, "cuMemCreate " + 34 * MIB);
     assertThat(large.bytes()).isEqualTo(10 * MIB + 512);
@@ -69,13 +73,13 @@ class DeviceAllocatorTest {
   void neighboursBecomeOneBlockAgain() {
     List<DeviceBlock> blocks = new ArrayList<>();
     for (int i = 0; i < 4; i++) {
-      blocks.add(allocator.allocate(MIB / 2, STREAM));
+      blocks.add(allocator.allocate(MIB / 2, stream));
     }
     long address = blocks.get(0).address();
     for (int i : new int[] {2, 0, 3, 1}) {
       allocator.free(blocks.get(i));
     }
-    DeviceBlock whole = allocator.allocate(MIB, STREAM);
+    DeviceBlock whole = allocator.allocate(MIB, stream);
     assertThat(whole.address()).isEqualTo(address);
     assertThat(fake.calls("cuMemCreate")).hasSize(1);
     allocator.free(whole);
@@ -86,26 +90,26 @@ class DeviceAllocatorTest {
 
   @Test
   void aFreedBlockIsForItsOwnStream() {
-    DeviceBlock first = allocator.allocate(100, STREAM);
+    DeviceBlock first = allocator.allocate(100, stream);
     allocator.free(first);
     assertThat(allocator.allocate(100, other).address()).isNotEqualTo(first.address());
-    assertThat(allocator.allocate(100, STREAM).address()).isEqualTo(first.address());
+    assertThat(allocator.allocate(100, stream).address()).isEqualTo(first.address());
     assertThat(fake.calls("cuEventRecord")).isEmpty();
   }
 
   @Test
   void usesInOtherStreamsAreWaitedFor() {
-    DeviceBlock block = allocator.allocate(100, STREAM);
+    DeviceBlock block = allocator.allocate(100, stream);
     allocator.useOn(block, other);
     allocator.useOn(block, other);
-    allocator.useOn(block, STREAM);
-    long[] gate = hold(other);
+    allocator.useOn(block, stream);
+    long[] gate = hold(otherHandle);
     allocator.free(block);
     assertThat(fake.calls("cuEventRecord")).hasSize(1);
-    assertThat(allocator.allocate(100, STREAM).address()).isNotEqualTo(block.address());
+    assertThat(allocator.allocate(100, stream).address()).isNotEqualTo(block.address());
     open(gate);
-    Until.holds("the other stream", () -> fake.driver().streams().isIdle(other));
-    assertThat(allocator.allocate(100, STREAM).address()).isEqualTo(block.address());
+    Until.holds("the other stream", () -> fake.driver().streams().isIdle(otherHandle));
+    assertThat(allocator.allocate(100, stream).address()).isEqualTo(block.address());
     assertThat(events.inUse()).isZero();
   }
 
@@ -125,7 +129,7 @@ class DeviceAllocatorTest {
   @Test
   void aFullDeviceGetsBackWhatIsCached() {
     fake.memory().setCapacity(100 * MIB);
-    allocator.free(allocator.allocate(60 * MIB, STREAM));
+    allocator.free(allocator.allocate(60 * MIB, stream));
     fake.clearCalls();
     DeviceBlock block = allocator.allocate(60 * MIB, other);
     assertThat(fake.calls("cuMemCreate", "cuMemUnmap"))
@@ -138,7 +142,7 @@ class DeviceAllocatorTest {
   @Test
   void listenersFreeWhatTheyCan() {
     fake.memory().setCapacity(100 * MIB);
-    DeviceBlock cache = allocator.allocate(60 * MIB, STREAM);
+    DeviceBlock cache = allocator.allocate(60 * MIB, stream);
     List<Long> asked = new ArrayList<>();
     Runnable remove =
         allocator.addListener(
@@ -146,10 +150,10 @@ class DeviceAllocatorTest {
               asked.add(bytes);
               allocator.free(cache);
             });
-    DeviceBlock block = allocator.allocate(50 * MIB, STREAM);
+    DeviceBlock block = allocator.allocate(50 * MIB, stream);
     assertThat(asked).containsExactly(50 * MIB);
     remove.run();
-    assertThatThrownBy(() -> allocator.allocate(60 * MIB, STREAM))
+    assertThatThrownBy(() -> allocator.allocate(60 * MIB, stream))
         .isInstanceOf(CudaException.class);
     assertThat(asked).hasSize(1);
     allocator.free(block);
@@ -158,10 +162,10 @@ class DeviceAllocatorTest {
   @Test
   void anExceptionHasTheNumbers() {
     fake.memory().setCapacity(100 * MIB);
-    DeviceBlock used = allocator.allocate(20 * MIB, STREAM);
-    allocator.free(allocator.allocate(512, STREAM));
+    DeviceBlock used = allocator.allocate(20 * MIB, stream);
+    allocator.free(allocator.allocate(512, stream));
     fake.clearCalls();
-    assertThatThrownBy(() -> allocator.allocate(90 * MIB, STREAM))
+    assertThatThrownBy(() -> allocator.allocate(90 * MIB, stream))
         .isInstanceOfSatisfying(CudaException.class, e -> assertThat(e.isOutOfMemory()).isTrue())
         .hasMessage(
             "allocation of 94371840 bytes on cuda:0 failed: CUDA_ERROR_OUT_OF_MEMORY (2); of"
@@ -174,7 +178,7 @@ class DeviceAllocatorTest {
   @Test
   void otherErrorsAreNotTriedAgain() {
     fake.failOn("cuMemCreate", 1, 700);
-    assertThatThrownBy(() -> allocator.allocate(1, STREAM))
+    assertThatThrownBy(() -> allocator.allocate(1, stream))
         .isInstanceOfSatisfying(CudaException.class, e -> assertThat(e.code()).isEqualTo(700));
     assertThat(fake.calls("cuMemCreate")).hasSize(1);
   }
@@ -182,7 +186,7 @@ class DeviceAllocatorTest {
   @Test
   void segmentsOfABusyStreamAreKept() {
     allocator.free(allocator.allocate(1, other));
-    long[] gate = hold(other);
+    long[] gate = hold(otherHandle);
     allocator.releaseCached();
     assertThat(allocator.usage().reservedBytes()).isEqualTo(2 * MIB);
     open(gate);
@@ -191,32 +195,166 @@ class DeviceAllocatorTest {
   }
 
   @Test
+  void aForeignStreamIsNotAskedOnceNoBlockUsesIt() {
+    long handle = newStream();
+    BlockStream foreign = new BlockStream(context, events, handle, true);
+    allocator.free(allocator.allocate(100, foreign));
+    DeviceBlock used = allocator.allocate(100, stream);
+    allocator.useOn(used, foreign);
+    allocator.free(used);
+    fake.driver().streams().destroy(handle);
+    allocator.releaseCached();
+    assertThat(allocator.usage()).isEqualTo(new DeviceAllocator.Usage(0, 0));
+    assertThat(events.inUse()).isZero();
+  }
+
+  @Test
+  void aBlockOfAForeignStreamIsForWhoeverHasTheHandleOnceItsWorkIsDone() {
+    BlockStream foreign = new BlockStream(context, events, otherHandle, true);
+    DeviceBlock block = allocator.allocate(100, foreign);
+    long[] gate = hold(otherHandle);
+    allocator.free(block);
+    assertThat(allocator.allocate(100, foreign).address()).isNotEqualTo(block.address());
+    open(gate);
+    context.enter();
+    Until.holds("the stream", () -> fake.driver().streams().isIdle(otherHandle));
+    assertThat(allocator.allocate(100, foreign).address()).isEqualTo(block.address());
+    assertThat(events.inUse()).isZero();
+  }
+
+  @Test
+  void aThreadThatRecordsAllocatesWhileBlocksWait() {
+    DeviceBlock block = allocator.allocate(100, stream);
+    allocator.useOn(block, other);
+    long[] gate = hold(otherHandle);
+    allocator.free(block);
+    long recorded = newStream();
+    fake.driver().graphs().beginCapture(recorded);
+    assertThat(allocator.allocate(100, stream).address()).isNotEqualTo(block.address());
+    assertThat(allocator.allocate(3 * MIB, stream).bytes()).isEqualTo(3 * MIB);
+    fake.driver().graphs().destroy(fake.driver().graphs().endCapture(recorded));
+    open(gate);
+    Until.holds("the other stream", () -> fake.driver().streams().isIdle(otherHandle));
+    assertThat(allocator.allocate(100, stream).address()).isEqualTo(block.address());
+    assertThat(events.inUse()).isZero();
+    fake.driver().streams().destroy(recorded);
+  }
+
+  @Test
+  void aBlockThatIsFreedWhileItsOtherStreamIsRecordedWaitsForTheEnd() throws Exception {
+    DeviceBlock block = allocator.allocate(100, stream);
+    allocator.useOn(block, other);
+    fake.driver().graphs().beginCapture(otherHandle);
+    allocator.free(block);
+    CompletableFuture<Long> elsewhere =
+        CompletableFuture.supplyAsync(() -> allocator.allocate(100, stream).address());
+    assertThat(elsewhere.get(20, TimeUnit.SECONDS)).isNotEqualTo(block.address());
+    fake.driver().graphs().destroy(fake.driver().graphs().endCapture(otherHandle));
+    Until.holds("the block", () -> allocator.allocate(100, stream).address() == block.address());
+    assertThat(events.inUse()).isZero();
+  }
+
+  @Test
+  void aStreamThatIsRecordedKeepsItsSegments() throws Exception {
+    allocator.free(allocator.allocate(1, other));
+    fake.driver().graphs().beginCapture(otherHandle, GraphCalls.GLOBAL);
+    CompletableFuture.runAsync(allocator::releaseCached).get(20, TimeUnit.SECONDS);
+    assertThat(allocator.usage().reservedBytes()).isEqualTo(2 * MIB);
+    fake.driver().graphs().destroy(fake.driver().graphs().endCapture(otherHandle));
+    allocator.releaseCached();
+    assertThat(allocator.usage().reservedBytes()).isZero();
+  }
+
+  @Test
+  void aStreamOfAnotherDeviceIsWaitedFor() {
+    try (DeviceContext second = new DeviceContext(fake.driver(), 1)) {
+      EventPool itsEvents = new EventPool(fake.driver().events());
+      second.enter();
+      long itsStream = fake.driver().streams().create(0);
+      long[] gate = hold(itsStream);
+      DeviceBlock block = allocator.allocate(100, stream);
+      allocator.useOn(block, new BlockStream(second, itsEvents, itsStream, false));
+      allocator.free(block);
+      assertThat(allocator.allocate(100, stream).address()).isNotEqualTo(block.address());
+      second.enter();
+      open(gate);
+      Until.holds("the other device", () -> second.isIdle(itsStream));
+      assertThat(allocator.allocate(100, stream).address()).isEqualTo(block.address());
+      assertThat(itsEvents.inUse()).isZero();
+      second.enter();
+      fake.driver().streams().destroy(itsStream);
+      itsEvents.close();
+    }
+    context.enter();
+  }
+
+  @Test
+  void aBlockWhoseUseCannotBeMarkedIsTriedAgain() {
+    DeviceBlock block = allocator.allocate(100, stream);
+    allocator.useOn(block, other);
+    fake.failOn("cuEventRecord", 1, 400);
+    allocator.free(block);
+    assertThat(events.inUse()).isZero();
+    Until.holds("the block", () -> allocator.allocate(100, stream).address() == block.address());
+    assertThat(events.inUse()).isZero();
+  }
+
+  @Test
+  void aLookThatFailsLosesNoBlock() {
+    DeviceBlock block = allocator.allocate(100, stream);
+    allocator.useOn(block, other);
+    allocator.free(block);
+    fake.fail(700);
+    assertThatThrownBy(() -> allocator.allocate(100, stream)).hasMessageContaining("700");
+    fake.fail(0);
+    Until.holds("the block", () -> allocator.allocate(100, stream).address() == block.address());
+    assertThat(events.inUse()).isZero();
+  }
+
+  @Test
+  void aThreadThatGoesOnElsewhereEntersTheContextAgain() {
+    DeviceBlock block = allocator.allocate(100, other);
+    allocator.useOn(block, stream);
+    allocator.free(block);
+    allocator.free(allocator.allocate(3 * MIB, stream));
+    long[] gate = hold(otherHandle);
+    fake.changeCarriers();
+    allocator.releaseCached();
+    assertThat(allocator.usage().reservedBytes()).isEqualTo(2 * MIB);
+    context.enter();
+    open(gate);
+    allocator.releaseCached();
+    assertThat(allocator.usage().reservedBytes()).isZero();
+    context.enter();
+  }
+
+  @Test
   void aSegmentThatCannotBeMappedLeavesNothing() {
     for (String call : List.of("cuMemAddressReserve", "cuMemMap", "cuMemSetAccess")) {
       fake.failOn(call, 1, 1);
-      assertThatThrownBy(() -> allocator.allocate(1, STREAM)).hasMessageStartingWith(call);
+      assertThatThrownBy(() -> allocator.allocate(1, stream)).hasMessageStartingWith(call);
       assertThat(fake.living()).doesNotContainKeys("addresses", "physical memory");
       assertThat(fake.memory().used()).isZero();
     }
-    allocator.allocate(1, STREAM);
+    allocator.allocate(1, stream);
   }
 
   @Test
   void memoryIsReleasedWhileAnotherStreamIsHeld() {
-    allocator.free(allocator.allocate(1, STREAM));
-    long[] gate = hold(other);
+    allocator.free(allocator.allocate(1, stream));
+    long[] gate = hold(otherHandle);
     allocator.releaseCached();
     assertThat(allocator.usage().reservedBytes()).isZero();
-    assertThat(fake.driver().streams().isIdle(other)).isFalse();
+    assertThat(fake.driver().streams().isIdle(otherHandle)).isFalse();
     open(gate);
   }
 
   @Test
   void aDeviceWithoutVirtualMemoryIsUsedAsWell() {
     fake.setAttribute(DeviceAttribute.VIRTUAL_MEMORY, 0);
-    DeviceAllocator plain = new DeviceAllocator(context, events);
+    DeviceAllocator plain = new DeviceAllocator(context);
     fake.clearCalls();
-    plain.free(plain.allocate(1, STREAM));
+    plain.free(plain.allocate(1, stream));
     plain.releaseCached();
     assertThat(fake.calls("cuMemAlloc", "cuMemFree", "cuMemCreate"))
         .hasSize(2)
@@ -226,15 +364,15 @@ class DeviceAllocatorTest {
 
   @Test
   void peersAreLetInOnce() {
-    allocator.allocate(1, STREAM);
+    allocator.allocate(1, stream);
     try (DeviceContext peer = new DeviceContext(fake.driver(), 1)) {
       allocator.addPeer(peer);
-      allocator.allocate(3 * MIB, STREAM);
+      allocator.allocate(3 * MIB, stream);
       assertThat(fake.calls("cuMemSetAccess"))
           .map(call -> call.substring(call.lastIndexOf(' ') + 1))
           .containsExactly("0", "1", "0", "1");
       fake.setAttribute(DeviceAttribute.VIRTUAL_MEMORY, 0);
-      DeviceAllocator plain = new DeviceAllocator(context, events);
+      DeviceAllocator plain = new DeviceAllocator(context);
       fake.clearCalls();
       plain.addPeer(peer);
       assertThat(fake.calls("cuCtxEnablePeerAccess"))
@@ -245,7 +383,7 @@ class DeviceAllocatorTest {
 
   @Test
   void addressesAreFoundWithinBlocksInUse() {
-    DeviceBlock block = allocator.allocate(1000, STREAM);
+    DeviceBlock block = allocator.allocate(1000, stream);
     assertThat(allocator.find(block.address())).isSameAs(block);
     assertThat(allocator.find(block.address() + 1023)).isSameAs(block);
     assertThat(allocator.find(block.address() + 1024)).isNull();
@@ -255,7 +393,7 @@ class DeviceAllocatorTest {
     assertThatThrownBy(() -> allocator.free(block)).isInstanceOf(IllegalStateException.class);
     assertThatThrownBy(() -> allocator.useOn(block, other))
         .isInstanceOf(IllegalStateException.class);
-    assertThatThrownBy(() -> allocator.allocate(0, STREAM))
+    assertThatThrownBy(() -> allocator.allocate(0, stream))
         .isInstanceOf(IllegalArgumentException.class);
   }
 
@@ -268,7 +406,7 @@ class DeviceAllocatorTest {
         allocator.free(live.remove(random.nextInt(live.size())));
       } else {
         long bytes = 1 + (long) Math.pow(2, 8 + 15 * random.nextDouble());
-        DeviceBlock block = allocator.allocate(bytes, random.nextBoolean() ? STREAM : other);
+        DeviceBlock block = allocator.allocate(bytes, random.nextBoolean() ? stream : other);
         assertThat(block.bytes()).isGreaterThanOrEqualTo(bytes);
         live.add(block);
       }

@@ -86,6 +86,35 @@ class PinnedAllocatorTest {
   }
 
   @Test
+  void aThreadThatRecordsAllocatesWhileBlocksWait() {
+    PinnedBlock block = pinned.allocate(5000);
+    hold();
+    pinned.useOn(block, 0);
+    pinned.free(block);
+    long recorded = fake.driver().streams().create(0);
+    fake.driver().graphs().beginCapture(recorded);
+    assertThat(pinned.allocate(5000)).isNotSameAs(block);
+    fake.driver().graphs().destroy(fake.driver().graphs().endCapture(recorded));
+    open();
+    assertThat(pinned.allocate(5000)).isSameAs(block);
+    assertThat(events.inUse()).isZero();
+    fake.driver().streams().destroy(recorded);
+  }
+
+  @Test
+  void aLookThatFailsLosesNoBlock() {
+    PinnedBlock block = pinned.allocate(5000);
+    pinned.useOn(block, 0);
+    pinned.free(block);
+    fake.fail(700);
+    assertThatThrownBy(() -> pinned.allocate(5000)).hasMessageContaining("700");
+    fake.fail(0);
+    Until.holds("the stream", () -> fake.driver().streams().isIdle(0));
+    assertThat(pinned.allocate(5000)).isSameAs(block);
+    assertThat(events.inUse()).isZero();
+  }
+
+  @Test
   void aUseThatCannotBeRecordedKeepsNoEvent() {
     PinnedBlock block = pinned.allocate(8);
     fake.failOn("cuEventRecord", 1, 700);

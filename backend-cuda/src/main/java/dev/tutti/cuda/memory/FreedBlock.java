@@ -1,0 +1,50 @@
+package dev.tutti.cuda.memory;
+
+/** Is a freed block that streams may still use. {@link DeviceAllocator} guards its state. */
+final class FreedBlock {
+  final DeviceBlock block;
+  private final BlockStream[] streams;
+  private final long[] events;
+  private int left;
+
+  FreedBlock(DeviceBlock block, BlockStream[] streams) {
+    this.block = block;
+    this.streams = streams;
+    this.events = new long[streams.length];
+    this.left = streams.length;
+    mark();
+  }
+
+  /** Marks where the streams are that could not be marked before. */
+  private void mark() {
+    for (int i = 0; i < left; i++) {
+      if (events[i] == 0) {
+        events[i] = streams[i].tryMark();
+      }
+    }
+  }
+
+  /** Tells, without blocking, whether the streams are done with the block. */
+  boolean isDone() {
+    mark();
+    while (left > 0) {
+      int last = left - 1;
+      if (events[last] == 0 || !streams[last].isReached(events[last])) {
+        return false;
+      }
+      streams[last].events().release(events[last]);
+      left--;
+    }
+    return true;
+  }
+
+  /** Gives the events up. */
+  void release() {
+    while (left > 0) {
+      left--;
+      if (events[left] != 0) {
+        streams[left].events().release(events[left]);
+      }
+    }
+  }
+}
