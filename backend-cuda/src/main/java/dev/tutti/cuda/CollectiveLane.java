@@ -1,5 +1,6 @@
 package dev.tutti.cuda;
 
+import dev.tutti.BackendException;
 import dev.tutti.ReduceOp;
 import dev.tutti.Tensor;
 import dev.tutti.kernels.AllReduceLimits;
@@ -129,17 +130,41 @@ final class CollectiveLane {
    *
    * @param op the operation
    * @param parts launches them; may launch none
+   * @throws BackendException if some were launched and others could not be, as the other ranks may
+   *     have launched all
    */
   void inParts(Operation op, Runnable parts) {
     partsLaunched = 0;
     hasParts = true;
+    RuntimeException failure = null;
     try {
       parts.run();
+    } catch (RuntimeException e) {
+      failure = e;
     } finally {
       hasParts = false;
     }
     if (partsLaunched > 0) {
+      trackParts(op, failure);
+    } else if (failure != null) {
+      throw failure;
+    }
+  }
+
+  private void trackParts(Operation op, @Nullable RuntimeException failure) {
+    try {
       track(op);
+    } catch (RuntimeException e) {
+      if (failure == null) {
+        throw e;
+      }
+      failure.addSuppressed(e);
+    }
+    if (failure instanceof BackendException) {
+      throw failure;
+    } else if (failure != null) {
+      throw new BackendException(
+          op.type().label() + " on rank " + rank + ": only a part was launched", failure);
     }
   }
 

@@ -80,6 +80,7 @@ final class CudaBackend implements Backend {
 
   @Override
   public void allReduceCoalesced(Operation op, List<Tensor> tensors, ReduceOp reduceOp) {
+    check(op, tensors);
     inParts(op, () -> tensors.forEach(tensor -> allReduce(op, tensor, reduceOp)));
   }
 
@@ -94,6 +95,8 @@ final class CudaBackend implements Backend {
 
   @Override
   public void allGatherIntoCoalesced(Operation op, List<Tensor> outputs, List<Tensor> inputs) {
+    check(op, outputs);
+    check(op, inputs);
     inParts(
         op,
         () -> {
@@ -106,6 +109,8 @@ final class CudaBackend implements Backend {
   @Override
   public void reduceScatterIntoCoalesced(
       Operation op, List<Tensor> outputs, List<Tensor> inputs, ReduceOp reduceOp) {
+    check(op, outputs);
+    check(op, inputs);
     inParts(
         op,
         () -> {

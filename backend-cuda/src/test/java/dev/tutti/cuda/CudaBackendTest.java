@@ -117,6 +117,68 @@ class CudaBackendTest {
   }
 
   @Test
+  void aListWithATensorThatIsGoneIsRefusedAsAWhole() throws Exception {
+    new CudaRanks(cuda)
+        .run(
+            2,
+            (group, device) -> {
+              Tensor first = device.tensors().copyOf(Tensor.of(1f, 2f));
+              Tensor second = device.tensors().copyOf(Tensor.of(5f));
+              group.barrier();
+              if (group.rank() == 0) {
+                machine.fake.clearCalls();
+                List<Tensor> gone;
+                try (Arena arena = Arena.ofConfined()) {
+                  gone = List.of(first, device.tensors().allocate(arena, DType.FLOAT32, 1));
+                }
+                assertThatThrownBy(() -> group.allReduceCoalesced(gone, AllReduceOptions.DEFAULT))
+                    .hasMessageContaining("not supported")
+                    .hasMessageContaining("the memory was freed");
+                assertThat(onCurrentStream("cuLaunchKernel")).isEmpty();
+              }
+              group.store().barrier("refused", 2, Duration.ofSeconds(20));
+              if (group.rank() == 1) {
+                assertThat(group.failure()).isEmpty();
+                assertThat(device.tensors().toHost(second).toFloatArray()).containsExactly(5);
+              }
+            });
+  }
+
+  private List<String> onCurrentStream(String... names) {
+    String stream = " 0x" + Long.toHexString(cuda.currentStream().handle());
+    return machine.fake.calls(names).stream().filter(call -> call.endsWith(stream)).toList();
+  }
+
+  @Test
+  void aListOfWhichAPartWasLaunchedFailsTheGroup() throws Exception {
+    new CudaRanks(cuda)
+        .run(
+            2,
+            (group, device) -> {
+              Tensor first = device.tensors().copyOf(Tensor.of(1f, 2f));
+              Tensor second = device.tensors().copyOf(Tensor.of(5f));
+              group.barrier();
+              if (group.rank() == 0) {
+                machine.fake.clearCalls();
+                machine.fake.failOn("cuLaunchKernel", 2, 1);
+                assertThatThrownBy(
+                        () ->
+                            group.allReduceCoalesced(
+                                List.of(first, second), AllReduceOptions.DEFAULT))
+                    .hasStackTraceContaining("cuLaunchKernel failed");
+                assertThat(onCurrentStream("cuLaunchKernel", "cuEventRecord"))
+                    .as("the part that was launched is followed")
+                    .hasSize(3)
+                    .last()
+                    .asString()
+                    .startsWith("cuEventRecord");
+              }
+              Until.holds("the failure", () -> group.failure().isPresent());
+              group.store().barrier("failed", 2, Duration.ofSeconds(20));
+            });
+  }
+
+  @Test
   void aRankThatDoesNotComeIsNamed() throws Exception {
     new CudaRanks(cuda)
         .within(Duration.ofMillis(500))
