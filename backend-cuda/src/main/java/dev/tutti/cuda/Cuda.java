@@ -110,7 +110,9 @@ public final class Cuda implements AutoCloseable {
     for (CudaDevice other : devices) {
       if (other != null) {
         other.allocator().addPeer(device.context());
+        other.sharable().addPeer(device.context());
         device.allocator().addPeer(other.context());
+        device.sharable().addPeer(other.context());
       }
     }
   }

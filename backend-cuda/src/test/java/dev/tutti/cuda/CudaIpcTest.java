@@ -64,6 +64,17 @@ class CudaIpcTest {
   }
 
   @Test
+  void theOtherDevicesOfTheProcessAreLetIn() {
+    String letIn = "cuCtxEnablePeerAccess 0x" + Long.toHexString(device.context().handle());
+    assertThat(tensor().numel()).isEqualTo(3);
+    assertThat(fake.calls("cuCtxEnablePeerAccess")).isEmpty();
+    assertThat(machine.cuda.device(0).index()).isZero();
+    assertThat(fake.calls("cuCtxEnablePeerAccess")).containsExactly(letIn);
+    assertThat(producer.allocate(machine.cuda.device(0), DType.INT8, 1).numel()).isOne();
+    assertThat(fake.calls("cuCtxEnablePeerAccess")).hasSize(2).doesNotHaveDuplicates();
+  }
+
+  @Test
   void aTensorIsSeenAndItsMemoryStaysUntilItIsClosed() {
     Arena arena = Arena.ofShared();
     Tensor tensor = tensor(arena, 1, 2, 3, 4, 5, 6).view(3, 2);

@@ -5,6 +5,7 @@ import static org.assertj.core.api.Assertions.assertThat;
 import dev.tutti.DType;
 import dev.tutti.Tensor;
 import dev.tutti.cuda.driver.CudaDriver;
+import dev.tutti.cuda.driver.LaunchParameters;
 import dev.tutti.cuda.driver.LinkMatrix;
 import dev.tutti.cuda.driver.Nvml;
 import dev.tutti.cuda.memory.PinnedBlock;
@@ -103,6 +104,30 @@ class GpuPeersTest {
     }
     first.pinned().free(gate);
     tensors.releaseCached();
+  }
+
+  @Test
+  void aKernelOfTheOtherDeviceWorksOnWhatIsShared() {
+    CudaDevice first = cuda.device(0);
+    CudaDevice second = cuda.device(1);
+    long module = Gpu.loadKernels(second);
+    try (CudaIpc ipc = CudaIpc.create(cuda, "GpuPeersTest")) {
+      Tensor shared = ipc.allocate(first, DType.FLOAT32, 3);
+      first.tensors().copyFromHost(shared, Tensor.of(1f, 2f, 3f));
+      first.currentStream().await(Until.LONG);
+      LaunchParameters parameters = new LaunchParameters(3);
+      parameters.set(0, shared.segment().address());
+      parameters.set(1, 3);
+      parameters.set(2, 0.5f);
+      second.context().enter();
+      CudaStream stream = second.poolStream();
+      long add = driver.kernels().function(module, Gpu.ADD);
+      parameters.launch(driver.kernels(), add, 1, 32, 0, stream.handle());
+      stream.await(Until.LONG);
+      assertThat(first.tensors().toHost(shared).toFloatArray()).containsExactly(1.5f, 2.5f, 3.5f);
+    }
+    second.context().enter();
+    driver.kernels().unload(module);
   }
 
   private void copy(CudaDevice by, long target, long source, long bytes) {

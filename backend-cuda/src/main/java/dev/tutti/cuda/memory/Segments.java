@@ -7,6 +7,7 @@ import dev.tutti.cuda.driver.MemoryCalls;
 import dev.tutti.cuda.driver.VirtualMemoryCalls;
 import dev.tutti.cuda.driver.VirtualMemoryCalls.Properties;
 import dev.tutti.cuda.driver.VirtualMemoryCalls.Share;
+import java.util.ArrayDeque;
 import java.util.ArrayList;
 import java.util.HashMap;
 import java.util.List;
@@ -116,6 +117,8 @@ interface Segments {
   final class Plain implements Segments {
     private final DeviceContext context;
     private final MemoryCalls calls;
+    private final ArrayDeque<DeviceContext> peers = new ArrayDeque<>();
+    private boolean isUsed;
 
     Plain(DeviceContext context) {
       this.context = context;
@@ -124,6 +127,8 @@ interface Segments {
 
     @Override
     public long allocate(long bytes) {
+      isUsed = true;
+      letIn();
       return calls.allocate(bytes);
     }
 
@@ -134,9 +139,24 @@ interface Segments {
 
     @Override
     public void addPeer(DeviceContext peer) {
-      peer.enter();
-      peer.driver().contexts().enablePeerAccess(context.handle());
-      context.enter();
+      peers.add(peer);
+      if (isUsed) {
+        letIn();
+      }
+    }
+
+    /** Lets the other devices in, not before there is memory: it maps all memory of the process. */
+    private void letIn() {
+      while (!peers.isEmpty()) {
+        DeviceContext peer = peers.getFirst();
+        peer.enter();
+        try {
+          peer.driver().contexts().enablePeerAccess(context.handle());
+        } finally {
+          context.enter();
+        }
+        peers.removeFirst();
+      }
     }
   }
 }

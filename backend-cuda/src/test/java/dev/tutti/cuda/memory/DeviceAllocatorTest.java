@@ -375,6 +375,9 @@ class DeviceAllocatorTest {
       DeviceAllocator plain = new DeviceAllocator(context);
       fake.clearCalls();
       plain.addPeer(peer);
+      assertThat(fake.calls("cuCtxEnablePeerAccess")).as("while there is no memory").isEmpty();
+      plain.allocate(1, stream);
+      plain.allocate(3 * MIB, stream);
       assertThat(fake.calls("cuCtxEnablePeerAccess"))
           .containsExactly("cuCtxEnablePeerAccess 0x" + Long.toHexString(context.handle()));
       plain.close();
