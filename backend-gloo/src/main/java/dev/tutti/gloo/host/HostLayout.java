@@ -17,6 +17,9 @@ record HostLayout(int ranks, long stageBytes, long ringBytes) {
   /** Largest message that goes through a slot, in bytes. */
   static final int SLOT_BYTES = 8192;
 
+  /** Most ranks of a host, each of which shows three words for every other one in its slot. */
+  static final int MAX_RANKS = SLOT_BYTES / (3 * Long.BYTES);
+
   /** Steps of a large message that may be under way at a time. */
   static final int DEPTH = 2;
 
@@ -34,7 +37,6 @@ record HostLayout(int ranks, long stageBytes, long ringBytes) {
   private static final long LINE = 128;
   private static final long PAGE = 4096;
   private static final long MAX_STAGE = 256 * 1024;
-  private static final long MIN_STAGE = PAGE;
   private static final long MAX_RING = 256 * 1024;
   private static final long MIN_RING = PAGE;
   private static final int RING_SHARE = 4;
@@ -45,15 +47,20 @@ record HostLayout(int ranks, long stageBytes, long ringBytes) {
    *
    * @param ranks number of ranks
    * @param budget bytes in all
-   * @throws IllegalArgumentException if that is too little
+   * @throws IllegalArgumentException if that is too little, or the ranks are too many
    */
   static HostLayout within(int ranks, long budget) {
+    if (ranks > MAX_RANKS) {
+      throw new IllegalArgumentException(
+          ranks + " ranks are too many to share memory, at most " + MAX_RANKS + " can");
+    }
+    long leastStage = leastStage(ranks);
     HostLayout layout = within(ranks, budget, ringWithin(ranks, budget / RING_SHARE));
-    if (layout.stageBytes < MIN_STAGE) {
+    if (layout.stageBytes < leastStage) {
       layout = within(ranks, budget, 0);
     }
-    if (layout.stageBytes < MIN_STAGE) {
-      long least = new HostLayout(ranks, MIN_STAGE, 0).bytes();
+    if (layout.stageBytes < leastStage) {
+      long least = new HostLayout(ranks, leastStage, 0).bytes();
       throw new IllegalArgumentException(
           ranks + " ranks need at least " + least + " bytes of shared memory, not " + budget);
     }
@@ -62,7 +69,12 @@ record HostLayout(int ranks, long stageBytes, long ringBytes) {
 
   /** Returns the least layout, for a rank that is alone on its host. */
   static HostLayout ofOne() {
-    return new HostLayout(1, MIN_STAGE, 0);
+    return new HostLayout(1, leastStage(1), 0);
+  }
+
+  /** Returns the bytes of a stage in which each rank has a piece. */
+  private static long leastStage(int ranks) {
+    return roundUp(ranks * Parts.LINE, PAGE);
   }
 
   private static HostLayout within(int ranks, long budget, long ringBytes) {

@@ -2,7 +2,8 @@ package dev.tutti.gloo.host;
 
 /** Divides bytes among ranks. */
 final class Parts {
-  private static final long LINE = 64;
+  /** Of how many bytes all parts but the last ones are multiples. */
+  static final long LINE = 64;
 
   private Parts() {}
 

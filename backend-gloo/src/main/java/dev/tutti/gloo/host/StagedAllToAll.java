@@ -41,9 +41,6 @@ final class StagedAllToAll {
     int size = channel.size;
     int rank = channel.rank;
     long piece = Parts.piece(channel.layout.stageBytes(), size);
-    if (piece == 0 || 24L * size > HostLayout.SLOT_BYTES) {
-      throw new IllegalStateException(size + " ranks are too many for stages of shared memory");
-    }
     MemorySegment[] slots = channel.beginSlots();
     boolean large = show(slots[rank], outputs, inputs);
     channel.publishSlot();

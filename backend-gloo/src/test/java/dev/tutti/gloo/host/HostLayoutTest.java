@@ -64,4 +64,25 @@ class HostLayoutTest {
         .hasMessageContaining("3 ranks need at least")
         .hasMessageContaining("not 65536");
   }
+
+  @Test
+  void ranksThatAreTooManyForTheMemoryAreRefused() {
+    int most = 0;
+    for (long budget : new long[] {1 << 20, 4 << 20, 16 << 20, 256 << 20}) {
+      for (int ranks = 2; ranks <= 512; ranks++) {
+        HostLayout layout;
+        try {
+          layout = HostLayout.within(ranks, budget);
+        } catch (IllegalArgumentException e) {
+          assertThat(e).hasMessageContaining(ranks + " ranks");
+          continue;
+        }
+        assertThat(Parts.piece(layout.stageBytes(), ranks)).as("%d ranks", ranks).isPositive();
+        assertThat(24L * ranks).isLessThanOrEqualTo(HostLayout.SLOT_BYTES);
+        assertThat(layout.bytes()).isLessThanOrEqualTo(budget);
+        most = Math.max(most, ranks);
+      }
+    }
+    assertThat(most).isEqualTo(341);
+  }
 }
