@@ -23,7 +23,8 @@ import org.jspecify.annotations.Nullable;
  */
 public final class HostRendezvous {
   /*
-   * A leader publishes under "host/memory/RANK" what its followers need. Then each rank publishes one
+   * A leader publishes under "host/memory/RANK" what its followers need, any other rank that it leads
+   * nobody: one that it does not see may see it, and wait for that. Then each rank publishes one
    * result: a follower that it signed, or why it could not; a leader, who first reads the results of
    * its followers and looks for their signatures, whom it leads. Everybody reads all results, so all
    * come to the same groups: those that leaders name. All ranks read offers and results, and refuse
@@ -129,12 +130,11 @@ public final class HostRendezvous {
   private HostGroups findGroups(Duration timeout) {
     try (HostSearch search = HostSearch.begin(context, directory, budget, twoLevel, timeout)) {
       HostResult result;
-      if (search.leader() != rank) {
-        result = follow(search.leader(), timeout);
-      } else if (search.members().length > 1) {
+      if (search.members().length > 1) {
         result = lead(search.members(), timeout);
       } else {
-        result = search.problem().isEmpty() ? HostResult.nothing() : refusal(search.problem());
+        store.set(MEMORY + rank, NONE);
+        result = search.leader() == rank ? alone(search) : follow(search.leader(), timeout);
       }
       store.set(RESULT + rank, result.toBytes());
       HostResult[] results = readAll(everybody(), timeout);
@@ -143,31 +143,40 @@ public final class HostRendezvous {
     }
   }
 
+  private HostResult alone(HostSearch search) {
+    return search.problem().isEmpty() ? HostResult.nothing() : refusal(search.problem());
+  }
+
   private HostResult lead(int[] led, Duration timeout) {
-    HostResult result = HostResult.nothing();
     members = led;
     try {
-      HostMemory made =
-          HostMemory.create(directory, HostLayout.within(members.length, budget).bytes());
-      memory = made;
-      store.set(MEMORY + rank, new HostInvitation(made.describe(), members).toBytes());
-    } catch (IOException | IllegalArgumentException e) {
-      result = refusal(String.valueOf(e.getMessage()));
-      store.set(MEMORY + rank, NONE);
-    }
-    HostMemory made = memory;
-    try {
+      HostResult otherwise = invite();
+      HostMemory made = memory;
       HostResult[] answers = readAll(Arrays.copyOfRange(members, 1, members.length), timeout);
       boolean signed = made != null;
       for (int place = 1; signed && made != null && place < members.length; place++) {
         HostResult answer = answers[place - 1];
         signed = answer.follows() && answer.leader() == rank && made.isJoined(place);
       }
-      return signed ? HostResult.leads(members) : result;
+      return signed ? HostResult.leads(members) : otherwise;
     } finally {
-      if (made != null) {
-        made.unlink();
+      if (memory != null) {
+        memory.unlink();
       }
+    }
+  }
+
+  /** Makes the memory and tells the members where; returns why there is none, if so. */
+  private HostResult invite() {
+    try {
+      HostMemory made =
+          HostMemory.create(directory, HostLayout.within(members.length, budget).bytes());
+      memory = made;
+      store.set(MEMORY + rank, new HostInvitation(made.describe(), members).toBytes());
+      return HostResult.nothing();
+    } catch (IOException | IllegalArgumentException e) {
+      store.set(MEMORY + rank, NONE);
+      return refusal(String.valueOf(e.getMessage()));
     }
   }
 
