@@ -25,6 +25,7 @@ import org.jspecify.annotations.Nullable;
  */
 final class DeviceDispatch implements Backend {
   private static final String DEVICE_KEY = "tutti/device/";
+  private static final String NONE = "-";
 
   private final Backend host;
   private final Map<String, GlooDeviceProvider> providers;
@@ -55,15 +56,24 @@ final class DeviceDispatch implements Backend {
     }
   }
 
-  /** Opens the kind of device that all ranks gave, if they did. */
+  /**
+   * Tells the other ranks, all of Tutti, that nobody serves the device of this one, which they
+   * would wait to hear.
+   */
+  static void servesNone(BackendContext context) {
+    context.store().set(DEVICE_KEY + context.rank(), NONE);
+  }
+
+  /** Opens the kind of device that all ranks gave and serve, if they did. */
   private void openIfAllDo() {
     Store store = context.store();
     String own = context.device().type();
-    store.set(DEVICE_KEY + context.rank(), own);
     GlooDeviceProvider provider = providers.get(own);
     if (provider == null) {
+      servesNone(context);
       return;
     }
+    store.set(DEVICE_KEY + context.rank(), own);
     List<String> keys = new ArrayList<>(context.size());
     for (int r = 0; r < context.size(); r++) {
       keys.add(DEVICE_KEY + r);

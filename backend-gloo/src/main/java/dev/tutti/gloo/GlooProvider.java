@@ -291,7 +291,13 @@ public final class GlooProvider implements BackendProvider {
 
   private Backend withDevices(GlooBackend host, BackendContext context, boolean allTutti) {
     Map<String, GlooDeviceProvider> others = devices();
-    return others.isEmpty() ? host : new DeviceDispatch(host, others, context, allTutti);
+    if (!others.isEmpty()) {
+      return new DeviceDispatch(host, others, context, allTutti);
+    }
+    if (allTutti) {
+      DeviceDispatch.servesNone(context);
+    }
+    return host;
   }
 
   private static GlooBackend create(

@@ -29,8 +29,9 @@ public interface GlooDeviceProvider {
 
   /**
    * Opens what runs a group's operations on tensors of this kind. Called when the group is made if
-   * all ranks gave such a device, else when there is the first tensor, by any thread. It is aborted
-   * and closed with the group; operations without tensors never come to it.
+   * all ranks gave such a device and have who serves it, else when there is the first tensor, by
+   * any thread. It is aborted and closed with the group; operations without tensors never come to
+   * it.
    *
    * @param group which group
    * @throws BackendException if it cannot run here
