@@ -234,16 +234,25 @@ final class HostChannel implements AutoCloseable {
     }
     long deadline = op.deadlineNanos();
     pacer.start();
-    do {
-      if (pacer.isSlow()) {
-        check(op, peer, offset, value, deadline);
+    boolean interrupted = false;
+    try {
+      do {
+        if (pacer.isSlow()) {
+          check(op, peer, offset, value, deadline);
+        }
+        long seen = (long) WORD.getAcquire(memory, offset);
+        if (seen >= value) {
+          return;
+        }
+        pacer.rest(offset, seen);
+        // An interrupted thread would not sleep any more.
+        interrupted |= Thread.interrupted();
+      } while (!polled(offset, value));
+    } finally {
+      if (interrupted) {
+        Thread.currentThread().interrupt();
       }
-      long seen = (long) WORD.getAcquire(memory, offset);
-      if (seen >= value) {
-        return;
-      }
-      pacer.rest(offset, seen);
-    } while (!polled(offset, value));
+    }
   }
 
   private boolean polled(long offset, long value) {
