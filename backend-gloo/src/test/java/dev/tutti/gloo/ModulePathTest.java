@@ -23,6 +23,7 @@ import org.junit.jupiter.api.io.TempDir;
 @Timeout(90)
 class ModulePathTest {
   private static final int SIZE = 2;
+  private static final String INCUBATOR = "WARNING: Using incubator modules: jdk.incubator.vector";
   private static final String MODULE = "module app { requires dev.tutti; }";
   private static final String PROGRAM =
       """
@@ -81,11 +82,11 @@ class ModulePathTest {
     assertThat(result).isZero();
   }
 
-  private Process start(int rank, int port) throws Exception {
+  private Process start(int rank, int port, List<String> flags) throws Exception {
     List<String> command = new ArrayList<>();
     command.add(ProcessHandle.current().info().command().orElseThrow());
     command.addAll(List.of("-Xmx128m", "-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC"));
-    command.add("--enable-native-access=dev.tutti,dev.tutti.gloo");
+    command.addAll(flags);
     command.addAll(List.of("--module-path", modulePath(), "--module", "app/app.Main"));
     ProcessBuilder builder = new ProcessBuilder(command).redirectErrorStream(true);
     builder.redirectOutput(output(rank).toFile());
@@ -106,11 +107,23 @@ class ModulePathTest {
 
   @Test
   void modulesFindEachOther() throws Exception {
+    assertSums("--enable-native-access=dev.tutti,dev.tutti.gloo");
+  }
+
+  @Test
+  void sumsNeedNoNativeAccessOfTheModuleOfGloo() throws Exception {
+    assertSums(
+        "--add-modules=jdk.incubator.vector",
+        "--enable-native-access=dev.tutti",
+        "--illegal-native-access=deny");
+  }
+
+  private void assertSums(String... flags) throws Exception {
     compile();
     List<Process> processes = new ArrayList<>();
     try (TcpStoreServer server = new TcpStoreServer(0)) {
       for (int rank = 0; rank < SIZE; rank++) {
-        processes.add(start(rank, server.port()));
+        processes.add(start(rank, server.port(), List.of(flags)));
       }
       for (int rank = 0; rank < SIZE; rank++) {
         assertThat(processes.get(rank).waitFor(60, TimeUnit.SECONDS)).isTrue();
@@ -127,6 +140,8 @@ class ModulePathTest {
   }
 
   private List<String> lines(int rank) throws IOException {
-    return Files.readAllLines(output(rank), StandardCharsets.UTF_8);
+    return Files.readAllLines(output(rank), StandardCharsets.UTF_8).stream()
+        .filter(line -> !line.equals(INCUBATOR))
+        .toList();
   }
 }

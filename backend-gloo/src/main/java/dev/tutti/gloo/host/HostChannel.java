@@ -75,14 +75,14 @@ final class HostChannel implements AutoCloseable {
     stages = new MemorySegment[HostLayout.DEPTH][size];
     heldStages = new MemorySegment[HostLayout.DEPTH][size];
     slots = new MemorySegment[2][size];
+    boolean holds =
+        HostReducer.hasVectors() && HostChannel.class.getModule().isNativeAccessEnabled();
     for (int r = 0; r < size; r++) {
       for (int i = 0; i < HostLayout.DEPTH; i++) {
         MemorySegment stage = memory.asSlice(layout.stage(r, i), layout.stageBytes());
         stages[i][r] = stage;
         heldStages[i][r] =
-            HostReducer.hasVectors()
-                ? MemorySegment.ofAddress(stage.address()).reinterpret(stage.byteSize())
-                : stage;
+            holds ? MemorySegment.ofAddress(stage.address()).reinterpret(stage.byteSize()) : stage;
       }
       for (int i = 0; i < 2; i++) {
         slots[i][r] =

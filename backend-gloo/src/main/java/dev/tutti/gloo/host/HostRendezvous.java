@@ -112,19 +112,19 @@ public final class HostRendezvous {
       if (layout.ringBytes() > 0) {
         transport.share(ranks, new HostRings(shared, layout), timeout);
       }
+      if (groups.hosts() > 1) {
+        Members members = new Members(transport, ranks);
+        return new HostMeeting(groups, new HostChannel(shared, layout, members, spinNanos), null);
+      }
+      HostChannel channel = new HostChannel(shared, layout, transport, spinNanos);
+      return new HostMeeting(
+          groups,
+          channel,
+          SymmetricMemories.of(channel, transport, context.group(), directory, spinNanos));
     } catch (Exception | Error e) {
       shared.close();
       throw e;
     }
-    if (groups.hosts() > 1) {
-      Members members = new Members(transport, ranks);
-      return new HostMeeting(groups, new HostChannel(shared, layout, members, spinNanos), null);
-    }
-    HostChannel channel = new HostChannel(shared, layout, transport, spinNanos);
-    return new HostMeeting(
-        groups,
-        channel,
-        SymmetricMemories.of(channel, transport, context.group(), directory, spinNanos));
   }
 
   private HostGroups findGroups(Duration timeout) {
