@@ -256,9 +256,12 @@ final class GlooBackend implements Backend {
   @Override
   public void close() {
     transport.close();
-    if (memories != null) {
-      memories.close();
+    try {
+      if (memories != null) {
+        memories.close();
+      }
+    } finally {
+      collectives.close();
     }
-    collectives.close();
   }
 }

@@ -14,6 +14,7 @@ import java.nio.file.attribute.PosixFilePermissions;
 import java.security.SecureRandom;
 import java.util.HexFormat;
 import java.util.concurrent.atomic.AtomicInteger;
+import java.util.concurrent.locks.LockSupport;
 import java.util.regex.Matcher;
 import java.util.regex.Pattern;
 import org.jspecify.annotations.Nullable;
@@ -25,6 +26,8 @@ import org.jspecify.annotations.Nullable;
 final class HostMemory implements AutoCloseable {
   private static final VarHandle WORD = ValueLayout.JAVA_LONG.varHandle();
   private static final int FILL_BYTES = 1 << 20;
+  private static final long UNMAP_NANOS = 10_000_000_000L;
+  private static final long RETRY_NANOS = 100_000;
 
   /** Is the most characters that a description may have. */
   static final int MAX_DESCRIPTION = 128;
@@ -190,11 +193,16 @@ final class HostMemory implements AutoCloseable {
   /** Ends a {@link #hold}. */
   void release() {
     if (holds.decrementAndGet() == CLOSED) {
-      arena.close();
+      unmap();
     }
   }
 
-  /** Unmaps the memory, at once or when the last who holds it releases it. */
+  /**
+   * Unmaps the memory, at once or when the last who holds it releases it, and waits for calls of
+   * the system that other threads are in with some of it.
+   *
+   * @throws IllegalStateException if such a call does not end for long; the memory stays then
+   */
   @Override
   public void close() {
     int before = holds.get();
@@ -202,7 +210,22 @@ final class HostMemory implements AutoCloseable {
       before = holds.get();
     }
     if (before == 0) {
-      arena.close();
+      unmap();
+    }
+  }
+
+  private void unmap() {
+    long deadline = System.nanoTime() + UNMAP_NANOS;
+    while (true) {
+      try {
+        arena.close();
+        return;
+      } catch (IllegalStateException e) {
+        if (System.nanoTime() - deadline >= 0) {
+          throw e;
+        }
+        LockSupport.parkNanos(this, RETRY_NANOS);
+      }
     }
   }
 }

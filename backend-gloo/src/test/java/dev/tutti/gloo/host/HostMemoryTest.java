@@ -7,13 +7,17 @@ import dev.tutti.gloo.Tmpfs;
 import java.io.IOException;
 import java.lang.foreign.MemorySegment;
 import java.lang.foreign.ValueLayout;
+import java.nio.ByteBuffer;
+import java.nio.channels.Pipe;
 import java.nio.file.Files;
 import java.nio.file.Path;
+import java.util.Arrays;
 import java.util.List;
 import java.util.concurrent.Callable;
 import java.util.concurrent.CyclicBarrier;
 import java.util.concurrent.FutureTask;
 import java.util.concurrent.TimeUnit;
+import java.util.function.BooleanSupplier;
 import java.util.stream.Stream;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.Timeout;
@@ -160,6 +164,42 @@ class HostMemoryTest {
         assertThat(task.get(20, TimeUnit.SECONDS)).isBetween(0, 100);
       }
       assertThat(memory.segment().scope().isAlive()).isFalse();
+    }
+  }
+
+  /** Lets a thread read into the memory, which keeps others from unmapping it meanwhile. */
+  @Test
+  void closingWaitsForACallOfTheSystem() throws Exception {
+    HostMemory memory = HostMemory.ofOne(4096);
+    Pipe pipe = Pipe.open();
+    try (Pipe.SourceChannel source = pipe.source();
+        Pipe.SinkChannel sink = pipe.sink()) {
+      FutureTask<Integer> reading =
+          new FutureTask<>(() -> source.read(memory.segment().asByteBuffer()));
+      Thread reader = Thread.ofPlatform().daemon().start(reading);
+      until(
+          () ->
+              Arrays.stream(reader.getStackTrace())
+                  .anyMatch(frame -> frame.getMethodName().equals("read0")));
+      FutureTask<Boolean> closing =
+          new FutureTask<>(
+              () -> {
+                memory.close();
+                return memory.segment().scope().isAlive();
+              });
+      Thread closer = Thread.ofPlatform().daemon().start(closing);
+      until(() -> closing.isDone() || closer.getState() == Thread.State.TIMED_WAITING);
+      sink.write(ByteBuffer.allocate(1));
+      assertThat(reading.get(20, TimeUnit.SECONDS)).isEqualTo(1);
+      assertThat(closing.get(20, TimeUnit.SECONDS)).isFalse();
+    }
+  }
+
+  private static void until(BooleanSupplier condition) {
+    long deadline = System.nanoTime() + TimeUnit.SECONDS.toNanos(20);
+    while (!condition.getAsBoolean()) {
+      assertThat(System.nanoTime()).isLessThan(deadline);
+      Thread.onSpinWait();
     }
   }
 }
