@@ -41,6 +41,7 @@ final class CollectiveLane {
   private final int size;
   private final long packetLimit;
   private final ChannelEvents events;
+  private final ReplayWatch replays;
   private CudaStream lastStream;
   private @Nullable CudaEvent lastEvent;
   private CudaStream stream;
@@ -60,6 +61,7 @@ final class CollectiveLane {
    * @param symmetric the group's memories that tensors may lie in
    * @param rank this rank
    * @param neighbour another rank that has this process and this device, or -1
+   * @param replays hears of collectives that are recorded
    */
   CollectiveLane(
       CudaDevice device,
@@ -67,13 +69,15 @@ final class CollectiveLane {
       AllReduceLimits limits,
       CudaSymmetricMemories symmetric,
       int rank,
-      int neighbour) {
+      int neighbour,
+      ReplayWatch replays) {
     this.device = device;
     this.channel = channel;
     this.limits = limits;
     this.symmetric = symmetric;
     this.rank = rank;
     this.neighbour = neighbour;
+    this.replays = replays;
     this.size = channel.layout.ranks();
     this.stream = device.defaultStream();
     this.lastStream = stream;
@@ -179,6 +183,7 @@ final class CollectiveLane {
 
   private void track(Operation op) {
     if (device.context().driver().streams().isCapturing(stream.handle())) {
+      replays.recorded();
       return;
     }
     ChannelEvent event = events.take(op);

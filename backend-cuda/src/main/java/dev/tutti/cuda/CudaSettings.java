@@ -31,7 +31,8 @@ final class CudaSettings {
       Setting.integer(
           "TUTTI_CUDA_LANES",
           128,
-          "most blocks of a collective kernel, even; the same on all ranks");
+          "most blocks of a collective kernel, even, the same on all ranks; fewer where a device"
+              + " has not so many multiprocessors and 4 more");
 
   static final Setting<String> CHUNK_BYTES =
       Setting.text(
@@ -44,13 +45,13 @@ final class CudaSettings {
       Setting.text(
           "TUTTI_CUDA_ONE_SHOT_BYTES",
           "",
-          "most bytes of an all-reduce by one-shot; as measured if not set");
+          "most bytes of an all-reduce by one-shot, the same on all ranks; as measured if not set");
 
   static final Setting<String> TWO_SHOT_BYTES =
       Setting.text(
           "TUTTI_CUDA_TWO_SHOT_BYTES",
           "",
-          "most bytes of an all-reduce by two-shot; as measured if not set");
+          "most bytes of an all-reduce by two-shot, the same on all ranks; as measured if not set");
 
   static final List<Setting<?>> ALL =
       List.of(

@@ -2,6 +2,7 @@ package dev.tutti.cuda;
 
 import dev.tutti.BackendException;
 import dev.tutti.Settings;
+import dev.tutti.cuda.driver.DeviceAttribute;
 import dev.tutti.cuda.share.FarRanksException;
 import dev.tutti.cuda.share.IpcChannel;
 import dev.tutti.cuda.share.Neighbour;
@@ -40,6 +41,7 @@ final class CudaWorld implements AutoCloseable {
   private final @Nullable PeerMemory memory;
   private final @Nullable HostChannel all;
   private final @Nullable CollectiveLane collectives;
+  private final @Nullable ReplayWatch replays;
   private final @Nullable MessageBoard messages;
   private final List<MessageLane> messageLanes = new ArrayList<>();
 
@@ -62,11 +64,16 @@ final class CudaWorld implements AutoCloseable {
       memory = null;
       all = null;
       collectives = null;
+      replays = null;
       return;
     }
     Settings settings = context.settings();
     int shared = Neighbour.mostOnOneDevice(peers.ranks());
-    int lanes = Math.max(2, settings.get(CudaSettings.LANES) / shared & -2);
+    int lanes =
+        ChannelLayout.lanes(
+            settings.get(CudaSettings.LANES),
+            Neighbour.leastMultiprocessors(peers.ranks()),
+            shared);
     long slot =
         CudaSettings.bytes(settings, CudaSettings.CHUNK_BYTES, size <= 4 ? 32 << 10 : 16 << 10);
     int chunk = (int) Math.min(1 << 24, slot);
@@ -82,12 +89,10 @@ final class CudaWorld implements AutoCloseable {
       areas[r] = memory.address(r);
     }
     all = new HostChannel(device, kernels, wide, rank, areas, state(areas[rank], wide));
-    AllReduceLimits measured = AllReduceLimits.ofRanks(size);
-    AllReduceLimits limits =
-        new AllReduceLimits(
-            CudaSettings.bytes(settings, CudaSettings.ONE_SHOT_BYTES, measured.oneShotBytes()),
-            CudaSettings.bytes(settings, CudaSettings.TWO_SHOT_BYTES, measured.twoShotBytes()));
-    collectives = new CollectiveLane(device, all, limits, symmetric, rank, onSameDevice(peers));
+    AllReduceLimits limits = limits(settings, size);
+    replays = new ReplayWatch(all.control, rank, context.onFailure());
+    collectives =
+        new CollectiveLane(device, all, limits, symmetric, rank, onSameDevice(peers), replays);
     @Nullable MessageLane[] sends = new @Nullable MessageLane[size];
     @Nullable MessageLane[] receives = new @Nullable MessageLane[size];
     for (int peer = 0; peer < size; peer++) {
@@ -101,6 +106,25 @@ final class CudaWorld implements AutoCloseable {
     messages =
         new MessageBoard(device, links, rank, collectives, sends, receives, context.onFailure());
     messages.listen();
+  }
+
+  private static AllReduceLimits limits(Settings settings, int size) {
+    AllReduceLimits measured = AllReduceLimits.ofRanks(size);
+    return new AllReduceLimits(
+        CudaSettings.bytes(settings, CudaSettings.ONE_SHOT_BYTES, measured.oneShotBytes()),
+        CudaSettings.bytes(settings, CudaSettings.TWO_SHOT_BYTES, measured.twoShotBytes()));
+  }
+
+  /** Returns what has to be the same on all ranks and shows nowhere else if it is not. */
+  private static String choices(Settings settings, int size) {
+    AllReduceLimits limits = limits(settings, size);
+    return CudaSettings.ONE_SHOT_BYTES.name()
+        + "="
+        + limits.oneShotBytes()
+        + " "
+        + CudaSettings.TWO_SHOT_BYTES.name()
+        + "="
+        + limits.twoShotBytes();
   }
 
   /** Returns another rank that has this process and this device, or -1. */
@@ -177,7 +201,9 @@ final class CudaWorld implements AutoCloseable {
     Neighbour own =
         Neighbour.here(
             cuda.driver().devices().pciBusId(device.index()),
-            settings.get(CudaSettings.OVERLAPPING_DEVICES));
+            settings.get(CudaSettings.OVERLAPPING_DEVICES),
+            cuda.driver().devices().attribute(device.index(), DeviceAttribute.MULTIPROCESSORS),
+            choices(settings, context.size()));
     List<Neighbour> ranks = Neighbour.meet(exchange, own, until);
     Sharing sharing =
         Sharing.choose(settings.get(CudaSettings.SHARING), cuda.driver(), device.index());
@@ -259,6 +285,10 @@ final class CudaWorld implements AutoCloseable {
     MessageBoard board = messages;
     if (board != null) {
       board.close();
+    }
+    ReplayWatch watch = replays;
+    if (watch != null) {
+      watch.close();
     }
     abort(new IllegalStateException("the group is closed"));
     channel.close();

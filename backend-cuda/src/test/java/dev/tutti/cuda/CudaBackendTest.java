@@ -246,6 +246,43 @@ class CudaBackendTest {
   }
 
   @Test
+  void aReplayThatAPeerDoesNotMakeFailsTheGroup() throws Exception {
+    new CudaRanks(cuda)
+        .run(
+            2,
+            (group, device) -> {
+              Tensor tensor = device.tensors().copyOf(Tensor.of(1f, 2f));
+              sum(group, tensor).await();
+              long stream = device.currentStream().handle();
+              var graphs = machine.fake.driver().graphs();
+              device.context().enter();
+              graphs.beginCapture(stream);
+              Work _ =
+                  group.allReduce(
+                      tensor,
+                      AllReduceOptions.DEFAULT.withAsync().withTimeout(Duration.ofMillis(200)));
+              long graph = graphs.endCapture(stream);
+              long executable = graphs.instantiate(graph);
+              if (group.rank() == 0) {
+                graphs.launch(executable, stream);
+              }
+              Until.holds("the failure", () -> group.failure().isPresent());
+              assertThat(group.failure().orElseThrow())
+                  .hasMessageContaining("rank 0 waited in vain for rank 1 on its device");
+              graphs.destroyExecutable(executable);
+              graphs.destroy(graph);
+            });
+  }
+
+  @Test
+  void ranksOfOtherLimitsDoNotBegin() {
+    CudaRanks ranks = new CudaRanks(cuda).withOnLast("TUTTI_CUDA_ONE_SHOT_BYTES", "0");
+    assertThatThrownBy(() -> ranks.run(2, (group, device) -> {}))
+        .hasStackTraceContaining("rank 1 has TUTTI_CUDA_ONE_SHOT_BYTES=0 TUTTI_CUDA_TWO_SHOT")
+        .hasStackTraceContaining("give all ranks the same");
+  }
+
+  @Test
   void tensorsOfAnotherDeviceAreRefused() throws Exception {
     new CudaRanks(cuda)
         .run(

@@ -17,6 +17,7 @@ import java.util.concurrent.ExecutorService;
 import java.util.concurrent.Executors;
 import java.util.concurrent.Future;
 import java.util.concurrent.TimeUnit;
+import java.util.function.UnaryOperator;
 
 /** Runs ranks on CUDA devices as threads, each with a stream of its own. */
 final class CudaRanks {
@@ -34,6 +35,7 @@ final class CudaRanks {
   private final Cuda cuda;
   private Settings settings = Settings.ofEnvironment(SMALL);
   private Duration timeout = Duration.ofSeconds(20);
+  private UnaryOperator<Settings> ofLast = UnaryOperator.identity();
   private int devices;
   private BackendProvider provider;
 
@@ -64,6 +66,12 @@ final class CudaRanks {
     return this;
   }
 
+  /** Gives the last rank another setting than the others. */
+  CudaRanks withOnLast(String name, String value) {
+    ofLast = chosen -> chosen.with(name, value);
+    return this;
+  }
+
   CudaRanks within(Duration newTimeout) {
     timeout = newTimeout;
     return this;
@@ -76,7 +84,7 @@ final class CudaRanks {
         .withSize(size)
         .withDevice(Device.cuda(rank % devices))
         .withProvider(provider)
-        .withSettings(settings)
+        .withSettings(rank == size - 1 ? ofLast.apply(settings) : settings)
         .withTimeout(timeout);
   }
 

@@ -35,6 +35,7 @@ public record ChannelLayout(int ranks, int lanes, int packetSlots, int chunkByte
   /** Is how much data a full packet has: a sum of real numbers by one-shot or two-shot. */
   public static final int FULL_PAYLOAD = 16;
 
+  private static final int LEFT_MULTIPROCESSORS = 4;
   private static final int PACKET_BYTES = 16;
   private static final int CHUNK_SLOTS = 4;
   private static final int FLAG_KINDS = 6;
@@ -77,6 +78,21 @@ public record ChannelLayout(int ranks, int lanes, int packetSlots, int chunkByte
    */
   public static ChannelLayout ofRanks(int ranks) {
     return new ChannelLayout(ranks, 128, 512, 32768, fullSlots(ranks));
+  }
+
+  /**
+   * Returns how many blocks a kernel may have: while they wait for those of a peer all have to be
+   * on the device, one on a multiprocessor, and some multiprocessors are left to the lowest lanes
+   * of another group and to messages.
+   *
+   * @param most what was asked for
+   * @param multiprocessors of the smallest device
+   * @param ranks that share a device, the most
+   * @return an even number, at least 2
+   */
+  public static int lanes(int most, int multiprocessors, int ranks) {
+    int resident = Math.min(most, multiprocessors - LEFT_MULTIPROCESSORS);
+    return Math.max(2, resident / ranks & -2);
   }
 
   /**

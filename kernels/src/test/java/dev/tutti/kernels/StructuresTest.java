@@ -18,6 +18,18 @@ class StructuresTest {
     return memory.get(ValueLayout.JAVA_LONG, offset);
   }
 
+  /** Kernels that wait for each other must all be on the device, one block on a multiprocessor. */
+  @Test
+  void blocksFitOnTheSmallestDevice() {
+    assertThat(ChannelLayout.lanes(128, 132, 1)).isEqualTo(128);
+    assertThat(ChannelLayout.lanes(128, 132, 2)).isEqualTo(64);
+    assertThat(ChannelLayout.lanes(128, 108, 1)).isEqualTo(104);
+    assertThat(ChannelLayout.lanes(128, 108, 8)).isEqualTo(12);
+    assertThat(ChannelLayout.lanes(128, 58, 2)).isEqualTo(26);
+    assertThat(ChannelLayout.lanes(4, 132, 3)).isEqualTo(2);
+    assertThat(ChannelLayout.lanes(1, 4, 1)).isEqualTo(2);
+  }
+
   private static int half(MemorySegment memory, long offset) {
     return memory.get(ValueLayout.JAVA_INT, offset);
   }

@@ -18,7 +18,13 @@ import java.util.UUID;
  * @param pciBusId the rank's device
  * @param allowsOverlap whether this rank takes ranks that share a device
  */
-public record Neighbour(String host, String process, String pciBusId, boolean allowsOverlap) {
+public record Neighbour(
+    String host,
+    String process,
+    String pciBusId,
+    boolean allowsOverlap,
+    int multiprocessors,
+    String choices) {
   private static final String PROCESS = UUID.randomUUID().toString();
   private static final String SEPARATOR = "\n";
 
@@ -27,9 +33,12 @@ public record Neighbour(String host, String process, String pciBusId, boolean al
    *
    * @param pciBusId its device
    * @param allowsOverlap whether ranks may share a device
+   * @param multiprocessors of the device, how many
+   * @param choices settings that have to be the same on all ranks, in one line
    */
-  public static Neighbour here(String pciBusId, boolean allowsOverlap) {
-    return new Neighbour(bootId(), PROCESS, pciBusId, allowsOverlap);
+  public static Neighbour here(
+      String pciBusId, boolean allowsOverlap, int multiprocessors, String choices) {
+    return new Neighbour(bootId(), PROCESS, pciBusId, allowsOverlap, multiprocessors, choices);
   }
 
   private static String bootId() {
@@ -48,7 +57,8 @@ public record Neighbour(String host, String process, String pciBusId, boolean al
    * @param deadlineNanos in terms of {@link System#nanoTime()}
    * @return the ranks in their order
    * @throws FarRanksException on all ranks, if they are on several hosts
-   * @throws BackendException on all ranks, if they share a device without leave
+   * @throws BackendException on all ranks, if they share a device without leave, or their choices
+   *     differ
    */
   public static List<Neighbour> meet(StoreExchange exchange, Neighbour own, long deadlineNanos) {
     List<Neighbour> all = new ArrayList<>();
@@ -57,20 +67,36 @@ public record Neighbour(String host, String process, String pciBusId, boolean al
     }
     requireOneHost(all, exchange.rank());
     requireLeave(all, exchange.rank());
+    requireOneChoice(all, exchange.rank());
     return all;
   }
 
   private byte[] encode() {
-    return String.join(SEPARATOR, host, process, pciBusId, String.valueOf(allowsOverlap))
+    return String.join(
+            SEPARATOR,
+            host,
+            process,
+            pciBusId,
+            String.valueOf(allowsOverlap),
+            String.valueOf(multiprocessors),
+            choices)
         .getBytes(StandardCharsets.UTF_8);
   }
 
   private static Neighbour decode(byte[] bytes) {
     String[] parts = new String(bytes, StandardCharsets.UTF_8).split(SEPARATOR, -1);
-    if (parts.length != 4) {
-      throw new BackendException("a peer describes itself in another form than this version does");
+    try {
+      return new Neighbour(
+          parts[0],
+          parts[1],
+          parts[2],
+          Boolean.parseBoolean(parts[3]),
+          Integer.parseInt(parts[4]),
+          parts[5]);
+    } catch (ArrayIndexOutOfBoundsException | NumberFormatException e) {
+      throw new BackendException(
+          "a peer describes itself in another form than this version does", e);
     }
-    return new Neighbour(parts[0], parts[1], parts[2], Boolean.parseBoolean(parts[3]));
   }
 
   private static void requireOneHost(List<Neighbour> all, int rank) {
@@ -83,6 +109,23 @@ public record Neighbour(String host, String process, String pciBusId, boolean al
                 + r
                 + " runs on another host than rank 0, but the ranks of a group on CUDA devices must"
                 + " share one");
+      }
+    }
+  }
+
+  private static void requireOneChoice(List<Neighbour> all, int rank) {
+    for (int r = 0; r < all.size(); r++) {
+      if (!all.get(r).choices.equals(all.get(0).choices)) {
+        throw new BackendException(
+            "rank "
+                + rank
+                + ": rank "
+                + r
+                + " has "
+                + all.get(r).choices
+                + ", but rank 0 has "
+                + all.get(0).choices
+                + "; give all ranks the same");
       }
     }
   }
@@ -105,6 +148,11 @@ public record Neighbour(String host, String process, String pciBusId, boolean al
                 + " all ranks");
       }
     }
+  }
+
+  /** Returns how many multiprocessors the smallest device has. */
+  public static int leastMultiprocessors(List<Neighbour> all) {
+    return all.stream().mapToInt(Neighbour::multiprocessors).min().orElse(0);
   }
 
   /** Returns the greatest number of ranks that one device has. */

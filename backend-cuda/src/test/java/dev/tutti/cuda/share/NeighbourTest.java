@@ -10,7 +10,43 @@ import org.junit.jupiter.api.Test;
 
 class NeighbourTest {
   private static Neighbour on(String host, String device) {
-    return new Neighbour(host, "a process", device, false);
+    return new Neighbour(host, "a process", device, false, 132, "limit=1");
+  }
+
+  @Test
+  void ranksOfOtherChoicesAreRefusedByAll() throws Exception {
+    HashStore store = new HashStore();
+    Ranks.run(
+        store,
+        3,
+        exchange -> {
+          int rank = exchange.rank();
+          Neighbour own =
+              new Neighbour("host", "a process", "device " + rank, false, 132, "limit=" + rank / 2);
+          assertThatThrownBy(() -> Neighbour.meet(exchange, own, Ranks.soon()))
+              .isInstanceOf(BackendException.class)
+              .hasMessage(
+                  "rank "
+                      + rank
+                      + ": rank 2 has limit=1, but rank 0 has limit=0; give all ranks the same");
+          return null;
+        });
+  }
+
+  @Test
+  void theSmallestDeviceCounts() throws Exception {
+    HashStore store = new HashStore();
+    Ranks.run(
+        store,
+        2,
+        exchange -> {
+          int rank = exchange.rank();
+          Neighbour own =
+              new Neighbour("host", "a process", "device " + rank, false, 108 + 24 * rank, "");
+          List<Neighbour> all = Neighbour.meet(exchange, own, Ranks.soon());
+          assertThat(Neighbour.leastMultiprocessors(all)).isEqualTo(108);
+          return null;
+        });
   }
 
   @Test
