@@ -1,6 +1,7 @@
 package dev.tutti.cli;
 
 import java.time.Duration;
+import java.util.Optional;
 import java.util.function.Consumer;
 
 /** Lets the launchers of all nodes agree on where they stand and how an attempt ended. */
@@ -37,9 +38,18 @@ interface Agreement extends AutoCloseable {
    *
    * @param attempt which
    * @param timeout longest wait
+   * @return how the next attempt ended, if a node says so before it began
    * @throws LaunchException if a node does not stop in time, or the store is lost
    */
-  void awaitStopped(int attempt, Duration timeout) throws InterruptedException;
+  Optional<Verdict> awaitStopped(int attempt, Duration timeout) throws InterruptedException;
+
+  /**
+   * Says that this node stopped its ranks and takes no part in the next attempt.
+   *
+   * @param attempt which one ended
+   * @param verdict why
+   */
+  void withdraw(int attempt, Verdict verdict);
 
   /** Leaves; the host waits a moment for the others to have left. */
   @Override

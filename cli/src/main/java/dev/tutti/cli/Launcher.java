@@ -1,11 +1,13 @@
 package dev.tutti.cli;
 
+import dev.tutti.StoreException;
 import dev.tutti.cli.Agreement.Verdict;
 import dev.tutti.cli.Agreement.Verdict.Kind;
 import java.io.IOException;
 import java.time.Duration;
 import java.util.List;
 import java.util.Map;
+import java.util.Optional;
 import java.util.TreeMap;
 import java.util.concurrent.BlockingQueue;
 import java.util.concurrent.CopyOnWriteArrayList;
@@ -30,11 +32,21 @@ final class Launcher {
   /** How long output may take to come after the last process ended. */
   private static final Duration OUTPUT_TIMEOUT = Duration.ofSeconds(2);
 
+  /** How much longer than that nodes wait for each other. */
+  private static final Duration MARGIN = Duration.ofSeconds(5);
+
   private final LaunchPlan plan;
   private final Agreement agreement;
   private final RankOutput output;
   private final Consumer<String> messages;
   private final BlockingQueue<Event> events = new LinkedBlockingQueue<>();
+  private final Object signalLock = new Object();
+
+  /** Is the first signal that came, 0 before. */
+  private volatile int signal;
+
+  /** Is who waits for other nodes, which a signal ends. */
+  private @Nullable Thread waiting;
 
   private sealed interface Event {
     record Ended(int attempt, RankExit exit) implements Event {}
@@ -59,7 +71,7 @@ final class Launcher {
 
     final Map<Integer, RankExit> exits = new TreeMap<>();
     @Nullable Verdict verdict;
-    boolean proposed;
+    @Nullable Verdict proposed;
     Phase phase = Phase.RUNNING;
     long deadline;
 
@@ -99,10 +111,18 @@ final class Launcher {
   /**
    * Tells of a signal to this process; from any thread.
    *
-   * @param signal its number
+   * @param number its number
    */
-  void signalled(int signal) {
-    events.add(new Event.Signalled(signal));
+  void signalled(int number) {
+    synchronized (signalLock) {
+      if (signal == 0) {
+        signal = number;
+      }
+      events.add(new Event.Signalled(number));
+      if (waiting != null) {
+        waiting.interrupt();
+      }
+    }
   }
 
   /**
@@ -116,17 +136,78 @@ final class Launcher {
     if (ProcessTree.find(program, plan.environment()).isEmpty()) {
       throw new LaunchException(127, "no such program: " + program);
     }
-    Cohort cohort = agreement.join();
+    Cohort cohort = unlessSignalled(agreement::join);
+    if (cohort == null) {
+      agreement.propose(0, stopped(signal));
+      return stoppedBetweenAttempts();
+    }
     for (int number = 0; ; number++) {
       Verdict verdict = runAttempt(number, cohort);
       endCache(verdict);
       if (verdict.kind() != Kind.FAILED || number == plan.maxRestarts()) {
         return verdict.code();
       }
-      agreement.awaitStopped(number, plan.grace().plus(SETTLE));
+      int ended = number;
+      Optional<Verdict> next = unlessSignalled(() -> agreement.awaitStopped(ended, longestStop()));
+      if (next == null) {
+        agreement.withdraw(number, stopped(signal));
+        return stoppedBetweenAttempts();
+      }
+      if (next.isPresent()) {
+        messages.accept(next.get().text());
+        return next.get().code();
+      }
       messages.accept(
           "starting all ranks again, restart " + (number + 1) + " of " + plan.maxRestarts());
     }
+  }
+
+  /** Returns how long a node may take from the first failure until its ranks are gone. */
+  private Duration longestStop() {
+    return plan.grace().multipliedBy(2).plus(SETTLE).plus(OUTPUT_TIMEOUT).plus(MARGIN);
+  }
+
+  /** Waits for other nodes. */
+  private interface Meeting<T> {
+    T await() throws InterruptedException;
+  }
+
+  /** Waits for other nodes; returns null if a signal came before the end of that. */
+  private <T> @Nullable T unlessSignalled(Meeting<T> meeting) throws InterruptedException {
+    synchronized (signalLock) {
+      if (signal != 0) {
+        return null;
+      }
+      waiting = Thread.currentThread();
+    }
+    try {
+      T result = meeting.await();
+      return signal == 0 ? result : null;
+    } catch (StoreException | LaunchException | InterruptedException e) {
+      if (signal == 0) {
+        throw e;
+      }
+      return null;
+    } finally {
+      synchronized (signalLock) {
+        waiting = null;
+        if (signal != 0) {
+          // The interrupt was meant for this wait.
+          boolean _ = Thread.interrupted();
+        }
+      }
+    }
+  }
+
+  private Verdict stopped(int number) {
+    String text = "stopped by " + Posix.signalName(number);
+    return new Verdict(Kind.STOPPED, plan.nodeRank(), -1, 128 + number, text);
+  }
+
+  private int stoppedBetweenAttempts() {
+    Verdict verdict = stopped(signal);
+    messages.accept(verdict.text());
+    return verdict.code();
   }
 
   private void endCache(Verdict verdict) {
@@ -172,7 +253,9 @@ final class Launcher {
                 plan.tailLines(),
                 exit -> events.add(new Event.Ended(attempt.number, exit))));
       } catch (IOException e) {
-        throw new LaunchException(126, "cannot start rank " + rank + ": " + Reasons.of(e), e);
+        String text = "cannot start rank " + rank + ": " + Reasons.of(e);
+        propose(attempt, new Verdict(Kind.STOPPED, plan.nodeRank(), -1, 126, text));
+        throw new LaunchException(126, text, e);
       }
     }
   }
@@ -227,14 +310,13 @@ final class Launcher {
           stop(attempt, Posix.SIGTERM);
         }
       }
-      case Event.Signalled(int signal) -> {
+      case Event.Signalled(int number) -> {
         if (attempt.phase == Phase.RUNNING) {
-          stop(attempt, signal);
+          stop(attempt, number);
         } else {
           attempt.deadline = System.nanoTime();
         }
-        String text = "stopped by " + Posix.signalName(signal);
-        propose(attempt, new Verdict(Kind.STOPPED, plan.nodeRank(), -1, 128 + signal, text));
+        propose(attempt, stopped(number));
       }
       case Event.Ended late -> {}
       case Event.Decided late -> {}
@@ -250,10 +332,11 @@ final class Launcher {
     }
   }
 
-  /** Says how this node's part ended, once. */
+  /** Says how this node's part ended: once, but that it is stopped also after its own success. */
   private void propose(Attempt attempt, Verdict verdict) {
-    if (!attempt.proposed) {
-      attempt.proposed = true;
+    Verdict before = attempt.proposed;
+    if (before == null || (before.kind() == Kind.SUCCESS && verdict.kind() == Kind.STOPPED)) {
+      attempt.proposed = verdict;
       agreement.propose(attempt.number, verdict);
     }
   }
@@ -273,7 +356,9 @@ final class Launcher {
         attempt.ranks.stream().map(RankProcess::tree).filter(ProcessTree::isAlive).toList();
     left.forEach(tree -> tree.signal(Posix.SIGTERM));
     long deadline = System.nanoTime() + plan.grace().toNanos();
-    while (left.stream().anyMatch(ProcessTree::isAlive) && System.nanoTime() < deadline) {
+    while (left.stream().anyMatch(ProcessTree::isAlive)
+        && System.nanoTime() < deadline
+        && events.stream().noneMatch(Event.Signalled.class::isInstance)) {
       LockSupport.parkNanos(TimeUnit.MILLISECONDS.toNanos(2));
     }
     left.stream().filter(ProcessTree::isAlive).forEach(ProcessTree::kill);

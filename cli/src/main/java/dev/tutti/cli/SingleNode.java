@@ -4,6 +4,7 @@ import dev.tutti.Store;
 import dev.tutti.StoreException;
 import dev.tutti.cli.Agreement.Verdict;
 import java.time.Duration;
+import java.util.Optional;
 import java.util.function.Consumer;
 import java.util.function.Supplier;
 import org.jspecify.annotations.Nullable;
@@ -53,12 +54,18 @@ final class SingleNode implements Agreement {
   }
 
   @Override
-  public void awaitStopped(int attempt, Duration timeout) {
+  public Optional<Verdict> awaitStopped(int attempt, Duration timeout) {
     try (Store ranks = connect.get()) {
       Leftovers.delete(ranks);
+      return Optional.empty();
     } catch (StoreException e) {
       throw new LaunchException(1, "the store cannot be cleared: " + e.getMessage(), e);
     }
+  }
+
+  @Override
+  public void withdraw(int attempt, Verdict verdict) {
+    // Nobody else waits.
   }
 
   @Override

@@ -3,6 +3,7 @@ package dev.tutti.cli;
 import static java.nio.charset.StandardCharsets.UTF_8;
 
 import dev.tutti.Store;
+import dev.tutti.StoreConnectionException;
 import dev.tutti.StoreException;
 import dev.tutti.StoreTimeoutException;
 import dev.tutti.cli.Agreement.Verdict.Kind;
@@ -10,20 +11,25 @@ import dev.tutti.store.PrefixStore;
 import java.time.Duration;
 import java.util.ArrayList;
 import java.util.List;
+import java.util.Optional;
 import java.util.OptionalInt;
+import java.util.concurrent.atomic.AtomicReference;
 import java.util.function.Consumer;
 import java.util.stream.IntStream;
+import org.jspecify.annotations.Nullable;
 
 /**
  * Lets the launchers of several nodes agree through the store that node 0 hosts.
  *
  * <p>Protocol, below a prefix of its own: each node claims {@code node/R} with the number of its
  * ranks, and reads all. In attempt A the key {@code A/verdict} is written once, by compare-and-set:
- * by the first node with a failure, or by the node that finishes last if none has one. Each node
- * waits for that key on a handle and thread of its own, and meanwhile shows that it lives and looks
- * for launchers that do not ({@link Pulse}): such a silence is a verdict too. Before the next
- * attempt, and before node 0 closes the store, each node counts itself in and waits for all; before
- * the next attempt once more, while node 0 deletes what the ranks left ({@link Leftovers}).
+ * by the first node with a failure, or by the node that finishes last if none has one; those that
+ * finished have {@code A/succeeded/R}. Each node waits for the verdict on a handle and thread of
+ * its own, and meanwhile shows that it lives and looks for launchers that do not ({@link Pulse}):
+ * such a silence is a verdict too, and so is a store that does not answer for as long. What a node
+ * could not write, that thread writes later: all these keys are written by compare-and-set, and may
+ * be so again. Before the next attempt each node waits for {@code A/stopped/R} of all, and then for
+ * {@code A/cleared} of node 0, which deletes what the ranks left ({@link Leftovers}).
  */
 final class StoreAgreement implements Agreement {
   /** How long node 0 keeps the store for nodes that have not left. */
@@ -42,7 +48,13 @@ final class StoreAgreement implements Agreement {
   private final Runnable leave;
   private final Duration silence;
   private final Duration watchInterval;
+
+  /** Is what this node has to say and the store may not know. */
+  private final AtomicReference<@Nullable Proposal> unsaid = new AtomicReference<>();
+
   private volatile boolean closed;
+
+  private record Proposal(int attempt, Verdict verdict) {}
 
   /**
    * Creates an agreement.
@@ -84,10 +96,9 @@ final class StoreAgreement implements Agreement {
     if (!store.compareSet("node/" + node, null, localSize).stored()) {
       throw new LaunchException(1, "another launcher already joined as node " + node);
     }
-    List<String> keys = IntStream.range(0, plan.nodes()).mapToObj(n -> "node/" + n).toList();
     try {
       List<Integer> sizes =
-          store.multiGet(keys, plan.rendezvousTimeout()).stream()
+          store.multiGet(ofAllNodes("node/"), plan.rendezvousTimeout()).stream()
               .map(bytes -> Integer.valueOf(new String(bytes, UTF_8)))
               .toList();
       int first = sizes.subList(0, node).stream().mapToInt(Integer::intValue).sum();
@@ -115,9 +126,12 @@ final class StoreAgreement implements Agreement {
 
   private Verdict watch(Store handle, int attempt) {
     Pulse pulse = new Pulse(handle, plan.nodeRank(), plan.nodes(), silence);
+    long answeredAt = System.nanoTime();
     while (true) {
       try {
         OptionalInt silent = pulse.beat();
+        answeredAt = System.nanoTime();
+        sayAgain(handle, attempt);
         if (silent.isPresent()) {
           String text =
               "the launcher of node %d gave no sign of life for %d s"
@@ -126,7 +140,7 @@ final class StoreAgreement implements Agreement {
         }
         return decode(handle.get(verdictKey(attempt), watchInterval));
       } catch (StoreTimeoutException e) {
-        if (closed) {
+        if (closed || System.nanoTime() - answeredAt > silence.toNanos()) {
           return lost(e);
         }
       } catch (StoreException e) {
@@ -142,26 +156,82 @@ final class StoreAgreement implements Agreement {
 
   @Override
   public void propose(int attempt, Verdict verdict) {
+    Proposal proposal = new Proposal(attempt, verdict);
+    unsaid.set(proposal);
     try {
-      if (verdict.kind() == Kind.SUCCESS && store.add(attempt + "/succeeded", 1) < plan.nodes()) {
-        return;
-      }
-      var _ = store.compareSet(verdictKey(attempt), null, encode(verdict));
+      say(store, proposal);
     } catch (StoreException e) {
-      // The store is lost: the watcher finds that too, and its verdict is the end.
+      // The watcher says it again, or finds that the store is lost, and its verdict is the end.
+    }
+  }
+
+  private void sayAgain(Store handle, int attempt) {
+    Proposal proposal = unsaid.get();
+    if (proposal != null && proposal.attempt == attempt) {
+      say(handle, proposal);
+    }
+  }
+
+  private void say(Store handle, Proposal proposal) {
+    int attempt = proposal.attempt;
+    boolean decided = true;
+    if (proposal.verdict.kind() == Kind.SUCCESS) {
+      mark(handle, attempt + "/succeeded/" + plan.nodeRank());
+      decided = handle.check(ofAllNodes(attempt + "/succeeded/"));
+    }
+    if (decided) {
+      write(handle, verdictKey(attempt), encode(proposal.verdict));
+    }
+    unsaid.compareAndSet(proposal, null);
+  }
+
+  /**
+   * Writes a key if it is not there. A connection that nobody used for long may turn out to be
+   * lost; the next call opens another.
+   */
+  private static void write(Store handle, String key, byte[] value) {
+    try {
+      var _ = handle.compareSet(key, null, value);
+    } catch (StoreConnectionException e) {
+      var _ = handle.compareSet(key, null, value);
+    }
+  }
+
+  private static void mark(Store handle, String key) {
+    write(handle, key, new byte[] {'1'});
+  }
+
+  private List<String> ofAllNodes(String prefix) {
+    return IntStream.range(0, plan.nodes()).mapToObj(node -> prefix + node).toList();
+  }
+
+  @Override
+  public Optional<Verdict> awaitStopped(int attempt, Duration timeout) {
+    try {
+      mark(store, attempt + "/stopped/" + plan.nodeRank());
+      store.wait(ofAllNodes(attempt + "/stopped/"), timeout);
+      if (plan.nodeRank() == 0) {
+        Leftovers.delete(ranks);
+        mark(store, attempt + "/cleared");
+      }
+      store.wait(List.of(attempt + "/cleared"), timeout);
+      String next = verdictKey(attempt + 1);
+      return store.check(List.of(next)) ? Optional.of(decode(store.get(next))) : Optional.empty();
+    } catch (StoreException e) {
+      throw new LaunchException(1, "not all nodes stopped their ranks: " + e.getMessage(), e);
     }
   }
 
   @Override
-  public void awaitStopped(int attempt, Duration timeout) {
+  public void withdraw(int attempt, Verdict verdict) {
+    propose(attempt + 1, verdict);
     try {
-      store.barrier(attempt + "/stopped", plan.nodes(), timeout);
+      mark(store, attempt + "/stopped/" + plan.nodeRank());
       if (plan.nodeRank() == 0) {
-        Leftovers.delete(ranks);
+        mark(store, attempt + "/cleared");
       }
-      store.barrier(attempt + "/cleared", plan.nodes(), timeout);
     } catch (StoreException e) {
-      throw new LaunchException(1, "not all nodes stopped their ranks: " + e.getMessage(), e);
+      // The others find that they wait in vain.
     }
   }
 
@@ -169,20 +239,31 @@ final class StoreAgreement implements Agreement {
   public void close() {
     closed = true;
     try {
-      if (store.add("left", 1) == plan.nodes()) {
+      long left = store.add("left", 1);
+      if (left == plan.nodes()) {
         store.set("all-left", "1");
-      } else if (plan.nodeRank() == 0) {
-        store.wait(List.of("all-left"), LEAVE_TIMEOUT);
+      } else if (plan.nodeRank() == 0 && left < nodesThatCame()) {
+        awaitOthers();
       }
-    } catch (StoreTimeoutException e) {
-      System.getLogger("dev.tutti.cli")
-          .log(System.Logger.Level.WARNING, "node 0 leaves before all others: {0}", e.getMessage());
     } catch (StoreException e) {
       // Node 0 is gone already, and with it whom to tell.
     } finally {
       store.close();
       leave.run();
     }
+  }
+
+  private void awaitOthers() {
+    try {
+      store.wait(List.of("all-left"), LEAVE_TIMEOUT);
+    } catch (StoreTimeoutException e) {
+      System.getLogger("dev.tutti.cli")
+          .log(System.Logger.Level.WARNING, "node 0 leaves before all others: {0}", e.getMessage());
+    }
+  }
+
+  private long nodesThatCame() {
+    return ofAllNodes("node/").stream().filter(node -> store.check(List.of(node))).count();
   }
 
   private static String verdictKey(int attempt) {

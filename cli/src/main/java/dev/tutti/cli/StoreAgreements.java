@@ -6,6 +6,7 @@ import dev.tutti.Store;
 import dev.tutti.StoreException;
 import dev.tutti.internal.RuntimeSettings;
 import java.net.InetAddress;
+import java.time.Duration;
 import org.jspecify.annotations.Nullable;
 
 /**
@@ -14,6 +15,9 @@ import org.jspecify.annotations.Nullable;
  */
 final class StoreAgreements implements Agreements {
   private static final String LOOPBACK = "127.0.0.1";
+
+  /** How long the store may take to answer a launcher among several. */
+  private static final Duration CALL_TIMEOUT = Duration.ofSeconds(10);
 
   @Inject
   StoreAgreements() {}
@@ -24,7 +28,7 @@ final class StoreAgreements implements Agreements {
     try {
       StoreKind kind = StoreKind.of(settings.get(RuntimeSettings.STORE));
       if (plan.nodeRank() > 0) {
-        Store store = connect(kind, plan, plan.masterPort(), settings);
+        Store store = connectForCalls(kind, plan, plan.masterPort(), settings);
         return new StoreAgreement(plan, store, plan.masterPort(), store::close);
       }
       StoreKind.Served served = kind.serve(listenAt(plan), plan.masterPort(), settings);
@@ -32,7 +36,7 @@ final class StoreAgreements implements Agreements {
         Cohort cohort = new Cohort(0, plan.localSize(), plan.masterAddress(), served.port());
         return new SingleNode(cohort, served, () -> connect(kind, plan, served.port(), settings));
       }
-      Store store = connect(kind, plan, served.port(), settings);
+      Store store = connectForCalls(kind, plan, served.port(), settings);
       return new StoreAgreement(
           plan,
           store,
@@ -50,6 +54,17 @@ final class StoreAgreements implements Agreements {
   private static @Nullable InetAddress listenAt(LaunchPlan plan) {
     boolean local = plan.nodes() == 1 && plan.masterAddress().equals(LOOPBACK);
     return local ? InetAddress.ofLiteral(LOOPBACK) : null;
+  }
+
+  /**
+   * Connects as soon as there is a store, for calls that each end soon: the thread that makes them
+   * looks after the ranks, and a store that does not answer must not keep it from that.
+   */
+  private static Store connectForCalls(
+      StoreKind kind, LaunchPlan plan, int port, Settings settings) {
+    try (Store _ = connect(kind, plan, port, settings)) {
+      return kind.connect(plan.masterAddress(), port, CALL_TIMEOUT, settings);
+    }
   }
 
   /** Connects with the token that the ranks find in their environment too. */

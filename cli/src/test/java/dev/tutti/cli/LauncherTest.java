@@ -4,6 +4,7 @@ import static org.assertj.core.api.Assertions.assertThat;
 import static org.assertj.core.api.Assertions.assertThatThrownBy;
 
 import dev.tutti.store.HashStore;
+import java.lang.reflect.Proxy;
 import java.nio.file.Files;
 import java.nio.file.Path;
 import java.time.Duration;
@@ -187,6 +188,65 @@ class LauncherTest {
     }
     assertThat(messages).containsExactly("stopped by SIGINT");
     assertThat(TestPlans.processesOf(plan.runId())).isEmpty();
+  }
+
+  @Test
+  void aSignalWhileAFailedAttemptStopsIsTheEnd(@TempDir Path directory) throws Exception {
+    Path trapped = directory.resolve("trapped");
+    LaunchPlan plan =
+        TestPlans.of(
+            2,
+            3,
+            Optional.empty(),
+            "sh",
+            "-c",
+            "[ $RANK = 0 ] && { while [ ! -e "
+                + trapped
+                + " ]; do sleep 0.05; done; exit 3; }; trap 'echo stopping; sleep 600' TERM; touch "
+                + trapped
+                + "; while :; do sleep 600 & wait $!; done");
+    Launcher launcher = launcher(plan);
+    Thread signaller =
+        Thread.ofPlatform()
+            .start(
+                () -> {
+                  try {
+                    output.await(lines -> lines.contains("1:OUT:stopping"));
+                    launcher.signalled(Posix.SIGINT);
+                  } catch (InterruptedException e) {
+                    Thread.currentThread().interrupt();
+                  }
+                });
+    assertThat(launcher.run()).isEqualTo(130);
+    signaller.join();
+    assertThat(messages).hasSize(2).last().isEqualTo("stopped by SIGINT");
+    assertThat(messages.getFirst()).startsWith("the first to fail: rank 0 ended");
+    assertThat(output.out(1)).containsExactly("stopping");
+    assertThat(TestPlans.processesOf(plan.runId())).isEmpty();
+  }
+
+  @Test
+  void waitsForOtherNodesAsLongAsTheirRanksMayTakeToStop() throws Exception {
+    Duration grace = Duration.ofSeconds(17);
+    LaunchPlan plan = withGrace(TestPlans.of(1, 1, Optional.empty(), "sh", "-c", "exit 3"), grace);
+    List<Duration> waits = new CopyOnWriteArrayList<>();
+    SingleNode node =
+        new SingleNode(new Cohort(0, 1, plan.masterAddress(), 4711), () -> {}, HashStore::new);
+    Agreement agreement =
+        (Agreement)
+            Proxy.newProxyInstance(
+                Agreement.class.getClassLoader(),
+                new Class<?>[] {Agreement.class},
+                (_, method, arguments) -> {
+                  if (method.getName().equals("awaitStopped")) {
+                    waits.add((Duration) arguments[1]);
+                  }
+                  return method.invoke(node, arguments);
+                });
+    assertThat(new Launcher(plan, agreement, output, messages::add).run()).isEqualTo(3);
+    // SIGTERM to the ranks, SIGKILL, SIGTERM to what they left behind, and their output.
+    assertThat(waits).hasSize(1);
+    assertThat(waits.getFirst()).isGreaterThan(grace.multipliedBy(2).plusSeconds(12));
   }
 
   @Test

@@ -4,7 +4,11 @@ import static org.assertj.core.api.Assertions.assertThat;
 import static org.assertj.core.api.Assertions.assertThatThrownBy;
 
 import dev.tutti.Store;
+import dev.tutti.StoreConnectionException;
+import dev.tutti.StoreTimeoutException;
 import dev.tutti.store.HashStore;
+import java.nio.file.Files;
+import java.nio.file.Path;
 import java.time.Duration;
 import java.util.ArrayList;
 import java.util.List;
@@ -16,9 +20,19 @@ import java.util.concurrent.ExecutorService;
 import java.util.concurrent.Executors;
 import java.util.concurrent.Future;
 import java.util.concurrent.TimeUnit;
+import java.util.concurrent.atomic.AtomicBoolean;
+import java.util.concurrent.atomic.AtomicInteger;
+import java.util.concurrent.locks.LockSupport;
+import java.util.function.BooleanSupplier;
 import org.junit.jupiter.api.Test;
+import org.junit.jupiter.api.io.TempDir;
+import org.junit.jupiter.params.ParameterizedTest;
+import org.junit.jupiter.params.provider.CsvSource;
 
 class StoreAgreementTest {
+  private static final String SUCCEEDED = "tutti-run/0/succeeded";
+
+  @TempDir private Path directory;
   private final RecordedOutput output = new RecordedOutput();
   private final List<String> messages = new CopyOnWriteArrayList<>();
   private final String runId = UUID.randomUUID().toString();
@@ -115,6 +129,219 @@ class StoreAgreementTest {
   void waitsForTheRanksOfOtherNodes() throws Exception {
     // Node 0 is done at once and must still hear of the failure on node 1.
     assertThat(runNodes(0, "[ $RANK = 2 ] || exit 0; sleep 0.5; exit 3")).containsExactly(3, 3);
+  }
+
+  /** Runs one node beside others, with signs of life each 50 ms. */
+  private Future<Integer> start(ExecutorService thread, Launcher launcher, Agreement agreement) {
+    return thread.submit(
+        () -> {
+          try (agreement) {
+            return launcher.run();
+          }
+        });
+  }
+
+  private StoreAgreement agreement(LaunchPlan plan, Store store) {
+    return new StoreAgreement(
+        plan, store, 29501, () -> {}, Duration.ofSeconds(30), Duration.ofMillis(50));
+  }
+
+  @ParameterizedTest
+  @CsvSource({"0, exit 0", "6, [ $RANK = 2 ] && exit 6; exec sleep 600"})
+  void saysHowItsRanksEndedThoughTheFirstCallsAfterThatFail(int code, String script)
+      throws Exception {
+    try (ExecutorService threads = Executors.newFixedThreadPool(2)) {
+      List<Future<Integer>> codes = new ArrayList<>();
+      for (int node = 0; node < 2; node++) {
+        LaunchPlan plan = plan(node, node == 0 ? 2 : 1, 0, script);
+        AtomicInteger failures = new AtomicInteger(-1);
+        Store store =
+            PlayedStore.of(
+                shared.duplicate(),
+                (method, onDuplicate) -> {
+                  if (method.equals("multiGet")) {
+                    failures.set(2);
+                  } else if (!onDuplicate
+                      && List.of("add", "compareSet").contains(method)
+                      && failures.getAndDecrement() > 0) {
+                    throw new StoreConnectionException("the connection was reset");
+                  }
+                });
+        StoreAgreement agreement = agreement(plan, store);
+        codes.add(start(threads, launcher(plan, agreement), agreement));
+      }
+      try {
+        assertThat(codes.get(0).get(30, TimeUnit.SECONDS)).isEqualTo(code);
+        assertThat(codes.get(1).get(30, TimeUnit.SECONDS)).isEqualTo(code);
+      } finally {
+        threads.shutdownNow();
+      }
+    }
+    assertThat(TestPlans.processesOf(runId)).isEmpty();
+  }
+
+  @Test
+  void endsTheRanksWhenTheStoreAnswersNoMore() throws Exception {
+    LaunchPlan plan = plan(1, 1, 5, "echo ready; exec sleep 600");
+    AtomicBoolean frozen = new AtomicBoolean();
+    try (HashStore shared = new HashStore();
+        ExecutorService thread = Executors.newSingleThreadExecutor()) {
+      shared.set("tutti-run/node/0", "1");
+      Store store =
+          PlayedStore.of(
+              shared.duplicate(),
+              (method, _) -> {
+                if (frozen.get() && !method.equals("close")) {
+                  LockSupport.parkNanos(10_000_000); // as a short deadline
+                  throw new StoreTimeoutException("it did not answer in time");
+                }
+              });
+      Agreement agreement =
+          new StoreAgreement(
+              plan, store, 1, () -> {}, Duration.ofSeconds(1), Duration.ofMillis(50));
+      Future<Integer> code = start(thread, launcher(plan, agreement), agreement);
+      output.await(lines -> lines.size() == 1);
+      frozen.set(true);
+      try {
+        assertThat(code.get(30, TimeUnit.SECONDS)).isEqualTo(1);
+      } finally {
+        thread.shutdownNow();
+      }
+    }
+    assertThat(messages)
+        .containsExactly("1: the store of node 0 is lost: it did not answer in time");
+    assertThat(TestPlans.processesOf(runId)).isEmpty();
+  }
+
+  @Test
+  void endsAtASignalWhileItWaitsForOtherNodes() throws Exception {
+    LaunchPlan plan = plan(0, 1, 0, "exec sleep 600");
+    try (ExecutorService thread = Executors.newSingleThreadExecutor()) {
+      StoreAgreement agreement = agreement(plan, shared.duplicate());
+      Launcher launcher = launcher(plan, agreement);
+      long start = System.nanoTime();
+      Future<Integer> code = start(thread, launcher, agreement);
+      shared.wait(List.of("tutti-run/node/0"), Duration.ofSeconds(30));
+      launcher.signalled(Posix.SIGINT);
+      assertThat(code.get(60, TimeUnit.SECONDS)).isEqualTo(130);
+      // Nobody came whom it would keep the store for.
+      assertThat(Duration.ofNanos(System.nanoTime() - start)).isLessThan(Duration.ofSeconds(8));
+    }
+    assertThat(messages).containsExactly("0: stopped by SIGINT");
+    assertThat(output.lines()).isEmpty();
+  }
+
+  @Test
+  void aSignalAfterTheOwnRanksEndedWellStopsAllNodes() throws Exception {
+    String script = "[ $RANK = 2 ] && exec sleep 600; exit 0";
+    try (ExecutorService threads = Executors.newFixedThreadPool(2)) {
+      List<Future<Integer>> codes = new ArrayList<>();
+      List<Launcher> launchers = new ArrayList<>();
+      for (int node = 0; node < 2; node++) {
+        LaunchPlan plan = plan(node, node == 0 ? 2 : 1, 0, script);
+        StoreAgreement agreement = agreement(plan, shared.duplicate());
+        Launcher launcher = launcher(plan, agreement);
+        launchers.add(launcher);
+        codes.add(start(threads, launcher, agreement));
+      }
+      await(() -> shared.listKeys().stream().anyMatch(key -> key.startsWith(SUCCEEDED)));
+      launchers.getFirst().signalled(Posix.SIGINT);
+      try {
+        assertThat(codes.get(0).get(30, TimeUnit.SECONDS)).isEqualTo(130);
+        assertThat(codes.get(1).get(30, TimeUnit.SECONDS)).isEqualTo(130);
+      } finally {
+        threads.shutdownNow();
+      }
+    }
+    assertThat(messages).containsExactlyInAnyOrder("0: stopped by SIGINT", "1: stopped by SIGINT");
+    assertThat(TestPlans.processesOf(runId)).isEmpty();
+  }
+
+  private static void await(BooleanSupplier condition) {
+    long deadline = System.nanoTime() + Duration.ofSeconds(30).toNanos();
+    while (!condition.getAsBoolean()) {
+      assertThat(System.nanoTime()).as("time").isLessThan(deadline);
+      Thread.onSpinWait();
+    }
+  }
+
+  @Test
+  void aSignalToANodeWhileAllStopEndsAllNodes() throws Exception {
+    Path trapped = directory.resolve("trapped");
+    String script =
+        "[ $RANK = 2 ] || { while [ ! -e "
+            + trapped
+            + " ]; do sleep 0.05; done; exit 3; }; trap 'echo stopping; sleep 600' TERM; touch "
+            + trapped
+            + "; while :; do sleep 600 & wait $!; done";
+    try (ExecutorService threads = Executors.newFixedThreadPool(2)) {
+      List<Future<Integer>> codes = new ArrayList<>();
+      List<Launcher> launchers = new ArrayList<>();
+      for (int node = 0; node < 2; node++) {
+        LaunchPlan plan = plan(node, node == 0 ? 2 : 1, 3, script);
+        StoreAgreement agreement = agreement(plan, shared.duplicate());
+        Launcher launcher = launcher(plan, agreement);
+        launchers.add(launcher);
+        codes.add(start(threads, launcher, agreement));
+      }
+      try {
+        output.await(lines -> lines.contains("2:OUT:stopping"));
+        launchers.get(1).signalled(Posix.SIGTERM);
+        assertThat(codes.get(0).get(30, TimeUnit.SECONDS)).isEqualTo(143);
+        assertThat(codes.get(1).get(30, TimeUnit.SECONDS)).isEqualTo(143);
+      } finally {
+        threads.shutdownNow();
+      }
+    }
+    assertThat(messages)
+        .hasSize(4)
+        .contains("0: stopped by SIGTERM", "1: stopped by SIGTERM")
+        .noneMatch(text -> text.contains("starting all ranks again"));
+    assertThat(TestPlans.processesOf(runId)).isEmpty();
+  }
+
+  @Test
+  void endsAllNodesWhenOneCannotStartItsRanks() throws Exception {
+    Path file = Files.createFile(directory.resolve("file"));
+    try (ExecutorService threads = Executors.newFixedThreadPool(2)) {
+      List<Future<Integer>> codes = new ArrayList<>();
+      for (int node = 0; node < 2; node++) {
+        LaunchPlan plan = plan(node, node == 0 ? 2 : 1, 0, "exec sleep 600");
+        LaunchPlan logging = node == 0 ? plan : withLogs(plan, file.resolve("logs"));
+        StoreAgreement agreement = agreement(plan, shared.duplicate());
+        codes.add(start(threads, launcher(logging, agreement), agreement));
+      }
+      try {
+        assertThat(codes.get(0).get(30, TimeUnit.SECONDS)).isEqualTo(126);
+        assertThatThrownBy(() -> codes.get(1).get(30, TimeUnit.SECONDS))
+            .hasCauseInstanceOf(LaunchException.class)
+            .hasMessageContaining("cannot start rank 2: ");
+      } finally {
+        threads.shutdownNow();
+      }
+    }
+    assertThat(messages).hasSize(1);
+    assertThat(messages.getFirst()).startsWith("0: cannot start rank 2: ");
+    assertThat(TestPlans.processesOf(runId)).isEmpty();
+  }
+
+  private static LaunchPlan withLogs(LaunchPlan plan, Path logs) {
+    return new LaunchPlan(
+        plan.command(),
+        plan.localSize(),
+        plan.nodes(),
+        plan.nodeRank(),
+        plan.masterAddress(),
+        plan.masterPort(),
+        plan.maxRestarts(),
+        plan.runId(),
+        plan.role(),
+        Optional.of(logs),
+        plan.tailLines(),
+        plan.grace(),
+        plan.rendezvousTimeout(),
+        plan.environment(),
+        plan.aotCache());
   }
 
   @Test
