@@ -2,6 +2,7 @@ package dev.tutti.gloo.transport;
 
 import java.lang.foreign.MemorySegment;
 import java.nio.ByteBuffer;
+import java.util.Objects;
 import org.jspecify.annotations.Nullable;
 
 /** Shows memory as byte buffers, which channels want, and keeps the last few of them. */
@@ -20,11 +21,13 @@ final class Views {
    * @param segment whose bytes
    * @param offset first byte
    * @param length bytes wanted, at least one
+   * @throws IndexOutOfBoundsException if there is no byte
    */
   ByteBuffer view(MemorySegment segment, long offset, long length) {
     long window = offset / WINDOW;
     ByteBuffer buffer = find(segment, window);
-    int start = (int) (offset - window * WINDOW);
+    // An empty view would be written or read again and again.
+    int start = Objects.checkIndex((int) (offset - window * WINDOW), buffer.capacity());
     int end = (int) Math.min(buffer.capacity(), start + length);
     return buffer.limit(end).position(start);
   }
@@ -40,7 +43,8 @@ final class Views {
   private ByteBuffer find(MemorySegment segment, long window) {
     for (int i = 0; i < KEPT; i++) {
       ByteBuffer buffer = buffers[i];
-      if (buffer != null && windows[i] == window && segment.equals(segments[i])) {
+      MemorySegment kept = segments[i];
+      if (buffer != null && kept != null && windows[i] == window && areSame(segment, kept)) {
         return buffer;
       }
     }
@@ -52,5 +56,13 @@ final class Views {
     buffers[oldest] = buffer;
     oldest = (oldest + 1) % KEPT;
     return buffer;
+  }
+
+  /** Tells whether segments are the same memory; their equals compares no more than addresses. */
+  private static boolean areSame(MemorySegment one, MemorySegment other) {
+    return one.equals(other)
+        && one.byteSize() == other.byteSize()
+        && one.isReadOnly() == other.isReadOnly()
+        && one.scope().equals(other.scope());
   }
 }
