@@ -18,8 +18,9 @@ final class Inbound {
    * An eager message is handled when all of it is there; until then it stays in the small buffer, which
    * grows for it.
    *
-   * From a ring the shared buffer takes little at a time, so that payloads are copied twice in all. What
-   * came behind a loan stays in the small buffer until the loan is copied.
+   * From a ring the shared buffer takes little at a time, so that payloads are copied twice in all, unless
+   * they are combined. What came behind a loan stays in the small buffer, which grows for it, until the
+   * loan is copied.
    */
   private static final int DIRECT_READ = 8 * 1024;
   private static final int RING_DIRECT_READ = 512;
@@ -88,7 +89,7 @@ final class Inbound {
         in.put(partial.flip());
         partial.clear();
         if (loans != null && (request == null || request.combiner == null)) {
-          in.limit(RING_READ);
+          in.limit(Math.max(RING_READ, in.position()));
         }
         count = source.read(in);
         drained = in.hasRemaining();
@@ -202,8 +203,9 @@ final class Inbound {
   }
 
   private void keep(ByteBuffer in) {
-    if (partial.capacity() < in.remaining()) {
-      partial = ByteBuffer.allocate(Header.BYTES + EarlyMessage.MAX_BYTES);
+    int count = in.remaining();
+    if (partial.capacity() < count) {
+      partial = ByteBuffer.allocate(Math.max(count, Header.BYTES + EarlyMessage.MAX_BYTES));
     }
     partial.put(in);
   }
