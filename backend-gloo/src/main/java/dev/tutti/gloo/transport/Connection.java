@@ -172,8 +172,12 @@ final class Connection implements Handler {
    * @param opcode of a header with payload
    */
   void write(int opcode, Request request) {
-    outbound.write(opcode, request, true);
-    transport.progress.pairs.markDirty(pair);
+    try {
+      outbound.write(opcode, request, true);
+      transport.progress.pairs.markDirty(pair);
+    } catch (RuntimeException e) {
+      pair.halt(request, e);
+    }
   }
 
   /** Queues a message for which the peer is ready; it leaves with a later flush. */
@@ -239,7 +243,7 @@ final class Connection implements Handler {
       pair.closedByPeer(e);
       return true;
     } catch (RuntimeException e) {
-      pair.halt(new IllegalStateException("the memory of this rank's tensor cannot be read", e));
+      pair.halt(Pair.unusable(true, e));
       return true;
     }
   }
@@ -284,7 +288,7 @@ final class Connection implements Handler {
       pair.closedByPeer(e);
       return true;
     } catch (RuntimeException e) {
-      pair.halt(new IllegalStateException("the memory of this rank's tensor cannot be written", e));
+      pair.halt(Pair.unusable(false, e));
       return true;
     }
   }

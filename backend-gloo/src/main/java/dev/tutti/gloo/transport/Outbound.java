@@ -100,18 +100,21 @@ final class Outbound {
       long length,
       long signature,
       @Nullable Request request) {
-    Header.put(staging, opcode, slot, length, signature);
     if (request == null) {
+      Header.put(staging, opcode, slot, length, signature);
       return;
     }
     if (loans != null && (opcode == Header.LOAN || opcode == Header.OFFER)) {
+      Header.put(staging, opcode, slot, length, signature);
       Header.putAddress(staging, request.segment.address() + request.offset);
       loans.lent(request);
       return;
     }
-    int count = (int) Math.min(length, Math.min(stagedPayload, staging.remaining()));
-    int at = staging.position();
+    int at = staging.position() + Header.BYTES;
+    int count = (int) Math.min(length, Math.min(stagedPayload, staging.limit() - at));
+    // Memory that is gone leaves no header without its bytes.
     MemorySegment.copy(request.segment, request.offset, outMemory, at, count);
+    Header.put(staging, opcode, slot, length, signature);
     staging.position(at + count);
     request.done = count;
     if (count < length) {

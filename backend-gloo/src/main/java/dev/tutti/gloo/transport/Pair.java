@@ -181,11 +181,19 @@ final class Pair {
     if (request != null && early.address != 0) {
       connection.borrow(request, early.address);
     } else if (request != null) {
-      request.take(early.bytes, 0);
-      transport.requests.end(request, null);
+      take(request, early.bytes, 0);
     }
     early.next = spare;
     spare = early;
+  }
+
+  private void take(Request request, MemorySegment message, long offset) {
+    try {
+      request.take(message, offset);
+      transport.requests.end(request, null);
+    } catch (RuntimeException e) {
+      halt(request, e);
+    }
   }
 
   /** Tells when the oldest unmatched send of the peer on a slot came, or -1 if there is none. */
@@ -288,8 +296,7 @@ final class Pair {
       state.expectedSends--;
       Request request = meet(state, length, signature);
       if (request != null) {
-        request.take(memory, offset);
-        transport.requests.end(request, null);
+        take(request, memory, offset);
       }
     } else {
       EarlyMessage early = keep(state, length, signature, 0);
@@ -478,6 +485,18 @@ final class Pair {
       transport.requests.end(request, cause);
     }
     return wasBusy;
+  }
+
+  /** Ends a request whose memory cannot be used, and all else that is under way. */
+  void halt(Request request, RuntimeException cause) {
+    IllegalStateException unusable = unusable(request.sends, cause);
+    transport.requests.end(request, unusable);
+    halt(unusable);
+  }
+
+  static IllegalStateException unusable(boolean sends, RuntimeException cause) {
+    String how = sends ? "read" : "written";
+    return new IllegalStateException("the memory of this rank's tensor cannot be " + how, cause);
   }
 
   /** Ends all that is under way, and the connection. */

@@ -5,6 +5,7 @@ import static org.assertj.core.api.Assertions.assertThatThrownBy;
 
 import dev.tutti.gloo.transport.RawPeer.Message;
 import dev.tutti.spi.PeerLostException;
+import java.lang.foreign.Arena;
 import java.lang.foreign.MemorySegment;
 import java.lang.foreign.ValueLayout;
 import java.util.Arrays;
@@ -22,16 +23,6 @@ class EagerTest extends RawPeerScripts {
   private static void eager(RawPeer peer, long slot, int... payload) throws Exception {
     peer.send(RawPeer.words(48 + payload.length, Header.EAGER, slot, 0, payload.length, 0));
     peer.send(bytes(payload).toArray(ValueLayout.JAVA_BYTE));
-  }
-
-  /** Returns when all that the peer sent before was taken in. */
-  private static void settle(Transport transport, RawPeer peer) throws Exception {
-    TestOperation marker = TestOperation.seconds(10);
-    new UserMessages(transport).receive(marker, 1, 1, bytes(0), 1);
-    assertThat(peer.receive()).isEqualTo(readyFor(1, 1));
-    peer.notifySend(1, 1);
-    peer.data(1, (byte) 5);
-    assertThat(new UserMessages(transport).await(marker, marker.deadlineNanos())).isTrue();
   }
 
   @Test
@@ -241,6 +232,37 @@ class EagerTest extends RawPeerScripts {
               .isInstanceOf(PeerLostException.class)
               .hasMessageContaining("closed its group");
         });
+  }
+
+  @Test
+  void aReceiveWhoseMemoryIsGoneFailsAtOnce() throws Exception {
+    run(
+        true,
+        (transport, peer) -> {
+          Request request;
+          try (Arena arena = Arena.ofShared()) {
+            request = transport.receive(1, SLOT, arena.allocate(2), 0, 2);
+          }
+          eager(peer, SLOT, 1, 2);
+          assertCannotBeWritten(transport, request);
+        });
+    run(
+        true,
+        (transport, peer) -> {
+          eager(peer, SLOT, 1, 2);
+          settle(transport, peer);
+          Arena arena = Arena.ofShared();
+          MemorySegment gone = arena.allocate(2);
+          arena.close();
+          assertCannotBeWritten(transport, transport.receive(1, SLOT, gone, 0, 2));
+        });
+  }
+
+  private static void assertCannotBeWritten(Transport transport, Request request) {
+    assertThatThrownBy(() -> transport.await(request, TestOperation.seconds(10)))
+        .isInstanceOf(IllegalStateException.class)
+        .hasMessage("the memory of this rank's tensor cannot be written")
+        .hasRootCauseMessage("Already closed");
   }
 
   @Test

@@ -6,11 +6,11 @@ import static org.assertj.core.api.Assertions.assertThatThrownBy;
 import dev.tutti.RendezvousException;
 import dev.tutti.gloo.transport.RawPeer.Message;
 import dev.tutti.spi.PeerLostException;
+import java.lang.foreign.Arena;
 import java.lang.foreign.MemorySegment;
 import java.lang.foreign.ValueLayout;
 import java.net.Socket;
 import java.time.Duration;
-import java.util.Arrays;
 import java.util.concurrent.CountDownLatch;
 import java.util.concurrent.ExecutionException;
 import java.util.concurrent.FutureTask;
@@ -51,13 +51,7 @@ class PairTest extends RawPeerScripts {
         (transport, peer) -> {
           peer.notifyReceive(9, 4);
           peer.notifyReceive(9, 4);
-          // What came before on this connection has been taken in when this exchange is over.
-          TestOperation marker = TestOperation.seconds(10);
-          new UserMessages(transport).receive(marker, 1, 1, bytes(0), 1);
-          assertThat(peer.receive()).isEqualTo(new Message(3, 1, 1, ""));
-          peer.notifySend(1, 1);
-          peer.data(1, (byte) 5);
-          assertThat(new UserMessages(transport).await(marker, marker.deadlineNanos())).isTrue();
+          settle(transport, peer);
           for (int i = 0; i < 2; i++) {
             TestOperation op = TestOperation.seconds(10);
             new UserMessages(transport).send(op, 1, 9, bytes(i, 0, 0, 4), 4);
@@ -94,13 +88,47 @@ class PairTest extends RawPeerScripts {
         });
   }
 
-  private static void awaitSelect(Thread caller) {
-    long deadline = System.nanoTime() + 5_000_000_000L;
-    while (Arrays.stream(caller.getStackTrace())
-        .noneMatch(frame -> frame.getClassName().contains("EPoll"))) {
-      assertThat(System.nanoTime() - deadline).isNegative();
-      Thread.onSpinWait();
-    }
+  @Test
+  void aSendWhoseMemoryIsGoneWhenThePeerIsReadyFailsAtOnce() throws Exception {
+    run(
+        false,
+        (transport, peer) -> {
+          TestOperation op = TestOperation.seconds(10);
+          try (Arena arena = Arena.ofShared()) {
+            new UserMessages(transport).send(op, 1, 7, arena.allocate(1000), 1000);
+            assertThat(peer.receive()).isEqualTo(notifySend(7, 1000));
+          }
+          peer.notifyReceive(7, 1000);
+          assertThat(op.parkUntilDone(op.deadlineNanos())).isTrue();
+          assertCannotBe("read", op.cause());
+          assertThat(transport.failureOf(1)).isSameAs(op.cause());
+        });
+  }
+
+  private static void assertCannotBe(String used, Throwable cause) {
+    assertThat(cause)
+        .isInstanceOf(IllegalStateException.class)
+        .hasMessage("the memory of this rank's tensor cannot be " + used)
+        .hasRootCauseMessage("Already closed");
+  }
+
+  @Test
+  void aSendFromMemoryThatIsGoneFailsAndSendsNothing() throws Exception {
+    run(
+        false,
+        (transport, peer) -> {
+          peer.notifyReceive(9, 1000);
+          settle(transport, peer);
+          Arena arena = Arena.ofShared();
+          MemorySegment gone = arena.allocate(1000);
+          arena.close();
+          TestOperation op = TestOperation.seconds(10);
+          new UserMessages(transport).send(op, 1, 9, gone, 1000);
+          assertThat(op.isDone()).isTrue();
+          assertCannotBe("read", op.cause());
+          transport.close();
+          assertThat(catchEnd(peer)).isTrue();
+        });
   }
 
   @Test

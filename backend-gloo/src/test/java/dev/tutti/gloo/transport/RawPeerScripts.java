@@ -1,5 +1,7 @@
 package dev.tutti.gloo.transport;
 
+import static org.assertj.core.api.Assertions.assertThat;
+
 import dev.tutti.Device;
 import dev.tutti.Settings;
 import dev.tutti.spi.BackendContext;
@@ -9,6 +11,7 @@ import java.lang.foreign.MemorySegment;
 import java.lang.foreign.ValueLayout;
 import java.net.InetAddress;
 import java.time.Duration;
+import java.util.Arrays;
 import java.util.List;
 import java.util.Map;
 import java.util.concurrent.ArrayBlockingQueue;
@@ -50,6 +53,26 @@ abstract class RawPeerScripts {
     FutureTask<T> task = new FutureTask<>(call);
     Thread.ofVirtual().start(task);
     return task;
+  }
+
+  /** Waits until a thread waits in the selector. */
+  static void awaitSelect(Thread caller) {
+    long deadline = System.nanoTime() + 5_000_000_000L;
+    while (Arrays.stream(caller.getStackTrace())
+        .noneMatch(frame -> frame.getClassName().contains("EPoll"))) {
+      assertThat(System.nanoTime() - deadline).isNegative();
+      Thread.onSpinWait();
+    }
+  }
+
+  /** Returns when all that the peer sent before was taken in. */
+  static void settle(Transport transport, RawPeer peer) throws Exception {
+    TestOperation marker = TestOperation.seconds(10);
+    new UserMessages(transport).receive(marker, 1, 1, bytes(0), 1);
+    assertThat(peer.receive()).isEqualTo(new RawPeer.Message(Header.NOTIFY_RECV_READY, 1, 1, ""));
+    peer.notifySend(1, 1);
+    peer.data(1, (byte) 5);
+    assertThat(new UserMessages(transport).await(marker, marker.deadlineNanos())).isTrue();
   }
 
   void run(boolean tutti, Script script) throws Exception {
