@@ -180,6 +180,7 @@ final class Pair {
     Request request = meet(state, early.length, early.signature);
     if (request != null && early.address != 0) {
       connection.borrow(request, early.address);
+      transport.progress.wakeSelector();
     } else if (request != null) {
       take(request, early.bytes, 0);
     }

@@ -422,7 +422,10 @@ final class Progress {
     }
   }
 
-  /** Lets a thread that waits in the selector see a new channel; the lock is held. */
+  /**
+   * Lets a thread that waits in the selector see what no event tells: a new channel, or a message
+   * to be copied from where it is; the lock is held.
+   */
   void wakeSelector() {
     if (ioSelecting || callerSelecting) {
       selector.wakeup();

@@ -225,7 +225,7 @@ class RingTransportTest {
     } else {
       messages.receive(receive, 0, slot, in, bytes);
     }
-    messages.await(receive, receive.deadlineNanos());
+    assertThat(messages.await(receive, receive.deadlineNanos())).isTrue();
     assertThat(receive.cause()).isNull();
     assertThat(value(in, 0)).isEqualTo(expected);
     assertThat(value(in, bytes - 1)).isEqualTo(expected);
@@ -251,6 +251,37 @@ class RingTransportTest {
       new UserMessages(transports.get(0)).await(send, send.deadlineNanos());
       assertThat(send.isDone()).isTrue();
       assertThat(send.cause()).isNull();
+    }
+  }
+
+  @ParameterizedTest
+  @ValueSource(booleans = {false, true})
+  void aReceiveOfAnEarlierOfferNeedsNoOtherEvent(boolean fromAny) throws Exception {
+    awaitLoans();
+    UserMessages messages = new UserMessages(transports.get(1));
+    TestOperation other = TestOperation.seconds(40);
+    messages.receive(other, 0, 10, filled(1, 0), 1);
+    FutureTask<Boolean> waiting =
+        new FutureTask<>(() -> messages.await(other, other.deadlineNanos()));
+    Thread waiter = Thread.ofPlatform().daemon().start(waiting);
+    TestOperation send = send(11, filled(Loans.LEAST_BYTES, 4));
+    awaitAllRead();
+    RawPeerScripts.awaitSelect(waiter);
+    receive(11, fromAny, Loans.LEAST_BYTES, 4);
+    new UserMessages(transports.get(0)).await(send, send.deadlineNanos());
+    assertThat(send.cause()).isNull();
+    send(10, filled(1, 5));
+    assertThat(waiting.get(20, TimeUnit.SECONDS)).isTrue();
+    assertThat(failures).isEmpty();
+  }
+
+  /** Waits until rank 1 has read all that rank 0 wrote. */
+  private void awaitAllRead() {
+    long deadline = System.nanoTime() + 10_000_000_000L;
+    MemorySegment ring = memory.ring(0, 1);
+    while (ring.get(ValueLayout.JAVA_LONG, RingWriter.HEAD) != written(0)) {
+      assertThat(System.nanoTime() - deadline).isNegative();
+      LockSupport.parkNanos(100_000);
     }
   }
 
