@@ -70,7 +70,7 @@ final class Breakdown {
   }
 
   private void failAnyIfAlone(Throwable loss) {
-    if (transport.pairs.haveAllFailed()) {
+    if (transport.pairs.failureOfAll() != null) {
       transport.requests.failAny(loss);
     }
   }

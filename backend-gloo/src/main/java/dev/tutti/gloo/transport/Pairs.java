@@ -352,14 +352,16 @@ final class Pairs {
     return first;
   }
 
-  /** Tells whether nothing more can be expected of any peer. */
-  boolean haveAllFailed() {
+  /** Returns why one of the peers failed if nothing more can be expected of any, else null. */
+  @Nullable Throwable failureOfAll() {
+    Throwable last = null;
     for (Pair pair : others) {
-      if (pair.failure() == null) {
-        return false;
+      last = pair.failure();
+      if (last == null) {
+        return null;
       }
     }
-    return true;
+    return last;
   }
 
   /** Ends all that is under way and leaves the connections open. */

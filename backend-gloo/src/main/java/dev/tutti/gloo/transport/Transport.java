@@ -276,11 +276,16 @@ public final class Transport implements Endpoint, AutoCloseable {
 
   private void beginAny(Request request) {
     Pair first = pairs.firstToOffer(request.slot);
-    if (first == null) {
-      requests.addAny(request);
-    } else {
+    if (first != null) {
       request.peer = first.rank;
       first.receive(request);
+      return;
+    }
+    Throwable failure = pairs.failureOfAll();
+    if (failure == null) {
+      requests.addAny(request);
+    } else {
+      requests.end(request, failure);
     }
   }
 

@@ -468,6 +468,23 @@ class RingTransportTest {
     assertThat(failures).isEmpty();
   }
 
+  @Test
+  void aReceiveFromAnyRankFailsAtOnceWhenAllHaveLeft() throws Exception {
+    transports.get(0).close();
+    long deadline = System.nanoTime() + 10_000_000_000L;
+    while (transports.get(1).failureOf(0) == null) {
+      assertThat(System.nanoTime() - deadline).isNegative();
+      LockSupport.parkNanos(100_000);
+    }
+    TestOperation receive = TestOperation.seconds(10);
+    new UserMessages(transports.get(1)).receiveAny(receive, 3, filled(1, 0), 1);
+    assertThat(receive.isDone()).isTrue();
+    assertThat(receive.cause())
+        .isInstanceOf(PeerLostException.class)
+        .hasMessageContaining("rank 0 closed its group");
+    assertThat(receive.rank()).isZero();
+  }
+
   private void echo(int rank, int count, MemorySegment segment) throws Exception {
     Transport transport = transports.get(rank);
     int peer = 1 - rank;
