@@ -75,6 +75,11 @@ final class Admission implements Handler {
     }
   }
 
+  /** Tells whether this rank connected, and so knows whom it wanted. */
+  boolean connects() {
+    return connects;
+  }
+
   private void refuse(IOException e) {
     close();
     boolean byTls = !agreed || e instanceof SSLException || !transport.protection.token().isSet();
@@ -99,7 +104,17 @@ final class Admission implements Handler {
     return root == null ? text : text + " (" + root.getMessage() + ")";
   }
 
-  /** Gives the connection up. */
+  /** Gives the connection up for others that wait. */
+  void giveUp() {
+    transport.warn(
+        "closed a connection in the name of rank "
+            + pair.rank
+            + ": it proves nothing while others wait",
+        null);
+    close();
+  }
+
+  /** Closes the connection. */
   void close() {
     TlsChannel secured = tls;
     if (secured != null) {

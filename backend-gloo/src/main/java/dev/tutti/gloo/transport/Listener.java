@@ -8,9 +8,10 @@ import java.nio.channels.Selector;
 import java.nio.channels.ServerSocketChannel;
 import java.nio.channels.SocketChannel;
 import java.util.HashMap;
-import java.util.HashSet;
+import java.util.LinkedHashSet;
 import java.util.Map;
-import java.util.Set;
+import java.util.SequencedSet;
+import java.util.concurrent.locks.LockSupport;
 
 /**
  * Accepts the connections of peers. Each begins with eight bytes, the sequence number that this
@@ -18,22 +19,28 @@ import java.util.Set;
  * the transport's lock.
  */
 final class Listener implements Handler {
-  private static final int MAX_STRANGERS = 1024;
+  /** Is how many connections may be open that have not proved whose they are. */
+  static final int MAX_STRANGERS = 1024;
+
+  private static final long PAUSE_NANOS = 100_000_000;
   private static final long KNOCK = 0x54757474L << 32;
   private static final long KNOCK_MASK = -1L << 32;
 
   private final Transport transport;
   private final Selector selector;
   private final ServerSocketChannel server;
+  private final SelectionKey key;
   private final Map<Long, Pair> expected = new HashMap<>();
-  private final Set<Greeting> greetings = new HashSet<>();
+  private final SequencedSet<Greeting> greetings = new LinkedHashSet<>();
+
+  private boolean failing;
 
   Listener(Transport transport, Selector selector, ServerSocketChannel server) throws IOException {
     this.transport = transport;
     this.selector = selector;
     this.server = server;
     server.configureBlocking(false);
-    server.register(selector, SelectionKey.OP_ACCEPT, this);
+    key = server.register(selector, SelectionKey.OP_ACCEPT, this);
   }
 
   /** Returns the greeting by which a rank asks to be connected with. */
@@ -46,7 +53,7 @@ final class Listener implements Handler {
   }
 
   @Override
-  public void ready(SelectionKey key) {
+  public void ready(SelectionKey readyKey) {
     accept();
   }
 
@@ -55,25 +62,64 @@ final class Listener implements Handler {
     try {
       SocketChannel accepted = server.accept();
       while (accepted != null) {
+        failing = false;
         greet(accepted);
         // The last peer's connection closes the listener.
         accepted = server.isOpen() ? server.accept() : null;
       }
     } catch (IOException e) {
-      transport.warn("cannot accept a connection", e);
+      pause(e);
     }
   }
 
-  private void greet(SocketChannel accepted) throws IOException {
+  /** Leaves connections alone for a while, as the selector would find them ready again at once. */
+  private void pause(IOException cause) {
+    if (!failing) {
+      failing = true;
+      transport.warn("cannot accept connections for now", cause);
+    }
+    if (key.isValid() && key.interestOps() != 0) {
+      key.interestOps(0);
+      Thread.ofVirtual().name("tutti-gloo-accept").start(this::resume);
+    }
+  }
+
+  private void resume() {
+    LockSupport.parkNanos(PAUSE_NANOS);
+    transport.progress.lock.lock();
+    try {
+      if (key.isValid()) {
+        key.interestOps(SelectionKey.OP_ACCEPT);
+        transport.progress.wakeSelector();
+      }
+    } finally {
+      transport.progress.lock.unlock();
+    }
+  }
+
+  private void greet(SocketChannel accepted) {
     if (greetings.size() + transport.pairs.admissions() >= MAX_STRANGERS) {
-      accepted.close();
-      return;
+      closeOldest();
     }
     Greeting greeting = new Greeting(accepted);
-    Connector.configure(accepted);
-    accepted.register(selector, SelectionKey.OP_READ, greeting);
+    try {
+      Connector.configure(accepted);
+      accepted.register(selector, SelectionKey.OP_READ, greeting);
+    } catch (IOException e) {
+      greeting.refuse("cannot be used: " + e.getMessage());
+      return;
+    }
     greetings.add(greeting);
     greeting.read();
+  }
+
+  /** Makes room, as who connects and stays silent must keep no rank out. */
+  private void closeOldest() {
+    if (greetings.isEmpty()) {
+      transport.pairs.closeOldestAdmission();
+    } else {
+      greetings.getFirst().refuse("says nothing while others wait");
+    }
   }
 
   /** Stops listening and closes connections that never said whose they are. */
@@ -102,7 +148,7 @@ final class Listener implements Handler {
     }
 
     @Override
-    public void ready(SelectionKey key) {
+    public void ready(SelectionKey readyKey) {
       read();
     }
 
@@ -128,8 +174,8 @@ final class Listener implements Handler {
           return;
         }
         greetings.remove(this);
-        SelectionKey key = channel.keyFor(selector);
-        transport.pairs.greeted(pair, channel, key, false);
+        SelectionKey own = channel.keyFor(selector);
+        transport.pairs.greeted(pair, channel, own, false);
       } catch (IOException e) {
         refuse("failed: " + e.getMessage());
       }

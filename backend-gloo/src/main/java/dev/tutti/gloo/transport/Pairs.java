@@ -9,6 +9,7 @@ import java.nio.channels.ServerSocketChannel;
 import java.nio.channels.SocketChannel;
 import java.util.ArrayList;
 import java.util.HashSet;
+import java.util.LinkedHashSet;
 import java.util.List;
 import java.util.Set;
 import org.jspecify.annotations.Nullable;
@@ -51,7 +52,7 @@ final class Pairs {
   private final boolean[] wanted;
   private int wantedCount;
   private boolean sparse;
-  private final Set<Admission> admissions = new HashSet<>();
+  private final Set<Admission> admissions = new LinkedHashSet<>();
   private @Nullable String refusal;
 
   Pairs(Transport transport, int rank, int size) {
@@ -213,6 +214,17 @@ final class Pairs {
   /** Returns how many connections still have to prove who they are. */
   int admissions() {
     return admissions.size();
+  }
+
+  /** Closes the oldest connection to this rank that has not proved who it is. */
+  void closeOldestAdmission() {
+    for (Admission admission : admissions) {
+      if (!admission.connects()) {
+        admissions.remove(admission);
+        admission.giveUp();
+        return;
+      }
+    }
   }
 
   /** Is told that a peer has proved who it is. */

@@ -18,6 +18,7 @@ import java.net.ServerSocket;
 import java.net.Socket;
 import java.nio.charset.StandardCharsets;
 import java.time.Duration;
+import java.util.ArrayList;
 import java.util.Arrays;
 import java.util.List;
 import java.util.Map;
@@ -26,6 +27,8 @@ import java.util.concurrent.FutureTask;
 import java.util.concurrent.TimeUnit;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.Timeout;
+import org.junit.jupiter.params.ParameterizedTest;
+import org.junit.jupiter.params.provider.ValueSource;
 
 /** Speaks, byte for byte, with a rank 0 of 2 that has a token. */
 @Timeout(60)
@@ -177,6 +180,32 @@ class AdmissionTest {
             assertExchanges(transport, socket);
           }
         }
+      }
+    }
+  }
+
+  /** Has as many strangers wait as a rank lets, and a few more. */
+  @ParameterizedTest
+  @ValueSource(booleans = {false, true})
+  void strangersThatStaySilentKeepNoRankOut(boolean greets) throws Exception {
+    List<Socket> silent = new ArrayList<>();
+    try (ServerSocket server = listen(GREATER)) {
+      FutureTask<Transport> opening = rank0(LESS, LONG);
+      publish(server, true, Protection.TOKEN, TOKEN);
+      for (int i = 0; i < Listener.MAX_STRANGERS + 3; i++) {
+        silent.add(
+            greets ? greet() : RawPeer.dial(RawPeer.blobOfRank0(store, 2).address().socket()));
+      }
+      try (Socket socket = greet()) {
+        prove(socket, TOKEN);
+        assertThat(read(socket, 32)).hasSize(32);
+        try (Transport transport = ended(opening)) {
+          assertExchanges(transport, socket);
+        }
+      }
+    } finally {
+      for (Socket socket : silent) {
+        socket.close();
       }
     }
   }

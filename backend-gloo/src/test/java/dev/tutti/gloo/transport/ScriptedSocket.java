@@ -117,8 +117,8 @@ final class ScriptedSocket extends SocketChannel {
   }
 
   @Override
-  public <T> SocketChannel setOption(SocketOption<T> name, T value) {
-    throw new UnsupportedOperationException();
+  public <T> SocketChannel setOption(SocketOption<T> name, T value) throws IOException {
+    throw new IOException("has no options");
   }
 
   @Override
@@ -167,8 +167,8 @@ final class ScriptedSocket extends SocketChannel {
   }
 
   @Override
-  public SocketAddress getRemoteAddress() {
-    throw new UnsupportedOperationException();
+  public SocketAddress getRemoteAddress() throws IOException {
+    throw new IOException("has no peer");
   }
 
   @Override

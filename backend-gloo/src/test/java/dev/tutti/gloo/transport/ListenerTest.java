@@ -1,0 +1,259 @@
+package dev.tutti.gloo.transport;
+
+import static org.assertj.core.api.Assertions.assertThat;
+
+import dev.tutti.gloo.transport.ScriptedSocket.End;
+import java.io.IOException;
+import java.net.ServerSocket;
+import java.net.SocketAddress;
+import java.net.SocketOption;
+import java.nio.channels.SelectionKey;
+import java.nio.channels.Selector;
+import java.nio.channels.ServerSocketChannel;
+import java.nio.channels.SocketChannel;
+import java.nio.channels.spi.AbstractSelectableChannel;
+import java.nio.channels.spi.AbstractSelector;
+import java.nio.channels.spi.SelectorProvider;
+import java.util.ArrayDeque;
+import java.util.List;
+import java.util.Queue;
+import java.util.Set;
+import java.util.SplittableRandom;
+import java.util.concurrent.CopyOnWriteArrayList;
+import java.util.concurrent.locks.LockSupport;
+import java.util.logging.Handler;
+import java.util.logging.LogRecord;
+import java.util.logging.Logger;
+import org.junit.jupiter.api.Test;
+import org.junit.jupiter.api.Timeout;
+
+@Timeout(60)
+class ListenerTest {
+  private static final String FULL = "Too many open files, says this test";
+
+  /** Has connections to accept, or none for want of something. */
+  private static final class Server extends ServerSocketChannel {
+    final Queue<SocketChannel> waiting = new ArrayDeque<>();
+    boolean full;
+
+    Server() {
+      super(SelectorProvider.provider());
+    }
+
+    @Override
+    public SocketChannel accept() throws IOException {
+      if (full) {
+        throw new IOException(FULL);
+      }
+      return waiting.poll();
+    }
+
+    @Override
+    public ServerSocketChannel bind(SocketAddress local, int backlog) {
+      throw new UnsupportedOperationException();
+    }
+
+    @Override
+    public <T> ServerSocketChannel setOption(SocketOption<T> name, T value) {
+      throw new UnsupportedOperationException();
+    }
+
+    @Override
+    public <T> T getOption(SocketOption<T> name) {
+      throw new UnsupportedOperationException();
+    }
+
+    @Override
+    public Set<SocketOption<?>> supportedOptions() {
+      return Set.of();
+    }
+
+    @Override
+    public ServerSocket socket() {
+      throw new UnsupportedOperationException();
+    }
+
+    @Override
+    public SocketAddress getLocalAddress() {
+      throw new UnsupportedOperationException();
+    }
+
+    @Override
+    protected void implCloseSelectableChannel() {}
+
+    @Override
+    protected void implConfigureBlocking(boolean block) {}
+  }
+
+  /** Selects nothing, and makes keys. */
+  private static final class Keys extends AbstractSelector {
+    Keys() {
+      super(SelectorProvider.provider());
+    }
+
+    @Override
+    protected SelectionKey register(AbstractSelectableChannel channel, int ops, Object attachment) {
+      Key key = new Key(this, channel);
+      key.attach(attachment);
+      return key.interestOps(ops);
+    }
+
+    @Override
+    protected void implCloseSelector() {}
+
+    @Override
+    public Set<SelectionKey> keys() {
+      return Set.of();
+    }
+
+    @Override
+    public Set<SelectionKey> selectedKeys() {
+      return Set.of();
+    }
+
+    @Override
+    public int selectNow() {
+      return 0;
+    }
+
+    @Override
+    public int select(long timeout) {
+      return 0;
+    }
+
+    @Override
+    public int select() {
+      return 0;
+    }
+
+    @Override
+    public Selector wakeup() {
+      return this;
+    }
+  }
+
+  private static final class Key extends SelectionKey {
+    private final Keys selector;
+    private final AbstractSelectableChannel channel;
+    private volatile int ops;
+
+    Key(Keys selector, AbstractSelectableChannel channel) {
+      this.selector = selector;
+      this.channel = channel;
+    }
+
+    @Override
+    public AbstractSelectableChannel channel() {
+      return channel;
+    }
+
+    @Override
+    public Selector selector() {
+      return selector;
+    }
+
+    @Override
+    public boolean isValid() {
+      return channel.isOpen();
+    }
+
+    @Override
+    public void cancel() {}
+
+    @Override
+    public int interestOps() {
+      return ops;
+    }
+
+    @Override
+    public SelectionKey interestOps(int wanted) {
+      ops = wanted;
+      return this;
+    }
+
+    @Override
+    public int readyOps() {
+      return ops;
+    }
+  }
+
+  /** Keeps what was logged about a server that is full. */
+  private static final class Warnings extends Handler {
+    final List<String> found = new CopyOnWriteArrayList<>();
+
+    @Override
+    public void publish(LogRecord logged) {
+      Throwable cause = logged.getThrown();
+      if (cause != null && FULL.equals(cause.getMessage())) {
+        found.add(logged.getMessage());
+      }
+    }
+
+    @Override
+    public void flush() {}
+
+    @Override
+    public void close() {}
+  }
+
+  private final Server server = new Server();
+  private final Keys keys = new Keys();
+
+  private void awaitInterest() {
+    long deadline = System.nanoTime() + 10_000_000_000L;
+    while (server.keyFor(keys).interestOps() != SelectionKey.OP_ACCEPT) {
+      assertThat(System.nanoTime() - deadline).isNegative();
+      LockSupport.parkNanos(1_000_000);
+    }
+  }
+
+  @Test
+  void aFailureToAcceptIsLoggedOnceAndTriedAgainLater() throws Exception {
+    Logger logger = Logger.getLogger(Transport.class.getName());
+    Warnings warnings = new Warnings();
+    logger.addHandler(warnings);
+    try (FuzzedTransport peers = new FuzzedTransport()) {
+      Listener listener = new Listener(peers.transport(), keys, server);
+      SelectionKey key = server.keyFor(keys);
+      server.full = true;
+      for (int i = 0; i < 3; i++) {
+        peers.locked(
+            () -> {
+              listener.ready(key);
+              assertThat(key.interestOps()).as("while there is a pause").isZero();
+            });
+        awaitInterest();
+      }
+      assertThat(warnings.found).hasSize(1).first().asString().contains("cannot accept");
+      server.full = false;
+      server.waiting.add(socket());
+      peers.locked(() -> listener.ready(key));
+      assertThat(server.waiting).isEmpty();
+      server.full = true;
+      peers.locked(() -> listener.ready(key));
+      assertThat(warnings.found).hasSize(2);
+      peers.locked(listener::close);
+    } finally {
+      logger.removeHandler(warnings);
+    }
+  }
+
+  private static ScriptedSocket socket() {
+    return new ScriptedSocket(new SplittableRandom(1), new byte[0], End.SILENCE);
+  }
+
+  @Test
+  void aConnectionThatCannotBeUsedIsClosedAndKeepsNoOtherWaiting() throws Exception {
+    try (FuzzedTransport peers = new FuzzedTransport()) {
+      Listener listener = new Listener(peers.transport(), keys, server);
+      ScriptedSocket first = socket();
+      ScriptedSocket second = socket();
+      server.waiting.addAll(List.of(first, second));
+      peers.locked(() -> listener.ready(server.keyFor(keys)));
+      assertThat(first.isOpen()).isFalse();
+      assertThat(second.isOpen()).isFalse();
+      assertThat(server.waiting).isEmpty();
+      peers.locked(listener::close);
+    }
+  }
+}
