@@ -153,11 +153,12 @@ final class Breakdown {
     if (failure == null) {
       return false;
     }
+    int blamed = unreportedRank;
     unreported = null;
     Progress progress = transport.progress;
     progress.lock.unlock();
     try {
-      listener.failed(failure, unreportedRank);
+      listener.failed(failure, blamed);
     } catch (RuntimeException e) {
       transport.warn("a failure could not be told", e);
     } finally {

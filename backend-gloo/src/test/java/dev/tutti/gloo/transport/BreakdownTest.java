@@ -1,0 +1,91 @@
+package dev.tutti.gloo.transport;
+
+import static org.assertj.core.api.Assertions.assertThat;
+
+import dev.tutti.spi.PeerLostException;
+import java.util.Queue;
+import java.util.concurrent.ConcurrentLinkedQueue;
+import java.util.concurrent.CyclicBarrier;
+import java.util.concurrent.FutureTask;
+import java.util.concurrent.TimeUnit;
+import java.util.concurrent.atomic.AtomicBoolean;
+import java.util.concurrent.locks.ReentrantLock;
+import org.junit.jupiter.api.Test;
+import org.junit.jupiter.api.Timeout;
+
+@Timeout(60)
+class BreakdownTest {
+  private static final int ROUNDS = 500;
+  private static final int SIZE = 3;
+
+  private final AtomicBoolean telling = new AtomicBoolean();
+  private final Queue<String> mistaken = new ConcurrentLinkedQueue<>();
+
+  private void check(Throwable cause, int blamed) {
+    if (((PeerLostException) cause).peer() != blamed) {
+      mistaken.add("rank " + blamed + " for: " + cause.getMessage());
+    }
+  }
+
+  /** Lets rank 2 fail each time while the failure of rank 1 is told. */
+  @Test
+  void whoIsBlamedIsWhoFailed() throws Exception {
+    try (FuzzedTransport peers = new FuzzedTransport()) {
+      Transport transport = peers.transport();
+      ReentrantLock lock = transport.progress.lock;
+      Breakdown breakdown = new Breakdown(transport, SIZE, this::check);
+      Pair first = transport.pairs.get(1);
+      Pair second = transport.pairs.get(2);
+      CyclicBarrier round = new CyclicBarrier(3);
+      FutureTask<Void> failing =
+          RawPeerScripts.background(
+              () -> {
+                for (int i = 0; i < ROUNDS; i++) {
+                  round.await(20, TimeUnit.SECONDS);
+                  while (!telling.get() || !lock.tryLock()) {
+                    Thread.onSpinWait();
+                  }
+                  breakdown.peerBroke(second, second.lost("is the second", null), false);
+                  lock.unlock();
+                  round.await(20, TimeUnit.SECONDS);
+                }
+                return null;
+              });
+      // Gives who unlocks something to do, so that the other one comes between.
+      FutureTask<Void> queueing =
+          RawPeerScripts.background(
+              () -> {
+                for (int i = 0; i < ROUNDS; i++) {
+                  round.await(20, TimeUnit.SECONDS);
+                  peers.locked(() -> {});
+                  round.await(20, TimeUnit.SECONDS);
+                }
+                return null;
+              });
+      for (int i = 0; i < ROUNDS; i++) {
+        peers.locked(
+            () -> {
+              breakdown.peerBroke(first, first.lost("is the first", null), false);
+              round.await(20, TimeUnit.SECONDS);
+              awaitQueued(lock);
+              telling.set(true);
+              breakdown.deliver();
+            });
+        round.await(20, TimeUnit.SECONDS);
+        telling.set(false);
+        peers.locked(breakdown::deliver);
+      }
+      failing.get(20, TimeUnit.SECONDS);
+      queueing.get(20, TimeUnit.SECONDS);
+    }
+    assertThat(mistaken).isEmpty();
+  }
+
+  private static void awaitQueued(ReentrantLock lock) {
+    long deadline = System.nanoTime() + 10_000_000_000L;
+    while (!lock.hasQueuedThreads()) {
+      assertThat(System.nanoTime() - deadline).isNegative();
+      Thread.onSpinWait();
+    }
+  }
+}
