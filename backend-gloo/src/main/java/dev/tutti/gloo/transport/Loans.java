@@ -136,6 +136,7 @@ final class Loans {
       if (pair.failure() == null && pair.connection.isConnected()) {
         open(tried);
         transport.progress.flushAndLeave();
+        transport.deliver();
       }
     } finally {
       transport.progress.lock.unlock();

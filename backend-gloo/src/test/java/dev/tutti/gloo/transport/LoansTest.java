@@ -1,0 +1,80 @@
+package dev.tutti.gloo.transport;
+
+import static org.assertj.core.api.Assertions.assertThat;
+import static org.assertj.core.api.Assumptions.assumeThat;
+
+import dev.tutti.gloo.transport.ScriptedSocket.End;
+import java.lang.foreign.Arena;
+import java.lang.foreign.MemorySegment;
+import java.lang.foreign.ValueLayout;
+import java.nio.ByteBuffer;
+import java.util.SplittableRandom;
+import org.junit.jupiter.api.Test;
+import org.junit.jupiter.api.Timeout;
+
+/** Lets nobody but the thread that tries to read the peer's memory move bytes. */
+@Timeout(60)
+class LoansTest {
+  private static final int RING = 4096;
+  private static final int BYTES = RING + 1000;
+  private static final int SLOT = 5;
+  private static final long NUMBER = 0x1122334455667788L;
+
+  private final MemorySegment number = Arena.ofAuto().allocateFrom(ValueLayout.JAVA_LONG, NUMBER);
+  private final MemorySegment in = ring();
+  private final MemorySegment out = ring();
+
+  private static MemorySegment ring() {
+    return Arena.ofAuto().allocate(RingMemory.HEADER + RING, RingMemory.LINE);
+  }
+
+  private static int drain(RingReader ring, ByteBuffer to) throws Exception {
+    int total = 0;
+    for (int count = ring.read(to); count > 0; count = ring.read(to)) {
+      total += count;
+    }
+    return total;
+  }
+
+  @Test
+  void whoFindsMemoryReadableEndsTheSendsThatItFlushes() throws Exception {
+    assumeThat(RemoteMemory.isAllowed()).as("native code may be called").isTrue();
+    long self = ProcessHandle.current().pid();
+    RemoteMemory own = new RemoteMemory((int) self, number.address(), NUMBER);
+    assumeThat(own.read(number.address(), number, 0, 0)).as("memory may be read").isTrue();
+    RingWriter peer = new RingWriter(in);
+    RingReader reader = new RingReader(out);
+    ByteBuffer received = ByteBuffer.allocate(2 * RING);
+    TestOperation send = TestOperation.seconds(10);
+    try (FuzzedTransport peers = new FuzzedTransport()) {
+      peers.next();
+      peers.locked(
+          () -> {
+            Pair pair = peers.pair();
+            Connection connection = pair.connection;
+            ScriptedSocket socket =
+                new ScriptedSocket(new SplittableRandom(1), new byte[0], End.SILENCE);
+            connection.attach(socket, null, socket.key());
+            connection.share(
+                new RingWriter(out),
+                new RingReader(in),
+                new Sleep(Arena.ofAuto().allocate(RingMemory.LINE, RingMemory.LINE)));
+            peer.write(
+                ByteBuffer.wrap(
+                    RawPeer.words(Header.BYTES, Header.NOTIFY_RECV_READY, SLOT, 0, BYTES, 0)));
+            new UserMessages(peers.transport())
+                .send(send, pair.rank, SLOT, Arena.ofAuto().allocate(BYTES), BYTES);
+            assertThat(connection.hasUnsent()).isTrue();
+            peer.write(
+                ByteBuffer.wrap(
+                    RawPeer.words(
+                        Header.BYTES, Header.INTRODUCTION, self, 0, number.address(), NUMBER)));
+            connection.pollRing();
+            assertThat(drain(reader, received)).isEqualTo(RING);
+          });
+      assertThat(send.parkUntilDone(send.deadlineNanos())).isTrue();
+      assertThat(send.cause()).isNull();
+      assertThat(drain(reader, received)).isEqualTo(BYTES + 3 * Header.BYTES - RING);
+    }
+  }
+}
