@@ -101,6 +101,12 @@ final class ServerCommands {
     }
   }
 
+  /** Forgets what users wrote, values and queues, but for keys with a prefix. */
+  void forgetAllBut(String keptPrefix) {
+    String users = String.valueOf(Wire.KEY_PREFIX);
+    table.forget(key -> key.startsWith(users) && !key.startsWith(users + keptPrefix));
+  }
+
   private byte[] compareSet(RequestReader request) {
     byte[] expected = request.value(0);
     byte[] desired = request.value(1);

@@ -15,7 +15,9 @@ import java.nio.channels.SocketChannel;
 import java.util.ArrayDeque;
 import java.util.HashSet;
 import java.util.List;
+import java.util.Queue;
 import java.util.Set;
+import java.util.concurrent.ConcurrentLinkedQueue;
 import java.util.concurrent.TimeUnit;
 import java.util.function.Consumer;
 import java.util.function.LongConsumer;
@@ -54,6 +56,7 @@ final class ServerLoop implements Runnable {
   private final Set<ServerConnection> stuck = new HashSet<>();
   private final Consumer<SelectionKey> handler = this::handle;
   private final YieldingWait pause = new YieldingWait();
+  private final Queue<Runnable> tasks = new ConcurrentLinkedQueue<>();
   private boolean acceptPaused;
   private long acceptPausedAt;
   private volatile boolean stopped;
@@ -81,6 +84,12 @@ final class ServerLoop implements Runnable {
     }
   }
 
+  /** Has the loop run something between requests; called from any thread. */
+  void execute(Consumer<ServerCommands> task) {
+    tasks.add(() -> task.accept(commands));
+    selector.wakeup();
+  }
+
   /** Ends the loop; called from any thread. */
   void stop() {
     stopped = true;
@@ -93,6 +102,9 @@ final class ServerLoop implements Runnable {
       while (!stopped) {
         if (!selectAwake()) {
           selector.select(handler, stuck.isEmpty() && !acceptPaused ? 0 : TICK_MILLIS);
+        }
+        for (Runnable task = tasks.poll(); task != null; task = tasks.poll()) {
+          task.run();
         }
         boolean quiet = touched.isEmpty();
         flushTouched();
@@ -115,8 +127,8 @@ final class ServerLoop implements Runnable {
   private boolean selectAwake() throws IOException {
     pause.start();
     do {
-      // A stop is seen here if its wake-up was taken by this select.
-      if (selector.selectNow(handler) > 0 || stopped) {
+      // A stop or a task is seen here if its wake-up was taken by this select.
+      if (selector.selectNow(handler) > 0 || stopped || !tasks.isEmpty()) {
         return true;
       }
     } while (pause.yields());

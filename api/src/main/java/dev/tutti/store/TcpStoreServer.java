@@ -14,6 +14,7 @@ import java.net.StandardSocketOptions;
 import java.nio.channels.ServerSocketChannel;
 import java.time.Duration;
 import java.util.UUID;
+import java.util.concurrent.CountDownLatch;
 import java.util.concurrent.TimeUnit;
 import org.jspecify.annotations.Nullable;
 
@@ -166,6 +167,29 @@ public final class TcpStoreServer implements AutoCloseable {
               "interrupted while %d/%d clients had joined".formatted(joined, expected), e);
         }
       }
+    }
+  }
+
+  /**
+   * Forgets all keys and queues but those whose names begin with a prefix; clients stay connected.
+   *
+   * @param keptPrefix what the names of those begin with that stay
+   * @throws StoreException if the server has ended
+   */
+  public void forgetAllBut(String keptPrefix) {
+    CountDownLatch done = new CountDownLatch(1);
+    loop.execute(
+        commands -> {
+          commands.forgetAllBut(keptPrefix);
+          done.countDown();
+        });
+    try {
+      if (!thread.isAlive() || !done.await(CLOSE.toNanos(), TimeUnit.NANOSECONDS)) {
+        throw new StoreException("store server on port %d has ended".formatted(port));
+      }
+    } catch (InterruptedException e) {
+      Thread.currentThread().interrupt();
+      throw new StoreException("interrupted while a store server forgets its keys", e);
     }
   }
 

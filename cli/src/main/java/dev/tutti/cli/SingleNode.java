@@ -1,19 +1,17 @@
 package dev.tutti.cli;
 
-import dev.tutti.Store;
 import dev.tutti.StoreException;
 import dev.tutti.cli.Agreement.Verdict;
 import java.time.Duration;
 import java.util.Optional;
 import java.util.function.Consumer;
-import java.util.function.Supplier;
 import org.jspecify.annotations.Nullable;
 
 /** Agrees with itself: the only node of a job, which hosts the store. */
 final class SingleNode implements Agreement {
   private final Cohort cohort;
   private final AutoCloseable store;
-  private final Supplier<Store> connect;
+  private final Runnable clear;
   private @Nullable Consumer<Verdict> listener;
 
   /**
@@ -21,12 +19,12 @@ final class SingleNode implements Agreement {
    *
    * @param cohort where its ranks stand
    * @param store the hosted store, closed at the end
-   * @param connect connects with it
+   * @param clear deletes what ranks left in it
    */
-  SingleNode(Cohort cohort, AutoCloseable store, Supplier<Store> connect) {
+  SingleNode(Cohort cohort, AutoCloseable store, Runnable clear) {
     this.cohort = cohort;
     this.store = store;
-    this.connect = connect;
+    this.clear = clear;
   }
 
   @Override
@@ -55,8 +53,8 @@ final class SingleNode implements Agreement {
 
   @Override
   public Optional<Verdict> awaitStopped(int attempt, Duration timeout) {
-    try (Store ranks = connect.get()) {
-      Leftovers.delete(ranks);
+    try {
+      clear.run();
       return Optional.empty();
     } catch (StoreException e) {
       throw new LaunchException(1, "the store cannot be cleared: " + e.getMessage(), e);

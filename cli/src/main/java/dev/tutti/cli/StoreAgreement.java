@@ -29,9 +29,12 @@ import org.jspecify.annotations.Nullable;
  * such a silence is a verdict too, and so is a store that does not answer for as long. What a node
  * could not write, that thread writes later: all these keys are written by compare-and-set, and may
  * be so again. Before the next attempt each node waits for {@code A/stopped/R} of all, and then for
- * {@code A/cleared} of node 0, which deletes what the ranks left ({@link Leftovers}).
+ * {@code A/cleared} of node 0, which deletes what the ranks left.
  */
 final class StoreAgreement implements Agreement {
+  /** Keeps the launchers' keys apart from those of the ranks. */
+  static final String KEPT = "tutti-run";
+
   /** How long node 0 keeps the store for nodes that have not left. */
   private static final Duration LEAVE_TIMEOUT = Duration.ofSeconds(10);
 
@@ -42,9 +45,9 @@ final class StoreAgreement implements Agreement {
   private static final Duration SILENCE = Duration.ofMinutes(1);
 
   private final LaunchPlan plan;
-  private final Store ranks;
   private final Store store;
   private final int port;
+  private final Runnable clear;
   private final Runnable leave;
   private final Duration silence;
   private final Duration watchInterval;
@@ -62,23 +65,25 @@ final class StoreAgreement implements Agreement {
    * @param plan what is launched, and which node this is
    * @param store what all nodes and their ranks share; closed at the end
    * @param port where ranks find the store
+   * @param clear deletes what ranks left in the store; called on node 0 only
    * @param leave what to do when all have left, or need not be waited for any more
    */
-  StoreAgreement(LaunchPlan plan, Store store, int port, Runnable leave) {
-    this(plan, store, port, leave, SILENCE, WATCH_INTERVAL);
+  StoreAgreement(LaunchPlan plan, Store store, int port, Runnable clear, Runnable leave) {
+    this(plan, store, port, clear, leave, SILENCE, WATCH_INTERVAL);
   }
 
   StoreAgreement(
       LaunchPlan plan,
       Store store,
       int port,
+      Runnable clear,
       Runnable leave,
       Duration silence,
       Duration watchInterval) {
     this.plan = plan;
-    this.ranks = store;
-    this.store = new PrefixStore(Leftovers.KEPT, store);
+    this.store = new PrefixStore(KEPT, store);
     this.port = port;
+    this.clear = clear;
     this.leave = leave;
     this.silence = silence;
     this.watchInterval = watchInterval;
@@ -211,7 +216,7 @@ final class StoreAgreement implements Agreement {
       mark(store, attempt + "/stopped/" + plan.nodeRank());
       store.wait(ofAllNodes(attempt + "/stopped/"), timeout);
       if (plan.nodeRank() == 0) {
-        Leftovers.delete(ranks);
+        clear.run();
         mark(store, attempt + "/cleared");
       }
       store.wait(List.of(attempt + "/cleared"), timeout);

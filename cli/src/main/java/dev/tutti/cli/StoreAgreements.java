@@ -29,18 +29,19 @@ final class StoreAgreements implements Agreements {
       StoreKind kind = StoreKind.of(settings.get(RuntimeSettings.STORE));
       if (plan.nodeRank() > 0) {
         Store store = connectForCalls(kind, plan, plan.masterPort(), settings);
-        return new StoreAgreement(plan, store, plan.masterPort(), store::close);
+        return new StoreAgreement(plan, store, plan.masterPort(), () -> {}, store::close);
       }
       StoreKind.Served served = kind.serve(listenAt(plan), plan.masterPort(), settings);
       if (plan.nodes() == 1) {
         Cohort cohort = new Cohort(0, plan.localSize(), plan.masterAddress(), served.port());
-        return new SingleNode(cohort, served, () -> connect(kind, plan, served.port(), settings));
+        return new SingleNode(cohort, served, served::deleteLeftovers);
       }
       Store store = connectForCalls(kind, plan, served.port(), settings);
       return new StoreAgreement(
           plan,
           store,
           served.port(),
+          served::deleteLeftovers,
           () -> {
             store.close();
             served.close();

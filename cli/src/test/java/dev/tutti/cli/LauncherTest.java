@@ -3,7 +3,6 @@ package dev.tutti.cli;
 import static org.assertj.core.api.Assertions.assertThat;
 import static org.assertj.core.api.Assertions.assertThatThrownBy;
 
-import dev.tutti.store.HashStore;
 import java.lang.reflect.Proxy;
 import java.nio.file.Files;
 import java.nio.file.Path;
@@ -20,8 +19,7 @@ class LauncherTest {
 
   private Launcher launcher(LaunchPlan plan) {
     Cohort cohort = new Cohort(0, plan.localSize(), plan.masterAddress(), 4711);
-    return new Launcher(
-        plan, new SingleNode(cohort, () -> {}, HashStore::new), output, messages::add);
+    return new Launcher(plan, new SingleNode(cohort, () -> {}, () -> {}), output, messages::add);
   }
 
   private int run(LaunchPlan plan) throws InterruptedException {
@@ -231,7 +229,7 @@ class LauncherTest {
     LaunchPlan plan = withGrace(TestPlans.of(1, 1, Optional.empty(), "sh", "-c", "exit 3"), grace);
     List<Duration> waits = new CopyOnWriteArrayList<>();
     SingleNode node =
-        new SingleNode(new Cohort(0, 1, plan.masterAddress(), 4711), () -> {}, HashStore::new);
+        new SingleNode(new Cohort(0, 1, plan.masterAddress(), 4711), () -> {}, () -> {});
     Agreement agreement =
         (Agreement)
             Proxy.newProxyInstance(

@@ -58,6 +58,12 @@ class StoreAgreementTest {
         Optional.empty());
   }
 
+  private void clear() {
+    shared.listKeys().stream()
+        .filter(key -> !key.startsWith("tutti-run/"))
+        .forEach(shared::deleteKey);
+  }
+
   private Launcher launcher(LaunchPlan plan, Agreement agreement) {
     return new Launcher(
         plan, agreement, output, message -> messages.add(plan.nodeRank() + ": " + message));
@@ -72,7 +78,8 @@ class StoreAgreementTest {
       Store store = shared.duplicate();
       nodes.add(
           () -> {
-            try (Agreement agreement = new StoreAgreement(plan, store, 29501, () -> {})) {
+            try (Agreement agreement =
+                new StoreAgreement(plan, store, 29501, this::clear, () -> {})) {
               return launcher(plan, agreement).run();
             }
           });
@@ -143,7 +150,7 @@ class StoreAgreementTest {
 
   private StoreAgreement agreement(LaunchPlan plan, Store store) {
     return new StoreAgreement(
-        plan, store, 29501, () -> {}, Duration.ofSeconds(30), Duration.ofMillis(50));
+        plan, store, 29501, this::clear, () -> {}, Duration.ofSeconds(30), Duration.ofMillis(50));
   }
 
   @ParameterizedTest
@@ -198,7 +205,7 @@ class StoreAgreementTest {
               });
       Agreement agreement =
           new StoreAgreement(
-              plan, store, 1, () -> {}, Duration.ofSeconds(1), Duration.ofMillis(50));
+              plan, store, 1, this::clear, () -> {}, Duration.ofSeconds(1), Duration.ofMillis(50));
       Future<Integer> code = start(thread, launcher(plan, agreement), agreement);
       output.await(lines -> lines.size() == 1);
       frozen.set(true);
@@ -348,8 +355,9 @@ class StoreAgreementTest {
   void refusesANodeThatComesTwice() throws Exception {
     try (HashStore shared = new HashStore()) {
       LaunchPlan plan = plan(1, 1, 0, "true");
-      StoreAgreement first = new StoreAgreement(plan, shared.duplicate(), 1, () -> {});
-      StoreAgreement second = new StoreAgreement(plan, shared.duplicate(), 1, () -> {});
+      StoreAgreement first = new StoreAgreement(plan, shared.duplicate(), 1, this::clear, () -> {});
+      StoreAgreement second =
+          new StoreAgreement(plan, shared.duplicate(), 1, this::clear, () -> {});
       shared.set("tutti-run/node/0", "2");
       assertThat(first.join()).isEqualTo(new Cohort(2, 3, "node-zero", 1));
       assertThatThrownBy(second::join)
@@ -369,7 +377,8 @@ class StoreAgreementTest {
       Future<Integer> code =
           thread.submit(
               () -> {
-                try (Agreement agreement = new StoreAgreement(plan, losable.store(), 1, () -> {})) {
+                try (Agreement agreement =
+                    new StoreAgreement(plan, losable.store(), 1, this::clear, () -> {})) {
                   return launcher(plan, agreement).run();
                 }
               });
@@ -395,7 +404,13 @@ class StoreAgreementTest {
               () -> {
                 try (Agreement agreement =
                     new StoreAgreement(
-                        plan, store, 1, () -> {}, Duration.ofSeconds(1), Duration.ofMillis(50))) {
+                        plan,
+                        store,
+                        1,
+                        this::clear,
+                        () -> {},
+                        Duration.ofSeconds(1),
+                        Duration.ofMillis(50))) {
                   return launcher(plan, agreement).run();
                 }
               });

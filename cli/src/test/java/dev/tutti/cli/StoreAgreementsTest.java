@@ -3,6 +3,8 @@ package dev.tutti.cli;
 import static org.assertj.core.api.Assertions.assertThat;
 import static org.assertj.core.api.Assertions.assertThatThrownBy;
 
+import dev.tutti.Settings;
+import dev.tutti.Store;
 import dev.tutti.StoreTokenException;
 import dev.tutti.aeron.AeronStore;
 import dev.tutti.store.JobToken;
@@ -13,6 +15,8 @@ import java.util.List;
 import java.util.Map;
 import java.util.Optional;
 import org.junit.jupiter.api.Test;
+import org.junit.jupiter.params.ParameterizedTest;
+import org.junit.jupiter.params.provider.ValueSource;
 
 class StoreAgreementsTest {
   private static final Duration LIMIT = Duration.ofSeconds(20);
@@ -49,6 +53,27 @@ class StoreAgreementsTest {
           .isInstanceOf(StoreTokenException.class);
       try (TcpStore store = new TcpStore(options.withToken(JobToken.of("that of the ranks")))) {
         assertThat(store.add("n", 1)).isEqualTo(1);
+      }
+    }
+  }
+
+  @ParameterizedTest
+  @ValueSource(strings = {"tcp", "aeron"})
+  void theNextAttemptFindsNothingThatRanksLeft(String kind) throws Exception {
+    Map<String, String> environment = Map.of("TUTTI_STORE", kind, "TUTTI_TOKEN", "");
+    try (Agreement agreement = new StoreAgreements().open(plan(environment))) {
+      int port = agreement.join().masterPort();
+      try (Store ranks =
+          StoreKind.of(kind)
+              .connect("127.0.0.1", port, LIMIT, Settings.ofEnvironment(environment))) {
+        ranks.set("key", "value");
+        ranks.queuePush("queue", new byte[] {1});
+        ranks.set("tutti-run/key", "of the launchers");
+        assertThat(ranks.queueLength("queue")).isEqualTo(1);
+        agreement.awaitStopped(0, LIMIT);
+        assertThat(ranks.queueLength("queue")).isZero();
+        assertThat(ranks.check(List.of("queue"))).isFalse();
+        assertThat(ranks.listKeys()).containsExactly("tutti-run/key");
       }
     }
   }

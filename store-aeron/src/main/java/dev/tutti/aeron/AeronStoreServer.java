@@ -18,6 +18,7 @@ import java.security.SecureRandom;
 import java.time.Duration;
 import java.util.Set;
 import java.util.concurrent.ConcurrentHashMap;
+import java.util.concurrent.CountDownLatch;
 import java.util.concurrent.TimeUnit;
 import java.util.concurrent.atomic.AtomicInteger;
 import org.jspecify.annotations.Nullable;
@@ -290,6 +291,30 @@ public final class AeronStoreServer implements AutoCloseable {
     } catch (RuntimeException e) {
       requests.close();
       throw e;
+    }
+  }
+
+  /**
+   * Forgets all keys and queues but those whose names begin with a prefix; clients stay connected.
+   *
+   * @param keptPrefix what the names of those begin with that stay
+   * @throws StoreException if the server has ended
+   */
+  public void forgetAllBut(String keptPrefix) {
+    CountDownLatch done = new CountDownLatch(1);
+    boolean served =
+        agent.execute(
+            () -> {
+              agent.commands().table().forget(key -> !key.startsWith(keptPrefix));
+              done.countDown();
+            });
+    try {
+      if (!served || !done.await(CLOSE.toNanos(), TimeUnit.NANOSECONDS)) {
+        throw new StoreException("store server on port %d has ended".formatted(port()));
+      }
+    } catch (InterruptedException e) {
+      Thread.currentThread().interrupt();
+      throw new StoreException("interrupted while a store server forgets its keys", e);
     }
   }
 

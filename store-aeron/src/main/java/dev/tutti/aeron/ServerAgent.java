@@ -57,11 +57,20 @@ final class ServerAgent implements Runnable {
    * @return whether this thread serves
    */
   boolean add(ServerClient client) {
+    return execute(() -> begin(client));
+  }
+
+  /**
+   * Has the thread run something between requests; called from any thread.
+   *
+   * @return whether this thread serves
+   */
+  boolean execute(Runnable task) {
     synchronized (this) {
       if (ended) {
         return false;
       }
-      tasks.add(() -> begin(client));
+      tasks.add(task);
     }
     wake();
     return true;

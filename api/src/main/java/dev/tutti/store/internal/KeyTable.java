@@ -11,6 +11,7 @@ import java.util.LinkedHashSet;
 import java.util.List;
 import java.util.Map;
 import java.util.Set;
+import java.util.function.Predicate;
 import org.jspecify.annotations.Nullable;
 
 /**
@@ -67,6 +68,12 @@ public final class KeyTable {
 
   public boolean delete(String key) {
     return values.remove(key) != null;
+  }
+
+  /** Forgets the values and queues of keys. */
+  public void forget(Predicate<String> keys) {
+    values.keySet().removeIf(keys);
+    queues.keySet().removeIf(keys);
   }
 
   public int size() {
