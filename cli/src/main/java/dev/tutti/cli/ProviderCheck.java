@@ -109,7 +109,11 @@ final class ProviderCheck {
     if (!provider.autoSelectable()) {
       words.add("only when named");
     }
-    words.addAll(provider.findings(settings));
+    try {
+      words.addAll(provider.findings(settings));
+    } catch (RuntimeException | LinkageError e) {
+      words.add("its findings failed: " + e);
+    }
     return String.join(", ", words);
   }
 

@@ -117,11 +117,14 @@ class DoctorCommandTest {
     environment.put("TUTTI_TIMEOUT", "0");
     environment.put("TUTTI_FLIGHT_RECORD", "-1");
     environment.put("TUTTI_GLOO_SHARED_BYTES", "lots");
+    environment.put("TUTTI_GLOO_TWO_LEVEL", "maybe");
     assertThat(doctor()).isEqualTo(1);
     assertThat(lines())
         .anyMatch(line -> line.contains("expected a time longer than 0"))
         .anyMatch(line -> line.contains("expected a whole number from 1"))
-        .endsWith("broken: TUTTI_FLIGHT_RECORD, TUTTI_GLOO_SHARED_BYTES, TUTTI_TIMEOUT");
+        .endsWith(
+            "broken: TUTTI_FLIGHT_RECORD, TUTTI_GLOO_SHARED_BYTES, TUTTI_GLOO_TWO_LEVEL,"
+                + " TUTTI_TIMEOUT");
   }
 
   @Test
