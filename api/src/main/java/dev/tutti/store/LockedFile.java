@@ -12,6 +12,8 @@ import java.nio.file.Files;
 import java.nio.file.NoSuchFileException;
 import java.nio.file.Path;
 import java.util.Arrays;
+import java.util.Set;
+import java.util.concurrent.ConcurrentHashMap;
 import java.util.concurrent.TimeUnit;
 import java.util.concurrent.locks.LockSupport;
 import org.jspecify.annotations.Nullable;
@@ -33,12 +35,20 @@ final class LockedFile implements AutoCloseable {
   private static final long LONGEST_PAUSE_NANOS = TimeUnit.MILLISECONDS.toNanos(1);
   private static final int NONE = -1;
 
+  /**
+   * Is what this JVM has locked by Java's locks: they end when the process closes any descriptor of
+   * the file, so one that is locked must not even be opened again.
+   */
+  private static final Set<Path> HELD = ConcurrentHashMap.newKeySet();
+
   private final RandomAccessFile content;
   private final int descriptor;
+  private final @Nullable Path name;
 
-  private LockedFile(RandomAccessFile content, int descriptor) {
+  private LockedFile(RandomAccessFile content, int descriptor, @Nullable Path name) {
     this.content = content;
     this.descriptor = descriptor;
+    this.name = name;
   }
 
   /** Finds out once whether the locks can be those of PyTorch's ranks. */
@@ -116,7 +126,7 @@ final class LockedFile implements AutoCloseable {
         Path self = DESCRIPTORS.resolve(Integer.toString(descriptor));
         if (Files.exists(path) && Files.isSameFile(self, path)) {
           content = openContent(self.toFile());
-          return new LockedFile(content, descriptor);
+          return new LockedFile(content, descriptor, null);
         }
       }
       return null;
@@ -131,17 +141,53 @@ final class LockedFile implements AutoCloseable {
     if (!create && !Files.exists(path)) {
       throw new NoSuchFileException(path.toString());
     }
-    RandomAccessFile content = openContent(path.toFile());
-    boolean locked = false;
+    Path name = nameInThisJvm(path);
+    if (!HELD.add(name)) {
+      return null;
+    }
+    LockedFile file = null;
+    RandomAccessFile content = null;
     try {
-      locked = content.getChannel().tryLock() != null && Files.exists(path);
-      return locked ? new LockedFile(content, NONE) : null;
+      content = openContent(path.toFile());
+      if (content.getChannel().tryLock() != null && Files.exists(path)) {
+        file = new LockedFile(content, NONE, name);
+      }
+      return file;
     } catch (OverlappingFileLockException e) {
       return null;
     } finally {
-      if (!locked) {
+      if (file == null) {
+        release(content, name);
+      }
+    }
+  }
+
+  private static void release(@Nullable RandomAccessFile content, Path name) throws IOException {
+    try {
+      if (content != null) {
         content.close();
       }
+    } finally {
+      HELD.remove(name);
+    }
+  }
+
+  /** Returns the same name for all paths to a file, which may not be there yet. */
+  private static Path nameInThisJvm(Path path) {
+    Path absolute = path.toAbsolutePath();
+    try {
+      return absolute.toRealPath();
+    } catch (IOException e) {
+      return inRealFolder(absolute);
+    }
+  }
+
+  private static Path inRealFolder(Path absolute) {
+    Path folder = absolute.getParent();
+    try {
+      return folder == null ? absolute : folder.toRealPath().resolve(absolute.getFileName());
+    } catch (IOException e) {
+      return absolute; // it cannot be opened, either
     }
   }
 
@@ -195,6 +241,9 @@ final class LockedFile implements AutoCloseable {
     } finally {
       if (descriptor != NONE) {
         Flock.close(descriptor);
+      }
+      if (name != null) {
+        HELD.remove(name);
       }
     }
   }

@@ -12,8 +12,11 @@ final class FileStoreChild {
 
   private FileStoreChild() {}
 
-  /** Starts a process that writes so many times beside the others, or waits if that is -1. */
-  static Process start(String nativeAccess, Path file, int worldSize, int each) throws IOException {
+  /**
+   * Starts a process whose threads write so many times beside the others, or wait if that is -1.
+   */
+  static Process start(String nativeAccess, Path file, int worldSize, int each, int threads)
+      throws IOException {
     return new ProcessBuilder(
             Path.of(System.getProperty("java.home"), "bin", "java").toString(),
             nativeAccess,
@@ -23,13 +26,20 @@ final class FileStoreChild {
             FileStoreChild.class.getName(),
             file.toString(),
             Integer.toString(worldSize),
-            Integer.toString(each))
+            Integer.toString(each),
+            Integer.toString(threads))
         .redirectError(ProcessBuilder.Redirect.INHERIT)
         .start();
   }
 
   /** Runs the child. */
   public static void main(String[] args) {
+    for (int thread = 0; thread < Integer.parseInt(args[3]); thread++) {
+      Thread.ofPlatform().start(() -> use(args));
+    }
+  }
+
+  private static void use(String[] args) {
     int worldSize = Integer.parseInt(args[1]);
     int each = Integer.parseInt(args[2]);
     try (FileStore store = new FileStore(Path.of(args[0]), worldSize, TIMEOUT)) {

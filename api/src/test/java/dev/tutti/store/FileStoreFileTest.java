@@ -24,7 +24,7 @@ import org.junit.jupiter.api.BeforeEach;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.io.TempDir;
 import org.junit.jupiter.params.ParameterizedTest;
-import org.junit.jupiter.params.provider.ValueSource;
+import org.junit.jupiter.params.provider.CsvSource;
 
 /** Tests what a store file holds, and what a store makes of the files it finds. */
 class FileStoreFileTest {
@@ -338,18 +338,25 @@ class FileStoreFileTest {
   }
 
   @ParameterizedTest
-  @ValueSource(strings = {"--enable-native-access=ALL-UNNAMED", "--illegal-native-access=deny"})
-  void processesShareAFile(String nativeAccess) throws Exception {
-    int processes = 3;
+  @CsvSource({
+    "--enable-native-access=ALL-UNNAMED, 3, 1",
+    "--illegal-native-access=deny, 3, 1",
+    "--enable-native-access=ALL-UNNAMED, 2, 2",
+    "--illegal-native-access=deny, 2, 2"
+  })
+  void processesShareAFile(String nativeAccess, int processes, int threads) throws Exception {
+    int ranks = processes * threads;
+    int sum = ranks * 150;
     List<Process> children = new ArrayList<>();
     try {
       for (int i = 0; i < processes; i++) {
-        children.add(FileStoreChild.start(nativeAccess, file, processes, 150));
+        children.add(FileStoreChild.start(nativeAccess, file, ranks, 150, threads));
       }
       for (Process child : children) {
         assertThat(child.waitFor(60, TimeUnit.SECONDS)).isTrue();
-        assertThat(child.inputReader().readLine())
-            .isEqualTo("count 450, log 450, queue 450, last value 149");
+        assertThat(child.inputReader().lines())
+            .hasSize(threads)
+            .containsOnly("count %d, log %d, queue %d, last value 149".formatted(sum, sum, sum));
         assertThat(child.exitValue()).isZero();
       }
     } finally {
@@ -360,7 +367,7 @@ class FileStoreFileTest {
 
   @Test
   void aKilledRankLeavesAFileThatTheNextRunRefuses() throws Exception {
-    Process child = FileStoreChild.start("--enable-native-access=ALL-UNNAMED", file, 2, -1);
+    Process child = FileStoreChild.start("--enable-native-access=ALL-UNNAMED", file, 2, -1, 1);
     try {
       assertThat(child.inputReader().readLine()).isEqualTo("waiting");
       try (FileStore store = open(2)) {
