@@ -37,6 +37,9 @@ final class ServerConnection {
   /** Is when replies got stuck, by {@link System#nanoTime()}; 0 while they do not. */
   long stuckSince;
 
+  /** Is when the client came, by {@link System#nanoTime()}. */
+  final long cameAt = System.nanoTime();
+
   boolean closed;
 
   ServerConnection(SocketChannel channel, SelectionKey key, String peer, JobToken token) {

@@ -34,7 +34,8 @@ final class ServerLoop implements Runnable {
    * need the lock of the same socket.
    *
    * A client that does not read its replies is not read from either once HIGH_WATER bytes wait for it,
-   * and is dropped when none of them moves for a while. Its unread requests stay in its socket.
+   * and is dropped when none of them moves for a while. Its unread requests stay in its socket. Who does
+   * not prove the token for as long is dropped too.
    */
   static final long HIGH_WATER = 1 << 20;
 
@@ -57,6 +58,8 @@ final class ServerLoop implements Runnable {
   private final Consumer<SelectionKey> handler = this::handle;
   private final YieldingWait pause = new YieldingWait();
   private final Queue<Runnable> tasks = new ConcurrentLinkedQueue<>();
+  private final Set<ServerConnection> strangers = new HashSet<>();
+  private long strangersSeenAt;
   private boolean acceptPaused;
   private long acceptPausedAt;
   private volatile boolean stopped;
@@ -101,7 +104,8 @@ final class ServerLoop implements Runnable {
     try {
       while (!stopped) {
         if (!selectAwake()) {
-          selector.select(handler, stuck.isEmpty() && !acceptPaused ? 0 : TICK_MILLIS);
+          boolean ticks = acceptPaused || !stuck.isEmpty() || !strangers.isEmpty();
+          selector.select(handler, ticks ? TICK_MILLIS : 0);
         }
         for (Runnable task = tasks.poll(); task != null; task = tasks.poll()) {
           task.run();
@@ -203,7 +207,11 @@ final class ServerLoop implements Runnable {
       KeepAlive.set(channel);
       SelectionKey key = channel.register(selector, SelectionKey.OP_READ);
       String peer = String.valueOf(channel.getRemoteAddress());
-      key.attach(new ServerConnection(channel, key, peer, token));
+      ServerConnection client = new ServerConnection(channel, key, peer, token);
+      key.attach(client);
+      if (!client.gate.isOpen()) {
+        strangers.add(client);
+      }
     } catch (IOException e) {
       LOG.log(Level.DEBUG, "a client left before it was served", e);
       closeQuietly(channel);
@@ -272,6 +280,7 @@ final class ServerLoop implements Runnable {
       acceptPaused = false;
       acceptKey.interestOps(SelectionKey.OP_ACCEPT);
     }
+    dropStrangers();
     if (stuck.isEmpty()) {
       return;
     }
@@ -282,6 +291,23 @@ final class ServerLoop implements Runnable {
             client,
             "it has not read its replies for %d s, %d bytes wait"
                 .formatted(TimeUnit.NANOSECONDS.toSeconds(stuckNanos), client.replies.pending()));
+      }
+    }
+  }
+
+  private void dropStrangers() {
+    long now = strangers.isEmpty() ? 0 : System.nanoTime();
+    if (strangers.isEmpty() || now - strangersSeenAt < TICK_NANOS) {
+      return;
+    }
+    strangersSeenAt = now;
+    strangers.removeIf(client -> client.gate.isOpen());
+    for (ServerConnection client : List.copyOf(strangers)) {
+      if (now - client.cameAt > stuckNanos) {
+        refuse(
+            client,
+            "it has not proved the token of this server for %d s"
+                .formatted(TimeUnit.NANOSECONDS.toSeconds(stuckNanos)));
       }
     }
   }
@@ -303,6 +329,7 @@ final class ServerLoop implements Runnable {
       client.closed = true;
       client.cancelWaits();
       stuck.remove(client);
+      strangers.remove(client);
       client.key.cancel();
       closeQuietly(client.channel);
     }

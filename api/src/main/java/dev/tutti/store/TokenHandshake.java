@@ -88,6 +88,11 @@ final class TokenHandshake {
           "it does not prove that it has the token of this server; " + SAME);
     }
 
+    /** Tells whether the token was proved, or none is asked for. */
+    boolean isOpen() {
+      return open;
+    }
+
     /** Answers a challenge. */
     void challenge(byte[] nonce) throws ProtocolException {
       if (!token.isSet()) {

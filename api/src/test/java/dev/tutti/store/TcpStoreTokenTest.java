@@ -83,6 +83,24 @@ class TcpStoreTokenTest {
     log.await(server.port(), "it does not prove that it has the token of this server");
   }
 
+  @ParameterizedTest
+  @ValueSource(booleans = {false, true})
+  void whoProvesNoTokenIsDroppedAfterAWhile(boolean asks) throws Exception {
+    try (TcpStoreServer impatient =
+            new TcpStoreServer(InetAddress.getLoopbackAddress(), 0, TOKEN, Duration.ofMillis(300));
+        TcpStore known = new TcpStore(options(impatient, TOKEN));
+        RawClient stranger = RawClient.greeted(impatient.port())) {
+      assertThat(known.add("n", 1)).isEqualTo(1);
+      if (asks) {
+        stranger.send("90").send(new byte[JobToken.NONCE_BYTES]);
+      }
+      stranger.expectEndAfterAnything();
+      log.await(impatient.port(), "it has not proved the token of this server");
+      assertThat(known.add("n", 1)).isEqualTo(2);
+      assertThat(log.messages(impatient.port())).hasSize(1);
+    }
+  }
+
   @Test
   void aServerWithoutATokenIsRefusedAtOnce() {
     try (TcpStoreServer open = server(JobToken.NONE)) {
