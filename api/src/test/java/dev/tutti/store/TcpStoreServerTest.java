@@ -285,6 +285,19 @@ class TcpStoreServerTest {
     }
   }
 
+  @Test
+  void aC10dPopIsWokenThoughOneBeforeItMissesAnotherKey() throws IOException {
+    try (RawClient both = RawClient.greeted(server.port());
+        RawClient pop = RawClient.greeted(server.port())) {
+      both.send(request(Wire.WAIT, 2L, "/q", "/x")).send("0d 01 00 00 00").expect("01 00 00 00");
+      pop.send(request(Wire.WAIT, 1L, "/q")).send("0d 02 00 00 00").expect("02 00 00 00");
+      good.queuePush("q", new byte[] {7});
+      pop.expect("00");
+      good.set("x", "value");
+      both.expect("00");
+    }
+  }
+
   @ParameterizedTest
   @ValueSource(longs = {1, 2, 3, 4})
   void survivesRandomBytes(long seed) throws IOException {

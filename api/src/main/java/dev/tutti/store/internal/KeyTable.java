@@ -28,7 +28,8 @@ public final class KeyTable {
    *
    * A push hands its value to the longest waiting pop, if there is one, and the queue stays empty.
    * Otherwise it wakes every waiter that only looks, but at most one that will pop afterwards
-   * (CONSUMER, what a blocking pop of c10d's looks like): a second one would find the queue empty.
+   * (CONSUMER, what a blocking pop of c10d's looks like): a second one would find the queue empty. One that still
+   * misses another key does not wake and does not count.
    */
   private final Map<String, byte[]> values = new HashMap<>();
   private final Map<String, ArrayDeque<byte[]>> queues = new HashMap<>();
@@ -151,7 +152,7 @@ public final class KeyTable {
       KeyWaiter waiter = all.next();
       boolean consumer = waiter.kind == KeyWaiter.Kind.CONSUMER;
       if (waiter.kind != KeyWaiter.Kind.VALUE && !(consumer && consumerWoken)) {
-        consumerWoken |= consumer;
+        consumerWoken |= consumer && waiter.missing == 1;
         all.remove();
         woken.add(waiter);
       }
