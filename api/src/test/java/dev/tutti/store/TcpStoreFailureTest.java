@@ -298,7 +298,7 @@ class TcpStoreFailureTest {
       opened.store().idleAfter(Duration.ZERO);
       opened.store().set("key", "value");
       opened.main().expect(request(Wire.SET, "/key", "value")).close();
-      assertThatThrownBy(() -> opened.store().add("key", 2))
+      assertThatThrownBy(() -> opened.store().deleteKey("key"))
           .isInstanceOf(StoreConnectionException.class)
           .hasMessageEndingWith("; what was set just before may be lost");
     }
