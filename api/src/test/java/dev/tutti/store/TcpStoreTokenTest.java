@@ -87,7 +87,7 @@ class TcpStoreTokenTest {
   @ValueSource(booleans = {false, true})
   void whoProvesNoTokenIsDroppedAfterAWhile(boolean asks) throws Exception {
     try (TcpStoreServer impatient =
-            new TcpStoreServer(InetAddress.getLoopbackAddress(), 0, TOKEN, Duration.ofMillis(300));
+            new TcpStoreServer(InetAddress.getLoopbackAddress(), 0, TOKEN, Duration.ofSeconds(2));
         TcpStore known = new TcpStore(options(impatient, TOKEN));
         RawClient stranger = RawClient.greeted(impatient.port())) {
       assertThat(known.add("n", 1)).isEqualTo(1);
