@@ -4,6 +4,7 @@ import static java.nio.charset.StandardCharsets.UTF_8;
 import static org.assertj.core.api.Assertions.assertThat;
 import static org.assertj.core.api.Assertions.assertThatThrownBy;
 
+import dev.tutti.AllReduceOptions;
 import dev.tutti.DType;
 import dev.tutti.ReduceOp;
 import dev.tutti.SymmetricMemory;
@@ -97,6 +98,34 @@ class GpuFaultsTest {
     } catch (IOException e) {
       throw new AssertionError(e);
     }
+  }
+
+  @Test
+  void aReplayThatAPeerDoesNotMakeFailsTheGroup() throws Exception {
+    AllReduceOptions soon = AllReduceOptions.DEFAULT.withTimeout(Duration.ofSeconds(1));
+    new CudaRanks(cuda)
+        .run(
+            2,
+            (group, device) -> {
+              Tensor tensor = device.tensors().copyOf(Tensor.of(1f, 2f));
+              group.allReduce(tensor);
+              CudaStream stream = device.currentStream();
+              stream.await(Duration.ofSeconds(20));
+              var graphs = device.context().driver().graphs();
+              graphs.beginCapture(stream.handle());
+              group.allReduce(tensor, soon);
+              long graph = graphs.endCapture(stream.handle());
+              long executable = graphs.instantiate(graph);
+              if (group.rank() == 0) {
+                graphs.launch(executable, stream.handle());
+              }
+              Until.holds("the failure", () -> group.failure().isPresent());
+              assertThat(group.failure().orElseThrow())
+                  .hasMessageContaining("rank 0 waited in vain for rank 1 on its device");
+              stream.await(Duration.ofSeconds(20));
+              graphs.destroyExecutable(executable);
+              graphs.destroy(graph);
+            });
   }
 
   @Test
