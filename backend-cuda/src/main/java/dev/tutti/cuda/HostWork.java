@@ -11,6 +11,7 @@ import dev.tutti.spi.Operation;
 import java.lang.foreign.MemorySegment;
 import java.util.ArrayDeque;
 import java.util.ArrayList;
+import java.util.Collection;
 import java.util.List;
 import java.util.concurrent.TimeUnit;
 import java.util.concurrent.TimeoutException;
@@ -142,44 +143,56 @@ final class HostWork {
   }
 
   private Part take(Tensor tensor, boolean isRead, boolean isResult) {
-    requireUsable(tensor);
-    Part part = part(tensor.segment().address(), tensor.dtype(), tensor.shape(), isRead, isResult);
-    parts.add(part);
-    return part;
-  }
-
-  private void requireUsable(Tensor tensor) {
     boolean good = false;
     try {
-      if (tensor.device().index() != device.index() || !tensor.segment().scope().isAlive()) {
-        throw new UnsupportedOperationException(
-            "rank "
-                + rank
-                + ": the memory of all tensors of an operation must be there, and on "
-                + device
-                + " like that of the first, not "
-                + tensor.describe());
-      }
+      requireUsable(tensor);
+      long address = tensor.segment().address();
+      Part part = part(parts, address, tensor.dtype(), tensor.shape(), isRead, isResult);
       good = true;
+      return part;
     } finally {
       if (!good) {
+        // The operation has not begun, so nobody else ends it.
         end(false);
       }
     }
   }
 
-  private Part part(long address, DType dtype, long[] shape, boolean isRead, boolean isResult) {
+  private void requireUsable(Tensor tensor) {
+    if (tensor.device().index() != device.index() || !tensor.segment().scope().isAlive()) {
+      throw new UnsupportedOperationException(
+          "rank "
+              + rank
+              + ": the memory of all tensors of an operation must be there, and on "
+              + device
+              + " like that of the first, not "
+              + tensor.describe());
+    }
+  }
+
+  /** Adds a part to some; what fails from there on leaves it to who ends those. */
+  private Part part(
+      Collection<Part> to,
+      long address,
+      DType dtype,
+      long[] shape,
+      boolean isRead,
+      boolean isResult) {
     long bytes = dtype.byteSize();
     for (long size : shape) {
       bytes *= size;
     }
     if (bytes == 0) {
-      return new Part(address, 0, isResult, null, Tensor.allocate(dtype, shape));
+      Part empty = new Part(address, 0, isResult, null, Tensor.allocate(dtype, shape));
+      to.add(empty);
+      return empty;
     }
     PinnedBlock block = pinned.allocate(bytes);
     MemorySegment memory = block.segment().asSlice(0, bytes);
     Part part = new Part(address, bytes, isResult, block, Tensor.of(memory, dtype, shape));
+    to.add(part);
     if (isRead) {
+      device.context().enter();
       calls.copy(block.address(), address, bytes, toHost.handle());
       pinned.useOn(block, toHost.handle());
       part.isRead = true;
@@ -288,7 +301,7 @@ final class HostWork {
         device.context().enter();
         while (next < numel && ahead.size() < AHEAD) {
           long[] shape = {Math.min(count, numel - next)};
-          ahead.addLast(part(address + next * dtype.byteSize(), dtype, shape, isRead, isResult));
+          part(ahead, address + next * dtype.byteSize(), dtype, shape, isRead, isResult);
           next += shape[0];
         }
         Part part = ahead.getFirst();
@@ -308,8 +321,8 @@ final class HostWork {
       }
       good = true;
     } finally {
-      ahead.forEach(this::free);
-      back.forEach(this::free);
+      parts.addAll(ahead);
+      parts.addAll(back);
       end(good);
     }
   }
@@ -340,9 +353,10 @@ final class HostWork {
     }
   }
 
-  /** Gives the streams back, unless they do not end. */
+  /** Gives the streams and the memory back, unless they do not end. */
   void close() {
     if (awaitIdle()) {
+      end(true);
       device.reserve().give(toHost);
       device.reserve().give(toDevice);
     }

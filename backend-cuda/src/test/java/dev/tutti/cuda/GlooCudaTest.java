@@ -168,6 +168,26 @@ class GlooCudaTest {
   }
 
   @Test
+  void noRoomForOnePartLeavesNothingOfTheOthers() throws Exception {
+    ranks()
+        .run(
+            2,
+            (group, device) -> {
+              Tensor one = device.tensors().allocate(DType.FLOAT32, 100_000);
+              Tensor two = device.tensors().allocate(DType.FLOAT32, 400_000);
+              group.barrier();
+              if (group.rank() == 0) {
+                machine.fake.failOn("cuMemHostAlloc", 2, CudaException.OUT_OF_MEMORY);
+                assertThatThrownBy(() -> group.allReduceCoalesced(List.of(one, two), AllReduceOptions.DEFAULT))
+                    .hasStackTraceContaining("cuMemHostAlloc failed");
+                assertThat(device.pinned().blocksInUse()).isZero();
+              }
+              Until.holds("the failure", () -> group.failure().isPresent());
+              group.store().barrier("failed", 2, Duration.ofSeconds(20));
+            });
+  }
+
+  @Test
   void aGraphCannotRecordIt() throws Exception {
     ranks()
         .run(
