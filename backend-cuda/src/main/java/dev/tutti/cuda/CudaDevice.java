@@ -8,6 +8,7 @@ import dev.tutti.cuda.driver.StreamCalls;
 import dev.tutti.cuda.memory.DeviceAllocator;
 import dev.tutti.cuda.memory.PinnedAllocator;
 import java.util.concurrent.atomic.AtomicInteger;
+import java.util.function.BooleanSupplier;
 import org.jspecify.annotations.Nullable;
 
 /**
@@ -40,8 +41,9 @@ public final class CudaDevice {
     this.index = index;
     this.context = new DeviceContext(owner.driver(), index);
     this.events = new EventPool(owner.driver().events());
-    this.allocator = new DeviceAllocator(context);
-    this.sharable = DeviceAllocator.ofPlainSegments(context);
+    BooleanSupplier mayWait = () -> owner.openBlocks().count() == 0;
+    this.allocator = new DeviceAllocator(context, mayWait);
+    this.sharable = DeviceAllocator.ofPlainSegments(context, mayWait);
     this.pinned = new PinnedAllocator(context, events);
     this.kernels = new DeviceKernels(context, loader);
     this.defaultStream = new CudaStream(this, StreamCalls.DEFAULT, false);

@@ -97,10 +97,7 @@ public final class CudaIpc implements AutoCloseable {
 
   private void onFull(CudaDevice device) {
     collect();
-    // To free an allocation waits for the device, so for ever behind a stream block.
-    if (cuda.openBlocks().count() == 0) {
-      device.sharable().releaseCached();
-    }
+    device.sharable().releaseCached();
   }
 
   /**

@@ -1,11 +1,13 @@
 package dev.tutti.cuda;
 
 import static org.assertj.core.api.Assertions.assertThat;
+import static org.assertj.core.api.Assertions.assertThatThrownBy;
 
 import dev.tutti.DType;
 import dev.tutti.StreamBlock;
 import dev.tutti.StreamBlockStatus;
 import dev.tutti.SymmetricMemory;
+import java.lang.foreign.Arena;
 import java.time.Duration;
 import java.util.ArrayList;
 import java.util.List;
@@ -50,6 +52,26 @@ class GpuHeldDeviceTest {
     } finally {
       blocks.forEach(StreamBlock::close);
     }
+  }
+
+  @Test
+  void memoryToShareIsRefusedWhereTheDeviceIsFull() {
+    CudaDevice device = cuda.device(0);
+    StreamBlock block = hold(device.poolStream());
+    try (CudaIpc ipc = CudaIpc.create(cuda, "GpuHeldDeviceTest")) {
+      device.context().enter();
+      long most = device.context().driver().memory().room().free() / 2;
+      try (Arena arena = Arena.ofConfined()) {
+        assertThat(ipc.allocate(device, arena, DType.INT8, most).numel()).isEqualTo(most);
+      }
+      assertThatThrownBy(() -> ipc.allocate(device, DType.INT8, most + (1L << 30)))
+          .isInstanceOf(CudaException.class);
+      assertThat(block.status()).isEqualTo(StreamBlockStatus.RUNNING);
+    } finally {
+      block.close();
+    }
+    Until.holds("the end", device.poolStream()::isIdle);
+    device.sharable().releaseCached();
   }
 
   /**

@@ -11,6 +11,7 @@ import java.util.List;
 import java.util.TreeMap;
 import java.util.concurrent.CopyOnWriteArrayList;
 import java.util.concurrent.locks.LockSupport;
+import java.util.function.BooleanSupplier;
 import org.jspecify.annotations.Nullable;
 
 /**
@@ -46,6 +47,7 @@ public final class DeviceAllocator {
   private final DeviceContext context;
   private final CudaDriver driver;
   private final Segments segments;
+  private final BooleanSupplier mayWait;
   private final List<MemoryPressureListener> listeners = new CopyOnWriteArrayList<>();
   private final TreeMap<Long, DeviceBlock> used = new TreeMap<>();
   private final FreeBlocks free = new FreeBlocks();
@@ -66,15 +68,17 @@ public final class DeviceAllocator {
    * Creates an allocator that holds nothing yet.
    *
    * @param context the device
+   * @param mayWait whether the device gets idle by itself; not while a stream block is open
    */
-  public DeviceAllocator(DeviceContext context) {
-    this(context, Segments.of(context));
+  public DeviceAllocator(DeviceContext context, BooleanSupplier mayWait) {
+    this(context, Segments.of(context), mayWait);
   }
 
-  private DeviceAllocator(DeviceContext context, Segments segments) {
+  private DeviceAllocator(DeviceContext context, Segments segments, BooleanSupplier mayWait) {
     this.context = context;
     this.driver = context.driver();
     this.segments = segments;
+    this.mayWait = mayWait;
   }
 
   /**
@@ -82,9 +86,10 @@ public final class DeviceAllocator {
    * one back to the driver waits until the device is idle.
    *
    * @param context the device
+   * @param mayWait whether the device gets idle by itself
    */
-  public static DeviceAllocator ofPlainSegments(DeviceContext context) {
-    return new DeviceAllocator(context, new Segments.Plain(context));
+  public static DeviceAllocator ofPlainSegments(DeviceContext context, BooleanSupplier mayWait) {
+    return new DeviceAllocator(context, new Segments.Plain(context), mayWait);
   }
 
   /**
@@ -276,7 +281,8 @@ public final class DeviceAllocator {
 
   /**
    * Gives segments that are free and whose streams are idle back to the driver; waits up to a
-   * second for streams that are not. A stream that is held longer keeps its segments.
+   * second for streams that are not. A stream that is held longer keeps its segments; so do all
+   * where to give one back waits for the whole device and somebody holds that.
    */
   public void releaseCached() {
     long deadline = System.nanoTime() + RELEASE_WAIT_NANOS;
@@ -288,6 +294,9 @@ public final class DeviceAllocator {
   /** Returns whether nothing is left that a longer wait could release. */
   private synchronized boolean releaseIdle() {
     collect(waiting.size());
+    if (segments.freeWaits() && !mayWait.getAsBoolean()) {
+      return true;
+    }
     boolean all = waiting.isEmpty();
     for (DeviceBlock block : free.wholeSegments()) {
       BlockStream stream = block.segment.stream;

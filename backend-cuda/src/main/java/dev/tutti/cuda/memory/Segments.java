@@ -28,6 +28,9 @@ interface Segments {
   /** Gives memory back that no work uses any more. */
   void free(long address, long bytes);
 
+  /** Tells whether {@link #free} waits until the device is idle. */
+  boolean freeWaits();
+
   /**
    * Lets another device reach what is allocated, now and from now on.
    *
@@ -107,6 +110,11 @@ interface Segments {
     }
 
     @Override
+    public boolean freeWaits() {
+      return false;
+    }
+
+    @Override
     public void addPeer(DeviceContext peer) {
       mapped.forEach((address, bytes) -> calls.allow(address, bytes, peer.device()));
       devices.add(peer.device());
@@ -135,6 +143,11 @@ interface Segments {
     @Override
     public void free(long address, long bytes) {
       calls.free(address);
+    }
+
+    @Override
+    public boolean freeWaits() {
+      return true;
     }
 
     @Override

@@ -17,6 +17,7 @@ import java.util.List;
 import java.util.Random;
 import java.util.concurrent.CompletableFuture;
 import java.util.concurrent.TimeUnit;
+import java.util.concurrent.atomic.AtomicBoolean;
 import org.junit.jupiter.api.AfterEach;
 import org.junit.jupiter.api.Test;
 
@@ -26,7 +27,7 @@ class DeviceAllocatorTest {
   private final FakeCudaDriver fake = new FakeCudaDriver(2);
   private final DeviceContext context = new DeviceContext(fake.driver(), 0);
   private final EventPool events = new EventPool(fake.driver().events());
-  private final DeviceAllocator allocator = new DeviceAllocator(context);
+  private final DeviceAllocator allocator = new DeviceAllocator(context, () -> true);
   private final BlockStream stream = new BlockStream(context, events, 0, false);
   private final long otherHandle = newStream();
   private final BlockStream other = new BlockStream(context, events, otherHandle, false);
@@ -352,7 +353,7 @@ class DeviceAllocatorTest {
   @Test
   void aDeviceWithoutVirtualMemoryIsUsedAsWell() {
     fake.setAttribute(DeviceAttribute.VIRTUAL_MEMORY, 0);
-    DeviceAllocator plain = new DeviceAllocator(context);
+    DeviceAllocator plain = new DeviceAllocator(context, () -> true);
     fake.clearCalls();
     plain.free(plain.allocate(1, stream));
     plain.releaseCached();
@@ -360,6 +361,24 @@ class DeviceAllocatorTest {
         .hasSize(2)
         .startsWith("cuMemAlloc 2097152");
     plain.close();
+  }
+
+  @Test
+  void whatWaitsForTheDeviceIsNotGivenBackWhileThatIsHeld() {
+    AtomicBoolean mayWait = new AtomicBoolean();
+    DeviceAllocator sharable = DeviceAllocator.ofPlainSegments(context, mayWait::get);
+    fake.memory().setCapacity(100 * MIB);
+    sharable.free(sharable.allocate(60 * MIB, stream));
+    long[] gate = hold(otherHandle);
+    assertThatThrownBy(() -> sharable.allocate(70 * MIB, stream))
+        .isInstanceOfSatisfying(CudaException.class, e -> assertThat(e.isOutOfMemory()).isTrue());
+    assertThat(fake.calls("cuMemFree")).isEmpty();
+    context.enter();
+    open(gate);
+    mayWait.set(true);
+    sharable.free(sharable.allocate(70 * MIB, stream));
+    assertThat(fake.calls("cuMemFree")).hasSize(1);
+    sharable.close();
   }
 
   @Test
@@ -372,7 +391,7 @@ class DeviceAllocatorTest {
           .map(call -> call.substring(call.lastIndexOf(' ') + 1))
           .containsExactly("0", "1", "0", "1");
       fake.setAttribute(DeviceAttribute.VIRTUAL_MEMORY, 0);
-      DeviceAllocator plain = new DeviceAllocator(context);
+      DeviceAllocator plain = new DeviceAllocator(context, () -> true);
       fake.clearCalls();
       plain.addPeer(peer);
       assertThat(fake.calls("cuCtxEnablePeerAccess")).as("while there is no memory").isEmpty();
