@@ -52,6 +52,7 @@ final class CudaWorld implements AutoCloseable {
       @Nullable RankLinks links,
       CudaStream stream,
       PeerWorld peers,
+      @Nullable HostKernels kernels,
       long until) {
     this.device = device;
     this.rank = context.rank();
@@ -59,7 +60,7 @@ final class CudaWorld implements AutoCloseable {
     this.channel = channel;
     this.stream = stream;
     this.symmetric = new CudaSymmetricMemories(device, peers, context.group());
-    if (links == null) {
+    if (links == null || kernels == null) {
       messages = null;
       memory = null;
       all = null;
@@ -79,8 +80,6 @@ final class CudaWorld implements AutoCloseable {
     int chunk = (int) Math.min(1 << 24, slot);
     ChannelLayout wide = new ChannelLayout(size, lanes, 512, chunk, ChannelLayout.fullSlots(size));
     ChannelLayout narrow = new ChannelLayout(2, Math.min(PAIR_LANES, lanes), 512, chunk, 0);
-    HostKernels kernels = new HostKernels(device);
-    device.reserve().ensure(2 * (size - 1));
     long wideBytes = bytes(wide);
     long pairBytes = bytes(narrow);
     memory = PeerMemory.allocate(peers, wideBytes + 2L * (size - 1) * pairBytes, 0, until);
@@ -205,19 +204,36 @@ final class CudaWorld implements AutoCloseable {
             cuda.driver().devices().attribute(device.index(), DeviceAttribute.MULTIPROCESSORS),
             choices(settings, context.size()));
     List<Neighbour> ranks = Neighbour.meet(exchange, own, until);
-    Sharing sharing =
-        Sharing.choose(settings.get(CudaSettings.SHARING), cuda.driver(), device.index());
-    new PeerAccess(cuda, device).require(ranks, sharing, context.rank());
+    Sharing sharing;
+    @Nullable HostKernels kernels;
+    CudaStream stream;
+    try {
+      sharing = Sharing.choose(settings.get(CudaSettings.SHARING), cuda.driver(), device.index());
+      new PeerAccess(cuda, device).require(ranks, sharing, context.rank());
+      kernels = context.size() == 1 ? null : new HostKernels(device);
+      device.reserve().ensure(2 * (context.size() - 1) + 1);
+      stream = device.reserve().take();
+    } catch (BackendException e) {
+      // What only this rank meets; the others would wait for it until their deadline.
+      IpcChannel.refuse(exchange, e, until);
+      throw e;
+    }
     Path directory = CudaSettings.ipcDirectory(settings);
-    IpcChannel channel = IpcChannel.open(directory, exchange, until);
-    CudaStream stream = device.reserve().take();
+    IpcChannel channel;
+    try {
+      channel = IpcChannel.open(directory, exchange, until);
+    } catch (RuntimeException e) {
+      device.reserve().give(stream);
+      throw e;
+    }
     RankLinks links = null;
     boolean kept = false;
     try {
       links = exchange.size() == 1 ? null : RankLinks.open(directory, exchange, until);
       PeerWorld peers =
           new PeerWorld(device.context(), stream.handle(), exchange, channel, ranks, sharing);
-      CudaWorld world = new CudaWorld(context, device, channel, links, stream, peers, until);
+      CudaWorld world =
+          new CudaWorld(context, device, channel, links, stream, peers, kernels, until);
       try {
         exchange.barrier(until);
       } catch (RuntimeException e) {
@@ -274,6 +290,7 @@ final class CudaWorld implements AutoCloseable {
       board.abort(cause);
     }
     symmetric.abort(cause);
+    channel.cancel();
   }
 
   /**

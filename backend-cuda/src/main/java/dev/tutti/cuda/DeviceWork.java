@@ -59,7 +59,8 @@ final class DeviceWork {
     long until = System.nanoTime() + context.timeout().toNanos();
     StoreExchange exchange =
         new StoreExchange(context.store(), "tutti/direct", context.rank(), context.size());
-    if (!agree(exchange, context.settings().get(DIRECT) && context.size() > 1, until)) {
+    boolean isWanted = context.settings().get(DIRECT) && context.size() > 1;
+    if (!agree(exchange, isWanted && canOpen(cuda, context), until)) {
       return null;
     }
     CudaWorld world = null;
@@ -67,7 +68,7 @@ final class DeviceWork {
       world = CudaWorld.join(context, cuda);
     } catch (BackendException e) {
       LOG.log(
-          Level.DEBUG,
+          e instanceof CudaException ? Level.WARNING : Level.DEBUG,
           "rank {0}: CUDA tensors of group {1} go through the host: {2}",
           context.rank(),
           context.group(),
@@ -82,6 +83,23 @@ final class DeviceWork {
       }
     }
     return good && world != null ? new DeviceWork(world.device(), new CudaBackend(world)) : null;
+  }
+
+  /** Opens this rank's device: nobody is to wait for a rank that cannot. */
+  private static boolean canOpen(Cuda cuda, BackendContext context) {
+    try {
+      CudaDevice _ = cuda.device(context.device().index());
+      return true;
+    } catch (BackendException e) {
+      LOG.log(
+          Level.WARNING,
+          "rank {0}: CUDA tensors of group {1} go through the host, as the device cannot be opened:"
+              + " {2}",
+          context.rank(),
+          context.group(),
+          e.getMessage());
+      return false;
+    }
   }
 
   private static boolean agree(StoreExchange exchange, boolean own, long until) {

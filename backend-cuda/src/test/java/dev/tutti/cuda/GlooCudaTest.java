@@ -8,6 +8,7 @@ import dev.tutti.BroadcastOptions;
 import dev.tutti.DType;
 import dev.tutti.Device;
 import dev.tutti.OpType;
+import dev.tutti.ProcessGroup;
 import dev.tutti.ReduceOp;
 import dev.tutti.ReduceOptions;
 import dev.tutti.Settings;
@@ -21,10 +22,15 @@ import dev.tutti.spi.Backend;
 import dev.tutti.spi.BackendContext;
 import dev.tutti.store.HashStore;
 import java.time.Duration;
+import java.util.ArrayList;
 import java.util.Arrays;
 import java.util.List;
 import java.util.Map;
 import java.util.concurrent.CountDownLatch;
+import java.util.concurrent.ExecutorService;
+import java.util.concurrent.Executors;
+import java.util.concurrent.Future;
+import java.util.concurrent.TimeUnit;
 import org.junit.jupiter.api.AfterEach;
 import org.junit.jupiter.api.BeforeEach;
 import org.junit.jupiter.api.Test;
@@ -178,7 +184,8 @@ class GlooCudaTest {
               group.barrier();
               if (group.rank() == 0) {
                 machine.fake.failOn("cuMemHostAlloc", 2, CudaException.OUT_OF_MEMORY);
-                assertThatThrownBy(() -> group.allReduceCoalesced(List.of(one, two), AllReduceOptions.DEFAULT))
+                assertThatThrownBy(
+                        () -> group.allReduceCoalesced(List.of(one, two), AllReduceOptions.DEFAULT))
                     .hasStackTraceContaining("cuMemHostAlloc failed");
                 assertThat(device.pinned().blocksInUse()).isZero();
               }
@@ -255,6 +262,51 @@ class GlooCudaTest {
               group.allReduce(tensor);
               assertThat(read(device, tensor)).isEqualTo(all(3));
             });
+    assertThat(machine.fake.calls("cuLaunchKernel")).isEmpty();
+  }
+
+  @Test
+  void oneDeviceThatAnotherDoesNotReachSendsAllThroughTheHost() throws Exception {
+    try (FakeMachine three = new FakeMachine(3)) {
+      three.fake.cutLink(1, 2);
+      new CudaRanks(three.cuda)
+          .on(new GlooProvider(List.of(new GlooCudaProvider(() -> three.cuda))))
+          .with("TUTTI_GLOO_CUDA_DIRECT", "1")
+          .run(
+              3,
+              (group, device) -> {
+                Tensor tensor = filled(device, group.rank() + 1);
+                group.allReduce(tensor);
+                assertThat(read(device, tensor)).isEqualTo(all(6));
+              });
+      assertThat(three.fake.calls("cuLaunchKernel")).isEmpty();
+    }
+  }
+
+  @Test
+  void aDeviceThatCannotBeOpenedSendsAllThroughTheHost() throws Exception {
+    machine.fake.failOn("cuDevicePrimaryCtxRetain", 2, CudaException.OUT_OF_MEMORY);
+    HashStore store = new HashStore();
+    CudaRanks ranks = ranks().with("TUTTI_GLOO_CUDA_DIRECT", "1");
+    try (ExecutorService threads = Executors.newFixedThreadPool(2)) {
+      List<Future<float[]>> sums = new ArrayList<>();
+      for (int r = 0; r < 2; r++) {
+        int rank = r;
+        sums.add(
+            threads.submit(
+                () -> {
+                  try (ProcessGroup group = ProcessGroup.init(ranks.options(store, rank, 2))) {
+                    CudaDevice device = machine.cuda.device(rank);
+                    Tensor tensor = filled(device, rank + 1);
+                    group.allReduce(tensor);
+                    return read(device, tensor);
+                  }
+                }));
+      }
+      for (Future<float[]> sum : sums) {
+        assertThat(sum.get(20, TimeUnit.SECONDS)).isEqualTo(all(3));
+      }
+    }
     assertThat(machine.fake.calls("cuLaunchKernel")).isEmpty();
   }
 

@@ -2,6 +2,7 @@ package dev.tutti.cuda.share;
 
 import dev.tutti.BackendException;
 import dev.tutti.RendezvousException;
+import dev.tutti.spi.UserCount;
 import java.io.IOException;
 import java.io.UncheckedIOException;
 import java.lang.foreign.Arena;
@@ -16,10 +17,12 @@ import java.util.HashMap;
 import java.util.HexFormat;
 import java.util.List;
 import java.util.Map;
+import java.util.concurrent.TimeUnit;
 
 /**
  * Passes file descriptors between the ranks of a host (c10d: {@code IpcChannel}). All ranks make
- * the same calls in the same order; one thread of a rank at a time.
+ * the same calls in the same order; one thread of a rank at a time. Any thread may cancel and
+ * close. Whoever waits for a rank sees in the store that it has gone on without a word.
  *
  * <p>A rank listens at a datagram socket in a directory that all can see. Its name and a token,
  * both made of random numbers, go to the peers through the store; a message without the receiver's
@@ -33,8 +36,10 @@ public final class IpcChannel implements AutoCloseable {
   private static final int SEND_FLAGS = 0x40 | 0x4000;
 
   private static final int RECEIVE_FLAGS = 0x40 | 0x40000000;
+  private static final int ROUND_BITS = 20;
   private static final int RETRY_MILLIS = 1;
-  private static final int SLICE_MILLIS = 1000;
+  private static final long SLICE_NANOS = TimeUnit.MILLISECONDS.toNanos(250);
+  private static final int SLICE_MILLIS = 250;
 
   private final int rank;
   private final Path path;
@@ -44,16 +49,19 @@ public final class IpcChannel implements AutoCloseable {
   private final Map<Arrival, Integer> arrived = new HashMap<>();
   private final long[] sent;
   private final long[] received;
+  private final StoreExchange exchange;
+  private final UserCount users = new UserCount();
   private int refused;
-  private boolean closed;
+  private volatile boolean cancelled;
 
   @SuppressWarnings("ArrayRecordComponent") // never compared
   private record Peer(String path, byte[] token) {}
 
-  /** Is the nth descriptor of a sender. */
+  /** Is a sender's descriptor of a round. */
   private record Arrival(int sender, long round) {}
 
   private IpcChannel(StoreExchange exchange, Path path) {
+    this.exchange = exchange;
     this.rank = exchange.rank();
     this.path = path;
     this.sent = new long[exchange.size()];
@@ -115,8 +123,7 @@ public final class IpcChannel implements AutoCloseable {
     try {
       channel = new IpcChannel(exchange, directory.resolve(name));
     } catch (BackendException e) {
-      String refusal = "!" + e.getMessage();
-      List<byte[]> _ = exchange.allGather(refusal.getBytes(StandardCharsets.UTF_8), deadlineNanos);
+      refuse(exchange, e, deadlineNanos);
       throw e;
     }
     try {
@@ -126,6 +133,18 @@ public final class IpcChannel implements AutoCloseable {
       channel.close();
       throw e;
     }
+  }
+
+  /**
+   * Lets {@link #open} fail on all other ranks, in place of it.
+   *
+   * @param exchange of the group
+   * @param reason why this rank opens no channel
+   * @param deadlineNanos in terms of {@link System#nanoTime()}
+   */
+  public static void refuse(StoreExchange exchange, BackendException reason, long deadlineNanos) {
+    String refusal = "!" + reason.getMessage();
+    List<byte[]> _ = exchange.allGather(refusal.getBytes(StandardCharsets.UTF_8), deadlineNanos);
   }
 
   private byte[] introduction() {
@@ -153,17 +172,36 @@ public final class IpcChannel implements AutoCloseable {
    * @param target the receiver
    * @param fd an open descriptor
    * @param deadlineNanos in terms of {@link System#nanoTime()}
-   * @throws RendezvousException if the receiver is gone, or takes nothing by then
+   * @throws RendezvousException if the receiver is gone, or takes nothing by then, or somebody ends
+   *     the wait
+   * @throws BackendException if the receiver has gone on
    */
   public void sendFd(int target, int fd, long deadlineNanos) {
-    requireOpen();
+    enter();
+    try {
+      send(target, fd, deadlineNanos);
+    } finally {
+      leave();
+    }
+  }
+
+  private void send(int target, int fd, long deadlineNanos) {
     Peer peer = peers.get(target);
-    long round = sent[target]++;
+    long round = round(sent, target);
     try (Arena arena = Arena.ofConfined()) {
       MemorySegment header =
           FdMessage.of(arena, FdMessage.address(arena, peer.path), rank, round, peer.token, fd)
               .header();
+      long nextLook = System.nanoTime() + SLICE_NANOS;
       while (!trySend(header, target, fd)) {
+        requireWanted();
+        if (System.nanoTime() - nextLook >= 0) {
+          if (exchange.isAhead(target)) {
+            throw new MissingDescriptorException(
+                "rank " + rank + ": rank " + target + " has gone on and takes no descriptors");
+          }
+          nextLook = System.nanoTime() + SLICE_NANOS;
+        }
         if (deadlineNanos - System.nanoTime() <= 0) {
           throw new RendezvousException(
               "rank " + rank + ": rank " + target + " takes no descriptors");
@@ -172,6 +210,31 @@ public final class IpcChannel implements AutoCloseable {
         takeArrived(RETRY_MILLIS);
       }
     }
+  }
+
+  /**
+   * Counts what goes from one rank to another, anew behind each exchange: so who failed before it
+   * sent or took all is in step again when all have told each other.
+   */
+  private long round(long[] rounds, int peer) {
+    rounds[peer] = Math.max(rounds[peer], exchange.number() << ROUND_BITS);
+    return rounds[peer]++;
+  }
+
+  /** Closes what a sender sent and this rank did not ask for. */
+  private void dropBefore(Arrival wanted) {
+    arrived
+        .entrySet()
+        .removeIf(
+            entry -> {
+              Arrival arrival = entry.getKey();
+              boolean stale =
+                  arrival.sender() == wanted.sender() && arrival.round() < wanted.round();
+              if (stale) {
+                Posix.close(entry.getValue());
+              }
+              return stale;
+            });
   }
 
   /** Sends a message; false if it has to be tried again. */
@@ -200,16 +263,28 @@ public final class IpcChannel implements AutoCloseable {
    *
    * @param source the sender
    * @param deadlineNanos in terms of {@link System#nanoTime()}
-   * @throws RendezvousException if none comes by then
+   * @throws RendezvousException if none comes by then, or somebody ends the wait
+   * @throws BackendException if the sender has gone on without it
    */
   public int recvFd(int source, long deadlineNanos) {
-    requireOpen();
-    Arrival wanted = new Arrival(source, received[source]++);
+    enter();
+    try {
+      return receive(source, deadlineNanos);
+    } finally {
+      leave();
+    }
+  }
+
+  private int receive(int source, long deadlineNanos) {
+    Arrival wanted = new Arrival(source, round(received, source));
+    dropBefore(wanted);
+    boolean waited = false;
     while (true) {
       Integer fd = arrived.remove(wanted);
       if (fd != null) {
         return fd;
       }
+      requireWanted();
       long left = deadlineNanos - System.nanoTime();
       if (left <= 0) {
         throw new RendezvousException(
@@ -220,7 +295,16 @@ public final class IpcChannel implements AutoCloseable {
                 + " in time"
                 + (refused == 0 ? "" : "; " + refused + " messages without the token came"));
       }
-      takeArrived((int) Math.min(SLICE_MILLIS, left / 1_000_000 + 1));
+      if (waited && exchange.isAhead(source)) {
+        drain();
+        Integer last = arrived.remove(wanted);
+        if (last != null) {
+          return last;
+        }
+        throw new MissingDescriptorException(
+            "rank " + rank + ": rank " + source + " has gone on without sending a descriptor");
+      }
+      waited = !takeArrived((int) Math.min(SLICE_MILLIS, left / 1_000_000 + 1));
     }
   }
 
@@ -274,21 +358,21 @@ public final class IpcChannel implements AutoCloseable {
     return fd;
   }
 
-  /** Takes one message if it comes in some milliseconds. */
-  private void takeArrived(int millis) {
+  /** Takes one message if it comes in some milliseconds; false if there is none. */
+  private boolean takeArrived(int millis) {
     int ready = Posix.awaitReadable(socket, millis);
     if (ready < 0 && ready != -Posix.INTERRUPTED) {
       throw failed("cannot wait at the socket", -ready);
     }
     if (ready <= 0) {
-      return;
+      return false;
     }
     try (Arena arena = Arena.ofConfined()) {
       FdMessage message = FdMessage.empty(arena);
       MemorySegment header = message.header();
       int length = Posix.receive(socket, header, RECEIVE_FLAGS);
       if (length == -Posix.AGAIN || length == -Posix.INTERRUPTED) {
-        return;
+        return false;
       }
       if (length < 0) {
         throw failed("cannot receive at the socket", -length);
@@ -303,6 +387,7 @@ public final class IpcChannel implements AutoCloseable {
           Posix.close(fd);
         }
       }
+      return true;
     }
   }
 
@@ -311,19 +396,42 @@ public final class IpcChannel implements AutoCloseable {
     Posix.close(fd);
   }
 
-  private void requireOpen() {
-    if (closed) {
+  private void enter() {
+    if (!users.enter()) {
       throw new IllegalStateException("the channel of rank " + rank + " is closed");
     }
   }
 
-  /** Closes the socket, removes its file, and closes what came and was not asked for. */
+  private void leave() {
+    if (users.leave()) {
+      free();
+    }
+  }
+
+  private void requireWanted() {
+    if (cancelled || users.isClosed()) {
+      throw new RendezvousException(
+          "rank " + rank + ": the group ended while descriptors were passed");
+    }
+  }
+
+  /** Ends the wait of a call that is under way, and of all later ones. */
+  public void cancel() {
+    cancelled = true;
+  }
+
+  /**
+   * Closes the socket, removes its file, and closes what came and was not asked for; a call that is
+   * under way ends soon and does it then, since the socket's number may soon be another's.
+   */
   @Override
   public void close() {
-    if (closed) {
-      return;
+    if (users.close()) {
+      leave();
     }
-    closed = true;
+  }
+
+  private void free() {
     drain();
     arrived.values().forEach(Posix::close);
     arrived.clear();
@@ -337,10 +445,8 @@ public final class IpcChannel implements AutoCloseable {
 
   /** Takes what is still in the socket; descriptors in it would else be the kernel's to close. */
   private void drain() {
-    int before;
-    do {
-      before = arrived.size() + refused;
-      takeArrived(0);
-    } while (arrived.size() + refused != before);
+    while (takeArrived(0)) {
+      // The next one.
+    }
   }
 }

@@ -1,6 +1,7 @@
 package dev.tutti.cuda.share;
 
 import dev.tutti.BackendException;
+import dev.tutti.RendezvousException;
 import dev.tutti.TuttiException;
 import dev.tutti.cuda.driver.DeviceContext;
 import java.nio.ByteBuffer;
@@ -19,6 +20,9 @@ public final class PeerMemory implements AutoCloseable {
    * what is only needed to map can go. c10d's barrier before the descriptors are closed is part of
    * the second exchange.
    */
+  /** Begins a problem that another rank's has brought about. */
+  private static final String FOLLOWS = "in consequence, ";
+
   private final DeviceContext context;
   private final List<Block> blocks;
   private final long[] views;
@@ -83,15 +87,21 @@ public final class PeerMemory implements AutoCloseable {
       if (own == null) {
         throw new AssertionError("own memory is missing");
       }
-      int[] fds = blocks.pass(own, deadlineNanos);
+      int[] fds = {};
       try {
+        fds = blocks.pass(own, deadlineNanos);
+        passed = fds[rank];
         for (int r = 0; r < all.size(); r++) {
           mapped.add(r == rank ? own : blocks.map(r, all.get(r).handle(), fds[r], byteSize));
         }
+      } catch (RendezvousException e) {
+        // A rank is gone, or the group is: there is nobody to tell.
+        throw e;
+      } catch (MissingDescriptorException e) {
+        problem = FOLLOWS + text(world, e);
       } catch (TuttiException e) {
         problem = text(world, e);
       } finally {
-        passed = fds[rank];
         for (int r = 0; r < fds.length; r++) {
           if (r != rank && fds[r] >= 0) {
             IpcChannel.closeFd(fds[r]);
@@ -154,17 +164,19 @@ public final class PeerMemory implements AutoCloseable {
   }
 
   private static void requireNoProblem(PeerWorld world, long byteSize, List<String> problems) {
-    for (String problem : problems) {
-      if (!problem.isEmpty()) {
-        throw new BackendException(
-            "rank "
-                + world.exchange().rank()
-                + ": no shared memory of "
-                + byteSize
-                + " bytes for each rank: "
-                + problem);
-      }
+    List<String> all = problems.stream().filter(problem -> !problem.isEmpty()).toList();
+    if (all.isEmpty()) {
+      return;
     }
+    String cause =
+        all.stream().filter(problem -> !problem.startsWith(FOLLOWS)).findFirst().orElse(all.get(0));
+    throw new BackendException(
+        "rank "
+            + world.exchange().rank()
+            + ": no shared memory of "
+            + byteSize
+            + " bytes for each rank: "
+            + cause);
   }
 
   /** Is what a rank tells of its memory. */

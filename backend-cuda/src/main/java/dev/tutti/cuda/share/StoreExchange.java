@@ -95,6 +95,21 @@ public final class StoreExchange {
     return values;
   }
 
+  /** Returns the number of the next exchange, the same on all ranks that do the same. */
+  long number() {
+    return number;
+  }
+
+  /**
+   * Tells whether a rank has come to the next exchange, and so does nothing any more that belongs
+   * before it.
+   *
+   * @param peer the rank
+   */
+  boolean isAhead(int peer) {
+    return store.check(List.of(prefix + "/" + number + "/" + peer));
+  }
+
   private String missing(List<String> keys) {
     List<Integer> ranks = new ArrayList<>();
     for (int r = 0; r < size; r++) {

@@ -6,6 +6,7 @@ import static org.junit.jupiter.api.Assumptions.assumeFalse;
 
 import dev.tutti.BackendException;
 import dev.tutti.RendezvousException;
+import dev.tutti.cuda.Until;
 import dev.tutti.store.HashStore;
 import java.io.IOException;
 import java.lang.foreign.Arena;
@@ -14,6 +15,8 @@ import java.nio.file.Path;
 import java.nio.file.attribute.PosixFilePermissions;
 import java.util.ArrayList;
 import java.util.List;
+import java.util.concurrent.FutureTask;
+import java.util.concurrent.TimeUnit;
 import java.util.stream.IntStream;
 import java.util.stream.Stream;
 import org.junit.jupiter.api.AfterEach;
@@ -219,6 +222,77 @@ class IpcChannelTest {
                 .hasMessageContaining("no descriptor came from rank " + (1 - exchange.rank()));
             exchange.barrier(Ranks.soon());
           }
+          return null;
+        });
+  }
+
+  @Test
+  void whoWaitsForARankThatHasGoneOnIsTold() throws Exception {
+    Ranks.run(
+        store,
+        2,
+        exchange -> {
+          try (IpcChannel channel = open(exchange)) {
+            if (exchange.rank() == 0) {
+              assertThatThrownBy(() -> channel.recvFd(1, Ranks.soon()))
+                  .isInstanceOf(BackendException.class)
+                  .hasMessage("rank 0: rank 1 has gone on without sending a descriptor");
+            }
+            exchange.barrier(Ranks.soon());
+          }
+          return null;
+        });
+  }
+
+  @Test
+  void cancelEndsAWait() throws Exception {
+    Ranks.run(
+        store,
+        2,
+        exchange -> {
+          try (IpcChannel channel = open(exchange)) {
+            if (exchange.rank() == 0) {
+              FutureTask<Integer> waits =
+                  new FutureTask<>(() -> channel.recvFd(1, Ranks.inMillis(60_000)));
+              Thread.ofPlatform().daemon().start(waits);
+              channel.cancel();
+              assertThatThrownBy(() -> waits.get(20, TimeUnit.SECONDS))
+                  .hasRootCauseInstanceOf(RendezvousException.class)
+                  .hasStackTraceContaining("the group ended while descriptors were passed");
+            }
+            exchange.barrier(Ranks.soon());
+          }
+          return null;
+        });
+  }
+
+  /** A socket that is closed under a waiting thread would be mistaken for the next one. */
+  @Test
+  void aCloseDuringAWaitTakesNothingFromTheNextChannel() throws Exception {
+    Ranks.run(
+        store,
+        2,
+        exchange -> {
+          StoreExchange next = new StoreExchange(store, "next", exchange.rank(), 2);
+          IpcChannel channel = open(exchange);
+          FutureTask<Integer> waits =
+              new FutureTask<>(() -> channel.recvFd(1 - exchange.rank(), Ranks.inMillis(60_000)));
+          Thread waiting = Thread.ofPlatform().daemon().start(waits);
+          Until.holds(
+              "the wait",
+              () ->
+                  Stream.of(waiting.getStackTrace())
+                      .anyMatch(frame -> frame.getMethodName().equals("awaitReadable")));
+          channel.close();
+          try (IpcChannel second = open(next)) {
+            int own = create(exchange.rank());
+            int[] fds = second.allGatherFds(own, Ranks.soon());
+            assertThat(ranksOf(fds)).containsExactly(0, 1);
+            next.barrier(Ranks.soon());
+          }
+          assertThatThrownBy(() -> waits.get(20, TimeUnit.SECONDS))
+              .hasRootCauseInstanceOf(RendezvousException.class);
+          exchange.barrier(Ranks.soon());
           return null;
         });
   }
