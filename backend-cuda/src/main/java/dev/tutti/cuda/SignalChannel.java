@@ -16,9 +16,9 @@ import java.util.concurrent.TimeUnit;
 import org.jspecify.annotations.Nullable;
 
 /**
- * Is one channel of a signal pad: its kernels run on a stream of their own, behind the work of the
- * caller's current stream, and the caller waits for them. One thread at a time waits here; any
- * thread may cancel.
+ * Is one channel of a signal pad: its kernels run on a stream of their own, and the caller waits
+ * for them, and before for the work of its current stream: a kernel that waited for that on the
+ * device would know no deadline until then. One thread at a time waits here; any thread may cancel.
  */
 final class SignalChannel implements AutoCloseable {
   private static final long PADS = 8L * ChannelLayout.MAX_RANKS;
@@ -26,6 +26,8 @@ final class SignalChannel implements AutoCloseable {
   private static final long TIMEOUT = PADS + 32;
   private static final long WORD = PADS + 40;
   private static final long SLICE_NANOS = TimeUnit.SECONDS.toNanos(1);
+  private static final long CANCEL_NANOS = TimeUnit.MILLISECONDS.toNanos(10);
+  private static final Duration LONGEST = Duration.ofDays(36_500);
 
   private final CudaDevice device;
   private final SymmetricPlan plan;
@@ -117,7 +119,7 @@ final class SignalChannel implements AutoCloseable {
 
   private void takeBack(Kit own, long word) {
     own.control.reset();
-    ChannelStatus _ = run(own, Kernels.waitSignal(), word, Duration.ofMillis(1));
+    ChannelStatus _ = launch(own, Kernels.waitSignal(), word, Duration.ofMillis(1));
   }
 
   void put(int rank, Duration timeout) {
@@ -138,8 +140,41 @@ final class SignalChannel implements AutoCloseable {
     end(status, rank, start, "no signal of rank " + rank + " comes on channel " + channel);
   }
 
-  /** Runs a kernel and waits for it; with word 0 the barrier. */
+  /** Runs a kernel behind the caller's work and waits for it; with word 0 the barrier. */
   private ChannelStatus run(Kit own, Kernel kernel, long word, Duration timeout) {
+    CudaStream caller = device.currentStream();
+    if (caller.isCapturing()) {
+      throw new IllegalStateException("a wait on the host cannot be recorded: " + caller);
+    }
+    // The time of a barrier runs from its kernel's start.
+    boolean isBarrier = word == 0;
+    long start = System.nanoTime();
+    if (!awaitCaller(caller, start, isBarrier ? LONGEST : timeout)) {
+      return new ChannelStatus(ChannelStatus.Outcome.TIMED_OUT, 0, channel);
+    }
+    Duration left = isBarrier ? timeout : timeout.minusNanos(System.nanoTime() - start);
+    return launch(own, kernel, word, left);
+  }
+
+  /** Waits for what the caller's stream has; false if that takes too long. */
+  private boolean awaitCaller(CudaStream caller, long start, Duration timeout) {
+    long limit = timeout.compareTo(LONGEST) > 0 ? LONGEST.toNanos() : timeout.toNanos();
+    try (CudaEvent before = caller.record()) {
+      long now = start;
+      while (!before.awaitReached(now + Math.min(CANCEL_NANOS, limit - (now - start)))) {
+        if (cancelled) {
+          throw new CancelledWaitException();
+        }
+        now = System.nanoTime();
+        if (now - start >= limit) {
+          return false;
+        }
+      }
+      return true;
+    }
+  }
+
+  private ChannelStatus launch(Kit own, Kernel kernel, long word, Duration timeout) {
     device.context().enter();
     long millis =
         Math.max(1, CudaStreamBlock.millis(timeout.isNegative() ? Duration.ZERO : timeout));
@@ -150,13 +185,6 @@ final class SignalChannel implements AutoCloseable {
     own.values.set(ValueLayout.JAVA_LONG, TIMEOUT, millis);
     own.values.set(ValueLayout.JAVA_LONG, WORD, word);
     long parameters = word == 0 ? own.barrier.address() : own.signal.address();
-    CudaStream caller = device.currentStream();
-    if (caller.isCapturing()) {
-      throw new IllegalStateException("a wait on the host cannot be recorded: " + caller);
-    }
-    try (CudaEvent before = caller.record()) {
-      own.stream.waitFor(before);
-    }
     device
         .context()
         .driver()

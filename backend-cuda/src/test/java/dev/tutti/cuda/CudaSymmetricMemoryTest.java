@@ -12,6 +12,7 @@ import dev.tutti.Tensor;
 import dev.tutti.TuttiException;
 import java.time.Duration;
 import java.util.concurrent.CompletableFuture;
+import java.util.concurrent.CountDownLatch;
 import java.util.concurrent.ExecutionException;
 import java.util.concurrent.TimeUnit;
 import org.junit.jupiter.api.AfterEach;
@@ -179,6 +180,45 @@ class CudaSymmetricMemoryTest {
           assertThatThrownBy(() -> memory.buffer(0, DType.INT8, 0, 1))
               .isInstanceOf(IllegalStateException.class);
           meet(group, "closed");
+        });
+  }
+
+  @Test
+  void deadlinesAndCloseEndWaitsBehindAStreamThatIsHeld() throws Exception {
+    ranks.run(
+        2,
+        (group, device) -> {
+          SymmetricMemory memory = group.allocateSymmetric(16);
+          if (group.rank() == 0) {
+            CudaStream held = device.currentStream();
+            CountDownLatch latch = machine.hold(held);
+            try {
+              assertThatThrownBy(() -> memory.waitSignal(1, 0, BRIEF))
+                  .isInstanceOf(CollectiveTimeoutException.class)
+                  .hasMessageContaining("no signal of rank 1 comes on channel 0");
+              assertThatThrownBy(() -> memory.putSignal(1, 0, BRIEF))
+                  .isInstanceOf(CollectiveTimeoutException.class);
+              CountDownLatch begun = new CountDownLatch(1);
+              CompletableFuture<Void> waiting =
+                  CompletableFuture.runAsync(
+                      () -> {
+                        try (CudaStream.Scope _ = held.use()) {
+                          begun.countDown();
+                          memory.barrier(1, LONG);
+                        }
+                      });
+              assertThat(begun.await(20, TimeUnit.SECONDS)).isTrue();
+              memory.close();
+              assertThatThrownBy(() -> waiting.get(20, TimeUnit.SECONDS))
+                  .hasCauseInstanceOf(IllegalStateException.class)
+                  .hasMessageContaining("is closed");
+              assertThat(waits()).isZero();
+            } finally {
+              latch.countDown();
+            }
+          }
+          meet(group, "ended");
+          memory.close();
         });
   }
 
