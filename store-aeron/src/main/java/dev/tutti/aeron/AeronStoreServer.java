@@ -36,7 +36,8 @@ import org.jspecify.annotations.Nullable;
 public final class AeronStoreServer implements AutoCloseable {
   /*
    * Closing ends the listener first, so nobody new comes, then the thread that owns the sessions, which
-   * closes their control connections: this is how clients notice. The driver ends last.
+   * closes their control connections: this is how clients notice. The driver ends last. So it also ends
+   * where Aeron's client has ended itself after a long pause, since nothing is heard any more then.
    */
   private static final Logger LOG = System.getLogger(AeronStoreServer.class.getName());
 
@@ -63,7 +64,7 @@ public final class AeronStoreServer implements AutoCloseable {
   private final AtomicInteger count = new AtomicInteger();
   private final AtomicInteger nextStream = new AtomicInteger(1000);
   private final Set<Control> strangers = ConcurrentHashMap.newKeySet();
-  private boolean closed;
+  private volatile boolean closed;
 
   /**
    * Starts to serve on all addresses.
@@ -116,6 +117,7 @@ public final class AeronStoreServer implements AutoCloseable {
     }
     this.agentThread = EmbeddedDriver.daemon("tutti-as", agent);
     this.hook = Thread.ofPlatform().name("tutti-as-exit").unstarted(this::close);
+    EmbeddedDriver.whenEnded(aeron, () -> closed, this::endedItself);
     Runtime.getRuntime().addShutdownHook(hook);
     agentThread.start();
     EmbeddedDriver.daemon("tutti-as-accept", this::accept).start();
@@ -330,6 +332,13 @@ public final class AeronStoreServer implements AutoCloseable {
         LOG.log(Level.DEBUG, "the JVM ends", e);
       }
     }
+  }
+
+  private void endedItself() {
+    LOG.log(
+        Level.ERROR,
+        "store server on port %d ends: %s".formatted(port(), EmbeddedDriver.ENDED_ITSELF));
+    EmbeddedDriver.daemon("tutti-as-end", this::close).start();
   }
 
   private void shutDown() {

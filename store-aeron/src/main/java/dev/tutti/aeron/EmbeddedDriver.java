@@ -12,6 +12,7 @@ import java.lang.System.Logger;
 import java.lang.System.Logger.Level;
 import java.nio.file.Path;
 import java.util.concurrent.TimeUnit;
+import java.util.function.BooleanSupplier;
 import org.agrona.ErrorHandler;
 import org.agrona.concurrent.BackoffIdleStrategy;
 import org.agrona.concurrent.IdleStrategy;
@@ -25,8 +26,13 @@ final class EmbeddedDriver implements AutoCloseable {
   static final int TERM_BYTES = 64 * 1024;
   static final int IPC_MTU_BYTES = 4096;
 
+  /** Says why a client of a driver ends by itself. */
+  static final String ENDED_ITSELF =
+      "this process or the media driver stood still for too long, or that driver ended";
+
   private static final Logger LOG = System.getLogger(AeronStore.class.getName());
   private static final long LONGEST_SILENCE_MILLIS = 10_000;
+  private static final long LINGER_NANOS = TimeUnit.SECONDS.toNanos(1);
   private static final int COUNTER_BYTES = 1 << 20;
   private static final int LOSS_BYTES = 1 << 20;
 
@@ -125,6 +131,25 @@ final class EmbeddedDriver implements AutoCloseable {
             .errorHandler(logging())
             .subscriberErrorHandler(RethrowingErrorHandler.INSTANCE);
     return Aeron.connect(context);
+  }
+
+  /**
+   * Has something run where a client of a driver ends by itself, as it does after a long pause.
+   *
+   * @param aeron the client
+   * @param closed tells whether the owner of the client ends it
+   * @param task runs on a thread of the client, and must not wait
+   * @throws io.aeron.exceptions.AeronException if it has ended already
+   */
+  static void whenEnded(Aeron aeron, BooleanSupplier closed, Runnable task) {
+    aeron.addCloseHandler(
+        () -> {
+          if (!closed.getAsBoolean()) {
+            // Other threads may look into its memory at this moment.
+            aeron.context().closeLingerDurationNs(LINGER_NANOS);
+            task.run();
+          }
+        });
   }
 
   private static ErrorHandler logging() {

@@ -2,7 +2,6 @@ package dev.tutti.aeron;
 
 import dev.tutti.StoreClosedException;
 import dev.tutti.StoreConnectionException;
-import dev.tutti.StoreException;
 import dev.tutti.StoreTimeoutException;
 import dev.tutti.store.internal.Arguments;
 import dev.tutti.store.internal.Locks;
@@ -33,7 +32,8 @@ final class Link implements StoreLink {
    * awake; when that is about to sleep and any call sleeps, it arms the bell itself. Between hosts a thread
    * "tutti-al-poll" looks from time to time while any call sleeps.
    *
-   * The control connection also tells when the server is gone: then every call fails. Closing takes both
+   * The control connection also tells when the server is gone: then every call fails, as it does where
+   * Aeron's client has ended itself after a long pause; the server hears of that in turn. Closing takes both
    * locks before the shared memory is unmapped, since nobody may look into it afterwards.
    */
   private static final Logger LOG = System.getLogger(AeronStore.class.getName());
@@ -106,8 +106,13 @@ final class Link implements StoreLink {
    */
   record Bells(Bell own, Bell server) {}
 
-  /** Starts the threads; called once, before any call. */
+  /**
+   * Starts the threads; called once, before any call.
+   *
+   * @throws io.aeron.exceptions.AeronException if this process stood still meanwhile
+   */
   void start() {
+    EmbeddedDriver.whenEnded(aeron, () -> closed, this::endedItself);
     listener.start();
     if (poller != null) {
       poller.start();
@@ -193,7 +198,8 @@ final class Link implements StoreLink {
     } catch (FrameWriter.ClosedStreamException e) {
       awaitLoss();
       lose("the stream to it ended: " + e.getMessage());
-      throw lost(loss, e);
+      requireUsable(e);
+      throw e;
     } finally {
       sendLock.unlock();
     }
@@ -401,9 +407,20 @@ final class Link implements StoreLink {
   }
 
   private void lose(String why) {
+    end("store server at %s is gone: %s; its keys are lost".formatted(server, why));
+  }
+
+  private void endedItself() {
+    end(
+        "session with store server at %s is lost: %s"
+            .formatted(server, EmbeddedDriver.ENDED_ITSELF));
+    control.close();
+  }
+
+  private void end(String why) {
     if (loss == null && !closed) {
       loss = why;
-      LOG.log(Level.DEBUG, "store server at {0} is gone: {1}", server, why);
+      LOG.log(Level.DEBUG, why);
     }
     wakeAll();
   }
@@ -414,18 +431,17 @@ final class Link implements StoreLink {
   }
 
   private void requireUsable() {
+    requireUsable(null);
+  }
+
+  private void requireUsable(@Nullable Throwable cause) {
     if (closed) {
       throw new StoreClosedException("the store at " + server + " was closed during a call");
     }
     String why = loss;
     if (why != null) {
-      throw lost(why, null);
+      throw new StoreConnectionException(why, cause);
     }
-  }
-
-  private StoreException lost(@Nullable String why, @Nullable Throwable cause) {
-    return new StoreConnectionException(
-        "store server at %s is gone: %s; its keys are lost".formatted(server, why), cause);
   }
 
   @Override

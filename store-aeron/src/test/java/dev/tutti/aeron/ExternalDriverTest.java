@@ -3,12 +3,22 @@ package dev.tutti.aeron;
 import static org.assertj.core.api.Assertions.assertThat;
 import static org.assertj.core.api.Assertions.assertThatThrownBy;
 
+import dev.tutti.StoreConnectionException;
 import dev.tutti.StoreException;
 import dev.tutti.aeron.AeronStoreOptions.Transport;
 import dev.tutti.store.JobToken;
 import io.aeron.driver.MediaDriver;
 import io.aeron.driver.ThreadingMode;
+import java.io.IOException;
+import java.nio.charset.StandardCharsets;
+import java.nio.file.Files;
 import java.nio.file.Path;
+import java.time.Duration;
+import java.util.concurrent.ExecutionException;
+import java.util.concurrent.FutureTask;
+import java.util.concurrent.TimeUnit;
+import java.util.concurrent.locks.LockSupport;
+import java.util.stream.Stream;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.Timeout;
 import org.junit.jupiter.api.io.TempDir;
@@ -16,6 +26,9 @@ import org.junit.jupiter.api.io.TempDir;
 /** Uses a media driver that somebody else runs, with its own settings. */
 @Timeout(60)
 class ExternalDriverTest {
+  private static final long LIVENESS_NANOS = TimeUnit.SECONDS.toNanos(3);
+  private static final int LIMIT_SECONDS = 15;
+
   @TempDir private Path directory;
 
   private AeronStoreOptions options() {
@@ -50,6 +63,107 @@ class ExternalDriverTest {
       assertThat(directory.toFile().list()).containsExactly("external");
     }
     assertThat(directory).isEmptyDirectory();
+  }
+
+  private MediaDriver launch(long livenessNanos) {
+    return MediaDriver.launch(
+        new MediaDriver.Context()
+            .aeronDirectoryName(options().driver())
+            .threadingMode(ThreadingMode.SHARED)
+            .clientLivenessTimeoutNs(livenessNanos)
+            .termBufferSparseFile(true)
+            .dirDeleteOnShutdown(true));
+  }
+
+  private static FutureTask<?> startWait(AeronStore store) {
+    FutureTask<?> task = new FutureTask<>(() -> store.get("never"));
+    Thread.ofVirtual().start(task);
+    return task;
+  }
+
+  private static void assertFails(FutureTask<?> call, String message) {
+    assertThatThrownBy(() -> call.get(LIMIT_SECONDS, TimeUnit.SECONDS))
+        .isInstanceOf(ExecutionException.class)
+        .cause()
+        .isInstanceOf(StoreConnectionException.class)
+        .hasMessageContaining(message);
+  }
+
+  private boolean isEmpty() throws IOException {
+    try (Stream<Path> files = Files.list(directory)) {
+      return files.findAny().isEmpty();
+    }
+  }
+
+  @Test
+  void whereItEndsSoDoServerAndCalls() throws IOException {
+    MediaDriver driver = launch(LIVENESS_NANOS);
+    AeronStoreServer server = new AeronStoreServer(options());
+    try (AeronStore store = new AeronStore(options().withPort(server.port()))) {
+      FutureTask<?> waiting = startWait(store);
+      store.set("key", "value");
+      driver.close();
+      assertFails(waiting, "store server at 127.0.0.1:" + server.port());
+    } finally {
+      driver.close();
+    }
+    long deadline = System.nanoTime() + TimeUnit.SECONDS.toNanos(LIMIT_SECONDS);
+    while (!isEmpty()) {
+      assertThat(System.nanoTime()).isLessThan(deadline);
+      LockSupport.parkNanos(1_000_000);
+    }
+    server.close();
+  }
+
+  @Test
+  void aServerThatWasStoppedForTooLongEndsForItsClients() throws Exception {
+    try (MediaDriver driver = launch(LIVENESS_NANOS);
+        StoreChild server =
+            StoreChild.start(
+                "serve",
+                0,
+                "TUTTI_AERON_DIR=" + directory,
+                "TUTTI_AERON_DRIVER=" + driver.aeronDirectoryName())) {
+      int port = Integer.parseInt(server.line().substring(6));
+      AeronStoreOptions far = options().withDriver("").withTransport(Transport.UDP);
+      try (AeronStore store = new AeronStore(far.withPort(port))) {
+        FutureTask<?> waiting = startWait(store);
+        store.set("key", "value");
+        pause(server);
+        assertFails(waiting, "store server at 127.0.0.1:" + port + " is gone: it was closed");
+      }
+    }
+  }
+
+  @Test
+  void aClientThatWasStoppedForTooLongIsToldAndLost() throws Exception {
+    try (MediaDriver driver = launch(LIVENESS_NANOS);
+        AeronStore store = new AeronStore(options().withServer(true));
+        StoreChild client =
+            StoreChild.start(
+                "will",
+                store.port(),
+                "TUTTI_AERON_DIR=" + directory,
+                "TUTTI_AERON_DRIVER=" + driver.aeronDirectoryName())) {
+      assertThat(client.line()).isEqualTo("READY true");
+      pause(client);
+      assertThat(client.line())
+          .startsWith("FAILED dev.tutti.StoreConnectionException: session with store server at")
+          .contains("is lost: this process or the media driver stood still for too long");
+      assertThat(store.get("will/1", Duration.ofSeconds(LIMIT_SECONDS)))
+          .asString(StandardCharsets.UTF_8)
+          .isEqualTo("gone");
+    }
+  }
+
+  /** Stops a process for longer than the driver lets its clients be silent. */
+  private static void pause(StoreChild child) throws Exception {
+    child.signal("STOP");
+    long end = System.nanoTime() + LIVENESS_NANOS + LIVENESS_NANOS / 2;
+    while (end - System.nanoTime() > 0) {
+      LockSupport.parkNanos(end - System.nanoTime());
+    }
+    child.signal("CONT");
   }
 
   @Test
