@@ -20,6 +20,8 @@ import java.util.HexFormat;
 import java.util.List;
 import java.util.Locale;
 import java.util.Objects;
+import java.util.Set;
+import java.util.concurrent.ConcurrentHashMap;
 import java.util.stream.Stream;
 
 /** Is the folder of one driver in shared memory, with a name of its own, gone when it is closed. */
@@ -28,7 +30,8 @@ final class DriverDirectory implements AutoCloseable {
    * The process that owns a folder holds a lock on a file in it, which the kernel lets go when that
    * process ends in whatever way. Whoever gets the lock of a folder has found a stale one and deletes it.
    * Closing any handle of a file lets go the locks that the process has on it, so nobody looks into the
-   * folders of its own process, which it knows by the number in their names.
+   * folders of its own process, whose names it keeps: the number of the process in them is also that of
+   * processes of other containers, and of the one that ran here before.
    */
   static final Path SHARED_MEMORY = Path.of("/dev/shm");
 
@@ -44,6 +47,8 @@ final class DriverDirectory implements AutoCloseable {
   private static final String DRIVER = "driver";
   private static final int PROOF_BYTES = 32;
   private static final SecureRandom RANDOM = new SecureRandom();
+
+  private static final Set<String> OWN = ConcurrentHashMap.newKeySet();
 
   private final Path path;
   private final FileChannel lockFile;
@@ -79,6 +84,7 @@ final class DriverDirectory implements AutoCloseable {
         RANDOM.nextBytes(number);
         String name =
             PREFIX + ProcessHandle.current().pid() + "-" + HexFormat.of().formatHex(number);
+        OWN.add(name);
         Path path =
             Files.createDirectory(
                 parent.resolve(name),
@@ -90,6 +96,7 @@ final class DriverDirectory implements AutoCloseable {
           return new DriverDirectory(path, lockFile);
         }
         lockFile.close();
+        OWN.remove(name);
       }
     } catch (IOException e) {
       throw new StoreException(
@@ -168,9 +175,8 @@ final class DriverDirectory implements AutoCloseable {
   }
 
   private static boolean isOfOthers(Path path) {
-    String own = PREFIX + ProcessHandle.current().pid() + "-";
     String name = path.getFileName().toString();
-    return name.startsWith(PREFIX) && !name.startsWith(own);
+    return name.startsWith(PREFIX) && !OWN.contains(name);
   }
 
   private static void deleteWithoutOwner(Path path) {
@@ -212,6 +218,7 @@ final class DriverDirectory implements AutoCloseable {
       } catch (IOException e) {
         LOG.log(Level.DEBUG, "closing a lock", e);
       }
+      OWN.remove(path.getFileName().toString());
     }
   }
 }

@@ -213,6 +213,21 @@ class SharedMemoryTest {
   }
 
   @Test
+  void whatAProcessOfTheSameNumberLeftIsDeleted() throws Exception {
+    String name = "tutti-aeron-" + ProcessHandle.current().pid() + "-deadbeef";
+    Path stale = Files.createDirectory(directory.resolve(name));
+    Files.createFile(stale.resolve("lock"));
+    try (AeronStore store = new AeronStore(options())) {
+      assertThat(stale).doesNotExist();
+      try (AeronStore second = new AeronStore(options())) {
+        assertThat(directory.toFile().list()).hasSize(2);
+        assertThat(second.driver()).isNotEqualTo(store.driver());
+      }
+    }
+    assertThat(directory).isEmptyDirectory();
+  }
+
+  @Test
   void theMissingFlagIsNamed() throws Exception {
     List<String> command = new ArrayList<>();
     command.add(ProcessHandle.current().info().command().orElseThrow());
