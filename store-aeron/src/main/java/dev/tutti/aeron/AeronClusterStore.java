@@ -41,7 +41,9 @@ public final class AeronClusterStore extends RemoteStore {
   private static ClusterLink open(ClusterMembers members, AeronStoreOptions options) {
     JvmFlags.require();
     return Links.CLUSTERS.take(
-        members.toString(), options, () -> new ClusterOpener(members, options).open());
+        members.toString(),
+        options,
+        deadline -> new ClusterOpener(members, options, deadline).open());
   }
 
   /** Returns the number of the member that leads, as far as this process knows. */

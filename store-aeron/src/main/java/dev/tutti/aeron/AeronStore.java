@@ -75,7 +75,7 @@ public final class AeronStore extends RemoteStore {
 
   private static Link link(AeronStoreOptions options) {
     String where = options.host() + ":" + options.port();
-    return Links.SERVERS.take(where, options, () -> new LinkOpener(options).open());
+    return Links.SERVERS.take(where, options, deadline -> new LinkOpener(options, deadline).open());
   }
 
   /** Returns the port of the server. */

@@ -2,7 +2,6 @@ package dev.tutti.aeron;
 
 import dev.tutti.StoreConnectionException;
 import dev.tutti.StoreException;
-import dev.tutti.store.internal.Arguments;
 import io.aeron.Aeron;
 import io.aeron.cluster.client.AeronCluster;
 import io.aeron.cluster.client.EgressListener;
@@ -30,12 +29,12 @@ final class ClusterOpener {
   private final long session = RANDOM.nextLong();
   private final long deadline;
 
-  ClusterOpener(ClusterMembers members, AeronStoreOptions options) {
+  ClusterOpener(ClusterMembers members, AeronStoreOptions options, long deadline) {
     this.members = members;
     this.options = options;
     this.timing = Timing.of(options.lease());
     this.server = "store cluster at " + members;
-    this.deadline = Arguments.deadline(Arguments.nanos(options.timeout()));
+    this.deadline = deadline;
   }
 
   ClusterLink open() {

@@ -4,7 +4,6 @@ import dev.tutti.StoreConnectionException;
 import dev.tutti.StoreException;
 import dev.tutti.StoreTokenException;
 import dev.tutti.aeron.AeronStoreOptions.Transport;
-import dev.tutti.store.internal.Arguments;
 import io.aeron.Aeron;
 import io.aeron.ExclusivePublication;
 import io.aeron.Subscription;
@@ -30,11 +29,11 @@ final class LinkOpener {
   private final String server;
   private final long deadline;
 
-  LinkOpener(AeronStoreOptions options) {
+  LinkOpener(AeronStoreOptions options, long deadline) {
     this.options = options;
     this.timing = Timing.of(options.lease());
     this.server = options.host() + ":" + options.port();
-    this.deadline = Arguments.deadline(Arguments.nanos(options.timeout()));
+    this.deadline = deadline;
   }
 
   Link open() {

@@ -1,18 +1,23 @@
 package dev.tutti.aeron;
 
+import dev.tutti.StoreConnectionException;
+import dev.tutti.StoreException;
 import dev.tutti.store.JobToken;
+import dev.tutti.store.internal.Arguments;
 import java.nio.file.Path;
 import java.time.Duration;
 import java.util.HashMap;
 import java.util.Map;
-import java.util.function.Supplier;
+import java.util.concurrent.TimeUnit;
+import java.util.concurrent.locks.ReentrantLock;
+import java.util.function.LongFunction;
 import org.jspecify.annotations.Nullable;
 
 /** Finds the session of this process with those who serve a store, or opens it. */
 final class Links<L extends StoreLink> {
   /*
-   * One lock per place: who opens a session there holds up those who want the same one, nobody else. A
-   * session counts its users itself and ends with the last; a lost one is replaced for those who come later.
+   * One lock per place: who opens a session there holds up those who want the same one, until their own
+   * deadlines, and nobody else. A session counts its users itself and ends with the last; a lost one is replaced for those who come later.
    */
   static final Links<Link> SERVERS = new Links<>();
   static final Links<ClusterLink> CLUSTERS = new Links<>();
@@ -36,9 +41,12 @@ final class Links<L extends StoreLink> {
    *
    * @param where who serves
    * @param options how to reach them
-   * @param open opens a session where there is none
+   * @param open opens a session where there is none, by a deadline of {@link System#nanoTime()}
+   * @throws StoreConnectionException if another thread still tries to open it at the deadline
+   * @throws StoreException if this thread is interrupted while another one opens it
    */
-  L take(String where, AeronStoreOptions options, Supplier<L> open) {
+  L take(String where, AeronStoreOptions options, LongFunction<L> open) {
+    long deadline = Arguments.deadline(Arguments.nanos(options.timeout()));
     Place place =
         new Place(
             where,
@@ -55,7 +63,15 @@ final class Links<L extends StoreLink> {
       slot.waiting++;
     }
     try {
-      return slot.open(open);
+      if (!slot.acquire(deadline)) {
+        throw new StoreConnectionException(
+            "no session with the store at %s within %d ms: another thread of this process still tries to open it"
+                .formatted(where, options.timeout().toMillis()));
+      }
+      return slot.open(open, deadline);
+    } catch (InterruptedException e) {
+      Thread.currentThread().interrupt();
+      throw new StoreException("interrupted while connecting to the store at " + where, e);
     } finally {
       synchronized (all) {
         slot.waiting--;
@@ -64,6 +80,7 @@ final class Links<L extends StoreLink> {
   }
 
   private final class Slot {
+    private final ReentrantLock lock = new ReentrantLock();
     private int waiting;
     private volatile @Nullable L link;
 
@@ -72,13 +89,22 @@ final class Links<L extends StoreLink> {
       return waiting == 0 && (current == null || !current.isUsable());
     }
 
-    synchronized L open(Supplier<L> open) {
-      L current = link;
-      if (current == null || !current.isUsable() || !current.retain()) {
-        current = open.get();
-        link = current;
+    boolean acquire(long deadline) throws InterruptedException {
+      return lock.tryLock() || lock.tryLock(deadline - System.nanoTime(), TimeUnit.NANOSECONDS);
+    }
+
+    /** Finds the session or opens it, then lets the lock go. */
+    L open(LongFunction<L> open, long deadline) {
+      try {
+        L current = link;
+        if (current == null || !current.isUsable() || !current.retain()) {
+          current = open.apply(deadline);
+          link = current;
+        }
+        return current;
+      } finally {
+        lock.unlock();
       }
-      return current;
     }
   }
 }

@@ -280,6 +280,45 @@ class AeronStoreServerTest {
   }
 
   @Test
+  void threadsThatFindNoServerAllFailAtTheirDeadline() throws Exception {
+    int port;
+    try (var free = new java.net.ServerSocket(0)) {
+      port = free.getLocalPort();
+    }
+    AeronStoreOptions options = options(port).withTimeout(Duration.ofSeconds(1));
+    List<FutureTask<?>> opening = new ArrayList<>();
+    long start = System.nanoTime();
+    for (int i = 0; i < 6; i++) {
+      opening.add(start(() -> new AeronStore(options)));
+    }
+    for (FutureTask<?> task : opening) {
+      assertFails(task, StoreConnectionException.class, "127.0.0.1:" + port + " within 1000 ms");
+    }
+    assertThat(System.nanoTime() - start).isLessThan(TimeUnit.SECONDS.toNanos(4));
+  }
+
+  @Test
+  void whoWaitsForTheOpeningOfAnotherThreadCanBeInterrupted() throws Exception {
+    FutureTask<?> first;
+    try (var silent = new java.net.ServerSocket(0)) {
+      AeronStoreOptions options = options(silent.getLocalPort());
+      first = start(() -> new AeronStore(options.withTimeout(Duration.ofSeconds(5))));
+      try (Socket opened = silent.accept()) {
+        FutureTask<?> second = new FutureTask<>(() -> new AeronStore(options));
+        Thread thread = Thread.ofPlatform().start(second);
+        while (thread.getState() != Thread.State.TIMED_WAITING) {
+          assertThat(thread.getState()).isNotEqualTo(Thread.State.BLOCKED);
+          Thread.onSpinWait();
+        }
+        thread.interrupt();
+        assertFails(second, StoreException.class, "interrupted while connecting");
+        assertThat(opened.isConnected()).isTrue();
+      }
+    }
+    assertFails(first, StoreConnectionException.class, "no store server at");
+  }
+
+  @Test
   void storesOfAProcessShareTheirSession() throws Exception {
     try (AeronStoreServer server = new AeronStoreServer(options(0))) {
       AeronStore first = new AeronStore(options(server.port()));
