@@ -65,7 +65,7 @@ public final class AeronStore extends RemoteStore {
     try {
       JvmFlags.require();
       return new Opened(client, link(client), server);
-    } catch (RuntimeException e) {
+    } catch (RuntimeException | Error e) {
       if (server != null) {
         server.close();
       }

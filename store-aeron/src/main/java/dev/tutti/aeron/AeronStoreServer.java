@@ -62,7 +62,8 @@ public final class AeronStoreServer implements AutoCloseable {
   private final Thread agentThread;
   private final Thread hook;
   private final AtomicInteger count = new AtomicInteger();
-  private final AtomicInteger nextStream = new AtomicInteger(1000);
+  // Other servers on the same driver must not meet these numbers: who reads a stream can stop it.
+  private final AtomicInteger nextStream = new AtomicInteger(RANDOM.nextInt() & ~1);
   private final Set<Control> strangers = ConcurrentHashMap.newKeySet();
   private volatile boolean closed;
 
@@ -99,33 +100,49 @@ public final class AeronStoreServer implements AutoCloseable {
     this.spin = options.spin();
     this.listener = listen(new InetSocketAddress(address, options.port()));
     EmbeddedDriver started = null;
+    Aeron client = null;
     try {
       started = EmbeddedDriver.start(options, timing, clients);
       this.driver = started;
-      this.aeron = EmbeddedDriver.connect(driver.path(), timing);
+      client = EmbeddedDriver.connect(driver.path(), timing);
+      this.aeron = client;
       this.bell = Bell.make(aeron);
       this.agent =
           new ServerAgent("store server on port " + port(), bell, STUCK.toNanos(), options.spin());
-    } catch (IOException | RuntimeException e) {
-      if (started != null) {
-        started.close();
-      }
-      closeListener();
-      throw e instanceof RuntimeException unchecked
-          ? unchecked
-          : new StoreException("cannot wait for clients: " + e, e);
+    } catch (IOException e) {
+      release(client, started);
+      throw new StoreException("cannot wait for clients: " + e, e);
+    } catch (RuntimeException | Error e) {
+      release(client, started);
+      throw e;
     }
-    this.agentThread = EmbeddedDriver.daemon("tutti-as", agent);
+    this.agentThread = EmbeddedDriver.daemon("tutti-as", this::serve);
     this.hook = Thread.ofPlatform().name("tutti-as-exit").unstarted(this::close);
-    EmbeddedDriver.whenEnded(aeron, () -> closed, this::endedItself);
-    Runtime.getRuntime().addShutdownHook(hook);
-    agentThread.start();
-    EmbeddedDriver.daemon("tutti-as-accept", this::accept).start();
+    try {
+      EmbeddedDriver.whenEnded(aeron, () -> closed, this::endedItself);
+      agentThread.start();
+      EmbeddedDriver.daemon("tutti-as-accept", this::accept).start();
+      Runtime.getRuntime().addShutdownHook(hook);
+    } catch (RuntimeException | Error e) {
+      closed = true;
+      shutDown();
+      throw e;
+    }
     if (!token.isSet() && !listener.getInetAddress().isLoopbackAddress()) {
       LOG.log(
           Level.INFO,
           "store server on port %d serves whoever reaches it; %s is not set"
               .formatted(port(), JobToken.SETTING.name()));
+    }
+  }
+
+  private void release(@Nullable Aeron client, @Nullable EmbeddedDriver started) {
+    closeListener();
+    if (client != null) {
+      client.close();
+    }
+    if (started != null) {
+      started.close();
     }
   }
 
@@ -158,6 +175,14 @@ public final class AeronStoreServer implements AutoCloseable {
   /** Tells whether the server's thread sleeps until somebody rings. */
   boolean sleeps() {
     return bell.isArmed();
+  }
+
+  private void serve() {
+    try {
+      agent.run();
+    } finally {
+      closeListener();
+    }
   }
 
   private void accept() {

@@ -138,6 +138,17 @@ final class Control implements AutoCloseable {
     return in.read();
   }
 
+  /** Waits for a millisecond; tells whether the other side said nothing and is there. */
+  boolean isQuiet() throws IOException {
+    socket.setSoTimeout(1);
+    try {
+      int said = in.read();
+      return said == Handshake.RING;
+    } catch (SocketTimeoutException e) {
+      return true;
+    }
+  }
+
   /** Sends a byte while another thread may wait for one; who waits for one sees what fails. */
   void say(int what) {
     try {

@@ -78,6 +78,9 @@ final class EmbeddedDriver implements AutoCloseable {
     } catch (RuntimeException e) {
       directory.close();
       throw new StoreException("cannot start a media driver in " + parent + ": " + e, e);
+    } catch (Error e) {
+      directory.close();
+      throw e;
     }
   }
 

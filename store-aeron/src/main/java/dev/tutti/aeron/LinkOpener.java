@@ -7,6 +7,8 @@ import dev.tutti.aeron.AeronStoreOptions.Transport;
 import io.aeron.Aeron;
 import io.aeron.ExclusivePublication;
 import io.aeron.Subscription;
+import io.aeron.exceptions.AeronException;
+import java.io.EOFException;
 import java.io.IOException;
 import java.lang.System.Logger;
 import java.lang.System.Logger.Level;
@@ -22,7 +24,6 @@ final class LinkOpener {
   private static final Logger LOG = System.getLogger(AeronStore.class.getName());
   private static final long FIRST_PAUSE_NANOS = TimeUnit.MILLISECONDS.toNanos(5);
   private static final long LONGEST_PAUSE_NANOS = TimeUnit.SECONDS.toNanos(1);
-  private static final long CONNECT_PAUSE_NANOS = TimeUnit.MICROSECONDS.toNanos(100);
 
   private final AeronStoreOptions options;
   private final Timing timing;
@@ -84,11 +85,22 @@ final class LinkOpener {
             "no shared memory with the store server at %s: this process does not see %s; unset %s for UDP"
                 .formatted(server, session.folder(), AeronStoreOptions.TRANSPORT.name()));
       }
-      Link link = shared ? overMemory(control, session) : overNetwork(control, session);
+      return start(shared ? overMemory(control, session) : overNetwork(control, session));
+    } catch (AeronException e) {
+      control.close();
+      throw new IOException("its media driver cannot be used: " + e, e);
+    } catch (IOException | RuntimeException | Error e) {
+      control.close();
+      throw e;
+    }
+  }
+
+  private static Link start(Link link) {
+    try {
       link.start();
       return link;
-    } catch (IOException | RuntimeException e) {
-      control.close();
+    } catch (RuntimeException | Error e) {
+      link.release();
       throw e;
     }
   }
@@ -101,7 +113,7 @@ final class LinkOpener {
       control.putByte(Handshake.IPC);
       control.putInt(bells.own().number());
       return open(control, session, aeron, null, bells, replies, Channels.IPC);
-    } catch (IOException | RuntimeException e) {
+    } catch (IOException | RuntimeException | Error e) {
       aeron.close();
       throw e;
     }
@@ -117,7 +129,10 @@ final class LinkOpener {
       aeron = EmbeddedDriver.connect(driver.path(), timing);
       Subscription replies =
           aeron.addSubscription(Channels.udp(control.localAddress(), 0), session.replyStream());
-      await(() -> replies.tryResolveChannelEndpointPort() != null, "this host gives no UDP port");
+      await(
+          control,
+          () -> replies.tryResolveChannelEndpointPort() != null,
+          "this host gives no UDP port");
       String here = String.valueOf(replies.resolvedEndpoint());
       LOG.log(
           Level.INFO,
@@ -134,7 +149,7 @@ final class LinkOpener {
           null,
           replies,
           Channels.udp(control.remoteAddress(), options.port()));
-    } catch (IOException | RuntimeException e) {
+    } catch (IOException | RuntimeException | Error e) {
       if (aeron != null) {
         aeron.close();
       }
@@ -161,6 +176,7 @@ final class LinkOpener {
     ExclusivePublication requests =
         aeron.addExclusivePublication(Channels.out(channel), session.requestStream());
     await(
+        control,
         () -> requests.isConnected() && replies.isConnected(),
         driver == null
             ? "its media driver does not connect"
@@ -170,14 +186,17 @@ final class LinkOpener {
         server, control, aeron, driver, bells, session, replies, requests, options.spin());
   }
 
-  private void await(BooleanSupplier condition, String otherwise) {
+  private void await(Control control, BooleanSupplier condition, String otherwise)
+      throws IOException {
     while (!condition.getAsBoolean()) {
       if (System.nanoTime() - deadline > 0) {
         throw new StoreConnectionException(
             "store server at %s: %s, within %d ms"
                 .formatted(server, otherwise, options.timeout().toMillis()));
       }
-      LockSupport.parkNanos(CONNECT_PAUSE_NANOS);
+      if (!control.isQuiet()) {
+        throw new EOFException("it ended while this process connected");
+      }
       requireNoInterrupt();
     }
   }

@@ -9,6 +9,7 @@ import dev.tutti.StoreException;
 import dev.tutti.StoreTokenException;
 import dev.tutti.aeron.AeronStoreOptions.Transport;
 import dev.tutti.store.JobToken;
+import io.aeron.Aeron;
 import java.io.IOException;
 import java.net.InetAddress;
 import java.net.InetSocketAddress;
@@ -277,6 +278,50 @@ class AeronStoreServerTest {
         .isInstanceOf(StoreConnectionException.class)
         .hasMessageContaining("no store server at 127.0.0.1:" + port + " within 300 ms");
     assertThat(directory).isEmptyDirectory();
+  }
+
+  @Test
+  void aServerThatEndsWhileAClientConnectsIsTriedAgain() throws Exception {
+    Timing timing = Timing.of(Duration.ofSeconds(5));
+    EmbeddedDriver driver = EmbeddedDriver.start(options(0), timing, 2);
+    try (Aeron aeron = EmbeddedDriver.connect(driver.path(), timing)) {
+      int port;
+      FutureTask<AeronStore> opening;
+      try (var listener = new java.net.ServerSocket(0)) {
+        port = listener.getLocalPort();
+        AeronStoreOptions options = options(port);
+        opening = start(() -> new AeronStore(options));
+        Control control = new Control(listener.accept(), timing);
+        long deadline = System.nanoTime() + LONG.toNanos();
+        Handshake.admit(control, JobToken.NONE, deadline);
+        DriverDirectory folder = driver.directory();
+        Handshake.tell(
+            control,
+            new Handshake.Session(
+                10,
+                11,
+                1,
+                Bell.make(aeron).number(),
+                driver.path(),
+                folder.path().toString(),
+                folder.proof()));
+        assertThat(control.readByte(deadline)).isEqualTo(Handshake.IPC);
+        assertThat(control.readInt(deadline)).isNotNegative();
+        control.putByte(Handshake.OK);
+        control.send();
+        control.close();
+      }
+      long start = System.nanoTime();
+      try (AeronStoreServer server = new AeronStoreServer(options(port));
+          AeronStore store = opening.get(20, TimeUnit.SECONDS)) {
+        store.set("key", "value");
+        assertThat(server.port()).isEqualTo(port);
+      }
+      assertThat(System.nanoTime() - start).isLessThan(TimeUnit.SECONDS.toNanos(15));
+    } finally {
+      driver.close();
+    }
+    assertThat(left()).isEmpty();
   }
 
   @Test

@@ -14,6 +14,7 @@ import java.nio.charset.StandardCharsets;
 import java.nio.file.Files;
 import java.nio.file.Path;
 import java.time.Duration;
+import java.util.List;
 import java.util.concurrent.ExecutionException;
 import java.util.concurrent.FutureTask;
 import java.util.concurrent.TimeUnit;
@@ -164,6 +165,20 @@ class ExternalDriverTest {
       LockSupport.parkNanos(end - System.nanoTime());
     }
     child.signal("CONT");
+  }
+
+  @Test
+  void clientsOfOneServerDoNotStopThoseOfAnother() {
+    try (MediaDriver driver = launch(LIVENESS_NANOS);
+        AeronStore idle = new AeronStore(options().withServer(true));
+        AeronStore store = new AeronStore(options().withServer(true))) {
+      assertThat(idle.driver()).isEqualTo(driver.aeronDirectoryName());
+      byte[] value = new byte[1 << 20];
+      value[4711] = 1;
+      store.set("key", value);
+      assertThat(store.get("key", Duration.ofSeconds(LIMIT_SECONDS))).isEqualTo(value);
+      assertThat(idle.check(List.of("key"))).isFalse();
+    }
   }
 
   @Test
