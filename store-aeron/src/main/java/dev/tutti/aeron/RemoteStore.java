@@ -22,6 +22,7 @@ import org.jspecify.annotations.Nullable;
 abstract class RemoteStore implements Store {
   private static final Logger LOG = System.getLogger(AeronStore.class.getName());
   private static final long CLOSE_NANOS = TimeUnit.SECONDS.toNanos(2);
+  private static final long LONGEST_WITHDRAWAL_NANOS = TimeUnit.SECONDS.toNanos(15);
   private static final long CLOSE_PAUSE_NANOS = TimeUnit.MICROSECONDS.toNanos(100);
 
   private final StoreLink link;
@@ -181,14 +182,17 @@ abstract class RemoteStore implements Store {
     Arguments.key(log);
     Arguments.key(log + Integer.MAX_VALUE); // a number follows
     Arguments.value(log, value);
-    BodyReader reply =
-        ask(
-            Protocol.WILL,
-            body -> {
-              body.putText(log);
-              body.putBytes(value);
-            });
-    wills.add(reply.readLong());
+    requireOpen();
+    Call call = link.newCall();
+    wills.add(call.number); // a will has the number of its call, also where the answer comes late
+    ask(
+        call,
+        Protocol.WILL,
+        Arguments.nanos(timeout),
+        body -> {
+          body.putText(log);
+          body.putBytes(value);
+        });
     return true;
   }
 
@@ -198,12 +202,21 @@ abstract class RemoteStore implements Store {
   }
 
   private void withdrawWills() {
-    try {
-      for (Long will : wills) {
-        ask(Protocol.WITHDRAW, 0, body -> body.putLong(will));
+    long deadline =
+        Arguments.deadline(Math.min(Arguments.nanos(timeout), LONGEST_WITHDRAWAL_NANOS));
+    for (Long will : wills) {
+      try {
+        ask(
+            link.newCall(),
+            Protocol.WITHDRAW,
+            deadline - System.nanoTime(),
+            body -> body.putLong(will));
+      } catch (StoreTimeoutException e) {
+        LOG.log(Level.DEBUG, "a will may be carried out", e);
+      } catch (StoreException e) {
+        LOG.log(Level.DEBUG, "the server is gone, and with it all wills", e);
+        return;
       }
-    } catch (StoreException e) {
-      LOG.log(Level.DEBUG, "the server is gone, and with it all wills", e);
     }
   }
 
@@ -265,12 +278,11 @@ abstract class RemoteStore implements Store {
 
   /** Runs a call that the server answers at once. */
   private BodyReader ask(int code, StoreLink.Request request) {
-    return ask(code, Arguments.nanos(timeout), request);
+    requireOpen();
+    return ask(link.newCall(), code, Arguments.nanos(timeout), request);
   }
 
-  private BodyReader ask(int code, long nanos, StoreLink.Request request) {
-    requireOpen();
-    Call call = link.newCall();
+  private BodyReader ask(Call call, int code, long nanos, StoreLink.Request request) {
     asking.add(call);
     try {
       requireOpen(); // who closes looks for calls after it said so

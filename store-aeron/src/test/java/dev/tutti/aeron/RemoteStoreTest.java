@@ -20,6 +20,7 @@ class RemoteStoreTest {
     final List<Call> calls = new ArrayList<>();
     boolean closes = true;
     Runnable beforeReply = () -> {};
+    int unanswered;
     volatile boolean released;
 
     @Override
@@ -61,6 +62,9 @@ class RemoteStoreTest {
     public void send(int code, Call call, long deadline, Request request) {
       sent.add(code);
       beforeReply.run();
+      if (unanswered-- > 0) {
+        throw unanswered();
+      }
       call.complete(Protocol.OK, new byte[8]);
     }
 
@@ -124,6 +128,21 @@ class RemoteStoreTest {
     assertThat(store.keyCount()).isZero();
     closer.join();
     assertThat(left[0]).isFalse();
+    assertThat(link.released).isTrue();
+  }
+
+  @Test
+  void allWillsAreTakenBackAlsoWhereAnAnswerIsLate() {
+    link.closes = false;
+    link.unanswered = 1;
+    assertThatThrownBy(() -> store.leaveWill("log", new byte[1]))
+        .isInstanceOf(StoreTimeoutException.class);
+    assertThat(store.leaveWill("log", new byte[1])).isTrue();
+    link.unanswered = 1;
+    store.close();
+    assertThat(link.sent)
+        .containsExactly(Protocol.WILL, Protocol.WILL, Protocol.WITHDRAW, Protocol.WITHDRAW);
+    assertThat(link.calls).isEmpty();
     assertThat(link.released).isTrue();
   }
 
