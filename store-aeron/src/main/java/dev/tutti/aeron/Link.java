@@ -11,7 +11,9 @@ import io.aeron.Subscription;
 import java.io.IOException;
 import java.lang.System.Logger;
 import java.lang.System.Logger.Level;
+import java.util.Queue;
 import java.util.concurrent.ConcurrentHashMap;
+import java.util.concurrent.ConcurrentLinkedQueue;
 import java.util.concurrent.TimeUnit;
 import java.util.concurrent.atomic.AtomicInteger;
 import java.util.concurrent.atomic.AtomicLong;
@@ -62,6 +64,7 @@ final class Link implements StoreLink {
   private final ReentrantLock sendLock = new ReentrantLock();
   private final ReentrantLock replyLock = new ReentrantLock();
   private final ConcurrentHashMap<Long, Call> calls = new ConcurrentHashMap<>();
+  private final Queue<Long> cancels = new ConcurrentLinkedQueue<>();
   private final AtomicLong nextCall = new AtomicLong();
   private final AtomicInteger sleepers = new AtomicInteger();
   private final AtomicInteger users = new AtomicInteger(1);
@@ -170,8 +173,9 @@ final class Link implements StoreLink {
 
   @Override
   public void send(int code, Call call, long deadline, Request request) {
+    sendCancels();
     if (!Locks.acquire(sendLock, deadline)) {
-      throw unanswered();
+      throw unsent(code, call);
     }
     try {
       requireUsable();
@@ -181,9 +185,7 @@ final class Link implements StoreLink {
       while (true) {
         int before = at;
         at = writer.write(code, call.number, body.buffer(), body.length(), at);
-        if (bells != null && bells.server().take()) {
-          control.say(Handshake.RING);
-        }
+        ringServer();
         if (at < 0) {
           return;
         }
@@ -191,7 +193,7 @@ final class Link implements StoreLink {
         long now = System.nanoTime();
         giveUp = at > before && now + GRACE_NANOS - giveUp > 0 ? now + GRACE_NANOS : giveUp;
         if (now - giveUp > 0) {
-          throw unanswered();
+          throw unsent(code, call);
         }
         LockSupport.parkNanos(FULL_PAUSE_NANOS);
       }
@@ -202,6 +204,43 @@ final class Link implements StoreLink {
       throw e;
     } finally {
       sendLock.unlock();
+      sendCancels();
+    }
+  }
+
+  private StoreTimeoutException unsent(int code, Call call) {
+    if (code == Protocol.CANCEL) {
+      cancels.add(call.number);
+      sendCancels();
+    }
+    return unanswered();
+  }
+
+  /** Takes back calls that gave up while there was no room to say so; who sends looks for them. */
+  private void sendCancels() {
+    while (!cancels.isEmpty() && isUsable() && sendLock.tryLock()) {
+      try {
+        Long number = cancels.peek();
+        if (number != null) {
+          if (!isUsable()
+              || writer.write(Protocol.CANCEL, number, body.clear().buffer(), 0, 0) >= 0) {
+            return;
+          }
+          cancels.remove();
+          ringServer();
+        }
+      } catch (FrameWriter.ClosedStreamException e) {
+        LOG.log(Level.DEBUG, "the next call is told", e);
+        return;
+      } finally {
+        sendLock.unlock();
+      }
+    }
+  }
+
+  private void ringServer() {
+    if (bells != null && bells.server().take()) {
+      control.say(Handshake.RING);
     }
   }
 
