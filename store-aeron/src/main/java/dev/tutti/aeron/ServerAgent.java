@@ -112,6 +112,7 @@ final class ServerAgent implements Runnable {
         }
         if (++turns % TURNS == 0) {
           selector.selectNow(this::heard);
+          dropLost();
         }
       }
     } catch (IOException | RuntimeException | Error e) {

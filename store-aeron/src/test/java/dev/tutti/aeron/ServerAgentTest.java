@@ -1,10 +1,12 @@
 package dev.tutti.aeron;
 
 import static org.assertj.core.api.Assertions.assertThat;
+import static org.assertj.core.api.Assertions.assertThatThrownBy;
 
 import dev.tutti.store.JobToken;
 import io.aeron.Aeron;
 import io.aeron.ExclusivePublication;
+import java.io.EOFException;
 import java.io.IOException;
 import java.net.InetAddress;
 import java.net.InetSocketAddress;
@@ -98,12 +100,36 @@ class ServerAgentTest {
     assertThat(peers.get(1).await()).isEqualTo(Handshake.GOODBYE);
   }
 
+  @Test
+  void aClientThatSendsNonsenseIsDroppedAlsoWhileOthersHaveWork() throws Exception {
+    Thread thread = EmbeddedDriver.daemon("agent", agent);
+    try (ExclusivePublication endless = aeron.addExclusivePublication(Channels.IPC, 10);
+        ExclusivePublication nonsense = aeron.addExclusivePublication(Channels.IPC, 20)) {
+      FrameWriter writer = new FrameWriter(endless, 10);
+      UnsafeBuffer body = new UnsafeBuffer(new byte[1]);
+      agent.add(client(10, (caller, code, call, in) -> send(writer, Protocol.COUNT, body)));
+      agent.add(client(20, agent.commands()));
+      send(writer, Protocol.COUNT, body);
+      send(new FrameWriter(nonsense, 20), 9999, body);
+      thread.start();
+      long deadline = System.nanoTime() + Duration.ofSeconds(15).toNanos();
+      assertThatThrownBy(() -> peers.get(1).readByte(deadline)).isInstanceOf(EOFException.class);
+    } finally {
+      agent.stop();
+      thread.join();
+    }
+  }
+
+  private static void send(FrameWriter writer, int code, UnsafeBuffer body) {
+    while (writer.write(code, 1, body, 0, 0) >= 0) {
+      Thread.onSpinWait();
+    }
+  }
+
   private void ask(int stream) {
     try (ExclusivePublication requests = aeron.addExclusivePublication(Channels.IPC, stream)) {
       FrameWriter writer = new FrameWriter(requests, stream);
-      while (writer.write(Protocol.COUNT, 1, new UnsafeBuffer(new byte[1]), 0, 0) >= 0) {
-        Thread.onSpinWait();
-      }
+      send(writer, Protocol.COUNT, new UnsafeBuffer(new byte[1]));
       agent.wake();
       while (requests.isConnected() && requests.position() == 0) {
         Thread.onSpinWait();
