@@ -133,6 +133,7 @@ public final class CudaBackendProvider implements BackendProvider {
               + CudaSettings.bytes(settings, CudaSettings.TWO_SHOT_BYTES, measured.twoShotBytes())
               + ", chunks above");
     }
+    HardwareQueues.warning(settings).ifPresent(lines::add);
     return lines;
   }
 

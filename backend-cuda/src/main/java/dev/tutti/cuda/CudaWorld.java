@@ -203,6 +203,8 @@ final class CudaWorld implements AutoCloseable {
             settings.get(CudaSettings.OVERLAPPING_DEVICES),
             cuda.driver().devices().attribute(device.index(), DeviceAttribute.MULTIPROCESSORS),
             choices(settings, context.size()));
+    HardwareQueues.warning(settings)
+        .ifPresent(text -> LOG.log(Level.WARNING, "rank {0}: {1}", context.rank(), text));
     List<Neighbour> ranks = Neighbour.meet(exchange, own, until);
     Sharing sharing;
     @Nullable HostKernels kernels;
