@@ -151,6 +151,10 @@ public final class DeviceAllocator {
         small
             ? SMALL_SEGMENT
             : bytes <= LARGE_LIMIT ? LARGE_SEGMENT : roundUp(bytes, SMALL_SEGMENT);
+    if (isHeld() && room().free() < size) {
+      // The driver may wait for the whole device before it says so.
+      return null;
+    }
     long address;
     try {
       address = context.callRelaxed(() -> segments.allocate(size));
@@ -178,8 +182,7 @@ public final class DeviceAllocator {
   }
 
   private CudaException full(long bytes) {
-    context.enter();
-    MemoryCalls.Room room = driver.memory().room();
+    MemoryCalls.Room room = room();
     Usage usage = usage();
     return new CudaException(
         "allocation of " + bytes + " bytes on cuda:" + context.device(),
@@ -294,7 +297,7 @@ public final class DeviceAllocator {
   /** Returns whether nothing is left that a longer wait could release. */
   private synchronized boolean releaseIdle() {
     collect(waiting.size());
-    if (segments.freeWaits() && !mayWait.getAsBoolean()) {
+    if (isHeld()) {
       return true;
     }
     boolean all = waiting.isEmpty();
@@ -307,6 +310,16 @@ public final class DeviceAllocator {
       }
     }
     return all;
+  }
+
+  private MemoryCalls.Room room() {
+    context.enter();
+    return driver.memory().room();
+  }
+
+  /** Tells whether what waits for the whole device could wait for ever. */
+  private boolean isHeld() {
+    return segments.freeWaits() && !mayWait.getAsBoolean();
   }
 
   private void release(DeviceBlock block) {

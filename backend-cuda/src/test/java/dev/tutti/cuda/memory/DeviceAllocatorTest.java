@@ -370,9 +370,11 @@ class DeviceAllocatorTest {
     fake.memory().setCapacity(100 * MIB);
     sharable.free(sharable.allocate(60 * MIB, stream));
     long[] gate = hold(otherHandle);
+    fake.clearCalls();
     assertThatThrownBy(() -> sharable.allocate(70 * MIB, stream))
         .isInstanceOfSatisfying(CudaException.class, e -> assertThat(e.isOutOfMemory()).isTrue());
     assertThat(fake.calls("cuMemFree")).isEmpty();
+    assertThat(fake.calls("cuMemAlloc")).as("which waits as well").isEmpty();
     context.enter();
     open(gate);
     mayWait.set(true);
