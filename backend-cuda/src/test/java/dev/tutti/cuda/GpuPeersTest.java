@@ -111,8 +111,9 @@ class GpuPeersTest {
     CudaDevice first = cuda.device(0);
     CudaDevice second = cuda.device(1);
     long module = Gpu.loadKernels(second);
-    try (CudaIpc ipc = CudaIpc.create(cuda, "GpuPeersTest")) {
-      Tensor shared = ipc.allocate(first, DType.FLOAT32, 3);
+    try (CudaIpc ipc = CudaIpc.create(cuda, "GpuPeersTest");
+        Arena arena = Arena.ofConfined()) {
+      Tensor shared = ipc.allocate(first, arena, DType.FLOAT32, 3);
       first.tensors().copyFromHost(shared, Tensor.of(1f, 2f, 3f));
       first.currentStream().await(Until.LONG);
       LaunchParameters parameters = new LaunchParameters(3);
