@@ -137,6 +137,11 @@ public final class TcpStoreServer implements AutoCloseable {
     return failure;
   }
 
+  /** Tells whether it serves: it was not closed, and did not end because of an error. */
+  public boolean isRunning() {
+    return thread.isAlive();
+  }
+
   /** Returns the port it listens on. */
   public int port() {
     return port;

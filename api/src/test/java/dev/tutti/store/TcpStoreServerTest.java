@@ -84,6 +84,14 @@ class TcpStoreServerTest {
   }
 
   @Test
+  void saysWhetherItServes() {
+    TcpStoreServer own = new TcpStoreServer(InetAddress.getLoopbackAddress(), 0);
+    assertThat(own.isRunning()).isTrue();
+    own.close();
+    assertThat(own.isRunning()).isFalse();
+  }
+
+  @Test
   void takesWhatIsJustWithinTheLimits() throws IOException {
     String key = "/" + "k".repeat(KEY);
     byte[] value = new byte[Store.MAX_VALUE_BYTES];

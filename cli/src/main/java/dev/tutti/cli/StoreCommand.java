@@ -23,6 +23,7 @@ import java.util.List;
 import java.util.Locale;
 import java.util.concurrent.CountDownLatch;
 import java.util.concurrent.TimeUnit;
+import java.util.function.BooleanSupplier;
 import java.util.function.Consumer;
 import org.jspecify.annotations.Nullable;
 import picocli.CommandLine.Command;
@@ -162,7 +163,16 @@ final class StoreCommand implements Runnable {
         Signals _ = Signals.handle(_ -> ended.countDown())) {
       HostPort there = new HostPort(place.host(), served.port());
       terminal.out().println(place.kind().scheme() + "://" + there);
-      ended.await();
+      awaitEnd(ended, served.running(), "the store server");
+    }
+  }
+
+  private static void awaitEnd(CountDownLatch ended, BooleanSupplier running, String what)
+      throws InterruptedException {
+    while (!ended.await(1, TimeUnit.SECONDS)) {
+      if (!running.getAsBoolean()) {
+        throw new LaunchException(1, what + " ended because of an error");
+      }
     }
   }
 
@@ -177,11 +187,7 @@ final class StoreCommand implements Runnable {
             new AeronClusterServer(URI.create(url).getRawAuthority(), member, data, options);
         Signals _ = Signals.handle(_ -> ended.countDown())) {
       terminal.out().println(url);
-      while (!ended.await(1, TimeUnit.SECONDS)) {
-        if (!server.isRunning()) {
-          throw new LaunchException(1, "member " + member + " ended because of an error");
-        }
-      }
+      awaitEnd(ended, server::isRunning, "member " + member);
     }
   }
 

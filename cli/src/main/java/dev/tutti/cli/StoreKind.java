@@ -13,6 +13,7 @@ import java.net.InetAddress;
 import java.time.Duration;
 import java.util.Arrays;
 import java.util.Locale;
+import java.util.function.BooleanSupplier;
 import java.util.function.Consumer;
 import java.util.stream.Collectors;
 import org.jspecify.annotations.Nullable;
@@ -24,7 +25,7 @@ enum StoreKind {
     @Override
     Served serve(@Nullable InetAddress address, int port, Settings settings) {
       TcpStoreServer server = new TcpStoreServer(address, port, settings.get(JobToken.SETTING));
-      return new Served(server.port(), server::forgetAllBut, server::close);
+      return new Served(server.port(), server::forgetAllBut, server::isRunning, server::close);
     }
 
     @Override
@@ -42,7 +43,7 @@ enum StoreKind {
     Served serve(@Nullable InetAddress address, int port, Settings settings) {
       AeronStoreServer server =
           new AeronStoreServer(AeronStoreOptions.of("localhost", port, settings), address);
-      return new Served(server.port(), server::forgetAllBut, server::close);
+      return new Served(server.port(), server::forgetAllBut, server::isRunning, server::close);
     }
 
     @Override
@@ -56,9 +57,11 @@ enum StoreKind {
    *
    * @param port the port
    * @param forgetAllBut deletes keys and queues without a prefix
+   * @param running tells whether it serves
    * @param end ends it
    */
-  record Served(int port, Consumer<String> forgetAllBut, Runnable end) implements AutoCloseable {
+  record Served(int port, Consumer<String> forgetAllBut, BooleanSupplier running, Runnable end)
+      implements AutoCloseable {
     /**
      * Deletes what the ranks of an attempt left, values and queues: those of the next one would
      * take the addresses, ids and items there for those of each other. A launcher of PyTorch has a

@@ -136,6 +136,11 @@ public final class AeronStoreServer implements AutoCloseable {
     }
   }
 
+  /** Tells whether it serves: it was not closed, and did not end by itself. */
+  public boolean isRunning() {
+    return !closed && agentThread.isAlive();
+  }
+
   private void release(@Nullable Aeron client, @Nullable EmbeddedDriver started) {
     closeListener();
     if (client != null) {

@@ -103,6 +103,7 @@ class ExternalDriverTest {
     try (AeronStore store = new AeronStore(options().withPort(server.port()))) {
       FutureTask<?> waiting = startWait(store);
       store.set("key", "value");
+      assertThat(server.isRunning()).isTrue();
       driver.close();
       assertFails(waiting, "store server at 127.0.0.1:" + server.port());
     } finally {
@@ -113,6 +114,7 @@ class ExternalDriverTest {
       assertThat(System.nanoTime()).isLessThan(deadline);
       LockSupport.parkNanos(1_000_000);
     }
+    assertThat(server.isRunning()).isFalse();
     server.close();
   }
 
