@@ -364,8 +364,9 @@ public interface ProcessGroup extends AutoCloseable {
    * @param tensor where to put the data, of the type and size that are sent
    * @param peer the sending rank, another one
    * @param options tag, deadline, async
-   * @throws CollectiveException with a {@link MismatchException} as its cause if another type or
-   *     size is sent by a rank of Tutti; the type of what PyTorch sends is not known
+   * @throws CollectiveException if another type or size is sent by a rank of Tutti, with a {@link
+   *     MismatchException} as its cause on the rank that finds it, this one or the sender; the type
+   *     of what PyTorch sends is not known
    */
   Work recv(Tensor tensor, int peer, P2pOptions options);
 

@@ -180,7 +180,9 @@ public interface Store extends AutoCloseable {
   void queuePush(String key, byte[] value);
 
   /**
-   * Takes the first value of a queue; waits for one.
+   * Takes the first value of a queue; waits for one. Each value comes at most once: where the store
+   * has taken one and its answer is lost on the way, or comes after the caller gave up, nobody gets
+   * it.
    *
    * @param key the queue
    * @param timeout the deadline from now; zero does not wait

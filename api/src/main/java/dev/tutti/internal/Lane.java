@@ -151,13 +151,16 @@ final class Lane {
   }
 
   /**
-   * Takes a number back that was given to who holds the lane, if no other was given since: of an
-   * operation that was refused, so that it counts on this rank no more than on those without it.
+   * Takes a number back that was given to the caller who holds the lane, if no other was given
+   * since: of an operation that was refused, so that it counts on this rank no more than on those
+   * without it. One that was queued keeps its number, as it depends on the threads what was issued
+   * behind it.
    */
   void takeBack(long number) {
     shut();
     try {
-      if (sequence() == number && queue.isEmpty()) {
+      boolean queued = Thread.currentThread().equals(worker);
+      if (!queued && sequence() == number && queue.isEmpty()) {
         GATE.getAndAdd(this, -1L << NUMBER_SHIFT);
       }
     } finally {

@@ -524,12 +524,21 @@ final class OperationRunner {
   }
 
   private boolean awaitStarted(long limitNanos) {
-    while (starting.get() != 0) {
-      if (System.nanoTime() - limitNanos > 0) {
-        return false;
+    boolean interrupted = false;
+    try {
+      while (starting.get() != 0) {
+        if (System.nanoTime() - limitNanos > 0) {
+          return false;
+        }
+        LockSupport.parkNanos(this, PAUSE_NANOS);
+        // An interrupted thread would not sleep any more.
+        interrupted |= Thread.interrupted();
       }
-      LockSupport.parkNanos(this, PAUSE_NANOS);
+      return true;
+    } finally {
+      if (interrupted) {
+        Thread.currentThread().interrupt();
+      }
     }
-    return true;
   }
 }

@@ -1,8 +1,10 @@
 package dev.tutti.internal;
 
 import dev.tutti.Store;
+import dev.tutti.StoreException;
 import dev.tutti.spi.Operation;
 import dev.tutti.spi.PeerLostException;
+import java.lang.System.Logger.Level;
 import java.time.Duration;
 import java.util.List;
 import java.util.concurrent.TimeoutException;
@@ -10,10 +12,14 @@ import java.util.concurrent.TimeoutException;
 /**
  * Is a barrier made of store keys that names the ranks that do not come, for backends without one
  * of their own. Rank 0 waits for a key of each rank, then sets one for all; costs 2 round trips.
+ * Then it deletes the keys of the barrier before, which all have left who came to this one.
  */
 final class StoreMonitoredBarrier {
   /** Is how much longer the others wait than rank 0, which alone says who came too late. */
   private static final Duration SLACK = Duration.ofSeconds(2);
+
+  private static final String GO = "go";
+  private static final System.Logger LOG = System.getLogger(StoreMonitoredBarrier.class.getName());
 
   private final Group group;
   private final Store store;
@@ -32,10 +38,11 @@ final class StoreMonitoredBarrier {
   }
 
   void run(Operation op, boolean waitAllRanks) throws TimeoutException {
-    String prefix = "monitored/" + group.monitoredBarriers.incrementAndGet() + "/";
+    long number = group.monitoredBarriers.incrementAndGet();
+    String prefix = prefix(number);
     if (group.rank != 0) {
       store.set(prefix + group.rank, "1");
-      if (!wait.await(List.of(prefix + "go"), op.deadlineNanos())) {
+      if (!wait.await(List.of(prefix + GO), op.deadlineNanos())) {
         throw new TimeoutException(
             "this rank reached the monitored barrier, but rank 0 did not answer");
       }
@@ -49,6 +56,20 @@ final class StoreMonitoredBarrier {
           StoreWait.ranks(missing) + " did not reach the monitored barrier in time",
           null);
     }
-    store.set(prefix + "go", "1");
+    store.set(prefix + GO, "1");
+    forget(prefix(number - 1));
+  }
+
+  private static String prefix(long number) {
+    return "monitored/" + number + "/";
+  }
+
+  private void forget(String prefix) {
+    try {
+      wait.keys(prefix, 1).forEach(store::deleteKey);
+      store.deleteKey(prefix + GO);
+    } catch (StoreException e) {
+      LOG.log(Level.DEBUG, "keys of a barrier stay in the store", e);
+    }
   }
 }

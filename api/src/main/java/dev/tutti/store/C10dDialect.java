@@ -5,9 +5,15 @@ import dev.tutti.StoreException;
 import dev.tutti.store.internal.Arguments;
 import java.nio.charset.StandardCharsets;
 import java.util.Arrays;
+import java.util.HashSet;
 import java.util.List;
+import java.util.Map;
+import java.util.Set;
+import java.util.concurrent.ConcurrentHashMap;
 import java.util.concurrent.TimeUnit;
 import java.util.concurrent.locks.LockSupport;
+import java.util.stream.Collectors;
+import java.util.stream.Stream;
 import org.jspecify.annotations.Nullable;
 
 /** Asks a server of PyTorch's with what its protocol has. */
@@ -28,6 +34,7 @@ final class C10dDialect implements Dialect {
   private static final long LONGEST_LOOK_NANOS = TimeUnit.SECONDS.toNanos(2);
 
   private final TcpClient client;
+  private final Map<String, Set<String>> membersThatMayHaveStayed = new ConcurrentHashMap<>();
   private volatile @Nullable Boolean queues;
   private volatile @Nullable Boolean listing;
 
@@ -100,7 +107,13 @@ final class C10dDialect implements Dialect {
 
   @Override
   public byte @Nullable [] take(String key, long nanos) {
-    return awaited(List.of(key), nanos, (came, left) -> RemoteReads.pop(client, key, left));
+    return awaited(
+        List.of(key),
+        nanos,
+        (came, left) ->
+            came
+                ? RemoteReads.pop(client, key, TcpStore.IO_NANOS)
+                : RemoteReads.popInTime(client, key, left));
   }
 
   /**
@@ -140,12 +153,37 @@ final class C10dDialect implements Dialect {
     return new EmulatedBarrier(client, this, key, size).await(nanos);
   }
 
+  /** Keeps the name of a member that a barrier may still count, though its call has ended. */
+  void mayHaveStayed(String stateKey, String member) {
+    membersThatMayHaveStayed.merge(
+        stateKey,
+        Set.of(member),
+        (some, more) -> Stream.concat(some.stream(), more.stream()).collect(Collectors.toSet()));
+  }
+
+  /** Returns the names of this client that a barrier may still count. */
+  Set<String> mayHaveStayed(String stateKey) {
+    return membersThatMayHaveStayed.getOrDefault(stateKey, Set.of());
+  }
+
+  /** Forgets names that a barrier does not count any more. */
+  void haveLeft(String stateKey, Set<String> members) {
+    membersThatMayHaveStayed.computeIfPresent(
+        stateKey,
+        (key, known) -> {
+          Set<String> left = new HashSet<>(known);
+          left.removeAll(members);
+          return left.isEmpty() ? null : left;
+        });
+  }
+
   @Override
-  public void requireQueues() {
+  public void requireQueues(long nanos) {
     Boolean known = queues;
     if (known == null) {
       known =
           client.knows(
+              nanos,
               out -> {
                 out.putByte((byte) Wire.QUEUE_LENGTH);
                 out.putKey("tutti/probe");
@@ -166,6 +204,7 @@ final class C10dDialect implements Dialect {
     if (known == null) {
       known =
           client.knows(
+              TcpStore.IO_NANOS,
               out -> out.putByte((byte) Wire.LIST_KEYS),
               (connection, deadline) -> connection.readLong(deadline));
       listing = known;

@@ -26,8 +26,8 @@ interface Dialect {
   /** Waits at a barrier; returns 0 if all came, else how many were there at the deadline. */
   int barrier(String key, int size, long nanos);
 
-  /** Refuses queues where the server has none. */
-  void requireQueues();
+  /** Refuses queues where the server has none; asks it at most once, and at most so long. */
+  void requireQueues(long nanos);
 
   /** Refuses to list keys where the server cannot. */
   void requireListing();

@@ -1,5 +1,6 @@
 package dev.tutti.store;
 
+import dev.tutti.store.internal.Arguments;
 import java.util.ArrayList;
 import java.util.Arrays;
 import java.util.Iterator;
@@ -64,10 +65,11 @@ final class RemoteReads {
   }
 
   private static List<byte @Nullable []> read(TcpClient client, List<String> keys, long nanos) {
+    long end = Arguments.deadline(nanos);
     List<byte @Nullable []> values = new ArrayList<>(keys.size());
     while (values.size() < keys.size()) {
       client.call(
-          nanos,
+          end - System.nanoTime(),
           (connection, deadline) -> {
             int start = values.size();
             int next = start;
@@ -112,11 +114,12 @@ final class RemoteReads {
 
   /** Returns those of the keys that do not exist. */
   static List<String> missing(TcpClient client, List<String> keys, long nanos) {
+    long end = Arguments.deadline(nanos);
     List<String> missing = new ArrayList<>();
     for (int first = 0; first < keys.size(); first += CHUNK_KEYS) {
       List<String> chunk = keys.subList(first, Math.min(keys.size(), first + CHUNK_KEYS));
       client.call(
-          nanos,
+          end - System.nanoTime(),
           (connection, deadline) -> {
             for (String key : chunk) {
               connection.out.putByte((byte) Wire.CHECK);
@@ -132,6 +135,18 @@ final class RemoteReads {
           });
     }
     return missing;
+  }
+
+  /**
+   * Takes the first value of a queue, or returns null if it is empty. A value that is on its way
+   * when the time-out comes would be lost; so where that is short, a server must first show that it
+   * answers.
+   */
+  static byte @Nullable [] popInTime(TcpClient client, String key, long nanos) {
+    if (nanos < TcpStore.IO_NANOS && !check(client, List.of(key), nanos)) {
+      return null;
+    }
+    return pop(client, key, Math.max(nanos, TcpStore.IO_NANOS));
   }
 
   /** Takes the first value of a queue, or returns null if it is empty. */

@@ -43,6 +43,7 @@ final class SideWait implements AutoCloseable {
    *
    * @param result reads what follows the byte that ends the wait
    * @param nanos the time-out
+   * @param readNanos the least time to read it in, where the wait ended just before the time-out
    * @param beforeCancel runs at the deadline while the server still counts this call as waiting
    * @return what was read, or null if the deadline came first
    */
@@ -51,6 +52,7 @@ final class SideWait implements AutoCloseable {
       TcpClient.Request request,
       TcpClient.Exchange<T> result,
       long nanos,
+      long readNanos,
       Runnable beforeCancel) {
     long deadline = Arguments.deadline(nanos);
     try (SideWait wait = start(client, request, nanos)) {
@@ -71,7 +73,7 @@ final class SideWait implements AutoCloseable {
         came = wait.cancel();
       }
       if (came) {
-        return wait.read(result);
+        return wait.read(result, Math.max(deadline - System.nanoTime(), readNanos));
       }
       if (interrupt != null) {
         throw interrupt;
@@ -136,10 +138,10 @@ final class SideWait implements AutoCloseable {
     }
   }
 
-  private <T> T read(TcpClient.Exchange<T> result) {
+  private <T> T read(TcpClient.Exchange<T> result, long nanos) {
     broken = true;
     try {
-      T value = result.run(side, TcpClient.ioDeadline());
+      T value = result.run(side, Arguments.deadline(nanos));
       if (canceled) {
         expectCanceled();
       }

@@ -37,7 +37,7 @@ final class TcpClient implements AutoCloseable {
    * before it is used again, where that loses nothing.
    */
   /** Is how long a server may take to answer, however short the time-out of a call. */
-  private static final long GRACE_NANOS = TimeUnit.SECONDS.toNanos(1);
+  static final long GRACE_NANOS = TimeUnit.SECONDS.toNanos(1);
 
   private static final long FIRST_PAUSE_NANOS = TimeUnit.MILLISECONDS.toNanos(5);
   private static final long LONGEST_PAUSE_NANOS = TimeUnit.SECONDS.toNanos(1);
@@ -246,13 +246,14 @@ final class TcpClient implements AutoCloseable {
    * Finds out on a connection of its own whether the server knows a query; one that does not drops
    * that connection.
    *
+   * @param nanos the time-out; a server is given at least a second
    * @param request the query; must change nothing
    * @param reply reads the reply
    */
-  boolean knows(Request request, Exchange<?> reply) {
-    TcpConnection probe = openSide();
+  boolean knows(long nanos, Request request, Exchange<?> reply) {
+    long deadline = graceful(nanos);
+    TcpConnection probe = openSide(deadline);
     try {
-      long deadline = ioDeadline();
       putSync(probe.out);
       probe.send(deadline);
       probe.readByte(deadline);
@@ -263,16 +264,16 @@ final class TcpClient implements AutoCloseable {
     } catch (DeadlineException e) {
       throw failure(e);
     } catch (IOException e) {
-      sync();
+      sync(deadline - System.nanoTime());
       return false;
     } finally {
       pool.drop(probe);
     }
   }
 
-  private TcpConnection openSide() {
+  private TcpConnection openSide(long deadline) {
     try {
-      return pool.open(graceful(timeoutNanos));
+      return pool.open(deadline);
     } catch (IOException e) {
       throw failure(e);
     }
@@ -312,11 +313,22 @@ final class TcpClient implements AutoCloseable {
       if (lost != null && !isTutti() && !lossIsHarmless) {
         throw new IOException("the connection was lost before: " + lost.getMessage(), lost);
       }
-      lossIsHarmless = false;
-      connection = openMain(deadline);
+      connection = openAgain(deadline);
       main = connection;
     }
     return connection;
+  }
+
+  /** Opens the main connection after a loss; a server that is late is still the one it was. */
+  private TcpConnection openAgain(long deadline) throws IOException {
+    try {
+      TcpConnection connection = openMain(deadline);
+      lossIsHarmless = false;
+      return connection;
+    } catch (IOException e) {
+      lossIsHarmless &= e instanceof DeadlineException;
+      throw e;
+    }
   }
 
   private StoreException lost(IOException e) {
@@ -366,11 +378,6 @@ final class TcpClient implements AutoCloseable {
       mainLock.unlock();
       pool.requireOpen();
     }
-  }
-
-  /** Returns a deadline for a server that has nothing to wait for. */
-  static long ioDeadline() {
-    return Arguments.deadline(TcpStore.IO_NANOS);
   }
 
   static long graceDeadline() {

@@ -307,7 +307,7 @@ public final class TcpStore implements Store {
   public void queuePush(String key, byte[] value) {
     String wireKey = wire(key);
     Arguments.value(key, value);
-    dialect.requireQueues();
+    dialect.requireQueues(IO_NANOS);
     send(Wire.QUEUE_PUSH, wireKey, value);
   }
 
@@ -316,8 +316,8 @@ public final class TcpStore implements Store {
     String wireKey = wire(key);
     long nanos = Arguments.nanos(timeout);
     long deadline = Arguments.deadline(nanos);
-    dialect.requireQueues();
-    byte[] value = RemoteReads.pop(client, wireKey, nanos);
+    dialect.requireQueues(nanos);
+    byte[] value = RemoteReads.popInTime(client, wireKey, deadline - System.nanoTime());
     if (value == null && nanos <= 0) {
       throw new QueueEmptyException(Arguments.emptyMessage(key));
     }
@@ -333,7 +333,7 @@ public final class TcpStore implements Store {
   @Override
   public long queueLength(String key) {
     String wireKey = wire(key);
-    dialect.requireQueues();
+    dialect.requireQueues(IO_NANOS);
     return ask(Wire.QUEUE_LENGTH, wireKey);
   }
 

@@ -52,6 +52,7 @@ final class TuttiDialect implements Dialect {
           return values;
         },
         nanos,
+        TcpClient.GRACE_NANOS,
         () -> {});
   }
 
@@ -66,6 +67,7 @@ final class TuttiDialect implements Dialect {
             },
             (connection, deadline) -> true,
             nanos,
+            TcpClient.GRACE_NANOS,
             () -> {});
     return came != null;
   }
@@ -80,11 +82,13 @@ final class TuttiDialect implements Dialect {
         },
         (connection, deadline) -> connection.readBytes(deadline),
         nanos,
+        TcpStore.IO_NANOS,
         () -> {});
   }
 
   @Override
   public int barrier(String key, int size, long nanos) {
+    long deadline = Arguments.deadline(nanos);
     // What this client wrote before must be there for those whom the barrier lets go.
     client.syncIfUnanswered(nanos);
     AtomicInteger arrived = new AtomicInteger();
@@ -97,8 +101,9 @@ final class TuttiDialect implements Dialect {
                 out.putKey(key);
                 out.putLong(size);
               },
-              (connection, deadline) -> true,
-              nanos,
+              (connection, readDeadline) -> true,
+              deadline - System.nanoTime(),
+              TcpClient.GRACE_NANOS,
               () -> arrived.set(Math.max(1, state(key)[0])));
       return came != null ? 0 : arrived.get();
     } catch (StoreConnectionException e) {
@@ -126,7 +131,7 @@ final class TuttiDialect implements Dialect {
   }
 
   @Override
-  public void requireQueues() {}
+  public void requireQueues(long nanos) {}
 
   @Override
   public void requireListing() {}

@@ -383,6 +383,26 @@ class GroupTest {
   }
 
   @Test
+  void monitoredBarriersLeaveTheKeysOfTheLastOneOnly() throws Exception {
+    HashStore store = new HashStore();
+    LocalWorld.ranks(
+        3,
+        store,
+        new LocalProvider(),
+        (options, rank) -> {
+          try (ProcessGroup group = ProcessGroup.init(options)) {
+            for (int i = 0; i < 5; i++) {
+              group.monitoredBarrier(Duration.ofSeconds(10), true);
+            }
+            return rank;
+          }
+        });
+    assertThat(store.listKeys().stream().filter(key -> key.contains("/monitored/")))
+        .hasSize(3)
+        .allMatch(key -> key.contains("/monitored/5/"));
+  }
+
+  @Test
   void monitoredBarrierNamesAllMissingRanks() throws Exception {
     List<Throwable> failures =
         world(

@@ -16,6 +16,8 @@ import java.time.Duration;
 import java.util.List;
 import java.util.concurrent.ExecutionException;
 import java.util.concurrent.Future;
+import java.util.concurrent.TimeUnit;
+import java.util.concurrent.TimeoutException;
 import org.junit.jupiter.api.AfterEach;
 import org.junit.jupiter.api.BeforeEach;
 import org.junit.jupiter.api.Test;
@@ -197,6 +199,34 @@ class C10dWireTest {
   }
 
   @Test
+  void aPopWaitsForAValueThatIsOnItsWay() throws Exception {
+    Future<byte[]> pop = server.client(() -> store.queuePop("q", Duration.ofMillis(50)));
+    try (Peer probe = server.accept()) {
+      probe.expect(request(Wire.CHECK, 0L)).send("00");
+      probe.expect(request(Wire.QUEUE_LENGTH, "tutti/probe")).send("00 00 00 00 00 00 00 00");
+    }
+    main.expect(request(Wire.CHECK, 1L, "/q")).send("00");
+    main.expect(request(Wire.QUEUE_POP, "/q"));
+    assertThatThrownBy(() -> pop.get(1500, TimeUnit.MILLISECONDS))
+        .isInstanceOf(TimeoutException.class);
+    main.send("01 00 00 00 00 00 00 00").sendValue(bytes("v"));
+    assertThat(ended(pop)).isEqualTo(bytes("v"));
+  }
+
+  @Test
+  void aPopAsksWhetherTheServerAnswersBeforeItTakes() throws Exception {
+    Future<byte[]> pop = server.client(() -> store.queuePop("q", Duration.ofMillis(50)));
+    try (Peer probe = server.accept()) {
+      probe.expect(request(Wire.CHECK, 0L)).send("00");
+      probe.expect(request(Wire.QUEUE_LENGTH, "tutti/probe")).send("00 00 00 00 00 00 00 00");
+    }
+    main.expect(request(Wire.CHECK, 1L, "/q"));
+    assertThatThrownBy(() -> pop.get(10, TimeUnit.SECONDS))
+        .hasCauseInstanceOf(StoreTimeoutException.class);
+    main.expectEnd();
+  }
+
+  @Test
   void aServerWithoutQueuesIsNeverAskedForThem() throws Exception {
     Future<?> push = server.client(() -> pushTo("q"));
     try (Peer probe = server.accept()) {
@@ -230,9 +260,9 @@ class C10dWireTest {
     Future<?> barrier = server.client(() -> barrier("b", 1));
     main.expectLookAtAbsent("tutti/barrier/b");
     main.expect("02 0f 00 00 00 00 00 00 00").expect(bytes("tutti/barrier/b"));
-    main.expect("00 00 00 00 00 00 00 00 2a 00 00 00 00 00 00 00");
-    byte[] state = main.read(42);
-    assertThat(state).asString(UTF_8).startsWith("1 0 1 ");
+    main.expect("00 00 00 00 00 00 00 00 28 00 00 00 00 00 00 00");
+    byte[] state = main.read(40);
+    assertThat(state).asString(UTF_8).startsWith("1 1 ");
     main.sendValue(state);
     main.expect(request(Wire.SET, "tutti/barrier/b/0", "1"));
     main.expect(request(Wire.DELETE_KEY, "tutti/barrier/b/-1")).send("00 00 00 00 00 00 00 00");

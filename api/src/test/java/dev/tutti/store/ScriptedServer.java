@@ -7,6 +7,8 @@ import java.io.IOException;
 import java.net.InetAddress;
 import java.net.ServerSocket;
 import java.net.Socket;
+import java.nio.ByteBuffer;
+import java.nio.ByteOrder;
 import java.util.Arrays;
 import java.util.HexFormat;
 import java.util.concurrent.Callable;
@@ -121,6 +123,13 @@ final class ScriptedServer implements AutoCloseable {
     /** Reads the request for the value of a key that exists. */
     Peer expectRead(String key) throws IOException {
       return expect(RawClient.request(Wire.COMPARE_SET, key, nonce, nonce));
+    }
+
+    /** Reads a compare-and-set with an expectation; returns what it shall become. */
+    String expectSwap(String key, String expected) throws IOException {
+      expect(RawClient.request(Wire.COMPARE_SET, key, expected));
+      long length = ByteBuffer.wrap(read(Long.BYTES)).order(ByteOrder.LITTLE_ENDIAN).getLong();
+      return new String(read(Math.toIntExact(length)), UTF_8);
     }
 
     /** Says that a key exists to who asks, and reads the request for its value. */

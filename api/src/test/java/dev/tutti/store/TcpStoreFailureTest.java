@@ -6,6 +6,7 @@ import static java.nio.charset.StandardCharsets.UTF_8;
 import static org.assertj.core.api.Assertions.assertThat;
 import static org.assertj.core.api.Assertions.assertThatThrownBy;
 
+import dev.tutti.StoreClosedException;
 import dev.tutti.StoreConnectionException;
 import dev.tutti.StoreTimeoutException;
 import dev.tutti.store.ScriptedServer.Opened;
@@ -111,6 +112,24 @@ class TcpStoreFailureTest {
   }
 
   @Test
+  void aServerThatWasSilentForTwoCallsIsUsedAgain() throws Exception {
+    try (ScriptedServer server = new ScriptedServer();
+        Opened opened = server.open(options(server.port()).withTimeout(SHORT))) {
+      assertThatThrownBy(() -> opened.store().add("key", 1))
+          .isInstanceOf(StoreTimeoutException.class);
+      // Its kernel still takes connections.
+      assertThatThrownBy(() -> opened.store().add("key", 1))
+          .isInstanceOf(StoreTimeoutException.class);
+      server.accept().close();
+      Future<Long> next = server.client(() -> opened.store().add("key", 2));
+      try (Peer main = server.acceptMain()) {
+        main.expect(request(Wire.ADD, "/key", 2L)).send("03 00 00 00 00 00 00 00");
+        assertThat(ended(next)).isEqualTo(3);
+      }
+    }
+  }
+
+  @Test
   void aBarrierEndsSoonAfterItsDeadlineThoughTheServerHangs() throws Exception {
     endsInTimeThoughTheServerHangs(store -> store.barrier("key", 2, SHORT), Wire.BARRIER);
   }
@@ -125,9 +144,20 @@ class TcpStoreFailureTest {
     endsInTimeThoughTheServerHangs(store -> store.wait(List.of("key"), SHORT), Wire.LOOK);
   }
 
-  /** Lets the server answer that a key is absent, if it is asked, and then no more. */
+  @Test
+  void aGetEndsSoonAfterItsDeadlineThoughTheServerHangsInTheMiddleOfTheValue() throws Exception {
+    endsInTimeThoughTheServerHangs(
+        store -> store.get("key", SHORT), Wire.FETCH, "00 64 00 00 00 00 00 00 00 01 02 03");
+  }
+
   private static void endsInTimeThoughTheServerHangs(Consumer<TcpStore> call, int query)
       throws Exception {
+    endsInTimeThoughTheServerHangs(call, query, "");
+  }
+
+  /** Lets the server answer that a key is absent, if it is asked, and a part of what comes then. */
+  private static void endsInTimeThoughTheServerHangs(
+      Consumer<TcpStore> call, int query, String lastWords) throws Exception {
     try (ScriptedServer server = new ScriptedServer();
         Opened opened = server.openTutti(options(server.port()))) {
       long start = System.nanoTime();
@@ -144,6 +174,7 @@ class TcpStoreFailureTest {
       }
       try (Peer side = server.accept()) {
         assertThat(side.read(1)).containsExactly(query);
+        side.send(lastWords);
         assertThatThrownBy(() -> ended(ends)).hasCauseInstanceOf(StoreTimeoutException.class);
       }
       assertThat(Duration.ofNanos(System.nanoTime() - start))
@@ -189,6 +220,44 @@ class TcpStoreFailureTest {
       assertThat(Duration.ofNanos(System.nanoTime() - start))
           .isBetween(SHORT, Duration.ofSeconds(10));
     }
+  }
+
+  @Test
+  void aBarrierForgetsAMemberThatGaveUpWhileTheServerHung() throws Exception {
+    try (ScriptedServer server = new ScriptedServer();
+        Opened opened = server.open(options(server.port()))) {
+      Peer main = opened.main();
+      Future<?> first = server.client(() -> barrier(opened.store(), SHORT));
+      main.expectLookAtAbsent("tutti/barrier/key");
+      String state = main.expectSwap("tutti/barrier/key", "");
+      assertThat(state).matches("0 2 \\S+ [0-9a-f]+");
+      main.sendValue(state.getBytes(UTF_8));
+      try (Peer side = server.accept()) {
+        side.expect(request(Wire.WAIT, 1L, "tutti/barrier/key/0"));
+        assertThatThrownBy(() -> ended(first)).hasCauseInstanceOf(StoreTimeoutException.class);
+      }
+      // Over this one it tried to leave.
+      server.accept().close();
+      Future<?> second = server.client(() -> barrier(opened.store(), LONG));
+      try (Peer next = server.acceptMain()) {
+        next.expectLookAtPresent("tutti/barrier/key").sendValue(state.getBytes(UTF_8));
+        String again = next.expectSwap("tutti/barrier/key", state);
+        assertThat(again).matches("0 2 \\S+ [0-9a-f]+");
+        assertThat(name(again)).isNotEqualTo(name(state));
+        next.sendValue(again.getBytes(UTF_8));
+        opened.store().close();
+        assertThatThrownBy(() -> ended(second)).hasCauseInstanceOf(StoreClosedException.class);
+      }
+    }
+  }
+
+  private static boolean barrier(TcpStore store, Duration timeout) {
+    store.barrier("key", 2, timeout);
+    return true;
+  }
+
+  private static String name(String state) {
+    return state.substring(state.lastIndexOf(' ') + 1);
   }
 
   @Test

@@ -6,7 +6,6 @@ import java.util.ArrayDeque;
 import java.util.ArrayList;
 import java.util.Collection;
 import java.util.HashMap;
-import java.util.Iterator;
 import java.util.LinkedHashSet;
 import java.util.List;
 import java.util.Map;
@@ -146,21 +145,14 @@ public final class KeyTable {
     if (waiters == null) {
       return;
     }
-    List<KeyWaiter> woken = new ArrayList<>();
     boolean consumerWoken = false;
-    for (Iterator<KeyWaiter> all = waiters.iterator(); all.hasNext(); ) {
-      KeyWaiter waiter = all.next();
+    for (KeyWaiter waiter : List.copyOf(waiters)) {
       boolean consumer = waiter.kind == KeyWaiter.Kind.CONSUMER;
-      if (waiter.kind != KeyWaiter.Kind.VALUE && !(consumer && consumerWoken)) {
-        consumerWoken |= consumer && waiter.missing == 1;
-        all.remove();
-        woken.add(waiter);
+      boolean passed = waiter.kind == KeyWaiter.Kind.VALUE || (consumer && consumerWoken);
+      if (!passed && unregister(keyWaiters, key, waiter)) {
+        consumerWoken |= appeared(waiter) && consumer;
       }
     }
-    if (waiters.isEmpty()) {
-      keyWaiters.remove(key);
-    }
-    woken.forEach(this::appeared);
   }
 
   public byte @Nullable [] pop(String key) {
@@ -235,17 +227,24 @@ public final class KeyTable {
     }
   }
 
-  private void appeared(KeyWaiter waiter) {
+  /** Counts a key that a waiter waits for; returns whether it was the last one, which wakes it. */
+  private boolean appeared(KeyWaiter waiter) {
     if (--waiter.missing == 0 && await(waiter)) {
       waiter.wakeUp.wake();
+      return true;
     }
+    return false;
   }
 
-  private static <W> void unregister(Map<String, Set<W>> waiters, String key, W waiter) {
+  private static <W> boolean unregister(Map<String, Set<W>> waiters, String key, W waiter) {
     Set<W> registered = waiters.get(key);
-    if (registered != null && registered.remove(waiter) && registered.isEmpty()) {
+    if (registered == null || !registered.remove(waiter)) {
+      return false;
+    }
+    if (registered.isEmpty()) {
       waiters.remove(key);
     }
+    return true;
   }
 
   /** Waits for keys. */
