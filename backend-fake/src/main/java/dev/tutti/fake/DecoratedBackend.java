@@ -1,13 +1,16 @@
 package dev.tutti.fake;
 
 import dev.tutti.Capabilities;
+import dev.tutti.Device;
 import dev.tutti.ReduceOp;
 import dev.tutti.SymmetricMemory;
 import dev.tutti.Tensor;
 import dev.tutti.spi.Backend;
+import dev.tutti.spi.DeviceEvent;
 import dev.tutti.spi.Operation;
 import java.util.List;
 import java.util.Map;
+import org.jspecify.annotations.Nullable;
 
 /** Passes all calls on to another backend, and lets a subclass see them before. */
 abstract class DecoratedBackend implements Backend {
@@ -159,6 +162,11 @@ abstract class DecoratedBackend implements Backend {
   @Override
   public boolean await(Operation op, long deadlineNanos) {
     return inner.await(op, deadlineNanos);
+  }
+
+  @Override
+  public @Nullable DeviceEvent callerEvent(Device device) {
+    return inner.callerEvent(device);
   }
 
   @Override

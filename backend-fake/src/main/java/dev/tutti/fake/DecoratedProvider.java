@@ -4,6 +4,7 @@ import dev.tutti.Capabilities;
 import dev.tutti.Setting;
 import dev.tutti.Settings;
 import dev.tutti.spi.BackendProvider;
+import dev.tutti.spi.DeviceSession;
 import java.util.List;
 import java.util.Optional;
 import java.util.Set;
@@ -64,5 +65,20 @@ abstract class DecoratedProvider implements BackendProvider {
   @Override
   public List<Setting<?>> settings() {
     return inner.settings();
+  }
+
+  @Override
+  public List<String> findings(Settings settings) {
+    return inner.findings(settings);
+  }
+
+  @Override
+  public int deviceCount() {
+    return inner.deviceCount();
+  }
+
+  @Override
+  public DeviceSession openDevice(int index) {
+    return inner.openDevice(index);
   }
 }

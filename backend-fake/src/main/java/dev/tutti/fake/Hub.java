@@ -1,6 +1,7 @@
 package dev.tutti.fake;
 
 import dev.tutti.CollectiveException;
+import dev.tutti.StoreException;
 import dev.tutti.spi.BackendContext;
 import dev.tutti.spi.Operation;
 import dev.tutti.spi.PeerLostException;
@@ -24,6 +25,9 @@ final class Hub {
    *
    * The first failure stays. It is kept as a maker of exceptions, because each thread needs its own.
    */
+  private static final long CHECK_NANOS = TimeUnit.MILLISECONDS.toNanos(20);
+  private static final List<String> ANY_KEY = List.of(ThreadedProvider.KEY);
+
   private final ReentrantLock lock = new ReentrantLock();
   private final Condition changed = lock.newCondition();
   private final String group;
@@ -36,6 +40,8 @@ final class Hub {
   private final List<SharedBlock> blocks = new ArrayList<>();
   private List<Runnable> afterUnlock = new ArrayList<>();
   private int joined;
+  private int leftCount;
+  private int lastLeft = -1;
   private @Nullable Supplier<Exception> failure;
 
   Hub(String group, int size) {
@@ -101,10 +107,24 @@ final class Hub {
     return left > 0 || deadlineNanos - System.nanoTime() > 0;
   }
 
-  /** Adds a rank and waits for all others. */
-  void join(BackendContext context) throws Exception {
+  /**
+   * Adds a rank and waits for all others, as long as its store is open: whoever hears that another
+   * rank failed closes it.
+   */
+  void join(BackendContext context, long deadlineNanos) throws Exception {
+    enter(context);
+    while (!isComplete(context, deadlineNanos)) {
+      try {
+        context.store().check(ANY_KEY);
+      } catch (StoreException e) {
+        giveUp(context.rank(), e);
+        throw e;
+      }
+    }
+  }
+
+  private void enter(BackendContext context) {
     int rank = context.rank();
-    long deadline = System.nanoTime() + context.timeout().toNanos();
     lock();
     try {
       if (context.size() != size || members[rank] != null) {
@@ -122,18 +142,47 @@ final class Hub {
       members[rank] = context;
       joined++;
       changed();
-      while (joined < size) {
-        check(rank);
-        if (!await(deadline)) {
-          String missing = Ranks.list(size, peer -> members[peer] == null);
-          String text =
-              missing + " did not join threaded group " + group + " in " + context.timeout();
-          fail(() -> new TimeoutException(text), -1);
-        }
+    } finally {
+      unlock();
+    }
+  }
+
+  /** Tells whether all ranks are there; waits for them, at most for a while. */
+  private boolean isComplete(BackendContext context, long deadlineNanos) throws Exception {
+    int rank = context.rank();
+    lock();
+    try {
+      if (joined == size) {
+        return true;
       }
+      check(rank);
+      long left = deadlineNanos - System.nanoTime();
+      if (left <= 0) {
+        String missing = Ranks.list(size, peer -> members[peer] == null);
+        String text =
+            missing + " did not join threaded group " + group + " in " + context.timeout();
+        fail(() -> new TimeoutException(text), -1);
+        check(rank);
+      }
+      long until = System.nanoTime() + Math.min(left, CHECK_NANOS);
+      while (joined < size && failure == null && await(until)) {
+        // Another one came.
+      }
+      return joined == size;
     } catch (InterruptedException e) {
       interrupted(rank);
       throw e;
+    } finally {
+      unlock();
+    }
+  }
+
+  /** Fails the group, unless it has failed before, because a rank does not go on joining it. */
+  private void giveUp(int rank, Exception cause) {
+    lock();
+    try {
+      String text = "rank " + rank + " gave up joining group " + group + ": " + cause;
+      fail(() -> new PeerLostException(rank, text, cause), rank);
     } finally {
       unlock();
     }
@@ -159,6 +208,16 @@ final class Hub {
 
   boolean hasLeft(int rank) {
     return left[rank];
+  }
+
+  /** Tells whether all other ranks have left. Lock held. */
+  boolean isAlone(int rank) {
+    return leftCount - (left[rank] ? 1 : 0) == size - 1;
+  }
+
+  /** Returns the rank that left last, or -1. Lock held. */
+  int lastLeft() {
+    return lastLeft;
   }
 
   /**
@@ -191,8 +250,16 @@ final class Hub {
     Thread.currentThread().interrupt();
   }
 
-  /** Fails one rank's waits with its own cause, and everybody else's because of it. */
+  /**
+   * Fails one rank's waits with its own cause, and everybody else's because of it. Afterwards no
+   * message is copied any more.
+   */
   void abort(int rank, Throwable cause) {
+    failAll(rank, cause);
+    mailbox.awaitMoves();
+  }
+
+  private void failAll(int rank, Throwable cause) {
     lock();
     try {
       if (aborted[rank] != null || left[rank]) {
@@ -232,6 +299,8 @@ final class Hub {
         return;
       }
       left[rank] = true;
+      leftCount++;
+      lastLeft = rank;
       if (collectives.isAwaited(rank)) {
         fail(() -> closed(rank), rank);
       }

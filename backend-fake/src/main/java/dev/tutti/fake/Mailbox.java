@@ -6,6 +6,8 @@ import dev.tutti.spi.Operation;
 import java.util.ArrayList;
 import java.util.Iterator;
 import java.util.List;
+import java.util.concurrent.locks.ReadWriteLock;
+import java.util.concurrent.locks.ReentrantReadWriteLock;
 import org.jspecify.annotations.Nullable;
 
 /**
@@ -18,13 +20,17 @@ final class Mailbox {
    * that no send fits. A new send takes the first receive that fits, and the other way round, so
    * messages of one pair and tag never overtake each other. What ended otherwise meanwhile (deadline,
    * failure) is dropped when it is met. The thread that brings the second half copies the data, after
-   * it released the hub's lock.
+   * it released the hub's lock. It holds the read lock of "moves" meanwhile, and looks at the state of
+   * the group under it, so that who got the write lock after a failure knows that nothing is copied any
+   * more: the group ends what is pending only then.
    */
   private static final int ANY = -1;
 
   private final Hub hub;
   private final List<List<Message>> sends = new ArrayList<>();
   private final List<List<Message>> receives = new ArrayList<>();
+  private final ReadWriteLock moves = new ReentrantReadWriteLock();
+  private volatile boolean drained;
 
   /**
    * Is one half of a message.
@@ -76,6 +82,10 @@ final class Mailbox {
     try {
       Throwable failure = hub.failure(rank);
       int peer = sending ? message.target : message.source;
+      if (peer == ANY && hub.isAlone(rank)) {
+        peer = hub.lastLeft();
+      }
+      int awaited = peer;
       if (failure != null) {
         hub.afterUnlock(() -> message.op.fail(failure, -1));
         return;
@@ -86,8 +96,8 @@ final class Mailbox {
         Message send = sending ? message : other;
         Message recv = sending ? other : message;
         hub.afterUnlock(() -> transfer(send, recv));
-      } else if (peer != ANY && hub.hasLeft(peer)) {
-        hub.afterUnlock(() -> message.op.fail(hub.closed(peer), peer));
+      } else if (awaited != ANY && hub.hasLeft(awaited)) {
+        hub.afterUnlock(() -> message.op.fail(hub.closed(awaited), awaited));
       } else {
         (sending ? sends : receives).get(message.target).add(message);
       }
@@ -109,7 +119,7 @@ final class Mailbox {
     return null;
   }
 
-  private static void transfer(Message send, Message recv) {
+  private void transfer(Message send, Message recv) {
     if (send.tensor.dtype() != recv.tensor.dtype() || send.tensor.numel() != recv.tensor.numel()) {
       String text =
           "rank "
@@ -124,19 +134,53 @@ final class Mailbox {
       recv.op.fail(new MismatchException(text), -1);
       return;
     }
+    boolean moved;
     try {
-      recv.tensor.copyFrom(send.tensor);
+      moved = move(send, recv);
     } catch (RuntimeException e) {
       send.op.fail(e, -1);
       recv.op.fail(e, -1);
       return;
     }
-    recv.op.completeFrom(send.source);
-    send.op.complete();
+    if (moved) {
+      recv.op.completeFrom(send.source);
+      send.op.complete();
+    } else {
+      postAgain(send.source, send, true);
+      postAgain(recv.target, recv, false);
+    }
   }
 
-  /** Takes out everything that waits. Lock held. */
+  /** Copies the data, unless the group has failed or either half has ended. */
+  private boolean move(Message send, Message recv) {
+    moves.readLock().lock();
+    try {
+      if (drained || send.op.isDone() || recv.op.isDone()) {
+        return false;
+      }
+      recv.tensor.copyFrom(send.tensor);
+      return true;
+    } finally {
+      moves.readLock().unlock();
+    }
+  }
+
+  private void postAgain(int rank, Message message, boolean sending) {
+    if (!message.op.isDone()) {
+      post(rank, message, sending);
+    }
+  }
+
+  /** Waits until nothing is copied any more; called after {@link #drain}, without the lock. */
+  @SuppressWarnings("LockNotBeforeTry")
+  void awaitMoves() {
+    moves.writeLock().lock();
+    moves.writeLock().unlock();
+  }
+
+  /** Takes out everything that waits, and lets nothing be copied from now on. Lock held. */
   List<Operation> drain() {
+    drained = true;
     List<Operation> ops = new ArrayList<>();
     for (List<List<Message>> lists : List.of(sends, receives)) {
       for (List<Message> list : lists) {
@@ -147,7 +191,7 @@ final class Mailbox {
     return ops;
   }
 
-  /** Takes out everything that waits for one rank. Lock held. */
+  /** Takes out everything that waits for one rank, which has left. Lock held. */
   List<Operation> drainPeer(int rank) {
     List<Operation> ops = new ArrayList<>();
     sends.get(rank).forEach(message -> ops.add(message.op));
@@ -155,7 +199,8 @@ final class Mailbox {
     for (List<Message> list : receives) {
       for (Iterator<Message> each = list.iterator(); each.hasNext(); ) {
         Message message = each.next();
-        if (message.source == rank) {
+        boolean forAny = message.source == ANY && hub.isAlone(message.target);
+        if (message.source == rank || forAny) {
           ops.add(message.op);
           each.remove();
         }

@@ -6,7 +6,7 @@ import dev.tutti.FailureInfo;
 import dev.tutti.OpType;
 import dev.tutti.Tensor;
 import dev.tutti.TuttiException;
-import java.lang.foreign.Arena;
+import java.io.IOException;
 import java.lang.foreign.MemorySegment;
 import java.time.Duration;
 import java.util.concurrent.locks.Condition;
@@ -25,8 +25,7 @@ final class SharedBlock {
   private final String group;
   private final int size;
   private final long byteSize;
-  private final Arena arena = Arena.ofShared();
-  private final MemorySegment memory;
+  private final SharedBytes bytes;
   private final ReentrantLock lock = new ReentrantLock();
   private final Condition changed = lock.newCondition();
 
@@ -38,14 +37,13 @@ final class SharedBlock {
   private int open;
   private @Nullable Supplier<Exception> failure;
 
-  SharedBlock(String group, int size, long byteSize) {
+  SharedBlock(String group, int size, long byteSize) throws IOException {
     this.group = group;
     this.size = size;
     this.byteSize = byteSize;
     this.open = size;
     this.signals = new boolean[size * CHANNELS * size];
-    long stride = stride(byteSize);
-    this.memory = arena.allocate(Math.max(1, Math.multiplyExact(stride, size)), ALIGNMENT);
+    this.bytes = new SharedBytes(Math.max(1, Math.multiplyExact(stride(byteSize), size)), size);
   }
 
   private static long stride(long byteSize) {
@@ -56,8 +54,9 @@ final class SharedBlock {
     return byteSize;
   }
 
-  Tensor view(int rank, DType dtype, long byteOffset, long... shape) {
-    MemorySegment buffer = memory.asSlice(rank * stride(byteSize), byteSize);
+  /** Views the buffer of a rank, until the viewer releases its part. */
+  Tensor view(int viewer, int rank, DType dtype, long byteOffset, long... shape) {
+    MemorySegment buffer = bytes.of(viewer).asSlice(rank * stride(byteSize), byteSize);
     return Tensor.of(buffer.asSlice(byteOffset), dtype, shape);
   }
 
@@ -163,27 +162,23 @@ final class SharedBlock {
     }
   }
 
-  /**
-   * Gives one rank's part back and ends its waits; returns whether it was the last and the memory
-   * is freed.
-   */
-  boolean release() {
+  /** Gives one rank's part back and ends its waits and views; returns whether it was the last. */
+  boolean release(int rank) {
+    boolean last;
     lock.lock();
     try {
       changed.signalAll();
       open--;
-      if (open > 0) {
-        return false;
-      }
+      last = open == 0;
     } finally {
       lock.unlock();
     }
-    arena.close();
-    return true;
+    bytes.unmap(rank);
+    return last;
   }
 
   /** Frees the memory that no rank got to see. */
   void discard() {
-    arena.close();
+    bytes.close();
   }
 }

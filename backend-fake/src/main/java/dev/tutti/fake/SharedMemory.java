@@ -54,7 +54,7 @@ final class SharedMemory implements SymmetricMemory {
     requireOpen();
     SymmetricChecks.rank(rank, size());
     SymmetricChecks.view(block.byteSize(), dtype, byteOffset, shape);
-    return block.view(rank, dtype, byteOffset, shape);
+    return block.view(this.rank, rank, dtype, byteOffset, shape);
   }
 
   @Override
@@ -89,7 +89,7 @@ final class SharedMemory implements SymmetricMemory {
   public void close() {
     if (closed.compareAndSet(false, true)) {
       open.remove(this);
-      if (block.release()) {
+      if (block.release(rank)) {
         hub.unwatch(block);
       }
     }

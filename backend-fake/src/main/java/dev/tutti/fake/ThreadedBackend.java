@@ -8,6 +8,7 @@ import dev.tutti.spi.Backend;
 import dev.tutti.spi.Operation;
 import dev.tutti.spi.SparseSum;
 import dev.tutti.spi.Staging;
+import java.io.IOException;
 import java.util.ArrayList;
 import java.util.List;
 import java.util.Set;
@@ -188,7 +189,7 @@ final class ThreadedBackend implements Backend {
   private @Nullable SharedBlock blockFor(long byteSize) {
     try {
       return new SharedBlock(hub.group(), hub.size(), byteSize);
-    } catch (OutOfMemoryError | ArithmeticException e) {
+    } catch (IOException | OutOfMemoryError | ArithmeticException e) {
       System.getLogger(ThreadedBackend.class.getName())
           .log(
               System.Logger.Level.DEBUG,

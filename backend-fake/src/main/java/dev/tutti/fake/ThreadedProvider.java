@@ -4,6 +4,7 @@ import dev.tutti.BackendException;
 import dev.tutti.Capabilities;
 import dev.tutti.Capabilities.Feature;
 import dev.tutti.MismatchException;
+import dev.tutti.StoreTimeoutException;
 import dev.tutti.spi.Backend;
 import dev.tutti.spi.BackendContext;
 import dev.tutti.spi.BackendProvider;
@@ -12,6 +13,7 @@ import java.util.Set;
 import java.util.UUID;
 import java.util.concurrent.ConcurrentHashMap;
 import java.util.concurrent.ConcurrentMap;
+import java.util.concurrent.TimeoutException;
 import org.jspecify.annotations.Nullable;
 
 /**
@@ -26,7 +28,7 @@ public final class ThreadedProvider implements BackendProvider {
   /** Is the name of the backend. */
   public static final String NAME = "threaded";
 
-  private static final String KEY = "threaded/hub";
+  static final String KEY = "threaded/hub";
 
   /** Holds hubs while their ranks meet; rank 0 puts them in and takes them out. */
   private static final ConcurrentMap<String, Hub> MEETING = new ConcurrentHashMap<>();
@@ -62,20 +64,22 @@ public final class ThreadedProvider implements BackendProvider {
    * {@inheritDoc}
    *
    * @throws BackendException if rank 0 is not in this JVM
-   * @throws java.util.concurrent.TimeoutException naming the ranks that do not come in time
+   * @throws dev.tutti.StoreClosedException if the context's store is closed meanwhile
+   * @throws TimeoutException naming the ranks that do not come in time
    */
   @Override
   public Backend create(BackendContext context) throws Exception {
-    return context.rank() == 0 ? host(context) : visit(context);
+    long deadline = System.nanoTime() + context.timeout().toNanos();
+    return context.rank() == 0 ? host(context, deadline) : visit(context, deadline);
   }
 
-  private static Backend host(BackendContext context) throws Exception {
+  private static Backend host(BackendContext context, long deadlineNanos) throws Exception {
     Hub hub = new Hub(context.group(), context.size());
     String id = UUID.randomUUID().toString();
     MEETING.put(id, hub);
     try {
       context.store().set(KEY, id);
-      hub.join(context);
+      hub.join(context, deadlineNanos);
       // A later group may be given the same store.
       context.store().deleteKey(KEY);
     } finally {
@@ -84,8 +88,19 @@ public final class ThreadedProvider implements BackendProvider {
     return new ThreadedBackend(hub, 0);
   }
 
-  private static Backend visit(BackendContext context) throws Exception {
-    byte[] id = context.store().get(KEY, context.timeout());
+  private static Backend visit(BackendContext context, long deadlineNanos) throws Exception {
+    byte[] id;
+    try {
+      id = context.store().get(KEY, context.timeout());
+    } catch (StoreTimeoutException e) {
+      throw (TimeoutException)
+          new TimeoutException(
+                  "rank 0 did not join threaded group "
+                      + context.group()
+                      + " in "
+                      + context.timeout())
+              .initCause(e);
+    }
     @Nullable Hub hub = MEETING.get(new String(id, StandardCharsets.UTF_8));
     if (hub == null) {
       throw new BackendException(
@@ -96,7 +111,7 @@ public final class ThreadedProvider implements BackendProvider {
               + " does not find rank 0 in this JVM: the ranks of backend threaded must be threads"
               + " of one JVM, and rank 0 must not have given up");
     }
-    hub.join(context);
+    hub.join(context, deadlineNanos);
     return new ThreadedBackend(hub, context.rank());
   }
 }

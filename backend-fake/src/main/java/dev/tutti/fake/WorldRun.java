@@ -1,5 +1,6 @@
 package dev.tutti.fake;
 
+import dev.tutti.GroupClosedException;
 import dev.tutti.GroupOptions;
 import dev.tutti.ProcessGroup;
 import dev.tutti.TuttiException;
@@ -136,7 +137,7 @@ final class WorldRun<T> {
   }
 
   private void fail(int rank, Throwable failure) {
-    if (failure instanceof TuttiException && world.isKilled(rank)) {
+    if (world.isKilled(rank) && isOfGroup(failure)) {
       return;
     }
     boolean first;
@@ -150,6 +151,16 @@ final class WorldRun<T> {
       abortOwn(rank, reason);
       abort(reason);
     }
+  }
+
+  /** Tells whether a group threw it, or what a program made of that. */
+  private static boolean isOfGroup(Throwable failure) {
+    for (Throwable each = failure; each instanceof Exception; each = each.getCause()) {
+      if (each instanceof TuttiException || each instanceof GroupClosedException) {
+        return true;
+      }
+    }
+    return false;
   }
 
   /** Aborts the group of one rank, until the ranks agree that it was the first; at most a while. */

@@ -390,4 +390,63 @@ class FaultsTest {
           .isEqualTo(1);
     }
   }
+
+  @Test
+  void aRankThatIsDeadFromTheStartIsNamed() {
+    faults.kill(1);
+    long start = System.nanoTime();
+    assertThatThrownBy(() -> world(3).run(ProcessGroup::barrier))
+        .isInstanceOf(PeerFailedException.class)
+        .hasMessageContaining("rank 1 was killed")
+        .extracting(failure -> ((PeerFailedException) failure).failedRank())
+        .isEqualTo(1);
+    assertThat(System.nanoTime() - start).isLessThan(TimeUnit.SECONDS.toNanos(10));
+  }
+
+  @Test
+  void theExceptionsOfAKilledRankMayBeWrapped() {
+    List<String> results =
+        world(4)
+            .call(
+                group -> {
+                  group.barrier();
+                  if (group.rank() == 3) {
+                    assertThatThrownBy(group::barrier).isInstanceOf(PeerFailedException.class);
+                    return "alive";
+                  }
+                  faults.kill(group.rank());
+                  switch (group.rank()) {
+                    case 0 ->
+                        group
+                            .barrier(BarrierOptions.DEFAULT.withAsync())
+                            .toCompletableFuture()
+                            .join();
+                    case 1 ->
+                        group
+                            .barrier(BarrierOptions.DEFAULT.withAsync())
+                            .toCompletableFuture()
+                            .get(20, TimeUnit.SECONDS);
+                    default -> {
+                      group.close();
+                      group.barrier();
+                    }
+                  }
+                  return "not reached";
+                });
+    assertThat(results).containsExactly(null, null, null, "alive");
+  }
+
+  @Test
+  void anAssertionOfAKilledRankFailsTheWorld() {
+    AssertionError wrong = new AssertionError("wrong", new TuttiException("cause"));
+    assertThatThrownBy(
+            () ->
+                world(1)
+                    .run(
+                        group -> {
+                          faults.kill(0);
+                          throw wrong;
+                        }))
+        .isSameAs(wrong);
+  }
 }

@@ -2,20 +2,25 @@ package dev.tutti.fake;
 
 import static org.assertj.core.api.Assertions.assertThat;
 import static org.assertj.core.api.Assertions.assertThatThrownBy;
+import static org.assertj.core.api.Assertions.catchThrowable;
 
 import dev.tutti.BackendException;
 import dev.tutti.DType;
 import dev.tutti.MismatchException;
 import dev.tutti.OpType;
 import dev.tutti.ReduceOp;
+import dev.tutti.Store;
+import dev.tutti.StoreClosedException;
 import dev.tutti.Tensor;
 import dev.tutti.TuttiException;
 import dev.tutti.spi.PeerLostException;
 import dev.tutti.store.HashStore;
+import dev.tutti.store.PrefixStore;
 import java.lang.foreign.Arena;
 import java.time.Duration;
 import java.util.ArrayList;
 import java.util.List;
+import java.util.concurrent.CompletableFuture;
 import java.util.concurrent.ConcurrentHashMap;
 import java.util.concurrent.TimeUnit;
 import java.util.concurrent.TimeoutException;
@@ -376,5 +381,45 @@ class ThreadedFailureTest {
         assertThat(sums).hasSize(3).containsValue(3.0);
       }
     }
+  }
+
+  @Test
+  void setUpThatRankZeroMissesNamesIt() throws Exception {
+    try (HashStore store = new HashStore()) {
+      assertThatThrownBy(
+              () ->
+                  PROVIDER.create(
+                      RawWorld.context(
+                          1, 2, store, Duration.ofMillis(100), new ConcurrentHashMap<>())))
+          .isInstanceOf(TimeoutException.class)
+          .hasMessage("rank 0 did not join threaded group test in PT0.1S");
+    }
+  }
+
+  @Test
+  void setUpEndsOnAllRanksWhereTheStoreOfOneIsClosed() throws Exception {
+    try (HashStore store = new HashStore()) {
+      PrefixStore own = new PrefixStore("group", store);
+      CompletableFuture<Throwable> host = creation(0, own);
+      // A rank that joined too hears of it through the group.
+      CompletableFuture<Throwable> visitor = creation(1, new PrefixStore("group", store));
+      store.get("group/threaded/hub", RawWorld.TIMEOUT);
+      own.close();
+      assertThat(host.get(5, TimeUnit.SECONDS)).isInstanceOf(StoreClosedException.class);
+      assertThat(visitor.get(5, TimeUnit.SECONDS))
+          .isInstanceOfAny(PeerLostException.class, BackendException.class)
+          .hasMessageContaining("rank 0");
+    }
+  }
+
+  private static CompletableFuture<Throwable> creation(int rank, Store store) {
+    return CompletableFuture.supplyAsync(
+        () ->
+            catchThrowable(
+                () ->
+                    PROVIDER.create(
+                        RawWorld.context(
+                            rank, 3, store, RawWorld.TIMEOUT, new ConcurrentHashMap<>()))),
+        command -> Thread.ofPlatform().daemon().start(command));
   }
 }

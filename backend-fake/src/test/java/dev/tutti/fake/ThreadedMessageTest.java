@@ -11,6 +11,8 @@ import dev.tutti.spi.PeerLostException;
 import java.util.ArrayList;
 import java.util.BitSet;
 import java.util.List;
+import java.util.concurrent.CountDownLatch;
+import java.util.concurrent.TimeUnit;
 import org.junit.jupiter.api.Test;
 
 class ThreadedMessageTest {
@@ -209,6 +211,89 @@ class ThreadedMessageTest {
           assertThat(op.failedRank).isEqualTo(2);
           assertThatThrownBy(() -> send(rank, Tensor.of(0), 2, 0).result())
               .isInstanceOf(PeerLostException.class);
+        });
+  }
+
+  @Test
+  void aReceiveFromAnySourceEndsWhenNobodyIsLeft() {
+    CountDownLatch posted = new CountDownLatch(1);
+    RawWorld.run(
+        3,
+        rank -> {
+          if (rank.rank != 0) {
+            assertThat(posted.await(20, TimeUnit.SECONDS)).isTrue();
+            if (rank.rank == 1) {
+              send(rank, Tensor.of(11), 0, 3).result();
+            }
+            return;
+          }
+          Tensor first = Tensor.of(0);
+          TestOperation before = recvAny(rank, first, 3);
+          TestOperation waiting = recvAny(rank, Tensor.of(0), 3);
+          posted.countDown();
+          before.result();
+          assertThat(first.flatLong(0)).isEqualTo(11);
+          for (TestOperation op : List.of(waiting, recvAny(rank, Tensor.of(0), 3))) {
+            assertThatThrownBy(op::result)
+                .isInstanceOf(PeerLostException.class)
+                .hasMessageMatching("rank [12] closed group test");
+            assertThat(op.failedRank).isIn(1, 2);
+          }
+        });
+  }
+
+  /** Elements in another order are slow to copy. */
+  @Test
+  void abortWaitsForWhatIsBeingCopied() {
+    long columns = 8_000_000;
+    CountDownLatch posted = new CountDownLatch(1);
+    CountDownLatch sent = new CountDownLatch(1);
+    RawWorld.run(
+        2,
+        rank -> {
+          if (rank.rank == 0) {
+            Tensor tensor = Tensor.allocate(DType.UINT8, columns, 2);
+            tensor.fill(7);
+            assertThat(posted.await(20, TimeUnit.SECONDS)).isTrue();
+            send(rank, tensor.transpose(0, 1), 1, 0);
+            sent.countDown();
+            return;
+          }
+          Tensor tensor = Tensor.allocate(DType.UINT8, 2, columns);
+          Tensor ones = Tensor.allocate(DType.UINT8, 2, columns);
+          ones.fill(1);
+          recv(rank, tensor, 0, 0);
+          posted.countDown();
+          while (tensor.flatLong(0) == 0) {
+            Thread.onSpinWait();
+          }
+          rank.backend.abort(new IllegalStateException("had enough"));
+          tensor.copyFrom(ones);
+          assertThat(sent.await(20, TimeUnit.SECONDS)).isTrue();
+          assertThat(tensor.segment().mismatch(ones.segment()))
+              .as("first byte that was written after the abort")
+              .isEqualTo(-1);
+        });
+  }
+
+  @Test
+  void whatComesAfterAnAbortIsNotCopied() {
+    CountDownLatch aborted = new CountDownLatch(1);
+    RawWorld.run(
+        2,
+        rank -> {
+          if (rank.rank == 0) {
+            assertThat(aborted.await(20, TimeUnit.SECONDS)).isTrue();
+            TestOperation op = send(rank, Tensor.of(5), 1, 0);
+            assertThatThrownBy(op::result).isInstanceOf(PeerLostException.class);
+            return;
+          }
+          Tensor tensor = Tensor.of(0);
+          TestOperation op = recv(rank, tensor, 0, 0);
+          rank.backend.abort(new IllegalStateException("had enough"));
+          assertThatThrownBy(op::result).isInstanceOf(PeerLostException.class);
+          aborted.countDown();
+          assertThat(tensor.flatLong(0)).isZero();
         });
   }
 }

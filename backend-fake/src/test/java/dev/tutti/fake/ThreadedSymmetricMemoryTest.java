@@ -167,16 +167,25 @@ class ThreadedSymmetricMemoryTest {
   }
 
   @Test
-  void viewsOfFreedMemoryThrow() {
+  void viewsOfARankThatClosedThrow() {
     RawWorld.run(
         2,
         rank -> {
           SymmetricMemory memory = allocate(rank, 8);
           Tensor view = memory.buffer(0, DType.INT64, 0, 1);
           rank.backend.barrier(rank.op(OpType.BARRIER));
-          memory.close();
+          if (rank.rank == 0) {
+            memory.close();
+            assertThatThrownBy(() -> view.flatLong(0)).isInstanceOf(IllegalStateException.class);
+            assertThatThrownBy(() -> view.setFlat(0, 5L)).isInstanceOf(IllegalStateException.class);
+          }
           rank.backend.barrier(rank.op(OpType.BARRIER));
-          assertThatThrownBy(() -> view.flatLong(0)).isInstanceOf(IllegalStateException.class);
+          if (rank.rank == 1) {
+            view.setFlat(0, 6L);
+            assertThat(memory.buffer(0, DType.INT64, 0, 1).flatLong(0)).isEqualTo(6);
+            memory.close();
+            assertThatThrownBy(() -> view.flatLong(0)).isInstanceOf(IllegalStateException.class);
+          }
         });
   }
 }

@@ -14,6 +14,7 @@ import java.io.IOException;
 import java.io.PrintWriter;
 import java.io.StringWriter;
 import java.time.Duration;
+import java.util.Arrays;
 import java.util.List;
 import java.util.concurrent.CountDownLatch;
 import java.util.concurrent.TimeUnit;
@@ -254,5 +255,40 @@ class ThreadedWorldTest {
     StringWriter text = new StringWriter();
     thrown.printStackTrace(new PrintWriter(text));
     return text.toString();
+  }
+
+  @Test
+  void ranksThatSetASubgroupUpLearnThatAnotherGaveAnotherList() {
+    Thread[] waiting = new Thread[2];
+    CountDownLatch called = new CountDownLatch(2);
+    long start = System.nanoTime();
+    List<Throwable> failures =
+        ThreadedWorld.call(
+            3,
+            group -> {
+              if (group.rank() < 2) {
+                waiting[group.rank()] = Thread.currentThread();
+                called.countDown();
+                return catchThrowable(() -> group.subgroup(List.of(0, 1, 2)));
+              }
+              called.await();
+              while (!Arrays.stream(waiting).allMatch(ThreadedWorldTest::isInSetUp)) {
+                Thread.onSpinWait();
+              }
+              return catchThrowable(() -> group.subgroup(List.of(0, 2)));
+            });
+    assertThat(failures)
+        .allSatisfy(
+            failure ->
+                assertThat(failure)
+                    .isExactlyInstanceOf(CollectiveException.class)
+                    .hasMessageContainingAll("gave 0, 1, 2", "rank 2 gave 0, 2"));
+    assertThat(System.nanoTime() - start).isLessThan(TimeUnit.SECONDS.toNanos(10));
+  }
+
+  private static boolean isInSetUp(Thread thread) {
+    return thread.getState() == Thread.State.TIMED_WAITING
+        && Arrays.stream(thread.getStackTrace())
+            .anyMatch(frame -> frame.getClassName().equals(Hub.class.getName()));
   }
 }

@@ -37,16 +37,11 @@ public interface AbortContract extends GroupContract {
                 .as("time of a call that never blocks")
                 .isLessThan(Duration.ofMillis(500));
           } else {
+            AllReduceOptions async = AllReduceOptions.DEFAULT.withAsync();
+            Work work = member.group().allReduce(member.floats(1).view(), async);
+            assertThat(work.await(Duration.ofMillis(5))).isFalse();
             waiting.countDown();
-            CollectiveException failure =
-                Failures.expect(
-                    member,
-                    Waiting.LONG,
-                    () ->
-                        member
-                            .group()
-                            .allReduce(member.floats(1).view(), AllReduceOptions.DEFAULT)
-                            .await());
+            CollectiveException failure = Failures.expect(member, Waiting.LONG, work::await);
             assertThat(failure).isInstanceOf(PeerFailedException.class);
             assertThat(failure.failedRank()).isEqualTo(quitter);
             assertThat(failure)
@@ -158,6 +153,46 @@ public interface AbortContract extends GroupContract {
             ended.countDown();
           }
         });
+  }
+
+  /** Frees each operation that the backend declares, where only rank 0 called it. */
+  @ContractTest(
+      features = Feature.REAL_RESULTS,
+      blocking = true,
+      minSize = 2,
+      maxSize = 8,
+      once = true)
+  default void abortFreesEveryOperation(ContractWorld world) throws Exception {
+    world.run(
+        member -> {
+          List<LoneCall> lone = LoneCall.ofEach(member);
+          try (Calls calls = new Calls()) {
+            List<Future<?>> freed = new ArrayList<>();
+            for (LoneCall each : member.rank() == 0 ? lone : List.<LoneCall>of()) {
+              freed.add(calls.run(() -> checkFreed(each)));
+              Waiting.until("the call of " + each.op(), each::isMade);
+            }
+            for (int i = 0; i < freed.size(); i++) {
+              lone.get(i).group().abort("enough of " + lone.get(i).op());
+            }
+            long start = System.nanoTime();
+            for (Future<?> each : freed) {
+              Calls.ended(each);
+            }
+            assertThat(Duration.ofNanos(System.nanoTime() - start))
+                .as("time until all calls were free")
+                .isLessThan(Failures.SOON);
+            member.meet();
+          }
+        });
+  }
+
+  private static void checkFreed(LoneCall lone) {
+    CollectiveException failure = Failures.expect(lone.member(), Waiting.LONG, lone.call());
+    assertThat(failure)
+        .isInstanceOf(AbortedException.class)
+        .hasMessageContaining("enough of " + lone.op());
+    assertThat(failure.opType()).isEqualTo(lone.op());
   }
 
   /** Ends a group by the abort of one of its works. */

@@ -65,6 +65,27 @@ public interface AllGatherContract extends GroupContract {
         });
   }
 
+  /** Gathers where the input already lies at its place among the outputs. */
+  @ContractTest(needs = OpType.ALL_GATHER, features = Feature.REAL_RESULTS)
+  default void allGatherWorksInPlace(ContractWorld world) throws Exception {
+    world.run(
+        member -> {
+          for (long numel : world.partSizes()) {
+            List<TestTensor> outputs = new ArrayList<>();
+            for (int rank = 0; rank < member.size(); rank++) {
+              outputs.add(member.blank(Layout.CONTIGUOUS, DType.INT32, numel));
+            }
+            double[] mine = TestData.toMove(DType.INT32, member.rank(), numel, numel);
+            outputs.set(member.rank(), member.tensor(DType.INT32, mine, numel));
+            member.group().allGather(views(outputs), outputs.get(member.rank()).view());
+            for (int rank = 0; rank < member.size(); rank++) {
+              double[] theirs = TestData.toMove(DType.INT32, rank, numel, numel);
+              outputs.get(rank).assertValues("allGather in place from " + rank, theirs);
+            }
+          }
+        });
+  }
+
   /** Gathers every type into one tensor. */
   @ContractTest(needs = OpType.ALL_GATHER_INTO, features = Feature.REAL_RESULTS)
   default void allGatherIntoCollectsEveryType(ContractWorld world) throws Exception {
@@ -133,6 +154,33 @@ public interface AllGatherContract extends GroupContract {
                       "allGatherIntoCoalesced of " + dtype.label() + ", tensor " + i,
                       concatenated(member, dtype, numels[i], numels[i]));
             }
+          }
+        });
+  }
+
+  /** Gathers several tensors where the inputs already lie at their places in the outputs. */
+  @ContractTest(needs = OpType.ALL_GATHER_COALESCED, features = Feature.REAL_RESULTS)
+  default void allGatherIntoCoalescedWorksInPlace(ContractWorld world) throws Exception {
+    world.run(
+        member -> {
+          int[] numels = {5, 1024};
+          List<TestTensor> outputs = new ArrayList<>();
+          List<Tensor> inputs = new ArrayList<>();
+          for (int numel : numels) {
+            double[] before = TestData.constant(DType.INT32, 99, (long) numel * member.size());
+            double[] mine = TestData.toMove(DType.INT32, member.rank(), numel, numel);
+            System.arraycopy(mine, 0, before, numel * member.rank(), numel);
+            TestTensor output = member.tensor(DType.INT32, before, before.length);
+            outputs.add(output);
+            inputs.add(output.view().narrow(0, (long) numel * member.rank(), numel));
+          }
+          member.group().allGatherIntoCoalesced(views(outputs), inputs, AllGatherOptions.DEFAULT);
+          for (int i = 0; i < numels.length; i++) {
+            outputs
+                .get(i)
+                .assertValues(
+                    "allGatherIntoCoalesced in place, tensor " + i,
+                    concatenated(member, DType.INT32, numels[i], numels[i]));
           }
         });
   }

@@ -107,11 +107,13 @@ public interface BarrierContract extends GroupContract {
             return;
           }
           CollectiveException failure =
-              catchThrowableOfType(
-                  CollectiveException.class,
+              Failures.expect(
+                  member,
+                  Failures.SOON,
                   () -> member.group().monitoredBarrier(Duration.ofMillis(300), false));
-          assertThat(failure).as("failure on rank %d", member.rank()).isNotNull();
           assertThat(failure).hasMessageContaining("rank 0");
+          assertThat(failure.opType()).isEqualTo(OpType.MONITORED_BARRIER);
+          assertThat(failure.failedRank()).isZero();
           reported.countDown();
         });
   }

@@ -101,8 +101,22 @@ final class Calls implements AutoCloseable {
 
   @Override
   public void close() {
-    handles.forEach(Store::close);
     threads.shutdownNow();
+    RuntimeException failure = null;
+    for (Store handle : handles) {
+      try {
+        handle.close();
+      } catch (RuntimeException e) {
+        failure = e;
+      }
+    }
+    awaitThreads();
+    if (failure != null) {
+      throw failure;
+    }
+  }
+
+  private void awaitThreads() {
     try {
       if (!threads.awaitTermination(LIMIT_SECONDS, SECONDS)) {
         throw new AssertionError("a call ignores the close of its store and its interrupt");

@@ -49,10 +49,15 @@ final class ContractExtension implements TestTemplateInvocationContextProvider, 
     if (test.onHost() && !subject.isOnHost()) {
       return ConditionEvaluationResult.disabled(name + " has no tensors in host memory");
     }
+    if (test.mismatches() && !subject.detectsMismatches()) {
+      return ConditionEvaluationResult.disabled(name + " does not notice calls that do not fit");
+    }
     if (sizes(context).isEmpty()) {
       return ConditionEvaluationResult.disabled(
           "needs "
-              + test.minSize()
+              + (test.maxSize() < Integer.MAX_VALUE
+                  ? test.minSize() + " to " + test.maxSize()
+                  : test.minSize())
               + " ranks, but the world sizes of "
               + name
               + " are "
@@ -74,9 +79,11 @@ final class ContractExtension implements TestTemplateInvocationContextProvider, 
   }
 
   private static List<Integer> sizes(ExtensionContext context) {
-    int least = annotation(context).minSize();
+    ContractTest test = annotation(context);
     return Arrays.stream(subject(context).worldSizes())
-        .filter(size -> size >= least)
+        .filter(size -> size >= test.minSize() && size <= test.maxSize())
+        .sorted()
+        .limit(test.once() ? 1 : Long.MAX_VALUE)
         .boxed()
         .toList();
   }

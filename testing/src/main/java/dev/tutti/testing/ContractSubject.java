@@ -3,10 +3,12 @@ package dev.tutti.testing;
 import dev.tutti.Capabilities;
 import dev.tutti.DType;
 import dev.tutti.GroupOptions;
+import dev.tutti.MismatchException;
 import dev.tutti.Settings;
 import dev.tutti.Tensor;
 import dev.tutti.spi.BackendProvider;
 import java.time.Duration;
+import java.util.List;
 import java.util.OptionalInt;
 
 /**
@@ -27,7 +29,7 @@ public interface ContractSubject {
    * Returns the only rank of each world that this JVM has, or empty if it has all. With ranks in
    * several JVMs all run the same tests in the same order, {@link #options} says where the ranks of
    * each new world meet, and the parts of the suite are taken whose ranks need not see each other:
-   * not those on aborts, barriers, closing, symmetric memory, time-outs and works.
+   * not those on aborts, barriers, closing, mismatches, symmetric memory, time-outs and works.
    */
   default OptionalInt onlyRank() {
     return OptionalInt.empty();
@@ -57,6 +59,20 @@ public interface ContractSubject {
    */
   default boolean dividesTheSum() {
     return true;
+  }
+
+  /**
+   * Tells whether ranks whose calls do not fit each other fail at once with a {@link
+   * MismatchException}. Where the ranks do not compare their calls, as on NCCL, they run into their
+   * deadlines.
+   */
+  default boolean detectsMismatches() {
+    return true;
+  }
+
+  /** Returns how the names of threads begin that serve the whole process and stay. */
+  default List<String> sharedThreads() {
+    return List.of();
   }
 
   /** Tells whether the tensors are in host memory. */

@@ -37,6 +37,15 @@ public @interface ContractTest {
   /** Tells whether the test needs tensors in host memory. */
   boolean onHost() default false;
 
+  /** Tells whether the test needs a backend that notices calls that do not fit each other. */
+  boolean mismatches() default false;
+
   /** Returns the smallest number of ranks for which the test means something. */
   int minSize() default 1;
+
+  /** Returns the largest number of ranks with which the test ends soon. */
+  int maxSize() default Integer.MAX_VALUE;
+
+  /** Tells whether one number of ranks, the smallest, is enough. */
+  boolean once() default false;
 }

@@ -98,7 +98,7 @@ public final class ContractWorld {
     } else {
       world(change, threads).run(group -> enter(group, body));
     }
-    Leaks.assertNoThreads(threads);
+    Leaks.assertNoThreads(threads, subject.sharedThreads());
   }
 
   /**
@@ -122,7 +122,7 @@ public final class ContractWorld {
                     leave.run();
                   }
                 });
-    Leaks.assertNoThreads(threads);
+    Leaks.assertNoThreads(threads, subject.sharedThreads());
     return found;
   }
 

@@ -5,6 +5,8 @@ import static org.assertj.core.api.Assertions.catchThrowable;
 
 import dev.tutti.CollectiveException;
 import java.time.Duration;
+import java.util.List;
+import java.util.stream.Stream;
 
 /** Catches what operations throw, and asserts what every such exception must say. */
 final class Failures {
@@ -13,7 +15,15 @@ final class Failures {
    */
   static final Duration SLACK = Duration.ofSeconds(2);
 
+  /** Is sooner than any deadline, but late enough for a machine with too much to do. */
+  static final Duration SOON = Duration.ofSeconds(8);
+
   private Failures() {}
+
+  /** Returns an exception and its causes. */
+  static List<Throwable> causes(Throwable thrown) {
+    return Stream.iterate(thrown, each -> each != null, Throwable::getCause).toList();
+  }
 
   /**
    * Asserts that a call fails within a time with an exception that says who reports what, and

@@ -70,6 +70,60 @@ public interface GatherContract extends GroupContract {
         });
   }
 
+  /** Gathers where the root's input is its output already. */
+  @ContractTest(needs = OpType.GATHER, features = Feature.REAL_RESULTS)
+  default void gatherWorksInPlace(ContractWorld world) throws Exception {
+    world.run(
+        member -> {
+          for (int root : world.roots()) {
+            for (long numel : world.partSizes()) {
+              TestTensor input =
+                  member.tensor(DType.INT32, part(DType.INT32, member.rank(), root, numel), numel);
+              List<TestTensor> outputs = new ArrayList<>();
+              for (int rank = 0; member.rank() == root && rank < member.size(); rank++) {
+                TestTensor blank = member.blank(Layout.CONTIGUOUS, DType.INT32, numel);
+                outputs.add(rank == root ? input : blank);
+              }
+              member.group().gather(views(outputs), input.view(), root);
+              for (int rank = 0; rank < outputs.size(); rank++) {
+                outputs
+                    .get(rank)
+                    .assertValues(
+                        "gather in place from " + rank, part(DType.INT32, rank, root, numel));
+              }
+            }
+          }
+        });
+  }
+
+  /** Scatters where the root's output is its input already. */
+  @ContractTest(needs = OpType.SCATTER, features = Feature.REAL_RESULTS)
+  default void scatterWorksInPlace(ContractWorld world) throws Exception {
+    world.run(
+        member -> {
+          for (int root : world.roots()) {
+            for (long numel : world.partSizes()) {
+              List<TestTensor> inputs = new ArrayList<>();
+              for (int rank = 0; member.rank() == root && rank < member.size(); rank++) {
+                inputs.add(member.tensor(DType.INT32, part(DType.INT32, rank, root, numel), numel));
+              }
+              TestTensor output =
+                  member.rank() == root
+                      ? inputs.get(root)
+                      : member.blank(Layout.CONTIGUOUS, DType.INT32, numel);
+              member.group().scatter(output.view(), views(inputs), root);
+              output.assertValues(
+                  "scatter in place", part(DType.INT32, member.rank(), root, numel));
+              for (int rank = 0; rank < inputs.size(); rank++) {
+                inputs
+                    .get(rank)
+                    .assertValues("scatter in place, inputs", part(DType.INT32, rank, root, numel));
+              }
+            }
+          }
+        });
+  }
+
   private static void checkGather(
       Member member, Layout in, Layout out, DType dtype, int root, long... shape) {
     double[] mine = part(dtype, member.rank(), root, shape);

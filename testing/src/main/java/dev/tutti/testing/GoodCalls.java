@@ -2,6 +2,8 @@ package dev.tutti.testing;
 
 import dev.tutti.AllGatherOptions;
 import dev.tutti.AllReduceOptions;
+import dev.tutti.Capabilities;
+import dev.tutti.Capabilities.Feature;
 import dev.tutti.DType;
 import dev.tutti.OpType;
 import dev.tutti.ProcessGroup;
@@ -17,9 +19,20 @@ import java.util.Map;
 final class GoodCalls {
   private final Map<OpType, Refusals.Call> calls = new EnumMap<>(OpType.class);
 
+  /** Makes calls in which each rank is the root. */
   GoodCalls(Member member) {
+    this(member, member.rank(), member.rank());
+  }
+
+  /**
+   * Makes calls.
+   *
+   * @param giver root of what comes from one rank, peer of a receive
+   * @param taker root of what goes to one rank
+   */
+  GoodCalls(Member member, int giver, int taker) {
     ProcessGroup group = member.group();
-    int peer = member.next();
+    int peer = giver == member.rank() ? member.next() : giver;
     Tensor one = member.scratch(DType.FLOAT32, 1);
     Tensor all = member.scratch(DType.FLOAT32, member.size());
     Tensor places = member.scratch(DType.INT64, 1, 1);
@@ -31,7 +44,7 @@ final class GoodCalls {
     }
     Tensor allOthers = member.scratch(DType.FLOAT32, member.size());
     ReduceOp sum = ReduceOp.SUM;
-    calls.put(OpType.BROADCAST, () -> group.broadcast(one, 0));
+    calls.put(OpType.BROADCAST, () -> group.broadcast(one, giver));
     calls.put(OpType.ALL_REDUCE, () -> group.allReduce(one));
     calls.put(
         OpType.ALL_REDUCE_COALESCED,
@@ -39,14 +52,16 @@ final class GoodCalls {
     calls.put(
         OpType.ALL_REDUCE_SPARSE,
         () -> group.allReduce(Tensor.sparse(places, one, 5), AllReduceOptions.DEFAULT));
-    calls.put(OpType.REDUCE, () -> group.reduce(one, sum, 0));
+    calls.put(OpType.REDUCE, () -> group.reduce(one, sum, taker));
     calls.put(OpType.ALL_GATHER, () -> group.allGather(list, one));
     calls.put(OpType.ALL_GATHER_INTO, () -> group.allGatherInto(all, one));
     calls.put(
         OpType.ALL_GATHER_COALESCED,
         () -> group.allGatherIntoCoalesced(List.of(all), List.of(one), AllGatherOptions.DEFAULT));
-    calls.put(OpType.GATHER, () -> group.gather(list, one, member.rank()));
-    calls.put(OpType.SCATTER, () -> group.scatter(one, list, member.rank()));
+    calls.put(
+        OpType.GATHER, () -> group.gather(taker == member.rank() ? list : List.of(), one, taker));
+    calls.put(
+        OpType.SCATTER, () -> group.scatter(one, giver == member.rank() ? list : List.of(), giver));
     calls.put(OpType.REDUCE_SCATTER, () -> group.reduceScatter(one, list, sum));
     calls.put(OpType.REDUCE_SCATTER_INTO, () -> group.reduceScatterInto(one, all, sum));
     calls.put(
@@ -60,6 +75,22 @@ final class GoodCalls {
     calls.put(OpType.SEND, () -> group.send(one, peer));
     calls.put(OpType.RECV, () -> group.recv(one, peer));
     calls.put(OpType.RECV_ANY_SOURCE, () -> group.recvAnySource(one));
+    calls.put(OpType.ALLOCATE_SYMMETRIC, () -> group.allocateSymmetric(8));
+  }
+
+  /** Returns the operations that a backend declares. */
+  static List<OpType> declared(Capabilities capabilities) {
+    List<OpType> declared = new ArrayList<>();
+    for (OpType op : OpType.values()) {
+      boolean has =
+          op == OpType.ALLOCATE_SYMMETRIC
+              ? capabilities.has(Feature.SYMMETRIC_MEMORY)
+              : capabilities.has(op) && op != OpType.MONITORED_BARRIER;
+      if (has) {
+        declared.add(op);
+      }
+    }
+    return declared;
   }
 
   /** Returns the call of an operation. */

@@ -3,6 +3,7 @@ package dev.tutti.testing;
 import java.util.List;
 import java.util.TreeSet;
 import java.util.concurrent.ConcurrentLinkedQueue;
+import java.util.concurrent.atomic.AtomicBoolean;
 import org.junit.jupiter.api.extension.ExtensionContext;
 import org.junit.jupiter.api.extension.ExtensionContext.Namespace;
 
@@ -10,7 +11,8 @@ import org.junit.jupiter.api.extension.ExtensionContext.Namespace;
  * Checks, after the last test of a class, that its worlds left no threads and no shared memory.
  * JUnit closes it with the class.
  */
-final class LeakCheck implements AutoCloseable {
+@SuppressWarnings("deprecation") // JUnit before 5.13 closes nothing else
+final class LeakCheck implements AutoCloseable, ExtensionContext.Store.CloseableResource {
   /*
    * Threads are found by the thread group that each world gets, so classes that run at the same time
    * do not see each other's. Shared memory has no owner but the process: it is compared with what was
@@ -22,6 +24,8 @@ final class LeakCheck implements AutoCloseable {
   private static List<String> sharedMemoryBefore = List.of();
 
   private final ConcurrentLinkedQueue<ThreadGroup> threads = new ConcurrentLinkedQueue<>();
+
+  private final AtomicBoolean closed = new AtomicBoolean();
 
   private LeakCheck() {}
 
@@ -58,6 +62,9 @@ final class LeakCheck implements AutoCloseable {
 
   @Override
   public void close() {
+    if (!closed.compareAndSet(false, true)) {
+      return;
+    }
     try {
       for (ThreadGroup group : threads) {
         Leaks.assertNoThreads(group);

@@ -5,7 +5,10 @@ import java.util.Arrays;
 import java.util.List;
 import java.util.Objects;
 
-/** Finds threads that outlive the groups that started them. */
+/**
+ * Finds threads that outlive the groups that started them. Virtual threads are not seen, nor those
+ * of an executor that was made elsewhere.
+ */
 final class Leaks {
   private static final Duration GRACE = Duration.ofSeconds(10);
 
@@ -20,21 +23,32 @@ final class Leaks {
    * @param group holds all threads that the ranks started
    */
   static void assertNoThreads(ThreadGroup group) throws InterruptedException {
+    assertNoThreads(group, List.of());
+  }
+
+  /**
+   * Asserts that the threads of a group end, but for some; waits for them.
+   *
+   * @param group holds all threads that the ranks started
+   * @param shared how the names of those begin that may stay
+   */
+  static void assertNoThreads(ThreadGroup group, List<String> shared) throws InterruptedException {
     long deadline = System.nanoTime() + GRACE.toNanos();
-    for (Thread thread : alive(group)) {
+    for (Thread thread : alive(group, shared)) {
       long left = deadline - System.nanoTime();
       if (!thread.join(Duration.ofNanos(Math.max(1, left)))) {
-        throw new AssertionError(describe(alive(group)));
+        throw new AssertionError(describe(alive(group, shared)));
       }
     }
   }
 
-  private static List<Thread> alive(ThreadGroup group) {
+  private static List<Thread> alive(ThreadGroup group, List<String> shared) {
     Thread[] threads = new Thread[group.activeCount() + 64];
     int count = group.enumerate(threads);
     return Arrays.stream(threads, 0, count)
         .filter(Objects::nonNull)
         .filter(thread -> SHARED.stream().noneMatch(thread.getName()::startsWith))
+        .filter(thread -> shared.stream().noneMatch(thread.getName()::startsWith))
         .toList();
   }
 

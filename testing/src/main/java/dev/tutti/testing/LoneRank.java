@@ -26,6 +26,8 @@ final class LoneRank {
   void run(ThreadGroup threads, Body body) throws InterruptedException {
     String name = "rank-" + options.rank().orElseThrow();
     Thread thread = new Thread(threads, () -> runHere(body), name);
+    // One that hangs must not keep the JVM.
+    thread.setDaemon(true);
     thread.start();
     if (!thread.join(timeout)) {
       AssertionError late = new AssertionError(name + " did not end in " + timeout);

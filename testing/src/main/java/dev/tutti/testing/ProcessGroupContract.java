@@ -44,6 +44,7 @@ public abstract class ProcessGroupContract
         SubgroupContract,
         SymmetricMemoryContract,
         ArgumentsContract,
+        MismatchContract,
         CapabilitiesContract,
         TimeoutContract,
         AbortContract,

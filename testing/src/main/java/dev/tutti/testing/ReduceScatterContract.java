@@ -147,6 +147,76 @@ public interface ReduceScatterContract extends GroupContract {
         });
   }
 
+  /** Reduces lists where the output is this rank's input. */
+  @ContractTest(needs = OpType.REDUCE_SCATTER, features = Feature.REAL_RESULTS)
+  default void reduceScatterWorksInPlace(ContractWorld world) throws Exception {
+    long[] sizes = world.partSizes();
+    List<Reduction> cases = sized(world, sizes);
+    world.run(
+        member -> {
+          for (int i = 0; i < sizes.length; i++) {
+            List<TestTensor> inputs = new ArrayList<>();
+            for (int part = 0; part < member.size(); part++) {
+              inputs.add(cases.get(i).inputPart(member, Layout.CONTIGUOUS, part, sizes[i]));
+            }
+            TestTensor own = inputs.get(member.rank());
+            List<Tensor> views = inputs.stream().map(TestTensor::view).toList();
+            member.group().reduceScatter(own.view(), views, cases.get(i).op(member.rank()));
+            String what = "reduceScatter in place";
+            cases.get(i).checkPart(what, own, member.rank());
+            for (int part = 0; part < member.size(); part++) {
+              if (part != member.rank()) {
+                cases.get(i).checkInputPartUntouched(what, member, inputs.get(part), part);
+              }
+            }
+          }
+        });
+  }
+
+  /** Reduces tensors where the output is this rank's part of the input. */
+  @ContractTest(needs = OpType.REDUCE_SCATTER_INTO, features = Feature.REAL_RESULTS)
+  default void reduceScatterIntoWorksInPlace(ContractWorld world) throws Exception {
+    long[] sizes = world.partSizes();
+    List<Reduction> cases = sized(world, sizes);
+    world.run(
+        member -> {
+          for (int i = 0; i < sizes.length; i++) {
+            TestTensor input = cases.get(i).input(member);
+            Tensor output = input.view().narrow(0, sizes[i] * member.rank(), sizes[i]);
+            member.group().reduceScatterInto(output, input.view(), cases.get(i).op(member.rank()));
+            cases.get(i).checkPartInPlace("reduceScatterInto in place", member, input);
+          }
+        });
+  }
+
+  /** Reduces several tensors where the outputs are this rank's parts of the inputs. */
+  @ContractTest(needs = OpType.REDUCE_SCATTER_COALESCED, features = Feature.REAL_RESULTS)
+  default void reduceScatterIntoCoalescedWorksInPlace(ContractWorld world) throws Exception {
+    long[] sizes = {5, 1024};
+    List<Reduction> cases = sized(world, sizes);
+    world.run(
+        member -> {
+          List<TestTensor> inputs = new ArrayList<>();
+          List<Tensor> outputs = new ArrayList<>();
+          for (int i = 0; i < sizes.length; i++) {
+            TestTensor input = cases.get(i).input(member);
+            inputs.add(input);
+            outputs.add(input.view().narrow(0, sizes[i] * member.rank(), sizes[i]));
+          }
+          member
+              .group()
+              .reduceScatterIntoCoalesced(
+                  outputs,
+                  inputs.stream().map(TestTensor::view).toList(),
+                  ReduceScatterOptions.DEFAULT);
+          for (int i = 0; i < sizes.length; i++) {
+            cases
+                .get(i)
+                .checkPartInPlace("reduceScatterIntoCoalesced in place", member, inputs.get(i));
+          }
+        });
+  }
+
   private static List<Reduction> sized(ContractWorld world, long... sizes) {
     return Arrays.stream(sizes).mapToObj(numel -> sum(world, numel)).toList();
   }

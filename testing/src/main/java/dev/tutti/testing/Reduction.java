@@ -139,6 +139,14 @@ final class Reduction {
         what + " of " + this + ", part " + part, part(expected, part), part(tolerance, part));
   }
 
+  /** Asserts that a tensor holds the input of a rank but for its part, which holds the result. */
+  void checkPartInPlace(String what, Member member, TestTensor tensor) {
+    double[] whole = inputs.get(member.rank()).clone();
+    int length = whole.length / inputs.size();
+    System.arraycopy(expected, member.rank() * length, whole, member.rank() * length, length);
+    tensor.assertClose(what + " of " + this, whole, tolerance);
+  }
+
   /** Asserts that a tensor still holds the input of a rank, or one of equal parts of it. */
   void checkInputUntouched(String what, Member member, TestTensor input) {
     input.assertValues(what + " of " + this + ", input", inputs.get(member.rank()));

@@ -13,7 +13,7 @@ import org.junit.jupiter.api.Timeout.ThreadMode;
  * Tests that a store keeps the promises of {@link Store}.
  *
  * <p>A third party extends this class with one method, {@link #open()}. Every test runs on a store
- * of its own and ends within a minute.
+ * of its own and ends within a minute; so do {@link #open()} and the close of what it opened.
  *
  * <pre>{@code
  * class MyStoreTest extends StoreContract {
@@ -24,9 +24,14 @@ import org.junit.jupiter.api.Timeout.ThreadMode;
  * }
  * }</pre>
  */
-@Timeout(value = 60, unit = TimeUnit.SECONDS, threadMode = ThreadMode.SEPARATE_THREAD)
+@Timeout(
+    value = StoreContract.SECONDS,
+    unit = TimeUnit.SECONDS,
+    threadMode = ThreadMode.SEPARATE_THREAD)
 public abstract class StoreContract
     implements StoreValueTests, StoreWaitTests, StoreQueueTests, StoreConcurrencyTests {
+  static final int SECONDS = 60;
+
   private @Nullable Store store;
   private Calls calls;
 
@@ -46,12 +51,14 @@ public abstract class StoreContract
   protected abstract Store open() throws Exception;
 
   @BeforeEach
+  @Timeout(value = SECONDS, unit = TimeUnit.SECONDS, threadMode = ThreadMode.SEPARATE_THREAD)
   final void openStore() throws Exception {
     calls = new Calls();
     store = open();
   }
 
   @AfterEach
+  @Timeout(value = SECONDS, unit = TimeUnit.SECONDS, threadMode = ThreadMode.SEPARATE_THREAD)
   final void closeStore() {
     try {
       calls.close();

@@ -5,8 +5,11 @@ import static org.assertj.core.api.Assertions.assertThatThrownBy;
 
 import dev.tutti.Capabilities.Feature;
 import dev.tutti.CollectiveException;
+import dev.tutti.CollectiveTimeoutException;
 import dev.tutti.GroupClosedException;
 import dev.tutti.ProcessGroup;
+import dev.tutti.Store;
+import java.time.Duration;
 import java.util.List;
 import java.util.Optional;
 import java.util.stream.IntStream;
@@ -137,6 +140,44 @@ public interface SubgroupContract extends GroupContract {
           member.in(sibling).assertUsable();
           member.assertUsable();
         });
+  }
+
+  /** Fails a subgroup of which the ranks give different lists on all of them; the group goes on. */
+  @ContractTest(features = Feature.REAL_RESULTS, minSize = 2)
+  default void differentListsFailOnAllRanks(ContractWorld world) throws Exception {
+    world.run(
+        member -> {
+          int last = member.size() - 1;
+          List<Integer> ranks = IntStream.rangeClosed(0, last).boxed().toList();
+          Store store = member.group().store();
+          if (member.rank() == last) {
+            ranks = last == 1 ? List.of(1) : List.of(0, last);
+            store.wait(IntStream.range(0, last).mapToObj(r -> "calls/" + r).toList());
+          } else {
+            store.set("calls/" + member.rank(), "1");
+          }
+          long start = System.nanoTime();
+          Throwable failure = failureOfSubgroup(member.group(), ranks);
+          assertThat(Duration.ofNanos(System.nanoTime() - start)).isLessThan(Failures.SOON);
+          assertThat(failure)
+              .isInstanceOf(CollectiveException.class)
+              .isNotInstanceOf(CollectiveTimeoutException.class)
+              .hasMessageContaining("gave different lists")
+              .hasMessageContaining("rank " + last + " gave ");
+          member.assertUsable();
+        });
+  }
+
+  private static Throwable failureOfSubgroup(ProcessGroup group, List<Integer> ranks) {
+    ProcessGroup formed;
+    try {
+      formed = group.subgroup(ranks).orElseThrow();
+    } catch (CollectiveException e) {
+      return e;
+    }
+    // It is there before another rank gives another list.
+    Waiting.until("the failure", () -> formed.failure().isPresent());
+    return formed.failure().orElseThrow();
   }
 
   /** Refuses lists that cannot be a group. */

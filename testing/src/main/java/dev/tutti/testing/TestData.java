@@ -40,7 +40,8 @@ final class TestData {
             case SUM, AVG -> wholeNumber(dtype, random, Math.max(1, 127 / size));
             case PRODUCT -> fewTwos(dtype, random, rank, i);
             case PREMUL_SUM -> 2 * wholeNumber(dtype, random, Math.max(1, 64 / size));
-            case MIN, MAX, BAND, BOR, BXOR -> wholeNumber(dtype, random, 127);
+            case MIN, MAX, BAND, BOR, BXOR ->
+                wholeNumber(dtype, random, dtype == DType.UINT8 ? 255 : 127);
           };
     }
     return values;

@@ -13,7 +13,10 @@ import dev.tutti.P2pOptions;
 import dev.tutti.Work;
 import dev.tutti.WorkState;
 import java.time.Duration;
+import java.util.ArrayList;
+import java.util.List;
 import java.util.concurrent.CountDownLatch;
+import java.util.concurrent.Future;
 import java.util.concurrent.atomic.AtomicLong;
 
 /**
@@ -115,6 +118,38 @@ public interface TimeoutContract extends GroupContract {
           Waiting.until("the failure", () -> member.group().failure().isPresent());
           Failures.expect(member, Failures.SLACK, member::collective);
         });
+  }
+
+  /** Fails each operation that the backend declares at its deadline, where only rank 0 calls it. */
+  @ContractTest(
+      features = Feature.REAL_RESULTS,
+      blocking = true,
+      minSize = 2,
+      maxSize = 8,
+      once = true)
+  default void everyOperationFailsAtItsDeadline(ContractWorld world) throws Exception {
+    world.run(
+        member -> {
+          List<LoneCall> lone = LoneCall.ofEach(member);
+          try (Calls calls = new Calls()) {
+            List<Future<?>> ended = new ArrayList<>();
+            for (LoneCall each : member.rank() == 0 ? lone : List.<LoneCall>of()) {
+              each.group().setTimeout(SHORT);
+              ended.add(calls.run(() -> checkDeadline(each)));
+            }
+            for (Future<?> each : ended) {
+              Calls.ended(each);
+            }
+            member.meet();
+          }
+        });
+  }
+
+  private static void checkDeadline(LoneCall lone) {
+    CollectiveException failure = Failures.expect(lone.member(), Failures.SOON, lone.call());
+    assertThat(failure).isInstanceOf(CollectiveTimeoutException.class);
+    assertThat(failure.opType()).isEqualTo(lone.op());
+    assertThat(failure.elapsed()).isGreaterThanOrEqualTo(SHORT);
   }
 
   /** Lets an operation that ends in time end, whatever passed before. */

@@ -114,33 +114,39 @@ public interface WorkContract extends GroupContract {
   }
 
   /** Runs dependent actions that never end without harm to the group. */
-  @ContractTest(needs = OpType.ALL_REDUCE)
+  @ContractTest(needs = OpType.ALL_REDUCE, features = Feature.REAL_RESULTS, minSize = 2)
   default void aBlockedDependentActionHoldsUpNothing(ContractWorld world) throws Exception {
+    CountDownLatch added = new CountDownLatch(world.size() - 1);
+    CountDownLatch release = new CountDownLatch(1);
     world.run(
         member -> {
-          CountDownLatch release = new CountDownLatch(1);
+          boolean late = member.rank() == member.size() - 1;
+          if (late) {
+            Waiting.open(added);
+          }
           Work work = member.group().allReduce(member.floats(1).view(), async());
-          // Where the work is done already, the action runs on the thread that adds it.
-          CompletableFuture<Void> blocked =
-              CompletableFuture.runAsync(
-                  () ->
-                      work.toCompletableFuture()
-                          .thenAccept(
-                              done -> {
-                                try {
-                                  Waiting.open(release);
-                                } catch (InterruptedException e) {
-                                  throw new IllegalStateException(e);
-                                }
-                              })
-                          .join());
+          CompletableFuture<Void> blocked = CompletableFuture.completedFuture(null);
+          if (!late) {
+            blocked = work.toCompletableFuture().thenAccept(done -> block(release));
+            added.countDown();
+          }
           for (int i = 0; i < 10; i++) {
             member.group().allReduce(member.floats(1).view(), async()).await();
           }
           member.assertUsable();
+          assertThat(late || !blocked.isDone()).as("the action is blocked").isTrue();
+          member.meet();
           release.countDown();
           blocked.get(20, TimeUnit.SECONDS);
         });
+  }
+
+  private static void block(CountDownLatch release) {
+    try {
+      Waiting.open(release);
+    } catch (InterruptedException e) {
+      throw new IllegalStateException(e);
+    }
   }
 
   /** Numbers collectives from 1, alike on all ranks, whether they wait or not. */

@@ -35,6 +35,12 @@ final class Execution implements TestExecutionListener {
         testClasses);
   }
 
+  /** Runs tests as JUnit before 5.13 does, which does not close each AutoCloseable of a store. */
+  static Execution inOlderJunit(Class<?>... testClasses) {
+    return run(
+        Map.of("junit.jupiter.extensions.store.close.autocloseable.enabled", "false"), testClasses);
+  }
+
   private static Execution run(Map<String, String> parameters, Class<?>... testClasses) {
     LauncherDiscoveryRequestBuilder request = LauncherDiscoveryRequestBuilder.request();
     request.configurationParameters(parameters);

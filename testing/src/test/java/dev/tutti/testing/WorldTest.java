@@ -16,6 +16,7 @@ import java.time.Duration;
 import java.util.Arrays;
 import java.util.List;
 import java.util.Set;
+import java.util.concurrent.CompletableFuture;
 import java.util.concurrent.ConcurrentSkipListSet;
 import java.util.concurrent.CountDownLatch;
 import java.util.concurrent.atomic.AtomicInteger;
@@ -285,10 +286,15 @@ class WorldTest {
   void threadsThatOutliveTheirWorldFailTheClass() {
     Leaking.end = new CountDownLatch(1);
     try {
-      Execution execution = Execution.of(Leaking.class);
-      assertThat(execution.thrownAfter(Leaking.class))
-          .hasMessageContaining("threads that outlive their groups")
-          .hasMessageContaining("forgotten");
+      CompletableFuture<Execution> older =
+          CompletableFuture.supplyAsync(
+              () -> Execution.inOlderJunit(Leaking.class),
+              command -> Thread.ofPlatform().start(command));
+      for (Execution execution : List.of(Execution.of(Leaking.class), older.join())) {
+        assertThat(execution.thrownAfter(Leaking.class))
+            .hasMessageContaining("threads that outlive their groups")
+            .hasMessageContaining("forgotten");
+      }
     } finally {
       Leaking.end.countDown();
     }

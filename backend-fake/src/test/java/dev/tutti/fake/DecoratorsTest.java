@@ -1,0 +1,145 @@
+package dev.tutti.fake;
+
+import static org.assertj.core.api.Assertions.assertThat;
+
+import dev.tutti.Capabilities;
+import dev.tutti.Device;
+import dev.tutti.OpType;
+import dev.tutti.ReduceOp;
+import dev.tutti.Settings;
+import dev.tutti.SymmetricMemory;
+import dev.tutti.Tensor;
+import dev.tutti.spi.Backend;
+import dev.tutti.spi.BackendContext;
+import dev.tutti.spi.BackendProvider;
+import dev.tutti.spi.DeviceEvent;
+import dev.tutti.spi.DeviceSession;
+import dev.tutti.spi.Operation;
+import dev.tutti.store.HashStore;
+import java.lang.reflect.Method;
+import java.lang.reflect.Modifier;
+import java.lang.reflect.Proxy;
+import java.util.ArrayList;
+import java.util.Arrays;
+import java.util.List;
+import java.util.Map;
+import java.util.Optional;
+import java.util.Set;
+import java.util.concurrent.ConcurrentHashMap;
+import org.junit.jupiter.params.ParameterizedTest;
+import org.junit.jupiter.params.provider.EnumSource;
+
+/** Tests that nothing of the service interfaces is lost on the way through a decorator. */
+class DecoratorsTest {
+  private static final Map<Class<?>, Object> SAMPLES =
+      Map.ofEntries(
+          Map.entry(boolean.class, true),
+          Map.entry(int.class, 1),
+          Map.entry(long.class, 8L),
+          Map.entry(long[].class, new long[] {1}),
+          Map.entry(String.class, "cpu"),
+          Map.entry(List.class, List.of(Tensor.of(1f))),
+          Map.entry(Set.class, Set.of("cpu")),
+          Map.entry(Map.class, Map.of(Capabilities.Feature.REAL_RESULTS, "a test")),
+          Map.entry(Optional.class, Optional.of("a test")),
+          Map.entry(Throwable.class, new IllegalStateException("a test")),
+          Map.entry(Tensor.class, Tensor.of(1f)),
+          Map.entry(Device.class, Device.cuda(1)),
+          Map.entry(ReduceOp.class, ReduceOp.MAX),
+          Map.entry(Settings.class, Settings.ofEnvironment(Map.of())),
+          Map.entry(Capabilities.class, Capabilities.all()),
+          Map.entry(Operation.class, new TestOperation(OpType.SEND, 1, RawWorld.TIMEOUT)),
+          Map.entry(DeviceEvent.class, nothing(DeviceEvent.class)),
+          Map.entry(DeviceSession.class, nothing(DeviceSession.class)),
+          Map.entry(SymmetricMemory.class, nothing(SymmetricMemory.class)));
+
+  private final List<String> called = new ArrayList<>();
+
+  enum Decorator {
+    FAULTS {
+      @Override
+      BackendProvider around(BackendProvider provider) {
+        return new FaultyProvider(provider, new Faults());
+      }
+    },
+    RECORDER {
+      @Override
+      BackendProvider around(BackendProvider provider) {
+        return new CallRecorder().wrap(provider);
+      }
+    };
+
+    abstract BackendProvider around(BackendProvider provider);
+  }
+
+  @ParameterizedTest
+  @EnumSource(Decorator.class)
+  void everyMethodOfAProviderIsPassedOn(Decorator decorator) throws Exception {
+    BackendProvider decorated = decorator.around(noting(BackendProvider.class));
+    for (Method method : BackendProvider.class.getDeclaredMethods()) {
+      if (!method.getName().equals("create")) {
+        checkPassedOn(method, decorated);
+      }
+    }
+  }
+
+  @ParameterizedTest
+  @EnumSource(Decorator.class)
+  void everyMethodOfABackendIsPassedOn(Decorator decorator) throws Exception {
+    try (HashStore store = new HashStore()) {
+      BackendContext context =
+          RawWorld.context(0, 2, store, RawWorld.TIMEOUT, new ConcurrentHashMap<>());
+      for (Method method : Backend.class.getDeclaredMethods()) {
+        if (!Modifier.isStatic(method.getModifiers())) {
+          BackendProvider provider = decorator.around(noting(BackendProvider.class));
+          checkPassedOn(method, provider.create(context));
+        }
+      }
+    }
+  }
+
+  private void checkPassedOn(Method method, Object decorated) throws Exception {
+    Object[] arguments = Arrays.stream(method.getParameterTypes()).map(this::sample).toArray();
+    called.clear();
+    Object result = method.invoke(decorated, arguments);
+    assertThat(called).containsExactly(describe(method, arguments));
+    if (method.getReturnType() != void.class) {
+      assertThat(result).as("result of %s", method).isSameAs(sample(method.getReturnType()));
+    }
+  }
+
+  private Object sample(Class<?> type) {
+    Object sample = type == Backend.class ? noting(Backend.class) : SAMPLES.get(type);
+    if (sample == null) {
+      throw new AssertionError("no sample of " + type);
+    }
+    return sample;
+  }
+
+  private static String describe(Method method, Object... arguments) {
+    return method + " of " + Arrays.deepToString(arguments);
+  }
+
+  /** Makes what notes its calls and answers with samples. */
+  private <T> T noting(Class<T> type) {
+    return type.cast(
+        Proxy.newProxyInstance(
+            type.getClassLoader(),
+            new Class<?>[] {type},
+            (proxy, method, arguments) -> {
+              called.add(describe(method, arguments == null ? new Object[0] : arguments));
+              return method.getReturnType() == void.class ? null : sample(method.getReturnType());
+            }));
+  }
+
+  /** Makes what nobody calls. */
+  private static <T> T nothing(Class<T> type) {
+    return type.cast(
+        Proxy.newProxyInstance(
+            type.getClassLoader(),
+            new Class<?>[] {type},
+            (proxy, method, arguments) -> {
+              throw new AssertionError("not to be called: " + method);
+            }));
+  }
+}

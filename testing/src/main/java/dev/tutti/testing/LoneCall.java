@@ -1,0 +1,34 @@
+package dev.tutti.testing;
+
+import dev.tutti.OpType;
+import dev.tutti.ProcessGroup;
+import java.util.ArrayList;
+import java.util.List;
+import java.util.stream.IntStream;
+
+/**
+ * Is a call of an operation that rank 0 makes alone, so that it waits for the others, in a group of
+ * its own.
+ */
+record LoneCall(OpType op, Member member, Refusals.Call call) {
+  /** Makes one of each operation that the backend declares; all ranks do. */
+  static List<LoneCall> ofEach(Member member) {
+    List<Integer> all = IntStream.range(0, member.size()).boxed().toList();
+    List<LoneCall> calls = new ArrayList<>();
+    for (OpType op : GoodCalls.declared(member.capabilities())) {
+      ProcessGroup group = member.group().subgroup(all).orElseThrow();
+      Member own = member.in(group);
+      calls.add(new LoneCall(op, own, new GoodCalls(own, member.size() - 1, 0).of(op)));
+    }
+    return calls;
+  }
+
+  ProcessGroup group() {
+    return member.group();
+  }
+
+  /** Tells whether rank 0 made the call. */
+  boolean isMade() {
+    return group().sequenceNumber() > 0 || group().flightRecord().contains(op.label());
+  }
+}

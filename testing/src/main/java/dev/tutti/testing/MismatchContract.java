@@ -1,0 +1,178 @@
+package dev.tutti.testing;
+
+import static org.assertj.core.api.Assertions.assertThat;
+import static org.assertj.core.api.Assertions.catchThrowable;
+
+import dev.tutti.Capabilities.Feature;
+import dev.tutti.CollectiveException;
+import dev.tutti.CollectiveTimeoutException;
+import dev.tutti.DType;
+import dev.tutti.MismatchException;
+import dev.tutti.OpType;
+import dev.tutti.P2pOptions;
+import dev.tutti.ReduceOp;
+import dev.tutti.Work;
+import java.time.Duration;
+import java.util.Arrays;
+import java.util.Collection;
+import java.util.concurrent.ConcurrentLinkedQueue;
+
+/**
+ * Tests calls that do not fit each other: they fail on all ranks, and soon, instead of mixing up
+ * data. The rank that finds it tells what each called.
+ */
+public interface MismatchContract extends GroupContract {
+  /** Fails where a rank calls another operation. */
+  @ContractTest(
+      needs = {OpType.ALL_REDUCE, OpType.BROADCAST},
+      features = Feature.REAL_RESULTS,
+      mismatches = true,
+      minSize = 2,
+      maxSize = 3)
+  default void otherOperationsFail(ContractWorld world) throws Exception {
+    check(
+        world,
+        (member, numel, isOdd) -> {
+          if (isOdd) {
+            member.group().broadcast(member.scratch(DType.FLOAT32, numel), 0);
+          } else {
+            member.group().allReduce(member.scratch(DType.FLOAT32, numel));
+          }
+        });
+  }
+
+  /** Fails where a rank brings another number of elements. */
+  @ContractTest(
+      needs = OpType.ALL_REDUCE,
+      features = Feature.REAL_RESULTS,
+      mismatches = true,
+      minSize = 2,
+      maxSize = 3)
+  default void otherSizesFail(ContractWorld world) throws Exception {
+    check(
+        world,
+        (member, numel, isOdd) ->
+            member.group().allReduce(member.scratch(DType.FLOAT32, isOdd ? numel + 1 : numel)));
+  }
+
+  /** Fails where a rank brings elements of another type of the same size. */
+  @ContractTest(
+      needs = OpType.ALL_REDUCE,
+      features = Feature.REAL_RESULTS,
+      mismatches = true,
+      minSize = 2,
+      maxSize = 3)
+  default void otherTypesFail(ContractWorld world) throws Exception {
+    check(
+        world,
+        (member, numel, isOdd) ->
+            member.group().allReduce(member.scratch(isOdd ? DType.INT32 : DType.FLOAT32, numel)));
+  }
+
+  /** Fails where a rank has another operator. */
+  @ContractTest(
+      needs = OpType.ALL_REDUCE,
+      features = Feature.REAL_RESULTS,
+      mismatches = true,
+      minSize = 2,
+      maxSize = 3)
+  default void otherOperatorsFail(ContractWorld world) throws Exception {
+    ReduceOp other =
+        Arrays.stream(ReduceOp.Kind.values())
+            .filter(kind -> kind != ReduceOp.Kind.SUM)
+            .map(kind -> TestData.op(kind, 0))
+            .filter(op -> world.capabilities().canReduce(DType.INT32, op))
+            .findFirst()
+            .orElseThrow();
+    check(
+        world,
+        (member, numel, isOdd) ->
+            member
+                .group()
+                .allReduce(member.scratch(DType.INT32, numel), isOdd ? other : ReduceOp.SUM));
+  }
+
+  /** Fails where a rank names another root. */
+  @ContractTest(
+      needs = OpType.BROADCAST,
+      features = Feature.REAL_RESULTS,
+      mismatches = true,
+      minSize = 2,
+      maxSize = 3)
+  default void otherRootsFail(ContractWorld world) throws Exception {
+    check(
+        world,
+        (member, numel, isOdd) ->
+            member
+                .group()
+                .broadcast(member.scratch(DType.FLOAT32, numel), isOdd ? member.rank() : 0));
+  }
+
+  /** Fails a receive of another size or type than was sent, instead of half filling it. */
+  @ContractTest(
+      needs = {OpType.SEND, OpType.RECV},
+      features = Feature.REAL_RESULTS,
+      mismatches = true,
+      minSize = 2,
+      maxSize = 3)
+  default void aReceiveOfAnotherSizeOrTypeFails(ContractWorld world) throws Exception {
+    for (int numel : new int[] {4, 40_000}) {
+      checkReceive(world, numel, DType.FLOAT32, numel - 1);
+      checkReceive(world, numel, DType.FLOAT32, numel + 1);
+      checkReceive(world, numel, DType.INT32, numel);
+    }
+  }
+
+  private static void checkReceive(ContractWorld world, int sent, DType dtype, int wanted)
+      throws Exception {
+    P2pOptions async = P2pOptions.DEFAULT.withAsync();
+    Collection<Throwable> causes = new ConcurrentLinkedQueue<>();
+    world.run(
+        member -> {
+          if (member.rank() == 0) {
+            double[] values = TestData.constant(DType.FLOAT32, 1, sent);
+            Work send = member.group().send(member.floats(values).view(), 1, async);
+            Waiting.until("the end of the send", send::isCompleted);
+            send.exception().ifPresent(failure -> causes.addAll(Failures.causes(failure)));
+          } else if (member.rank() == 1) {
+            TestTensor tensor = member.blank(Layout.CONTIGUOUS, dtype, wanted);
+            Work recv = member.group().recv(tensor.view(), 0, async);
+            CollectiveException failure = Failures.expect(member, Failures.SOON, recv::await);
+            assertThat(failure).isNotInstanceOf(CollectiveTimeoutException.class);
+            assertThat(failure.opType()).isEqualTo(OpType.RECV);
+            causes.addAll(Failures.causes(failure));
+            tensor.assertValues(
+                "memory of a receive that failed", TestData.constant(dtype, 99, wanted));
+          }
+          Waiting.until("the failure", () -> member.group().failure().isPresent());
+        });
+    assertThat(causes).hasAtLeastOneElementOfType(MismatchException.class);
+  }
+
+  /** Is what each rank calls; the odd one of them something else. */
+  interface OddCall {
+    /** Calls a collective with so many elements. */
+    void run(Member member, long numel, boolean isOdd) throws Exception;
+  }
+
+  private static void check(ContractWorld world, OddCall call) throws Exception {
+    for (long numel : new long[] {4, 40_000}) {
+      Collection<Throwable> causes = new ConcurrentLinkedQueue<>();
+      world.run(
+          member -> {
+            boolean isOdd = member.rank() == member.size() - 1;
+            long start = System.nanoTime();
+            Throwable thrown = catchThrowable(() -> call.run(member, numel, isOdd));
+            // A rank that needs nothing of the others may have come through.
+            Waiting.until("the failure", () -> member.group().failure().isPresent());
+            assertThat(Duration.ofNanos(System.nanoTime() - start)).isLessThan(Failures.SOON);
+            Throwable failure = thrown == null ? member.group().failure().orElseThrow() : thrown;
+            assertThat(failure)
+                .isInstanceOf(CollectiveException.class)
+                .isNotInstanceOf(CollectiveTimeoutException.class);
+            causes.addAll(Failures.causes(failure));
+          });
+      assertThat(causes).hasAtLeastOneElementOfType(MismatchException.class);
+    }
+  }
+}
