@@ -216,15 +216,24 @@ final class HostMemory implements AutoCloseable {
 
   private void unmap() {
     long deadline = System.nanoTime() + UNMAP_NANOS;
-    while (true) {
-      try {
-        arena.close();
-        return;
-      } catch (IllegalStateException e) {
-        if (System.nanoTime() - deadline >= 0) {
-          throw e;
+    boolean interrupted = false;
+    try {
+      while (true) {
+        try {
+          arena.close();
+          return;
+        } catch (IllegalStateException e) {
+          if (System.nanoTime() - deadline >= 0) {
+            throw e;
+          }
+          LockSupport.parkNanos(this, RETRY_NANOS);
+          // An interrupted thread would not sleep any more.
+          interrupted |= Thread.interrupted();
         }
-        LockSupport.parkNanos(this, RETRY_NANOS);
+      }
+    } finally {
+      if (interrupted) {
+        Thread.currentThread().interrupt();
       }
     }
   }

@@ -231,8 +231,20 @@ public final class SymmetricMemories implements AutoCloseable {
 
   @Override
   public void close() {
+    IllegalStateException first = null;
     for (HostSymmetricMemory memory : open) {
-      memory.close();
+      try {
+        memory.close();
+      } catch (IllegalStateException e) {
+        if (first == null) {
+          first = e;
+        } else {
+          first.addSuppressed(e);
+        }
+      }
+    }
+    if (first != null) {
+      throw first;
     }
   }
 }

@@ -75,11 +75,6 @@ final class Admission implements Handler {
     }
   }
 
-  /** Tells whether this rank connected, and so knows whom it wanted. */
-  boolean connects() {
-    return connects;
-  }
-
   private void refuse(IOException e) {
     close();
     boolean byTls = !agreed || e instanceof SSLException || !transport.protection.token().isSet();

@@ -184,8 +184,7 @@ final class Connection implements Handler {
   void deliver(Request request) {
     Loans open = loans;
     if (open != null && open.suit(request)) {
-      outbound.lend(Header.LOAN, request);
-      transport.progress.pairs.markDirty(pair);
+      lend(Header.LOAN, request);
     } else {
       write(Header.SEND_UNBOUND_BUFFER, request);
     }
@@ -201,9 +200,17 @@ final class Connection implements Handler {
     if (open == null || !open.suit(request)) {
       return false;
     }
-    outbound.lend(Header.OFFER, request);
-    transport.progress.pairs.markDirty(pair);
+    lend(Header.OFFER, request);
     return true;
+  }
+
+  private void lend(int opcode, Request request) {
+    try {
+      outbound.lend(opcode, request);
+      transport.progress.pairs.markDirty(pair);
+    } catch (RuntimeException e) {
+      pair.halt(request, e);
+    }
   }
 
   /** Begins to copy what the peer offered, as soon as what is being copied is over. */

@@ -19,7 +19,10 @@ import java.util.concurrent.locks.LockSupport;
  * the transport's lock.
  */
 final class Listener implements Handler {
-  /** Is how many connections may be open that have not proved whose they are. */
+  /**
+   * Is how many connections may be open that have not said whose they are, and how many that have
+   * not proved it.
+   */
   static final int MAX_STRANGERS = 1024;
 
   private static final long PAUSE_NANOS = 100_000_000;
@@ -98,8 +101,9 @@ final class Listener implements Handler {
   }
 
   private void greet(SocketChannel accepted) {
-    if (greetings.size() + transport.pairs.admissions() >= MAX_STRANGERS) {
-      closeOldest();
+    // Who connects and stays silent must keep no rank out.
+    if (greetings.size() >= MAX_STRANGERS) {
+      greetings.getFirst().refuse("says nothing while others wait");
     }
     Greeting greeting = new Greeting(accepted);
     try {
@@ -111,15 +115,6 @@ final class Listener implements Handler {
     }
     greetings.add(greeting);
     greeting.read();
-  }
-
-  /** Makes room, as who connects and stays silent must keep no rank out. */
-  private void closeOldest() {
-    if (greetings.isEmpty()) {
-      transport.pairs.closeOldestAdmission();
-    } else {
-      greetings.getFirst().refuse("says nothing while others wait");
-    }
   }
 
   /** Stops listening and closes connections that never said whose they are. */

@@ -99,8 +99,23 @@ final class Loans {
     Request request = lent.poll(slot);
     if (request == null) {
       pair.fail("returned memory that it was not lent", null);
-    } else {
+      return;
+    }
+    try {
+      requireAlive(request);
       transport.requests.end(request, null);
+    } catch (IllegalStateException e) {
+      pair.halt(request, e);
+    }
+  }
+
+  /**
+   * Refuses memory that was freed: an address alone does not tell, and whoever has it now would be
+   * read.
+   */
+  static void requireAlive(Request request) {
+    if (!request.segment.scope().isAlive()) {
+      throw new IllegalStateException("Already closed");
     }
   }
 

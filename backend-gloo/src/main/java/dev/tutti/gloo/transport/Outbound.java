@@ -105,6 +105,7 @@ final class Outbound {
       return;
     }
     if (loans != null && (opcode == Header.LOAN || opcode == Header.OFFER)) {
+      Loans.requireAlive(request);
       Header.put(staging, opcode, slot, length, signature);
       Header.putAddress(staging, request.segment.address() + request.offset);
       loans.lent(request);

@@ -11,6 +11,7 @@ import java.util.ArrayList;
 import java.util.HashSet;
 import java.util.LinkedHashSet;
 import java.util.List;
+import java.util.SequencedSet;
 import java.util.Set;
 import org.jspecify.annotations.Nullable;
 
@@ -52,7 +53,8 @@ final class Pairs {
   private final boolean[] wanted;
   private int wantedCount;
   private boolean sparse;
-  private final Set<Admission> admissions = new LinkedHashSet<>();
+  private final SequencedSet<Admission> strangers = new LinkedHashSet<>();
+  private final Set<Admission> admissions = new HashSet<>();
   private @Nullable String refusal;
 
   Pairs(Transport transport, int rank, int size) {
@@ -204,27 +206,24 @@ final class Pairs {
   void greeted(Pair pair, SocketChannel channel, SelectionKey key, boolean connects) {
     if (transport.protection.isOn() && transport.breakdown.cause() == null) {
       Admission admission = new Admission(transport, pair, channel, key, connects);
-      admissions.add(admission);
+      if (connects) {
+        admissions.add(admission);
+      } else {
+        // Who connects and stays silent must keep no rank out.
+        if (strangers.size() >= Listener.MAX_STRANGERS) {
+          strangers.removeFirst().giveUp();
+        }
+        strangers.add(admission);
+      }
       admission.start();
     } else {
       connected(pair, channel, null, key);
     }
   }
 
-  /** Returns how many connections still have to prove who they are. */
-  int admissions() {
-    return admissions.size();
-  }
-
-  /** Closes the oldest connection to this rank that has not proved who it is. */
-  void closeOldestAdmission() {
-    for (Admission admission : admissions) {
-      if (!admission.connects()) {
-        admissions.remove(admission);
-        admission.giveUp();
-        return;
-      }
-    }
+  private void forget(Admission admission) {
+    admissions.remove(admission);
+    strangers.remove(admission);
   }
 
   /** Is told that a peer has proved who it is. */
@@ -234,7 +233,7 @@ final class Pairs {
       SocketChannel channel,
       @Nullable TlsChannel tls,
       SelectionKey key) {
-    admissions.remove(admission);
+    forget(admission);
     connected(pair, channel, tls, key);
   }
 
@@ -245,7 +244,7 @@ final class Pairs {
    */
   void refused(
       Admission admission, Pair pair, boolean connected, String why, @Nullable Throwable cause) {
-    admissions.remove(admission);
+    forget(admission);
     if (connected) {
       transport.breakdown.fatal(pair.lost("cannot be trusted: " + why, cause), pair.rank);
     } else {
@@ -401,9 +400,9 @@ final class Pairs {
       listener.close();
       listener = null;
     }
-    for (Admission admission : admissions) {
-      admission.close();
-    }
+    admissions.forEach(Admission::close);
     admissions.clear();
+    strangers.forEach(Admission::close);
+    strangers.clear();
   }
 }

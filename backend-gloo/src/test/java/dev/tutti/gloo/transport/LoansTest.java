@@ -23,6 +23,7 @@ class LoansTest {
   private final MemorySegment number = Arena.ofAuto().allocateFrom(ValueLayout.JAVA_LONG, NUMBER);
   private final MemorySegment in = ring();
   private final MemorySegment out = ring();
+  private final RingWriter peer = new RingWriter(in);
 
   private static MemorySegment ring() {
     return Arena.ofAuto().allocate(RingMemory.HEADER + RING, RingMemory.LINE);
@@ -37,12 +38,90 @@ class LoansTest {
   }
 
   @Test
+  void aSendWhoseMemoryIsFreedWhileItIsLentFails() throws Exception {
+    assumeThat(RemoteMemory.isAllowed()).as("native code may be called").isTrue();
+    int bytes = (int) Loans.LEAST_BYTES;
+    TestOperation announced = TestOperation.seconds(10);
+    TestOperation lent = TestOperation.seconds(10);
+    try (FuzzedTransport peers = new FuzzedTransport()) {
+      peers.next();
+      peers.locked(
+          () -> {
+            Pair pair = peers.pair();
+            Connection connection = share(pair);
+            UserMessages messages = new UserMessages(peers.transport());
+            messages.send(announced, pair.rank, SLOT, Arena.ofAuto().allocate(bytes), bytes);
+            hear(connection, RawPeer.words(Header.BYTES, Header.READABLE, 0, 0, 0, 0));
+            try (Arena arena = Arena.ofShared()) {
+              messages.send(lent, pair.rank, SLOT + 1, arena.allocate(bytes), bytes);
+              connection.flush();
+            }
+            hear(connection, RawPeer.words(Header.BYTES, Header.RETURN, SLOT + 1, 0, 0, 0));
+            peers.transport().deliver();
+          });
+      assertCannotBeRead(lent);
+    }
+  }
+
+  @Test
+  void freedMemoryIsNotLent() throws Exception {
+    assumeThat(RemoteMemory.isAllowed()).as("native code may be called").isTrue();
+    RingReader reader = new RingReader(out);
+    int bytes = (int) Loans.LEAST_BYTES;
+    TestOperation announced = TestOperation.seconds(10);
+    try (FuzzedTransport peers = new FuzzedTransport()) {
+      peers.next();
+      peers.locked(
+          () -> {
+            Pair pair = peers.pair();
+            Connection connection = share(pair);
+            try (Arena arena = Arena.ofShared()) {
+              new UserMessages(peers.transport())
+                  .send(announced, pair.rank, SLOT, arena.allocate(bytes), bytes);
+            }
+            connection.flush();
+            drain(reader, ByteBuffer.allocate(RING));
+            hear(connection, RawPeer.words(Header.BYTES, Header.READABLE, 0, 0, 0, 0));
+            hear(
+                connection,
+                RawPeer.words(Header.BYTES, Header.NOTIFY_RECV_READY, SLOT, 0, bytes, 0));
+            peers.transport().deliver();
+          });
+      assertCannotBeRead(announced);
+      assertThat(drain(reader, ByteBuffer.allocate(RING))).isZero();
+    }
+  }
+
+  private Connection share(Pair pair) throws Exception {
+    ScriptedSocket socket = new ScriptedSocket(new SplittableRandom(1), new byte[0], End.SILENCE);
+    Connection connection = pair.connection;
+    connection.attach(socket, null, socket.key());
+    connection.share(
+        new RingWriter(out),
+        new RingReader(in),
+        new Sleep(Arena.ofAuto().allocate(RingMemory.LINE, RingMemory.LINE)));
+    return connection;
+  }
+
+  /** Lets a connection take a header of the peer's in. */
+  private void hear(Connection connection, byte[] header) throws Exception {
+    peer.write(ByteBuffer.wrap(header));
+    connection.pollRing();
+  }
+
+  private static void assertCannotBeRead(TestOperation op) {
+    assertThat(op.parkUntilDone(op.deadlineNanos())).isTrue();
+    assertThat(op.cause())
+        .hasMessage("the memory of this rank's tensor cannot be read")
+        .hasRootCauseMessage("Already closed");
+  }
+
+  @Test
   void whoFindsMemoryReadableEndsTheSendsThatItFlushes() throws Exception {
     assumeThat(RemoteMemory.isAllowed()).as("native code may be called").isTrue();
     long self = ProcessHandle.current().pid();
     RemoteMemory own = new RemoteMemory((int) self, number.address(), NUMBER);
     assumeThat(own.read(number.address(), number, 0, 0)).as("memory may be read").isTrue();
-    RingWriter peer = new RingWriter(in);
     RingReader reader = new RingReader(out);
     ByteBuffer received = ByteBuffer.allocate(2 * RING);
     TestOperation send = TestOperation.seconds(10);
@@ -51,25 +130,17 @@ class LoansTest {
       peers.locked(
           () -> {
             Pair pair = peers.pair();
-            Connection connection = pair.connection;
-            ScriptedSocket socket =
-                new ScriptedSocket(new SplittableRandom(1), new byte[0], End.SILENCE);
-            connection.attach(socket, null, socket.key());
-            connection.share(
-                new RingWriter(out),
-                new RingReader(in),
-                new Sleep(Arena.ofAuto().allocate(RingMemory.LINE, RingMemory.LINE)));
+            Connection connection = share(pair);
             peer.write(
                 ByteBuffer.wrap(
                     RawPeer.words(Header.BYTES, Header.NOTIFY_RECV_READY, SLOT, 0, BYTES, 0)));
             new UserMessages(peers.transport())
                 .send(send, pair.rank, SLOT, Arena.ofAuto().allocate(BYTES), BYTES);
             assertThat(connection.hasUnsent()).isTrue();
-            peer.write(
-                ByteBuffer.wrap(
-                    RawPeer.words(
-                        Header.BYTES, Header.INTRODUCTION, self, 0, number.address(), NUMBER)));
-            connection.pollRing();
+            hear(
+                connection,
+                RawPeer.words(
+                    Header.BYTES, Header.INTRODUCTION, self, 0, number.address(), NUMBER));
             assertThat(drain(reader, received)).isEqualTo(RING);
           });
       assertThat(send.parkUntilDone(send.deadlineNanos())).isTrue();

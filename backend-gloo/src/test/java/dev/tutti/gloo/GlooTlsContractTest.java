@@ -1,0 +1,54 @@
+package dev.tutti.gloo;
+
+import dev.tutti.Capabilities;
+import dev.tutti.Capabilities.Feature;
+import dev.tutti.Settings;
+import dev.tutti.spi.BackendProvider;
+import dev.tutti.testing.AbortContract;
+import dev.tutti.testing.ContractSubject;
+import dev.tutti.testing.MismatchContract;
+import dev.tutti.testing.PointToPointContract;
+import dev.tutti.testing.TimeoutContract;
+import java.nio.file.Path;
+import java.util.Objects;
+import java.util.Set;
+import org.jspecify.annotations.Nullable;
+import org.junit.jupiter.api.BeforeAll;
+import org.junit.jupiter.api.io.TempDir;
+
+/** Runs what depends on the transport on ranks that encrypt. */
+class GlooTlsContractTest
+    implements PointToPointContract, MismatchContract, TimeoutContract, AbortContract {
+  private @Nullable Settings settings;
+
+  @BeforeAll
+  void issue(@TempDir Path folder) {
+    settings =
+        new TlsWorld(folder, "authority").settings("rank", GlooProvider.SHARED_BYTES.name(), "0");
+  }
+
+  @Override
+  public ContractSubject subject() {
+    return new ContractSubject() {
+      @Override
+      public BackendProvider provider() {
+        return new GlooProvider();
+      }
+
+      @Override
+      public int[] worldSizes() {
+        return new int[] {2, 3};
+      }
+
+      @Override
+      public Capabilities capabilities() {
+        return provider().capabilities().without(Set.of(Feature.SYMMETRIC_MEMORY));
+      }
+
+      @Override
+      public Settings settings() {
+        return Objects.requireNonNull(settings);
+      }
+    };
+  }
+}
