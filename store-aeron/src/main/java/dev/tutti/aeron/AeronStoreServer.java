@@ -4,6 +4,7 @@ import dev.tutti.StoreConnectionException;
 import dev.tutti.StoreException;
 import dev.tutti.store.JobToken;
 import io.aeron.Aeron;
+import io.aeron.exceptions.AeronException;
 import java.io.Closeable;
 import java.io.IOException;
 import java.lang.System.Logger;
@@ -112,6 +113,9 @@ public final class AeronStoreServer implements AutoCloseable {
     } catch (IOException e) {
       release(client, started);
       throw new StoreException("cannot wait for clients: " + e, e);
+    } catch (AeronException e) {
+      release(client, started);
+      throw new StoreException("the media driver cannot be used: " + e, e);
     } catch (RuntimeException | Error e) {
       release(client, started);
       throw e;

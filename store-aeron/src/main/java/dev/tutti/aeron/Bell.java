@@ -1,6 +1,7 @@
 package dev.tutti.aeron;
 
 import io.aeron.Aeron;
+import io.aeron.Counter;
 import java.lang.invoke.VarHandle;
 import org.agrona.concurrent.AtomicBuffer;
 import org.agrona.concurrent.status.CountersReader;
@@ -14,6 +15,7 @@ final class Bell {
    * counter of the driver, which is free again when the process that made it has ended.
    */
   private static final int TYPE = 2970;
+  private static final String LABEL = "sleeps";
   private static final long ARMED = 1;
 
   private final Aeron aeron;
@@ -30,7 +32,17 @@ final class Bell {
 
   /** Makes a bell for a thread of this process. */
   static Bell make(Aeron aeron) {
-    return new Bell(aeron, aeron.addCounter(TYPE, "sleeps").id());
+    return of(aeron, aeron.addCounter(TYPE, LABEL));
+  }
+
+  /** Asks the driver for the word of a bell; returns by which number its counter is found. */
+  static long beginToMake(Aeron aeron) {
+    return aeron.asyncAddCounter(TYPE, LABEL);
+  }
+
+  /** Makes a bell of its word. */
+  static Bell of(Aeron aeron, Counter counter) {
+    return new Bell(aeron, counter.id());
   }
 
   /**

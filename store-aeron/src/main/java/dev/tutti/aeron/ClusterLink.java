@@ -38,7 +38,8 @@ final class ClusterLink implements StoreLink, EgressListener {
    * Aeron does not tell a client whose session ended while nobody led, as all do when all members start anew.
    * So this process asks for something when it hears nothing for a while, and looks whether the cluster
    * answers others. It gives up if that is so, or if it hears nothing for long; the time in which it was
-   * stopped itself does not count.
+   * stopped itself does not count. After a pause so long that Aeron's client has ended itself, it gives up
+   * at once.
    */
   private static final Logger LOG = System.getLogger(AeronClusterStore.class.getName());
   private static final long GRACE_NANOS = TimeUnit.SECONDS.toNanos(15);
@@ -99,9 +100,15 @@ final class ClusterLink implements StoreLink, EgressListener {
   /** Is the number of a call that is never made; who takes it back is answered. */
   static final long PROBE = 0;
 
-  /** Begins to serve calls; called once. */
+  /**
+   * Begins to serve calls; called once.
+   *
+   * @param connected the session
+   * @throws io.aeron.exceptions.AeronException if this process stood still meanwhile
+   */
   void start(AeronCluster connected) {
     cluster = connected;
+    EmbeddedDriver.whenEnded(aeron, () -> closed, () -> lose(EmbeddedDriver.ENDED_ITSELF));
     poller.start();
   }
 
@@ -407,8 +414,13 @@ final class ClusterLink implements StoreLink, EgressListener {
 
   private void lose(String why) {
     if (loss == null && !closed) {
-      loss = why;
-      LOG.log(Level.DEBUG, "{0} is gone: {1}", server, why);
+      // Where Aeron's client has ended itself, all else follows from that.
+      String reason =
+          aeron.isClosed()
+              ? "session with %s is lost: %s".formatted(server, EmbeddedDriver.ENDED_ITSELF)
+              : "%s is gone: %s".formatted(server, why);
+      loss = reason;
+      LOG.log(Level.DEBUG, reason);
     }
     calls.values().forEach(call -> LockSupport.unpark(call.thread));
   }
@@ -419,7 +431,7 @@ final class ClusterLink implements StoreLink, EgressListener {
     }
     String why = loss;
     if (why != null) {
-      throw new StoreConnectionException(server + " is gone: " + why, null);
+      throw new StoreConnectionException(why, null);
     }
   }
 

@@ -13,6 +13,7 @@ import java.net.SocketException;
 import java.security.SecureRandom;
 import java.util.concurrent.TimeUnit;
 import java.util.concurrent.locks.LockSupport;
+import org.agrona.CloseHelper;
 
 /** Opens a session with a cluster; tries again until the deadline. */
 final class ClusterOpener {
@@ -52,11 +53,12 @@ final class ClusterOpener {
           new ClusterLink(server, driver, aeron, timing, session, probe, options.spin());
       link.start(connect(aeron, link));
       return link;
-    } catch (RuntimeException e) {
-      if (aeron != null) {
-        aeron.close();
-      }
-      driver.close();
+    } catch (AeronException e) {
+      CloseHelper.quietCloseAll(aeron, driver);
+      throw new StoreConnectionException(
+          "%s: the media driver cannot be used: %s".formatted(server, e), e);
+    } catch (RuntimeException | Error e) {
+      CloseHelper.quietCloseAll(aeron, driver);
       throw e;
     }
   }
@@ -67,6 +69,10 @@ final class ClusterOpener {
         return attempt(aeron, link);
       } catch (AeronException | IOException e) {
         LOG.log(Level.DEBUG, "{0}: attempt {1}: {2}", server, attempt, e.toString());
+        if (aeron.isClosed()) {
+          throw new StoreConnectionException(
+              "no session with the %s: %s".formatted(server, EmbeddedDriver.ENDED_ITSELF), e);
+        }
         if (System.nanoTime() - deadline > 0) {
           throw new StoreConnectionException(
               "no leader of the %s within %d ms, %d attempts: %s"

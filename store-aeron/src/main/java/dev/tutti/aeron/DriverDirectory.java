@@ -23,6 +23,7 @@ import java.util.Objects;
 import java.util.Set;
 import java.util.concurrent.ConcurrentHashMap;
 import java.util.stream.Stream;
+import org.jspecify.annotations.Nullable;
 
 /** Is the folder of one driver in shared memory, with a name of its own, gone when it is closed. */
 final class DriverDirectory implements AutoCloseable {
@@ -31,7 +32,8 @@ final class DriverDirectory implements AutoCloseable {
    * process ends in whatever way. Whoever gets the lock of a folder has found a stale one and deletes it.
    * Closing any handle of a file lets go the locks that the process has on it, so nobody looks into the
    * folders of its own process, whose names it keeps: the number of the process in them is also that of
-   * processes of other containers, and of the one that ran here before.
+   * processes of other containers, and of the one that ran here before. Another class loader of the process
+   * has a set of its own, so the names are also properties of the JVM.
    */
   static final Path SHARED_MEMORY = Path.of("/dev/shm");
 
@@ -48,6 +50,7 @@ final class DriverDirectory implements AutoCloseable {
   private static final int PROOF_BYTES = 32;
   private static final SecureRandom RANDOM = new SecureRandom();
 
+  private static final String OWN_PROPERTY = "dev.tutti.aeron.folder.";
   private static final Set<String> OWN = ConcurrentHashMap.newKeySet();
 
   private final Path path;
@@ -84,19 +87,20 @@ final class DriverDirectory implements AutoCloseable {
         RANDOM.nextBytes(number);
         String name =
             PREFIX + ProcessHandle.current().pid() + "-" + HexFormat.of().formatHex(number);
-        OWN.add(name);
-        Path path =
-            Files.createDirectory(
-                parent.resolve(name),
-                PosixFilePermissions.asFileAttribute(PosixFilePermissions.fromString("rwx------")));
-        FileChannel lockFile =
-            FileChannel.open(
-                path.resolve(LOCK), StandardOpenOption.CREATE_NEW, StandardOpenOption.WRITE);
-        if (lockFile.tryLock() != null && Files.exists(path.resolve(LOCK))) {
-          return new DriverDirectory(path, lockFile);
+        Path path = parent.resolve(name);
+        keep(path);
+        try {
+          Files.createDirectory(
+              path,
+              PosixFilePermissions.asFileAttribute(PosixFilePermissions.fromString("rwx------")));
+        } catch (IOException | RuntimeException e) {
+          forget(path);
+          throw e;
         }
-        lockFile.close();
-        OWN.remove(name);
+        DriverDirectory directory = take(path);
+        if (directory != null) {
+          return directory;
+        }
       }
     } catch (IOException e) {
       throw new StoreException(
@@ -104,6 +108,39 @@ final class DriverDirectory implements AutoCloseable {
               .formatted(parent, e, AeronStoreOptions.DIRECTORY.name()),
           e);
     }
+  }
+
+  /** Takes a new folder; returns null if another process took it for a stale one before. */
+  private static @Nullable DriverDirectory take(Path path) throws IOException {
+    FileChannel lockFile = null;
+    try {
+      lockFile =
+          FileChannel.open(
+              path.resolve(LOCK), StandardOpenOption.CREATE_NEW, StandardOpenOption.WRITE);
+      if (lockFile.tryLock() != null && Files.exists(path.resolve(LOCK))) {
+        return new DriverDirectory(path, lockFile);
+      }
+      lockFile.close();
+      forget(path);
+      return null;
+    } catch (IOException | RuntimeException | Error e) {
+      discard(path, lockFile);
+      throw e;
+    }
+  }
+
+  private static void keep(Path path) {
+    OWN.add(name(path));
+    System.setProperty(OWN_PROPERTY + name(path), "");
+  }
+
+  private static void forget(Path path) {
+    System.clearProperty(OWN_PROPERTY + name(path));
+    OWN.remove(name(path));
+  }
+
+  private static String name(Path path) {
+    return String.valueOf(path.getFileName());
   }
 
   private static void requireRoom(Path parent, long bytes) throws IOException {
@@ -147,7 +184,7 @@ final class DriverDirectory implements AutoCloseable {
   static boolean isShared(String folder, byte[] proof) {
     Path path = Path.of(folder);
     try {
-      return String.valueOf(path.getFileName()).startsWith(PREFIX)
+      return name(path).startsWith(PREFIX)
           && Files.size(path.resolve(PROOF)) == proof.length
           && Arrays.equals(Files.readAllBytes(path.resolve(PROOF)), proof);
     } catch (IOException e) {
@@ -175,8 +212,10 @@ final class DriverDirectory implements AutoCloseable {
   }
 
   private static boolean isOfOthers(Path path) {
-    String name = path.getFileName().toString();
-    return name.startsWith(PREFIX) && !OWN.contains(name);
+    String name = name(path);
+    return name.startsWith(PREFIX)
+        && !OWN.contains(name)
+        && System.getProperty(OWN_PROPERTY + name) == null;
   }
 
   private static void deleteWithoutOwner(Path path) {
@@ -206,6 +245,10 @@ final class DriverDirectory implements AutoCloseable {
   /** Deletes the folder; the driver must have ended. */
   @Override
   public void close() {
+    discard(path, lockFile);
+  }
+
+  private static void discard(Path path, @Nullable FileChannel lockFile) {
     try {
       delete(path);
     } catch (NoSuchFileException e) {
@@ -214,11 +257,13 @@ final class DriverDirectory implements AutoCloseable {
       LOG.log(Level.WARNING, "cannot delete {0}: {1}", path, e.toString());
     } finally {
       try {
-        lockFile.close();
+        if (lockFile != null) {
+          lockFile.close();
+        }
       } catch (IOException e) {
         LOG.log(Level.DEBUG, "closing a lock", e);
       }
-      OWN.remove(path.getFileName().toString());
+      forget(path);
     }
   }
 }

@@ -6,6 +6,8 @@ import io.aeron.CommonContext;
 import io.aeron.RethrowingErrorHandler;
 import io.aeron.driver.MediaDriver;
 import io.aeron.driver.ThreadingMode;
+import io.aeron.exceptions.AeronException;
+import io.aeron.exceptions.TimeoutException;
 import java.io.File;
 import java.io.IOException;
 import java.lang.System.Logger;
@@ -85,14 +87,33 @@ final class EmbeddedDriver implements AutoCloseable {
   }
 
   private static void requireRunning(String driver) {
-    boolean runs =
-        CommonContext.isDriverActive(
-            new File(driver), LONGEST_SILENCE_MILLIS, line -> LOG.log(Level.DEBUG, line));
-    if (!runs) {
+    if (!runs(driver)) {
       throw new StoreException(
           "no media driver runs in %s; start it, or unset %s for one in this process"
               .formatted(driver, AeronStoreOptions.DRIVER.name()));
     }
+  }
+
+  /**
+   * Tells whether a driver runs.
+   *
+   * @param driver its folder
+   * @throws StoreException if it is of another version
+   */
+  static boolean runs(String driver) {
+    try {
+      return CommonContext.isDriverActive(
+          new File(driver), LONGEST_SILENCE_MILLIS, line -> LOG.log(Level.DEBUG, line));
+    } catch (TimeoutException | IllegalStateException e) {
+      LOG.log(Level.DEBUG, "a media driver starts, or is gone", e);
+      return false;
+    } catch (AeronException e) {
+      throw unusable(driver, e);
+    }
+  }
+
+  private static StoreException unusable(String driver, AeronException e) {
+    return new StoreException("the media driver in %s cannot be used: %s".formatted(driver, e), e);
   }
 
   private static MediaDriver.Context context(
@@ -124,7 +145,12 @@ final class EmbeddedDriver implements AutoCloseable {
         .errorHandler(logging());
   }
 
-  /** Connects to a driver as a client. */
+  /**
+   * Connects to a driver as a client.
+   *
+   * @throws StoreException if the driver is of another version, or its files cannot be read
+   * @throws TimeoutException if it does not run
+   */
   static Aeron connect(String driver, Timing timing) {
     Aeron.Context context =
         new Aeron.Context()
@@ -133,7 +159,13 @@ final class EmbeddedDriver implements AutoCloseable {
             .threadFactory(task -> daemon("tutti-ac", task))
             .errorHandler(logging())
             .subscriberErrorHandler(RethrowingErrorHandler.INSTANCE);
-    return Aeron.connect(context);
+    try {
+      return Aeron.connect(context);
+    } catch (TimeoutException e) {
+      throw e;
+    } catch (AeronException e) {
+      throw unusable(driver, e);
+    }
   }
 
   /**

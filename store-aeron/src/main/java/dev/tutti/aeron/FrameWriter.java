@@ -41,6 +41,11 @@ final class FrameWriter {
     long offer(UnsafeBuffer header, DirectBuffer body, int at, int bytes);
   }
 
+  /** Tells whether a body of so many bytes travels in one frame. */
+  boolean isOneFrame(int length) {
+    return length <= most;
+  }
+
   /**
    * Writes as much of a message as there is room for.
    *

@@ -16,8 +16,9 @@ final class Handshake {
    *   client  IPC and its bell; or UDP and where it listens
    *   server  READY; or FAILED and why
    *
-   * From then on the server serves the session. GOODBYE is sent by a server that closes, RING by either
-   * side that finds the other's bell armed.
+   * From then on the server serves the session. GOODBYE is sent by a server that closes, and by a client,
+   * all of whose wills it takes back, also those whose requests are still on their way. RING is sent by
+   * either side that finds the other's bell armed.
    */
   static final int IPC = 1;
   static final int UDP = 2;

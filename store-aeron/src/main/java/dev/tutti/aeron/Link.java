@@ -15,6 +15,7 @@ import java.util.Queue;
 import java.util.concurrent.ConcurrentHashMap;
 import java.util.concurrent.ConcurrentLinkedQueue;
 import java.util.concurrent.TimeUnit;
+import java.util.concurrent.atomic.AtomicBoolean;
 import java.util.concurrent.atomic.AtomicInteger;
 import java.util.concurrent.atomic.AtomicLong;
 import java.util.concurrent.locks.LockSupport;
@@ -34,6 +35,12 @@ final class Link implements StoreLink {
    * awake; when that is about to sleep and any call sleeps, it arms the bell itself. Between hosts a thread
    * "tutti-al-poll" looks from time to time while any call sleeps.
    *
+   * While there is no room for a request the lock is free. So between two frames of a long one, of which
+   * one at a time is on its way, the short ones of other calls leave.
+   *
+   * A call that gave up is taken back by who sends next, and by a thread "tutti-al-cancel" if nobody does,
+   * which is there until there is room to say so.
+   *
    * The control connection also tells when the server is gone: then every call fails, as it does where
    * Aeron's client has ended itself after a long pause; the server hears of that in turn. Closing takes both
    * locks before the shared memory is unmapped, since nobody may look into it afterwards.
@@ -43,6 +50,8 @@ final class Link implements StoreLink {
   private static final long BUSY_NANOS = TimeUnit.MILLISECONDS.toNanos(1);
   private static final long BUSY_PAUSE_NANOS = TimeUnit.MILLISECONDS.toNanos(100);
   private static final long FULL_PAUSE_NANOS = TimeUnit.MICROSECONDS.toNanos(50);
+  private static final long FIRST_CANCEL_PAUSE_NANOS = TimeUnit.MILLISECONDS.toNanos(1);
+  private static final long LONGEST_CANCEL_PAUSE_NANOS = TimeUnit.MILLISECONDS.toNanos(100);
   private static final long CLOSE_NANOS = TimeUnit.SECONDS.toNanos(1);
   private static final int FRAMES_AT_ONCE = 32;
   private static final String ENDED = "its process ended, or it dropped this client";
@@ -58,18 +67,20 @@ final class Link implements StoreLink {
   private final Subscription replies;
   private final FrameReader reader;
   private final FrameWriter writer;
-  private final BodyWriter body = new BodyWriter();
   private final boolean spin;
   private final @Nullable Bells bells;
   private final ReentrantLock sendLock = new ReentrantLock();
+  private final ReentrantLock longLock = new ReentrantLock();
   private final ReentrantLock replyLock = new ReentrantLock();
   private final ConcurrentHashMap<Long, Call> calls = new ConcurrentHashMap<>();
   private final Queue<Long> cancels = new ConcurrentLinkedQueue<>();
+  private final AtomicBoolean takesBack = new AtomicBoolean();
   private final AtomicLong nextCall = new AtomicLong();
   private final AtomicInteger sleepers = new AtomicInteger();
   private final AtomicInteger users = new AtomicInteger(1);
   private final Thread listener;
   private final @Nullable Thread poller;
+  private BodyWriter body = new BodyWriter();
   private volatile boolean listenerAwake;
   private volatile long notAwakeBefore = System.nanoTime();
   private volatile long lastFrame = System.nanoTime();
@@ -174,28 +185,10 @@ final class Link implements StoreLink {
   @Override
   public void send(int code, Call call, long deadline, Request request) {
     sendCancels();
-    if (!Locks.acquire(sendLock, deadline)) {
-      throw unsent(code, call);
-    }
     try {
-      requireUsable();
-      request.put(body.clear());
-      int at = 0;
-      long giveUp = deadline;
-      while (true) {
-        int before = at;
-        at = writer.write(code, call.number, body.buffer(), body.length(), at);
-        ringServer();
-        if (at < 0) {
-          return;
-        }
-        requireUsable();
-        long now = System.nanoTime();
-        giveUp = at > before && now + GRACE_NANOS - giveUp > 0 ? now + GRACE_NANOS : giveUp;
-        if (now - giveUp > 0) {
-          throw unsent(code, call);
-        }
-        LockSupport.parkNanos(FULL_PAUSE_NANOS);
+      BodyWriter left = sendAtOnce(code, call, deadline, request);
+      if (left != null) {
+        sendInParts(code, call, deadline, left);
       }
     } catch (FrameWriter.ClosedStreamException e) {
       awaitLoss();
@@ -203,20 +196,95 @@ final class Link implements StoreLink {
       requireUsable(e);
       throw e;
     } finally {
-      sendLock.unlock();
       sendCancels();
     }
+  }
+
+  /** Sends a request of one frame if there is room; returns the body of one that is left. */
+  private @Nullable BodyWriter sendAtOnce(int code, Call call, long deadline, Request request) {
+    if (!Locks.acquire(sendLock, deadline)) {
+      throw unsent(code, call);
+    }
+    try {
+      requireUsable();
+      request.put(body.clear());
+      if (writer.isOneFrame(body.length()) && write(code, call, body, 0) < 0) {
+        return null;
+      }
+      BodyWriter left = body;
+      body = new BodyWriter();
+      return left;
+    } finally {
+      sendLock.unlock();
+    }
+  }
+
+  private void sendInParts(int code, Call call, long deadline, BodyWriter message) {
+    boolean isLong = !writer.isOneFrame(message.length());
+    if (isLong && !Locks.acquire(longLock, deadline)) {
+      throw unsent(code, call);
+    }
+    try {
+      int at = 0;
+      long giveUp = deadline;
+      while (true) {
+        int before = at;
+        sendLock.lock();
+        try {
+          requireUsable();
+          at = write(code, call, message, at);
+          if (at < 0) {
+            body = message; // the next one needs as much memory
+            return;
+          }
+        } finally {
+          sendLock.unlock();
+        }
+        long now = System.nanoTime();
+        giveUp = at > before && now + GRACE_NANOS - giveUp > 0 ? now + GRACE_NANOS : giveUp;
+        if (now - giveUp > 0) {
+          throw unsent(code, call);
+        }
+        LockSupport.parkNanos(FULL_PAUSE_NANOS);
+      }
+    } finally {
+      if (isLong) {
+        longLock.unlock();
+      }
+    }
+  }
+
+  /** Writes what there is room for; called under the lock. */
+  private int write(int code, Call call, BodyWriter message, int from) {
+    int at = writer.write(code, call.number, message.buffer(), message.length(), from);
+    ringServer();
+    return at;
   }
 
   private StoreTimeoutException unsent(int code, Call call) {
     if (code == Protocol.CANCEL) {
       cancels.add(call.number);
-      sendCancels();
+      if (takesBack.compareAndSet(false, true)) {
+        Thread.ofVirtual().name("tutti-al-cancel").start(this::takeBack);
+      }
     }
     return unanswered();
   }
 
-  /** Takes back calls that gave up while there was no room to say so; who sends looks for them. */
+  /** Runs on a thread that is there while calls are to be taken back. */
+  private void takeBack() {
+    do {
+      long pause = FIRST_CANCEL_PAUSE_NANOS;
+      while (isUsable() && !cancels.isEmpty()) {
+        sendCancels();
+        LockSupport.parkNanos(pause);
+        pause = Math.min(2 * pause, LONGEST_CANCEL_PAUSE_NANOS);
+      }
+      takesBack.set(false);
+    } while (isUsable() && !cancels.isEmpty() && takesBack.compareAndSet(false, true));
+  }
+
+  /** Takes back calls that gave up while there was no room to say so. */
   private void sendCancels() {
     while (!cancels.isEmpty() && isUsable() && sendLock.tryLock()) {
       try {
@@ -495,6 +563,9 @@ final class Link implements StoreLink {
 
   private void close() {
     closed = true;
+    if (loss == null) {
+      control.say(Handshake.GOODBYE);
+    }
     control.close();
     wakeAll();
     long deadline = Arguments.deadline(CLOSE_NANOS);

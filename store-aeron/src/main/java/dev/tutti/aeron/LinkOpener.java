@@ -5,18 +5,24 @@ import dev.tutti.StoreException;
 import dev.tutti.StoreTokenException;
 import dev.tutti.aeron.AeronStoreOptions.Transport;
 import io.aeron.Aeron;
+import io.aeron.Counter;
 import io.aeron.ExclusivePublication;
 import io.aeron.Subscription;
 import io.aeron.exceptions.AeronException;
+import io.aeron.exceptions.ConfigurationException;
+import io.aeron.exceptions.RegistrationException;
 import java.io.EOFException;
 import java.io.IOException;
 import java.lang.System.Logger;
 import java.lang.System.Logger.Level;
 import java.net.InetSocketAddress;
+import java.util.Objects;
 import java.util.concurrent.ThreadLocalRandom;
 import java.util.concurrent.TimeUnit;
+import java.util.concurrent.atomic.AtomicReference;
 import java.util.concurrent.locks.LockSupport;
 import java.util.function.BooleanSupplier;
+import java.util.function.LongFunction;
 import org.jspecify.annotations.Nullable;
 
 /** Opens a session with a server; tries again with growing pauses until the deadline. */
@@ -49,6 +55,8 @@ final class LinkOpener {
         throw new StoreConnectionException(
             "%s is no store over Aeron: %s".formatted(server, e.getMessage()), e);
       } catch (IOException e) {
+        LOG.log(
+            Level.DEBUG, "store server at {0}: attempt {1}: {2}", server, attempt, e.toString());
         long left = deadline - System.nanoTime();
         if (left <= 0) {
           throw new StoreConnectionException(
@@ -86,6 +94,10 @@ final class LinkOpener {
                 .formatted(server, session.folder(), AeronStoreOptions.TRANSPORT.name()));
       }
       return start(shared ? overMemory(control, session) : overNetwork(control, session));
+    } catch (RegistrationException | ConfigurationException e) {
+      control.close();
+      throw new StoreConnectionException(
+          "store server at %s: the media driver refuses this process: %s".formatted(server, e), e);
     } catch (AeronException e) {
       control.close();
       throw new IOException("its media driver cannot be used: " + e, e);
@@ -106,10 +118,19 @@ final class LinkOpener {
   }
 
   private Link overMemory(Control control, Handshake.Session session) throws IOException {
+    await(
+        control,
+        () -> EmbeddedDriver.runs(session.driver()),
+        "its media driver gives no sign of life");
     Aeron aeron = EmbeddedDriver.connect(session.driver(), timing);
     try {
-      Subscription replies = aeron.addSubscription(Channels.IPC, session.replyStream());
-      Link.Bells bells = new Link.Bells(Bell.make(aeron), Bell.find(aeron, session.bell()));
+      Subscription replies =
+          added(
+              control,
+              aeron::getSubscription,
+              aeron.asyncAddSubscription(Channels.IPC, session.replyStream()));
+      Counter counter = added(control, aeron::getCounter, Bell.beginToMake(aeron));
+      Link.Bells bells = new Link.Bells(Bell.of(aeron, counter), Bell.find(aeron, session.bell()));
       control.putByte(Handshake.IPC);
       control.putInt(bells.own().number());
       return open(control, session, aeron, null, bells, replies, Channels.IPC);
@@ -128,7 +149,11 @@ final class LinkOpener {
     try {
       aeron = EmbeddedDriver.connect(driver.path(), timing);
       Subscription replies =
-          aeron.addSubscription(Channels.udp(control.localAddress(), 0), session.replyStream());
+          added(
+              control,
+              aeron::getSubscription,
+              aeron.asyncAddSubscription(
+                  Channels.udp(control.localAddress(), 0), session.replyStream()));
       await(
           control,
           () -> replies.tryResolveChannelEndpointPort() != null,
@@ -174,7 +199,10 @@ final class LinkOpener {
               .formatted(server, control.readText(deadline)));
     }
     ExclusivePublication requests =
-        aeron.addExclusivePublication(Channels.out(channel), session.requestStream());
+        added(
+            control,
+            aeron::getExclusivePublication,
+            aeron.asyncAddExclusivePublication(Channels.out(channel), session.requestStream()));
     await(
         control,
         () -> requests.isConnected() && replies.isConnected(),
@@ -184,6 +212,20 @@ final class LinkOpener {
                 + " directions");
     return new Link(
         server, control, aeron, driver, bells, session, replies, requests, options.spin());
+  }
+
+  /** Waits for what a driver is to add; it may stand still. */
+  private <T> T added(Control control, LongFunction<@Nullable T> find, long number)
+      throws IOException {
+    AtomicReference<@Nullable T> found = new AtomicReference<>();
+    await(
+        control,
+        () -> {
+          found.set(find.apply(number));
+          return found.get() != null;
+        },
+        "its media driver does not answer");
+    return Objects.requireNonNull(found.get());
   }
 
   private void await(Control control, BooleanSupplier condition, String otherwise)

@@ -205,18 +205,31 @@ abstract class RemoteStore implements Store {
     long deadline =
         Arguments.deadline(Math.min(Arguments.nanos(timeout), LONGEST_WITHDRAWAL_NANOS));
     for (Long will : wills) {
+      if (System.nanoTime() - deadline > link.graceNanos()) {
+        LOG.log(Level.DEBUG, "the server is silent, and wills may be carried out");
+        return;
+      }
       try {
-        ask(
-            link.newCall(),
-            Protocol.WITHDRAW,
-            deadline - System.nanoTime(),
-            body -> body.putLong(will));
+        withdraw(will, deadline);
       } catch (StoreTimeoutException e) {
         LOG.log(Level.DEBUG, "a will may be carried out", e);
       } catch (StoreException e) {
         LOG.log(Level.DEBUG, "the server is gone, and with it all wills", e);
         return;
       }
+    }
+  }
+
+  private void withdraw(long will, long deadline) {
+    Call call = link.newCall();
+    try {
+      link.send(Protocol.WITHDRAW, call, deadline, body -> body.putLong(will));
+      // Each wait has a grace, so those after the deadline are not waited for.
+      if (System.nanoTime() - deadline < 0 && !link.await(call, deadline, false)) {
+        throw link.unanswered();
+      }
+    } finally {
+      link.forget(call);
     }
   }
 

@@ -66,10 +66,14 @@ final class ServerClient extends Caller {
     channel.register(selector, SelectionKey.OP_READ, this);
   }
 
-  /** Reads what the client says; returns false at the end of the connection. */
+  /** Reads what the client says; returns false if it closes, or at the end of the connection. */
   boolean hears() throws IOException {
     int count = Objects.requireNonNull(channel).read(heard.clear());
     for (int i = 0; i < count; i++) {
+      if (heard.get(i) == Handshake.GOODBYE) {
+        wills.clear();
+        return false;
+      }
       if (heard.get(i) != Handshake.RING) {
         throw new ProtocolException("it says " + heard.get(i));
       }

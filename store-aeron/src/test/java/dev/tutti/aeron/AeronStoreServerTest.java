@@ -10,6 +10,8 @@ import dev.tutti.StoreTokenException;
 import dev.tutti.aeron.AeronStoreOptions.Transport;
 import dev.tutti.store.JobToken;
 import io.aeron.Aeron;
+import io.aeron.driver.MediaDriver;
+import io.aeron.driver.ThreadingMode;
 import java.io.IOException;
 import java.net.InetAddress;
 import java.net.InetSocketAddress;
@@ -293,18 +295,7 @@ class AeronStoreServerTest {
         opening = start(() -> new AeronStore(options));
         Control control = new Control(listener.accept(), timing);
         long deadline = System.nanoTime() + LONG.toNanos();
-        Handshake.admit(control, JobToken.NONE, deadline);
-        DriverDirectory folder = driver.directory();
-        Handshake.tell(
-            control,
-            new Handshake.Session(
-                10,
-                11,
-                1,
-                Bell.make(aeron).number(),
-                driver.path(),
-                folder.path().toString(),
-                folder.proof()));
+        tellSession(control, driver, driver.path(), Bell.make(aeron).number(), deadline);
         assertThat(control.readByte(deadline)).isEqualTo(Handshake.IPC);
         assertThat(control.readInt(deadline)).isNotNegative();
         control.putByte(Handshake.OK);
@@ -322,6 +313,67 @@ class AeronStoreServerTest {
       driver.close();
     }
     assertThat(left()).isEmpty();
+  }
+
+  /** Admits a client as a server does. */
+  private static void tellSession(
+      Control control, EmbeddedDriver driver, String path, int bell, long deadline)
+      throws IOException {
+    Handshake.admit(control, JobToken.NONE, deadline);
+    DriverDirectory folder = driver.directory();
+    Handshake.tell(
+        control,
+        new Handshake.Session(10, 11, 1, bell, path, folder.path().toString(), folder.proof()));
+  }
+
+  @Test
+  void aServerWhoseDriverStandsStillIsGivenUpAtTheDeadline() throws Exception {
+    Timing timing = Timing.of(Duration.ofSeconds(5));
+    EmbeddedDriver driver = EmbeddedDriver.start(options(0), timing, 1);
+    try (var listener = new java.net.ServerSocket(0)) {
+      AeronStoreOptions options = options(listener.getLocalPort());
+      FutureTask<?> opening =
+          start(() -> new AeronStore(options.withTimeout(Duration.ofSeconds(1))));
+      Control control = new Control(listener.accept(), timing);
+      long deadline = System.nanoTime() + LONG.toNanos();
+      tellSession(control, driver, directory.resolve("none").toString(), 0, deadline);
+      assertFails(
+          opening,
+          StoreConnectionException.class,
+          "its media driver gives no sign of life, within 1000 ms");
+      control.close();
+    } finally {
+      driver.close();
+    }
+  }
+
+  @Test
+  void aServerWhoseDriverStopsJustThenIsGivenUpAtTheDeadline() throws Exception {
+    Timing timing = Timing.of(Duration.ofSeconds(5));
+    EmbeddedDriver folder = EmbeddedDriver.start(options(0), timing, 1);
+    MediaDriver.Context context =
+        new MediaDriver.Context()
+            .aeronDirectoryName(directory.resolve("stopped").toString())
+            .threadingMode(ThreadingMode.INVOKER)
+            .termBufferSparseFile(true)
+            .dirDeleteOnShutdown(true);
+    try (MediaDriver driver = MediaDriver.launch(context);
+        var listener = new java.net.ServerSocket(0)) {
+      AeronStoreOptions options = options(listener.getLocalPort());
+      FutureTask<?> opening =
+          start(() -> new AeronStore(options.withTimeout(Duration.ofSeconds(1))));
+      Control control = new Control(listener.accept(), timing);
+      driver.sharedAgentInvoker().invoke(); // says that it lives, and is not asked again
+      long deadline = System.nanoTime() + LONG.toNanos();
+      tellSession(control, folder, driver.aeronDirectoryName(), 0, deadline);
+      assertFails(
+          opening,
+          StoreConnectionException.class,
+          "its media driver does not answer, within 1000 ms");
+      control.close();
+    } finally {
+      folder.close();
+    }
   }
 
   @Test

@@ -10,9 +10,14 @@ import dev.tutti.store.JobToken;
 import io.aeron.driver.MediaDriver;
 import io.aeron.driver.ThreadingMode;
 import java.io.IOException;
+import java.io.UncheckedIOException;
+import java.nio.ByteBuffer;
+import java.nio.ByteOrder;
+import java.nio.channels.FileChannel;
 import java.nio.charset.StandardCharsets;
 import java.nio.file.Files;
 import java.nio.file.Path;
+import java.nio.file.StandardOpenOption;
 import java.time.Duration;
 import java.util.List;
 import java.util.concurrent.ExecutionException;
@@ -23,6 +28,8 @@ import java.util.stream.Stream;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.Timeout;
 import org.junit.jupiter.api.io.TempDir;
+import org.junit.jupiter.params.ParameterizedTest;
+import org.junit.jupiter.params.provider.ValueSource;
 
 /** Uses a media driver that somebody else runs, with its own settings. */
 @Timeout(60)
@@ -67,13 +74,16 @@ class ExternalDriverTest {
   }
 
   private MediaDriver launch(long livenessNanos) {
-    return MediaDriver.launch(
-        new MediaDriver.Context()
-            .aeronDirectoryName(options().driver())
-            .threadingMode(ThreadingMode.SHARED)
-            .clientLivenessTimeoutNs(livenessNanos)
-            .termBufferSparseFile(true)
-            .dirDeleteOnShutdown(true));
+    return MediaDriver.launch(context(livenessNanos));
+  }
+
+  private MediaDriver.Context context(long livenessNanos) {
+    return new MediaDriver.Context()
+        .aeronDirectoryName(options().driver())
+        .threadingMode(ThreadingMode.SHARED)
+        .clientLivenessTimeoutNs(livenessNanos)
+        .termBufferSparseFile(true)
+        .dirDeleteOnShutdown(true);
   }
 
   private static FutureTask<?> startWait(AeronStore store) {
@@ -159,6 +169,31 @@ class ExternalDriverTest {
     }
   }
 
+  @Test
+  void aClientOfAClusterThatWasStoppedForTooLongIsTold() throws Exception {
+    String members = TestCluster.freeMembers();
+    String member = members.substring(0, members.indexOf(','));
+    try (MediaDriver driver = launch(LIVENESS_NANOS);
+        AeronClusterServer server =
+            new AeronClusterServer(member, 0, directory.resolve("data"), options().withDriver(""));
+        StoreChild client =
+            StoreChild.start(
+                "wait",
+                0,
+                "MEMBERS=" + member,
+                "TUTTI_AERON_DIR=" + directory,
+                "TUTTI_AERON_DRIVER=" + driver.aeronDirectoryName())) {
+      assertThat(client.line()).isEqualTo("READY false");
+      pause(client);
+      long start = System.nanoTime();
+      assertThat(client.line())
+          .startsWith("FAILED dev.tutti.StoreConnectionException: session with store cluster at")
+          .contains("is lost: this process or the media driver stood still for too long");
+      assertThat(System.nanoTime() - start).isLessThan(TimeUnit.SECONDS.toNanos(LIMIT_SECONDS));
+      assertThat(server.isRunning()).isTrue();
+    }
+  }
+
   /** Stops a process for longer than the driver lets its clients be silent. */
   private static void pause(StoreChild child) throws Exception {
     child.signal("STOP");
@@ -180,6 +215,82 @@ class ExternalDriverTest {
       store.set("key", value);
       assertThat(store.get("key", Duration.ofSeconds(LIMIT_SECONDS))).isEqualTo(value);
       assertThat(idle.check(List.of("key"))).isFalse();
+    }
+  }
+
+  @Test
+  void aClientOfAClusterIsToldWhereItEndsBeforeThereIsALeader() throws Exception {
+    String members = TestCluster.freeMembers();
+    MediaDriver driver = launch(LIVENESS_NANOS);
+    FutureTask<?> opening = new FutureTask<>(() -> new AeronClusterStore(members, options()));
+    try {
+      Thread.ofVirtual().start(opening);
+      long deadline = System.nanoTime() + TimeUnit.SECONDS.toNanos(LIMIT_SECONDS);
+      while (publications(driver) < TestCluster.SIZE) {
+        assertThat(System.nanoTime()).isLessThan(deadline);
+        Thread.onSpinWait();
+      }
+    } finally {
+      driver.close();
+    }
+    assertFails(opening, "no session with the store cluster at " + members);
+    assertThat(directory).isEmptyDirectory();
+  }
+
+  private static long publications(MediaDriver driver) throws IOException {
+    try (Stream<Path> files =
+        Files.walk(Path.of(driver.aeronDirectoryName()).resolve("publications"))) {
+      return files.filter(Files::isRegularFile).count();
+    } catch (UncheckedIOException e) {
+      return 0;
+    }
+  }
+
+  @ParameterizedTest
+  @ValueSource(ints = {0x10000, 0x100})
+  void oneOfAnotherVersionIsNamed(int version) throws Exception {
+    Path old = Files.createDirectory(directory.resolve("old"));
+    try (MediaDriver driver = launch(LIVENESS_NANOS)) {
+      Files.copy(Path.of(driver.aeronDirectoryName()).resolve("cnc.dat"), old.resolve("cnc.dat"));
+    }
+    try (FileChannel file = FileChannel.open(old.resolve("cnc.dat"), StandardOpenOption.WRITE)) {
+      file.write(
+          ByteBuffer.allocate(Integer.BYTES).order(ByteOrder.nativeOrder()).putInt(version).flip());
+    }
+    AeronStoreOptions options = options().withDriver(old.toString());
+    String reason = "the media driver in " + old + " cannot be used:";
+    assertThatThrownBy(() -> new AeronStoreServer(options))
+        .isInstanceOf(StoreException.class)
+        .hasMessageContaining(reason);
+    String members = TestCluster.freeMembers();
+    assertThatThrownBy(() -> new AeronClusterStore(members, options))
+        .isInstanceOf(StoreException.class)
+        .hasMessageContaining(reason);
+    try (AeronStoreServer server = new AeronStoreServer(options.withDriver(""))) {
+      long start = System.nanoTime();
+      AeronStoreOptions far = options.withTransport(Transport.UDP).withPort(server.port());
+      assertThatThrownBy(() -> new AeronStore(far))
+          .isInstanceOf(StoreException.class)
+          .hasMessageContaining(reason);
+      assertThat(System.nanoTime() - start).isLessThan(TimeUnit.SECONDS.toNanos(LIMIT_SECONDS));
+    }
+    assertThat(directory.toFile().list()).containsExactly("old");
+  }
+
+  @Test
+  void oneThatRefusesAClientIsNamedAtOnce() {
+    try (MediaDriver driver =
+            MediaDriver.launch(
+                context(LIVENESS_NANOS).nameResolver((name, parameter, again) -> null));
+        AeronStoreServer server = new AeronStoreServer(options().withDriver(""))) {
+      assertThat(options().driver()).isEqualTo(driver.aeronDirectoryName());
+      long start = System.nanoTime();
+      AeronStoreOptions far = options().withTransport(Transport.UDP).withPort(server.port());
+      assertThatThrownBy(() -> new AeronStore(far))
+          .isInstanceOf(StoreConnectionException.class)
+          .hasMessageContaining("store server at 127.0.0.1:" + server.port())
+          .hasMessageContaining("the media driver refuses this process: ");
+      assertThat(System.nanoTime() - start).isLessThan(TimeUnit.SECONDS.toNanos(LIMIT_SECONDS));
     }
   }
 

@@ -8,6 +8,7 @@ import dev.tutti.StoreTimeoutException;
 import dev.tutti.store.JobToken;
 import io.aeron.Aeron;
 import io.aeron.Subscription;
+import java.io.IOException;
 import java.io.InputStream;
 import java.io.OutputStream;
 import java.net.InetAddress;
@@ -50,26 +51,32 @@ class LinkTest {
     }
   }
 
+  private EmbeddedDriver driver(Timing timing) {
+    return EmbeddedDriver.start(
+        AeronStoreOptions.of("localhost", 0).withDirectory(directory).withToken(JobToken.NONE),
+        timing,
+        2);
+  }
+
+  private static Link link(Control control, Aeron aeron, EmbeddedDriver driver) {
+    return new Link(
+        "played",
+        control,
+        aeron,
+        driver,
+        null,
+        new Handshake.Session(10, 11, 1, 0, "", "", new byte[0]),
+        aeron.addSubscription(Channels.IPC, 11),
+        aeron.addExclusivePublication(Channels.IPC, 10),
+        false);
+  }
+
   @Test
   void callsFailWhereTheServerIsNotHeardAnyMore() throws Exception {
     Timing timing = Timing.of(Duration.ofSeconds(5));
-    EmbeddedDriver driver =
-        EmbeddedDriver.start(
-            AeronStoreOptions.of("localhost", 0).withDirectory(directory).withToken(JobToken.NONE),
-            timing,
-            2);
+    EmbeddedDriver driver = driver(timing);
     Aeron aeron = EmbeddedDriver.connect(driver.path(), timing);
-    Link link =
-        new Link(
-            "played",
-            new Control(new Full(), timing),
-            aeron,
-            driver,
-            null,
-            new Handshake.Session(10, 11, 1, 0, "", "", new byte[0]),
-            aeron.addSubscription(Channels.IPC, 11),
-            aeron.addExclusivePublication(Channels.IPC, 10),
-            false);
+    Link link = link(new Control(new Full(), timing), aeron, driver);
     link.start();
     Call call = link.newCall();
     long deadline = System.nanoTime() + Duration.ofSeconds(20).toNanos();
@@ -80,64 +87,132 @@ class LinkTest {
     link.release();
   }
 
-  @Test
-  void aCallThatCannotBeTakenBackNowIsTakenBackLater() throws Exception {
-    Timing timing = Timing.of(Duration.ofSeconds(5));
-    EmbeddedDriver driver =
-        EmbeddedDriver.start(
-            AeronStoreOptions.of("localhost", 0).withDirectory(directory).withToken(JobToken.NONE),
-            timing,
-            2);
-    Aeron aeron = EmbeddedDriver.connect(driver.path(), timing);
-    Subscription requests = aeron.addSubscription(Channels.IPC, 10);
-    long deadline = System.nanoTime() + Duration.ofSeconds(20).toNanos();
-    try (ServerSocket listener = new ServerSocket(0);
-        Control control =
-            Control.connect(
-                new InetSocketAddress(InetAddress.getLoopbackAddress(), listener.getLocalPort()),
-                timing,
-                deadline)) {
-      Link link =
-          new Link(
-              "played",
-              control,
-              aeron,
-              driver,
-              null,
-              new Handshake.Session(10, 11, 1, 0, "", "", new byte[0]),
-              aeron.addSubscription(Channels.IPC, 11),
-              aeron.addExclusivePublication(Channels.IPC, 10),
-              false);
+  /** Reads what a link sends, when it is told to. */
+  private final class Server implements AutoCloseable {
+    final long deadline = System.nanoTime() + Duration.ofSeconds(20).toNanos();
+    final List<Integer> codes = new ArrayList<>();
+    final List<Long> numbers = new ArrayList<>();
+    final Link link;
+    private final ServerSocket listener = new ServerSocket(0);
+    private final Subscription requests;
+    private final FrameReader reader = new FrameReader(1, this::take);
+
+    Server() throws IOException {
+      Timing timing = Timing.of(Duration.ofSeconds(5));
+      EmbeddedDriver driver = driver(timing);
+      Aeron aeron = EmbeddedDriver.connect(driver.path(), timing);
+      requests = aeron.addSubscription(Channels.IPC, 10);
+      InetSocketAddress address =
+          new InetSocketAddress(InetAddress.getLoopbackAddress(), listener.getLocalPort());
+      link = link(Control.connect(address, timing, deadline), aeron, driver);
       link.start();
-      byte[] large = new byte[1 << 20];
+    }
+
+    private void take(int code, long number, BodyReader body) {
+      codes.add(code);
+      numbers.add(number);
+    }
+
+    /** Reads until a request of some kind has come. */
+    void readUntil(int code) {
+      while (!codes.contains(code) && deadline - System.nanoTime() > 0) {
+        requests.poll(reader, 1);
+      }
+    }
+
+    /** Starts to send a request, which does not leave at once. */
+    Thread startToSend(int code, byte[] value) {
       Thread sender =
           Thread.ofPlatform()
-              .start(
-                  () ->
-                      link.send(
-                          Protocol.SET, link.newCall(), deadline, body -> body.putBytes(large)));
-      while (sender.getState() != Thread.State.TIMED_WAITING) {
+              .start(() -> link.send(code, link.newCall(), deadline, body -> body.putBytes(value)));
+      while (sender.getState() != Thread.State.TIMED_WAITING && sender.isAlive()) {
         Thread.onSpinWait();
       }
+      return sender;
+    }
+
+    @Override
+    public void close() throws IOException {
+      link.release();
+      listener.close();
+    }
+  }
+
+  @Test
+  void theServerHearsThatAClientLeaves() throws Exception {
+    try (Server server = new Server();
+        Socket there = server.listener.accept()) {
+      server.link.release();
+      assertThat(there.getInputStream().readAllBytes()).containsExactly(Handshake.GOODBYE);
+    }
+  }
+
+  @Test
+  void theServerDoesNotHearThatALostClientLeaves() throws Exception {
+    try (Server server = new Server();
+        Socket there = server.listener.accept()) {
+      there.shutdownOutput();
+      while (server.link.isUsable()) {
+        assertThat(System.nanoTime()).isLessThan(server.deadline);
+        Thread.onSpinWait();
+      }
+      server.link.release();
+      assertThat(there.getInputStream().readAllBytes()).isEmpty();
+    }
+  }
+
+  @Test
+  void aCallThatCannotBeTakenBackNowIsTakenBackLater() throws Exception {
+    try (Server server = new Server()) {
+      Link link = server.link;
+      Thread sender = server.startToSend(Protocol.SET, new byte[1 << 20]);
       Call late = link.newCall();
       assertThatThrownBy(() -> link.send(Protocol.CANCEL, late, System.nanoTime(), body -> {}))
           .isInstanceOf(StoreTimeoutException.class);
-      List<Integer> codes = new ArrayList<>();
-      List<Long> numbers = new ArrayList<>();
-      FrameReader reader =
-          new FrameReader(
-              1,
-              (code, number, body) -> {
-                codes.add(code);
-                numbers.add(number);
-              });
-      while (codes.size() < 2 && deadline - System.nanoTime() > 0) {
-        requests.poll(reader, 16);
-      }
+      server.readUntil(Protocol.CANCEL);
+      assertThat(server.numbers).last().isEqualTo(late.number);
+      server.readUntil(Protocol.SET);
       sender.join();
-      assertThat(codes).containsExactly(Protocol.SET, Protocol.CANCEL);
-      assertThat(numbers).last().isEqualTo(late.number);
-      link.release();
+      assertThat(server.codes).containsExactlyInAnyOrder(Protocol.SET, Protocol.CANCEL);
+    }
+  }
+
+  @Test
+  void aShortRequestDoesNotWaitForALongOne() throws Exception {
+    try (Server server = new Server()) {
+      Thread first = server.startToSend(Protocol.SET, new byte[1 << 20]);
+      Thread second = server.startToSend(Protocol.APPEND, new byte[1 << 20]);
+      Thread third = server.startToSend(Protocol.COUNT, new byte[1]);
+      server.readUntil(Protocol.APPEND);
+      for (Thread sender : List.of(first, second, third)) {
+        sender.join();
+      }
+      assertThat(server.codes).containsExactly(Protocol.COUNT, Protocol.SET, Protocol.APPEND);
+    }
+  }
+
+  @Test
+  void aCallIsTakenBackWhenThereIsRoomAlsoWhereNobodySendsAnyMore() throws Exception {
+    try (Server server = new Server()) {
+      Link link = server.link;
+      assertThatThrownBy(
+              () -> {
+                while (server.deadline - System.nanoTime() > 0) {
+                  link.send(Protocol.COUNT, link.newCall(), System.nanoTime(), body -> {});
+                }
+              })
+          .isInstanceOf(StoreTimeoutException.class);
+      Call first = link.newCall();
+      Call second = link.newCall();
+      for (Call late : List.of(first, second)) {
+        assertThatThrownBy(() -> link.send(Protocol.CANCEL, late, System.nanoTime(), body -> {}))
+            .isInstanceOf(StoreTimeoutException.class);
+      }
+      server.readUntil(Protocol.CANCEL);
+      server.codes.removeLast();
+      server.readUntil(Protocol.CANCEL);
+      assertThat(server.codes).endsWith(Protocol.CANCEL);
+      assertThat(server.numbers).endsWith(first.number, second.number);
     }
   }
 }

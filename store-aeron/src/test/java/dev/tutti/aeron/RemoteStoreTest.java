@@ -9,6 +9,8 @@ import dev.tutti.StoreTimeoutException;
 import java.time.Duration;
 import java.util.ArrayList;
 import java.util.List;
+import java.util.concurrent.TimeUnit;
+import java.util.concurrent.locks.LockSupport;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.Timeout;
 
@@ -21,6 +23,8 @@ class RemoteStoreTest {
     boolean closes = true;
     Runnable beforeReply = () -> {};
     int unanswered;
+    boolean silent;
+    int waits;
     volatile boolean released;
 
     @Override
@@ -70,12 +74,16 @@ class RemoteStoreTest {
 
     @Override
     public boolean await(Call call, long deadline, boolean endable) {
-      return true;
+      waits++;
+      while (silent && deadline - System.nanoTime() >= 0) {
+        LockSupport.parkNanos(deadline - System.nanoTime());
+      }
+      return !silent;
     }
 
     @Override
     public long graceNanos() {
-      return 1;
+      return TimeUnit.SECONDS.toNanos(1);
     }
 
     @Override
@@ -144,6 +152,24 @@ class RemoteStoreTest {
         .containsExactly(Protocol.WILL, Protocol.WILL, Protocol.WITHDRAW, Protocol.WITHDRAW);
     assertThat(link.calls).isEmpty();
     assertThat(link.released).isTrue();
+  }
+
+  @Test
+  @Timeout(30)
+  void closingWaitsForASilentServerOnceHoweverManyWillsThereAre() {
+    link.closes = false;
+    int wills = 20;
+    for (int i = 0; i < wills; i++) {
+      assertThat(store.leaveWill("log", new byte[1])).isTrue();
+    }
+    link.silent = true;
+    link.waits = 0;
+    store.close();
+    assertThat(link.waits).isEqualTo(1);
+    assertThat(link.sent.subList(wills, link.sent.size()))
+        .hasSize(wills)
+        .containsOnly(Protocol.WITHDRAW);
+    assertThat(link.calls).isEmpty();
   }
 
   @Test

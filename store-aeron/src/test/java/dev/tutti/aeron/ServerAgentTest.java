@@ -16,6 +16,8 @@ import java.nio.file.Path;
 import java.time.Duration;
 import java.util.ArrayList;
 import java.util.List;
+import java.util.concurrent.CompletableFuture;
+import java.util.concurrent.TimeUnit;
 import org.agrona.concurrent.UnsafeBuffer;
 import org.junit.jupiter.api.AfterEach;
 import org.junit.jupiter.api.BeforeEach;
@@ -118,6 +120,35 @@ class ServerAgentTest {
       agent.stop();
       thread.join();
     }
+  }
+
+  @Test
+  void whoSaysGoodbyeLeavesNoWill() throws Exception {
+    Thread thread = EmbeddedDriver.daemon("agent", agent);
+    ServerClient left = client(10, agent.commands());
+    ServerClient lost = client(20, agent.commands());
+    left.wills.put(1L, new ServerCommands.Will("left/", new byte[1]));
+    lost.wills.put(1L, new ServerCommands.Will("lost/", new byte[1]));
+    agent.add(left);
+    agent.add(lost);
+    peers.get(0).say(Handshake.RING);
+    peers.get(0).say(Handshake.GOODBYE);
+    peers.get(1).close();
+    thread.start();
+    assertThat(peers.get(0).await()).isEqualTo(ENDED);
+    while (keys().isEmpty()) {
+      Thread.onSpinWait();
+    }
+    assertThat(keys()).containsExactly("lost/1");
+    agent.stop();
+    thread.join();
+  }
+
+  private List<String> keys() throws Exception {
+    CompletableFuture<List<String>> keys = new CompletableFuture<>();
+    assertThat(agent.execute(() -> keys.complete(List.copyOf(agent.commands().table().keys()))))
+        .isTrue();
+    return keys.get(15, TimeUnit.SECONDS);
   }
 
   private static void send(FrameWriter writer, int code, UnsafeBuffer body) {

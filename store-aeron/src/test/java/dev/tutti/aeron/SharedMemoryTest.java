@@ -8,6 +8,9 @@ import dev.tutti.StoreException;
 import dev.tutti.store.JobToken;
 import java.io.IOException;
 import java.lang.management.ManagementFactory;
+import java.lang.reflect.Method;
+import java.net.URL;
+import java.net.URLClassLoader;
 import java.nio.charset.StandardCharsets;
 import java.nio.file.Files;
 import java.nio.file.Path;
@@ -22,6 +25,7 @@ import org.junit.jupiter.api.Timeout;
 import org.junit.jupiter.api.io.TempDir;
 import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.CsvSource;
+import org.junit.jupiter.params.provider.ValueSource;
 import org.opentest4j.TestAbortedException;
 
 /** Tests what the store takes of a machine: room in shared memory, files, flags of the JVM. */
@@ -225,6 +229,58 @@ class SharedMemoryTest {
       }
     }
     assertThat(directory).isEmptyDirectory();
+  }
+
+  /** Loads the store's classes once more. */
+  private static final class SecondLoader extends URLClassLoader {
+    SecondLoader() {
+      super(
+          new URL[] {DriverDirectory.class.getProtectionDomain().getCodeSource().getLocation()},
+          SecondLoader.class.getClassLoader());
+    }
+
+    @Override
+    protected Class<?> loadClass(String name, boolean resolve) throws ClassNotFoundException {
+      if (!name.startsWith("dev.tutti.aeron.")) {
+        return super.loadClass(name, resolve);
+      }
+      synchronized (getClassLoadingLock(name)) {
+        Class<?> loaded = findLoadedClass(name);
+        return loaded == null ? findClass(name) : loaded;
+      }
+    }
+  }
+
+  @Test
+  void aSecondCopyOfTheStoreInAProcessLeavesTheFoldersOfTheFirst() throws Exception {
+    try (SecondLoader loader = new SecondLoader()) {
+      Class<?> type = loader.loadClass(DriverDirectory.class.getName());
+      assertThat(type).isNotSameAs(DriverDirectory.class);
+      Method create = type.getDeclaredMethod("create", Path.class, long.class);
+      create.setAccessible(true);
+      try (AutoCloseable first = (AutoCloseable) create.invoke(null, directory, 0L)) {
+        String[] names = directory.toFile().list();
+        DriverDirectory.create(directory, 0).close();
+        try (StoreChild server = StoreChild.start("serve", 0, "TUTTI_AERON_DIR=" + directory)) {
+          assertThat(server.line()).startsWith("READY");
+          assertThat(directory.toFile().list()).hasSize(2).contains(names);
+        }
+        assertThat(first).isNotNull();
+      }
+    }
+  }
+
+  @ParameterizedTest
+  @ValueSource(ints = {2, 3})
+  void aFolderThatCannotBeFilledIsDeleted(int files) throws Exception {
+    inMemoryOf(
+        "64m,nr_inodes=" + files,
+        () -> {
+          assertThatThrownBy(() -> DriverDirectory.create(directory, 0))
+              .isInstanceOf(StoreException.class)
+              .hasMessageContaining("cannot make a folder for shared memory in " + directory);
+          assertThat(directory).isEmptyDirectory();
+        });
   }
 
   @Test
