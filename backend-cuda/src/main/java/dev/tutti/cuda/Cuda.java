@@ -5,6 +5,7 @@ import dev.tutti.cuda.driver.CudaDriver;
 import dev.tutti.cuda.driver.CudaDrivers;
 import dev.tutti.cuda.driver.LinkCalls;
 import dev.tutti.cuda.driver.LinkMatrix;
+import dev.tutti.cuda.memory.BlockStream;
 import java.util.ArrayList;
 import java.util.List;
 import java.util.Optional;
@@ -96,6 +97,7 @@ public final class Cuda implements AutoCloseable {
         try {
           connect(device);
         } catch (RuntimeException e) {
+          disconnect(device);
           device.close();
           throw e;
         }
@@ -113,6 +115,28 @@ public final class Cuda implements AutoCloseable {
         other.sharable().addPeer(device.context());
         device.allocator().addPeer(other.context());
         device.sharable().addPeer(other.context());
+      }
+    }
+  }
+
+  /** Lets the others know no more of a device that could not be connected. */
+  private void disconnect(CudaDevice device) {
+    for (CudaDevice other : devices) {
+      if (other != null) {
+        other.allocator().removePeer(device.context());
+        other.sharable().removePeer(device.context());
+      }
+    }
+  }
+
+  /** Lets no device ask a stream any more on account of what is freed already. */
+  void leave(BlockStream stream) {
+    synchronized (devices) {
+      for (CudaDevice device : devices) {
+        if (device != null) {
+          device.allocator().leave(stream);
+          device.sharable().leave(stream);
+        }
       }
     }
   }

@@ -7,7 +7,12 @@ import dev.tutti.cuda.driver.EventPool;
 import dev.tutti.cuda.driver.StreamCalls;
 import dev.tutti.cuda.memory.DeviceAllocator;
 import dev.tutti.cuda.memory.PinnedAllocator;
+import java.util.concurrent.ExecutionException;
+import java.util.concurrent.FutureTask;
+import java.util.concurrent.TimeUnit;
+import java.util.concurrent.TimeoutException;
 import java.util.concurrent.atomic.AtomicInteger;
+import java.util.concurrent.locks.LockSupport;
 import java.util.function.BooleanSupplier;
 import org.jspecify.annotations.Nullable;
 
@@ -19,8 +24,10 @@ public final class CudaDevice {
   /** Is the number of streams that {@link #poolStream} hands out in turn. */
   public static final int POOL_STREAMS = 32;
 
-  /** Are the streams that groups have before they make more: those of 8 ranks' messages. */
-  static final int RESERVED_STREAMS = 16;
+  /** Are the streams for groups before more are made: those of 8 ranks' messages, and 9 more. */
+  static final int RESERVED_STREAMS = 24;
+
+  private static final long POLL_NANOS = 1_000_000;
 
   private final Cuda owner;
   private final int index;
@@ -44,7 +51,7 @@ public final class CudaDevice {
     BooleanSupplier mayWait = () -> owner.openBlocks().count() == 0;
     this.allocator = new DeviceAllocator(context, mayWait);
     this.sharable = DeviceAllocator.ofPlainSegments(context, mayWait);
-    this.pinned = new PinnedAllocator(context, events);
+    this.pinned = new PinnedAllocator(context, events, mayWait);
     this.kernels = new DeviceKernels(context, loader);
     this.defaultStream = new CudaStream(this, StreamCalls.DEFAULT, false);
     this.tensors = new CudaTensors(this);
@@ -111,12 +118,24 @@ public final class CudaDevice {
   /**
    * Takes a stream of another library. It has to outlive the tensors that are made while it is
    * current, or that {@link CudaTensors#useOn} names it for, since they ask it when they are freed;
-   * after that it may be destroyed.
+   * after that it may be destroyed. Where one of them is freed while the stream is being recorded
+   * into a graph, call {@link #unwrap} before.
    *
    * @param handle a {@code CUstream} or {@code cudaStream_t} of this device
    */
   public CudaStream wrap(long handle) {
     return handle == StreamCalls.DEFAULT ? defaultStream : new CudaStream(this, handle, true);
+  }
+
+  /**
+   * Says that a stream of another library is about to be destroyed, so that it is not asked any
+   * more: a recording puts off what a freed tensor asks it.
+   *
+   * @param handle as {@link #wrap} got it; no tensor in use needs the stream
+   * @throws IllegalStateException if the stream is being recorded into a graph
+   */
+  public void unwrap(long handle) {
+    owner.leave(wrap(handle).forBlocks());
   }
 
   /** Returns what makes and copies tensors of this device. */
@@ -155,6 +174,59 @@ public final class CudaDevice {
 
   DeviceKernels kernels() {
     return kernels;
+  }
+
+  /**
+   * Waits for all that any stream of the process has now, and before for the end of recordings that
+   * are known here, as the driver does not let them go on.
+   *
+   * @param deadlineNanos in terms of {@link System#nanoTime()}
+   * @return false if it is not done by then, or the driver cannot tell
+   */
+  boolean awaitAll(long deadlineNanos) {
+    while (isRecording()) {
+      if (System.nanoTime() - deadlineNanos >= 0) {
+        return false;
+      }
+      LockSupport.parkNanos(POLL_NANOS);
+    }
+    FutureTask<?> wait =
+        new FutureTask<>(
+            () ->
+                context.callRelaxed(
+                    () -> {
+                      owner.driver().contexts().synchronize();
+                      return null;
+                    }));
+    Thread _ = Thread.ofPlatform().daemon().name("tutti-cuda-idle-" + index).start(wait);
+    boolean interrupted = false;
+    try {
+      while (true) {
+        try {
+          wait.get(deadlineNanos - System.nanoTime(), TimeUnit.NANOSECONDS);
+          return true;
+        } catch (InterruptedException e) {
+          interrupted = true;
+        } catch (ExecutionException | TimeoutException e) {
+          return false;
+        }
+      }
+    } finally {
+      if (interrupted) {
+        Thread.currentThread().interrupt();
+      }
+    }
+  }
+
+  private boolean isRecording() {
+    synchronized (pool) {
+      for (CudaStream stream : pool) {
+        if (stream != null && stream.isCapturing()) {
+          return true;
+        }
+      }
+      return false;
+    }
   }
 
   /** Frees everything; waits until the device is idle. */

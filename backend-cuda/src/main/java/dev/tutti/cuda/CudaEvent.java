@@ -4,6 +4,7 @@ import dev.tutti.cuda.driver.CudaDriver;
 import dev.tutti.cuda.driver.EventPool;
 import dev.tutti.spi.DeviceEvent;
 import java.util.concurrent.locks.LockSupport;
+import org.jspecify.annotations.Nullable;
 
 /**
  * Is a point in a stream. What the driver has for it is used for the next point as soon as somebody
@@ -15,23 +16,30 @@ public final class CudaEvent implements DeviceEvent, AutoCloseable {
 
   private final CudaDevice device;
   private final EventPool pool;
+  private final @Nullable CudaStream stream;
   private long handle;
   private boolean reached;
 
   /** Creates a point that is nowhere yet, for {@link #recordIn}. */
   CudaEvent(CudaDevice device) {
-    this(device, device.events(), 0);
+    this(device, device.events(), null, 0);
   }
 
-  CudaEvent(CudaDevice device, EventPool pool, long handle) {
+  CudaEvent(CudaDevice device, EventPool pool, @Nullable CudaStream stream, long handle) {
     this.device = device;
     this.pool = pool;
+    this.stream = stream;
     this.handle = handle;
   }
 
   /** Returns the device. */
   public CudaDevice device() {
     return device;
+  }
+
+  /** Returns the stream that it marks for good, or null. */
+  @Nullable CudaStream stream() {
+    return stream;
   }
 
   /**

@@ -57,7 +57,7 @@ public final class CudaStream {
       pool.release(event);
       throw e;
     }
-    return new CudaEvent(device, pool, event);
+    return new CudaEvent(device, pool, this, event);
   }
 
   /**

@@ -9,9 +9,11 @@ import dev.tutti.cuda.driver.DeviceAttribute;
 import dev.tutti.cuda.share.PeerMemory;
 import dev.tutti.spi.SymmetricChecks;
 import dev.tutti.spi.UserCount;
+import java.lang.System.Logger.Level;
 import java.lang.foreign.Arena;
 import java.lang.foreign.MemorySegment;
 import java.time.Duration;
+import java.util.concurrent.atomic.AtomicReference;
 import java.util.function.Consumer;
 import org.jspecify.annotations.Nullable;
 
@@ -23,6 +25,8 @@ final class CudaSymmetricMemory implements SymmetricMemory {
    */
   static final int CHANNELS = 32;
 
+  private static final System.Logger LOG = System.getLogger(CudaSymmetricMemory.class.getName());
+
   private final CudaDevice device;
   private final PeerMemory memory;
   private final SymmetricPlan plan;
@@ -31,6 +35,7 @@ final class CudaSymmetricMemory implements SymmetricMemory {
   private final MemorySegment[] buffers;
   private final SignalChannel[] channels = new SignalChannel[CHANNELS];
   private final UserCount users = new UserCount();
+  private final AtomicReference<@Nullable CudaStream> spare = new AtomicReference<>();
   private volatile @Nullable Throwable aborted;
 
   /**
@@ -59,8 +64,19 @@ final class CudaSymmetricMemory implements SymmetricMemory {
               .reinterpret(plan.bufferBytes(), arena, null);
     }
     for (int c = 0; c < CHANNELS; c++) {
-      channels[c] = new SignalChannel(device, plan, c, pads);
+      channels[c] = new SignalChannel(device, plan, c, pads, this::takeStream);
     }
+    try {
+      spare.set(device.reserve().take());
+    } catch (CudaException e) {
+      LOG.log(Level.DEBUG, "the first wait makes its stream", e);
+    }
+  }
+
+  /** Returns a stream for a channel. The first one is there: to make one may wait for kernels. */
+  private CudaStream takeStream() {
+    CudaStream stream = spare.getAndSet(null);
+    return stream == null ? device.reserve().take() : stream;
   }
 
   SymmetricPlan plan() {
@@ -218,6 +234,10 @@ final class CudaSymmetricMemory implements SymmetricMemory {
     arena.close();
     for (SignalChannel channel : channels) {
       channel.close();
+    }
+    CudaStream unused = spare.getAndSet(null);
+    if (unused != null) {
+      device.reserve().give(unused);
     }
     memory.close();
   }

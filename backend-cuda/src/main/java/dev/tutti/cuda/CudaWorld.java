@@ -15,10 +15,12 @@ import dev.tutti.kernels.AllReduceLimits;
 import dev.tutti.kernels.ChannelLayout;
 import dev.tutti.spi.BackendContext;
 import java.lang.System.Logger.Level;
+import java.nio.charset.StandardCharsets;
 import java.nio.file.Path;
 import java.util.ArrayList;
 import java.util.List;
 import java.util.concurrent.TimeUnit;
+import java.util.concurrent.atomic.AtomicInteger;
 import org.jspecify.annotations.Nullable;
 
 /** Holds what the ranks of a group share on their devices, from the rendezvous to the end. */
@@ -36,7 +38,8 @@ final class CudaWorld implements AutoCloseable {
   private final int rank;
   private final int size;
   private final IpcChannel channel;
-  private final CudaStream stream;
+  private final List<CudaStream> streams;
+  private final AtomicInteger messageStreams = new AtomicInteger();
   private final CudaSymmetricMemories symmetric;
   private final @Nullable PeerMemory memory;
   private final @Nullable HostChannel all;
@@ -44,23 +47,53 @@ final class CudaWorld implements AutoCloseable {
   private final @Nullable ReplayWatch replays;
   private final @Nullable MessageBoard messages;
   private final List<MessageLane> messageLanes = new ArrayList<>();
+  private final List<HostChannel> channels = new ArrayList<>();
+
+  /**
+   * Says how each rank's memory is divided, and what runs in it.
+   *
+   * @param wide the channel of all ranks
+   * @param narrow that of a sender and a receiver
+   */
+  private record Plan(ChannelLayout wide, ChannelLayout narrow, AllReduceLimits limits) {
+    static Plan of(Settings settings, List<Neighbour> ranks) {
+      int size = ranks.size();
+      int lanes =
+          ChannelLayout.lanes(
+              settings.get(CudaSettings.LANES),
+              Neighbour.leastMultiprocessors(ranks),
+              Neighbour.mostOnOneDevice(ranks));
+      long slot =
+          CudaSettings.bytes(settings, CudaSettings.CHUNK_BYTES, size <= 4 ? 32 << 10 : 16 << 10);
+      int chunk = (int) Math.min(1 << 24, slot);
+      return new Plan(
+          new ChannelLayout(size, lanes, 512, chunk, ChannelLayout.fullSlots(size)),
+          new ChannelLayout(2, Math.min(PAIR_LANES, lanes), 512, chunk, 0),
+          CudaWorld.limits(settings, size));
+    }
+
+    long bytes(int size) {
+      return CudaWorld.bytes(wide) + 2L * (size - 1) * CudaWorld.bytes(narrow);
+    }
+  }
+
+  /** Is what a group of more than one rank has. */
+  private record Shared(Plan plan, HostKernels kernels, RankLinks links, PeerMemory memory) {}
 
   private CudaWorld(
       BackendContext context,
       CudaDevice device,
       IpcChannel channel,
-      @Nullable RankLinks links,
-      CudaStream stream,
+      List<CudaStream> streams,
       PeerWorld peers,
-      @Nullable HostKernels kernels,
-      long until) {
+      @Nullable Shared shared) {
     this.device = device;
     this.rank = context.rank();
     this.size = context.size();
     this.channel = channel;
-    this.stream = stream;
+    this.streams = streams;
     this.symmetric = new CudaSymmetricMemories(device, peers, context.group());
-    if (links == null || kernels == null) {
+    if (shared == null) {
       messages = null;
       memory = null;
       all = null;
@@ -68,43 +101,44 @@ final class CudaWorld implements AutoCloseable {
       replays = null;
       return;
     }
-    Settings settings = context.settings();
-    int shared = Neighbour.mostOnOneDevice(peers.ranks());
-    int lanes =
-        ChannelLayout.lanes(
-            settings.get(CudaSettings.LANES),
-            Neighbour.leastMultiprocessors(peers.ranks()),
-            shared);
-    long slot =
-        CudaSettings.bytes(settings, CudaSettings.CHUNK_BYTES, size <= 4 ? 32 << 10 : 16 << 10);
-    int chunk = (int) Math.min(1 << 24, slot);
-    ChannelLayout wide = new ChannelLayout(size, lanes, 512, chunk, ChannelLayout.fullSlots(size));
-    ChannelLayout narrow = new ChannelLayout(2, Math.min(PAIR_LANES, lanes), 512, chunk, 0);
-    long wideBytes = bytes(wide);
-    long pairBytes = bytes(narrow);
-    memory = PeerMemory.allocate(peers, wideBytes + 2L * (size - 1) * pairBytes, 0, until);
-    long[] areas = new long[size];
-    for (int r = 0; r < size; r++) {
-      areas[r] = memory.address(r);
-    }
-    all = new HostChannel(device, kernels, wide, rank, areas, state(areas[rank], wide));
-    AllReduceLimits limits = limits(settings, size);
-    replays = new ReplayWatch(all.control, rank, context.onFailure());
-    collectives =
-        new CollectiveLane(device, all, limits, symmetric, rank, onSameDevice(peers), replays);
-    @Nullable MessageLane[] sends = new @Nullable MessageLane[size];
-    @Nullable MessageLane[] receives = new @Nullable MessageLane[size];
-    for (int peer = 0; peer < size; peer++) {
-      if (peer != rank) {
-        long mine = memory.address(rank) + wideBytes + 2L * place(rank, peer) * pairBytes;
-        long theirs = memory.address(peer) + wideBytes + 2L * place(peer, rank) * pairBytes;
-        sends[peer] = lane(kernels, narrow, peer, true, mine, theirs + pairBytes);
-        receives[peer] = lane(kernels, narrow, peer, false, theirs, mine + pairBytes);
+    boolean whole = false;
+    try {
+      HostKernels kernels = shared.kernels;
+      ChannelLayout wide = shared.plan.wide;
+      ChannelLayout narrow = shared.plan.narrow;
+      long wideBytes = bytes(wide);
+      long pairBytes = bytes(narrow);
+      memory = shared.memory;
+      long[] areas = new long[size];
+      for (int r = 0; r < size; r++) {
+        areas[r] = memory.address(r);
+      }
+      all = new HostChannel(device, kernels, wide, rank, areas, state(areas[rank], wide));
+      channels.add(all);
+      replays = new ReplayWatch(all.control, rank, context.onFailure());
+      collectives =
+          new CollectiveLane(
+              device, all, shared.plan.limits, symmetric, rank, onSameDevice(peers), replays);
+      @Nullable MessageLane[] sends = new @Nullable MessageLane[size];
+      @Nullable MessageLane[] receives = new @Nullable MessageLane[size];
+      for (int peer = 0; peer < size; peer++) {
+        if (peer != rank) {
+          long mine = memory.address(rank) + wideBytes + 2L * place(rank, peer) * pairBytes;
+          long theirs = memory.address(peer) + wideBytes + 2L * place(peer, rank) * pairBytes;
+          sends[peer] = lane(kernels, narrow, peer, true, mine, theirs + pairBytes);
+          receives[peer] = lane(kernels, narrow, peer, false, theirs, mine + pairBytes);
+        }
+      }
+      messages =
+          new MessageBoard(
+              device, shared.links, rank, collectives, sends, receives, context.onFailure());
+      messages.listen();
+      whole = true;
+    } finally {
+      if (!whole) {
+        channels.forEach(HostChannel::close);
       }
     }
-    messages =
-        new MessageBoard(device, links, rank, collectives, sends, receives, context.onFailure());
-    messages.listen();
   }
 
   private static AllReduceLimits limits(Settings settings, int size) {
@@ -158,9 +192,19 @@ final class CudaWorld implements AutoCloseable {
             isSender ? 0 : 1,
             new long[] {senderArea, receiverArea},
             state(own, layout));
-    MessageLane made = new MessageLane(device, pair, rank, peer, isSender);
+    channels.add(pair);
+    MessageLane made = new MessageLane(device, pair, this::takeMessageStream, rank, peer, isSender);
     messageLanes.add(made);
     return made;
+  }
+
+  /**
+   * Returns the next stream for messages; the first one is for what is set up. In the order of
+   * first messages, as the device has few queues, which streams share in the order they were made
+   * in.
+   */
+  private CudaStream takeMessageStream() {
+    return streams.get(1 + messageStreams.getAndIncrement());
   }
 
   /** Returns how much a rank has of a channel: its area, then its counters. */
@@ -207,14 +251,15 @@ final class CudaWorld implements AutoCloseable {
         .ifPresent(text -> LOG.log(Level.WARNING, "rank {0}: {1}", context.rank(), text));
     List<Neighbour> ranks = Neighbour.meet(exchange, own, until);
     Sharing sharing;
+    @Nullable Plan plan;
     @Nullable HostKernels kernels;
-    CudaStream stream;
+    List<CudaStream> streams;
     try {
       sharing = Sharing.choose(settings.get(CudaSettings.SHARING), cuda.driver(), device.index());
       new PeerAccess(cuda, device).require(ranks, sharing, context.rank());
+      plan = context.size() == 1 ? null : Plan.of(settings, ranks);
       kernels = context.size() == 1 ? null : new HostKernels(device);
-      device.reserve().ensure(2 * (context.size() - 1) + 1);
-      stream = device.reserve().take();
+      streams = device.reserve().take(2 * (context.size() - 1) + 1);
     } catch (BackendException e) {
       // What only this rank meets; the others would wait for it until their deadline.
       IpcChannel.refuse(exchange, e, until);
@@ -225,19 +270,33 @@ final class CudaWorld implements AutoCloseable {
     try {
       channel = IpcChannel.open(directory, exchange, until);
     } catch (RuntimeException e) {
-      device.reserve().give(stream);
+      streams.forEach(device.reserve()::give);
       throw e;
     }
     RankLinks links = null;
+    PeerMemory memory = null;
     boolean kept = false;
     try {
-      links = exchange.size() == 1 ? null : RankLinks.open(directory, exchange, until);
       PeerWorld peers =
-          new PeerWorld(device.context(), stream.handle(), exchange, channel, ranks, sharing);
-      CudaWorld world =
-          new CudaWorld(context, device, channel, links, stream, peers, kernels, until);
+          new PeerWorld(
+              device.context(), streams.get(0).handle(), exchange, channel, ranks, sharing);
+      Shared shared = null;
+      if (plan != null && kernels != null) {
+        links = RankLinks.open(directory, exchange, until);
+        memory = PeerMemory.allocate(peers, plan.bytes(context.size()), 0, until);
+        shared = new Shared(plan, kernels, links, memory);
+      }
+      CudaWorld world;
       try {
-        exchange.barrier(until);
+        world = new CudaWorld(context, device, channel, streams, peers, shared);
+      } catch (RuntimeException | Error e) {
+        BackendException told = refusal(e, context.rank());
+        byte[] text = String.valueOf(told.getMessage()).getBytes(StandardCharsets.UTF_8);
+        List<byte[]> _ = exchange.allGather(text, until);
+        throw told;
+      }
+      try {
+        requireAll(exchange.allGather(new byte[0], until), context.rank());
       } catch (RuntimeException e) {
         kept = true;
         world.close();
@@ -251,7 +310,27 @@ final class CudaWorld implements AutoCloseable {
         if (links != null) {
           links.close();
         }
-        device.reserve().give(stream);
+        if (memory != null) {
+          memory.close();
+        }
+        streams.forEach(device.reserve()::give);
+      }
+    }
+  }
+
+  /** Returns what all ranks are told of a failure. */
+  private static BackendException refusal(Throwable e, int rank) {
+    return e instanceof BackendException known
+        ? known
+        : new BackendException("rank " + rank + ": cannot join a group on CUDA devices: " + e, e);
+  }
+
+  /** Fails this rank where another one has a problem. */
+  private static void requireAll(List<byte[]> problems, int rank) {
+    for (int r = 0; r < problems.size(); r++) {
+      if (problems.get(r).length > 0) {
+        String problem = new String(problems.get(r), StandardCharsets.UTF_8);
+        throw new BackendException("rank " + rank + ": rank " + r + " cannot join: " + problem);
       }
     }
   }
@@ -296,8 +375,9 @@ final class CudaWorld implements AutoCloseable {
   }
 
   /**
-   * Frees everything once the kernels have ended. What a kernel still uses is left: to take memory
-   * away from it would break the device for the whole process.
+   * Frees everything once the kernels have ended, those of replays too, but not of replays that
+   * begin from now on. What a kernel still uses is left: to take memory away from it would break
+   * the device for the whole process.
    */
   @Override
   public void close() {
@@ -316,13 +396,17 @@ final class CudaWorld implements AutoCloseable {
     CollectiveLane lane = collectives;
     if (shared == null || own == null || lane == null) {
       symmetric.close();
-      device.reserve().give(stream);
+      streams.forEach(device.reserve()::give);
       return;
     }
     long until = System.nanoTime() + CLOSE_NANOS;
     boolean idle = lane.awaitIdle(until);
     for (MessageLane each : messageLanes) {
       idle &= each.awaitIdle(until);
+    }
+    if (idle && watch != null && watch.hasRecorded()) {
+      // Nobody else knows of a replay.
+      idle = device.awaitAll(until);
     }
     if (!idle) {
       LOG.log(Level.WARNING, "rank {0}: kernels do not end; their memory is not freed", rank);
@@ -333,6 +417,6 @@ final class CudaWorld implements AutoCloseable {
     symmetric.close();
     own.close();
     shared.close();
-    device.reserve().give(stream);
+    streams.forEach(device.reserve()::give);
   }
 }

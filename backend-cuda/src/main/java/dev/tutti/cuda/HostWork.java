@@ -236,7 +236,18 @@ final class HostWork {
           throw new TimeoutException("rank " + rank + ": " + device + " did not copy in time");
         }
       }
+      keepForCaller(op, copy);
       return copy;
+    }
+  }
+
+  /** Lets a result that the caller frees wait for the stream of the call, which reads it. */
+  private void keepForCaller(Operation op, Tensor result) {
+    if (op.callerEvent() instanceof CudaEvent event
+        && event.device().equals(device)
+        && event.stream() != null
+        && result.numel() > 0) {
+      device.tensors().useOn(result, event.stream());
     }
   }
 

@@ -1,6 +1,7 @@
 package dev.tutti.cuda;
 
 import dev.tutti.BackendException;
+import dev.tutti.MismatchException;
 import dev.tutti.TuttiException;
 import dev.tutti.cuda.share.RankLinks;
 import dev.tutti.spi.BackendContext.FailureListener;
@@ -223,8 +224,8 @@ final class MessageBoard implements RankLinks.Receiver, AutoCloseable {
     }
   }
 
-  private static TuttiException misfit(long sent, int receiver, long expected, int tag) {
-    return new TuttiException(
+  private static MismatchException misfit(long sent, int receiver, long expected, int tag) {
+    return new MismatchException(
         "a message of "
             + sent
             + " bytes with tag "

@@ -4,6 +4,7 @@ import dev.tutti.kernels.Kernel;
 import dev.tutti.kernels.Kernels;
 import dev.tutti.spi.Operation;
 import java.util.ArrayDeque;
+import java.util.function.Supplier;
 import org.jspecify.annotations.Nullable;
 
 /**
@@ -20,6 +21,7 @@ final class MessageLane implements MessagePath {
   private final boolean sends;
   private final int rank;
   private final int[] ranks;
+  private final Supplier<CudaStream> streams;
   private @Nullable CudaStream stream;
   private final ArrayDeque<CudaEvent> open = new ArrayDeque<>();
   private @Nullable CudaEvent lastEvent;
@@ -29,13 +31,21 @@ final class MessageLane implements MessagePath {
    * Creates a lane.
    *
    * @param channel of sender and receiver
+   * @param streams gives one that nobody else uses, without a wait
    * @param rank this rank
    * @param peer the other one
    * @param sends whether this rank is the sender
    */
-  MessageLane(CudaDevice device, HostChannel channel, int rank, int peer, boolean sends) {
+  MessageLane(
+      CudaDevice device,
+      HostChannel channel,
+      Supplier<CudaStream> streams,
+      int rank,
+      int peer,
+      boolean sends) {
     this.device = device;
     this.channel = channel;
+    this.streams = streams;
     this.sends = sends;
     this.rank = rank;
     this.ranks = sends ? new int[] {rank, peer} : new int[] {peer, rank};
@@ -50,7 +60,7 @@ final class MessageLane implements MessagePath {
     }
     CudaStream own = stream;
     if (own == null) {
-      own = device.reserve().take();
+      own = streams.get();
       stream = own;
     }
     own.waitFor(before);
@@ -88,10 +98,5 @@ final class MessageLane implements MessagePath {
   synchronized void close() {
     open.forEach(CudaEvent::takeForReached);
     channel.close();
-    CudaStream own = stream;
-    if (own != null) {
-      device.reserve().give(own);
-      stream = null;
-    }
   }
 }

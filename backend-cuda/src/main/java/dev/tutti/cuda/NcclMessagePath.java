@@ -138,7 +138,7 @@ final class NcclMessagePath implements MessagePath {
         return stream;
       }
     }
-    CudaStream taken = all.device().reserve().take();
+    CudaStream taken = all.takeStream();
     synchronized (this) {
       if (aborted.get() == null) {
         stream = taken;
@@ -174,7 +174,11 @@ final class NcclMessagePath implements MessagePath {
       made.abort(cause);
       throwIfAborted();
     }
-    made.awaitRanks(op.deadlineNanos() + GRACE_NANOS);
+    long deadline = op.deadlineNanos() + GRACE_NANOS;
+    made.awaitRanks(deadline);
+    if (all.blocks()) {
+      made.block(sends ? SENDER : RECEIVER, all.mostBlocks(), deadline, this::throwIfAborted);
+    }
     return made;
   }
 

@@ -5,6 +5,7 @@ import dev.tutti.cuda.nccl.NcclCalls;
 import dev.tutti.cuda.share.RankLinks;
 import dev.tutti.spi.BackendContext.FailureListener;
 import dev.tutti.spi.Operation;
+import java.util.ArrayDeque;
 import java.util.ArrayList;
 import java.util.List;
 import java.util.concurrent.RejectedExecutionException;
@@ -34,9 +35,11 @@ final class NcclMessages {
   private final NcclCalls nccl;
   private final Store store;
   private final int rank;
+  private final boolean blocks;
   private final int mostBlocks;
   private final MessageBoard board;
   private final List<NcclMessagePath> paths = new ArrayList<>();
+  private final ArrayDeque<CudaStream> streams = new ArrayDeque<>();
   private final ThreadPoolExecutor threads;
 
   /**
@@ -48,6 +51,7 @@ final class NcclMessages {
    * @param links to the peers; closed with this
    * @param rank this rank
    * @param size number of ranks
+   * @param blocks whether calls of NCCL shall block
    * @param onFailure hears of links that are lost
    */
   NcclMessages(
@@ -57,11 +61,13 @@ final class NcclMessages {
       RankLinks links,
       int rank,
       int size,
+      boolean blocks,
       FailureListener onFailure) {
     this.device = device;
     this.nccl = nccl;
     this.store = store;
     this.rank = rank;
+    this.blocks = blocks;
     this.mostBlocks = mostBlocks(size);
     this.threads =
         new ThreadPoolExecutor(
@@ -72,7 +78,7 @@ final class NcclMessages {
             new SynchronousQueue<>(),
             task ->
                 Thread.ofPlatform().daemon().name("tutti-nccl-message-" + rank).unstarted(task));
-    device.reserve().ensure(Math.min(directions(size), STREAMS));
+    streams.addAll(device.reserve().take(Math.min(directions(size), STREAMS)));
     @Nullable MessagePath[] sends = new @Nullable MessagePath[size];
     @Nullable MessagePath[] receives = new @Nullable MessagePath[size];
     for (int peer = 0; peer < size; peer++) {
@@ -82,7 +88,15 @@ final class NcclMessages {
       }
     }
     board = new MessageBoard(device, links, rank, null, sends, receives, onFailure);
-    board.listen();
+    boolean good = false;
+    try {
+      board.listen();
+      good = true;
+    } finally {
+      if (!good) {
+        giveStreams();
+      }
+    }
   }
 
   private static int directions(int size) {
@@ -92,6 +106,11 @@ final class NcclMessages {
   /** Returns how many blocks of threads a message of a group of so many ranks may have. */
   static int mostBlocks(int size) {
     return Math.clamp(BLOCKS / directions(size), 1, MOST_BLOCKS);
+  }
+
+  /** Tells whether calls of NCCL shall block. */
+  boolean blocks() {
+    return blocks;
   }
 
   private NcclMessagePath path(int peer, boolean sends) {
@@ -128,6 +147,22 @@ final class NcclMessages {
    */
   void execute(Runnable task) {
     threads.execute(task);
+  }
+
+  /** Returns a stream that nobody else has; the device may have to make it. */
+  CudaStream takeStream() {
+    CudaStream stream;
+    synchronized (streams) {
+      stream = streams.pollFirst();
+    }
+    return stream == null ? device.reserve().take() : stream;
+  }
+
+  private void giveStreams() {
+    synchronized (streams) {
+      streams.forEach(device.reserve()::give);
+      streams.clear();
+    }
   }
 
   /** Starts a send. */
@@ -172,5 +207,6 @@ final class NcclMessages {
   /** Frees everything. */
   void close(long deadlineNanos) {
     paths.forEach(path -> path.close(deadlineNanos));
+    giveStreams();
   }
 }

@@ -16,10 +16,13 @@ import dev.tutti.cuda.share.RankLinks;
 import dev.tutti.cuda.share.StoreExchange;
 import dev.tutti.gloo.BindAddress;
 import dev.tutti.spi.BackendContext;
+import java.nio.charset.StandardCharsets;
 import java.time.Duration;
 import java.util.ArrayList;
+import java.util.HashSet;
 import java.util.List;
 import java.util.Map;
+import java.util.Set;
 import java.util.concurrent.TimeUnit;
 import org.jspecify.annotations.Nullable;
 
@@ -32,7 +35,9 @@ final class NcclWorld {
    * of it sees the keys of all ranks of Tutti, and knows whether all ranks are such.
    *
    * NCCL connects ranks when they first need it, and a call then waits for the peers. Where all ranks
-   * are of Tutti the usual connections are made at once, so that calls return at once.
+   * are of Tutti the usual connections are made at once, so that calls return at once;
+   * and calls block then, as those that do not take several times as long, if each rank has a process of
+   * its own.
    *
    * A rank that cannot be set up ends that of the others by closing their stores. NCCL does not hear of
    * it, so who waits for NCCL looks at its store now and then.
@@ -75,7 +80,7 @@ final class NcclWorld {
     int rank = context.rank();
     int size = context.size();
     Store store = context.store();
-    store.set(HERE + rank, "1");
+    store.set(HERE + rank, nccl.process());
     device.context().enter();
     Communicator communicator;
     try {
@@ -90,8 +95,12 @@ final class NcclWorld {
     boolean good = false;
     try {
       if (size > 1 && store.check(keys())) {
+        boolean blocks = haveProcessesOfTheirOwn();
+        if (blocks) {
+          communicator.block(rank, 0, until, this::look);
+        }
         connect(communicator);
-        messages = messages();
+        messages = messages(blocks);
       }
       NcclBackend backend =
           new NcclBackend(device, rank, size, communicator, lane, store, messages, missing);
@@ -109,8 +118,21 @@ final class NcclWorld {
     }
   }
 
+  /**
+   * Tells, on all ranks alike, whether no two of them share a process: of those that do NCCL frees
+   * the last one's with those of all others, which does not go with communicators that share what
+   * they have.
+   */
+  private boolean haveProcessesOfTheirOwn() {
+    Set<String> processes = new HashSet<>();
+    for (byte[] process : context.store().multiGet(keys(), left())) {
+      processes.add(new String(process, StandardCharsets.UTF_8));
+    }
+    return processes.size() == context.size();
+  }
+
   /** Opens links between the ranks, on which messages find their receivers. */
-  private NcclMessages messages() {
+  private NcclMessages messages(boolean blocks) {
     StoreExchange exchange =
         new StoreExchange(context.store(), "tutti/links", context.rank(), context.size());
     RankLinks links =
@@ -125,6 +147,7 @@ final class NcclWorld {
               links,
               context.rank(),
               context.size(),
+              blocks,
               context.onFailure());
       good = true;
       return made;

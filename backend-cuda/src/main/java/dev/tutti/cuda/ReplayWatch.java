@@ -42,6 +42,11 @@ final class ReplayWatch implements AutoCloseable {
     }
   }
 
+  /** Tells whether there are graphs that may be replayed. */
+  synchronized boolean hasRecorded() {
+    return thread != null;
+  }
+
   private void watch() {
     int seen = 0;
     while (!closed) {

@@ -13,6 +13,7 @@ import java.lang.foreign.MemorySegment;
 import java.lang.foreign.ValueLayout;
 import java.time.Duration;
 import java.util.concurrent.TimeUnit;
+import java.util.function.Supplier;
 import org.jspecify.annotations.Nullable;
 
 /**
@@ -33,6 +34,7 @@ final class SignalChannel implements AutoCloseable {
   private final SymmetricPlan plan;
   private final int channel;
   private final long[] pads;
+  private final Supplier<CudaStream> streams;
   private @Nullable Kit kit;
   private volatile boolean cancelled;
 
@@ -76,18 +78,33 @@ final class SignalChannel implements AutoCloseable {
     }
   }
 
-  SignalChannel(CudaDevice device, SymmetricPlan plan, int channel, long[] pads) {
+  /**
+   * Creates a channel that has nothing yet.
+   *
+   * @param device of this rank
+   * @param plan of the memory
+   * @param channel its number
+   * @param pads where each rank's pad is
+   * @param streams gives one that nobody else has; taken back by the device
+   */
+  SignalChannel(
+      CudaDevice device,
+      SymmetricPlan plan,
+      int channel,
+      long[] pads,
+      Supplier<CudaStream> streams) {
     this.device = device;
     this.plan = plan;
     this.channel = channel;
     this.pads = pads;
+    this.streams = streams;
   }
 
   private Kit kit() {
     device.context().enter();
     Kit known = kit;
     if (known == null) {
-      known = new Kit(device, device.reserve().take(), channel, plan, pads);
+      known = new Kit(device, streams.get(), channel, plan, pads);
       synchronized (this) {
         kit = known;
       }

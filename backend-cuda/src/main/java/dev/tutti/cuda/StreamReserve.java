@@ -3,11 +3,13 @@ package dev.tutti.cuda;
 import dev.tutti.cuda.driver.DeviceContext;
 import dev.tutti.cuda.driver.StreamCalls;
 import java.util.ArrayDeque;
+import java.util.ArrayList;
+import java.util.List;
 
 /**
  * Keeps streams of the highest priority that have one user each. To make one may wait for all
- * kernels of the device, so who runs kernels that wait makes sure of its streams before. Any thread
- * may call any method.
+ * kernels of the device, so who runs kernels that wait takes its streams before. Any thread may
+ * call any method.
  */
 final class StreamReserve {
   private final CudaDevice device;
@@ -38,6 +40,20 @@ final class StreamReserve {
       stream = free.pollFirst();
     }
     return stream == null ? make() : stream;
+  }
+
+  /** Returns so many of them, or takes none if it cannot. */
+  List<CudaStream> take(int count) {
+    List<CudaStream> taken = new ArrayList<>(count);
+    try {
+      while (taken.size() < count) {
+        taken.add(take());
+      }
+      return taken;
+    } catch (RuntimeException e) {
+      taken.forEach(this::give);
+      throw e;
+    }
   }
 
   private void requireOpen() {

@@ -14,6 +14,7 @@ import dev.tutti.Tensor;
 import dev.tutti.TuttiException;
 import dev.tutti.Work;
 import dev.tutti.cuda.driver.DeviceAttribute;
+import dev.tutti.spi.DeviceSession.Recording;
 import java.lang.foreign.Arena;
 import java.nio.file.Files;
 import java.nio.file.Path;
@@ -21,6 +22,7 @@ import java.time.Duration;
 import java.util.ArrayList;
 import java.util.List;
 import java.util.concurrent.CountDownLatch;
+import java.util.concurrent.FutureTask;
 import java.util.concurrent.TimeUnit;
 import org.junit.jupiter.api.AfterEach;
 import org.junit.jupiter.api.Test;
@@ -229,19 +231,13 @@ class CudaBackendTest {
             (group, device) -> {
               Tensor tensor = device.tensors().copyOf(Tensor.of(1f, 2f));
               sum(group, tensor).await();
-              long stream = device.currentStream().handle();
-              var graphs = machine.fake.driver().graphs();
-              device.context().enter();
-              graphs.beginCapture(stream);
-              Work work = sum(group, tensor);
-              assertThat(work.isCompleted()).isTrue();
-              long graph = graphs.endCapture(stream);
-              long executable = graphs.instantiate(graph);
-              graphs.launch(executable, stream);
-              graphs.launch(executable, stream);
-              assertThat(device.tensors().toHost(tensor).toFloatArray()).containsExactly(8f, 16f);
-              graphs.destroyExecutable(executable);
-              graphs.destroy(graph);
+              try (CudaSession session = new CudaSession(device);
+                  Recording graph =
+                      session.record(() -> assertThat(sum(group, tensor).isCompleted()).isTrue())) {
+                graph.replay();
+                graph.replay();
+                assertThat(device.tensors().toHost(tensor).toFloatArray()).containsExactly(8f, 16f);
+              }
             });
   }
 
@@ -253,25 +249,46 @@ class CudaBackendTest {
             (group, device) -> {
               Tensor tensor = device.tensors().copyOf(Tensor.of(1f, 2f));
               sum(group, tensor).await();
-              long stream = device.currentStream().handle();
-              var graphs = machine.fake.driver().graphs();
-              device.context().enter();
-              graphs.beginCapture(stream);
-              Work _ =
-                  group.allReduce(
-                      tensor,
-                      AllReduceOptions.DEFAULT.withAsync().withTimeout(Duration.ofMillis(200)));
-              long graph = graphs.endCapture(stream);
-              long executable = graphs.instantiate(graph);
-              if (group.rank() == 0) {
-                graphs.launch(executable, stream);
+              AllReduceOptions soon = AllReduceOptions.DEFAULT.withTimeout(Duration.ofMillis(200));
+              try (CudaSession session = new CudaSession(device);
+                  Recording graph = session.record(() -> group.allReduce(tensor, soon))) {
+                if (group.rank() == 0) {
+                  graph.replay();
+                }
+                Until.holds("the failure", () -> group.failure().isPresent());
+                assertThat(group.failure().orElseThrow())
+                    .hasMessageContaining("rank 0 waited in vain for rank 1 on its device");
               }
-              Until.holds("the failure", () -> group.failure().isPresent());
-              assertThat(group.failure().orElseThrow())
-                  .hasMessageContaining("rank 0 waited in vain for rank 1 on its device");
-              graphs.destroyExecutable(executable);
-              graphs.destroy(graph);
             });
+  }
+
+  @Test
+  void aCloseWaitsForAReplayThatHasNotBegun() throws Exception {
+    CountDownLatch looked = new CountDownLatch(2);
+    new CudaRanks(cuda)
+        .run(
+            2,
+            (group, device) -> {
+              Tensor tensor = device.tensors().copyOf(Tensor.of(1f, 2f));
+              sum(group, tensor).await();
+              try (CudaSession session = new CudaSession(device);
+                  Recording graph = session.record(() -> group.allReduce(tensor))) {
+                CountDownLatch held = machine.hold(device.currentStream());
+                graph.replay();
+                group.store().barrier("replayed", 2, Duration.ofSeconds(20));
+                FutureTask<?> close = new FutureTask<>(group::close, null);
+                Thread.ofPlatform().daemon().start(close);
+                Until.holds("the waits", () -> machine.fake.calls("cuCtxSynchronize").size() == 2);
+                assertThat(machine.fake.calls("cuMemUnmap")).isEmpty();
+                assertThat(close.isDone()).isFalse();
+                looked.countDown();
+                assertThat(looked.await(20, TimeUnit.SECONDS)).isTrue();
+                held.countDown();
+                close.get(20, TimeUnit.SECONDS);
+                device.currentStream().await(Duration.ofSeconds(20));
+              }
+            });
+    assertThat(machine.fake.calls("cuMemUnmap")).hasSize(4);
   }
 
   @Test
@@ -322,6 +339,48 @@ class CudaBackendTest {
         .isInstanceOf(TuttiException.class)
         .hasStackTraceContaining("cannot reach the memory of rank")
         .hasStackTraceContaining("NVLink");
+  }
+
+  /** To make a stream may wait for a kernel that waits for a message of another group. */
+  @Test
+  void messagesOfManyGroupsMakeNoStreams() throws Exception {
+    new CudaRanks(cuda)
+        .run(
+            4,
+            (group, device) -> {
+              List<ProcessGroup> groups = new ArrayList<>();
+              for (int g = 0; g < 4; g++) {
+                groups.add(group.subgroup(List.of(0, 1, 2, 3)).orElseThrow());
+              }
+              group.store().barrier("made", 4, Duration.ofSeconds(20));
+              machine.fake.clearCalls();
+              for (ProcessGroup each : groups) {
+                exchange(each, device);
+              }
+              assertThat(machine.fake.calls("cuStreamCreateWithPriority")).isEmpty();
+              group.store().barrier("looked", 4, Duration.ofSeconds(20));
+              groups.forEach(ProcessGroup::close);
+            });
+  }
+
+  /** Sends to each rank, and receives from each. */
+  private static void exchange(ProcessGroup group, CudaDevice device) {
+    Tensor own = device.tensors().copyOf(Tensor.of(group.rank() + 1f));
+    List<Work> works = new ArrayList<>();
+    List<Tensor> received = new ArrayList<>();
+    for (int r = 0; r < group.size(); r++) {
+      if (r != group.rank()) {
+        received.add(device.tensors().allocate(DType.FLOAT32, 1));
+        works.add(group.recv(received.getLast(), r, P2pOptions.DEFAULT.withAsync()));
+        works.add(group.send(own, r, P2pOptions.DEFAULT.withAsync()));
+      }
+    }
+    works.forEach(Work::await);
+    double sum =
+        received.stream()
+            .mapToDouble(each -> device.tensors().toHost(each).toFloatArray()[0])
+            .sum();
+    assertThat(sum).isEqualTo(10 - (group.rank() + 1));
   }
 
   @Test

@@ -75,6 +75,25 @@ class CudaIpcTest {
   }
 
   @Test
+  void aDeviceThatCannotBeLetInKeepsNoTensorFromBeingShared() {
+    assertThat(machine.cuda.device(0).index()).isZero();
+    fake.failOn("cuCtxEnablePeerAccess", 1, 711);
+    ReceivedTensor received = consumer.open(producer.share(tensor()).handle());
+    assertThat(device.tensors().toHost(received.tensor()).toFloatArray()).containsExactly(1, 2, 3);
+    received.close();
+    assertThat(tensor().numel()).isEqualTo(3);
+    assertThat(fake.calls("cuCtxEnablePeerAccess")).hasSize(1);
+  }
+
+  @Test
+  void aDeviceThatCannotBeLetInIsOpened() {
+    assertThat(tensor().numel()).isEqualTo(3);
+    fake.failOn("cuCtxEnablePeerAccess", 1, CudaException.OUT_OF_MEMORY);
+    assertThat(machine.cuda.device(0).index()).isZero();
+    assertThat(tensor().numel()).isEqualTo(3);
+  }
+
+  @Test
   void aTensorIsSeenAndItsMemoryStaysUntilItIsClosed() {
     Arena arena = Arena.ofShared();
     Tensor tensor = tensor(arena, 1, 2, 3, 4, 5, 6).view(3, 2);

@@ -206,6 +206,54 @@ class CudaStreamTest {
   }
 
   @Test
+  void aForeignStreamThatTensorsLeftWhileItWasRecordedIsNotAskedAgain() {
+    cuda.device(1).context().enter();
+    long handle = machine.fake.driver().streams().create(0);
+    CudaDevice device = cuda.device(1);
+    CudaTensors others = cuda.device(0).tensors();
+    GraphCalls graphs = machine.fake.driver().graphs();
+    try (CudaStream.Scope _ = device.wrap(handle).use();
+        Arena arena = Arena.ofConfined()) {
+      assertThat(device.tensors().allocate(arena, DType.FLOAT32, 100).numel()).isEqualTo(100);
+      others.useOn(others.allocate(arena, DType.FLOAT32, 100), device.wrap(handle));
+      device.context().enter();
+      graphs.beginCapture(handle);
+    }
+    assertThatThrownBy(() -> device.unwrap(handle))
+        .isInstanceOf(IllegalStateException.class)
+        .hasMessageContaining("is it being recorded into a graph?");
+    device.context().enter();
+    graphs.destroy(graphs.endCapture(handle));
+    device.unwrap(handle);
+    machine.fake.driver().streams().destroy(handle);
+    for (CudaTensors tensors : List.of(device.tensors(), others)) {
+      tensors.releaseCached();
+      assertThat(tensors.reservedBytes()).isZero();
+    }
+    assertThat(device.events().inUse()).isZero();
+  }
+
+  @Test
+  void aWaitForTheDeviceSparesRecordings() throws Exception {
+    CudaDevice device = cuda.device(0);
+    CudaStream recorded = device.poolStream();
+    GraphCalls graphs = machine.fake.driver().graphs();
+    device.context().enter();
+    graphs.beginCapture(recorded.handle(), GraphCalls.GLOBAL);
+    assertThat(device.awaitAll(System.nanoTime() + 5_000_000)).isFalse();
+    CompletableFuture<Boolean> idle =
+        CompletableFuture.supplyAsync(
+            () -> device.awaitAll(System.nanoTime() + Until.LONG.toNanos()));
+    assertThat(machine.fake.calls("cuCtxSynchronize")).isEmpty();
+    graphs.destroy(graphs.endCapture(recorded.handle()));
+    assertThat(idle.get()).isTrue();
+    CountDownLatch held = machine.hold(recorded);
+    assertThat(device.awaitAll(System.nanoTime() + 5_000_000)).isFalse();
+    held.countDown();
+    assertThat(device.awaitAll(System.nanoTime() + Until.LONG.toNanos())).isTrue();
+  }
+
+  @Test
   void eventsAndStreamsAreAskedWhileOthersRecordGraphs() throws Exception {
     CudaStream recorded = cuda.device(0).poolStream();
     CudaStream stream = cuda.device(0).poolStream();

@@ -11,6 +11,8 @@ import dev.tutti.SymmetricMemory;
 import dev.tutti.Tensor;
 import dev.tutti.TuttiException;
 import java.time.Duration;
+import java.util.ArrayList;
+import java.util.List;
 import java.util.concurrent.CompletableFuture;
 import java.util.concurrent.CountDownLatch;
 import java.util.concurrent.ExecutionException;
@@ -156,6 +158,24 @@ class CudaSymmetricMemoryTest {
             meet(group, "end");
           }
           assertThat(group.failure()).isEmpty();
+        });
+  }
+
+  @Test
+  void theFirstWaitOfAMemoryMakesNoStream() throws Exception {
+    ranks.run(
+        2,
+        (group, device) -> {
+          List<SymmetricMemory> memories = new ArrayList<>();
+          for (int i = 0; i < CudaDevice.RESERVED_STREAMS; i++) {
+            memories.add(group.allocateSymmetric(8));
+          }
+          meet(group, "made");
+          machine.fake.clearCalls();
+          memories.forEach(memory -> memory.barrier(3, LONG));
+          assertThat(machine.fake.calls("cuStreamCreateWithPriority")).isEmpty();
+          meet(group, "looked");
+          memories.forEach(SymmetricMemory::close);
         });
   }
 

@@ -63,6 +63,23 @@ class CudaTest {
   }
 
   @Test
+  void theOthersForgetADeviceThatWasGivenUp() {
+    try (FakeMachine machine = new FakeMachine(3)) {
+      machine.cuda.device(0).tensors().allocate(DType.INT8, 1);
+      machine.cuda.device(1).tensors().allocate(DType.INT8, 1);
+      machine.fake.failOn("cuMemSetAccess", 2, 1);
+      assertThatThrownBy(() -> machine.cuda.device(2)).isInstanceOf(CudaException.class);
+      machine.fake.clearCalls();
+      machine.cuda.device(0).tensors().allocate(DType.INT8, 3 << 20);
+      assertThat(machine.fake.calls("cuMemSetAccess"))
+          .map(call -> call.substring(call.lastIndexOf(' ') + 1))
+          .containsExactly("0", "1");
+      new CudaIpc(machine.cuda, IpcChild.JOB, true).allocate(machine.cuda.device(0), DType.INT8, 1);
+      assertThat(machine.fake.calls("cuCtxEnablePeerAccess")).hasSize(1);
+    }
+  }
+
+  @Test
   void findingsNameDevicesAndLinks() {
     try (FakeMachine machine = new FakeMachine(2)) {
       assertThat(new CudaStreamBlockProvider(() -> machine.cuda).findings())

@@ -229,6 +229,43 @@ class GlooCudaTest {
   }
 
   @Test
+  void aFreedSumOfSparseTensorsStaysWhileTheCallersStreamReadsIt() throws Exception {
+    ranks()
+        .run(
+            2,
+            (group, device) -> {
+              Tensor indices = device.tensors().copyOf(Tensor.of(1L, 3L).view(1, 2));
+              Tensor sparse = Tensor.sparse(indices, device.tensors().copyOf(Tensor.of(5f, 7f)), 4);
+              CudaStream reader = device.currentStream();
+              Tensor[] sum = {sum(group, sparse)};
+              assertThat(device.tensors().toHost(sum[0].values()).toFloatArray())
+                  .containsExactly(10, 14);
+              long first = sum[0].values().segment().address();
+              CountDownLatch held = machine.hold(reader);
+              long used = device.tensors().usedBytes();
+              sum[0] = null;
+              Until.holds(
+                  "the collector",
+                  () -> {
+                    System.gc();
+                    return device.tensors().usedBytes() <= used - 1024;
+                  });
+              try (CudaStream.Scope _ = device.poolStream().use()) {
+                Tensor next = sum(group, sparse);
+                assertThat(next.values().segment().address()).isNotEqualTo(first);
+                assertThat(next.indices().segment().address()).isNotEqualTo(first);
+              }
+              held.countDown();
+            });
+  }
+
+  private static Tensor sum(ProcessGroup group, Tensor sparse) {
+    Work work = group.allReduce(sparse, AllReduceOptions.DEFAULT);
+    work.await();
+    return work.result().getFirst();
+  }
+
+  @Test
   void devicesThatReachEachOtherDoItThemselves() throws Exception {
     long before = CollectiveLane.USAGE.sum();
     ranks()
@@ -253,14 +290,19 @@ class GlooCudaTest {
   @Test
   void devicesThatDoNotReachEachOtherGoThroughTheHost() throws Exception {
     machine.fake.cutLink(0, 1);
-    ranks()
+    assertGoesThroughTheHost(ranks(), machine, 2);
+  }
+
+  private static void assertGoesThroughTheHost(CudaRanks ranks, FakeMachine machine, int size)
+      throws Exception {
+    ranks
         .with("TUTTI_GLOO_CUDA_DIRECT", "1")
         .run(
-            2,
+            size,
             (group, device) -> {
               Tensor tensor = filled(device, group.rank() + 1);
               group.allReduce(tensor);
-              assertThat(read(device, tensor)).isEqualTo(all(3));
+              assertThat(read(device, tensor)).isEqualTo(all(size * (size + 1) / 2f));
             });
     assertThat(machine.fake.calls("cuLaunchKernel")).isEmpty();
   }
@@ -269,17 +311,10 @@ class GlooCudaTest {
   void oneDeviceThatAnotherDoesNotReachSendsAllThroughTheHost() throws Exception {
     try (FakeMachine three = new FakeMachine(3)) {
       three.fake.cutLink(1, 2);
-      new CudaRanks(three.cuda)
-          .on(new GlooProvider(List.of(new GlooCudaProvider(() -> three.cuda))))
-          .with("TUTTI_GLOO_CUDA_DIRECT", "1")
-          .run(
-              3,
-              (group, device) -> {
-                Tensor tensor = filled(device, group.rank() + 1);
-                group.allReduce(tensor);
-                assertThat(read(device, tensor)).isEqualTo(all(6));
-              });
-      assertThat(three.fake.calls("cuLaunchKernel")).isEmpty();
+      CudaRanks ranks =
+          new CudaRanks(three.cuda)
+              .on(new GlooProvider(List.of(new GlooCudaProvider(() -> three.cuda))));
+      assertGoesThroughTheHost(ranks, three, 3);
     }
   }
 
@@ -308,6 +343,12 @@ class GlooCudaTest {
       }
     }
     assertThat(machine.fake.calls("cuLaunchKernel")).isEmpty();
+  }
+
+  @Test
+  void aGroupForWhichOneRankHasNoPageLockedMemoryGoesThroughTheHost() throws Exception {
+    machine.fake.failOn("cuMemHostAlloc", 1, CudaException.OUT_OF_MEMORY);
+    assertGoesThroughTheHost(ranks(), machine, 2);
   }
 
   @Test

@@ -1,17 +1,12 @@
 package dev.tutti.cuda;
 
-import static java.nio.charset.StandardCharsets.UTF_8;
 import static org.assertj.core.api.Assertions.assertThat;
 
 import dev.tutti.DType;
 import dev.tutti.SymmetricMemory;
 import dev.tutti.Tensor;
-import java.nio.file.Files;
 import java.nio.file.Path;
 import java.time.Duration;
-import java.util.ArrayList;
-import java.util.List;
-import java.util.concurrent.TimeUnit;
 import org.junit.jupiter.api.BeforeEach;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.extension.ExtendWith;
@@ -67,32 +62,7 @@ class GpuBackendTest {
 
   @Test
   void processesOnOneDevice(@TempDir Path directory) throws Exception {
-    List<Process> ranks = new ArrayList<>();
-    try {
-      for (int r = 0; r < 2; r++) {
-        ranks.add(
-            new ProcessBuilder(
-                    ProcessHandle.current().info().command().orElseThrow(),
-                    "--enable-native-access=ALL-UNNAMED",
-                    "-cp",
-                    System.getProperty("java.class.path"),
-                    GpuRankChild.class.getName(),
-                    directory.resolve("store").toString(),
-                    String.valueOf(r),
-                    "2")
-                .redirectErrorStream(true)
-                .redirectOutput(directory.resolve("out" + r).toFile())
-                .start());
-      }
-      for (int r = 0; r < 2; r++) {
-        Process rank = ranks.get(r);
-        boolean ended = rank.waitFor(120, TimeUnit.SECONDS);
-        String text = Files.readString(directory.resolve("out" + r), UTF_8);
-        assertThat(ended).as("whether rank " + r + " ends: " + text).isTrue();
-        assertThat(text).endsWith("good\n");
-      }
-    } finally {
-      ranks.forEach(Process::destroyForcibly);
-    }
+    assertThat(GpuChildren.run(directory, GpuRankChild.class, "2"))
+        .allSatisfy(text -> assertThat(text).endsWith("good\n"));
   }
 }

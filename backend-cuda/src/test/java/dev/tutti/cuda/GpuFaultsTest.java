@@ -9,6 +9,7 @@ import dev.tutti.DType;
 import dev.tutti.ReduceOp;
 import dev.tutti.SymmetricMemory;
 import dev.tutti.Tensor;
+import dev.tutti.spi.DeviceSession.Recording;
 import java.io.IOException;
 import java.lang.foreign.Arena;
 import java.nio.file.Files;
@@ -109,22 +110,17 @@ class GpuFaultsTest {
             (group, device) -> {
               Tensor tensor = device.tensors().copyOf(Tensor.of(1f, 2f));
               group.allReduce(tensor);
-              CudaStream stream = device.currentStream();
-              stream.await(Duration.ofSeconds(20));
-              var graphs = device.context().driver().graphs();
-              graphs.beginCapture(stream.handle());
-              group.allReduce(tensor, soon);
-              long graph = graphs.endCapture(stream.handle());
-              long executable = graphs.instantiate(graph);
-              if (group.rank() == 0) {
-                graphs.launch(executable, stream.handle());
+              device.currentStream().await(Duration.ofSeconds(20));
+              try (CudaSession session = new CudaSession(device);
+                  Recording graph = session.record(() -> group.allReduce(tensor, soon))) {
+                if (group.rank() == 0) {
+                  graph.replay();
+                }
+                Until.holds("the failure", () -> group.failure().isPresent());
+                assertThat(group.failure().orElseThrow())
+                    .hasMessageContaining("rank 0 waited in vain for rank 1 on its device");
+                device.currentStream().await(Duration.ofSeconds(20));
               }
-              Until.holds("the failure", () -> group.failure().isPresent());
-              assertThat(group.failure().orElseThrow())
-                  .hasMessageContaining("rank 0 waited in vain for rank 1 on its device");
-              stream.await(Duration.ofSeconds(20));
-              graphs.destroyExecutable(executable);
-              graphs.destroy(graph);
             });
   }
 

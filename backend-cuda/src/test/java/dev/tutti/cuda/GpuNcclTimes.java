@@ -1,6 +1,8 @@
 package dev.tutti.cuda;
 
 import dev.tutti.DType;
+import dev.tutti.Device;
+import dev.tutti.GroupOptions;
 import dev.tutti.P2pOptions;
 import dev.tutti.ProcessGroup;
 import dev.tutti.Settings;
@@ -13,8 +15,10 @@ import java.util.Arrays;
 import java.util.Locale;
 
 /**
- * Times groups on NCCL, ranks as threads: set-up, small all-reduces, messages there and back.
- * Argument: the number of ranks. Checks what the messages bring.
+ * Times groups on NCCL: set-up, small all-reduces, groups of the same ranks, messages there and
+ * back. Argument: the number of ranks, which are threads then; or the number, the rank of this
+ * process and a file that does not exist, by which the processes meet. Checks what the messages
+ * bring.
  */
 final class GpuNcclTimes {
   private static final int SERIES = 5;
@@ -25,24 +29,57 @@ final class GpuNcclTimes {
     BackendProvider provider = new NcclBackendProvider();
     System.out.println(NcclLibrary.get(Settings.fromEnvironment()).describe());
     long before = System.nanoTime();
-    new CudaRanks(Cuda.get())
-        .on(provider)
-        .within(Duration.ofSeconds(60))
-        .run(
-            Integer.parseInt(args[0]),
-            (group, device) -> {
-              print(group, "set-up, ms", (System.nanoTime() - before) / 1e6);
-              collectives(group, device);
-              for (int floats : new int[] {2, 1 << 18, 1 << 24}) {
-                messages(group, device, floats);
-              }
-            });
+    int size = Integer.parseInt(args[0]);
+    if (args.length == 1) {
+      new CudaRanks(Cuda.get())
+          .on(provider)
+          .within(Duration.ofSeconds(60))
+          .run(size, (group, device) -> time(group, device, before));
+      return;
+    }
+    int rank = Integer.parseInt(args[1]);
+    CudaDevice device = Cuda.get().device(rank);
+    GroupOptions options =
+        GroupOptions.defaults()
+            .withInitMethod("file://" + args[2])
+            .withRank(rank)
+            .withSize(size)
+            .withDevice(Device.cuda(rank))
+            .withProvider(provider)
+            .withTimeout(Duration.ofSeconds(60));
+    try (CudaStream.Scope _ = device.poolStream().use();
+        ProcessGroup group = ProcessGroup.init(options)) {
+      time(group, device, before);
+      group.store().barrier("done", size, Duration.ofSeconds(60));
+    }
+  }
+
+  private static void time(ProcessGroup group, CudaDevice device, long before) {
+    print(group, "set-up, ms", (System.nanoTime() - before) / 1e6);
+    collectives(group, device);
+    split(group);
+    for (int floats : new int[] {2, 1 << 18, 1 << 24}) {
+      messages(group, device, floats);
+    }
   }
 
   private static void print(ProcessGroup group, String what, double value) {
     if (group.rank() == 0) {
       System.out.printf(Locale.ROOT, "%s: %.1f%n", what, value);
     }
+  }
+
+  private static void split(ProcessGroup group) {
+    double[] times = new double[SERIES];
+    for (int s = 0; s < SERIES; s++) {
+      group.barrier();
+      long start = System.nanoTime();
+      try (ProcessGroup _ = group.split(0, group.rank()).orElseThrow()) {
+        times[s] = (System.nanoTime() - start) / 1e6;
+      }
+    }
+    Arrays.sort(times);
+    print(group, "a group of the same ranks, ms", times[SERIES / 2]);
   }
 
   private static void collectives(ProcessGroup group, CudaDevice device) {

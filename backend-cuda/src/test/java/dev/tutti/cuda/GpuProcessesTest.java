@@ -2,6 +2,7 @@ package dev.tutti.cuda;
 
 import static java.nio.charset.StandardCharsets.UTF_8;
 import static org.assertj.core.api.Assertions.assertThat;
+import static org.junit.jupiter.api.Assumptions.assumeTrue;
 
 import java.nio.file.Files;
 import java.nio.file.Path;
@@ -23,6 +24,17 @@ class GpuProcessesTest {
   @Test
   @Timeout(300)
   void keepTheContract(@TempDir Path directory) throws Exception {
+    keepTheContract(directory, false);
+  }
+
+  @Test
+  @Timeout(300)
+  void keepTheContractOnNccl(@TempDir Path directory) throws Exception {
+    assumeTrue(Cuda.get().deviceCount() > 1, "NCCL wants a GPU for each rank");
+    keepTheContract(directory, true);
+  }
+
+  private static void keepTheContract(Path directory, boolean nccl) throws Exception {
     List<Process> ranks = new ArrayList<>();
     try {
       for (int r = 0; r < GpuRankContract.RANKS; r++) {
@@ -32,6 +44,7 @@ class GpuProcessesTest {
                     "--enable-native-access=ALL-UNNAMED",
                     "-D" + GpuRankContract.RANK + "=" + r,
                     "-D" + GpuRankContract.DIRECTORY + "=" + directory,
+                    "-D" + GpuRankContract.NCCL + "=" + nccl,
                     "-cp",
                     System.getProperty("java.class.path"),
                     RunTests.class.getName(),

@@ -1,6 +1,7 @@
 package dev.tutti.cuda;
 
 import dev.tutti.GroupOptions;
+import dev.tutti.spi.BackendProvider;
 import dev.tutti.testing.AllGatherContract;
 import dev.tutti.testing.AllReduceContract;
 import dev.tutti.testing.AllToAllContract;
@@ -25,8 +26,8 @@ import org.junit.jupiter.api.extension.ExtendWith;
 
 /**
  * Runs the parts of the contract that ranks in several processes can share, as one of two ranks;
- * {@link GpuProcessesTest} starts both. The system properties {@value #RANK} and {@value
- * #DIRECTORY} say which rank this is and where the groups meet.
+ * {@link GpuProcessesTest} starts both. The system properties {@value #RANK}, {@value #DIRECTORY}
+ * and {@value #NCCL} say which rank this is, where the groups meet, and whether they are on NCCL.
  */
 @ExtendWith(Gpu.class)
 class GpuRankContract
@@ -47,6 +48,7 @@ class GpuRankContract
         CapabilitiesContract {
   static final String RANK = "rank";
   static final String DIRECTORY = "directory";
+  static final String NCCL = "nccl";
   static final int RANKS = 2;
 
   private static final AtomicInteger WORLDS = new AtomicInteger();
@@ -67,6 +69,16 @@ class GpuRankContract
     @Override
     public int[] worldSizes() {
       return new int[] {RANKS};
+    }
+
+    @Override
+    public BackendProvider provider() {
+      return Boolean.getBoolean(NCCL) ? new NcclBackendProvider() : super.provider();
+    }
+
+    @Override
+    public boolean dividesTheSum() {
+      return !Boolean.getBoolean(NCCL);
     }
 
     @Override

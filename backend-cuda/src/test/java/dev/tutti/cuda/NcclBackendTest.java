@@ -70,6 +70,29 @@ class NcclBackendTest {
   }
 
   @Test
+  void callsBlockWhereEachRankHasAProcessOfItsOwn() throws Exception {
+    communicatorsOfTwoRanks(4);
+    assertThat(nccl.calls("ncclCommSplit")).isEqualTo(2);
+  }
+
+  private void communicatorsOfTwoRanks(int expected) throws Exception {
+    ranks()
+        .run(
+            2,
+            (group, device) -> {
+              assertThat(nccl.communicators()).isEqualTo(expected);
+              group.store().barrier("counted", 2, Duration.ofSeconds(20));
+            });
+  }
+
+  @Test
+  void callsOfRanksOfOneProcessDoNotBlock() throws Exception {
+    nccl.beOneProcess();
+    communicatorsOfTwoRanks(2);
+    assertThat(nccl.calls("ncclCommSplit")).isZero();
+  }
+
+  @Test
   void namesTheRankThatDoesNotCome() {
     HashStore store = new HashStore();
     assertThatThrownBy(() -> ProcessGroup.init(options(store, 0, Duration.ofMillis(300))))

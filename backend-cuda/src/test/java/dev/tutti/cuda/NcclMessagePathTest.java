@@ -46,7 +46,8 @@ class NcclMessagePathTest {
     for (RankLinks links : links()) {
       int rank = messages.size();
       CudaDevice device = machine.cuda.device(rank);
-      messages.add(new NcclMessages(device, nccl, store, links, rank, 2, (cause, peer) -> {}));
+      messages.add(
+          new NcclMessages(device, nccl, store, links, rank, 2, true, (cause, peer) -> {}));
     }
   }
 
@@ -188,7 +189,7 @@ class NcclMessagePathTest {
     List<CudaStream> taken = new ArrayList<>();
     int made = streamsMade();
     while (streamsMade() == made) {
-      taken.add(reserve.take());
+      taken.add(messages.get(0).takeStream());
     }
     CountDownLatch held = new CountDownLatch(1);
     machine.fake.holdOn("cuStreamCreateWithPriority", held);
@@ -249,7 +250,7 @@ class NcclMessagePathTest {
       each.close(start + TimeUnit.MILLISECONDS.toNanos(100));
     }
     assertThat(System.nanoTime() - start).isLessThan(TimeUnit.SECONDS.toNanos(4));
-    assertThat(nccl.communicators()).isEqualTo(4);
+    assertThat(nccl.communicators()).isEqualTo(8);
     held.countDown();
   }
 

@@ -153,7 +153,7 @@ class NcclMessagesTest {
               } else {
                 work = group.recv(floatsLater(device), 0, ASYNC);
               }
-              Until.holds("both communicators of the message", () -> nccl.communicators() == 4);
+              Until.holds("both communicators of the message", () -> nccl.communicators() == 8);
               // Each rank received from both when the group was made.
               Until.holds("the message at NCCL", () -> nccl.calls("ncclRecv") == 5);
               nccl.failAll(NcclResult.REMOTE_ERROR);

@@ -2,6 +2,7 @@ package dev.tutti.cuda;
 
 import static org.assertj.core.api.Assertions.assertThat;
 import static org.assertj.core.api.Assertions.assertThatThrownBy;
+import static org.assertj.core.api.InstanceOfAssertFactories.THROWABLE;
 
 import dev.tutti.DType;
 import dev.tutti.ReduceOp;
@@ -10,6 +11,7 @@ import dev.tutti.TuttiException;
 import java.lang.foreign.Arena;
 import java.nio.file.Files;
 import java.nio.file.Path;
+import java.time.Duration;
 import java.util.stream.Stream;
 import org.junit.jupiter.api.AfterEach;
 import org.junit.jupiter.api.Test;
@@ -120,6 +122,21 @@ class RefusalTest {
                 .isInstanceOf(TuttiException.class)
                 .hasStackTraceContaining("the path of a socket has 107 bytes at most")
                 .hasStackTraceContaining("choose a shorter directory (TUTTI_CUDA_IPC_DIR)"));
+  }
+
+  @Test
+  void aGroupOfWhichOneRankHasNoPageLockedMemory() throws Exception {
+    many(
+        () -> {
+          machine.fake.failOn("cuMemHostAlloc", 1, CudaException.OUT_OF_MEMORY);
+          assertThatThrownBy(
+                  () -> ranks().within(Duration.ofSeconds(10)).run(2, (group, device) -> {}))
+              .isInstanceOf(TuttiException.class)
+              .hasStackTraceContaining("cuMemHostAlloc failed: CUDA_ERROR_OUT_OF_MEMORY")
+              .extracting(e -> e.getSuppressed()[0], THROWABLE)
+              .hasStackTraceContaining("cuMemHostAlloc failed: CUDA_ERROR_OUT_OF_MEMORY");
+          assertThat(machine.fake.memory().used()).isZero();
+        });
   }
 
   @Test

@@ -242,6 +242,16 @@ public final class DeviceAllocator {
     }
   }
 
+  /**
+   * Asks a stream no more on account of what is freed already.
+   *
+   * @param stream which is about to be destroyed
+   * @throws IllegalStateException if it is being recorded into a graph
+   */
+  public synchronized void leave(BlockStream stream) {
+    waiting.forEach(freed -> freed.leave(stream));
+  }
+
   /** Looks at the blocks that wait longest; those that go on waiting go to the end. */
   private void collect(int limit) {
     for (int left = Math.min(limit, waiting.size()); left > 0; left--) {
@@ -304,6 +314,10 @@ public final class DeviceAllocator {
     for (DeviceBlock block : free.wholeSegments()) {
       BlockStream stream = block.segment.stream;
       if (stream.isForeign() || context.isIdle(stream.handle())) {
+        if (isHeld()) {
+          // Somebody opened a stream block meanwhile.
+          return true;
+        }
         release(block);
       } else {
         all = false;
@@ -354,6 +368,15 @@ public final class DeviceAllocator {
         segments.addPeer(peer);
       }
     }
+  }
+
+  /**
+   * Forgets a device that {@link #addPeer} named, and that is given up.
+   *
+   * @param peer the other device
+   */
+  public synchronized void removePeer(DeviceContext peer) {
+    segments.removePeer(peer);
   }
 
   /** Returns how much memory this allocator has. */

@@ -38,6 +38,23 @@ final class FreedBlock {
     return true;
   }
 
+  /**
+   * Marks where a stream is, unless that was done before; it is not asked again.
+   *
+   * @throws IllegalStateException if it is being recorded into a graph
+   */
+  void leave(BlockStream stream) {
+    for (int i = 0; i < left; i++) {
+      if (events[i] == 0 && streams[i].equals(stream)) {
+        events[i] = stream.tryMark();
+        if (events[i] == 0) {
+          throw new IllegalStateException(
+              "the stream cannot be marked; is it being recorded into a graph?");
+        }
+      }
+    }
+  }
+
   /** Gives the events up. */
   void release() {
     while (left > 0) {

@@ -1,17 +1,23 @@
 package dev.tutti.cuda.memory;
 
+import dev.tutti.cuda.CudaException;
 import dev.tutti.cuda.driver.CudaDriver;
 import dev.tutti.cuda.driver.DeviceContext;
 import dev.tutti.cuda.driver.EventPool;
+import java.lang.System.Logger.Level;
 import java.lang.foreign.MemorySegment;
+import java.time.Duration;
 import java.util.ArrayDeque;
 import java.util.ArrayList;
 import java.util.List;
+import java.util.function.BooleanSupplier;
+import org.jspecify.annotations.Nullable;
 
 /**
  * Allocates page-locked host memory for one device, and keeps what is freed. A block may be freed
  * while the device still uses it: it waits for the events of its uses first. Sizes are powers of
- * two; those up to {@value #SLAB_LIMIT} bytes are cut from slabs. Any thread may call any method.
+ * two; those up to {@value #SLAB_LIMIT} bytes are cut from slabs. Where the driver has no more,
+ * larger ones that nobody uses go back to it first. Any thread may call any method.
  */
 public final class PinnedAllocator {
   /** Is the smallest block: two never share a cache line. */
@@ -22,15 +28,25 @@ public final class PinnedAllocator {
   private static final int CLASSES = 41;
   private static final int COLLECTED_AT_ONCE = 2;
 
+  /** Is what some drivers answer where no more memory may be locked. */
+  private static final int OPERATING_SYSTEM = 304;
+
+  /** Bounds how long an allocation waits for the device, which a free of the driver waits for. */
+  private static final Duration RELEASE_WAIT = Duration.ofSeconds(1);
+
+  private static final System.Logger LOG = System.getLogger(PinnedAllocator.class.getName());
+
   private final DeviceContext context;
   private final CudaDriver driver;
   private final EventPool events;
+  private final BooleanSupplier mayWait;
   private final List<ArrayDeque<PinnedBlock>> free = new ArrayList<>();
   private final ArrayDeque<PinnedBlock> waiting = new ArrayDeque<>();
   private final List<PinnedBlock> all = new ArrayList<>();
   private final List<Long> allocations = new ArrayList<>();
   private long allocatedBytes;
   private int used;
+  private @Nullable Thread releasing;
   private boolean closed;
 
   /**
@@ -38,11 +54,13 @@ public final class PinnedAllocator {
    *
    * @param context the device
    * @param events events of the device
+   * @param mayWait whether the device gets idle by itself; not while a stream block is open
    */
-  public PinnedAllocator(DeviceContext context, EventPool events) {
+  public PinnedAllocator(DeviceContext context, EventPool events, BooleanSupplier mayWait) {
     this.context = context;
     this.driver = context.driver();
     this.events = events;
+    this.mayWait = mayWait;
     for (int i = 0; i < CLASSES; i++) {
       free.add(new ArrayDeque<>());
     }
@@ -58,20 +76,86 @@ public final class PinnedAllocator {
       throw new IllegalArgumentException("cannot allocate " + bytes + " bytes of host memory");
     }
     int sizeClass = 64 - Long.numberOfLeadingZeros(Math.max(bytes, LEAST_BYTES) - 1);
+    try {
+      return take(sizeClass);
+    } catch (CudaException e) {
+      boolean isFull = e.isOutOfMemory() || e.code() == OPERATING_SYSTEM;
+      if (!isFull || !releaseCached()) {
+        throw e;
+      }
+      return take(sizeClass);
+    }
+  }
+
+  private synchronized PinnedBlock take(int sizeClass) {
+    requireOpen();
+    collect(COLLECTED_AT_ONCE);
+    ArrayDeque<PinnedBlock> blocks = free.get(sizeClass);
+    if (blocks.isEmpty()) {
+      collect(waiting.size());
+    }
+    if (blocks.isEmpty()) {
+      refill(blocks, sizeClass);
+    }
+    PinnedBlock block = blocks.removeFirst();
+    block.free = false;
+    used++;
+    return block;
+  }
+
+  /** Gives free blocks that are no part of a slab back; false if none goes soon. */
+  private boolean releaseCached() {
+    Thread freeing;
     synchronized (this) {
-      requireOpen();
-      collect(COLLECTED_AT_ONCE);
-      ArrayDeque<PinnedBlock> blocks = free.get(sizeClass);
-      if (blocks.isEmpty()) {
-        collect(waiting.size());
+      Thread before = releasing;
+      if (closed || !mayWait.getAsBoolean() || (before != null && before.isAlive())) {
+        return false;
       }
-      if (blocks.isEmpty()) {
-        refill(blocks, sizeClass);
+      List<Long> addresses = takeCached();
+      if (addresses.isEmpty()) {
+        return false;
       }
-      PinnedBlock block = blocks.removeFirst();
-      block.free = false;
-      used++;
-      return block;
+      // On a thread of its own, as it waits for the device: kernels there may wait for a peer.
+      freeing =
+          Thread.ofPlatform()
+              .daemon()
+              .name("tutti-cuda-release-" + context.device())
+              .start(() -> freeAll(addresses));
+      releasing = freeing;
+    }
+    try {
+      return freeing.join(RELEASE_WAIT);
+    } catch (InterruptedException e) {
+      Thread.currentThread().interrupt();
+      return false;
+    }
+  }
+
+  private List<Long> takeCached() {
+    List<Long> addresses = new ArrayList<>();
+    for (ArrayDeque<PinnedBlock> blocks : free) {
+      while (!blocks.isEmpty() && 1L << blocks.getFirst().sizeClass > SLAB_LIMIT) {
+        PinnedBlock block = blocks.removeFirst();
+        addresses.add(block.address());
+        allocatedBytes -= 1L << block.sizeClass;
+        all.remove(block);
+      }
+    }
+    allocations.removeAll(addresses);
+    return addresses;
+  }
+
+  private void freeAll(List<Long> addresses) {
+    try {
+      for (long address : addresses) {
+        context.callRelaxed(
+            () -> {
+              driver.memory().freeHost(address);
+              return null;
+            });
+      }
+    } catch (CudaException e) {
+      LOG.log(Level.DEBUG, "page-locked memory that is free stays", e);
     }
   }
 
@@ -179,12 +263,16 @@ public final class PinnedAllocator {
     }
   }
 
-  /** Gives back everything; whoever still has a block must not touch it. */
+  /**
+   * Gives back everything; whoever still has a block must not touch it. Called when the device is
+   * idle.
+   */
   public synchronized void close() {
     if (closed) {
       return;
     }
     closed = true;
+    awaitRelease();
     context.enter();
     for (PinnedBlock block : all) {
       while (block.eventCount() > 0) {
@@ -194,5 +282,20 @@ public final class PinnedAllocator {
     }
     waiting.clear();
     allocations.forEach(driver.memory()::freeHost);
+  }
+
+  private void awaitRelease() {
+    Thread freeing = releasing;
+    boolean interrupted = false;
+    while (freeing != null && freeing.isAlive()) {
+      try {
+        freeing.join();
+      } catch (InterruptedException e) {
+        interrupted = true;
+      }
+    }
+    if (interrupted) {
+      Thread.currentThread().interrupt();
+    }
   }
 }

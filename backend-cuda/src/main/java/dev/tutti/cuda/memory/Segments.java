@@ -1,5 +1,6 @@
 package dev.tutti.cuda.memory;
 
+import dev.tutti.cuda.CudaException;
 import dev.tutti.cuda.driver.CudaDriver;
 import dev.tutti.cuda.driver.DeviceAttribute;
 import dev.tutti.cuda.driver.DeviceContext;
@@ -7,6 +8,7 @@ import dev.tutti.cuda.driver.MemoryCalls;
 import dev.tutti.cuda.driver.VirtualMemoryCalls;
 import dev.tutti.cuda.driver.VirtualMemoryCalls.Properties;
 import dev.tutti.cuda.driver.VirtualMemoryCalls.Share;
+import java.lang.System.Logger.Level;
 import java.util.ArrayDeque;
 import java.util.ArrayList;
 import java.util.HashMap;
@@ -37,6 +39,13 @@ interface Segments {
    * @param peer a device that can
    */
   void addPeer(DeviceContext peer);
+
+  /**
+   * Does no more for a device that {@link #addPeer} named.
+   *
+   * @param peer which is given up
+   */
+  void removePeer(DeviceContext peer);
 
   /** Chooses what the device can do. */
   static Segments of(DeviceContext context) {
@@ -119,10 +128,17 @@ interface Segments {
       mapped.forEach((address, bytes) -> calls.allow(address, bytes, peer.device()));
       devices.add(peer.device());
     }
+
+    @Override
+    public void removePeer(DeviceContext peer) {
+      devices.removeIf(each -> each == peer.device());
+    }
   }
 
   /** Allocates as all devices can. */
   final class Plain implements Segments {
+    private static final System.Logger LOG = System.getLogger(Plain.class.getName());
+
     private final DeviceContext context;
     private final MemoryCalls calls;
     private final ArrayDeque<DeviceContext> peers = new ArrayDeque<>();
@@ -158,17 +174,29 @@ interface Segments {
       }
     }
 
+    @Override
+    public void removePeer(DeviceContext peer) {
+      peers.remove(peer);
+    }
+
     /** Lets the other devices in, not before there is memory: it maps all memory of the process. */
     private void letIn() {
       while (!peers.isEmpty()) {
-        DeviceContext peer = peers.getFirst();
-        peer.enter();
+        DeviceContext peer = peers.removeFirst();
         try {
+          peer.enter();
           peer.driver().contexts().enablePeerAccess(context.handle());
+        } catch (CudaException e) {
+          // Who has to reach it asks itself, and the memory may be for another process.
+          LOG.log(
+              Level.WARNING,
+              "cuda:{0} does not reach the memory of cuda:{1} that can be shared: {2}",
+              peer.device(),
+              context.device(),
+              e.getMessage());
         } finally {
           context.enter();
         }
-        peers.removeFirst();
       }
     }
   }

@@ -5,7 +5,9 @@ import dev.tutti.RendezvousException;
 import java.lang.System.Logger.Level;
 import java.time.Duration;
 import java.util.concurrent.TimeUnit;
+import java.util.concurrent.atomic.AtomicLong;
 import java.util.concurrent.locks.LockSupport;
+import java.util.function.BooleanSupplier;
 import org.jspecify.annotations.Nullable;
 
 /**
@@ -17,6 +19,14 @@ public final class Communicator {
    * The monitor guards the handle: whoever holds it and finds the handle not 0 may use it. A thread
    * that waits for a call of NCCL holds it too, but looks at "aborted" again and again, so that an
    * abort gets it soon.
+   *
+   * NCCL starts a thread for each call that does not block, which takes longer than the call. But only a
+   * set-up that does not block can be ended. So the set-up makes a communicator whose calls do not block,
+   * "lever", and of that another one whose calls do. The two share what an abort sets: to abort the lever,
+   * which nobody uses for anything else and for which nobody needs the monitor, ends a call that blocks in
+   * the other one, and the thread in it gives the monitor free. A call that a peer may keep from returning
+   * is watched by a thread that pulls the lever at the deadline; for all others the group's watch does,
+   * by an abort.
    */
   private static final System.Logger LOG = System.getLogger(Communicator.class.getName());
   private static final long SPIN_NANOS = TimeUnit.MICROSECONDS.toNanos(200);
@@ -29,7 +39,10 @@ public final class Communicator {
   private final String name;
   private final Object endingLock = new Object();
   private volatile @Nullable Throwable aborted;
+  private final AtomicLong lever = new AtomicLong();
+  private volatile boolean pulled;
   private @Nullable Thread ending;
+  private NcclCalls.@Nullable Child child;
   private long handle;
 
   /** Calls NCCL. */
@@ -114,10 +127,10 @@ public final class Communicator {
    * @throws BackendException if it is aborted meanwhile
    */
   public void awaitRanks(long deadlineNanos) {
-    awaitRanks(deadlineNanos, Communicator::noLook);
+    awaitRanks(deadlineNanos, null);
   }
 
-  private synchronized void awaitRanks(long deadlineNanos, Runnable look) {
+  private synchronized void awaitRanks(long deadlineNanos, @Nullable Runnable look) {
     long _ = require();
     int result = awaitState(deadlineNanos, look);
     if (result == NcclResult.IN_PROGRESS) {
@@ -125,6 +138,37 @@ public final class Communicator {
           name + ": the ranks did not all come to the communicator of NCCL in time");
     }
     check(result, "ncclCommInitRankConfig");
+  }
+
+  /**
+   * Goes on with calls that block, which are several times as fast, unless NCCL's settings are such
+   * that they could not be ended; all ranks call it.
+   *
+   * @param rank this rank
+   * @param mostBlocks how many blocks of threads an operation may have; 0 if NCCL chooses
+   * @param deadlineNanos in terms of {@link System#nanoTime()}
+   * @param look is called each 200 ms of a wait, and throws to end it
+   * @throws RendezvousException if not all ranks come by then
+   * @throws NcclException if NCCL fails
+   * @throws BackendException if it is aborted meanwhile
+   */
+  public synchronized void block(int rank, int mostBlocks, long deadlineNanos, Runnable look) {
+    long own = require();
+    if (!calls.sharesAborts()) {
+      return;
+    }
+    NcclCalls.Child made = calls.splitBlocking(own, rank, mostBlocks);
+    child = made;
+    // NCCL may say that the call is over before it has written the handle.
+    int result = awaitState(deadlineNanos, look, () -> made.handle() != 0);
+    if (result == NcclResult.IN_PROGRESS) {
+      throw new RendezvousException(
+          name + ": the ranks did not all come to a communicator of NCCL that blocks in time");
+    }
+    check(result, "ncclCommSplit");
+    handle = made.handle();
+    lever.set(own);
+    check(awaitState(deadlineNanos, look), "ncclCommSplit");
   }
 
   /**
@@ -140,7 +184,7 @@ public final class Communicator {
     long own = require();
     int result = call.run(calls, own);
     if (result == NcclResult.IN_PROGRESS) {
-      result = awaitState(deadlineNanos, Communicator::noLook);
+      result = awaitState(deadlineNanos, null);
     }
     check(result, what);
   }
@@ -154,7 +198,7 @@ public final class Communicator {
    * @throws NcclException as {@link #run} does
    */
   public void runGroup(String what, long deadlineNanos, Call call) {
-    runGroup(what, deadlineNanos, Communicator::noLook, call);
+    inGroup(what, deadlineNanos, null, call);
   }
 
   /**
@@ -166,7 +210,12 @@ public final class Communicator {
    * @param call makes them
    * @throws NcclException as {@link #run} does
    */
-  public synchronized void runGroup(String what, long deadlineNanos, Runnable look, Call call) {
+  public void runGroup(String what, long deadlineNanos, Runnable look, Call call) {
+    inGroup(what, deadlineNanos, look, call);
+  }
+
+  private synchronized void inGroup(
+      String what, long deadlineNanos, @Nullable Runnable look, Call call) {
     long own = require();
     check(calls.groupStart(), "ncclGroupStart");
     int inside;
@@ -174,18 +223,40 @@ public final class Communicator {
     try {
       inside = call.run(calls, own);
     } finally {
-      result = calls.groupEnd();
+      result = groupEnd(deadlineNanos, look);
     }
     if (inside != NcclResult.IN_PROGRESS) {
       check(inside, what);
     }
-    if (result == NcclResult.IN_PROGRESS) {
+    if (result == NcclResult.IN_PROGRESS && !pulled) {
       result = awaitState(deadlineNanos, look);
     }
     check(result, what);
   }
 
-  private static void noLook() {}
+  /** Ends a group of calls, which a peer that does not come may keep from returning. */
+  private int groupEnd(long deadlineNanos, @Nullable Runnable look) {
+    if (lever.get() == 0 || look == null) {
+      return calls.groupEnd();
+    }
+    Guard guard = new Guard(deadlineNanos, look, this::pullLever);
+    int result;
+    try (guard) {
+      result = calls.groupEnd();
+    }
+    guard.throwFound();
+    return guard.isLate() ? NcclResult.IN_PROGRESS : result;
+  }
+
+  /** Ends a call that blocks, as all later ones. */
+  private void pullLever() {
+    long own = lever.getAndSet(0);
+    if (own != 0) {
+      pulled = true;
+      enter.run();
+      warn(calls.abort(own), "ncclCommAbort");
+    }
+  }
 
   private long require() {
     Throwable cause = aborted;
@@ -199,21 +270,25 @@ public final class Communicator {
   }
 
   /** Waits for the end of the last call; the result, which may still be that it goes on. */
-  private int awaitState(long deadlineNanos, Runnable look) {
+  private int awaitState(long deadlineNanos, @Nullable Runnable look) {
+    return awaitState(deadlineNanos, look, () -> true);
+  }
+
+  private int awaitState(long deadlineNanos, @Nullable Runnable look, BooleanSupplier more) {
     long start = System.nanoTime();
     long spinUntil = start + SPIN_NANOS;
     long nextLook = start + LOOK_NANOS;
     while (true) {
       int state = calls.state(handle);
-      if (state != NcclResult.IN_PROGRESS) {
+      if (state != NcclResult.IN_PROGRESS && (state != NcclResult.SUCCESS || more.getAsBoolean())) {
         return state;
       }
       require();
       long now = System.nanoTime();
       if (now - deadlineNanos >= 0) {
-        return state;
+        return NcclResult.IN_PROGRESS;
       }
-      if (now - nextLook >= 0) {
+      if (look != null && now - nextLook >= 0) {
         look.run();
         nextLook = System.nanoTime() + LOOK_NANOS;
       }
@@ -271,12 +346,26 @@ public final class Communicator {
     }
   }
 
-  private synchronized void abortCommunicator() {
-    long own = handle;
-    handle = 0;
-    if (own != 0) {
-      enter.run();
-      warn(calls.abort(own), "ncclCommAbort");
+  private void abortCommunicator() {
+    pullLever();
+    synchronized (this) {
+      // It may have come only now.
+      pullLever();
+      long own = handle;
+      handle = 0;
+      if (own != 0) {
+        enter.run();
+        warn(calls.abort(own), "ncclCommAbort");
+        abortUnused(own);
+      }
+    }
+  }
+
+  /** Frees the communicator that was there too late to be used. */
+  private void abortUnused(long used) {
+    long made = child == null ? 0 : child.handle();
+    if (made != 0 && made != used) {
+      warn(calls.abort(made), "ncclCommAbort");
     }
   }
 
@@ -286,7 +375,17 @@ public final class Communicator {
       return;
     }
     enter.run();
-    int result = calls.finish(own);
+    end(own);
+    abortUnused(own);
+    handle = 0;
+    long above = lever.getAndSet(0);
+    if (above != 0) {
+      end(above);
+    }
+  }
+
+  private void end(long own) {
+    int result = pulled ? NcclResult.REMOTE_ERROR : finish(own);
     if (result == NcclResult.IN_PROGRESS) {
       long until = System.nanoTime() + CLOSE_NANOS;
       while (result == NcclResult.IN_PROGRESS && System.nanoTime() - until < 0) {
@@ -294,11 +393,20 @@ public final class Communicator {
         result = calls.state(own);
       }
     }
-    handle = 0;
     if (result == NcclResult.SUCCESS) {
       warn(calls.destroy(own), "ncclCommDestroy");
     } else {
       warn(calls.abort(own), "ncclCommAbort");
+    }
+  }
+
+  private int finish(long own) {
+    if (lever.get() == 0) {
+      return calls.finish(own);
+    }
+    long until = System.nanoTime() + CLOSE_NANOS;
+    try (Guard _ = new Guard(until, () -> {}, this::pullLever)) {
+      return calls.finish(own);
     }
   }
 

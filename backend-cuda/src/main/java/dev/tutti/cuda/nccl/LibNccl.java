@@ -4,11 +4,13 @@ import static java.lang.foreign.ValueLayout.JAVA_BYTE;
 import static java.lang.foreign.ValueLayout.JAVA_INT;
 import static java.lang.foreign.ValueLayout.JAVA_LONG;
 
+import dev.tutti.cuda.share.ProcessMark;
 import java.lang.foreign.Arena;
 import java.lang.foreign.MemoryLayout;
 import java.lang.foreign.MemorySegment;
 import java.lang.foreign.SymbolLookup;
 import java.lang.invoke.MethodHandle;
+import java.lang.invoke.VarHandle;
 
 /** Calls a loaded {@code libnccl.so.2}. */
 final class LibNccl extends NativeFunctions implements NcclCalls {
@@ -21,6 +23,8 @@ final class LibNccl extends NativeFunctions implements NcclCalls {
   private static final int CONFIG_VERSION = 21801;
   private static final int UNDEFINED = Integer.MIN_VALUE;
   private static final int HOST_IMMEDIATE = 1;
+  private static final int ONE_COLOR = 0;
+  private static final VarHandle HANDLE = JAVA_LONG.varHandle();
   private static final long TEXT_BYTES = 4096;
 
   private final MethodHandle getVersion = function("ncclGetVersion", JAVA_LONG);
@@ -33,6 +37,8 @@ final class LibNccl extends NativeFunctions implements NcclCalls {
           MemoryLayout.structLayout(MemoryLayout.sequenceLayout(UNIQUE_ID_BYTES, JAVA_BYTE)),
           JAVA_INT,
           JAVA_LONG);
+  private final MethodHandle split =
+      function("ncclCommSplit", JAVA_LONG, JAVA_INT, JAVA_INT, JAVA_LONG, JAVA_LONG);
   private final MethodHandle getAsyncError =
       function("ncclCommGetAsyncError", JAVA_LONG, JAVA_LONG);
   private final MethodHandle getLastError = text("ncclGetLastError", JAVA_LONG);
@@ -132,17 +138,17 @@ final class LibNccl extends NativeFunctions implements NcclCalls {
     }
   }
 
-  private static MemorySegment config(Arena arena, int mostBlocks) {
+  private static MemorySegment config(Arena arena, boolean blocking, int mostBlocks) {
     MemorySegment config = arena.allocate(CONFIG_BYTES, Long.BYTES);
     config.set(JAVA_LONG, 0, CONFIG_BYTES);
     config.set(JAVA_INT, 8, CONFIG_MAGIC);
     config.set(JAVA_INT, 12, CONFIG_VERSION);
-    config.set(JAVA_INT, 16, 0); // blocking
+    config.set(JAVA_INT, 16, blocking ? 1 : 0);
     config.set(JAVA_INT, 20, UNDEFINED); // cgaClusterSize
     config.set(JAVA_INT, 24, UNDEFINED); // minCTAs
     config.set(JAVA_INT, 28, mostBlocks == 0 ? UNDEFINED : mostBlocks); // maxCTAs
     config.set(JAVA_LONG, 32, 0); // netName
-    config.set(JAVA_INT, 40, UNDEFINED); // splitShare
+    config.set(JAVA_INT, 40, 1); // splitShare: also what an abort sets
     return config;
   }
 
@@ -155,7 +161,7 @@ final class LibNccl extends NativeFunctions implements NcclCalls {
       int result =
           (int)
               initRank.invokeExact(
-                  cell.address(), size, copy, rank, config(arena, mostBlocks).address());
+                  cell.address(), size, copy, rank, config(arena, false, mostBlocks).address());
       long made = cell.get(JAVA_LONG, 0);
       try {
         require(result, "ncclCommInitRankConfig");
@@ -166,6 +172,36 @@ final class LibNccl extends NativeFunctions implements NcclCalls {
         throw e;
       }
       return made;
+    } catch (Throwable e) {
+      throw unexpected(e);
+    }
+  }
+
+  @Override
+  public String process() {
+    return ProcessMark.host() + " " + ProcessMark.own();
+  }
+
+  @Override
+  public boolean sharesAborts() {
+    return !"0".equals(System.getenv("NCCL_COMM_SPLIT_SHARE_RESOURCES"));
+  }
+
+  @Override
+  public Child splitBlocking(long communicator, int rank, int mostBlocks) {
+    // NCCL writes here when it is done, perhaps after the caller has given up.
+    MemorySegment cell = Arena.global().allocate(JAVA_LONG);
+    try (Arena arena = Arena.ofConfined()) {
+      require(
+          (int)
+              split.invokeExact(
+                  communicator,
+                  ONE_COLOR,
+                  rank,
+                  cell.address(),
+                  config(arena, true, mostBlocks).address()),
+          "ncclCommSplit");
+      return () -> (long) HANDLE.getAcquire(cell, 0L);
     } catch (Throwable e) {
       throw unexpected(e);
     }

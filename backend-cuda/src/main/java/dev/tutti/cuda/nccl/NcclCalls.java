@@ -29,6 +29,28 @@ public interface NcclCalls {
    */
   long init(byte[] id, int size, int rank, int mostBlocks);
 
+  /** Returns one text for all ranks of a process, and another one for those of another process. */
+  String process();
+
+  /** Tells whether an abort of a communicator ends also the calls of those made of it. */
+  boolean sharesAborts();
+
+  /** Is a communicator that is being made of another one. */
+  interface Child {
+    /** Returns the communicator, to be aborted or destroyed; 0 until the other one is done. */
+    long handle();
+  }
+
+  /**
+   * Begins to make a communicator of the same ranks, whose calls block; all ranks call it. {@link
+   * #state} of the communicator that is given tells when it is there.
+   *
+   * @param communicator one of {@link #init}, with nothing in progress
+   * @param rank this rank
+   * @param mostBlocks as of {@link #init}
+   */
+  Child splitBlocking(long communicator, int rank, int mostBlocks);
+
   /** Returns how far the last call is: done, in progress, or how it or a peer failed. */
   int state(long communicator);
 

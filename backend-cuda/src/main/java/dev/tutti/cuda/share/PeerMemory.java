@@ -25,6 +25,7 @@ public final class PeerMemory implements AutoCloseable {
 
   private final DeviceContext context;
   private final List<Block> blocks;
+  private final List<Block> closing;
   private final long[] views;
   private final long usedNumbers;
   private boolean closed;
@@ -43,11 +44,17 @@ public final class PeerMemory implements AutoCloseable {
 
     /** Takes it out of this rank's addresses. */
     void free();
+
+    /** Does so where all ranks have mapped it, and may still use it. */
+    default void leave() {
+      free();
+    }
   }
 
-  private PeerMemory(DeviceContext context, List<Block> blocks, long[] views, long usedNumbers) {
-    this.context = context;
+  private PeerMemory(PeerWorld world, List<Block> blocks, long[] views, long usedNumbers) {
+    this.context = world.context();
     this.blocks = blocks;
+    this.closing = closing(world, blocks);
     this.views = views;
     this.usedNumbers = usedNumbers;
   }
@@ -119,7 +126,7 @@ public final class PeerMemory implements AutoCloseable {
       own.settle();
       PeerMemory memory =
           new PeerMemory(
-              world.context(),
+              world,
               List.copyOf(mapped),
               results.stream().mapToLong(Result::view).toArray(),
               results.stream().mapToLong(Result::numbers).reduce(0, (a, b) -> a | b));
@@ -141,6 +148,17 @@ public final class PeerMemory implements AutoCloseable {
         own.free();
       }
     }
+  }
+
+  /** Returns the blocks of other processes first, as those wait for it. */
+  private static List<Block> closing(PeerWorld world, List<Block> blocks) {
+    List<Block> first = new ArrayList<>();
+    List<Block> last = new ArrayList<>();
+    for (int r = 0; r < blocks.size(); r++) {
+      (world.isSameProcess(r) ? last : first).add(blocks.get(r));
+    }
+    first.addAll(last);
+    return first;
   }
 
   private static String text(PeerWorld world, RuntimeException e) {
@@ -256,13 +274,17 @@ public final class PeerMemory implements AutoCloseable {
     return blocks.get(rank).address();
   }
 
-  /** Takes all of it out of this rank's addresses, and frees its own; once. */
+  /**
+   * Takes all of it out of this rank's addresses, and frees its own; once. Where other processes
+   * have to close it before, it waits for them up to 5 s, and then leaves it to the end of the
+   * process.
+   */
   @Override
   public void close() {
     if (!closed) {
       closed = true;
       context.enter();
-      blocks.forEach(Block::free);
+      closing.forEach(Block::leave);
     }
   }
 }

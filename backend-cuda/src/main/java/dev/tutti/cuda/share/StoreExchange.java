@@ -2,6 +2,7 @@ package dev.tutti.cuda.share;
 
 import dev.tutti.RendezvousException;
 import dev.tutti.Store;
+import dev.tutti.StoreException;
 import dev.tutti.StoreTimeoutException;
 import java.time.Duration;
 import java.util.ArrayList;
@@ -16,7 +17,8 @@ import java.util.List;
 public final class StoreExchange {
   /*
    * Keys: PREFIX/NUMBER/RANK, the ranks' values, and PREFIX/NUMBER/read, how many ranks have read all
-   * of them. Who is last there deletes them. c10d numbers the exchanges of a process and not those of
+   * of them. Who is last there deletes them. PREFIX/left/NAME counts the ranks that are done with
+   * something, and PREFIX/left/NAME/all is there once all are. c10d numbers the exchanges of a process and not those of
    * a group, so that ranks in different groups wait for different keys; and it deletes none.
    */
   private final Store store;
@@ -24,6 +26,7 @@ public final class StoreExchange {
   private final int rank;
   private final int size;
   private long number;
+  private volatile boolean missed;
 
   /**
    * Creates the exchange of one rank.
@@ -108,6 +111,46 @@ public final class StoreExchange {
    */
   boolean isAhead(int peer) {
     return store.check(List.of(prefix + "/" + number + "/" + peer));
+  }
+
+  /**
+   * Says that this rank is done with something.
+   *
+   * @param name of it, the same on all ranks
+   * @param users how many ranks say so
+   * @return whether the others were told; false if the store cannot
+   */
+  boolean leave(String name, int users) {
+    String key = prefix + "/left/" + name;
+    try {
+      if (store.add(key, 1) == users) {
+        store.set(key + "/all", new byte[] {1});
+      }
+      return true;
+    } catch (StoreException e) {
+      return false;
+    }
+  }
+
+  /**
+   * Waits until all users of something are done with it; no longer than for the first one that was
+   * waited for in vain, if there was one.
+   *
+   * @param name as they have it
+   * @param longest how long
+   * @return whether they are
+   */
+  boolean awaitLeft(String name, Duration longest) {
+    String key = prefix + "/left/" + name;
+    try {
+      store.wait(List.of(key + "/all"), missed ? Duration.ZERO : longest);
+      store.deleteKey(key + "/all");
+      store.deleteKey(key);
+      return true;
+    } catch (StoreException e) {
+      missed = true;
+      return false;
+    }
   }
 
   private String missing(List<String> keys) {

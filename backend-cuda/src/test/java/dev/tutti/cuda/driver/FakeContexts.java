@@ -44,6 +44,7 @@ final class FakeContexts implements ContextCalls {
   @Override
   public void synchronize() {
     fake.enter("cuCtxSynchronize", "");
+    fake.graphs().spoilAll("cuCtxSynchronize");
     fake.streams().awaitIdle("cuCtxSynchronize", requireDevice("cuCtxSynchronize"));
   }
 

@@ -64,6 +64,15 @@ final class FakeGraphs implements GraphCalls {
     }
   }
 
+  /** Spoils all recordings, in whatever mode, and refuses the call that waits for them. */
+  void spoilAll(String call) {
+    List<FakeStream.Capture> captures = fake.streams().captures();
+    if (!captures.isEmpty()) {
+      captures.forEach(FakeStream.Capture::spoil);
+      throw FakeCudaDriver.error(call, FakeCudaDriver.CAPTURE_UNSUPPORTED);
+    }
+  }
+
   @Override
   public long instantiate(long graph) {
     fake.enter("cuGraphInstantiate", hex(graph));

@@ -23,6 +23,8 @@ public final class FakeMemory implements MemoryCalls {
   private final Set<Long> opened = new HashSet<>();
   private long capacity = 1L << 30;
   private long used;
+  private long mostLocked = Long.MAX_VALUE;
+  private long locked;
 
   private static final class Range {
     private final PointerInfo.Kind kind;
@@ -51,6 +53,11 @@ public final class FakeMemory implements MemoryCalls {
   /** Sets the bytes of all devices together. */
   public synchronized void setCapacity(long bytes) {
     capacity = bytes;
+  }
+
+  /** Sets how much memory of the host may be locked. */
+  public synchronized void setMostLocked(long bytes) {
+    mostLocked = bytes;
   }
 
   synchronized long capacity() {
@@ -130,6 +137,9 @@ public final class FakeMemory implements MemoryCalls {
   public void free(long address) {
     fake.enter("cuMemFree", hex(address));
     fake.streams().awaitIdle("cuMemFree", fake.contexts().requireDevice("cuMemFree"));
+    if (fake.isLiving(-address)) {
+      throw new AssertionError("cuMemFree of memory that is open elsewhere");
+    }
     fake.destroy("cuMemFree", address, "device memory");
     synchronized (this) {
       Range range = ranges.get(address);
@@ -144,6 +154,10 @@ public final class FakeMemory implements MemoryCalls {
     fake.graphs().requireSafe("cuMemHostAlloc");
     int device = fake.contexts().requireDevice("cuMemHostAlloc");
     synchronized (this) {
+      if (bytes > mostLocked - locked) {
+        throw FakeCudaDriver.error("cuMemHostAlloc", CudaException.OUT_OF_MEMORY);
+      }
+      locked += bytes;
       return add("host memory", new Range(PointerInfo.Kind.HOST, device, bytes));
     }
   }
@@ -155,6 +169,7 @@ public final class FakeMemory implements MemoryCalls {
     fake.destroy("cuMemFreeHost", address, "host memory");
     synchronized (this) {
       ranges.get(address).freed = true;
+      locked -= ranges.get(address).bytes;
     }
   }
 

@@ -2,13 +2,10 @@ package dev.tutti.cuda.driver;
 
 import static org.assertj.core.api.Assertions.assertThat;
 
-import dev.tutti.DType;
-import dev.tutti.ReduceOp;
 import dev.tutti.cuda.nccl.NcclCalls;
+import dev.tutti.cuda.nccl.NcclException;
 import dev.tutti.cuda.nccl.NcclResult;
-import dev.tutti.spi.HostReducer;
 import java.io.ByteArrayOutputStream;
-import java.lang.foreign.Arena;
 import java.lang.foreign.MemorySegment;
 import java.lang.foreign.ValueLayout;
 import java.nio.ByteBuffer;
@@ -20,6 +17,7 @@ import java.util.concurrent.ConcurrentHashMap;
 import java.util.concurrent.ConcurrentLinkedQueue;
 import java.util.concurrent.CountDownLatch;
 import java.util.concurrent.atomic.AtomicLong;
+import java.util.concurrent.locks.LockSupport;
 import java.util.function.UnaryOperator;
 import org.jspecify.annotations.Nullable;
 
@@ -30,13 +28,7 @@ import org.jspecify.annotations.Nullable;
 public final class FakeNccl implements NcclCalls {
   private static final ThreadLocal<@Nullable List<Step>> GROUP = new ThreadLocal<>();
   private static final int FIRST_FACTOR = 16;
-  private static final List<ReduceOp.Kind> OPS =
-      List.of(
-          ReduceOp.Kind.SUM,
-          ReduceOp.Kind.PRODUCT,
-          ReduceOp.Kind.MAX,
-          ReduceOp.Kind.MIN,
-          ReduceOp.Kind.AVG);
+  private static final int INTERNAL_ERROR = 3;
 
   private final FakeCudaDriver fake;
   private final Map<Long, World> worlds = new ConcurrentHashMap<>();
@@ -45,17 +37,29 @@ public final class FakeNccl implements NcclCalls {
   private final Map<String, Integer> failures = new ConcurrentHashMap<>();
   private final Map<String, Integer> calls = new ConcurrentHashMap<>();
   private final Map<String, CountDownLatch> holds = new ConcurrentHashMap<>();
+  private final Map<String, Integer> waiting = new ConcurrentHashMap<>();
   private final AtomicLong next = new AtomicLong(1);
+  private volatile boolean sharesAborts = true;
+  private volatile boolean oneProcess;
 
   /** Is what the ranks of a communicator share. */
   private static final class World {
     final int size;
+    private @Nullable World blocking;
     final Map<Integer, Boolean> joined = new ConcurrentHashMap<>();
     final Map<Long, Meeting> meetings = new ConcurrentHashMap<>();
     final Map<String, ConcurrentLinkedQueue<byte[]>> messages = new ConcurrentHashMap<>();
 
     World(int size) {
       this.size = size;
+    }
+
+    /** Returns that of the communicators whose calls block. */
+    synchronized World blocking() {
+      if (blocking == null) {
+        blocking = new World(size);
+      }
+      return blocking;
     }
 
     ConcurrentLinkedQueue<byte[]> messages(int from, int to) {
@@ -72,14 +76,29 @@ public final class FakeNccl implements NcclCalls {
   private static final class Comm {
     final World world;
     final int rank;
+    final @Nullable Comm parent;
     final AtomicLong collectives = new AtomicLong();
+    volatile @Nullable Comm child;
     volatile boolean aborted;
     volatile boolean busy;
     volatile int failure;
 
-    Comm(World world, int rank) {
+    Comm(World world, int rank, @Nullable Comm parent) {
       this.world = world;
       this.rank = rank;
+      this.parent = parent;
+    }
+
+    boolean isBlocking() {
+      return parent != null;
+    }
+
+    boolean isComplete() {
+      return world.joined.size() == world.size;
+    }
+
+    boolean isAborted() {
+      return aborted || (parent != null && parent.aborted);
     }
   }
 
@@ -113,6 +132,11 @@ public final class FakeNccl implements NcclCalls {
   /** Returns the number of communicators that are there. */
   public int communicators() {
     return comms.size();
+  }
+
+  /** Returns how many calls of a function are blocked that an abort would end. */
+  public int waiting(String call) {
+    return waiting.getOrDefault(call, 0);
   }
 
   /** Returns how often a function was called for which failures can be set. */
@@ -153,19 +177,57 @@ public final class FakeNccl implements NcclCalls {
   private long make(World world, int rank) {
     assertThat(world.joined.put(rank, true)).as("rank %d comes once", rank).isNull();
     long handle = fake.make("communicator");
-    Comm comm = new Comm(world, rank);
+    Comm comm = new Comm(world, rank, null);
     comm.failure = result("ncclCommInitRankConfig");
     comms.put(handle, comm);
     return handle;
   }
 
+  /** Lets an abort end the calls of one communicator alone. */
+  public void shareNoAborts() {
+    sharesAborts = false;
+  }
+
+  /** Lets all ranks be of one process; else each is of its own. */
+  public void beOneProcess() {
+    oneProcess = true;
+  }
+
+  @Override
+  public String process() {
+    return oneProcess ? "the process" : "process " + next.getAndIncrement();
+  }
+
+  @Override
+  public boolean sharesAborts() {
+    return sharesAborts;
+  }
+
+  @Override
+  public Child splitBlocking(long communicator, int rank, int mostBlocks) {
+    int result = result("ncclCommSplit");
+    if (result != NcclResult.SUCCESS) {
+      throw new NcclException("ncclCommSplit failed", result);
+    }
+    Comm parent = comm(communicator);
+    assertThat(parent.isComplete() && !parent.busy).as("nothing is in progress").isTrue();
+    World world = parent.world.blocking();
+    Comm comm = new Comm(world, rank, parent);
+    long handle = fake.make("communicator");
+    comms.put(handle, comm);
+    parent.child = comm;
+    assertThat(world.joined.put(rank, true)).as("rank %d splits once", rank).isNull();
+    return () -> comm.isComplete() && comms.containsKey(handle) ? handle : 0;
+  }
+
   @Override
   public int state(long communicator) {
     Comm comm = comm(communicator);
+    Comm child = comm.child;
     if (comm.failure != 0) {
       return comm.failure;
     }
-    if (comm.world.joined.size() < comm.world.size) {
+    if (!comm.isComplete() || (child != null && !child.isComplete())) {
       return NcclResult.IN_PROGRESS;
     }
     if (comm.busy) {
@@ -197,22 +259,50 @@ public final class FakeNccl implements NcclCalls {
     List<Step> steps = GROUP.get();
     GROUP.remove();
     assertThat(steps).as("a group is open").isNotNull();
-    int result = result("ncclGroupEnd");
-    if (steps.isEmpty() || result != NcclResult.SUCCESS) {
+    Comm first = steps.isEmpty() ? null : steps.get(0).comm;
+    int result =
+        first != null && first.isBlocking()
+            ? resultUnlessAborted("ncclGroupEnd", first)
+            : result("ncclGroupEnd");
+    if (first == null || result != NcclResult.SUCCESS) {
       return result;
     }
-    Comm comm = steps.get(0).comm;
+    Comm comm = first;
     assertThat(comm.world.joined).as("the communicator is made").hasSize(comm.world.size);
     long stream = steps.get(0).stream;
     fake.streams().require("ncclGroupEnd", stream).enqueue(() -> run(comm, steps));
+    return begun(comm);
+  }
+
+  private static int begun(Comm comm) {
+    if (comm.isBlocking()) {
+      return NcclResult.SUCCESS;
+    }
     comm.busy = true;
     return NcclResult.IN_PROGRESS;
+  }
+
+  /** Blocks as {@link #holdOn} says, until an abort at the latest. */
+  private int resultUnlessAborted(String call, Comm comm) {
+    CountDownLatch hold = holds.get(call);
+    int _ = waiting.merge(call, 1, Integer::sum);
+    try {
+      while (hold != null && hold.getCount() > 0) {
+        if (comm.isAborted()) {
+          return INTERNAL_ERROR;
+        }
+        LockSupport.parkNanos(100_000);
+      }
+    } finally {
+      int _ = waiting.merge(call, -1, Integer::sum);
+    }
+    return result(call);
   }
 
   private static void run(Comm comm, List<Step> steps) throws InterruptedException {
     for (boolean sends : new boolean[] {true, false}) {
       for (Step step : steps) {
-        if (step.isSend == sends && (comm.aborted || !step.body.run())) {
+        if (step.isSend == sends && (comm.isAborted() || !step.body.run())) {
           return;
         }
       }
@@ -256,7 +346,7 @@ public final class FakeNccl implements NcclCalls {
           meeting.calls.put(comm.rank, call + " " + arguments);
           meeting.brought.put(comm.rank, own.apply(read(from, bytes)));
           while (meeting.brought.size() < comm.world.size) {
-            if (comm.aborted) {
+            if (comm.isAborted()) {
               return false;
             }
             Thread.sleep(0, 50_000);
@@ -292,50 +382,6 @@ public final class FakeNccl implements NcclCalls {
         data.length);
   }
 
-  private static DType dtype(int type) {
-    return switch (type) {
-      case 0 -> DType.INT8;
-      case 1 -> DType.UINT8;
-      case 2 -> DType.INT32;
-      case 4 -> DType.INT64;
-      case 6 -> DType.FLOAT16;
-      case 7 -> DType.FLOAT32;
-      case 8 -> DType.FLOAT64;
-      case 9 -> DType.BFLOAT16;
-      default -> throw new AssertionError("type " + type);
-    };
-  }
-
-  private static MemorySegment segment(byte[] data) {
-    return Arena.ofAuto().allocate(data.length, 16).copyFrom(MemorySegment.ofArray(data));
-  }
-
-  private static byte[] scaled(byte[] data, int type, double factor) {
-    MemorySegment values = segment(data);
-    HostReducer.scale(dtype(type), values, 0, data.length / dtype(type).byteSize(), factor);
-    return values.toArray(ValueLayout.JAVA_BYTE);
-  }
-
-  private static byte[] sum(List<byte[]> brought, int type, int op) {
-    ReduceOp.Kind kind = op < OPS.size() ? OPS.get(op) : ReduceOp.Kind.SUM;
-    MemorySegment result = segment(brought.get(0));
-    long count = result.byteSize() / dtype(type).byteSize();
-    for (byte[] next : brought.subList(1, brought.size())) {
-      HostReducer.reduce(
-          kind == ReduceOp.Kind.AVG ? ReduceOp.Kind.SUM : kind,
-          dtype(type),
-          result,
-          0,
-          segment(next),
-          0,
-          count);
-    }
-    if (kind == ReduceOp.Kind.AVG) {
-      HostReducer.divide(dtype(type), result, 0, count, brought.size());
-    }
-    return result.toArray(ValueLayout.JAVA_BYTE);
-  }
-
   private int reducing(
       String call,
       long from,
@@ -348,7 +394,7 @@ public final class FakeNccl implements NcclCalls {
       Rule rule) {
     int kind = Math.min(op, FIRST_FACTOR);
     String arguments = elements + " of type " + type + ", operator " + kind;
-    long bytes = elements * dtype(type).byteSize();
+    long bytes = elements * PlayedElements.dtype(type).byteSize();
     // The factor may be freed before the stream comes here.
     Double factor = factors.get(op);
     return collective(
@@ -359,7 +405,7 @@ public final class FakeNccl implements NcclCalls {
         to,
         communicator,
         stream,
-        data -> factor == null ? data : scaled(data, type, factor),
+        data -> factor == null ? data : PlayedElements.scaled(data, type, factor),
         rule);
   }
 
@@ -375,7 +421,7 @@ public final class FakeNccl implements NcclCalls {
         to,
         communicator,
         stream,
-        all -> sum(all, type, op));
+        all -> PlayedElements.sum(all, type, op));
   }
 
   @Override
@@ -391,14 +437,14 @@ public final class FakeNccl implements NcclCalls {
         to,
         communicator,
         stream,
-        all -> own ? sum(all, type, op) : null);
+        all -> own ? PlayedElements.sum(all, type, op) : null);
   }
 
   @Override
   public int reduceScatter(
       long from, long to, long count, int type, int op, long communicator, long stream) {
     Comm comm = comm(communicator);
-    int part = (int) count * dtype(type).byteSize();
+    int part = (int) count * PlayedElements.dtype(type).byteSize();
     return reducing(
         "ncclReduceScatter",
         from,
@@ -408,7 +454,9 @@ public final class FakeNccl implements NcclCalls {
         to,
         communicator,
         stream,
-        all -> Arrays.copyOfRange(sum(all, type, op), comm.rank * part, (comm.rank + 1) * part));
+        all ->
+            Arrays.copyOfRange(
+                PlayedElements.sum(all, type, op), comm.rank * part, (comm.rank + 1) * part));
   }
 
   @Override
@@ -466,7 +514,7 @@ public final class FakeNccl implements NcclCalls {
           ConcurrentLinkedQueue<byte[]> messages = comm.world.messages(peer, comm.rank);
           byte[] message = messages.poll();
           while (message == null) {
-            if (comm.aborted) {
+            if (comm.isAborted()) {
               return false;
             }
             Thread.sleep(0, 50_000);
@@ -483,7 +531,7 @@ public final class FakeNccl implements NcclCalls {
     Comm _ = comm(communicator);
     int op = (int) (FIRST_FACTOR + next.getAndIncrement());
     double value =
-        switch (dtype(type)) {
+        switch (PlayedElements.dtype(type)) {
           case FLOAT32 -> Float.intBitsToFloat((int) factor);
           case FLOAT64 -> Double.longBitsToDouble(factor);
           case FLOAT16 -> Float.float16ToFloat((short) factor);
@@ -502,9 +550,12 @@ public final class FakeNccl implements NcclCalls {
 
   @Override
   public int finish(long communicator) {
+    Comm comm = comm(communicator);
+    if (comm.isBlocking()) {
+      return resultUnlessAborted("ncclCommFinalize", comm);
+    }
     int _ = result("ncclCommFinalize");
-    comm(communicator).busy = true;
-    return NcclResult.IN_PROGRESS;
+    return begun(comm);
   }
 
   @Override
@@ -519,9 +570,23 @@ public final class FakeNccl implements NcclCalls {
 
   private int end(String call, long communicator) {
     int _ = fake.contexts().requireDevice(call);
-    comm(communicator).aborted = call.equals("ncclCommAbort");
+    Comm comm = comm(communicator);
+    comm.aborted = call.equals("ncclCommAbort");
     comms.remove(communicator);
     fake.destroy(call, communicator, "communicator");
+    Comm child = comm.child;
+    if (child != null && !child.isComplete()) {
+      comms
+          .entrySet()
+          .removeIf(
+              entry -> {
+                boolean unfinished = entry.getValue() == child;
+                if (unfinished) {
+                  fake.destroy(call, entry.getKey(), "communicator");
+                }
+                return unfinished;
+              });
+    }
     return NcclResult.SUCCESS;
   }
 }

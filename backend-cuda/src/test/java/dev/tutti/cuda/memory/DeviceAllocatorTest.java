@@ -384,6 +384,19 @@ class DeviceAllocatorTest {
   }
 
   @Test
+  void whatWaitsForTheDeviceEndsWhereSomebodyHoldsThatMeanwhile() {
+    DeviceAllocator sharable =
+        DeviceAllocator.ofPlainSegments(context, () -> fake.calls("cuMemFree").isEmpty());
+    DeviceBlock first = sharable.allocate(40 * MIB, stream);
+    sharable.free(sharable.allocate(40 * MIB, stream));
+    sharable.free(first);
+    sharable.releaseCached();
+    assertThat(fake.calls("cuMemFree")).hasSize(1);
+    assertThat(sharable.usage()).isEqualTo(new DeviceAllocator.Usage(0, 40 * MIB));
+    sharable.close();
+  }
+
+  @Test
   void peersAreLetInOnce() {
     allocator.allocate(1, stream);
     try (DeviceContext peer = new DeviceContext(fake.driver(), 1)) {

@@ -3,10 +3,12 @@ package dev.tutti.cuda.memory;
 import static org.assertj.core.api.Assertions.assertThat;
 import static org.assertj.core.api.Assertions.assertThatThrownBy;
 
+import dev.tutti.cuda.CudaException;
 import dev.tutti.cuda.Until;
 import dev.tutti.cuda.driver.DeviceContext;
 import dev.tutti.cuda.driver.EventPool;
 import dev.tutti.cuda.driver.FakeCudaDriver;
+import java.util.concurrent.atomic.AtomicBoolean;
 import org.junit.jupiter.api.AfterEach;
 import org.junit.jupiter.api.Test;
 
@@ -14,7 +16,8 @@ class PinnedAllocatorTest {
   private final FakeCudaDriver fake = new FakeCudaDriver(1);
   private final DeviceContext context = new DeviceContext(fake.driver(), 0);
   private final EventPool events = new EventPool(fake.driver().events());
-  private final PinnedAllocator pinned = new PinnedAllocator(context, events);
+  private final AtomicBoolean mayWait = new AtomicBoolean(true);
+  private final PinnedAllocator pinned = new PinnedAllocator(context, events, mayWait::get);
   private final PinnedBlock gate = pinned.allocate(4);
 
   @AfterEach
@@ -112,6 +115,47 @@ class PinnedAllocatorTest {
     Until.holds("the stream", () -> fake.driver().streams().isIdle(0));
     assertThat(pinned.allocate(5000)).isSameAs(block);
     assertThat(events.inUse()).isZero();
+  }
+
+  @Test
+  void whatIsFreeGoesBackWhereNoMoreCanBeLocked() {
+    fake.memory().setMostLocked((1 << 20) + 2 * (64 << 10));
+    PinnedBlock small = pinned.allocate(100);
+    pinned.free(pinned.allocate(1 << 20));
+    assertThat(pinned.allocatedBytes()).isEqualTo((1 << 20) + 2 * (64 << 10));
+    PinnedBlock kept = pinned.allocate(1 << 18);
+    assertThat(fake.calls("cuMemFreeHost")).hasSize(1);
+    assertThat(pinned.allocatedBytes()).isEqualTo((1 << 18) + 2 * (64 << 10));
+    assertThatThrownBy(() -> pinned.allocate(1 << 20))
+        .isInstanceOfSatisfying(CudaException.class, e -> assertThat(e.isOutOfMemory()).isTrue());
+    pinned.free(kept);
+    pinned.free(small);
+    assertThat(pinned.allocate(100)).isSameAs(small);
+  }
+
+  @Test
+  void nothingGoesBackWhileTheDeviceIsHeld() {
+    PinnedBlock block = pinned.allocate(1 << 20);
+    pinned.free(block);
+    fake.memory().setMostLocked(0);
+    mayWait.set(false);
+    assertThatThrownBy(() -> pinned.allocate(1 << 18)).isInstanceOf(CudaException.class);
+    assertThat(fake.calls("cuMemFreeHost")).isEmpty();
+    assertThat(pinned.allocate(1 << 20)).isSameAs(block);
+  }
+
+  @Test
+  void anAllocationDoesNotWaitForAKernelThatDoesNotEnd() {
+    pinned.free(pinned.allocate(1 << 20));
+    fake.memory().setMostLocked(0);
+    hold();
+    assertThatThrownBy(() -> pinned.allocate(1 << 18)).isInstanceOf(CudaException.class);
+    assertThatThrownBy(() -> pinned.allocate(1 << 18)).isInstanceOf(CudaException.class);
+    assertThat(fake.calls("cuMemFreeHost")).hasSize(1);
+    open();
+    fake.memory().setMostLocked(1 << 20);
+    Until.holds("the end of the free", () -> fake.living("host memory") == 1);
+    assertThat(pinned.allocate(1 << 18).segment().byteSize()).isEqualTo(1 << 18);
   }
 
   @Test

@@ -5,8 +5,11 @@ import static org.assertj.core.api.Assertions.assertThatThrownBy;
 
 import dev.tutti.BackendException;
 import dev.tutti.RendezvousException;
+import dev.tutti.cuda.Until;
 import dev.tutti.cuda.driver.FakeCudaDriver;
 import dev.tutti.cuda.driver.FakeNccl;
+import java.util.ArrayList;
+import java.util.List;
 import java.util.concurrent.CountDownLatch;
 import java.util.concurrent.ExecutorService;
 import java.util.concurrent.Executors;
@@ -16,10 +19,12 @@ import org.junit.jupiter.api.AfterEach;
 import org.junit.jupiter.api.BeforeEach;
 import org.junit.jupiter.api.Test;
 
-/** Tests communicators whose other rank does not come. */
+/** Tests communicators that wait for their other rank. */
 class CommunicatorTest {
   private FakeCudaDriver fake;
   private FakeNccl nccl;
+  private final long[] cells = new long[2];
+  private final long[] streams = new long[2];
   private long context;
 
   @BeforeEach
@@ -27,17 +32,162 @@ class CommunicatorTest {
     fake = new FakeCudaDriver(1);
     nccl = new FakeNccl(fake);
     context = fake.driver().contexts().retainPrimary(0);
+    enter();
+    for (int rank = 0; rank < 2; rank++) {
+      cells[rank] = fake.driver().memory().allocate(4);
+      streams[rank] = fake.driver().streams().create(0);
+    }
   }
 
   @AfterEach
   void nothingIsLeft() {
     assertThat(nccl.communicators()).isZero();
+    enter();
+    for (int rank = 0; rank < 2; rank++) {
+      fake.driver().streams().destroy(streams[rank]);
+      fake.driver().memory().free(cells[rank]);
+    }
     fake.close();
   }
 
   private Communicator begin() {
-    Runnable enter = () -> fake.driver().contexts().setCurrent(context);
-    return Communicator.begin(nccl, enter, "rank 0", nccl.uniqueId(), 2, 0, 4);
+    return begin(nccl.uniqueId(), 0);
+  }
+
+  private Communicator begin(byte[] id, int rank) {
+    return Communicator.begin(nccl, this::enter, "rank " + rank, id, 2, rank, 4);
+  }
+
+  private void enter() {
+    fake.driver().contexts().setCurrent(context);
+  }
+
+  private static long soon() {
+    return System.nanoTime() + TimeUnit.SECONDS.toNanos(20);
+  }
+
+  private interface Body {
+    void run(Communicator communicator, int rank) throws Exception;
+  }
+
+  /** Runs both ranks, whose communicators are there, each on a thread, then closes them. */
+  private void both(Body body) throws Exception {
+    byte[] id = nccl.uniqueId();
+    List<Communicator> made = List.of(begin(id, 0), begin(id, 1));
+    try (ExecutorService threads = Executors.newCachedThreadPool()) {
+      List<Future<?>> ends = new ArrayList<>();
+      for (int rank = 0; rank < 2; rank++) {
+        int own = rank;
+        ends.add(
+            threads.submit(
+                () -> {
+                  made.get(own).awaitRanks(soon());
+                  body.run(made.get(own), own);
+                  return null;
+                }));
+      }
+      for (Future<?> end : ends) {
+        end.get(40, TimeUnit.SECONDS);
+      }
+    }
+    made.forEach(Communicator::close);
+  }
+
+  private void sum(Communicator communicator, int rank, long deadline, Runnable look) {
+    enter();
+    communicator.runGroup(
+        "a sum",
+        deadline,
+        look,
+        (calls, handle) ->
+            calls.allReduce(cells[rank], cells[rank], 1, 2, 0, handle, streams[rank]));
+    fake.driver().streams().synchronize(streams[rank]);
+  }
+
+  @Test
+  void callsThatBlockAreDoneWhenTheyReturn() throws Exception {
+    both(
+        (communicator, rank) -> {
+          communicator.block(rank, 4, soon(), () -> {});
+          sum(communicator, rank, soon(), () -> {});
+        });
+    assertThat(nccl.calls("ncclCommSplit")).isEqualTo(2);
+    assertThat(nccl.calls("ncclGroupEnd")).isEqualTo(2);
+    assertThat(nccl.calls("ncclCommFinalize")).isEqualTo(4);
+  }
+
+  @Test
+  void callsDoNotBlockThatNobodyCouldEnd() throws Exception {
+    nccl.shareNoAborts();
+    both(
+        (communicator, rank) -> {
+          communicator.block(rank, 4, soon(), () -> {});
+          sum(communicator, rank, soon(), () -> {});
+        });
+    assertThat(nccl.calls("ncclCommSplit")).isZero();
+    assertThat(nccl.calls("ncclCommFinalize")).isEqualTo(2);
+  }
+
+  @Test
+  void whoSplitsAloneGivesUpAtTheDeadline() throws Exception {
+    both(
+        (communicator, rank) -> {
+          if (rank == 0) {
+            assertThatThrownBy(
+                    () -> communicator.block(rank, 4, System.nanoTime() + 50_000_000, () -> {}))
+                .isInstanceOf(RendezvousException.class)
+                .hasMessageContaining("did not all come to a communicator of NCCL that blocks");
+            communicator.abort(new IllegalStateException("late"));
+          }
+        });
+  }
+
+  @Test
+  void anAbortEndsACallThatBlocks() throws Exception {
+    nccl.holdOn("ncclGroupEnd", new CountDownLatch(1));
+    CountDownLatch called = new CountDownLatch(1);
+    both(
+        (communicator, rank) -> {
+          communicator.block(rank, 4, soon(), () -> {});
+          try (ExecutorService thread = Executors.newSingleThreadExecutor()) {
+            Future<?> call = thread.submit(() -> sum(communicator, rank, soon(), () -> {}));
+            Until.holds(
+                "both calls",
+                () -> {
+                  if (nccl.waiting("ncclGroupEnd") == 2) {
+                    called.countDown();
+                  }
+                  return called.getCount() == 0;
+                });
+            communicator.abort(new IllegalStateException("enough"));
+            assertThatThrownBy(() -> call.get(20, TimeUnit.SECONDS))
+                .cause()
+                .isInstanceOf(NcclException.class)
+                .hasMessageContaining("a sum failed: result 3");
+          }
+        });
+  }
+
+  @Test
+  void aCallThatBlocksIsLookedAfter() throws Exception {
+    nccl.holdOn("ncclGroupEnd", new CountDownLatch(1));
+    both(
+        (communicator, rank) -> {
+          communicator.block(rank, 4, soon(), () -> {});
+          Runnable look =
+              () -> {
+                throw new BackendException("the store is gone");
+              };
+          if (rank == 0) {
+            assertThatThrownBy(() -> sum(communicator, rank, soon(), look))
+                .hasMessage("the store is gone");
+          } else {
+            assertThatThrownBy(
+                    () -> sum(communicator, rank, System.nanoTime() + 50_000_000, () -> {}))
+                .isInstanceOf(NcclException.class)
+                .hasMessageContaining("a sum was not taken in time");
+          }
+        });
   }
 
   @Test

@@ -13,16 +13,18 @@ class NeighbourTest {
     return new Neighbour(host, "a process", device, false, 132, "limit=1");
   }
 
+  private static Neighbour with(int rank, int multiprocessors, String choices) {
+    return new Neighbour("host", "a process", "device " + rank, false, multiprocessors, choices);
+  }
+
   @Test
   void ranksOfOtherChoicesAreRefusedByAll() throws Exception {
-    HashStore store = new HashStore();
     Ranks.run(
-        store,
+        new HashStore(),
         3,
         exchange -> {
           int rank = exchange.rank();
-          Neighbour own =
-              new Neighbour("host", "a process", "device " + rank, false, 132, "limit=" + rank / 2);
+          Neighbour own = with(rank, 132, "limit=" + rank / 2);
           assertThatThrownBy(() -> Neighbour.meet(exchange, own, Ranks.soon()))
               .isInstanceOf(BackendException.class)
               .hasMessage(
@@ -35,14 +37,11 @@ class NeighbourTest {
 
   @Test
   void theSmallestDeviceCounts() throws Exception {
-    HashStore store = new HashStore();
     Ranks.run(
-        store,
+        new HashStore(),
         2,
         exchange -> {
-          int rank = exchange.rank();
-          Neighbour own =
-              new Neighbour("host", "a process", "device " + rank, false, 108 + 24 * rank, "");
+          Neighbour own = with(exchange.rank(), 108 + 24 * exchange.rank(), "");
           List<Neighbour> all = Neighbour.meet(exchange, own, Ranks.soon());
           assertThat(Neighbour.leastMultiprocessors(all)).isEqualTo(108);
           return null;
@@ -51,9 +50,8 @@ class NeighbourTest {
 
   @Test
   void ranksOfSeveralHostsAreRefusedByAll() throws Exception {
-    HashStore store = new HashStore();
     Ranks.run(
-        store,
+        new HashStore(),
         2,
         exchange -> {
           int rank = exchange.rank();
@@ -69,9 +67,8 @@ class NeighbourTest {
 
   @Test
   void ranksOfOneHostMeet() throws Exception {
-    HashStore store = new HashStore();
     Ranks.run(
-        store,
+        new HashStore(),
         2,
         exchange -> {
           int rank = exchange.rank();

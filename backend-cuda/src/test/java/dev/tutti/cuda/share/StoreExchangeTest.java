@@ -6,6 +6,7 @@ import static org.assertj.core.api.Assertions.assertThatThrownBy;
 import dev.tutti.RendezvousException;
 import dev.tutti.store.HashStore;
 import java.nio.charset.StandardCharsets;
+import java.time.Duration;
 import java.util.List;
 import java.util.stream.IntStream;
 import org.junit.jupiter.api.Test;
@@ -60,6 +61,34 @@ class StoreExchangeTest {
                   .sum();
             });
     assertThat(sums).containsExactly(3, 3);
+  }
+
+  @Test
+  void whoWaitsForTheUsersOfSomethingIsToldOfTheLast() throws Exception {
+    Ranks.run(
+        store,
+        3,
+        exchange -> {
+          if (exchange.rank() == 0) {
+            assertThat(exchange.awaitLeft("thing", Duration.ofSeconds(20))).isTrue();
+          } else {
+            assertThat(exchange.leave("thing", 2)).isTrue();
+          }
+          return null;
+        });
+    assertThat(store.listKeys()).isEmpty();
+  }
+
+  @Test
+  void whoWaitedInVainWaitsNoMore() {
+    StoreExchange exchange = new StoreExchange(store, "test", 0, 2);
+    assertThat(exchange.awaitLeft("thing", Duration.ofMillis(1))).isFalse();
+    assertThat(exchange.awaitLeft("other", Duration.ofDays(1))).isFalse();
+    assertThat(exchange.leave("other", 1)).isTrue();
+    assertThat(exchange.awaitLeft("other", Duration.ofDays(1))).isTrue();
+    store.close();
+    assertThat(exchange.leave("thing", 1)).isFalse();
+    assertThat(exchange.awaitLeft("thing", Duration.ofDays(1))).isFalse();
   }
 
   @Test
