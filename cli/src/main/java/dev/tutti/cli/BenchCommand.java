@@ -18,13 +18,17 @@ import java.util.ArrayList;
 import java.util.List;
 import java.util.Locale;
 import java.util.Optional;
+import java.util.Set;
 import java.util.UUID;
 import java.util.concurrent.Callable;
 import java.util.function.Consumer;
 import org.jspecify.annotations.Nullable;
 import picocli.CommandLine.Command;
 import picocli.CommandLine.Mixin;
+import picocli.CommandLine.Model.CommandSpec;
 import picocli.CommandLine.Option;
+import picocli.CommandLine.ParseResult;
+import picocli.CommandLine.Spec;
 
 /** Measures collectives between real processes, and checks their results. */
 @Command(
@@ -45,7 +49,8 @@ import picocli.CommandLine.Option;
           + " ranks, checked before and after the measurement; of barrier, ranks it let pass too"
           + " early.",
       "On a device: time is that of many operations in a row between two events of the device's"
-          + " stream, divided by their number; with --graph they are replayed from a graph.",
+          + " stream, divided by their number, and p99 is of such means; with --graph they are"
+          + " replayed from a graph.",
       "The exit code is 1 if anything is wrong."
     })
 final class BenchCommand implements Callable<Integer> {
@@ -53,6 +58,9 @@ final class BenchCommand implements Callable<Integer> {
     TABLE,
     JSON
   }
+
+  private static final Set<String> STORE_OPTIONS =
+      Set.of("--store", "--time", "--format", "--debug");
 
   @Mixin private BenchOptions options = new BenchOptions();
 
@@ -85,6 +93,8 @@ final class BenchCommand implements Callable<Integer> {
               + " take to meet. Its clients are threads of this process.")
   private @Nullable String store;
 
+  @Spec private CommandSpec spec = CommandSpec.create();
+
   private final Terminal terminal;
   private final Agreements agreements;
   private final Environment environment;
@@ -103,14 +113,17 @@ final class BenchCommand implements Callable<Integer> {
   public Integer call() throws InterruptedException, IOException {
     Format chosen = format();
     if (store != null) {
-      new StoreBench(store, settings, options.time, chosen == Format.JSON, terminal.out()).run();
+      StoreBench stores =
+          new StoreBench(store, settings, options.time, chosen == Format.JSON, terminal.out());
+      requireOnlyStoreOptions();
+      stores.run();
       return 0;
     }
     BackendProvider provider = BenchDevice.provider(options, settings);
     int devices = provider.deviceCount();
     List<BenchOp> ops = ops(provider.capabilities(), devices > 0);
     if (plot != null) {
-      BenchPlot.check(plot);
+      BenchPlot.check(plot, ops);
     }
     DType dtype = options.elementType();
     int expected =
@@ -146,14 +159,34 @@ final class BenchCommand implements Callable<Integer> {
     if (rows.size() != expected) {
       throw new LaunchException(1, "got " + rows.size() + " rows instead of " + expected);
     }
-    if (plot != null) {
-      BenchPlot.write(rows, plot);
-    }
     long wrong = rows.stream().mapToLong(BenchRow::wrong).sum();
     if (chosen == Format.TABLE) {
       terminal.out().println(summary(rows, wrong, System.nanoTime() - start));
     }
+    if (plot != null) {
+      BenchPlot.write(rows, plot);
+    }
     return wrong == 0 ? 0 : 1;
+  }
+
+  /** Refuses the options that say nothing about a store. */
+  private void requireOnlyStoreOptions() {
+    ParseResult given = spec.commandLine().getParseResult();
+    List<String> others = new ArrayList<>();
+    if (!given.matchedPositionals().isEmpty()) {
+      others.add("operations");
+    }
+    given.matchedOptions().stream()
+        .map(option -> option.names()[0])
+        .filter(name -> !STORE_OPTIONS.contains(name))
+        .sorted()
+        .forEach(others::add);
+    if (!others.isEmpty()) {
+      throw new IllegalArgumentException(
+          "--store goes with --time and --format alone: leave "
+              + String.join(", ", others)
+              + " out");
+    }
   }
 
   /**
@@ -175,7 +208,12 @@ final class BenchCommand implements Callable<Integer> {
   }
 
   private String summary(List<BenchRow> rows, long wrong, long nanos) {
-    double mean = rows.stream().mapToDouble(BenchRow::busBandwidth).average().orElse(0);
+    double mean =
+        rows.stream()
+            .filter(row -> row.bytes() > 0)
+            .mapToDouble(BenchRow::busBandwidth)
+            .average()
+            .orElse(0);
     return String.format(
         Locale.ROOT,
         "%n# %d rows in %s, wrong elements: %d %s, mean bus bandwidth: %.2f GB/s",

@@ -43,7 +43,7 @@ interface BenchLoop extends AutoCloseable {
       Duration limit) {
     int calls = item.bytes() <= 1 << 20 ? 100 : item.bytes() <= 16 << 20 ? 20 : 4;
     if (iterations != null) {
-      calls = Math.clamp(iterations / item.operations(), 1, calls);
+      calls = Math.clamp(Math.ceilDiv(iterations, item.operations()), 1, calls);
     }
     if (!graph) {
       int together = calls;
@@ -51,7 +51,7 @@ interface BenchLoop extends AutoCloseable {
       return new OnDevice(device, work, together * item.operations(), limit, () -> {});
     }
     int recorded = Math.min(calls, 20);
-    int replays = calls / recorded;
+    int replays = Math.ceilDiv(calls, recorded);
     DeviceSession.Recording recording = device.record(() -> repeat(item.call(), recorded));
     return new OnDevice(
         device,

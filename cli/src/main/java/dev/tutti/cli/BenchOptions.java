@@ -68,7 +68,9 @@ final class BenchOptions {
   @Option(
       names = "--iters",
       paramLabel = "N",
-      description = "Operations per size. Default: as many as take --time, but some.")
+      description =
+          "Operations per size, or some more where several are timed at once. Default: as many as"
+              + " take --time, but some.")
   @Nullable Integer iterations;
 
   @Option(

@@ -8,10 +8,11 @@ import java.awt.Color;
 import java.awt.Rectangle;
 import java.awt.geom.Ellipse2D;
 import java.awt.image.BufferedImage;
+import java.io.ByteArrayOutputStream;
 import java.io.IOException;
-import java.io.OutputStream;
 import java.nio.file.Files;
 import java.nio.file.Path;
+import java.nio.file.StandardOpenOption;
 import java.text.FieldPosition;
 import java.text.NumberFormat;
 import java.text.ParsePosition;
@@ -35,6 +36,7 @@ import org.jfree.data.xy.XYSeriesCollection;
 final class BenchPlot {
   private static final int WIDTH = 640;
   private static final int HEIGHT = 480;
+  private static final String NOTHING = "there is nothing to draw: no operation has sizes";
 
   /** Colors that people with color blindness tell apart (Okabe and Ito, 2008). */
   private static final Color[] COLORS = {
@@ -55,12 +57,26 @@ final class BenchPlot {
    * Checks that a picture can be drawn, before much time is spent on what it shows.
    *
    * @param file where it will be written
+   * @param ops what will be measured
    * @throws LaunchException saying what is missing
+   * @throws IllegalArgumentException if there will be nothing to draw
    */
-  static void check(Path file) {
+  static void check(Path file, List<BenchOp> ops) {
+    if (ops.stream().noneMatch(BenchOp::hasSizes)) {
+      throw new IllegalArgumentException(NOTHING);
+    }
     Path directory = file.toAbsolutePath().getParent();
     if (directory == null || !Files.isDirectory(directory)) {
       throw new LaunchException(1, "no such folder for the picture: " + directory);
+    }
+    boolean exists = Files.exists(file);
+    try {
+      Files.newOutputStream(file, StandardOpenOption.CREATE, StandardOpenOption.APPEND).close();
+      if (!exists) {
+        Files.delete(file);
+      }
+    } catch (IOException e) {
+      throw unwritable(e);
     }
     System.setProperty("java.awt.headless", "true");
     try {
@@ -82,10 +98,10 @@ final class BenchPlot {
    *
    * @param rows results; those without a size are left out
    * @param file where to
-   * @throws IOException if it cannot be written
+   * @throws LaunchException if it cannot be written
    * @throws IllegalArgumentException if there is nothing to draw
    */
-  static void write(List<BenchRow> rows, Path file) throws IOException {
+  static void write(List<BenchRow> rows, Path file) {
     // Else the axis labels come as outlines and not as text.
     TextUtils.setUseDrawRotatedStringWorkaround(false);
     Map<String, List<BenchRow>> byOp = new LinkedHashMap<>();
@@ -95,7 +111,7 @@ final class BenchPlot {
       }
     }
     if (byOp.isEmpty()) {
-      throw new IllegalArgumentException("there is nothing to draw: no operation has sizes");
+      throw new IllegalArgumentException(NOTHING);
     }
     BenchRow any = byOp.values().iterator().next().getFirst();
     String what = " (" + any.backend() + ", " + any.ranks() + " ranks, " + any.dtype() + ")";
@@ -113,11 +129,19 @@ final class BenchPlot {
     time.chart().draw(graphics, new Rectangle(0, 0, WIDTH, HEIGHT));
     graphics.translate(WIDTH, 0);
     bandwidth.chart().draw(graphics, new Rectangle(0, 0, WIDTH, HEIGHT));
-    try (OutputStream out = Files.newOutputStream(file)) {
+    try {
+      ByteArrayOutputStream out = new ByteArrayOutputStream();
       new SVGProcessor()
           .getDocument(graphics.getCommands(), new PageSize(2 * WIDTH, HEIGHT))
           .writeTo(out);
+      Files.write(file, out.toByteArray());
+    } catch (IOException e) {
+      throw unwritable(e);
     }
+  }
+
+  private static LaunchException unwritable(IOException failure) {
+    return new LaunchException(1, "cannot write the picture: " + Reasons.of(failure), failure);
   }
 
   /** Is one of the two charts. */

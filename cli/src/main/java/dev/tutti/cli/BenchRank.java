@@ -170,7 +170,7 @@ final class BenchRank {
       operations =
           Math.clamp((long) (options.time.toNanos() / perOperation), least, MAX_OPERATIONS);
     }
-    return Math.max(1, operations / operationsOfCall);
+    return Math.ceilDiv(operations, operationsOfCall);
   }
 
   /** Returns rank 0's number on all ranks. */

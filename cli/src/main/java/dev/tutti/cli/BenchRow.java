@@ -13,7 +13,8 @@ import java.util.Locale;
  * @param dtype element type
  * @param redop how elements were reduced, or "none"
  * @param p50 median time of an operation in microseconds
- * @param p99 time in microseconds that 99 of 100 operations stay below
+ * @param p99 time in microseconds that 99 of 100 operations stay below; on a device, that the means
+ *     of 99 of 100 batches of operations stay below
  * @param mean mean time of an operation in microseconds
  * @param busFactor what algorithm bandwidth is multiplied with to get bus bandwidth
  * @param wrong wrong elements over all ranks, before and after the measurement

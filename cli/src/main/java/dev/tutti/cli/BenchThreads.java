@@ -5,13 +5,16 @@ import dev.tutti.Settings;
 import dev.tutti.spi.BackendProvider;
 import dev.tutti.spi.DeviceSession;
 import dev.tutti.store.HashStore;
-import java.util.ArrayList;
 import java.util.List;
+import java.util.Objects;
+import java.util.concurrent.CompletionService;
 import java.util.concurrent.ExecutionException;
+import java.util.concurrent.ExecutorCompletionService;
 import java.util.concurrent.ExecutorService;
 import java.util.concurrent.Executors;
-import java.util.concurrent.Future;
+import java.util.concurrent.atomic.AtomicReference;
 import java.util.function.Consumer;
+import org.jspecify.annotations.Nullable;
 import picocli.CommandLine;
 
 /** Measures between threads of this JVM. */
@@ -19,6 +22,7 @@ final class BenchThreads {
   private final int ranks;
   private final Settings settings;
   private final Consumer<BenchRow> rows;
+  private final AtomicReference<@Nullable Throwable> first = new AtomicReference<>();
 
   /**
    * Creates the threads' plan.
@@ -33,26 +37,43 @@ final class BenchThreads {
     this.rows = rows;
   }
 
-  /** Runs to the end and returns 0, or throws what the first rank threw. */
+  /** Runs to the end and returns 0, or throws what the rank that failed first threw. */
   int run(List<String> arguments) throws InterruptedException {
     BenchOptions options =
         CommandLine.populateCommand(new BenchOptions(), arguments.toArray(String[]::new));
     try (HashStore store = new HashStore(options.timeout);
         ExecutorService threads = Executors.newFixedThreadPool(ranks)) {
-      List<Future<?>> done = new ArrayList<>();
+      CompletionService<Void> done = new ExecutorCompletionService<>(threads);
       for (int rank = 0; rank < ranks; rank++) {
         int mine = rank;
-        done.add(threads.submit(() -> runRank(mine, store, options)));
+        done.submit(() -> runRank(mine, store, options), null);
       }
-      for (Future<?> rank : done) {
-        rank.get();
+      for (int rank = 0; rank < ranks; rank++) {
+        try {
+          done.take().get();
+        } catch (ExecutionException e) {
+          failed(Objects.requireNonNull(e.getCause()));
+          threads.shutdownNow();
+        }
       }
-      return 0;
-    } catch (ExecutionException e) {
-      if (e.getCause() instanceof RuntimeException cause) {
-        throw cause;
+    }
+    Throwable failure = first.get();
+    if (failure instanceof RuntimeException cause) {
+      throw cause;
+    }
+    if (failure != null) {
+      throw new LaunchException(1, "a rank failed: " + failure, failure);
+    }
+    return 0;
+  }
+
+  /** Keeps what failed first; ranks that fail for another one's end add to it. */
+  private void failed(Throwable failure) {
+    if (!first.compareAndSet(null, failure)) {
+      Throwable before = Objects.requireNonNull(first.get());
+      if (!before.equals(failure)) {
+        before.addSuppressed(failure);
       }
-      throw new LaunchException(1, "a rank failed: " + e.getCause(), e);
     }
   }
 
@@ -65,8 +86,14 @@ final class BenchThreads {
                     .withStore(store.duplicate())
                     .withRank(rank)
                     .withSize(ranks))) {
-      new BenchRank(group, options, device, rows).run();
-      group.barrier();
+      try {
+        new BenchRank(group, options, device, rows).run();
+        group.barrier();
+      } catch (RuntimeException | Error e) {
+        // Before the group is closed, of which the others fail.
+        failed(e);
+        throw e;
+      }
     }
   }
 }

@@ -101,9 +101,14 @@ final class HostCheck {
   private static void network(List<Finding> findings) {
     try {
       for (NetworkInterface each : Collections.list(NetworkInterface.getNetworkInterfaces())) {
+        String state;
+        try {
+          state = (each.isUp() ? "up" : "down") + (each.isLoopback() ? ", loopback" : "");
+        } catch (SocketException e) {
+          state = "gone: " + e.getMessage();
+        }
         String addresses =
             each.inetAddresses().map(InetAddress::getHostAddress).collect(Collectors.joining(" "));
-        String state = (each.isUp() ? "up" : "down") + (each.isLoopback() ? ", loopback" : "");
         findings.add(
             Finding.ok(
                 "network", each.getName(), addresses.isEmpty() ? "no address" : addresses, state));

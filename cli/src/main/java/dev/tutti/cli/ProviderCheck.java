@@ -74,11 +74,20 @@ final class ProviderCheck {
     Map<String, Object> byName = new HashMap<>();
     for (BackendProvider provider : backends) {
       Optional<String> reason = Providers.reasonAgainst(provider, settings);
-      anyUsable |=
-          reason.isEmpty()
-              && provider.autoSelectable()
-              && provider.deviceTypes().contains(Device.CPU.type());
-      add("backends", provider.name(), provider, reason, describe(provider));
+      try {
+        anyUsable |=
+            reason.isEmpty()
+                && provider.autoSelectable()
+                && provider.deviceTypes().contains(Device.CPU.type());
+        add("backends", provider.name(), provider, reason, describe(provider));
+      } catch (RuntimeException | LinkageError | ServiceConfigurationError e) {
+        findings.add(
+            Finding.broken(
+                "backends",
+                provider.name(),
+                "cannot tell what it serves",
+                e.getMessage() + "; " + jar(provider)));
+      }
       refuseTwice("backends", provider.name(), provider, byName);
     }
     if (!anyUsable) {

@@ -8,7 +8,9 @@ import java.util.List;
 import java.util.Locale;
 import java.util.Map;
 import java.util.Optional;
+import java.util.ServiceConfigurationError;
 import java.util.TreeMap;
+import java.util.function.Supplier;
 
 /** Lists all settings with their values and where those come from. */
 final class SettingsCheck {
@@ -30,17 +32,13 @@ final class SettingsCheck {
       Settings settings, ProviderCheck providers, Map<String, String> environment) {
     Map<String, Setting<?>> all = new TreeMap<>();
     RuntimeSettings.all().forEach(setting -> all.putIfAbsent(setting.name(), setting));
+    List<Finding> findings = new ArrayList<>();
     providers
         .backends()
-        .forEach(
-            provider ->
-                provider.settings().forEach(setting -> all.putIfAbsent(setting.name(), setting)));
+        .forEach(provider -> add(provider.name(), provider::settings, all, findings));
     providers
         .stores()
-        .forEach(
-            provider ->
-                provider.settings().forEach(setting -> all.putIfAbsent(setting.name(), setting)));
-    List<Finding> findings = new ArrayList<>();
+        .forEach(provider -> add(provider.scheme(), provider::settings, all, findings));
     for (Setting<?> setting : all.values()) {
       String source = settings.source(setting);
       String text = settings.text(setting.name()).orElse(setting.defaultText());
@@ -60,6 +58,20 @@ final class SettingsCheck {
     }
     findings.addAll(unknown(environment, all));
     return findings;
+  }
+
+  private static void add(
+      String provider,
+      Supplier<List<Setting<?>>> settings,
+      Map<String, Setting<?>> all,
+      List<Finding> findings) {
+    try {
+      settings.get().forEach(setting -> all.putIfAbsent(setting.name(), setting));
+    } catch (RuntimeException | LinkageError | ServiceConfigurationError e) {
+      findings.add(
+          Finding.broken(
+              "settings", provider + " settings", "not known", String.valueOf(e.getMessage())));
+    }
   }
 
   /** Finds variables that look like settings and are none. */

@@ -14,10 +14,10 @@ import java.util.ArrayList;
 import java.util.Arrays;
 import java.util.List;
 import java.util.Locale;
-import java.util.concurrent.Callable;
+import java.util.concurrent.CompletionService;
 import java.util.concurrent.CyclicBarrier;
 import java.util.concurrent.ExecutionException;
-import java.util.concurrent.FutureTask;
+import java.util.concurrent.ExecutorCompletionService;
 import java.util.concurrent.TimeUnit;
 
 /** Measures one kind of store, served in this process, with clients that are threads of it. */
@@ -44,8 +44,13 @@ final class StoreBench {
    * @param time how long each row is measured
    * @param json whether each row is a JSON object
    * @param out where rows are printed
+   * @throws IllegalArgumentException if there is no such store
    */
   StoreBench(String kind, Settings settings, Duration time, boolean json, PrintStream out) {
+    if (!KINDS.contains(kind)) {
+      throw new IllegalArgumentException(
+          "--store must be one of " + String.join(", ", KINDS) + ", not '" + kind + "'");
+    }
     this.kind = kind;
     this.settings = settings;
     this.time = time;
@@ -54,20 +59,12 @@ final class StoreBench {
   }
 
   /** Opens a handle for one client. */
-  private interface Opener {
+  interface Opener {
     Store open();
   }
 
-  /**
-   * Measures, and prints a row for each operation and number of clients.
-   *
-   * @throws IllegalArgumentException if there is no such store
-   */
+  /** Measures, and prints a row for each operation and number of clients. */
   void run() throws IOException, InterruptedException {
-    if (!KINDS.contains(kind)) {
-      throw new IllegalArgumentException(
-          "--store must be one of " + String.join(", ", KINDS) + ", not '" + kind + "'");
-    }
     switch (kind) {
       case "hash" -> {
         try (HashStore store = new HashStore(LIMIT)) {
@@ -110,10 +107,15 @@ final class StoreBench {
     }
   }
 
-  private void measure(Opener stores, String op, int clients) throws InterruptedException {
+  /**
+   * Measures an operation, and prints a row.
+   *
+   * @throws LaunchException saying what failed first, if a client failed
+   */
+  void measure(Opener stores, String op, int clients) throws InterruptedException {
     CyclicBarrier ready = new CyclicBarrier(clients);
     long start = System.nanoTime();
-    List<long[]> samples =
+    List<Calls> all =
         all(
             clients,
             client -> {
@@ -122,26 +124,66 @@ final class StoreBench {
                 if (!op.equals("add")) {
                   store.set(key, VALUE);
                 }
-                calls(store, op, key, time.toNanos() / 4);
+                calls(store, op, key, time.toNanos() / 4, MOST_SAMPLES);
                 ready.await(LIMIT.toSeconds(), TimeUnit.SECONDS);
-                return calls(store, op, key, time.toNanos());
+                return calls(store, op, key, time.toNanos(), MOST_SAMPLES);
               }
             });
-    long[] sorted = samples.stream().flatMapToLong(Arrays::stream).sorted().toArray();
-    double perSecond = sorted.length / (time.toNanos() / 1e9);
+    long[] sorted =
+        all.stream().flatMapToLong(calls -> Arrays.stream(calls.nanos)).sorted().toArray();
     if (sorted.length == 0) {
       throw new LaunchException(
           1,
           "no call ended in " + TimeUnit.NANOSECONDS.toMillis(System.nanoTime() - start) + " ms");
     }
-    row(op, clients, sorted[sorted.length / 2], sorted[(int) (sorted.length * 0.99)], perSecond);
+    row(
+        op,
+        clients,
+        sorted[sorted.length / 2],
+        sorted[(int) (sorted.length * 0.99)],
+        perSecond(all));
   }
 
-  private static long[] calls(Store store, String op, String key, long nanos) {
-    long[] samples = new long[1024];
-    int count = 0;
+  /**
+   * Is what one client did.
+   *
+   * @param nanos times of its last calls
+   * @param count number of all its calls
+   * @param start when the first one started
+   * @param end when the last one ended
+   */
+  @SuppressWarnings("ArrayRecordComponent")
+  record Calls(long[] nanos, long count, long start, long end) {}
+
+  /** Returns the calls of all clients in a second of the time that any of them took. */
+  static double perSecond(List<Calls> all) {
+    long count = 0;
+    long start = Long.MAX_VALUE;
+    long end = Long.MIN_VALUE;
+    for (Calls calls : all) {
+      count += calls.count;
+      start = Math.min(start, calls.start);
+      end = Math.max(end, calls.end);
+    }
+    return count / ((end - start) / 1e9);
+  }
+
+  /**
+   * Calls an operation for some time.
+   *
+   * @param store where
+   * @param op which one
+   * @param key of the value
+   * @param nanos how long
+   * @param most how many times to keep
+   */
+  static Calls calls(Store store, String op, String key, long nanos, int most) {
+    long[] samples = new long[Math.min(1024, most)];
+    int slot = 0;
+    long count = 0;
     long start = System.nanoTime();
-    for (long before = start; before - start < nanos && count < MOST_SAMPLES; ) {
+    long before = start;
+    while (before - start < nanos) {
       switch (op) {
         case "set" -> store.set(key, VALUE);
         case "get" -> store.get(key);
@@ -149,13 +191,19 @@ final class StoreBench {
         default -> store.wait(List.of(key));
       }
       long after = System.nanoTime();
-      if (count == samples.length) {
-        samples = Arrays.copyOf(samples, 2 * count);
+      if (slot == samples.length) {
+        if (slot < most) {
+          samples = Arrays.copyOf(samples, Math.min(2 * slot, most));
+        } else {
+          slot = 0;
+        }
       }
-      samples[count++] = after - before;
+      samples[slot++] = after - before;
+      count++;
       before = after;
     }
-    return Arrays.copyOf(samples, count);
+    long[] kept = count < samples.length ? Arrays.copyOf(samples, slot) : samples;
+    return new Calls(kept, count, start, before);
   }
 
   /**
@@ -186,8 +234,8 @@ final class StoreBench {
     if (json) {
       out.printf(
           Locale.ROOT,
-          "{\"store\":\"%s\",\"op\":\"%s\",\"clients\":%d,\"time_us_p50\":%.1f,"
-              + "\"time_us_p99\":%.1f,\"ops_per_s\":%.0f}%n",
+          "{\"store\":\"%s\",\"op\":\"%s\",\"clients\":%d,\"time_us_p50\":%.2f,"
+              + "\"time_us_p99\":%.2f,\"ops_per_s\":%.0f}%n",
           kind,
           op,
           clients,
@@ -197,7 +245,7 @@ final class StoreBench {
     } else {
       out.printf(
           Locale.ROOT,
-          "%-10s %8d %12.1f %12.1f %12.0f%n",
+          "%-10s %8d %12.2f %12.2f %12.0f%n",
           op,
           clients,
           p50 / 1e3,
@@ -210,20 +258,20 @@ final class StoreBench {
     T run(int index) throws Exception;
   }
 
-  /** Runs a body on as many threads, and returns what each returned. */
+  /**
+   * Runs a body on as many threads, and returns what they returned, or throws what failed first.
+   */
   private static <T> List<T> all(int threads, Body<T> body) throws InterruptedException {
-    List<FutureTask<T>> tasks = new ArrayList<>();
+    CompletionService<T> done =
+        new ExecutorCompletionService<>(Thread.ofPlatform().daemon().name("bench-", 0)::start);
     for (int i = 0; i < threads; i++) {
       int index = i;
-      Callable<T> call = () -> body.run(index);
-      FutureTask<T> task = new FutureTask<>(call);
-      tasks.add(task);
-      Thread.ofPlatform().daemon().name("bench-" + i).start(task);
+      done.submit(() -> body.run(index));
     }
     List<T> results = new ArrayList<>();
-    for (FutureTask<T> task : tasks) {
+    for (int i = 0; i < threads; i++) {
       try {
-        results.add(task.get());
+        results.add(done.take().get());
       } catch (ExecutionException e) {
         throw new LaunchException(1, "a client failed: " + e.getCause(), e);
       }

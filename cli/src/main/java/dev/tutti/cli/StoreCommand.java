@@ -85,13 +85,13 @@ final class StoreCommand implements Runnable {
   private record Place(StoreKind kind, String host, int port) {}
 
   private String url() {
-    return at != null
-        ? at
-        : "%s://%s:%s"
-            .formatted(
-                settings.get(RuntimeSettings.STORE),
-                settings.text(RuntimeSettings.MASTER_ADDR.name()).orElse("127.0.0.1"),
-                settings.text(RuntimeSettings.MASTER_PORT.name()).orElse("" + DEFAULT_PORT));
+    if (at != null) {
+      return at;
+    }
+    String host = settings.text(RuntimeSettings.MASTER_ADDR.name()).orElse("127.0.0.1");
+    String port = settings.text(RuntimeSettings.MASTER_PORT.name()).orElse("" + DEFAULT_PORT);
+    HostPort address = new HostPort(HostPort.parse(host).host(), -1);
+    return settings.get(RuntimeSettings.STORE) + "://" + address + ":" + port;
   }
 
   private static Place place(String url) {
@@ -240,6 +240,9 @@ final class StoreCommand implements Runnable {
       }
       if (now != null && !Arrays.equals(now, last)) {
         print(now);
+        if (terminal.out().checkError()) {
+          return;
+        }
         last = now;
         seen++;
       } else if (now != null) {

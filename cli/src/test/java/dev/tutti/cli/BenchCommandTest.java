@@ -7,12 +7,14 @@ import static org.assertj.core.api.Assumptions.assumeThat;
 
 import dev.tutti.Settings;
 import dev.tutti.internal.Providers;
+import dev.tutti.spi.DeviceSession;
 import java.io.ByteArrayOutputStream;
 import java.io.PrintStream;
 import java.net.URL;
 import java.net.URLClassLoader;
 import java.nio.file.Files;
 import java.nio.file.Path;
+import java.time.Duration;
 import java.util.ArrayList;
 import java.util.Arrays;
 import java.util.List;
@@ -23,6 +25,7 @@ import java.util.regex.Matcher;
 import java.util.regex.Pattern;
 import javax.xml.parsers.DocumentBuilderFactory;
 import org.junit.jupiter.api.Test;
+import org.junit.jupiter.api.Timeout;
 import org.junit.jupiter.api.io.TempDir;
 import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.CsvSource;
@@ -184,6 +187,59 @@ class BenchCommandTest {
   }
 
   @Test
+  void runsAllOperationsOfItersOnDevices(@TempDir Path directory) throws Exception {
+    List<String> options = new ArrayList<>(List.of("allReduce", "--backend=played"));
+    options.addAll(List.of("--iters=150", "--warmup=0", "--min-bytes=8", "--max-bytes=8"));
+    long before = PlayedDevices.TIMES.get();
+    assertThat(onPlayedDevices(directory, () -> benchThreads(options.toArray(String[]::new))))
+        .isZero();
+    // On each of three ranks: once to warm up, twice as a lead-in, 2 times 100 operations.
+    assertThat(PlayedDevices.TIMES.get() - before).isEqualTo(15);
+  }
+
+  @Test
+  void recordsAllOperationsOfIters() {
+    BenchCase item = new BenchCase(8, 2, 1, () -> {}, () -> 0, List.of());
+    DeviceSession device = new PlayedDevices().openDevice(0);
+    Duration limit = Duration.ofSeconds(10);
+    assertThat(BenchLoop.onDevice(item, device, 39, true, limit).operations()).isEqualTo(40);
+    assertThat(BenchLoop.onDevice(item, device, 39, false, limit).operations()).isEqualTo(39);
+    assertThat(BenchLoop.onDevice(item, device, null, true, limit).operations()).isEqualTo(100);
+  }
+
+  @ParameterizedTest
+  @CsvSource({"1, -1, device 1 cannot be opened", "-1, 1, device 1 is full"})
+  @Timeout(60)
+  void saysWhatFailedFirst(int unopened, int full, String message, @TempDir Path directory)
+      throws Exception {
+    PlayedDevices.unopened = unopened;
+    PlayedDevices.full = full;
+    try {
+      assertThat(
+              onPlayedDevices(
+                  directory, () -> benchThreads("--backend=played", "--nproc=2", "--timeout=5m")))
+          .isEqualTo(1);
+    } finally {
+      PlayedDevices.unopened = -1;
+      PlayedDevices.full = -1;
+    }
+    assertThat(err.toString(UTF_8).trim()).isEqualTo("tutti bench: " + message);
+  }
+
+  @Test
+  void leavesOperationsWithoutSizesOutOfTheMeanBandwidth() {
+    assertThat(benchThreads("allReduce", "barrier", "--min-bytes=1M", "--max-bytes=1M")).isZero();
+    List<String> lines = out.toString(UTF_8).lines().toList();
+    List<String> row =
+        lines.stream()
+            .filter(line -> line.trim().startsWith("1048576 "))
+            .map(line -> List.of(line.trim().split(" +")))
+            .findFirst()
+            .orElseThrow();
+    assertThat(lines.getLast()).endsWith(", mean bus bandwidth: " + row.get(8) + " GB/s");
+  }
+
+  @Test
   void refusesToRecordMessages(@TempDir Path directory) throws Exception {
     assertThat(
             onPlayedDevices(
@@ -240,6 +296,29 @@ class BenchCommandTest {
             "4 KiB");
   }
 
+  @Test
+  void saysWhereNoChartCanBeWrittenBeforeItMeasures(@TempDir Path directory) {
+    assertThat(benchThreads("--plot=" + directory)).isEqualTo(1);
+    assertThat(out.toString(UTF_8)).isEmpty();
+    assertThat(err.toString(UTF_8).trim())
+        .isEqualTo("tutti bench: cannot write the picture: " + directory + ": Is a directory");
+    Path file = directory.resolve("none.svg");
+    assertThat(benchThreads("barrier", "--plot=" + file)).isEqualTo(Main.USAGE);
+    assertThat(out.toString(UTF_8)).isEmpty();
+    assertThat(err.toString(UTF_8))
+        .contains("tutti bench: there is nothing to draw: no operation has sizes");
+    assertThat(file).doesNotExist();
+  }
+
+  @Test
+  void showsWhatItMeasuredAlsoWhereTheDiskIsFull() {
+    assumeThat(Path.of("/dev/full")).as("a file that is always full").exists();
+    assertThat(benchThreads("--max-bytes=16", "--plot=/dev/full")).isEqualTo(1);
+    assertThat(out.toString(UTF_8)).contains("# 2 rows in ", "wrong elements: 0 OK");
+    assertThat(err.toString(UTF_8).trim())
+        .isEqualTo("tutti bench: cannot write the picture: No space left on device");
+  }
+
   @ParameterizedTest
   @CsvSource(
       delimiter = '|',
@@ -261,6 +340,8 @@ class BenchCommandTest {
         "--timeout=0 | --time and --timeout must be positive",
         "--format=xml | --format must be table or json, not 'xml'",
         "--store=redis | --store must be one of tcp, aeron, hash, file, not 'redis'",
+        "--store=hash | --store goes with --time and --format alone: leave --backend, --in-jvm,"
+            + " --iters, --nproc, --warmup out",
         "--plot=/no/such/folder/x.svg | no such folder for the picture: /no/such/folder",
         "--max-bytes=12Q | Invalid value for option '--max-bytes'",
         "--colour=red | Unknown option: '--colour=red'",
@@ -278,7 +359,7 @@ class BenchCommandTest {
     assertThat(bench("--store=" + store, "--time=5ms", "--format=json")).isZero();
     List<String> lines = out.toString(UTF_8).lines().toList();
     assertThat(lines).hasSize(14);
-    String number = "([0-9]+\\.[0-9]|[0-9]+)";
+    String number = "([0-9]+\\.[0-9]{2}|[0-9]+)";
     for (String line : lines) {
       Matcher row =
           Pattern.compile(
@@ -296,6 +377,16 @@ class BenchCommandTest {
           .isPositive()
           .isLessThanOrEqualTo(Double.parseDouble(row.group(5)));
     }
+  }
+
+  @ParameterizedTest
+  @CsvSource({"get, operations", "--plot=x.svg, --plot", "--timeout=1s, --timeout"})
+  void refusesToMeasureStoresWithOtherOptions(String option, String named) {
+    assertThat(bench("--store=hash", option)).isEqualTo(Main.USAGE);
+    assertThat(out.toString(UTF_8)).isEmpty();
+    assertThat(err.toString(UTF_8).trim())
+        .isEqualTo(
+            "tutti bench: --store goes with --time and --format alone: leave " + named + " out");
   }
 
   @Test

@@ -77,6 +77,54 @@ class BenchPatternTest {
     assertThat(BenchPattern.reduced(DType.INT64, op, ranks).countWrong(expected, 0)).isZero();
   }
 
+  @ParameterizedTest
+  @CsvSource({
+    "FLOAT32, 3",
+    "FLOAT32, 7",
+    "FLOAT64, 5",
+    "FLOAT16, 3",
+    "FLOAT16, 6",
+    "BFLOAT16, 3",
+    "BFLOAT16, 7",
+    "COMPLEX64, 3",
+    "FLOAT32, 49",
+    "BFLOAT16, 4",
+  })
+  void takesAnAverageThatDividesBeforeItAdds(DType dtype, int ranks) {
+    double part = rounded(dtype, 1.0 / ranks);
+    Tensor sum = Tensor.allocate(dtype, 10_000);
+    Tensor reals = sum.viewAsReal().flatten();
+    for (int rank = 0; rank < ranks; rank++) {
+      Tensor input = Tensor.allocate(dtype, 10_000);
+      BenchPattern.input(dtype, ReduceOp.AVG, ranks, rank).fill(input, 0);
+      Tensor parts = input.viewAsReal().flatten();
+      for (int k = 0; k < parts.numel(); k++) {
+        reals.setFlat(k, reals.flatDouble(k) + rounded(dtype, parts.flatDouble(k) * part));
+      }
+    }
+    BenchPattern pattern = BenchPattern.reduced(dtype, ReduceOp.AVG, ranks);
+    assertThat(pattern.countWrong(sum, 0)).isZero();
+    reals.setFlat(0, reals.flatDouble(0) + 1);
+    reals.setFlat(9000, Double.NaN);
+    assertThat(pattern.countWrong(sum, 0)).isEqualTo(2);
+  }
+
+  private static double rounded(DType dtype, double value) {
+    Tensor tensor = Tensor.allocate(dtype.toReal(), 1);
+    tensor.setFlat(0, value);
+    return tensor.flatDouble(0);
+  }
+
+  @Test
+  void takesNoOtherAverageWhereTheDivisionIsExact() {
+    BenchPattern pattern = BenchPattern.reduced(DType.FLOAT32, ReduceOp.AVG, RANKS);
+    Tensor right = Tensor.allocate(DType.FLOAT32, 100);
+    pattern.fill(right, 0);
+    assertThat(pattern.countWrong(right, 0)).isZero();
+    right.setFlat(7, Math.nextUp((float) right.flatDouble(7)));
+    assertThat(pattern.countWrong(right, 0)).isOne();
+  }
+
   private static long combine(ReduceOp op, long a, long b) {
     return switch (op.kind()) {
       case SUM, AVG -> a + b;

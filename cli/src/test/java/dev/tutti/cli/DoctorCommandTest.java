@@ -195,6 +195,18 @@ class DoctorCommandTest {
         .anyMatch(line -> line.startsWith("ok gloo usable"));
   }
 
+  @Test
+  void tellsTheRestWhereABackendCannotTellWhatItServes(@TempDir Path directory) throws IOException {
+    assertThat(doctorWith(directory, "dev.tutti.gloo.spi.GlooDeviceProvider", "com.example.Gone"))
+        .isEqualTo(1);
+    assertThat(lines())
+        .contains("BROKEN gloo cannot tell what it serves", "BROKEN gloo settings not known")
+        .anyMatch(line -> line.contains("Provider com.example.Gone not found"))
+        .anyMatch(line -> line.startsWith("ok tcp usable from "))
+        .anyMatch(line -> line.startsWith("ok TUTTI_STORE tcp from default: "))
+        .endsWith("broken: gloo, default, gloo settings");
+  }
+
   /** Runs it with one more provider on the class path. */
   private int doctorWith(Path directory, String service, String provider) throws IOException {
     Path services = Files.createDirectories(directory.resolve("META-INF/services"));

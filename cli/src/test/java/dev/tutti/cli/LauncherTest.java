@@ -308,26 +308,7 @@ class LauncherTest {
   }
 
   private static LaunchPlan withGrace(LaunchPlan plan, Duration grace) {
-    return with(plan, grace, plan.aotCache());
-  }
-
-  private static LaunchPlan with(LaunchPlan plan, Duration grace, Optional<AotCache> cache) {
-    return new LaunchPlan(
-        plan.command(),
-        plan.localSize(),
-        plan.nodes(),
-        plan.nodeRank(),
-        plan.masterAddress(),
-        plan.masterPort(),
-        plan.maxRestarts(),
-        plan.runId(),
-        plan.role(),
-        plan.logDirectory(),
-        plan.tailLines(),
-        grace,
-        plan.rendezvousTimeout(),
-        plan.environment(),
-        cache);
+    return TestPlans.with(plan, plan.logDirectory(), grace, plan.aotCache());
   }
 
   @Test
@@ -353,6 +334,6 @@ class LauncherTest {
 
   private static LaunchPlan withCache(AotCache cache, String... command) {
     LaunchPlan plan = TestPlans.of(2, 0, Optional.empty(), command);
-    return with(plan, plan.grace(), Optional.of(cache));
+    return TestPlans.with(plan, plan.logDirectory(), plan.grace(), Optional.of(cache));
   }
 }

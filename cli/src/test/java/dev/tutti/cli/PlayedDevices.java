@@ -1,5 +1,6 @@
 package dev.tutti.cli;
 
+import dev.tutti.BackendException;
 import dev.tutti.Capabilities;
 import dev.tutti.DType;
 import dev.tutti.Device;
@@ -12,9 +13,19 @@ import dev.tutti.spi.DeviceSession;
 import java.lang.foreign.Arena;
 import java.time.Duration;
 import java.util.Set;
+import java.util.concurrent.atomic.AtomicLong;
 
 /** Offers a backend of two devices that a test plays; only tests that name it find it. */
 public final class PlayedDevices implements BackendProvider {
+  /** Counts measurements on all devices. */
+  static final AtomicLong TIMES = new AtomicLong();
+
+  /** Says which device cannot be opened; negative for none. */
+  static volatile int unopened = -1;
+
+  /** Says which device has no memory; negative for none. */
+  static volatile int full = -1;
+
   private final BackendProvider threaded = new ThreadedProvider();
 
   /** Creates the provider. */
@@ -47,7 +58,10 @@ public final class PlayedDevices implements BackendProvider {
 
   @Override
   public DeviceSession openDevice(int index) {
-    return new Session();
+    if (index == unopened) {
+      throw new BackendException("device " + index + " cannot be opened");
+    }
+    return new Session(index);
   }
 
   @Override
@@ -57,6 +71,12 @@ public final class PlayedDevices implements BackendProvider {
 
   /** Works on the calling thread and in host memory. */
   private static final class Session implements DeviceSession {
+    private final int index;
+
+    Session(int index) {
+      this.index = index;
+    }
+
     @Override
     public Device device() {
       return Device.CPU;
@@ -64,6 +84,9 @@ public final class PlayedDevices implements BackendProvider {
 
     @Override
     public Tensor allocate(Arena arena, DType dtype, long... shape) {
+      if (index == full) {
+        throw new BackendException("device " + index + " is full");
+      }
       return Tensor.allocate(dtype, shape);
     }
 
@@ -79,6 +102,7 @@ public final class PlayedDevices implements BackendProvider {
 
     @Override
     public double time(Runnable work, Duration limit) {
+      TIMES.incrementAndGet();
       long start = System.nanoTime();
       work.run();
       return System.nanoTime() - start;

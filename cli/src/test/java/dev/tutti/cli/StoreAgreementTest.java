@@ -314,7 +314,11 @@ class StoreAgreementTest {
       List<Future<Integer>> codes = new ArrayList<>();
       for (int node = 0; node < 2; node++) {
         LaunchPlan plan = plan(node, node == 0 ? 2 : 1, 0, "exec sleep 600");
-        LaunchPlan logging = node == 0 ? plan : withLogs(plan, file.resolve("logs"));
+        LaunchPlan logging =
+            node == 0
+                ? plan
+                : TestPlans.with(
+                    plan, Optional.of(file.resolve("logs")), plan.grace(), plan.aotCache());
         StoreAgreement agreement = agreement(plan, shared.duplicate());
         codes.add(start(threads, launcher(logging, agreement), agreement));
       }
@@ -330,25 +334,6 @@ class StoreAgreementTest {
     assertThat(messages).hasSize(1);
     assertThat(messages.getFirst()).startsWith("0: cannot start rank 2: ");
     assertThat(TestPlans.processesOf(runId)).isEmpty();
-  }
-
-  private static LaunchPlan withLogs(LaunchPlan plan, Path logs) {
-    return new LaunchPlan(
-        plan.command(),
-        plan.localSize(),
-        plan.nodes(),
-        plan.nodeRank(),
-        plan.masterAddress(),
-        plan.masterPort(),
-        plan.maxRestarts(),
-        plan.runId(),
-        plan.role(),
-        Optional.of(logs),
-        plan.tailLines(),
-        plan.grace(),
-        plan.rendezvousTimeout(),
-        plan.environment(),
-        plan.aotCache());
   }
 
   @Test

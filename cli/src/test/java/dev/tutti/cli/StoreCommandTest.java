@@ -2,13 +2,16 @@ package dev.tutti.cli;
 
 import static java.nio.charset.StandardCharsets.UTF_8;
 import static org.assertj.core.api.Assertions.assertThat;
+import static org.assertj.core.api.Assumptions.assumeThat;
 
 import dev.tutti.Settings;
 import java.io.ByteArrayOutputStream;
 import java.io.IOException;
+import java.io.OutputStream;
 import java.io.PrintStream;
 import java.net.DatagramSocket;
 import java.net.InetAddress;
+import java.net.NetworkInterface;
 import java.net.SocketException;
 import java.nio.file.Path;
 import java.util.ArrayList;
@@ -33,8 +36,7 @@ class StoreCommandTest {
     return out.toString(UTF_8).lines().toList();
   }
 
-  private int tutti(
-      ByteArrayOutputStream out, Map<String, String> environment, String... arguments) {
+  private int tutti(OutputStream out, Map<String, String> environment, String... arguments) {
     Terminal terminal =
         new Terminal(
             new PrintStream(out, true, UTF_8), new PrintStream(err, true, UTF_8), false, false);
@@ -65,10 +67,47 @@ class StoreCommandTest {
           .hasSize(3)
           .contains("keys 2")
           .anyMatch(line -> line.matches("round trip p50 [0-9.]+ us, p99 [0-9.]+ us"));
-      assertThat(tutti(new ByteArrayOutputStream(), environment, "get", "no", "--timeout=50ms"))
+      assertThat(tutti(new ByteArrayOutputStream(), environment, "get", "no", "--timeout=2s"))
           .isEqualTo(1);
       assertThat(err.toString(UTF_8))
-          .contains("tutti store get: wait timeout after 50 ms, 1 of 1 keys missing: 'no'");
+          .contains("tutti store get: wait timeout after 2000 ms, 1 of 1 keys missing: 'no'");
+    }
+  }
+
+  @ParameterizedTest
+  @EnumSource
+  void findsAStoreAtAnIpv6AddressByTheVariables(StoreKind kind) throws Exception {
+    InetAddress loopback = InetAddress.ofLiteral("::1");
+    assumeThat(NetworkInterface.getByInetAddress(loopback)).as("this machine has IPv6").isNotNull();
+    Settings settings = Settings.ofEnvironment(Map.of());
+    try (StoreKind.Served served = kind.serve(loopback, 0, settings)) {
+      for (String host : List.of("::1", "[::1]")) {
+        Map<String, String> environment =
+            Map.of(
+                "TUTTI_STORE", kind.scheme(),
+                "MASTER_ADDR", host,
+                "MASTER_PORT", Integer.toString(served.port()));
+        assertThat(lines(environment, "add", "count", "1", "--timeout=10s")).hasSize(1);
+      }
+    }
+  }
+
+  @Test
+  void endsToWatchWhereNobodyReadsAnyMore() {
+    OutputStream closed =
+        new OutputStream() {
+          @Override
+          public void write(int octet) throws IOException {
+            throw new IOException("Broken pipe");
+          }
+        };
+    Settings settings = Settings.ofEnvironment(Map.of());
+    InetAddress loopback = InetAddress.getLoopbackAddress();
+    try (StoreKind.Served served = StoreKind.TCP.serve(loopback, 0, settings)) {
+      Map<String, String> environment =
+          Map.of("MASTER_ADDR", "127.0.0.1", "MASTER_PORT", Integer.toString(served.port()));
+      lines(environment, "set", "key", "value");
+      assertThat(tutti(closed, environment, "watch", "key")).isZero();
     }
   }
 

@@ -45,6 +45,27 @@ final class TestPlans {
     }
   }
 
+  /** Returns a plan with other logs, another time to end, and another cache. */
+  static LaunchPlan with(
+      LaunchPlan plan, Optional<Path> logs, Duration grace, Optional<AotCache> cache) {
+    return new LaunchPlan(
+        plan.command(),
+        plan.localSize(),
+        plan.nodes(),
+        plan.nodeRank(),
+        plan.masterAddress(),
+        plan.masterPort(),
+        plan.maxRestarts(),
+        plan.runId(),
+        plan.role(),
+        logs,
+        plan.tailLines(),
+        grace,
+        plan.rendezvousTimeout(),
+        plan.environment(),
+        cache);
+  }
+
   static LaunchPlan of(int ranks, int maxRestarts, Optional<Path> logs, String... command) {
     List<String> whole = new ArrayList<>(command[0].equals("sh") ? DEFAULT_SIGNALS : List.of());
     whole.addAll(List.of(command));
