@@ -1,7 +1,8 @@
 #!/usr/bin/env python3
 """Prints the medians of the rounds in a file of benchmarks/gpu/run as a Markdown table.
 
-usage: table.py FILE.jsonl [LINK_GBPS]; LINK_GBPS: what a link carries in each direction, for the last column.
+usage: table.py FILE.jsonl [LINK_GBPS]; LINK_GBPS: what the links of a GPU carry in each direction, for the last column;
+352 is what was measured on H200s with NVSwitch when each pushes to its three peers.
 """
 import json
 import statistics
@@ -22,7 +23,7 @@ def main():
             if mode + "_us" in row:
                 times.setdefault((row["bytes"], name, mode), []).append(row[mode + "_us"])
     median = {key: statistics.median(values) for key, values in times.items()}
-    link = float(sys.argv[2]) if len(sys.argv) > 2 else 394
+    link = float(sys.argv[2]) if len(sys.argv) > 2 else 352
     names = ["tutti ordinary", "tutti symmetric", "nccl", "one_shot", "two_shot"]
     print("| bytes | algorithm | " + " | ".join(names) + " | ours / best peer, graph, eager | of the link's rate |")
     print("|" + "---|" * (len(names) + 4))

@@ -2,8 +2,9 @@
 //
 //   mpirun -np N collectives OP BYTES...     OP: allReduce broadcast allGather reduceScatter allToAll barrier sendRecv
 //
-// In-place float32 sums in page-aligned, touched memory; a check with a known result; 200 ms of warm-up; then as many calls, back to back, as
-// take 800 ms, one time stamp for each on rank 0. BYTES are of the whole tensor, over all ranks where each has a part.
+// In-place float32 sums in page-aligned, touched memory; 500 ms of warm-up; then as many calls, back to back, as take 800 ms, one time stamp for
+// each on rank 0; before and after that every element of the result is checked on all ranks, and of barrier that it lets no rank pass too early.
+// BYTES are of the whole tensor, over all ranks where each has a part, and are rounded to whole elements, at least one for each part.
 #include <mpi.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -11,6 +12,7 @@
 #include <time.h>
 
 static int rank, size;
+static long *came; // to the barriers that are checked; shared by all ranks
 
 static double now(void) {
   struct timespec t;
@@ -41,14 +43,59 @@ static void call(const char *op, float *data, float *other, int count, int turn)
   }
 }
 
-static long wrong(const char *op, float *data, float *other, int count) {
+// What a rank puts in. The period is a prime, so that a piece in a wrong place shows; sums of 40 ranks are exact.
+static float value(int of, int i) { return i % 8191 + 8192 * of; }
+
+static float sum(int i) { return size * (i % 8191) + 8192 * (size * (size - 1) / 2); }
+
+static void fill(float *to, int of, int count) {
+  for (int i = 0; i < count; i++) to[i] = value(of, i);
+}
+
+static long differ(const float *from, int of, int first, int count) {
   long bad = 0;
+  for (int i = 0; i < count; i++) bad += from[i] != value(of, first + i);
+  return bad;
+}
+
+static long differFromSum(const float *from, int first, int count) {
+  long bad = 0;
+  for (int i = 0; i < count; i++) bad += from[i] != sum(first + i);
+  return bad;
+}
+
+// Runs the operation on known input, with each rank as the root where it has one, and returns the number of wrong elements on this rank.
+static long wrong(const char *op, float *data, float *other, int count) {
+  int part = count / size;
+  long bad = 0;
+  if (!strcmp(op, "broadcast")) {
+    for (int root = 0; root < size; root++) {
+      fill(data, rank, count);
+      call(op, data, other, count, root);
+      bad += differ(data, root, 0, count);
+    }
+    return bad;
+  }
+  if (!strcmp(op, "barrier")) {
+    static long checks;
+    __atomic_fetch_add(came, 1, __ATOMIC_SEQ_CST);
+    call(op, data, other, count, 0);
+    bad = ++checks * size - __atomic_load_n(came, __ATOMIC_SEQ_CST);
+    return bad > 0 ? bad : 0;
+  }
+  int gathers = !strcmp(op, "allGather");
+  float *input = gathers ? other : data, *output = gathers ? data : other;
+  memset(output, 0xff, 4L * count);
+  fill(input, rank, count);
+  call(op, data, other, count, 0);
   if (!strcmp(op, "allReduce")) {
-    for (int i = 0; i < count; i++) data[i] = (i % 7) + rank;
-    call(op, data, other, count, 0);
-    for (int i = 0; i < count; i++) bad += data[i] != (i % 7) * size + size * (size - 1) / 2;
+    bad = differFromSum(data, 0, count);
+  } else if (!strcmp(op, "reduceScatter")) {
+    bad = differFromSum(other, rank * part, part);
+  } else if (!strcmp(op, "sendRecv")) {
+    bad = differ(other, (rank + size - 1) % size, 0, count);
   } else {
-    call(op, data, other, count, 0);
+    for (int of = 0; of < size; of++) bad += differ(output + of * part, of, gathers ? 0 : rank * part, part);
   }
   return bad;
 }
@@ -67,17 +114,25 @@ int main(int argc, char **argv) {
   MPI_Get_library_version(library, &length);
   const char *name = strstr(library, "Open MPI") ? "openmpi" : "mpich";
   const char *op = argv[1];
+  MPI_Win window;
+  MPI_Aint bytesOfCame;
+  int unitOfCame;
+  MPI_Win_allocate_shared(rank ? 0 : sizeof *came, sizeof *came, MPI_INFO_NULL, MPI_COMM_WORLD, &came, &window);
+  MPI_Win_shared_query(window, 0, &bytesOfCame, &unitOfCame, &came);
+  if (rank == 0) *came = 0;
+  MPI_Barrier(MPI_COMM_WORLD);
   for (int a = 2; a < argc; a++) {
-    long bytes = atol(argv[a]);
+    int parted = !strcmp(op, "allGather") || !strcmp(op, "reduceScatter") || !strcmp(op, "allToAll");
+    long unit = parted ? 4 * size : 4, units = atol(argv[a]) / unit;
+    long bytes = !strcmp(op, "barrier") ? 0 : unit * (units ? units : 1);
     int count = bytes / 4;
     float *data = aligned_alloc(4096, (bytes + 4095) / 4096 * 4096 + 4096);
     float *other = aligned_alloc(4096, (bytes + 4095) / 4096 * 4096 + 4096);
     memset(data, 0, bytes);
     memset(other, 0, bytes);
     long bad = wrong(op, data, other, count);
-    long all = 0;
-    MPI_Reduce(&bad, &all, 1, MPI_LONG, MPI_SUM, 0, MPI_COMM_WORLD);
     memset(data, 0, bytes);
+    memset(other, 0, bytes);
     int rotates = !strcmp(op, "broadcast") ? size : 1;
     int calls = 0, go = 1;
     double start = now(), spent = 0;
@@ -85,7 +140,7 @@ int main(int argc, char **argv) {
       for (int i = 0; i < 10; i++) call(op, data, other, count, i);
       calls += 10;
       spent = now() - start;
-      go = spent < 200e3;
+      go = spent < 500e3;
       MPI_Bcast(&go, 1, MPI_INT, 0, MPI_COMM_WORLD);
     }
     double each = spent / calls * rotates;
@@ -101,6 +156,9 @@ int main(int argc, char **argv) {
       before = after;
     }
     double mean = (before - first) / samples / rotates;
+    bad += wrong(op, data, other, count);
+    long all = 0;
+    MPI_Reduce(&bad, &all, 1, MPI_LONG, MPI_SUM, 0, MPI_COMM_WORLD);
     qsort(times, samples, sizeof(double), ascending);
     if (rank == 0) {
       printf("{\"backend\":\"%s\",\"op\":\"%s\",\"ranks\":%d,\"bytes\":%ld,\"calls\":%d,\"time_us_p50\":%.3f,\"time_us_p99\":%.3f,"
@@ -112,6 +170,7 @@ int main(int argc, char **argv) {
     free(data);
     free(other);
   }
+  MPI_Win_free(&window);
   MPI_Finalize();
   return 0;
 }

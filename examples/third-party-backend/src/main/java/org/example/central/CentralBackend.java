@@ -1,9 +1,9 @@
 package org.example.central;
 
 import static org.example.central.Mailbox.ANY;
-import static org.example.central.Mailbox.COLLECTIVES;
 
 import dev.tutti.DType;
+import dev.tutti.MismatchException;
 import dev.tutti.ReduceOp;
 import dev.tutti.Tensor;
 import dev.tutti.spi.Backend;
@@ -145,17 +145,7 @@ final class CentralBackend implements Backend {
 
   @Override
   public void send(Operation op, Tensor tensor, int peer, int tag) {
-    CompletableFuture<Void> _ =
-        link(peer)
-            .send(tag, bytes(tensor))
-            .whenComplete(
-                (_, failure) -> {
-                  if (failure == null) {
-                    op.complete();
-                  } else {
-                    op.fail(failure, peer);
-                  }
-                });
+    link(peer).send(op, tag, tensor.dtype().label(), bytes(tensor));
   }
 
   @Override
@@ -183,7 +173,7 @@ final class CentralBackend implements Backend {
   private List<byte[]> exchange(Operation op, String call, List<byte[]> mine, Center center)
       throws Exception {
     if (rank != 0) {
-      CompletableFuture<Void> _ = link(0).send(COLLECTIVES, new Parcel(call, mine).encode());
+      CompletableFuture<Void> _ = link(0).sendPart(new Parcel(call, mine).encode());
       return Parcel.decode(mailbox.takePart(0, op.deadlineNanos())).parts();
     }
     List<List<byte[]>> all = new ArrayList<>();
@@ -191,7 +181,7 @@ final class CentralBackend implements Backend {
     for (int peer = 1; peer < size; peer++) {
       Parcel parcel = Parcel.decode(mailbox.takePart(peer, op.deadlineNanos()));
       if (!parcel.call().equals(call)) {
-        throw new IllegalStateException(
+        throw new MismatchException(
             "rank " + peer + " called " + parcel.call() + " where rank 0 called " + call);
       }
       all.add(parcel.parts());
@@ -199,7 +189,7 @@ final class CentralBackend implements Backend {
     IntFunction<List<byte[]>> decided = center.apply(all);
     List<CompletableFuture<Void>> sent = new ArrayList<>();
     for (int peer = 1; peer < size; peer++) {
-      sent.add(link(peer).send(COLLECTIVES, new Parcel(call, decided.apply(peer)).encode()));
+      sent.add(link(peer).sendPart(new Parcel(call, decided.apply(peer)).encode()));
     }
     // Only then may this rank close.
     awaitSent(sent, op.deadlineNanos());
@@ -249,7 +239,7 @@ final class CentralBackend implements Backend {
     for (int from = 1; from < all.size(); from++) {
       byte[] input = all.get(from).get(part);
       if (input.length != result.length) {
-        throw new IllegalStateException(
+        throw new MismatchException(
             "rank " + from + " brought " + input.length + " bytes, rank 0 " + result.length);
       }
       HostReducer.reduce(

@@ -1,5 +1,6 @@
 package org.example.central;
 
+import dev.tutti.spi.Operation;
 import dev.tutti.spi.PeerLostException;
 import java.io.BufferedInputStream;
 import java.io.BufferedOutputStream;
@@ -8,30 +9,45 @@ import java.io.DataOutputStream;
 import java.io.EOFException;
 import java.io.IOException;
 import java.net.Socket;
+import java.util.List;
+import java.util.Map;
 import java.util.concurrent.BlockingQueue;
 import java.util.concurrent.CompletableFuture;
+import java.util.concurrent.ConcurrentHashMap;
 import java.util.concurrent.LinkedBlockingQueue;
+import java.util.concurrent.atomic.AtomicInteger;
 import org.jspecify.annotations.Nullable;
 
-/** Carries messages to and from one other rank: tag, length, bytes. */
+/** Carries messages to and from one other rank: tag, number, type, length, bytes. */
 final class Link {
   /*
    * One thread writes what is queued, so that send() never blocks; another reads all that comes into
    * the mailbox, so that the peer's writer never waits for a receive. Both end when the socket is
    * closed, by either side. A message that is queued when the writer ends, or later, fails: both the
-   * writer, after it said that it ended, and send(), after it queued, empty the queue.
+   * writer, after it said that it ended, and queue(), after it queued, empty the queue.
+   *
+   * A send ends when its receiver confirmed it, by its number: then the receive has begun. The
+   * receive ends when the confirmation is with the operating system, as its rank may close then.
+   * Sends that are not confirmed when the reader ends, or later, fail.
    */
   @SuppressWarnings("ArrayRecordComponent") // never compared
-  private record Message(int tag, byte[] bytes, CompletableFuture<Void> written) {}
+  private record Message(
+      int tag, int number, String type, byte[] bytes, CompletableFuture<Void> written) {}
+
+  /** Is the tag of a confirmation; parts of collectives have {@link Mailbox#COLLECTIVES}. */
+  private static final int CONFIRMATION = -2;
 
   private final Socket socket;
   private final int rank;
   private final int peer;
   private final Mailbox mailbox;
   private final BlockingQueue<Message> queue = new LinkedBlockingQueue<>();
+  private final Map<Integer, Operation> unconfirmed = new ConcurrentHashMap<>();
+  private final AtomicInteger sends = new AtomicInteger();
   private final Thread writer;
   private final Thread reader;
   private volatile boolean ended;
+  private volatile boolean readerEnded;
 
   Link(Socket socket, String group, int rank, int peer, Mailbox mailbox) {
     this.socket = socket;
@@ -48,9 +64,37 @@ final class Link {
     reader.start();
   }
 
-  /** Queues a message; the future ends when its bytes are with the operating system, or lost. */
-  CompletableFuture<Void> send(int tag, byte[] bytes) {
-    Message message = new Message(tag, bytes, new CompletableFuture<>());
+  /** Sends a message; the operation ends when a receive of the peer took it. */
+  void send(Operation op, int tag, String type, byte[] bytes) {
+    int number = sends.incrementAndGet();
+    unconfirmed.put(number, op);
+    CompletableFuture<Void> _ =
+        queue(tag, number, type, bytes)
+            .whenComplete(
+                (_, failure) -> {
+                  if (failure != null) {
+                    op.fail(failure, peer);
+                  }
+                });
+    if (readerEnded) {
+      failUnconfirmed();
+    }
+  }
+
+  /**
+   * Sends a part of a collective; the future ends when it is with the operating system, or lost.
+   */
+  CompletableFuture<Void> sendPart(byte[] bytes) {
+    return queue(Mailbox.COLLECTIVES, 0, "", bytes);
+  }
+
+  /** Tells the peer that a receive took its message; the future ends as that of a part. */
+  private CompletableFuture<Void> confirm(int number) {
+    return queue(CONFIRMATION, number, "", new byte[0]);
+  }
+
+  private CompletableFuture<Void> queue(int tag, int number, String type, byte[] bytes) {
+    Message message = new Message(tag, number, type, bytes, new CompletableFuture<>());
     queue.add(message);
     if (ended) {
       failQueued();
@@ -75,6 +119,8 @@ final class Link {
         Message message = queue.take();
         try {
           out.writeInt(message.tag);
+          out.writeInt(message.number);
+          out.writeUTF(message.type);
           out.writeInt(message.bytes.length);
           out.write(message.bytes);
           out.flush();
@@ -101,15 +147,35 @@ final class Link {
         new DataInputStream(new BufferedInputStream(socket.getInputStream()))) {
       while (true) {
         int tag = in.readInt();
+        int number = in.readInt();
+        String type = in.readUTF();
         int length = in.readInt();
         byte[] bytes = length < 0 ? new byte[0] : in.readNBytes(length);
         if (bytes.length != length) {
           throw new EOFException("expected " + length + " bytes, got " + bytes.length);
         }
-        mailbox.deliver(peer, tag, bytes);
+        if (tag == CONFIRMATION) {
+          Operation op = unconfirmed.remove(number);
+          if (op != null) {
+            op.complete();
+          }
+        } else {
+          mailbox.deliver(new Mailbox.Message(peer, tag, type, bytes, () -> confirm(number)));
+        }
       }
     } catch (IOException e) {
+      readerEnded = true;
+      failUnconfirmed();
       mailbox.lose(gone(e));
+    }
+  }
+
+  private void failUnconfirmed() {
+    for (Integer number : List.copyOf(unconfirmed.keySet())) {
+      Operation op = unconfirmed.remove(number);
+      if (op != null) {
+        op.fail(gone(null), peer);
+      }
     }
   }
 

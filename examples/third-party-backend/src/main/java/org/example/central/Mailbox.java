@@ -1,6 +1,7 @@
 package org.example.central;
 
 import dev.tutti.BackendException;
+import dev.tutti.MismatchException;
 import dev.tutti.Tensor;
 import dev.tutti.spi.Operation;
 import dev.tutti.spi.PeerLostException;
@@ -10,8 +11,10 @@ import java.util.HashMap;
 import java.util.Iterator;
 import java.util.List;
 import java.util.Map;
+import java.util.concurrent.CompletableFuture;
 import java.util.concurrent.TimeUnit;
 import java.util.concurrent.TimeoutException;
+import java.util.function.Supplier;
 import org.jspecify.annotations.Nullable;
 
 /** Keeps what came from other ranks until it is asked for, and receives until it comes. */
@@ -25,8 +28,18 @@ final class Mailbox {
   static final int COLLECTIVES = -1;
   static final int ANY = -1;
 
+  /**
+   * Is what came from another rank.
+   *
+   * @param source the sending rank
+   * @param tag as it was sent
+   * @param type name of the type of the elements
+   * @param bytes the data
+   * @param confirm tells the sender that a receive took it
+   */
   @SuppressWarnings("ArrayRecordComponent") // never compared
-  private record Message(int source, int tag, byte[] bytes) {}
+  record Message(
+      int source, int tag, String type, byte[] bytes, Supplier<CompletableFuture<Void>> confirm) {}
 
   private record Receive(Operation op, Tensor tensor, int source, int tag) {
     boolean fits(Message message) {
@@ -45,8 +58,7 @@ final class Mailbox {
   }
 
   /** Takes a message in; called by the thread that reads from its source. */
-  synchronized void deliver(int source, int tag, byte[] bytes) {
-    Message message = new Message(source, tag, bytes);
+  synchronized void deliver(Message message) {
     for (Iterator<Receive> each = receives.iterator(); each.hasNext(); ) {
       Receive receive = each.next();
       if (receive.op.isDone()) {
@@ -135,18 +147,20 @@ final class Mailbox {
   }
 
   private void end(Receive receive, Message message) {
-    if (message.bytes.length != receive.tensor.byteSize()) {
+    if (message.bytes.length != receive.tensor.byteSize()
+        || !message.type.equals(receive.tensor.dtype().label())) {
       receive.op.fail(
-          new IllegalStateException(
+          new MismatchException(
               "rank "
                   + rank
                   + " expected "
-                  + receive.tensor
+                  + receive.tensor.describe()
                   + " from rank "
                   + message.source
                   + " but got "
                   + message.bytes.length
-                  + " bytes"),
+                  + " bytes of "
+                  + message.type),
           -1);
       return;
     }
@@ -156,6 +170,7 @@ final class Mailbox {
       receive.op.fail(e, -1);
       return;
     }
-    receive.op.completeFrom(message.source);
+    CompletableFuture<Void> _ =
+        message.confirm.get().whenComplete((_, _) -> receive.op.completeFrom(message.source));
   }
 }

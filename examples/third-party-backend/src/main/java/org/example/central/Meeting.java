@@ -12,6 +12,7 @@ import java.net.Socket;
 import java.net.SocketTimeoutException;
 import java.nio.charset.StandardCharsets;
 import java.time.Duration;
+import java.util.List;
 import java.util.Map;
 import java.util.TreeMap;
 import java.util.TreeSet;
@@ -21,6 +22,8 @@ import java.util.concurrent.TimeoutException;
  * Connects a rank with each other one: it calls those before it and is called by those after it.
  */
 final class Meeting {
+  private static final int CHECK_MILLIS = 50;
+
   private final BackendContext context;
   private final InetAddress address;
   private final long deadlineNanos;
@@ -36,10 +39,9 @@ final class Meeting {
     Map<Integer, Socket> sockets = new TreeMap<>();
     try (ServerSocket listener = new ServerSocket(0, context.size(), address)) {
       Store store = context.store();
-      store.set(
-          "central/" + context.rank(), address.getHostAddress() + " " + listener.getLocalPort());
+      store.set(key(context.rank()), address.getHostAddress() + " " + listener.getLocalPort());
       for (int peer = 0; peer < context.rank(); peer++) {
-        byte[] where = store.get("central/" + peer, left());
+        byte[] where = store.get(key(peer), left());
         call(peer, new String(where, StandardCharsets.UTF_8).split(" ", -1), sockets);
       }
       while (sockets.size() < context.size() - 1) {
@@ -61,6 +63,10 @@ final class Meeting {
     }
   }
 
+  private static String key(int rank) {
+    return "central/" + rank;
+  }
+
   private void call(int peer, String[] where, Map<Integer, Socket> sockets) throws Exception {
     Socket socket = new Socket();
     sockets.put(peer, socket);
@@ -72,12 +78,17 @@ final class Meeting {
   }
 
   private void answer(ServerSocket listener, Map<Integer, Socket> sockets) throws Exception {
-    listener.setSoTimeout(leftMillis());
+    listener.setSoTimeout(Math.min(leftMillis(), CHECK_MILLIS));
     Socket socket;
     try {
       socket = listener.accept();
     } catch (SocketTimeoutException e) {
-      throw missing(sockets);
+      if (left().isNegative()) {
+        throw missing(sockets);
+      }
+      // Throws when another rank has failed: then the group closes the store.
+      context.store().check(List.of(key(context.rank())));
+      return;
     }
     try {
       socket.setSoTimeout(leftMillis());

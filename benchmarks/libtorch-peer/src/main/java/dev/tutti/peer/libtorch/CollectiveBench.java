@@ -20,7 +20,9 @@ import org.bytedeco.pytorch.global.torch;
 /** Checks and times the calls of one rank; {@link LibtorchBench} says how. */
 final class CollectiveBench {
   private static final long PAGE = 4096;
-  private static final long WARM_UP_NANOS = TimeUnit.MILLISECONDS.toNanos(200);
+  private static final long WARM_UP_NANOS = TimeUnit.MILLISECONDS.toNanos(500);
+  private static final long COLD_NANOS = TimeUnit.SECONDS.toNanos(1);
+  private static final int MOST_SAMPLES = 50_000;
   private static final long MIB = 1 << 20;
 
   private final PeerGroup group;
@@ -28,6 +30,7 @@ final class CollectiveBench {
   private final PeerType type;
   private final String reduceOp;
   private final long targetNanos;
+  private boolean cold = true;
   private final MemorySegment control = Arena.global().allocate(Long.BYTES, PAGE);
   private final TensorVector controlTensor = new TensorVector(tensor(control, PeerType.INT64, 1));
 
@@ -49,7 +52,7 @@ final class CollectiveBench {
     long wrong = total(check(op, data, count, call));
     data.fill((byte) 0);
     int callsPerSample = op.equals("broadcast") || op.equals("reduce") ? group.size() : 1;
-    long[] nanos = timed(call, callsPerSample, warmUp(call), bytes);
+    long[] nanos = timed(call, callsPerSample, warmUp(call, callsPerSample), bytes);
     if (group.rank() == 0) {
       out.line(json(op, bytes, count, BenchStatistics.of(nanos), nanos.length, wrong));
     }
@@ -121,32 +124,38 @@ final class CollectiveBench {
   }
 
   /**
-   * Calls for at least 200 ms, in batches that rank 0 doubles; returns the time of one call in
-   * nanoseconds.
+   * Takes samples for at least 500 ms, before the first row for a second more, in batches that rank
+   * 0 doubles, by the loop that is timed later; returns the time of one sample in nanoseconds.
    */
-  private long warmUp(Call call) {
+  private long warmUp(Call call, int callsPerSample) {
+    long enough = cold ? COLD_NANOS + WARM_UP_NANOS : WARM_UP_NANOS;
+    cold = false;
+    long[] nanos = new long[MOST_SAMPLES];
     long start = System.nanoTime();
-    long batch = group.size();
-    long perCall = 0;
-    while (batch > 0) {
-      long batchStart = System.nanoTime();
-      for (int i = 0; i < batch; i++) {
-        finish(call, i);
-      }
-      long now = System.nanoTime();
-      perCall = Math.max(1, (now - batchStart) / batch);
-      batch = agreed(now - start >= WARM_UP_NANOS ? 0 : batch * 2);
+    int samples = 1;
+    long perSample = 0;
+    while (samples > 0) {
+      perSample = Math.max(1, sample(call, callsPerSample, samples, nanos) / samples);
+      boolean warm = System.nanoTime() - start >= enough;
+      samples = Math.toIntExact(agreed(warm ? 0 : Math.min(2 * samples, MOST_SAMPLES)));
     }
-    return perCall;
+    return perSample;
   }
 
-  private long[] timed(Call call, int callsPerSample, long perCall, long bytes) {
+  private long[] timed(Call call, int callsPerSample, long sampleNanos, long bytes) {
     long least = bytes < 8 * MIB ? 200 : bytes < 64 * MIB ? 30 : 8;
-    long sampleNanos = perCall * callsPerSample;
-    int samples = Math.toIntExact(agreed(Math.clamp(targetNanos / sampleNanos, least, 50_000)));
+    int samples =
+        Math.toIntExact(agreed(Math.clamp(targetNanos / sampleNanos, least, MOST_SAMPLES)));
     long[] nanos = new long[samples];
     finish(_ -> gloo.barrier(), 0);
-    long before = System.nanoTime();
+    sample(call, callsPerSample, samples, nanos);
+    return nanos;
+  }
+
+  /** Takes the times of samples, and returns the time of all. */
+  private static long sample(Call call, int callsPerSample, int samples, long[] nanos) {
+    long start = System.nanoTime();
+    long before = start;
     for (int sample = 0; sample < samples; sample++) {
       for (int i = 0; i < callsPerSample; i++) {
         finish(call, i);
@@ -155,7 +164,7 @@ final class CollectiveBench {
       nanos[sample] = (after - before) / callsPerSample;
       before = after;
     }
-    return nanos;
+    return before - start;
   }
 
   private static void finish(Call call, int i) {

@@ -18,12 +18,12 @@ import org.bytedeco.pytorch.Store;
  * --limit-s} for the whole run (540).
  *
  * <p>Each size starts with a check of a known result. Then the buffers, page-aligned and used in
- * place, are zeroed and called for at least 200 ms; from the last of these calls rank 0 picks the
- * number of timed calls: the target time's worth, at least 200 (30 from 8 MiB, 8 from 64 MiB), at
- * most 50 000. The calls run back to back, and rank 0 takes one timestamp per call. The root of a
- * broadcast or reduce rotates, and one sample is a rotation divided by its calls. Tensors, lists
- * and options are made once; what is left of the binding in a timed call is two native calls and
- * one small object per operation.
+ * place, are zeroed and called for at least 500 ms, at the first size for 1.5 s; from the last of
+ * these calls rank 0 picks the number of timed calls: the target time's worth, at least 200 (30
+ * from 8 MiB, 8 from 64 MiB), at most 50 000. The calls run back to back, and rank 0 takes one
+ * timestamp per call. The root of a broadcast or reduce rotates, and one sample is a rotation
+ * divided by its calls. Tensors, lists and options are made once; what is left of the binding in a
+ * timed call is two native calls and one small object per operation.
  *
  * <p>Rank 0 prints one JSON object per line. {@code algbw_gbps} is bytes / median; {@code
  * busbw_gbps} scales it by 2(n−1)/n for allreduce, n−1 for allgather and 1 otherwise; {@code wrong}
