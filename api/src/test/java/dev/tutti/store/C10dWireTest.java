@@ -24,6 +24,7 @@ import org.junit.jupiter.api.Test;
 
 /** Tests what the client sends to a server of PyTorch's, byte by byte. */
 class C10dWireTest {
+  private static final Duration SHORT = Duration.ofMillis(500);
   private static final Duration LONG = Duration.ofSeconds(15);
 
   private ScriptedServer server;
@@ -100,7 +101,7 @@ class C10dWireTest {
 
   @Test
   void aTimedOutWaitIsCancelled() throws Exception {
-    Future<?> wait = server.client(() -> waitFor("k", Duration.ofMillis(50)));
+    Future<?> wait = server.client(() -> waitFor("k", SHORT));
     main.expect(request(Wire.CHECK, 1L, "/k")).send("01");
     Peer side = server.accept();
     side.expect(request(Wire.WAIT, 1L, "/k"));
@@ -112,7 +113,7 @@ class C10dWireTest {
 
   @Test
   void aReplyThatCrossesItsCancelIsReadToo() throws Exception {
-    Future<?> wait = server.client(() -> waitFor("k", Duration.ofMillis(50)));
+    Future<?> wait = server.client(() -> waitFor("k", SHORT));
     main.expect(request(Wire.CHECK, 1L, "/k")).send("01");
     Peer side = server.accept();
     side.expect(request(Wire.WAIT, 1L, "/k"));
@@ -129,7 +130,7 @@ class C10dWireTest {
 
   @Test
   void aServerThatDoesNotAnswerACancelLosesTheConnection() throws Exception {
-    Future<?> wait = server.client(() -> waitFor("k", Duration.ofMillis(50)));
+    Future<?> wait = server.client(() -> waitFor("k", SHORT));
     main.expect(request(Wire.CHECK, 1L, "/k")).send("01");
     Peer side = server.accept();
     side.expect(request(Wire.WAIT, 1L, "/k"));
@@ -200,7 +201,7 @@ class C10dWireTest {
 
   @Test
   void aPopWaitsForAValueThatIsOnItsWay() throws Exception {
-    Future<byte[]> pop = server.client(() -> store.queuePop("q", Duration.ofMillis(50)));
+    Future<byte[]> pop = server.client(() -> store.queuePop("q", SHORT));
     try (Peer probe = server.accept()) {
       probe.expect(request(Wire.CHECK, 0L)).send("00");
       probe.expect(request(Wire.QUEUE_LENGTH, "tutti/probe")).send("00 00 00 00 00 00 00 00");
@@ -215,7 +216,7 @@ class C10dWireTest {
 
   @Test
   void aPopAsksWhetherTheServerAnswersBeforeItTakes() throws Exception {
-    Future<byte[]> pop = server.client(() -> store.queuePop("q", Duration.ofMillis(50)));
+    Future<byte[]> pop = server.client(() -> store.queuePop("q", SHORT));
     try (Peer probe = server.accept()) {
       probe.expect(request(Wire.CHECK, 0L)).send("00");
       probe.expect(request(Wire.QUEUE_LENGTH, "tutti/probe")).send("00 00 00 00 00 00 00 00");
