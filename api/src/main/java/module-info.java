@@ -7,7 +7,6 @@ module dev.tutti {
   requires static org.jspecify;
   requires static com.google.guice;
   requires static jakarta.inject;
-  requires static jdk.incubator.vector;
   requires jdk.net;
 
   exports dev.tutti;

@@ -58,16 +58,6 @@ abstract class ElementBlock {
     };
   }
 
-  private long[] addresses = new long[2];
-
-  /** Returns room for addresses, to be used at once. */
-  final long[] addresses(int count) {
-    if (addresses.length != count) {
-      addresses = new long[count];
-    }
-    return addresses;
-  }
-
   /**
    * Returns how many bytes of memory fit; elements that are widened need more room in the array.
    */
@@ -80,6 +70,13 @@ abstract class ElementBlock {
 
   /** Combines the accumulators with memory: {@code accumulator = accumulator op memory}. */
   abstract void combine(ReduceOp.Kind kind, MemorySegment memory, long offset, int bytes);
+
+  /** Takes two runs of memory combined as the accumulators: {@code accumulator = a op b}. */
+  void loadCombined(
+      ReduceOp.Kind kind, MemorySegment a, long aOffset, MemorySegment b, long bOffset, int bytes) {
+    load(a, aOffset, bytes);
+    combine(kind, b, bOffset, bytes);
+  }
 
   /** Rounds the accumulators to the element type and copies them to memory. */
   abstract void store(MemorySegment memory, long offset, int bytes);

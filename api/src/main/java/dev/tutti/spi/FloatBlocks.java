@@ -6,6 +6,9 @@ import static java.lang.foreign.ValueLayout.JAVA_SHORT_UNALIGNED;
 
 import dev.tutti.ReduceOp;
 import java.lang.foreign.MemorySegment;
+import java.nio.ByteBuffer;
+import java.nio.DoubleBuffer;
+import java.nio.FloatBuffer;
 
 /** Holds the blocks of elements that have a point. */
 final class FloatBlocks {
@@ -17,9 +20,13 @@ final class FloatBlocks {
 
   private FloatBlocks() {}
 
-  static final class Float64 extends ElementBlock {
+  static final class Float64 extends ViewedBlock<DoubleBuffer> {
     private final double[] a = new double[ARRAY_BYTES / 8];
     private final double[] b = new double[ARRAY_BYTES / 8];
+
+    Float64() {
+      super(ByteBuffer::asDoubleBuffer, 8);
+    }
 
     @Override
     void load(MemorySegment memory, long offset, int bytes) {
@@ -27,9 +34,19 @@ final class FloatBlocks {
     }
 
     @Override
-    void combine(ReduceOp.Kind kind, MemorySegment memory, long offset, int bytes) {
+    void combineCopied(ReduceOp.Kind kind, MemorySegment memory, long offset, int bytes) {
       MemorySegment.copy(memory, JAVA_DOUBLE_UNALIGNED, offset, b, 0, bytes / 8);
       VectorLoops.reduce(kind, a, b, bytes / 8);
+    }
+
+    @Override
+    void add(DoubleBuffer view, int from, int count) {
+      VectorLoops.add(a, view, from, count);
+    }
+
+    @Override
+    void sum(DoubleBuffer left, int leftFrom, DoubleBuffer right, int rightFrom, int count) {
+      VectorLoops.sum(a, left, leftFrom, right, rightFrom, count);
     }
 
     @Override
@@ -48,9 +65,13 @@ final class FloatBlocks {
     }
   }
 
-  static final class Float32 extends ElementBlock {
+  static final class Float32 extends ViewedBlock<FloatBuffer> {
     private final float[] a = new float[ARRAY_BYTES / 4];
     private final float[] b = new float[ARRAY_BYTES / 4];
+
+    Float32() {
+      super(ByteBuffer::asFloatBuffer, 4);
+    }
 
     @Override
     void load(MemorySegment memory, long offset, int bytes) {
@@ -58,9 +79,19 @@ final class FloatBlocks {
     }
 
     @Override
-    void combine(ReduceOp.Kind kind, MemorySegment memory, long offset, int bytes) {
+    void combineCopied(ReduceOp.Kind kind, MemorySegment memory, long offset, int bytes) {
       MemorySegment.copy(memory, JAVA_FLOAT_UNALIGNED, offset, b, 0, bytes / 4);
       VectorLoops.reduce(kind, a, b, bytes / 4);
+    }
+
+    @Override
+    void add(FloatBuffer view, int from, int count) {
+      VectorLoops.add(a, view, from, count);
+    }
+
+    @Override
+    void sum(FloatBuffer left, int leftFrom, FloatBuffer right, int rightFrom, int count) {
+      VectorLoops.sum(a, left, leftFrom, right, rightFrom, count);
     }
 
     @Override

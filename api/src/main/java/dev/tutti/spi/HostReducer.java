@@ -3,7 +3,6 @@ package dev.tutti.spi;
 import dev.tutti.DType;
 import dev.tutti.ReduceOp;
 import java.lang.foreign.MemorySegment;
-import java.lang.ref.Reference;
 import org.jspecify.annotations.Nullable;
 
 /**
@@ -27,23 +26,14 @@ public final class HostReducer {
    * gets a hundred times slower when it sees several; and loops over arrays are what the compiler
    * turns into vector code. Larger blocks mean fewer copies, but on memory outside the caches blocks
    * of 4 KiB and more were half as fast as those of 2 KiB. So long runs, which cannot be in the
-   * caches, go in short blocks (docs/performance-log.md). Where a program has the vector module, sums
-   * go without arrays, see MemorySums.
+   * caches, go in short blocks (docs/performance-log.md). Sums read native memory where it is, see
+   * ViewedBlock.
    */
   private static final int SHORT_BLOCK = 2048;
 
   private static final long LONG_RUN = 4 << 20;
 
   private HostReducer() {}
-
-  /**
-   * Tells whether sums go without arrays between, by the vector module of the JDK: only with memory
-   * that lasts as long as its segment, so that of {@link java.lang.foreign.Arena#ofAuto} and {@link
-   * java.lang.foreign.Arena#global}.
-   */
-  public static boolean hasVectors() {
-    return MemorySums.VECTORS != null;
-  }
 
   /**
    * Reduces one run into another: {@code accumulator = accumulator op input}.
@@ -111,8 +101,7 @@ public final class HostReducer {
     int step = step(block, bytes);
     for (long done = 0; done < bytes; done += step) {
       int n = (int) Math.min(step, bytes - done);
-      block.load(a, aOffset + done, n);
-      block.combine(kind, b, bOffset + done, n);
+      block.loadCombined(kind, a, aOffset + done, b, bOffset + done, n);
       block.store(out, outOffset + done, n);
     }
   }
@@ -230,30 +219,17 @@ public final class HostReducer {
     if (copy != null) {
       check("copy", copy, copyOffset, bytes);
     }
-    if (inputs.length > 1
-        && bytes >= SHORT_BLOCK
-        && MemorySums.VECTORS != null
-        && MemorySums.isSum(kind, dtype.toReal())
-        && lasts(out, copy, inputs)) {
-      long[] addresses = block.addresses(inputs.length);
-      try {
-        for (int i = 0; i < inputs.length; i++) {
-          addresses[i] = inputs[i].address() + (offsets == null ? offset : offsets[i]);
-        }
-        long second = copy == null ? 0 : copy.address() + copyOffset;
-        MemorySums.VECTORS.sum(dtype.toReal(), addresses, out.address() + outOffset, second, bytes);
-      } finally {
-        Reference.reachabilityFence(out);
-        Reference.reachabilityFence(copy);
-        Reference.reachabilityFence(inputs);
-      }
-      return;
-    }
     int step = step(block, bytes);
     for (long done = 0; done < bytes; done += step) {
       int n = (int) Math.min(step, bytes - done);
-      block.load(inputs[0], (offsets == null ? offset : offsets[0]) + done, n);
-      for (int i = 1; i < inputs.length; i++) {
+      long first = (offsets == null ? offset : offsets[0]) + done;
+      if (inputs.length == 1) {
+        block.load(inputs[0], first, n);
+      } else {
+        long second = (offsets == null ? offset : offsets[1]) + done;
+        block.loadCombined(kind, inputs[0], first, inputs[1], second, n);
+      }
+      for (int i = 2; i < inputs.length; i++) {
         block.combine(kind, inputs[i], (offsets == null ? offset : offsets[i]) + done, n);
       }
       block.store(out, outOffset + done, n);
@@ -261,15 +237,6 @@ public final class HostReducer {
         block.store(copy, copyOffset + done, n);
       }
     }
-  }
-
-  private static boolean lasts(
-      MemorySegment out, @Nullable MemorySegment copy, MemorySegment[] inputs) {
-    boolean lasts = MemorySums.lasts(out) && (copy == null || MemorySums.lasts(copy));
-    for (MemorySegment input : inputs) {
-      lasts = lasts && MemorySums.lasts(input);
-    }
-    return lasts;
   }
 
   /**

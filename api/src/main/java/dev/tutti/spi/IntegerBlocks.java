@@ -8,14 +8,21 @@ import static java.lang.foreign.ValueLayout.JAVA_SHORT_UNALIGNED;
 import dev.tutti.DType;
 import dev.tutti.ReduceOp;
 import java.lang.foreign.MemorySegment;
+import java.nio.ByteBuffer;
+import java.nio.IntBuffer;
+import java.nio.LongBuffer;
 
 /** Holds the blocks of integers and bools. */
 final class IntegerBlocks {
   private IntegerBlocks() {}
 
-  static final class Int64 extends ElementBlock {
+  static final class Int64 extends ViewedBlock<LongBuffer> {
     private final long[] a = new long[ARRAY_BYTES / 8];
     private final long[] b = new long[ARRAY_BYTES / 8];
+
+    Int64() {
+      super(ByteBuffer::asLongBuffer, 8);
+    }
 
     @Override
     void load(MemorySegment memory, long offset, int bytes) {
@@ -23,9 +30,19 @@ final class IntegerBlocks {
     }
 
     @Override
-    void combine(ReduceOp.Kind kind, MemorySegment memory, long offset, int bytes) {
+    void combineCopied(ReduceOp.Kind kind, MemorySegment memory, long offset, int bytes) {
       MemorySegment.copy(memory, JAVA_LONG_UNALIGNED, offset, b, 0, bytes / 8);
       VectorLoops.reduce(kind, a, b, bytes / 8);
+    }
+
+    @Override
+    void add(LongBuffer view, int from, int count) {
+      VectorLoops.add(a, view, from, count);
+    }
+
+    @Override
+    void sum(LongBuffer left, int leftFrom, LongBuffer right, int rightFrom, int count) {
+      VectorLoops.sum(a, left, leftFrom, right, rightFrom, count);
     }
 
     @Override
@@ -39,9 +56,13 @@ final class IntegerBlocks {
     }
   }
 
-  static final class Int32 extends ElementBlock {
+  static final class Int32 extends ViewedBlock<IntBuffer> {
     private final int[] a = new int[ARRAY_BYTES / 4];
     private final int[] b = new int[ARRAY_BYTES / 4];
+
+    Int32() {
+      super(ByteBuffer::asIntBuffer, 4);
+    }
 
     @Override
     void load(MemorySegment memory, long offset, int bytes) {
@@ -49,9 +70,19 @@ final class IntegerBlocks {
     }
 
     @Override
-    void combine(ReduceOp.Kind kind, MemorySegment memory, long offset, int bytes) {
+    void combineCopied(ReduceOp.Kind kind, MemorySegment memory, long offset, int bytes) {
       MemorySegment.copy(memory, JAVA_INT_UNALIGNED, offset, b, 0, bytes / 4);
       VectorLoops.reduce(kind, a, b, bytes / 4);
+    }
+
+    @Override
+    void add(IntBuffer view, int from, int count) {
+      VectorLoops.add(a, view, from, count);
+    }
+
+    @Override
+    void sum(IntBuffer left, int leftFrom, IntBuffer right, int rightFrom, int count) {
+      VectorLoops.sum(a, left, leftFrom, right, rightFrom, count);
     }
 
     @Override
@@ -128,6 +159,7 @@ final class IntegerBlocks {
   static final class Packed extends ElementBlock {
     private final long[] a = new long[ARRAY_BYTES / 8];
     private final long[] b = new long[ARRAY_BYTES / 8];
+
     private final MemorySegment bytesOfA = MemorySegment.ofArray(a);
     private final MemorySegment bytesOfB = MemorySegment.ofArray(b);
     private final DType dtype;

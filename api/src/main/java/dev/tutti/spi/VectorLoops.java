@@ -3,6 +3,10 @@ package dev.tutti.spi;
 import dev.tutti.DType;
 import dev.tutti.ReduceOp;
 import dev.tutti.internal.Elements;
+import java.nio.DoubleBuffer;
+import java.nio.FloatBuffer;
+import java.nio.IntBuffer;
+import java.nio.LongBuffer;
 
 /**
  * Holds loops over arrays that the compiler turns into vector code. Arrays have at least 16
@@ -18,15 +22,38 @@ final class VectorLoops {
    * HotSpot also shapes a loop by how often it went round while it was profiled: one that saw single
    * elements only is compiled as scalar code, for good, and is five times slower when long runs follow.
    * So no loop goes round fewer than SHORTEST times: all arrays have that many elements, and nobody
-   * looks at those behind the last.
+   * looks at those behind the last. Of buffers no shorter runs are added, see ViewedBlock.
+   *
+   * An index into a buffer becomes an address, and the compiler must see that the sum of two ints in it
+   * cannot overflow before it turns the loop into vector code. So both are kept below limits that they
+   * have anyway: a buffer has less than 2 GiB.
    */
-  private static final int SHORTEST = 16;
+  static final int SHORTEST = 16;
+
+  private static final int INDEX = (1 << 29) - 1;
 
   private static final long BYTE_TOPS = 0x8080_8080_8080_8080L;
   private static final long SHORT_TOPS = 0x8000_8000_8000_8000L;
   private static final long BYTE_ONES = 0x0101_0101_0101_0101L;
 
   private VectorLoops() {}
+
+  static void add(float[] sums, FloatBuffer a, int from, int count) {
+    int first = from & INDEX;
+    int n = Math.min(count, ElementBlock.ARRAY_BYTES);
+    for (int i = 0; i < n; i++) {
+      sums[i] += a.get(first + i);
+    }
+  }
+
+  static void sum(float[] sums, FloatBuffer a, int aFrom, FloatBuffer b, int bFrom, int count) {
+    int aFirst = aFrom & INDEX;
+    int bFirst = bFrom & INDEX;
+    int n = Math.min(count, ElementBlock.ARRAY_BYTES);
+    for (int i = 0; i < n; i++) {
+      sums[i] = a.get(aFirst + i) + b.get(bFirst + i);
+    }
+  }
 
   static void reduce(ReduceOp.Kind kind, float[] a, float[] b, int count) {
     int n = atLeastShortest(count);
@@ -55,6 +82,23 @@ final class VectorLoops {
     }
   }
 
+  static void add(double[] sums, DoubleBuffer a, int from, int count) {
+    int first = from & INDEX;
+    int n = Math.min(count, ElementBlock.ARRAY_BYTES);
+    for (int i = 0; i < n; i++) {
+      sums[i] += a.get(first + i);
+    }
+  }
+
+  static void sum(double[] sums, DoubleBuffer a, int aFrom, DoubleBuffer b, int bFrom, int count) {
+    int aFirst = aFrom & INDEX;
+    int bFirst = bFrom & INDEX;
+    int n = Math.min(count, ElementBlock.ARRAY_BYTES);
+    for (int i = 0; i < n; i++) {
+      sums[i] = a.get(aFirst + i) + b.get(bFirst + i);
+    }
+  }
+
   static void reduce(ReduceOp.Kind kind, double[] a, double[] b, int count) {
     int n = atLeastShortest(count);
     switch (kind) {
@@ -79,6 +123,23 @@ final class VectorLoops {
         }
       }
       default -> throw notDefined(kind);
+    }
+  }
+
+  static void add(int[] sums, IntBuffer a, int from, int count) {
+    int first = from & INDEX;
+    int n = Math.min(count, ElementBlock.ARRAY_BYTES);
+    for (int i = 0; i < n; i++) {
+      sums[i] += a.get(first + i);
+    }
+  }
+
+  static void sum(int[] sums, IntBuffer a, int aFrom, IntBuffer b, int bFrom, int count) {
+    int aFirst = aFrom & INDEX;
+    int bFirst = bFrom & INDEX;
+    int n = Math.min(count, ElementBlock.ARRAY_BYTES);
+    for (int i = 0; i < n; i++) {
+      sums[i] = a.get(aFirst + i) + b.get(bFirst + i);
     }
   }
 
@@ -121,6 +182,23 @@ final class VectorLoops {
         }
       }
       default -> throw notDefined(kind);
+    }
+  }
+
+  static void add(long[] sums, LongBuffer a, int from, int count) {
+    int first = from & INDEX;
+    int n = Math.min(count, ElementBlock.ARRAY_BYTES);
+    for (int i = 0; i < n; i++) {
+      sums[i] += a.get(first + i);
+    }
+  }
+
+  static void sum(long[] sums, LongBuffer a, int aFrom, LongBuffer b, int bFrom, int count) {
+    int aFirst = aFrom & INDEX;
+    int bFirst = bFrom & INDEX;
+    int n = Math.min(count, ElementBlock.ARRAY_BYTES);
+    for (int i = 0; i < n; i++) {
+      sums[i] = a.get(aFirst + i) + b.get(bFirst + i);
     }
   }
 

@@ -1,7 +1,6 @@
 package dev.tutti.cli;
 
 import com.sun.management.OperatingSystemMXBean;
-import dev.tutti.spi.HostReducer;
 import java.io.IOException;
 import java.lang.management.ManagementFactory;
 import java.net.InetAddress;
@@ -52,15 +51,6 @@ final class HostCheck {
                 "not allowed",
                 "a backend that calls native code makes Java warn; add"
                     + " --enable-native-access=ALL-UNNAMED"));
-    findings.add(
-        HostReducer.hasVectors()
-            ? Finding.ok("java", "sums", "by the vector module", "")
-            : Finding.ok(
-                "java",
-                "sums",
-                "by arrays",
-                "large sums between ranks of a host take less time with --add-modules"
-                    + " jdk.incubator.vector"));
   }
 
   private static void machine(List<Finding> findings) {

@@ -3,7 +3,6 @@ package dev.tutti.gloo.host;
 import dev.tutti.MismatchException;
 import dev.tutti.gloo.algorithm.Signature;
 import dev.tutti.gloo.transport.Endpoint;
-import dev.tutti.spi.HostReducer;
 import dev.tutti.spi.Operation;
 import dev.tutti.spi.PeerLostException;
 import java.lang.foreign.MemorySegment;
@@ -47,7 +46,6 @@ final class HostChannel implements AutoCloseable {
   private final Pacer pacer;
   private final long ownControl;
   private final MemorySegment[][] stages;
-  private final MemorySegment[][] heldStages;
   private final MemorySegment[][] slots;
   private long operation;
   private long signature;
@@ -73,16 +71,10 @@ final class HostChannel implements AutoCloseable {
     pacer = new Pacer(spinNanos, sleepers);
     ownControl = layout.control(rank);
     stages = new MemorySegment[HostLayout.DEPTH][size];
-    heldStages = new MemorySegment[HostLayout.DEPTH][size];
     slots = new MemorySegment[2][size];
-    boolean holds =
-        HostReducer.hasVectors() && HostChannel.class.getModule().isNativeAccessEnabled();
     for (int r = 0; r < size; r++) {
       for (int i = 0; i < HostLayout.DEPTH; i++) {
-        MemorySegment stage = memory.asSlice(layout.stage(r, i), layout.stageBytes());
-        stages[i][r] = stage;
-        heldStages[i][r] =
-            holds ? MemorySegment.ofAddress(stage.address()).reinterpret(stage.byteSize()) : stage;
+        stages[i][r] = memory.asSlice(layout.stage(r, i), layout.stageBytes());
       }
       for (int i = 0; i < 2; i++) {
         slots[i][r] =
@@ -155,24 +147,6 @@ final class HostChannel implements AutoCloseable {
   /** Returns the memory of all ranks' stages in a step, by rank. */
   MemorySegment[] stages(long ofStep) {
     return stages[(int) (ofStep % HostLayout.DEPTH)];
-  }
-
-  /** Begins an operation that uses {@link #heldStages}, to be ended with {@link #release}. */
-  void hold() {
-    file.hold();
-  }
-
-  /** Ends an operation that uses {@link #heldStages}. */
-  void release() {
-    file.release();
-  }
-
-  /**
-   * Returns the stages of a step as memory that lasts, which {@link HostReducer} takes as it is: to
-   * be used between {@link #hold} and {@link #release} only.
-   */
-  MemorySegment[] heldStages(long ofStep) {
-    return heldStages[(int) (ofStep % HostLayout.DEPTH)];
   }
 
   /** Returns the number of the step begun last. */

@@ -13,7 +13,6 @@ import java.nio.file.StandardOpenOption;
 import java.nio.file.attribute.PosixFilePermissions;
 import java.security.SecureRandom;
 import java.util.HexFormat;
-import java.util.concurrent.atomic.AtomicInteger;
 import java.util.concurrent.locks.LockSupport;
 import java.util.regex.Matcher;
 import java.util.regex.Pattern;
@@ -34,10 +33,6 @@ final class HostMemory implements AutoCloseable {
 
   private static final Pattern DESCRIPTION = Pattern.compile("([0-9a-f]{16}) ([^ ]+)");
 
-  /** What the number of holders is counted from once this is closed. */
-  private static final int CLOSED = Integer.MIN_VALUE;
-
-  private final AtomicInteger holds = new AtomicInteger();
   private final Path path;
   private final long nonce;
   private final Arena arena;
@@ -176,52 +171,18 @@ final class HostMemory implements AutoCloseable {
   }
 
   /**
-   * Keeps the memory mapped until {@link #release}, for who accesses it by its address.
-   *
-   * @throws IllegalStateException if it is closed
-   */
-  void hold() {
-    int before = holds.get();
-    while (before >= 0 && !holds.compareAndSet(before, before + 1)) {
-      before = holds.get();
-    }
-    if (before < 0) {
-      throw new IllegalStateException("the memory of the host's ranks is closed");
-    }
-  }
-
-  /** Ends a {@link #hold}. */
-  void release() {
-    if (holds.decrementAndGet() == CLOSED) {
-      unmap();
-    }
-  }
-
-  /**
-   * Unmaps the memory, at once or when the last who holds it releases it, and waits for calls of
-   * the system that other threads are in with some of it.
+   * Unmaps the memory, and waits for calls of the system that other threads are in with some of it.
    *
    * @throws IllegalStateException if such a call does not end for long; the memory stays then
    */
   @Override
   public void close() {
-    int before = holds.get();
-    while (before >= 0 && !holds.compareAndSet(before, before + CLOSED)) {
-      before = holds.get();
-    }
-    if (before == 0) {
-      unmap();
-    }
-  }
-
-  private void unmap() {
     long deadline = System.nanoTime() + UNMAP_NANOS;
     boolean interrupted = false;
     try {
-      while (true) {
+      while (arena.scope().isAlive()) {
         try {
           arena.close();
-          return;
         } catch (IllegalStateException e) {
           if (System.nanoTime() - deadline >= 0) {
             throw e;

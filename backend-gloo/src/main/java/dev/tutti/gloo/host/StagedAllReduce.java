@@ -43,12 +43,10 @@ final class StagedAllReduce {
   void run(
       Operation op, MemorySegment tensor, long bytes, DType dtype, ReduceOp.Kind kind, int root)
       throws Exception {
-    channel.hold();
     try {
       reduce(op, tensor, bytes, dtype, kind, root);
     } finally {
       inputs[channel.rank] = MemorySegment.NULL;
-      channel.release();
     }
   }
 
@@ -72,7 +70,7 @@ final class StagedAllReduce {
       long at = i * chunk;
       long length = Math.min(chunk, bytes - at);
       long part = Parts.bytes(length, size);
-      MemorySegment[] stages = channel.heldStages(step);
+      MemorySegment[] stages = channel.stages(step);
       channel.awaitAllPublished(op, step);
       long begin = Math.min(length, rank * part);
       long end = Math.min(length, begin + part);

@@ -35,24 +35,13 @@ final class StagedPartReduce {
    */
   void run(Operation op, MemorySegment tensor, long[] parts, DType dtype, ReduceOp.Kind kind)
       throws Exception {
-    channel.hold();
-    try {
-      reduce(op, tensor, parts, dtype, kind);
-    } finally {
-      channel.release();
-    }
-  }
-
-  private void reduce(
-      Operation op, MemorySegment tensor, long[] parts, DType dtype, ReduceOp.Kind kind)
-      throws Exception {
     int size = channel.size;
     int rank = channel.rank;
     long piece = Parts.piece(channel.layout.stageBytes(), size);
     for (long offset = 0; offset < parts[0]; offset += piece) {
       channel.beginStep(op);
       long step = channel.step();
-      MemorySegment[] stages = channel.heldStages(step);
+      MemorySegment[] stages = channel.stages(step);
       long start = 0;
       long own = 0;
       for (int peer = 0; peer < size; peer++) {

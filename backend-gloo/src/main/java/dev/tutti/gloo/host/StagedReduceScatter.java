@@ -49,23 +49,6 @@ final class StagedReduceScatter {
       ReduceOp.Kind kind,
       double factor)
       throws Exception {
-    channel.hold();
-    try {
-      reduce(op, output, bytes, inputs, dtype, kind, factor);
-    } finally {
-      channel.release();
-    }
-  }
-
-  private void reduce(
-      Operation op,
-      MemorySegment output,
-      long bytes,
-      Inputs inputs,
-      DType dtype,
-      ReduceOp.Kind kind,
-      double factor)
-      throws Exception {
     int size = channel.size;
     int rank = channel.rank;
     long piece = Parts.piece(channel.layout.stageBytes(), size);
@@ -73,7 +56,7 @@ final class StagedReduceScatter {
       long length = Math.min(piece, bytes - offset);
       channel.beginStep(op);
       long step = channel.step();
-      MemorySegment[] stages = channel.heldStages(step);
+      MemorySegment[] stages = channel.stages(step);
       for (int peer = 0; peer < size; peer++) {
         inputs.copy(peer, offset, stages[rank], peer * piece, length);
         if (kind == ReduceOp.Kind.PREMUL_SUM) {

@@ -104,66 +104,37 @@ class HostMemoryTest {
     }
   }
 
-  @Test
-  void memoryThatIsHeldStaysMappedUntilItIsReleased() {
-    HostMemory memory = HostMemory.ofOne(4096);
-    MemorySegment segment = memory.segment();
-    memory.hold();
-    memory.hold();
-    memory.close();
-    assertThat(segment.scope().isAlive()).isTrue();
-    assertThatThrownBy(memory::hold).isInstanceOf(IllegalStateException.class);
-    memory.release();
-    memory.close();
-    assertThat(segment.scope().isAlive()).isTrue();
-    memory.release();
-    assertThat(segment.scope().isAlive()).isFalse();
-    memory.close();
-  }
-
-  @Test
-  void memoryThatNobodyHoldsIsUnmappedAtOnce() {
-    HostMemory memory = HostMemory.ofOne(4096);
-    memory.hold();
-    memory.release();
-    memory.close();
-    assertThat(memory.segment().scope().isAlive()).isFalse();
-    assertThatThrownBy(memory::hold).isInstanceOf(IllegalStateException.class);
-  }
-
-  /**
-   * Closes while others hold and release: whoever got hold of it may use it, at the end it is gone.
-   */
+  /** Closes from two threads while two others write: whoever comes too late is told so. */
   @Test
   void memoryIsUnmappedOnceWheneverItIsClosed() throws Exception {
     for (int round = 0; round < 500; round++) {
       HostMemory memory = HostMemory.ofOne(4096);
-      CyclicBarrier start = new CyclicBarrier(3);
-      Callable<Integer> holder =
+      CyclicBarrier start = new CyclicBarrier(4);
+      Callable<Void> writer =
           () -> {
             start.await(20, TimeUnit.SECONDS);
-            int held = 0;
-            try {
-              while (held < 100) {
-                memory.hold();
-                memory.segment().set(ValueLayout.JAVA_LONG, 8L * (held % 512), held);
-                held++;
-                memory.release();
+            for (long written = 0; memory.segment().scope().isAlive(); written++) {
+              try {
+                memory.segment().set(ValueLayout.JAVA_LONG, 8 * (written % 512), written);
+              } catch (IllegalStateException e) {
+                assertThat(e).hasMessage("Already closed");
               }
-            } catch (IllegalStateException e) {
-              assertThat(e).hasMessage("the memory of the host's ranks is closed");
             }
-            return held;
+            return null;
           };
-      List<FutureTask<Integer>> holders =
-          List.of(new FutureTask<>(holder), new FutureTask<>(holder));
-      holders.forEach(task -> Thread.ofPlatform().start(task));
-      start.await(20, TimeUnit.SECONDS);
-      memory.close();
-      for (FutureTask<Integer> task : holders) {
-        assertThat(task.get(20, TimeUnit.SECONDS)).isBetween(0, 100);
+      Callable<Void> closer =
+          () -> {
+            start.await(20, TimeUnit.SECONDS);
+            memory.close();
+            assertThat(memory.segment().scope().isAlive()).isFalse();
+            return null;
+          };
+      List<FutureTask<Void>> tasks =
+          Stream.of(writer, writer, closer, closer).map(FutureTask::new).toList();
+      tasks.forEach(task -> Thread.ofPlatform().start(task));
+      for (FutureTask<Void> task : tasks) {
+        task.get(20, TimeUnit.SECONDS);
       }
-      assertThat(memory.segment().scope().isAlive()).isFalse();
     }
   }
 
