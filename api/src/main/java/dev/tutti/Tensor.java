@@ -2,6 +2,7 @@ package dev.tutti;
 
 import dev.tutti.internal.Elements;
 import dev.tutti.internal.StridedCopy;
+import dev.tutti.spi.SharedHeap;
 import java.lang.foreign.Arena;
 import java.lang.foreign.MemorySegment;
 import java.nio.ByteBuffer;
@@ -105,7 +106,7 @@ public final class Tensor {
       throw new IllegalArgumentException("too many elements: " + Arrays.toString(shape));
     }
     long bytes = numel * dtype.byteSize();
-    return of(arena.allocate(bytes, ALIGNMENT), dtype, shape);
+    return of(SharedHeap.allocate(arena, bytes, ALIGNMENT), dtype, shape);
   }
 
   /**

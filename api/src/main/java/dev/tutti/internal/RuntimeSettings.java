@@ -3,6 +3,7 @@ package dev.tutti.internal;
 import dev.tutti.ProcessGroup;
 import dev.tutti.Setting;
 import dev.tutti.Settings;
+import dev.tutti.spi.SharedHeap;
 import java.time.Duration;
 import java.util.List;
 import java.util.function.Predicate;
@@ -117,6 +118,7 @@ public final class RuntimeSettings {
         MASTER_PORT,
         AGENT_STORE,
         RESTART_COUNT,
-        INIT_BARRIER);
+        INIT_BARRIER,
+        SharedHeap.SETTING);
   }
 }

@@ -4,6 +4,7 @@ import dev.tutti.DType;
 import dev.tutti.ProcessGroup;
 import dev.tutti.Tensor;
 import dev.tutti.gloo.transport.RemoteMemory;
+import java.lang.foreign.Arena;
 import java.lang.foreign.ValueLayout;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.Timeout;
@@ -20,12 +21,15 @@ class SharedMemoryAllGatherTest {
     return rank * 1_000_003 + round * 10_007 + index;
   }
 
+  /** Returns memory that other ranks cannot map. */
+  private static Tensor elsewhere(long count) {
+    return Tensor.of(Arena.ofAuto().allocate(4 * count, 4), DType.INT32, count);
+  }
+
   private static void gather(ProcessGroup group, int round, int count, boolean inPlace) {
-    Tensor output = Tensor.allocate(DType.INT32, (long) count * group.size());
+    Tensor output = elsewhere((long) count * group.size());
     Tensor input =
-        inPlace
-            ? output.narrow(0, (long) count * group.rank(), count)
-            : Tensor.allocate(DType.INT32, count);
+        inPlace ? output.narrow(0, (long) count * group.rank(), count) : elsewhere(count);
     for (int i = 0; i < count; i++) {
       input.segment().setAtIndex(ValueLayout.JAVA_INT, i, value(group.rank(), round, i));
     }

@@ -6,6 +6,8 @@ import dev.tutti.DType;
 import dev.tutti.ProcessGroup;
 import dev.tutti.Tensor;
 import dev.tutti.gloo.transport.RemoteMemory;
+import java.lang.foreign.Arena;
+import java.lang.foreign.MemorySegment;
 import java.lang.foreign.ValueLayout;
 import java.util.ArrayList;
 import java.util.List;
@@ -32,7 +34,10 @@ class SharedMemoryAllToAllTest {
     for (int i = 0; i < values.length; i++) {
       values[i] = value(from, to, round, i);
     }
-    return Tensor.of(values);
+    // Not where other ranks can map it.
+    MemorySegment memory =
+        Arena.ofAuto().allocate(4L * values.length, 4).copyFrom(MemorySegment.ofArray(values));
+    return Tensor.of(memory, DType.INT32, values.length);
   }
 
   private static void exchange(ProcessGroup group, int round, int unit) {

@@ -1,6 +1,7 @@
 package dev.tutti.cli;
 
 import com.sun.management.OperatingSystemMXBean;
+import dev.tutti.spi.SharedHeap;
 import java.io.IOException;
 import java.lang.management.ManagementFactory;
 import java.net.InetAddress;
@@ -51,6 +52,15 @@ final class HostCheck {
                 "not allowed",
                 "a backend that calls native code makes Java warn; add"
                     + " --enable-native-access=ALL-UNNAMED"));
+    findings.add(
+        SharedHeap.ofProcess().isPresent()
+            ? Finding.ok("java", "large tensors", "in memory that ranks of a host see", "")
+            : Finding.note(
+                "java",
+                "large tensors",
+                "in memory of their process alone",
+                "ranks of a host copy them by way of other memory; needs Linux, native access and "
+                    + SharedHeap.SETTING.name()));
   }
 
   private static void machine(List<Finding> findings) {

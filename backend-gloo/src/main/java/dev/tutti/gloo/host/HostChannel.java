@@ -144,6 +144,13 @@ final class HostChannel implements AutoCloseable {
     }
   }
 
+  /** Begins steps in which no stage is filled; returns the first one. */
+  long advance(long steps) {
+    long first = step + 1;
+    step += steps;
+    return first;
+  }
+
   /** Returns the memory of all ranks' stages in a step, by rank. */
   MemorySegment[] stages(long ofStep) {
     return stages[(int) (ofStep % HostLayout.DEPTH)];

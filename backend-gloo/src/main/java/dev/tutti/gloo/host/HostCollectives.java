@@ -15,9 +15,12 @@ import java.util.List;
 final class HostCollectives implements Collectives {
   private final HostChannel channel;
   private final OneShotAllReduce oneShot;
+  private final HostReads reads;
+  private final DirectAllReduce directAllReduce;
   private final StagedAllReduce allReduce;
   private final SymmetricAllReduce symmetricAllReduce;
   private final StagedBroadcast broadcast;
+  private final DirectBroadcast directBroadcast;
   private final StagedAllGather allGather;
   private final UnevenStagedAllGather unevenAllGather;
   private final SparseAllReduce sparseAllReduce;
@@ -25,14 +28,17 @@ final class HostCollectives implements Collectives {
   private final StagedScatter scatter;
   private final StagedAllToAll allToAll;
   private final StagedReduceScatter reduceScatter;
+  private final DirectReduceScatter directReduceScatter;
 
   HostCollectives(HostChannel channel, SymmetricMemories memories, boolean readsMemory) {
     this.channel = channel;
-    HostReads reads = new HostReads(channel, readsMemory);
+    reads = new HostReads(channel, readsMemory);
+    directAllReduce = new DirectAllReduce(channel, reads);
     symmetricAllReduce = new SymmetricAllReduce(channel, memories);
     oneShot = new OneShotAllReduce(channel);
     allReduce = new StagedAllReduce(channel);
     broadcast = new StagedBroadcast(channel);
+    directBroadcast = new DirectBroadcast(channel, reads);
     allGather = new StagedAllGather(channel, reads);
     unevenAllGather = new UnevenStagedAllGather(channel);
     sparseAllReduce = new SparseAllReduce(channel.rank, channel.size);
@@ -40,6 +46,7 @@ final class HostCollectives implements Collectives {
     scatter = new StagedScatter(channel);
     allToAll = new StagedAllToAll(channel, reads);
     reduceScatter = new StagedReduceScatter(channel);
+    directReduceScatter = new DirectReduceScatter(channel, reads);
   }
 
   @Override
@@ -50,7 +57,8 @@ final class HostCollectives implements Collectives {
     channel.enter(Signature.of(OpType.ALL_REDUCE, tensor.dtype(), kind, 0, bytes));
     if (bytes <= HostLayout.SLOT_BYTES) {
       oneShot.run(op, tensor.segment(), bytes, tensor.dtype(), kind);
-    } else if (symmetricAllReduce.run(op, tensor.segment(), bytes, tensor.dtype(), kind)) {
+    } else if (symmetricAllReduce.run(op, tensor.segment(), bytes, tensor.dtype(), kind)
+        || directAllReduce.run(op, tensor.segment(), bytes, tensor.dtype(), kind)) {
       return;
     } else {
       allReduce.run(op, tensor.segment(), bytes, tensor.dtype(), kind, -1);
@@ -94,7 +102,9 @@ final class HostCollectives implements Collectives {
   @Override
   public void broadcast(Operation op, Tensor tensor, int root) throws Exception {
     channel.enter(Signature.of(OpType.BROADCAST, tensor.dtype(), root, tensor.byteSize()));
-    broadcast.run(op, tensor.segment(), tensor.byteSize(), root);
+    if (!directBroadcast.run(op, tensor.segment(), tensor.byteSize(), root)) {
+      broadcast.run(op, tensor.segment(), tensor.byteSize(), root);
+    }
   }
 
   @Override
@@ -134,8 +144,17 @@ final class HostCollectives implements Collectives {
         op,
         output,
         reduceOp,
-        (peer, offset, target, targetOffset, length) ->
-            MemorySegment.copy(inputs.get(peer).segment(), offset, target, targetOffset, length));
+        new StagedReduceScatter.Inputs() {
+          @Override
+          public MemorySegment memory(int peer) {
+            return inputs.get(peer).segment();
+          }
+
+          @Override
+          public long offset(int peer) {
+            return 0;
+          }
+        });
   }
 
   @Override
@@ -147,8 +166,17 @@ final class HostCollectives implements Collectives {
         op,
         output,
         reduceOp,
-        (peer, offset, target, targetOffset, length) ->
-            MemorySegment.copy(memory, peer * bytes + offset, target, targetOffset, length));
+        new StagedReduceScatter.Inputs() {
+          @Override
+          public MemorySegment memory(int peer) {
+            return memory;
+          }
+
+          @Override
+          public long offset(int peer) {
+            return peer * bytes;
+          }
+        });
   }
 
   private void reduceScatter(
@@ -161,7 +189,10 @@ final class HostCollectives implements Collectives {
     if (bytes == 0) {
       channel.agree(op);
     }
-    reduceScatter.run(op, output.segment(), bytes, inputs, output.dtype(), kind, factor);
+    if (kind == ReduceOp.Kind.PREMUL_SUM
+        || !directReduceScatter.run(op, output.segment(), bytes, inputs, output.dtype(), kind)) {
+      reduceScatter.run(op, output.segment(), bytes, inputs, output.dtype(), kind, factor);
+    }
     Reduction.after(reduceOp, output, channel.size);
   }
 
@@ -178,6 +209,7 @@ final class HostCollectives implements Collectives {
 
   @Override
   public void close() {
+    reads.close();
     channel.close();
   }
 }

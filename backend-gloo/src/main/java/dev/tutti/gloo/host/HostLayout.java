@@ -17,8 +17,8 @@ record HostLayout(int ranks, long stageBytes, long ringBytes) {
   /** Largest message that goes through a slot, in bytes. */
   static final int SLOT_BYTES = 8192;
 
-  /** Most ranks of a host, each of which shows three words for every other one in its slot. */
-  static final int MAX_RANKS = SLOT_BYTES / (3 * Long.BYTES);
+  /** Most ranks of a host, each of which shows three words for every other one and one more. */
+  static final int MAX_RANKS = (SLOT_BYTES - Long.BYTES) / (3 * Long.BYTES);
 
   /** Steps of a large message that may be under way at a time. */
   static final int DEPTH = 2;

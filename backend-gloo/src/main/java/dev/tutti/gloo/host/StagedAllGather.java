@@ -1,13 +1,14 @@
 package dev.tutti.gloo.host;
 
 import dev.tutti.spi.Operation;
+import dev.tutti.spi.SharedHeap;
 import java.lang.foreign.MemorySegment;
 import java.lang.foreign.ValueLayout;
 
 /**
  * Gathers equal parts on all ranks in chunks: each stages its own, one chunk ahead, and copies
- * those of the others. Large parts are copied from where they are, if the system lets ranks read
- * each other.
+ * those of the others. Large parts are copied from where they are, if all can see them or the
+ * system lets ranks read each other.
  *
  * <table>
  * <caption>Cost for N ranks and S bytes of each in chunks of C</caption>
@@ -40,13 +41,19 @@ final class StagedAllGather {
   void run(Operation op, MemorySegment output, MemorySegment input, long bytes) throws Exception {
     long own = channel.rank * bytes;
     boolean inPlace = output.asSlice(own, bytes).equals(input.asSlice(0, bytes));
-    if (bytes >= LEAST_READ && reads.areOpen(op)) {
+    boolean mapped = bytes >= HostReads.LEAST_MAPPED && reads.areMapped(op);
+    boolean open = bytes >= LEAST_READ && reads.areOpen(op);
+    if (mapped || open) {
       MemorySegment[] slots = channel.beginSlots();
-      slots[channel.rank].set(
-          ValueLayout.JAVA_LONG, 0, input.isNative() && output.isNative() ? input.address() : 0);
+      boolean seen = mapped && SharedHeap.has(input);
+      boolean readable = open && input.isNative() && output.isNative();
+      MemorySegment slot = slots[channel.rank];
+      slot.set(ValueLayout.JAVA_LONG, 0, input.address());
+      slot.set(ValueLayout.JAVA_LONG, 8, seen ? 1 : 0);
+      slot.set(ValueLayout.JAVA_LONG, 16, readable ? 1 : 0);
       channel.publishSlot();
       channel.awaitSlots(op);
-      if (areNative(slots)) {
+      if (areAll(slots, 8) || areAll(slots, 16)) {
         read(op, slots, output, inPlace ? MemorySegment.NULL : input, bytes);
         return;
       }
@@ -75,9 +82,9 @@ final class StagedAllGather {
     }
   }
 
-  private static boolean areNative(MemorySegment[] slots) {
+  private static boolean areAll(MemorySegment[] slots, long offset) {
     for (MemorySegment slot : slots) {
-      if (slot.get(ValueLayout.JAVA_LONG, 0) == 0) {
+      if (slot.get(ValueLayout.JAVA_LONG, offset) == 0) {
         return false;
       }
     }

@@ -3,6 +3,7 @@ package dev.tutti.gloo.host;
 import dev.tutti.MismatchException;
 import dev.tutti.Tensor;
 import dev.tutti.spi.Operation;
+import dev.tutti.spi.SharedHeap;
 import java.lang.foreign.MemorySegment;
 import java.lang.foreign.ValueLayout;
 import java.util.List;
@@ -10,7 +11,7 @@ import java.util.List;
 /**
  * Exchanges parts of any size between all ranks; each slot holds the sizes of the parts, which say
  * how many steps all take, and each stage a piece for every rank. Large parts are copied from where
- * they are, if the system lets ranks read each other.
+ * they are, if all can see them or the system lets ranks read each other.
  *
  * <table>
  * <caption>Cost for N ranks, S bytes to each and stages of C</caption>
@@ -19,6 +20,11 @@ import java.util.List;
  * </table>
  */
 final class StagedAllToAll {
+  /** What a rank says of itself: it staged the first pieces of its parts, all can see its parts. */
+  private static final int STAGED = 1;
+
+  private static final int SEEN = 2;
+
   private final HostChannel channel;
   private final HostReads reads;
   private final long[] addresses;
@@ -51,13 +57,17 @@ final class StagedAllToAll {
     }
     channel.awaitSlots(op);
     long longest = check(slots);
+    boolean staged = areAll(slots, STAGED);
+    boolean seen = areAll(slots, SEEN);
     long offset = 0;
-    if (longest < HostReads.LEAST_BYTES) {
+    if (staged) {
       take(op, step, outputs, 0, piece);
       offset = piece;
     }
     channel.finish(step);
-    if (longest >= HostReads.LEAST_BYTES && reads.areOpen(op)) {
+    if (!staged
+        && ((seen && reads.areMapped(op))
+            || (longest >= HostReads.LEAST_BYTES && reads.areOpen(op)))) {
       read(op, outputs, inputs);
       return;
     }
@@ -74,15 +84,28 @@ final class StagedAllToAll {
   /** Shows the sizes of all parts and where the inputs are; tells whether a part is large. */
   private boolean show(MemorySegment slot, List<Tensor> outputs, List<Tensor> inputs) {
     int size = channel.size;
-    boolean large = false;
+    boolean seen = true;
+    long longest = 0;
     for (int peer = 0; peer < size; peer++) {
       Tensor input = inputs.get(peer);
       slot.setAtIndex(ValueLayout.JAVA_LONG, peer, input.byteSize());
       slot.setAtIndex(ValueLayout.JAVA_LONG, size + peer, outputs.get(peer).byteSize());
       slot.setAtIndex(ValueLayout.JAVA_LONG, 2L * size + peer, input.segment().address());
-      large |= input.byteSize() >= HostReads.LEAST_BYTES;
+      seen &= input.byteSize() == 0 || SharedHeap.has(input.segment());
+      longest = Math.max(longest, input.byteSize());
     }
+    boolean large = longest >= (seen ? HostReads.LEAST_MAPPED : HostReads.LEAST_BYTES);
+    slot.setAtIndex(ValueLayout.JAVA_LONG, 3L * size, (large ? 0 : STAGED) | (seen ? SEEN : 0));
     return large;
+  }
+
+  private boolean areAll(MemorySegment[] slots, int what) {
+    for (MemorySegment slot : slots) {
+      if ((slot.getAtIndex(ValueLayout.JAVA_LONG, 3L * channel.size) & what) == 0) {
+        return false;
+      }
+    }
+    return true;
   }
 
   /** Stages a piece of each part; returns the step. */

@@ -22,10 +22,13 @@ final class StagedReduceScatter {
     this.channel = channel;
   }
 
-  /** Finds the bytes that a rank shall get of this rank's input. */
+  /** Finds what a rank shall get of this rank's input. */
   interface Inputs {
-    /** Copies bytes of the part of a rank. */
-    void copy(int peer, long offset, MemorySegment target, long targetOffset, long length);
+    /** Returns memory that the part of a rank is in. */
+    MemorySegment memory(int peer);
+
+    /** Returns where in it that part begins, in bytes. */
+    long offset(int peer);
   }
 
   /**
@@ -58,7 +61,8 @@ final class StagedReduceScatter {
       long step = channel.step();
       MemorySegment[] stages = channel.stages(step);
       for (int peer = 0; peer < size; peer++) {
-        inputs.copy(peer, offset, stages[rank], peer * piece, length);
+        MemorySegment.copy(
+            inputs.memory(peer), inputs.offset(peer) + offset, stages[rank], peer * piece, length);
         if (kind == ReduceOp.Kind.PREMUL_SUM) {
           HostReducer.scale(dtype, stages[rank], peer * piece, length / dtype.byteSize(), factor);
         }

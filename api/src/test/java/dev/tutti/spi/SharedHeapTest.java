@@ -1,0 +1,241 @@
+package dev.tutti.spi;
+
+import static org.assertj.core.api.Assertions.assertThat;
+import static org.assertj.core.api.Assertions.assertThatThrownBy;
+
+import dev.tutti.DType;
+import dev.tutti.Tensor;
+import java.io.BufferedReader;
+import java.io.IOException;
+import java.io.InputStreamReader;
+import java.lang.foreign.Arena;
+import java.lang.foreign.MemorySegment;
+import java.lang.foreign.ValueLayout;
+import java.lang.management.ManagementFactory;
+import java.nio.charset.StandardCharsets;
+import java.nio.file.Files;
+import java.nio.file.Path;
+import java.util.ArrayList;
+import java.util.List;
+import java.util.Random;
+import java.util.concurrent.FutureTask;
+import java.util.concurrent.TimeUnit;
+import java.util.function.BooleanSupplier;
+import org.junit.jupiter.api.Test;
+import org.junit.jupiter.api.Timeout;
+import org.junit.jupiter.api.condition.EnabledOnOs;
+import org.junit.jupiter.api.condition.OS;
+import org.junit.jupiter.api.parallel.Isolated;
+
+@Isolated("counts what all tests of this JVM allocate")
+@EnabledOnOs(OS.LINUX)
+@Timeout(90)
+class SharedHeapTest {
+  private static final long LARGE = 8 << 20;
+
+  private final SharedHeap heap = SharedHeap.ofProcess().orElseThrow();
+
+  private static void until(String what, BooleanSupplier condition) {
+    long deadline = System.nanoTime() + TimeUnit.SECONDS.toNanos(20);
+    while (!condition.getAsBoolean()) {
+      assertThat(System.nanoTime() - deadline).as(what).isNegative();
+      System.gc();
+    }
+  }
+
+  /** Counts the memory of this process that is in files without names. */
+  private static long sharedKilobytes() {
+    try {
+      return Files.readAllLines(Path.of("/proc/self/status")).stream()
+          .filter(line -> line.startsWith("RssShmem:"))
+          .mapToLong(line -> Long.parseLong(line.replaceAll("\\D", "")))
+          .findFirst()
+          .orElseThrow();
+    } catch (IOException e) {
+      throw new AssertionError(e);
+    }
+  }
+
+  @Test
+  void largeTensorsAreInIt() {
+    try (Arena shared = Arena.ofShared();
+        Arena confined = Arena.ofConfined()) {
+      int large = (int) SharedHeap.LEAST_BYTES;
+      assertThat(SharedHeap.has(Tensor.allocate(DType.UINT8, large).segment())).isTrue();
+      assertThat(SharedHeap.has(Tensor.allocate(shared, DType.UINT8, large).segment())).isTrue();
+      assertThat(SharedHeap.has(Tensor.allocate(confined, DType.UINT8, large).segment())).isTrue();
+      assertThat(SharedHeap.has(Tensor.allocate(DType.UINT8, large - 1).segment())).isFalse();
+      assertThat(SharedHeap.has(Arena.ofAuto().allocate(large))).isFalse();
+      assertThat(SharedHeap.has(MemorySegment.ofArray(new byte[large]))).isFalse();
+    }
+  }
+
+  @Test
+  void anArenaOfTheProgramIsHeeded() {
+    MemorySegment own = Arena.ofAuto().allocate(LARGE, 64);
+    Arena arena =
+        new Arena() {
+          @Override
+          public MemorySegment allocate(long bytes, long alignment) {
+            return own.asSlice(0, bytes);
+          }
+
+          @Override
+          public MemorySegment.Scope scope() {
+            return own.scope();
+          }
+
+          @Override
+          public void close() {}
+        };
+    assertThat(Tensor.allocate(arena, DType.UINT8, LARGE).segment().address())
+        .isEqualTo(own.address());
+  }
+
+  @Test
+  void memoryIsZeroAgainAndBelongsToItsArena() {
+    long before = heap.used();
+    MemorySegment memory;
+    try (Arena arena = Arena.ofConfined()) {
+      memory = SharedHeap.allocate(arena, LARGE + 1, 64);
+      assertThat(memory.byteSize()).isEqualTo(LARGE + 1);
+      assertThat(heap.used()).isGreaterThan(before + LARGE);
+      memory.fill((byte) 7);
+    }
+    assertThat(heap.used()).isEqualTo(before);
+    assertThatThrownBy(() -> memory.get(ValueLayout.JAVA_BYTE, 0))
+        .isInstanceOf(IllegalStateException.class);
+    try (Arena arena = Arena.ofConfined()) {
+      MemorySegment again = SharedHeap.allocate(arena, LARGE + 1, 64);
+      assertThat(again.address()).as("the same place").isEqualTo(memory.address());
+      assertThat(again.mismatch(MemorySegment.ofArray(new byte[(int) LARGE + 1]))).isEqualTo(-1);
+    }
+  }
+
+  @Test
+  void whatIsFreedGoesBackToTheSystem() {
+    long before = sharedKilobytes();
+    try (Arena arena = Arena.ofConfined()) {
+      SharedHeap.allocate(arena, 64 << 20, 64).fill((byte) 1);
+      assertThat(sharedKilobytes()).isGreaterThan(before + 60_000);
+    }
+    assertThat(sharedKilobytes()).isLessThan(before + 10_000);
+  }
+
+  @Test
+  void tensorsThatNobodyHasAreFreed() {
+    long before = heap.used();
+    for (int i = 0; i < 100; i++) {
+      Tensor.allocate(DType.UINT8, LARGE).setFlat(i, 1);
+    }
+    until("the tensors are freed", () -> heap.used() <= before);
+  }
+
+  @Test
+  void whatIsTooMuchIsNotGivenOut() {
+    long most = Runtime.getRuntime().maxMemory() / 2;
+    assertThat(heap.allocate(most + 1)).isEmpty();
+    long before = heap.used();
+    assertThat(heap.allocate(most / 2).map(MemorySegment::byteSize)).contains(most / 2);
+    until("that is freed", () -> heap.used() <= before);
+  }
+
+  /** Threads allocate, mark, look at and free memory of many sizes. */
+  @Test
+  void placesOverlapNoOther() throws Exception {
+    long before = heap.used();
+    List<FutureTask<Void>> tasks = new ArrayList<>();
+    for (int thread = 1; thread <= 4; thread++) {
+      int seed = thread;
+      tasks.add(
+          new FutureTask<>(
+              () -> {
+                churn(new Random(seed), seed);
+                return null;
+              }));
+    }
+    tasks.forEach(task -> Thread.ofPlatform().daemon().start(task));
+    for (FutureTask<Void> task : tasks) {
+      task.get(60, TimeUnit.SECONDS);
+    }
+    assertThat(heap.used()).isLessThanOrEqualTo(before);
+  }
+
+  private static void churn(Random random, int mark) {
+    List<Arena> arenas = new ArrayList<>();
+    List<MemorySegment> places = new ArrayList<>();
+    for (int round = 0; round < 2000; round++) {
+      if (places.size() < 20 && random.nextBoolean()) {
+        Arena arena = Arena.ofConfined();
+        MemorySegment memory =
+            SharedHeap.allocate(arena, SharedHeap.LEAST_BYTES + random.nextInt(400_000), 64);
+        for (long at = 0; at < memory.byteSize(); at += 4096) {
+          assertThat(memory.get(ValueLayout.JAVA_BYTE, at)).isZero();
+          memory.set(ValueLayout.JAVA_BYTE, at, (byte) mark);
+        }
+        arenas.add(arena);
+        places.add(memory);
+      } else if (!places.isEmpty()) {
+        int index = random.nextInt(places.size());
+        MemorySegment memory = places.remove(index);
+        for (long at = 0; at < memory.byteSize(); at += 4096) {
+          assertThat(memory.get(ValueLayout.JAVA_BYTE, at)).isEqualTo((byte) mark);
+        }
+        arenas.remove(index).close();
+      }
+    }
+    arenas.forEach(Arena::close);
+  }
+
+  @Test
+  void anotherProcessMapsIt() throws Exception {
+    Process child =
+        new ProcessBuilder(
+                ProcessHandle.current().info().command().orElseThrow(),
+                "-Xmx128m",
+                "-XX:+UseSerialGC",
+                "--enable-native-access=ALL-UNNAMED",
+                "-cp",
+                ManagementFactory.getRuntimeMXBean().getClassPath(),
+                SharedHeapMain.class.getName())
+            .redirectErrorStream(true)
+            .start();
+    try (BufferedReader output =
+            new BufferedReader(
+                new InputStreamReader(child.getInputStream(), StandardCharsets.UTF_8));
+        Arena arena = Arena.ofShared()) {
+      String line = output.readLine();
+      String[] said = line.split(" ");
+      assertThat(said).as(line).hasSize(4);
+      int descriptor = Integer.parseInt(said[0]);
+      long number = Long.parseLong(said[1]);
+      long size = Long.parseLong(said[2]);
+      long place = Long.parseLong(said[3]);
+      MemorySegment theirs = SharedHeap.map(child.pid(), descriptor, number, size, arena);
+      assertThat(theirs.get(ValueLayout.JAVA_INT, place + 4 * 99_999)).isEqualTo(4711);
+
+      assertThatThrownBy(() -> SharedHeap.map(child.pid(), descriptor, number + 1, size, arena))
+          .isInstanceOf(IOException.class)
+          .hasMessageContaining("is of another process");
+      assertThatThrownBy(() -> SharedHeap.map(child.pid(), descriptor, number, size + 1, arena))
+          .isInstanceOf(IOException.class)
+          .hasMessageContaining("has " + size + " bytes, not " + (size + 1));
+      assertThatThrownBy(() -> SharedHeap.map(child.pid(), 0, number, size, arena))
+          .as("its input, which would be waited for")
+          .isInstanceOf(IOException.class)
+          .hasMessageContaining("pipe");
+
+      child.getOutputStream().write('x');
+      child.getOutputStream().flush();
+      assertThat(output.readLine()).isEqualTo((int) 'x' + " 4711");
+      assertThat(child.waitFor(20, TimeUnit.SECONDS)).isTrue();
+      assertThat(theirs.get(ValueLayout.JAVA_INT, place + 4 * 99_999))
+          .as("what is mapped outlives its process")
+          .isEqualTo(4711);
+      assertThatThrownBy(() -> SharedHeap.map(child.pid(), descriptor, number, size, arena))
+          .isInstanceOf(IOException.class);
+    } finally {
+      child.destroyForcibly();
+    }
+  }
+}
