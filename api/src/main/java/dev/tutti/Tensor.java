@@ -84,7 +84,8 @@ public final class Tensor {
   }
 
   /**
-   * Allocates zeroed host memory, freed when no tensor uses it any more.
+   * Allocates zeroed host memory, freed when no tensor uses it any more. That of 32 KiB or more is
+   * where other ranks of the host can read it, if it can be ({@link SharedHeap}).
    *
    * @param dtype element type
    * @param shape sizes in elements, outermost first; none for a scalar

@@ -39,6 +39,19 @@ class AllocationTest {
   @ParameterizedTest
   @CsvSource({"2, 1048576, 1000", "4, 100000, 1000"})
   @Timeout(120)
+  void anAllReduceOfMemoryThatOthersDoNotSeeAllocatesNothing(int size, long bytes, int warmUps)
+      throws Exception {
+    assertAllocatesNothing(
+        size,
+        bytes,
+        warmUps,
+        "16M",
+        group -> Tensor.of(Arena.ofAuto().allocate(bytes, 64), DType.FLOAT32, bytes / 4));
+  }
+
+  @ParameterizedTest
+  @CsvSource({"2, 1048576, 1000", "4, 100000, 1000"})
+  @Timeout(120)
   void anAllReduceInSymmetricMemoryAllocatesNothing(int size, long bytes, int warmUps)
       throws Exception {
     assertAllocatesNothing(

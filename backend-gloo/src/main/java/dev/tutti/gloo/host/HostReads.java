@@ -1,9 +1,9 @@
 package dev.tutti.gloo.host;
 
+import dev.tutti.gloo.transport.RemoteHeap;
 import dev.tutti.gloo.transport.RemoteMemory;
 import dev.tutti.spi.Operation;
 import dev.tutti.spi.SharedHeap;
-import java.io.IOException;
 import java.lang.foreign.Arena;
 import java.lang.foreign.MemorySegment;
 import java.lang.foreign.ValueLayout;
@@ -33,8 +33,9 @@ final class HostReads implements AutoCloseable {
   /** Least bytes of a part for which reading is worth its round where all heaps are mapped. */
   static final long LEAST_MAPPED = SharedHeap.LEAST_BYTES;
 
+  private static final int VIEWS = 16;
+  private static final int PLACE_SHIFT = 16;
   private static final long SLICE = 4 << 20;
-  private static final System.Logger LOG = System.getLogger(HostReads.class.getName());
   private static final VarHandle WORD = ValueLayout.JAVA_LONG.varHandle();
 
   private final HostChannel channel;
@@ -42,26 +43,13 @@ final class HostReads implements AutoCloseable {
   private final Arena arena = Arena.ofShared();
   private MemorySegment number = MemorySegment.NULL;
   private @Nullable RemoteMemory @Nullable [] memories;
-  private Heap @Nullable [] heaps;
+  private @Nullable RemoteHeap @Nullable [] heaps;
   private boolean met;
 
   /**
-   * Is what a rank shows of its heap.
-   *
-   * @param memory it is here, empty if it could not be mapped
-   * @param address of its first byte in that rank's process
-   * @param number address of the rank's number there
-   * @param value which that is
+   * Are the views made last, some for each rank, so that operations on the same tensors make none.
    */
-  private record Heap(MemorySegment memory, long address, long number, long value) {
-    boolean has(long first, long bytes) {
-      return first >= address && bytes <= memory.byteSize() - (first - address);
-    }
-
-    boolean isIntact() {
-      return has(number, Long.BYTES) && (long) WORD.getVolatile(memory, number - address) == value;
-    }
-  }
+  private final @Nullable MemorySegment[] views;
 
   /**
    * Reads nothing yet.
@@ -72,6 +60,7 @@ final class HostReads implements AutoCloseable {
   HostReads(HostChannel channel, boolean allowed) {
     this.channel = channel;
     this.allowed = allowed;
+    views = new @Nullable MemorySegment[channel.size * VIEWS];
   }
 
   /**
@@ -114,11 +103,11 @@ final class HostReads implements AutoCloseable {
     set(slots, 6, heap == null ? 0 : heap.number());
     channel.publishSlot();
     channel.awaitSlots(op);
-    Heap[] mapped = new Heap[channel.size];
-    boolean mappable = true;
-    for (int peer = 0; peer < channel.size; peer++) {
+    @Nullable RemoteHeap[] mapped = new @Nullable RemoteHeap[channel.size];
+    boolean mappable = heap != null;
+    for (int peer = 0; mappable && peer < channel.size; peer++) {
       mapped[peer] = map(slots, peer);
-      mappable &= mapped[peer].isIntact();
+      mappable = mapped[peer] != null;
     }
     @Nullable RemoteMemory[] found = new @Nullable RemoteMemory[channel.size];
     boolean readable = process > 0;
@@ -151,23 +140,19 @@ final class HostReads implements AutoCloseable {
     return seen.orElseGet(() -> Arena.ofAuto().allocate(Long.BYTES, Long.BYTES));
   }
 
-  private Heap map(MemorySegment[] slots, int peer) {
-    long address = get(slots, peer, 3);
-    MemorySegment memory = MemorySegment.NULL;
-    if (allowed && address != 0) {
-      try {
-        memory =
-            SharedHeap.map(
-                get(slots, peer, 0),
-                (int) get(slots, peer, 5),
-                get(slots, peer, 6),
-                get(slots, peer, 4),
-                arena);
-      } catch (IOException | RuntimeException | OutOfMemoryError e) {
-        LOG.log(System.Logger.Level.DEBUG, "cannot map the tensors of rank " + peer, e);
-      }
-    }
-    return new Heap(memory, address, get(slots, peer, 1), get(slots, peer, 2));
+  private @Nullable RemoteHeap map(MemorySegment[] slots, int peer) {
+    RemoteHeap.Place place =
+        new RemoteHeap.Place(
+            get(slots, peer, 0),
+            get(slots, peer, 3),
+            get(slots, peer, 4),
+            get(slots, peer, 5),
+            get(slots, peer, 6));
+    return RemoteHeap.map(place, get(slots, peer, 1), get(slots, peer, 2), arena);
+  }
+
+  private RemoteHeap heap(int peer) {
+    return Objects.requireNonNull(Objects.requireNonNull(heaps)[peer]);
   }
 
   /**
@@ -179,12 +164,19 @@ final class HostReads implements AutoCloseable {
    * @throws IllegalArgumentException if it is not in that rank's heap
    */
   MemorySegment view(int peer, long address, long bytes) {
-    Heap theirs = Objects.requireNonNull(heaps)[peer];
+    RemoteHeap theirs = heap(peer);
     if (!theirs.has(address, bytes)) {
       throw new IllegalArgumentException(
           "rank " + peer + " shows " + bytes + " bytes that are not in its memory");
     }
-    return theirs.memory.asSlice(address - theirs.address, bytes);
+    int place = peer * VIEWS + (int) ((address >>> PLACE_SHIFT) % VIEWS);
+    MemorySegment view = views[place];
+    long first = theirs.memory().address() + (address - theirs.address());
+    if (view == null || view.address() != first || view.byteSize() != bytes) {
+      view = theirs.slice(address, bytes);
+      views[place] = view;
+    }
+    return view;
   }
 
   /**
@@ -193,8 +185,7 @@ final class HostReads implements AutoCloseable {
    * @throws Exception if that rank left the operation
    */
   void check(int peer) throws Exception {
-    VarHandle.loadLoadFence();
-    if (!Objects.requireNonNull(heaps)[peer].isIntact()) {
+    if (!heap(peer).isIntact()) {
       throw channel.unreadable(peer);
     }
   }
@@ -218,8 +209,7 @@ final class HostReads implements AutoCloseable {
    * @throws Exception if the operation is over, or the rank took its memory back or is gone
    */
   void copy(Operation op, int peer, long address, MemorySegment to, long length) throws Exception {
-    Heap[] mapped = heaps;
-    if (mapped != null && mapped[peer].has(address, length)) {
+    if (heaps != null && heap(peer).has(address, length)) {
       MemorySegment from = view(peer, address, length);
       for (long done = 0; done < length; done += SLICE) {
         channel.throwIfOver(op);

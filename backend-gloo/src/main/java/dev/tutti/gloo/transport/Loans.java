@@ -1,11 +1,13 @@
 package dev.tutti.gloo.transport;
 
+import dev.tutti.spi.SharedHeap;
 import java.lang.foreign.Arena;
 import java.lang.foreign.MemorySegment;
 import java.lang.foreign.ValueLayout;
 import java.lang.invoke.VarHandle;
 import java.security.SecureRandom;
 import java.util.Objects;
+import java.util.Optional;
 import org.jspecify.annotations.Nullable;
 
 /**
@@ -21,6 +23,9 @@ final class Loans {
    * the number. The peer tries to read that, in a thread of its own as the first call takes long, and
    * if it is the number says READABLE. Until then, or if it never comes, messages go through the ring.
    *
+   * Behind the number is where the sender's large tensors are, if that message is one of them. The peer
+   * maps them then, and copies messages from there without the system.
+   *
    * Then the sender writes OFFER, a header with the address of the bytes, and keeps the request; or
    * LOAN instead of the data, if it announced the message before. The receiver copies the bytes, by
    * parts so that it can see to other messages between them, and writes RETURN, which ends the request.
@@ -31,6 +36,7 @@ final class Loans {
    */
   static final long LEAST_BYTES = 64 * 1024;
 
+  private static final long INTRODUCTION_BYTES = 5 * Long.BYTES;
   private static final VarHandle WORD = ValueLayout.JAVA_LONG.varHandle();
 
   private final Transport transport;
@@ -59,15 +65,25 @@ final class Loans {
       return false;
     }
     if (number == null) {
-      introduce();
+      introduce(SharedHeap.has(request.segment));
     }
     return peerReads;
   }
 
-  private void introduce() {
-    MemorySegment own = Arena.ofAuto().allocate(Long.BYTES, Long.BYTES);
+  private void introduce(boolean isShared) {
+    Optional<SharedHeap> heap = isShared ? SharedHeap.ofProcess() : Optional.empty();
+    MemorySegment own =
+        heap.flatMap(shared -> shared.allocate(INTRODUCTION_BYTES))
+            .orElseGet(() -> Arena.ofAuto().allocate(INTRODUCTION_BYTES, Long.BYTES));
     long value = new SecureRandom().nextLong();
     own.set(ValueLayout.JAVA_LONG, 0, value);
+    if (SharedHeap.has(own)) {
+      SharedHeap shared = heap.orElseThrow();
+      own.setAtIndex(ValueLayout.JAVA_LONG, 1, shared.address());
+      own.setAtIndex(ValueLayout.JAVA_LONG, 2, shared.byteSize());
+      own.setAtIndex(ValueLayout.JAVA_LONG, 3, shared.descriptor());
+      own.setAtIndex(ValueLayout.JAVA_LONG, 4, shared.number());
+    }
     number = own;
     outbound.write(Header.INTRODUCTION, ProcessHandle.current().pid(), own.address(), value);
   }
@@ -145,6 +161,20 @@ final class Loans {
     if (!tried.read(address, Arena.global().allocate(0), 0, 0)) {
       transport.debug("rank " + pair.rank + " does not let this process read its memory", null);
       return;
+    }
+    MemorySegment said = Arena.ofAuto().allocate(INTRODUCTION_BYTES, Long.BYTES);
+    if (tried.read(address, said, 0, INTRODUCTION_BYTES)) {
+      RemoteHeap.Place place =
+          new RemoteHeap.Place(
+              process,
+              said.getAtIndex(ValueLayout.JAVA_LONG, 1),
+              said.getAtIndex(ValueLayout.JAVA_LONG, 2),
+              said.getAtIndex(ValueLayout.JAVA_LONG, 3),
+              said.getAtIndex(ValueLayout.JAVA_LONG, 4));
+      RemoteHeap heap = RemoteHeap.map(place, address, value, Arena.ofAuto());
+      if (heap != null) {
+        tried.use(heap);
+      }
     }
     transport.progress.lock.lock();
     try {

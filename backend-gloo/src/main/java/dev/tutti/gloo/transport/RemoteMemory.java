@@ -64,6 +64,7 @@ public final class RemoteMemory {
 
   private final int process;
   private final long number;
+  private @Nullable RemoteHeap heap;
 
   /** Two pairs of address and length each: ours and theirs. */
   private final MemorySegment vectors = Arena.ofAuto().allocate(9 * Long.BYTES, Long.BYTES);
@@ -84,6 +85,11 @@ public final class RemoteMemory {
     setVector(3, address, Long.BYTES);
   }
 
+  /** Reads what is in memory that is mapped from there. */
+  void use(RemoteHeap mapped) {
+    heap = mapped;
+  }
+
   /** Tells whether the system may have it; what a process may read is up to {@link #read}. */
   static boolean isAllowed() {
     return ALLOWED;
@@ -98,13 +104,18 @@ public final class RemoteMemory {
    * Copies memory of the process, and looks for the number after that.
    *
    * @param address in it
-   * @param to native memory
+   * @param to native memory, or any where what is read is mapped
    * @param offset in that
    * @param length bytes, maybe 0
    * @return false if there is no such process, it or its memory must not be read, the system does
    *     not do it, or the number is another one: what was copied may be anything then
    */
   public boolean read(long address, MemorySegment to, long offset, long length) {
+    RemoteHeap mapped = heap;
+    if (mapped != null && mapped.has(address, length)) {
+      MemorySegment.copy(mapped.memory(), address - mapped.address(), to, offset, length);
+      return mapped.isIntact();
+    }
     MethodHandle call = Linked.CALL;
     if (call == null) {
       return false;
