@@ -1,23 +1,27 @@
 package dev.tutti.spi;
 
+import static java.nio.file.StandardOpenOption.READ;
+import static java.nio.file.StandardOpenOption.WRITE;
+
 import dev.tutti.Setting;
 import dev.tutti.Settings;
 import java.io.IOException;
 import java.lang.System.Logger;
 import java.lang.foreign.Arena;
-import java.lang.foreign.FunctionDescriptor;
-import java.lang.foreign.Linker;
 import java.lang.foreign.MemorySegment;
 import java.lang.foreign.ValueLayout;
-import java.lang.invoke.MethodHandle;
+import java.nio.channels.ClosedByInterruptException;
 import java.nio.channels.FileChannel;
+import java.nio.channels.FileChannel.MapMode;
 import java.nio.file.Files;
 import java.nio.file.Path;
-import java.nio.file.StandardOpenOption;
 import java.security.SecureRandom;
+import java.util.HashMap;
 import java.util.Map;
 import java.util.Optional;
 import java.util.TreeMap;
+import java.util.concurrent.atomic.AtomicBoolean;
+import java.util.concurrent.locks.LockSupport;
 import org.jspecify.annotations.Nullable;
 
 /**
@@ -33,9 +37,9 @@ public final class SharedHeap {
    * by /proc/PID/fd/N, for which the system demands the same user, and know it by a random number at its
    * beginning. A crash leaves nothing behind.
    *
-   * The JDK bounds what it allocates in automatic arenas by the size of the Java heap, and collects
-   * garbage when that is reached. So at most half of that is given out here, and the JDK asked for what
-   * goes beyond.
+   * The JDK bounds what it allocates in automatic arenas, and collects garbage when that is reached. So
+   * at most half of that bound is given out here, garbage collected too, and the JDK asked for what goes
+   * beyond.
    */
   /** Says whether large tensors are in this memory. */
   public static final Setting<Boolean> SETTING =
@@ -50,8 +54,8 @@ public final class SharedHeap {
 
   private static final Logger LOG = System.getLogger(SharedHeap.class.getName());
   private static final long PAGE = 64 * 1024;
-  private static final int CLOSE_ON_EXEC = 1;
-  private static final int PUNCH_HOLE_KEEP_SIZE = 3;
+  private static final long COLLECT_NANOS = 1_000_000_000;
+  private static final long FREED_NANOS = 100_000_000;
   private static final String NAME = "tutti-tensors";
 
   private static final class Holder {
@@ -62,26 +66,27 @@ public final class SharedHeap {
 
   private static volatile @Nullable SharedHeap made;
 
+  /** Is mapped memory of other processes, by whose it is. */
+  private static final Map<Owner, Mapping> MAPPINGS = new HashMap<>();
+
+  private record Owner(long process, long number) {}
+
   private final MemorySegment memory;
   private final int descriptor;
   private final long number;
-  private final MethodHandle fallocate;
+  private final SharedHeapCalls calls;
   private final long limit;
   private final TreeMap<Long, Long> free = new TreeMap<>();
   private long used;
+  private long collectedNanos = System.nanoTime() - COLLECT_NANOS;
 
-  private SharedHeap(int descriptor, MethodHandle fallocate, long limit) throws IOException {
+  private SharedHeap(int descriptor, SharedHeapCalls calls, long limit) throws IOException {
     this.descriptor = descriptor;
-    this.fallocate = fallocate;
+    this.calls = calls;
     this.limit = limit;
-    long size = Math.max(1L << 30, 8 * Long.highestOneBit(limit));
-    try (FileChannel file =
-        FileChannel.open(
-            Path.of("/proc/self/fd/" + descriptor),
-            StandardOpenOption.READ,
-            StandardOpenOption.WRITE)) {
-      memory = file.map(FileChannel.MapMode.READ_WRITE, 0, size, Arena.global());
-    }
+    long size = Math.max(1L << 30, 4 * Long.highestOneBit(limit));
+    memory = mapFile(Path.of("/proc/self/fd/" + descriptor), false, size, Arena.global());
+    calls.keepFromDumps(memory);
     number = new SecureRandom().nextLong();
     memory.set(ValueLayout.JAVA_LONG, 0, number);
     free.put(PAGE, size - PAGE);
@@ -91,37 +96,40 @@ public final class SharedHeap {
     try {
       if (!System.getProperty("os.name", "").equals("Linux")
           || !SharedHeap.class.getModule().isNativeAccessEnabled()
-          || !Settings.fromEnvironment().get(SETTING)) {
+          || !Settings.fromEnvironment().get(SETTING)
+          || !HeapBounds.isRoomFree()) {
         return null;
       }
-      Linker linker = Linker.nativeLinker();
-      MethodHandle create =
-          linker.downcallHandle(
-              linker.defaultLookup().findOrThrow("memfd_create"),
-              FunctionDescriptor.of(
-                  ValueLayout.JAVA_INT, ValueLayout.ADDRESS, ValueLayout.JAVA_INT));
-      MethodHandle fallocate =
-          linker.downcallHandle(
-              linker.defaultLookup().findOrThrow("fallocate"),
-              FunctionDescriptor.of(
-                  ValueLayout.JAVA_INT,
-                  ValueLayout.JAVA_INT,
-                  ValueLayout.JAVA_INT,
-                  ValueLayout.JAVA_LONG,
-                  ValueLayout.JAVA_LONG));
-      try (Arena arena = Arena.ofConfined()) {
-        int descriptor = (int) create.invokeExact(arena.allocateFrom(NAME), CLOSE_ON_EXEC);
-        if (descriptor < 0) {
-          return null;
-        }
-        SharedHeap heap =
-            new SharedHeap(descriptor, fallocate, Runtime.getRuntime().maxMemory() / 2);
-        made = heap;
-        return heap;
-      }
+      SharedHeapCalls calls = new SharedHeapCalls();
+      SharedHeap heap = new SharedHeap(calls.makeFile(NAME), calls, HeapBounds.directMemory() / 2);
+      made = heap;
+      return heap;
     } catch (Throwable t) {
       LOG.log(Logger.Level.INFO, "tensors are not in memory that other ranks can read", t);
       return null;
+    }
+  }
+
+  /** Maps a file as if nobody interrupted this thread, which would close the file. */
+  private static MemorySegment mapFile(Path path, boolean readOnly, long size, Arena arena)
+      throws IOException {
+    boolean interrupted = Thread.interrupted();
+    try {
+      while (true) {
+        try (FileChannel file =
+            readOnly ? FileChannel.open(path, READ) : FileChannel.open(path, READ, WRITE)) {
+          if (readOnly && file.size() != size) {
+            throw new IOException(path + " has " + file.size() + " bytes, not " + size);
+          }
+          return file.map(readOnly ? MapMode.READ_ONLY : MapMode.READ_WRITE, 0, size, arena);
+        } catch (ClosedByInterruptException e) {
+          interrupted |= Thread.interrupted();
+        }
+      }
+    } finally {
+      if (interrupted) {
+        Thread.currentThread().interrupt();
+      }
     }
   }
 
@@ -141,7 +149,7 @@ public final class SharedHeap {
   public static MemorySegment allocate(Arena arena, long bytes, long alignment) {
     if (bytes >= LEAST_BYTES && arena.getClass().getModule() == Object.class.getModule()) {
       SharedHeap heap = Holder.HEAP;
-      MemorySegment memory = heap == null ? null : heap.take(arena, bytes);
+      MemorySegment memory = heap == null ? null : heap.takeBounded(arena, bytes);
       if (memory != null) {
         return memory;
       }
@@ -169,26 +177,59 @@ public final class SharedHeap {
    * @return zeroed memory, empty if there is no room
    */
   public Optional<MemorySegment> allocate(long bytes) {
-    return Optional.ofNullable(take(Arena.ofAuto(), bytes));
+    return bytes <= 0 || bytes > memory.byteSize()
+        ? Optional.empty()
+        : Optional.ofNullable(take(Arena.ofAuto(), bytes, memory.byteSize()));
   }
 
-  private @Nullable MemorySegment take(Arena arena, long bytes) {
+  /** Takes memory of a tensor; if there is none, once in a while collects garbage before. */
+  private @Nullable MemorySegment takeBounded(Arena arena, long bytes) {
+    if (bytes > limit) {
+      return null;
+    }
+    MemorySegment taken = take(arena, bytes, limit);
+    if (taken == null && mayCollect()) {
+      System.gc();
+      long deadline = System.nanoTime() + FREED_NANOS;
+      while (taken == null && System.nanoTime() - deadline < 0) {
+        LockSupport.parkNanos(this, FREED_NANOS / 50);
+        taken = take(arena, bytes, limit);
+      }
+    }
+    return taken;
+  }
+
+  private synchronized boolean mayCollect() {
+    long now = System.nanoTime();
+    boolean may = now - collectedNanos >= COLLECT_NANOS;
+    collectedNanos = may ? now : collectedNanos;
+    return may;
+  }
+
+  private @Nullable MemorySegment take(Arena arena, long bytes, long most) {
     long length = Math.ceilDiv(bytes, PAGE) * PAGE;
-    long offset = reserve(length);
+    long offset = reserve(length, most);
     if (offset < 0) {
       return null;
     }
+    AtomicBoolean released = new AtomicBoolean();
+    Runnable release =
+        () -> {
+          if (released.compareAndSet(false, true)) {
+            release(offset, length);
+          }
+        };
     try {
       return MemorySegment.ofAddress(memory.address() + offset)
-          .reinterpret(bytes, arena, ended -> release(offset, length));
+          .reinterpret(bytes, arena, ended -> release.run());
     } catch (RuntimeException | Error e) {
-      release(offset, length);
+      release.run();
       throw e;
     }
   }
 
-  private synchronized long reserve(long length) {
-    if (length > limit - used) {
+  private synchronized long reserve(long length, long most) {
+    if (length > most - used) {
       return -1;
     }
     Map.Entry<Long, Long> range = free.firstEntry();
@@ -199,22 +240,17 @@ public final class SharedHeap {
       return -1;
     }
     long offset = range.getKey();
-    free.remove(offset);
     if (range.getValue() > length) {
       free.put(offset + length, range.getValue() - length);
     }
+    free.remove(offset);
     used += length;
     return offset;
   }
 
   private void release(long offset, long length) {
-    try {
-      int failed = (int) fallocate.invokeExact(descriptor, PUNCH_HOLE_KEEP_SIZE, offset, length);
-      if (failed != 0) {
-        memory.asSlice(offset, length).fill((byte) 0);
-      }
-    } catch (Throwable t) {
-      throw new AssertionError(t);
+    if (!calls.punch(descriptor, offset, length)) {
+      memory.asSlice(offset, length).fill((byte) 0);
     }
     synchronized (this) {
       used -= length;
@@ -258,37 +294,86 @@ public final class SharedHeap {
   }
 
   /**
-   * Maps the memory of another process, to be read only: to write there ends the JVM.
+   * Maps the memory of another process, to be read only: to write there ends the JVM. Whoever maps
+   * the same memory again gets the same mapping.
    *
    * @param process its number, in this process's name space
    * @param descriptor what {@link #descriptor} is there
    * @param number what {@link #number} is there
    * @param byteSize what {@link #byteSize} is there
-   * @param arena unmaps it when it ends
+   * @return the mapping, which the caller closes
    * @throws IOException if it cannot be, or is that of another process
    */
-  public static MemorySegment map(
-      long process, int descriptor, long number, long byteSize, Arena arena) throws IOException {
-    SharedHeap own = Holder.HEAP;
-    if (own != null && own.number == number) {
-      return MemorySegment.ofAddress(own.address()).reinterpret(byteSize, arena, null);
+  public Mapping map(long process, int descriptor, long number, long byteSize) throws IOException {
+    Owner owner = new Owner(process, number);
+    synchronized (MAPPINGS) {
+      Mapping mapping = MAPPINGS.get(owner);
+      if (mapping == null) {
+        Arena arena = Arena.ofShared();
+        try {
+          mapping = new Mapping(owner, arena, view(owner, descriptor, byteSize, arena));
+        } catch (IOException | RuntimeException | Error e) {
+          arena.close();
+          throw e;
+        }
+        MAPPINGS.put(owner, mapping);
+      }
+      if (mapping.memory.byteSize() != byteSize) {
+        throw new IOException(
+            "process " + process + " has " + mapping.memory.byteSize() + " bytes, not " + byteSize);
+      }
+      mapping.users++;
+      return mapping;
     }
-    Path path = Path.of("/proc/" + process + "/fd/" + descriptor);
+  }
+
+  private MemorySegment view(Owner owner, int theirDescriptor, long byteSize, Arena arena)
+      throws IOException {
+    if (owner.number == number) {
+      return MemorySegment.ofAddress(address()).reinterpret(memory.byteSize(), arena, null);
+    }
+    Path path = Path.of("/proc/" + owner.process + "/fd/" + theirDescriptor);
     // What else it may be could keep who opens it waiting.
     String target = Files.readSymbolicLink(path).toString();
     if (!target.startsWith("/memfd:" + NAME)) {
       throw new IOException(path + " is " + target);
     }
-    try (FileChannel file = FileChannel.open(path, StandardOpenOption.READ)) {
-      if (file.size() != byteSize) {
-        throw new IOException(path + " has " + file.size() + " bytes, not " + byteSize);
+    MemorySegment mapped = mapFile(path, true, byteSize, arena);
+    calls.keepFromDumps(mapped);
+    if (mapped.get(ValueLayout.JAVA_LONG, 0) != owner.number) {
+      throw new IOException(path + " is of another process");
+    }
+    // Loops that add tensors get slow when they see buffers of several kinds.
+    return MemorySegment.ofAddress(mapped.address()).reinterpret(byteSize, arena, null);
+  }
+
+  /** Is mapped memory of another process. */
+  public static final class Mapping {
+    private final Owner owner;
+    private final Arena arena;
+    private final MemorySegment memory;
+    private int users;
+
+    private Mapping(Owner owner, Arena arena, MemorySegment memory) {
+      this.owner = owner;
+      this.arena = arena;
+      this.memory = memory;
+    }
+
+    /** Returns the memory, to be read until this is closed. */
+    public MemorySegment memory() {
+      return memory;
+    }
+
+    /** Unmaps it if nobody else has it; to be called once by each who mapped it. */
+    public void close() {
+      synchronized (MAPPINGS) {
+        users--;
+        if (users == 0) {
+          MAPPINGS.remove(owner);
+          arena.close();
+        }
       }
-      MemorySegment memory = file.map(FileChannel.MapMode.READ_ONLY, 0, byteSize, arena);
-      if (memory.get(ValueLayout.JAVA_LONG, 0) != number) {
-        throw new IOException(path + " is of another process");
-      }
-      // Loops that add tensors get slow when they see buffers of several kinds.
-      return MemorySegment.ofAddress(memory.address()).reinterpret(byteSize, arena, null);
     }
   }
 }

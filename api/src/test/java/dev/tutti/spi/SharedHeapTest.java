@@ -26,6 +26,9 @@ import org.junit.jupiter.api.Timeout;
 import org.junit.jupiter.api.condition.EnabledOnOs;
 import org.junit.jupiter.api.condition.OS;
 import org.junit.jupiter.api.parallel.Isolated;
+import org.junit.jupiter.params.ParameterizedTest;
+import org.junit.jupiter.params.provider.CsvSource;
+import org.junit.jupiter.params.provider.ValueSource;
 
 @Isolated("counts what all tests of this JVM allocate")
 @EnabledOnOs(OS.LINUX)
@@ -131,13 +134,75 @@ class SharedHeapTest {
     until("the tensors are freed", () -> heap.used() <= before);
   }
 
-  @Test
-  void whatIsTooMuchIsNotGivenOut() {
-    long most = Runtime.getRuntime().maxMemory() / 2;
-    assertThat(heap.allocate(most + 1)).isEmpty();
+  @ParameterizedTest
+  @ValueSource(longs = {0, -1, Long.MIN_VALUE, Long.MAX_VALUE, Long.MAX_VALUE - 65_535, 1L << 60})
+  void nonsenseIsNotGivenOut(long bytes) {
     long before = heap.used();
-    assertThat(heap.allocate(most / 2).map(MemorySegment::byteSize)).contains(most / 2);
-    until("that is freed", () -> heap.used() <= before);
+    assertThat(heap.allocate(bytes)).isEmpty();
+    assertThat(heap.used()).isEqualTo(before);
+  }
+
+  @Test
+  void hugeTensorsFailAsTheJdkSays() {
+    long before = heap.used();
+    try (Arena arena = Arena.ofConfined()) {
+      assertThatThrownBy(() -> Tensor.allocate(arena, DType.UINT8, Long.MAX_VALUE - 100))
+          .isInstanceOfAny(OutOfMemoryError.class, IllegalArgumentException.class);
+    }
+    assertThat(heap.used()).isEqualTo(before);
+  }
+
+  /** The JDK gives out what is more than half of what it would, which is not touched here. */
+  @Test
+  void whatIsTooMuchComesFromTheJdk() throws IOException {
+    long most = HeapBounds.directMemory() / 2;
+    try (Arena first = Arena.ofConfined();
+        Arena second = Arena.ofConfined()) {
+      assertThat(SharedHeap.has(SharedHeap.allocate(first, most / 4 * 3, 64))).isTrue();
+      assertThat(heap.allocate(8)).as("a number is given out also then").isPresent();
+      MemorySegment small = SharedHeap.allocate(second, most / 4 + (8 << 20), 64);
+      assertThat(SharedHeap.has(small)).isFalse();
+    }
+  }
+
+  /** Tensors that nobody uses any more are collected when there is no room. */
+  @Test
+  void garbageMakesRoom() throws IOException {
+    long most = HeapBounds.directMemory() / 2;
+    for (int i = 0; i < 12; i++) {
+      long deadline = System.nanoTime() + TimeUnit.SECONDS.toNanos(20);
+      MemorySegment memory = SharedHeap.allocate(Arena.ofAuto(), most / 4, 64);
+      while (!SharedHeap.has(memory)) {
+        assertThat(System.nanoTime() - deadline).as("allocation " + i).isNegative();
+        memory = null;
+        memory = SharedHeap.allocate(Arena.ofAuto(), most / 4, 64);
+      }
+    }
+  }
+
+  @Test
+  void anInterruptedThreadMakesAndMapsIt() throws Exception {
+    Thread.currentThread().interrupt();
+    try {
+      SharedHeap.Mapping own = heap.map(1, heap.descriptor(), heap.number(), heap.byteSize());
+      assertThat(own.memory().get(ValueLayout.JAVA_LONG, 0)).isEqualTo(heap.number());
+      own.close();
+    } finally {
+      assertThat(Thread.interrupted()).isTrue();
+    }
+  }
+
+  @ParameterizedTest
+  @CsvSource({
+    "'', 77",
+    "java -XX:MaxDirectMemorySize=5, 5",
+    "-XX:MaxDirectMemorySize=5k -XX:MaxDirectMemorySize=3M x, 3145728",
+    "-XX:MaxDirectMemorySize=2g, 2147483648",
+    "-XX:MaxDirectMemorySize=0, 77",
+    "-XX:MaxDirectMemorySize=many, 77"
+  })
+  void theLastBoundCounts(String words, long expected) {
+    assertThat(HeapBounds.directMemory(words, 77)).isEqualTo(expected);
   }
 
   /** Threads allocate, mark, look at and free memory of many sizes. */
@@ -201,9 +266,7 @@ class SharedHeapTest {
             .redirectErrorStream(true)
             .start();
     try (BufferedReader output =
-            new BufferedReader(
-                new InputStreamReader(child.getInputStream(), StandardCharsets.UTF_8));
-        Arena arena = Arena.ofShared()) {
+        new BufferedReader(new InputStreamReader(child.getInputStream(), StandardCharsets.UTF_8))) {
       String line = output.readLine();
       String[] said = line.split(" ");
       assertThat(said).as(line).hasSize(4);
@@ -211,16 +274,19 @@ class SharedHeapTest {
       long number = Long.parseLong(said[1]);
       long size = Long.parseLong(said[2]);
       long place = Long.parseLong(said[3]);
-      MemorySegment theirs = SharedHeap.map(child.pid(), descriptor, number, size, arena);
+      SharedHeap.Mapping mapping = heap.map(child.pid(), descriptor, number, size);
+      SharedHeap.Mapping again = heap.map(child.pid(), descriptor, number, size);
+      assertThat(again).isSameAs(mapping);
+      MemorySegment theirs = mapping.memory();
       assertThat(theirs.get(ValueLayout.JAVA_INT, place + 4 * 99_999)).isEqualTo(4711);
 
-      assertThatThrownBy(() -> SharedHeap.map(child.pid(), descriptor, number + 1, size, arena))
+      assertThatThrownBy(() -> heap.map(child.pid(), descriptor, number + 1, size))
           .isInstanceOf(IOException.class)
           .hasMessageContaining("is of another process");
-      assertThatThrownBy(() -> SharedHeap.map(child.pid(), descriptor, number, size + 1, arena))
+      assertThatThrownBy(() -> heap.map(child.pid(), descriptor, number, size + 1))
           .isInstanceOf(IOException.class)
           .hasMessageContaining("has " + size + " bytes, not " + (size + 1));
-      assertThatThrownBy(() -> SharedHeap.map(child.pid(), 0, number, size, arena))
+      assertThatThrownBy(() -> heap.map(child.pid(), 0, number + 1, size))
           .as("its input, which would be waited for")
           .isInstanceOf(IOException.class)
           .hasMessageContaining("pipe");
@@ -232,7 +298,11 @@ class SharedHeapTest {
       assertThat(theirs.get(ValueLayout.JAVA_INT, place + 4 * 99_999))
           .as("what is mapped outlives its process")
           .isEqualTo(4711);
-      assertThatThrownBy(() -> SharedHeap.map(child.pid(), descriptor, number, size, arena))
+      mapping.close();
+      assertThat(theirs.scope().isAlive()).isTrue();
+      again.close();
+      assertThat(theirs.scope().isAlive()).isFalse();
+      assertThatThrownBy(() -> heap.map(child.pid(), descriptor, number, size))
           .isInstanceOf(IOException.class);
     } finally {
       child.destroyForcibly();

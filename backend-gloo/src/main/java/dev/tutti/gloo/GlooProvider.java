@@ -24,6 +24,7 @@ import dev.tutti.gloo.transport.Transport;
 import dev.tutti.spi.Backend;
 import dev.tutti.spi.BackendContext;
 import dev.tutti.spi.BackendProvider;
+import dev.tutti.spi.SharedHeap;
 import dev.tutti.store.JobToken;
 import java.io.IOException;
 import java.nio.charset.StandardCharsets;
@@ -314,7 +315,9 @@ public final class GlooProvider implements BackendProvider {
     }
     Collectives collectives =
         meeting.isOneHost()
-            ? meeting.inMemory(RemoteMemory.isAllowed(context.settings()))
+            ? meeting.inMemory(
+                RemoteMemory.isAllowed(context.settings()),
+                context.settings().get(SharedHeap.SETTING))
             : meeting.onTwoLevels(transport, wire, agreed(context, wanted));
     return new GlooBackend(transport, wire, collectives, meeting.memories());
   }

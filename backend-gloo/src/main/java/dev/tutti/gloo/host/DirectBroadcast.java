@@ -51,6 +51,8 @@ final class DirectBroadcast {
       }
       if (channel.rank != root) {
         reads.copy(op, root, address, tensor, bytes);
+      } else if (!tensor.scope().isAlive()) {
+        throw new IllegalStateException("Already closed");
       }
       channel.agree(op);
       return true;

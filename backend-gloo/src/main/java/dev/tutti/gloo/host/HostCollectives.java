@@ -30,9 +30,10 @@ final class HostCollectives implements Collectives {
   private final StagedReduceScatter reduceScatter;
   private final DirectReduceScatter directReduceScatter;
 
-  HostCollectives(HostChannel channel, SymmetricMemories memories, boolean readsMemory) {
+  HostCollectives(
+      HostChannel channel, SymmetricMemories memories, boolean readsMemory, boolean mapsTensors) {
     this.channel = channel;
-    reads = new HostReads(channel, readsMemory);
+    reads = new HostReads(channel, readsMemory, mapsTensors);
     directAllReduce = new DirectAllReduce(channel, reads);
     symmetricAllReduce = new SymmetricAllReduce(channel, memories);
     oneShot = new OneShotAllReduce(channel);
@@ -209,7 +210,10 @@ final class HostCollectives implements Collectives {
 
   @Override
   public void close() {
-    reads.close();
-    channel.close();
+    try {
+      reads.close();
+    } finally {
+      channel.close();
+    }
   }
 }

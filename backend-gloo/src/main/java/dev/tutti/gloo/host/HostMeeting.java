@@ -29,9 +29,10 @@ public final class HostMeeting implements AutoCloseable {
    * Returns the collectives of ranks that all share one memory; closed in place of this.
    *
    * @param readsMemory whether this rank may read the memory of others and they its own
+   * @param mapsTensors whether it may map their large tensors for that
    */
-  public Collectives inMemory(boolean readsMemory) {
-    return new HostCollectives(channel, Objects.requireNonNull(memories), readsMemory);
+  public Collectives inMemory(boolean readsMemory, boolean mapsTensors) {
+    return new HostCollectives(channel, Objects.requireNonNull(memories), readsMemory, mapsTensors);
   }
 
   /**

@@ -9,6 +9,7 @@ import java.lang.foreign.MemorySegment;
 import java.lang.foreign.ValueLayout;
 import java.lang.invoke.VarHandle;
 import java.security.SecureRandom;
+import java.util.Arrays;
 import java.util.Objects;
 import java.util.Optional;
 import org.jspecify.annotations.Nullable;
@@ -40,11 +41,12 @@ final class HostReads implements AutoCloseable {
 
   private final HostChannel channel;
   private final boolean allowed;
-  private final Arena arena = Arena.ofShared();
+  private final boolean mayMap;
   private MemorySegment number = MemorySegment.NULL;
   private @Nullable RemoteMemory @Nullable [] memories;
   private @Nullable RemoteHeap @Nullable [] heaps;
   private boolean met;
+  private long value;
 
   /**
    * Are the views made last, some for each rank, so that operations on the same tensors make none.
@@ -56,10 +58,12 @@ final class HostReads implements AutoCloseable {
    *
    * @param channel connects the ranks
    * @param allowed whether this rank may read and be read
+   * @param mayMap whether tensors may be mapped for that
    */
-  HostReads(HostChannel channel, boolean allowed) {
+  HostReads(HostChannel channel, boolean allowed, boolean mayMap) {
     this.channel = channel;
     this.allowed = allowed;
+    this.mayMap = allowed && mayMap;
     views = new @Nullable MemorySegment[channel.size * VIEWS];
   }
 
@@ -88,8 +92,8 @@ final class HostReads implements AutoCloseable {
     if (met) {
       return;
     }
-    SharedHeap heap = allowed ? SharedHeap.ofProcess().orElse(null) : null;
-    long value = new SecureRandom().nextLong();
+    SharedHeap heap = mayMap ? SharedHeap.ofProcess().orElse(null) : null;
+    value = new SecureRandom().nextLong();
     number = place(heap);
     number.set(ValueLayout.JAVA_LONG, 0, value);
     long process = allowed ? ProcessHandle.current().pid() : 0;
@@ -133,6 +137,9 @@ final class HostReads implements AutoCloseable {
     memories = readable ? found : null;
     heaps = mappable ? mapped : null;
     met = true;
+    if (!mappable) {
+      close(mapped);
+    }
   }
 
   private static MemorySegment place(@Nullable SharedHeap heap) {
@@ -148,7 +155,7 @@ final class HostReads implements AutoCloseable {
             get(slots, peer, 4),
             get(slots, peer, 5),
             get(slots, peer, 6));
-    return RemoteHeap.map(place, get(slots, peer, 1), get(slots, peer, 2), arena);
+    return RemoteHeap.map(place, get(slots, peer, 1), get(slots, peer, 2));
   }
 
   private RemoteHeap heap(int peer) {
@@ -231,15 +238,29 @@ final class HostReads implements AutoCloseable {
 
   /** Takes the memory of this rank back, as it leaves an operation before the others. */
   void revoke() {
-    if (!met) {
-      return;
+    if (met) {
+      WORD.setVolatile(number, 0L, ~value);
+      VarHandle.fullFence();
     }
-    WORD.setVolatile(number, 0L, ~number.get(ValueLayout.JAVA_LONG, 0));
   }
 
-  /** Unmaps the memory of others; no thread may be in an operation. */
+  private static void close(@Nullable RemoteHeap[] mapped) {
+    for (RemoteHeap heap : mapped) {
+      if (heap != null) {
+        heap.close();
+      }
+    }
+  }
+
+  /** Takes the memory of this rank back and unmaps that of others; none may be in an operation. */
   @Override
   public void close() {
-    arena.close();
+    revoke();
+    @Nullable RemoteHeap[] mapped = heaps;
+    heaps = null;
+    Arrays.fill(views, null);
+    if (mapped != null) {
+      close(mapped);
+    }
   }
 }

@@ -171,7 +171,7 @@ final class Loans {
               said.getAtIndex(ValueLayout.JAVA_LONG, 2),
               said.getAtIndex(ValueLayout.JAVA_LONG, 3),
               said.getAtIndex(ValueLayout.JAVA_LONG, 4));
-      RemoteHeap heap = RemoteHeap.map(place, address, value, Arena.ofAuto());
+      RemoteHeap heap = RemoteHeap.map(place, address, value);
       if (heap != null) {
         tried.use(heap);
       }
@@ -182,6 +182,8 @@ final class Loans {
         open(tried);
         transport.progress.flushAndLeave();
         transport.deliver();
+      } else {
+        tried.unmap();
       }
     } finally {
       transport.progress.lock.unlock();
@@ -230,5 +232,8 @@ final class Loans {
       WORD.setVolatile(own, 0L, other);
     }
     lent.moveTo(target);
+    if (remote != null) {
+      remote.unmap();
+    }
   }
 }

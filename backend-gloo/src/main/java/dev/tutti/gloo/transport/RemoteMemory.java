@@ -85,9 +85,18 @@ public final class RemoteMemory {
     setVector(3, address, Long.BYTES);
   }
 
-  /** Reads what is in memory that is mapped from there. */
+  /** Reads what is in memory that is mapped from there, until {@link #unmap}. */
   void use(RemoteHeap mapped) {
     heap = mapped;
+  }
+
+  /** Lets go of memory that is mapped from there. */
+  void unmap() {
+    RemoteHeap mapped = heap;
+    heap = null;
+    if (mapped != null) {
+      mapped.close();
+    }
   }
 
   /** Tells whether the system may have it; what a process may read is up to {@link #read}. */

@@ -183,7 +183,8 @@ class HostFuzzTest {
         Collective collective = COLLECTIVES.get(random.nextInt(COLLECTIVES.size()));
         HostChannel channel = new HostChannel(memory, LAYOUT, new Alone(), 0);
         HostCollectives collectives =
-            new HostCollectives(channel, SymmetricMemories.of(channel, null, "g", null, 0), true);
+            new HostCollectives(
+                channel, SymmetricMemories.of(channel, null, "g", null, 0), true, true);
         trample(memory.segment(), random, collective.signature());
         long allocated = THREADS.getCurrentThreadAllocatedBytes();
         long start = System.nanoTime();

@@ -1,0 +1,88 @@
+package dev.tutti.spi;
+
+import java.io.IOException;
+import java.lang.foreign.Arena;
+import java.lang.foreign.FunctionDescriptor;
+import java.lang.foreign.Linker;
+import java.lang.foreign.MemorySegment;
+import java.lang.foreign.ValueLayout;
+import java.lang.invoke.MethodHandle;
+
+/** Makes files without a name, and takes memory from them: {@code memfd_create(2)} of Linux. */
+final class SharedHeapCalls {
+  private static final int CLOSE_ON_EXEC = 1;
+  private static final int NO_EXEC_SEAL = 8;
+  private static final int PUNCH_HOLE_KEEP_SIZE = 3;
+  private static final int DONT_DUMP = 16;
+
+  private final Linker linker = Linker.nativeLinker();
+  private final MethodHandle create =
+      link(
+          "memfd_create",
+          FunctionDescriptor.of(ValueLayout.JAVA_INT, ValueLayout.ADDRESS, ValueLayout.JAVA_INT));
+  private final MethodHandle fallocate =
+      link(
+          "fallocate",
+          FunctionDescriptor.of(
+              ValueLayout.JAVA_INT,
+              ValueLayout.JAVA_INT,
+              ValueLayout.JAVA_INT,
+              ValueLayout.JAVA_LONG,
+              ValueLayout.JAVA_LONG));
+  private final MethodHandle madvise =
+      link(
+          "madvise",
+          FunctionDescriptor.of(
+              ValueLayout.JAVA_INT,
+              ValueLayout.ADDRESS,
+              ValueLayout.JAVA_LONG,
+              ValueLayout.JAVA_INT));
+
+  private MethodHandle link(String name, FunctionDescriptor descriptor) {
+    return linker.downcallHandle(linker.defaultLookup().findOrThrow(name), descriptor);
+  }
+
+  /** Makes a file that lasts as long as somebody has it open or mapped; returns its descriptor. */
+  int makeFile(String name) throws IOException {
+    try (Arena arena = Arena.ofConfined()) {
+      MemorySegment text = arena.allocateFrom(name);
+      // Some systems demand that it cannot be executed, older ones do not know of that.
+      int descriptor = (int) create.invokeExact(text, CLOSE_ON_EXEC | NO_EXEC_SEAL);
+      if (descriptor < 0) {
+        descriptor = (int) create.invokeExact(text, CLOSE_ON_EXEC);
+      }
+      if (descriptor < 0) {
+        throw new IOException("memfd_create failed");
+      }
+      return descriptor;
+    } catch (IOException | RuntimeException | Error e) {
+      throw e;
+    } catch (Throwable t) {
+      throw new AssertionError(t);
+    }
+  }
+
+  /** Takes the memory of a part of a file, which is zero then; tells whether it was done. */
+  boolean punch(int descriptor, long offset, long length) {
+    try {
+      return (int) fallocate.invokeExact(descriptor, PUNCH_HOLE_KEEP_SIZE, offset, length) == 0;
+    } catch (RuntimeException | Error e) {
+      throw e;
+    } catch (Throwable t) {
+      throw new AssertionError(t);
+    }
+  }
+
+  /** Keeps mapped memory out of core dumps, which would fill all its holes. */
+  void keepFromDumps(MemorySegment mapped) throws IOException {
+    try {
+      if ((int) madvise.invokeExact(mapped, mapped.byteSize(), DONT_DUMP) != 0) {
+        throw new IOException("madvise failed");
+      }
+    } catch (IOException | RuntimeException | Error e) {
+      throw e;
+    } catch (Throwable t) {
+      throw new AssertionError(t);
+    }
+  }
+}
