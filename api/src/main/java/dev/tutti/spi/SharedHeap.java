@@ -105,7 +105,7 @@ public final class SharedHeap {
       made = heap;
       return heap;
     } catch (Throwable t) {
-      LOG.log(Logger.Level.INFO, "tensors are not in memory that other ranks can read", t);
+      LOG.log(Logger.Level.DEBUG, "tensors are not in memory that other ranks can read", t);
       return null;
     }
   }

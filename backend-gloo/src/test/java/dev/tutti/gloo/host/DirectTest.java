@@ -2,6 +2,7 @@ package dev.tutti.gloo.host;
 
 import static org.assertj.core.api.Assertions.assertThat;
 import static org.assertj.core.api.Assertions.assertThatThrownBy;
+import static org.assertj.core.api.Assumptions.assumeThat;
 
 import dev.tutti.DType;
 import dev.tutti.ReduceOp.Kind;
@@ -19,12 +20,18 @@ import java.util.concurrent.CountDownLatch;
 import java.util.concurrent.FutureTask;
 import java.util.concurrent.TimeUnit;
 import java.util.concurrent.TimeoutException;
+import org.junit.jupiter.api.BeforeAll;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.Timeout;
 
 /** Looks at which way two ranks take, and at what they do when one gives up. */
 @Timeout(60)
 class DirectTest {
+  @BeforeAll
+  static void isThere() {
+    assumeThat(SharedHeap.ofProcess()).as("this system gives out such memory").isPresent();
+  }
+
   private static final int COUNT = 100_000;
   private static final long BYTES = 4L * COUNT;
 
