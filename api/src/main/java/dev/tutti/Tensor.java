@@ -91,7 +91,7 @@ public final class Tensor {
    * @param shape sizes in elements, outermost first; none for a scalar
    */
   public static Tensor allocate(DType dtype, long... shape) {
-    return allocate(Arena.ofAuto(), dtype, shape);
+    return of(SharedHeap.allocate(bytesOf(dtype, shape), ALIGNMENT), dtype, shape);
   }
 
   /**
@@ -102,12 +102,15 @@ public final class Tensor {
    * @param shape sizes in elements, outermost first; none for a scalar
    */
   public static Tensor allocate(Arena arena, DType dtype, long... shape) {
+    return of(SharedHeap.allocate(arena, bytesOf(dtype, shape), ALIGNMENT), dtype, shape);
+  }
+
+  private static long bytesOf(DType dtype, long[] shape) {
     long numel = numelOf(shape);
     if (numel > Long.MAX_VALUE / dtype.byteSize()) {
       throw new IllegalArgumentException("too many elements: " + Arrays.toString(shape));
     }
-    long bytes = numel * dtype.byteSize();
-    return of(SharedHeap.allocate(arena, bytes, ALIGNMENT), dtype, shape);
+    return numel * dtype.byteSize();
   }
 
   /**

@@ -34,7 +34,9 @@ final class HeapBounds {
             + " "
             + System.getenv().getOrDefault("JDK_JAVA_OPTIONS", "")
             + " "
-            + Files.readString(Path.of("/proc/self/cmdline"));
+            + Files.readString(Path.of("/proc/self/cmdline"))
+            + " "
+            + System.getenv().getOrDefault("_JAVA_OPTIONS", "");
     return directMemory(words, Runtime.getRuntime().maxMemory());
   }
 

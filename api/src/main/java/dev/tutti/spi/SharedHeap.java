@@ -54,7 +54,9 @@ public final class SharedHeap {
 
   private static final Logger LOG = System.getLogger(SharedHeap.class.getName());
   private static final long PAGE = 64 * 1024;
-  private static final long COLLECT_NANOS = 1_000_000_000;
+  private static final long LEAST_REST_NANOS = 1_000_000_000;
+  private static final long MOST_REST_NANOS = 300_000_000_000L;
+  private static final long SMALL_PAGE = 4096;
   private static final long FREED_NANOS = 100_000_000;
   private static final String NAME = "tutti-tensors";
 
@@ -78,7 +80,8 @@ public final class SharedHeap {
   private final long limit;
   private final TreeMap<Long, Long> free = new TreeMap<>();
   private long used;
-  private long collectedNanos = System.nanoTime() - COLLECT_NANOS;
+  private long restNanos = LEAST_REST_NANOS;
+  private long collectNotBefore = System.nanoTime();
 
   private SharedHeap(int descriptor, SharedHeapCalls calls, long limit) throws IOException {
     this.descriptor = descriptor;
@@ -139,6 +142,20 @@ public final class SharedHeap {
   }
 
   /**
+   * Allocates zeroed memory that lives as long as it is reachable: here if it is large and there is
+   * room, maybe after garbage was collected; else by the JDK.
+   *
+   * @param bytes how many
+   * @param alignment of the first byte, at most 4096
+   */
+  public static MemorySegment allocate(long bytes, long alignment) {
+    Arena arena = Arena.ofAuto();
+    SharedHeap heap = bytes >= LEAST_BYTES ? Holder.HEAP : null;
+    MemorySegment memory = heap == null ? null : heap.takeOrCollect(arena, bytes);
+    return memory == null ? arena.allocate(bytes, alignment) : memory;
+  }
+
+  /**
    * Allocates zeroed memory that lives as long as an arena: here if it is large, the arena is one
    * of the JDK's, and there is room; else by the arena.
    *
@@ -155,6 +172,11 @@ public final class SharedHeap {
       }
     }
     return arena.allocate(bytes, alignment);
+  }
+
+  /** Returns the memory of this process if it was made before, as by a large tensor. */
+  public static Optional<SharedHeap> ifMade() {
+    return Optional.ofNullable(made);
   }
 
   /**
@@ -182,33 +204,52 @@ public final class SharedHeap {
         : Optional.ofNullable(take(Arena.ofAuto(), bytes, memory.byteSize()));
   }
 
-  /** Takes memory of a tensor; if there is none, once in a while collects garbage before. */
-  private @Nullable MemorySegment takeBounded(Arena arena, long bytes) {
-    if (bytes > limit) {
-      return null;
+  /** Takes memory of a tensor. */
+  @Nullable MemorySegment takeBounded(Arena arena, long bytes) {
+    return bytes > limit ? null : take(arena, bytes, limit);
+  }
+
+  /**
+   * Takes memory; if there is none collects garbage before, ever less often where that is no use.
+   */
+  @Nullable MemorySegment takeOrCollect(Arena arena, long bytes) {
+    MemorySegment taken = takeBounded(arena, bytes);
+    if (taken != null || bytes > limit || !mayCollect()) {
+      return taken;
     }
-    MemorySegment taken = take(arena, bytes, limit);
-    if (taken == null && mayCollect()) {
-      System.gc();
-      long deadline = System.nanoTime() + FREED_NANOS;
-      while (taken == null && System.nanoTime() - deadline < 0) {
-        LockSupport.parkNanos(this, FREED_NANOS / 50);
-        taken = take(arena, bytes, limit);
-      }
+    boolean interrupted = Thread.interrupted();
+    System.gc();
+    long deadline = System.nanoTime() + FREED_NANOS;
+    do {
+      LockSupport.parkNanos(this, FREED_NANOS / 50);
+      interrupted |= Thread.interrupted();
+      taken = takeBounded(arena, bytes);
+    } while (taken == null && System.nanoTime() - deadline < 0);
+    collected(taken != null);
+    if (interrupted) {
+      Thread.currentThread().interrupt();
     }
     return taken;
   }
 
   private synchronized boolean mayCollect() {
     long now = System.nanoTime();
-    boolean may = now - collectedNanos >= COLLECT_NANOS;
-    collectedNanos = may ? now : collectedNanos;
-    return may;
+    if (now - collectNotBefore < 0) {
+      return false;
+    }
+    collectNotBefore = now + MOST_REST_NANOS;
+    return true;
+  }
+
+  private synchronized void collected(boolean hasHelped) {
+    restNanos = hasHelped ? LEAST_REST_NANOS : Math.min(2 * restNanos, MOST_REST_NANOS);
+    collectNotBefore = System.nanoTime() + restNanos;
   }
 
   private @Nullable MemorySegment take(Arena arena, long bytes, long most) {
     long length = Math.ceilDiv(bytes, PAGE) * PAGE;
-    long offset = reserve(length, most);
+    long counted = Math.ceilDiv(bytes, SMALL_PAGE) * SMALL_PAGE;
+    long offset = reserve(length, counted, most);
     if (offset < 0) {
       return null;
     }
@@ -216,7 +257,7 @@ public final class SharedHeap {
     Runnable release =
         () -> {
           if (released.compareAndSet(false, true)) {
-            release(offset, length);
+            release(offset, length, counted);
           }
         };
     try {
@@ -228,8 +269,8 @@ public final class SharedHeap {
     }
   }
 
-  private synchronized long reserve(long length, long most) {
-    if (length > most - used) {
+  private synchronized long reserve(long length, long counted, long most) {
+    if (counted > most - used) {
       return -1;
     }
     Map.Entry<Long, Long> range = free.firstEntry();
@@ -244,16 +285,16 @@ public final class SharedHeap {
       free.put(offset + length, range.getValue() - length);
     }
     free.remove(offset);
-    used += length;
+    used += counted;
     return offset;
   }
 
-  private void release(long offset, long length) {
+  private void release(long offset, long length, long counted) {
     if (!calls.punch(descriptor, offset, length)) {
       memory.asSlice(offset, length).fill((byte) 0);
     }
     synchronized (this) {
-      used -= length;
+      used -= counted;
       long from = offset;
       long to = offset + length;
       Map.Entry<Long, Long> before = free.lowerEntry(offset);
@@ -330,6 +371,9 @@ public final class SharedHeap {
   private MemorySegment view(Owner owner, int theirDescriptor, long byteSize, Arena arena)
       throws IOException {
     if (owner.number == number) {
+      if (byteSize != byteSize()) {
+        throw new IOException("this process has " + byteSize() + " bytes, not " + byteSize);
+      }
       return MemorySegment.ofAddress(address()).reinterpret(memory.byteSize(), arena, null);
     }
     Path path = Path.of("/proc/" + owner.process + "/fd/" + theirDescriptor);
@@ -367,12 +411,16 @@ public final class SharedHeap {
 
     /** Unmaps it if nobody else has it; to be called once by each who mapped it. */
     public void close() {
+      boolean unused;
       synchronized (MAPPINGS) {
         users--;
-        if (users == 0) {
+        unused = users == 0;
+        if (unused) {
           MAPPINGS.remove(owner);
-          arena.close();
         }
+      }
+      if (unused) {
+        arena.close();
       }
     }
   }

@@ -25,7 +25,7 @@ abstract class ViewedBlock<B extends Buffer> extends ElementBlock {
    * has no vector form (docs/performance-log.md). Buffers over the segments that were added last are
    * kept, two in each place, so that a sum makes none; but weakly, as they keep memory from being freed.
    */
-  private static final int PLACE_BITS = 5;
+  private static final int PLACE_BITS = 7;
 
   private static final long SPREAD = 0x9E37_79B9_7F4A_7C15L;
 

@@ -21,6 +21,7 @@ import java.util.List;
 import java.util.Random;
 import java.util.concurrent.FutureTask;
 import java.util.concurrent.TimeUnit;
+import java.util.concurrent.locks.LockSupport;
 import java.util.function.BooleanSupplier;
 import org.junit.jupiter.api.BeforeEach;
 import org.junit.jupiter.api.Test;
@@ -157,16 +158,14 @@ class SharedHeapTest {
     assertThat(heap.used()).isEqualTo(before);
   }
 
-  /** The JDK gives out what is more than half of what it would, which is not touched here. */
   @Test
-  void whatIsTooMuchComesFromTheJdk() throws IOException {
+  void noMoreThanHalfOfTheJdksIsGivenOut() throws IOException {
     long most = HeapBounds.directMemory() / 2;
-    try (Arena first = Arena.ofConfined();
-        Arena second = Arena.ofConfined()) {
-      assertThat(SharedHeap.has(SharedHeap.allocate(first, most / 4 * 3, 64))).isTrue();
+    try (Arena arena = Arena.ofConfined()) {
+      assertThat(heap.takeBounded(arena, most / 4 * 3)).isNotNull();
+      assertThat(heap.takeBounded(arena, most / 4 + (8 << 20))).isNull();
+      assertThat(heap.takeBounded(arena, most + 1)).isNull();
       assertThat(heap.allocate(8)).as("a number is given out also then").isPresent();
-      MemorySegment small = SharedHeap.allocate(second, most / 4 + (8 << 20), 64);
-      assertThat(SharedHeap.has(small)).isFalse();
     }
   }
 
@@ -176,11 +175,9 @@ class SharedHeapTest {
     long most = HeapBounds.directMemory() / 2;
     for (int i = 0; i < 12; i++) {
       long deadline = System.nanoTime() + TimeUnit.SECONDS.toNanos(20);
-      MemorySegment memory = SharedHeap.allocate(Arena.ofAuto(), most / 4, 64);
-      while (!SharedHeap.has(memory)) {
+      while (heap.takeOrCollect(Arena.ofAuto(), most / 4) == null) {
         assertThat(System.nanoTime() - deadline).as("allocation " + i).isNegative();
-        memory = null;
-        memory = SharedHeap.allocate(Arena.ofAuto(), most / 4, 64);
+        LockSupport.parkNanos(1_000_000);
       }
     }
   }

@@ -4,6 +4,7 @@ import dev.tutti.spi.Operation;
 import dev.tutti.spi.SharedHeap;
 import java.lang.foreign.MemorySegment;
 import java.lang.foreign.ValueLayout;
+import java.lang.ref.Reference;
 
 /**
  * Copies the root's tensor to all ranks from where it is, if all can see it there.
@@ -59,6 +60,9 @@ final class DirectBroadcast {
     } catch (Throwable t) {
       reads.revoke();
       throw t;
+    } finally {
+      // Others read it until the end.
+      Reference.reachabilityFence(tensor);
     }
   }
 }

@@ -7,6 +7,7 @@ import dev.tutti.spi.Operation;
 import dev.tutti.spi.SharedHeap;
 import java.lang.foreign.MemorySegment;
 import java.lang.foreign.ValueLayout;
+import java.lang.ref.Reference;
 
 /**
  * Reduces one part for each rank, in the order of ranks, from the inputs of all where they are, if
@@ -89,6 +90,7 @@ final class DirectReduceScatter {
       throw t;
     } finally {
       parts[channel.rank] = MemorySegment.NULL;
+      Reference.reachabilityFence(inputs);
     }
   }
 

@@ -108,13 +108,30 @@ final class HostReads implements AutoCloseable {
     channel.publishSlot();
     channel.awaitSlots(op);
     @Nullable RemoteHeap[] mapped = new @Nullable RemoteHeap[channel.size];
-    boolean mappable = heap != null;
+    try {
+      open(op, slots, mapped, process > 0, heap != null);
+    } finally {
+      if (heaps == null) {
+        close(mapped);
+      }
+    }
+  }
+
+  /** Tries to read and to map the memory of the others, and finds out who can. */
+  private void open(
+      Operation op,
+      MemorySegment[] slots,
+      @Nullable RemoteHeap[] mapped,
+      boolean mayRead,
+      boolean hasHeap)
+      throws Exception {
+    boolean mappable = hasHeap;
     for (int peer = 0; mappable && peer < channel.size; peer++) {
       mapped[peer] = map(slots, peer);
       mappable = mapped[peer] != null;
     }
     @Nullable RemoteMemory[] found = new @Nullable RemoteMemory[channel.size];
-    boolean readable = process > 0;
+    boolean readable = mayRead;
     for (int peer = 0; peer < channel.size; peer++) {
       long theirs = get(slots, peer, 0);
       readable &= theirs > 0 && theirs <= Integer.MAX_VALUE;
@@ -125,21 +142,18 @@ final class HostReads implements AutoCloseable {
         readable = memory.read(address, number, 0, 0);
       }
     }
-    slots = channel.beginSlots();
-    set(slots, 0, readable ? 1 : 0);
-    set(slots, 1, mappable ? 1 : 0);
+    MemorySegment[] results = channel.beginSlots();
+    set(results, 0, readable ? 1 : 0);
+    set(results, 1, mappable ? 1 : 0);
     channel.publishSlot();
     channel.awaitSlots(op);
     for (int peer = 0; peer < channel.size; peer++) {
-      readable &= get(slots, peer, 0) == 1;
-      mappable &= get(slots, peer, 1) == 1;
+      readable &= get(results, peer, 0) == 1;
+      mappable &= get(results, peer, 1) == 1;
     }
     memories = readable ? found : null;
     heaps = mappable ? mapped : null;
     met = true;
-    if (!mappable) {
-      close(mapped);
-    }
   }
 
   private static MemorySegment place(@Nullable SharedHeap heap) {

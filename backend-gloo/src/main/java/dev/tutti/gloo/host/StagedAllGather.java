@@ -4,6 +4,7 @@ import dev.tutti.spi.Operation;
 import dev.tutti.spi.SharedHeap;
 import java.lang.foreign.MemorySegment;
 import java.lang.foreign.ValueLayout;
+import java.lang.ref.Reference;
 
 /**
  * Gathers equal parts on all ranks in chunks: each stages its own, one chunk ahead, and copies
@@ -54,7 +55,12 @@ final class StagedAllGather {
       channel.publishSlot();
       channel.awaitSlots(op);
       if (areAll(slots, 8) || areAll(slots, 16)) {
-        read(op, slots, output, inPlace ? MemorySegment.NULL : input, bytes);
+        try {
+          read(op, slots, output, inPlace ? MemorySegment.NULL : input, bytes);
+        } finally {
+          // Others read it until the end.
+          Reference.reachabilityFence(input);
+        }
         return;
       }
     }

@@ -6,6 +6,7 @@ import dev.tutti.spi.Operation;
 import dev.tutti.spi.SharedHeap;
 import java.lang.foreign.MemorySegment;
 import java.lang.foreign.ValueLayout;
+import java.lang.ref.Reference;
 import java.util.List;
 
 /**
@@ -157,6 +158,9 @@ final class StagedAllToAll {
     } catch (Throwable t) {
       reads.revoke();
       throw t;
+    } finally {
+      // Others read it until the end.
+      Reference.reachabilityFence(inputs);
     }
   }
 

@@ -23,7 +23,7 @@ final class Loans {
    * the number. The peer tries to read that, in a thread of its own as the first call takes long, and
    * if it is the number says READABLE. Until then, or if it never comes, messages go through the ring.
    *
-   * Behind the number is where the sender's large tensors are, if that message is one of them. The peer
+   * Behind the number is where the sender's large tensors are, if it has made any. The peer
    * maps them then, and copies messages from there without the system.
    *
    * Then the sender writes OFFER, a header with the address of the bytes, and keeps the request; or
@@ -65,13 +65,13 @@ final class Loans {
       return false;
     }
     if (number == null) {
-      introduce(SharedHeap.has(request.segment));
+      introduce();
     }
     return peerReads;
   }
 
-  private void introduce(boolean isShared) {
-    Optional<SharedHeap> heap = isShared ? SharedHeap.ofProcess() : Optional.empty();
+  private void introduce() {
+    Optional<SharedHeap> heap = transport.mapsTensors ? SharedHeap.ifMade() : Optional.empty();
     MemorySegment own =
         heap.flatMap(shared -> shared.allocate(INTRODUCTION_BYTES))
             .orElseGet(() -> Arena.ofAuto().allocate(INTRODUCTION_BYTES, Long.BYTES));
@@ -163,7 +163,7 @@ final class Loans {
       return;
     }
     MemorySegment said = Arena.ofAuto().allocate(INTRODUCTION_BYTES, Long.BYTES);
-    if (tried.read(address, said, 0, INTRODUCTION_BYTES)) {
+    if (transport.mapsTensors && tried.read(address, said, 0, INTRODUCTION_BYTES)) {
       RemoteHeap.Place place =
           new RemoteHeap.Place(
               process,

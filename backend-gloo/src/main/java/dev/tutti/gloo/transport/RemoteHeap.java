@@ -46,19 +46,23 @@ public record RemoteHeap(SharedHeap.Mapping mapping, long address, long number, 
     if (own == null || place.address == 0) {
       return null;
     }
+    SharedHeap.Mapping mapping = null;
+    RemoteHeap heap = null;
     try {
-      SharedHeap.Mapping mapping =
+      mapping =
           own.map(
               place.process, Math.toIntExact(place.descriptor), place.heapNumber, place.byteSize);
-      RemoteHeap heap = new RemoteHeap(mapping, place.address, number, value);
-      if (heap.has(number, Long.BYTES) && heap.isIntact()) {
-        return heap;
+      RemoteHeap tried = new RemoteHeap(mapping, place.address, number, value);
+      if (number % Long.BYTES == 0 && tried.has(number, Long.BYTES) && tried.isIntact()) {
+        heap = tried;
       }
-      heap.close();
     } catch (IOException | RuntimeException | OutOfMemoryError | InternalError e) {
       LOG.log(System.Logger.Level.DEBUG, "cannot map tensors of process " + place.process, e);
     }
-    return null;
+    if (heap == null && mapping != null) {
+      mapping.close();
+    }
+    return heap;
   }
 
   /** Returns the memory. */

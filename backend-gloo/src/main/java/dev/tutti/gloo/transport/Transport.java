@@ -5,6 +5,7 @@ import dev.tutti.RendezvousException;
 import dev.tutti.spi.BackendContext;
 import dev.tutti.spi.Operation;
 import dev.tutti.spi.PeerLostException;
+import dev.tutti.spi.SharedHeap;
 import java.io.IOException;
 import java.lang.System.Logger;
 import java.lang.System.Logger.Level;
@@ -43,6 +44,8 @@ public final class Transport implements Endpoint, AutoCloseable {
   /** Whether this rank and its peers may read each other's memory. */
   final boolean readsMemory;
 
+  final boolean mapsTensors;
+
   private long arrivals;
   private long signature;
   private int signedTag;
@@ -57,6 +60,7 @@ public final class Transport implements Endpoint, AutoCloseable {
   Transport(BackendContext context, Protection protection) throws IOException {
     this.protection = protection;
     readsMemory = RemoteMemory.isAllowed(context.settings());
+    mapsTensors = readsMemory && context.settings().get(SharedHeap.SETTING);
     group = context.group();
     rank = context.rank();
     size = context.size();
