@@ -62,10 +62,8 @@ final class DirectAllReduce {
     channel.publishSlot();
     try {
       channel.awaitSlots(op);
-      for (MemorySegment slot : slots) {
-        if (slot.get(ValueLayout.JAVA_LONG, 0) == 0) {
-          return false;
-        }
+      if (!HostChannel.areAllSet(slots, 0)) {
+        return false;
       }
       for (int peer = 0; peer < channel.size; peer++) {
         tensors[peer] =
@@ -96,11 +94,7 @@ final class DirectAllReduce {
     }
     long last = (chunks - 1) * CHUNK;
     collect(op, last, bytes - last, first + chunks - 1);
-    for (int peer = 0; peer < channel.size; peer++) {
-      if (peer != channel.rank) {
-        reads.check(peer);
-      }
-    }
+    reads.checkAll();
     channel.finish(first + chunks - 1);
     channel.agree(op);
   }

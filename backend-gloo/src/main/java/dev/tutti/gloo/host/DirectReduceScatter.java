@@ -62,10 +62,8 @@ final class DirectReduceScatter {
     channel.publishSlot();
     try {
       channel.awaitSlots(op);
-      for (MemorySegment slot : slots) {
-        if (slot.get(ValueLayout.JAVA_LONG, 0) == 0) {
-          return false;
-        }
+      if (!HostChannel.areAllSet(slots, 0)) {
+        return false;
       }
       for (int peer = 0; peer < channel.size; peer++) {
         parts[peer] =
@@ -78,11 +76,7 @@ final class DirectReduceScatter {
         long count = Math.min(SLICE, bytes - at) / dtype.byteSize();
         HostReducer.combineAll(kind, dtype, output, at, parts, at, count);
       }
-      for (int peer = 0; peer < channel.size; peer++) {
-        if (peer != channel.rank) {
-          reads.check(peer);
-        }
-      }
+      reads.checkAll();
       channel.agree(op);
       return true;
     } catch (Throwable t) {

@@ -123,6 +123,16 @@ final class HostChannel implements AutoCloseable {
     }
   }
 
+  /** Tells whether a word is other than 0 in the slots of all ranks. */
+  static boolean areAllSet(MemorySegment[] slots, long word) {
+    for (MemorySegment each : slots) {
+      if (each.getAtIndex(ValueLayout.JAVA_LONG, word) == 0) {
+        return false;
+      }
+    }
+    return true;
+  }
+
   /**
    * Waits until all ranks are in this operation, and checks that it is the same for all: for
    * operations in which else some ranks would hear nothing of others.

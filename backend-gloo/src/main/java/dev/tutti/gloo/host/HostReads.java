@@ -4,14 +4,12 @@ import dev.tutti.gloo.transport.RemoteHeap;
 import dev.tutti.gloo.transport.RemoteMemory;
 import dev.tutti.spi.Operation;
 import dev.tutti.spi.SharedHeap;
-import java.lang.foreign.Arena;
 import java.lang.foreign.MemorySegment;
 import java.lang.foreign.ValueLayout;
 import java.lang.invoke.VarHandle;
 import java.security.SecureRandom;
 import java.util.Arrays;
 import java.util.Objects;
-import java.util.Optional;
 import org.jspecify.annotations.Nullable;
 
 /**
@@ -94,17 +92,14 @@ final class HostReads implements AutoCloseable {
     }
     SharedHeap heap = mayMap ? SharedHeap.ofProcess().orElse(null) : null;
     value = new SecureRandom().nextLong();
-    number = place(heap);
+    number = RemoteHeap.words(heap, Long.BYTES);
     number.set(ValueLayout.JAVA_LONG, 0, value);
     long process = allowed ? ProcessHandle.current().pid() : 0;
     MemorySegment[] slots = channel.beginSlots();
     set(slots, 0, process);
     set(slots, 1, number.address());
     set(slots, 2, value);
-    set(slots, 3, heap == null ? 0 : heap.address());
-    set(slots, 4, heap == null ? 0 : heap.byteSize());
-    set(slots, 5, heap == null ? 0 : heap.descriptor());
-    set(slots, 6, heap == null ? 0 : heap.number());
+    RemoteHeap.Place.show(heap, slots[channel.rank], 3);
     channel.publishSlot();
     channel.awaitSlots(op);
     @Nullable RemoteHeap[] mapped = new @Nullable RemoteHeap[channel.size];
@@ -127,7 +122,8 @@ final class HostReads implements AutoCloseable {
       throws Exception {
     boolean mappable = hasHeap;
     for (int peer = 0; mappable && peer < channel.size; peer++) {
-      mapped[peer] = map(slots, peer);
+      RemoteHeap.Place place = RemoteHeap.Place.read(get(slots, peer, 0), slots[peer], 3);
+      mapped[peer] = RemoteHeap.map(place, get(slots, peer, 1), get(slots, peer, 2));
       mappable = mapped[peer] != null;
     }
     @Nullable RemoteMemory[] found = new @Nullable RemoteMemory[channel.size];
@@ -154,22 +150,6 @@ final class HostReads implements AutoCloseable {
     memories = readable ? found : null;
     heaps = mappable ? mapped : null;
     met = true;
-  }
-
-  private static MemorySegment place(@Nullable SharedHeap heap) {
-    Optional<MemorySegment> seen = heap == null ? Optional.empty() : heap.allocate(Long.BYTES);
-    return seen.orElseGet(() -> Arena.ofAuto().allocate(Long.BYTES, Long.BYTES));
-  }
-
-  private @Nullable RemoteHeap map(MemorySegment[] slots, int peer) {
-    RemoteHeap.Place place =
-        new RemoteHeap.Place(
-            get(slots, peer, 0),
-            get(slots, peer, 3),
-            get(slots, peer, 4),
-            get(slots, peer, 5),
-            get(slots, peer, 6));
-    return RemoteHeap.map(place, get(slots, peer, 1), get(slots, peer, 2));
   }
 
   private RemoteHeap heap(int peer) {
@@ -201,10 +181,19 @@ final class HostReads implements AutoCloseable {
   }
 
   /**
-   * Makes sure that what was read of another rank's heap until now is what it lent.
+   * Makes sure that what was read of the others' heaps until now is what they lent.
    *
-   * @throws Exception if that rank left the operation
+   * @throws Exception if a rank left the operation
    */
+  void checkAll() throws Exception {
+    for (int peer = 0; peer < channel.size; peer++) {
+      if (peer != channel.rank) {
+        check(peer);
+      }
+    }
+  }
+
+  /** Makes sure of it for one rank. */
   void check(int peer) throws Exception {
     if (!heap(peer).isIntact()) {
       throw channel.unreadable(peer);

@@ -54,7 +54,7 @@ final class StagedAllGather {
       slot.set(ValueLayout.JAVA_LONG, 16, readable ? 1 : 0);
       channel.publishSlot();
       channel.awaitSlots(op);
-      if (areAll(slots, 8) || areAll(slots, 16)) {
+      if (HostChannel.areAllSet(slots, 1) || HostChannel.areAllSet(slots, 2)) {
         try {
           read(op, slots, output, inPlace ? MemorySegment.NULL : input, bytes);
         } finally {
@@ -86,15 +86,6 @@ final class StagedAllGather {
       }
       channel.finish(step);
     }
-  }
-
-  private static boolean areAll(MemorySegment[] slots, long offset) {
-    for (MemorySegment slot : slots) {
-      if (slot.get(ValueLayout.JAVA_LONG, offset) == 0) {
-        return false;
-      }
-    }
-    return true;
   }
 
   /**

@@ -7,7 +7,6 @@ import java.lang.foreign.ValueLayout;
 import java.lang.invoke.VarHandle;
 import java.security.SecureRandom;
 import java.util.Objects;
-import java.util.Optional;
 import org.jspecify.annotations.Nullable;
 
 /**
@@ -36,7 +35,7 @@ final class Loans {
    */
   static final long LEAST_BYTES = 64 * 1024;
 
-  private static final long INTRODUCTION_BYTES = 5 * Long.BYTES;
+  private static final long INTRODUCTION_BYTES = (1 + RemoteHeap.Place.WORDS) * Long.BYTES;
   private static final VarHandle WORD = ValueLayout.JAVA_LONG.varHandle();
 
   private final Transport transport;
@@ -44,6 +43,7 @@ final class Loans {
   private final Outbound outbound;
   private final RequestQueue lent = new RequestQueue();
   private @Nullable MemorySegment number;
+  private long value;
   private boolean peerReads;
   private boolean peerIntroduced;
 
@@ -71,19 +71,11 @@ final class Loans {
   }
 
   private void introduce() {
-    Optional<SharedHeap> heap = transport.mapsTensors ? SharedHeap.ifMade() : Optional.empty();
-    MemorySegment own =
-        heap.flatMap(shared -> shared.allocate(INTRODUCTION_BYTES))
-            .orElseGet(() -> Arena.ofAuto().allocate(INTRODUCTION_BYTES, Long.BYTES));
-    long value = new SecureRandom().nextLong();
+    SharedHeap heap = transport.mapsTensors ? SharedHeap.ifMade().orElse(null) : null;
+    MemorySegment own = RemoteHeap.words(heap, INTRODUCTION_BYTES);
+    value = new SecureRandom().nextLong();
     own.set(ValueLayout.JAVA_LONG, 0, value);
-    if (SharedHeap.has(own)) {
-      SharedHeap shared = heap.orElseThrow();
-      own.setAtIndex(ValueLayout.JAVA_LONG, 1, shared.address());
-      own.setAtIndex(ValueLayout.JAVA_LONG, 2, shared.byteSize());
-      own.setAtIndex(ValueLayout.JAVA_LONG, 3, shared.descriptor());
-      own.setAtIndex(ValueLayout.JAVA_LONG, 4, shared.number());
-    }
+    RemoteHeap.Place.show(SharedHeap.has(own) ? heap : null, own, 1);
     number = own;
     outbound.write(Header.INTRODUCTION, ProcessHandle.current().pid(), own.address(), value);
   }
@@ -164,13 +156,7 @@ final class Loans {
     }
     MemorySegment said = Arena.ofAuto().allocate(INTRODUCTION_BYTES, Long.BYTES);
     if (transport.mapsTensors && tried.read(address, said, 0, INTRODUCTION_BYTES)) {
-      RemoteHeap.Place place =
-          new RemoteHeap.Place(
-              process,
-              said.getAtIndex(ValueLayout.JAVA_LONG, 1),
-              said.getAtIndex(ValueLayout.JAVA_LONG, 2),
-              said.getAtIndex(ValueLayout.JAVA_LONG, 3),
-              said.getAtIndex(ValueLayout.JAVA_LONG, 4));
+      RemoteHeap.Place place = RemoteHeap.Place.read(process, said, 1);
       RemoteHeap heap = RemoteHeap.map(place, address, value);
       if (heap != null) {
         tried.use(heap);
@@ -228,8 +214,8 @@ final class Loans {
   void halt(RequestQueue target) {
     MemorySegment own = number;
     if (own != null) {
-      long other = ~own.get(ValueLayout.JAVA_LONG, 0);
-      WORD.setVolatile(own, 0L, other);
+      WORD.setVolatile(own, 0L, ~value);
+      VarHandle.fullFence();
     }
     lent.moveTo(target);
     if (remote != null) {

@@ -2,9 +2,11 @@ package dev.tutti.gloo.transport;
 
 import dev.tutti.spi.SharedHeap;
 import java.io.IOException;
+import java.lang.foreign.Arena;
 import java.lang.foreign.MemorySegment;
 import java.lang.foreign.ValueLayout;
 import java.lang.invoke.VarHandle;
+import java.util.Optional;
 import org.jspecify.annotations.Nullable;
 
 /**
@@ -30,8 +32,52 @@ public record RemoteHeap(SharedHeap.Mapping mapping, long address, long number, 
    * @param descriptor its file there
    * @param heapNumber what it begins with
    */
-  public record Place(
-      long process, long address, long byteSize, long descriptor, long heapNumber) {}
+  public record Place(long process, long address, long byteSize, long descriptor, long heapNumber) {
+    /** How many words a process shows of its memory, its number not counted. */
+    static final int WORDS = 4;
+
+    /**
+     * Shows where the memory of this process is, or that there is none.
+     *
+     * @param heap the memory, null for none
+     * @param words takes it
+     * @param index of the first word
+     */
+    public static void show(@Nullable SharedHeap heap, MemorySegment words, long index) {
+      words.setAtIndex(ValueLayout.JAVA_LONG, index, heap == null ? 0 : heap.address());
+      words.setAtIndex(ValueLayout.JAVA_LONG, index + 1, heap == null ? 0 : heap.byteSize());
+      words.setAtIndex(ValueLayout.JAVA_LONG, index + 2, heap == null ? 0 : heap.descriptor());
+      words.setAtIndex(ValueLayout.JAVA_LONG, index + 3, heap == null ? 0 : heap.number());
+    }
+
+    /**
+     * Reads what another process showed.
+     *
+     * @param process its number
+     * @param words what it showed
+     * @param index of the first word
+     */
+    public static Place read(long process, MemorySegment words, long index) {
+      return new Place(
+          process,
+          words.getAtIndex(ValueLayout.JAVA_LONG, index),
+          words.getAtIndex(ValueLayout.JAVA_LONG, index + 1),
+          words.getAtIndex(ValueLayout.JAVA_LONG, index + 2),
+          words.getAtIndex(ValueLayout.JAVA_LONG, index + 3));
+    }
+  }
+
+  /**
+   * Allocates words that others read, in the memory that they map if there is one with room.
+   *
+   * @param heap that memory, null for none
+   * @param bytes how many
+   */
+  public static MemorySegment words(@Nullable SharedHeap heap, long bytes) {
+    return Optional.ofNullable(heap)
+        .flatMap(shared -> shared.allocate(bytes))
+        .orElseGet(() -> Arena.ofAuto().allocate(bytes, Long.BYTES));
+  }
 
   /**
    * Maps the memory of a process.
