@@ -19,7 +19,6 @@ import java.security.SecureRandom;
 import java.util.HashMap;
 import java.util.Map;
 import java.util.Optional;
-import java.util.TreeMap;
 import java.util.concurrent.atomic.AtomicBoolean;
 import java.util.concurrent.locks.LockSupport;
 import org.jspecify.annotations.Nullable;
@@ -78,7 +77,7 @@ public final class SharedHeap {
   private final long number;
   private final SharedHeapCalls calls;
   private final long limit;
-  private final TreeMap<Long, Long> free = new TreeMap<>();
+  private final FreeRanges free;
   private long used;
   private long restNanos = LEAST_REST_NANOS;
   private long collectNotBefore = System.nanoTime();
@@ -92,7 +91,7 @@ public final class SharedHeap {
     calls.keepFromDumps(memory);
     number = new SecureRandom().nextLong();
     memory.set(ValueLayout.JAVA_LONG, 0, number);
-    free.put(PAGE, size - PAGE);
+    free = new FreeRanges(PAGE, size - PAGE);
   }
 
   private static @Nullable SharedHeap make() {
@@ -273,19 +272,8 @@ public final class SharedHeap {
     if (counted > most - used) {
       return -1;
     }
-    Map.Entry<Long, Long> range = free.firstEntry();
-    while (range != null && range.getValue() < length) {
-      range = free.higherEntry(range.getKey());
-    }
-    if (range == null) {
-      return -1;
-    }
-    long offset = range.getKey();
-    if (range.getValue() > length) {
-      free.put(offset + length, range.getValue() - length);
-    }
-    free.remove(offset);
-    used += counted;
+    long offset = free.take(length);
+    used += offset < 0 ? 0 : counted;
     return offset;
   }
 
@@ -295,17 +283,7 @@ public final class SharedHeap {
     }
     synchronized (this) {
       used -= counted;
-      long from = offset;
-      long to = offset + length;
-      Map.Entry<Long, Long> before = free.lowerEntry(offset);
-      if (before != null && before.getKey() + before.getValue() == offset) {
-        from = before.getKey();
-      }
-      Long after = free.remove(to);
-      if (after != null) {
-        to += after;
-      }
-      free.put(from, to - from);
+      free.give(offset, length);
     }
   }
 
