@@ -36,7 +36,8 @@ public final class AlgorithmTable {
               EnumSet.of(Algorithm.PAIRWISE, Algorithm.ALL_REDUCE)));
 
   private static final String CROWDED_ALL_REDUCE =
-      "allReduce=recursive-doubling:64K,halving-doubling:1024G/512K,ring";
+      "allReduce=recursive-doubling:64K,halving-doubling:4M/512K,"
+          + "pipelined-halving-doubling:1024G/512K,ring";
 
   /** The table that is used unless a setting says otherwise. */
   public static final AlgorithmTable DEFAULT =
@@ -148,9 +149,10 @@ public final class AlgorithmTable {
   }
 
   /**
-   * Returns the table for ranks that outnumber their cores: a large all-reduce is bound by the
-   * kernel's copies and by waits for a core then, and takes the algorithm with the fewest messages.
-   * An operation that a setting chose for stays as it is.
+   * Returns the table for ranks that outnumber their cores: an all-reduce is bound by the kernel's
+   * copies and by waits for a core then, and takes the algorithm with the fewest messages, in
+   * pieces where the whole does not stay in the caches. An operation that a setting chose for stays
+   * as it is.
    */
   public AlgorithmTable whereRanksShareCores() {
     boolean chosen =

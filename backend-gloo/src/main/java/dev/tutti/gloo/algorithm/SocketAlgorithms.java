@@ -13,7 +13,8 @@ import java.util.List;
  * its bytes. Arguments are as in {@link Collectives}; roots are numbers in the endpoint.
  */
 public final class SocketAlgorithms {
-  private static final long PIECE_BYTES = 1 << 20;
+  private static final long MOST_PIECE_BYTES = 1 << 20;
+  private static final long LEAST_MESSAGE_BYTES = 256 * 1024;
 
   private final AlgorithmTable table;
   private final int size;
@@ -43,7 +44,8 @@ public final class SocketAlgorithms {
     this.ringAllReduce = new RingAllReduce(transport);
     this.recursiveDoubling = new RecursiveDoublingAllReduce(transport, scratch);
     this.halvingDoubling = new HalvingDoublingAllReduce(transport, Long.MAX_VALUE);
-    this.pipelined = new HalvingDoublingAllReduce(transport, PIECE_BYTES);
+    long piece = Math.min(MOST_PIECE_BYTES, Integer.highestOneBit(size) * LEAST_MESSAGE_BYTES);
+    this.pipelined = new HalvingDoublingAllReduce(transport, piece);
     this.ringReduce = new RingReduce(transport, scratch);
     this.binomialReduce = new BinomialReduce(transport, scratch);
     this.binomialBroadcast = new BinomialBroadcast(transport);

@@ -40,10 +40,12 @@ class AlgorithmTableTest {
 
   @Test
   void ranksThatShareCoresTakeFewerSteps() {
-    assertThat(AlgorithmTable.DEFAULT.choose(OpType.ALL_REDUCE, 16 << 20, 4))
+    assertThat(AlgorithmTable.DEFAULT.choose(OpType.ALL_REDUCE, 4 << 20, 4))
         .isEqualTo(Algorithm.PIPELINED_HALVING_DOUBLING);
     AlgorithmTable table = AlgorithmTable.DEFAULT.whereRanksShareCores();
-    assertThat(table.choose(OpType.ALL_REDUCE, 1 << 30, 4)).isEqualTo(Algorithm.HALVING_DOUBLING);
+    assertThat(table.choose(OpType.ALL_REDUCE, 4 << 20, 4)).isEqualTo(Algorithm.HALVING_DOUBLING);
+    assertThat(table.choose(OpType.ALL_REDUCE, 1 << 30, 4))
+        .isEqualTo(Algorithm.PIPELINED_HALVING_DOUBLING);
     assertThat(table.choose(OpType.ALL_REDUCE, 1 << 30, 6)).isEqualTo(Algorithm.RING);
     assertThat(AlgorithmTable.DEFAULT.with(table.toString())).hasToString(table.toString());
     AlgorithmTable chosen = AlgorithmTable.DEFAULT.with("allReduce=ring;allGather=bruck");
