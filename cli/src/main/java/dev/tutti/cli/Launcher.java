@@ -134,7 +134,10 @@ final class Launcher {
   int run() throws InterruptedException {
     String program = plan.command().getFirst();
     if (ProcessTree.find(program, plan.environment()).isEmpty()) {
-      throw new LaunchException(127, "no such program: " + program);
+      String text = "no such program: " + program;
+      String where = plan.nodes() == 1 ? "" : "node " + plan.nodeRank() + ": ";
+      agreement.propose(0, new Verdict(Kind.STOPPED, plan.nodeRank(), -1, 127, where + text));
+      throw new LaunchException(127, text);
     }
     Cohort cohort = unlessSignalled(agreement::join);
     if (cohort == null) {

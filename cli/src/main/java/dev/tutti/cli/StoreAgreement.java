@@ -22,14 +22,15 @@ import org.jspecify.annotations.Nullable;
  * Lets the launchers of several nodes agree through the store that node 0 hosts.
  *
  * <p>Protocol, below a prefix of its own: each node claims {@code node/R} with the number of its
- * ranks, and reads all. In attempt A the key {@code A/verdict} is written once, by compare-and-set:
- * by the first node with a failure, or by the node that finishes last if none has one; those that
- * finished have {@code A/succeeded/R}. Each node waits for the verdict on a handle and thread of
- * its own, and meanwhile shows that it lives and looks for launchers that do not ({@link Pulse}):
- * such a silence is a verdict too, and so is a store that does not answer for as long. What a node
- * could not write, that thread writes later: all these keys are written by compare-and-set, and may
- * be so again. Before the next attempt each node waits for {@code A/stopped/R} of all, and then for
- * {@code A/cleared} of node 0, which deletes what the ranks left.
+ * ranks, and reads all, or finds the verdict of one that cannot come. In attempt A the key {@code
+ * A/verdict} is written once, by compare-and-set: by the first node with a failure, or by the node
+ * that finishes last if none has one; those that finished have {@code A/succeeded/R}. Each node
+ * waits for the verdict on a handle and thread of its own, and meanwhile shows that it lives and
+ * looks for launchers that do not ({@link Pulse}): such a silence is a verdict too, and so is a
+ * store that does not answer for as long. What a node could not write, that thread writes later:
+ * all these keys are written by compare-and-set, and may be so again. Before the next attempt each
+ * node waits for {@code A/stopped/R} of all, and then for {@code A/cleared} of node 0, which
+ * deletes what the ranks left.
  */
 final class StoreAgreement implements Agreement {
   /** Keeps the launchers' keys apart from those of the ranks. */
@@ -103,7 +104,7 @@ final class StoreAgreement implements Agreement {
     }
     try {
       List<Integer> sizes =
-          store.multiGet(ofAllNodes("node/"), plan.rendezvousTimeout()).stream()
+          sizesOfAllNodes().stream()
               .map(bytes -> Integer.valueOf(new String(bytes, UTF_8)))
               .toList();
       int first = sizes.subList(0, node).stream().mapToInt(Integer::intValue).sum();
@@ -111,6 +112,26 @@ final class StoreAgreement implements Agreement {
       return new Cohort(first, world, plan.masterAddress(), port);
     } catch (StoreTimeoutException e) {
       throw new LaunchException(1, "not all nodes came in time: " + e.getMessage(), e);
+    }
+  }
+
+  /** Waits for all nodes, unless one says that it will not come. */
+  private List<byte[]> sizesOfAllNodes() {
+    long start = System.nanoTime();
+    while (true) {
+      Duration left = plan.rendezvousTimeout().minusNanos(System.nanoTime() - start);
+      boolean isLast = left.compareTo(watchInterval) <= 0;
+      try {
+        return store.multiGet(ofAllNodes("node/"), isLast ? left : watchInterval);
+      } catch (StoreTimeoutException e) {
+        if (store.check(List.of(verdictKey(0)))) {
+          Verdict verdict = decode(store.get(verdictKey(0)));
+          throw new LaunchException(verdict.code(), verdict.text(), e);
+        }
+        if (isLast) {
+          throw e;
+        }
+      }
     }
   }
 

@@ -39,7 +39,11 @@ class StoreAgreementTest {
   private final Store shared = new HashStore();
 
   private LaunchPlan plan(int node, int localSize, int maxRestarts, String script) {
-    LaunchPlan base = TestPlans.of(localSize, maxRestarts, Optional.empty(), "sh", "-c", script);
+    return planOf(node, localSize, maxRestarts, "sh", "-c", script);
+  }
+
+  private LaunchPlan planOf(int node, int localSize, int maxRestarts, String... command) {
+    LaunchPlan base = TestPlans.of(localSize, maxRestarts, Optional.empty(), command);
     return new LaunchPlan(
         base.command(),
         localSize,
@@ -334,6 +338,42 @@ class StoreAgreementTest {
     assertThat(messages).hasSize(1);
     assertThat(messages.getFirst()).startsWith("0: cannot start rank 2: ");
     assertThat(TestPlans.processesOf(runId)).isEmpty();
+  }
+
+  @Test
+  void endsNodesThatWaitForOneWithoutTheProgram() throws Exception {
+    LaunchPlan here = plan(0, 1, 0, "true");
+    LaunchPlan there = planOf(1, 1, 0, "no-such-program");
+    try (ExecutorService threads = Executors.newFixedThreadPool(2)) {
+      List<Future<Integer>> nodes = new ArrayList<>();
+      for (LaunchPlan plan : List.of(here, there)) {
+        Store store = shared.duplicate();
+        nodes.add(
+            threads.submit(
+                () -> {
+                  try (Agreement agreement =
+                      new StoreAgreement(
+                          plan,
+                          store,
+                          29501,
+                          this::clear,
+                          () -> {},
+                          Duration.ofMinutes(1),
+                          Duration.ofMillis(20))) {
+                    return launcher(plan, agreement).run();
+                  }
+                }));
+        await(() -> shared.check(List.of("tutti-run/node/0")));
+      }
+      assertThatThrownBy(() -> nodes.get(0).get(20, TimeUnit.SECONDS))
+          .cause()
+          .isInstanceOfSatisfying(
+              LaunchException.class, e -> assertThat(e.exitCode()).isEqualTo(127))
+          .hasMessage("node 1: no such program: no-such-program");
+      assertThatThrownBy(() -> nodes.get(1).get(20, TimeUnit.SECONDS))
+          .cause()
+          .hasMessage("no such program: no-such-program");
+    }
   }
 
   @Test
