@@ -4,16 +4,23 @@ import dev.tutti.BackendException;
 import dev.tutti.Device;
 import dev.tutti.GroupOptions;
 import dev.tutti.ProcessGroup;
+import dev.tutti.RendezvousException;
 import dev.tutti.Settings;
+import dev.tutti.StoreConnectionException;
 import dev.tutti.spi.BackendProvider;
 import java.time.Duration;
 import java.util.LinkedHashMap;
 import java.util.Map;
 import java.util.Optional;
+import java.util.concurrent.TimeUnit;
+import java.util.concurrent.locks.LockSupport;
 import java.util.stream.IntStream;
+import org.jspecify.annotations.Nullable;
 
 /** Joins a job: finds the backends, the store and the other ranks, in this order. */
 public final class Bootstrap {
+  private static final long RETRY_NANOS = TimeUnit.MILLISECONDS.toNanos(10);
+
   private Bootstrap() {}
 
   /**
@@ -31,23 +38,13 @@ public final class Bootstrap {
       throw new IllegalArgumentException("timeout must be positive, not " + timeout);
     }
     Map<String, BackendProvider> providers = providers(options, settings);
-    Rendezvous.Meeting meeting = new Rendezvous(options, settings, timeout).meet();
-    InitFailure failures = new InitFailure(meeting, timeout);
-    Job job;
-    try {
-      job = new Job(meeting, providers, options.device().orElse(null), settings, timeout);
-    } catch (RuntimeException e) {
-      if (meeting.ownsStore()) {
-        meeting.store().close();
-      }
-      throw failures.of(e, "");
-    }
+    Job job = meet(options, settings, timeout, providers);
+    InitFailure failures = new InitFailure(job.meeting, timeout);
     Group group = null;
     try {
       job.start();
       group =
-          job.createGroup(
-              "0", meeting.rank(), IntStream.range(0, meeting.size()).boxed().toList(), timeout);
+          job.createGroup("0", job.rank, IntStream.range(0, job.size).boxed().toList(), timeout);
       job.initBarrier(group);
       return new TuttiProcessGroup(group, job);
     } catch (RuntimeException e) {
@@ -58,6 +55,71 @@ public final class Bootstrap {
       job.close(true, -1);
       throw failures.of(e, missing);
     }
+  }
+
+  /** Meets the others, not at the store of a job that is over, whose server is about to end. */
+  private static Job meet(
+      GroupOptions options,
+      Settings settings,
+      Duration timeout,
+      Map<String, BackendProvider> providers) {
+    long deadline = Deadlines.in(timeout);
+    // The store keeps the time-out for later calls, so each one that is opened has the whole.
+    Rendezvous rendezvous = new Rendezvous(options, settings, timeout);
+    while (true) {
+      RuntimeException reason;
+      try {
+        Rendezvous.Meeting meeting = rendezvous.meet();
+        Job job = jobAt(meeting, options, settings, timeout, providers);
+        if (job != null) {
+          return job;
+        }
+        reason = servedStill(meeting);
+      } catch (RendezvousException e) {
+        if (!rendezvous.isServedByOther() || !(e.getCause() instanceof StoreConnectionException)) {
+          throw e;
+        }
+        reason = e;
+      }
+      if (deadline - System.nanoTime() <= 0) {
+        throw reason;
+      }
+      LockSupport.parkNanos(RETRY_NANOS);
+    }
+  }
+
+  /**
+   * Joins the job that meets at a store, or returns null if another rank serves an old one there.
+   */
+  private static @Nullable Job jobAt(
+      Rendezvous.Meeting meeting,
+      GroupOptions options,
+      Settings settings,
+      Duration timeout,
+      Map<String, BackendProvider> providers) {
+    boolean joined = false;
+    try {
+      int earlier = Job.earlierAt(meeting, settings);
+      if (earlier > 0 && meeting.isServedByOther()) {
+        return null;
+      }
+      Device device = options.device().orElse(null);
+      Job job = new Job(meeting, earlier, providers, device, settings, timeout);
+      joined = true;
+      return job;
+    } catch (RuntimeException e) {
+      throw new InitFailure(meeting, timeout).of(e, "");
+    } finally {
+      if (!joined && meeting.ownsStore()) {
+        meeting.store().close();
+      }
+    }
+  }
+
+  private static RendezvousException servedStill(Rendezvous.Meeting meeting) {
+    return new RendezvousException(
+        "rank %d/%d left the job at %s, whose store %s serves still: its group was not closed there"
+            .formatted(meeting.rank(), meeting.size(), meeting.place(), meeting.server()));
   }
 
   private static Map<String, BackendProvider> providers(GroupOptions options, Settings settings) {

@@ -37,7 +37,8 @@ final class Job {
    * Tutti's own keys lie apart under "tutti/", with the number of restarts in them, because a
    * launcher's store outlives the processes of an attempt. A rank that left a job and joins again
    * through the same store finds that it left and moves on to keys of their own, as all others do; so does
-   * one that was killed, if the others noticed.
+   * one that was killed, if the others noticed. Where another rank serves the store, that one serves a new
+   * one for the next job: so who finds that it left waits for it.
    *
    * While a group is set up, a failure that another rank reports closes the stores through which the
    * backends here wait for it. Failures that a backend reports before there is a group to tell are
@@ -52,15 +53,26 @@ final class Job {
   final int size;
   final Settings settings;
   final Duration timeout;
-  private final Rendezvous.Meeting meeting;
+  final Rendezvous.Meeting meeting;
   private final Map<String, BackendProvider> providers;
   private final @Nullable Device device;
   private final Store rootStore;
   private final Store ownStore;
   private final JobMonitor monitor;
 
+  /**
+   * Creates what groups of a rank share.
+   *
+   * @param meeting where the ranks meet
+   * @param earlier how many jobs at its store are over
+   * @param providers by kind of device
+   * @param device of this rank, if it has one of its own
+   * @param settings of this rank
+   * @param timeout of what the ranks do together
+   */
   Job(
       Rendezvous.Meeting meeting,
+      int earlier,
       Map<String, BackendProvider> providers,
       @Nullable Device device,
       Settings settings,
@@ -72,17 +84,21 @@ final class Job {
     this.size = meeting.size();
     this.settings = settings;
     this.timeout = timeout;
-    String own = "tutti/" + settings.get(RuntimeSettings.RESTART_COUNT);
-    int earlier = 0;
-    while (isOver(meeting.store(), lifePrefix(own, earlier) + "/", rank)) {
-      earlier++;
-    }
     Store base =
         earlier == 0 ? meeting.store() : new PrefixStore("again/" + earlier, meeting.store());
     Store pytorch = meeting.ownsStore() ? new PrefixStore("default_pg", base) : base;
     this.rootStore = new PrefixStore("0/", pytorch);
-    this.ownStore = new PrefixStore(lifePrefix(own, earlier), meeting.store());
+    this.ownStore = new PrefixStore(lifePrefix(settings, earlier), meeting.store());
     this.monitor = new JobMonitor(ownStore, "", rank, meeting.serverRank());
+  }
+
+  /** Counts the jobs at a store that this rank has left, or was in when they failed. */
+  static int earlierAt(Rendezvous.Meeting meeting, Settings settings) {
+    int earlier = 0;
+    while (isOver(meeting.store(), lifePrefix(settings, earlier) + "/", meeting.rank())) {
+      earlier++;
+    }
+    return earlier;
   }
 
   /** Tells whether a rank left a job, or joined it and a failure of the job was reported. */
@@ -91,7 +107,8 @@ final class Job {
         || store.check(List.of(life + "joined/" + rank, life + JobMonitor.FIRST_EVENT));
   }
 
-  private static String lifePrefix(String own, int earlier) {
+  private static String lifePrefix(Settings settings, int earlier) {
+    String own = "tutti/" + settings.get(RuntimeSettings.RESTART_COUNT);
     return earlier == 0 ? own : own + "." + earlier;
   }
 

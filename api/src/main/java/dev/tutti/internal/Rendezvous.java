@@ -39,18 +39,30 @@ final class Rendezvous {
       boolean hostsStore,
       int serverRank,
       String place,
-      String server) {}
+      String server) {
+
+    /** Tells whether another rank serves the store, as long as it is in the job. */
+    boolean isServedByOther() {
+      return serverRank >= 0 && serverRank != rank;
+    }
+  }
 
   private static final String RANK_0 = "rank 0";
 
   private final GroupOptions options;
   private final Settings settings;
   private final Duration timeout;
+  private boolean servedByOther;
 
   Rendezvous(GroupOptions options, Settings settings, Duration timeout) {
     this.options = options;
     this.settings = settings;
     this.timeout = timeout;
+  }
+
+  /** Tells whether another rank serves the store at which this one met, or tried to. */
+  boolean isServedByOther() {
+    return servedByOther;
   }
 
   Meeting meet() {
@@ -152,6 +164,9 @@ final class Rendezvous {
     }
     boolean host = mayHost && provider.isServedByRank();
     String server = provider.isServedByRank() ? byRank : "a server";
+    String servedBy = url.getRawAuthority() == null ? "" : server;
+    int serverRank = servedBy.equals(RANK_0) ? 0 : -1;
+    servedByOther = serverRank >= 0 && serverRank != rank;
     Optional<String> reason = provider.unusableReason(settings);
     if (reason.isPresent()) {
       throw new RendezvousException("store '" + scheme + "' cannot run here: " + reason.get());
@@ -159,8 +174,6 @@ final class Rendezvous {
     try {
       Store store =
           provider.open(new StoreProvider.Request(url, rank, size, host, timeout, settings));
-      String servedBy = url.getRawAuthority() == null ? "" : server;
-      int serverRank = servedBy.equals(RANK_0) ? 0 : -1;
       return new Meeting(store, rank, size, true, host, serverRank, url.toString(), servedBy);
     } catch (RendezvousException e) {
       throw e;

@@ -16,10 +16,15 @@ import dev.tutti.StoreException;
 import dev.tutti.Tensor;
 import dev.tutti.store.HashStore;
 import dev.tutti.store.TcpStoreServer;
+import java.net.InetAddress;
 import java.nio.charset.StandardCharsets;
 import java.time.Duration;
 import java.util.List;
 import java.util.Map;
+import java.util.concurrent.ExecutorService;
+import java.util.concurrent.Executors;
+import java.util.concurrent.Future;
+import java.util.concurrent.TimeUnit;
 import java.util.concurrent.TimeoutException;
 import java.util.concurrent.atomic.AtomicInteger;
 import org.junit.jupiter.api.Test;
@@ -124,6 +129,59 @@ class SetUpTest {
     List<Float> sums =
         LocalWorld.ranks(2, store, new LocalProvider(), (options, rank) -> sumOfRanks(options));
     assertThat(sums).containsExactly(3f, 3f);
+  }
+
+  private static GroupOptions at(int port, int rank) {
+    return GroupOptions.defaults()
+        .withInitMethod("tcp://127.0.0.1:" + port)
+        .withRank(rank)
+        .withSize(2)
+        .withTimeout(Duration.ofSeconds(20));
+  }
+
+  @Test
+  void aRankThatJoinsAgainWaitsForTheServerOfTheNextJob() throws Exception {
+    int port;
+    try (TcpStoreServer server = new TcpStoreServer(InetAddress.getLoopbackAddress(), 0)) {
+      port = server.port();
+    }
+    LocalProvider first = new LocalProvider();
+    LocalProvider second = new LocalProvider();
+    try (ExecutorService threads = Executors.newFixedThreadPool(2)) {
+      Future<ProcessGroup> served =
+          threads.submit(() -> ProcessGroup.init(at(port, 0).withProvider(first)));
+      ProcessGroup.init(at(port, 1).withProvider(first)).close();
+      Future<Float> again = threads.submit(() -> sumOfRanks(at(port, 1).withProvider(second)));
+      assertThatThrownBy(() -> again.get(300, TimeUnit.MILLISECONDS))
+          .isInstanceOf(TimeoutException.class);
+      served.get(20, TimeUnit.SECONDS).close();
+      assertThat(sumOfRanks(at(port, 0).withProvider(second))).isEqualTo(3f);
+      assertThat(again.get(20, TimeUnit.SECONDS)).isEqualTo(3f);
+    }
+  }
+
+  @Test
+  void aRankWhoseOldJobIsServedStillSaysSo() throws Exception {
+    int port;
+    try (TcpStoreServer server = new TcpStoreServer(InetAddress.getLoopbackAddress(), 0)) {
+      port = server.port();
+    }
+    LocalProvider provider = new LocalProvider();
+    try (ExecutorService threads = Executors.newFixedThreadPool(1)) {
+      Future<ProcessGroup> served =
+          threads.submit(() -> ProcessGroup.init(at(port, 0).withProvider(provider)));
+      ProcessGroup.init(at(port, 1).withProvider(provider)).close();
+      assertThatThrownBy(
+              () ->
+                  ProcessGroup.init(
+                      at(port, 1).withProvider(provider).withTimeout(Duration.ofMillis(100))))
+          .isInstanceOf(RendezvousException.class)
+          .hasMessage(
+              "rank 1/2 left the job at tcp://127.0.0.1:"
+                  + port
+                  + ", whose store rank 0 serves still: its group was not closed there");
+      served.get(20, TimeUnit.SECONDS).close();
+    }
   }
 
   @Test
