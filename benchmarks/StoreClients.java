@@ -18,7 +18,7 @@ import java.util.concurrent.TimeUnit;
  * <p>Arguments: tcp or aeron, PORT, LABEL, operations and numbers of clients, both as lists with
  * commas. set, get, add and wait run for a second after 200 ms of warm-up, each client on a key of
  * its own; a set run ends with an add. wake times how long after a set the last of those who wait
- * for its key goes on. meet times how long ranks take to open their stores, publish a key each, read
+ * for its key goes on, wake-virtual the same where they are virtual threads. meet times how long ranks take to open their stores, publish a key each, read
  * the keys of all and pass a barrier.
  */
 public class StoreClients {
@@ -62,7 +62,7 @@ public class StoreClients {
 
   private void measure(String op, int clients) throws Exception {
     switch (op) {
-      case "wake" -> wake(clients);
+      case "wake", "wake-virtual" -> wake(op, clients);
       case "meet" -> meet(clients);
       default -> calls(op, clients);
     }
@@ -73,12 +73,16 @@ public class StoreClients {
   }
 
   private static <T> List<FutureTask<T>> start(int threads, Body<T> body) {
+    return start(Thread.ofPlatform().daemon(), threads, body);
+  }
+
+  private static <T> List<FutureTask<T>> start(Thread.Builder kind, int threads, Body<T> body) {
     List<FutureTask<T>> all = new ArrayList<>();
     for (int i = 0; i < threads; i++) {
       int index = i;
       Callable<T> call = () -> body.run(index);
       all.add(new FutureTask<>(call));
-      Thread.ofPlatform().daemon().start(all.get(i));
+      kind.start(all.get(i));
     }
     return all;
   }
@@ -140,12 +144,15 @@ public class StoreClients {
     return calls;
   }
 
-  private void wake(int waiters) throws Exception {
-    String prefix = "wake/" + label + "/" + waiters + "/" + quiet + "/";
+  private void wake(String op, int waiters) throws Exception {
+    Thread.Builder kind =
+        op.equals("wake-virtual") ? Thread.ofVirtual() : Thread.ofPlatform().daemon();
+    String prefix = op + "/" + label + "/" + waiters + "/" + quiet + "/";
     long[] set = new long[WAKE_ROUNDS];
     CyclicBarrier ready = new CyclicBarrier(waiters + 1);
     List<FutureTask<long[]>> tasks =
         start(
+            kind,
             waiters,
             waiter -> {
               try (Store store = open()) {
@@ -173,7 +180,7 @@ public class StoreClients {
         last[round] = Math.max(last[round], woken[round] - set[round]);
       }
     }
-    print("wake", waiters, last, 0);
+    print(op, waiters, last, 0);
   }
 
   private void meet(int ranks) throws Exception {
