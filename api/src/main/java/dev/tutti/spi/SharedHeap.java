@@ -1,8 +1,5 @@
 package dev.tutti.spi;
 
-import static java.nio.file.StandardOpenOption.READ;
-import static java.nio.file.StandardOpenOption.WRITE;
-
 import dev.tutti.Setting;
 import dev.tutti.Settings;
 import java.io.IOException;
@@ -10,14 +7,9 @@ import java.lang.System.Logger;
 import java.lang.foreign.Arena;
 import java.lang.foreign.MemorySegment;
 import java.lang.foreign.ValueLayout;
-import java.nio.channels.ClosedByInterruptException;
-import java.nio.channels.FileChannel;
-import java.nio.channels.FileChannel.MapMode;
 import java.nio.file.Files;
 import java.nio.file.Path;
 import java.security.SecureRandom;
-import java.util.HashMap;
-import java.util.Map;
 import java.util.Optional;
 import java.util.concurrent.atomic.AtomicBoolean;
 import java.util.concurrent.locks.LockSupport;
@@ -67,11 +59,6 @@ public final class SharedHeap {
 
   private static volatile @Nullable SharedHeap made;
 
-  /** Is mapped memory of other processes, by whose it is. */
-  private static final Map<Owner, Mapping> MAPPINGS = new HashMap<>();
-
-  private record Owner(long process, long number) {}
-
   private final MemorySegment memory;
   private final int descriptor;
   private final long number;
@@ -87,7 +74,8 @@ public final class SharedHeap {
     this.calls = calls;
     this.limit = limit;
     long size = Math.max(1L << 30, 4 * Long.highestOneBit(limit));
-    memory = mapFile(Path.of("/proc/self/fd/" + descriptor), false, size, Arena.global());
+    memory =
+        SharedHeapCalls.map(Path.of("/proc/self/fd/" + descriptor), false, size, Arena.global());
     calls.keepFromDumps(memory);
     number = new SecureRandom().nextLong();
     memory.set(ValueLayout.JAVA_LONG, 0, number);
@@ -109,29 +97,6 @@ public final class SharedHeap {
     } catch (Throwable t) {
       LOG.log(Logger.Level.DEBUG, "tensors are not in memory that other ranks can read", t);
       return null;
-    }
-  }
-
-  /** Maps a file as if nobody interrupted this thread, which would close the file. */
-  private static MemorySegment mapFile(Path path, boolean readOnly, long size, Arena arena)
-      throws IOException {
-    boolean interrupted = Thread.interrupted();
-    try {
-      while (true) {
-        try (FileChannel file =
-            readOnly ? FileChannel.open(path, READ) : FileChannel.open(path, READ, WRITE)) {
-          if (readOnly && file.size() != size) {
-            throw new IOException(path + " has " + file.size() + " bytes, not " + size);
-          }
-          return file.map(readOnly ? MapMode.READ_ONLY : MapMode.READ_WRITE, 0, size, arena);
-        } catch (ClosedByInterruptException e) {
-          interrupted |= Thread.interrupted();
-        }
-      }
-    } finally {
-      if (interrupted) {
-        Thread.currentThread().interrupt();
-      }
     }
   }
 
@@ -317,89 +282,45 @@ public final class SharedHeap {
    * the same memory again gets the same mapping.
    *
    * @param process its number, in this process's name space
-   * @param descriptor what {@link #descriptor} is there
-   * @param number what {@link #number} is there
+   * @param theirDescriptor what {@link #descriptor} is there
+   * @param theirNumber what {@link #number} is there
    * @param byteSize what {@link #byteSize} is there
    * @return the mapping, which the caller closes
    * @throws IOException if it cannot be, or is that of another process
    */
-  public Mapping map(long process, int descriptor, long number, long byteSize) throws IOException {
-    Owner owner = new Owner(process, number);
-    synchronized (MAPPINGS) {
-      Mapping mapping = MAPPINGS.get(owner);
-      if (mapping == null) {
-        Arena arena = Arena.ofShared();
-        try {
-          mapping = new Mapping(owner, arena, view(owner, descriptor, byteSize, arena));
-        } catch (IOException | RuntimeException | Error e) {
-          arena.close();
-          throw e;
-        }
-        MAPPINGS.put(owner, mapping);
-      }
-      if (mapping.memory.byteSize() != byteSize) {
-        throw new IOException(
-            "process " + process + " has " + mapping.memory.byteSize() + " bytes, not " + byteSize);
-      }
-      mapping.users++;
-      return mapping;
-    }
+  public HeapMapping map(long process, int theirDescriptor, long theirNumber, long byteSize)
+      throws IOException {
+    return HeapMapping.of(
+        new HeapMapping.Owner(process, theirNumber),
+        byteSize,
+        arena ->
+            theirNumber == number
+                ? ownView(byteSize, arena)
+                : viewOf(process, theirDescriptor, theirNumber, byteSize, arena));
   }
 
-  private MemorySegment view(Owner owner, int theirDescriptor, long byteSize, Arena arena)
-      throws IOException {
-    if (owner.number == number) {
-      if (byteSize != byteSize()) {
-        throw new IOException("this process has " + byteSize() + " bytes, not " + byteSize);
-      }
-      return MemorySegment.ofAddress(address()).reinterpret(memory.byteSize(), arena, null);
+  private MemorySegment ownView(long byteSize, Arena arena) throws IOException {
+    if (byteSize != byteSize()) {
+      throw new IOException("this process has " + byteSize() + " bytes, not " + byteSize);
     }
-    Path path = Path.of("/proc/" + owner.process + "/fd/" + theirDescriptor);
+    return MemorySegment.ofAddress(address()).reinterpret(byteSize, arena, null);
+  }
+
+  private MemorySegment viewOf(
+      long process, int theirDescriptor, long theirNumber, long byteSize, Arena arena)
+      throws IOException {
+    Path path = Path.of("/proc/" + process + "/fd/" + theirDescriptor);
     // What else it may be could keep who opens it waiting.
     String target = Files.readSymbolicLink(path).toString();
     if (!target.startsWith("/memfd:" + NAME)) {
       throw new IOException(path + " is " + target);
     }
-    MemorySegment mapped = mapFile(path, true, byteSize, arena);
+    MemorySegment mapped = SharedHeapCalls.map(path, true, byteSize, arena);
     calls.keepFromDumps(mapped);
-    if (mapped.get(ValueLayout.JAVA_LONG, 0) != owner.number) {
+    if (mapped.get(ValueLayout.JAVA_LONG, 0) != theirNumber) {
       throw new IOException(path + " is of another process");
     }
     // Loops that add tensors get slow when they see buffers of several kinds.
     return MemorySegment.ofAddress(mapped.address()).reinterpret(byteSize, arena, null);
-  }
-
-  /** Is mapped memory of another process. */
-  public static final class Mapping {
-    private final Owner owner;
-    private final Arena arena;
-    private final MemorySegment memory;
-    private int users;
-
-    private Mapping(Owner owner, Arena arena, MemorySegment memory) {
-      this.owner = owner;
-      this.arena = arena;
-      this.memory = memory;
-    }
-
-    /** Returns the memory, to be read until this is closed. */
-    public MemorySegment memory() {
-      return memory;
-    }
-
-    /** Unmaps it if nobody else has it; to be called once by each who mapped it. */
-    public void close() {
-      boolean unused;
-      synchronized (MAPPINGS) {
-        users--;
-        unused = users == 0;
-        if (unused) {
-          MAPPINGS.remove(owner);
-        }
-      }
-      if (unused) {
-        arena.close();
-      }
-    }
   }
 }

@@ -1,5 +1,8 @@
 package dev.tutti.spi;
 
+import static java.nio.file.StandardOpenOption.READ;
+import static java.nio.file.StandardOpenOption.WRITE;
+
 import java.io.IOException;
 import java.lang.foreign.Arena;
 import java.lang.foreign.FunctionDescriptor;
@@ -7,8 +10,12 @@ import java.lang.foreign.Linker;
 import java.lang.foreign.MemorySegment;
 import java.lang.foreign.ValueLayout;
 import java.lang.invoke.MethodHandle;
+import java.nio.channels.ClosedByInterruptException;
+import java.nio.channels.FileChannel;
+import java.nio.channels.FileChannel.MapMode;
+import java.nio.file.Path;
 
-/** Makes files without a name, and takes memory from them: {@code memfd_create(2)} of Linux. */
+/** Makes files without a name, maps them, and takes memory from them: {@code memfd_create(2)}. */
 final class SharedHeapCalls {
   private static final int CLOSE_ON_EXEC = 1;
   private static final int NO_EXEC_SEAL = 8;
@@ -40,6 +47,36 @@ final class SharedHeapCalls {
 
   private MethodHandle link(String name, FunctionDescriptor descriptor) {
     return linker.downcallHandle(linker.defaultLookup().findOrThrow(name), descriptor);
+  }
+
+  /**
+   * Maps a file as if nobody interrupted this thread, which would close the file.
+   *
+   * @param path of the file
+   * @param readOnly whether nobody writes to the mapping; the file must have its size then
+   * @param size of the mapping, in bytes
+   * @param arena owns the mapping
+   * @throws IOException if it cannot be opened or mapped, or is of another size
+   */
+  static MemorySegment map(Path path, boolean readOnly, long size, Arena arena) throws IOException {
+    boolean interrupted = Thread.interrupted();
+    try {
+      while (true) {
+        try (FileChannel file =
+            readOnly ? FileChannel.open(path, READ) : FileChannel.open(path, READ, WRITE)) {
+          if (readOnly && file.size() != size) {
+            throw new IOException(path + " has " + file.size() + " bytes, not " + size);
+          }
+          return file.map(readOnly ? MapMode.READ_ONLY : MapMode.READ_WRITE, 0, size, arena);
+        } catch (ClosedByInterruptException e) {
+          interrupted |= Thread.interrupted();
+        }
+      }
+    } finally {
+      if (interrupted) {
+        Thread.currentThread().interrupt();
+      }
+    }
   }
 
   /** Makes a file that lasts as long as somebody has it open or mapped; returns its descriptor. */

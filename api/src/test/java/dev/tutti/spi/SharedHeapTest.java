@@ -186,7 +186,7 @@ class SharedHeapTest {
   void anInterruptedThreadMakesAndMapsIt() throws Exception {
     Thread.currentThread().interrupt();
     try {
-      SharedHeap.Mapping own = heap.map(1, heap.descriptor(), heap.number(), heap.byteSize());
+      HeapMapping own = heap.map(1, heap.descriptor(), heap.number(), heap.byteSize());
       assertThat(own.memory().get(ValueLayout.JAVA_LONG, 0)).isEqualTo(heap.number());
       own.close();
     } finally {
@@ -276,8 +276,8 @@ class SharedHeapTest {
       long number = Long.parseLong(said[1]);
       long size = Long.parseLong(said[2]);
       long place = Long.parseLong(said[3]);
-      SharedHeap.Mapping mapping = heap.map(child.pid(), descriptor, number, size);
-      SharedHeap.Mapping again = heap.map(child.pid(), descriptor, number, size);
+      HeapMapping mapping = heap.map(child.pid(), descriptor, number, size);
+      HeapMapping again = heap.map(child.pid(), descriptor, number, size);
       assertThat(again).isSameAs(mapping);
       MemorySegment theirs = mapping.memory();
       assertThat(theirs.get(ValueLayout.JAVA_INT, place + 4 * 99_999)).isEqualTo(4711);

@@ -1,5 +1,6 @@
 package dev.tutti.gloo.transport;
 
+import dev.tutti.spi.HeapMapping;
 import dev.tutti.spi.SharedHeap;
 import java.io.IOException;
 import java.lang.foreign.Arena;
@@ -18,7 +19,7 @@ import org.jspecify.annotations.Nullable;
  * @param number address of the number there
  * @param value which number that is
  */
-public record RemoteHeap(SharedHeap.Mapping mapping, long address, long number, long value)
+public record RemoteHeap(HeapMapping mapping, long address, long number, long value)
     implements AutoCloseable {
   private static final VarHandle WORD = ValueLayout.JAVA_LONG.varHandle();
   private static final System.Logger LOG = System.getLogger(RemoteHeap.class.getName());
@@ -92,7 +93,7 @@ public record RemoteHeap(SharedHeap.Mapping mapping, long address, long number, 
     if (own == null || place.address == 0) {
       return null;
     }
-    SharedHeap.Mapping mapping = null;
+    HeapMapping mapping = null;
     RemoteHeap heap = null;
     try {
       mapping =
