@@ -1,5 +1,8 @@
 package dev.tutti;
 
+import java.nio.ByteBuffer;
+import java.nio.CharBuffer;
+import java.nio.charset.CharacterCodingException;
 import java.nio.charset.StandardCharsets;
 
 /**
@@ -14,12 +17,23 @@ public interface Codec<T> {
       new Codec<>() {
         @Override
         public byte[] encode(String value) {
-          return value.getBytes(StandardCharsets.UTF_8);
+          try {
+            ByteBuffer text = StandardCharsets.UTF_8.newEncoder().encode(CharBuffer.wrap(value));
+            byte[] bytes = new byte[text.remaining()];
+            text.get(bytes);
+            return bytes;
+          } catch (CharacterCodingException e) {
+            throw new IllegalArgumentException("the text has half a character: " + e, e);
+          }
         }
 
         @Override
         public String decode(byte[] bytes) {
-          return new String(bytes, StandardCharsets.UTF_8);
+          try {
+            return StandardCharsets.UTF_8.newDecoder().decode(ByteBuffer.wrap(bytes)).toString();
+          } catch (CharacterCodingException e) {
+            throw new IllegalArgumentException(bytes.length + " bytes are no UTF-8: " + e, e);
+          }
         }
       };
 
@@ -41,6 +55,7 @@ public interface Codec<T> {
    * Turns a value into bytes.
    *
    * @param value what to send
+   * @throws IllegalArgumentException if there are no bytes for it
    */
   byte[] encode(T value);
 

@@ -158,15 +158,17 @@ public final class Dlpack {
         DlpackLayout.read(managed.asSlice(offset(layout, "dl_tensor"), TENSOR.byteSize()));
     MemorySegment deleter = managed.get(ADDRESS, offset(layout, "deleter"));
     MemorySegment self = MemorySegment.ofAddress(managed.address());
+    MemorySegment start = MemorySegment.ofAddress(content.address());
+    // What is no tensor still belongs to the caller, so the deleter is not bound to it.
+    Tensor checked = tensor(content, start.reinterpret(content.byteSize()));
     MemorySegment memory =
-        MemorySegment.ofAddress(content.address())
-            .reinterpret(content.byteSize(), arena, ended -> DlpackExports.delete(deleter, self));
-    return Tensor.of(
-        (flags & FLAG_READ_ONLY) != 0 ? memory.asReadOnly() : memory,
-        content.dtype(),
-        content.shape(),
-        content.strides(),
-        content.device());
+        start.reinterpret(
+            checked.segment().byteSize(), arena, ended -> DlpackExports.delete(deleter, self));
+    return tensor(content, (flags & FLAG_READ_ONLY) != 0 ? memory.asReadOnly() : memory);
+  }
+
+  private static Tensor tensor(Content content, MemorySegment memory) {
+    return Tensor.of(memory, content.dtype(), content.shape(), content.strides(), content.device());
   }
 
   /**
@@ -178,6 +180,7 @@ public final class Dlpack {
    * @return the structure's address, to be used no longer than until the deleter is called
    * @throws IllegalArgumentException if the tensor is sparse, on the heap, read-only, or on a
    *     device that DLPack does not know
+   * @throws IllegalStateException if its memory was freed
    */
   public static MemorySegment give(Tensor tensor) {
     if (!tensor.isSparse() && tensor.segment().isReadOnly()) {
@@ -195,6 +198,7 @@ public final class Dlpack {
    * @return the structure's address, to be used no longer than until the deleter is called
    * @throws IllegalArgumentException if the tensor is sparse, on the heap, or on a device that
    *     DLPack does not know
+   * @throws IllegalStateException if its memory was freed
    */
   public static MemorySegment giveVersioned(Tensor tensor) {
     return give(tensor, MANAGED_TENSOR_VERSIONED);
@@ -204,6 +208,9 @@ public final class Dlpack {
     if (tensor.isSparse() || !tensor.segment().isNative()) {
       throw new IllegalArgumentException(
           "tensor must be dense and outside the Java heap: " + tensor.describe());
+    }
+    if (!tensor.segment().scope().isAlive()) {
+      throw new IllegalStateException("the memory was freed of " + tensor.describe());
     }
     return DlpackExports.export(
         tensor,

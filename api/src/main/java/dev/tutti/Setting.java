@@ -63,7 +63,7 @@ public record Setting<T>(
     return new Setting<>(name, Integer.toString(defaultValue), description, Setting::parseInteger);
   }
 
-  /** Declares a switch; 1, true, yes and on turn it on, 0, false, no, off and empty off. */
+  /** Declares a switch; 1, true, yes and on turn it on, 0, false, no and off turn it off. */
   public static Setting<Boolean> flag(String name, boolean defaultValue, String description) {
     return new Setting<>(name, defaultValue ? "1" : "0", description, Setting::parseFlag);
   }

@@ -381,11 +381,14 @@ public final class Tensor {
   /**
    * Views a complex tensor as reals with a last dimension of two; any other as itself (c10d's
    * {@code view_as_real}).
+   *
+   * @throws IllegalStateException if the tensor is sparse and complex
    */
   public Tensor viewAsReal() {
     if (!dtype.isComplex()) {
       return this;
     }
+    MemorySegment memory = segment();
     long[] realShape = Arrays.copyOf(shape, shape.length + 1);
     long[] realStrides = new long[strides.length + 1];
     for (int i = 0; i < strides.length; i++) {
@@ -393,7 +396,7 @@ public final class Tensor {
     }
     realShape[shape.length] = 2;
     realStrides[shape.length] = 1;
-    return new Tensor(dtype.toReal(), realShape, realStrides, device, segment());
+    return new Tensor(dtype.toReal(), realShape, realStrides, device, memory);
   }
 
   /**
@@ -469,13 +472,22 @@ public final class Tensor {
     StridedCopy.copy(source, this);
   }
 
-  /** Returns this tensor if it is contiguous, else a contiguous copy in new host memory. */
+  /**
+   * Returns this tensor if it is contiguous, else a contiguous copy in new host memory.
+   *
+   * @throws IllegalStateException if a copy is needed, and the tensor is sparse or on a device
+   */
   public Tensor contiguous() {
     return contiguous ? this : copy();
   }
 
-  /** Returns a contiguous copy in new host memory. */
+  /**
+   * Returns a contiguous copy in new host memory.
+   *
+   * @throws IllegalStateException if the tensor is sparse or on a device
+   */
   public Tensor copy() {
+    requireHost("copy");
     Tensor copy = allocate(dtype, shape);
     copy.copyFrom(this);
     return copy;

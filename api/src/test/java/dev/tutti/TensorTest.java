@@ -300,6 +300,17 @@ class TensorTest {
   }
 
   @Test
+  void sparseTensorsAreNotCopiedNorViewed() {
+    Tensor place = Tensor.allocate(DType.INT64, 2, 1);
+    Tensor huge = Tensor.sparse(place, Tensor.of(1f), 1L << 20, 1L << 20);
+    assertThatIllegalStateException()
+        .isThrownBy(huge::contiguous)
+        .withMessageStartingWith("copy needs a dense host tensor");
+    Tensor complex = Tensor.sparse(place, Tensor.allocate(DType.COMPLEX64, 1), 2, 2);
+    assertThatIllegalStateException().isThrownBy(complex::viewAsReal);
+  }
+
+  @Test
   void sparsePartsMustFit() {
     Tensor indices = counting(2, 3);
     Tensor values = Tensor.allocate(DType.FLOAT32, 3, 4);

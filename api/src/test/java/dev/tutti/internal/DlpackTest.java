@@ -261,6 +261,33 @@ class DlpackTest {
   }
 
   @Test
+  void moreElementsThanThereCanBeAreRefusedAndStayTheCallers() {
+    try (NativeTensor source = new NativeTensor()) {
+      for (long at : new long[] {0, 8}) {
+        at(source.tensor, SHAPE).set(JAVA_LONG, at, 1L << 40);
+        at(source.tensor, STRIDES).set(JAVA_LONG, at, 0L);
+      }
+      Arena arena = Arena.ofConfined();
+      assertThatIllegalArgumentException()
+          .isThrownBy(() -> Dlpack.take(source.managed, arena))
+          .withMessageContaining("too many elements");
+      arena.close();
+      assertThat(source.deleted()).isZero();
+    }
+  }
+
+  @Test
+  void freedMemoryIsNotGiven() {
+    Tensor tensor;
+    try (Arena arena = Arena.ofShared()) {
+      tensor = Tensor.allocate(arena, DType.FLOAT32, 4);
+    }
+    assertThatThrownBy(() -> Dlpack.give(tensor))
+        .isInstanceOf(IllegalStateException.class)
+        .hasMessage("the memory was freed of float32[4] on cpu");
+  }
+
+  @Test
   void otherMajorVersionsAreRefused() {
     try (NativeTensor source = new NativeTensor()) {
       source.versioned.set(JAVA_INT, 0, 2);

@@ -1,0 +1,28 @@
+package dev.tutti;
+
+import static org.assertj.core.api.Assertions.assertThat;
+import static org.assertj.core.api.Assertions.assertThatIllegalArgumentException;
+
+import java.nio.charset.StandardCharsets;
+import org.junit.jupiter.api.Test;
+
+class CodecTest {
+  @Test
+  void textIsExchangedAsUtf8() {
+    for (String text : new String[] {"", "tutti", "Gr\u00fc\u00dfe \ud83c\udfbb"}) {
+      byte[] bytes = Codec.STRING.encode(text);
+      assertThat(bytes).isEqualTo(text.getBytes(StandardCharsets.UTF_8));
+      assertThat(Codec.STRING.decode(bytes)).isEqualTo(text);
+    }
+  }
+
+  @Test
+  void whatWouldChangeIsRefused() {
+    assertThatIllegalArgumentException()
+        .isThrownBy(() -> Codec.STRING.encode("a\ud83c"))
+        .withMessageStartingWith("the text has half a character");
+    assertThatIllegalArgumentException()
+        .isThrownBy(() -> Codec.STRING.decode(new byte[] {'a', (byte) 0xff}))
+        .withMessageStartingWith("2 bytes are no UTF-8");
+  }
+}
