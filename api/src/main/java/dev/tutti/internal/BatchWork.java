@@ -6,9 +6,12 @@ import dev.tutti.TuttiException;
 import dev.tutti.Work;
 import dev.tutti.WorkState;
 import java.time.Duration;
+import java.util.Arrays;
 import java.util.List;
 import java.util.Optional;
 import java.util.concurrent.CompletableFuture;
+import java.util.function.Consumer;
+import org.jspecify.annotations.Nullable;
 
 /** Is several works as one: done when all are, failed when one is. */
 final class BatchWork implements Work {
@@ -43,23 +46,56 @@ final class BatchWork implements Work {
 
   @Override
   public void await() {
-    works.forEach(Work::await);
+    forAll(Work::await);
   }
 
   @Override
   public boolean await(Duration timeout) {
     long limit = Deadlines.in(timeout);
+    RuntimeException first = null;
+    boolean ended = true;
     for (Work work : works) {
-      if (!work.await(Deadlines.left(limit))) {
-        return false;
+      try {
+        ended &= work.await(Deadlines.left(limit));
+      } catch (RuntimeException e) {
+        first = join(first, e);
       }
     }
-    return true;
+    if (ended && first != null) {
+      throw first;
+    }
+    return ended;
   }
 
   @Override
   public void synchronize() {
-    works.forEach(Work::synchronize);
+    forAll(Work::synchronize);
+  }
+
+  /** Does a step for all works, and then throws what the first of them threw. */
+  private void forAll(Consumer<Work> step) {
+    RuntimeException first = null;
+    for (Work work : works) {
+      try {
+        step.accept(work);
+      } catch (RuntimeException e) {
+        first = join(first, e);
+      }
+    }
+    if (first != null) {
+      throw first;
+    }
+  }
+
+  /** Returns the first exception, with the other as suppressed, once though thrown many times. */
+  private static RuntimeException join(@Nullable RuntimeException first, RuntimeException other) {
+    if (first == null) {
+      return other;
+    }
+    if (!other.equals(first) && !Arrays.asList(first.getSuppressed()).contains(other)) {
+      first.addSuppressed(other);
+    }
+    return first;
   }
 
   @Override
