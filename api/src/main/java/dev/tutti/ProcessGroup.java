@@ -139,7 +139,7 @@ public interface ProcessGroup extends AutoCloseable {
   /**
    * Reduces several tensors over all ranks, in place, as one operation.
    *
-   * @param tensors of one type and device
+   * @param tensors of one type and device, none of which shares memory with another
    * @param options operator, deadline, async
    */
   Work allReduceCoalesced(List<Tensor> tensors, AllReduceOptions options);

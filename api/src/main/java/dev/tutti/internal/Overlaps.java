@@ -10,13 +10,18 @@ import java.util.List;
 import org.jspecify.annotations.Nullable;
 
 /**
- * Refuses inputs that share bytes with outputs, except where an operation works in place.
+ * Refuses outputs that share bytes with each other, and inputs that share bytes with outputs,
+ * except where an operation works in place.
  *
- * <p>Strided tensors are not looked at: a backend gets copies of them, as of read-only memory of
- * the Java heap, so what they share does no harm. Checks of one input and one output allocate only
- * to complain.
+ * <p>Of a strided output the others are compared with its first elements only, those that lie one
+ * after the other. Otherwise strided tensors are not looked at: a backend gets copies of them, as
+ * of read-only memory of the Java heap, so what inputs share does no harm. Checks of one input and
+ * one output allocate only to complain.
  */
 final class Overlaps {
+  private static final Comparator<Range> BY_PLACE =
+      Comparator.comparingInt(Range::memory).thenComparingLong(Range::from);
+
   /** Says which input may lie in which output, or which output in which input. */
   enum InPlace {
     /** None. */
@@ -74,11 +79,12 @@ final class Overlaps {
 
   /** Checks an operation with several outputs, several inputs or both; takes n log n steps. */
   void require(OpType op, List<Tensor> outputs, List<Tensor> inputs, InPlace allowed) {
+    requireApart(op, "output", outputs);
     List<Range> ranges = new ArrayList<>(outputs.size() + inputs.size());
     IdentityHashMap<Object, Integer> arrays = new IdentityHashMap<>(0);
     addRanges(ranges, true, outputs, arrays);
     addRanges(ranges, false, inputs, arrays);
-    ranges.sort(Comparator.comparingInt(Range::memory).thenComparingLong(Range::from));
+    ranges.sort(BY_PLACE);
     Farthest farthestOutput = new Farthest();
     Farthest farthestInput = new Farthest();
     int memory = 0;
@@ -97,6 +103,50 @@ final class Overlaps {
     }
   }
 
+  /** Checks tensors that are written, each a part of an argument; takes n log n steps. */
+  void requireApart(OpType op, String argument, List<Tensor> tensors) {
+    if (tensors.size() < 2) {
+      return;
+    }
+    List<Range> ranges = new ArrayList<>(tensors.size());
+    IdentityHashMap<Object, Integer> arrays = new IdentityHashMap<>(0);
+    for (int i = 0; i < tensors.size(); i++) {
+      addRange(ranges, true, i, tensors.get(i), firstBytes(tensors.get(i)), arrays);
+    }
+    ranges.sort(BY_PLACE);
+    for (int i = 1; i < ranges.size(); i++) {
+      Range before = ranges.get(i - 1);
+      Range range = ranges.get(i);
+      if (range.memory == before.memory && range.from < before.to) {
+        int one = Math.min(before.index, range.index);
+        int other = Math.max(before.index, range.index);
+        throw bad(
+            op,
+            name(argument, tensors, one),
+            tensors.get(one),
+            name(argument, tensors, other),
+            tensors.get(other),
+            InPlace.NONE);
+      }
+    }
+  }
+
+  /** Returns the size of the elements that lie one after the other from the first on. */
+  private static long firstBytes(Tensor tensor) {
+    if (tensor.isContiguous()) {
+      return tensor.byteSize();
+    }
+    long[] strides = tensor.strides();
+    long count = 1;
+    for (int d = strides.length - 1; d >= 0; d--) {
+      if (tensor.size(d) > 1 && strides[d] != count) {
+        break;
+      }
+      count *= tensor.size(d);
+    }
+    return count * tensor.dtype().byteSize();
+  }
+
   private static void addRanges(
       List<Range> ranges,
       boolean areOutputs,
@@ -104,13 +154,25 @@ final class Overlaps {
       IdentityHashMap<Object, Integer> arrays) {
     for (int i = 0; i < tensors.size(); i++) {
       Tensor tensor = tensors.get(i);
-      MemorySegment segment = tensor.segment();
-      Object array = segment.heapBase().orElse(null);
-      if (isRange(tensor) && (segment.isNative() || array != null)) {
-        int memory = array == null ? 0 : arrays.computeIfAbsent(array, a -> arrays.size() + 1);
-        long from = segment.address();
-        ranges.add(new Range(areOutputs, i, memory, from, from + tensor.byteSize()));
+      if (isRange(tensor)) {
+        addRange(ranges, areOutputs, i, tensor, tensor.byteSize(), arrays);
       }
+    }
+  }
+
+  private static void addRange(
+      List<Range> ranges,
+      boolean isOutput,
+      int index,
+      Tensor tensor,
+      long bytes,
+      IdentityHashMap<Object, Integer> arrays) {
+    MemorySegment segment = tensor.segment();
+    Object array = segment.heapBase().orElse(null);
+    if (bytes > 0 && (segment.isNative() || array != null)) {
+      int memory = array == null ? 0 : arrays.computeIfAbsent(array, a -> arrays.size() + 1);
+      long from = segment.address();
+      ranges.add(new Range(isOutput, index, memory, from, from + bytes));
     }
   }
 
@@ -182,7 +244,7 @@ final class Overlaps {
   }
 
   private IllegalArgumentException bad(
-      OpType op, String outName, Tensor output, String inName, Tensor input, InPlace allowed) {
+      OpType op, String oneName, Tensor one, String otherName, Tensor other, InPlace allowed) {
     String exception =
         switch (allowed) {
           case NONE -> "";
@@ -191,13 +253,13 @@ final class Overlaps {
         };
     return checks.bad(
         op,
-        outName
+        oneName
             + " ("
-            + output.describe()
+            + one.describe()
             + ") and "
-            + inName
+            + otherName
             + " ("
-            + input.describe()
+            + other.describe()
             + ") must not share memory"
             + exception);
   }

@@ -71,6 +71,7 @@ final class ReductionSpecs extends OperationSpecs {
       checks.same(op, "tensors", tensor, tensors.get(0));
       checks.reducible(op, tensor, options.reduceOp(), backend);
     }
+    overlaps.requireApart(op, "tensor", tensors);
     HostStaging staging = new HostStaging(backend);
     List<Tensor> staged = staging.inOuts(tensors);
     return spec(

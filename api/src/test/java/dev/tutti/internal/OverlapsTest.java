@@ -4,6 +4,7 @@ import static org.assertj.core.api.Assertions.assertThat;
 import static org.assertj.core.api.Assertions.assertThatIllegalArgumentException;
 
 import dev.tutti.AllGatherOptions;
+import dev.tutti.AllReduceOptions;
 import dev.tutti.Capabilities.Feature;
 import dev.tutti.DType;
 import dev.tutti.ProcessGroup;
@@ -12,12 +13,13 @@ import dev.tutti.ReduceScatterOptions;
 import dev.tutti.Tensor;
 import java.lang.foreign.MemorySegment;
 import java.util.ArrayList;
+import java.util.Collections;
 import java.util.List;
 import org.junit.jupiter.api.AfterEach;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.Timeout;
 
-/** Tests which inputs and outputs may share memory, as rank 1 of 3. */
+/** Tests which tensors of an operation may share memory, as rank 1 of 3. */
 @Timeout(60)
 class OverlapsTest {
   private static final int RANK = 1;
@@ -148,6 +150,66 @@ class OverlapsTest {
     group.allToAllSingle(matrix, matrix.transpose(0, 1));
     group.allToAllSingle(at(0, 0), at(0, 0));
     assertThat(group.sequenceNumber()).isEqualTo(5);
+  }
+
+  @Test
+  void outputsMustNotShareMemory() {
+    Tensor same = at(0, 2);
+    Tensor input = at(20, 2);
+    refused(
+        "allGather on rank 1/3 of group 0: outputs[0] (float32[2] on cpu) and outputs[1]"
+            + " (float32[2] on cpu) must not share memory",
+        () -> group.allGather(Collections.nCopies(SIZE, same), input));
+    refused(
+        "outputs[0] (float32[2] on cpu) and outputs[2] (float32[2] on cpu) must not share memory",
+        () -> group.gather(List.of(at(1, 2), at(4, 2), at(0, 2)), input, RANK));
+    refused(
+        "outputs[0] (float32[2] on cpu) and outputs[1]",
+        () -> group.allToAll(List.of(at(0, 2), at(1, 2), at(4, 2)), parts(20, 2)));
+    refused(
+        "outputs[0] (float32[6] on cpu) and outputs[1]",
+        () ->
+            group.allGatherIntoCoalesced(
+                List.of(at(0, 6), at(5, 6)),
+                List.of(at(20, 2), at(22, 2)),
+                AllGatherOptions.DEFAULT));
+    Tensor array = Tensor.of(MemorySegment.ofArray(new float[6]), DType.FLOAT32, 6);
+    refused(
+        "outputs[1] (float32[2] on cpu) and outputs[2]",
+        () ->
+            group.allGather(
+                List.of(same, array.narrow(0, 0, 2), array.narrow(0, 1, 2)), at(20, 2)));
+    group.allGather(List.of(same, array.narrow(0, 0, 2), array.narrow(0, 2, 2)), at(20, 2));
+    Tensor empty = at(0, 0);
+    group.allGather(List.of(empty, empty, empty), empty);
+    assertThat(group.sequenceNumber()).isEqualTo(2);
+  }
+
+  @Test
+  void tensorsReducedTogetherMustNotShareMemory() {
+    AllReduceOptions options = AllReduceOptions.DEFAULT;
+    Tensor whole = at(0, 6);
+    refused(
+        "tensors[0] (float32[6] on cpu) and tensors[1] (float32[6] on cpu) must not share memory",
+        () -> group.allReduceCoalesced(List.of(whole, whole), options));
+    refused(
+        "tensors[0] (float32[6] on cpu) and tensors[2] (float32[2] on cpu) must not share memory",
+        () -> group.allReduceCoalesced(List.of(whole, at(6, 2), at(2, 2)), options));
+    Tensor matrix = at(0, 36).view(6, 6);
+    Tensor columns = matrix.narrow(1, 0, 2);
+    refused(
+        "tensors[0] (float32[6, 2] strides [6, 1] on cpu) and tensors[1] (float32[6, 2] strides",
+        () -> group.allReduceCoalesced(List.of(columns, columns), options));
+    refused(
+        "must not share memory",
+        () -> group.allReduceCoalesced(List.of(matrix.narrow(1, 1, 2), columns), options));
+    refused(
+        "must not share memory",
+        () -> group.allReduceCoalesced(List.of(matrix, matrix.transpose(0, 1)), options));
+    group.allReduceCoalesced(List.of(matrix.narrow(0, 2, 4), matrix.narrow(0, 0, 2)), options);
+    group.allReduceCoalesced(List.of(matrix.narrow(1, 2, 4), columns), options);
+    group.allReduceCoalesced(List.of(at(0, 0), whole, at(0, 0), at(3, 0)), options);
+    assertThat(group.sequenceNumber()).isEqualTo(3);
   }
 
   @Test
