@@ -9,13 +9,19 @@ import dev.tutti.ReduceOp;
 import dev.tutti.Tensor;
 import java.lang.foreign.MemorySegment;
 import java.time.Duration;
+import java.util.Arrays;
+import java.util.Comparator;
 import java.util.List;
 import java.util.Locale;
+import java.util.stream.IntStream;
 
 /** Checks the arguments of operations, before anything is sent. Allocates only to complain. */
 final class Checks {
   /** Stands for any thread that is not the caller's; is never started. */
   private static final Thread STRANGER = Thread.ofPlatform().unstarted(() -> {});
+
+  /** Is the most elements whose places are compared one by one. */
+  private static final long MOST_COMPARED = 1 << 16;
 
   private final Group group;
 
@@ -193,15 +199,40 @@ final class Checks {
   }
 
   private static boolean overlapsItself(Tensor tensor) {
-    if (tensor.isContiguous() || tensor.numel() == 0) {
+    if (tensor.isContiguous()) {
       return false;
     }
-    for (int d = 0; d < tensor.dimensions(); d++) {
-      if (tensor.size(d) > 1 && tensor.strides()[d] == 0) {
-        return true;
+    long[] shape = tensor.shape();
+    long[] strides = tensor.strides();
+    int[] bySteps =
+        IntStream.range(0, shape.length)
+            .filter(d -> shape[d] > 1)
+            .boxed()
+            .sorted(Comparator.comparingLong(d -> strides[d]))
+            .mapToInt(d -> d)
+            .toArray();
+    long reach = 0;
+    for (int d : bySteps) {
+      if (strides[d] <= reach) {
+        return strides[d] == 0
+            || tensor.numel() > MOST_COMPARED
+            || Arrays.stream(offsets(shape, strides)).distinct().count() < tensor.numel();
       }
+      reach += (shape[d] - 1) * strides[d];
     }
     return false;
+  }
+
+  private static long[] offsets(long[] shape, long[] strides) {
+    long[] offsets = {0};
+    for (int d = 0; d < shape.length; d++) {
+      long[] next = new long[offsets.length * (int) shape[d]];
+      for (int i = 0; i < next.length; i++) {
+        next[i] = offsets[i % offsets.length] + i / offsets.length * strides[d];
+      }
+      offsets = next;
+    }
+    return offsets;
   }
 
   void reducible(OpType op, Tensor tensor, ReduceOp reduceOp, BoundBackend backend) {

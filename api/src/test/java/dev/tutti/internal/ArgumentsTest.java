@@ -3,8 +3,11 @@ package dev.tutti.internal;
 import static org.assertj.core.api.Assertions.assertThatIllegalArgumentException;
 
 import dev.tutti.AllToAllOptions;
+import dev.tutti.DType;
+import dev.tutti.Device;
 import dev.tutti.ProcessGroup;
 import dev.tutti.Tensor;
+import java.lang.foreign.MemorySegment;
 import java.util.List;
 import org.junit.jupiter.api.AfterEach;
 import org.junit.jupiter.api.Test;
@@ -57,5 +60,54 @@ class ArgumentsTest {
     refused(
         "subgroup on rank 0/2 of group 0: ranks must be some ranks without repeats, not []",
         () -> group.subgroup(List.of()));
+  }
+
+  private static Tensor strided(long[] shape, long... strides) {
+    return strided(Tensor.allocate(DType.FLOAT32, 64).segment(), shape, strides);
+  }
+
+  private static Tensor strided(MemorySegment memory, long[] shape, long... strides) {
+    return Tensor.of(memory, DType.FLOAT32, shape, strides, Device.CPU);
+  }
+
+  @Test
+  void writtenElementsThatShareMemory() {
+    List<Tensor> overlapping =
+        List.of(
+            strided(new long[] {2, 2}, 1, 1),
+            strided(new long[] {3, 2}, 0, 1),
+            strided(new long[] {4, 3}, 2, 3),
+            strided(new long[] {2, 3, 4}, 6, 4, 1));
+    for (Tensor tensor : overlapping) {
+      refused(
+          "recv on rank 0/2 of group 0: tensor is written, but its elements share memory: "
+              + tensor,
+          () -> group.recv(tensor, 1));
+    }
+    Tensor matrix = Tensor.allocate(DType.FLOAT32, 6, 6);
+    List<Tensor> apart =
+        List.of(
+            matrix.transpose(0, 1),
+            matrix.narrow(1, 2, 3),
+            matrix.narrow(1, 2, 3).transpose(0, 1),
+            matrix.select(1, 2),
+            strided(new long[] {8}, 2),
+            strided(new long[] {4, 1, 8}, 16, 0, 2),
+            strided(new long[] {2, 3}, 3, 2),
+            strided(new long[] {3, 4}, 2, 3),
+            strided(new long[] {2, 0}, 0, 0),
+            strided(new long[] {}));
+    apart.forEach(tensor -> group.recv(tensor, 1));
+    // Too large to look at each element.
+    Tensor large = Tensor.allocate(DType.UINT8, 1 << 20);
+    long[] shape = {1 << 10, 1 << 9};
+    for (long[] strides : new long[][] {{1, 1}, {512, 2}}) {
+      Tensor tensor = Tensor.of(large.segment(), DType.UINT8, shape, strides, Device.CPU);
+      assertThatIllegalArgumentException()
+          .isThrownBy(() -> group.recv(tensor, 1))
+          .withMessageContaining("its elements share memory");
+    }
+    group.recv(
+        Tensor.of(large.segment(), DType.UINT8, shape, new long[] {1, 1 << 10}, Device.CPU), 1);
   }
 }
