@@ -129,7 +129,7 @@ public interface ProcessGroup extends AutoCloseable {
    * Reduces a tensor over all ranks. All ranks get the same bits.
    *
    * <p>A dense tensor is reduced in place. A sparse one is left as it is; the coalesced sum is the
-   * work's {@link Work#result()}.
+   * work's {@link Work#result()}. Its indices are checked when this is called.
    *
    * @param tensor same shape and type on all ranks
    * @param options operator, deadline, async

@@ -235,6 +235,33 @@ final class Checks {
     return offsets;
   }
 
+  /** Checks that the indices of a sparse tensor of the host are inside it. */
+  void indices(OpType op, String argument, Tensor tensor) {
+    Tensor indices = tensor.indices();
+    if (!indices.device().isCpu()) {
+      return;
+    }
+    long nnz = indices.size(1);
+    for (int d = 0; d < indices.size(0); d++) {
+      for (long i = 0; i < nnz; i++) {
+        long index = indices.flatLong(d * nnz + i);
+        if (index < 0 || index >= tensor.size(d)) {
+          throw bad(
+              op,
+              String.format(
+                  Locale.ROOT,
+                  "indices[%d, %d] is %d, but must be in dimension %d of %s: %s",
+                  d,
+                  i,
+                  index,
+                  d,
+                  argument,
+                  tensor));
+        }
+      }
+    }
+  }
+
   void reducible(OpType op, Tensor tensor, ReduceOp reduceOp, BoundBackend backend) {
     DType dtype = tensor.dtype();
     if (!reduceOp.isDefinedOn(dtype)) {

@@ -47,6 +47,7 @@ final class ReductionSpecs extends OperationSpecs {
     checks.movable(op, "indices", tensor.indices(), backend, false);
     checks.movable(op, "values", tensor.values(), backend, false);
     checks.reducible(op, tensor.values(), options.reduceOp(), backend);
+    checks.indices(op, "tensor", tensor);
     HostStaging staging = new HostStaging(backend);
     Tensor staged =
         Tensor.sparse(

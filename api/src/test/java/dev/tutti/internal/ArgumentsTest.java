@@ -1,7 +1,9 @@
 package dev.tutti.internal;
 
+import static org.assertj.core.api.Assertions.assertThat;
 import static org.assertj.core.api.Assertions.assertThatIllegalArgumentException;
 
+import dev.tutti.AllReduceOptions;
 import dev.tutti.AllToAllOptions;
 import dev.tutti.DType;
 import dev.tutti.Device;
@@ -60,6 +62,35 @@ class ArgumentsTest {
     refused(
         "subgroup on rank 0/2 of group 0: ranks must be some ranks without repeats, not []",
         () -> group.subgroup(List.of()));
+  }
+
+  @Test
+  void indicesOutsideASparseTensor() {
+    Tensor values = Tensor.of(1f, 2f);
+    String call = "allReduceSparse on rank 0/2 of group 0: ";
+    refused(
+        call
+            + "indices[1, 0] is 4, but must be in dimension 1 of tensor: float32[3, 4] sparse on"
+            + " cpu",
+        () -> reduceSparse(Tensor.sparse(Tensor.of(2L, 0, 4, 3).view(2, 2), values, 3, 4)));
+    refused(
+        call
+            + "indices[0, 1] is -1, but must be in dimension 0 of tensor: float32[3, 4] sparse on"
+            + " cpu",
+        () -> reduceSparse(Tensor.sparse(Tensor.of(2L, -1, 0, 3).view(2, 2), values, 3, 4)));
+    refused(
+        call + "indices[0, 0] is 0, but must be in dimension 0 of tensor: float32[0] sparse on cpu",
+        () -> reduceSparse(Tensor.sparse(Tensor.of(0L, 0).view(1, 2), values, 0)));
+    reduceSparse(Tensor.sparse(Tensor.of(2L, 0, 0, 3).view(2, 2), values, 3, 4));
+    reduceSparse(
+        Tensor.sparse(
+            Tensor.allocate(DType.INT64, 1, 0), Tensor.allocate(DType.FLOAT32, 0, 2), 0, 2));
+    assertThat(group.sequenceNumber()).isEqualTo(2);
+    assertThat(group.failure()).isEmpty();
+  }
+
+  private void reduceSparse(Tensor tensor) {
+    group.allReduce(tensor, AllReduceOptions.DEFAULT).await();
   }
 
   private static Tensor strided(long[] shape, long... strides) {

@@ -63,6 +63,25 @@ public interface SparseAllReduceContract extends GroupContract {
         });
   }
 
+  /** Refuses indices outside the tensor, and leaves the group usable. */
+  @ContractTest(needs = OpType.ALL_REDUCE_SPARSE)
+  default void sparseAllReduceRefusesIndicesOutside(ContractWorld world) throws Exception {
+    world.run(
+        member -> {
+          for (int bad : new int[] {-1, 4}) {
+            Tensor indices = member.tensor(DType.INT64, new double[] {0, 2, 3, bad}, 2, 2).view();
+            if (indices.device().isCpu()) {
+              Tensor sparse = Tensor.sparse(indices, member.floats(1, 2).view(), 3, 4);
+              Refusals.badArgument(
+                  member,
+                  "indices[1, 1] is " + bad,
+                  () -> member.group().allReduce(sparse, AllReduceOptions.DEFAULT));
+            }
+          }
+          member.assertUsable();
+        });
+  }
+
   private static void checkSum(Member member, DType dtype, int[] nnz) {
     Tensor input = sparse(member, dtype, nnz[member.rank()]);
     long[] indicesBefore = host(member, input.indices()).toLongArray();
