@@ -22,9 +22,10 @@ final class MovementSpecs extends OperationSpecs {
     OpType op = OpType.BROADCAST;
     BoundBackend backend = checks.backendFor(op, tensor);
     checks.rank(op, "root", options.root());
-    checks.movable(op, "tensor", tensor, backend, true);
+    boolean written = group.rank != options.root();
+    checks.movable(op, "tensor", tensor, backend, written);
     HostStaging staging = new HostStaging(backend);
-    Tensor staged = staging.inOut(tensor);
+    Tensor staged = written ? staging.inOut(tensor) : staging.input(tensor);
     return spec(
         op,
         backend,

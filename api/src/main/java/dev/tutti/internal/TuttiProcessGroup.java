@@ -146,7 +146,7 @@ final class TuttiProcessGroup implements ProcessGroup {
     GroupOperation op = null;
     if (backend != null) {
       checks.rank(type, "root", root);
-      checks.movable(type, "tensor", tensor, backend, true);
+      checks.movable(type, "tensor", tensor, backend, group.rank != root);
       op = runner.beginOnStream(type, tensor.dtype(), tensor.numel());
     }
     if (backend == null || op == null) {

@@ -33,7 +33,7 @@ import org.jspecify.annotations.Nullable;
  * come in order.
  */
 public interface Backend extends AutoCloseable {
-  /** Copies the root's tensor to all ranks. */
+  /** Copies the root's tensor to all ranks; that one is only read. */
   default void broadcast(Operation op, Tensor tensor, int root) throws Exception {
     throw unsupported(op);
   }

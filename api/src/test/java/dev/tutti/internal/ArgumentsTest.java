@@ -5,6 +5,7 @@ import static org.assertj.core.api.Assertions.assertThatIllegalArgumentException
 
 import dev.tutti.AllReduceOptions;
 import dev.tutti.AllToAllOptions;
+import dev.tutti.Capabilities.Feature;
 import dev.tutti.DType;
 import dev.tutti.Device;
 import dev.tutti.ProcessGroup;
@@ -140,5 +141,32 @@ class ArgumentsTest {
     }
     group.recv(
         Tensor.of(large.segment(), DType.UINT8, shape, new long[] {1, 1 << 10}, Device.CPU), 1);
+  }
+
+  @Test
+  void onlyTheRootOfABroadcastMayGiveMemoryThatMustNotBeWritten() {
+    MemorySegment memory = Tensor.allocate(DType.FLOAT32, 6).segment();
+    Tensor readOnly = Tensor.of(memory.asReadOnly(), DType.FLOAT32, 6);
+    Tensor array = Tensor.of(MemorySegment.ofArray(new float[6]).asReadOnly(), DType.FLOAT32, 6);
+    Tensor expanded = strided(memory, new long[] {3, 2}, 0, 1);
+    for (Tensor tensor : List.of(readOnly, array, expanded)) {
+      group.broadcast(tensor, 0);
+      assertThatIllegalArgumentException()
+          .isThrownBy(() -> group.broadcast(tensor, 1))
+          .withMessageStartingWith("broadcast on rank 0/2 of group 0: tensor is written, but its");
+    }
+    assertThat(group.sequenceNumber()).isEqualTo(3);
+  }
+
+  @Test
+  void onlyTheRootOfABroadcastOnAStreamMayGiveMemoryThatMustNotBeWritten() {
+    ScriptedProvider ordered = new ScriptedProvider();
+    ordered.features = new Feature[] {Feature.REAL_RESULTS, Feature.STREAM_ORDERED};
+    Tensor readOnly =
+        Tensor.of(Tensor.allocate(DType.FLOAT32, 6).segment().asReadOnly(), DType.FLOAT32, 6);
+    try (ProcessGroup streams = ordered.join(2)) {
+      streams.broadcast(readOnly, 0);
+      assertThatIllegalArgumentException().isThrownBy(() -> streams.broadcast(readOnly, 1));
+    }
   }
 }

@@ -103,6 +103,11 @@ final class ScriptedProvider implements BackendProvider {
     private static final Tensor NONE = Tensor.of(0f);
 
     @Override
+    public void broadcast(Operation op, Tensor tensor, int root) throws Exception {
+      allReduce.run(op, tensor);
+    }
+
+    @Override
     public void allReduceSparse(Operation op, Tensor tensor, ReduceOp reduceOp) {
       op.completeWith(List.of(tensor));
     }

@@ -121,7 +121,9 @@ public interface ArgumentsContract extends GroupContract {
           Tensor readOnly =
               Tensor.of(member.floats(1, 2).view().segment().asReadOnly(), DType.FLOAT32, 2);
           Refusals.badArgument(member, "tensor", () -> group.allReduce(readOnly));
-          Refusals.badArgument(member, "tensor", () -> group.broadcast(readOnly, 0));
+          if (member.rank() != 0) {
+            Refusals.badArgument(member, "tensor", () -> group.broadcast(readOnly, 0));
+          }
           Tensor overlapping =
               Tensor.of(
                   member.floats(1, 2).view().segment(),

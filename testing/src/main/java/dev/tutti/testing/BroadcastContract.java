@@ -2,7 +2,9 @@ package dev.tutti.testing;
 
 import dev.tutti.Capabilities.Feature;
 import dev.tutti.DType;
+import dev.tutti.Device;
 import dev.tutti.OpType;
+import dev.tutti.Tensor;
 
 /** Tests broadcast: every type, root, size and layout. */
 public interface BroadcastContract extends GroupContract {
@@ -55,6 +57,45 @@ public interface BroadcastContract extends GroupContract {
           for (int shift = 0; shift < count; shift++) {
             Layout layout = member.layouts().get((member.rank() + shift) % count);
             checkBroadcast(member, layout, DType.INT32, 0, 6, 4);
+          }
+        });
+  }
+
+  /** Only reads the root's tensor, which may be read-only, or one element in many places. */
+  @ContractTest(needs = OpType.BROADCAST, features = Feature.REAL_RESULTS)
+  default void broadcastOnlyReadsTheRoot(ContractWorld world) throws Exception {
+    world.run(
+        member -> {
+          if (!member.scratch(DType.FLOAT32, 1).device().isCpu()) {
+            return;
+          }
+          int root = member.size() - 1;
+          for (long numel : new long[] {2, 5000, 400_000}) {
+            double[] mine = TestData.toMove(DType.FLOAT32, member.rank(), numel, numel);
+            TestTensor tensor = member.tensor(DType.FLOAT32, mine, numel);
+            Tensor view = tensor.view();
+            if (member.rank() == root) {
+              view = Tensor.of(view.segment().asReadOnly(), DType.FLOAT32, numel);
+            }
+            member.group().broadcast(view, root);
+            tensor.assertValues(
+                "broadcast of read-only memory",
+                TestData.toMove(DType.FLOAT32, root, numel, numel));
+          }
+          TestTensor expanded = member.floats(1, 2, 1, 2, 1, 2);
+          Tensor view = expanded.view();
+          if (member.rank() == root) {
+            view =
+                Tensor.of(
+                    member.floats(3, 4).view().segment(),
+                    DType.FLOAT32,
+                    new long[] {3, 2},
+                    new long[] {0, 1},
+                    Device.CPU);
+          }
+          member.group().broadcast(view, root);
+          if (member.rank() != root) {
+            expanded.assertValues("broadcast of a row", new double[] {3, 4, 3, 4, 3, 4});
           }
         });
   }

@@ -53,7 +53,10 @@ final class CentralBackend implements Backend {
   @Override
   public void broadcast(Operation op, Tensor tensor, int root) throws Exception {
     List<byte[]> mine = rank == root ? List.of(bytes(tensor)) : List.of();
-    store(tensor, exchange(op, call(op, tensor, root), mine, all -> _ -> all.get(root)).get(0));
+    List<byte[]> theirs = exchange(op, call(op, tensor, root), mine, all -> _ -> all.get(root));
+    if (rank != root) {
+      store(tensor, theirs.get(0));
+    }
   }
 
   @Override
