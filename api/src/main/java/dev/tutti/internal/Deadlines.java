@@ -19,6 +19,11 @@ final class Deadlines {
     return duration.compareTo(SINCE_EVER) < 0 ? SINCE_EVER.toNanos() : duration.toNanos();
   }
 
+  /** Returns a duration, cut to 73 years either way. */
+  static Duration cut(Duration duration) {
+    return Duration.ofNanos(nanos(duration));
+  }
+
   /** Returns the time that is a duration from now. */
   static long in(Duration duration) {
     return System.nanoTime() + nanos(duration);
@@ -26,9 +31,9 @@ final class Deadlines {
 
   /** Writes a duration for people, such as 90 s or 250 ms. */
   static String text(Duration duration) {
-    return duration.toMillis() % 1000 == 0
+    return duration.toMillisPart() == 0
         ? duration.toSeconds() + " s"
-        : duration.toMillis() + " ms";
+        : cut(duration).toMillis() + " ms";
   }
 
   /** Returns what is left until a time, or zero. */

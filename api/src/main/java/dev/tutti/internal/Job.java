@@ -155,7 +155,7 @@ final class Job {
                     type,
                     deviceFor(provider, type),
                     typeStore,
-                    timeout,
+                    Deadlines.cut(timeout),
                     settings,
                     early);
             bound.put(type, bind(provider, type, context));

@@ -9,6 +9,7 @@ import dev.tutti.TuttiException;
 import java.io.IOException;
 import java.lang.foreign.MemorySegment;
 import java.time.Duration;
+import java.util.concurrent.TimeUnit;
 import java.util.concurrent.locks.Condition;
 import java.util.concurrent.locks.ReentrantLock;
 import java.util.function.BooleanSupplier;
@@ -121,7 +122,7 @@ final class SharedBlock {
       BooleanSupplier condition) {
     int rank = self.rank();
     long start = System.nanoTime();
-    long left = timeout.toNanos();
+    long left = TimeUnit.NANOSECONDS.convert(timeout);
     while (!condition.getAsBoolean()) {
       checkFailure();
       self.requireOpen();

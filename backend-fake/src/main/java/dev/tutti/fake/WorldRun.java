@@ -55,7 +55,7 @@ final class WorldRun<T> {
   }
 
   List<T> results() {
-    long deadline = System.nanoTime() + world.timeout().toNanos();
+    long deadline = System.nanoTime() + TimeUnit.NANOSECONDS.convert(world.timeout());
     for (Thread thread : threads) {
       thread.start();
     }

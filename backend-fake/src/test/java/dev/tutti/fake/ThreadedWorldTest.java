@@ -7,6 +7,7 @@ import static org.assertj.core.api.Assertions.catchThrowable;
 import dev.tutti.CollectiveException;
 import dev.tutti.CollectiveTimeoutException;
 import dev.tutti.PeerFailedException;
+import dev.tutti.ProcessGroup;
 import dev.tutti.ReduceOp;
 import dev.tutti.Tensor;
 import dev.tutti.TuttiException;
@@ -55,6 +56,11 @@ class ThreadedWorldTest {
             "rank-2 of 4 {cpu=threaded} 10.0 40.0",
             "rank-3 of 4 {cpu=threaded} 10.0 40.0");
     assertThat(rankThreads()).isEmpty();
+  }
+
+  @Test
+  void takesTheLongestTimeout() {
+    ThreadedWorld.of(2).withTimeout(Duration.ofSeconds(Long.MAX_VALUE)).run(ProcessGroup::barrier);
   }
 
   @Test

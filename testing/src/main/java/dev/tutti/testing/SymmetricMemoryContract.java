@@ -79,6 +79,20 @@ public interface SymmetricMemoryContract extends GroupContract {
         });
   }
 
+  /** Waits with the longest time-out there is. */
+  @ContractTest(features = Feature.SYMMETRIC_MEMORY)
+  default void waitsTakeTheLongestTimeout(ContractWorld world) throws Exception {
+    world.run(
+        member -> {
+          try (SymmetricMemory memory = member.group().allocateSymmetric(8)) {
+            memory.barrier(0, Waiting.LONGEST);
+            memory.putSignal(member.next(), 1, Waiting.LONGEST);
+            memory.waitSignal(member.previous(), 1, Waiting.LONGEST);
+            memory.barrier(0, Waiting.LONGEST);
+          }
+        });
+  }
+
   /** Carries data by signals, one at a time, in a ring and back. */
   @ContractTest(features = Feature.SYMMETRIC_MEMORY)
   default void signalsCarryDataOneAtATime(ContractWorld world) throws Exception {

@@ -176,6 +176,18 @@ public interface TimeoutContract extends GroupContract {
         });
   }
 
+  /** Makes groups and runs collectives with the longest time-out there is. */
+  @ContractTest
+  default void takesTheLongestTimeout(ContractWorld world) throws Exception {
+    world.run(
+        options -> options.withTimeout(Waiting.LONGEST),
+        member -> {
+          assertThat(member.group().timeout()).isGreaterThan(Duration.ofDays(3650));
+          member.assertUsable();
+          member.in(member.group().split(0, 0).orElseThrow()).assertUsable();
+        });
+  }
+
   /** Lets the last rank stay away from the first collective, which the others run. */
   private static void checkAbsence(ContractWorld world, ContractWorld.Body collective)
       throws Exception {

@@ -13,6 +13,9 @@ final class Waiting {
   /** Is how long a test waits for what must come. */
   static final Duration LONG = Duration.ofSeconds(20);
 
+  /** Is the longest time-out that there is. */
+  static final Duration LONGEST = Duration.ofSeconds(Long.MAX_VALUE);
+
   private Waiting() {}
 
   /** Waits until a condition holds. */
