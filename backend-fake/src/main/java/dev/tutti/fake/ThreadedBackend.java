@@ -9,6 +9,7 @@ import dev.tutti.spi.Operation;
 import dev.tutti.spi.SparseSum;
 import dev.tutti.spi.Staging;
 import java.io.IOException;
+import java.nio.channels.ClosedByInterruptException;
 import java.util.ArrayList;
 import java.util.List;
 import java.util.Set;
@@ -186,9 +187,17 @@ final class ThreadedBackend implements Backend {
     }
   }
 
+  /** Makes a block as if nobody interrupted this thread, which would close its file. */
   private @Nullable SharedBlock blockFor(long byteSize) {
+    boolean interrupted = Thread.interrupted();
     try {
-      return new SharedBlock(hub.group(), hub.size(), byteSize);
+      while (true) {
+        try {
+          return new SharedBlock(hub.group(), hub.size(), byteSize);
+        } catch (ClosedByInterruptException e) {
+          interrupted |= Thread.interrupted();
+        }
+      }
     } catch (IOException | OutOfMemoryError | ArithmeticException e) {
       System.getLogger(ThreadedBackend.class.getName())
           .log(
@@ -196,6 +205,10 @@ final class ThreadedBackend implements Backend {
               "rank " + rank + ", group " + hub.group() + ": no symmetric memory",
               e);
       return null;
+    } finally {
+      if (interrupted) {
+        Thread.currentThread().interrupt();
+      }
     }
   }
 

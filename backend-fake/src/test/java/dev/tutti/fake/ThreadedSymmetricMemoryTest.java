@@ -11,8 +11,12 @@ import dev.tutti.SymmetricMemory;
 import dev.tutti.Tensor;
 import dev.tutti.TuttiException;
 import java.time.Duration;
+import java.util.Arrays;
 import java.util.List;
 import java.util.concurrent.ConcurrentHashMap;
+import java.util.concurrent.atomic.AtomicReference;
+import java.util.concurrent.locks.LockSupport;
+import org.jspecify.annotations.Nullable;
 import org.junit.jupiter.api.Test;
 
 class ThreadedSymmetricMemoryTest {
@@ -46,6 +50,42 @@ class ThreadedSymmetricMemoryTest {
             }
           }
         });
+  }
+
+  @Test
+  void anInterruptOfRankZeroTakesNoMemoryAway() {
+    AtomicReference<Thread> other = new AtomicReference<>();
+    RawWorld.run(
+        2,
+        rank -> {
+          if (rank.rank == 0) {
+            // It waits for nobody then, which an interrupt would end.
+            awaitArrival(other);
+            Thread.currentThread().interrupt();
+          } else {
+            other.set(Thread.currentThread());
+          }
+          try (SymmetricMemory memory = allocate(rank, 8)) {
+            assertThat(Thread.interrupted()).isEqualTo(rank.rank == 0);
+            memory.barrier(0, LONG);
+          }
+        });
+  }
+
+  /** Waits until a thread waits for the others in a collective. */
+  private static void awaitArrival(AtomicReference<Thread> other) {
+    long deadline = System.nanoTime() + LONG.toNanos();
+    while (!isInCollective(other.get())) {
+      assertThat(System.nanoTime() - deadline).as("nanoseconds after the deadline").isNegative();
+      LockSupport.parkNanos(100_000);
+    }
+  }
+
+  private static boolean isInCollective(@Nullable Thread thread) {
+    return thread != null
+        && thread.getState() == Thread.State.TIMED_WAITING
+        && Arrays.stream(thread.getStackTrace())
+            .anyMatch(frame -> frame.getMethodName().equals("awaitStage"));
   }
 
   @Test
