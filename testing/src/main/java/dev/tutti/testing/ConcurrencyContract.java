@@ -138,6 +138,36 @@ public interface ConcurrencyContract extends GroupContract {
         });
   }
 
+  /**
+   * Keeps messages of one pair and tag in two groups apart, in whichever order they are received.
+   */
+  @ContractTest(
+      needs = {OpType.SEND, OpType.RECV},
+      features = Feature.REAL_RESULTS,
+      minSize = 2)
+  default void messagesOfTwoGroupsStayApart(ContractWorld world) throws Exception {
+    P2pOptions options = P2pOptions.DEFAULT.withTag(7).withAsync();
+    world.run(
+        member -> {
+          List<Integer> all = IntStream.range(0, member.size()).boxed().toList();
+          ProcessGroup first = member.group().subgroup(all).orElseThrow();
+          ProcessGroup second = member.group().subgroup(all).orElseThrow();
+          TestTensor one = member.floats(100 + member.rank());
+          TestTensor two = member.floats(200 + member.rank());
+          TestTensor ofFirst = member.floats(0);
+          TestTensor ofSecond = member.floats(0);
+          List<Work> works =
+              List.of(
+                  first.send(one.view(), member.next(), options),
+                  second.send(two.view(), member.next(), options),
+                  second.recv(ofSecond.view(), member.previous(), options),
+                  first.recv(ofFirst.view(), member.previous(), options));
+          works.forEach(Work::await);
+          ofFirst.assertValues("message in the first group", 100 + member.previous());
+          ofSecond.assertValues("message in the second group", 200 + member.previous());
+        });
+  }
+
   private static void runAll(List<Callable<Void>> calls) throws Exception {
     ExecutorService threads = Executors.newFixedThreadPool(calls.size());
     try {

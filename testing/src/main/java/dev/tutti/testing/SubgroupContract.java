@@ -3,13 +3,20 @@ package dev.tutti.testing;
 import static org.assertj.core.api.Assertions.assertThat;
 import static org.assertj.core.api.Assertions.assertThatThrownBy;
 
+import dev.tutti.Capabilities;
 import dev.tutti.Capabilities.Feature;
 import dev.tutti.CollectiveException;
 import dev.tutti.CollectiveTimeoutException;
 import dev.tutti.GroupClosedException;
+import dev.tutti.OpType;
+import dev.tutti.P2pOptions;
 import dev.tutti.ProcessGroup;
+import dev.tutti.ReduceOp;
 import dev.tutti.Store;
+import dev.tutti.Tensor;
+import dev.tutti.Work;
 import java.time.Duration;
+import java.util.ArrayList;
 import java.util.List;
 import java.util.Optional;
 import java.util.stream.IntStream;
@@ -38,6 +45,65 @@ public interface SubgroupContract extends GroupContract {
           member.in(same).assertUsable();
           member.assertUsable();
         });
+  }
+
+  /** Takes the ranks of a group whose order is not that of its parent for those of the group. */
+  @ContractTest(features = Feature.REAL_RESULTS, minSize = 2)
+  default void operationsGoByTheRanksOfTheGroup(ContractWorld world) throws Exception {
+    world.run(
+        member -> {
+          Member own = member.in(member.group().split(0, -member.rank()).orElseThrow());
+          assertThat(own.rank()).isEqualTo(member.size() - 1 - member.rank());
+          Capabilities capabilities = member.capabilities();
+          if (capabilities.has(OpType.BROADCAST)) {
+            for (int root : world.roots()) {
+              TestTensor tensor = own.floats(100 + own.rank());
+              own.group().broadcast(tensor.view(), root);
+              tensor.assertValues("broadcast from rank " + root + " of the group", 100 + root);
+            }
+          }
+          if (capabilities.has(OpType.ALL_GATHER)) {
+            checkAllGather(own);
+          }
+          if (capabilities.has(OpType.REDUCE_SCATTER)) {
+            checkReduceScatter(own);
+          }
+          if (capabilities.has(OpType.SEND) && capabilities.has(OpType.RECV)) {
+            TestTensor sent = own.floats(100 + own.rank());
+            TestTensor received = own.floats(0);
+            Work send = own.group().send(sent.view(), own.next(), P2pOptions.DEFAULT.withAsync());
+            own.group().recv(received.view(), own.previous());
+            send.await();
+            received.assertValues("message of the rank before", 100 + own.previous());
+          }
+        });
+  }
+
+  private static void checkAllGather(Member member) {
+    List<TestTensor> parts = new ArrayList<>();
+    for (int rank = 0; rank < member.size(); rank++) {
+      parts.add(member.floats(0));
+    }
+    member
+        .group()
+        .allGather(
+            parts.stream().map(TestTensor::view).toList(),
+            member.floats(100 + member.rank()).view());
+    for (int rank = 0; rank < member.size(); rank++) {
+      parts.get(rank).assertValues("part of rank " + rank + " of the group", 100 + rank);
+    }
+  }
+
+  private static void checkReduceScatter(Member member) {
+    int size = member.size();
+    List<Tensor> inputs = new ArrayList<>();
+    for (int rank = 0; rank < size; rank++) {
+      inputs.add(member.floats(100 * rank + member.rank()).view());
+    }
+    TestTensor sum = member.floats(0);
+    member.group().reduceScatter(sum.view(), inputs, ReduceOp.SUM);
+    sum.assertValues(
+        "part of this rank of the group", 100.0 * size * member.rank() + size * (size - 1) / 2.0);
   }
 
   /** Leaves ranks of negative color out. */
