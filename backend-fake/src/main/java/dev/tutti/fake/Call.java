@@ -7,6 +7,7 @@ import dev.tutti.Tensor;
 import dev.tutti.spi.Operation;
 import java.util.ArrayList;
 import java.util.List;
+import java.util.stream.Stream;
 import org.jspecify.annotations.Nullable;
 
 /**
@@ -106,6 +107,17 @@ record Call(
       bytes += input.byteSize();
     }
     return bytes;
+  }
+
+  /** Tells whether the memory of a tensor was freed. */
+  boolean isFreed() {
+    return Stream.concat(inputs.stream(), outputs.stream())
+        .flatMap(
+            tensor ->
+                tensor.isSparse()
+                    ? Stream.of(tensor.indices(), tensor.values())
+                    : Stream.of(tensor))
+        .anyMatch(tensor -> !tensor.segment().scope().isAlive());
   }
 
   /** Tells whether this call can be the same operation as another rank's. */

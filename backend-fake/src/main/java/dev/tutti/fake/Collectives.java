@@ -1,8 +1,8 @@
 package dev.tutti.fake;
 
 import dev.tutti.MismatchException;
-import dev.tutti.TuttiException;
 import dev.tutti.spi.Operation;
+import dev.tutti.spi.PeerLostException;
 import java.util.List;
 import java.util.concurrent.TimeUnit;
 import java.util.concurrent.TimeoutException;
@@ -163,9 +163,13 @@ final class Collectives {
     }
   }
 
-  private void failMove(Round round, int rank, Throwable cause) {
-    String message = "the data of rank " + rank + " could not be moved: " + round.report();
-    hub.fail(() -> new TuttiException(message, cause), -1);
+  /** Fails the group because a rank's part could not be moved, or one that it takes data from. */
+  private void failMove(Round round, int mover, Throwable cause) {
+    int freed = round.freed();
+    int blamed = freed >= 0 ? freed : mover;
+    String message =
+        "the data of rank " + blamed + " could not be moved: " + cause + "; " + round.report();
+    hub.fail(() -> new PeerLostException(blamed, message, cause), blamed);
   }
 
   /** Waits until a round came to a stage. Lock held. */

@@ -106,6 +106,17 @@ final class Round {
     return true;
   }
 
+  /** Returns the first rank whose memory was freed since it came, or -1. */
+  int freed() {
+    for (int rank = 0; rank < calls.length; rank++) {
+      Call call = calls[rank];
+      if (call != null && call.isFreed()) {
+        return rank;
+      }
+    }
+    return -1;
+  }
+
   boolean isMissing(int rank) {
     return stage == GATHERING ? calls[rank] == null : !finished[rank];
   }

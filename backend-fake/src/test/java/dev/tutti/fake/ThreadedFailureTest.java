@@ -4,7 +4,9 @@ import static org.assertj.core.api.Assertions.assertThat;
 import static org.assertj.core.api.Assertions.assertThatThrownBy;
 import static org.assertj.core.api.Assertions.catchThrowable;
 
+import dev.tutti.AllReduceOptions;
 import dev.tutti.BackendException;
+import dev.tutti.CollectiveException;
 import dev.tutti.DType;
 import dev.tutti.MismatchException;
 import dev.tutti.OpType;
@@ -12,7 +14,7 @@ import dev.tutti.ReduceOp;
 import dev.tutti.Store;
 import dev.tutti.StoreClosedException;
 import dev.tutti.Tensor;
-import dev.tutti.TuttiException;
+import dev.tutti.Work;
 import dev.tutti.spi.PeerLostException;
 import dev.tutti.store.HashStore;
 import dev.tutti.store.PrefixStore;
@@ -26,6 +28,7 @@ import java.util.concurrent.TimeUnit;
 import java.util.concurrent.TimeoutException;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.params.ParameterizedTest;
+import org.junit.jupiter.params.provider.CsvSource;
 import org.junit.jupiter.params.provider.ValueSource;
 
 class ThreadedFailureTest {
@@ -322,9 +325,38 @@ class ThreadedFailureTest {
         .allSatisfy(
             failure ->
                 assertThat(failure)
-                    .isInstanceOf(TuttiException.class)
-                    .hasMessageContaining("could not be moved: ranks 0, 1, 2: allReduce #1 SUM")
+                    .isInstanceOfSatisfying(
+                        PeerLostException.class, lost -> assertThat(lost.peer()).isEqualTo(1))
+                    .hasMessageContaining(
+                        "the data of rank 1 could not be moved: java.lang.IllegalStateException:"
+                            + " Already closed; ranks 0, 1, 2: allReduce #1 SUM")
                     .hasRootCauseMessage("Already closed"));
+  }
+
+  /** The second number of elements makes each rank move its own part. */
+  @ParameterizedTest
+  @CsvSource({"0, 4", "1, 4", "0, 300000", "1, 300000"})
+  void theRankWhoseMemoryIsFreedIsBlamedOnAllRanks(int culprit, long count) {
+    ThreadedWorld.run(
+        2,
+        group -> {
+          Work work;
+          if (group.rank() == culprit) {
+            Arena arena = Arena.ofShared();
+            Tensor tensor = Tensor.allocate(arena, DType.FLOAT32, count);
+            work = group.allReduce(tensor, AllReduceOptions.DEFAULT.withAsync());
+            arena.close();
+            group.store().set("freed", "1");
+          } else {
+            group.store().wait(List.of("freed"));
+            work = group.allReduce(floats(count), AllReduceOptions.DEFAULT.withAsync());
+          }
+          assertThatThrownBy(work::await)
+              .isInstanceOfSatisfying(
+                  CollectiveException.class,
+                  failure -> assertThat(failure.failedRank()).isEqualTo(culprit))
+              .hasMessageContaining("Already closed");
+        });
   }
 
   @Test
