@@ -3,13 +3,16 @@ package dev.tutti.spi;
 import dev.tutti.DType;
 import dev.tutti.ReduceOp;
 import dev.tutti.Tensor;
+import java.lang.foreign.MemorySegment;
+import java.util.ArrayList;
 import java.util.List;
 import java.util.Map;
 import java.util.TreeMap;
 
 /**
- * Adds sparse tensors in host memory, in their order; the sum is coalesced, its indices ascend. For
- * the sparse all-reduce of backends whose ranks get the tensors of all.
+ * Adds sparse tensors in host memory, in their order; the sum is coalesced, its indices ascend.
+ * Half precisions are rounded once, after the last. For the sparse all-reduce of backends whose
+ * ranks get the tensors of all.
  */
 public final class SparseSum {
   private SparseSum() {}
@@ -30,59 +33,58 @@ public final class SparseSum {
     for (int d = sparseDims; d < shape.length; d++) {
       rowLength *= shape[d];
     }
-    Map<Long, Integer> rows = new TreeMap<>();
+    DType dtype = model.dtype();
+    long rowBytes = rowLength * dtype.byteSize();
+    Map<Long, List<Entry>> places = new TreeMap<>();
     for (Tensor tensor : tensors) {
       if (tensor.indices().size(0) != sparseDims) {
         throw new IllegalArgumentException(
             "sparse dimensions do not match: " + sparseDims + " and " + tensor.indices().size(0));
       }
+      MemorySegment values = tensor.values().segment();
       for (long entry = 0; entry < tensor.indices().size(1); entry++) {
-        rows.putIfAbsent(key(tensor, entry, shape), rows.size());
+        places
+            .computeIfAbsent(key(tensor, entry, shape), place -> new ArrayList<>(1))
+            .add(new Entry(values, entry * rowBytes));
       }
     }
-    DType dtype = model.dtype();
-    Tensor sums = Tensor.allocate(dtype, rows.size(), rowLength);
-    boolean[] seen = new boolean[rows.size()];
-    long rowBytes = rowLength * dtype.byteSize();
-    for (Tensor tensor : tensors) {
-      Tensor values = tensor.values();
-      for (long entry = 0; entry < tensor.indices().size(1); entry++) {
-        int row = rows.getOrDefault(key(tensor, entry, shape), 0);
-        if (seen[row]) {
-          HostReducer.reduce(
-              ReduceOp.Kind.SUM,
-              dtype,
-              sums.segment(),
-              row * rowBytes,
-              values.segment(),
-              entry * rowBytes,
-              rowLength);
-        } else {
-          seen[row] = true;
-          sums.select(0, row).copyFrom(values.view(values.size(0), rowLength).select(0, entry));
-        }
-      }
-    }
-    return sorted(rows, sums, sparseDims, shape);
-  }
-
-  private static Tensor sorted(Map<Long, Integer> rows, Tensor sums, int sparseDims, long[] shape) {
-    Tensor indices = Tensor.allocate(DType.INT64, sparseDims, rows.size());
-    Tensor ordered = Tensor.allocate(sums.dtype(), rows.size(), sums.size(1));
-    long entry = 0;
-    for (Map.Entry<Long, Integer> row : rows.entrySet()) {
-      long rest = row.getKey();
+    Tensor indices = Tensor.allocate(DType.INT64, sparseDims, places.size());
+    long[] valueShape = new long[shape.length - sparseDims + 1];
+    valueShape[0] = places.size();
+    System.arraycopy(shape, sparseDims, valueShape, 1, valueShape.length - 1);
+    Tensor sums = Tensor.allocate(dtype, valueShape);
+    long row = 0;
+    for (Map.Entry<Long, List<Entry>> place : places.entrySet()) {
+      long rest = place.getKey();
       for (int d = sparseDims - 1; d >= 0; d--) {
-        indices.setFlat(d * (long) rows.size() + entry, rest % shape[d]);
+        indices.setFlat(d * (long) places.size() + row, rest % shape[d]);
         rest /= shape[d];
       }
-      ordered.select(0, entry).copyFrom(sums.select(0, row.getValue()));
-      entry++;
+      add(place.getValue(), dtype, sums.segment(), row * rowBytes, rowLength);
+      row++;
     }
-    long[] valueShape = new long[shape.length - sparseDims + 1];
-    valueShape[0] = rows.size();
-    System.arraycopy(shape, sparseDims, valueShape, 1, valueShape.length - 1);
-    return Tensor.sparse(indices, ordered.view(valueShape), shape);
+    return Tensor.sparse(indices, sums, shape);
+  }
+
+  /** Is a row of values. */
+  private record Entry(MemorySegment values, long offset) {}
+
+  private static void add(
+      List<Entry> entries, DType dtype, MemorySegment sums, long offset, long rowLength) {
+    Entry first = entries.get(0);
+    if (entries.size() == 1) {
+      long rowBytes = rowLength * dtype.byteSize();
+      MemorySegment.copy(first.values, first.offset, sums, offset, rowBytes);
+      return;
+    }
+    HostReducer.combineAll(
+        ReduceOp.Kind.SUM,
+        dtype,
+        sums,
+        offset,
+        entries.stream().map(Entry::values).toArray(MemorySegment[]::new),
+        entries.stream().mapToLong(Entry::offset).toArray(),
+        rowLength);
   }
 
   private static long key(Tensor tensor, long entry, long[] shape) {

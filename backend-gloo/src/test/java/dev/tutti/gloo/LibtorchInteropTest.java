@@ -225,6 +225,13 @@ class LibtorchInteropTest {
     assertThat(own).isEqualTo(pure);
   }
 
+  /** In bfloat16 only: libtorch does not add sparse tensors of float16. */
+  @Test
+  void roundsSparseSumsAsLibtorchDoes() throws Exception {
+    List<String> lines = List.of("allreduce_sparse bfloat16 sum 997 7 500 data=fraction");
+    assertThat(checksumsOfRank0("LTL", lines)).isEqualTo(checksumsOfRank0("LLL", lines));
+  }
+
   private static List<String> checksumsOfRank0(String ranks, List<String> lines) throws Exception {
     try (MixedWorld world = new MixedWorld(ranks, Host.TUTTI, false)) {
       List<List<String>> checksums =

@@ -46,6 +46,16 @@ public interface SparseAllReduceContract extends GroupContract {
         });
   }
 
+  /** Adds many ones at one place, more than the half types can count by steps of one. */
+  @ContractTest(needs = OpType.ALL_REDUCE_SPARSE, features = Feature.REAL_RESULTS)
+  default void sparseAllReduceOfHalfTypesRoundsLate(ContractWorld world) throws Exception {
+    world.run(
+        member -> {
+          checkOnes(member, DType.FLOAT16, 4096);
+          checkOnes(member, DType.BFLOAT16, 512);
+        });
+  }
+
   /** Refuses other operators than SUM, and leaves the group usable. */
   @ContractTest(needs = OpType.ALL_REDUCE_SPARSE)
   default void sparseAllReduceRefusesOtherOperators(ContractWorld world) throws Exception {
@@ -107,6 +117,24 @@ public interface SparseAllReduceContract extends GroupContract {
     assertThat(host(member, input.values()).toDoubleArray())
         .as("values of the input")
         .isEqualTo(valuesBefore);
+  }
+
+  /** Sums so many ones at one place, of which each rank has its share. */
+  private static void checkOnes(Member member, DType dtype, int total) {
+    if (!member.capabilities().canReduce(dtype, ReduceOp.SUM)) {
+      return;
+    }
+    int own = total / member.size() + (member.rank() < total % member.size() ? 1 : 0);
+    Tensor indices = member.tensor(DType.INT64, new double[own], 1, own).view();
+    Tensor values = member.tensor(dtype, TestData.constant(dtype, 1, own), own).view();
+    Work work =
+        member.group().allReduce(Tensor.sparse(indices, values, 3), AllReduceOptions.DEFAULT);
+    work.await();
+    Tensor result = work.result().get(0);
+    assertThat(host(member, result.indices()).toLongArray()).containsExactly(0);
+    assertThat(host(member, result.values()).toDoubleArray())
+        .as("sparse sum of %s ones of %s", total, dtype.label())
+        .containsExactly(total);
   }
 
   private static Tensor sparse(Member member, DType dtype, int nnz) {

@@ -13,7 +13,9 @@ import java.util.List;
 
 /**
  * Sums sparse tensors: all ranks gather the shapes, then the indices, then the values of all, and
- * each adds them up by itself, in the order of ranks (c10d: {@code AsyncSparseAllreduceWork}).
+ * each adds them up by itself, in the order of ranks (c10d: {@code AsyncSparseAllreduceWork}). Half
+ * precisions are rounded once on each rank and once in the end; with ranks of PyTorch, which have
+ * to get the same bits, after each rank.
  *
  * <table>
  * <caption>Cost for N ranks</caption>
@@ -76,11 +78,13 @@ public final class SparseAllReduce {
    *
    * @param op carries the deadline
    * @param tensor this rank's, checked
+   * @param asPytorch whether to round after each rank
    * @param exchange moves the bytes
    * @return the sum, coalesced
    * @throws Exception if a wait ended without success, or shapes differ
    */
-  public Tensor run(Operation op, Tensor tensor, Exchange exchange) throws Exception {
+  public Tensor run(Operation op, Tensor tensor, boolean asPytorch, Exchange exchange)
+      throws Exception {
     Tensor own = SparseSum.of(List.of(tensor));
     int sparseDims = (int) own.indices().size(0);
     long[] shape = own.shape();
@@ -106,7 +110,20 @@ public final class SparseAllReduce {
               shape));
       start += counts[r];
     }
-    return SparseSum.of(all);
+    return asPytorch && isHalf(own.dtype()) ? sumByRank(all) : SparseSum.of(all);
+  }
+
+  private static boolean isHalf(DType dtype) {
+    return dtype == DType.FLOAT16 || dtype == DType.BFLOAT16;
+  }
+
+  /** Adds tensors and rounds after each. */
+  static Tensor sumByRank(List<Tensor> tensors) {
+    Tensor sum = SparseSum.of(tensors.subList(0, 1));
+    for (Tensor next : tensors.subList(1, tensors.size())) {
+      sum = SparseSum.of(List.of(sum, next));
+    }
+    return sum;
   }
 
   private long[] gatherCounts(Operation op, Tensor own, int sparseDims, Exchange exchange)

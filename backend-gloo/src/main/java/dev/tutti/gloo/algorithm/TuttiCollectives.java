@@ -42,7 +42,7 @@ public final class TuttiCollectives implements Collectives {
 
   @Override
   public Tensor allReduceSparse(Operation op, Tensor tensor) throws Exception {
-    return wire.allReduceSparse(op, tensor);
+    return wire.allReduceSparse(op, tensor, false);
   }
 
   @Override

@@ -85,10 +85,16 @@ public final class WireCollectives implements Collectives {
 
   @Override
   public Tensor allReduceSparse(Operation op, Tensor tensor) throws Exception {
+    return allReduceSparse(op, tensor, true);
+  }
+
+  /** Sums sparse tensors with the roundings of PyTorch, or fewer. */
+  Tensor allReduceSparse(Operation op, Tensor tensor, boolean asPytorch) throws Exception {
     int tag = next(Signature.of(OpType.ALL_REDUCE_SPARSE, tensor.dtype(), ReduceOp.Kind.SUM, 0, 0));
     return sparseAllReduce.run(
         op,
         tensor,
+        asPytorch,
         new SparseAllReduce.Exchange() {
           @Override
           public void gather(MemorySegment memory, long bytes) throws Exception {

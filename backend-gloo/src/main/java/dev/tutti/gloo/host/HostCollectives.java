@@ -73,6 +73,7 @@ final class HostCollectives implements Collectives {
     return sparseAllReduce.run(
         op,
         tensor,
+        false,
         new SparseAllReduce.Exchange() {
           @Override
           public void gather(MemorySegment memory, long bytes) throws Exception {
