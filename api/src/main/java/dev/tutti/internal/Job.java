@@ -155,7 +155,7 @@ final class Job {
                     type,
                     deviceFor(provider, type),
                     typeStore,
-                    Deadlines.cut(timeout),
+                    Deadlines.cut(groupTimeout),
                     settings,
                     early);
             bound.put(type, bind(provider, type, context));
