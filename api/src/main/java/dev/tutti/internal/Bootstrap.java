@@ -44,7 +44,8 @@ public final class Bootstrap {
     try {
       job.start();
       group =
-          job.createGroup("0", job.rank, IntStream.range(0, job.size).boxed().toList(), timeout);
+          job.createGroup(
+              "0", job.rank, IntStream.range(0, job.size).boxed().toList(), timeout, null);
       job.initBarrier(group);
       return new TuttiProcessGroup(group, job);
     } catch (RuntimeException e) {

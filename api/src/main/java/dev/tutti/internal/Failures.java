@@ -7,6 +7,8 @@ import dev.tutti.internal.FailureEvent.Kind;
 import dev.tutti.spi.PeerLostException;
 import java.lang.System.Logger.Level;
 import java.time.Duration;
+import java.util.Set;
+import java.util.concurrent.ConcurrentHashMap;
 import java.util.concurrent.CountDownLatch;
 import java.util.concurrent.TimeUnit;
 import java.util.concurrent.TimeoutException;
@@ -36,6 +38,7 @@ final class Failures {
   private final AtomicReference<@Nullable Known> known = new AtomicReference<>();
   private final AtomicReference<@Nullable Verdict> verdict = new AtomicReference<>();
   private final CountDownLatch settled = new CountDownLatch(1);
+  private final Set<Runnable> listeners = ConcurrentHashMap.newKeySet();
 
   private record Known(FailureEvent event, long sinceNanos) {}
 
@@ -51,6 +54,18 @@ final class Failures {
   /** Tells whether something failed here or elsewhere. */
   boolean isFailing() {
     return known.get() != null;
+  }
+
+  /** Has a step run, on a thread of its own, when something fails; at once if something has. */
+  void whenFailing(Runnable step) {
+    listeners.add(step);
+    if (isFailing()) {
+      start(step);
+    }
+  }
+
+  void forget(Runnable step) {
+    listeners.remove(step);
   }
 
   /** Begins to fail the group; from any thread, never blocks. */
@@ -163,7 +178,11 @@ final class Failures {
   }
 
   private boolean learn(FailureEvent event) {
-    return known.compareAndSet(null, new Known(event, System.nanoTime()));
+    boolean first = known.compareAndSet(null, new Known(event, System.nanoTime()));
+    if (first) {
+      listeners.forEach(this::start);
+    }
+    return first;
   }
 
   private void start(Runnable step) {

@@ -129,13 +129,26 @@ final class Job {
     return new PrefixStore("group/" + group, ownStore);
   }
 
-  /** Creates the backends of a group and the group; all its ranks do. */
-  Group createGroup(String name, int groupRank, List<Integer> globalRanks, Duration groupTimeout) {
+  /**
+   * Creates the backends of a group and the group; all its ranks do.
+   *
+   * @param parent tells of failures that end this, too; null if there is no other group
+   */
+  Group createGroup(
+      String name,
+      int groupRank,
+      List<Integer> globalRanks,
+      Duration groupTimeout,
+      @Nullable Failures parent) {
     Store store = name.equals("0") ? rootStore : new PrefixStore(name + "/", rootStore);
     EarlyFailures early = new EarlyFailures();
     Map<String, Store> stores = new LinkedHashMap<>();
     providers.keySet().forEach(type -> stores.put(type, new PrefixStore(type + "/", store)));
-    monitor.join(name, globalRanks, event -> stores.values().forEach(Store::close));
+    Runnable end = () -> stores.values().forEach(Store::close);
+    monitor.join(name, globalRanks, event -> end.run());
+    if (parent != null) {
+      parent.whenFailing(end);
+    }
     Map<String, BoundBackend> bound = new LinkedHashMap<>();
     try {
       stores.forEach(
@@ -170,6 +183,10 @@ final class Job {
       monitor.leave(name);
       closeAll(bound);
       throw setUpFailed(name, groupRank, globalRanks.size(), e);
+    } finally {
+      if (parent != null) {
+        parent.forget(end);
+      }
     }
   }
 

@@ -4,6 +4,7 @@ import dev.tutti.Capabilities;
 import dev.tutti.OpType;
 import dev.tutti.ProcessGroup;
 import dev.tutti.Store;
+import dev.tutti.TuttiException;
 import dev.tutti.internal.FailureEvent.Kind;
 import java.nio.charset.StandardCharsets;
 import java.time.Duration;
@@ -111,7 +112,12 @@ final class Subgroups {
     }
     group.ensureUsable(OpType.SPLIT);
     List<Integer> globalRanks = ranks.stream().map(group.globalRanks::get).toList();
-    Group created = job.createGroup(name, rank, globalRanks, group.timeout());
+    Group created;
+    try {
+      created = job.createGroup(name, rank, globalRanks, group.timeout(), group.failures);
+    } catch (RuntimeException e) {
+      throw orFailureOfGroup(e);
+    }
     ProcessGroup child = new TuttiProcessGroup(created, job, children::remove);
     children.add(child);
     if (closing || group.isClosed()) {
@@ -120,6 +126,17 @@ final class Subgroups {
       throw group.closed(OpType.SPLIT);
     }
     return Optional.of(child);
+  }
+
+  /** Returns how this group failed meanwhile, if it did, else the exception. */
+  private RuntimeException orFailureOfGroup(RuntimeException cause) {
+    try {
+      group.ensureUsable(OpType.SPLIT);
+      return cause;
+    } catch (TuttiException e) {
+      e.addSuppressed(cause);
+      return e;
+    }
   }
 
   void close() {

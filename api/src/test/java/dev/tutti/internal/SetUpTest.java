@@ -21,6 +21,7 @@ import java.nio.charset.StandardCharsets;
 import java.time.Duration;
 import java.util.List;
 import java.util.Map;
+import java.util.concurrent.CountDownLatch;
 import java.util.concurrent.ExecutorService;
 import java.util.concurrent.Executors;
 import java.util.concurrent.Future;
@@ -182,6 +183,49 @@ class SetUpTest {
                   + ", whose store rank 0 serves still: its group was not closed there");
       served.get(20, TimeUnit.SECONDS).close();
     }
+  }
+
+  @Test
+  void theSetUpOfASubgroupEndsWithItsGroup() throws Exception {
+    CountDownLatch inside = new CountDownLatch(2);
+    ScriptedProvider provider = new ScriptedProvider();
+    provider.create =
+        context -> {
+          if (!context.group().equals("0")) {
+            inside.countDown();
+            context.store().get("never", Duration.ofSeconds(20));
+          }
+        };
+    long start = System.nanoTime();
+    List<Throwable> failures =
+        LocalWorld.ranks(
+            2,
+            new HashStore(),
+            provider,
+            (options, rank) -> {
+              try (ProcessGroup group = ProcessGroup.init(options)) {
+                if (rank == 1) {
+                  Thread.startVirtualThread(
+                      () -> {
+                        try {
+                          inside.await();
+                          group.abort("enough");
+                        } catch (InterruptedException e) {
+                          Thread.currentThread().interrupt();
+                        }
+                      });
+                }
+                return catchThrowable(() -> group.split(0, rank));
+              }
+            });
+    assertThat(Duration.ofNanos(System.nanoTime() - start)).isLessThan(Duration.ofSeconds(10));
+    assertThat(failures)
+        .allSatisfy(
+            failure ->
+                assertThat(failure)
+                    .isInstanceOf(CollectiveException.class)
+                    .hasMessageStartingWith("split refused")
+                    .hasMessageContaining("enough"));
   }
 
   @Test
