@@ -182,6 +182,10 @@ final class Job {
     } catch (RuntimeException e) {
       monitor.leave(name);
       closeAll(bound);
+      if (parent != null && parent.isFailing()) {
+        // The others hear of that failure, and are not told of this one, which follows from it.
+        throw e;
+      }
       throw setUpFailed(name, groupRank, globalRanks.size(), e);
     } finally {
       if (parent != null) {
