@@ -176,7 +176,7 @@ public final class CudaIpc implements AutoCloseable {
    * @return whether all was returned
    */
   public boolean awaitReturned(Duration timeout) {
-    long deadline = System.nanoTime() + timeout.toNanos();
+    long deadline = Deadlines.in(timeout);
     collect();
     while (outstanding() > 0) {
       if (System.nanoTime() - deadline >= 0) {

@@ -91,7 +91,7 @@ public final class CudaStream {
    */
   public void await(Duration timeout) {
     try (CudaEvent event = record()) {
-      if (!event.awaitReached(System.nanoTime() + timeout.toNanos())) {
+      if (!event.awaitReached(Deadlines.in(timeout))) {
         throw new TuttiException(this + " is not done after " + timeout.toMillis() + " ms");
       }
     }
