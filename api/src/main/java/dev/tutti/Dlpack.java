@@ -160,10 +160,9 @@ public final class Dlpack {
     MemorySegment self = MemorySegment.ofAddress(managed.address());
     MemorySegment start = MemorySegment.ofAddress(content.address());
     // What is no tensor still belongs to the caller, so the deleter is not bound to it.
-    Tensor checked = tensor(content, start.reinterpret(content.byteSize()));
+    Tensor _ = tensor(content, start.reinterpret(content.byteSize()));
     MemorySegment memory =
-        start.reinterpret(
-            checked.segment().byteSize(), arena, ended -> DlpackExports.delete(deleter, self));
+        start.reinterpret(content.byteSize(), arena, _ -> DlpackExports.delete(deleter, self));
     return tensor(content, (flags & FLAG_READ_ONLY) != 0 ? memory.asReadOnly() : memory);
   }
 

@@ -71,7 +71,8 @@ public final class Bootstrap {
       RuntimeException reason;
       try {
         Rendezvous.Meeting meeting = rendezvous.meet();
-        Job job = jobAt(meeting, options, settings, timeout, providers);
+        boolean mayEnd = rendezvous.isServedByOther();
+        Job job = jobAt(meeting, mayEnd, options, settings, timeout, providers);
         if (job != null) {
           return job;
         }
@@ -90,10 +91,11 @@ public final class Bootstrap {
   }
 
   /**
-   * Joins the job that meets at a store, or returns null if another rank serves an old one there.
+   * Joins the job that meets at a store, or returns null if it is over, and the store to end soon.
    */
   private static @Nullable Job jobAt(
       Rendezvous.Meeting meeting,
+      boolean mayEnd,
       GroupOptions options,
       Settings settings,
       Duration timeout,
@@ -101,7 +103,7 @@ public final class Bootstrap {
     boolean joined = false;
     try {
       int earlier = Job.earlierAt(meeting, settings);
-      if (earlier > 0 && meeting.isServedByOther()) {
+      if (earlier > 0 && mayEnd) {
         return null;
       }
       Device device = options.device().orElse(null);

@@ -39,13 +39,7 @@ final class Rendezvous {
       boolean hostsStore,
       int serverRank,
       String place,
-      String server) {
-
-    /** Tells whether another rank serves the store, as long as it is in the job. */
-    boolean isServedByOther() {
-      return serverRank >= 0 && serverRank != rank;
-    }
-  }
+      String server) {}
 
   private static final String RANK_0 = "rank 0";
 
@@ -60,7 +54,10 @@ final class Rendezvous {
     this.timeout = timeout;
   }
 
-  /** Tells whether another rank serves the store at which this one met, or tried to. */
+  /**
+   * Tells whether another rank serves the store at which this one met, or tried to, as long as that
+   * rank is in the job.
+   */
   boolean isServedByOther() {
     return servedByOther;
   }

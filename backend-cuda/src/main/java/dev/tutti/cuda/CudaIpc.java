@@ -8,6 +8,7 @@ import java.lang.ref.Reference;
 import java.time.Duration;
 import java.util.ArrayList;
 import java.util.List;
+import java.util.concurrent.TimeUnit;
 import java.util.concurrent.locks.LockSupport;
 
 /**
@@ -176,7 +177,7 @@ public final class CudaIpc implements AutoCloseable {
    * @return whether all was returned
    */
   public boolean awaitReturned(Duration timeout) {
-    long deadline = Deadlines.in(timeout);
+    long deadline = System.nanoTime() + TimeUnit.NANOSECONDS.convert(timeout);
     collect();
     while (outstanding() > 0) {
       if (System.nanoTime() - deadline >= 0) {

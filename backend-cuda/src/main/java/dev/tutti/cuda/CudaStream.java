@@ -5,6 +5,7 @@ import dev.tutti.cuda.driver.CudaDriver;
 import dev.tutti.cuda.driver.EventPool;
 import dev.tutti.cuda.memory.BlockStream;
 import java.time.Duration;
+import java.util.concurrent.TimeUnit;
 
 /**
  * Is a queue of work of one device. Any thread may use any stream.
@@ -91,7 +92,7 @@ public final class CudaStream {
    */
   public void await(Duration timeout) {
     try (CudaEvent event = record()) {
-      if (!event.awaitReached(Deadlines.in(timeout))) {
+      if (!event.awaitReached(System.nanoTime() + TimeUnit.NANOSECONDS.convert(timeout))) {
         throw new TuttiException(this + " is not done after " + timeout.toMillis() + " ms");
       }
     }
