@@ -321,8 +321,8 @@ public interface ProcessGroup extends AutoCloseable {
    *
    * @param timeout deadline from now
    * @param waitAllRanks whether rank 0 collects all missing ranks or stops at the first
-   * @throws CollectiveException on rank 0 with the missing ranks; on others if rank 0 did not
-   *     answer
+   * @throws CollectiveTimeoutException on rank 0 with the missing ranks; on others if rank 0 did
+   *     not let them pass
    */
   void monitoredBarrier(Duration timeout, boolean waitAllRanks);
 

@@ -4,6 +4,7 @@ import dev.tutti.FailureInfo;
 import dev.tutti.OpType;
 import dev.tutti.TuttiException;
 import dev.tutti.internal.FailureEvent.Kind;
+import dev.tutti.spi.PeerLateException;
 import dev.tutti.spi.PeerLostException;
 import java.lang.System.Logger.Level;
 import java.time.Duration;
@@ -271,7 +272,11 @@ final class Failures {
 
   /** Returns the rank that an exception blames, or -1. */
   static int blame(Throwable cause) {
-    return cause instanceof PeerLostException lost ? lost.peer() : -1;
+    return switch (cause) {
+      case PeerLostException lost -> lost.peer();
+      case PeerLateException late -> late.peer();
+      default -> -1;
+    };
   }
 
   /** Returns the text of an exception, with its class where the text alone says little. */

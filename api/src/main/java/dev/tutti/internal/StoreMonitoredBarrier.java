@@ -3,7 +3,7 @@ package dev.tutti.internal;
 import dev.tutti.Store;
 import dev.tutti.StoreException;
 import dev.tutti.spi.Operation;
-import dev.tutti.spi.PeerLostException;
+import dev.tutti.spi.PeerLateException;
 import java.lang.System.Logger.Level;
 import java.time.Duration;
 import java.util.List;
@@ -51,10 +51,7 @@ final class StoreMonitoredBarrier {
     List<Integer> missing = wait.awaitRanks(prefix, 1, op.deadlineNanos());
     if (!missing.isEmpty()) {
       missing = waitAllRanks ? missing : missing.subList(0, 1);
-      throw new PeerLostException(
-          missing.get(0),
-          StoreWait.ranks(missing) + " did not reach the monitored barrier in time",
-          null);
+      throw new PeerLateException(missing, "did not reach the monitored barrier in time");
     }
     store.set(prefix + GO, "1");
     forget(prefix(number - 1));

@@ -26,7 +26,7 @@ import org.jspecify.annotations.Nullable;
  * always called on the thread of the caller, enqueues on that thread's current stream, calls {@link
  * Operation#enqueued} and returns. Waits inside must end at {@link Operation#deadlineNanos()} and
  * after {@link #abort}; what they throw ends the operation and the group. To blame a peer throw
- * {@link PeerLostException}.
+ * {@link PeerLostException}, or {@link PeerLateException} where the deadline passed.
  *
  * <p><b>Sends and receives</b> are started on any thread, at the same time as collectives and each
  * other. They must not block: they return and later end the operation. Starts of one pair and tag

@@ -426,8 +426,9 @@ class GroupTest {
                   });
             });
     assertThat(failures.get(0))
+        .isInstanceOf(CollectiveTimeoutException.class)
         .hasMessageContaining("ranks 1, 2 did not reach the monitored barrier in time");
     assertThat(((CollectiveException) failures.get(0)).failedRank()).isEqualTo(1);
-    assertThat(failures.get(3)).isInstanceOf(PeerFailedException.class);
+    assertThat(failures.get(3)).isInstanceOf(CollectiveTimeoutException.class);
   }
 }

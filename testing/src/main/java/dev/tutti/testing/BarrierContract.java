@@ -6,6 +6,7 @@ import static org.assertj.core.api.Assertions.catchThrowableOfType;
 import dev.tutti.BarrierOptions;
 import dev.tutti.Capabilities.Feature;
 import dev.tutti.CollectiveException;
+import dev.tutti.CollectiveTimeoutException;
 import dev.tutti.OpType;
 import dev.tutti.Work;
 import java.time.Duration;
@@ -81,7 +82,9 @@ public interface BarrierContract extends GroupContract {
                 catchThrowableOfType(
                     CollectiveException.class,
                     () -> member.group().monitoredBarrier(Duration.ofMillis(400), waitAllRanks));
-            assertThat(failure).as("failure on rank %d", member.rank()).isNotNull();
+            assertThat(failure)
+                .as("failure on rank %d", member.rank())
+                .isInstanceOf(CollectiveTimeoutException.class);
             assertThat(Duration.ofNanos(System.nanoTime() - start))
                 .isLessThan(Duration.ofMillis(400 + (waitAllRanks ? 800 : 0)).plusSeconds(4));
             assertThat(failure.opType()).isEqualTo(OpType.MONITORED_BARRIER);
@@ -111,7 +114,9 @@ public interface BarrierContract extends GroupContract {
                   member,
                   Failures.SOON,
                   () -> member.group().monitoredBarrier(Duration.ofMillis(300), false));
-          assertThat(failure).hasMessageContaining("rank 0");
+          assertThat(failure)
+              .isInstanceOf(CollectiveTimeoutException.class)
+              .hasMessageContaining("rank 0");
           assertThat(failure.opType()).isEqualTo(OpType.MONITORED_BARRIER);
           assertThat(failure.failedRank()).isZero();
           reported.countDown();

@@ -4,7 +4,7 @@ import dev.tutti.gloo.transport.Request;
 import dev.tutti.gloo.transport.Slot;
 import dev.tutti.gloo.transport.Transport;
 import dev.tutti.spi.Operation;
-import dev.tutti.spi.PeerLostException;
+import dev.tutti.spi.PeerLateException;
 import java.lang.foreign.Arena;
 import java.lang.foreign.MemorySegment;
 import java.lang.foreign.ValueLayout;
@@ -53,7 +53,7 @@ public final class MonitoredBarrier {
    * @param operation carries the deadline, which only rank 0 keeps sharply
    * @param tag number of the collective; takes this one and the next
    * @param waitAllRanks whether rank 0 collects all missing ranks before it fails
-   * @throws PeerLostException on rank 0, naming the missing ranks
+   * @throws PeerLateException on rank 0, naming the missing ranks
    * @throws Exception if another wait ended without success
    */
   public void run(Operation operation, int tag, boolean waitAllRanks) throws Exception {
@@ -88,11 +88,7 @@ public final class MonitoredBarrier {
       }
     }
     if (!missing.isEmpty()) {
-      String ranks =
-          (missing.size() == 1 ? "rank " : "ranks ")
-              + String.join(", ", missing.stream().map(String::valueOf).toList());
-      throw new PeerLostException(
-          missing.get(0), ranks + " did not reach the monitored barrier in time", null);
+      throw new PeerLateException(missing, "did not reach the monitored barrier in time");
     }
   }
 

@@ -1,0 +1,37 @@
+package dev.tutti.spi;
+
+import java.util.List;
+import java.util.concurrent.TimeoutException;
+import java.util.stream.Collectors;
+
+/**
+ * Reports, from a backend to its group, that an operation ran out of time for want of peers that
+ * the backend knows.
+ */
+public final class PeerLateException extends TimeoutException {
+  private static final long serialVersionUID = 1L;
+
+  private final int peer;
+
+  /**
+   * Creates an exception.
+   *
+   * @param late the ranks, at least one; the first is the one to blame
+   * @param what they did not do, in words that follow their numbers
+   */
+  public PeerLateException(List<Integer> late, String what) {
+    super(ranks(late) + " " + what);
+    this.peer = late.get(0);
+  }
+
+  private static String ranks(List<Integer> late) {
+    return late.stream()
+        .map(String::valueOf)
+        .collect(Collectors.joining(", ", late.size() == 1 ? "rank " : "ranks ", ""));
+  }
+
+  /** Returns the rank to blame. */
+  public int peer() {
+    return peer;
+  }
+}
