@@ -31,6 +31,9 @@ public final class SharedHeap {
    * The JDK bounds what it allocates in automatic arenas, and collects garbage when that is reached. So
    * at most half of that bound is given out here, garbage collected too, and the JDK asked for what goes
    * beyond.
+   *
+   * What is freed while a rank has its tensors read by others stays as it is until that is over, see
+   * HeapLoans: they might take zeros, or what the next tensor there holds, for the tensor.
    */
   /** Says whether large tensors are in this memory. */
   public static final Setting<Boolean> SETTING =
@@ -65,6 +68,7 @@ public final class SharedHeap {
   private final SharedHeapCalls calls;
   private final long limit;
   private final FreeRanges free;
+  private final HeapLoans<Freed> loans = new HeapLoans<>();
   private long used;
   private long restNanos = LEAST_REST_NANOS;
   private long collectNotBefore = System.nanoTime();
@@ -218,10 +222,11 @@ public final class SharedHeap {
       return null;
     }
     AtomicBoolean released = new AtomicBoolean();
+    Freed freed = new Freed(offset, length, counted);
     Runnable release =
         () -> {
           if (released.compareAndSet(false, true)) {
-            release(offset, length, counted);
+            loans.free(freed).forEach(this::release);
           }
         };
     try {
@@ -242,14 +247,35 @@ public final class SharedHeap {
     return offset;
   }
 
-  private void release(long offset, long length, long counted) {
-    if (!calls.punch(descriptor, offset, length)) {
-      memory.asSlice(offset, length).fill((byte) 0);
+  private void release(Freed freed) {
+    if (!calls.punch(descriptor, freed.offset, freed.length)) {
+      memory.asSlice(freed.offset, freed.length).fill((byte) 0);
     }
     synchronized (this) {
-      used -= counted;
-      free.give(offset, length);
+      used -= freed.counted;
+      free.give(freed.offset, freed.length);
     }
+  }
+
+  /** Is a place that is not used any more. */
+  private record Freed(long offset, long length, long counted) {}
+
+  /**
+   * Keeps what is freed from now on as it is while others read it.
+   *
+   * @return a number for {@link #endLoan}
+   */
+  public int beginLoan() {
+    return loans.begin();
+  }
+
+  /**
+   * Ends what {@link #beginLoan} began: nobody reads any more, or knows that it is in vain.
+   *
+   * @param loan what that returned; to be given back once
+   */
+  public void endLoan(int loan) {
+    loans.end(loan).forEach(this::release);
   }
 
   /** Returns the address of its first byte in this process. */

@@ -102,6 +102,28 @@ class SharedHeapTest {
   }
 
   @Test
+  void whatIsFreedWhileItIsLentStaysAsItIs() {
+    long before = heap.used();
+    int loan = heap.beginLoan();
+    long address;
+    try (Arena arena = Arena.ofConfined()) {
+      MemorySegment memory = SharedHeap.allocate(arena, LARGE, 64);
+      memory.fill((byte) 7);
+      address = memory.address();
+    }
+    MemorySegment freed = MemorySegment.ofAddress(address).reinterpret(LARGE);
+    try (Arena arena = Arena.ofConfined()) {
+      MemorySegment next = SharedHeap.allocate(arena, LARGE, 64);
+      assertThat(next.address()).isNotEqualTo(address);
+      assertThat(heap.used()).isGreaterThanOrEqualTo(before + 2 * LARGE);
+      assertThat(freed.get(ValueLayout.JAVA_BYTE, LARGE - 1)).isEqualTo((byte) 7);
+      heap.endLoan(loan);
+      assertThat(freed.get(ValueLayout.JAVA_BYTE, LARGE - 1)).isZero();
+      assertThat(heap.used()).isLessThan(before + 2 * LARGE);
+    }
+  }
+
+  @Test
   void memoryIsZeroAgainAndBelongsToItsArena() {
     long before = heap.used();
     MemorySegment memory;

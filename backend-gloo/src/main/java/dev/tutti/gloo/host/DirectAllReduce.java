@@ -58,9 +58,11 @@ final class DirectAllReduce {
     }
     MemorySegment[] slots = channel.beginSlots();
     long address = SharedHeap.has(tensor) ? tensor.address() : 0;
-    slots[channel.rank].set(ValueLayout.JAVA_LONG, 0, address);
-    channel.publishSlot();
+    reads.lend();
     try {
+      HostReads.requireAlive(tensor);
+      slots[channel.rank].set(ValueLayout.JAVA_LONG, 0, address);
+      channel.publishSlot();
       channel.awaitSlots(op);
       if (!HostChannel.areAllSet(slots, 0)) {
         return false;
@@ -77,6 +79,7 @@ final class DirectAllReduce {
       reads.revoke();
       throw t;
     } finally {
+      reads.endLoan();
       tensors[channel.rank] = MemorySegment.NULL;
     }
   }

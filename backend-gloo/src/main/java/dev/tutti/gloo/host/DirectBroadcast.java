@@ -42,9 +42,11 @@ final class DirectBroadcast {
     }
     MemorySegment[] slots = channel.beginSlots();
     boolean shows = channel.rank == root && SharedHeap.has(tensor);
-    slots[channel.rank].set(ValueLayout.JAVA_LONG, 0, shows ? tensor.address() : 0);
-    channel.publishSlot();
+    reads.lend();
     try {
+      HostReads.requireAlive(tensor);
+      slots[channel.rank].set(ValueLayout.JAVA_LONG, 0, shows ? tensor.address() : 0);
+      channel.publishSlot();
       channel.awaitSlots(op);
       long address = slots[root].get(ValueLayout.JAVA_LONG, 0);
       if (address == 0) {
@@ -52,8 +54,6 @@ final class DirectBroadcast {
       }
       if (channel.rank != root) {
         reads.copy(op, root, address, tensor, bytes);
-      } else if (!tensor.scope().isAlive()) {
-        throw new IllegalStateException("Already closed");
       }
       channel.agree(op);
       return true;
@@ -61,6 +61,7 @@ final class DirectBroadcast {
       reads.revoke();
       throw t;
     } finally {
+      reads.endLoan();
       // Others read it until the end.
       Reference.reachabilityFence(tensor);
     }

@@ -58,9 +58,10 @@ final class DirectReduceScatter {
       return false;
     }
     MemorySegment[] slots = channel.beginSlots();
-    show(slots[channel.rank], inputs, bytes);
-    channel.publishSlot();
+    reads.lend();
     try {
+      show(slots[channel.rank], inputs, bytes);
+      channel.publishSlot();
       channel.awaitSlots(op);
       if (!HostChannel.areAllSet(slots, 0)) {
         return false;
@@ -83,6 +84,7 @@ final class DirectReduceScatter {
       reads.revoke();
       throw t;
     } finally {
+      reads.endLoan();
       parts[channel.rank] = MemorySegment.NULL;
       Reference.reachabilityFence(inputs);
     }
@@ -93,6 +95,7 @@ final class DirectReduceScatter {
     boolean seen = true;
     for (int peer = 0; peer < channel.size; peer++) {
       MemorySegment memory = inputs.memory(peer);
+      HostReads.requireAlive(memory);
       seen &= memory.byteSize() >= inputs.offset(peer) + bytes && SharedHeap.has(memory);
       slot.setAtIndex(ValueLayout.JAVA_LONG, 1L + peer, memory.address() + inputs.offset(peer));
     }

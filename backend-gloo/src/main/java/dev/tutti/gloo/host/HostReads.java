@@ -25,6 +25,8 @@ final class HostReads implements AutoCloseable {
    * While a rank is in such an operation, others may read its tensors. It leaves it well only after all
    * said that they read what they need. If it leaves it otherwise it first changes its number, which
    * the others look for after what they read, so that nobody takes bytes for its own that came after.
+   * What its program frees meanwhile, against the rules, stays what it is as long: in its heap only,
+   * the system reads what is there.
    */
   /** Least bytes of the longest part of an operation for which reading is worth its two rounds. */
   static final long LEAST_BYTES = 256 * 1024;
@@ -43,8 +45,10 @@ final class HostReads implements AutoCloseable {
   private MemorySegment number = MemorySegment.NULL;
   private @Nullable RemoteMemory @Nullable [] memories;
   private @Nullable RemoteHeap @Nullable [] heaps;
+  private @Nullable SharedHeap lender;
   private boolean met;
   private long value;
+  private int loan;
 
   /**
    * Are the views made last, some for each rank, so that operations on the same tensors make none.
@@ -236,6 +240,26 @@ final class HostReads implements AutoCloseable {
           || !memory.read(address + done, to, done, Math.min(SLICE, length - done))) {
         throw channel.unreadable(peer);
       }
+    }
+  }
+
+  /** Begins an operation in which others may read the heap of this rank, if they can. */
+  void lend() {
+    lender = allowed ? SharedHeap.ifMade().orElse(null) : null;
+    loan = lender == null ? 0 : lender.beginLoan();
+  }
+
+  /** Refuses memory that was freed before {@link #lend}: others would read what is there now. */
+  static void requireAlive(MemorySegment lent) {
+    if (!lent.scope().isAlive()) {
+      throw new IllegalStateException("Already closed");
+    }
+  }
+
+  /** Ends the operation, well or after {@link #revoke}. */
+  void endLoan() {
+    if (lender != null) {
+      lender.endLoan(loan);
     }
   }
 

@@ -45,23 +45,18 @@ final class StagedAllGather {
     boolean mapped = bytes >= HostReads.LEAST_MAPPED && reads.areMapped(op);
     boolean open = bytes >= LEAST_READ && reads.areOpen(op);
     if (mapped || open) {
-      MemorySegment[] slots = channel.beginSlots();
-      boolean seen = mapped && SharedHeap.has(input);
-      boolean readable = open && input.isNative() && output.isNative();
-      MemorySegment slot = slots[channel.rank];
-      slot.set(ValueLayout.JAVA_LONG, 0, input.address());
-      slot.set(ValueLayout.JAVA_LONG, 8, seen ? 1 : 0);
-      slot.set(ValueLayout.JAVA_LONG, 16, readable ? 1 : 0);
-      channel.publishSlot();
-      channel.awaitSlots(op);
-      if (HostChannel.areAllSet(slots, 1) || HostChannel.areAllSet(slots, 2)) {
-        try {
+      reads.lend();
+      try {
+        MemorySegment[] slots = show(output, input, mapped, open);
+        channel.awaitSlots(op);
+        if (HostChannel.areAllSet(slots, 1) || HostChannel.areAllSet(slots, 2)) {
           read(op, slots, output, inPlace ? MemorySegment.NULL : input, bytes);
-        } finally {
-          // Others read it until the end.
-          Reference.reachabilityFence(input);
+          return;
         }
-        return;
+      } finally {
+        reads.endLoan();
+        // Others read it until the end.
+        Reference.reachabilityFence(input);
       }
     }
     long chunk = channel.layout.stageBytes();
@@ -86,6 +81,21 @@ final class StagedAllGather {
       }
       channel.finish(step);
     }
+  }
+
+  /** Shows where this rank's part is, and whether all can see or read it there. */
+  private MemorySegment[] show(
+      MemorySegment output, MemorySegment input, boolean mapped, boolean open) {
+    HostReads.requireAlive(input);
+    MemorySegment[] slots = channel.beginSlots();
+    boolean seen = mapped && SharedHeap.has(input);
+    boolean readable = open && input.isNative() && output.isNative();
+    MemorySegment slot = slots[channel.rank];
+    slot.set(ValueLayout.JAVA_LONG, 0, input.address());
+    slot.set(ValueLayout.JAVA_LONG, 8, seen ? 1 : 0);
+    slot.set(ValueLayout.JAVA_LONG, 16, readable ? 1 : 0);
+    channel.publishSlot();
+    return slots;
   }
 
   /**

@@ -45,11 +45,33 @@ final class StagedAllToAll {
    * @throws Exception if a wait ended without success
    */
   void run(Operation op, List<Tensor> outputs, List<Tensor> inputs) throws Exception {
-    int size = channel.size;
-    int rank = channel.rank;
-    long piece = Parts.piece(channel.layout.stageBytes(), size);
+    boolean seen = areSeen(inputs);
+    if (longest(inputs) < (seen ? HostReads.LEAST_MAPPED : HostReads.LEAST_BYTES)) {
+      exchange(op, outputs, inputs, STAGED | (seen ? SEEN : 0));
+      return;
+    }
+    reads.lend();
+    try {
+      inputs.forEach(input -> HostReads.requireAlive(input.segment()));
+      exchange(op, outputs, inputs, seen ? SEEN : 0);
+    } finally {
+      reads.endLoan();
+      // Others read it until the end.
+      Reference.reachabilityFence(inputs);
+    }
+  }
+
+  /**
+   * Exchanges.
+   *
+   * @param flags what is true of this rank
+   */
+  private void exchange(Operation op, List<Tensor> outputs, List<Tensor> inputs, int flags)
+      throws Exception {
+    boolean large = (flags & STAGED) == 0;
+    long piece = Parts.piece(channel.layout.stageBytes(), channel.size);
     MemorySegment[] slots = channel.beginSlots();
-    boolean large = show(slots[rank], outputs, inputs);
+    show(slots[channel.rank], outputs, inputs, flags);
     channel.publishSlot();
     // Of large parts the first step stages nothing, as they may be read where they are.
     long step = stage(op, inputs, 0, large ? 0 : piece);
@@ -82,22 +104,33 @@ final class StagedAllToAll {
     }
   }
 
-  /** Shows the sizes of all parts and where the inputs are; tells whether a part is large. */
-  private boolean show(MemorySegment slot, List<Tensor> outputs, List<Tensor> inputs) {
-    int size = channel.size;
+  private static boolean areSeen(List<Tensor> inputs) {
     boolean seen = true;
+    for (int peer = 0; peer < inputs.size(); peer++) {
+      Tensor input = inputs.get(peer);
+      seen &= input.byteSize() == 0 || SharedHeap.has(input.segment());
+    }
+    return seen;
+  }
+
+  private static long longest(List<Tensor> inputs) {
     long longest = 0;
+    for (int peer = 0; peer < inputs.size(); peer++) {
+      longest = Math.max(longest, inputs.get(peer).byteSize());
+    }
+    return longest;
+  }
+
+  /** Shows the sizes of all parts and where the inputs are. */
+  private void show(MemorySegment slot, List<Tensor> outputs, List<Tensor> inputs, int flags) {
+    int size = channel.size;
     for (int peer = 0; peer < size; peer++) {
       Tensor input = inputs.get(peer);
       slot.setAtIndex(ValueLayout.JAVA_LONG, peer, input.byteSize());
       slot.setAtIndex(ValueLayout.JAVA_LONG, size + peer, outputs.get(peer).byteSize());
       slot.setAtIndex(ValueLayout.JAVA_LONG, 2L * size + peer, input.segment().address());
-      seen &= input.byteSize() == 0 || SharedHeap.has(input.segment());
-      longest = Math.max(longest, input.byteSize());
     }
-    boolean large = longest >= (seen ? HostReads.LEAST_MAPPED : HostReads.LEAST_BYTES);
-    slot.setAtIndex(ValueLayout.JAVA_LONG, 3L * size, (large ? 0 : STAGED) | (seen ? SEEN : 0));
-    return large;
+    slot.setAtIndex(ValueLayout.JAVA_LONG, 3L * size, flags);
   }
 
   private boolean areAll(MemorySegment[] slots, int what) {
@@ -158,9 +191,6 @@ final class StagedAllToAll {
     } catch (Throwable t) {
       reads.revoke();
       throw t;
-    } finally {
-      // Others read it until the end.
-      Reference.reachabilityFence(inputs);
     }
   }
 

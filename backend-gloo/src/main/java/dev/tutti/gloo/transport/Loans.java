@@ -31,7 +31,8 @@ final class Loans {
    * The loans of a slot are returned in the order in which they were made.
    *
    * A sender whose pair ends takes its number away before its users hear of it, who may then change
-   * what they lent: a receiver that does not find the number behind the bytes throws them away.
+   * what they lent: a receiver that does not find the number behind the bytes throws them away. What
+   * they free while it is lent stays as it is where it is in the heap; a send of other memory fails.
    */
   static final long LEAST_BYTES = 64 * 1024;
 
@@ -80,9 +81,29 @@ final class Loans {
     outbound.write(Header.INTRODUCTION, ProcessHandle.current().pid(), own.address(), value);
   }
 
-  /** Is told that a loan is on its way. */
-  void lent(Request request) {
-    lent.add(request);
+  /**
+   * Lends the memory of a request until it is returned.
+   *
+   * @throws IllegalStateException if it was freed: an address alone does not tell, and whoever has
+   *     it now would be read
+   */
+  void lend(Request request) {
+    SharedHeap heap = SharedHeap.has(request.segment) ? SharedHeap.ifMade().orElse(null) : null;
+    int loan = heap == null ? -1 : heap.beginLoan();
+    try {
+      requireAlive(request);
+      request.loan = loan;
+      lent.add(request);
+    } catch (IllegalStateException e) {
+      end(loan);
+      throw e;
+    }
+  }
+
+  private static void end(int loan) {
+    if (loan >= 0) {
+      SharedHeap.ifMade().orElseThrow().endLoan(loan);
+    }
   }
 
   /**
@@ -110,18 +131,17 @@ final class Loans {
       return;
     }
     try {
-      requireAlive(request);
+      if (request.loan < 0) {
+        requireAlive(request);
+      }
+      end(request.loan);
       transport.requests.end(request, null);
     } catch (IllegalStateException e) {
       pair.halt(request, e);
     }
   }
 
-  /**
-   * Refuses memory that was freed: an address alone does not tell, and whoever has it now would be
-   * read.
-   */
-  static void requireAlive(Request request) {
+  private static void requireAlive(Request request) {
     if (!request.segment.scope().isAlive()) {
       throw new IllegalStateException("Already closed");
     }
@@ -217,6 +237,7 @@ final class Loans {
       WORD.setVolatile(own, 0L, ~value);
       VarHandle.fullFence();
     }
+    lent.forEach(request -> end(request.loan));
     lent.moveTo(target);
     if (remote != null) {
       remote.unmap();

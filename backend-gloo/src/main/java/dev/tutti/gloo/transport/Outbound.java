@@ -105,10 +105,9 @@ final class Outbound {
       return;
     }
     if (loans != null && (opcode == Header.LOAN || opcode == Header.OFFER)) {
-      Loans.requireAlive(request);
+      loans.lend(request);
       Header.put(staging, opcode, slot, length, signature);
       Header.putAddress(staging, request.segment.address() + request.offset);
-      loans.lent(request);
       return;
     }
     int at = staging.position() + Header.BYTES;

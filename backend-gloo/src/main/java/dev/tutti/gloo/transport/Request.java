@@ -31,6 +31,8 @@ public final class Request implements Goal {
   long signature;
   // Where the bytes are in the sender's memory, if they are copied from there.
   long address;
+  // Keeps what is lent as it is though it be freed, see SharedHeap; or -1.
+  int loan;
   // Null where bytes are to be stored as they come.
   @Nullable Combiner combiner;
   // Whether nobody waits for it by itself; it is recycled when it ends.
@@ -53,6 +55,7 @@ public final class Request implements Goal {
     detached = false;
     counted = false;
     signature = 0;
+    loan = -1;
     state = PENDING;
   }
 

@@ -1,5 +1,6 @@
 package dev.tutti.gloo.transport;
 
+import java.util.function.Consumer;
 import org.jspecify.annotations.Nullable;
 
 /** Queues requests, first in, first out, by their own links. */
@@ -51,6 +52,12 @@ final class RequestQueue {
       before = request;
     }
     return null;
+  }
+
+  void forEach(Consumer<Request> action) {
+    for (Request request = head; request != null; request = request.next) {
+      action.accept(request);
+    }
   }
 
   void moveTo(RequestQueue target) {

@@ -192,6 +192,54 @@ class DirectTest {
         });
   }
 
+  /** Rank 1 frees the root's tensor when the root has shown it, and reads it then. */
+  @Test
+  void aTensorFreedMeanwhileIsReadAsItWas() throws Exception {
+    Arena arena = Arena.ofShared();
+    List<Float> values =
+        onBoth(
+            true,
+            (channel, reads, op) -> {
+              channel.enter(1);
+              assertThat(reads.areMapped(op)).isTrue();
+              if (channel.rank == 0) {
+                MemorySegment tensor = SharedHeap.allocate(arena, BYTES, 64);
+                tensor.setAtIndex(ValueLayout.JAVA_FLOAT, COUNT - 1, 9);
+                assertThat(new DirectBroadcast(channel, reads).run(op, tensor, BYTES, 0)).isTrue();
+                return 9f;
+              }
+              MemorySegment[] slots = channel.beginSlots();
+              slots[1].set(ValueLayout.JAVA_LONG, 0, 0);
+              channel.publishSlot();
+              channel.awaitSlots(op);
+              arena.close();
+              MemorySegment read = seen(0);
+              reads.copy(op, 0, slots[0].get(ValueLayout.JAVA_LONG, 0), read, BYTES);
+              channel.agree(op);
+              return last(read);
+            });
+    assertThat(values).containsExactly(9f, 9f);
+  }
+
+  @Test
+  void aTensorFreedBeforeIsRefused() throws Exception {
+    MemorySegment freed;
+    try (Arena arena = Arena.ofShared()) {
+      freed = SharedHeap.allocate(arena, BYTES, 64);
+    }
+    onBoth(
+        true,
+        (channel, reads, op) -> {
+          channel.enter(1);
+          assertThat(reads.areMapped(op)).isTrue();
+          assertThatThrownBy(
+                  () -> new DirectBroadcast(channel, reads).run(op, freed, BYTES, channel.rank))
+              .isInstanceOf(IllegalStateException.class)
+              .hasMessageContaining("Already closed");
+          return channel.rank;
+        });
+  }
+
   @Test
   void anAddressOutsideTheHeapIsRefused() throws Exception {
     onBoth(

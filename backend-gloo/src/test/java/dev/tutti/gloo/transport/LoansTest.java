@@ -4,6 +4,7 @@ import static org.assertj.core.api.Assertions.assertThat;
 import static org.assertj.core.api.Assumptions.assumeThat;
 
 import dev.tutti.gloo.transport.ScriptedSocket.End;
+import dev.tutti.spi.SharedHeap;
 import java.lang.foreign.Arena;
 import java.lang.foreign.MemorySegment;
 import java.lang.foreign.ValueLayout;
@@ -60,6 +61,41 @@ class LoansTest {
             peers.transport().deliver();
           });
       assertCannotBeRead(lent);
+    }
+  }
+
+  /** What is in the heap that others see stays what it is until the peer returns it. */
+  @Test
+  void aSendFromTheHeapThatIsFreedWhileItIsLentSucceeds() throws Exception {
+    assumeThat(RemoteMemory.isAllowed()).as("native code may be called").isTrue();
+    assumeThat(SharedHeap.ofProcess()).as("this system gives out such memory").isPresent();
+    int bytes = (int) Loans.LEAST_BYTES;
+    TestOperation announced = TestOperation.seconds(10);
+    TestOperation lent = TestOperation.seconds(10);
+    try (FuzzedTransport peers = new FuzzedTransport()) {
+      peers.next();
+      peers.locked(
+          () -> {
+            Pair pair = peers.pair();
+            Connection connection = share(pair);
+            UserMessages messages = new UserMessages(peers.transport());
+            messages.send(announced, pair.rank, SLOT, Arena.ofAuto().allocate(bytes), bytes);
+            hear(connection, RawPeer.words(Header.BYTES, Header.READABLE, 0, 0, 0, 0));
+            MemorySegment freed;
+            try (Arena arena = Arena.ofShared()) {
+              MemorySegment memory = SharedHeap.allocate(arena, bytes, 64);
+              memory.fill((byte) 7);
+              freed = MemorySegment.ofAddress(memory.address()).reinterpret(bytes);
+              messages.send(lent, pair.rank, SLOT + 1, memory, bytes);
+              connection.flush();
+            }
+            assertThat(freed.get(ValueLayout.JAVA_BYTE, bytes - 1)).isEqualTo((byte) 7);
+            hear(connection, RawPeer.words(Header.BYTES, Header.RETURN, SLOT + 1, 0, 0, 0));
+            peers.transport().deliver();
+            assertThat(freed.get(ValueLayout.JAVA_BYTE, bytes - 1)).isZero();
+          });
+      assertThat(lent.isDone()).isTrue();
+      assertThat(lent.cause()).isNull();
     }
   }
 
