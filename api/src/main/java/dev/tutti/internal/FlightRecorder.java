@@ -3,6 +3,9 @@ package dev.tutti.internal;
 import dev.tutti.DType;
 import dev.tutti.OpType;
 import dev.tutti.WorkState;
+import dev.tutti.internal.Progress.Issued;
+import java.util.ArrayList;
+import java.util.List;
 import org.jspecify.annotations.Nullable;
 
 /**
@@ -98,6 +101,32 @@ final class FlightRecorder {
     issued[slot] = issuedNanos;
     ended[slot] = endedNanos;
     return next++;
+  }
+
+  /**
+   * Lists the last collectives, oldest first.
+   *
+   * @param most how many operations to look at
+   * @param running a collective that {@link #ended} will record, or null
+   */
+  synchronized List<Issued> recent(int most, @Nullable GroupOperation running) {
+    List<Issued> all = new ArrayList<>();
+    for (long place = next - Math.min(next, Math.min(most, types.length)); place < next; place++) {
+      int slot = (int) (place % types.length);
+      if (!types[slot].isPointToPoint()) {
+        all.add(issued(types[slot], sequences[slot], dtypes[slot], numels[slot]));
+      }
+    }
+    if (running != null) {
+      all.add(
+          issued(
+              running.type(), running.sequenceNumber(), running.inlineDtype, running.inlineNumel));
+    }
+    return all;
+  }
+
+  private static Issued issued(OpType type, long sequence, @Nullable DType dtype, long numel) {
+    return new Issued(type, sequence, dtype == null ? "" : dtype.label(), numel);
   }
 
   /**

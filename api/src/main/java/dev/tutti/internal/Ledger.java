@@ -4,6 +4,8 @@ import dev.tutti.OpType;
 import dev.tutti.internal.Progress.Pending;
 import java.util.HashSet;
 import java.util.Set;
+import java.util.SortedMap;
+import java.util.TreeMap;
 import org.jspecify.annotations.Nullable;
 
 /** Finds out, after a time-out, who kept the operation from ending. */
@@ -13,7 +15,8 @@ final class Ledger {
    * proves counts against a rank: that it does not answer, that it has not come to the collective,
    * that it closed the group, or that it does nothing while a peer waits for its message. A rank that
    * waits for a message itself passes the question on to the one it waits for. Neither is one that has
-   * never joined through this store, such as a rank of PyTorch: it cannot know of the question.
+   * never joined through this store, such as a rank of PyTorch: it cannot know of the question. Where
+   * ranks made other calls than each other, as backends on devices do not notice, all are told.
    */
   private final Group group;
   private final FailureEvent event;
@@ -51,11 +54,15 @@ final class Ledger {
 
   private Finding ofCollective() {
     Finding found = Finding.NONE;
+    SortedMap<Integer, Progress> answers = new TreeMap<>();
     for (int r = 0; r < group.size; r++) {
       Progress progress = progressOf(r);
       if (progress == null) {
         found = found.and(silence(r));
-      } else if (progress.issued() < event.sequence()) {
+        continue;
+      }
+      answers.put(r, progress);
+      if (progress.issued() < event.sequence()) {
         String last = " (its last collective was #" + progress.issued() + ")";
         found =
             found.and(
@@ -67,7 +74,8 @@ final class Ledger {
                         + last));
       }
     }
-    return found;
+    String disagreement = Disagreement.of(answers);
+    return disagreement == null ? found : new Finding(-1, disagreement).and(found);
   }
 
   private Finding ofAnySource() {

@@ -27,6 +27,10 @@ final class OperationRunner {
    * touches its tensors after its work ended; other operations end at once when the group fails.
    */
   private static final System.Logger LOG = System.getLogger(OperationRunner.class.getName());
+
+  /** How many of the last operations the other ranks are told after a time-out. */
+  private static final int TOLD = 64;
+
   private static final long PAUSE_NANOS = TimeUnit.MICROSECONDS.toNanos(100);
 
   private final Group group;
@@ -502,7 +506,12 @@ final class OperationRunner {
    */
   Progress progress(boolean closed) {
     return new Progress(
-        closed, lane.sequence(), counts.sent(), counts.received(), pending.describe());
+        closed,
+        lane.sequence(),
+        counts.sent(),
+        counts.received(),
+        pending.describe(),
+        recorder.recent(TOLD, pending.running()));
   }
 
   /**

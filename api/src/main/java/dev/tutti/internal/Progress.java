@@ -16,13 +16,15 @@ import java.util.TreeMap;
  * @param sent number of messages that it began to send, by rank
  * @param received number of messages that it got, by rank
  * @param pending messages and collectives that have not ended
+ * @param recent the last collectives, oldest first
  */
 record Progress(
     boolean closed,
     long issued,
     Map<Integer, Long> sent,
     Map<Integer, Long> received,
-    List<Pending> pending) {
+    List<Pending> pending,
+    List<Issued> recent) {
 
   /**
    * Is an operation that has not ended.
@@ -38,6 +40,21 @@ record Progress(
           + " #"
           + sequence
           + (type.isPointToPoint() ? ofMessage(peer, type, tag) : "");
+    }
+  }
+
+  /**
+   * Is a collective that was issued.
+   *
+   * @param type what it is
+   * @param sequence its number
+   * @param dtype type of its elements, or empty
+   * @param numel how many elements this rank brought
+   */
+  record Issued(OpType type, long sequence, String dtype, long numel) {
+    String describe() {
+      String what = type.label() + " #" + sequence;
+      return dtype.isEmpty() ? what : what + " " + dtype + "[" + numel + "]";
     }
   }
 
@@ -71,6 +88,10 @@ record Progress(
       text.append("\nin ").append(op.type.name()).append(' ').append(op.sequence);
       text.append(' ').append(op.peer).append(' ').append(op.tag);
     }
+    for (Issued op : recent) {
+      text.append("\ndid ").append(op.type.name()).append(' ').append(op.sequence);
+      text.append(' ').append(op.numel).append(' ').append(op.dtype);
+    }
     return text.toString();
   }
 
@@ -86,11 +107,19 @@ record Progress(
     Map<Integer, Long> sent = new TreeMap<>();
     Map<Integer, Long> received = new TreeMap<>();
     List<Pending> pending = new ArrayList<>();
+    List<Issued> recent = new ArrayList<>();
     for (int i = 1; i < lines.length; i++) {
       String[] words = lines[i].split(" ", -1);
       switch (words[0]) {
         case "sent" -> sent.put(Integer.valueOf(words[1]), Long.valueOf(words[2]));
         case "got" -> received.put(Integer.valueOf(words[1]), Long.valueOf(words[2]));
+        case "did" ->
+            recent.add(
+                new Issued(
+                    OpType.valueOf(words[1]),
+                    Long.parseLong(words[2]),
+                    words[4],
+                    Long.parseLong(words[3])));
         default ->
             pending.add(
                 new Pending(
@@ -101,6 +130,6 @@ record Progress(
       }
     }
     return new Progress(
-        first[0].equals("closed"), Long.parseLong(first[1]), sent, received, pending);
+        first[0].equals("closed"), Long.parseLong(first[1]), sent, received, pending, recent);
   }
 }

@@ -1,6 +1,7 @@
 package dev.tutti.internal;
 
 import static org.assertj.core.api.Assertions.assertThat;
+import static org.assertj.core.api.Assertions.catchThrowable;
 import static org.assertj.core.api.Assertions.catchThrowableOfType;
 
 import dev.tutti.AllReduceOptions;
@@ -16,6 +17,7 @@ import java.time.Duration;
 import java.util.List;
 import java.util.concurrent.CountDownLatch;
 import java.util.concurrent.TimeUnit;
+import java.util.concurrent.TimeoutException;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.Timeout;
 
@@ -74,6 +76,44 @@ class FailureReportTest {
         play(deaf(), group -> receiveInVain(group, 2, 7), group -> {}, group -> {})) {
       assertThat(failure.failedRank()).isEqualTo(2);
       assertThat(failure).hasMessageContaining("rank 2 did not send in time");
+    }
+  }
+
+  /** The backend lets the calls pass that do not fit; the ranks find out when one is missing. */
+  @Test
+  void aTimeoutNamesTheFirstCallsThatDoNotFit() throws Exception {
+    ScriptedProvider provider = new ScriptedProvider();
+    provider.allReduce =
+        (op, tensor) -> {
+          if (op.sequenceNumber() == 4) {
+            throw new TimeoutException("no data");
+          }
+        };
+    List<CollectiveException> failures =
+        play(
+            provider,
+            group -> {
+              group.allReduce(Tensor.of(1f));
+              group.broadcast(Tensor.of(1f, 2f), 0);
+              group.allReduce(Tensor.of(1f));
+              assertThat(catchThrowable(() -> group.allReduce(Tensor.of(1f)))).isNotNull();
+            },
+            group -> {
+              group.allReduce(Tensor.of(1f));
+              group.allReduce(Tensor.of(1f, 2f, 3f));
+              group.broadcast(Tensor.of(1f), 0);
+            },
+            group -> {
+              group.allReduce(Tensor.of(1f));
+              group.allReduce(Tensor.of(1f, 2f, 3f));
+              group.broadcast(Tensor.of(1f), 0);
+            });
+    for (CollectiveException failure : failures) {
+      assertThat(failure)
+          .hasMessageContaining(
+              "ranks disagree: rank 0 called broadcast #2 float32[2], ranks 1, 2 called allReduce"
+                  + " #2 float32[3], rank 1 has not come (its last collective was #3)");
+      assertThat(failure.failedRank()).isEqualTo(1);
     }
   }
 

@@ -3,6 +3,7 @@ package dev.tutti.testing;
 import static org.assertj.core.api.Assertions.assertThat;
 import static org.assertj.core.api.Assertions.catchThrowable;
 
+import dev.tutti.AllReduceOptions;
 import dev.tutti.Capabilities.Feature;
 import dev.tutti.CollectiveException;
 import dev.tutti.CollectiveTimeoutException;
@@ -10,6 +11,7 @@ import dev.tutti.DType;
 import dev.tutti.MismatchException;
 import dev.tutti.OpType;
 import dev.tutti.P2pOptions;
+import dev.tutti.ProcessGroup;
 import dev.tutti.ReduceOp;
 import dev.tutti.Work;
 import java.time.Duration;
@@ -38,6 +40,36 @@ public interface MismatchContract extends GroupContract {
           } else {
             member.group().allReduce(member.scratch(DType.FLOAT32, numel));
           }
+        });
+  }
+
+  /** Says what each rank called, at the latest when one ran out of time over it. */
+  @ContractTest(
+      needs = {OpType.ALL_REDUCE, OpType.BROADCAST},
+      features = Feature.REAL_RESULTS,
+      minSize = 2,
+      maxSize = 3)
+  default void otherOperationsAreNamed(ContractWorld world) throws Exception {
+    AllReduceOptions brief = AllReduceOptions.DEFAULT.withTimeout(Duration.ofSeconds(1));
+    world.run(
+        member -> {
+          ProcessGroup group = member.group();
+          Refusals.Call first =
+              member.rank() == 0
+                  ? () -> group.broadcast(member.scratch(DType.FLOAT32, 4), 0)
+                  : () -> group.allReduce(member.scratch(DType.FLOAT32, 4), brief);
+          Throwable thrown = catchThrowable(first::run);
+          if (thrown == null && member.rank() > 0) {
+            thrown = catchThrowable(() -> group.allReduce(member.scratch(DType.FLOAT32, 4), brief));
+          }
+          assertThat(thrown)
+              .satisfiesAnyOf(
+                  none -> assertThat(none).isNull(),
+                  failure -> assertThat(failure).isInstanceOf(CollectiveException.class));
+          Waiting.until("the failure", () -> group.failure().isPresent());
+          assertThat(group.failure().orElseThrow())
+              .hasMessageContaining("broadcast")
+              .hasMessageContaining("allReduce");
         });
   }
 

@@ -13,6 +13,7 @@ import java.util.ArrayList;
 import java.util.Arrays;
 import java.util.List;
 import java.util.Map;
+import java.util.Set;
 import java.util.concurrent.ConcurrentHashMap;
 import java.util.concurrent.ConcurrentLinkedQueue;
 import java.util.concurrent.CountDownLatch;
@@ -71,6 +72,11 @@ public final class FakeNccl implements NcclCalls {
   private static final class Meeting {
     final Map<Integer, byte[]> brought = new ConcurrentHashMap<>();
     final Map<Integer, String> calls = new ConcurrentHashMap<>();
+
+    /** Where it is not, all wait in vain, as real ones may. */
+    boolean isOfOneCall() {
+      return Set.copyOf(calls.values()).size() == 1;
+    }
   }
 
   private static final class Comm {
@@ -345,15 +351,12 @@ public final class FakeNccl implements NcclCalls {
           Meeting meeting = comm.world.meetings.computeIfAbsent(number, key -> new Meeting());
           meeting.calls.put(comm.rank, call + " " + arguments);
           meeting.brought.put(comm.rank, own.apply(read(from, bytes)));
-          while (meeting.brought.size() < comm.world.size) {
+          while (meeting.brought.size() < comm.world.size || !meeting.isOfOneCall()) {
             if (comm.isAborted()) {
               return false;
             }
             Thread.sleep(0, 50_000);
           }
-          assertThat(meeting.calls.values())
-              .as("calls of all ranks")
-              .containsOnly(meeting.calls.get(0));
           List<byte[]> brought = new ArrayList<>();
           for (int r = 0; r < comm.world.size; r++) {
             brought.add(meeting.brought.get(r));
