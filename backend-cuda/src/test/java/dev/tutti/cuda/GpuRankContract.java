@@ -13,6 +13,7 @@ import dev.tutti.testing.ConcurrencyContract;
 import dev.tutti.testing.ContractSubject;
 import dev.tutti.testing.GatherContract;
 import dev.tutti.testing.ListenerContract;
+import dev.tutti.testing.MismatchContract;
 import dev.tutti.testing.ObjectContract;
 import dev.tutti.testing.PointToPointContract;
 import dev.tutti.testing.ReduceContract;
@@ -43,6 +44,7 @@ class GpuRankContract
         BatchContract,
         ListenerContract,
         ConcurrencyContract,
+        MismatchContract,
         SubgroupContract,
         ArgumentsContract,
         CapabilitiesContract {
