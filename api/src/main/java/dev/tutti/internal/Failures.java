@@ -8,6 +8,7 @@ import dev.tutti.spi.PeerLateException;
 import dev.tutti.spi.PeerLostException;
 import java.lang.System.Logger.Level;
 import java.time.Duration;
+import java.util.Map;
 import java.util.Set;
 import java.util.concurrent.ConcurrentHashMap;
 import java.util.concurrent.CountDownLatch;
@@ -40,6 +41,7 @@ final class Failures {
   private final AtomicReference<@Nullable Verdict> verdict = new AtomicReference<>();
   private final CountDownLatch settled = new CountDownLatch(1);
   private final Set<Runnable> listeners = ConcurrentHashMap.newKeySet();
+  private final Map<Throwable, OperationState> causes = new ConcurrentHashMap<>();
 
   private record Known(FailureEvent event, long sinceNanos) {}
 
@@ -127,19 +129,51 @@ final class Failures {
    * @param failedRank the rank to blame, or -1
    */
   void operationFailed(OperationState op, Throwable cause, int failedRank) {
+    failedWith(op, cause);
     begin(eventOf(op, cause, failedRank));
   }
 
   /** Fails the group because of an operation, and returns what that throws. */
   TuttiException of(OperationState op, Throwable cause) {
     FailureEvent event = eventOf(op, cause, blame(cause));
+    failedWith(op, cause);
     begin(event);
     Verdict agreed = await();
     if (agreed == null) {
       // The group is closed: nobody is left to agree with.
       agreed = new Verdict(event);
     }
-    return agreed.exception(group.describe(op, agreed), cause);
+    return agreed.exception(group.describe(op, agreed), ownCause(op, cause));
+  }
+
+  private void failedWith(OperationState op, Throwable cause) {
+    if (op.type().isPointToPoint()) {
+      causes.putIfAbsent(cause, op);
+    } else {
+      causes.put(cause, op);
+    }
+  }
+
+  /**
+   * Returns what an operation failed with; null if another one did, as of messages that a backend
+   * ends because of a collective, with what that throws.
+   */
+  @Nullable Throwable ownCause(OperationState op, @Nullable Throwable reported) {
+    if (reported == null || !op.type().isPointToPoint()) {
+      return reported;
+    }
+    boolean early =
+        reported instanceof TimeoutException
+            && op.endNanos() - op.deadlineNanos() < 0
+            && !isFirst(op);
+    return early || !op.equals(causes.get(reported)) ? null : reported;
+  }
+
+  private boolean isFirst(OperationState op) {
+    Known first = known.get();
+    return first != null
+        && first.event.op() == op.type()
+        && first.event.sequence() == op.sequenceNumber();
   }
 
   /** Returns what the group as a whole throws; null while nothing has failed. */

@@ -123,7 +123,8 @@ final class Group {
   void endFailed(GroupOperation op) {
     Verdict verdict = failures.verdict();
     if (verdict != null) {
-      TuttiException cause = verdict.exception(describe(op, verdict), op.reported());
+      TuttiException cause =
+          verdict.exception(describe(op, verdict), failures.ownCause(op, op.reported()));
       op.endFailed(stateFor(cause), cause);
     } else if (life == Life.CLOSED) {
       endClosed(op);

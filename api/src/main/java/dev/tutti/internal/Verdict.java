@@ -101,11 +101,11 @@ record Verdict(FailureEvent event, int failedRank, String text, boolean closed) 
           own
               ? new AbortedException(text, info, cause)
               : new PeerFailedException(text, info, cause);
-      case FAILED ->
+      case FAILED, TIMEOUT ->
           own
               ? new CollectiveException(text, info, cause)
               : new PeerFailedException(text, info, cause);
-      case TIMEOUT, PEER_LOST -> new PeerFailedException(text, info, cause);
+      case PEER_LOST -> new PeerFailedException(text, info, cause);
     };
   }
 }

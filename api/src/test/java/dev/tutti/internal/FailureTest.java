@@ -7,6 +7,7 @@ import dev.tutti.AbortedException;
 import dev.tutti.AllReduceOptions;
 import dev.tutti.Capabilities.Feature;
 import dev.tutti.CollectiveException;
+import dev.tutti.CollectiveTimeoutException;
 import dev.tutti.OpType;
 import dev.tutti.P2pOptions;
 import dev.tutti.ProcessGroup;
@@ -15,10 +16,14 @@ import dev.tutti.TuttiException;
 import dev.tutti.Work;
 import dev.tutti.WorkState;
 import dev.tutti.spi.DeviceEvent;
+import dev.tutti.spi.Operation;
+import dev.tutti.store.HashStore;
 import java.time.Duration;
 import java.util.List;
 import java.util.concurrent.CountDownLatch;
 import java.util.concurrent.TimeUnit;
+import java.util.concurrent.TimeoutException;
+import java.util.concurrent.atomic.AtomicReference;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.Timeout;
 
@@ -59,6 +64,44 @@ class FailureTest {
           assertThat(Duration.ofNanos(System.nanoTime() - start)).isLessThan(Duration.ofSeconds(6));
           store.released.countDown();
           group.close();
+          return null;
+        });
+  }
+
+  /** Lets a backend end a message with what its collective failed with, as one that stops all. */
+  @Test
+  void whatEndedACollectiveIsNotTheCauseOfAMessage() throws Exception {
+    ScriptedProvider provider = new ScriptedProvider();
+    AtomicReference<Operation> receive = new AtomicReference<>();
+    provider.recv = (op, tensor, peer) -> receive.set(op);
+    provider.allReduce =
+        (op, tensor) -> {
+          op.parkUntilDone(op.deadlineNanos());
+          TimeoutException late = new TimeoutException("nobody came");
+          op.fail(late, -1);
+          receive.get().fail(late, -1);
+          throw late;
+        };
+    LocalWorld.ranks(
+        1,
+        new HashStore(),
+        provider,
+        (options, rank) -> {
+          try (ProcessGroup group = ProcessGroup.init(options.withSize(2))) {
+            Work message = group.recv(Tensor.of(1f), 1, P2pOptions.DEFAULT.withAsync());
+            assertThatThrownBy(
+                    () ->
+                        group.allReduce(
+                            Tensor.of(1f),
+                            AllReduceOptions.DEFAULT.withTimeout(Duration.ofMillis(100))))
+                .isInstanceOf(CollectiveTimeoutException.class)
+                .hasCauseInstanceOf(TimeoutException.class);
+            assertThatThrownBy(message::await)
+                .isExactlyInstanceOf(CollectiveException.class)
+                .hasMessageContaining("this rank timed out in allReduce #1: nobody came")
+                .hasNoCause();
+            assertThat(message.state()).isEqualTo(WorkState.FAILED);
+          }
           return null;
         });
   }

@@ -232,6 +232,12 @@ class GroupTest {
                               Tensor.of(1f),
                               AllReduceOptions.DEFAULT.withTimeout(Duration.ofMillis(300))));
               group.store().set("done", "1");
+              assertThat(catchThrowable(() -> group.allReduce(Tensor.of(1f))))
+                  .as("what follows on a rank that may have timed out itself")
+                  .isExactlyInstanceOf(
+                      failure.getMessage().contains("this rank timed out")
+                          ? CollectiveException.class
+                          : PeerFailedException.class);
               return failure;
             });
     for (int rank : new int[] {0, 2}) {

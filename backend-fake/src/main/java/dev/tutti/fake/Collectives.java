@@ -198,6 +198,8 @@ final class Collectives {
         if (!hub.await(deadline) && op.deadlineNanos() - System.nanoTime() <= 0) {
           String text = round.missing(rank);
           if (round.stage < stage && !round.serial) {
+            // Before the messages that end because of it.
+            hub.afterUnlock(() -> op.fail(new TimeoutException(text), -1));
             hub.fail(() -> new TimeoutException(text), -1);
           }
         }

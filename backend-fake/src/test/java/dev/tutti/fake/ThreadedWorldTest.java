@@ -4,13 +4,16 @@ import static org.assertj.core.api.Assertions.assertThat;
 import static org.assertj.core.api.Assertions.assertThatThrownBy;
 import static org.assertj.core.api.Assertions.catchThrowable;
 
+import dev.tutti.AllReduceOptions;
 import dev.tutti.CollectiveException;
 import dev.tutti.CollectiveTimeoutException;
+import dev.tutti.P2pOptions;
 import dev.tutti.PeerFailedException;
 import dev.tutti.ProcessGroup;
 import dev.tutti.ReduceOp;
 import dev.tutti.Tensor;
 import dev.tutti.TuttiException;
+import dev.tutti.Work;
 import java.io.IOException;
 import java.io.PrintWriter;
 import java.io.StringWriter;
@@ -61,6 +64,35 @@ class ThreadedWorldTest {
   @Test
   void takesTheLongestTimeout() {
     ThreadedWorld.of(2).withTimeout(Duration.ofSeconds(Long.MAX_VALUE)).run(ProcessGroup::barrier);
+  }
+
+  /** Lets a collective time out while a message waits, with a longer time-out. */
+  @Test
+  void aTimeoutIsThatOfTheOperationThatHadIt() {
+    CountDownLatch failed = new CountDownLatch(1);
+    ThreadedWorld.run(
+        2,
+        group -> {
+          if (group.rank() == 1) {
+            assertThat(failed.await(20, TimeUnit.SECONDS)).isTrue();
+            return;
+          }
+          try {
+            Work message = group.recv(Tensor.of(1f), 1, P2pOptions.DEFAULT.withAsync());
+            assertThatThrownBy(
+                    () ->
+                        group.allReduce(
+                            Tensor.of(1f),
+                            AllReduceOptions.DEFAULT.withTimeout(Duration.ofMillis(300))))
+                .isInstanceOf(CollectiveTimeoutException.class)
+                .hasMessageContaining("allReduce failed: this rank timed out in allReduce #1");
+            assertThatThrownBy(message::await)
+                .isExactlyInstanceOf(CollectiveException.class)
+                .hasMessageContaining("recv failed: this rank timed out in allReduce #1");
+          } finally {
+            failed.countDown();
+          }
+        });
   }
 
   @Test

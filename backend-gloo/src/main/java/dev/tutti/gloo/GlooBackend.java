@@ -13,6 +13,8 @@ import dev.tutti.gloo.transport.Transport;
 import dev.tutti.gloo.transport.UserMessages;
 import dev.tutti.spi.Backend;
 import dev.tutti.spi.Operation;
+import dev.tutti.spi.PeerLateException;
+import dev.tutti.spi.PeerLostException;
 import dev.tutti.spi.Staging;
 import java.util.List;
 import java.util.Map;
@@ -59,12 +61,26 @@ final class GlooBackend implements Backend {
     this.memories = memories;
   }
 
+  /** Ends a collective, and after it the messages that end because of it. */
+  private void stop(Operation op, Throwable cause) {
+    if (!(cause instanceof UnsupportedOperationException)) {
+      int blamed =
+          switch (cause) {
+            case PeerLostException lost -> lost.peer();
+            case PeerLateException late -> late.peer();
+            default -> -1;
+          };
+      op.fail(cause, blamed);
+    }
+    transport.stop(cause);
+  }
+
   @Override
   public void allReduce(Operation op, Tensor tensor, ReduceOp reduceOp) throws Exception {
     try {
       collectives.allReduce(op, tensor, reduceOp);
     } catch (Exception | Error e) {
-      transport.stop(e);
+      stop(op, e);
       throw e;
     }
   }
@@ -79,7 +95,7 @@ final class GlooBackend implements Backend {
     try {
       op.completeWith(List.of(collectives.allReduceSparse(op, tensor)));
     } catch (Exception | Error e) {
-      transport.stop(e);
+      stop(op, e);
       throw e;
     }
   }
@@ -89,7 +105,7 @@ final class GlooBackend implements Backend {
     try {
       collectives.reduce(op, tensor, reduceOp, root);
     } catch (Exception | Error e) {
-      transport.stop(e);
+      stop(op, e);
       throw e;
     }
   }
@@ -99,7 +115,7 @@ final class GlooBackend implements Backend {
     try {
       collectives.broadcast(op, tensor, root);
     } catch (Exception | Error e) {
-      transport.stop(e);
+      stop(op, e);
       throw e;
     }
   }
@@ -109,7 +125,7 @@ final class GlooBackend implements Backend {
     try {
       collectives.allGatherInto(op, output, input);
     } catch (Exception | Error e) {
-      transport.stop(e);
+      stop(op, e);
       throw e;
     }
   }
@@ -141,7 +157,7 @@ final class GlooBackend implements Backend {
     try {
       collectives.gather(op, outputs, input, root);
     } catch (Exception | Error e) {
-      transport.stop(e);
+      stop(op, e);
       throw e;
     }
   }
@@ -151,7 +167,7 @@ final class GlooBackend implements Backend {
     try {
       collectives.scatter(op, output, inputs, root);
     } catch (Exception | Error e) {
-      transport.stop(e);
+      stop(op, e);
       throw e;
     }
   }
@@ -161,7 +177,7 @@ final class GlooBackend implements Backend {
     try {
       collectives.allToAll(op, outputs, inputs);
     } catch (Exception | Error e) {
-      transport.stop(e);
+      stop(op, e);
       throw e;
     }
   }
@@ -172,7 +188,7 @@ final class GlooBackend implements Backend {
     try {
       collectives.reduceScatter(op, output, inputs, reduceOp);
     } catch (Exception | Error e) {
-      transport.stop(e);
+      stop(op, e);
       throw e;
     }
   }
@@ -183,7 +199,7 @@ final class GlooBackend implements Backend {
     try {
       collectives.reduceScatterInto(op, output, input, reduceOp);
     } catch (Exception | Error e) {
-      transport.stop(e);
+      stop(op, e);
       throw e;
     }
   }
@@ -193,7 +209,7 @@ final class GlooBackend implements Backend {
     try {
       wire.monitoredBarrier(op, waitAllRanks);
     } catch (Exception | Error e) {
-      transport.stop(e);
+      stop(op, e);
       throw e;
     }
   }
@@ -203,7 +219,7 @@ final class GlooBackend implements Backend {
     try {
       collectives.barrier(op);
     } catch (Exception | Error e) {
-      transport.stop(e);
+      stop(op, e);
       throw e;
     }
   }
@@ -218,7 +234,7 @@ final class GlooBackend implements Backend {
     } catch (BackendException e) {
       throw e;
     } catch (Exception | Error e) {
-      transport.stop(e);
+      stop(op, e);
       throw e;
     }
   }

@@ -2,21 +2,29 @@ package dev.tutti.gloo;
 
 import static org.assertj.core.api.Assertions.assertThat;
 import static org.assertj.core.api.Assertions.assertThatThrownBy;
+import static org.assertj.core.api.Assertions.catchThrowable;
 
 import dev.tutti.AllReduceOptions;
 import dev.tutti.CollectiveException;
 import dev.tutti.CollectiveTimeoutException;
 import dev.tutti.DType;
+import dev.tutti.P2pOptions;
 import dev.tutti.ProcessGroup;
+import dev.tutti.ReduceOp;
 import dev.tutti.RendezvousException;
 import dev.tutti.Settings;
 import dev.tutti.Tensor;
+import dev.tutti.Work;
+import dev.tutti.WorkState;
 import dev.tutti.store.HashStore;
+import java.io.PrintWriter;
+import java.io.StringWriter;
 import java.nio.file.Path;
 import java.time.Duration;
 import java.util.List;
 import java.util.concurrent.CountDownLatch;
 import java.util.concurrent.TimeUnit;
+import java.util.concurrent.TimeoutException;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.Timeout;
 import org.junit.jupiter.api.io.TempDir;
@@ -171,6 +179,79 @@ class FaultyRankTest {
             }
             assertThat(Duration.ofNanos(System.nanoTime() - start))
                 .isBetween(SHORT.minusMillis(50), SHORT.plus(SLACK));
+          }
+          return null;
+        });
+  }
+
+  /** Lets a collective time out while a message and another collective wait, with longer ones. */
+  @ParameterizedTest
+  @CsvSource({"SOCKETS", "MEMORY", "TWO_LEVELS"})
+  void aTimeoutIsThatOfTheOperationThatHadIt(Way way) throws Exception {
+    CountDownLatch failed = new CountDownLatch(1);
+    run(
+        way,
+        group -> {
+          if (group.rank() != 0) {
+            assertThat(failed.await(20, TimeUnit.SECONDS)).isTrue();
+            return null;
+          }
+          try {
+            Work message = group.recv(Tensor.of(1f), ODD, P2pOptions.DEFAULT.withAsync());
+            AllReduceOptions async = AllReduceOptions.DEFAULT.withAsync();
+            Work late = group.allReduce(Tensor.of(1f), async.withTimeout(SHORT));
+            Work behind = group.allReduce(Tensor.of(1f), async);
+            Throwable first = catchThrowable(late::await);
+            assertThat(first)
+                .isInstanceOf(CollectiveTimeoutException.class)
+                .hasMessageContaining("allReduce failed: this rank timed out in allReduce #2")
+                .hasCauseInstanceOf(TimeoutException.class);
+            assertThat(late.state()).isEqualTo(WorkState.TIMED_OUT);
+            for (Work other : List.of(message, behind)) {
+              assertThatThrownBy(other::await)
+                  .isExactlyInstanceOf(CollectiveException.class)
+                  .hasMessageContaining("failed: this rank timed out in allReduce #2")
+                  .hasNoCause();
+              assertThat(other.state()).isEqualTo(WorkState.FAILED);
+            }
+            assertThatThrownBy(group::barrier)
+                .isExactlyInstanceOf(CollectiveException.class)
+                .hasMessageContaining("the group failed before: this rank timed out in allReduce");
+          } finally {
+            failed.countDown();
+          }
+          return null;
+        });
+  }
+
+  @Test
+  void aBatchThatTimesOutShowsEachExceptionOnce() throws Exception {
+    CountDownLatch failed = new CountDownLatch(SIZE - 1);
+    run(
+        Way.MEMORY,
+        group -> {
+          if (group.rank() == ODD) {
+            assertThat(failed.await(20, TimeUnit.SECONDS)).isTrue();
+            return null;
+          }
+          try {
+            Throwable thrown =
+                catchThrowable(
+                    () ->
+                        group
+                            .batch()
+                            .allReduce(Tensor.of(1f), ReduceOp.SUM)
+                            .recv(Tensor.of(1f), ODD, 0)
+                            .timeout(SHORT)
+                            .run());
+            assertThat(thrown).isInstanceOf(CollectiveTimeoutException.class);
+            StringWriter trace = new StringWriter();
+            thrown.printStackTrace(new PrintWriter(trace));
+            assertThat(trace.toString())
+                .contains("Suppressed: ", ": recv failed: ")
+                .doesNotContain("CIRCULAR");
+          } finally {
+            failed.countDown();
           }
           return null;
         });
