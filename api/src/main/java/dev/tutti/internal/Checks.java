@@ -34,7 +34,7 @@ final class Checks {
   }
 
   private IllegalArgumentException bad(String call, String what) {
-    return new IllegalArgumentException(
+    String text =
         call
             + " on rank "
             + group.rank
@@ -43,18 +43,22 @@ final class Checks {
             + " of group "
             + group.name
             + ": "
-            + what);
+            + what;
+    group.refused(text);
+    return new IllegalArgumentException(text);
   }
 
   UnsupportedOperationException unsupported(OpType op, BoundBackend backend, String what) {
-    return new UnsupportedOperationException(
+    String text =
         op.label()
             + " on rank "
             + group.rank
             + ": backend '"
             + backend.name()
             + "' does not support "
-            + what);
+            + what;
+    group.refused(text);
+    return new UnsupportedOperationException(text);
   }
 
   /** Finds the backend of a tensor's device, and checks that it has the operation. */

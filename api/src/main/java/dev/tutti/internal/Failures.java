@@ -264,8 +264,10 @@ final class Failures {
 
   private Verdict findClosed(FailureEvent event) {
     int lost = group.globalRanks.get(event.failedRank());
-    return new Verdict(
-        event, event.failedRank(), event.message(), group.monitor.hasClosed(group.name, lost));
+    Progress last = group.monitor.closeOf(group.name, lost);
+    return last == null
+        ? new Verdict(event)
+        : new Verdict(event, event.failedRank(), event.message() + last.afterRefusal(), true);
   }
 
   private void settle(Verdict agreed) {

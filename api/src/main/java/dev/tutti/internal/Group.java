@@ -18,6 +18,7 @@ import java.util.List;
 import java.util.Map;
 import java.util.concurrent.TimeUnit;
 import java.util.concurrent.atomic.AtomicLong;
+import org.jspecify.annotations.Nullable;
 
 /** Is one rank of a group: what it knows, its failure and its end. */
 final class Group {
@@ -52,6 +53,15 @@ final class Group {
   private boolean backendsClosed;
   private volatile long timeoutNanos;
   private volatile Life life = Life.OPEN;
+  private volatile @Nullable Refusal refusal;
+
+  /**
+   * Is why a call was refused.
+   *
+   * @param text of the exception
+   * @param issued how many operations were issued before
+   */
+  private record Refusal(String text, long issued) {}
 
   Group(
       String name,
@@ -180,6 +190,17 @@ final class Group {
       throw closed(type);
     }
     failures.refuseIfFailing(type);
+  }
+
+  /** Notes that a call was refused, with which nothing was sent. */
+  void refused(String text) {
+    refusal = new Refusal(text, runner.issued());
+  }
+
+  /** Returns why the last call was refused; empty if it was not. */
+  String lastRefusal() {
+    Refusal last = refusal;
+    return last == null || last.issued != runner.issued() ? "" : last.text;
   }
 
   GroupClosedException closed(OpType type) {

@@ -173,13 +173,13 @@ final class JobMonitor implements AutoCloseable {
     }
   }
 
-  /** Tells whether another rank closed a group without a failure. */
-  boolean hasClosed(String group, int globalRank) {
+  /** Returns where another rank stood when it closed a group without a failure; else null. */
+  @Nullable Progress closeOf(String group, int globalRank) {
     Progress progress =
         writeStore.check(List.of(progressKey(group, globalRank)))
             ? progressOf(group, globalRank, Deadlines.in(Duration.ofSeconds(1)))
             : null;
-    return progress != null && progress.closed();
+    return progress != null && progress.closed() ? progress : null;
   }
 
   /** Tells whether this rank takes part. */

@@ -71,7 +71,8 @@ final class Ledger {
                     "rank "
                         + r
                         + (progress.closed() ? " closed the group" : " has not come")
-                        + last));
+                        + last
+                        + progress.afterRefusal()));
       }
     }
     String disagreement = Disagreement.of(answers);
@@ -104,7 +105,7 @@ final class Ledger {
     }
     String name = "rank " + peer;
     if (theirs.closed()) {
-      return new Finding(peer, name + " closed the group");
+      return new Finding(peer, name + " closed the group" + theirs.afterRefusal());
     }
     boolean receives = op.type() == OpType.RECV;
     OpType counterpart = receives ? OpType.SEND : OpType.RECV;

@@ -499,6 +499,11 @@ final class OperationRunner {
     return lane.sequence();
   }
 
+  /** Returns the number of collectives and messages issued. */
+  long issued() {
+    return lane.sequence() + messages.get();
+  }
+
   /**
    * Says where this rank stands, for reports of all ranks.
    *
@@ -508,6 +513,7 @@ final class OperationRunner {
     return new Progress(
         closed,
         lane.sequence(),
+        group.lastRefusal(),
         counts.sent(),
         counts.received(),
         pending.describe(),

@@ -13,6 +13,7 @@ import java.util.TreeMap;
  *
  * @param closed whether it closed the group without a failure
  * @param issued number of its last collective, from 1
+ * @param refusal why its last call was refused, or empty
  * @param sent number of messages that it began to send, by rank
  * @param received number of messages that it got, by rank
  * @param pending messages and collectives that have not ended
@@ -21,10 +22,13 @@ import java.util.TreeMap;
 record Progress(
     boolean closed,
     long issued,
+    String refusal,
     Map<Integer, Long> sent,
     Map<Integer, Long> received,
     List<Pending> pending,
     List<Issued> recent) {
+  private static final String REFUSED = "refused ";
+  private static final int MOST_CHARS = 1000;
 
   /**
    * Is an operation that has not ended.
@@ -79,9 +83,18 @@ record Progress(
         .orElseThrow();
   }
 
+  /** Says why it came no further, to follow where it stands; empty if its last call was taken. */
+  String afterRefusal() {
+    return refusal.isEmpty() ? "" : "; its last call was refused: " + refusal;
+  }
+
   /** Writes it as lines. */
   String encode() {
     StringBuilder text = new StringBuilder(closed ? "closed " : "open ").append(issued);
+    if (!refusal.isEmpty()) {
+      String line = refusal.replace('\n', ' ');
+      text.append('\n').append(REFUSED).append(line, 0, Math.min(line.length(), MOST_CHARS));
+    }
     encode("\nsent ", sent, text);
     encode("\ngot ", received, text);
     for (Pending op : pending) {
@@ -108,10 +121,12 @@ record Progress(
     Map<Integer, Long> received = new TreeMap<>();
     List<Pending> pending = new ArrayList<>();
     List<Issued> recent = new ArrayList<>();
+    String refusal = "";
     for (int i = 1; i < lines.length; i++) {
       String[] words = lines[i].split(" ", -1);
       switch (words[0]) {
         case "sent" -> sent.put(Integer.valueOf(words[1]), Long.valueOf(words[2]));
+        case "refused" -> refusal = lines[i].substring(REFUSED.length());
         case "got" -> received.put(Integer.valueOf(words[1]), Long.valueOf(words[2]));
         case "did" ->
             recent.add(
@@ -130,6 +145,12 @@ record Progress(
       }
     }
     return new Progress(
-        first[0].equals("closed"), Long.parseLong(first[1]), sent, received, pending, recent);
+        first[0].equals("closed"),
+        Long.parseLong(first[1]),
+        refusal,
+        sent,
+        received,
+        pending,
+        recent);
   }
 }

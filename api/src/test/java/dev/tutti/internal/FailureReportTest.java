@@ -1,6 +1,7 @@
 package dev.tutti.internal;
 
 import static org.assertj.core.api.Assertions.assertThat;
+import static org.assertj.core.api.Assertions.assertThatThrownBy;
 import static org.assertj.core.api.Assertions.catchThrowable;
 import static org.assertj.core.api.Assertions.catchThrowableOfType;
 
@@ -10,6 +11,7 @@ import dev.tutti.CollectiveTimeoutException;
 import dev.tutti.P2pOptions;
 import dev.tutti.PeerFailedException;
 import dev.tutti.ProcessGroup;
+import dev.tutti.ReduceOp;
 import dev.tutti.Tensor;
 import dev.tutti.spi.PeerLostException;
 import dev.tutti.store.HashStore;
@@ -310,6 +312,76 @@ class FailureReportTest {
           }
           return null;
         });
+  }
+
+  /** Closes after a call that was refused, as the end of a {@code try} does. */
+  @Test
+  void whoWaitsForARankThatClosedLearnsWhatItWasRefused() throws Exception {
+    ScriptedProvider provider = new ScriptedProvider();
+    CountDownLatch closed = new CountDownLatch(1);
+    provider.allReduce =
+        (op, tensor) -> {
+          if (op.sequenceNumber() > 1) {
+            assertThat(closed.await(20, TimeUnit.SECONDS)).isTrue();
+            throw new PeerLostException(1, "end of stream", null);
+          }
+        };
+    LocalWorld.run(
+        2,
+        provider,
+        group -> {
+          refused(group, "peer must be a rank in 0..1, not 8", g -> g.send(Tensor.of(1f), 8));
+          group.allReduce(Tensor.of(1f));
+          if (group.rank() == 1) {
+            // What is refused last counts, and nothing that was taken came after it.
+            refused(group, "not 9", g -> g.send(Tensor.of(1f), 9));
+            refused(group, "BAND", g -> g.allReduce(Tensor.of(1f), ReduceOp.BAND));
+            group.close();
+            closed.countDown();
+            return null;
+          }
+          assertThatThrownBy(() -> group.allReduce(Tensor.of(1f)))
+              .isInstanceOf(PeerFailedException.class)
+              .hasMessageContaining(
+                  "rank 1 closed its group, while this rank was in allReduce #2: end of stream; its"
+                      + " last call was refused: allReduce on rank 1/2 of group 0: reduce op BAND"
+                      + " is not defined on dtype float32");
+          return null;
+        });
+  }
+
+  @Test
+  void aRefusalBeforeACallThatWasTakenIsNotTold() throws Exception {
+    ScriptedProvider provider = deaf();
+    CountDownLatch closed = new CountDownLatch(1);
+    LocalWorld.run(
+        2,
+        provider,
+        group -> {
+          if (group.rank() == 1) {
+            refused(group, "not 9", g -> g.send(Tensor.of(1f), 9));
+            group.barrier();
+            group.close();
+            closed.countDown();
+            return null;
+          }
+          group.barrier();
+          closed.await();
+          receiveInVain(group, 1, 0);
+          assertThat(group.failure().orElseThrow())
+              .hasMessageContaining("; rank 1 closed the group [");
+          return null;
+        });
+  }
+
+  private interface RefusedCall {
+    void run(ProcessGroup group);
+  }
+
+  private static void refused(ProcessGroup group, String why, RefusedCall call) {
+    assertThatThrownBy(() -> call.run(group))
+        .isInstanceOf(IllegalArgumentException.class)
+        .hasMessageContaining(why);
   }
 
   @Test

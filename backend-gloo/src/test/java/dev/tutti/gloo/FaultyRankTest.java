@@ -9,6 +9,7 @@ import dev.tutti.CollectiveException;
 import dev.tutti.CollectiveTimeoutException;
 import dev.tutti.DType;
 import dev.tutti.P2pOptions;
+import dev.tutti.PeerFailedException;
 import dev.tutti.ProcessGroup;
 import dev.tutti.ReduceOp;
 import dev.tutti.RendezvousException;
@@ -180,6 +181,30 @@ class FaultyRankTest {
             assertThat(Duration.ofNanos(System.nanoTime() - start))
                 .isBetween(SHORT.minusMillis(50), SHORT.plus(SLACK));
           }
+          return null;
+        });
+  }
+
+  /** Lets a rank be refused and close its group, as it does at the end of a {@code try}. */
+  @ParameterizedTest
+  @CsvSource({"SOCKETS", "MEMORY", "TWO_LEVELS"})
+  void ranksThatWaitForARefusedOneLearnWhy(Way way) throws Exception {
+    run(
+        way,
+        group -> {
+          if (group.rank() == ODD) {
+            assertThatThrownBy(() -> group.broadcast(Tensor.of(1f), SIZE))
+                .isInstanceOf(IllegalArgumentException.class);
+            return null;
+          }
+          assertThatThrownBy(() -> group.broadcast(Tensor.of(1f), ODD))
+              .isInstanceOf(PeerFailedException.class)
+              .hasMessageContaining("rank " + ODD + " closed its group, while ")
+              .hasMessageContaining(
+                  "; its last call was refused: broadcast on rank 2/4 of group 0: root must be a"
+                      + " rank in 0..3, not 4")
+              .extracting(e -> ((CollectiveException) e).failedRank())
+              .isEqualTo(ODD);
           return null;
         });
   }
