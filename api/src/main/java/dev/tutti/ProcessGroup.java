@@ -500,6 +500,10 @@ public interface ProcessGroup extends AutoCloseable {
    * Closes the group and frees what it holds: waits, within the setting {@code
    * TUTTI_CLOSE_TIMEOUT}, for this rank's pending operations, then fails what is left. The second
    * and later calls do nothing. Groups made from this one are closed too.
+   *
+   * <p>The rank that serves the store then waits, where this is the group of all ranks, for the
+   * others to close theirs: within the same setting, and for two seconds at most if the group
+   * failed, which the others read in the store; never for the rank that failed.
    */
   @Override
   void close();
