@@ -11,10 +11,10 @@ import org.jspecify.annotations.Nullable;
  *
  * <p>AVG and PREMUL_SUM add; their scaling is {@link #divide} and {@link #scale}. MIN and MAX keep
  * the element of the left side unless that of the right is less or greater, so a NaN of the left
- * stays and one of the right is ignored. Integers wrap. BOOL knows 0 and 1 only, and takes any
- * other value for 1: SUM, MAX and BOR are or, PRODUCT, MIN and BAND are and. Half precisions are
- * computed in float32 and rounded when stored, to nearest, ties to even. Complex elements are added
- * as pairs.
+ * stays and one of the right is ignored. Of several NaNs a sum or product has the bits of any one,
+ * which the JVM chooses. Integers wrap. BOOL knows 0 and 1 only, and takes any other value for 1:
+ * SUM, MAX and BOR are or, PRODUCT, MIN and BAND are and. Half precisions are computed in float32
+ * and rounded when stored, to nearest, ties to even. Complex elements are added as pairs.
  *
  * <p>Offsets are in bytes and need no alignment. A place that is written may be one that is read,
  * but must not overlap one in another way.
