@@ -120,7 +120,7 @@ public final class SharedHeap {
     Arena arena = Arena.ofAuto();
     SharedHeap heap = bytes >= LEAST_BYTES ? Holder.HEAP : null;
     MemorySegment memory = heap == null ? null : heap.takeOrCollect(arena, bytes);
-    return memory == null ? arena.allocate(bytes, alignment) : memory;
+    return memory == null ? allocate(heap, arena, bytes, alignment) : memory;
   }
 
   /**
@@ -132,14 +132,24 @@ public final class SharedHeap {
    * @param alignment of the first byte, at most 4096
    */
   public static MemorySegment allocate(Arena arena, long bytes, long alignment) {
-    if (bytes >= LEAST_BYTES && arena.getClass().getModule() == Object.class.getModule()) {
-      SharedHeap heap = Holder.HEAP;
+    boolean fits = bytes >= LEAST_BYTES && arena.getClass().getModule() == Object.class.getModule();
+    SharedHeap heap = fits ? Holder.HEAP : null;
+    MemorySegment memory = heap == null ? null : heap.takeBounded(arena, bytes);
+    return memory == null ? allocate(heap, arena, bytes, alignment) : memory;
+  }
+
+  /** Allocates by an arena or, if that has no room after a while, here if there is some by then. */
+  private static MemorySegment allocate(
+      @Nullable SharedHeap heap, Arena arena, long bytes, long alignment) {
+    try {
+      return arena.allocate(bytes, alignment);
+    } catch (OutOfMemoryError e) {
       MemorySegment memory = heap == null ? null : heap.takeBounded(arena, bytes);
-      if (memory != null) {
-        return memory;
+      if (memory == null) {
+        throw e;
       }
+      return memory;
     }
-    return arena.allocate(bytes, alignment);
   }
 
   /** Returns the memory of this process if it was made before, as by a large tensor. */

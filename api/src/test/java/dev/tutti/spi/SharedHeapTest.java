@@ -204,6 +204,36 @@ class SharedHeapTest {
     }
   }
 
+  /** Has room again when the JDK gives up, which takes it half a second. */
+  @ParameterizedTest
+  @ValueSource(strings = {"false", "true"})
+  void memoryThatWasFreedMeanwhileIsFound(String given) throws Exception {
+    Process child = start(FullHeapMain.class, given, "-XX:MaxDirectMemorySize=64m");
+    try (BufferedReader output = reader(child)) {
+      assertThat(output.readLine()).isEqualTo("true false");
+      assertThat(output.readLine()).isEqualTo("true beside " + (56 << 20));
+    } finally {
+      child.destroyForcibly();
+    }
+  }
+
+  private static Process start(Class<?> main, String argument, String... options)
+      throws IOException {
+    List<String> command = new ArrayList<>();
+    command.add(ProcessHandle.current().info().command().orElseThrow());
+    command.addAll(
+        List.of("-Xmx128m", "-XX:+UseSerialGC", "--enable-native-access=ALL-UNNAMED", "-cp"));
+    command.add(ManagementFactory.getRuntimeMXBean().getClassPath());
+    command.addAll(List.of(options));
+    command.addAll(List.of(main.getName(), argument));
+    return new ProcessBuilder(command).redirectErrorStream(true).start();
+  }
+
+  private static BufferedReader reader(Process child) {
+    return new BufferedReader(
+        new InputStreamReader(child.getInputStream(), StandardCharsets.UTF_8));
+  }
+
   @Test
   void anInterruptedThreadMakesAndMapsIt() throws Exception {
     Thread.currentThread().interrupt();
@@ -278,19 +308,8 @@ class SharedHeapTest {
 
   @Test
   void anotherProcessMapsIt() throws Exception {
-    Process child =
-        new ProcessBuilder(
-                ProcessHandle.current().info().command().orElseThrow(),
-                "-Xmx128m",
-                "-XX:+UseSerialGC",
-                "--enable-native-access=ALL-UNNAMED",
-                "-cp",
-                ManagementFactory.getRuntimeMXBean().getClassPath(),
-                SharedHeapMain.class.getName())
-            .redirectErrorStream(true)
-            .start();
-    try (BufferedReader output =
-        new BufferedReader(new InputStreamReader(child.getInputStream(), StandardCharsets.UTF_8))) {
+    Process child = start(SharedHeapMain.class, "");
+    try (BufferedReader output = reader(child)) {
       String line = output.readLine();
       String[] said = line.split(" ");
       assertThat(said).as(line).hasSize(4);
