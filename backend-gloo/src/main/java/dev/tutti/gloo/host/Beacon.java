@@ -11,10 +11,12 @@ import java.nio.file.attribute.PosixFilePermissions;
  * directory. That they see the same memory is proven later, in that memory.
  */
 final class Beacon implements AutoCloseable {
+  private final Path directory;
   private final Path file;
 
-  private Beacon(Path file) {
-    this.file = file;
+  private Beacon(Path directory, String name) {
+    this.directory = directory;
+    this.file = directory.resolve(name);
   }
 
   /**
@@ -25,10 +27,11 @@ final class Beacon implements AutoCloseable {
    */
   static Beacon light(Path directory) throws IOException {
     StaleFiles.remove(directory);
-    Path file = directory.resolve(StaleFiles.newName());
+    Beacon beacon = new Beacon(directory, StaleFiles.newName());
     Files.createFile(
-        file, PosixFilePermissions.asFileAttribute(PosixFilePermissions.fromString("rw-------")));
-    return new Beacon(file);
+        beacon.file,
+        PosixFilePermissions.asFileAttribute(PosixFilePermissions.fromString("rw-------")));
+    return beacon;
   }
 
   /** Returns what others look for. */
@@ -48,10 +51,12 @@ final class Beacon implements AutoCloseable {
     return file.canRead() && file.canWrite();
   }
 
+  /** Removes the file, and those of ranks that were killed meanwhile. */
   @Override
   public void close() {
     try {
       Files.deleteIfExists(file);
+      StaleFiles.remove(directory);
     } catch (IOException e) {
       System.getLogger(Beacon.class.getName())
           .log(System.Logger.Level.WARNING, "cannot remove " + file, e);

@@ -1,0 +1,56 @@
+package dev.tutti.gloo.host;
+
+import static org.assertj.core.api.Assertions.assertThat;
+
+import java.io.BufferedReader;
+import java.io.InputStreamReader;
+import java.lang.management.ManagementFactory;
+import java.nio.charset.StandardCharsets;
+import java.nio.file.Path;
+import java.util.concurrent.TimeUnit;
+import org.junit.jupiter.api.Test;
+import org.junit.jupiter.api.Timeout;
+import org.junit.jupiter.api.io.TempDir;
+
+@Timeout(60)
+class BeaconTest {
+  @TempDir Path directory;
+
+  /** Kills a rank while another one looks for it, which then gives up. */
+  @Test
+  void whatAKilledRankLeftIsRemovedByWhoLookedForIt() throws Exception {
+    Beacon own = Beacon.light(directory);
+    Process child =
+        new ProcessBuilder(
+                ProcessHandle.current().info().command().orElseThrow(),
+                "-Xmx64m",
+                "-XX:+UseSerialGC",
+                "-cp",
+                ManagementFactory.getRuntimeMXBean().getClassPath(),
+                BeaconMain.class.getName(),
+                directory.toString())
+            .redirectErrorStream(true)
+            .start();
+    try (BufferedReader output =
+        new BufferedReader(new InputStreamReader(child.getInputStream(), StandardCharsets.UTF_8))) {
+      String name = output.readLine();
+      assertThat(directory.toFile().list()).containsExactlyInAnyOrder(own.name(), name);
+      assertThat(Beacon.isSeen(name, directory)).isTrue();
+    } finally {
+      child.destroyForcibly();
+    }
+    assertThat(child.waitFor(20, TimeUnit.SECONDS)).isTrue();
+    assertThat(directory.toFile().list()).hasSize(2);
+    own.close();
+    assertThat(directory.toFile().list()).isEmpty();
+  }
+
+  @Test
+  void whatAnotherRankHasStays() throws Exception {
+    Beacon other = Beacon.light(directory);
+    Beacon.light(directory).close();
+    assertThat(directory.toFile().list()).containsExactly(other.name());
+    other.close();
+    assertThat(directory.toFile().list()).isEmpty();
+  }
+}
