@@ -10,7 +10,6 @@ import java.lang.foreign.Linker;
 import java.lang.foreign.MemorySegment;
 import java.lang.foreign.ValueLayout;
 import java.lang.invoke.MethodHandle;
-import java.nio.channels.ClosedByInterruptException;
 import java.nio.channels.FileChannel;
 import java.nio.channels.FileChannel.MapMode;
 import java.nio.file.Path;
@@ -59,24 +58,16 @@ final class SharedHeapCalls {
    * @throws IOException if it cannot be opened or mapped, or is of another size
    */
   static MemorySegment map(Path path, boolean readOnly, long size, Arena arena) throws IOException {
-    boolean interrupted = Thread.interrupted();
-    try {
-      while (true) {
-        try (FileChannel file =
-            readOnly ? FileChannel.open(path, READ) : FileChannel.open(path, READ, WRITE)) {
-          if (readOnly && file.size() != size) {
-            throw new IOException(path + " has " + file.size() + " bytes, not " + size);
+    return Uninterrupted.run(
+        () -> {
+          try (FileChannel file =
+              readOnly ? FileChannel.open(path, READ) : FileChannel.open(path, READ, WRITE)) {
+            if (readOnly && file.size() != size) {
+              throw new IOException(path + " has " + file.size() + " bytes, not " + size);
+            }
+            return file.map(readOnly ? MapMode.READ_ONLY : MapMode.READ_WRITE, 0, size, arena);
           }
-          return file.map(readOnly ? MapMode.READ_ONLY : MapMode.READ_WRITE, 0, size, arena);
-        } catch (ClosedByInterruptException e) {
-          interrupted |= Thread.interrupted();
-        }
-      }
-    } finally {
-      if (interrupted) {
-        Thread.currentThread().interrupt();
-      }
-    }
+        });
   }
 
   /** Makes a file that lasts as long as somebody has it open or mapped; returns its descriptor. */

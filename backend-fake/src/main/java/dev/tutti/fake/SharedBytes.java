@@ -1,5 +1,6 @@
 package dev.tutti.fake;
 
+import dev.tutti.spi.Uninterrupted;
 import java.io.IOException;
 import java.lang.foreign.Arena;
 import java.lang.foreign.MemorySegment;
@@ -31,6 +32,10 @@ final class SharedBytes implements AutoCloseable {
    * @throws IOException if there is no room
    */
   SharedBytes(long byteSize, int size) throws IOException {
+    Uninterrupted.run(() -> map(byteSize, size));
+  }
+
+  private int map(long byteSize, int size) throws IOException {
     Path file = Files.createTempFile(directory(byteSize), "tutti-threaded-", null);
     try (FileChannel channel =
         FileChannel.open(
@@ -44,8 +49,11 @@ final class SharedBytes implements AutoCloseable {
         arenas.add(arena);
         mappings.add(channel.map(FileChannel.MapMode.READ_WRITE, 0, byteSize, arena));
       }
+      return size;
     } catch (IOException | RuntimeException | Error e) {
       close();
+      arenas.clear();
+      mappings.clear();
       throw e;
     }
   }

@@ -3,6 +3,7 @@ package dev.tutti.cuda.share;
 import static java.lang.foreign.ValueLayout.JAVA_LONG;
 
 import dev.tutti.BackendException;
+import dev.tutti.spi.Uninterrupted;
 import java.io.IOException;
 import java.lang.foreign.Arena;
 import java.lang.foreign.MemorySegment;
@@ -40,15 +41,21 @@ public final class CounterFile implements AutoCloseable {
 
   private CounterFile(Path path, int fd) throws IOException {
     this.fd = fd;
-    try (FileChannel file =
-        FileChannel.open(path, StandardOpenOption.READ, StandardOpenOption.WRITE)) {
-      if (fd < 0 && file.size() != BYTES) {
-        throw new IOException("is no file of counters: " + path);
-      }
-      words = file.map(MapMode.READ_WRITE, 0, BYTES, arena);
+    try {
+      words = Uninterrupted.run(() -> map(path, fd >= 0, arena));
     } catch (IOException | RuntimeException e) {
       arena.close();
       throw e;
+    }
+  }
+
+  private static MemorySegment map(Path path, boolean isNew, Arena arena) throws IOException {
+    try (FileChannel file =
+        FileChannel.open(path, StandardOpenOption.READ, StandardOpenOption.WRITE)) {
+      if (!isNew && file.size() != BYTES) {
+        throw new IOException("is no file of counters: " + path);
+      }
+      return file.map(MapMode.READ_WRITE, 0, BYTES, arena);
     }
   }
 

@@ -1,11 +1,13 @@
 package dev.tutti.gloo.host;
 
+import dev.tutti.spi.Uninterrupted;
 import java.io.IOException;
 import java.lang.foreign.Arena;
 import java.lang.foreign.MemorySegment;
 import java.lang.foreign.ValueLayout;
 import java.lang.invoke.VarHandle;
 import java.nio.ByteBuffer;
+import java.nio.channels.ClosedByInterruptException;
 import java.nio.channels.FileChannel;
 import java.nio.file.Files;
 import java.nio.file.Path;
@@ -42,15 +44,21 @@ final class HostMemory implements AutoCloseable {
     this.path = path;
     this.nonce = nonce;
     this.arena = Arena.ofShared();
+    try {
+      segment = Uninterrupted.run(() -> map(path, bytes, arena));
+    } catch (IOException | RuntimeException e) {
+      arena.close();
+      throw e;
+    }
+  }
+
+  private static MemorySegment map(Path path, long bytes, Arena arena) throws IOException {
     try (FileChannel channel =
         FileChannel.open(path, StandardOpenOption.READ, StandardOpenOption.WRITE)) {
       if (channel.size() != bytes) {
         throw new IOException(path + " has " + channel.size() + " bytes, not " + bytes);
       }
-      segment = channel.map(FileChannel.MapMode.READ_WRITE, 0, bytes, arena);
-    } catch (IOException | RuntimeException e) {
-      arena.close();
-      throw e;
+      return channel.map(FileChannel.MapMode.READ_WRITE, 0, bytes, arena);
     }
   }
 
@@ -88,7 +96,7 @@ final class HostMemory implements AutoCloseable {
     Files.createFile(
         path, PosixFilePermissions.asFileAttribute(PosixFilePermissions.fromString("rw-------")));
     try {
-      fill(path, bytes);
+      Uninterrupted.run(() -> fill(path, bytes));
       HostMemory memory = new HostMemory(path, nonce, bytes);
       memory.join(0);
       WORD.setRelease(memory.segment, 0L, nonce);
@@ -99,7 +107,7 @@ final class HostMemory implements AutoCloseable {
     }
   }
 
-  private static void fill(Path path, long bytes) throws IOException {
+  private static long fill(Path path, long bytes) throws IOException {
     try (FileChannel channel = FileChannel.open(path, StandardOpenOption.WRITE)) {
       ByteBuffer zeros = ByteBuffer.allocateDirect(FILL_BYTES);
       long left = bytes;
@@ -107,6 +115,9 @@ final class HostMemory implements AutoCloseable {
         zeros.clear().limit((int) Math.min(left, FILL_BYTES));
         left -= channel.write(zeros);
       }
+      return bytes;
+    } catch (ClosedByInterruptException e) {
+      throw e;
     } catch (IOException e) {
       throw new IOException(noRoom(bytes, path.getParent()) + ": " + e.getMessage(), e);
     }

@@ -48,6 +48,21 @@ class HostMemoryTest {
     }
   }
 
+  @Test
+  void anInterruptedThreadMakesAndMapsIt() throws Exception {
+    Thread.currentThread().interrupt();
+    try (HostMemory memory = HostMemory.create(directory, 1 << 16)) {
+      assertThat(Thread.currentThread().isInterrupted()).isTrue();
+      try (HostMemory mapped = HostMemory.open(directory, memory.describe(), 1 << 16, 1)) {
+        assertThat(Thread.interrupted()).isTrue();
+        assertThat(memory.isJoined(1)).isTrue();
+        mapped.segment().set(ValueLayout.JAVA_BYTE, (1 << 16) - 1, (byte) 3);
+        assertThat(memory.segment().get(ValueLayout.JAVA_BYTE, (1 << 16) - 1)).isEqualTo((byte) 3);
+      }
+      memory.unlink();
+    }
+  }
+
   /** Lets somebody else take the room between the look for it and the last byte. */
   @Test
   void aFileSystemThatFillsUpMeanwhileIsNoticedToo() throws Exception {
