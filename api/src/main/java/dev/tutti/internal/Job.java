@@ -256,7 +256,7 @@ final class Job {
         failedRank = lost.peer();
       } else if (t instanceof TimeoutException || t instanceof StoreTimeoutException) {
         kind = FailureEvent.Kind.TIMEOUT;
-        failedRank = -1;
+        failedRank = Failures.blame(t);
       }
     }
     return new FailureEvent(

@@ -4,6 +4,7 @@ import dev.tutti.Capabilities;
 import dev.tutti.OpType;
 import dev.tutti.ProcessGroup;
 import dev.tutti.Store;
+import dev.tutti.StoreException;
 import dev.tutti.TuttiException;
 import dev.tutti.internal.FailureEvent.Kind;
 import java.nio.charset.StandardCharsets;
@@ -13,6 +14,7 @@ import java.util.Comparator;
 import java.util.List;
 import java.util.Optional;
 import java.util.concurrent.CopyOnWriteArrayList;
+import java.util.function.Supplier;
 import java.util.stream.IntStream;
 
 /** Makes the groups that are parts of one group. */
@@ -47,14 +49,20 @@ final class Subgroups {
     String name = nextName();
     List<Integer> sorted = ranks.stream().sorted().toList();
     if (group.size > 1 && !isAlone()) {
-      new RankAgreement(group, job).require(name, sorted);
+      RankAgreement agreement = new RankAgreement(group, job);
+      orFail(
+          () -> {
+            agreement.require(name, sorted);
+            return sorted;
+          });
     }
     return create(name, sorted);
   }
 
   Optional<ProcessGroup> split(int color, int key) {
     String name = nextName();
-    List<Member> all = isAlone() ? alone(color, key) : exchange("split/" + name + "/", color, key);
+    List<Member> all =
+        isAlone() ? alone(color, key) : orFail(() -> exchange("split/" + name + "/", color, key));
     if (color < 0) {
       return Optional.empty();
     }
@@ -65,6 +73,31 @@ final class Subgroups {
             .map(Member::rank)
             .toList();
     return create(name + "." + color, ranks);
+  }
+
+  /** Fails the group where a step through the store fails, since the others wait for this rank. */
+  private <T> T orFail(Supplier<T> step) {
+    try {
+      return step.get();
+    } catch (StoreException e) {
+      group.failures.begin(
+          new FailureEvent(
+              group.name,
+              Kind.FAILED,
+              group.rank,
+              group.rank,
+              OpType.SPLIT,
+              0,
+              Duration.ZERO,
+              Failures.textOf(e)));
+      try {
+        group.failures.throwAgreed();
+      } catch (TuttiException agreed) {
+        agreed.addSuppressed(e);
+        throw agreed;
+      }
+      throw e;
+    }
   }
 
   private List<Member> exchange(String prefix, int color, int key) {

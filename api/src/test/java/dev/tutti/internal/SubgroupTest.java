@@ -218,6 +218,38 @@ class SubgroupTest {
         .hasMessageContaining("no barrier");
   }
 
+  /** The other rank is not left to wait for one that gave up over the store. */
+  @Test
+  void anInterruptWhileRanksAgreeOnASplitFailsTheGroup() throws Exception {
+    CountDownLatch gaveUp = new CountDownLatch(1);
+    List<Throwable> failures =
+        LocalWorld.run(
+            2,
+            new LocalProvider(),
+            group -> {
+              if (group.rank() == 0) {
+                Thread.currentThread().interrupt();
+              } else {
+                assertThat(gaveUp.await(20, TimeUnit.SECONDS)).isTrue();
+              }
+              long start = System.nanoTime();
+              Throwable thrown = catchThrowable(() -> group.split(0, 0));
+              assertThat(Thread.interrupted()).isEqualTo(group.rank() == 0);
+              assertThat(Duration.ofNanos(System.nanoTime() - start))
+                  .isLessThan(Duration.ofSeconds(6));
+              gaveUp.countDown();
+              return thrown;
+            });
+    assertThat(failures)
+        .allSatisfy(
+            failure ->
+                assertThat(failure)
+                    .isInstanceOfSatisfying(
+                        CollectiveException.class, each -> assertThat(each.failedRank()).isZero())
+                    .hasMessageContaining("interrupted"));
+    assertThat(failures.get(1)).isInstanceOf(PeerFailedException.class);
+  }
+
   /** Does something before a subgroup's backend is made. */
   private static final class WaitingProvider implements BackendProvider {
     private final LocalProvider local = new LocalProvider();
