@@ -1,8 +1,9 @@
 package dev.tutti.gloo.host;
 
 import java.io.IOException;
+import java.nio.file.DirectoryIteratorException;
+import java.nio.file.DirectoryStream;
 import java.nio.file.Files;
-import java.nio.file.NoSuchFileException;
 import java.nio.file.Path;
 import java.security.SecureRandom;
 import java.util.HexFormat;
@@ -70,17 +71,18 @@ final class StaleFiles {
   /** Removes what is left of this user's dead processes; another user's files cannot be removed. */
   static void remove(Path directory) throws IOException {
     String own = namespace();
-    String[] names = directory.toFile().list();
-    if (names == null) {
-      throw new NoSuchFileException(directory.toString(), null, "no directory that can be listed");
-    }
-    for (String name : names) {
-      if (isName(name)) {
+    try (DirectoryStream<Path> files = Files.newDirectoryStream(directory, PREFIX + "*")) {
+      for (Path file : files) {
+        String name = String.valueOf(file.getFileName());
         String[] words = name.split("-", -1);
-        if (words[2].equals(own) && ProcessHandle.of(Long.parseLong(words[1])).isEmpty()) {
-          tryDelete(directory.resolve(name));
+        if (isName(name)
+            && words[2].equals(own)
+            && ProcessHandle.of(Long.parseLong(words[1])).isEmpty()) {
+          tryDelete(file);
         }
       }
+    } catch (DirectoryIteratorException e) {
+      throw e.getCause();
     }
   }
 

@@ -108,6 +108,10 @@ public final class SymmetricMemories implements AutoCloseable {
       }
       problem = firstProblem(op, problem);
       if (file == null || !problem.isEmpty()) {
+        if (channel != null) {
+          // A rank that stood still finds what the others left when they gave up.
+          channel.throwIfOver(op);
+        }
         throw new BackendException(
             "allocateSymmetric on rank "
                 + rank
