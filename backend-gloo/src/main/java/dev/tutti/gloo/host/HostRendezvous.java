@@ -3,6 +3,7 @@ package dev.tutti.gloo.host;
 import dev.tutti.RendezvousException;
 import dev.tutti.Store;
 import dev.tutti.gloo.transport.Members;
+import dev.tutti.gloo.transport.Published;
 import dev.tutti.gloo.transport.Transport;
 import dev.tutti.spi.BackendContext;
 import java.io.IOException;
@@ -181,7 +182,8 @@ public final class HostRendezvous {
   }
 
   private HostResult follow(int leader, Duration timeout) {
-    byte[] published = store.get(MEMORY + leader, timeout);
+    byte[] published =
+        Published.read(context, MEMORY, new int[] {leader}, "the memory to share", timeout).get(0);
     if (Arrays.equals(published, NONE)) {
       return HostResult.nothing();
     }
@@ -213,11 +215,9 @@ public final class HostRendezvous {
   }
 
   private HostResult[] readAll(int[] peers, Duration timeout) {
-    List<String> keys = new ArrayList<>(peers.length);
-    for (int peer : peers) {
-      keys.add(RESULT + peer);
-    }
-    List<byte[]> published = store.multiGet(keys, timeout);
+    List<byte[]> published =
+        Published.read(
+            context, RESULT, peers, "what came of the search for those that share memory", timeout);
     HostResult[] results = new HostResult[peers.length];
     for (int i = 0; i < peers.length; i++) {
       try {

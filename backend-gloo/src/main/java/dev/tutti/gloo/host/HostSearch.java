@@ -1,6 +1,7 @@
 package dev.tutti.gloo.host;
 
 import dev.tutti.RendezvousException;
+import dev.tutti.gloo.transport.Published;
 import dev.tutti.spi.BackendContext;
 import java.io.IOException;
 import java.nio.file.Path;
@@ -8,6 +9,7 @@ import java.time.Duration;
 import java.util.ArrayList;
 import java.util.Arrays;
 import java.util.List;
+import java.util.stream.IntStream;
 import org.jspecify.annotations.Nullable;
 
 /**
@@ -38,7 +40,8 @@ final class HostSearch implements AutoCloseable {
    * @param budget bytes to share, 0 for none; ranks with another one are not found
    * @param twoLevel whether to share also where not all ranks of the group can
    * @param timeout for the offers of the others
-   * @throws RendezvousException naming a rank that published something else
+   * @throws RendezvousException naming a rank that published something else, or ranks that
+   *     published nothing in time
    */
   static HostSearch begin(
       BackendContext context, Path directory, long budget, boolean twoLevel, Duration timeout) {
@@ -76,11 +79,9 @@ final class HostSearch implements AutoCloseable {
   }
 
   private static List<HostOffer> readAll(BackendContext context, Duration timeout) {
-    List<String> keys = new ArrayList<>(context.size());
-    for (int peer = 0; peer < context.size(); peer++) {
-      keys.add(KEY + peer);
-    }
-    List<byte[]> published = context.store().multiGet(keys, timeout);
+    int[] all = IntStream.range(0, context.size()).toArray();
+    List<byte[]> published =
+        Published.read(context, KEY, all, "a sign for those that share memory", timeout);
     List<HostOffer> offers = new ArrayList<>(published.size());
     for (int peer = 0; peer < published.size(); peer++) {
       offers.add(read(context, peer, published.get(peer)));

@@ -1,8 +1,6 @@
 package dev.tutti.gloo.transport;
 
 import dev.tutti.RendezvousException;
-import dev.tutti.Store;
-import dev.tutti.StoreTimeoutException;
 import dev.tutti.spi.BackendContext;
 import java.io.IOException;
 import java.net.InetAddress;
@@ -11,8 +9,8 @@ import java.nio.channels.ServerSocketChannel;
 import java.nio.file.Files;
 import java.nio.file.Path;
 import java.time.Duration;
-import java.util.ArrayList;
 import java.util.List;
+import java.util.stream.IntStream;
 
 /**
  * Brings the ranks of a group together: each listens, publishes where, reads where the others are,
@@ -241,32 +239,9 @@ public final class Rendezvous {
   }
 
   private List<byte[]> collect(long deadline) {
-    Store store = context.store();
-    List<String> keys = new ArrayList<>(size);
-    for (int peer = 0; peer < size; peer++) {
-      keys.add(CONTEXT + peer);
-    }
-    try {
-      return store.multiGet(keys, Duration.ofNanos(Math.max(0, deadline - System.nanoTime())));
-    } catch (StoreTimeoutException e) {
-      List<Integer> missing = new ArrayList<>();
-      for (int peer = 0; peer < size; peer++) {
-        if (!store.check(List.of(keys.get(peer)))) {
-          missing.add(peer);
-        }
-      }
-      throw new RendezvousException(
-          "rank "
-              + rank
-              + " of group "
-              + context.group()
-              + ": "
-              + ranks(missing)
-              + " did not publish a Gloo address within "
-              + context.timeout().toMillis()
-              + " ms",
-          e);
-    }
+    Duration left = Duration.ofNanos(Math.max(0, deadline - System.nanoTime()));
+    int[] all = IntStream.range(0, size).toArray();
+    return Published.read(context, CONTEXT, all, "a Gloo address", left);
   }
 
   private static String ranks(List<Integer> ranks) {

@@ -4,10 +4,12 @@ import static org.assertj.core.api.Assertions.assertThat;
 import static org.assertj.core.api.Assertions.assertThatThrownBy;
 
 import dev.tutti.Device;
+import dev.tutti.RendezvousException;
 import dev.tutti.Settings;
 import dev.tutti.Store;
 import dev.tutti.StoreException;
 import dev.tutti.spi.BackendContext;
+import dev.tutti.spi.PeerLateException;
 import dev.tutti.store.HashStore;
 import java.io.IOException;
 import java.lang.reflect.InvocationTargetException;
@@ -39,19 +41,22 @@ class HostRendezvousTest {
   private final HashStore store = new HashStore();
 
   private Optional<HostMeeting> meet(Store seen, int rank, int size) throws Exception {
-    BackendContext context =
-        new BackendContext(
-            "g",
-            rank,
-            size,
-            IntStream.range(0, size).boxed().toList(),
-            "cpu",
-            Device.CPU,
-            seen,
-            TIMEOUT,
-            Settings.ofEnvironment(Map.of()),
-            (cause, peer) -> {});
+    BackendContext context = context(seen, rank, size, TIMEOUT);
     return new HostRendezvous(context, directory, BUDGET, true).meet(null, 0, TIMEOUT);
+  }
+
+  private static BackendContext context(Store seen, int rank, int size, Duration timeout) {
+    return new BackendContext(
+        "g",
+        rank,
+        size,
+        IntStream.range(0, size).boxed().toList(),
+        "cpu",
+        Device.CPU,
+        seen,
+        timeout,
+        Settings.ofEnvironment(Map.of()),
+        (cause, peer) -> {});
   }
 
   private FutureTask<Optional<HostMeeting>> meeting(int rank, int size) {
@@ -98,6 +103,24 @@ class HostRendezvousTest {
     endsWith(0, HostResult.nothing());
     endsWith(2, HostResult.nothing());
     assertThat(meeting.get(20, TimeUnit.SECONDS)).isEmpty();
+  }
+
+  @Test
+  void whoDoesNotComeIsNamed() throws Exception {
+    offered(1, StaleFiles.newName());
+    BackendContext context = context(store, 0, 4, Duration.ofMillis(100));
+    assertThatThrownBy(
+            () ->
+                new HostRendezvous(context, directory, BUDGET, true)
+                    .meet(null, 0, context.timeout()))
+        .isInstanceOf(RendezvousException.class)
+        .hasMessage(
+            "rank 0 of group g: ranks 2, 3 did not publish a sign for those that share memory"
+                + " within 100 ms")
+        .cause()
+        .isInstanceOfSatisfying(
+            PeerLateException.class, late -> assertThat(late.peer()).isEqualTo(2));
+    assertThat(files()).isEmpty();
   }
 
   @Test
