@@ -332,6 +332,7 @@ final class BenchCommand implements Callable<Integer> {
         "bench",
         Optional.empty(),
         20,
+        Duration.ZERO,
         Duration.ofSeconds(5),
         Duration.ofSeconds(30),
         environment.variables(),

@@ -21,6 +21,7 @@ import java.util.regex.Pattern;
  * @param role name of the only role
  * @param logDirectory where each rank's output is also written, if anywhere
  * @param tailLines how many last lines of a failed rank are shown
+ * @param linger how long ranks may go on after the first failed, before SIGTERM
  * @param grace time between SIGTERM and SIGKILL
  * @param rendezvousTimeout longest wait for the other nodes
  * @param environment what every rank's environment starts from
@@ -38,6 +39,7 @@ record LaunchPlan(
     String role,
     Optional<Path> logDirectory,
     int tailLines,
+    Duration linger,
     Duration grace,
     Duration rendezvousTimeout,
     Map<String, String> environment,

@@ -19,7 +19,8 @@ import org.jspecify.annotations.Nullable;
 
 /**
  * Runs the ranks of one node until all end well, or one fails on whichever node, or a signal comes;
- * then ends the rest, and starts all of them again as often as the plan allows.
+ * then ends the rest, and starts all of them again as often as the plan allows. After a failure the
+ * rest may linger first, to find out who is gone and to say so.
  *
  * <p>Everything that happens comes as an event to one queue, which the thread of {@link #run} takes
  * from; so no state is shared. That thread also starts the processes, and must live as long as they
@@ -58,6 +59,7 @@ final class Launcher {
 
   private enum Phase {
     RUNNING,
+    LINGERING,
     STOPPING,
     KILLED
   }
@@ -77,6 +79,11 @@ final class Launcher {
 
     Attempt(int number) {
       this.number = number;
+    }
+
+    /** Tells whether the ranks were asked to end. */
+    boolean isAsked() {
+      return phase == Phase.STOPPING || phase == Phase.KILLED;
     }
 
     boolean allEnded() {
@@ -167,7 +174,8 @@ final class Launcher {
 
   /** Returns how long a node may take from the first failure until its ranks are gone. */
   private Duration longestStop() {
-    return plan.grace().multipliedBy(2).plus(SETTLE).plus(OUTPUT_TIMEOUT).plus(MARGIN);
+    Duration stop = plan.linger().plus(plan.grace().multipliedBy(2)).plus(SETTLE);
+    return stop.plus(OUTPUT_TIMEOUT).plus(MARGIN);
   }
 
   /** Waits for other nodes. */
@@ -269,6 +277,8 @@ final class Launcher {
       Event event = next(attempt);
       if (event != null) {
         handle(attempt, event);
+      } else if (attempt.phase == Phase.LINGERING) {
+        stop(attempt, Posix.SIGTERM);
       } else if (attempt.phase == Phase.STOPPING) {
         attempt.killRunning();
         attempt.enter(Phase.KILLED, SETTLE);
@@ -303,21 +313,20 @@ final class Launcher {
   private void handle(Attempt attempt, Event event) {
     switch (event) {
       case Event.Ended(int number, RankExit exit) when number == attempt.number -> {
-        boolean asked = attempt.phase != Phase.RUNNING;
-        attempt.exits.put(exit.rank(), asked ? exit.onRequest() : exit);
+        attempt.exits.put(exit.rank(), attempt.isAsked() ? exit.onRequest() : exit);
         ended(attempt, exit);
       }
       case Event.Decided(int number, Verdict verdict) when number == attempt.number -> {
         attempt.verdict = verdict;
-        if (verdict.kind() != Kind.SUCCESS && attempt.phase == Phase.RUNNING) {
-          stop(attempt, Posix.SIGTERM);
+        if (attempt.phase == Phase.RUNNING) {
+          end(attempt, verdict.kind());
         }
       }
       case Event.Signalled(int number) -> {
-        if (attempt.phase == Phase.RUNNING) {
-          stop(attempt, number);
-        } else {
+        if (attempt.isAsked()) {
           attempt.deadline = System.nanoTime();
+        } else {
+          stop(attempt, number);
         }
         propose(attempt, stopped(number));
       }
@@ -341,6 +350,15 @@ final class Launcher {
     if (before == null || (before.kind() == Kind.SUCCESS && verdict.kind() == Kind.STOPPED)) {
       attempt.proposed = verdict;
       agreement.propose(attempt.number, verdict);
+    }
+  }
+
+  /** Ends the ranks after the verdict; those who may yet find out what failed get time for it. */
+  private void end(Attempt attempt, Kind kind) {
+    if (kind == Kind.FAILED && plan.linger().isPositive()) {
+      attempt.enter(Phase.LINGERING, plan.linger());
+    } else if (kind != Kind.SUCCESS) {
+      stop(attempt, Posix.SIGTERM);
     }
   }
 

@@ -26,7 +26,7 @@ import picocli.CommandLine.Parameters;
     sortOptions = false,
     description = {
       "Starts N processes with torchrun's environment (RANK, WORLD_SIZE, MASTER_ADDR, ...), prints"
-          + " their output with the rank in front, and ends all when one fails."
+          + " their output with the rank in front, and ends all soon after one fails."
     },
     synopsisHeading = "%nUsage: ",
     descriptionHeading = "%n",
@@ -118,6 +118,15 @@ final class RunCommand implements Callable<Integer> {
           "How many last lines of the first failing rank are shown, stack frames left out."
               + " Default: 20.")
   private int tailLines = 20;
+
+  @Option(
+      names = "--linger",
+      paramLabel = "TIME",
+      description =
+          "How long the others may go on after the first rank failed, to end by themselves and say"
+              + " why, before SIGTERM; 0 ends them at once, as torchrun does. Default: 5s.",
+      converter = DurationConverter.class)
+  private Duration linger = Duration.ofSeconds(5);
 
   @Option(
       names = "--grace",
@@ -219,6 +228,7 @@ final class RunCommand implements Callable<Integer> {
         role,
         Optional.ofNullable(logDirectory),
         tailLines,
+        linger,
         grace,
         rendezvousTimeout,
         environment.variables(),

@@ -10,8 +10,11 @@ import java.time.Duration;
 import java.util.List;
 import java.util.Optional;
 import java.util.concurrent.CopyOnWriteArrayList;
+import java.util.concurrent.atomic.AtomicReference;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.io.TempDir;
+import org.junit.jupiter.params.ParameterizedTest;
+import org.junit.jupiter.params.provider.ValueSource;
 
 class LauncherTest {
   private final RecordedOutput output = new RecordedOutput();
@@ -76,6 +79,66 @@ class LauncherTest {
     assertThat(messages.getFirst())
         .startsWith("the first to fail: rank 2 was killed by SIGKILL (exit code 137) after ")
         .contains("it printed nothing");
+  }
+
+  @ParameterizedTest
+  @ValueSource(strings = {"exit 7", "kill -9 $$"})
+  void ranksMayFindOutByThemselvesThatOneFailed(String end) throws InterruptedException {
+    String script =
+        "[ $RANK = 2 ] && " + end + "; sleep 0.3; echo rank 2 is gone; exit $((RANK + 20))";
+    LaunchPlan plan = TestPlans.lingering(TestPlans.shell(3, script), Duration.ofHours(1));
+    assertThat(run(plan)).isEqualTo(end.equals("exit 7") ? 7 : 137);
+    assertThat(output.out(0)).containsExactly("rank 2 is gone");
+    assertThat(output.out(1)).containsExactly("rank 2 is gone");
+    assertThat(messages).hasSize(1);
+    assertThat(messages.getFirst())
+        .startsWith("the first to fail: rank 2 ")
+        .contains("  rank 0 ended with exit code 20 after ")
+        .contains("  rank 1 ended with exit code 21 after ");
+  }
+
+  @Test
+  void endsRanksThatDoNotFindOutInTime() throws InterruptedException {
+    String script =
+        "trap 'echo asked to end; exit 0' TERM; [ $RANK = 1 ] && exit 7; sleep 600 & wait";
+    LaunchPlan plan = TestPlans.lingering(TestPlans.shell(2, script), Duration.ofMillis(300));
+    long start = System.nanoTime();
+    assertThat(run(plan)).isEqualTo(7);
+    assertThat(Duration.ofNanos(System.nanoTime() - start))
+        .isBetween(Duration.ofMillis(300), Duration.ofSeconds(30));
+    assertThat(output.out(0)).containsExactly("asked to end");
+  }
+
+  @Test
+  void aSignalEndsRanksThatLinger(@TempDir Path directory) throws Exception {
+    Path trapped = directory.resolve("trapped");
+    String script =
+        "[ $RANK = 1 ] && { while [ ! -e "
+            + trapped
+            + " ]; do sleep 0.05; done; exit 7; }; trap 'echo got INT; exit 0' INT; touch "
+            + trapped
+            + "; sleep 600 & wait";
+    LaunchPlan plan = TestPlans.lingering(TestPlans.shell(2, script), Duration.ofHours(1));
+    SingleNode node =
+        new SingleNode(new Cohort(0, 2, plan.masterAddress(), 4711), () -> {}, () -> {});
+    AtomicReference<Launcher> launcher = new AtomicReference<>();
+    Agreement agreement =
+        (Agreement)
+            Proxy.newProxyInstance(
+                Agreement.class.getClassLoader(),
+                new Class<?>[] {Agreement.class},
+                (_, method, arguments) -> {
+                  Object result = method.invoke(node, arguments);
+                  if (method.getName().equals("propose")) {
+                    launcher.get().signalled(Posix.SIGINT);
+                  }
+                  return result;
+                });
+    launcher.set(new Launcher(plan, agreement, output, messages::add));
+    assertThat(launcher.get().run()).isEqualTo(7);
+    assertThat(output.out(0)).containsExactly("got INT");
+    assertThat(messages.getFirst()).startsWith("the first to fail: rank 1 ended with exit code 7");
+    assertThat(TestPlans.processesOf(plan.runId())).isEmpty();
   }
 
   @Test
@@ -226,7 +289,9 @@ class LauncherTest {
   @Test
   void waitsForOtherNodesAsLongAsTheirRanksMayTakeToStop() throws Exception {
     Duration grace = Duration.ofSeconds(17);
-    LaunchPlan plan = withGrace(TestPlans.of(1, 1, Optional.empty(), "sh", "-c", "exit 3"), grace);
+    Duration linger = Duration.ofSeconds(19);
+    LaunchPlan base = TestPlans.of(1, 1, Optional.empty(), "sh", "-c", "exit 3");
+    LaunchPlan plan = TestPlans.lingering(withGrace(base, grace), linger);
     List<Duration> waits = new CopyOnWriteArrayList<>();
     SingleNode node =
         new SingleNode(new Cohort(0, 1, plan.masterAddress(), 4711), () -> {}, () -> {});
@@ -242,9 +307,10 @@ class LauncherTest {
                   return method.invoke(node, arguments);
                 });
     assertThat(new Launcher(plan, agreement, output, messages::add).run()).isEqualTo(3);
-    // SIGTERM to the ranks, SIGKILL, SIGTERM to what they left behind, and their output.
+    // Time to say what failed, SIGTERM to the ranks, SIGKILL, SIGTERM to what they left behind, and
+    // their output.
     assertThat(waits).hasSize(1);
-    assertThat(waits.getFirst()).isGreaterThan(grace.multipliedBy(2).plusSeconds(12));
+    assertThat(waits.getFirst()).isGreaterThan(linger.plus(grace.multipliedBy(2)).plusSeconds(12));
   }
 
   @Test

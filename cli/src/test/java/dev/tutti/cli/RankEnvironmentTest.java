@@ -24,6 +24,7 @@ class RankEnvironmentTest {
         "trainer",
         Optional.of(Path.of("logs")),
         20,
+        Duration.ZERO,
         Duration.ofSeconds(1),
         Duration.ofSeconds(1),
         environment,

@@ -130,6 +130,7 @@ class RunCommandTest {
         "--rdzv-id=.. | --rdzv-id must be a name without '/'",
         "--rdzv-id=/etc | --rdzv-id must be a name without '/'",
         "--grace=soon | Invalid value for option '--grace'",
+        "--linger=soon | Invalid value for option '--linger'",
         "--bogus | Unknown option: '--bogus'",
       })
   void saysInOneLineWhatIsWrong(String option, String message) {
@@ -225,7 +226,7 @@ class RunCommandTest {
   @Test
   void reportsARankThatIsKilled() throws Exception {
     String script = "echo pid $$; exec sleep 600";
-    try (CommandProcess run = start("--nproc=4", "--", "sh", "-c", script)) {
+    try (CommandProcess run = start("--nproc=4", "--linger=0", "--", "sh", "-c", script)) {
       run.await(lines -> lines.size() == 4);
       String victim =
           run.lines().stream()
@@ -240,6 +241,38 @@ class RunCommandTest {
                   line.startsWith(
                       "tutti run: the first to fail: rank 2 was killed by SIGKILL (exit code"
                           + " 137)"));
+    }
+    assertThat(TestPlans.processesOf(runId)).isEmpty();
+  }
+
+  @Test
+  void ranksSayWhichOneWasKilled() throws Exception {
+    List<String> arguments = new ArrayList<>(List.of("--nproc=3", "--linger=50s", "--"));
+    arguments.addAll(OwnJava.command());
+    arguments.set(arguments.size() - 1, EndlessRank.class.getName());
+    try (CommandProcess run = start(arguments.toArray(String[]::new))) {
+      run.await(lines -> lines.stream().filter(line -> line.contains("] pid ")).count() == 3);
+      String victim =
+          run.lines().stream()
+              .filter(line -> line.startsWith("[rank1] pid "))
+              .findFirst()
+              .orElseThrow();
+      Posix.kill(Long.parseLong(victim.replace("[rank1] pid ", "")), Posix.SIGKILL);
+      assertThat(run.exitCode()).isEqualTo(137);
+      for (int survivor : List.of(0, 2)) {
+        String prefix = "[rank" + survivor + "] ";
+        assertThat(run.lines())
+            .anyMatch(
+                line ->
+                    line.startsWith(prefix + "Exception in thread \"main\" ")
+                        && line.contains("PeerFailedException")
+                        && line.contains("first failing rank 1"))
+            .anyMatch(line -> line.startsWith(prefix + "\tat ") && line.contains("EndlessRank"))
+            .anyMatch(
+                line -> line.startsWith("  rank " + survivor + " ended with exit code 1 after "));
+      }
+      assertThat(run.lines())
+          .anyMatch(line -> line.startsWith("tutti run: the first to fail: rank 1 was killed by"));
     }
     assertThat(TestPlans.processesOf(runId)).isEmpty();
   }

@@ -56,6 +56,7 @@ class StoreAgreementTest {
         base.role(),
         base.logDirectory(),
         base.tailLines(),
+        base.linger(),
         base.grace(),
         Duration.ofSeconds(30),
         base.environment(),

@@ -34,6 +34,7 @@ class StoreAgreementsTest {
         "default",
         Optional.empty(),
         20,
+        Duration.ZERO,
         LIMIT,
         LIMIT,
         environment,

@@ -48,6 +48,20 @@ final class TestPlans {
   /** Returns a plan with other logs, another time to end, and another cache. */
   static LaunchPlan with(
       LaunchPlan plan, Optional<Path> logs, Duration grace, Optional<AotCache> cache) {
+    return with(plan, logs, plan.linger(), grace, cache);
+  }
+
+  /** Returns a plan whose ranks may go on for so long after the first failed. */
+  static LaunchPlan lingering(LaunchPlan plan, Duration linger) {
+    return with(plan, plan.logDirectory(), linger, plan.grace(), plan.aotCache());
+  }
+
+  private static LaunchPlan with(
+      LaunchPlan plan,
+      Optional<Path> logs,
+      Duration linger,
+      Duration grace,
+      Optional<AotCache> cache) {
     return new LaunchPlan(
         plan.command(),
         plan.localSize(),
@@ -60,6 +74,7 @@ final class TestPlans {
         plan.role(),
         logs,
         plan.tailLines(),
+        linger,
         grace,
         plan.rendezvousTimeout(),
         plan.environment(),
@@ -83,6 +98,7 @@ final class TestPlans {
         "default",
         logs,
         20,
+        Duration.ZERO,
         Duration.ofSeconds(10),
         Duration.ofSeconds(10),
         environment,
