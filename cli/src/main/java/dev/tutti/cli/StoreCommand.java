@@ -105,9 +105,21 @@ final class StoreCommand implements Runnable {
     }
     HostPort address = HostPort.parse(url.substring(colon + 3));
     return new Place(
-        StoreKind.of(url.substring(0, colon)),
+        kind(url.substring(0, colon)),
         address.host(),
         address.port() < 0 ? DEFAULT_PORT : address.port());
+  }
+
+  private static StoreKind kind(String scheme) {
+    return StoreKind.find(scheme)
+        .orElseThrow(
+            () ->
+                new IllegalArgumentException(
+                    "no store '"
+                        + scheme
+                        + "' that can be served; there are "
+                        + StoreKind.schemes()
+                        + ", aeron-cluster"));
   }
 
   private void with(Consumer<Store> body) {

@@ -13,6 +13,7 @@ import java.net.InetAddress;
 import java.time.Duration;
 import java.util.Arrays;
 import java.util.Locale;
+import java.util.Optional;
 import java.util.function.BooleanSupplier;
 import java.util.function.Consumer;
 import java.util.stream.Collectors;
@@ -101,19 +102,22 @@ enum StoreKind {
     return name().toLowerCase(Locale.ROOT);
   }
 
+  /** Returns the kind of a scheme, if there is one. */
+  static Optional<StoreKind> find(String scheme) {
+    return Arrays.stream(values()).filter(kind -> kind.scheme().equals(scheme)).findFirst();
+  }
+
   /** Returns the kind of a scheme. */
   static StoreKind of(String scheme) {
-    return Arrays.stream(values())
-        .filter(kind -> kind.scheme().equals(scheme))
-        .findFirst()
+    return find(scheme)
         .orElseThrow(
             () ->
                 new IllegalArgumentException(
-                    "no store '"
-                        + scheme
-                        + "' that can be served; there are "
-                        + Arrays.stream(values())
-                            .map(StoreKind::scheme)
-                            .collect(Collectors.joining(", "))));
+                    "no store '" + scheme + "' that can be served; there are " + schemes()));
+  }
+
+  /** Lists the schemes. */
+  static String schemes() {
+    return Arrays.stream(values()).map(StoreKind::scheme).collect(Collectors.joining(", "));
   }
 }

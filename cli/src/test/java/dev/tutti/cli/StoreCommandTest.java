@@ -175,6 +175,6 @@ class StoreCommandTest {
         .contains(
             "a store is written as tcp://host:port, aeron://host:port or"
                 + " aeron-cluster://a:p,b:p,c:p, not 'localhost:1'")
-        .contains("no store 'file' that can be served; there are tcp, aeron");
+        .contains("no store 'file' that can be served; there are tcp, aeron, aeron-cluster\n");
   }
 }
