@@ -1,8 +1,12 @@
 package dev.tutti.internal;
 
 import dev.tutti.RendezvousException;
+import java.net.InetAddress;
+import java.net.InetSocketAddress;
+import java.net.SocketAddress;
 import java.net.URI;
 import java.util.regex.Pattern;
+import org.jspecify.annotations.Nullable;
 
 /**
  * Is the address of a server. Host names may hold "_", as those of containers often do; {@link
@@ -50,6 +54,20 @@ public record HostPort(String host, int port) {
     int port = rest.length() <= 1 ? -1 : number(rest.substring(1));
     require(host.contains(":") || NAME.matcher(host).matches(), "'" + host + "' is no host");
     return new HostPort(host, port);
+  }
+
+  /**
+   * Writes an address of a socket as people read it; the JDK puts a slash before it, or the name.
+   *
+   * @param address null for one that is not known
+   */
+  public static String text(@Nullable SocketAddress address) {
+    if (!(address instanceof InetSocketAddress socket)) {
+      return String.valueOf(address);
+    }
+    InetAddress ip = socket.getAddress();
+    String host = ip == null ? socket.getHostString() : ip.getHostAddress();
+    return new HostPort(host, socket.getPort()).toString();
   }
 
   /**

@@ -1,6 +1,7 @@
 package dev.tutti.store;
 
 import dev.tutti.StoreException;
+import dev.tutti.internal.HostPort;
 import dev.tutti.store.internal.YieldingWait;
 import java.io.IOException;
 import java.lang.System.Logger;
@@ -206,7 +207,7 @@ final class ServerLoop implements Runnable {
       channel.setOption(StandardSocketOptions.TCP_NODELAY, true);
       KeepAlive.set(channel);
       SelectionKey key = channel.register(selector, SelectionKey.OP_READ);
-      String peer = String.valueOf(channel.getRemoteAddress());
+      String peer = HostPort.text(channel.getRemoteAddress());
       ServerConnection client = new ServerConnection(channel, key, peer, token);
       key.attach(client);
       if (!client.gate.isOpen()) {

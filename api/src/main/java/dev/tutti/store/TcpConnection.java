@@ -1,5 +1,6 @@
 package dev.tutti.store;
 
+import dev.tutti.internal.HostPort;
 import dev.tutti.store.internal.YieldingWait;
 import java.io.EOFException;
 import java.io.IOException;
@@ -65,7 +66,7 @@ final class TcpConnection implements AutoCloseable {
       }
       // A connect to a free port of this host can meet itself.
       if (channel.getLocalAddress().equals(channel.getRemoteAddress())) {
-        throw new IOException("nobody listens on " + server);
+        throw new IOException("nobody listens on " + HostPort.text(server));
       }
       // Greeting and first request must leave in one piece: PyTorch's event-loop server mistakes a
       // greeting that comes in two.

@@ -3,6 +3,7 @@ package dev.tutti.store;
 import dev.tutti.StoreConnectionException;
 import dev.tutti.StoreException;
 import dev.tutti.StoreTimeoutException;
+import dev.tutti.internal.HostPort;
 import dev.tutti.store.internal.Arguments;
 import java.io.IOException;
 import java.lang.System.Logger;
@@ -120,11 +121,13 @@ public final class TcpStoreServer implements AutoCloseable {
           listener,
           new StoreConnectionException(
               "port %d of %s is in use or cannot be had (%s); choose another, or 0 for a free one"
-                  .formatted(wanted.getPort(), wanted.getAddress(), e.getMessage()),
+                  .formatted(
+                      wanted.getPort(), wanted.getAddress().getHostAddress(), e.getMessage()),
               e));
     } catch (IOException e) {
       throw closing(
-          listener, new StoreConnectionException("cannot listen on " + wanted + ": " + e, e));
+          listener,
+          new StoreConnectionException("cannot listen on " + HostPort.text(wanted) + ": " + e, e));
     }
   }
 

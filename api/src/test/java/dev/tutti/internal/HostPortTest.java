@@ -3,6 +3,9 @@ package dev.tutti.internal;
 import static org.assertj.core.api.Assertions.assertThat;
 import static org.assertj.core.api.Assertions.assertThatThrownBy;
 
+import java.net.InetAddress;
+import java.net.InetSocketAddress;
+import org.junit.jupiter.api.Test;
 import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.CsvSource;
 
@@ -24,6 +27,20 @@ class HostPortTest {
     HostPort address = HostPort.parse(text);
     assertThat(address).isEqualTo(new HostPort(host, port));
     assertThat(address).hasToString(shown);
+  }
+
+  @Test
+  void writesAddressesOfSocketsWithoutASlash() throws Exception {
+    byte[] bytes = {10, 0, 0, 1};
+    assertThat(HostPort.text(new InetSocketAddress(InetAddress.getByAddress(bytes), 7)))
+        .isEqualTo("10.0.0.1:7");
+    assertThat(HostPort.text(new InetSocketAddress(InetAddress.getByAddress("node", bytes), 7)))
+        .isEqualTo("10.0.0.1:7");
+    assertThat(HostPort.text(new InetSocketAddress(InetAddress.ofLiteral("fe80::1"), 7)))
+        .isEqualTo("[fe80:0:0:0:0:0:0:1]:7");
+    assertThat(HostPort.text(InetSocketAddress.createUnresolved("node_7", 7)))
+        .isEqualTo("node_7:7");
+    assertThat(HostPort.text(null)).isEqualTo("null");
   }
 
   @ParameterizedTest

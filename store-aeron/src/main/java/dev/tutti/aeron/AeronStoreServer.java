@@ -2,6 +2,7 @@ package dev.tutti.aeron;
 
 import dev.tutti.StoreConnectionException;
 import dev.tutti.StoreException;
+import dev.tutti.internal.HostPort;
 import dev.tutti.store.JobToken;
 import io.aeron.Aeron;
 import io.aeron.exceptions.AeronException;
@@ -172,7 +173,7 @@ public final class AeronStoreServer implements AutoCloseable {
               .formatted(wanted.getPort(), e.getMessage()),
           e);
     } catch (IOException e) {
-      throw new StoreConnectionException("cannot listen on " + wanted + ": " + e, e);
+      throw new StoreConnectionException("cannot listen on " + HostPort.text(wanted) + ": " + e, e);
     }
   }
 
@@ -236,7 +237,7 @@ public final class AeronStoreServer implements AutoCloseable {
       LOG.log(
           Level.WARNING,
           "store server on port %d refuses client %s: %s"
-              .formatted(port(), socket.getRemoteSocketAddress(), e.getMessage()));
+              .formatted(port(), HostPort.text(socket.getRemoteSocketAddress()), e.getMessage()));
     } catch (IOException e) {
       LOG.log(Level.DEBUG, "a client left before it was served", e);
     } catch (RuntimeException e) {

@@ -1,5 +1,6 @@
 package dev.tutti.aeron;
 
+import dev.tutti.internal.HostPort;
 import java.io.EOFException;
 import java.io.IOException;
 import java.io.InputStream;
@@ -67,7 +68,7 @@ final class Control implements AutoCloseable {
   }
 
   String peer() {
-    return String.valueOf(socket.getRemoteSocketAddress());
+    return HostPort.text(socket.getRemoteSocketAddress());
   }
 
   void putByte(int value) {

@@ -108,13 +108,7 @@ final class Connector implements Handler {
     }
     transport.breakdown.fatal(
         pair.lost(
-            "cannot be reached at "
-                + address.getAddress().getHostAddress()
-                + " port "
-                + address.getPort()
-                + " ("
-                + cause.getMessage()
-                + ")",
+            "cannot be reached at " + PeerAddress.text(address) + " (" + cause.getMessage() + ")",
             cause),
         pair.rank);
   }

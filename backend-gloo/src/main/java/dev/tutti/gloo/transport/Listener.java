@@ -184,7 +184,7 @@ final class Listener implements Handler {
 
     private String remote() {
       try {
-        return String.valueOf(channel.getRemoteAddress());
+        return PeerAddress.text(channel.getRemoteAddress());
       } catch (IOException e) {
         return "somewhere";
       }

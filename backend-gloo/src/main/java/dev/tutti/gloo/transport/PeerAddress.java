@@ -4,6 +4,7 @@ import java.net.Inet4Address;
 import java.net.Inet6Address;
 import java.net.InetAddress;
 import java.net.InetSocketAddress;
+import java.net.SocketAddress;
 import java.net.UnknownHostException;
 import java.nio.ByteBuffer;
 import java.nio.ByteOrder;
@@ -43,6 +44,14 @@ record PeerAddress(
   /** Tells of an address whose network is not known, of a rank that protects nothing. */
   PeerAddress(InetSocketAddress socket, long sequence, boolean tutti) {
     this(socket, sequence, tutti, NetworkId.UNKNOWN, 0);
+  }
+
+  /** Writes an address as people read it; the JDK puts a slash before it, or the name. */
+  static String text(SocketAddress address) {
+    if (address instanceof InetSocketAddress internet && !internet.isUnresolved()) {
+      return internet.getAddress().getHostAddress() + " port " + internet.getPort();
+    }
+    return address.toString();
   }
 
   void put(ByteBuffer out) {

@@ -212,7 +212,7 @@ public final class Rendezvous {
               + " and rank "
               + peer
               + " published the same address, "
-              + blob.address().socket());
+              + PeerAddress.text(blob.address().socket()));
     }
     if (role > 0) {
       transport.pairs.connect(peer, blob.address(), presented, now);

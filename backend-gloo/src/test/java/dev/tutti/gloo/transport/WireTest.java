@@ -25,6 +25,15 @@ class WireTest {
   }
 
   @Test
+  void messagesNameAddressesWithoutASlash() throws Exception {
+    assertThat(PeerAddress.text(address("10.0.0.1", 7).socket())).isEqualTo("10.0.0.1 port 7");
+    assertThat(PeerAddress.text(address("::1", 7).socket())).isEqualTo("0:0:0:0:0:0:0:1 port 7");
+    assertThat(PeerAddress.text(new InetSocketAddress(InetAddress.getByName("localhost"), 7)))
+        .doesNotContain("/")
+        .endsWith(" port 7");
+  }
+
+  @Test
   void headersAreSixLittleEndianWords() {
     ByteBuffer out = ByteBuffer.allocate(96).order(ByteOrder.LITTLE_ENDIAN);
     Header.put(out, Header.SEND_UNBOUND_BUFFER, Slot.ALL_REDUCE.of(1), 12, 0);
