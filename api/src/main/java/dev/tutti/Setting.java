@@ -68,9 +68,13 @@ public record Setting<T>(
     return new Setting<>(name, defaultValue ? "1" : "0", description, Setting::parseFlag);
   }
 
-  /** Declares a time in seconds, with fractions, or with a unit as in 250ms, 5s, 30m. */
+  /**
+   * Declares a time in seconds, with fractions, or with a unit as in 250ms, 5s, 30m; the
+   * description says so at its end.
+   */
   public static Setting<Duration> duration(String name, Duration value, String description) {
-    return new Setting<>(name, value.toMillis() + "ms", description, Setting::parseDuration);
+    String text = description + "; a bare number is seconds";
+    return new Setting<>(name, value.toMillis() + "ms", text, Setting::parseDuration);
   }
 
   /** Declares a number of bytes, with K, M or G for powers of 1024. */

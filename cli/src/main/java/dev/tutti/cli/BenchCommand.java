@@ -51,6 +51,7 @@ import picocli.CommandLine.Spec;
       "On a device: time is that of many operations in a row between two events of the device's"
           + " stream, divided by their number, and p99 is of such means; with --graph they are"
           + " replayed from a graph.",
+      "A TIME without a unit is in seconds; units are ms, s, m and h, as in 500ms or 1.5h.",
       "The exit code is 1 if anything is wrong."
     })
 final class BenchCommand implements Callable<Integer> {

@@ -62,7 +62,7 @@ final class StoreCommand implements Runnable {
       names = "--timeout",
       paramLabel = "TIME",
       scope = ScopeType.INHERIT,
-      description = "Deadline, as in 5s or 10m. Default: 30s.")
+      description = "Deadline, as in 500ms, 5s or 10m; a bare number is seconds. Default: 30s.")
   private String timeout = "30s";
 
   @Spec private CommandSpec spec = CommandSpec.create();

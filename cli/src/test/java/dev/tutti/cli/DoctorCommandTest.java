@@ -69,7 +69,10 @@ class DoctorCommandTest {
     environment.put("TUTTI_CLOSE_TIMEOUT", "3s");
     assertThat(doctor()).isZero();
     assertThat(lines())
-        .anyMatch(line -> line.startsWith("ok TUTTI_CLOSE_TIMEOUT 3s from environment: "))
+        .anyMatch(line -> line.equals("ok TUTTI_CLOSE_TIMEOUT 3s"))
+        .contains(
+            "from environment: longest wait of close for what is pending; a bare number is"
+                + " seconds")
         .anyMatch(line -> line.startsWith("ok TUTTI_STORE tcp from default: "))
         .anyMatch(line -> line.startsWith("ok TUTTI_GLOO_SPIN "));
   }
