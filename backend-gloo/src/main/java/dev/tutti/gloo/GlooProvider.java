@@ -211,6 +211,9 @@ public final class GlooProvider implements BackendProvider {
           "would listen at "
               + chosen.address().getHostAddress()
               + where
+              + (chosen.address().isLoopbackAddress()
+                  ? ", which only ranks of this host can reach"
+                  : "")
               + ": "
               + chosen.reason()
               + " (to choose another: "

@@ -103,7 +103,9 @@ final class HostCheck {
       for (NetworkInterface each : Collections.list(NetworkInterface.getNetworkInterfaces())) {
         String state;
         try {
-          state = (each.isUp() ? "up" : "down") + (each.isLoopback() ? ", loopback" : "");
+          state =
+              (each.isUp() ? "up" : "down")
+                  + (each.isLoopback() ? ", loopback: only this host reaches it" : "");
         } catch (SocketException e) {
           state = "gone: " + e.getMessage();
         }
@@ -118,7 +120,14 @@ final class HostCheck {
     }
     try {
       InetAddress host = InetAddress.getLocalHost();
-      findings.add(Finding.ok("network", "host name", host.getHostName(), host.getHostAddress()));
+      findings.add(
+          host.isLoopbackAddress()
+              ? Finding.note(
+                  "network",
+                  "host name",
+                  host.getHostName(),
+                  host.getHostAddress() + ", a loopback address: only this host reaches it")
+              : Finding.ok("network", "host name", host.getHostName(), host.getHostAddress()));
     } catch (UnknownHostException e) {
       findings.add(
           Finding.note(

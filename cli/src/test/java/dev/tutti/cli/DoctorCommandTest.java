@@ -131,6 +131,22 @@ class DoctorCommandTest {
   }
 
   @Test
+  void tellsThatOtherHostsCannotReachALoopbackAddress() {
+    environment.put("MASTER_ADDR", "127.0.0.1");
+    assertThat(doctor()).isZero();
+    assertThat(lines())
+        .anyMatch(
+            line ->
+                line.contains(
+                    ", would listen at 127.0.0.1 of interface lo, which only ranks of this host can"
+                        + " reach: on the route to MASTER_ADDR=127.0.0.1 "))
+        .anyMatch(
+            line ->
+                line.startsWith("ok lo ")
+                    && line.endsWith(" up, loopback: only this host reaches it"));
+  }
+
+  @Test
   void tellsWhyABackendIsNotUsableAndFailsIfNoneIs() {
     environment.put("GLOO_SOCKET_IFNAME", "nope0");
     assertThat(doctor()).isEqualTo(1);
