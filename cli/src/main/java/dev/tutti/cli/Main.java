@@ -85,7 +85,20 @@ public final class Main implements Runnable {
                   : null);
       addUnderscoreNames(run.getCommandSpec());
     }
-    return line.execute(args);
+    try {
+      return line.execute(args);
+    } catch (Error e) {
+      return failed(e, calledOf(line), main.debug);
+    }
+  }
+
+  /** Returns the command that was called, as far as it is known. */
+  private static CommandLine calledOf(CommandLine line) {
+    CommandLine.ParseResult parsed = line.getParseResult();
+    while (parsed != null && parsed.hasSubcommand()) {
+      parsed = parsed.subcommand();
+    }
+    return parsed == null ? line : parsed.commandSpec().commandLine();
   }
 
   /** Prints the help; there is nothing to do without a command. */
@@ -109,7 +122,12 @@ public final class Main implements Runnable {
     }
   }
 
-  private static int failed(Exception failure, CommandLine line, boolean debug) {
+  private static int failed(Throwable thrown, CommandLine line, boolean debug) {
+    // picocli hands on what a method threw as it is, but for errors.
+    Throwable failure =
+        thrown instanceof CommandLine.ExecutionException && thrown.getCause() != null
+            ? thrown.getCause()
+            : thrown;
     String name = line.getCommandSpec().qualifiedName();
     int code = failure instanceof LaunchException launch ? launch.exitCode() : 1;
     if (debug) {
@@ -119,9 +137,16 @@ public final class Main implements Runnable {
         failure instanceof LaunchException
             || failure instanceof IllegalArgumentException
             || failure instanceof TuttiException;
-    String message = expected ? failure.getMessage() : failure + " (--debug shows where)";
+    String message = expected ? failure.getMessage() : unexpected(failure);
     line.getErr().println(name + ": " + message);
     return failure instanceof IllegalArgumentException ? USAGE : code;
+  }
+
+  /** Says what was thrown; errors of class initializers have all they know in their cause. */
+  private static String unexpected(Throwable failure) {
+    Throwable cause = failure.getCause();
+    String because = failure.getMessage() == null && cause != null ? ": " + cause : "";
+    return failure + because + " (--debug shows where)";
   }
 
   private static int misused(ParameterException failure, String[] args) {

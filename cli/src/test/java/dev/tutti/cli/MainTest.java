@@ -6,7 +6,12 @@ import static org.assertj.core.api.Assertions.assertThat;
 import java.io.ByteArrayOutputStream;
 import java.io.PrintStream;
 import java.util.Map;
+import java.util.stream.Stream;
 import org.junit.jupiter.api.Test;
+import org.junit.jupiter.params.ParameterizedTest;
+import org.junit.jupiter.params.provider.Arguments;
+import org.junit.jupiter.params.provider.MethodSource;
+import org.junit.jupiter.params.provider.ValueSource;
 
 class MainTest {
   private final ByteArrayOutputStream err = new ByteArrayOutputStream();
@@ -24,6 +29,59 @@ class MainTest {
         .isEqualTo(
             "tutti: no such command: 'foo'; commands are run, bench, store, doctor (see tutti"
                 + " --help)");
+  }
+
+  @ParameterizedTest
+  @ValueSource(strings = {"run", "bench"})
+  void helpSaysWhatATimeIs(String command) {
+    ByteArrayOutputStream out = new ByteArrayOutputStream();
+    Terminal terminal =
+        new Terminal(
+            new PrintStream(out, true, UTF_8), new PrintStream(err, true, UTF_8), false, false);
+    CliModule module = new CliModule(terminal, Map.of());
+    assertThat(Main.execute(module, terminal, Map.of(), command, "--help")).isZero();
+    assertThat(out.toString(UTF_8).replaceAll("\\s+", " "))
+        .contains("A TIME without a unit is in seconds; units are ms, s, m and h");
+  }
+
+  private static Stream<Arguments> errors() {
+    return Stream.of(
+        Arguments.of(
+            new NoClassDefFoundError("a/B"),
+            "java.lang.NoClassDefFoundError: a/B (--debug shows where)"),
+        Arguments.of(
+            new OutOfMemoryError("Java heap space"),
+            "java.lang.OutOfMemoryError: Java heap space (--debug shows where)"),
+        Arguments.of(
+            new ExceptionInInitializerError(new IllegalStateException("no")),
+            "java.lang.ExceptionInInitializerError: java.lang.IllegalStateException: no (--debug"
+                + " shows where)"));
+  }
+
+  @ParameterizedTest
+  @MethodSource("errors")
+  void saysInOneLineWhichErrorEndedACommand(Error error, String message) {
+    PrintStream out =
+        new PrintStream(new ByteArrayOutputStream(), true, UTF_8) {
+          @Override
+          public void println(String line) {
+            throw error;
+          }
+        };
+    Terminal terminal = new Terminal(out, new PrintStream(err, true, UTF_8), false, false);
+    CliModule module = new CliModule(terminal, Map.of());
+    assertThat(Main.execute(module, terminal, Map.of(), "doctor")).isEqualTo(1);
+    assertThat(err.toString(UTF_8)).isEqualTo("tutti doctor: " + message + "\n");
+    err.reset();
+    // A command that is a method.
+    String[] serve = {"store", "serve", "--at", "tcp://127.0.0.1:0"};
+    assertThat(Main.execute(module, terminal, Map.of(), serve)).isEqualTo(1);
+    assertThat(err.toString(UTF_8)).isEqualTo("tutti store serve: " + message + "\n");
+    err.reset();
+    assertThat(Main.execute(module, terminal, Map.of(), "doctor", "--debug")).isEqualTo(1);
+    assertThat(err.toString(UTF_8))
+        .startsWith(error + "\n\tat dev.tutti.cli.MainTest.errors(")
+        .endsWith("tutti doctor: " + message + "\n");
   }
 
   @Test
