@@ -12,9 +12,10 @@ interface Agreement extends AutoCloseable {
   /**
    * Meets the other nodes.
    *
+   * @param messages takes whom it waits for, once, if they do not come soon
    * @throws LaunchException if they do not come in time, or one comes twice
    */
-  Cohort join() throws InterruptedException;
+  Cohort join(Consumer<String> messages) throws InterruptedException;
 
   /**
    * Begins an attempt.

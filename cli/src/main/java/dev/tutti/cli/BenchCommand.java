@@ -304,13 +304,9 @@ final class BenchCommand implements Callable<Integer> {
             others.line(rank, channel, line);
           }
         };
-    try (Agreement agreement = agreements.open(plan)) {
-      Launcher launcher =
-          new Launcher(
-              plan,
-              agreement,
-              output,
-              message -> terminal.err().println("tutti bench: " + message));
+    Consumer<String> messages = message -> terminal.err().println("tutti bench: " + message);
+    try (Agreement agreement = agreements.open(plan, messages)) {
+      Launcher launcher = new Launcher(plan, agreement, output, messages);
       try (Signals _ = Signals.handle(launcher::signalled)) {
         return launcher.run();
       }

@@ -146,7 +146,7 @@ final class Launcher {
       agreement.propose(0, new Verdict(Kind.STOPPED, plan.nodeRank(), -1, 127, where + text));
       throw new LaunchException(127, text);
     }
-    Cohort cohort = unlessSignalled(agreement::join);
+    Cohort cohort = unlessSignalled(() -> agreement.join(messages));
     if (cohort == null) {
       agreement.propose(0, stopped(signal));
       return stoppedBetweenAttempts();

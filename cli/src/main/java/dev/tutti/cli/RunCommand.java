@@ -4,6 +4,8 @@ import com.google.inject.Inject;
 import dev.tutti.Setting;
 import dev.tutti.internal.HostPort;
 import dev.tutti.internal.RuntimeSettings;
+import java.net.InetAddress;
+import java.net.UnknownHostException;
 import java.nio.file.Path;
 import java.time.Duration;
 import java.util.ArrayList;
@@ -174,7 +176,14 @@ final class RunCommand implements Callable<Integer> {
     LaunchPlan plan = plan();
     RankOutput output =
         new PrefixedOutput(terminal.out(), terminal.err(), terminal.outIsTerminal());
-    try (Agreement agreement = agreements.open(plan)) {
+    if (plan.nodes() > 1 && isLoopback(plan.masterAddress())) {
+      say(
+          "warning: "
+              + plan.masterAddress()
+              + " is a loopback address, at which node 0 is reached from its own host only; where"
+              + " nodes are other hosts, give all of them --master-addr=HOST of node 0");
+    }
+    try (Agreement agreement = agreements.open(plan, this::say)) {
       if (plan.nodes() > 1 && plan.masterPort() == 0) {
         say("the store listens at port " + agreement.port() + ", for --master-port of other nodes");
       }
@@ -182,6 +191,14 @@ final class RunCommand implements Callable<Integer> {
       try (Signals _ = Signals.handle(launcher::signalled)) {
         return launcher.run();
       }
+    }
+  }
+
+  private static boolean isLoopback(String host) {
+    try {
+      return InetAddress.getByName(host).isLoopbackAddress();
+    } catch (UnknownHostException e) {
+      return false; // The store says so, when it cannot be reached.
     }
   }
 

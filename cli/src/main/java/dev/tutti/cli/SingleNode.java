@@ -33,7 +33,7 @@ final class SingleNode implements Agreement {
   }
 
   @Override
-  public Cohort join() {
+  public Cohort join(Consumer<String> messages) {
     return cohort;
   }
 

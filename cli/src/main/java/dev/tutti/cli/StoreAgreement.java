@@ -7,6 +7,7 @@ import dev.tutti.StoreConnectionException;
 import dev.tutti.StoreException;
 import dev.tutti.StoreTimeoutException;
 import dev.tutti.cli.Agreement.Verdict.Kind;
+import dev.tutti.internal.HostPort;
 import dev.tutti.store.PrefixStore;
 import java.time.Duration;
 import java.util.ArrayList;
@@ -96,7 +97,7 @@ final class StoreAgreement implements Agreement {
   }
 
   @Override
-  public Cohort join() {
+  public Cohort join(Consumer<String> messages) {
     int node = plan.nodeRank();
     byte[] localSize = Integer.toString(plan.localSize()).getBytes(UTF_8);
     if (!store.compareSet("node/" + node, null, localSize).stored()) {
@@ -104,7 +105,7 @@ final class StoreAgreement implements Agreement {
     }
     try {
       List<Integer> sizes =
-          sizesOfAllNodes().stream()
+          sizesOfAllNodes(messages).stream()
               .map(bytes -> Integer.valueOf(new String(bytes, UTF_8)))
               .toList();
       int first = sizes.subList(0, node).stream().mapToInt(Integer::intValue).sum();
@@ -116,13 +117,16 @@ final class StoreAgreement implements Agreement {
   }
 
   /** Waits for all nodes, unless one says that it will not come. */
-  private List<byte[]> sizesOfAllNodes() {
+  private List<byte[]> sizesOfAllNodes(Consumer<String> messages) {
     long start = System.nanoTime();
+    boolean said = false;
     while (true) {
       Duration left = plan.rendezvousTimeout().minusNanos(System.nanoTime() - start);
-      boolean isLast = left.compareTo(watchInterval) <= 0;
+      boolean soon = !said && Notice.PATIENCE.compareTo(watchInterval) < 0;
+      Duration next = soon ? Notice.PATIENCE : watchInterval;
+      boolean isLast = left.compareTo(next) <= 0;
       try {
-        return store.multiGet(ofAllNodes("node/"), isLast ? left : watchInterval);
+        return store.multiGet(ofAllNodes("node/"), isLast ? left : next);
       } catch (StoreTimeoutException e) {
         if (store.check(List.of(verdictKey(0)))) {
           Verdict verdict = decode(store.get(verdictKey(0)));
@@ -131,7 +135,29 @@ final class StoreAgreement implements Agreement {
         if (isLast) {
           throw e;
         }
+        if (!said) {
+          said = true;
+          sayWhoIsMissing(messages);
+        }
       }
+    }
+  }
+
+  private void sayWhoIsMissing(Consumer<String> messages) {
+    List<String> missing =
+        IntStream.range(0, plan.nodes())
+            .filter(node -> !store.check(List.of("node/" + node)))
+            .mapToObj(Integer::toString)
+            .toList();
+    if (!missing.isEmpty()) {
+      messages.accept(
+          "waiting, %s (--rdzv-timeout), for %s %s of %d to come to %s"
+              .formatted(
+                  Notice.atMost(plan.rendezvousTimeout()),
+                  missing.size() == 1 ? "node" : "nodes",
+                  String.join(", ", missing),
+                  plan.nodes(),
+                  new HostPort(plan.masterAddress(), port)));
     }
   }
 

@@ -4,9 +4,11 @@ import com.google.inject.Inject;
 import dev.tutti.Settings;
 import dev.tutti.Store;
 import dev.tutti.StoreException;
+import dev.tutti.internal.HostPort;
 import dev.tutti.internal.RuntimeSettings;
 import java.net.InetAddress;
 import java.time.Duration;
+import java.util.function.Consumer;
 import org.jspecify.annotations.Nullable;
 
 /**
@@ -23,12 +25,12 @@ final class StoreAgreements implements Agreements {
   StoreAgreements() {}
 
   @Override
-  public Agreement open(LaunchPlan plan) {
+  public Agreement open(LaunchPlan plan, Consumer<String> messages) {
     Settings settings = Settings.ofEnvironment(plan.environment());
     try {
       StoreKind kind = StoreKind.of(settings.get(RuntimeSettings.STORE));
       if (plan.nodeRank() > 0) {
-        Store store = connectForCalls(kind, plan, plan.masterPort(), settings);
+        Store store = connectToNodeZero(kind, plan, settings, messages);
         return new StoreAgreement(plan, store, plan.masterPort(), () -> {}, store::close);
       }
       StoreKind.Served served = kind.serve(listenAt(plan), plan.masterPort(), settings);
@@ -55,6 +57,18 @@ final class StoreAgreements implements Agreements {
   private static @Nullable InetAddress listenAt(LaunchPlan plan) {
     boolean local = plan.nodes() == 1 && plan.masterAddress().equals(LOOPBACK);
     return local ? InetAddress.ofLiteral(LOOPBACK) : null;
+  }
+
+  private static Store connectToNodeZero(
+      StoreKind kind, LaunchPlan plan, Settings settings, Consumer<String> messages) {
+    String text =
+        "waiting, %s (--rdzv-timeout), for node 0 to serve the store at %s"
+            .formatted(
+                Notice.atMost(plan.rendezvousTimeout()),
+                new HostPort(plan.masterAddress(), plan.masterPort()));
+    try (Notice _ = Notice.afterPatience(() -> messages.accept(text))) {
+      return connectForCalls(kind, plan, plan.masterPort(), settings);
+    }
   }
 
   /**

@@ -7,7 +7,10 @@ import static org.junit.jupiter.api.Assumptions.assumeTrue;
 import java.io.ByteArrayOutputStream;
 import java.io.IOException;
 import java.io.PrintStream;
+import java.net.InetAddress;
+import java.net.InetSocketAddress;
 import java.net.ServerSocket;
+import java.net.Socket;
 import java.nio.file.AccessDeniedException;
 import java.nio.file.FileAlreadyExistsException;
 import java.nio.file.FileSystemLoopException;
@@ -37,7 +40,7 @@ class RunCommandTest {
   private LaunchPlan planOf(String... arguments) {
     AtomicReference<LaunchPlan> plan = new AtomicReference<>();
     Agreements agreements =
-        wanted -> {
+        (wanted, _) -> {
           plan.set(wanted);
           throw new LaunchException(77, "planned");
         };
@@ -336,21 +339,61 @@ class RunCommandTest {
 
   @Test
   void runsTwoNodes() throws Exception {
+    String warning =
+        "tutti run: warning: 127.0.0.1 is a loopback address, at which node 0 is reached from its"
+            + " own host only; where nodes are other hosts, give all of them --master-addr=HOST of"
+            + " node 0";
     String script = "echo $RANK of $WORLD_SIZE at $MASTER_ADDR:$MASTER_PORT";
     try (CommandProcess zero =
         start("--nnodes=2", "--nproc=2", "--master-port=0", "sh", "-c", script)) {
-      zero.await(lines -> !withoutLog(lines).isEmpty());
-      String port = withoutLog(zero.lines()).getFirst().replaceAll("\\D+ port (\\d+), .*", "$1");
+      String listens = "tutti run: the store listens at port ";
+      zero.await(lines -> lines.stream().anyMatch(line -> line.startsWith(listens)));
+      String port =
+          zero.lines().stream()
+              .filter(line -> line.startsWith(listens))
+              .findFirst()
+              .orElseThrow()
+              .replaceAll("\\D+ port (\\d+), .*", "$1");
       try (CommandProcess one =
           start("--nnodes=2", "--node-rank=1", "--master-port=" + port, "sh", "-c", script)) {
         assertThat(zero.exitCode()).as(() -> zero.lines().toString()).isZero();
         assertThat(one.exitCode()).as(() -> one.lines().toString()).isZero();
         String place = " of 3 at 127.0.0.1:" + port;
         assertThat(withoutLog(zero.lines()))
-            .contains("[rank0] 0" + place, "[rank1] 1" + place)
-            .hasSize(3);
+            .contains(warning, "[rank0] 0" + place, "[rank1] 1" + place)
+            .filteredOn(line -> !line.contains("waiting, 600 s at most"))
+            .hasSize(4);
         assertThat(zero.lines()).anyMatch(line -> line.contains("TUTTI_TOKEN is not set"));
-        assertThat(one.lines()).containsExactly("[rank2] 2" + place);
+        assertThat(one.lines()).containsExactly(warning, "[rank2] 2" + place);
+      }
+    }
+  }
+
+  @Test
+  void warnsOfALoopbackAddressOnlyWhereThereAreSeveralNodes() {
+    assertThat(planOf("run", "--nnodes=2", "--master-addr=localhost", "true")).isNotNull();
+    assertThat(err.toString(UTF_8)).contains("warning: localhost is a loopback address");
+    err.reset();
+    assertThat(planOf("run", "--nnodes=2", "--master-addr=192.0.2.1", "true")).isNotNull();
+    assertThat(planOf("run", "--nnodes=2", "--master-addr=a.invalid", "true")).isNotNull();
+    assertThat(planOf("run", "--nproc=2", "true")).isNotNull();
+    assertThat(err.toString(UTF_8)).doesNotContain("loopback");
+  }
+
+  @Test
+  void saysThatItWaitsForNodeZero() throws Exception {
+    try (Socket bound = new Socket()) {
+      // Nobody else takes this port, and nobody listens at it.
+      bound.bind(new InetSocketAddress(InetAddress.ofLiteral("127.0.0.1"), 0));
+      String port = "--master-port=" + bound.getLocalPort();
+      try (CommandProcess run =
+          start("--nnodes=2", "--node-rank=1", port, "--rdzv-timeout=4s", "true")) {
+        assertThat(run.exitCode()).isEqualTo(1);
+        assertThat(run.lines())
+            .containsOnlyOnce(
+                "tutti run: waiting, 4 s at most (--rdzv-timeout), for node 0 to serve the store at"
+                    + " 127.0.0.1:"
+                    + bound.getLocalPort());
       }
     }
   }

@@ -378,6 +378,29 @@ class StoreAgreementTest {
   }
 
   @Test
+  void saysOnceWhichNodesAreMissing() throws Exception {
+    LaunchPlan plan = plan(0, 1, 0, "true");
+    Agreement agreement =
+        new StoreAgreement(
+            plan,
+            shared.duplicate(),
+            29501,
+            this::clear,
+            () -> {},
+            Duration.ofMinutes(1),
+            Duration.ofMillis(20));
+    try (ExecutorService thread = Executors.newSingleThreadExecutor()) {
+      Future<Cohort> cohort = thread.submit(() -> agreement.join(messages::add));
+      await(() -> !messages.isEmpty());
+      shared.set("tutti-run/node/1", "2");
+      assertThat(cohort.get(30, TimeUnit.SECONDS)).isEqualTo(new Cohort(0, 3, "node-zero", 29501));
+    }
+    assertThat(messages)
+        .containsExactly(
+            "waiting, 30 s at most (--rdzv-timeout), for node 1 of 2 to come to node-zero:29501");
+  }
+
+  @Test
   void refusesANodeThatComesTwice() throws Exception {
     try (HashStore shared = new HashStore()) {
       LaunchPlan plan = plan(1, 1, 0, "true");
@@ -385,8 +408,8 @@ class StoreAgreementTest {
       StoreAgreement second =
           new StoreAgreement(plan, shared.duplicate(), 1, this::clear, () -> {});
       shared.set("tutti-run/node/0", "2");
-      assertThat(first.join()).isEqualTo(new Cohort(2, 3, "node-zero", 1));
-      assertThatThrownBy(second::join)
+      assertThat(first.join(_ -> {})).isEqualTo(new Cohort(2, 3, "node-zero", 1));
+      assertThatThrownBy(() -> second.join(_ -> {}))
           .isInstanceOf(LaunchException.class)
           .hasMessage("another launcher already joined as node 1");
     }

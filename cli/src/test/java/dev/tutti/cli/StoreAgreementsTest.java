@@ -45,8 +45,8 @@ class StoreAgreementsTest {
   void theStoreOfTheRanksAsksForTheirToken() throws Exception {
     Map<String, String> environment = Map.of("TUTTI_TOKEN", "that of the ranks");
     LaunchPlan plan = plan(environment);
-    try (Agreement agreement = new StoreAgreements().open(plan)) {
-      Cohort cohort = agreement.join();
+    try (Agreement agreement = new StoreAgreements().open(plan, _ -> {})) {
+      Cohort cohort = agreement.join(_ -> {});
       assertThat(RankEnvironment.of(plan, cohort, 1, 0)).containsAllEntriesOf(environment);
       TcpStoreOptions options =
           TcpStoreOptions.of(cohort.masterAddress(), cohort.masterPort()).withTimeout(LIMIT);
@@ -62,8 +62,8 @@ class StoreAgreementsTest {
   @ValueSource(strings = {"tcp", "aeron"})
   void theNextAttemptFindsNothingThatRanksLeft(String kind) throws Exception {
     Map<String, String> environment = Map.of("TUTTI_STORE", kind, "TUTTI_TOKEN", "");
-    try (Agreement agreement = new StoreAgreements().open(plan(environment))) {
-      int port = agreement.join().masterPort();
+    try (Agreement agreement = new StoreAgreements().open(plan(environment), _ -> {})) {
+      int port = agreement.join(_ -> {}).masterPort();
       try (Store ranks =
           StoreKind.of(kind)
               .connect("127.0.0.1", port, LIMIT, Settings.ofEnvironment(environment))) {
@@ -82,14 +82,15 @@ class StoreAgreementsTest {
   @Test
   void theStoreOfTheRanksIsOfTheKindThatTheyAskFor() throws Exception {
     LaunchPlan plan = plan(Map.of("TUTTI_STORE", "aeron"));
-    try (Agreement agreement = new StoreAgreements().open(plan)) {
-      Cohort cohort = agreement.join();
+    try (Agreement agreement = new StoreAgreements().open(plan, _ -> {})) {
+      Cohort cohort = agreement.join(_ -> {});
       try (AeronStore store = new AeronStore(cohort.masterAddress(), cohort.masterPort())) {
         assertThat(store.add("n", 1)).isEqualTo(1);
         assertThat(store.isShared()).isTrue();
       }
     }
-    assertThatThrownBy(() -> new StoreAgreements().open(plan(Map.of("TUTTI_STORE", "file"))))
+    assertThatThrownBy(
+            () -> new StoreAgreements().open(plan(Map.of("TUTTI_STORE", "file")), _ -> {}))
         .isInstanceOf(IllegalArgumentException.class)
         .hasMessage("no store 'file' that can be served; there are tcp, aeron");
   }
