@@ -123,9 +123,30 @@ final class StoreCommand implements Runnable {
   }
 
   private void with(Consumer<Store> body) {
-    try (Store store = connect(url(), Setting.parseDuration(timeout))) {
+    String url = url();
+    Duration limit = Setting.parseDuration(timeout);
+    try (Store store = connected(url, limit)) {
       body.accept(store);
     }
+  }
+
+  private Store connected(String url, Duration limit) {
+    String found = at == null ? ", found by TUTTI_STORE, MASTER_ADDR and MASTER_PORT;" : ";";
+    String what = "the store at " + url + found + " 'tutti store serve' serves one";
+    try (Notice _ = notice(what)) {
+      return connect(url, limit);
+    }
+  }
+
+  /** Says on standard error what a wait is for, if that takes long. */
+  private Notice notice(String what) {
+    String limit = Notice.atMost(Setting.parseDuration(timeout));
+    return Notice.afterPatience(
+        () -> terminal.err().println("tutti store: waiting, " + limit + ", for " + what));
+  }
+
+  private Notice noticeOfKeys(List<String> keys) {
+    return notice((keys.size() == 1 ? "the key " : "the keys ") + String.join(", ", keys));
   }
 
   private Store connect(String url, Duration limit) {
@@ -205,7 +226,12 @@ final class StoreCommand implements Runnable {
 
   @Command(name = "get", description = "Waits for a key and prints its value.")
   void get(@Parameters(paramLabel = "KEY") String key) {
-    with(store -> print(store.get(key)));
+    with(
+        store -> {
+          try (Notice _ = noticeOfKeys(List.of(key))) {
+            print(store.get(key));
+          }
+        });
   }
 
   @Command(name = "set", description = "Sets a key to a text.")
@@ -223,7 +249,12 @@ final class StoreCommand implements Runnable {
 
   @Command(name = "wait", description = "Waits until all keys exist.")
   void await(@Parameters(paramLabel = "KEY", arity = "1..*") List<String> keys) {
-    with(store -> store.wait(keys));
+    with(
+        store -> {
+          try (Notice _ = noticeOfKeys(keys)) {
+            store.wait(keys);
+          }
+        });
   }
 
   @Command(

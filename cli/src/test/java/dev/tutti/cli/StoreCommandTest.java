@@ -11,7 +11,9 @@ import java.io.OutputStream;
 import java.io.PrintStream;
 import java.net.DatagramSocket;
 import java.net.InetAddress;
+import java.net.InetSocketAddress;
 import java.net.NetworkInterface;
+import java.net.Socket;
 import java.net.SocketException;
 import java.nio.file.Path;
 import java.util.ArrayList;
@@ -71,6 +73,53 @@ class StoreCommandTest {
           .isEqualTo(1);
       assertThat(err.toString(UTF_8))
           .contains("tutti store get: wait timeout after 2000 ms, 1 of 1 keys missing: 'no'");
+    }
+  }
+
+  @Test
+  void saysWhichStoreItWaitsFor() throws IOException {
+    try (Socket bound = new Socket()) {
+      // Nobody else takes this port, and nobody listens at it.
+      bound.bind(new InetSocketAddress(InetAddress.ofLiteral("127.0.0.1"), 0));
+      String port = Integer.toString(bound.getLocalPort());
+      String url = "tcp://127.0.0.1:" + port;
+      ByteArrayOutputStream out = new ByteArrayOutputStream();
+      assertThat(tutti(out, Map.of(), "get", "key", "--at", url, "--timeout=3s")).isEqualTo(1);
+      assertThat(err.toString(UTF_8).lines())
+          .hasSize(2)
+          .startsWith(
+              "tutti store: waiting, 3 s at most, for the store at "
+                  + url
+                  + "; 'tutti store serve' serves one");
+      err.reset();
+      Map<String, String> environment = Map.of("MASTER_PORT", port);
+      assertThat(tutti(out, environment, "keys", "--timeout=2500ms")).isEqualTo(1);
+      assertThat(err.toString(UTF_8))
+          .startsWith(
+              "tutti store: waiting, 2500 ms at most, for the store at "
+                  + url
+                  + ", found by TUTTI_STORE, MASTER_ADDR and MASTER_PORT; ");
+    }
+  }
+
+  @Test
+  void saysWhichKeysItWaitsFor() {
+    InetAddress loopback = InetAddress.getLoopbackAddress();
+    Settings settings = Settings.ofEnvironment(Map.of());
+    try (StoreKind.Served served = StoreKind.TCP.serve(loopback, 0, settings)) {
+      Map<String, String> environment = Map.of("MASTER_PORT", Integer.toString(served.port()));
+      ByteArrayOutputStream out = new ByteArrayOutputStream();
+      assertThat(tutti(out, environment, "get", "no", "--timeout=3s")).isEqualTo(1);
+      assertThat(err.toString(UTF_8))
+          .startsWith("tutti store: waiting, 3 s at most, for the key no\n");
+      err.reset();
+      assertThat(tutti(out, environment, "wait", "no", "neither", "--timeout=3s")).isEqualTo(1);
+      assertThat(err.toString(UTF_8))
+          .startsWith("tutti store: waiting, 3 s at most, for the keys no, neither\n");
+      err.reset();
+      lines(environment, "set", "key", "value");
+      lines(environment, "get", "key");
+      assertThat(err.toString(UTF_8)).isEmpty();
     }
   }
 
