@@ -20,12 +20,13 @@ public final class AeronClusterStore extends RemoteStore {
   private final ClusterLink link;
 
   /**
-   * Connects to a cluster; tries again until the deadline.
+   * Connects to a cluster; tries again until the deadline, also to resolve its hosts.
    *
    * @param members host and port of each member, as in {@code a:29500,b:29500,c:29500}
    * @param options the deadline, the token, shared memory, the lease, idling; the rest is not used
    * @throws IllegalArgumentException if the members cannot be read
-   * @throws StoreConnectionException if no leader answers by the deadline
+   * @throws StoreConnectionException if no leader answers by the deadline; names the hosts that
+   *     cannot be resolved
    * @throws StoreTokenException if this process and the members do not have the same token
    * @throws StoreException if there is no shared memory, or this JVM does not let Aeron use it
    */

@@ -5,6 +5,7 @@ import java.net.DatagramSocket;
 import java.net.InetAddress;
 import java.net.InetSocketAddress;
 import java.net.SocketException;
+import java.net.UnknownHostException;
 import java.util.Arrays;
 import java.util.List;
 import java.util.stream.Collectors;
@@ -105,6 +106,20 @@ record ClusterMembers(List<HostPort> all) {
       }
     }
     throw last;
+  }
+
+  /** Returns the hosts whose names nobody knows here. */
+  List<String> unresolved() {
+    return all.stream().map(HostPort::host).distinct().filter(ClusterMembers::isUnknown).toList();
+  }
+
+  private static boolean isUnknown(String host) {
+    try {
+      var _ = InetAddress.getByName(host);
+      return false;
+    } catch (UnknownHostException e) {
+      return true;
+    }
   }
 
   @Override

@@ -11,6 +11,7 @@ import java.lang.System.Logger;
 import java.lang.System.Logger.Level;
 import java.net.SocketException;
 import java.security.SecureRandom;
+import java.util.List;
 import java.util.concurrent.TimeUnit;
 import java.util.concurrent.locks.LockSupport;
 import org.agrona.CloseHelper;
@@ -21,6 +22,7 @@ final class ClusterOpener {
   private static final SecureRandom RANDOM = new SecureRandom();
   private static final long TRY_NANOS = TimeUnit.SECONDS.toNanos(5);
   private static final long PAUSE_NANOS = TimeUnit.MILLISECONDS.toNanos(1);
+  private static final long MOST_PAUSE_NANOS = TimeUnit.MILLISECONDS.toNanos(100);
   private static final String INGRESS = "aeron:udp?term-length=" + EmbeddedDriver.TERM_BYTES;
 
   private final ClusterMembers members;
@@ -64,6 +66,7 @@ final class ClusterOpener {
   }
 
   private AeronCluster connect(Aeron aeron, ClusterLink link) {
+    long pause = PAUSE_NANOS;
     for (int attempt = 1; ; attempt++) {
       try {
         return attempt(aeron, link);
@@ -74,14 +77,21 @@ final class ClusterOpener {
               "no session with the %s: %s".formatted(server, EmbeddedDriver.ENDED_ITSELF), e);
         }
         if (System.nanoTime() - deadline > 0) {
-          throw new StoreConnectionException(
-              "no leader of the %s within %d ms, %d attempts: %s"
-                  .formatted(server, options.timeout().toMillis(), attempt, e),
-              e);
+          throw new StoreConnectionException(inVain(attempt, e), e);
         }
-        pause();
+        pause(Math.min(pause, Math.max(1, deadline - System.nanoTime())));
+        pause = Math.min(2 * pause, MOST_PAUSE_NANOS);
       }
     }
+  }
+
+  private String inVain(int attempts, Exception last) {
+    List<String> unresolved = members.unresolved();
+    String tried = "within %d ms, %d attempts".formatted(options.timeout().toMillis(), attempts);
+    return unresolved.isEmpty()
+        ? "no leader of the %s %s: %s".formatted(server, tried, last)
+        : "no session with the %s %s: cannot resolve %s (%s)"
+            .formatted(server, tried, String.join(", ", unresolved), last);
   }
 
   private AeronCluster.AsyncConnect begin(Aeron aeron, EgressListener listener, long number)
@@ -111,7 +121,7 @@ final class ClusterOpener {
         if (System.nanoTime() - deadline > 0) {
           throw new IOException("no answer from its leader");
         }
-        pause();
+        pause(PAUSE_NANOS);
       }
     } catch (RuntimeException | IOException e) {
       connecting.close();
@@ -119,8 +129,8 @@ final class ClusterOpener {
     }
   }
 
-  private void pause() {
-    LockSupport.parkNanos(PAUSE_NANOS);
+  private void pause(long nanos) {
+    LockSupport.parkNanos(nanos);
     if (Thread.currentThread().isInterrupted()) {
       throw new StoreException(
           "interrupted while connecting to the " + server, new InterruptedException());

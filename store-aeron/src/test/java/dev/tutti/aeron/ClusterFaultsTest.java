@@ -2,6 +2,7 @@ package dev.tutti.aeron;
 
 import static org.assertj.core.api.Assertions.assertThat;
 import static org.assertj.core.api.Assertions.assertThatThrownBy;
+import static org.assertj.core.api.Assertions.catchThrowableOfType;
 
 import dev.tutti.Store;
 import dev.tutti.StoreConnectionException;
@@ -24,6 +25,8 @@ import java.util.Random;
 import java.util.concurrent.CompletableFuture;
 import java.util.concurrent.TimeUnit;
 import java.util.function.BooleanSupplier;
+import java.util.regex.Matcher;
+import java.util.regex.Pattern;
 import java.util.stream.IntStream;
 import java.util.stream.Stream;
 import org.junit.jupiter.api.Test;
@@ -337,6 +340,30 @@ class ClusterFaultsTest {
         .hasMessageContaining("there is no member 1 in a:29500; they count from 0");
     assertThat(ClusterMembers.parse("a:1, [::1]:9").endpoints())
         .isEqualTo("0,a:1,a:2,a:3,a:4,a:5|1,[::1]:9,[::1]:10,[::1]:11,[::1]:12,[::1]:13");
+  }
+
+  @Test
+  void hostsThatCannotBeResolvedAreNamedAndNotAskedForAllTheTime() throws Exception {
+    AeronStoreOptions options =
+        AeronStoreOptions.of("localhost", 0).withTimeout(Duration.ofMillis(1500));
+    String none = "no-a.invalid:29500,no-b.invalid:29500,no-b.invalid:29600";
+    Matcher failure =
+        Pattern.compile(
+                "no session with the store cluster at (.*) within 1500 ms, (\\d+) attempts: cannot"
+                    + " resolve no-a.invalid, no-b.invalid \\(.*")
+            .matcher(failureOf(none, options));
+    assertThat(failure.matches()).as(failure.toString()).isTrue();
+    assertThat(failure.group(1)).isEqualTo(none);
+    // 1, 2, 4 ... 64 ms, and each 100 ms from there on.
+    assertThat(Integer.parseInt(failure.group(2))).isBetween(1, 25);
+    assertThat(failureOf(TestCluster.freeMembers() + ",no-a.invalid:29500", options))
+        .contains("cannot resolve no-a.invalid (");
+  }
+
+  private static String failureOf(String members, AeronStoreOptions options) {
+    return catchThrowableOfType(
+            StoreConnectionException.class, () -> new AeronClusterStore(members, options).close())
+        .getMessage();
   }
 
   @Test
