@@ -103,7 +103,8 @@ public final class AeronClusterServer implements AutoCloseable {
     hook = Thread.ofPlatform().name("tutti-ak-exit").unstarted(this::close);
     Runtime.getRuntime().addShutdownHook(hook);
     EmbeddedDriver.daemon("tutti-ak-look", this::look).start();
-    if (!options.token().isSet()) {
+    if (!options.token().isSet()
+        && !new InetSocketAddress(own.host(), 0).getAddress().isLoopbackAddress()) {
       LOG.log(
           Level.INFO,
           "store cluster at %s serves whoever reaches it; %s is not set"

@@ -3,6 +3,7 @@ package dev.tutti.aeron;
 import static org.assertj.core.api.Assertions.assertThat;
 import static org.assertj.core.api.Assertions.assertThatThrownBy;
 import static org.assertj.core.api.Assertions.catchThrowableOfType;
+import static org.assertj.core.api.Assumptions.assumeThat;
 
 import dev.tutti.Store;
 import dev.tutti.StoreConnectionException;
@@ -13,7 +14,9 @@ import java.io.IOException;
 import java.io.UncheckedIOException;
 import java.net.DatagramPacket;
 import java.net.DatagramSocket;
+import java.net.Inet4Address;
 import java.net.InetAddress;
+import java.net.NetworkInterface;
 import java.nio.charset.StandardCharsets;
 import java.nio.file.Files;
 import java.nio.file.Path;
@@ -23,8 +26,12 @@ import java.util.Comparator;
 import java.util.List;
 import java.util.Random;
 import java.util.concurrent.CompletableFuture;
+import java.util.concurrent.CopyOnWriteArrayList;
 import java.util.concurrent.TimeUnit;
 import java.util.function.BooleanSupplier;
+import java.util.logging.Handler;
+import java.util.logging.LogRecord;
+import java.util.logging.Logger;
 import java.util.regex.Matcher;
 import java.util.regex.Pattern;
 import java.util.stream.IntStream;
@@ -358,6 +365,56 @@ class ClusterFaultsTest {
     assertThat(Integer.parseInt(failure.group(2))).isBetween(1, 25);
     assertThat(failureOf(TestCluster.freeMembers() + ",no-a.invalid:29500", options))
         .contains("cannot resolve no-a.invalid (");
+  }
+
+  @Test
+  void aMemberForAllSaysSoUnlessItIsOnLoopback(@TempDir Path folder) throws Exception {
+    InetAddress host =
+        NetworkInterface.networkInterfaces()
+            .flatMap(NetworkInterface::inetAddresses)
+            .filter(address -> address instanceof Inet4Address && !address.isLoopbackAddress())
+            .findFirst()
+            .orElse(null);
+    assumeThat(host).as("an address of this host that others reach").isNotNull();
+    String port = TestCluster.freeMembers().split(",", -1)[0].split(":", -1)[1];
+    List<String> logged = new CopyOnWriteArrayList<>();
+    Handler handler =
+        new Handler() {
+          @Override
+          public void publish(LogRecord entry) {
+            if (entry.getMessage().contains(":" + port + " ")) {
+              logged.add(entry.getLevel() + " " + entry.getMessage());
+            }
+          }
+
+          @Override
+          public void flush() {}
+
+          @Override
+          public void close() {}
+        };
+    Logger logger = Logger.getLogger(AeronClusterServer.class.getName());
+    AeronStoreOptions options = AeronStoreOptions.of("localhost", 0);
+    logger.addHandler(handler);
+    try {
+      for (String name : List.of("127.0.0.1", "localhost", host.getHostAddress())) {
+        new AeronClusterServer(
+                name + ":" + port, 0, folder.resolve(name), options.withToken(JobToken.NONE))
+            .close();
+      }
+      new AeronClusterServer(
+              host.getHostAddress() + ":" + port,
+              0,
+              folder.resolve("token"),
+              options.withToken(JobToken.of("secret")))
+          .close();
+    } finally {
+      logger.removeHandler(handler);
+    }
+    assertThat(logged)
+        .containsExactly(
+            "INFO store cluster at %s:%s serves whoever reaches it; TUTTI_TOKEN is not set"
+                .formatted(host.getHostAddress(), port));
   }
 
   private static String failureOf(String members, AeronStoreOptions options) {
