@@ -36,10 +36,36 @@ final class StreamOperations {
   /** Returns an operation to issue; who calls holds the lane, and then calls {@link #add}. */
   GroupOperation next() {
     if (isCrowded()) {
-      // Not on this thread, which may record a graph: then a look at an event would spoil it.
-      Watchdog.expect(System.nanoTime());
+      reclaimHalf();
     }
     return take();
+  }
+
+  /**
+   * Looks once whether the older half has ended, and if so makes it free. The thread that uses the
+   * operations again does so itself: what another one wrote to would have to come from its caches.
+   */
+  private void reclaimHalf() {
+    if (looking.tryLock()) {
+      try {
+        long low;
+        long high;
+        synchronized (this) {
+          low = head;
+          high = tail;
+        }
+        long probe = withEvent(low, (low + high) >>> 1);
+        GroupOperation op = at(probe);
+        if (op != null) {
+          op.pollDevice();
+          if (op.deviceEvent() != null && op.currentState() == WorkState.COMPLETED) {
+            free(probe);
+          }
+        }
+      } finally {
+        looking.unlock();
+      }
+    }
   }
 
   /** Tells, once for many operations, whether half are in use. */

@@ -121,6 +121,19 @@ class StreamOperationsTest {
     }
   }
 
+  /** The watchdog would bring what the next calls use again into the caches of another core. */
+  @Test
+  void whoIssuesCallsFreesWhatTheDeviceReached() throws Exception {
+    try (ProcessGroup group = provider.alone("TUTTI_CLOSE_TIMEOUT", "5s")) {
+      device.reached = Long.MAX_VALUE;
+      for (int calls = 1; calls <= 10_000; calls++) {
+        group.allReduce(tensor, ReduceOp.SUM);
+        assertThat(calls - device.released.get()).isLessThanOrEqualTo(192);
+      }
+      assertThat(device.free.size()).isLessThan(192);
+    }
+  }
+
   @Test
   void aReduceAllocatesNothingEither() throws Exception {
     try (ProcessGroup group = provider.alone("TUTTI_CLOSE_TIMEOUT", "5s")) {

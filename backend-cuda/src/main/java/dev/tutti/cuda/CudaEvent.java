@@ -20,6 +20,9 @@ public final class CudaEvent implements DeviceEvent, AutoCloseable {
   private long handle;
   private boolean reached;
 
+  /** Is whether {@link OpenEvents} has it; used by that alone. */
+  boolean isListed;
+
   /** Creates a point that is nowhere yet, for {@link #recordIn}. */
   CudaEvent(CudaDevice device) {
     this(device, device.events(), null, 0);

@@ -1,23 +1,35 @@
 package dev.tutti.cuda;
 
-import java.util.Collections;
-import java.util.IdentityHashMap;
-import java.util.Set;
+import java.util.ArrayList;
+import java.util.List;
 
-/** Knows the events that may still have something of the driver's. One thread at a time. */
+/**
+ * Knows the events that may still have something of the driver's. One thread at a time; an event is
+ * known to one of these only.
+ */
 final class OpenEvents {
   private static final int FIRST_LIMIT = 64;
 
-  private final Set<CudaEvent> open = Collections.newSetFromMap(new IdentityHashMap<>());
+  private final List<CudaEvent> open = new ArrayList<>();
   private int limit = FIRST_LIMIT;
 
   /** Adds an event that is to be recorded, and forgets such as somebody saw reached. */
   void add(CudaEvent event) {
+    if (event.isListed) {
+      return;
+    }
     if (open.size() >= limit) {
-      open.removeIf(CudaEvent::isKnownReached);
+      open.removeIf(OpenEvents::forget);
       limit = Math.max(FIRST_LIMIT, 2 * open.size());
     }
+    event.isListed = true;
     open.add(event);
+  }
+
+  private static boolean forget(CudaEvent event) {
+    boolean reached = event.isKnownReached();
+    event.isListed &= !reached;
+    return reached;
   }
 
   /** Returns the number of events that it knows. */
