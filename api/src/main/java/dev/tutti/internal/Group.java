@@ -55,6 +55,9 @@ final class Group {
   private volatile Life life = Life.OPEN;
   private volatile @Nullable Refusal refusal;
 
+  /** Is in what this rank waits for others to make a group with it, for reports; or empty. */
+  volatile String joining = "";
+
   /**
    * Is why a call was refused.
    *

@@ -6,7 +6,9 @@ import dev.tutti.RendezvousException;
 import dev.tutti.StoreException;
 import dev.tutti.StoreTimeoutException;
 import dev.tutti.TuttiException;
+import dev.tutti.spi.PeerLateException;
 import dev.tutti.spi.PeerLostException;
+import java.net.BindException;
 import java.time.Duration;
 import java.util.concurrent.TimeoutException;
 import org.jspecify.annotations.Nullable;
@@ -29,8 +31,9 @@ final class InitFailure {
    * @param missing ranks that did not come, in words, or empty
    */
   RuntimeException of(RuntimeException cause, String missing) {
-    if (cause instanceof RendezvousException
-        || (cause instanceof PeerFailedException peer && peer.failedRank() >= 0)) {
+    boolean isSaid =
+        cause instanceof RendezvousException && !(cause.getCause() instanceof PeerLateException);
+    if (isSaid || (cause instanceof PeerFailedException peer && peer.failedRank() >= 0)) {
       return cause;
     }
     Throwable reason = reasonOf(cause);
@@ -72,12 +75,24 @@ final class InitFailure {
           + Deadlines.text(timeout)
           + " (TUTTI_TIMEOUT) are enough";
     }
+    if (isPortTaken(reason)) {
+      return ". Check that no other process has the port: rank 0 of a job before, a second rank"
+          + " with RANK=0, or a second node with number 0";
+    }
     return server.isEmpty()
         ? ". Check that the store is there for all ranks"
         : ". Check that "
             + server
             + ", who serves the store, runs, that this is its address, and that no firewall is"
             + " between";
+  }
+
+  private static boolean isPortTaken(Throwable reason) {
+    Throwable cause = reason;
+    while (cause != null && !(cause instanceof BindException)) {
+      cause = cause.getCause();
+    }
+    return cause != null;
   }
 
   /** Returns the part of a chain of causes that says that others were not reached, or null. */

@@ -18,6 +18,10 @@ final class Ledger {
    * never joined through this store, such as a rank of PyTorch: it cannot know of the question. Where
    * ranks made other calls than each other, as backends on devices do not notice, all are told.
    */
+  private static final String SENDS_FIRST =
+      "; a send waits for its recv, so where all send first nobody goes on: call recv first,"
+          + " withAsync(), or batch both";
+
   private final Group group;
   private final FailureEvent event;
   private final long deadlineNanos;
@@ -64,6 +68,12 @@ final class Ledger {
       answers.put(r, progress);
       if (progress.issued() < event.sequence()) {
         String last = " (its last collective was #" + progress.issued() + ")";
+        if (!progress.joining().isEmpty()) {
+          // It waits itself, for others to make a group with it.
+          found =
+              found.and(new Finding(-1, "rank " + r + " waits in " + progress.joining() + last));
+          continue;
+        }
         found =
             found.and(
                 new Finding(
@@ -133,7 +143,8 @@ final class Ledger {
     Pending next = theirs.nextWait(seen);
     late += ", it waits in " + next.describe();
     if (next.peer() < 0 || seen.contains(next.peer())) {
-      return new Finding(-1, late);
+      boolean sendsOnly = op.type() == OpType.SEND && next.type() == OpType.SEND;
+      return new Finding(-1, sendsOnly ? late + SENDS_FIRST : late);
     }
     Finding further = ofMessage(peer, next, seen);
     return new Finding(further.failedRank(), late + ", " + further.text());

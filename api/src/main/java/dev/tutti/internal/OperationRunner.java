@@ -514,6 +514,7 @@ final class OperationRunner {
         closed,
         lane.sequence(),
         group.lastRefusal(),
+        group.joining,
         counts.sent(),
         counts.received(),
         pending.describe(),

@@ -14,6 +14,7 @@ import java.util.TreeMap;
  * @param closed whether it closed the group without a failure
  * @param issued number of its last collective, from 1
  * @param refusal why its last call was refused, or empty
+ * @param joining in what it waits for others to make a group with it, or empty
  * @param sent number of messages that it began to send, by rank
  * @param received number of messages that it got, by rank
  * @param pending messages and collectives that have not ended
@@ -23,11 +24,13 @@ record Progress(
     boolean closed,
     long issued,
     String refusal,
+    String joining,
     Map<Integer, Long> sent,
     Map<Integer, Long> received,
     List<Pending> pending,
     List<Issued> recent) {
   private static final String REFUSED = "refused ";
+  private static final String JOINING = "joining ";
   private static final int MOST_CHARS = 1000;
 
   /**
@@ -95,6 +98,9 @@ record Progress(
       String line = refusal.replace('\n', ' ');
       text.append('\n').append(REFUSED).append(line, 0, Math.min(line.length(), MOST_CHARS));
     }
+    if (!joining.isEmpty()) {
+      text.append('\n').append(JOINING).append(joining);
+    }
     encode("\nsent ", sent, text);
     encode("\ngot ", received, text);
     for (Pending op : pending) {
@@ -122,11 +128,13 @@ record Progress(
     List<Pending> pending = new ArrayList<>();
     List<Issued> recent = new ArrayList<>();
     String refusal = "";
+    String joining = "";
     for (int i = 1; i < lines.length; i++) {
       String[] words = lines[i].split(" ", -1);
       switch (words[0]) {
         case "sent" -> sent.put(Integer.valueOf(words[1]), Long.valueOf(words[2]));
         case "refused" -> refusal = lines[i].substring(REFUSED.length());
+        case "joining" -> joining = lines[i].substring(JOINING.length());
         case "got" -> received.put(Integer.valueOf(words[1]), Long.valueOf(words[2]));
         case "did" ->
             recent.add(
@@ -148,6 +156,7 @@ record Progress(
         first[0].equals("closed"),
         Long.parseLong(first[1]),
         refusal,
+        joining,
         sent,
         received,
         pending,

@@ -59,7 +59,11 @@ public final class Providers {
               + name
               + "' on the class path; found "
               + all.keySet()
-              + ". Add the jar that provides it, such as tutti-backend-gloo for 'gloo'");
+              + all.keySet().stream()
+                  .filter(name::equalsIgnoreCase)
+                  .findFirst()
+                  .map(found -> "; did you mean '" + found + "'?")
+                  .orElse(". Add the jar that provides it, such as tutti-backend-gloo for 'gloo'"));
     }
     requireUsable(provider, settings);
     return provider;
@@ -72,6 +76,7 @@ public final class Providers {
    */
   public static BackendProvider onlyBackendFor(String deviceType, Settings settings) {
     List<BackendProvider> usable = new ArrayList<>();
+    List<String> broken = new ArrayList<>();
     List<String> reasons = new ArrayList<>();
     Map<String, BackendProvider> all = backends();
     for (BackendProvider provider : all.values()) {
@@ -82,7 +87,7 @@ public final class Providers {
       } else {
         Optional<String> reason = reasonAgainst(provider, settings);
         if (reason.isPresent()) {
-          reasons.add("'" + provider.name() + "': " + reason.get());
+          broken.add("'" + provider.name() + "': " + reason.get());
         } else {
           usable.add(provider);
         }
@@ -92,11 +97,16 @@ public final class Providers {
       return usable.get(0);
     }
     if (usable.isEmpty()) {
+      String others = reasons.isEmpty() ? "" : " (" + String.join("; ", reasons) + ")";
+      String what = "no backend for device type '" + deviceType + "' ";
       throw new BackendException(
-          "no backend for device type '"
-              + deviceType
-              + "' on the class path"
-              + (reasons.isEmpty() ? "" : " (" + String.join("; ", reasons) + ")"));
+          broken.isEmpty()
+              ? what
+                  + "on the class path"
+                  + others
+                  + ". Add the jar that provides one, such as tutti-backend-gloo for 'cpu' or"
+                  + " tutti-backend-cuda for 'cuda'"
+              : what + "can run here: " + String.join("; ", broken) + others);
     }
     List<String> names = usable.stream().map(BackendProvider::name).sorted().toList();
     throw new BackendException(

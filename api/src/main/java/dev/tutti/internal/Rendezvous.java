@@ -104,6 +104,10 @@ final class Rendezvous {
             "WORLD_SIZE");
     String host = variable(RuntimeSettings.MASTER_ADDR.name(), Optional.empty());
     String port = variable(RuntimeSettings.MASTER_PORT.name(), Optional.empty());
+    if (port.equals("0") && size > 1) {
+      throw new RendezvousException(
+          "MASTER_PORT must not be 0: the other ranks cannot know which port that becomes");
+    }
     boolean launcher = settings.get(RuntimeSettings.AGENT_STORE);
     URI url = parse(settings.get(RuntimeSettings.STORE) + "://" + bracketed(host) + ":" + port);
     return open(url, rank, size, rank == 0 && !launcher, launcher ? "the launcher" : RANK_0);
@@ -157,7 +161,10 @@ final class Rendezvous {
               + "' of "
               + url
               + "; known are "
-              + providers.keySet());
+              + providers.keySet()
+              + (String.valueOf(scheme).startsWith("aeron")
+                  ? ". Add the jar tutti-store-aeron to the class path"
+                  : ""));
     }
     boolean host = mayHost && provider.isServedByRank();
     String server = provider.isServedByRank() ? byRank : "a server";
@@ -199,7 +206,12 @@ final class Rendezvous {
       throw new RendezvousException("the number of ranks must be at least 1, not " + size);
     }
     if (rank < 0 || rank >= size) {
-      throw new RendezvousException("rank must be in 0.." + (size - 1) + ", not " + rank);
+      throw new RendezvousException(
+          "rank must be in 0.."
+              + (size - 1)
+              + ", not "
+              + rank
+              + ": RANK and WORLD_SIZE say so, or the options or URL of the group");
     }
   }
 

@@ -146,10 +146,16 @@ final class Subgroups {
     group.ensureUsable(OpType.SPLIT);
     List<Integer> globalRanks = ranks.stream().map(group.globalRanks::get).toList();
     Group created;
+    group.joining = "the set-up of group " + name + " of ranks " + RankAgreement.text(ranks);
     try {
       created = job.createGroup(name, rank, globalRanks, group.timeout(), group.failures);
     } catch (RuntimeException e) {
       throw orFailureOfGroup(e);
+    } finally {
+      // Where the group failed meanwhile, the others are told what this rank was in.
+      if (!group.failures.isFailing()) {
+        group.joining = "";
+      }
     }
     ProcessGroup child = new TuttiProcessGroup(created, job, children::remove);
     children.add(child);

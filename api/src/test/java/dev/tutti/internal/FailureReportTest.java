@@ -84,6 +84,7 @@ class FailureReportTest {
   /** The backend lets the calls pass that do not fit; the ranks find out when one is missing. */
   @Test
   void aTimeoutNamesTheFirstCallsThatDoNotFit() throws Exception {
+    CountDownLatch others = new CountDownLatch(2);
     ScriptedProvider provider = new ScriptedProvider();
     provider.allReduce =
         (op, tensor) -> {
@@ -98,17 +99,20 @@ class FailureReportTest {
               group.allReduce(Tensor.of(1f));
               group.broadcast(Tensor.of(1f, 2f), 0);
               group.allReduce(Tensor.of(1f));
+              assertThat(others.await(20, TimeUnit.SECONDS)).isTrue();
               assertThat(catchThrowable(() -> group.allReduce(Tensor.of(1f)))).isNotNull();
             },
             group -> {
               group.allReduce(Tensor.of(1f));
               group.allReduce(Tensor.of(1f, 2f, 3f));
               group.broadcast(Tensor.of(1f), 0);
+              others.countDown();
             },
             group -> {
               group.allReduce(Tensor.of(1f));
               group.allReduce(Tensor.of(1f, 2f, 3f));
               group.broadcast(Tensor.of(1f), 0);
+              others.countDown();
             });
     for (CollectiveException failure : failures) {
       assertThat(failure)

@@ -50,7 +50,7 @@ public interface MismatchContract extends GroupContract {
       minSize = 2,
       maxSize = 3)
   default void otherOperationsAreNamed(ContractWorld world) throws Exception {
-    AllReduceOptions brief = AllReduceOptions.DEFAULT.withTimeout(Duration.ofSeconds(1));
+    AllReduceOptions brief = AllReduceOptions.DEFAULT.withTimeout(Duration.ofSeconds(3));
     world.run(
         member -> {
           ProcessGroup group = member.group();
