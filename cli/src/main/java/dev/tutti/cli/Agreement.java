@@ -13,9 +13,17 @@ interface Agreement extends AutoCloseable {
    * Meets the other nodes.
    *
    * @param messages takes whom it waits for, once, if they do not come soon
-   * @throws LaunchException if they do not come in time, or one comes twice
+   * @throws LaunchException if they do not come in time, or one comes twice, or cannot go on, or
+   *     was started for another number of nodes
    */
   Cohort join(Consumer<String> messages) throws InterruptedException;
+
+  /**
+   * Says that this node does not take part, before it begins the first attempt.
+   *
+   * @param verdict why
+   */
+  void refuse(Verdict verdict);
 
   /**
    * Begins an attempt.

@@ -5,6 +5,7 @@ final class LaunchException extends RuntimeException {
   private static final long serialVersionUID = 1L;
 
   private final int exitCode;
+  private boolean said;
 
   LaunchException(int exitCode, String message) {
     this(exitCode, message, null);
@@ -14,6 +15,16 @@ final class LaunchException extends RuntimeException {
       int exitCode, String message, @org.jspecify.annotations.Nullable Throwable cause) {
     super(message, cause);
     this.exitCode = exitCode;
+  }
+
+  /** Notes that it was printed where it was thrown, and returns itself. */
+  LaunchException said() {
+    said = true;
+    return this;
+  }
+
+  boolean isSaid() {
+    return said;
   }
 
   /** Returns the exit code of the process. */

@@ -143,12 +143,12 @@ final class Launcher {
     if (ProcessTree.find(program, plan.environment()).isEmpty()) {
       String text = "no such program: " + program;
       String where = plan.nodes() == 1 ? "" : "node " + plan.nodeRank() + ": ";
-      agreement.propose(0, new Verdict(Kind.STOPPED, plan.nodeRank(), -1, 127, where + text));
+      agreement.refuse(new Verdict(Kind.STOPPED, plan.nodeRank(), -1, 127, where + text));
       throw new LaunchException(127, text);
     }
     Cohort cohort = unlessSignalled(() -> agreement.join(messages));
     if (cohort == null) {
-      agreement.propose(0, stopped(signal));
+      agreement.refuse(stopped(signal));
       return stoppedBetweenAttempts();
     }
     for (int number = 0; ; number++) {

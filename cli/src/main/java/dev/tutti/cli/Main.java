@@ -138,7 +138,9 @@ public final class Main implements Runnable {
             || failure instanceof IllegalArgumentException
             || failure instanceof TuttiException;
     String message = expected ? failure.getMessage() : unexpected(failure);
-    line.getErr().println(name + ": " + message);
+    if (!(failure instanceof LaunchException launch && launch.isSaid())) {
+      line.getErr().println(name + ": " + message);
+    }
     return failure instanceof IllegalArgumentException ? USAGE : code;
   }
 

@@ -45,8 +45,12 @@ final class Notice implements AutoCloseable {
 
   /** Writes how long a wait may take. */
   static String atMost(Duration time) {
-    String text = time.toMillis() % 1000 == 0 ? time.toSeconds() + " s" : time.toMillis() + " ms";
-    return text + " at most";
+    return inWords(time) + " at most";
+  }
+
+  /** Writes a time with its unit. */
+  static String inWords(Duration time) {
+    return time.toMillis() % 1000 == 0 ? time.toSeconds() + " s" : time.toMillis() + " ms";
   }
 
   @Override

@@ -190,6 +190,10 @@ final class RunCommand implements Callable<Integer> {
       Launcher launcher = new Launcher(plan, agreement, output, this::say);
       try (Signals _ = Signals.handle(launcher::signalled)) {
         return launcher.run();
+      } catch (LaunchException e) {
+        // To leave the other nodes may take a while.
+        say(String.valueOf(e.getMessage()));
+        throw e.said();
       }
     }
   }

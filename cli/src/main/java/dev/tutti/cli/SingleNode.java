@@ -38,6 +38,11 @@ final class SingleNode implements Agreement {
   }
 
   @Override
+  public void refuse(Verdict verdict) {
+    // Nobody else waits.
+  }
+
+  @Override
   public void begin(int attempt, Consumer<Verdict> verdictListener) {
     listener = verdictListener;
   }

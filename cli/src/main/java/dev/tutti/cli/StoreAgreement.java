@@ -1,6 +1,7 @@
 package dev.tutti.cli;
 
 import static java.nio.charset.StandardCharsets.UTF_8;
+import static java.util.Objects.requireNonNull;
 
 import dev.tutti.Store;
 import dev.tutti.StoreConnectionException;
@@ -16,22 +17,26 @@ import java.util.Optional;
 import java.util.OptionalInt;
 import java.util.concurrent.atomic.AtomicReference;
 import java.util.function.Consumer;
+import java.util.stream.Collectors;
 import java.util.stream.IntStream;
+import java.util.stream.Stream;
 import org.jspecify.annotations.Nullable;
 
 /**
  * Lets the launchers of several nodes agree through the store that node 0 hosts.
  *
- * <p>Protocol, below a prefix of its own: each node claims {@code node/R} with the number of its
- * ranks, and reads all, or finds the verdict of one that cannot come. In attempt A the key {@code
- * A/verdict} is written once, by compare-and-set: by the first node with a failure, or by the node
- * that finishes last if none has one; those that finished have {@code A/succeeded/R}. Each node
- * waits for the verdict on a handle and thread of its own, and meanwhile shows that it lives and
- * looks for launchers that do not ({@link Pulse}): such a silence is a verdict too, and so is a
+ * <p>Protocol, below a prefix of its own: each node claims {@code here/R}, compares its {@code
+ * terms} with those of the first that came, and writes the number of its ranks to {@code node/R}.
+ * All then wait for {@code met}, which is written once, by compare-and-set: by the node that comes
+ * last, or by one that cannot go on, so that all start their ranks or none does. In attempt A the
+ * key {@code A/verdict} is written once, the same way: by the first node with a failure, or by the
+ * node that finishes last if none has one; those that finished have {@code A/succeeded/R}. Each
+ * node waits for the verdict on a handle and thread of its own, and meanwhile shows that it lives
+ * and looks for launchers that do not ({@link Pulse}): such a silence is a verdict too, and so is a
  * store that does not answer for as long. What a node could not write, that thread writes later:
  * all these keys are written by compare-and-set, and may be so again. Before the next attempt each
  * node waits for {@code A/stopped/R} of all, and then for {@code A/cleared} of node 0, which
- * deletes what the ranks left.
+ * deletes what the ranks left. A node that came leaves with {@code left/R}.
  */
 final class StoreAgreement implements Agreement {
   /** Keeps the launchers' keys apart from those of the ranks. */
@@ -39,6 +44,12 @@ final class StoreAgreement implements Agreement {
 
   /** How long node 0 keeps the store for nodes that have not left. */
   private static final Duration LEAVE_TIMEOUT = Duration.ofSeconds(10);
+
+  /** How long it does so where not all met, and thus no ranks run. */
+  private static final Duration UNMET_LEAVE_TIMEOUT = Duration.ofSeconds(2);
+
+  /** Is where all find whether they met. */
+  private static final String MET = "met";
 
   /** How long one wait for a verdict takes, and with it the time between signs of life. */
   private static final Duration WATCH_INTERVAL = Duration.ofSeconds(5);
@@ -57,9 +68,50 @@ final class StoreAgreement implements Agreement {
   /** Is what this node has to say and the store may not know. */
   private final AtomicReference<@Nullable Proposal> unsaid = new AtomicReference<>();
 
+  /** Tells whether this node has its number for itself. */
+  private volatile boolean came;
+
+  private volatile boolean met;
   private volatile boolean closed;
 
   private record Proposal(int attempt, Verdict verdict) {}
+
+  /**
+   * Is what all nodes must be started with alike.
+   *
+   * @param nodes their number
+   * @param maxRestarts how often they start their ranks again
+   * @param node whose word this is
+   */
+  private record Terms(int nodes, int maxRestarts, int node) {
+    static Terms decode(byte @Nullable [] bytes) {
+      String[] fields = new String(requireNonNull(bytes), UTF_8).split(" ", 3);
+      return new Terms(
+          Integer.parseInt(fields[0]), Integer.parseInt(fields[1]), Integer.parseInt(fields[2]));
+    }
+
+    byte[] encode() {
+      return (nodes + " " + maxRestarts + " " + node).getBytes(UTF_8);
+    }
+
+    /** Says what differs from another node's, if anything does. */
+    Optional<String> differenceFrom(Terms other) {
+      if (node > other.node) {
+        return other.differenceFrom(this);
+      }
+      if (nodes != other.nodes) {
+        return Optional.of(difference("--nnodes", nodes, other.nodes, other.node));
+      }
+      return maxRestarts == other.maxRestarts
+          ? Optional.empty()
+          : Optional.of(difference("--max-restarts", maxRestarts, other.maxRestarts, other.node));
+    }
+
+    private String difference(String option, int mine, int theirs, int other) {
+      return "node %d was started with %s=%d, node %d with %s=%d; give all nodes the same number"
+          .formatted(node, option, mine, other, option, theirs);
+    }
+  }
 
   /**
    * Creates an agreement.
@@ -99,41 +151,69 @@ final class StoreAgreement implements Agreement {
   @Override
   public Cohort join(Consumer<String> messages) {
     int node = plan.nodeRank();
-    byte[] localSize = Integer.toString(plan.localSize()).getBytes(UTF_8);
-    if (!store.compareSet("node/" + node, null, localSize).stored()) {
-      throw new LaunchException(1, "another launcher already joined as node " + node);
-    }
+    Verdict meeting;
     try {
-      List<Integer> sizes =
-          sizesOfAllNodes(messages).stream()
-              .map(bytes -> Integer.valueOf(new String(bytes, UTF_8)))
-              .toList();
-      int first = sizes.subList(0, node).stream().mapToInt(Integer::intValue).sum();
-      int world = sizes.stream().mapToInt(Integer::intValue).sum();
-      return new Cohort(first, world, plan.masterAddress(), port);
-    } catch (StoreTimeoutException e) {
-      throw new LaunchException(1, "not all nodes came in time: " + e.getMessage(), e);
+      if (!store.compareSet("here/" + node, null, new byte[] {'1'}).stored()) {
+        throw new LaunchException(1, "another launcher already joined as node " + node);
+      }
+      came = true;
+      meeting = meet(messages);
+    } catch (StoreException e) {
+      String text =
+          "the store of node 0 at %s does not answer any more, while the nodes meet"
+              .formatted(new HostPort(plan.masterAddress(), port));
+      throw new LaunchException(1, text, e);
     }
+    if (meeting.kind() != Kind.SUCCESS) {
+      throw new LaunchException(meeting.code(), meeting.text());
+    }
+    met = true;
+    List<Integer> sizes = Stream.of(meeting.text().split(" ")).map(Integer::valueOf).toList();
+    int first = sizes.subList(0, node).stream().mapToInt(Integer::intValue).sum();
+    int world = sizes.stream().mapToInt(Integer::intValue).sum();
+    return new Cohort(first, world, plan.masterAddress(), port);
   }
 
-  /** Waits for all nodes, unless one says that it will not come. */
-  private List<byte[]> sizesOfAllNodes(Consumer<String> messages) {
+  /** Compares the terms, and waits until all nodes came or one cannot go on. */
+  private Verdict meet(Consumer<String> messages) {
+    Terms mine = new Terms(plan.nodes(), plan.maxRestarts(), plan.nodeRank());
+    Terms first = Terms.decode(store.compareSet("terms", null, mine.encode()).value());
+    Optional<String> difference = first.differenceFrom(mine);
+    if (difference.isPresent()) {
+      Verdict verdict = new Verdict(Kind.STOPPED, plan.nodeRank(), -1, 1, difference.get());
+      leaveWord(verdict);
+      return verdict;
+    }
+    var _ =
+        write(store, "node/" + plan.nodeRank(), Integer.toString(plan.localSize()).getBytes(UTF_8));
+    return store.check(ofAllNodes("node/")) ? allCame() : awaitOthersToCome(messages);
+  }
+
+  /** Writes how the meeting ends unless that is known, and returns what then is. */
+  private Verdict decide(Verdict verdict) {
+    return decode(requireNonNull(write(store, MET, encode(verdict))));
+  }
+
+  private Verdict allCame() {
+    String sizes =
+        store.multiGet(ofAllNodes("node/")).stream()
+            .map(bytes -> new String(bytes, UTF_8))
+            .collect(Collectors.joining(" "));
+    return decide(new Verdict(Kind.SUCCESS, plan.nodeRank(), -1, 0, sizes));
+  }
+
+  private Verdict awaitOthersToCome(Consumer<String> messages) {
     long start = System.nanoTime();
     boolean said = false;
     while (true) {
       Duration left = plan.rendezvousTimeout().minusNanos(System.nanoTime() - start);
-      boolean soon = !said && Notice.PATIENCE.compareTo(watchInterval) < 0;
-      Duration next = soon ? Notice.PATIENCE : watchInterval;
+      Duration next = said ? watchInterval : Notice.PATIENCE;
       boolean isLast = left.compareTo(next) <= 0;
       try {
-        return store.multiGet(ofAllNodes("node/"), isLast ? left : next);
+        return decode(store.get(MET, isLast ? left : next));
       } catch (StoreTimeoutException e) {
-        if (store.check(List.of(verdictKey(0)))) {
-          Verdict verdict = decode(store.get(verdictKey(0)));
-          throw new LaunchException(verdict.code(), verdict.text(), e);
-        }
         if (isLast) {
-          throw e;
+          return giveUp();
         }
         if (!said) {
           said = true;
@@ -143,21 +223,62 @@ final class StoreAgreement implements Agreement {
     }
   }
 
+  private Verdict giveUp() {
+    List<Integer> missing = nodesWithout("node/");
+    if (missing.isEmpty()) {
+      return allCame();
+    }
+    String text =
+        ("%s of %d did not come to %s within %s (--rdzv-timeout of node %d); check that each was"
+                + " started, with the same --nnodes and a --node-rank of its own, and can reach"
+                + " that address%s")
+            .formatted(
+                named(missing),
+                plan.nodes(),
+                new HostPort(plan.masterAddress(), port),
+                Notice.inWords(plan.rendezvousTimeout()),
+                plan.nodeRank(),
+                missing.contains(0) ? "; it may be that of another job, or of one node" : "");
+    return decide(new Verdict(Kind.STOPPED, plan.nodeRank(), -1, 1, text));
+  }
+
+  private List<Integer> nodesWithout(String prefix) {
+    return IntStream.range(0, plan.nodes())
+        .filter(node -> !store.check(List.of(prefix + node)))
+        .boxed()
+        .toList();
+  }
+
+  private static String named(List<Integer> nodes) {
+    return (nodes.size() == 1 ? "node " : "nodes ")
+        + nodes.stream().map(Object::toString).collect(Collectors.joining(", "));
+  }
+
   private void sayWhoIsMissing(Consumer<String> messages) {
-    List<String> missing =
-        IntStream.range(0, plan.nodes())
-            .filter(node -> !store.check(List.of("node/" + node)))
-            .mapToObj(Integer::toString)
-            .toList();
+    List<Integer> missing = nodesWithout("node/");
     if (!missing.isEmpty()) {
       messages.accept(
-          "waiting, %s (--rdzv-timeout), for %s %s of %d to come to %s"
+          "waiting, %s (--rdzv-timeout), for %s of %d to come to %s"
               .formatted(
                   Notice.atMost(plan.rendezvousTimeout()),
-                  missing.size() == 1 ? "node" : "nodes",
-                  String.join(", ", missing),
+                  named(missing),
                   plan.nodes(),
                   new HostPort(plan.masterAddress(), port)));
+    }
+  }
+
+  @Override
+  public void refuse(Verdict verdict) {
+    // If all met meanwhile the others start their ranks, and look there.
+    propose(0, verdict);
+    leaveWord(verdict);
+  }
+
+  private void leaveWord(Verdict verdict) {
+    try {
+      var _ = decide(verdict);
+    } catch (StoreException e) {
+      // The others find that they wait in vain.
     }
   }
 
@@ -190,9 +311,20 @@ final class StoreAgreement implements Agreement {
                   .formatted(silent.getAsInt(), silence.toSeconds());
           propose(attempt, new Verdict(Kind.STOPPED, plan.nodeRank(), -1, 1, text));
         }
-        return decode(handle.get(verdictKey(attempt), watchInterval));
       } catch (StoreTimeoutException e) {
         if (closed || System.nanoTime() - answeredAt > silence.toNanos()) {
+          return lost(e);
+        }
+        continue;
+      } catch (StoreException e) {
+        return lost(e);
+      }
+      try {
+        return decode(handle.get(verdictKey(attempt), watchInterval));
+      } catch (StoreTimeoutException e) {
+        // There is none yet. Whether the store answers shows above, also where this process stood
+        // still for long.
+        if (closed) {
           return lost(e);
         }
       } catch (StoreException e) {
@@ -232,25 +364,25 @@ final class StoreAgreement implements Agreement {
       decided = handle.check(ofAllNodes(attempt + "/succeeded/"));
     }
     if (decided) {
-      write(handle, verdictKey(attempt), encode(proposal.verdict));
+      var _ = write(handle, verdictKey(attempt), encode(proposal.verdict));
     }
     unsaid.compareAndSet(proposal, null);
   }
 
   /**
-   * Writes a key if it is not there. A connection that nobody used for long may turn out to be
-   * lost; the next call opens another.
+   * Writes a key if it is not there, and returns what is there then. A connection that nobody used
+   * for long may turn out to be lost; the next call opens another.
    */
-  private static void write(Store handle, String key, byte[] value) {
+  private static byte @Nullable [] write(Store handle, String key, byte[] value) {
     try {
-      var _ = handle.compareSet(key, null, value);
+      return handle.compareSet(key, null, value).value();
     } catch (StoreConnectionException e) {
-      var _ = handle.compareSet(key, null, value);
+      return handle.compareSet(key, null, value).value();
     }
   }
 
   private static void mark(Store handle, String key) {
-    write(handle, key, new byte[] {'1'});
+    var _ = write(handle, key, new byte[] {'1'});
   }
 
   private List<String> ofAllNodes(String prefix) {
@@ -270,7 +402,18 @@ final class StoreAgreement implements Agreement {
       String next = verdictKey(attempt + 1);
       return store.check(List.of(next)) ? Optional.of(decode(store.get(next))) : Optional.empty();
     } catch (StoreException e) {
-      throw new LaunchException(1, "not all nodes stopped their ranks: " + e.getMessage(), e);
+      throw new LaunchException(1, whoDidNotStop(attempt, timeout), e);
+    }
+  }
+
+  private String whoDidNotStop(int attempt, Duration timeout) {
+    try {
+      List<Integer> missing = nodesWithout(attempt + "/stopped/");
+      return missing.isEmpty()
+          ? "node 0 did not say within " + Notice.inWords(timeout) + " that all may start again"
+          : named(missing) + " did not stop all ranks within " + Notice.inWords(timeout);
+    } catch (StoreException e) {
+      return "the store of node 0 is lost, while all ranks are started again";
     }
   }
 
@@ -291,11 +434,11 @@ final class StoreAgreement implements Agreement {
   public void close() {
     closed = true;
     try {
-      long left = store.add("left", 1);
-      if (left == plan.nodes()) {
-        store.set("all-left", "1");
-      } else if (plan.nodeRank() == 0 && left < nodesThatCame()) {
-        awaitOthers();
+      if (came) {
+        store.set("left/" + plan.nodeRank(), "1");
+      }
+      if (plan.nodeRank() == 0) {
+        awaitOthersToLeave();
       }
     } catch (StoreException e) {
       // Node 0 is gone already, and with it whom to tell.
@@ -305,17 +448,33 @@ final class StoreAgreement implements Agreement {
     }
   }
 
-  private void awaitOthers() {
-    try {
-      store.wait(List.of("all-left"), LEAVE_TIMEOUT);
-    } catch (StoreTimeoutException e) {
-      System.getLogger("dev.tutti.cli")
-          .log(System.Logger.Level.WARNING, "node 0 leaves before all others: {0}", e.getMessage());
+  /** Returns the other nodes that came, among them those started for more nodes than this one. */
+  private List<Integer> othersThatCame() {
+    if (met) {
+      return IntStream.range(1, plan.nodes()).boxed().toList();
     }
+    return store.listKeys().stream()
+        .filter(key -> key.startsWith("here/"))
+        .map(key -> Integer.valueOf(key.substring("here/".length())))
+        .filter(node -> node != 0)
+        .sorted()
+        .toList();
   }
 
-  private long nodesThatCame() {
-    return ofAllNodes("node/").stream().filter(node -> store.check(List.of(node))).count();
+  private void awaitOthersToLeave() {
+    List<Integer> others = othersThatCame();
+    List<String> left = others.stream().map(node -> "left/" + node).toList();
+    if (left.isEmpty()) {
+      return;
+    }
+    try {
+      store.wait(left, met ? LEAVE_TIMEOUT : UNMET_LEAVE_TIMEOUT);
+    } catch (StoreTimeoutException e) {
+      List<Integer> late =
+          others.stream().filter(node -> !store.check(List.of("left/" + node))).toList();
+      System.getLogger("dev.tutti.cli")
+          .log(System.Logger.Level.WARNING, "node 0 leaves before {0}", named(late));
+    }
   }
 
   private static String verdictKey(int attempt) {

@@ -346,14 +346,7 @@ class RunCommandTest {
     String script = "echo $RANK of $WORLD_SIZE at $MASTER_ADDR:$MASTER_PORT";
     try (CommandProcess zero =
         start("--nnodes=2", "--nproc=2", "--master-port=0", "sh", "-c", script)) {
-      String listens = "tutti run: the store listens at port ";
-      zero.await(lines -> lines.stream().anyMatch(line -> line.startsWith(listens)));
-      String port =
-          zero.lines().stream()
-              .filter(line -> line.startsWith(listens))
-              .findFirst()
-              .orElseThrow()
-              .replaceAll("\\D+ port (\\d+), .*", "$1");
+      String port = portOf(zero);
       try (CommandProcess one =
           start("--nnodes=2", "--node-rank=1", "--master-port=" + port, "sh", "-c", script)) {
         assertThat(zero.exitCode()).as(() -> zero.lines().toString()).isZero();
@@ -367,6 +360,97 @@ class RunCommandTest {
         assertThat(one.lines()).containsExactly(warning, "[rank2] 2" + place);
       }
     }
+  }
+
+  /** Returns the port at which node 0 says that its store listens. */
+  private static String portOf(CommandProcess zero) throws InterruptedException {
+    String listens = "tutti run: the store listens at port ";
+    zero.await(lines -> lines.stream().anyMatch(line -> line.startsWith(listens)));
+    return zero.lines().stream()
+        .filter(line -> line.startsWith(listens))
+        .findFirst()
+        .orElseThrow()
+        .replaceAll("\\D+ port (\\d+), .*", "$1");
+  }
+
+  @ParameterizedTest
+  @CsvSource({"2, 3", "3, 2"})
+  void nodesStartedForDifferentNumbersOfNodesAreToldSo(int ofZero, int ofOne) throws Exception {
+    String message =
+        "tutti run: node 0 was started with --nnodes=%d, node 1 with --nnodes=%d; give all nodes the same number"
+            .formatted(ofZero, ofOne);
+    String[] ranks = {"sh", "-c", "exec sleep 600"};
+    try (CommandProcess zero = start(ranks, "--nnodes=" + ofZero, "--master-port=0")) {
+      String port = "--master-port=" + portOf(zero);
+      try (CommandProcess one = start(ranks, "--nnodes=" + ofOne, "--node-rank=1", port)) {
+        for (CommandProcess node : List.of(one, zero)) {
+          assertThat(node.exitCode()).as(() -> node.lines().toString()).isEqualTo(1);
+          assertThat(node.lines())
+              .containsOnlyOnce(message)
+              .noneMatch(line -> line.contains("tutti-run"))
+              .noneMatch(line -> line.contains("leaves before"));
+        }
+      }
+    }
+    assertThat(TestPlans.processesOf(runId)).isEmpty();
+  }
+
+  @Test
+  void aNodeThatGivesUpEndsTheOthers() throws Exception {
+    String[] ranks = {"sh", "-c", "exec sleep 600"};
+    try (CommandProcess zero = start(ranks, "--nnodes=3", "--master-port=0")) {
+      String port = portOf(zero);
+      String message =
+          "tutti run: node 2 of 3 did not come to 127.0.0.1:"
+              + port
+              + " within 3 s (--rdzv-timeout of node 1); check that each was started, with the same"
+              + " --nnodes and a --node-rank of its own, and can reach that address";
+      // Others must be waiting before, or node 1 finds that they do not come.
+      zero.await(lines -> lines.stream().anyMatch(line -> line.contains("for nodes 1, 2 of 3")));
+      try (CommandProcess one =
+          start(
+              ranks, "--nnodes=3", "--node-rank=1", "--master-port=" + port, "--rdzv-timeout=3s")) {
+        for (CommandProcess node : List.of(one, zero)) {
+          assertThat(node.exitCode()).as(() -> node.lines().toString()).isEqualTo(1);
+          assertThat(node.lines())
+              .containsOnlyOnce(message)
+              .noneMatch(line -> line.contains("tutti-run"))
+              .noneMatch(line -> line.contains("leaves before"));
+        }
+      }
+    }
+    assertThat(TestPlans.processesOf(runId)).isEmpty();
+  }
+
+  @Test
+  void saysWhyItEndsBeforeItWaitsForOthersToLeave() throws Exception {
+    String[] ranks = {"sh", "-c", "exec sleep 600"};
+    try (CommandProcess zero = start(ranks, "--nnodes=3", "--master-port=0")) {
+      String port = "--master-port=" + portOf(zero);
+      try (CommandProcess one = start(ranks, "--nnodes=3", "--node-rank=1", port)) {
+        one.await(lines -> lines.stream().anyMatch(line -> line.contains("for node 2 of 3")));
+        Posix.kill(one.pid(), Posix.SIGKILL);
+        assertThat(one.exitCode()).isEqualTo(137);
+      }
+      String[] none = {"no-such-program"};
+      try (CommandProcess two = start(none, "--nnodes=3", "--node-rank=2", port)) {
+        assertThat(two.exitCode()).isEqualTo(127);
+        assertThat(two.lines()).endsWith("tutti run: no such program: no-such-program");
+      }
+      assertThat(zero.exitCode()).isEqualTo(127);
+      List<String> lines = zero.lines();
+      String reason = "tutti run: node 2: no such program: no-such-program";
+      assertThat(lines).containsOnlyOnce(reason);
+      assertThat(lines.subList(lines.indexOf(reason), lines.size()))
+          .anyMatch(line -> line.contains("node 0 leaves before node 1"));
+    }
+    assertThat(TestPlans.processesOf(runId)).isEmpty();
+  }
+
+  private CommandProcess start(String[] command, String... options) throws IOException {
+    List<String> all = new ArrayList<>(List.of(options));
+    all.addAll(List.of(command));
+    return start(all.toArray(String[]::new));
   }
 
   @Test

@@ -171,8 +171,8 @@ class StoreAgreementTest {
             PlayedStore.of(
                 shared.duplicate(),
                 (method, onDuplicate) -> {
-                  if (method.equals("multiGet")) {
-                    failures.set(2);
+                  if (method.equals("duplicate")) {
+                    failures.set(2); // The nodes have met.
                   } else if (!onDuplicate
                       && List.of("add", "compareSet").contains(method)
                       && failures.getAndDecrement() > 0) {
@@ -392,12 +392,112 @@ class StoreAgreementTest {
     try (ExecutorService thread = Executors.newSingleThreadExecutor()) {
       Future<Cohort> cohort = thread.submit(() -> agreement.join(messages::add));
       await(() -> !messages.isEmpty());
-      shared.set("tutti-run/node/1", "2");
+      StoreAgreement other = agreement(plan(1, 2, 0, "true"), shared.duplicate());
+      assertThat(other.join(messages::add)).isEqualTo(new Cohort(1, 3, "node-zero", 29501));
       assertThat(cohort.get(30, TimeUnit.SECONDS)).isEqualTo(new Cohort(0, 3, "node-zero", 29501));
     }
     assertThat(messages)
         .containsExactly(
             "waiting, 30 s at most (--rdzv-timeout), for node 1 of 2 to come to node-zero:29501");
+  }
+
+  @Test
+  void aTwinThatIsRefusedDoesNotEndTheOthers() throws Exception {
+    StoreAgreement one = agreement(plan(1, 1, 0, "true"), shared.duplicate());
+    try (ExecutorService thread = Executors.newSingleThreadExecutor()) {
+      Future<Cohort> cohort = thread.submit(() -> one.join(messages::add));
+      await(() -> shared.check(List.of("tutti-run/node/1")));
+      try (Agreement twin = agreement(plan(1, 1, 0, "true"), shared.duplicate())) {
+        assertThatThrownBy(() -> twin.join(messages::add))
+            .hasMessage("another launcher already joined as node 1");
+      }
+      StoreAgreement zero = agreement(plan(0, 2, 0, "true"), shared.duplicate());
+      assertThat(zero.join(messages::add)).isEqualTo(new Cohort(0, 3, "node-zero", 29501));
+      assertThat(cohort.get(30, TimeUnit.SECONDS)).isEqualTo(new Cohort(2, 3, "node-zero", 29501));
+    }
+    assertThat(shared.check(List.of("tutti-run/left/1"))).isFalse();
+  }
+
+  @Test
+  void nodesThatStartAgainAnotherNumberOfTimesAreToldSo() throws Exception {
+    String message =
+        "node 0 was started with --max-restarts=1, node 1 with --max-restarts=2; give all nodes the"
+            + " same number";
+    StoreAgreement one = agreement(plan(1, 1, 2, "true"), shared.duplicate());
+    try (ExecutorService thread = Executors.newSingleThreadExecutor()) {
+      Future<Cohort> cohort = thread.submit(() -> one.join(messages::add));
+      await(() -> shared.check(List.of("tutti-run/node/1")));
+      StoreAgreement zero = agreement(plan(0, 2, 1, "true"), shared.duplicate());
+      assertThatThrownBy(() -> zero.join(messages::add))
+          .isInstanceOf(LaunchException.class)
+          .hasMessage(message);
+      assertThatThrownBy(() -> cohort.get(30, TimeUnit.SECONDS))
+          .hasCauseInstanceOf(LaunchException.class)
+          .cause()
+          .hasMessage(message);
+      // A job that does not begin keeps its store for a moment only.
+      long start = System.nanoTime();
+      zero.close();
+      assertThat(Duration.ofNanos(System.nanoTime() - start)).isLessThan(Duration.ofSeconds(8));
+    }
+  }
+
+  @Test
+  void aNodeThatDoesNotComeAfterAllEndsThoseThatStartedTheirRanks() throws Exception {
+    LaunchPlan plan = plan(0, 1, 0, "exec sleep 600");
+    StoreAgreement one = agreement(plan(1, 1, 0, "true"), shared.duplicate());
+    try (ExecutorService thread = Executors.newSingleThreadExecutor()) {
+      StoreAgreement zero = agreement(plan, shared.duplicate());
+      Future<Integer> code = start(thread, launcher(plan, zero), zero);
+      assertThat(one.join(messages::add).worldSize()).isEqualTo(2);
+      one.refuse(new Agreement.Verdict(Agreement.Verdict.Kind.STOPPED, 1, -1, 130, "stopped"));
+      one.close();
+      assertThat(code.get(30, TimeUnit.SECONDS)).isEqualTo(130);
+    }
+    assertThat(messages).containsExactly("0: stopped");
+    assertThat(TestPlans.processesOf(runId)).isEmpty();
+  }
+
+  @Test
+  void saysWhoDidNotComeInTheWholeTime() {
+    LaunchPlan plan = plan(1, 1, 0, "true");
+    LaunchPlan hasty =
+        new LaunchPlan(
+            plan.command(),
+            1,
+            4,
+            1,
+            plan.masterAddress(),
+            plan.masterPort(),
+            0,
+            runId,
+            plan.role(),
+            plan.logDirectory(),
+            plan.tailLines(),
+            plan.linger(),
+            plan.grace(),
+            Duration.ofMillis(120),
+            plan.environment(),
+            Optional.empty());
+    shared.set("tutti-run/node/2", "1");
+    StoreAgreement agreement = agreement(hasty, shared.duplicate());
+    assertThatThrownBy(() -> agreement.join(messages::add))
+        .isInstanceOf(LaunchException.class)
+        .hasMessage(
+            "nodes 0, 3 of 4 did not come to node-zero:29501 within 120 ms (--rdzv-timeout of node"
+                + " 1); check that each was started, with the same --nnodes and a --node-rank of"
+                + " its own, and can reach that address; it may be that of another job, or of one"
+                + " node");
+  }
+
+  @Test
+  void saysWhichNodeDidNotStopItsRanks() {
+    shared.set("tutti-run/node/1", "1");
+    StoreAgreement zero = agreement(plan(0, 1, 1, "true"), shared.duplicate());
+    assertThat(zero.join(messages::add).worldSize()).isEqualTo(2);
+    assertThatThrownBy(() -> zero.awaitStopped(0, Duration.ofMillis(20)))
+        .isInstanceOf(LaunchException.class)
+        .hasMessage("node 1 did not stop all ranks within 20 ms");
   }
 
   @Test
@@ -465,8 +565,7 @@ class StoreAgreementTest {
               });
       shared.wait(List.of("tutti-run/alive/0", "tutti-run/0/verdict"), Duration.ofSeconds(30));
       // It leaves late, so that node 0 need not wait for it to the end.
-      assertThat(shared.add("tutti-run/left", 1)).isBetween(1L, 2L);
-      shared.set("tutti-run/all-left", "1");
+      shared.set("tutti-run/left/1", "1");
       assertThat(code.get(30, TimeUnit.SECONDS)).isEqualTo(1);
     }
     assertThat(messages).containsExactly("0: the launcher of node 1 gave no sign of life for 1 s");
