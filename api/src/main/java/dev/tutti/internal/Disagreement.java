@@ -2,6 +2,7 @@ package dev.tutti.internal;
 
 import dev.tutti.OpType;
 import dev.tutti.internal.Progress.Issued;
+import dev.tutti.spi.PeerLateException;
 import java.util.ArrayList;
 import java.util.EnumSet;
 import java.util.LinkedHashMap;
@@ -53,7 +54,9 @@ final class Disagreement {
 
   private static String describe(Map<Issued, List<Integer>> kinds) {
     return kinds.entrySet().stream()
-        .map(kind -> StoreWait.ranks(kind.getValue()) + " called " + kind.getKey().describe())
+        .map(
+            kind ->
+                PeerLateException.ranks(kind.getValue()) + " called " + kind.getKey().describe())
         .collect(Collectors.joining(", ", "ranks disagree: ", ""));
   }
 }

@@ -12,6 +12,7 @@ import dev.tutti.TuttiException;
 import dev.tutti.spi.Backend;
 import dev.tutti.spi.BackendContext;
 import dev.tutti.spi.BackendProvider;
+import dev.tutti.spi.PeerLateException;
 import dev.tutti.spi.PeerLostException;
 import dev.tutti.store.PrefixStore;
 import java.lang.System.Logger.Level;
@@ -368,7 +369,8 @@ final class Job {
               () -> IntStream.range(0, size).filter(r -> !monitor.hasJoined(r)).boxed().toList());
       return missing.isEmpty()
           ? ""
-          : StoreWait.ranks(missing) + " left no sign in the store (ranks of PyTorch never do)";
+          : PeerLateException.ranks(missing)
+              + " left no sign in the store (ranks of PyTorch never do)";
     } catch (Exception e) {
       LOG.log(Level.DEBUG, "rank {0}: cannot find out who has not joined: {1}", rank, e);
       return "";

@@ -69,11 +69,4 @@ final class StoreWait {
     }
     return keys;
   }
-
-  /** Names ranks in words. */
-  static String ranks(List<Integer> ranks) {
-    return ranks.size() == 1
-        ? "rank " + ranks.get(0)
-        : "ranks " + String.join(", ", ranks.stream().map(String::valueOf).toList());
-  }
 }

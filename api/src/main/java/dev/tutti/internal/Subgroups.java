@@ -7,6 +7,7 @@ import dev.tutti.Store;
 import dev.tutti.StoreException;
 import dev.tutti.TuttiException;
 import dev.tutti.internal.FailureEvent.Kind;
+import dev.tutti.spi.PeerLateException;
 import java.nio.charset.StandardCharsets;
 import java.time.Duration;
 import java.util.ArrayList;
@@ -117,7 +118,7 @@ final class Subgroups {
               OpType.SPLIT,
               0,
               Duration.ofNanos(System.nanoTime() - start),
-              StoreWait.ranks(missing) + " did not come"));
+              PeerLateException.ranks(missing) + " did not come"));
       group.failures.throwAgreed();
     }
     List<byte[]> answers = store.multiGet(wait.keys(prefix, 0), group.timeout());

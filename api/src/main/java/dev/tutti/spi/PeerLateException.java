@@ -24,10 +24,15 @@ public final class PeerLateException extends TimeoutException {
     this.peer = late.get(0);
   }
 
-  private static String ranks(List<Integer> late) {
-    return late.stream()
+  /**
+   * Writes ranks as messages name them: {@code rank 3}, or {@code ranks 1, 2}.
+   *
+   * @param ranks at least one
+   */
+  public static String ranks(List<Integer> ranks) {
+    return ranks.stream()
         .map(String::valueOf)
-        .collect(Collectors.joining(", ", late.size() == 1 ? "rank " : "ranks ", ""));
+        .collect(Collectors.joining(", ", ranks.size() == 1 ? "rank " : "ranks ", ""));
   }
 
   /** Returns the rank to blame. */

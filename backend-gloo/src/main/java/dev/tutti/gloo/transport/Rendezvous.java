@@ -2,6 +2,7 @@ package dev.tutti.gloo.transport;
 
 import dev.tutti.RendezvousException;
 import dev.tutti.spi.BackendContext;
+import dev.tutti.spi.PeerLateException;
 import java.io.IOException;
 import java.net.InetAddress;
 import java.net.InetSocketAddress;
@@ -153,7 +154,7 @@ public final class Rendezvous {
         throw new RendezvousException(
             transport.self()
                 + ": no connection with "
-                + ranks(missing)
+                + PeerLateException.ranks(missing)
                 + (refusal.isEmpty()
                     ? " within " + context.timeout().toMillis() + " ms"
                     : refusal));
@@ -242,11 +243,6 @@ public final class Rendezvous {
     Duration left = Duration.ofNanos(Math.max(0, deadline - System.nanoTime()));
     int[] all = IntStream.range(0, size).toArray();
     return Published.read(context, CONTEXT, all, "a Gloo address", left);
-  }
-
-  private static String ranks(List<Integer> ranks) {
-    return (ranks.size() == 1 ? "rank " : "ranks ")
-        + String.join(", ", ranks.stream().map(String::valueOf).toList());
   }
 
   static String hostname() {
