@@ -66,6 +66,7 @@ public record Capabilities(
                 OpType.INIT,
                 OpType.CLOSE,
                 OpType.SPLIT,
+                OpType.SUBGROUP,
                 OpType.COALESCED,
                 OpType.ALLOCATE_SYMMETRIC)),
         EnumSet.allOf(DType.class),

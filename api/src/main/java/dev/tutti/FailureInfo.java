@@ -31,7 +31,10 @@ public record FailureInfo(
     StringBuilder text = new StringBuilder(96);
     text.append("rank ").append(rank).append('/').append(size).append(", group ").append(group);
     if (opType != OpType.UNKNOWN) {
-      text.append(", ").append(opType.label()).append(" #").append(sequenceNumber);
+      text.append(", ").append(opType.label());
+    }
+    if (opType != OpType.UNKNOWN && sequenceNumber > 0) {
+      text.append(" #").append(sequenceNumber);
     }
     if (peer >= 0) {
       text.append(", peer rank ").append(peer);

@@ -44,7 +44,7 @@ public enum OpType {
   MONITORED_BARRIER(19, "monitoredBarrier"),
   /** Reduces and scatters several tensors at once. */
   REDUCE_SCATTER_COALESCED(20, "reduceScatterIntoCoalesced"),
-  /** Creates a group out of another. */
+  /** Creates groups out of another, by color. */
   SPLIT(21, "split"),
   /** Sets a group up. */
   INIT(22, "init"),
@@ -52,6 +52,8 @@ public enum OpType {
   CLOSE(23, "close"),
   /** Allocates symmetric memory. */
   ALLOCATE_SYMMETRIC(24, "allocateSymmetric"),
+  /** Creates a group of some ranks of another. */
+  SUBGROUP(25, "subgroup"),
   /** Stands for anything else. */
   UNKNOWN(100, "unknown");
 
@@ -63,7 +65,7 @@ public enum OpType {
     this.label = label;
   }
 
-  /** Returns c10d's number; numbers 19 to 24 are Tutti's own. */
+  /** Returns c10d's number; numbers 19 to 25 are Tutti's own. */
   public int code() {
     return code;
   }

@@ -1,8 +1,10 @@
 package dev.tutti;
 
 import java.util.HashMap;
+import java.util.HashSet;
 import java.util.Map;
 import java.util.Optional;
+import java.util.Set;
 
 /**
  * Holds the values of settings and knows where each comes from: the program, the environment or the
@@ -51,6 +53,13 @@ public final class Settings {
    */
   public Settings with(Setting<?> setting, String value) {
     return with(setting.name(), value);
+  }
+
+  /** Returns the names that the program or the environment set. */
+  public Set<String> names() {
+    Set<String> names = new HashSet<>(environment.keySet());
+    names.addAll(program.keySet());
+    return names;
   }
 
   /**

@@ -11,6 +11,7 @@ import java.util.List;
 import java.util.Optional;
 import java.util.concurrent.CompletableFuture;
 import java.util.function.Consumer;
+import java.util.function.Predicate;
 import org.jspecify.annotations.Nullable;
 
 /** Is several works as one: done when all are, failed when one is. */
@@ -52,11 +53,33 @@ final class BatchWork implements Work {
   @Override
   public boolean await(Duration timeout) {
     long limit = Deadlines.in(timeout);
+    return allEnd(work -> work.await(Deadlines.left(limit)));
+  }
+
+  @Override
+  public void synchronize() {
+    forAll(Work::synchronize);
+  }
+
+  private void forAll(Consumer<Work> step) {
+    boolean _ =
+        allEnd(
+            work -> {
+              step.accept(work);
+              return true;
+            });
+  }
+
+  /**
+   * Does a step for all works, which tells whether the work ended; then, if all did, throws what
+   * the first of them threw.
+   */
+  private boolean allEnd(Predicate<Work> step) {
     RuntimeException first = null;
     boolean ended = true;
     for (Work work : works) {
       try {
-        ended &= work.await(Deadlines.left(limit));
+        ended &= step.test(work);
       } catch (RuntimeException e) {
         first = join(first, e);
       }
@@ -65,26 +88,6 @@ final class BatchWork implements Work {
       throw first;
     }
     return ended;
-  }
-
-  @Override
-  public void synchronize() {
-    forAll(Work::synchronize);
-  }
-
-  /** Does a step for all works, and then throws what the first of them threw. */
-  private void forAll(Consumer<Work> step) {
-    RuntimeException first = null;
-    for (Work work : works) {
-      try {
-        step.accept(work);
-      } catch (RuntimeException e) {
-        first = join(first, e);
-      }
-    }
-    if (first != null) {
-      throw first;
-    }
   }
 
   /** Returns the first exception, with the other as suppressed, once though thrown many times. */

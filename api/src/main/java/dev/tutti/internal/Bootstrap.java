@@ -10,6 +10,7 @@ import dev.tutti.StoreConnectionException;
 import dev.tutti.spi.BackendProvider;
 import java.time.Duration;
 import java.util.LinkedHashMap;
+import java.util.List;
 import java.util.Map;
 import java.util.Optional;
 import java.util.concurrent.TimeUnit;
@@ -32,12 +33,18 @@ public final class Bootstrap {
    */
   public static ProcessGroup init(GroupOptions options) {
     Settings settings = options.settings();
-    RuntimeSettings.check(settings);
+    try {
+      RuntimeSettings.check(settings);
+    } catch (IllegalArgumentException e) {
+      NoRestart.tell(settings);
+      throw e;
+    }
     Duration timeout = options.timeout().orElseGet(() -> settings.get(RuntimeSettings.TIMEOUT));
     if (timeout.isNegative() || timeout.isZero()) {
       throw new IllegalArgumentException("timeout must be positive, not " + timeout);
     }
     Map<String, BackendProvider> providers = providers(options, settings);
+    UnknownSettings.warn(settings, providers.values());
     Job job = meet(options, settings, timeout, providers);
     InitFailure failures = new InitFailure(job.meeting, timeout);
     Group group = null;
@@ -45,7 +52,12 @@ public final class Bootstrap {
       job.start();
       group =
           job.createGroup(
-              "0", job.rank, IntStream.range(0, job.size).boxed().toList(), timeout, null);
+              "0",
+              job.rank,
+              IntStream.range(0, job.size).boxed().toList(),
+              timeout,
+              null,
+              List.of());
       job.initBarrier(group);
       return new TuttiProcessGroup(group, job);
     } catch (RuntimeException e) {

@@ -1,22 +1,18 @@
 package dev.tutti.internal;
 
 import java.time.Duration;
+import java.util.concurrent.TimeUnit;
 
 /** Turns durations into points of {@link System#nanoTime()} without overflow. */
 final class Deadlines {
   /** Is longer than any program runs, and small enough to be added to any time. */
-  private static final Duration FOREVER = Duration.ofNanos(Long.MAX_VALUE / 4);
-
-  private static final Duration SINCE_EVER = Duration.ofNanos(-(Long.MAX_VALUE / 4));
+  private static final long FOREVER = Long.MAX_VALUE / 4;
 
   private Deadlines() {}
 
   /** Returns a duration in nanoseconds, cut to 73 years either way. */
   static long nanos(Duration duration) {
-    if (duration.compareTo(FOREVER) > 0) {
-      return FOREVER.toNanos();
-    }
-    return duration.compareTo(SINCE_EVER) < 0 ? SINCE_EVER.toNanos() : duration.toNanos();
+    return Math.clamp(TimeUnit.NANOSECONDS.convert(duration), -FOREVER, FOREVER);
   }
 
   /** Returns a duration, cut to 73 years either way. */

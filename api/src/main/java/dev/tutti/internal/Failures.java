@@ -4,7 +4,6 @@ import dev.tutti.FailureInfo;
 import dev.tutti.OpType;
 import dev.tutti.TuttiException;
 import dev.tutti.internal.FailureEvent.Kind;
-import dev.tutti.spi.PeerLateException;
 import dev.tutti.spi.PeerLostException;
 import java.lang.System.Logger.Level;
 import java.time.Duration;
@@ -135,7 +134,7 @@ final class Failures {
 
   /** Fails the group because of an operation, and returns what that throws. */
   TuttiException of(OperationState op, Throwable cause) {
-    FailureEvent event = eventOf(op, cause, blame(cause));
+    FailureEvent event = eventOf(op, cause, PeerLostException.rankIn(cause));
     failedWith(op, cause);
     begin(event);
     Verdict agreed = await();
@@ -304,15 +303,6 @@ final class Failures {
         op.tag(),
         op.duration(),
         textOf(cause));
-  }
-
-  /** Returns the rank that an exception blames, or -1. */
-  static int blame(Throwable cause) {
-    return switch (cause) {
-      case PeerLostException lost -> lost.peer();
-      case PeerLateException late -> late.peer();
-      default -> -1;
-    };
   }
 
   /** Returns the text of an exception, with its class where the text alone says little. */

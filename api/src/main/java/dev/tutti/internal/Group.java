@@ -263,13 +263,13 @@ final class Group {
       life = Life.CLOSING;
     }
     long limit = Deadlines.in(settings.get(RuntimeSettings.CLOSE_TIMEOUT));
-    if (failures.isFailing() || !runner.stopWhenIdle(limit)) {
-      begin(
-          Kind.ABORTED,
-          rank,
-          OpType.CLOSE,
-          runner.sequence(),
-          "the group was closed with operations pending");
+    boolean failed = failures.isFailing();
+    if (failed || !runner.stopWhenIdle(limit)) {
+      String text = "the group was closed with operations pending" + pending.summary();
+      if (!failed) {
+        LOG.log(Level.WARNING, "rank " + rank + ", group " + name + ": " + text + ", which fail");
+      }
+      begin(Kind.ABORTED, rank, OpType.CLOSE, runner.sequence(), text);
       failures.await();
       runner.stop(System.nanoTime() + SETTLE_NANOS);
     } else if (size > 1) {

@@ -12,6 +12,7 @@ import dev.tutti.WorkState;
 import dev.tutti.spi.Backend;
 import dev.tutti.spi.DeviceEvent;
 import dev.tutti.spi.Operation;
+import dev.tutti.spi.PeerLostException;
 import java.time.Duration;
 import java.util.List;
 import java.util.Optional;
@@ -234,7 +235,7 @@ final class GroupOperation extends OperationState implements Work {
     } catch (AbortedException e) {
       throw e;
     } catch (RuntimeException | LinkageError e) {
-      fail(e, Failures.blame(e));
+      fail(e, PeerLostException.rankIn(e));
     }
     return parkUntilEnded(untilNanos);
   }

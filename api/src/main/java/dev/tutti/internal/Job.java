@@ -133,14 +133,17 @@ final class Job {
   /**
    * Creates the backends of a group and the group; all its ranks do.
    *
-   * @param parent tells of failures that end this, too; null if there is no other group
+   * @param parent whose failures end this, too, and whose backends may make those of this; null if
+   *     there is no other group
+   * @param ranks of the members in the parent
    */
   Group createGroup(
       String name,
       int groupRank,
       List<Integer> globalRanks,
       Duration groupTimeout,
-      @Nullable Failures parent) {
+      @Nullable Group parent,
+      List<Integer> ranks) {
     Store store = name.equals("0") ? rootStore : new PrefixStore(name + "/", rootStore);
     EarlyFailures early = new EarlyFailures();
     Map<String, Store> stores = new LinkedHashMap<>();
@@ -148,7 +151,7 @@ final class Job {
     Runnable end = () -> stores.values().forEach(Store::close);
     monitor.join(name, globalRanks, event -> end.run());
     if (parent != null) {
-      parent.whenFailing(end);
+      parent.failures.whenFailing(end);
     }
     Map<String, BoundBackend> bound = new LinkedHashMap<>();
     try {
@@ -172,7 +175,7 @@ final class Job {
                     Deadlines.cut(groupTimeout),
                     settings,
                     early);
-            bound.put(type, bind(provider, type, context));
+            bound.put(type, bind(provider, type, context, parent, ranks));
           });
       Group group =
           new Group(
@@ -183,14 +186,14 @@ final class Job {
     } catch (RuntimeException e) {
       monitor.leave(name);
       closeAll(bound);
-      if (parent != null && parent.isFailing()) {
+      if (parent != null && parent.failures.isFailing()) {
         // The others hear of that failure, and are not told of this one, which follows from it.
         throw e;
       }
       throw setUpFailed(name, groupRank, globalRanks.size(), e);
     } finally {
       if (parent != null) {
-        parent.forget(end);
+        parent.failures.forget(end);
       }
     }
   }
@@ -257,16 +260,25 @@ final class Job {
         failedRank = lost.peer();
       } else if (t instanceof TimeoutException || t instanceof StoreTimeoutException) {
         kind = FailureEvent.Kind.TIMEOUT;
-        failedRank = Failures.blame(t);
+        failedRank = PeerLostException.rankIn(t);
       }
     }
     return new FailureEvent(
         name, kind, groupRank, failedRank, OpType.INIT, 0, Duration.ZERO, Failures.textOf(cause));
   }
 
-  private BoundBackend bind(BackendProvider provider, String type, BackendContext context) {
+  private BoundBackend bind(
+      BackendProvider provider,
+      String type,
+      BackendContext context,
+      @Nullable Group parent,
+      List<Integer> ranks) {
+    BoundBackend above = parent == null ? null : parent.backends.get(type);
     try {
-      Backend backend = provider.create(context);
+      Backend backend = above == null ? null : above.backend().createSubgroup(context, ranks);
+      if (backend == null) {
+        backend = provider.create(context);
+      }
       return BoundBackend.of(provider, type, backend);
     } catch (TuttiException e) {
       throw e;

@@ -67,7 +67,10 @@ final class Ledger {
       }
       answers.put(r, progress);
       if (progress.issued() < event.sequence()) {
-        String last = " (its last collective was #" + progress.issued() + ")";
+        String last =
+            progress.issued() == 0
+                ? " (it called no collective so far)"
+                : " (its last collective was #" + progress.issued() + ")";
         if (!progress.joining().isEmpty()) {
           // It waits itself, for others to make a group with it.
           found =

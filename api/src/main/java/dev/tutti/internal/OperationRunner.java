@@ -8,6 +8,7 @@ import dev.tutti.DType;
 import dev.tutti.OpType;
 import dev.tutti.TuttiException;
 import dev.tutti.WorkState;
+import dev.tutti.spi.PeerLostException;
 import java.lang.System.Logger.Level;
 import java.util.concurrent.TimeUnit;
 import java.util.concurrent.atomic.AtomicInteger;
@@ -251,7 +252,7 @@ final class OperationRunner {
       endUnsupported(op, e);
       throw e;
     } catch (Throwable t) {
-      op.fail(t, Failures.blame(t));
+      op.fail(t, PeerLostException.rankIn(t));
       throwIfSerious(t);
     }
   }

@@ -8,6 +8,7 @@ import dev.tutti.TuttiException;
 import dev.tutti.WorkState;
 import dev.tutti.spi.DeviceEvent;
 import dev.tutti.spi.Operation;
+import dev.tutti.spi.PeerLostException;
 import java.time.Duration;
 import java.util.List;
 import java.util.concurrent.TimeUnit;
@@ -315,7 +316,7 @@ abstract class OperationState implements Operation {
     if (cause == null || cause instanceof TuttiException) {
       return (TuttiException) cause;
     }
-    int blamed = Failures.blame(cause);
+    int blamed = PeerLostException.rankIn(cause);
     return new CollectiveException(
         Failures.textOf(cause), group.describe(this, blamed, blamed), cause);
   }

@@ -2,12 +2,15 @@ package dev.tutti.internal;
 
 import dev.tutti.AbortedException;
 import dev.tutti.WorkState;
+import dev.tutti.spi.Backend;
 import java.util.ArrayList;
+import java.util.Comparator;
 import java.util.List;
 import java.util.Set;
 import java.util.concurrent.ConcurrentHashMap;
 import java.util.concurrent.TimeUnit;
 import java.util.concurrent.TimeoutException;
+import java.util.stream.Collectors;
 import org.jspecify.annotations.Nullable;
 
 /** Holds the operations of a group that have not ended, and watches their deadlines. */
@@ -27,6 +30,7 @@ final class PendingOperations implements Watchdog.Watched {
   private static final long GRACE_NANOS = TimeUnit.MILLISECONDS.toNanos(50);
   private static final long BACKEND_GRACE_NANOS = TimeUnit.MILLISECONDS.toNanos(500);
   private static final long STUCK_NANOS = TimeUnit.SECONDS.toNanos(10);
+  private static final int SHOWN = 3;
   private static final long POLL_NANOS = TimeUnit.MILLISECONDS.toNanos(10);
 
   private final Group group;
@@ -73,6 +77,22 @@ final class PendingOperations implements Watchdog.Watched {
     describe(onStream.pending(), all);
     describe(operations, all);
     return all;
+  }
+
+  /** Names the first of what has not ended, to follow a text; empty if all has. */
+  String summary() {
+    List<Progress.Pending> all = describe();
+    if (all.isEmpty()) {
+      return "";
+    }
+    String first =
+        all.stream()
+            .sorted(Comparator.comparingLong(Progress.Pending::sequence))
+            .limit(SHOWN)
+            .map(Progress.Pending::describe)
+            .collect(Collectors.joining("; "));
+    int more = all.size() - SHOWN;
+    return ": " + first + (more > 0 ? " and " + more + " more" : "");
   }
 
   private static void describe(Iterable<GroupOperation> some, List<Progress.Pending> all) {
@@ -175,11 +195,19 @@ final class PendingOperations implements Watchdog.Watched {
     if (nowNanos - limit < 0) {
       return limit - next < 0 ? limit : next;
     }
-    group.failures.operationFailed(
-        op, new TimeoutException("the operation did not end in time"), -1);
+    group.failures.operationFailed(op, new TimeoutException(timeoutText(op)), -1);
     if (nowNanos - limit > STUCK_NANOS) {
       group.endFailed(op);
     }
     return next;
+  }
+
+  private String timeoutText(GroupOperation op) {
+    StringBuilder text = new StringBuilder("the operation did not end in time");
+    for (Backend backend : Job.distinct(group.backends.values())) {
+      String cause = backend.likelyCause(op);
+      text.append(cause.isEmpty() ? "" : "; ").append(cause);
+    }
+    return text.toString();
   }
 }

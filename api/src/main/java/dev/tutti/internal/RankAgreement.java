@@ -68,24 +68,24 @@ final class RankAgreement {
                 Kind.FAILED,
                 Math.max(0, firstIndex),
                 -1,
-                OpType.SPLIT,
+                OpType.SUBGROUP,
                 0,
                 Duration.ZERO,
                 text));
     return failure(
         text,
         new FailureInfo(
-            group.name, group.rank, group.size, OpType.SPLIT, 0, firstRank, -1, Duration.ZERO));
+            group.name, group.rank, group.size, OpType.SUBGROUP, 0, firstRank, -1, Duration.ZERO));
   }
 
   /** Tells whether an event of a group in set-up says that its ranks gave different lists. */
   static boolean isRefusal(FailureEvent event) {
-    return event.op() == OpType.SPLIT && event.kind() == Kind.FAILED;
+    return event.op() == OpType.SUBGROUP && event.kind() == Kind.FAILED;
   }
 
   /** Makes what a rank throws that learns it. */
   static CollectiveException failure(String text, FailureInfo info) {
-    return new CollectiveException("subgroup failed: " + text, info, null);
+    return new CollectiveException(OpType.SUBGROUP.label() + " failed: " + text, info, null);
   }
 
   /**

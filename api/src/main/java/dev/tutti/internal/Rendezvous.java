@@ -48,6 +48,9 @@ final class Rendezvous {
   private final Duration timeout;
   private boolean servedByOther;
 
+  /** Tells whether what failed may go well the next time. */
+  private boolean mayPass;
+
   Rendezvous(GroupOptions options, Settings settings, Duration timeout) {
     this.options = options;
     this.settings = settings;
@@ -63,6 +66,18 @@ final class Rendezvous {
   }
 
   Meeting meet() {
+    mayPass = false;
+    try {
+      return meetAtPlace();
+    } catch (RuntimeException e) {
+      if (!mayPass) {
+        NoRestart.tell(settings);
+      }
+      throw e;
+    }
+  }
+
+  private Meeting meetAtPlace() {
     Optional<Store> given = options.store();
     if (given.isPresent()) {
       return meetAt(given.get());
@@ -175,13 +190,16 @@ final class Rendezvous {
     if (reason.isPresent()) {
       throw new RendezvousException("store '" + scheme + "' cannot run here: " + reason.get());
     }
+    mayPass = true;
     try {
       Store store =
           provider.open(new StoreProvider.Request(url, rank, size, host, timeout, settings));
       return new Meeting(store, rank, size, true, host, serverRank, url.toString(), servedBy);
     } catch (RendezvousException e) {
+      mayPass = false;
       throw e;
     } catch (TuttiException | IllegalArgumentException e) {
+      mayPass = e instanceof TuttiException;
       throw new RendezvousException(
           "rank "
               + rank

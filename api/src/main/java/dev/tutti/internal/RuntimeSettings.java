@@ -119,6 +119,7 @@ public final class RuntimeSettings {
         AGENT_STORE,
         RESTART_COUNT,
         INIT_BARRIER,
+        NoRestart.SETTING,
         SharedHeap.SETTING);
   }
 }

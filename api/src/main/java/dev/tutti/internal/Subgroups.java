@@ -7,6 +7,7 @@ import dev.tutti.Store;
 import dev.tutti.StoreException;
 import dev.tutti.TuttiException;
 import dev.tutti.internal.FailureEvent.Kind;
+import dev.tutti.spi.Backend;
 import dev.tutti.spi.PeerLateException;
 import java.nio.charset.StandardCharsets;
 import java.time.Duration;
@@ -46,24 +47,45 @@ final class Subgroups {
     return group.name.equals("0") ? Integer.toString(count) : group.name + "." + count;
   }
 
+  /** Tells whether a backend knows of ranks that answer nothing through the store. */
+  private boolean hasForeignRanks() {
+    return group.backends.values().stream().anyMatch(bound -> bound.backend().hasForeignRanks());
+  }
+
   Optional<ProcessGroup> subgroup(List<Integer> ranks) {
+    if (hasForeignRanks() && !group.name.equals("0")) {
+      throw new UnsupportedOperationException(
+          "subgroup of group "
+              + group.name
+              + ", which has ranks of PyTorch: those make groups of the group of all ranks only");
+    }
     String name = nextName();
     List<Integer> sorted = ranks.stream().sorted().toList();
     if (group.size > 1 && !isAlone()) {
       RankAgreement agreement = new RankAgreement(group, job);
       orFail(
+          OpType.SUBGROUP,
           () -> {
             agreement.require(name, sorted);
             return sorted;
           });
     }
-    return create(name, sorted);
+    return create(OpType.SUBGROUP, name, sorted);
   }
 
   Optional<ProcessGroup> split(int color, int key) {
+    if (hasForeignRanks()) {
+      throw new UnsupportedOperationException(
+          "split of group "
+              + group.name
+              + ": its ranks of PyTorch do not say their colors; subgroup(ranks) is their"
+              + " new_group");
+    }
     String name = nextName();
     List<Member> all =
-        isAlone() ? alone(color, key) : orFail(() -> exchange("split/" + name + "/", color, key));
+        isAlone()
+            ? alone(color, key)
+            : orFail(OpType.SPLIT, () -> exchange("split/" + name + "/", color, key));
     if (color < 0) {
       return Optional.empty();
     }
@@ -73,11 +95,11 @@ final class Subgroups {
             .sorted(Comparator.comparingInt(Member::key).thenComparingInt(Member::rank))
             .map(Member::rank)
             .toList();
-    return create(name + "." + color, ranks);
+    return create(OpType.SPLIT, name + "." + color, ranks);
   }
 
   /** Fails the group where a step through the store fails, since the others wait for this rank. */
-  private <T> T orFail(Supplier<T> step) {
+  private <T> T orFail(OpType type, Supplier<T> step) {
     try {
       return step.get();
     } catch (StoreException e) {
@@ -87,7 +109,7 @@ final class Subgroups {
               Kind.FAILED,
               group.rank,
               group.rank,
-              OpType.SPLIT,
+              type,
               0,
               Duration.ZERO,
               Failures.textOf(e)));
@@ -139,19 +161,20 @@ final class Subgroups {
     return IntStream.range(0, group.size).mapToObj(r -> new Member(r, color, key)).toList();
   }
 
-  private Optional<ProcessGroup> create(String name, List<Integer> ranks) {
+  private Optional<ProcessGroup> create(OpType type, String name, List<Integer> ranks) {
     int rank = ranks.indexOf(group.rank);
     if (rank < 0) {
+      pass(type, ranks);
       return Optional.empty();
     }
-    group.ensureUsable(OpType.SPLIT);
+    group.ensureUsable(type);
     List<Integer> globalRanks = ranks.stream().map(group.globalRanks::get).toList();
     Group created;
     group.joining = "the set-up of group " + name + " of ranks " + RankAgreement.text(ranks);
     try {
-      created = job.createGroup(name, rank, globalRanks, group.timeout(), group.failures);
+      created = job.createGroup(name, rank, globalRanks, group.timeout(), group, ranks);
     } catch (RuntimeException e) {
-      throw orFailureOfGroup(e);
+      throw orFailureOfGroup(type, e);
     } finally {
       // Where the group failed meanwhile, the others are told what this rank was in.
       if (!group.failures.isFailing()) {
@@ -163,15 +186,27 @@ final class Subgroups {
     if (closing || group.isClosed()) {
       // Closed meanwhile, perhaps too early to see this child.
       child.close();
-      throw group.closed(OpType.SPLIT);
+      throw group.closed(type);
     }
     return Optional.of(child);
   }
 
+  /** Takes part in making a group of others, for backends whose ranks all have to. */
+  private void pass(OpType type, List<Integer> ranks) {
+    long deadline = System.nanoTime() + group.timeoutNanos();
+    for (Backend backend : Job.distinct(group.backends.values())) {
+      try {
+        backend.passSubgroup(ranks, deadline);
+      } catch (RuntimeException e) {
+        throw orFailureOfGroup(type, e);
+      }
+    }
+  }
+
   /** Returns how this group failed meanwhile, if it did, else the exception. */
-  private RuntimeException orFailureOfGroup(RuntimeException cause) {
+  private RuntimeException orFailureOfGroup(OpType type, RuntimeException cause) {
     try {
-      group.ensureUsable(OpType.SPLIT);
+      group.ensureUsable(type);
       return cause;
     } catch (TuttiException e) {
       e.addSuppressed(cause);

@@ -502,7 +502,7 @@ final class TuttiProcessGroup implements ProcessGroup {
 
   @Override
   public Optional<ProcessGroup> subgroup(List<Integer> ranks) {
-    group.ensureUsable(OpType.SPLIT);
+    group.ensureUsable(OpType.SUBGROUP);
     checks.subgroup(ranks);
     return subgroups.subgroup(ranks);
   }

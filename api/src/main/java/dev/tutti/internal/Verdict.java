@@ -59,7 +59,8 @@ record Verdict(FailureEvent event, int failedRank, String text, boolean closed) 
         event.op().isPointToPoint()
             ? Progress.ofMessage(event.peer(), event.op(), event.tag())
             : "";
-    return event.op().label() + " #" + event.sequence() + message;
+    String number = event.sequence() > 0 ? " #" + event.sequence() : "";
+    return event.op().label() + number + message;
   }
 
   /** Says to a rank that the others missed it, which it cannot know if it was stopped meanwhile. */

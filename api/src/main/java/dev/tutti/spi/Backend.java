@@ -183,6 +183,45 @@ public interface Backend extends AutoCloseable {
     return null;
   }
 
+  /**
+   * Tells whether ranks of the group are known to be of another library, which answer nothing that
+   * is asked through the store; asked after the backend was made.
+   */
+  default boolean hasForeignRanks() {
+    return false;
+  }
+
+  /**
+   * Makes the backend of a group of ranks of this one, instead of the provider; its members call
+   * it, while all other ranks of this group call {@link #passSubgroup}.
+   *
+   * @param context of the new group
+   * @param ranks the members' ranks in this group, ascending
+   * @return null to have the provider make it, on all ranks alike
+   */
+  default @Nullable Backend createSubgroup(BackendContext context, List<Integer> ranks)
+      throws Exception {
+    return null;
+  }
+
+  /**
+   * Takes part in making a group that this rank is no member of.
+   *
+   * @param ranks the members' ranks in this group, ascending
+   * @param deadlineNanos in terms of {@link System#nanoTime()}
+   */
+  default void passSubgroup(List<Integer> ranks, long deadlineNanos) {}
+
+  /**
+   * Says what may keep an operation from ending whose time is over, for the text of its failure.
+   * Returns at once; called from any thread.
+   *
+   * @return a clause such as "if a rank has another setting, ...", or empty
+   */
+  default String likelyCause(Operation op) {
+    return "";
+  }
+
   /** Begins a batch on this thread: what is started until {@link #endBatch} may be sent as one. */
   default void beginBatch() {}
 

@@ -21,6 +21,19 @@ public final class PeerLostException extends TuttiException {
     this.peer = peer;
   }
 
+  /**
+   * Returns the rank that a failure of an operation names, as lost or as late, or -1.
+   *
+   * @param cause what a backend threw
+   */
+  public static int rankIn(Throwable cause) {
+    return switch (cause) {
+      case PeerLostException lost -> lost.peer();
+      case PeerLateException late -> late.peer();
+      default -> -1;
+    };
+  }
+
   /** Returns the rank to blame. */
   public int peer() {
     return peer;

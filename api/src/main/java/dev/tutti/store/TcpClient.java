@@ -44,6 +44,12 @@ final class TcpClient implements AutoCloseable {
   private static final long IDLE_NANOS = TimeUnit.SECONDS.toNanos(10);
   private static final int NONCE_BYTES = 16;
 
+  /** Is more than a server says of what it can do. */
+  private static final int LONGEST_ANSWER = 4096;
+
+  private static final String OTHER =
+      ", as a rank of Gloo or another server that is no store would";
+
   /** Is how often in a row a server may end the connection instead of answering for its token. */
   private static final int TOKEN_ATTEMPTS = 5;
 
@@ -87,7 +93,9 @@ final class TcpClient implements AutoCloseable {
     long deadline = Arguments.deadline(timeoutNanos);
     long pause = FIRST_PAUSE_NANOS;
     int refusals = 0;
+    @Nullable IOException reason = null;
     for (int attempt = 1; ; attempt++) {
+      long began = System.nanoTime();
       try {
         main = openMain(deadline);
         usedAt = System.nanoTime();
@@ -97,12 +105,21 @@ final class TcpClient implements AutoCloseable {
         if (e instanceof TokenException token && !(token.mayPass && refusals < TOKEN_ATTEMPTS)) {
           throw failure(e);
         }
+        if (e instanceof ForeignServerException) {
+          throw new StoreException(
+              "no store server at %s: %s".formatted(server(), e.getMessage()), e);
+        }
+        // An attempt that began just before the deadline says less than those before it.
+        boolean cut =
+            e instanceof DeadlineException && System.nanoTime() - began < LONGEST_PAUSE_NANOS;
+        reason = cut && reason != null ? reason : e;
         long left = deadline - System.nanoTime();
         if (left <= 0) {
           throw new StoreConnectionException(
               "no store server at %s within %d ms, %d attempts: %s"
-                  .formatted(server(), TimeUnit.NANOSECONDS.toMillis(timeoutNanos), attempt, e),
-              e);
+                  .formatted(
+                      server(), TimeUnit.NANOSECONDS.toMillis(timeoutNanos), attempt, reason),
+              reason);
         }
         long jittered = pause / 2 + ThreadLocalRandom.current().nextLong(pause);
         LockSupport.parkNanos(Math.min(left, jittered));
@@ -125,7 +142,7 @@ final class TcpClient implements AutoCloseable {
       connection.out.putBytes(nonce);
       connection.out.putBytes(nonce);
       connection.send(deadline);
-      byte[] answer = connection.readBytes(deadline);
+      byte[] answer = firstAnswer(connection, deadline);
       String found =
           Arrays.equals(answer, nonce) ? "" : new String(answer, StandardCharsets.US_ASCII);
       if (found.equals(Wire.TOKEN_NEEDED)) {
@@ -141,6 +158,24 @@ final class TcpClient implements AutoCloseable {
     } catch (IOException e) {
       pool.drop(connection);
       throw e;
+    }
+  }
+
+  /** Reads what the server can do, or finds that it is none. */
+  private byte[] firstAnswer(TcpConnection connection, long deadline) throws IOException {
+    try {
+      long length = connection.readLong(deadline);
+      if (length < 0 || length > LONGEST_ANSWER) {
+        throw ForeignServerException.of(length);
+      }
+      return connection.readBytes(length, deadline);
+    } catch (EOFException e) {
+      throw loss != null ? e : new EOFException("what listens there closed the connection" + OTHER);
+    } catch (DeadlineException e) {
+      throw loss != null
+          ? e
+          : new DeadlineException(
+              "what listens there took the connection and did not answer in time" + OTHER);
     }
   }
 

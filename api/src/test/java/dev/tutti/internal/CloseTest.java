@@ -4,6 +4,7 @@ import static org.assertj.core.api.Assertions.assertThat;
 import static org.assertj.core.api.Assertions.assertThatThrownBy;
 import static org.assertj.core.api.Assertions.catchThrowable;
 
+import dev.tutti.AbortedException;
 import dev.tutti.AllReduceOptions;
 import dev.tutti.CollectiveException;
 import dev.tutti.GroupClosedException;
@@ -11,6 +12,7 @@ import dev.tutti.P2pOptions;
 import dev.tutti.ProcessGroup;
 import dev.tutti.Tensor;
 import dev.tutti.Work;
+import dev.tutti.WorkState;
 import java.time.Duration;
 import java.util.List;
 import java.util.concurrent.CompletableFuture;
@@ -89,6 +91,46 @@ class CloseTest {
     assertThat(Duration.ofNanos(System.nanoTime() - start)).isLessThan(Duration.ofSeconds(15));
     assertThat(closed).isTrue();
     assertThat(work.isCompleted()).isTrue();
+  }
+
+  @Test
+  void aMessageThatNobodySentFailsWithClose() {
+    ScriptedProvider provider = new ScriptedProvider();
+    provider.recv = (op, tensor, peer) -> {};
+    ProcessGroup group = provider.join(2, "TUTTI_CLOSE_TIMEOUT", "10ms");
+    Work work = group.recv(Tensor.of(0f), 1, P2pOptions.DEFAULT.withTag(7).withAsync());
+    try (WarningCapture warnings = new WarningCapture(Group.class)) {
+      group.close();
+      assertThat(warnings.messages())
+          .containsExactly(
+              "rank 0, group 0: the group was closed with operations pending: recv #1 from rank 1,"
+                  + " tag 7, which fail");
+    }
+    assertThat(work.state()).isEqualTo(WorkState.ABORTED);
+    assertThatThrownBy(work::await)
+        .isInstanceOf(AbortedException.class)
+        .hasMessageStartingWith(
+            "recv failed: this rank aborted the group: the group was closed with operations"
+                + " pending: recv #1 from rank 1, tag 7 [");
+  }
+
+  @Test
+  void aCloseNamesTheFirstOfMany() {
+    ScriptedProvider provider = new ScriptedProvider();
+    provider.recv = (op, tensor, peer) -> {};
+    ProcessGroup group = provider.join(2, "TUTTI_CLOSE_TIMEOUT", "10ms");
+    for (int i = 0; i < 5; i++) {
+      group.recv(Tensor.of(0f), 1, P2pOptions.DEFAULT.withAsync());
+    }
+    try (WarningCapture warnings = new WarningCapture(Group.class)) {
+      group.close();
+      assertThat(warnings.messages())
+          .singleElement()
+          .asString()
+          .endsWith(
+              "pending: recv #1 from rank 1, tag 0; recv #2 from rank 1, tag 0; recv #3 from rank"
+                  + " 1, tag 0 and 2 more, which fail");
+    }
   }
 
   @Test

@@ -15,6 +15,7 @@ import dev.tutti.store.HashStore;
 import dev.tutti.store.JobToken;
 import dev.tutti.store.TcpStoreServer;
 import java.net.InetAddress;
+import java.nio.file.Files;
 import java.nio.file.Path;
 import java.time.Duration;
 import java.util.ArrayList;
@@ -36,6 +37,30 @@ class RendezvousTest {
     return GroupOptions.defaults()
         .withProvider(new LocalProvider())
         .withSettings(Settings.ofEnvironment(environment));
+  }
+
+  /** Only where the place or a setting is wrong: who is not there may be there next time. */
+  @ParameterizedTest
+  @CsvSource({
+    "RANK, 5, true",
+    "MASTER_PORT, 99999, true",
+    "TUTTI_STORE, redis, true",
+    "TUTTI_TIMEOUT, soon, true",
+    "TUTTI_CLOSE_TIMEOUT, 3s, false"
+  })
+  void tellsTheLauncherWhereItIsOfNoUseToStartAgain(
+      String name, String value, boolean told, @TempDir Path folder) {
+    Path file = folder.resolve("no-restart");
+    Map<String, String> environment =
+        new java.util.HashMap<>(
+            Map.of("RANK", "1", "WORLD_SIZE", "2", "MASTER_ADDR", "127.0.0.1", "MASTER_PORT", "1"));
+    environment.put("TUTTI_NO_RESTART", file.toString());
+    environment.put("TUTTI_TIMEOUT", "10ms");
+    environment.put(name, value);
+    for (int time = 0; time < 2; time++) {
+      assertThatThrownBy(() -> ProcessGroup.init(options(environment)));
+    }
+    assertThat(Files.exists(file)).isEqualTo(told);
   }
 
   @ParameterizedTest

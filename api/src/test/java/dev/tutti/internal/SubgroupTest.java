@@ -18,6 +18,7 @@ import dev.tutti.store.HashStore;
 import java.lang.ref.WeakReference;
 import java.time.Duration;
 import java.util.List;
+import java.util.Optional;
 import java.util.Set;
 import java.util.concurrent.CountDownLatch;
 import java.util.concurrent.TimeUnit;
@@ -140,6 +141,57 @@ class SubgroupTest {
     }
   }
 
+  /** A rank that is in no list and comes first has none to compare with; the others have its. */
+  @Test
+  void aListThatLacksItsRankIsComparedToo() throws Exception {
+    CountDownLatch first = new CountDownLatch(1);
+    List<Object> results =
+        LocalWorld.run(
+            3,
+            new LocalProvider(),
+            group -> {
+              if (group.rank() == 2) {
+                Object none = group.subgroup(List.of(0));
+                first.countDown();
+                return none;
+              }
+              assertThat(first.await(20, TimeUnit.SECONDS)).isTrue();
+              return catchThrowable(() -> group.subgroup(List.of(0, 1)));
+            });
+    assertThat(results.get(2)).isEqualTo(Optional.empty());
+    for (int rank : new int[] {0, 1}) {
+      CollectiveException failure = (CollectiveException) results.get(rank);
+      assertThat(failure.getMessage())
+          .matches(
+              "subgroup failed: the ranks of group 0 gave different lists: rank 2 gave 0, but rank "
+                  + "[01] gave 0, 1 \\[rank [01]/3, group 0, subgroup, peer rank 2, .*");
+      assertThat(failure.opType()).isEqualTo(OpType.SUBGROUP);
+    }
+  }
+
+  @Test
+  void aRefusedCallIsNamedAndHasNoNumber() throws Exception {
+    List<List<Throwable>> failures =
+        LocalWorld.run(
+            2,
+            new LocalProvider(),
+            group -> {
+              group.abort("no more groups");
+              return List.of(
+                  catchThrowable(() -> group.subgroup(List.of(0, 1))),
+                  catchThrowable(() -> group.split(0, 0)),
+                  catchThrowable(group::barrier));
+            });
+    for (int rank = 0; rank < 2; rank++) {
+      List<String> names = List.of("subgroup", "split", "barrier");
+      for (int i = 0; i < names.size(); i++) {
+        assertThat(failures.get(rank).get(i).getMessage())
+            .startsWith(names.get(i) + " refused, the group failed before: ")
+            .contains("[rank " + rank + "/2, group 0, " + names.get(i) + ", ");
+      }
+    }
+  }
+
   @Test
   void aListIsComparedWithinOneLifeOfTheJob() throws Exception {
     HashStore store = new HashStore();
@@ -243,8 +295,8 @@ class SubgroupTest {
             failure -> {
               assertThat(failure)
                   .hasMessageContaining(
-                      "rank 0 waits in the set-up of group 1 of ranks 0, 1 (its last collective was"
-                          + " #0)");
+                      "rank 0 waits in the set-up of group 1 of ranks 0, 1 (it called no"
+                          + " collective so far)");
               assertThat(((CollectiveException) failure).failedRank()).isEqualTo(-1);
             });
   }

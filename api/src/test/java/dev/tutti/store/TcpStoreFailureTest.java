@@ -2,12 +2,14 @@ package dev.tutti.store;
 
 import static dev.tutti.store.RawClient.request;
 import static dev.tutti.store.ScriptedServer.ended;
+import static java.nio.charset.StandardCharsets.ISO_8859_1;
 import static java.nio.charset.StandardCharsets.UTF_8;
 import static org.assertj.core.api.Assertions.assertThat;
 import static org.assertj.core.api.Assertions.assertThatThrownBy;
 
 import dev.tutti.StoreClosedException;
 import dev.tutti.StoreConnectionException;
+import dev.tutti.StoreException;
 import dev.tutti.StoreTimeoutException;
 import dev.tutti.store.ScriptedServer.Opened;
 import dev.tutti.store.ScriptedServer.Peer;
@@ -28,6 +30,8 @@ import java.util.function.Consumer;
 import org.junit.jupiter.api.AfterEach;
 import org.junit.jupiter.api.Assumptions;
 import org.junit.jupiter.api.Test;
+import org.junit.jupiter.params.ParameterizedTest;
+import org.junit.jupiter.params.provider.CsvSource;
 
 /** Tests the client and the opening of stores when things go wrong. */
 class TcpStoreFailureTest {
@@ -88,7 +92,47 @@ class TcpStoreFailureTest {
     try (ScriptedServer server = new ScriptedServer()) {
       assertThatThrownBy(() -> new TcpStore(options(server.port()).withTimeout(SHORT)))
           .isInstanceOf(StoreConnectionException.class)
-          .hasMessageContaining("did not answer in time");
+          .hasMessageContaining(
+              "what listens there took the connection and did not answer in time, as a rank of Gloo"
+                  + " or another server that is no store would");
+    }
+  }
+
+  @Test
+  void tellsWhatItFoundThoughTheLastAttemptRunsOutOfTime() throws Exception {
+    try (ScriptedServer server = new ScriptedServer()) {
+      Future<TcpStore> client =
+          server.client(
+              () -> new TcpStore(options(server.port()).withTimeout(Duration.ofMillis(900))));
+      server.accept().close();
+      try (Peer silent = server.accept()) {
+        assertThatThrownBy(() -> ended(client))
+            .hasCauseInstanceOf(StoreConnectionException.class)
+            .hasMessageContaining(", 2 attempts: ")
+            .hasMessageContaining("what listens there closed the connection, as a rank of Gloo");
+        silent.expect("02");
+      }
+    }
+  }
+
+  @ParameterizedTest
+  @CsvSource({
+    "HTTP/1.1 400 Bad Request, 'an HTTP server answers there; check MASTER_PORT'",
+    "SSH-2.0-OpenSSH, 'begins with ''SSH-2.0-'', as no store server does; check MASTER_PORT'",
+    "TuttiAer, 'a store over Aeron serves there; set TUTTI_STORE to aeron on this rank too'",
+    "\\0\\1\\2\\3\\4\\5\\6\\200, 'begins with 00 01 02 03 04 05 06 80, as no store server does'"
+  })
+  void saysAtOnceWhatAnswersInsteadOfAStoreServer(String answer, String expected) throws Exception {
+    try (ScriptedServer server = new ScriptedServer()) {
+      Future<TcpStore> client = server.client(() -> new TcpStore(options(server.port())));
+      try (Peer peer = server.accept()) {
+        peer.send(answer.translateEscapes().getBytes(ISO_8859_1));
+        assertThatThrownBy(() -> ended(client))
+            .cause()
+            .isExactlyInstanceOf(StoreException.class)
+            .hasMessageStartingWith("no store server at 127.0.0.1:" + server.port() + ": ")
+            .hasMessageContaining(expected);
+      }
     }
   }
 

@@ -8,6 +8,7 @@ import java.util.Arrays;
 import java.util.Collection;
 import java.util.List;
 import java.util.Objects;
+import java.util.concurrent.TimeUnit;
 import org.jspecify.annotations.Nullable;
 
 /** Checks the arguments of store calls, and words what all stores say alike. */
@@ -103,12 +104,7 @@ public final class Arguments {
 
   /** Returns a time-out in nanoseconds, cut to the range of a long. */
   public static long nanos(Duration timeout) {
-    Objects.requireNonNull(timeout, "timeout");
-    try {
-      return timeout.toNanos();
-    } catch (ArithmeticException e) {
-      return timeout.isNegative() ? Long.MIN_VALUE : Long.MAX_VALUE;
-    }
+    return TimeUnit.NANOSECONDS.convert(Objects.requireNonNull(timeout, "timeout"));
   }
 
   /**
