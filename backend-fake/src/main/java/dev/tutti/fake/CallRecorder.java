@@ -90,5 +90,10 @@ public final class CallRecorder {
       before(op, call);
       start.run();
     }
+
+    @Override
+    DecoratedBackend around(Backend subgroup, BackendContext context) {
+      return new RecordingBackend(subgroup, context);
+    }
   }
 }

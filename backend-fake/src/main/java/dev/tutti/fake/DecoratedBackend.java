@@ -6,6 +6,7 @@ import dev.tutti.ReduceOp;
 import dev.tutti.SymmetricMemory;
 import dev.tutti.Tensor;
 import dev.tutti.spi.Backend;
+import dev.tutti.spi.BackendContext;
 import dev.tutti.spi.DeviceEvent;
 import dev.tutti.spi.Operation;
 import java.util.List;
@@ -25,6 +26,9 @@ abstract class DecoratedBackend implements Backend {
 
   /** Sees a send or receive and runs it, now or later. */
   abstract void start(Operation op, Call call, Runnable start);
+
+  /** Returns the same in front of the backend of a group of some of the ranks. */
+  abstract DecoratedBackend around(Backend subgroup, BackendContext context);
 
   @Override
   public void broadcast(Operation op, Tensor tensor, int root) throws Exception {
@@ -167,6 +171,28 @@ abstract class DecoratedBackend implements Backend {
   @Override
   public @Nullable DeviceEvent callerEvent(Device device) {
     return inner.callerEvent(device);
+  }
+
+  @Override
+  public boolean hasForeignRanks() {
+    return inner.hasForeignRanks();
+  }
+
+  @Override
+  public @Nullable Backend createSubgroup(BackendContext context, List<Integer> ranks)
+      throws Exception {
+    Backend made = inner.createSubgroup(context, ranks);
+    return made == null ? null : around(made, context);
+  }
+
+  @Override
+  public void passSubgroup(List<Integer> ranks, long deadlineNanos) {
+    inner.passSubgroup(ranks, deadlineNanos);
+  }
+
+  @Override
+  public String likelyCause(Operation op) {
+    return inner.likelyCause(op);
   }
 
   @Override

@@ -39,11 +39,23 @@ final class FaultyBackend extends DecoratedBackend {
    */
   private record Held(Operation op, Runnable start, long readyNanos) {}
 
-  FaultyBackend(Backend inner, BackendContext context, Faults faults) {
+  private FaultyBackend(Backend inner, BackendContext context, Faults faults) {
     super(inner);
     this.context = context;
     this.faults = faults;
     this.globalRank = context.globalRanks().get(context.rank());
+  }
+
+  /** Puts faults in front of a backend. */
+  static FaultyBackend of(Backend inner, BackendContext context, Faults faults) {
+    FaultyBackend backend = new FaultyBackend(inner, context, faults);
+    faults.register(backend);
+    return backend;
+  }
+
+  @Override
+  DecoratedBackend around(Backend subgroup, BackendContext context) {
+    return of(subgroup, context, faults);
   }
 
   int globalRank() {

@@ -22,8 +22,6 @@ public final class FaultyProvider extends DecoratedProvider {
   @Override
   public Backend create(BackendContext context) throws Exception {
     faults.requireAlive(context.globalRanks().get(context.rank()));
-    FaultyBackend backend = new FaultyBackend(inner.create(context), context, faults);
-    faults.register(backend);
-    return backend;
+    return FaultyBackend.of(inner.create(context), context, faults);
   }
 }

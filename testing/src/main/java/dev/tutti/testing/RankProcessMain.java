@@ -1,6 +1,8 @@
 package dev.tutti.testing;
 
+import dev.tutti.CollectiveException;
 import dev.tutti.GroupOptions;
+import dev.tutti.PeerFailedException;
 import dev.tutti.ProcessGroup;
 import dev.tutti.Store;
 import dev.tutti.store.TcpStore;
@@ -71,6 +73,7 @@ final class RankProcessMain {
     } catch (Throwable t) {
       StringWriter text = new StringWriter();
       t.printStackTrace(new PrintWriter(text));
+      reportBlame(t);
       report(text.toString());
     }
   }
@@ -82,6 +85,21 @@ final class RankProcessMain {
         .withRank(rank)
         .withSize(size)
         .withTimeout(timeout);
+  }
+
+  /** Tells whom this rank blames, -1 for another that is not known; nothing if it failed itself. */
+  private void reportBlame(Throwable thrown) {
+    boolean own = true;
+    for (Throwable each = thrown; each != null; each = each.getCause()) {
+      own &= !(each instanceof PeerFailedException);
+    }
+    int named =
+        thrown instanceof CollectiveException known && known.info().group().equals("0")
+            ? known.failedRank()
+            : -1;
+    if (!own || (named >= 0 && named != rank)) {
+      store.set(RankProcesses.BLAMED + rank, Integer.toString(named));
+    }
   }
 
   /** Tells the test first, and the other ranks then, that this rank failed. */

@@ -14,6 +14,7 @@ import java.time.Duration;
 import java.util.ArrayList;
 import java.util.Arrays;
 import java.util.List;
+import java.util.OptionalInt;
 import java.util.concurrent.TimeUnit;
 import java.util.stream.Collectors;
 import org.junit.jupiter.api.extension.ExtensionConfigurationException;
@@ -23,13 +24,14 @@ import org.opentest4j.TestAbortedException;
 final class RankProcesses {
   /*
    * This process serves the store where the ranks meet and where they leave, when they fail, what
-   * they threw and who was first. A rank ends by itself at the world's deadline, with a report; this
+   * they threw, who was first, and which other rank each blames. A rank ends by itself at the world's deadline, with a report; this
    * process waits a little longer and then kills what is left. Once a rank failed, the others have
    * some seconds to notice. The exit code of a rank that passed is not 0: that is what a body gives
    * that ends its process itself.
    */
   static final String FIRST_FAILURE = "first-failure";
   static final String FAILURE = "failure/";
+  static final String BLAMED = "blamed/";
   static final int FAILED = 10;
   static final int PASSED = 11;
   static final int ABORTED = 12;
@@ -50,7 +52,10 @@ final class RankProcesses {
     this.testClass = testClass;
   }
 
-  /** Runs all ranks and throws what the first failing one reported. */
+  /**
+   * Runs all ranks and throws what the first failing one reported, or the one that it blames, if
+   * that failed by itself.
+   */
   void run() throws IOException, InterruptedException {
     if (testClass.getModule().isNamed()) {
       throw new ExtensionConfigurationException(
@@ -135,10 +140,7 @@ final class RankProcesses {
     if (bad.isEmpty()) {
       return;
     }
-    int first =
-        store.check(List.of(FIRST_FAILURE))
-            ? Integer.parseInt(text(store, FIRST_FAILURE))
-            : bad.get(0).rank();
+    int first = toBlame(bad, store);
     Throwable primary = failureOf(ranks.get(first), store);
     for (RankProcess other : bad) {
       if (other.rank() != first) {
@@ -149,6 +151,21 @@ final class RankProcesses {
       throw aborted;
     }
     throw (AssertionError) primary;
+  }
+
+  private static int toBlame(List<RankProcess> bad, Store store) {
+    int first = number(store, FIRST_FAILURE).orElse(bad.get(0).rank());
+    int blamed = number(store, BLAMED + first).orElse(first);
+    boolean failedItself =
+        bad.stream().anyMatch(rank -> rank.rank() == blamed)
+            && number(store, BLAMED + blamed).isEmpty();
+    return failedItself ? blamed : first;
+  }
+
+  private static OptionalInt number(Store store, String key) {
+    return store.check(List.of(key))
+        ? OptionalInt.of(Integer.parseInt(text(store, key)))
+        : OptionalInt.empty();
   }
 
   private static Throwable failureOf(RankProcess rank, Store store) {

@@ -2,6 +2,7 @@ package dev.tutti.testing;
 
 import static org.assertj.core.api.Assertions.assertThat;
 import static org.assertj.core.api.Assumptions.assumeThat;
+import static org.assertj.core.api.InstanceOfAssertFactories.THROWABLE;
 import static org.junit.platform.engine.TestExecutionResult.Status.ABORTED;
 
 import dev.tutti.ProcessGroup;
@@ -14,7 +15,9 @@ import java.nio.charset.StandardCharsets;
 import java.nio.file.Files;
 import java.nio.file.Path;
 import java.nio.file.StandardOpenOption;
+import java.util.Optional;
 import java.util.concurrent.CountDownLatch;
+import java.util.concurrent.TimeUnit;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.parallel.ResourceLock;
 import org.opentest4j.TestAbortedException;
@@ -67,6 +70,39 @@ class WorldProcessesTest {
       }
       Waiting.until("the failure of the other", () -> group.failure().isPresent());
       group.barrier();
+    }
+  }
+
+  @Test
+  void theProcessThatTheFirstBlamesIsReported() {
+    Throwable thrown =
+        Execution.of(BlamedProcess.class).thrownBy("fails [size=2, backend=fake, processes]");
+    assertThat(thrown)
+        .isInstanceOf(AssertionError.class)
+        .hasMessageContaining("rank 1 (process ")
+        .hasMessageContaining("IllegalStateException: no more data");
+    assertThat(thrown.getSuppressed())
+        .singleElement()
+        .asInstanceOf(THROWABLE)
+        .hasMessageContaining("rank 0 (process ")
+        .hasMessageContaining("PeerFailedException: barrier refused");
+  }
+
+  static class BlamedProcess {
+    @World(size = 2, backends = "fake", processes = true, timeoutSeconds = 60)
+    void fails(ProcessGroup group, Store store) throws Exception {
+      if (group.rank() == 0) {
+        store.set("pid", Long.toString(ProcessHandle.current().pid()));
+        Waiting.until("the failure of the other", () -> group.failure().isPresent());
+        group.barrier();
+      }
+      long other = Long.parseLong(new String(store.get("pid"), StandardCharsets.UTF_8));
+      group.abort("no more data");
+      Optional<ProcessHandle> process = ProcessHandle.of(other);
+      if (process.isPresent()) {
+        process.get().onExit().get(20, TimeUnit.SECONDS);
+      }
+      throw new IllegalStateException("no more data");
     }
   }
 
