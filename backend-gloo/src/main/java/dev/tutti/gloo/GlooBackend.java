@@ -13,7 +13,6 @@ import dev.tutti.gloo.transport.Transport;
 import dev.tutti.gloo.transport.UserMessages;
 import dev.tutti.spi.Backend;
 import dev.tutti.spi.Operation;
-import dev.tutti.spi.PeerLateException;
 import dev.tutti.spi.PeerLostException;
 import dev.tutti.spi.Staging;
 import java.util.List;
@@ -64,13 +63,7 @@ final class GlooBackend implements Backend {
   /** Ends a collective, and after it the messages that end because of it. */
   private void stop(Operation op, Throwable cause) {
     if (!(cause instanceof UnsupportedOperationException)) {
-      int blamed =
-          switch (cause) {
-            case PeerLostException lost -> lost.peer();
-            case PeerLateException late -> late.peer();
-            default -> -1;
-          };
-      op.fail(cause, blamed);
+      op.fail(cause, PeerLostException.rankIn(cause));
     }
     transport.stop(cause);
   }

@@ -23,8 +23,9 @@ import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.CsvSource;
 
 /**
- * Kills or stops one of four processes while they reduce, pass messages or wait in a barrier. A
- * stop that harms nobody lasts a second; {@code -Dtutti.stopMillis=20000} makes it 20.
+ * Kills or stops one of four processes while they reduce, pass messages, wait in a barrier or do
+ * nothing, as {@code DETECTS_DEAD_PEERS} promises. A stop that harms nobody lasts a second; {@code
+ * -Dtutti.stopMillis=20000} makes it 20.
  */
 @Timeout(90)
 class KilledRankTest {
@@ -110,7 +111,9 @@ class KilledRankTest {
     "3, 1000, 16M, barrier",
     "1, 4000000, 0, messages",
     "0, 1, 16M, messages",
-    "3, 4000000, 16M, messages"
+    "3, 4000000, 16M, messages",
+    "0, 1, 0, nothing",
+    "2, 1, 16M, nothing"
   })
   void everySurvivorNamesTheKilledRankAndExits(
       int victim, int elements, String shared, String where) throws Exception {

@@ -257,10 +257,10 @@ class PointToPointTest {
   /** Whoever comes first: the sender knows what the receiver is ready for before it sends. */
   @ParameterizedTest
   @CsvSource({
-    "true, 2, int32, int32 of 8 bytes",
-    "false, 2, int32, int32 of 8 bytes",
-    "true, 3, float32, float32 of 12 bytes",
-    "false, 3, float32, float32 of 12 bytes"
+    "true, 2, int32, int32[2] of 8 bytes",
+    "false, 2, int32, int32[2] of 8 bytes",
+    "true, 3, float32, float32[3] of 12 bytes",
+    "false, 3, float32, float32[3] of 12 bytes"
   })
   void bothEndsNameAMessageThatDoesNotFit(
       boolean receiverFirst, long count, String type, String received) throws Exception {
@@ -278,7 +278,7 @@ class PointToPointTest {
           assertThatThrownBy(work::await)
               .isInstanceOf(CollectiveException.class)
               .hasMessageContaining(
-                  "rank 0 sends float32 of 8 bytes to rank 1, which receives " + received)
+                  "rank 0 sends float32[2] of 8 bytes to rank 1, which receives " + received)
               .message()
               .doesNotContain("gone", "closed", "slot");
           assertThat(in.toDoubleArray()).containsOnly(7);

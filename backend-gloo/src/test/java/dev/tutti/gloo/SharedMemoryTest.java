@@ -173,21 +173,24 @@ class SharedMemoryTest {
   @Test
   void ranksThatDisagreeHearOfIt() throws Exception {
     assertMismatch(
-        "allReduce SUM float32 of 8 bytes", reduces(DType.FLOAT32, 1), reduces(DType.FLOAT32, 2));
-    assertMismatch("int32 of 4 bytes", reduces(DType.FLOAT32, 1), reduces(DType.INT32, 1));
+        "allReduce SUM float32[2] of 8 bytes",
+        reduces(DType.FLOAT32, 1),
+        reduces(DType.FLOAT32, 2));
+    assertMismatch("int32[1] of 4 bytes", reduces(DType.FLOAT32, 1), reduces(DType.INT32, 1));
     assertMismatch("of 400000 bytes", reduces(DType.FLOAT32, 1), reduces(DType.FLOAT32, 100_000));
     assertMismatch(
         "of 400000 bytes", reduces(DType.FLOAT32, 90_000), reduces(DType.FLOAT32, 100_000));
     assertMismatch("allGather int64", gathers(DType.FLOAT32, 2), gathers(DType.INT64, 1));
     assertMismatch("barrier", reduces(DType.FLOAT32, 100_000), ProcessGroup::barrier);
-    assertMismatch("broadcast int8 of 16 bytes with root 0", broadcasts(16, 0), broadcasts(16, 1));
+    assertMismatch(
+        "broadcast int8[16] of 16 bytes with root 0", broadcasts(16, 0), broadcasts(16, 1));
     assertMismatch("with root 1", broadcasts(100_000, 0), broadcasts(100_000, 1));
     assertMismatch("broadcast", broadcasts(100, 1), gathers(DType.INT8, 100));
     // Over sockets nothing is sent for no bytes.
     assertMismatch("16M", "broadcast int8 of 0 bytes", broadcasts(0, 0), broadcasts(16, 0));
     assertMismatch(
         "16M", "sends 8 bytes to rank 1, which expects 16", exchanges(2, 2), exchanges(4, 2));
-    assertMismatch("reduce SUM float32 of 4 bytes", reducesTo(0), reduces(DType.FLOAT32, 1));
+    assertMismatch("reduce SUM float32[1] of 4 bytes", reducesTo(0), reduces(DType.FLOAT32, 1));
     assertMismatch("with root 1", reducesTo(0), reducesTo(1));
   }
 

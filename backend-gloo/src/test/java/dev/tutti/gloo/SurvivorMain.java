@@ -8,12 +8,14 @@ import dev.tutti.SymmetricMemory;
 import dev.tutti.Tensor;
 import dev.tutti.Work;
 import java.time.Duration;
+import java.util.concurrent.locks.LockSupport;
 
 /**
- * Reduces, passes messages around, or meets in the barrier of symmetric memory, until something
- * fails; a rank of {@link KilledRankTest}. Prints {@code READY} after the first time, {@code ON}
- * every now and then, and {@code FAILED class failedRank message} at the end. From the first time
- * on operations have the timeout that the third argument says, if there is one, in seconds.
+ * Reduces, passes messages around, meets in the barrier of symmetric memory, or does nothing, until
+ * something fails; a rank of {@link KilledRankTest}. Prints {@code READY} after the first time,
+ * {@code ON} every now and then, and {@code FAILED class failedRank message} at the end. From the
+ * first time on operations have the timeout that the third argument says, if there is one, in
+ * seconds.
  */
 final class SurvivorMain {
   private static final long TELL_NANOS = 100_000_000;
@@ -53,12 +55,26 @@ final class SurvivorMain {
       Tensor received = Tensor.allocate(DType.FLOAT32, elements);
       return () -> passOn(group, sent, received);
     }
+    if (where.equals("nothing")) {
+      group.barrier();
+      return () -> idle(group);
+    }
     SymmetricMemory memory = group.allocateSymmetric(4L * elements);
     if (where.equals("barrier")) {
       return () -> memory.barrier(0, Duration.ofSeconds(30));
     }
     Tensor tensor = memory.buffer(group.rank(), DType.FLOAT32, 0, elements);
     return () -> group.allReduce(tensor);
+  }
+
+  private static void idle(ProcessGroup group) {
+    group
+        .failure()
+        .ifPresent(
+            failure -> {
+              throw failure;
+            });
+    LockSupport.parkNanos(1_000_000);
   }
 
   private static void passOn(ProcessGroup group, Tensor sent, Tensor received) {

@@ -286,7 +286,7 @@ class TwoLevelTest {
     assertMismatch("with root 1", broadcasts(16, 0), broadcasts(16, 1));
     assertMismatch("with root 2", broadcasts(100_000, 1), broadcasts(100_000, 2));
     assertMismatch("allGather", broadcasts(100, 3), gathers(100));
-    assertMismatch("allGather int8 of 7 bytes", gathers(8), gathers(7));
+    assertMismatch("allGather int8[7] of 7 bytes", gathers(8), gathers(7));
     assertMismatch("with root 3", reducesTo(0), reducesTo(3));
     assertMismatch("reduceScatter", TwoLevelTest::scatter, ProcessGroup::barrier);
     assertMismatch("reduceScatter", TwoLevelTest::scatter, reduces(DType.FLOAT32, 1));

@@ -107,9 +107,14 @@ public final class Signature {
 
   private static String tensor(long signature) {
     int dtype = (int) (signature >>> 52 & 0x3f) - 1;
-    String label =
-        dtype >= 0 && dtype < DType.values().length ? " " + DType.values()[dtype].label() : "";
-    return label + " of " + (signature & BYTES_MASK) + " bytes";
+    long bytes = signature & BYTES_MASK;
+    String size = " of " + bytes + " bytes";
+    if (dtype < 0 || dtype >= DType.values().length) {
+      return size;
+    }
+    DType known = DType.values()[dtype];
+    String numel = bytes == 0 ? "" : "[" + bytes / known.byteSize() + "]";
+    return " " + known.label() + numel + size;
   }
 
   private static boolean hasRoot(OpType type) {

@@ -1,6 +1,7 @@
 package dev.tutti.gloo.host;
 
 import dev.tutti.gloo.transport.BusyCores;
+import dev.tutti.spi.Futex;
 
 /**
  * Paces a thread that waits for a word in memory: it polls for a while, then lets other threads of

@@ -1,5 +1,6 @@
 package dev.tutti.gloo.host;
 
+import dev.tutti.spi.Futex;
 import java.lang.foreign.MemorySegment;
 import java.lang.foreign.ValueLayout;
 import java.lang.invoke.VarHandle;

@@ -45,16 +45,13 @@ class LoansTest {
     TestOperation announced = TestOperation.seconds(10);
     TestOperation lent = TestOperation.seconds(10);
     try (FuzzedTransport peers = new FuzzedTransport()) {
-      peers.next();
-      peers.locked(
-          () -> {
-            Pair pair = peers.pair();
-            Connection connection = share(pair);
-            UserMessages messages = new UserMessages(peers.transport());
-            messages.send(announced, pair.rank, SLOT, Arena.ofAuto().allocate(bytes), bytes);
+      script(
+          peers,
+          (connection, messages, rank) -> {
+            messages.send(announced, rank, SLOT, Arena.ofAuto().allocate(bytes), bytes);
             hear(connection, RawPeer.words(Header.BYTES, Header.READABLE, 0, 0, 0, 0));
             try (Arena arena = Arena.ofShared()) {
-              messages.send(lent, pair.rank, SLOT + 1, arena.allocate(bytes), bytes);
+              messages.send(lent, rank, SLOT + 1, arena.allocate(bytes), bytes);
               connection.flush();
             }
             hear(connection, RawPeer.words(Header.BYTES, Header.RETURN, SLOT + 1, 0, 0, 0));
@@ -73,20 +70,17 @@ class LoansTest {
     TestOperation announced = TestOperation.seconds(10);
     TestOperation lent = TestOperation.seconds(10);
     try (FuzzedTransport peers = new FuzzedTransport()) {
-      peers.next();
-      peers.locked(
-          () -> {
-            Pair pair = peers.pair();
-            Connection connection = share(pair);
-            UserMessages messages = new UserMessages(peers.transport());
-            messages.send(announced, pair.rank, SLOT, Arena.ofAuto().allocate(bytes), bytes);
+      script(
+          peers,
+          (connection, messages, rank) -> {
+            messages.send(announced, rank, SLOT, Arena.ofAuto().allocate(bytes), bytes);
             hear(connection, RawPeer.words(Header.BYTES, Header.READABLE, 0, 0, 0, 0));
             MemorySegment freed;
             try (Arena arena = Arena.ofShared()) {
               MemorySegment memory = SharedHeap.allocate(arena, bytes, 64);
               memory.fill((byte) 7);
               freed = MemorySegment.ofAddress(memory.address()).reinterpret(bytes);
-              messages.send(lent, pair.rank, SLOT + 1, memory, bytes);
+              messages.send(lent, rank, SLOT + 1, memory, bytes);
               connection.flush();
             }
             assertThat(freed.get(ValueLayout.JAVA_BYTE, bytes - 1)).isEqualTo((byte) 7);
@@ -106,14 +100,11 @@ class LoansTest {
     int bytes = (int) Loans.LEAST_BYTES;
     TestOperation announced = TestOperation.seconds(10);
     try (FuzzedTransport peers = new FuzzedTransport()) {
-      peers.next();
-      peers.locked(
-          () -> {
-            Pair pair = peers.pair();
-            Connection connection = share(pair);
+      script(
+          peers,
+          (connection, messages, rank) -> {
             try (Arena arena = Arena.ofShared()) {
-              new UserMessages(peers.transport())
-                  .send(announced, pair.rank, SLOT, arena.allocate(bytes), bytes);
+              messages.send(announced, rank, SLOT, arena.allocate(bytes), bytes);
             }
             connection.flush();
             drain(reader, ByteBuffer.allocate(RING));
@@ -126,6 +117,20 @@ class LoansTest {
       assertCannotBeRead(announced);
       assertThat(drain(reader, ByteBuffer.allocate(RING))).isZero();
     }
+  }
+
+  /** Is what a test does to a connection through memory, of which it plays the peer's side. */
+  private interface Script {
+    void run(Connection connection, UserMessages messages, int rank) throws Exception;
+  }
+
+  private void script(FuzzedTransport peers, Script script) throws Exception {
+    peers.next();
+    peers.locked(
+        () -> {
+          Pair pair = peers.pair();
+          script.run(share(pair), new UserMessages(peers.transport()), pair.rank);
+        });
   }
 
   private Connection share(Pair pair) throws Exception {
@@ -162,16 +167,13 @@ class LoansTest {
     ByteBuffer received = ByteBuffer.allocate(2 * RING);
     TestOperation send = TestOperation.seconds(10);
     try (FuzzedTransport peers = new FuzzedTransport()) {
-      peers.next();
-      peers.locked(
-          () -> {
-            Pair pair = peers.pair();
-            Connection connection = share(pair);
+      script(
+          peers,
+          (connection, messages, rank) -> {
             peer.write(
                 ByteBuffer.wrap(
                     RawPeer.words(Header.BYTES, Header.NOTIFY_RECV_READY, SLOT, 0, BYTES, 0)));
-            new UserMessages(peers.transport())
-                .send(send, pair.rank, SLOT, Arena.ofAuto().allocate(BYTES), BYTES);
+            messages.send(send, rank, SLOT, Arena.ofAuto().allocate(BYTES), BYTES);
             assertThat(connection.hasUnsent()).isTrue();
             hear(
                 connection,
