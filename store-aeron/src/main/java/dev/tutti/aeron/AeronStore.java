@@ -93,6 +93,11 @@ public final class AeronStore extends RemoteStore {
     return link.sleeps();
   }
 
+  /** Tells whether a thread of this process sleeps where the server itself wakes it. */
+  boolean isInBell() {
+    return link.isInBell();
+  }
+
   /** Returns the folder of the driver that this store uses. */
   String driver() {
     return link.driver();

@@ -1,5 +1,6 @@
 package dev.tutti.aeron;
 
+import dev.tutti.spi.Futex;
 import io.aeron.Aeron;
 import io.aeron.Counter;
 import java.lang.invoke.VarHandle;
@@ -9,25 +10,32 @@ import org.agrona.concurrent.status.CountersReader;
 /** Is a word in shared memory in which a thread that goes to sleep asks to be woken. */
 final class Bell {
   /*
-   * Who goes to sleep arms the bell, looks once more for messages, then sleeps in a read of the control
-   * connection. Who has written a message takes the bell, and if it was armed, sends a byte there. Either
-   * the sleeper finds the message at its last look, or the writer finds the bell armed. The word is a
-   * counter of the driver, which is free again when the process that made it has ended.
+   * Who goes to sleep arms the bell, looks once more for messages, then sleeps: in a read of the control
+   * connection, or in a futex of the word itself where both sides may call native code. Who has written a
+   * message takes the bell, and if it was armed, sends a byte there or wakes the futex. Either the sleeper
+   * finds the message at its last look, or the writer finds the bell armed. Who finds that the other one
+   * sleeps in the futex and has none itself sends the byte: somebody reads the control connection always,
+   * and wakes the sleeper. The word is a counter of the driver, which is free again when the process that
+   * made it has ended.
    */
   private static final int TYPE = 2970;
   private static final String LABEL = "sleeps";
-  private static final long ARMED = 1;
+  private static final long AWAKE = 0;
+  private static final long HEARS = 1;
+  private static final long SLEEPS_HERE = 2;
 
   private final Aeron aeron;
   private final AtomicBuffer words;
   private final int number;
   private final int offset;
+  private final long address;
 
   private Bell(Aeron aeron, int number) {
     this.aeron = aeron;
     this.words = aeron.countersReader().valuesBuffer();
     this.number = number;
     this.offset = CountersReader.counterOffset(number);
+    this.address = words.addressOffset() + offset;
   }
 
   /** Makes a bell for a thread of this process. */
@@ -65,14 +73,19 @@ final class Bell {
     return number;
   }
 
-  /** Asks to be woken when there is a message from now on. */
+  /** Asks to be woken by the control connection when there is a message from now on. */
   void arm() {
-    set(ARMED);
+    set(HEARS);
+  }
+
+  /** Asks to be woken in {@link #sleep} when there is a message from now on. */
+  void armForSleep() {
+    set(SLEEPS_HERE);
   }
 
   /** Says that nobody sleeps. */
   void disarm() {
-    set(0);
+    set(AWAKE);
   }
 
   private void set(long value) {
@@ -82,14 +95,46 @@ final class Bell {
   }
 
   boolean isArmed() {
-    return words.getLongVolatile(offset) == ARMED;
+    return words.getLongVolatile(offset) != AWAKE;
   }
 
-  /** Returns, after a message was written, whether to wake the sleeper; true for one only. */
+  /**
+   * Sleeps until somebody takes the bell, which was armed for it; may return without reason.
+   *
+   * @param futex of this thread
+   * @param nanos how long at most
+   */
+  void sleep(Futex futex, long nanos) {
+    futex.await(address, SLEEPS_HERE, nanos);
+  }
+
+  /** Wakes who sleeps in {@link #sleep}, also where another process took the bell and could not. */
+  void wakeSleeper() {
+    VarHandle.fullFence();
+    if (!aeron.isClosed()) {
+      boolean _ = words.compareAndSetLong(offset, SLEEPS_HERE, AWAKE);
+      Futex.wake(address);
+    }
+  }
+
+  /**
+   * Takes the bell after a message was written, and wakes who sleeps in it, if this process can.
+   *
+   * @return whether to ring on the control connection; true for one only
+   */
   boolean take() {
     VarHandle.fullFence();
-    return !aeron.isClosed()
-        && words.getLongVolatile(offset) == ARMED
-        && words.compareAndSetLong(offset, ARMED, 0);
+    if (aeron.isClosed()) {
+      return false;
+    }
+    long seen = words.getLongVolatile(offset);
+    if (seen == AWAKE || !words.compareAndSetLong(offset, seen, AWAKE)) {
+      return false;
+    }
+    if (seen == SLEEPS_HERE && Futex.isLinked()) {
+      Futex.wake(address);
+      return false;
+    }
+    return true;
   }
 }

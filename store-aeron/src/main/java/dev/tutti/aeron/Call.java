@@ -60,6 +60,11 @@ class Call {
     return closed;
   }
 
+  /** Tells whether the thread is to wait no more. */
+  boolean isOver() {
+    return done || closed;
+  }
+
   int code() {
     return code;
   }

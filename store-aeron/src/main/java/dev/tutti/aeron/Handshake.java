@@ -1,7 +1,9 @@
 package dev.tutti.aeron;
 
 import dev.tutti.store.JobToken;
+import java.io.EOFException;
 import java.io.IOException;
+import java.net.SocketException;
 import java.nio.charset.StandardCharsets;
 import java.util.Arrays;
 
@@ -18,7 +20,8 @@ final class Handshake {
    *
    * From then on the server serves the session. GOODBYE is sent by a server that closes, and by a client,
    * all of whose wills it takes back, also those whose requests are still on their way. RING is sent by
-   * either side that finds the other's bell armed.
+   * either side that finds the other's bell armed. WAKES is sent once by each that can wake who sleeps in
+   * the bell itself, by the client first.
    */
   static final int IPC = 1;
   static final int UDP = 2;
@@ -26,6 +29,7 @@ final class Handshake {
   static final int FAILED = 2;
   static final int GOODBYE = 3;
   static final int RING = 6;
+  static final int WAKES = 7;
 
   private static final int TOKEN_NEEDED = 4;
   private static final int TOKEN_UNKNOWN = 5;
@@ -77,7 +81,14 @@ final class Handshake {
       control.putRaw(own);
     }
     control.send();
-    requireMagic(control, deadline);
+    try {
+      requireMagic(control, deadline);
+    } catch (EOFException | SocketException e) {
+      throw new IOException(
+          "it ended the connection instead of answering, as a store of another kind does; is"
+              + " TUTTI_STORE the same for all ranks and their launcher?",
+          e);
+    }
     int answer = control.readByte(deadline);
     if (answer == TOKEN_NEEDED) {
       throw new TokenException("it asks for a token, and this process has none; " + SAME);
@@ -116,7 +127,14 @@ final class Handshake {
 
   /** Runs the server's side up to the proof of the token. */
   static void admit(Control control, JobToken token, long deadline) throws IOException {
-    requireMagic(control, deadline);
+    try {
+      requireMagic(control, deadline);
+    } catch (ProtocolException e) {
+      // Tells a client of another kind of store what it found.
+      control.putRaw(MAGIC);
+      control.send();
+      throw e;
+    }
     boolean has = control.readByte(deadline) != 0;
     byte[] theirs = has ? control.readRaw(JobToken.NONCE_BYTES, deadline) : new byte[0];
     control.putRaw(MAGIC);

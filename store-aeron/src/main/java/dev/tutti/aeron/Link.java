@@ -27,13 +27,8 @@ final class Link implements StoreLink {
   /*
    * Each call writes its request under a lock and then looks for its reply itself: whoever gets the lock
    * of the replies takes all that have come, also those of other calls, and wakes their threads. A call
-   * that has waited for a moment sleeps, and leaves the looking to the thread "tutti-al". So a quick reply
+   * that has waited for a moment sleeps, and leaves the looking to others (Sleepers). So a quick reply
    * costs no switch of threads, and a process without calls costs nothing.
-   *
-   * With shared memory "tutti-al" sleeps in a read of the control connection, and the server rings there
-   * where the bell is armed. Who goes to sleep arms it, calls as well as "tutti-al", unless "tutti-al" is
-   * awake; when that is about to sleep and any call sleeps, it arms the bell itself. Between hosts a thread
-   * "tutti-al-poll" looks from time to time while any call sleeps.
    *
    * While there is no room for a request the lock is free. So between two frames of a long one, of which
    * one at a time is on its way, the short ones of other calls leave.
@@ -76,12 +71,10 @@ final class Link implements StoreLink {
   private final Queue<Long> cancels = new ConcurrentLinkedQueue<>();
   private final AtomicBoolean takesBack = new AtomicBoolean();
   private final AtomicLong nextCall = new AtomicLong();
-  private final AtomicInteger sleepers = new AtomicInteger();
+  private final Sleepers sleepers;
   private final AtomicInteger users = new AtomicInteger(1);
   private final Thread listener;
-  private final @Nullable Thread poller;
   private BodyWriter body = new BodyWriter();
-  private volatile boolean listenerAwake;
   private volatile long notAwakeBefore = System.nanoTime();
   private volatile long lastFrame = System.nanoTime();
   private volatile @Nullable String loss;
@@ -104,12 +97,12 @@ final class Link implements StoreLink {
     this.sharedDriver = ownDriver == null ? session.driver() : "";
     this.sharedFolder = ownDriver == null ? session.folder() : "";
     this.replies = replies;
-    this.reader = new FrameReader(session.session(), new Replies());
+    this.reader = new FrameReader(session.session(), new Messages());
     this.writer = new FrameWriter(requests, session.session());
     this.spin = spin;
     this.bells = bells;
     this.listener = EmbeddedDriver.daemon("tutti-al", this::listen);
-    this.poller = bells == null ? EmbeddedDriver.daemon("tutti-al-poll", this::look) : null;
+    this.sleepers = new Sleepers(bells == null ? null : bells.own(), new Replies(), spin);
   }
 
   /**
@@ -128,9 +121,7 @@ final class Link implements StoreLink {
   void start() {
     EmbeddedDriver.whenEnded(aeron, () -> closed, this::endedItself);
     listener.start();
-    if (poller != null) {
-      poller.start();
-    }
+    sleepers.start();
   }
 
   @Override
@@ -148,9 +139,14 @@ final class Link implements StoreLink {
     return ownDriver == null;
   }
 
+  /** Tells whether a thread sleeps in the bell itself. */
+  boolean isInBell() {
+    return sleepers.isInBell();
+  }
+
   /** Tells whether calls sleep until the server rings. */
   boolean sleeps() {
-    return bells != null && bells.own().isArmed();
+    return sleepers.isArmed();
   }
 
   @Override
@@ -344,7 +340,7 @@ final class Link implements StoreLink {
         } else if (mayYield && now - start < AWAKE_NANOS) {
           yieldAt(now);
         } else {
-          sleep(call, Math.max(deadline - now, FULL_PAUSE_NANOS));
+          sleepers.sleep(call, Math.max(deadline - now, FULL_PAUSE_NANOS));
           interrupted |= Thread.interrupted();
         }
         if (interrupted && endable) {
@@ -369,43 +365,17 @@ final class Link implements StoreLink {
     }
   }
 
-  private void sleep(Call call, long nanos) {
-    boolean first = sleepers.getAndIncrement() == 0;
-    try {
-      if (bells == null) {
-        if (first) {
-          LockSupport.unpark(poller);
-        }
-      } else if (!listenerAwake) {
-        armAndLook(bells.own());
-      }
-      if (!call.isDone() && isUsable() && !call.isClosed()) {
-        LockSupport.parkNanos(call, nanos);
-      }
-    } finally {
-      sleepers.decrementAndGet();
-    }
-  }
-
-  private void armAndLook(Bell bell) {
-    replyLock.lock();
-    try {
-      if (isUsable()) {
-        bell.arm();
-        takeAll();
-      }
-    } finally {
-      replyLock.unlock();
-    }
-  }
-
   /** Runs on the thread that hears the server. */
   private void listen() {
     String why;
     try {
       int said = control.await();
-      while (said == Handshake.RING && bells != null) {
-        serveSleepers(bells.own());
+      while ((said == Handshake.RING || said == Handshake.WAKES) && bells != null) {
+        if (said == Handshake.WAKES) {
+          sleepers.serverWakes();
+        } else {
+          sleepers.rung();
+        }
         said = control.await();
       }
       why = said == Handshake.GOODBYE ? "it was closed" : ENDED;
@@ -417,42 +387,6 @@ final class Link implements StoreLink {
     lose(why);
     if (!closed && isShared()) {
       DriverDirectory.deleteIfStale(sharedFolder);
-    }
-  }
-
-  /** Looks for replies while any call sleeps and something comes. */
-  private void serveSleepers(Bell bell) {
-    listenerAwake = true;
-    Idling idling = new Idling(false);
-    boolean more = true;
-    while (more) {
-      if (takeReplies() > 0) {
-        idling.found();
-      }
-      more =
-          isUsable()
-              && sleepers.get() > 0
-              && (idling.staysAwake() || idling.sleepsBriefly(Idling.SHORT_NANOS));
-    }
-    listenerAwake = false;
-    if (sleepers.get() > 0) {
-      armAndLook(bell);
-    }
-  }
-
-  /** Runs on the thread that looks for the replies of sleeping calls, between hosts. */
-  private void look() {
-    Idling idling = new Idling(spin);
-    try {
-      while (isUsable()) {
-        if (sleepers.get() == 0) {
-          LockSupport.park(this);
-        } else {
-          idling.after(takeReplies() > 0);
-        }
-      }
-    } catch (Throwable e) {
-      lose(unread(e));
     }
   }
 
@@ -492,14 +426,14 @@ final class Link implements StoreLink {
   }
 
   /** Brings replies to those who wait. */
-  private final class Replies implements FrameReader.Messages {
+  private final class Messages implements FrameReader.Messages {
     @Override
     public void take(int code, long number, BodyReader reply) {
       Call call = calls.get(number);
       if (call != null) {
         call.complete(code, reply.rest());
         if (!call.thread.equals(Thread.currentThread())) {
-          LockSupport.unpark(call.thread);
+          sleepers.wake(call);
         }
       }
     }
@@ -510,6 +444,52 @@ final class Link implements StoreLink {
       if (call != null) {
         call.heard();
       }
+    }
+  }
+
+  /** Is what those see who sleep. */
+  private final class Replies implements Sleepers.Replies {
+    @Override
+    public int take() {
+      return takeReplies();
+    }
+
+    @Override
+    public void takeAllAfter(Runnable first) {
+      whileThere(
+          () -> {
+            if (isUsable()) {
+              first.run();
+              takeAll();
+            }
+          });
+    }
+
+    @Override
+    public void whileThere(Runnable task) {
+      replyLock.lock();
+      try {
+        if (!aeron.isClosed()) {
+          task.run();
+        }
+      } finally {
+        replyLock.unlock();
+      }
+    }
+
+    @Override
+    public boolean isUsable() {
+      return Link.this.isUsable();
+    }
+
+    @Override
+    public void sayWakes() {
+      control.say(Handshake.WAKES);
+    }
+
+    @Override
+    public void lose(Throwable cause) {
+      Link.this.lose(unread(cause));
     }
   }
 
@@ -534,7 +514,12 @@ final class Link implements StoreLink {
 
   private void wakeAll() {
     calls.values().forEach(call -> LockSupport.unpark(call.thread));
-    LockSupport.unpark(poller);
+    sleepers.wakeAll();
+  }
+
+  @Override
+  public void wake(Call call) {
+    sleepers.wake(call);
   }
 
   private void requireUsable() {

@@ -16,6 +16,7 @@ import java.io.IOException;
 import java.lang.System.Logger;
 import java.lang.System.Logger.Level;
 import java.net.InetSocketAddress;
+import java.net.SocketTimeoutException;
 import java.util.Objects;
 import java.util.concurrent.ThreadLocalRandom;
 import java.util.concurrent.TimeUnit;
@@ -45,7 +46,9 @@ final class LinkOpener {
 
   Link open() {
     long pause = FIRST_PAUSE_NANOS;
+    @Nullable IOException reason = null;
     for (int attempt = 1; ; attempt++) {
+      long began = System.nanoTime();
       try {
         return tryOpen();
       } catch (Handshake.TokenException e) {
@@ -57,12 +60,16 @@ final class LinkOpener {
       } catch (IOException e) {
         LOG.log(
             Level.DEBUG, "store server at {0}: attempt {1}: {2}", server, attempt, e.toString());
+        // An attempt that began just before the deadline says less than those before it.
+        boolean cut =
+            e instanceof SocketTimeoutException && System.nanoTime() - began < LONGEST_PAUSE_NANOS;
+        reason = cut && reason != null ? reason : e;
         long left = deadline - System.nanoTime();
         if (left <= 0) {
           throw new StoreConnectionException(
               "no store server at %s within %d ms, %d attempts: %s"
-                  .formatted(server, options.timeout().toMillis(), attempt, e),
-              e);
+                  .formatted(server, options.timeout().toMillis(), attempt, reason),
+              reason);
         }
         LockSupport.parkNanos(
             Math.min(left, pause / 2 + ThreadLocalRandom.current().nextLong(pause)));
@@ -159,21 +166,23 @@ final class LinkOpener {
           () -> replies.tryResolveChannelEndpointPort() != null,
           "this host gives no UDP port");
       String here = String.valueOf(replies.resolvedEndpoint());
+      control.putByte(Handshake.UDP);
+      control.putText(here);
+      Link link =
+          open(
+              control,
+              session,
+              aeron,
+              driver,
+              null,
+              replies,
+              Channels.udp(control.remoteAddress(), options.port()));
       LOG.log(
           Level.INFO,
           "store over Aeron: UDP from {0} to {1}, the interface by the route to it",
           here,
           server);
-      control.putByte(Handshake.UDP);
-      control.putText(here);
-      return open(
-          control,
-          session,
-          aeron,
-          driver,
-          null,
-          replies,
-          Channels.udp(control.remoteAddress(), options.port()));
+      return link;
     } catch (IOException | RuntimeException | Error e) {
       if (aeron != null) {
         aeron.close();

@@ -254,7 +254,7 @@ abstract class RemoteStore implements Store {
     }
     for (Call call : blocked) {
       call.close();
-      LockSupport.unpark(call.thread);
+      link.wake(call);
     }
     // Those calls still ask the server what became of them, and others are about to be answered.
     long deadline = System.nanoTime() + CLOSE_NANOS;

@@ -1,5 +1,6 @@
 package dev.tutti.aeron;
 
+import dev.tutti.spi.Futex;
 import java.io.IOException;
 import java.lang.System.Logger;
 import java.lang.System.Logger.Level;
@@ -10,6 +11,7 @@ import java.util.ArrayList;
 import java.util.List;
 import java.util.Queue;
 import java.util.concurrent.ConcurrentLinkedQueue;
+import java.util.concurrent.TimeUnit;
 import org.jspecify.annotations.Nullable;
 
 /** Serves all clients on one thread, which owns the keys. */
@@ -17,6 +19,8 @@ final class ServerAgent implements Runnable {
   /*
    * After a moment without requests the thread sleeps in a selector of the control connections, with its
    * bell armed. So it wakes for a request through shared memory, for the end of a client, and for a task.
+   * Once a client can wake it in the bell itself, which is several times as fast, it sleeps there, and
+   * leaves the selector to a thread "tutti-as-hear".
    * UDP rings no bell, and nobody tells when a stream has room again: while there is a client of another
    * host, or replies wait for room, the thread looks from time to time.
    */
@@ -33,6 +37,9 @@ final class ServerAgent implements Runnable {
   private final boolean spin;
   private final long stuckNanos;
   private final String server;
+  private final Futex futex = new Futex();
+  private @Nullable ControlWatch watch;
+  private boolean wakes;
   private int remote;
   private int turns;
   private boolean ended;
@@ -81,10 +88,18 @@ final class ServerAgent implements Runnable {
     remote += client.isShared() ? 0 : 1;
     try {
       client.register(selector);
+      lookAgain();
     } catch (IOException e) {
       drop(client, Level.DEBUG, e.toString());
     } catch (ClosedSelectorException e) {
       LOG.log(Level.DEBUG, "a client comes while the server ends, which it is told", e);
+    }
+  }
+
+  /** Has the selector see a connection that is new or closed, where another thread waits in it. */
+  private void lookAgain() {
+    if (watch != null) {
+      selector.wakeup();
     }
   }
 
@@ -110,10 +125,7 @@ final class ServerAgent implements Runnable {
         } else if (!idling.staysAwake()) {
           sleep();
         }
-        if (++turns % TURNS == 0) {
-          selector.selectNow(this::heard);
-          dropLost();
-        }
+        hear();
       }
     } catch (IOException | RuntimeException | Error e) {
       LOG.log(Level.ERROR, server + " ends: " + e, e);
@@ -124,6 +136,24 @@ final class ServerAgent implements Runnable {
       runTasks();
       clients.forEach(this::leave);
       clients.clear();
+      if (watch != null) {
+        watch.end();
+      }
+    }
+  }
+
+  /** Hears clients, when told to, or from time to time where nobody else listens to them. */
+  private void hear() throws IOException {
+    boolean often = ++turns % TURNS == 0;
+    ControlWatch other = watch;
+    if (other == null ? often : other.isDue()) {
+      selector.selectNow(this::heard);
+      if (other != null) {
+        other.goOn();
+      }
+    }
+    if (often) {
+      dropLost();
     }
   }
 
@@ -140,13 +170,37 @@ final class ServerAgent implements Runnable {
     if (idling.sleepsBriefly(looks ? Idling.LONG_NANOS : Idling.SHORT_NANOS)) {
       return;
     }
-    bell.arm();
-    if (work() == 0) {
-      selector.select(this::heard, looks ? 1 : LONGEST_SLEEP_MILLIS);
+    long millis = looks ? 1 : LONGEST_SLEEP_MILLIS;
+    ControlWatch other = watch();
+    if (other != null) {
+      bell.armForSleep();
+      if (work() > 0) {
+        idling.found();
+      } else if (!other.isDue()) {
+        bell.sleep(futex, TimeUnit.MILLISECONDS.toNanos(millis));
+      }
     } else {
-      idling.found();
+      bell.arm();
+      if (work() == 0) {
+        selector.select(this::heard, millis);
+      } else {
+        idling.found();
+      }
     }
     bell.disarm();
+  }
+
+  /** Returns who hears the clients while this thread sleeps in the bell, or null if it cannot. */
+  private @Nullable ControlWatch watch() {
+    if (wakes && Futex.isLinked()) {
+      wakes = false;
+      clients.forEach(ServerClient::sayWakes);
+      if (watch == null) {
+        watch = new ControlWatch(selector, bell);
+        watch.start();
+      }
+    }
+    return watch;
   }
 
   private boolean isAnyBehind() {
@@ -165,6 +219,7 @@ final class ServerAgent implements Runnable {
       if (!client.hears()) {
         drop(client, Level.DEBUG, "its process ended, or it closed the store");
       }
+      wakes |= client.wakes();
     } catch (ProtocolException e) {
       drop(client, Level.WARNING, String.valueOf(e.getMessage()));
     } catch (IOException e) {
@@ -214,6 +269,7 @@ final class ServerAgent implements Runnable {
       LOG.log(level, "{0}: client {1} left: {2}", server, client.peer, why);
       remote -= client.isShared() ? 0 : 1;
       client.close();
+      lookAgain();
       commands.execute(client.wills.values());
     }
   }

@@ -1,5 +1,6 @@
 package dev.tutti.aeron;
 
+import dev.tutti.spi.Futex;
 import io.aeron.ExclusivePublication;
 import io.aeron.Subscription;
 import java.io.IOException;
@@ -31,6 +32,8 @@ final class ServerClient extends Caller {
   private final Outbox outbox;
   private final ByteBuffer heard = ByteBuffer.allocate(64);
   private @Nullable SocketChannel channel;
+  private boolean wakes;
+  private boolean knows;
   private @Nullable String lost;
 
   ServerClient(
@@ -74,11 +77,27 @@ final class ServerClient extends Caller {
         wills.clear();
         return false;
       }
-      if (heard.get(i) != Handshake.RING) {
+      if (heard.get(i) == Handshake.WAKES && !wakes) {
+        wakes = true;
+        Futex.link();
+      } else if (heard.get(i) != Handshake.RING) {
         throw new ProtocolException("it says " + heard.get(i));
       }
     }
     return count >= 0;
+  }
+
+  /** Tells whether the client can wake who sleeps in a bell. */
+  boolean wakes() {
+    return wakes;
+  }
+
+  /** Tells a client which can wake others so that the server can, too. */
+  void sayWakes() {
+    if (wakes && !knows) {
+      knows = true;
+      say(Handshake.WAKES);
+    }
   }
 
   private void say(int what) {

@@ -1,6 +1,7 @@
 package dev.tutti.aeron;
 
 import dev.tutti.StoreTimeoutException;
+import java.util.concurrent.locks.LockSupport;
 
 /**
  * Is the session of this process with those who serve a store; all stores of the process for it
@@ -27,6 +28,11 @@ interface StoreLink {
   Call newCall();
 
   void forget(Call call);
+
+  /** Wakes the thread of a call that was closed. */
+  default void wake(Call call) {
+    LockSupport.unpark(call.thread);
+  }
 
   /** Sends a request; an interrupt does not end it. */
   void send(int code, Call call, long deadline, Request request);

@@ -9,6 +9,9 @@ import dev.tutti.StoreException;
 import dev.tutti.StoreTokenException;
 import dev.tutti.aeron.AeronStoreOptions.Transport;
 import dev.tutti.store.JobToken;
+import dev.tutti.store.TcpStore;
+import dev.tutti.store.TcpStoreOptions;
+import dev.tutti.store.TcpStoreServer;
 import io.aeron.Aeron;
 import io.aeron.driver.MediaDriver;
 import io.aeron.driver.ThreadingMode;
@@ -21,13 +24,19 @@ import java.nio.file.Files;
 import java.nio.file.Path;
 import java.time.Duration;
 import java.util.ArrayList;
+import java.util.Arrays;
 import java.util.List;
 import java.util.Locale;
 import java.util.Random;
 import java.util.concurrent.Callable;
+import java.util.concurrent.CopyOnWriteArrayList;
 import java.util.concurrent.ExecutionException;
 import java.util.concurrent.FutureTask;
 import java.util.concurrent.TimeUnit;
+import java.util.logging.Handler;
+import java.util.logging.LogRecord;
+import java.util.logging.Logger;
+import java.util.logging.StreamHandler;
 import java.util.stream.Stream;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.Timeout;
@@ -313,6 +322,73 @@ class AeronStoreServerTest {
       driver.close();
     }
     assertThat(left()).isEmpty();
+  }
+
+  @Test
+  void aStoreOverTcpIsToldWhatItFound() throws Exception {
+    try (AeronStoreServer server = new AeronStoreServer(options(0))) {
+      TcpStoreOptions options =
+          TcpStoreOptions.of("127.0.0.1", server.port()).withTimeout(Duration.ofSeconds(20));
+      assertThatThrownBy(() -> new TcpStore(options))
+          .isInstanceOf(StoreException.class)
+          .hasMessage(
+              "no store server at 127.0.0.1:"
+                  + server.port()
+                  + ": a store over Aeron serves there; set TUTTI_STORE to aeron on this rank too,"
+                  + " or nowhere");
+    }
+  }
+
+  @Test
+  void aServerOverTcpIsToldFromOneOverAeron() {
+    try (TcpStoreServer server = new TcpStoreServer(0)) {
+      assertThatThrownBy(
+              () -> new AeronStore(options(server.port()).withTimeout(Duration.ofMillis(300))))
+          .isInstanceOf(StoreConnectionException.class)
+          .hasMessageContaining("no store server at 127.0.0.1:" + server.port() + " within 300 ms")
+          .hasMessageContaining(
+              "it ended the connection instead of answering, as a store of another kind does; is"
+                  + " TUTTI_STORE the same for all ranks and their launcher?");
+    }
+  }
+
+  /** Logs nothing of a connection that a server, about to end, did not take. */
+  @Test
+  void anAttemptOverUdpThatFailsIsNotLogged() throws Exception {
+    List<String> logged = new CopyOnWriteArrayList<>();
+    Handler handler =
+        new StreamHandler() {
+          @Override
+          public void publish(LogRecord record) {
+            logged.add(Arrays.toString(record.getParameters()));
+          }
+        };
+    Logger logger = Logger.getLogger(LinkOpener.class.getName());
+    logger.addHandler(handler);
+    Timing timing = Timing.of(Duration.ofSeconds(5));
+    EmbeddedDriver driver = EmbeddedDriver.start(options(0), timing, 1);
+    int port;
+    FutureTask<?> opening;
+    try (var listener = new java.net.ServerSocket(0)) {
+      port = listener.getLocalPort();
+      opening =
+          start(
+              () ->
+                  new AeronStore(
+                      options(port)
+                          .withTransport(Transport.UDP)
+                          .withTimeout(Duration.ofSeconds(1))));
+      Control control = new Control(listener.accept(), timing);
+      long deadline = System.nanoTime() + LONG.toNanos();
+      tellSession(control, driver, driver.path(), 0, deadline);
+      assertThat(control.readByte(deadline)).isEqualTo(Handshake.UDP);
+      control.close();
+    } finally {
+      driver.close();
+    }
+    assertFails(opening, StoreConnectionException.class, "no store server at");
+    logger.removeHandler(handler);
+    assertThat(logged).noneMatch(text -> text.contains("127.0.0.1:" + port));
   }
 
   /** Admits a client as a server does. */

@@ -1,0 +1,50 @@
+package dev.tutti.aeron;
+
+import static org.assertj.core.api.Assertions.assertThat;
+import static org.assertj.core.api.Assumptions.assumeThat;
+
+import dev.tutti.spi.Futex;
+import java.time.Duration;
+import java.util.List;
+import java.util.concurrent.TimeUnit;
+import java.util.concurrent.locks.LockSupport;
+import java.util.function.BooleanSupplier;
+
+/** Brings sessions of this process to where a thread that waits sleeps in the bell. */
+final class InBell {
+  private static final String KEY = "in-bell";
+  private static final long LIMIT = TimeUnit.SECONDS.toNanos(30);
+
+  private InBell() {}
+
+  /** Links the futex; skips the test where there is none. */
+  static void link() {
+    assumeThat(Futex.isAvailable()).as("this system has a futex").isTrue();
+    Futex.link();
+    await(Futex::isLinked);
+  }
+
+  /** Returns the store once server and client agreed that they wake each other in their bells. */
+  static AeronStore ready(AeronStore store) throws InterruptedException {
+    Thread waits = Thread.ofPlatform().daemon().start(() -> store.wait(List.of(KEY)));
+    await(
+        () -> {
+          // The client says so when it goes to sleep, the server when it next does.
+          store.set(KEY + "/again", new byte[0]);
+          return store.isInBell();
+        });
+    store.set(KEY, new byte[0]);
+    assertThat(waits.join(Duration.ofNanos(LIMIT))).isTrue();
+    store.deleteKey(KEY);
+    store.deleteKey(KEY + "/again");
+    return store;
+  }
+
+  static void await(BooleanSupplier condition) {
+    long deadline = System.nanoTime() + LIMIT;
+    while (!condition.getAsBoolean()) {
+      assertThat(System.nanoTime()).isLessThan(deadline);
+      LockSupport.parkNanos(100_000);
+    }
+  }
+}
