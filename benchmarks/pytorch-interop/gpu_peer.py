@@ -1,4 +1,8 @@
-"""Is a rank of a job on GPUs whose other ranks may be of Tutti: the same as GpuPeer.java."""
+"""Is a rank of a job on GPUs whose other ranks may be of Tutti: the same as GpuPeer.java.
+
+python3 gpu_peer.py BACKEND [lazy] [sums] [messages] [groups]; lazy lets NCCL connect in the first
+operation, the others say what to do after the sums, or in which order.
+"""
 
 import os
 import sys
@@ -6,34 +10,107 @@ import sys
 import torch
 import torch.distributed as dist
 
-backend = sys.argv[1]
+COUNT = 1_000_003
+backend, wanted = sys.argv[1], sys.argv[2:]
 local = int(os.environ["LOCAL_RANK"])
 torch.cuda.set_device(local)
 device = torch.device("cuda", local)
-if backend == "nccl":
+
+
+def filled(count, value):
+    return torch.full((count,), value, dtype=torch.int32, device=device)
+
+
+def require_filled(tensor, value):
+    assert torch.equal(tensor, torch.full_like(tensor, value)), (tensor, value)
+
+
+def say(what):
+    torch.cuda.synchronize()
+    print(f"Python rank {rank} of {size}: {what}", flush=True)
+
+
+def sums():
+    few = torch.tensor([rank + 1.0, 10.0 * (rank + 1)], device=device)
+    dist.all_reduce(few)
+    total = size * (size + 1) // 2
+    assert few.tolist() == [total, 10 * total], few
+
+    base = torch.arange(COUNT, dtype=torch.int32, device=device) % 1000
+    large = base * (rank + 1)
+    dist.all_reduce(large)
+    assert torch.equal(large, base * total)
+
+    root = torch.tensor([7 if rank == 1 else 0], device=device)
+    dist.broadcast(root, 1)
+    assert root.item() == 7
+
+    ranks = torch.zeros(size, device=device)
+    dist.all_gather_into_tensor(ranks, torch.tensor([float(rank)], device=device))
+    assert ranks.tolist() == list(range(size)), ranks
+    dist.barrier()
+    say(f"sums exact {few[0].item()}")
+
+
+def ring(own, to, got, source):
+    if rank == 0:
+        dist.send(own, to)
+        dist.recv(got, source)
+    else:
+        dist.recv(got, source)
+        dist.send(own, to)
+
+
+def messages():
+    after, before = (rank + 1) % size, (rank + size - 1) % size
+    own, got, total = filled(COUNT, rank), filled(COUNT, -1), filled(1, rank)
+    ring(own, after, got, before)
+    require_filled(got, before)
+    dist.all_reduce(total)
+    ring(own, before, got, after)
+    require_filled(got, after)
+    require_filled(total, size * (size - 1) // 2)
+    below, above = filled(COUNT, -1), filled(7, -1)
+    for work in dist.batch_isend_irecv(
+        [
+            dist.P2POp(dist.isend, own, after),
+            dist.P2POp(dist.isend, filled(7, rank), before),
+            dist.P2POp(dist.irecv, below, before),
+            dist.P2POp(dist.irecv, above, after),
+        ]
+    ):
+        work.wait()
+    dist.all_reduce(total)
+    require_filled(below, before)
+    require_filled(above, after)
+    require_filled(total, size * size * (size - 1) // 2)
+    say("messages exact")
+
+
+def groups():
+    for ranks in [list(range(size)), [0, size - 1], list(range(0, size, 2)), [1]]:
+        group = dist.new_group(ranks)
+        if rank not in ranks:
+            continue
+        tensor = filled(COUNT, rank + 1)
+        dist.all_reduce(tensor, group=group)
+        require_filled(tensor, sum(r + 1 for r in ranks))
+        if len(ranks) > 1 and rank == ranks[0]:
+            dist.send(filled(COUNT, 5), ranks[-1], group=group)
+        elif len(ranks) > 1 and rank == ranks[-1]:
+            dist.recv(tensor, ranks[0], group=group)
+            require_filled(tensor, 5)
+    dist.barrier()
+    say("groups exact")
+
+
+if backend == "nccl" and "lazy" not in wanted:
     dist.init_process_group(backend, device_id=device)
 else:
     dist.init_process_group(backend)
 rank, size = dist.get_rank(), dist.get_world_size()
-few = torch.tensor([rank + 1.0, 10.0 * (rank + 1)], device=device)
-dist.all_reduce(few)
-total = size * (size + 1) // 2
-assert few.tolist() == [total, 10 * total], few
-
-count = 1_000_003
-base = torch.arange(count, dtype=torch.int32, device=device) % 1000
-large = base * (rank + 1)
-dist.all_reduce(large)
-assert torch.equal(large, base * total)
-
-root = torch.tensor([7 if rank == 1 else 0], device=device)
-dist.broadcast(root, 1)
-assert root.item() == 7
-
-ranks = torch.zeros(size, device=device)
-dist.all_gather_into_tensor(ranks, torch.tensor([float(rank)], device=device))
-assert ranks.tolist() == list(range(size)), ranks
-dist.barrier()
-torch.cuda.synchronize()
-print(f"Python rank {rank} of {size}: sums exact {few[0].item()}", flush=True)
+tasks = {"sums": sums, "messages": messages, "groups": groups}
+for what in wanted if "sums" in wanted else ["sums", *wanted]:
+    if what != "lazy":
+        tasks[what]()
 dist.destroy_process_group()

@@ -45,7 +45,7 @@ final class BeyondHost {
       FarRanksException reason) {
     NcclCalls calls = new BeyondHost(context, reason).agree(nccl);
     String text = "the ranks are joined by NCCL, as " + reason.getMessage();
-    return NcclWorld.join(context, cuda, calls, Map.of(Feature.SYMMETRIC_MEMORY, text));
+    return NcclWorld.joinAlone(context, cuda, calls, Map.of(Feature.SYMMETRIC_MEMORY, text));
   }
 
   /** Tells the others whether this rank has NCCL, and learns it of them. */

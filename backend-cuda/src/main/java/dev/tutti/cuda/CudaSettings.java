@@ -53,6 +53,15 @@ final class CudaSettings {
           "",
           "most bytes of an all-reduce by two-shot, the same on all ranks; as measured if not set");
 
+  /** Is of backend {@code nccl}, which lists it. */
+  static final Setting<Boolean> NCCL_LAZY =
+      Setting.flag(
+          "TUTTI_NCCL_LAZY",
+          false,
+          "whether ranks on nccl connect as those of PyTorch do that name no device_id: in their"
+              + " first operation, and for messages in a communicator of each two; the same on all"
+              + " ranks of Tutti");
+
   static final List<Setting<?>> ALL =
       List.of(
           OVERLAPPING_DEVICES,

@@ -7,15 +7,16 @@ import dev.tutti.ReduceOp;
 import dev.tutti.Store;
 import dev.tutti.Tensor;
 import dev.tutti.cuda.memory.DeviceBlock;
-import dev.tutti.cuda.nccl.Communicator;
 import dev.tutti.cuda.nccl.NcclCalls;
 import dev.tutti.cuda.nccl.NcclResult;
 import dev.tutti.cuda.nccl.NcclTypes;
 import dev.tutti.spi.Backend;
+import dev.tutti.spi.BackendContext;
 import dev.tutti.spi.Operation;
 import java.util.List;
 import java.util.Map;
 import java.util.concurrent.TimeUnit;
+import java.util.function.Consumer;
 import org.jspecify.annotations.Nullable;
 
 /**
@@ -28,10 +29,11 @@ final class NcclBackend implements Backend {
   private final CudaDevice device;
   private final int rank;
   private final int size;
-  private final Communicator communicator;
+  private final NcclMeeting communicator;
   private final NcclLane lane;
   private final NcclWatch watch;
-  private final @Nullable NcclMessages messages;
+  private final @Nullable Messages messages;
+  private final @Nullable NcclSubgroups subgroups;
   private final Map<Feature, String> missing;
   private final DeviceBlock barrierCell;
 
@@ -40,14 +42,23 @@ final class NcclBackend implements Backend {
     int run(NcclCalls nccl, int rank);
   }
 
+  /**
+   * Creates the backend of a rank.
+   *
+   * @param lane of that communicator
+   * @param messages null where there is one rank
+   * @param subgroups makes groups of ranks of this one, where some are of PyTorch; else null
+   * @param missing what the group has to do without, with the reason
+   */
   NcclBackend(
       CudaDevice device,
       int rank,
       int size,
-      Communicator communicator,
+      NcclMeeting communicator,
       NcclLane lane,
       Store store,
-      @Nullable NcclMessages messages,
+      @Nullable Messages messages,
+      @Nullable NcclSubgroups subgroups,
       Map<Feature, String> missing) {
     this.device = device;
     this.rank = rank;
@@ -55,6 +66,7 @@ final class NcclBackend implements Backend {
     this.communicator = communicator;
     this.lane = lane;
     this.messages = messages;
+    this.subgroups = subgroups;
     this.missing = Map.copyOf(missing);
     device.context().enter();
     this.barrierCell = device.allocator().allocate(Float.BYTES, device.defaultStream().forBlocks());
@@ -92,9 +104,19 @@ final class NcclBackend implements Backend {
   }
 
   private void run(Operation op, NcclLane.Call call) {
+    run(op, stream -> {}, call);
+  }
+
+  /** Runs an operation behind what comes before it in the stream. */
+  private void run(Operation op, Consumer<CudaStream> before, NcclLane.Call call) {
     CudaStream stream = lane.begin();
-    lane.run(op, stream, call);
-    lane.end(op, stream);
+    try {
+      before.accept(stream);
+      lane.run(op, stream, call);
+      lane.end(op, stream);
+    } finally {
+      lane.leave();
+    }
   }
 
   /** Calls NCCL for each rank; the first result that is none of success. */
@@ -130,9 +152,7 @@ final class NcclBackend implements Backend {
     if (numel == 0) {
       return;
     }
-    CudaStream stream = lane.begin();
-    lane.run(op, stream, (nccl, handle, to) -> call(nccl, handle, to, like, reduceOp, reduction));
-    lane.end(op, stream);
+    run(op, (nccl, handle, to) -> call(nccl, handle, to, like, reduceOp, reduction));
   }
 
   private static int call(
@@ -229,16 +249,15 @@ final class NcclBackend implements Backend {
     if (bytes == 0) {
       return;
     }
-    CudaStream stream = lane.begin();
-    DeviceBlock flat = allocate(op, bytes * size, stream);
-    try {
-      for (int r = 0; r < size; r++) {
-        copy(flat.address() + r * bytes, inputs.get(r).segment().address(), bytes, stream);
-      }
-      reduceScatter(op, output, flat.address(), reduceOp);
-    } finally {
-      device.allocator().free(flat);
-    }
+    inFlat(
+        op,
+        bytes * size,
+        (stream, flat) -> {
+          for (int r = 0; r < size; r++) {
+            copy(flat + r * bytes, inputs.get(r).segment().address(), bytes, stream);
+          }
+          reduceScatter(op, output, flat, reduceOp);
+        });
   }
 
   @Override
@@ -249,18 +268,35 @@ final class NcclBackend implements Backend {
     if (bytes == 0) {
       return;
     }
+    inFlat(
+        op,
+        bytes * size,
+        (stream, to) -> {
+          lane.run(op, stream, (nccl, handle, own) -> nccl.allGather(from, to, bytes, handle, own));
+          device.context().enter();
+          for (int r = 0; r < size; r++) {
+            copy(outputs.get(r).segment().address(), to + r * bytes, bytes, stream);
+          }
+          lane.end(op, stream);
+        });
+  }
+
+  /** Works on memory for the parts of a list in one piece. */
+  private interface InFlat {
+    void run(CudaStream stream, long flat);
+  }
+
+  private void inFlat(Operation op, long bytes, InFlat body) {
     CudaStream stream = lane.begin();
-    DeviceBlock flat = allocate(op, bytes * size, stream);
     try {
-      long to = flat.address();
-      lane.run(op, stream, (nccl, handle, own) -> nccl.allGather(from, to, bytes, handle, own));
-      device.context().enter();
-      for (int r = 0; r < size; r++) {
-        copy(outputs.get(r).segment().address(), to + r * bytes, bytes, stream);
+      DeviceBlock flat = allocate(op, bytes, stream);
+      try {
+        body.run(stream, flat.address());
+      } finally {
+        device.allocator().free(flat);
       }
-      lane.end(op, stream);
     } finally {
-      device.allocator().free(flat);
+      lane.leave();
     }
   }
 
@@ -299,13 +335,13 @@ final class NcclBackend implements Backend {
     if (bytes == 0) {
       return;
     }
-    CudaStream stream = lane.begin();
-    if (rank == root) {
-      copy(outputs.get(rank).segment().address(), from, bytes, stream);
-    }
-    lane.run(
+    run(
         op,
-        stream,
+        stream -> {
+          if (rank == root) {
+            copy(outputs.get(rank).segment().address(), from, bytes, stream);
+          }
+        },
         (nccl, handle, own) ->
             rank != root
                 ? nccl.send(from, bytes, root, handle, own)
@@ -316,7 +352,6 @@ final class NcclBackend implements Backend {
                             ? NcclResult.SUCCESS
                             : same.receive(
                                 outputs.get(r).segment().address(), bytes, r, handle, own)));
-    lane.end(op, stream);
   }
 
   @Override
@@ -327,13 +362,13 @@ final class NcclBackend implements Backend {
     if (bytes == 0) {
       return;
     }
-    CudaStream stream = lane.begin();
-    if (rank == root) {
-      copy(to, inputs.get(rank).segment().address(), bytes, stream);
-    }
-    lane.run(
+    run(
         op,
-        stream,
+        stream -> {
+          if (rank == root) {
+            copy(to, inputs.get(rank).segment().address(), bytes, stream);
+          }
+        },
         (nccl, handle, own) ->
             rank != root
                 ? nccl.receive(to, bytes, root, handle, own)
@@ -343,7 +378,6 @@ final class NcclBackend implements Backend {
                         r == rank
                             ? NcclResult.SUCCESS
                             : same.send(inputs.get(r).segment().address(), bytes, r, handle, own)));
-    lane.end(op, stream);
   }
 
   @Override
@@ -442,24 +476,59 @@ final class NcclBackend implements Backend {
     messages(op).receive(op, MessageBoard.ANY, tag, address, tensor.byteSize());
   }
 
-  private NcclMessages messages(Operation op) {
-    NcclMessages own = messages;
+  private Messages messages(Operation op) {
+    Messages own = messages;
     if (own == null) {
       throw new UnsupportedOperationException(
-          op.type().label()
-              + " on rank "
-              + rank
-              + (size == 1
-                  ? ": a group of one rank has no messages"
-                  : ": messages on NCCL need a group of ranks of Tutti alone"));
+          op.type().label() + " on rank " + rank + ": a group of one rank has no messages");
     }
     return own;
   }
 
   @Override
+  public String likelyCause(Operation op) {
+    Messages own = messages;
+    boolean ofOthers = op.type().isPointToPoint() || op.equals(lane.first());
+    return own == null || !ofOthers ? "" : own.likelyCause();
+  }
+
+  @Override
+  public void beginBatch() {
+    Messages own = messages;
+    if (own != null) {
+      own.beginBatch();
+    }
+  }
+
+  @Override
+  public void endBatch() {
+    Messages own = messages;
+    if (own != null) {
+      own.endBatch();
+    }
+  }
+
+  @Override
+  public boolean hasForeignRanks() {
+    return subgroups != null;
+  }
+
+  @Override
+  public @Nullable Backend createSubgroup(BackendContext context, List<Integer> ranks) {
+    return subgroups == null ? null : subgroups.create(context, ranks);
+  }
+
+  @Override
+  public void passSubgroup(List<Integer> ranks, long deadlineNanos) {
+    if (subgroups != null) {
+      subgroups.pass(ranks, deadlineNanos);
+    }
+  }
+
+  @Override
   public void abort(Throwable cause) {
     communicator.abort(cause);
-    NcclMessages own = messages;
+    Messages own = messages;
     if (own != null) {
       own.abort(cause);
     }
@@ -468,7 +537,7 @@ final class NcclBackend implements Backend {
   @Override
   public void close() {
     long until = System.nanoTime() + CLOSE_NANOS;
-    NcclMessages own = messages;
+    Messages own = messages;
     if (own != null) {
       own.beginClose();
     }

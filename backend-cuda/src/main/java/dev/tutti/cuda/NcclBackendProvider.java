@@ -17,7 +17,6 @@ import dev.tutti.spi.BackendProvider;
 import dev.tutti.spi.DeviceSession;
 import java.util.EnumSet;
 import java.util.List;
-import java.util.Map;
 import java.util.Optional;
 import java.util.Set;
 import java.util.function.Function;
@@ -122,7 +121,7 @@ public final class NcclBackendProvider implements BackendProvider {
 
   @Override
   public List<Setting<?>> settings() {
-    return List.of(NcclLibrary.FILE);
+    return List.of(NcclLibrary.FILE, CudaSettings.NCCL_LAZY);
   }
 
   @Override
@@ -157,6 +156,6 @@ public final class NcclBackendProvider implements BackendProvider {
    */
   @Override
   public Backend create(BackendContext context) {
-    return NcclWorld.join(context, cuda.get(), nccl.apply(context.settings()), Map.of());
+    return NcclWorld.join(context, cuda.get(), nccl.apply(context.settings()));
   }
 }

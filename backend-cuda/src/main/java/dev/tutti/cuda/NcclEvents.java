@@ -7,11 +7,11 @@ import java.util.ArrayDeque;
 /** Keeps the events of a communicator's operations for use again. Any thread. */
 final class NcclEvents {
   private final CudaDevice device;
-  private final Communicator communicator;
+  private final NcclMeeting communicator;
   private final OpenEvents open = new OpenEvents();
   private final ArrayDeque<NcclEvent> free = new ArrayDeque<>();
 
-  NcclEvents(CudaDevice device, Communicator communicator) {
+  NcclEvents(CudaDevice device, NcclMeeting communicator) {
     this.device = device;
     this.communicator = communicator;
   }
@@ -20,7 +20,11 @@ final class NcclEvents {
   synchronized NcclEvent take(Operation op) {
     NcclEvent event = free.pollLast();
     if (event == null) {
-      event = new NcclEvent(new CudaEvent(device), communicator, this, op);
+      Communicator made = communicator.made();
+      if (made == null) {
+        throw new AssertionError("an operation without a communicator");
+      }
+      event = new NcclEvent(new CudaEvent(device), made, this, op);
     } else {
       event.follow(op);
     }

@@ -1,14 +1,18 @@
 package dev.tutti.cuda;
 
+import dev.tutti.RendezvousException;
 import dev.tutti.cuda.nccl.Communicator;
 import dev.tutti.cuda.nccl.NcclCalls;
+import dev.tutti.cuda.nccl.NcclResult;
 import dev.tutti.spi.Operation;
+import java.util.List;
 import java.util.concurrent.TimeUnit;
+import java.util.concurrent.locks.ReentrantLock;
 import org.jspecify.annotations.Nullable;
 
 /**
- * Puts the collectives of a group into streams, in the group's order. One thread at a time, but for
- * what says otherwise.
+ * Puts the operations on a group's communicator into streams, in their order. Any thread; between
+ * {@link #begin} and {@link #leave} one at a time.
  */
 final class NcclLane {
   /*
@@ -17,18 +21,24 @@ final class NcclLane {
    *
    * The time-out of an operation is the group's to find, which then aborts the communicator and so
    * ends the waits here; they have a later limit only to be sure.
+   *
+   * Messages are in it with ranks of PyTorch, and may come from other threads than collectives. Those that
+   * NCCL is to get are to be seen while a call waits for a peer.
    */
   private static final long GRACE_NANOS = TimeUnit.SECONDS.toNanos(5);
 
   private final CudaDevice device;
-  private final Communicator communicator;
+  private final NcclMeeting communicator;
   private final NcclEvents events;
+  private final ReentrantLock turn = new ReentrantLock();
   private CudaStream lastStream;
   private @Nullable CudaEvent lastEvent;
   private volatile @Nullable Operation lastOp;
   private volatile long lastNumber;
+  private volatile List<NcclMessage> lastMessages = List.of();
+  private volatile @Nullable Operation first;
 
-  NcclLane(CudaDevice device, Communicator communicator) {
+  NcclLane(CudaDevice device, NcclMeeting communicator) {
     this.device = device;
     this.communicator = communicator;
     this.events = new NcclEvents(device, communicator);
@@ -60,15 +70,53 @@ final class NcclLane {
     return last == null || last.isDone() ? null : last;
   }
 
-  /** Returns the current stream, ordered behind the last operation. */
-  CudaStream begin() {
-    device.context().enter();
-    CudaStream stream = device.currentStream();
-    CudaEvent last = lastEvent;
-    if (last != null && !stream.equals(lastStream) && !stream.isCapturing()) {
-      stream.waitFor(last);
+  /** Returns the last messages that NCCL got or is to get, such as have not ended. Any thread. */
+  List<NcclMessage> pendingMessages() {
+    List<NcclMessage> last = lastMessages;
+    return last.isEmpty() ? last : last.stream().filter(each -> !each.op().isDone()).toList();
+  }
+
+  /** Returns the operation that waits for all ranks to make the communicator. Any thread. */
+  @Nullable Operation first() {
+    Operation waits = first;
+    return waits == null || waits.isDone() ? null : waits;
+  }
+
+  /** Returns what NCCL says that failed since, or null; null while it is called. Any thread. */
+  @Nullable RuntimeException failure() {
+    if (!turn.tryLock()) {
+      return null;
     }
-    return stream;
+    try {
+      return communicator.failure();
+    } finally {
+      turn.unlock();
+    }
+  }
+
+  /** Takes the turn, and returns the current stream, ordered behind the last operation. */
+  CudaStream begin() {
+    turn.lock();
+    boolean good = false;
+    try {
+      device.context().enter();
+      CudaStream stream = device.currentStream();
+      CudaEvent last = lastEvent;
+      if (last != null && !stream.equals(lastStream) && !stream.isCapturing()) {
+        stream.waitFor(last);
+      }
+      good = true;
+      return stream;
+    } finally {
+      if (!good) {
+        turn.unlock();
+      }
+    }
+  }
+
+  /** Gives the turn back that {@link #begin} took. */
+  void leave() {
+    turn.unlock();
   }
 
   /**
@@ -79,10 +127,49 @@ final class NcclLane {
    * @param call calls NCCL
    */
   void run(Operation op, CudaStream stream, Call call) {
-    communicator.runGroup(
-        op.type().label(),
-        op.deadlineNanos() + GRACE_NANOS,
-        (nccl, handle) -> call.run(nccl, handle, stream.handle()));
+    run(op.type().label(), op, op.deadlineNanos() + GRACE_NANOS, stream, call);
+  }
+
+  private void run(String what, Operation op, long deadlineNanos, CudaStream stream, Call call) {
+    Communicator to = communicator.made();
+    if (to == null) {
+      first = op;
+      to = communicator.get(deadlineNanos);
+      first = null;
+    }
+    to.runGroup(what, deadlineNanos, (nccl, handle) -> call.run(nccl, handle, stream.handle()));
+  }
+
+  /** Runs messages as one; a message that fails ends by what this throws. */
+  void exchange(List<NcclMessage> messages) {
+    CudaStream stream = begin();
+    try {
+      lastMessages = messages;
+      long deadline =
+          messages.stream().mapToLong(each -> each.op().deadlineNanos()).min().orElse(0);
+      String what = messages.size() == 1 ? messages.get(0).describe() : "a batch of messages";
+      run(
+          what,
+          messages.get(0).op(),
+          deadline + GRACE_NANOS,
+          stream,
+          (nccl, handle, to) -> {
+            int first = NcclResult.SUCCESS;
+            for (NcclMessage message : messages) {
+              int result = message.call(nccl, handle, to);
+              first = first == NcclResult.SUCCESS ? result : first;
+            }
+            return first;
+          });
+      device.context().enter();
+      if (stream.isCapturing()) {
+        messages.forEach(message -> message.op().complete());
+      } else {
+        messages.forEach(message -> follow(message.op(), stream));
+      }
+    } finally {
+      leave();
+    }
   }
 
   /** Says that all of an operation is in its stream. */
@@ -91,13 +178,34 @@ final class NcclLane {
     if (stream.isCapturing()) {
       return;
     }
+    follow(op, stream);
+    lastNumber = op.sequenceNumber();
+    lastOp = op;
+  }
+
+  private void follow(Operation op, CudaStream stream) {
     NcclEvent event = events.take(op);
     event.event().recordIn(stream.handle());
     lastEvent = event.event();
     lastStream = stream;
     op.enqueued(event);
-    lastNumber = op.sequenceNumber();
-    lastOp = op;
+  }
+
+  /**
+   * Runs something once the device is done with all operations; none is started meanwhile.
+   *
+   * @throws RendezvousException if that takes too long
+   */
+  void whenIdle(long deadlineNanos, Runnable task) {
+    turn.lock();
+    try {
+      if (!awaitIdle(deadlineNanos)) {
+        throw new RendezvousException("the operations before did not end in time");
+      }
+      task.run();
+    } finally {
+      turn.unlock();
+    }
   }
 
   /** Waits until no operation runs; false if that takes too long. */

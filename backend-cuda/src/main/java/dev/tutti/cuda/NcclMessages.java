@@ -8,10 +8,7 @@ import dev.tutti.spi.Operation;
 import java.util.ArrayDeque;
 import java.util.ArrayList;
 import java.util.List;
-import java.util.concurrent.RejectedExecutionException;
-import java.util.concurrent.SynchronousQueue;
 import java.util.concurrent.ThreadPoolExecutor;
-import java.util.concurrent.TimeUnit;
 import org.jspecify.annotations.Nullable;
 
 /**
@@ -19,7 +16,7 @@ import org.jspecify.annotations.Nullable;
  * of their own: NCCL knows no tags, does not notice a message of another size, and its kernels wait
  * on the device for the other side. Any thread.
  */
-final class NcclMessages {
+final class NcclMessages implements Messages, NcclMessagePath.Owner {
   /*
    * Blocks of kernels that wait for each other must all find room on the device. All paths of a rank
    * together get as many as the smallest devices have processors, less those that a collective takes.
@@ -29,7 +26,8 @@ final class NcclMessages {
   private static final int BLOCKS = 96;
   private static final int MOST_BLOCKS = 16;
   private static final int STREAMS = 14;
-  private static final long IDLE_SECONDS = 1;
+  private static final int SENDER = 0;
+  private static final int RECEIVER = 1;
 
   private final CudaDevice device;
   private final NcclCalls nccl;
@@ -69,15 +67,7 @@ final class NcclMessages {
     this.rank = rank;
     this.blocks = blocks;
     this.mostBlocks = mostBlocks(size);
-    this.threads =
-        new ThreadPoolExecutor(
-            0,
-            Integer.MAX_VALUE,
-            IDLE_SECONDS,
-            TimeUnit.SECONDS,
-            new SynchronousQueue<>(),
-            task ->
-                Thread.ofPlatform().daemon().name("tutti-nccl-message-" + rank).unstarted(task));
+    this.threads = NcclMessagePath.threads(rank);
     streams.addAll(device.reserve().take(Math.min(directions(size), STREAMS)));
     @Nullable MessagePath[] sends = new @Nullable MessagePath[size];
     @Nullable MessagePath[] receives = new @Nullable MessagePath[size];
@@ -108,49 +98,40 @@ final class NcclMessages {
     return Math.clamp(BLOCKS / directions(size), 1, MOST_BLOCKS);
   }
 
-  /** Tells whether calls of NCCL shall block. */
-  boolean blocks() {
-    return blocks;
-  }
-
   private NcclMessagePath path(int peer, boolean sends) {
-    NcclMessagePath made = new NcclMessagePath(this, peer, sends);
+    NcclMessagePath made =
+        new NcclMessagePath(this, peer, sends ? SENDER : RECEIVER, link(peer, sends));
     paths.add(made);
     return made;
   }
 
-  CudaDevice device() {
+  /** Returns what makes the communicator of one direction. */
+  NcclLink link(int peer, boolean sends) {
+    return new NcclLink(
+        nccl,
+        device,
+        store,
+        "tutti/message/" + (sends ? rank + "/" + peer : peer + "/" + rank),
+        new NcclLink.Place(
+            "rank " + rank + ", messages " + (sends ? "to" : "from") + " rank " + peer,
+            sends ? SENDER : RECEIVER,
+            2),
+        !sends,
+        new NcclLink.Width(mostBlocks, blocks, true));
+  }
+
+  @Override
+  public CudaDevice device() {
     return device;
   }
 
-  NcclCalls nccl() {
-    return nccl;
-  }
-
-  Store store() {
-    return store;
-  }
-
-  int rank() {
-    return rank;
-  }
-
-  /** Returns how many blocks of threads a message may have. */
-  int mostBlocks() {
-    return mostBlocks;
-  }
-
-  /**
-   * Runs the messages of a path, which has one such task at a time.
-   *
-   * @throws RejectedExecutionException if the group is closed
-   */
-  void execute(Runnable task) {
+  @Override
+  public void execute(Runnable task) {
     threads.execute(task);
   }
 
-  /** Returns a stream that nobody else has; the device may have to make it. */
-  CudaStream takeStream() {
+  @Override
+  public CudaStream takeStream() {
     CudaStream stream;
     synchronized (streams) {
       stream = streams.pollFirst();
@@ -165,47 +146,47 @@ final class NcclMessages {
     }
   }
 
-  /** Starts a send. */
-  void send(Operation op, int peer, int tag, long address, long bytes) {
+  @Override
+  public void send(Operation op, int peer, int tag, long address, long bytes) {
     board.send(op, peer, tag, address, bytes);
   }
 
-  /** Starts a receive, of {@link MessageBoard#ANY} too. */
-  void receive(Operation op, int peer, int tag, long address, long bytes) {
+  @Override
+  public void receive(Operation op, int peer, int tag, long address, long bytes) {
     board.receive(op, peer, tag, address, bytes);
   }
 
-  /** Tells whether a send or receive has not found its other side yet. */
-  boolean isWaiting() {
+  @Override
+  public boolean isWaiting() {
     return board.isWaiting();
   }
 
-  /** Fails what waits for a rank that closed its group. */
-  void leave(int peer) {
+  @Override
+  public void leave(int peer) {
     board.leave(peer);
   }
 
-  /** Fails messages of which NCCL says that they cannot end. */
-  void look() {
+  @Override
+  public void look() {
     paths.forEach(NcclMessagePath::look);
   }
 
-  /** Ends what runs, without a result; never blocks. */
-  void abort(Throwable cause) {
+  @Override
+  public void abort(Throwable cause) {
     paths.forEach(path -> path.abort(cause));
     board.abort(cause);
     paths.forEach(NcclMessagePath::forget);
   }
 
-  /** Begins to free the communicators, all at once; nothing may run. */
-  void beginClose() {
+  @Override
+  public void beginClose() {
     board.close();
     threads.shutdown();
     paths.forEach(NcclMessagePath::beginClose);
   }
 
-  /** Frees everything. */
-  void close(long deadlineNanos) {
+  @Override
+  public void close(long deadlineNanos) {
     paths.forEach(path -> path.close(deadlineNanos));
     giveStreams();
   }

@@ -2,8 +2,6 @@ package dev.tutti.cuda;
 
 import dev.tutti.Store;
 import dev.tutti.StoreException;
-import dev.tutti.cuda.nccl.Communicator;
-import dev.tutti.cuda.nccl.NcclException;
 import dev.tutti.spi.Operation;
 import dev.tutti.spi.PeerLostException;
 import java.lang.System.Logger.Level;
@@ -26,22 +24,22 @@ final class NcclWatch implements AutoCloseable {
   private static final long PERIOD_NANOS = TimeUnit.MILLISECONDS.toNanos(200);
   private static final String CLOSED = "tutti/closed";
 
-  private final Communicator communicator;
+  private final NcclMeeting communicator;
   private final NcclLane lane;
   private final Store store;
   private final int rank;
   private final int size;
-  private final @Nullable NcclMessages messages;
+  private final @Nullable Messages messages;
   private final Thread thread;
   private volatile boolean closed;
 
   NcclWatch(
-      Communicator communicator,
+      NcclMeeting communicator,
       NcclLane lane,
       Store store,
       int rank,
       int size,
-      @Nullable NcclMessages messages) {
+      @Nullable Messages messages) {
     this.communicator = communicator;
     this.lane = lane;
     this.store = store;
@@ -74,7 +72,7 @@ final class NcclWatch implements AutoCloseable {
     }
   }
 
-  private void look(NcclMessages own) {
+  private void look(Messages own) {
     own.look();
     if (!own.isWaiting() || !store.check(List.of(CLOSED))) {
       return;
@@ -87,7 +85,7 @@ final class NcclWatch implements AutoCloseable {
   }
 
   private void look(Operation op, long number) {
-    NcclException failure = communicator.failure();
+    RuntimeException failure = lane.failure();
     if (failure != null) {
       op.fail(failure, -1);
       return;

@@ -5,7 +5,6 @@ import dev.tutti.DType;
 import dev.tutti.ReduceOp;
 import dev.tutti.RendezvousException;
 import dev.tutti.Store;
-import dev.tutti.StoreException;
 import dev.tutti.StoreTimeoutException;
 import dev.tutti.cuda.memory.DeviceBlock;
 import dev.tutti.cuda.nccl.Communicator;
@@ -16,13 +15,10 @@ import dev.tutti.cuda.share.RankLinks;
 import dev.tutti.cuda.share.StoreExchange;
 import dev.tutti.gloo.BindAddress;
 import dev.tutti.spi.BackendContext;
-import java.nio.charset.StandardCharsets;
 import java.time.Duration;
-import java.util.ArrayList;
 import java.util.HashSet;
 import java.util.List;
 import java.util.Map;
-import java.util.Set;
 import java.util.concurrent.TimeUnit;
 import org.jspecify.annotations.Nullable;
 
@@ -30,25 +26,29 @@ import org.jspecify.annotations.Nullable;
 final class NcclWorld {
   /*
    * The key of the communicator's id is c10d's for the first communicator of a group on a kind of
-   * device, and so is its value. A rank of Tutti says that it is here before it enters the
-   * communicator; as nobody leaves the making of that before all ranks have entered, whoever comes out
-   * of it sees the keys of all ranks of Tutti, and knows whether all ranks are such.
+   * device, and so is its value. NcclRoster finds out whether all ranks are of Tutti.
    *
    * NCCL connects ranks when they first need it, and a call then waits for the peers. Where all ranks
    * are of Tutti the usual connections are made at once, so that calls return at once;
    * and calls block then, as those that do not take several times as long, if each rank has a process of
    * its own.
    *
+   * PyTorch makes its communicator at init if it was given a device, else when an operation first needs it;
+   * then its ranks may need others before, for messages. A setting has Tutti do the same: nothing waits here.
+   *
    * A rank that cannot be set up ends that of the others by closing their stores. NCCL does not hear of
    * it, so who waits for NCCL looks at its store now and then.
    */
   private static final String ID_KEY = "0";
-  private static final String HERE = "tutti/here/";
+  private static final String OWN_KEY = "tutti/own";
   private static final long LOOK_NANOS = TimeUnit.MILLISECONDS.toNanos(200);
 
   private final BackendContext context;
   private final NcclCalls nccl;
   private final CudaDevice device;
+  private final NcclRoster roster;
+  private final Map<Feature, String> missing;
+  private final String name;
   private final long until;
 
   /** Is where the first calls run, and what they work on, until they are done. */
@@ -56,54 +56,104 @@ final class NcclWorld {
 
   private @Nullable DeviceBlock cells;
 
-  private NcclWorld(BackendContext context, NcclCalls nccl, CudaDevice device) {
+  private NcclWorld(
+      BackendContext context, NcclCalls nccl, CudaDevice device, Map<Feature, String> missing) {
     this.context = context;
     this.nccl = nccl;
     this.device = device;
+    this.roster = new NcclRoster(context);
+    this.missing = missing;
+    this.name = "rank " + context.rank() + "/" + context.size();
     this.until = System.nanoTime() + context.timeout().toNanos();
   }
 
   /**
-   * Meets the other ranks.
+   * Meets the other ranks, of Tutti and of PyTorch.
+   *
+   * @throws RendezvousException if they do not come, with those that are missing
+   * @throws dev.tutti.cuda.nccl.NcclException if NCCL fails
+   */
+  static NcclBackend join(BackendContext context, Cuda cuda, NcclCalls nccl) {
+    CudaDevice device = cuda.device(context.device().index());
+    NcclWorld world = new NcclWorld(context, nccl, device, Map.of());
+    boolean lazy = context.settings().get(CudaSettings.NCCL_LAZY);
+    world.roster.arrive(nccl.process(), lazy);
+    return lazy ? world.later() : world.meet(false);
+  }
+
+  /**
+   * Meets the other ranks, which all are of Tutti.
    *
    * @param missing what the group has to do without, with the reason
    * @throws RendezvousException if they do not come, with those that are missing
    * @throws dev.tutti.cuda.nccl.NcclException if NCCL fails
    */
-  static NcclBackend join(
+  static NcclBackend joinAlone(
       BackendContext context, Cuda cuda, NcclCalls nccl, Map<Feature, String> missing) {
     CudaDevice device = cuda.device(context.device().index());
-    return new NcclWorld(context, nccl, device).join(missing);
+    NcclWorld world = new NcclWorld(context, nccl, device, missing);
+    world.roster.arrive(nccl.process(), false);
+    return world.meet(true);
   }
 
-  private NcclBackend join(Map<Feature, String> missing) {
-    int rank = context.rank();
-    int size = context.size();
-    Store store = context.store();
-    store.set(HERE + rank, nccl.process());
+  private NcclBackend meet(boolean alone) {
     device.context().enter();
+    boolean shares;
     Communicator communicator;
     try {
-      byte[] id = exchangeId(store);
-      communicator =
-          Communicator.create(nccl, device.context()::enter, id, size, rank, until, this::look);
+      byte[] id = exchangeId(ID_KEY);
+      shares = alone || roster.expectAlone(left());
+      communicator = create(id, shares);
     } catch (RendezvousException e) {
-      throw new RendezvousException(e.getMessage() + missing(store), e);
+      throw new RendezvousException(e.getMessage() + roster.missing(), e);
     }
-    NcclLane lane = new NcclLane(device, communicator);
-    NcclMessages messages = null;
+    return open(communicator, shares);
+  }
+
+  private Communicator create(byte[] id, boolean shares) {
+    return Communicator.create(
+        nccl,
+        device.context()::enter,
+        id,
+        context.size(),
+        context.rank(),
+        shares,
+        until,
+        this::look);
+  }
+
+  /** Makes the backend of a group that is a part of one with ranks of PyTorch. */
+  private NcclBackend meetBySplit(NcclSubgroups.Part part) {
+    return open(part.split(name, context.rank(), until, this::look), true);
+  }
+
+  /** Makes the backend on a communicator in which all ranks are. */
+  private NcclBackend open(Communicator first, boolean shares) {
+    Communicator communicator = first;
+    Messages messages = null;
     boolean good = false;
     try {
-      if (size > 1 && store.check(keys())) {
-        boolean blocks = haveProcessesOfTheirOwn();
-        if (blocks) {
-          communicator.block(rank, 0, until, this::look);
-        }
+      boolean alone = context.size() == 1 || roster.isAlone();
+      boolean blocks = alone && context.size() > 1 && roster.haveProcessesOfTheirOwn(left());
+      if (blocks && !shares) {
+        // Some came too late for the guess.
+        communicator = create(exchangeId(OWN_KEY), true);
+        first.close(until);
+      }
+      if (blocks) {
+        communicator.block(context.rank(), 0, until, this::look);
+      }
+      NcclMeeting meeting = new NcclMeeting(communicator);
+      NcclLane lane = new NcclLane(device, meeting);
+      NcclSubgroups subgroups = null;
+      if (alone && context.size() > 1) {
         connect(communicator);
         messages = messages(blocks);
+      } else if (!alone) {
+        messages = new OrderedMessages(device, lane, context.store(), context.rank(), null);
+        subgroups = new NcclSubgroups(context, communicator, lane, this::partOf);
       }
-      NcclBackend backend =
-          new NcclBackend(device, rank, size, communicator, lane, store, messages, missing);
+      NcclBackend backend = backend(meeting, lane, messages, subgroups);
       good = true;
       return backend;
     } finally {
@@ -111,35 +161,69 @@ final class NcclWorld {
         if (messages != null) {
           messages.beginClose();
         }
-        communicator.abort(new IllegalStateException("the group was not made"));
-        communicator.close();
+        for (Communicator each : new HashSet<>(List.of(first, communicator))) {
+          each.abort(new IllegalStateException("the group was not made"));
+          each.close();
+        }
         connected();
       }
     }
   }
 
-  /**
-   * Tells, on all ranks alike, whether no two of them share a process: of those that do NCCL frees
-   * the last one's with those of all others, which does not go with communicators that share what
-   * they have.
-   */
-  private boolean haveProcessesOfTheirOwn() {
-    Set<String> processes = new HashSet<>();
-    for (byte[] process : context.store().multiGet(keys(), left())) {
-      processes.add(new String(process, StandardCharsets.UTF_8));
+  private NcclBackend partOf(BackendContext part, NcclSubgroups.Part maker) {
+    NcclWorld world = new NcclWorld(part, nccl, device, missing);
+    world.roster.arrive(nccl.process(), false);
+    return world.meetBySplit(maker);
+  }
+
+  /** Makes the backend of a group whose ranks meet in their first operation. */
+  private NcclBackend later() {
+    NcclLink.Place place = new NcclLink.Place(name, context.rank(), context.size());
+    NcclMeeting meeting =
+        new NcclMeeting(
+            new NcclLink(
+                nccl,
+                device,
+                context.store(),
+                ID_KEY,
+                place,
+                context.rank() == 0,
+                NcclLink.Width.PYTORCH));
+    NcclLane lane = new NcclLane(device, meeting);
+    if (context.size() == 1) {
+      return backend(meeting, lane, null, null);
     }
-    return processes.size() == context.size();
+    PairMessages pairs = new PairMessages(device, nccl, context.store(), context.rank());
+    Messages messages = new OrderedMessages(device, lane, context.store(), context.rank(), pairs);
+    return backend(meeting, lane, messages, null);
+  }
+
+  private NcclBackend backend(
+      NcclMeeting meeting,
+      NcclLane lane,
+      @Nullable Messages messages,
+      @Nullable NcclSubgroups subgroups) {
+    return new NcclBackend(
+        device,
+        context.rank(),
+        context.size(),
+        meeting,
+        lane,
+        context.store(),
+        messages,
+        subgroups,
+        missing);
   }
 
   /** Opens links between the ranks, on which messages find their receivers. */
-  private NcclMessages messages(boolean blocks) {
+  private Messages messages(boolean blocks) {
     StoreExchange exchange =
         new StoreExchange(context.store(), "tutti/links", context.rank(), context.size());
     RankLinks links =
         RankLinks.open(() -> BindAddress.choose(context.settings()).address(), exchange, until);
     boolean good = false;
     try {
-      NcclMessages made =
+      Messages made =
           new NcclMessages(
               device,
               nccl,
@@ -158,28 +242,23 @@ final class NcclWorld {
     }
   }
 
-  private byte[] exchangeId(Store store) {
+  private byte[] exchangeId(String key) {
+    Store store = context.store();
     if (context.rank() == 0) {
       byte[] id = nccl.uniqueId();
-      store.set(ID_KEY, id);
+      store.set(key, id);
       return id;
     }
     byte[] id;
     try {
-      id = store.get(ID_KEY, left());
+      id = store.get(key, left());
     } catch (StoreTimeoutException e) {
       throw new RendezvousException(
-          "rank "
-              + context.rank()
-              + "/"
-              + context.size()
-              + ": rank 0 did not offer a communicator of NCCL in time",
-          e);
+          name + ": rank 0 did not offer a communicator of NCCL in time", e);
     }
     if (id.length != NcclCalls.UNIQUE_ID_BYTES) {
       throw new RendezvousException(
-          "rank "
-              + context.rank()
+          name
               + ": the id of NCCL's communicator has "
               + id.length
               + " bytes, not "
@@ -196,28 +275,6 @@ final class NcclWorld {
   /** Throws once the store is closed. */
   private void look() {
     boolean _ = context.store().check(List.of(ID_KEY));
-  }
-
-  private List<String> keys() {
-    List<String> keys = new ArrayList<>(context.size());
-    for (int r = 0; r < context.size(); r++) {
-      keys.add(HERE + r);
-    }
-    return keys;
-  }
-
-  private String missing(Store store) {
-    List<Integer> ranks = new ArrayList<>();
-    try {
-      for (int r = 0; r < context.size(); r++) {
-        if (!store.check(List.of(HERE + r))) {
-          ranks.add(r);
-        }
-      }
-    } catch (StoreException e) {
-      return ""; // The failure that this would add to is what matters.
-    }
-    return ranks.isEmpty() ? "" : "; of ranks " + ranks + " none came that is a rank of Tutti";
   }
 
   /** Makes the connections of the usual algorithms. */

@@ -175,7 +175,7 @@ final class SignalChannel implements AutoCloseable {
 
   /** Waits for what the caller's stream has; false if that takes too long. */
   private boolean awaitCaller(CudaStream caller, long start, Duration timeout) {
-    long limit = timeout.compareTo(LONGEST) > 0 ? LONGEST.toNanos() : timeout.toNanos();
+    long limit = Math.min(TimeUnit.NANOSECONDS.convert(timeout), LONGEST.toNanos());
     try (CudaEvent before = caller.record()) {
       long now = start;
       while (!before.awaitReached(now + Math.min(CANCEL_NANOS, limit - (now - start)))) {

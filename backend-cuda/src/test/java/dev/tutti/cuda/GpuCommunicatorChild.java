@@ -43,7 +43,14 @@ final class GpuCommunicatorChild {
     }
     communicator =
         Communicator.begin(
-            nccl, device.context()::enter, "rank " + rank, store.get("id", LIMIT), 2, rank, 0);
+            nccl,
+            device.context()::enter,
+            "rank " + rank,
+            store.get("id", LIMIT),
+            2,
+            rank,
+            0,
+            true);
     communicator.awaitRanks(soon());
     communicator.block(rank, 0, soon(), () -> {});
   }

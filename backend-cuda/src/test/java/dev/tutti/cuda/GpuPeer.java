@@ -7,13 +7,18 @@ import dev.tutti.ProcessGroup;
 import dev.tutti.ReduceOp;
 import dev.tutti.Tensor;
 import dev.tutti.Work;
+import java.time.Duration;
+import java.util.ArrayList;
 import java.util.Arrays;
+import java.util.List;
+import java.util.stream.IntStream;
 
 /**
  * Is a rank of a job whose other ranks may be PyTorch's: {@code
  * benchmarks/pytorch-interop/gpu_peer.py} is the same in Python. The environment says which rank;
- * the first argument names the backend; a second one asks for messages, which PyTorch's ranks do
- * not share.
+ * the first argument names the backend, the others ask for more: {@code messages} in order and in
+ * batches, {@code groups} of some of the ranks, and {@code tags}, which PyTorch's ranks do not
+ * share.
  */
 final class GpuPeer {
   private static final int COUNT = 1_000_003;
@@ -24,46 +29,145 @@ final class GpuPeer {
     int local = Integer.parseInt(System.getenv("LOCAL_RANK"));
     CudaDevice device = Cuda.get().device(local);
     GroupOptions options =
-        GroupOptions.defaults().withBackend(args[0]).withDevice(Device.cuda(local));
+        GroupOptions.defaults()
+            .withBackend(args[0])
+            .withDevice(Device.cuda(local))
+            .withTimeout(Duration.ofSeconds(Integer.getInteger("seconds", 120)));
     try (CudaStream.Scope _ = device.poolStream().use();
         ProcessGroup group = ProcessGroup.init(options)) {
-      int rank = group.rank();
-      int size = group.size();
-      Tensor few = device.tensors().copyOf(Tensor.of(rank + 1f, 10f * (rank + 1)));
-      group.allReduce(few);
-      float sum = size * (size + 1) / 2f;
-      float[] sums = device.tensors().toHost(few).toFloatArray();
-      require("sum", Arrays.equals(sums, new float[] {sum, 10 * sum}));
-
-      int[] many = new int[COUNT];
-      Arrays.setAll(many, i -> i % 1000 * (rank + 1));
-      Tensor large = device.tensors().copyOf(Tensor.of(many));
-      group.allReduce(large, ReduceOp.SUM);
-      int[] total = device.tensors().toHost(large).toIntArray();
-      for (int i = 0; i < COUNT; i++) {
-        require("sum of element " + i, total[i] == i % 1000 * (int) sum);
+      List<String> wanted = new ArrayList<>(List.of(args).subList(1, args.length));
+      if (!wanted.contains("sums")) {
+        wanted.add(0, "sums");
       }
-
-      Tensor root = device.tensors().copyOf(Tensor.of(rank == 1 ? 7L : 0L));
-      group.broadcast(root, 1);
-      require("broadcast", device.tensors().toHost(root).toLongArray()[0] == 7);
-
-      Tensor all = device.tensors().copyOf(Tensor.of(new float[size]));
-      group.allGatherInto(all, device.tensors().copyOf(Tensor.of((float) rank)));
-      float[] ranks = device.tensors().toHost(all).toFloatArray();
-      for (int r = 0; r < size; r++) {
-        require("all-gather of rank " + r, ranks[r] == r);
+      for (String what : wanted) {
+        switch (what) {
+          case "sums" -> sums(group, device);
+          case "messages" -> messages(group, device);
+          case "groups" -> groups(group, device);
+          case "tags" -> tags(group, device);
+          default -> throw new IllegalArgumentException(what);
+        }
       }
-      group.barrier();
-      if (args.length > 1) {
-        messages(group, device);
-      }
-      System.out.println("Java rank " + rank + " of " + size + ": sums exact " + sums[0]);
+    }
+  }
+
+  private static void sums(ProcessGroup group, CudaDevice device) {
+    int rank = group.rank();
+    int size = group.size();
+    Tensor few = device.tensors().copyOf(Tensor.of(rank + 1f, 10f * (rank + 1)));
+    group.allReduce(few);
+    float sum = size * (size + 1) / 2f;
+    float[] sums = device.tensors().toHost(few).toFloatArray();
+    require("sum", Arrays.equals(sums, new float[] {sum, 10 * sum}));
+
+    int[] many = new int[COUNT];
+    Arrays.setAll(many, i -> i % 1000 * (rank + 1));
+    Tensor large = device.tensors().copyOf(Tensor.of(many));
+    group.allReduce(large, ReduceOp.SUM);
+    int[] total = device.tensors().toHost(large).toIntArray();
+    for (int i = 0; i < COUNT; i++) {
+      require("sum of element " + i, total[i] == i % 1000 * (int) sum);
+    }
+
+    Tensor root = device.tensors().copyOf(Tensor.of(rank == 1 ? 7L : 0L));
+    group.broadcast(root, 1);
+    require("broadcast", device.tensors().toHost(root).toLongArray()[0] == 7);
+
+    Tensor all = device.tensors().copyOf(Tensor.of(new float[size]));
+    group.allGatherInto(all, device.tensors().copyOf(Tensor.of((float) rank)));
+    float[] ranks = device.tensors().toHost(all).toFloatArray();
+    for (int r = 0; r < size; r++) {
+      require("all-gather of rank " + r, ranks[r] == r);
+    }
+    group.barrier();
+    System.out.println("Java rank " + rank + " of " + size + ": sums exact " + sums[0]);
+  }
+
+  private static Tensor filled(CudaDevice device, int count, int value) {
+    int[] all = new int[count];
+    Arrays.fill(all, value);
+    return device.tensors().copyOf(Tensor.of(all));
+  }
+
+  private static void requireFilled(String what, CudaDevice device, Tensor tensor, int value) {
+    for (int element : device.tensors().toHost(tensor).toIntArray()) {
+      require(what + ": " + element + ", not " + value, element == value);
+    }
+  }
+
+  /** Passes around the ring, both ways, then exchanges with both neighbours at once. */
+  private static void messages(ProcessGroup group, CudaDevice device) {
+    int rank = group.rank();
+    int size = group.size();
+    int next = (rank + 1) % size;
+    int previous = (rank + size - 1) % size;
+    Tensor own = filled(device, COUNT, rank);
+    Tensor got = filled(device, COUNT, -1);
+    pass(group, own, next, got, previous);
+    requireFilled("message from below", device, got, previous);
+    Tensor sum = filled(device, 1, rank);
+    group.allReduce(sum);
+    pass(group, own, previous, got, next);
+    requireFilled("message from above", device, got, next);
+    requireFilled("sum", device, sum, size * (size - 1) / 2);
+    Tensor below = filled(device, COUNT, -1);
+    Tensor above = filled(device, 7, -1);
+    group
+        .batch()
+        .send(own, next, 0)
+        .send(filled(device, 7, rank), previous, 0)
+        .recv(below, previous, 0)
+        .recv(above, next, 0)
+        .run();
+    group.allReduce(sum);
+    requireFilled("batch from below", device, below, previous);
+    requireFilled("batch from above", device, above, next);
+    requireFilled("sum", device, sum, size * size * (size - 1) / 2);
+    System.out.println("Java rank " + rank + " of " + size + ": messages exact");
+  }
+
+  /** Lets rank 0 send first, and all others receive first. */
+  private static void pass(ProcessGroup group, Tensor own, int to, Tensor got, int from) {
+    if (group.rank() == 0) {
+      group.send(own, to);
+      group.recv(got, from);
+    } else {
+      Work work = group.recv(got, from, P2pOptions.DEFAULT.withAsync());
+      work.await();
+      group.send(own, to);
+    }
+  }
+
+  /**
+   * Sums and sends in groups: of all ranks, of the first and the last, of the even ones, of one.
+   */
+  private static void groups(ProcessGroup group, CudaDevice device) {
+    int size = group.size();
+    List<Integer> all = IntStream.range(0, size).boxed().toList();
+    List<Integer> even = all.stream().filter(r -> r % 2 == 0).toList();
+    for (List<Integer> ranks : List.of(all, List.of(0, size - 1), even, List.of(1))) {
+      group.subgroup(ranks).ifPresent(part -> inGroup(part, ranks, device));
+    }
+    group.barrier();
+    System.out.println("Java rank " + group.rank() + " of " + size + ": groups exact");
+  }
+
+  private static void inGroup(ProcessGroup part, List<Integer> ranks, CudaDevice device) {
+    int sum = ranks.stream().mapToInt(r -> r + 1).sum();
+    Tensor tensor = filled(device, COUNT, ranks.get(part.rank()) + 1);
+    part.allReduce(tensor);
+    requireFilled("sum of " + ranks, device, tensor, sum);
+    int last = ranks.size() - 1;
+    if (last > 0 && part.rank() == 0) {
+      part.send(filled(device, COUNT, 5), last);
+    } else if (last > 0 && part.rank() == last) {
+      part.recv(tensor, 0);
+      requireFilled("message in " + ranks, device, tensor, 5);
     }
   }
 
   /** Sends around the ring, out of order by tags; among ranks of Tutti. */
-  private static void messages(ProcessGroup group, CudaDevice device) {
+  private static void tags(ProcessGroup group, CudaDevice device) {
     int next = (group.rank() + 1) % group.size();
     int previous = (group.rank() + group.size() - 1) % group.size();
     int[] many = new int[COUNT];
@@ -83,7 +187,7 @@ final class GpuPeer {
       require("large message", element == previous);
     }
     group.barrier();
-    System.out.println("Java rank " + group.rank() + ": messages exact");
+    System.out.println("Java rank " + group.rank() + ": tags exact");
   }
 
   private static void require(String what, boolean good) {

@@ -15,7 +15,6 @@ import dev.tutti.Tensor;
 import dev.tutti.TuttiException;
 import dev.tutti.Work;
 import dev.tutti.cuda.driver.FakeNccl;
-import dev.tutti.cuda.nccl.Communicator;
 import dev.tutti.cuda.nccl.NcclCalls;
 import dev.tutti.cuda.nccl.NcclResult;
 import dev.tutti.spi.BackendContext;
@@ -180,48 +179,6 @@ class NcclBackendTest {
             });
   }
 
-  /** Joins as PyTorch does: takes the id from its key, and makes NCCL's calls. */
-  @Test
-  void joinsARankThatKnowsNcclOnly() throws Exception {
-    HashStore store = new HashStore();
-    try (ExecutorService thread = Executors.newSingleThreadExecutor()) {
-      Future<float[]> other =
-          thread.submit(
-              () -> {
-                byte[] id = store.get(ID_KEY, Duration.ofSeconds(20));
-                CudaDevice device = machine.cuda.device(1);
-                Communicator communicator =
-                    Communicator.create(
-                        nccl,
-                        device.context()::enter,
-                        id,
-                        2,
-                        1,
-                        System.nanoTime() + 20_000_000_000L,
-                        () -> {});
-                Tensor tensor = device.tensors().copyOf(Tensor.of(10f, 20f));
-                long address = tensor.segment().address();
-                communicator.runGroup(
-                    "all-reduce",
-                    System.nanoTime() + 20_000_000_000L,
-                    (calls, handle) -> calls.allReduce(address, address, 2, 7, 0, handle, 0));
-                float[] sums = device.tensors().toHost(tensor).toFloatArray();
-                communicator.close();
-                return sums;
-              });
-      CudaDevice device = machine.cuda.device(0);
-      try (ProcessGroup group = ProcessGroup.init(options(store, 0, Duration.ofSeconds(20)))) {
-        Tensor tensor = device.tensors().copyOf(Tensor.of(1f, 2f));
-        assertThatThrownBy(() -> group.send(tensor, 1))
-            .isInstanceOf(UnsupportedOperationException.class)
-            .hasStackTraceContaining("messages on NCCL need a group of ranks of Tutti alone");
-        group.allReduce(tensor);
-        assertThat(device.tensors().toHost(tensor).toFloatArray()).containsExactly(11, 22);
-      }
-      assertThat(other.get(20, TimeUnit.SECONDS)).containsExactly(11, 22);
-    }
-  }
-
   @Test
   void aRecordedReductionIsReplayed() throws Exception {
     ranks()
@@ -290,7 +247,7 @@ class NcclBackendTest {
                 Until.holds("NCCL", () -> nccl.calls("ncclCommInitRankConfig") == 1);
                 store.close();
               });
-      assertThatThrownBy(() -> NcclWorld.join(context, machine.cuda, nccl, Map.of()))
+      assertThatThrownBy(() -> NcclWorld.join(context, machine.cuda, nccl))
           .isInstanceOf(RendezvousException.class)
           .hasMessageStartingWith("rank 0/2: the ranks did not all come to the communicator");
       closes.get(20, TimeUnit.SECONDS);

@@ -73,6 +73,8 @@ public final class Communicator {
    * @param id the same on all ranks
    * @param size number of ranks
    * @param rank this rank
+   * @param shares whether those made of it share what it has, which {@link #block} needs; the same
+   *     on all ranks, and false where there are ranks of PyTorch
    * @param deadlineNanos in terms of {@link System#nanoTime()}
    * @param look is called each 200 ms of a wait, and throws to end it
    * @throws RendezvousException if not all ranks come by then
@@ -84,9 +86,10 @@ public final class Communicator {
       byte[] id,
       int size,
       int rank,
+      boolean shares,
       long deadlineNanos,
       Runnable look) {
-    Communicator made = begin(calls, enter, "rank " + rank + "/" + size, id, size, rank, 0);
+    Communicator made = begin(calls, enter, "rank " + rank + "/" + size, id, size, rank, 0, shares);
     boolean ready = false;
     try {
       made.awaitRanks(deadlineNanos, look);
@@ -110,12 +113,20 @@ public final class Communicator {
    * @param size number of ranks
    * @param rank this rank
    * @param mostBlocks how many blocks of threads an operation may have; 0 if NCCL chooses
+   * @param shares as of {@link #create}
    * @throws NcclException if NCCL fails
    */
   public static Communicator begin(
-      NcclCalls calls, Runnable enter, String name, byte[] id, int size, int rank, int mostBlocks) {
+      NcclCalls calls,
+      Runnable enter,
+      String name,
+      byte[] id,
+      int size,
+      int rank,
+      int mostBlocks,
+      boolean shares) {
     enter.run();
-    return new Communicator(calls, enter, name, calls.init(id, size, rank, mostBlocks));
+    return new Communicator(calls, enter, name, calls.init(id, size, rank, mostBlocks, shares));
   }
 
   /**
@@ -127,10 +138,10 @@ public final class Communicator {
    * @throws BackendException if it is aborted meanwhile
    */
   public void awaitRanks(long deadlineNanos) {
-    awaitRanks(deadlineNanos, null);
+    awaitRanks(deadlineNanos, () -> {});
   }
 
-  private synchronized void awaitRanks(long deadlineNanos, @Nullable Runnable look) {
+  private synchronized void awaitRanks(long deadlineNanos, Runnable look) {
     long _ = require();
     int result = awaitState(deadlineNanos, look);
     if (result == NcclResult.IN_PROGRESS) {
@@ -169,6 +180,51 @@ public final class Communicator {
     handle = made.handle();
     lever.set(own);
     check(awaitState(deadlineNanos, look), "ncclCommSplit");
+  }
+
+  /**
+   * Makes a communicator of the ranks that give the same color; all ranks of this one call it, and
+   * nothing may run in it. Who gets none returns once all have come.
+   *
+   * @param newName of this rank in the new one, for texts
+   * @param color at least 0, or {@link NcclCalls#NO_COLOR}
+   * @param rank this rank among those of its color
+   * @param deadlineNanos in terms of {@link System#nanoTime()}
+   * @param look is called each 200 ms of a wait, and throws to end it
+   * @return the new one, which may block as one that shares; null where there is no color
+   * @throws RendezvousException if not all ranks come by then; this communicator is of no use then
+   * @throws NcclException if NCCL fails
+   * @throws BackendException if it is aborted meanwhile
+   */
+  public synchronized @Nullable Communicator split(
+      String newName, int color, int rank, long deadlineNanos, Runnable look) {
+    long own = require();
+    enter.run();
+    NcclCalls.Child made = calls.split(own, color, rank);
+    child = made;
+    boolean hasColor = color != NcclCalls.NO_COLOR;
+    int result = awaitState(deadlineNanos, look, () -> !hasColor || made.handle() != 0);
+    if (result == NcclResult.IN_PROGRESS) {
+      throw new RendezvousException(
+          newName + ": the ranks did not all come to split the communicator of NCCL in time");
+    }
+    check(result, "ncclCommSplit");
+    child = null;
+    if (!hasColor) {
+      return null;
+    }
+    Communicator part = new Communicator(calls, enter, newName, made.handle());
+    boolean ready = false;
+    try {
+      part.awaitRanks(deadlineNanos, look);
+      ready = true;
+      return part;
+    } finally {
+      if (!ready) {
+        part.abort(new RendezvousException(newName + ": no communicator"));
+        part.close();
+      }
+    }
   }
 
   /**

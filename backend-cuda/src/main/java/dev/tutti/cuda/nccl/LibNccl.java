@@ -138,7 +138,8 @@ final class LibNccl extends NativeFunctions implements NcclCalls {
     }
   }
 
-  private static MemorySegment config(Arena arena, boolean blocking, int mostBlocks) {
+  private static MemorySegment config(
+      Arena arena, boolean blocking, int mostBlocks, boolean shares) {
     MemorySegment config = arena.allocate(CONFIG_BYTES, Long.BYTES);
     config.set(JAVA_LONG, 0, CONFIG_BYTES);
     config.set(JAVA_INT, 8, CONFIG_MAGIC);
@@ -148,12 +149,12 @@ final class LibNccl extends NativeFunctions implements NcclCalls {
     config.set(JAVA_INT, 24, UNDEFINED); // minCTAs
     config.set(JAVA_INT, 28, mostBlocks == 0 ? UNDEFINED : mostBlocks); // maxCTAs
     config.set(JAVA_LONG, 32, 0); // netName
-    config.set(JAVA_INT, 40, 1); // splitShare: also what an abort sets
+    config.set(JAVA_INT, 40, shares ? 1 : 0); // splitShare: also what an abort sets
     return config;
   }
 
   @Override
-  public long init(byte[] id, int size, int rank, int mostBlocks) {
+  public long init(byte[] id, int size, int rank, int mostBlocks, boolean shares) {
     try (Arena arena = Arena.ofConfined()) {
       MemorySegment cell = arena.allocate(JAVA_LONG);
       MemorySegment copy = arena.allocate(UNIQUE_ID_BYTES);
@@ -161,7 +162,11 @@ final class LibNccl extends NativeFunctions implements NcclCalls {
       int result =
           (int)
               initRank.invokeExact(
-                  cell.address(), size, copy, rank, config(arena, false, mostBlocks).address());
+                  cell.address(),
+                  size,
+                  copy,
+                  rank,
+                  config(arena, false, mostBlocks, shares).address());
       long made = cell.get(JAVA_LONG, 0);
       try {
         require(result, "ncclCommInitRankConfig");
@@ -189,6 +194,15 @@ final class LibNccl extends NativeFunctions implements NcclCalls {
 
   @Override
   public Child splitBlocking(long communicator, int rank, int mostBlocks) {
+    return split(communicator, ONE_COLOR, rank, true, mostBlocks);
+  }
+
+  @Override
+  public Child split(long communicator, int color, int rank) {
+    return split(communicator, color, rank, false, 0);
+  }
+
+  private Child split(long communicator, int color, int rank, boolean blocking, int mostBlocks) {
     // NCCL writes here when it is done, perhaps after the caller has given up.
     MemorySegment cell = Arena.global().allocate(JAVA_LONG);
     try (Arena arena = Arena.ofConfined()) {
@@ -196,10 +210,10 @@ final class LibNccl extends NativeFunctions implements NcclCalls {
           (int)
               split.invokeExact(
                   communicator,
-                  ONE_COLOR,
+                  color,
                   rank,
                   cell.address(),
-                  config(arena, true, mostBlocks).address()),
+                  config(arena, blocking, mostBlocks, true).address()),
           "ncclCommSplit");
       return () -> (long) HANDLE.getAcquire(cell, 0L);
     } catch (Throwable e) {

@@ -25,14 +25,17 @@ public interface NcclCalls {
    * @param size number of ranks
    * @param rank this rank
    * @param mostBlocks how many blocks of threads an operation may have; 0 if NCCL chooses
+   * @param shares whether those made of it share what it has, the same on all ranks
    * @return the communicator, to be aborted or destroyed
    */
-  long init(byte[] id, int size, int rank, int mostBlocks);
+  long init(byte[] id, int size, int rank, int mostBlocks, boolean shares);
 
   /** Returns one text for all ranks of a process, and another one for those of another process. */
   String process();
 
-  /** Tells whether an abort of a communicator ends also the calls of those made of it. */
+  /**
+   * Tells whether an abort of a communicator that shares ends also the calls of those made of it.
+   */
   boolean sharesAborts();
 
   /** Is a communicator that is being made of another one. */
@@ -50,6 +53,19 @@ public interface NcclCalls {
    * @param mostBlocks as of {@link #init}
    */
   Child splitBlocking(long communicator, int rank, int mostBlocks);
+
+  /** Is the color of a rank that gets no communicator. */
+  int NO_COLOR = -1;
+
+  /**
+   * Begins to make communicators of the ranks that give the same color, whose calls do not block;
+   * all ranks call it. {@link #state} of the communicator that is given tells when it is done.
+   *
+   * @param communicator one of {@link #init}, with nothing in progress
+   * @param color at least 0, or {@link #NO_COLOR}
+   * @param rank this rank among those of its color
+   */
+  Child split(long communicator, int color, int rank);
 
   /** Returns how far the last call is: done, in progress, or how it or a peer failed. */
   int state(long communicator);

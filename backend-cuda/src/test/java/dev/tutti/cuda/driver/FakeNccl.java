@@ -51,8 +51,34 @@ public final class FakeNccl implements NcclCalls {
     final Map<Long, Meeting> meetings = new ConcurrentHashMap<>();
     final Map<String, ConcurrentLinkedQueue<byte[]>> messages = new ConcurrentHashMap<>();
 
+    private @Nullable Boolean shares;
+    private final List<Map<Integer, Integer>> splits = new ArrayList<>();
+    private final Map<String, World> parts = new ConcurrentHashMap<>();
+
     World(int size) {
       this.size = size;
+    }
+
+    /** Checks that all ranks say alike whether those made of this share what it has. */
+    synchronized void requireAlike(boolean own) {
+      assertThat(shares == null ? own : shares).as("shares on all ranks").isEqualTo(own);
+      shares = own;
+    }
+
+    synchronized boolean isShared() {
+      return shares == null || shares;
+    }
+
+    /** Returns the colors of a split, to be added to. */
+    synchronized Map<Integer, Integer> split(int number) {
+      while (splits.size() <= number) {
+        splits.add(new ConcurrentHashMap<>());
+      }
+      return splits.get(number);
+    }
+
+    World part(int split, int color, int ranks) {
+      return parts.computeIfAbsent(split + "/" + color, key -> new World(ranks));
     }
 
     /** Returns that of the communicators whose calls block. */
@@ -88,6 +114,8 @@ public final class FakeNccl implements NcclCalls {
     volatile boolean aborted;
     volatile boolean busy;
     volatile int failure;
+    private int splits;
+    private volatile @Nullable Splitting splitting;
 
     Comm(World world, int rank, @Nullable Comm parent) {
       this.world = world;
@@ -105,6 +133,37 @@ public final class FakeNccl implements NcclCalls {
 
     boolean isAborted() {
       return aborted || (parent != null && parent.aborted);
+    }
+  }
+
+  /** Is a split that goes on; the communicator is there once all ranks have come. */
+  private final class Splitting implements Child {
+    private final Comm parent;
+    private final int number;
+    private final int color;
+    private final int rank;
+    private long handle;
+
+    Splitting(Comm parent, int number, int color, int rank) {
+      this.parent = parent;
+      this.number = number;
+      this.color = color;
+      this.rank = rank;
+      parent.world.split(number).put(parent.rank, color);
+    }
+
+    boolean isDone() {
+      return parent.world.split(number).size() == parent.world.size;
+    }
+
+    @Override
+    public synchronized long handle() {
+      if (handle == 0 && color != NO_COLOR && isDone()) {
+        Map<Integer, Integer> colors = parent.world.split(number);
+        int ranks = (int) colors.values().stream().filter(each -> each == color).count();
+        handle = make(parent.world.part(number, color, ranks), rank);
+      }
+      return handle;
     }
   }
 
@@ -173,10 +232,11 @@ public final class FakeNccl implements NcclCalls {
   }
 
   @Override
-  public long init(byte[] id, int size, int rank, int mostBlocks) {
+  public long init(byte[] id, int size, int rank, int mostBlocks, boolean shares) {
     int _ = fake.contexts().requireDevice("ncclCommInitRankConfig");
     World world = worlds.computeIfAbsent(ByteBuffer.wrap(id).getLong(), key -> new World(size));
     assertThat(world.size).as("size on all ranks").isEqualTo(size);
+    world.requireAlike(shares);
     return make(world, rank);
   }
 
@@ -217,6 +277,7 @@ public final class FakeNccl implements NcclCalls {
     }
     Comm parent = comm(communicator);
     assertThat(parent.isComplete() && !parent.busy).as("nothing is in progress").isTrue();
+    assertThat(parent.world.isShared()).as("it shares what an abort sets").isTrue();
     World world = parent.world.blocking();
     Comm comm = new Comm(world, rank, parent);
     long handle = fake.make("communicator");
@@ -227,8 +288,31 @@ public final class FakeNccl implements NcclCalls {
   }
 
   @Override
+  public Child split(long communicator, int color, int rank) {
+    int result = result("ncclCommSplit");
+    if (result != NcclResult.SUCCESS) {
+      throw new NcclException("ncclCommSplit failed", result);
+    }
+    Comm parent = comm(communicator);
+    assertThat(parent.isComplete() && !parent.busy).as("nothing is in progress").isTrue();
+    assertThat(parent.world.isShared()).as("it shares, which ranks of PyTorch do not").isFalse();
+    Splitting made = new Splitting(parent, parent.splits++, color, rank);
+    parent.splitting = made;
+    return made;
+  }
+
+  /** Returns the color that each rank gave in a split of a communicator, by their ranks. */
+  public Map<Integer, Integer> colors(byte[] id, int number) {
+    return worlds.get(ByteBuffer.wrap(id).getLong()).split(number);
+  }
+
+  @Override
   public int state(long communicator) {
     Comm comm = comm(communicator);
+    Splitting splitting = comm.splitting;
+    if (splitting != null && !splitting.isDone()) {
+      return NcclResult.IN_PROGRESS;
+    }
     Comm child = comm.child;
     if (comm.failure != 0) {
       return comm.failure;

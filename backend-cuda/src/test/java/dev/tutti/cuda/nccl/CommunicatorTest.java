@@ -55,7 +55,7 @@ class CommunicatorTest {
   }
 
   private Communicator begin(byte[] id, int rank) {
-    return Communicator.begin(nccl, this::enter, "rank " + rank, id, 2, rank, 4);
+    return Communicator.begin(nccl, this::enter, "rank " + rank, id, 2, rank, 4, true);
   }
 
   private void enter() {

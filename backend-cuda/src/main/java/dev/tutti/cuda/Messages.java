@@ -1,0 +1,41 @@
+package dev.tutti.cuda;
+
+import dev.tutti.spi.Operation;
+
+/** Moves the messages of a rank by NCCL. Any thread. */
+interface Messages {
+  /** Starts a send. */
+  void send(Operation op, int peer, int tag, long address, long bytes);
+
+  /** Starts a receive, of {@link MessageBoard#ANY} too where that can be. */
+  void receive(Operation op, int peer, int tag, long address, long bytes);
+
+  /** Begins to collect what this thread starts. */
+  default void beginBatch() {}
+
+  /** Starts what this thread has started since {@link #beginBatch}, as one. */
+  default void endBatch() {}
+
+  /** Tells whether a send or receive waits for its other side. */
+  boolean isWaiting();
+
+  /** Fails what waits for a rank that closed its group. */
+  void leave(int peer);
+
+  /** Fails messages that cannot end. */
+  void look();
+
+  /** Says what may keep messages from ending whose time is over; or is empty. */
+  default String likelyCause() {
+    return "";
+  }
+
+  /** Ends what runs, without a result; never blocks. */
+  void abort(Throwable cause);
+
+  /** Begins to free what messages alone have, all at once; nothing may run. */
+  void beginClose();
+
+  /** Frees everything. */
+  void close(long deadlineNanos);
+}

@@ -1,0 +1,30 @@
+package dev.tutti.cuda;
+
+import dev.tutti.cuda.nccl.NcclCalls;
+import dev.tutti.spi.Operation;
+
+/**
+ * Is a send or receive as NCCL has it.
+ *
+ * @param op the operation
+ * @param peer the other rank
+ * @param sends whether this rank sends
+ * @param address of the elements
+ * @param bytes their length
+ */
+record NcclMessage(Operation op, int peer, boolean sends, long address, long bytes) {
+  /** Calls NCCL, unless there is nothing to move; returns its result. */
+  int call(NcclCalls nccl, long communicator, long stream) {
+    if (bytes == 0) {
+      return 0;
+    }
+    return sends
+        ? nccl.send(address, bytes, peer, communicator, stream)
+        : nccl.receive(address, bytes, peer, communicator, stream);
+  }
+
+  /** Says what it is. */
+  String describe() {
+    return op.type().label() + (sends ? " to rank " : " from rank ") + peer;
+  }
+}

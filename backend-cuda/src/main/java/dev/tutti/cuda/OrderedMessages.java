@@ -1,0 +1,176 @@
+package dev.tutti.cuda;
+
+import dev.tutti.BackendException;
+import dev.tutti.Store;
+import dev.tutti.spi.Operation;
+import java.util.ArrayList;
+import java.util.List;
+import java.util.Map;
+import java.util.concurrent.ConcurrentHashMap;
+import org.jspecify.annotations.Nullable;
+
+/**
+ * Moves messages as c10d's NCCL does, with ranks of PyTorch: in the group's communicator, in one
+ * order with the collectives; a batch is one call. Any thread.
+ */
+final class OrderedMessages implements Messages {
+  /*
+   * PyTorch has messages of two ranks in the group's communicator only where its user named a device at
+   * init; else in one of the two ranks, but for batches. NCCL does not notice the difference: both wait. So
+   * who waits here looks for the key of that other communicator, and says at the deadline what it may be.
+   */
+  static final String REMEDY =
+      "give it one in init_process_group, or set "
+          + CudaSettings.NCCL_LAZY.name()
+          + "=1 for all ranks of Tutti";
+
+  private final CudaDevice device;
+  private final NcclLane lane;
+  private final Store store;
+  private final int rank;
+  private final @Nullable PairMessages pairs;
+  private final Map<Thread, List<NcclMessage>> batches = new ConcurrentHashMap<>();
+
+  /**
+   * Creates the messages of a rank.
+   *
+   * @param lane of the group
+   * @param store of the group
+   * @param pairs move messages outside of batches; null if the lane does
+   */
+  OrderedMessages(
+      CudaDevice device, NcclLane lane, Store store, int rank, @Nullable PairMessages pairs) {
+    this.device = device;
+    this.lane = lane;
+    this.store = store;
+    this.rank = rank;
+    this.pairs = pairs;
+  }
+
+  @Override
+  public void send(Operation op, int peer, int tag, long address, long bytes) {
+    start(new NcclMessage(op, peer, true, address, bytes), tag);
+  }
+
+  @Override
+  public void receive(Operation op, int peer, int tag, long address, long bytes) {
+    if (peer == MessageBoard.ANY) {
+      throw refused(op, "NCCL receives of a rank that is named, not of any");
+    }
+    start(new NcclMessage(op, peer, false, address, bytes), tag);
+  }
+
+  private UnsupportedOperationException refused(Operation op, String why) {
+    return new UnsupportedOperationException(
+        op.type().label() + " on rank " + rank + ", in a group with ranks of PyTorch: " + why);
+  }
+
+  private void start(NcclMessage message, int tag) {
+    if (tag != 0) {
+      throw refused(
+          message.op(),
+          "NCCL has no tags, so messages of two ranks meet in their order; the tag must be 0, not "
+              + tag);
+    }
+    List<NcclMessage> collected = batches.get(Thread.currentThread());
+    if (collected != null) {
+      collected.add(message);
+    } else if (pairs != null) {
+      pairs.start(message, device.currentStream());
+    } else {
+      lane.exchange(List.of(message));
+    }
+  }
+
+  @Override
+  public void beginBatch() {
+    batches.put(Thread.currentThread(), new ArrayList<>());
+  }
+
+  @Override
+  public void endBatch() {
+    List<NcclMessage> collected = batches.remove(Thread.currentThread());
+    if (collected == null || collected.isEmpty()) {
+      return;
+    }
+    try {
+      lane.exchange(collected);
+    } catch (RuntimeException | LinkageError e) {
+      collected.forEach(message -> message.op().fail(e, -1));
+    }
+  }
+
+  @Override
+  public boolean isWaiting() {
+    return !lane.pendingMessages().isEmpty() || (pairs != null && pairs.isWaiting());
+  }
+
+  @Override
+  public void leave(int peer) {
+    for (NcclMessage message : lane.pendingMessages()) {
+      if (message.peer() == peer) {
+        message.op().fail(CollectiveLane.closed(peer), peer);
+      }
+    }
+    if (pairs != null) {
+      pairs.leave(peer);
+    }
+  }
+
+  @Override
+  public void look() {
+    if (pairs != null) {
+      pairs.look();
+    }
+    for (NcclMessage message : lane.pendingMessages()) {
+      Operation op = message.op();
+      if (pairs == null && isOfPair(message)) {
+        op.fail(new BackendException(otherManner(message.peer())), -1);
+      }
+    }
+    RuntimeException failure = lane.pendingMessages().isEmpty() ? null : lane.failure();
+    if (failure != null) {
+      lane.pendingMessages().forEach(message -> message.op().fail(failure, -1));
+    }
+  }
+
+  private boolean isOfPair(NcclMessage message) {
+    return store.check(List.of(PairMessages.key(rank, message.peer())));
+  }
+
+  private static String otherManner(int peer) {
+    return "rank "
+        + peer
+        + " of PyTorch was given no device_id and so has its messages in a communicator of the two"
+        + " ranks; "
+        + REMEDY;
+  }
+
+  @Override
+  public String likelyCause() {
+    return pairs != null
+        ? PairMessages.LIKELY_CAUSE
+        : "if the other rank is one of PyTorch that was given no device_id, " + REMEDY;
+  }
+
+  @Override
+  public void abort(Throwable cause) {
+    if (pairs != null) {
+      pairs.abort(cause);
+    }
+  }
+
+  @Override
+  public void beginClose() {
+    if (pairs != null) {
+      pairs.beginClose();
+    }
+  }
+
+  @Override
+  public void close(long deadlineNanos) {
+    if (pairs != null) {
+      pairs.close(deadlineNanos);
+    }
+  }
+}

@@ -1,0 +1,94 @@
+package dev.tutti.cuda;
+
+import dev.tutti.Store;
+import dev.tutti.Tensor;
+import dev.tutti.cuda.nccl.Communicator;
+import dev.tutti.cuda.nccl.NcclCalls;
+import java.time.Duration;
+
+/** Plays a rank of PyTorch: knows NCCL and the keys of c10d, and nothing of Tutti. */
+final class ForeignRank {
+  private static final Duration LIMIT = Duration.ofSeconds(20);
+
+  private final NcclCalls nccl;
+  private final Store store;
+  private final String prefix;
+  private final int rank;
+  private final int size;
+  final CudaDevice device;
+
+  /**
+   * Creates a rank.
+   *
+   * @param prefix of the group's keys
+   */
+  ForeignRank(NcclCalls nccl, CudaDevice device, Store store, String prefix, int rank, int size) {
+    this.nccl = nccl;
+    this.device = device;
+    this.store = store;
+    this.prefix = prefix;
+    this.rank = rank;
+    this.size = size;
+  }
+
+  static long soon() {
+    return System.nanoTime() + LIMIT.toNanos();
+  }
+
+  private Communicator make(String key, boolean offers, int place, int ranks) {
+    if (offers) {
+      store.set(prefix + key, nccl.uniqueId());
+    }
+    byte[] id = store.get(prefix + key, LIMIT);
+    return Communicator.create(
+        nccl, device.context()::enter, id, ranks, place, false, soon(), () -> {});
+  }
+
+  /** Makes the communicator of the group. */
+  Communicator main() {
+    return make("0", rank == 0, rank, size);
+  }
+
+  /** Makes the communicator of this rank and another one. */
+  Communicator pair(int peer) {
+    boolean lower = rank < peer;
+    String key = lower ? rank + ":" + peer : peer + ":" + rank;
+    return make(key, lower, lower ? 0 : 1, 2);
+  }
+
+  /** Runs calls as one, and waits for the device. */
+  void run(Communicator communicator, Communicator.Call call) {
+    device.context().enter();
+    communicator.runGroup("a call", soon(), call);
+    device.defaultStream().await(LIMIT);
+  }
+
+  void send(Communicator communicator, int peer, Tensor tensor) {
+    run(
+        communicator,
+        (calls, handle) ->
+            calls.send(tensor.segment().address(), tensor.byteSize(), peer, handle, 0));
+  }
+
+  void receive(Communicator communicator, int peer, Tensor tensor) {
+    run(
+        communicator,
+        (calls, handle) ->
+            calls.receive(tensor.segment().address(), tensor.byteSize(), peer, handle, 0));
+  }
+
+  void sum(Communicator communicator, Tensor tensor) {
+    long address = tensor.segment().address();
+    run(
+        communicator,
+        (calls, handle) -> calls.allReduce(address, address, tensor.numel(), 7, 0, handle, 0));
+  }
+
+  Tensor floats(float... values) {
+    return device.tensors().copyOf(Tensor.of(values));
+  }
+
+  float[] read(Tensor tensor) {
+    return device.tensors().toHost(tensor).toFloatArray();
+  }
+}
