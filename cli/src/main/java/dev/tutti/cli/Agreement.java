@@ -1,5 +1,6 @@
 package dev.tutti.cli;
 
+import dev.tutti.internal.FailureLog.Blame;
 import java.time.Duration;
 import java.util.Optional;
 import java.util.function.Consumer;
@@ -43,6 +44,14 @@ interface Agreement extends AutoCloseable {
   void propose(int attempt, Verdict verdict);
 
   /**
+   * Tells whom the ranks of a failed attempt blame, as far as they told each other and the store
+   * answers.
+   *
+   * @param attempt which
+   */
+  Optional<Blame> blame(int attempt);
+
+  /**
    * Waits until all nodes stopped their ranks, and what these left in the store is deleted.
    *
    * @param attempt which
@@ -67,7 +76,7 @@ interface Agreement extends AutoCloseable {
   /**
    * Tells how an attempt ended.
    *
-   * @param kind success, a failed rank, or an end asked for by a signal
+   * @param kind success, a failed rank, one that would fail again, or an end asked for by a signal
    * @param node the node that said so first
    * @param rank the first failing rank, or -1
    * @param code exit code of the whole
@@ -80,6 +89,8 @@ interface Agreement extends AutoCloseable {
       SUCCESS,
       /** A rank failed. */
       FAILED,
+      /** A rank failed that would fail again. */
+      REFUSED,
       /** A launcher got a signal, or lost the others. */
       STOPPED
     }

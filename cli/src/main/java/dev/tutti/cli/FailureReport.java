@@ -1,9 +1,11 @@
 package dev.tutti.cli;
 
 import dev.tutti.cli.Agreement.Verdict;
+import dev.tutti.internal.FailureLog.Blame;
 import java.util.List;
 import java.util.Map;
 import java.util.StringJoiner;
+import org.jspecify.annotations.Nullable;
 
 /** Writes what people read when a job failed: who was first, its last lines, and the others. */
 final class FailureReport {
@@ -14,21 +16,28 @@ final class FailureReport {
    *
    * @param plan what was launched
    * @param verdict how the attempt ended
+   * @param blame whom the ranks blame, null if they did not say
    * @param ranks this node's ranks
    * @param exits how they ended, by rank
    */
   static String write(
-      LaunchPlan plan, Verdict verdict, List<RankProcess> ranks, Map<Integer, RankExit> exits) {
+      LaunchPlan plan,
+      Verdict verdict,
+      @Nullable Blame blame,
+      List<RankProcess> ranks,
+      Map<Integer, RankExit> exits) {
     StringJoiner report = new StringJoiner("\n");
     if (verdict.rank() < 0) {
       return report.add(verdict.text()).toString();
     }
     String where = plan.nodes() > 1 ? " (node " + verdict.node() + ")" : "";
     report.add("the first to fail: " + verdict.text() + where);
-    for (RankProcess rank : ranks) {
-      if (rank.rank() == verdict.rank()) {
-        addTail(report, rank.tail());
-      }
+    addTail(report, verdict.rank(), ranks, "its last lines:", "it printed nothing");
+    if (blame != null && blame.rank() != verdict.rank()) {
+      report.add("  but the ranks blame rank " + blame.rank() + ": " + blame.text());
+      String name = "rank " + blame.rank();
+      addTail(
+          report, blame.rank(), ranks, "last lines of " + name + ":", name + " printed nothing");
     }
     for (RankProcess rank : ranks) {
       RankExit exit = exits.get(rank.rank());
@@ -42,10 +51,15 @@ final class FailureReport {
     return report.toString();
   }
 
-  private static void addTail(StringJoiner report, List<String> lines) {
-    report.add(lines.isEmpty() ? "  it printed nothing" : "  its last lines:");
-    for (String line : lines) {
-      report.add("    " + line);
+  /** Adds the last lines of a rank, if it is of this node. */
+  private static void addTail(
+      StringJoiner report, int number, List<RankProcess> ranks, String heading, String none) {
+    for (RankProcess rank : ranks) {
+      if (rank.rank() == number) {
+        List<String> lines = rank.tail();
+        report.add("  " + (lines.isEmpty() ? none : heading));
+        lines.forEach(line -> report.add("    " + line));
+      }
     }
   }
 }

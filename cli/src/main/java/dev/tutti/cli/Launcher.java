@@ -3,6 +3,7 @@ package dev.tutti.cli;
 import dev.tutti.StoreException;
 import dev.tutti.cli.Agreement.Verdict;
 import dev.tutti.cli.Agreement.Verdict.Kind;
+import dev.tutti.internal.FailureLog.Blame;
 import java.io.IOException;
 import java.time.Duration;
 import java.util.List;
@@ -40,6 +41,7 @@ final class Launcher {
   private final Agreement agreement;
   private final RankOutput output;
   private final Consumer<String> messages;
+  private final Refusals refusals;
   private final BlockingQueue<Event> events = new LinkedBlockingQueue<>();
   private final Object signalLock = new Object();
 
@@ -74,6 +76,8 @@ final class Launcher {
     final Map<Integer, RankExit> exits = new TreeMap<>();
     @Nullable Verdict verdict;
     @Nullable Verdict proposed;
+    Optional<Blame> blame = Optional.empty();
+    boolean askedForBlame;
     Phase phase = Phase.RUNNING;
     long deadline;
 
@@ -113,6 +117,7 @@ final class Launcher {
     this.agreement = agreement;
     this.output = output;
     this.messages = messages;
+    this.refusals = Refusals.open(plan.maxRestarts());
   }
 
   /**
@@ -139,6 +144,12 @@ final class Launcher {
    * @throws LaunchException if they cannot be started, or other nodes are lost
    */
   int run() throws InterruptedException {
+    try (refusals) {
+      return runAttempts();
+    }
+  }
+
+  private int runAttempts() throws InterruptedException {
     String program = plan.command().getFirst();
     if (ProcessTree.find(program, plan.environment()).isEmpty()) {
       String text = "no such program: " + program;
@@ -258,7 +269,8 @@ final class Launcher {
             RankProcess.start(
                 rank,
                 plan.command(local),
-                RankEnvironment.of(plan, cohort, local, attempt.number),
+                refusals.addTo(
+                    RankEnvironment.of(plan, cohort, local, attempt.number), attempt.number, rank),
                 output,
                 plan.logDirectory(rank, attempt.number),
                 plan.tailLines(),
@@ -296,7 +308,9 @@ final class Launcher {
       throw new LaunchException(1, "the other nodes did not say how they ended");
     }
     if (verdict.kind() != Kind.SUCCESS) {
-      messages.accept(FailureReport.write(plan, verdict, attempt.ranks, attempt.exits));
+      askForBlame(attempt);
+      Blame blame = attempt.blame.orElse(null);
+      messages.accept(FailureReport.write(plan, verdict, blame, attempt.ranks, attempt.exits));
     }
     return verdict;
   }
@@ -337,8 +351,15 @@ final class Launcher {
 
   private void ended(Attempt attempt, RankExit exit) {
     if (exit.code() != 0) {
-      String text = "rank " + exit.rank() + " " + exit.describe();
-      propose(attempt, new Verdict(Kind.FAILED, plan.nodeRank(), exit.rank(), exit.code(), text));
+      boolean refused = refusals.has(attempt.number, exit.rank());
+      String text =
+          "rank "
+              + exit.rank()
+              + " "
+              + exit.describe()
+              + (refused ? "; it would fail again and is not restarted" : "");
+      Kind kind = refused ? Kind.REFUSED : Kind.FAILED;
+      propose(attempt, new Verdict(kind, plan.nodeRank(), exit.rank(), exit.code(), text));
     } else if (attempt.allEnded()) {
       propose(attempt, new Verdict(Kind.SUCCESS, plan.nodeRank(), -1, 0, ""));
     }
@@ -362,7 +383,17 @@ final class Launcher {
     }
   }
 
+  /** Asks once, before ranks that are ended here blame each other for that. */
+  private void askForBlame(Attempt attempt) {
+    Verdict verdict = attempt.verdict;
+    if (!attempt.askedForBlame && verdict != null && verdict.kind() == Kind.FAILED) {
+      attempt.blame = agreement.blame(attempt.number);
+    }
+    attempt.askedForBlame = true;
+  }
+
   private void stop(Attempt attempt, int signal) {
+    askForBlame(attempt);
     attempt.enter(Phase.STOPPING, plan.grace());
     for (RankProcess rank : attempt.ranks) {
       if (rank.isRunning()) {

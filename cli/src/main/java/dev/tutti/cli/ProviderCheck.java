@@ -15,7 +15,9 @@ import java.util.Map;
 import java.util.Optional;
 import java.util.ServiceConfigurationError;
 import java.util.ServiceLoader;
+import java.util.SortedSet;
 import java.util.TreeSet;
+import java.util.stream.Collectors;
 
 /** Looks at what is on the class path: backends, stores, stream blocks. */
 final class ProviderCheck {
@@ -66,6 +68,13 @@ final class ProviderCheck {
   /** Returns the loaded store providers. */
   List<StoreProvider> stores() {
     return List.copyOf(stores);
+  }
+
+  /** Returns the schemes of the loaded stores. */
+  SortedSet<String> schemes() {
+    return stores.stream()
+        .map(StoreProvider::scheme)
+        .collect(Collectors.toCollection(TreeSet::new));
   }
 
   /** Returns what it found. */

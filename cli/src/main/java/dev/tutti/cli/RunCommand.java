@@ -37,6 +37,8 @@ import picocli.CommandLine.Parameters;
       "",
       "The exit code is 0 if all ranks end with 0, else that of the first rank that failed.",
       "Started by the script of a clone, ranks find its JDK 25 first in PATH and in JAVA_HOME.",
+      "With --max-restarts, a rank that makes the file which TUTTI_NO_RESTART names is not started",
+      "again; ranks of Tutti do where a setting or the place to meet is wrong.",
       "A TIME without a unit is in seconds; units are ms, s, m and h, as in 500ms or 1.5h.",
       "OMP_NUM_THREADS is 1 for several ranks, unless it is set.",
       "Processes that a rank leaves behind are ended with it, unless they have a session of their"

@@ -3,9 +3,9 @@ package dev.tutti.cli;
 import dev.tutti.Setting;
 import dev.tutti.Settings;
 import dev.tutti.internal.RuntimeSettings;
+import dev.tutti.internal.SettingNames;
 import java.util.ArrayList;
 import java.util.List;
-import java.util.Locale;
 import java.util.Map;
 import java.util.Optional;
 import java.util.ServiceConfigurationError;
@@ -14,11 +14,6 @@ import java.util.function.Supplier;
 
 /** Lists all settings with their values and where those come from. */
 final class SettingsCheck {
-  private static final String PREFIX = "TUTTI_";
-
-  /** Is read by the script {@code tutti}. */
-  private static final String CLASS_PATH = "TUTTI_CLASS_PATH";
-
   private SettingsCheck() {}
 
   /**
@@ -39,18 +34,22 @@ final class SettingsCheck {
     providers
         .stores()
         .forEach(provider -> add(provider.scheme(), provider::settings, all, findings));
+    Map<String, String> wrong = MeetingCheck.run(settings, providers.schemes());
     for (Setting<?> setting : all.values()) {
       String source = settings.source(setting);
       String text = settings.text(setting.name()).orElse(setting.defaultText());
       String shown = setting.shown(text);
       try {
         settings.get(setting);
+        String complaint = wrong.get(setting.name());
         findings.add(
-            Finding.ok(
-                "settings",
-                setting.name(),
-                shown,
-                "from " + source + ": " + setting.description()));
+            complaint == null
+                ? Finding.ok(
+                    "settings",
+                    setting.name(),
+                    shown,
+                    "from " + source + ": " + setting.description())
+                : Finding.broken("settings", setting.name(), shown, complaint));
       } catch (IllegalArgumentException e) {
         findings.add(
             Finding.broken("settings", setting.name(), shown, String.valueOf(e.getMessage())));
@@ -77,22 +76,19 @@ final class SettingsCheck {
   /** Finds variables that look like settings and are none. */
   private static List<Finding> unknown(
       Map<String, String> environment, Map<String, Setting<?>> known) {
-    return environment.entrySet().stream()
-        .filter(variable -> variable.getKey().toUpperCase(Locale.ROOT).startsWith(PREFIX))
-        .filter(variable -> !known.containsKey(variable.getKey()))
-        .filter(variable -> !variable.getKey().equals(CLASS_PATH))
-        .sorted(Map.Entry.comparingByKey())
-        .map(variable -> unknown(variable.getKey(), variable.getValue(), known))
+    return SettingNames.foreign(environment.keySet()).stream()
+        .filter(name -> !known.containsKey(name))
+        .map(name -> unknown(name, environment.getOrDefault(name, ""), known))
         .toList();
   }
 
   private static Finding unknown(String name, String value, Map<String, Setting<?>> known) {
-    Optional<String> nearest = Spelling.nearest(name.toUpperCase(Locale.ROOT), known.keySet());
+    Optional<String> nearest = SettingNames.nearest(name, known.keySet());
     Setting<?> meant = nearest.map(known::get).orElse(null);
     String hint =
-        meant == null
-            ? "or its provider is not on the class path"
-            : "did you mean " + meant.name() + "?";
+        nearest
+            .map(setting -> "did you mean " + setting + "?")
+            .orElse("or its provider is not on the class path");
     String shown = meant == null ? value : meant.shown(value);
     return Finding.note("settings", name, shown, "no such setting, nobody reads it; " + hint);
   }

@@ -1,10 +1,14 @@
 package dev.tutti.cli;
 
+import dev.tutti.Store;
 import dev.tutti.StoreException;
 import dev.tutti.cli.Agreement.Verdict;
+import dev.tutti.internal.FailureLog;
+import dev.tutti.internal.FailureLog.Blame;
 import java.time.Duration;
 import java.util.Optional;
 import java.util.function.Consumer;
+import java.util.function.Supplier;
 import org.jspecify.annotations.Nullable;
 
 /** Agrees with itself: the only node of a job, which hosts the store. */
@@ -12,6 +16,7 @@ final class SingleNode implements Agreement {
   private final Cohort cohort;
   private final AutoCloseable store;
   private final Runnable clear;
+  private final Supplier<Store> connect;
   private @Nullable Consumer<Verdict> listener;
 
   /**
@@ -20,11 +25,13 @@ final class SingleNode implements Agreement {
    * @param cohort where its ranks stand
    * @param store the hosted store, closed at the end
    * @param clear deletes what ranks left in it
+   * @param connect opens it for a call
    */
-  SingleNode(Cohort cohort, AutoCloseable store, Runnable clear) {
+  SingleNode(Cohort cohort, AutoCloseable store, Runnable clear, Supplier<Store> connect) {
     this.cohort = cohort;
     this.store = store;
     this.clear = clear;
+    this.connect = connect;
   }
 
   @Override
@@ -53,6 +60,15 @@ final class SingleNode implements Agreement {
     if (current != null) {
       listener = null;
       current.accept(verdict);
+    }
+  }
+
+  @Override
+  public Optional<Blame> blame(int attempt) {
+    try (Store handle = connect.get()) {
+      return FailureLog.blame(handle, attempt);
+    } catch (StoreException e) {
+      return Optional.empty();
     }
   }
 

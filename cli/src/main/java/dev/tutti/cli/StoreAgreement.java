@@ -8,6 +8,8 @@ import dev.tutti.StoreConnectionException;
 import dev.tutti.StoreException;
 import dev.tutti.StoreTimeoutException;
 import dev.tutti.cli.Agreement.Verdict.Kind;
+import dev.tutti.internal.FailureLog;
+import dev.tutti.internal.FailureLog.Blame;
 import dev.tutti.internal.HostPort;
 import dev.tutti.store.PrefixStore;
 import java.time.Duration;
@@ -59,6 +61,7 @@ final class StoreAgreement implements Agreement {
 
   private final LaunchPlan plan;
   private final Store store;
+  private final Store ofRanks;
   private final int port;
   private final Runnable clear;
   private final Runnable leave;
@@ -136,11 +139,23 @@ final class StoreAgreement implements Agreement {
       Duration watchInterval) {
     this.plan = plan;
     this.store = new PrefixStore(KEPT, store);
+    this.ofRanks = store;
     this.port = port;
     this.clear = clear;
     this.leave = leave;
     this.silence = silence;
     this.watchInterval = watchInterval;
+  }
+
+  /**
+   * Lets nodes that were started for several find that this one was started as the only one.
+   *
+   * @param plan of one node
+   * @param store that it serves
+   */
+  static void announceAlone(LaunchPlan plan, Store store) {
+    Terms terms = new Terms(plan.nodes(), plan.maxRestarts(), plan.nodeRank());
+    var _ = write(new PrefixStore(KEPT, store), "terms", terms.encode());
   }
 
   @Override
@@ -367,6 +382,15 @@ final class StoreAgreement implements Agreement {
       var _ = write(handle, verdictKey(attempt), encode(proposal.verdict));
     }
     unsaid.compareAndSet(proposal, null);
+  }
+
+  @Override
+  public Optional<Blame> blame(int attempt) {
+    try {
+      return FailureLog.blame(ofRanks, attempt);
+    } catch (StoreException e) {
+      return Optional.empty();
+    }
   }
 
   /**

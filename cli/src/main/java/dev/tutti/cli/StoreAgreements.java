@@ -35,8 +35,13 @@ final class StoreAgreements implements Agreements {
       }
       StoreKind.Served served = kind.serve(listenAt(plan), plan.masterPort(), settings);
       if (plan.nodes() == 1) {
+        announceAlone(kind, plan, settings);
         Cohort cohort = new Cohort(0, plan.localSize(), plan.masterAddress(), served.port());
-        return new SingleNode(cohort, served, served::deleteLeftovers);
+        return new SingleNode(
+            cohort,
+            served,
+            served::deleteLeftovers,
+            () -> kind.connect(plan.masterAddress(), served.port(), CALL_TIMEOUT, settings));
       }
       Store store = connectForCalls(kind, plan, served.port(), settings);
       return new StoreAgreement(
@@ -50,6 +55,15 @@ final class StoreAgreements implements Agreements {
           });
     } catch (StoreException e) {
       throw new LaunchException(1, e.getMessage() == null ? e.toString() : e.getMessage(), e);
+    }
+  }
+
+  /** Tells nodes that come to a port they know that they do not belong here. */
+  private static void announceAlone(StoreKind kind, LaunchPlan plan, Settings settings) {
+    if (plan.masterPort() > 0) {
+      try (Store store = kind.connect(LOOPBACK, plan.masterPort(), CALL_TIMEOUT, settings)) {
+        StoreAgreement.announceAlone(plan, store);
+      }
     }
   }
 

@@ -3,6 +3,7 @@ package dev.tutti.cli;
 import static java.nio.charset.StandardCharsets.UTF_8;
 import static org.assertj.core.api.Assertions.assertThat;
 
+import dev.tutti.internal.SettingNames;
 import java.io.ByteArrayOutputStream;
 import java.io.File;
 import java.io.IOException;
@@ -128,6 +129,72 @@ class DoctorCommandTest {
         .endsWith(
             "broken: TUTTI_FLIGHT_RECORD, TUTTI_GLOO_SHARED_BYTES, TUTTI_GLOO_TWO_LEVEL,"
                 + " TUTTI_TIMEOUT");
+  }
+
+  @Test
+  void listsWhatRanksKnowAsSettingsOfTutti() {
+    assertThat(doctor("--format=json")).isZero();
+    assertThat(
+            out.toString(UTF_8)
+                .lines()
+                .filter(line -> line.startsWith("{\"section\":\"settings\",\"name\":\"TUTTI_"))
+                .map(line -> line.split("\"", -1)[7]))
+        .containsExactlyInAnyOrderElementsOf(
+            SettingNames.OF_TUTTI.stream()
+                .filter(name -> !name.equals("TUTTI_CLASS_PATH"))
+                .toList());
+  }
+
+  @Test
+  void failsOnAPlaceToMeetThatCannotBe() {
+    environment.put("TUTTI_STORE", "redis");
+    environment.put("TUTTI_INIT_METHOD", "tpc://host:29500");
+    environment.put("MASTER_ADDR", "host:29500");
+    environment.put("MASTER_PORT", "99999");
+    environment.put("RANK", "5");
+    environment.put("WORLD_SIZE", "2");
+    assertThat(doctor()).isEqualTo(1);
+    String there = ", those there have aeron, aeron-cluster, file, tcp; ";
+    assertThat(lines())
+        .contains(
+            "no store on the class path has the scheme 'redis'" + there + "unset it for tcp",
+            "no store on the class path has the scheme 'tpc'" + there + "did you mean tcp?",
+            "BROKEN MASTER_ADDR host:29500 must be a host without a port, which MASTER_PORT says",
+            "BROKEN MASTER_PORT 99999 must be a number from 1 to 65535, the same for all ranks",
+            "BROKEN RANK 5 must be from 0 to 1, as WORLD_SIZE is 2")
+        .endsWith("broken: MASTER_ADDR, MASTER_PORT, RANK, TUTTI_INIT_METHOD, TUTTI_STORE");
+  }
+
+  @Test
+  void failsOnNumbersOfRanksThatAreNone() {
+    environment.put("MASTER_PORT", "0");
+    environment.put("RANK", "-1");
+    environment.put("WORLD_SIZE", "two");
+    assertThat(doctor()).isEqualTo(1);
+    assertThat(lines())
+        .contains(
+            "BROKEN RANK -1 must be a number from 0, one less than WORLD_SIZE at most",
+            "BROKEN WORLD_SIZE two must be the number of ranks, at least 1")
+        .endsWith("broken: RANK, WORLD_SIZE");
+    environment.put("RANK", "1");
+    environment.put("WORLD_SIZE", "2");
+    assertThat(doctor()).isEqualTo(1);
+    assertThat(lines())
+        .contains(
+            "BROKEN MASTER_PORT 0 must not be 0: the other ranks cannot know which port that"
+                + " becomes");
+  }
+
+  @Test
+  void acceptsWhatALauncherSets() {
+    environment.put("TUTTI_STORE", "aeron");
+    environment.put("TUTTI_INIT_METHOD", "env://?rank=1");
+    environment.put("MASTER_ADDR", "::1");
+    environment.put("MASTER_PORT", "65535");
+    environment.put("RANK", "1");
+    environment.put("WORLD_SIZE", "2");
+    assertThat(doctor()).isZero();
+    assertThat(lines()).anyMatch(line -> line.startsWith("ok MASTER_ADDR ::1 from environment"));
   }
 
   @Test

@@ -3,6 +3,7 @@ package dev.tutti.cli;
 import static org.assertj.core.api.Assertions.assertThat;
 import static org.assertj.core.api.Assertions.assertThatThrownBy;
 
+import dev.tutti.store.HashStore;
 import java.lang.reflect.Proxy;
 import java.nio.file.Files;
 import java.nio.file.Path;
@@ -22,7 +23,8 @@ class LauncherTest {
 
   private Launcher launcher(LaunchPlan plan) {
     Cohort cohort = new Cohort(0, plan.localSize(), plan.masterAddress(), 4711);
-    return new Launcher(plan, new SingleNode(cohort, () -> {}, () -> {}), output, messages::add);
+    return new Launcher(
+        plan, new SingleNode(cohort, () -> {}, () -> {}, HashStore::new), output, messages::add);
   }
 
   private int run(LaunchPlan plan) throws InterruptedException {
@@ -54,6 +56,27 @@ class LauncherTest {
   void givesRanksNoInput() throws InterruptedException {
     assertThat(run(TestPlans.shell(1, "read line && echo got || echo nothing"))).isZero();
     assertThat(output.out(0)).containsExactly("nothing");
+  }
+
+  @Test
+  void doesNotStartARankAgainThatSaysItWouldFailAgain() throws InterruptedException {
+    LaunchPlan plan =
+        TestPlans.of(
+            2,
+            2,
+            Optional.empty(),
+            "sh",
+            "-c",
+            "echo $TUTTI_NO_RESTART; [ $RANK = 1 ] && { touch $TUTTI_NO_RESTART; exit 3; }; exec"
+                + " sleep 600");
+    assertThat(run(plan)).isEqualTo(3);
+    assertThat(messages).hasSize(1);
+    assertThat(messages.getFirst())
+        .startsWith("the first to fail: rank 1 ended with exit code 3 after ")
+        .contains(" s; it would fail again and is not restarted\n");
+    Path file = Path.of(output.out(1).getFirst());
+    assertThat(file.getFileName()).hasToString("0-1");
+    assertThat(file.getParent()).doesNotExist();
   }
 
   @Test
@@ -120,7 +143,8 @@ class LauncherTest {
             + "; sleep 600 & wait";
     LaunchPlan plan = TestPlans.lingering(TestPlans.shell(2, script), Duration.ofHours(1));
     SingleNode node =
-        new SingleNode(new Cohort(0, 2, plan.masterAddress(), 4711), () -> {}, () -> {});
+        new SingleNode(
+            new Cohort(0, 2, plan.masterAddress(), 4711), () -> {}, () -> {}, HashStore::new);
     AtomicReference<Launcher> launcher = new AtomicReference<>();
     Agreement agreement =
         (Agreement)
@@ -294,7 +318,8 @@ class LauncherTest {
     LaunchPlan plan = TestPlans.lingering(withGrace(base, grace), linger);
     List<Duration> waits = new CopyOnWriteArrayList<>();
     SingleNode node =
-        new SingleNode(new Cohort(0, 1, plan.masterAddress(), 4711), () -> {}, () -> {});
+        new SingleNode(
+            new Cohort(0, 1, plan.masterAddress(), 4711), () -> {}, () -> {}, HashStore::new);
     Agreement agreement =
         (Agreement)
             Proxy.newProxyInstance(

@@ -32,6 +32,7 @@ class ReadmeTest {
           EnumSet.of(
               OpType.COALESCED,
               OpType.SPLIT,
+              OpType.SUBGROUP,
               OpType.INIT,
               OpType.CLOSE,
               OpType.ALLOCATE_SYMMETRIC,

@@ -200,10 +200,7 @@ class RunCommandTest {
 
   @Test
   void runsProcessesThatMeetInTheStoreOfTheLauncher() throws Exception {
-    List<String> arguments = new ArrayList<>(List.of("run", "--nproc=3", "--"));
-    arguments.addAll(OwnJava.command());
-    arguments.set(arguments.size() - 1, StoreProgram.class.getName());
-    try (CommandProcess run = CommandProcess.start(arguments.toArray(String[]::new))) {
+    try (CommandProcess run = startRanks(StoreProgram.class, "--nproc=3")) {
       assertThat(run.exitCode()).as(() -> run.lines().toString()).isZero();
       assertThat(run.lines())
           .containsExactlyInAnyOrder("[rank0] sum 3", "[rank1] sum 3", "[rank2] sum 3");
@@ -226,17 +223,20 @@ class RunCommandTest {
     assertThat(TestPlans.processesOf(runId)).isEmpty();
   }
 
+  /** Kills a rank that has printed its process id. */
+  private static void kill(CommandProcess run, int rank) {
+    String before = "[rank" + rank + "] pid ";
+    String line =
+        run.lines().stream().filter(each -> each.startsWith(before)).findFirst().orElseThrow();
+    Posix.kill(Long.parseLong(line.substring(before.length())), Posix.SIGKILL);
+  }
+
   @Test
   void reportsARankThatIsKilled() throws Exception {
     String script = "echo pid $$; exec sleep 600";
     try (CommandProcess run = start("--nproc=4", "--linger=0", "--", "sh", "-c", script)) {
       run.await(lines -> lines.size() == 4);
-      String victim =
-          run.lines().stream()
-              .filter(line -> line.startsWith("[rank2] "))
-              .findFirst()
-              .orElseThrow();
-      Posix.kill(Long.parseLong(victim.replaceAll("\\D+2\\D+", "")), Posix.SIGKILL);
+      kill(run, 2);
       assertThat(run.exitCode()).isEqualTo(137);
       assertThat(run.lines())
           .anyMatch(
@@ -250,17 +250,9 @@ class RunCommandTest {
 
   @Test
   void ranksSayWhichOneWasKilled() throws Exception {
-    List<String> arguments = new ArrayList<>(List.of("--nproc=3", "--linger=50s", "--"));
-    arguments.addAll(OwnJava.command());
-    arguments.set(arguments.size() - 1, EndlessRank.class.getName());
-    try (CommandProcess run = start(arguments.toArray(String[]::new))) {
+    try (CommandProcess run = startRanks(EndlessRank.class, "--nproc=3", "--linger=50s")) {
       run.await(lines -> lines.stream().filter(line -> line.contains("] pid ")).count() == 3);
-      String victim =
-          run.lines().stream()
-              .filter(line -> line.startsWith("[rank1] pid "))
-              .findFirst()
-              .orElseThrow();
-      Posix.kill(Long.parseLong(victim.replace("[rank1] pid ", "")), Posix.SIGKILL);
+      kill(run, 1);
       assertThat(run.exitCode()).isEqualTo(137);
       for (int survivor : List.of(0, 2)) {
         String prefix = "[rank" + survivor + "] ";
@@ -276,6 +268,24 @@ class RunCommandTest {
       }
       assertThat(run.lines())
           .anyMatch(line -> line.startsWith("tutti run: the first to fail: rank 1 was killed by"));
+    }
+    assertThat(TestPlans.processesOf(runId)).isEmpty();
+  }
+
+  @Test
+  void namesTheRankThatTheOthersBlame() throws Exception {
+    try (CommandProcess run = startRanks(LeavingRank.class, "--nproc=2", "--linger=1s")) {
+      assertThat(run.exitCode()).isEqualTo(1);
+      List<String> report =
+          run.lines().stream().dropWhile(line -> !line.contains("the first to fail")).toList();
+      assertThat(report.getFirst())
+          .startsWith("tutti run: the first to fail: rank 0 ended with exit code 1 after ");
+      assertThat(report)
+          .containsSubsequence("  last lines of rank 1:", "    rank 1 stops: no more data")
+          .anyMatch(
+              line ->
+                  line.startsWith("  but the ranks blame rank 1: rank 1 closed its group, while"))
+          .anyMatch(line -> line.startsWith("  rank 1 was stopped by SIGTERM"));
     }
     assertThat(TestPlans.processesOf(runId)).isEmpty();
   }
@@ -487,6 +497,14 @@ class RunCommandTest {
     return lines.stream()
         .filter(line -> line.startsWith("tutti run: ") || line.startsWith("[rank"))
         .toList();
+  }
+
+  /** Starts ranks whose program is a class of these tests. */
+  private CommandProcess startRanks(Class<?> program, String... options) throws IOException {
+    List<String> command = OwnJava.command();
+    command.set(command.size() - 1, program.getName());
+    command.addFirst("--");
+    return start(command.toArray(String[]::new), options);
   }
 
   private CommandProcess start(String... arguments) throws IOException {

@@ -10,6 +10,7 @@ import dev.tutti.aeron.AeronStore;
 import dev.tutti.store.JobToken;
 import dev.tutti.store.TcpStore;
 import dev.tutti.store.TcpStoreOptions;
+import java.net.ServerSocket;
 import java.time.Duration;
 import java.util.List;
 import java.util.Map;
@@ -22,13 +23,21 @@ class StoreAgreementsTest {
   private static final Duration LIMIT = Duration.ofSeconds(20);
 
   private static LaunchPlan plan(Map<String, String> environment) {
+    return plan(0, 1, 0, environment);
+  }
+
+  private static LaunchPlan plan(int node, int nodes, int port) {
+    return plan(node, nodes, port, Map.of("TUTTI_TOKEN", ""));
+  }
+
+  private static LaunchPlan plan(int node, int nodes, int port, Map<String, String> environment) {
     return new LaunchPlan(
         List.of("true"),
         2,
-        1,
-        0,
+        nodes,
+        node,
         "127.0.0.1",
-        0,
+        port,
         0,
         "job",
         "default",
@@ -76,6 +85,23 @@ class StoreAgreementsTest {
         assertThat(ranks.check(List.of("queue"))).isFalse();
         assertThat(ranks.listKeys()).containsExactly("tutti-run/key");
       }
+    }
+  }
+
+  @Test
+  void aNodeThatComesToASingleOneIsToldSo() throws Exception {
+    int port;
+    try (ServerSocket free = new ServerSocket(0)) {
+      port = free.getLocalPort();
+    }
+    try (Agreement alone = new StoreAgreements().open(plan(0, 1, port), _ -> {});
+        Agreement second = new StoreAgreements().open(plan(1, 2, port), _ -> {})) {
+      assertThat(alone.join(_ -> {}).worldSize()).isEqualTo(2);
+      assertThatThrownBy(() -> second.join(_ -> {}))
+          .isInstanceOf(LaunchException.class)
+          .hasMessage(
+              "node 0 was started with --nnodes=1, node 1 with --nnodes=2; give all nodes the same"
+                  + " number");
     }
   }
 
