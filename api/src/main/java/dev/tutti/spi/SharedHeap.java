@@ -10,6 +10,7 @@ import java.lang.foreign.ValueLayout;
 import java.nio.file.Files;
 import java.nio.file.Path;
 import java.security.SecureRandom;
+import java.util.List;
 import java.util.Optional;
 import java.util.concurrent.atomic.AtomicBoolean;
 import java.util.concurrent.locks.LockSupport;
@@ -236,7 +237,7 @@ public final class SharedHeap {
     Runnable release =
         () -> {
           if (released.compareAndSet(false, true)) {
-            loans.free(freed).forEach(this::release);
+            releaseAll(loans.free(freed));
           }
         };
     try {
@@ -255,6 +256,14 @@ public final class SharedHeap {
     long offset = free.take(length);
     used += offset < 0 ? 0 : counted;
     return offset;
+  }
+
+  private void releaseAll(List<Freed> unread) {
+    // Each collective ends a loan, mostly with nothing to release, and must not allocate an
+    // iterator.
+    if (!unread.isEmpty()) {
+      unread.forEach(this::release);
+    }
   }
 
   private void release(Freed freed) {
@@ -285,7 +294,7 @@ public final class SharedHeap {
    * @param loan what that returned; to be given back once
    */
   public void endLoan(int loan) {
-    loans.end(loan).forEach(this::release);
+    releaseAll(loans.end(loan));
   }
 
   /** Returns the address of its first byte in this process. */

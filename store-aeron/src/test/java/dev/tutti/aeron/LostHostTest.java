@@ -8,7 +8,6 @@ import java.nio.charset.StandardCharsets;
 import java.nio.file.Path;
 import java.time.Duration;
 import java.util.List;
-import java.util.concurrent.TimeUnit;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.Timeout;
 import org.junit.jupiter.api.io.TempDir;
@@ -100,8 +99,9 @@ class LostHostTest {
       elsewhere.cut();
       assertThat(store.get("will/1")).asString(StandardCharsets.UTF_8).isEqualTo("gone");
       assertThat(client.line()).startsWith("FAILED").contains("is gone");
-      // The kernel counts in seconds, and asks after the last message.
-      assertThat(System.nanoTime() - start).isLessThan(TimeUnit.SECONDS.toNanos(8));
+      // The lease and as long again: the kernel counts in seconds, and a busy machine is slow to
+      // say it.
+      assertThat(System.nanoTime() - start).isLessThan(2 * Timing.DEFAULT_LEASE.toNanos());
     }
   }
 }
