@@ -4,6 +4,7 @@ import dev.tutti.spi.Futex;
 import io.aeron.Aeron;
 import io.aeron.Counter;
 import java.lang.invoke.VarHandle;
+import java.util.function.BooleanSupplier;
 import org.agrona.concurrent.AtomicBuffer;
 import org.agrona.concurrent.status.CountersReader;
 
@@ -24,15 +25,26 @@ final class Bell {
   private static final long HEARS = 1;
   private static final long SLEEPS_HERE = 2;
 
-  private final Aeron aeron;
+  private final BooleanSupplier isUnmapped;
   private final AtomicBuffer words;
   private final int number;
   private final int offset;
   private final long address;
 
   private Bell(Aeron aeron, int number) {
-    this.aeron = aeron;
-    this.words = aeron.countersReader().valuesBuffer();
+    this(aeron.countersReader().valuesBuffer(), number, aeron::isClosed);
+  }
+
+  /**
+   * Makes a bell of a word anywhere.
+   *
+   * @param words zeros where the counter is
+   * @param number of the counter
+   * @param isUnmapped whether the words are there no more
+   */
+  Bell(AtomicBuffer words, int number, BooleanSupplier isUnmapped) {
+    this.isUnmapped = isUnmapped;
+    this.words = words;
     this.number = number;
     this.offset = CountersReader.counterOffset(number);
     this.address = words.addressOffset() + offset;
@@ -89,7 +101,7 @@ final class Bell {
   }
 
   private void set(long value) {
-    if (!aeron.isClosed()) {
+    if (!isUnmapped.getAsBoolean()) {
       words.putLongVolatile(offset, value);
     }
   }
@@ -111,7 +123,7 @@ final class Bell {
   /** Wakes who sleeps in {@link #sleep}, also where another process took the bell and could not. */
   void wakeSleeper() {
     VarHandle.fullFence();
-    if (!aeron.isClosed()) {
+    if (!isUnmapped.getAsBoolean()) {
       boolean _ = words.compareAndSetLong(offset, SLEEPS_HERE, AWAKE);
       Futex.wake(address);
     }
@@ -124,7 +136,7 @@ final class Bell {
    */
   boolean take() {
     VarHandle.fullFence();
-    if (aeron.isClosed()) {
+    if (isUnmapped.getAsBoolean()) {
       return false;
     }
     long seen = words.getLongVolatile(offset);
