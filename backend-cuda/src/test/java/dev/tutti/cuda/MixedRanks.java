@@ -1,0 +1,143 @@
+package dev.tutti.cuda;
+
+import dev.tutti.Device;
+import dev.tutti.GroupOptions;
+import dev.tutti.ProcessGroup;
+import dev.tutti.Settings;
+import dev.tutti.Tensor;
+import dev.tutti.cuda.driver.FakeNccl;
+import dev.tutti.store.HashStore;
+import java.time.Duration;
+import java.util.ArrayList;
+import java.util.List;
+import java.util.Map;
+import java.util.Optional;
+import java.util.concurrent.ExecutorService;
+import java.util.concurrent.Executors;
+import java.util.concurrent.Future;
+import java.util.concurrent.TimeUnit;
+
+/**
+ * Runs ranks of Tutti and ranks that make the calls of PyTorch, each on a thread and a device of
+ * its own, on a played NCCL.
+ */
+final class MixedRanks implements AutoCloseable {
+  /** Begins the keys of the group of all ranks. */
+  static final String PREFIX = "0//cuda//";
+
+  /** Is how long a rank of Tutti waits, unless told otherwise. */
+  static final Duration LIMIT = Duration.ofSeconds(20);
+
+  final HashStore store = new HashStore();
+  final FakeNccl nccl;
+  private final FakeMachine machine;
+  private final ExecutorService threads = Executors.newCachedThreadPool();
+
+  /** Is what a rank of PyTorch does. */
+  interface Foreign {
+    void run(ForeignRank rank) throws Exception;
+  }
+
+  /** Is what a rank of Tutti does. */
+  interface Own {
+    void run(ProcessGroup group, CudaDevice device) throws Exception;
+  }
+
+  /** Opens a machine with some devices. */
+  MixedRanks(int devices) {
+    machine = new FakeMachine(devices);
+    nccl = new FakeNccl(machine.fake);
+  }
+
+  /** Starts a rank of PyTorch. */
+  Future<?> foreign(int rank, int size, Foreign body) {
+    return foreign(rank, size, PREFIX, body);
+  }
+
+  /** Starts a rank of PyTorch in a group whose keys begin with a prefix. */
+  Future<?> foreign(int rank, int size, String prefix, Foreign body) {
+    return threads.submit(
+        () -> {
+          body.run(new ForeignRank(nccl, machine.cuda.device(rank), store, prefix, rank, size));
+          return null;
+        });
+  }
+
+  /** Starts a rank of Tutti that makes its communicator when the group is made. */
+  Future<?> own(int rank, int size, Own body) {
+    return own(rank, size, LIMIT, body);
+  }
+
+  Future<?> own(int rank, int size, Duration timeout, Own body) {
+    return start(rank, options(rank, size, false, timeout), body);
+  }
+
+  /** Starts a rank of Tutti that makes its communicators when they are first needed. */
+  Future<?> lazy(int rank, int size, Own body) {
+    return lazy(rank, size, LIMIT, body);
+  }
+
+  Future<?> lazy(int rank, int size, Duration timeout, Own body) {
+    return start(rank, options(rank, size, true, timeout), body);
+  }
+
+  private GroupOptions options(int rank, int size, boolean lazy, Duration timeout) {
+    return GroupOptions.defaults()
+        .withStore(store)
+        .withRank(rank)
+        .withSize(size)
+        .withDevice(Device.cuda(rank))
+        .withProvider(
+            new NcclBackendProvider(() -> machine.cuda, Optional::empty, settings -> nccl))
+        .withSettings(
+            Settings.ofEnvironment(
+                Map.of("TUTTI_CLOSE_TIMEOUT", "200ms", "TUTTI_NCCL_LAZY", lazy ? "1" : "0")))
+        .withTimeout(timeout);
+  }
+
+  private Future<?> start(int rank, GroupOptions options, Own body) {
+    return threads.submit(
+        () -> {
+          CudaDevice device = machine.cuda.device(rank);
+          try (CudaStream.Scope _ = device.poolStream().use();
+              ProcessGroup group = ProcessGroup.init(options)) {
+            body.run(group, device);
+          }
+          return null;
+        });
+  }
+
+  /** Waits for ranks; throws the first failure. */
+  static void end(Future<?>... all) throws Exception {
+    for (Future<?> each : all) {
+      each.get(40, TimeUnit.SECONDS);
+    }
+  }
+
+  static Tensor floats(CudaDevice device, float... values) {
+    return device.tensors().copyOf(Tensor.of(values));
+  }
+
+  static float[] read(CudaDevice device, Tensor tensor) {
+    return device.tensors().toHost(tensor).toFloatArray();
+  }
+
+  /** Returns the keys of the group's communicators that ids were put under. */
+  List<String> keys() {
+    List<String> found = new ArrayList<>();
+    for (String key : List.of("0", "0:1", "0:2", "1:2")) {
+      if (store.check(List.of(PREFIX + key))) {
+        found.add(key);
+      }
+    }
+    return found;
+  }
+
+  /** Closes all and checks that nothing is left. */
+  @Override
+  public void close() {
+    threads.shutdownNow();
+    Until.holds("the end of all communicators", () -> nccl.communicators() == 0);
+    machine.close();
+  }
+}

@@ -1,0 +1,169 @@
+package dev.tutti.cuda;
+
+import static dev.tutti.cuda.MixedRanks.LIMIT;
+import static dev.tutti.cuda.MixedRanks.PREFIX;
+import static dev.tutti.cuda.MixedRanks.end;
+import static dev.tutti.cuda.MixedRanks.floats;
+import static dev.tutti.cuda.MixedRanks.read;
+import static org.assertj.core.api.Assertions.assertThat;
+import static org.assertj.core.api.Assertions.assertThatThrownBy;
+
+import dev.tutti.CollectiveTimeoutException;
+import dev.tutti.P2pOptions;
+import dev.tutti.Tensor;
+import dev.tutti.TuttiException;
+import dev.tutti.cuda.nccl.Communicator;
+import java.time.Duration;
+import java.util.List;
+import java.util.concurrent.CountDownLatch;
+import java.util.concurrent.Future;
+import java.util.concurrent.TimeUnit;
+import org.junit.jupiter.api.AfterEach;
+import org.junit.jupiter.api.BeforeEach;
+import org.junit.jupiter.api.Test;
+import org.junit.jupiter.api.Timeout;
+
+/**
+ * Tests, on a played NCCL, what is said where ranks make their communicators in different manners
+ * or do not come, and that ranks of Tutti that come late are alone nevertheless.
+ */
+@Timeout(60)
+class NcclMixedMannersTest {
+  private MixedRanks ranks;
+
+  @BeforeEach
+  void open() {
+    ranks = new MixedRanks(3);
+  }
+
+  @AfterEach
+  void nothingIsLeft() {
+    ranks.close();
+  }
+
+  @Test
+  void namesTheCauseWhereTheOtherRankWaitsInACommunicatorOfTheTwo() throws Exception {
+    CountDownLatch named = new CountDownLatch(1);
+    Future<?> foreign =
+        ranks.foreign(
+            0,
+            2,
+            rank -> {
+              Communicator main = rank.main();
+              ranks.store.set(PREFIX + "0:1", ranks.nccl.uniqueId());
+              assertThat(named.await(30, TimeUnit.SECONDS)).isTrue();
+              main.close();
+            });
+    Future<?> own =
+        ranks.own(
+            1,
+            2,
+            (group, device) -> {
+              Tensor tensor = floats(device, 0);
+              long start = System.nanoTime();
+              assertThatThrownBy(() -> group.recv(tensor, 0))
+                  .isInstanceOf(TuttiException.class)
+                  .hasMessageContaining("rank 0 of PyTorch was given no device_id")
+                  .hasMessageContaining("set TUTTI_NCCL_LAZY=1 for all ranks of Tutti");
+              assertThat(System.nanoTime() - start).isLessThan(TimeUnit.SECONDS.toNanos(15));
+              named.countDown();
+            });
+    end(own, foreign);
+  }
+
+  @Test
+  void aMessageThatNobodyTakesEndsAtItsDeadlineWithTheLikelyCause() throws Exception {
+    CountDownLatch named = new CountDownLatch(1);
+    Future<?> foreign =
+        ranks.foreign(
+            0,
+            2,
+            rank -> {
+              Communicator main = rank.main();
+              assertThat(named.await(30, TimeUnit.SECONDS)).isTrue();
+              main.close();
+            });
+    Future<?> own =
+        ranks.own(
+            1,
+            2,
+            Duration.ofSeconds(5),
+            (group, device) -> {
+              Tensor tensor = floats(device, 0);
+              P2pOptions soon = P2pOptions.DEFAULT.withTimeout(Duration.ofMillis(300));
+              assertThatThrownBy(() -> group.recv(tensor, 0, soon))
+                  .isInstanceOf(TuttiException.class)
+                  .hasMessageContaining(
+                      "the operation did not end in time; if the other rank is one")
+                  .hasMessageContaining("set TUTTI_NCCL_LAZY=1");
+              named.countDown();
+            });
+    end(own, foreign);
+  }
+
+  @Test
+  void aLazyMessageEndsAtItsDeadlineWithTheLikelyCause() throws Exception {
+    end(
+        ranks.lazy(
+            0,
+            2,
+            Duration.ofSeconds(5),
+            (group, device) -> {
+              Tensor tensor = floats(device, 0);
+              P2pOptions soon = P2pOptions.DEFAULT.withTimeout(Duration.ofMillis(300));
+              assertThatThrownBy(() -> group.send(tensor, 1, soon))
+                  .isInstanceOf(TuttiException.class)
+                  .hasMessageContaining("the operation did not end in time; if there are ranks of")
+                  .hasMessageContaining("leave TUTTI_NCCL_LAZY unset");
+            }));
+  }
+
+  @Test
+  void aLazyCollectiveThatRanksDoNotComeToEndsAtItsDeadlineWithTheLikelyCause() throws Exception {
+    end(
+        ranks.lazy(
+            1,
+            2,
+            Duration.ofSeconds(1),
+            (group, device) -> {
+              Tensor tensor = floats(device, 0);
+              assertThatThrownBy(() -> group.allReduce(tensor))
+                  .isInstanceOf(CollectiveTimeoutException.class)
+                  .hasMessageContaining("the operation did not end in time; if there are ranks of")
+                  .hasMessageContaining("leave TUTTI_NCCL_LAZY unset");
+            }));
+  }
+
+  @Test
+  void ranksOfTuttiWithOtherSettingsAreRefused() throws Exception {
+    Future<?> lazy = ranks.lazy(0, 2, (group, device) -> group.barrier());
+    Future<?> eager = ranks.own(1, 2, (group, device) -> group.barrier());
+    for (Future<?> each : List.of(lazy, eager)) {
+      assertThatThrownBy(() -> each.get(40, TimeUnit.SECONDS))
+          .hasStackTraceContaining("all ranks of Tutti need the same");
+    }
+  }
+
+  /** Lets rank 0 guess that there are ranks of PyTorch, as rank 1 comes late. */
+  @Test
+  void ranksOfTuttiThatComeLateAreAloneNevertheless() throws Exception {
+    Future<?> first =
+        ranks.own(
+            0,
+            2,
+            (group, device) -> group.send(floats(device, 4), 1, P2pOptions.DEFAULT.withTag(6)));
+    Until.holds("the guess", () -> ranks.store.check(List.of(PREFIX + "tutti/alone")));
+    assertThat(ranks.store.get(PREFIX + "tutti/alone", LIMIT)).containsExactly('0');
+    Future<?> second =
+        ranks.own(
+            1,
+            2,
+            (group, device) -> {
+              Tensor tensor = floats(device, 0);
+              group.recv(tensor, 0, P2pOptions.DEFAULT.withTag(6));
+              assertThat(read(device, tensor)).containsExactly(4);
+            });
+    end(first, second);
+    assertThat(ranks.nccl.calls("ncclCommSplit")).isGreaterThanOrEqualTo(2);
+  }
+}

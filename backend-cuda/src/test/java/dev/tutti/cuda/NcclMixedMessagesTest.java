@@ -1,0 +1,272 @@
+package dev.tutti.cuda;
+
+import static dev.tutti.cuda.MixedRanks.LIMIT;
+import static dev.tutti.cuda.MixedRanks.end;
+import static dev.tutti.cuda.MixedRanks.floats;
+import static dev.tutti.cuda.MixedRanks.read;
+import static org.assertj.core.api.Assertions.assertThat;
+import static org.assertj.core.api.Assertions.assertThatThrownBy;
+
+import dev.tutti.P2pOptions;
+import dev.tutti.Tensor;
+import dev.tutti.TuttiException;
+import dev.tutti.Work;
+import dev.tutti.cuda.nccl.Communicator;
+import java.util.List;
+import java.util.concurrent.Future;
+import org.junit.jupiter.api.AfterEach;
+import org.junit.jupiter.api.BeforeEach;
+import org.junit.jupiter.api.Test;
+import org.junit.jupiter.api.Timeout;
+
+/** Tests messages between ranks of Tutti and of PyTorch on a played NCCL. */
+@Timeout(60)
+class NcclMixedMessagesTest {
+  private static final P2pOptions ASYNC = P2pOptions.DEFAULT.withAsync();
+
+  private MixedRanks ranks;
+
+  @BeforeEach
+  void open() {
+    ranks = new MixedRanks(3);
+  }
+
+  @AfterEach
+  void nothingIsLeft() {
+    ranks.close();
+  }
+
+  /** Takes the id from its key, and makes NCCL's calls in one communicator. */
+  @Test
+  void collectivesAndMessagesAreInTheCommunicatorOfTheGroup() throws Exception {
+    Future<?> foreign =
+        ranks.foreign(
+            1,
+            2,
+            rank -> {
+              Communicator main = rank.main();
+              Tensor tensor = rank.floats(10, 20);
+              rank.sum(main, tensor);
+              assertThat(rank.read(tensor)).containsExactly(11, 22);
+              rank.receive(main, 0, tensor);
+              assertThat(rank.read(tensor)).containsExactly(5, 6);
+              rank.send(main, 0, rank.floats(7, 8));
+              rank.sum(main, tensor);
+              assertThat(rank.read(tensor)).containsExactly(12, 14);
+              main.close();
+            });
+    Future<?> own =
+        ranks.own(
+            0,
+            2,
+            (group, device) -> {
+              Tensor tensor = floats(device, 1, 2);
+              group.allReduce(tensor);
+              assertThat(read(device, tensor)).containsExactly(11, 22);
+              Work send = group.send(floats(device, 5, 6), 1, ASYNC);
+              Work recv = group.recv(tensor, 1, ASYNC);
+              send.await();
+              recv.await();
+              assertThat(recv.sourceRank()).isOne();
+              assertThat(read(device, tensor)).containsExactly(7, 8);
+              group.allReduce(tensor);
+              assertThat(read(device, tensor)).containsExactly(12, 14);
+            });
+    end(own, foreign);
+    assertThat(ranks.keys()).containsExactly("0");
+    assertThat(ranks.nccl.calls("ncclCommInitRankConfig")).isEqualTo(2);
+  }
+
+  @Test
+  void aBatchIsOneCall() throws Exception {
+    Future<?> foreign =
+        ranks.foreign(
+            0,
+            2,
+            rank -> {
+              Communicator main = rank.main();
+              Tensor received = rank.floats(0);
+              Tensor sent = rank.floats(3);
+              rank.run(
+                  main,
+                  (calls, handle) -> {
+                    calls.send(sent.segment().address(), 4, 1, handle, 0);
+                    return calls.receive(received.segment().address(), 4, 1, handle, 0);
+                  });
+              assertThat(rank.read(received)).containsExactly(4);
+              main.close();
+            });
+    Future<?> own =
+        ranks.own(
+            1,
+            2,
+            (group, device) -> {
+              Tensor received = floats(device, 0);
+              Work work = group.batch().recv(received, 0, 0).send(floats(device, 4), 0, 0).start();
+              work.await();
+              assertThat(read(device, received)).containsExactly(3);
+            });
+    end(own, foreign);
+    assertThat(ranks.nccl.calls("ncclGroupStart")).isEqualTo(2);
+    assertThat(ranks.keys()).containsExactly("0");
+  }
+
+  @Test
+  void whatNcclCannotIsRefusedAndTheGroupGoesOn() throws Exception {
+    Future<?> foreign =
+        ranks.foreign(
+            1,
+            2,
+            rank -> {
+              Communicator main = rank.main();
+              rank.sum(main, rank.floats(1));
+              main.close();
+            });
+    Future<?> own =
+        ranks.own(
+            0,
+            2,
+            (group, device) -> {
+              Tensor tensor = floats(device, 1);
+              assertThatThrownBy(() -> group.send(tensor, 1, P2pOptions.DEFAULT.withTag(3)))
+                  .isInstanceOf(UnsupportedOperationException.class)
+                  .hasMessageContaining("the tag must be 0, not 3");
+              assertThatThrownBy(() -> group.recvAnySource(tensor))
+                  .isInstanceOf(UnsupportedOperationException.class)
+                  .hasMessageContaining("of a rank that is named, not of any");
+              assertThatThrownBy(() -> group.split(0, 0))
+                  .isInstanceOf(UnsupportedOperationException.class)
+                  .hasMessageContaining("subgroup(ranks) is their new_group");
+              group.allReduce(tensor);
+              assertThat(read(device, tensor)).containsExactly(2);
+            });
+    end(own, foreign);
+  }
+
+  @Test
+  void aRecordedMessageIsReplayed() throws Exception {
+    Future<?> foreign =
+        ranks.foreign(
+            1,
+            2,
+            rank -> {
+              Communicator main = rank.main();
+              Tensor tensor = rank.floats(0);
+              rank.receive(main, 0, tensor);
+              rank.receive(main, 0, tensor);
+              assertThat(rank.read(tensor)).containsExactly(9);
+              main.close();
+            });
+    Future<?> own =
+        ranks.own(
+            0,
+            2,
+            (group, device) -> {
+              try (CudaSession session = new CudaSession(device)) {
+                Tensor tensor = floats(device, 9);
+                var recording = session.record(() -> group.send(tensor, 1));
+                recording.replay();
+                recording.replay();
+                device.currentStream().await(LIMIT);
+                recording.close();
+              }
+            });
+    end(own, foreign);
+  }
+
+  @Test
+  void lazyMessagesHaveACommunicatorForEachTwoRanks() throws Exception {
+    Future<?> foreign =
+        ranks.foreign(
+            1,
+            3,
+            rank -> {
+              Communicator below = rank.pair(0);
+              Tensor tensor = rank.floats(0);
+              rank.receive(below, 0, tensor);
+              assertThat(rank.read(tensor)).containsExactly(5);
+              rank.send(below, 0, rank.floats(6));
+              Communicator above = rank.pair(2);
+              rank.send(above, 1, rank.floats(7));
+              Communicator main = rank.main();
+              rank.sum(main, tensor);
+              assertThat(rank.read(tensor)).containsExactly(8);
+              below.close();
+              above.close();
+              main.close();
+            });
+    Future<?> first =
+        ranks.lazy(
+            0,
+            3,
+            (group, device) -> {
+              group.send(floats(device, 5), 1);
+              Tensor tensor = floats(device, 0);
+              group.recv(tensor, 1);
+              assertThat(read(device, tensor)).containsExactly(6);
+              Tensor sum = floats(device, 1);
+              group.allReduce(sum);
+              assertThat(read(device, sum)).containsExactly(8);
+            });
+    Future<?> last =
+        ranks.lazy(
+            2,
+            3,
+            (group, device) -> {
+              Tensor tensor = floats(device, 0);
+              Work work = group.recv(tensor, 1, ASYNC);
+              work.await();
+              assertThat(work.sourceRank()).isOne();
+              assertThat(read(device, tensor)).containsExactly(7);
+              Tensor sum = floats(device, 2);
+              group.allReduce(sum);
+              assertThat(read(device, sum)).containsExactly(8);
+            });
+    end(first, last, foreign);
+    assertThat(ranks.keys()).containsExactly("0", "0:1", "1:2");
+  }
+
+  @Test
+  void aLazyBatchIsInTheCommunicatorOfTheGroup() throws Exception {
+    Future<?> first =
+        ranks.lazy(
+            0,
+            2,
+            (group, device) -> {
+              Tensor received = floats(device, 0);
+              group.batch().send(floats(device, 1), 1, 0).recv(received, 1, 0).run();
+              assertThat(read(device, received)).containsExactly(2);
+            });
+    Future<?> second =
+        ranks.foreign(
+            1,
+            2,
+            rank -> {
+              Communicator main = rank.main();
+              rank.send(main, 0, rank.floats(2));
+              Tensor tensor = rank.floats(0);
+              rank.receive(main, 0, tensor);
+              assertThat(rank.read(tensor)).containsExactly(1);
+              main.close();
+            });
+    end(first, second);
+    assertThat(ranks.keys()).containsExactly("0");
+  }
+
+  @Test
+  void anAbortEndsLazyMessagesThatWaitForTheirRanks() throws Exception {
+    end(
+        ranks.lazy(
+            1,
+            3,
+            (group, device) -> {
+              Work above = group.send(floats(device, 0), 2, ASYNC);
+              Work below = group.recv(floats(device, 0), 0, ASYNC);
+              Until.holds("NCCL", () -> ranks.nccl.calls("ncclCommInitRankConfig") == 1);
+              group.abort("enough");
+              for (Work work : List.of(above, below)) {
+                assertThatThrownBy(() -> work.await(LIMIT)).isInstanceOf(TuttiException.class);
+              }
+            }));
+  }
+}
