@@ -1,10 +1,12 @@
 package dev.tutti.cuda.driver;
 
 import static dev.tutti.cuda.driver.FakeCudaDriver.hex;
+import static org.assertj.core.api.Assertions.assertThat;
 
 import dev.tutti.cuda.CudaException;
 import java.lang.foreign.Arena;
 import java.lang.foreign.MemorySegment;
+import java.lang.foreign.ValueLayout;
 import java.nio.ByteBuffer;
 import java.util.HashSet;
 import java.util.Map;
@@ -179,6 +181,22 @@ public final class FakeMemory implements MemoryCalls {
     return entry != null
         && !entry.getValue().freed
         && address + bytes <= entry.getKey() + entry.getValue().bytes;
+  }
+
+  /** Returns what is in memory, which must be allocated. */
+  byte[] read(long address, long bytes) {
+    return usable(address, bytes).toArray(ValueLayout.JAVA_BYTE);
+  }
+
+  /** Writes into memory, which must be allocated. */
+  void write(long address, byte[] data) {
+    MemorySegment.copy(
+        data, 0, usable(address, data.length), ValueLayout.JAVA_BYTE, 0, data.length);
+  }
+
+  private MemorySegment usable(long address, long bytes) {
+    assertThat(isUsable(address, bytes)).as("memory is allocated").isTrue();
+    return MemorySegment.ofAddress(address).reinterpret(bytes);
   }
 
   @Override

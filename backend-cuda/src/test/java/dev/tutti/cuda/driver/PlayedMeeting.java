@@ -1,0 +1,39 @@
+package dev.tutti.cuda.driver;
+
+import java.util.ArrayList;
+import java.util.List;
+import java.util.Map;
+import java.util.Set;
+import java.util.concurrent.ConcurrentHashMap;
+
+/** Is a collective operation of a played communicator, with what its ranks brought to it. */
+final class PlayedMeeting {
+  private final int size;
+  private final Map<Integer, byte[]> brought = new ConcurrentHashMap<>();
+  private final Map<Integer, String> calls = new ConcurrentHashMap<>();
+
+  PlayedMeeting(int size) {
+    this.size = size;
+  }
+
+  void bring(int rank, String call, byte[] data) {
+    calls.put(rank, call);
+    brought.put(rank, data);
+  }
+
+  /**
+   * Tells whether all ranks made one call; where they did not, all wait in vain, as real ones may.
+   */
+  boolean isComplete() {
+    return brought.size() == size && Set.copyOf(calls.values()).size() == 1;
+  }
+
+  /** Returns what the ranks brought, in their order. */
+  List<byte[]> brought() {
+    List<byte[]> all = new ArrayList<>();
+    for (int r = 0; r < size; r++) {
+      all.add(brought.get(r));
+    }
+    return all;
+  }
+}
