@@ -3,9 +3,7 @@ package dev.tutti.cuda.nccl;
 import dev.tutti.BackendException;
 import dev.tutti.RendezvousException;
 import java.lang.System.Logger.Level;
-import java.time.Duration;
 import java.util.concurrent.TimeUnit;
-import java.util.concurrent.atomic.AtomicLong;
 import java.util.concurrent.locks.LockSupport;
 import java.util.function.BooleanSupplier;
 import org.jspecify.annotations.Nullable;
@@ -17,16 +15,9 @@ import org.jspecify.annotations.Nullable;
 public final class Communicator {
   /*
    * The monitor guards the handle: whoever holds it and finds the handle not 0 may use it. A thread
-   * that waits for a call of NCCL holds it too, but looks at "aborted" again and again, so that an
-   * abort gets it soon.
-   *
-   * NCCL starts a thread for each call that does not block, which takes longer than the call. But only a
-   * set-up that does not block can be ended. So the set-up makes a communicator whose calls do not block,
-   * "lever", and of that another one whose calls do. The two share what an abort sets: to abort the lever,
-   * which nobody uses for anything else and for which nobody needs the monitor, ends a call that blocks in
-   * the other one, and the thread in it gives the monitor free. A call that a peer may keep from returning
-   * is watched by a thread that pulls the lever at the deadline; for all others the group's watch does,
-   * by an abort.
+   * that waits for a call of NCCL holds it too, but asks again and again whether there was an abort, so
+   * that an abort gets it soon. Calls that block do not ask: an abort pulls the lever first, which needs no
+   * monitor, and the thread in the call gives the monitor free.
    */
   private static final System.Logger LOG = System.getLogger(Communicator.class.getName());
   private static final long SPIN_NANOS = TimeUnit.MICROSECONDS.toNanos(200);
@@ -37,11 +28,8 @@ public final class Communicator {
   private final NcclCalls calls;
   private final Runnable enter;
   private final String name;
-  private final Object endingLock = new Object();
-  private volatile @Nullable Throwable aborted;
-  private final AtomicLong lever = new AtomicLong();
-  private volatile boolean pulled;
-  private @Nullable Thread ending;
+  private final Lever lever = new Lever(this::enterAndAbort);
+  private final Ending ending;
   private NcclCalls.@Nullable Child child;
   private long handle;
 
@@ -63,6 +51,7 @@ public final class Communicator {
     this.enter = enter;
     this.name = name;
     this.handle = handle;
+    this.ending = new Ending(name, this::abortCommunicator, this::endCommunicator);
   }
 
   /**
@@ -89,16 +78,21 @@ public final class Communicator {
       boolean shares,
       long deadlineNanos,
       Runnable look) {
-    Communicator made = begin(calls, enter, "rank " + rank + "/" + size, id, size, rank, 0, shares);
+    return begin(calls, enter, "rank " + rank + "/" + size, id, size, rank, 0, shares)
+        .ready(deadlineNanos, look);
+  }
+
+  /** Waits for the ranks of a new communicator, and ends it if they do not come. */
+  private Communicator ready(long deadlineNanos, Runnable look) {
     boolean ready = false;
     try {
-      made.awaitRanks(deadlineNanos, look);
+      awaitRanks(deadlineNanos, look);
       ready = true;
-      return made;
+      return this;
     } finally {
       if (!ready) {
-        made.abort(new RendezvousException(made.name + ": no communicator"));
-        made.close();
+        abort(new RendezvousException(name + ": no communicator"));
+        close();
       }
     }
   }
@@ -210,21 +204,9 @@ public final class Communicator {
     }
     check(result, "ncclCommSplit");
     child = null;
-    if (!hasColor) {
-      return null;
-    }
-    Communicator part = new Communicator(calls, enter, newName, made.handle());
-    boolean ready = false;
-    try {
-      part.awaitRanks(deadlineNanos, look);
-      ready = true;
-      return part;
-    } finally {
-      if (!ready) {
-        part.abort(new RendezvousException(newName + ": no communicator"));
-        part.close();
-      }
-    }
+    return hasColor
+        ? new Communicator(calls, enter, newName, made.handle()).ready(deadlineNanos, look)
+        : null;
   }
 
   /**
@@ -284,7 +266,7 @@ public final class Communicator {
     if (inside != NcclResult.IN_PROGRESS) {
       check(inside, what);
     }
-    if (result == NcclResult.IN_PROGRESS && !pulled) {
+    if (result == NcclResult.IN_PROGRESS && !lever.wasPulled()) {
       result = awaitState(deadlineNanos, look);
     }
     check(result, what);
@@ -292,10 +274,10 @@ public final class Communicator {
 
   /** Ends a group of calls, which a peer that does not come may keep from returning. */
   private int groupEnd(long deadlineNanos, @Nullable Runnable look) {
-    if (lever.get() == 0 || look == null) {
+    if (!lever.isSet() || look == null) {
       return calls.groupEnd();
     }
-    Guard guard = new Guard(deadlineNanos, look, this::pullLever);
+    Guard guard = lever.guard(deadlineNanos, look);
     int result;
     try (guard) {
       result = calls.groupEnd();
@@ -304,18 +286,8 @@ public final class Communicator {
     return guard.isLate() ? NcclResult.IN_PROGRESS : result;
   }
 
-  /** Ends a call that blocks, as all later ones. */
-  private void pullLever() {
-    long own = lever.getAndSet(0);
-    if (own != 0) {
-      pulled = true;
-      enter.run();
-      warn(calls.abort(own), "ncclCommAbort");
-    }
-  }
-
   private long require() {
-    Throwable cause = aborted;
+    Throwable cause = ending.cause();
     if (cause != null) {
       throw new BackendException("the group was aborted", cause);
     }
@@ -377,12 +349,12 @@ public final class Communicator {
 
   /** Tells whether it was aborted. */
   public boolean isAborted() {
-    return aborted != null;
+    return ending.cause() != null;
   }
 
   /** Returns what failed since, without a call of its own: a peer or the network; or null. */
   public synchronized @Nullable NcclException failure() {
-    if (handle == 0 || aborted != null) {
+    if (handle == 0 || isAborted()) {
       return null;
     }
     int state = calls.state(handle);
@@ -393,28 +365,26 @@ public final class Communicator {
 
   /** Ends what runs, without a result. Never blocks: a thread of its own does it. */
   public void abort(Throwable cause) {
-    synchronized (endingLock) {
-      if (aborted != null || ending != null) {
-        return;
-      }
-      aborted = cause;
-      ending = Thread.ofPlatform().daemon().name("tutti-nccl-abort").start(this::abortCommunicator);
-    }
+    ending.abort(cause);
   }
 
   private void abortCommunicator() {
-    pullLever();
+    lever.pull();
     synchronized (this) {
       // It may have come only now.
-      pullLever();
+      lever.pull();
       long own = handle;
       handle = 0;
       if (own != 0) {
-        enter.run();
-        warn(calls.abort(own), "ncclCommAbort");
+        enterAndAbort(own);
         abortUnused(own);
       }
     }
+  }
+
+  private void enterAndAbort(long own) {
+    enter.run();
+    warn(calls.abort(own), "ncclCommAbort");
   }
 
   /** Frees the communicator that was there too late to be used. */
@@ -434,14 +404,14 @@ public final class Communicator {
     end(own);
     abortUnused(own);
     handle = 0;
-    long above = lever.getAndSet(0);
+    long above = lever.take();
     if (above != 0) {
       end(above);
     }
   }
 
   private void end(long own) {
-    int result = pulled ? NcclResult.REMOTE_ERROR : finish(own);
+    int result = lever.wasPulled() ? NcclResult.REMOTE_ERROR : finish(own);
     if (result == NcclResult.IN_PROGRESS) {
       long until = System.nanoTime() + CLOSE_NANOS;
       while (result == NcclResult.IN_PROGRESS && System.nanoTime() - until < 0) {
@@ -457,11 +427,11 @@ public final class Communicator {
   }
 
   private int finish(long own) {
-    if (lever.get() == 0) {
+    if (!lever.isSet()) {
       return calls.finish(own);
     }
     long until = System.nanoTime() + CLOSE_NANOS;
-    try (Guard _ = new Guard(until, () -> {}, this::pullLever)) {
+    try (Guard _ = lever.guard(until, () -> {})) {
       return calls.finish(own);
     }
   }
@@ -474,18 +444,7 @@ public final class Communicator {
 
   /** Begins to free it, which {@link #close} waits for; nothing may run in it. */
   public void beginClose() {
-    Thread _ = endingThread();
-  }
-
-  private Thread endingThread() {
-    synchronized (endingLock) {
-      Thread thread = ending;
-      if (thread == null) {
-        thread = Thread.ofPlatform().daemon().name("tutti-nccl-close").start(this::endCommunicator);
-        ending = thread;
-      }
-      return thread;
-    }
+    Thread _ = ending.close();
   }
 
   /** Frees it, as {@link #close(long)} does within some seconds. */
@@ -499,18 +458,6 @@ public final class Communicator {
    * @param deadlineNanos when to wait no longer, in terms of {@link System#nanoTime()}
    */
   public void close(long deadlineNanos) {
-    Thread thread = endingThread();
-    boolean interrupted = Thread.interrupted();
-    try {
-      long left = Math.max(0, deadlineNanos - System.nanoTime());
-      if (!thread.join(Duration.ofNanos(left))) {
-        LOG.log(Level.WARNING, "{0}: NCCL does not end its communicator in time", name);
-      }
-    } catch (InterruptedException e) {
-      interrupted = true;
-    }
-    if (interrupted) {
-      Thread.currentThread().interrupt();
-    }
+    ending.await(deadlineNanos);
   }
 }
