@@ -98,6 +98,11 @@ public final class CudaStream {
     }
   }
 
+  /** Copies between addresses of the device, whose context is the calling thread's. */
+  void copy(long to, long from, long bytes) {
+    driver().streams().copy(to, from, bytes, handle);
+  }
+
   private CudaDriver driver() {
     return device.context().driver();
   }

@@ -8,6 +8,7 @@ import dev.tutti.spi.Operation;
 import java.util.List;
 import java.util.concurrent.TimeUnit;
 import java.util.concurrent.locks.ReentrantLock;
+import java.util.function.Consumer;
 import org.jspecify.annotations.Nullable;
 
 /**
@@ -117,6 +118,29 @@ final class NcclLane {
   /** Gives the turn back that {@link #begin} took. */
   void leave() {
     turn.unlock();
+  }
+
+  /** Puts an operation that is nothing but calls of NCCL into the current stream. */
+  void put(Operation op, Call call) {
+    put(op, stream -> {}, call);
+  }
+
+  /**
+   * Puts an operation into the current stream.
+   *
+   * @param op the operation
+   * @param before puts there what comes before NCCL's calls
+   * @param call calls NCCL
+   */
+  void put(Operation op, Consumer<CudaStream> before, Call call) {
+    CudaStream stream = begin();
+    try {
+      before.accept(stream);
+      run(op, stream, call);
+      end(op, stream);
+    } finally {
+      leave();
+    }
   }
 
   /**
