@@ -95,6 +95,13 @@ public final class NcclBackendProvider implements BackendProvider {
     return Set.of("cuda");
   }
 
+  /**
+   * {@inheritDoc}
+   *
+   * <p>What depends on the group they do not tell: with ranks of PyTorch, or where {@code
+   * TUTTI_NCCL_LAZY} is set, the backend refuses messages with a tag other than 0 and receives from
+   * any rank.
+   */
   @Override
   public Capabilities capabilities() {
     return CAPABILITIES;
