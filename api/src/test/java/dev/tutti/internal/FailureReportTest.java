@@ -92,6 +92,13 @@ class FailureReportTest {
             throw new TimeoutException("no data");
           }
         };
+    Role other =
+        group -> {
+          group.allReduce(Tensor.of(1f));
+          group.allReduce(Tensor.of(1f, 2f, 3f));
+          group.broadcast(Tensor.of(1f), 0);
+          others.countDown();
+        };
     List<CollectiveException> failures =
         play(
             provider,
@@ -102,18 +109,8 @@ class FailureReportTest {
               assertThat(others.await(20, TimeUnit.SECONDS)).isTrue();
               assertThat(catchThrowable(() -> group.allReduce(Tensor.of(1f)))).isNotNull();
             },
-            group -> {
-              group.allReduce(Tensor.of(1f));
-              group.allReduce(Tensor.of(1f, 2f, 3f));
-              group.broadcast(Tensor.of(1f), 0);
-              others.countDown();
-            },
-            group -> {
-              group.allReduce(Tensor.of(1f));
-              group.allReduce(Tensor.of(1f, 2f, 3f));
-              group.broadcast(Tensor.of(1f), 0);
-              others.countDown();
-            });
+            other,
+            other);
     for (CollectiveException failure : failures) {
       assertThat(failure)
           .hasMessageContaining(

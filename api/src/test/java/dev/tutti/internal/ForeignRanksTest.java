@@ -3,18 +3,15 @@ package dev.tutti.internal;
 import static org.assertj.core.api.Assertions.assertThat;
 import static org.assertj.core.api.Assertions.assertThatThrownBy;
 
-import dev.tutti.Capabilities;
 import dev.tutti.P2pOptions;
 import dev.tutti.ProcessGroup;
 import dev.tutti.Tensor;
 import dev.tutti.spi.Backend;
 import dev.tutti.spi.BackendContext;
-import dev.tutti.spi.BackendProvider;
 import dev.tutti.spi.Operation;
 import java.time.Duration;
 import java.util.List;
 import java.util.Queue;
-import java.util.Set;
 import java.util.concurrent.ConcurrentLinkedQueue;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.Timeout;
@@ -68,25 +65,9 @@ class ForeignRanksTest {
                 .hasMessageContaining("the operation did not end in time; if recv is not"));
   }
 
-  private static final class KnowingProvider implements BackendProvider {
-    private final LocalProvider local = new LocalProvider();
+  private static final class KnowingProvider extends LocalProvider {
     private final Queue<String> calls = new ConcurrentLinkedQueue<>();
     private final Queue<String> made = new ConcurrentLinkedQueue<>();
-
-    @Override
-    public String name() {
-      return local.name();
-    }
-
-    @Override
-    public Set<String> deviceTypes() {
-      return local.deviceTypes();
-    }
-
-    @Override
-    public Capabilities capabilities() {
-      return local.capabilities();
-    }
 
     @Override
     public Backend create(BackendContext context) {

@@ -14,12 +14,13 @@ import java.util.EnumSet;
 import java.util.HashMap;
 import java.util.Map;
 import java.util.Set;
+import java.util.concurrent.ConcurrentHashMap;
 import java.util.concurrent.TimeUnit;
 import java.util.concurrent.TimeoutException;
 
 /** Is a backend for tests of the runtime: barrier, all-reduce and messages between threads. */
-final class LocalProvider implements BackendProvider {
-  private final Map<String, World> worlds = new HashMap<>();
+class LocalProvider implements BackendProvider {
+  private final Map<String, World> worlds = new ConcurrentHashMap<>();
 
   @Override
   public String name() {
@@ -42,7 +43,7 @@ final class LocalProvider implements BackendProvider {
   }
 
   @Override
-  public synchronized Backend create(BackendContext context) {
+  public Backend create(BackendContext context) {
     return new LocalBackend(
         context, worlds.computeIfAbsent(context.group(), name -> new World(context.size())));
   }

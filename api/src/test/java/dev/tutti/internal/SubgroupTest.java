@@ -4,7 +4,6 @@ import static org.assertj.core.api.Assertions.assertThat;
 import static org.assertj.core.api.Assertions.catchThrowable;
 
 import dev.tutti.AllReduceOptions;
-import dev.tutti.Capabilities;
 import dev.tutti.CollectiveException;
 import dev.tutti.CollectiveTimeoutException;
 import dev.tutti.OpType;
@@ -19,7 +18,6 @@ import java.lang.ref.WeakReference;
 import java.time.Duration;
 import java.util.List;
 import java.util.Optional;
-import java.util.Set;
 import java.util.concurrent.CountDownLatch;
 import java.util.concurrent.TimeUnit;
 import java.util.function.Consumer;
@@ -53,8 +51,8 @@ class SubgroupTest {
     assertThat(failures).hasAtLeastOneElementOfType(CollectiveTimeoutException.class);
   }
 
-  @Test
-  void aSplitEndsWhenTheGroupFails() throws Exception {
+  /** Lets rank 0 wait for rank 1, which aborts the group. */
+  private static void assertEndsWhenTheGroupFails(Consumer<ProcessGroup> wait) throws Exception {
     List<Throwable> failures =
         LocalWorld.run(
             2,
@@ -65,7 +63,7 @@ class SubgroupTest {
                 return group.failure().orElse(null);
               }
               long start = System.nanoTime();
-              Throwable thrown = catchThrowable(() -> group.split(0, 0));
+              Throwable thrown = catchThrowable(() -> wait.accept(group));
               assertThat(Duration.ofNanos(System.nanoTime() - start))
                   .isLessThan(Duration.ofSeconds(5));
               return thrown;
@@ -73,6 +71,11 @@ class SubgroupTest {
     assertThat(failures.get(0))
         .isInstanceOf(PeerFailedException.class)
         .hasMessageContaining("no more groups");
+  }
+
+  @Test
+  void aSplitEndsWhenTheGroupFails() throws Exception {
+    assertEndsWhenTheGroupFails(group -> group.split(0, 0));
   }
 
   @Test
@@ -251,25 +254,7 @@ class SubgroupTest {
 
   @Test
   void aMonitoredBarrierEndsOnRankZeroWhenTheGroupFails() throws Exception {
-    List<Throwable> failures =
-        LocalWorld.run(
-            2,
-            new LocalProvider(),
-            group -> {
-              if (group.rank() == 1) {
-                group.abort("no barrier");
-                return group.failure().orElse(null);
-              }
-              long start = System.nanoTime();
-              Throwable thrown =
-                  catchThrowable(() -> group.monitoredBarrier(Duration.ofSeconds(15), true));
-              assertThat(Duration.ofNanos(System.nanoTime() - start))
-                  .isLessThan(Duration.ofSeconds(5));
-              return thrown;
-            });
-    assertThat(failures.get(0))
-        .isInstanceOf(PeerFailedException.class)
-        .hasMessageContaining("no barrier");
+    assertEndsWhenTheGroupFails(group -> group.monitoredBarrier(Duration.ofSeconds(15), true));
   }
 
   /** Rank 0 is not to blame: it waits for rank 1, which left the call out. */
@@ -332,8 +317,7 @@ class SubgroupTest {
   }
 
   /** Does something before a subgroup's backend is made. */
-  private static final class WaitingProvider implements BackendProvider {
-    private final LocalProvider local = new LocalProvider();
+  private static final class WaitingProvider extends LocalProvider {
     private final Consumer<BackendContext> before;
 
     WaitingProvider(Consumer<BackendContext> before) {
@@ -341,26 +325,11 @@ class SubgroupTest {
     }
 
     @Override
-    public String name() {
-      return local.name();
-    }
-
-    @Override
-    public Set<String> deviceTypes() {
-      return local.deviceTypes();
-    }
-
-    @Override
-    public Capabilities capabilities() {
-      return local.capabilities();
-    }
-
-    @Override
     public Backend create(BackendContext context) {
       if (!context.group().equals("0")) {
         before.accept(context);
       }
-      return local.create(context);
+      return super.create(context);
     }
   }
 }

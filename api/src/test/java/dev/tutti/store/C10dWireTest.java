@@ -99,45 +99,46 @@ class C10dWireTest {
     assertThat(ended(value)).containsExactly(5);
   }
 
-  @Test
-  void aTimedOutWaitIsCancelled() throws Exception {
+  /** Is a wait that the client is about to cancel. */
+  private record LateWait(Future<?> call, Peer side) {}
+
+  /** Waits for "k" until the time is over and it is still not there. */
+  private LateWait waitInVain() throws Exception {
     Future<?> wait = server.client(() -> waitFor("k", SHORT));
     main.expect(request(Wire.CHECK, 1L, "/k")).send("01");
     Peer side = server.accept();
     side.expect(request(Wire.WAIT, 1L, "/k"));
     main.expect(request(Wire.CHECK, 1L, "/k")).send("01");
-    side.expect("0c").send("01");
+    return new LateWait(wait, side);
+  }
+
+  @Test
+  void aTimedOutWaitIsCancelled() throws Exception {
+    LateWait late = waitInVain();
+    late.side.expect("0c").send("01");
     main.expect(request(Wire.CHECK, 1L, "/k")).send("01");
-    assertTimeout(wait, "1 of 1 keys missing: 'k'");
+    assertTimeout(late.call, "1 of 1 keys missing: 'k'");
   }
 
   @Test
   void aReplyThatCrossesItsCancelIsReadToo() throws Exception {
-    Future<?> wait = server.client(() -> waitFor("k", SHORT));
-    main.expect(request(Wire.CHECK, 1L, "/k")).send("01");
-    Peer side = server.accept();
-    side.expect(request(Wire.WAIT, 1L, "/k"));
-    main.expect(request(Wire.CHECK, 1L, "/k")).send("01");
-    side.expect("0c").send("00 01");
+    LateWait late = waitInVain();
+    late.side.expect("0c").send("00 01");
     main.expect(request(Wire.CHECK, 1L, "/k")).send("00");
-    ended(wait);
+    ended(late.call);
 
     Future<?> next = server.client(() -> waitFor("l", LONG));
     main.expect(request(Wire.CHECK, 1L, "/l")).send("01");
-    side.expect(request(Wire.WAIT, 1L, "/l")).send("00");
+    late.side.expect(request(Wire.WAIT, 1L, "/l")).send("00");
     ended(next);
   }
 
   @Test
   void aServerThatDoesNotAnswerACancelLosesTheConnection() throws Exception {
-    Future<?> wait = server.client(() -> waitFor("k", SHORT));
+    LateWait late = waitInVain();
+    late.side.expect("0c").expectEnd();
     main.expect(request(Wire.CHECK, 1L, "/k")).send("01");
-    Peer side = server.accept();
-    side.expect(request(Wire.WAIT, 1L, "/k"));
-    main.expect(request(Wire.CHECK, 1L, "/k")).send("01");
-    side.expect("0c").expectEnd();
-    main.expect(request(Wire.CHECK, 1L, "/k")).send("01");
-    assertTimeout(wait, "1 of 1 keys missing: 'k'");
+    assertTimeout(late.call, "1 of 1 keys missing: 'k'");
   }
 
   @Test
