@@ -10,6 +10,8 @@ import java.lang.foreign.MemorySegment;
 import java.lang.foreign.ValueLayout;
 import java.nio.ByteBuffer;
 import java.util.SplittableRandom;
+import org.junit.jupiter.api.AfterEach;
+import org.junit.jupiter.api.BeforeEach;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.Timeout;
 
@@ -18,6 +20,7 @@ import org.junit.jupiter.api.Timeout;
 class LoansTest {
   private static final int RING = 4096;
   private static final int BYTES = RING + 1000;
+  private static final int LENT = (int) Loans.LEAST_BYTES;
   private static final int SLOT = 5;
   private static final long NUMBER = 0x1122334455667788L;
 
@@ -25,6 +28,20 @@ class LoansTest {
   private final MemorySegment in = ring();
   private final MemorySegment out = ring();
   private final RingWriter peer = new RingWriter(in);
+  private final RingReader reader = new RingReader(out);
+  private final TestOperation announced = TestOperation.seconds(10);
+  private FuzzedTransport peers;
+
+  @BeforeEach
+  void open() throws Exception {
+    peers = new FuzzedTransport();
+    assumeThat(RemoteMemory.isAllowed()).as("native code may be called").isTrue();
+  }
+
+  @AfterEach
+  void close() {
+    peers.close();
+  }
 
   private static MemorySegment ring() {
     return Arena.ofAuto().allocate(RingMemory.HEADER + RING, RingMemory.LINE);
@@ -40,83 +57,70 @@ class LoansTest {
 
   @Test
   void aSendWhoseMemoryIsFreedWhileItIsLentFails() throws Exception {
-    assumeThat(RemoteMemory.isAllowed()).as("native code may be called").isTrue();
-    int bytes = (int) Loans.LEAST_BYTES;
-    TestOperation announced = TestOperation.seconds(10);
     TestOperation lent = TestOperation.seconds(10);
-    try (FuzzedTransport peers = new FuzzedTransport()) {
-      script(
-          peers,
-          (connection, messages, rank) -> {
-            messages.send(announced, rank, SLOT, Arena.ofAuto().allocate(bytes), bytes);
-            hear(connection, RawPeer.words(Header.BYTES, Header.READABLE, 0, 0, 0, 0));
-            try (Arena arena = Arena.ofShared()) {
-              messages.send(lent, rank, SLOT + 1, arena.allocate(bytes), bytes);
-              connection.flush();
-            }
-            hear(connection, RawPeer.words(Header.BYTES, Header.RETURN, SLOT + 1, 0, 0, 0));
-            peers.transport().deliver();
-          });
-      assertCannotBeRead(lent);
-    }
+    script(
+        (connection, messages, rank) -> {
+          announce(connection, messages, rank);
+          try (Arena arena = Arena.ofShared()) {
+            messages.send(lent, rank, SLOT + 1, arena.allocate(LENT), LENT);
+            connection.flush();
+          }
+          giveBack(connection);
+        });
+    assertCannotBeRead(lent);
   }
 
   /** What is in the heap that others see stays what it is until the peer returns it. */
   @Test
   void aSendFromTheHeapThatIsFreedWhileItIsLentSucceeds() throws Exception {
-    assumeThat(RemoteMemory.isAllowed()).as("native code may be called").isTrue();
     assumeThat(SharedHeap.ofProcess()).as("this system gives out such memory").isPresent();
-    int bytes = (int) Loans.LEAST_BYTES;
-    TestOperation announced = TestOperation.seconds(10);
     TestOperation lent = TestOperation.seconds(10);
-    try (FuzzedTransport peers = new FuzzedTransport()) {
-      script(
-          peers,
-          (connection, messages, rank) -> {
-            messages.send(announced, rank, SLOT, Arena.ofAuto().allocate(bytes), bytes);
-            hear(connection, RawPeer.words(Header.BYTES, Header.READABLE, 0, 0, 0, 0));
-            MemorySegment freed;
-            try (Arena arena = Arena.ofShared()) {
-              MemorySegment memory = SharedHeap.allocate(arena, bytes, 64);
-              memory.fill((byte) 7);
-              freed = MemorySegment.ofAddress(memory.address()).reinterpret(bytes);
-              messages.send(lent, rank, SLOT + 1, memory, bytes);
-              connection.flush();
-            }
-            assertThat(freed.get(ValueLayout.JAVA_BYTE, bytes - 1)).isEqualTo((byte) 7);
-            hear(connection, RawPeer.words(Header.BYTES, Header.RETURN, SLOT + 1, 0, 0, 0));
-            peers.transport().deliver();
-            assertThat(freed.get(ValueLayout.JAVA_BYTE, bytes - 1)).isZero();
-          });
-      assertThat(lent.isDone()).isTrue();
-      assertThat(lent.cause()).isNull();
-    }
+    script(
+        (connection, messages, rank) -> {
+          announce(connection, messages, rank);
+          MemorySegment freed;
+          try (Arena arena = Arena.ofShared()) {
+            MemorySegment memory = SharedHeap.allocate(arena, LENT, 64);
+            memory.fill((byte) 7);
+            freed = MemorySegment.ofAddress(memory.address()).reinterpret(LENT);
+            messages.send(lent, rank, SLOT + 1, memory, LENT);
+            connection.flush();
+          }
+          assertThat(freed.get(ValueLayout.JAVA_BYTE, LENT - 1)).isEqualTo((byte) 7);
+          giveBack(connection);
+          assertThat(freed.get(ValueLayout.JAVA_BYTE, LENT - 1)).isZero();
+        });
+    assertThat(lent.isDone()).isTrue();
+    assertThat(lent.cause()).isNull();
+  }
+
+  /** Announces memory, which the peer finds readable, so that what is sent next is lent to it. */
+  private void announce(Connection connection, UserMessages messages, int rank) throws Exception {
+    messages.send(announced, rank, SLOT, Arena.ofAuto().allocate(LENT), LENT);
+    hear(connection, header(Header.READABLE, 0, 0));
+  }
+
+  /** Lets the peer return what is lent to it. */
+  private void giveBack(Connection connection) throws Exception {
+    hear(connection, header(Header.RETURN, SLOT + 1, 0));
+    peers.transport().deliver();
   }
 
   @Test
   void freedMemoryIsNotLent() throws Exception {
-    assumeThat(RemoteMemory.isAllowed()).as("native code may be called").isTrue();
-    RingReader reader = new RingReader(out);
-    int bytes = (int) Loans.LEAST_BYTES;
-    TestOperation announced = TestOperation.seconds(10);
-    try (FuzzedTransport peers = new FuzzedTransport()) {
-      script(
-          peers,
-          (connection, messages, rank) -> {
-            try (Arena arena = Arena.ofShared()) {
-              messages.send(announced, rank, SLOT, arena.allocate(bytes), bytes);
-            }
-            connection.flush();
-            drain(reader, ByteBuffer.allocate(RING));
-            hear(connection, RawPeer.words(Header.BYTES, Header.READABLE, 0, 0, 0, 0));
-            hear(
-                connection,
-                RawPeer.words(Header.BYTES, Header.NOTIFY_RECV_READY, SLOT, 0, bytes, 0));
-            peers.transport().deliver();
-          });
-      assertCannotBeRead(announced);
-      assertThat(drain(reader, ByteBuffer.allocate(RING))).isZero();
-    }
+    script(
+        (connection, messages, rank) -> {
+          try (Arena arena = Arena.ofShared()) {
+            messages.send(announced, rank, SLOT, arena.allocate(LENT), LENT);
+          }
+          connection.flush();
+          drain(reader, ByteBuffer.allocate(RING));
+          hear(connection, header(Header.READABLE, 0, 0));
+          hear(connection, header(Header.NOTIFY_RECV_READY, SLOT, LENT));
+          peers.transport().deliver();
+        });
+    assertCannotBeRead(announced);
+    assertThat(drain(reader, ByteBuffer.allocate(RING))).isZero();
   }
 
   /** Is what a test does to a connection through memory, of which it plays the peer's side. */
@@ -124,7 +128,7 @@ class LoansTest {
     void run(Connection connection, UserMessages messages, int rank) throws Exception;
   }
 
-  private void script(FuzzedTransport peers, Script script) throws Exception {
+  private void script(Script script) throws Exception {
     peers.next();
     peers.locked(
         () -> {
@@ -144,6 +148,10 @@ class LoansTest {
     return connection;
   }
 
+  private static byte[] header(long opcode, long slot, long length) {
+    return RawPeer.words(Header.BYTES, opcode, slot, 0, length, 0);
+  }
+
   /** Lets a connection take a header of the peer's in. */
   private void hear(Connection connection, byte[] header) throws Exception {
     peer.write(ByteBuffer.wrap(header));
@@ -159,31 +167,23 @@ class LoansTest {
 
   @Test
   void whoFindsMemoryReadableEndsTheSendsThatItFlushes() throws Exception {
-    assumeThat(RemoteMemory.isAllowed()).as("native code may be called").isTrue();
     long self = ProcessHandle.current().pid();
     RemoteMemory own = new RemoteMemory((int) self, number.address(), NUMBER);
     assumeThat(own.read(number.address(), number, 0, 0)).as("memory may be read").isTrue();
-    RingReader reader = new RingReader(out);
     ByteBuffer received = ByteBuffer.allocate(2 * RING);
     TestOperation send = TestOperation.seconds(10);
-    try (FuzzedTransport peers = new FuzzedTransport()) {
-      script(
-          peers,
-          (connection, messages, rank) -> {
-            peer.write(
-                ByteBuffer.wrap(
-                    RawPeer.words(Header.BYTES, Header.NOTIFY_RECV_READY, SLOT, 0, BYTES, 0)));
-            messages.send(send, rank, SLOT, Arena.ofAuto().allocate(BYTES), BYTES);
-            assertThat(connection.hasUnsent()).isTrue();
-            hear(
-                connection,
-                RawPeer.words(
-                    Header.BYTES, Header.INTRODUCTION, self, 0, number.address(), NUMBER));
-            assertThat(drain(reader, received)).isEqualTo(RING);
-          });
-      assertThat(send.parkUntilDone(send.deadlineNanos())).isTrue();
-      assertThat(send.cause()).isNull();
-      assertThat(drain(reader, received)).isEqualTo(BYTES + 3 * Header.BYTES - RING);
-    }
+    script(
+        (connection, messages, rank) -> {
+          peer.write(ByteBuffer.wrap(header(Header.NOTIFY_RECV_READY, SLOT, BYTES)));
+          messages.send(send, rank, SLOT, Arena.ofAuto().allocate(BYTES), BYTES);
+          assertThat(connection.hasUnsent()).isTrue();
+          hear(
+              connection,
+              RawPeer.words(Header.BYTES, Header.INTRODUCTION, self, 0, number.address(), NUMBER));
+          assertThat(drain(reader, received)).isEqualTo(RING);
+        });
+    assertThat(send.parkUntilDone(send.deadlineNanos())).isTrue();
+    assertThat(send.cause()).isNull();
+    assertThat(drain(reader, received)).isEqualTo(BYTES + 3 * Header.BYTES - RING);
   }
 }

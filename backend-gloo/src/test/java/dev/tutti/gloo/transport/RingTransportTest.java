@@ -4,29 +4,18 @@ import static org.assertj.core.api.Assertions.assertThat;
 import static org.assertj.core.api.Assertions.assertThatThrownBy;
 import static org.assertj.core.api.Assumptions.assumeThat;
 
-import dev.tutti.Device;
-import dev.tutti.Settings;
 import dev.tutti.gloo.FreeRounds;
-import dev.tutti.spi.BackendContext;
 import dev.tutti.spi.PeerLostException;
-import dev.tutti.store.HashStore;
-import java.lang.foreign.Arena;
 import java.lang.foreign.MemorySegment;
 import java.lang.foreign.ValueLayout;
 import java.lang.invoke.VarHandle;
-import java.net.InetAddress;
 import java.time.Duration;
 import java.util.ArrayList;
 import java.util.List;
-import java.util.Map;
-import java.util.concurrent.BlockingQueue;
 import java.util.concurrent.FutureTask;
-import java.util.concurrent.LinkedBlockingQueue;
 import java.util.concurrent.TimeUnit;
 import java.util.concurrent.TimeoutException;
 import java.util.concurrent.locks.LockSupport;
-import org.junit.jupiter.api.AfterEach;
-import org.junit.jupiter.api.BeforeEach;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.Timeout;
 import org.junit.jupiter.params.ParameterizedTest;
@@ -35,65 +24,9 @@ import org.junit.jupiter.params.provider.ValueSource;
 
 /** Lets two transports exchange messages through rings that the test can see and break. */
 @Timeout(60)
-class RingTransportTest {
-  private static final int RING = 4096;
-
-  private final Memory memory = new Memory();
-  private final BlockingQueue<Throwable> failures = new LinkedBlockingQueue<>();
-  private final List<Transport> transports = new ArrayList<>();
-
-  private static final class Memory implements RingMemory {
-    private final MemorySegment all = Arena.ofAuto().allocate(2 * (LINE + HEADER + RING), 128);
-
-    @Override
-    public MemorySegment sleep(int rank) {
-      return all.asSlice((long) LINE * rank, LINE);
-    }
-
-    @Override
-    public MemorySegment ring(int from, int to) {
-      return all.asSlice(2 * LINE + (long) from * (HEADER + RING), HEADER + RING);
-    }
-  }
-
-  private Transport transport(HashStore store, int rank) throws Exception {
-    BackendContext context =
-        new BackendContext(
-            "g",
-            rank,
-            2,
-            List.of(0, 1),
-            "cpu",
-            Device.CPU,
-            store,
-            Duration.ofSeconds(20),
-            Settings.ofEnvironment(Map.of()),
-            (cause, blamed) -> failures.add(cause));
-    Transport transport =
-        new Rendezvous(context, InetAddress.ofLiteral("127.0.0.1"), false, false)
-            .connect(Duration.ZERO);
-    transport.share(new int[] {0, 1}, memory, Duration.ofSeconds(10));
-    return transport;
-  }
-
-  @BeforeEach
-  void connect() throws Exception {
-    HashStore store = new HashStore();
-    FutureTask<Transport> other = new FutureTask<>(() -> transport(store, 1));
-    Thread.ofPlatform().daemon().start(other);
-    transports.add(transport(store, 0));
-    transports.add(other.get(20, TimeUnit.SECONDS));
-  }
-
-  @AfterEach
-  void close() {
-    transports.forEach(Transport::close);
-  }
-
-  private static MemorySegment filled(long bytes, int value) {
-    MemorySegment segment = Arena.ofAuto().allocate(Math.max(1, bytes));
-    segment.fill((byte) value);
-    return segment;
+class RingTransportTest extends RingRanks {
+  RingTransportTest() {
+    super(2);
   }
 
   private static long value(MemorySegment segment, long index) {
@@ -115,10 +48,8 @@ class RingTransportTest {
       new UserMessages(transports.get(0)).await(send, send.deadlineNanos());
       new UserMessages(transports.get(1)).await(receive, receive.deadlineNanos());
     }
-    assertThat(send.parkUntilDone(send.deadlineNanos())).isTrue();
-    assertThat(receive.parkUntilDone(receive.deadlineNanos())).isTrue();
-    assertThat(send.cause()).isNull();
-    assertThat(receive.cause()).isNull();
+    assertSucceeds(send);
+    assertSucceeds(receive);
     assertThat(value(in, 0)).isEqualTo(value);
     assertThat(value(in, bytes - 1)).isEqualTo(value);
   }
@@ -149,10 +80,6 @@ class RingTransportTest {
         .isEqualTo(Header.BYTES);
   }
 
-  private long written(int from) {
-    return memory.ring(from, 1 - from).get(ValueLayout.JAVA_LONG, RingWriter.TAIL);
-  }
-
   /** Lets rank 0 send large messages until one of them does not go through its ring. */
   private void awaitLoans() {
     assumeThat(RemoteMemory.isAllowed()).as("native code may be called").isTrue();
@@ -161,22 +88,22 @@ class RingTransportTest {
     long before;
     do {
       assertThat(System.nanoTime() - deadline).as("no message was lent").isNegative();
-      before = written(0);
+      before = memory.written(0);
       exchange(bytes, 3);
-    } while (written(0) - before >= bytes);
+    } while (memory.written(0) - before >= bytes);
   }
 
   @Test
   void largeMessagesAreCopiedFromWhereTheyAre() {
     awaitLoans();
-    long there = written(0);
-    long back = written(1);
+    long there = memory.written(0);
+    long back = memory.written(1);
     exchange(Loans.LEAST_BYTES, 11);
     exchange(20 << 20, 12);
-    assertThat(written(0) - there).isEqualTo(2 * Header.BYTES);
-    assertThat(written(1) - back).isEqualTo(2 * 2 * Header.BYTES);
+    assertThat(memory.written(0) - there).isEqualTo(2 * Header.BYTES);
+    assertThat(memory.written(1) - back).isEqualTo(2 * 2 * Header.BYTES);
     exchange(Loans.LEAST_BYTES - 1, 13);
-    assertThat(written(0) - there).isEqualTo(4 * Header.BYTES + Loans.LEAST_BYTES - 1);
+    assertThat(memory.written(0) - there).isEqualTo(4 * Header.BYTES + Loans.LEAST_BYTES - 1);
     exchange(300_000, 14, false);
     assertThat(failures).isEmpty();
   }
@@ -199,8 +126,7 @@ class RingTransportTest {
           .send(operations.getLast(), 1, 6, filled(lengths[i], i + 1), lengths[i]);
     }
     for (TestOperation operation : operations) {
-      assertThat(operation.parkUntilDone(operation.deadlineNanos())).isTrue();
-      assertThat(operation.cause()).isNull();
+      assertSucceeds(operation);
     }
     for (int i = 0; i < lengths.length; i++) {
       if (lengths[i] > 0) {
@@ -234,13 +160,13 @@ class RingTransportTest {
   @Test
   void offersWaitForTheirReceives() {
     awaitLoans();
-    long before = written(0);
+    long before = memory.written(0);
     long bytes = Loans.LEAST_BYTES;
     List<TestOperation> sends = new ArrayList<>();
     for (int i = 0; i < 40; i++) {
       sends.add(send(7 + i % 2, filled(bytes, i)));
     }
-    assertThat(written(0) - before).as("nothing but headers").isLessThan(bytes);
+    assertThat(memory.written(0) - before).as("nothing but headers").isLessThan(bytes);
     for (int i = 0; i < 20; i++) {
       receive(8, i % 3 == 0, bytes, 2 * i + 1);
     }
@@ -279,7 +205,7 @@ class RingTransportTest {
   private void awaitAllRead() {
     long deadline = System.nanoTime() + 10_000_000_000L;
     MemorySegment ring = memory.ring(0, 1);
-    while (ring.get(ValueLayout.JAVA_LONG, RingWriter.HEAD) != written(0)) {
+    while (ring.get(ValueLayout.JAVA_LONG, RingWriter.HEAD) != memory.written(0)) {
       assertThat(System.nanoTime() - deadline).isNegative();
       LockSupport.parkNanos(100_000);
     }

@@ -1,0 +1,113 @@
+package dev.tutti.gloo.transport;
+
+import static org.assertj.core.api.Assertions.assertThat;
+
+import dev.tutti.Device;
+import dev.tutti.Settings;
+import dev.tutti.spi.BackendContext;
+import dev.tutti.store.HashStore;
+import java.lang.foreign.Arena;
+import java.lang.foreign.MemorySegment;
+import java.lang.foreign.ValueLayout;
+import java.net.InetAddress;
+import java.time.Duration;
+import java.util.ArrayList;
+import java.util.List;
+import java.util.Map;
+import java.util.concurrent.BlockingQueue;
+import java.util.concurrent.FutureTask;
+import java.util.concurrent.LinkedBlockingQueue;
+import java.util.concurrent.TimeUnit;
+import java.util.stream.IntStream;
+import org.junit.jupiter.api.AfterEach;
+import org.junit.jupiter.api.BeforeEach;
+
+/**
+ * Runs tests of the ranks of a group, of which the first and the last exchange messages through
+ * rings that the tests can see and break, and all others through sockets.
+ */
+abstract class RingRanks {
+  static final int RING = 4096;
+
+  final Rings memory = new Rings();
+  final BlockingQueue<Throwable> failures = new LinkedBlockingQueue<>();
+  final List<Transport> transports = new ArrayList<>();
+  private final int size;
+
+  RingRanks(int size) {
+    this.size = size;
+  }
+
+  static final class Rings implements RingMemory {
+    private final MemorySegment all = Arena.ofAuto().allocate(2 * (LINE + HEADER + RING), 128);
+
+    @Override
+    public MemorySegment sleep(int rank) {
+      return all.asSlice((long) LINE * rank, LINE);
+    }
+
+    @Override
+    public MemorySegment ring(int from, int to) {
+      return all.asSlice(2 * LINE + (long) from * (HEADER + RING), HEADER + RING);
+    }
+
+    /** Returns how many bytes the first (0) or the last (1) of the ranks has written. */
+    long written(int from) {
+      return ring(from, 1 - from).get(ValueLayout.JAVA_LONG, RingWriter.TAIL);
+    }
+  }
+
+  private Transport transport(HashStore store, int rank) throws Exception {
+    BackendContext context =
+        new BackendContext(
+            "g",
+            rank,
+            size,
+            IntStream.range(0, size).boxed().toList(),
+            "cpu",
+            Device.CPU,
+            store,
+            Duration.ofSeconds(20),
+            Settings.ofEnvironment(Map.of()),
+            (cause, blamed) -> failures.add(cause));
+    Transport transport =
+        new Rendezvous(context, InetAddress.ofLiteral("127.0.0.1"), false, false)
+            .connect(Duration.ZERO);
+    if (rank == 0 || rank == size - 1) {
+      transport.share(new int[] {0, size - 1}, memory, Duration.ofSeconds(10));
+    }
+    return transport;
+  }
+
+  @BeforeEach
+  void connect() throws Exception {
+    HashStore store = new HashStore();
+    List<FutureTask<Transport>> others = new ArrayList<>();
+    for (int r = 1; r < size; r++) {
+      int rank = r;
+      FutureTask<Transport> other = new FutureTask<>(() -> transport(store, rank));
+      Thread.ofPlatform().daemon().start(other);
+      others.add(other);
+    }
+    transports.add(transport(store, 0));
+    for (FutureTask<Transport> other : others) {
+      transports.add(other.get(20, TimeUnit.SECONDS));
+    }
+  }
+
+  @AfterEach
+  void close() {
+    transports.forEach(Transport::close);
+  }
+
+  static MemorySegment filled(long bytes, int value) {
+    MemorySegment segment = Arena.ofAuto().allocate(Math.max(1, bytes));
+    segment.fill((byte) value);
+    return segment;
+  }
+
+  static void assertSucceeds(TestOperation operation) {
+    assertThat(operation.parkUntilDone(operation.deadlineNanos())).isTrue();
+    assertThat(operation.cause()).isNull();
+  }
+}
