@@ -3,6 +3,7 @@ package dev.tutti.aeron;
 import static org.assertj.core.api.Assertions.assertThat;
 
 import dev.tutti.store.JobToken;
+import java.io.IOException;
 import java.net.ServerSocket;
 import java.nio.charset.StandardCharsets;
 import java.nio.file.Path;
@@ -10,6 +11,7 @@ import java.time.Duration;
 import java.util.ArrayList;
 import java.util.List;
 import java.util.concurrent.TimeUnit;
+import org.junit.jupiter.api.AfterEach;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.Timeout;
 import org.junit.jupiter.api.io.TempDir;
@@ -21,6 +23,15 @@ class LostRankTest {
   private static final int SIZE = 3;
 
   @TempDir private Path directory;
+
+  private final List<StoreChild> ranks = new ArrayList<>();
+
+  @AfterEach
+  void endRanks() throws IOException {
+    for (StoreChild rank : ranks) {
+      rank.close();
+    }
+  }
 
   private AeronStoreOptions options(int port) {
     return AeronStoreOptions.of("127.0.0.1", port)
@@ -65,149 +76,81 @@ class LostRankTest {
     }
   }
 
+  /** Starts the ranks of a job, each in a process of its own, and waits until they have met. */
+  private void start(int size, boolean isServed, int port) throws Exception {
+    for (int rank = 0; rank < size; rank++) {
+      ranks.add(
+          StoreChild.start(
+              "rank",
+              0,
+              "TUTTI_AERON_DIR=" + directory,
+              "TUTTI_STORE=aeron",
+              "TUTTI_BACKEND=fake",
+              "TORCHELASTIC_USE_AGENT_STORE=" + (isServed ? "True" : "False"),
+              "MASTER_ADDR=127.0.0.1",
+              "MASTER_PORT=" + port,
+              "WORLD_SIZE=" + size,
+              "RANK=" + rank));
+    }
+    for (int rank = 0; rank < size; rank++) {
+      assertThat(ranks.get(rank).line()).isEqualTo("READY " + rank);
+    }
+  }
+
+  private static int freePort() throws IOException {
+    try (ServerSocket free = new ServerSocket(0)) {
+      return free.getLocalPort();
+    }
+  }
+
+  /** Kills a rank, and asserts what the others then say. */
+  private void assertOthersLearnOfTheEndOf(int killed, String... words) throws Exception {
+    long start = System.nanoTime();
+    ranks.get(killed).kill();
+    for (int rank = 0; rank < SIZE; rank++) {
+      if (rank != killed) {
+        assertThat(ranks.get(rank).line()).startsWith("ABORTED ").contains(words);
+      }
+    }
+    assertThat(System.nanoTime() - start).isLessThan(TimeUnit.SECONDS.toNanos(5));
+  }
+
   @Test
   void allRanksLearnOfAKilledOneThoughTheirBackendDoesNot() throws Exception {
-    List<StoreChild> ranks = new ArrayList<>();
     try (AeronStoreServer server = new AeronStoreServer(options(0))) {
-      for (int rank = 0; rank < SIZE; rank++) {
-        ranks.add(
-            StoreChild.start(
-                "rank",
-                0,
-                "TUTTI_AERON_DIR=" + directory,
-                "TUTTI_STORE=aeron",
-                "TUTTI_BACKEND=fake",
-                "TORCHELASTIC_USE_AGENT_STORE=True",
-                "MASTER_ADDR=127.0.0.1",
-                "MASTER_PORT=" + server.port(),
-                "WORLD_SIZE=" + SIZE,
-                "RANK=" + rank));
-      }
-      for (int rank = 0; rank < SIZE; rank++) {
-        assertThat(ranks.get(rank).line()).isEqualTo("READY " + rank);
-      }
-      long start = System.nanoTime();
-      ranks.get(1).kill();
-      for (int rank : List.of(0, 2)) {
-        assertThat(ranks.get(rank).line())
-            .startsWith("ABORTED ")
-            .contains("rank 1 is gone, as the store saw: its process ended, or its host is lost");
-      }
-      assertThat(System.nanoTime() - start).isLessThan(TimeUnit.SECONDS.toNanos(5));
-    } finally {
-      for (StoreChild rank : ranks) {
-        rank.close();
-      }
+      start(SIZE, true, server.port());
+      assertOthersLearnOfTheEndOf(
+          1, "rank 1 is gone, as the store saw: its process ended, or its host is lost");
     }
   }
 
   @Test
   void allRanksFindTheLossOfTheOneThatServes() throws Exception {
-    int port;
-    try (ServerSocket free = new ServerSocket(0)) {
-      port = free.getLocalPort();
-    }
-    List<StoreChild> ranks = new ArrayList<>();
-    try {
-      for (int rank = 0; rank < SIZE; rank++) {
-        ranks.add(
-            StoreChild.start(
-                "rank",
-                0,
-                "TUTTI_AERON_DIR=" + directory,
-                "TUTTI_STORE=aeron",
-                "TUTTI_BACKEND=fake",
-                "TORCHELASTIC_USE_AGENT_STORE=False",
-                "MASTER_ADDR=127.0.0.1",
-                "MASTER_PORT=" + port,
-                "WORLD_SIZE=" + SIZE,
-                "RANK=" + rank));
-      }
-      for (int rank = 0; rank < SIZE; rank++) {
-        assertThat(ranks.get(rank).line()).isEqualTo("READY " + rank);
-      }
-      long start = System.nanoTime();
-      ranks.get(0).kill();
-      for (int rank : List.of(1, 2)) {
-        assertThat(ranks.get(rank).line())
-            .startsWith("ABORTED ")
-            .contains("rank 0 is gone, as this rank saw: it served the store: store server at")
-            .contains("its process ended");
-      }
-      assertThat(System.nanoTime() - start).isLessThan(TimeUnit.SECONDS.toNanos(5));
-    } finally {
-      for (StoreChild rank : ranks) {
-        rank.close();
-      }
-    }
+    start(SIZE, false, freePort());
+    assertOthersLearnOfTheEndOf(
+        0,
+        "rank 0 is gone, as this rank saw: it served the store: store server at",
+        "its process ended");
   }
 
   @Test
   void theRankThatServesFailsNobodyWhenAllClose() throws Exception {
-    int port;
-    try (ServerSocket free = new ServerSocket(0)) {
-      port = free.getLocalPort();
+    start(2, false, freePort());
+    for (StoreChild rank : ranks) {
+      rank.end();
     }
-    List<StoreChild> ranks = new ArrayList<>();
-    try {
-      for (int rank = 0; rank < 2; rank++) {
-        ranks.add(
-            StoreChild.start(
-                "rank",
-                0,
-                "TUTTI_AERON_DIR=" + directory,
-                "TUTTI_STORE=aeron",
-                "TUTTI_BACKEND=fake",
-                "TORCHELASTIC_USE_AGENT_STORE=False",
-                "MASTER_ADDR=127.0.0.1",
-                "MASTER_PORT=" + port,
-                "WORLD_SIZE=2",
-                "RANK=" + rank));
-      }
-      for (StoreChild rank : ranks) {
-        assertThat(rank.line()).startsWith("READY");
-      }
-      for (StoreChild rank : ranks) {
-        rank.end();
-      }
-      for (StoreChild rank : ranks) {
-        assertThat(rank.line()).isEqualTo("CLOSED");
-      }
-    } finally {
-      for (StoreChild rank : ranks) {
-        rank.close();
-      }
+    for (StoreChild rank : ranks) {
+      assertThat(rank.line()).isEqualTo("CLOSED");
     }
   }
 
   @Test
   void aRankThatClosesFailsNobody() throws Exception {
-    List<StoreChild> ranks = new ArrayList<>();
     try (AeronStoreServer server = new AeronStoreServer(options(0))) {
-      for (int rank = 0; rank < 2; rank++) {
-        ranks.add(
-            StoreChild.start(
-                "rank",
-                0,
-                "TUTTI_AERON_DIR=" + directory,
-                "TUTTI_STORE=aeron",
-                "TUTTI_BACKEND=fake",
-                "TORCHELASTIC_USE_AGENT_STORE=True",
-                "MASTER_ADDR=127.0.0.1",
-                "MASTER_PORT=" + server.port(),
-                "WORLD_SIZE=2",
-                "RANK=" + rank));
-      }
-      for (StoreChild rank : ranks) {
-        assertThat(rank.line()).startsWith("READY");
-      }
+      start(2, true, server.port());
       for (StoreChild rank : ranks) {
         rank.end();
         assertThat(rank.line()).isEqualTo("CLOSED");
-      }
-    } finally {
-      for (StoreChild rank : ranks) {
-        rank.close();
       }
     }
   }
