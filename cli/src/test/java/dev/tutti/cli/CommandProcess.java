@@ -79,6 +79,12 @@ final class CommandProcess implements AutoCloseable {
     }
   }
 
+  /** Waits for a line, and returns the first such one. */
+  String awaitLine(Predicate<String> condition) throws InterruptedException {
+    await(all -> all.stream().anyMatch(condition));
+    return lines().stream().filter(condition).findFirst().orElseThrow();
+  }
+
   /** Waits for the end, and returns the exit code. */
   int exitCode() throws InterruptedException {
     if (!process.waitFor(60, TimeUnit.SECONDS)) {

@@ -18,6 +18,8 @@ import java.util.Map;
 import java.util.Optional;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.io.TempDir;
+import org.junit.jupiter.params.ParameterizedTest;
+import org.junit.jupiter.params.provider.CsvSource;
 
 class DoctorCommandTest {
   private final ByteArrayOutputStream out = new ByteArrayOutputStream();
@@ -38,6 +40,12 @@ class DoctorCommandTest {
 
   private List<String> lines() {
     return out.toString(UTF_8).lines().map(line -> line.trim().replaceAll(" +", " ")).toList();
+  }
+
+  /** Asserts that it finds something broken, and names that at its end. */
+  private void assertBroken(String names, String... lines) {
+    assertThat(doctor()).isEqualTo(1);
+    assertThat(lines()).contains(lines).endsWith("broken: " + names);
   }
 
   @Test
@@ -95,8 +103,7 @@ class DoctorCommandTest {
   @Test
   void failsOnASettingThatCannotBeRead() {
     environment.put("TUTTI_TIMEOUT", "soon");
-    assertThat(doctor()).isEqualTo(1);
-    assertThat(lines()).contains("BROKEN TUTTI_TIMEOUT soon").endsWith("broken: TUTTI_TIMEOUT");
+    assertBroken("TUTTI_TIMEOUT", "BROKEN TUTTI_TIMEOUT soon");
   }
 
   @Test
@@ -122,13 +129,15 @@ class DoctorCommandTest {
     environment.put("TUTTI_FLIGHT_RECORD", "-1");
     environment.put("TUTTI_GLOO_SHARED_BYTES", "lots");
     environment.put("TUTTI_GLOO_TWO_LEVEL", "maybe");
-    assertThat(doctor()).isEqualTo(1);
+    assertBroken(
+        "TUTTI_FLIGHT_RECORD, TUTTI_GLOO_SHARED_BYTES, TUTTI_GLOO_TWO_LEVEL, TUTTI_TIMEOUT",
+        "BROKEN TUTTI_FLIGHT_RECORD -1",
+        "BROKEN TUTTI_GLOO_SHARED_BYTES lots",
+        "BROKEN TUTTI_GLOO_TWO_LEVEL maybe",
+        "BROKEN TUTTI_TIMEOUT 0");
     assertThat(lines())
         .anyMatch(line -> line.contains("expected a time longer than 0"))
-        .anyMatch(line -> line.contains("expected a whole number from 1"))
-        .endsWith(
-            "broken: TUTTI_FLIGHT_RECORD, TUTTI_GLOO_SHARED_BYTES, TUTTI_GLOO_TWO_LEVEL,"
-                + " TUTTI_TIMEOUT");
+        .anyMatch(line -> line.contains("expected a whole number from 1"));
   }
 
   @Test
@@ -153,16 +162,14 @@ class DoctorCommandTest {
     environment.put("MASTER_PORT", "99999");
     environment.put("RANK", "5");
     environment.put("WORLD_SIZE", "2");
-    assertThat(doctor()).isEqualTo(1);
     String there = ", those there have aeron, aeron-cluster, file, tcp; ";
-    assertThat(lines())
-        .contains(
-            "no store on the class path has the scheme 'redis'" + there + "unset it for tcp",
-            "no store on the class path has the scheme 'tpc'" + there + "did you mean tcp?",
-            "BROKEN MASTER_ADDR host:29500 must be a host without a port, which MASTER_PORT says",
-            "BROKEN MASTER_PORT 99999 must be a number from 1 to 65535, the same for all ranks",
-            "BROKEN RANK 5 must be from 0 to 1, as WORLD_SIZE is 2")
-        .endsWith("broken: MASTER_ADDR, MASTER_PORT, RANK, TUTTI_INIT_METHOD, TUTTI_STORE");
+    assertBroken(
+        "MASTER_ADDR, MASTER_PORT, RANK, TUTTI_INIT_METHOD, TUTTI_STORE",
+        "no store on the class path has the scheme 'redis'" + there + "unset it for tcp",
+        "no store on the class path has the scheme 'tpc'" + there + "did you mean tcp?",
+        "BROKEN MASTER_ADDR host:29500 must be a host without a port, which MASTER_PORT says",
+        "BROKEN MASTER_PORT 99999 must be a number from 1 to 65535, the same for all ranks",
+        "BROKEN RANK 5 must be from 0 to 1, as WORLD_SIZE is 2");
   }
 
   @Test
@@ -170,19 +177,15 @@ class DoctorCommandTest {
     environment.put("MASTER_PORT", "0");
     environment.put("RANK", "-1");
     environment.put("WORLD_SIZE", "two");
-    assertThat(doctor()).isEqualTo(1);
-    assertThat(lines())
-        .contains(
-            "BROKEN RANK -1 must be a number from 0, one less than WORLD_SIZE at most",
-            "BROKEN WORLD_SIZE two must be the number of ranks, at least 1")
-        .endsWith("broken: RANK, WORLD_SIZE");
+    assertBroken(
+        "RANK, WORLD_SIZE",
+        "BROKEN RANK -1 must be a number from 0, one less than WORLD_SIZE at most",
+        "BROKEN WORLD_SIZE two must be the number of ranks, at least 1");
     environment.put("RANK", "1");
     environment.put("WORLD_SIZE", "2");
-    assertThat(doctor()).isEqualTo(1);
-    assertThat(lines())
-        .contains(
-            "BROKEN MASTER_PORT 0 must not be 0: the other ranks cannot know which port that"
-                + " becomes");
+    assertBroken(
+        "MASTER_PORT",
+        "BROKEN MASTER_PORT 0 must not be 0: the other ranks cannot know which port that becomes");
   }
 
   @Test
@@ -216,20 +219,15 @@ class DoctorCommandTest {
   @Test
   void tellsWhyABackendIsNotUsableAndFailsIfNoneIs() {
     environment.put("GLOO_SOCKET_IFNAME", "nope0");
-    assertThat(doctor()).isEqualTo(1);
+    assertBroken("default", "note gloo cannot run here");
     assertThat(lines())
-        .contains("note gloo cannot run here")
-        .anyMatch(line -> line.startsWith("GLOO_SOCKET_IFNAME='nope0': nope0 does not exist;"))
-        .endsWith("broken: default");
+        .anyMatch(line -> line.startsWith("GLOO_SOCKET_IFNAME='nope0': nope0 does not exist;"));
   }
 
   @Test
   void failsIfTheChosenBackendIsNotThere() {
     environment.put("TUTTI_BACKEND", "cpu:gloo,cuda:nccl");
-    assertThat(doctor()).isEqualTo(1);
-    assertThat(lines())
-        .contains("BROKEN nccl chosen but not usable TUTTI_BACKEND=cpu:gloo,cuda:nccl")
-        .endsWith("broken: nccl");
+    assertBroken("nccl", "BROKEN nccl chosen but not usable TUTTI_BACKEND=cpu:gloo,cuda:nccl");
   }
 
   @Test
@@ -248,26 +246,20 @@ class DoctorCommandTest {
                         + "\"value\":\"usable\",\"detail\":\"for cpu cuda, would listen at "));
   }
 
-  @Test
-  void tellsWhatStreamBlocksFind(@TempDir Path directory) throws IOException {
-    PlayedStreamBlocks.reason = Optional.empty();
+  @ParameterizedTest
+  @CsvSource({
+    ", 'ok played usable played:0 with 1 GiB, no links; from '",
+    "no driver, 'note played cannot run here no driver; from '"
+  })
+  void tellsWhatStreamBlocksFind(String reason, String start, @TempDir Path directory)
+      throws IOException {
+    PlayedStreamBlocks.reason = Optional.ofNullable(reason);
     assertThat(
             doctorWith(
                 directory, "dev.tutti.spi.StreamBlockProvider", "dev.tutti.cli.PlayedStreamBlocks"))
         .isZero();
     assertThat(lines())
-        .anyMatch(line -> line.startsWith("ok played usable played:0 with 1 GiB, no links; from "));
-  }
-
-  @Test
-  void tellsWhyNoStreamCanBeBlocked(@TempDir Path directory) throws IOException {
-    PlayedStreamBlocks.reason = Optional.of("no driver");
-    assertThat(
-            doctorWith(
-                directory, "dev.tutti.spi.StreamBlockProvider", "dev.tutti.cli.PlayedStreamBlocks"))
-        .isZero();
-    assertThat(lines())
-        .anyMatch(line -> line.startsWith("note played cannot run here no driver; from "))
+        .anyMatch(line -> line.startsWith(start))
         .endsWith("nothing essential is broken");
   }
 

@@ -25,6 +25,8 @@ import java.util.Map;
 import java.util.UUID;
 import java.util.concurrent.atomic.AtomicReference;
 import java.util.concurrent.locks.LockSupport;
+import java.util.stream.Stream;
+import org.junit.jupiter.api.AfterEach;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.io.TempDir;
 import org.junit.jupiter.params.ParameterizedTest;
@@ -32,9 +34,16 @@ import org.junit.jupiter.params.provider.CsvSource;
 import org.junit.jupiter.params.provider.ValueSource;
 
 class RunCommandTest {
+  private static final String[] SLEEPING = {"sh", "-c", "exec sleep 600"};
+
   private final ByteArrayOutputStream err = new ByteArrayOutputStream();
   private final Map<String, String> environment = new HashMap<>(System.getenv());
   private final String runId = UUID.randomUUID().toString();
+
+  @AfterEach
+  void noRankIsLeft() {
+    assertThat(TestPlans.processesOf(runId)).isEmpty();
+  }
 
   /** Parses a command line and returns the plan it makes, without running it. */
   private LaunchPlan planOf(String... arguments) {
@@ -57,7 +66,7 @@ class RunCommandTest {
             bind(Agreements.class).toInstance(agreements);
           }
         };
-    Main.execute(module, terminal, environment, arguments);
+    Main.execute(module, terminal, environment, after("run", arguments));
     return plan.get();
   }
 
@@ -65,7 +74,6 @@ class RunCommandTest {
   void takesTheNamesOfTorchrun() {
     LaunchPlan plan =
         planOf(
-            "run",
             "--nnodes=2",
             "--nproc_per_node=3",
             "--node_rank",
@@ -93,7 +101,7 @@ class RunCommandTest {
 
   @Test
   void hasTheDefaultsOfTorchrun() {
-    LaunchPlan plan = planOf("run", "--", "true");
+    LaunchPlan plan = planOf("--", "true");
     assertThat(plan.localSize()).isEqualTo(1);
     assertThat(plan.nodes()).isEqualTo(1);
     assertThat(plan.masterAddress()).isEqualTo("127.0.0.1");
@@ -101,17 +109,17 @@ class RunCommandTest {
     assertThat(plan.maxRestarts()).isZero();
     assertThat(plan.role()).isEqualTo("default");
     assertThat(plan.command()).containsExactly("true");
-    assertThat(planOf("run", "--nnodes=2", "true").masterPort()).isEqualTo(29500);
+    assertThat(planOf("--nnodes=2", "true").masterPort()).isEqualTo(29500);
   }
 
   @Test
   void takesOptionsFromTheEnvironment() {
     environment.put("PET_NPROC_PER_NODE", "5");
     environment.put("PET_MASTER_ADDR", "head");
-    LaunchPlan plan = planOf("run", "true");
+    LaunchPlan plan = planOf("true");
     assertThat(plan.localSize()).isEqualTo(5);
     assertThat(plan.masterAddress()).isEqualTo("head");
-    assertThat(planOf("run", "--nproc=2", "true").localSize()).isEqualTo(2);
+    assertThat(planOf("--nproc=2", "true").localSize()).isEqualTo(2);
   }
 
   @ParameterizedTest
@@ -137,7 +145,11 @@ class RunCommandTest {
         "--bogus | Unknown option: '--bogus'",
       })
   void saysInOneLineWhatIsWrong(String option, String message) {
-    assertThat(planOf("run", option, "--", "true")).isNull();
+    assertRefused(List.of(message), option, "--", "true");
+  }
+
+  private void assertRefused(List<String> message, String... arguments) {
+    assertThat(planOf(arguments)).isNull();
     assertThat(err.toString(UTF_8).lines()).hasSize(1);
     assertThat(err.toString(UTF_8)).startsWith("tutti run: ").contains(message);
   }
@@ -145,27 +157,30 @@ class RunCommandTest {
   @Test
   void refusesProcessesAsRanksOfABackendOfThreads() {
     environment.put("TUTTI_BACKEND", "threaded");
-    assertThat(planOf("run", "--nproc=2", "--", "true")).isNull();
-    assertThat(err.toString(UTF_8).lines()).hasSize(1);
-    assertThat(err.toString(UTF_8))
-        .contains("TUTTI_BACKEND=threaded")
-        .contains("threads of one JVM")
-        .contains("take gloo");
-    assertThat(planOf("run", "--", "true")).isNotNull();
+    assertRefused(
+        List.of("TUTTI_BACKEND=threaded", "threads of one JVM", "take gloo"),
+        "--nproc=2",
+        "--",
+        "true");
+    assertThat(planOf("--", "true")).isNotNull();
     environment.put("TUTTI_BACKEND", "threaded-mine");
-    assertThat(planOf("run", "--nproc=2", "--", "true")).isNotNull();
+    assertThat(planOf("--nproc=2", "--", "true")).isNotNull();
   }
 
   @Test
   void takesAddressesOfIpv6() {
-    assertThat(planOf("run", "--nnodes=2", "--rdzv-endpoint=[::1]:1234", "true"))
+    assertThat(planOf("--nnodes=2", "--rdzv-endpoint=[::1]:1234", "true"))
         .satisfies(
             plan -> {
               assertThat(plan.masterAddress()).isEqualTo("::1");
               assertThat(plan.masterPort()).isEqualTo(1234);
             });
-    assertThat(planOf("run", "--master-addr=fe80::1", "true").masterAddress()).isEqualTo("fe80::1");
-    assertThat(planOf("run", "--master-addr=node_1", "true").masterAddress()).isEqualTo("node_1");
+  }
+
+  @ParameterizedTest
+  @ValueSource(strings = {"fe80::1", "node_1"})
+  void takesAnyAddressOfAHost(String host) {
+    assertThat(planOf("--master-addr=" + host, "true").masterAddress()).isEqualTo(host);
   }
 
   @Test
@@ -194,7 +209,7 @@ class RunCommandTest {
 
   @Test
   void needsACommand() {
-    assertThat(planOf("run", "--nproc=2")).isNull();
+    assertThat(planOf("--nproc=2")).isNull();
     assertThat(err.toString(UTF_8)).contains("Missing required parameter: 'COMMAND'");
   }
 
@@ -220,7 +235,6 @@ class RunCommandTest {
           .contains("[rank0] got " + name, "[rank1] got " + name)
           .contains("tutti run: stopped by SIG" + name);
     }
-    assertThat(TestPlans.processesOf(runId)).isEmpty();
   }
 
   /** Kills a rank that has printed its process id. */
@@ -245,7 +259,6 @@ class RunCommandTest {
                       "tutti run: the first to fail: rank 2 was killed by SIGKILL (exit code"
                           + " 137)"));
     }
-    assertThat(TestPlans.processesOf(runId)).isEmpty();
   }
 
   @Test
@@ -269,7 +282,6 @@ class RunCommandTest {
       assertThat(run.lines())
           .anyMatch(line -> line.startsWith("tutti run: the first to fail: rank 1 was killed by"));
     }
-    assertThat(TestPlans.processesOf(runId)).isEmpty();
   }
 
   @Test
@@ -287,7 +299,6 @@ class RunCommandTest {
                   line.startsWith("  but the ranks blame rank 1: rank 1 closed its group, while"))
           .anyMatch(line -> line.startsWith("  rank 1 was stopped by SIGTERM"));
     }
-    assertThat(TestPlans.processesOf(runId)).isEmpty();
   }
 
   @Test
@@ -375,12 +386,19 @@ class RunCommandTest {
   /** Returns the port at which node 0 says that its store listens. */
   private static String portOf(CommandProcess zero) throws InterruptedException {
     String listens = "tutti run: the store listens at port ";
-    zero.await(lines -> lines.stream().anyMatch(line -> line.startsWith(listens)));
-    return zero.lines().stream()
-        .filter(line -> line.startsWith(listens))
-        .findFirst()
-        .orElseThrow()
+    return zero.awaitLine(line -> line.startsWith(listens))
         .replaceAll("\\D+ port (\\d+), .*", "$1");
+  }
+
+  /** Asserts that nodes end for one reason, which each says once. */
+  private static void assertEndWith(String message, CommandProcess... nodes) throws Exception {
+    for (CommandProcess node : nodes) {
+      assertThat(node.exitCode()).as(() -> node.lines().toString()).isEqualTo(1);
+      assertThat(node.lines())
+          .containsOnlyOnce(message)
+          .noneMatch(line -> line.contains("tutti-run"))
+          .noneMatch(line -> line.contains("leaves before"));
+    }
   }
 
   @ParameterizedTest
@@ -389,26 +407,17 @@ class RunCommandTest {
     String message =
         "tutti run: node 0 was started with --nnodes=%d, node 1 with --nnodes=%d; give all nodes the same number"
             .formatted(ofZero, ofOne);
-    String[] ranks = {"sh", "-c", "exec sleep 600"};
-    try (CommandProcess zero = start(ranks, "--nnodes=" + ofZero, "--master-port=0")) {
+    try (CommandProcess zero = start(SLEEPING, "--nnodes=" + ofZero, "--master-port=0")) {
       String port = "--master-port=" + portOf(zero);
-      try (CommandProcess one = start(ranks, "--nnodes=" + ofOne, "--node-rank=1", port)) {
-        for (CommandProcess node : List.of(one, zero)) {
-          assertThat(node.exitCode()).as(() -> node.lines().toString()).isEqualTo(1);
-          assertThat(node.lines())
-              .containsOnlyOnce(message)
-              .noneMatch(line -> line.contains("tutti-run"))
-              .noneMatch(line -> line.contains("leaves before"));
-        }
+      try (CommandProcess one = start(SLEEPING, "--nnodes=" + ofOne, "--node-rank=1", port)) {
+        assertEndWith(message, one, zero);
       }
     }
-    assertThat(TestPlans.processesOf(runId)).isEmpty();
   }
 
   @Test
   void aNodeThatGivesUpEndsTheOthers() throws Exception {
-    String[] ranks = {"sh", "-c", "exec sleep 600"};
-    try (CommandProcess zero = start(ranks, "--nnodes=3", "--master-port=0")) {
+    try (CommandProcess zero = start(SLEEPING, "--nnodes=3", "--master-port=0")) {
       String port = portOf(zero);
       String message =
           "tutti run: node 2 of 3 did not come to 127.0.0.1:"
@@ -416,29 +425,25 @@ class RunCommandTest {
               + " within 3 s (--rdzv-timeout of node 1); check that each was started, with the same"
               + " --nnodes and a --node-rank of its own, and can reach that address";
       // Others must be waiting before, or node 1 finds that they do not come.
-      zero.await(lines -> lines.stream().anyMatch(line -> line.contains("for nodes 1, 2 of 3")));
+      zero.awaitLine(line -> line.contains("for nodes 1, 2 of 3"));
       try (CommandProcess one =
           start(
-              ranks, "--nnodes=3", "--node-rank=1", "--master-port=" + port, "--rdzv-timeout=3s")) {
-        for (CommandProcess node : List.of(one, zero)) {
-          assertThat(node.exitCode()).as(() -> node.lines().toString()).isEqualTo(1);
-          assertThat(node.lines())
-              .containsOnlyOnce(message)
-              .noneMatch(line -> line.contains("tutti-run"))
-              .noneMatch(line -> line.contains("leaves before"));
-        }
+              SLEEPING,
+              "--nnodes=3",
+              "--node-rank=1",
+              "--master-port=" + port,
+              "--rdzv-timeout=3s")) {
+        assertEndWith(message, one, zero);
       }
     }
-    assertThat(TestPlans.processesOf(runId)).isEmpty();
   }
 
   @Test
   void saysWhyItEndsBeforeItWaitsForOthersToLeave() throws Exception {
-    String[] ranks = {"sh", "-c", "exec sleep 600"};
-    try (CommandProcess zero = start(ranks, "--nnodes=3", "--master-port=0")) {
+    try (CommandProcess zero = start(SLEEPING, "--nnodes=3", "--master-port=0")) {
       String port = "--master-port=" + portOf(zero);
-      try (CommandProcess one = start(ranks, "--nnodes=3", "--node-rank=1", port)) {
-        one.await(lines -> lines.stream().anyMatch(line -> line.contains("for node 2 of 3")));
+      try (CommandProcess one = start(SLEEPING, "--nnodes=3", "--node-rank=1", port)) {
+        one.awaitLine(line -> line.contains("for node 2 of 3"));
         Posix.kill(one.pid(), Posix.SIGKILL);
         assertThat(one.exitCode()).isEqualTo(137);
       }
@@ -454,7 +459,6 @@ class RunCommandTest {
       assertThat(lines.subList(lines.indexOf(reason), lines.size()))
           .anyMatch(line -> line.contains("node 0 leaves before node 1"));
     }
-    assertThat(TestPlans.processesOf(runId)).isEmpty();
   }
 
   private CommandProcess start(String[] command, String... options) throws IOException {
@@ -465,12 +469,12 @@ class RunCommandTest {
 
   @Test
   void warnsOfALoopbackAddressOnlyWhereThereAreSeveralNodes() {
-    assertThat(planOf("run", "--nnodes=2", "--master-addr=localhost", "true")).isNotNull();
+    assertThat(planOf("--nnodes=2", "--master-addr=localhost", "true")).isNotNull();
     assertThat(err.toString(UTF_8)).contains("warning: localhost is a loopback address");
     err.reset();
-    assertThat(planOf("run", "--nnodes=2", "--master-addr=192.0.2.1", "true")).isNotNull();
-    assertThat(planOf("run", "--nnodes=2", "--master-addr=a.invalid", "true")).isNotNull();
-    assertThat(planOf("run", "--nproc=2", "true")).isNotNull();
+    assertThat(planOf("--nnodes=2", "--master-addr=192.0.2.1", "true")).isNotNull();
+    assertThat(planOf("--nnodes=2", "--master-addr=a.invalid", "true")).isNotNull();
+    assertThat(planOf("--nproc=2", "true")).isNotNull();
     assertThat(err.toString(UTF_8)).doesNotContain("loopback");
   }
 
@@ -508,25 +512,24 @@ class RunCommandTest {
   }
 
   private CommandProcess start(String... arguments) throws IOException {
-    String[] all = new String[arguments.length + 2];
-    all[0] = "run";
-    all[1] = "--rdzv-id=" + runId;
-    System.arraycopy(arguments, 0, all, 2, arguments.length);
-    return CommandProcess.start(all);
+    return CommandProcess.start(after("run", after("--rdzv-id=" + runId, arguments)));
+  }
+
+  private static String[] after(String first, String... others) {
+    return Stream.concat(Stream.of(first), Stream.of(others)).toArray(String[]::new);
   }
 
   @Test
   void startsJavaFromACacheThatItsFirstRunWrote(@TempDir Path folder) throws IOException {
     Path cache = folder.resolve("app.aot");
-    assertThat(planOf("run", "--aot", cache.toString(), "--", "java", "-cp", "a.jar", "A"))
+    assertThat(planOf("--aot", cache.toString(), "--", "java", "-cp", "a.jar", "A"))
         .satisfies(
             plan -> {
               assertThat(plan.command(0).get(1)).startsWith("-XX:AOTCacheOutput=" + cache + ".");
               assertThat(plan.command(1)).containsExactly("java", "-cp", "a.jar", "A");
             });
     Files.createFile(cache);
-    LaunchPlan later =
-        planOf("run", "--aot", cache.toString(), "--", "/x/java", "-cp", "a.jar", "A");
+    LaunchPlan later = planOf("--aot", cache.toString(), "--", "/x/java", "-cp", "a.jar", "A");
     for (int local = 0; local < 2; local++) {
       assertThat(later.command(local))
           .containsExactly("/x/java", "-XX:AOTCache=" + cache, "-cp", "a.jar", "A");
@@ -535,10 +538,10 @@ class RunCommandTest {
 
   @Test
   void refusesACacheForOtherProgramsAndInNoFolder(@TempDir Path folder) {
-    planOf("run", "--aot", folder.resolve("a").toString(), "python3", "train.py");
+    planOf("--aot", folder.resolve("a").toString(), "python3", "train.py");
     assertThat(err.toString(UTF_8))
         .contains("--aot is for commands that start with java, not with python3");
-    planOf("run", "--aot", folder.resolve("b/c").toString(), "java", "A");
+    planOf("--aot", folder.resolve("b/c").toString(), "java", "A");
     assertThat(err.toString(UTF_8)).contains("there is no such folder");
   }
 }

@@ -166,9 +166,7 @@ class StoreCommandTest {
     try (CommandProcess server =
         CommandProcess.start("store", "serve", "--at", kind.scheme() + "://127.0.0.1:0")) {
       String prefix = kind.scheme() + "://127.0.0.1:";
-      server.await(lines -> lines.stream().anyMatch(line -> line.startsWith(prefix)));
-      String url =
-          server.lines().stream().filter(line -> line.startsWith(prefix)).findFirst().orElseThrow();
+      String url = server.awaitLine(line -> line.startsWith(prefix));
       assertThat(url).isNotEqualTo(prefix + "0");
       assertThat(lines(Map.of(), "add", "n", "3", "--at", url)).containsExactly("3");
       assertThat(lines(Map.of(), "--at", url, "add", "n", "4")).containsExactly("7");
