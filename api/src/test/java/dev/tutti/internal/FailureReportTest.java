@@ -16,6 +16,7 @@ import dev.tutti.Tensor;
 import dev.tutti.spi.PeerLostException;
 import dev.tutti.store.HashStore;
 import java.time.Duration;
+import java.util.Arrays;
 import java.util.List;
 import java.util.concurrent.CountDownLatch;
 import java.util.concurrent.TimeUnit;
@@ -140,21 +141,28 @@ class FailureReportTest {
     }
   }
 
+  /** Plays rank 1, and rank 0, which then waits in vain for a message of it; rank 2 is idle. */
+  private static List<CollectiveException> playInVain(
+      int size, int tag, ScriptedProvider provider, Role peer) throws Exception {
+    CountDownLatch played = new CountDownLatch(1);
+    Role[] roles = {
+      group -> {
+        played.await();
+        receiveInVain(group, 1, tag);
+      },
+      group -> {
+        peer.play(group);
+        played.countDown();
+      },
+      group -> {}
+    };
+    return play(provider, Arrays.copyOf(roles, size));
+  }
+
   @Test
   void aPeerThatWaitsItselfPassesTheBlameOn() throws Exception {
-    CountDownLatch waits = new CountDownLatch(1);
     for (CollectiveException failure :
-        play(
-            deaf(),
-            group -> {
-              waits.await();
-              receiveInVain(group, 1, 0);
-            },
-            group -> {
-              group.recv(Tensor.of(0f), 2, async(3));
-              waits.countDown();
-            },
-            group -> {})) {
+        playInVain(3, 0, deaf(), group -> group.recv(Tensor.of(0f), 2, async(3)))) {
       assertThat(failure.failedRank()).isEqualTo(2);
       assertThat(failure)
           .hasMessageContaining(
@@ -165,18 +173,8 @@ class FailureReportTest {
 
   @Test
   void ranksThatWaitForEachOtherAreNotBlamed() throws Exception {
-    CountDownLatch waits = new CountDownLatch(1);
     for (CollectiveException failure :
-        play(
-            deaf(),
-            group -> {
-              waits.await();
-              receiveInVain(group, 1, 0);
-            },
-            group -> {
-              group.recv(Tensor.of(0f), 0, async(3));
-              waits.countDown();
-            })) {
+        playInVain(2, 0, deaf(), group -> group.recv(Tensor.of(0f), 0, async(3)))) {
       assertThat(failure.failedRank()).isEqualTo(-1);
       assertThat(failure)
           .hasMessageContaining(
@@ -186,18 +184,8 @@ class FailureReportTest {
 
   @Test
   void messagesOfAnotherTagAreCounted() throws Exception {
-    CountDownLatch sent = new CountDownLatch(1);
     for (CollectiveException failure :
-        play(
-            deaf(),
-            group -> {
-              sent.await();
-              receiveInVain(group, 1, 3);
-            },
-            group -> {
-              group.send(Tensor.of(0f), 0, async(5));
-              sent.countDown();
-            })) {
+        playInVain(2, 3, deaf(), group -> group.send(Tensor.of(0f), 0, async(5)))) {
       assertThat(failure.failedRank()).isEqualTo(-1);
       assertThat(failure)
           .hasMessageContaining("rank 1 sent 1 messages to rank 0, which received 0 of them");
@@ -208,18 +196,8 @@ class FailureReportTest {
   void aPeerThatCalledIsNotBlamed() throws Exception {
     ScriptedProvider provider = deaf();
     provider.send = (op, tensor, peer) -> {};
-    CountDownLatch sends = new CountDownLatch(1);
     for (CollectiveException failure :
-        play(
-            provider,
-            group -> {
-              sends.await();
-              receiveInVain(group, 1, 3);
-            },
-            group -> {
-              group.send(Tensor.of(0f), 0, async(3));
-              sends.countDown();
-            })) {
+        playInVain(2, 3, provider, group -> group.send(Tensor.of(0f), 0, async(3)))) {
       assertThat(failure.failedRank()).isEqualTo(-1);
       assertThat(failure).hasMessageContaining("rank 1 called send with that tag");
     }

@@ -14,13 +14,11 @@ import dev.tutti.CollectiveTimeoutException;
 import dev.tutti.CommListener;
 import dev.tutti.DType;
 import dev.tutti.GroupClosedException;
-import dev.tutti.GroupOptions;
 import dev.tutti.OpType;
 import dev.tutti.P2pOptions;
 import dev.tutti.PeerFailedException;
 import dev.tutti.ProcessGroup;
 import dev.tutti.ReduceOp;
-import dev.tutti.Settings;
 import dev.tutti.Tensor;
 import dev.tutti.TuttiException;
 import dev.tutti.Work;
@@ -31,51 +29,15 @@ import java.lang.management.ManagementFactory;
 import java.time.Duration;
 import java.util.ArrayList;
 import java.util.List;
-import java.util.Map;
-import java.util.concurrent.Callable;
 import java.util.concurrent.CopyOnWriteArrayList;
-import java.util.concurrent.ExecutorService;
-import java.util.concurrent.Executors;
-import java.util.concurrent.Future;
 import java.util.concurrent.TimeUnit;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.Timeout;
 
 @Timeout(60)
 class GroupTest {
-  private interface Body<T> {
-    T run(ProcessGroup group) throws Exception;
-  }
-
-  private static <T> List<T> world(int size, Body<T> body) throws Exception {
-    HashStore store = new HashStore();
-    LocalProvider provider = new LocalProvider();
-    Settings settings = Settings.ofEnvironment(Map.of("TUTTI_CLOSE_TIMEOUT", "200ms"));
-    try (ExecutorService threads = Executors.newFixedThreadPool(size)) {
-      List<Callable<T>> calls = new ArrayList<>();
-      for (int r = 0; r < size; r++) {
-        int rank = r;
-        calls.add(
-            () -> {
-              GroupOptions options =
-                  GroupOptions.defaults()
-                      .withStore(store)
-                      .withRank(rank)
-                      .withSize(size)
-                      .withProvider(provider)
-                      .withSettings(settings)
-                      .withTimeout(Duration.ofSeconds(20));
-              try (ProcessGroup group = ProcessGroup.init(options)) {
-                return body.run(group);
-              }
-            });
-      }
-      List<T> results = new ArrayList<>();
-      for (Future<T> future : threads.invokeAll(calls, 50, TimeUnit.SECONDS)) {
-        results.add(future.get());
-      }
-      return results;
-    }
+  private static <T> List<T> world(int size, LocalWorld.Body<T> body) throws Exception {
+    return LocalWorld.run(size, new LocalProvider(), body);
   }
 
   @Test

@@ -35,6 +35,11 @@ import org.junit.jupiter.api.Timeout;
 /** Tests that every work ends, once, whatever its backend, its tensors and its waiters do. */
 @Timeout(60)
 class WorkEndTest {
+  private static final ScriptedProvider.Collective REFUSES =
+      (op, tensor) -> {
+        throw new UnsupportedOperationException("only on Sundays");
+      };
+
   private static final Duration FOREVER = Duration.ofSeconds(Long.MAX_VALUE);
 
   @Test
@@ -123,10 +128,7 @@ class WorkEndTest {
   void aRefusedCallTakesNoNumberAndDoesNotGoOn() {
     ScriptedProvider provider = new ScriptedProvider();
     try (ProcessGroup group = provider.alone()) {
-      provider.allReduce =
-          (op, tensor) -> {
-            throw new UnsupportedOperationException("only on Sundays");
-          };
+      provider.allReduce = REFUSES;
       assertThatThrownBy(() -> group.allReduce(Tensor.of(1f), ReduceOp.SUM))
           .isInstanceOf(UnsupportedOperationException.class);
       assertThat(group.sequenceNumber()).isZero();
@@ -145,10 +147,7 @@ class WorkEndTest {
   void aQueuedCallThatIsRefusedKeepsItsNumber() {
     ScriptedProvider provider = new ScriptedProvider();
     try (ProcessGroup group = provider.alone()) {
-      provider.allReduce =
-          (op, tensor) -> {
-            throw new UnsupportedOperationException("only on Sundays");
-          };
+      provider.allReduce = REFUSES;
       Work refused = group.allReduce(Tensor.of(1f), AllReduceOptions.DEFAULT.withAsync());
       assertThatThrownBy(refused::await).hasRootCauseMessage("only on Sundays");
       assertThat(group.sequenceNumber()).isEqualTo(1);
@@ -206,10 +205,7 @@ class WorkEndTest {
   void whatABackendDoesNotImplementLeavesTheGroupUsable() {
     ScriptedProvider provider = new ScriptedProvider();
     try (ProcessGroup group = provider.alone()) {
-      provider.allReduce =
-          (op, tensor) -> {
-            throw new UnsupportedOperationException("only on Sundays");
-          };
+      provider.allReduce = REFUSES;
       assertThatThrownBy(() -> group.allReduce(Tensor.of(1f), ReduceOp.SUM))
           .isInstanceOf(UnsupportedOperationException.class)
           .hasMessageContaining("only on Sundays");
