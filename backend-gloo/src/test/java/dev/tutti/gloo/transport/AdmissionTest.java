@@ -10,7 +10,6 @@ import dev.tutti.spi.BackendContext;
 import dev.tutti.spi.PeerLostException;
 import dev.tutti.store.HashStore;
 import dev.tutti.store.JobToken;
-import java.io.DataInputStream;
 import java.io.IOException;
 import java.net.InetAddress;
 import java.net.InetSocketAddress;
@@ -84,19 +83,6 @@ class AdmissionTest {
     return server;
   }
 
-  /** Connects to rank 0 as rank 1, and greets. */
-  private Socket greet() throws IOException {
-    Socket socket = RawPeer.dial(RawPeer.blobOfRank0(store, 2).address().socket());
-    socket.getOutputStream().write(RawPeer.words(1));
-    return socket;
-  }
-
-  private static byte[] read(Socket socket, int count) throws IOException {
-    byte[] bytes = new byte[count];
-    new DataInputStream(socket.getInputStream()).readFully(bytes);
-    return bytes;
-  }
-
   private static Transport ended(FutureTask<Transport> opening) throws Exception {
     return opening.get(LIMIT_MILLIS, TimeUnit.MILLISECONDS);
   }
@@ -105,7 +91,7 @@ class AdmissionTest {
   private static byte[][] prove(Socket socket, JobToken token) throws IOException {
     byte[] own = JobToken.nonce();
     socket.getOutputStream().write(own);
-    byte[] theirs = read(socket, 32);
+    byte[] theirs = RawPeer.read(socket, 32);
     socket
         .getOutputStream()
         .write(token.proof("tutti gloo connector 1", CONNECTED_BY_1, own, theirs));
@@ -115,7 +101,7 @@ class AdmissionTest {
   private static void assertExchanges(Transport transport, Socket socket) throws Exception {
     TestOperation op = TestOperation.seconds(10);
     new UserMessages(transport).send(op, 1, 7, RawPeerScripts.bytes(1), 1);
-    assertThat(Arrays.copyOf(read(socket, 48), 24)).isEqualTo(RawPeer.words(48, 2, 7));
+    assertThat(Arrays.copyOf(RawPeer.read(socket, 48), 24)).isEqualTo(RawPeer.words(48, 2, 7));
   }
 
   @Test
@@ -123,9 +109,9 @@ class AdmissionTest {
     try (ServerSocket server = listen(GREATER)) {
       FutureTask<Transport> opening = rank0(LESS, LONG);
       publish(server, true, Protection.TOKEN, TOKEN);
-      try (Socket socket = greet()) {
+      try (Socket socket = RawPeer.greet(store)) {
         byte[][] nonces = prove(socket, TOKEN);
-        assertThat(read(socket, 32))
+        assertThat(RawPeer.read(socket, 32))
             .isEqualTo(TOKEN.proof("tutti gloo listener 1", CONNECTED_BY_1, nonces[0], nonces[1]));
         try (Transport transport = ended(opening)) {
           assertExchanges(transport, socket);
@@ -140,13 +126,13 @@ class AdmissionTest {
       FutureTask<Transport> opening = rank0(GREATER, LONG);
       publish(server, true, Protection.TOKEN, TOKEN);
       try (Socket socket = server.accept()) {
-        assertThat(read(socket, 8)).isEqualTo(RawPeer.words(10));
-        byte[] theirs = read(socket, 32);
+        assertThat(RawPeer.read(socket, 8)).isEqualTo(RawPeer.words(10));
+        byte[] theirs = RawPeer.read(socket, 32);
         byte[] own = JobToken.nonce();
         // In pieces, to see that it waits for the rest.
         socket.getOutputStream().write(own, 0, 5);
         socket.getOutputStream().write(own, 5, 27);
-        assertThat(read(socket, 32))
+        assertThat(RawPeer.read(socket, 32))
             .isEqualTo(TOKEN.proof("tutti gloo connector 1", CONNECTED_BY_0, theirs, own));
         socket
             .getOutputStream()
@@ -163,18 +149,18 @@ class AdmissionTest {
     try (ServerSocket server = listen(GREATER)) {
       FutureTask<Transport> opening = rank0(LESS, LONG);
       publish(server, true, Protection.TOKEN, TOKEN);
-      try (Socket silent = greet();
-          Socket wrong = greet();
-          Socket plain = greet()) {
+      try (Socket silent = RawPeer.greet(store);
+          Socket wrong = RawPeer.greet(store);
+          Socket plain = RawPeer.greet(store)) {
         prove(wrong, JobToken.of("a guess"));
         assertThat(wrong.getInputStream().read()).isEqualTo(-1);
         plain.getOutputStream().write(RawPeer.words(48, 2, 0, 0, 1, 0));
         plain.getOutputStream().write(new byte[64]);
-        assertThat(read(plain, 32)).hasSize(32);
+        assertThat(RawPeer.read(plain, 32)).hasSize(32);
         assertThat(plain.getInputStream().read()).isEqualTo(-1);
-        try (Socket socket = greet()) {
+        try (Socket socket = RawPeer.greet(store)) {
           prove(socket, TOKEN);
-          assertThat(read(socket, 32)).hasSize(32);
+          assertThat(RawPeer.read(socket, 32)).hasSize(32);
           try (Transport transport = ended(opening)) {
             assertThat(silent.getInputStream().read()).isEqualTo(-1);
             assertExchanges(transport, socket);
@@ -194,14 +180,16 @@ class AdmissionTest {
       publish(server, true, Protection.TOKEN, TOKEN);
       for (int i = 0; i < Listener.MAX_STRANGERS + 3; i++) {
         silent.add(
-            greets ? greet() : RawPeer.dial(RawPeer.blobOfRank0(store, 2).address().socket()));
+            greets
+                ? RawPeer.greet(store)
+                : RawPeer.dial(RawPeer.blobOfRank0(store, 2).address().socket()));
       }
       // Whoever comes before it says its name leaves it room too.
       try (Socket socket = RawPeer.dial(RawPeer.blobOfRank0(store, 2).address().socket())) {
         silent.add(RawPeer.dial(RawPeer.blobOfRank0(store, 2).address().socket()));
         socket.getOutputStream().write(RawPeer.words(1));
         prove(socket, TOKEN);
-        assertThat(read(socket, 32)).hasSize(32);
+        assertThat(RawPeer.read(socket, 32)).hasSize(32);
         try (Transport transport = ended(opening)) {
           assertExchanges(transport, socket);
         }
@@ -218,7 +206,7 @@ class AdmissionTest {
     try (ServerSocket server = listen(GREATER)) {
       FutureTask<Transport> opening = rank0(LESS, LONG);
       publish(server, true, Protection.TOKEN, TOKEN);
-      try (Socket wrong = greet()) {
+      try (Socket wrong = RawPeer.greet(store)) {
         prove(wrong, JobToken.of("a guess"));
         assertThatThrownBy(() -> ended(opening))
             .isInstanceOf(ExecutionException.class)
@@ -236,9 +224,9 @@ class AdmissionTest {
       FutureTask<Transport> opening = rank0(GREATER, LONG);
       publish(server, true, Protection.TOKEN, TOKEN);
       try (Socket socket = server.accept()) {
-        read(socket, 8 + 32);
+        RawPeer.read(socket, 8 + 32);
         socket.getOutputStream().write(JobToken.nonce());
-        byte[] proof = read(socket, 32);
+        byte[] proof = RawPeer.read(socket, 32);
         // Sends back what it got.
         socket.getOutputStream().write(proof);
         assertThatThrownBy(() -> ended(opening))
@@ -254,7 +242,7 @@ class AdmissionTest {
       FutureTask<Transport> opening = rank0(GREATER, LONG);
       publish(server, true, Protection.TOKEN, TOKEN);
       try (Socket socket = server.accept()) {
-        read(socket, 8 + 32);
+        RawPeer.read(socket, 8 + 32);
       }
       assertThatThrownBy(() -> ended(opening))
           .hasCauseInstanceOf(PeerLostException.class)
@@ -267,7 +255,7 @@ class AdmissionTest {
     try (ServerSocket server = listen(GREATER)) {
       FutureTask<Transport> opening = rank0(LESS, Duration.ofMillis(500));
       publish(server, true, Protection.TOKEN, TOKEN);
-      try (Socket silent = greet()) {
+      try (Socket silent = RawPeer.greet(store)) {
         assertThatThrownBy(() -> ended(opening))
             .hasMessageContaining("no connection with rank 1 within 500 ms");
         assertThat(silent.getInputStream().readAllBytes()).isEmpty();

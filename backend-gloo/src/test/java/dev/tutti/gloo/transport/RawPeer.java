@@ -107,9 +107,21 @@ final class RawPeer implements AutoCloseable {
   }
 
   private byte[] read(int count) throws IOException {
+    return read(socket, count);
+  }
+
+  /** Reads so many bytes. */
+  static byte[] read(Socket socket, int count) throws IOException {
     byte[] bytes = new byte[count];
     new DataInputStream(socket.getInputStream()).readFully(bytes);
     return bytes;
+  }
+
+  /** Connects to rank 0 as rank 1, and greets; the rest is up to the caller. */
+  static Socket greet(Store store) throws IOException {
+    Socket socket = dial(blobOfRank0(store, 2).address().socket());
+    socket.getOutputStream().write(words(1));
+    return socket;
   }
 
   /** Reads one message and checks the fields that never vary. */

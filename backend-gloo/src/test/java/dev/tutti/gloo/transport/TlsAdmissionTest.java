@@ -8,8 +8,6 @@ import dev.tutti.RendezvousException;
 import dev.tutti.Settings;
 import dev.tutti.spi.BackendContext;
 import dev.tutti.store.HashStore;
-import java.io.DataInputStream;
-import java.io.IOException;
 import java.net.InetAddress;
 import java.net.InetSocketAddress;
 import java.net.ServerSocket;
@@ -83,46 +81,35 @@ class TlsAdmissionTest {
     store.set("0/1", new RankBlob(Rendezvous.hostname(), address, new long[] {10, 11}).toBytes());
   }
 
-  private Socket greet() throws IOException {
-    Socket socket = RawPeer.dial(RawPeer.blobOfRank0(store, 2).address().socket());
-    socket.getOutputStream().write(RawPeer.words(1));
-    return socket;
-  }
-
-  private static byte[] read(Socket socket, int count) throws IOException {
-    byte[] bytes = new byte[count];
-    new DataInputStream(socket.getInputStream()).readFully(bytes);
-    return bytes;
-  }
-
   @Test
   void whatComesRightBehindTheProofIsNotOverlooked() throws Exception {
     try (ServerSocket server = new ServerSocket(0, 16, GREATER)) {
       FutureTask<Transport> opening = rank0();
       publish(server);
-      try (Socket plain = greet();
+      try (Socket plain = RawPeer.greet(store);
           SSLSocket tls =
               (SSLSocket) context.getSocketFactory().createSocket(plain, "rank 0", 1, true)) {
         tls.startHandshake();
         assertThat(tls.getSession().getProtocol()).isEqualTo("TLSv1.3");
         tls.getOutputStream().write(new byte[32]);
-        read(tls, 32);
+        RawPeer.read(tls, 32);
         // One record has the end of the proof and an announcement.
         byte[] both = Arrays.copyOf(new byte[32], 32 + 48);
         System.arraycopy(RawPeer.words(48, 2, 7, 0, 1, 0), 0, both, 32, 48);
         tls.getOutputStream().write(both);
-        read(tls, 32);
+        RawPeer.read(tls, 32);
         try (Transport transport = opening.get(LIMIT_MILLIS, TimeUnit.MILLISECONDS)) {
           TestOperation op = TestOperation.seconds(10);
           new UserMessages(transport).receiveAny(op, 7, RawPeerScripts.bytes(0), 1);
-          assertThat(Arrays.copyOf(read(tls, 48), 24)).isEqualTo(RawPeer.words(48, 3, 7));
+          assertThat(Arrays.copyOf(RawPeer.read(tls, 48), 24)).isEqualTo(RawPeer.words(48, 3, 7));
           tls.getOutputStream().write(RawPeer.words(49, 1, 7, 0, 1, 0));
           tls.getOutputStream().write(5);
           assertThat(op.parkUntilDone(op.deadlineNanos())).isTrue();
           assertThat(op.cause()).isNull();
         }
         // A farewell, then the end of TLS, then that of the connection.
-        assertThat(Arrays.copyOf(read(tls, 48), 16)).isEqualTo(RawPeer.words(48, Header.FAREWELL));
+        assertThat(Arrays.copyOf(RawPeer.read(tls, 48), 16))
+            .isEqualTo(RawPeer.words(48, Header.FAREWELL));
         assertThat(tls.getInputStream().read()).isEqualTo(-1);
       }
     }
@@ -133,7 +120,7 @@ class TlsAdmissionTest {
     try (ServerSocket server = new ServerSocket(0, 16, GREATER)) {
       FutureTask<Transport> opening = rank0();
       publish(server);
-      try (Socket plain = greet()) {
+      try (Socket plain = RawPeer.greet(store)) {
         plain.getOutputStream().write(RawPeer.words(48, 2, 7, 0, 1, 0));
         assertThatThrownBy(() -> opening.get(LIMIT_MILLIS, TimeUnit.MILLISECONDS))
             .hasCauseInstanceOf(RendezvousException.class)
