@@ -12,6 +12,7 @@ import java.util.List;
 import java.util.Optional;
 import java.util.concurrent.CopyOnWriteArrayList;
 import java.util.concurrent.atomic.AtomicReference;
+import java.util.function.Predicate;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.io.TempDir;
 import org.junit.jupiter.params.ParameterizedTest;
@@ -244,6 +245,28 @@ class LauncherTest {
     assertThat(messages).hasSize(3);
   }
 
+  /** Runs ranks, with a signal each time that their lines are as given. */
+  private void runInterrupted(LaunchPlan plan, List<Predicate<List<String>>> moments)
+      throws Exception {
+    Launcher launcher = launcher(plan);
+    Thread signaller =
+        Thread.ofPlatform()
+            .start(
+                () -> {
+                  try {
+                    for (Predicate<List<String>> moment : moments) {
+                      output.await(moment);
+                      launcher.signalled(Posix.SIGINT);
+                    }
+                  } catch (InterruptedException e) {
+                    Thread.currentThread().interrupt();
+                  }
+                });
+    assertThat(launcher.run()).isEqualTo(130);
+    signaller.join();
+    assertThat(TestPlans.processesOf(plan.runId())).isEmpty();
+  }
+
   @Test
   void forwardsASignalAndIgnoresRestarts() throws Exception {
     LaunchPlan plan =
@@ -254,25 +277,11 @@ class LauncherTest {
             "sh",
             "-c",
             "trap 'echo interrupted; exit 0' INT; echo ready; sleep 600 & wait");
-    Launcher launcher = launcher(plan);
-    Thread signaller =
-        Thread.ofPlatform()
-            .start(
-                () -> {
-                  try {
-                    output.await(lines -> lines.size() == 2);
-                    launcher.signalled(Posix.SIGINT);
-                  } catch (InterruptedException e) {
-                    Thread.currentThread().interrupt();
-                  }
-                });
-    assertThat(launcher.run()).isEqualTo(130);
-    signaller.join();
+    runInterrupted(plan, List.of(lines -> lines.size() == 2));
     for (int rank = 0; rank < 2; rank++) {
       assertThat(output.out(rank)).containsExactly("ready", "interrupted");
     }
     assertThat(messages).containsExactly("stopped by SIGINT");
-    assertThat(TestPlans.processesOf(plan.runId())).isEmpty();
   }
 
   @Test
@@ -290,24 +299,10 @@ class LauncherTest {
                 + " ]; do sleep 0.05; done; exit 3; }; trap 'echo stopping; sleep 600' TERM; touch "
                 + trapped
                 + "; while :; do sleep 600 & wait $!; done");
-    Launcher launcher = launcher(plan);
-    Thread signaller =
-        Thread.ofPlatform()
-            .start(
-                () -> {
-                  try {
-                    output.await(lines -> lines.contains("1:OUT:stopping"));
-                    launcher.signalled(Posix.SIGINT);
-                  } catch (InterruptedException e) {
-                    Thread.currentThread().interrupt();
-                  }
-                });
-    assertThat(launcher.run()).isEqualTo(130);
-    signaller.join();
+    runInterrupted(plan, List.of(lines -> lines.contains("1:OUT:stopping")));
     assertThat(messages).hasSize(2).last().isEqualTo("stopped by SIGINT");
     assertThat(messages.getFirst()).startsWith("the first to fail: rank 0 ended");
     assertThat(output.out(1)).containsExactly("stopping");
-    assertThat(TestPlans.processesOf(plan.runId())).isEmpty();
   }
 
   @Test
@@ -345,23 +340,7 @@ class LauncherTest {
             TestPlans.shell(
                 1, "trap 'echo no' INT; echo ready; while :; do sleep 600 & wait; done"),
             Duration.ofHours(1));
-    Launcher launcher = launcher(plan);
-    Thread signaller =
-        Thread.ofPlatform()
-            .start(
-                () -> {
-                  try {
-                    output.await(lines -> lines.size() == 1);
-                    launcher.signalled(Posix.SIGINT);
-                    output.await(lines -> lines.size() == 2);
-                    launcher.signalled(Posix.SIGINT);
-                  } catch (InterruptedException e) {
-                    Thread.currentThread().interrupt();
-                  }
-                });
-    assertThat(launcher.run()).isEqualTo(130);
-    signaller.join();
-    assertThat(TestPlans.processesOf(plan.runId())).isEmpty();
+    runInterrupted(plan, List.of(lines -> lines.size() == 1, lines -> lines.size() == 2));
   }
 
   @Test

@@ -243,30 +243,46 @@ class StoreAgreementTest {
     assertThat(output.lines()).isEmpty();
   }
 
-  @Test
-  void aSignalAfterTheOwnRanksEndedWellStopsAllNodes() throws Exception {
-    String script = "[ $RANK = 2 ] && exec sleep 600; exit 0";
+  private interface Signaller {
+    void signal(List<Launcher> launchers) throws Exception;
+  }
+
+  /** Starts node 0 with two ranks and node 1 with one, and sends a signal to one of them. */
+  private void assertAllEndWith(int code, int maxRestarts, String script, Signaller signaller)
+      throws Exception {
     try (ExecutorService threads = Executors.newFixedThreadPool(2)) {
       List<Future<Integer>> codes = new ArrayList<>();
       List<Launcher> launchers = new ArrayList<>();
       for (int node = 0; node < 2; node++) {
-        LaunchPlan plan = plan(node, node == 0 ? 2 : 1, 0, script);
+        LaunchPlan plan = plan(node, node == 0 ? 2 : 1, maxRestarts, script);
         StoreAgreement agreement = agreement(plan, shared.duplicate());
         Launcher launcher = launcher(plan, agreement);
         launchers.add(launcher);
         codes.add(start(threads, launcher, agreement));
       }
-      await(() -> shared.listKeys().stream().anyMatch(key -> key.startsWith(SUCCEEDED)));
-      launchers.getFirst().signalled(Posix.SIGINT);
       try {
-        assertThat(codes.get(0).get(30, TimeUnit.SECONDS)).isEqualTo(130);
-        assertThat(codes.get(1).get(30, TimeUnit.SECONDS)).isEqualTo(130);
+        signaller.signal(launchers);
+        assertThat(codes.get(0).get(30, TimeUnit.SECONDS)).isEqualTo(code);
+        assertThat(codes.get(1).get(30, TimeUnit.SECONDS)).isEqualTo(code);
       } finally {
         threads.shutdownNow();
       }
     }
-    assertThat(messages).containsExactlyInAnyOrder("0: stopped by SIGINT", "1: stopped by SIGINT");
     assertThat(TestPlans.processesOf(runId)).isEmpty();
+  }
+
+  @Test
+  void aSignalAfterTheOwnRanksEndedWellStopsAllNodes() throws Exception {
+    String script = "[ $RANK = 2 ] && exec sleep 600; exit 0";
+    assertAllEndWith(
+        130,
+        0,
+        script,
+        launchers -> {
+          await(() -> shared.listKeys().stream().anyMatch(key -> key.startsWith(SUCCEEDED)));
+          launchers.getFirst().signalled(Posix.SIGINT);
+        });
+    assertThat(messages).containsExactlyInAnyOrder("0: stopped by SIGINT", "1: stopped by SIGINT");
   }
 
   private static void await(BooleanSupplier condition) {
@@ -286,30 +302,18 @@ class StoreAgreementTest {
             + " ]; do sleep 0.05; done; exit 3; }; trap 'echo stopping; sleep 600' TERM; touch "
             + trapped
             + "; while :; do sleep 600 & wait $!; done";
-    try (ExecutorService threads = Executors.newFixedThreadPool(2)) {
-      List<Future<Integer>> codes = new ArrayList<>();
-      List<Launcher> launchers = new ArrayList<>();
-      for (int node = 0; node < 2; node++) {
-        LaunchPlan plan = plan(node, node == 0 ? 2 : 1, 3, script);
-        StoreAgreement agreement = agreement(plan, shared.duplicate());
-        Launcher launcher = launcher(plan, agreement);
-        launchers.add(launcher);
-        codes.add(start(threads, launcher, agreement));
-      }
-      try {
-        output.await(lines -> lines.contains("2:OUT:stopping"));
-        launchers.get(1).signalled(Posix.SIGTERM);
-        assertThat(codes.get(0).get(30, TimeUnit.SECONDS)).isEqualTo(143);
-        assertThat(codes.get(1).get(30, TimeUnit.SECONDS)).isEqualTo(143);
-      } finally {
-        threads.shutdownNow();
-      }
-    }
+    assertAllEndWith(
+        143,
+        3,
+        script,
+        launchers -> {
+          output.await(lines -> lines.contains("2:OUT:stopping"));
+          launchers.get(1).signalled(Posix.SIGTERM);
+        });
     assertThat(messages)
         .hasSize(4)
         .contains("0: stopped by SIGTERM", "1: stopped by SIGTERM")
         .noneMatch(text -> text.contains("starting all ranks again"));
-    assertThat(TestPlans.processesOf(runId)).isEmpty();
   }
 
   @Test
