@@ -19,15 +19,20 @@ class ThreadedReductionTest {
   private static final long COUNT = 13;
 
   private interface Case {
-    void run(DType dtype, ReduceOp op) throws Exception;
+    void run(RawWorld.Rank rank, DType dtype, ReduceOp op) throws Exception;
   }
 
-  private static void forAll(int rank, Case body) throws Exception {
-    for (DType dtype : DType.values()) {
-      for (ReduceOp op : Samples.opsOn(dtype, rank)) {
-        body.run(dtype, op);
-      }
-    }
+  /** Runs a case on all ranks of a group, with each type and each operator that it has. */
+  private static void forAll(int size, Case body) {
+    RawWorld.run(
+        size,
+        rank -> {
+          for (DType dtype : DType.values()) {
+            for (ReduceOp op : Samples.opsOn(dtype, rank.rank)) {
+              body.run(rank, dtype, op);
+            }
+          }
+        });
   }
 
   private static void check(Tensor actual, ReduceOp op, int size, long start) {
@@ -45,103 +50,86 @@ class ThreadedReductionTest {
   @ParameterizedTest
   @ValueSource(ints = {1, 2, 3, 4})
   void allReduceReducesEveryTypeByEveryOperator(int size) {
-    RawWorld.run(
+    forAll(
         size,
-        rank ->
-            forAll(
-                rank.rank,
-                (dtype, op) -> {
-                  Tensor tensor = Samples.fill(Tensor.allocate(dtype, COUNT), rank.rank);
-                  rank.backend.allReduce(rank.op(OpType.ALL_REDUCE), tensor, op);
-                  check(tensor, op, size, 0);
-                }));
+        (rank, dtype, op) -> {
+          Tensor tensor = Samples.fill(Tensor.allocate(dtype, COUNT), rank.rank);
+          rank.backend.allReduce(rank.op(OpType.ALL_REDUCE), tensor, op);
+          check(tensor, op, size, 0);
+        });
   }
 
   @ParameterizedTest
   @ValueSource(ints = {1, 2, 3, 4})
   void reduceReducesToTheRoot(int size) {
-    RawWorld.run(
+    forAll(
         size,
-        rank ->
-            forAll(
-                rank.rank,
-                (dtype, op) -> {
-                  for (int root = 0; root < size; root++) {
-                    Tensor tensor = Samples.fill(Tensor.allocate(dtype, COUNT), rank.rank);
-                    rank.backend.reduce(rank.op(OpType.REDUCE), tensor, op, root);
-                    if (rank.rank == root) {
-                      check(tensor, op, size, 0);
-                    }
-                  }
-                }));
+        (rank, dtype, op) -> {
+          for (int root = 0; root < size; root++) {
+            Tensor tensor = Samples.fill(Tensor.allocate(dtype, COUNT), rank.rank);
+            rank.backend.reduce(rank.op(OpType.REDUCE), tensor, op, root);
+            if (rank.rank == root) {
+              check(tensor, op, size, 0);
+            }
+          }
+        });
   }
 
   @ParameterizedTest
   @ValueSource(ints = {1, 2, 3, 4})
   void allReduceCoalescedReducesEachTensor(int size) {
-    RawWorld.run(
+    forAll(
         size,
-        rank ->
-            forAll(
-                rank.rank,
-                (dtype, op) -> {
-                  List<Tensor> tensors = new ArrayList<>();
-                  for (long count : new long[] {1, 0, 5}) {
-                    tensors.add(Samples.fill(Tensor.allocate(dtype, count), rank.rank));
-                  }
-                  rank.backend.allReduceCoalesced(
-                      rank.op(OpType.ALL_REDUCE_COALESCED), tensors, op);
-                  for (Tensor tensor : tensors) {
-                    check(tensor, op, size, 0);
-                  }
-                }));
+        (rank, dtype, op) -> {
+          List<Tensor> tensors = new ArrayList<>();
+          for (long count : new long[] {1, 0, 5}) {
+            tensors.add(Samples.fill(Tensor.allocate(dtype, count), rank.rank));
+          }
+          rank.backend.allReduceCoalesced(rank.op(OpType.ALL_REDUCE_COALESCED), tensors, op);
+          for (Tensor tensor : tensors) {
+            check(tensor, op, size, 0);
+          }
+        });
   }
 
   @ParameterizedTest
   @ValueSource(ints = {1, 2, 3, 4})
   void reduceScatterIntoHandsOutEqualParts(int size) {
-    RawWorld.run(
+    forAll(
         size,
-        rank ->
-            forAll(
-                rank.rank,
-                (dtype, op) -> {
-                  Tensor input = Samples.fill(Tensor.allocate(dtype, COUNT * size), rank.rank);
-                  Tensor before = input.copy();
-                  Tensor output = Tensor.allocate(dtype, COUNT);
-                  rank.backend.reduceScatterInto(
-                      rank.op(OpType.REDUCE_SCATTER_INTO), output, input, op);
-                  check(output, op, size, rank.rank * COUNT);
-                  assertThat(Samples.sameBits(input, before)).isTrue();
+        (rank, dtype, op) -> {
+          Tensor input = Samples.fill(Tensor.allocate(dtype, COUNT * size), rank.rank);
+          Tensor before = input.copy();
+          Tensor output = Tensor.allocate(dtype, COUNT);
+          rank.backend.reduceScatterInto(rank.op(OpType.REDUCE_SCATTER_INTO), output, input, op);
+          check(output, op, size, rank.rank * COUNT);
+          assertThat(Samples.sameBits(input, before)).isTrue();
 
-                  Tensor second = Tensor.allocate(dtype, COUNT);
-                  rank.backend.reduceScatterIntoCoalesced(
-                      rank.op(OpType.REDUCE_SCATTER_COALESCED),
-                      List.of(output, second),
-                      List.of(input, before),
-                      op);
-                  check(output, op, size, rank.rank * COUNT);
-                  check(second, op, size, rank.rank * COUNT);
-                }));
+          Tensor second = Tensor.allocate(dtype, COUNT);
+          rank.backend.reduceScatterIntoCoalesced(
+              rank.op(OpType.REDUCE_SCATTER_COALESCED),
+              List.of(output, second),
+              List.of(input, before),
+              op);
+          check(output, op, size, rank.rank * COUNT);
+          check(second, op, size, rank.rank * COUNT);
+        });
   }
 
   @ParameterizedTest
   @ValueSource(ints = {1, 2, 3, 4})
   void reduceScatterHandsOutUnequalParts(int size) {
-    RawWorld.run(
+    forAll(
         size,
-        rank ->
-            forAll(
-                rank.rank,
-                (dtype, op) -> {
-                  List<Tensor> inputs = new ArrayList<>();
-                  for (int peer = 0; peer < size; peer++) {
-                    inputs.add(Samples.fill(Tensor.allocate(dtype, peer * 3L), rank.rank));
-                  }
-                  Tensor output = Tensor.allocate(dtype, rank.rank * 3L);
-                  rank.backend.reduceScatter(rank.op(OpType.REDUCE_SCATTER), output, inputs, op);
-                  check(output, op, size, 0);
-                }));
+        (rank, dtype, op) -> {
+          List<Tensor> inputs = new ArrayList<>();
+          for (int peer = 0; peer < size; peer++) {
+            inputs.add(Samples.fill(Tensor.allocate(dtype, peer * 3L), rank.rank));
+          }
+          Tensor output = Tensor.allocate(dtype, rank.rank * 3L);
+          rank.backend.reduceScatter(rank.op(OpType.REDUCE_SCATTER), output, inputs, op);
+          check(output, op, size, 0);
+        });
   }
 
   @Test
