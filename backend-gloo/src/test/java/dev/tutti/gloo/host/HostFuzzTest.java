@@ -5,12 +5,11 @@ import static org.assertj.core.api.Assertions.assertThatThrownBy;
 
 import com.sun.management.ThreadMXBean;
 import dev.tutti.DType;
-import dev.tutti.Device;
 import dev.tutti.MismatchException;
 import dev.tutti.OpType;
 import dev.tutti.ReduceOp;
-import dev.tutti.Settings;
 import dev.tutti.Tensor;
+import dev.tutti.gloo.TestContexts;
 import dev.tutti.gloo.algorithm.Signature;
 import dev.tutti.gloo.transport.Combiner;
 import dev.tutti.gloo.transport.Endpoint;
@@ -30,7 +29,6 @@ import java.nio.file.Files;
 import java.nio.file.Path;
 import java.time.Duration;
 import java.util.List;
-import java.util.Map;
 import java.util.SplittableRandom;
 import java.util.concurrent.TimeoutException;
 import java.util.stream.Stream;
@@ -265,18 +263,7 @@ class HostFuzzTest {
 
   @Test
   void lengthsOfTextsAreChecked(@TempDir Path directory) throws Exception {
-    BackendContext context =
-        new BackendContext(
-            "g",
-            0,
-            1,
-            List.of(0),
-            "cpu",
-            Device.CPU,
-            new HashStore(),
-            Duration.ofSeconds(10),
-            Settings.ofEnvironment(Map.of()),
-            (cause, rank) -> {});
+    BackendContext context = TestContexts.of(0, 1, new HashStore(), Duration.ofSeconds(10));
     for (int length : new int[] {-1, 1025, Integer.MAX_VALUE, Integer.MIN_VALUE}) {
       try (HostMemory memory = HostMemory.ofOne(LAYOUT.bytes());
           Transport transport =

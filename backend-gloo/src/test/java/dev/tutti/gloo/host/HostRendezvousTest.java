@@ -3,11 +3,10 @@ package dev.tutti.gloo.host;
 import static org.assertj.core.api.Assertions.assertThat;
 import static org.assertj.core.api.Assertions.assertThatThrownBy;
 
-import dev.tutti.Device;
 import dev.tutti.RendezvousException;
-import dev.tutti.Settings;
 import dev.tutti.Store;
 import dev.tutti.StoreException;
+import dev.tutti.gloo.TestContexts;
 import dev.tutti.spi.BackendContext;
 import dev.tutti.spi.PeerLateException;
 import dev.tutti.store.HashStore;
@@ -20,11 +19,9 @@ import java.nio.file.Path;
 import java.time.Duration;
 import java.util.Arrays;
 import java.util.List;
-import java.util.Map;
 import java.util.Optional;
 import java.util.concurrent.FutureTask;
 import java.util.concurrent.TimeUnit;
-import java.util.stream.IntStream;
 import java.util.stream.Stream;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.Timeout;
@@ -41,22 +38,8 @@ class HostRendezvousTest {
   private final HashStore store = new HashStore();
 
   private Optional<HostMeeting> meet(Store seen, int rank, int size) throws Exception {
-    BackendContext context = context(seen, rank, size, TIMEOUT);
+    BackendContext context = TestContexts.of(rank, size, seen, TIMEOUT);
     return new HostRendezvous(context, directory, BUDGET, true).meet(null, 0, TIMEOUT);
-  }
-
-  private static BackendContext context(Store seen, int rank, int size, Duration timeout) {
-    return new BackendContext(
-        "g",
-        rank,
-        size,
-        IntStream.range(0, size).boxed().toList(),
-        "cpu",
-        Device.CPU,
-        seen,
-        timeout,
-        Settings.ofEnvironment(Map.of()),
-        (cause, peer) -> {});
   }
 
   private FutureTask<Optional<HostMeeting>> meeting(int rank, int size) {
@@ -108,7 +91,7 @@ class HostRendezvousTest {
   @Test
   void whoDoesNotComeIsNamed() throws Exception {
     offered(1, StaleFiles.newName());
-    BackendContext context = context(store, 0, 4, Duration.ofMillis(100));
+    BackendContext context = TestContexts.of(0, 4, store, Duration.ofMillis(100));
     assertThatThrownBy(
             () ->
                 new HostRendezvous(context, directory, BUDGET, true)

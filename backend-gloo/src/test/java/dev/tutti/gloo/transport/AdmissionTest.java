@@ -3,9 +3,9 @@ package dev.tutti.gloo.transport;
 import static org.assertj.core.api.Assertions.assertThat;
 import static org.assertj.core.api.Assertions.assertThatThrownBy;
 
-import dev.tutti.Device;
 import dev.tutti.RendezvousException;
 import dev.tutti.Settings;
+import dev.tutti.gloo.TestContexts;
 import dev.tutti.spi.BackendContext;
 import dev.tutti.spi.PeerLostException;
 import dev.tutti.store.HashStore;
@@ -48,17 +48,8 @@ class AdmissionTest {
 
   private FutureTask<Transport> rank0(InetAddress address, Duration timeout) {
     BackendContext context =
-        new BackendContext(
-            "g",
-            0,
-            2,
-            List.of(0, 1),
-            "cpu",
-            Device.CPU,
-            store,
-            timeout,
-            Settings.ofEnvironment(Map.of("TUTTI_TOKEN", TEXT)),
-            (cause, rank) -> {});
+        TestContexts.of(0, 2, store, timeout)
+            .withSettings(Settings.ofEnvironment(Map.of("TUTTI_TOKEN", TEXT)));
     return RawPeerScripts.background(
         () -> new Rendezvous(context, address, false, false).connect(Duration.ofMillis(1)));
   }

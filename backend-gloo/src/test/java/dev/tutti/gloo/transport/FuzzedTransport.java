@@ -1,8 +1,7 @@
 package dev.tutti.gloo.transport;
 
-import dev.tutti.Device;
 import dev.tutti.OpType;
-import dev.tutti.Settings;
+import dev.tutti.gloo.TestContexts;
 import dev.tutti.spi.BackendContext;
 import dev.tutti.spi.PeerLostException;
 import dev.tutti.store.HashStore;
@@ -10,10 +9,8 @@ import java.io.IOException;
 import java.net.InetAddress;
 import java.net.InetSocketAddress;
 import java.time.Duration;
-import java.util.Map;
 import java.util.logging.Level;
 import java.util.logging.Logger;
-import java.util.stream.IntStream;
 
 /**
  * Is a transport without connections, rank 0 of many, of which each input of a fuzz test gets
@@ -39,17 +36,8 @@ final class FuzzedTransport implements AutoCloseable {
 
   private Transport make() throws IOException {
     BackendContext context =
-        new BackendContext(
-            "g",
-            0,
-            SIZE,
-            IntStream.range(0, SIZE).boxed().toList(),
-            "cpu",
-            Device.CPU,
-            new HashStore(),
-            Duration.ofSeconds(20),
-            Settings.ofEnvironment(Map.of()),
-            (cause, rank) -> reported = cause);
+        TestContexts.of(
+            0, SIZE, new HashStore(), Duration.ofSeconds(20), (cause, rank) -> reported = cause);
     Transport made = new Transport(context, Protection.of(context.settings()));
     InetSocketAddress nowhere = new InetSocketAddress(InetAddress.ofLiteral("127.0.0.1"), 1);
     for (int rank = 1; rank < SIZE; rank++) {

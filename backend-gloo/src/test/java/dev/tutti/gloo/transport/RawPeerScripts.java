@@ -2,8 +2,7 @@ package dev.tutti.gloo.transport;
 
 import static org.assertj.core.api.Assertions.assertThat;
 
-import dev.tutti.Device;
-import dev.tutti.Settings;
+import dev.tutti.gloo.TestContexts;
 import dev.tutti.spi.BackendContext;
 import dev.tutti.store.HashStore;
 import java.lang.foreign.Arena;
@@ -12,8 +11,6 @@ import java.lang.foreign.ValueLayout;
 import java.net.InetAddress;
 import java.time.Duration;
 import java.util.Arrays;
-import java.util.List;
-import java.util.Map;
 import java.util.concurrent.ArrayBlockingQueue;
 import java.util.concurrent.BlockingQueue;
 import java.util.concurrent.Callable;
@@ -34,17 +31,8 @@ abstract class RawPeerScripts {
 
   Transport transport(int size, Duration timeout, boolean lazy) throws Exception {
     BackendContext context =
-        new BackendContext(
-            "g",
-            0,
-            size,
-            List.of(0, 1, 2).subList(0, size),
-            "cpu",
-            Device.CPU,
-            store,
-            timeout,
-            Settings.ofEnvironment(Map.of()),
-            (cause, rank) -> failures.add(new Failure(cause, rank)));
+        TestContexts.of(
+            0, size, store, timeout, (cause, rank) -> failures.add(new Failure(cause, rank)));
     return new Rendezvous(context, InetAddress.ofLiteral("127.0.0.1"), lazy, false)
         .connect(Duration.ofMillis(1));
   }

@@ -2,8 +2,7 @@ package dev.tutti.gloo.transport;
 
 import static org.assertj.core.api.Assertions.assertThat;
 
-import dev.tutti.Device;
-import dev.tutti.Settings;
+import dev.tutti.gloo.TestContexts;
 import dev.tutti.spi.BackendContext;
 import dev.tutti.store.HashStore;
 import java.lang.foreign.Arena;
@@ -13,12 +12,10 @@ import java.net.InetAddress;
 import java.time.Duration;
 import java.util.ArrayList;
 import java.util.List;
-import java.util.Map;
 import java.util.concurrent.BlockingQueue;
 import java.util.concurrent.FutureTask;
 import java.util.concurrent.LinkedBlockingQueue;
 import java.util.concurrent.TimeUnit;
-import java.util.stream.IntStream;
 import org.junit.jupiter.api.AfterEach;
 import org.junit.jupiter.api.BeforeEach;
 
@@ -59,17 +56,8 @@ abstract class RingRanks {
 
   private Transport transport(HashStore store, int rank) throws Exception {
     BackendContext context =
-        new BackendContext(
-            "g",
-            rank,
-            size,
-            IntStream.range(0, size).boxed().toList(),
-            "cpu",
-            Device.CPU,
-            store,
-            Duration.ofSeconds(20),
-            Settings.ofEnvironment(Map.of()),
-            (cause, blamed) -> failures.add(cause));
+        TestContexts.of(
+            rank, size, store, Duration.ofSeconds(20), (cause, blamed) -> failures.add(cause));
     Transport transport =
         new Rendezvous(context, InetAddress.ofLiteral("127.0.0.1"), false, false)
             .connect(Duration.ZERO);

@@ -3,9 +3,9 @@ package dev.tutti.gloo.transport;
 import static org.assertj.core.api.Assertions.assertThat;
 import static org.assertj.core.api.Assertions.assertThatThrownBy;
 
-import dev.tutti.Device;
 import dev.tutti.RendezvousException;
 import dev.tutti.Settings;
+import dev.tutti.gloo.TestContexts;
 import dev.tutti.spi.BackendContext;
 import dev.tutti.store.HashStore;
 import java.net.InetAddress;
@@ -15,7 +15,6 @@ import java.net.Socket;
 import java.nio.file.Path;
 import java.time.Duration;
 import java.util.Arrays;
-import java.util.List;
 import java.util.Map;
 import java.util.concurrent.FutureTask;
 import java.util.concurrent.TimeUnit;
@@ -55,17 +54,7 @@ class TlsAdmissionTest {
   /** Starts rank 0, to whom rank 1 has to connect. */
   private FutureTask<Transport> rank0() {
     BackendContext rank0 =
-        new BackendContext(
-            "g",
-            0,
-            2,
-            List.of(0, 1),
-            "cpu",
-            Device.CPU,
-            store,
-            Duration.ofSeconds(20),
-            settings,
-            (cause, rank) -> {});
+        TestContexts.of(0, 2, store, Duration.ofSeconds(20)).withSettings(settings);
     return RawPeerScripts.background(
         () -> new Rendezvous(rank0, LESS, false, false).connect(Duration.ofMillis(1)));
   }
