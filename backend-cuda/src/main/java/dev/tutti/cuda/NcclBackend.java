@@ -143,7 +143,9 @@ final class NcclBackend implements Backend {
 
   @Override
   public void reduceScatter(Operation op, Tensor output, List<Tensor> inputs, ReduceOp reduceOp) {
+    Checks.device(op, output, device, rank);
     check(op, inputs);
+    reductions.requireReducible(op, output, reduceOp);
     long bytes = output.byteSize();
     if (bytes == 0) {
       return;

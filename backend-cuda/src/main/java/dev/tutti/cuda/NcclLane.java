@@ -6,6 +6,8 @@ import dev.tutti.cuda.nccl.NcclCalls;
 import dev.tutti.cuda.nccl.NcclResult;
 import dev.tutti.spi.Operation;
 import java.util.List;
+import java.util.Queue;
+import java.util.concurrent.ConcurrentLinkedQueue;
 import java.util.concurrent.TimeUnit;
 import java.util.concurrent.locks.ReentrantLock;
 import java.util.function.Consumer;
@@ -24,7 +26,7 @@ final class NcclLane {
    * ends the waits here; they have a later limit only to be sure.
    *
    * Messages are in it with ranks of PyTorch, and may come from other threads than collectives. Those that
-   * NCCL is to get are to be seen while a call waits for a peer.
+   * NCCL is to get are to be seen while a call waits for a peer, all of them: each may have another one.
    */
   private static final long GRACE_NANOS = TimeUnit.SECONDS.toNanos(5);
 
@@ -36,7 +38,7 @@ final class NcclLane {
   private @Nullable CudaEvent lastEvent;
   private volatile @Nullable Operation lastOp;
   private volatile long lastNumber;
-  private volatile List<NcclMessage> lastMessages = List.of();
+  private final Queue<NcclMessage> messages = new ConcurrentLinkedQueue<>();
   private volatile @Nullable Operation first;
 
   NcclLane(CudaDevice device, NcclMeeting communicator) {
@@ -71,10 +73,19 @@ final class NcclLane {
     return last == null || last.isDone() ? null : last;
   }
 
-  /** Returns the last messages that NCCL got or is to get, such as have not ended. Any thread. */
+  /** Returns the messages that NCCL got or is to get and that have not ended. Any thread. */
   List<NcclMessage> pendingMessages() {
-    List<NcclMessage> last = lastMessages;
-    return last.isEmpty() ? last : last.stream().filter(each -> !each.op().isDone()).toList();
+    messages.removeIf(each -> each.op().isDone());
+    return List.copyOf(messages);
+  }
+
+  private void add(List<NcclMessage> more) {
+    NcclMessage oldest = messages.peek();
+    while (oldest != null && oldest.op().isDone()) {
+      messages.remove(oldest);
+      oldest = messages.peek();
+    }
+    messages.addAll(more);
   }
 
   /** Returns the operation that waits for all ranks to make the communicator. Any thread. */
@@ -165,21 +176,20 @@ final class NcclLane {
   }
 
   /** Runs messages as one; a message that fails ends by what this throws. */
-  void exchange(List<NcclMessage> messages) {
+  void exchange(List<NcclMessage> all) {
+    add(all);
     CudaStream stream = begin();
     try {
-      lastMessages = messages;
-      long deadline =
-          messages.stream().mapToLong(each -> each.op().deadlineNanos()).min().orElse(0);
-      String what = messages.size() == 1 ? messages.get(0).describe() : "a batch of messages";
+      long deadline = all.stream().mapToLong(each -> each.op().deadlineNanos()).min().orElse(0);
+      String what = all.size() == 1 ? all.get(0).describe() : "a batch of messages";
       run(
           what,
-          messages.get(0).op(),
+          all.get(0).op(),
           deadline + GRACE_NANOS,
           stream,
           (nccl, handle, to) -> {
             int first = NcclResult.SUCCESS;
-            for (NcclMessage message : messages) {
+            for (NcclMessage message : all) {
               int result = message.call(nccl, handle, to);
               first = first == NcclResult.SUCCESS ? result : first;
             }
@@ -187,9 +197,9 @@ final class NcclLane {
           });
       device.context().enter();
       if (stream.isCapturing()) {
-        messages.forEach(message -> message.op().complete());
+        all.forEach(message -> message.op().complete());
       } else {
-        messages.forEach(message -> follow(message.op(), stream));
+        all.forEach(message -> follow(message.op(), stream));
       }
     } finally {
       leave();

@@ -77,9 +77,9 @@ final class NcclMessages implements Messages, NcclMessagePath.Owner {
         receives[peer] = path(peer, false);
       }
     }
-    board = new MessageBoard(device, links, rank, null, sends, receives, onFailure);
     boolean good = false;
     try {
+      board = new MessageBoard(device, links, rank, null, sends, receives, onFailure);
       board.listen();
       good = true;
     } finally {

@@ -84,8 +84,12 @@ final class NcclReductions {
                 same.allReduce(address, address, count, type, operator, own, to));
   }
 
-  /** Refuses what NCCL cannot reduce, on all ranks alike. */
-  private void requireReducible(Operation op, Tensor like, ReduceOp reduceOp) {
+  /**
+   * Refuses what NCCL cannot reduce, on all ranks alike.
+   *
+   * @throws UnsupportedOperationException if NCCL does not reduce it so
+   */
+  void requireReducible(Operation op, Tensor like, ReduceOp reduceOp) {
     if (!NcclTypes.isReducible(like.dtype()) || !NcclTypes.has(reduceOp.kind())) {
       throw new UnsupportedOperationException(
           op.type().label()

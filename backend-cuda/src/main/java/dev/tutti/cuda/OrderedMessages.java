@@ -62,7 +62,7 @@ final class OrderedMessages implements Messages {
 
   private UnsupportedOperationException refused(Operation op, String why) {
     return new UnsupportedOperationException(
-        op.type().label() + " on rank " + rank + ", in a group with ranks of PyTorch: " + why);
+        op.type().label() + " on rank " + rank + ", as ranks of PyTorch have it: " + why);
   }
 
   private void start(NcclMessage message, int tag) {

@@ -12,8 +12,11 @@ import dev.tutti.Tensor;
 import dev.tutti.TuttiException;
 import dev.tutti.Work;
 import dev.tutti.cuda.nccl.Communicator;
+import java.time.Duration;
 import java.util.List;
+import java.util.concurrent.CountDownLatch;
 import java.util.concurrent.Future;
+import java.util.concurrent.TimeUnit;
 import org.junit.jupiter.api.AfterEach;
 import org.junit.jupiter.api.BeforeEach;
 import org.junit.jupiter.api.Test;
@@ -141,6 +144,39 @@ class NcclMixedMessagesTest {
               assertThat(read(device, tensor)).containsExactly(2);
             });
     end(own, foreign);
+  }
+
+  @Test
+  void aRankThatLeftIsNamedByAMessageThatWasFollowedByOthers() throws Exception {
+    CountDownLatch started = new CountDownLatch(1);
+    CountDownLatch over = new CountDownLatch(1);
+    Future<?> foreign =
+        ranks.foreign(
+            0,
+            3,
+            rank -> {
+              Communicator main = rank.main();
+              assertThat(over.await(40, TimeUnit.SECONDS)).isTrue();
+              main.close();
+            });
+    Future<?> leaver =
+        ranks.own(
+            1, 3, (group, device) -> assertThat(started.await(40, TimeUnit.SECONDS)).isTrue());
+    Future<?> waiter =
+        ranks.own(
+            2,
+            3,
+            Duration.ofSeconds(50),
+            (group, device) -> {
+              Work work = group.recv(floats(device, 0), 1, ASYNC);
+              Work other = group.recv(floats(device, 0), 0, ASYNC);
+              started.countDown();
+              assertThatThrownBy(() -> work.await(LIMIT))
+                  .hasMessageContaining("rank 1 closed the group");
+              assertThatThrownBy(() -> other.await(LIMIT)).isInstanceOf(TuttiException.class);
+              over.countDown();
+            });
+    end(waiter, leaver, foreign);
   }
 
   @Test

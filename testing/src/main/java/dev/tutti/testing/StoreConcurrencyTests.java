@@ -154,7 +154,11 @@ interface StoreConcurrencyTests extends StoreFixture {
                 });
     for (int i = 1; i <= last; i++) {
       store().set("key" + i, StoreFixture.bytes(i));
-      assertThat(handOver.offer(i, LONG.toSeconds(), TimeUnit.SECONDS)).isTrue();
+      boolean taken = handOver.offer(i, LONG.toSeconds(), TimeUnit.SECONDS);
+      if (!taken) {
+        Calls.ended(reader);
+      }
+      assertThat(taken).as("key%d handed over", i).isTrue();
     }
     Calls.ended(reader);
     blocked.forEach(Calls::assertBlocked);
