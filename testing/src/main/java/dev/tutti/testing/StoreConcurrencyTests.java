@@ -149,7 +149,7 @@ interface StoreConcurrencyTests extends StoreFixture {
                     Integer written = handOver.poll(LONG.toSeconds(), TimeUnit.SECONDS);
                     assertThat(written).isEqualTo(i);
                     assertThat(store().check(List.of("key" + i))).isTrue();
-                    assertThat(store().get("key" + i, ZERO)).containsExactly((byte) i);
+                    assertThat(store().get("key" + i, LONG)).containsExactly((byte) i);
                   }
                 });
     for (int i = 1; i <= last; i++) {
