@@ -128,11 +128,10 @@ final class NcclBackend implements Backend {
 
   @Override
   public void reduceScatterInto(Operation op, Tensor output, Tensor input, ReduceOp reduceOp) {
-    reduceScatter(op, output, address(op, input), reduceOp);
+    reduceScatter(op, output, address(op, output), address(op, input), reduceOp);
   }
 
-  private void reduceScatter(Operation op, Tensor output, long from, ReduceOp reduceOp) {
-    long to = address(op, output);
+  private void reduceScatter(Operation op, Tensor output, long to, long from, ReduceOp reduceOp) {
     reductions.put(
         op,
         output,
@@ -143,7 +142,7 @@ final class NcclBackend implements Backend {
 
   @Override
   public void reduceScatter(Operation op, Tensor output, List<Tensor> inputs, ReduceOp reduceOp) {
-    Checks.device(op, output, device, rank);
+    long to = address(op, output);
     check(op, inputs);
     reductions.requireReducible(op, output, reduceOp);
     long bytes = output.byteSize();
@@ -157,7 +156,7 @@ final class NcclBackend implements Backend {
           for (int r = 0; r < size; r++) {
             stream.copy(flat + r * bytes, inputs.get(r).segment().address(), bytes);
           }
-          reduceScatter(op, output, flat, reduceOp);
+          reduceScatter(op, output, to, flat, reduceOp);
         });
   }
 

@@ -121,8 +121,7 @@ final class NcclExchanges {
   private int forEachRank(NcclCalls nccl, Part part) {
     int first = NcclResult.SUCCESS;
     for (int r = 0; r < size; r++) {
-      int result = part.run(nccl, r);
-      first = first == NcclResult.SUCCESS ? result : first;
+      first = NcclResult.firstFailure(first, part.run(nccl, r));
     }
     return first;
   }
@@ -144,6 +143,6 @@ final class NcclExchanges {
     int first = sent == 0 ? NcclResult.SUCCESS : nccl.send(from, sent, peer, handle, stream);
     int second =
         received == 0 ? NcclResult.SUCCESS : nccl.receive(to, received, peer, handle, stream);
-    return first == NcclResult.SUCCESS ? second : first;
+    return NcclResult.firstFailure(first, second);
   }
 }

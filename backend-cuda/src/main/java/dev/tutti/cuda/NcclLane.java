@@ -190,8 +190,7 @@ final class NcclLane {
           (nccl, handle, to) -> {
             int first = NcclResult.SUCCESS;
             for (NcclMessage message : all) {
-              int result = message.call(nccl, handle, to);
-              first = first == NcclResult.SUCCESS ? result : first;
+              first = NcclResult.firstFailure(first, message.call(nccl, handle, to));
             }
             return first;
           });

@@ -62,8 +62,8 @@ final class NcclReductions {
         (nccl, handle, stream) -> {
           int first = NcclResult.SUCCESS;
           for (Tensor tensor : tensors) {
-            int result = reduceToAll(nccl, handle, stream, tensor, reduceOp);
-            first = first == NcclResult.SUCCESS ? result : first;
+            first =
+                NcclResult.firstFailure(first, reduceToAll(nccl, handle, stream, tensor, reduceOp));
           }
           return first;
         });
@@ -114,6 +114,6 @@ final class NcclReductions {
     int operator = nccl.scaledSum(factor, type, handle);
     int result = call.run(nccl, count, type, operator, handle, stream);
     int freed = nccl.freeOperator(operator, handle);
-    return result == NcclResult.SUCCESS ? freed : result;
+    return NcclResult.firstFailure(result, freed);
   }
 }

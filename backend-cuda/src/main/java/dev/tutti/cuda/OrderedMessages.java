@@ -122,20 +122,22 @@ final class OrderedMessages implements Messages {
     if (pairs != null) {
       pairs.look();
     }
-    for (NcclMessage message : lane.pendingMessages()) {
-      Operation op = message.op();
-      if (pairs == null && isOfPair(message)) {
-        op.fail(new BackendException(otherManner(message.peer())), -1);
-      }
+    List<NcclMessage> pending = lane.pendingMessages();
+    if (pairs == null) {
+      pending.stream().mapToInt(NcclMessage::peer).distinct().forEach(peer -> look(pending, peer));
     }
-    RuntimeException failure = lane.pendingMessages().isEmpty() ? null : lane.failure();
+    RuntimeException failure = pending.isEmpty() ? null : lane.failure();
     if (failure != null) {
-      lane.pendingMessages().forEach(message -> message.op().fail(failure, -1));
+      pending.forEach(message -> message.op().fail(failure, -1));
     }
   }
 
-  private boolean isOfPair(NcclMessage message) {
-    return store.check(List.of(PairMessages.key(rank, message.peer())));
+  private void look(List<NcclMessage> pending, int peer) {
+    if (store.check(List.of(PairMessages.key(rank, peer)))) {
+      pending.stream()
+          .filter(message -> message.peer() == peer)
+          .forEach(message -> message.op().fail(new BackendException(otherManner(peer)), -1));
+    }
   }
 
   private static String otherManner(int peer) {

@@ -1,17 +1,21 @@
 package dev.tutti.cuda;
 
+import static org.assertj.core.api.Assertions.assertThat;
+
 import dev.tutti.Device;
 import dev.tutti.GroupOptions;
 import dev.tutti.ProcessGroup;
 import dev.tutti.Settings;
 import dev.tutti.Tensor;
 import dev.tutti.cuda.driver.FakeNccl;
+import dev.tutti.cuda.nccl.Communicator;
 import dev.tutti.store.HashStore;
 import java.time.Duration;
 import java.util.ArrayList;
 import java.util.List;
 import java.util.Map;
 import java.util.Optional;
+import java.util.concurrent.CountDownLatch;
 import java.util.concurrent.ExecutorService;
 import java.util.concurrent.Executors;
 import java.util.concurrent.Future;
@@ -60,6 +64,18 @@ final class MixedRanks implements AutoCloseable {
         () -> {
           body.run(new ForeignRank(nccl, machine.cuda.device(rank), store, prefix, rank, size));
           return null;
+        });
+  }
+
+  /** Starts a rank of PyTorch that is in the communicator of all ranks until something is over. */
+  Future<?> foreignUntil(CountDownLatch over, int rank, int size) {
+    return foreign(
+        rank,
+        size,
+        each -> {
+          Communicator main = each.main();
+          assertThat(over.await(30, TimeUnit.SECONDS)).isTrue();
+          main.close();
         });
   }
 

@@ -19,26 +19,14 @@ import java.util.List;
 import java.util.Map;
 import java.util.concurrent.CountDownLatch;
 import java.util.concurrent.Future;
-import java.util.concurrent.TimeUnit;
-import org.junit.jupiter.api.AfterEach;
-import org.junit.jupiter.api.BeforeEach;
+import org.junit.jupiter.api.AutoClose;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.Timeout;
 
 /** Tests subgroups of groups with ranks of PyTorch on a played NCCL. */
 @Timeout(60)
 class NcclMixedGroupsTest {
-  private MixedRanks ranks;
-
-  @BeforeEach
-  void open() {
-    ranks = new MixedRanks(3);
-  }
-
-  @AfterEach
-  void nothingIsLeft() {
-    ranks.close();
-  }
+  @AutoClose private final MixedRanks ranks = new MixedRanks(3);
 
   @Test
   void aSubgroupIsMadeByASplit() throws Exception {
@@ -106,15 +94,7 @@ class NcclMixedGroupsTest {
   @Test
   void aSubgroupThatARankDoesNotComeToFailsTheGroup() throws Exception {
     CountDownLatch named = new CountDownLatch(1);
-    Future<?> foreign =
-        ranks.foreign(
-            0,
-            2,
-            rank -> {
-              Communicator main = rank.main();
-              assertThat(named.await(30, TimeUnit.SECONDS)).isTrue();
-              main.close();
-            });
+    Future<?> foreign = ranks.foreignUntil(named, 0, 2);
     Future<?> own =
         ranks.own(
             1,

@@ -17,8 +17,7 @@ import java.util.List;
 import java.util.concurrent.CountDownLatch;
 import java.util.concurrent.Future;
 import java.util.concurrent.TimeUnit;
-import org.junit.jupiter.api.AfterEach;
-import org.junit.jupiter.api.BeforeEach;
+import org.junit.jupiter.api.AutoClose;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.Timeout;
 
@@ -27,17 +26,7 @@ import org.junit.jupiter.api.Timeout;
 class NcclMixedMessagesTest {
   private static final P2pOptions ASYNC = P2pOptions.DEFAULT.withAsync();
 
-  private MixedRanks ranks;
-
-  @BeforeEach
-  void open() {
-    ranks = new MixedRanks(3);
-  }
-
-  @AfterEach
-  void nothingIsLeft() {
-    ranks.close();
-  }
+  @AutoClose private final MixedRanks ranks = new MixedRanks(3);
 
   /** Takes the id from its key, and makes NCCL's calls in one communicator. */
   @Test
@@ -150,15 +139,7 @@ class NcclMixedMessagesTest {
   void aRankThatLeftIsNamedByAMessageThatWasFollowedByOthers() throws Exception {
     CountDownLatch started = new CountDownLatch(1);
     CountDownLatch over = new CountDownLatch(1);
-    Future<?> foreign =
-        ranks.foreign(
-            0,
-            3,
-            rank -> {
-              Communicator main = rank.main();
-              assertThat(over.await(40, TimeUnit.SECONDS)).isTrue();
-              main.close();
-            });
+    Future<?> foreign = ranks.foreignUntil(over, 0, 3);
     Future<?> leaver =
         ranks.own(
             1, 3, (group, device) -> assertThat(started.await(40, TimeUnit.SECONDS)).isTrue());

@@ -12,4 +12,9 @@ public final class NcclResult {
   public static final int IN_PROGRESS = 7;
 
   private NcclResult() {}
+
+  /** Returns the first of two results that is none of success, or success. */
+  public static int firstFailure(int first, int second) {
+    return first == SUCCESS ? second : first;
+  }
 }
