@@ -1,10 +1,12 @@
 """Is a rank of a job on GPUs whose other ranks may be of Tutti: the same as GpuPeer.java.
 
-python3 gpu_peer.py BACKEND [lazy] [sums] [messages] [groups]; lazy lets NCCL connect in the first
-operation, the others say what to do after the sums, or in which order.
+python3 gpu_peer.py BACKEND [lazy] [sums] [messages] [groups] [loss]; lazy lets NCCL connect in the
+first operation, the others say what to do after the sums, or in which order. With loss the rank of
+PyTorch kills itself amid messages.
 """
 
 import os
+import signal
 import sys
 
 import torch
@@ -104,12 +106,26 @@ def groups():
     say("groups exact")
 
 
+def loss():
+    after, before = (rank + 1) % size, (rank + size - 1) % size
+    own, got = filled(COUNT, rank), filled(COUNT, -1)
+    for _ in range(20):
+        ring(own, after, got, before)
+        require_filled(got, before)
+    say("is about to be killed")
+    if rank == 0:
+        dist.isend(own, after)
+    else:
+        dist.irecv(got, before)
+    os.kill(os.getpid(), signal.SIGKILL)
+
+
 if backend == "nccl" and "lazy" not in wanted:
     dist.init_process_group(backend, device_id=device)
 else:
     dist.init_process_group(backend)
 rank, size = dist.get_rank(), dist.get_world_size()
-tasks = {"sums": sums, "messages": messages, "groups": groups}
+tasks = {"sums": sums, "messages": messages, "groups": groups, "loss": loss}
 for what in wanted if "sums" in wanted else ["sums", *wanted]:
     if what != "lazy":
         tasks[what]()

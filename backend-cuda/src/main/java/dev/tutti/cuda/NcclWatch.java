@@ -58,17 +58,23 @@ final class NcclWatch implements AutoCloseable {
         return;
       }
       long number = op == null ? 0 : op.sequenceNumber();
-      try {
-        if (op != null && number == seen) {
-          look(op, number);
-        }
-        if (messages != null) {
-          look(messages);
-        }
-      } catch (StoreException e) {
-        LOG.log(Level.DEBUG, "rank {0}: cannot ask who closed the group: {1}", rank, e);
+      Messages own = messages;
+      if (own != null) {
+        unlessStoreFails(() -> look(own));
+      }
+      if (op != null && number == seen) {
+        unlessStoreFails(() -> look(op, number));
       }
       seen = number;
+    }
+  }
+
+  /** Looks for what NCCL reports before it asks the store, which may be gone with a peer. */
+  private void unlessStoreFails(Runnable look) {
+    try {
+      look.run();
+    } catch (StoreException e) {
+      LOG.log(Level.DEBUG, "rank {0}: cannot ask who closed the group: {1}", rank, e);
     }
   }
 

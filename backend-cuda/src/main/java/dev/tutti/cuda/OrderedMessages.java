@@ -123,12 +123,11 @@ final class OrderedMessages implements Messages {
       pairs.look();
     }
     List<NcclMessage> pending = lane.pendingMessages();
-    if (pairs == null) {
-      pending.stream().mapToInt(NcclMessage::peer).distinct().forEach(peer -> look(pending, peer));
-    }
     RuntimeException failure = pending.isEmpty() ? null : lane.failure();
     if (failure != null) {
       pending.forEach(message -> message.op().fail(failure, -1));
+    } else if (pairs == null) {
+      pending.stream().mapToInt(NcclMessage::peer).distinct().forEach(peer -> look(pending, peer));
     }
   }
 

@@ -5,6 +5,7 @@ import dev.tutti.GroupOptions;
 import dev.tutti.ProcessGroup;
 import dev.tutti.Tensor;
 import java.util.Arrays;
+import java.util.List;
 
 /**
  * Times all-reduce of CUDA and of host tensors in a Gloo group, as one rank of the environment.
@@ -22,12 +23,33 @@ final class GpuGlooTimes {
         ProcessGroup group = ProcessGroup.init(options)) {
       for (String arg : args) {
         int bytes = Integer.parseInt(arg);
+        check(group, device, bytes / Float.BYTES);
         Tensor host = Tensor.of(new float[bytes / Float.BYTES]).copy();
         Tensor onDevice = device.tensors().copyOf(host);
         double ofDevice = median(group, onDevice, bytes);
         double ofHost = median(group, host, bytes);
         if (group.rank() == 0) {
           System.out.printf("tutti %d bytes: cuda %.1f us, cpu %.1f us%n", bytes, ofDevice, ofHost);
+        }
+      }
+    }
+  }
+
+  private static void check(ProcessGroup group, CudaDevice device, int count) {
+    float[] values = new float[count];
+    for (int i = 0; i < count; i++) {
+      values[i] = i % 1000 * (group.rank() + 1);
+    }
+    Tensor host = Tensor.of(values);
+    Tensor onDevice = device.tensors().copyOf(host);
+    group.allReduce(host);
+    group.allReduce(onDevice);
+    int sum = group.size() * (group.size() + 1) / 2;
+    for (float[] sums :
+        List.of(host.toFloatArray(), device.tensors().toHost(onDevice).toFloatArray())) {
+      for (int i = 0; i < count; i++) {
+        if (sums[i] != i % 1000 * sum) {
+          throw new AssertionError("sum of element " + i + ": " + sums[i]);
         }
       }
     }

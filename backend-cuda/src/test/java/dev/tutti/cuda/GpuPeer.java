@@ -6,6 +6,7 @@ import dev.tutti.P2pOptions;
 import dev.tutti.ProcessGroup;
 import dev.tutti.ReduceOp;
 import dev.tutti.Tensor;
+import dev.tutti.TuttiException;
 import dev.tutti.Work;
 import java.time.Duration;
 import java.util.ArrayList;
@@ -17,8 +18,8 @@ import java.util.stream.IntStream;
  * Is a rank of a job whose other ranks may be PyTorch's: {@code
  * benchmarks/pytorch-interop/gpu_peer.py} is the same in Python. The environment says which rank;
  * the first argument names the backend, the others ask for more: {@code messages} in order and in
- * batches, {@code groups} of some of the ranks, and {@code tags}, which PyTorch's ranks do not
- * share.
+ * batches, {@code groups} of some of the ranks, {@code loss} of a rank of PyTorch amid messages,
+ * and {@code tags}, which PyTorch's ranks do not share.
  */
 final class GpuPeer {
   private static final int COUNT = 1_000_003;
@@ -45,6 +46,7 @@ final class GpuPeer {
           case "messages" -> messages(group, device);
           case "groups" -> groups(group, device);
           case "tags" -> tags(group, device);
+          case "loss" -> loss(group, device);
           default -> throw new IllegalArgumentException(what);
         }
       }
@@ -164,6 +166,31 @@ final class GpuPeer {
       part.recv(tensor, 0);
       requireFilled("message in " + ranks, device, tensor, 5);
     }
+  }
+
+  /**
+   * Passes messages around the ring until a rank of PyTorch that kills itself amid them is missed.
+   */
+  private static void loss(ProcessGroup group, CudaDevice device) {
+    int next = (group.rank() + 1) % group.size();
+    int previous = (group.rank() + group.size() - 1) % group.size();
+    Tensor own = filled(device, COUNT, group.rank());
+    Tensor got = filled(device, COUNT, -1);
+    long last = System.nanoTime();
+    int rounds = 0;
+    try {
+      for (; rounds < 10_000; rounds++) {
+        last = System.nanoTime();
+        pass(group, own, next, got, previous);
+        requireFilled("message of round " + rounds, device, got, previous);
+      }
+    } catch (TuttiException e) {
+      System.out.printf(
+          "Java rank %d of %d: after %d rounds and %.1f s more: %s%n",
+          group.rank(), group.size(), rounds, (System.nanoTime() - last) / 1e9, e.getMessage());
+      return;
+    }
+    throw new AssertionError("no rank was lost in " + rounds + " rounds");
   }
 
   /** Sends around the ring, out of order by tags; among ranks of Tutti. */

@@ -20,6 +20,8 @@ import java.util.concurrent.TimeUnit;
 import org.junit.jupiter.api.AutoClose;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.Timeout;
+import org.junit.jupiter.params.ParameterizedTest;
+import org.junit.jupiter.params.provider.ValueSource;
 
 /** Tests messages between ranks of Tutti and of PyTorch on a played NCCL. */
 @Timeout(60)
@@ -158,6 +160,41 @@ class NcclMixedMessagesTest {
               over.countDown();
             });
     end(waiter, leaver, foreign);
+  }
+
+  /** A rank of PyTorch that is killed may have served the store. */
+  @ParameterizedTest
+  @ValueSource(booleans = {false, true})
+  void whatNcclSaysIsHeardWithoutTheStore(boolean lazy) throws Exception {
+    CountDownLatch connected = new CountDownLatch(2);
+    CountDownLatch over = new CountDownLatch(1);
+    Future<?> foreign =
+        ranks.foreign(
+            0,
+            2,
+            rank -> {
+              Communicator own = lazy ? rank.pair(1) : rank.main();
+              rank.send(own, 1, rank.floats(5));
+              connected.countDown();
+              assertThat(over.await(30, TimeUnit.SECONDS)).isTrue();
+              own.close();
+            });
+    MixedRanks.Own receives =
+        (group, device) -> {
+          Tensor tensor = floats(device, 0);
+          group.recv(tensor, 0);
+          assertThat(read(device, tensor)).containsExactly(5);
+          Work work = group.recv(tensor, 0, ASYNC);
+          connected.countDown();
+          assertThatThrownBy(() -> work.await(LIMIT)).hasMessageContaining("played failure");
+          over.countDown();
+        };
+    Duration limit = LIMIT.plus(LIMIT);
+    Future<?> own = lazy ? ranks.lazy(1, 2, limit, receives) : ranks.own(1, 2, limit, receives);
+    assertThat(connected.await(30, TimeUnit.SECONDS)).isTrue();
+    ranks.store.close();
+    ranks.nccl.failAll(6);
+    end(own, foreign);
   }
 
   @Test
