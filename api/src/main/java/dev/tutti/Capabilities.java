@@ -27,6 +27,10 @@ public record Capabilities(
     STREAM_ORDERED,
     /** Tensors with gaps are taken as they are; without it the group copies or refuses them. */
     STRIDED_TENSORS,
+    /**
+     * Messages have tags; without them the tag must be 0, and those of two ranks keep their order.
+     */
+    TAGS,
     /** Symmetric memory, {@link ProcessGroup#allocateSymmetric}. */
     SYMMETRIC_MEMORY,
     /** Results are those of the real operation; a fake may lack it. */

@@ -98,8 +98,13 @@ final class Checks {
       }
     }
     BoundBackend none = host == null ? group.backends.values().iterator().next() : host;
-    String reason = none.missing().get(feature);
-    throw unsupported(op, none, feature + (reason == null ? "" : " in this group: " + reason));
+    throw missing(op, none, feature, feature.toString());
+  }
+
+  private UnsupportedOperationException missing(
+      OpType op, BoundBackend backend, Capabilities.Feature feature, String what) {
+    String reason = backend.missing().get(feature);
+    return unsupported(op, backend, what + (reason == null ? "" : " in this group: " + reason));
   }
 
   private void require(OpType op, BoundBackend backend) {
@@ -143,9 +148,12 @@ final class Checks {
     }
   }
 
-  void tag(OpType op, int tag) {
+  void tag(OpType op, int tag, BoundBackend backend) {
     if (tag < 0) {
       throw bad(op, "tag must not be negative, but is " + tag);
+    }
+    if (tag > 0 && !backend.capabilities().has(Capabilities.Feature.TAGS)) {
+      throw missing(op, backend, Capabilities.Feature.TAGS, "the tag " + tag);
     }
   }
 

@@ -254,7 +254,7 @@ final class MovementSpecs extends OperationSpecs {
     OpType op = OpType.SEND;
     BoundBackend backend = checks.backendFor(op, tensor);
     checks.peer(op, peer);
-    checks.tag(op, options.tag());
+    checks.tag(op, options.tag(), backend);
     checks.movable(op, "tensor", tensor, backend, false);
     HostStaging staging = new HostStaging(backend);
     Tensor staged = staging.input(tensor);
@@ -273,7 +273,7 @@ final class MovementSpecs extends OperationSpecs {
     OpType op = OpType.RECV;
     BoundBackend backend = checks.backendFor(op, tensor);
     checks.peer(op, peer);
-    checks.tag(op, options.tag());
+    checks.tag(op, options.tag(), backend);
     checks.movable(op, "tensor", tensor, backend, true);
     HostStaging staging = new HostStaging(backend);
     Tensor staged = staging.output(tensor);
@@ -291,7 +291,7 @@ final class MovementSpecs extends OperationSpecs {
   OperationSpec recvAnySource(Tensor tensor, P2pOptions options) {
     OpType op = OpType.RECV_ANY_SOURCE;
     BoundBackend backend = checks.backendFor(op, tensor);
-    checks.tag(op, options.tag());
+    checks.tag(op, options.tag(), backend);
     checks.movable(op, "tensor", tensor, backend, true);
     HostStaging staging = new HostStaging(backend);
     Tensor staged = staging.output(tensor);

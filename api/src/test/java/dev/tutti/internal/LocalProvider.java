@@ -39,7 +39,7 @@ class LocalProvider implements BackendProvider {
         EnumSet.allOf(DType.class),
         EnumSet.of(DType.FLOAT32),
         EnumSet.of(ReduceOp.Kind.SUM),
-        EnumSet.of(Capabilities.Feature.REAL_RESULTS));
+        EnumSet.of(Capabilities.Feature.REAL_RESULTS, Capabilities.Feature.TAGS));
   }
 
   @Override

@@ -45,7 +45,7 @@ final class ScriptedProvider implements BackendProvider {
   volatile Wait await = Operation::parkUntilDone;
   volatile Consumer<Throwable> abort = cause -> {};
   volatile Runnable close = () -> {};
-  Feature[] features = {Feature.REAL_RESULTS};
+  Feature[] features = {Feature.REAL_RESULTS, Feature.TAGS};
   Set<OpType> missing = Set.of();
 
   /** Joins a job of one rank. */

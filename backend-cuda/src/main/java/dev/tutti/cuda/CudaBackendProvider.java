@@ -82,7 +82,8 @@ public final class CudaBackendProvider implements BackendProvider {
         EnumSet.allOf(DType.class),
         reducible,
         EnumSet.allOf(ReduceOp.Kind.class),
-        Set.of(Feature.STREAM_ORDERED, Feature.SYMMETRIC_MEMORY, Feature.REAL_RESULTS));
+        Set.of(
+            Feature.STREAM_ORDERED, Feature.TAGS, Feature.SYMMETRIC_MEMORY, Feature.REAL_RESULTS));
   }
 
   @Override

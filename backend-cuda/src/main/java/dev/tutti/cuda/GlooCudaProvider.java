@@ -42,7 +42,7 @@ public final class GlooCudaProvider implements GlooDeviceProvider {
     operations.removeIf(OpType::isPointToPoint);
     return new Capabilities(
             operations, host.movable(), host.reducible(), host.reduceOps(), host.features())
-        .without(Set.of(Feature.SYMMETRIC_MEMORY));
+        .without(Set.of(Feature.TAGS, Feature.SYMMETRIC_MEMORY));
   }
 
   @Override

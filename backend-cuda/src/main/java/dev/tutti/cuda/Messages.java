@@ -1,6 +1,8 @@
 package dev.tutti.cuda;
 
+import dev.tutti.Capabilities.Feature;
 import dev.tutti.spi.Operation;
+import java.util.Map;
 
 /** Moves the messages of a rank by NCCL. Any thread. */
 interface Messages {
@@ -9,6 +11,11 @@ interface Messages {
 
   /** Starts a receive, of {@link MessageBoard#ANY} too where that can be. */
   void receive(Operation op, int peer, int tag, long address, long bytes);
+
+  /** Tells what messages have to do without, with the reason. */
+  default Map<Feature, String> missingFeatures() {
+    return Map.of();
+  }
 
   /** Begins to collect what this thread starts. */
   default void beginBatch() {}

@@ -11,6 +11,7 @@ import dev.tutti.cuda.nccl.NcclTypes;
 import dev.tutti.spi.Backend;
 import dev.tutti.spi.BackendContext;
 import dev.tutti.spi.Operation;
+import java.util.EnumMap;
 import java.util.List;
 import java.util.Map;
 import java.util.concurrent.TimeUnit;
@@ -84,7 +85,14 @@ final class NcclBackend implements Backend {
 
   @Override
   public Map<Feature, String> missingFeatures() {
-    return missing;
+    Messages own = messages;
+    if (own == null) {
+      return missing;
+    }
+    Map<Feature, String> all = new EnumMap<>(Feature.class);
+    all.putAll(missing);
+    all.putAll(own.missingFeatures());
+    return all;
   }
 
   @Override

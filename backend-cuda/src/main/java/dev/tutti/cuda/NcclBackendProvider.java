@@ -82,7 +82,7 @@ public final class NcclBackendProvider implements BackendProvider {
         EnumSet.allOf(DType.class),
         reducible,
         operators,
-        Set.of(Feature.STREAM_ORDERED, Feature.REAL_RESULTS));
+        Set.of(Feature.STREAM_ORDERED, Feature.TAGS, Feature.REAL_RESULTS));
   }
 
   @Override
@@ -99,8 +99,8 @@ public final class NcclBackendProvider implements BackendProvider {
    * {@inheritDoc}
    *
    * <p>What depends on the group they do not tell: with ranks of PyTorch, or where {@code
-   * TUTTI_NCCL_LAZY} is set, the backend refuses messages with a tag other than 0 and receives from
-   * any rank.
+   * TUTTI_NCCL_LAZY} is set, the group has no {@link Feature#TAGS}, and refuses receives from any
+   * rank.
    */
   @Override
   public Capabilities capabilities() {

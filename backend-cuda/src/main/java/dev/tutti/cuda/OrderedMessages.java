@@ -1,6 +1,7 @@
 package dev.tutti.cuda;
 
 import dev.tutti.BackendException;
+import dev.tutti.Capabilities.Feature;
 import dev.tutti.Store;
 import dev.tutti.spi.Operation;
 import java.util.ArrayList;
@@ -23,6 +24,10 @@ final class OrderedMessages implements Messages {
       "give it one in init_process_group, or set "
           + CudaSettings.NCCL_LAZY.name()
           + "=1 for all ranks of Tutti";
+
+  private static final String NO_TAGS =
+      "messages with ranks of PyTorch go by NCCL, which has no tags; those of two ranks meet in"
+          + " their order, and the tag must be 0";
 
   private final CudaDevice device;
   private final NcclLane lane;
@@ -49,29 +54,27 @@ final class OrderedMessages implements Messages {
 
   @Override
   public void send(Operation op, int peer, int tag, long address, long bytes) {
-    start(new NcclMessage(op, peer, true, address, bytes), tag);
+    start(new NcclMessage(op, peer, true, address, bytes));
   }
 
   @Override
   public void receive(Operation op, int peer, int tag, long address, long bytes) {
     if (peer == MessageBoard.ANY) {
-      throw refused(op, "NCCL receives of a rank that is named, not of any");
+      throw new UnsupportedOperationException(
+          op.type().label()
+              + " on rank "
+              + rank
+              + ", as ranks of PyTorch have it: NCCL receives of a rank that is named, not of any");
     }
-    start(new NcclMessage(op, peer, false, address, bytes), tag);
+    start(new NcclMessage(op, peer, false, address, bytes));
   }
 
-  private UnsupportedOperationException refused(Operation op, String why) {
-    return new UnsupportedOperationException(
-        op.type().label() + " on rank " + rank + ", as ranks of PyTorch have it: " + why);
+  @Override
+  public Map<Feature, String> missingFeatures() {
+    return Map.of(Feature.TAGS, NO_TAGS);
   }
 
-  private void start(NcclMessage message, int tag) {
-    if (tag != 0) {
-      throw refused(
-          message.op(),
-          "NCCL has no tags, so messages of two ranks meet in their order; the tag must be 0, not "
-              + tag);
-    }
+  private void start(NcclMessage message) {
     List<NcclMessage> collected = batches.get(Thread.currentThread());
     if (collected != null) {
       collected.add(message);

@@ -81,7 +81,7 @@ public final class FakeProvider implements BackendProvider {
 
   @Override
   public Capabilities capabilities() {
-    return Capabilities.all(Feature.UNEVEN_PARTS);
+    return Capabilities.all(Feature.UNEVEN_PARTS, Feature.TAGS);
   }
 
   @Override

@@ -50,6 +50,7 @@ public final class ThreadedProvider implements BackendProvider {
   public Capabilities capabilities() {
     return Capabilities.all(
         Feature.UNEVEN_PARTS,
+        Feature.TAGS,
         Feature.SYMMETRIC_MEMORY,
         Feature.REAL_RESULTS,
         Feature.DETECTS_DEAD_PEERS);

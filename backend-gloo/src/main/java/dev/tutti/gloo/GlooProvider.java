@@ -126,7 +126,11 @@ public final class GlooProvider implements BackendProvider {
           EnumSet.allOf(DType.class),
           reducible(),
           EnumSet.allOf(ReduceOp.Kind.class),
-          EnumSet.of(Feature.SYMMETRIC_MEMORY, Feature.REAL_RESULTS, Feature.DETECTS_DEAD_PEERS));
+          EnumSet.of(
+              Feature.TAGS,
+              Feature.SYMMETRIC_MEMORY,
+              Feature.REAL_RESULTS,
+              Feature.DETECTS_DEAD_PEERS));
 
   private volatile @Nullable Map<String, GlooDeviceProvider> devices;
 

@@ -8,6 +8,7 @@ import dev.tutti.Capabilities;
 import dev.tutti.Capabilities.Feature;
 import dev.tutti.DType;
 import dev.tutti.OpType;
+import dev.tutti.P2pOptions;
 import dev.tutti.ProcessGroup;
 import dev.tutti.ReduceOp;
 import dev.tutti.Tensor;
@@ -126,6 +127,24 @@ public interface CapabilitiesContract extends GroupContract {
               .isInstanceOfAny(IllegalArgumentException.class, UnsupportedOperationException.class)
               .hasMessageContaining("outputs[" + member.next() + "]")
               .hasMessageContaining("rank " + member.rank());
+          member.assertUsable();
+        });
+  }
+
+  /** Refuses tags where they are not declared. */
+  @ContractTest(needs = OpType.SEND, minSize = 2)
+  default void undeclaredTagsAreRefused(ContractWorld world) throws Exception {
+    assumeFalse(world.capabilities().has(Feature.TAGS), "the backend has tags");
+    world.run(
+        member -> {
+          Tensor tensor = member.scratch(DType.FLOAT32, 2);
+          P2pOptions tagged = P2pOptions.DEFAULT.withTag(3);
+          assertThatThrownBy(() -> member.group().send(tensor, member.next(), tagged))
+              .isInstanceOf(UnsupportedOperationException.class)
+              .hasMessageContaining("the tag 3");
+          assertThatThrownBy(() -> member.group().recv(tensor, member.previous(), tagged))
+              .isInstanceOf(UnsupportedOperationException.class)
+              .hasMessageContaining("the tag 3");
           member.assertUsable();
         });
   }

@@ -96,7 +96,7 @@ public interface ConcurrencyContract extends GroupContract {
   /** Sends and receives from several threads, one tag each, while collectives run. */
   @ContractTest(
       needs = {OpType.SEND, OpType.RECV, OpType.ALL_REDUCE},
-      features = Feature.REAL_RESULTS,
+      features = {Feature.REAL_RESULTS, Feature.TAGS},
       minSize = 2)
   default void threadsSendWhileCollectivesRun(ContractWorld world) throws Exception {
     int rounds = world.isLarge() ? 5 : 50;
@@ -143,7 +143,7 @@ public interface ConcurrencyContract extends GroupContract {
    */
   @ContractTest(
       needs = {OpType.SEND, OpType.RECV},
-      features = Feature.REAL_RESULTS,
+      features = {Feature.REAL_RESULTS, Feature.TAGS},
       minSize = 2)
   default void messagesOfTwoGroupsStayApart(ContractWorld world) throws Exception {
     P2pOptions options = P2pOptions.DEFAULT.withTag(7).withAsync();

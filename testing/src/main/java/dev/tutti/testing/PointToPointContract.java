@@ -58,7 +58,7 @@ public interface PointToPointContract extends GroupContract {
   /** Receives in another order than was sent, by tag. */
   @ContractTest(
       needs = {OpType.SEND, OpType.RECV},
-      features = Feature.REAL_RESULTS,
+      features = {Feature.REAL_RESULTS, Feature.TAGS},
       minSize = 2)
   default void tagsTellMessagesApart(ContractWorld world) throws Exception {
     world.run(
@@ -167,7 +167,7 @@ public interface PointToPointContract extends GroupContract {
   /** Receives from whichever rank sends, and says which one it was. */
   @ContractTest(
       needs = {OpType.SEND, OpType.RECV_ANY_SOURCE},
-      features = Feature.REAL_RESULTS,
+      features = {Feature.REAL_RESULTS, Feature.TAGS},
       minSize = 2)
   default void recvAnySourceTakesEachSenderOnce(ContractWorld world) throws Exception {
     world.run(
@@ -250,7 +250,7 @@ public interface PointToPointContract extends GroupContract {
   /** Lets messages pass collectives of the same ranks, with tags of their own. */
   @ContractTest(
       needs = {OpType.SEND, OpType.RECV, OpType.ALL_REDUCE},
-      features = Feature.REAL_RESULTS,
+      features = {Feature.REAL_RESULTS, Feature.TAGS},
       minSize = 2)
   default void messagesAndCollectivesDoNotMix(ContractWorld world) throws Exception {
     world.run(

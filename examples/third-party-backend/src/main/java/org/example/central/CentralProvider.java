@@ -48,7 +48,7 @@ public final class CentralProvider implements BackendProvider {
   /** Declares all but sparse tensors; the group makes a monitored barrier of its store. */
   @Override
   public Capabilities capabilities() {
-    Capabilities all = Capabilities.all(Feature.REAL_RESULTS, Feature.UNEVEN_PARTS);
+    Capabilities all = Capabilities.all(Feature.REAL_RESULTS, Feature.UNEVEN_PARTS, Feature.TAGS);
     EnumSet<OpType> operations = EnumSet.copyOf(all.operations());
     operations.remove(OpType.ALL_REDUCE_SPARSE);
     operations.remove(OpType.MONITORED_BARRIER);
