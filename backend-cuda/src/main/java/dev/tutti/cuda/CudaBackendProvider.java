@@ -83,7 +83,11 @@ public final class CudaBackendProvider implements BackendProvider {
         reducible,
         EnumSet.allOf(ReduceOp.Kind.class),
         Set.of(
-            Feature.STREAM_ORDERED, Feature.TAGS, Feature.SYMMETRIC_MEMORY, Feature.REAL_RESULTS));
+            Feature.STREAM_ORDERED,
+            Feature.DETECTS_DEAD_PEERS,
+            Feature.TAGS,
+            Feature.SYMMETRIC_MEMORY,
+            Feature.REAL_RESULTS));
   }
 
   @Override

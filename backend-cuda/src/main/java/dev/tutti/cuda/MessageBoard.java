@@ -10,6 +10,7 @@ import dev.tutti.spi.PeerLostException;
 import java.io.IOException;
 import java.util.ArrayDeque;
 import java.util.ArrayList;
+import java.util.BitSet;
 import java.util.Collection;
 import java.util.HashMap;
 import java.util.Iterator;
@@ -42,6 +43,7 @@ final class MessageBoard implements RankLinks.Receiver, AutoCloseable {
   private final ArrayDeque<Announced> arrived = new ArrayDeque<>();
   private final ArrayDeque<Wanted> wanted = new ArrayDeque<>();
   private final Map<Long, Wanted> announced = new HashMap<>();
+  private final BitSet left = new BitSet();
   private long nextId;
   private @Nullable Throwable aborted;
   private boolean closing;
@@ -63,10 +65,10 @@ final class MessageBoard implements RankLinks.Receiver, AutoCloseable {
    * @param device of this rank
    * @param links to the peers; closed with this
    * @param rank this rank
-   * @param collectives is told of peers that close; null where {@link #leave} says who closed
+   * @param collectives is told of peers that close; null where somebody else tells them
    * @param sends path to each peer
    * @param receives path from each peer
-   * @param onFailure hears of links that are lost
+   * @param onFailure hears of links that are lost, and so of ranks that died
    */
   MessageBoard(
       CudaDevice device,
@@ -128,6 +130,10 @@ final class MessageBoard implements RankLinks.Receiver, AutoCloseable {
           return;
         }
       }
+      if (peer != ANY && left.get(peer)) {
+        own.before.close();
+        throw CollectiveLane.closed(peer);
+      }
       wanted.add(own);
     }
   }
@@ -173,6 +179,7 @@ final class MessageBoard implements RankLinks.Receiver, AutoCloseable {
 
   /** Fails what waits for a peer that closed: whatever it had to say has come before. */
   synchronized void leave(int peer) {
+    left.set(peer);
     failMessages(wanted, peer);
     failMessages(announced.values(), peer);
   }
@@ -262,6 +269,12 @@ final class MessageBoard implements RankLinks.Receiver, AutoCloseable {
   }
 
   @Override
+  public void ended(int sender) {
+    String text = "rank " + sender + " is gone, or its group failed: its links ended";
+    fail(new IOException("rank " + rank + ": " + text), sender);
+  }
+
+  @Override
   public void fail(IOException cause, int peer) {
     String text = String.valueOf(cause.getMessage());
     TuttiException failure =
@@ -269,9 +282,12 @@ final class MessageBoard implements RankLinks.Receiver, AutoCloseable {
     List<Operation> waiting = new ArrayList<>();
     boolean isNews;
     synchronized (this) {
+      if (closing || (peer >= 0 && left.get(peer))) {
+        return;
+      }
       wanted.forEach(own -> waiting.add(own.op));
       announced.values().forEach(own -> waiting.add(own.op));
-      isNews = aborted == null && !closing;
+      isNews = aborted == null;
     }
     abort(failure);
     waiting.forEach(op -> op.fail(failure, peer));
@@ -308,15 +324,16 @@ final class MessageBoard implements RankLinks.Receiver, AutoCloseable {
   /** Tells the peers, unless the group failed, and closes the links. */
   @Override
   public void close() {
-    CollectiveLane own;
+    boolean isGood;
     synchronized (this) {
       closing = true;
-      own = aborted == null ? collectives : null;
+      isGood = aborted == null;
     }
-    for (int peer = 0; own != null && peer < sends.length; peer++) {
+    long last = collectives == null ? 0 : collectives.lastSequence();
+    for (int peer = 0; isGood && peer < sends.length; peer++) {
       if (peer != rank) {
         try {
-          links.send(peer, CLOSED, own.lastSequence(), 0, 0);
+          links.send(peer, CLOSED, last, 0, 0);
         } catch (PeerLostException e) {
           // It closed before.
         }

@@ -82,7 +82,11 @@ public final class NcclBackendProvider implements BackendProvider {
         EnumSet.allOf(DType.class),
         reducible,
         operators,
-        Set.of(Feature.STREAM_ORDERED, Feature.TAGS, Feature.REAL_RESULTS));
+        Set.of(
+            Feature.STREAM_ORDERED,
+            Feature.DETECTS_DEAD_PEERS,
+            Feature.TAGS,
+            Feature.REAL_RESULTS));
   }
 
   @Override

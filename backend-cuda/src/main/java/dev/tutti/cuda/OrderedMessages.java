@@ -71,7 +71,11 @@ final class OrderedMessages implements Messages {
 
   @Override
   public Map<Feature, String> missingFeatures() {
-    return Map.of(Feature.TAGS, NO_TAGS);
+    return Map.of(
+        Feature.TAGS,
+        NO_TAGS,
+        Feature.DETECTS_DEAD_PEERS,
+        "with ranks of PyTorch only NCCL is asked who is gone, while it has something to do");
   }
 
   private void start(NcclMessage message) {

@@ -8,6 +8,7 @@ import dev.tutti.ReduceOp;
 import dev.tutti.Tensor;
 import dev.tutti.TuttiException;
 import dev.tutti.Work;
+import java.io.IOException;
 import java.time.Duration;
 import java.util.ArrayList;
 import java.util.Arrays;
@@ -18,8 +19,9 @@ import java.util.stream.IntStream;
  * Is a rank of a job whose other ranks may be PyTorch's: {@code
  * benchmarks/pytorch-interop/gpu_peer.py} is the same in Python. The environment says which rank;
  * the first argument names the backend, the others ask for more: {@code messages} in order and in
- * batches, {@code groups} of some of the ranks, {@code loss} of a rank of PyTorch amid messages,
- * and {@code tags}, which PyTorch's ranks do not share.
+ * batches, {@code groups} of some of the ranks, {@code loss} of a rank amid messages (of PyTorch,
+ * or of the one that the property {@code lost} names, by the signal of {@code signal}), and {@code
+ * tags}, which PyTorch's ranks do not share.
  */
 final class GpuPeer {
   private static final int COUNT = 1_000_003;
@@ -46,7 +48,8 @@ final class GpuPeer {
           case "messages" -> messages(group, device);
           case "groups" -> groups(group, device);
           case "tags" -> tags(group, device);
-          case "loss" -> loss(group, device);
+          case "loss" -> loss(group, device, false);
+          case "loss-in-sums" -> loss(group, device, true);
           default -> throw new IllegalArgumentException(what);
         }
       }
@@ -168,10 +171,8 @@ final class GpuPeer {
     }
   }
 
-  /**
-   * Passes messages around the ring until a rank of PyTorch that kills itself amid them is missed.
-   */
-  private static void loss(ProcessGroup group, CudaDevice device) {
+  /** Passes messages around the ring, or sums, until a rank that ends itself is missed. */
+  private static void loss(ProcessGroup group, CudaDevice device, boolean inSums) {
     int next = (group.rank() + 1) % group.size();
     int previous = (group.rank() + group.size() - 1) % group.size();
     Tensor own = filled(device, COUNT, group.rank());
@@ -181,8 +182,17 @@ final class GpuPeer {
     try {
       for (; rounds < 10_000; rounds++) {
         last = System.nanoTime();
-        pass(group, own, next, got, previous);
-        requireFilled("message of round " + rounds, device, got, previous);
+        if (rounds == 20 && group.rank() == Integer.getInteger("lost", -1)) {
+          Work _ = group.recv(got, previous, P2pOptions.DEFAULT.withAsync());
+          signalItself();
+        }
+        if (inSums) {
+          group.allReduce(got);
+          Tensor _ = device.tensors().toHost(got);
+        } else {
+          pass(group, own, next, got, previous);
+          requireFilled("message of round " + rounds, device, got, previous);
+        }
       }
     } catch (TuttiException e) {
       System.out.printf(
@@ -191,6 +201,17 @@ final class GpuPeer {
       return;
     }
     throw new AssertionError("no rank was lost in " + rounds + " rounds");
+  }
+
+  private static void signalItself() {
+    String signal = "-" + System.getProperty("signal", "KILL");
+    String own = String.valueOf(ProcessHandle.current().pid());
+    try {
+      System.out.println("Java: is about to get " + signal);
+      int _ = new ProcessBuilder("kill", signal, own).start().waitFor();
+    } catch (IOException | InterruptedException e) {
+      throw new IllegalStateException(e);
+    }
   }
 
   /** Sends around the ring, out of order by tags; among ranks of Tutti. */

@@ -36,6 +36,8 @@ class NcclMessagePathTest {
   private final ExecutorService threads = Executors.newCachedThreadPool();
   private final HashStore store = new HashStore();
   private final List<NcclMessages> messages = new ArrayList<>();
+  private final List<RankLinks> ends = new ArrayList<>();
+  private final CompletableFuture<Integer> lost = new CompletableFuture<>();
   private FakeMachine machine;
   private FakeNccl nccl;
 
@@ -46,8 +48,10 @@ class NcclMessagePathTest {
     for (RankLinks links : links()) {
       int rank = messages.size();
       CudaDevice device = machine.cuda.device(rank);
+      ends.add(links);
       messages.add(
-          new NcclMessages(device, nccl, store, links, rank, 2, true, (cause, peer) -> {}));
+          new NcclMessages(
+              device, nccl, store, links, rank, 2, true, (cause, peer) -> lost.complete(peer)));
     }
   }
 
@@ -255,6 +259,30 @@ class NcclMessagePathTest {
     assertThat(System.nanoTime() - start).isLessThan(TimeUnit.SECONDS.toNanos(4));
     assertThat(nccl.communicators()).isEqualTo(8);
     held.countDown();
+  }
+
+  /** Lets a process end while another one waits for its message. */
+  @Test
+  void aPeerThatDiesIsNamedWithoutAStore() throws Exception {
+    Message message = new Message(soon());
+    messages.get(0).receive(message, 1, 0, cell(0), 4);
+    ends.get(1).close();
+    assertThat(message.failure.get(20, TimeUnit.SECONDS))
+        .isInstanceOfSatisfying(PeerLostException.class, e -> assertThat(e.peer()).isOne())
+        .hasMessage("rank 0: rank 1 is gone, or its group failed: its links ended");
+    assertThat(lost.get(20, TimeUnit.SECONDS)).isOne();
+  }
+
+  @Test
+  void aPeerThatClosesEndsItsMessagesOnly() throws Exception {
+    Message message = new Message(soon());
+    messages.get(0).receive(message, 1, 0, cell(0), 4);
+    messages.get(1).beginClose();
+    assertThat(message.failure.get(20, TimeUnit.SECONDS)).hasMessage("rank 1 closed the group");
+    assertThatThrownBy(() -> messages.get(0).receive(new Message(soon()), 1, 0, cell(0), 4))
+        .hasMessage("rank 1 closed the group");
+    messages.get(0).beginClose();
+    assertThat(lost).isNotDone();
   }
 
   @Test

@@ -34,8 +34,9 @@ import org.jspecify.annotations.Nullable;
  * Carries notes of four numbers between the ranks of a host, or of several, in the order of each
  * sender. Any thread may send, which never waits; one thread of its own hands out what comes.
  *
- * <p>A rank listens at a socket; who has a note for it connects. As with {@link IpcChannel} only
- * who knows the receiver's token, and so can read the store, is heard.
+ * <p>A rank listens at a socket; who has a note for it connects, and to the next {@value #WATCHERS}
+ * ranks each connects at once. As with {@link IpcChannel} only who knows the receiver's token, and
+ * so can read the store, is heard.
  */
 public final class RankLinks implements AutoCloseable {
   private static final System.Logger LOG = System.getLogger(RankLinks.class.getName());
@@ -49,6 +50,9 @@ public final class RankLinks implements AutoCloseable {
   private static final long TOKEN_NANOS = 10_000_000_000L;
   private static final long ACCEPT_PAUSE_NANOS = 10_000_000;
   private static final int MOST_UNKNOWN = 64;
+
+  /** Is to how many ranks one connects before it has a note: they see from its end that it died. */
+  private static final int WATCHERS = 15;
 
   private final int rank;
   private final @Nullable Path path;
@@ -76,6 +80,13 @@ public final class RankLinks implements AutoCloseable {
      * @param c fourth number
      */
     void take(int sender, long kind, long a, long b, long c);
+
+    /**
+     * Is told that a rank closed its links, or that its process is gone. All its notes have come.
+     *
+     * @param sender whose
+     */
+    void ended(int sender);
 
     /**
      * Is told why no more notes can come, or go.
@@ -110,6 +121,7 @@ public final class RankLinks implements AutoCloseable {
     final int peer;
     final SocketChannel channel;
     final ArrayDeque<ByteBuffer> waiting = new ArrayDeque<>();
+    boolean hasNotes;
 
     Outgoing(int peer, SocketChannel channel) {
       this.peer = peer;
@@ -270,7 +282,29 @@ public final class RankLinks implements AutoCloseable {
   public synchronized void listen(Receiver receiver) {
     if (thread == null && !closed) {
       thread = Thread.ofPlatform().daemon().name("tutti-cuda-" + rank).start(() -> run(receiver));
+      for (int i = 1; i <= Math.min(outgoing.length - 1, WATCHERS); i++) {
+        watchedBy((rank + i) % outgoing.length);
+      }
     }
+  }
+
+  /** Connects to a peer. Who cannot is told by the first note: it may have come and gone. */
+  private void watchedBy(int peer) {
+    try {
+      Outgoing to = connect(peer, peers.get(peer));
+      outgoing[peer] = to;
+      if (!to.flush()) {
+        writeLater(to);
+      }
+    } catch (IOException e) {
+      LOG.log(Level.DEBUG, "rank {0}: no link to rank {1} yet: {2}", rank, peer, e);
+    }
+  }
+
+  private void writeLater(Outgoing to) {
+    unwritten.incrementAndGet();
+    blocked.add(to);
+    selector.wakeup();
   }
 
   /**
@@ -290,10 +324,9 @@ public final class RankLinks implements AutoCloseable {
         to = connect(peer, peers.get(peer));
         outgoing[peer] = to;
       }
+      to.hasNotes = true;
       if (!to.write(note(kind, a, b, c))) {
-        unwritten.incrementAndGet();
-        blocked.add(to);
-        selector.wakeup();
+        writeLater(to);
       }
     } catch (IOException e) {
       throw new PeerLostException(peer, deaf(peer, e), e);
@@ -364,7 +397,9 @@ public final class RankLinks implements AutoCloseable {
       try {
         written = next.flush();
       } catch (IOException e) {
-        receiver.fail(new IOException(deaf(next.peer, e), e), next.peer);
+        if (!forget(next)) {
+          receiver.fail(new IOException(deaf(next.peer, e), e), next.peer);
+        }
         unwritten.decrementAndGet();
         next.channel.close();
         continue;
@@ -382,6 +417,14 @@ public final class RankLinks implements AutoCloseable {
         blocked.add(next);
       }
     }
+  }
+
+  /** Forgets a connection that was lost before it had notes; false if it had. */
+  private synchronized boolean forget(Outgoing lost) {
+    if (!lost.hasNotes) {
+      outgoing[lost.peer] = null;
+    }
+    return !lost.hasNotes;
   }
 
   /** Takes a connection; who finds none to take, for want of descriptors, tries again soon. */
@@ -465,6 +508,9 @@ public final class RankLinks implements AutoCloseable {
       unknown.remove(from);
       key.cancel();
       from.channel.close();
+      if (from.sender >= 0) {
+        receiver.ended(from.sender);
+      }
     }
   }
 

@@ -23,6 +23,8 @@ import java.util.concurrent.TimeUnit;
 import java.util.stream.Stream;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.io.TempDir;
+import org.junit.jupiter.params.ParameterizedTest;
+import org.junit.jupiter.params.provider.ValueSource;
 
 class RankLinksTest {
   @TempDir private Path directory;
@@ -43,9 +45,49 @@ class RankLinksTest {
     }
 
     @Override
+    public void ended(int sender) {}
+
+    @Override
     public void fail(IOException cause, int peer) {
       throw new AssertionError(cause);
     }
+  }
+
+  /** Hears of the end of a rank that never had a note for this one, and of its notes before. */
+  @ParameterizedTest
+  @ValueSource(booleans = {false, true})
+  void theEndOfEachPeerIsToldAfterItsNotes(boolean overNetwork) throws Exception {
+    Ranks.run(
+        new HashStore(),
+        3,
+        exchange -> {
+          RankLinks links =
+              overNetwork
+                  ? RankLinks.open(InetAddress::getLoopbackAddress, exchange, Ranks.soon())
+                  : RankLinks.open(directory, exchange, Ranks.soon());
+          List<Long> heard = Collections.synchronizedList(new ArrayList<>());
+          links.listen(
+              new Notes(0) {
+                @Override
+                public void take(int sender, long kind, long a, long b, long c) {
+                  heard.add(kind);
+                }
+
+                @Override
+                public void ended(int sender) {
+                  heard.add((long) -sender);
+                }
+              });
+          exchange.barrier(Ranks.soon());
+          if (exchange.rank() == 0) {
+            Until.holds("a note and two ends", () -> heard.size() == 3);
+            assertThat(heard).containsExactlyInAnyOrder(7L, -1L, -2L).containsSubsequence(7L, -1L);
+          } else if (exchange.rank() == 1) {
+            links.send(0, 7, 0, 0, 0);
+          }
+          links.close();
+          return null;
+        });
   }
 
   @Test
