@@ -1,6 +1,6 @@
 """Is a rank of a job on GPUs whose other ranks may be of Tutti: the same as GpuPeer.java.
 
-python3 gpu_peer.py BACKEND [lazy] [sums] [messages] [groups] [loss]; lazy lets NCCL connect in the
+python3 gpu_peer.py BACKEND [lazy] [sums] [messages] [groups] [empty] [loss]; lazy lets NCCL connect in the
 first operation, the others say what to do after the sums, or in which order. With loss the rank of
 PyTorch kills itself amid messages.
 """
@@ -106,6 +106,28 @@ def groups():
     say("groups exact")
 
 
+def empty():
+    after, before = (rank + 1) % size, (rank + size - 1) % size
+    none, got = filled(0, 0), filled(1, -1)
+    ring(none, after, filled(0, 0), before)
+    ring(filled(1, rank), after, got, before)
+    require_filled(got, before)
+    sent, received = [0] * size, [0] * size
+    sent[after], received[before] = 1, 1
+    dist.all_to_all_single(got, filled(1, 10 + rank), received, sent)
+    require_filled(got, 10 + before)
+    dist.all_to_all_single(none, filled(0, 0))
+    dist.gather(none, [filled(0, 0) for _ in range(size)] if rank == 0 else None, 0)
+    dist.scatter(none, [filled(0, 0) for _ in range(size)] if rank == 0 else None, 0)
+    ring(filled(1, 20 + rank), after, got, before)
+    require_filled(got, 20 + before)
+    dist.all_reduce(none)
+    total = filled(1, rank)
+    dist.all_reduce(total)
+    require_filled(total, size * (size - 1) // 2)
+    say("empty ones exact")
+
+
 def loss():
     after, before = (rank + 1) % size, (rank + size - 1) % size
     own, got = filled(COUNT, rank), filled(COUNT, -1)
@@ -125,7 +147,7 @@ if backend == "nccl" and "lazy" not in wanted:
 else:
     dist.init_process_group(backend)
 rank, size = dist.get_rank(), dist.get_world_size()
-tasks = {"sums": sums, "messages": messages, "groups": groups, "loss": loss}
+tasks = {"sums": sums, "messages": messages, "groups": groups, "empty": empty, "loss": loss}
 for what in wanted if "sums" in wanted else ["sums", *wanted]:
     if what != "lazy":
         tasks[what]()

@@ -29,8 +29,11 @@ interface Messages {
   /** Fails what waits for a rank that closed its group. */
   void leave(int peer);
 
-  /** Fails messages that cannot end. */
+  /** Fails messages that cannot end by what NCCL says. */
   void look();
+
+  /** Fails messages that cannot end by what the store says. */
+  default void lookInStore() {}
 
   /** Says what may keep messages from ending whose time is over; or is empty. */
   default String likelyCause() {

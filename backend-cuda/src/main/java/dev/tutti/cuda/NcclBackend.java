@@ -203,18 +203,14 @@ final class NcclBackend implements Backend {
   public void gather(Operation op, List<Tensor> outputs, Tensor input, int root) {
     long from = address(op, input);
     check(op, outputs);
-    if (input.byteSize() > 0) {
-      exchanges.gather(op, outputs, from, input.byteSize(), root);
-    }
+    exchanges.gather(op, outputs, from, input.byteSize(), root);
   }
 
   @Override
   public void scatter(Operation op, Tensor output, List<Tensor> inputs, int root) {
     long to = address(op, output);
     check(op, inputs);
-    if (output.byteSize() > 0) {
-      exchanges.scatter(op, to, inputs, output.byteSize(), root);
-    }
+    exchanges.scatter(op, to, inputs, output.byteSize(), root);
   }
 
   @Override

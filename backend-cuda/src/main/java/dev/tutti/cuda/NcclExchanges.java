@@ -31,13 +31,13 @@ final class NcclExchanges {
    *
    * @param outputs on the root, one of each rank
    * @param from what this rank has
-   * @param bytes of each rank, at least 1
+   * @param bytes of each rank
    */
   void gather(Operation op, List<Tensor> outputs, long from, long bytes, int root) {
     lane.put(
         op,
         stream -> {
-          if (rank == root) {
+          if (rank == root && bytes > 0) {
             stream.copy(address(outputs, rank), from, bytes);
           }
         },
@@ -53,13 +53,13 @@ final class NcclExchanges {
    *
    * @param to where this rank gets its part
    * @param inputs on the root, one of each rank
-   * @param bytes of each rank, at least 1
+   * @param bytes of each rank
    */
   void scatter(Operation op, long to, List<Tensor> inputs, long bytes, int root) {
     lane.put(
         op,
         stream -> {
-          if (rank == root) {
+          if (rank == root && bytes > 0) {
             stream.copy(to, address(inputs, rank), bytes);
           }
         },
@@ -140,9 +140,9 @@ final class NcclExchanges {
       long received,
       long handle,
       long stream) {
-    int first = sent == 0 ? NcclResult.SUCCESS : nccl.send(from, sent, peer, handle, stream);
-    int second =
-        received == 0 ? NcclResult.SUCCESS : nccl.receive(to, received, peer, handle, stream);
+    // Empty parts too: NCCL counts them, and PyTorch leaves none out.
+    int first = nccl.send(from, sent, peer, handle, stream);
+    int second = nccl.receive(to, received, peer, handle, stream);
     return NcclResult.firstFailure(first, second);
   }
 }

@@ -1,6 +1,6 @@
 package dev.tutti.cuda;
 
-import dev.tutti.RendezvousException;
+import dev.tutti.BackendException;
 import dev.tutti.cuda.nccl.Communicator;
 import dev.tutti.cuda.nccl.NcclCalls;
 import dev.tutti.cuda.nccl.NcclResult;
@@ -30,6 +30,8 @@ final class NcclLane {
    */
   private static final long GRACE_NANOS = TimeUnit.SECONDS.toNanos(5);
 
+  private static final long LOOK_NANOS = TimeUnit.MILLISECONDS.toNanos(200);
+
   private final CudaDevice device;
   private final NcclMeeting communicator;
   private final NcclEvents events;
@@ -38,6 +40,8 @@ final class NcclLane {
   private @Nullable CudaEvent lastEvent;
   private volatile @Nullable Operation lastOp;
   private volatile long lastNumber;
+
+  private volatile @Nullable Operation calling;
   private final Queue<NcclMessage> messages = new ConcurrentLinkedQueue<>();
   private volatile @Nullable Operation first;
 
@@ -67,10 +71,14 @@ final class NcclLane {
     return lastNumber;
   }
 
-  /** Returns the last operation that the device got, if it has not ended. Any thread. */
+  /**
+   * Returns the last operation that the device got, if it has not ended; else the one that NCCL is
+   * to get, which may wait for other ranks. Any thread.
+   */
   @Nullable Operation pending() {
     Operation last = lastOp;
-    return last == null || last.isDone() ? null : last;
+    Operation op = last == null || last.isDone() ? calling : last;
+    return op == null || op.isDone() ? null : op;
   }
 
   /** Returns the messages that NCCL got or is to get and that have not ended. Any thread. */
@@ -162,6 +170,7 @@ final class NcclLane {
    * @param call calls NCCL
    */
   void run(Operation op, CudaStream stream, Call call) {
+    calling = op;
     run(op.type().label(), op, op.deadlineNanos() + GRACE_NANOS, stream, call);
   }
 
@@ -227,13 +236,24 @@ final class NcclLane {
   /**
    * Runs something once the device is done with all operations; none is started meanwhile.
    *
-   * @throws RendezvousException if that takes too long
+   * @throws BackendException if NCCL failed, or if that takes too long
    */
   void whenIdle(long deadlineNanos, Runnable task) {
     turn.lock();
     try {
-      if (!awaitIdle(deadlineNanos)) {
-        throw new RendezvousException("the operations before did not end in time");
+      // Later than the time-outs of the operations themselves, which say who is missing.
+      long until = deadlineNanos + GRACE_NANOS;
+      for (long now = System.nanoTime();
+          !awaitIdle(now + Math.min(LOOK_NANOS, until - now));
+          now = System.nanoTime()) {
+        // Nobody else can ask: this has the turn.
+        RuntimeException failure = communicator.failure();
+        if (failure != null) {
+          throw failure;
+        }
+        if (now - until >= 0) {
+          throw new BackendException("the operations before did not end in time");
+        }
       }
       task.run();
     } finally {

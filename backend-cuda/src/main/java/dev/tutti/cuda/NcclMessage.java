@@ -13,11 +13,8 @@ import dev.tutti.spi.Operation;
  * @param bytes their length
  */
 record NcclMessage(Operation op, int peer, boolean sends, long address, long bytes) {
-  /** Calls NCCL, unless there is nothing to move; returns its result. */
+  /** Calls NCCL, also where there is nothing to move, as PyTorch does; returns its result. */
   int call(NcclCalls nccl, long communicator, long stream) {
-    if (bytes == 0) {
-      return 0;
-    }
     return sends
         ? nccl.send(address, bytes, peer, communicator, stream)
         : nccl.receive(address, bytes, peer, communicator, stream);

@@ -6,6 +6,7 @@ import dev.tutti.spi.Operation;
 import dev.tutti.spi.PeerLostException;
 import java.lang.System.Logger.Level;
 import java.nio.charset.StandardCharsets;
+import java.time.Duration;
 import java.util.List;
 import java.util.concurrent.TimeUnit;
 import java.util.concurrent.locks.LockSupport;
@@ -22,6 +23,7 @@ final class NcclWatch implements AutoCloseable {
    */
   private static final System.Logger LOG = System.getLogger(NcclWatch.class.getName());
   private static final long PERIOD_NANOS = TimeUnit.MILLISECONDS.toNanos(200);
+  private static final Duration TELL = Duration.ofSeconds(1);
   private static final String CLOSED = "tutti/closed";
 
   private final NcclMeeting communicator;
@@ -31,6 +33,7 @@ final class NcclWatch implements AutoCloseable {
   private final int size;
   private final @Nullable Messages messages;
   private final Thread thread;
+  private final Thread storeThread;
   private volatile boolean closed;
 
   NcclWatch(
@@ -47,9 +50,32 @@ final class NcclWatch implements AutoCloseable {
     this.size = size;
     this.messages = messages;
     this.thread = Thread.ofVirtual().name("tutti-nccl-watch-" + rank).start(this::watch);
+    this.storeThread = Thread.ofVirtual().name("tutti-nccl-store-" + rank).start(this::watchStore);
   }
 
   private void watch() {
+    long seen = 0;
+    while (!closed) {
+      LockSupport.parkNanos(PERIOD_NANOS);
+      Operation op = lane.pending();
+      if (closed) {
+        return;
+      }
+      long number = op == null ? 0 : op.sequenceNumber();
+      Messages own = messages;
+      if (own != null) {
+        own.look();
+      }
+      RuntimeException failure = op != null && number == seen ? lane.failure() : null;
+      if (op != null && failure != null) {
+        op.fail(failure, -1);
+      }
+      seen = number;
+    }
+  }
+
+  /** Asks the store, which may not answer for long; NCCL is heard meanwhile. */
+  private void watchStore() {
     long seen = 0;
     while (!closed) {
       LockSupport.parkNanos(PERIOD_NANOS);
@@ -69,7 +95,6 @@ final class NcclWatch implements AutoCloseable {
     }
   }
 
-  /** Looks for what NCCL reports before it asks the store, which may be gone with a peer. */
   private void unlessStoreFails(Runnable look) {
     try {
       look.run();
@@ -79,7 +104,7 @@ final class NcclWatch implements AutoCloseable {
   }
 
   private void look(Messages own) {
-    own.look();
+    own.lookInStore();
     if (!own.isWaiting() || !store.check(List.of(CLOSED))) {
       return;
     }
@@ -91,11 +116,6 @@ final class NcclWatch implements AutoCloseable {
   }
 
   private void look(Operation op, long number) {
-    RuntimeException failure = lane.failure();
-    if (failure != null) {
-      op.fail(failure, -1);
-      return;
-    }
     if (size == 1 || !store.check(List.of(CLOSED))) {
       return;
     }
@@ -115,9 +135,23 @@ final class NcclWatch implements AutoCloseable {
   public void close() {
     closed = true;
     LockSupport.unpark(thread);
+    LockSupport.unpark(storeThread);
     if (size == 1 || communicator.isAborted()) {
       return;
     }
+    Thread teller = Thread.ofVirtual().name("tutti-nccl-leave-" + rank).start(this::tell);
+    boolean interrupted = Thread.interrupted();
+    try {
+      boolean _ = teller.join(TELL);
+    } catch (InterruptedException e) {
+      interrupted = true;
+    }
+    if (interrupted) {
+      Thread.currentThread().interrupt();
+    }
+  }
+
+  private void tell() {
     try {
       store.set(CLOSED + "/" + rank, Long.toString(lane.lastSequence()));
       store.set(CLOSED, "1");

@@ -165,6 +165,9 @@ final class NcclWorld {
           each.abort(new IllegalStateException("the group was not made"));
           each.close();
         }
+        if (messages != null) {
+          messages.close(until);
+        }
         connected();
       }
     }

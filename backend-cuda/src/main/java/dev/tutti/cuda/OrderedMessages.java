@@ -133,7 +133,13 @@ final class OrderedMessages implements Messages {
     RuntimeException failure = pending.isEmpty() ? null : lane.failure();
     if (failure != null) {
       pending.forEach(message -> message.op().fail(failure, -1));
-    } else if (pairs == null) {
+    }
+  }
+
+  @Override
+  public void lookInStore() {
+    if (pairs == null) {
+      List<NcclMessage> pending = lane.pendingMessages();
       pending.stream().mapToInt(NcclMessage::peer).distinct().forEach(peer -> look(pending, peer));
     }
   }

@@ -1,5 +1,6 @@
 package dev.tutti.cuda;
 
+import dev.tutti.AllToAllOptions;
 import dev.tutti.Device;
 import dev.tutti.GroupOptions;
 import dev.tutti.P2pOptions;
@@ -12,6 +13,7 @@ import java.io.IOException;
 import java.time.Duration;
 import java.util.ArrayList;
 import java.util.Arrays;
+import java.util.Collections;
 import java.util.List;
 import java.util.stream.IntStream;
 
@@ -19,12 +21,13 @@ import java.util.stream.IntStream;
  * Is a rank of a job whose other ranks may be PyTorch's: {@code
  * benchmarks/pytorch-interop/gpu_peer.py} is the same in Python. The environment says which rank;
  * the first argument names the backend, the others ask for more: {@code messages} in order and in
- * batches, {@code groups} of some of the ranks, {@code loss} of a rank amid messages (of PyTorch,
- * or of the one that the property {@code lost} names, by the signal of {@code signal}), and {@code
- * tags}, which PyTorch's ranks do not share.
+ * batches, {@code groups} of some of the ranks, {@code empty} tensors, {@code loss} of a rank amid
+ * messages (of PyTorch, or of the one that the property {@code lost} names, by the signal of {@code
+ * signal}), and {@code tags}, which PyTorch's ranks do not share.
  */
 final class GpuPeer {
   private static final int COUNT = 1_000_003;
+  private static final AllToAllOptions EXCHANGE = AllToAllOptions.DEFAULT;
 
   private GpuPeer() {}
 
@@ -48,6 +51,7 @@ final class GpuPeer {
           case "messages" -> messages(group, device);
           case "groups" -> groups(group, device);
           case "tags" -> tags(group, device);
+          case "empty" -> empty(group, device);
           case "loss" -> loss(group, device, false);
           case "loss-in-sums" -> loss(group, device, true);
           default -> throw new IllegalArgumentException(what);
@@ -141,6 +145,37 @@ final class GpuPeer {
       work.await();
       group.send(own, to);
     }
+  }
+
+  /** Moves nothing, which NCCL counts, with something after it. */
+  private static void empty(ProcessGroup group, CudaDevice device) {
+    int rank = group.rank();
+    int size = group.size();
+    int next = (rank + 1) % size;
+    int previous = (rank + size - 1) % size;
+    Tensor none = filled(device, 0, 0);
+    Tensor got = filled(device, 1, -1);
+    pass(group, none, next, filled(device, 0, 0), previous);
+    pass(group, filled(device, 1, rank), next, got, previous);
+    requireFilled("message behind an empty one", device, got, previous);
+    group.allToAllSingle(
+        got, filled(device, 1, 10 + rank), one(size, previous), one(size, next), EXCHANGE);
+    requireFilled("one part", device, got, 10 + previous);
+    group.allToAllSingle(none, filled(device, 0, 0));
+    List<Tensor> parts = rank == 0 ? Collections.nCopies(size, filled(device, 0, 0)) : List.of();
+    group.gather(parts, none, 0);
+    group.scatter(none, parts, 0);
+    pass(group, filled(device, 1, 20 + rank), next, got, previous);
+    requireFilled("message behind empty parts", device, got, 20 + previous);
+    group.allReduce(none);
+    Tensor sum = filled(device, 1, rank);
+    group.allReduce(sum);
+    requireFilled("sum", device, sum, size * (size - 1) / 2);
+    System.out.println("Java rank " + rank + " of " + size + ": empty ones exact");
+  }
+
+  private static List<Long> one(int size, int place) {
+    return IntStream.range(0, size).mapToObj(r -> r == place ? 1L : 0L).toList();
   }
 
   /**

@@ -33,6 +33,7 @@ final class MixedRanks implements AutoCloseable {
   static final Duration LIMIT = Duration.ofSeconds(20);
 
   final HashStore store = new HashStore();
+  final StallingStore.Stall stall = new StallingStore.Stall();
   final FakeNccl nccl;
   private final FakeMachine machine;
   private final ExecutorService threads = Executors.newCachedThreadPool();
@@ -99,7 +100,7 @@ final class MixedRanks implements AutoCloseable {
 
   private GroupOptions options(int rank, int size, boolean lazy, Duration timeout) {
     return GroupOptions.defaults()
-        .withStore(store)
+        .withStore(StallingStore.of(store, stall))
         .withRank(rank)
         .withSize(size)
         .withDevice(Device.cuda(rank))

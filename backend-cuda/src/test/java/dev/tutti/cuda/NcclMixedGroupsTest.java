@@ -8,13 +8,16 @@ import static dev.tutti.cuda.MixedRanks.read;
 import static org.assertj.core.api.Assertions.assertThat;
 import static org.assertj.core.api.Assertions.assertThatThrownBy;
 
+import dev.tutti.AllReduceOptions;
 import dev.tutti.P2pOptions;
 import dev.tutti.ProcessGroup;
 import dev.tutti.Tensor;
 import dev.tutti.TuttiException;
+import dev.tutti.Work;
 import dev.tutti.cuda.nccl.Communicator;
 import dev.tutti.cuda.nccl.NcclCalls;
 import java.time.Duration;
+import java.util.Arrays;
 import java.util.List;
 import java.util.Map;
 import java.util.concurrent.CountDownLatch;
@@ -146,5 +149,40 @@ class NcclMixedGroupsTest {
     assertThat(NcclSubgroups.color(List.of(1, 2, 3))).isEqualTo(1729875179);
     assertThat(NcclSubgroups.color(List.of(0, 1, 2, 3, 4, 5, 6, 7))).isEqualTo(1266629538);
     assertThat(NcclSubgroups.color(List.of(5))).isEqualTo(14136057);
+  }
+
+  /** Waits to split for a collective that cannot end any more. */
+  @Test
+  void whatNcclSaysIsHeardWhileASplitWaitsForOperations() throws Exception {
+    CountDownLatch over = new CountDownLatch(1);
+    Future<?> foreign = ranks.foreignUntil(over, 0, 2);
+    Future<?> own =
+        ranks.own(
+            1,
+            2,
+            LIMIT.plus(LIMIT),
+            (group, device) -> {
+              Work _ = group.allReduce(floats(device, 1), AllReduceOptions.DEFAULT.withAsync());
+              Thread caller = Thread.currentThread();
+              Thread failing =
+                  Thread.ofPlatform()
+                      .start(
+                          () -> {
+                            Until.holds("a split that waits", () -> isIn(caller, "whenIdle"));
+                            ranks.nccl.failAll(6);
+                          });
+              long start = System.nanoTime();
+              assertThatThrownBy(() -> group.subgroup(List.of(0, 1)))
+                  .hasStackTraceContaining("played failure");
+              assertThat(Duration.ofNanos(System.nanoTime() - start)).isLessThan(LIMIT);
+              failing.join();
+              over.countDown();
+            });
+    end(own, foreign);
+  }
+
+  private static boolean isIn(Thread thread, String method) {
+    return Arrays.stream(thread.getStackTrace())
+        .anyMatch(frame -> frame.getMethodName().equals(method));
   }
 }

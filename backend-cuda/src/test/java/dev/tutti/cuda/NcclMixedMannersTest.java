@@ -147,4 +147,21 @@ class NcclMixedMannersTest {
     end(first, second);
     assertThat(ranks.nccl.calls("ncclCommSplit")).isGreaterThanOrEqualTo(2);
   }
+
+  @Test
+  void aRankThatLeftIsNamedByTheCollectiveThatMakesTheCommunicator() throws Exception {
+    Future<?> leaver = ranks.lazy(0, 2, (group, device) -> {});
+    Future<?> waiter =
+        ranks.lazy(
+            1,
+            2,
+            LIMIT,
+            (group, device) -> {
+              long start = System.nanoTime();
+              assertThatThrownBy(() -> group.allReduce(floats(device, 1)))
+                  .hasMessageContaining("rank 0 closed the group");
+              assertThat(Duration.ofNanos(System.nanoTime() - start)).isLessThan(LIMIT);
+            });
+    end(waiter, leaver);
+  }
 }

@@ -7,6 +7,7 @@ import static dev.tutti.cuda.MixedRanks.read;
 import static org.assertj.core.api.Assertions.assertThat;
 import static org.assertj.core.api.Assertions.assertThatThrownBy;
 
+import dev.tutti.AllToAllOptions;
 import dev.tutti.P2pOptions;
 import dev.tutti.Tensor;
 import dev.tutti.TuttiException;
@@ -20,8 +21,6 @@ import java.util.concurrent.TimeUnit;
 import org.junit.jupiter.api.AutoClose;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.Timeout;
-import org.junit.jupiter.params.ParameterizedTest;
-import org.junit.jupiter.params.provider.ValueSource;
 
 /** Tests messages between ranks of Tutti and of PyTorch on a played NCCL. */
 @Timeout(60)
@@ -163,38 +162,76 @@ class NcclMixedMessagesTest {
     end(waiter, leaver, foreign);
   }
 
-  /** A rank of PyTorch that is killed may have served the store. */
-  @ParameterizedTest
-  @ValueSource(booleans = {false, true})
-  void whatNcclSaysIsHeardWithoutTheStore(boolean lazy) throws Exception {
-    CountDownLatch connected = new CountDownLatch(2);
-    CountDownLatch over = new CountDownLatch(1);
+  /** NCCL counts messages of no elements, and PyTorch sends them. */
+  @Test
+  void emptyMessagesAreMessages() throws Exception {
     Future<?> foreign =
         ranks.foreign(
             0,
             2,
             rank -> {
-              Communicator own = lazy ? rank.pair(1) : rank.main();
-              rank.send(own, 1, rank.floats(5));
-              connected.countDown();
-              assertThat(over.await(30, TimeUnit.SECONDS)).isTrue();
-              own.close();
+              Communicator main = rank.main();
+              Tensor tensor = rank.floats(0);
+              long address = tensor.segment().address();
+              rank.run(main, (calls, handle) -> calls.send(address, 0, 1, handle, 0));
+              rank.send(main, 1, rank.floats(5));
+              rank.run(main, (calls, handle) -> calls.receive(address, 0, 1, handle, 0));
+              rank.receive(main, 1, tensor);
+              assertThat(rank.read(tensor)).containsExactly(6);
+              main.close();
             });
-    MixedRanks.Own receives =
-        (group, device) -> {
-          Tensor tensor = floats(device, 0);
-          group.recv(tensor, 0);
-          assertThat(read(device, tensor)).containsExactly(5);
-          Work work = group.recv(tensor, 0, ASYNC);
-          connected.countDown();
-          assertThatThrownBy(() -> work.await(LIMIT)).hasMessageContaining("played failure");
-          over.countDown();
-        };
-    Duration limit = LIMIT.plus(LIMIT);
-    Future<?> own = lazy ? ranks.lazy(1, 2, limit, receives) : ranks.own(1, 2, limit, receives);
-    assertThat(connected.await(30, TimeUnit.SECONDS)).isTrue();
-    ranks.store.close();
-    ranks.nccl.failAll(6);
+    Future<?> own =
+        ranks.own(
+            1,
+            2,
+            (group, device) -> {
+              group.recv(floats(device), 0);
+              Tensor tensor = floats(device, 0);
+              group.recv(tensor, 0);
+              assertThat(read(device, tensor)).containsExactly(5);
+              group.send(floats(device), 0);
+              group.send(floats(device, 6), 0);
+            });
+    end(own, foreign);
+  }
+
+  /** Exchanges parts of no elements, as PyTorch's all_to_all_single does. */
+  @Test
+  void emptyPartsAreMessages() throws Exception {
+    Future<?> foreign =
+        ranks.foreign(
+            0,
+            2,
+            rank -> {
+              Communicator main = rank.main();
+              Tensor tensor = rank.floats(0);
+              long address = tensor.segment().address();
+              rank.run(
+                  main,
+                  (calls, handle) -> {
+                    calls.send(address, 0, 1, handle, 0);
+                    return calls.receive(address, 4, 1, handle, 0);
+                  });
+              assertThat(rank.read(tensor)).containsExactly(1);
+              rank.send(main, 1, rank.floats(5));
+              main.close();
+            });
+    Future<?> own =
+        ranks.own(
+            1,
+            2,
+            (group, device) -> {
+              Tensor output = floats(device, 0);
+              group.allToAllSingle(
+                  output,
+                  floats(device, 1, 2),
+                  List.of(0L, 1L),
+                  List.of(1L, 1L),
+                  AllToAllOptions.DEFAULT);
+              assertThat(read(device, output)).containsExactly(2);
+              group.recv(output, 0);
+              assertThat(read(device, output)).containsExactly(5);
+            });
     end(own, foreign);
   }
 

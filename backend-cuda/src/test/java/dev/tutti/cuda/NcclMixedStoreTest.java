@@ -1,0 +1,96 @@
+package dev.tutti.cuda;
+
+import static dev.tutti.cuda.MixedRanks.LIMIT;
+import static dev.tutti.cuda.MixedRanks.end;
+import static dev.tutti.cuda.MixedRanks.floats;
+import static dev.tutti.cuda.MixedRanks.read;
+import static org.assertj.core.api.Assertions.assertThat;
+import static org.assertj.core.api.Assertions.assertThatThrownBy;
+
+import dev.tutti.P2pOptions;
+import dev.tutti.Tensor;
+import dev.tutti.Work;
+import dev.tutti.cuda.nccl.Communicator;
+import java.time.Duration;
+import java.util.concurrent.CountDownLatch;
+import java.util.concurrent.Future;
+import java.util.concurrent.TimeUnit;
+import org.junit.jupiter.api.AutoClose;
+import org.junit.jupiter.api.Test;
+import org.junit.jupiter.api.Timeout;
+import org.junit.jupiter.params.ParameterizedTest;
+import org.junit.jupiter.params.provider.ValueSource;
+
+/** Tests groups with ranks of PyTorch whose store is gone or does not answer. */
+@Timeout(90)
+class NcclMixedStoreTest {
+  private static final P2pOptions ASYNC = P2pOptions.DEFAULT.withAsync();
+
+  @AutoClose private final MixedRanks ranks = new MixedRanks(2);
+
+  /** A rank of PyTorch that is killed may have served the store. */
+  @ParameterizedTest
+  @ValueSource(booleans = {false, true})
+  void whatNcclSaysIsHeardWithoutTheStore(boolean lazy) throws Exception {
+    hearsNccl(lazy, ranks.store::close);
+  }
+
+  @ParameterizedTest
+  @ValueSource(booleans = {false, true})
+  void whatNcclSaysIsHeardWhileTheStoreStalls(boolean lazy) throws Exception {
+    hearsNccl(lazy, ranks.stall::begin);
+  }
+
+  private void hearsNccl(boolean lazy, Runnable harm) throws Exception {
+    CountDownLatch connected = new CountDownLatch(2);
+    CountDownLatch over = new CountDownLatch(1);
+    Future<?> foreign =
+        ranks.foreign(
+            0,
+            2,
+            rank -> {
+              Communicator own = lazy ? rank.pair(1) : rank.main();
+              rank.send(own, 1, rank.floats(5));
+              connected.countDown();
+              assertThat(over.await(30, TimeUnit.SECONDS)).isTrue();
+              own.close();
+            });
+    MixedRanks.Own receives =
+        (group, device) -> {
+          Tensor tensor = floats(device, 0);
+          group.recv(tensor, 0);
+          assertThat(read(device, tensor)).containsExactly(5);
+          Work work = group.recv(tensor, 0, ASYNC);
+          connected.countDown();
+          assertThatThrownBy(() -> work.await(LIMIT)).hasMessageContaining("played failure");
+          ranks.stall.end();
+          over.countDown();
+        };
+    Duration limit = LIMIT.plus(LIMIT);
+    Future<?> own = lazy ? ranks.lazy(1, 2, limit, receives) : ranks.own(1, 2, limit, receives);
+    assertThat(connected.await(30, TimeUnit.SECONDS)).isTrue();
+    harm.run();
+    ranks.nccl.failAll(6);
+    end(own, foreign);
+  }
+
+  @Test
+  void aStoreThatStallsDoesNotKeepACloseFromReturning() throws Exception {
+    CountDownLatch over = new CountDownLatch(1);
+    Future<?> foreign = ranks.foreignUntil(over, 0, 2);
+    Future<?> own =
+        ranks.own(
+            1,
+            2,
+            (group, device) -> {
+              ranks.stall.begin();
+              over.countDown();
+              long start = System.nanoTime();
+              group.close();
+              assertThat(Duration.ofNanos(System.nanoTime() - start))
+                  .isLessThan(Duration.ofSeconds(15));
+              ranks.stall.end();
+            });
+    end(own, foreign);
+  }
+}
