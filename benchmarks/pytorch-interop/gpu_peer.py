@@ -116,7 +116,9 @@ def empty():
     sent[after], received[before] = 1, 1
     dist.all_to_all_single(got, filled(1, 10 + rank), received, sent)
     require_filled(got, 10 + before)
-    dist.all_to_all_single(none, filled(0, 0))
+    parts = [filled(1 if r == before else 0, -1) for r in range(size)]
+    dist.all_to_all(parts, [filled(1 if r == after else 0, 30 + rank) for r in range(size)])
+    require_filled(parts[before], 30 + before)
     dist.gather(none, [filled(0, 0) for _ in range(size)] if rank == 0 else None, 0)
     dist.scatter(none, [filled(0, 0) for _ in range(size)] if rank == 0 else None, 0)
     ring(filled(1, 20 + rank), after, got, before)

@@ -195,11 +195,16 @@ public final class CudaTensors {
    */
   public void useOn(Tensor tensor, CudaStream stream) {
     requireOwn(tensor);
-    DeviceBlock block = device.allocator().find(tensor.segment().address());
+    DeviceAllocator allocator = device.allocator();
+    DeviceBlock block = allocator.find(tensor.segment().address());
+    if (block == null) {
+      allocator = device.sharable();
+      block = allocator.find(tensor.segment().address());
+    }
     if (block == null) {
       throw new IllegalArgumentException("was not allocated here: " + tensor.describe());
     }
-    device.allocator().useOn(block, stream.forBlocks());
+    allocator.useOn(block, stream.forBlocks());
   }
 
   /** Returns the bytes of tensors that are in use. */

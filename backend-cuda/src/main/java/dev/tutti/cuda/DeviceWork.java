@@ -35,6 +35,7 @@ final class DeviceWork {
   private final CudaDevice device;
   private final CudaBackend backend;
   private final CudaStream stream;
+  private volatile boolean aborted;
 
   private DeviceWork(CudaDevice device, CudaBackend backend) {
     this.device = device;
@@ -119,6 +120,20 @@ final class DeviceWork {
 
   /** Runs an operation behind the work of its caller, and waits until the device has done it. */
   void run(Operation op, DeviceCall call) throws Exception {
+    boolean good = false;
+    try {
+      runInOrder(op, call);
+      good = true;
+    } finally {
+      if (!good && !stream.isIdle()) {
+        // What runs late still writes to the caller's memory, which the caller may free now.
+        device.allocator().keepAllFor(stream.forBlocks());
+        device.sharable().keepAllFor(stream.forBlocks());
+      }
+    }
+  }
+
+  private void runInOrder(Operation op, DeviceCall call) throws Exception {
     HostWork.begin(op, device, stream::waitFor);
     InnerOperation inner = new InnerOperation(op);
     try (CudaStream.Scope _ = stream.use()) {
@@ -136,6 +151,9 @@ final class DeviceWork {
       }
       inner.throwIfReported();
       op.throwIfFailed();
+      if (aborted) {
+        throw new BackendException("the group was aborted");
+      }
       if (now - op.deadlineNanos() >= 0) {
         throw new TimeoutException("the devices did not do " + op.type().label() + " in time");
       }
@@ -143,11 +161,14 @@ final class DeviceWork {
   }
 
   void abort(Throwable cause) {
+    aborted = true;
     backend.abort(cause);
   }
 
   void close() {
     backend.close();
-    device.reserve().give(stream);
+    if (stream.isIdle()) {
+      device.reserve().give(stream);
+    }
   }
 }

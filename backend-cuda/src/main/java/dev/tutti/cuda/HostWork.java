@@ -12,6 +12,7 @@ import java.lang.foreign.MemorySegment;
 import java.util.ArrayDeque;
 import java.util.ArrayList;
 import java.util.Collection;
+import java.util.Collections;
 import java.util.List;
 import java.util.concurrent.TimeUnit;
 import java.util.concurrent.TimeoutException;
@@ -43,7 +44,7 @@ final class HostWork {
   private final StreamCalls calls;
   private final CudaStream toHost;
   private final CudaStream toDevice;
-  private final List<Part> parts = new ArrayList<>();
+  private final List<Part> parts = Collections.synchronizedList(new ArrayList<>());
 
   HostWork(CudaDevice device, int rank, BooleanSupplier isAborted) {
     this.device = device;
@@ -68,6 +69,9 @@ final class HostWork {
     private final @Nullable PinnedBlock block;
     private final Tensor host;
     private boolean isRead;
+
+    /** Says that nobody can tell when the device is done with it. */
+    private boolean isLost;
 
     private Part(
         long address, long bytes, boolean isResult, @Nullable PinnedBlock block, Tensor host) {
@@ -194,7 +198,9 @@ final class HostWork {
     if (isRead) {
       device.context().enter();
       calls.copy(block.address(), address, bytes, toHost.handle());
+      part.isLost = true;
       pinned.useOn(block, toHost.handle());
+      part.isLost = false;
       part.isRead = true;
     }
     return part;
@@ -219,7 +225,9 @@ final class HostWork {
     PinnedBlock block = part.block;
     if (part.isResult && block != null) {
       calls.copy(part.address, block.address(), part.bytes, toDevice.handle());
+      part.isLost = true;
       pinned.useOn(block, toDevice.handle());
+      part.isLost = false;
     }
   }
 
@@ -345,13 +353,26 @@ final class HostWork {
     }
   }
 
-  /** Gives the memory back; after a failure only once nothing of it is copied any more. */
+  /**
+   * Gives the memory back; after a failure only once nothing of it is copied any more. Close may
+   * call it meanwhile.
+   */
   void end(boolean good) {
-    if (!good) {
-      awaitIdle();
+    boolean idle = good || awaitIdle();
+    List<Part> own;
+    synchronized (parts) {
+      own = List.copyOf(parts);
+      parts.clear();
     }
-    parts.forEach(this::free);
-    parts.clear();
+    for (Part part : own) {
+      if (!idle) {
+        device.allocator().keepFor(part.address, toHost.forBlocks(), toDevice.forBlocks());
+        device.sharable().keepFor(part.address, toHost.forBlocks(), toDevice.forBlocks());
+      }
+      if (idle || !part.isLost) {
+        free(part);
+      }
+    }
   }
 
   private boolean awaitIdle() {

@@ -112,14 +112,18 @@ final class IpcSender {
       byte[] bytes = handle(tensor, memory, slot, ticket, event).encode(seal);
       SharedTensor shared = new SharedTensor(this, slot, ticket, bytes, memory, event);
       synchronized (this) {
+        requireOpen();
         slots.put(shared);
         slot.file().send(slot.number(), ticket);
       }
       return shared;
     } catch (RuntimeException | Error e) {
       synchronized (this) {
-        giveUp(memory, event);
-        slots.giveBack(slot.file(), slot.number());
+        if (!disposed) {
+          giveUp(memory, event);
+          slots.giveBack(slot.file(), slot.number());
+          disposeIfDone();
+        }
       }
       freeUnused();
       throw e;

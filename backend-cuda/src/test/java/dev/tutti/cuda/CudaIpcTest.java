@@ -24,6 +24,7 @@ import java.time.Duration;
 import java.util.ArrayList;
 import java.util.List;
 import java.util.concurrent.CountDownLatch;
+import java.util.concurrent.FutureTask;
 import org.assertj.core.api.ThrowableAssert.ThrowingCallable;
 import org.junit.jupiter.api.AfterEach;
 import org.junit.jupiter.api.Test;
@@ -427,6 +428,39 @@ class CudaIpcTest {
     assertThat(used()).isZero();
     assertThat(producer.sender().isDisposed()).isTrue();
     assertThat(machine.cuda.sharing()).containsExactly(consumer);
+  }
+
+  @Test
+  void anotherStreamCanBeNamedForWhatIsShared() {
+    Arena arena = Arena.ofShared();
+    Tensor tensor = tensor(arena, 4);
+    CudaStream other = device.poolStream();
+    device.tensors().useOn(tensor, other);
+    CountDownLatch hold = machine.hold(other);
+    arena.close();
+    assertThat(tensor().segment().address()).isNotEqualTo(tensor.segment().address());
+    hold.countDown();
+  }
+
+  @ParameterizedTest
+  @ValueSource(booleans = {false, true})
+  void aCloseWhileATensorIsSharedLeavesNothing(boolean fails) throws Exception {
+    Tensor tensor = tensor();
+    CountDownLatch held = new CountDownLatch(1);
+    fake.holdOn("cuIpcGetMemHandle", held);
+    if (fails) {
+      fake.failOn("cuIpcGetMemHandle", 1, 1);
+    }
+    FutureTask<SharedTensor> sharing = new FutureTask<>(() -> producer.share(tensor));
+    Thread thread = Thread.ofPlatform().start(sharing);
+    Until.holds("a handle that is asked for", () -> fake.calls("cuIpcGetMemHandle").size() == 1);
+    producer.close();
+    held.countDown();
+    thread.join();
+    assertThatThrownBy(sharing::get)
+        .hasRootCauseInstanceOf(fails ? CudaException.class : IllegalStateException.class);
+    assertThat(producer.sender().isDisposed()).isTrue();
+    assertThat(producer.sender().counterFiles()).isZero();
   }
 
   @Test

@@ -151,29 +151,6 @@ class GlooCudaTest {
   }
 
   @Test
-  void anAbortFreesWhoWaitsForTheDevice() throws Exception {
-    ranks()
-        .run(
-            2,
-            (group, device) -> {
-              Tensor tensor = filled(device, 1);
-              CountDownLatch hold = machine.hold(device.currentStream());
-              Work work = group.allReduce(tensor, AllReduceOptions.DEFAULT.withAsync());
-              assertThat(work.await(Duration.ofMillis(20))).isFalse();
-              if (group.rank() == 0) {
-                group.abort("enough");
-              }
-              try {
-                assertThatThrownBy(work::await)
-                    .isInstanceOf(TuttiException.class)
-                    .hasMessageContaining("enough");
-              } finally {
-                hold.countDown();
-              }
-            });
-  }
-
-  @Test
   void noRoomForOnePartLeavesNothingOfTheOthers() throws Exception {
     ranks()
         .run(

@@ -161,7 +161,9 @@ final class GpuPeer {
     group.allToAllSingle(
         got, filled(device, 1, 10 + rank), one(size, previous), one(size, next), EXCHANGE);
     requireFilled("one part", device, got, 10 + previous);
-    group.allToAllSingle(none, filled(device, 0, 0));
+    List<Tensor> received = parts(device, size, previous, -1);
+    group.allToAll(received, parts(device, size, next, 30 + rank));
+    requireFilled("one of the parts", device, received.get(previous), 30 + previous);
     List<Tensor> parts = rank == 0 ? Collections.nCopies(size, filled(device, 0, 0)) : List.of();
     group.gather(parts, none, 0);
     group.scatter(none, parts, 0);
@@ -172,6 +174,12 @@ final class GpuPeer {
     group.allReduce(sum);
     requireFilled("sum", device, sum, size * (size - 1) / 2);
     System.out.println("Java rank " + rank + " of " + size + ": empty ones exact");
+  }
+
+  private static List<Tensor> parts(CudaDevice device, int size, int place, int value) {
+    return IntStream.range(0, size)
+        .mapToObj(r -> filled(device, r == place ? 1 : 0, value))
+        .toList();
   }
 
   private static List<Long> one(int size, int place) {

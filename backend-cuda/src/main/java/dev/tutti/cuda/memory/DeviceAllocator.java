@@ -212,6 +212,21 @@ public final class DeviceAllocator {
     block.useOn(stream);
   }
 
+  /** Lets the next user of the block in use at an address, if there is one, wait for streams. */
+  public synchronized void keepFor(long address, BlockStream... streams) {
+    DeviceBlock block = find(address);
+    if (block != null) {
+      for (BlockStream stream : streams) {
+        block.useOn(stream);
+      }
+    }
+  }
+
+  /** Lets the next users of all blocks that are in use wait for a stream. */
+  public synchronized void keepAllFor(BlockStream stream) {
+    used.values().forEach(block -> block.useOn(stream));
+  }
+
   /** Returns the block in use that an address lies in, or null. */
   public synchronized @Nullable DeviceBlock find(long address) {
     var entry = used.floorEntry(address);

@@ -2,6 +2,7 @@ package dev.tutti.cuda.share;
 
 import java.io.IOException;
 import java.nio.file.Files;
+import java.nio.file.NoSuchFileException;
 import java.nio.file.Path;
 import java.util.UUID;
 
@@ -56,18 +57,28 @@ public final class ProcessMark {
 
   /** Tells whether a process runs; one of which only the entry for its parent is left does not. */
   public static boolean isAlive(long mark) {
-    return of(pid(mark)) == mark;
+    try {
+      return read(pid(mark)) == mark;
+    } catch (NoSuchFileException e) {
+      return false;
+    } catch (IOException e) {
+      // No descriptor, or the process ended meanwhile (ESRCH): then /proc has no directory of it.
+      return PROC.resolve(Long.toString(pid(mark))).toFile().exists();
+    }
   }
 
   /** Returns the mark of a process that runs, or 0. */
   static long of(long pid) {
-    String[] fields;
     try {
-      String stat = Files.readString(PROC.resolve(pid + "/stat"));
-      fields = stat.substring(stat.lastIndexOf(')') + 2).trim().split(" ", -1);
+      return read(pid);
     } catch (IOException e) {
       return 0; // no such process
     }
+  }
+
+  private static long read(long pid) throws IOException {
+    String stat = Files.readString(PROC.resolve(pid + "/stat"));
+    String[] fields = stat.substring(stat.lastIndexOf(')') + 2).trim().split(" ", -1);
     boolean ended = fields[STATE].equals("Z") || fields[STATE].equals("X");
     if (ended && Integer.parseInt(fields[THREADS]) <= 1) {
       return 0;

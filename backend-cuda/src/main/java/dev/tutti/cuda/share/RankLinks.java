@@ -174,11 +174,14 @@ public final class RankLinks implements AutoCloseable {
       server.bind(own, BACKLOG);
       server.configureBlocking(false);
       selector = Selector.open();
+      server.register(selector, SelectionKey.OP_ACCEPT);
     } catch (IOException | RuntimeException e) {
       server.close();
+      if (path != null) {
+        boolean _ = Files.deleteIfExists(path);
+      }
       throw e;
     }
-    server.register(selector, SelectionKey.OP_ACCEPT);
   }
 
   /**
