@@ -1,6 +1,6 @@
 """Is a rank of a job on GPUs whose other ranks may be of Tutti: the same as GpuPeer.java.
 
-python3 gpu_peer.py BACKEND [lazy] [sums] [messages] [groups] [empty] [loss]; lazy lets NCCL connect in the
+python3 gpu_peer.py BACKEND [lazy] [sums] [messages] [groups] [exchanges] [empty] [loss]; lazy lets NCCL connect in the
 first operation, the others say what to do after the sums, or in which order. With loss the rank of
 PyTorch kills itself amid messages.
 """
@@ -106,6 +106,37 @@ def groups():
     say("groups exact")
 
 
+def exchanges():
+    total = size * (size - 1) // 2
+    one, all_ones = filled(COUNT, rank), [filled(COUNT, -1) for _ in range(size)]
+    dist.reduce(one, 1)
+    if rank == 1:
+        require_filled(one, total)
+    one = filled(COUNT, rank)
+    dist.all_gather(all_ones, one)
+    for r in range(size):
+        require_filled(all_ones[r], r)
+    dist.gather(one, all_ones if rank == 1 else None, 1)
+    if rank == 1:
+        for r in range(size):
+            require_filled(all_ones[r], r)
+    dist.scatter(one, [filled(COUNT, 40 + r) for r in range(size)] if rank == 1 else None, 1)
+    require_filled(one, 40 + rank)
+    dist.reduce_scatter(one, [filled(COUNT, 10 * r + rank) for r in range(size)])
+    require_filled(one, 10 * rank * size + total)
+    flat = torch.cat([filled(COUNT, 10 * r + rank) for r in range(size)])
+    dist.reduce_scatter_tensor(one, flat)
+    require_filled(one, 10 * rank * size + total)
+    swapped = torch.empty_like(flat)
+    dist.all_to_all_single(swapped, flat)
+    for r in range(size):
+        require_filled(swapped[r * COUNT : (r + 1) * COUNT], 10 * rank + r)
+    most = filled(COUNT, rank)
+    dist.all_reduce(most, op=dist.ReduceOp.MAX)
+    require_filled(most, size - 1)
+    say("exchanges exact")
+
+
 def empty():
     after, before = (rank + 1) % size, (rank + size - 1) % size
     none, got = filled(0, 0), filled(1, -1)
@@ -149,7 +180,7 @@ if backend == "nccl" and "lazy" not in wanted:
 else:
     dist.init_process_group(backend)
 rank, size = dist.get_rank(), dist.get_world_size()
-tasks = {"sums": sums, "messages": messages, "groups": groups, "empty": empty, "loss": loss}
+tasks = {"sums": sums, "messages": messages, "groups": groups, "exchanges": exchanges, "empty": empty, "loss": loss}
 for what in wanted if "sums" in wanted else ["sums", *wanted]:
     if what != "lazy":
         tasks[what]()

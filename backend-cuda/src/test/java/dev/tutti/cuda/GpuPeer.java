@@ -15,15 +15,17 @@ import java.util.ArrayList;
 import java.util.Arrays;
 import java.util.Collections;
 import java.util.List;
+import java.util.function.IntUnaryOperator;
 import java.util.stream.IntStream;
 
 /**
  * Is a rank of a job whose other ranks may be PyTorch's: {@code
  * benchmarks/pytorch-interop/gpu_peer.py} is the same in Python. The environment says which rank;
  * the first argument names the backend, the others ask for more: {@code messages} in order and in
- * batches, {@code groups} of some of the ranks, {@code empty} tensors, {@code loss} of a rank amid
- * messages (of PyTorch, or of the one that the property {@code lost} names, by the signal of {@code
- * signal}), and {@code tags}, which PyTorch's ranks do not share.
+ * batches, {@code groups} of some of the ranks, {@code exchanges} by the other collectives, {@code
+ * empty} tensors, {@code loss} of a rank amid messages (of PyTorch, or of the one that the property
+ * {@code lost} names, by the signal of {@code signal}), and {@code tags}, which PyTorch's ranks do
+ * not share.
  */
 final class GpuPeer {
   private static final int COUNT = 1_000_003;
@@ -51,6 +53,7 @@ final class GpuPeer {
           case "messages" -> messages(group, device);
           case "groups" -> groups(group, device);
           case "tags" -> tags(group, device);
+          case "exchanges" -> exchanges(group, device);
           case "empty" -> empty(group, device);
           case "loss" -> loss(group, device, false);
           case "loss-in-sums" -> loss(group, device, true);
@@ -144,6 +147,58 @@ final class GpuPeer {
       Work work = group.recv(got, from, P2pOptions.DEFAULT.withAsync());
       work.await();
       group.send(own, to);
+    }
+  }
+
+  /** Runs the collectives that {@link #sums} leaves out. */
+  private static void exchanges(ProcessGroup group, CudaDevice device) {
+    int rank = group.rank();
+    int size = group.size();
+    int total = size * (size - 1) / 2;
+    Tensor one = filled(device, COUNT, rank);
+    group.reduce(one, ReduceOp.SUM, 1);
+    if (rank == 1) {
+      requireFilled("reduce", device, one, total);
+    }
+    one = filled(device, COUNT, rank);
+    List<Tensor> all = each(device, size, r -> -1);
+    group.allGather(all, one);
+    requireEach("all-gather", device, all, r -> r);
+    List<Tensor> gathered = rank == 1 ? each(device, size, r -> -1) : List.of();
+    group.gather(gathered, one, 1);
+    requireEach("gather", device, gathered, r -> r);
+    group.scatter(one, rank == 1 ? each(device, size, r -> 40 + r) : List.of(), 1);
+    requireFilled("scatter", device, one, 40 + rank);
+    IntUnaryOperator part = r -> 10 * r + rank;
+    group.reduceScatter(one, each(device, size, part), ReduceOp.SUM);
+    requireFilled("reduce-scatter of a list", device, one, 10 * rank * size + total);
+    int[] parts = new int[size * COUNT];
+    Arrays.setAll(parts, i -> part.applyAsInt(i / COUNT));
+    Tensor flat = device.tensors().copyOf(Tensor.of(parts));
+    group.reduceScatterInto(one, flat, ReduceOp.SUM);
+    requireFilled("reduce-scatter", device, one, 10 * rank * size + total);
+    Tensor swapped = filled(device, size * COUNT, -1);
+    group.allToAllSingle(swapped, flat);
+    int[] swappedParts = device.tensors().toHost(swapped).toIntArray();
+    for (int i = 0; i < swappedParts.length; i++) {
+      require("all-to-all of element " + i, swappedParts[i] == 10 * rank + i / COUNT);
+    }
+    Tensor most = filled(device, COUNT, rank);
+    group.allReduce(most, ReduceOp.MAX);
+    requireFilled("maximum", device, most, size - 1);
+    System.out.println("Java rank " + rank + " of " + size + ": exchanges exact");
+  }
+
+  private static List<Tensor> each(CudaDevice device, int size, IntUnaryOperator value) {
+    return IntStream.range(0, size)
+        .mapToObj(r -> filled(device, COUNT, value.applyAsInt(r)))
+        .toList();
+  }
+
+  private static void requireEach(
+      String what, CudaDevice device, List<Tensor> tensors, IntUnaryOperator value) {
+    for (int r = 0; r < tensors.size(); r++) {
+      requireFilled(what + " of rank " + r, device, tensors.get(r), value.applyAsInt(r));
     }
   }
 
