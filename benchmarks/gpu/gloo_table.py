@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
-"""Prints the medians of the rounds of benchmarks/gpu/gloo as a Markdown table.
+"""Prints the medians of the rounds of benchmarks/gpu/gloo or sparse as a Markdown table.
 
-usage: gloo_table.py FILE; a line of it: WHO BYTES MICROS_OF_A_CUDA_TENSOR MICROS_OF_A_HOST_TENSOR
+usage: gloo_table.py FILE UNIT_OF_SIZES; a line of it: WHO SIZE MICROS_OF_A_CUDA_TENSOR MICROS_OF_A_HOST_TENSOR
 """
 import statistics
 import sys
@@ -20,7 +20,7 @@ def main():
         return f"{median[size, who, kind]:.1f} ({min(values):.1f}–{max(values):.1f})"
 
     columns = [("pytorch", "cuda"), ("pytorch", "cpu"), ("tutti", "cuda"), ("host", "cuda"), ("host", "cpu")]
-    print("| bytes | PyTorch, CUDA tensor | PyTorch, host tensor | Tutti, CUDA tensor | by the host | Tutti, host tensor | PyTorch / Tutti | / by the host |")
+    print(f"| {sys.argv[2]} | PyTorch, CUDA tensor | PyTorch, host tensor | Tutti, CUDA tensor | by the host | Tutti, host tensor | PyTorch / Tutti | / by the host |")
     print("|---|---|---|---|---|---|---|---|")
     for size in sorted({key[0] for key in median}):
         cells = " | ".join(cell(size, *column) for column in columns)

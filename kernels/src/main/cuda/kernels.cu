@@ -1,6 +1,7 @@
 // All kernels of Tutti in one image; the table below says which exist. Names: tutti_<what>_<type>_<sum|other>.
 #include "barrier.cuh"
 #include "chunks.cuh"
+#include "coalesce.cuh"
 #include "exchange.cuh"
 #include "packets.cuh"
 #include "signals.cuh"

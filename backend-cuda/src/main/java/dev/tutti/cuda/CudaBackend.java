@@ -9,6 +9,7 @@ import dev.tutti.kernels.ExchangeCall;
 import dev.tutti.spi.Backend;
 import dev.tutti.spi.HostReducer;
 import dev.tutti.spi.Operation;
+import java.lang.foreign.Arena;
 import java.util.List;
 import org.jspecify.annotations.Nullable;
 
@@ -76,6 +77,15 @@ final class CudaBackend implements Backend {
     } else {
       scaleAlone(op, tensor, reduceOp);
     }
+  }
+
+  @Override
+  public void allReduceSparse(Operation op, Tensor tensor, ReduceOp reduceOp) throws Exception {
+    check(op, tensor.indices());
+    check(op, tensor.values());
+    throwIfAborted();
+    SparseReduction sparse = new SparseReduction(device, rank, size, this, () -> aborted != null);
+    op.completeWith(List.of(sparse.sum(op, tensor, Arena.ofAuto())));
   }
 
   @Override

@@ -63,6 +63,7 @@ public final class CudaBackendProvider implements BackendProvider {
         EnumSet.of(
             OpType.BROADCAST,
             OpType.ALL_REDUCE,
+            OpType.ALL_REDUCE_SPARSE,
             OpType.ALL_REDUCE_COALESCED,
             OpType.REDUCE,
             OpType.ALL_GATHER,

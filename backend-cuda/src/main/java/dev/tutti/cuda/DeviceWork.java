@@ -9,11 +9,9 @@ import dev.tutti.gloo.spi.GlooGroup;
 import dev.tutti.kernels.Kernels;
 import dev.tutti.spi.Backend;
 import dev.tutti.spi.BackendContext;
-import dev.tutti.spi.DeviceEvent;
 import dev.tutti.spi.Operation;
 import java.lang.System.Logger.Level;
 import java.nio.charset.StandardCharsets;
-import java.util.concurrent.TimeoutException;
 import org.jspecify.annotations.Nullable;
 
 /**
@@ -30,7 +28,6 @@ final class DeviceWork {
               + " other and all ranks name theirs; false on any rank counts");
 
   private static final System.Logger LOG = System.getLogger(DeviceWork.class.getName());
-  private static final long SLICE_NANOS = 50_000_000;
 
   private final CudaDevice device;
   private final CudaBackend backend;
@@ -139,24 +136,10 @@ final class DeviceWork {
     try (CudaStream.Scope _ = stream.use()) {
       call.run(backend, inner);
     }
-    DeviceEvent event = inner.event();
-    if (event == null) {
-      return;
-    }
-    while (true) {
-      long now = System.nanoTime();
-      if (event.awaitReached(Math.min(now + SLICE_NANOS, op.deadlineNanos()))) {
-        event.release();
-        return;
-      }
-      inner.throwIfReported();
-      op.throwIfFailed();
-      if (aborted) {
-        throw new BackendException("the group was aborted");
-      }
-      if (now - op.deadlineNanos() >= 0) {
-        throw new TimeoutException("the devices did not do " + op.type().label() + " in time");
-      }
+    inner.awaitDevice(() -> aborted);
+    if (!inner.result().isEmpty()) {
+      inner.result().forEach(tensor -> HostWork.keepForCaller(op, device, tensor));
+      op.completeWith(inner.result());
     }
   }
 

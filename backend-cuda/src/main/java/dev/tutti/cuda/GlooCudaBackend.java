@@ -10,6 +10,7 @@ import dev.tutti.gloo.spi.GlooGroup;
 import dev.tutti.spi.Backend;
 import dev.tutti.spi.DeviceEvent;
 import dev.tutti.spi.Operation;
+import java.lang.foreign.Arena;
 import java.util.ArrayList;
 import java.util.List;
 import java.util.Map;
@@ -33,6 +34,9 @@ final class GlooCudaBackend implements Backend {
   private static final int PARTS = 8;
   private static final long PAGE = 4096;
   private static final long LEAST_PART = 256 << 10;
+
+  /** Are the entries of a sparse tensor that the host coalesces faster than the device. */
+  static final long LEAST_COALESCED = 1024;
 
   private final Cuda cuda;
   private final Backend host;
@@ -336,17 +340,25 @@ final class GlooCudaBackend implements Backend {
 
   @Override
   public void allReduceSparse(Operation op, Tensor tensor, ReduceOp reduceOp) throws Exception {
+    if (onDevices(
+        op, tensor.values(), (on, inner) -> on.allReduceSparse(inner, tensor, reduceOp))) {
+      return;
+    }
     HostWork work = begin(op, tensor.values());
-    Tensor indices = work.input(tensor.indices()).host();
-    Tensor values = work.input(tensor.values()).host();
-    Tensor sparse = Tensor.sparse(indices, values, tensor.shape());
-    InnerOperation inner = new InnerOperation(op);
-    run(op, work, () -> host.allReduceSparse(inner, sparse, reduceOp));
-    Tensor sum = inner.result().get(0);
-    op.completeWith(
-        List.of(
-            Tensor.sparse(
-                work.copyOf(op, sum.indices()), work.copyOf(op, sum.values()), sum.shape())));
+    try (Arena arena = Arena.ofShared()) {
+      boolean isLarge = tensor.indices().size(1) > LEAST_COALESCED;
+      Tensor own = isLarge ? work.coalesced(op, tensor, arena) : tensor;
+      Tensor indices = work.input(own.indices()).host();
+      Tensor values = work.input(own.values()).host();
+      Tensor sparse = Tensor.sparse(indices, values, tensor.shape());
+      InnerOperation inner = new InnerOperation(op);
+      run(op, work, () -> host.allReduceSparse(inner, sparse, reduceOp));
+      Tensor sum = inner.result().get(0);
+      op.completeWith(
+          List.of(
+              Tensor.sparse(
+                  work.copyOf(op, sum.indices()), work.copyOf(op, sum.values()), sum.shape())));
+    }
   }
 
   @Override

@@ -8,6 +8,7 @@ import dev.tutti.cuda.memory.PinnedAllocator;
 import dev.tutti.cuda.memory.PinnedBlock;
 import dev.tutti.spi.DeviceEvent;
 import dev.tutti.spi.Operation;
+import java.lang.foreign.Arena;
 import java.lang.foreign.MemorySegment;
 import java.util.ArrayDeque;
 import java.util.ArrayList;
@@ -244,18 +245,28 @@ final class HostWork {
           throw new TimeoutException("rank " + rank + ": " + device + " did not copy in time");
         }
       }
-      keepForCaller(op, copy);
+      keepForCaller(op, device, copy);
       return copy;
     }
   }
 
   /** Lets a result that the caller frees wait for the stream of the call, which reads it. */
-  private void keepForCaller(Operation op, Tensor result) {
-    if (op.callerEvent() instanceof CudaEvent event
+  static void keepForCaller(Operation op, CudaDevice device, Tensor result) {
+    if (result.isSparse()) {
+      keepForCaller(op, device, result.indices());
+      keepForCaller(op, device, result.values());
+    } else if (op.callerEvent() instanceof CudaEvent event
         && event.device().equals(device)
         && event.stream() != null
         && result.numel() > 0) {
       device.tensors().useOn(result, event.stream());
+    }
+  }
+
+  /** Coalesces a sparse tensor on the device, on the way to the host. */
+  Tensor coalesced(Operation op, Tensor sparse, Arena arena) throws Exception {
+    try (CudaStream.Scope _ = toHost.use()) {
+      return SparseReduction.alone(device, rank, isAborted).sum(op, sparse, arena);
     }
   }
 

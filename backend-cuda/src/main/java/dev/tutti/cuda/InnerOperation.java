@@ -1,11 +1,14 @@
 package dev.tutti.cuda;
 
+import dev.tutti.BackendException;
 import dev.tutti.OpType;
 import dev.tutti.Tensor;
 import dev.tutti.TuttiException;
 import dev.tutti.spi.DeviceEvent;
 import dev.tutti.spi.Operation;
 import java.util.List;
+import java.util.concurrent.TimeoutException;
+import java.util.function.BooleanSupplier;
 import org.jspecify.annotations.Nullable;
 
 /**
@@ -13,6 +16,8 @@ import org.jspecify.annotations.Nullable;
  * says of the end, which is none of the operation.
  */
 final class InnerOperation implements Operation {
+  private static final long SLICE_NANOS = 50_000_000;
+
   private final Operation outer;
   private volatile @Nullable DeviceEvent event;
   private volatile @Nullable Throwable cause;
@@ -22,24 +27,47 @@ final class InnerOperation implements Operation {
     this.outer = outer;
   }
 
-  /** Returns what follows it on the device, or null if it did nothing there. */
-  @Nullable DeviceEvent event() {
-    return event;
-  }
-
   /** Returns what it ended with. */
   List<Tensor> result() {
     return result;
   }
 
-  /** Throws what it failed with, if it did. */
-  void throwIfReported() throws Exception {
+  private void throwIfReported() throws Exception {
     Throwable reported = cause;
     if (reported instanceof Exception e) {
       throw e;
     }
     if (reported instanceof Error e) {
       throw e;
+    }
+  }
+
+  /**
+   * Waits until the device has done it, if it has anything to do; hears of the operation's end.
+   *
+   * @param isAborted whether the group was aborted
+   * @throws TimeoutException at the operation's deadline
+   * @throws Exception what it was failed with, or the operation
+   */
+  void awaitDevice(BooleanSupplier isAborted) throws Exception {
+    DeviceEvent reached = event;
+    if (reached == null) {
+      return;
+    }
+    while (true) {
+      long now = System.nanoTime();
+      if (reached.awaitReached(Math.min(now + SLICE_NANOS, deadlineNanos()))) {
+        reached.release();
+        return;
+      }
+      throwIfReported();
+      throwIfFailed();
+      if (isAborted.getAsBoolean()) {
+        throw new BackendException("the group was aborted");
+      }
+      if (now - deadlineNanos() >= 0) {
+        throw new TimeoutException("the devices did not do " + type().label() + " in time");
+      }
     }
   }
 

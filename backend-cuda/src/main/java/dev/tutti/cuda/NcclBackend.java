@@ -11,6 +11,7 @@ import dev.tutti.cuda.nccl.NcclTypes;
 import dev.tutti.spi.Backend;
 import dev.tutti.spi.BackendContext;
 import dev.tutti.spi.Operation;
+import java.lang.foreign.Arena;
 import java.util.EnumMap;
 import java.util.List;
 import java.util.Map;
@@ -37,6 +38,7 @@ final class NcclBackend implements Backend {
   private final @Nullable NcclSubgroups subgroups;
   private final Map<Feature, String> missing;
   private final DeviceBlock barrierCell;
+  private volatile boolean aborted;
 
   /**
    * Creates the backend of a rank.
@@ -115,6 +117,18 @@ final class NcclBackend implements Backend {
         reduceOp,
         (nccl, count, type, operator, handle, stream) ->
             nccl.allReduce(address, address, count, type, operator, handle, stream));
+  }
+
+  @Override
+  public void allReduceSparse(Operation op, Tensor tensor, ReduceOp reduceOp) throws Exception {
+    long _ = address(op, tensor.indices());
+    long _ = address(op, tensor.values());
+    if (hasForeignRanks()) {
+      throw new UnsupportedOperationException(
+          op.type().label() + " on rank " + rank + ": ranks of PyTorch have none on NCCL");
+    }
+    SparseReduction sparse = new SparseReduction(device, rank, size, this, () -> aborted);
+    op.completeWith(List.of(sparse.sum(op, tensor, Arena.ofAuto())));
   }
 
   @Override
@@ -317,6 +331,7 @@ final class NcclBackend implements Backend {
 
   @Override
   public void abort(Throwable cause) {
+    aborted = true;
     communicator.abort(cause);
     Messages own = messages;
     if (own != null) {

@@ -85,6 +85,8 @@ final class FakeCollectives {
         fake.kernel(name, sizes, all::barrier);
       } else if (kernel.equals(Kernels.exchange())) {
         fake.kernel(name, sizes, all::exchange);
+      } else if (name.startsWith("tutti_coalesce_")) {
+        fake.kernel(name, sizes, new FakeCoalescing(fake, kernel));
       } else if (!kernel.equals(Kernels.streamBlock())) {
         fake.kernel(name, sizes, all::reduce);
       }

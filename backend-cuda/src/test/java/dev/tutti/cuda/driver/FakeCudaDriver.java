@@ -133,6 +133,13 @@ public final class FakeCudaDriver implements AutoCloseable {
     }
   }
 
+  /** Takes back what {@link #failOn} said and was not met with. */
+  public void clearFailures() {
+    synchronized (calls) {
+      failures.clear();
+    }
+  }
+
   /** Lets all later calls of a function block until a latch is opened. */
   public void holdOn(String call, CountDownLatch latch) {
     holds.put(call, latch);

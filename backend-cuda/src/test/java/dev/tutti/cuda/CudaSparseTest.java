@@ -1,0 +1,263 @@
+package dev.tutti.cuda;
+
+import static org.assertj.core.api.Assertions.assertThat;
+import static org.assertj.core.api.Assertions.assertThatThrownBy;
+
+import dev.tutti.AllReduceOptions;
+import dev.tutti.DType;
+import dev.tutti.ProcessGroup;
+import dev.tutti.Tensor;
+import dev.tutti.TuttiException;
+import dev.tutti.Work;
+import dev.tutti.cuda.driver.FakeNccl;
+import dev.tutti.gloo.GlooProvider;
+import dev.tutti.spi.BackendProvider;
+import dev.tutti.spi.DeviceSession.Recording;
+import java.time.Duration;
+import java.util.List;
+import java.util.Optional;
+import java.util.concurrent.CountDownLatch;
+import java.util.stream.Stream;
+import org.junit.jupiter.api.AfterEach;
+import org.junit.jupiter.api.Test;
+import org.junit.jupiter.params.ParameterizedTest;
+import org.junit.jupiter.params.provider.CsvSource;
+import org.junit.jupiter.params.provider.EnumSource;
+
+/** Tests sums of sparse tensors on played devices. */
+class CudaSparseTest {
+  private static final int MOST = 5000;
+
+  private final FakeMachine machine = new FakeMachine(3);
+  private final Cuda cuda = machine.cuda;
+
+  /** Is who joins the ranks. */
+  enum Kind {
+    CUDA,
+    NCCL,
+    GLOO_BY_DEVICES,
+    GLOO_BY_HOST
+  }
+
+  @AfterEach
+  void nothingIsLeft() {
+    for (int d = 0; d < 3; d++) {
+      assertThat(cuda.device(d).pinned().blocksInUse()).isZero();
+    }
+    machine.close();
+  }
+
+  private CudaRanks ranks(Kind kind) {
+    return new CudaRanks(cuda)
+        .on(provider(kind))
+        .with("TUTTI_GLOO_CUDA_DIRECT", kind == Kind.GLOO_BY_DEVICES ? "1" : "0");
+  }
+
+  private BackendProvider provider(Kind kind) {
+    FakeNccl nccl = new FakeNccl(machine.fake);
+    return switch (kind) {
+      case CUDA -> new CudaBackendProvider(() -> cuda, Optional::empty, NoNccl.HERE);
+      case NCCL -> new NcclBackendProvider(() -> cuda, Optional::empty, settings -> nccl);
+      case GLOO_BY_DEVICES, GLOO_BY_HOST ->
+          new GlooProvider(List.of(new GlooCudaProvider(() -> cuda)));
+    };
+  }
+
+  private static Work sum(ProcessGroup group, Tensor sparse) {
+    return group.allReduce(sparse, AllReduceOptions.DEFAULT);
+  }
+
+  private static Tensor sparse(CudaDevice device, long[] places, long size) {
+    Tensor indices = device.tensors().copyOf(Tensor.of(places).view(1, places.length));
+    Tensor ones = Tensor.allocate(DType.FLOAT32, places.length);
+    ones.fill(1);
+    return Tensor.sparse(indices, device.tensors().copyOf(ones), size);
+  }
+
+  @ParameterizedTest
+  @EnumSource(Kind.class)
+  void sumsAreThoseOfTheHost(Kind kind) throws Exception {
+    for (int size : new int[] {1, 3}) {
+      ranks(kind).run(size, (group, device) -> new SparseCases(group, device).all(MOST));
+    }
+  }
+
+  @Test
+  void theDeviceCoalescesWhatGoesByWayOfTheHost() throws Exception {
+    int entries = (int) GlooCudaBackend.LEAST_COALESCED + 1;
+    ranks(Kind.GLOO_BY_HOST)
+        .run(
+            1,
+            (group, device) -> {
+              Tensor twice = sparse(device, new long[entries], 4);
+              machine.fake.clearCalls();
+              Tensor sum = sum(group, twice).result().getFirst();
+              assertThat(device.tensors().toHost(sum.values()).toFloatArray())
+                  .containsExactly(entries);
+            });
+    // One index of 8 bytes and one value of 4 went to the host and back.
+    assertThat(copies()).contains("8", "4").doesNotContain(String.valueOf(4 * entries));
+  }
+
+  private Stream<String> copies() {
+    return machine.fake.calls("cuMemcpyAsync").stream().map(call -> call.split(" ")[1]);
+  }
+
+  @ParameterizedTest
+  @EnumSource(Kind.class)
+  void anIndexOutsideFailsAllRanksAndNamesTheOne(Kind kind) throws Exception {
+    ranks(kind)
+        .run(
+            2,
+            (group, device) -> {
+              long[] places = new long[2000];
+              places[1700] = group.rank() == 1 ? 5 : 4;
+              places[1800] = group.rank() == 1 ? -1 : 4;
+              assertThatThrownBy(() -> sum(group, sparse(device, places, 5)).await())
+                  .isInstanceOf(TuttiException.class)
+                  .hasMessageContaining(
+                      kind == Kind.GLOO_BY_HOST ? "rank 1" : "rank 1 called allReduceSparse")
+                  .hasMessageContaining("indices[0, 1700]");
+            });
+  }
+
+  @ParameterizedTest
+  @EnumSource(
+      value = Kind.class,
+      names = {"CUDA", "NCCL", "GLOO_BY_DEVICES"})
+  void otherShapesAndTypesAreNamed(Kind kind) throws Exception {
+    ranks(kind)
+        .run(
+            2,
+            (group, device) -> {
+              Tensor tensor = sparse(device, new long[] {1, 2}, 5 + group.rank());
+              assertThatThrownBy(() -> sum(group, tensor).await())
+                  .isInstanceOf(TuttiException.class)
+                  .hasMessageContaining("sparse dimensions do not match");
+            });
+  }
+
+  @ParameterizedTest
+  @EnumSource(
+      value = Kind.class,
+      names = {"CUDA", "NCCL"})
+  void whatCannotBeDoneIsRefusedAndLeavesTheGroup(Kind kind) throws Exception {
+    ranks(kind)
+        .run(
+            2,
+            (group, device) -> {
+              Tensor indices = device.tensors().copyOf(Tensor.allocate(DType.INT64, 2, 1));
+              Tensor values = device.tensors().copyOf(Tensor.allocate(DType.FLOAT32, 1, 0));
+              Tensor large = Tensor.sparse(indices, values, Long.MAX_VALUE, 2, 0);
+              assertThatThrownBy(() -> sum(group, large))
+                  .isInstanceOf(UnsupportedOperationException.class)
+                  .hasMessageContaining("more than 2^63 places");
+              Tensor small = sparse(device, new long[] {2}, 5);
+              try (CudaSession session = new CudaSession(device);
+                  Recording _ =
+                      session.record(
+                          () ->
+                              assertThatThrownBy(() -> sum(group, small))
+                                  .isInstanceOf(UnsupportedOperationException.class)
+                                  .hasMessageContaining("cannot be recorded"))) {
+                Tensor sum = sum(group, small).result().getFirst();
+                assertThat(device.tensors().toHost(sum.values()).toFloatArray()).containsExactly(2);
+              }
+            });
+  }
+
+  @ParameterizedTest
+  @EnumSource(Kind.class)
+  void aRankThatDoesNotComeIsNamedAtTheDeadline(Kind kind) throws Exception {
+    ranks(kind)
+        .within(Duration.ofSeconds(2))
+        .run(
+            2,
+            (group, device) -> {
+              group.barrier();
+              if (group.rank() == 0) {
+                assertThatThrownBy(() -> sum(group, sparse(device, new long[] {1}, 5)).await())
+                    .isInstanceOf(TuttiException.class)
+                    .hasMessageContaining("rank 1");
+              }
+              group.store().barrier("seen", 2, Duration.ofSeconds(20));
+            });
+  }
+
+  @ParameterizedTest
+  @EnumSource(
+      value = Kind.class,
+      names = {"CUDA", "NCCL"})
+  void anAbortEndsTheWait(Kind kind) throws Exception {
+    ranks(kind)
+        .run(
+            2,
+            (group, device) -> {
+              group.barrier();
+              Tensor tensor = sparse(device, new long[] {1}, 5);
+              CountDownLatch hold = machine.hold(device.currentStream());
+              Thread abort =
+                  Thread.ofVirtual()
+                      .start(
+                          () -> {
+                            Until.holds("the sum", this::isCoalescing);
+                            group.abort("enough");
+                          });
+              try {
+                assertThatThrownBy(() -> sum(group, tensor).await())
+                    .isInstanceOf(TuttiException.class)
+                    .hasMessageContaining("enough");
+              } finally {
+                hold.countDown();
+                abort.join();
+              }
+            });
+  }
+
+  private boolean isCoalescing() {
+    return machine.fake.calls("cuLaunchKernel").stream().anyMatch(c -> c.contains("coalesce_runs"));
+  }
+
+  /** Fails calls of the driver, each in its turn, until a sum needs no more of them. */
+  @ParameterizedTest
+  @CsvSource({
+    "cuMemcpyAsync, 1", "cuEventRecord, 1", "cuLaunchKernel, 1",
+    "cuMemcpyAsync, 2", "cuEventRecord, 2", "cuLaunchKernel, 2"
+  })
+  void anErrorOfTheDriverInTheMiddleIsReported(String call, int size) throws Exception {
+    boolean[] failed = {true};
+    for (int nth = 1; failed[0]; nth++) {
+      int failing = nth;
+      failed[0] = false;
+      try (FakeMachine own = new FakeMachine(size)) {
+        new CudaRanks(own.cuda)
+            .run(
+                size,
+                (group, device) -> {
+                  Tensor tensor = sparse(device, new long[] {1, 1, 3}, 5);
+                  group.barrier();
+                  group.store().barrier("ready", size, Duration.ofSeconds(20));
+                  if (group.rank() == 0) {
+                    own.fake.failOn(call, failing, 1);
+                  }
+                  group.store().barrier("set", size, Duration.ofSeconds(20));
+                  try {
+                    Tensor sum = sum(group, tensor).result().getFirst();
+                    own.fake.clearFailures();
+                    assertThat(device.tensors().toHost(sum.values()).toFloatArray())
+                        .containsExactly(2 * size, size);
+                  } catch (TuttiException e) {
+                    assertThat(e).hasMessageContaining(call);
+                    failed[0] = true;
+                  }
+                });
+        for (int d = 0; d < size; d++) {
+          assertThat(own.cuda.device(d).pinned().blocksInUse())
+              .as("%s %s", call, nth)
+              .isLessThanOrEqualTo(call.equals("cuEventRecord") ? 1 : 0);
+        }
+      }
+      assertThat(nth).as("calls of %s", call).isLessThan(200);
+    }
+  }
+}

@@ -1,0 +1,41 @@
+package dev.tutti.cuda;
+
+import dev.tutti.gloo.GlooProvider;
+import java.util.List;
+import org.junit.jupiter.api.Test;
+import org.junit.jupiter.api.extension.ExtendWith;
+import org.junit.jupiter.params.ParameterizedTest;
+import org.junit.jupiter.params.provider.ValueSource;
+
+/** Tests sums of sparse tensors on the GPUs of this machine, which ranks share if there are few. */
+@ExtendWith(Gpu.class)
+class GpuSparseTest {
+  private static final int MOST = 1_000_000;
+
+  private final Cuda cuda = Cuda.get();
+
+  @Test
+  void oneRankCoalescesItsTensor() throws Exception {
+    new CudaRanks(cuda).run(1, (group, device) -> new SparseCases(group, device).all(MOST));
+  }
+
+  @ParameterizedTest
+  @ValueSource(ints = {2, 3, 4})
+  void ranksSum(int size) throws Exception {
+    new CudaRanks(cuda)
+        .with("TUTTI_CUDA_LANES", "32")
+        .with("TUTTI_CUDA_CHUNK_BYTES", "32K")
+        .run(size, (group, device) -> new SparseCases(group, device).all(MOST / 4));
+  }
+
+  @ParameterizedTest
+  @ValueSource(strings = {"0", "1"})
+  void ranksOfGlooSum(String direct) throws Exception {
+    new CudaRanks(cuda)
+        .on(new GlooProvider(List.of(new GlooCudaProvider(() -> cuda))))
+        .with("TUTTI_GLOO_CUDA_DIRECT", direct)
+        .with("TUTTI_CUDA_LANES", "32")
+        .with("TUTTI_CUDA_CHUNK_BYTES", "32K")
+        .run(2, (group, device) -> new SparseCases(group, device).all(MOST / 10));
+  }
+}
