@@ -26,8 +26,17 @@ interface Messages {
   /** Tells whether a send or receive waits for its other side. */
   boolean isWaiting();
 
-  /** Fails what waits for a rank that closed its group. */
-  void leave(int peer);
+  /**
+   * Fails what waits for a rank that closed its group.
+   *
+   * @param farewell that rank's
+   */
+  void leave(int peer, String farewell);
+
+  /** Says what messages this rank had, which closes, for its peers. */
+  default String farewell() {
+    return "";
+  }
 
   /** Fails messages that cannot end by what NCCL says. */
   void look();

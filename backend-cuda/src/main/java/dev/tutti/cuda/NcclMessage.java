@@ -11,8 +11,9 @@ import dev.tutti.spi.Operation;
  * @param sends whether this rank sends
  * @param address of the elements
  * @param bytes their length
+ * @param number of it among those to the peer, or from it, in its communicator
  */
-record NcclMessage(Operation op, int peer, boolean sends, long address, long bytes) {
+record NcclMessage(Operation op, int peer, boolean sends, long address, long bytes, long number) {
   /** Calls NCCL, also where there is nothing to move, as PyTorch does; returns its result. */
   int call(NcclCalls nccl, long communicator, long stream) {
     return sends

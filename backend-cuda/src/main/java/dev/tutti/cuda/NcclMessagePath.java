@@ -33,6 +33,7 @@ final class NcclMessagePath implements MessagePath {
   private final ArrayDeque<Message> queue = new ArrayDeque<>();
   private final ArrayDeque<CudaEvent> open = new ArrayDeque<>();
   private boolean running;
+  private long taken;
   private @Nullable CudaStream stream;
   private @Nullable CudaEvent lastEvent;
   private @Nullable Operation lastOp;
@@ -99,8 +100,12 @@ final class NcclMessagePath implements MessagePath {
   private synchronized @Nullable Message next() {
     Message message = queue.pollFirst();
     running = message != null;
-    if (!running) {
+    if (message == null) {
+      calling = null;
       notifyAll();
+    } else {
+      taken++;
+      calling = message.op;
     }
     return message;
   }
@@ -108,13 +113,11 @@ final class NcclMessagePath implements MessagePath {
   private void drain() {
     Message message = next();
     while (message != null) {
-      calling = message.op;
       try (CudaEvent before = message.before) {
         run(message, before);
       } catch (RuntimeException | Error e) {
         message.op.fail(e, -1);
       }
-      calling = null;
       message = next();
     }
   }
@@ -170,13 +173,18 @@ final class NcclMessagePath implements MessagePath {
 
   /** Returns the first message that NCCL is to get, else the last one it got; null if it ended. */
   @Nullable Operation pending() {
-    Operation op = calling;
-    if (op == null) {
-      synchronized (this) {
-        op = lastOp;
-      }
-    }
-    return op == null || op.isDone() ? null : op;
+    return pendingBeyond(0);
+  }
+
+  /** Returns what {@link #pending} does, unless it is one of the first so many messages. */
+  synchronized @Nullable Operation pendingBeyond(long last) {
+    Operation op = calling == null ? lastOp : calling;
+    return op == null || op.isDone() || taken <= last ? null : op;
+  }
+
+  /** Returns how many messages were started. */
+  synchronized long count() {
+    return taken + queue.size();
   }
 
   /**

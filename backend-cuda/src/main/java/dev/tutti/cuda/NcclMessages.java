@@ -162,7 +162,7 @@ final class NcclMessages implements Messages, NcclMessagePath.Owner {
   }
 
   @Override
-  public void leave(int peer) {
+  public void leave(int peer, String farewell) {
     board.leave(peer);
   }
 

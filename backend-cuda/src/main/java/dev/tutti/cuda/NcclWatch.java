@@ -18,13 +18,14 @@ import org.jspecify.annotations.Nullable;
  */
 final class NcclWatch implements AutoCloseable {
   /*
-   * Keys: closed/RANK, the number of its last operation, and then "closed", which says that there is
-   * such a key. Ranks of PyTorch write none.
+   * Keys: closed/RANK, the number of its last operation and what it says of its messages, and then
+   * "closed", which says that there is such a key. Ranks of PyTorch write none.
    */
   private static final System.Logger LOG = System.getLogger(NcclWatch.class.getName());
   private static final long PERIOD_NANOS = TimeUnit.MILLISECONDS.toNanos(200);
   private static final Duration TELL = Duration.ofSeconds(1);
   private static final String CLOSED = "tutti/closed";
+  private static final String SEPARATOR = " ";
 
   private final NcclMeeting communicator;
   private final NcclLane lane;
@@ -109,8 +110,9 @@ final class NcclWatch implements AutoCloseable {
       return;
     }
     for (int peer = 0; peer < size; peer++) {
-      if (peer != rank && store.check(List.of(CLOSED + "/" + peer))) {
-        own.leave(peer);
+      String farewell = peer == rank ? null : farewell(peer);
+      if (farewell != null) {
+        own.leave(peer, farewell.substring(farewell.indexOf(SEPARATOR) + 1));
       }
     }
   }
@@ -120,14 +122,20 @@ final class NcclWatch implements AutoCloseable {
       return;
     }
     for (int peer = 0; peer < size; peer++) {
-      String key = CLOSED + "/" + peer;
-      if (peer != rank && store.check(List.of(key))) {
-        long last = Long.parseLong(new String(store.get(key), StandardCharsets.UTF_8));
+      String farewell = peer == rank ? null : farewell(peer);
+      if (farewell != null) {
+        long last = Long.parseLong(farewell.substring(0, farewell.indexOf(SEPARATOR)));
         if (number > last && !op.isDone() && op.sequenceNumber() == number) {
           op.fail(new PeerLostException(peer, "rank " + peer + " closed the group", null), peer);
         }
       }
     }
+  }
+
+  /** Returns what a peer said that closed; null if it has not. */
+  private @Nullable String farewell(int peer) {
+    String key = CLOSED + "/" + peer;
+    return store.check(List.of(key)) ? new String(store.get(key), StandardCharsets.UTF_8) : null;
   }
 
   /** Tells the peers, unless the group failed, and stops looking. */
@@ -153,7 +161,9 @@ final class NcclWatch implements AutoCloseable {
 
   private void tell() {
     try {
-      store.set(CLOSED + "/" + rank, Long.toString(lane.lastSequence()));
+      Messages own = messages;
+      String farewell = own == null ? "" : own.farewell();
+      store.set(CLOSED + "/" + rank, lane.lastSequence() + SEPARATOR + farewell);
       store.set(CLOSED, "1");
     } catch (StoreException e) {
       LOG.log(Level.DEBUG, "rank {0}: cannot tell that it closes the group: {1}", rank, e);

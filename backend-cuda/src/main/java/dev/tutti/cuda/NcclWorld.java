@@ -150,7 +150,9 @@ final class NcclWorld {
         connect(communicator);
         messages = messages(blocks);
       } else if (!alone) {
-        messages = new OrderedMessages(device, lane, context.store(), context.rank(), null);
+        messages =
+            new OrderedMessages(
+                device, lane, context.store(), context.rank(), context.size(), null);
         subgroups = new NcclSubgroups(context, communicator, lane, this::partOf);
       }
       NcclBackend backend = backend(meeting, lane, messages, subgroups);
@@ -197,7 +199,8 @@ final class NcclWorld {
       return backend(meeting, lane, null, null);
     }
     PairMessages pairs = new PairMessages(device, nccl, context.store(), context.rank());
-    Messages messages = new OrderedMessages(device, lane, context.store(), context.rank(), pairs);
+    Messages messages =
+        new OrderedMessages(device, lane, context.store(), context.rank(), context.size(), pairs);
     return backend(meeting, lane, messages, null);
   }
 

@@ -19,6 +19,9 @@ final class OrderedMessages implements Messages {
    * PyTorch has messages of two ranks in the group's communicator only where its user named a device at
    * init; else in one of the two ranks, but for batches. NCCL does not notice the difference: both wait. So
    * who waits here looks for the key of that other communicator, and says at the deadline what it may be.
+   *
+   * What a rank sent before it closed still comes, as NCCL takes small messages before their receiver is
+   * there. So messages of two ranks have numbers, and who closes says how many it had: those beyond fail.
    */
   static final String REMEDY =
       "give it one in init_process_group, or set "
@@ -33,6 +36,7 @@ final class OrderedMessages implements Messages {
   private final NcclLane lane;
   private final Store store;
   private final int rank;
+  private final MessageCounts counts;
   private final @Nullable PairMessages pairs;
   private final Map<Thread, List<NcclMessage>> batches = new ConcurrentHashMap<>();
 
@@ -41,20 +45,27 @@ final class OrderedMessages implements Messages {
    *
    * @param lane of the group
    * @param store of the group
+   * @param size number of ranks
    * @param pairs move messages outside of batches; null if the lane does
    */
   OrderedMessages(
-      CudaDevice device, NcclLane lane, Store store, int rank, @Nullable PairMessages pairs) {
+      CudaDevice device,
+      NcclLane lane,
+      Store store,
+      int rank,
+      int size,
+      @Nullable PairMessages pairs) {
     this.device = device;
     this.lane = lane;
     this.store = store;
     this.rank = rank;
+    this.counts = new MessageCounts(size);
     this.pairs = pairs;
   }
 
   @Override
   public void send(Operation op, int peer, int tag, long address, long bytes) {
-    start(new NcclMessage(op, peer, true, address, bytes));
+    start(op, peer, true, address, bytes);
   }
 
   @Override
@@ -66,7 +77,7 @@ final class OrderedMessages implements Messages {
               + rank
               + ", as ranks of PyTorch have it: NCCL receives of a rank that is named, not of any");
     }
-    start(new NcclMessage(op, peer, false, address, bytes));
+    start(op, peer, false, address, bytes);
   }
 
   @Override
@@ -78,12 +89,17 @@ final class OrderedMessages implements Messages {
         "with ranks of PyTorch only NCCL is asked who is gone, while it has something to do");
   }
 
-  private void start(NcclMessage message) {
+  private void start(Operation op, int peer, boolean sends, long address, long bytes) {
     List<NcclMessage> collected = batches.get(Thread.currentThread());
+    if (collected == null && pairs != null) {
+      // Its path counts it.
+      pairs.start(new NcclMessage(op, peer, sends, address, bytes, 0), device.currentStream());
+      return;
+    }
+    NcclMessage message =
+        new NcclMessage(op, peer, sends, address, bytes, counts.next(peer, sends));
     if (collected != null) {
       collected.add(message);
-    } else if (pairs != null) {
-      pairs.start(message, device.currentStream());
     } else {
       lane.exchange(List.of(message));
     }
@@ -113,15 +129,22 @@ final class OrderedMessages implements Messages {
   }
 
   @Override
-  public void leave(int peer) {
+  public void leave(int peer, String farewell) {
+    MessageCounts.Counts its = MessageCounts.parse(farewell, rank);
     for (NcclMessage message : lane.pendingMessages()) {
-      if (message.peer() == peer) {
+      long last = message.sends() ? its.received() : its.sent();
+      if (message.peer() == peer && message.number() > last) {
         message.op().fail(CollectiveLane.closed(peer), peer);
       }
     }
     if (pairs != null) {
-      pairs.leave(peer);
+      pairs.leave(peer, its.inPair());
     }
+  }
+
+  @Override
+  public String farewell() {
+    return counts.text(peer -> pairs == null ? 0 : pairs.count(peer));
   }
 
   @Override

@@ -99,12 +99,19 @@ final class PairMessages implements NcclMessagePath.Owner {
     return paths.values().stream().anyMatch(path -> path.pending() != null);
   }
 
-  void leave(int peer) {
+  /** Fails what waits for a rank that closed after so many messages. */
+  void leave(int peer, long last) {
     NcclMessagePath path = paths.get(peer);
-    Operation op = path == null ? null : path.pending();
+    Operation op = path == null ? null : path.pendingBeyond(last);
     if (op != null) {
       op.fail(CollectiveLane.closed(peer), peer);
     }
+  }
+
+  /** Returns how many messages there were with a rank. */
+  long count(int peer) {
+    NcclMessagePath path = paths.get(peer);
+    return path == null ? 0 : path.count();
   }
 
   void look() {

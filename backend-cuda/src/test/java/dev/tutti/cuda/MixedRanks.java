@@ -124,6 +124,11 @@ final class MixedRanks implements AutoCloseable {
         });
   }
 
+  /** Holds a stream until the latch is opened. */
+  CountDownLatch hold(CudaStream stream) {
+    return machine.hold(stream);
+  }
+
   /** Waits for ranks; throws the first failure. */
   static void end(Future<?>... all) throws Exception {
     for (Future<?> each : all) {

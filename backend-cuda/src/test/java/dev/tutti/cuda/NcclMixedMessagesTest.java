@@ -9,6 +9,7 @@ import static org.assertj.core.api.Assertions.assertThatThrownBy;
 
 import dev.tutti.AllToAllOptions;
 import dev.tutti.P2pOptions;
+import dev.tutti.ProcessGroup;
 import dev.tutti.Tensor;
 import dev.tutti.TuttiException;
 import dev.tutti.Work;
@@ -26,6 +27,9 @@ import org.junit.jupiter.api.Timeout;
 @Timeout(60)
 class NcclMixedMessagesTest {
   private static final P2pOptions ASYNC = P2pOptions.DEFAULT.withAsync();
+
+  /** Is several times as long as a rank waits before it looks who closed. */
+  private static final Duration SEVERAL_LOOKS = Duration.ofSeconds(1);
 
   @AutoClose private final MixedRanks ranks = new MixedRanks(3);
 
@@ -160,6 +164,63 @@ class NcclMixedMessagesTest {
               over.countDown();
             });
     end(waiter, leaver, foreign);
+  }
+
+  @Test
+  void whatARankSentBeforeItClosedArrives() throws Exception {
+    CountDownLatch over = new CountDownLatch(1);
+    Future<?> foreign = ranks.foreignUntil(over, 0, 3);
+    Future<?> leaver =
+        ranks.own(
+            1,
+            3,
+            (group, device) -> {
+              group.send(floats(device, 5), 2);
+              group.send(floats(device, 6), 2);
+            });
+    Future<?> receiver =
+        ranks.own(
+            2,
+            3,
+            (group, device) -> {
+              receiveAfterTheEnd(leaver, group, device, 1, 5);
+              Tensor tensor = floats(device, 0);
+              group.recv(tensor, 1);
+              assertThat(read(device, tensor)).containsExactly(6);
+              assertThatThrownBy(() -> group.recv(tensor, 1))
+                  .hasMessageContaining("rank 1 closed the group");
+              over.countDown();
+            });
+    end(receiver, leaver, foreign);
+  }
+
+  @Test
+  void whatALazyRankSentBeforeItClosedArrives() throws Exception {
+    Future<?> leaver = ranks.lazy(0, 2, (group, device) -> group.send(floats(device, 5), 1));
+    Future<?> receiver =
+        ranks.lazy(
+            1,
+            2,
+            (group, device) -> {
+              receiveAfterTheEnd(leaver, group, device, 0, 5);
+              assertThatThrownBy(() -> group.recv(floats(device, 0), 0))
+                  .hasMessageContaining("rank 0 closed the group");
+            });
+    end(receiver, leaver);
+  }
+
+  /** Receives in a stream that gets there after the sender has closed its group. */
+  private void receiveAfterTheEnd(
+      Future<?> sender, ProcessGroup group, CudaDevice device, int from, float expected)
+      throws Exception {
+    Tensor tensor = floats(device, 0);
+    CountDownLatch held = ranks.hold(device.currentStream());
+    Work work = group.recv(tensor, from, ASYNC);
+    end(sender);
+    assertThat(work.await(SEVERAL_LOOKS)).isFalse();
+    held.countDown();
+    work.await();
+    assertThat(read(device, tensor)).containsExactly(expected);
   }
 
   /** NCCL counts messages of no elements, and PyTorch sends them. */
