@@ -104,6 +104,7 @@ final class MessageBoard implements RankLinks.Receiver, AutoCloseable {
     Wanted own = wanted(op, peer, tag, address, bytes);
     synchronized (this) {
       throwIfAborted(own);
+      throwIfLeft(own);
       long id = nextId++;
       announced.put(id, own);
       try {
@@ -130,10 +131,7 @@ final class MessageBoard implements RankLinks.Receiver, AutoCloseable {
           return;
         }
       }
-      if (peer != ANY && left.get(peer)) {
-        own.before.close();
-        throw CollectiveLane.closed(peer);
-      }
+      throwIfLeft(own);
       wanted.add(own);
     }
   }
@@ -146,6 +144,13 @@ final class MessageBoard implements RankLinks.Receiver, AutoCloseable {
         throw new PeerLostException(lost.peer(), String.valueOf(lost.getMessage()), lost);
       }
       throw new BackendException("the group was aborted", cause);
+    }
+  }
+
+  private void throwIfLeft(Wanted own) {
+    if (own.peer != ANY && left.get(own.peer)) {
+      own.before.close();
+      throw CollectiveLane.closed(own.peer);
     }
   }
 

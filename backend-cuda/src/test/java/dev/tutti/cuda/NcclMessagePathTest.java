@@ -281,6 +281,8 @@ class NcclMessagePathTest {
     assertThat(message.failure.get(20, TimeUnit.SECONDS)).hasMessage("rank 1 closed the group");
     assertThatThrownBy(() -> messages.get(0).receive(new Message(soon()), 1, 0, cell(0), 4))
         .hasMessage("rank 1 closed the group");
+    assertThatThrownBy(() -> messages.get(0).send(new Message(soon()), 1, 0, cell(0), 4))
+        .hasMessage("rank 1 closed the group");
     messages.get(0).beginClose();
     assertThat(lost).isNotDone();
   }
