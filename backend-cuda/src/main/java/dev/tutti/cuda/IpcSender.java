@@ -223,6 +223,7 @@ final class IpcSender {
   private void sweep() {
     Map<Long, Boolean> alive = new HashMap<>();
     for (SharedTensor tensor : slots.all()) {
+      withdrawUnwanted(tensor);
       long state = tensor.file().get(tensor.slot());
       if (state > 0 && !alive.computeIfAbsent(state, ProcessMark::isAlive)) {
         boolean _ = tensor.file().release(tensor.slot(), state);
@@ -230,6 +231,13 @@ final class IpcSender {
       finish(tensor);
     }
     sweptAt = System.nanoTime();
+  }
+
+  /** Takes back what nobody has open, also where somebody put it back who could not open it. */
+  private static void withdrawUnwanted(SharedTensor tensor) {
+    if (tensor.unwanted) {
+      boolean _ = tensor.file().revoke(tensor.slot(), tensor.ticket());
+    }
   }
 
   private void finish(SharedTensor tensor) {
@@ -274,7 +282,8 @@ final class IpcSender {
   void revoke(SharedTensor tensor) {
     synchronized (this) {
       if (!tensor.returned) {
-        boolean _ = tensor.file().revoke(tensor.slot(), tensor.ticket());
+        tensor.unwanted = true;
+        withdrawUnwanted(tensor);
         finish(tensor);
       }
     }

@@ -18,6 +18,7 @@ public final class SharedTensor implements AutoCloseable {
   // Guarded by the sender.
   final IpcSender.Memory memory;
   final IpcEvents.@Nullable Event event;
+  boolean unwanted;
   boolean returned;
 
   SharedTensor(

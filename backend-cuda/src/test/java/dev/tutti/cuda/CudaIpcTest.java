@@ -257,6 +257,35 @@ class CudaIpcTest {
     assertThat(shared.isReturned()).isTrue();
   }
 
+  /** Takes a tensor back while another process has it open for a moment, in vain. */
+  @ParameterizedTest
+  @ValueSource(booleans = {false, true})
+  void whatIsTakenBackWhileAnOpenFailsIsNotLost(boolean closesAll) throws Exception {
+    Arena arena = Arena.ofShared();
+    SharedTensor shared = producer.share(tensor(arena, 1));
+    CountDownLatch held = new CountDownLatch(1);
+    fake.holdOn("cuIpcOpenEventHandle", held);
+    fake.failOn("cuStreamWaitEvent", 1, 999);
+    FutureTask<ReceivedTensor> opening = new FutureTask<>(() -> consumer.open(shared.handle()));
+    Thread thread = Thread.ofPlatform().start(opening);
+    Until.holds("an open", () -> fake.calls("cuIpcOpenEventHandle").size() == 1);
+    if (closesAll) {
+      producer.close();
+    } else {
+      shared.close();
+    }
+    assertThat(shared.isOpen()).isTrue();
+    held.countDown();
+    assertThatThrownBy(opening::get).hasRootCauseInstanceOf(CudaException.class);
+    thread.join();
+    arena.close();
+    producer.collect();
+    assertThat(producer.outstanding()).isZero();
+    assertThat(producer.limboSize()).isZero();
+    assertThat(used()).isZero();
+    refused(Reason.USED_UP, () -> consumer.open(shared.handle()));
+  }
+
   @Test
   void anErrorAtTheCloseReturnsTheCountAllTheSame() {
     SharedTensor shared = producer.share(tensor());
