@@ -1,5 +1,7 @@
 package dev.tutti.cuda.share;
 
+import static java.nio.charset.StandardCharsets.ISO_8859_1;
+
 import java.io.IOException;
 import java.nio.file.Files;
 import java.nio.file.NoSuchFileException;
@@ -77,7 +79,8 @@ public final class ProcessMark {
   }
 
   private static long read(long pid) throws IOException {
-    String stat = Files.readString(PROC.resolve(pid + "/stat"));
+    // The name of a process is any bytes.
+    String stat = Files.readString(PROC.resolve(pid + "/stat"), ISO_8859_1);
     String[] fields = stat.substring(stat.lastIndexOf(')') + 2).trim().split(" ", -1);
     boolean ended = fields[STATE].equals("Z") || fields[STATE].equals("X");
     if (ended && Integer.parseInt(fields[THREADS]) <= 1) {

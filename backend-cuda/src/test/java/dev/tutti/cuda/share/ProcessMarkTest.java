@@ -31,6 +31,23 @@ class ProcessMarkTest {
     }
   }
 
+  /** Cuts a name after 15 bytes, as the system does, in the midst of a letter. */
+  @Test
+  @Timeout(60)
+  void aProcessMayHaveANameThatIsNoText() throws Exception {
+    String rename = "printf 'auswertungsgr\\303' > /proc/$$/comm; echo named; read _";
+    Process child = new ProcessBuilder("sh", "-c", rename).start();
+    try {
+      assertThat(child.inputReader().readLine()).isEqualTo("named");
+      long mark = ProcessMark.of(child.pid());
+      assertThat(ProcessMark.pid(mark)).isEqualTo(child.pid());
+      assertThat(ProcessMark.isAlive(mark)).isTrue();
+      assertThat(ProcessMark.isAlive(mark + (1L << 22))).isFalse();
+    } finally {
+      child.destroyForcibly();
+    }
+  }
+
   @Test
   @Timeout(60)
   void aProcessIsNotTakenForDeadForWantOfDescriptors() throws Exception {
