@@ -5,6 +5,7 @@ import static java.nio.charset.StandardCharsets.US_ASCII;
 import dev.tutti.DType;
 import dev.tutti.cuda.CudaIpcException.Reason;
 import dev.tutti.cuda.driver.EventCalls;
+import dev.tutti.cuda.share.CounterFile;
 import java.nio.BufferUnderflowException;
 import java.nio.ByteBuffer;
 import java.security.MessageDigest;
@@ -118,20 +119,33 @@ record IpcHandle(
     for (int i = 0; i < shape.length; i++) {
       shape[i] = buffer.getLong();
     }
-    return new IpcHandle(
-        host,
-        producer,
-        fd,
-        nonce,
-        slot,
-        ticket,
-        bus,
-        memory,
-        allocationBytes,
-        offset,
-        event,
-        typeOf(type),
-        shape);
+    IpcHandle handle =
+        new IpcHandle(
+            host,
+            producer,
+            fd,
+            nonce,
+            slot,
+            ticket,
+            bus,
+            memory,
+            allocationBytes,
+            offset,
+            event,
+            typeOf(type),
+            shape);
+    handle.requireSense();
+    return handle;
+  }
+
+  /** Throws if the counter or the driver's handles cannot be such. */
+  private void requireSense() {
+    boolean isCounter = slot >= 0 && slot < CounterFile.SLOTS && ticket > 0;
+    boolean hasHandles =
+        memory.length == EventCalls.IPC_HANDLE_BYTES && (event.length == 0 || hasEvent());
+    if (!isCounter || !hasHandles) {
+      throw new IllegalArgumentException("no counter, or no handles of the driver");
+    }
   }
 
   private static byte[] part(ByteBuffer buffer) {

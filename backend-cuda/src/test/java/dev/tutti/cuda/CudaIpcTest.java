@@ -23,6 +23,7 @@ import java.nio.ByteBuffer;
 import java.time.Duration;
 import java.util.ArrayList;
 import java.util.List;
+import java.util.Random;
 import java.util.concurrent.CountDownLatch;
 import java.util.concurrent.FutureTask;
 import org.assertj.core.api.ThrowableAssert.ThrowingCallable;
@@ -204,6 +205,67 @@ class CudaIpcTest {
             consumer.open(with(good, good.host(), good.producer(), "", 2 * size, 3).encode(seal)));
     assertThat(fake.living("opened memory")).isZero();
     consumer.open(shared.handle()).close();
+  }
+
+  /** Changes bytes as another process of the job could, which has the token. */
+  @Test
+  void handlesWithTheSealAndWithoutSenseAreRefused() {
+    SharedTensor shared = producer.share(tensor());
+    SharedTensor free = producer.share(tensor());
+    int freeSlot = free.slot();
+    free.close();
+    JobSeal seal = new JobSeal(IpcChild.JOB);
+    IpcHandle good = IpcHandle.decode(shared.handle(), seal);
+    for (int slot : new int[] {-1, -72, CounterFile.SLOTS, Integer.MIN_VALUE}) {
+      senseless(with(good, slot, good.ticket(), good.memory(), good.event()), seal);
+    }
+    for (long ticket : new long[] {0, -1, -ProcessMark.own(), Long.MIN_VALUE}) {
+      senseless(with(good, freeSlot, ticket, good.memory(), good.event()), seal);
+    }
+    senseless(with(good, good.slot(), good.ticket(), new byte[63], good.event()), seal);
+    senseless(with(good, good.slot(), good.ticket(), good.memory(), new byte[63]), seal);
+    Random random = new Random(1);
+    byte[] bytes = shared.handle();
+    int length = bytes.length - JobSeal.BYTES;
+    for (int i = 0; i < 2000; i++) {
+      byte[] changed = bytes.clone();
+      changed[12 + random.nextInt(length - 12)] = (byte) random.nextInt();
+      System.arraycopy(seal.of(changed, length), 0, changed, length, JobSeal.BYTES);
+      try {
+        consumer.open(changed).close();
+        shared.close();
+        shared = producer.share(tensor());
+        bytes = shared.handle();
+      } catch (CudaIpcException | CudaException e) {
+        assertThat(e.getMessage()).isNotEmpty();
+      }
+    }
+    consumer.open(shared.handle()).close();
+    producer.collect();
+    assertThat(producer.outstanding()).isZero();
+    assertThat(fake.living("opened memory")).isZero();
+  }
+
+  private void senseless(IpcHandle handle, JobSeal seal) {
+    refused(Reason.NOT_A_HANDLE, () -> consumer.open(handle.encode(seal)));
+  }
+
+  private static IpcHandle with(
+      IpcHandle good, int slot, long ticket, byte[] memory, byte[] event) {
+    return new IpcHandle(
+        good.host(),
+        good.producer(),
+        good.fd(),
+        good.nonce(),
+        slot,
+        ticket,
+        good.pciBusId(),
+        memory,
+        good.allocationBytes(),
+        good.offset(),
+        event,
+        good.dtype(),
+        good.shape());
   }
 
   private static IpcHandle with(
