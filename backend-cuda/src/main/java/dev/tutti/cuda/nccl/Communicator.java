@@ -419,6 +419,9 @@ public final class Communicator {
         result = calls.state(own);
       }
     }
+    if (lever.wasPulled()) {
+      lever.pull(); // Another thread may be in it.
+    }
     if (result == NcclResult.SUCCESS) {
       warn(calls.destroy(own), "ncclCommDestroy");
     } else {

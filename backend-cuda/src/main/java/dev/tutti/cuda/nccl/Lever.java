@@ -36,8 +36,11 @@ final class Lever {
     return handle.get() != 0;
   }
 
-  /** Ends a call that blocks, as all later ones; does nothing where it is not set. */
-  void pull() {
+  /**
+   * Ends a call that blocks, as all later ones; does nothing where it is not set. Returns when that
+   * is over, also where another thread does it: what is shared can be freed then.
+   */
+  synchronized void pull() {
     long own = take();
     if (own != 0) {
       pulled = true;

@@ -104,6 +104,7 @@ final class PlayedCommunicators {
     if (aborts) {
       ended.abort();
     }
+    int _ = calls.result(call);
     living.remove(handle);
     fake.destroy(call, handle, KIND);
     PlayedCommunicator child = ended.unfinishedChild();

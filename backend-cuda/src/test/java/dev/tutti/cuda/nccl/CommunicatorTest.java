@@ -190,6 +190,61 @@ class CommunicatorTest {
         });
   }
 
+  /** Frees nothing that is shared with a communicator whose abort another thread is in. */
+  @Test
+  void anAbortWaitsForTheOneThatADeadlineBegan() throws Exception {
+    CountDownLatch held = new CountDownLatch(1);
+    nccl.holdOn("ncclGroupEnd", new CountDownLatch(1));
+    nccl.holdOn("ncclCommAbort", held);
+    both(
+        (communicator, rank) -> {
+          communicator.block(rank, 4, soon(), () -> {});
+          if (rank == 0) {
+            long deadline = System.nanoTime() + 50_000_000;
+            assertThatThrownBy(() -> sum(communicator, rank, deadline, () -> {}))
+                .hasMessageContaining("a sum was not taken in time");
+            Until.holds("the first abort", () -> nccl.calls("ncclCommAbort") == 1);
+            communicator.abort(new IllegalStateException("enough"));
+            Until.holds(
+                "the second abort",
+                () -> blocked("tutti-nccl-abort") >= 1 || nccl.calls("ncclCommAbort") == 2);
+            assertThat(nccl.calls("ncclCommAbort")).isOne();
+            held.countDown();
+          }
+        });
+    assertThat(nccl.calls("ncclCommAbort")).isEqualTo(2);
+  }
+
+  /** Returns how many threads of a name wait for a monitor. */
+  private static long blocked(String name) {
+    return Thread.getAllStackTraces().keySet().stream()
+        .filter(thread -> thread.getName().equals(name))
+        .filter(thread -> thread.getState() == Thread.State.BLOCKED)
+        .count();
+  }
+
+  /** Lets a close come to its end by force, while the abort that ends it goes on. */
+  @Test
+  void aCloseWaitsForTheAbortThatItsDeadlineBegan() throws Exception {
+    CountDownLatch held = new CountDownLatch(1);
+    nccl.holdOn("ncclCommFinalize", new CountDownLatch(1));
+    nccl.holdOn("ncclCommAbort", held);
+    both(
+        (communicator, rank) -> {
+          communicator.block(rank, 4, soon(), () -> {});
+          communicator.beginClose();
+          if (rank == 0) {
+            Until.holds("both aborts", () -> nccl.calls("ncclCommAbort") >= 2);
+            Until.holds(
+                "both closes",
+                () -> blocked("tutti-nccl-close") >= 2 || nccl.calls("ncclCommAbort") > 2);
+            assertThat(nccl.calls("ncclCommAbort")).isEqualTo(2);
+            held.countDown();
+          }
+        });
+    assertThat(nccl.calls("ncclCommAbort")).isEqualTo(4);
+  }
+
   @Test
   void anAbortEndsTheWaitForTheOtherRank() throws Exception {
     Communicator communicator = begin();
