@@ -343,12 +343,15 @@ final class NcclBackend implements Backend {
   public void close() {
     long until = System.nanoTime() + CLOSE_NANOS;
     Messages own = messages;
-    if (own != null) {
-      own.beginClose();
+    try {
+      if (own != null) {
+        own.beginClose();
+      }
+    } finally {
+      // Only now, that peers have heard all that this rank had to say.
+      watch.close();
+      communicator.close(until);
     }
-    // Only now, that peers have heard all that this rank had to say.
-    watch.close();
-    communicator.close(until);
     if (own != null) {
       own.close(until);
     }
@@ -360,7 +363,8 @@ final class NcclBackend implements Backend {
     }
     if (idle) {
       lane.close();
+      // A barrier that does not end may still write to it.
+      device.allocator().free(barrierCell);
     }
-    device.allocator().free(barrierCell);
   }
 }

@@ -1,5 +1,6 @@
 package dev.tutti.cuda;
 
+import dev.tutti.RendezvousException;
 import dev.tutti.Store;
 import dev.tutti.StoreTimeoutException;
 import dev.tutti.cuda.nccl.Communicator;
@@ -81,7 +82,7 @@ record NcclLink(
     while (true) {
       look.run();
       try {
-        byte[] shared = store.get(key, ID_WAIT);
+        byte[] shared = checked(place.name, store.get(key, ID_WAIT));
         if (width.ofTutti) {
           boolean _ = store.deleteKey(key);
         }
@@ -92,5 +93,23 @@ record NcclLink(
         }
       }
     }
+  }
+
+  /**
+   * Returns an id of the store.
+   *
+   * @throws RendezvousException if it cannot be one
+   */
+  static byte[] checked(String name, byte[] id) {
+    if (id.length != NcclCalls.UNIQUE_ID_BYTES) {
+      throw new RendezvousException(
+          name
+              + ": the id of NCCL's communicator has "
+              + id.length
+              + " bytes, not "
+              + NcclCalls.UNIQUE_ID_BYTES
+              + "; is the backend of the rank that offers it another one?");
+    }
+    return id;
   }
 }

@@ -262,16 +262,7 @@ final class NcclWorld {
       throw new RendezvousException(
           name + ": rank 0 did not offer a communicator of NCCL in time", e);
     }
-    if (id.length != NcclCalls.UNIQUE_ID_BYTES) {
-      throw new RendezvousException(
-          name
-              + ": the id of NCCL's communicator has "
-              + id.length
-              + " bytes, not "
-              + NcclCalls.UNIQUE_ID_BYTES
-              + "; is rank 0's backend another one?");
-    }
-    return id;
+    return NcclLink.checked(name, id);
   }
 
   private Duration left() {
