@@ -1,5 +1,17 @@
 # Starts jobs of several ranks on this machine's GPUs; sourced by the scripts beside it.
-# Takes from them: here, work (a folder), ranks, and sizes (arguments of each rank's program); JAVA and CLASS_PATH as "$@" of find_java.
+# Takes from them: here, ranks, and sizes (arguments of each rank's program). Makes a folder, work, that goes at the end.
+# MPS=1 lets the processes that share a GPU use it at once instead of by turns (nvidia-cuda-mps-control, started for the jobs alone).
+work=$(mktemp -d)
+end_jobs() {
+  [ "${MPS:-0}" != 1 ] || echo quit | nvidia-cuda-mps-control || true
+  rm -rf "$work"
+}
+trap end_jobs EXIT
+if [ "${MPS:-0}" = 1 ]; then
+  export CUDA_MPS_PIPE_DIRECTORY=$work/mps CUDA_MPS_LOG_DIRECTORY=$work/mps-log
+  mkdir "$CUDA_MPS_PIPE_DIRECTORY" "$CUDA_MPS_LOG_DIRECTORY"
+  nvidia-cuda-mps-control -d
+fi
 gpus=$(nvidia-smi -L | wc -l)
 export WORLD_SIZE=$ranks MASTER_ADDR=127.0.0.1 GLOO_SOCKET_IFNAME=lo
 
