@@ -253,23 +253,20 @@ final class Checks {
     if (!indices.device().isCpu()) {
       return;
     }
-    long nnz = indices.size(1);
     for (int d = 0; d < indices.size(0); d++) {
-      for (long i = 0; i < nnz; i++) {
-        long index = indices.flatLong(d * nnz + i);
-        if (index < 0 || index >= tensor.size(d)) {
-          throw bad(
-              op,
-              String.format(
-                  Locale.ROOT,
-                  "indices[%d, %d] is %d, but must be in dimension %d of %s: %s",
-                  d,
-                  i,
-                  index,
-                  d,
-                  argument,
-                  tensor));
-        }
+      long outside = IndexBounds.firstOutside(indices, d, tensor.size(d));
+      if (outside >= 0) {
+        throw bad(
+            op,
+            String.format(
+                Locale.ROOT,
+                "indices[%d, %d] is %d, but must be in dimension %d of %s: %s",
+                d,
+                outside,
+                indices.flatLong(d * indices.size(1) + outside),
+                d,
+                argument,
+                tensor));
       }
     }
   }
