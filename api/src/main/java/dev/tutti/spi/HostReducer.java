@@ -300,7 +300,7 @@ public final class HostReducer {
     return ElementBlock.of(kind, dtype.toReal());
   }
 
-  private static int step(ElementBlock block, long bytes) {
+  static int step(ElementBlock block, long bytes) {
     return bytes > LONG_RUN ? SHORT_BLOCK : block.capacity();
   }
 
