@@ -85,7 +85,7 @@ public final class SparseAllReduce {
    */
   public Tensor run(Operation op, Tensor tensor, boolean asPytorch, Exchange exchange)
       throws Exception {
-    Tensor own = SparseSum.of(List.of(tensor));
+    Tensor own = SparseSum.coalesce(tensor);
     int sparseDims = (int) own.indices().size(0);
     long[] shape = own.shape();
     long rowBytes = own.dtype().byteSize();
@@ -101,7 +101,6 @@ public final class SparseAllReduce {
       long[] valueShape = own.values().shape();
       valueShape[0] = counts[r];
       MemorySegment places = indices.segment().asSlice(start * 8 * sparseDims);
-      checkIndices(r, places, counts[r], shape, sparseDims);
       MemorySegment numbers = values.segment().asSlice(start * rowBytes);
       all.add(
           Tensor.sparse(
@@ -110,7 +109,11 @@ public final class SparseAllReduce {
               shape));
       start += counts[r];
     }
-    return asPytorch && isHalf(own.dtype()) ? sumByRank(all) : SparseSum.of(all);
+    try {
+      return asPytorch && isHalf(own.dtype()) ? sumByRank(all) : SparseSum.of(all);
+    } catch (IndexOutOfBoundsException e) {
+      throw badIndex(all, e);
+    }
   }
 
   private static boolean isHalf(DType dtype) {
@@ -119,7 +122,7 @@ public final class SparseAllReduce {
 
   /** Adds tensors and rounds after each. */
   static Tensor sumByRank(List<Tensor> tensors) {
-    Tensor sum = SparseSum.of(tensors.subList(0, 1));
+    Tensor sum = SparseSum.coalesce(tensors.get(0));
     for (Tensor next : tensors.subList(1, tensors.size())) {
       sum = SparseSum.of(List.of(sum, next));
     }
@@ -182,20 +185,22 @@ public final class SparseAllReduce {
     return count;
   }
 
-  private static void checkIndices(
-      int rank, MemorySegment places, long count, long[] shape, int sparseDims)
-      throws PeerLostException {
-    for (int d = 0; d < sparseDims; d++) {
-      for (long i = 0; i < count; i++) {
-        long index = places.getAtIndex(ValueLayout.JAVA_LONG, d * count + i);
-        if (index < 0 || index >= shape[d]) {
-          throw new PeerLostException(
-              rank,
-              "rank " + rank + " sent the index " + index + " of a dimension of " + shape[d],
-              null);
+  /** Finds who sent an index outside the shape, which the sum does not tell. */
+  private static PeerLostException badIndex(List<Tensor> all, IndexOutOfBoundsException cause) {
+    for (int r = 0; r < all.size(); r++) {
+      Tensor indices = all.get(r).indices();
+      for (int d = 0; d < indices.size(0); d++) {
+        long size = all.get(r).size(d);
+        for (long i = 0; i < indices.size(1); i++) {
+          long index = indices.flatLong(d * indices.size(1) + i);
+          if (index < 0 || index >= size) {
+            return new PeerLostException(
+                r, "rank " + r + " sent the index " + index + " of a dimension of " + size, null);
+          }
         }
       }
     }
+    throw cause;
   }
 
   private Tensor gatherRows(Tensor own, long[] counts, long rowBytes, Exchange exchange)
