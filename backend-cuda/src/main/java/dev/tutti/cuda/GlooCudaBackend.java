@@ -2,10 +2,9 @@ package dev.tutti.cuda;
 
 import dev.tutti.Device;
 import dev.tutti.ReduceOp;
-import dev.tutti.Setting;
 import dev.tutti.Tensor;
 import dev.tutti.cuda.DeviceWork.DeviceCall;
-import dev.tutti.cuda.HostWork.Part;
+import dev.tutti.cuda.HostPipeline.PartCall;
 import dev.tutti.gloo.spi.GlooGroup;
 import dev.tutti.spi.Backend;
 import dev.tutti.spi.DeviceEvent;
@@ -23,25 +22,14 @@ import org.jspecify.annotations.Nullable;
  * host work). An operation is done when its results are on the device.
  */
 final class GlooCudaBackend implements Backend {
-  /** Says how much of a tensor is on its way at once. */
-  static final Setting<Long> CHUNK_BYTES =
-      Setting.bytes(
-          "TUTTI_GLOO_CUDA_CHUNK_BYTES",
-          "4M",
-          "the largest parts in which an all-reduce, reduce or broadcast of a CUDA tensor is copied"
-              + " to the host, reduced and copied back, all at once; same on all ranks");
-
-  private static final int PARTS = 8;
-  private static final long PAGE = 4096;
-  private static final long LEAST_PART = 256 << 10;
-
   /** Are the entries of a sparse tensor that the host coalesces faster than the device. */
   static final long LEAST_COALESCED = 1024;
 
   private final Cuda cuda;
   private final Backend host;
   private final int rank;
-  private final long chunkBytes;
+  private final int size;
+  private final PartSize partSize;
   private final Map<Integer, HostWork> works = new ConcurrentHashMap<>();
   private final @Nullable DeviceWork devices;
   private volatile boolean aborted;
@@ -58,10 +46,8 @@ final class GlooCudaBackend implements Backend {
     this.cuda = cuda;
     this.host = group.host();
     this.rank = group.context().rank();
-    this.chunkBytes =
-        group.isAllTutti()
-            ? Math.max(1 << 10, group.context().settings().get(CHUNK_BYTES))
-            : Long.MAX_VALUE;
+    this.size = group.context().size();
+    this.partSize = PartSize.of(group);
   }
 
   /** Tells whether the devices do what they can without the host. */
@@ -105,14 +91,26 @@ final class GlooCudaBackend implements Backend {
     return work;
   }
 
-  /** Returns how much is on its way at once: an eighth of the tensor, within limits. */
-  private long partBytes(Tensor tensor) {
-    long part = Math.ceilDiv(tensor.byteSize(), PARTS * PAGE) * PAGE;
-    return Math.min(chunkBytes, Math.max(LEAST_PART, part));
+  /**
+   * Runs an operation of the host part by part, if all ranks do.
+   *
+   * @param ranks how many rows a rank has that has most, the others one
+   */
+  private void inParts(
+      Operation op, Tensor first, int ranks, DeviceRows in, DeviceRows out, PartCall call)
+      throws Exception {
+    DeviceRows own = in.count() == 1 ? in : out;
+    HostPipeline.run(begin(op, first), op, in, out, partSize.numel(own, ranks), call);
   }
 
-  private boolean isInParts(Tensor tensor) {
-    return tensor.byteSize() > partBytes(tensor) && chunkBytes < Long.MAX_VALUE;
+  /** Views a part of rows for all ranks as one for each. */
+  private List<Tensor> ofEach(Tensor all) {
+    long numel = all.numel() / size;
+    List<Tensor> each = new ArrayList<>(size);
+    for (int r = 0; r < size; r++) {
+      each.add(all.flatten().narrow(0, r * numel, numel));
+    }
+    return each;
   }
 
   /** Runs an operation of the host. */
@@ -151,14 +149,8 @@ final class GlooCudaBackend implements Backend {
     if (onDevices(op, tensor, reduceOp, (on, inner) -> on.allReduce(inner, tensor, reduceOp))) {
       return;
     }
-    HostWork work = begin(op, tensor);
-    if (isInParts(tensor)) {
-      work.pipeline(
-          op, tensor, partBytes(tensor), true, true, part -> host.allReduce(op, part, reduceOp));
-      return;
-    }
-    Part part = work.inOut(tensor);
-    run(op, work, () -> host.allReduce(op, part.host(), reduceOp));
+    DeviceRows rows = DeviceRows.ofAll(List.of(tensor));
+    inParts(op, tensor, 1, rows, rows, (part, _) -> host.allReduce(op, part, reduceOp));
   }
 
   @Override
@@ -171,10 +163,8 @@ final class GlooCudaBackend implements Backend {
         (on, inner) -> on.allReduceCoalesced(inner, tensors, reduceOp))) {
       return;
     }
-    HostWork work = begin(op, tensors.get(0));
-    List<Tensor> hosts = new ArrayList<>(tensors.size());
-    tensors.forEach(tensor -> hosts.add(work.inOut(tensor).host()));
-    run(op, work, () -> host.allReduceCoalesced(op, hosts, reduceOp));
+    DeviceRows rows = DeviceRows.ofAll(tensors);
+    inParts(op, tensors.get(0), 1, rows, rows, (part, _) -> host.allReduce(op, part, reduceOp));
   }
 
   @Override
@@ -182,15 +172,9 @@ final class GlooCudaBackend implements Backend {
     if (onDevices(op, tensor, reduceOp, (on, inner) -> on.reduce(inner, tensor, reduceOp, root))) {
       return;
     }
-    HostWork work = begin(op, tensor);
-    boolean back = rank == root;
-    if (isInParts(tensor)) {
-      work.pipeline(
-          op, tensor, partBytes(tensor), true, back, part -> host.reduce(op, part, reduceOp, root));
-      return;
-    }
-    Part part = back ? work.inOut(tensor) : work.input(tensor);
-    run(op, work, () -> host.reduce(op, part.host(), reduceOp, root));
+    DeviceRows rows = DeviceRows.ofAll(List.of(tensor));
+    DeviceRows back = rank == root ? rows : DeviceRows.NONE;
+    inParts(op, tensor, 1, rows, back, (part, _) -> host.reduce(op, part, reduceOp, root));
   }
 
   @Override
@@ -198,15 +182,12 @@ final class GlooCudaBackend implements Backend {
     if (onDevices(op, tensor, (on, inner) -> on.broadcast(inner, tensor, root))) {
       return;
     }
-    HostWork work = begin(op, tensor);
-    boolean out = rank == root;
-    if (isInParts(tensor)) {
-      work.pipeline(
-          op, tensor, partBytes(tensor), out, !out, part -> host.broadcast(op, part, root));
-      return;
+    DeviceRows rows = DeviceRows.ofAll(List.of(tensor));
+    if (rank == root) {
+      inParts(op, tensor, 1, rows, DeviceRows.NONE, (part, _) -> host.broadcast(op, part, root));
+    } else {
+      inParts(op, tensor, 1, DeviceRows.NONE, rows, (_, part) -> host.broadcast(op, part, root));
     }
-    Part part = out ? work.input(tensor) : work.output(tensor);
-    run(op, work, () -> host.broadcast(op, part.host(), root));
   }
 
   @Override
@@ -214,10 +195,9 @@ final class GlooCudaBackend implements Backend {
     if (onDevices(op, input, (on, inner) -> on.allGather(inner, outputs, input))) {
       return;
     }
-    HostWork work = begin(op, input);
-    Tensor in = work.input(input).host();
-    List<Tensor> outs = outputs(work, outputs);
-    run(op, work, () -> host.allGather(op, outs, in));
+    DeviceRows own = DeviceRows.ofAll(List.of(input));
+    DeviceRows all = DeviceRows.ofEach(outputs);
+    inParts(op, input, size, own, all, (in, out) -> host.allGatherInto(op, out, in));
   }
 
   @Override
@@ -225,10 +205,9 @@ final class GlooCudaBackend implements Backend {
     if (onDevices(op, input, (on, inner) -> on.allGatherInto(inner, output, input))) {
       return;
     }
-    HostWork work = begin(op, input);
-    Tensor in = work.input(input).host();
-    Tensor out = work.output(output).host();
-    run(op, work, () -> host.allGatherInto(op, out, in));
+    DeviceRows own = DeviceRows.ofAll(List.of(input));
+    DeviceRows all = DeviceRows.ofParts(List.of(output), size);
+    inParts(op, input, size, own, all, (in, out) -> host.allGatherInto(op, out, in));
   }
 
   @Override
@@ -238,10 +217,9 @@ final class GlooCudaBackend implements Backend {
         op, inputs.get(0), (on, inner) -> on.allGatherIntoCoalesced(inner, outputs, inputs))) {
       return;
     }
-    HostWork work = begin(op, inputs.get(0));
-    List<Tensor> ins = inputs(work, inputs);
-    List<Tensor> outs = outputs(work, outputs);
-    run(op, work, () -> host.allGatherIntoCoalesced(op, outs, ins));
+    DeviceRows own = DeviceRows.ofAll(inputs);
+    DeviceRows all = DeviceRows.ofParts(outputs, size);
+    inParts(op, inputs.get(0), size, own, all, (in, out) -> host.allGatherInto(op, out, in));
   }
 
   @Override
@@ -249,10 +227,15 @@ final class GlooCudaBackend implements Backend {
     if (onDevices(op, input, (on, inner) -> on.gather(inner, outputs, input, root))) {
       return;
     }
-    HostWork work = begin(op, input);
-    Tensor in = work.input(input).host();
-    List<Tensor> outs = outputs(work, outputs);
-    run(op, work, () -> host.gather(op, outs, in, root));
+    DeviceRows own = DeviceRows.ofAll(List.of(input));
+    DeviceRows all = DeviceRows.ofEach(outputs);
+    inParts(
+        op,
+        input,
+        size,
+        own,
+        all,
+        (in, out) -> host.gather(op, rank == root ? ofEach(out) : List.of(), in, root));
   }
 
   @Override
@@ -260,10 +243,15 @@ final class GlooCudaBackend implements Backend {
     if (onDevices(op, output, (on, inner) -> on.scatter(inner, output, inputs, root))) {
       return;
     }
-    HostWork work = begin(op, output);
-    List<Tensor> ins = inputs(work, inputs);
-    Tensor out = work.output(output).host();
-    run(op, work, () -> host.scatter(op, out, ins, root));
+    DeviceRows own = DeviceRows.ofAll(List.of(output));
+    DeviceRows all = DeviceRows.ofEach(inputs);
+    inParts(
+        op,
+        output,
+        size,
+        all,
+        own,
+        (in, out) -> host.scatter(op, out, rank == root ? ofEach(in) : List.of(), root));
   }
 
   @Override
@@ -273,10 +261,10 @@ final class GlooCudaBackend implements Backend {
         op, output, reduceOp, (on, inner) -> on.reduceScatter(inner, output, inputs, reduceOp))) {
       return;
     }
-    HostWork work = begin(op, output);
-    List<Tensor> ins = inputs(work, inputs);
-    Tensor out = work.output(output).host();
-    run(op, work, () -> host.reduceScatter(op, out, ins, reduceOp));
+    DeviceRows own = DeviceRows.ofAll(List.of(output));
+    DeviceRows all = DeviceRows.ofEach(inputs);
+    inParts(
+        op, output, size, all, own, (in, out) -> host.reduceScatter(op, out, ofEach(in), reduceOp));
   }
 
   @Override
@@ -289,10 +277,9 @@ final class GlooCudaBackend implements Backend {
         (on, inner) -> on.reduceScatterInto(inner, output, input, reduceOp))) {
       return;
     }
-    HostWork work = begin(op, output);
-    Tensor in = work.input(input).host();
-    Tensor out = work.output(output).host();
-    run(op, work, () -> host.reduceScatterInto(op, out, in, reduceOp));
+    DeviceRows own = DeviceRows.ofAll(List.of(output));
+    DeviceRows all = DeviceRows.ofParts(List.of(input), size);
+    inParts(op, output, size, all, own, (in, out) -> host.reduceScatterInto(op, out, in, reduceOp));
   }
 
   @Override
@@ -303,6 +290,18 @@ final class GlooCudaBackend implements Backend {
         outputs.get(0),
         reduceOp,
         (on, inner) -> on.reduceScatterIntoCoalesced(inner, outputs, inputs, reduceOp))) {
+      return;
+    }
+    if (!partSize.isWhole()) {
+      DeviceRows own = DeviceRows.ofAll(outputs);
+      DeviceRows all = DeviceRows.ofParts(inputs, size);
+      inParts(
+          op,
+          outputs.get(0),
+          size,
+          all,
+          own,
+          (in, out) -> host.reduceScatterInto(op, out, in, reduceOp));
       return;
     }
     HostWork work = begin(op, outputs.get(0));

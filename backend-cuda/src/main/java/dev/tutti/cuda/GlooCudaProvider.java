@@ -12,7 +12,7 @@ import java.util.List;
 import java.util.Set;
 import java.util.function.Supplier;
 
-/** Serves CUDA tensors in Gloo groups: all collectives. */
+/** Serves CUDA tensors in Gloo groups: all collectives, with parts of equal size. */
 public final class GlooCudaProvider implements GlooDeviceProvider {
   private final Supplier<Cuda> cuda;
 
@@ -42,12 +42,12 @@ public final class GlooCudaProvider implements GlooDeviceProvider {
     operations.removeIf(OpType::isPointToPoint);
     return new Capabilities(
             operations, host.movable(), host.reducible(), host.reduceOps(), host.features())
-        .without(Set.of(Feature.TAGS, Feature.SYMMETRIC_MEMORY));
+        .without(Set.of(Feature.TAGS, Feature.SYMMETRIC_MEMORY, Feature.UNEVEN_PARTS));
   }
 
   @Override
   public List<Setting<?>> settings() {
-    return List.of(GlooCudaBackend.CHUNK_BYTES, DeviceWork.DIRECT);
+    return List.of(PartSize.CHUNK_BYTES, DeviceWork.DIRECT);
   }
 
   @Override

@@ -1,7 +1,6 @@
 package dev.tutti.cuda;
 
 import dev.tutti.BackendException;
-import dev.tutti.DType;
 import dev.tutti.Tensor;
 import dev.tutti.cuda.driver.StreamCalls;
 import dev.tutti.cuda.memory.PinnedAllocator;
@@ -9,8 +8,6 @@ import dev.tutti.cuda.memory.PinnedBlock;
 import dev.tutti.spi.DeviceEvent;
 import dev.tutti.spi.Operation;
 import java.lang.foreign.Arena;
-import java.lang.foreign.MemorySegment;
-import java.util.ArrayDeque;
 import java.util.ArrayList;
 import java.util.Collection;
 import java.util.Collections;
@@ -20,7 +17,6 @@ import java.util.concurrent.TimeoutException;
 import java.util.concurrent.locks.LockSupport;
 import java.util.function.BooleanSupplier;
 import java.util.function.Consumer;
-import org.jspecify.annotations.Nullable;
 
 /**
  * Brings tensors of one device to the host and back for the operations of a group, one after the
@@ -33,7 +29,6 @@ final class HostWork {
    * since they read what was computed there, copies to the device since something there may still
    * read what they write.
    */
-  private static final int AHEAD = 3;
   private static final long SPIN_NANOS = 200_000;
   private static final long PARK_NANOS = 20_000;
   private static final long END_NANOS = TimeUnit.SECONDS.toNanos(5);
@@ -45,7 +40,7 @@ final class HostWork {
   private final StreamCalls calls;
   private final CudaStream toHost;
   private final CudaStream toDevice;
-  private final List<Part> parts = Collections.synchronizedList(new ArrayList<>());
+  private final List<HostPart> parts = Collections.synchronizedList(new ArrayList<>());
 
   HostWork(CudaDevice device, int rank, BooleanSupplier isAborted) {
     this.device = device;
@@ -55,37 +50,6 @@ final class HostWork {
     this.calls = device.context().driver().streams();
     this.toHost = device.reserve().take();
     this.toDevice = device.reserve().take();
-  }
-
-  /** Runs an operation of the host on a part of a tensor. */
-  interface PartCall {
-    void run(Tensor part) throws Exception;
-  }
-
-  /** Is a tensor of the device, or a part of one, with its stand-in on the host. */
-  static final class Part {
-    private final long address;
-    private final long bytes;
-    private final boolean isResult;
-    private final @Nullable PinnedBlock block;
-    private final Tensor host;
-    private boolean isRead;
-
-    /** Says that nobody can tell when the device is done with it. */
-    private boolean isLost;
-
-    private Part(
-        long address, long bytes, boolean isResult, @Nullable PinnedBlock block, Tensor host) {
-      this.address = address;
-      this.bytes = bytes;
-      this.isResult = isResult;
-      this.block = block;
-      this.host = host;
-    }
-
-    Tensor host() {
-      return host;
-    }
   }
 
   /**
@@ -133,26 +97,21 @@ final class HostWork {
   }
 
   /** Takes a tensor that the operation reads. */
-  Part input(Tensor tensor) {
+  HostPart input(Tensor tensor) {
     return take(tensor, true, false);
   }
 
   /** Takes a tensor that the operation writes. */
-  Part output(Tensor tensor) {
+  HostPart output(Tensor tensor) {
     return take(tensor, false, true);
   }
 
-  /** Takes a tensor that the operation reads and writes. */
-  Part inOut(Tensor tensor) {
-    return take(tensor, true, true);
-  }
-
-  private Part take(Tensor tensor, boolean isRead, boolean isResult) {
+  private HostPart take(Tensor tensor, boolean isRead, boolean isResult) {
     boolean good = false;
     try {
-      requireUsable(tensor);
-      long address = tensor.segment().address();
-      Part part = part(parts, address, tensor.dtype(), tensor.shape(), isRead, isResult);
+      requireUsable(List.of(tensor));
+      HostPart part =
+          begin(parts, DeviceRows.ofAll(List.of(tensor)), 0, tensor.numel(), isRead, isResult);
       good = true;
       return part;
     } finally {
@@ -163,53 +122,59 @@ final class HostWork {
     }
   }
 
-  private void requireUsable(Tensor tensor) {
-    if (tensor.device().index() != device.index() || !tensor.segment().scope().isAlive()) {
-      throw new UnsupportedOperationException(
-          "rank "
-              + rank
-              + ": the memory of all tensors of an operation must be there, and on "
-              + device
-              + " like that of the first, not "
-              + tensor.describe());
+  /** Requires that tensors are there, and on the device. */
+  void requireUsable(List<Tensor> tensors) {
+    for (Tensor tensor : tensors) {
+      if (tensor.device().index() != device.index() || !tensor.segment().scope().isAlive()) {
+        throw new UnsupportedOperationException(
+            "rank "
+                + rank
+                + ": the memory of all tensors of an operation must be there, and on "
+                + device
+                + " like that of the first, not "
+                + tensor.describe());
+      }
     }
   }
 
-  /** Adds a part to some; what fails from there on leaves it to who ends those. */
-  private Part part(
-      Collection<Part> to,
-      long address,
-      DType dtype,
-      long[] shape,
+  /**
+   * Adds a part to some, and begins to copy it to the host if that reads it; what fails from there
+   * on leaves it to who ends those.
+   *
+   * @param to takes it
+   * @param rows of the device
+   * @param from the first element of each row
+   * @param length elements of each row
+   * @param isRead whether the host gets it
+   * @param isResult whether the device gets it back
+   */
+  HostPart begin(
+      Collection<HostPart> to,
+      DeviceRows rows,
+      long from,
+      long length,
       boolean isRead,
       boolean isResult) {
-    long bytes = dtype.byteSize();
-    for (long size : shape) {
-      bytes *= size;
-    }
-    if (bytes == 0) {
-      Part empty = new Part(address, 0, isResult, null, Tensor.allocate(dtype, shape));
-      to.add(empty);
-      return empty;
-    }
-    PinnedBlock block = pinned.allocate(bytes);
-    MemorySegment memory = block.segment().asSlice(0, bytes);
-    Part part = new Part(address, bytes, isResult, block, Tensor.of(memory, dtype, shape));
+    long bytes = HostPart.bytes(rows, length);
+    PinnedBlock block = bytes == 0 ? null : pinned.allocate(bytes);
+    HostPart part = new HostPart(rows, from, length, block, isRead, isResult);
     to.add(part);
-    if (isRead) {
+    if (isRead && block != null) {
       device.context().enter();
-      calls.copy(block.address(), address, bytes, toHost.handle());
-      part.isLost = true;
+      part.forEach(
+          (address, offset, pieceBytes) -> {
+            calls.copy(block.address() + offset, address, pieceBytes, toHost.handle());
+            part.isLost = true;
+          });
       pinned.useOn(block, toHost.handle());
       part.isLost = false;
-      part.isRead = true;
     }
     return part;
   }
 
   /** Waits until all that the operation reads is on the host. */
   void awaitInputs(Operation op) throws Exception {
-    for (Part part : parts) {
+    for (HostPart part : parts) {
       if (part.isRead) {
         await(op, part);
       }
@@ -218,15 +183,19 @@ final class HostWork {
 
   /** Puts the copies of all results into their stream. */
   void copyBack() {
-    device.context().enter();
     parts.forEach(this::copyBack);
   }
 
-  private void copyBack(Part part) {
-    PinnedBlock block = part.block;
+  /** Puts the copy of a part into its stream, if it is a result. */
+  void copyBack(HostPart part) {
+    PinnedBlock block = part.block();
     if (part.isResult && block != null) {
-      calls.copy(part.address, block.address(), part.bytes, toDevice.handle());
-      part.isLost = true;
+      device.context().enter();
+      part.forEach(
+          (address, offset, bytes) -> {
+            calls.copy(address, block.address() + offset, bytes, toDevice.handle());
+            part.isLost = true;
+          });
       pinned.useOn(block, toDevice.handle());
       part.isLost = false;
     }
@@ -272,15 +241,16 @@ final class HostWork {
 
   /** Waits until all results are on the device. */
   void awaitOutputs(Operation op) throws Exception {
-    for (Part part : parts) {
+    for (HostPart part : parts) {
       if (part.isResult) {
         await(op, part);
       }
     }
   }
 
-  private void await(Operation op, Part part) throws Exception {
-    PinnedBlock block = part.block;
+  /** Waits until a part is where it was last copied to. */
+  void await(Operation op, HostPart part) throws Exception {
+    PinnedBlock block = part.block();
     if (block == null || pinned.isIdle(block)) {
       return;
     }
@@ -303,65 +273,19 @@ final class HostWork {
     }
   }
 
-  /**
-   * Runs an elementwise operation part by part, so that the copies of the parts before and behind
-   * go on meanwhile.
-   *
-   * @param op the operation
-   * @param tensor of the device, read and written in place
-   * @param chunkBytes of a part
-   * @param isRead whether the host needs it
-   * @param isResult whether the device gets it back
-   * @param call runs the operation on a part
-   */
-  void pipeline(
-      Operation op, Tensor tensor, long chunkBytes, boolean isRead, boolean isResult, PartCall call)
-      throws Exception {
-    requireUsable(tensor);
-    DType dtype = tensor.dtype();
-    long count = chunkBytes / dtype.byteSize();
-    long numel = tensor.numel();
-    long address = tensor.segment().address();
-    ArrayDeque<Part> ahead = new ArrayDeque<>();
-    ArrayDeque<Part> back = new ArrayDeque<>();
-    long next = 0;
-    boolean good = false;
-    try {
-      while (next < numel || !ahead.isEmpty()) {
-        device.context().enter();
-        while (next < numel && ahead.size() < AHEAD) {
-          long[] shape = {Math.min(count, numel - next)};
-          part(ahead, address + next * dtype.byteSize(), dtype, shape, isRead, isResult);
-          next += shape[0];
-        }
-        Part part = ahead.getFirst();
-        await(op, part);
-        call.run(part.host);
-        device.context().enter();
-        copyBack(part);
-        back.addLast(ahead.removeFirst());
-        if (back.size() > AHEAD) {
-          await(op, back.getFirst());
-          free(back.removeFirst());
-        }
-      }
-      while (!back.isEmpty()) {
-        await(op, back.getFirst());
-        free(back.removeFirst());
-      }
-      good = true;
-    } finally {
-      parts.addAll(ahead);
-      parts.addAll(back);
-      end(good);
-    }
-  }
-
-  private void free(Part part) {
-    PinnedBlock block = part.block;
+  /** Gives the memory of a part back; who gets it next waits for copies that are known. */
+  void free(HostPart part) {
+    PinnedBlock block = part.block();
     if (block != null) {
       pinned.free(block);
     }
+  }
+
+  /** Takes parts that were begun elsewhere, and ends them with the others. */
+  void end(boolean good, Collection<HostPart> one, Collection<HostPart> other) {
+    parts.addAll(one);
+    parts.addAll(other);
+    end(good);
   }
 
   /**
@@ -370,20 +294,25 @@ final class HostWork {
    */
   void end(boolean good) {
     boolean idle = good || awaitIdle();
-    List<Part> own;
+    List<HostPart> own;
     synchronized (parts) {
       own = List.copyOf(parts);
       parts.clear();
     }
-    for (Part part : own) {
+    for (HostPart part : own) {
       if (!idle) {
-        device.allocator().keepFor(part.address, toHost.forBlocks(), toDevice.forBlocks());
-        device.sharable().keepFor(part.address, toHost.forBlocks(), toDevice.forBlocks());
+        part.forEach((address, _, _) -> keep(address));
       }
       if (idle || !part.isLost) {
         free(part);
       }
     }
+  }
+
+  /** Lets the next users of memory of the device wait for what is copied late. */
+  private void keep(long address) {
+    device.allocator().keepFor(address, toHost.forBlocks(), toDevice.forBlocks());
+    device.sharable().keepFor(address, toHost.forBlocks(), toDevice.forBlocks());
   }
 
   private boolean awaitIdle() {

@@ -153,6 +153,7 @@ class CudaSparseTest {
                   .isInstanceOf(UnsupportedOperationException.class)
                   .hasMessageContaining("more than 2^63 places");
               Tensor small = sparse(device, new long[] {2}, 5);
+              device.currentStream().await(Duration.ofSeconds(20)); // the session has another one
               try (CudaSession session = new CudaSession(device);
                   Recording _ =
                       session.record(

@@ -151,7 +151,7 @@ class GlooCudaTest {
   }
 
   @Test
-  void noRoomForOnePartLeavesNothingOfTheOthers() throws Exception {
+  void noRoomForOneTensorLeavesNothingOfTheOthers() throws Exception {
     ranks()
         .run(
             2,
@@ -161,8 +161,11 @@ class GlooCudaTest {
               group.barrier();
               if (group.rank() == 0) {
                 machine.fake.failOn("cuMemHostAlloc", 2, CudaException.OUT_OF_MEMORY);
-                assertThatThrownBy(
-                        () -> group.allReduceCoalesced(List.of(one, two), AllReduceOptions.DEFAULT))
+                List<Tensor> outputs =
+                    List.of(
+                        device.tensors().allocate(DType.FLOAT32, 100_000),
+                        device.tensors().allocate(DType.FLOAT32, 400_000));
+                assertThatThrownBy(() -> group.allToAll(outputs, List.of(one, two)))
                     .hasStackTraceContaining("cuMemHostAlloc failed");
                 assertThat(device.pinned().blocksInUse()).isZero();
               }
