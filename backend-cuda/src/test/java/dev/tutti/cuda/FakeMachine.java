@@ -52,12 +52,17 @@ final class FakeMachine implements AutoCloseable {
 
   /** Holds a stream until the latch is opened. */
   CountDownLatch hold(CudaStream stream) {
+    return hold(stream.device(), stream.handle());
+  }
+
+  /** Holds a stream of a device, by its handle, until the latch is opened. */
+  CountDownLatch hold(CudaDevice device, long stream) {
     CountDownLatch latch = new CountDownLatch(1);
     fake.kernel(HOLD, 0, _ -> latch.await());
-    stream.device().context().enter();
+    device.context().enter();
     long module = fake.driver().kernels().load(new byte[1]);
     long function = fake.driver().kernels().function(module, HOLD);
-    fake.driver().kernels().launch(function, 1, 1, 1, 1, 1, 1, 0, stream.handle(), 1);
+    fake.driver().kernels().launch(function, 1, 1, 1, 1, 1, 1, 0, stream, 1);
     fake.driver().kernels().unload(module);
     return latch;
   }
