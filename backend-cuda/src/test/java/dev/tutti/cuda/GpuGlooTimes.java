@@ -9,9 +9,13 @@ import java.util.List;
 
 /**
  * Times all-reduce of CUDA and of host tensors in a Gloo group, as one rank of the environment.
- * Prints the median of the time of a call whose result is on the device, in microseconds.
+ * Prints the median of the time of a call whose result is on the device, in microseconds. Arguments
+ * are the sizes in bytes; behind {@code --ops} those of the parts of all ranks (1 MiB and 64 MiB
+ * without any), for which it times an all-gather, a reduce-scatter, a gather and a scatter.
  */
 final class GpuGlooTimes {
+  private static final List<String> SIZES_OF_OPS = List.of("1048576", "67108864");
+
   private GpuGlooTimes() {}
 
   public static void main(String[] args) {
@@ -21,6 +25,14 @@ final class GpuGlooTimes {
         GroupOptions.defaults().withBackend("gloo").withDevice(Device.cuda(local));
     try (CudaStream.Scope _ = device.poolStream().use();
         ProcessGroup group = ProcessGroup.init(options)) {
+      if (args.length > 0 && args[0].equals("--ops")) {
+        List<String> sizes = Arrays.asList(args).subList(1, args.length);
+        GpuGlooOpTimes times = new GpuGlooOpTimes(group, device);
+        for (String arg : sizes.isEmpty() ? SIZES_OF_OPS : sizes) {
+          times.print(Integer.parseInt(arg));
+        }
+        return;
+      }
       for (String arg : args) {
         int bytes = Integer.parseInt(arg);
         check(group, device, bytes / Float.BYTES);
