@@ -22,7 +22,7 @@ import org.jspecify.annotations.Nullable;
  * host work). An operation is done when its results are on the device.
  */
 final class GlooCudaBackend implements Backend {
-  /** Are the entries of a sparse tensor that the host coalesces faster than the device. */
+  /** Are the entries of a sparse tensor that the host sums and coalesces faster than the device. */
   static final long LEAST_COALESCED = 1024;
 
   private final Cuda cuda;
@@ -344,9 +344,16 @@ final class GlooCudaBackend implements Backend {
       return;
     }
     HostWork work = begin(op, tensor.values());
+    if (!partSize.isWhole()) {
+      CudaDevice device = cuda.device(tensor.device().index());
+      Tensor sum = work.sum(op, tensor, size, this, Arena.ofAuto());
+      HostWork.keepForCaller(op, device, sum);
+      op.completeWith(List.of(sum));
+      return;
+    }
     try (Arena arena = Arena.ofShared()) {
       boolean isLarge = tensor.indices().size(1) > LEAST_COALESCED;
-      Tensor own = isLarge ? work.coalesced(op, tensor, arena) : tensor;
+      Tensor own = isLarge ? work.sum(op, tensor, 1, null, arena) : tensor;
       Tensor indices = work.input(own.indices()).host();
       Tensor values = work.input(own.values()).host();
       Tensor sparse = Tensor.sparse(indices, values, tensor.shape());

@@ -5,6 +5,7 @@ import dev.tutti.Tensor;
 import dev.tutti.cuda.driver.StreamCalls;
 import dev.tutti.cuda.memory.PinnedAllocator;
 import dev.tutti.cuda.memory.PinnedBlock;
+import dev.tutti.spi.Backend;
 import dev.tutti.spi.DeviceEvent;
 import dev.tutti.spi.Operation;
 import java.lang.foreign.Arena;
@@ -17,6 +18,7 @@ import java.util.concurrent.TimeoutException;
 import java.util.concurrent.locks.LockSupport;
 import java.util.function.BooleanSupplier;
 import java.util.function.Consumer;
+import org.jspecify.annotations.Nullable;
 
 /**
  * Brings tensors of one device to the host and back for the operations of a group, one after the
@@ -232,10 +234,16 @@ final class HostWork {
     }
   }
 
-  /** Coalesces a sparse tensor on the device, on the way to the host. */
-  Tensor coalesced(Operation op, Tensor sparse, Arena arena) throws Exception {
+  /**
+   * Sums sparse tensors on the device.
+   *
+   * @param others brings them to all ranks; null to coalesce this rank's alone
+   * @param arena owns the memory of the sum
+   */
+  Tensor sum(Operation op, Tensor sparse, int size, @Nullable Backend others, Arena arena)
+      throws Exception {
     try (CudaStream.Scope _ = toHost.use()) {
-      return SparseReduction.alone(device, rank, isAborted).sum(op, sparse, arena);
+      return new SparseReduction(device, rank, size, others, isAborted).sum(op, sparse, arena);
     }
   }
 

@@ -13,6 +13,7 @@ import java.lang.foreign.Arena;
 import java.lang.foreign.MemorySegment;
 import java.lang.foreign.ValueLayout;
 import java.util.ArrayList;
+import java.util.Arrays;
 import java.util.Collections;
 import java.util.List;
 import java.util.function.BooleanSupplier;
@@ -32,7 +33,8 @@ final class SparseReduction {
    * A rank coalesces its tensor, and says how many entries are left, whether an index was outside, and a
    * fingerprint of type and shape; all in words that never leave the devices before all ranks have
    * those of all. So each rank knows alike whether to go on, and with how much. Then linear places and values go to all,
-   * and each rank coalesces what all have in the order of ranks, so all get the same bits. The host has to know
+   * as parts of equal size unless one rank has far more than others, and each rank coalesces what all have in the order of
+   * ranks, so all get the same bits. The host has to know
    * the numbers of entries before memory for them can be allocated; nothing else makes it wait.
    */
   private static final int COUNT = 0;
@@ -42,6 +44,9 @@ final class SparseReduction {
   private static final int WORDS = 4;
   private static final long NOTHING_OUTSIDE = -1;
   private static final long MOST_ENTRIES = Integer.MAX_VALUE;
+
+  /** Is how much more all may send, so that each can send as much. */
+  private static final long MOST_PADDING = 2;
 
   private final CudaDevice device;
   private final int rank;
@@ -65,11 +70,6 @@ final class SparseReduction {
     this.size = size;
     this.backend = backend;
     this.isAborted = isAborted;
-  }
-
-  /** Prepares to coalesce tensors of one rank. */
-  static SparseReduction alone(CudaDevice device, int rank, BooleanSupplier isAborted) {
-    return new SparseReduction(device, rank, 1, null, isAborted);
   }
 
   /**
@@ -236,25 +236,50 @@ final class SparseReduction {
       if (total == 0) {
         return result(arena, List.of(), 0, values);
       }
-      long allKeys = work.memory(total * Long.BYTES);
-      long allValues = work.memory(total * plan.rowBytes);
       long places = runs.isEmpty() ? words : runs.getFirst().distinct();
-      exchange(others, counts, places, allKeys, Long.BYTES);
-      exchange(others, counts, values, allValues, plan.rowBytes);
+      long allKeys = exchange(others, counts, places, Long.BYTES);
+      long allValues = exchange(others, counts, values, plan.rowBytes);
       long count = work.memory(Long.BYTES);
       List<Runs> sums = List.of(work.runs(allKeys, total, plan.bits, count));
       return result(arena, sums, read(count, 1)[0], allValues);
     }
 
-    /** Sends rows of this rank to all, and gets those of all in the order of ranks. */
-    private void exchange(Backend others, long[] counts, long from, long to, long rowBytes)
+    /** Sends rows of this rank to all; returns where those of all are, in the order of ranks. */
+    private long exchange(Backend others, long[] counts, long from, long rowBytes)
         throws Exception {
+      long total = Arrays.stream(counts).sum();
+      long most = Arrays.stream(counts).max().orElse(0);
       if (rowBytes == 0) {
-        return;
+        return from;
       }
+      if (size * most > MOST_PADDING * total) {
+        return exchangeUneven(others, counts, from, rowBytes);
+      }
+      long bytes = most * rowBytes;
+      long parts = work.memory(size * bytes);
+      stream.copy(parts + rank * bytes, from, counts[rank] * rowBytes);
+      InnerOperation gather = new InnerOperation(op);
+      others.allGatherInto(gather, bytes(parts, size * bytes), bytes(parts + rank * bytes, bytes));
+      gather.awaitDevice(isAborted);
+      device.context().enter();
+      if (most * size == total) {
+        return parts;
+      }
+      long rows = work.memory(total * rowBytes);
+      long at = rows;
+      for (int r = 0; r < size; r++) {
+        stream.copy(at, parts + r * bytes, counts[r] * rowBytes);
+        at += counts[r] * rowBytes;
+      }
+      return rows;
+    }
+
+    private long exchangeUneven(Backend others, long[] counts, long from, long rowBytes)
+        throws Exception {
+      long rows = work.memory(Arrays.stream(counts).sum() * rowBytes);
       Tensor own = bytes(from, counts[rank] * rowBytes);
       List<Tensor> parts = new ArrayList<>();
-      long at = to;
+      long at = rows;
       for (long count : counts) {
         parts.add(bytes(at, count * rowBytes));
         at += count * rowBytes;
@@ -263,6 +288,7 @@ final class SparseReduction {
       others.allToAll(exchange, parts, Collections.nCopies(size, own));
       exchange.awaitDevice(isAborted);
       device.context().enter();
+      return rows;
     }
 
     private Tensor words(long address, long count) {

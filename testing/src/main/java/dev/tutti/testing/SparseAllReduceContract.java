@@ -46,6 +46,28 @@ public interface SparseAllReduceContract extends GroupContract {
         });
   }
 
+  /** Sums twice, and finds the first sum as it was. */
+  @ContractTest(needs = OpType.ALL_REDUCE_SPARSE, features = Feature.REAL_RESULTS)
+  default void sparseSumsStayWhenOthersFollow(ContractWorld world) throws Exception {
+    world.run(
+        member -> {
+          Tensor first = sum(member, sparse(member, DType.FLOAT32, 7));
+          long[] places = host(member, first.indices()).toLongArray();
+          double[] values = host(member, first.values()).toDoubleArray();
+          for (int nnz : new int[] {7, 3, 9}) {
+            Tensor _ = sum(member, sparse(member, DType.FLOAT32, nnz));
+          }
+          assertThat(host(member, first.indices()).toLongArray()).isEqualTo(places);
+          assertThat(host(member, first.values()).toDoubleArray()).isEqualTo(values);
+        });
+  }
+
+  private static Tensor sum(Member member, Tensor sparse) {
+    Work work = member.group().allReduce(sparse, AllReduceOptions.DEFAULT);
+    work.await();
+    return work.result().get(0);
+  }
+
   /** Adds many ones at one place, more than the half types can count by steps of one. */
   @ContractTest(needs = OpType.ALL_REDUCE_SPARSE, features = Feature.REAL_RESULTS)
   default void sparseAllReduceOfHalfTypesRoundsLate(ContractWorld world) throws Exception {

@@ -37,8 +37,13 @@ public final class SparseAllReduce {
   private static final int MAX_DIMS = 4;
   private static final int WORDS = 2 * MAX_DIMS + 1;
 
+  /** Is how much is kept for the next operation: to touch fresh memory takes longer than a sum. */
+  private static final long MOST_KEPT = 64 << 20;
+
   private final int rank;
   private final int size;
+  private final Scratch places = new Scratch();
+  private final Scratch rows = new Scratch();
 
   /**
    * Prepares for any number of operations, one at a time.
@@ -93,18 +98,18 @@ public final class SparseAllReduce {
       rowBytes *= shape[d];
     }
     long[] counts = gatherCounts(op, own, sparseDims, exchange);
-    Tensor indices = gatherRows(own.indices(), counts, 8L * sparseDims, exchange);
-    Tensor values = gatherRows(own.values(), counts, rowBytes, exchange);
+    MemorySegment indices = gatherRows(own.indices(), counts, 8L * sparseDims, places, exchange);
+    MemorySegment values = gatherRows(own.values(), counts, rowBytes, rows, exchange);
     List<Tensor> all = new ArrayList<>();
     long start = 0;
     for (int r = 0; r < size; r++) {
       long[] valueShape = own.values().shape();
       valueShape[0] = counts[r];
-      MemorySegment places = indices.segment().asSlice(start * 8 * sparseDims);
-      MemorySegment numbers = values.segment().asSlice(start * rowBytes);
+      MemorySegment coordinates = indices.asSlice(start * 8 * sparseDims);
+      MemorySegment numbers = values.asSlice(start * rowBytes);
       all.add(
           Tensor.sparse(
-              Tensor.of(places, DType.INT64, sparseDims, counts[r]),
+              Tensor.of(coordinates, DType.INT64, sparseDims, counts[r]),
               Tensor.of(numbers, own.dtype(), valueShape),
               shape));
       start += counts[r];
@@ -122,7 +127,7 @@ public final class SparseAllReduce {
 
   /** Adds tensors and rounds after each. */
   static Tensor sumByRank(List<Tensor> tensors) {
-    Tensor sum = SparseSum.coalesce(tensors.get(0));
+    Tensor sum = SparseSum.of(tensors.subList(0, 1));
     for (Tensor next : tensors.subList(1, tensors.size())) {
       sum = SparseSum.of(List.of(sum, next));
     }
@@ -203,7 +208,8 @@ public final class SparseAllReduce {
     throw cause;
   }
 
-  private Tensor gatherRows(Tensor own, long[] counts, long rowBytes, Exchange exchange)
+  private MemorySegment gatherRows(
+      Tensor own, long[] counts, long rowBytes, Scratch scratch, Exchange exchange)
       throws Exception {
     long[] bytes = new long[size];
     long total = 0;
@@ -213,9 +219,17 @@ public final class SparseAllReduce {
       total = Math.addExact(total, bytes[r]);
       before += r < rank ? bytes[r] : 0;
     }
-    Tensor all = Tensor.allocate(own.dtype(), total / own.dtype().byteSize());
-    MemorySegment.copy(own.segment(), 0, all.segment(), before, bytes[rank]);
-    exchange.gatherUneven(all.segment(), bytes);
+    MemorySegment all =
+        total > MOST_KEPT
+            ? Tensor.allocate(DType.UINT8, total).segment()
+            : scratch.atLeast(roundUp(total)).asSlice(0, total);
+    MemorySegment.copy(own.segment(), 0, all, before, bytes[rank]);
+    exchange.gatherUneven(all, bytes);
     return all;
+  }
+
+  /** Rounds up to a power of two, so that memory need not grow often. */
+  private static long roundUp(long bytes) {
+    return bytes < 2 ? bytes : Long.highestOneBit(bytes - 1) << 1;
   }
 }
