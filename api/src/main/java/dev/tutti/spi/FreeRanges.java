@@ -8,6 +8,9 @@ final class FreeRanges {
   /** Is the length of each free range by where it begins; no two touch. */
   private final TreeMap<Long, Long> free = new TreeMap<>();
 
+  /** Creates it with nothing to give out. */
+  FreeRanges() {}
+
   FreeRanges(long offset, long length) {
     free.put(offset, length);
   }

@@ -25,7 +25,8 @@ public final class SharedHeap {
   /*
    * One file without a name (memfd_create(2)), mapped whole when the first large tensor is made, with
    * room for all that may come: it takes memory only where something was written. What is freed is
-   * punched out of it, which gives the memory back and makes it zero for the next. Others open the file
+   * punched out of it, which gives the memory back and makes it zero for the next; but for some MiB, which
+   * are zeroed and kept, since the system takes longer to give a page than to fill it. Others open the file
    * by /proc/PID/fd/N, for which the system demands the same user, and know it by a random number at its
    * beginning. A crash leaves nothing behind.
    *
@@ -53,6 +54,11 @@ public final class SharedHeap {
   private static final long MOST_REST_NANOS = 300_000_000_000L;
   private static final long SMALL_PAGE = 4096;
   private static final long FREED_NANOS = 100_000_000;
+
+  /** Is the most memory that is kept for use again, and what one tensor may keep of it. */
+  private static final long MOST_KEPT = 32 << 20;
+
+  private static final long LARGEST_KEPT = MOST_KEPT / 2;
   private static final String NAME = "tutti-tensors";
 
   private static final class Holder {
@@ -69,6 +75,8 @@ public final class SharedHeap {
   private final SharedHeapCalls calls;
   private final long limit;
   private final FreeRanges free;
+  private final FreeRanges kept = new FreeRanges();
+  private long keptBytes;
   private final HeapLoans<Freed> loans = new HeapLoans<>();
   private long used;
   private long restNanos = LEAST_REST_NANOS;
@@ -253,7 +261,12 @@ public final class SharedHeap {
     if (counted > most - used) {
       return -1;
     }
-    long offset = free.take(length);
+    long offset = length > LARGEST_KEPT ? -1 : kept.take(length);
+    if (offset >= 0) {
+      keptBytes -= length;
+    } else {
+      offset = free.take(length);
+    }
     used += offset < 0 ? 0 : counted;
     return offset;
   }
@@ -267,13 +280,21 @@ public final class SharedHeap {
   }
 
   private void release(Freed freed) {
-    if (!calls.punch(descriptor, freed.offset, freed.length)) {
+    boolean isKept = keep(freed);
+    if (isKept || !calls.punch(descriptor, freed.offset, freed.length)) {
       memory.asSlice(freed.offset, freed.length).fill((byte) 0);
     }
     synchronized (this) {
       used -= freed.counted;
-      free.give(freed.offset, freed.length);
+      (isKept ? kept : free).give(freed.offset, freed.length);
     }
+  }
+
+  /** Tells whether a place keeps its memory. */
+  private synchronized boolean keep(Freed freed) {
+    boolean isKept = freed.length <= LARGEST_KEPT && freed.length <= MOST_KEPT - keptBytes;
+    keptBytes += isKept ? freed.length : 0;
+    return isKept;
   }
 
   /** Is a place that is not used any more. */

@@ -14,9 +14,11 @@ import org.junit.jupiter.api.AfterEach;
 import org.junit.jupiter.api.BeforeEach;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.Timeout;
+import org.junit.jupiter.api.parallel.Isolated;
 
 /** Lets nobody but the thread that tries to read the peer's memory move bytes. */
 @Timeout(60)
+@Isolated("memory stays as it is also while tests beside it read any")
 class LoansTest {
   private static final int RING = 4096;
   private static final int BYTES = RING + 1000;
