@@ -6,9 +6,11 @@ import dev.tutti.testing.ProcessGroupContract;
 import java.util.Map;
 import org.junit.jupiter.api.extension.ExtendWith;
 
-/** Runs the contract on as many GPUs as there are. */
+/** Runs the contract on up to 4 GPUs; where there are fewer, 4 ranks share them. */
 @ExtendWith(Gpu.class)
 class GpuContractTest extends ProcessGroupContract {
+  private static final int RANKS = 4;
+
   @Override
   protected BackendProvider provider() {
     return subject().provider();
@@ -16,8 +18,12 @@ class GpuContractTest extends ProcessGroupContract {
 
   @Override
   public ContractSubject subject() {
-    Cuda cuda = Cuda.get();
     return new CudaSubject(
-        cuda, Math.min(4, cuda.deviceCount()), Map.of("TUTTI_CLOSE_TIMEOUT", "1s"));
+        Cuda.get(),
+        RANKS,
+        Map.of(
+            "TUTTI_CLOSE_TIMEOUT", "1s",
+            "TUTTI_CUDA_LANES", Cuda.get().deviceCount() < RANKS ? "8" : "128",
+            "TORCH_SYMM_MEM_ALLOW_OVERLAPPING_DEVICES", "1"));
   }
 }
