@@ -239,11 +239,23 @@ final class HostWork {
    *
    * @param others brings them to all ranks; null to coalesce this rank's alone
    * @param arena owns the memory of the sum
+   * @throws UnsupportedOperationException if the tensor is not there, or cannot be summed
    */
   Tensor sum(Operation op, Tensor sparse, int size, @Nullable Backend others, Arena arena)
       throws Exception {
+    List<Tensor> read = List.of(sparse.indices(), sparse.values());
+    requireUsable(read);
+    boolean good = false;
     try (CudaStream.Scope _ = toHost.use()) {
-      return new SparseReduction(device, rank, size, others, isAborted).sum(op, sparse, arena);
+      SparseReduction sums = new SparseReduction(device, rank, size, others, isAborted);
+      Tensor sum = sums.sum(op, sparse, arena);
+      good = true;
+      return sum;
+    } finally {
+      if (!good && !toHost.isIdle()) {
+        // What runs late still reads the caller's memory, which the caller may free now.
+        read.forEach(tensor -> keep(tensor.segment().address()));
+      }
     }
   }
 

@@ -13,6 +13,7 @@ import dev.tutti.cuda.driver.FakeNccl;
 import dev.tutti.gloo.GlooProvider;
 import dev.tutti.spi.BackendProvider;
 import dev.tutti.spi.DeviceSession.Recording;
+import java.lang.foreign.Arena;
 import java.time.Duration;
 import java.util.Arrays;
 import java.util.List;
@@ -188,6 +189,58 @@ class CudaSparseTest {
                 Tensor sum = sum(group, small).result().getFirst();
                 assertThat(device.tensors().toHost(sum.values()).toFloatArray()).containsExactly(2);
               }
+            });
+  }
+
+  @ParameterizedTest
+  @EnumSource(Kind.class)
+  void memoryThatWasFreedIsRefused(Kind kind) throws Exception {
+    ranks(kind)
+        .run(
+            2,
+            (group, device) -> {
+              Tensor freed;
+              try (Arena arena = Arena.ofShared()) {
+                Tensor indices = device.tensors().allocate(arena, DType.INT64, 1, 2);
+                Tensor values = device.tensors().allocate(arena, DType.FLOAT32, 2);
+                freed = Tensor.sparse(indices, values, 5);
+              }
+              assertThatThrownBy(() -> sum(group, freed).await())
+                  .hasStackTraceContaining("the memory");
+              Tensor sum = sum(group, sparse(device, new long[] {2}, 5)).result().getFirst();
+              assertThat(device.tensors().toHost(sum.values()).toFloatArray()).containsExactly(2);
+            });
+  }
+
+  /** Frees a tensor of a sum that timed out and that the device, held, has still to read. */
+  @ParameterizedTest
+  @EnumSource(
+      value = Kind.class,
+      names = {"GLOO_BY_DEVICES", "GLOO_BY_HOST"})
+  void memoryThatIsReadLateIsNotUsedAgain(Kind kind) throws Exception {
+    ranks(kind)
+        .within(Duration.ofSeconds(1))
+        .run(
+            2,
+            (group, device) -> {
+              Arena arena = Arena.ofShared();
+              Tensor indices = device.tensors().allocate(arena, DType.INT64, 1, 2000);
+              Tensor values = device.tensors().allocate(arena, DType.FLOAT32, 2000);
+              long address = indices.segment().address();
+              group.store().barrier("allocated", 2, Duration.ofSeconds(20));
+              CountDownLatch hold = machine.hold(device.currentStream());
+              try {
+                Tensor sparse = Tensor.sparse(indices, values, 5);
+                assertThatThrownBy(() -> sum(group, sparse).await())
+                    .isInstanceOf(TuttiException.class);
+                arena.close();
+                Tensor next = device.tensors().allocate(DType.INT64, 1, 2000);
+                assertThat(next.segment().address()).isNotEqualTo(address);
+                group.store().barrier("checked", 2, Duration.ofSeconds(20));
+              } finally {
+                hold.countDown();
+              }
+              assertThat(device.awaitAll(System.nanoTime() + Until.LONG.toNanos())).isTrue();
             });
   }
 
