@@ -17,6 +17,11 @@ interface Messages {
     return Map.of();
   }
 
+  /** Tells whether some ranks are of PyTorch, or may be, as nobody was asked. */
+  default boolean mayMeetPytorch() {
+    return false;
+  }
+
   /** Begins to collect what this thread starts. */
   default void beginBatch() {}
 

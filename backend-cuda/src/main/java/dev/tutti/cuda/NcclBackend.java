@@ -123,9 +123,15 @@ final class NcclBackend implements Backend {
   public void allReduceSparse(Operation op, Tensor tensor, ReduceOp reduceOp) throws Exception {
     long _ = address(op, tensor.indices());
     long _ = address(op, tensor.values());
-    if (hasForeignRanks()) {
+    Messages own = messages;
+    if (own != null && own.mayMeetPytorch()) {
       throw new UnsupportedOperationException(
-          op.type().label() + " on rank " + rank + ": ranks of PyTorch have none on NCCL");
+          op.type().label()
+              + " on rank "
+              + rank
+              + ": ranks of PyTorch have none on NCCL, and with "
+              + CudaSettings.NCCL_LAZY.name()
+              + " nobody knows whether there are any");
     }
     SparseReduction sparse = new SparseReduction(device, rank, size, this, () -> aborted);
     op.completeWith(List.of(sparse.sum(op, tensor, Arena.ofAuto())));

@@ -105,7 +105,7 @@ public final class NcclBackendProvider implements BackendProvider {
    *
    * <p>What depends on the group they do not tell: with ranks of PyTorch, or where {@code
    * TUTTI_NCCL_LAZY} is set, the group has no {@link Feature#TAGS}, and refuses receives from any
-   * rank.
+   * rank and sums of sparse tensors.
    */
   @Override
   public Capabilities capabilities() {

@@ -89,6 +89,11 @@ final class OrderedMessages implements Messages {
         "with ranks of PyTorch only NCCL is asked who is gone, while it has something to do");
   }
 
+  @Override
+  public boolean mayMeetPytorch() {
+    return true;
+  }
+
   private void start(Operation op, int peer, boolean sends, long address, long bytes) {
     List<NcclMessage> collected = batches.get(Thread.currentThread());
     if (collected == null && pairs != null) {

@@ -7,6 +7,7 @@ import static dev.tutti.cuda.MixedRanks.read;
 import static org.assertj.core.api.Assertions.assertThat;
 import static org.assertj.core.api.Assertions.assertThatThrownBy;
 
+import dev.tutti.AllReduceOptions;
 import dev.tutti.AllToAllOptions;
 import dev.tutti.P2pOptions;
 import dev.tutti.ProcessGroup;
@@ -135,6 +136,39 @@ class NcclMixedMessagesTest {
               assertThatThrownBy(() -> group.split(0, 0))
                   .isInstanceOf(UnsupportedOperationException.class)
                   .hasMessageContaining("subgroup(ranks) is their new_group");
+              assertThatSparseIsRefused(group, device);
+              group.allReduce(tensor);
+              assertThat(read(device, tensor)).containsExactly(2);
+            });
+    end(own, foreign);
+  }
+
+  private static void assertThatSparseIsRefused(ProcessGroup group, CudaDevice device) {
+    Tensor indices = device.tensors().copyOf(Tensor.of(3L).view(1, 1));
+    Tensor sparse = Tensor.sparse(indices, floats(device, 1), 5);
+    assertThatThrownBy(() -> group.allReduce(sparse, AllReduceOptions.DEFAULT))
+        .isInstanceOf(UnsupportedOperationException.class)
+        .hasMessageContaining("ranks of PyTorch have none on NCCL");
+  }
+
+  @Test
+  void aLazyRankRefusesSparseTensorsAndTheGroupGoesOn() throws Exception {
+    Future<?> foreign =
+        ranks.foreign(
+            1,
+            2,
+            rank -> {
+              Communicator main = rank.main();
+              rank.sum(main, rank.floats(1));
+              main.close();
+            });
+    Future<?> own =
+        ranks.lazy(
+            0,
+            2,
+            (group, device) -> {
+              assertThatSparseIsRefused(group, device);
+              Tensor tensor = floats(device, 1);
               group.allReduce(tensor);
               assertThat(read(device, tensor)).containsExactly(2);
             });
