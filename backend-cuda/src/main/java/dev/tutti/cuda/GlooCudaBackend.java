@@ -11,6 +11,7 @@ import dev.tutti.spi.DeviceEvent;
 import dev.tutti.spi.Operation;
 import java.lang.foreign.Arena;
 import java.util.ArrayList;
+import java.util.IdentityHashMap;
 import java.util.List;
 import java.util.Map;
 import java.util.concurrent.ConcurrentHashMap;
@@ -132,9 +133,13 @@ final class GlooCudaBackend implements Backend {
     }
   }
 
+  /** Takes what the operation reads; what goes to several ranks once. */
   private static List<Tensor> inputs(HostWork work, List<Tensor> tensors) {
+    IdentityHashMap<Tensor, Tensor> known = new IdentityHashMap<>();
     List<Tensor> hosts = new ArrayList<>(tensors.size());
-    tensors.forEach(tensor -> hosts.add(work.input(tensor).host()));
+    for (Tensor tensor : tensors) {
+      hosts.add(known.computeIfAbsent(tensor, each -> work.input(each).host()));
+    }
     return hosts;
   }
 

@@ -103,6 +103,28 @@ class CudaSparseTest {
             });
   }
 
+  /** Copies the 3000 places of one rank to the host, and from there to the devices of all three. */
+  @Test
+  void whatGoesToAllRanksByWayOfTheHostIsCopiedThereOnce() throws Exception {
+    ranks(Kind.GLOO_BY_HOST)
+        .run(
+            3,
+            (group, device) -> {
+              int entries = group.rank() == 1 ? 3000 : 0;
+              long[] places = LongStream.range(0, entries).map(i -> 3 * i).toArray();
+              Tensor tensor = sparse(device, places, 9000);
+              group.barrier();
+              machine.fake.clearCalls();
+              group.barrier();
+              Tensor sum = sum(group, tensor).result().getFirst();
+              group.barrier();
+              assertThat(sum.indices().size(1)).isEqualTo(3000);
+              assertThat(machine.fake.calls("cuMemcpyAsync"))
+                  .filteredOn(call -> call.split(" ")[1].equals("24000"))
+                  .hasSize(1 + 3);
+            });
+  }
+
   private long mostCopied() {
     return machine.fake.calls("cuMemcpyAsync").stream()
         .mapToLong(call -> Long.parseLong(call.split(" ")[1]))
