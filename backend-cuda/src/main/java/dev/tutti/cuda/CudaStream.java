@@ -1,5 +1,6 @@
 package dev.tutti.cuda;
 
+import dev.tutti.BackendException;
 import dev.tutti.TuttiException;
 import dev.tutti.cuda.driver.CudaDriver;
 import dev.tutti.cuda.driver.EventPool;
@@ -95,6 +96,15 @@ public final class CudaStream {
       if (!event.awaitReached(System.nanoTime() + TimeUnit.NANOSECONDS.convert(timeout))) {
         throw new TuttiException(this + " is not done after " + timeout.toMillis() + " ms");
       }
+    }
+  }
+
+  /** Waits until all work so far is done; false if it is not by then, or the device failed. */
+  boolean awaitIdle(long deadlineNanos) {
+    try (CudaEvent event = record()) {
+      return event.awaitReached(deadlineNanos);
+    } catch (BackendException e) {
+      return false;
     }
   }
 

@@ -150,7 +150,7 @@ final class DeviceWork {
 
   void close() {
     backend.close();
-    if (stream.isIdle()) {
+    if (stream.awaitIdle(System.nanoTime() + HostWork.END_NANOS)) {
       device.reserve().give(stream);
     }
   }

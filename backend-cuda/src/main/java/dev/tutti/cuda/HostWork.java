@@ -33,7 +33,9 @@ final class HostWork {
    */
   private static final long SPIN_NANOS = 200_000;
   private static final long PARK_NANOS = 20_000;
-  private static final long END_NANOS = TimeUnit.SECONDS.toNanos(5);
+
+  /** Is how long the end of a group waits for the device. */
+  static final long END_NANOS = TimeUnit.SECONDS.toNanos(5);
 
   private final CudaDevice device;
   private final int rank;
@@ -337,12 +339,7 @@ final class HostWork {
 
   private boolean awaitIdle() {
     long until = System.nanoTime() + END_NANOS;
-    try (CudaEvent last = toHost.record();
-        CudaEvent lastBack = toDevice.record()) {
-      return last.awaitReached(until) && lastBack.awaitReached(until);
-    } catch (BackendException e) {
-      return false;
-    }
+    return toHost.awaitIdle(until) && toDevice.awaitIdle(until);
   }
 
   /** Gives the streams and the memory back, unless they do not end. */

@@ -25,9 +25,7 @@ final class GlooCudaSubject extends CudaSubject {
             "TUTTI_GLOO_CUDA_DIRECT",
             direct ? "1" : "0",
             "TUTTI_GLOO_CUDA_CHUNK_BYTES",
-            "1K",
-            "TORCH_SYMM_MEM_ALLOW_OVERLAPPING_DEVICES",
-            "1"));
+            "1K"));
     this.direct = direct;
     provider = new GlooProvider(List.of(new GlooCudaProvider(() -> cuda)));
   }

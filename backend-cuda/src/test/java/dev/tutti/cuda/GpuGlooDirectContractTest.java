@@ -8,12 +8,13 @@ import dev.tutti.testing.ProcessGroupContract;
 import org.junit.jupiter.api.extension.ExtendWith;
 
 /**
- * Runs the contract in Gloo groups with CUDA tensors that the devices reduce, on up to 4 GPUs of
- * this machine; where there are fewer, ranks share them.
+ * Runs the contract in Gloo groups with CUDA tensors that the devices reduce, on the GPUs of this
+ * machine.
  */
 @ExtendWith(Gpu.class)
 class GpuGlooDirectContractTest extends ProcessGroupContract {
-  private final ContractSubject subject = new GlooCudaSubject(Cuda.get(), 4, true);
+  private final ContractSubject subject =
+      new GlooCudaSubject(Cuda.get(), Math.min(4, Cuda.get().deviceCount()), true);
 
   @Override
   protected BackendProvider provider() {
