@@ -1,6 +1,6 @@
 """Is a rank of a job on GPUs whose other ranks may be of Tutti: the same as GpuPeer.java.
 
-python3 gpu_peer.py BACKEND [lazy] [sums] [messages] [groups] [exchanges] [empty] [loss]; lazy lets NCCL connect in the
+python3 gpu_peer.py BACKEND [lazy] [sums] [messages] [groups] [exchanges] [sparse] [empty] [loss]; lazy lets NCCL connect in the
 first operation, the others say what to do after the sums, or in which order. With loss the rank of
 PyTorch kills itself amid messages.
 """
@@ -137,6 +137,21 @@ def exchanges():
     say("exchanges exact")
 
 
+def sparse():
+    places, row = 1000, 3
+    dense = torch.zeros(places, row)
+    for r in range(size):
+        entries = torch.arange(5000 + 1000 * r)
+        indices = (entries * 7919 + 131 * r) % places
+        values = ((entries[:, None] + torch.arange(row) + r) % 5).float()
+        dense.index_add_(0, indices, values)
+        if r == rank:
+            own = torch.sparse_coo_tensor(indices[None, :], values, (places, row), device=device)
+    dist.all_reduce(own)
+    assert torch.equal(own.to_dense().cpu(), dense)
+    say("sparse sum exact")
+
+
 def empty():
     after, before = (rank + 1) % size, (rank + size - 1) % size
     none, got = filled(0, 0), filled(1, -1)
@@ -180,7 +195,7 @@ if backend == "nccl" and "lazy" not in wanted:
 else:
     dist.init_process_group(backend)
 rank, size = dist.get_rank(), dist.get_world_size()
-tasks = {"sums": sums, "messages": messages, "groups": groups, "exchanges": exchanges, "empty": empty, "loss": loss}
+tasks = {"sums": sums, "messages": messages, "groups": groups, "exchanges": exchanges, "sparse": sparse, "empty": empty, "loss": loss}
 for what in wanted if "sums" in wanted else ["sums", *wanted]:
     if what != "lazy":
         tasks[what]()

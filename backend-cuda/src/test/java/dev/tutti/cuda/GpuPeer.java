@@ -1,5 +1,6 @@
 package dev.tutti.cuda;
 
+import dev.tutti.AllReduceOptions;
 import dev.tutti.AllToAllOptions;
 import dev.tutti.Device;
 import dev.tutti.GroupOptions;
@@ -15,6 +16,7 @@ import java.util.ArrayList;
 import java.util.Arrays;
 import java.util.Collections;
 import java.util.List;
+import java.util.Objects;
 import java.util.function.IntUnaryOperator;
 import java.util.stream.IntStream;
 
@@ -23,9 +25,9 @@ import java.util.stream.IntStream;
  * benchmarks/pytorch-interop/gpu_peer.py} is the same in Python. The environment says which rank;
  * the first argument names the backend, the others ask for more: {@code messages} in order and in
  * batches, {@code groups} of some of the ranks, {@code exchanges} by the other collectives, {@code
- * empty} tensors, {@code loss} of a rank amid messages (of PyTorch, or of the one that the property
- * {@code lost} names, by the signal of {@code signal}), and {@code tags}, which PyTorch's ranks do
- * not share.
+ * sparse} tensors, {@code empty} ones, {@code loss} of a rank amid messages (of PyTorch, or of the
+ * one that the property {@code lost} names, by the signal of {@code signal}), and {@code tags},
+ * which PyTorch's ranks do not share.
  */
 final class GpuPeer {
   private static final int COUNT = 1_000_003;
@@ -54,6 +56,7 @@ final class GpuPeer {
           case "groups" -> groups(group, device);
           case "tags" -> tags(group, device);
           case "exchanges" -> exchanges(group, device);
+          case "sparse" -> sparse(group, device);
           case "empty" -> empty(group, device);
           case "loss" -> loss(group, device, false);
           case "loss-in-sums" -> loss(group, device, true);
@@ -151,6 +154,45 @@ final class GpuPeer {
   }
 
   /** Runs the collectives that {@link #sums} leaves out. */
+  private static void sparse(ProcessGroup group, CudaDevice device) {
+    int places = 1000;
+    int row = 3;
+    float[] dense = new float[places * row];
+    Tensor own = null;
+    for (int r = 0; r < group.size(); r++) {
+      int entries = 5000 + 1000 * r;
+      long[] indices = new long[entries];
+      float[] values = new float[entries * row];
+      for (int i = 0; i < entries; i++) {
+        indices[i] = (i * 7919L + 131L * r) % places;
+        for (int c = 0; c < row; c++) {
+          values[i * row + c] = (i + c + r) % 5;
+          dense[(int) indices[i] * row + c] += values[i * row + c];
+        }
+      }
+      if (r == group.rank()) {
+        CudaTensors tensors = device.tensors();
+        own =
+            Tensor.sparse(
+                tensors.copyOf(Tensor.of(indices).view(1, entries)),
+                tensors.copyOf(Tensor.of(values).view(entries, row)),
+                places,
+                row);
+      }
+    }
+    Work work = group.allReduce(Objects.requireNonNull(own), AllReduceOptions.DEFAULT);
+    work.await();
+    Tensor sum = work.result().getFirst();
+    long[] found = device.tensors().toHost(sum.indices()).toLongArray();
+    float[] rows = device.tensors().toHost(sum.values()).toFloatArray();
+    float[] spread = new float[dense.length];
+    for (int i = 0; i < found.length; i++) {
+      System.arraycopy(rows, i * row, spread, (int) found[i] * row, row);
+    }
+    require("sparse sum", Arrays.equals(spread, dense));
+    System.out.printf("Java rank %d of %d: sparse sum exact%n", group.rank(), group.size());
+  }
+
   private static void exchanges(ProcessGroup group, CudaDevice device) {
     int rank = group.rank();
     int size = group.size();
