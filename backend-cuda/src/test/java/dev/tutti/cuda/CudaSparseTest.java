@@ -294,6 +294,8 @@ class CudaSparseTest {
             2,
             (group, device) -> {
               group.barrier();
+              // Both have left the barrier before one aborts the group.
+              group.store().barrier("ready", 2, Duration.ofSeconds(20));
               Tensor tensor = sparse(device, new long[] {1}, 5);
               CountDownLatch hold = machine.hold(device.currentStream());
               Thread abort =
