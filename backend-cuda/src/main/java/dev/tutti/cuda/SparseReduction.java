@@ -25,7 +25,7 @@ import org.jspecify.annotations.Nullable;
  * <table>
  * <caption>Cost for N ranks</caption>
  * <tr><th>steps</th><th>bytes received by each rank</th></tr>
- * <tr><td>three exchanges, two waits of the host</td><td>8 for each entry of all other ranks, and its values</td></tr>
+ * <tr><td>three exchanges, each awaited</td><td>8 for each entry of all other ranks, and its values</td></tr>
  * </table>
  */
 final class SparseReduction {
@@ -35,7 +35,7 @@ final class SparseReduction {
    * those of all. So each rank knows alike whether to go on, and with how much. Then linear places and values go to all,
    * as parts of equal size unless one rank has far more than others, and each rank coalesces what all have in the order of
    * ranks, so all get the same bits. The host has to know
-   * the numbers of entries before memory for them can be allocated; nothing else makes it wait.
+   * the numbers of entries before memory for them can be allocated. It waits for each exchange, to hear of failures.
    */
   private static final int COUNT = 0;
   private static final int OUTSIDE = 1;
