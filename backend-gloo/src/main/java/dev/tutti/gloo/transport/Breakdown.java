@@ -163,7 +163,7 @@ final class Breakdown {
       transport.warn("a failure could not be told", e);
     } finally {
       progress.lock.lock();
-      progress.wakeCaller();
+      progress.wakeCallers();
     }
     return true;
   }

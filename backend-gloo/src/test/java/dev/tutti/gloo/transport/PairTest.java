@@ -73,7 +73,7 @@ class PairTest extends RawPeerScripts {
           op.beforeEnd(
               () -> {
                 telling.countDown();
-                awaitSelect(caller);
+                SelectorWaits.await(caller);
               });
           new UserMessages(transport).receive(op, 1, 7, bytes(0), 1);
           assertThat(peer.receive()).isEqualTo(new Message(3, 7, 1, ""));

@@ -10,7 +10,6 @@ import java.lang.foreign.MemorySegment;
 import java.lang.foreign.ValueLayout;
 import java.net.InetAddress;
 import java.time.Duration;
-import java.util.Arrays;
 import java.util.concurrent.ArrayBlockingQueue;
 import java.util.concurrent.BlockingQueue;
 import java.util.concurrent.Callable;
@@ -41,16 +40,6 @@ abstract class RawPeerScripts {
     FutureTask<T> task = new FutureTask<>(call);
     Thread.ofVirtual().start(task);
     return task;
-  }
-
-  /** Waits until a thread waits in the selector. */
-  static void awaitSelect(Thread caller) {
-    long deadline = System.nanoTime() + 5_000_000_000L;
-    while (Arrays.stream(caller.getStackTrace())
-        .noneMatch(frame -> frame.getClassName().contains("EPoll"))) {
-      assertThat(System.nanoTime() - deadline).isNegative();
-      Thread.onSpinWait();
-    }
   }
 
   /** Returns when all that the peer sent before was taken in. */

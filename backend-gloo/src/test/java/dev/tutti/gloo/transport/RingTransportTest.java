@@ -192,7 +192,7 @@ class RingTransportTest extends RingRanks {
     Thread waiter = Thread.ofPlatform().daemon().start(waiting);
     TestOperation send = send(11, filled(Loans.LEAST_BYTES, 4));
     awaitAllRead();
-    RawPeerScripts.awaitSelect(waiter);
+    SelectorWaits.await(waiter);
     receive(11, fromAny, Loans.LEAST_BYTES, 4);
     new UserMessages(transports.get(0)).await(send, send.deadlineNanos());
     assertThat(send.cause()).isNull();
