@@ -35,6 +35,9 @@ import org.jspecify.annotations.Nullable;
 
 /** Is every process group: checks arguments, picks the backend, and hands over to {@link Group}. */
 final class TuttiProcessGroup implements ProcessGroup {
+  /** How much longer than rank 0 others wait in a monitored barrier: rank 0 says who is late. */
+  private static final Duration MONITOR_SLACK = Duration.ofSeconds(2);
+
   private final Group group;
   private final Job job;
   private final OperationRunner runner;
@@ -411,16 +414,24 @@ final class TuttiProcessGroup implements ProcessGroup {
   @Override
   public void monitoredBarrier(Duration timeout, boolean waitAllRanks) {
     OpType op = OpType.MONITORED_BARRIER;
+    BoundBackend backend;
+    BackendCall call;
     if (capabilities().has(op)) {
-      plain(
-          op, checks.anyBackend(op), timeout, false, (b, o) -> b.monitoredBarrier(o, waitAllRanks));
-      return;
+      backend = checks.anyBackend(op);
+      call = (b, o) -> b.monitoredBarrier(o, waitAllRanks);
+    } else {
+      StoreMonitoredBarrier barrier = new StoreMonitoredBarrier(group, job.groupStore(group.name));
+      backend = group.backends.values().iterator().next();
+      call = (b, o) -> barrier.run(o, waitAllRanks);
     }
-    StoreMonitoredBarrier barrier = new StoreMonitoredBarrier(group, job.groupStore(group.name));
-    BoundBackend any = group.backends.values().iterator().next();
     checks.timeout(op, timeout);
-    Duration own = barrier.timeout(timeout.equals(GROUP_TIMEOUT) ? group.timeout() : timeout);
-    plain(op, any, own, false, (b, o) -> barrier.run(o, waitAllRanks));
+    plain(op, backend, monitoredTimeout(timeout), false, call);
+  }
+
+  /** Returns how long a monitored barrier may take on this rank. */
+  private Duration monitoredTimeout(Duration atRankZero) {
+    Duration timeout = atRankZero.equals(GROUP_TIMEOUT) ? group.timeout() : atRankZero;
+    return group.rank == 0 ? timeout : Deadlines.cut(timeout).plus(MONITOR_SLACK);
   }
 
   private Work plain(

@@ -138,6 +138,7 @@ public interface Backend extends AutoCloseable {
    * Waits for all ranks and names the missing ones. A backend without it gets one made of the
    * store.
    *
+   * @param op its deadline is later on ranks other than 0, so that rank 0 says who is missing
    * @param waitAllRanks whether rank 0 collects all missing ranks
    */
   default void monitoredBarrier(Operation op, boolean waitAllRanks) throws Exception {

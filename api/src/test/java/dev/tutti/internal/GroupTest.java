@@ -31,8 +31,11 @@ import java.util.ArrayList;
 import java.util.List;
 import java.util.concurrent.CopyOnWriteArrayList;
 import java.util.concurrent.TimeUnit;
+import java.util.concurrent.atomic.AtomicLong;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.Timeout;
+import org.junit.jupiter.params.ParameterizedTest;
+import org.junit.jupiter.params.provider.CsvSource;
 
 @Timeout(60)
 class GroupTest {
@@ -349,6 +352,26 @@ class GroupTest {
               return group.rank();
             });
     assertThat(passed).containsExactly(0, 1, 2);
+  }
+
+  /** Rank 0 keeps the deadline; the others wait for what it says. */
+  @ParameterizedTest
+  @CsvSource({"0, 0", "1, 2000"})
+  void aBackendHasLongerForAMonitoredBarrierWhereItIsNotRankZero(int rank, long slackMillis) {
+    ScriptedProvider provider = new ScriptedProvider();
+    AtomicLong deadline = new AtomicLong();
+    provider.allReduce = (op, tensor) -> deadline.set(op.deadlineNanos());
+    Duration timeout = Duration.ofSeconds(15);
+    try (ProcessGroup group = provider.joinAs(rank, 2)) {
+      long before = System.nanoTime();
+      group.monitoredBarrier(timeout, true);
+      long after = System.nanoTime();
+      long expected = timeout.plusMillis(slackMillis).toNanos();
+      assertThat(deadline.get()).isBetween(before + expected, after + expected);
+      group.monitoredBarrier(ProcessGroup.GROUP_TIMEOUT, true);
+      assertThat(deadline.get())
+          .isGreaterThanOrEqualTo(after + group.timeout().plusMillis(slackMillis).toNanos());
+    }
   }
 
   @Test
