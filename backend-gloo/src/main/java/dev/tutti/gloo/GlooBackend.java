@@ -30,9 +30,13 @@ final class GlooBackend implements Backend {
           + GlooProvider.SHARED_BYTES.name()
           + " is 0";
 
-  private final Transport transport;
+  /** Connects the ranks. */
+  final Transport transport;
+
+  /** Runs the collectives of Gloo's wire. */
+  final WireCollectives wire;
+
   private final UserMessages messages;
-  private final WireCollectives wire;
 
   /** Runs the collectives. */
   final Collectives collectives;
@@ -60,11 +64,14 @@ final class GlooBackend implements Backend {
     this.memories = memories;
   }
 
-  /** Ends a collective, and after it the messages that end because of it. */
+  /**
+   * Ends a collective, and after it the messages that end because of it; a refusal ends neither.
+   */
   private void stop(Operation op, Throwable cause) {
-    if (!(cause instanceof UnsupportedOperationException)) {
-      op.fail(cause, PeerLostException.rankIn(cause));
+    if (cause instanceof UnsupportedOperationException) {
+      return;
     }
+    op.fail(cause, PeerLostException.rankIn(cause));
     transport.stop(cause);
   }
 
