@@ -14,7 +14,8 @@ final class Ledger {
    * Every rank that is alive publishes its progress when it hears of the failure. Only what that
    * proves counts against a rank: that it does not answer, that it has not come to the collective,
    * that it closed the group, or that it does nothing while a peer waits for its message. A rank that
-   * waits for a message itself passes the question on to the one it waits for. Neither is one that has
+   * waits for a message itself passes the question on to the one it waits for, and one that waits in a
+   * collective to those who have not come to that. Neither is one that has
    * never joined through this store, such as a rank of PyTorch: it cannot know of the question. Where
    * ranks made other calls than each other, as backends on devices do not notice, all are told.
    */
@@ -39,7 +40,7 @@ final class Ledger {
       return Finding.NONE;
     }
     if (!event.op().isPointToPoint()) {
-      return ledger.ofCollective();
+      return ledger.ofCollective(event.sequence());
     }
     if (event.peer() < 0) {
       return ledger.ofAnySource();
@@ -56,7 +57,7 @@ final class Ledger {
     return group.monitor.hasJoined(group.globalRanks.get(rank));
   }
 
-  private Finding ofCollective() {
+  private Finding ofCollective(long sequence) {
     Finding found = Finding.NONE;
     SortedMap<Integer, Progress> answers = new TreeMap<>();
     for (int r = 0; r < group.size; r++) {
@@ -66,7 +67,7 @@ final class Ledger {
         continue;
       }
       answers.put(r, progress);
-      if (progress.issued() < event.sequence()) {
+      if (progress.issued() < sequence) {
         String last =
             progress.issued() == 0
                 ? " (it called no collective so far)"
@@ -89,7 +90,10 @@ final class Ledger {
       }
     }
     String disagreement = Disagreement.of(answers);
-    return disagreement == null ? found : new Finding(-1, disagreement).and(found);
+    if (disagreement != null) {
+      return new Finding(-1, disagreement).and(found);
+    }
+    return found.text().isEmpty() ? new Finding(-1, "all ranks have come to it by now") : found;
   }
 
   private Finding ofAnySource() {
@@ -145,6 +149,12 @@ final class Ledger {
     }
     Pending next = theirs.nextWait(seen);
     late += ", it waits in " + next.describe();
+    if (!next.type().isPointToPoint()) {
+      Finding further = ofCollective(next.sequence());
+      // Who did not come because it waits for this very message is not to blame.
+      int blamed = seen.contains(further.failedRank()) ? -1 : further.failedRank();
+      return new Finding(blamed, late + ", " + further.text());
+    }
     if (next.peer() < 0 || seen.contains(next.peer())) {
       boolean sendsOnly = op.type() == OpType.SEND && next.type() == OpType.SEND;
       return new Finding(-1, sendsOnly ? late + SENDS_FIRST : late);

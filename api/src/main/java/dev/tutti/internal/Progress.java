@@ -77,13 +77,23 @@ record Progress(
         .anyMatch(op -> op.type == type && op.tag == tag && (op.peer == peer || op.peer < 0));
   }
 
-  /** Returns what it waits in: if it can be, for a message of a rank that was not asked yet. */
+  /**
+   * Returns what it waits in: a message of a rank that was not asked yet, else a collective, else
+   * any message.
+   */
   Pending nextWait(Set<Integer> asked) {
     return pending.stream()
         .min(
-            Comparator.comparingInt((Pending op) -> op.peer < 0 || asked.contains(op.peer) ? 1 : 0)
+            Comparator.comparingInt((Pending op) -> order(op, asked))
                 .thenComparingLong(Pending::sequence))
         .orElseThrow();
+  }
+
+  private static int order(Pending op, Set<Integer> asked) {
+    if (!op.type.isPointToPoint()) {
+      return 1;
+    }
+    return op.peer < 0 || asked.contains(op.peer) ? 2 : 0;
   }
 
   /** Says why it came no further, to follow where it stands; empty if its last call was taken. */

@@ -182,6 +182,92 @@ class FailureReportTest {
     }
   }
 
+  private static Role inAllReduce(CountDownLatch called) {
+    return group -> {
+      group.allReduce(Tensor.of(1f), AllReduceOptions.DEFAULT.withAsync());
+      called.countDown();
+    };
+  }
+
+  /** Returns a backend whose collectives end when the group fails. */
+  private static ScriptedProvider standing() {
+    ScriptedProvider provider = deaf();
+    CountDownLatch aborted = new CountDownLatch(1);
+    provider.abort = cause -> aborted.countDown();
+    provider.allReduce =
+        (op, tensor) -> {
+          aborted.await(40, TimeUnit.SECONDS);
+          throw new IllegalStateException("aborted");
+        };
+    return provider;
+  }
+
+  @Test
+  void aPeerThatWaitsInACollectivePassesTheBlameOnToWhoHasNotCome() throws Exception {
+    CountDownLatch called = new CountDownLatch(1);
+    List<CollectiveException> failures =
+        play(
+            standing(),
+            group -> {
+              group.allReduce(Tensor.of(1f), AllReduceOptions.DEFAULT.withAsync());
+              called.await();
+              receiveInVain(group, 1, 0);
+            },
+            inAllReduce(called),
+            group -> {});
+    for (CollectiveException failure : failures) {
+      assertThat(failure.failedRank()).isEqualTo(2);
+      assertThat(failure)
+          .hasMessageContaining(
+              "rank 1 did not send in time, it waits in allReduce #1, rank 2 has not come (it"
+                  + " called no collective so far)");
+    }
+  }
+
+  @Test
+  void whoWaitsForAPeerThatWaitsForItInACollectiveIsNotBlamed() throws Exception {
+    CountDownLatch called = new CountDownLatch(1);
+    List<CollectiveException> failures =
+        play(
+            standing(),
+            group -> {
+              called.await();
+              receiveInVain(group, 1, 0);
+            },
+            inAllReduce(called));
+    for (CollectiveException failure : failures) {
+      assertThat(failure.failedRank()).isEqualTo(-1);
+      assertThat(failure)
+          .hasMessageContaining(
+              "rank 1 did not send in time, it waits in allReduce #1, rank 0 has not come");
+    }
+  }
+
+  /** Neither the messages that wait for a collective nor their ranks keep it from its end. */
+  @Test
+  void aCollectiveToWhichAllRanksCameIsSaidToBe() throws Exception {
+    CountDownLatch called = new CountDownLatch(2);
+    List<CollectiveException> failures =
+        play(
+            standing(),
+            group -> {
+              inAllReduce(called).play(group);
+              called.await();
+              receiveInVain(group, 1, 0);
+            },
+            group -> {
+              group.recv(Tensor.of(0f), 0, async(3));
+              inAllReduce(called).play(group);
+            });
+    for (CollectiveException failure : failures) {
+      assertThat(failure.failedRank()).isEqualTo(-1);
+      assertThat(failure)
+          .hasMessageContaining(
+              "rank 1 did not send in time, it waits in allReduce #1, all ranks have come to it by"
+                  + " now");
+    }
+  }
+
   @Test
   void messagesOfAnotherTagAreCounted() throws Exception {
     for (CollectiveException failure :
