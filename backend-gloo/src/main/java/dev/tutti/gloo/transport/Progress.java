@@ -23,10 +23,12 @@ final class Progress {
    *
    * Bytes are staged first and written by a later flush, and no thread waits before that flush. A
    * driver flushes whenever it polls. A follower flushes before it parks, since the driver may be in
-   * the selector and know nothing of what was staged since. All others end with flushAndLeave. What a
-   * channel does not take is left to the driver: one that polls tries again, and one in the selector
-   * hears of space, as interest in writing is set before a wait in the selector, and whoever leaves
-   * bytes while another thread waits there sets it and wakes the selector.
+   * the selector and know nothing of what was staged since. Who starts a message flushes at once, and
+   * a collective at its end; what a driver staged for others when it leaves in between is written by the
+   * follower that it wakes, or by the daemon. What a channel does not take is left to the driver: one
+   * that polls tries again, and one in the selector hears of space, as interest in writing is set
+   * before a wait in the selector, and whoever leaves bytes while another thread waits there sets it
+   * and wakes the selector.
    *
    * A daemon thread drives while no caller does. It keeps away for a while after a caller left, as
    * the next operation is likely to follow at once: for KEEP_AWAY, or BACKGROUND_TICK if sends,
