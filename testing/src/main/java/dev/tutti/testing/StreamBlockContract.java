@@ -2,7 +2,9 @@ package dev.tutti.testing;
 
 import static org.assertj.core.api.Assertions.assertThat;
 import static org.assertj.core.api.Assertions.assertThatIllegalArgumentException;
+import static org.assertj.core.api.Assertions.assertThatThrownBy;
 
+import dev.tutti.Device;
 import dev.tutti.StreamBlock;
 import dev.tutti.StreamBlockStatus;
 import dev.tutti.spi.DeviceEvent;
@@ -199,6 +201,27 @@ public abstract class StreamBlockContract {
         .isThrownBy(() -> fixture.provider().block(Duration.ofMillis(-1)))
         .withMessageContaining("timeout");
     assertReached(fixture.record());
+  }
+
+  @Test
+  void aNamedDeviceIsBlocked() {
+    Device device = new Device(fixture.provider().deviceType(), 0);
+    DeviceEvent before = fixture.record();
+    StreamBlock block = fixture.provider().block(device, UNBOUNDED);
+    blocks.add(block);
+    DeviceEvent after = fixture.record();
+    assertReached(before);
+    assertHeld(after);
+    block.abort();
+    assertReached(after);
+    assertThat(block.status()).isEqualTo(StreamBlockStatus.ABORTED);
+    assertThatIllegalArgumentException()
+        .isThrownBy(() -> fixture.provider().block(device, Duration.ofMillis(-1)))
+        .withMessageContaining("timeout");
+    Device absent = new Device(device.type(), 1_000_000);
+    assertThatThrownBy(() -> fixture.provider().block(absent, UNBOUNDED))
+        .isInstanceOf(IndexOutOfBoundsException.class)
+        .hasMessageContaining(absent.toString());
   }
 
   @Test
