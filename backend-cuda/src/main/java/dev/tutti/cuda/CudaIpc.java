@@ -146,12 +146,18 @@ public final class CudaIpc implements AutoCloseable {
     return receiver.open(handle);
   }
 
-  /** Takes back all that was closed elsewhere, or was open in processes that have ended. */
-  public void collect() {
-    sender.collectAll();
+  /**
+   * Takes back all that was closed elsewhere, or was open in processes that have ended (c10d:
+   * {@code CudaIPCCollect}).
+   *
+   * @return whether memory was freed
+   */
+  public boolean collect() {
+    boolean freed = sender.collectAll();
     if (sender.isDisposed()) {
       forget();
     }
+    return freed;
   }
 
   /** Returns the number of tensors that were shared here and not returned. */
