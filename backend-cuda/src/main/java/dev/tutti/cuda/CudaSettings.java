@@ -13,12 +13,26 @@ final class CudaSettings {
           false,
           "whether several ranks of a group may have one CUDA device");
 
+  static final Setting<String> SYMMETRIC_MEMORY =
+      new Setting<>(
+          "TORCH_SYMMMEM",
+          "CUDA",
+          "backend of symmetric memory on CUDA devices; CUDA is the only one",
+          CudaSettings::symmetricMemory);
+
+  static final Setting<Boolean> DISABLE_MULTICAST =
+      Setting.flag(
+          "TORCH_SYMM_MEM_DISABLE_MULTICAST",
+          false,
+          "whether SymmetricMemory.hasMulticast is false whatever the device can");
+
   static final Setting<String> SHARING =
       Setting.text(
           "TUTTI_CUDA_SHARING",
           "auto",
-          "how ranks reach each other's device memory: vmm (file descriptors), ipc (legacy handles)"
-              + " or auto");
+          "how ranks reach each other's device memory: vmm (fabric handles where all ranks have"
+              + " them, else file descriptors), fd (file descriptors), ipc (legacy handles) or"
+              + " auto");
 
   static final Setting<String> IPC_DIRECTORY =
       Setting.text(
@@ -65,6 +79,8 @@ final class CudaSettings {
   static final List<Setting<?>> ALL =
       List.of(
           OVERLAPPING_DEVICES,
+          SYMMETRIC_MEMORY,
+          DISABLE_MULTICAST,
           SHARING,
           IPC_DIRECTORY,
           LANES,
@@ -73,6 +89,15 @@ final class CudaSettings {
           TWO_SHOT_BYTES);
 
   private CudaSettings() {}
+
+  private static String symmetricMemory(String text) {
+    return switch (text) {
+      case "CUDA" -> text;
+      case "NVSHMEM", "NCCL" ->
+          throw new IllegalArgumentException("Tutti has no symmetric memory of " + text);
+      default -> throw new IllegalArgumentException("must be one of CUDA, NVSHMEM and NCCL");
+    };
+  }
 
   static Path ipcDirectory(Settings settings) {
     String set = settings.get(IPC_DIRECTORY);

@@ -92,7 +92,7 @@ final class CudaWorld implements AutoCloseable {
     this.size = context.size();
     this.channel = channel;
     this.streams = streams;
-    this.symmetric = new CudaSymmetricMemories(device, peers, context.group());
+    this.symmetric = new CudaSymmetricMemories(device, peers, context.group(), context.settings());
     if (shared == null) {
       messages = null;
       memory = null;
@@ -238,6 +238,7 @@ final class CudaWorld implements AutoCloseable {
               + " ranks at most, not "
               + context.size());
     }
+    String _ = settings.get(CudaSettings.SYMMETRIC_MEMORY); // refuses what is none
     CudaDevice device = cuda.device(context.device().index());
     StoreExchange exchange =
         new StoreExchange(context.store(), "cuda", context.rank(), context.size());

@@ -26,6 +26,8 @@ import java.util.concurrent.FutureTask;
 import java.util.concurrent.TimeUnit;
 import org.junit.jupiter.api.AfterEach;
 import org.junit.jupiter.api.Test;
+import org.junit.jupiter.params.ParameterizedTest;
+import org.junit.jupiter.params.provider.CsvSource;
 
 class CudaBackendTest {
   private final FakeMachine machine = new FakeMachine(4);
@@ -478,6 +480,36 @@ class CudaBackendTest {
     try (var all = Files.list(Path.of("/proc/self/fd"))) {
       return all.count();
     }
+  }
+
+  @ParameterizedTest
+  @CsvSource({"0, true", "1, false"})
+  void multicastIsNotReportedWhereItIsSwitchedOff(String disabled, boolean reported)
+      throws Exception {
+    new CudaRanks(cuda)
+        .with("TORCH_SYMM_MEM_DISABLE_MULTICAST", disabled)
+        .run(
+            2,
+            (group, device) -> {
+              try (var memory = group.allocateSymmetric(100)) {
+                assertThat(memory.hasMulticast()).isEqualTo(reported);
+                group.barrier();
+              }
+            });
+  }
+
+  @ParameterizedTest
+  @CsvSource({
+    "NVSHMEM, Tutti has no symmetric memory of NVSHMEM",
+    "NCCL, Tutti has no symmetric memory of NCCL",
+    "cuda, 'must be one of CUDA, NVSHMEM and NCCL'"
+  })
+  void otherSymmetricMemoryIsRefused(String name, String reason) throws Exception {
+    new CudaRanks(cuda).with("TORCH_SYMMMEM", "CUDA").run(1, (group, device) -> {});
+    assertThatThrownBy(
+            () -> new CudaRanks(cuda).with("TORCH_SYMMMEM", name).run(2, (group, device) -> {}))
+        .hasStackTraceContaining(
+            "TORCH_SYMMMEM='" + name + "' (from the program) cannot be read: " + reason);
   }
 
   @Test
