@@ -3,12 +3,14 @@ package dev.tutti.cuda;
 import static java.nio.charset.StandardCharsets.UTF_8;
 import static org.assertj.core.api.Assertions.assertThat;
 import static org.assertj.core.api.Assertions.assertThatThrownBy;
+import static org.assertj.core.api.Assumptions.assumeThat;
 
 import dev.tutti.DType;
 import dev.tutti.StreamBlock;
 import dev.tutti.Tensor;
 import dev.tutti.cuda.driver.CudaDriver;
 import dev.tutti.cuda.driver.CudaDrivers;
+import dev.tutti.cuda.driver.DeviceAttribute;
 import dev.tutti.cuda.driver.EventCalls;
 import dev.tutti.cuda.driver.GraphCalls;
 import dev.tutti.cuda.driver.LaunchParameters;
@@ -27,6 +29,7 @@ import java.util.concurrent.TimeUnit;
 import org.junit.jupiter.api.BeforeEach;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.extension.ExtendWith;
+import org.opentest4j.TestAbortedException;
 
 /** Tests the adapter on a GPU. */
 @ExtendWith(Gpu.class)
@@ -174,6 +177,32 @@ class GpuDriverTest {
     assertThat(fd).isGreaterThan(2);
     long imported = memory.importFd(fd);
     Fds.close(fd);
+    assertShared(handle, imported, bytes);
+  }
+
+  @Test
+  void physicalMemoryIsSharedByAFabricHandle() throws IOException {
+    assumeThat(driver.devices().attribute(0, DeviceAttribute.FABRIC_HANDLES))
+        .as("whether the device reports fabric handles")
+        .isNotZero();
+    VirtualMemoryCalls memory = driver.virtualMemory();
+    Properties properties = new Properties(0, Share.POSIX_FD_AND_FABRIC, false);
+    long bytes = memory.granularity(properties);
+    long handle;
+    try {
+      handle = memory.create(bytes, properties);
+    } catch (CudaException e) {
+      throw new TestAbortedException("this host gives no fabric handles: " + e.getMessage(), e);
+    }
+    Fds.close(memory.exportFd(handle));
+    byte[] fabric = memory.exportFabric(handle);
+    assertThat(fabric).hasSize(VirtualMemoryCalls.FABRIC_HANDLE_BYTES);
+    assertShared(handle, memory.importFabric(fabric), bytes);
+  }
+
+  /** Writes by one handle, reads by the other, and gives up both. */
+  private void assertShared(long handle, long imported, long bytes) {
+    VirtualMemoryCalls memory = driver.virtualMemory();
     long one = memory.reserve(bytes);
     long two = memory.reserve(bytes);
     memory.map(one, bytes, handle);
