@@ -102,6 +102,16 @@ public interface ProcessGroup extends AutoCloseable {
   /** Returns the number of collectives issued so far. */
   long sequenceNumber();
 
+  /**
+   * Returns how many collectives of this rank went by which path so far (c10d: {@code
+   * getIntraNodeCommUsageCounter}). A path names the backend, its way where it has several, and the
+   * algorithm, as in {@code gloo/sockets/ring} and {@code cuda/one-shot}. A collective counts once
+   * its backend has done or enqueued it; those of backends that name no path do not count.
+   *
+   * @return a copy, sorted by name
+   */
+  Map<String, Long> usageByPath();
+
   // Collectives
 
   /** Copies the root's tensor to all ranks, and waits. */

@@ -46,6 +46,9 @@ final class Group {
   final PendingOperations pending;
   final OperationRunner runner;
 
+  /** Counts the collectives by path. */
+  final PathCounts paths = new PathCounts();
+
   /** Counts the barriers that name who does not come, on all ranks alike. */
   final AtomicLong monitoredBarriers = new AtomicLong();
 

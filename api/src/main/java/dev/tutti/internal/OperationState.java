@@ -46,6 +46,7 @@ abstract class OperationState implements Operation {
   private int sourceRank;
   private @Nullable Runnable finisher;
   private boolean waited;
+  private @Nullable String path;
 
   OperationState(
       Group group, OpType type, List<Tensor> result, int sourceRank, @Nullable Runnable finisher) {
@@ -67,6 +68,7 @@ abstract class OperationState implements Operation {
     failure = null;
     reported = null;
     deviceEvent = null;
+    path = null;
     state = newState;
   }
 
@@ -86,6 +88,7 @@ abstract class OperationState implements Operation {
       deviceEvent = null;
     }
     failure = null;
+    path = null;
     state = WorkState.RUNNING;
   }
 
@@ -284,6 +287,16 @@ abstract class OperationState implements Operation {
     if (waited) {
       notifyAll();
     }
+  }
+
+  @Override
+  public final void took(String newPath) {
+    path = newPath;
+  }
+
+  /** Returns the path that it took, once its backend said so. */
+  final @Nullable String path() {
+    return path;
   }
 
   final @Nullable DeviceEvent deviceEvent() {

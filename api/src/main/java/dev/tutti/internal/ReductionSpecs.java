@@ -1,5 +1,6 @@
 package dev.tutti.internal;
 
+import dev.tutti.AllReduceAlgorithm;
 import dev.tutti.AllReduceOptions;
 import dev.tutti.Capabilities;
 import dev.tutti.OpType;
@@ -24,6 +25,13 @@ final class ReductionSpecs extends OperationSpecs {
     BoundBackend backend = checks.backendFor(op, tensor);
     checks.movable(op, "tensor", tensor, backend, true);
     checks.reducible(op, tensor, options.reduceOp(), backend);
+    AllReduceAlgorithm algorithm = options.algorithm();
+    if (algorithm != AllReduceAlgorithm.AUTO) {
+      backend
+          .backend()
+          .reasonAgainst(algorithm, tensor, options.reduceOp())
+          .ifPresent(reason -> refuse(op, backend, algorithm, reason));
+    }
     HostStaging staging = new HostStaging(backend);
     Tensor staged = staging.inOut(tensor);
     return spec(
@@ -35,7 +43,19 @@ final class ReductionSpecs extends OperationSpecs {
         List.of(tensor),
         List.of(tensor),
         staging,
-        (b, o) -> b.allReduce(o, staged, options.reduceOp()));
+        (b, o) -> b.allReduce(o, staged, options.reduceOp(), algorithm));
+  }
+
+  private void refuse(
+      OpType op, BoundBackend backend, AllReduceAlgorithm algorithm, String reason) {
+    throw checks.unsupported(op, backend, "algorithm " + algorithm.label() + " here: " + reason);
+  }
+
+  /** Refuses what was asked for where it has no meaning. */
+  private void requireAuto(OpType op, BoundBackend backend, AllReduceOptions options) {
+    if (options.algorithm() != AllReduceAlgorithm.AUTO) {
+      refuse(op, backend, options.algorithm(), "it can be asked for with one dense tensor alone");
+    }
   }
 
   private OperationSpec allReduceSparse(Tensor tensor, AllReduceOptions options) {
@@ -44,6 +64,7 @@ final class ReductionSpecs extends OperationSpecs {
     if (options.reduceOp().kind() != ReduceOp.Kind.SUM) {
       throw checks.bad(op, "sparse tensors are only reduced by SUM, not " + options.reduceOp());
     }
+    requireAuto(op, backend, options);
     checks.movable(op, "indices", tensor.indices(), backend, false);
     checks.movable(op, "values", tensor.values(), backend, false);
     checks.reducible(op, tensor.values(), options.reduceOp(), backend);
@@ -67,6 +88,7 @@ final class ReductionSpecs extends OperationSpecs {
   OperationSpec allReduceCoalesced(List<Tensor> tensors, AllReduceOptions options) {
     OpType op = OpType.ALL_REDUCE_COALESCED;
     BoundBackend backend = first(op, "tensors", tensors);
+    requireAuto(op, backend, options);
     for (Tensor tensor : tensors) {
       checks.movable(op, "tensors", tensor, backend, true);
       checks.same(op, "tensors", tensor, tensors.get(0));

@@ -138,6 +138,11 @@ final class TuttiProcessGroup implements ProcessGroup {
   }
 
   @Override
+  public Map<String, Long> usageByPath() {
+    return group.paths.read();
+  }
+
+  @Override
   public long sequenceNumber() {
     return runner.sequence();
   }

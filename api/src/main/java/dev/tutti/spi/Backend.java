@@ -1,5 +1,6 @@
 package dev.tutti.spi;
 
+import dev.tutti.AllReduceAlgorithm;
 import dev.tutti.BackendException;
 import dev.tutti.Capabilities;
 import dev.tutti.Device;
@@ -9,6 +10,7 @@ import dev.tutti.SymmetricMemory;
 import dev.tutti.Tensor;
 import java.util.List;
 import java.util.Map;
+import java.util.Optional;
 import org.jspecify.annotations.Nullable;
 
 /**
@@ -41,6 +43,33 @@ public interface Backend extends AutoCloseable {
   /** Reduces a dense tensor over all ranks, in place. */
   default void allReduce(Operation op, Tensor tensor, ReduceOp reduceOp) throws Exception {
     throw unsupported(op);
+  }
+
+  /**
+   * Reduces a dense tensor over all ranks, in place, by the algorithm that the caller asked for.
+   * The group has asked {@link #reasonAgainst} before. What shows only now is refused by an {@link
+   * UnsupportedOperationException} on all ranks, and leaves tensors and ranks as they were.
+   */
+  default void allReduce(
+      Operation op, Tensor tensor, ReduceOp reduceOp, AllReduceAlgorithm algorithm)
+      throws Exception {
+    if (algorithm != AllReduceAlgorithm.AUTO) {
+      throw new UnsupportedOperationException(op.type().label() + " by " + algorithm.label());
+    }
+    allReduce(op, tensor, reduceOp);
+  }
+
+  /**
+   * Returns why an all-reduce cannot go by an algorithm, or empty if it can. Ranks that ask alike
+   * get the same answer.
+   *
+   * @param algorithm not {@code AUTO}
+   * @param tensor what is to be reduced
+   * @param reduceOp how
+   */
+  default Optional<String> reasonAgainst(
+      AllReduceAlgorithm algorithm, Tensor tensor, ReduceOp reduceOp) {
+    return Optional.of("it has no choice of algorithms");
   }
 
   /** Sums a coalesced or uncoalesced sparse tensor; ends with {@link Operation#completeWith}. */

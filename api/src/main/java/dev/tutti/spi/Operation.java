@@ -58,6 +58,15 @@ public interface Operation {
   void enqueued(DeviceEvent event);
 
   /**
+   * Says which path it takes, for {@link dev.tutti.ProcessGroup#usageByPath}; the last call counts.
+   * To be called before the backend returns, on any thread that the backend's return follows.
+   *
+   * @param path a constant: the backend, its way where it has several, and the algorithm, as in
+   *     {@code gloo/sockets/ring}
+   */
+  default void took(String path) {}
+
+  /**
    * Returns where the caller's stream was at the call, as {@link Backend#callerEvent} marked it;
    * null if the backend runs on the thread of the caller.
    */

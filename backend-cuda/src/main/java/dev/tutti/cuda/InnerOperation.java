@@ -115,6 +115,11 @@ final class InnerOperation implements Operation {
   }
 
   @Override
+  public void took(String path) {
+    outer.took(path);
+  }
+
+  @Override
   public void throwIfFailed() {
     outer.throwIfFailed();
   }

@@ -2,7 +2,9 @@ package dev.tutti.cuda;
 
 import static org.assertj.core.api.Assertions.assertThat;
 import static org.assertj.core.api.Assertions.assertThatThrownBy;
+import static org.assertj.core.api.Assertions.entry;
 
+import dev.tutti.AllReduceAlgorithm;
 import dev.tutti.AllReduceOptions;
 import dev.tutti.BackendException;
 import dev.tutti.CollectiveTimeoutException;
@@ -89,6 +91,50 @@ class CudaBackendTest {
             "tutti_two_shot_f32_sum",
             "tutti_chunks_f32_sum",
             "tutti_chunks_f32_sum");
+  }
+
+  @Test
+  void theCallerChoosesTheAlgorithm() throws Exception {
+    AllReduceAlgorithm[] asked = {
+      AllReduceAlgorithm.CHUNKS, AllReduceAlgorithm.TWO_SHOT, AllReduceAlgorithm.ONE_SHOT
+    };
+    new CudaRanks(cuda)
+        .run(
+            2,
+            (group, device) -> {
+              Tensor tensor = device.tensors().copyOf(Tensor.of(1f, 2f));
+              for (AllReduceAlgorithm algorithm : asked) {
+                group.allReduce(tensor, AllReduceOptions.DEFAULT.withAlgorithm(algorithm)).await();
+              }
+              assertThat(device.tensors().toHost(tensor).toFloatArray()).containsExactly(8, 16);
+              group.barrier();
+              assertThat(group.usageByPath())
+                  .containsExactly(
+                      entry("cuda/barrier", 1L),
+                      entry("cuda/chunks", 1L),
+                      entry("cuda/one-shot", 1L),
+                      entry("cuda/two-shot", 1L));
+              Tensor large = device.tensors().allocate(DType.FLOAT32, 4 << 20);
+              refused(group, large, AllReduceAlgorithm.ONE_SHOT, "16777216 bytes are more than");
+              refused(group, large, AllReduceAlgorithm.RING, "there are one-shot, two-shot and");
+              sum(group, tensor).await();
+              assertThat(group.usageByPath()).containsEntry("cuda/one-shot", 2L);
+            });
+    assertThat(machine.fake.calls("cuLaunchKernel"))
+        .extracting(call -> call.split(" ")[1])
+        .filteredOn(name -> name.contains("f32_sum"))
+        .filteredOn(name -> name.contains("chunks"))
+        .hasSize(2);
+  }
+
+  private static void refused(
+      ProcessGroup group, Tensor tensor, AllReduceAlgorithm algorithm, String reason) {
+    AllReduceOptions options = AllReduceOptions.DEFAULT.withAlgorithm(algorithm);
+    assertThatThrownBy(() -> group.allReduce(tensor, options))
+        .isInstanceOf(UnsupportedOperationException.class)
+        .hasMessageContaining(algorithm.label())
+        .hasMessageContaining(reason)
+        .hasMessageContaining("rank " + group.rank());
   }
 
   @Test

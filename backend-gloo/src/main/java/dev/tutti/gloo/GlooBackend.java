@@ -1,5 +1,6 @@
 package dev.tutti.gloo;
 
+import dev.tutti.AllReduceAlgorithm;
 import dev.tutti.BackendException;
 import dev.tutti.Capabilities.Feature;
 import dev.tutti.ReduceOp;
@@ -17,6 +18,7 @@ import dev.tutti.spi.PeerLostException;
 import dev.tutti.spi.Staging;
 import java.util.List;
 import java.util.Map;
+import java.util.Optional;
 import org.jspecify.annotations.Nullable;
 
 /**
@@ -77,8 +79,23 @@ final class GlooBackend implements Backend {
 
   @Override
   public void allReduce(Operation op, Tensor tensor, ReduceOp reduceOp) throws Exception {
+    allReduce(op, tensor, reduceOp, AllReduceAlgorithm.AUTO);
+  }
+
+  @Override
+  public Optional<String> reasonAgainst(
+      AllReduceAlgorithm algorithm, Tensor tensor, ReduceOp reduceOp) {
+    return Optional.ofNullable(collectives.reasonAgainst(algorithm, tensor, reduceOp));
+  }
+
+  @Override
+  public void allReduce(
+      Operation op, Tensor tensor, ReduceOp reduceOp, AllReduceAlgorithm algorithm)
+      throws Exception {
     try {
-      collectives.allReduce(op, tensor, reduceOp);
+      collectives.allReduce(op, tensor, reduceOp, algorithm);
+    } catch (UnsupportedOperationException e) {
+      throw e; // all ranks refuse it, and go on
     } catch (Exception | Error e) {
       stop(op, e);
       throw e;

@@ -53,7 +53,7 @@ public record AllReduceLimits(long oneShotBytes, long twoShotBytes) {
    * @param layout the channel, whose slots bound packets
    */
   public Algorithm choose(long bytes, DType dtype, ReduceOp.Kind op, ChannelLayout layout) {
-    if (bytes <= oneShotBytes && bytes <= capacity(dtype, op, layout)) {
+    if (bytes <= oneShotBytes && fits(Algorithm.ONE_SHOT, bytes, dtype, op, layout)) {
       return Algorithm.ONE_SHOT;
     }
     return allowsTwoShot(bytes, dtype, op, layout) ? Algorithm.TWO_SHOT : Algorithm.CHUNKS;
@@ -73,8 +73,29 @@ public record AllReduceLimits(long oneShotBytes, long twoShotBytes) {
         Kernels.hasFullPackets(dtype, op)
             ? twoShotBytes
             : Math.min(twoShotBytes, TWO_SHOT_UNLESS_FULL);
-    long part = (bytes + layout.ranks() - 1) / layout.ranks();
-    return bytes <= most && ((part + 15) & -16) <= capacity(dtype, op, layout);
+    return bytes <= most && fits(Algorithm.TWO_SHOT, bytes, dtype, op, layout);
+  }
+
+  /**
+   * Tells whether an algorithm can do an all-reduce, fast or not.
+   *
+   * @param algorithm which
+   * @param bytes length of the tensor
+   * @param dtype type of its elements
+   * @param op operator
+   * @param layout the channel, whose slots bound packets
+   */
+  public static boolean fits(
+      Algorithm algorithm, long bytes, DType dtype, ReduceOp.Kind op, ChannelLayout layout) {
+    return switch (algorithm) {
+      case ONE_SHOT -> bytes <= capacity(dtype, op, layout);
+      case TWO_SHOT -> partBytes(bytes, layout) <= capacity(dtype, op, layout);
+      case CHUNKS -> true;
+    };
+  }
+
+  private static long partBytes(long bytes, ChannelLayout layout) {
+    return (Math.ceilDiv(bytes, layout.ranks()) + 15) & -16;
   }
 
   private static long capacity(DType dtype, ReduceOp.Kind op, ChannelLayout layout) {

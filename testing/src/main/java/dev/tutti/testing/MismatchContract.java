@@ -2,7 +2,9 @@ package dev.tutti.testing;
 
 import static org.assertj.core.api.Assertions.assertThat;
 import static org.assertj.core.api.Assertions.catchThrowable;
+import static org.assertj.core.api.Assumptions.assumeThat;
 
+import dev.tutti.AllReduceAlgorithm;
 import dev.tutti.AllReduceOptions;
 import dev.tutti.Capabilities.Feature;
 import dev.tutti.CollectiveException;
@@ -17,6 +19,7 @@ import dev.tutti.Work;
 import java.time.Duration;
 import java.util.Arrays;
 import java.util.Collection;
+import java.util.List;
 import java.util.concurrent.ConcurrentLinkedQueue;
 
 /**
@@ -41,6 +44,30 @@ public interface MismatchContract extends GroupContract {
             member.group().allReduce(member.scratch(DType.FLOAT32, numel));
           }
         });
+  }
+
+  /** Fails where a rank asks for another algorithm. */
+  @ContractTest(
+      needs = OpType.ALL_REDUCE,
+      features = Feature.REAL_RESULTS,
+      mismatches = true,
+      minSize = 2,
+      maxSize = 3)
+  default void otherAlgorithmsFail(ContractWorld world) throws Exception {
+    List<AllReduceAlgorithm> usable =
+        world
+            .collect(member -> Algorithms.usable(member, member.scratch(DType.FLOAT32, 10)))
+            .get(0);
+    assumeThat(usable).as("algorithms that the backend can be asked for").isNotEmpty();
+    AllReduceOptions other = AllReduceOptions.DEFAULT.withAlgorithm(usable.get(0));
+    check(
+        world,
+        (member, numel, isOdd) ->
+            member
+                .group()
+                .allReduce(
+                    member.scratch(DType.FLOAT32, 10), isOdd ? other : AllReduceOptions.DEFAULT)
+                .await());
   }
 
   /** Says what each rank called, at the latest when one ran out of time over it. */
