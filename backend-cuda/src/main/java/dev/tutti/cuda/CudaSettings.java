@@ -2,6 +2,8 @@ package dev.tutti.cuda;
 
 import dev.tutti.Setting;
 import dev.tutti.Settings;
+import dev.tutti.kernels.AllReduceLimits;
+import dev.tutti.kernels.PeerLinks;
 import java.nio.file.Path;
 import java.util.List;
 
@@ -67,6 +69,20 @@ final class CudaSettings {
           "",
           "most bytes of an all-reduce by two-shot, the same on all ranks; as measured if not set");
 
+  static final Setting<String> PCIE_ONE_SHOT_BYTES =
+      Setting.text(
+          "TUTTI_CUDA_PCIE_ONE_SHOT_BYTES",
+          "",
+          "the same of TUTTI_CUDA_ONE_SHOT_BYTES where some two GPUs have no NVLink; an eighth of"
+              + " the default for NVLink if not set, which was not measured");
+
+  static final Setting<String> PCIE_TWO_SHOT_BYTES =
+      Setting.text(
+          "TUTTI_CUDA_PCIE_TWO_SHOT_BYTES",
+          "",
+          "the same of TUTTI_CUDA_TWO_SHOT_BYTES where some two GPUs have no NVLink; an eighth of"
+              + " the default for NVLink if not set, which was not measured");
+
   /** Is of backend {@code nccl}, which lists it. */
   static final Setting<Boolean> NCCL_LAZY =
       Setting.flag(
@@ -86,7 +102,9 @@ final class CudaSettings {
           LANES,
           CHUNK_BYTES,
           ONE_SHOT_BYTES,
-          TWO_SHOT_BYTES);
+          TWO_SHOT_BYTES,
+          PCIE_ONE_SHOT_BYTES,
+          PCIE_TWO_SHOT_BYTES);
 
   private CudaSettings() {}
 
@@ -102,6 +120,15 @@ final class CudaSettings {
   static Path ipcDirectory(Settings settings) {
     String set = settings.get(IPC_DIRECTORY);
     return Path.of(set.isEmpty() ? settings.text("TMPDIR").orElse("/tmp") : set);
+  }
+
+  /** Returns up to which sizes each algorithm of all-reduce runs. */
+  static AllReduceLimits limits(Settings settings, int ranks, PeerLinks links) {
+    boolean pcie = links == PeerLinks.PCIE;
+    AllReduceLimits defaults = AllReduceLimits.of(ranks, links);
+    return new AllReduceLimits(
+        bytes(settings, pcie ? PCIE_ONE_SHOT_BYTES : ONE_SHOT_BYTES, defaults.oneShotBytes()),
+        bytes(settings, pcie ? PCIE_TWO_SHOT_BYTES : TWO_SHOT_BYTES, defaults.twoShotBytes()));
   }
 
   static long bytes(Settings settings, Setting<String> setting, long measured) {

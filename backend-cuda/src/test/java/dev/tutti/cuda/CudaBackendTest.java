@@ -16,6 +16,7 @@ import dev.tutti.Tensor;
 import dev.tutti.TuttiException;
 import dev.tutti.Work;
 import dev.tutti.cuda.driver.DeviceAttribute;
+import dev.tutti.cuda.driver.LinkCalls.Link;
 import dev.tutti.spi.DeviceSession.Recording;
 import java.lang.foreign.Arena;
 import java.nio.file.Files;
@@ -91,6 +92,38 @@ class CudaBackendTest {
             "tutti_two_shot_f32_sum",
             "tutti_chunks_f32_sum",
             "tutti_chunks_f32_sum");
+  }
+
+  /** Two devices: at a switch, linked with each other, without links, and where NVML is missing. */
+  @ParameterizedTest
+  @CsvSource({
+    "switch, cuda/one-shot",
+    "direct, cuda/one-shot",
+    "none, cuda/chunks",
+    "unknown, cuda/one-shot"
+  })
+  void peersWithoutNvlinkHaveLimitsOfTheirOwn(String links, String path) throws Exception {
+    machine.fake.setLinks(
+        busId ->
+            switch (links) {
+              case "switch" -> List.of(new Link.ToSwitch());
+              case "direct" ->
+                  List.of(
+                      new Link.ToDevice(
+                          busId.equals("0000:1B:00.0") ? "00000000:1c:00.0" : "00000000:1b:00.0"));
+              case "none" -> List.of();
+              default -> throw new BackendException("no NVML");
+            });
+    new CudaRanks(cuda)
+        .with("TUTTI_CUDA_ONE_SHOT_BYTES", "1K")
+        .with("TUTTI_CUDA_PCIE_ONE_SHOT_BYTES", "4")
+        .with("TUTTI_CUDA_PCIE_TWO_SHOT_BYTES", "8")
+        .run(
+            2,
+            (group, device) -> {
+              sum(group, device.tensors().copyOf(Tensor.allocate(DType.FLOAT32, 256))).await();
+              assertThat(group.usageByPath()).containsExactly(entry(path, 1L));
+            });
   }
 
   @Test

@@ -18,6 +18,8 @@ public record AllReduceLimits(long oneShotBytes, long twoShotBytes) {
   // Packets that are not full lose to chunks beyond.
   private static final long TWO_SHOT_UNLESS_FULL = 2 * MIB;
 
+  private static final long PCIE_SHARE = 8;
+
   /** Names the algorithms. */
   public enum Algorithm {
     /** Packets with everything to every peer. */
@@ -29,7 +31,25 @@ public record AllReduceLimits(long oneShotBytes, long twoShotBytes) {
   }
 
   /**
-   * Returns the defaults.
+   * Returns the defaults for some links. Between two algorithms the size from which the one that
+   * sends less is faster grows with latency times bandwidth, which over PCIe is about an eighth of
+   * that over NVLink: some 30 in place of 450 GB/s, at about twice the latency. So the limits for
+   * PCIe are an eighth. They were not measured on PCIe, nor those for direct NVLinks, which are the
+   * ones for switches as all links of a device are used at once in both.
+   *
+   * @param ranks how many ranks
+   * @param links what connects them
+   */
+  public static AllReduceLimits of(int ranks, PeerLinks links) {
+    AllReduceLimits measured = ofRanks(ranks);
+    return links == PeerLinks.PCIE
+        ? new AllReduceLimits(
+            measured.oneShotBytes / PCIE_SHARE, measured.twoShotBytes / PCIE_SHARE)
+        : measured;
+  }
+
+  /**
+   * Returns the defaults for NVLink.
    *
    * @param ranks how many ranks
    */

@@ -62,6 +62,7 @@ public final class FakeCudaDriver implements AutoCloseable {
   private final Map<Long, String> living = new ConcurrentHashMap<>();
   private final Map<DeviceAttribute, Integer> attributes = new ConcurrentHashMap<>();
   private final AtomicLong nextHandle = new AtomicLong(0x1000);
+  private volatile LinkCalls links = busId -> Collections.nCopies(18, new Link.ToSwitch());
   private volatile int version = CudaDrivers.REQUIRED_VERSION;
   private volatile int deviceError;
   private volatile boolean changesCarriers;
@@ -90,9 +91,14 @@ public final class FakeCudaDriver implements AutoCloseable {
         new FakeDevices(this), contexts, kernels, streams, events, memory, virtualMemory, graphs);
   }
 
-  /** Returns a machine where each device has 18 links to a switch. */
+  /** Returns what {@link #setLinks} said, at first that each device has 18 links to a switch. */
   public LinkCalls links() {
-    return busId -> Collections.nCopies(18, new Link.ToSwitch());
+    return busId -> links.links(busId);
+  }
+
+  /** Sets the links of the devices. */
+  public void setLinks(LinkCalls newLinks) {
+    links = newLinks;
   }
 
   int devices() {
