@@ -16,7 +16,7 @@ import org.jspecify.annotations.Nullable;
  *
  * <p>A method without options returns when the operation is done. On tensors of a device it returns
  * when the operation is enqueued on the caller's current stream. A method with options returns a
- * {@link Work}; unless the options say async the work is done when it returns. An operation that
+ * {@link Work}; unless the options say async the operation is as far when it returns. One that
  * fails throws {@link CollectiveException} or a subclass from the synchronous call, or from {@link
  * Work#await()}. One failed operation fails the group on all ranks: pending and later operations
  * report the first failing rank, and only {@link #close()} is left to do.

@@ -47,8 +47,9 @@ public interface Work {
   boolean await(Duration timeout);
 
   /**
-   * Orders the current stream of the device behind the operation, without blocking the host; on
-   * host tensors waits like {@link #await()}.
+   * Orders the current stream of the device behind the operation. The host waits at most until the
+   * device has to do the rest: for nothing where the device does all of it, for the exchange where
+   * the host does that. On host tensors waits like {@link #await()}.
    *
    * @throws CollectiveException what happened, if the operation is known to have failed
    */

@@ -24,6 +24,9 @@ import org.jspecify.annotations.Nullable;
 final class GroupOperation extends OperationState implements Work {
   private static final long RECHECK_NANOS = TimeUnit.MILLISECONDS.toNanos(20);
   private static final long DEVICE_SLICE_NANOS = TimeUnit.MILLISECONDS.toNanos(100);
+  private static final long POLL_NANOS = TimeUnit.MILLISECONDS.toNanos(10);
+  private static final long LEAST_POLL_NANOS = TimeUnit.MICROSECONDS.toNanos(100);
+  private static final int POLLS_WHILE_DOUBLED = 8;
 
   private final @Nullable Backend backend;
   private final @Nullable BackendCall call;
@@ -225,8 +228,12 @@ final class GroupOperation extends OperationState implements Work {
   boolean awaitUntil(long untilNanos) {
     Backend progress = backend;
     try {
-      if (deviceEvent() == null && type().isPointToPoint() && progress != null && !isDone()) {
-        progress.await(this, untilNanos);
+      if (deviceEvent() == null && progress != null && !isDone()) {
+        if (type().isPointToPoint()) {
+          progress.await(this, untilNanos);
+        } else if (callerEvent != null) {
+          parkUntilDone(untilNanos);
+        }
       }
       DeviceEvent device = deviceEvent();
       if (device != null) {
@@ -250,6 +257,9 @@ final class GroupOperation extends OperationState implements Work {
 
   @Override
   public void synchronize() {
+    if (callerEvent != null) {
+      awaitEnqueued();
+    }
     DeviceEvent pending = deviceEvent();
     if (pending == null) {
       await();
@@ -257,6 +267,31 @@ final class GroupOperation extends OperationState implements Work {
     }
     throwIfFailed();
     pending.orderCurrentStream();
+  }
+
+  /** Waits until a thread of the group has done its part, and the device has to do the rest. */
+  private void awaitEnqueued() {
+    long until = deadlineNanos() + Watchdog.PERIOD_NANOS;
+    while (!parkUntilDone(until)) {
+      long now = System.nanoTime();
+      group.pending.checkDeadlines(now);
+      until = now + RECHECK_NANOS;
+    }
+  }
+
+  @Override
+  synchronized boolean isFollowed() {
+    return future != null;
+  }
+
+  /**
+   * Returns how long the watchdog may wait before it looks at the device again: an eighth of what
+   * the operation has taken, within limits, where somebody is to hear of the end at once.
+   */
+  long pollNanos(long nowNanos) {
+    return isFollowed()
+        ? Math.clamp((nowNanos - issuedNanos()) / POLLS_WHILE_DOUBLED, LEAST_POLL_NANOS, POLL_NANOS)
+        : POLL_NANOS;
   }
 
   @Override

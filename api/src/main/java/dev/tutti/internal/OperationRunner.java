@@ -378,9 +378,14 @@ final class OperationRunner {
     }
   }
 
+  /** Waits for an operation, or lets the caller's stream do so where a device has the rest. */
   private void awaitSynchronous(GroupOperation op) {
     try {
-      op.await();
+      if (op.callerEvent() == null || op.type().isPointToPoint()) {
+        op.await();
+      } else {
+        op.synchronize();
+      }
     } catch (CollectiveException e) {
       throw refusalOr(e);
     }

@@ -277,16 +277,24 @@ abstract class OperationState implements Operation {
   @Override
   public final void enqueued(DeviceEvent newEvent) {
     deviceEvent = newEvent;
-    if (type.isPointToPoint()) {
+    if (type.isPointToPoint() || callerEvent() != null) {
       wakeForDevice();
     }
   }
 
-  /** Wakes who waits for a message that was not on the device yet, to wait for the device now. */
+  /** Wakes who waits for what was not on the device yet, to wait for the device now. */
   private synchronized void wakeForDevice() {
     if (waited) {
       notifyAll();
     }
+    if (isFollowed()) {
+      Watchdog.expect(System.nanoTime());
+    }
+  }
+
+  /** Tells whether somebody is to hear of the end at once. */
+  boolean isFollowed() {
+    return false;
   }
 
   @Override

@@ -149,7 +149,7 @@ final class PendingOperations implements Watchdog.Watched {
     for (GroupOperation op : operations) {
       if (op.deviceEvent() != null) {
         op.pollDevice();
-        next = Math.min(next, nowNanos + POLL_NANOS);
+        next = Math.min(next, nowNanos + op.pollNanos(nowNanos));
       }
       next = check(op, nowNanos, next);
     }

@@ -274,7 +274,9 @@ final class TuttiProcessGroup implements ProcessGroup {
       allReduceOnStream(backend, tensor, reduceOp);
       return;
     }
-    GroupOperation inline = runner.beginInline(op, tensor.dtype(), tensor.numel());
+    boolean isOnHost = tensor.device().isCpu();
+    GroupOperation inline =
+        isOnHost ? runner.beginInline(op, tensor.dtype(), tensor.numel()) : null;
     if (inline == null) {
       allReduce(tensor, AllReduceOptions.DEFAULT.withReduceOp(reduceOp));
       return;

@@ -24,7 +24,8 @@ import org.jspecify.annotations.Nullable;
  *
  * <p><b>Collectives</b> are called one at a time, in the group's order, either on the thread of the
  * caller or on the group's own thread. A host backend returns when the operation is done on this
- * rank and need not call {@link Operation#complete()}. A backend with {@code STREAM_ORDERED} is
+ * rank and need not call {@link Operation#complete()}. It may return earlier, when a device has to
+ * copy the results only, after {@link Operation#enqueued}. A backend with {@code STREAM_ORDERED} is
  * always called on the thread of the caller, enqueues on that thread's current stream, calls {@link
  * Operation#enqueued} and returns. Waits inside must end at {@link Operation#deadlineNanos()} and
  * after {@link #abort}; what they throw ends the operation and the group. To blame a peer throw

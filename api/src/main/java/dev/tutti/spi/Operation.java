@@ -50,7 +50,7 @@ public interface Operation {
   void fail(Throwable cause, int failedRank);
 
   /**
-   * Says that the device works on it; to be called before a stream-ordered operation returns. The
+   * Says that the device has to do the rest; to be called before the operation returns. The
    * operation is done when the event is.
    *
    * @param event follows the operation on the device

@@ -100,7 +100,7 @@ class GlooCudaFaultsTest {
             1,
             (group, own) -> {
               Tensor tensor = own.tensors().copyOf(Tensor.of(7f, 8f));
-              group.allReduce(tensor);
+              group.allReduce(tensor, AllReduceOptions.DEFAULT).await();
               CountDownLatch hold = machine.hold(own.currentStream());
               machine.fake.failOn("cuEventRecord", 2, 1); // the first one marks the caller's stream
               assertThatThrownBy(() -> group.allReduce(tensor)).isInstanceOf(TuttiException.class);

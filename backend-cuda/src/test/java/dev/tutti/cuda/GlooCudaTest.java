@@ -21,11 +21,13 @@ import dev.tutti.gloo.spi.GlooGroup;
 import dev.tutti.spi.Backend;
 import dev.tutti.spi.BackendContext;
 import dev.tutti.store.HashStore;
+import java.lang.foreign.Arena;
 import java.time.Duration;
 import java.util.ArrayList;
 import java.util.Arrays;
 import java.util.List;
 import java.util.Map;
+import java.util.concurrent.CompletableFuture;
 import java.util.concurrent.CountDownLatch;
 import java.util.concurrent.ExecutorService;
 import java.util.concurrent.Executors;
@@ -39,8 +41,8 @@ import org.junit.jupiter.api.Test;
 class GlooCudaTest {
   private static final int NUMEL = 5000;
 
-  /** Are events that copies leave until the next one. */
-  private static final int COPIES = 4;
+  /** The most events that page-locked memory keeps until it is used again, of all ranks. */
+  private static final int COPIES = 32;
 
   private FakeMachine machine;
 
@@ -147,6 +149,90 @@ class GlooCudaTest {
               hold.countDown();
               work.synchronize();
               assertThat(read(device, tensor)).isEqualTo(all(4));
+            });
+  }
+
+  /** Holds the stream in which the result is copied to the device, behind that of the caller. */
+  @Test
+  void callsReturnWhenTheCopyOfTheResultIsInItsStream() throws Exception {
+    ranks()
+        .with("TUTTI_GLOO_CUDA_CHUNK_BYTES", "64K")
+        .run(
+            2,
+            (group, device) -> {
+              Tensor tensor = filled(device, group.rank() + 1);
+              Tensor other = filled(device, group.rank() + 3);
+              CountDownLatch hold =
+                  group.rank() == 0 ? new CountDownLatch(1) : machine.hold(device.currentStream());
+              group.broadcast(tensor, 0);
+              Work work = group.broadcast(other, BroadcastOptions.DEFAULT.withAsync());
+              work.synchronize();
+              CompletableFuture<List<Tensor>> done = work.toCompletableFuture();
+              if (group.rank() == 1) {
+                assertThat(work.isCompleted()).isFalse();
+                assertThat(done).isNotDone();
+                assertThat(device.currentStream().isIdle()).isFalse();
+              }
+              hold.countDown();
+              assertThat(read(device, tensor)).isEqualTo(all(1));
+              assertThat(read(device, other)).isEqualTo(all(3));
+              assertThat(done.get(60, TimeUnit.SECONDS)).containsExactly(other);
+              assertThat(work.isSuccess()).isTrue();
+            });
+  }
+
+  /** Finds the stream in which the only rank of a group gets its results. */
+  private long resultStream(ProcessGroup group, CudaDevice device) {
+    group.allReduce(filled(device, 1), AllReduceOptions.DEFAULT).await();
+    return stream(machine.fake.calls("cuMemcpyAsync").getLast());
+  }
+
+  /** Reads the stream, which is the last argument, of a call. */
+  private static long stream(String call) {
+    return Long.decode(call.substring(call.lastIndexOf(' ') + 1));
+  }
+
+  @Test
+  void anOperationReadsTheResultsOfTheOneBeforeThatAreNotOnTheDeviceYet() throws Exception {
+    ranks()
+        .with("TUTTI_GLOO_CUDA_CHUNK_BYTES", "64K")
+        .onOneDevice()
+        .run(
+            1,
+            (group, device) -> {
+              CountDownLatch hold = machine.hold(device, resultStream(group, device));
+              Tensor tensor = filled(device, 1);
+              AllReduceOptions twice =
+                  AllReduceOptions.DEFAULT.withReduceOp(ReduceOp.premulSum(2)).withAsync();
+              Work _ = group.allReduce(tensor, twice);
+              Work second = group.allReduce(tensor, twice);
+              assertThat(second.await(Duration.ofMillis(50))).isFalse();
+              hold.countDown();
+              second.await();
+              assertThat(read(device, tensor)).isEqualTo(all(4));
+            });
+  }
+
+  @Test
+  void memoryOfAResultThatIsNotOnTheDeviceYetIsNotUsedAgain() throws Exception {
+    ranks()
+        .with("TUTTI_GLOO_CUDA_CHUNK_BYTES", "64K")
+        .onOneDevice()
+        .run(
+            1,
+            (group, device) -> {
+              CountDownLatch hold = machine.hold(device, resultStream(group, device));
+              long address;
+              try (Arena arena = Arena.ofShared()) {
+                Tensor tensor = device.tensors().allocate(arena, DType.FLOAT32, NUMEL);
+                address = tensor.segment().address();
+                try (CudaStream.Scope _ = device.poolStream().use()) {
+                  group.allReduce(tensor);
+                }
+              }
+              Tensor next = device.tensors().allocate(DType.FLOAT32, NUMEL);
+              assertThat(next.segment().address()).isNotEqualTo(address);
+              hold.countDown();
             });
   }
 
