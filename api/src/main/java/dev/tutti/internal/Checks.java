@@ -186,6 +186,9 @@ final class Checks {
     } else if (!tensor.isContiguous() && !capabilities.has(Capabilities.Feature.STRIDED_TENSORS)) {
       throw bad(op, argument + " must be contiguous, but is " + tensor);
     }
+    if (written && overlapsItself(tensor)) {
+      throw bad(op, argument + " is written, but its elements share memory: " + tensor);
+    }
   }
 
   private void host(OpType op, String argument, Tensor tensor, boolean written) {
@@ -204,9 +207,6 @@ final class Checks {
     }
     if (written && segment.isReadOnly()) {
       throw bad(op, argument + " is written, but its memory is read-only: " + tensor);
-    }
-    if (written && overlapsItself(tensor)) {
-      throw bad(op, argument + " is written, but its elements share memory: " + tensor);
     }
   }
 

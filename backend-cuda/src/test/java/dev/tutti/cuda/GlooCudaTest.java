@@ -5,6 +5,7 @@ import static org.assertj.core.api.Assertions.assertThatThrownBy;
 
 import dev.tutti.AllReduceOptions;
 import dev.tutti.BroadcastOptions;
+import dev.tutti.Capabilities.Feature;
 import dev.tutti.DType;
 import dev.tutti.Device;
 import dev.tutti.OpType;
@@ -36,6 +37,8 @@ import java.util.concurrent.TimeUnit;
 import org.junit.jupiter.api.AfterEach;
 import org.junit.jupiter.api.BeforeEach;
 import org.junit.jupiter.api.Test;
+import org.junit.jupiter.params.ParameterizedTest;
+import org.junit.jupiter.params.provider.ValueSource;
 
 /** Tests Gloo groups with CUDA tensors on played devices. */
 class GlooCudaTest {
@@ -233,6 +236,59 @@ class GlooCudaTest {
               Tensor next = device.tensors().allocate(DType.FLOAT32, NUMEL);
               assertThat(next.segment().address()).isNotEqualTo(address);
               hold.countDown();
+            });
+  }
+
+  @ParameterizedTest
+  @ValueSource(strings = {"0", "1"})
+  void tensorsWithGapsAreTakenAsTheyAre(String direct) throws Exception {
+    ranks()
+        .with("TUTTI_GLOO_CUDA_DIRECT", direct)
+        .run(
+            2,
+            (group, device) -> {
+              Tensor base = device.tensors().copyOf(Tensor.of(1f, 2, 3, 4, 5, 6).view(2, 3));
+              long used = device.tensors().usedBytes();
+              group.allReduce(base.transpose(0, 1));
+              group.allReduce(base.narrow(1, 1, 1));
+              assertThat(device.tensors().usedBytes()).isEqualTo(used);
+              group.allReduce(base);
+              assertThat(read(device, base)).containsExactly(4, 16, 12, 16, 40, 24);
+              Tensor all = device.tensors().copyOf(Tensor.of(0f, 0, 0, 0));
+              group.allGatherInto(all.view(2, 2).transpose(0, 1), base.narrow(1, group.rank(), 1));
+              assertThat(read(device, all)).containsExactly(4, 16, 16, 40);
+              Tensor own = device.tensors().copyOf(Tensor.of(9f, 9, 9));
+              Tensor expanded =
+                  Tensor.of(
+                      own.segment(), DType.FLOAT32, new long[] {2}, new long[] {0}, own.device());
+              assertThatThrownBy(() -> group.allReduce(expanded))
+                  .isInstanceOf(IllegalArgumentException.class)
+                  .hasMessageContaining("its elements share memory");
+              assertThat(group.capabilities(own.device()).has(Feature.STRIDED_TENSORS)).isTrue();
+            });
+  }
+
+  /** Holds the copy from the dense memory to the tensor, which the next operation reads. */
+  @Test
+  void anOperationReadsAResultWithGapsThatIsNotThereYet() throws Exception {
+    ranks()
+        .onOneDevice()
+        .run(
+            1,
+            (group, device) -> {
+              Tensor base = device.tensors().copyOf(Tensor.of(1f, 2, 3, 4).view(2, 2));
+              group.allReduce(base.transpose(0, 1), AllReduceOptions.DEFAULT).await();
+              String launch = machine.fake.calls("cuLaunchKernel").getLast();
+              CountDownLatch hold = machine.hold(device, stream(launch));
+              AllReduceOptions twice =
+                  AllReduceOptions.DEFAULT.withReduceOp(ReduceOp.premulSum(2)).withAsync();
+              Work first = group.allReduce(base.transpose(0, 1), twice);
+              Work second = group.allReduce(base, twice);
+              assertThat(second.await(Duration.ofMillis(50))).isFalse();
+              hold.countDown();
+              second.synchronize();
+              first.await();
+              assertThat(read(device, base)).containsExactly(4, 8, 12, 16);
             });
   }
 
@@ -434,7 +490,7 @@ class GlooCudaTest {
             (cause, failedRank) -> {});
     Backend host = new GlooCudaBackend(machine.cuda, group(context, null), null);
     try (Backend opened = new GlooCudaProvider(() -> machine.cuda).open(group(context, host))) {
-      assertThat(((GlooCudaBackend) opened).hasGpuDirect()).isFalse();
+      assertThat(((GlooStridedBackend) opened).dense().hasGpuDirect()).isFalse();
     }
   }
 
