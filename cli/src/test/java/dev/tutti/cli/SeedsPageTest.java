@@ -1,0 +1,110 @@
+package dev.tutti.cli;
+
+import static org.assertj.core.api.Assertions.assertThat;
+
+import java.io.IOException;
+import java.nio.file.Files;
+import java.nio.file.Path;
+import java.util.ArrayList;
+import java.util.HashMap;
+import java.util.List;
+import java.util.Map;
+import java.util.regex.Matcher;
+import java.util.regex.Pattern;
+import java.util.stream.Stream;
+import org.junit.jupiter.api.Test;
+
+/** Tests that what the page of PyTorch's files names is there. */
+class SeedsPageTest {
+  private static final Path ROOT = root();
+  private static final Pattern SOURCE = Pattern.compile("`([a-z_]+\\.cuh)`");
+  private static final Pattern CLASS = Pattern.compile("`([A-Z]\\w*[a-z]\\w*)(?:\\.(\\w+))?`");
+  private static final Pattern REASON = Pattern.compile("\\((\\d+)\\)");
+
+  private final Map<String, Path> sources = sources();
+  private final List<String> rows = rows();
+
+  private static Path root() {
+    Path folder = Path.of("").toAbsolutePath();
+    while (!Files.exists(folder.resolve("docs/seeds.md"))) {
+      folder = folder.getParent();
+      assertThat(folder).as("the folder of docs/seeds.md").isNotNull();
+    }
+    return folder;
+  }
+
+  private static Map<String, Path> sources() {
+    Map<String, Path> sources = new HashMap<>();
+    try (Stream<Path> modules = Files.list(ROOT)) {
+      for (Path module : modules.map(folder -> folder.resolve("src")).toList()) {
+        if (Files.isDirectory(module)) {
+          try (Stream<Path> files = Files.walk(module)) {
+            files.forEach(file -> sources.put(file.getFileName().toString(), file));
+          }
+        }
+      }
+      return sources;
+    } catch (IOException e) {
+      throw new AssertionError(e);
+    }
+  }
+
+  private static List<String> rows() {
+    try (Stream<String> lines = Files.lines(ROOT.resolve("docs/seeds.md"))) {
+      return lines.filter(line -> line.startsWith("|") && !line.matches("\\|[- |]+")).toList();
+    } catch (IOException e) {
+      throw new AssertionError(e);
+    }
+  }
+
+  /** Returns a column of all rows with content. */
+  private List<String> column(int number) {
+    return rows.stream()
+        .map(row -> row.split("\\|", -1)[number + 1].strip())
+        .filter(cell -> !List.of("item", "here", "test", "").contains(cell))
+        .toList();
+  }
+
+  @Test
+  void everyClassMemberAndTestIsThere() throws IOException {
+    List<String> missing = new ArrayList<>();
+    List<String> cells = new ArrayList<>(column(1));
+    cells.addAll(column(2));
+    assertThat(cells).hasSizeGreaterThan(100);
+    for (String cell : cells) {
+      assertThat(cell).as("a cell names something").contains("`");
+      for (Matcher name = SOURCE.matcher(cell); name.find(); ) {
+        if (!sources.containsKey(name.group(1))) {
+          missing.add(name.group());
+        }
+      }
+      for (Matcher name = CLASS.matcher(cell); name.find(); ) {
+        Path file = sources.get(name.group(1) + ".java");
+        if (file == null || !hasMember(file, name.group(2))) {
+          missing.add(name.group());
+        }
+      }
+    }
+    assertThat(missing).isEmpty();
+  }
+
+  private static boolean hasMember(Path file, String member) throws IOException {
+    return member == null
+        || Pattern.compile("\\b" + member + "\\(").matcher(Files.readString(file)).find();
+  }
+
+  @Test
+  void everyRowIsCompleteOrHasItsReason() throws IOException {
+    String decisions = Files.readString(ROOT.resolve("docs/design-decisions.md"));
+    List<String> states = column(3);
+    assertThat(states).hasSameSizeAs(column(0));
+    for (String state : states) {
+      assertThat(state).matches("(complete|different: ).*");
+      Matcher reason = REASON.matcher(state);
+      assertThat(state.startsWith("complete") || reason.find()).as("a reason in: %s", state).isTrue();
+      for (reason.reset(); reason.find(); ) {
+        assertThat(decisions).contains("\n" + reason.group(1) + ". **");
+      }
+    }
+  }
+}
