@@ -1,5 +1,6 @@
 package dev.tutti.store;
 
+import dev.tutti.store.internal.ServerMemory;
 import java.io.IOException;
 import java.nio.ByteBuffer;
 import java.nio.ByteOrder;
@@ -21,9 +22,21 @@ final class SendQueue {
   /** Is how much one write takes: the JDK copies all that it is given, however little leaves. */
   private static final int WRITTEN = 256 * 1024;
 
+  private final ServerMemory.Client memory;
   private final ArrayDeque<ByteBuffer> full = new ArrayDeque<>();
-  private ByteBuffer tail = chunk(CHUNK);
+  private ByteBuffer tail;
   private long pending;
+
+  /** Creates a queue that may hold anything. */
+  SendQueue() {
+    this(new ServerMemory(Long.MAX_VALUE).client());
+  }
+
+  /** Creates a queue whose copies are counted. */
+  SendQueue(ServerMemory.Client memory) {
+    this.memory = memory;
+    this.tail = chunk(CHUNK);
+  }
 
   /** Returns how many bytes wait to be sent. */
   long pending() {
@@ -74,7 +87,7 @@ final class SendQueue {
       room(value.length).put(value);
     } else {
       closeTail(CHUNK);
-      full.add(ByteBuffer.wrap(value));
+      full.add(ByteBuffer.wrap(value)); // big-endian, unlike chunks
     }
     pending += value.length;
   }
@@ -123,7 +136,7 @@ final class SendQueue {
       last.limit(end);
     }
     while (!full.isEmpty() && !full.peek().hasRemaining()) {
-      full.remove();
+      release(full.remove());
     }
     return written;
   }
@@ -137,14 +150,23 @@ final class SendQueue {
 
   private void closeTail(int nextCapacity) {
     if (tail.position() > 0) {
+      ByteBuffer next = chunk(nextCapacity);
       full.add(tail.flip());
-      tail = chunk(nextCapacity);
+      tail = next;
     } else if (tail.capacity() < nextCapacity) {
+      release(tail);
       tail = chunk(nextCapacity);
     }
   }
 
-  private static ByteBuffer chunk(int capacity) {
+  private void release(ByteBuffer buffer) {
+    if (buffer.order() == ByteOrder.LITTLE_ENDIAN) {
+      memory.give(buffer.capacity());
+    }
+  }
+
+  private ByteBuffer chunk(int capacity) {
+    memory.take(capacity);
     return ByteBuffer.allocate(capacity).order(ByteOrder.LITTLE_ENDIAN);
   }
 }

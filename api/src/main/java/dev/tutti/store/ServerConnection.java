@@ -1,11 +1,17 @@
 package dev.tutti.store;
 
+import dev.tutti.internal.HostPort;
+import dev.tutti.store.internal.ServerMemory;
+import java.io.IOException;
+import java.net.InetSocketAddress;
+import java.net.SocketAddress;
 import java.nio.ByteBuffer;
 import java.nio.ByteOrder;
 import java.nio.channels.SelectionKey;
 import java.nio.channels.SocketChannel;
 import java.util.ArrayList;
 import java.util.List;
+import org.jspecify.annotations.Nullable;
 
 /** Holds what the server knows of one client; used by the event loop only. */
 final class ServerConnection {
@@ -17,7 +23,9 @@ final class ServerConnection {
   final SocketChannel channel;
   final SelectionKey key;
   final String peer;
-  final SendQueue replies = new SendQueue();
+  final String address;
+  final ServerMemory.Client memory;
+  final SendQueue replies;
   final TokenHandshake.Gate gate;
   final RequestReader requests;
   final List<Runnable> cancels = new ArrayList<>(1);
@@ -40,23 +48,49 @@ final class ServerConnection {
   /** Is when the client came, by {@link System#nanoTime()}. */
   final long cameAt = System.nanoTime();
 
+  /** Is why the client cannot be served any more, found while another one's request was carried out. */
+  @Nullable Throwable broken;
+
   boolean closed;
 
-  ServerConnection(SocketChannel channel, SelectionKey key, String peer, JobToken token) {
+  /** Are the clients that came before and after this one. */
+  @Nullable ServerConnection older;
+
+  @Nullable ServerConnection newer;
+
+  /**
+   * Creates one.
+   *
+   * @param memory counts what it takes
+   */
+  ServerConnection(
+      SocketChannel channel, SelectionKey key, JobToken token, ServerMemory.Client memory)
+      throws IOException {
     this.channel = channel;
     this.key = key;
-    this.peer = peer;
+    this.memory = memory;
+    SocketAddress remote = channel.getRemoteAddress();
+    this.peer = HostPort.text(remote);
+    this.address =
+        remote instanceof InetSocketAddress inet ? inet.getAddress().getHostAddress() : peer;
+    this.replies = new SendQueue(memory);
     this.gate = new TokenHandshake.Gate(token, replies);
-    this.requests = new RequestReader(gate);
+    this.requests = new RequestReader(gate, memory);
+  }
+
+  /** Tells whether this may be anybody, who has neither proved a token nor spoken the protocol. */
+  boolean isStranger() {
+    return !gate.isOpen() || !requests.isValidated();
   }
 
   /** Keeps what is left in a buffer for the next time. */
   void hold(ByteBuffer in) {
+    memory.give(held.capacity());
+    held = NOTHING;
     if (in.hasRemaining()) {
+      memory.take(in.remaining());
       ByteBuffer copy = ByteBuffer.allocate(in.remaining()).order(ByteOrder.LITTLE_ENDIAN);
       held = copy.put(in).flip();
-    } else {
-      held = NOTHING;
     }
   }
 

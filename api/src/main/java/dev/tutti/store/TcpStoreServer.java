@@ -91,7 +91,8 @@ public final class TcpStoreServer implements AutoCloseable {
               token,
               UUID.randomUUID().toString(),
               stuck.toNanos(),
-              this::joined);
+              this::joined,
+              this::ended);
     } catch (IOException e) {
       throw closing(listener, new StoreException("cannot start a store server: " + e, e));
     }
@@ -142,7 +143,7 @@ public final class TcpStoreServer implements AutoCloseable {
 
   /** Tells whether it serves: it was not closed, and did not end because of an error. */
   public boolean isRunning() {
-    return thread.isAlive();
+    return thread.isAlive() && !loop.hasEnded();
   }
 
   /** Returns the port it listens on. */
@@ -156,12 +157,18 @@ public final class TcpStoreServer implements AutoCloseable {
    * @param expected number of processes
    * @param timeout the deadline from now
    * @throws StoreTimeoutException telling how many joined, if some are missing by then
+   * @throws StoreException if the server ends
    */
   public void awaitWorkers(int expected, Duration timeout) {
     long deadline = Arguments.deadline(Arguments.nanos(timeout));
     synchronized (lock) {
       while (joined < expected) {
         long left = deadline - System.nanoTime();
+        if (loop.hasEnded()) {
+          throw new StoreException(
+              "store server on port %d has ended; %d/%d clients had joined"
+                  .formatted(port, joined, expected));
+        }
         if (left <= 0) {
           throw new StoreTimeoutException(
               "timed out after %d ms waiting for clients on port %d: %d/%d clients joined"
@@ -198,6 +205,12 @@ public final class TcpStoreServer implements AutoCloseable {
     } catch (InterruptedException e) {
       Thread.currentThread().interrupt();
       throw new StoreException("interrupted while a store server forgets its keys", e);
+    }
+  }
+
+  private void ended() {
+    synchronized (lock) {
+      lock.notifyAll();
     }
   }
 
