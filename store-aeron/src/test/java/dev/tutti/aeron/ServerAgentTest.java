@@ -3,6 +3,7 @@ package dev.tutti.aeron;
 import static org.assertj.core.api.Assertions.assertThat;
 import static org.assertj.core.api.Assertions.assertThatThrownBy;
 
+import dev.tutti.spi.LimitedLog;
 import dev.tutti.store.JobToken;
 import io.aeron.Aeron;
 import io.aeron.ExclusivePublication;
@@ -33,6 +34,7 @@ class ServerAgentTest {
 
   @TempDir private Path directory;
 
+  private final LimitedLog log = new LimitedLog(System.getLogger("test"));
   private EmbeddedDriver driver;
   private Aeron aeron;
   private ServerAgent agent;
@@ -44,7 +46,7 @@ class ServerAgentTest {
         AeronStoreOptions.of("localhost", 0).withDirectory(directory).withToken(JobToken.NONE);
     driver = EmbeddedDriver.start(options, TIMING, 4);
     aeron = EmbeddedDriver.connect(driver.path(), TIMING);
-    agent = new ServerAgent("server", Bell.make(aeron), Long.MAX_VALUE, false);
+    agent = new ServerAgent("server", Bell.make(aeron), Long.MAX_VALUE, false, log);
   }
 
   @AfterEach
@@ -100,6 +102,34 @@ class ServerAgentTest {
     agent.stop();
     thread.join();
     assertThat(peers.get(1).await()).isEqualTo(Handshake.GOODBYE);
+  }
+
+  @Test
+  void allClientsAreToldWhereTheThreadEndsByAnError() throws Exception {
+    Thread thread = EmbeddedDriver.daemon("agent", agent);
+    agent.add(
+        client(
+            10,
+            (caller, code, call, body) -> {
+              throw new StackOverflowError("played");
+            }));
+    agent.add(client(20, agent.commands()));
+    thread.start();
+    ask(10);
+    assertThat(peers.get(0).await()).isEqualTo(Handshake.GOODBYE);
+    assertThat(peers.get(1).await()).isEqualTo(Handshake.GOODBYE);
+    thread.join();
+    assertThat(agent.execute(() -> {})).isFalse();
+  }
+
+  @Test
+  void theEndOfTheThreadThatHearsClientsEndsTheServer() throws Exception {
+    Thread thread = EmbeddedDriver.daemon("agent", agent);
+    agent.add(client(10, agent.commands()));
+    thread.start();
+    agent.fail(new IOException("played"));
+    assertThat(peers.get(0).await()).isEqualTo(Handshake.GOODBYE);
+    thread.join();
   }
 
   @Test

@@ -48,6 +48,11 @@ public final class ServerMemory {
     return heap / 8 * 3;
   }
 
+  /** Returns how many bytes one client may make the server hold. */
+  public long one() {
+    return one;
+  }
+
   /** Tells whether all clients together hold more than their share, so that one must go. */
   public boolean isCrowded() {
     return held > all;
