@@ -101,12 +101,18 @@ final class Admission implements Handler {
 
   /** Gives the connection up for others that wait. */
   void giveUp() {
-    transport.warn(
+    transport.warnOfStranger(
+        "silent as rank " + pair.rank,
+        host(),
         "closed a connection in the name of rank "
             + pair.rank
-            + ": it proves nothing while others wait",
-        null);
+            + ": it proves nothing while others wait");
     close();
+  }
+
+  /** Returns the host that connected. */
+  String host() {
+    return PeerAddress.hostOf(socket);
   }
 
   /** Closes the connection. */

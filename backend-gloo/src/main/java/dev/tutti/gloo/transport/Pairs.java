@@ -248,7 +248,10 @@ final class Pairs {
     if (connected) {
       transport.breakdown.fatal(pair.lost("cannot be trusted: " + why, cause), pair.rank);
     } else {
-      transport.warn("closed a connection in the name of rank " + pair.rank + ": " + why, null);
+      transport.warnOfStranger(
+          "refused as rank " + pair.rank,
+          admission.host(),
+          "closed a connection in the name of rank " + pair.rank + ": " + why);
       refusal = "; a connection in its name was refused: " + why;
     }
   }
@@ -404,5 +407,6 @@ final class Pairs {
     admissions.clear();
     strangers.forEach(Admission::close);
     strangers.clear();
+    transport.strangers.close();
   }
 }

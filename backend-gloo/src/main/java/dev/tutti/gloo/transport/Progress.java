@@ -401,8 +401,10 @@ final class Progress {
         }
       }
     } catch (RuntimeException | Error e) {
-      transport.breakdown.fatal(e, -1);
-      transport.deliver();
+      ioSelecting = false;
+      selectorFree.signalAll();
+      driver = driver == ioThread ? null : driver;
+      transport.breakdown.end(e);
     } finally {
       lock.unlock();
     }

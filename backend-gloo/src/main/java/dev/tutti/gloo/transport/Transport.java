@@ -3,6 +3,7 @@ package dev.tutti.gloo.transport;
 import dev.tutti.GroupClosedException;
 import dev.tutti.RendezvousException;
 import dev.tutti.spi.BackendContext;
+import dev.tutti.spi.LimitedLog;
 import dev.tutti.spi.Operation;
 import dev.tutti.spi.PeerLostException;
 import dev.tutti.spi.SharedHeap;
@@ -31,6 +32,7 @@ public final class Transport implements Endpoint, AutoCloseable {
   final Requests requests;
   final Pairs pairs;
   final Breakdown breakdown;
+  final LimitedLog strangers = new LimitedLog(LOG);
   final Protection protection;
   private final Goal allSent;
   final Views views = new Views();
@@ -379,6 +381,11 @@ public final class Transport implements Endpoint, AutoCloseable {
 
   void warn(String what, @Nullable Throwable cause) {
     LOG.log(Level.WARNING, self() + ": " + what, cause);
+  }
+
+  /** Warns of what anybody who reaches this rank's port can cause, not without limits. */
+  void warnOfStranger(String cause, String address, String what) {
+    strangers.warn(cause, address, self() + ": " + what);
   }
 
   void debug(String what, @Nullable Throwable cause) {

@@ -2,9 +2,17 @@ package dev.tutti.gloo.transport;
 
 import static org.assertj.core.api.Assertions.assertThat;
 
+import dev.tutti.gloo.TestContexts;
+import dev.tutti.spi.BackendContext;
 import dev.tutti.spi.PeerLostException;
+import dev.tutti.store.HashStore;
+import java.nio.ByteBuffer;
+import java.nio.channels.Pipe;
+import java.nio.channels.SelectionKey;
+import java.time.Duration;
 import java.util.Queue;
 import java.util.concurrent.ConcurrentLinkedQueue;
+import java.util.concurrent.CountDownLatch;
 import java.util.concurrent.CyclicBarrier;
 import java.util.concurrent.FutureTask;
 import java.util.concurrent.TimeUnit;
@@ -79,6 +87,38 @@ class BreakdownTest {
       queueing.get(20, TimeUnit.SECONDS);
     }
     assertThat(mistaken).isEmpty();
+  }
+
+  @Test
+  void theGroupIsToldAlsoWhereTheThreadOfTheTransportEndsAndMemoryIsShort() throws Exception {
+    CountDownLatch told = new CountDownLatch(3);
+    BackendContext context =
+        TestContexts.of(
+            0,
+            2,
+            new HashStore(),
+            Duration.ofSeconds(20),
+            (cause, rank) -> {
+              told.countDown();
+              if (told.getCount() > 0) {
+                throw new OutOfMemoryError("played");
+              }
+            });
+    Pipe pipe = Pipe.open();
+    try (Transport transport = new Transport(context, Protection.of(context.settings()));
+        Pipe.SourceChannel source = pipe.source();
+        Pipe.SinkChannel sink = pipe.sink()) {
+      source.configureBlocking(false);
+      Handler failing =
+          key -> {
+            throw new StackOverflowError("played");
+          };
+      source.register(transport.progress.selector(), SelectionKey.OP_READ, failing);
+      sink.write(ByteBuffer.allocate(1));
+      transport.start(0);
+      assertThat(told.await(20, TimeUnit.SECONDS)).isTrue();
+      assertThat(transport.failureOf(1)).isInstanceOf(StackOverflowError.class);
+    }
   }
 
   private static void awaitQueued(ReentrantLock lock) {
