@@ -37,7 +37,8 @@ final class JobMonitor implements AutoCloseable {
    * names no group, but the rank among all, and fails each group that this rank is in.
    *
    * The reader thread waits for the next number with a handle of its own, in slices, so that close
-   * never waits for it. Delivery happens under the lock "delivery", in the order of the log.
+   * never waits for it. Delivery happens under the lock "delivery", in the order of the log. A rank that
+   * cannot read the log any more would wait for others that are gone, so it fails its groups.
    */
   private static final System.Logger LOG = System.getLogger(JobMonitor.class.getName());
   private static final String EVENT = "event/";
@@ -238,13 +239,38 @@ final class JobMonitor implements AutoCloseable {
           loseServer(String.valueOf(e.getMessage()));
         }
         return;
-      } catch (RuntimeException e) {
-        if (!closed) {
-          LOG.log(Level.WARNING, "rank " + rank + ": stops reading the log of failures", e);
-        }
+      } catch (RuntimeException | Error e) {
+        giveUp(e);
         return;
       }
     }
+  }
+
+  /** Fails the groups of this rank, as it does not hear of failures any more. */
+  private void giveUp(Throwable cause) {
+    if (closed || leaving) {
+      return;
+    }
+    Map<String, Member> all;
+    synchronized (delivery) {
+      all = Map.copyOf(groups);
+    }
+    all.forEach(
+        (name, member) -> {
+          int own = member.globalRanks().indexOf(rank);
+          FailureEvent _ =
+              report(
+                  new FailureEvent(
+                      name,
+                      FailureEvent.Kind.FAILED,
+                      own,
+                      own,
+                      OpType.UNKNOWN,
+                      0,
+                      Duration.ZERO,
+                      "it cannot read the log of failures any more: " + cause));
+        });
+    LOG.log(Level.WARNING, "rank " + rank + ": stops reading the log of failures", cause);
   }
 
   /** Tells whether the store is there although a connection to it was lost. */

@@ -12,7 +12,8 @@ final class Watchdog {
    * A group that starts an operation with an earlier deadline than "wakeAt" unparks the thread. Both
    * sides use volatile accesses: the group makes the deadline visible before it reads wakeAt, the
    * thread sets wakeAt before it scans, so one of them sees the other. The thread ends when no group
-   * is left and a later group starts a new one, under the class lock.
+   * is left and a later group starts a new one, under the class lock. It ends for nothing else, as the
+   * deadlines of all groups hang on it.
    */
   interface Watched {
     /** Fails what is overdue and returns the next deadline, at most a second from now. */
@@ -22,6 +23,7 @@ final class Watchdog {
   private static final System.Logger LOG = System.getLogger(Watchdog.class.getName());
 
   static final long PERIOD_NANOS = 1_000_000_000;
+  private static final long RETRY_NANOS = 100_000_000;
 
   private static final Set<Watched> WATCHED = ConcurrentHashMap.newKeySet();
   private static final Set<Watched> BROKEN = ConcurrentHashMap.newKeySet();
@@ -51,21 +53,32 @@ final class Watchdog {
     }
   }
 
+  /** Looks at all groups; returns when to look again. */
+  private static long look() {
+    long now = System.nanoTime();
+    long next = now + PERIOD_NANOS;
+    wakeAt = next;
+    for (Watched watched : WATCHED) {
+      try {
+        long deadline = watched.checkDeadlines(now);
+        next = deadline - next < 0 ? deadline : next;
+      } catch (Throwable t) {
+        if (BROKEN.add(watched)) {
+          LOG.log(Level.ERROR, "a check of deadlines failed", t);
+        }
+      }
+    }
+    return next;
+  }
+
   private static void run() {
     while (true) {
-      long now = System.nanoTime();
-      long next = now + PERIOD_NANOS;
-      wakeAt = next;
-      for (Watched watched : WATCHED) {
-        try {
-          long deadline = watched.checkDeadlines(now);
-          next = deadline - next < 0 ? deadline : next;
-        } catch (Throwable t) {
-          // The deadlines of all other groups hang on this thread.
-          if (BROKEN.add(watched)) {
-            LOG.log(Level.ERROR, "a check of deadlines failed", t);
-          }
-        }
+      long next;
+      try {
+        next = look();
+      } catch (RuntimeException | Error e) {
+        // There is no memory to look, or to log: what is overdue is found a moment later.
+        next = System.nanoTime() + RETRY_NANOS;
       }
       wakeAt = next;
       synchronized (Watchdog.class) {

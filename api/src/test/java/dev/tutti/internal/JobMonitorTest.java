@@ -58,4 +58,19 @@ class JobMonitorTest {
       assertThat(heard.get(20, TimeUnit.SECONDS).message()).isEqualTo("enough");
     }
   }
+
+  @Test
+  void aRankThatCannotReadTheLogFailsItsGroups() throws Exception {
+    try (LocalWorld.Quiet _ = LocalWorld.quiet(JobMonitor.class);
+        JobMonitor monitor = new JobMonitor(cutOff(shared), "", 3, -1)) {
+      CompletableFuture<FailureEvent> heard = new CompletableFuture<>();
+      monitor.join("0", List.of(2, 3), heard::complete);
+      monitor.start();
+      shared.set("event/1", new byte[] {1, 2, 3});
+      FailureEvent event = heard.get(20, TimeUnit.SECONDS);
+      assertThat(event.kind()).isEqualTo(FailureEvent.Kind.FAILED);
+      assertThat(event.failedRank()).isEqualTo(1);
+      assertThat(event.message()).contains("it cannot read the log of failures any more");
+    }
+  }
 }
