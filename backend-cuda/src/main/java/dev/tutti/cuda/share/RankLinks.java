@@ -387,6 +387,8 @@ public final class RankLinks implements AutoCloseable {
       }
     } catch (ClosedSelectorException e) {
       // Closed meanwhile.
+    } catch (RuntimeException | Error e) {
+      receiver.fail(new IOException("the thread that hears other ranks ended: " + e, e), -1);
     }
   }
 

@@ -255,6 +255,39 @@ class RankLinksTest {
         });
   }
 
+  @Test
+  void theEndOfTheThreadThatListensIsTold() throws Exception {
+    CountDownLatch told = new CountDownLatch(1);
+    Ranks.run(
+        new HashStore(),
+        2,
+        exchange -> {
+          RankLinks links = RankLinks.open(InetAddress::getLoopbackAddress, exchange, Ranks.soon());
+          if (exchange.rank() == 0) {
+            links.listen(
+                new Notes(0) {
+                  @Override
+                  public void take(int sender, long kind, long a, long b, long c) {
+                    throw new StackOverflowError("played");
+                  }
+
+                  @Override
+                  public void fail(IOException e, int peer) {
+                    assertThat(e).hasMessageContaining("StackOverflowError: played");
+                    assertThat(peer).isEqualTo(-1);
+                    told.countDown();
+                  }
+                });
+          } else {
+            links.listen(new Notes(0));
+            links.send(0, 7, 0, 0, 0);
+          }
+          assertThat(told.await(20, TimeUnit.SECONDS)).isTrue();
+          links.close();
+          return null;
+        });
+  }
+
   /** Loses a peer that does not read, and hears another one after that. */
   @Test
   void theLossOfAPeerDoesNotEndTheOthersLinks() throws Exception {
