@@ -94,8 +94,9 @@ class RequestReaderFuzzTest {
   }
 
   private void feed() {
-    JobToken token = random.nextInt(8) == 0 ? JobToken.of("the job's token") : JobToken.NONE;
-    RequestReader reader = new RequestReader(
+JobToken token = random.nextInt(8) == 0 ? JobToken.of("the token of this job") : JobToken.NONE;
+    RequestReader reader =
+        new RequestReader(
             new TokenHandshake.Gate(token, new SendQueue()), new ServerMemory().client());
     window.clear();
     try {

@@ -45,8 +45,8 @@ public final class CudaIpc implements AutoCloseable {
    *
    * @param cuda the driver
    * @param job what the processes of a job have in common and others do not know, such as {@code
-   *     TUTTI_TOKEN}; handles of other jobs are refused
-   * @throws IllegalArgumentException if the job is empty
+   *     TUTTI_TOKEN}, at least 16 characters; handles of other jobs are refused
+   * @throws IllegalArgumentException if the job is empty or shorter
    */
   public static CudaIpc create(Cuda cuda, String job) {
     return new CudaIpc(cuda, job, false);

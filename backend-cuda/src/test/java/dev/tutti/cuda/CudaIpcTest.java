@@ -158,7 +158,7 @@ class CudaIpcTest {
     refused(Reason.NOT_A_HANDLE, () -> consumer.open(new byte[bytes.length]));
     bytes[bytes.length - 40]++;
     refused(Reason.NOT_A_HANDLE, () -> consumer.open(bytes));
-    CudaIpc other = new CudaIpc(machine.cuda, "another job", true);
+    CudaIpc other = new CudaIpc(machine.cuda, "another job of the tests", true);
     refused(Reason.OTHER_JOB, () -> other.open(shared.handle()));
     other.close();
     CudaIpc strict = CudaIpc.create(machine.cuda, IpcChild.JOB);
@@ -180,6 +180,8 @@ class CudaIpcTest {
         .isInstanceOf(IllegalArgumentException.class);
     assertThatThrownBy(() -> CudaIpc.create(machine.cuda, ""))
         .isInstanceOf(IllegalArgumentException.class);
+    assertThatThrownBy(() -> CudaIpc.create(machine.cuda, "x"))
+        .hasMessage("the token must have at least 16 characters, but has 1");
   }
 
   @Test

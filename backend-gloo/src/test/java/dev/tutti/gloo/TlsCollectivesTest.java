@@ -28,7 +28,7 @@ class TlsCollectivesTest {
   @TempDir Path folder;
 
   @ParameterizedTest
-  @CsvSource({"2, ''", "4, ''", "4, a token"})
+  @CsvSource({"2, ''", "4, ''", "4, a token of this job"})
   void everyOperationGivesItsResult(int size, String token) throws Exception {
     List<Integer> ranks =
         GlooWorld.run(

@@ -30,7 +30,7 @@ class TlsTest {
   @TempDir Path folder;
 
   @ParameterizedTest
-  @CsvSource({"2, 0, ''", "2, 16M, ''", "3, 16M, a token"})
+  @CsvSource({"2, 0, ''", "2, 16M, ''", "3, 16M, a token of this job"})
   void ranksThatTrustEachOtherWorkTogether(int size, String sharedBytes, String token)
       throws Exception {
     Settings settings =

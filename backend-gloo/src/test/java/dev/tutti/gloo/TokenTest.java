@@ -46,9 +46,9 @@ class TokenTest {
   @CsvSource(
       delimiter = '|',
       value = {
-        "one token | another token | did not publish with the token of this rank",
-        "one token | '' | TUTTI_TOKEN is set for rank 0, but not for rank 1",
-        "'' | one token | TUTTI_TOKEN is set for rank 1, but not for rank 0"
+        "one token of a job | another token of a job | did not publish with the token of this rank",
+        "one token of a job | '' | TUTTI_TOKEN is set for rank 0, but not for rank 1",
+        "'' | one token of a job | TUTTI_TOKEN is set for rank 1, but not for rank 0"
       })
   void allRanksHearWhoseTokenDiffers(String token0, String token1, String why) throws Exception {
     long start = System.nanoTime();

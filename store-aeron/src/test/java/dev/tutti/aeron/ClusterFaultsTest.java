@@ -406,7 +406,7 @@ class ClusterFaultsTest {
               host.getHostAddress() + ":" + port,
               0,
               folder.resolve("token"),
-              options.withToken(JobToken.of("secret")))
+              options.withToken(JobToken.of("secret of members")))
           .close();
     } finally {
       logger.removeHandler(handler);
