@@ -23,10 +23,11 @@ abstract class OperationSpecs {
   }
 
   final BoundBackend first(OpType op, String argument, List<Tensor> tensors) {
+    checks.given(op, argument, tensors);
     if (tensors.isEmpty()) {
       throw checks.bad(op, argument + " must not be empty");
     }
-    return checks.backendFor(op, tensors.get(0));
+    return checks.backendFor(op, argument + "[0]", tensors.get(0));
   }
 
   final OperationSpec spec(

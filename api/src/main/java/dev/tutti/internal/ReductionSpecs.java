@@ -18,11 +18,13 @@ final class ReductionSpecs extends OperationSpecs {
   }
 
   OperationSpec allReduce(Tensor tensor, AllReduceOptions options) {
+    OpType op = OpType.ALL_REDUCE;
+    checks.given(op, "tensor", tensor);
     if (tensor.isSparse()) {
       return allReduceSparse(tensor, options);
     }
-    OpType op = OpType.ALL_REDUCE;
-    BoundBackend backend = checks.backendFor(op, tensor);
+    checks.given(op, "options", options);
+    BoundBackend backend = checks.backendFor(op, "tensor", tensor);
     checks.movable(op, "tensor", tensor, backend, true);
     checks.reducible(op, tensor, options.reduceOp(), backend);
     AllReduceAlgorithm algorithm = options.algorithm();
@@ -60,7 +62,9 @@ final class ReductionSpecs extends OperationSpecs {
 
   private OperationSpec allReduceSparse(Tensor tensor, AllReduceOptions options) {
     OpType op = OpType.ALL_REDUCE_SPARSE;
-    BoundBackend backend = checks.backendFor(op, tensor);
+    checks.given(op, "options", options);
+    BoundBackend backend = checks.backendFor(op, "tensor", tensor);
+    checks.given(op, "reduceOp", options.reduceOp());
     if (options.reduceOp().kind() != ReduceOp.Kind.SUM) {
       throw checks.bad(op, "sparse tensors are only reduced by SUM, not " + options.reduceOp());
     }
@@ -87,11 +91,13 @@ final class ReductionSpecs extends OperationSpecs {
 
   OperationSpec allReduceCoalesced(List<Tensor> tensors, AllReduceOptions options) {
     OpType op = OpType.ALL_REDUCE_COALESCED;
+    checks.given(op, "options", options);
     BoundBackend backend = first(op, "tensors", tensors);
     requireAuto(op, backend, options);
-    for (Tensor tensor : tensors) {
-      checks.movable(op, "tensors", tensor, backend, true);
-      checks.same(op, "tensors", tensor, tensors.get(0));
+    for (int i = 0; i < tensors.size(); i++) {
+      Tensor tensor = tensors.get(i);
+      checks.movable(op, "tensors[" + i + "]", tensor, backend, true);
+      checks.same(op, "tensors[" + i + "]", tensor, tensors.get(0));
       checks.reducible(op, tensor, options.reduceOp(), backend);
     }
     overlaps.requireApart(op, "tensor", tensors);
@@ -111,7 +117,8 @@ final class ReductionSpecs extends OperationSpecs {
 
   OperationSpec reduce(Tensor tensor, ReduceOptions options) {
     OpType op = OpType.REDUCE;
-    BoundBackend backend = checks.backendFor(op, tensor);
+    checks.given(op, "options", options);
+    BoundBackend backend = checks.backendFor(op, "tensor", tensor);
     checks.rank(op, "root", options.root());
     checks.movable(op, "tensor", tensor, backend, true);
     checks.reducible(op, tensor, options.reduceOp(), backend);
@@ -131,7 +138,8 @@ final class ReductionSpecs extends OperationSpecs {
 
   OperationSpec reduceScatter(Tensor output, List<Tensor> inputs, ReduceScatterOptions options) {
     OpType op = OpType.REDUCE_SCATTER;
-    BoundBackend backend = checks.backendFor(op, output);
+    checks.given(op, "options", options);
+    BoundBackend backend = checks.backendFor(op, "output", output);
     checks.movable(op, "output", output, backend, true);
     checks.reducible(op, output, options.reduceOp(), backend);
     checks.count(op, "inputs", inputs, group.size);
@@ -162,7 +170,8 @@ final class ReductionSpecs extends OperationSpecs {
 
   OperationSpec reduceScatterInto(Tensor output, Tensor input, ReduceScatterOptions options) {
     OpType op = OpType.REDUCE_SCATTER_INTO;
-    BoundBackend backend = checks.backendFor(op, output);
+    checks.given(op, "options", options);
+    BoundBackend backend = checks.backendFor(op, "output", output);
     checks.movable(op, "output", output, backend, true);
     checks.movable(op, "input", input, backend, false);
     checks.reducible(op, output, options.reduceOp(), backend);
@@ -186,6 +195,7 @@ final class ReductionSpecs extends OperationSpecs {
   OperationSpec reduceScatterIntoCoalesced(
       List<Tensor> outputs, List<Tensor> inputs, ReduceScatterOptions options) {
     OpType op = OpType.REDUCE_SCATTER_COALESCED;
+    checks.given(op, "options", options);
     BoundBackend backend = first(op, "outputs", outputs);
     checks.count(op, "inputs", inputs, outputs.size());
     for (int i = 0; i < outputs.size(); i++) {

@@ -28,6 +28,7 @@ import dev.tutti.internal.Overlaps.InPlace;
 import java.time.Duration;
 import java.util.List;
 import java.util.Map;
+import java.util.Objects;
 import java.util.Optional;
 import java.util.TreeMap;
 import java.util.function.Consumer;
@@ -131,7 +132,7 @@ final class TuttiProcessGroup implements ProcessGroup {
 
   @Override
   public void setTimeout(Duration timeout) {
-    if (timeout.isNegative() || timeout.isZero()) {
+    if (timeout == null || !timeout.isPositive()) {
       throw new IllegalArgumentException("timeout must be positive, not " + timeout);
     }
     group.setTimeout(timeout);
@@ -150,7 +151,7 @@ final class TuttiProcessGroup implements ProcessGroup {
   @Override
   public void broadcast(Tensor tensor, int root) {
     OpType type = OpType.BROADCAST;
-    BoundBackend backend = streamOrdered(type, tensor);
+    BoundBackend backend = streamOrdered(type, "tensor", tensor);
     GroupOperation op = null;
     if (backend != null) {
       checks.rank(type, "root", root);
@@ -172,7 +173,7 @@ final class TuttiProcessGroup implements ProcessGroup {
   @Override
   public void reduce(Tensor tensor, ReduceOp reduceOp, int root) {
     OpType type = OpType.REDUCE;
-    BoundBackend backend = streamOrdered(type, tensor);
+    BoundBackend backend = streamOrdered(type, "tensor", tensor);
     GroupOperation op = null;
     if (backend != null) {
       checks.rank(type, "root", root);
@@ -243,15 +244,18 @@ final class TuttiProcessGroup implements ProcessGroup {
 
   /** Returns the backend if it orders by streams and takes both tensors as they are, else null. */
   private @Nullable BoundBackend streamOrdered(OpType type, Tensor output, Tensor input) {
-    return input.isSparse() || HostStaging.isNeeded(input) ? null : streamOrdered(type, output);
+    checks.given(type, "output", output);
+    checks.given(type, "input", input);
+    return input.isSparse() || HostStaging.isNeeded(input) ? null : streamOrdered(type, "output", output);
   }
 
   /** Returns the backend if it orders by streams and takes the tensor as it is, else null. */
-  private @Nullable BoundBackend streamOrdered(OpType type, Tensor tensor) {
+  private @Nullable BoundBackend streamOrdered(OpType type, String argument, Tensor tensor) {
+    checks.given(type, argument, tensor);
     if (tensor.isSparse() || HostStaging.isNeeded(tensor)) {
       return null;
     }
-    BoundBackend backend = checks.backendFor(type, tensor);
+    BoundBackend backend = checks.backendFor(type, argument, tensor);
     return backend.isStreamOrdered() ? backend : null;
   }
 
@@ -262,12 +266,13 @@ final class TuttiProcessGroup implements ProcessGroup {
 
   @Override
   public void allReduce(Tensor tensor, ReduceOp reduceOp) {
+    OpType op = OpType.ALL_REDUCE;
+    checks.given(op, "tensor", tensor);
     if (tensor.isSparse() || HostStaging.isNeeded(tensor)) {
       allReduce(tensor, AllReduceOptions.DEFAULT.withReduceOp(reduceOp));
       return;
     }
-    OpType op = OpType.ALL_REDUCE;
-    BoundBackend backend = checks.backendFor(op, tensor);
+    BoundBackend backend = checks.backendFor(op, "tensor", tensor);
     checks.movable(op, "tensor", tensor, backend, true);
     checks.reducible(op, tensor, reduceOp, backend);
     if (backend.isStreamOrdered()) {
@@ -414,6 +419,7 @@ final class TuttiProcessGroup implements ProcessGroup {
   @Override
   public Work barrier(BarrierOptions options) {
     OpType op = OpType.BARRIER;
+    checks.given(op, "options", options);
     return plain(
         op, checks.anyBackend(op), options.timeout(), options.async(), (b, o) -> b.barrier(o));
   }
@@ -486,24 +492,31 @@ final class TuttiProcessGroup implements ProcessGroup {
 
   @Override
   public <T> List<T> allGatherObject(T value, Codec<T> codec) {
+    checks.given(OpType.ALL_GATHER, "codec", codec);
     return objects.allGather(value, codec);
   }
 
   @Override
   public <T> T broadcastObject(@Nullable T value, int root, Codec<T> codec) {
+    checks.given(OpType.BROADCAST, "codec", codec);
     checks.rank(OpType.BROADCAST, "root", root);
     return objects.broadcast(value, root, codec);
   }
 
   @Override
   public <T> List<T> gatherObject(T value, int root, Codec<T> codec) {
+    checks.given(OpType.GATHER, "codec", codec);
     checks.rank(OpType.GATHER, "root", root);
     return objects.gather(value, root, codec);
   }
 
   @Override
   public <T> T scatterObject(List<T> values, int root, Codec<T> codec) {
+    checks.given(OpType.SCATTER, "codec", codec);
     checks.rank(OpType.SCATTER, "root", root);
+    if (root == group.rank) {
+      checks.given(OpType.SCATTER, "values", values);
+    }
     if (root == group.rank && values.size() != group.size) {
       throw checks.bad(
           OpType.SCATTER,
@@ -527,7 +540,7 @@ final class TuttiProcessGroup implements ProcessGroup {
 
   @Override
   public AutoCloseable addListener(CommListener listener) {
-    return group.listeners.add(listener);
+    return group.listeners.add(Objects.requireNonNull(listener, "listener"));
   }
 
   @Override

@@ -94,7 +94,7 @@ class RequestReaderFuzzTest {
   }
 
   private void feed() {
-JobToken token = random.nextInt(8) == 0 ? JobToken.of("the token of this job") : JobToken.NONE;
+    JobToken token = random.nextInt(8) == 0 ? JobToken.of("the token of this job") : JobToken.NONE;
     RequestReader reader =
         new RequestReader(
             new TokenHandshake.Gate(token, new SendQueue()), new ServerMemory().client());
