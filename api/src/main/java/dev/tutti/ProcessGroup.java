@@ -21,6 +21,15 @@ import org.jspecify.annotations.Nullable;
  * Work#await()}. One failed operation fails the group on all ranks: pending and later operations
  * report the first failing rank, and only {@link #close()} is left to do.
  *
+ * <p>An interrupt ends no call of this interface: a synchronous operation uses its tensors until it
+ * returns, and the other ranks count on it, so it returns when it is done or has failed, at its
+ * deadline at the latest, and leaves the thread interrupted. The same holds for {@link #split},
+ * {@link #subgroup}, {@link #allocateSymmetric} and what is done with that memory. Who wants to be
+ * interruptible asks for an asynchronous operation and waits for its {@link Work}; {@link #abort}
+ * ends all. There are two exceptions. {@link #init(GroupOptions)} throws a {@link
+ * RendezvousException} where its thread is interrupted while it looks for the store. {@link
+ * #close()} does not wait for what is pending any more, ends it, and closes.
+ *
  * <p>Bad arguments throw {@link IllegalArgumentException} before anything is sent and leave the
  * group as it was. What a backend cannot do throws {@link UnsupportedOperationException}, likewise.
  * After {@link #close()} every operation throws {@link GroupClosedException}.

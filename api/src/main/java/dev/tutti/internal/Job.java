@@ -90,7 +90,7 @@ final class Job {
     Store pytorch = meeting.ownsStore() ? new PrefixStore("default_pg", base) : base;
     this.rootStore = new PrefixStore("0/", pytorch);
     this.ownStore = new PrefixStore(lifePrefix(settings, earlier), meeting.store());
-    this.monitor = new JobMonitor(ownStore, "", rank, meeting.serverRank());
+    this.monitor = new JobMonitor(new UninterruptedStore(ownStore), "", rank, meeting.serverRank());
   }
 
   /** Counts the jobs at a store that this rank has left, or was in when they failed. */
@@ -127,7 +127,7 @@ final class Job {
   }
 
   Store groupStore(String group) {
-    return new PrefixStore("group/" + group, ownStore);
+    return new UninterruptedStore(new PrefixStore("group/" + group, ownStore));
   }
 
   /**
@@ -147,7 +147,11 @@ final class Job {
     Store store = name.equals("0") ? rootStore : new PrefixStore(name + "/", rootStore);
     EarlyFailures early = new EarlyFailures();
     Map<String, Store> stores = new LinkedHashMap<>();
-    providers.keySet().forEach(type -> stores.put(type, new PrefixStore(type + "/", store)));
+    providers
+        .keySet()
+        .forEach(
+            type ->
+                stores.put(type, new UninterruptedStore(new PrefixStore(type + "/", store))));
     Runnable end = () -> stores.values().forEach(Store::close);
     monitor.join(name, globalRanks, event -> end.run());
     if (parent != null) {
@@ -358,7 +362,7 @@ final class Job {
     if (rootStore.add(key, 1) == size) {
       rootStore.set(last, "1");
     }
-    if (!new StoreWait(group, rootStore).await(List.of(last), Deadlines.in(timeout))) {
+    if (!new StoreWait(group, new UninterruptedStore(rootStore)).await(List.of(last), Deadlines.in(timeout))) {
       throw new RendezvousException(
           "rank "
               + rank

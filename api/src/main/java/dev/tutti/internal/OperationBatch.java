@@ -77,11 +77,15 @@ final class OperationBatch implements Batch {
 
   @Override
   public void run() {
-    start().await();
+    begin().awaitUninterrupted();
   }
 
   @Override
   public Work start() {
+    return begin();
+  }
+
+  private BatchWork begin() {
     if (started) {
       throw new IllegalStateException("a batch runs once; start a new one");
     }

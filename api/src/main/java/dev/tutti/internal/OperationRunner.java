@@ -1,6 +1,5 @@
 package dev.tutti.internal;
 
-import dev.tutti.AbortedException;
 import dev.tutti.CollectiveException;
 import dev.tutti.CollectiveTimeoutException;
 import dev.tutti.CommListener.OpEvent;
@@ -167,7 +166,7 @@ final class OperationRunner {
       if (op.deviceEvent() == null) {
         op.throwIfFailed();
       } else {
-        op.await();
+        op.awaitUninterrupted();
       }
     } finally {
       lane.exit();
@@ -319,14 +318,7 @@ final class OperationRunner {
 
   private long awaitTurn(GroupOperation op, OperationSpec spec, long deadline) {
     refuseSelfWait(spec.type());
-    long sequence;
-    try {
-      sequence = lane.enter(deadline);
-    } catch (InterruptedException e) {
-      Thread.currentThread().interrupt();
-      throw new AbortedException(
-          "interrupted before its turn; nothing was sent", group.describe(op, -1, -1), e);
-    }
+    long sequence = lane.enter(deadline);
     if (sequence == Lane.STOPPED) {
       throw group.closed(spec.type());
     }
@@ -382,9 +374,9 @@ final class OperationRunner {
   private void awaitSynchronous(GroupOperation op) {
     try {
       if (op.callerEvent() == null || op.type().isPointToPoint()) {
-        op.await();
+        op.awaitUninterrupted();
       } else {
-        op.synchronize();
+        op.synchronizeUninterrupted();
       }
     } catch (CollectiveException e) {
       throw refusalOr(e);

@@ -191,8 +191,8 @@ public interface Backend extends AutoCloseable {
   }
 
   /**
-   * Waits until a send or receive ended or a time is reached. A backend that can make progress on
-   * the waiting thread does so here.
+   * Waits until a send or receive ended or a time is reached; no interrupt ends this. A backend
+   * that can make progress on the waiting thread does so here.
    *
    * @param op what to wait for
    * @param deadlineNanos in terms of {@link System#nanoTime()}

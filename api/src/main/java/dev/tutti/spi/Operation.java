@@ -81,7 +81,8 @@ public interface Operation {
   @Nullable TuttiException failure();
 
   /**
-   * Parks the calling thread until the operation ends, a device works on it, or a time is reached.
+   * Parks the calling thread until the operation ends, a device works on it, or a time is reached;
+   * no interrupt ends this.
    *
    * @param deadlineNanos in terms of {@link System#nanoTime()}
    * @return whether it ended

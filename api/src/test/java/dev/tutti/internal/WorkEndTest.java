@@ -5,7 +5,6 @@ import static org.assertj.core.api.Assertions.assertThatThrownBy;
 import static org.assertj.core.api.Assertions.catchThrowable;
 
 import com.sun.management.ThreadMXBean;
-import dev.tutti.AbortedException;
 import dev.tutti.AllReduceOptions;
 import dev.tutti.CollectiveException;
 import dev.tutti.CollectiveTimeoutException;
@@ -16,6 +15,7 @@ import dev.tutti.ProcessGroup;
 import dev.tutti.ReduceOp;
 import dev.tutti.Tensor;
 import dev.tutti.Work;
+import dev.tutti.WaitInterruptedException;
 import dev.tutti.WorkState;
 import dev.tutti.spi.Operation;
 import dev.tutti.store.HashStore;
@@ -266,10 +266,13 @@ class WorkEndTest {
     AtomicReference<Operation> started = new AtomicReference<>();
     provider.recv = (op, tensor, peer) -> started.set(op);
     try (ProcessGroup group = world2(provider)) {
+      Work work = group.recv(Tensor.of(0f), 1, P2pOptions.DEFAULT.withAsync());
       Thread.currentThread().interrupt();
-      assertThatThrownBy(() -> group.recv(Tensor.of(0f), 1))
-          .isInstanceOf(AbortedException.class)
-          .hasMessageContaining("interrupted");
+      assertThatThrownBy(work::await)
+          .isInstanceOf(WaitInterruptedException.class)
+          .hasMessage(
+              "the wait of rank 0/2 for recv #1 of group 0 was interrupted; the operation is"
+                  + " running");
       assertThat(Thread.interrupted()).isTrue();
       assertThat(group.failure()).isEmpty();
       started.get().complete();

@@ -41,6 +41,7 @@ public abstract class ProcessGroupContract
         WorkContract,
         ListenerContract,
         ConcurrencyContract,
+        InterruptContract,
         SubgroupContract,
         SymmetricMemoryContract,
         ArgumentsContract,

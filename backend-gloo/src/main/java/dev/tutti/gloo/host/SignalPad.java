@@ -202,9 +202,6 @@ final class SignalPad {
       if (failure != null) {
         return failed(wait, channel, peer < 0 ? round : -1, failure, pacer);
       }
-      if (Thread.currentThread().isInterrupted()) {
-        return new TuttiException(text(wait, channel) + ": rank " + rank + " was interrupted");
-      }
     }
     if (closed.getAsBoolean()) {
       return new IllegalStateException(
