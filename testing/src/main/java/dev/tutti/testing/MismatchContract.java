@@ -27,6 +27,12 @@ import java.util.concurrent.ConcurrentLinkedQueue;
  * data. The rank that finds it tells what each called.
  */
 public interface MismatchContract extends GroupContract {
+  /** Says what to do about a backend that fails here. */
+  String HINT =
+      "calls that do not fit must fail at once, with a MismatchException on the rank that finds it;"
+          + " if the ranks of the backend do not compare their calls, let detectsMismatches return"
+          + " false";
+
   /** Fails where a rank calls another operation. */
   @ContractTest(
       needs = {OpType.ALL_REDUCE, OpType.BROADCAST},
@@ -197,7 +203,7 @@ public interface MismatchContract extends GroupContract {
             TestTensor tensor = member.blank(Layout.CONTIGUOUS, dtype, wanted);
             Work recv = member.group().recv(tensor.view(), 0, async);
             CollectiveException failure = Failures.expect(member, Failures.SOON, recv::await);
-            assertThat(failure).isNotInstanceOf(CollectiveTimeoutException.class);
+            assertThat(failure).as(HINT).isNotInstanceOf(CollectiveTimeoutException.class);
             assertThat(failure.opType()).isEqualTo(OpType.RECV);
             causes.addAll(Failures.causes(failure));
             tensor.assertValues(
@@ -205,7 +211,7 @@ public interface MismatchContract extends GroupContract {
           }
           Waiting.until("the failure", () -> member.group().failure().isPresent());
         });
-    assertThat(causes).hasAtLeastOneElementOfType(MismatchException.class);
+    assertThat(causes).as(HINT).hasAtLeastOneElementOfType(MismatchException.class);
   }
 
   /** Is what each rank calls; the odd one of them something else. */
@@ -223,15 +229,18 @@ public interface MismatchContract extends GroupContract {
             long start = System.nanoTime();
             Throwable thrown = catchThrowable(() -> call.run(member, numel, isOdd));
             // A rank that needs nothing of the others may have come through.
-            Waiting.until("the failure", () -> member.group().failure().isPresent());
-            assertThat(Duration.ofNanos(System.nanoTime() - start)).isLessThan(Failures.SOON);
+            Waiting.until("the failure; " + HINT, () -> member.group().failure().isPresent());
+            assertThat(Duration.ofNanos(System.nanoTime() - start))
+                .as("time until the failure; " + HINT)
+                .isLessThan(Failures.SOON);
             Throwable failure = thrown == null ? member.group().failure().orElseThrow() : thrown;
             assertThat(failure)
+                .as(HINT)
                 .isInstanceOf(CollectiveException.class)
                 .isNotInstanceOf(CollectiveTimeoutException.class);
             causes.addAll(Failures.causes(failure));
           });
-      assertThat(causes).hasAtLeastOneElementOfType(MismatchException.class);
+      assertThat(causes).as(HINT).hasAtLeastOneElementOfType(MismatchException.class);
     }
   }
 }

@@ -4,6 +4,7 @@ import dev.tutti.Capabilities;
 import dev.tutti.Settings;
 import dev.tutti.spi.BackendProvider;
 import java.time.Duration;
+import java.util.List;
 
 /**
  * Tests that a backend keeps the promises of {@link dev.tutti.ProcessGroup}, with ranks as threads
@@ -76,6 +77,21 @@ public abstract class ProcessGroupContract
     return provider().capabilities();
   }
 
+  /** Tells what {@link ContractSubject#detectsMismatches} tells. */
+  protected boolean detectsMismatches() {
+    return true;
+  }
+
+  /** Tells what {@link ContractSubject#dividesTheSum} tells. */
+  protected boolean dividesTheSum() {
+    return true;
+  }
+
+  /** Returns what {@link ContractSubject#sharedThreads} returns. */
+  protected List<String> sharedThreads() {
+    return List.of();
+  }
+
   /** Returns what is tested; to be overridden where tensors are not in host memory. */
   @Override
   public ContractSubject subject() {
@@ -103,6 +119,21 @@ public abstract class ProcessGroupContract
       @Override
       public Capabilities capabilities() {
         return ProcessGroupContract.this.capabilities();
+      }
+
+      @Override
+      public boolean detectsMismatches() {
+        return ProcessGroupContract.this.detectsMismatches();
+      }
+
+      @Override
+      public boolean dividesTheSum() {
+        return ProcessGroupContract.this.dividesTheSum();
+      }
+
+      @Override
+      public List<String> sharedThreads() {
+        return ProcessGroupContract.this.sharedThreads();
       }
     };
   }
