@@ -84,6 +84,29 @@ class TlsTest {
         .anySatisfy(e -> assertThat(e).hasMessageContaining("cannot be trusted"));
   }
 
+  /** Rank 1 trusts all, rank 0 does not, whichever of the two connects. */
+  @Test
+  void theSideThatRefusedIsNamed() throws Exception {
+    TlsWorld one = new TlsWorld(folder, "one");
+    TlsWorld other = new TlsWorld(folder, "other");
+    for (int wrong : new int[] {0, 1}) {
+      Settings good = one.settings("good" + wrong);
+      Settings bad = TlsWorld.trusting(one.settings("bad" + wrong), other);
+      List<Throwable> failures = wrong == 0 ? failures(bad, good) : failures(good, bad);
+      int right = 1 - wrong;
+      assertThat(failures)
+          .allSatisfy(
+              e ->
+                  assertThat(e)
+                      .hasMessageContaining("rank %d refused rank %d: ".formatted(wrong, right))
+                      .hasMessageContaining(
+                          "check GLOO_DEVICE_TRANSPORT_TCP_TLS_CERT of rank %d and"
+                                  .formatted(right)
+                              + " GLOO_DEVICE_TRANSPORT_TCP_TLS_CA_FILE of rank "
+                              + wrong));
+    }
+  }
+
   @Test
   void aRankWithoutTlsIsNamed() throws Exception {
     TlsWorld world = new TlsWorld(folder, "authority");
