@@ -159,6 +159,9 @@ final class Job {
     }
     Map<String, BoundBackend> bound = new LinkedHashMap<>();
     try {
+      if (parent == null) {
+        new BackendAgreement(new UninterruptedStore(ownStore), rank, size).require(providers);
+      }
       stores.forEach(
           (type, typeStore) -> {
             BackendProvider provider = Objects.requireNonNull(providers.get(type));

@@ -66,6 +66,44 @@ class SetUpTest {
     }
   }
 
+  /** Tells the rank that waits for the others too, whichever of the two comes first. */
+  @Test
+  void ranksWithDifferentBackendsAreNamedAtOnce() throws Exception {
+    ScriptedProvider waits = new ScriptedProvider();
+    for (int first = 0; first < 2; first++) {
+      int earlier = first;
+      CountDownLatch begun = new CountDownLatch(1);
+      waits.create =
+          context -> {
+            begun.countDown();
+            context.store().get("never", context.timeout());
+          };
+      long start = System.nanoTime();
+      List<Throwable> failures =
+          LocalWorld.ranks(
+              2,
+              new HashStore(),
+              waits,
+              (options, rank) -> {
+                if (rank == earlier) {
+                  return catchThrowable(() -> ProcessGroup.init(options));
+                }
+                assertThat(begun.await(20, TimeUnit.SECONDS)).isTrue();
+                return catchThrowable(
+                    () -> ProcessGroup.init(options.withProvider(new LocalProvider())));
+              });
+      assertThat(Duration.ofNanos(System.nanoTime() - start)).isLessThan(Duration.ofSeconds(10));
+      int later = 1 - earlier;
+      String text =
+          "the ranks of the job have different backends for cpu: rank %d/2 has 'scripted', but rank"
+              + " %d has 'local'; TUTTI_BACKEND";
+      assertThat(failures)
+          .allSatisfy(e -> assertThat(e).hasMessageContaining(text.formatted(earlier, later)));
+      assertThat(failures.get(later)).isInstanceOf(RendezvousException.class);
+      assertThat(failures.get(earlier)).isInstanceOf(PeerFailedException.class);
+    }
+  }
+
   private static float sumOfRanks(GroupOptions options) {
     try (ProcessGroup group = ProcessGroup.init(options)) {
       Tensor sum = Tensor.of(group.rank() + 1f);
