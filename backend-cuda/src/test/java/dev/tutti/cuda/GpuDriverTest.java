@@ -28,18 +28,22 @@ import java.util.concurrent.CompletableFuture;
 import java.util.concurrent.TimeUnit;
 import org.junit.jupiter.api.BeforeEach;
 import org.junit.jupiter.api.Test;
+import org.junit.jupiter.api.Timeout;
+import org.junit.jupiter.api.Timeout.ThreadMode;
 import org.junit.jupiter.api.extension.ExtendWith;
 import org.opentest4j.TestAbortedException;
 
-/** Tests the adapter on a GPU. */
+/** Tests the adapter on a GPU; contexts are of threads. */
 @ExtendWith(Gpu.class)
 @SuppressWarnings("NullAway.Init")
+@Timeout(value = 120, threadMode = ThreadMode.SAME_THREAD)
 class GpuDriverTest {
   private Cuda cuda;
   private CudaDevice device;
   private CudaDriver driver;
 
   @BeforeEach
+  @Timeout(value = 120, threadMode = ThreadMode.SAME_THREAD)
   void open() {
     cuda = Cuda.get();
     device = cuda.device(0);

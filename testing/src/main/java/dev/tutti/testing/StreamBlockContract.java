@@ -20,14 +20,16 @@ import org.junit.jupiter.api.AfterEach;
 import org.junit.jupiter.api.BeforeEach;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.Timeout;
+import org.junit.jupiter.api.Timeout.ThreadMode;
 
 /**
  * Tests that stream blocks keep the promises of {@link StreamBlock}.
  *
  * <p>A third party extends this class with one method, {@link #fixture()}. Where there is no device
- * the method throws a {@code TestAbortedException} with the reason.
+ * the method throws a {@code TestAbortedException} with the reason. The current stream may be one
+ * of a thread: each test runs on the thread that made its fixture.
  */
-@Timeout(60)
+@Timeout(value = 120, threadMode = ThreadMode.SAME_THREAD)
 public abstract class StreamBlockContract {
   private static final Duration UNBOUNDED = Duration.ZERO;
   private static final Duration A_WHILE = Duration.ofMillis(100);
@@ -48,6 +50,7 @@ public abstract class StreamBlockContract {
   protected abstract StreamBlockFixture fixture() throws Exception;
 
   @BeforeEach
+  @Timeout(value = 120, threadMode = ThreadMode.SAME_THREAD)
   final void open() throws Exception {
     fixture = fixture();
     opened = true;
@@ -55,6 +58,7 @@ public abstract class StreamBlockContract {
   }
 
   @AfterEach
+  @Timeout(value = 120, threadMode = ThreadMode.SAME_THREAD)
   final void close() {
     blocks.forEach(StreamBlock::close);
     if (opened) {

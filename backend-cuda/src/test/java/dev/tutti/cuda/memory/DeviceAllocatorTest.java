@@ -41,6 +41,7 @@ class DeviceAllocatorTest {
   void close() {
     allocator.close();
     allocator.close();
+    context.enter();
     fake.driver().streams().destroy(otherHandle);
     events.close();
     context.close();
