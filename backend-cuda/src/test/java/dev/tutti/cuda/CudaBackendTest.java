@@ -241,6 +241,7 @@ class CudaBackendTest {
               Tensor first = device.tensors().copyOf(Tensor.of(1f, 2f));
               Tensor second = device.tensors().copyOf(Tensor.of(5f));
               group.barrier();
+              group.store().barrier("through", 2, Until.LONG);
               if (group.rank() == 0) {
                 machine.fake.clearCalls();
                 machine.fake.failOn("cuLaunchKernel", 2, 1);
@@ -257,7 +258,7 @@ class CudaBackendTest {
                     .startsWith("cuEventRecord");
               }
               Until.holds("the failure", () -> group.failure().isPresent());
-              group.store().barrier("failed", 2, Duration.ofSeconds(20));
+              group.store().barrier("failed", 2, Until.LONG);
             });
   }
 
