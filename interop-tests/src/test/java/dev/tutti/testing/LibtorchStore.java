@@ -11,15 +11,17 @@ import java.time.Duration;
 
 /** Is a store of libtorch's in another process, told what to do line by line. */
 final class LibtorchStore implements AutoCloseable {
-  private static final Duration LIMIT = Duration.ofSeconds(60);
+  /** Is longer than the peer's own limit, so that what it says of it is seen. */
+  private static final Duration LIMIT = Duration.ofSeconds(90);
 
   private final PeerProcess process;
 
-  /** Skips the test where libtorch does not run, and says why. */
-  static void assumeSupported() {
+  /** Loads libtorch, or skips the tests where it does not run, and says why. */
+  static void prepare() {
     assumeTrue(
         LibtorchClasspath.unsupportedReason().isEmpty(),
         () -> LibtorchClasspath.unsupportedReason().orElseThrow());
+    PeerProcess.prepare();
   }
 
   LibtorchStore(PeerArguments arguments) {

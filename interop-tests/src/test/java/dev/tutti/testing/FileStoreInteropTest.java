@@ -11,8 +11,10 @@ import java.time.Duration;
 import java.util.Arrays;
 import java.util.List;
 import java.util.concurrent.Future;
+import java.util.concurrent.TimeUnit;
 import org.junit.jupiter.api.BeforeAll;
 import org.junit.jupiter.api.Test;
+import org.junit.jupiter.api.Timeout;
 import org.junit.jupiter.api.io.TempDir;
 import org.junit.jupiter.api.parallel.Execution;
 import org.junit.jupiter.api.parallel.ExecutionMode;
@@ -20,13 +22,14 @@ import org.junit.jupiter.api.parallel.ExecutionMode;
 /** Shares a store file between Tutti and libtorch. */
 @Execution(ExecutionMode.CONCURRENT)
 class FileStoreInteropTest {
-  private static final Duration LONG = Duration.ofSeconds(30);
+  private static final Duration LONG = Duration.ofSeconds(60);
 
   @TempDir private Path directory;
 
   @BeforeAll
-  static void needsLibtorch() {
-    LibtorchStore.assumeSupported();
+  @Timeout(value = 20, unit = TimeUnit.MINUTES)
+  static void loadsLibtorch() {
+    LibtorchStore.prepare();
   }
 
   private static LibtorchStore theirs(Path file) {

@@ -18,8 +18,16 @@ import java.util.ArrayList;
 import java.util.HashMap;
 import java.util.List;
 import java.util.Map;
+import java.util.TreeMap;
+import java.util.concurrent.Callable;
+import java.util.concurrent.CancellationException;
 import java.util.concurrent.CountDownLatch;
+import java.util.concurrent.ExecutionException;
+import java.util.concurrent.ExecutorService;
+import java.util.concurrent.Executors;
+import java.util.concurrent.Future;
 import java.util.concurrent.TimeUnit;
+import java.util.stream.Collectors;
 import java.util.stream.IntStream;
 import org.jspecify.annotations.Nullable;
 
@@ -34,11 +42,15 @@ final class MixedWorld implements AutoCloseable {
     LEGACY
   }
 
-  private static final Duration LIMIT = Duration.ofSeconds(60);
+  /** Is longer than the time-outs of the ranks, so that what they say of them is seen. */
+  private static final Duration LIMIT = Duration.ofSeconds(90);
+
+  private static final Duration TIMEOUT = Duration.ofSeconds(60);
 
   private final String ranks;
   private final boolean lazy;
-  private final Map<Integer, PeerProcess> peers = new HashMap<>();
+  private final Settings settings;
+  private final Map<Integer, PeerProcess> peers = new TreeMap<>();
   private final @Nullable TcpStoreServer server;
   private final int port;
   private Duration limit = LIMIT;
@@ -49,27 +61,31 @@ final class MixedWorld implements AutoCloseable {
    * @param ranks for each rank L for libtorch or T for Tutti
    * @param host who hosts the store
    * @param lazy whether ranks connect on first use
+   * @param namesAndValues settings of Tutti's ranks
    */
-  MixedWorld(String ranks, Host host, boolean lazy) {
+  MixedWorld(String ranks, Host host, boolean lazy, String... namesAndValues) {
     this.ranks = ranks;
     this.lazy = lazy;
+    this.settings = settings(lazy, namesAndValues);
+    List<Integer> theirs = ranksOf('L');
+    List<PeerProcess> loaded = PeerProcess.load(theirs.size());
+    for (int i = 0; i < theirs.size(); i++) {
+      peers.put(theirs.get(i), loaded.get(i));
+    }
     this.server = host == Host.TUTTI ? new TcpStoreServer(0) : null;
     try {
-      int first = ranks.indexOf('L');
       if (server == null) {
+        int first = theirs.getFirst();
         PeerArguments arguments = options(PeerArguments.tcpServer(first, size()));
-        if (host == Host.LEGACY) {
-          arguments = arguments.with("--legacy");
-        }
-        peers.put(first, PeerProcess.start(arguments));
-        port = peers.get(first).awaitPort(LIMIT);
+        PeerProcess hosting = peers.get(first);
+        hosting.open(host == Host.LEGACY ? arguments.with("--legacy") : arguments);
+        port = hosting.awaitPort(LIMIT);
+        theirs.removeFirst();
       } else {
         port = server.port();
       }
-      for (int rank = 0; rank < size(); rank++) {
-        if (ranks.charAt(rank) == 'L' && !peers.containsKey(rank)) {
-          peers.put(rank, PeerProcess.start(options(PeerArguments.tcp(rank, size(), port))));
-        }
+      for (int rank : theirs) {
+        peers.get(rank).open(options(PeerArguments.tcp(rank, size(), port)));
       }
     } catch (Throwable e) {
       close();
@@ -77,52 +93,77 @@ final class MixedWorld implements AutoCloseable {
     }
   }
 
+  private static Settings settings(boolean lazy, String... namesAndValues) {
+    Settings settings =
+        Settings.ofEnvironment(Map.of("TUTTI_CLOSE_TIMEOUT", "500ms"))
+            .with(BindAddress.INTERFACE, "lo")
+            .with(GlooProvider.SPIN, "0.02ms")
+            .with(GlooProvider.LAZY_INIT.name(), lazy ? "1" : "0");
+    for (int i = 0; i < namesAndValues.length; i += 2) {
+      settings = settings.with(namesAndValues[i], namesAndValues[i + 1]);
+    }
+    return settings;
+  }
+
   private PeerArguments options(PeerArguments arguments) {
     return lazy ? arguments.with("--lazy") : arguments;
+  }
+
+  private List<Integer> ranksOf(char kind) {
+    return IntStream.range(0, size())
+        .filter(rank -> ranks.charAt(rank) == kind)
+        .boxed()
+        .collect(Collectors.toCollection(ArrayList::new));
   }
 
   int size() {
     return ranks.length();
   }
 
-  PeerProcess peer(int rank) {
-    return peers.get(rank);
+  private interface Body {
+    void run(ProcessGroup group) throws Exception;
   }
 
-  interface Body<T> {
-    T run(ProcessGroup group) throws Exception;
-  }
-
-  /** Runs a body on the ranks of Tutti; returns the results in their order. */
-  <T> List<T> onTutti(Body<T> body) throws Exception {
-    List<Integer> own = new ArrayList<>();
-    for (int rank = 0; rank < size(); rank++) {
-      if (ranks.charAt(rank) == 'T') {
-        own.add(rank);
+  /** Runs a body on the ranks of Tutti; the first failure is thrown. */
+  private void onTutti(Body body) throws Exception {
+    List<Callable<@Nullable Void>> calls = new ArrayList<>();
+    for (int rank : ranksOf('T')) {
+      calls.add(
+          () -> {
+            try (TcpStore store = new TcpStore("127.0.0.1", port);
+                ProcessGroup group = ProcessGroup.init(options(store, rank))) {
+              body.run(group);
+              return null;
+            }
+          });
+    }
+    try (ExecutorService threads = Executors.newCachedThreadPool()) {
+      Exception failure = null;
+      for (Future<?> call : threads.invokeAll(calls, limit.toSeconds(), TimeUnit.SECONDS)) {
+        try {
+          call.get();
+        } catch (ExecutionException | CancellationException e) {
+          if (failure == null) {
+            failure = e;
+          } else {
+            failure.addSuppressed(e);
+          }
+        }
+      }
+      if (failure != null) {
+        throw failure;
       }
     }
-    if (own.isEmpty()) {
-      return List.of();
-    }
-    Settings settings = GlooWorld.settings(GlooProvider.LAZY_INIT.name(), lazy ? "1" : "0");
-    return GlooWorld.inParallel(
-        own.size(),
-        limit,
-        index -> {
-          try (TcpStore store = new TcpStore("127.0.0.1", port)) {
-            GroupOptions options =
-                GroupOptions.defaults()
-                    .withStore(new PrefixStore("default_pg", store))
-                    .withRank(own.get(index))
-                    .withSize(size())
-                    .withProvider(new GlooProvider())
-                    .withSettings(settings)
-                    .withTimeout(Duration.ofSeconds(40));
-            try (ProcessGroup group = ProcessGroup.init(options)) {
-              return body.run(group);
-            }
-          }
-        });
+  }
+
+  private GroupOptions options(TcpStore store, int rank) {
+    return GroupOptions.defaults()
+        .withStore(new PrefixStore("default_pg", store))
+        .withRank(rank)
+        .withSize(size())
+        .withProvider(new GlooProvider())
+        .withSettings(settings)
+        .withTimeout(TIMEOUT);
   }
 
   /** Makes the lines that each rank runs. */
@@ -157,7 +198,7 @@ final class MixedWorld implements AutoCloseable {
   }
 
   private void runOnTutti(Script script, Map<Integer, List<String>> checksums) throws Exception {
-    CountDownLatch joined = new CountDownLatch((int) ranks.chars().filter(c -> c == 'T').count());
+    CountDownLatch joined = new CountDownLatch(ranksOf('T').size());
     Thread starter = Thread.ofVirtual().start(() -> start(script, joined));
     onTutti(
         group -> {
@@ -169,7 +210,6 @@ final class MixedWorld implements AutoCloseable {
             }
             // The close of the peers is a barrier.
             group.barrier();
-            return null;
           }
         });
     starter.join();

@@ -19,6 +19,7 @@ import java.util.concurrent.Future;
 import java.util.concurrent.TimeUnit;
 import org.junit.jupiter.api.BeforeAll;
 import org.junit.jupiter.api.Test;
+import org.junit.jupiter.api.Timeout;
 import org.junit.jupiter.api.parallel.Execution;
 import org.junit.jupiter.api.parallel.ExecutionMode;
 import org.junit.jupiter.params.ParameterizedTest;
@@ -27,11 +28,12 @@ import org.junit.jupiter.params.provider.EnumSource;
 /** Runs Tutti's clients and libtorch's on one server, each other's and their own. */
 @Execution(ExecutionMode.CONCURRENT)
 class TcpStoreInteropTest {
-  private static final Duration LONG = Duration.ofSeconds(30);
+  private static final Duration LONG = Duration.ofSeconds(60);
 
   @BeforeAll
-  static void needsLibtorch() {
-    LibtorchStore.assumeSupported();
+  @Timeout(value = 20, unit = TimeUnit.MINUTES)
+  static void loadsLibtorch() {
+    LibtorchStore.prepare();
   }
 
   /** Says whose server it is. */
