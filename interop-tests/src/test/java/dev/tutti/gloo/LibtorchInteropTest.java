@@ -227,8 +227,8 @@ class LibtorchInteropTest {
     assertThat(checksumsOfRank0("LTL", lines)).isEqualTo(checksumsOfRank0("LLL", lines));
   }
 
-  private static List<String> checksumsOfRank0(
-      String ranks, List<String> lines, String... settings) throws Exception {
+  private static List<String> checksumsOfRank0(String ranks, List<String> lines, String... settings)
+      throws Exception {
     try (MixedWorld world = new MixedWorld(ranks, Host.TUTTI, false, settings)) {
       List<List<String>> checksums =
           world.run(

@@ -62,9 +62,9 @@ public abstract class ProcessGroupContract
     return new int[] {1, 2, 3, 4};
   }
 
-  /** Returns the deadline of one test body on all ranks. */
+  /** Returns the deadline of one test body on all ranks; that of its groups is half of it. */
   protected Duration timeout() {
-    return Duration.ofSeconds(30);
+    return Duration.ofSeconds(120);
   }
 
   /** Returns the settings of the groups. */
