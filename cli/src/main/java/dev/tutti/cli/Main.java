@@ -6,6 +6,8 @@ import com.google.inject.Guice;
 import com.google.inject.Injector;
 import com.google.inject.Module;
 import dev.tutti.TuttiException;
+import dev.tutti.cli.help.CompletionCommand;
+import dev.tutti.cli.help.HelpFilesCommand;
 import java.io.PrintWriter;
 import java.util.List;
 import java.util.Locale;
@@ -33,7 +35,10 @@ import picocli.CommandLine.UnmatchedArgumentException;
       BenchCommand.class,
       BenchRankCommand.class,
       StoreCommand.class,
-      DoctorCommand.class
+      DoctorCommand.class,
+      CompletionCommand.class,
+      HelpFilesCommand.class,
+      CommandLine.HelpCommand.class
     })
 public final class Main implements Runnable {
   /** Exit code of a command that was called the wrong way. */
