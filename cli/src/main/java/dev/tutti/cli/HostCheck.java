@@ -35,6 +35,15 @@ final class HostCheck {
     return findings;
   }
 
+  /** Returns the name of this host, or "localhost" where it has none. */
+  static String hostName() {
+    try {
+      return InetAddress.getLocalHost().getHostName();
+    } catch (UnknownHostException e) {
+      return "localhost";
+    }
+  }
+
   private static void java(List<Finding> findings) {
     String origin = System.getProperty("java.vendor") + ", " + System.getProperty("java.home");
     findings.add(version(Runtime.version(), usesG1(), origin));

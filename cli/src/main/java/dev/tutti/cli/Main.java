@@ -47,7 +47,7 @@ public final class Main implements Runnable {
   @Option(
       names = "--debug",
       scope = ScopeType.INHERIT,
-      description = "Show stack traces of errors.")
+      description = "Show stack traces of errors, and all frames of those that ranks print.")
   private boolean debug;
 
   @CommandLine.Spec private CommandSpec spec = CommandSpec.create();
@@ -125,6 +125,11 @@ public final class Main implements Runnable {
         spec.addOption(OptionSpec.builder(option).names("--" + name).hidden(true).build());
       }
     }
+  }
+
+  /** Tells whether a command was called with {@code --debug}. */
+  static boolean isDebugging(CommandSpec command) {
+    return command.root().userObject() instanceof Main main && main.debug;
   }
 
   private static int failed(Throwable thrown, CommandLine line, boolean debug) {
