@@ -27,7 +27,7 @@ class MainTest {
     assertThat(tutti("foo", "--bar")).isEqualTo(Main.USAGE);
     assertThat(err.toString(UTF_8).strip())
         .isEqualTo(
-            "tutti: no such command: 'foo'; commands are run, bench, store, doctor (see tutti"
+            "tutti: no such command: 'foo'; commands are run, bench, store, doctor, completion, help (see tutti"
                 + " --help)");
   }
 
