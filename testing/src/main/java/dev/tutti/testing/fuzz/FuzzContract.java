@@ -1,0 +1,33 @@
+package dev.tutti.testing.fuzz;
+
+import static org.assertj.core.api.Assumptions.assumeThat;
+
+import dev.tutti.Capabilities.Feature;
+import dev.tutti.testing.ContractSubject;
+import dev.tutti.testing.GroupContract;
+import java.util.concurrent.TimeUnit;
+import org.junit.jupiter.api.Test;
+import org.junit.jupiter.api.Timeout;
+
+/**
+ * Tests a backend with random programs: all operations that it declares, of several groups, from
+ * several threads of each rank, synchronous and not. The results are compared with a reference of
+ * their own; memory around the tensors must stay as it is, and no program may hang.
+ *
+ * <p>A test class implements it with {@link #subject()}. It runs for {@code -Dtutti.fuzzSeconds}
+ * (3), from the seed {@code -Dtutti.fuzzSeed} (1) on. The failure of a program names its seed and
+ * prints a smaller program that fails, which {@code -Dtutti.fuzzProgram=FILE} runs again.
+ */
+public interface FuzzContract extends GroupContract {
+  /** Runs random programs with ranks as threads of this JVM. */
+  @Test
+  @Timeout(value = 1, unit = TimeUnit.DAYS)
+  default void randomProgramsGiveTheRightResults() throws Exception {
+    ContractSubject subject = subject();
+    assumeThat(subject.capabilities().has(Feature.REAL_RESULTS))
+        .as("the backend declares REAL_RESULTS")
+        .isTrue();
+    assumeThat(subject.onlyRank()).as("all ranks are in this JVM").isEmpty();
+    Fuzzer.run(getClass().getSimpleName(), subject, new ThreadHost(subject));
+  }
+}

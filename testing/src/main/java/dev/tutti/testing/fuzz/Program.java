@@ -1,0 +1,91 @@
+package dev.tutti.testing.fuzz;
+
+import java.util.ArrayList;
+import java.util.List;
+import java.util.Map;
+import java.util.TreeMap;
+import java.util.stream.IntStream;
+
+/**
+ * Is a list of steps that all ranks take in the same order, each thread of a rank those of its own.
+ *
+ * <p>A program cannot deadlock: of the steps that are not done, each thread that takes part in the
+ * first came to it, as all earlier ones are done, and an asynchronous call is awaited only later in
+ * the order. Collectives of a group have one thread on each rank, and so have the messages of a
+ * group with one tag; so calls that must have a common order have that of the steps.
+ *
+ * @param seed made the program and makes its data
+ * @param size number of ranks
+ * @param steps in order
+ */
+record Program(long seed, int size, List<Step> steps) {
+  Program {
+    steps = List.copyOf(steps);
+  }
+
+  /** Returns the ranks of each group, as ranks of the world in order. */
+  Map<Integer, List<Integer>> groups() {
+    Map<Integer, List<Integer>> groups = new TreeMap<>();
+    groups.put(0, IntStream.range(0, size).boxed().toList());
+    for (Step step : steps) {
+      if (step.kind() == StepKind.SUBGROUP) {
+        List<Integer> parent = groups.get(step.group());
+        groups.put(
+            step.child(), step.members().stream().sorted().map(parent::get).toList());
+      } else if (step.kind() == StepKind.SPLIT) {
+        addColors(step, groups);
+      }
+    }
+    return groups;
+  }
+
+  private static void addColors(Step step, Map<Integer, List<Integer>> groups) {
+    List<Integer> parent = groups.get(step.group());
+    for (int rank = 0; rank < parent.size(); rank++) {
+      int color = step.members().get(rank);
+      if (color >= 0) {
+        List<Integer> members =
+            groups.computeIfAbsent(step.child() + color, _ -> new ArrayList<>());
+        // A split with the root 1 reverses the order.
+        members.add(step.root() == 1 ? 0 : members.size(), parent.get(rank));
+      }
+    }
+  }
+
+  /** Returns the ranks of the world that take part in a step. */
+  static List<Integer> ranksOf(Step step, Map<Integer, List<Integer>> groups) {
+    List<Integer> members = groups.get(step.group());
+    return step.kind() == StepKind.MESSAGE
+        ? List.of(members.get(step.root()), members.get(step.peer()))
+        : members;
+  }
+
+  /** Returns the number of threads of each rank. */
+  int lanes() {
+    return 1
+        + steps.stream().flatMap(step -> step.lanes().stream()).mapToInt(n -> n).max().orElse(0);
+  }
+
+  Program withSteps(List<Step> newSteps) {
+    return new Program(seed, size, newSteps);
+  }
+
+  /** Reads what {@link #toString} wrote. */
+  static Program parse(String text) {
+    List<String> lines = text.lines().map(String::strip).filter(l -> !l.isEmpty()).toList();
+    String[] head = lines.get(0).split("[ =]", -1);
+    return new Program(
+        Long.parseLong(head[2]),
+        Integer.parseInt(head[4]),
+        lines.stream().skip(1).map(Step::parse).toList());
+  }
+
+  /** Returns the program as text that {@link #parse} reads. */
+  @Override
+  public String toString() {
+    StringBuilder text =
+        new StringBuilder("program seed=").append(seed).append(" size=").append(size).append('\n');
+    steps.forEach(step -> text.append(step).append('\n'));
+    return text.toString();
+  }
+}
