@@ -54,8 +54,10 @@ final class Fuzzer {
     long steps = 0;
     long elements = 0;
     do {
-      Program program =
-          new ProgramGenerator(subject.capabilities(), subject.worldSizes(), seed++).generate();
+      ProgramGenerator generator =
+          new ProgramGenerator(
+              subject.capabilities(), subject.isOnHost(), subject.worldSizes(), seed++);
+      Program program = generator.generate();
       Outcome outcome = check(program);
       steps += outcome.steps();
       elements += outcome.elements();

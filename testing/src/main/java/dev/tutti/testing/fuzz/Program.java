@@ -74,10 +74,11 @@ record Program(long seed, int size, List<Step> steps) {
   static Program parse(String text) {
     List<String> lines = text.lines().map(String::strip).filter(l -> !l.isEmpty()).toList();
     String[] head = lines.get(0).split("[ =]", -1);
+    int size = Integer.parseInt(head[4]);
     return new Program(
         Long.parseLong(head[2]),
-        Integer.parseInt(head[4]),
-        lines.stream().skip(1).map(Step::parse).toList());
+        size,
+        lines.stream().skip(1).map(line -> Step.parse(line, size)).toList());
   }
 
   /** Returns the program as text that {@link #parse} reads. */

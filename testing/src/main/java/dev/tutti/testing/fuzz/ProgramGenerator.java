@@ -29,6 +29,7 @@ final class ProgramGenerator {
   private static final int[] LIMITS = {4096, 16_384, 65_536};
 
   private final Capabilities capabilities;
+  private final boolean onHost;
   private final Random random;
   private final long seed;
   private final int size;
@@ -44,10 +45,12 @@ final class ProgramGenerator {
   /**
    * Prepares a program.
    *
+   * @param onHost whether tensors are in host memory, as those of objects are
    * @param sizes the numbers of ranks to choose from
    */
-  ProgramGenerator(Capabilities capabilities, int[] sizes, long seed) {
+  ProgramGenerator(Capabilities capabilities, boolean onHost, int[] sizes, long seed) {
     this.capabilities = capabilities;
+    this.onHost = onHost;
     this.seed = seed;
     this.random = new Random(ProgramReference.mix(seed));
     this.size = sizes[random.nextInt(sizes.length)];
@@ -66,13 +69,14 @@ final class ProgramGenerator {
           case BATCH ->
               capabilities.has(OpType.ALL_GATHER_INTO)
                   && capabilities.has(OpType.REDUCE_SCATTER_INTO);
+          case ALL_GATHER_OBJECT, BROADCAST_OBJECT, GATHER_OBJECT, SCATTER_OBJECT -> onHost;
           default -> true;
         };
   }
 
   /** Makes the program. */
   Program generate() {
-    int count = 3 + random.nextInt(MOST_STEPS - 2);
+    int count = (3 + random.nextInt(MOST_STEPS - 2)) * (chance(0.1) ? 5 : 1);
     while (steps.size() < count) {
       if (chance(0.12) && kinds.contains(StepKind.MESSAGE)) {
         addRelay();
@@ -105,9 +109,12 @@ final class ProgramGenerator {
         }
       }
       case CLOSE -> {
-        if (group != 0 && !parents.containsValue(group) && chance(0.3)) {
-          steps.add(step(kind, group));
-          closed.add(group);
+        List<Integer> leaves = new ArrayList<>(openGroups());
+        leaves.removeIf(id -> id == 0 || parents.containsValue(id));
+        if (!leaves.isEmpty()) {
+          int leaf = pick(leaves);
+          steps.add(step(kind, leaf));
+          closed.add(leaf);
         }
       }
       case MESSAGE -> {

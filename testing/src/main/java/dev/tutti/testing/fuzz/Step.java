@@ -8,6 +8,7 @@ import java.util.HashMap;
 import java.util.List;
 import java.util.Map;
 import java.util.function.Function;
+import org.jspecify.annotations.Nullable;
 
 /**
  * Is one step of a {@link Program}, in which all members of a group take part, or the ranks of a
@@ -134,8 +135,8 @@ record Step(
         newViews);
   }
 
-  /** Reads what {@link #toString} wrote. */
-  static Step parse(String line) {
+  /** Reads what {@link #toString} wrote, in a program of so many ranks. */
+  static Step parse(String line, int size) {
     String[] words = line.trim().split("\\s+");
     Map<String, String> fields = new HashMap<>();
     for (String word : words) {
@@ -149,22 +150,22 @@ record Step(
         Integer.parseInt(words[0]),
         StepKind.valueOf(words[1]),
         number.apply("group"),
-        numbers(fields.getOrDefault("lanes", "")),
-        numbers(fields.getOrDefault("delays", "")),
+        fields.containsKey("lanes") ? numbers(fields.get("lanes")) : copies(size, 0),
+        fields.containsKey("delays") ? numbers(fields.get("delays")) : copies(size, SYNC),
         DType.ofLabel(fields.getOrDefault("dtype", "float32")),
         ReduceOp.Kind.valueOf(fields.getOrDefault("op", "SUM")),
-        numbers(fields.getOrDefault("counts", "")),
+        numbers(fields.get("counts")),
         number.apply("root"),
         number.apply("peer"),
         number.apply("tag"),
-        numbers(fields.getOrDefault("members", "")),
+        numbers(fields.get("members")),
         number.apply("child"),
         Boolean.parseBoolean(fields.getOrDefault("views", "false")));
   }
 
-  private static List<Integer> numbers(String text) {
+  private static List<Integer> numbers(@Nullable String text) {
     List<Integer> numbers = new ArrayList<>();
-    if (!text.isEmpty()) {
+    if (text != null && !text.isEmpty()) {
       for (String part : text.split(",", -1)) {
         numbers.add(Integer.parseInt(part));
       }
@@ -177,14 +178,10 @@ record Step(
   public String toString() {
     StringBuilder text = new StringBuilder().append(id).append(' ').append(kind);
     append(text, "group", group);
-    append(text, "lanes", lanes);
-    append(text, "delays", delays);
-    if (!counts.isEmpty()) {
-      text.append(" dtype=").append(dtype.label());
-    }
-    if (kind.isReduction()) {
-      text.append(" op=").append(op);
-    }
+    append(text, "lanes", lanes.stream().allMatch(n -> n == 0) ? List.of() : lanes);
+    append(text, "delays", delays.stream().allMatch(n -> n == SYNC) ? List.of() : delays);
+    text.append(dtype == DType.FLOAT32 ? "" : " dtype=" + dtype.label());
+    text.append(op == ReduceOp.Kind.SUM ? "" : " op=" + op);
     append(text, "counts", counts);
     append(text, "root", root);
     append(text, "peer", peer);

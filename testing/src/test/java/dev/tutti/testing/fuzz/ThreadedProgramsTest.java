@@ -4,7 +4,7 @@ import dev.tutti.fake.ThreadedProvider;
 import dev.tutti.spi.BackendProvider;
 import dev.tutti.testing.ContractSubject;
 
-class ThreadedFuzzTest implements FuzzContract {
+class ThreadedProgramsTest implements FuzzContract {
   @Override
   public ContractSubject subject() {
     return new ContractSubject() {

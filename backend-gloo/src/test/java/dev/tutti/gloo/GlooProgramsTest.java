@@ -15,7 +15,7 @@ import org.junit.jupiter.api.TestInstance.Lifecycle;
 import org.junit.jupiter.api.io.TempDir;
 
 /** Runs random programs on each way in which the ranks of Gloo reach each other. */
-class GlooFuzzTest {
+class GlooProgramsTest {
   private static final int[] SIZES = {2, 3, 4, 5};
 
   private static ContractSubject subject(
@@ -47,7 +47,7 @@ class GlooFuzzTest {
   class SharedMemory implements FuzzContract {
     @Override
     public ContractSubject subject() {
-      return GlooFuzzTest.subject(new GlooProvider(), GlooWorld.settings(), Set.of(), SIZES);
+      return GlooProgramsTest.subject(new GlooProvider(), GlooWorld.settings(), Set.of(), SIZES);
     }
   }
 
@@ -55,7 +55,7 @@ class GlooFuzzTest {
   class Sockets implements FuzzContract {
     @Override
     public ContractSubject subject() {
-      return GlooFuzzTest.subject(
+      return GlooProgramsTest.subject(
           new GlooProvider(),
           GlooWorld.settings(GlooProvider.SHARED_BYTES.name(), "0"),
           Set.of(Feature.SYMMETRIC_MEMORY),
@@ -67,11 +67,10 @@ class GlooFuzzTest {
   @Nested
   @TestInstance(Lifecycle.PER_CLASS)
   class Tls implements FuzzContract {
-    @TempDir Path folder;
     private Settings settings = Settings.ofEnvironment(java.util.Map.of());
 
     @BeforeAll
-    void issue() throws Exception {
+    void issue(@TempDir Path folder) {
       settings =
           new TlsWorld(folder, "authority")
               .settings("rank", GlooProvider.SHARED_BYTES.name(), "0");
@@ -79,7 +78,7 @@ class GlooFuzzTest {
 
     @Override
     public ContractSubject subject() {
-      return GlooFuzzTest.subject(
+      return GlooProgramsTest.subject(
           new GlooProvider(), settings, Set.of(Feature.SYMMETRIC_MEMORY), SIZES);
     }
   }
@@ -91,7 +90,7 @@ class GlooFuzzTest {
 
     @Override
     public ContractSubject subject() {
-      return GlooFuzzTest.subject(
+      return GlooProgramsTest.subject(
           new HostsProvider(directory, rank -> rank / 2),
           GlooWorld.settings(),
           Set.of(Feature.SYMMETRIC_MEMORY),

@@ -1,0 +1,84 @@
+package dev.tutti.testing.fuzz;
+
+import static org.assertj.core.api.Assertions.assertThat;
+
+import dev.tutti.Capabilities;
+import dev.tutti.Capabilities.Feature;
+import java.util.ArrayList;
+import java.util.HashMap;
+import java.util.List;
+import java.util.Map;
+import java.util.Set;
+import java.util.TreeSet;
+import org.junit.jupiter.api.Test;
+
+class ProgramTest {
+  private static final Capabilities ALL = Capabilities.all(Feature.values());
+
+  private static Program program(long seed) {
+    return new ProgramGenerator(ALL, true, new int[] {1, 2, 3, 4, 5}, seed).generate();
+  }
+
+  @Test
+  void aSeedMakesTheSameProgram() {
+    assertThat(program(42)).isEqualTo(program(42)).isNotEqualTo(program(43));
+  }
+
+  @Test
+  void textIsReadBack() {
+    for (long seed = 0; seed < 200; seed++) {
+      assertThat(Program.parse(program(seed).toString())).isEqualTo(program(seed));
+    }
+  }
+
+  @Test
+  void allKindsOfStepsComeUp() {
+    Set<StepKind> kinds = new TreeSet<>();
+    for (long seed = 0; seed < 100; seed++) {
+      program(seed).steps().forEach(step -> kinds.add(step.kind()));
+    }
+    assertThat(kinds).containsExactly(StepKind.values());
+  }
+
+  /** What has a common order has one thread on each rank, so that the order is that of the steps. */
+  @Test
+  void collectivesOfAGroupHaveOneThread() {
+    for (long seed = 0; seed < 200; seed++) {
+      Map<List<Integer>, List<Integer>> lanes = new HashMap<>();
+      for (Step step : program(seed).steps()) {
+        List<Integer> strand = List.of(step.group(), step.kind().isMessage() ? step.tag() : -1);
+        assertThat(step.lanes())
+            .isEqualTo(lanes.computeIfAbsent(strand, _ -> step.lanes()));
+      }
+    }
+  }
+
+  @Test
+  void nothingIsDoneWithAGroupBeforeItIsMadeOrAfterItsEnd() {
+    for (long seed = 0; seed < 200; seed++) {
+      Program program = program(seed);
+      List<Integer> open = new ArrayList<>(List.of(0));
+      for (Step step : program.steps()) {
+        assertThat(open).as("groups before %s of\n%s", step, program).contains(step.group());
+        if (step.kind() == StepKind.CLOSE) {
+          open.remove((Integer) step.group());
+        } else if (step.kind() == StepKind.SUBGROUP) {
+          open.add(step.child());
+        } else if (step.kind() == StepKind.SPLIT) {
+          step.members().stream().filter(c -> c >= 0).forEach(c -> open.add(step.child() + c));
+        }
+      }
+    }
+  }
+
+  @Test
+  void groupsFollowSplitsAndSubgroups() {
+    Step split =
+        Step.of(0, StepKind.SPLIT, 4).withMembers(List.of(1, 0, 1, -1), 1).withPeers(1, 0, 0);
+    Step subgroup =
+        Step.of(1, StepKind.SUBGROUP, 4).inGroup(2).withMembers(List.of(1, 0), 3);
+    assertThat(new Program(1, 4, List.of(split, subgroup)).groups())
+        .isEqualTo(
+            Map.of(0, List.of(0, 1, 2, 3), 1, List.of(1), 2, List.of(2, 0), 3, List.of(2, 0)));
+  }
+}
