@@ -19,7 +19,15 @@ import org.junit.jupiter.api.Timeout;
  * prints a smaller program that fails, which {@code -Dtutti.fuzzProgram=FILE} runs again.
  */
 public interface FuzzContract extends GroupContract {
-  /** Runs random programs with ranks as threads of this JVM. */
+  /**
+   * Returns how many other JVMs have a share of the ranks; by default none. With some, the class
+   * needs a constructor without parameters, and makes the subject in each JVM.
+   */
+  default int processes() {
+    return 0;
+  }
+
+  /** Runs random programs and compares all results. */
   @Test
   @Timeout(value = 1, unit = TimeUnit.DAYS)
   default void randomProgramsGiveTheRightResults() throws Exception {
@@ -28,6 +36,12 @@ public interface FuzzContract extends GroupContract {
         .as("the backend declares REAL_RESULTS")
         .isTrue();
     assumeThat(subject.onlyRank()).as("all ranks are in this JVM").isEmpty();
-    Fuzzer.run(getClass().getSimpleName(), subject, new ThreadHost(subject));
+    if (processes() == 0) {
+      Fuzzer.run(getClass().getSimpleName(), subject, new ThreadHost(subject));
+      return;
+    }
+    try (ProcessHost host = new ProcessHost(subject, getClass(), processes())) {
+      Fuzzer.run(getClass().getSimpleName(), subject, host);
+    }
   }
 }

@@ -19,4 +19,16 @@ record Outcome(Kind kind, String report, long steps, long elements) {
   boolean isFailure() {
     return kind != Kind.PASSED;
   }
+
+  /** Reads what {@link #toString} wrote. */
+  static Outcome parse(String text) {
+    String[] parts = text.split(" ", 4);
+    return new Outcome(
+        Kind.valueOf(parts[0]), parts[3], Long.parseLong(parts[1]), Long.parseLong(parts[2]));
+  }
+
+  @Override
+  public String toString() {
+    return kind + " " + steps + " " + elements + " " + report;
+  }
 }
