@@ -1,9 +1,5 @@
 package dev.tutti.testing.fuzz;
 
-import static org.assertj.core.api.Assumptions.assumeThat;
-
-import dev.tutti.Capabilities.Feature;
-import dev.tutti.testing.ContractSubject;
 import dev.tutti.testing.GroupContract;
 import java.util.concurrent.TimeUnit;
 import org.junit.jupiter.api.Test;
@@ -31,17 +27,13 @@ public interface FuzzContract extends GroupContract {
   @Test
   @Timeout(value = 1, unit = TimeUnit.DAYS)
   default void randomProgramsGiveTheRightResults() throws Exception {
-    ContractSubject subject = subject();
-    assumeThat(subject.capabilities().has(Feature.REAL_RESULTS))
-        .as("the backend declares REAL_RESULTS")
-        .isTrue();
-    assumeThat(subject.onlyRank()).as("all ranks are in this JVM").isEmpty();
-    if (processes() == 0) {
-      Fuzzer.run(getClass().getSimpleName(), subject, new ThreadHost(subject));
-      return;
-    }
-    try (ProcessHost host = new ProcessHost(subject, getClass(), processes())) {
-      Fuzzer.run(getClass().getSimpleName(), subject, host);
-    }
+    Fuzzer.onHost(this, Fuzzer::run);
+  }
+
+  /** Runs mixtures of messages, collectives and groups that random programs rarely have. */
+  @Test
+  @Timeout(value = 1, unit = TimeUnit.DAYS)
+  default void mixturesGiveTheRightResults() throws Exception {
+    Fuzzer.onHost(this, Fuzzer::mix);
   }
 }

@@ -1,9 +1,14 @@
 package dev.tutti.testing.fuzz;
 
+import static org.assertj.core.api.Assumptions.assumeThat;
+
+import dev.tutti.Capabilities.Feature;
 import dev.tutti.testing.ContractSubject;
 import java.nio.file.Files;
 import java.nio.file.Path;
 import java.time.Duration;
+import java.util.Arrays;
+import org.opentest4j.TestAbortedException;
 
 /**
  * Runs random programs for a time and reports the first that fails, with its seed and made smaller.
@@ -18,6 +23,7 @@ final class Fuzzer {
   private static final Duration LEAST_PATIENCE = Duration.ofSeconds(5);
   private static final Duration MINIMIZING = Duration.ofMinutes(3);
   private static final int ATTEMPTS = 3;
+  private static final int MOST_RANKS_OF_A_MIXTURE = 4;
 
   private final ContractSubject subject;
   private final ProgramHost host;
@@ -29,21 +35,57 @@ final class Fuzzer {
     this.patience = patience;
   }
 
+  /** Is what a test does. */
+  interface Body {
+    void run(Fuzzer fuzzer) throws Exception;
+  }
+
+  /**
+   * Runs a test with the host that it wants.
+   *
+   * @throws org.opentest4j.TestAbortedException if the results of the backend are not real, or
+   *     ranks are elsewhere
+   */
+  static void onHost(FuzzContract test, Body body) throws Exception {
+    ContractSubject subject = test.subject();
+    assumeThat(subject.capabilities().has(Feature.REAL_RESULTS))
+        .as("the backend declares REAL_RESULTS")
+        .isTrue();
+    assumeThat(subject.onlyRank()).as("the only rank in this JVM").isEmpty();
+    Duration patience = Duration.ofSeconds(Long.getLong("tutti.fuzzPatience", 60));
+    if (test.processes() == 0) {
+      body.run(new Fuzzer(subject, new ThreadHost(subject), patience));
+      return;
+    }
+    try (ProcessHost host = new ProcessHost(subject, test.getClass(), test.processes())) {
+      body.run(new Fuzzer(subject, host, patience));
+    }
+  }
+
   /** Does what the system properties say. */
-  static void run(String name, ContractSubject subject, ProgramHost host) throws Exception {
-    Fuzzer fuzzer =
-        new Fuzzer(subject, host, Duration.ofSeconds(Long.getLong("tutti.fuzzPatience", 60)));
+  void run() throws Exception {
     String file = System.getProperty("tutti.fuzzProgram");
     if (file == null) {
       Duration time = Duration.ofSeconds(Long.getLong("tutti.fuzzSeconds", 3));
-      LOG.log(
-          System.Logger.Level.INFO,
-          name + ": " + fuzzer.fuzz(Long.getLong("tutti.fuzzSeed", 1), time));
+      LOG.log(System.Logger.Level.INFO, fuzz(Long.getLong("tutti.fuzzSeed", 1), time));
     } else {
       Program program = Program.parse(Files.readString(Path.of(file)));
       for (int i = 0; i < Integer.getInteger("tutti.fuzzRepeat", 1); i++) {
-        fuzzer.check(program);
+        Outcome _ = check(program);
       }
+    }
+  }
+
+  /** Runs all mixtures in the largest world that is not too large for all mixtures. */
+  void mix() throws Exception {
+    int size =
+        Arrays.stream(subject.worldSizes())
+            .filter(ranks -> ranks > 1 && ranks <= MOST_RANKS_OF_A_MIXTURE)
+            .max()
+            .orElseThrow(() -> new TestAbortedException("no world of some ranks to test with"));
+    for (Program program :
+        new Mixtures(subject.capabilities(), subject.isOnHost(), size).all()) {
+      Outcome _ = check(program);
     }
   }
 

@@ -24,6 +24,7 @@ import org.jspecify.annotations.Nullable;
  * <p>The processes stay for many programs. After a failure new ones are started.
  */
 final class ProcessHost implements ProgramHost, AutoCloseable {
+  private static final System.Logger LOG = System.getLogger(ProcessHost.class.getName());
   private static final List<String> INHERITED_OPTIONS =
       List.of("--enable-native-access", "--enable-preview", "--add-", "--sun-misc-", "-XX:");
   private static final Duration SLACK = Duration.ofMinutes(1);
@@ -50,12 +51,10 @@ final class ProcessHost implements ProgramHost, AutoCloseable {
 
   @Override
   public Outcome run(Program program, Duration patience) throws Exception {
-    if (server == null) {
-      start();
-    }
+    TcpStoreServer meeting = server == null ? start() : server;
     String run = Integer.toString(runs++);
     String address = InetAddress.getLoopbackAddress().getHostAddress();
-    try (Store store = new TcpStore(address, server.port())) {
+    try (Store store = new TcpStore(address, meeting.port())) {
       for (int part = 1; part < parts; part++) {
         String task = run + " " + patience.toMillis() + "\n" + program;
         store.queuePush(ProcessPart.TASKS + part, task.getBytes(StandardCharsets.UTF_8));
@@ -83,7 +82,7 @@ final class ProcessHost implements ProgramHost, AutoCloseable {
                 store.queuePop(ProcessPart.OUTCOMES + run + "/" + part, Duration.ofSeconds(1)),
                 StandardCharsets.UTF_8));
       } catch (StoreTimeoutException e) {
-        continue;
+        LOG.log(System.Logger.Level.DEBUG, "process {0} runs on: {1}", part, e.getMessage());
       }
     }
     String how = children.get(part - 1).isAlive() ? "gives no answer" : "ended";
@@ -113,7 +112,7 @@ final class ProcessHost implements ProgramHost, AutoCloseable {
     return new Outcome(kind, report.toString(), steps, elements);
   }
 
-  private void start() throws IOException {
+  private TcpStoreServer start() throws IOException {
     TcpStoreServer started = new TcpStoreServer(InetAddress.getLoopbackAddress(), 0);
     server = started;
     for (int part = 1; part < parts; part++) {
@@ -125,6 +124,7 @@ final class ProcessHost implements ProgramHost, AutoCloseable {
               .redirectOutput(output.toFile())
               .start());
     }
+    return started;
   }
 
   private List<String> command(int part, int port) {

@@ -1,10 +1,6 @@
 package dev.tutti.testing.fuzz;
 
-import java.util.ArrayList;
 import java.util.List;
-import java.util.Map;
-import java.util.TreeMap;
-import java.util.stream.IntStream;
 
 /**
  * Is a list of steps that all ranks take in the same order, each thread of a rank those of its own.
@@ -23,41 +19,8 @@ record Program(long seed, int size, List<Step> steps) {
     steps = List.copyOf(steps);
   }
 
-  /** Returns the ranks of each group, as ranks of the world in order. */
-  Map<Integer, List<Integer>> groups() {
-    Map<Integer, List<Integer>> groups = new TreeMap<>();
-    groups.put(0, IntStream.range(0, size).boxed().toList());
-    for (Step step : steps) {
-      if (step.kind() == StepKind.SUBGROUP) {
-        List<Integer> parent = groups.get(step.group());
-        groups.put(
-            step.child(), step.members().stream().sorted().map(parent::get).toList());
-      } else if (step.kind() == StepKind.SPLIT) {
-        addColors(step, groups);
-      }
-    }
-    return groups;
-  }
-
-  private static void addColors(Step step, Map<Integer, List<Integer>> groups) {
-    List<Integer> parent = groups.get(step.group());
-    for (int rank = 0; rank < parent.size(); rank++) {
-      int color = step.members().get(rank);
-      if (color >= 0) {
-        List<Integer> members =
-            groups.computeIfAbsent(step.child() + color, _ -> new ArrayList<>());
-        // A split with the root 1 reverses the order.
-        members.add(step.root() == 1 ? 0 : members.size(), parent.get(rank));
-      }
-    }
-  }
-
-  /** Returns the ranks of the world that take part in a step. */
-  static List<Integer> ranksOf(Step step, Map<Integer, List<Integer>> groups) {
-    List<Integer> members = groups.get(step.group());
-    return step.kind() == StepKind.MESSAGE
-        ? List.of(members.get(step.root()), members.get(step.peer()))
-        : members;
+  Groups groups() {
+    return Groups.of(this);
   }
 
   /** Returns the number of threads of each rank. */

@@ -3,7 +3,6 @@ package dev.tutti.testing.fuzz;
 import dev.tutti.Capabilities;
 import dev.tutti.Capabilities.Feature;
 import dev.tutti.DType;
-import dev.tutti.OpType;
 import dev.tutti.ReduceOp;
 import java.util.ArrayList;
 import java.util.Arrays;
@@ -12,6 +11,7 @@ import java.util.HashMap;
 import java.util.HashSet;
 import java.util.List;
 import java.util.Map;
+import java.util.Objects;
 import java.util.Random;
 import java.util.Set;
 import java.util.stream.IntStream;
@@ -29,7 +29,6 @@ final class ProgramGenerator {
   private static final int[] LIMITS = {4096, 16_384, 65_536};
 
   private final Capabilities capabilities;
-  private final boolean onHost;
   private final Random random;
   private final long seed;
   private final int size;
@@ -50,28 +49,13 @@ final class ProgramGenerator {
    */
   ProgramGenerator(Capabilities capabilities, boolean onHost, int[] sizes, long seed) {
     this.capabilities = capabilities;
-    this.onHost = onHost;
     this.seed = seed;
     this.random = new Random(ProgramReference.mix(seed));
     this.size = sizes[random.nextInt(sizes.length)];
     this.lanes = 1 + random.nextInt(MOST_LANES);
     this.asyncShare = List.of(0.0, 0.3, 0.7).get(random.nextInt(3));
-    this.kinds = Stream.of(StepKind.values()).filter(this::isPossible).toList();
+    this.kinds = Stream.of(StepKind.values()).filter(kind -> kind.isPossible(capabilities, onHost)).toList();
     groupSizes.put(0, size);
-  }
-
-  private boolean isPossible(StepKind kind) {
-    boolean operation = kind.needs() == OpType.UNKNOWN || capabilities.has(kind.needs());
-    return operation
-        && switch (kind) {
-          case SYMMETRIC -> capabilities.has(Feature.SYMMETRIC_MEMORY);
-          case ANY_SOURCE -> capabilities.has(Feature.TAGS);
-          case BATCH ->
-              capabilities.has(OpType.ALL_GATHER_INTO)
-                  && capabilities.has(OpType.REDUCE_SCATTER_INTO);
-          case ALL_GATHER_OBJECT, BROADCAST_OBJECT, GATHER_OBJECT, SCATTER_OBJECT -> onHost;
-          default -> true;
-        };
   }
 
   /** Makes the program. */
@@ -99,9 +83,13 @@ final class ProgramGenerator {
     return groupSizes.keySet().stream().filter(id -> !closed.contains(id)).sorted().toList();
   }
 
+  private int membersOf(int group) {
+    return Objects.requireNonNull(groupSizes.get(group));
+  }
+
   private void add(StepKind kind) {
     int group = chance(0.5) ? 0 : pick(openGroups());
-    int members = groupSizes.get(group);
+    int members = membersOf(group);
     switch (kind) {
       case SPLIT, SUBGROUP -> {
         if (groupSizes.size() < MOST_GROUPS && chance(0.5)) {
@@ -161,7 +149,7 @@ final class ProgramGenerator {
   /** Hands something on from rank to rank, mostly while an asynchronous collective runs. */
   private void addRelay() {
     int group = pick(openGroups());
-    int members = groupSizes.get(group);
+    int members = membersOf(group);
     if (chance(0.7)) {
       add(pick(kinds.stream().filter(kind -> kind.canBeAsync() && !kind.isMessage()).toList()));
       Step last = steps.remove(steps.size() - 1);
@@ -196,6 +184,15 @@ final class ProgramGenerator {
       }
     }
     steps.add(step(kind, group).withMembers(list, child).withPeers(random.nextInt(2), 0, 0));
+    fixLanes();
+    groupSizes.keySet().stream().filter(id -> id >= child).sorted().forEach(this::addMeeting);
+  }
+
+  /** Lets the ranks of a new group meet, so that none closes it before all have it. */
+  private void addMeeting(int group) {
+    steps.add(
+        step(kinds.contains(StepKind.BARRIER) ? StepKind.BARRIER : StepKind.MONITORED_BARRIER, group));
+    fixLanes();
   }
 
   private Step step(StepKind kind, int group) {
@@ -220,7 +217,7 @@ final class ProgramGenerator {
     boolean sum = !kind.isReduction() || kind == StepKind.ALL_REDUCE_SPARSE;
     return step(kind, group)
         .withData(dtype, sum ? ReduceOp.Kind.SUM : pick(ops))
-        .withCounts(counts(kind, groupSizes.get(group), dtype))
+        .withCounts(counts(kind, membersOf(group), dtype))
         .withDelays(delays(kind, asyncShare))
         .withViews(chance(0.6));
   }
@@ -246,13 +243,9 @@ final class ProgramGenerator {
   private List<Integer> counts(StepKind kind, int members, DType dtype) {
     int parts =
         switch (kind) {
-          case BARRIER, MONITORED_BARRIER, SYMMETRIC -> 0;
           case ALL_REDUCE_COALESCED, ALL_GATHER_COALESCED, REDUCE_SCATTER_COALESCED ->
               1 + random.nextInt(4);
-          case ALL_GATHER, REDUCE_SCATTER, ALL_GATHER_OBJECT, BROADCAST_OBJECT -> members;
-          case GATHER_OBJECT, SCATTER_OBJECT, ALL_REDUCE_SPARSE -> members;
-          case ALL_TO_ALL, ALL_TO_ALL_SINGLE -> members * members;
-          default -> 1;
+          default -> kind.parts(members);
         };
     boolean even =
         switch (kind) {

@@ -8,7 +8,9 @@ import java.util.HashMap;
 import java.util.Iterator;
 import java.util.List;
 import java.util.Map;
+import java.util.Objects;
 import java.util.Optional;
+import java.util.concurrent.CompletableFuture;
 import java.util.concurrent.ExecutionException;
 
 /** Runs the steps of one rank, on a thread for each lane of the program. */
@@ -25,10 +27,10 @@ final class RankRun {
   private final ContractSubject subject;
   private final ProgramReference reference;
   private final Program program;
-  private final Map<Integer, List<Integer>> members;
+  private final Groups members;
   private final int rank;
   private final Progress progress;
-  private final Map<Integer, GroupUse> groups = new HashMap<>();
+  private final Map<Integer, GroupUse> uses = new HashMap<>();
   private final List<Thread> threads = new ArrayList<>();
   private final String[] positions;
 
@@ -40,12 +42,12 @@ final class RankRun {
     this.rank = rank;
     this.progress = progress;
     this.positions = new String[program.lanes()];
-    members.keySet().forEach(id -> groups.put(id, new GroupUse()));
+    members.ids().forEach(id -> uses.put(id, new GroupUse()));
   }
 
   /** Runs all steps of the rank; the calling thread waits for those that it starts. */
   void run(ProcessGroup world) throws InterruptedException {
-    groups.get(0).made(world);
+    use(0).made(world);
     for (int lane = 0; lane < positions.length; lane++) {
       int self = lane;
       positions[lane] = "not started";
@@ -76,6 +78,10 @@ final class RankRun {
       text.append('\n');
     }
     return text.toString();
+  }
+
+  private GroupUse use(int group) {
+    return Objects.requireNonNull(uses.get(group));
   }
 
   private void enter(int lane) {
@@ -109,7 +115,7 @@ final class RankRun {
     List<Pending> pending = new ArrayList<>();
     for (Step step : program.steps()) {
       if (step.lanes().get(rank) == lane
-          && Program.ranksOf(step, members).contains(rank)) {
+          && members.takesPart(rank, step)) {
         positions[lane] = "step " + step;
         run(step, pending);
         for (Iterator<Pending> each = pending.iterator(); each.hasNext(); ) {
@@ -134,7 +140,7 @@ final class RankRun {
   }
 
   private void run(Step step, List<Pending> pending) throws Exception {
-    GroupUse use = groups.get(step.group());
+    GroupUse use = use(step.group());
     ProcessGroup group = use.await();
     switch (step.kind()) {
       case SPLIT -> split(step, group);
@@ -167,7 +173,7 @@ final class RankRun {
       if (step == last) {
         break;
       }
-      if (step.group() == last.group() && Program.ranksOf(step, members).contains(rank)) {
+      if (step.group() == last.group() && members.takesPart(rank, step)) {
         issued++;
       }
     }
@@ -192,20 +198,19 @@ final class RankRun {
     }
     if (made.isPresent()) {
       ProcessGroup group = made.get();
-      if (!group.globalRanks().equals(members.get(id))
-          || group.rank() != members.get(id).indexOf(rank)) {
+      if (!group.globalRanks().equals(members.ranks(id))
+          || group.rank() != members.ranks(id).indexOf(rank)) {
         throw new AssertionError(
             "rank %d is %d of %s, expected to be in %s"
-                .formatted(rank, group.rank(), group.globalRanks(), members.get(id)));
+                .formatted(rank, group.rank(), group.globalRanks(), members.ranks(id)));
       }
-      groups.get(id).made(group);
+      use(id).made(group);
     }
   }
 
   /** Counts what the threads of the rank do with a group. */
   private static final class GroupUse {
-    private final java.util.concurrent.CompletableFuture<ProcessGroup> made =
-        new java.util.concurrent.CompletableFuture<>();
+    private final CompletableFuture<ProcessGroup> made = new CompletableFuture<>();
     private final List<Work> works = new ArrayList<>();
     private int issued;
 

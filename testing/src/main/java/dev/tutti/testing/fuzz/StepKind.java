@@ -1,5 +1,7 @@
 package dev.tutti.testing.fuzz;
 
+import dev.tutti.Capabilities;
+import dev.tutti.Capabilities.Feature;
 import dev.tutti.OpType;
 
 /** Names what a {@link Step} does, with the operation that the backend needs for it. */
@@ -50,9 +52,30 @@ enum StepKind {
     this.needs = needs;
   }
 
-  /** Returns the operation that a backend needs, or {@link OpType#UNKNOWN}. */
-  OpType needs() {
-    return needs;
+  /** Tells whether a backend can do it, perhaps on the host. */
+  boolean isPossible(Capabilities capabilities, boolean onHost) {
+    boolean operation = needs == OpType.UNKNOWN || capabilities.has(needs);
+    return operation
+        && switch (this) {
+          case SYMMETRIC -> capabilities.has(Feature.SYMMETRIC_MEMORY);
+          case ANY_SOURCE -> capabilities.has(Feature.TAGS);
+          case BATCH ->
+              capabilities.has(OpType.ALL_GATHER_INTO)
+                  && capabilities.has(OpType.REDUCE_SCATTER_INTO);
+          case ALL_GATHER_OBJECT, BROADCAST_OBJECT, GATHER_OBJECT, SCATTER_OBJECT -> onHost;
+          default -> true;
+        };
+  }
+
+  /** Returns how many numbers of elements a step has in a group, at least. */
+  int parts(int members) {
+    return switch (this) {
+      case BARRIER, MONITORED_BARRIER, SYMMETRIC -> 0;
+      case ALL_GATHER, REDUCE_SCATTER, ALL_REDUCE_SPARSE -> members;
+      case ALL_GATHER_OBJECT, BROADCAST_OBJECT, GATHER_OBJECT, SCATTER_OBJECT -> members;
+      case ALL_TO_ALL, ALL_TO_ALL_SINGLE -> members * members;
+      default -> 1;
+    };
   }
 
   boolean isMessage() {

@@ -77,7 +77,7 @@ class ProgramTest {
         Step.of(0, StepKind.SPLIT, 4).withMembers(List.of(1, 0, 1, -1), 1).withPeers(1, 0, 0);
     Step subgroup =
         Step.of(1, StepKind.SUBGROUP, 4).inGroup(2).withMembers(List.of(1, 0), 3);
-    assertThat(new Program(1, 4, List.of(split, subgroup)).groups())
+    assertThat(new Program(1, 4, List.of(split, subgroup)).groups().members())
         .isEqualTo(
             Map.of(0, List.of(0, 1, 2, 3), 1, List.of(1), 2, List.of(2, 0), 3, List.of(2, 0)));
   }
