@@ -23,6 +23,7 @@ final class PathCounts {
   }
 
   private volatile Entry[] entries = {};
+  private Entry last = new Entry("");
 
   private static final class Entry {
     private final String path;
@@ -34,18 +35,26 @@ final class PathCounts {
   }
 
   void add(String path) {
+    Entry entry = last;
+    if (!entry.path.equals(path)) {
+      entry = entryOf(path);
+      last = entry;
+    }
+    COUNT.setOpaque(entry, entry.count + 1);
+  }
+
+  private Entry entryOf(String path) {
     Entry[] known = entries;
     for (Entry entry : known) {
       if (entry.path.equals(path)) {
-        COUNT.setOpaque(entry, entry.count + 1);
-        return;
+        return entry;
       }
     }
+    Entry made = new Entry(path);
     Entry[] more = Arrays.copyOf(known, known.length + 1);
-    Entry entry = new Entry(path);
-    entry.count = 1;
-    more[known.length] = entry;
+    more[known.length] = made;
     entries = more;
+    return made;
   }
 
   Map<String, Long> read() {
