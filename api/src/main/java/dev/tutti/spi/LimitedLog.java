@@ -59,7 +59,8 @@ public final class LimitedLog implements AutoCloseable {
   public LimitedLog(Logger logger, LongSupplier clock) {
     this.logger = logger;
     this.clock = clock;
-    // Loads now what needs files: the JDK's loggers want time zones, which cannot be had again where they
+    // Loads now what needs files: the JDK's loggers want time zones, which cannot be had again
+    // where they
     // are first asked for while there are no descriptors.
     String _ = line(ZonedDateTime.now(ZoneId.systemDefault()).toString(), new Count(), 0);
   }

@@ -263,7 +263,8 @@ final class ServerCommands {
       try {
         answer(client.replies);
       } catch (StoreException | OutOfMemoryError e) {
-        // Whoever writes the key is not to blame, and the others that wait for it are to hear of it.
+        // Whoever writes the key is not to blame, and the others that wait for it are to hear of
+        // it.
         client.broken = e;
       }
       touched.accept(client);

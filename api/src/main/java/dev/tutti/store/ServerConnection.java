@@ -48,7 +48,9 @@ final class ServerConnection {
   /** Is when the client came, by {@link System#nanoTime()}. */
   final long cameAt = System.nanoTime();
 
-  /** Is why the client cannot be served any more, found while another one's request was carried out. */
+  /**
+   * Is why the client cannot be served any more, found while another one's request was carried out.
+   */
   @Nullable Throwable broken;
 
   boolean closed;

@@ -1,7 +1,6 @@
 package dev.tutti.store;
 
 import dev.tutti.StoreException;
-import dev.tutti.internal.HostPort;
 import dev.tutti.spi.LimitedLog;
 import dev.tutti.store.internal.ServerMemory;
 import dev.tutti.store.internal.YieldingWait;
@@ -163,11 +162,7 @@ final class ServerLoop implements Runnable {
 
   private void turn() throws IOException {
     if (!selectAwake()) {
-      boolean ticks =
-          acceptPaused
-              || !stuck.isEmpty()
-              || !strangers.isEmpty()
-              || log.hasUntold();
+      boolean ticks = acceptPaused || !stuck.isEmpty() || !strangers.isEmpty() || log.hasUntold();
       selector.select(handler, ticks ? TICK_MILLIS : 0);
     }
     for (Runnable task = tasks.poll(); task != null; task = tasks.poll()) {
@@ -294,7 +289,10 @@ final class ServerLoop implements Runnable {
         close(other);
       }
     }
-    warn(client, "memory", e + "; check -Xmx" + (all ? "; all clients that wait are dropped with it" : ""));
+    warn(
+        client,
+        "memory",
+        e + "; check -Xmx" + (all ? "; all clients that wait are dropped with it" : ""));
   }
 
   private void accept() {
@@ -494,7 +492,8 @@ final class ServerLoop implements Runnable {
 
   /** Logs why a client was dropped; those that anybody can bring about are limited. */
   private void warn(ServerConnection client, String cause, String reason) {
-    String line = "store server on port %d drops client %s: %s".formatted(port, client.peer, reason);
+    String line =
+        "store server on port %d drops client %s: %s".formatted(port, client.peer, reason);
     if (token.isSet() && client.gate.isOpen()) {
       log.warn(line);
     } else {

@@ -6,8 +6,8 @@ import java.util.ArrayList;
 import java.util.List;
 import java.util.ResourceBundle;
 import java.util.concurrent.TimeUnit;
-import org.junit.jupiter.api.Test;
 import org.jspecify.annotations.Nullable;
+import org.junit.jupiter.api.Test;
 
 /** Tests what is told of many warnings, by a clock that jumps. */
 class LimitedLogTest {
@@ -36,7 +36,8 @@ class LimitedLogTest {
   @Test
   void tellsTheFirstOnesThenCounts() {
     flood(5436, "10.0.0.7");
-    assertThat(told()).containsExactly("drops 10.0.0.7 #0", "drops 10.0.0.7 #1", "drops 10.0.0.7 #2");
+    assertThat(told())
+        .containsExactly("drops 10.0.0.7 #0", "drops 10.0.0.7 #1", "drops 10.0.0.7 #2");
     assertThat(details).hasSize(5433).startsWith("drops 10.0.0.7 #3");
     pass(9);
     log.tick();
@@ -64,7 +65,10 @@ class LimitedLogTest {
     }
     assertThat(toldAt).containsExactly(10L, 30L, 70L, 150L, 310L, 630L, 1230L, 1830L, 2430L, 3030L);
     log.close();
-    assertThat(told()).singleElement().asString().startsWith("… 5,709 more from a in the last 570 s");
+    assertThat(told())
+        .singleElement()
+        .asString()
+        .startsWith("… 5,709 more from a in the last 570 s");
   }
 
   @Test

@@ -5,6 +5,7 @@ import java.io.File;
 import java.io.IOException;
 import java.io.InputStreamReader;
 import java.net.InetAddress;
+import java.nio.charset.StandardCharsets;
 import java.nio.file.Files;
 import java.nio.file.Path;
 import java.util.ArrayList;
@@ -55,7 +56,7 @@ final class ServerChild {
     InetAddress loopback = InetAddress.getLoopbackAddress();
     try (TcpStoreServer server = new TcpStoreServer(loopback, 0)) {
       System.out.println(server.port());
-      BufferedReader in = new BufferedReader(new InputStreamReader(System.in));
+      BufferedReader in = new BufferedReader(new InputStreamReader(System.in, StandardCharsets.UTF_8));
       while (in.readLine() != null) {
         System.out.println(server.isRunning());
       }

@@ -10,10 +10,10 @@ import dev.tutti.StoreException;
 import java.io.BufferedReader;
 import java.io.IOException;
 import java.io.OutputStream;
-import java.net.SocketException;
 import java.net.ConnectException;
 import java.net.InetAddress;
 import java.net.InetSocketAddress;
+import java.net.SocketException;
 import java.nio.channels.ServerSocketChannel;
 import java.nio.file.Files;
 import java.nio.file.Path;
@@ -58,8 +58,7 @@ class TcpStoreExhaustionTest {
   }
 
   private TcpStore connect() {
-    return new TcpStore(
-        TcpStoreOptions.of("127.0.0.1", port).withTimeout(Duration.ofSeconds(20)));
+    return new TcpStore(TcpStoreOptions.of("127.0.0.1", port).withTimeout(Duration.ofSeconds(20)));
   }
 
   private void requireServed() throws IOException {
@@ -92,7 +91,9 @@ class TcpStoreExhaustionTest {
   private void awaitLogged(String text) throws IOException {
     long deadline = System.nanoTime() + TimeUnit.SECONDS.toNanos(30);
     while (logged(text).isEmpty()) {
-      assertThat(System.nanoTime()).as("no log with " + text + " but " + Files.readString(log)).isLessThan(deadline);
+      assertThat(System.nanoTime())
+          .as("no log with " + text + " but " + Files.readString(log))
+          .isLessThan(deadline);
       LockSupport.parkNanos(TimeUnit.MILLISECONDS.toNanos(5));
     }
   }

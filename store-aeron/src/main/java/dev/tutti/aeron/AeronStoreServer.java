@@ -120,7 +120,12 @@ public final class AeronStoreServer implements AutoCloseable {
       this.bell = Bell.make(aeron);
       this.agent =
           new ServerAgent(
-              "store server on port " + port(), bell, STUCK.toNanos(), options.spin(), log);
+              "store server on port " + port(),
+              bell,
+              STUCK.toNanos(),
+              options.spin(),
+              log,
+              token.isSet());
     } catch (IOException e) {
       release(client, started);
       throw new StoreException("cannot wait for clients: " + e, e);

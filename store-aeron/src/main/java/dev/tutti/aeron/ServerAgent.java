@@ -38,6 +38,7 @@ final class ServerAgent implements Runnable {
       new ServerCommands(
           memory.table(), Math.toIntExact(Math.min(memory.one(), Protocol.MAX_BODY_BYTES)));
   private final LimitedLog log;
+  private final boolean known;
   private final Selector selector;
   private final Bell bell;
   private final Idling idling;
@@ -53,9 +54,16 @@ final class ServerAgent implements Runnable {
   private volatile boolean stopped;
   private volatile @Nullable Throwable failure;
 
-  ServerAgent(String server, Bell bell, long stuckNanos, boolean spin, LimitedLog log)
+  /**
+   * Creates one.
+   *
+   * @param known whether all clients have proved a token, so that none is a stranger
+   */
+  ServerAgent(
+      String server, Bell bell, long stuckNanos, boolean spin, LimitedLog log, boolean known)
       throws IOException {
     this.log = log;
+    this.known = known;
     this.server = server;
     this.bell = bell;
     this.stuckNanos = stuckNanos;
@@ -317,7 +325,9 @@ final class ServerAgent implements Runnable {
       lookAgain();
       commands.execute(client.wills.values());
       String line = "%s: client %s left: %s".formatted(server, client.peer, why);
-      if (level == Level.WARNING) {
+      if (level == Level.WARNING && known) {
+        log.warn(line);
+      } else if (level == Level.WARNING) {
         log.warn(LEFT, client.address(), line);
       } else {
         LOG.log(level, line);

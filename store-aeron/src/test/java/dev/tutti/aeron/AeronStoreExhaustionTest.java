@@ -102,7 +102,8 @@ class AeronStoreExhaustionTest {
     Logger logger = Logger.getLogger(AeronStoreServer.class.getName());
     logger.addHandler(handler);
     logger.setUseParentHandlers(false);
-    try (AeronStoreServer server = new AeronStoreServer(options(0), InetAddress.getLoopbackAddress());
+    try (AeronStoreServer server =
+            new AeronStoreServer(options(0), InetAddress.getLoopbackAddress());
         AeronStore good = new AeronStore(options(server.port()))) {
       byte[] bad = "GET / HTTP/1.1".getBytes(StandardCharsets.US_ASCII);
       for (int i = 0; i < 2000; i++) {
@@ -125,7 +126,8 @@ class AeronStoreExhaustionTest {
   @Test
   void silentConnectionsKeepNobodyOut() throws Exception {
     List<Socket> silent = new ArrayList<>();
-    try (AeronStoreServer server = new AeronStoreServer(options(0), InetAddress.getLoopbackAddress())) {
+    try (AeronStoreServer server =
+        new AeronStoreServer(options(0), InetAddress.getLoopbackAddress())) {
       for (int i = 0; i < 1500; i++) {
         silent.add(connect(server.port()));
       }
@@ -145,8 +147,7 @@ class AeronStoreExhaustionTest {
     Assumptions.assumeTrue(Files.isExecutable(prlimit), "no prlimit to bound descriptors with");
     Path log = folder.resolve("log");
     List<String> by =
-        List.of(
-            "sh", "-c", "exec \"$@\" 2> " + log, "sh", prlimit.toString(), "--nofile=200:200");
+        List.of("sh", "-c", "exec \"$@\" 2> " + log, "sh", prlimit.toString(), "--nofile=200:200");
     List<Socket> many = new ArrayList<>();
     try (StoreChild child = StoreChild.start(by, "serve", 0)) {
       int port = port(child);
@@ -180,7 +181,8 @@ class AeronStoreExhaustionTest {
   @Test
   @SuppressWarnings("NullAway") // is what makes the thread fail
   void endsForGoodWhereItsThreadEnds() throws Exception {
-    try (AeronStoreServer server = new AeronStoreServer(options(0), InetAddress.getLoopbackAddress());
+    try (AeronStoreServer server =
+            new AeronStoreServer(options(0), InetAddress.getLoopbackAddress());
         AeronStore client = new AeronStore(options(server.port()))) {
       int port = server.port();
       client.set("key", "value");

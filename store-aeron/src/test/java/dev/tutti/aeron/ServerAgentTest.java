@@ -46,7 +46,7 @@ class ServerAgentTest {
         AeronStoreOptions.of("localhost", 0).withDirectory(directory).withToken(JobToken.NONE);
     driver = EmbeddedDriver.start(options, TIMING, 4);
     aeron = EmbeddedDriver.connect(driver.path(), TIMING);
-    agent = new ServerAgent("server", Bell.make(aeron), Long.MAX_VALUE, false, log);
+    agent = new ServerAgent("server", Bell.make(aeron), Long.MAX_VALUE, false, log, false);
   }
 
   @AfterEach

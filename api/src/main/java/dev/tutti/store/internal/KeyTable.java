@@ -9,6 +9,7 @@ import java.util.HashMap;
 import java.util.LinkedHashSet;
 import java.util.List;
 import java.util.Map;
+import java.util.Objects;
 import java.util.Set;
 import java.util.function.Predicate;
 import org.jspecify.annotations.Nullable;
@@ -121,7 +122,7 @@ public final class KeyTable {
   }
 
   private void forgetQueue(String key) {
-    ArrayDeque<byte[]> queue = queues.remove(key);
+    ArrayDeque<byte[]> queue = Objects.requireNonNull(queues.remove(key));
     bytes -= cost(key);
     queue.forEach(value -> bytes -= QUEUED_BYTES + value.length);
   }
@@ -200,7 +201,7 @@ public final class KeyTable {
       return;
     }
     ArrayDeque<byte[]> queue = queues.get(key);
-    long more = QUEUED_BYTES + value.length + (queue == null ? cost(key) : 0);
+    long more = (long) QUEUED_BYTES + value.length + (queue == null ? cost(key) : 0);
     if (more > most - bytes) {
       throw tooMuch(key, more);
     }

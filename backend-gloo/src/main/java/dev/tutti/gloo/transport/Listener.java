@@ -168,8 +168,7 @@ final class Listener implements Handler {
         }
         if (pair == null || pair.connection.isConnected()) {
           refuse(
-              "greeting",
-              "presents 0x" + Long.toHexString(sequence) + ", which no rank was given");
+              "greeting", "presents 0x" + Long.toHexString(sequence) + ", which no rank was given");
           return;
         }
         greetings.remove(this);
