@@ -213,8 +213,7 @@ class TensorTest {
     Tensor expanded =
         Tensor.of(longer, DType.INT32, new long[] {3, 2}, new long[] {0, 1}, Device.CPU);
     assertThat(expanded.segment().byteSize()).isEqualTo(8);
-    Tensor none =
-        Tensor.of(longer, DType.INT32, new long[] {3, 0}, new long[] {9, 9}, Device.CPU);
+    Tensor none = Tensor.of(longer, DType.INT32, new long[] {3, 0}, new long[] {9, 9}, Device.CPU);
     assertThat(none.segment().byteSize()).isZero();
   }
 

@@ -150,8 +150,7 @@ final class Job {
     providers
         .keySet()
         .forEach(
-            type ->
-                stores.put(type, new UninterruptedStore(new PrefixStore(type + "/", store))));
+            type -> stores.put(type, new UninterruptedStore(new PrefixStore(type + "/", store))));
     Runnable end = () -> stores.values().forEach(Store::close);
     monitor.join(name, globalRanks, event -> end.run());
     if (parent != null) {
@@ -365,7 +364,8 @@ final class Job {
     if (rootStore.add(key, 1) == size) {
       rootStore.set(last, "1");
     }
-    if (!new StoreWait(group, new UninterruptedStore(rootStore)).await(List.of(last), Deadlines.in(timeout))) {
+    if (!new StoreWait(group, new UninterruptedStore(rootStore))
+        .await(List.of(last), Deadlines.in(timeout))) {
       throw new RendezvousException(
           "rank "
               + rank

@@ -53,6 +53,7 @@ public final class SettingNames {
           "TUTTI_SHARED_TENSORS",
           "TUTTI_STORE",
           "TUTTI_TIMEOUT",
+          "TUTTI_TLS",
           "TUTTI_TOKEN");
 
   private SettingNames() {}

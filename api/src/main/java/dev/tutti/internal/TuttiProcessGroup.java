@@ -246,7 +246,9 @@ final class TuttiProcessGroup implements ProcessGroup {
   private @Nullable BoundBackend streamOrdered(OpType type, Tensor output, Tensor input) {
     checks.given(type, "output", output);
     checks.given(type, "input", input);
-    return input.isSparse() || HostStaging.isNeeded(input) ? null : streamOrdered(type, "output", output);
+    return input.isSparse() || HostStaging.isNeeded(input)
+        ? null
+        : streamOrdered(type, "output", output);
   }
 
   /** Returns the backend if it orders by streams and takes the tensor as it is, else null. */

@@ -19,8 +19,8 @@ public final class JobToken {
   public static final Setting<JobToken> SETTING =
       Setting.secret(
           "TUTTI_TOKEN",
-          "secret of the job, at least 16 characters; who does not have it can neither use its store"
-              + " nor join its ranks",
+          "secret of the job, at least 16 characters; who does not have it can neither use its"
+              + " store nor join its ranks",
           JobToken::of);
 
   /** Stands for no token. */

@@ -4,7 +4,8 @@ import dev.tutti.store.internal.ServerMemory;
 import java.io.IOException;
 import java.nio.ByteBuffer;
 import java.nio.ByteOrder;
-import java.nio.channels.SocketChannel;
+import java.nio.channels.GatheringByteChannel;
+import java.nio.channels.WritableByteChannel;
 import java.nio.charset.StandardCharsets;
 import java.util.ArrayDeque;
 import java.util.Iterator;
@@ -97,7 +98,7 @@ final class SendQueue {
    *
    * @return the number of bytes sent
    */
-  long flush(SocketChannel channel) throws IOException {
+  long flush(WritableByteChannel channel) throws IOException {
     long sent = 0;
     while (pending > 0) {
       long written = full.isEmpty() ? writeTail(channel) : writeFull(channel);
@@ -110,14 +111,14 @@ final class SendQueue {
     return sent;
   }
 
-  private long writeTail(SocketChannel channel) throws IOException {
+  private long writeTail(WritableByteChannel channel) throws IOException {
     tail.flip();
     long written = channel.write(tail);
     tail.compact();
     return written;
   }
 
-  private long writeFull(SocketChannel channel) throws IOException {
+  private long writeFull(WritableByteChannel channel) throws IOException {
     closeTail(CHUNK);
     ByteBuffer[] buffers = new ByteBuffer[Math.min(GATHERED, full.size())];
     int count = 0;
@@ -131,12 +132,27 @@ final class SendQueue {
     last.limit(end + Math.min(0, room));
     long written;
     try {
-      written = channel.write(buffers, 0, count);
+      written =
+          channel instanceof GatheringByteChannel gathering
+              ? gathering.write(buffers, 0, count)
+              : writeEach(channel, buffers, count);
     } finally {
       last.limit(end);
     }
     while (!full.isEmpty() && !full.peek().hasRemaining()) {
       release(full.remove());
+    }
+    return written;
+  }
+
+  private static long writeEach(WritableByteChannel channel, ByteBuffer[] buffers, int count)
+      throws IOException {
+    long written = 0;
+    for (int i = 0; i < count; i++) {
+      written += channel.write(buffers[i]);
+      if (buffers[i].hasRemaining()) {
+        break;
+      }
     }
     return written;
   }

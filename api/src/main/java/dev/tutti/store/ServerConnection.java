@@ -2,11 +2,13 @@ package dev.tutti.store;
 
 import dev.tutti.internal.HostPort;
 import dev.tutti.store.internal.ServerMemory;
+import dev.tutti.tls.TlsChannel;
 import java.io.IOException;
 import java.net.InetSocketAddress;
 import java.net.SocketAddress;
 import java.nio.ByteBuffer;
 import java.nio.ByteOrder;
+import java.nio.channels.ByteChannel;
 import java.nio.channels.SelectionKey;
 import java.nio.channels.SocketChannel;
 import java.util.ArrayList;
@@ -26,6 +28,11 @@ final class ServerConnection {
   final String address;
   final ServerMemory.Client memory;
   final SendQueue replies;
+
+  /** Is the channel, or what encrypts it. */
+  final ByteChannel wire;
+
+  final @Nullable TlsChannel tls;
   final TokenHandshake.Gate gate;
   final RequestReader requests;
   final List<Runnable> cancels = new ArrayList<>(1);
@@ -55,6 +62,9 @@ final class ServerConnection {
 
   boolean closed;
 
+  /** Tells that client and server have agreed on keys, or do not encrypt. */
+  boolean secured;
+
   /** Are the clients that came before and after this one. */
   @Nullable ServerConnection older;
 
@@ -66,9 +76,16 @@ final class ServerConnection {
    * @param memory counts what it takes
    */
   ServerConnection(
-      SocketChannel channel, SelectionKey key, JobToken token, ServerMemory.Client memory)
+      SocketChannel channel,
+      @Nullable TlsChannel tls,
+      SelectionKey key,
+      JobToken token,
+      ServerMemory.Client memory)
       throws IOException {
     this.channel = channel;
+    this.tls = tls;
+    this.wire = tls == null ? channel : tls;
+    this.secured = tls == null;
     this.key = key;
     this.memory = memory;
     SocketAddress remote = channel.getRemoteAddress();
@@ -80,9 +97,19 @@ final class ServerConnection {
     this.requests = new RequestReader(gate, memory);
   }
 
-  /** Tells whether this may be anybody, who has neither proved a token nor spoken the protocol. */
+  /** Tells whether this may be anybody, who has proved nothing and not spoken the protocol. */
   boolean isStranger() {
-    return !gate.isOpen() || !requests.isValidated();
+    return !secured || !gate.isOpen() || !requests.isValidated();
+  }
+
+  /** Tells whether there is something to read that a selector does not know of. */
+  boolean hasBuffered() {
+    return tls != null && tls.hasBuffered();
+  }
+
+  /** Sends what TLS has left; tells whether that was all. */
+  boolean flushTls() throws IOException {
+    return tls == null || tls.flush();
   }
 
   /** Keeps what is left in a buffer for the next time. */

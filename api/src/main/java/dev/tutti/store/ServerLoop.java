@@ -4,6 +4,8 @@ import dev.tutti.StoreException;
 import dev.tutti.spi.LimitedLog;
 import dev.tutti.store.internal.ServerMemory;
 import dev.tutti.store.internal.YieldingWait;
+import dev.tutti.tls.TlsChannel;
+import dev.tutti.tls.TlsSettings;
 import java.io.IOException;
 import java.lang.System.Logger;
 import java.lang.System.Logger.Level;
@@ -26,6 +28,8 @@ import java.util.concurrent.ConcurrentLinkedQueue;
 import java.util.concurrent.TimeUnit;
 import java.util.function.Consumer;
 import java.util.function.LongConsumer;
+import javax.net.ssl.SSLContext;
+import javax.net.ssl.SSLException;
 import org.jspecify.annotations.Nullable;
 
 /** Serves all clients of a store server on one thread. */
@@ -64,9 +68,10 @@ final class ServerLoop implements Runnable {
   private final SelectionKey acceptKey;
   private final int port;
   private final JobToken token;
+  private final @Nullable SSLContext tls;
   private final long stuckNanos;
   private final LimitedLog log = new LimitedLog(LOG);
-  private final ServerMemory memory = new ServerMemory();
+  private final ServerMemory memory;
   private final Runnable whenEnded;
   private @Nullable ServerCommands commands;
   private @Nullable ServerConnection newest;
@@ -91,6 +96,7 @@ final class ServerLoop implements Runnable {
       ServerSocketChannel listener,
       int port,
       JobToken token,
+      @Nullable SSLContext tls,
       String instance,
       long stuckNanos,
       LongConsumer joined,
@@ -99,6 +105,8 @@ final class ServerLoop implements Runnable {
     this.listener = listener;
     this.port = port;
     this.token = token;
+    this.tls = tls;
+    this.memory = new ServerMemory(tls != null);
     this.stuckNanos = stuckNanos;
     this.selector = Selector.open();
     this.whenEnded = whenEnded;
@@ -216,10 +224,13 @@ final class ServerLoop implements Runnable {
     guarded(
         client,
         () -> {
+          if (!client.secured && !secure(client)) {
+            return;
+          }
           if (key.isWritable()) {
             touch(client);
           }
-          if (key.isReadable()) {
+          if (key.isReadable() || client.hasBuffered()) {
             read(client);
           }
         });
@@ -242,6 +253,8 @@ final class ServerLoop implements Runnable {
       relieve();
     } catch (ProtocolException | StoreException e) {
       refuse(client, "bad request", e.getMessage());
+    } catch (SSLException e) {
+      refuse(client, "TLS", TlsRefusedException.ofServer(e));
     } catch (IOException e) {
       close(client);
     } catch (OutOfMemoryError e) {
@@ -327,7 +340,11 @@ final class ServerLoop implements Runnable {
       channel.setOption(StandardSocketOptions.TCP_NODELAY, true);
       KeepAlive.set(channel);
       SelectionKey key = channel.register(selector, SelectionKey.OP_READ);
-      ServerConnection client = new ServerConnection(channel, key, token, memory.client());
+      SSLContext context = tls;
+      TlsChannel secured =
+          context == null ? null : new TlsChannel(channel, TlsSettings.engine(context, false));
+      ServerConnection client =
+          new ServerConnection(channel, secured, key, token, memory.client());
       key.attach(client);
       link(client);
       strangers.add(client);
@@ -366,10 +383,29 @@ final class ServerLoop implements Runnable {
     }
   }
 
+  /** Goes on to agree on keys with a client; tells whether they have. */
+  private static boolean secure(ServerConnection client) throws IOException {
+    TlsChannel handshaking = client.tls;
+    client.secured = handshaking == null || handshaking.handshake();
+    if (!client.secured) {
+      boolean unsent = handshaking != null && handshaking.hasUnsent();
+      client.key.interestOps(unsent ? SelectionKey.OP_WRITE : SelectionKey.OP_READ);
+    } else {
+      client.key.interestOps(SelectionKey.OP_READ);
+    }
+    return client.secured;
+  }
+
   private void read(ServerConnection client) throws IOException {
+    do {
+      readOnce(client);
+    } while (client.hasBuffered() && !client.paused && !client.ended);
+  }
+
+  private void readOnce(ServerConnection client) throws IOException {
     buffer.clear();
     buffer.put(client.held);
-    int read = client.channel.read(buffer);
+    int read = client.wire.read(buffer);
     buffer.flip();
     if (read < 0) {
       client.ended = true;
@@ -409,12 +445,15 @@ final class ServerLoop implements Runnable {
     if (client.broken instanceof StoreException e) {
       throw e;
     }
-    long sent = client.replies.flush(client.channel);
+    long sent = client.replies.flush(client.wire);
     while (client.paused && client.replies.pending() < HIGH_WATER) {
       process(client, client.held);
-      sent += client.replies.flush(client.channel);
+      if (client.hasBuffered() && !client.paused && !client.ended) {
+        read(client);
+      }
+      sent += client.replies.flush(client.wire);
     }
-    boolean done = client.replies.pending() == 0;
+    boolean done = client.replies.pending() == 0 && client.flushTls();
     if (done && client.ended) {
       close(client);
       return;
@@ -461,10 +500,10 @@ final class ServerLoop implements Runnable {
       return;
     }
     strangersSeenAt = now;
+    long seconds = TimeUnit.NANOSECONDS.toSeconds(stuckNanos);
     String what = token.isSet() ? "proved the token of this server" : "said anything";
-    dropSilent(
-        stuckNanos,
-        "it has not %s for %d s".formatted(what, TimeUnit.NANOSECONDS.toSeconds(stuckNanos)));
+    String proof = tls == null ? what : "proved who it is, by TLS, or not " + what;
+    dropSilent(stuckNanos, "it has not %s for %d s".formatted(proof, seconds));
   }
 
   /** Drops strangers that came longer ago than that. */
@@ -482,7 +521,10 @@ final class ServerLoop implements Runnable {
       return;
     }
     try {
-      client.replies.flush(client.channel);
+      client.replies.flush(client.wire);
+      if (client.tls != null) {
+        client.tls.close();
+      }
     } catch (IOException | RuntimeException | OutOfMemoryError e) {
       LOG.log(Level.DEBUG, "a client that is dropped does not take its last replies", e);
     }

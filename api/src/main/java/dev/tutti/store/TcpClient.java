@@ -17,6 +17,7 @@ import java.util.concurrent.ThreadLocalRandom;
 import java.util.concurrent.TimeUnit;
 import java.util.concurrent.locks.LockSupport;
 import java.util.concurrent.locks.ReentrantLock;
+import javax.net.ssl.SSLContext;
 import org.jspecify.annotations.Nullable;
 
 /** Asks one store server for one {@link TcpStore}. */
@@ -82,9 +83,10 @@ final class TcpClient implements AutoCloseable {
   }
 
   /** Connects, and tries again with growing pauses until the deadline. */
-  static TcpClient connect(String host, int port, JobToken token, Duration timeout) {
+  static TcpClient connect(
+      String host, int port, JobToken token, @Nullable SSLContext tls, Duration timeout) {
     TcpClient client =
-        new TcpClient(new ConnectionPool(host, port, token), Arguments.nanos(timeout));
+        new TcpClient(new ConnectionPool(host, port, token, tls), Arguments.nanos(timeout));
     client.connect();
     return client;
   }
@@ -101,7 +103,12 @@ final class TcpClient implements AutoCloseable {
         usedAt = System.nanoTime();
         return;
       } catch (IOException e) {
-        refusals = e instanceof TokenException ? refusals + 1 : 0;
+        refusals =
+            e instanceof TokenException || e instanceof TlsRefusedException ? refusals + 1 : 0;
+        if (e instanceof TlsRefusedException refused
+            && !(refused.mayPass && refusals < TOKEN_ATTEMPTS)) {
+          throw failure(e);
+        }
         if (e instanceof TokenException token && !(token.mayPass && refusals < TOKEN_ATTEMPTS)) {
           throw failure(e);
         }
@@ -170,6 +177,9 @@ final class TcpClient implements AutoCloseable {
       }
       return connection.readBytes(length, deadline);
     } catch (EOFException e) {
+      if (connection.hasAlert()) {
+        throw ForeignServerException.ofTls();
+      }
       throw loss != null ? e : new EOFException("what listens there closed the connection" + OTHER);
     } catch (DeadlineException e) {
       throw loss != null

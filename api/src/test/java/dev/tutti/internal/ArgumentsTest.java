@@ -88,11 +88,7 @@ class ArgumentsTest {
         "inputSplits[1]",
         () ->
             group.allToAllSingle(
-                Tensor.of(1, 2),
-                Tensor.of(3, 4),
-                List.of(),
-                holedSplits,
-                AllToAllOptions.DEFAULT));
+                Tensor.of(1, 2), Tensor.of(3, 4), List.of(), holedSplits, AllToAllOptions.DEFAULT));
     missing(
         "allReduceCoalesced",
         "tensors",

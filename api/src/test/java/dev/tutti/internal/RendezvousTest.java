@@ -113,7 +113,8 @@ class RendezvousTest {
   @Test
   void saysThatTheTokensDiffer() {
     try (TcpStoreServer server =
-        new TcpStoreServer(InetAddress.getLoopbackAddress(), 0, JobToken.of("one token of a job"))) {
+        new TcpStoreServer(
+            InetAddress.getLoopbackAddress(), 0, JobToken.of("one token of a job"))) {
       String port = Integer.toString(server.port());
       Map<String, String> environment =
           Map.of(

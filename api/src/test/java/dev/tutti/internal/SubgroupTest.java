@@ -3,11 +3,11 @@ package dev.tutti.internal;
 import static org.assertj.core.api.Assertions.assertThat;
 import static org.assertj.core.api.Assertions.catchThrowable;
 
-import dev.tutti.CollectiveException;
-import dev.tutti.PeerFailedException;
 import dev.tutti.AllReduceOptions;
+import dev.tutti.CollectiveException;
 import dev.tutti.CollectiveTimeoutException;
 import dev.tutti.OpType;
+import dev.tutti.PeerFailedException;
 import dev.tutti.ProcessGroup;
 import dev.tutti.Tensor;
 import dev.tutti.spi.Backend;

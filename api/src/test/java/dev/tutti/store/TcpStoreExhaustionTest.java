@@ -302,7 +302,8 @@ class TcpStoreExhaustionTest {
     int own = listener.socket().getLocalPort();
     ServerLoop loop =
         new ServerLoop(
-            listener, own, JobToken.NONE, "a", Long.MAX_VALUE, count -> {}, ended::countDown);
+            listener, own, JobToken.NONE,
+            null, "a", Long.MAX_VALUE, count -> {}, ended::countDown);
     Thread thread = Thread.ofPlatform().daemon().start(loop);
     LogCapture capture = new LogCapture();
     try (RawClient waiting = RawClient.greeted(own);
@@ -331,7 +332,8 @@ class TcpStoreExhaustionTest {
     listener.bind(new InetSocketAddress(InetAddress.getLoopbackAddress(), 0));
     int own = listener.socket().getLocalPort();
     ServerLoop loop =
-        new ServerLoop(listener, own, JobToken.NONE, "a", Long.MAX_VALUE, count -> {}, () -> {});
+        new ServerLoop(
+            listener, own, JobToken.NONE, null, "a", Long.MAX_VALUE, count -> {}, () -> {});
     Thread thread = Thread.ofPlatform().daemon().start(loop);
     LogCapture capture = new LogCapture();
     try (RawClient client = RawClient.greeted(own)) {

@@ -60,7 +60,8 @@ class NcclMessagePathTest {
     for (int r = 0; r < 2; r++) {
       StoreExchange exchange = new StoreExchange(store, "links", r, 2);
       opened.add(
-          threads.submit(() -> RankLinks.open(InetAddress::getLoopbackAddress, exchange, soon())));
+          threads.submit(
+              () -> RankLinks.open(InetAddress::getLoopbackAddress, null, exchange, soon())));
     }
     return List.of(
         opened.get(0).get(20, TimeUnit.SECONDS), opened.get(1).get(20, TimeUnit.SECONDS));

@@ -271,8 +271,7 @@ class ThreadedFailureTest {
               if (rank.rank == 0) {
                 Thread.currentThread().interrupt();
                 assertThatThrownBy(
-                        () ->
-                            rank.backend.barrier(rank.op(OpType.BARRIER, Duration.ofMillis(50))))
+                        () -> rank.backend.barrier(rank.op(OpType.BARRIER, Duration.ofMillis(50))))
                     .isInstanceOf(TimeoutException.class);
                 assertThat(Thread.interrupted()).isTrue();
               }

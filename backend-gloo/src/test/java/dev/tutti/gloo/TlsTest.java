@@ -1,6 +1,7 @@
 package dev.tutti.gloo;
 
 import static org.assertj.core.api.Assertions.assertThat;
+import static org.assertj.core.api.Assertions.assertThatThrownBy;
 
 import dev.tutti.GroupOptions;
 import dev.tutti.P2pOptions;
@@ -10,6 +11,10 @@ import dev.tutti.Tensor;
 import dev.tutti.TuttiException;
 import dev.tutti.Work;
 import dev.tutti.store.HashStore;
+import dev.tutti.store.JobToken;
+import dev.tutti.store.TcpStoreServer;
+import dev.tutti.tls.TlsSettings;
+import java.net.InetAddress;
 import java.nio.file.Files;
 import java.nio.file.Path;
 import java.time.Duration;
@@ -100,10 +105,47 @@ class TlsTest {
                   assertThat(e)
                       .hasMessageContaining("rank %d refused rank %d: ".formatted(wrong, right))
                       .hasMessageContaining(
-                          "check GLOO_DEVICE_TRANSPORT_TCP_TLS_CERT of rank %d and"
-                                  .formatted(right)
+                          "check GLOO_DEVICE_TRANSPORT_TCP_TLS_CERT of rank %d and".formatted(right)
                               + " GLOO_DEVICE_TRANSPORT_TCP_TLS_CA_FILE of rank "
                               + wrong));
+    }
+  }
+
+  /** Encrypts the store and the ranks by one setting. */
+  @Test
+  void oneSettingEncryptsStoreAndRanks() throws Exception {
+    Settings settings =
+        new TlsWorld(folder, "authority")
+            .settings("rank", "TUTTI_GLOO_SHARED_BYTES", "0")
+            .with("TUTTI_GLOO_TLS", "false")
+            .with("TUTTI_TLS", "true");
+    try (TcpStoreServer server =
+        new TcpStoreServer(
+            InetAddress.getLoopbackAddress(), 0, JobToken.NONE, TlsSettings.load(settings))) {
+      List<Float> sums =
+          GlooWorld.inParallel(
+              2,
+              rank -> {
+                GroupOptions options =
+                    GroupOptions.defaults()
+                        .withInitMethod("tcp://127.0.0.1:" + server.port())
+                        .withRank(rank)
+                        .withSize(2)
+                        .withProvider(new GlooProvider())
+                        .withTimeout(SOON)
+                        .withSettings(settings.with("TORCHELASTIC_USE_AGENT_STORE", "1"));
+                Settings plain = settings.with("TUTTI_TLS", "false");
+                assertThatThrownBy(() -> ProcessGroup.init(options.withSettings(plain)))
+                    .hasMessageContaining("speaks TLS, and this process does not");
+                try (ProcessGroup group = ProcessGroup.init(options)) {
+                  Tensor tensor = Tensor.of(rank + 1f);
+                  group.allReduce(tensor);
+                  return tensor.toFloatArray()[0];
+                }
+              });
+      assertThat(sums).containsExactly(3f, 3f);
+      assertThat(new GlooProvider().findings(settings))
+          .anySatisfy(line -> assertThat(line).startsWith("encrypted between ranks"));
     }
   }
 

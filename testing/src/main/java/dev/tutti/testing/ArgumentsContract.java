@@ -2,7 +2,6 @@ package dev.tutti.testing;
 
 import static org.assertj.core.api.Assertions.assertThat;
 import static org.assertj.core.api.Assertions.assertThatIllegalArgumentException;
-import static org.assertj.core.api.Assertions.assertThatThrownBy;
 
 import dev.tutti.AllGatherOptions;
 import dev.tutti.AllReduceOptions;
@@ -361,15 +360,12 @@ public interface ArgumentsContract extends GroupContract {
           holed.set(0, null);
           Refusals.badArgument(member, "tensor must not be null", () -> group.allReduce(null));
           Refusals.badArgument(
-              member,
-              "reduceOp must not be null",
-              () -> group.allReduce(tensor, (ReduceOp) null));
+              member, "reduceOp must not be null", () -> group.allReduce(tensor, (ReduceOp) null));
           Refusals.badArgument(
               member,
               "options must not be null",
               () -> group.allReduce(tensor, (AllReduceOptions) null));
-          Refusals.badArgument(
-              member, "tensor must not be null", () -> group.broadcast(null, 0));
+          Refusals.badArgument(member, "tensor must not be null", () -> group.broadcast(null, 0));
           if (member.capabilities().has(OpType.ALL_GATHER)) {
             Refusals.badArgument(
                 member, "outputs[0] must not be null", () -> group.allGather(holed, tensor));

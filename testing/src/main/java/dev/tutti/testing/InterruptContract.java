@@ -98,7 +98,8 @@ public interface InterruptContract extends GroupContract {
   /** Asserts that waits end and the operation does not, and takes the interrupt off the thread. */
   private static void assertWaitsEnd(Member member, Work work, OpType type) {
     Thread.currentThread().interrupt();
-    for (Refusals.Call wait : List.<Refusals.Call>of(work::await, () -> work.await(Waiting.LONGEST))) {
+    for (Refusals.Call wait :
+        List.<Refusals.Call>of(work::await, () -> work.await(Waiting.LONGEST))) {
       assertThatThrownBy(wait::run)
           .isInstanceOf(WaitInterruptedException.class)
           .hasMessageContaining("rank " + member.rank())
@@ -131,10 +132,7 @@ public interface InterruptContract extends GroupContract {
               && member.size() > 1) {
             exchange(member);
           }
-          group
-              .batch()
-              .allReduce(member.floats(1).view(), ReduceOp.SUM)
-              .run();
+          group.batch().allReduce(member.floats(1).view(), ReduceOp.SUM).run();
           if (world.hasRealResults()) {
             tensor.assertValues("an all-reduce of an interrupted thread", member.size());
           }

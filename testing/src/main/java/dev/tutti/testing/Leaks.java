@@ -53,7 +53,8 @@ final class Leaks {
   }
 
   private static String describe(List<Thread> threads) {
-    StringBuilder text = new StringBuilder(
+    StringBuilder text =
+        new StringBuilder(
             "threads that outlive their groups; if they serve the whole process, let sharedThreads"
                 + " return how their names begin:\n");
     for (Thread thread : threads) {

@@ -172,7 +172,9 @@ final class Reduction {
   /** Asserts that a tensor holds one of equal parts of the result. */
   void checkPart(String what, TestTensor result, int part) {
     result.assertClose(
-        what + " of " + this + hint() + ", part " + part, part(expected, part), part(tolerance, part));
+        what + " of " + this + hint() + ", part " + part,
+        part(expected, part),
+        part(tolerance, part));
     CURRENT.remove();
   }
 

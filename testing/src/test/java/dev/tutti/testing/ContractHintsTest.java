@@ -127,7 +127,8 @@ class ContractHintsTest {
   void deliberateFaultsHaveNoStackTraces() {
     ByteArrayOutputStream out = new ByteArrayOutputStream();
     Handler handler =
-        new StreamHandler(new PrintStream(out, true, StandardCharsets.UTF_8), new SimpleFormatter());
+        new StreamHandler(
+            new PrintStream(out, true, StandardCharsets.UTF_8), new SimpleFormatter());
     Logger logger = Logger.getLogger("dev.tutti.internal.Listeners");
     logger.addHandler(handler);
     try {

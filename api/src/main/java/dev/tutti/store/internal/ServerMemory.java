@@ -20,6 +20,10 @@ public final class ServerMemory {
    */
   private static final long LARGEST = Store.MAX_VALUE_BYTES + (1L << 20);
   private static final int CONNECTION_BYTES = 2048;
+
+  /** What TLS keeps of a connection: nine records, and its engine. */
+  private static final int TLS_BYTES = 160 * 1024;
+
   private static final int SMALL = 64 * 1024;
   private static final long LONG_MILLIS = 1000;
 
@@ -32,15 +36,28 @@ public final class ServerMemory {
 
   /** Creates bounds for the heap of this process. */
   public ServerMemory() {
-    this(Runtime.getRuntime().maxMemory());
+    this(false);
+  }
+
+  /**
+   * Creates bounds for the heap of this process.
+   *
+   * @param encrypts whether connections are encrypted by TLS, and so take more
+   */
+  public ServerMemory(boolean encrypts) {
+    this(Runtime.getRuntime().maxMemory(), CONNECTION_BYTES + (encrypts ? TLS_BYTES : 0));
   }
 
   /** Creates bounds for a heap of so many bytes. */
   public ServerMemory(long heap) {
+    this(heap, CONNECTION_BYTES);
+  }
+
+  private ServerMemory(long heap, int connectionBytes) {
     this.heap = heap;
     this.one = Math.max(heap / 8, LARGEST);
     this.all = Math.max(heap / 4, LARGEST);
-    this.connections = heap / 8 / CONNECTION_BYTES;
+    this.connections = heap / 8 / connectionBytes;
   }
 
   /** Returns how many bytes of keys and values may be stored. */

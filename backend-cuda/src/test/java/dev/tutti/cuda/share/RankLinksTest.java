@@ -4,9 +4,12 @@ import static org.assertj.core.api.Assertions.assertThat;
 import static org.assertj.core.api.Assertions.assertThatThrownBy;
 
 import dev.tutti.BackendException;
+import dev.tutti.Settings;
 import dev.tutti.cuda.Until;
 import dev.tutti.spi.PeerLostException;
 import dev.tutti.store.HashStore;
+import dev.tutti.testing.TestAuthority;
+import dev.tutti.tls.TlsSettings;
 import java.io.IOException;
 import java.net.InetAddress;
 import java.net.UnixDomainSocketAddress;
@@ -17,10 +20,12 @@ import java.nio.file.Path;
 import java.util.ArrayList;
 import java.util.Collections;
 import java.util.List;
+import java.util.Map;
 import java.util.concurrent.CompletableFuture;
 import java.util.concurrent.CountDownLatch;
 import java.util.concurrent.TimeUnit;
 import java.util.stream.Stream;
+import javax.net.ssl.SSLContext;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.io.TempDir;
 import org.junit.jupiter.params.ParameterizedTest;
@@ -63,7 +68,7 @@ class RankLinksTest {
         exchange -> {
           RankLinks links =
               overNetwork
-                  ? RankLinks.open(InetAddress::getLoopbackAddress, exchange, Ranks.soon())
+                  ? RankLinks.open(InetAddress::getLoopbackAddress, null, exchange, Ranks.soon())
                   : RankLinks.open(directory, exchange, Ranks.soon());
           List<Long> heard = Collections.synchronizedList(new ArrayList<>());
           links.listen(
@@ -138,7 +143,8 @@ class RankLinksTest {
         3,
         exchange -> {
           int rank = exchange.rank();
-          RankLinks links = RankLinks.open(InetAddress::getLoopbackAddress, exchange, Ranks.soon());
+          RankLinks links =
+              RankLinks.open(InetAddress::getLoopbackAddress, null, exchange, Ranks.soon());
           Notes notes = new Notes(rank == 2 ? 2 * count : 0);
           links.listen(notes);
           for (int i = 0; rank < 2 && i < count; i++) {
@@ -173,7 +179,7 @@ class RankLinksTest {
                 }
                 return InetAddress.getLoopbackAddress();
               };
-          assertThatThrownBy(() -> RankLinks.open(local, exchange, Ranks.soon()))
+          assertThatThrownBy(() -> RankLinks.open(local, null, exchange, Ranks.soon()))
               .isInstanceOf(BackendException.class)
               .hasMessage("rank 0: cannot make the socket of TCP: eth9 does not exist");
           return null;
@@ -187,7 +193,8 @@ class RankLinksTest {
         new HashStore(),
         2,
         exchange -> {
-          RankLinks links = RankLinks.open(InetAddress::getLoopbackAddress, exchange, Ranks.soon());
+          RankLinks links =
+              RankLinks.open(InetAddress::getLoopbackAddress, null, exchange, Ranks.soon());
           if (exchange.rank() == 1) {
             links.close();
             closed.countDown();
@@ -211,6 +218,115 @@ class RankLinksTest {
           assertThat(cause.get(20, TimeUnit.SECONDS))
               .startsWith("rank 0: rank 1 does not listen any more");
           links.close();
+          return null;
+        });
+  }
+
+  private SSLContext tls(String authority, String subject) throws Exception {
+    TestAuthority trusted = new TestAuthority(directory, authority);
+    TestAuthority.Issued own = trusted.issue(subject);
+    return TlsSettings.load(
+        Settings.ofEnvironment(
+            Map.of(
+                "TUTTI_TLS", "true",
+                "GLOO_DEVICE_TRANSPORT_TCP_TLS_CERT", own.certificate().toString(),
+                "GLOO_DEVICE_TRANSPORT_TCP_TLS_PKEY", own.key().toString(),
+                "GLOO_DEVICE_TRANSPORT_TCP_TLS_CA_FILE", trusted.certificate().toString())));
+  }
+
+  /** Carries more than sockets buffer, in order, and the last notes before a close. */
+  @Test
+  void encryptedNotesComeInOrderUpToTheLast() throws Exception {
+    SSLContext tls = tls("authority", "rank");
+    int count = 20_000;
+    Ranks.run(
+        new HashStore(),
+        3,
+        exchange -> {
+          RankLinks links =
+              RankLinks.open(InetAddress::getLoopbackAddress, tls, exchange, Ranks.soon());
+          CountDownLatch ends = new CountDownLatch(2);
+          Notes notes =
+              new Notes(exchange.rank() == 0 ? count : 0) {
+                @Override
+                public void ended(int sender) {
+                  ends.countDown();
+                }
+              };
+          links.listen(notes);
+          if (exchange.rank() == 1) {
+            for (int i = 0; i < count; i++) {
+              links.send(0, 5, i, 2L * i, -1);
+            }
+          }
+          if (exchange.rank() == 0) {
+            assertThat(ends.await(60, TimeUnit.SECONDS)).isTrue();
+            assertThat(notes.missing.getCount()).isZero();
+            for (int i = 0; i < count; i++) {
+              assertThat(notes.all.get(i)).containsExactly(1L, 5L, (long) i, 2L * i, -1L);
+            }
+          }
+          links.close();
+          return null;
+        });
+  }
+
+  /** Sends nothing that can be read to a rank that shows no certificate of the authority. */
+  @Test
+  void aRankWithAnotherAuthorityIsNotTrusted() throws Exception {
+    SSLContext one = tls("one", "first");
+    SSLContext other = tls("other", "second");
+    CountDownLatch failed = new CountDownLatch(1);
+    Ranks.run(
+        new HashStore(),
+        2,
+        exchange -> {
+          boolean sends = exchange.rank() == 0;
+          try (RankLinks links =
+              RankLinks.open(
+                  InetAddress::getLoopbackAddress, sends ? one : other, exchange, Ranks.soon())) {
+            Notes notes =
+                new Notes(0) {
+                  @Override
+                  public void fail(IOException cause, int peer) {
+                    assertThat(peer).isEqualTo(1);
+                    failed.countDown();
+                  }
+                };
+            links.listen(notes);
+            if (sends) {
+              Until.holds(
+                  "the refusal",
+                  () -> {
+                    try {
+                      links.send(1, 5, 0, 0, 0);
+                    } catch (PeerLostException e) {
+                      failed.countDown();
+                    }
+                    return failed.getCount() == 0;
+                  });
+            } else {
+              assertThat(failed.await(60, TimeUnit.SECONDS)).isTrue();
+            }
+            assertThat(notes.all).isEmpty();
+          }
+          return null;
+        });
+  }
+
+  @Test
+  void aRankThatDoesNotEncryptIsNamedOnAllRanks() throws Exception {
+    SSLContext tls = tls("authority", "rank");
+    Ranks.run(
+        new HashStore(),
+        2,
+        exchange -> {
+          SSLContext own = exchange.rank() == 0 ? tls : null;
+          assertThatThrownBy(
+                  () ->
+                      RankLinks.open(InetAddress::getLoopbackAddress, own, exchange, Ranks.soon()))
+              .isInstanceOf(BackendException.class)
+              .hasMessageContaining("TUTTI_TLS is set for rank 0, but not for rank 1");
           return null;
         });
   }
@@ -298,7 +414,8 @@ class RankLinksTest {
         3,
         exchange -> {
           int rank = exchange.rank();
-          RankLinks links = RankLinks.open(InetAddress::getLoopbackAddress, exchange, Ranks.soon());
+          RankLinks links =
+              RankLinks.open(InetAddress::getLoopbackAddress, null, exchange, Ranks.soon());
           if (rank == 0) {
             Notes notes =
                 new Notes(1) {

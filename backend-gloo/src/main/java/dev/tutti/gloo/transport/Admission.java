@@ -1,6 +1,8 @@
 package dev.tutti.gloo.transport;
 
 import dev.tutti.store.JobToken;
+import dev.tutti.tls.TlsChannel;
+import dev.tutti.tls.TlsSettings;
 import java.io.IOException;
 import java.nio.channels.ByteChannel;
 import java.nio.channels.SelectionKey;
@@ -107,8 +109,7 @@ final class Admission implements Handler {
 
   private static String check(String shows, String trusts) {
     return "check %s of %s and %s of %s"
-        .formatted(
-            TlsSettings.CERTIFICATE.name(), shows, TlsSettings.AUTHORITIES.name(), trusts);
+        .formatted(TlsSettings.CERTIFICATE.name(), shows, TlsSettings.AUTHORITIES.name(), trusts);
   }
 
   /** Returns what went wrong, with what caused it in the first place. */

@@ -2,6 +2,7 @@ package dev.tutti.gloo.transport;
 
 import dev.tutti.MismatchException;
 import dev.tutti.spi.PeerLostException;
+import dev.tutti.tls.TlsChannel;
 import java.io.IOException;
 import java.net.InetSocketAddress;
 import java.nio.channels.SelectionKey;

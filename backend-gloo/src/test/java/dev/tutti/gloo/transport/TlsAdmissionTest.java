@@ -8,6 +8,7 @@ import dev.tutti.Settings;
 import dev.tutti.gloo.TestContexts;
 import dev.tutti.spi.BackendContext;
 import dev.tutti.store.HashStore;
+import dev.tutti.testing.TestAuthority;
 import java.net.InetAddress;
 import java.net.InetSocketAddress;
 import java.net.ServerSocket;

@@ -5,6 +5,10 @@ import static org.assertj.core.api.Assertions.assertThatThrownBy;
 
 import dev.tutti.Settings;
 import dev.tutti.store.JobToken;
+import dev.tutti.testing.TestAuthority;
+import dev.tutti.tls.PemFile;
+import dev.tutti.tls.TlsChannel;
+import dev.tutti.tls.TlsSettings;
 import java.io.EOFException;
 import java.io.IOException;
 import java.net.InetAddress;

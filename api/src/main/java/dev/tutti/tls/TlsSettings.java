@@ -1,4 +1,4 @@
-package dev.tutti.gloo.transport;
+package dev.tutti.tls;
 
 import dev.tutti.Setting;
 import dev.tutti.Settings;
@@ -15,19 +15,27 @@ import java.util.List;
 import java.util.Map;
 import javax.net.ssl.KeyManager;
 import javax.net.ssl.SSLContext;
+import javax.net.ssl.SSLEngine;
 import javax.net.ssl.TrustManager;
 import javax.net.ssl.TrustManagerFactory;
 import org.jspecify.annotations.Nullable;
 
-/** Reads the certificates and the key of a rank; the files are PEM. */
+/** Reads the certificates and the key of a process; the files are PEM. */
 public final class TlsSettings {
-  /** Says whether ranks encrypt what goes between them. */
+  /** Says whether all sockets of a job are encrypted. */
   public static final Setting<Boolean> ENABLED =
+      Setting.flag(
+          "TUTTI_TLS",
+          false,
+          "processes of Tutti show certificates to each other and encrypt what goes through their"
+              + " sockets: the store over TCP, gloo, and the links of nccl; same for all");
+
+  /** Says whether ranks on gloo encrypt what goes between them, also without {@link #ENABLED}. */
+  public static final Setting<Boolean> GLOO =
       Setting.flag(
           "TUTTI_GLOO_TLS",
           false,
-          "ranks of Tutti show certificates to each other and encrypt what goes between them; same"
-              + " on all ranks");
+          "as TUTTI_TLS, for what goes between ranks on gloo alone; same on all ranks");
 
   /** Names the file of this rank's certificate; the name is Gloo's. */
   public static final Setting<String> CERTIFICATE =
@@ -54,27 +62,27 @@ public final class TlsSettings {
       Map.of("EC", "SHA256withECDSA", "RSA", "SHA256withRSA", "EdDSA", "EdDSA");
 
   /** Is the only version of TLS in use. */
-  static final String PROTOCOL = "TLSv1.3";
+  public static final String PROTOCOL = "TLSv1.3";
 
   private TlsSettings() {}
 
   /** Returns all of them, for the listing of {@code tutti doctor}. */
   public static List<Setting<?>> all() {
-    return List.of(ENABLED, CERTIFICATE, KEY, AUTHORITIES);
+    return List.of(ENABLED, GLOO, CERTIFICATE, KEY, AUTHORITIES);
   }
 
   /**
-   * Says how connections are encrypted, or why they cannot be.
+   * Says how connections of ranks on gloo are encrypted, or why they cannot be.
    *
    * @param settings all settings
    */
   public static String describe(Settings settings) {
-    if (!settings.get(ENABLED)) {
-      return "not encrypted (to encrypt what goes between ranks: " + ENABLED.name() + ")";
-    }
+    Setting<Boolean> by = settings.get(ENABLED) ? ENABLED : GLOO;
     try {
-      load(settings);
-      X509Certificate own = read(settings, CERTIFICATE, PemFile::certificates).get(0);
+      if (load(settings, by) == null) {
+        return "not encrypted (to encrypt what goes between ranks: " + ENABLED.name() + ")";
+      }
+      X509Certificate own = read(settings, by, CERTIFICATE, PemFile::certificates).get(0);
       return "encrypted between ranks, as "
           + own.getSubjectX500Principal()
           + ", until "
@@ -85,20 +93,52 @@ public final class TlsSettings {
   }
 
   /**
-   * Reads the files, if ranks are to encrypt.
+   * Reads the files, if all sockets are to be encrypted.
+   *
+   * @param settings all settings
+   * @return makes engines; null if sockets are not encrypted
+   * @throws IllegalArgumentException naming the setting, its file and what is wrong with it
+   */
+  public static @Nullable SSLContext load(Settings settings) {
+    return load(settings, ENABLED);
+  }
+
+  /**
+   * Reads the files, if ranks on gloo are to encrypt.
    *
    * @param settings all settings
    * @return makes engines; null if ranks do not encrypt
    * @throws IllegalArgumentException naming the setting, its file and what is wrong with it
    */
-  static @Nullable SSLContext load(Settings settings) {
-    if (!settings.get(ENABLED)) {
+  public static @Nullable SSLContext loadForGloo(Settings settings) {
+    return load(settings, settings.get(ENABLED) ? ENABLED : GLOO);
+  }
+
+  /**
+   * Makes what encrypts one connection.
+   *
+   * @param context of this process
+   * @param client whether this side speaks first; both show certificates
+   */
+  public static SSLEngine engine(SSLContext context, boolean client) {
+    SSLEngine engine = context.createSSLEngine();
+    engine.setUseClientMode(client);
+    engine.setEnabledProtocols(new String[] {PROTOCOL});
+    if (!client) {
+      engine.setNeedClientAuth(true);
+    }
+    return engine;
+  }
+
+  private static @Nullable SSLContext load(Settings settings, Setting<Boolean> by) {
+    if (!settings.get(by)) {
       return null;
     }
-    List<X509Certificate> authorities = read(settings, AUTHORITIES, PemFile::certificates);
+    List<X509Certificate> authorities = read(settings, by, AUTHORITIES, PemFile::certificates);
     List<X509Certificate> chain =
         read(
             settings,
+            by,
             CERTIFICATE,
             file -> {
               List<X509Certificate> found = PemFile.certificates(file);
@@ -107,6 +147,7 @@ public final class TlsSettings {
             });
     return read(
         settings,
+        by,
         KEY,
         file -> {
           PublicKey ours = chain.get(0).getPublicKey();
@@ -138,7 +179,7 @@ public final class TlsSettings {
    * @param authorities whom this rank trusts
    * @throws GeneralSecurityException if the parts do not fit
    */
-  static SSLContext context(
+  public static SSLContext context(
       List<X509Certificate> chain, PrivateKey key, List<X509Certificate> authorities)
       throws GeneralSecurityException, IOException {
     SSLContext context = SSLContext.getInstance(PROTOCOL);
@@ -147,7 +188,7 @@ public final class TlsSettings {
   }
 
   /** Returns what trusts certificates that come from some authorities. */
-  static TrustManager[] trust(List<X509Certificate> authorities)
+  public static TrustManager[] trust(List<X509Certificate> authorities)
       throws GeneralSecurityException, IOException {
     KeyStore trusted = KeyStore.getInstance("PKCS12");
     trusted.load(null, null);
@@ -164,15 +205,12 @@ public final class TlsSettings {
     T read(Path file) throws IOException, GeneralSecurityException;
   }
 
-  private static <T> T read(Settings settings, Setting<String> setting, Reader<T> reader) {
+  private static <T> T read(
+      Settings settings, Setting<Boolean> by, Setting<String> setting, Reader<T> reader) {
     String name = settings.get(setting);
     if (name.isEmpty()) {
       throw new IllegalArgumentException(
-          setting.name()
-              + " is not set, and "
-              + ENABLED.name()
-              + " needs it: "
-              + setting.description());
+          setting.name() + " is not set, and " + by.name() + " needs it: " + setting.description());
     }
     try {
       return reader.read(Path.of(name));

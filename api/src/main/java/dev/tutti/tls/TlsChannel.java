@@ -1,4 +1,4 @@
-package dev.tutti.gloo.transport;
+package dev.tutti.tls;
 
 import java.io.EOFException;
 import java.io.IOException;
@@ -12,7 +12,7 @@ import javax.net.ssl.SSLEngineResult.Status;
 import javax.net.ssl.SSLException;
 
 /** Encrypts what goes through a socket, by TLS, and never blocks. One thread at a time uses it. */
-final class TlsChannel implements ByteChannel {
+public final class TlsChannel implements ByteChannel {
   /*
    * Encrypted bytes that came wait in netIn, those that are to leave in netOut, decrypted ones that did
    * not fit where they were wanted in plain. So there may be something to read though the socket has
@@ -58,7 +58,7 @@ final class TlsChannel implements ByteChannel {
    * @param socket connected, does not block
    * @param engine a new one, which knows its side
    */
-  TlsChannel(SocketChannel socket, SSLEngine engine) {
+  public TlsChannel(SocketChannel socket, SSLEngine engine) {
     this.socket = socket;
     this.engine = engine;
     packetBytes = engine.getSession().getPacketBufferSize();
@@ -75,7 +75,7 @@ final class TlsChannel implements ByteChannel {
    *     one has looked at its certificate
    * @throws IOException if the two cannot agree, one does not trust the other, or the socket ends
    */
-  boolean handshake() throws IOException {
+  public boolean handshake() throws IOException {
     if (!begun) {
       begun = true;
       engine.beginHandshake();
@@ -112,12 +112,12 @@ final class TlsChannel implements ByteChannel {
   }
 
   /** Tells whether there is something to read that the socket does not know of. */
-  boolean hasBuffered() {
+  public boolean hasBuffered() {
     return plain.hasRemaining() || (!starved && netIn.hasRemaining());
   }
 
   /** Tells whether there is something to be sent. */
-  boolean hasUnsent() {
+  public boolean hasUnsent() {
     return netOut.position() > 0;
   }
 
@@ -162,7 +162,7 @@ final class TlsChannel implements ByteChannel {
    *
    * @return whether nothing is left
    */
-  boolean flush() throws IOException {
+  public boolean flush() throws IOException {
     if (netOut.position() > 0) {
       netOut.flip();
       try {

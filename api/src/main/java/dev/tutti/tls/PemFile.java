@@ -1,4 +1,4 @@
-package dev.tutti.gloo.transport;
+package dev.tutti.tls;
 
 import java.io.ByteArrayInputStream;
 import java.io.IOException;
@@ -19,7 +19,7 @@ import java.util.Base64;
 import java.util.List;
 
 /** Reads certificates and keys from PEM files (RFC 7468). */
-final class PemFile {
+public final class PemFile {
   private static final String KEY_BEGIN = "-----BEGIN PRIVATE KEY-----";
   private static final String KEY_END = "-----END PRIVATE KEY-----";
 
@@ -32,7 +32,7 @@ final class PemFile {
    * @throws IOException if the file cannot be read
    * @throws GeneralSecurityException if it has no certificates
    */
-  static List<X509Certificate> certificates(Path file)
+  public static List<X509Certificate> certificates(Path file)
       throws IOException, GeneralSecurityException {
     List<X509Certificate> found = new ArrayList<>();
     CertificateFactory factory = CertificateFactory.getInstance("X.509");
@@ -54,7 +54,8 @@ final class PemFile {
    * @throws IOException if the file cannot be read
    * @throws GeneralSecurityException if it has no such key
    */
-  static PrivateKey key(Path file, String algorithm) throws IOException, GeneralSecurityException {
+  public static PrivateKey key(Path file, String algorithm)
+      throws IOException, GeneralSecurityException {
     String text = Files.readString(file, StandardCharsets.ISO_8859_1);
     int begin = text.indexOf(KEY_BEGIN);
     int end = text.indexOf(KEY_END);

@@ -1,4 +1,4 @@
-package dev.tutti.gloo.transport;
+package dev.tutti.testing;
 
 import java.io.ByteArrayOutputStream;
 import java.io.IOException;

@@ -1,4 +1,4 @@
-package dev.tutti.gloo.transport;
+package dev.tutti.tls;
 
 import java.net.Socket;
 import java.security.Principal;
