@@ -60,13 +60,13 @@ class CloseTest {
   void aWorkStuckInItsBackendEndsWithClose() throws Exception {
     ScriptedProvider provider = new ScriptedProvider();
     CountDownLatch never = new CountDownLatch(1);
-    provider.allReduce = (op, tensor) -> never.await(50, TimeUnit.SECONDS);
+    provider.allReduce = (op, tensor) -> never.await(240, TimeUnit.SECONDS);
     ProcessGroup group = provider.alone("TUTTI_CLOSE_TIMEOUT", "100ms");
     Work stuck = group.allReduce(Tensor.of(1f), ASYNC.withTimeout(Duration.ofMinutes(30)));
     Work queued = group.allReduce(Tensor.of(1f), ASYNC.withTimeout(Duration.ofMinutes(30)));
     long start = System.nanoTime();
     group.close();
-    assertThat(Duration.ofNanos(System.nanoTime() - start)).isLessThan(Duration.ofSeconds(15));
+    assertThat(Duration.ofNanos(System.nanoTime() - start)).isLessThan(Duration.ofSeconds(60));
     for (Work work : List.of(stuck, queued)) {
       assertThat(work.isCompleted()).isTrue();
       assertThatThrownBy(work::await)
@@ -182,7 +182,7 @@ class CloseTest {
           store.stuck = true;
           long start = System.nanoTime();
           group.close();
-          assertThat(Duration.ofNanos(System.nanoTime() - start)).isLessThan(Duration.ofSeconds(5));
+          assertThat(Duration.ofNanos(System.nanoTime() - start)).isLessThan(Duration.ofSeconds(30));
           store.released.countDown();
           return null;
         });

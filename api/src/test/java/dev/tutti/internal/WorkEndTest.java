@@ -117,7 +117,7 @@ class WorkEndTest {
       assertThatThrownBy(() -> group.allReduce(Tensor.of(1f)))
           .isInstanceOf(CollectiveException.class)
           .hasMessageContaining("reset by a peer");
-      assertThat(Duration.ofNanos(System.nanoTime() - start)).isLessThan(Duration.ofSeconds(10));
+      assertThat(Duration.ofNanos(System.nanoTime() - start)).isLessThan(Duration.ofSeconds(30));
       assertThat(seen).hasValue(true);
     }
   }

@@ -21,7 +21,7 @@ import org.junit.jupiter.api.AfterEach;
 import org.junit.jupiter.api.Test;
 
 class CudaSymmetricMemoryTest {
-  private static final Duration LONG = Duration.ofSeconds(20);
+  private static final Duration LONG = Duration.ofSeconds(60);
   private static final Duration BRIEF = Duration.ofMillis(60);
 
   private final FakeMachine machine = new FakeMachine(3);

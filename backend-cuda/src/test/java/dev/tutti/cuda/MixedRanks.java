@@ -30,7 +30,7 @@ final class MixedRanks implements AutoCloseable {
   static final String PREFIX = "0//cuda//";
 
   /** Is how long a rank of Tutti waits, unless told otherwise. */
-  static final Duration LIMIT = Duration.ofSeconds(20);
+  static final Duration LIMIT = Duration.ofSeconds(60);
 
   final HashStore store = new HashStore();
   final StallingStore.Stall stall = new StallingStore.Stall();

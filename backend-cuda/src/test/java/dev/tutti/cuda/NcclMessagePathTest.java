@@ -257,7 +257,7 @@ class NcclMessagePathTest {
     for (NcclMessages each : messages) {
       each.close(start + TimeUnit.MILLISECONDS.toNanos(100));
     }
-    assertThat(System.nanoTime() - start).isLessThan(TimeUnit.SECONDS.toNanos(4));
+    assertThat(System.nanoTime() - start).isLessThan(TimeUnit.SECONDS.toNanos(30));
     assertThat(nccl.communicators()).isEqualTo(8);
     held.countDown();
   }

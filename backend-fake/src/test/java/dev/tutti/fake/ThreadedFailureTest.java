@@ -166,7 +166,7 @@ class ThreadedFailureTest {
                         "rank 0: barrier #1",
                         "ranks 1, 2: allReduce #1 SUM float32[1]",
                         "rank 3: nothing yet"));
-    assertThat(System.nanoTime() - start).isLessThan(TimeUnit.SECONDS.toNanos(10));
+    assertThat(System.nanoTime() - start).isLessThan(TimeUnit.SECONDS.toNanos(30));
   }
 
   @Test

@@ -234,7 +234,7 @@ class ManyRanksTest {
                   left.countDown();
                   return "";
                 }
-                assertThat(left.await(30, TimeUnit.SECONDS)).isTrue();
+                assertThat(left.await(60, TimeUnit.SECONDS)).isTrue();
                 if (rank == 0) {
                   assertThatThrownBy(() -> group.recv(Tensor.of(1), 6))
                       .isInstanceOf(CollectiveException.class)
@@ -245,6 +245,6 @@ class ManyRanksTest {
               }
             });
     assertThat(failures).contains("rank 6", Index.atIndex(0));
-    assertThat(Duration.ofNanos(System.nanoTime() - start)).isLessThan(Duration.ofSeconds(15));
+    assertThat(Duration.ofNanos(System.nanoTime() - start)).isLessThan(Duration.ofSeconds(30));
   }
 }

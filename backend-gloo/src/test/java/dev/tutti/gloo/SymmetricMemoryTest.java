@@ -40,7 +40,7 @@ import org.junit.jupiter.params.provider.ValueSource;
 /** Tests all-reduce in symmetric memory, and where that memory comes from. */
 @Timeout(120)
 class SymmetricMemoryTest {
-  private static final Duration LONG = Duration.ofSeconds(30);
+  private static final Duration LONG = Duration.ofSeconds(60);
 
   /** Is a rank's group and what its backend knows of symmetric memory. */
   private record Member(ProcessGroup group, SymmetricMemories memories) {}

@@ -29,7 +29,7 @@ import org.junit.jupiter.params.provider.CsvSource;
 /** Tests groups whose ranks show certificates and encrypt. */
 @Timeout(120)
 class TlsTest {
-  private static final Duration SOON = Duration.ofSeconds(20);
+  private static final Duration SOON = GlooWorld.TIMEOUT.dividedBy(2);
   private static final int LARGE = 1_000_001;
 
   @TempDir Path folder;

@@ -16,7 +16,7 @@ import org.junit.jupiter.params.provider.CsvSource;
 /** Tests groups whose ranks prove a token to each other. */
 @Timeout(120)
 class TokenTest {
-  private static final Duration SOON = Duration.ofSeconds(15);
+  private static final Duration SOON = GlooWorld.TIMEOUT.dividedBy(2);
 
   @ParameterizedTest
   @CsvSource({"2, 0", "4, 0", "2, 16M", "3, 16M"})

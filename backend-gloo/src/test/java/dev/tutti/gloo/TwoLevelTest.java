@@ -248,7 +248,7 @@ class TwoLevelTest {
                   assertThat(failure)
                       .hasMessageContaining("ranks disagree")
                       .hasMessageContaining(text));
-      assertThat(Duration.ofNanos(System.nanoTime() - start)).isLessThan(Duration.ofSeconds(10));
+      assertThat(Duration.ofNanos(System.nanoTime() - start)).isLessThan(Duration.ofSeconds(30));
     }
   }
 

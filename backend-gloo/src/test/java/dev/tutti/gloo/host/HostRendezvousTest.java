@@ -30,7 +30,7 @@ import org.junit.jupiter.api.io.TempDir;
 /** Lets one rank meet others, whose part in the store the test writes. */
 @Timeout(60)
 class HostRendezvousTest {
-  private static final Duration TIMEOUT = Duration.ofSeconds(20);
+  private static final Duration TIMEOUT = Duration.ofSeconds(60);
   private static final long BUDGET = 1 << 20;
 
   @TempDir Path directory;

@@ -34,8 +34,8 @@ import org.junit.jupiter.params.provider.ValueSource;
 class AdmissionTest {
   private static final String TEXT = "the token of this job";
   private static final JobToken TOKEN = JobToken.of(TEXT);
-  private static final Duration LONG = Duration.ofSeconds(20);
-  private static final int LIMIT_MILLIS = 10_000;
+  private static final Duration LONG = Duration.ofSeconds(60);
+  private static final int LIMIT_MILLIS = 60_000;
 
   /** Connect from and to each other, as the greater address connects. */
   private static final InetAddress LESS = InetAddress.ofLiteral("127.0.0.1");

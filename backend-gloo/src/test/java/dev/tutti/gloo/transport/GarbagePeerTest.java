@@ -24,7 +24,7 @@ import org.junit.jupiter.params.provider.EnumSource;
 /** Runs a group of two ranks of which the other one sends what is no message. */
 @Timeout(60)
 class GarbagePeerTest {
-  private static final Duration LIMIT = Duration.ofSeconds(5);
+  private static final Duration LIMIT = Duration.ofSeconds(30);
 
   /** Is what the peer sends. */
   enum Garbage {
@@ -100,7 +100,7 @@ class GarbagePeerTest {
   @EnumSource
   void thePeerIsNamedInTime(Garbage garbage) throws Exception {
     try (RawPeer peer = new RawPeer(false);
-        ProcessGroup group = group(peer, Duration.ofSeconds(30))) {
+        ProcessGroup group = group(peer, LIMIT.multipliedBy(2))) {
       peer.send(garbage.bytes());
       if (garbage == Garbage.TRUNCATED) {
         peer.die();

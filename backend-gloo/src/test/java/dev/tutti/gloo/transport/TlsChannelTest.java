@@ -38,7 +38,7 @@ import org.junit.jupiter.params.provider.ValueSource;
 /** Drives both ends of a connection by turns, as none of them blocks. */
 @Timeout(60)
 class TlsChannelTest {
-  private static final Duration LIMIT = Duration.ofSeconds(20);
+  private static final Duration LIMIT = Duration.ofSeconds(60);
 
   @TempDir static Path folder;
   private static TestAuthority authority;
