@@ -72,8 +72,7 @@ class GlooProgramsTest {
     @BeforeAll
     void issue(@TempDir Path folder) {
       settings =
-          new TlsWorld(folder, "authority")
-              .settings("rank", GlooProvider.SHARED_BYTES.name(), "0");
+          new TlsWorld(folder, "authority").settings("rank", GlooProvider.SHARED_BYTES.name(), "0");
     }
 
     @Override

@@ -83,8 +83,7 @@ final class Fuzzer {
             .filter(ranks -> ranks > 1 && ranks <= MOST_RANKS_OF_A_MIXTURE)
             .max()
             .orElseThrow(() -> new TestAbortedException("no world of some ranks to test with"));
-    for (Program program :
-        new Mixtures(subject.capabilities(), subject.isOnHost(), size).all()) {
+    for (Program program : new Mixtures(subject.capabilities(), subject.isOnHost(), size).all()) {
       Outcome _ = check(program);
     }
   }

@@ -110,8 +110,7 @@ final class Mixtures {
   private Program largeMessagesBesideLargeCollectives() {
     List<Step> steps = new ArrayList<>();
     for (int round = 0; round < ROUNDS; round++) {
-      for (StepKind kind :
-          collectives(k -> k == StepKind.ALL_REDUCE || k == StepKind.ALL_TO_ALL)) {
+      for (StepKind kind : collectives(k -> k == StepKind.ALL_REDUCE || k == StepKind.ALL_TO_ALL)) {
         steps.add(step(steps, kind, 200_000));
         steps.add(message(steps, 0, 1, 200_000).withLanes(byRank(1, 1)));
         steps.add(message(steps, 1, 0, 200_000).withLanes(byRank(1, 1)));
@@ -158,8 +157,7 @@ final class Mixtures {
         steps.add(step(steps, kind, count).inGroup(1).withLanes(byRank(1, 1)));
       }
     }
-    steps.add(
-        Step.of(steps.size(), StepKind.CLOSE, size).inGroup(1).withLanes(byRank(1, 1)));
+    steps.add(Step.of(steps.size(), StepKind.CLOSE, size).inGroup(1).withLanes(byRank(1, 1)));
     return program(steps);
   }
 
@@ -170,8 +168,7 @@ final class Mixtures {
       for (int count : new int[] {1, 60_000, 2, 0, 3}) {
         Step step = step(steps, kind, count);
         int parts = step.counts().size();
-        boolean even =
-            !uneven && (kind == StepKind.ALL_GATHER || kind == StepKind.REDUCE_SCATTER);
+        boolean even = !uneven && (kind == StepKind.ALL_GATHER || kind == StepKind.REDUCE_SCATTER);
         steps.add(
             parts == 1 || even
                 ? step.withCounts(Collections.nCopies(parts, step.count()))
@@ -196,8 +193,7 @@ final class Mixtures {
                         || k == StepKind.REDUCE
                         || k == StepKind.GATHER
                         || k == StepKind.SCATTER)) {
-          steps.add(
-              step(steps, kind, count).withPeers(root, 0, 0).withDelays(byRank(LATE, LATE)));
+          steps.add(step(steps, kind, count).withPeers(root, 0, 0).withDelays(byRank(LATE, LATE)));
         }
       }
     }

@@ -12,7 +12,9 @@ import java.util.List;
 import java.util.stream.IntStream;
 import org.junit.platform.commons.support.ReflectionSupport;
 
-/** Is one of the processes of a {@link ProcessHost}: runs its ranks of one program after another. */
+/**
+ * Is one of the processes of a {@link ProcessHost}: runs its ranks of one program after another.
+ */
 final class ProcessPart {
   static final String TASKS = "tasks/";
   static final String OUTCOMES = "outcomes/";

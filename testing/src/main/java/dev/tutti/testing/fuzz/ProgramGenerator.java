@@ -54,7 +54,8 @@ final class ProgramGenerator {
     this.size = sizes[random.nextInt(sizes.length)];
     this.lanes = 1 + random.nextInt(MOST_LANES);
     this.asyncShare = List.of(0.0, 0.3, 0.7).get(random.nextInt(3));
-    this.kinds = Stream.of(StepKind.values()).filter(kind -> kind.isPossible(capabilities, onHost)).toList();
+    this.kinds =
+        Stream.of(StepKind.values()).filter(kind -> kind.isPossible(capabilities, onHost)).toList();
     groupSizes.put(0, size);
   }
 
@@ -118,8 +119,7 @@ final class ProgramGenerator {
         steps.add(data(kind, group).withPeers(root, byName, FIRST_OWN_TAG + steps.size()));
       }
       default ->
-          steps.add(
-              data(kind, group).withPeers(random.nextInt(members), 0, random.nextInt(4)));
+          steps.add(data(kind, group).withPeers(random.nextInt(members), 0, random.nextInt(4)));
     }
     fixLanes();
   }
@@ -191,7 +191,9 @@ final class ProgramGenerator {
   /** Lets the ranks of a new group meet, so that none closes it before all have it. */
   private void addMeeting(int group) {
     steps.add(
-        step(kinds.contains(StepKind.BARRIER) ? StepKind.BARRIER : StepKind.MONITORED_BARRIER, group));
+        step(
+            kinds.contains(StepKind.BARRIER) ? StepKind.BARRIER : StepKind.MONITORED_BARRIER,
+            group));
     fixLanes();
   }
 
@@ -249,8 +251,7 @@ final class ProgramGenerator {
         };
     boolean even =
         switch (kind) {
-          case ALL_GATHER, REDUCE_SCATTER ->
-              !capabilities.has(Feature.UNEVEN_PARTS) || chance(0.5);
+          case ALL_GATHER, REDUCE_SCATTER -> !capabilities.has(Feature.UNEVEN_PARTS) || chance(0.5);
           case ALL_TO_ALL, ALL_TO_ALL_SINGLE -> chance(0.4);
           default -> false;
         };
@@ -258,12 +259,13 @@ final class ProgramGenerator {
     int alike = count(dtype);
     Integer[] counts = new Integer[parts];
     Arrays.setAll(
-        counts,
-        _ -> Math.min(limit, (even ? alike : count(dtype)) / Math.max(1, parts / 2)));
+        counts, _ -> Math.min(limit, (even ? alike : count(dtype)) / Math.max(1, parts / 2)));
     return List.of(counts);
   }
 
-  /** Returns a number of elements: mostly few, some around the limits of transports, rarely many. */
+  /**
+   * Returns a number of elements: mostly few, some around the limits of transports, rarely many.
+   */
   private int count(DType dtype) {
     int die = random.nextInt(1000);
     if (die < 450) {

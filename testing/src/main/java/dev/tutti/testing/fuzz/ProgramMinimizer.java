@@ -122,9 +122,7 @@ final class ProgramMinimizer {
           possible
               && take(
                   new Program(
-                      best.seed(),
-                      size,
-                      best.steps().stream().map(s -> shrunk(s, size)).toList()));
+                      best.seed(), size, best.steps().stream().map(s -> shrunk(s, size)).toList()));
     }
   }
 

@@ -142,7 +142,8 @@ final class ProgramReference {
     }
     if (step.op() == ReduceOp.Kind.AVG) {
       long limit = 120 / size;
-      long value = dividesTheSum ? within(bits >>> 1, limit) : size * within(bits >>> 1, limit / size);
+      long value =
+          dividesTheSum ? within(bits >>> 1, limit) : size * within(bits >>> 1, limit / size);
       return step.dtype() == DType.UINT8 ? Math.abs(value) : value;
     }
     return switch (step.dtype()) {

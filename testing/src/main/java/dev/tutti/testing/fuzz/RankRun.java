@@ -114,8 +114,7 @@ final class RankRun {
   private void runLane(int lane) throws Exception {
     List<Pending> pending = new ArrayList<>();
     for (Step step : program.steps()) {
-      if (step.lanes().get(rank) == lane
-          && members.takesPart(rank, step)) {
+      if (step.lanes().get(rank) == lane && members.takesPart(rank, step)) {
         positions[lane] = "step " + step;
         run(step, pending);
         for (Iterator<Pending> each = pending.iterator(); each.hasNext(); ) {

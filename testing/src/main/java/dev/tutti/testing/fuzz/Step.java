@@ -119,13 +119,25 @@ record Step(
 
   Step withPeers(int newRoot, int newPeer, int newTag) {
     return new Step(
-        id, kind, group, lanes, delays, dtype, op, counts, newRoot, newPeer, newTag, members,
-        child, views);
+        id, kind, group, lanes, delays, dtype, op, counts, newRoot, newPeer, newTag, members, child,
+        views);
   }
 
   Step withMembers(List<Integer> newMembers, int newChild) {
     return new Step(
-        id, kind, group, lanes, delays, dtype, op, counts, root, peer, tag, newMembers, newChild,
+        id,
+        kind,
+        group,
+        lanes,
+        delays,
+        dtype,
+        op,
+        counts,
+        root,
+        peer,
+        tag,
+        newMembers,
+        newChild,
         views);
   }
 

@@ -268,8 +268,7 @@ final class StepCall {
     Tensor indices =
         hosted(
             DType.INT64,
-            ProgramReference.encoded(
-                DType.INT64, Arrays.stream(places).asLongStream().toArray()),
+            ProgramReference.encoded(DType.INT64, Arrays.stream(places).asLongStream().toArray()),
             1,
             places.length);
     Tensor values =
@@ -357,9 +356,7 @@ final class StepCall {
 
   private byte[] gathered(int slot, int count) {
     return ProgramReference.joined(
-        IntStream.range(0, size)
-            .mapToObj(from -> moved(slot, from, count))
-            .toArray(byte[][]::new));
+        IntStream.range(0, size).mapToObj(from -> moved(slot, from, count)).toArray(byte[][]::new));
   }
 
   private void allGatherInto() {
@@ -578,11 +575,8 @@ final class StepCall {
 
   private void scatterObject() {
     List<byte[]> values =
-        rank == step.root()
-            ? IntStream.range(0, size).mapToObj(this::object).toList()
-            : List.of();
-    checkObject(
-        group.scatterObject(values, step.root(), Codec.BYTES), object(rank), step.root());
+        rank == step.root() ? IntStream.range(0, size).mapToObj(this::object).toList() : List.of();
+    checkObject(group.scatterObject(values, step.root(), Codec.BYTES), object(rank), step.root());
   }
 
   private void symmetric() {
@@ -590,8 +584,7 @@ final class StepCall {
       int channel = step.tag() % memory.channels();
       for (int to = 0; to < size; to++) {
         subject.copyIn(
-            Tensor.of(reference.die(step, to, rank)),
-            memory.buffer(to, DType.INT64, 8L * rank, 1));
+            Tensor.of(reference.die(step, to, rank)), memory.buffer(to, DType.INT64, 8L * rank, 1));
       }
       memory.barrier(channel, group.timeout());
       long[] cells = subject.copyOut(memory.buffer(rank, DType.INT64, 0, size)).toLongArray();
@@ -674,9 +667,7 @@ final class StepCall {
     Set<Integer> sources = new HashSet<>();
     boolean byName = step.peer() != root;
     if (byName) {
-      add(
-          group.recv(
-              received(0, step.peer(), step.count()), step.peer(), messageOptions(true)));
+      add(group.recv(received(0, step.peer(), step.count()), step.peer(), messageOptions(true)));
       sources.add(step.peer());
     }
     for (int i = byName ? 2 : 1; i < size; i++) {

@@ -37,7 +37,9 @@ enum StepKind {
   RING(OpType.SEND),
   /** Exchanges messages of all pairs in one batch. */
   BATCH_OF_MESSAGES(OpType.SEND),
-  /** Sends from all ranks to one, which receives from the first by name and from the rest by any. */
+  /**
+   * Sends from all ranks to one, which receives from the first by name and from the rest by any.
+   */
   ANY_SOURCE(OpType.RECV_ANY_SOURCE),
   /** Makes groups by color. */
   SPLIT(OpType.UNKNOWN),

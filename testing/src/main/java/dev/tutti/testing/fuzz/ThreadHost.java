@@ -18,8 +18,7 @@ final class ThreadHost implements ProgramHost {
   public Outcome run(Program program, Duration patience) throws InterruptedException {
     try (Store store = new HashStore(patience.multipliedBy(4))) {
       ProgramRunner runner =
-          new ProgramRunner(
-              subject, program, IntStream.range(0, program.size()).boxed().toList());
+          new ProgramRunner(subject, program, IntStream.range(0, program.size()).boxed().toList());
       return runner.run(store, patience);
     }
   }

@@ -45,10 +45,7 @@ class FuzzerTest {
 
   /** Runs a program, or random ones, until one fails, and returns the message. */
   private static AbstractStringAssert<?> failure(
-      String operation,
-      int rank,
-      FaultyBackendProvider.Fault fault,
-      @Nullable Program program) {
+      String operation, int rank, FaultyBackendProvider.Fault fault, @Nullable Program program) {
     ContractSubject subject = new Threes(new FaultyBackendProvider(operation, rank, fault));
     Fuzzer fuzzer = new Fuzzer(subject, new ThreadHost(subject), PATIENCE);
     AssertionError[] thrown = new AssertionError[1];
@@ -84,7 +81,8 @@ class FuzzerTest {
   private static Program printed(String message) {
     List<String> lines =
         message.lines().dropWhile(line -> !line.startsWith("program seed=")).toList();
-    List<String> steps = lines.stream().skip(1).takeWhile(l -> l.matches("\\d+ [A-Z_]+ .*")).toList();
+    List<String> steps =
+        lines.stream().skip(1).takeWhile(l -> l.matches("\\d+ [A-Z_]+ .*")).toList();
     return Program.parse(lines.get(0) + "\n" + String.join("\n", steps));
   }
 

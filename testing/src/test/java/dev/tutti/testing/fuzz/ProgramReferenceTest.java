@@ -131,7 +131,8 @@ class ProgramReferenceTest {
     }
     long[][] actual = reference.sparseSum(step, 2, 4);
     assertThat(actual[0]).isEqualTo(sum);
-    assertThat(actual[1]).satisfies(named -> assertThat(named[0] + named[1] + named[2] + named[3]).isEqualTo(5));
+    assertThat(actual[1])
+        .satisfies(named -> assertThat(named[0] + named[1] + named[2] + named[3]).isEqualTo(5));
   }
 
   @Test

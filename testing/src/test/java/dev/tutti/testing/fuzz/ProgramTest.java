@@ -40,15 +40,16 @@ class ProgramTest {
     assertThat(kinds).containsExactly(StepKind.values());
   }
 
-  /** What has a common order has one thread on each rank, so that the order is that of the steps. */
+  /**
+   * What has a common order has one thread on each rank, so that the order is that of the steps.
+   */
   @Test
   void collectivesOfAGroupHaveOneThread() {
     for (long seed = 0; seed < 200; seed++) {
       Map<List<Integer>, List<Integer>> lanes = new HashMap<>();
       for (Step step : program(seed).steps()) {
         List<Integer> strand = List.of(step.group(), step.kind().isMessage() ? step.tag() : -1);
-        assertThat(step.lanes())
-            .isEqualTo(lanes.computeIfAbsent(strand, _ -> step.lanes()));
+        assertThat(step.lanes()).isEqualTo(lanes.computeIfAbsent(strand, _ -> step.lanes()));
       }
     }
   }
@@ -75,8 +76,7 @@ class ProgramTest {
   void groupsFollowSplitsAndSubgroups() {
     Step split =
         Step.of(0, StepKind.SPLIT, 4).withMembers(List.of(1, 0, 1, -1), 1).withPeers(1, 0, 0);
-    Step subgroup =
-        Step.of(1, StepKind.SUBGROUP, 4).inGroup(2).withMembers(List.of(1, 0), 3);
+    Step subgroup = Step.of(1, StepKind.SUBGROUP, 4).inGroup(2).withMembers(List.of(1, 0), 3);
     assertThat(new Program(1, 4, List.of(split, subgroup)).groups().members())
         .isEqualTo(
             Map.of(0, List.of(0, 1, 2, 3), 1, List.of(1), 2, List.of(2, 0), 3, List.of(2, 0)));
