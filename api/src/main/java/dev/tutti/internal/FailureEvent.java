@@ -89,6 +89,18 @@ record FailureEvent(
         : new FailureEvent(name, kind, inGroup, inGroup, op, sequence, elapsed, message);
   }
 
+  /** Returns the same failure with another rank to blame, and why. */
+  FailureEvent naming(int rank, String why) {
+    return new FailureEvent(
+        group, kind, reporter, rank, op, sequence, peer, tag, elapsed, message + "; " + why);
+  }
+
+  /** Returns the same failure as one of an operation that ran out of time, with nobody to blame. */
+  FailureEvent asTimeout() {
+    return new FailureEvent(
+        group, Kind.TIMEOUT, reporter, -1, op, sequence, peer, tag, elapsed, message);
+  }
+
   byte[] encode() {
     String text =
         String.join(

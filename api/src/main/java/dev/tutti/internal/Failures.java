@@ -26,12 +26,13 @@ final class Failures {
    * that fail wait for the latch to learn what to throw, so all of them, on all ranks, name the same
    * first failure.
    *
-   * A store that hangs or is gone can delay this but not prevent it: every step through the store is
-   * bounded, and after SETTLE_NANOS whoever waits, or the watchdog, settles what this rank knows.
-   * The first verdict stands.
+   * A store that hangs or is gone can delay this but not prevent it: whoever cannot tell its failure
+   * within a second decides alone, every further step through the store is bounded, and after
+   * SETTLE_NANOS whoever waits, or the watchdog, settles what this rank knows. The first verdict stands.
+   * Whom it names says Blame.
    */
   private static final System.Logger LOG = System.getLogger(Failures.class.getName());
-  private static final long SETTLE_NANOS = TimeUnit.SECONDS.toNanos(4);
+  private static final long SETTLE_NANOS = TimeUnit.SECONDS.toNanos(3);
   private static final Duration ASK = Duration.ofSeconds(1);
   private static final long LEDGER_NANOS = TimeUnit.SECONDS.toNanos(1);
 
@@ -94,8 +95,19 @@ final class Failures {
   void checkOverdue(long nowNanos) {
     Known first = known.get();
     if (first != null && verdict.get() == null && nowNanos - first.sinceNanos > SETTLE_NANOS) {
-      settle(new Verdict(first.event));
+      settle(alone(first.event));
     }
+  }
+
+  /** Returns what this rank knows by itself of a failure, where the store keeps it waiting. */
+  private Verdict alone(FailureEvent event) {
+    return stoodStill(event)
+        ? new Verdict(event.asTimeout(), Blame.ofStandstill(group.rank))
+        : new Verdict(Blame.withoutStore(event, group.monitor.serverOf(group.name)));
+  }
+
+  private boolean stoodStill(FailureEvent event) {
+    return Watchdog.stoodStill() && Blame.mayFollowFromStandstill(event, group.rank);
   }
 
   /** Waits until the ranks agree on the failure; null if nothing has failed. */
@@ -109,7 +121,7 @@ final class Failures {
     while (true) {
       try {
         if (!settled.await(limit - System.nanoTime(), TimeUnit.NANOSECONDS)) {
-          settle(new Verdict(first.event));
+          settle(alone(first.event));
         }
         break;
       } catch (InterruptedException e) {
@@ -224,7 +236,17 @@ final class Failures {
   }
 
   private Verdict investigate(FailureEvent event) {
+    if (group.monitor.isUnheard()) {
+      return alone(event);
+    }
+    boolean stoodStill = stoodStill(event);
     try {
+      if (stoodStill) {
+        return Bounded.call(
+            "tutti-ask-" + group.name + "-" + group.rank,
+            ASK,
+            () -> new Verdict(event.asTimeout(), findOr(Blame.ofStandstill(group.rank))));
+      }
       return switch (event.kind()) {
         case TIMEOUT -> {
           group.publishProgress(false);
@@ -244,8 +266,14 @@ final class Failures {
           group.rank,
           group.name,
           e);
-      return new Verdict(event);
+      return stoodStill ? alone(event) : new Verdict(event);
     }
+  }
+
+  /** Returns what another rank found out before, else a finding of this one. */
+  private Finding findOr(Finding own) {
+    Finding earlier = group.monitor.findingOf(group.name);
+    return earlier == null ? group.monitor.agree(group.name, own) : earlier;
   }
 
   /**
@@ -287,16 +315,12 @@ final class Failures {
   }
 
   private FailureEvent eventOf(OperationState op, Throwable cause, int failedRank) {
-    Kind kind =
-        cause instanceof TimeoutException
-            ? Kind.TIMEOUT
-            : cause instanceof PeerLostException ? Kind.PEER_LOST : Kind.FAILED;
-    int blamed = kind == Kind.FAILED && failedRank < 0 ? group.rank : failedRank;
+    Blame blame = Blame.of(cause, failedRank, group.rank, group.monitor.serverOf(group.name));
     return new FailureEvent(
         group.name,
-        kind,
+        blame.kind(),
         group.rank,
-        blamed,
+        blame.rank(),
         op.type(),
         op.sequenceNumber(),
         op.peer(),

@@ -101,7 +101,8 @@ final class Group {
 
   /** Fails the group outside any operation, because of a peer if one is named. */
   void peerFailed(Throwable cause, int failedRank) {
-    Kind kind = failedRank < 0 ? Kind.FAILED : Kind.PEER_LOST;
+    Kind kind = failedRank == rank ? Kind.TIMEOUT : Kind.PEER_LOST;
+    kind = failedRank < 0 ? Kind.FAILED : kind;
     int blamed = failedRank < 0 ? rank : failedRank;
     begin(kind, blamed, OpType.UNKNOWN, 0, Failures.textOf(cause));
   }

@@ -7,6 +7,8 @@ import dev.tutti.OpType;
 import dev.tutti.RendezvousException;
 import dev.tutti.Settings;
 import dev.tutti.Store;
+import dev.tutti.StoreConnectionException;
+import dev.tutti.StoreSilentException;
 import dev.tutti.StoreTimeoutException;
 import dev.tutti.TuttiException;
 import dev.tutti.spi.Backend;
@@ -48,6 +50,7 @@ final class Job {
   private static final System.Logger LOG = System.getLogger(Job.class.getName());
 
   private static final Duration LEAVE = Duration.ofSeconds(2);
+  private static final Duration RELEASE = Duration.ofSeconds(2);
   private static final Duration ASK = Duration.ofSeconds(1);
 
   final int rank;
@@ -190,13 +193,16 @@ final class Job {
       early.tell(group);
       return group;
     } catch (RuntimeException e) {
-      monitor.leave(name);
       closeAll(bound);
-      if (parent != null && parent.failures.isFailing()) {
-        // The others hear of that failure, and are not told of this one, which follows from it.
-        throw e;
+      try {
+        if (parent != null && parent.failures.isFailing()) {
+          // The others hear of that failure, and are not told of this one, which follows from it.
+          throw e;
+        }
+        throw setUpFailed(name, groupRank, globalRanks.size(), parent != null, e);
+      } finally {
+        monitor.leave(name);
       }
-      throw setUpFailed(name, groupRank, globalRanks.size(), e);
     } finally {
       if (parent != null) {
         parent.failures.forget(end);
@@ -232,8 +238,14 @@ final class Job {
    * cause.
    */
   private RuntimeException setUpFailed(
-      String name, int groupRank, int groupSize, RuntimeException cause) {
-    FailureEvent own = setUpEvent(name, groupRank, cause);
+      String name, int groupRank, int groupSize, boolean isPart, RuntimeException cause) {
+    FailureEvent own = setUpEvent(name, groupRank, cause, monitor.serverOf(name));
+    if (isPart && Watchdog.stoodStill() && Blame.mayFollowFromStandstill(own, groupRank)) {
+      own = own.asTimeout().naming(groupRank, Blame.ofStandstill(groupRank).text());
+    }
+    if (cause instanceof StoreSilentException) {
+      monitor.noteSilence();
+    }
     Verdict first = new Verdict(monitor.report(own));
     FailureInfo info =
         new FailureInfo(
@@ -251,26 +263,37 @@ final class Job {
     boolean knowsMore =
         own.kind() == FailureEvent.Kind.FAILED
             && first.event().kind() == FailureEvent.Kind.PEER_LOST;
+    if (first.event().reporter() == groupRank
+        && isPart
+        && own.kind() != FailureEvent.Kind.FAILED) {
+      return first.exception(info, cause);
+    }
     if (first.event().reporter() == groupRank || knowsMore) {
       return cause;
     }
     return first.exception(info, cause);
   }
 
-  private static FailureEvent setUpEvent(String name, int groupRank, Throwable cause) {
-    FailureEvent.Kind kind = FailureEvent.Kind.FAILED;
-    int failedRank = groupRank;
+  private static FailureEvent setUpEvent(
+      String name, int groupRank, Throwable cause, int server) {
+    Blame blame = new Blame(FailureEvent.Kind.FAILED, groupRank);
     for (Throwable t = cause; t != null; t = t.getCause()) {
-      if (t instanceof PeerLostException lost) {
-        kind = FailureEvent.Kind.PEER_LOST;
-        failedRank = lost.peer();
-      } else if (t instanceof TimeoutException || t instanceof StoreTimeoutException) {
-        kind = FailureEvent.Kind.TIMEOUT;
-        failedRank = PeerLostException.rankIn(t);
+      if (t instanceof PeerLostException
+          || t instanceof TimeoutException
+          || t instanceof StoreTimeoutException
+          || t instanceof StoreConnectionException) {
+        blame = Blame.of(t, PeerLostException.rankIn(t), groupRank, server);
       }
     }
     return new FailureEvent(
-        name, kind, groupRank, failedRank, OpType.INIT, 0, Duration.ZERO, Failures.textOf(cause));
+        name,
+        blame.kind(),
+        groupRank,
+        blame.rank(),
+        OpType.INIT,
+        0,
+        Duration.ZERO,
+        Failures.textOf(cause));
   }
 
   private BoundBackend bind(
@@ -380,6 +403,11 @@ final class Job {
 
   /** Says which ranks have not joined, or nothing where that cannot be found out at once. */
   String missing() {
+    if (monitor.isUnheard()) {
+      return meeting.serverRank() < 0 || meeting.serverRank() == rank
+          ? ""
+          : "rank " + meeting.serverRank() + ", which serves the store, does not answer";
+    }
     try {
       List<Integer> missing =
           Bounded.call(
@@ -408,7 +436,7 @@ final class Job {
   void close(boolean failed, int failedRank) {
     monitor.leave();
     try {
-      if (monitor.hasJoined()) {
+      if (monitor.hasJoined() && !monitor.isUnheard()) {
         Bounded.call("tutti-leave-" + rank, LEAVE, () -> leave());
       }
       if (meeting.hostsStore()) {
@@ -417,10 +445,19 @@ final class Job {
     } catch (Exception e) {
       LOG.log(Level.DEBUG, "rank {0}: leaves without the store: {1}", rank, e);
     }
+    try {
+      Bounded.call("tutti-leave-" + rank, RELEASE, this::release);
+    } catch (Exception e) {
+      LOG.log(Level.DEBUG, "rank {0}: the store does not close in time: {1}", rank, e);
+    }
+  }
+
+  private boolean release() {
     monitor.close();
     if (meeting.ownsStore()) {
       meeting.store().close();
     }
+    return true;
   }
 
   private boolean leave() {

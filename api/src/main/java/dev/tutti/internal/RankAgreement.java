@@ -35,9 +35,14 @@ final class RankAgreement {
   void require(String name, List<Integer> ranks) {
     String own = text(ranks);
     String value = group.rank + " " + ranks.indexOf(group.rank) + " " + own;
+    Store store = job.groupStore(group.name);
     Store.Swap swap =
-        job.groupStore(group.name)
-            .compareSet("subgroup/" + name, null, value.getBytes(StandardCharsets.UTF_8));
+        new StoreWait(group, store)
+            .call(
+                System.nanoTime() + group.timeoutNanos(),
+                () ->
+                    store.compareSet(
+                        "subgroup/" + name, null, value.getBytes(StandardCharsets.UTF_8)));
     byte[] there = swap.value();
     if (swap.stored() || there == null) {
       return;

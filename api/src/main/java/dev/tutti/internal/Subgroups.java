@@ -5,6 +5,7 @@ import dev.tutti.OpType;
 import dev.tutti.ProcessGroup;
 import dev.tutti.Store;
 import dev.tutti.StoreException;
+import dev.tutti.StoreSilentException;
 import dev.tutti.TuttiException;
 import dev.tutti.internal.FailureEvent.Kind;
 import dev.tutti.spi.Backend;
@@ -103,12 +104,16 @@ final class Subgroups {
     try {
       return step.get();
     } catch (StoreException e) {
+      if (e instanceof StoreSilentException) {
+        group.monitor.noteSilence();
+      }
+      Blame blame = Blame.of(e, -1, group.rank, group.monitor.serverOf(group.name));
       group.failures.begin(
           new FailureEvent(
               group.name,
-              Kind.FAILED,
+              blame.kind(),
               group.rank,
-              group.rank,
+              blame.rank(),
               type,
               0,
               Duration.ZERO,
@@ -128,7 +133,12 @@ final class Subgroups {
     long deadline = start + group.timeoutNanos();
     Store store = job.groupStore(group.name);
     StoreWait wait = new StoreWait(group, store);
-    store.set(prefix + group.rank, color + " " + key);
+    wait.call(
+        deadline,
+        () -> {
+          store.set(prefix + group.rank, color + " " + key);
+          return prefix;
+        });
     List<Integer> missing = wait.awaitRanks(prefix, 0, deadline);
     if (!missing.isEmpty()) {
       group.failures.begin(

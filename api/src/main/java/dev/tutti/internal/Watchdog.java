@@ -25,17 +25,22 @@ final class Watchdog {
   static final long PERIOD_NANOS = 1_000_000_000;
   private static final long RETRY_NANOS = 100_000_000;
 
+  /** Is by how much this thread must be late for the process to have stood still. */
+  private static final long STANDSTILL_NANOS = 1_000_000_000;
+
   private static final Set<Watched> WATCHED = ConcurrentHashMap.newKeySet();
   private static final Set<Watched> BROKEN = ConcurrentHashMap.newKeySet();
   private static volatile Thread thread = Thread.currentThread();
   private static volatile long wakeAt = System.nanoTime();
   private static boolean running;
+  private static volatile long stoodStillAt = System.nanoTime() - 4 * STANDSTILL_NANOS;
 
   private Watchdog() {}
 
   static synchronized void watch(Watched watched) {
     WATCHED.add(watched);
     if (!running) {
+      wakeAt = System.nanoTime();
       thread = Thread.ofPlatform().daemon().name("tutti-wd").start(Watchdog::run);
       running = true;
     }
@@ -56,6 +61,9 @@ final class Watchdog {
   /** Looks at all groups; returns when to look again. */
   private static long look() {
     long now = System.nanoTime();
+    if (now - wakeAt > STANDSTILL_NANOS) {
+      stoodStillAt = now;
+    }
     long next = now + PERIOD_NANOS;
     wakeAt = next;
     for (Watched watched : WATCHED) {
@@ -69,6 +77,16 @@ final class Watchdog {
       }
     }
     return next;
+  }
+
+  /**
+   * Tells whether this process stood still until lately, as one does that was stopped: this thread
+   * is late, or was a moment ago.
+   */
+  static boolean stoodStill() {
+    long now = System.nanoTime();
+    return (!WATCHED.isEmpty() && now - wakeAt > STANDSTILL_NANOS)
+        || now - stoodStillAt < 2 * STANDSTILL_NANOS;
   }
 
   private static void run() {

@@ -3,7 +3,7 @@ package dev.tutti.store;
 import dev.tutti.StoreClosedException;
 import dev.tutti.StoreConnectionException;
 import dev.tutti.StoreException;
-import dev.tutti.StoreTimeoutException;
+import dev.tutti.StoreSilentException;
 import dev.tutti.StoreTokenException;
 import dev.tutti.store.internal.Arguments;
 import dev.tutti.store.internal.Locks;
@@ -409,13 +409,13 @@ final class TcpClient implements AutoCloseable {
       return new StoreTokenException(message, e);
     }
     return e instanceof DeadlineException
-        ? new StoreTimeoutException(message, e)
+        ? new StoreSilentException(message, e)
         : new StoreConnectionException(message, e);
   }
 
   private void lockMain(long deadline) {
     if (!Locks.acquire(mainLock, deadline)) {
-      throw new StoreTimeoutException(
+      throw new StoreSilentException(
           "store server at %s: other calls of this store are not answered in time"
               .formatted(server()));
     }

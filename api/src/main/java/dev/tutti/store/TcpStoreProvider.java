@@ -34,7 +34,8 @@ public final class TcpStoreProvider implements StoreProvider {
         TcpStoreOptions.of(address.host(), address.port())
             .withServer(request.host())
             .withWorldSize(request.size())
-            .withWaitForWorkers(true)
+            // The group waits for the ranks itself, and can name those that do not come.
+            .withWaitForWorkers(!request.host())
             .withTimeout(request.timeout())
             .withToken(request.settings().get(JobToken.SETTING))
             .withTls(TlsSettings.load(request.settings())));

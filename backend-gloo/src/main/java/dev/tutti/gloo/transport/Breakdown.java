@@ -93,11 +93,14 @@ final class Breakdown {
       failAnyIfAlone(end);
       return;
     }
-    boolean named =
-        reason >= 0 && reason < left.length && reason != transport.rank() && reason != pair.rank;
+    boolean named = reason >= 0 && reason < left.length && reason != pair.rank;
     int blamed = named ? (int) reason : pair.rank;
     String why =
-        named ? " after it lost rank " + blamed : " after a failure; its own messages tell more";
+        blamed == transport.rank()
+            ? ", since this rank did not answer"
+            : named
+                ? " after it lost rank " + blamed
+                : " after a failure; its own messages tell more";
     fatal(
         new PeerLostException(
             blamed, transport.self() + ": rank " + pair.rank + " gave the group up" + why, null),
@@ -172,6 +175,8 @@ final class Breakdown {
       transport.pairs.halt(failure);
       transport.requests.failAny(failure);
       transport.progress.wakeAll();
+    } else if (failedRank < 0) {
+      failedRank = blamed;
     }
   }
 

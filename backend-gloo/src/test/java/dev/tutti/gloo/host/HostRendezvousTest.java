@@ -39,7 +39,7 @@ class HostRendezvousTest {
 
   private Optional<HostMeeting> meet(Store seen, int rank, int size) throws Exception {
     BackendContext context = TestContexts.of(rank, size, seen, TIMEOUT);
-    return new HostRendezvous(context, directory, BUDGET, true).meet(null, 0, TIMEOUT);
+    return new HostRendezvous(context, directory, BUDGET, true).meet(null, 0, System.nanoTime() + TIMEOUT.toNanos());
   }
 
   private FutureTask<Optional<HostMeeting>> meeting(int rank, int size) {
@@ -95,7 +95,7 @@ class HostRendezvousTest {
     assertThatThrownBy(
             () ->
                 new HostRendezvous(context, directory, BUDGET, true)
-                    .meet(null, 0, context.timeout()))
+                    .meet(null, 0, System.nanoTime() + context.timeout().toNanos()))
         .isInstanceOf(RendezvousException.class)
         .hasMessage(
             "rank 0 of group g: ranks 2, 3 did not publish a sign for those that share memory"
