@@ -1,5 +1,6 @@
 package dev.tutti.internal;
 
+import dev.tutti.MismatchException;
 import dev.tutti.StoreConnectionException;
 import dev.tutti.StoreSilentException;
 import dev.tutti.StoreTimeoutException;
@@ -50,14 +51,31 @@ record Blame(Kind kind, int rank) {
   static Blame of(Throwable cause, int named, int self, int server) {
     return switch (cause) {
       case TimeoutException late -> new Blame(Kind.TIMEOUT, named);
-      // Who is told that the others gave it up did not lose them.
-      case PeerLostException lost -> new Blame(named == self ? Kind.TIMEOUT : Kind.PEER_LOST, named);
+      case PeerLostException lost -> ofPeer(cause, named < 0 ? lost.peer() : named, self);
       case StoreSilentException silent when server != self -> new Blame(Kind.TIMEOUT, server);
       case StoreTimeoutException late -> new Blame(Kind.TIMEOUT, named);
       case StoreConnectionException gone when server != self ->
           new Blame(server < 0 ? Kind.FAILED : Kind.PEER_LOST, server);
+      case MismatchException misfit -> new Blame(Kind.MISMATCH, -1);
       default -> new Blame(Kind.FAILED, named < 0 ? self : named);
     };
+  }
+
+  /**
+   * Judges what a backend reports outside of any operation.
+   *
+   * @param named the rank that the backend names, or -1 for this one
+   * @param self the rank that judges
+   */
+  static Blame ofPeer(Throwable cause, int named, int self) {
+    if (cause instanceof MismatchException) {
+      return new Blame(Kind.MISMATCH, -1);
+    }
+    if (named < 0) {
+      return new Blame(Kind.FAILED, self);
+    }
+    // Who is told that the others gave it up did not lose them.
+    return new Blame(named == self ? Kind.TIMEOUT : Kind.PEER_LOST, named);
   }
 
   /**

@@ -52,6 +52,8 @@ record FailureEvent(
     TIMEOUT,
     /** A peer is gone. */
     PEER_LOST,
+    /** Ranks made calls that do not fit each other. */
+    MISMATCH,
     /** The reporter itself failed. */
     FAILED,
     /** The reporter's program gave up. */

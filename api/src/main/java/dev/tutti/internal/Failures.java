@@ -34,6 +34,10 @@ final class Failures {
   private static final System.Logger LOG = System.getLogger(Failures.class.getName());
   private static final long SETTLE_NANOS = TimeUnit.SECONDS.toNanos(3);
   private static final Duration ASK = Duration.ofSeconds(1);
+
+  /** Is how long a rank that has not come yet may take to make the call that does not fit. */
+  private static final long CALL_NANOS = TimeUnit.MILLISECONDS.toNanos(800);
+
   private static final long LEDGER_NANOS = TimeUnit.SECONDS.toNanos(1);
 
   private final Group group;
@@ -248,7 +252,10 @@ final class Failures {
             () -> new Verdict(event.asTimeout(), findOr(Blame.ofStandstill(group.rank))));
       }
       return switch (event.kind()) {
-        case TIMEOUT -> {
+        case TIMEOUT, MISMATCH -> {
+          if (event.kind() == Kind.MISMATCH) {
+            group.runner.awaitCall(event, System.nanoTime() + CALL_NANOS);
+          }
           group.publishProgress(false);
           yield new Verdict(event, findMissing(event));
         }

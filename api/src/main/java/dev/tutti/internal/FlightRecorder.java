@@ -114,19 +114,24 @@ final class FlightRecorder {
     for (long place = next - Math.min(next, Math.min(most, types.length)); place < next; place++) {
       int slot = (int) (place % types.length);
       if (!types[slot].isPointToPoint()) {
-        all.add(issued(types[slot], sequences[slot], dtypes[slot], numels[slot]));
+        all.add(issued(types[slot], sequences[slot], dtypes[slot], numels[slot], peers[slot]));
       }
     }
     if (running != null) {
       all.add(
           issued(
-              running.type(), running.sequenceNumber(), running.inlineDtype, running.inlineNumel));
+              running.type(),
+              running.sequenceNumber(),
+              running.inlineDtype,
+              running.inlineNumel,
+              -1));
     }
     return all;
   }
 
-  private static Issued issued(OpType type, long sequence, @Nullable DType dtype, long numel) {
-    return new Issued(type, sequence, dtype == null ? "" : dtype.label(), numel);
+  /** Says in words what {@link #recent} lists. */
+  static Issued issued(OpType type, long sequence, @Nullable DType dtype, long numel, int root) {
+    return new Issued(type, sequence, dtype == null ? "" : dtype.label(), numel, root);
   }
 
   /**

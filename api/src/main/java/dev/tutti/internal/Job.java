@@ -7,6 +7,7 @@ import dev.tutti.OpType;
 import dev.tutti.RendezvousException;
 import dev.tutti.Settings;
 import dev.tutti.Store;
+import dev.tutti.StoreClosedException;
 import dev.tutti.StoreConnectionException;
 import dev.tutti.StoreSilentException;
 import dev.tutti.StoreTimeoutException;
@@ -262,10 +263,9 @@ final class Job {
     }
     boolean knowsMore =
         own.kind() == FailureEvent.Kind.FAILED
+            && !(cause instanceof StoreClosedException)
             && first.event().kind() == FailureEvent.Kind.PEER_LOST;
-    if (first.event().reporter() == groupRank
-        && isPart
-        && own.kind() != FailureEvent.Kind.FAILED) {
+    if (first.event().reporter() == groupRank && isPart && own.kind() != FailureEvent.Kind.FAILED) {
       return first.exception(info, cause);
     }
     if (first.event().reporter() == groupRank || knowsMore) {
@@ -274,8 +274,7 @@ final class Job {
     return first.exception(info, cause);
   }
 
-  private static FailureEvent setUpEvent(
-      String name, int groupRank, Throwable cause, int server) {
+  private static FailureEvent setUpEvent(String name, int groupRank, Throwable cause, int server) {
     Blame blame = new Blame(FailureEvent.Kind.FAILED, groupRank);
     for (Throwable t = cause; t != null; t = t.getCause()) {
       if (t instanceof PeerLostException

@@ -136,8 +136,7 @@ final class JobMonitor implements AutoCloseable {
       return acceptAlone(event);
     }
     try {
-      FailureEvent first =
-          Bounded.call("tutti-report-" + rank, REPORT_TIMEOUT, () -> write(event));
+      FailureEvent first = Bounded.call("tutti-report-" + rank, REPORT_TIMEOUT, () -> write(event));
       unheard = false;
       return first;
     } catch (Exception e) {

@@ -17,7 +17,7 @@ final class Ledger {
    * waits for a message itself passes the question on to the one it waits for, and one that waits in a
    * collective to those who have not come to that. Neither is one that has
    * never joined through this store, such as a rank of PyTorch: it cannot know of the question. Where
-   * ranks made other calls than each other, as backends on devices do not notice, all are told.
+   * ranks made other calls than each other, the text says what each called, and the odd one is named.
    */
   private static final String SENDS_FIRST =
       "; a send waits for its recv, so where all send first nobody goes on: call recv first,"
@@ -38,6 +38,9 @@ final class Ledger {
     Ledger ledger = new Ledger(group, event, deadlineNanos);
     if (event.sequence() == 0) {
       return Finding.NONE;
+    }
+    if (event.kind() == FailureEvent.Kind.MISMATCH) {
+      return event.op().isPointToPoint() ? Finding.NONE : ledger.ofMismatch();
     }
     if (!event.op().isPointToPoint()) {
       return ledger.ofCollective(event.sequence());
@@ -89,11 +92,19 @@ final class Ledger {
                         + progress.afterRefusal()));
       }
     }
-    String disagreement = Disagreement.of(answers);
-    if (disagreement != null) {
-      return new Finding(-1, disagreement).and(found);
+    Finding all = Disagreement.of(answers, group.size).and(found);
+    return all.text().isEmpty() ? new Finding(-1, "all ranks have come to it by now") : all;
+  }
+
+  private Finding ofMismatch() {
+    SortedMap<Integer, Progress> answers = new TreeMap<>();
+    for (int r = 0; r < group.size; r++) {
+      Progress progress = progressOf(r);
+      if (progress != null) {
+        answers.put(r, progress);
+      }
     }
-    return found.text().isEmpty() ? new Finding(-1, "all ranks have come to it by now") : found;
+    return Disagreement.of(answers, group.size);
   }
 
   private Finding ofAnySource() {

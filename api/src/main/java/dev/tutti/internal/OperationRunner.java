@@ -9,6 +9,7 @@ import dev.tutti.TuttiException;
 import dev.tutti.WorkState;
 import dev.tutti.spi.PeerLostException;
 import java.lang.System.Logger.Level;
+import java.util.List;
 import java.util.concurrent.TimeUnit;
 import java.util.concurrent.atomic.AtomicInteger;
 import java.util.concurrent.atomic.AtomicLong;
@@ -44,6 +45,9 @@ final class OperationRunner {
   private final AtomicLong messages = new AtomicLong();
   private final MessageCounts counts;
 
+  /** Is the first collective that was refused because the group fails. */
+  private volatile Progress.@Nullable Issued refused;
+
   OperationRunner(Group group) {
     this.group = group;
     this.failures = group.failures;
@@ -57,7 +61,7 @@ final class OperationRunner {
 
   /** Begins a synchronous collective on the caller's thread; null if it has to queue. */
   @Nullable GroupOperation beginInline(OpType type, @Nullable DType dtype, long numel) {
-    long sequence = tryEnterUntold(type);
+    long sequence = tryEnterUntold(type, dtype, numel);
     if (sequence <= 0) {
       return null;
     }
@@ -69,9 +73,33 @@ final class OperationRunner {
   }
 
   /** Takes the lane if it is free and nobody has to be told; returns a number above 0 if so. */
-  private long tryEnterUntold(OpType type) {
-    group.ensureUsable(type);
+  private long tryEnterUntold(OpType type, @Nullable DType dtype, long numel) {
+    group.ensureOpen(type);
+    if (failures.isFailing()) {
+      refuse(type, dtype, numel, -1);
+    }
     return listeners.isEmpty() ? lane.tryEnter() : Lane.TAKEN;
+  }
+
+  /** Keeps what a rank calls after the group began to fail, for the others, and refuses it. */
+  private void refuse(OpType type, @Nullable DType dtype, long numel, int root) {
+    if (!type.isPointToPoint() && refused == null) {
+      refused = FlightRecorder.issued(type, lane.sequence() + 1, dtype, numel, root);
+    }
+    failures.refuseIfFailing(type);
+  }
+
+  /**
+   * Waits until this rank made the call in which the others found that it does not fit, so that
+   * they learn what each called.
+   */
+  void awaitCall(FailureEvent event, long limitNanos) {
+    while (!event.op().isPointToPoint()
+        && lane.sequence() < event.sequence()
+        && refused == null
+        && System.nanoTime() - limitNanos < 0) {
+      LockSupport.parkNanos(this, PAUSE_NANOS);
+    }
   }
 
   /** Ends what {@link #beginInline} began; throws if its backend reported a failure. */
@@ -126,7 +154,7 @@ final class OperationRunner {
    * way of the others. Allocates nothing in the long run.
    */
   @Nullable GroupOperation beginOnStream(OpType type, @Nullable DType dtype, long numel) {
-    long sequence = tryEnterUntold(type);
+    long sequence = tryEnterUntold(type, dtype, numel);
     if (sequence <= 0) {
       return null;
     }
@@ -192,7 +220,10 @@ final class OperationRunner {
 
   /** Issues an operation; when it returns a synchronous one is done. */
   GroupOperation submit(OperationSpec spec) {
-    group.ensureUsable(spec.type());
+    group.ensureOpen(spec.type());
+    if (failures.isFailing()) {
+      refuse(spec.type(), spec.dtype(), spec.numel(), spec.root());
+    }
     GroupOperation op = new GroupOperation(group, spec);
     try {
       if (spec.type().isPointToPoint()) {
@@ -526,7 +557,16 @@ final class OperationRunner {
         counts.sent(),
         counts.received(),
         pending.describe(),
-        recorder.recent(TOLD, pending.running()));
+        recent());
+  }
+
+  private List<Progress.Issued> recent() {
+    List<Progress.Issued> all = recorder.recent(TOLD, pending.running());
+    Progress.Issued last = refused;
+    if (last != null) {
+      all.add(last);
+    }
+    return all;
   }
 
   /**

@@ -56,12 +56,15 @@ record Progress(
    * @param type what it is
    * @param sequence its number
    * @param dtype type of its elements, or empty
-   * @param numel how many elements this rank brought
+   * @param numel how many elements this rank brought; -1 if that does not matter
+   * @param root the rank that sends to or receives from all; -1 if there is none
    */
-  record Issued(OpType type, long sequence, String dtype, long numel) {
+  record Issued(OpType type, long sequence, String dtype, long numel, int root) {
     String describe() {
-      String what = type.label() + " #" + sequence;
-      return dtype.isEmpty() ? what : what + " " + dtype + "[" + numel + "]";
+      String what = type.label() + " #" + sequence + (dtype.isEmpty() ? "" : " " + dtype);
+      return what
+          + (dtype.isEmpty() || numel < 0 ? "" : "[" + numel + "]")
+          + (root < 0 ? "" : " with root " + root);
     }
   }
 
@@ -119,7 +122,8 @@ record Progress(
     }
     for (Issued op : recent) {
       text.append("\ndid ").append(op.type.name()).append(' ').append(op.sequence);
-      text.append(' ').append(op.numel).append(' ').append(op.dtype);
+      text.append(' ').append(op.numel).append(' ').append(op.root);
+      text.append(' ').append(op.dtype);
     }
     return text.toString();
   }
@@ -151,8 +155,9 @@ record Progress(
                 new Issued(
                     OpType.valueOf(words[1]),
                     Long.parseLong(words[2]),
-                    words[4],
-                    Long.parseLong(words[3])));
+                    words[5],
+                    Long.parseLong(words[3]),
+                    Integer.parseInt(words[4])));
         default ->
             pending.add(
                 new Pending(

@@ -115,9 +115,9 @@ class FailureReportTest {
     for (CollectiveException failure : failures) {
       assertThat(failure)
           .hasMessageContaining(
-              "ranks disagree: rank 0 called broadcast #2 float32[2], ranks 1, 2 called allReduce"
-                  + " #2 float32[3], rank 1 has not come (its last collective was #3)");
-      assertThat(failure.failedRank()).isEqualTo(1);
+              "ranks disagree: rank 0 called broadcast #2 float32[2] with root 0, ranks 1, 2 called"
+                  + " allReduce #2 float32[3], rank 1 has not come (its last collective was #3)");
+      assertThat(failure.failedRank()).isZero();
     }
   }
 

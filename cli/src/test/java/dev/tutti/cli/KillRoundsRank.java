@@ -13,9 +13,9 @@ import java.util.stream.IntStream;
 
 /**
  * Does one kind of call over and over until it fails; a rank of {@link KillRoundsTest}. Prints
- * {@code READY} after the first time, {@code ON} after each, and at the end either {@code CLOSED} or
- * {@code FAILED failedRank began ended message}, with the times of the failing call in milliseconds
- * of {@link System#currentTimeMillis()}.
+ * {@code READY} after the first time, {@code ON} after each, and at the end either {@code CLOSED}
+ * or {@code FAILED failedRank began ended message}, with the times of the failing call in
+ * milliseconds of {@link System#currentTimeMillis()}.
  */
 final class KillRoundsRank {
   private static final int ELEMENTS = 50_000;

@@ -28,14 +28,14 @@ import org.junit.jupiter.api.io.TempDir;
  * close, with a store that rank 0 or this process serves: all others name it, and nobody else, in
  * time.
  *
- * <p>{@code -Dtutti.killRounds=200} makes more rounds, {@code -Dtutti.killSeed=…} repeats those of a
- * seed, {@code -Dtutti.killSlack=1000} bounds how many milliseconds late a rank may be, which
+ * <p>{@code -Dtutti.killRounds=200} makes more rounds, {@code -Dtutti.killSeed=…} repeats those of
+ * a seed, {@code -Dtutti.killSlack=1000} bounds how many milliseconds late a rank may be, which
  * otherwise only guards against what hangs.
  */
 @Timeout(7200)
 class KillRoundsTest {
   private static final int SIZE = 3;
-  private static final int ROUNDS = Integer.getInteger("tutti.killRounds", 4);
+  private static final int ROUNDS = Integer.getInteger("tutti.killRounds", 3);
   private static final long SLACK = Long.getLong("tutti.killSlack", 20_000);
   private static final String ONLY = System.getProperty("tutti.killOnly", "");
   private static final long DEADLINE = 4_000;
@@ -137,9 +137,7 @@ class KillRoundsTest {
     return plan.store.equals("tcp")
         ? new TcpStoreServer(0)
         : new AeronStoreServer(
-            AeronStoreOptions.of("127.0.0.1", 0)
-                .withToken(JobToken.NONE)
-                .withDirectory(directory));
+            AeronStoreOptions.of("127.0.0.1", 0).withToken(JobToken.NONE).withDirectory(directory));
   }
 
   private static int freePort() throws Exception {
@@ -160,7 +158,8 @@ class KillRoundsTest {
     environment.put("MASTER_PORT", Integer.toString(port));
     environment.put("WORLD_SIZE", Integer.toString(SIZE));
     environment.put("RANK", Integer.toString(rank));
-    return CommandProcess.startProgram(environment, KillRoundsRank.class, plan.phase.toString(), Long.toString(DEADLINE));
+    return CommandProcess.startProgram(
+        environment, KillRoundsRank.class, plan.phase.toString(), Long.toString(DEADLINE));
   }
 
   private void strike(Plan plan, List<CommandProcess> ranks) throws Exception {
@@ -196,8 +195,7 @@ class KillRoundsTest {
     for (CommandProcess rank : ranks) {
       int before = rank.lines().size();
       rank.await(
-          lines ->
-              lines.size() > before + 2 || lines.stream().anyMatch(KillRoundsTest::isEnding));
+          lines -> lines.size() > before + 2 || lines.stream().anyMatch(KillRoundsTest::isEnding));
       assertThat(rank.lines()).noneMatch(KillRoundsTest::isEnding);
     }
   }

@@ -173,6 +173,52 @@ public interface MismatchContract extends GroupContract {
                 .broadcast(member.scratch(DType.FLOAT32, numel), isOdd ? member.rank() : 0));
   }
 
+  /** Names the odd rank on all ranks where the others are more than half, and nobody where not. */
+  @ContractTest(
+      needs = {OpType.ALL_REDUCE, OpType.BROADCAST},
+      features = Feature.REAL_RESULTS,
+      mismatches = true,
+      minSize = 2,
+      maxSize = 3)
+  default void theOddRankIsNamed(ContractWorld world) throws Exception {
+    List<OddCall> calls =
+        List.of(
+            (member, numel, isOdd) ->
+                member.group().allReduce(member.scratch(DType.FLOAT32, isOdd ? numel + 1 : numel)),
+            (member, numel, isOdd) ->
+                member
+                    .group()
+                    .allReduce(member.scratch(isOdd ? DType.INT32 : DType.FLOAT32, numel)),
+            (member, numel, isOdd) ->
+                member.group().broadcast(member.scratch(DType.FLOAT32, numel), isOdd ? 1 : 0),
+            (member, numel, isOdd) -> {
+              if (isOdd) {
+                member.group().broadcast(member.scratch(DType.FLOAT32, numel), 0);
+              } else {
+                member.group().allReduce(member.scratch(DType.FLOAT32, numel));
+              }
+            });
+    for (OddCall call : calls) {
+      for (int odd = 0; odd < world.size(); odd++) {
+        int oddRank = odd;
+        world.run(
+            member -> {
+              Throwable thrown =
+                  catchThrowable(() -> call.run(member, 4, member.rank() == oddRank));
+              if (thrown == null) {
+                Waiting.until("the failure", () -> member.group().failure().isPresent());
+              }
+              CollectiveException failure =
+                  (CollectiveException) member.group().failure().orElseThrow();
+              assertThat(failure.failedRank())
+                  .as("rank named by: %s", failure)
+                  .isEqualTo(member.size() > 2 ? oddRank : -1);
+              assertThat(failure.getMessage()).contains("ranks disagree");
+            });
+      }
+    }
+  }
+
   /** Fails a receive of another size or type than was sent, instead of half filling it. */
   @ContractTest(
       needs = {OpType.SEND, OpType.RECV},

@@ -129,7 +129,8 @@ public final class HostRendezvous {
   }
 
   private HostGroups findGroups(long deadline) {
-    try (HostSearch search = HostSearch.begin(context, directory, budget, twoLevel, left(deadline))) {
+    try (HostSearch search =
+        HostSearch.begin(context, directory, budget, twoLevel, left(deadline))) {
       HostResult result;
       if (search.members().length > 1) {
         result = lead(search.members(), deadline);

@@ -39,7 +39,8 @@ class HostRendezvousTest {
 
   private Optional<HostMeeting> meet(Store seen, int rank, int size) throws Exception {
     BackendContext context = TestContexts.of(rank, size, seen, TIMEOUT);
-    return new HostRendezvous(context, directory, BUDGET, true).meet(null, 0, System.nanoTime() + TIMEOUT.toNanos());
+    return new HostRendezvous(context, directory, BUDGET, true)
+        .meet(null, 0, System.nanoTime() + TIMEOUT.toNanos());
   }
 
   private FutureTask<Optional<HostMeeting>> meeting(int rank, int size) {
