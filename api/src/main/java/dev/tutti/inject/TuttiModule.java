@@ -35,7 +35,8 @@ public final class TuttiModule extends AbstractModule {
   protected void configure() {
     bind(GroupOptions.class).toInstance(options);
     bind(Settings.class).toInstance(options.settings());
-    // Not by methods with @Provides: where those throw, Guice reads class files, and warns of those of newer Javas.
+    // Not by methods with @Provides: where those throw, Guice reads class files, and warns of those
+    // of newer Javas.
     bind(ProcessGroup.class).toProvider(() -> ProcessGroup.init(options)).in(Singleton.class);
     Provider<ProcessGroup> group = getProvider(ProcessGroup.class);
     bind(Store.class).toProvider(() -> group.get().store()).in(Singleton.class);

@@ -343,8 +343,7 @@ final class ServerLoop implements Runnable {
       SSLContext context = tls;
       TlsChannel secured =
           context == null ? null : new TlsChannel(channel, TlsSettings.engine(context, false));
-      ServerConnection client =
-          new ServerConnection(channel, secured, key, token, memory.client());
+      ServerConnection client = new ServerConnection(channel, secured, key, token, memory.client());
       key.attach(client);
       link(client);
       strangers.add(client);

@@ -55,7 +55,8 @@ class ArgumentsTest {
     List<Tensor> two = List.of(Tensor.of(1f), Tensor.of(2f));
     List<Tensor> holed = Arrays.asList(Tensor.of(1f), null);
     List<Long> holedSplits = Arrays.asList(1L, null);
-    AllReduceOptions untimed = new AllReduceOptions(ReduceOp.SUM, null, false, AllReduceAlgorithm.AUTO);
+    AllReduceOptions untimed =
+        new AllReduceOptions(ReduceOp.SUM, null, false, AllReduceAlgorithm.AUTO);
     missing("allReduce", "tensor", () -> group.allReduce(null));
     missing("allReduce", "tensor", () -> group.allReduce(null, AllReduceOptions.DEFAULT));
     missing("allReduce", "reduceOp", () -> group.allReduce(one, (ReduceOp) null));

@@ -182,7 +182,8 @@ class CloseTest {
           store.stuck = true;
           long start = System.nanoTime();
           group.close();
-          assertThat(Duration.ofNanos(System.nanoTime() - start)).isLessThan(Duration.ofSeconds(30));
+          assertThat(Duration.ofNanos(System.nanoTime() - start))
+              .isLessThan(Duration.ofSeconds(30));
           store.released.countDown();
           return null;
         });

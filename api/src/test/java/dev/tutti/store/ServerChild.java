@@ -56,7 +56,8 @@ final class ServerChild {
     InetAddress loopback = InetAddress.getLoopbackAddress();
     try (TcpStoreServer server = new TcpStoreServer(loopback, 0)) {
       System.out.println(server.port());
-      BufferedReader in = new BufferedReader(new InputStreamReader(System.in, StandardCharsets.UTF_8));
+      BufferedReader in =
+          new BufferedReader(new InputStreamReader(System.in, StandardCharsets.UTF_8));
       while (in.readLine() != null) {
         System.out.println(server.isRunning());
       }

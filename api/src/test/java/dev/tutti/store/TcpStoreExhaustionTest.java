@@ -302,8 +302,7 @@ class TcpStoreExhaustionTest {
     int own = listener.socket().getLocalPort();
     ServerLoop loop =
         new ServerLoop(
-            listener, own, JobToken.NONE,
-            null, "a", Long.MAX_VALUE, count -> {}, ended::countDown);
+            listener, own, JobToken.NONE, null, "a", Long.MAX_VALUE, count -> {}, ended::countDown);
     Thread thread = Thread.ofPlatform().daemon().start(loop);
     LogCapture capture = new LogCapture();
     try (RawClient waiting = RawClient.greeted(own);

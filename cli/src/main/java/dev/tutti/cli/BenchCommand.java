@@ -175,7 +175,8 @@ final class BenchCommand implements Callable<Integer> {
 
   /** Returns what a picture says of where its numbers come from. */
   private String origin() {
-    String host = HostCheck.hostName() + ", " + Runtime.getRuntime().availableProcessors() + " cores";
+    String host =
+        HostCheck.hostName() + ", " + Runtime.getRuntime().availableProcessors() + " cores";
     String command = String.join(" ", spec.commandLine().getParseResult().originalArgs());
     return String.join(
         " · ",

@@ -175,8 +175,7 @@ final class BenchPlot {
 
   private static byte[] png(Consumer<Graphics2D> painter) throws IOException {
     BufferedImage image =
-        new BufferedImage(
-            SCALE * 2 * WIDTH, SCALE * (HEIGHT + FOOT), BufferedImage.TYPE_INT_RGB);
+        new BufferedImage(SCALE * 2 * WIDTH, SCALE * (HEIGHT + FOOT), BufferedImage.TYPE_INT_RGB);
     Graphics2D graphics = image.createGraphics();
     try {
       graphics.scale(SCALE, SCALE);

@@ -30,7 +30,9 @@ final class DoctorCommand implements Callable<Integer> {
       description = "Table, or one JSON object a line. Default: table.")
   private String format = "table";
 
-  @Option(names = "--all", description = "List everything, each setting too, and not only what matters.")
+  @Option(
+      names = "--all",
+      description = "List everything, each setting too, and not only what matters.")
   private boolean all;
 
   private final Terminal terminal;
@@ -121,7 +123,8 @@ final class DoctorCommand implements Callable<Integer> {
         .out()
         .println(
             broken.isEmpty()
-                ? "nothing essential is broken" + (all ? "" : "; for everything: tutti doctor --all")
+                ? "nothing essential is broken"
+                    + (all ? "" : "; for everything: tutti doctor --all")
                 : "broken: "
                     + broken.stream().map(Finding::name).collect(Collectors.joining(", ")));
   }

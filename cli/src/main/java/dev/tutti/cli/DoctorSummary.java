@@ -8,7 +8,10 @@ import java.util.Map;
 import java.util.function.Predicate;
 import java.util.stream.Collectors;
 
-/** Puts what doctor found into a few lines: one for each section, and one for each thing that wants attention. */
+/**
+ * Puts what doctor found into a few lines: one for each section, and one for each thing that wants
+ * attention.
+ */
 final class DoctorSummary {
   private static final String SECTION = "";
 
@@ -52,7 +55,8 @@ final class DoctorSummary {
     names.forEach(
         (reason, of) ->
             summary.add(
-                Finding.note(SECTION, String.join(", ", of.stream().distinct().toList()), reason, "")));
+                Finding.note(
+                    SECTION, String.join(", ", of.stream().distinct().toList()), reason, "")));
     findings.stream()
         .filter(finding -> finding.status() == Status.BROKEN)
         .map(each -> Finding.broken(SECTION, each.name(), each.value(), each.detail()))
@@ -81,6 +85,7 @@ final class DoctorSummary {
             .filter(isDefault.negate())
             .map(setting -> setting.name() + "=" + setting.value())
             .collect(Collectors.joining(", "));
-    return settings.size() + (changed.isEmpty() ? ", all as they are by default" : ", set: " + changed);
+    return settings.size()
+        + (changed.isEmpty() ? ", all as they are by default" : ", set: " + changed);
   }
 }

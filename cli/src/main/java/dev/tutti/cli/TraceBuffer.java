@@ -7,14 +7,17 @@ import java.util.List;
 import java.util.function.Consumer;
 import java.util.regex.Pattern;
 
-/** Keeps the lines of a stack trace together, so that lines of other ranks do not come between them. */
+/**
+ * Keeps the lines of a stack trace together, so that lines of other ranks do not come between them.
+ */
 final class TraceBuffer implements LinePump.Sink {
   private static final int MAX_LINES = 2000;
 
   /** What a trace begins with, or goes on with between frames. */
   private static final Pattern HEADER =
       Pattern.compile(
-          "(Exception in thread |\\s*(Caused by|Suppressed): |[\\w.$]+(Exception|Error|Throwable)\\b).*",
+          "(Exception in thread |\\s*(Caused by|Suppressed):"
+              + " |[\\w.$]+(Exception|Error|Throwable)\\b).*",
           Pattern.DOTALL);
 
   private final Consumer<List<byte[]>> sink;

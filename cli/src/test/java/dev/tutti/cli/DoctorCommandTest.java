@@ -87,7 +87,9 @@ class DoctorCommandTest {
     assertThat(doctor()).isEqualTo(1);
     assertThat(lines())
         .hasSizeLessThan(25)
-        .contains("ok tutti development", "BROKEN glo chosen but not usable TUTTI_BACKEND=glo; did you mean 'gloo'?")
+        .contains(
+            "ok tutti development",
+            "BROKEN glo chosen but not usable TUTTI_BACKEND=glo; did you mean 'gloo'?")
         .anyMatch(line -> line.startsWith("ok backends ") && line.contains("gloo"))
         .anyMatch(line -> line.matches("ok settings \\d+, set: .*TUTTI_CLOSE_TIMEOUT=3s.*"))
         .noneMatch(line -> line.contains("TUTTI_GLOO_SPIN"))

@@ -101,7 +101,9 @@ class SeedsPageTest {
     for (String state : states) {
       assertThat(state).matches("(complete|different: ).*");
       Matcher reason = REASON.matcher(state);
-      assertThat(state.startsWith("complete") || reason.find()).as("a reason in: %s", state).isTrue();
+      assertThat(state.startsWith("complete") || reason.find())
+          .as("a reason in: %s", state)
+          .isTrue();
       for (reason.reset(); reason.find(); ) {
         assertThat(decisions).contains("\n" + reason.group(1) + ". **");
       }

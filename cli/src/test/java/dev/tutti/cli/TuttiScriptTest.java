@@ -28,7 +28,8 @@ class TuttiScriptTest {
     }
     Files.copy(original.resolve("tutti"), clone.resolve("tutti"));
     jdk = Files.createDirectories(clone.resolve("jdk"));
-    executable(jdk.resolve("bin/java"), "#!/bin/sh\necho home=$JAVA_HOME\necho java=$(command -v java)\n");
+    executable(
+        jdk.resolve("bin/java"), "#!/bin/sh\necho home=$JAVA_HOME\necho java=$(command -v java)\n");
     executable(jdk.resolve("bin/javac"), "#!/bin/sh\n");
     Files.writeString(jdk.resolve("release"), "JAVA_VERSION=\"25.0.9\"\n");
     Path target = Files.createDirectories(clone.resolve("dist/target"));

@@ -378,7 +378,8 @@ class RankLinksTest {
         new HashStore(),
         2,
         exchange -> {
-          RankLinks links = RankLinks.open(InetAddress::getLoopbackAddress, exchange, Ranks.soon());
+          RankLinks links =
+              RankLinks.open(InetAddress::getLoopbackAddress, null, exchange, Ranks.soon());
           if (exchange.rank() == 0) {
             links.listen(
                 new Notes(0) {

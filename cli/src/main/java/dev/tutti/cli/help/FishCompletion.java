@@ -39,7 +39,8 @@ final class FishCompletion {
       StringBuilder script, String name, String condition, OptionSpec option) {
     script.append("complete -c ").append(name).append(" -n ").append(condition);
     for (String each : option.names()) {
-      script.append(each.startsWith("--") ? " -l " + each.substring(2) : " -s " + each.substring(1));
+      script.append(
+          each.startsWith("--") ? " -l " + each.substring(2) : " -s " + each.substring(1));
     }
     if (CommandModel.takesValue(option)) {
       script.append(CommandModel.isFile(option) ? " -rF" : " -x");

@@ -37,7 +37,10 @@ final class ManPage {
     page.append(".TH ").append(name.toUpperCase(Locale.ROOT));
     page.append(" 1 \"\" \"").append(text(version)).append("\" \"Tutti\"\n");
     section("NAME");
-    page.append(text(name)).append(" \\- ").append(text(CommandModel.summary(command))).append('\n');
+    page.append(text(name))
+        .append(" \\- ")
+        .append(text(CommandModel.summary(command)))
+        .append('\n');
     section("SYNOPSIS");
     page.append(text(synopsis(command))).append('\n');
     section("DESCRIPTION");

@@ -121,7 +121,8 @@ class HelpFilesCommandTest {
   @Test
   void fishCompletes() throws Exception {
     require("fish");
-    String words = "source completion/tutti.fish; complete -C 'tutti pl'; complete -C 'tutti play --how '";
+    String words =
+        "source completion/tutti.fish; complete -C 'tutti pl'; complete -C 'tutti play --how '";
     assertThat(run("fish", "--no-config", "-c", words))
         .isEqualTo("play\tPlays a 'score': all of it\nloud\tHow: [loud]\nsoft\tHow: [loud]\n");
   }
