@@ -48,7 +48,7 @@ final class TlsRefusedException extends IOException {
     while (root.getCause() != null) {
       root = root.getCause();
     }
-    String what = root == cause ? "" : " (" + root.getMessage() + ")";
+    String what = root.equals(cause) ? "" : " (" + root.getMessage() + ")";
     if (String.valueOf(cause.getMessage()).contains(ALERT)) {
       return peer + " refused " + self + ": " + cause.getMessage() + what + check(self, peer);
     }

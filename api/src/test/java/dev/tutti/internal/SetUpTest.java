@@ -95,10 +95,10 @@ class SetUpTest {
       assertThat(Duration.ofNanos(System.nanoTime() - start)).isLessThan(Duration.ofSeconds(10));
       int later = 1 - earlier;
       String text =
-          "the ranks of the job have different backends for cpu: rank %d/2 has 'scripted', but rank"
-              + " %d has 'local'; TUTTI_BACKEND";
-      assertThat(failures)
-          .allSatisfy(e -> assertThat(e).hasMessageContaining(text.formatted(earlier, later)));
+          ("the ranks of the job have different backends for cpu: rank %d/2 has 'scripted', but"
+                  + " rank %d has 'local'; TUTTI_BACKEND")
+              .formatted(earlier, later);
+      assertThat(failures).allSatisfy(e -> assertThat(e).hasMessageContaining(text));
       assertThat(failures.get(later)).isInstanceOf(RendezvousException.class);
       assertThat(failures.get(earlier)).isInstanceOf(PeerFailedException.class);
     }

@@ -73,15 +73,15 @@ final class CudaSettings {
       Setting.text(
           "TUTTI_CUDA_PCIE_ONE_SHOT_BYTES",
           "",
-          "the same of TUTTI_CUDA_ONE_SHOT_BYTES where some two GPUs have no NVLink; an eighth of"
-              + " the default for NVLink if not set, which was not measured");
+          "TUTTI_CUDA_ONE_SHOT_BYTES of groups in which some two GPUs have no NVLink; if not set"
+              + " an eighth of the default for NVLink, which was not measured");
 
   static final Setting<String> PCIE_TWO_SHOT_BYTES =
       Setting.text(
           "TUTTI_CUDA_PCIE_TWO_SHOT_BYTES",
           "",
-          "the same of TUTTI_CUDA_TWO_SHOT_BYTES where some two GPUs have no NVLink; an eighth of"
-              + " the default for NVLink if not set, which was not measured");
+          "TUTTI_CUDA_TWO_SHOT_BYTES of groups in which some two GPUs have no NVLink; if not set"
+              + " an eighth of the default for NVLink, which was not measured");
 
   /** Is of backend {@code nccl}, which lists it. */
   static final Setting<Boolean> NCCL_LAZY =

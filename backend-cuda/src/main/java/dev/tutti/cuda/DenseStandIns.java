@@ -6,7 +6,6 @@ import java.lang.foreign.MemorySegment;
 import java.util.ArrayList;
 import java.util.IdentityHashMap;
 import java.util.List;
-import java.util.Map;
 import java.util.function.Supplier;
 
 /**
@@ -24,7 +23,7 @@ final class DenseStandIns implements AutoCloseable {
   private final Supplier<CudaStream> stream;
   private final List<DeviceBlock> blocks = new ArrayList<>();
   private final List<Copy> copiesBack = new ArrayList<>();
-  private final Map<Tensor, Tensor> read = new IdentityHashMap<>();
+  private final IdentityHashMap<Tensor, Tensor> read = new IdentityHashMap<>();
 
   private record Copy(Tensor tensor, Tensor dense) {}
 

@@ -122,19 +122,23 @@ class TlsTest {
     try (TcpStoreServer server =
         new TcpStoreServer(
             InetAddress.getLoopbackAddress(), 0, JobToken.NONE, TlsSettings.load(settings))) {
+      Settings served =
+          settings
+              .with("MASTER_ADDR", "127.0.0.1")
+              .with("MASTER_PORT", Integer.toString(server.port()))
+              .with("TORCHELASTIC_USE_AGENT_STORE", "1");
       List<Float> sums =
           GlooWorld.inParallel(
               2,
               rank -> {
                 GroupOptions options =
                     GroupOptions.defaults()
-                        .withInitMethod("tcp://127.0.0.1:" + server.port())
                         .withRank(rank)
                         .withSize(2)
                         .withProvider(new GlooProvider())
                         .withTimeout(SOON)
-                        .withSettings(settings.with("TORCHELASTIC_USE_AGENT_STORE", "1"));
-                Settings plain = settings.with("TUTTI_TLS", "false");
+                        .withSettings(served);
+                Settings plain = served.with("TUTTI_TLS", "false");
                 assertThatThrownBy(() -> ProcessGroup.init(options.withSettings(plain)))
                     .hasMessageContaining("speaks TLS, and this process does not");
                 try (ProcessGroup group = ProcessGroup.init(options)) {

@@ -15,6 +15,7 @@ import dev.tutti.tls.TlsSettings;
 import java.io.IOException;
 import java.net.InetAddress;
 import java.net.Socket;
+import java.nio.charset.StandardCharsets;
 import java.nio.file.Path;
 import java.security.GeneralSecurityException;
 import java.time.Duration;
@@ -22,6 +23,7 @@ import java.util.ArrayList;
 import java.util.Arrays;
 import java.util.List;
 import java.util.Map;
+import java.util.Objects;
 import java.util.Random;
 import javax.net.ssl.SSLContext;
 import org.jspecify.annotations.Nullable;
@@ -48,16 +50,14 @@ class TcpStoreTlsTest extends StoreContract {
   }
 
   private static SSLContext context(Path trusted, TestAuthority.Issued own) {
-    SSLContext context =
+    return Objects.requireNonNull(
         TlsSettings.load(
             Settings.ofEnvironment(
                 Map.of(
                     "TUTTI_TLS", "true",
                     "GLOO_DEVICE_TRANSPORT_TCP_TLS_CERT", own.certificate().toString(),
                     "GLOO_DEVICE_TRANSPORT_TCP_TLS_PKEY", own.key().toString(),
-                    "GLOO_DEVICE_TRANSPORT_TCP_TLS_CA_FILE", trusted.toString())));
-    assertThat(context).isNotNull();
-    return context;
+                    "GLOO_DEVICE_TRANSPORT_TCP_TLS_CA_FILE", trusted.toString()))));
   }
 
   @Override
@@ -149,7 +149,7 @@ class TcpStoreTlsTest extends StoreContract {
   void garbageEndsOnlyItsConnection() throws IOException {
     try (TcpStoreServer server = server(one);
         Socket garbage = new Socket(InetAddress.getLoopbackAddress(), server.port())) {
-      garbage.getOutputStream().write("GET / HTTP/1.1\r\n\r\n".getBytes());
+      garbage.getOutputStream().write("GET / HTTP/1.1\r\n\r\n".getBytes(StandardCharsets.US_ASCII));
       garbage.setSoTimeout(30_000);
       while (garbage.getInputStream().read() >= 0) {
         // An alert of TLS.

@@ -21,6 +21,7 @@ import java.util.ArrayList;
 import java.util.Collections;
 import java.util.List;
 import java.util.Map;
+import java.util.Objects;
 import java.util.concurrent.CompletableFuture;
 import java.util.concurrent.CountDownLatch;
 import java.util.concurrent.TimeUnit;
@@ -225,13 +226,14 @@ class RankLinksTest {
   private SSLContext tls(String authority, String subject) throws Exception {
     TestAuthority trusted = new TestAuthority(directory, authority);
     TestAuthority.Issued own = trusted.issue(subject);
-    return TlsSettings.load(
-        Settings.ofEnvironment(
-            Map.of(
-                "TUTTI_TLS", "true",
-                "GLOO_DEVICE_TRANSPORT_TCP_TLS_CERT", own.certificate().toString(),
-                "GLOO_DEVICE_TRANSPORT_TCP_TLS_PKEY", own.key().toString(),
-                "GLOO_DEVICE_TRANSPORT_TCP_TLS_CA_FILE", trusted.certificate().toString())));
+    return Objects.requireNonNull(
+        TlsSettings.load(
+            Settings.ofEnvironment(
+                Map.of(
+                    "TUTTI_TLS", "true",
+                    "GLOO_DEVICE_TRANSPORT_TCP_TLS_CERT", own.certificate().toString(),
+                    "GLOO_DEVICE_TRANSPORT_TCP_TLS_PKEY", own.key().toString(),
+                    "GLOO_DEVICE_TRANSPORT_TCP_TLS_CA_FILE", trusted.certificate().toString()))));
   }
 
   /** Carries more than sockets buffer, in order, and the last notes before a close. */
