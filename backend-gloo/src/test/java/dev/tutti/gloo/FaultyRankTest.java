@@ -277,11 +277,12 @@ class FaultyRankTest {
 
   @Test
   void aBatchThatTimesOutShowsEachExceptionOnce() throws Exception {
-    CountDownLatch failed = new CountDownLatch(SIZE - 1);
+    CountDownLatch failed = new CountDownLatch(1);
     run(
         Way.MEMORY,
         group -> {
-          if (group.rank() == ODD) {
+          // Else others may fail first, each in its own way.
+          if (group.rank() != 0) {
             open(failed);
             return null;
           }
