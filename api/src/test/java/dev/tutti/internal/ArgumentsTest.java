@@ -20,7 +20,7 @@ import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.Timeout;
 
 /** Tests what is said of bad arguments. */
-@Timeout(60)
+@Timeout(300)
 class ArgumentsTest {
   private final ProcessGroup group = new ScriptedProvider().join(2);
 

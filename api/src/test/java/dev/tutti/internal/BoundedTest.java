@@ -18,7 +18,7 @@ import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.Timeout;
 
 /** Tests calls with a bound, and the threads that they share. */
-@Timeout(60)
+@Timeout(300)
 class BoundedTest {
   private static final Duration LONG = Duration.ofSeconds(60);
 

@@ -25,7 +25,7 @@ import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.Timeout;
 
 /** Tests that close is bounded, and that a backend is closed when nothing runs in it any more. */
-@Timeout(60)
+@Timeout(300)
 class CloseTest {
   private static final AllReduceOptions ASYNC = AllReduceOptions.DEFAULT.withAsync();
 
@@ -40,7 +40,7 @@ class CloseTest {
     provider.allReduce =
         (op, tensor) -> {
           entered.countDown();
-          aborted.await(20, TimeUnit.SECONDS);
+          aborted.await(60, TimeUnit.SECONDS);
           // Stands for a backend that takes a while to let go.
           new CountDownLatch(1).await(300, TimeUnit.MILLISECONDS);
           order.add("return");
@@ -155,7 +155,7 @@ class CloseTest {
       };
       running.await();
       group.close();
-      CompletableFuture.allOf(callers).get(20, TimeUnit.SECONDS);
+      CompletableFuture.allOf(callers).get(60, TimeUnit.SECONDS);
       assertThat(late).as("round %d", round).hasValue(0);
     }
   }

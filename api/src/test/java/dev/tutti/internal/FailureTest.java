@@ -182,7 +182,7 @@ class FailureTest {
       provider.allReduce =
           (op, tensor) -> {
             group.abort("meanwhile");
-            torn.await(10, TimeUnit.SECONDS);
+            torn.await(60, TimeUnit.SECONDS);
             op.enqueued(new NeverEvent());
           };
       Throwable thrown = null;

@@ -294,7 +294,7 @@ class GroupTest {
             group.send(tensor, 1);
           } else {
             Work work = group.recv(tensor, 0, P2pOptions.DEFAULT.withAsync());
-            assertThat(work.toCompletableFuture().get(10, TimeUnit.SECONDS))
+            assertThat(work.toCompletableFuture().get(60, TimeUnit.SECONDS))
                 .containsExactly(tensor);
             assertThat(work.sourceRank()).isZero();
             assertThat(tensor.toFloatArray()).containsExactly(5);

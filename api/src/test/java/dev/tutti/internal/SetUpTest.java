@@ -32,7 +32,7 @@ import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.Timeout;
 
 /** Tests joining a job where a rank fails to, and joining one again. */
-@Timeout(60)
+@Timeout(300)
 class SetUpTest {
   @Test
   void aRankThatCannotSetUpFailsTheOthersAtOnce() throws Exception {
@@ -193,9 +193,9 @@ class SetUpTest {
       Future<Float> again = threads.submit(() -> sumOfRanks(at(port, 1).withProvider(second)));
       assertThatThrownBy(() -> again.get(300, TimeUnit.MILLISECONDS))
           .isInstanceOf(TimeoutException.class);
-      served.get(20, TimeUnit.SECONDS).close();
+      served.get(60, TimeUnit.SECONDS).close();
       assertThat(sumOfRanks(at(port, 0).withProvider(second))).isEqualTo(3f);
-      assertThat(again.get(20, TimeUnit.SECONDS)).isEqualTo(3f);
+      assertThat(again.get(60, TimeUnit.SECONDS)).isEqualTo(3f);
     }
   }
 
@@ -219,7 +219,7 @@ class SetUpTest {
               "rank 1/2 left the job at tcp://127.0.0.1:"
                   + port
                   + ", whose store rank 0 serves still: its group was not closed there");
-      served.get(20, TimeUnit.SECONDS).close();
+      served.get(60, TimeUnit.SECONDS).close();
     }
   }
 

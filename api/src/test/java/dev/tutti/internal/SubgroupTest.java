@@ -96,7 +96,7 @@ class SubgroupTest {
                 LocalWorld.until("the failure", () -> pair.failure().isPresent());
                 failure = pair.failure().orElseThrow();
               } else {
-                assertThat(formed.await(20, TimeUnit.SECONDS)).isTrue();
+                assertThat(formed.await(60, TimeUnit.SECONDS)).isTrue();
                 List<Integer> ranks = group.rank() == 2 ? List.of(1, 2) : List.of(0);
                 failure = catchThrowable(() -> group.subgroup(ranks));
               }
@@ -133,7 +133,7 @@ class SubgroupTest {
             waiting,
             group -> {
               if (group.rank() == 1) {
-                assertThat(waits.await(20, TimeUnit.SECONDS)).isTrue();
+                assertThat(waits.await(60, TimeUnit.SECONDS)).isTrue();
               }
               List<Integer> ranks = group.rank() == 0 ? List.of(0, 1) : List.of(1);
               return catchThrowable(() -> group.subgroup(ranks));
@@ -161,7 +161,7 @@ class SubgroupTest {
                 first.countDown();
                 return none;
               }
-              assertThat(first.await(20, TimeUnit.SECONDS)).isTrue();
+              assertThat(first.await(60, TimeUnit.SECONDS)).isTrue();
               return catchThrowable(() -> group.subgroup(List.of(0, 1)));
             });
     assertThat(results.get(2)).isEqualTo(Optional.empty());
@@ -309,7 +309,7 @@ class SubgroupTest {
                 waiting.set(Thread.currentThread());
                 interrupted.countDown();
               } else {
-                assertThat(interrupted.await(20, TimeUnit.SECONDS)).isTrue();
+                assertThat(interrupted.await(60, TimeUnit.SECONDS)).isTrue();
                 waiting.get().interrupt();
               }
               int size = group.split(0, 0).orElseThrow().size();

@@ -8,7 +8,7 @@ import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.Timeout;
 
 /** Tests that a process warns of settings that nobody reads; each test has names of its own. */
-@Timeout(60)
+@Timeout(300)
 class UnknownSettingsTest {
   private static List<String> warningsOf(String... settings) {
     try (WarningCapture warnings = new WarningCapture(UnknownSettings.class);

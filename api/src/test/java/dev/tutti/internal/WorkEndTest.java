@@ -253,8 +253,8 @@ class WorkEndTest {
       assertThat(impatient.cancel(true)).isTrue();
       assertThat(patient).isNotDone();
       go.countDown();
-      assertThat(patient.get(10, TimeUnit.SECONDS)).containsExactly(tensor);
-      assertThat(work.toCompletableFuture().get(10, TimeUnit.SECONDS)).containsExactly(tensor);
+      assertThat(patient.get(60, TimeUnit.SECONDS)).containsExactly(tensor);
+      assertThat(work.toCompletableFuture().get(60, TimeUnit.SECONDS)).containsExactly(tensor);
     }
   }
 
@@ -281,7 +281,7 @@ class WorkEndTest {
   @Test
   void aBackendThatThrowsOnInterruptFailsTheGroupAndKeepsTheFlag() {
     ScriptedProvider provider = new ScriptedProvider();
-    provider.allReduce = (op, tensor) -> new CountDownLatch(1).await(30, TimeUnit.SECONDS);
+    provider.allReduce = (op, tensor) -> new CountDownLatch(1).await(60, TimeUnit.SECONDS);
     try (ProcessGroup group = provider.alone()) {
       for (int i = 0; i < 1; i++) {
         Thread.currentThread().interrupt();

@@ -223,7 +223,7 @@ class C10dWireTest {
       probe.expect(request(Wire.QUEUE_LENGTH, "tutti/probe")).send("00 00 00 00 00 00 00 00");
     }
     main.expect(request(Wire.CHECK, 1L, "/q"));
-    assertThatThrownBy(() -> pop.get(10, TimeUnit.SECONDS))
+    assertThatThrownBy(() -> pop.get(60, TimeUnit.SECONDS))
         .hasCauseInstanceOf(StoreTimeoutException.class);
     main.expectEnd();
   }

@@ -235,7 +235,7 @@ class TcpStoreFailureTest {
       try (TcpStore store = new TcpStore(options(port).withToken(token))) {
         assertThat(store.add("number", 1)).isEqualTo(1);
         Process stop = new ProcessBuilder("kill", "-STOP", Long.toString(child.pid())).start();
-        assertThat(stop.waitFor(20, TimeUnit.SECONDS)).isTrue();
+        assertThat(stop.waitFor(60, TimeUnit.SECONDS)).isTrue();
         assertThat(stop.exitValue()).isZero();
         long start = System.nanoTime();
         assertThatThrownBy(() -> store.barrier("key", 2, SHORT))

@@ -181,12 +181,12 @@ class CudaBackendTest {
               Tensor tensor = device.tensors().copyOf(Tensor.of(1f, 2f));
               sum(group, tensor).await();
               ready.countDown();
-              assertThat(ready.await(20, TimeUnit.SECONDS)).isTrue();
+              assertThat(ready.await(60, TimeUnit.SECONDS)).isTrue();
               if (group.rank() == 0) {
                 machine.fake.clearCalls();
               }
               done.countDown();
-              assertThat(done.await(20, TimeUnit.SECONDS)).isTrue();
+              assertThat(done.await(60, TimeUnit.SECONDS)).isTrue();
               sum(group, tensor).await();
               group.store().barrier("counted", 2, Duration.ofSeconds(20));
               if (group.rank() == 0) {
@@ -364,9 +364,9 @@ class CudaBackendTest {
                 assertThat(machine.fake.calls("cuMemUnmap")).isEmpty();
                 assertThat(close.isDone()).isFalse();
                 looked.countDown();
-                assertThat(looked.await(20, TimeUnit.SECONDS)).isTrue();
+                assertThat(looked.await(60, TimeUnit.SECONDS)).isTrue();
                 held.countDown();
-                close.get(20, TimeUnit.SECONDS);
+                close.get(60, TimeUnit.SECONDS);
                 device.currentStream().await(Duration.ofSeconds(20));
               }
             });

@@ -16,7 +16,7 @@ import org.junit.jupiter.api.Timeout;
 import org.junit.jupiter.api.io.TempDir;
 
 /** Counts what real processes share, each with a played driver of its own. */
-@Timeout(60)
+@Timeout(300)
 class CudaIpcProcessesTest {
   private final FakeMachine machine = new FakeMachine(1);
   private final CudaDevice device = machine.cuda.device(0);

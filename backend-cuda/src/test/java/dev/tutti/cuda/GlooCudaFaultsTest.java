@@ -23,7 +23,7 @@ import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.ValueSource;
 
 /** Tests operations of Gloo groups on CUDA tensors that fail while the device has not done them. */
-@Timeout(60)
+@Timeout(300)
 class GlooCudaFaultsTest {
   @AutoClose private final FakeMachine machine = new FakeMachine(2);
 

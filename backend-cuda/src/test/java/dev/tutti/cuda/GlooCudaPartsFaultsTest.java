@@ -22,7 +22,7 @@ import org.junit.jupiter.params.provider.CsvSource;
 import org.junit.jupiter.params.provider.EnumSource;
 
 /** Tests operations of Gloo groups on CUDA tensors that fail when some of their parts are done. */
-@Timeout(60)
+@Timeout(300)
 class GlooCudaPartsFaultsTest {
   private static final int UNKNOWN_ERROR = 999;
   private static final int NUMEL = 200_000;

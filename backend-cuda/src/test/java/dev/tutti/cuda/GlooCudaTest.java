@@ -462,7 +462,7 @@ class GlooCudaTest {
                 }));
       }
       for (Future<float[]> sum : sums) {
-        assertThat(sum.get(20, TimeUnit.SECONDS)).isEqualTo(all(3));
+        assertThat(sum.get(60, TimeUnit.SECONDS)).isEqualTo(all(3));
       }
     }
     assertThat(machine.fake.calls("cuLaunchKernel")).isEmpty();

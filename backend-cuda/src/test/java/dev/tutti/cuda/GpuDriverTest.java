@@ -36,14 +36,14 @@ import org.opentest4j.TestAbortedException;
 /** Tests the adapter on a GPU; contexts are of threads. */
 @ExtendWith(Gpu.class)
 @SuppressWarnings("NullAway.Init")
-@Timeout(value = 120, threadMode = ThreadMode.SAME_THREAD)
+@Timeout(value = 300, threadMode = ThreadMode.SAME_THREAD)
 class GpuDriverTest {
   private Cuda cuda;
   private CudaDevice device;
   private CudaDriver driver;
 
   @BeforeEach
-  @Timeout(value = 120, threadMode = ThreadMode.SAME_THREAD)
+  @Timeout(value = 300, threadMode = ThreadMode.SAME_THREAD)
   void open() {
     cuda = Cuda.get();
     device = cuda.device(0);
@@ -313,7 +313,7 @@ class GpuDriverTest {
                 assertThat(recorded.isIdle()).isFalse();
                 tensors.releaseCached();
               })
-          .get(30, TimeUnit.SECONDS);
+          .get(60, TimeUnit.SECONDS);
       device.context().enter();
       driver
           .streams()

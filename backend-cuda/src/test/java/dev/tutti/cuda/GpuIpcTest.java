@@ -32,7 +32,7 @@ class GpuIpcTest {
   }
 
   @Test
-  @Timeout(60)
+  @Timeout(300)
   void aTensorEndsWithTheProcessThatSharedIt() throws Exception {
     try (CudaIpc ipc = CudaIpc.create(cuda, IpcChild.JOB);
         IpcProcess producer = new IpcProcess("gpu").ready()) {

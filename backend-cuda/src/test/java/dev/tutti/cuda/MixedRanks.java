@@ -75,7 +75,7 @@ final class MixedRanks implements AutoCloseable {
         size,
         each -> {
           Communicator main = each.main();
-          assertThat(over.await(30, TimeUnit.SECONDS)).isTrue();
+          assertThat(over.await(60, TimeUnit.SECONDS)).isTrue();
           main.close();
         });
   }
@@ -132,7 +132,7 @@ final class MixedRanks implements AutoCloseable {
   /** Waits for ranks; throws the first failure. */
   static void end(Future<?>... all) throws Exception {
     for (Future<?> each : all) {
-      each.get(40, TimeUnit.SECONDS);
+      each.get(60, TimeUnit.SECONDS);
     }
   }
 

@@ -171,7 +171,7 @@ class FaultsTest {
                 Tensor near = Tensor.of(0);
                 group.recv(near, 0);
                 assertThat(near.flatLong(0)).isEqualTo(4);
-                assertThat(sent.await(20, TimeUnit.SECONDS)).isTrue();
+                assertThat(sent.await(60, TimeUnit.SECONDS)).isTrue();
                 Work blocked = group.allReduce(Tensor.of(1), AllReduceOptions.DEFAULT.withAsync());
                 assertThat(blocked.await(BRIEF)).isFalse();
                 faults.heal();
@@ -425,7 +425,7 @@ class FaultsTest {
                         group
                             .barrier(BarrierOptions.DEFAULT.withAsync())
                             .toCompletableFuture()
-                            .get(20, TimeUnit.SECONDS);
+                            .get(60, TimeUnit.SECONDS);
                     default -> {
                       group.close();
                       group.barrier();

@@ -434,8 +434,8 @@ class ThreadedFailureTest {
       CompletableFuture<Throwable> visitor = creation(1, new PrefixStore("group", store));
       store.get("group/threaded/hub", RawWorld.TIMEOUT);
       own.close();
-      assertThat(host.get(5, TimeUnit.SECONDS)).isInstanceOf(StoreClosedException.class);
-      assertThat(visitor.get(5, TimeUnit.SECONDS))
+      assertThat(host.get(60, TimeUnit.SECONDS)).isInstanceOf(StoreClosedException.class);
+      assertThat(visitor.get(60, TimeUnit.SECONDS))
           .isInstanceOfAny(PeerLostException.class, BackendException.class)
           .hasMessageContaining("rank 0");
     }

@@ -74,7 +74,7 @@ class ThreadedWorldTest {
         2,
         group -> {
           if (group.rank() == 1) {
-            assertThat(failed.await(20, TimeUnit.SECONDS)).isTrue();
+            assertThat(failed.await(60, TimeUnit.SECONDS)).isTrue();
             return;
           }
           try {

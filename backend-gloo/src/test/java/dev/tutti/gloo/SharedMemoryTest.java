@@ -21,7 +21,7 @@ import org.junit.jupiter.api.Timeout;
 import org.junit.jupiter.api.io.TempDir;
 
 /** Tests where shared memory comes from, and what happens to ranks that disagree in it. */
-@Timeout(60)
+@Timeout(300)
 class SharedMemoryTest {
   private static Settings shared(Path directory, String bytes) {
     return GlooWorld.settings(

@@ -21,7 +21,7 @@ import org.junit.jupiter.params.provider.CsvSource;
  * Tests all operations between ranks that encrypt, at sizes from nothing to many records of TLS. A
  * group is used for all of them, as a handshake takes long where little code is compiled.
  */
-@Timeout(120)
+@Timeout(300)
 class TlsCollectivesTest {
   private static final int[] COUNTS = {0, 1, 17, 5_000, 150_001};
 

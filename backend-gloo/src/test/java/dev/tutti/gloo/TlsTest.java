@@ -27,7 +27,7 @@ import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.CsvSource;
 
 /** Tests groups whose ranks show certificates and encrypt. */
-@Timeout(120)
+@Timeout(300)
 class TlsTest {
   private static final Duration SOON = GlooWorld.TIMEOUT.dividedBy(2);
   private static final int LARGE = 1_000_001;

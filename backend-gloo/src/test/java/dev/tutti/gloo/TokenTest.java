@@ -14,7 +14,7 @@ import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.CsvSource;
 
 /** Tests groups whose ranks prove a token to each other. */
-@Timeout(120)
+@Timeout(300)
 class TokenTest {
   private static final Duration SOON = GlooWorld.TIMEOUT.dividedBy(2);
 

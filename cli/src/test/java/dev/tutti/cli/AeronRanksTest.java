@@ -18,7 +18,7 @@ import org.junit.jupiter.api.Timeout;
 import org.junit.jupiter.api.io.TempDir;
 
 /** Kills a rank on gloo, whose ranks meet in a store over Aeron, inside an all-reduce. */
-@Timeout(90)
+@Timeout(300)
 class AeronRanksTest {
   private static final int SIZE = 3;
   private static final int ELEMENTS = 1_000_000;

@@ -209,7 +209,7 @@ class BenchCommandTest {
 
   @ParameterizedTest
   @CsvSource({"1, -1, device 1 cannot be opened", "-1, 1, device 1 is full"})
-  @Timeout(60)
+  @Timeout(300)
   void saysWhatFailedFirst(int unopened, int full, String message, @TempDir Path directory)
       throws Exception {
     PlayedDevices.unopened = unopened;

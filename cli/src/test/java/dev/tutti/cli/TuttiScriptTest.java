@@ -14,7 +14,7 @@ import org.junit.jupiter.api.Timeout;
 import org.junit.jupiter.api.io.TempDir;
 
 /** Runs the script of a clone in a folder that looks built, with a JDK that prints what it gets. */
-@Timeout(60)
+@Timeout(300)
 class TuttiScriptTest {
   @TempDir private Path clone;
   private Path jdk;
@@ -63,7 +63,7 @@ class TuttiScriptTest {
     builder.environment().put("JAVA_HOME", "/other/jdk");
     Process process = builder.start();
     try {
-      assertThat(process.waitFor(30, TimeUnit.SECONDS)).isTrue();
+      assertThat(process.waitFor(60, TimeUnit.SECONDS)).isTrue();
     } finally {
       process.destroyForcibly();
     }

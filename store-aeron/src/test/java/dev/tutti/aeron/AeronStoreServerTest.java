@@ -70,7 +70,7 @@ class AeronStoreServerTest {
   }
 
   private static void assertFails(FutureTask<?> call, Class<?> type, String message) {
-    assertThatThrownBy(() -> call.get(20, TimeUnit.SECONDS))
+    assertThatThrownBy(() -> call.get(60, TimeUnit.SECONDS))
         .isInstanceOf(ExecutionException.class)
         .cause()
         .isInstanceOf(type)
@@ -311,7 +311,7 @@ class AeronStoreServerTest {
       }
       long start = System.nanoTime();
       try (AeronStoreServer server = new AeronStoreServer(options(port));
-          AeronStore store = opening.get(20, TimeUnit.SECONDS)) {
+          AeronStore store = opening.get(60, TimeUnit.SECONDS)) {
         store.set("key", "value");
         assertThat(server.port()).isEqualTo(port);
       }
@@ -565,7 +565,7 @@ class AeronStoreServerTest {
         expected += (byte) rank;
       }
       for (FutureTask<Integer> rank : all) {
-        assertThat(rank.get(30, TimeUnit.SECONDS)).isEqualTo(expected);
+        assertThat(rank.get(60, TimeUnit.SECONDS)).isEqualTo(expected);
       }
     }
   }

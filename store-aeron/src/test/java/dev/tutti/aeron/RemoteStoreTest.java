@@ -121,7 +121,7 @@ class RemoteStoreTest {
   }
 
   @Test
-  @Timeout(30)
+  @Timeout(300)
   void closingWaitsForAQuestionThatIsAboutToBeAnswered() throws Exception {
     link.closes = false;
     Thread closer = Thread.ofPlatform().unstarted(store::close);
@@ -156,7 +156,7 @@ class RemoteStoreTest {
   }
 
   @Test
-  @Timeout(30)
+  @Timeout(300)
   void closingWaitsForASilentServerOnceHoweverManyWillsThereAre() {
     link.closes = false;
     int wills = 20;

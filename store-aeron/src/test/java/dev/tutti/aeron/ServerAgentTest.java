@@ -27,7 +27,7 @@ import org.junit.jupiter.api.Timeout;
 import org.junit.jupiter.api.io.TempDir;
 
 /** Tests whom the server's thread tells that it ends, and whom it drops. */
-@Timeout(60)
+@Timeout(300)
 class ServerAgentTest {
   private static final int ENDED = -1;
   private static final Timing TIMING = Timing.of(Duration.ofSeconds(5));
@@ -178,7 +178,7 @@ class ServerAgentTest {
     CompletableFuture<List<String>> keys = new CompletableFuture<>();
     assertThat(agent.execute(() -> keys.complete(List.copyOf(agent.commands().table().keys()))))
         .isTrue();
-    return keys.get(15, TimeUnit.SECONDS);
+    return keys.get(60, TimeUnit.SECONDS);
   }
 
   private static void send(FrameWriter writer, int code, UnsafeBuffer body) {

@@ -29,7 +29,7 @@ import org.junit.jupiter.api.Timeout.ThreadMode;
  * the method throws a {@code TestAbortedException} with the reason. The current stream may be one
  * of a thread: each test runs on the thread that made its fixture.
  */
-@Timeout(value = 120, threadMode = ThreadMode.SAME_THREAD)
+@Timeout(value = 300, threadMode = ThreadMode.SAME_THREAD)
 public abstract class StreamBlockContract {
   private static final Duration UNBOUNDED = Duration.ZERO;
   private static final Duration A_WHILE = Duration.ofMillis(100);
@@ -50,7 +50,7 @@ public abstract class StreamBlockContract {
   protected abstract StreamBlockFixture fixture() throws Exception;
 
   @BeforeEach
-  @Timeout(value = 120, threadMode = ThreadMode.SAME_THREAD)
+  @Timeout(value = 300, threadMode = ThreadMode.SAME_THREAD)
   final void open() throws Exception {
     fixture = fixture();
     opened = true;
@@ -58,7 +58,7 @@ public abstract class StreamBlockContract {
   }
 
   @AfterEach
-  @Timeout(value = 120, threadMode = ThreadMode.SAME_THREAD)
+  @Timeout(value = 300, threadMode = ThreadMode.SAME_THREAD)
   final void close() {
     blocks.forEach(StreamBlock::close);
     if (opened) {

@@ -20,7 +20,7 @@ import org.junit.jupiter.api.Timeout;
 import org.opentest4j.TestAbortedException;
 
 /** Tests worlds of which a JVM has one rank, with two such worlds in this JVM. */
-@Timeout(60)
+@Timeout(300)
 class LoneRankTest {
   private final HashStore store = new HashStore();
 

@@ -15,7 +15,7 @@ import org.junit.jupiter.api.Timeout;
 import org.junit.jupiter.api.Timeout.ThreadMode;
 
 /** Tests that the played driver is as strict as the real one; contexts are of threads. */
-@Timeout(value = 120, threadMode = ThreadMode.SAME_THREAD)
+@Timeout(value = 300, threadMode = ThreadMode.SAME_THREAD)
 class FakeCudaDriverTest {
   private final FakeCudaDriver fake = new FakeCudaDriver(2);
   private final CudaDriver driver = fake.driver();

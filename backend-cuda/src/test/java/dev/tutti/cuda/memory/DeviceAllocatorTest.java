@@ -250,7 +250,7 @@ class DeviceAllocatorTest {
     allocator.free(block);
     CompletableFuture<Long> elsewhere =
         CompletableFuture.supplyAsync(() -> allocator.allocate(100, stream).address());
-    assertThat(elsewhere.get(20, TimeUnit.SECONDS)).isNotEqualTo(block.address());
+    assertThat(elsewhere.get(60, TimeUnit.SECONDS)).isNotEqualTo(block.address());
     fake.driver().graphs().destroy(fake.driver().graphs().endCapture(otherHandle));
     Until.holds("the block", () -> allocator.allocate(100, stream).address() == block.address());
     assertThat(events.inUse()).isZero();
@@ -260,7 +260,7 @@ class DeviceAllocatorTest {
   void aStreamThatIsRecordedKeepsItsSegments() throws Exception {
     allocator.free(allocator.allocate(1, other));
     fake.driver().graphs().beginCapture(otherHandle, GraphCalls.GLOBAL);
-    CompletableFuture.runAsync(allocator::releaseCached).get(20, TimeUnit.SECONDS);
+    CompletableFuture.runAsync(allocator::releaseCached).get(60, TimeUnit.SECONDS);
     assertThat(allocator.usage().reservedBytes()).isEqualTo(2 * MIB);
     fake.driver().graphs().destroy(fake.driver().graphs().endCapture(otherHandle));
     allocator.releaseCached();

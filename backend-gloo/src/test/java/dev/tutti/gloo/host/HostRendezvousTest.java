@@ -28,7 +28,7 @@ import org.junit.jupiter.api.Timeout;
 import org.junit.jupiter.api.io.TempDir;
 
 /** Lets one rank meet others, whose part in the store the test writes. */
-@Timeout(60)
+@Timeout(300)
 class HostRendezvousTest {
   private static final Duration TIMEOUT = Duration.ofSeconds(60);
   private static final long BUDGET = 1 << 20;
@@ -74,7 +74,7 @@ class HostRendezvousTest {
     FutureTask<Optional<HostMeeting>> meeting = meeting(0, 2);
     assertThat(invitationOf(0)).isEqualTo("!");
     endsWith(1, HostResult.nothing());
-    assertThat(meeting.get(20, TimeUnit.SECONDS)).isEmpty();
+    assertThat(meeting.get(60, TimeUnit.SECONDS)).isEmpty();
   }
 
   @Test
@@ -86,7 +86,7 @@ class HostRendezvousTest {
     store.set("host/memory/0", new byte[] {'!'});
     endsWith(0, HostResult.nothing());
     endsWith(2, HostResult.nothing());
-    assertThat(meeting.get(20, TimeUnit.SECONDS)).isEmpty();
+    assertThat(meeting.get(60, TimeUnit.SECONDS)).isEmpty();
   }
 
   @Test

@@ -30,7 +30,7 @@ import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.ValueSource;
 
 /** Speaks, byte for byte, with a rank 0 of 2 that has a token. */
-@Timeout(60)
+@Timeout(300)
 class AdmissionTest {
   private static final String TEXT = "the token of this job";
   private static final JobToken TOKEN = JobToken.of(TEXT);

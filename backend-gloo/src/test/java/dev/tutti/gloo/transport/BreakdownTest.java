@@ -21,7 +21,7 @@ import java.util.concurrent.locks.ReentrantLock;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.Timeout;
 
-@Timeout(60)
+@Timeout(300)
 class BreakdownTest {
   private static final int ROUNDS = 500;
   private static final int SIZE = 3;
@@ -49,13 +49,13 @@ class BreakdownTest {
           RawPeerScripts.background(
               () -> {
                 for (int i = 0; i < ROUNDS; i++) {
-                  round.await(20, TimeUnit.SECONDS);
+                  round.await(60, TimeUnit.SECONDS);
                   while (!telling.get() || !lock.tryLock()) {
                     Thread.onSpinWait();
                   }
                   breakdown.peerBroke(second, second.lost("is the second", null), false);
                   lock.unlock();
-                  round.await(20, TimeUnit.SECONDS);
+                  round.await(60, TimeUnit.SECONDS);
                 }
                 return null;
               });
@@ -64,9 +64,9 @@ class BreakdownTest {
           RawPeerScripts.background(
               () -> {
                 for (int i = 0; i < ROUNDS; i++) {
-                  round.await(20, TimeUnit.SECONDS);
+                  round.await(60, TimeUnit.SECONDS);
                   peers.locked(() -> {});
-                  round.await(20, TimeUnit.SECONDS);
+                  round.await(60, TimeUnit.SECONDS);
                 }
                 return null;
               });
@@ -74,17 +74,17 @@ class BreakdownTest {
         peers.locked(
             () -> {
               breakdown.peerBroke(first, first.lost("is the first", null), false);
-              round.await(20, TimeUnit.SECONDS);
+              round.await(60, TimeUnit.SECONDS);
               awaitQueued(lock);
               telling.set(true);
               breakdown.deliver();
             });
-        round.await(20, TimeUnit.SECONDS);
+        round.await(60, TimeUnit.SECONDS);
         telling.set(false);
         peers.locked(breakdown::deliver);
       }
-      failing.get(20, TimeUnit.SECONDS);
-      queueing.get(20, TimeUnit.SECONDS);
+      failing.get(60, TimeUnit.SECONDS);
+      queueing.get(60, TimeUnit.SECONDS);
     }
     assertThat(mistaken).isEmpty();
   }

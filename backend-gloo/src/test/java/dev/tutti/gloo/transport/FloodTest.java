@@ -19,7 +19,7 @@ import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.Timeout;
 
 /** Lets a peer send without an end: no wait is longer for it, and memory has a bound. */
-@Timeout(60)
+@Timeout(300)
 class FloodTest extends RawPeerScripts {
   private static final int BURST = 20_000;
   private static final Duration TIMEOUT = Duration.ofMillis(300);

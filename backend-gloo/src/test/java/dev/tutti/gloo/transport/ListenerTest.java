@@ -28,7 +28,7 @@ import java.util.logging.Logger;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.Timeout;
 
-@Timeout(60)
+@Timeout(300)
 class ListenerTest {
   private static final String FULL = "Too many open files, says this test";
 

@@ -17,7 +17,7 @@ import java.util.concurrent.FutureTask;
 import org.junit.jupiter.api.Timeout;
 
 /** Runs tests of a transport, rank 0 of 2, that speaks with a raw socket. */
-@Timeout(60)
+@Timeout(300)
 abstract class RawPeerScripts {
   record Failure(Throwable cause, int rank) {}
 

@@ -79,7 +79,7 @@ abstract class RingRanks {
     }
     transports.add(transport(store, 0));
     for (FutureTask<Transport> other : others) {
-      transports.add(other.get(20, TimeUnit.SECONDS));
+      transports.add(other.get(60, TimeUnit.SECONDS));
     }
   }
 

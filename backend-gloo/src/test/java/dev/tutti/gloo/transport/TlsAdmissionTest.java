@@ -27,7 +27,7 @@ import org.junit.jupiter.api.Timeout;
 import org.junit.jupiter.api.io.TempDir;
 
 /** Speaks with a rank 0 of 2 that encrypts, through a TLS socket of the JDK's own. */
-@Timeout(60)
+@Timeout(300)
 class TlsAdmissionTest {
   private static final int LIMIT_MILLIS = 10_000;
   private static final InetAddress LESS = InetAddress.ofLiteral("127.0.0.1");

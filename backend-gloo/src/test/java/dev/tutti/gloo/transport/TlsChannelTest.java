@@ -36,7 +36,7 @@ import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.ValueSource;
 
 /** Drives both ends of a connection by turns, as none of them blocks. */
-@Timeout(60)
+@Timeout(300)
 class TlsChannelTest {
   private static final Duration LIMIT = Duration.ofSeconds(60);
 
