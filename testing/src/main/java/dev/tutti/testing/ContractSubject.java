@@ -37,7 +37,7 @@ public interface ContractSubject {
 
   /** Returns the deadline of one test body on all ranks; that of its groups is half of it. */
   default Duration timeout() {
-    return Duration.ofSeconds(120);
+    return Duration.ofMinutes(2);
   }
 
   /** Returns the settings of the groups. */

@@ -64,7 +64,7 @@ public abstract class ProcessGroupContract
 
   /** Returns the deadline of one test body on all ranks; that of its groups is half of it. */
   protected Duration timeout() {
-    return Duration.ofSeconds(120);
+    return Duration.ofMinutes(2);
   }
 
   /** Returns the settings of the groups. */
