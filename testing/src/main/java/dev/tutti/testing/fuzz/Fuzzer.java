@@ -123,13 +123,16 @@ final class Fuzzer {
     ProgramMinimizer minimizer =
         new ProgramMinimizer(host, program, outcome, LEAST_PATIENCE, ATTEMPTS, MINIMIZING);
     Program smallest = minimizer.minimize();
+    Outcome again = host.run(smallest, patience);
     throw new AssertionError(
         "a random program failed ("
             + outcome.kind()
             + "). Its seed is "
             + program.seed()
-            + "; made smaller, it still fails ("
+            + "; made smaller, it failed too ("
             + minimizer.outcome().kind()
+            + ", and run once more "
+            + again.kind()
             + "); -Dtutti.fuzzProgram=FILE runs it again from a file:\n"
             + smallest
             + minimizer.outcome().report()

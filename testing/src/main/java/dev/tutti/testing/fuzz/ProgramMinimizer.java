@@ -160,9 +160,10 @@ final class ProgramMinimizer {
       UnaryOperator<Step> half =
           s -> s.withCounts(s.counts().stream().map(c -> c > 1 ? c / 2 : c).toList());
       takeOne(i, s -> s.withCounts(s.counts().stream().map(c -> Math.min(c, 1)).toList()));
-      while (takeOne(i, half)) {
-        continue;
-      }
+      boolean halved;
+      do {
+        halved = takeOne(i, half);
+      } while (halved);
     }
   }
 

@@ -58,7 +58,8 @@ final class ProgramReference {
 
   /** Makes what a rank brings to a reduction. */
   byte[] brought(Step step, int slot, int rank, int size, int count) {
-    ByteBuffer bytes = buffer(step.dtype(), count);
+    byte[] result = new byte[count * step.dtype().byteSize()];
+    ByteBuffer bytes = over(result);
     for (int i = 0; i < reals(step.dtype(), count); i++) {
       if (isReal(step.dtype())) {
         put(bytes, step.dtype(), i, real(step, slot, rank, size, i));
@@ -66,12 +67,13 @@ final class ProgramReference {
         put(bytes, step.dtype(), i, whole(step, slot, rank, size, i));
       }
     }
-    return bytes.array();
+    return result;
   }
 
   /** Computes a reduction over the ranks of a group. */
   byte[] reduced(Step step, int slot, int size, int count) {
-    ByteBuffer bytes = buffer(step.dtype(), count);
+    byte[] result = new byte[count * step.dtype().byteSize()];
+    ByteBuffer bytes = over(result);
     for (int i = 0; i < reals(step.dtype(), count); i++) {
       if (isReal(step.dtype())) {
         put(bytes, step.dtype(), i, reducedReal(step, slot, size, i));
@@ -79,7 +81,7 @@ final class ProgramReference {
         put(bytes, step.dtype(), i, reducedWhole(step, slot, size, i));
       }
     }
-    return bytes.array();
+    return result;
   }
 
   private double reducedReal(Step step, int slot, int size, int i) {
@@ -167,9 +169,8 @@ final class ProgramReference {
     return dtype.isComplex() ? 2 * count : count;
   }
 
-  private static ByteBuffer buffer(DType dtype, int count) {
-    return ByteBuffer.allocate(Math.multiplyExact(count, dtype.byteSize()))
-        .order(ByteOrder.nativeOrder());
+  private static ByteBuffer over(byte[] bytes) {
+    return ByteBuffer.wrap(bytes).order(ByteOrder.nativeOrder());
   }
 
   private static void put(ByteBuffer bytes, DType dtype, int i, double value) {
@@ -227,7 +228,8 @@ final class ProgramReference {
 
   /** Returns the elements as bytes of a type that holds small whole numbers. */
   static byte[] encoded(DType dtype, long[] values) {
-    ByteBuffer bytes = buffer(dtype, values.length);
+    byte[] result = new byte[values.length * dtype.byteSize()];
+    ByteBuffer bytes = over(result);
     for (int i = 0; i < values.length; i++) {
       if (isReal(dtype)) {
         put(bytes, dtype, i, (double) values[i]);
@@ -235,7 +237,7 @@ final class ProgramReference {
         put(bytes, dtype, i, values[i]);
       }
     }
-    return bytes.array();
+    return result;
   }
 
   /** Puts arrays one behind the other. */
