@@ -26,12 +26,11 @@ record Blame(Kind kind, int rank) {
    * 4. An operation ran out of time, and the store does not answer for a second: nobody can be asked,
    *    and the rank that serves the store is named, also where a backend named another one that is
    *    late, since that one may wait for the store, too.
-   * 5. An operation ran out of time, and the store answers: every rank that is alive publishes how far
-   *    it came, and the Ledger says what that proves: who does not answer, has not come, closed, or
-   *    does nothing while a peer waits for its message. Where ranks made other calls than each other,
-   *    line 6 comes first.
-   * 6. Calls that do not fit each other: more than half of the ranks made one call, and the first of
-   *    the others is named. Without such a majority nobody is named; the text names all.
+   * 5. Calls do not fit each other: more than half of the ranks made one call, and the first of the
+   *    others is named. Without such a majority nobody is named; the text says what each called.
+   * 6. An operation ran out of time, and the store answers: every rank that is alive publishes how far
+   *    it came, and the Ledger says what that proves: whose calls do not fit (5), who does not answer,
+   *    has not come, closed, or does nothing while a peer waits for its message.
    *
    * Who stood still itself does not judge: the ends and the deadlines that it finds when it goes on
    * are what others made of its silence. It names itself, unless another rank told its own finding.
@@ -100,6 +99,11 @@ record Blame(Kind kind, int rank) {
   static boolean mayFollowFromStandstill(FailureEvent event, int self) {
     return event.kind() == Kind.TIMEOUT
         || (event.kind() == Kind.PEER_LOST && event.reporter() == self && !event.isOfStore());
+  }
+
+  /** Returns what is left of a failure where this rank stood still: what another rank says. */
+  static FailureEvent afterStandstill(FailureEvent event, int self) {
+    return event.reporter() == self ? event.asTimeout() : event;
   }
 
   /** Judges a rank that stood still. */

@@ -106,7 +106,7 @@ final class Failures {
   /** Returns what this rank knows by itself of a failure, where the store keeps it waiting. */
   private Verdict alone(FailureEvent event) {
     return stoodStill(event)
-        ? new Verdict(event.asTimeout(), Blame.ofStandstill(group.rank))
+        ? new Verdict(Blame.afterStandstill(event, group.rank), Blame.ofStandstill(group.rank))
         : new Verdict(Blame.withoutStore(event, group.monitor.serverOf(group.name)));
   }
 
@@ -249,7 +249,7 @@ final class Failures {
         return Bounded.call(
             "tutti-ask-" + group.name + "-" + group.rank,
             ASK,
-            () -> new Verdict(event.asTimeout(), findOr(Blame.ofStandstill(group.rank))));
+            () -> new Verdict(Blame.afterStandstill(event, group.rank), findOr(Blame.ofStandstill(group.rank))));
       }
       return switch (event.kind()) {
         case TIMEOUT, MISMATCH -> {

@@ -151,13 +151,13 @@ public final class Rendezvous {
       List<Integer> missing = transport.pairs.awaitConnected(deadline);
       if (!missing.isEmpty()) {
         String refusal = transport.pairs.refusal();
+        String text = transport.self() + ": no connection with " + PeerLateException.ranks(missing);
+        if (!refusal.isEmpty()) {
+          throw new RendezvousException(text + refusal);
+        }
         throw new RendezvousException(
-            transport.self()
-                + ": no connection with "
-                + PeerLateException.ranks(missing)
-                + (refusal.isEmpty()
-                    ? " within " + context.timeout().toMillis() + " ms"
-                    : refusal));
+            text + " within " + context.timeout().toMillis() + " ms",
+            new PeerLateException(missing, "did not connect"));
       }
     }
   }
