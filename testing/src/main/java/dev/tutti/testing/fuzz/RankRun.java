@@ -169,7 +169,7 @@ final class RankRun {
   private int issuedBefore(Step last) {
     int issued = 0;
     for (Step step : program.steps()) {
-      if (step == last) {
+      if (step.id() == last.id()) {
         break;
       }
       if (step.group() == last.group() && members.takesPart(rank, step)) {

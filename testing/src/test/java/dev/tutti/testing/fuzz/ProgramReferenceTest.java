@@ -72,7 +72,7 @@ class ProgramReferenceTest {
     boolean wrapped = false;
     for (int i = 0; i < sum.length; i++) {
       assertThat(sum[i]).isEqualTo((byte) (a[i] + b[i]));
-      assertThat(product[i]).isEqualTo((byte) ((int) a[i] * (int) b[i]));
+      assertThat(product[i]).isEqualTo((byte) (((int) a[i]) * ((int) b[i])));
       wrapped |= sum[i] != a[i] + b[i];
     }
     assertThat(wrapped).isTrue();

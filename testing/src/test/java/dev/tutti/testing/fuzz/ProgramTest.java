@@ -62,7 +62,7 @@ class ProgramTest {
       for (Step step : program.steps()) {
         assertThat(open).as("groups before %s of\n%s", step, program).contains(step.group());
         if (step.kind() == StepKind.CLOSE) {
-          open.remove((Integer) step.group());
+          open.remove(Integer.valueOf(step.group()));
         } else if (step.kind() == StepKind.SUBGROUP) {
           open.add(step.child());
         } else if (step.kind() == StepKind.SPLIT) {
