@@ -249,7 +249,10 @@ final class Failures {
         return Bounded.call(
             "tutti-ask-" + group.name + "-" + group.rank,
             ASK,
-            () -> new Verdict(Blame.afterStandstill(event, group.rank), findOr(Blame.ofStandstill(group.rank))));
+            () ->
+                new Verdict(
+                    Blame.afterStandstill(event, group.rank),
+                    findOr(Blame.ofStandstill(group.rank))));
       }
       return switch (event.kind()) {
         case TIMEOUT, MISMATCH -> {

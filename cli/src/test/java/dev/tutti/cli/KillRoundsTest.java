@@ -59,12 +59,16 @@ class KillRoundsTest {
       Phase phase, String store, boolean served, Action action, int victim, int pauseMillis) {
     static Plan random(Random random) {
       return new Plan(
-          Phase.values()[random.nextInt(Phase.values().length)],
+          any(random, Phase.values()),
           random.nextBoolean() ? "tcp" : "aeron",
           random.nextInt(3) == 0,
-          Action.values()[random.nextInt(Action.values().length)],
+          any(random, Action.values()),
           random.nextBoolean() ? 0 : 1 + random.nextInt(SIZE - 1),
           random.nextInt(60));
+    }
+
+    private static <T> T any(Random random, T[] values) {
+      return values[random.nextInt(values.length)];
     }
 
     long promise() {

@@ -46,18 +46,17 @@ class TraceBufferTest {
   @Test
   void handsOnATraceThatNothingFollows() throws Exception {
     BlockingQueue<List<String>> blocks = new LinkedBlockingQueue<>();
-    try (PipedOutputStream out = new PipedOutputStream()) {
-      PipedInputStream in = new PipedInputStream(out);
-      TraceBuffer buffer = new TraceBuffer(lines -> blocks.add(texts(lines)));
-      Thread pump = Thread.ofPlatform().daemon().start(new LinePump(in, buffer));
-      out.write("a.b.CException: x\n\tat a.b.C.d(C.java:1)\n".getBytes(UTF_8));
-      out.flush();
-      assertThat(blocks.poll(30, TimeUnit.SECONDS))
-          .containsExactly("a.b.CException: x", "\tat a.b.C.d(C.java:1)");
-      assertThat(pump.isAlive()).isTrue();
-      out.close();
-      pump.join(30_000);
-      assertThat(pump.isAlive()).isFalse();
-    }
+    PipedOutputStream out = new PipedOutputStream();
+    TraceBuffer buffer = new TraceBuffer(lines -> blocks.add(texts(lines)));
+    Thread pump =
+        Thread.ofPlatform().daemon().start(new LinePump(new PipedInputStream(out), buffer));
+    out.write("a.b.CException: x\n\tat a.b.C.d(C.java:1)\n".getBytes(UTF_8));
+    out.flush();
+    assertThat(blocks.poll(60, TimeUnit.SECONDS))
+        .containsExactly("a.b.CException: x", "\tat a.b.C.d(C.java:1)");
+    assertThat(pump.isAlive()).isTrue();
+    out.close();
+    pump.join(60_000);
+    assertThat(pump.isAlive()).isFalse();
   }
 }
