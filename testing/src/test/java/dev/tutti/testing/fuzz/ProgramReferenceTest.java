@@ -71,13 +71,8 @@ class ProgramReferenceTest {
     double[] product = reduced(dtype, ReduceOp.Kind.PRODUCT);
     boolean wrapped = false;
     for (int i = 0; i < sum.length; i++) {
-<<<<<<< HEAD
-      assertThat(sum[i]).isEqualTo((byte) (a[i] + b[i]));
-      assertThat(product[i]).isEqualTo((byte) (((int) a[i]) * ((int) b[i])));
-=======
       assertThat(sum[i]).isEqualTo((byte) (long) (a[i] + b[i]));
       assertThat(product[i]).isEqualTo((byte) (long) (a[i] * b[i]));
->>>>>>> ec60fa4 (Compare steps of a program by their numbers)
       wrapped |= sum[i] != a[i] + b[i];
     }
     assertThat(wrapped).isTrue();
