@@ -38,7 +38,8 @@ final class KillRoundsRank {
     Phase phase = Phase.valueOf(arguments[0]);
     Duration deadline = Duration.ofMillis(Long.parseLong(arguments[1]));
     try {
-      // Processes may take long to start; then all is bounded by the deadline, the store's calls too.
+      // Processes may take long to start; then all is bounded by the deadline, the store's calls
+      // too.
       ProcessGroup.init().close();
       while (phase == Phase.INIT) {
         tell();
