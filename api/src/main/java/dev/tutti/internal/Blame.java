@@ -70,11 +70,7 @@ record Blame(Kind kind, int rank) {
     if (cause instanceof MismatchException) {
       return new Blame(Kind.MISMATCH, -1);
     }
-    if (named < 0) {
-      return new Blame(Kind.FAILED, self);
-    }
-    // Who is told that the others gave it up did not lose them.
-    return new Blame(named == self ? Kind.TIMEOUT : Kind.PEER_LOST, named);
+    return named < 0 ? new Blame(Kind.FAILED, self) : new Blame(Kind.PEER_LOST, named);
   }
 
   /**

@@ -326,6 +326,10 @@ final class Failures {
 
   private FailureEvent eventOf(OperationState op, Throwable cause, int failedRank) {
     Blame blame = Blame.of(cause, failedRank, group.rank, group.monitor.serverOf(group.name));
+    if (blame.kind() == Kind.MISMATCH && op.type().isPointToPoint()) {
+      // Two ranks have no majority; the one that finds it tells of both.
+      blame = new Blame(Kind.FAILED, failedRank < 0 ? group.rank : failedRank);
+    }
     return new FailureEvent(
         group.name,
         blame.kind(),

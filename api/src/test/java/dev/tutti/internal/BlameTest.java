@@ -49,14 +49,6 @@ class BlameTest {
   }
 
   @Test
-  void whoWasGivenUpByTheOthersDidNotLoseThem() {
-    assertThat(of(new PeerLostException(1, "given up", null), 1))
-        .isEqualTo(new Blame(Kind.TIMEOUT, 1));
-    assertThat(Blame.ofPeer(new PeerLostException(1, "given up", null), 1, 1))
-        .isEqualTo(new Blame(Kind.TIMEOUT, 1));
-  }
-
-  @Test
   void callsThatDoNotFitAreLaidAtNobodyByWhoFindsThem() {
     assertThat(of(new MismatchException("other size"), 2)).isEqualTo(new Blame(Kind.MISMATCH, -1));
     assertThat(Blame.ofPeer(new MismatchException("other size"), -1, 1))

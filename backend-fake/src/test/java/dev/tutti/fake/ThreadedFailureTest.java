@@ -25,6 +25,7 @@ import java.util.List;
 import java.util.Map;
 import java.util.concurrent.CompletableFuture;
 import java.util.concurrent.ConcurrentHashMap;
+import java.util.concurrent.CountDownLatch;
 import java.util.concurrent.TimeUnit;
 import java.util.concurrent.TimeoutException;
 import org.junit.jupiter.api.Test;
@@ -263,6 +264,7 @@ class ThreadedFailureTest {
 
   @Test
   void anInterruptEndsNoCollective() {
+    CountDownLatch timedOut = new CountDownLatch(1);
     List<Throwable> failures =
         RawWorld.failures(
             2,
@@ -274,6 +276,9 @@ class ThreadedFailureTest {
                         () -> rank.backend.barrier(rank.op(OpType.BARRIER, Duration.ofMillis(50))))
                     .isInstanceOf(TimeoutException.class);
                 assertThat(Thread.interrupted()).isTrue();
+                timedOut.countDown();
+              } else {
+                assertThat(timedOut.await(60, TimeUnit.SECONDS)).isTrue();
               }
               throw new IllegalStateException("the end of rank " + rank.rank);
             });
