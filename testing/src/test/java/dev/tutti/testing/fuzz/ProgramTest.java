@@ -4,7 +4,6 @@ import static org.assertj.core.api.Assertions.assertThat;
 
 import dev.tutti.Capabilities;
 import dev.tutti.Capabilities.Feature;
-import java.util.ArrayList;
 import java.util.HashMap;
 import java.util.List;
 import java.util.Map;
@@ -58,11 +57,11 @@ class ProgramTest {
   void nothingIsDoneWithAGroupBeforeItIsMadeOrAfterItsEnd() {
     for (long seed = 0; seed < 200; seed++) {
       Program program = program(seed);
-      List<Integer> open = new ArrayList<>(List.of(0));
+      Set<Integer> open = new TreeSet<>(Set.of(0));
       for (Step step : program.steps()) {
         assertThat(open).as("groups before %s of\n%s", step, program).contains(step.group());
         if (step.kind() == StepKind.CLOSE) {
-          open.remove(Integer.valueOf(step.group()));
+          open.remove(step.group());
         } else if (step.kind() == StepKind.SUBGROUP) {
           open.add(step.child());
         } else if (step.kind() == StepKind.SPLIT) {
