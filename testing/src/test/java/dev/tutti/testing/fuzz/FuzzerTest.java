@@ -61,7 +61,7 @@ class FuzzerTest {
     String message = String.valueOf(thrown[0].getMessage());
     Program smallest = printed(message);
     assertThat(new ThreadHostOutcome(subject).of(smallest).isFailure())
-        .as("fails again: %s", smallest)
+        .as("fails again: %s, found by: %s", smallest, message)
         .isTrue();
     assertThat(smallest.steps()).as("steps of %s", smallest).hasSizeLessThanOrEqualTo(2);
     return assertThat(message).contains("Its seed is " + smallest.seed());
@@ -82,7 +82,7 @@ class FuzzerTest {
     List<String> lines =
         message.lines().dropWhile(line -> !line.startsWith("program seed=")).toList();
     List<String> steps =
-        lines.stream().skip(1).takeWhile(l -> l.matches("\\d+ [A-Z_]+ .*")).toList();
+        lines.stream().skip(1).takeWhile(l -> l.matches("\\d+ [A-Z_]+( .*)?")).toList();
     return Program.parse(lines.get(0) + "\n" + String.join("\n", steps));
   }
 
