@@ -213,7 +213,7 @@ class SetUpTest {
       assertThatThrownBy(
               () ->
                   ProcessGroup.init(
-                      at(port, 1).withProvider(provider).withTimeout(Duration.ofMillis(100))))
+                      at(port, 1).withProvider(provider).withTimeout(Duration.ofSeconds(2))))
           .isInstanceOf(RendezvousException.class)
           .hasMessage(
               "rank 1/2 left the job at tcp://127.0.0.1:"
@@ -317,7 +317,7 @@ class SetUpTest {
                 ProcessGroup.init(
                     GroupOptions.defaults()
                         .withProvider(provider)
-                        .withTimeout(Duration.ofSeconds(5))
+                        .withTimeout(Duration.ofSeconds(2))
                         .withSettings(Settings.ofEnvironment(environment))))
         .isInstanceOf(RendezvousException.class)
         .hasMessageContaining("rank 0/2 cannot join the others")
