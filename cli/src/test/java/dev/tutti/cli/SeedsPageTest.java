@@ -11,6 +11,7 @@ import java.util.List;
 import java.util.Map;
 import java.util.regex.Matcher;
 import java.util.regex.Pattern;
+import java.util.stream.IntStream;
 import java.util.stream.Stream;
 import org.junit.jupiter.api.Test;
 
@@ -21,7 +22,9 @@ class SeedsPageTest {
   private static final Pattern CLASS = Pattern.compile("`([A-Z]\\w*[a-z]\\w*)(?:\\.(\\w+))?`");
   private static final Pattern REASON = Pattern.compile("\\((\\d+)\\)");
 
-  private final Map<String, Path> sources = sources();
+  /** Has the files of each name: modules may have one of the same name. */
+  private final Map<String, List<Path>> sources = sources();
+
   private final List<String> rows = rows();
 
   private static Path root() {
@@ -33,13 +36,17 @@ class SeedsPageTest {
     return folder;
   }
 
-  private static Map<String, Path> sources() {
-    Map<String, Path> sources = new HashMap<>();
+  private static Map<String, List<Path>> sources() {
+    Map<String, List<Path>> sources = new HashMap<>();
     try (Stream<Path> modules = Files.list(ROOT)) {
       for (Path module : modules.map(folder -> folder.resolve("src")).toList()) {
         if (Files.isDirectory(module)) {
           try (Stream<Path> files = Files.walk(module)) {
-            files.forEach(file -> sources.put(file.getFileName().toString(), file));
+            files.forEach(
+                file ->
+                    sources
+                        .computeIfAbsent(file.getFileName().toString(), n -> new ArrayList<>())
+                        .add(file));
           }
         }
       }
@@ -79,8 +86,8 @@ class SeedsPageTest {
         }
       }
       for (Matcher name = CLASS.matcher(cell); name.find(); ) {
-        Path file = sources.get(name.group(1) + ".java");
-        if (file == null || !hasMember(file, name.group(2))) {
+        List<Path> files = sources.getOrDefault(name.group(1) + ".java", List.of());
+        if (!hasMember(files, name.group(2))) {
           missing.add(name.group());
         }
       }
@@ -88,9 +95,31 @@ class SeedsPageTest {
     assertThat(missing).isEmpty();
   }
 
-  private static boolean hasMember(Path file, String member) throws IOException {
-    return member == null
-        || Pattern.compile("\\b" + member + "\\(").matcher(Files.readString(file)).find();
+  private static boolean hasMember(List<Path> files, String member) throws IOException {
+    if (member == null) {
+      return !files.isEmpty();
+    }
+    Pattern call = Pattern.compile("\\b" + member + "\\(");
+    for (Path file : files) {
+      if (call.matcher(Files.readString(file)).find()) {
+        return true;
+      }
+    }
+    return false;
+  }
+
+  @Test
+  void decisionsAreNumberedInOrder() throws IOException {
+    List<String> numbers = new ArrayList<>();
+    Matcher number =
+        Pattern.compile("(?m)^(\\d+)\\. ")
+            .matcher(Files.readString(ROOT.resolve("docs/design-decisions.md")));
+    while (number.find()) {
+      numbers.add(number.group(1));
+    }
+    assertThat(numbers)
+        .hasSizeGreaterThan(90)
+        .isEqualTo(IntStream.rangeClosed(1, numbers.size()).mapToObj(String::valueOf).toList());
   }
 
   @Test
