@@ -49,6 +49,9 @@ final class ServerConnection {
   /** Tells that replies were added since the last flush. */
   boolean touched;
 
+  /** Tells that the loop is to read what TLS has for it. */
+  boolean queued;
+
   /** Is when replies got stuck, by {@link System#nanoTime()}; 0 while they do not. */
   long stuckSince;
 

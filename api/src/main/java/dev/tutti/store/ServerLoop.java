@@ -78,6 +78,7 @@ final class ServerLoop implements Runnable {
   private final ByteBuffer buffer =
       ByteBuffer.allocate(BUFFER_BYTES).order(ByteOrder.LITTLE_ENDIAN);
   private final ArrayDeque<ServerConnection> touched = new ArrayDeque<>();
+  private final ArrayDeque<ServerConnection> buffered = new ArrayDeque<>();
   private final Set<ServerConnection> stuck = new HashSet<>();
   private final Consumer<SelectionKey> handler = this::handle;
   private final YieldingWait pause = new YieldingWait();
@@ -173,10 +174,11 @@ final class ServerLoop implements Runnable {
       boolean ticks = acceptPaused || !stuck.isEmpty() || !strangers.isEmpty() || log.hasUntold();
       selector.select(handler, ticks ? TICK_MILLIS : 0);
     }
+    readBuffered();
     for (Runnable task = tasks.poll(); task != null; task = tasks.poll()) {
       task.run();
     }
-    boolean quiet = touched.isEmpty();
+    boolean quiet = touched.isEmpty() && buffered.isEmpty();
     flushTouched();
     tick();
     if (quiet) {
@@ -190,6 +192,7 @@ final class ServerLoop implements Runnable {
     closeQuietly(listener);
     commands = null;
     touched.clear();
+    buffered.clear();
     for (ServerConnection client = newest; client != null; client = client.older) {
       closeQuietly(client.channel);
     }
@@ -206,7 +209,7 @@ final class ServerLoop implements Runnable {
     pause.start();
     do {
       // A stop or a task is seen here if its wake-up was taken by this select.
-      if (selector.selectNow(handler) > 0 || stopped || !tasks.isEmpty()) {
+      if (selector.selectNow(handler) > 0 || stopped || !tasks.isEmpty() || !buffered.isEmpty()) {
         return true;
       }
     } while (pause.yields());
@@ -395,13 +398,23 @@ final class ServerLoop implements Runnable {
     return client.secured;
   }
 
-  private void read(ServerConnection client) throws IOException {
-    do {
-      readOnce(client);
-    } while (client.hasBuffered() && !client.paused && !client.ended);
+  /** Reads on from those that had their turn while TLS had more than that for them. */
+  private void readBuffered() {
+    for (int left = buffered.size(); left > 0; left--) {
+      ServerConnection next = buffered.remove();
+      next.queued = false;
+      guarded(next, () -> readMore(next));
+    }
   }
 
-  private void readOnce(ServerConnection client) throws IOException {
+  private void readMore(ServerConnection client) throws IOException {
+    if (client.hasBuffered() && !client.paused && !client.ended) {
+      read(client);
+    }
+  }
+
+  /** Reads once, so that a fast sender does not keep others waiting. */
+  private void read(ServerConnection client) throws IOException {
     buffer.clear();
     buffer.put(client.held);
     int read = client.wire.read(buffer);
@@ -412,6 +425,10 @@ final class ServerLoop implements Runnable {
       touch(client);
     }
     process(client, buffer);
+    if (client.hasBuffered() && !client.queued) {
+      buffered.add(client);
+      client.queued = true;
+    }
   }
 
   private void process(ServerConnection client, ByteBuffer in) throws ProtocolException {
@@ -447,9 +464,7 @@ final class ServerLoop implements Runnable {
     long sent = client.replies.flush(client.wire);
     while (client.paused && client.replies.pending() < HIGH_WATER) {
       process(client, client.held);
-      if (client.hasBuffered() && !client.paused && !client.ended) {
-        read(client);
-      }
+      readMore(client);
       sent += client.replies.flush(client.wire);
     }
     boolean done = client.replies.pending() == 0 && client.flushTls();

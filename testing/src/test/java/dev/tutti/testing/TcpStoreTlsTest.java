@@ -13,8 +13,11 @@ import dev.tutti.store.TcpStoreOptions;
 import dev.tutti.store.TcpStoreServer;
 import dev.tutti.tls.TlsSettings;
 import java.io.IOException;
+import java.io.OutputStream;
 import java.net.InetAddress;
 import java.net.Socket;
+import java.nio.ByteBuffer;
+import java.nio.ByteOrder;
 import java.nio.charset.StandardCharsets;
 import java.nio.file.Path;
 import java.security.GeneralSecurityException;
@@ -25,7 +28,10 @@ import java.util.List;
 import java.util.Map;
 import java.util.Objects;
 import java.util.Random;
+import java.util.concurrent.CountDownLatch;
+import java.util.concurrent.atomic.AtomicBoolean;
 import javax.net.ssl.SSLContext;
+import javax.net.ssl.SSLSocket;
 import org.jspecify.annotations.Nullable;
 import org.junit.jupiter.api.BeforeAll;
 import org.junit.jupiter.api.Test;
@@ -140,6 +146,67 @@ class TcpStoreTlsTest extends StoreContract {
           .hasMessageContaining(
               "GLOO_DEVICE_TRANSPORT_TCP_TLS_CERT of this process must come from"
                   + " GLOO_DEVICE_TRANSPORT_TCP_TLS_CA_FILE of the other side");
+    }
+  }
+
+  /** Serves others while clients send requests without replies as fast as they can. */
+  @Test
+  @Timeout(120)
+  void fastSendersKeepNobodyWaiting() throws Exception {
+    int senders = 2;
+    byte[] requests = setRequests(10_000);
+    AtomicBoolean done = new AtomicBoolean();
+    List<Thread> threads = new ArrayList<>();
+    List<SSLSocket> sockets = new ArrayList<>();
+    try (TcpStoreServer server = server(one);
+        TcpStore member = new TcpStore(options(server, one))) {
+      CountDownLatch sending = new CountDownLatch(senders);
+      for (int i = 0; i < senders; i++) {
+        SSLSocket socket =
+            (SSLSocket)
+                one.getSocketFactory()
+                    .createSocket(InetAddress.getLoopbackAddress(), server.port());
+        sockets.add(socket);
+        threads.add(
+            Thread.ofPlatform().daemon().start(() -> send(socket, requests, sending, done)));
+      }
+      sending.await();
+      for (int i = 1; i <= 100; i++) {
+        assertThat(member.add("count", 1)).isEqualTo(i);
+      }
+      done.set(true);
+    } finally {
+      for (SSLSocket socket : sockets) {
+        socket.close();
+      }
+      for (Thread thread : threads) {
+        thread.join();
+      }
+    }
+  }
+
+  private static byte[] setRequests(int count) {
+    int size = 2 + 2 * Long.BYTES;
+    ByteBuffer out = ByteBuffer.allocate(count * size).order(ByteOrder.LITTLE_ENDIAN);
+    for (int i = 0; i < count; i++) {
+      out.put((byte) 1).putLong(1).put((byte) '/').putLong(0);
+    }
+    return out.array();
+  }
+
+  private static void send(
+      SSLSocket socket, byte[] requests, CountDownLatch sending, AtomicBoolean done) {
+    try {
+      OutputStream out = socket.getOutputStream();
+      out.write(new byte[] {0, (byte) 0xce, (byte) 0xf7, (byte) 0x85, 0x3c});
+      for (int i = 0; !done.get(); i++) {
+        out.write(requests);
+        if (i == 10) {
+          sending.countDown();
+        }
+      }
+    } catch (IOException e) {
+      assertThat(done).as("ends when it is told to, not by %s", e).isTrue();
     }
   }
 
