@@ -258,6 +258,7 @@ final class ServerCommands {
 
     @Override
     public void wake() {
+      touched.accept(client);
       client.cancels.remove(cancel);
       client.memory.give(bytes);
       try {
@@ -267,7 +268,6 @@ final class ServerCommands {
         // it.
         client.broken = e;
       }
-      touched.accept(client);
     }
   }
 }

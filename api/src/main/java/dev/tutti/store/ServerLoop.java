@@ -297,7 +297,6 @@ final class ServerLoop implements Runnable {
   private void outOfMemory(ServerConnection client, OutOfMemoryError e) {
     close(client);
     boolean all = changing;
-    changing = false;
     ServerConnection next;
     for (ServerConnection other = newest; all && other != null; other = next) {
       next = other.older;
@@ -305,6 +304,7 @@ final class ServerLoop implements Runnable {
         close(other);
       }
     }
+    changing = false;
     warn(
         client,
         "memory",
@@ -338,6 +338,8 @@ final class ServerLoop implements Runnable {
   }
 
   private void add(SocketChannel channel) {
+    ServerMemory.Client account = memory.client();
+    boolean added = false;
     try {
       channel.configureBlocking(false);
       channel.setOption(StandardSocketOptions.TCP_NODELAY, true);
@@ -346,21 +348,30 @@ final class ServerLoop implements Runnable {
       SSLContext context = tls;
       TlsChannel secured =
           context == null ? null : new TlsChannel(channel, TlsSettings.engine(context, false));
-      ServerConnection client = new ServerConnection(channel, secured, key, token, memory.client());
+      ServerConnection client = new ServerConnection(channel, secured, key, token, account);
+      strangers.add(client);
       key.attach(client);
       link(client);
-      strangers.add(client);
-      if (memory.isFull()) {
-        strangers.removeIf(other -> !other.isStranger());
-        refuse(strangers.getFirst(), "too many", memory.fullMessage());
-      }
+      added = true;
     } catch (IOException e) {
       LOG.log(Level.DEBUG, "a client left before it was served", e);
-      closeQuietly(channel);
-    } catch (OutOfMemoryError e) {
-      closeQuietly(channel);
-      throw e;
+    } finally {
+      if (!added) {
+        account.close();
+        closeQuietly(channel);
+      }
     }
+    if (added && memory.isFull()) {
+      refuse(eldestStranger(), "too many", memory.fullMessage());
+    }
+  }
+
+  /** Returns who came first of those that have shown nothing; the last one that came has not. */
+  private ServerConnection eldestStranger() {
+    while (!strangers.getFirst().isStranger()) {
+      strangers.removeFirst();
+    }
+    return strangers.getFirst();
   }
 
   private void link(ServerConnection client) {
@@ -448,8 +459,8 @@ final class ServerLoop implements Runnable {
 
   private void touch(ServerConnection client) {
     if (!client.touched) {
-      client.touched = true;
       touched.add(client);
+      client.touched = true;
     }
   }
 
