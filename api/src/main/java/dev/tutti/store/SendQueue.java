@@ -83,14 +83,29 @@ final class SendQueue {
 
   /** Adds a length and the bytes; the array must not be written afterwards. */
   void putBytes(byte[] value) {
-    putLong(value.length);
-    if (value.length <= COPIED) {
-      room(value.length).put(value);
+    putBytes(ByteBuffer.wrap(value)); // big-endian, unlike what is counted
+  }
+
+  /** Adds a length and the bytes of an array that nobody else has, so that it counts as well. */
+  void putOwnBytes(byte[] value) {
+    ByteBuffer buffer = ByteBuffer.wrap(value);
+    if (value.length > COPIED) {
+      memory.hold(value.length);
+      buffer.order(ByteOrder.LITTLE_ENDIAN);
+    }
+    putBytes(buffer);
+  }
+
+  private void putBytes(ByteBuffer value) {
+    int length = value.remaining();
+    putLong(length);
+    if (length <= COPIED) {
+      room(length).put(value);
     } else {
       closeTail(CHUNK);
-      full.add(ByteBuffer.wrap(value)); // big-endian, unlike chunks
+      full.add(value);
     }
-    pending += value.length;
+    pending += length;
   }
 
   /**

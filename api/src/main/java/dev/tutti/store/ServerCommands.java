@@ -87,7 +87,7 @@ final class ServerCommands {
         reply.putLong(table.length(request.key()));
         byte[] value = table.pop(request.key());
         if (value != null) {
-          reply.putBytes(value);
+          reply.putOwnBytes(value);
         }
       }
       case Wire.QUEUE_LENGTH -> reply.putLong(table.length(request.key()));
@@ -195,7 +195,7 @@ final class ServerCommands {
           @Override
           void answer(SendQueue reply) {
             reply.putByte(Wire.STOP_WAITING);
-            reply.putBytes(Objects.requireNonNull(self.get(0).value));
+            reply.putOwnBytes(Objects.requireNonNull(self.get(0).value));
           }
         };
     PopWaiter waiter = new PopWaiter(key, wait);

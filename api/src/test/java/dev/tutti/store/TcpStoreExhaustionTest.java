@@ -211,6 +211,32 @@ class TcpStoreExhaustionTest {
     requireServed();
   }
 
+  /** Counts values that left their queue while clients do not read them. */
+  @Test
+  void dropsWhoDoesNotReadWhatItPopped() throws IOException {
+    List<RawClient> clients = new ArrayList<>();
+    try (RawClient waits = RawClient.greeted(port)) {
+      waits.send(request(Wire.WAIT, 1L, "/come"));
+      for (int i = 0; i < 16; i++) {
+        RawClient client = RawClient.greeted(port);
+        clients.add(client);
+        client.send(request(Wire.QUEUE_PUSH, "/q" + i, new byte[Store.MAX_VALUE_BYTES]));
+        client.send(request(Wire.QUEUE_POP, "/q" + i));
+      }
+      requireServed();
+      try (TcpStore good = connect()) {
+        good.set("come", "value");
+      }
+      waits.expect("00");
+    } finally {
+      for (RawClient client : clients) {
+        client.close();
+      }
+    }
+    assertThat(logged("OutOfMemory")).isEmpty();
+    assertThat(logged("it makes this server hold")).isNotEmpty();
+  }
+
   @Test
   void servesOthersBesideManySilentConnections() throws IOException {
     List<RawClient> silent = new ArrayList<>();

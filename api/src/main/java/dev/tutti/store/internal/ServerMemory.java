@@ -124,6 +124,11 @@ public final class ServerMemory {
             "it makes this server hold %d bytes and asks for %d more; one client may have %d, an eighth of this server's heap (-Xmx)"
                 .formatted(held, bytes, one));
       }
+      hold(bytes);
+    }
+
+    /** Counts bytes that are there already, also where they are more than one client may hold. */
+    public void hold(long bytes) {
       if (held <= SMALL && held + bytes > SMALL) {
         since = System.nanoTime();
       }
