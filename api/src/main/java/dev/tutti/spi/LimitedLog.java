@@ -1,7 +1,10 @@
 package dev.tutti.spi;
 
+import java.io.IOException;
 import java.lang.System.Logger;
 import java.lang.System.Logger.Level;
+import java.net.InetSocketAddress;
+import java.nio.channels.SocketChannel;
 import java.time.ZoneId;
 import java.time.ZonedDateTime;
 import java.util.ArrayList;
@@ -59,9 +62,8 @@ public final class LimitedLog implements AutoCloseable {
   public LimitedLog(Logger logger, LongSupplier clock) {
     this.logger = logger;
     this.clock = clock;
-    // Loads now what needs files: the JDK's loggers want time zones, which cannot be had again
-    // where they
-    // are first asked for while there are no descriptors.
+    // Loads what needs files: the JDK's loggers need time zones, and get none at all where they ask
+    // for the first time while no descriptor is free.
     String _ = line(ZonedDateTime.now(ZoneId.systemDefault()).toString(), new Count(), 0);
   }
 
@@ -72,6 +74,17 @@ public final class LimitedLog implements AutoCloseable {
     long seen;
     long interval = FIRST_NANOS;
     String last = "";
+  }
+
+  /** Returns the host at the other end of a connection; empty where it has none, or is closed. */
+  public static String addressOf(SocketChannel channel) {
+    try {
+      return channel.getRemoteAddress() instanceof InetSocketAddress internet
+          ? internet.getAddress().getHostAddress()
+          : "";
+    } catch (IOException e) {
+      return "";
+    }
   }
 
   /**

@@ -1,6 +1,7 @@
 package dev.tutti.cuda.share;
 
 import dev.tutti.BackendException;
+import dev.tutti.spi.LimitedLog;
 import dev.tutti.spi.PeerLostException;
 import dev.tutti.tls.TlsChannel;
 import dev.tutti.tls.TlsSettings;
@@ -60,6 +61,7 @@ public final class RankLinks implements AutoCloseable {
   private static final long TOKEN_NANOS = 10_000_000_000L;
   private static final long ACCEPT_PAUSE_NANOS = 10_000_000;
   private static final int MOST_UNKNOWN = 64;
+  private static final long LOG_MILLIS = 1_000;
 
   /** Is to how many ranks one connects before it has a note: they see from its end that it died. */
   private static final int WATCHERS = 15;
@@ -81,7 +83,7 @@ public final class RankLinks implements AutoCloseable {
   private final ConcurrentLinkedQueue<Outgoing> blocked = new ConcurrentLinkedQueue<>();
   private final AtomicInteger unwritten = new AtomicInteger();
   private final ArrayDeque<Incoming> unknown = new ArrayDeque<>();
-  private boolean hasWarned;
+  private final LimitedLog log = new LimitedLog(LOG);
   private volatile @Nullable Thread thread;
   private volatile boolean closed;
 
@@ -455,7 +457,7 @@ public final class RankLinks implements AutoCloseable {
   private void run(Receiver receiver) {
     try {
       while (!closed) {
-        selector.select(millisToToken());
+        selector.select(millisToLook());
         flushBlocked(receiver);
         for (SelectionKey key : selector.selectedKeys()) {
           if (!key.isValid()) {
@@ -468,6 +470,7 @@ public final class RankLinks implements AutoCloseable {
           }
         }
         dropSilent();
+        log.tick();
         selector.selectedKeys().clear();
       }
     } catch (IOException e) {
@@ -527,9 +530,7 @@ public final class RankLinks implements AutoCloseable {
     } catch (ClosedChannelException e) {
       throw e;
     } catch (IOException e) {
-      LOG.log(
-          hasWarned ? Level.DEBUG : Level.WARNING, "rank {0}: cannot accept links: {1}", rank, e);
-      hasWarned = true;
+      log.warn("accept", "", "rank %d: cannot accept links: %s".formatted(rank, e));
       dropFirst();
       LockSupport.parkNanos(ACCEPT_PAUSE_NANOS);
       return;
@@ -555,10 +556,13 @@ public final class RankLinks implements AutoCloseable {
     }
   }
 
-  /** Returns for how long to wait for tokens, in milliseconds; 0 for as long as it takes. */
-  private long millisToToken() {
+  /** Returns after how many milliseconds to look for late tokens, or log; 0 for never. */
+  private long millisToLook() {
     Incoming first = unknown.peekFirst();
-    return first == null ? 0 : Math.max(1, (first.tokenUntil - System.nanoTime()) / 1_000_000 + 1);
+    if (first == null) {
+      return log.hasUntold() ? LOG_MILLIS : 0;
+    }
+    return Math.max(1, (first.tokenUntil - System.nanoTime()) / 1_000_000 + 1);
   }
 
   /** Closes connections that have not said their token in time. */
@@ -598,7 +602,10 @@ public final class RankLinks implements AutoCloseable {
       }
       count = from.wire.read(from.buffer);
     } catch (SSLException e) {
-      LOG.log(Level.WARNING, "rank {0}: closed a link that cannot be encrypted: {1}", rank, e);
+      log.warn(
+          "TLS",
+          LimitedLog.addressOf(from.channel),
+          "rank %d: closed a link that cannot be encrypted: %s".formatted(rank, e));
       return -1;
     } catch (IOException e) {
       count = -1;
@@ -651,6 +658,7 @@ public final class RankLinks implements AutoCloseable {
     if (reader != null && !reader.equals(Thread.currentThread())) {
       joinUninterruptibly(reader);
     }
+    log.close();
     try {
       for (SelectionKey key : selector.keys()) {
         key.channel().close();

@@ -1,5 +1,6 @@
 package dev.tutti.gloo.transport;
 
+import dev.tutti.spi.LimitedLog;
 import dev.tutti.store.JobToken;
 import dev.tutti.tls.TlsChannel;
 import dev.tutti.tls.TlsSettings;
@@ -135,7 +136,7 @@ final class Admission implements Handler {
 
   /** Returns the host that connected. */
   String host() {
-    return PeerAddress.hostOf(socket);
+    return LimitedLog.addressOf(socket);
   }
 
   /** Closes the connection. */

@@ -1,5 +1,6 @@
 package dev.tutti.gloo.transport;
 
+import dev.tutti.spi.LimitedLog;
 import java.io.IOException;
 import java.nio.ByteBuffer;
 import java.nio.ByteOrder;
@@ -182,7 +183,7 @@ final class Listener implements Handler {
     private void refuse(String cause, String why) {
       transport.warnOfStranger(
           cause,
-          PeerAddress.hostOf(channel),
+          LimitedLog.addressOf(channel),
           "closed a connection from " + remote() + ": it " + why);
       greetings.remove(this);
       closeQuietly(channel);

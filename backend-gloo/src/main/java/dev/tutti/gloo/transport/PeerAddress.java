@@ -1,6 +1,5 @@
 package dev.tutti.gloo.transport;
 
-import java.io.IOException;
 import java.net.Inet4Address;
 import java.net.Inet6Address;
 import java.net.InetAddress;
@@ -9,7 +8,6 @@ import java.net.SocketAddress;
 import java.net.UnknownHostException;
 import java.nio.ByteBuffer;
 import java.nio.ByteOrder;
-import java.nio.channels.SocketChannel;
 import java.nio.charset.StandardCharsets;
 import java.util.Arrays;
 
@@ -54,17 +52,6 @@ record PeerAddress(
       return internet.getAddress().getHostAddress() + " port " + internet.getPort();
     }
     return address.toString();
-  }
-
-  /** Returns the host at the other end of a connection; empty once that is not known any more. */
-  static String hostOf(SocketChannel channel) {
-    try {
-      return channel.getRemoteAddress() instanceof InetSocketAddress internet
-          ? internet.getAddress().getHostAddress()
-          : "";
-    } catch (IOException e) {
-      return "";
-    }
   }
 
   void put(ByteBuffer out) {
