@@ -7,27 +7,27 @@ package dev.tutti;
 public enum AllReduceAlgorithm {
   /** Whatever the backend takes to be the fastest. */
   AUTO("auto"),
-  /** Everything goes to every rank in one step: <i>cuda</i>, and <i>gloo</i> in shared memory. */
+  /** Every rank reads all tensors and reduces them: <i>cuda</i>, <i>gloo</i> in shared memory. */
   ONE_SHOT("one-shot"),
-  /** Parts go to who reduces them, then results to all: <i>cuda</i>. */
+  /** Every rank reduces a part, then reads the parts of the others: <i>cuda</i>. */
   TWO_SHOT("two-shot"),
-  /** As two-shot, a chunk at a time: <i>cuda</i>. */
+  /** Two-shot, a chunk at a time: <i>cuda</i>. */
   CHUNKS("chunks"),
-  /** Through memory that all ranks share, in pieces: <i>gloo</i> in shared memory. */
+  /** Ranks copy pieces through memory that all share: <i>gloo</i> in shared memory. */
   STAGED("staged"),
   /** Ranks read each other's tensors where they are: <i>gloo</i> in shared memory. */
   DIRECT("direct"),
   /** Ranks write results into each other's symmetric memory: <i>gloo</i> in shared memory. */
   SYMMETRIC("symmetric"),
-  /** Gloo's ring: <i>gloo</i> over sockets, with ranks of PyTorch too. */
+  /** Gloo's ring: <i>gloo</i> over sockets, also with ranks of PyTorch. */
   RING("ring"),
-  /** Whole tensors between pairs of ranks: <i>gloo</i> over sockets. */
+  /** Pairs of ranks exchange whole tensors: <i>gloo</i> over sockets. */
   RECURSIVE_DOUBLING("recursive-doubling"),
-  /** Halves of halves between pairs of ranks, and back: <i>gloo</i> over sockets. */
+  /** Pairs of ranks exchange ever smaller halves, and back: <i>gloo</i> over sockets. */
   HALVING_DOUBLING("halving-doubling"),
-  /** The same in pieces: <i>gloo</i> over sockets. */
+  /** Halving-doubling in pieces: <i>gloo</i> over sockets. */
   PIPELINED_HALVING_DOUBLING("pipelined-halving-doubling"),
-  /** In shared memory within hosts and over sockets between them: <i>gloo</i> on several hosts. */
+  /** Shared memory within hosts, sockets between them: <i>gloo</i> on several hosts. */
   TWO_LEVEL("two-level");
 
   private final String label;

@@ -8,7 +8,7 @@ import java.util.Map;
 import java.util.TreeMap;
 
 /**
- * Sees to it that the ranks of a job have the same backends: the first one writes its own into the
+ * Checks that the ranks of a job have the same backends: the first one writes its own into the
  * store, the others compare. Costs one round trip.
  */
 final class BackendAgreement {

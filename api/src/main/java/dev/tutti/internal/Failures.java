@@ -29,7 +29,7 @@ final class Failures {
    * A store that hangs or is gone can delay this but not prevent it: whoever cannot tell its failure
    * within a second decides alone, every further step through the store is bounded, and after
    * SETTLE_NANOS whoever waits, or the watchdog, settles what this rank knows. The first verdict stands.
-   * Whom it names says Blame.
+   * Blame says whom it names.
    */
   private static final System.Logger LOG = System.getLogger(Failures.class.getName());
   private static final long SETTLE_NANOS = TimeUnit.SECONDS.toNanos(3);

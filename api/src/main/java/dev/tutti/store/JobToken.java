@@ -32,7 +32,7 @@ public final class JobToken {
   /** Bytes of a proof. */
   public static final int PROOF_BYTES = 32;
 
-  /** Is the least number of characters of a token; who records a connection can try guesses. */
+  /** Least number of characters of a token: a shorter one could be guessed from a recording. */
   public static final int MIN_CHARACTERS = 16;
 
   private static final String ALGORITHM = "HmacSHA256";
