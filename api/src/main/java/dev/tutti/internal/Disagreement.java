@@ -61,7 +61,13 @@ final class Disagreement {
   private static Issued comparable(Issued issued) {
     return EQUAL.contains(issued.type())
         ? issued
-        : new Issued(issued.type(), issued.sequence(), issued.dtype(), -1, issued.root());
+        : new Issued(
+            issued.type(),
+            issued.sequence(),
+            issued.reduceOp(),
+            issued.dtype(),
+            -1,
+            issued.root());
   }
 
   private static String describe(Map<Issued, List<Integer>> kinds) {

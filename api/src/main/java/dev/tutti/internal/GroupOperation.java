@@ -3,6 +3,7 @@ package dev.tutti.internal;
 import dev.tutti.CommListener.OpEvent;
 import dev.tutti.DType;
 import dev.tutti.OpType;
+import dev.tutti.ReduceOp;
 import dev.tutti.StreamBlock;
 import dev.tutti.Tensor;
 import dev.tutti.TuttiException;
@@ -41,6 +42,9 @@ final class GroupOperation extends OperationState implements Work {
 
   /** Is the place in the flight record, of an operation that has one from its issue on. */
   long flightPlace;
+
+  /** Is what reduces the tensor, of the operation that a group reuses. */
+  ReduceOp.@Nullable Kind inlineReduceOp;
 
   /** Is the element type of the tensor, of the operation that a group reuses. */
   @Nullable DType inlineDtype;

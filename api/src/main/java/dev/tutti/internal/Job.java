@@ -12,6 +12,7 @@ import dev.tutti.StoreConnectionException;
 import dev.tutti.StoreSilentException;
 import dev.tutti.StoreTimeoutException;
 import dev.tutti.TuttiException;
+import dev.tutti.internal.UninterruptedStore.SetUp;
 import dev.tutti.spi.Backend;
 import dev.tutti.spi.BackendContext;
 import dev.tutti.spi.BackendProvider;
@@ -137,6 +138,7 @@ final class Job {
   /**
    * Creates the backends of a group and the group; all its ranks do.
    *
+   * @param deadlineNanos of all that set-up waits for, in terms of {@link System#nanoTime()}
    * @param parent whose failures end this, too, and whose backends may make those of this; null if
    *     there is no other group
    * @param ranks of the members in the parent
@@ -146,16 +148,17 @@ final class Job {
       int groupRank,
       List<Integer> globalRanks,
       Duration groupTimeout,
+      long deadlineNanos,
       @Nullable Group parent,
       List<Integer> ranks) {
     Store store = name.equals("0") ? rootStore : new PrefixStore(name + "/", rootStore);
-    EarlyFailures early = new EarlyFailures();
-    Map<String, Store> stores = new LinkedHashMap<>();
-    providers
-        .keySet()
-        .forEach(
-            type -> stores.put(type, new UninterruptedStore(new PrefixStore(type + "/", store))));
+    SetUp setUp = new SetUp(name, groupRank, deadlineNanos);
+    Map<String, UninterruptedStore> stores = new LinkedHashMap<>();
+    for (String type : providers.keySet()) {
+      stores.put(type, new UninterruptedStore(new PrefixStore(type + "/", store), setUp));
+    }
     Runnable end = () -> stores.values().forEach(Store::close);
+    EarlyFailures early = new EarlyFailures(end);
     monitor.join(name, globalRanks, event -> end.run());
     if (parent != null) {
       parent.failures.whenFailing(end);
@@ -163,7 +166,8 @@ final class Job {
     Map<String, BoundBackend> bound = new LinkedHashMap<>();
     try {
       if (parent == null) {
-        new BackendAgreement(new UninterruptedStore(ownStore), rank, size).require(providers);
+        new BackendAgreement(new UninterruptedStore(ownStore, setUp), rank, size)
+            .require(providers);
       }
       stores.forEach(
           (type, typeStore) -> {
@@ -182,7 +186,7 @@ final class Job {
                     type,
                     deviceFor(provider, type),
                     typeStore,
-                    Deadlines.cut(groupTimeout),
+                    Deadlines.left(deadlineNanos),
                     settings,
                     early);
             bound.put(type, bind(provider, type, context, parent, ranks));
@@ -191,6 +195,7 @@ final class Job {
           new Group(
               name, groupRank, globalRanks, settings, groupTimeout, monitor, Map.copyOf(bound));
       group.start();
+      stores.values().forEach(UninterruptedStore::endSetUp);
       early.tell(group);
       return group;
     } catch (RuntimeException e) {
@@ -200,7 +205,7 @@ final class Job {
           // The others hear of that failure, and are not told of this one, which follows from it.
           throw e;
         }
-        throw setUpFailed(name, groupRank, globalRanks.size(), parent != null, e);
+        throw setUpFailed(name, groupRank, globalRanks.size(), parent != null, early.causeOf(e));
       } finally {
         monitor.leave(name);
       }
@@ -343,11 +348,16 @@ final class Job {
     }
   }
 
-  /** Keeps the first failure that a backend reports before its group is there. */
+  /** Keeps the first failure that a backend reports before its group is there, and ends set-up. */
   private static final class EarlyFailures implements BackendContext.FailureListener {
+    private final Runnable end;
     private @Nullable Group group;
     private @Nullable Throwable cause;
     private int rank;
+
+    EarlyFailures(Runnable end) {
+      this.end = end;
+    }
 
     @Override
     public void failed(Throwable newCause, int failedRank) {
@@ -359,9 +369,29 @@ final class Job {
           rank = failedRank;
         }
       }
-      if (target != null) {
+      if (target == null) {
+        end.run();
+      } else {
         target.peerFailed(newCause, failedRank);
       }
+    }
+
+    /** Returns what a backend reported, if that ended the stores of a set-up, else the exception. */
+    synchronized RuntimeException causeOf(RuntimeException e) {
+      if (cause == null || !hasClosedStore(e)) {
+        return e;
+      }
+      BackendException reported = new BackendException(Failures.textOf(cause), cause);
+      reported.addSuppressed(e);
+      return reported;
+    }
+
+    private static boolean hasClosedStore(Throwable e) {
+      Throwable t = e;
+      while (t != null && !(t instanceof StoreClosedException)) {
+        t = t.getCause();
+      }
+      return t != null;
     }
 
     void tell(Group newGroup) {

@@ -5,6 +5,7 @@ import dev.tutti.CollectiveTimeoutException;
 import dev.tutti.CommListener.OpEvent;
 import dev.tutti.DType;
 import dev.tutti.OpType;
+import dev.tutti.ReduceOp;
 import dev.tutti.TuttiException;
 import dev.tutti.WorkState;
 import dev.tutti.spi.PeerLostException;
@@ -60,12 +61,14 @@ final class OperationRunner {
   }
 
   /** Begins a synchronous collective on the caller's thread; null if it has to queue. */
-  @Nullable GroupOperation beginInline(OpType type, @Nullable DType dtype, long numel) {
-    long sequence = tryEnterUntold(type, dtype, numel);
+  @Nullable GroupOperation beginInline(
+      OpType type, ReduceOp.@Nullable Kind reduceOp, @Nullable DType dtype, long numel) {
+    long sequence = tryEnterUntold(type, reduceOp, dtype, numel);
     if (sequence <= 0) {
       return null;
     }
     GroupOperation op = inlineOp;
+    op.inlineReduceOp = reduceOp;
     op.inlineDtype = dtype;
     op.inlineNumel = numel;
     op.issueUntimed(type, sequence);
@@ -73,18 +76,21 @@ final class OperationRunner {
   }
 
   /** Takes the lane if it is free and nobody has to be told; returns a number above 0 if so. */
-  private long tryEnterUntold(OpType type, @Nullable DType dtype, long numel) {
+  private long tryEnterUntold(
+      OpType type, ReduceOp.@Nullable Kind reduceOp, @Nullable DType dtype, long numel) {
     group.ensureOpen(type);
     if (failures.isFailing()) {
-      refuse(type, dtype, numel, -1);
+      refuse(type, reduceOp, dtype, numel, -1);
     }
     return listeners.isEmpty() ? lane.tryEnter() : Lane.TAKEN;
   }
 
   /** Keeps what a rank calls after the group began to fail, for the others, and refuses it. */
-  private void refuse(OpType type, @Nullable DType dtype, long numel, int root) {
+  private void refuse(
+      OpType type, ReduceOp.@Nullable Kind reduceOp, @Nullable DType dtype, long numel, int root) {
     if (!type.isPointToPoint() && refused == null) {
-      refused = FlightRecorder.issued(type, lane.sequence() + 1, dtype, numel, root);
+      refused = 
+          FlightRecorder.issued(type, lane.sequence() + 1, reduceOp, dtype, numel, root);
     }
     failures.refuseIfFailing(type);
   }
@@ -141,6 +147,7 @@ final class OperationRunner {
     recorder.ended(
         op.type(),
         op.sequenceNumber(),
+        op.inlineReduceOp,
         op.inlineDtype,
         op.inlineNumel,
         state,
@@ -153,8 +160,9 @@ final class OperationRunner {
    * Begins a stream-ordered collective of whose work nobody wants to know; null if it has to go the
    * way of the others. Allocates nothing in the long run.
    */
-  @Nullable GroupOperation beginOnStream(OpType type, @Nullable DType dtype, long numel) {
-    long sequence = tryEnterUntold(type, dtype, numel);
+  @Nullable GroupOperation beginOnStream(
+      OpType type, ReduceOp.@Nullable Kind reduceOp, @Nullable DType dtype, long numel) {
+    long sequence = tryEnterUntold(type, reduceOp, dtype, numel);
     if (sequence <= 0) {
       return null;
     }
@@ -162,7 +170,7 @@ final class OperationRunner {
       GroupOperation op = pending.onStream.next();
       long now = System.nanoTime();
       op.issue(type, sequence, now, now + group.timeoutNanos(), WorkState.RUNNING);
-      op.flightPlace = recorder.issue(type, sequence, dtype, numel, -1, now);
+      op.flightPlace = recorder.issue(type, sequence, reduceOp, dtype, numel, -1, now);
       pending.onStream.add();
       Watchdog.expect(op.deadlineNanos());
       group.endIfFailed(op);
@@ -222,7 +230,7 @@ final class OperationRunner {
   GroupOperation submit(OperationSpec spec) {
     group.ensureOpen(spec.type());
     if (failures.isFailing()) {
-      refuse(spec.type(), spec.dtype(), spec.numel(), spec.root());
+      refuse(spec.type(), spec.reduceOp(), spec.dtype(), spec.numel(), spec.root());
     }
     GroupOperation op = new GroupOperation(group, spec);
     try {
@@ -386,7 +394,14 @@ final class OperationRunner {
     long now = System.nanoTime();
     op.issue(spec.type(), sequence, now, deadline, state);
     op.flightPlace =
-        recorder.issue(spec.type(), sequence, spec.dtype(), spec.numel(), spec.root(), now);
+        recorder.issue(
+            spec.type(),
+            sequence,
+            spec.reduceOp(),
+            spec.dtype(),
+            spec.numel(),
+            spec.root(),
+            now);
   }
 
   private void tellBefore(

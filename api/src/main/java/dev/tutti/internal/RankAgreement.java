@@ -30,16 +30,17 @@ final class RankAgreement {
    *
    * @param name the new group's name
    * @param ranks sorted
+   * @param deadlineNanos in terms of {@link System#nanoTime()}
    * @throws CollectiveException that names both lists, if they differ
    */
-  void require(String name, List<Integer> ranks) {
+  void require(String name, List<Integer> ranks, long deadlineNanos) {
     String own = text(ranks);
     String value = group.rank + " " + ranks.indexOf(group.rank) + " " + own;
     Store store = job.groupStore(group.name);
     Store.Swap swap =
         new StoreWait(group, store)
             .call(
-                System.nanoTime() + group.timeoutNanos(),
+                deadlineNanos,
                 () ->
                     store.compareSet(
                         "subgroup/" + name, null, value.getBytes(StandardCharsets.UTF_8)));

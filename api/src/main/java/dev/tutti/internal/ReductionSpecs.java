@@ -36,12 +36,13 @@ final class ReductionSpecs extends OperationSpecs {
     }
     HostStaging staging = new HostStaging(backend);
     Tensor staged = staging.inOut(tensor);
-    return spec(
+    return reduction(
         op,
         backend,
         options.timeout(),
         options.async(),
         -1,
+        options.reduceOp(),
         List.of(tensor),
         List.of(tensor),
         staging,
@@ -77,12 +78,13 @@ final class ReductionSpecs extends OperationSpecs {
     Tensor staged =
         Tensor.sparse(
             staging.input(tensor.indices()), staging.input(tensor.values()), tensor.shape());
-    return spec(
+    return reduction(
         op,
         backend,
         options.timeout(),
         options.async(),
         -1,
+        options.reduceOp(),
         List.of(tensor),
         List.of(),
         staging,
@@ -103,12 +105,13 @@ final class ReductionSpecs extends OperationSpecs {
     overlaps.requireApart(op, "tensor", tensors);
     HostStaging staging = new HostStaging(backend);
     List<Tensor> staged = staging.inOuts(tensors);
-    return spec(
+    return reduction(
         op,
         backend,
         options.timeout(),
         options.async(),
         -1,
+        options.reduceOp(),
         tensors,
         tensors,
         staging,
@@ -124,12 +127,13 @@ final class ReductionSpecs extends OperationSpecs {
     checks.reducible(op, tensor, options.reduceOp(), backend);
     HostStaging staging = new HostStaging(backend);
     Tensor staged = staging.inOut(tensor);
-    return spec(
+    return reduction(
         op,
         backend,
         options.timeout(),
         options.async(),
         options.root(),
+        options.reduceOp(),
         List.of(tensor),
         List.of(tensor),
         staging,
@@ -156,12 +160,13 @@ final class ReductionSpecs extends OperationSpecs {
     HostStaging staging = new HostStaging(backend);
     Tensor stagedOutput = staging.output(output);
     List<Tensor> stagedInputs = staging.inputs(inputs);
-    return spec(
+    return reduction(
         op,
         backend,
         options.timeout(),
         options.async(),
         -1,
+        options.reduceOp(),
         inputs,
         List.of(output),
         staging,
@@ -180,12 +185,13 @@ final class ReductionSpecs extends OperationSpecs {
     HostStaging staging = new HostStaging(backend);
     Tensor stagedOutput = staging.output(output);
     Tensor stagedInput = staging.input(input);
-    return spec(
+    return reduction(
         op,
         backend,
         options.timeout(),
         options.async(),
         -1,
+        options.reduceOp(),
         List.of(input),
         List.of(output),
         staging,
@@ -209,12 +215,13 @@ final class ReductionSpecs extends OperationSpecs {
     HostStaging staging = new HostStaging(backend);
     List<Tensor> stagedOutputs = staging.outputs(outputs);
     List<Tensor> stagedInputs = staging.inputs(inputs);
-    return spec(
+    return reduction(
         op,
         backend,
         options.timeout(),
         options.async(),
         -1,
+        options.reduceOp(),
         inputs,
         outputs,
         staging,

@@ -29,18 +29,37 @@ final class StoreWait {
    * @throws StoreSilentException if it does not end by then; a server is given a second
    */
   <T> T call(long deadlineNanos, Supplier<T> call) {
-    Duration left = Deadlines.left(deadlineNanos);
-    Duration limit = left.compareTo(ANSWER) < 0 ? ANSWER : left;
+    return call(group.name, group.rank, store, deadlineNanos, call);
+  }
+
+  /**
+   * Makes a call of a store that has no deadline of its own.
+   *
+   * @param group for which it is called
+   * @param rank in the group
+   * @param store that is called
+   * @param deadlineNanos in terms of {@link System#nanoTime()}
+   * @throws StoreSilentException if it does not end by then; a server is given a second
+   */
+  static <T> T call(
+      String group, int rank, Store store, long deadlineNanos, Supplier<T> call) {
+    Duration limit = answerBy(deadlineNanos);
     try {
-      return Bounded.call("tutti-ask-" + group.name + "-" + group.rank, limit, call::get);
+      return Bounded.call("tutti-ask-" + group + "-" + rank, limit, call::get);
     } catch (RuntimeException e) {
       throw e;
     } catch (Exception e) {
       throw new StoreSilentException(
           "rank %d of group %s: %s does not answer within %s"
-              .formatted(group.rank, group.name, store, Deadlines.text(limit)),
+              .formatted(rank, group, store, Deadlines.text(limit)),
           e);
     }
+  }
+
+  /** Returns how long a server may take that has to answer by a deadline: at least a second. */
+  static Duration answerBy(long deadlineNanos) {
+    Duration left = Deadlines.left(deadlineNanos);
+    return left.compareTo(ANSWER) < 0 ? ANSWER : left;
   }
 
   /**

@@ -60,6 +60,7 @@ final class Subgroups {
               + group.name
               + ", which has ranks of PyTorch: those make groups of the group of all ranks only");
     }
+    long deadline = System.nanoTime() + group.timeoutNanos();
     String name = nextName();
     List<Integer> sorted = ranks.stream().sorted().toList();
     if (group.size > 1 && !isAlone()) {
@@ -67,11 +68,11 @@ final class Subgroups {
       orFail(
           OpType.SUBGROUP,
           () -> {
-            agreement.require(name, sorted);
+            agreement.require(name, sorted, deadline);
             return sorted;
           });
     }
-    return create(OpType.SUBGROUP, name, sorted);
+    return create(OpType.SUBGROUP, name, sorted, deadline);
   }
 
   Optional<ProcessGroup> split(int color, int key) {
@@ -82,11 +83,12 @@ final class Subgroups {
               + ": its ranks of PyTorch do not say their colors; subgroup(ranks) is their"
               + " new_group");
     }
+    long deadline = System.nanoTime() + group.timeoutNanos();
     String name = nextName();
     List<Member> all =
         isAlone()
             ? alone(color, key)
-            : orFail(OpType.SPLIT, () -> exchange("split/" + name + "/", color, key));
+            : orFail(OpType.SPLIT, () -> exchange("split/" + name + "/", color, key, deadline));
     if (color < 0) {
       return Optional.empty();
     }
@@ -96,7 +98,7 @@ final class Subgroups {
             .sorted(Comparator.comparingInt(Member::key).thenComparingInt(Member::rank))
             .map(Member::rank)
             .toList();
-    return create(OpType.SPLIT, name + "." + color, ranks);
+    return create(OpType.SPLIT, name + "." + color, ranks, deadline);
   }
 
   /** Fails the group where a step through the store fails, since the others wait for this rank. */
@@ -128,9 +130,8 @@ final class Subgroups {
     }
   }
 
-  private List<Member> exchange(String prefix, int color, int key) {
+  private List<Member> exchange(String prefix, int color, int key, long deadline) {
     long start = System.nanoTime();
-    long deadline = start + group.timeoutNanos();
     Store store = job.groupStore(group.name);
     StoreWait wait = new StoreWait(group, store);
     wait.call(
@@ -153,7 +154,7 @@ final class Subgroups {
               PeerLateException.ranks(missing) + " did not come"));
       group.failures.throwAgreed();
     }
-    List<byte[]> answers = store.multiGet(wait.keys(prefix, 0), group.timeout());
+    List<byte[]> answers = store.multiGet(wait.keys(prefix, 0), StoreWait.answerBy(deadline));
     List<Member> members = new ArrayList<>();
     for (int r = 0; r < answers.size(); r++) {
       members.add(Member.parse(r, answers.get(r)));
@@ -171,10 +172,11 @@ final class Subgroups {
     return IntStream.range(0, group.size).mapToObj(r -> new Member(r, color, key)).toList();
   }
 
-  private Optional<ProcessGroup> create(OpType type, String name, List<Integer> ranks) {
+  private Optional<ProcessGroup> create(
+      OpType type, String name, List<Integer> ranks, long deadline) {
     int rank = ranks.indexOf(group.rank);
     if (rank < 0) {
-      pass(type, ranks);
+      pass(type, ranks, deadline);
       return Optional.empty();
     }
     group.ensureUsable(type);
@@ -182,7 +184,7 @@ final class Subgroups {
     Group created;
     group.joining = "the set-up of group " + name + " of ranks " + RankAgreement.text(ranks);
     try {
-      created = job.createGroup(name, rank, globalRanks, group.timeout(), group, ranks);
+      created = job.createGroup(name, rank, globalRanks, group.timeout(), deadline, group, ranks);
     } catch (RuntimeException e) {
       throw orFailureOfGroup(type, e);
     } finally {
@@ -202,8 +204,7 @@ final class Subgroups {
   }
 
   /** Takes part in making a group of others, for backends whose ranks all have to. */
-  private void pass(OpType type, List<Integer> ranks) {
-    long deadline = System.nanoTime() + group.timeoutNanos();
+  private void pass(OpType type, List<Integer> ranks, long deadline) {
     for (Backend backend : Job.distinct(group.backends.values())) {
       try {
         backend.passSubgroup(ranks, deadline);

@@ -156,7 +156,7 @@ final class TuttiProcessGroup implements ProcessGroup {
     if (backend != null) {
       checks.rank(type, "root", root);
       checks.movable(type, "tensor", tensor, backend, group.rank != root);
-      op = runner.beginOnStream(type, tensor.dtype(), tensor.numel());
+      op = runner.beginOnStream(type, null, tensor.dtype(), tensor.numel());
     }
     if (backend == null || op == null) {
       ProcessGroup.super.broadcast(tensor, root);
@@ -179,7 +179,7 @@ final class TuttiProcessGroup implements ProcessGroup {
       checks.rank(type, "root", root);
       checks.movable(type, "tensor", tensor, backend, true);
       checks.reducible(type, tensor, reduceOp, backend);
-      op = runner.beginOnStream(type, tensor.dtype(), tensor.numel());
+      op = runner.beginOnStream(type, reduceOp.kind(), tensor.dtype(), tensor.numel());
     }
     if (backend == null || op == null) {
       ProcessGroup.super.reduce(tensor, reduceOp, root);
@@ -203,7 +203,7 @@ final class TuttiProcessGroup implements ProcessGroup {
       checks.movable(type, "input", input, backend, false);
       checks.times(type, "output", output, "input", input);
       overlaps.require(type, output, input, InPlace.OWN_PART);
-      op = runner.beginOnStream(type, input.dtype(), input.numel());
+      op = runner.beginOnStream(type, null, input.dtype(), input.numel());
     }
     if (backend == null || op == null) {
       ProcessGroup.super.allGatherInto(output, input);
@@ -228,7 +228,7 @@ final class TuttiProcessGroup implements ProcessGroup {
       checks.reducible(type, output, reduceOp, backend);
       checks.times(type, "input", input, "output", output);
       overlaps.require(type, output, input, InPlace.OWN_PART);
-      op = runner.beginOnStream(type, input.dtype(), input.numel());
+      op = runner.beginOnStream(type, reduceOp.kind(), input.dtype(), input.numel());
     }
     if (backend == null || op == null) {
       ProcessGroup.super.reduceScatterInto(output, input, reduceOp);
@@ -283,7 +283,9 @@ final class TuttiProcessGroup implements ProcessGroup {
     }
     boolean isOnHost = tensor.device().isCpu();
     GroupOperation inline =
-        isOnHost ? runner.beginInline(op, tensor.dtype(), tensor.numel()) : null;
+        isOnHost
+            ? runner.beginInline(op, reduceOp.kind(), tensor.dtype(), tensor.numel())
+            : null;
     if (inline == null) {
       allReduce(tensor, AllReduceOptions.DEFAULT.withReduceOp(reduceOp));
       return;
@@ -297,7 +299,9 @@ final class TuttiProcessGroup implements ProcessGroup {
   }
 
   private void allReduceOnStream(BoundBackend backend, Tensor tensor, ReduceOp reduceOp) {
-    GroupOperation op = runner.beginOnStream(OpType.ALL_REDUCE, tensor.dtype(), tensor.numel());
+    GroupOperation op = 
+        runner.beginOnStream(
+            OpType.ALL_REDUCE, reduceOp.kind(), tensor.dtype(), tensor.numel());
     if (op == null) {
       allReduce(tensor, AllReduceOptions.DEFAULT.withReduceOp(reduceOp));
       return;
@@ -391,7 +395,7 @@ final class TuttiProcessGroup implements ProcessGroup {
       barrierOnStream(backend);
       return;
     }
-    GroupOperation inline = runner.beginInline(op, null, 0);
+    GroupOperation inline = runner.beginInline(op, null, null, 0);
     if (inline == null) {
       barrier(BarrierOptions.DEFAULT);
       return;
@@ -405,7 +409,7 @@ final class TuttiProcessGroup implements ProcessGroup {
   }
 
   private void barrierOnStream(BoundBackend backend) {
-    GroupOperation op = runner.beginOnStream(OpType.BARRIER, null, 0);
+    GroupOperation op = runner.beginOnStream(OpType.BARRIER, null, null, 0);
     if (op == null) {
       barrier(BarrierOptions.DEFAULT);
       return;
@@ -453,7 +457,7 @@ final class TuttiProcessGroup implements ProcessGroup {
       OpType op, BoundBackend backend, Duration timeout, boolean async, BackendCall call) {
     checks.timeout(op, timeout);
     return runner.submit(
-        new OperationSpec(op, backend, timeout, async, -1, 0, List.of(), List.of(), null, call));
+        new OperationSpec(op, backend, timeout, async, -1, 0, null, List.of(), List.of(), null, call));
   }
 
   @Override

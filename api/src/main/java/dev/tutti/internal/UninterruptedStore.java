@@ -10,10 +10,21 @@ import org.jspecify.annotations.Nullable;
 
 /**
  * Is a store whose waits no interrupt ends, for calls that all ranks make together. The thread is
- * interrupted when a call returns, as it was before or became meanwhile.
+ * interrupted when a call returns, as it was before or became meanwhile. While a group is set up, a
+ * deadline bounds all calls, also those that wait for nobody but the server.
  */
 final class UninterruptedStore implements Store {
   private final Store store;
+  private volatile @Nullable SetUp setUp;
+
+  /**
+   * Is what bounds the calls.
+   *
+   * @param group that is set up
+   * @param rank in the group
+   * @param deadlineNanos in terms of {@link System#nanoTime()}
+   */
+  record SetUp(String group, int rank, long deadlineNanos) {}
 
   /**
    * Creates a view of a store.
@@ -24,11 +35,31 @@ final class UninterruptedStore implements Store {
     this.store = store;
   }
 
+  /**
+   * Creates a view of a store for the set-up of a group.
+   *
+   * @param store the store below; is closed with this one
+   * @param setUp bounds all calls until {@link #endSetUp}
+   */
+  UninterruptedStore(Store store, SetUp setUp) {
+    this.store = store;
+    this.setUp = setUp;
+  }
+
+  /** Bounds calls by their own deadlines from now on. */
+  void endSetUp() {
+    setUp = null;
+  }
+
   /** Makes a call that waits, again where an interrupt ended it. */
   private <T> T wait(Duration timeout, Function<Duration, T> call) {
     boolean interrupted = Thread.interrupted();
     long deadline = Deadlines.in(timeout);
-    Duration left = timeout;
+    SetUp bound = setUp;
+    if (bound != null && bound.deadlineNanos - deadline < 0) {
+      deadline = bound.deadlineNanos;
+    }
+    Duration left = bound == null ? timeout : Deadlines.left(deadline);
     try {
       while (true) {
         try {
@@ -51,8 +82,12 @@ final class UninterruptedStore implements Store {
   /** Makes a call that waits for nobody, once: what it does may not be done twice. */
   private <T> T call(Function<Store, T> call) {
     boolean interrupted = Thread.interrupted();
+    SetUp bound = setUp;
     try {
-      return call.apply(store);
+      return bound == null
+          ? call.apply(store)
+          : StoreWait.call(
+              bound.group, bound.rank, store, bound.deadlineNanos, () -> call.apply(store));
     } finally {
       if (interrupted) {
         Thread.currentThread().interrupt();

@@ -58,7 +58,7 @@ class BlameTest {
   private static Finding disagreement(long... numels) {
     SortedMap<Integer, Progress> ranks = new TreeMap<>();
     for (int rank = 0; rank < numels.length; rank++) {
-      Issued issued = new Issued(OpType.ALL_REDUCE, 1, "float32", numels[rank], -1);
+      Issued issued = new Issued(OpType.ALL_REDUCE, 1, "SUM", "float32", numels[rank], -1);
       ranks.put(
           rank, new Progress(false, 1, "", "", Map.of(), Map.of(), List.of(), List.of(issued)));
     }
@@ -78,5 +78,23 @@ class BlameTest {
             "ranks disagree: rank 0 called allReduce #1 float32[4], rank 1 called allReduce #1"
                 + " float32[5], rank 2 called allReduce #1 float32[6]");
     assertThat(disagreement(4, 4, 4)).isEqualTo(Finding.NONE);
+  }
+
+  @Test
+  void whoAloneReducesByAnotherOperatorIsNamed() {
+    SortedMap<Integer, Progress> ranks = new TreeMap<>();
+    for (int rank = 0; rank < 3; rank++) {
+      Issued issued =
+          new Issued(OpType.ALL_REDUCE, 1, rank == 1 ? "MAX" : "SUM", "int32", 4, -1);
+      Progress progress =
+          new Progress(false, 1, "", "", Map.of(), Map.of(), List.of(), List.of(issued));
+      ranks.put(rank, Progress.decode(progress.encode()));
+    }
+    assertThat(Disagreement.of(ranks, 3))
+        .isEqualTo(
+            new Finding(
+                1,
+                "ranks disagree: ranks 0, 2 called allReduce #1 int32[4], rank 1 called allReduce"
+                    + " #1 int32[4] by MAX"));
   }
 }

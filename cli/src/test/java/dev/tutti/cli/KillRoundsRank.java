@@ -9,13 +9,15 @@ import dev.tutti.TuttiException;
 import dev.tutti.Work;
 import java.time.Duration;
 import java.util.List;
+import java.util.concurrent.locks.LockSupport;
 import java.util.stream.IntStream;
 
 /**
  * Does one kind of call over and over until it fails; a rank of {@link KillRoundsTest}. Prints
  * {@code READY} after the first time, {@code ON} after each, and at the end either {@code CLOSED}
  * or {@code FAILED failedRank began ended message}, with the times of the failing call in
- * milliseconds of {@link System#currentTimeMillis()}.
+ * milliseconds of {@link System#currentTimeMillis()}. A call that takes long prints {@code LONG
+ * began stack}.
  */
 final class KillRoundsRank {
   private static final int ELEMENTS = 50_000;
@@ -30,13 +32,17 @@ final class KillRoundsRank {
     COLLECTIVES
   }
 
-  private static long began;
+  private static final long LONG_MILLIS = 2_500;
+
+  private static volatile long began = System.currentTimeMillis();
 
   private KillRoundsRank() {}
 
   public static void main(String[] arguments) {
     Phase phase = Phase.valueOf(arguments[0]);
     Duration deadline = Duration.ofMillis(Long.parseLong(arguments[1]));
+    Thread self = Thread.currentThread();
+    Thread.ofPlatform().daemon().start(() -> tellWhereLongCallsAre(self));
     try {
       // Processes may take long to start; then all is bounded by the deadline, the store's calls
       // too.
@@ -58,6 +64,19 @@ final class KillRoundsRank {
       System.out.println("CLOSED " + began + " " + System.currentTimeMillis());
     } catch (TuttiException e) {
       failed(e);
+    }
+  }
+
+  /** Prints once for each call that takes long where it is. */
+  private static void tellWhereLongCallsAre(Thread caller) {
+    long told = began;
+    while (true) {
+      LockSupport.parkNanos(Duration.ofMillis(100).toNanos());
+      long now = began;
+      if (now != told && System.currentTimeMillis() - now > LONG_MILLIS) {
+        told = now;
+        System.out.println("LONG " + now + " " + List.of(caller.getStackTrace()));
+      }
     }
   }
 

@@ -142,13 +142,7 @@ public interface MismatchContract extends GroupContract {
       minSize = 2,
       maxSize = 3)
   default void otherOperatorsFail(ContractWorld world) throws Exception {
-    ReduceOp other =
-        Arrays.stream(ReduceOp.Kind.values())
-            .filter(kind -> kind != ReduceOp.Kind.SUM)
-            .map(kind -> TestData.op(kind, 0))
-            .filter(op -> world.capabilities().canReduce(DType.INT32, op))
-            .findFirst()
-            .orElseThrow();
+    ReduceOp other = otherThanSum(world);
     check(
         world,
         (member, numel, isOdd) ->
@@ -189,6 +183,11 @@ public interface MismatchContract extends GroupContract {
                 member
                     .group()
                     .allReduce(member.scratch(isOdd ? DType.INT32 : DType.FLOAT32, numel)),
+            (member, numel, isOdd) ->
+                member
+                    .group()
+                    .allReduce(
+                        member.scratch(DType.INT32, numel), isOdd ? otherThanSum(world) : ReduceOp.SUM),
             (member, numel, isOdd) ->
                 member.group().broadcast(member.scratch(DType.FLOAT32, numel), isOdd ? 1 : 0),
             (member, numel, isOdd) -> {
@@ -232,6 +231,15 @@ public interface MismatchContract extends GroupContract {
       checkReceive(world, numel, DType.FLOAT32, numel + 1);
       checkReceive(world, numel, DType.INT32, numel);
     }
+  }
+
+  private static ReduceOp otherThanSum(ContractWorld world) {
+    return Arrays.stream(ReduceOp.Kind.values())
+        .filter(kind -> kind != ReduceOp.Kind.SUM)
+        .map(kind -> TestData.op(kind, 0))
+        .filter(op -> world.capabilities().canReduce(DType.INT32, op))
+        .findFirst()
+        .orElseThrow();
   }
 
   private static void checkReceive(ContractWorld world, int sent, DType dtype, int wanted)

@@ -111,7 +111,7 @@ public final class HostRendezvous {
     int[] ranks = groups.ranksOf(groups.hostOf(rank));
     try {
       if (layout.ringBytes() > 0) {
-        transport.share(ranks, new HostRings(shared, layout), left(deadline));
+        transport.share(ranks, new HostRings(shared, layout), store, left(deadline));
       }
       if (groups.hosts() > 1) {
         Members members = new Members(transport, ranks);

@@ -1,5 +1,6 @@
 package dev.tutti.gloo.transport;
 
+import dev.tutti.Store;
 import dev.tutti.MismatchException;
 import dev.tutti.spi.PeerLostException;
 import dev.tutti.tls.TlsChannel;
@@ -39,6 +40,11 @@ final class Pairs {
    * Is how long the right peer may still take to connect when a connection in its name was refused.
    */
   private static final long GRACE_NANOS = 2_000_000_000L;
+
+  /** Is how often to look whether the store is still open. */
+  private static final long LOOK_NANOS = 200_000_000L;
+
+  private static final List<String> ANY_KEY = List.of("any");
 
   private final Transport transport;
   private final int rank;
@@ -294,15 +300,17 @@ final class Pairs {
    * Waits until all peers are connected with which this rank is connecting; not to the end once a
    * connection was refused.
    *
+   * @param store of the group, which is closed if its set-up ends
    * @param deadline in terms of {@link System#nanoTime()}
    * @return the ranks that are missing, empty if none are
    * @throws PeerLostException if a peer cannot be reached
+   * @throws dev.tutti.StoreException if the store is closed or lost
    */
-  List<Integer> awaitConnected(long deadline) throws Exception {
-    Progress progress = transport.progress;
-    progress.drive(() -> isSettled() || refusal != null, deadline, true);
+  List<Integer> awaitConnected(Store store, long deadline) throws Exception {
+    drive(() -> isSettled() || refusal != null, store, deadline);
     long grace = System.nanoTime() + GRACE_NANOS;
-    progress.drive(this::isSettled, grace - deadline < 0 ? grace : deadline, true);
+    drive(this::isSettled, store, grace - deadline < 0 ? grace : deadline);
+    Progress progress = transport.progress;
     progress.lock.lock();
     try {
       transport.breakdown.throwIfBroken();
@@ -315,6 +323,18 @@ final class Pairs {
       return missing;
     } finally {
       progress.lock.unlock();
+    }
+  }
+
+  /** Moves bytes until a goal is reached, and looks now and then whether set-up is to end. */
+  private void drive(Goal goal, Store store, long deadline) {
+    while (true) {
+      long look = System.nanoTime() + LOOK_NANOS;
+      boolean last = deadline - look <= 0;
+      if (transport.progress.drive(goal, last ? deadline : look, true) || last) {
+        return;
+      }
+      boolean _ = store.check(ANY_KEY);
     }
   }
 

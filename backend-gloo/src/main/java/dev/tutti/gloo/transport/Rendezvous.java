@@ -148,7 +148,7 @@ public final class Rendezvous {
       }
     }
     if (!lazy) {
-      List<Integer> missing = transport.pairs.awaitConnected(deadline);
+      List<Integer> missing = transport.pairs.awaitConnected(context.store(), deadline);
       if (!missing.isEmpty()) {
         String refusal = transport.pairs.refusal();
         String text = transport.self() + ": no connection with " + PeerLateException.ranks(missing);

@@ -1,5 +1,6 @@
 package dev.tutti.gloo.transport;
 
+import dev.tutti.Store;
 import dev.tutti.GroupClosedException;
 import dev.tutti.RendezvousException;
 import dev.tutti.spi.BackendContext;
@@ -116,12 +117,14 @@ public final class Transport implements Endpoint, AutoCloseable {
    *
    * @param ranks that see the memory, this one among them
    * @param memory in which they are numbered by their place in that list
+   * @param store of the group, which is closed if its set-up ends
    * @param timeout for those that connect late
    * @throws RendezvousException naming the ranks that are not connected in time
    * @throws PeerLostException if a peer cannot be reached
    */
-  public void share(int[] ranks, RingMemory memory, Duration timeout) throws Exception {
-    List<Integer> missing = pairs.awaitConnected(System.nanoTime() + timeout.toNanos());
+  public void share(int[] ranks, RingMemory memory, Store store, Duration timeout)
+      throws Exception {
+    List<Integer> missing = pairs.awaitConnected(store, System.nanoTime() + timeout.toNanos());
     if (!missing.isEmpty()) {
       throw new RendezvousException(self() + ": no connection with ranks " + missing);
     }

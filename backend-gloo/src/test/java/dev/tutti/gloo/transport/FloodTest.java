@@ -6,6 +6,7 @@ import static org.assertj.core.api.Assertions.assertThatThrownBy;
 import com.sun.management.ThreadMXBean;
 import dev.tutti.gloo.transport.ScriptedSocket.End;
 import dev.tutti.spi.PeerLostException;
+import dev.tutti.store.HashStore;
 import java.io.IOException;
 import java.lang.foreign.Arena;
 import java.lang.foreign.MemorySegment;
@@ -92,7 +93,7 @@ class FloodTest extends RawPeerScripts {
     run(
         true,
         (transport, peer) -> {
-          transport.share(new int[] {0, 1}, memory, Duration.ofSeconds(10));
+          transport.share(new int[] {0, 1}, memory, new HashStore(), Duration.ofSeconds(10));
           flood(peer, RawPeer.words(48, Header.DOORBELL, 0, 0, 0, 0));
           assertDeadlineIsKept(transport);
           peer.die();
