@@ -13,7 +13,9 @@ import dev.tutti.ProcessGroup;
 import dev.tutti.RendezvousException;
 import dev.tutti.Settings;
 import dev.tutti.StoreException;
+import dev.tutti.StoreTimeoutException;
 import dev.tutti.Tensor;
+import dev.tutti.spi.PeerLostException;
 import dev.tutti.store.HashStore;
 import dev.tutti.store.TcpStoreServer;
 import java.net.InetAddress;
@@ -64,6 +66,67 @@ class SetUpTest {
       assertThat(failure.failedRank()).isEqualTo(1);
       assertThat(failure.opType()).isEqualTo(OpType.INIT);
     }
+  }
+
+  @Test
+  void aPeerThatABackendLosesEndsSetUpAtOnce() throws Exception {
+    ScriptedProvider provider = new ScriptedProvider();
+    provider.create =
+        context -> {
+          int peer = 1 - context.rank();
+          context.onFailure().failed(new PeerLostException(peer, "its connection ended", null), peer);
+          context.store().get("never", context.timeout());
+        };
+    long start = System.nanoTime();
+    Throwable failure =
+        catchThrowable(
+            () ->
+                ProcessGroup.init(
+                    GroupOptions.defaults()
+                        .withStore(new HashStore())
+                        .withRank(0)
+                        .withSize(2)
+                        .withProvider(provider)
+                        .withTimeout(Duration.ofMinutes(2))));
+    assertThat(Duration.ofNanos(System.nanoTime() - start)).isLessThan(Duration.ofMinutes(1));
+    assertThat(failure)
+        .isInstanceOf(RendezvousException.class)
+        .hasMessageContaining("its connection ended")
+        .hasMessageContaining("rank 1 left no sign in the store")
+        .hasRootCauseInstanceOf(PeerLostException.class);
+  }
+
+  /** Takes the whole time-out once, though each of two waits may take as long. */
+  @Test
+  void allWaitsOfSetUpTogetherTakeTheTimeOutOnce() throws Exception {
+    Duration timeout = Duration.ofSeconds(2);
+    AtomicInteger late = new AtomicInteger();
+    ScriptedProvider provider = new ScriptedProvider();
+    provider.create =
+        context -> {
+          for (int i = 0; i < 20; i++) {
+            try {
+              context.store().get("never", timeout);
+            } catch (StoreTimeoutException e) {
+              late.incrementAndGet();
+            }
+          }
+          throw new IllegalStateException("nobody came");
+        };
+    long start = System.nanoTime();
+    Throwable failure =
+        catchThrowable(
+            () ->
+                ProcessGroup.init(
+                    GroupOptions.defaults()
+                        .withStore(new HashStore())
+                        .withRank(0)
+                        .withSize(2)
+                        .withProvider(provider)
+                        .withTimeout(timeout)));
+    assertThat(Duration.ofNanos(System.nanoTime() - start)).isLessThan(timeout.multipliedBy(10));
+    assertThat(late).hasValue(20);
+    assertThat(failure).hasMessageContaining("nobody came");
   }
 
   /** Tells the rank that waits for the others too, whichever of the two comes first. */
