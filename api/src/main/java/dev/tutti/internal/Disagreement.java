@@ -62,12 +62,7 @@ final class Disagreement {
     return EQUAL.contains(issued.type())
         ? issued
         : new Issued(
-            issued.type(),
-            issued.sequence(),
-            issued.reduceOp(),
-            issued.dtype(),
-            -1,
-            issued.root());
+            issued.type(), issued.sequence(), issued.reduceOp(), issued.dtype(), -1, issued.root());
   }
 
   private static String describe(Map<Issued, List<Integer>> kinds) {

@@ -376,7 +376,9 @@ final class Job {
       }
     }
 
-    /** Returns what a backend reported, if that ended the stores of a set-up, else the exception. */
+    /**
+     * Returns what a backend reported, if that ended the stores of a set-up, else the exception.
+     */
     synchronized RuntimeException causeOf(RuntimeException e) {
       if (cause == null || !hasClosedStore(e)) {
         return e;

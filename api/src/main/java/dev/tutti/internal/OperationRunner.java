@@ -89,8 +89,7 @@ final class OperationRunner {
   private void refuse(
       OpType type, ReduceOp.@Nullable Kind reduceOp, @Nullable DType dtype, long numel, int root) {
     if (!type.isPointToPoint() && refused == null) {
-      refused = 
-          FlightRecorder.issued(type, lane.sequence() + 1, reduceOp, dtype, numel, root);
+      refused = FlightRecorder.issued(type, lane.sequence() + 1, reduceOp, dtype, numel, root);
     }
     failures.refuseIfFailing(type);
   }
@@ -395,13 +394,7 @@ final class OperationRunner {
     op.issue(spec.type(), sequence, now, deadline, state);
     op.flightPlace =
         recorder.issue(
-            spec.type(),
-            sequence,
-            spec.reduceOp(),
-            spec.dtype(),
-            spec.numel(),
-            spec.root(),
-            now);
+            spec.type(), sequence, spec.reduceOp(), spec.dtype(), spec.numel(), spec.root(), now);
   }
 
   private void tellBefore(

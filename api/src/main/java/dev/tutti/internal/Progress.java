@@ -62,8 +62,7 @@ record Progress(
    * @param numel how many elements this rank brought; -1 if that does not matter
    * @param root the rank that sends to or receives from all; -1 if there is none
    */
-  record Issued(
-      OpType type, long sequence, String reduceOp, String dtype, long numel, int root) {
+  record Issued(OpType type, long sequence, String reduceOp, String dtype, long numel, int root) {
     String describe() {
       String what = type.label() + " #" + sequence + (dtype.isEmpty() ? "" : " " + dtype);
       return what

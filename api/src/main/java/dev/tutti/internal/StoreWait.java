@@ -41,8 +41,7 @@ final class StoreWait {
    * @param deadlineNanos in terms of {@link System#nanoTime()}
    * @throws StoreSilentException if it does not end by then; a server is given a second
    */
-  static <T> T call(
-      String group, int rank, Store store, long deadlineNanos, Supplier<T> call) {
+  static <T> T call(String group, int rank, Store store, long deadlineNanos, Supplier<T> call) {
     Duration limit = answerBy(deadlineNanos);
     try {
       return Bounded.call("tutti-ask-" + group + "-" + rank, limit, call::get);

@@ -283,9 +283,7 @@ final class TuttiProcessGroup implements ProcessGroup {
     }
     boolean isOnHost = tensor.device().isCpu();
     GroupOperation inline =
-        isOnHost
-            ? runner.beginInline(op, reduceOp.kind(), tensor.dtype(), tensor.numel())
-            : null;
+        isOnHost ? runner.beginInline(op, reduceOp.kind(), tensor.dtype(), tensor.numel()) : null;
     if (inline == null) {
       allReduce(tensor, AllReduceOptions.DEFAULT.withReduceOp(reduceOp));
       return;
@@ -299,9 +297,8 @@ final class TuttiProcessGroup implements ProcessGroup {
   }
 
   private void allReduceOnStream(BoundBackend backend, Tensor tensor, ReduceOp reduceOp) {
-    GroupOperation op = 
-        runner.beginOnStream(
-            OpType.ALL_REDUCE, reduceOp.kind(), tensor.dtype(), tensor.numel());
+    GroupOperation op =
+        runner.beginOnStream(OpType.ALL_REDUCE, reduceOp.kind(), tensor.dtype(), tensor.numel());
     if (op == null) {
       allReduce(tensor, AllReduceOptions.DEFAULT.withReduceOp(reduceOp));
       return;
@@ -457,7 +454,8 @@ final class TuttiProcessGroup implements ProcessGroup {
       OpType op, BoundBackend backend, Duration timeout, boolean async, BackendCall call) {
     checks.timeout(op, timeout);
     return runner.submit(
-        new OperationSpec(op, backend, timeout, async, -1, 0, null, List.of(), List.of(), null, call));
+        new OperationSpec(
+            op, backend, timeout, async, -1, 0, null, List.of(), List.of(), null, call));
   }
 
   @Override

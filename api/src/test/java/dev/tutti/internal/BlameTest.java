@@ -84,8 +84,7 @@ class BlameTest {
   void whoAloneReducesByAnotherOperatorIsNamed() {
     SortedMap<Integer, Progress> ranks = new TreeMap<>();
     for (int rank = 0; rank < 3; rank++) {
-      Issued issued =
-          new Issued(OpType.ALL_REDUCE, 1, rank == 1 ? "MAX" : "SUM", "int32", 4, -1);
+      Issued issued = new Issued(OpType.ALL_REDUCE, 1, rank == 1 ? "MAX" : "SUM", "int32", 4, -1);
       Progress progress =
           new Progress(false, 1, "", "", Map.of(), Map.of(), List.of(), List.of(issued));
       ranks.put(rank, Progress.decode(progress.encode()));

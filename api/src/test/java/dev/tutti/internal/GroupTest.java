@@ -131,7 +131,8 @@ class GroupTest {
     void runInlineOnly(int times) throws Exception {
       Group inner = innerGroup(group);
       for (int i = 0; i < times; i++) {
-        GroupOperation op = inner.runner.beginInline(OpType.ALL_REDUCE, ReduceOp.Kind.SUM, DType.FLOAT32, 2);
+        GroupOperation op =
+            inner.runner.beginInline(OpType.ALL_REDUCE, ReduceOp.Kind.SUM, DType.FLOAT32, 2);
         inner.runner.endInline(op);
       }
     }

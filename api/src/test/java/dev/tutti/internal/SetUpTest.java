@@ -74,7 +74,9 @@ class SetUpTest {
     provider.create =
         context -> {
           int peer = 1 - context.rank();
-          context.onFailure().failed(new PeerLostException(peer, "its connection ended", null), peer);
+          context
+              .onFailure()
+              .failed(new PeerLostException(peer, "its connection ended", null), peer);
           context.store().get("never", context.timeout());
         };
     long start = System.nanoTime();

@@ -187,7 +187,8 @@ public interface MismatchContract extends GroupContract {
                 member
                     .group()
                     .allReduce(
-                        member.scratch(DType.INT32, numel), isOdd ? otherThanSum(world) : ReduceOp.SUM),
+                        member.scratch(DType.INT32, numel),
+                        isOdd ? otherThanSum(world) : ReduceOp.SUM),
             (member, numel, isOdd) ->
                 member.group().broadcast(member.scratch(DType.FLOAT32, numel), isOdd ? 1 : 0),
             (member, numel, isOdd) -> {

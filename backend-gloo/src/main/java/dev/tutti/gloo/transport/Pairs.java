@@ -1,7 +1,7 @@
 package dev.tutti.gloo.transport;
 
-import dev.tutti.Store;
 import dev.tutti.MismatchException;
+import dev.tutti.Store;
 import dev.tutti.spi.PeerLostException;
 import dev.tutti.tls.TlsChannel;
 import java.io.IOException;

@@ -1,8 +1,8 @@
 package dev.tutti.gloo.transport;
 
-import dev.tutti.Store;
 import dev.tutti.GroupClosedException;
 import dev.tutti.RendezvousException;
+import dev.tutti.Store;
 import dev.tutti.spi.BackendContext;
 import dev.tutti.spi.LimitedLog;
 import dev.tutti.spi.Operation;
