@@ -110,6 +110,27 @@ public interface CloseContract extends GroupContract {
         });
   }
 
+  /** Lets a rank close at once while others still join; these hear of it later. */
+  @ContractTest(needs = OpType.ALL_REDUCE, features = Feature.REAL_RESULTS, minSize = 2)
+  default void aRankMayCloseAtOnce(ContractWorld world) throws Exception {
+    int rounds = world.isLarge() ? 2 : 8;
+    for (int round = 0; round < rounds; round++) {
+      int leaver = round % world.size();
+      CountDownLatch joined = new CountDownLatch(world.size() - 1);
+      world.run(
+          member -> {
+            if (member.rank() == leaver) {
+              member.group().close();
+              return;
+            }
+            joined.countDown();
+            Waiting.open(joined);
+            CollectiveException failure = Failures.expect(member, Failures.SLACK, member::awaitSum);
+            assertThat(failure.failedRank()).as("%s", failure).isEqualTo(leaver);
+          });
+    }
+  }
+
   /** Fails the ranks that wait for one that closed, long before their deadline. */
   @ContractTest(needs = OpType.ALL_REDUCE, features = Feature.REAL_RESULTS, minSize = 2)
   default void ranksThatWaitForAClosedOneFail(ContractWorld world) throws Exception {

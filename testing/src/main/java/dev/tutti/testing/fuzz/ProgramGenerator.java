@@ -185,16 +185,6 @@ final class ProgramGenerator {
     }
     steps.add(step(kind, group).withMembers(list, child).withPeers(random.nextInt(2), 0, 0));
     fixLanes();
-    groupSizes.keySet().stream().filter(id -> id >= child).sorted().forEach(this::addMeeting);
-  }
-
-  /** Lets the ranks of a new group meet, so that none closes it before all have it. */
-  private void addMeeting(int group) {
-    steps.add(
-        step(
-            kinds.contains(StepKind.BARRIER) ? StepKind.BARRIER : StepKind.MONITORED_BARRIER,
-            group));
-    fixLanes();
   }
 
   private Step step(StepKind kind, int group) {
