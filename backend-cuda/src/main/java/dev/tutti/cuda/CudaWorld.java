@@ -284,7 +284,13 @@ final class CudaWorld implements AutoCloseable {
     try {
       PeerWorld peers =
           new PeerWorld(
-              device.context(), streams.get(0).handle(), exchange, channel, ranks, sharing);
+              device.context(),
+              streams.get(0).handle(),
+              exchange,
+              channel,
+              ranks,
+              sharing,
+              device.allocator()::makeRoom);
       Shared shared = null;
       if (plan != null && kernels != null) {
         links = RankLinks.open(directory, exchange, until);

@@ -415,6 +415,24 @@ class CudaBackendTest {
   }
 
   @Test
+  void whatIsCachedMakesRoomForANewGroup() throws Exception {
+    new CudaRanks(cuda)
+        .run(
+            2,
+            (group, device) -> {
+              try (Arena arena = Arena.ofShared()) {
+                Tensor _ = device.tensors().allocate(arena, DType.UINT8, 64 << 20);
+              }
+              group.store().barrier("cached", 2, Duration.ofMinutes(1));
+              if (group.rank() == 0) {
+                machine.fake.memory().setCapacity(machine.fake.memory().used());
+              }
+              group.store().barrier("full", 2, Duration.ofMinutes(1));
+              new OperationChecks(group.split(0, 0).orElseThrow(), device).all(2);
+            });
+  }
+
+  @Test
   void devicesThatDoNotReachEachOtherAreRefused() {
     machine.fake.cutLink(0, 1);
     assertThatThrownBy(() -> new CudaRanks(cuda).run(2, (group, device) -> {}))

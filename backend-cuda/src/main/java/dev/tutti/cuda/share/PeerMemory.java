@@ -3,6 +3,7 @@ package dev.tutti.cuda.share;
 import dev.tutti.BackendException;
 import dev.tutti.RendezvousException;
 import dev.tutti.TuttiException;
+import dev.tutti.cuda.CudaException;
 import dev.tutti.cuda.driver.DeviceContext;
 import java.lang.System.Logger.Level;
 import java.nio.ByteBuffer;
@@ -83,7 +84,7 @@ public final class PeerMemory implements AutoCloseable {
     String problem = "";
     byte[] offer = {};
     try {
-      own = blocks.create(byteSize, deadlineNanos);
+      own = create(world, blocks, byteSize, deadlineNanos);
       offer = Offer.of(byteSize, own.handle());
     } catch (TuttiException | IllegalArgumentException e) {
       problem = text(world, e);
@@ -123,6 +124,20 @@ public final class PeerMemory implements AutoCloseable {
         own.settle();
         own.free();
       }
+    }
+  }
+
+  /** Makes this rank's memory; where the device is full, again after room was made. */
+  private static Block create(PeerWorld world, Blocks blocks, long byteSize, long deadlineNanos) {
+    try {
+      return blocks.create(byteSize, deadlineNanos);
+    } catch (CudaException e) {
+      if (!e.isOutOfMemory()) {
+        throw e;
+      }
+      world.pressure().onPressure(byteSize);
+      world.context().enter();
+      return blocks.create(byteSize, deadlineNanos);
     }
   }
 

@@ -4,7 +4,6 @@ import static org.assertj.core.api.Assertions.assertThat;
 import static org.assertj.core.api.Assertions.assertThatThrownBy;
 
 import dev.tutti.BackendException;
-import dev.tutti.cuda.CudaException;
 import dev.tutti.cuda.Until;
 import dev.tutti.cuda.driver.DeviceAttribute;
 import dev.tutti.cuda.driver.DeviceContext;
@@ -20,6 +19,7 @@ import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.io.TempDir;
 import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.CsvSource;
+import org.junit.jupiter.params.provider.EnumSource;
 
 /** Shares memory between ranks that take each other for other processes. */
 class PeerMemoryTest {
@@ -31,6 +31,7 @@ class PeerMemoryTest {
   private final FakeCudaDriver fake = new FakeCudaDriver(2);
   private final HashStore store = new HashStore();
   @TempDir private Path directory;
+  private Runnable makeRoom = () -> {};
 
   @AfterEach
   void nothingIsLeft() {
@@ -53,7 +54,9 @@ class PeerMemoryTest {
               IpcChannel channel = IpcChannel.open(directory, exchange, Ranks.soon())) {
             context.enter();
             long stream = fake.driver().streams().create(0);
-            body.run(new PeerWorld(context, stream, exchange, channel, RANKS, sharing));
+            body.run(
+                new PeerWorld(
+                    context, stream, exchange, channel, RANKS, sharing, _ -> makeRoom.run()));
             context.enter();
             fake.driver().streams().destroy(stream);
           }
@@ -136,16 +139,26 @@ class PeerMemoryTest {
         .isBetween((long) imported, 2L * imported);
   }
 
+  @ParameterizedTest
+  @EnumSource
+  void aFullDeviceIsAskedAgainOnceRoomWasMade(Sharing sharing) throws Exception {
+    fake.memory().setCapacity(0);
+    makeRoom = () -> fake.memory().setCapacity(1 << 30);
+    inWorld(sharing, PeerMemoryTest::shares);
+  }
+
   @Test
-  void aDeviceWithoutRoomIsNotAskedAgain() throws Exception {
-    fake.failOn("cuMemCreate", 1, CudaException.OUT_OF_MEMORY);
+  void aDeviceThatStaysFullIsNotAskedWithoutFabricHandles() throws Exception {
+    fake.memory().setCapacity(0);
     inWorld(
         Sharing.VMM,
         world ->
             assertThatThrownBy(() -> PeerMemory.allocate(world, 64, 0, Ranks.soon()))
                 .isInstanceOf(BackendException.class)
                 .hasMessageContaining("CUDA_ERROR_OUT_OF_MEMORY"));
-    assertThat(fake.calls("cuMemCreate")).hasSize(2);
+    assertThat(fake.calls("cuMemCreate"))
+        .hasSize(4)
+        .allMatch(call -> call.endsWith("POSIX_FD_AND_FABRIC"));
   }
 
   @Test
