@@ -55,6 +55,10 @@ public final class FakeCudaDriver implements AutoCloseable {
   private final FakeKernels kernels = new FakeKernels(this);
   private final FakeGraphs graphs = new FakeGraphs(this);
   private final FakeVirtualMemory virtualMemory = new FakeVirtualMemory(this);
+
+  /** Are the most calls that are remembered. */
+  private static final int MOST_CALLS = 1_000_000;
+
   private final List<String> calls = new ArrayList<>();
   private final Set<Set<Integer>> cutLinks = ConcurrentHashMap.newKeySet();
   private final List<Failure> failures = new ArrayList<>();
@@ -185,6 +189,9 @@ public final class FakeCudaDriver implements AutoCloseable {
   /** Records a call and lets it fail if it shall. */
   void enter(String call, String arguments) {
     synchronized (calls) {
+      if (calls.size() == MOST_CALLS) {
+        calls.subList(0, MOST_CALLS / 2).clear();
+      }
       calls.add(arguments.isEmpty() ? call : call + " " + arguments);
       for (Failure failure : failures) {
         if (failure.call.equals(call) && --failure.left == 0) {

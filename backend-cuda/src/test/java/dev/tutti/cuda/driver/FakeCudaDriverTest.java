@@ -124,6 +124,18 @@ class FakeCudaDriverTest {
   }
 
   @Test
+  void whatWasFreedLongAgoIsForgotten() {
+    VirtualMemoryCalls virtual = driver.virtualMemory();
+    long bytes = FakeMemory.MOST_FREED / 4;
+    for (int i = 0; i < 6; i++) {
+      driver.memory().free(driver.memory().allocate(bytes));
+      driver.memory().freeHost(driver.memory().allocateHost(bytes));
+      virtual.freeAddress(virtual.reserve(bytes), bytes);
+    }
+    assertThat(fake.memory().rangeCount()).isEqualTo(4);
+  }
+
+  @Test
   void handlesOpenWhatTheyStandFor() {
     long memory = driver.memory().allocate(64);
     long opened = driver.memory().openHandle(driver.memory().exportHandle(memory));

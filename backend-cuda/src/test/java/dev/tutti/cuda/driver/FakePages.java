@@ -27,6 +27,7 @@ final class FakePages {
 
   private static final MethodHandle MMAP =
       function("mmap", JAVA_LONG, JAVA_LONG, JAVA_LONG, JAVA_INT, JAVA_INT, JAVA_INT, JAVA_LONG);
+  private static final MethodHandle MUNMAP = function("munmap", JAVA_INT, JAVA_LONG, JAVA_LONG);
   private static final MethodHandle CREATE = function("memfd_create", JAVA_INT, ADDRESS, JAVA_INT);
   private static final MethodHandle TRUNCATE = function("ftruncate", JAVA_INT, JAVA_INT, JAVA_LONG);
   private static final MethodHandle OPEN = function("open", JAVA_INT, ADDRESS, JAVA_INT);
@@ -46,6 +47,15 @@ final class FakePages {
   static MemorySegment reserve(long bytes) {
     long address = mmap(0, bytes, PRIVATE, -1);
     return MemorySegment.ofAddress(address).reinterpret(bytes);
+  }
+
+  /** Gives addresses back that were set aside. */
+  static void free(long address, long bytes) {
+    try {
+      int _ = (int) MUNMAP.invokeExact(address, bytes);
+    } catch (Throwable e) {
+      throw new AssertionError(e);
+    }
   }
 
   private static long mmap(long address, long bytes, int flags, int fd) {

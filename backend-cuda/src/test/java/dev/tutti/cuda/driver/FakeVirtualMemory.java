@@ -158,6 +158,7 @@ final class FakeVirtualMemory implements VirtualMemoryCalls {
       throw FakeCudaDriver.error("cuMemAddressFree", FakeCudaDriver.INVALID_VALUE);
     }
     fake.destroy("cuMemAddressFree", address, "addresses");
+    fake.memory().freeReserved(address);
   }
 
   @Override
