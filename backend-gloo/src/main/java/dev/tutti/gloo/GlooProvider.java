@@ -324,7 +324,7 @@ public final class GlooProvider implements BackendProvider {
     Collectives collectives =
         meeting.isOneHost()
             ? meeting.inMemory(
-                RemoteMemory.isAllowed(context.settings()),
+                context.settings().get(RemoteMemory.SETTING),
                 context.settings().get(SharedHeap.SETTING))
             : meeting.onTwoLevels(transport, wire, agreed(context, wanted));
     return new GlooBackend(transport, wire, collectives, meeting.memories());

@@ -9,15 +9,18 @@ import dev.tutti.TuttiException;
 import dev.tutti.cli.help.CompletionCommand;
 import dev.tutti.cli.help.HelpFilesCommand;
 import java.io.PrintWriter;
+import java.util.ArrayList;
 import java.util.List;
 import java.util.Locale;
 import java.util.Map;
+import java.util.Set;
 import java.util.stream.Collectors;
 import picocli.CommandLine;
 import picocli.CommandLine.Command;
 import picocli.CommandLine.IVersionProvider;
 import picocli.CommandLine.Model.CommandSpec;
 import picocli.CommandLine.Model.OptionSpec;
+import picocli.CommandLine.Model.UsageMessageSpec;
 import picocli.CommandLine.Option;
 import picocli.CommandLine.ParameterException;
 import picocli.CommandLine.ScopeType;
@@ -80,6 +83,7 @@ public final class Main implements Runnable {
     line.setColorScheme(
         CommandLine.Help.defaultColorScheme(
             terminal.outIsTerminal() ? CommandLine.Help.Ansi.ON : CommandLine.Help.Ansi.OFF));
+    addLink(line);
     CommandLine run = line.getSubcommands().get("run");
     if (run != null) {
       run.setStopAtPositional(true);
@@ -95,6 +99,15 @@ public final class Main implements Runnable {
     } catch (Error e) {
       return failed(e, calledOf(line), main.debug);
     }
+  }
+
+  /** Ends the help of a command, and of those below it, with where there is more to read. */
+  private static void addLink(CommandLine line) {
+    UsageMessageSpec usage = line.getCommandSpec().usageMessage();
+    List<String> footer = new ArrayList<>(List.of(usage.footer()));
+    footer.addAll(List.of("", "Documentation: https://tutti.dev"));
+    usage.footer(footer.toArray(String[]::new));
+    Set.copyOf(line.getSubcommands().values()).forEach(Main::addLink);
   }
 
   /** Returns the command that was called, as far as it is known. */

@@ -44,6 +44,19 @@ class MainTest {
         .contains("A TIME without a unit is in seconds; units are ms, s, m and h");
   }
 
+  @ParameterizedTest
+  @ValueSource(strings = {"", "run", "bench", "store serve", "doctor", "completion"})
+  void helpEndsWithWhereTheDocumentationIs(String command) {
+    ByteArrayOutputStream out = new ByteArrayOutputStream();
+    Terminal terminal =
+        new Terminal(
+            new PrintStream(out, true, UTF_8), new PrintStream(err, true, UTF_8), false, false);
+    String[] arguments = (command + " --help").strip().split(" ");
+    assertThat(Main.execute(new CliModule(terminal, Map.of()), terminal, Map.of(), arguments))
+        .isZero();
+    assertThat(out.toString(UTF_8)).endsWith("\n\nDocumentation: https://tutti.dev\n");
+  }
+
   private static Stream<Arguments> errors() {
     return Stream.of(
         Arguments.of(
