@@ -177,14 +177,15 @@ final class BenchCommand implements Callable<Integer> {
   private String origin() {
     String host =
         HostCheck.hostName() + ", " + Runtime.getRuntime().availableProcessors() + " cores";
-    String command = String.join(" ", spec.commandLine().getParseResult().originalArgs());
+    // Those of the whole command line, with the name of the subcommand.
+    String arguments = String.join(" ", spec.commandLine().getParseResult().originalArgs());
     return String.join(
         " · ",
         "tutti " + Main.Version.text(),
         "Java " + Runtime.version(),
         host,
         LocalDate.now(ZoneId.systemDefault()).toString(),
-        (spec.qualifiedName() + " " + command).strip());
+        spec.root().name() + " " + arguments);
   }
 
   /** Refuses the options that say nothing about a store. */

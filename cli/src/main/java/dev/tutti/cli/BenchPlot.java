@@ -6,6 +6,7 @@ import de.erichseifert.vectorgraphics2d.util.PageSize;
 import java.awt.BasicStroke;
 import java.awt.Color;
 import java.awt.Font;
+import java.awt.FontMetrics;
 import java.awt.Graphics2D;
 import java.awt.Rectangle;
 import java.awt.RenderingHints;
@@ -35,6 +36,7 @@ import org.jfree.chart.axis.NumberTickUnit;
 import org.jfree.chart.plot.XYPlot;
 import org.jfree.chart.renderer.xy.XYLineAndShapeRenderer;
 import org.jfree.chart.text.TextUtils;
+import org.jfree.chart.ui.RectangleInsets;
 import org.jfree.data.xy.XYSeries;
 import org.jfree.data.xy.XYSeriesCollection;
 
@@ -42,12 +44,14 @@ import org.jfree.data.xy.XYSeriesCollection;
 final class BenchPlot {
   private static final int WIDTH = 640;
   private static final int HEIGHT = 480;
-  private static final int FOOT = 24;
+  private static final int MARGIN = 8;
+  private static final int LINE = 16;
 
   /** Pixels of a PNG for a unit of length, so that it is sharp on screens of today. */
   private static final int SCALE = 2;
 
   private static final Font TITLE = new Font(Font.SANS_SERIF, Font.BOLD, 14);
+  private static final Font SMALL = new Font(Font.SANS_SERIF, Font.PLAIN, 11);
   private static final String NOTHING = "there is nothing to draw: no operation has sizes";
 
   /** Colors that people with color blindness tell apart (Okabe and Ito, 2008). */
@@ -142,18 +146,22 @@ final class BenchPlot {
       time.add(op + " p99", entry.getValue(), BenchRow::p99, ink, Optional.of(new float[] {5, 4}));
       bandwidth.add(op, entry.getValue(), BenchRow::busBandwidth, ink, Optional.empty());
     }
+    List<String> foot = wrap(origin, 2 * WIDTH - 2 * MARGIN);
+    int height = HEIGHT + foot.size() * LINE + MARGIN;
     Consumer<Graphics2D> painter =
         graphics -> {
           graphics.setPaint(Color.WHITE);
-          graphics.fillRect(0, 0, 2 * WIDTH, HEIGHT + FOOT);
+          graphics.fillRect(0, 0, 2 * WIDTH, height);
           time.chart().draw(graphics, new Rectangle(0, 0, WIDTH, HEIGHT));
           bandwidth.chart().draw(graphics, new Rectangle(WIDTH, 0, WIDTH, HEIGHT));
           graphics.setPaint(Color.DARK_GRAY);
-          graphics.setFont(new Font(Font.SANS_SERIF, Font.PLAIN, 11));
-          graphics.drawString(origin, 8, HEIGHT + FOOT - 8);
+          graphics.setFont(SMALL);
+          for (int line = 0; line < foot.size(); line++) {
+            graphics.drawString(foot.get(line), MARGIN, HEIGHT + (line + 1) * LINE - MARGIN / 2);
+          }
         };
     try {
-      Files.write(file, isPng(file) ? png(painter) : svg(painter));
+      Files.write(file, isPng(file) ? png(painter, height) : svg(painter, height));
     } catch (IOException e) {
       throw unwritable(e);
     }
@@ -163,19 +171,39 @@ final class BenchPlot {
     return file.toString().toLowerCase(Locale.ROOT).endsWith(".png");
   }
 
-  private static byte[] svg(Consumer<Graphics2D> painter) throws IOException {
+  /** Breaks a text between words where lines would be wider than that; a longer word is cut. */
+  private static List<String> wrap(String text, int width) {
+    FontMetrics metrics =
+        new BufferedImage(1, 1, BufferedImage.TYPE_INT_RGB).createGraphics().getFontMetrics(SMALL);
+    List<String> lines = new ArrayList<>();
+    String rest = text;
+    while (metrics.stringWidth(rest) > width) {
+      int fits = rest.length() - 1;
+      while (fits > 1 && metrics.stringWidth(rest.substring(0, fits)) > width) {
+        fits--;
+      }
+      int space = rest.lastIndexOf(' ', fits);
+      int end = space > 0 ? space : fits;
+      lines.add(rest.substring(0, end));
+      rest = rest.substring(end).strip();
+    }
+    lines.add(rest);
+    return lines;
+  }
+
+  private static byte[] svg(Consumer<Graphics2D> painter, int height) throws IOException {
     VectorGraphics2D graphics = new VectorGraphics2D();
     painter.accept(graphics);
     ByteArrayOutputStream out = new ByteArrayOutputStream();
     new SVGProcessor()
-        .getDocument(graphics.getCommands(), new PageSize(2 * WIDTH, HEIGHT + FOOT))
+        .getDocument(graphics.getCommands(), new PageSize(2 * WIDTH, height))
         .writeTo(out);
     return out.toByteArray();
   }
 
-  private static byte[] png(Consumer<Graphics2D> painter) throws IOException {
+  private static byte[] png(Consumer<Graphics2D> painter, int height) throws IOException {
     BufferedImage image =
-        new BufferedImage(SCALE * 2 * WIDTH, SCALE * (HEIGHT + FOOT), BufferedImage.TYPE_INT_RGB);
+        new BufferedImage(SCALE * 2 * WIDTH, SCALE * height, BufferedImage.TYPE_INT_RGB);
     Graphics2D graphics = image.createGraphics();
     try {
       graphics.scale(SCALE, SCALE);
@@ -241,6 +269,7 @@ final class BenchPlot {
       plot.setRangeGridlinePaint(Color.LIGHT_GRAY);
       JFreeChart chart = new JFreeChart(title, TITLE, plot, true);
       chart.setBackgroundPaint(Color.WHITE);
+      chart.setPadding(new RectangleInsets(MARGIN, MARGIN, MARGIN, 2 * MARGIN));
       return chart;
     }
   }
