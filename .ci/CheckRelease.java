@@ -31,7 +31,8 @@ final class CheckRelease {
     if (check.version.endsWith("-SNAPSHOT")) {
       System.out.println(check.version + " is no release yet: Central takes no -SNAPSHOT");
     }
-    System.out.println(check.modules + " modules are published, " + check.failures + " checks failed");
+    System.out.println(
+        check.modules + " modules are published, " + check.failures + " checks failed");
     System.exit(check.failures == 0 ? 0 : 1);
   }
 
@@ -47,7 +48,11 @@ final class CheckRelease {
     System.out.println(name);
     boolean inherits = text(project, "parent", "artifactId").isPresent();
     value("group", inherits ? text(project, "parent", "groupId") : text(project, "groupId"), pom);
-    value("version", inherits ? text(project, "parent", "version") : text(project, "version"), pom, version);
+    value(
+        "version",
+        inherits ? text(project, "parent", "version") : text(project, "version"),
+        pom,
+        version);
     value("name", text(project, "name"), pom);
     value("description", text(project, "description"), pom);
     inherited("url", project, pom, inherits, "url");
@@ -76,7 +81,11 @@ final class CheckRelease {
       for (String kind : List.of("json", "xml")) {
         Path bom = target.resolve("bom." + kind);
         signed("SBOM", bom);
-        report("SBOM of it", Files.exists(bom) && Files.readString(bom).contains(name + "@" + version), "", bom);
+        report(
+            "SBOM of it",
+            Files.exists(bom) && Files.readString(bom).contains(name + "@" + version),
+            "",
+            bom);
       }
     }
   }
@@ -145,7 +154,9 @@ final class CheckRelease {
 
   private void report(String what, boolean good, String value, Path file) {
     failures += good ? 0 : 1;
-    System.out.printf("  %-4s %-14s %s%s%n", good ? "ok" : "FAIL", what, value.isEmpty() ? "" : value + "  ", file);
+    System.out.printf(
+        "  %-4s %-14s %s%s%n",
+        good ? "ok" : "FAIL", what, value.isEmpty() ? "" : value + "  ", file);
   }
 
   private static List<Path> modulesOf(Element project) {
@@ -158,7 +169,10 @@ final class CheckRelease {
 
   private static Element pom(Path file) throws Exception {
     try (InputStream in = Files.newInputStream(file)) {
-      return DocumentBuilderFactory.newInstance().newDocumentBuilder().parse(in).getDocumentElement();
+      return DocumentBuilderFactory.newInstance()
+          .newDocumentBuilder()
+          .parse(in)
+          .getDocumentElement();
     }
   }
 
@@ -171,7 +185,8 @@ final class CheckRelease {
       }
       at = found.getFirst();
     }
-    return Optional.of(at.getTextContent().strip().replaceAll("\\s+", " ")).filter(text -> !text.isEmpty());
+    return Optional.of(at.getTextContent().strip().replaceAll("\\s+", " "))
+        .filter(text -> !text.isEmpty());
   }
 
   private static List<Element> children(Element of, String name) {
