@@ -26,7 +26,7 @@ final class Watchdog {
   private static final long RETRY_NANOS = 100_000_000;
 
   /** Is by how much this thread must be late for the process to have stood still. */
-  private static final long STANDSTILL_NANOS = 1_000_000_000;
+  private static final long STANDSTILL_NANOS = 2_500_000_000L;
 
   private static final Set<Watched> WATCHED = ConcurrentHashMap.newKeySet();
   private static final Set<Watched> BROKEN = ConcurrentHashMap.newKeySet();
