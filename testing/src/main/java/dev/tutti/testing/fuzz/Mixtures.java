@@ -44,6 +44,7 @@ final class Mixtures {
     }
     if (isPossible(StepKind.ANY_SOURCE)) {
       programs.add(messagesOfAnyRankBesideMonitoredBarriers());
+      programs.add(messagesOfTwoThreadsBehindCollectives());
     }
     programs.add(twoGroupsOnTheSameRanks());
     programs.add(smallAndLargeByTurns());
@@ -143,14 +144,37 @@ final class Mixtures {
     return program(steps);
   }
 
+  /**
+   * Sends from a thread that has started a collective, and from another one a message that the
+   * receiver takes before it comes to that collective.
+   */
+  private Program messagesOfTwoThreadsBehindCollectives() {
+    List<Step> steps = new ArrayList<>();
+    steps.add(twin(steps));
+    for (StepKind kind : collectives(StepKind::canBeAsync)) {
+      steps.add(
+          step(steps, StepKind.ANY_SOURCE, 10)
+              .withPeers(1, 0, 10 + steps.size())
+              .withLanes(byRank(0, 1)));
+      steps.add(
+          step(steps, kind, 10).inGroup(1).withLanes(byRank(1, 1)).withDelays(byRank(LATE, LATE)));
+      steps.add(step(steps, StepKind.RING, 10).withLanes(byRank(1, 0)));
+    }
+    return program(steps);
+  }
+
+  /** Makes group 1 of all ranks, in the reverse order. */
+  private Step twin(List<Step> before) {
+    return step(before, StepKind.SPLIT, 0)
+        .withCounts(List.of())
+        .withMembers(Collections.nCopies(size, 0), 1)
+        .withPeers(1, 0, 0);
+  }
+
   /** Uses two groups of the same ranks, in other orders, from two threads, and symmetric memory. */
   private Program twoGroupsOnTheSameRanks() {
     List<Step> steps = new ArrayList<>();
-    steps.add(
-        step(steps, StepKind.SPLIT, 0)
-            .withCounts(List.of())
-            .withMembers(Collections.nCopies(size, 0), 1)
-            .withPeers(1, 0, 0));
+    steps.add(twin(steps));
     for (StepKind kind : collectives(kind -> true)) {
       for (int count : new int[] {5, 20_000}) {
         steps.add(step(steps, kind, count));

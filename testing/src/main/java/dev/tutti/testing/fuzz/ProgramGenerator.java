@@ -40,6 +40,7 @@ final class ProgramGenerator {
   private final Map<String, List<Integer>> strands = new HashMap<>();
   private final int lanes;
   private final double asyncShare;
+  private final boolean messagesHaveOneThread;
 
   /**
    * Prepares a program.
@@ -56,6 +57,7 @@ final class ProgramGenerator {
     this.asyncShare = List.of(0.0, 0.3, 0.7).get(random.nextInt(3));
     this.kinds =
         Stream.of(StepKind.values()).filter(kind -> kind.isPossible(capabilities, onHost)).toList();
+    this.messagesHaveOneThread = !onHost && random.nextBoolean();
     groupSizes.put(0, size);
   }
 
@@ -128,7 +130,8 @@ final class ProgramGenerator {
   private void fixLanes() {
     if (!steps.isEmpty()) {
       Step last = steps.remove(steps.size() - 1);
-      String strand = last.group() + (last.kind().isMessage() ? " tag " + last.tag() : "");
+      String messages = messagesHaveOneThread ? " messages" : " tag " + last.tag();
+      String strand = last.group() + (last.kind().isMessage() ? messages : "");
       steps.add(last.withLanes(strands.computeIfAbsent(strand, _ -> randomLanes())));
     }
   }

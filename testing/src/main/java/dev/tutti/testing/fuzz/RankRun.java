@@ -1,6 +1,8 @@
 package dev.tutti.testing.fuzz;
 
+import dev.tutti.DType;
 import dev.tutti.ProcessGroup;
+import dev.tutti.Tensor;
 import dev.tutti.Work;
 import dev.tutti.testing.ContractSubject;
 import java.util.ArrayList;
@@ -10,8 +12,10 @@ import java.util.List;
 import java.util.Map;
 import java.util.Objects;
 import java.util.Optional;
+import java.util.Set;
 import java.util.concurrent.CompletableFuture;
 import java.util.concurrent.ExecutionException;
+import java.util.stream.Collectors;
 
 /** Runs the steps of one rank, on a thread for each lane of the program. */
 final class RankRun {
@@ -32,6 +36,7 @@ final class RankRun {
   private final Progress progress;
   private final Map<Integer, GroupUse> uses = new HashMap<>();
   private final List<Thread> threads = new ArrayList<>();
+  private final Set<Integer> spread;
   private final String[] positions;
 
   RankRun(ContractSubject subject, Program program, int rank, Progress progress) {
@@ -41,6 +46,10 @@ final class RankRun {
     this.members = program.groups();
     this.rank = rank;
     this.progress = progress;
+    this.spread =
+        members.ids().stream()
+            .filter(id -> !subject.isOnHost() && program.spreadsMessages(id))
+            .collect(Collectors.toSet());
     this.positions = new String[program.lanes()];
     members.ids().forEach(id -> uses.put(id, new GroupUse()));
   }
@@ -149,6 +158,9 @@ final class RankRun {
         group.close();
       }
       default -> {
+        if (step.kind().isMessage() && spread.contains(step.group())) {
+          emptyStream();
+        }
         boolean async = step.isAsync(rank);
         StepCall call = new StepCall(subject, reference, step, group, async);
         call.start();
@@ -164,6 +176,11 @@ final class RankRun {
     }
     use.issued(List.of());
     progress.stepped(0);
+  }
+
+  /** Waits for what is in the thread's current stream: a copy to the host is behind it. */
+  private void emptyStream() {
+    Tensor _ = subject.copyOut(subject.allocate(DType.INT8, 1));
   }
 
   private int issuedBefore(Step last) {

@@ -53,6 +53,31 @@ class ProgramTest {
     }
   }
 
+  /** The order of messages in a group is that of the steps, or each begins with an idle stream. */
+  @Test
+  void halfOfTheProgramsOfDevicesHaveOneThreadForTheMessagesOfAGroup() {
+    int spread = 0;
+    for (long seed = 0; seed < 200; seed++) {
+      Program program = new ProgramGenerator(ALL, false, new int[] {2, 3, 4, 5}, seed).generate();
+      if (program.groups().ids().stream().anyMatch(program::spreadsMessages)) {
+        spread++;
+      }
+    }
+    assertThat(spread).isBetween(20, 120);
+  }
+
+  @Test
+  void messagesAreSpreadWhereARankHasThemOnTwoThreads() {
+    Step sum = Step.of(0, StepKind.ALL_REDUCE, 2, 1).withLanes(List.of(1, 1));
+    Step ring = Step.of(1, StepKind.RING, 2, 1);
+    Step other = Step.of(2, StepKind.RING, 2, 1).withLanes(List.of(0, 1));
+    Step elsewhere = other.inGroup(1);
+    assertThat(new Program(1, 2, List.of(sum, ring, elsewhere)).spreadsMessages(0)).isFalse();
+    Program program = new Program(1, 2, List.of(sum, ring, other, elsewhere));
+    assertThat(program.spreadsMessages(0)).isTrue();
+    assertThat(program.spreadsMessages(1)).isFalse();
+  }
+
   @Test
   void nothingIsDoneWithAGroupBeforeItIsMadeOrAfterItsEnd() {
     for (long seed = 0; seed < 200; seed++) {
