@@ -7,6 +7,7 @@ import dev.tutti.cuda.CudaException;
 import dev.tutti.cuda.Until;
 import dev.tutti.cuda.driver.VirtualMemoryCalls.Properties;
 import dev.tutti.cuda.driver.VirtualMemoryCalls.Share;
+import java.util.Map;
 import java.util.concurrent.CompletableFuture;
 import java.util.concurrent.atomic.AtomicInteger;
 import org.junit.jupiter.api.AfterEach;
@@ -40,6 +41,14 @@ class FakeCudaDriverTest {
         CompletableFuture.runAsync(() -> driver.events().create(EventCalls.Kind.ORDER));
     assertThatThrownBy(other::join)
         .hasRootCauseMessage("cuEventCreate failed: CUDA_ERROR_INVALID_CONTEXT (201)");
+  }
+
+  @Test
+  void contextsOutliveHoweverManyOtherThings() {
+    for (int i = 0; i < 100_000; i++) {
+      driver.events().destroy(driver.events().create(EventCalls.Kind.ORDER));
+    }
+    assertThat(fake.living()).containsExactly(Map.entry("context", 1));
   }
 
   @Test
