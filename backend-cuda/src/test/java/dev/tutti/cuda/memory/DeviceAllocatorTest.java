@@ -57,7 +57,7 @@ class DeviceAllocatorTest {
     assertThat(second.bytes()).isEqualTo(1024);
     assertThat(second.address()).isEqualTo(first.address() + 512);
     assertThat(allocator.usage()).isEqualTo(new DeviceAllocator.Usage(1536, 2 * MIB));
-    assertThat(fake.calls("cuMemCreate")).containsExactly("cuMemCreate " + 2 * MIB);
+    assertThat(fake.calls("cuMemCreate")).containsExactly("cuMemCreate " + 2 * MIB + " POSIX_FD");
   }
 
   @Test
@@ -67,7 +67,8 @@ class DeviceAllocatorTest {
     DeviceBlock large = allocator.allocate(10 * MIB + 1, stream);
     allocator.allocate(33 * MIB, stream);
     assertThat(fake.calls("cuMemCreate"))
-        .containsExactly("cuMemCreate " + 32 * MIB, "cuMemCreate " + 34 * MIB);
+        .containsExactly(
+            "cuMemCreate " + 32 * MIB + " POSIX_FD", "cuMemCreate " + 34 * MIB + " POSIX_FD");
     assertThat(large.bytes()).isEqualTo(10 * MIB + 512);
   }
 
