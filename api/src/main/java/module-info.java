@@ -16,6 +16,11 @@ module dev.tutti {
   exports dev.tutti.internal to
       dev.tutti.aeron,
       dev.tutti.cli;
+  exports dev.tutti.tls to
+      dev.tutti.aeron,
+      dev.tutti.cli,
+      dev.tutti.cuda,
+      dev.tutti.gloo;
   exports dev.tutti.store.internal to
       dev.tutti.aeron;
 

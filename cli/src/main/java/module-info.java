@@ -23,4 +23,7 @@ module dev.tutti.cli {
   opens dev.tutti.cli to
       com.google.guice,
       info.picocli;
+  opens dev.tutti.cli.help to
+      com.google.guice,
+      info.picocli;
 }

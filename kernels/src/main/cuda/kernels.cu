@@ -6,6 +6,7 @@
 #include "packets.cuh"
 #include "signals.cuh"
 #include "stream_block.cuh"
+#include "strided.cuh"
 
 #define TUTTI_REDUCE(what, label, ops, run)                                           \
   extern "C" __global__ void __launch_bounds__(512)                                   \

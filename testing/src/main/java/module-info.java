@@ -15,9 +15,12 @@ module dev.tutti.testing {
   requires transitive org.assertj.core;
 
   exports dev.tutti.testing;
+  exports dev.tutti.testing.fuzz;
 
   uses dev.tutti.spi.BackendProvider;
 
   opens dev.tutti.testing to
+      org.junit.platform.commons;
+  opens dev.tutti.testing.fuzz to
       org.junit.platform.commons;
 }

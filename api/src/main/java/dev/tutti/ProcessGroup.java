@@ -16,10 +16,19 @@ import org.jspecify.annotations.Nullable;
  *
  * <p>A method without options returns when the operation is done. On tensors of a device it returns
  * when the operation is enqueued on the caller's current stream. A method with options returns a
- * {@link Work}; unless the options say async the work is done when it returns. An operation that
- * fails throws {@link CollectiveException} or a subclass from the synchronous call, or from {@link
- * Work#await()}. One failed operation fails the group on all ranks: pending and later operations
- * report the first failing rank, and only {@link #close()} is left to do.
+ * {@link Work}; unless the options say async, the call returns as late as one without options. One
+ * that fails throws {@link CollectiveException} or a subclass from the synchronous call, or from
+ * {@link Work#await()}. One failed operation fails the group on all ranks: pending and later
+ * operations report the first failing rank, and only {@link #close()} is left to do.
+ *
+ * <p>An interrupt ends no call of this interface: a synchronous operation uses its tensors until it
+ * returns, and the other ranks count on it. So the call returns when it is done or has failed, at
+ * its deadline at the latest, and leaves the thread interrupted. The same holds for {@link #split},
+ * {@link #subgroup}, {@link #allocateSymmetric} and what is done with that memory. To be
+ * interruptible, ask for an asynchronous operation and wait for its {@link Work}; {@link #abort}
+ * ends all. There are two exceptions. {@link #init(GroupOptions)} throws a {@link
+ * RendezvousException} where its thread is interrupted while it looks for the store. {@link
+ * #close()} does not wait for what is pending any more, ends it, and closes.
  *
  * <p>Bad arguments throw {@link IllegalArgumentException} before anything is sent and leave the
  * group as it was. What a backend cannot do throws {@link UnsupportedOperationException}, likewise.
@@ -101,6 +110,16 @@ public interface ProcessGroup extends AutoCloseable {
 
   /** Returns the number of collectives issued so far. */
   long sequenceNumber();
+
+  /**
+   * Returns how many collectives of this rank went by which path so far (c10d: {@code
+   * getIntraNodeCommUsageCounter}). A path names the backend, its way where it has several, and the
+   * algorithm, as in {@code gloo/sockets/ring} and {@code cuda/one-shot}. A collective counts once
+   * its backend has done or enqueued it; those of backends that name no path do not count.
+   *
+   * @return a copy, sorted by name
+   */
+  Map<String, Long> usageByPath();
 
   // Collectives
 

@@ -74,7 +74,20 @@ public record Setting<T>(
    */
   public static Setting<Duration> duration(String name, Duration value, String description) {
     String text = description + "; a bare number is seconds";
-    return new Setting<>(name, value.toMillis() + "ms", text, Setting::parseDuration);
+    return new Setting<>(name, textOf(value), text, Setting::parseDuration);
+  }
+
+  /** Writes a time in the largest unit that gives a whole number. */
+  private static String textOf(Duration value) {
+    long millis = value.toMillis();
+    if (millis == 0 || millis % 1000 != 0) {
+      return millis + "ms";
+    }
+    long seconds = millis / 1000;
+    if (seconds % 60 != 0) {
+      return seconds + "s";
+    }
+    return seconds % 3600 == 0 ? seconds / 3600 + "h" : seconds / 60 + "m";
   }
 
   /** Declares a number of bytes, with K, M or G for powers of 1024. */

@@ -13,6 +13,10 @@ import org.jspecify.annotations.Nullable;
  * zero or negative timeout means "at once": the call answers from what is there. After {@link
  * #close()} each call throws {@link StoreClosedException}, also those then waiting.
  *
+ * <p>An interrupt ends a call that waits with a {@link StoreException} whose cause is an {@link
+ * InterruptedException}, and leaves the thread interrupted; a call that waits for nobody does its
+ * work.
+ *
  * <p>Keys are non-empty text of at most 8 KiB in UTF-8; values are at most 8 MiB. Arrays given and
  * returned are never shared with the store. Queues live in a name space of their own, except that
  * {@link #check} and {@link #wait} see a non-empty queue as an existing key.

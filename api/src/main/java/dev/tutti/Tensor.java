@@ -53,11 +53,13 @@ public final class Tensor {
     this.device = device;
     this.numel = numelOf(shape);
     this.contiguous = isDense(shape, strides);
-    this.segment = segment;
     this.indices = null;
     this.values = null;
     long needed = contiguous ? numel : extentOf(shape, strides);
-    if (segment.byteSize() / dtype.byteSize() < needed) {
+    boolean fits = segment.byteSize() / dtype.byteSize() >= needed;
+    long bytes = fits ? needed * dtype.byteSize() : segment.byteSize();
+    this.segment = segment.byteSize() == bytes ? segment : segment.asSlice(0, bytes);
+    if (!fits) {
       throw new IllegalArgumentException(
           "segment has "
               + segment.byteSize()
@@ -318,7 +320,9 @@ public final class Tensor {
   }
 
   /**
-   * Returns the memory; its first byte is the first element's.
+   * Returns the memory; its first byte is the first element's, and its last byte the last one's. So
+   * it has {@link #byteSize()} bytes where the tensor is contiguous; else also the gaps between
+   * elements, and fewer bytes where elements share memory.
    *
    * @throws IllegalStateException if the tensor is sparse
    */

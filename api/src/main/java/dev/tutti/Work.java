@@ -11,6 +11,12 @@ import java.util.concurrent.CompletableFuture;
  * <p>State goes QUEUED, RUNNING, then to exactly one final state. It changes whether or not anybody
  * waits. A work holds the tensors of its operation until the device is done with them. All methods
  * may be called from any thread, any number of times.
+ *
+ * <p>An interrupt ends the wait of {@link #await()}, {@link #await(Duration)} and {@link
+ * #synchronize()} with a {@link WaitInterruptedException} and leaves the thread interrupted. The
+ * operation runs on and still uses its tensors: keep their memory until it has ended, or {@link
+ * #abort} it and wait again. The group is well. Of an operation that has ended the methods return
+ * as if nobody had interrupted the thread.
  */
 public interface Work {
   /** Returns how far the operation is. */
@@ -33,6 +39,7 @@ public interface Work {
    * Waits on the host until the operation ends; its own deadline bounds the wait.
    *
    * @throws CollectiveException what happened, if it failed, timed out or was aborted
+   * @throws WaitInterruptedException if an interrupt ended the wait, not the operation
    */
   void await();
 
@@ -43,12 +50,14 @@ public interface Work {
    * @param timeout the longest wait from now
    * @return true if the operation ended, false if the wait did
    * @throws CollectiveException what happened, if it failed, timed out or was aborted
+   * @throws WaitInterruptedException if an interrupt ended the wait, not the operation
    */
   boolean await(Duration timeout);
 
   /**
-   * Orders the current stream of the device behind the operation, without blocking the host; on
-   * host tensors waits like {@link #await()}.
+   * Orders the current stream of the device behind the operation. The host waits at most until the
+   * device has to do the rest: for nothing where the device does all of it, for the exchange where
+   * the host does that. On host tensors waits like {@link #await()}.
    *
    * @throws CollectiveException what happened, if the operation is known to have failed
    */

@@ -194,6 +194,29 @@ class TensorTest {
         .withMessageContaining("view needs a contiguous tensor");
   }
 
+  /** Cuts what a copier of the whole segment would take with it. */
+  @Test
+  void theSegmentEndsWithTheLastElement() {
+    Tensor five = Tensor.of(1f, 2f, 3f, 4f, 5f);
+    Tensor narrowed = five.narrow(0, 1, 2);
+    assertThat(narrowed.segment().byteSize()).isEqualTo(narrowed.byteSize()).isEqualTo(8);
+    assertThat(narrowed.segment().toArray(ValueLayout.JAVA_FLOAT)).containsExactly(2f, 3f);
+    assertThat(narrowed.narrow(0, 0, 0).segment().byteSize()).isZero();
+    assertThat(five.segment().byteSize()).isEqualTo(20);
+    MemorySegment longer = MemorySegment.ofArray(new int[10]);
+    assertThat(Tensor.of(longer, DType.INT32, 2, 3).segment().byteSize()).isEqualTo(24);
+    Tensor rows = Tensor.of(1, 2, 3, 4, 5, 6).view(2, 3);
+    Tensor columns = rows.narrow(1, 0, 2);
+    assertThat(columns.isContiguous()).isFalse();
+    assertThat(columns.segment().byteSize()).isEqualTo(20);
+    assertThat(columns.toIntArray()).containsExactly(1, 2, 4, 5);
+    Tensor expanded =
+        Tensor.of(longer, DType.INT32, new long[] {3, 2}, new long[] {0, 1}, Device.CPU);
+    assertThat(expanded.segment().byteSize()).isEqualTo(8);
+    Tensor none = Tensor.of(longer, DType.INT32, new long[] {3, 0}, new long[] {9, 9}, Device.CPU);
+    assertThat(none.segment().byteSize()).isZero();
+  }
+
   @Test
   void narrowSelectAndTransposeFindTheirElements() {
     Tensor tensor = counting(2, 3, 4);

@@ -1,7 +1,7 @@
 package dev.tutti.inject;
 
 import com.google.inject.AbstractModule;
-import com.google.inject.Provides;
+import com.google.inject.Provider;
 import com.google.inject.Singleton;
 import dev.tutti.GroupOptions;
 import dev.tutti.ProcessGroup;
@@ -35,17 +35,10 @@ public final class TuttiModule extends AbstractModule {
   protected void configure() {
     bind(GroupOptions.class).toInstance(options);
     bind(Settings.class).toInstance(options.settings());
-  }
-
-  @Provides
-  @Singleton
-  ProcessGroup processGroup() {
-    return ProcessGroup.init(options);
-  }
-
-  @Provides
-  @Singleton
-  Store store(ProcessGroup group) {
-    return group.store();
+    // Not by methods with @Provides: where those throw, Guice reads class files, and warns of those
+    // of newer Javas.
+    bind(ProcessGroup.class).toProvider(() -> ProcessGroup.init(options)).in(Singleton.class);
+    Provider<ProcessGroup> group = getProvider(ProcessGroup.class);
+    bind(Store.class).toProvider(() -> group.get().store()).in(Singleton.class);
   }
 }

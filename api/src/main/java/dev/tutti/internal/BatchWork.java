@@ -3,6 +3,7 @@ package dev.tutti.internal;
 import dev.tutti.OpType;
 import dev.tutti.Tensor;
 import dev.tutti.TuttiException;
+import dev.tutti.WaitInterruptedException;
 import dev.tutti.Work;
 import dev.tutti.WorkState;
 import java.time.Duration;
@@ -50,6 +51,25 @@ final class BatchWork implements Work {
     forAll(Work::await);
   }
 
+  /** Waits as {@link #await()} does, also when interrupted. */
+  void awaitUninterrupted() {
+    boolean interrupted = false;
+    try {
+      while (true) {
+        try {
+          await();
+          return;
+        } catch (WaitInterruptedException e) {
+          interrupted |= Thread.interrupted();
+        }
+      }
+    } finally {
+      if (interrupted) {
+        Thread.currentThread().interrupt();
+      }
+    }
+  }
+
   @Override
   public boolean await(Duration timeout) {
     long limit = Deadlines.in(timeout);
@@ -72,7 +92,7 @@ final class BatchWork implements Work {
 
   /**
    * Does a step for all works, which tells whether the work ended; then, if all did, throws what
-   * the first of them threw.
+   * the first of them threw. An interrupt ends this at once.
    */
   private boolean allEnd(Predicate<Work> step) {
     RuntimeException first = null;
@@ -80,6 +100,8 @@ final class BatchWork implements Work {
     for (Work work : works) {
       try {
         ended &= step.test(work);
+      } catch (WaitInterruptedException e) {
+        throw e;
       } catch (RuntimeException e) {
         first = join(first, e);
       }

@@ -45,7 +45,8 @@ public final class Bootstrap {
     }
     Map<String, BackendProvider> providers = providers(options, settings);
     UnknownSettings.warn(settings, providers.values());
-    Job job = meet(options, settings, timeout, providers);
+    long deadline = Deadlines.in(timeout);
+    Job job = meet(options, settings, timeout, deadline, providers);
     InitFailure failures = new InitFailure(job.meeting, timeout);
     Group group = null;
     try {
@@ -56,6 +57,7 @@ public final class Bootstrap {
               job.rank,
               IntStream.range(0, job.size).boxed().toList(),
               timeout,
+              deadline,
               null,
               List.of());
       job.initBarrier(group);
@@ -75,8 +77,8 @@ public final class Bootstrap {
       GroupOptions options,
       Settings settings,
       Duration timeout,
+      long deadline,
       Map<String, BackendProvider> providers) {
-    long deadline = Deadlines.in(timeout);
     // The store keeps the time-out for later calls, so each one that is opened has the whole.
     Rendezvous rendezvous = new Rendezvous(options, settings, timeout);
     while (true) {

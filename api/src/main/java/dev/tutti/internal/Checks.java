@@ -14,6 +14,7 @@ import java.util.Comparator;
 import java.util.List;
 import java.util.Locale;
 import java.util.stream.IntStream;
+import org.jspecify.annotations.Nullable;
 
 /** Checks the arguments of operations, before anything is sent. Allocates only to complain. */
 final class Checks {
@@ -48,6 +49,17 @@ final class Checks {
     return new IllegalArgumentException(text);
   }
 
+  /** Checks that an argument is there. */
+  void given(OpType op, String argument, @Nullable Object value) {
+    if (value == null) {
+      throw missing(op, argument);
+    }
+  }
+
+  private IllegalArgumentException missing(OpType op, String argument) {
+    return bad(op, argument + " must not be null");
+  }
+
   UnsupportedOperationException unsupported(OpType op, BoundBackend backend, String what) {
     String text =
         op.label()
@@ -62,12 +74,14 @@ final class Checks {
   }
 
   /** Finds the backend of a tensor's device, and checks that it has the operation. */
-  BoundBackend backendFor(OpType op, Tensor tensor) {
+  BoundBackend backendFor(OpType op, String argument, Tensor tensor) {
+    given(op, argument, tensor);
     BoundBackend backend = group.backends.get(tensor.device().type());
     if (backend == null) {
       throw bad(
           op,
-          "tensor is on "
+          argument
+              + " is on "
               + tensor.device()
               + ", but the group has backends for "
               + group.backends.keySet());
@@ -125,7 +139,9 @@ final class Checks {
 
   void subgroup(List<Integer> ranks) {
     String call = "subgroup";
-    for (int rank : ranks) {
+    given(OpType.SUBGROUP, "ranks", ranks);
+    for (Integer rank : ranks) {
+      given(OpType.SUBGROUP, "each of ranks", rank);
       rank(call, "each of ranks", rank);
     }
     if (ranks.isEmpty() || ranks.stream().distinct().count() != ranks.size()) {
@@ -158,6 +174,7 @@ final class Checks {
   }
 
   void timeout(OpType op, Duration timeout) {
+    given(op, "timeout", timeout);
     if (!timeout.isPositive() && !timeout.equals(ProcessGroup.GROUP_TIMEOUT)) {
       throw bad(op, "timeout must be positive, but is " + timeout);
     }
@@ -165,6 +182,7 @@ final class Checks {
 
   /** Checks a dense tensor that can be moved. */
   void movable(OpType op, String argument, Tensor tensor, BoundBackend backend, boolean written) {
+    given(op, argument, tensor);
     if (tensor.isSparse()) {
       throw bad(op, argument + " must be dense, but is " + tensor);
     }
@@ -186,6 +204,9 @@ final class Checks {
     } else if (!tensor.isContiguous() && !capabilities.has(Capabilities.Feature.STRIDED_TENSORS)) {
       throw bad(op, argument + " must be contiguous, but is " + tensor);
     }
+    if (written && overlapsItself(tensor)) {
+      throw bad(op, argument + " is written, but its elements share memory: " + tensor);
+    }
   }
 
   private void host(OpType op, String argument, Tensor tensor, boolean written) {
@@ -204,9 +225,6 @@ final class Checks {
     }
     if (written && segment.isReadOnly()) {
       throw bad(op, argument + " is written, but its memory is read-only: " + tensor);
-    }
-    if (written && overlapsItself(tensor)) {
-      throw bad(op, argument + " is written, but its elements share memory: " + tensor);
     }
   }
 
@@ -272,6 +290,7 @@ final class Checks {
   }
 
   void reducible(OpType op, Tensor tensor, ReduceOp reduceOp, BoundBackend backend) {
+    given(op, "reduceOp", reduceOp);
     DType dtype = tensor.dtype();
     if (!reduceOp.isDefinedOn(dtype)) {
       throw bad(op, "reduce op " + reduceOp + " is not defined on dtype " + dtype.label());
@@ -306,6 +325,7 @@ final class Checks {
   }
 
   void count(OpType op, String argument, List<Tensor> tensors, int count) {
+    given(op, argument, tensors);
     if (tensors.size() != count) {
       throw bad(op, argument + " must hold " + count + " tensors, but holds " + tensors.size());
     }
@@ -330,6 +350,7 @@ final class Checks {
 
   /** Returns the splits of dimension 0, one for each rank. */
   long[] splits(OpType op, String argument, List<Long> given, Tensor tensor, String tensorName) {
+    given(op, argument, given);
     if (tensor.dimensions() == 0) {
       throw bad(op, tensorName + " must have at least one dimension, but is " + tensor);
     }
@@ -354,7 +375,11 @@ final class Checks {
     }
     long sum = 0;
     for (int i = 0; i < splits.length; i++) {
-      splits[i] = given.get(i);
+      Long split = given.get(i);
+      if (split == null) {
+        throw missing(op, argument + "[" + i + "]");
+      }
+      splits[i] = split;
       if (splits[i] < 0) {
         throw bad(op, argument + " must not hold negative sizes: " + given);
       }

@@ -4,6 +4,8 @@ import dev.tutti.OpType;
 import dev.tutti.internal.Progress.Issued;
 import dev.tutti.spi.PeerLateException;
 import java.util.ArrayList;
+import java.util.Collection;
+import java.util.Comparator;
 import java.util.EnumSet;
 import java.util.LinkedHashMap;
 import java.util.List;
@@ -12,11 +14,10 @@ import java.util.Set;
 import java.util.SortedMap;
 import java.util.TreeMap;
 import java.util.stream.Collectors;
-import org.jspecify.annotations.Nullable;
 
 /** Finds the first collective for which ranks made calls that do not fit each other. */
 final class Disagreement {
-  /** To these all ranks bring as many elements of one type; to others their parts may differ. */
+  /** To these all ranks bring as many elements; to others their parts may differ in length. */
   private static final Set<OpType> EQUAL =
       EnumSet.of(OpType.BROADCAST, OpType.ALL_REDUCE, OpType.REDUCE);
 
@@ -26,9 +27,11 @@ final class Disagreement {
    * Compares what ranks called lately.
    *
    * @param ranks what each says of itself, by rank
-   * @return what each called, in words; null if all fits
+   * @param size number of ranks in the group
+   * @return what each called, in words, and the first of those that differ from more than half of
+   *     all ranks; nothing if all fits
    */
-  static @Nullable String of(SortedMap<Integer, Progress> ranks) {
+  static Finding of(SortedMap<Integer, Progress> ranks, int size) {
     SortedMap<Long, Map<Issued, List<Integer>>> calls = new TreeMap<>();
     ranks.forEach(
         (rank, progress) -> {
@@ -42,14 +45,24 @@ final class Disagreement {
     return calls.values().stream()
         .filter(kinds -> kinds.size() > 1)
         .findFirst()
-        .map(Disagreement::describe)
-        .orElse(null);
+        .map(kinds -> new Finding(oddOne(kinds.values(), size), describe(kinds)))
+        .orElse(Finding.NONE);
+  }
+
+  private static int oddOne(Collection<List<Integer>> kinds, int size) {
+    return kinds.stream()
+        .filter(most -> 2 * most.size() > size)
+        .flatMap(most -> kinds.stream().filter(other -> !other.equals(most)))
+        .flatMap(List::stream)
+        .min(Comparator.naturalOrder())
+        .orElse(-1);
   }
 
   private static Issued comparable(Issued issued) {
     return EQUAL.contains(issued.type())
         ? issued
-        : new Issued(issued.type(), issued.sequence(), "", 0);
+        : new Issued(
+            issued.type(), issued.sequence(), issued.reduceOp(), issued.dtype(), -1, issued.root());
   }
 
   private static String describe(Map<Issued, List<Integer>> kinds) {

@@ -52,6 +52,8 @@ record FailureEvent(
     TIMEOUT,
     /** A peer is gone. */
     PEER_LOST,
+    /** Ranks made calls that do not fit each other. */
+    MISMATCH,
     /** The reporter itself failed. */
     FAILED,
     /** The reporter's program gave up. */
@@ -87,6 +89,18 @@ record FailureEvent(
     return inGroup < 0
         ? null
         : new FailureEvent(name, kind, inGroup, inGroup, op, sequence, elapsed, message);
+  }
+
+  /** Returns the same failure with another rank to blame, and why. */
+  FailureEvent naming(int rank, String why) {
+    return new FailureEvent(
+        group, kind, reporter, rank, op, sequence, peer, tag, elapsed, message + "; " + why);
+  }
+
+  /** Returns the same failure as one of an operation that ran out of time, with nobody to blame. */
+  FailureEvent asTimeout() {
+    return new FailureEvent(
+        group, Kind.TIMEOUT, reporter, -1, op, sequence, peer, tag, elapsed, message);
   }
 
   byte[] encode() {

@@ -20,7 +20,7 @@ public final class FailureLog {
   /**
    * Is whom the ranks blame.
    *
-   * @param rank among all
+   * @param rank among all; -1 where their calls do not fit each other and no majority made the same
    * @param text what happened, as they tell it
    */
   public record Blame(int rank, String text) {}
@@ -30,8 +30,8 @@ public final class FailureLog {
   }
 
   /**
-   * Tells whom the ranks blame; empty if they told nothing of the group of all ranks, or blame
-   * none.
+   * Tells whom the ranks blame; empty if they told nothing of the group of all ranks, or blame none
+   * and cannot say which calls do not fit each other.
    *
    * @param store at which they met
    * @param restarts how often the launcher restarted the job
@@ -55,7 +55,7 @@ public final class FailureLog {
       FailureEvent event = FailureEvent.decode(bytes);
       if (event.group().equals(GROUP) || event.isOfAllGroups()) {
         Verdict verdict = verdict(event);
-        return verdict.failedRank() < 0
+        return verdict.failedRank() < 0 && event.kind() != Kind.MISMATCH
             ? Optional.empty()
             : Optional.of(new Blame(verdict.failedRank(), verdict.describe(-1)));
       }
@@ -65,7 +65,8 @@ public final class FailureLog {
 
   /** Adds what the ranks found out since. */
   private Verdict verdict(FailureEvent event) {
-    byte[] finding = event.kind() == Kind.TIMEOUT ? read("finding/" + GROUP) : new byte[0];
+    boolean isAsked = event.kind() == Kind.TIMEOUT || event.kind() == Kind.MISMATCH;
+    byte[] finding = isAsked ? read("finding/" + GROUP) : new byte[0];
     if (finding.length > 0) {
       return new Verdict(event, Finding.decode(finding));
     }

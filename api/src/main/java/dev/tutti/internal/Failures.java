@@ -26,13 +26,18 @@ final class Failures {
    * that fail wait for the latch to learn what to throw, so all of them, on all ranks, name the same
    * first failure.
    *
-   * A store that hangs or is gone can delay this but not prevent it: every step through the store is
-   * bounded, and after SETTLE_NANOS whoever waits, or the watchdog, settles what this rank knows.
-   * The first verdict stands.
+   * A store that hangs or is gone can delay this but not prevent it: whoever cannot tell its failure
+   * within a second decides alone, every further step through the store is bounded, and after
+   * SETTLE_NANOS whoever waits, or the watchdog, settles what this rank knows. The first verdict stands.
+   * Blame says whom it names.
    */
   private static final System.Logger LOG = System.getLogger(Failures.class.getName());
-  private static final long SETTLE_NANOS = TimeUnit.SECONDS.toNanos(4);
+  private static final long SETTLE_NANOS = TimeUnit.SECONDS.toNanos(3);
   private static final Duration ASK = Duration.ofSeconds(1);
+
+  /** Is how long a rank that has not come yet may take to make the call that does not fit. */
+  private static final long CALL_NANOS = TimeUnit.MILLISECONDS.toNanos(800);
+
   private static final long LEDGER_NANOS = TimeUnit.SECONDS.toNanos(1);
 
   private final Group group;
@@ -94,8 +99,19 @@ final class Failures {
   void checkOverdue(long nowNanos) {
     Known first = known.get();
     if (first != null && verdict.get() == null && nowNanos - first.sinceNanos > SETTLE_NANOS) {
-      settle(new Verdict(first.event));
+      settle(alone(first.event));
     }
+  }
+
+  /** Returns what this rank knows by itself of a failure, where the store keeps it waiting. */
+  private Verdict alone(FailureEvent event) {
+    return stoodStill(event)
+        ? new Verdict(Blame.afterStandstill(event, group.rank), Blame.ofStandstill(group.rank))
+        : new Verdict(Blame.withoutStore(event, group.monitor.serverOf(group.name)));
+  }
+
+  private boolean stoodStill(FailureEvent event) {
+    return Watchdog.stoodStill() && Blame.mayFollowFromStandstill(event, group.rank);
   }
 
   /** Waits until the ranks agree on the failure; null if nothing has failed. */
@@ -109,7 +125,7 @@ final class Failures {
     while (true) {
       try {
         if (!settled.await(limit - System.nanoTime(), TimeUnit.NANOSECONDS)) {
-          settle(new Verdict(first.event));
+          settle(alone(first.event));
         }
         break;
       } catch (InterruptedException e) {
@@ -224,9 +240,25 @@ final class Failures {
   }
 
   private Verdict investigate(FailureEvent event) {
+    if (group.monitor.isUnheard()) {
+      return alone(event);
+    }
+    boolean stoodStill = stoodStill(event);
     try {
+      if (stoodStill) {
+        return Bounded.call(
+            "tutti-ask-" + group.name + "-" + group.rank,
+            ASK,
+            () ->
+                new Verdict(
+                    Blame.afterStandstill(event, group.rank),
+                    findOr(Blame.ofStandstill(group.rank))));
+      }
       return switch (event.kind()) {
-        case TIMEOUT -> {
+        case TIMEOUT, MISMATCH -> {
+          if (event.kind() == Kind.MISMATCH) {
+            group.runner.awaitCall(event, System.nanoTime() + CALL_NANOS);
+          }
           group.publishProgress(false);
           yield new Verdict(event, findMissing(event));
         }
@@ -244,8 +276,14 @@ final class Failures {
           group.rank,
           group.name,
           e);
-      return new Verdict(event);
+      return stoodStill ? alone(event) : new Verdict(event);
     }
+  }
+
+  /** Returns what another rank found out before, else a finding of this one. */
+  private Finding findOr(Finding own) {
+    Finding earlier = group.monitor.findingOf(group.name);
+    return earlier == null ? group.monitor.agree(group.name, own) : earlier;
   }
 
   /**
@@ -287,16 +325,16 @@ final class Failures {
   }
 
   private FailureEvent eventOf(OperationState op, Throwable cause, int failedRank) {
-    Kind kind =
-        cause instanceof TimeoutException
-            ? Kind.TIMEOUT
-            : cause instanceof PeerLostException ? Kind.PEER_LOST : Kind.FAILED;
-    int blamed = kind == Kind.FAILED && failedRank < 0 ? group.rank : failedRank;
+    Blame blame = Blame.of(cause, failedRank, group.rank, group.monitor.serverOf(group.name));
+    if (blame.kind() == Kind.MISMATCH && op.type().isPointToPoint()) {
+      // Two ranks have no majority; the one that finds it tells of both.
+      blame = new Blame(Kind.FAILED, failedRank < 0 ? group.rank : failedRank);
+    }
     return new FailureEvent(
         group.name,
-        kind,
+        blame.kind(),
         group.rank,
-        blamed,
+        blame.rank(),
         op.type(),
         op.sequenceNumber(),
         op.peer(),

@@ -2,6 +2,7 @@ package dev.tutti.internal;
 
 import dev.tutti.DType;
 import dev.tutti.OpType;
+import dev.tutti.ReduceOp;
 import dev.tutti.WorkState;
 import dev.tutti.internal.Progress.Issued;
 import java.util.ArrayList;
@@ -18,6 +19,7 @@ import org.jspecify.annotations.Nullable;
 final class FlightRecorder {
   private final OpType[] types;
   private final long[] sequences;
+  private final ReduceOp.@Nullable Kind[] reduceOps;
   private final @Nullable DType[] dtypes;
   private final long[] numels;
   private final int[] peers;
@@ -33,6 +35,7 @@ final class FlightRecorder {
     int size = Math.max(1, capacity);
     types = new OpType[size];
     sequences = new long[size];
+    reduceOps = new ReduceOp.Kind[size];
     dtypes = new DType[size];
     numels = new long[size];
     peers = new int[size];
@@ -43,9 +46,15 @@ final class FlightRecorder {
 
   /** Records an issued operation and returns its place, for {@link #end}. */
   synchronized long issue(
-      OpType type, long sequence, @Nullable DType dtype, long numel, int peer, long nowNanos) {
+      OpType type,
+      long sequence,
+      ReduceOp.@Nullable Kind reduceOp,
+      @Nullable DType dtype,
+      long numel,
+      int peer,
+      long nowNanos) {
     lastNanos = nowNanos;
-    return add(type, sequence, dtype, numel, peer, WorkState.RUNNING, nowNanos, 0);
+    return add(type, sequence, reduceOp, dtype, numel, peer, WorkState.RUNNING, nowNanos, 0);
   }
 
   /** Records the end of an operation, if it is still in the ring. */
@@ -62,6 +71,7 @@ final class FlightRecorder {
   synchronized void ended(
       OpType type,
       long sequence,
+      ReduceOp.@Nullable Kind reduceOp,
       @Nullable DType dtype,
       long numel,
       WorkState state,
@@ -73,6 +83,7 @@ final class FlightRecorder {
     add(
         type,
         sequence,
+        reduceOp,
         dtype,
         numel,
         -1,
@@ -84,6 +95,7 @@ final class FlightRecorder {
   private long add(
       OpType type,
       long sequence,
+      ReduceOp.@Nullable Kind reduceOp,
       @Nullable DType dtype,
       long numel,
       int peer,
@@ -94,6 +106,7 @@ final class FlightRecorder {
     nextSlot = slot + 1 == types.length ? 0 : slot + 1;
     types[slot] = type;
     sequences[slot] = sequence;
+    reduceOps[slot] = reduceOp;
     dtypes[slot] = dtype;
     numels[slot] = numel;
     peers[slot] = peer;
@@ -114,19 +127,44 @@ final class FlightRecorder {
     for (long place = next - Math.min(next, Math.min(most, types.length)); place < next; place++) {
       int slot = (int) (place % types.length);
       if (!types[slot].isPointToPoint()) {
-        all.add(issued(types[slot], sequences[slot], dtypes[slot], numels[slot]));
+        all.add(
+            issued(
+                types[slot],
+                sequences[slot],
+                reduceOps[slot],
+                dtypes[slot],
+                numels[slot],
+                peers[slot]));
       }
     }
     if (running != null) {
       all.add(
           issued(
-              running.type(), running.sequenceNumber(), running.inlineDtype, running.inlineNumel));
+              running.type(),
+              running.sequenceNumber(),
+              running.inlineReduceOp,
+              running.inlineDtype,
+              running.inlineNumel,
+              -1));
     }
     return all;
   }
 
-  private static Issued issued(OpType type, long sequence, @Nullable DType dtype, long numel) {
-    return new Issued(type, sequence, dtype == null ? "" : dtype.label(), numel);
+  /** Says in words what {@link #recent} lists. */
+  static Issued issued(
+      OpType type,
+      long sequence,
+      ReduceOp.@Nullable Kind reduceOp,
+      @Nullable DType dtype,
+      long numel,
+      int root) {
+    return new Issued(
+        type,
+        sequence,
+        reduceOp == null ? "" : reduceOp.name(),
+        dtype == null ? "" : dtype.label(),
+        numel,
+        root);
   }
 
   /**

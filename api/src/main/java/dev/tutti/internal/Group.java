@@ -46,6 +46,9 @@ final class Group {
   final PendingOperations pending;
   final OperationRunner runner;
 
+  /** Counts the collectives by path. */
+  final PathCounts paths = new PathCounts();
+
   /** Counts the barriers that name who does not come, on all ranks alike. */
   final AtomicLong monitoredBarriers = new AtomicLong();
 
@@ -98,9 +101,9 @@ final class Group {
 
   /** Fails the group outside any operation, because of a peer if one is named. */
   void peerFailed(Throwable cause, int failedRank) {
-    Kind kind = failedRank < 0 ? Kind.FAILED : Kind.PEER_LOST;
-    int blamed = failedRank < 0 ? rank : failedRank;
-    begin(kind, blamed, OpType.UNKNOWN, 0, Failures.textOf(cause));
+    Blame blame = Blame.ofPeer(cause, failedRank, rank);
+    long sequence = blame.kind() == Kind.MISMATCH ? runner.sequence() : 0;
+    begin(blame.kind(), blame.rank(), OpType.UNKNOWN, sequence, Failures.textOf(cause));
   }
 
   void abort(String reason) {
@@ -189,10 +192,15 @@ final class Group {
 
   /** Throws if the group is closed, closing, failed or failing. */
   void ensureUsable(OpType type) {
+    ensureOpen(type);
+    failures.refuseIfFailing(type);
+  }
+
+  /** Throws if the group is closed or closing. */
+  void ensureOpen(OpType type) {
     if (life != Life.OPEN) {
       throw closed(type);
     }
-    failures.refuseIfFailing(type);
   }
 
   /** Notes that a call was refused, with which nothing was sent. */

@@ -1,12 +1,13 @@
 package dev.tutti.internal;
 
-import dev.tutti.AbortedException;
 import dev.tutti.CommListener.OpEvent;
 import dev.tutti.DType;
 import dev.tutti.OpType;
+import dev.tutti.ReduceOp;
 import dev.tutti.StreamBlock;
 import dev.tutti.Tensor;
 import dev.tutti.TuttiException;
+import dev.tutti.WaitInterruptedException;
 import dev.tutti.Work;
 import dev.tutti.WorkState;
 import dev.tutti.spi.Backend;
@@ -23,7 +24,10 @@ import org.jspecify.annotations.Nullable;
 /** Is one operation as its user sees it, with all that the group needs to run it. */
 final class GroupOperation extends OperationState implements Work {
   private static final long RECHECK_NANOS = TimeUnit.MILLISECONDS.toNanos(20);
-  private static final long DEVICE_SLICE_NANOS = TimeUnit.MILLISECONDS.toNanos(100);
+  private static final long SLICE_NANOS = TimeUnit.MILLISECONDS.toNanos(100);
+  private static final long POLL_NANOS = TimeUnit.MILLISECONDS.toNanos(10);
+  private static final long LEAST_POLL_NANOS = TimeUnit.MICROSECONDS.toNanos(100);
+  private static final int POLLS_WHILE_DOUBLED = 8;
 
   private final @Nullable Backend backend;
   private final @Nullable BackendCall call;
@@ -38,6 +42,9 @@ final class GroupOperation extends OperationState implements Work {
 
   /** Is the place in the flight record, of an operation that has one from its issue on. */
   long flightPlace;
+
+  /** Is what reduces the tensor, of the operation that a group reuses. */
+  ReduceOp.@Nullable Kind inlineReduceOp;
 
   /** Is the element type of the tensor, of the operation that a group reuses. */
   @Nullable DType inlineDtype;
@@ -191,8 +198,17 @@ final class GroupOperation extends OperationState implements Work {
 
   @Override
   public void await() {
+    await(true);
+  }
+
+  /** Waits for the end as {@link #await()} does, also when interrupted. */
+  void awaitUninterrupted() {
+    await(false);
+  }
+
+  private void await(boolean endable) {
     long until = deadlineNanos() + Watchdog.PERIOD_NANOS;
-    while (!awaitUntil(until)) {
+    while (!awaitUntil(until, endable)) {
       long now = System.nanoTime();
       group.pending.checkDeadlines(now);
       until = now + RECHECK_NANOS;
@@ -202,7 +218,7 @@ final class GroupOperation extends OperationState implements Work {
 
   @Override
   public boolean await(Duration timeout) {
-    boolean ended = awaitUntil(Deadlines.in(timeout));
+    boolean ended = awaitUntil(Deadlines.in(timeout), true);
     if (ended) {
       throwToWaiter();
     }
@@ -221,42 +237,105 @@ final class GroupOperation extends OperationState implements Work {
     }
   }
 
-  /** Waits for the end, helping the backend along; false when the time comes first. */
-  boolean awaitUntil(long untilNanos) {
+  /**
+   * Waits for the end, helping the backend along; false when the time comes first.
+   *
+   * @param endable whether an interrupt ends the wait
+   * @throws WaitInterruptedException if it does
+   */
+  boolean awaitUntil(long untilNanos, boolean endable) {
     Backend progress = backend;
     try {
-      if (deviceEvent() == null && type().isPointToPoint() && progress != null && !isDone()) {
-        progress.await(this, untilNanos);
+      if (deviceEvent() == null && progress != null && !isDone()) {
+        if (type().isPointToPoint()) {
+          awaitMessage(progress, untilNanos, endable);
+        } else if (callerEvent != null) {
+          parkUntilEnqueued(untilNanos, endable);
+        }
       }
       DeviceEvent device = deviceEvent();
       if (device != null) {
-        awaitDevice(device, untilNanos);
+        awaitDevice(device, untilNanos, endable);
       }
-    } catch (AbortedException e) {
+    } catch (WaitInterruptedException e) {
       throw e;
     } catch (RuntimeException | LinkageError e) {
       fail(e, PeerLostException.rankIn(e));
     }
-    return parkUntilEnded(untilNanos);
+    return parkUntilEnded(untilNanos, endable);
   }
 
-  private void awaitDevice(DeviceEvent device, long untilNanos) {
+  private void awaitMessage(Backend progress, long untilNanos, boolean endable) {
+    if (!endable) {
+      progress.await(this, untilNanos);
+      return;
+    }
+    // In slices, since an interrupt does not end the waits of backends.
+    long now = System.nanoTime();
+    do {
+      throwIfInterrupted();
+      progress.await(this, now + Math.min(untilNanos - now, SLICE_NANOS));
+      now = System.nanoTime();
+    } while (!isDone() && deviceEvent() == null && now - untilNanos < 0);
+  }
+
+  private void awaitDevice(DeviceEvent device, long untilNanos, boolean endable) {
     // In slices, since an abort of the group ends the operation but not each device's wait.
     for (long now = System.nanoTime(); !isDone() && now - untilNanos < 0; now = System.nanoTime()) {
-      device.awaitReached(now + Math.min(untilNanos - now, DEVICE_SLICE_NANOS));
+      if (endable) {
+        throwIfInterrupted();
+      }
+      device.awaitReached(now + Math.min(untilNanos - now, SLICE_NANOS));
       pollDevice();
     }
   }
 
   @Override
   public void synchronize() {
+    synchronize(true);
+  }
+
+  /** Orders the caller's stream as {@link #synchronize()} does, also when interrupted. */
+  void synchronizeUninterrupted() {
+    synchronize(false);
+  }
+
+  private void synchronize(boolean endable) {
+    if (callerEvent != null) {
+      awaitEnqueued(endable);
+    }
     DeviceEvent pending = deviceEvent();
     if (pending == null) {
-      await();
+      await(endable);
       return;
     }
     throwIfFailed();
     pending.orderCurrentStream();
+  }
+
+  /** Waits until a thread of the group has done its part, and the device has to do the rest. */
+  private void awaitEnqueued(boolean endable) {
+    long until = deadlineNanos() + Watchdog.PERIOD_NANOS;
+    while (!parkUntilEnqueued(until, endable)) {
+      long now = System.nanoTime();
+      group.pending.checkDeadlines(now);
+      until = now + RECHECK_NANOS;
+    }
+  }
+
+  @Override
+  synchronized boolean isFollowed() {
+    return future != null;
+  }
+
+  /**
+   * Returns how long the watchdog may wait before it looks at the device again: an eighth of what
+   * the operation has taken, within limits, where somebody is to hear of the end at once.
+   */
+  long pollNanos(long nowNanos) {
+    return isFollowed()
+        ? Math.clamp((nowNanos - issuedNanos()) / POLLS_WHILE_DOUBLED, LEAST_POLL_NANOS, POLL_NANOS)
+        : POLL_NANOS;
   }
 
   @Override

@@ -4,6 +4,7 @@ import dev.tutti.CollectiveTimeoutException;
 import dev.tutti.PeerFailedException;
 import dev.tutti.RendezvousException;
 import dev.tutti.StoreException;
+import dev.tutti.StoreSilentException;
 import dev.tutti.StoreTimeoutException;
 import dev.tutti.TuttiException;
 import dev.tutti.spi.PeerLateException;
@@ -65,7 +66,8 @@ final class InitFailure {
   static String advice(Throwable reason, String server, int size, Duration timeout) {
     boolean late =
         reason instanceof TimeoutException
-            || reason instanceof StoreTimeoutException
+            || (reason instanceof StoreTimeoutException
+                && !(reason instanceof StoreSilentException))
             || reason instanceof CollectiveTimeoutException;
     if (late) {
       return ". Check that all "

@@ -7,8 +7,12 @@ import dev.tutti.OpType;
 import dev.tutti.RendezvousException;
 import dev.tutti.Settings;
 import dev.tutti.Store;
+import dev.tutti.StoreClosedException;
+import dev.tutti.StoreConnectionException;
+import dev.tutti.StoreSilentException;
 import dev.tutti.StoreTimeoutException;
 import dev.tutti.TuttiException;
+import dev.tutti.internal.UninterruptedStore.SetUp;
 import dev.tutti.spi.Backend;
 import dev.tutti.spi.BackendContext;
 import dev.tutti.spi.BackendProvider;
@@ -48,6 +52,7 @@ final class Job {
   private static final System.Logger LOG = System.getLogger(Job.class.getName());
 
   private static final Duration LEAVE = Duration.ofSeconds(2);
+  private static final Duration RELEASE = Duration.ofSeconds(2);
   private static final Duration ASK = Duration.ofSeconds(1);
 
   final int rank;
@@ -90,7 +95,7 @@ final class Job {
     Store pytorch = meeting.ownsStore() ? new PrefixStore("default_pg", base) : base;
     this.rootStore = new PrefixStore("0/", pytorch);
     this.ownStore = new PrefixStore(lifePrefix(settings, earlier), meeting.store());
-    this.monitor = new JobMonitor(ownStore, "", rank, meeting.serverRank());
+    this.monitor = new JobMonitor(new UninterruptedStore(ownStore), "", rank, meeting.serverRank());
   }
 
   /** Counts the jobs at a store that this rank has left, or was in when they failed. */
@@ -127,12 +132,13 @@ final class Job {
   }
 
   Store groupStore(String group) {
-    return new PrefixStore("group/" + group, ownStore);
+    return new UninterruptedStore(new PrefixStore("group/" + group, ownStore));
   }
 
   /**
    * Creates the backends of a group and the group; all its ranks do.
    *
+   * @param deadlineNanos of all that set-up waits for, in terms of {@link System#nanoTime()}
    * @param parent whose failures end this, too, and whose backends may make those of this; null if
    *     there is no other group
    * @param ranks of the members in the parent
@@ -142,19 +148,27 @@ final class Job {
       int groupRank,
       List<Integer> globalRanks,
       Duration groupTimeout,
+      long deadlineNanos,
       @Nullable Group parent,
       List<Integer> ranks) {
     Store store = name.equals("0") ? rootStore : new PrefixStore(name + "/", rootStore);
-    EarlyFailures early = new EarlyFailures();
-    Map<String, Store> stores = new LinkedHashMap<>();
-    providers.keySet().forEach(type -> stores.put(type, new PrefixStore(type + "/", store)));
+    SetUp setUp = new SetUp(name, groupRank, deadlineNanos);
+    Map<String, UninterruptedStore> stores = new LinkedHashMap<>();
+    for (String type : providers.keySet()) {
+      stores.put(type, new UninterruptedStore(new PrefixStore(type + "/", store), setUp));
+    }
     Runnable end = () -> stores.values().forEach(Store::close);
+    EarlyFailures early = new EarlyFailures(end);
     monitor.join(name, globalRanks, event -> end.run());
     if (parent != null) {
       parent.failures.whenFailing(end);
     }
     Map<String, BoundBackend> bound = new LinkedHashMap<>();
     try {
+      if (parent == null) {
+        new BackendAgreement(new UninterruptedStore(ownStore, setUp), rank, size)
+            .require(providers);
+      }
       stores.forEach(
           (type, typeStore) -> {
             BackendProvider provider = Objects.requireNonNull(providers.get(type));
@@ -172,7 +186,7 @@ final class Job {
                     type,
                     deviceFor(provider, type),
                     typeStore,
-                    Deadlines.cut(groupTimeout),
+                    Deadlines.left(deadlineNanos),
                     settings,
                     early);
             bound.put(type, bind(provider, type, context, parent, ranks));
@@ -181,16 +195,20 @@ final class Job {
           new Group(
               name, groupRank, globalRanks, settings, groupTimeout, monitor, Map.copyOf(bound));
       group.start();
+      stores.values().forEach(UninterruptedStore::endSetUp);
       early.tell(group);
       return group;
     } catch (RuntimeException e) {
-      monitor.leave(name);
       closeAll(bound);
-      if (parent != null && parent.failures.isFailing()) {
-        // The others hear of that failure, and are not told of this one, which follows from it.
-        throw e;
+      try {
+        if (parent != null && parent.failures.isFailing()) {
+          // The others hear of that failure, and are not told of this one, which follows from it.
+          throw e;
+        }
+        throw setUpFailed(name, groupRank, globalRanks.size(), parent != null, early.causeOf(e));
+      } finally {
+        monitor.leave(name);
       }
-      throw setUpFailed(name, groupRank, globalRanks.size(), e);
     } finally {
       if (parent != null) {
         parent.failures.forget(end);
@@ -226,8 +244,14 @@ final class Job {
    * cause.
    */
   private RuntimeException setUpFailed(
-      String name, int groupRank, int groupSize, RuntimeException cause) {
-    FailureEvent own = setUpEvent(name, groupRank, cause);
+      String name, int groupRank, int groupSize, boolean isPart, RuntimeException cause) {
+    FailureEvent own = setUpEvent(name, groupRank, cause, monitor.serverOf(name));
+    if (isPart && Watchdog.stoodStill() && Blame.mayFollowFromStandstill(own, groupRank)) {
+      own = own.asTimeout().naming(groupRank, Blame.ofStandstill(groupRank).text());
+    }
+    if (cause instanceof StoreSilentException) {
+      monitor.noteSilence();
+    }
     Verdict first = new Verdict(monitor.report(own));
     FailureInfo info =
         new FailureInfo(
@@ -244,27 +268,36 @@ final class Job {
     }
     boolean knowsMore =
         own.kind() == FailureEvent.Kind.FAILED
+            && !(cause instanceof StoreClosedException)
             && first.event().kind() == FailureEvent.Kind.PEER_LOST;
+    if (first.event().reporter() == groupRank && isPart && own.kind() != FailureEvent.Kind.FAILED) {
+      return first.exception(info, cause);
+    }
     if (first.event().reporter() == groupRank || knowsMore) {
       return cause;
     }
     return first.exception(info, cause);
   }
 
-  private static FailureEvent setUpEvent(String name, int groupRank, Throwable cause) {
-    FailureEvent.Kind kind = FailureEvent.Kind.FAILED;
-    int failedRank = groupRank;
+  private static FailureEvent setUpEvent(String name, int groupRank, Throwable cause, int server) {
+    Blame blame = new Blame(FailureEvent.Kind.FAILED, groupRank);
     for (Throwable t = cause; t != null; t = t.getCause()) {
-      if (t instanceof PeerLostException lost) {
-        kind = FailureEvent.Kind.PEER_LOST;
-        failedRank = lost.peer();
-      } else if (t instanceof TimeoutException || t instanceof StoreTimeoutException) {
-        kind = FailureEvent.Kind.TIMEOUT;
-        failedRank = PeerLostException.rankIn(t);
+      if (t instanceof PeerLostException
+          || t instanceof TimeoutException
+          || t instanceof StoreTimeoutException
+          || t instanceof StoreConnectionException) {
+        blame = Blame.of(t, PeerLostException.rankIn(t), groupRank, server);
       }
     }
     return new FailureEvent(
-        name, kind, groupRank, failedRank, OpType.INIT, 0, Duration.ZERO, Failures.textOf(cause));
+        name,
+        blame.kind(),
+        groupRank,
+        blame.rank(),
+        OpType.INIT,
+        0,
+        Duration.ZERO,
+        Failures.textOf(cause));
   }
 
   private BoundBackend bind(
@@ -315,11 +348,16 @@ final class Job {
     }
   }
 
-  /** Keeps the first failure that a backend reports before its group is there. */
+  /** Keeps the first failure that a backend reports before its group is there, and ends set-up. */
   private static final class EarlyFailures implements BackendContext.FailureListener {
+    private final Runnable end;
     private @Nullable Group group;
     private @Nullable Throwable cause;
     private int rank;
+
+    EarlyFailures(Runnable end) {
+      this.end = end;
+    }
 
     @Override
     public void failed(Throwable newCause, int failedRank) {
@@ -331,9 +369,31 @@ final class Job {
           rank = failedRank;
         }
       }
-      if (target != null) {
+      if (target == null) {
+        end.run();
+      } else {
         target.peerFailed(newCause, failedRank);
       }
+    }
+
+    /**
+     * Returns what a backend reported, if that ended the stores of a set-up, else the exception.
+     */
+    synchronized RuntimeException causeOf(RuntimeException e) {
+      if (cause == null || !hasClosedStore(e)) {
+        return e;
+      }
+      BackendException reported = new BackendException(Failures.textOf(cause), cause);
+      reported.addSuppressed(e);
+      return reported;
+    }
+
+    private static boolean hasClosedStore(Throwable e) {
+      Throwable t = e;
+      while (t != null && !(t instanceof StoreClosedException)) {
+        t = t.getCause();
+      }
+      return t != null;
     }
 
     void tell(Group newGroup) {
@@ -358,7 +418,8 @@ final class Job {
     if (rootStore.add(key, 1) == size) {
       rootStore.set(last, "1");
     }
-    if (!new StoreWait(group, rootStore).await(List.of(last), Deadlines.in(timeout))) {
+    if (!new StoreWait(group, new UninterruptedStore(rootStore))
+        .await(List.of(last), Deadlines.in(timeout))) {
       throw new RendezvousException(
           "rank "
               + rank
@@ -373,6 +434,11 @@ final class Job {
 
   /** Says which ranks have not joined, or nothing where that cannot be found out at once. */
   String missing() {
+    if (monitor.isUnheard()) {
+      return meeting.serverRank() < 0 || meeting.serverRank() == rank
+          ? ""
+          : "rank " + meeting.serverRank() + ", which serves the store, does not answer";
+    }
     try {
       List<Integer> missing =
           Bounded.call(
@@ -401,7 +467,7 @@ final class Job {
   void close(boolean failed, int failedRank) {
     monitor.leave();
     try {
-      if (monitor.hasJoined()) {
+      if (monitor.hasJoined() && !monitor.isUnheard()) {
         Bounded.call("tutti-leave-" + rank, LEAVE, () -> leave());
       }
       if (meeting.hostsStore()) {
@@ -410,10 +476,19 @@ final class Job {
     } catch (Exception e) {
       LOG.log(Level.DEBUG, "rank {0}: leaves without the store: {1}", rank, e);
     }
+    try {
+      Bounded.call("tutti-leave-" + rank, RELEASE, this::release);
+    } catch (Exception e) {
+      LOG.log(Level.DEBUG, "rank {0}: the store does not close in time: {1}", rank, e);
+    }
+  }
+
+  private boolean release() {
     monitor.close();
     if (meeting.ownsStore()) {
       meeting.store().close();
     }
+    return true;
   }
 
   private boolean leave() {

@@ -37,7 +37,8 @@ final class JobMonitor implements AutoCloseable {
    * names no group, but the rank among all, and fails each group that this rank is in.
    *
    * The reader thread waits for the next number with a handle of its own, in slices, so that close
-   * never waits for it. Delivery happens under the lock "delivery", in the order of the log.
+   * never waits for it. Delivery happens under the lock "delivery", in the order of the log. A rank that
+   * cannot read the log any more would wait for others that are gone, so it fails its groups.
    */
   private static final System.Logger LOG = System.getLogger(JobMonitor.class.getName());
   private static final String EVENT = "event/";
@@ -46,7 +47,7 @@ final class JobMonitor implements AutoCloseable {
   static final String FIRST_EVENT = EVENT + 1;
 
   private static final Duration SLICE = Duration.ofSeconds(20);
-  private static final Duration REPORT_TIMEOUT = Duration.ofSeconds(2);
+  private static final Duration REPORT_TIMEOUT = Duration.ofSeconds(1);
   private static final int RETRIES = 5;
   private static final long RETRY_NANOS = TimeUnit.MILLISECONDS.toNanos(200);
 
@@ -65,6 +66,8 @@ final class JobMonitor implements AutoCloseable {
   private volatile boolean joined;
   private volatile boolean leaving;
   private volatile boolean closed;
+  private volatile boolean unheard;
+  private volatile long silentNanos = System.nanoTime() - REPORT_TIMEOUT.toNanos();
 
   /**
    * Creates a monitor.
@@ -124,17 +127,47 @@ final class JobMonitor implements AutoCloseable {
 
   /**
    * Writes an event to the log, and returns the first one of its group, perhaps an earlier one of
-   * another rank. Blocks for the store, two seconds at most; without a store that answers the event
-   * itself is delivered here and returned.
+   * another rank. Blocks for the store, a second at most; without a store that answers the event is
+   * {@linkplain Blame#withoutStore judged anew}, delivered here and returned.
    */
   FailureEvent report(FailureEvent event) {
+    if (System.nanoTime() - silentNanos < REPORT_TIMEOUT.toNanos()) {
+      unheard = true;
+      return acceptAlone(event);
+    }
     try {
-      return Bounded.call("tutti-report-" + rank, REPORT_TIMEOUT, () -> write(event));
+      FailureEvent first = Bounded.call("tutti-report-" + rank, REPORT_TIMEOUT, () -> write(event));
+      unheard = false;
+      return first;
     } catch (Exception e) {
       LOG.log(Level.DEBUG, "rank {0}: cannot tell the other ranks: {1}", rank, e);
-      synchronized (delivery) {
-        return accept(event);
-      }
+      unheard = true;
+      return acceptAlone(event);
+    }
+  }
+
+  /** Notes that the store has just not answered: it need not be asked again at once. */
+  void noteSilence() {
+    silentNanos = System.nanoTime();
+  }
+
+  /** Delivers an event that the store did not take in time; returns the first one of its group. */
+  private FailureEvent acceptAlone(FailureEvent event) {
+    synchronized (delivery) {
+      return accept(Blame.withoutStore(event, serverOf(event.group())));
+    }
+  }
+
+  /** Tells whether the store did not take a failure: then nobody can be asked. */
+  boolean isUnheard() {
+    return unheard;
+  }
+
+  /** Returns which rank of a group serves the store; -1 if none does, or for a group unknown. */
+  int serverOf(String group) {
+    synchronized (delivery) {
+      Member member = groups.get(group);
+      return member == null ? -1 : member.globalRanks().indexOf(serverRank);
     }
   }
 
@@ -238,13 +271,38 @@ final class JobMonitor implements AutoCloseable {
           loseServer(String.valueOf(e.getMessage()));
         }
         return;
-      } catch (RuntimeException e) {
-        if (!closed) {
-          LOG.log(Level.WARNING, "rank " + rank + ": stops reading the log of failures", e);
-        }
+      } catch (RuntimeException | Error e) {
+        giveUp(e);
         return;
       }
     }
+  }
+
+  /** Fails the groups of this rank, as it does not hear of failures any more. */
+  private void giveUp(Throwable cause) {
+    if (closed || leaving) {
+      return;
+    }
+    Map<String, Member> all;
+    synchronized (delivery) {
+      all = Map.copyOf(groups);
+    }
+    all.forEach(
+        (name, member) -> {
+          int own = member.globalRanks().indexOf(rank);
+          FailureEvent _ =
+              report(
+                  new FailureEvent(
+                      name,
+                      FailureEvent.Kind.FAILED,
+                      own,
+                      own,
+                      OpType.UNKNOWN,
+                      0,
+                      Duration.ZERO,
+                      "it cannot read the log of failures any more: " + cause));
+        });
+    LOG.log(Level.WARNING, "rank " + rank + ": stops reading the log of failures", cause);
   }
 
   /** Tells whether the store is there although a connection to it was lost. */

@@ -117,21 +117,30 @@ final class Lane {
   }
 
   /**
-   * Waits for the lane and takes it with the next number.
+   * Waits for the lane, also when interrupted, and takes it with the next number.
    *
    * @return the number, or {@link #STOPPED}, or {@link #TAKEN} when the deadline comes first
    */
-  long enter(long deadlineNanos) throws InterruptedException {
+  long enter(long deadlineNanos) {
+    boolean interrupted = Thread.interrupted();
     shut();
     try {
       while (true) {
         long number = tryTake();
-        if (number != TAKEN || !awaitFreeUntil(deadlineNanos)) {
+        if (number != TAKEN || System.nanoTime() - deadlineNanos >= 0) {
           return number;
+        }
+        try {
+          boolean _ = awaitFreeUntil(deadlineNanos);
+        } catch (InterruptedException e) {
+          interrupted = true;
         }
       }
     } finally {
       unlock();
+      if (interrupted) {
+        Thread.currentThread().interrupt();
+      }
     }
   }
 

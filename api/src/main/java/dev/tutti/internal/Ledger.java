@@ -14,9 +14,10 @@ final class Ledger {
    * Every rank that is alive publishes its progress when it hears of the failure. Only what that
    * proves counts against a rank: that it does not answer, that it has not come to the collective,
    * that it closed the group, or that it does nothing while a peer waits for its message. A rank that
-   * waits for a message itself passes the question on to the one it waits for. Neither is one that has
+   * waits for a message itself passes the question on to the one it waits for, and one that waits in a
+   * collective to those who have not come to that. Neither is one that has
    * never joined through this store, such as a rank of PyTorch: it cannot know of the question. Where
-   * ranks made other calls than each other, as backends on devices do not notice, all are told.
+   * ranks made other calls than each other, the text says what each called, and the odd one is named.
    */
   private static final String SENDS_FIRST =
       "; a send waits for its recv, so where all send first nobody goes on: call recv first,"
@@ -38,8 +39,11 @@ final class Ledger {
     if (event.sequence() == 0) {
       return Finding.NONE;
     }
+    if (event.kind() == FailureEvent.Kind.MISMATCH) {
+      return event.op().isPointToPoint() ? Finding.NONE : ledger.ofMismatch();
+    }
     if (!event.op().isPointToPoint()) {
-      return ledger.ofCollective();
+      return ledger.ofCollective(event.sequence());
     }
     if (event.peer() < 0) {
       return ledger.ofAnySource();
@@ -56,7 +60,7 @@ final class Ledger {
     return group.monitor.hasJoined(group.globalRanks.get(rank));
   }
 
-  private Finding ofCollective() {
+  private Finding ofCollective(long sequence) {
     Finding found = Finding.NONE;
     SortedMap<Integer, Progress> answers = new TreeMap<>();
     for (int r = 0; r < group.size; r++) {
@@ -66,7 +70,7 @@ final class Ledger {
         continue;
       }
       answers.put(r, progress);
-      if (progress.issued() < event.sequence()) {
+      if (progress.issued() < sequence) {
         String last =
             progress.issued() == 0
                 ? " (it called no collective so far)"
@@ -88,8 +92,19 @@ final class Ledger {
                         + progress.afterRefusal()));
       }
     }
-    String disagreement = Disagreement.of(answers);
-    return disagreement == null ? found : new Finding(-1, disagreement).and(found);
+    Finding all = Disagreement.of(answers, group.size).and(found);
+    return all.text().isEmpty() ? new Finding(-1, "all ranks have come to it by now") : all;
+  }
+
+  private Finding ofMismatch() {
+    SortedMap<Integer, Progress> answers = new TreeMap<>();
+    for (int r = 0; r < group.size; r++) {
+      Progress progress = progressOf(r);
+      if (progress != null) {
+        answers.put(r, progress);
+      }
+    }
+    return Disagreement.of(answers, group.size);
   }
 
   private Finding ofAnySource() {
@@ -145,6 +160,12 @@ final class Ledger {
     }
     Pending next = theirs.nextWait(seen);
     late += ", it waits in " + next.describe();
+    if (!next.type().isPointToPoint()) {
+      Finding further = ofCollective(next.sequence());
+      // Who did not come because it waits for this very message is not to blame.
+      int blamed = seen.contains(further.failedRank()) ? -1 : further.failedRank();
+      return new Finding(blamed, late + ", " + further.text());
+    }
     if (next.peer() < 0 || seen.contains(next.peer())) {
       boolean sendsOnly = op.type() == OpType.SEND && next.type() == OpType.SEND;
       return new Finding(-1, sendsOnly ? late + SENDS_FIRST : late);

@@ -20,7 +20,8 @@ final class MovementSpecs extends OperationSpecs {
 
   OperationSpec broadcast(Tensor tensor, BroadcastOptions options) {
     OpType op = OpType.BROADCAST;
-    BoundBackend backend = checks.backendFor(op, tensor);
+    checks.given(op, "options", options);
+    BoundBackend backend = checks.backendFor(op, "tensor", tensor);
     checks.rank(op, "root", options.root());
     boolean written = group.rank != options.root();
     checks.movable(op, "tensor", tensor, backend, written);
@@ -40,7 +41,8 @@ final class MovementSpecs extends OperationSpecs {
 
   OperationSpec allGather(List<Tensor> outputs, Tensor input, AllGatherOptions options) {
     OpType op = OpType.ALL_GATHER;
-    BoundBackend backend = checks.backendFor(op, input);
+    checks.given(op, "options", options);
+    BoundBackend backend = checks.backendFor(op, "input", input);
     checks.movable(op, "input", input, backend, false);
     checks.count(op, "outputs", outputs, group.size);
     boolean uneven = backend.capabilities().has(Capabilities.Feature.UNEVEN_PARTS);
@@ -71,7 +73,8 @@ final class MovementSpecs extends OperationSpecs {
 
   OperationSpec allGatherInto(Tensor output, Tensor input, AllGatherOptions options) {
     OpType op = OpType.ALL_GATHER_INTO;
-    BoundBackend backend = checks.backendFor(op, input);
+    checks.given(op, "options", options);
+    BoundBackend backend = checks.backendFor(op, "input", input);
     checks.movable(op, "input", input, backend, false);
     checks.movable(op, "output", output, backend, true);
     checks.times(op, "output", output, "input", input);
@@ -94,6 +97,7 @@ final class MovementSpecs extends OperationSpecs {
   OperationSpec allGatherIntoCoalesced(
       List<Tensor> outputs, List<Tensor> inputs, AllGatherOptions options) {
     OpType op = OpType.ALL_GATHER_COALESCED;
+    checks.given(op, "options", options);
     BoundBackend backend = first(op, "inputs", inputs);
     checks.count(op, "outputs", outputs, inputs.size());
     for (int i = 0; i < inputs.size(); i++) {
@@ -120,7 +124,8 @@ final class MovementSpecs extends OperationSpecs {
 
   OperationSpec gather(List<Tensor> outputs, Tensor input, GatherOptions options) {
     OpType op = OpType.GATHER;
-    BoundBackend backend = checks.backendFor(op, input);
+    checks.given(op, "options", options);
+    BoundBackend backend = checks.backendFor(op, "input", input);
     checks.rank(op, "root", options.root());
     checks.movable(op, "input", input, backend, false);
     checks.count(op, "outputs", outputs, options.root() == group.rank ? group.size : 0);
@@ -146,7 +151,8 @@ final class MovementSpecs extends OperationSpecs {
 
   OperationSpec scatter(Tensor output, List<Tensor> inputs, ScatterOptions options) {
     OpType op = OpType.SCATTER;
-    BoundBackend backend = checks.backendFor(op, output);
+    checks.given(op, "options", options);
+    BoundBackend backend = checks.backendFor(op, "output", output);
     checks.rank(op, "root", options.root());
     checks.movable(op, "output", output, backend, true);
     checks.count(op, "inputs", inputs, options.root() == group.rank ? group.size : 0);
@@ -172,9 +178,10 @@ final class MovementSpecs extends OperationSpecs {
 
   OperationSpec allToAll(List<Tensor> outputs, List<Tensor> inputs, AllToAllOptions options) {
     OpType op = OpType.ALL_TO_ALL;
+    checks.given(op, "options", options);
     checks.count(op, "inputs", inputs, group.size);
     checks.count(op, "outputs", outputs, group.size);
-    BoundBackend backend = checks.backendFor(op, inputs.get(0));
+    BoundBackend backend = checks.backendFor(op, "inputs[0]", inputs.get(0));
     for (int r = 0; r < group.size; r++) {
       checks.movable(op, "inputs[" + r + "]", inputs.get(r), backend, false);
       checks.movable(op, "outputs[" + r + "]", outputs.get(r), backend, true);
@@ -206,7 +213,8 @@ final class MovementSpecs extends OperationSpecs {
       List<Long> inputSplits,
       AllToAllOptions options) {
     OpType op = OpType.ALL_TO_ALL_SINGLE;
-    BoundBackend backend = checks.backendFor(op, input);
+    checks.given(op, "options", options);
+    BoundBackend backend = checks.backendFor(op, "input", input);
     checks.movable(op, "input", input, backend, false);
     checks.movable(op, "output", output, backend, true);
     checks.same(op, "output", output, input);
@@ -252,7 +260,8 @@ final class MovementSpecs extends OperationSpecs {
 
   OperationSpec send(Tensor tensor, int peer, P2pOptions options) {
     OpType op = OpType.SEND;
-    BoundBackend backend = checks.backendFor(op, tensor);
+    checks.given(op, "options", options);
+    BoundBackend backend = checks.backendFor(op, "tensor", tensor);
     checks.peer(op, peer);
     checks.tag(op, options.tag(), backend);
     checks.movable(op, "tensor", tensor, backend, false);
@@ -271,7 +280,8 @@ final class MovementSpecs extends OperationSpecs {
 
   OperationSpec recv(Tensor tensor, int peer, P2pOptions options) {
     OpType op = OpType.RECV;
-    BoundBackend backend = checks.backendFor(op, tensor);
+    checks.given(op, "options", options);
+    BoundBackend backend = checks.backendFor(op, "tensor", tensor);
     checks.peer(op, peer);
     checks.tag(op, options.tag(), backend);
     checks.movable(op, "tensor", tensor, backend, true);
@@ -290,7 +300,8 @@ final class MovementSpecs extends OperationSpecs {
 
   OperationSpec recvAnySource(Tensor tensor, P2pOptions options) {
     OpType op = OpType.RECV_ANY_SOURCE;
-    BoundBackend backend = checks.backendFor(op, tensor);
+    checks.given(op, "options", options);
+    BoundBackend backend = checks.backendFor(op, "tensor", tensor);
     checks.tag(op, options.tag(), backend);
     checks.movable(op, "tensor", tensor, backend, true);
     HostStaging staging = new HostStaging(backend);

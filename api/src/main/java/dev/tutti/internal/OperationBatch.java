@@ -48,7 +48,10 @@ final class OperationBatch implements Batch {
 
   @Override
   public Batch allReduce(Tensor tensor, ReduceOp op) {
-    parts.add(limit -> reductions.allReduce(tensor, new AllReduceOptions(op, limit, true)));
+    parts.add(
+        limit ->
+            reductions.allReduce(
+                tensor, AllReduceOptions.DEFAULT.withReduceOp(op).withTimeout(limit).withAsync()));
     return this;
   }
 
@@ -74,11 +77,15 @@ final class OperationBatch implements Batch {
 
   @Override
   public void run() {
-    start().await();
+    begin().awaitUninterrupted();
   }
 
   @Override
   public Work start() {
+    return begin();
+  }
+
+  private BatchWork begin() {
     if (started) {
       throw new IllegalStateException("a batch runs once; start a new one");
     }

@@ -1,15 +1,16 @@
 package dev.tutti.internal;
 
-import dev.tutti.AbortedException;
 import dev.tutti.CollectiveException;
 import dev.tutti.CollectiveTimeoutException;
 import dev.tutti.CommListener.OpEvent;
 import dev.tutti.DType;
 import dev.tutti.OpType;
+import dev.tutti.ReduceOp;
 import dev.tutti.TuttiException;
 import dev.tutti.WorkState;
 import dev.tutti.spi.PeerLostException;
 import java.lang.System.Logger.Level;
+import java.util.List;
 import java.util.concurrent.TimeUnit;
 import java.util.concurrent.atomic.AtomicInteger;
 import java.util.concurrent.atomic.AtomicLong;
@@ -45,6 +46,9 @@ final class OperationRunner {
   private final AtomicLong messages = new AtomicLong();
   private final MessageCounts counts;
 
+  /** Is the first collective that was refused because the group fails. */
+  private volatile Progress.@Nullable Issued refused;
+
   OperationRunner(Group group) {
     this.group = group;
     this.failures = group.failures;
@@ -57,12 +61,14 @@ final class OperationRunner {
   }
 
   /** Begins a synchronous collective on the caller's thread; null if it has to queue. */
-  @Nullable GroupOperation beginInline(OpType type, @Nullable DType dtype, long numel) {
-    long sequence = tryEnterUntold(type);
+  @Nullable GroupOperation beginInline(
+      OpType type, ReduceOp.@Nullable Kind reduceOp, @Nullable DType dtype, long numel) {
+    long sequence = tryEnterUntold(type, reduceOp, dtype, numel);
     if (sequence <= 0) {
       return null;
     }
     GroupOperation op = inlineOp;
+    op.inlineReduceOp = reduceOp;
     op.inlineDtype = dtype;
     op.inlineNumel = numel;
     op.issueUntimed(type, sequence);
@@ -70,13 +76,40 @@ final class OperationRunner {
   }
 
   /** Takes the lane if it is free and nobody has to be told; returns a number above 0 if so. */
-  private long tryEnterUntold(OpType type) {
-    group.ensureUsable(type);
+  private long tryEnterUntold(
+      OpType type, ReduceOp.@Nullable Kind reduceOp, @Nullable DType dtype, long numel) {
+    group.ensureOpen(type);
+    if (failures.isFailing()) {
+      refuse(type, reduceOp, dtype, numel, -1);
+    }
     return listeners.isEmpty() ? lane.tryEnter() : Lane.TAKEN;
+  }
+
+  /** Keeps what a rank calls after the group began to fail, for the others, and refuses it. */
+  private void refuse(
+      OpType type, ReduceOp.@Nullable Kind reduceOp, @Nullable DType dtype, long numel, int root) {
+    if (!type.isPointToPoint() && refused == null) {
+      refused = FlightRecorder.issued(type, lane.sequence() + 1, reduceOp, dtype, numel, root);
+    }
+    failures.refuseIfFailing(type);
+  }
+
+  /**
+   * Waits until this rank made the call in which the others found that it does not fit, so that
+   * they learn what each called.
+   */
+  void awaitCall(FailureEvent event, long limitNanos) {
+    while (!event.op().isPointToPoint()
+        && lane.sequence() < event.sequence()
+        && refused == null
+        && System.nanoTime() - limitNanos < 0) {
+      LockSupport.parkNanos(this, PAUSE_NANOS);
+    }
   }
 
   /** Ends what {@link #beginInline} began; throws if its backend reported a failure. */
   void endInline(GroupOperation op) {
+    count(op);
     op.complete();
     if (op.currentState() != WorkState.COMPLETED) {
       throw failInline(op, op.reported());
@@ -113,6 +146,7 @@ final class OperationRunner {
     recorder.ended(
         op.type(),
         op.sequenceNumber(),
+        op.inlineReduceOp,
         op.inlineDtype,
         op.inlineNumel,
         state,
@@ -125,8 +159,9 @@ final class OperationRunner {
    * Begins a stream-ordered collective of whose work nobody wants to know; null if it has to go the
    * way of the others. Allocates nothing in the long run.
    */
-  @Nullable GroupOperation beginOnStream(OpType type, @Nullable DType dtype, long numel) {
-    long sequence = tryEnterUntold(type);
+  @Nullable GroupOperation beginOnStream(
+      OpType type, ReduceOp.@Nullable Kind reduceOp, @Nullable DType dtype, long numel) {
+    long sequence = tryEnterUntold(type, reduceOp, dtype, numel);
     if (sequence <= 0) {
       return null;
     }
@@ -134,7 +169,7 @@ final class OperationRunner {
       GroupOperation op = pending.onStream.next();
       long now = System.nanoTime();
       op.issue(type, sequence, now, now + group.timeoutNanos(), WorkState.RUNNING);
-      op.flightPlace = recorder.issue(type, sequence, dtype, numel, -1, now);
+      op.flightPlace = recorder.issue(type, sequence, reduceOp, dtype, numel, -1, now);
       pending.onStream.add();
       Watchdog.expect(op.deadlineNanos());
       group.endIfFailed(op);
@@ -166,7 +201,7 @@ final class OperationRunner {
       if (op.deviceEvent() == null) {
         op.throwIfFailed();
       } else {
-        op.await();
+        op.awaitUninterrupted();
       }
     } finally {
       lane.exit();
@@ -192,7 +227,10 @@ final class OperationRunner {
 
   /** Issues an operation; when it returns a synchronous one is done. */
   GroupOperation submit(OperationSpec spec) {
-    group.ensureUsable(spec.type());
+    group.ensureOpen(spec.type());
+    if (failures.isFailing()) {
+      refuse(spec.type(), spec.reduceOp(), spec.dtype(), spec.numel(), spec.root());
+    }
     GroupOperation op = new GroupOperation(group, spec);
     try {
       if (spec.type().isPointToPoint()) {
@@ -318,14 +356,7 @@ final class OperationRunner {
 
   private long awaitTurn(GroupOperation op, OperationSpec spec, long deadline) {
     refuseSelfWait(spec.type());
-    long sequence;
-    try {
-      sequence = lane.enter(deadline);
-    } catch (InterruptedException e) {
-      Thread.currentThread().interrupt();
-      throw new AbortedException(
-          "interrupted before its turn; nothing was sent", group.describe(op, -1, -1), e);
-    }
+    long sequence = lane.enter(deadline);
     if (sequence == Lane.STOPPED) {
       throw group.closed(spec.type());
     }
@@ -362,7 +393,8 @@ final class OperationRunner {
     long now = System.nanoTime();
     op.issue(spec.type(), sequence, now, deadline, state);
     op.flightPlace =
-        recorder.issue(spec.type(), sequence, spec.dtype(), spec.numel(), spec.root(), now);
+        recorder.issue(
+            spec.type(), sequence, spec.reduceOp(), spec.dtype(), spec.numel(), spec.root(), now);
   }
 
   private void tellBefore(
@@ -377,9 +409,14 @@ final class OperationRunner {
     }
   }
 
+  /** Waits for an operation, or lets the caller's stream do so where a device has the rest. */
   private void awaitSynchronous(GroupOperation op) {
     try {
-      op.await();
+      if (op.callerEvent() == null || op.type().isPointToPoint()) {
+        op.awaitUninterrupted();
+      } else {
+        op.synchronizeUninterrupted();
+      }
     } catch (CollectiveException e) {
       throw refusalOr(e);
     }
@@ -425,6 +462,7 @@ final class OperationRunner {
 
   /** Ends an operation whose backend returned, unless a device goes on with it. */
   private void settle(GroupOperation op) {
+    count(op);
     if (op.deviceEvent() == null) {
       op.complete();
       Throwable reported = op.reported();
@@ -433,6 +471,14 @@ final class OperationRunner {
       }
     } else {
       group.endIfFailed(op);
+    }
+  }
+
+  /** Counts the path of a collective; the lane is taken. */
+  private void count(GroupOperation op) {
+    String path = op.path();
+    if (path != null) {
+      group.paths.add(path);
     }
   }
 
@@ -519,7 +565,16 @@ final class OperationRunner {
         counts.sent(),
         counts.received(),
         pending.describe(),
-        recorder.recent(TOLD, pending.running()));
+        recent());
+  }
+
+  private List<Progress.Issued> recent() {
+    List<Progress.Issued> all = recorder.recent(TOLD, pending.running());
+    Progress.Issued last = refused;
+    if (last != null) {
+      all.add(last);
+    }
+    return all;
   }
 
   /**

@@ -3,6 +3,7 @@ package dev.tutti.internal;
 import dev.tutti.DType;
 import dev.tutti.OpType;
 import dev.tutti.ProcessGroup;
+import dev.tutti.ReduceOp;
 import dev.tutti.Tensor;
 import dev.tutti.internal.GroupOperation.BackendCall;
 import java.time.Duration;
@@ -18,6 +19,7 @@ import org.jspecify.annotations.Nullable;
  * @param async whether the caller goes on at once
  * @param root the root or peer, or -1
  * @param tag of a message, else 0
+ * @param reduceOp what reduces the tensors, or null
  * @param inputs tensors of the caller that are read
  * @param results tensors of the caller that hold the result
  * @param finisher copies staged results back, or null
@@ -30,6 +32,7 @@ record OperationSpec(
     boolean async,
     int root,
     int tag,
+    ReduceOp.@Nullable Kind reduceOp,
     List<Tensor> inputs,
     List<Tensor> results,
     @Nullable Runnable finisher,

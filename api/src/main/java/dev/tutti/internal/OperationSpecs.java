@@ -2,10 +2,12 @@ package dev.tutti.internal;
 
 import dev.tutti.OpType;
 import dev.tutti.P2pOptions;
+import dev.tutti.ReduceOp;
 import dev.tutti.Tensor;
 import dev.tutti.internal.GroupOperation.BackendCall;
 import java.time.Duration;
 import java.util.List;
+import org.jspecify.annotations.Nullable;
 
 /**
  * Checks the arguments of operations, stands in for tensors that a backend cannot take as they are,
@@ -23,10 +25,11 @@ abstract class OperationSpecs {
   }
 
   final BoundBackend first(OpType op, String argument, List<Tensor> tensors) {
+    checks.given(op, argument, tensors);
     if (tensors.isEmpty()) {
       throw checks.bad(op, argument + " must not be empty");
     }
-    return checks.backendFor(op, tensors.get(0));
+    return checks.backendFor(op, argument + "[0]", tensors.get(0));
   }
 
   final OperationSpec spec(
@@ -39,7 +42,22 @@ abstract class OperationSpecs {
       List<Tensor> results,
       HostStaging staging,
       BackendCall call) {
-    return tagged(op, backend, timeout, async, root, 0, inputs, results, staging, call);
+    return whole(op, backend, timeout, async, root, 0, null, inputs, results, staging, call);
+  }
+
+  final OperationSpec reduction(
+      OpType op,
+      BoundBackend backend,
+      Duration timeout,
+      boolean async,
+      int root,
+      ReduceOp reduceOp,
+      List<Tensor> inputs,
+      List<Tensor> results,
+      HostStaging staging,
+      BackendCall call) {
+    return whole(
+        op, backend, timeout, async, root, 0, reduceOp.kind(), inputs, results, staging, call);
   }
 
   final OperationSpec message(
@@ -51,26 +69,28 @@ abstract class OperationSpecs {
       List<Tensor> results,
       HostStaging staging,
       BackendCall call) {
-    return tagged(
+    return whole(
         op,
         backend,
         options.timeout(),
         options.async(),
         peer,
         options.tag(),
+        null,
         inputs,
         results,
         staging,
         call);
   }
 
-  private OperationSpec tagged(
+  private OperationSpec whole(
       OpType op,
       BoundBackend backend,
       Duration timeout,
       boolean async,
       int root,
       int tag,
+      ReduceOp.@Nullable Kind reduceOp,
       List<Tensor> inputs,
       List<Tensor> results,
       HostStaging staging,
@@ -83,6 +103,7 @@ abstract class OperationSpecs {
         async,
         root,
         tag,
+        reduceOp,
         List.copyOf(inputs),
         List.copyOf(results),
         staging.finisher(),

@@ -1,10 +1,10 @@
 package dev.tutti.internal;
 
-import dev.tutti.AbortedException;
 import dev.tutti.CollectiveException;
 import dev.tutti.OpType;
 import dev.tutti.Tensor;
 import dev.tutti.TuttiException;
+import dev.tutti.WaitInterruptedException;
 import dev.tutti.WorkState;
 import dev.tutti.spi.DeviceEvent;
 import dev.tutti.spi.Operation;
@@ -46,6 +46,7 @@ abstract class OperationState implements Operation {
   private int sourceRank;
   private @Nullable Runnable finisher;
   private boolean waited;
+  private @Nullable String path;
 
   OperationState(
       Group group, OpType type, List<Tensor> result, int sourceRank, @Nullable Runnable finisher) {
@@ -67,6 +68,7 @@ abstract class OperationState implements Operation {
     failure = null;
     reported = null;
     deviceEvent = null;
+    path = null;
     state = newState;
   }
 
@@ -86,6 +88,7 @@ abstract class OperationState implements Operation {
       deviceEvent = null;
     }
     failure = null;
+    path = null;
     state = WorkState.RUNNING;
   }
 
@@ -274,16 +277,34 @@ abstract class OperationState implements Operation {
   @Override
   public final void enqueued(DeviceEvent newEvent) {
     deviceEvent = newEvent;
-    if (type.isPointToPoint()) {
+    if (type.isPointToPoint() || callerEvent() != null) {
       wakeForDevice();
     }
   }
 
-  /** Wakes who waits for a message that was not on the device yet, to wait for the device now. */
+  /** Wakes who waits for what was not on the device yet, to wait for the device now. */
   private synchronized void wakeForDevice() {
     if (waited) {
       notifyAll();
     }
+    if (isFollowed()) {
+      Watchdog.expect(System.nanoTime());
+    }
+  }
+
+  /** Tells whether somebody is to hear of the end at once. */
+  boolean isFollowed() {
+    return false;
+  }
+
+  @Override
+  public final void took(String newPath) {
+    path = newPath;
+  }
+
+  /** Returns the path that it took, once its backend said so. */
+  final @Nullable String path() {
+    return path;
   }
 
   final @Nullable DeviceEvent deviceEvent() {
@@ -331,32 +352,67 @@ abstract class OperationState implements Operation {
 
   @Override
   public final boolean parkUntilDone(long untilNanos) {
-    return park(untilNanos, false);
+    return park(untilNanos, false, false);
   }
 
-  /** Parks the calling thread until the state is final or a time is reached. */
-  final boolean parkUntilEnded(long untilNanos) {
-    return isEnded() || park(untilNanos, true);
+  /**
+   * Parks the calling thread until the backend has done its part or a time is reached.
+   *
+   * @param endable whether an interrupt ends the wait
+   * @throws WaitInterruptedException if it does
+   */
+  final boolean parkUntilEnqueued(long untilNanos, boolean endable) {
+    return park(untilNanos, false, endable);
   }
 
-  private synchronized boolean park(long untilNanos, boolean untilEnded) {
+  /**
+   * Parks the calling thread until the state is final or a time is reached.
+   *
+   * @param endable whether an interrupt ends the wait
+   * @throws WaitInterruptedException if it does
+   */
+  final boolean parkUntilEnded(long untilNanos, boolean endable) {
+    return isEnded() || park(untilNanos, true, endable);
+  }
+
+  private synchronized boolean park(long untilNanos, boolean untilEnded, boolean endable) {
+    boolean interrupted = false;
     waited = true;
-    while (untilEnded ? !isEnded() : !isDone() && deviceEvent == null) {
-      long left = untilNanos - System.nanoTime();
-      if (left <= 0) {
-        return false;
+    try {
+      while (untilEnded ? !isEnded() : !isDone() && deviceEvent == null) {
+        long left = untilNanos - System.nanoTime();
+        if (left <= 0) {
+          return false;
+        }
+        try {
+          TimeUnit.NANOSECONDS.timedWait(this, Math.max(left, 1_000));
+        } catch (InterruptedException e) {
+          interrupted = true;
+          if (endable) {
+            throw interrupted(e);
+          }
+        }
       }
-      try {
-        TimeUnit.NANOSECONDS.timedWait(this, Math.max(left, 1_000));
-      } catch (InterruptedException e) {
+      return true;
+    } finally {
+      if (interrupted) {
         Thread.currentThread().interrupt();
-        throw new AbortedException(
-            "the wait for " + type.label() + " was interrupted; the operation goes on",
-            group.describe(this, -1, -1),
-            e);
       }
     }
-    return true;
+  }
+
+  /** Throws if the calling thread is interrupted. */
+  final void throwIfInterrupted() {
+    if (Thread.currentThread().isInterrupted()) {
+      throw interrupted(null);
+    }
+  }
+
+  private WaitInterruptedException interrupted(@Nullable InterruptedException cause) {
+    return new WaitInterruptedException(
+        "the wait of rank %d/%d for %s #%d of group %s was interrupted; the operation is running"
+            .formatted(group.rank, group.size, type.label(), sequence, group.name),
+        cause);
   }
 
   /**

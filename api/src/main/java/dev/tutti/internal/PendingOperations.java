@@ -1,6 +1,6 @@
 package dev.tutti.internal;
 
-import dev.tutti.AbortedException;
+import dev.tutti.WaitInterruptedException;
 import dev.tutti.WorkState;
 import dev.tutti.spi.Backend;
 import java.util.ArrayList;
@@ -133,10 +133,10 @@ final class PendingOperations implements Watchdog.Watched {
   private static boolean await(Iterable<GroupOperation> all, long deadlineNanos) {
     for (GroupOperation op : all) {
       try {
-        if (!op.awaitUntil(deadlineNanos)) {
+        if (!op.awaitUntil(deadlineNanos, true)) {
           return false;
         }
-      } catch (AbortedException e) {
+      } catch (WaitInterruptedException e) {
         return false;
       }
     }
@@ -149,7 +149,7 @@ final class PendingOperations implements Watchdog.Watched {
     for (GroupOperation op : operations) {
       if (op.deviceEvent() != null) {
         op.pollDevice();
-        next = Math.min(next, nowNanos + POLL_NANOS);
+        next = Math.min(next, nowNanos + op.pollNanos(nowNanos));
       }
       next = check(op, nowNanos, next);
     }

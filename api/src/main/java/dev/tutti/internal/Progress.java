@@ -1,6 +1,7 @@
 package dev.tutti.internal;
 
 import dev.tutti.OpType;
+import dev.tutti.ReduceOp;
 import java.util.ArrayList;
 import java.util.Comparator;
 import java.util.List;
@@ -29,6 +30,7 @@ record Progress(
     Map<Integer, Long> received,
     List<Pending> pending,
     List<Issued> recent) {
+  private static final String DEFAULT_OP = ReduceOp.Kind.SUM.name();
   private static final String REFUSED = "refused ";
   private static final String JOINING = "joining ";
   private static final int MOST_CHARS = 1000;
@@ -55,13 +57,18 @@ record Progress(
    *
    * @param type what it is
    * @param sequence its number
+   * @param reduceOp name of what reduces them, or empty
    * @param dtype type of its elements, or empty
-   * @param numel how many elements this rank brought
+   * @param numel how many elements this rank brought; -1 if that does not matter
+   * @param root the rank that sends to or receives from all; -1 if there is none
    */
-  record Issued(OpType type, long sequence, String dtype, long numel) {
+  record Issued(OpType type, long sequence, String reduceOp, String dtype, long numel, int root) {
     String describe() {
-      String what = type.label() + " #" + sequence;
-      return dtype.isEmpty() ? what : what + " " + dtype + "[" + numel + "]";
+      String what = type.label() + " #" + sequence + (dtype.isEmpty() ? "" : " " + dtype);
+      return what
+          + (dtype.isEmpty() || numel < 0 ? "" : "[" + numel + "]")
+          + (reduceOp.isEmpty() || reduceOp.equals(DEFAULT_OP) ? "" : " by " + reduceOp)
+          + (root < 0 ? "" : " with root " + root);
     }
   }
 
@@ -77,13 +84,23 @@ record Progress(
         .anyMatch(op -> op.type == type && op.tag == tag && (op.peer == peer || op.peer < 0));
   }
 
-  /** Returns what it waits in: if it can be, for a message of a rank that was not asked yet. */
+  /**
+   * Returns what it waits in: a message of a rank that was not asked yet, else a collective, else
+   * any message.
+   */
   Pending nextWait(Set<Integer> asked) {
     return pending.stream()
         .min(
-            Comparator.comparingInt((Pending op) -> op.peer < 0 || asked.contains(op.peer) ? 1 : 0)
+            Comparator.comparingInt((Pending op) -> order(op, asked))
                 .thenComparingLong(Pending::sequence))
         .orElseThrow();
+  }
+
+  private static int order(Pending op, Set<Integer> asked) {
+    if (!op.type.isPointToPoint()) {
+      return 1;
+    }
+    return op.peer < 0 || asked.contains(op.peer) ? 2 : 0;
   }
 
   /** Says why it came no further, to follow where it stands; empty if its last call was taken. */
@@ -109,7 +126,8 @@ record Progress(
     }
     for (Issued op : recent) {
       text.append("\ndid ").append(op.type.name()).append(' ').append(op.sequence);
-      text.append(' ').append(op.numel).append(' ').append(op.dtype);
+      text.append(' ').append(op.numel).append(' ').append(op.root);
+      text.append(' ').append(op.dtype).append(' ').append(op.reduceOp);
     }
     return text.toString();
   }
@@ -141,8 +159,10 @@ record Progress(
                 new Issued(
                     OpType.valueOf(words[1]),
                     Long.parseLong(words[2]),
-                    words[4],
-                    Long.parseLong(words[3])));
+                    words[6],
+                    words[5],
+                    Long.parseLong(words[3]),
+                    Integer.parseInt(words[4])));
         default ->
             pending.add(
                 new Pending(

@@ -10,6 +10,7 @@ import java.util.ArrayList;
 import java.util.Collection;
 import java.util.LinkedHashMap;
 import java.util.List;
+import java.util.Locale;
 import java.util.Map;
 import java.util.Optional;
 import java.util.ServiceLoader;
@@ -59,9 +60,7 @@ public final class Providers {
               + name
               + "' on the class path; found "
               + all.keySet()
-              + all.keySet().stream()
-                  .filter(name::equalsIgnoreCase)
-                  .findFirst()
+              + Spelling.nearest(name.toLowerCase(Locale.ROOT), all.keySet())
                   .map(found -> "; did you mean '" + found + "'?")
                   .orElse(". Add the jar that provides it, such as tutti-backend-gloo for 'gloo'"));
     }

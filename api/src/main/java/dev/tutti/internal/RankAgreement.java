@@ -30,14 +30,20 @@ final class RankAgreement {
    *
    * @param name the new group's name
    * @param ranks sorted
+   * @param deadlineNanos in terms of {@link System#nanoTime()}
    * @throws CollectiveException that names both lists, if they differ
    */
-  void require(String name, List<Integer> ranks) {
+  void require(String name, List<Integer> ranks, long deadlineNanos) {
     String own = text(ranks);
     String value = group.rank + " " + ranks.indexOf(group.rank) + " " + own;
+    Store store = job.groupStore(group.name);
     Store.Swap swap =
-        job.groupStore(group.name)
-            .compareSet("subgroup/" + name, null, value.getBytes(StandardCharsets.UTF_8));
+        new StoreWait(group, store)
+            .call(
+                deadlineNanos,
+                () ->
+                    store.compareSet(
+                        "subgroup/" + name, null, value.getBytes(StandardCharsets.UTF_8)));
     byte[] there = swap.value();
     if (swap.stored() || there == null) {
       return;

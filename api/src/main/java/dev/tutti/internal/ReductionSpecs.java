@@ -1,5 +1,6 @@
 package dev.tutti.internal;
 
+import dev.tutti.AllReduceAlgorithm;
 import dev.tutti.AllReduceOptions;
 import dev.tutti.Capabilities;
 import dev.tutti.OpType;
@@ -17,33 +18,58 @@ final class ReductionSpecs extends OperationSpecs {
   }
 
   OperationSpec allReduce(Tensor tensor, AllReduceOptions options) {
+    OpType op = OpType.ALL_REDUCE;
+    checks.given(op, "tensor", tensor);
     if (tensor.isSparse()) {
       return allReduceSparse(tensor, options);
     }
-    OpType op = OpType.ALL_REDUCE;
-    BoundBackend backend = checks.backendFor(op, tensor);
+    checks.given(op, "options", options);
+    BoundBackend backend = checks.backendFor(op, "tensor", tensor);
     checks.movable(op, "tensor", tensor, backend, true);
     checks.reducible(op, tensor, options.reduceOp(), backend);
+    AllReduceAlgorithm algorithm = options.algorithm();
+    if (algorithm != AllReduceAlgorithm.AUTO) {
+      backend
+          .backend()
+          .reasonAgainst(algorithm, tensor, options.reduceOp())
+          .ifPresent(reason -> refuse(op, backend, algorithm, reason));
+    }
     HostStaging staging = new HostStaging(backend);
     Tensor staged = staging.inOut(tensor);
-    return spec(
+    return reduction(
         op,
         backend,
         options.timeout(),
         options.async(),
         -1,
+        options.reduceOp(),
         List.of(tensor),
         List.of(tensor),
         staging,
-        (b, o) -> b.allReduce(o, staged, options.reduceOp()));
+        (b, o) -> b.allReduce(o, staged, options.reduceOp(), algorithm));
+  }
+
+  private void refuse(
+      OpType op, BoundBackend backend, AllReduceAlgorithm algorithm, String reason) {
+    throw checks.unsupported(op, backend, "algorithm " + algorithm.label() + " here: " + reason);
+  }
+
+  /** Refuses what was asked for where it has no meaning. */
+  private void requireAuto(OpType op, BoundBackend backend, AllReduceOptions options) {
+    if (options.algorithm() != AllReduceAlgorithm.AUTO) {
+      refuse(op, backend, options.algorithm(), "it can be asked for with one dense tensor alone");
+    }
   }
 
   private OperationSpec allReduceSparse(Tensor tensor, AllReduceOptions options) {
     OpType op = OpType.ALL_REDUCE_SPARSE;
-    BoundBackend backend = checks.backendFor(op, tensor);
+    checks.given(op, "options", options);
+    BoundBackend backend = checks.backendFor(op, "tensor", tensor);
+    checks.given(op, "reduceOp", options.reduceOp());
     if (options.reduceOp().kind() != ReduceOp.Kind.SUM) {
       throw checks.bad(op, "sparse tensors are only reduced by SUM, not " + options.reduceOp());
     }
+    requireAuto(op, backend, options);
     checks.movable(op, "indices", tensor.indices(), backend, false);
     checks.movable(op, "values", tensor.values(), backend, false);
     checks.reducible(op, tensor.values(), options.reduceOp(), backend);
@@ -52,12 +78,13 @@ final class ReductionSpecs extends OperationSpecs {
     Tensor staged =
         Tensor.sparse(
             staging.input(tensor.indices()), staging.input(tensor.values()), tensor.shape());
-    return spec(
+    return reduction(
         op,
         backend,
         options.timeout(),
         options.async(),
         -1,
+        options.reduceOp(),
         List.of(tensor),
         List.of(),
         staging,
@@ -66,21 +93,25 @@ final class ReductionSpecs extends OperationSpecs {
 
   OperationSpec allReduceCoalesced(List<Tensor> tensors, AllReduceOptions options) {
     OpType op = OpType.ALL_REDUCE_COALESCED;
+    checks.given(op, "options", options);
     BoundBackend backend = first(op, "tensors", tensors);
-    for (Tensor tensor : tensors) {
-      checks.movable(op, "tensors", tensor, backend, true);
-      checks.same(op, "tensors", tensor, tensors.get(0));
+    requireAuto(op, backend, options);
+    for (int i = 0; i < tensors.size(); i++) {
+      Tensor tensor = tensors.get(i);
+      checks.movable(op, "tensors[" + i + "]", tensor, backend, true);
+      checks.same(op, "tensors[" + i + "]", tensor, tensors.get(0));
       checks.reducible(op, tensor, options.reduceOp(), backend);
     }
     overlaps.requireApart(op, "tensor", tensors);
     HostStaging staging = new HostStaging(backend);
     List<Tensor> staged = staging.inOuts(tensors);
-    return spec(
+    return reduction(
         op,
         backend,
         options.timeout(),
         options.async(),
         -1,
+        options.reduceOp(),
         tensors,
         tensors,
         staging,
@@ -89,18 +120,20 @@ final class ReductionSpecs extends OperationSpecs {
 
   OperationSpec reduce(Tensor tensor, ReduceOptions options) {
     OpType op = OpType.REDUCE;
-    BoundBackend backend = checks.backendFor(op, tensor);
+    checks.given(op, "options", options);
+    BoundBackend backend = checks.backendFor(op, "tensor", tensor);
     checks.rank(op, "root", options.root());
     checks.movable(op, "tensor", tensor, backend, true);
     checks.reducible(op, tensor, options.reduceOp(), backend);
     HostStaging staging = new HostStaging(backend);
     Tensor staged = staging.inOut(tensor);
-    return spec(
+    return reduction(
         op,
         backend,
         options.timeout(),
         options.async(),
         options.root(),
+        options.reduceOp(),
         List.of(tensor),
         List.of(tensor),
         staging,
@@ -109,7 +142,8 @@ final class ReductionSpecs extends OperationSpecs {
 
   OperationSpec reduceScatter(Tensor output, List<Tensor> inputs, ReduceScatterOptions options) {
     OpType op = OpType.REDUCE_SCATTER;
-    BoundBackend backend = checks.backendFor(op, output);
+    checks.given(op, "options", options);
+    BoundBackend backend = checks.backendFor(op, "output", output);
     checks.movable(op, "output", output, backend, true);
     checks.reducible(op, output, options.reduceOp(), backend);
     checks.count(op, "inputs", inputs, group.size);
@@ -126,12 +160,13 @@ final class ReductionSpecs extends OperationSpecs {
     HostStaging staging = new HostStaging(backend);
     Tensor stagedOutput = staging.output(output);
     List<Tensor> stagedInputs = staging.inputs(inputs);
-    return spec(
+    return reduction(
         op,
         backend,
         options.timeout(),
         options.async(),
         -1,
+        options.reduceOp(),
         inputs,
         List.of(output),
         staging,
@@ -140,7 +175,8 @@ final class ReductionSpecs extends OperationSpecs {
 
   OperationSpec reduceScatterInto(Tensor output, Tensor input, ReduceScatterOptions options) {
     OpType op = OpType.REDUCE_SCATTER_INTO;
-    BoundBackend backend = checks.backendFor(op, output);
+    checks.given(op, "options", options);
+    BoundBackend backend = checks.backendFor(op, "output", output);
     checks.movable(op, "output", output, backend, true);
     checks.movable(op, "input", input, backend, false);
     checks.reducible(op, output, options.reduceOp(), backend);
@@ -149,12 +185,13 @@ final class ReductionSpecs extends OperationSpecs {
     HostStaging staging = new HostStaging(backend);
     Tensor stagedOutput = staging.output(output);
     Tensor stagedInput = staging.input(input);
-    return spec(
+    return reduction(
         op,
         backend,
         options.timeout(),
         options.async(),
         -1,
+        options.reduceOp(),
         List.of(input),
         List.of(output),
         staging,
@@ -164,6 +201,7 @@ final class ReductionSpecs extends OperationSpecs {
   OperationSpec reduceScatterIntoCoalesced(
       List<Tensor> outputs, List<Tensor> inputs, ReduceScatterOptions options) {
     OpType op = OpType.REDUCE_SCATTER_COALESCED;
+    checks.given(op, "options", options);
     BoundBackend backend = first(op, "outputs", outputs);
     checks.count(op, "inputs", inputs, outputs.size());
     for (int i = 0; i < outputs.size(); i++) {
@@ -177,12 +215,13 @@ final class ReductionSpecs extends OperationSpecs {
     HostStaging staging = new HostStaging(backend);
     List<Tensor> stagedOutputs = staging.outputs(outputs);
     List<Tensor> stagedInputs = staging.inputs(inputs);
-    return spec(
+    return reduction(
         op,
         backend,
         options.timeout(),
         options.async(),
         -1,
+        options.reduceOp(),
         inputs,
         outputs,
         staging,

@@ -4,6 +4,7 @@ import dev.tutti.ProcessGroup;
 import dev.tutti.Setting;
 import dev.tutti.Settings;
 import dev.tutti.spi.SharedHeap;
+import dev.tutti.store.JobToken;
 import java.time.Duration;
 import java.util.List;
 import java.util.function.Predicate;
@@ -95,12 +96,14 @@ public final class RuntimeSettings {
   }
 
   /**
-   * Reads them all, so that none is found to be bad when it is too late to refuse it.
+   * Reads them all, and the token, so that none is found to be bad when it is too late to refuse
+   * it.
    *
    * @throws IllegalArgumentException naming the first one that cannot be read
    */
   static void check(Settings settings) {
     all().forEach(settings::get);
+    JobToken _ = settings.get(JobToken.SETTING);
   }
 
   /** Returns all of them, for the listing of {@code tutti doctor}. */

@@ -30,6 +30,8 @@ public final class SettingNames {
           "TUTTI_CUDA_IPC_DIR",
           "TUTTI_CUDA_LANES",
           "TUTTI_CUDA_ONE_SHOT_BYTES",
+          "TUTTI_CUDA_PCIE_ONE_SHOT_BYTES",
+          "TUTTI_CUDA_PCIE_TWO_SHOT_BYTES",
           "TUTTI_CUDA_SHARING",
           "TUTTI_CUDA_TWO_SHOT_BYTES",
           "TUTTI_FAKE_ERROR_ON_COLLECTIVE",
@@ -51,6 +53,7 @@ public final class SettingNames {
           "TUTTI_SHARED_TENSORS",
           "TUTTI_STORE",
           "TUTTI_TIMEOUT",
+          "TUTTI_TLS",
           "TUTTI_TOKEN");
 
   private SettingNames() {}

@@ -6,7 +6,7 @@ import java.util.Optional;
 
 /** Finds what somebody who misspelt a name may have meant. */
 public final class Spelling {
-  /** Most letters that may be wrong, missing or too many. */
+  /** Most letters that may be wrong, missing or too many; of short names at most half of all. */
   private static final int MAX_DISTANCE = 3;
 
   private Spelling() {}
@@ -19,7 +19,7 @@ public final class Spelling {
    */
   public static Optional<String> nearest(String written, Collection<String> names) {
     return names.stream()
-        .filter(name -> distance(written, name) <= MAX_DISTANCE)
+        .filter(name -> distance(written, name) <= Math.min(MAX_DISTANCE, (name.length() + 1) / 2))
         .min(
             Comparator.comparingInt((String name) -> distance(written, name))
                 .thenComparing(Comparator.naturalOrder()));

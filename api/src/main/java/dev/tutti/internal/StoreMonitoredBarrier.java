@@ -5,7 +5,6 @@ import dev.tutti.StoreException;
 import dev.tutti.spi.Operation;
 import dev.tutti.spi.PeerLateException;
 import java.lang.System.Logger.Level;
-import java.time.Duration;
 import java.util.List;
 import java.util.concurrent.TimeoutException;
 
@@ -15,9 +14,6 @@ import java.util.concurrent.TimeoutException;
  * Then it deletes the keys of the barrier before, which all have left who came to this one.
  */
 final class StoreMonitoredBarrier {
-  /** Is how much longer the others wait than rank 0, which alone says who came too late. */
-  private static final Duration SLACK = Duration.ofSeconds(2);
-
   private static final String GO = "go";
   private static final System.Logger LOG = System.getLogger(StoreMonitoredBarrier.class.getName());
 
@@ -29,12 +25,6 @@ final class StoreMonitoredBarrier {
     this.group = group;
     this.store = store;
     this.wait = new StoreWait(group, store);
-  }
-
-  /** Returns how long the operation may take on this rank, where it may take a time on rank 0. */
-  Duration timeout(Duration atRankZero) {
-    long slack = group.rank == 0 ? 0 : SLACK.toNanos();
-    return Duration.ofNanos(Deadlines.nanos(atRankZero) + slack);
   }
 
   void run(Operation op, boolean waitAllRanks) throws TimeoutException {

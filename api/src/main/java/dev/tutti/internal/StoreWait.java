@@ -1,14 +1,17 @@
 package dev.tutti.internal;
 
 import dev.tutti.Store;
+import dev.tutti.StoreSilentException;
 import dev.tutti.StoreTimeoutException;
 import dev.tutti.TuttiException;
 import java.time.Duration;
 import java.util.ArrayList;
 import java.util.List;
+import java.util.function.Supplier;
 
 /** Waits for the keys of other ranks of a group, but no longer than the group lives. */
 final class StoreWait {
+  private static final Duration ANSWER = Duration.ofSeconds(1);
   private static final Duration SLICE = Duration.ofMillis(100);
 
   private final Group group;
@@ -20,11 +23,51 @@ final class StoreWait {
   }
 
   /**
+   * Makes a call of the store that has no deadline of its own.
+   *
+   * @param deadlineNanos in terms of {@link System#nanoTime()}
+   * @throws StoreSilentException if it does not end by then; a server is given a second
+   */
+  <T> T call(long deadlineNanos, Supplier<T> call) {
+    return call(group.name, group.rank, store, deadlineNanos, call);
+  }
+
+  /**
+   * Makes a call of a store that has no deadline of its own.
+   *
+   * @param group for which it is called
+   * @param rank in the group
+   * @param store that is called
+   * @param deadlineNanos in terms of {@link System#nanoTime()}
+   * @throws StoreSilentException if it does not end by then; a server is given a second
+   */
+  static <T> T call(String group, int rank, Store store, long deadlineNanos, Supplier<T> call) {
+    Duration limit = answerBy(deadlineNanos);
+    try {
+      return Bounded.call("tutti-ask-" + group + "-" + rank, limit, call::get);
+    } catch (RuntimeException e) {
+      throw e;
+    } catch (Exception e) {
+      throw new StoreSilentException(
+          "rank %d of group %s: %s does not answer within %s"
+              .formatted(rank, group, store, Deadlines.text(limit)),
+          e);
+    }
+  }
+
+  /** Returns how long a server may take that has to answer by a deadline: at least a second. */
+  static Duration answerBy(long deadlineNanos) {
+    Duration left = Deadlines.left(deadlineNanos);
+    return left.compareTo(ANSWER) < 0 ? ANSWER : left;
+  }
+
+  /**
    * Waits until keys exist.
    *
    * @param deadlineNanos in terms of {@link System#nanoTime()}
    * @return whether they came to exist
-   * @throws TuttiException what failed the group meanwhile, or that the store failed
+   * @throws TuttiException what failed the group meanwhile, or that the store failed, or was silent
+   *     at the deadline
    */
   boolean await(List<String> keys, long deadlineNanos) {
     while (true) {
@@ -34,6 +77,12 @@ final class StoreWait {
         return true;
       } catch (StoreTimeoutException e) {
         group.failures.throwAgreed();
+        if (deadlineNanos - System.nanoTime() > 0) {
+          continue;
+        }
+        if (e instanceof StoreSilentException) {
+          throw e;
+        }
         if (left.isZero()) {
           return false;
         }
@@ -53,12 +102,24 @@ final class StoreWait {
     List<Integer> missing = new ArrayList<>();
     if (!await(keys(prefix, first), deadlineNanos)) {
       for (int r = first; r < group.size; r++) {
-        if (!store.check(List.of(prefix + r))) {
+        if (!isThere(prefix + r)) {
           missing.add(r);
         }
       }
     }
     return missing;
+  }
+
+  /** Looks for a key; a server is given a second to answer. */
+  private boolean isThere(String key) {
+    try {
+      store.wait(List.of(key), Duration.ZERO);
+      return true;
+    } catch (StoreSilentException e) {
+      throw e;
+    } catch (StoreTimeoutException e) {
+      return false;
+    }
   }
 
   /** Returns a key for each rank from one on. */

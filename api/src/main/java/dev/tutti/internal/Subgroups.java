@@ -5,6 +5,7 @@ import dev.tutti.OpType;
 import dev.tutti.ProcessGroup;
 import dev.tutti.Store;
 import dev.tutti.StoreException;
+import dev.tutti.StoreSilentException;
 import dev.tutti.TuttiException;
 import dev.tutti.internal.FailureEvent.Kind;
 import dev.tutti.spi.Backend;
@@ -59,6 +60,7 @@ final class Subgroups {
               + group.name
               + ", which has ranks of PyTorch: those make groups of the group of all ranks only");
     }
+    long deadline = System.nanoTime() + group.timeoutNanos();
     String name = nextName();
     List<Integer> sorted = ranks.stream().sorted().toList();
     if (group.size > 1 && !isAlone()) {
@@ -66,11 +68,11 @@ final class Subgroups {
       orFail(
           OpType.SUBGROUP,
           () -> {
-            agreement.require(name, sorted);
+            agreement.require(name, sorted, deadline);
             return sorted;
           });
     }
-    return create(OpType.SUBGROUP, name, sorted);
+    return create(OpType.SUBGROUP, name, sorted, deadline);
   }
 
   Optional<ProcessGroup> split(int color, int key) {
@@ -81,11 +83,12 @@ final class Subgroups {
               + ": its ranks of PyTorch do not say their colors; subgroup(ranks) is their"
               + " new_group");
     }
+    long deadline = System.nanoTime() + group.timeoutNanos();
     String name = nextName();
     List<Member> all =
         isAlone()
             ? alone(color, key)
-            : orFail(OpType.SPLIT, () -> exchange("split/" + name + "/", color, key));
+            : orFail(OpType.SPLIT, () -> exchange("split/" + name + "/", color, key, deadline));
     if (color < 0) {
       return Optional.empty();
     }
@@ -95,7 +98,7 @@ final class Subgroups {
             .sorted(Comparator.comparingInt(Member::key).thenComparingInt(Member::rank))
             .map(Member::rank)
             .toList();
-    return create(OpType.SPLIT, name + "." + color, ranks);
+    return create(OpType.SPLIT, name + "." + color, ranks, deadline);
   }
 
   /** Fails the group where a step through the store fails, since the others wait for this rank. */
@@ -103,12 +106,16 @@ final class Subgroups {
     try {
       return step.get();
     } catch (StoreException e) {
+      if (e instanceof StoreSilentException) {
+        group.monitor.noteSilence();
+      }
+      Blame blame = Blame.of(e, -1, group.rank, group.monitor.serverOf(group.name));
       group.failures.begin(
           new FailureEvent(
               group.name,
-              Kind.FAILED,
+              blame.kind(),
               group.rank,
-              group.rank,
+              blame.rank(),
               type,
               0,
               Duration.ZERO,
@@ -123,12 +130,16 @@ final class Subgroups {
     }
   }
 
-  private List<Member> exchange(String prefix, int color, int key) {
+  private List<Member> exchange(String prefix, int color, int key, long deadline) {
     long start = System.nanoTime();
-    long deadline = start + group.timeoutNanos();
     Store store = job.groupStore(group.name);
     StoreWait wait = new StoreWait(group, store);
-    store.set(prefix + group.rank, color + " " + key);
+    wait.call(
+        deadline,
+        () -> {
+          store.set(prefix + group.rank, color + " " + key);
+          return prefix;
+        });
     List<Integer> missing = wait.awaitRanks(prefix, 0, deadline);
     if (!missing.isEmpty()) {
       group.failures.begin(
@@ -143,7 +154,7 @@ final class Subgroups {
               PeerLateException.ranks(missing) + " did not come"));
       group.failures.throwAgreed();
     }
-    List<byte[]> answers = store.multiGet(wait.keys(prefix, 0), group.timeout());
+    List<byte[]> answers = store.multiGet(wait.keys(prefix, 0), StoreWait.answerBy(deadline));
     List<Member> members = new ArrayList<>();
     for (int r = 0; r < answers.size(); r++) {
       members.add(Member.parse(r, answers.get(r)));
@@ -161,10 +172,11 @@ final class Subgroups {
     return IntStream.range(0, group.size).mapToObj(r -> new Member(r, color, key)).toList();
   }
 
-  private Optional<ProcessGroup> create(OpType type, String name, List<Integer> ranks) {
+  private Optional<ProcessGroup> create(
+      OpType type, String name, List<Integer> ranks, long deadline) {
     int rank = ranks.indexOf(group.rank);
     if (rank < 0) {
-      pass(type, ranks);
+      pass(type, ranks, deadline);
       return Optional.empty();
     }
     group.ensureUsable(type);
@@ -172,7 +184,7 @@ final class Subgroups {
     Group created;
     group.joining = "the set-up of group " + name + " of ranks " + RankAgreement.text(ranks);
     try {
-      created = job.createGroup(name, rank, globalRanks, group.timeout(), group, ranks);
+      created = job.createGroup(name, rank, globalRanks, group.timeout(), deadline, group, ranks);
     } catch (RuntimeException e) {
       throw orFailureOfGroup(type, e);
     } finally {
@@ -192,8 +204,7 @@ final class Subgroups {
   }
 
   /** Takes part in making a group of others, for backends whose ranks all have to. */
-  private void pass(OpType type, List<Integer> ranks) {
-    long deadline = System.nanoTime() + group.timeoutNanos();
+  private void pass(OpType type, List<Integer> ranks, long deadline) {
     for (Backend backend : Job.distinct(group.backends.values())) {
       try {
         backend.passSubgroup(ranks, deadline);

@@ -28,6 +28,7 @@ import dev.tutti.internal.Overlaps.InPlace;
 import java.time.Duration;
 import java.util.List;
 import java.util.Map;
+import java.util.Objects;
 import java.util.Optional;
 import java.util.TreeMap;
 import java.util.function.Consumer;
@@ -35,6 +36,9 @@ import org.jspecify.annotations.Nullable;
 
 /** Is every process group: checks arguments, picks the backend, and hands over to {@link Group}. */
 final class TuttiProcessGroup implements ProcessGroup {
+  /** How much longer than rank 0 others wait in a monitored barrier: rank 0 says who is late. */
+  private static final Duration MONITOR_SLACK = Duration.ofSeconds(2);
+
   private final Group group;
   private final Job job;
   private final OperationRunner runner;
@@ -128,10 +132,15 @@ final class TuttiProcessGroup implements ProcessGroup {
 
   @Override
   public void setTimeout(Duration timeout) {
-    if (timeout.isNegative() || timeout.isZero()) {
+    if (timeout == null || !timeout.isPositive()) {
       throw new IllegalArgumentException("timeout must be positive, not " + timeout);
     }
     group.setTimeout(timeout);
+  }
+
+  @Override
+  public Map<String, Long> usageByPath() {
+    return group.paths.read();
   }
 
   @Override
@@ -142,12 +151,12 @@ final class TuttiProcessGroup implements ProcessGroup {
   @Override
   public void broadcast(Tensor tensor, int root) {
     OpType type = OpType.BROADCAST;
-    BoundBackend backend = streamOrdered(type, tensor);
+    BoundBackend backend = streamOrdered(type, "tensor", tensor);
     GroupOperation op = null;
     if (backend != null) {
       checks.rank(type, "root", root);
       checks.movable(type, "tensor", tensor, backend, group.rank != root);
-      op = runner.beginOnStream(type, tensor.dtype(), tensor.numel());
+      op = runner.beginOnStream(type, null, tensor.dtype(), tensor.numel());
     }
     if (backend == null || op == null) {
       ProcessGroup.super.broadcast(tensor, root);
@@ -164,13 +173,13 @@ final class TuttiProcessGroup implements ProcessGroup {
   @Override
   public void reduce(Tensor tensor, ReduceOp reduceOp, int root) {
     OpType type = OpType.REDUCE;
-    BoundBackend backend = streamOrdered(type, tensor);
+    BoundBackend backend = streamOrdered(type, "tensor", tensor);
     GroupOperation op = null;
     if (backend != null) {
       checks.rank(type, "root", root);
       checks.movable(type, "tensor", tensor, backend, true);
       checks.reducible(type, tensor, reduceOp, backend);
-      op = runner.beginOnStream(type, tensor.dtype(), tensor.numel());
+      op = runner.beginOnStream(type, reduceOp.kind(), tensor.dtype(), tensor.numel());
     }
     if (backend == null || op == null) {
       ProcessGroup.super.reduce(tensor, reduceOp, root);
@@ -194,7 +203,7 @@ final class TuttiProcessGroup implements ProcessGroup {
       checks.movable(type, "input", input, backend, false);
       checks.times(type, "output", output, "input", input);
       overlaps.require(type, output, input, InPlace.OWN_PART);
-      op = runner.beginOnStream(type, input.dtype(), input.numel());
+      op = runner.beginOnStream(type, null, input.dtype(), input.numel());
     }
     if (backend == null || op == null) {
       ProcessGroup.super.allGatherInto(output, input);
@@ -219,7 +228,7 @@ final class TuttiProcessGroup implements ProcessGroup {
       checks.reducible(type, output, reduceOp, backend);
       checks.times(type, "input", input, "output", output);
       overlaps.require(type, output, input, InPlace.OWN_PART);
-      op = runner.beginOnStream(type, input.dtype(), input.numel());
+      op = runner.beginOnStream(type, reduceOp.kind(), input.dtype(), input.numel());
     }
     if (backend == null || op == null) {
       ProcessGroup.super.reduceScatterInto(output, input, reduceOp);
@@ -235,15 +244,20 @@ final class TuttiProcessGroup implements ProcessGroup {
 
   /** Returns the backend if it orders by streams and takes both tensors as they are, else null. */
   private @Nullable BoundBackend streamOrdered(OpType type, Tensor output, Tensor input) {
-    return input.isSparse() || HostStaging.isNeeded(input) ? null : streamOrdered(type, output);
+    checks.given(type, "output", output);
+    checks.given(type, "input", input);
+    return input.isSparse() || HostStaging.isNeeded(input)
+        ? null
+        : streamOrdered(type, "output", output);
   }
 
   /** Returns the backend if it orders by streams and takes the tensor as it is, else null. */
-  private @Nullable BoundBackend streamOrdered(OpType type, Tensor tensor) {
+  private @Nullable BoundBackend streamOrdered(OpType type, String argument, Tensor tensor) {
+    checks.given(type, argument, tensor);
     if (tensor.isSparse() || HostStaging.isNeeded(tensor)) {
       return null;
     }
-    BoundBackend backend = checks.backendFor(type, tensor);
+    BoundBackend backend = checks.backendFor(type, argument, tensor);
     return backend.isStreamOrdered() ? backend : null;
   }
 
@@ -254,19 +268,22 @@ final class TuttiProcessGroup implements ProcessGroup {
 
   @Override
   public void allReduce(Tensor tensor, ReduceOp reduceOp) {
+    OpType op = OpType.ALL_REDUCE;
+    checks.given(op, "tensor", tensor);
     if (tensor.isSparse() || HostStaging.isNeeded(tensor)) {
       allReduce(tensor, AllReduceOptions.DEFAULT.withReduceOp(reduceOp));
       return;
     }
-    OpType op = OpType.ALL_REDUCE;
-    BoundBackend backend = checks.backendFor(op, tensor);
+    BoundBackend backend = checks.backendFor(op, "tensor", tensor);
     checks.movable(op, "tensor", tensor, backend, true);
     checks.reducible(op, tensor, reduceOp, backend);
     if (backend.isStreamOrdered()) {
       allReduceOnStream(backend, tensor, reduceOp);
       return;
     }
-    GroupOperation inline = runner.beginInline(op, tensor.dtype(), tensor.numel());
+    boolean isOnHost = tensor.device().isCpu();
+    GroupOperation inline =
+        isOnHost ? runner.beginInline(op, reduceOp.kind(), tensor.dtype(), tensor.numel()) : null;
     if (inline == null) {
       allReduce(tensor, AllReduceOptions.DEFAULT.withReduceOp(reduceOp));
       return;
@@ -280,7 +297,8 @@ final class TuttiProcessGroup implements ProcessGroup {
   }
 
   private void allReduceOnStream(BoundBackend backend, Tensor tensor, ReduceOp reduceOp) {
-    GroupOperation op = runner.beginOnStream(OpType.ALL_REDUCE, tensor.dtype(), tensor.numel());
+    GroupOperation op =
+        runner.beginOnStream(OpType.ALL_REDUCE, reduceOp.kind(), tensor.dtype(), tensor.numel());
     if (op == null) {
       allReduce(tensor, AllReduceOptions.DEFAULT.withReduceOp(reduceOp));
       return;
@@ -374,7 +392,7 @@ final class TuttiProcessGroup implements ProcessGroup {
       barrierOnStream(backend);
       return;
     }
-    GroupOperation inline = runner.beginInline(op, null, 0);
+    GroupOperation inline = runner.beginInline(op, null, null, 0);
     if (inline == null) {
       barrier(BarrierOptions.DEFAULT);
       return;
@@ -388,7 +406,7 @@ final class TuttiProcessGroup implements ProcessGroup {
   }
 
   private void barrierOnStream(BoundBackend backend) {
-    GroupOperation op = runner.beginOnStream(OpType.BARRIER, null, 0);
+    GroupOperation op = runner.beginOnStream(OpType.BARRIER, null, null, 0);
     if (op == null) {
       barrier(BarrierOptions.DEFAULT);
       return;
@@ -404,6 +422,7 @@ final class TuttiProcessGroup implements ProcessGroup {
   @Override
   public Work barrier(BarrierOptions options) {
     OpType op = OpType.BARRIER;
+    checks.given(op, "options", options);
     return plain(
         op, checks.anyBackend(op), options.timeout(), options.async(), (b, o) -> b.barrier(o));
   }
@@ -411,23 +430,32 @@ final class TuttiProcessGroup implements ProcessGroup {
   @Override
   public void monitoredBarrier(Duration timeout, boolean waitAllRanks) {
     OpType op = OpType.MONITORED_BARRIER;
+    BoundBackend backend;
+    BackendCall call;
     if (capabilities().has(op)) {
-      plain(
-          op, checks.anyBackend(op), timeout, false, (b, o) -> b.monitoredBarrier(o, waitAllRanks));
-      return;
+      backend = checks.anyBackend(op);
+      call = (b, o) -> b.monitoredBarrier(o, waitAllRanks);
+    } else {
+      StoreMonitoredBarrier barrier = new StoreMonitoredBarrier(group, job.groupStore(group.name));
+      backend = group.backends.values().iterator().next();
+      call = (b, o) -> barrier.run(o, waitAllRanks);
     }
-    StoreMonitoredBarrier barrier = new StoreMonitoredBarrier(group, job.groupStore(group.name));
-    BoundBackend any = group.backends.values().iterator().next();
     checks.timeout(op, timeout);
-    Duration own = barrier.timeout(timeout.equals(GROUP_TIMEOUT) ? group.timeout() : timeout);
-    plain(op, any, own, false, (b, o) -> barrier.run(o, waitAllRanks));
+    plain(op, backend, monitoredTimeout(timeout), false, call);
+  }
+
+  /** Returns how long a monitored barrier may take on this rank. */
+  private Duration monitoredTimeout(Duration atRankZero) {
+    Duration timeout = atRankZero.equals(GROUP_TIMEOUT) ? group.timeout() : atRankZero;
+    return group.rank == 0 ? timeout : Deadlines.cut(timeout).plus(MONITOR_SLACK);
   }
 
   private Work plain(
       OpType op, BoundBackend backend, Duration timeout, boolean async, BackendCall call) {
     checks.timeout(op, timeout);
     return runner.submit(
-        new OperationSpec(op, backend, timeout, async, -1, 0, List.of(), List.of(), null, call));
+        new OperationSpec(
+            op, backend, timeout, async, -1, 0, null, List.of(), List.of(), null, call));
   }
 
   @Override
@@ -468,24 +496,31 @@ final class TuttiProcessGroup implements ProcessGroup {
 
   @Override
   public <T> List<T> allGatherObject(T value, Codec<T> codec) {
+    checks.given(OpType.ALL_GATHER, "codec", codec);
     return objects.allGather(value, codec);
   }
 
   @Override
   public <T> T broadcastObject(@Nullable T value, int root, Codec<T> codec) {
+    checks.given(OpType.BROADCAST, "codec", codec);
     checks.rank(OpType.BROADCAST, "root", root);
     return objects.broadcast(value, root, codec);
   }
 
   @Override
   public <T> List<T> gatherObject(T value, int root, Codec<T> codec) {
+    checks.given(OpType.GATHER, "codec", codec);
     checks.rank(OpType.GATHER, "root", root);
     return objects.gather(value, root, codec);
   }
 
   @Override
   public <T> T scatterObject(List<T> values, int root, Codec<T> codec) {
+    checks.given(OpType.SCATTER, "codec", codec);
     checks.rank(OpType.SCATTER, "root", root);
+    if (root == group.rank) {
+      checks.given(OpType.SCATTER, "values", values);
+    }
     if (root == group.rank && values.size() != group.size) {
       throw checks.bad(
           OpType.SCATTER,
@@ -509,7 +544,7 @@ final class TuttiProcessGroup implements ProcessGroup {
 
   @Override
   public AutoCloseable addListener(CommListener listener) {
-    return group.listeners.add(listener);
+    return group.listeners.add(Objects.requireNonNull(listener, "listener"));
   }
 
   @Override

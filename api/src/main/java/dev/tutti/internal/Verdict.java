@@ -45,7 +45,7 @@ record Verdict(FailureEvent event, int failedRank, String text, boolean closed) 
           closed
               ? "rank " + failedRank + " closed its group, while " + who + still() + ": " + text
               : "rank " + failedRank + " is gone, as " + who + " saw" + where + ": " + text;
-      case FAILED -> who + " failed" + where + ": " + text;
+      case MISMATCH, FAILED -> who + " failed" + where + ": " + text;
       case ABORTED -> who + " aborted the group: " + text;
     };
   }
@@ -102,7 +102,7 @@ record Verdict(FailureEvent event, int failedRank, String text, boolean closed) 
           own
               ? new AbortedException(text, info, cause)
               : new PeerFailedException(text, info, cause);
-      case FAILED, TIMEOUT ->
+      case MISMATCH, FAILED, TIMEOUT ->
           own
               ? new CollectiveException(text, info, cause)
               : new PeerFailedException(text, info, cause);

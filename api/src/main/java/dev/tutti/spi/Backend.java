@@ -1,5 +1,6 @@
 package dev.tutti.spi;
 
+import dev.tutti.AllReduceAlgorithm;
 import dev.tutti.BackendException;
 import dev.tutti.Capabilities;
 import dev.tutti.Device;
@@ -9,6 +10,7 @@ import dev.tutti.SymmetricMemory;
 import dev.tutti.Tensor;
 import java.util.List;
 import java.util.Map;
+import java.util.Optional;
 import org.jspecify.annotations.Nullable;
 
 /**
@@ -22,7 +24,8 @@ import org.jspecify.annotations.Nullable;
  *
  * <p><b>Collectives</b> are called one at a time, in the group's order, either on the thread of the
  * caller or on the group's own thread. A host backend returns when the operation is done on this
- * rank and need not call {@link Operation#complete()}. A backend with {@code STREAM_ORDERED} is
+ * rank and need not call {@link Operation#complete()}. It may return earlier, when a device has to
+ * copy the results only, after {@link Operation#enqueued}. A backend with {@code STREAM_ORDERED} is
  * always called on the thread of the caller, enqueues on that thread's current stream, calls {@link
  * Operation#enqueued} and returns. Waits inside must end at {@link Operation#deadlineNanos()} and
  * after {@link #abort}; what they throw ends the operation and the group. To blame a peer throw
@@ -41,6 +44,33 @@ public interface Backend extends AutoCloseable {
   /** Reduces a dense tensor over all ranks, in place. */
   default void allReduce(Operation op, Tensor tensor, ReduceOp reduceOp) throws Exception {
     throw unsupported(op);
+  }
+
+  /**
+   * Reduces a dense tensor over all ranks, in place, by the algorithm that the caller asked for.
+   * The group has asked {@link #reasonAgainst} before. What shows only now is refused by an {@link
+   * UnsupportedOperationException} on all ranks, and leaves tensors and ranks as they were.
+   */
+  default void allReduce(
+      Operation op, Tensor tensor, ReduceOp reduceOp, AllReduceAlgorithm algorithm)
+      throws Exception {
+    if (algorithm != AllReduceAlgorithm.AUTO) {
+      throw new UnsupportedOperationException(op.type().label() + " by " + algorithm.label());
+    }
+    allReduce(op, tensor, reduceOp);
+  }
+
+  /**
+   * Returns why an all-reduce cannot go by an algorithm, or empty if it can. Ranks that ask alike
+   * get the same answer.
+   *
+   * @param algorithm not {@code AUTO}
+   * @param tensor what is to be reduced
+   * @param reduceOp how
+   */
+  default Optional<String> reasonAgainst(
+      AllReduceAlgorithm algorithm, Tensor tensor, ReduceOp reduceOp) {
+    return Optional.of("it has no choice of algorithms");
   }
 
   /** Sums a coalesced or uncoalesced sparse tensor; ends with {@link Operation#completeWith}. */
@@ -138,6 +168,7 @@ public interface Backend extends AutoCloseable {
    * Waits for all ranks and names the missing ones. A backend without it gets one made of the
    * store.
    *
+   * @param op its deadline is later on ranks other than 0, so that rank 0 says who is missing
    * @param waitAllRanks whether rank 0 collects all missing ranks
    */
   default void monitoredBarrier(Operation op, boolean waitAllRanks) throws Exception {
@@ -160,8 +191,8 @@ public interface Backend extends AutoCloseable {
   }
 
   /**
-   * Waits until a send or receive ended or a time is reached. A backend that can make progress on
-   * the waiting thread does so here.
+   * Waits until a send or receive ended or a time is reached; no interrupt ends this. A backend
+   * that can make progress on the waiting thread does so here.
    *
    * @param op what to wait for
    * @param deadlineNanos in terms of {@link System#nanoTime()}

@@ -50,12 +50,21 @@ public interface Operation {
   void fail(Throwable cause, int failedRank);
 
   /**
-   * Says that the device works on it; to be called before a stream-ordered operation returns. The
+   * Says that the device has to do the rest; to be called before the operation returns. The
    * operation is done when the event is.
    *
    * @param event follows the operation on the device
    */
   void enqueued(DeviceEvent event);
+
+  /**
+   * Says which path it takes, for {@link dev.tutti.ProcessGroup#usageByPath}; the last call counts.
+   * To be called before the backend returns, on any thread that the backend's return follows.
+   *
+   * @param path a constant: the backend, its way where it has several, and the algorithm, as in
+   *     {@code gloo/sockets/ring}
+   */
+  default void took(String path) {}
 
   /**
    * Returns where the caller's stream was at the call, as {@link Backend#callerEvent} marked it;
@@ -72,7 +81,8 @@ public interface Operation {
   @Nullable TuttiException failure();
 
   /**
-   * Parks the calling thread until the operation ends, a device works on it, or a time is reached.
+   * Parks the calling thread until the operation ends, a device works on it, or a time is reached;
+   * no interrupt ends this.
    *
    * @param deadlineNanos in terms of {@link System#nanoTime()}
    * @return whether it ended

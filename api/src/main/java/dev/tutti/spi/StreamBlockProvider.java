@@ -1,5 +1,6 @@
 package dev.tutti.spi;
 
+import dev.tutti.Device;
 import dev.tutti.StreamBlock;
 import java.time.Duration;
 import java.util.List;
@@ -19,6 +20,15 @@ public interface StreamBlockProvider {
    * @param timeout when the stream is released at the latest; zero never
    */
   StreamBlock block(Duration timeout);
+
+  /**
+   * Blocks the calling thread's current stream of a device and returns at once.
+   *
+   * @param device of this kind
+   * @param timeout when the stream is released at the latest; zero never
+   * @throws IndexOutOfBoundsException if there is no such device
+   */
+  StreamBlock block(Device device, Duration timeout);
 
   /**
    * Returns why no stream can be blocked here, or empty if one can. May look for libraries and

@@ -2,10 +2,38 @@ package dev.tutti.spi;
 
 import java.io.IOException;
 import java.nio.channels.ClosedByInterruptException;
+import java.util.concurrent.locks.Condition;
 
-/** Works on channels in threads that may be interrupted, which closes the channels under them. */
+/** Waits, and works on channels, in threads that may be interrupted. */
 public final class Uninterrupted {
   private Uninterrupted() {}
+
+  /**
+   * Waits once for a signal, to be called in a loop that looks for what it waits for. An interrupt
+   * is kept for after the wait; one that comes meanwhile counts as a signal.
+   *
+   * @param condition whose lock the caller holds
+   * @param deadlineNanos in terms of {@link System#nanoTime()}
+   * @return false if the deadline has passed
+   */
+  @SuppressWarnings("WaitNotInLoop") // the callers loop
+  public static boolean await(Condition condition, long deadlineNanos) {
+    long left = deadlineNanos - System.nanoTime();
+    if (left <= 0) {
+      return false;
+    }
+    boolean interrupted = Thread.interrupted();
+    try {
+      return condition.awaitNanos(left) > 0;
+    } catch (InterruptedException e) {
+      interrupted = true;
+      return true;
+    } finally {
+      if (interrupted) {
+        Thread.currentThread().interrupt();
+      }
+    }
+  }
 
   /**
    * Opens a channel and uses it.

@@ -8,6 +8,7 @@ import java.util.ArrayDeque;
 import java.util.HashSet;
 import java.util.List;
 import java.util.Set;
+import javax.net.ssl.SSLContext;
 import org.jspecify.annotations.Nullable;
 
 /** Opens, keeps and closes the connections of one client; used by all its threads. */
@@ -18,15 +19,17 @@ final class ConnectionPool implements AutoCloseable {
   private final String host;
   private final int port;
   private final JobToken token;
+  private final @Nullable SSLContext tls;
   private final Set<TcpConnection> open = new HashSet<>();
   private final ArrayDeque<TcpConnection> idle = new ArrayDeque<>();
   private volatile @Nullable InetSocketAddress server;
   private volatile boolean closed;
 
-  ConnectionPool(String host, int port, JobToken token) {
+  ConnectionPool(String host, int port, JobToken token, @Nullable SSLContext tls) {
     this.host = host;
     this.port = port;
     this.token = token;
+    this.tls = tls;
   }
 
   String host() {
@@ -45,16 +48,16 @@ final class ConnectionPool implements AutoCloseable {
   TcpConnection open(long deadline) throws IOException {
     InetSocketAddress known = server;
     if (known != null) {
-      return admitted(TcpConnection.open(known, deadline), deadline);
+      return admitted(TcpConnection.open(known, tls, deadline), deadline);
     }
     IOException failure = new IOException("host " + host + " has no address");
     for (InetAddress address : InetAddress.getAllByName(host)) {
       InetSocketAddress candidate = new InetSocketAddress(address, port);
       try {
-        TcpConnection connection = admitted(TcpConnection.open(candidate, deadline), deadline);
+        TcpConnection connection = admitted(TcpConnection.open(candidate, tls, deadline), deadline);
         server = candidate;
         return connection;
-      } catch (TokenException e) {
+      } catch (TokenException | TlsRefusedException e) {
         throw e;
       } catch (IOException e) {
         failure = e;

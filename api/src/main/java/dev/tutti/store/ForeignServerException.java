@@ -1,5 +1,6 @@
 package dev.tutti.store;
 
+import dev.tutti.tls.TlsSettings;
 import java.io.IOException;
 import java.nio.ByteBuffer;
 import java.nio.ByteOrder;
@@ -17,6 +18,14 @@ final class ForeignServerException extends IOException {
 
   private ForeignServerException(String message) {
     super(message);
+  }
+
+  /** Creates the exception of a process that does not encrypt, as the server does. */
+  static ForeignServerException ofTls() {
+    return new ForeignServerException(
+        "what answers there speaks TLS, and this process does not; "
+            + TlsSettings.ENABLED.name()
+            + " must be the same for the server and all ranks");
   }
 
   /**

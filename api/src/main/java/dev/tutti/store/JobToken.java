@@ -19,7 +19,8 @@ public final class JobToken {
   public static final Setting<JobToken> SETTING =
       Setting.secret(
           "TUTTI_TOKEN",
-          "secret of the job; who does not have it can neither use its store nor join its ranks",
+          "secret of the job, at least 16 characters; who does not have it can neither use its"
+              + " store nor join its ranks",
           JobToken::of);
 
   /** Stands for no token. */
@@ -31,6 +32,9 @@ public final class JobToken {
   /** Bytes of a proof. */
   public static final int PROOF_BYTES = 32;
 
+  /** Least number of characters of a token: a shorter one could be guessed from a recording. */
+  public static final int MIN_CHARACTERS = 16;
+
   private static final String ALGORITHM = "HmacSHA256";
   private static final SecureRandom RANDOM = new SecureRandom();
 
@@ -41,12 +45,27 @@ public final class JobToken {
   }
 
   /**
-   * Makes a token.
+   * Makes a token. Line ends behind the secret, which files and shells add, do not count.
    *
-   * @param text the secret, at least 16 random characters; empty for none
+   * @param text the secret, at least {@link #MIN_CHARACTERS} random characters; empty for none
+   * @throws IllegalArgumentException if the secret is shorter
    */
   public static JobToken of(String text) {
-    return text.isEmpty() ? NONE : new JobToken(text.getBytes(StandardCharsets.UTF_8));
+    if (text.isEmpty()) {
+      return NONE;
+    }
+    int end = text.length();
+    while (end > 0 && (text.charAt(end - 1) == '\n' || text.charAt(end - 1) == '\r')) {
+      end--;
+    }
+    String secret = text.substring(0, end);
+    int characters = secret.codePointCount(0, end);
+    if (characters < MIN_CHARACTERS) {
+      throw new IllegalArgumentException(
+          "the token must have at least %d characters, but has %d"
+              .formatted(MIN_CHARACTERS, characters));
+    }
+    return new JobToken(secret.getBytes(StandardCharsets.UTF_8));
   }
 
   /** Takes the token of the environment of this process. */

@@ -2,6 +2,7 @@ package dev.tutti.store;
 
 import dev.tutti.Store;
 import dev.tutti.store.internal.Arguments;
+import dev.tutti.store.internal.ServerMemory;
 import java.nio.ByteBuffer;
 import java.util.ArrayList;
 import java.util.Arrays;
@@ -13,7 +14,8 @@ final class RequestReader {
    * A request may come in pieces of any size. Its shape (Wire) is walked one field at a time; a field
    * that is not complete stays in the buffer and is tried again when there is more, except for long
    * values, which collect in an array that grows with what has really come, never with what is
-   * announced. So what a client can make the server hold is what it has sent.
+   * announced. So what a client can make the server hold is what it has sent, and no more than its share
+   * of the heap.
    */
   /** Is the longest incomplete field that stays in the buffer. */
   static final int MAX_HELD_BYTES = Long.BYTES + Store.MAX_KEY_BYTES + 1;
@@ -24,7 +26,15 @@ final class RequestReader {
   private static final int FIRST_ARRAY = 64 * 1024;
   private static final int RAW_BYTES = 32;
 
+  /** Is what a key or value takes beside its bytes. */
+  private static final int ITEM_BYTES = 64;
+
+  /** Is the longest list that is used again. */
+  private static final int KEPT_ITEMS = 16;
+
   private final TokenHandshake.Gate gate;
+  private final ServerMemory.Client memory;
+  private long taken;
   private boolean validated;
   private int query = -1;
   private String shape = "";
@@ -39,9 +49,47 @@ final class RequestReader {
   private int filled;
   private int length = -1;
 
-  /** Creates the reader of a client whose requests must pass a gate. */
-  RequestReader(TokenHandshake.Gate gate) {
+  /**
+   * Creates the reader of a client.
+   *
+   * @param gate lets requests through
+   * @param memory counts what they take
+   */
+  RequestReader(TokenHandshake.Gate gate, ServerMemory.Client memory) {
     this.gate = gate;
+    this.memory = memory;
+  }
+
+  /** Tells whether the client has shown that it speaks the protocol. */
+  boolean isValidated() {
+    return validated;
+  }
+
+  /** Forgets the request that is complete. */
+  void done() {
+    keys = emptied(keys, 1);
+    values = emptied(values, 2);
+    memory.give(takeMemory());
+  }
+
+  private static <T> List<T> emptied(List<T> list, int capacity) {
+    if (list.size() > KEPT_ITEMS) {
+      return new ArrayList<>(capacity);
+    }
+    list.clear();
+    return list;
+  }
+
+  /** Returns what the request takes; who takes that gives it back. */
+  long takeMemory() {
+    long bytes = taken;
+    taken = 0;
+    return bytes;
+  }
+
+  private void take(long size) {
+    memory.take(size);
+    taken += size;
   }
 
   /** Returns the query of the request that is complete. */
@@ -143,8 +191,6 @@ final class RequestReader {
     step = 0;
     left = 0;
     bytes = 0;
-    keys.clear();
-    values.clear();
   }
 
   private boolean field(ByteBuffer in, char kind) throws ProtocolException {
@@ -163,6 +209,7 @@ final class RequestReader {
         if (in.remaining() < RAW_BYTES) {
           yield false;
         }
+        take(RAW_BYTES + ITEM_BYTES);
         byte[] raw = new byte[RAW_BYTES];
         in.get(raw);
         values.add(raw);
@@ -199,6 +246,7 @@ final class RequestReader {
       return false;
     }
     grow(size);
+    take(size + ITEM_BYTES);
     int start = in.position() + Long.BYTES;
     keys.add(new String(in.array(), in.arrayOffset() + start, size, Wire.KEY_BYTES));
     in.position(start + size);
@@ -213,11 +261,15 @@ final class RequestReader {
       length = limited(in.getLong(), Store.MAX_VALUE_BYTES, "bytes in a value");
       grow(length);
       filled = 0;
-      value = new byte[Math.min(length, Math.max(in.remaining(), FIRST_ARRAY))];
+      int first = Math.min(length, Math.max(in.remaining(), FIRST_ARRAY));
+      take(first + ITEM_BYTES);
+      value = new byte[first];
     }
     int size = Math.min(length - filled, in.remaining());
     if (value.length < filled + size) {
-      value = Arrays.copyOf(value, Math.min(length, Math.max(filled + size, 2 * value.length)));
+      int larger = Math.min(length, Math.max(filled + size, 2 * value.length));
+      take(larger - value.length);
+      value = Arrays.copyOf(value, larger);
     }
     in.get(value, filled, size);
     filled += size;

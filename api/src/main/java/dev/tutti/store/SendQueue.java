@@ -1,9 +1,11 @@
 package dev.tutti.store;
 
+import dev.tutti.store.internal.ServerMemory;
 import java.io.IOException;
 import java.nio.ByteBuffer;
 import java.nio.ByteOrder;
-import java.nio.channels.SocketChannel;
+import java.nio.channels.GatheringByteChannel;
+import java.nio.channels.WritableByteChannel;
 import java.nio.charset.StandardCharsets;
 import java.util.ArrayDeque;
 import java.util.Iterator;
@@ -21,9 +23,21 @@ final class SendQueue {
   /** Is how much one write takes: the JDK copies all that it is given, however little leaves. */
   private static final int WRITTEN = 256 * 1024;
 
+  private final ServerMemory.Client memory;
   private final ArrayDeque<ByteBuffer> full = new ArrayDeque<>();
-  private ByteBuffer tail = chunk(CHUNK);
+  private ByteBuffer tail;
   private long pending;
+
+  /** Creates a queue that may hold anything. */
+  SendQueue() {
+    this(new ServerMemory(Long.MAX_VALUE).client());
+  }
+
+  /** Creates a queue whose copies are counted. */
+  SendQueue(ServerMemory.Client memory) {
+    this.memory = memory;
+    this.tail = chunk(CHUNK);
+  }
 
   /** Returns how many bytes wait to be sent. */
   long pending() {
@@ -69,14 +83,29 @@ final class SendQueue {
 
   /** Adds a length and the bytes; the array must not be written afterwards. */
   void putBytes(byte[] value) {
-    putLong(value.length);
-    if (value.length <= COPIED) {
-      room(value.length).put(value);
+    putBytes(ByteBuffer.wrap(value)); // big-endian, unlike what is counted
+  }
+
+  /** Adds a length and the bytes of an array that nobody else has, so that it counts as well. */
+  void putOwnBytes(byte[] value) {
+    ByteBuffer buffer = ByteBuffer.wrap(value);
+    if (value.length > COPIED) {
+      memory.hold(value.length);
+      buffer.order(ByteOrder.LITTLE_ENDIAN);
+    }
+    putBytes(buffer);
+  }
+
+  private void putBytes(ByteBuffer value) {
+    int length = value.remaining();
+    putLong(length);
+    if (length <= COPIED) {
+      room(length).put(value);
     } else {
       closeTail(CHUNK);
-      full.add(ByteBuffer.wrap(value));
+      full.add(value);
     }
-    pending += value.length;
+    pending += length;
   }
 
   /**
@@ -84,7 +113,7 @@ final class SendQueue {
    *
    * @return the number of bytes sent
    */
-  long flush(SocketChannel channel) throws IOException {
+  long flush(WritableByteChannel channel) throws IOException {
     long sent = 0;
     while (pending > 0) {
       long written = full.isEmpty() ? writeTail(channel) : writeFull(channel);
@@ -97,14 +126,14 @@ final class SendQueue {
     return sent;
   }
 
-  private long writeTail(SocketChannel channel) throws IOException {
+  private long writeTail(WritableByteChannel channel) throws IOException {
     tail.flip();
     long written = channel.write(tail);
     tail.compact();
     return written;
   }
 
-  private long writeFull(SocketChannel channel) throws IOException {
+  private long writeFull(WritableByteChannel channel) throws IOException {
     closeTail(CHUNK);
     ByteBuffer[] buffers = new ByteBuffer[Math.min(GATHERED, full.size())];
     int count = 0;
@@ -118,12 +147,27 @@ final class SendQueue {
     last.limit(end + Math.min(0, room));
     long written;
     try {
-      written = channel.write(buffers, 0, count);
+      written =
+          channel instanceof GatheringByteChannel gathering
+              ? gathering.write(buffers, 0, count)
+              : writeEach(channel, buffers, count);
     } finally {
       last.limit(end);
     }
     while (!full.isEmpty() && !full.peek().hasRemaining()) {
-      full.remove();
+      release(full.remove());
+    }
+    return written;
+  }
+
+  private static long writeEach(WritableByteChannel channel, ByteBuffer[] buffers, int count)
+      throws IOException {
+    long written = 0;
+    for (int i = 0; i < count; i++) {
+      written += channel.write(buffers[i]);
+      if (buffers[i].hasRemaining()) {
+        break;
+      }
     }
     return written;
   }
@@ -137,14 +181,23 @@ final class SendQueue {
 
   private void closeTail(int nextCapacity) {
     if (tail.position() > 0) {
+      ByteBuffer next = chunk(nextCapacity);
       full.add(tail.flip());
-      tail = chunk(nextCapacity);
+      tail = next;
     } else if (tail.capacity() < nextCapacity) {
+      release(tail);
       tail = chunk(nextCapacity);
     }
   }
 
-  private static ByteBuffer chunk(int capacity) {
+  private void release(ByteBuffer buffer) {
+    if (buffer.order() == ByteOrder.LITTLE_ENDIAN) {
+      memory.give(buffer.capacity());
+    }
+  }
+
+  private ByteBuffer chunk(int capacity) {
+    memory.take(capacity);
     return ByteBuffer.allocate(capacity).order(ByteOrder.LITTLE_ENDIAN);
   }
 }

@@ -1,6 +1,7 @@
 package dev.tutti.store;
 
 import dev.tutti.Store;
+import dev.tutti.StoreException;
 import dev.tutti.store.internal.Arguments;
 import dev.tutti.store.internal.KeyTable;
 import dev.tutti.store.internal.KeyTable.BarrierWaiter;
@@ -18,7 +19,13 @@ import java.util.function.LongConsumer;
 
 /** Carries out requests on the server's table; used by the event loop only. */
 final class ServerCommands {
-  private final KeyTable table = new KeyTable();
+  /** Is what a table takes for each key that a client waits for. */
+  private static final int WAIT_BYTES = 64;
+
+  /** Is what it takes beside that for a key that nobody else waits for. */
+  private static final int LONE_BYTES = 256;
+
+  private final KeyTable table;
   private final byte[] capability;
   private final Consumer<ServerConnection> touched;
   private final LongConsumer joined;
@@ -29,8 +36,11 @@ final class ServerCommands {
    * @param instance tells this server from others
    * @param touched is told of each client that gets a reply
    * @param joined is told the number of processes that joined
+   * @param most how many bytes the table may hold
    */
-  ServerCommands(String instance, Consumer<ServerConnection> touched, LongConsumer joined) {
+  ServerCommands(
+      String instance, Consumer<ServerConnection> touched, LongConsumer joined, long most) {
+    this.table = new KeyTable(most);
     this.capability =
         (Wire.CAPABILITY_VERSION + ' ' + instance).getBytes(StandardCharsets.US_ASCII);
     this.touched = touched;
@@ -77,7 +87,7 @@ final class ServerCommands {
         reply.putLong(table.length(request.key()));
         byte[] value = table.pop(request.key());
         if (value != null) {
-          reply.putBytes(value);
+          reply.putOwnBytes(value);
         }
       }
       case Wire.QUEUE_LENGTH -> reply.putLong(table.length(request.key()));
@@ -157,7 +167,7 @@ final class ServerCommands {
       ServerConnection client, List<String> keys, KeyWaiter.Kind kind, boolean withValues)
       throws ProtocolException {
     Wait wait =
-        new Wait(client) {
+        new Wait(client, waitBytes(keys)) {
           @Override
           void answer(SendQueue reply) {
             reply.putByte(Wire.STOP_WAITING);
@@ -168,26 +178,30 @@ final class ServerCommands {
         };
     KeyWaiter waiter = new KeyWaiter(keys, kind, wait);
     if (table.await(waiter)) {
-      wait.answer(client.replies);
+      wait.answerAtOnce();
     } else {
       wait.register(() -> table.cancel(waiter));
     }
   }
 
+  private long waitBytes(List<String> keys) {
+    return (long) WAIT_BYTES * keys.size() + (long) LONE_BYTES * table.countUnawaited(keys);
+  }
+
   private void take(ServerConnection client, String key) throws ProtocolException {
     List<PopWaiter> self = new ArrayList<>(1);
     Wait wait =
-        new Wait(client) {
+        new Wait(client, WAIT_BYTES + LONE_BYTES) {
           @Override
           void answer(SendQueue reply) {
             reply.putByte(Wire.STOP_WAITING);
-            reply.putBytes(Objects.requireNonNull(self.get(0).value));
+            reply.putOwnBytes(Objects.requireNonNull(self.get(0).value));
           }
         };
     PopWaiter waiter = new PopWaiter(key, wait);
     self.add(waiter);
     if (table.await(waiter)) {
-      wait.answer(client.replies);
+      wait.answerAtOnce();
     } else {
       wait.register(() -> table.cancel(waiter));
     }
@@ -198,7 +212,7 @@ final class ServerCommands {
       throw new ProtocolException("a barrier of " + size + " members");
     }
     Wait wait =
-        new Wait(client) {
+        new Wait(client, WAIT_BYTES + LONE_BYTES) {
           @Override
           void answer(SendQueue reply) {
             reply.putByte(Wire.STOP_WAITING);
@@ -206,7 +220,7 @@ final class ServerCommands {
         };
     BarrierWaiter waiter = new BarrierWaiter(key, (int) size, wait);
     if (table.arrive(waiter)) {
-      wait.answer(client.replies);
+      wait.answerAtOnce();
     } else {
       wait.register(() -> table.leave(waiter));
     }
@@ -215,24 +229,45 @@ final class ServerCommands {
   /** Answers a client when what it waits for has come. */
   private abstract class Wait implements WakeUp {
     private final ServerConnection client;
+    private long bytes;
     private Runnable cancel = () -> {};
 
-    Wait(ServerConnection client) {
+    /** Counts what the table takes. */
+    Wait(ServerConnection client, long bytes) {
       this.client = client;
+      client.memory.take(bytes);
+      this.bytes = bytes;
     }
 
     abstract void answer(SendQueue reply);
 
+    void answerAtOnce() {
+      client.memory.give(bytes);
+      answer(client.replies);
+    }
+
     void register(Runnable how) throws ProtocolException {
-      cancel = how;
-      client.waiting(how);
+      bytes += client.requests.takeMemory();
+      cancel =
+          () -> {
+            how.run();
+            client.memory.give(bytes);
+          };
+      client.waiting(cancel);
     }
 
     @Override
     public void wake() {
-      client.cancels.remove(cancel);
-      answer(client.replies);
       touched.accept(client);
+      client.cancels.remove(cancel);
+      client.memory.give(bytes);
+      try {
+        answer(client.replies);
+      } catch (StoreException | OutOfMemoryError e) {
+        // Whoever writes the key is not to blame, and the others that wait for it are to hear of
+        // it.
+        client.broken = e;
+      }
     }
   }
 }

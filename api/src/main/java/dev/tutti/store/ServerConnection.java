@@ -1,11 +1,19 @@
 package dev.tutti.store;
 
+import dev.tutti.internal.HostPort;
+import dev.tutti.store.internal.ServerMemory;
+import dev.tutti.tls.TlsChannel;
+import java.io.IOException;
+import java.net.InetSocketAddress;
+import java.net.SocketAddress;
 import java.nio.ByteBuffer;
 import java.nio.ByteOrder;
+import java.nio.channels.ByteChannel;
 import java.nio.channels.SelectionKey;
 import java.nio.channels.SocketChannel;
 import java.util.ArrayList;
 import java.util.List;
+import org.jspecify.annotations.Nullable;
 
 /** Holds what the server knows of one client; used by the event loop only. */
 final class ServerConnection {
@@ -17,7 +25,14 @@ final class ServerConnection {
   final SocketChannel channel;
   final SelectionKey key;
   final String peer;
-  final SendQueue replies = new SendQueue();
+  final String address;
+  final ServerMemory.Client memory;
+  final SendQueue replies;
+
+  /** Is the channel, or what encrypts it. */
+  final ByteChannel wire;
+
+  final @Nullable TlsChannel tls;
   final TokenHandshake.Gate gate;
   final RequestReader requests;
   final List<Runnable> cancels = new ArrayList<>(1);
@@ -34,29 +49,80 @@ final class ServerConnection {
   /** Tells that replies were added since the last flush. */
   boolean touched;
 
+  /** Tells that the loop is to read what TLS has for it. */
+  boolean queued;
+
   /** Is when replies got stuck, by {@link System#nanoTime()}; 0 while they do not. */
   long stuckSince;
 
   /** Is when the client came, by {@link System#nanoTime()}. */
   final long cameAt = System.nanoTime();
 
+  /**
+   * Is why the client cannot be served any more, found while another one's request was carried out.
+   */
+  @Nullable Throwable broken;
+
   boolean closed;
 
-  ServerConnection(SocketChannel channel, SelectionKey key, String peer, JobToken token) {
+  /** Tells that client and server have agreed on keys, or do not encrypt. */
+  boolean secured;
+
+  /** Are the clients that came before and after this one. */
+  @Nullable ServerConnection older;
+
+  @Nullable ServerConnection newer;
+
+  /**
+   * Creates one.
+   *
+   * @param memory counts what it takes
+   */
+  ServerConnection(
+      SocketChannel channel,
+      @Nullable TlsChannel tls,
+      SelectionKey key,
+      JobToken token,
+      ServerMemory.Client memory)
+      throws IOException {
     this.channel = channel;
+    this.tls = tls;
+    this.wire = tls == null ? channel : tls;
+    this.secured = tls == null;
     this.key = key;
-    this.peer = peer;
+    this.memory = memory;
+    SocketAddress remote = channel.getRemoteAddress();
+    this.peer = HostPort.text(remote);
+    this.address =
+        remote instanceof InetSocketAddress inet ? inet.getAddress().getHostAddress() : peer;
+    this.replies = new SendQueue(memory);
     this.gate = new TokenHandshake.Gate(token, replies);
-    this.requests = new RequestReader(gate);
+    this.requests = new RequestReader(gate, memory);
+  }
+
+  /** Tells whether this may be anybody, who has proved nothing and not spoken the protocol. */
+  boolean isStranger() {
+    return !secured || !gate.isOpen() || !requests.isValidated();
+  }
+
+  /** Tells whether there is something to read that a selector does not know of. */
+  boolean hasBuffered() {
+    return tls != null && tls.hasBuffered();
+  }
+
+  /** Sends what TLS has left; tells whether that was all. */
+  boolean flushTls() throws IOException {
+    return tls == null || tls.flush();
   }
 
   /** Keeps what is left in a buffer for the next time. */
   void hold(ByteBuffer in) {
+    memory.give(held.capacity());
+    held = NOTHING;
     if (in.hasRemaining()) {
+      memory.take(in.remaining());
       ByteBuffer copy = ByteBuffer.allocate(in.remaining()).order(ByteOrder.LITTLE_ENDIAN);
       held = copy.put(in).flip();
-    } else {
-      held = NOTHING;
     }
   }
 
@@ -69,9 +135,10 @@ final class ServerConnection {
     cancels.add(cancel);
   }
 
+  /** Cancels all waits; takes no memory. */
   void cancelWaits() {
-    List<Runnable> all = List.copyOf(cancels);
-    cancels.clear();
-    all.forEach(Runnable::run);
+    while (!cancels.isEmpty()) {
+      cancels.removeLast().run();
+    }
   }
 }

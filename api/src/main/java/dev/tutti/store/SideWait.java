@@ -19,6 +19,7 @@ final class SideWait implements AutoCloseable {
   private boolean pending;
   private boolean canceled;
   private boolean broken = true;
+  private @Nullable DeadlineException silence;
 
   private SideWait(TcpClient client, TcpClient.Request request, TcpConnection side) {
     this.client = client;
@@ -71,6 +72,9 @@ final class SideWait implements AutoCloseable {
           beforeCancel.run();
         }
         came = wait.cancel();
+      }
+      if (wait.silence != null) {
+        throw client.failure(wait.silence);
       }
       if (came) {
         return wait.read(result, Math.max(deadline - System.nanoTime(), readNanos));
@@ -134,6 +138,7 @@ final class SideWait implements AutoCloseable {
       return true;
     } catch (IOException e) {
       broken = true;
+      silence = e instanceof DeadlineException silent ? silent : null;
       return false;
     }
   }

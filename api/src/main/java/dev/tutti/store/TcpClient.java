@@ -3,7 +3,7 @@ package dev.tutti.store;
 import dev.tutti.StoreClosedException;
 import dev.tutti.StoreConnectionException;
 import dev.tutti.StoreException;
-import dev.tutti.StoreTimeoutException;
+import dev.tutti.StoreSilentException;
 import dev.tutti.StoreTokenException;
 import dev.tutti.store.internal.Arguments;
 import dev.tutti.store.internal.Locks;
@@ -17,6 +17,7 @@ import java.util.concurrent.ThreadLocalRandom;
 import java.util.concurrent.TimeUnit;
 import java.util.concurrent.locks.LockSupport;
 import java.util.concurrent.locks.ReentrantLock;
+import javax.net.ssl.SSLContext;
 import org.jspecify.annotations.Nullable;
 
 /** Asks one store server for one {@link TcpStore}. */
@@ -82,9 +83,10 @@ final class TcpClient implements AutoCloseable {
   }
 
   /** Connects, and tries again with growing pauses until the deadline. */
-  static TcpClient connect(String host, int port, JobToken token, Duration timeout) {
+  static TcpClient connect(
+      String host, int port, JobToken token, @Nullable SSLContext tls, Duration timeout) {
     TcpClient client =
-        new TcpClient(new ConnectionPool(host, port, token), Arguments.nanos(timeout));
+        new TcpClient(new ConnectionPool(host, port, token, tls), Arguments.nanos(timeout));
     client.connect();
     return client;
   }
@@ -101,7 +103,12 @@ final class TcpClient implements AutoCloseable {
         usedAt = System.nanoTime();
         return;
       } catch (IOException e) {
-        refusals = e instanceof TokenException ? refusals + 1 : 0;
+        refusals =
+            e instanceof TokenException || e instanceof TlsRefusedException ? refusals + 1 : 0;
+        if (e instanceof TlsRefusedException refused
+            && !(refused.mayPass && refusals < TOKEN_ATTEMPTS)) {
+          throw failure(e);
+        }
         if (e instanceof TokenException token && !(token.mayPass && refusals < TOKEN_ATTEMPTS)) {
           throw failure(e);
         }
@@ -170,6 +177,9 @@ final class TcpClient implements AutoCloseable {
       }
       return connection.readBytes(length, deadline);
     } catch (EOFException e) {
+      if (connection.hasAlert()) {
+        throw ForeignServerException.ofTls();
+      }
       throw loss != null ? e : new EOFException("what listens there closed the connection" + OTHER);
     } catch (DeadlineException e) {
       throw loss != null
@@ -399,13 +409,13 @@ final class TcpClient implements AutoCloseable {
       return new StoreTokenException(message, e);
     }
     return e instanceof DeadlineException
-        ? new StoreTimeoutException(message, e)
+        ? new StoreSilentException(message, e)
         : new StoreConnectionException(message, e);
   }
 
   private void lockMain(long deadline) {
     if (!Locks.acquire(mainLock, deadline)) {
-      throw new StoreTimeoutException(
+      throw new StoreSilentException(
           "store server at %s: other calls of this store are not answered in time"
               .formatted(server()));
     }

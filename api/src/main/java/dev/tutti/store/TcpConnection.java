@@ -2,16 +2,22 @@ package dev.tutti.store;
 
 import dev.tutti.internal.HostPort;
 import dev.tutti.store.internal.YieldingWait;
+import dev.tutti.tls.TlsChannel;
+import dev.tutti.tls.TlsSettings;
 import java.io.EOFException;
 import java.io.IOException;
 import java.net.InetSocketAddress;
 import java.net.StandardSocketOptions;
 import java.nio.ByteBuffer;
 import java.nio.ByteOrder;
+import java.nio.channels.ByteChannel;
 import java.nio.channels.ClosedSelectorException;
 import java.nio.channels.SelectionKey;
 import java.nio.channels.Selector;
 import java.nio.channels.SocketChannel;
+import javax.net.ssl.SSLContext;
+import javax.net.ssl.SSLException;
+import org.jspecify.annotations.Nullable;
 
 /** Talks to a store server over one socket; each step has a deadline. */
 final class TcpConnection implements AutoCloseable {
@@ -25,11 +31,18 @@ final class TcpConnection implements AutoCloseable {
    * short; they go on and leave the thread's interrupt status as it was.
    */
   private static final int BUFFER_BYTES = 8 * 1024;
+  private static final byte TLS_ALERT = 21;
+  private static final byte TLS_MAJOR = 3;
 
   /** Collects the next request. */
   final SendQueue out = new SendQueue();
 
   private final SocketChannel channel;
+
+  /** Is the channel, or what encrypts it. */
+  private final ByteChannel wire;
+
+  private final @Nullable TlsChannel tls;
   private final Selector selector;
   private final SelectionKey key;
   private final YieldingWait pause = new YieldingWait();
@@ -37,8 +50,13 @@ final class TcpConnection implements AutoCloseable {
   private final ByteBuffer in =
       ByteBuffer.allocateDirect(BUFFER_BYTES).order(ByteOrder.LITTLE_ENDIAN).limit(0);
 
-  private TcpConnection(SocketChannel channel, Selector selector, SelectionKey key) {
+  private TcpConnection(
+      SocketChannel channel, @Nullable SSLContext context, Selector selector, SelectionKey key) {
     this.channel = channel;
+    TlsChannel secured =
+        context == null ? null : new TlsChannel(channel, TlsSettings.engine(context, true));
+    this.tls = secured;
+    this.wire = secured == null ? channel : secured;
     this.selector = selector;
     this.key = key;
   }
@@ -46,10 +64,13 @@ final class TcpConnection implements AutoCloseable {
   /**
    * Connects, and puts the greeting of the protocol before the first request.
    *
+   * @param tls encrypts; null for plain
+   * @throws TlsRefusedException if the two do not encrypt alike, or one does not trust the other
    * @throws DeadlineException if there is no connection by the deadline
    * @throws IOException if there is none at all
    */
-  static TcpConnection open(InetSocketAddress server, long deadline) throws IOException {
+  static TcpConnection open(InetSocketAddress server, @Nullable SSLContext tls, long deadline)
+      throws IOException {
     SocketChannel channel = SocketChannel.open();
     Selector selector = null;
     try {
@@ -58,7 +79,7 @@ final class TcpConnection implements AutoCloseable {
       channel.setOption(StandardSocketOptions.TCP_NODELAY, true);
       KeepAlive.set(channel);
       SelectionKey key = channel.register(selector, SelectionKey.OP_CONNECT);
-      TcpConnection connection = new TcpConnection(channel, selector, key);
+      TcpConnection connection = new TcpConnection(channel, tls, selector, key);
       if (!channel.connect(server)) {
         while (!channel.finishConnect()) {
           connection.await(SelectionKey.OP_CONNECT, deadline);
@@ -68,6 +89,7 @@ final class TcpConnection implements AutoCloseable {
       if (channel.getLocalAddress().equals(channel.getRemoteAddress())) {
         throw new IOException("nobody listens on " + HostPort.text(server));
       }
+      connection.secure(deadline);
       // Greeting and first request must leave in one piece: PyTorch's event-loop server mistakes a
       // greeting that comes in two.
       connection.out.putByte((byte) Wire.VALIDATE);
@@ -82,14 +104,59 @@ final class TcpConnection implements AutoCloseable {
     }
   }
 
+  /** Agrees on keys with the server, if the connection is encrypted. */
+  private void secure(long deadline) throws IOException {
+    TlsChannel secured = tls;
+    if (secured == null) {
+      return;
+    }
+    try {
+      while (!secured.handshake()) {
+        await(secured.hasUnsent() ? SelectionKey.OP_WRITE : SelectionKey.OP_READ, deadline);
+      }
+    } catch (SSLException | EOFException e) {
+      sayGoodbye(secured);
+      throw TlsRefusedException.ofClient(e);
+    }
+  }
+
+  /** Tells the server why, as far as the socket takes it. */
+  private static void sayGoodbye(TlsChannel secured) {
+    try {
+      secured.close();
+    } catch (IOException e) {
+      System.getLogger(TcpStore.class.getName()).log(System.Logger.Level.DEBUG, "closing TLS", e);
+    }
+  }
+
   /** Sends what was collected. */
   void send(long deadline) throws IOException {
-    out.flush(channel);
-    while (out.pending() > 0) {
-      await(SelectionKey.OP_WRITE, deadline);
-      out.flush(channel);
+    try {
+      while (!flush()) {
+        await(SelectionKey.OP_WRITE, deadline);
+      }
+    } catch (SSLException e) {
+      throw TlsRefusedException.ofClient(e);
     }
     asked = true;
+  }
+
+  /** Sends as much as the socket takes; tells whether that was all. */
+  private boolean flush() throws IOException {
+    TlsChannel secured = tls;
+    if (secured != null && !secured.flush()) {
+      return false;
+    }
+    long _ = out.flush(wire);
+    return out.pending() == 0 && (secured == null || !secured.hasUnsent());
+  }
+
+  private int read(ByteBuffer into) throws IOException {
+    try {
+      return wire.read(into);
+    } catch (SSLException e) {
+      throw TlsRefusedException.ofClient(e);
+    }
   }
 
   byte readByte(long deadline) throws IOException {
@@ -141,7 +208,7 @@ final class TcpConnection implements AutoCloseable {
   byte readAnswer(long deadline) throws IOException, InterruptedException {
     while (!in.hasRemaining()) {
       in.clear();
-      int read = channel.read(in);
+      int read = read(in);
       in.flip();
       ended(read);
       if (read == 0) {
@@ -154,12 +221,18 @@ final class TcpConnection implements AutoCloseable {
     return in.get();
   }
 
+  /** Tells whether what came last, and was no answer, is an alert of TLS. */
+  boolean hasAlert() {
+    int at = in.position();
+    return in.remaining() >= 2 && in.get(at) == TLS_ALERT && in.get(at + 1) == TLS_MAJOR;
+  }
+
   /**
    * Tells whether the server has sent what nobody asked for, or has closed: not to be used again.
    */
   boolean isStale() {
     try {
-      return in.hasRemaining() || channel.read(in.clear()) != 0;
+      return in.hasRemaining() || read(in.clear()) != 0;
     } catch (IOException e) {
       return true;
     } finally {
@@ -196,14 +269,14 @@ final class TcpConnection implements AutoCloseable {
       asked = false;
       pause.start();
       while (read == 0 && pause.yields()) {
-        read = channel.read(into);
+        read = read(into);
       }
     } else {
-      read = channel.read(into);
+      read = read(into);
     }
     while (read == 0) {
       await(SelectionKey.OP_READ, deadline);
-      read = channel.read(into);
+      read = read(into);
     }
     ended(read);
   }

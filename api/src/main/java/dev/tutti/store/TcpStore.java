@@ -55,7 +55,9 @@ public final class TcpStore implements Store {
    */
   public TcpStore(TcpStoreOptions options) {
     TcpStoreServer started =
-        options.server() ? new TcpStoreServer(null, options.port(), options.token()) : null;
+        options.server()
+            ? new TcpStoreServer(null, options.port(), options.token(), options.tls())
+            : null;
     TcpClient connected = null;
     try {
       this.options = options;
@@ -63,8 +65,9 @@ public final class TcpStore implements Store {
       connected =
           started == null
               ? TcpClient.connect(
-                  options.host(), options.port(), options.token(), options.timeout())
-              : TcpClient.connect("127.0.0.1", started.port(), options.token(), options.timeout());
+                  options.host(), options.port(), options.token(), options.tls(), options.timeout())
+              : TcpClient.connect(
+                  "127.0.0.1", started.port(), options.token(), options.tls(), options.timeout());
       this.client = connected;
       this.dialect = client.isTutti() ? new TuttiDialect(client) : new C10dDialect(client);
       if (options.waitForWorkers() && options.worldSize() > 0) {
@@ -380,7 +383,8 @@ public final class TcpStore implements Store {
             0,
             false,
             options.timeout(),
-            options.token()));
+            options.token(),
+            options.tls()));
   }
 
   /** Closes the connections, and the server if this store started it. */

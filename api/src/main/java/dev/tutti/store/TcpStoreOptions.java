@@ -1,8 +1,12 @@
 package dev.tutti.store;
 
+import dev.tutti.Settings;
 import dev.tutti.Store;
+import dev.tutti.tls.TlsSettings;
 import java.time.Duration;
 import java.util.Objects;
+import javax.net.ssl.SSLContext;
+import org.jspecify.annotations.Nullable;
 
 /**
  * Says how to open a {@link TcpStore}. Immutable; each {@code with} method returns a changed copy.
@@ -15,6 +19,7 @@ import java.util.Objects;
  *     process that serves, to wait for all of them; does nothing where the world size is 0
  * @param timeout the deadline of opening, and of later calls that are given none
  * @param token what client and server prove to each other; {@link JobToken#NONE} to prove nothing
+ * @param tls encrypts what goes between them, both with certificates; null not to
  */
 public record TcpStoreOptions(
     String host,
@@ -23,7 +28,8 @@ public record TcpStoreOptions(
     int worldSize,
     boolean waitForWorkers,
     Duration timeout,
-    JobToken token) {
+    JobToken token,
+    @Nullable SSLContext tls) {
 
   /**
    * Creates options.
@@ -46,15 +52,22 @@ public record TcpStoreOptions(
   }
 
   /**
-   * Creates options of a client with c10d's defaults (world size unknown, five minutes) and the
-   * token of the environment.
+   * Creates options of a client with c10d's defaults (world size unknown, five minutes), and the
+   * token and {@code TUTTI_TLS} of the environment.
    *
    * @param host name or address of the host that serves
    * @param port the port
    */
   public static TcpStoreOptions of(String host, int port) {
     return new TcpStoreOptions(
-        host, port, false, 0, true, Store.DEFAULT_TIMEOUT, JobToken.fromEnvironment());
+        host,
+        port,
+        false,
+        0,
+        true,
+        Store.DEFAULT_TIMEOUT,
+        JobToken.fromEnvironment(),
+        TlsSettings.load(Settings.fromEnvironment()));
   }
 
   /**
@@ -63,7 +76,7 @@ public record TcpStoreOptions(
    * @param server whether it serves
    */
   public TcpStoreOptions withServer(boolean server) {
-    return new TcpStoreOptions(host, port, server, worldSize, waitForWorkers, timeout, token);
+    return new TcpStoreOptions(host, port, server, worldSize, waitForWorkers, timeout, token, tls);
   }
 
   /**
@@ -72,7 +85,7 @@ public record TcpStoreOptions(
    * @param worldSize number of processes that will join; 0 if that is not known
    */
   public TcpStoreOptions withWorldSize(int worldSize) {
-    return new TcpStoreOptions(host, port, server, worldSize, waitForWorkers, timeout, token);
+    return new TcpStoreOptions(host, port, server, worldSize, waitForWorkers, timeout, token, tls);
   }
 
   /**
@@ -81,7 +94,7 @@ public record TcpStoreOptions(
    * @param waitForWorkers whether to count, and to wait in the process that serves
    */
   public TcpStoreOptions withWaitForWorkers(boolean waitForWorkers) {
-    return new TcpStoreOptions(host, port, server, worldSize, waitForWorkers, timeout, token);
+    return new TcpStoreOptions(host, port, server, worldSize, waitForWorkers, timeout, token, tls);
   }
 
   /**
@@ -90,7 +103,7 @@ public record TcpStoreOptions(
    * @param timeout the deadline of opening, and of later calls that are given none
    */
   public TcpStoreOptions withTimeout(Duration timeout) {
-    return new TcpStoreOptions(host, port, server, worldSize, waitForWorkers, timeout, token);
+    return new TcpStoreOptions(host, port, server, worldSize, waitForWorkers, timeout, token, tls);
   }
 
   /**
@@ -99,6 +112,15 @@ public record TcpStoreOptions(
    * @param token what client and server prove to each other; {@link JobToken#NONE} to prove nothing
    */
   public TcpStoreOptions withToken(JobToken token) {
-    return new TcpStoreOptions(host, port, server, worldSize, waitForWorkers, timeout, token);
+    return new TcpStoreOptions(host, port, server, worldSize, waitForWorkers, timeout, token, tls);
+  }
+
+  /**
+   * Returns these options with or without encryption.
+   *
+   * @param tls shows a certificate, knows whom to trust, and encrypts; null not to encrypt
+   */
+  public TcpStoreOptions withTls(@Nullable SSLContext tls) {
+    return new TcpStoreOptions(host, port, server, worldSize, waitForWorkers, timeout, token, tls);
   }
 }

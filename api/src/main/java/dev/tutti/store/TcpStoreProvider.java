@@ -4,6 +4,7 @@ import dev.tutti.Setting;
 import dev.tutti.Store;
 import dev.tutti.internal.HostPort;
 import dev.tutti.spi.StoreProvider;
+import dev.tutti.tls.TlsSettings;
 import java.util.List;
 
 /** Opens a {@link TcpStore} for {@code tcp://host:port}; the host rank serves it too. */
@@ -18,7 +19,12 @@ public final class TcpStoreProvider implements StoreProvider {
 
   @Override
   public List<Setting<?>> settings() {
-    return List.of(JobToken.SETTING);
+    return List.of(
+        JobToken.SETTING,
+        TlsSettings.ENABLED,
+        TlsSettings.CERTIFICATE,
+        TlsSettings.KEY,
+        TlsSettings.AUTHORITIES);
   }
 
   @Override
@@ -28,8 +34,10 @@ public final class TcpStoreProvider implements StoreProvider {
         TcpStoreOptions.of(address.host(), address.port())
             .withServer(request.host())
             .withWorldSize(request.size())
-            .withWaitForWorkers(true)
+            // The group waits for the ranks itself, and can name those that do not come.
+            .withWaitForWorkers(!request.host())
             .withTimeout(request.timeout())
-            .withToken(request.settings().get(JobToken.SETTING)));
+            .withToken(request.settings().get(JobToken.SETTING))
+            .withTls(TlsSettings.load(request.settings())));
   }
 }

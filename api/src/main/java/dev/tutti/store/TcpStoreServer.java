@@ -1,10 +1,12 @@
 package dev.tutti.store;
 
+import dev.tutti.Settings;
 import dev.tutti.StoreConnectionException;
 import dev.tutti.StoreException;
 import dev.tutti.StoreTimeoutException;
 import dev.tutti.internal.HostPort;
 import dev.tutti.store.internal.Arguments;
+import dev.tutti.tls.TlsSettings;
 import java.io.IOException;
 import java.lang.System.Logger;
 import java.lang.System.Logger.Level;
@@ -17,6 +19,7 @@ import java.time.Duration;
 import java.util.UUID;
 import java.util.concurrent.CountDownLatch;
 import java.util.concurrent.TimeUnit;
+import javax.net.ssl.SSLContext;
 import org.jspecify.annotations.Nullable;
 
 /**
@@ -68,14 +71,38 @@ public final class TcpStoreServer implements AutoCloseable {
    *
    * @param address the local address to listen on; null for all, IPv6 and IPv4
    * @param port the port, 0 for a free one
-   * @param token what clients must have; {@link JobToken#NONE} to serve all
+   * @param token what clients must have; {@link JobToken#NONE} to serve all; {@code TUTTI_TLS} is
+   *     that of the environment
    * @throws StoreConnectionException if the port is in use or cannot be had
    */
   public TcpStoreServer(@Nullable InetAddress address, int port, JobToken token) {
-    this(address, port, token, STUCK);
+    this(address, port, token, TlsSettings.load(Settings.fromEnvironment()));
+  }
+
+  /**
+   * Starts to listen.
+   *
+   * @param address the local address to listen on; null for all, IPv6 and IPv4
+   * @param port the port, 0 for a free one
+   * @param token what clients must have; {@link JobToken#NONE} to serve all
+   * @param tls encrypts what goes between clients and server, both with certificates; null not to
+   * @throws StoreConnectionException if the port is in use or cannot be had
+   */
+  public TcpStoreServer(
+      @Nullable InetAddress address, int port, JobToken token, @Nullable SSLContext tls) {
+    this(address, port, token, tls, STUCK);
   }
 
   TcpStoreServer(@Nullable InetAddress address, int port, JobToken token, Duration stuck) {
+    this(address, port, token, null, stuck);
+  }
+
+  private TcpStoreServer(
+      @Nullable InetAddress address,
+      int port,
+      JobToken token,
+      @Nullable SSLContext tls,
+      Duration stuck) {
     if (port < 0 || port > 0xffff) {
       throw new IllegalArgumentException("port must be 0 to 65535: " + port);
     }
@@ -89,15 +116,17 @@ public final class TcpStoreServer implements AutoCloseable {
               listener,
               this.port,
               token,
+              tls,
               UUID.randomUUID().toString(),
               stuck.toNanos(),
-              this::joined);
+              this::joined,
+              this::ended);
     } catch (IOException e) {
       throw closing(listener, new StoreException("cannot start a store server: " + e, e));
     }
     this.thread = Thread.ofPlatform().name("tutti-st").daemon().unstarted(loop);
     thread.start();
-    if (!token.isSet() && !listener.socket().getInetAddress().isLoopbackAddress()) {
+    if (!token.isSet() && tls == null && !listener.socket().getInetAddress().isLoopbackAddress()) {
       LOG.log(
           Level.INFO,
           "store server on port %d serves whoever reaches it; %s is not set"
@@ -142,7 +171,7 @@ public final class TcpStoreServer implements AutoCloseable {
 
   /** Tells whether it serves: it was not closed, and did not end because of an error. */
   public boolean isRunning() {
-    return thread.isAlive();
+    return thread.isAlive() && !loop.hasEnded();
   }
 
   /** Returns the port it listens on. */
@@ -156,12 +185,18 @@ public final class TcpStoreServer implements AutoCloseable {
    * @param expected number of processes
    * @param timeout the deadline from now
    * @throws StoreTimeoutException telling how many joined, if some are missing by then
+   * @throws StoreException if the server ends
    */
   public void awaitWorkers(int expected, Duration timeout) {
     long deadline = Arguments.deadline(Arguments.nanos(timeout));
     synchronized (lock) {
       while (joined < expected) {
         long left = deadline - System.nanoTime();
+        if (loop.hasEnded()) {
+          throw new StoreException(
+              "store server on port %d has ended; %d/%d clients had joined"
+                  .formatted(port, joined, expected));
+        }
         if (left <= 0) {
           throw new StoreTimeoutException(
               "timed out after %d ms waiting for clients on port %d: %d/%d clients joined"
@@ -198,6 +233,12 @@ public final class TcpStoreServer implements AutoCloseable {
     } catch (InterruptedException e) {
       Thread.currentThread().interrupt();
       throw new StoreException("interrupted while a store server forgets its keys", e);
+    }
+  }
+
+  private void ended() {
+    synchronized (lock) {
+      lock.notifyAll();
     }
   }
 

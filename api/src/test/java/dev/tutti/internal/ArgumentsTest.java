@@ -3,21 +3,24 @@ package dev.tutti.internal;
 import static org.assertj.core.api.Assertions.assertThat;
 import static org.assertj.core.api.Assertions.assertThatIllegalArgumentException;
 
+import dev.tutti.AllReduceAlgorithm;
 import dev.tutti.AllReduceOptions;
 import dev.tutti.AllToAllOptions;
 import dev.tutti.Capabilities.Feature;
 import dev.tutti.DType;
 import dev.tutti.Device;
 import dev.tutti.ProcessGroup;
+import dev.tutti.ReduceOp;
 import dev.tutti.Tensor;
 import java.lang.foreign.MemorySegment;
+import java.util.Arrays;
 import java.util.List;
 import org.junit.jupiter.api.AfterEach;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.Timeout;
 
 /** Tests what is said of bad arguments. */
-@Timeout(60)
+@Timeout(300)
 class ArgumentsTest {
   private final ProcessGroup group = new ScriptedProvider().join(2);
 
@@ -42,6 +45,78 @@ class ArgumentsTest {
                 List.of(),
                 List.of(1L, Long.MAX_VALUE),
                 AllToAllOptions.DEFAULT));
+  }
+
+  /** Names what is null, also where it is in a list, in options, or in a batch. */
+  @Test
+  @SuppressWarnings("NullAway") // passes null on purpose
+  void nullIsRefusedByName() {
+    Tensor one = Tensor.of(1f);
+    List<Tensor> two = List.of(Tensor.of(1f), Tensor.of(2f));
+    List<Tensor> holed = Arrays.asList(Tensor.of(1f), null);
+    List<Long> holedSplits = Arrays.asList(1L, null);
+    AllReduceOptions untimed =
+        new AllReduceOptions(ReduceOp.SUM, null, false, AllReduceAlgorithm.AUTO);
+    missing("allReduce", "tensor", () -> group.allReduce(null));
+    missing("allReduce", "tensor", () -> group.allReduce(null, AllReduceOptions.DEFAULT));
+    missing("allReduce", "reduceOp", () -> group.allReduce(one, (ReduceOp) null));
+    missing("allReduce", "options", () -> group.allReduce(one, (AllReduceOptions) null));
+    missing("allReduce", "timeout", () -> group.allReduce(one, untimed));
+    missing("broadcast", "tensor", () -> group.broadcast(null, 0));
+    missing("reduce", "tensor", () -> group.reduce(null, ReduceOp.SUM, 0));
+    missing("reduce", "reduceOp", () -> group.reduce(one, null, 0));
+    missing("allGather", "outputs", () -> group.allGather(null, one));
+    missing("allGather", "outputs[1]", () -> group.allGather(holed, one));
+    missing("allGather", "input", () -> group.allGather(two, null));
+    missing("allGatherInto", "output", () -> group.allGatherInto(null, one));
+    missing("allGatherInto", "input", () -> group.allGatherInto(one, null));
+    missing("gather", "input", () -> group.gather(two, null, 0));
+    missing("gather", "outputs", () -> group.gather(null, one, 0));
+    missing("scatter", "output", () -> group.scatter(null, two, 0));
+    missing("scatter", "inputs", () -> group.scatter(one, null, 0));
+    missing("reduceScatter", "output", () -> group.reduceScatter(null, two, ReduceOp.SUM));
+    missing("reduceScatter", "inputs[1]", () -> group.reduceScatter(one, holed, ReduceOp.SUM));
+    missing("reduceScatter", "reduceOp", () -> group.reduceScatter(one, two, (ReduceOp) null));
+    missing("reduceScatterInto", "output", () -> group.reduceScatterInto(null, one, ReduceOp.SUM));
+    missing("reduceScatterInto", "input", () -> group.reduceScatterInto(one, null, ReduceOp.SUM));
+    missing("allToAll", "outputs", () -> group.allToAll(null, two));
+    missing("allToAll", "inputs", () -> group.allToAll(two, null));
+    missing("allToAll", "outputs[1]", () -> group.allToAll(holed, two));
+    missing("allToAllSingle", "output", () -> group.allToAllSingle(null, one));
+    missing("allToAllSingle", "input", () -> group.allToAllSingle(one, null));
+    missing(
+        "allToAllSingle",
+        "inputSplits[1]",
+        () ->
+            group.allToAllSingle(
+                Tensor.of(1, 2), Tensor.of(3, 4), List.of(), holedSplits, AllToAllOptions.DEFAULT));
+    missing(
+        "allReduceCoalesced",
+        "tensors",
+        () -> group.allReduceCoalesced(null, AllReduceOptions.DEFAULT));
+    missing(
+        "allReduceCoalesced",
+        "tensors[1]",
+        () -> group.allReduceCoalesced(holed, AllReduceOptions.DEFAULT));
+    missing("barrier", "options", () -> group.barrier(null));
+    missing("monitoredBarrier", "timeout", () -> group.monitoredBarrier(null, true));
+    missing("send", "tensor", () -> group.send(null, 1));
+    missing("recv", "tensor", () -> group.recv(null, 1));
+    missing("recv", "options", () -> group.recv(one, 1, null));
+    missing("allReduce", "tensor", () -> group.batch().allReduce(null, ReduceOp.SUM).run());
+    missing("subgroup", "ranks", () -> group.subgroup(null));
+    missing("subgroup", "each of ranks", () -> group.subgroup(Arrays.asList(0, null)));
+    missing("allGather", "codec", () -> group.allGatherObject("a", null));
+    missing("broadcast", "codec", () -> group.broadcastObject("a", 0, null));
+    assertThatIllegalArgumentException()
+        .isThrownBy(() -> group.setTimeout(null))
+        .withMessage("timeout must be positive, not null");
+    assertThat(group.sequenceNumber()).isZero();
+    assertThat(group.failure()).isEmpty();
+  }
+
+  private static void missing(String operation, String argument, Runnable call) {
+    refused(operation + " on rank 0/2 of group 0: " + argument + " must not be null", call);
   }
 
   @Test

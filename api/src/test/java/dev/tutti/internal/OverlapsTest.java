@@ -20,7 +20,7 @@ import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.Timeout;
 
 /** Tests which tensors of an operation may share memory, as rank 1 of 3. */
-@Timeout(60)
+@Timeout(300)
 class OverlapsTest {
   private static final int RANK = 1;
   private static final int SIZE = 3;

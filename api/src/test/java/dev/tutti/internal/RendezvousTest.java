@@ -113,7 +113,8 @@ class RendezvousTest {
   @Test
   void saysThatTheTokensDiffer() {
     try (TcpStoreServer server =
-        new TcpStoreServer(InetAddress.getLoopbackAddress(), 0, JobToken.of("one token"))) {
+        new TcpStoreServer(
+            InetAddress.getLoopbackAddress(), 0, JobToken.of("one token of a job"))) {
       String port = Integer.toString(server.port());
       Map<String, String> environment =
           Map.of(
@@ -121,13 +122,13 @@ class RendezvousTest {
               "WORLD_SIZE", "2",
               "MASTER_ADDR", "127.0.0.1",
               "MASTER_PORT", port,
-              "TUTTI_TOKEN", "another token");
+              "TUTTI_TOKEN", "another token of a job");
       assertThatThrownBy(() -> ProcessGroup.init(options(environment)))
           .isInstanceOf(RendezvousException.class)
           .hasMessageContaining("rank 1/2 cannot meet the others at tcp://127.0.0.1:" + port)
           .hasMessageContaining("it has another token; TUTTI_TOKEN must be the same")
           .hasMessageNotContaining("firewall")
-          .hasMessageNotContaining("one token")
+          .hasMessageNotContaining("one token of a job")
           .hasCauseInstanceOf(StoreTokenException.class);
     }
   }

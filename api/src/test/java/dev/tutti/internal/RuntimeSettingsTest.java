@@ -10,7 +10,7 @@ import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.CsvSource;
 
 /** Tests that settings that cannot be read are found before anything is begun. */
-@Timeout(60)
+@Timeout(300)
 class RuntimeSettingsTest {
   @ParameterizedTest
   @CsvSource({

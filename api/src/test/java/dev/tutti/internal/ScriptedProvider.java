@@ -128,6 +128,11 @@ final class ScriptedProvider implements BackendProvider {
     }
 
     @Override
+    public void monitoredBarrier(Operation op, boolean waitAllRanks) throws Exception {
+      allReduce.run(op, NONE);
+    }
+
+    @Override
     public void allGather(Operation op, List<Tensor> outputs, Tensor input) {}
 
     @Override

@@ -37,7 +37,7 @@ final class FullHeapMain {
       Thread.onSpinWait();
     }
     shared.close();
-    Tensor tensor = task.get(20, TimeUnit.SECONDS);
+    Tensor tensor = task.get(60, TimeUnit.SECONDS);
     System.out.println(SharedHeap.has(tensor.segment()) + " beside " + rest.byteSize());
   }
 

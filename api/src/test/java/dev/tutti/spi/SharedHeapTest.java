@@ -32,7 +32,7 @@ import org.junit.jupiter.params.provider.CsvSource;
 import org.junit.jupiter.params.provider.ValueSource;
 
 @Isolated("counts what all tests of this JVM allocate")
-@Timeout(90)
+@Timeout(300)
 class SharedHeapTest {
   private static final long LARGE = 8 << 20;
 
@@ -355,7 +355,7 @@ class SharedHeapTest {
       child.getOutputStream().write('x');
       child.getOutputStream().flush();
       assertThat(output.readLine()).isEqualTo((int) 'x' + " 4711");
-      assertThat(child.waitFor(20, TimeUnit.SECONDS)).isTrue();
+      assertThat(child.waitFor(60, TimeUnit.SECONDS)).isTrue();
       assertThat(theirs.get(ValueLayout.JAVA_INT, place + 4 * 99_999))
           .as("what is mapped outlives its process")
           .isEqualTo(4711);

@@ -11,7 +11,7 @@ import java.util.concurrent.atomic.AtomicInteger;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.Timeout;
 
-@Timeout(60)
+@Timeout(300)
 class UserCountTest {
   private final UserCount users = new UserCount();
 
@@ -67,7 +67,7 @@ class UserCountTest {
       tasks.forEach(task -> Thread.ofPlatform().daemon().start(task));
       int early = 0;
       for (FutureTask<Integer> task : tasks) {
-        early += task.get(30, TimeUnit.SECONDS);
+        early += task.get(60, TimeUnit.SECONDS);
       }
       assertThat(early).isZero();
       assertThat(freed).hasValue(1);
@@ -78,7 +78,7 @@ class UserCountTest {
   private static int useThenClose(
       UserCount count, boolean closes, AtomicInteger freed, CyclicBarrier together)
       throws Exception {
-    together.await(30, TimeUnit.SECONDS);
+    together.await(60, TimeUnit.SECONDS);
     int early = 0;
     for (int i = 0; i < 50 && count.enter(); i++) {
       early += freed.get();

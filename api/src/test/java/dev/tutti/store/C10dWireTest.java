@@ -25,7 +25,7 @@ import org.junit.jupiter.api.Test;
 /** Tests what the client sends to a server of PyTorch's, byte by byte. */
 class C10dWireTest {
   private static final Duration SHORT = Duration.ofMillis(50);
-  private static final Duration LONG = Duration.ofSeconds(15);
+  private static final Duration LONG = Duration.ofSeconds(60);
 
   private ScriptedServer server;
   private Opened opened;
@@ -223,7 +223,7 @@ class C10dWireTest {
       probe.expect(request(Wire.QUEUE_LENGTH, "tutti/probe")).send("00 00 00 00 00 00 00 00");
     }
     main.expect(request(Wire.CHECK, 1L, "/q"));
-    assertThatThrownBy(() -> pop.get(10, TimeUnit.SECONDS))
+    assertThatThrownBy(() -> pop.get(60, TimeUnit.SECONDS))
         .hasCauseInstanceOf(StoreTimeoutException.class);
     main.expectEnd();
   }

@@ -165,7 +165,7 @@ class FileStoreFileTest {
   @Test
   void refusesAFileWhoseProcessIsDead() throws Exception {
     Process dead = new ProcessBuilder("true").start();
-    assertThat(dead.waitFor(20, TimeUnit.SECONDS)).isTrue();
+    assertThat(dead.waitFor(60, TimeUnit.SECONDS)).isTrue();
     FileMembers.Member member =
         new FileMembers.Member(FileMembers.Member.hostOfThisProcess(), dead.pid(), 0);
     write(records("refcount/", "1", "tutti/member/1", member.toString(), "/key", "value"));
@@ -374,7 +374,7 @@ class FileStoreFileTest {
         store.set("key", "value");
       }
       child.destroyForcibly();
-      assertThat(child.waitFor(20, TimeUnit.SECONDS)).isTrue();
+      assertThat(child.waitFor(60, TimeUnit.SECONDS)).isTrue();
     } finally {
       child.destroyForcibly();
     }

@@ -3,8 +3,11 @@ package dev.tutti.store;
 import static org.assertj.core.api.Assertions.assertThat;
 import static org.assertj.core.api.Assertions.assertThatThrownBy;
 
+import dev.tutti.GroupOptions;
+import dev.tutti.ProcessGroup;
 import dev.tutti.Settings;
 import java.util.HexFormat;
+import java.util.List;
 import java.util.Map;
 import org.junit.jupiter.api.Test;
 
@@ -51,6 +54,38 @@ class JobTokenTest {
     assertThat(Settings.ofEnvironment(Map.of()).get(JobToken.SETTING)).isEqualTo(JobToken.NONE);
     assertThat(JobToken.NONE.isSet()).isFalse();
     assertThatThrownBy(() -> JobToken.NONE.proof("a")).isInstanceOf(IllegalStateException.class);
+  }
+
+  @Test
+  void aTokenOfFewCharactersIsRefusedByName() {
+    for (String text : List.of("x", "fifteen charact", "fifteen charact\n\n\n", "\n")) {
+      assertThatThrownBy(() -> JobToken.of(text))
+          .isInstanceOf(IllegalArgumentException.class)
+          .hasMessage(
+              "the token must have at least 16 characters, but has " + text.strip().length());
+      Settings settings = Settings.ofEnvironment(Map.of("TUTTI_TOKEN", text));
+      assertThatThrownBy(() -> settings.get(JobToken.SETTING))
+          .hasMessageContaining("TUTTI_TOKEN='(set, not shown)' (from the environment)")
+          .hasMessageContaining("must have at least 16 characters");
+      assertThatThrownBy(
+              () ->
+                  ProcessGroup.init(
+                      GroupOptions.defaults().withStore(new HashStore()).withSettings(settings)))
+          .isInstanceOf(IllegalArgumentException.class)
+          .hasMessageContaining("TUTTI_TOKEN");
+    }
+    assertThat(JobToken.of("sixteen characte").isSet()).isTrue();
+  }
+
+  @Test
+  void lineEndsBehindATokenDoNotCount() {
+    for (String end : List.of("\n", "\r\n", "\n\n")) {
+      assertThat(JobToken.of(TEXT + end)).isEqualTo(token);
+      assertThat(Settings.ofEnvironment(Map.of("TUTTI_TOKEN", TEXT + end)).get(JobToken.SETTING))
+          .isEqualTo(token);
+    }
+    assertThat(JobToken.of(TEXT + " ")).isNotEqualTo(token);
+    assertThat(JobToken.of("\n" + TEXT)).isNotEqualTo(token);
   }
 
   private static byte[] bytes(String text) {

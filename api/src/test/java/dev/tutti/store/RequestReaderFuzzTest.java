@@ -2,6 +2,7 @@ package dev.tutti.store;
 
 import static org.assertj.core.api.Assertions.assertThat;
 
+import dev.tutti.store.internal.ServerMemory;
 import java.nio.ByteBuffer;
 import java.nio.ByteOrder;
 import java.util.SplittableRandom;
@@ -93,8 +94,10 @@ class RequestReaderFuzzTest {
   }
 
   private void feed() {
-    JobToken token = random.nextInt(8) == 0 ? JobToken.of("the job's token") : JobToken.NONE;
-    RequestReader reader = new RequestReader(new TokenHandshake.Gate(token, new SendQueue()));
+    JobToken token = random.nextInt(8) == 0 ? JobToken.of("the token of this job") : JobToken.NONE;
+    RequestReader reader =
+        new RequestReader(
+            new TokenHandshake.Gate(token, new SendQueue()), new ServerMemory().client());
     window.clear();
     try {
       while (stream.hasRemaining()) {

@@ -1,9 +1,16 @@
 package dev.tutti.store;
 
+import java.io.BufferedReader;
+import java.io.File;
 import java.io.IOException;
+import java.io.InputStreamReader;
 import java.net.InetAddress;
+import java.nio.charset.StandardCharsets;
 import java.nio.file.Files;
 import java.nio.file.Path;
+import java.util.ArrayList;
+import java.util.List;
+import java.util.Objects;
 
 /** Is another process that serves a store, until its input ends. */
 final class ServerChild {
@@ -11,16 +18,28 @@ final class ServerChild {
 
   /** Starts a process that prints its port, with a small heap. */
   static Process start(String token) throws IOException {
-    ProcessBuilder builder =
-        new ProcessBuilder(
+    return start(token, Objects.requireNonNull(ProcessBuilder.Redirect.DISCARD.file()), List.of());
+  }
+
+  /**
+   * Starts a process that prints its port, then for each line that it gets whether it serves.
+   *
+   * @param log takes what it logs
+   * @param before what runs Java, as in {@code prlimit --nofile=100}
+   */
+  static Process start(String token, File log, List<String> before) throws IOException {
+    List<String> command = new ArrayList<>(before);
+    command.addAll(
+        List.of(
             Path.of(System.getProperty("java.home"), "bin", "java").toString(),
             "-Xmx64m",
             "-XX:TieredStopAtLevel=1",
             "-cp",
             System.getProperty("java.class.path"),
-            ServerChild.class.getName());
+            ServerChild.class.getName()));
+    ProcessBuilder builder = new ProcessBuilder(command);
     builder.environment().put(JobToken.SETTING.name(), token);
-    return builder.redirectError(ProcessBuilder.Redirect.DISCARD).start();
+    return builder.redirectError(log).start();
   }
 
   /** Returns the most memory that a process has had so far, in KiB. */
@@ -37,8 +56,10 @@ final class ServerChild {
     InetAddress loopback = InetAddress.getLoopbackAddress();
     try (TcpStoreServer server = new TcpStoreServer(loopback, 0)) {
       System.out.println(server.port());
-      while (System.in.read() >= 0) {
-        // What comes means nothing.
+      BufferedReader in =
+          new BufferedReader(new InputStreamReader(System.in, StandardCharsets.UTF_8));
+      while (in.readLine() != null) {
+        System.out.println(server.isRunning());
       }
     }
   }

@@ -35,7 +35,7 @@ import org.junit.jupiter.params.provider.CsvSource;
 
 /** Tests the client and the opening of stores when things go wrong. */
 class TcpStoreFailureTest {
-  private static final Duration LONG = Duration.ofSeconds(20);
+  private static final Duration LONG = Duration.ofSeconds(60);
   private static final Duration SHORT = Duration.ofMillis(300);
 
   private final ExecutorService threads = Executors.newCachedThreadPool();
@@ -235,7 +235,7 @@ class TcpStoreFailureTest {
       try (TcpStore store = new TcpStore(options(port).withToken(token))) {
         assertThat(store.add("number", 1)).isEqualTo(1);
         Process stop = new ProcessBuilder("kill", "-STOP", Long.toString(child.pid())).start();
-        assertThat(stop.waitFor(20, TimeUnit.SECONDS)).isTrue();
+        assertThat(stop.waitFor(60, TimeUnit.SECONDS)).isTrue();
         assertThat(stop.exitValue()).isZero();
         long start = System.nanoTime();
         assertThatThrownBy(() -> store.barrier("key", 2, SHORT))
@@ -329,7 +329,7 @@ class TcpStoreFailureTest {
       for (Future<?> call : blocked) {
         assertThatThrownBy(() -> ended(call)).hasCauseInstanceOf(StoreConnectionException.class);
       }
-      assertThat(Duration.ofNanos(System.nanoTime() - start)).isLessThan(Duration.ofSeconds(5));
+      assertThat(Duration.ofNanos(System.nanoTime() - start)).isLessThan(LONG.dividedBy(2));
       assertThatThrownBy(() -> store.add("key", 1)).isInstanceOf(StoreConnectionException.class);
     }
   }

@@ -24,9 +24,9 @@ import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.ValueSource;
 
 /** Tests who may use a store of a job with a token. */
-@Timeout(60)
+@Timeout(300)
 class TcpStoreTokenTest {
-  private static final Duration LONG = Duration.ofSeconds(20);
+  private static final Duration LONG = Duration.ofSeconds(60);
   private static final JobToken TOKEN = JobToken.of("the token of this job");
   private static final JobToken OTHER = JobToken.of("the token of another job");
 

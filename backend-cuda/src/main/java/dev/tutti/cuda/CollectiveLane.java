@@ -1,5 +1,6 @@
 package dev.tutti.cuda;
 
+import dev.tutti.AllReduceAlgorithm;
 import dev.tutti.BackendException;
 import dev.tutti.ReduceOp;
 import dev.tutti.Tensor;
@@ -13,7 +14,6 @@ import dev.tutti.kernels.Launch;
 import dev.tutti.spi.Operation;
 import dev.tutti.spi.PeerLostException;
 import java.util.concurrent.TimeUnit;
-import java.util.concurrent.atomic.LongAdder;
 import java.util.stream.IntStream;
 import org.jspecify.annotations.Nullable;
 
@@ -30,8 +30,9 @@ final class CollectiveLane {
   private static final long PACKET_LIMIT = 64 << 10;
   private static final long ALIGNMENT = 16;
 
-  /** Counts the collectives of this process, for tests (c10d: IntraNodeComm's usage counter). */
-  static final LongAdder USAGE = new LongAdder();
+  private static final String ONE_SHOT = "cuda/one-shot";
+  private static final String TWO_SHOT = "cuda/two-shot";
+  private static final String CHUNKS = "cuda/chunks";
 
   private final CudaDevice device;
   private final HostChannel channel;
@@ -173,7 +174,6 @@ final class CollectiveLane {
   }
 
   private void end(Operation op) {
-    USAGE.increment();
     if (hasParts) {
       partsLaunched++;
     } else {
@@ -215,11 +215,38 @@ final class CollectiveLane {
     events.close();
   }
 
-  void allReduce(Operation op, Tensor tensor, ReduceOp reduceOp) {
+  /** Returns the algorithm that a caller asked for, or null if there is none such here. */
+  static @Nullable Algorithm algorithm(AllReduceAlgorithm asked) {
+    return switch (asked) {
+      case ONE_SHOT -> Algorithm.ONE_SHOT;
+      case TWO_SHOT -> Algorithm.TWO_SHOT;
+      case CHUNKS -> Algorithm.CHUNKS;
+      default -> null;
+    };
+  }
+
+  private static String path(Algorithm algorithm) {
+    return switch (algorithm) {
+      case ONE_SHOT -> ONE_SHOT;
+      case TWO_SHOT -> TWO_SHOT;
+      case CHUNKS -> CHUNKS;
+    };
+  }
+
+  /** Tells whether an algorithm can reduce a tensor. */
+  boolean fits(Algorithm algorithm, Tensor tensor, ReduceOp reduceOp) {
+    return AllReduceLimits.fits(
+        algorithm, tensor.byteSize(), tensor.dtype(), reduceOp.kind(), channel.layout);
+  }
+
+  void allReduce(Operation op, Tensor tensor, ReduceOp reduceOp, AllReduceAlgorithm asked) {
     ChannelLayout layout = channel.layout;
     long bytes = tensor.byteSize();
     long address = tensor.segment().address();
-    Algorithm algorithm = limits.choose(bytes, tensor.dtype(), reduceOp.kind(), layout);
+    Algorithm wanted = algorithm(asked);
+    Algorithm algorithm =
+        wanted == null ? limits.choose(bytes, tensor.dtype(), reduceOp.kind(), layout) : wanted;
+    op.took(path(algorithm));
     Kernel kernel =
         switch (algorithm) {
           case ONE_SHOT -> Kernels.oneShot(tensor.dtype(), reduceOp.kind());
@@ -262,9 +289,11 @@ final class CollectiveLane {
     begin(op);
     if (limits.choose(bytes, tensor.dtype(), reduceOp.kind(), channel.layout)
         == Algorithm.ONE_SHOT) {
+      op.took(ONE_SHOT);
       channel.reduce.allReduce(in, rank == root ? in : 0, bytes, size);
       launchReduce(op, Kernels.oneShot(tensor.dtype(), reduceOp.kind()), bytes, reduceOp);
     } else {
+      op.took(CHUNKS);
       channel.reduce.reduce(in, in, bytes, size, root);
       shareResult(in, bytes);
       launchReduce(op, Kernels.chunks(tensor.dtype(), reduceOp.kind()), bytes, reduceOp);
@@ -276,8 +305,10 @@ final class CollectiveLane {
     long bytes = part * size;
     begin(op);
     channel.reduce.reduceScatter(input, output.segment().address(), part, size);
+    boolean twoShot = limits.allowsTwoShot(bytes, output.dtype(), reduceOp.kind(), channel.layout);
+    op.took(twoShot ? TWO_SHOT : CHUNKS);
     Kernel kernel =
-        limits.allowsTwoShot(bytes, output.dtype(), reduceOp.kind(), channel.layout)
+        twoShot
             ? Kernels.twoShot(output.dtype(), reduceOp.kind())
             : Kernels.chunks(output.dtype(), reduceOp.kind());
     launchReduce(op, kernel, bytes, reduceOp);
@@ -288,6 +319,7 @@ final class CollectiveLane {
     long address = tensor.segment().address();
     if (bytes > packetLimit) {
       begin(op);
+      op.took(CHUNKS);
       channel.reduce.broadcast(address, bytes, size, root);
       shareResult(address, bytes);
       launchReduce(op, Kernels.broadcast(), bytes, ReduceOp.SUM);
@@ -308,6 +340,7 @@ final class CollectiveLane {
   /** Begins an exchange; the caller says who sends what, then launches it. */
   ExchangeCall beginExchange(Operation op) {
     begin(op);
+    op.took("cuda/exchange");
     return channel.exchange.begin(packetLimit, nanosLeft(op));
   }
 
@@ -324,6 +357,7 @@ final class CollectiveLane {
 
   void barrier(Operation op) {
     begin(op);
+    op.took("cuda/barrier");
     Kernel kernel = Kernels.barrier();
     channel.launchBarrier(kernel, kernel.launch(0, channel.layout), nanosLeft(op), stream.handle());
     end(op);

@@ -8,7 +8,9 @@ import dev.tutti.cuda.driver.LinkMatrix;
 import dev.tutti.cuda.memory.BlockStream;
 import java.util.ArrayList;
 import java.util.List;
+import java.util.Map;
 import java.util.Optional;
+import java.util.concurrent.ConcurrentHashMap;
 import java.util.concurrent.CopyOnWriteArrayList;
 import org.jspecify.annotations.Nullable;
 
@@ -25,6 +27,7 @@ public final class Cuda implements AutoCloseable {
   private final CurrentStreams currentStreams;
   private final OpenBlocks openBlocks = new OpenBlocks();
   private final List<CudaIpc> sharing = new CopyOnWriteArrayList<>();
+  private final Map<Integer, String> writtenLinks = new ConcurrentHashMap<>();
   private final @Nullable CudaDevice[] devices;
   private boolean closed;
 
@@ -171,6 +174,12 @@ public final class Cuda implements AutoCloseable {
 
   CurrentStreams currentStreams() {
     return currentStreams;
+  }
+
+  /** Returns the links of a device, as {@link LinkMatrix#write} writes them; asks once. */
+  String links(int device) {
+    return writtenLinks.computeIfAbsent(
+        device, index -> LinkMatrix.write(driver.devices().pciBusId(index), links));
   }
 
   OpenBlocks openBlocks() {

@@ -1,16 +1,19 @@
 package dev.tutti.cuda;
 
+import dev.tutti.AllReduceAlgorithm;
 import dev.tutti.BackendException;
 import dev.tutti.ReduceOp;
 import dev.tutti.SymmetricMemory;
 import dev.tutti.Tensor;
 import dev.tutti.cuda.memory.DeviceBlock;
+import dev.tutti.kernels.AllReduceLimits;
 import dev.tutti.kernels.ExchangeCall;
 import dev.tutti.spi.Backend;
 import dev.tutti.spi.HostReducer;
 import dev.tutti.spi.Operation;
 import java.lang.foreign.Arena;
 import java.util.List;
+import java.util.Optional;
 import org.jspecify.annotations.Nullable;
 
 /** Moves and reduces CUDA tensors of ranks on one host, by kernels that write to peers' memory. */
@@ -70,10 +73,29 @@ final class CudaBackend implements Backend {
 
   @Override
   public void allReduce(Operation op, Tensor tensor, ReduceOp reduceOp) {
+    allReduce(op, tensor, reduceOp, AllReduceAlgorithm.AUTO);
+  }
+
+  @Override
+  public Optional<String> reasonAgainst(
+      AllReduceAlgorithm algorithm, Tensor tensor, ReduceOp reduceOp) {
+    AllReduceLimits.Algorithm kernel = CollectiveLane.algorithm(algorithm);
+    if (kernel == null) {
+      return Optional.of("on CUDA devices there are one-shot, two-shot and chunks");
+    }
+    CollectiveLane to = lane;
+    return to == null || to.fits(kernel, tensor, reduceOp)
+        ? Optional.empty()
+        : Optional.of(tensor.byteSize() + " bytes are more than its packets hold");
+  }
+
+  @Override
+  public void allReduce(
+      Operation op, Tensor tensor, ReduceOp reduceOp, AllReduceAlgorithm algorithm) {
     check(op, tensor);
     CollectiveLane to = laneFor(tensor.byteSize());
     if (to != null) {
-      to.allReduce(op, tensor, reduceOp);
+      to.allReduce(op, tensor, reduceOp, algorithm);
     } else {
       scaleAlone(op, tensor, reduceOp);
     }

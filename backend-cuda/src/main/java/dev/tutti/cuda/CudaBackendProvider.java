@@ -13,6 +13,7 @@ import dev.tutti.cuda.share.FarRanksException;
 import dev.tutti.kernels.AllReduceLimits;
 import dev.tutti.kernels.KernelImage;
 import dev.tutti.kernels.Kernels;
+import dev.tutti.kernels.PeerLinks;
 import dev.tutti.spi.Backend;
 import dev.tutti.spi.BackendContext;
 import dev.tutti.spi.BackendProvider;
@@ -129,18 +130,26 @@ public final class CudaBackendProvider implements BackendProvider {
                 .replaceAll("-gencode arch=\\S+,code=compute_(\\d+)", "and PTX of $1")
                 .replaceAll("-gencode arch=\\S+,code=", ""));
     for (int ranks : new int[] {2, 4, 8}) {
-      AllReduceLimits measured = AllReduceLimits.ofRanks(ranks);
-      lines.add(
-          "all-reduce of "
-              + ranks
-              + " ranks: one-shot to "
-              + CudaSettings.bytes(settings, CudaSettings.ONE_SHOT_BYTES, measured.oneShotBytes())
-              + " bytes, two-shot to "
-              + CudaSettings.bytes(settings, CudaSettings.TWO_SHOT_BYTES, measured.twoShotBytes())
-              + ", chunks above");
+      lines.add(limits(settings, ranks, PeerLinks.SWITCH, ""));
+    }
+    for (int ranks : new int[] {2, 4, 8}) {
+      lines.add(limits(settings, ranks, PeerLinks.PCIE, " over PCIe"));
     }
     HardwareQueues.warning(settings).ifPresent(lines::add);
     return lines;
+  }
+
+  private static String limits(Settings settings, int ranks, PeerLinks links, String over) {
+    AllReduceLimits limits = CudaSettings.limits(settings, ranks, links);
+    return "all-reduce of "
+        + ranks
+        + " ranks"
+        + over
+        + ": one-shot to "
+        + limits.oneShotBytes()
+        + " bytes, two-shot to "
+        + limits.twoShotBytes()
+        + ", chunks above";
   }
 
   @Override

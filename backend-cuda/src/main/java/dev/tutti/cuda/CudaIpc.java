@@ -45,8 +45,8 @@ public final class CudaIpc implements AutoCloseable {
    *
    * @param cuda the driver
    * @param job what the processes of a job have in common and others do not know, such as {@code
-   *     TUTTI_TOKEN}; handles of other jobs are refused
-   * @throws IllegalArgumentException if the job is empty
+   *     TUTTI_TOKEN}, at least 16 characters; handles of other jobs are refused
+   * @throws IllegalArgumentException if the job is empty or shorter
    */
   public static CudaIpc create(Cuda cuda, String job) {
     return new CudaIpc(cuda, job, false);
@@ -146,12 +146,18 @@ public final class CudaIpc implements AutoCloseable {
     return receiver.open(handle);
   }
 
-  /** Takes back all that was closed elsewhere, or was open in processes that have ended. */
-  public void collect() {
-    sender.collectAll();
+  /**
+   * Takes back all that was closed elsewhere, or was open in processes that have ended (c10d:
+   * {@code CudaIPCCollect}).
+   *
+   * @return whether memory was freed
+   */
+  public boolean collect() {
+    boolean freed = sender.collectAll();
     if (sender.isDisposed()) {
       forget();
     }
+    return freed;
   }
 
   /** Returns the number of tensors that were shared here and not returned. */

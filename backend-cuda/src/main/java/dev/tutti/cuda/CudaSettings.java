@@ -2,6 +2,8 @@ package dev.tutti.cuda;
 
 import dev.tutti.Setting;
 import dev.tutti.Settings;
+import dev.tutti.kernels.AllReduceLimits;
+import dev.tutti.kernels.PeerLinks;
 import java.nio.file.Path;
 import java.util.List;
 
@@ -13,12 +15,26 @@ final class CudaSettings {
           false,
           "whether several ranks of a group may have one CUDA device");
 
+  static final Setting<String> SYMMETRIC_MEMORY =
+      new Setting<>(
+          "TORCH_SYMMMEM",
+          "CUDA",
+          "backend of symmetric memory on CUDA devices; CUDA is the only one",
+          CudaSettings::symmetricMemory);
+
+  static final Setting<Boolean> DISABLE_MULTICAST =
+      Setting.flag(
+          "TORCH_SYMM_MEM_DISABLE_MULTICAST",
+          false,
+          "whether SymmetricMemory.hasMulticast is false whatever the device can");
+
   static final Setting<String> SHARING =
       Setting.text(
           "TUTTI_CUDA_SHARING",
           "auto",
-          "how ranks reach each other's device memory: vmm (file descriptors), ipc (legacy handles)"
-              + " or auto");
+          "how ranks reach each other's device memory: vmm (fabric handles where all ranks have"
+              + " them, else file descriptors), fd (file descriptors), ipc (legacy handles) or"
+              + " auto");
 
   static final Setting<String> IPC_DIRECTORY =
       Setting.text(
@@ -53,6 +69,20 @@ final class CudaSettings {
           "",
           "most bytes of an all-reduce by two-shot, the same on all ranks; as measured if not set");
 
+  static final Setting<String> PCIE_ONE_SHOT_BYTES =
+      Setting.text(
+          "TUTTI_CUDA_PCIE_ONE_SHOT_BYTES",
+          "",
+          "TUTTI_CUDA_ONE_SHOT_BYTES of groups in which some two GPUs have no NVLink; if not set"
+              + " an eighth of the default for NVLink, which was not measured");
+
+  static final Setting<String> PCIE_TWO_SHOT_BYTES =
+      Setting.text(
+          "TUTTI_CUDA_PCIE_TWO_SHOT_BYTES",
+          "",
+          "TUTTI_CUDA_TWO_SHOT_BYTES of groups in which some two GPUs have no NVLink; if not set"
+              + " an eighth of the default for NVLink, which was not measured");
+
   /** Is of backend {@code nccl}, which lists it. */
   static final Setting<Boolean> NCCL_LAZY =
       Setting.flag(
@@ -65,18 +95,40 @@ final class CudaSettings {
   static final List<Setting<?>> ALL =
       List.of(
           OVERLAPPING_DEVICES,
+          SYMMETRIC_MEMORY,
+          DISABLE_MULTICAST,
           SHARING,
           IPC_DIRECTORY,
           LANES,
           CHUNK_BYTES,
           ONE_SHOT_BYTES,
-          TWO_SHOT_BYTES);
+          TWO_SHOT_BYTES,
+          PCIE_ONE_SHOT_BYTES,
+          PCIE_TWO_SHOT_BYTES);
 
   private CudaSettings() {}
+
+  private static String symmetricMemory(String text) {
+    return switch (text) {
+      case "CUDA" -> text;
+      case "NVSHMEM", "NCCL" ->
+          throw new IllegalArgumentException("Tutti has no symmetric memory of " + text);
+      default -> throw new IllegalArgumentException("must be one of CUDA, NVSHMEM and NCCL");
+    };
+  }
 
   static Path ipcDirectory(Settings settings) {
     String set = settings.get(IPC_DIRECTORY);
     return Path.of(set.isEmpty() ? settings.text("TMPDIR").orElse("/tmp") : set);
+  }
+
+  /** Returns up to which sizes each algorithm of all-reduce runs. */
+  static AllReduceLimits limits(Settings settings, int ranks, PeerLinks links) {
+    boolean pcie = links == PeerLinks.PCIE;
+    AllReduceLimits defaults = AllReduceLimits.of(ranks, links);
+    return new AllReduceLimits(
+        bytes(settings, pcie ? PCIE_ONE_SHOT_BYTES : ONE_SHOT_BYTES, defaults.oneShotBytes()),
+        bytes(settings, pcie ? PCIE_TWO_SHOT_BYTES : TWO_SHOT_BYTES, defaults.twoShotBytes()));
   }
 
   static long bytes(Settings settings, Setting<String> setting, long measured) {

@@ -1,5 +1,6 @@
 package dev.tutti.cuda;
 
+import dev.tutti.Device;
 import dev.tutti.StreamBlock;
 import dev.tutti.spi.StreamBlockProvider;
 import java.time.Duration;
@@ -40,10 +41,20 @@ public final class CudaStreamBlockProvider implements StreamBlockProvider {
    */
   @Override
   public StreamBlock block(Duration timeout) {
+    requireNotNegative(timeout);
+    return CudaStreamBlock.launch(cuda.get().currentStream(), timeout);
+  }
+
+  @Override
+  public StreamBlock block(Device device, Duration timeout) {
+    requireNotNegative(timeout);
+    return CudaStreamBlock.launch(cuda.get().device(device.index()).currentStream(), timeout);
+  }
+
+  private static void requireNotNegative(Duration timeout) {
     if (timeout.isNegative()) {
       throw new IllegalArgumentException("timeout must not be negative, but is " + timeout);
     }
-    return CudaStreamBlock.launch(cuda.get().currentStream(), timeout);
   }
 
   @Override

@@ -1,6 +1,9 @@
 package dev.tutti.cuda;
 
+import static dev.tutti.cuda.driver.DeviceAttribute.MULTICAST;
+
 import dev.tutti.BackendException;
+import dev.tutti.Settings;
 import dev.tutti.SymmetricMemory;
 import dev.tutti.cuda.share.PeerMemory;
 import dev.tutti.cuda.share.PeerWorld;
@@ -17,14 +20,18 @@ final class CudaSymmetricMemories implements AutoCloseable {
   private final CudaDevice device;
   private final PeerWorld peers;
   private final String group;
+  private final boolean multicast;
   private final List<CudaSymmetricMemory> open = new ArrayList<>();
   private volatile CudaSymmetricMemory[] seen = {};
   private @Nullable Throwable aborted;
 
-  CudaSymmetricMemories(CudaDevice device, PeerWorld peers, String group) {
+  CudaSymmetricMemories(CudaDevice device, PeerWorld peers, String group, Settings settings) {
     this.device = device;
     this.peers = peers;
     this.group = group;
+    this.multicast =
+        !settings.get(CudaSettings.DISABLE_MULTICAST)
+            && device.context().driver().devices().attribute(device.index(), MULTICAST) != 0;
   }
 
   /**
@@ -60,6 +67,7 @@ final class CudaSymmetricMemories implements AutoCloseable {
             memory,
             new SymmetricPlan(
                 group, peers.exchange().rank(), size, pad, byteSize, free(memory.usedNumbers())),
+            multicast,
             this::remove);
     synchronized (this) {
       open.add(made);

@@ -5,7 +5,6 @@ import dev.tutti.Device;
 import dev.tutti.SymmetricMemory;
 import dev.tutti.Tensor;
 import dev.tutti.TuttiException;
-import dev.tutti.cuda.driver.DeviceAttribute;
 import dev.tutti.cuda.share.PeerMemory;
 import dev.tutti.spi.SymmetricChecks;
 import dev.tutti.spi.UserCount;
@@ -30,6 +29,7 @@ final class CudaSymmetricMemory implements SymmetricMemory {
   private final CudaDevice device;
   private final PeerMemory memory;
   private final SymmetricPlan plan;
+  private final boolean multicast;
   private final Consumer<CudaSymmetricMemory> onClose;
   private final Arena arena = Arena.ofShared();
   private final MemorySegment[] buffers;
@@ -44,16 +44,19 @@ final class CudaSymmetricMemory implements SymmetricMemory {
    * @param device of this rank
    * @param memory of all ranks; closed with this
    * @param plan how it is divided
+   * @param multicast whether the device could, and may be said to
    * @param onClose is told of the close
    */
   CudaSymmetricMemory(
       CudaDevice device,
       PeerMemory memory,
       SymmetricPlan plan,
+      boolean multicast,
       Consumer<CudaSymmetricMemory> onClose) {
     this.device = device;
     this.memory = memory;
     this.plan = plan;
+    this.multicast = multicast;
     this.onClose = onClose;
     long[] pads = new long[plan.size()];
     buffers = new MemorySegment[plan.size()];
@@ -203,11 +206,13 @@ final class CudaSymmetricMemory implements SymmetricMemory {
     }
   }
 
-  /** Tells whether the device could; it is never done. */
+  /**
+   * Tells whether the device could, unless {@code TORCH_SYMM_MEM_DISABLE_MULTICAST} is set; it is
+   * never done.
+   */
   @Override
   public boolean hasMulticast() {
-    return device.context().driver().devices().attribute(device.index(), DeviceAttribute.MULTICAST)
-        != 0;
+    return multicast;
   }
 
   /**

@@ -13,6 +13,7 @@ import dev.tutti.cuda.share.Sharing;
 import dev.tutti.cuda.share.StoreExchange;
 import dev.tutti.kernels.AllReduceLimits;
 import dev.tutti.kernels.ChannelLayout;
+import dev.tutti.kernels.PeerLinks;
 import dev.tutti.spi.BackendContext;
 import java.lang.System.Logger.Level;
 import java.nio.charset.StandardCharsets;
@@ -69,7 +70,7 @@ final class CudaWorld implements AutoCloseable {
       return new Plan(
           new ChannelLayout(size, lanes, 512, chunk, ChannelLayout.fullSlots(size)),
           new ChannelLayout(2, Math.min(PAIR_LANES, lanes), 512, chunk, 0),
-          CudaWorld.limits(settings, size));
+          CudaSettings.limits(settings, size, Neighbour.slowestLinks(ranks)));
     }
 
     long bytes(int size) {
@@ -92,7 +93,7 @@ final class CudaWorld implements AutoCloseable {
     this.size = context.size();
     this.channel = channel;
     this.streams = streams;
-    this.symmetric = new CudaSymmetricMemories(device, peers, context.group());
+    this.symmetric = new CudaSymmetricMemories(device, peers, context.group(), context.settings());
     if (shared == null) {
       messages = null;
       memory = null;
@@ -141,23 +142,25 @@ final class CudaWorld implements AutoCloseable {
     }
   }
 
-  private static AllReduceLimits limits(Settings settings, int size) {
-    AllReduceLimits measured = AllReduceLimits.ofRanks(size);
-    return new AllReduceLimits(
-        CudaSettings.bytes(settings, CudaSettings.ONE_SHOT_BYTES, measured.oneShotBytes()),
-        CudaSettings.bytes(settings, CudaSettings.TWO_SHOT_BYTES, measured.twoShotBytes()));
-  }
-
   /** Returns what has to be the same on all ranks and shows nowhere else if it is not. */
   private static String choices(Settings settings, int size) {
-    AllReduceLimits limits = limits(settings, size);
+    AllReduceLimits nvlink = CudaSettings.limits(settings, size, PeerLinks.SWITCH);
+    AllReduceLimits pcie = CudaSettings.limits(settings, size, PeerLinks.PCIE);
     return CudaSettings.ONE_SHOT_BYTES.name()
         + "="
-        + limits.oneShotBytes()
+        + nvlink.oneShotBytes()
         + " "
         + CudaSettings.TWO_SHOT_BYTES.name()
         + "="
-        + limits.twoShotBytes();
+        + nvlink.twoShotBytes()
+        + " "
+        + CudaSettings.PCIE_ONE_SHOT_BYTES.name()
+        + "="
+        + pcie.oneShotBytes()
+        + " "
+        + CudaSettings.PCIE_TWO_SHOT_BYTES.name()
+        + "="
+        + pcie.twoShotBytes();
   }
 
   /** Returns another rank that has this process and this device, or -1. */
@@ -238,6 +241,7 @@ final class CudaWorld implements AutoCloseable {
               + " ranks at most, not "
               + context.size());
     }
+    String _ = settings.get(CudaSettings.SYMMETRIC_MEMORY); // refuses what is none
     CudaDevice device = cuda.device(context.device().index());
     StoreExchange exchange =
         new StoreExchange(context.store(), "cuda", context.rank(), context.size());
@@ -246,7 +250,8 @@ final class CudaWorld implements AutoCloseable {
             cuda.driver().devices().pciBusId(device.index()),
             settings.get(CudaSettings.OVERLAPPING_DEVICES),
             cuda.driver().devices().attribute(device.index(), DeviceAttribute.MULTIPROCESSORS),
-            choices(settings, context.size()));
+            choices(settings, context.size()),
+            cuda.links(device.index()));
     HardwareQueues.warning(settings)
         .ifPresent(text -> LOG.log(Level.WARNING, "rank {0}: {1}", context.rank(), text));
     List<Neighbour> ranks = Neighbour.meet(exchange, own, until);
@@ -279,7 +284,13 @@ final class CudaWorld implements AutoCloseable {
     try {
       PeerWorld peers =
           new PeerWorld(
-              device.context(), streams.get(0).handle(), exchange, channel, ranks, sharing);
+              device.context(),
+              streams.get(0).handle(),
+              exchange,
+              channel,
+              ranks,
+              sharing,
+              device.allocator()::makeRoom);
       Shared shared = null;
       if (plan != null && kernels != null) {
         links = RankLinks.open(directory, exchange, until);

@@ -115,6 +115,11 @@ final class DeviceWork {
     return device.index() == deviceIndex;
   }
 
+  /** Returns the stream in which the device works. */
+  CudaStream stream() {
+    return stream;
+  }
+
   /** Runs an operation behind the work of its caller, and waits until the device has done it. */
   void run(Operation op, DeviceCall call) throws Exception {
     boolean good = false;

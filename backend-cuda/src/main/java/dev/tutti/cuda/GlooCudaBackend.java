@@ -20,7 +20,8 @@ import org.jspecify.annotations.Nullable;
 /**
  * Runs a Gloo group's collectives on CUDA tensors: on the devices where those reach each other,
  * else, and where the kernels lack the type, through page-locked host memory (c10d: device work and
- * host work). An operation is done when its results are on the device.
+ * host work). The group's thread is done with an operation of the host when the copies of its
+ * results are in a stream, and with one of the devices when these are done.
  */
 final class GlooCudaBackend implements Backend {
   /** Are the entries of a sparse tensor that the host sums and coalesces faster than the device. */
@@ -70,6 +71,10 @@ final class GlooCudaBackend implements Backend {
               + ": the group has another device here than that of "
               + first.describe());
     }
+    HostWork before = works.get(first.device().index());
+    if (before != null) {
+      before.order(all.stream());
+    }
     all.run(op, call);
     return true;
   }
@@ -85,11 +90,14 @@ final class GlooCudaBackend implements Backend {
   }
 
   private HostWork begin(Operation op, Tensor first) {
-    int index = first.device().index();
-    HostWork work =
-        works.computeIfAbsent(index, i -> new HostWork(cuda.device(i), rank, () -> aborted));
+    HostWork work = work(first.device().index());
     work.begin(op);
     return work;
+  }
+
+  /** Returns what brings tensors of a device to the host and back. */
+  HostWork work(int index) {
+    return works.computeIfAbsent(index, i -> new HostWork(cuda.device(i), rank, () -> aborted));
   }
 
   /**
@@ -119,14 +127,14 @@ final class GlooCudaBackend implements Backend {
     void run() throws Exception;
   }
 
-  /** Runs an operation of the host on parts that were begun, and ends them. */
+  /** Runs an operation of the host on parts that were begun until its results are on their way. */
   private static void run(Operation op, HostWork work, HostCall call) throws Exception {
     boolean good = false;
     try {
       work.awaitInputs(op);
       call.run();
       work.copyBack();
-      work.awaitOutputs(op);
+      work.enqueued(op);
       good = true;
     } finally {
       work.end(good);

@@ -12,7 +12,10 @@ import java.util.List;
 import java.util.Set;
 import java.util.function.Supplier;
 
-/** Serves CUDA tensors in Gloo groups: all collectives, with parts of equal size. */
+/**
+ * Serves CUDA tensors in Gloo groups: all collectives, with parts of equal size and with tensors at
+ * any strides.
+ */
 public final class GlooCudaProvider implements GlooDeviceProvider {
   private final Supplier<Cuda> cuda;
 
@@ -37,11 +40,13 @@ public final class GlooCudaProvider implements GlooDeviceProvider {
 
   @Override
   public Capabilities capabilities(Capabilities host) {
+    EnumSet<Feature> features = EnumSet.of(Feature.STRIDED_TENSORS);
+    features.addAll(host.features());
     EnumSet<OpType> operations = EnumSet.noneOf(OpType.class);
     operations.addAll(host.operations());
     operations.removeIf(OpType::isPointToPoint);
     return new Capabilities(
-            operations, host.movable(), host.reducible(), host.reduceOps(), host.features())
+            operations, host.movable(), host.reducible(), host.reduceOps(), features)
         .without(Set.of(Feature.TAGS, Feature.SYMMETRIC_MEMORY, Feature.UNEVEN_PARTS));
   }
 
@@ -53,7 +58,7 @@ public final class GlooCudaProvider implements GlooDeviceProvider {
   @Override
   public Backend open(GlooGroup group) {
     Cuda own = cuda.get();
-    return new GlooCudaBackend(
-        own, group, group.isOpenedByAll() ? DeviceWork.join(own, group) : null);
+    DeviceWork devices = group.isOpenedByAll() ? DeviceWork.join(own, group) : null;
+    return new GlooStridedBackend(new GlooCudaBackend(own, group, devices), group.context().rank());
   }
 }

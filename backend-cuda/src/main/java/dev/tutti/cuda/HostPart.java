@@ -3,6 +3,7 @@ package dev.tutti.cuda;
 import dev.tutti.DType;
 import dev.tutti.Tensor;
 import dev.tutti.cuda.memory.PinnedBlock;
+import java.util.List;
 import org.jspecify.annotations.Nullable;
 
 /** Is a part of each of some rows of a device, with its stand-in on the host. */
@@ -75,6 +76,11 @@ final class HostPart {
    */
   Tensor host() {
     return host;
+  }
+
+  /** Returns the tensors of the device. */
+  List<Tensor> tensors() {
+    return rows.tensors();
   }
 
   @Nullable PinnedBlock block() {

@@ -38,7 +38,7 @@ final class HostPipeline {
   }
 
   /**
-   * Runs an operation that has begun, and ends it.
+   * Runs an operation that has begun until its results are on their way to the device.
    *
    * @param work copies
    * @param op the operation
@@ -87,16 +87,10 @@ final class HostPipeline {
       }
       work.copyBack(back.getLast());
       if (back.size() > AHEAD) {
-        endFirst();
+        work.await(op, back.getFirst());
+        work.free(back.removeFirst());
       }
     }
-    while (!back.isEmpty()) {
-      endFirst();
-    }
-  }
-
-  private void endFirst() throws Exception {
-    work.await(op, back.getFirst());
-    work.free(back.removeFirst());
+    work.enqueued(op, out.tensors());
   }
 }

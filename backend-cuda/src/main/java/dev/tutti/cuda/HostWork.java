@@ -29,7 +29,9 @@ final class HostWork {
   /*
    * An operation begins behind what the caller's stream had at the call. Copies to the host need that
    * since they read what was computed there, copies to the device since something there may still
-   * read what they write.
+   * read what they write. The host is done with an operation when the copies of its results are in
+   * their stream; an event behind them says when the device is. The next operation may read those
+   * results, so its copies to the host begin behind that stream.
    */
   private static final long SPIN_NANOS = 200_000;
   private static final long PARK_NANOS = 20_000;
@@ -44,7 +46,10 @@ final class HostWork {
   private final StreamCalls calls;
   private final CudaStream toHost;
   private final CudaStream toDevice;
+  private @Nullable CudaStream copies;
   private final List<HostPart> parts = Collections.synchronizedList(new ArrayList<>());
+  private final OpenEvents events = new OpenEvents();
+  private @Nullable CudaEvent results;
 
   HostWork(CudaDevice device, int rank, BooleanSupplier isAborted) {
     this.device = device;
@@ -70,6 +75,21 @@ final class HostWork {
     return stream.record();
   }
 
+  /** Returns the device. */
+  CudaDevice device() {
+    return device;
+  }
+
+  /** Returns the stream for copies on the device, which nobody else uses. */
+  CudaStream copies() {
+    CudaStream own = copies;
+    if (own == null) {
+      own = device.reserve().take();
+      copies = own;
+    }
+    return own;
+  }
+
   /** Begins an operation behind the work of its caller. */
   void begin(Operation op) {
     begin(
@@ -79,6 +99,15 @@ final class HostWork {
           toHost.waitFor(event);
           toDevice.waitFor(event);
         });
+    order(toHost);
+  }
+
+  /** Orders what comes later in a stream of the device behind the results of all operations. */
+  void order(CudaStream stream) {
+    CudaEvent before = results;
+    if (before != null) {
+      stream.waitFor(before);
+    }
   }
 
   /**
@@ -261,13 +290,38 @@ final class HostWork {
     }
   }
 
-  /** Waits until all results are on the device. */
-  void awaitOutputs(Operation op) throws Exception {
-    for (HostPart part : parts) {
-      if (part.isResult) {
-        await(op, part);
-      }
+  /** Tells an operation, if it has results, that the copies of all of them are in their stream. */
+  void enqueued(Operation op) {
+    List<Tensor> written = new ArrayList<>();
+    parts.stream().filter(part -> part.isResult).forEach(part -> written.addAll(part.tensors()));
+    enqueued(op, written);
+  }
+
+  /**
+   * Tells an operation, if it has results, that the copies of all of them are in their stream.
+   *
+   * @param op the operation
+   * @param written what it writes on the device
+   */
+  void enqueued(Operation op, List<Tensor> written) {
+    if (written.isEmpty()) {
+      return;
     }
+    for (Tensor result : written) {
+      // The caller may free it when the host is done.
+      long address = result.segment().address();
+      device.allocator().keepFor(address, toDevice.forBlocks());
+      device.sharable().keepFor(address, toDevice.forBlocks());
+    }
+    enqueued(op, toDevice);
+  }
+
+  /** Tells an operation that the copies of all its results are in a stream, for the next to see. */
+  void enqueued(Operation op, CudaStream stream) {
+    CudaEvent event = stream.record();
+    events.add(event);
+    results = event;
+    op.enqueued(event);
   }
 
   /** Waits until a part is where it was last copied to. */
@@ -339,15 +393,23 @@ final class HostWork {
 
   private boolean awaitIdle() {
     long until = System.nanoTime() + END_NANOS;
-    return toHost.awaitIdle(until) && toDevice.awaitIdle(until);
+    CudaStream own = copies;
+    return toHost.awaitIdle(until)
+        && toDevice.awaitIdle(until)
+        && (own == null || own.awaitIdle(until));
   }
 
   /** Gives the streams and the memory back, unless they do not end. */
   void close() {
     if (awaitIdle()) {
       end(true);
+      events.close();
       device.reserve().give(toHost);
       device.reserve().give(toDevice);
+      CudaStream own = copies;
+      if (own != null) {
+        device.reserve().give(own);
+      }
     }
   }
 }

@@ -32,6 +32,11 @@ final class InnerOperation implements Operation {
     return result;
   }
 
+  /** Returns the event that follows it on the device, or null if the device is done with it. */
+  @Nullable CudaEvent cudaEvent() {
+    return (CudaEvent) event;
+  }
+
   private void throwIfReported() throws Exception {
     Throwable reported = cause;
     if (reported instanceof Exception e) {
@@ -112,6 +117,11 @@ final class InnerOperation implements Operation {
   @Override
   public void enqueued(DeviceEvent newEvent) {
     event = newEvent;
+  }
+
+  @Override
+  public void took(String path) {
+    outer.took(path);
   }
 
   @Override

@@ -62,6 +62,7 @@ final class IpcSender {
     this.cuda = cuda;
     this.seal = seal;
     this.events = new IpcEvents(cuda.driver().events());
+    IpcExit.watch(this);
   }
 
   private long number() {
@@ -210,14 +211,18 @@ final class IpcSender {
     freeUnused();
   }
 
-  /** Takes back all that was closed, or was open in a process that has ended. */
-  void collectAll() {
+  /**
+   * Takes back all that was closed, or was open in a process that has ended.
+   *
+   * @return whether memory was freed
+   */
+  boolean collectAll() {
     synchronized (this) {
       if (!disposed) {
         sweep();
       }
     }
-    freeUnused();
+    return freeUnused();
   }
 
   private void sweep() {
@@ -262,16 +267,18 @@ final class IpcSender {
   }
 
   /** Frees what is not used any more, without the lock, since an allocator may call back. */
-  private void freeUnused() {
+  private boolean freeUnused() {
+    boolean freed = false;
     while (true) {
       Memory memory;
       synchronized (this) {
         if (unused.isEmpty()) {
-          return;
+          return freed;
         }
         memory = unused.removeLast();
       }
       memory.device.sharable().free(memory.block);
+      freed = true;
     }
   }
 
@@ -298,6 +305,18 @@ final class IpcSender {
   /** Returns the number of tensors that are sent and not returned. */
   synchronized int outstanding() {
     return disposed ? 0 : slots.used();
+  }
+
+  /** Returns how many tensors living processes have or may open, if sharing was not closed. */
+  synchronized int abandoned() {
+    if (closed) {
+      return 0;
+    }
+    return (int) slots.all().stream().mapToLong(this::state).filter(IpcSender::isUsed).count();
+  }
+
+  private static boolean isUsed(long state) {
+    return state < 0 || (state > 0 && ProcessMark.isAlive(state));
   }
 
   int eventsInUse() {
@@ -346,6 +365,7 @@ final class IpcSender {
 
   private void dispose() {
     disposed = true;
+    IpcExit.forget(this);
     slots.close();
     events.close();
   }

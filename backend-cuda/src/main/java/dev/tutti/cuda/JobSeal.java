@@ -2,31 +2,30 @@ package dev.tutti.cuda;
 
 import static java.nio.charset.StandardCharsets.UTF_8;
 
+import dev.tutti.store.JobToken;
 import java.nio.ByteBuffer;
-import java.security.GeneralSecurityException;
-import javax.crypto.Mac;
-import javax.crypto.spec.SecretKeySpec;
+import java.util.Arrays;
 
 /** Seals bytes for the processes of a job, by HMAC-SHA256 with the job's token as the key. */
 final class JobSeal {
   /** Is the length of a seal. */
-  static final int BYTES = 32;
+  static final int BYTES = JobToken.PROOF_BYTES;
 
-  private static final String ALGORITHM = "HmacSHA256";
+  private static final String LABEL = "tutti cuda handle";
 
-  private final SecretKeySpec key;
+  private final JobToken token;
   private final long job;
 
   /**
    * Creates a seal.
    *
-   * @param token what the processes of the job have in common, not empty
+   * @param text what the processes of the job have in common, as {@link JobToken#of} takes it
    */
-  JobSeal(String token) {
-    if (token.isEmpty()) {
+  JobSeal(String text) {
+    token = JobToken.of(text);
+    if (!token.isSet()) {
       throw new IllegalArgumentException("the token of the job is empty");
     }
-    key = new SecretKeySpec(token.getBytes(UTF_8), ALGORITHM);
     byte[] name = "tutti cuda job".getBytes(UTF_8);
     job = ByteBuffer.wrap(of(name, name.length)).getLong();
   }
@@ -38,13 +37,6 @@ final class JobSeal {
 
   /** Returns the seal of the first bytes of an array. */
   byte[] of(byte[] bytes, int length) {
-    try {
-      Mac mac = Mac.getInstance(ALGORITHM);
-      mac.init(key);
-      mac.update(bytes, 0, length);
-      return mac.doFinal();
-    } catch (GeneralSecurityException e) {
-      throw new IllegalStateException("every JVM has " + ALGORITHM, e);
-    }
+    return token.proof(LABEL, Arrays.copyOf(bytes, length));
   }
 }

@@ -15,10 +15,13 @@ import dev.tutti.spi.Backend;
 import dev.tutti.spi.BackendContext;
 import dev.tutti.spi.BackendProvider;
 import dev.tutti.spi.DeviceSession;
+import dev.tutti.tls.TlsSettings;
+import java.lang.System.Logger.Level;
 import java.util.EnumSet;
 import java.util.List;
 import java.util.Optional;
 import java.util.Set;
+import java.util.concurrent.atomic.AtomicBoolean;
 import java.util.function.Function;
 import java.util.function.Supplier;
 
@@ -27,6 +30,14 @@ import java.util.function.Supplier;
  * this machine, also with ranks of PyTorch. It has to be asked for by name.
  */
 public final class NcclBackendProvider implements BackendProvider {
+  private static final System.Logger LOG = System.getLogger(NcclBackendProvider.class.getName());
+  private static final AtomicBoolean TOLD = new AtomicBoolean();
+
+  /** Says what TLS does not cover here. */
+  private static final String PLAIN =
+      TlsSettings.ENABLED.name()
+          + " encrypts the links between ranks on nccl, but not what NCCL itself sends";
+
   private static final Capabilities CAPABILITIES = capabilitiesOfAll();
 
   private final Supplier<Cuda> cuda;
@@ -133,13 +144,20 @@ public final class NcclBackendProvider implements BackendProvider {
 
   @Override
   public List<Setting<?>> settings() {
-    return List.of(NcclLibrary.FILE, CudaSettings.NCCL_LAZY);
+    return List.of(
+        NcclLibrary.FILE,
+        CudaSettings.NCCL_LAZY,
+        TlsSettings.ENABLED,
+        TlsSettings.CERTIFICATE,
+        TlsSettings.KEY,
+        TlsSettings.AUTHORITIES);
   }
 
   @Override
   public List<String> findings(Settings settings) {
     try {
-      return List.of(NcclLibrary.get(settings).describe());
+      String library = NcclLibrary.get(settings).describe();
+      return settings.get(TlsSettings.ENABLED) ? List.of(library, PLAIN) : List.of(library);
     } catch (BackendException e) {
       return List.of();
     }
@@ -168,6 +186,9 @@ public final class NcclBackendProvider implements BackendProvider {
    */
   @Override
   public Backend create(BackendContext context) {
+    if (context.settings().get(TlsSettings.ENABLED) && !TOLD.getAndSet(true)) {
+      LOG.log(Level.WARNING, PLAIN);
+    }
     return NcclWorld.join(context, cuda.get(), nccl.apply(context.settings()));
   }
 }

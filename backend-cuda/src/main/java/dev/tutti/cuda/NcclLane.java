@@ -171,6 +171,7 @@ final class NcclLane {
    */
   void run(Operation op, CudaStream stream, Call call) {
     calling = op;
+    op.took("nccl");
     run(op.type().label(), op, op.deadlineNanos() + GRACE_NANOS, stream, call);
   }
 

@@ -15,6 +15,7 @@ import dev.tutti.cuda.share.RankLinks;
 import dev.tutti.cuda.share.StoreExchange;
 import dev.tutti.gloo.BindAddress;
 import dev.tutti.spi.BackendContext;
+import dev.tutti.tls.TlsSettings;
 import java.time.Duration;
 import java.util.HashSet;
 import java.util.List;
@@ -226,7 +227,11 @@ final class NcclWorld {
     StoreExchange exchange =
         new StoreExchange(context.store(), "tutti/links", context.rank(), context.size());
     RankLinks links =
-        RankLinks.open(() -> BindAddress.choose(context.settings()).address(), exchange, until);
+        RankLinks.open(
+            () -> BindAddress.choose(context.settings()).address(),
+            TlsSettings.load(context.settings()),
+            exchange,
+            until);
     boolean good = false;
     try {
       Messages made =

@@ -110,7 +110,7 @@ class BeyondHostTest {
                         .hasMessageContaining("but rank 3 has none: no NCCL in")));
       }
       for (Future<?> future : futures) {
-        future.get(30, TimeUnit.SECONDS);
+        future.get(60, TimeUnit.SECONDS);
       }
     }
   }

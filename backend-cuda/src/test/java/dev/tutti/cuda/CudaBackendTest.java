@@ -2,7 +2,9 @@ package dev.tutti.cuda;
 
 import static org.assertj.core.api.Assertions.assertThat;
 import static org.assertj.core.api.Assertions.assertThatThrownBy;
+import static org.assertj.core.api.Assertions.entry;
 
+import dev.tutti.AllReduceAlgorithm;
 import dev.tutti.AllReduceOptions;
 import dev.tutti.BackendException;
 import dev.tutti.CollectiveTimeoutException;
@@ -14,6 +16,7 @@ import dev.tutti.Tensor;
 import dev.tutti.TuttiException;
 import dev.tutti.Work;
 import dev.tutti.cuda.driver.DeviceAttribute;
+import dev.tutti.cuda.driver.LinkCalls.Link;
 import dev.tutti.spi.DeviceSession.Recording;
 import java.lang.foreign.Arena;
 import java.nio.file.Files;
@@ -26,6 +29,8 @@ import java.util.concurrent.FutureTask;
 import java.util.concurrent.TimeUnit;
 import org.junit.jupiter.api.AfterEach;
 import org.junit.jupiter.api.Test;
+import org.junit.jupiter.params.ParameterizedTest;
+import org.junit.jupiter.params.provider.CsvSource;
 
 class CudaBackendTest {
   private final FakeMachine machine = new FakeMachine(4);
@@ -89,6 +94,82 @@ class CudaBackendTest {
             "tutti_chunks_f32_sum");
   }
 
+  /** Two devices: at a switch, linked with each other, without links, and where NVML is missing. */
+  @ParameterizedTest
+  @CsvSource({
+    "switch, cuda/one-shot",
+    "direct, cuda/one-shot",
+    "none, cuda/chunks",
+    "unknown, cuda/one-shot"
+  })
+  void peersWithoutNvlinkHaveLimitsOfTheirOwn(String links, String path) throws Exception {
+    machine.fake.setLinks(
+        busId ->
+            switch (links) {
+              case "switch" -> List.of(new Link.ToSwitch());
+              case "direct" ->
+                  List.of(
+                      new Link.ToDevice(
+                          busId.equals("0000:1B:00.0") ? "00000000:1c:00.0" : "00000000:1b:00.0"));
+              case "none" -> List.of();
+              default -> throw new BackendException("no NVML");
+            });
+    new CudaRanks(cuda)
+        .with("TUTTI_CUDA_ONE_SHOT_BYTES", "1K")
+        .with("TUTTI_CUDA_PCIE_ONE_SHOT_BYTES", "4")
+        .with("TUTTI_CUDA_PCIE_TWO_SHOT_BYTES", "8")
+        .run(
+            2,
+            (group, device) -> {
+              sum(group, device.tensors().copyOf(Tensor.allocate(DType.FLOAT32, 256))).await();
+              assertThat(group.usageByPath()).containsExactly(entry(path, 1L));
+            });
+  }
+
+  @Test
+  void theCallerChoosesTheAlgorithm() throws Exception {
+    AllReduceAlgorithm[] asked = {
+      AllReduceAlgorithm.CHUNKS, AllReduceAlgorithm.TWO_SHOT, AllReduceAlgorithm.ONE_SHOT
+    };
+    new CudaRanks(cuda)
+        .run(
+            2,
+            (group, device) -> {
+              Tensor tensor = device.tensors().copyOf(Tensor.of(1f, 2f));
+              for (AllReduceAlgorithm algorithm : asked) {
+                group.allReduce(tensor, AllReduceOptions.DEFAULT.withAlgorithm(algorithm)).await();
+              }
+              assertThat(device.tensors().toHost(tensor).toFloatArray()).containsExactly(8, 16);
+              group.barrier();
+              assertThat(group.usageByPath())
+                  .containsExactly(
+                      entry("cuda/barrier", 1L),
+                      entry("cuda/chunks", 1L),
+                      entry("cuda/one-shot", 1L),
+                      entry("cuda/two-shot", 1L));
+              Tensor large = device.tensors().allocate(DType.FLOAT32, 4 << 20);
+              refused(group, large, AllReduceAlgorithm.ONE_SHOT, "16777216 bytes are more than");
+              refused(group, large, AllReduceAlgorithm.RING, "there are one-shot, two-shot and");
+              sum(group, tensor).await();
+              assertThat(group.usageByPath()).containsEntry("cuda/one-shot", 2L);
+            });
+    assertThat(machine.fake.calls("cuLaunchKernel"))
+        .extracting(call -> call.split(" ")[1])
+        .filteredOn(name -> name.contains("f32_sum"))
+        .filteredOn(name -> name.contains("chunks"))
+        .hasSize(2);
+  }
+
+  private static void refused(
+      ProcessGroup group, Tensor tensor, AllReduceAlgorithm algorithm, String reason) {
+    AllReduceOptions options = AllReduceOptions.DEFAULT.withAlgorithm(algorithm);
+    assertThatThrownBy(() -> group.allReduce(tensor, options))
+        .isInstanceOf(UnsupportedOperationException.class)
+        .hasMessageContaining(algorithm.label())
+        .hasMessageContaining(reason)
+        .hasMessageContaining("rank " + group.rank());
+  }
+
   @Test
   void aCollectiveTakesOneLaunchAndOneEvent() throws Exception {
     CountDownLatch ready = new CountDownLatch(2);
@@ -100,12 +181,12 @@ class CudaBackendTest {
               Tensor tensor = device.tensors().copyOf(Tensor.of(1f, 2f));
               sum(group, tensor).await();
               ready.countDown();
-              assertThat(ready.await(20, TimeUnit.SECONDS)).isTrue();
+              assertThat(ready.await(60, TimeUnit.SECONDS)).isTrue();
               if (group.rank() == 0) {
                 machine.fake.clearCalls();
               }
               done.countDown();
-              assertThat(done.await(20, TimeUnit.SECONDS)).isTrue();
+              assertThat(done.await(60, TimeUnit.SECONDS)).isTrue();
               sum(group, tensor).await();
               group.store().barrier("counted", 2, Duration.ofSeconds(20));
               if (group.rank() == 0) {
@@ -160,6 +241,7 @@ class CudaBackendTest {
               Tensor first = device.tensors().copyOf(Tensor.of(1f, 2f));
               Tensor second = device.tensors().copyOf(Tensor.of(5f));
               group.barrier();
+              group.store().barrier("through", 2, Until.LONG);
               if (group.rank() == 0) {
                 machine.fake.clearCalls();
                 machine.fake.failOn("cuLaunchKernel", 2, 1);
@@ -176,7 +258,7 @@ class CudaBackendTest {
                     .startsWith("cuEventRecord");
               }
               Until.holds("the failure", () -> group.failure().isPresent());
-              group.store().barrier("failed", 2, Duration.ofSeconds(20));
+              group.store().barrier("failed", 2, Until.LONG);
             });
   }
 
@@ -282,9 +364,9 @@ class CudaBackendTest {
                 assertThat(machine.fake.calls("cuMemUnmap")).isEmpty();
                 assertThat(close.isDone()).isFalse();
                 looked.countDown();
-                assertThat(looked.await(20, TimeUnit.SECONDS)).isTrue();
+                assertThat(looked.await(60, TimeUnit.SECONDS)).isTrue();
                 held.countDown();
-                close.get(20, TimeUnit.SECONDS);
+                close.get(60, TimeUnit.SECONDS);
                 device.currentStream().await(Duration.ofSeconds(20));
               }
             });
@@ -329,6 +411,24 @@ class CudaBackendTest {
               assertThatThrownBy(() -> group.allReduce(freed, ReduceOp.SUM))
                   .hasStackTraceContaining("the memory was freed");
               new OperationChecks(group, device).all(2);
+            });
+  }
+
+  @Test
+  void whatIsCachedMakesRoomForANewGroup() throws Exception {
+    new CudaRanks(cuda)
+        .run(
+            2,
+            (group, device) -> {
+              try (Arena arena = Arena.ofShared()) {
+                Tensor _ = device.tensors().allocate(arena, DType.UINT8, 64 << 20);
+              }
+              group.store().barrier("cached", 2, Duration.ofMinutes(1));
+              if (group.rank() == 0) {
+                machine.fake.memory().setCapacity(machine.fake.memory().used());
+              }
+              group.store().barrier("full", 2, Duration.ofMinutes(1));
+              new OperationChecks(group.split(0, 0).orElseThrow(), device).all(2);
             });
   }
 
@@ -478,6 +578,36 @@ class CudaBackendTest {
     try (var all = Files.list(Path.of("/proc/self/fd"))) {
       return all.count();
     }
+  }
+
+  @ParameterizedTest
+  @CsvSource({"0, true", "1, false"})
+  void multicastIsNotReportedWhereItIsSwitchedOff(String disabled, boolean reported)
+      throws Exception {
+    new CudaRanks(cuda)
+        .with("TORCH_SYMM_MEM_DISABLE_MULTICAST", disabled)
+        .run(
+            2,
+            (group, device) -> {
+              try (var memory = group.allocateSymmetric(100)) {
+                assertThat(memory.hasMulticast()).isEqualTo(reported);
+                group.barrier();
+              }
+            });
+  }
+
+  @ParameterizedTest
+  @CsvSource({
+    "NVSHMEM, Tutti has no symmetric memory of NVSHMEM",
+    "NCCL, Tutti has no symmetric memory of NCCL",
+    "cuda, 'must be one of CUDA, NVSHMEM and NCCL'"
+  })
+  void otherSymmetricMemoryIsRefused(String name, String reason) throws Exception {
+    new CudaRanks(cuda).with("TORCH_SYMMMEM", "CUDA").run(1, (group, device) -> {});
+    assertThatThrownBy(
+            () -> new CudaRanks(cuda).with("TORCH_SYMMMEM", name).run(2, (group, device) -> {}))
+        .hasStackTraceContaining(
+            "TORCH_SYMMMEM='" + name + "' (from the program) cannot be read: " + reason);
   }
 
   @Test

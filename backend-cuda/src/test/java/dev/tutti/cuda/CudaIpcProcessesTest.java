@@ -7,14 +7,16 @@ import dev.tutti.DType;
 import dev.tutti.Tensor;
 import dev.tutti.cuda.CudaIpcException.Reason;
 import java.lang.foreign.Arena;
+import java.nio.file.Path;
 import java.util.HexFormat;
 import java.util.List;
 import org.junit.jupiter.api.AfterEach;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.Timeout;
+import org.junit.jupiter.api.io.TempDir;
 
 /** Counts what real processes share, each with a played driver of its own. */
-@Timeout(60)
+@Timeout(300)
 class CudaIpcProcessesTest {
   private final FakeMachine machine = new FakeMachine(1);
   private final CudaDevice device = machine.cuda.device(0);
@@ -95,6 +97,11 @@ class CudaIpcProcessesTest {
       received.close();
       assertThat(ipc.openCount()).isZero();
     }
+  }
+
+  @Test
+  void aProducerThatEndsWithoutCloseWarnsOfWhatOthersLose(@TempDir Path folder) throws Exception {
+    ExitWarnings.check(ipc, "fake", folder);
   }
 
   private static byte[] handle(IpcProcess producer) throws Exception {

@@ -24,8 +24,13 @@ import java.time.Duration;
 import java.util.ArrayList;
 import java.util.List;
 import java.util.Random;
+import java.util.concurrent.CopyOnWriteArrayList;
 import java.util.concurrent.CountDownLatch;
 import java.util.concurrent.FutureTask;
+import java.util.logging.Handler;
+import java.util.logging.Level;
+import java.util.logging.LogRecord;
+import java.util.logging.Logger;
 import org.assertj.core.api.ThrowableAssert.ThrowingCallable;
 import org.junit.jupiter.api.AfterEach;
 import org.junit.jupiter.api.Test;
@@ -153,7 +158,7 @@ class CudaIpcTest {
     refused(Reason.NOT_A_HANDLE, () -> consumer.open(new byte[bytes.length]));
     bytes[bytes.length - 40]++;
     refused(Reason.NOT_A_HANDLE, () -> consumer.open(bytes));
-    CudaIpc other = new CudaIpc(machine.cuda, "another job", true);
+    CudaIpc other = new CudaIpc(machine.cuda, "another job of the tests", true);
     refused(Reason.OTHER_JOB, () -> other.open(shared.handle()));
     other.close();
     CudaIpc strict = CudaIpc.create(machine.cuda, IpcChild.JOB);
@@ -175,6 +180,8 @@ class CudaIpcTest {
         .isInstanceOf(IllegalArgumentException.class);
     assertThatThrownBy(() -> CudaIpc.create(machine.cuda, ""))
         .isInstanceOf(IllegalArgumentException.class);
+    assertThatThrownBy(() -> CudaIpc.create(machine.cuda, "x"))
+        .hasMessage("the token must have at least 16 characters, but has 1");
   }
 
   @Test
@@ -498,6 +505,78 @@ class CudaIpcTest {
     assertThat(producer.limboSize()).isOne();
     assertThat(device.tensors().allocate(DType.UINT8, 14 << 20).numel()).isEqualTo(14 << 20);
     assertThat(producer.limboSize()).isZero();
+  }
+
+  @Test
+  void aThousandBlocksInLimboAreWarnedOfOnce() {
+    List<String> warnings = new CopyOnWriteArrayList<>();
+    Logger logger = Logger.getLogger(CudaIpc.class.getName());
+    long thread = Thread.currentThread().threadId();
+    Handler capture = warningsOf(thread, warnings);
+    logger.addHandler(capture);
+    try {
+      List<SharedTensor> all = new ArrayList<>();
+      for (int i = 0; i < IpcSender.WARN_LIMBO; i++) {
+        all.add(freed());
+      }
+      assertThat(producer.limboSize()).isEqualTo(1000);
+      assertThat(warnings).isEmpty();
+      all.add(freed());
+      assertThat(producer.limboSize()).isEqualTo(1001);
+      assertThat(warnings)
+          .containsExactly(
+              "more than 1000 blocks of device memory were freed here that other processes still"
+                  + " use; memory comes back when they close what they opened");
+      all.add(freed());
+      assertThat(warnings).hasSize(1);
+      all.forEach(SharedTensor::close);
+      assertThat(producer.limboSize()).isZero();
+      assertThat(used()).isZero();
+    } finally {
+      logger.removeHandler(capture);
+    }
+  }
+
+  /** Shares a tensor and frees it at once. */
+  private SharedTensor freed() {
+    try (Arena arena = Arena.ofShared()) {
+      return producer.share(producer.allocate(device, arena, DType.UINT8, 1));
+    }
+  }
+
+  private static Handler warningsOf(long thread, List<String> warnings) {
+    return new Handler() {
+      @Override
+      public void publish(LogRecord record) {
+        if (record.getLevel().equals(Level.WARNING) && record.getLongThreadID() == thread) {
+          warnings.add(record.getMessage());
+        }
+      }
+
+      @Override
+      public void flush() {}
+
+      @Override
+      public void close() {}
+    };
+  }
+
+  @Test
+  void collectSaysWhetherMemoryWasFreed() {
+    Arena arena = Arena.ofShared();
+    Tensor tensor = tensor(arena, 4);
+    SharedTensor shared = producer.share(tensor);
+    assertThat(producer.collect()).as("nothing came back").isFalse();
+    ReceivedTensor received = consumer.open(shared.handle());
+    arena.close();
+    assertThat(producer.collect()).as("it is open").isFalse();
+    received.close();
+    assertThat(producer.collect()).as("it was closed").isTrue();
+    assertThat(used()).isZero();
+    assertThat(producer.collect()).as("nothing is left").isFalse();
+    SharedTensor kept = producer.share(tensor());
+    consumer.open(kept.handle()).close();
+    assertThat(producer.collect()).as("its owner has it").isFalse();
   }
 
   @Test

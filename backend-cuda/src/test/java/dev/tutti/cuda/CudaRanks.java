@@ -34,7 +34,7 @@ final class CudaRanks {
 
   private final Cuda cuda;
   private Settings settings = Settings.ofEnvironment(SMALL);
-  private Duration timeout = Duration.ofSeconds(20);
+  private Duration timeout = Duration.ofSeconds(60);
   private UnaryOperator<Settings> ofLast = UnaryOperator.identity();
   private int devices;
   private BackendProvider provider;

@@ -4,6 +4,7 @@ import static org.assertj.core.api.Assertions.assertThat;
 import static org.assertj.core.api.Assertions.assertThatThrownBy;
 
 import dev.tutti.BackendException;
+import dev.tutti.Device;
 import dev.tutti.StreamBlock;
 import dev.tutti.StreamBlockStatus;
 import dev.tutti.cuda.driver.FakeCudaDriver;
@@ -53,6 +54,25 @@ class CudaStreamBlockTest {
     assertThat(cuda.currentStream().isIdle()).isTrue();
     block.close();
     Until.holds("the release", stream::isIdle);
+  }
+
+  @Test
+  void theCurrentStreamOfANamedDeviceIsBlocked() {
+    CudaStream named = cuda.device(1).poolStream();
+    StreamBlock block;
+    try (CudaStream.Scope _ = named.use();
+        CudaStream.Scope _ = cuda.device(0).poolStream().use()) {
+      block = provider.block(Device.cuda(1), UNBOUNDED);
+      assertThat(cuda.currentDevice().index()).isZero();
+      assertThat(cuda.currentStream().isIdle()).isTrue();
+    }
+    Until.holds("the start", () -> block.status() == StreamBlockStatus.RUNNING);
+    assertThat(named.isIdle()).isFalse();
+    block.close();
+    Until.holds("the release", named::isIdle);
+    assertThatThrownBy(() -> provider.block(Device.cuda(2), UNBOUNDED))
+        .isInstanceOf(IndexOutOfBoundsException.class)
+        .hasMessage("no device cuda:2; this process may use 2");
   }
 
   @Test

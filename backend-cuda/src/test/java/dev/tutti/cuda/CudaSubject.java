@@ -45,7 +45,7 @@ class CudaSubject implements ContractSubject {
 
   @Override
   public Duration timeout() {
-    return Duration.ofSeconds(30);
+    return Duration.ofMinutes(2);
   }
 
   @Override

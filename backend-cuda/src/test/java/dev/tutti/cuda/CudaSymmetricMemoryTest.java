@@ -21,7 +21,7 @@ import org.junit.jupiter.api.AfterEach;
 import org.junit.jupiter.api.Test;
 
 class CudaSymmetricMemoryTest {
-  private static final Duration LONG = Duration.ofSeconds(20);
+  private static final Duration LONG = Duration.ofSeconds(60);
   private static final Duration BRIEF = Duration.ofMillis(60);
 
   private final FakeMachine machine = new FakeMachine(3);
@@ -191,7 +191,7 @@ class CudaSymmetricMemoryTest {
           Until.holds("the wait", () -> waits() > 0);
           memory.close();
           memory.close();
-          assertThatThrownBy(() -> waiting.get(20, TimeUnit.SECONDS))
+          assertThatThrownBy(() -> waiting.get(60, TimeUnit.SECONDS))
               .isInstanceOf(ExecutionException.class)
               .cause()
               .isInstanceOf(IllegalStateException.class)
@@ -227,9 +227,9 @@ class CudaSymmetricMemoryTest {
                           memory.barrier(1, LONG);
                         }
                       });
-              assertThat(begun.await(20, TimeUnit.SECONDS)).isTrue();
+              assertThat(begun.await(60, TimeUnit.SECONDS)).isTrue();
               memory.close();
-              assertThatThrownBy(() -> waiting.get(20, TimeUnit.SECONDS))
+              assertThatThrownBy(() -> waiting.get(60, TimeUnit.SECONDS))
                   .hasCauseInstanceOf(IllegalStateException.class)
                   .hasMessageContaining("is closed");
               assertThat(waits()).isZero();

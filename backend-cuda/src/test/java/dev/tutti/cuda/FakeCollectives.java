@@ -11,6 +11,7 @@ import dev.tutti.kernels.Kernel;
 import dev.tutti.kernels.Kernels;
 import dev.tutti.kernels.ParameterType;
 import dev.tutti.kernels.ReduceCall;
+import dev.tutti.kernels.StridedKernel;
 import dev.tutti.spi.HostReducer;
 import java.lang.foreign.Arena;
 import java.lang.foreign.MemorySegment;
@@ -85,6 +86,8 @@ final class FakeCollectives {
         fake.kernel(name, sizes, all::barrier);
       } else if (kernel.equals(Kernels.exchange())) {
         fake.kernel(name, sizes, all::exchange);
+      } else if (kernel.equals(StridedKernel.copy())) {
+        fake.kernel(name, sizes, new FakeStridedCopy(fake));
       } else if (name.startsWith("tutti_coalesce_")) {
         fake.kernel(name, sizes, new FakeCoalescing(fake, kernel));
       } else if (!kernel.equals(Kernels.streamBlock())) {

@@ -8,7 +8,7 @@ import java.time.Duration;
 
 /** Plays a rank of PyTorch: knows NCCL and the keys of c10d, and nothing of Tutti. */
 final class ForeignRank {
-  private static final Duration LIMIT = Duration.ofSeconds(20);
+  private static final Duration LIMIT = Duration.ofSeconds(60);
 
   private final NcclCalls nccl;
   private final Store store;

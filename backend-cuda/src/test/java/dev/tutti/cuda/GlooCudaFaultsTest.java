@@ -23,7 +23,7 @@ import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.ValueSource;
 
 /** Tests operations of Gloo groups on CUDA tensors that fail while the device has not done them. */
-@Timeout(60)
+@Timeout(300)
 class GlooCudaFaultsTest {
   @AutoClose private final FakeMachine machine = new FakeMachine(2);
 
@@ -100,7 +100,7 @@ class GlooCudaFaultsTest {
             1,
             (group, own) -> {
               Tensor tensor = own.tensors().copyOf(Tensor.of(7f, 8f));
-              group.allReduce(tensor);
+              group.allReduce(tensor, AllReduceOptions.DEFAULT).await();
               CountDownLatch hold = machine.hold(own.currentStream());
               machine.fake.failOn("cuEventRecord", 2, 1); // the first one marks the caller's stream
               assertThatThrownBy(() -> group.allReduce(tensor)).isInstanceOf(TuttiException.class);

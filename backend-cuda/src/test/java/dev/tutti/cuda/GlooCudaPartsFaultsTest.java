@@ -1,7 +1,6 @@
 package dev.tutti.cuda;
 
 import static org.assertj.core.api.Assertions.assertThat;
-import static org.assertj.core.api.Assertions.assertThatThrownBy;
 import static org.assertj.core.api.Assertions.catchThrowable;
 
 import dev.tutti.DType;
@@ -15,6 +14,7 @@ import java.util.List;
 import java.util.Queue;
 import java.util.concurrent.ConcurrentLinkedQueue;
 import java.util.concurrent.CountDownLatch;
+import java.util.concurrent.FutureTask;
 import org.junit.jupiter.api.AutoClose;
 import org.junit.jupiter.api.Timeout;
 import org.junit.jupiter.params.ParameterizedTest;
@@ -22,7 +22,7 @@ import org.junit.jupiter.params.provider.CsvSource;
 import org.junit.jupiter.params.provider.EnumSource;
 
 /** Tests operations of Gloo groups on CUDA tensors that fail when some of their parts are done. */
-@Timeout(60)
+@Timeout(300)
 class GlooCudaPartsFaultsTest {
   private static final int UNKNOWN_ERROR = 999;
   private static final int NUMEL = 200_000;
@@ -109,13 +109,12 @@ class GlooCudaPartsFaultsTest {
         .run(
             2,
             (group, device) -> {
-              Thread other =
-                  Thread.ofPlatform()
-                      .start(
-                          () -> {
-                            Until.holds("some copies", () -> copies().size() >= SOME);
-                            group.abort("enough");
-                          });
+              FutureTask<?> other =
+                  beside(
+                      () -> {
+                        Until.holds("some copies", () -> copies().size() >= SOME);
+                        group.abort("enough");
+                      });
               Throwable own =
                   catchThrowable(
                       () ->
@@ -124,7 +123,7 @@ class GlooCudaPartsFaultsTest {
                               n -> device.tensors().allocate(DType.FLOAT32, n),
                               NUMEL,
                               false));
-              other.join();
+              assertThat(other).succeedsWithin(Until.LONG);
               thrown.add(own);
             });
     assertThat(thrown)
@@ -133,6 +132,22 @@ class GlooCudaPartsFaultsTest {
             each ->
                 assertThat(each).isInstanceOf(TuttiException.class).hasMessageContaining("enough"));
     assertThatAllIsGivenBack();
+  }
+
+  /** Is what a test does while a call of a rank runs. */
+  private interface Steps {
+    void run() throws Exception;
+  }
+
+  private static FutureTask<?> beside(Steps steps) {
+    FutureTask<?> task =
+        new FutureTask<>(
+            () -> {
+              steps.run();
+              return null;
+            });
+    Thread.ofPlatform().daemon().start(task);
+    return task;
   }
 
   private List<String> copies() {
@@ -165,25 +180,21 @@ class GlooCudaPartsFaultsTest {
                     return tensor;
                   };
               CountDownLatch ended = new CountDownLatch(1);
-              Thread other =
-                  Thread.ofPlatform()
-                      .start(
-                          () -> {
-                            Until.holds("copies both ways", () -> streams().size() == 2);
-                            CountDownLatch hold = machine.hold(device, streams().get(held));
-                            group.abort("enough");
-                            try {
-                              ended.await();
-                            } catch (InterruptedException e) {
-                              throw new AssertionError(e);
-                            } finally {
-                              hold.countDown();
-                            }
-                          });
+              FutureTask<?> other =
+                  beside(
+                      () -> {
+                        Until.holds("copies both ways", () -> streams().size() == 2);
+                        CountDownLatch hold = machine.hold(device, streams().get(held));
+                        try {
+                          group.abort("enough");
+                          ended.await();
+                        } finally {
+                          hold.countDown();
+                        }
+                      });
               try {
-                assertThatThrownBy(() -> call.run(group, memory, 4 * NUMEL, false))
-                    .isInstanceOf(TuttiException.class)
-                    .hasMessageContaining("enough");
+                Throwable own = catchThrowable(() -> call.run(group, memory, 4 * NUMEL, false));
+                assertThat(own).isInstanceOf(TuttiException.class).hasMessageContaining("enough");
                 assertThat(device.pinned().blocksInUse()).isZero();
                 arena.close();
                 for (int i = 0; i < 2; i++) {
@@ -192,7 +203,8 @@ class GlooCudaPartsFaultsTest {
                 }
               } finally {
                 ended.countDown();
-                other.join();
+                // Why it failed, where it did, counts before what that led to.
+                assertThat(other).succeedsWithin(Until.LONG);
               }
             });
     assertThatAllIsGivenBack();

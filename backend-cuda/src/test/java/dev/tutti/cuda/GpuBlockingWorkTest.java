@@ -25,7 +25,7 @@ class GpuBlockingWorkTest {
         group -> {
           Tensor tensor = Tensor.of(1f, 2f);
           if (group.rank() == 1) {
-            assertThat(blocked.await(20, TimeUnit.SECONDS)).isTrue();
+            assertThat(blocked.await(60, TimeUnit.SECONDS)).isTrue();
             group.allReduce(tensor);
             return;
           }

@@ -3,12 +3,14 @@ package dev.tutti.cuda;
 import static java.nio.charset.StandardCharsets.UTF_8;
 import static org.assertj.core.api.Assertions.assertThat;
 import static org.assertj.core.api.Assertions.assertThatThrownBy;
+import static org.assertj.core.api.Assumptions.assumeThat;
 
 import dev.tutti.DType;
 import dev.tutti.StreamBlock;
 import dev.tutti.Tensor;
 import dev.tutti.cuda.driver.CudaDriver;
 import dev.tutti.cuda.driver.CudaDrivers;
+import dev.tutti.cuda.driver.DeviceAttribute;
 import dev.tutti.cuda.driver.EventCalls;
 import dev.tutti.cuda.driver.GraphCalls;
 import dev.tutti.cuda.driver.LaunchParameters;
@@ -26,17 +28,22 @@ import java.util.concurrent.CompletableFuture;
 import java.util.concurrent.TimeUnit;
 import org.junit.jupiter.api.BeforeEach;
 import org.junit.jupiter.api.Test;
+import org.junit.jupiter.api.Timeout;
+import org.junit.jupiter.api.Timeout.ThreadMode;
 import org.junit.jupiter.api.extension.ExtendWith;
+import org.opentest4j.TestAbortedException;
 
-/** Tests the adapter on a GPU. */
+/** Tests the adapter on a GPU; contexts are of threads. */
 @ExtendWith(Gpu.class)
 @SuppressWarnings("NullAway.Init")
+@Timeout(value = 300, threadMode = ThreadMode.SAME_THREAD)
 class GpuDriverTest {
   private Cuda cuda;
   private CudaDevice device;
   private CudaDriver driver;
 
   @BeforeEach
+  @Timeout(value = 300, threadMode = ThreadMode.SAME_THREAD)
   void open() {
     cuda = Cuda.get();
     device = cuda.device(0);
@@ -174,6 +181,32 @@ class GpuDriverTest {
     assertThat(fd).isGreaterThan(2);
     long imported = memory.importFd(fd);
     Fds.close(fd);
+    assertShared(handle, imported, bytes);
+  }
+
+  @Test
+  void physicalMemoryIsSharedByAFabricHandle() throws IOException {
+    assumeThat(driver.devices().attribute(0, DeviceAttribute.FABRIC_HANDLES))
+        .as("whether the device reports fabric handles")
+        .isNotZero();
+    VirtualMemoryCalls memory = driver.virtualMemory();
+    Properties properties = new Properties(0, Share.POSIX_FD_AND_FABRIC, false);
+    long bytes = memory.granularity(properties);
+    long handle;
+    try {
+      handle = memory.create(bytes, properties);
+    } catch (CudaException e) {
+      throw new TestAbortedException("this host gives no fabric handles: " + e.getMessage(), e);
+    }
+    Fds.close(memory.exportFd(handle));
+    byte[] fabric = memory.exportFabric(handle);
+    assertThat(fabric).hasSize(VirtualMemoryCalls.FABRIC_HANDLE_BYTES);
+    assertShared(handle, memory.importFabric(fabric), bytes);
+  }
+
+  /** Writes by one handle, reads by the other, and gives up both. */
+  private void assertShared(long handle, long imported, long bytes) {
+    VirtualMemoryCalls memory = driver.virtualMemory();
     long one = memory.reserve(bytes);
     long two = memory.reserve(bytes);
     memory.map(one, bytes, handle);
@@ -280,7 +313,7 @@ class GpuDriverTest {
                 assertThat(recorded.isIdle()).isFalse();
                 tensors.releaseCached();
               })
-          .get(30, TimeUnit.SECONDS);
+          .get(60, TimeUnit.SECONDS);
       device.context().enter();
       driver
           .streams()

@@ -56,7 +56,7 @@ class GpuFaultsTest {
       }
       ranks.get(VICTIM).destroyForcibly();
       for (int r = 0; r < size; r++) {
-        boolean ended = ranks.get(r).waitFor(40, TimeUnit.SECONDS);
+        boolean ended = ranks.get(r).waitFor(60, TimeUnit.SECONDS);
         String text = text(directory.resolve("out" + r));
         assertThat(ended).as("whether rank " + r + " ends: " + text).isTrue();
         if (r != VICTIM) {

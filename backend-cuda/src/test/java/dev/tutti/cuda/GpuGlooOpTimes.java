@@ -3,6 +3,7 @@ package dev.tutti.cuda;
 import dev.tutti.ProcessGroup;
 import dev.tutti.ReduceOp;
 import dev.tutti.Tensor;
+import java.time.Duration;
 import java.util.ArrayList;
 import java.util.Arrays;
 import java.util.List;
@@ -12,6 +13,8 @@ import java.util.function.IntUnaryOperator;
 final class GpuGlooOpTimes {
   private static final List<String> NAMES =
       List.of("allGatherInto", "reduceScatterInto", "gather", "scatter");
+
+  private static final Duration LONG = Duration.ofMinutes(1);
 
   private final ProcessGroup group;
   private final CudaDevice device;
@@ -79,7 +82,13 @@ final class GpuGlooOpTimes {
       }
       default -> check(name, part, i -> (rank * numel + i) % 1000 * size);
     }
-    return median(call, bytes <= 1 << 22 ? 200 : 20);
+    Runnable done = onDevice ? () -> device.currentStream().await(LONG) : () -> {};
+    return median(
+        () -> {
+          call.run();
+          done.run();
+        },
+        bytes <= 1 << 22 ? 200 : 20);
   }
 
   private void check(String name, Tensor tensor, IntUnaryOperator expected) {

@@ -1,9 +1,11 @@
 package dev.tutti.cuda;
 
+import dev.tutti.AllReduceOptions;
 import dev.tutti.Device;
 import dev.tutti.GroupOptions;
 import dev.tutti.ProcessGroup;
 import dev.tutti.Tensor;
+import java.time.Duration;
 import java.util.Arrays;
 import java.util.List;
 
@@ -11,10 +13,12 @@ import java.util.List;
  * Times all-reduce of CUDA and of host tensors in a Gloo group, as one rank of the environment.
  * Prints the median of the time of a call whose result is on the device, in microseconds. Arguments
  * are the sizes in bytes; behind {@code --ops} those of the parts of all ranks (1 MiB and 64 MiB
- * without any), for which it times an all-gather, a reduce-scatter, a gather and a scatter.
+ * without any), for which it times an all-gather, a reduce-scatter, a gather and a scatter. Behind
+ * {@code --held} it prints how long a call holds its thread beside that.
  */
 final class GpuGlooTimes {
   private static final List<String> SIZES_OF_OPS = List.of("1048576", "67108864");
+  private static final Duration LONG = Duration.ofMinutes(1);
 
   private GpuGlooTimes() {}
 
@@ -33,13 +37,19 @@ final class GpuGlooTimes {
         }
         return;
       }
+      if (args.length > 0 && args[0].equals("--held")) {
+        for (String arg : Arrays.asList(args).subList(1, args.length)) {
+          printHeld(group, device, Integer.parseInt(arg));
+        }
+        return;
+      }
       for (String arg : args) {
         int bytes = Integer.parseInt(arg);
         check(group, device, bytes / Float.BYTES);
         Tensor host = Tensor.of(new float[bytes / Float.BYTES]).copy();
         Tensor onDevice = device.tensors().copyOf(host);
-        double ofDevice = median(group, onDevice, bytes);
-        double ofHost = median(group, host, bytes);
+        double ofDevice = medians(group, device, onDevice, bytes, true)[1];
+        double ofHost = medians(group, device, host, bytes, true)[1];
         if (group.rank() == 0) {
           System.out.printf("tutti %d bytes: cuda %.1f us, cpu %.1f us%n", bytes, ofDevice, ofHost);
         }
@@ -67,19 +77,46 @@ final class GpuGlooTimes {
     }
   }
 
-  private static double median(ProcessGroup group, Tensor tensor, int bytes) {
+  private static void printHeld(ProcessGroup group, CudaDevice device, int bytes) {
+    check(group, device, bytes / Float.BYTES);
+    Tensor tensor = device.tensors().copyOf(Tensor.of(new float[bytes / Float.BYTES]).copy());
+    double[] first = medians(group, device, tensor, bytes, true);
+    double[] second = medians(group, device, tensor, bytes, false);
+    if (group.rank() == 0) {
+      System.out.printf(
+          "tutti %d bytes: held %.1f us of %.1f, asynchronous %.1f us of %.1f%n",
+          bytes, first[0], first[1], second[0], second[1]);
+    }
+  }
+
+  /** Returns how long a call holds its thread, and when its result is there, in microseconds. */
+  private static double[] medians(
+      ProcessGroup group, CudaDevice device, Tensor tensor, int bytes, boolean isSynchronous) {
     int count = bytes <= 1 << 16 ? 2000 : bytes <= 1 << 22 ? 200 : 20;
-    for (int i = 0; i < count / 4 + 3; i++) {
-      group.allReduce(tensor);
-    }
-    group.barrier();
-    double[] times = new double[count];
-    for (int i = 0; i < count; i++) {
+    int warmUp = count / 4 + 3;
+    double[] held = new double[count];
+    double[] whole = new double[count];
+    for (int i = -warmUp; i < count; i++) {
+      if (i == 0) {
+        group.barrier();
+      }
       long start = System.nanoTime();
-      group.allReduce(tensor);
-      times[i] = (System.nanoTime() - start) / 1e3;
+      if (isSynchronous) {
+        group.allReduce(tensor);
+      } else {
+        group.allReduce(tensor, AllReduceOptions.DEFAULT.withAsync()).synchronize();
+      }
+      long returned = System.nanoTime();
+      if (!tensor.device().isCpu()) {
+        device.currentStream().await(LONG);
+      }
+      if (i >= 0) {
+        held[i] = (returned - start) / 1e3;
+        whole[i] = (System.nanoTime() - start) / 1e3;
+      }
     }
-    Arrays.sort(times);
-    return times[count / 2];
+    Arrays.sort(held);
+    Arrays.sort(whole);
+    return new double[] {held[count / 2], whole[count / 2]};
   }
 }

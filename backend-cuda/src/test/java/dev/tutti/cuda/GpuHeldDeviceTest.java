@@ -58,7 +58,7 @@ class GpuHeldDeviceTest {
   void memoryToShareIsRefusedWhereTheDeviceIsFull() {
     CudaDevice device = cuda.device(0);
     StreamBlock block = hold(device.poolStream());
-    try (CudaIpc ipc = CudaIpc.create(cuda, "GpuHeldDeviceTest")) {
+    try (CudaIpc ipc = CudaIpc.create(cuda, "the job of GpuHeldDeviceTest")) {
       device.context().enter();
       long most = device.context().driver().memory().room().free() / 2;
       try (Arena arena = Arena.ofConfined()) {

@@ -5,11 +5,13 @@ import static org.assertj.core.api.Assertions.assertThatThrownBy;
 
 import dev.tutti.Tensor;
 import java.io.IOException;
+import java.nio.file.Path;
 import java.util.HexFormat;
 import org.assertj.core.api.ThrowableAssert.ThrowingCallable;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.Timeout;
 import org.junit.jupiter.api.extension.ExtendWith;
+import org.junit.jupiter.api.io.TempDir;
 
 /** Shares tensors of a GPU between processes, some of which are killed. */
 @ExtendWith(Gpu.class)
@@ -30,7 +32,7 @@ class GpuIpcTest {
   }
 
   @Test
-  @Timeout(60)
+  @Timeout(300)
   void aTensorEndsWithTheProcessThatSharedIt() throws Exception {
     try (CudaIpc ipc = CudaIpc.create(cuda, IpcChild.JOB);
         IpcProcess producer = new IpcProcess("gpu").ready()) {
@@ -50,6 +52,14 @@ class GpuIpcTest {
       refused(() -> ipc.open(second));
       received.close();
       device.tensors().copyOf(Tensor.of(1f));
+    }
+  }
+
+  @Test
+  @Timeout(120)
+  void aProducerThatEndsWithoutCloseWarnsOfWhatOthersLose(@TempDir Path folder) throws Exception {
+    try (CudaIpc ipc = CudaIpc.create(cuda, IpcChild.JOB)) {
+      ExitWarnings.check(ipc, "gpu", folder);
     }
   }
 

@@ -111,7 +111,7 @@ class GpuPeersTest {
     CudaDevice first = cuda.device(0);
     CudaDevice second = cuda.device(1);
     long module = Gpu.loadKernels(second);
-    try (CudaIpc ipc = CudaIpc.create(cuda, "GpuPeersTest");
+    try (CudaIpc ipc = CudaIpc.create(cuda, "the job of GpuPeersTest");
         Arena arena = Arena.ofConfined()) {
       Tensor shared = ipc.allocate(first, arena, DType.FLOAT32, 3);
       first.tensors().copyFromHost(shared, Tensor.of(1f, 2f, 3f));

@@ -14,7 +14,7 @@ import java.util.List;
 /**
  * Shares and opens tensors as it is told to by lines on its input, and answers each by a line:
  * {@code open HANDLE}, {@code close}, {@code cycle HANDLE}, which does both, {@code share NUMBER},
- * {@code state}.
+ * {@code state}, {@code end}, which closes the sharing.
  */
 final class IpcChild {
   static final String JOB = "job of the tests";
@@ -46,6 +46,7 @@ final class IpcChild {
         case "open" -> open(words[1]);
         case "close" -> close();
         case "cycle" -> cycle(words[1]);
+        case "end" -> end();
         case "state" -> "open " + ipc.openCount() + " descriptors " + Fds.open().size();
         default -> share(words[1]);
       };
@@ -67,6 +68,11 @@ final class IpcChild {
     open.forEach(ReceivedTensor::close);
     open.clear();
     return "closed";
+  }
+
+  private String end() {
+    ipc.close();
+    return "ended";
   }
 
   private String cycle(String handle) {

@@ -8,6 +8,7 @@ import java.io.IOException;
 import java.io.OutputStreamWriter;
 import java.io.Writer;
 import java.util.HexFormat;
+import java.util.concurrent.TimeUnit;
 
 /** Runs an {@link IpcChild}. */
 final class IpcProcess implements AutoCloseable {
@@ -21,6 +22,15 @@ final class IpcProcess implements AutoCloseable {
    * @param driver {@code fake} or {@code gpu}
    */
   IpcProcess(String driver) throws IOException {
+    this(driver, ProcessBuilder.Redirect.INHERIT);
+  }
+
+  /**
+   * Starts one.
+   *
+   * @param errors where its standard error goes
+   */
+  IpcProcess(String driver, ProcessBuilder.Redirect errors) throws IOException {
     process =
         new ProcessBuilder(
                 ProcessHandle.current().info().command().orElseThrow(),
@@ -32,7 +42,7 @@ final class IpcProcess implements AutoCloseable {
                 System.getProperty("java.class.path"),
                 IpcChild.class.getName(),
                 driver)
-            .redirectError(ProcessBuilder.Redirect.INHERIT)
+            .redirectError(errors)
             .start();
     out = process.inputReader(UTF_8);
     in = new OutputStreamWriter(process.getOutputStream(), UTF_8);
@@ -53,6 +63,17 @@ final class IpcProcess implements AutoCloseable {
 
   String open(SharedTensor tensor) throws IOException {
     return ask("open " + HexFormat.of().formatHex(tensor.handle()));
+  }
+
+  /** Lets it end by itself. */
+  void end() throws Exception {
+    in.close();
+    assertThat(process.waitFor(60, TimeUnit.SECONDS)).as("whether it ends").isTrue();
+    assertThat(process.exitValue()).isZero();
+  }
+
+  long pid() {
+    return process.pid();
   }
 
   /** Kills it and does not wait. */

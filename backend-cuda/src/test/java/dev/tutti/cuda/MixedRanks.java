@@ -30,7 +30,7 @@ final class MixedRanks implements AutoCloseable {
   static final String PREFIX = "0//cuda//";
 
   /** Is how long a rank of Tutti waits, unless told otherwise. */
-  static final Duration LIMIT = Duration.ofSeconds(20);
+  static final Duration LIMIT = Duration.ofSeconds(60);
 
   final HashStore store = new HashStore();
   final StallingStore.Stall stall = new StallingStore.Stall();
@@ -75,7 +75,7 @@ final class MixedRanks implements AutoCloseable {
         size,
         each -> {
           Communicator main = each.main();
-          assertThat(over.await(30, TimeUnit.SECONDS)).isTrue();
+          assertThat(over.await(60, TimeUnit.SECONDS)).isTrue();
           main.close();
         });
   }
@@ -132,7 +132,7 @@ final class MixedRanks implements AutoCloseable {
   /** Waits for ranks; throws the first failure. */
   static void end(Future<?>... all) throws Exception {
     for (Future<?> each : all) {
-      each.get(40, TimeUnit.SECONDS);
+      each.get(60, TimeUnit.SECONDS);
     }
   }
 

@@ -166,7 +166,7 @@ class NcclBackendTest {
             2,
             (group, device) -> {
               if (group.rank() == 1) {
-                assertThat(failed.await(20, TimeUnit.SECONDS)).isTrue();
+                assertThat(failed.await(60, TimeUnit.SECONDS)).isTrue();
                 return;
               }
               Tensor tensor = device.tensors().copyOf(Tensor.of(1f));
@@ -219,7 +219,7 @@ class NcclBackendTest {
       Until.holds("rank 0 in NCCL", () -> nccl.calls("ncclCommInitRankConfig") == 1);
       assertThatThrownBy(() -> ProcessGroup.init(options(store, 1, timeout).withProvider(none)))
           .hasStackTraceContaining("no device here");
-      assertThatThrownBy(() -> waits.get(20, TimeUnit.SECONDS))
+      assertThatThrownBy(() -> waits.get(60, TimeUnit.SECONDS))
           .isInstanceOf(ExecutionException.class)
           .hasStackTraceContaining("no device here");
     }
@@ -250,7 +250,7 @@ class NcclBackendTest {
       assertThatThrownBy(() -> NcclWorld.join(context, machine.cuda, nccl))
           .isInstanceOf(RendezvousException.class)
           .hasMessageStartingWith("rank 0/2: the ranks did not all come to the communicator");
-      closes.get(20, TimeUnit.SECONDS);
+      closes.get(60, TimeUnit.SECONDS);
     }
   }
 }

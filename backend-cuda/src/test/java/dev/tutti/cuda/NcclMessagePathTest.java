@@ -60,10 +60,11 @@ class NcclMessagePathTest {
     for (int r = 0; r < 2; r++) {
       StoreExchange exchange = new StoreExchange(store, "links", r, 2);
       opened.add(
-          threads.submit(() -> RankLinks.open(InetAddress::getLoopbackAddress, exchange, soon())));
+          threads.submit(
+              () -> RankLinks.open(InetAddress::getLoopbackAddress, null, exchange, soon())));
     }
     return List.of(
-        opened.get(0).get(20, TimeUnit.SECONDS), opened.get(1).get(20, TimeUnit.SECONDS));
+        opened.get(0).get(60, TimeUnit.SECONDS), opened.get(1).get(20, TimeUnit.SECONDS));
   }
 
   @AfterEach
@@ -142,7 +143,7 @@ class NcclMessagePathTest {
     }
 
     boolean isAtDevice() throws Exception {
-      return event.get(20, TimeUnit.SECONDS).awaitReached(soon());
+      return event.get(60, TimeUnit.SECONDS).awaitReached(soon());
     }
   }
 
@@ -160,12 +161,12 @@ class NcclMessagePathTest {
 
   private void abortAtOnce() throws Exception {
     for (NcclMessages each : messages) {
-      threads.submit(() -> each.abort(enough)).get(10, TimeUnit.SECONDS);
+      threads.submit(() -> each.abort(enough)).get(60, TimeUnit.SECONDS);
     }
   }
 
   private void assertAborted(Message message) throws Exception {
-    assertThat(message.failure.get(20, TimeUnit.SECONDS))
+    assertThat(message.failure.get(60, TimeUnit.SECONDS))
         .isInstanceOf(BackendException.class)
         .hasMessage("the group was aborted")
         .hasRootCause(enough);
@@ -200,7 +201,7 @@ class NcclMessagePathTest {
     List<Message> sides = start(0);
     Until.holds("a stream that is being made", () -> streamsMade() == made + 2);
     abortAtOnce();
-    threads.submit(() -> taken.forEach(reserve::give)).get(10, TimeUnit.SECONDS);
+    threads.submit(() -> taken.forEach(reserve::give)).get(60, TimeUnit.SECONDS);
     held.countDown();
     assertAborted(sides.get(0));
     assertThat(sides.get(0).event).isNotDone();
@@ -235,7 +236,7 @@ class NcclMessagePathTest {
     CudaStream stream = machine.cuda.device(0).defaultStream();
     path.start(first, cell(0), 4, stream.record(), 1);
     path.start(second, cell(0), 4, stream.record(), 1);
-    assertThat(first.failure.get(20, TimeUnit.SECONDS)).isSameAs(error);
+    assertThat(first.failure.get(60, TimeUnit.SECONDS)).isSameAs(error);
     Until.holds("NCCL", () -> nccl.calls("ncclCommInitRankConfig") == 1);
     path.abort(enough);
     assertAborted(second);
@@ -256,7 +257,7 @@ class NcclMessagePathTest {
     for (NcclMessages each : messages) {
       each.close(start + TimeUnit.MILLISECONDS.toNanos(100));
     }
-    assertThat(System.nanoTime() - start).isLessThan(TimeUnit.SECONDS.toNanos(4));
+    assertThat(System.nanoTime() - start).isLessThan(TimeUnit.SECONDS.toNanos(30));
     assertThat(nccl.communicators()).isEqualTo(8);
     held.countDown();
   }
@@ -267,10 +268,10 @@ class NcclMessagePathTest {
     Message message = new Message(soon());
     messages.get(0).receive(message, 1, 0, cell(0), 4);
     ends.get(1).close();
-    assertThat(message.failure.get(20, TimeUnit.SECONDS))
+    assertThat(message.failure.get(60, TimeUnit.SECONDS))
         .isInstanceOfSatisfying(PeerLostException.class, e -> assertThat(e.peer()).isOne())
         .hasMessage("rank 0: rank 1 is gone, or its group failed: its links ended");
-    assertThat(lost.get(20, TimeUnit.SECONDS)).isOne();
+    assertThat(lost.get(60, TimeUnit.SECONDS)).isOne();
   }
 
   @Test
@@ -278,7 +279,7 @@ class NcclMessagePathTest {
     Message message = new Message(soon());
     messages.get(0).receive(message, 1, 0, cell(0), 4);
     messages.get(1).beginClose();
-    assertThat(message.failure.get(20, TimeUnit.SECONDS)).hasMessage("rank 1 closed the group");
+    assertThat(message.failure.get(60, TimeUnit.SECONDS)).hasMessage("rank 1 closed the group");
     assertThatThrownBy(() -> messages.get(0).receive(new Message(soon()), 1, 0, cell(0), 4))
         .hasMessage("rank 1 closed the group");
     assertThatThrownBy(() -> messages.get(0).send(new Message(soon()), 1, 0, cell(0), 4))
@@ -308,7 +309,7 @@ class NcclMessagePathTest {
                 told.complete(cause);
               })) {
         board.fail(new IOException("rank 1 is gone"), 1);
-        assertThat(told.get(20, TimeUnit.SECONDS))
+        assertThat(told.get(60, TimeUnit.SECONDS))
             .isInstanceOfSatisfying(
                 PeerLostException.class, lost -> assertThat(lost.peer()).isOne())
             .hasMessage("rank 1 is gone");

@@ -69,7 +69,7 @@ class NcclMessagesTest {
                 send.await();
               } else {
                 group.allReduce(sum);
-                assertThat(summed.await(20, TimeUnit.SECONDS)).isTrue();
+                assertThat(summed.await(60, TimeUnit.SECONDS)).isTrue();
                 Tensor received = floats(device, 0f);
                 group.recv(received, 0);
                 assertThat(device.tensors().toHost(received).toFloatArray()).containsExactly(7);
@@ -161,7 +161,7 @@ class NcclMessagesTest {
                   .isInstanceOf(TuttiException.class)
                   .hasMessageContaining("failed: result 6 (6); played failure");
               done.countDown();
-              assertThat(done.await(20, TimeUnit.SECONDS)).isTrue();
+              assertThat(done.await(60, TimeUnit.SECONDS)).isTrue();
               held.countDown();
             });
   }
@@ -230,7 +230,7 @@ class NcclMessagesTest {
                   }
                 }
                 sent.countDown();
-                assertThat(sent.await(20, TimeUnit.SECONDS)).isTrue();
+                assertThat(sent.await(60, TimeUnit.SECONDS)).isTrue();
                 if (group.rank() == 1) {
                   group.abort("enough");
                 }

@@ -27,7 +27,7 @@ import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.Timeout;
 
 /** Tests subgroups of groups with ranks of PyTorch on a played NCCL. */
-@Timeout(60)
+@Timeout(300)
 class NcclMixedGroupsTest {
   @AutoClose private final MixedRanks ranks = new MixedRanks(3);
 

@@ -25,7 +25,7 @@ import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.Timeout;
 
 /** Tests messages between ranks of Tutti and of PyTorch on a played NCCL. */
-@Timeout(60)
+@Timeout(300)
 class NcclMixedMessagesTest {
   private static final P2pOptions ASYNC = P2pOptions.DEFAULT.withAsync();
 
@@ -182,7 +182,7 @@ class NcclMixedMessagesTest {
     Future<?> foreign = ranks.foreignUntil(over, 0, 3);
     Future<?> leaver =
         ranks.own(
-            1, 3, (group, device) -> assertThat(started.await(40, TimeUnit.SECONDS)).isTrue());
+            1, 3, (group, device) -> assertThat(started.await(60, TimeUnit.SECONDS)).isTrue());
     Future<?> waiter =
         ranks.own(
             2,

@@ -22,7 +22,7 @@ import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.ValueSource;
 
 /** Tests groups with ranks of PyTorch whose store is gone or does not answer. */
-@Timeout(90)
+@Timeout(300)
 class NcclMixedStoreTest {
   private static final P2pOptions ASYNC = P2pOptions.DEFAULT.withAsync();
 
@@ -52,7 +52,7 @@ class NcclMixedStoreTest {
               Communicator own = lazy ? rank.pair(1) : rank.main();
               rank.send(own, 1, rank.floats(5));
               connected.countDown();
-              assertThat(over.await(30, TimeUnit.SECONDS)).isTrue();
+              assertThat(over.await(60, TimeUnit.SECONDS)).isTrue();
               own.close();
             });
     MixedRanks.Own receives =
@@ -68,7 +68,7 @@ class NcclMixedStoreTest {
         };
     Duration limit = LIMIT.plus(LIMIT);
     Future<?> own = lazy ? ranks.lazy(1, 2, limit, receives) : ranks.own(1, 2, limit, receives);
-    assertThat(connected.await(30, TimeUnit.SECONDS)).isTrue();
+    assertThat(connected.await(60, TimeUnit.SECONDS)).isTrue();
     harm.run();
     ranks.nccl.failAll(6);
     end(own, foreign);

@@ -174,45 +174,30 @@ final class Collectives {
 
   /** Waits until a round came to a stage. Lock held. */
   private void awaitStage(Round round, int rank, int stage, Operation op) throws Exception {
-    boolean interrupted = false;
     while (round.stage < stage) {
-      try {
-        if (round.serial) {
-          // Data of this rank is being moved, which does not wait for anything.
-          hub.await(System.nanoTime() + TimeUnit.SECONDS.toNanos(1));
+      if (round.serial) {
+        // Data of this rank is being moved, which does not wait for anything.
+        hub.await(System.nanoTime() + TimeUnit.SECONDS.toNanos(1));
+        continue;
+      }
+      hub.check(rank);
+      long deadline = op.deadlineNanos();
+      if (round.mismatchSince != 0) {
+        long grace = round.mismatchSince + MISMATCH_GRACE_NANOS;
+        if (grace - System.nanoTime() <= 0) {
+          failMismatch(round, null);
           continue;
         }
-        hub.check(rank);
-        if (interrupted) {
-          throw new InterruptedException();
-        }
-        long deadline = op.deadlineNanos();
-        if (round.mismatchSince != 0) {
-          long grace = round.mismatchSince + MISMATCH_GRACE_NANOS;
-          if (grace - System.nanoTime() <= 0) {
-            failMismatch(round, null);
-            continue;
-          }
-          deadline = deadline - grace < 0 ? deadline : grace;
-        }
-        if (!hub.await(deadline) && op.deadlineNanos() - System.nanoTime() <= 0) {
-          String text = round.missing(rank);
-          if (round.stage < stage && !round.serial) {
-            // Before the messages that end because of it.
-            hub.afterUnlock(() -> op.fail(new TimeoutException(text), -1));
-            hub.fail(() -> new TimeoutException(text), -1);
-          }
-        }
-      } catch (InterruptedException e) {
-        if (!round.serial) {
-          hub.interrupted(rank);
-          throw e;
-        }
-        interrupted = true;
+        deadline = deadline - grace < 0 ? deadline : grace;
       }
-    }
-    if (interrupted) {
-      Thread.currentThread().interrupt();
+      if (!hub.await(deadline) && op.deadlineNanos() - System.nanoTime() <= 0) {
+        String text = round.missing(rank);
+        if (round.stage < stage && !round.serial) {
+          // Before the messages that end because of it.
+          hub.afterUnlock(() -> op.fail(new TimeoutException(text), -1));
+          hub.fail(() -> new TimeoutException(text), -1);
+        }
+      }
     }
   }
 }

@@ -1,5 +1,6 @@
 package dev.tutti.fake;
 
+import dev.tutti.AllReduceAlgorithm;
 import dev.tutti.Capabilities;
 import dev.tutti.Device;
 import dev.tutti.ReduceOp;
@@ -11,6 +12,7 @@ import dev.tutti.spi.DeviceEvent;
 import dev.tutti.spi.Operation;
 import java.util.List;
 import java.util.Map;
+import java.util.Optional;
 import org.jspecify.annotations.Nullable;
 
 /** Passes all calls on to another backend, and lets a subclass see them before. */
@@ -40,6 +42,20 @@ abstract class DecoratedBackend implements Backend {
   public void allReduce(Operation op, Tensor tensor, ReduceOp reduceOp) throws Exception {
     before(op, Call.inPlace(op, tensor).withOp(reduceOp));
     inner.allReduce(op, tensor, reduceOp);
+  }
+
+  @Override
+  public void allReduce(
+      Operation op, Tensor tensor, ReduceOp reduceOp, AllReduceAlgorithm algorithm)
+      throws Exception {
+    before(op, Call.inPlace(op, tensor).withOp(reduceOp));
+    inner.allReduce(op, tensor, reduceOp, algorithm);
+  }
+
+  @Override
+  public Optional<String> reasonAgainst(
+      AllReduceAlgorithm algorithm, Tensor tensor, ReduceOp reduceOp) {
+    return inner.reasonAgainst(algorithm, tensor, reduceOp);
   }
 
   @Override

@@ -2,6 +2,7 @@ package dev.tutti.fake;
 
 import dev.tutti.OpType;
 import dev.tutti.spi.Operation;
+import dev.tutti.spi.Uninterrupted;
 import java.time.Duration;
 import java.util.ArrayList;
 import java.util.HashMap;
@@ -265,11 +266,10 @@ public final class Faults {
           return text;
         }
         long until = obstacle.untilNanos() - System.nanoTime();
-        changed.awaitNanos(until > 0 ? Math.min(left, until) : left);
+        boolean _ =
+            Uninterrupted.await(
+                changed, System.nanoTime() + (until > 0 ? Math.min(left, until) : left));
       }
-    } catch (InterruptedException e) {
-      Thread.currentThread().interrupt();
-      throw e;
     } finally {
       lock.unlock();
     }

@@ -5,6 +5,7 @@ import dev.tutti.StoreException;
 import dev.tutti.spi.BackendContext;
 import dev.tutti.spi.Operation;
 import dev.tutti.spi.PeerLostException;
+import dev.tutti.spi.Uninterrupted;
 import java.util.ArrayList;
 import java.util.List;
 import java.util.concurrent.TimeUnit;
@@ -96,15 +97,12 @@ final class Hub {
     changed.signalAll();
   }
 
-  /** Waits for a change; returns false when the deadline has passed. Lock held. */
-  @SuppressWarnings("WaitNotInLoop") // the callers loop
-  boolean await(long deadlineNanos) throws InterruptedException {
-    long nanos = deadlineNanos - System.nanoTime();
-    if (nanos <= 0) {
-      return false;
-    }
-    long left = changed.awaitNanos(Math.min(nanos, TimeUnit.HOURS.toNanos(1)));
-    return left > 0 || deadlineNanos - System.nanoTime() > 0;
+  /**
+   * Waits for a change, also when interrupted; returns false when the deadline has passed. Lock
+   * held.
+   */
+  boolean await(long deadlineNanos) {
+    return Uninterrupted.await(changed, deadlineNanos);
   }
 
   /**
@@ -169,9 +167,6 @@ final class Hub {
         // Another one came.
       }
       return joined == size;
-    } catch (InterruptedException e) {
-      interrupted(rank);
-      throw e;
     } finally {
       unlock();
     }
@@ -241,13 +236,6 @@ final class Hub {
     }
     blocks.clear();
     return true;
-  }
-
-  /** Fails the group because the thread of a rank was interrupted in it. Lock held. */
-  void interrupted(int rank) {
-    String text = "rank " + rank + " was interrupted in group " + group;
-    fail(() -> new PeerLostException(rank, text, null), rank);
-    Thread.currentThread().interrupt();
   }
 
   /**

@@ -6,6 +6,7 @@ import dev.tutti.FailureInfo;
 import dev.tutti.OpType;
 import dev.tutti.Tensor;
 import dev.tutti.TuttiException;
+import dev.tutti.spi.Uninterrupted;
 import java.io.IOException;
 import java.lang.foreign.MemorySegment;
 import java.time.Duration;
@@ -22,6 +23,7 @@ final class SharedBlock {
   static final int CHANNELS = 32;
 
   private static final long ALIGNMENT = 4096;
+  private static final long LONGEST_WAIT = Long.MAX_VALUE / 4;
 
   private final String group;
   private final int size;
@@ -122,7 +124,8 @@ final class SharedBlock {
       BooleanSupplier condition) {
     int rank = self.rank();
     long start = System.nanoTime();
-    long left = TimeUnit.NANOSECONDS.convert(timeout);
+    long left = Math.min(TimeUnit.NANOSECONDS.convert(timeout), LONGEST_WAIT);
+    long deadline = start + left;
     while (!condition.getAsBoolean()) {
       checkFailure();
       self.requireOpen();
@@ -133,12 +136,8 @@ final class SharedBlock {
             new FailureInfo(group, rank, size, OpType.UNKNOWN, 0, peer, -1, elapsed),
             null);
       }
-      try {
-        left = changed.awaitNanos(left);
-      } catch (InterruptedException e) {
-        Thread.currentThread().interrupt();
-        throw new TuttiException(
-            "rank " + rank + " was interrupted in " + what + " on channel " + channel, e);
+      if (!Uninterrupted.await(changed, deadline)) {
+        left = 0;
       }
     }
   }

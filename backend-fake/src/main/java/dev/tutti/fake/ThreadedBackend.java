@@ -18,6 +18,8 @@ import org.jspecify.annotations.Nullable;
 
 /** Is one rank of a group whose ranks are threads of this JVM. */
 final class ThreadedBackend implements Backend {
+  private static final String PATH = "threaded";
+
   private final Hub hub;
   private final int rank;
   private final Set<SharedMemory> open = ConcurrentHashMap.newKeySet();
@@ -43,6 +45,7 @@ final class ThreadedBackend implements Backend {
       throw new UnsupportedOperationException(
           "sparse tensors can be reduced by SUM only, not " + reduceOp);
     }
+    op.took(PATH);
     List<Tensor> result = new ArrayList<>(1);
     Call call = Call.of(op, List.of(tensor), List.of()).withOp(reduceOp);
     hub.collectives()
@@ -224,6 +227,7 @@ final class ThreadedBackend implements Backend {
   }
 
   private void run(Operation op, Call call) throws Exception {
+    op.took(PATH);
     hub.collectives().exchange(rank, op, call.withoutOverlap(), Movement::move);
   }
 }

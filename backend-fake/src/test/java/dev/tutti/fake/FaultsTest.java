@@ -171,7 +171,7 @@ class FaultsTest {
                 Tensor near = Tensor.of(0);
                 group.recv(near, 0);
                 assertThat(near.flatLong(0)).isEqualTo(4);
-                assertThat(sent.await(20, TimeUnit.SECONDS)).isTrue();
+                assertThat(sent.await(60, TimeUnit.SECONDS)).isTrue();
                 Work blocked = group.allReduce(Tensor.of(1), AllReduceOptions.DEFAULT.withAsync());
                 assertThat(blocked.await(BRIEF)).isFalse();
                 faults.heal();
@@ -353,7 +353,7 @@ class FaultsTest {
 
   @Test
   void ranksOfSubgroupsAreThoseOfTheWorld() {
-    faults.failOn(2, OpType.BARRIER, 1);
+    faults.failOn(2, OpType.BARRIER, 2);
     world(3)
         .run(
             group -> {
@@ -362,9 +362,14 @@ class FaultsTest {
                   .subgroup(members)
                   .ifPresent(
                       child ->
-                          assertThatThrownBy(child::barrier)
+                          assertThatThrownBy(
+                                  () -> {
+                                    // Else the set-up of the other rank may hear of the failure.
+                                    child.barrier();
+                                    child.barrier();
+                                  })
                               .isInstanceOf(CollectiveException.class)
-                              .hasMessageContaining("barrier #1 of rank 2 was told to fail"));
+                              .hasMessageContaining("barrier #2 of rank 2 was told to fail"));
             });
   }
 
@@ -400,7 +405,7 @@ class FaultsTest {
         .hasMessageContaining("rank 1 was killed")
         .extracting(failure -> ((PeerFailedException) failure).failedRank())
         .isEqualTo(1);
-    assertThat(System.nanoTime() - start).isLessThan(TimeUnit.SECONDS.toNanos(10));
+    assertThat(System.nanoTime() - start).isLessThan(TimeUnit.SECONDS.toNanos(30));
   }
 
   @Test
@@ -425,7 +430,7 @@ class FaultsTest {
                         group
                             .barrier(BarrierOptions.DEFAULT.withAsync())
                             .toCompletableFuture()
-                            .get(20, TimeUnit.SECONDS);
+                            .get(60, TimeUnit.SECONDS);
                     default -> {
                       group.close();
                       group.barrier();

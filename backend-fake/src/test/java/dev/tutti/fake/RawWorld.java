@@ -21,7 +21,7 @@ import java.util.stream.IntStream;
 
 /** Runs backends on threads, without groups. */
 final class RawWorld {
-  static final Duration TIMEOUT = Duration.ofSeconds(20);
+  static final Duration TIMEOUT = Duration.ofSeconds(60);
 
   private RawWorld() {}
 

@@ -22,8 +22,10 @@ import java.lang.foreign.Arena;
 import java.time.Duration;
 import java.util.ArrayList;
 import java.util.List;
+import java.util.Map;
 import java.util.concurrent.CompletableFuture;
 import java.util.concurrent.ConcurrentHashMap;
+import java.util.concurrent.CountDownLatch;
 import java.util.concurrent.TimeUnit;
 import java.util.concurrent.TimeoutException;
 import org.junit.jupiter.api.Test;
@@ -165,7 +167,7 @@ class ThreadedFailureTest {
                         "rank 0: barrier #1",
                         "ranks 1, 2: allReduce #1 SUM float32[1]",
                         "rank 3: nothing yet"));
-    assertThat(System.nanoTime() - start).isLessThan(TimeUnit.SECONDS.toNanos(10));
+    assertThat(System.nanoTime() - start).isLessThan(TimeUnit.SECONDS.toNanos(30));
   }
 
   @Test
@@ -261,7 +263,8 @@ class ThreadedFailureTest {
   }
 
   @Test
-  void anInterruptFailsTheGroup() {
+  void anInterruptEndsNoCollective() {
+    CountDownLatch timedOut = new CountDownLatch(1);
     List<Throwable> failures =
         RawWorld.failures(
             2,
@@ -269,19 +272,17 @@ class ThreadedFailureTest {
             rank -> {
               if (rank.rank == 0) {
                 Thread.currentThread().interrupt();
-                try {
-                  rank.backend.barrier(rank.op(OpType.BARRIER));
-                } finally {
-                  assertThat(Thread.interrupted()).isTrue();
-                }
+                assertThatThrownBy(
+                        () -> rank.backend.barrier(rank.op(OpType.BARRIER, Duration.ofMillis(50))))
+                    .isInstanceOf(TimeoutException.class);
+                assertThat(Thread.interrupted()).isTrue();
+                timedOut.countDown();
               } else {
-                receiveInVain(rank);
+                assertThat(timedOut.await(60, TimeUnit.SECONDS)).isTrue();
               }
+              throw new IllegalStateException("the end of rank " + rank.rank);
             });
-    assertThat(failures.get(0)).isInstanceOf(InterruptedException.class);
-    assertThat(failures.get(1))
-        .isInstanceOf(PeerLostException.class)
-        .hasMessage("rank 0 was interrupted in group test");
+    assertThat(failures).hasSize(2).allMatch(e -> e instanceof IllegalStateException);
   }
 
   @Test
@@ -411,7 +412,7 @@ class ThreadedFailureTest {
         for (Thread thread : threads) {
           thread.join();
         }
-        assertThat(sums).hasSize(3).containsValue(3.0);
+        assertThat(sums).isEqualTo(Map.of(0, 3.0, 1, 3.0, 2, 3.0));
       }
     }
   }
@@ -438,8 +439,8 @@ class ThreadedFailureTest {
       CompletableFuture<Throwable> visitor = creation(1, new PrefixStore("group", store));
       store.get("group/threaded/hub", RawWorld.TIMEOUT);
       own.close();
-      assertThat(host.get(5, TimeUnit.SECONDS)).isInstanceOf(StoreClosedException.class);
-      assertThat(visitor.get(5, TimeUnit.SECONDS))
+      assertThat(host.get(60, TimeUnit.SECONDS)).isInstanceOf(StoreClosedException.class);
+      assertThat(visitor.get(60, TimeUnit.SECONDS))
           .isInstanceOfAny(PeerLostException.class, BackendException.class)
           .hasMessageContaining("rank 0");
     }

@@ -221,7 +221,7 @@ class ThreadedMessageTest {
         3,
         rank -> {
           if (rank.rank != 0) {
-            assertThat(posted.await(20, TimeUnit.SECONDS)).isTrue();
+            assertThat(posted.await(60, TimeUnit.SECONDS)).isTrue();
             if (rank.rank == 1) {
               send(rank, Tensor.of(11), 0, 3).result();
             }
@@ -254,7 +254,7 @@ class ThreadedMessageTest {
           if (rank.rank == 0) {
             Tensor tensor = Tensor.allocate(DType.UINT8, columns, 2);
             tensor.fill(7);
-            assertThat(posted.await(20, TimeUnit.SECONDS)).isTrue();
+            assertThat(posted.await(60, TimeUnit.SECONDS)).isTrue();
             send(rank, tensor.transpose(0, 1), 1, 0);
             sent.countDown();
             return;
@@ -269,7 +269,7 @@ class ThreadedMessageTest {
           }
           rank.backend.abort(new IllegalStateException("had enough"));
           tensor.copyFrom(ones);
-          assertThat(sent.await(20, TimeUnit.SECONDS)).isTrue();
+          assertThat(sent.await(60, TimeUnit.SECONDS)).isTrue();
           assertThat(tensor.segment().mismatch(ones.segment()))
               .as("first byte that was written after the abort")
               .isEqualTo(-1);
@@ -283,7 +283,7 @@ class ThreadedMessageTest {
         2,
         rank -> {
           if (rank.rank == 0) {
-            assertThat(aborted.await(20, TimeUnit.SECONDS)).isTrue();
+            assertThat(aborted.await(60, TimeUnit.SECONDS)).isTrue();
             TestOperation op = send(rank, Tensor.of(5), 1, 0);
             assertThatThrownBy(op::result).isInstanceOf(PeerLostException.class);
             return;

@@ -20,7 +20,7 @@ import org.jspecify.annotations.Nullable;
 import org.junit.jupiter.api.Test;
 
 class ThreadedSymmetricMemoryTest {
-  private static final Duration LONG = Duration.ofSeconds(20);
+  private static final Duration LONG = Duration.ofSeconds(60);
 
   private static SymmetricMemory allocate(RawWorld.Rank rank, long bytes) throws Exception {
     return rank.backend.allocateSymmetric(rank.op(OpType.UNKNOWN), bytes);

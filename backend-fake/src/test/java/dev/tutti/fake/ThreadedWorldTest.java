@@ -74,7 +74,7 @@ class ThreadedWorldTest {
         2,
         group -> {
           if (group.rank() == 1) {
-            assertThat(failed.await(20, TimeUnit.SECONDS)).isTrue();
+            assertThat(failed.await(60, TimeUnit.SECONDS)).isTrue();
             return;
           }
           try {
@@ -118,7 +118,7 @@ class ThreadedWorldTest {
     assertThat(List.of(thrown.getSuppressed()[1], thrown.getSuppressed()[2]))
         .extracting(each -> ((RankFailure) each).rank())
         .containsExactlyInAnyOrder(0, 2);
-    assertThat(System.nanoTime() - start).isLessThan(TimeUnit.SECONDS.toNanos(10));
+    assertThat(System.nanoTime() - start).isLessThan(TimeUnit.SECONDS.toNanos(30));
     assertThat(rankThreads()).isEmpty();
   }
 
@@ -321,7 +321,7 @@ class ThreadedWorldTest {
                 assertThat(failure)
                     .isExactlyInstanceOf(CollectiveException.class)
                     .hasMessageContainingAll("gave 0, 1, 2", "rank 2 gave 0, 2"));
-    assertThat(System.nanoTime() - start).isLessThan(TimeUnit.SECONDS.toNanos(10));
+    assertThat(System.nanoTime() - start).isLessThan(TimeUnit.SECONDS.toNanos(30));
   }
 
   private static boolean isInSetUp(Thread thread) {

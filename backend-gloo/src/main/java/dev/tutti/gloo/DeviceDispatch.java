@@ -1,5 +1,6 @@
 package dev.tutti.gloo;
 
+import dev.tutti.AllReduceAlgorithm;
 import dev.tutti.Capabilities.Feature;
 import dev.tutti.Device;
 import dev.tutti.ReduceOp;
@@ -16,6 +17,7 @@ import java.nio.charset.StandardCharsets;
 import java.util.ArrayList;
 import java.util.List;
 import java.util.Map;
+import java.util.Optional;
 import java.util.concurrent.ConcurrentHashMap;
 import org.jspecify.annotations.Nullable;
 
@@ -122,6 +124,19 @@ final class DeviceDispatch implements Backend {
   @Override
   public void allReduce(Operation op, Tensor tensor, ReduceOp reduceOp) throws Exception {
     of(tensor).allReduce(op, tensor, reduceOp);
+  }
+
+  @Override
+  public void allReduce(
+      Operation op, Tensor tensor, ReduceOp reduceOp, AllReduceAlgorithm algorithm)
+      throws Exception {
+    of(tensor).allReduce(op, tensor, reduceOp, algorithm);
+  }
+
+  @Override
+  public Optional<String> reasonAgainst(
+      AllReduceAlgorithm algorithm, Tensor tensor, ReduceOp reduceOp) {
+    return of(tensor).reasonAgainst(algorithm, tensor, reduceOp);
   }
 
   @Override

@@ -1,5 +1,6 @@
 package dev.tutti.gloo;
 
+import dev.tutti.AllReduceAlgorithm;
 import dev.tutti.BackendException;
 import dev.tutti.Capabilities.Feature;
 import dev.tutti.ReduceOp;
@@ -17,6 +18,7 @@ import dev.tutti.spi.PeerLostException;
 import dev.tutti.spi.Staging;
 import java.util.List;
 import java.util.Map;
+import java.util.Optional;
 import org.jspecify.annotations.Nullable;
 
 /**
@@ -30,9 +32,13 @@ final class GlooBackend implements Backend {
           + GlooProvider.SHARED_BYTES.name()
           + " is 0";
 
-  private final Transport transport;
+  /** Connects the ranks. */
+  final Transport transport;
+
+  /** Runs the collectives of Gloo's wire. */
+  final WireCollectives wire;
+
   private final UserMessages messages;
-  private final WireCollectives wire;
 
   /** Runs the collectives. */
   final Collectives collectives;
@@ -60,18 +66,36 @@ final class GlooBackend implements Backend {
     this.memories = memories;
   }
 
-  /** Ends a collective, and after it the messages that end because of it. */
+  /**
+   * Ends a collective, and after it the messages that end because of it; a refusal ends neither.
+   */
   private void stop(Operation op, Throwable cause) {
-    if (!(cause instanceof UnsupportedOperationException)) {
-      op.fail(cause, PeerLostException.rankIn(cause));
+    if (cause instanceof UnsupportedOperationException) {
+      return;
     }
+    op.fail(cause, PeerLostException.rankIn(cause));
     transport.stop(cause);
   }
 
   @Override
   public void allReduce(Operation op, Tensor tensor, ReduceOp reduceOp) throws Exception {
+    allReduce(op, tensor, reduceOp, AllReduceAlgorithm.AUTO);
+  }
+
+  @Override
+  public Optional<String> reasonAgainst(
+      AllReduceAlgorithm algorithm, Tensor tensor, ReduceOp reduceOp) {
+    return Optional.ofNullable(collectives.reasonAgainst(algorithm, tensor, reduceOp));
+  }
+
+  @Override
+  public void allReduce(
+      Operation op, Tensor tensor, ReduceOp reduceOp, AllReduceAlgorithm algorithm)
+      throws Exception {
     try {
-      collectives.allReduce(op, tensor, reduceOp);
+      collectives.allReduce(op, tensor, reduceOp, algorithm);
+    } catch (UnsupportedOperationException e) {
+      throw e; // all ranks refuse it, and go on
     } catch (Exception | Error e) {
       stop(op, e);
       throw e;

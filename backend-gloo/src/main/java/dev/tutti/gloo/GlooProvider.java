@@ -19,13 +19,13 @@ import dev.tutti.gloo.host.SymmetricMemories;
 import dev.tutti.gloo.spi.GlooDeviceProvider;
 import dev.tutti.gloo.transport.RemoteMemory;
 import dev.tutti.gloo.transport.Rendezvous;
-import dev.tutti.gloo.transport.TlsSettings;
 import dev.tutti.gloo.transport.Transport;
 import dev.tutti.spi.Backend;
 import dev.tutti.spi.BackendContext;
 import dev.tutti.spi.BackendProvider;
 import dev.tutti.spi.SharedHeap;
 import dev.tutti.store.JobToken;
+import dev.tutti.tls.TlsSettings;
 import java.io.IOException;
 import java.nio.charset.StandardCharsets;
 import java.nio.file.Path;
@@ -264,6 +264,7 @@ public final class GlooProvider implements BackendProvider {
 
   @Override
   public Backend create(BackendContext context) throws Exception {
+    long deadline = System.nanoTime() + context.timeout().toNanos();
     Settings settings = context.settings();
     Rendezvous rendezvous =
         new Rendezvous(
@@ -284,7 +285,7 @@ public final class GlooProvider implements BackendProvider {
             new GlooBackend(transport, wire, own, memoriesOfOne(context, transport));
         return withDevices(alone, context, true);
       }
-      meeting = meetOnHost(context, rendezvous, transport).orElse(null);
+      meeting = meetOnHost(context, rendezvous, transport, deadline).orElse(null);
       return withDevices(
           create(context, transport, wire, meeting, rendezvous.isCrowded()), context, true);
     } catch (Exception | Error e) {
@@ -323,7 +324,7 @@ public final class GlooProvider implements BackendProvider {
     Collectives collectives =
         meeting.isOneHost()
             ? meeting.inMemory(
-                RemoteMemory.isAllowed(context.settings()),
+                context.settings().get(RemoteMemory.SETTING),
                 context.settings().get(SharedHeap.SETTING))
             : meeting.onTwoLevels(transport, wire, agreed(context, wanted));
     return new GlooBackend(transport, wire, collectives, meeting.memories());
@@ -363,7 +364,8 @@ public final class GlooProvider implements BackendProvider {
   }
 
   private static Optional<HostMeeting> meetOnHost(
-      BackendContext context, Rendezvous rendezvous, Transport transport) throws Exception {
+      BackendContext context, Rendezvous rendezvous, Transport transport, long deadline)
+      throws Exception {
     Settings settings = context.settings();
     HostRendezvous host =
         new HostRendezvous(
@@ -371,6 +373,6 @@ public final class GlooProvider implements BackendProvider {
             Path.of(settings.get(SHARED_DIRECTORY)),
             settings.get(SHARED_BYTES),
             settings.get(TWO_LEVEL));
-    return host.meet(transport, rendezvous.spinNanos(settings.get(SPIN)), context.timeout());
+    return host.meet(transport, rendezvous.spinNanos(settings.get(SPIN)), deadline);
   }
 }

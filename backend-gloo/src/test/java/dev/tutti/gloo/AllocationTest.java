@@ -25,7 +25,7 @@ class AllocationTest {
     "2, 1048576, 1000, 16M",
     "4, 100000, 1000, 16M"
   })
-  @Timeout(120)
+  @Timeout(300)
   void aSynchronousAllReduceAllocatesNothing(int size, long bytes, int warmUps, String shared)
       throws Exception {
     assertAllocatesNothing(
@@ -38,7 +38,7 @@ class AllocationTest {
 
   @ParameterizedTest
   @CsvSource({"2, 1048576, 1000", "4, 100000, 1000"})
-  @Timeout(120)
+  @Timeout(300)
   void anAllReduceOfMemoryThatOthersDoNotSeeAllocatesNothing(int size, long bytes, int warmUps)
       throws Exception {
     assertAllocatesNothing(
@@ -51,7 +51,7 @@ class AllocationTest {
 
   @ParameterizedTest
   @CsvSource({"2, 1048576, 1000", "4, 100000, 1000"})
-  @Timeout(120)
+  @Timeout(300)
   void anAllReduceInSymmetricMemoryAllocatesNothing(int size, long bytes, int warmUps)
       throws Exception {
     assertAllocatesNothing(

@@ -33,7 +33,7 @@ import org.junit.jupiter.params.provider.MethodSource;
  * Tests every collective with tensors whose sizes are a little below, at and above those at which
  * shared memory takes another stage, piece or algorithm, and with empty ones in between.
  */
-@Timeout(120)
+@Timeout(300)
 class BoundarySizesTest {
   /** The number of elements after which the values repeat; divides no boundary. */
   private static final int PERIOD = 19;

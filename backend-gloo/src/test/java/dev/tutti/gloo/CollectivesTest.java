@@ -17,7 +17,7 @@ import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.ValueSource;
 
 /** Tests the collectives on sockets. */
-@Timeout(120)
+@Timeout(300)
 class CollectivesTest {
   private static final long LARGE = 1_000_003;
 

@@ -21,7 +21,7 @@ import org.junit.jupiter.params.provider.CsvSource;
 import org.junit.jupiter.params.provider.ValueSource;
 
 /** Compares collectives of tensors that all ranks can see with those of tensors elsewhere. */
-@Timeout(120)
+@Timeout(300)
 class DirectCollectivesTest {
   @BeforeAll
   static void isThere() {

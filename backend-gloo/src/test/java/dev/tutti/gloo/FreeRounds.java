@@ -58,7 +58,7 @@ public final class FreeRounds {
         allocating.decrementAndGet();
       }
       least = Math.min(least, bytes);
-      barrier.await(30, TimeUnit.SECONDS);
+      barrier.await(60, TimeUnit.SECONDS);
     } while (!over);
     return least;
   }

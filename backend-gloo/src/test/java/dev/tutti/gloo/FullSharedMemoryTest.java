@@ -21,7 +21,7 @@ import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.ValueSource;
 
 /** Runs groups whose shared memory finds no room, or no more. */
-@Timeout(60)
+@Timeout(300)
 class FullSharedMemoryTest {
   private static final int SIZE = 3;
   private static final int LARGE = 500_000;

@@ -19,7 +19,7 @@ import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.Timeout;
 
 /** Makes groups of ranks of which some have who serves another kind of device. */
-@Timeout(60)
+@Timeout(300)
 class GlooDevicesTest {
   private final Queue<Boolean> opened = new ConcurrentLinkedQueue<>();
 

@@ -27,7 +27,10 @@ final class GlooWorld {
     T run(ProcessGroup group) throws Exception;
   }
 
-  private static final int SECONDS = 60;
+  /** Is the time-out of a group where a test has no other. */
+  static final Duration TIMEOUT = Duration.ofSeconds(60);
+
+  private static final Duration LIMIT = Duration.ofSeconds(150);
 
   /* Long enough to be taken, and short, as the ranks and other tests share the cores. */
   private static final String SPIN = "0.02ms";
@@ -52,7 +55,7 @@ final class GlooWorld {
         .withSize(size)
         .withProvider(new GlooProvider())
         .withSettings(settings)
-        .withTimeout(Duration.ofSeconds(30));
+        .withTimeout(TIMEOUT);
   }
 
   /** Runs a body on all ranks and returns what each returned; the first failure is thrown. */
@@ -93,7 +96,7 @@ final class GlooWorld {
             group.abort("enough");
             left.countDown();
           } else {
-            assertThat(left.await(20, TimeUnit.SECONDS)).isTrue();
+            assertThat(left.await(TIMEOUT.toSeconds(), TimeUnit.SECONDS)).isTrue();
           }
           assertThatThrownBy(() -> call.run(group)).isInstanceOf(CollectiveException.class);
           return group.rank();
@@ -105,7 +108,7 @@ final class GlooWorld {
   }
 
   static <T> List<T> inParallel(int size, Rank<T> body) throws Exception {
-    return inParallel(size, Duration.ofSeconds(SECONDS), body);
+    return inParallel(size, LIMIT, body);
   }
 
   static <T> List<T> inParallel(int size, Duration limit, Rank<T> body) throws Exception {

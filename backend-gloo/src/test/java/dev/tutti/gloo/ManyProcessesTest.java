@@ -104,7 +104,7 @@ class ManyProcessesTest {
         rank.goOn();
       }
       for (Rank rank : ranks) {
-        assertThat(rank.process().waitFor(20, TimeUnit.SECONDS)).isTrue();
+        assertThat(rank.process().waitFor(60, TimeUnit.SECONDS)).isTrue();
         assertThat(rank.process().exitValue()).isZero();
       }
       System.out.println(
@@ -125,7 +125,7 @@ class ManyProcessesTest {
     } finally {
       for (Rank rank : ranks) {
         rank.process().destroyForcibly();
-        rank.process().waitFor(10, TimeUnit.SECONDS);
+        rank.process().waitFor(60, TimeUnit.SECONDS);
       }
     }
   }

@@ -21,6 +21,6 @@ class ManyRanksContractTest extends GlooContractTest {
 
   @Override
   protected Duration timeout() {
-    return Duration.ofSeconds(30 + 2L * RANKS);
+    return Duration.ofSeconds(120 + 2L * RANKS);
   }
 }

@@ -20,7 +20,7 @@ import org.junit.jupiter.api.io.TempDir;
 /**
  * Runs a program that is a module, with Tutti's modules beside it and nothing on the class path.
  */
-@Timeout(90)
+@Timeout(300)
 class ModulePathTest {
   private static final int SIZE = 2;
   private static final String MODULE = "module app { requires dev.tutti; }";
@@ -125,7 +125,7 @@ class ModulePathTest {
     } finally {
       for (Process process : processes) {
         process.destroyForcibly();
-        process.waitFor(10, TimeUnit.SECONDS);
+        process.waitFor(60, TimeUnit.SECONDS);
       }
     }
   }

@@ -20,7 +20,7 @@ import org.opentest4j.TestAbortedException;
  */
 final class NetworkNamespaces implements AutoCloseable {
   private static final Pattern NAME = Pattern.compile("tutti-([0-9]+)-[0-9a-f]{8}-[01]");
-  private static final int SECONDS = 10;
+  private static final int SECONDS = 60;
 
   private final String prefix;
   private final String unique;

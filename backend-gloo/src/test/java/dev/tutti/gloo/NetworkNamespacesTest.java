@@ -46,7 +46,7 @@ class NetworkNamespacesTest {
     } finally {
       for (Process process : processes) {
         process.destroyForcibly();
-        process.waitFor(10, TimeUnit.SECONDS);
+        process.waitFor(60, TimeUnit.SECONDS);
       }
     }
   }

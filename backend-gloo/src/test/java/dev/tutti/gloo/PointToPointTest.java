@@ -20,7 +20,7 @@ import org.junit.jupiter.params.provider.CsvSource;
 import org.junit.jupiter.params.provider.ValueSource;
 
 /** Tests messages on sockets. */
-@Timeout(60)
+@Timeout(300)
 class PointToPointTest {
   static final P2pOptions ASYNC = P2pOptions.DEFAULT.withAsync();
 
@@ -194,7 +194,7 @@ class PointToPointTest {
           Tensor in = filled(100_000, -1);
           Work receive = group.recv(in, peer, ASYNC);
           group.send(filled(100_000, peer), peer, ASYNC);
-          receive.toCompletableFuture().get(20, TimeUnit.SECONDS);
+          receive.toCompletableFuture().get(60, TimeUnit.SECONDS);
           assertThat(in.toFloatArray()).containsOnly(group.rank());
           group.barrier();
           return null;
@@ -270,7 +270,7 @@ class PointToPointTest {
         group -> {
           boolean sends = group.rank() == 0;
           if (sends == receiverFirst) {
-            assertThat(begun.await(30, TimeUnit.SECONDS)).isTrue();
+            assertThat(begun.await(60, TimeUnit.SECONDS)).isTrue();
           }
           Tensor in = Tensor.allocate(DType.ofLabel(type), count).fill(7);
           Work work = sends ? group.send(Tensor.of(1f, 2f), 1, ASYNC) : group.recv(in, 0, ASYNC);

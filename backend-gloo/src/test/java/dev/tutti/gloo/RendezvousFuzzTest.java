@@ -39,7 +39,7 @@ class RendezvousFuzzTest {
   private static final int SIZE = 3;
   private static final long SEED = 20_261_121;
   private static final Duration TIMEOUT = Duration.ofMillis(400);
-  private static final Duration LIMIT = Duration.ofSeconds(10);
+  private static final Duration LIMIT = Duration.ofSeconds(30);
   private static final long MOST_ALLOCATED = 64 << 20;
   private static final int LARGE = 1 << 20;
   private static final String PREFIX = "cpu//";

@@ -12,7 +12,7 @@ import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.CsvSource;
 
 /** Tests gathers of parts so large that ranks read them where they are, and a little smaller. */
-@Timeout(60)
+@Timeout(300)
 class SharedMemoryAllGatherTest {
   private static final int LEAST_READ = 1 << 18;
   private static final int ROUNDS = 3;

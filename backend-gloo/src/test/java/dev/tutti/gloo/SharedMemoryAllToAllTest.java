@@ -17,7 +17,7 @@ import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.CsvSource;
 
 /** Tests exchanges of parts so large that ranks read them where they are. */
-@Timeout(60)
+@Timeout(300)
 class SharedMemoryAllToAllTest {
   private static final int ROUNDS = 4;
 

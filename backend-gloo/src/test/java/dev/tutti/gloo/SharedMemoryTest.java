@@ -21,7 +21,7 @@ import org.junit.jupiter.api.Timeout;
 import org.junit.jupiter.api.io.TempDir;
 
 /** Tests where shared memory comes from, and what happens to ranks that disagree in it. */
-@Timeout(60)
+@Timeout(300)
 class SharedMemoryTest {
   private static Settings shared(Path directory, String bytes) {
     return GlooWorld.settings(
@@ -159,7 +159,7 @@ class SharedMemoryTest {
                 assertThat(failure)
                     .hasMessageContaining("ranks disagree")
                     .hasMessageContaining(text));
-    assertThat(Duration.ofNanos(System.nanoTime() - start)).isLessThan(Duration.ofSeconds(10));
+    assertThat(Duration.ofNanos(System.nanoTime() - start)).isLessThan(Duration.ofSeconds(30));
   }
 
   private static Consumer<ProcessGroup> reducesTo(int root) {

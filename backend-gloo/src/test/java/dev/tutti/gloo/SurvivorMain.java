@@ -61,7 +61,7 @@ final class SurvivorMain {
     }
     SymmetricMemory memory = group.allocateSymmetric(4L * elements);
     if (where.equals("barrier")) {
-      return () -> memory.barrier(0, Duration.ofSeconds(30));
+      return () -> memory.barrier(0, Duration.ofSeconds(60));
     }
     Tensor tensor = memory.buffer(group.rank(), DType.FLOAT32, 0, elements);
     return () -> group.allReduce(tensor);

@@ -7,6 +7,7 @@ import static org.assertj.core.api.Assertions.catchThrowableOfType;
 import dev.tutti.BackendException;
 import dev.tutti.Capabilities;
 import dev.tutti.CollectiveException;
+import dev.tutti.CollectiveTimeoutException;
 import dev.tutti.DType;
 import dev.tutti.GroupOptions;
 import dev.tutti.ProcessGroup;
@@ -37,9 +38,9 @@ import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.ValueSource;
 
 /** Tests all-reduce in symmetric memory, and where that memory comes from. */
-@Timeout(120)
+@Timeout(300)
 class SymmetricMemoryTest {
-  private static final Duration LONG = Duration.ofSeconds(30);
+  private static final Duration LONG = Duration.ofSeconds(60);
 
   /** Is a rank's group and what its backend knows of symmetric memory. */
   private record Member(ProcessGroup group, SymmetricMemories memories) {}
@@ -337,7 +338,7 @@ class SymmetricMemoryTest {
           SymmetricMemory memory = group.allocateSymmetric(64);
           memory.barrier(3, LONG);
           if (group.rank() == 2) {
-            assertThat(done.await(20, TimeUnit.SECONDS)).isTrue();
+            assertThat(done.await(60, TimeUnit.SECONDS)).isTrue();
             return;
           }
           Duration limit = group.rank() == 0 ? LONG : Duration.ofMillis(300);
@@ -352,6 +353,33 @@ class SymmetricMemoryTest {
               .doesNotContain("unknown");
           group.close();
           done.countDown();
+        });
+  }
+
+  /** Where nobody waits any more, who gave up is missing as much as who never came. */
+  @Test
+  void aBarrierNamesRanksThatGaveItUpBefore() throws Exception {
+    CountDownLatch[] gaveUp = {new CountDownLatch(1), new CountDownLatch(1)};
+    run(
+        2,
+        littleMemory(),
+        member -> {
+          int rank = member.group().rank();
+          SymmetricMemory memory = member.group().allocateSymmetric(64);
+          memory.barrier(5, LONG);
+          if (rank == 1) {
+            assertThat(gaveUp[0].await(40, TimeUnit.SECONDS)).isTrue();
+          }
+          CollectiveException failure =
+              catchThrowableOfType(
+                  CollectiveException.class, () -> memory.barrier(5, Duration.ofMillis(50)));
+          assertThat(failure)
+              .isInstanceOf(CollectiveTimeoutException.class)
+              .hasMessageContaining("missing ranks " + (1 - rank));
+          assertThat(failure.failedRank()).isEqualTo(1 - rank);
+          gaveUp[rank].countDown();
+          assertThat(gaveUp[1].await(40, TimeUnit.SECONDS)).isTrue();
+          memory.barrier(5, LONG);
         });
   }
 

@@ -21,14 +21,14 @@ import org.junit.jupiter.params.provider.CsvSource;
  * Tests all operations between ranks that encrypt, at sizes from nothing to many records of TLS. A
  * group is used for all of them, as a handshake takes long where little code is compiled.
  */
-@Timeout(120)
+@Timeout(300)
 class TlsCollectivesTest {
   private static final int[] COUNTS = {0, 1, 17, 5_000, 150_001};
 
   @TempDir Path folder;
 
   @ParameterizedTest
-  @CsvSource({"2, ''", "4, ''", "4, a token"})
+  @CsvSource({"2, ''", "4, ''", "4, a token of this job"})
   void everyOperationGivesItsResult(int size, String token) throws Exception {
     List<Integer> ranks =
         GlooWorld.run(

@@ -1,6 +1,7 @@
 package dev.tutti.gloo;
 
 import static org.assertj.core.api.Assertions.assertThat;
+import static org.assertj.core.api.Assertions.assertThatThrownBy;
 
 import dev.tutti.GroupOptions;
 import dev.tutti.P2pOptions;
@@ -10,6 +11,10 @@ import dev.tutti.Tensor;
 import dev.tutti.TuttiException;
 import dev.tutti.Work;
 import dev.tutti.store.HashStore;
+import dev.tutti.store.JobToken;
+import dev.tutti.store.TcpStoreServer;
+import dev.tutti.tls.TlsSettings;
+import java.net.InetAddress;
 import java.nio.file.Files;
 import java.nio.file.Path;
 import java.time.Duration;
@@ -22,15 +27,15 @@ import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.CsvSource;
 
 /** Tests groups whose ranks show certificates and encrypt. */
-@Timeout(120)
+@Timeout(300)
 class TlsTest {
-  private static final Duration SOON = Duration.ofSeconds(20);
+  private static final Duration SOON = GlooWorld.TIMEOUT.dividedBy(2);
   private static final int LARGE = 1_000_001;
 
   @TempDir Path folder;
 
   @ParameterizedTest
-  @CsvSource({"2, 0, ''", "2, 16M, ''", "3, 16M, a token"})
+  @CsvSource({"2, 0, ''", "2, 16M, ''", "3, 16M, a token of this job"})
   void ranksThatTrustEachOtherWorkTogether(int size, String sharedBytes, String token)
       throws Exception {
     Settings settings =
@@ -82,6 +87,70 @@ class TlsTest {
         .anySatisfy(
             e -> assertThat(e).hasMessageContaining("unable to find valid certification path"))
         .anySatisfy(e -> assertThat(e).hasMessageContaining("cannot be trusted"));
+  }
+
+  /** Rank 1 trusts all, rank 0 does not, whichever of the two connects. */
+  @Test
+  void theSideThatRefusedIsNamed() throws Exception {
+    TlsWorld one = new TlsWorld(folder, "one");
+    TlsWorld other = new TlsWorld(folder, "other");
+    for (int wrong : new int[] {0, 1}) {
+      Settings good = one.settings("good" + wrong);
+      Settings bad = TlsWorld.trusting(one.settings("bad" + wrong), other);
+      List<Throwable> failures = wrong == 0 ? failures(bad, good) : failures(good, bad);
+      int right = 1 - wrong;
+      assertThat(failures)
+          .allSatisfy(
+              e ->
+                  assertThat(e)
+                      .hasMessageContaining("rank %d refused rank %d: ".formatted(wrong, right))
+                      .hasMessageContaining(
+                          "check GLOO_DEVICE_TRANSPORT_TCP_TLS_CERT of rank %d and".formatted(right)
+                              + " GLOO_DEVICE_TRANSPORT_TCP_TLS_CA_FILE of rank "
+                              + wrong));
+    }
+  }
+
+  /** Encrypts the store and the ranks by one setting. */
+  @Test
+  void oneSettingEncryptsStoreAndRanks() throws Exception {
+    Settings settings =
+        new TlsWorld(folder, "authority")
+            .settings("rank", "TUTTI_GLOO_SHARED_BYTES", "0")
+            .with("TUTTI_GLOO_TLS", "false")
+            .with("TUTTI_TLS", "true");
+    try (TcpStoreServer server =
+        new TcpStoreServer(
+            InetAddress.getLoopbackAddress(), 0, JobToken.NONE, TlsSettings.load(settings))) {
+      Settings served =
+          settings
+              .with("MASTER_ADDR", "127.0.0.1")
+              .with("MASTER_PORT", Integer.toString(server.port()))
+              .with("TORCHELASTIC_USE_AGENT_STORE", "1");
+      List<Float> sums =
+          GlooWorld.inParallel(
+              2,
+              rank -> {
+                GroupOptions options =
+                    GroupOptions.defaults()
+                        .withRank(rank)
+                        .withSize(2)
+                        .withProvider(new GlooProvider())
+                        .withTimeout(SOON)
+                        .withSettings(served);
+                Settings plain = served.with("TUTTI_TLS", "false");
+                assertThatThrownBy(() -> ProcessGroup.init(options.withSettings(plain)))
+                    .hasMessageContaining("speaks TLS, and this process does not");
+                try (ProcessGroup group = ProcessGroup.init(options)) {
+                  Tensor tensor = Tensor.of(rank + 1f);
+                  group.allReduce(tensor);
+                  return tensor.toFloatArray()[0];
+                }
+              });
+      assertThat(sums).containsExactly(3f, 3f);
+      assertThat(new GlooProvider().findings(settings))
+          .anySatisfy(line -> assertThat(line).startsWith("encrypted between ranks"));
+    }
   }
 
   @Test

@@ -13,7 +13,7 @@ import org.opentest4j.TestAbortedException;
 
 /** Is a file system in memory, of a size that a test wants. */
 public final class Tmpfs implements AutoCloseable {
-  private static final int SECONDS = 10;
+  private static final int SECONDS = 60;
   private static final byte[] PIECE = new byte[64 * 1024];
 
   private final Path directory;

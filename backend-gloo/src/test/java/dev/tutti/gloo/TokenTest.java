@@ -14,9 +14,9 @@ import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.CsvSource;
 
 /** Tests groups whose ranks prove a token to each other. */
-@Timeout(120)
+@Timeout(300)
 class TokenTest {
-  private static final Duration SOON = Duration.ofSeconds(15);
+  private static final Duration SOON = GlooWorld.TIMEOUT.dividedBy(2);
 
   @ParameterizedTest
   @CsvSource({"2, 0", "4, 0", "2, 16M", "3, 16M"})
@@ -46,9 +46,9 @@ class TokenTest {
   @CsvSource(
       delimiter = '|',
       value = {
-        "one token | another token | did not publish with the token of this rank",
-        "one token | '' | TUTTI_TOKEN is set for rank 0, but not for rank 1",
-        "'' | one token | TUTTI_TOKEN is set for rank 1, but not for rank 0"
+        "one token of a job | another token of a job | did not publish with the token of this rank",
+        "one token of a job | '' | TUTTI_TOKEN is set for rank 0, but not for rank 1",
+        "'' | one token of a job | TUTTI_TOKEN is set for rank 1, but not for rank 0"
       })
   void allRanksHearWhoseTokenDiffers(String token0, String token1, String why) throws Exception {
     long start = System.nanoTime();

@@ -33,7 +33,7 @@ import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.ValueSource;
 
 /** Tests which ranks share memory where a group is on several hosts, and what they agree on. */
-@Timeout(120)
+@Timeout(300)
 class TwoLevelTest {
   @TempDir Path directory;
 
@@ -57,7 +57,7 @@ class TwoLevelTest {
               try (ProcessGroup group = ProcessGroup.init(options)) {
                 Tensor tensor = Tensor.of(rank + 1f);
                 group.allReduce(tensor);
-                reduced.await(30, TimeUnit.SECONDS);
+                reduced.await(60, TimeUnit.SECONDS);
                 body.accept(group);
                 return tensor.toFloatArray()[0];
               }
@@ -248,7 +248,7 @@ class TwoLevelTest {
                   assertThat(failure)
                       .hasMessageContaining("ranks disagree")
                       .hasMessageContaining(text));
-      assertThat(Duration.ofNanos(System.nanoTime() - start)).isLessThan(Duration.ofSeconds(10));
+      assertThat(Duration.ofNanos(System.nanoTime() - start)).isLessThan(Duration.ofSeconds(30));
     }
   }
 

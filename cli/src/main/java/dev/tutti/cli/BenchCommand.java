@@ -14,6 +14,8 @@ import java.io.IOException;
 import java.io.PrintStream;
 import java.nio.file.Path;
 import java.time.Duration;
+import java.time.LocalDate;
+import java.time.ZoneId;
 import java.util.ArrayList;
 import java.util.List;
 import java.util.Locale;
@@ -82,7 +84,7 @@ final class BenchCommand implements Callable<Integer> {
 
   @Option(
       names = "--plot",
-      paramLabel = "FILE.svg",
+      paramLabel = "FILE.svg|FILE.png",
       description = "Also draw time and bandwidth over size.")
   private @Nullable Path plot;
 
@@ -165,9 +167,25 @@ final class BenchCommand implements Callable<Integer> {
       terminal.out().println(summary(rows, wrong, System.nanoTime() - start));
     }
     if (plot != null) {
-      BenchPlot.write(rows, plot);
+      BenchPlot.write(rows, plot, origin());
+      remarks.println("# wrote " + plot);
     }
     return wrong == 0 ? 0 : 1;
+  }
+
+  /** Returns what a picture says of where its numbers come from. */
+  private String origin() {
+    String host =
+        HostCheck.hostName() + ", " + Runtime.getRuntime().availableProcessors() + " cores";
+    // Those of the whole command line, with the name of the subcommand.
+    String arguments = String.join(" ", spec.commandLine().getParseResult().originalArgs());
+    return String.join(
+        " · ",
+        "tutti " + Main.Version.text(),
+        "Java " + Runtime.version(),
+        host,
+        LocalDate.now(ZoneId.systemDefault()).toString(),
+        spec.root().name() + " " + arguments);
   }
 
   /** Refuses the options that say nothing about a store. */
@@ -294,14 +312,15 @@ final class BenchCommand implements Callable<Integer> {
     }
     LaunchPlan plan = plan(arguments);
     PrefixedOutput others =
-        new PrefixedOutput(terminal.err(), terminal.err(), terminal.errIsTerminal());
+        new PrefixedOutput(
+            terminal.err(), terminal.err(), terminal.errIsTerminal(), Main.isDebugging(spec));
     RankOutput output =
-        (rank, channel, line) -> {
-          String text = new String(line, UTF_8);
+        (rank, channel, lines) -> {
+          String text = new String(lines.getFirst(), UTF_8);
           if (channel == Channel.OUT && text.startsWith(BenchRankCommand.ROW_MARK)) {
             rows.accept(BenchRow.decode(text.substring(BenchRankCommand.ROW_MARK.length())));
           } else {
-            others.line(rank, channel, line);
+            others.lines(rank, channel, lines);
           }
         };
     Consumer<String> messages = message -> terminal.err().println("tutti bench: " + message);

@@ -5,7 +5,11 @@ import de.erichseifert.vectorgraphics2d.svg.SVGProcessor;
 import de.erichseifert.vectorgraphics2d.util.PageSize;
 import java.awt.BasicStroke;
 import java.awt.Color;
+import java.awt.Font;
+import java.awt.FontMetrics;
+import java.awt.Graphics2D;
 import java.awt.Rectangle;
+import java.awt.RenderingHints;
 import java.awt.geom.Ellipse2D;
 import java.awt.image.BufferedImage;
 import java.io.ByteArrayOutputStream;
@@ -19,9 +23,12 @@ import java.text.ParsePosition;
 import java.util.ArrayList;
 import java.util.LinkedHashMap;
 import java.util.List;
+import java.util.Locale;
 import java.util.Map;
 import java.util.Optional;
+import java.util.function.Consumer;
 import java.util.function.ToDoubleFunction;
+import javax.imageio.ImageIO;
 import org.jfree.chart.JFreeChart;
 import org.jfree.chart.axis.LogarithmicAxis;
 import org.jfree.chart.axis.NumberAxis;
@@ -29,13 +36,22 @@ import org.jfree.chart.axis.NumberTickUnit;
 import org.jfree.chart.plot.XYPlot;
 import org.jfree.chart.renderer.xy.XYLineAndShapeRenderer;
 import org.jfree.chart.text.TextUtils;
+import org.jfree.chart.ui.RectangleInsets;
 import org.jfree.data.xy.XYSeries;
 import org.jfree.data.xy.XYSeriesCollection;
 
-/** Draws time and bus bandwidth over size as an SVG picture; needs fonts but no display. */
+/** Draws time and bus bandwidth over size as a picture, SVG or PNG; needs fonts but no display. */
 final class BenchPlot {
   private static final int WIDTH = 640;
   private static final int HEIGHT = 480;
+  private static final int MARGIN = 8;
+  private static final int LINE = 16;
+
+  /** Pixels of a PNG for a unit of length, so that it is sharp on screens of today. */
+  private static final int SCALE = 2;
+
+  private static final Font TITLE = new Font(Font.SANS_SERIF, Font.BOLD, 14);
+  private static final Font SMALL = new Font(Font.SANS_SERIF, Font.PLAIN, 11);
   private static final String NOTHING = "there is nothing to draw: no operation has sizes";
 
   /** Colors that people with color blindness tell apart (Okabe and Ito, 2008). */
@@ -64,6 +80,10 @@ final class BenchPlot {
   static void check(Path file, List<BenchOp> ops) {
     if (ops.stream().noneMatch(BenchOp::hasSizes)) {
       throw new IllegalArgumentException(NOTHING);
+    }
+    boolean known = isPng(file) || file.toString().toLowerCase(Locale.ROOT).endsWith(".svg");
+    if (!known && !Files.exists(file)) {
+      throw new IllegalArgumentException("--plot must end in .svg or .png: " + file);
     }
     Path directory = file.toAbsolutePath().getParent();
     if (directory == null || !Files.isDirectory(directory)) {
@@ -97,11 +117,12 @@ final class BenchPlot {
    * Writes the picture.
    *
    * @param rows results; those without a size are left out
-   * @param file where to
+   * @param file where to; PNG if its name ends so, else SVG
+   * @param origin what the picture says of where its numbers come from
    * @throws LaunchException if it cannot be written
    * @throws IllegalArgumentException if there is nothing to draw
    */
-  static void write(List<BenchRow> rows, Path file) {
+  static void write(List<BenchRow> rows, Path file, String origin) {
     // Else the axis labels come as outlines and not as text.
     TextUtils.setUseDrawRotatedStringWorkaround(false);
     Map<String, List<BenchRow>> byOp = new LinkedHashMap<>();
@@ -125,19 +146,76 @@ final class BenchPlot {
       time.add(op + " p99", entry.getValue(), BenchRow::p99, ink, Optional.of(new float[] {5, 4}));
       bandwidth.add(op, entry.getValue(), BenchRow::busBandwidth, ink, Optional.empty());
     }
-    VectorGraphics2D graphics = new VectorGraphics2D();
-    time.chart().draw(graphics, new Rectangle(0, 0, WIDTH, HEIGHT));
-    graphics.translate(WIDTH, 0);
-    bandwidth.chart().draw(graphics, new Rectangle(0, 0, WIDTH, HEIGHT));
+    List<String> foot = wrap(origin, 2 * WIDTH - 2 * MARGIN);
+    int height = HEIGHT + foot.size() * LINE + MARGIN;
+    Consumer<Graphics2D> painter =
+        graphics -> {
+          graphics.setPaint(Color.WHITE);
+          graphics.fillRect(0, 0, 2 * WIDTH, height);
+          time.chart().draw(graphics, new Rectangle(0, 0, WIDTH, HEIGHT));
+          bandwidth.chart().draw(graphics, new Rectangle(WIDTH, 0, WIDTH, HEIGHT));
+          graphics.setPaint(Color.DARK_GRAY);
+          graphics.setFont(SMALL);
+          for (int line = 0; line < foot.size(); line++) {
+            graphics.drawString(foot.get(line), MARGIN, HEIGHT + (line + 1) * LINE - MARGIN / 2);
+          }
+        };
     try {
-      ByteArrayOutputStream out = new ByteArrayOutputStream();
-      new SVGProcessor()
-          .getDocument(graphics.getCommands(), new PageSize(2 * WIDTH, HEIGHT))
-          .writeTo(out);
-      Files.write(file, out.toByteArray());
+      Files.write(file, isPng(file) ? png(painter, height) : svg(painter, height));
     } catch (IOException e) {
       throw unwritable(e);
     }
+  }
+
+  private static boolean isPng(Path file) {
+    return file.toString().toLowerCase(Locale.ROOT).endsWith(".png");
+  }
+
+  /** Breaks a text between words where lines would be wider than that; a longer word is cut. */
+  private static List<String> wrap(String text, int width) {
+    FontMetrics metrics =
+        new BufferedImage(1, 1, BufferedImage.TYPE_INT_RGB).createGraphics().getFontMetrics(SMALL);
+    List<String> lines = new ArrayList<>();
+    String rest = text;
+    while (metrics.stringWidth(rest) > width) {
+      int fits = rest.length() - 1;
+      while (fits > 1 && metrics.stringWidth(rest.substring(0, fits)) > width) {
+        fits--;
+      }
+      int space = rest.lastIndexOf(' ', fits);
+      int end = space > 0 ? space : fits;
+      lines.add(rest.substring(0, end));
+      rest = rest.substring(end).strip();
+    }
+    lines.add(rest);
+    return lines;
+  }
+
+  private static byte[] svg(Consumer<Graphics2D> painter, int height) throws IOException {
+    VectorGraphics2D graphics = new VectorGraphics2D();
+    painter.accept(graphics);
+    ByteArrayOutputStream out = new ByteArrayOutputStream();
+    new SVGProcessor()
+        .getDocument(graphics.getCommands(), new PageSize(2 * WIDTH, height))
+        .writeTo(out);
+    return out.toByteArray();
+  }
+
+  private static byte[] png(Consumer<Graphics2D> painter, int height) throws IOException {
+    BufferedImage image =
+        new BufferedImage(SCALE * 2 * WIDTH, SCALE * height, BufferedImage.TYPE_INT_RGB);
+    Graphics2D graphics = image.createGraphics();
+    try {
+      graphics.scale(SCALE, SCALE);
+      graphics.setRenderingHint(
+          RenderingHints.KEY_TEXT_ANTIALIASING, RenderingHints.VALUE_TEXT_ANTIALIAS_ON);
+      painter.accept(graphics);
+    } finally {
+      graphics.dispose();
+    }
+    ByteArrayOutputStream out = new ByteArrayOutputStream();
+    ImageIO.write(image, "png", out);
+    return out.toByteArray();
   }
 
   private static LaunchException unwritable(IOException failure) {
@@ -189,8 +267,9 @@ final class BenchPlot {
       plot.setBackgroundPaint(Color.WHITE);
       plot.setDomainGridlinePaint(Color.LIGHT_GRAY);
       plot.setRangeGridlinePaint(Color.LIGHT_GRAY);
-      JFreeChart chart = new JFreeChart(title, plot);
+      JFreeChart chart = new JFreeChart(title, TITLE, plot, true);
       chart.setBackgroundPaint(Color.WHITE);
+      chart.setPadding(new RectangleInsets(MARGIN, MARGIN, MARGIN, 2 * MARGIN));
       return chart;
     }
   }

@@ -13,6 +13,7 @@ final class BenchProgress implements AutoCloseable {
   private static final String CLEAR_LINE = "\r\u001b[K";
 
   private final PrintStream err;
+  private final Object line = new Object();
   private final @Nullable ProgressBar bar;
 
   /**
@@ -30,7 +31,7 @@ final class BenchProgress implements AutoCloseable {
                 .setInitialMax(rows)
                 .setStyle(ProgressBarStyle.ASCII)
                 .setUpdateIntervalMillis(200)
-                .setConsumer(new ConsoleProgressBarConsumer(err, WIDTH))
+                .setConsumer(new Line())
                 .build()
             : null;
   }
@@ -41,11 +42,12 @@ final class BenchProgress implements AutoCloseable {
       print.run();
       return;
     }
-    bar.pause();
-    err.print(CLEAR_LINE);
-    err.flush();
-    print.run();
-    bar.resume();
+    // The bar is not paused for it: it would estimate the remaining time from the end of the pause.
+    synchronized (line) {
+      err.print(CLEAR_LINE);
+      err.flush();
+      print.run();
+    }
     bar.step();
   }
 
@@ -55,6 +57,20 @@ final class BenchProgress implements AutoCloseable {
       bar.close();
       err.print(CLEAR_LINE);
       err.flush();
+    }
+  }
+
+  /** Prints the bar while nothing else is printed. */
+  private final class Line extends ConsoleProgressBarConsumer {
+    Line() {
+      super(err, WIDTH);
+    }
+
+    @Override
+    public void accept(String text) {
+      synchronized (line) {
+        super.accept(text);
+      }
     }
   }
 }

@@ -4,8 +4,10 @@ import com.google.inject.Inject;
 import dev.tutti.Settings;
 import dev.tutti.cli.Finding.Status;
 import java.util.ArrayList;
+import java.util.LinkedHashMap;
 import java.util.List;
 import java.util.Locale;
+import java.util.Map;
 import java.util.concurrent.Callable;
 import java.util.stream.Collectors;
 import picocli.CommandLine.Command;
@@ -22,14 +24,16 @@ import picocli.CommandLine.Option;
     optionListHeading = "%nOptions:%n",
     footer = {"", "The exit code is 1 if something essential does not work."})
 final class DoctorCommand implements Callable<Integer> {
-  /** Longest line before the detail gets one of its own. */
-  private static final int LINE = 120;
-
   @Option(
       names = "--format",
       paramLabel = "table|json",
       description = "Table, or one JSON object a line. Default: table.")
   private String format = "table";
+
+  @Option(
+      names = "--all",
+      description = "List everything, each setting too, and not only what matters.")
+  private boolean all;
 
   private final Terminal terminal;
   private final Settings settings;
@@ -61,35 +65,57 @@ final class DoctorCommand implements Callable<Integer> {
     if (json) {
       findings.forEach(finding -> terminal.out().println(toJson(finding)));
     } else {
-      print(findings);
+      print(all ? findings : DoctorSummary.of(findings));
+      printEnd(findings);
     }
     return findings.stream().anyMatch(finding -> finding.status() == Status.BROKEN) ? 1 : 0;
   }
 
   private void print(List<Finding> findings) {
-    Ansi ansi = terminal.outIsTerminal() ? Ansi.ON : Ansi.OFF;
-    int width = findings.stream().mapToInt(finding -> finding.name().length()).max().orElse(1);
-    String section = "";
+    Map<String, List<Finding>> sections = new LinkedHashMap<>();
     for (Finding finding : findings) {
-      if (!finding.section().equals(section)) {
-        boolean first = section.isEmpty();
-        section = finding.section();
-        terminal.out().println((first ? "" : "\n") + section);
-      }
-      String mark =
-          switch (finding.status()) {
-            case OK -> ansi.string("@|green ok|@    ");
-            case NOTE -> ansi.string("@|yellow note|@  ");
-            case BROKEN -> ansi.string("@|red BROKEN|@");
-          };
-      String name = String.format(Locale.ROOT, "%-" + width + "s", finding.name());
-      String line = "  " + mark + " " + name + "  " + finding.value();
-      boolean fits = line.length() + finding.detail().length() < LINE;
-      String separator = fits ? "  " : "\n" + " ".repeat(width + 11);
-      terminal
-          .out()
-          .println(finding.detail().isEmpty() ? line : line + separator + finding.detail());
+      sections.computeIfAbsent(finding.section(), _ -> new ArrayList<>()).add(finding);
     }
+    boolean first = true;
+    for (Map.Entry<String, List<Finding>> section : sections.entrySet()) {
+      if (!section.getKey().isEmpty()) {
+        terminal.out().println((first ? "" : "\n") + section.getKey());
+      }
+      first = false;
+      printSection(section.getValue());
+    }
+  }
+
+  private void printSection(List<Finding> findings) {
+    Wrapper wrapper = new Wrapper(terminal.columns());
+    int width = findings.stream().mapToInt(finding -> finding.name().length()).max().orElse(1);
+    int indent = width + 11;
+    for (Finding finding : findings) {
+      String name = String.format(Locale.ROOT, "%-" + width + "s", finding.name());
+      String head = "  " + mark(finding.status()) + " " + name + "  ";
+      String detail = finding.detail();
+      int together = indent + finding.value().length() + 2 + detail.length();
+      if (!detail.isEmpty() && together <= terminal.columns()) {
+        terminal.out().println(head + finding.value() + "  " + detail);
+        continue;
+      }
+      terminal.out().println(head + wrapper.wrap(finding.value(), indent));
+      if (!detail.isEmpty()) {
+        terminal.out().println(" ".repeat(indent) + wrapper.wrap(detail, indent));
+      }
+    }
+  }
+
+  private String mark(Status status) {
+    Ansi ansi = terminal.outIsTerminal() ? Ansi.ON : Ansi.OFF;
+    return switch (status) {
+      case OK -> ansi.string("@|green ok|@    ");
+      case NOTE -> ansi.string("@|yellow note|@  ");
+      case BROKEN -> ansi.string("@|red BROKEN|@");
+    };
+  }
+
+  private void printEnd(List<Finding> findings) {
     List<Finding> broken =
         findings.stream().filter(finding -> finding.status() == Status.BROKEN).toList();
     terminal.out().println();
@@ -98,6 +124,7 @@ final class DoctorCommand implements Callable<Integer> {
         .println(
             broken.isEmpty()
                 ? "nothing essential is broken"
+                    + (all ? "" : "; for everything: tutti doctor --all")
                 : "broken: "
                     + broken.stream().map(Finding::name).collect(Collectors.joining(", ")));
   }

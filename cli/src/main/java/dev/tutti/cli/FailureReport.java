@@ -33,7 +33,9 @@ final class FailureReport {
     String where = plan.nodes() > 1 ? " (node " + verdict.node() + ")" : "";
     report.add("the first to fail: " + verdict.text() + where);
     addTail(report, verdict.rank(), ranks, "its last lines:", "it printed nothing");
-    if (blame != null && blame.rank() != verdict.rank()) {
+    if (blame != null && blame.rank() < 0) {
+      report.add("  the ranks blame nobody alone: " + blame.text());
+    } else if (blame != null && blame.rank() != verdict.rank()) {
       report.add("  but the ranks blame rank " + blame.rank() + ": " + blame.text());
       String name = "rank " + blame.rank();
       addTail(

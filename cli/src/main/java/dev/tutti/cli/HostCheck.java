@@ -21,6 +21,9 @@ import java.util.stream.Collectors;
 final class HostCheck {
   private static final Path SHARED_MEMORY = Path.of("/dev/shm");
 
+  /** Is the last update of Java 25 whose G1 moves pinned arrays. */
+  private static final int LAST_MOVING_UPDATE = 2;
+
   private HostCheck() {}
 
   /** Returns what it found. */
@@ -32,13 +35,18 @@ final class HostCheck {
     return findings;
   }
 
+  /** Returns the name of this host, or "localhost" where it has none. */
+  static String hostName() {
+    try {
+      return InetAddress.getLocalHost().getHostName();
+    } catch (UnknownHostException e) {
+      return "localhost";
+    }
+  }
+
   private static void java(List<Finding> findings) {
-    findings.add(
-        Finding.ok(
-            "java",
-            "version",
-            System.getProperty("java.runtime.version"),
-            System.getProperty("java.vendor") + ", " + System.getProperty("java.home")));
+    String origin = System.getProperty("java.vendor") + ", " + System.getProperty("java.home");
+    findings.add(version(Runtime.version(), usesG1(), origin));
     List<String> flags = ManagementFactory.getRuntimeMXBean().getInputArguments();
     findings.add(
         Finding.ok("java", "flags", flags.isEmpty() ? "none" : String.join(" ", flags), ""));
@@ -61,6 +69,26 @@ final class HostCheck {
                 "in memory of their process alone",
                 "ranks of a host copy them by way of other memory; needs Linux, native access and "
                     + SharedHeap.SETTING.name()));
+  }
+
+  /** Rates a version of Java. */
+  static Finding version(Runtime.Version version, boolean g1, String origin) {
+    boolean affected =
+        version.feature() == 25 && version.interim() == 0 && version.update() <= LAST_MOVING_UPDATE;
+    return affected && g1
+        ? Finding.note(
+            "java",
+            "version",
+            version.toString(),
+            "G1 moves arrays that native code of libraries has pinned (JDK-8377811), which corrupts"
+                + " data; use 25.0.3 or later, or another collector, as -XX:+UseParallelGC. "
+                + origin)
+        : Finding.ok("java", "version", version.toString(), origin);
+  }
+
+  private static boolean usesG1() {
+    return ManagementFactory.getGarbageCollectorMXBeans().stream()
+        .anyMatch(collector -> collector.getName().startsWith("G1"));
   }
 
   private static void machine(List<Finding> findings) {

@@ -3,7 +3,8 @@ package dev.tutti.cli;
 import java.io.IOException;
 import java.io.InputStream;
 import java.util.Arrays;
-import java.util.function.Consumer;
+import java.util.concurrent.TimeUnit;
+import java.util.concurrent.locks.LockSupport;
 
 /**
  * Reads a process's output to its end and hands it on in lines. A line longer than {@link
@@ -13,12 +14,31 @@ final class LinePump implements Runnable {
   /** Longest line, in bytes. */
   static final int MAX_LINE = 64 * 1024;
 
+  /** How long a trace may pause before it counts as complete. */
+  private static final long QUIET_NANOS = TimeUnit.MILLISECONDS.toNanos(50);
+
+  private static final long TICK_NANOS = TimeUnit.MILLISECONDS.toNanos(1);
+
+  /** Takes lines, and may hold some back until it is sure that they are complete. */
+  interface Sink {
+    /** Takes a line. */
+    void accept(byte[] line);
+
+    /** Tells whether lines are held back. */
+    default boolean isHolding() {
+      return false;
+    }
+
+    /** Hands on what is held back, as nothing follows for now. */
+    default void release() {}
+  }
+
   private final InputStream input;
-  private final Consumer<byte[]> sink;
+  private final Sink sink;
   private byte[] pending = new byte[256];
   private int length;
 
-  LinePump(InputStream input, Consumer<byte[]> sink) {
+  LinePump(InputStream input, Sink sink) {
     this.input = input;
     this.sink = sink;
   }
@@ -29,6 +49,9 @@ final class LinePump implements Runnable {
     try (input) {
       for (int n = input.read(chunk); n >= 0; n = input.read(chunk)) {
         take(chunk, n);
+        if (sink.isHolding() && isQuiet()) {
+          sink.release();
+        }
       }
     } catch (IOException e) {
       // The stream was closed under the reader: the launcher gave up on it.
@@ -36,6 +59,18 @@ final class LinePump implements Runnable {
     if (length > 0) {
       emit();
     }
+    sink.release();
+  }
+
+  private boolean isQuiet() throws IOException {
+    long end = System.nanoTime() + QUIET_NANOS;
+    while (input.available() == 0) {
+      if (System.nanoTime() - end >= 0) {
+        return true;
+      }
+      LockSupport.parkNanos(this, TICK_NANOS);
+    }
+    return false;
   }
 
   private void take(byte[] chunk, int n) {

@@ -6,16 +6,21 @@ import com.google.inject.Guice;
 import com.google.inject.Injector;
 import com.google.inject.Module;
 import dev.tutti.TuttiException;
+import dev.tutti.cli.help.CompletionCommand;
+import dev.tutti.cli.help.HelpFilesCommand;
 import java.io.PrintWriter;
+import java.util.ArrayList;
 import java.util.List;
 import java.util.Locale;
 import java.util.Map;
+import java.util.Set;
 import java.util.stream.Collectors;
 import picocli.CommandLine;
 import picocli.CommandLine.Command;
 import picocli.CommandLine.IVersionProvider;
 import picocli.CommandLine.Model.CommandSpec;
 import picocli.CommandLine.Model.OptionSpec;
+import picocli.CommandLine.Model.UsageMessageSpec;
 import picocli.CommandLine.Option;
 import picocli.CommandLine.ParameterException;
 import picocli.CommandLine.ScopeType;
@@ -33,7 +38,10 @@ import picocli.CommandLine.UnmatchedArgumentException;
       BenchCommand.class,
       BenchRankCommand.class,
       StoreCommand.class,
-      DoctorCommand.class
+      DoctorCommand.class,
+      CompletionCommand.class,
+      HelpFilesCommand.class,
+      CommandLine.HelpCommand.class
     })
 public final class Main implements Runnable {
   /** Exit code of a command that was called the wrong way. */
@@ -42,7 +50,7 @@ public final class Main implements Runnable {
   @Option(
       names = "--debug",
       scope = ScopeType.INHERIT,
-      description = "Show stack traces of errors.")
+      description = "Show stack traces of errors, and all frames of those that ranks print.")
   private boolean debug;
 
   @CommandLine.Spec private CommandSpec spec = CommandSpec.create();
@@ -75,6 +83,7 @@ public final class Main implements Runnable {
     line.setColorScheme(
         CommandLine.Help.defaultColorScheme(
             terminal.outIsTerminal() ? CommandLine.Help.Ansi.ON : CommandLine.Help.Ansi.OFF));
+    addLink(line);
     CommandLine run = line.getSubcommands().get("run");
     if (run != null) {
       run.setStopAtPositional(true);
@@ -90,6 +99,15 @@ public final class Main implements Runnable {
     } catch (Error e) {
       return failed(e, calledOf(line), main.debug);
     }
+  }
+
+  /** Ends the help of a command, and of those below it, with where there is more to read. */
+  private static void addLink(CommandLine line) {
+    UsageMessageSpec usage = line.getCommandSpec().usageMessage();
+    List<String> footer = new ArrayList<>(List.of(usage.footer()));
+    footer.addAll(List.of("", "Documentation: https://tutti.dev"));
+    usage.footer(footer.toArray(String[]::new));
+    Set.copyOf(line.getSubcommands().values()).forEach(Main::addLink);
   }
 
   /** Returns the command that was called, as far as it is known. */
@@ -120,6 +138,11 @@ public final class Main implements Runnable {
         spec.addOption(OptionSpec.builder(option).names("--" + name).hidden(true).build());
       }
     }
+  }
+
+  /** Tells whether a command was called with {@code --debug}. */
+  static boolean isDebugging(CommandSpec command) {
+    return command.root().userObject() instanceof Main main && main.debug;
   }
 
   private static int failed(Throwable thrown, CommandLine line, boolean debug) {

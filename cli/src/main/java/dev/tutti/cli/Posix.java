@@ -1,12 +1,17 @@
 package dev.tutti.cli;
 
+import static java.lang.foreign.ValueLayout.ADDRESS;
 import static java.lang.foreign.ValueLayout.JAVA_INT;
+import static java.lang.foreign.ValueLayout.JAVA_LONG;
+import static java.lang.foreign.ValueLayout.JAVA_SHORT;
 
+import java.lang.foreign.Arena;
 import java.lang.foreign.FunctionDescriptor;
 import java.lang.foreign.Linker;
 import java.lang.foreign.MemorySegment;
 import java.lang.invoke.MethodHandle;
 import java.util.Optional;
+import java.util.OptionalInt;
 
 /** Calls the few functions of the C library that the JDK has no method for. */
 final class Posix {
@@ -38,6 +43,23 @@ final class Posix {
     return IsATty.HANDLE.isPresent() && call(IsATty.HANDLE.get(), descriptor) == 1;
   }
 
+  /**
+   * Returns the width of a terminal; empty where the descriptor is none, or does not know.
+   *
+   * @param descriptor 0, 1 or 2
+   */
+  static OptionalInt columns(int descriptor) {
+    if (IoCtl.HANDLE.isEmpty() || !isTerminal(descriptor)) {
+      return OptionalInt.empty();
+    }
+    try (Arena arena = Arena.ofConfined()) {
+      MemorySegment size = arena.allocate(4 * JAVA_SHORT.byteSize(), JAVA_SHORT.byteAlignment());
+      int result = call(IoCtl.HANDLE.get(), descriptor, IoCtl.TIOCGWINSZ, size);
+      int columns = Short.toUnsignedInt(size.getAtIndex(JAVA_SHORT, 1));
+      return result == 0 && columns > 0 ? OptionalInt.of(columns) : OptionalInt.empty();
+    }
+  }
+
   /** Names a signal, such as SIGTERM. */
   static String signalName(int signal) {
     return switch (signal) {
@@ -64,9 +86,10 @@ final class Posix {
     }
   }
 
-  private static Optional<MethodHandle> find(String name, FunctionDescriptor descriptor) {
+  private static Optional<MethodHandle> find(
+      String name, FunctionDescriptor descriptor, Linker.Option... options) {
     Optional<MemorySegment> address = Linker.nativeLinker().defaultLookup().find(name);
-    return address.map(found -> Linker.nativeLinker().downcallHandle(found, descriptor));
+    return address.map(found -> Linker.nativeLinker().downcallHandle(found, descriptor, options));
   }
 
   private static final class Kill {
@@ -77,5 +100,16 @@ final class Posix {
   private static final class IsATty {
     static final Optional<MethodHandle> HANDLE =
         find("isatty", FunctionDescriptor.of(JAVA_INT, JAVA_INT));
+  }
+
+  private static final class IoCtl {
+    /** Asks for the size of a terminal; the number is Linux's. */
+    static final long TIOCGWINSZ = 0x5413;
+
+    static final Optional<MethodHandle> HANDLE =
+        find(
+            "ioctl",
+            FunctionDescriptor.of(JAVA_INT, JAVA_INT, JAVA_LONG, ADDRESS),
+            Linker.Option.firstVariadicArg(2));
   }
 }

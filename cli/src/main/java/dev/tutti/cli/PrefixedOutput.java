@@ -2,8 +2,10 @@ package dev.tutti.cli;
 
 import static java.nio.charset.StandardCharsets.US_ASCII;
 
+import java.io.ByteArrayOutputStream;
 import java.io.OutputStream;
 import java.io.PrintStream;
+import java.util.List;
 
 /** Prints each line with its rank in front, in a color of the rank's own on a terminal. */
 final class PrefixedOutput implements RankOutput {
@@ -13,6 +15,7 @@ final class PrefixedOutput implements RankOutput {
   private final PrintStream out;
   private final PrintStream err;
   private final boolean color;
+  private final boolean allFrames;
 
   /**
    * Creates an output.
@@ -20,21 +23,44 @@ final class PrefixedOutput implements RankOutput {
    * @param out takes the ranks' standard output
    * @param err takes their standard error
    * @param color whether prefixes are colored
+   * @param allFrames whether stack traces keep the frames inside Tutti
    */
-  PrefixedOutput(PrintStream out, PrintStream err, boolean color) {
+  PrefixedOutput(PrintStream out, PrintStream err, boolean color, boolean allFrames) {
     this.out = out;
     this.err = err;
     this.color = color;
+    this.allFrames = allFrames;
   }
 
   @Override
-  public void line(int rank, Channel channel, byte[] line) {
+  public void lines(int rank, Channel channel, List<byte[]> lines) {
     byte[] prefix = prefix(rank);
-    byte[] whole = new byte[prefix.length + line.length + 1];
-    System.arraycopy(prefix, 0, whole, 0, prefix.length);
-    System.arraycopy(line, 0, whole, prefix.length, line.length);
-    whole[whole.length - 1] = '\n';
-    write(channel == Channel.OUT ? out : err, whole);
+    ByteArrayOutputStream whole = new ByteArrayOutputStream();
+    int cut = 0;
+    for (byte[] line : lines) {
+      if (!allFrames && StackFrames.isInside(line)) {
+        cut++;
+        continue;
+      }
+      cut = addCut(whole, prefix, cut);
+      add(whole, prefix, line);
+    }
+    addCut(whole, prefix, cut);
+    write(channel == Channel.OUT ? out : err, whole.toByteArray());
+  }
+
+  private static int addCut(ByteArrayOutputStream whole, byte[] prefix, int cut) {
+    if (cut > 0) {
+      String frames = cut == 1 ? " frame" : " frames";
+      add(whole, prefix, ("\t... " + cut + frames + " of Tutti (--debug)").getBytes(US_ASCII));
+    }
+    return 0;
+  }
+
+  private static void add(ByteArrayOutputStream whole, byte[] prefix, byte[] line) {
+    whole.writeBytes(prefix);
+    whole.writeBytes(line);
+    whole.write('\n');
   }
 
   private byte[] prefix(int rank) {

@@ -4,6 +4,7 @@ import dev.tutti.Device;
 import dev.tutti.Settings;
 import dev.tutti.internal.Providers;
 import dev.tutti.internal.RuntimeSettings;
+import dev.tutti.internal.Spelling;
 import dev.tutti.spi.BackendProvider;
 import dev.tutti.spi.StoreProvider;
 import dev.tutti.spi.StreamBlockProvider;
@@ -11,6 +12,7 @@ import java.util.ArrayList;
 import java.util.HashMap;
 import java.util.Iterator;
 import java.util.List;
+import java.util.Locale;
 import java.util.Map;
 import java.util.Optional;
 import java.util.ServiceConfigurationError;
@@ -210,7 +212,15 @@ final class ProviderCheck {
                 "backends",
                 name,
                 "chosen but not usable",
-                RuntimeSettings.BACKEND.name() + "=" + chosen));
+                RuntimeSettings.BACKEND.name()
+                    + "="
+                    + chosen
+                    + Spelling.nearest(
+                            name.toLowerCase(Locale.ROOT),
+                            backends.stream().map(BackendProvider::name).toList())
+                        .filter(meant -> !meant.equals(name))
+                        .map(meant -> "; did you mean '" + meant + "'?")
+                        .orElse("")));
       }
     }
   }

@@ -1,6 +1,8 @@
 package dev.tutti.cli;
 
-/** Receives what ranks print, line by line; called from several threads at once. */
+import java.util.List;
+
+/** Receives what ranks print; called from several threads at once. */
 interface RankOutput {
   /** Says which of a rank's two outputs a line is from. */
   enum Channel {
@@ -11,11 +13,11 @@ interface RankOutput {
   }
 
   /**
-   * Takes a line.
+   * Takes lines that belong together, such as those of a stack trace.
    *
-   * @param rank who printed it
+   * @param rank who printed them
    * @param channel where
-   * @param line its bytes, without the line end; not to be changed
+   * @param lines their bytes, without line ends; not to be changed
    */
-  void line(int rank, Channel channel, byte[] line);
+  void lines(int rank, Channel channel, List<byte[]> lines);
 }

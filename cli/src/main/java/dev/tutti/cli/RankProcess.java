@@ -18,7 +18,6 @@ import java.util.Map;
 import java.util.Optional;
 import java.util.concurrent.TimeUnit;
 import java.util.function.Consumer;
-import java.util.regex.Pattern;
 import org.jspecify.annotations.Nullable;
 
 /** Runs the process of one rank: starts it, hands its output on and remembers the last lines. */
@@ -90,13 +89,27 @@ final class RankProcess {
 
   private static Thread pump(
       int rank, Process process, Channel channel, LogFile log, Tail tail, RankOutput output) {
+    TraceBuffer buffer = new TraceBuffer(lines -> output.lines(rank, channel, lines));
     LinePump pump =
         new LinePump(
             channel == Channel.OUT ? process.getInputStream() : process.getErrorStream(),
-            line -> {
-              tail.add(line);
-              log.write(line);
-              output.line(rank, channel, line);
+            new LinePump.Sink() {
+              @Override
+              public void accept(byte[] line) {
+                tail.add(line);
+                log.write(line);
+                buffer.accept(line);
+              }
+
+              @Override
+              public boolean isHolding() {
+                return buffer.isHolding();
+              }
+
+              @Override
+              public void release() {
+                buffer.release();
+              }
             });
     return Thread.ofPlatform()
         .daemon()
@@ -156,9 +169,6 @@ final class RankProcess {
 
   /** Remembers the last lines; frames of stack traces are left out, so that exceptions stay. */
   private static final class Tail {
-    private static final Pattern FRAME =
-        Pattern.compile("\\s+(at \\S+\\(.*\\).*|\\.\\.\\. \\d+ (more|common frames omitted))");
-
     private final int limit;
     private final ArrayDeque<byte[]> lines = new ArrayDeque<>();
 
@@ -167,19 +177,13 @@ final class RankProcess {
     }
 
     synchronized void add(byte[] line) {
-      if (isFrame(line)) {
+      if (StackFrames.isFrame(line)) {
         return;
       }
       lines.add(line);
       if (lines.size() > limit) {
         lines.remove();
       }
-    }
-
-    private static boolean isFrame(byte[] line) {
-      return line.length > 0
-          && (line[0] == '\t' || line[0] == ' ')
-          && FRAME.matcher(new String(line, UTF_8)).matches();
     }
 
     synchronized List<String> lines() {

@@ -19,8 +19,10 @@ import java.util.regex.Pattern;
 import org.jspecify.annotations.Nullable;
 import picocli.CommandLine.Command;
 import picocli.CommandLine.ITypeConverter;
+import picocli.CommandLine.Model.CommandSpec;
 import picocli.CommandLine.Option;
 import picocli.CommandLine.Parameters;
+import picocli.CommandLine.Spec;
 
 /** Starts the ranks of a job, as torchrun does and with its names. */
 @Command(
@@ -162,6 +164,8 @@ final class RunCommand implements Callable<Integer> {
       description = "Program and arguments; put -- in front if in doubt.")
   private List<String> command = new ArrayList<>();
 
+  @Spec private CommandSpec spec = CommandSpec.create();
+
   private final Terminal terminal;
   private final Agreements agreements;
   private final Environment environment;
@@ -177,7 +181,8 @@ final class RunCommand implements Callable<Integer> {
   public Integer call() throws InterruptedException {
     LaunchPlan plan = plan();
     RankOutput output =
-        new PrefixedOutput(terminal.out(), terminal.err(), terminal.outIsTerminal());
+        new PrefixedOutput(
+            terminal.out(), terminal.err(), terminal.outIsTerminal(), Main.isDebugging(spec));
     if (plan.nodes() > 1 && isLoopback(plan.masterAddress())) {
       say(
           "warning: "

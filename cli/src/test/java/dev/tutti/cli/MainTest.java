@@ -27,8 +27,8 @@ class MainTest {
     assertThat(tutti("foo", "--bar")).isEqualTo(Main.USAGE);
     assertThat(err.toString(UTF_8).strip())
         .isEqualTo(
-            "tutti: no such command: 'foo'; commands are run, bench, store, doctor (see tutti"
-                + " --help)");
+            "tutti: no such command: 'foo'; commands are run, bench, store, doctor, completion,"
+                + " help (see tutti --help)");
   }
 
   @ParameterizedTest
@@ -42,6 +42,19 @@ class MainTest {
     assertThat(Main.execute(module, terminal, Map.of(), command, "--help")).isZero();
     assertThat(out.toString(UTF_8).replaceAll("\\s+", " "))
         .contains("A TIME without a unit is in seconds; units are ms, s, m and h");
+  }
+
+  @ParameterizedTest
+  @ValueSource(strings = {"", "run", "bench", "store serve", "doctor", "completion"})
+  void helpEndsWithWhereTheDocumentationIs(String command) {
+    ByteArrayOutputStream out = new ByteArrayOutputStream();
+    Terminal terminal =
+        new Terminal(
+            new PrintStream(out, true, UTF_8), new PrintStream(err, true, UTF_8), false, false);
+    String[] arguments = (command + " --help").strip().split(" ");
+    assertThat(Main.execute(new CliModule(terminal, Map.of()), terminal, Map.of(), arguments))
+        .isZero();
+    assertThat(out.toString(UTF_8)).endsWith("\n\nDocumentation: https://tutti.dev\n");
   }
 
   private static Stream<Arguments> errors() {

@@ -25,7 +25,7 @@ import org.junit.jupiter.api.Timeout;
 import org.junit.jupiter.api.io.TempDir;
 
 /** Compiles and runs the snippets of the page of operations, and looks for what it leaves out. */
-@Timeout(120)
+@Timeout(300)
 class OperationsPageTest {
   private static final Pattern SNIPPET = Pattern.compile("```java\n(.*?)```", Pattern.DOTALL);
   private static final Pattern PRINT = Pattern.compile("System\\.out\\.println\\((.*)\\); // (.*)");

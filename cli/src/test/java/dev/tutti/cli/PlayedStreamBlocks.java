@@ -1,5 +1,6 @@
 package dev.tutti.cli;
 
+import dev.tutti.Device;
 import dev.tutti.StreamBlock;
 import dev.tutti.spi.StreamBlockProvider;
 import java.time.Duration;
@@ -20,6 +21,11 @@ public final class PlayedStreamBlocks implements StreamBlockProvider {
 
   @Override
   public StreamBlock block(Duration timeout) {
+    throw new UnsupportedOperationException();
+  }
+
+  @Override
+  public StreamBlock block(Device device, Duration timeout) {
     throw new UnsupportedOperationException();
   }
 

@@ -25,7 +25,7 @@ import org.junit.jupiter.api.Timeout;
 import org.junit.jupiter.api.io.TempDir;
 
 /** Keeps the README true: its table of what works where, and its program. */
-@Timeout(90)
+@Timeout(300)
 class ReadmeTest {
   private static final EnumSet<OpType> LISTED =
       EnumSet.complementOf(

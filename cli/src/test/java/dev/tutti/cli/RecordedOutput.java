@@ -12,8 +12,8 @@ final class RecordedOutput implements RankOutput {
   private final List<String> lines = new ArrayList<>();
 
   @Override
-  public synchronized void line(int rank, Channel channel, byte[] line) {
-    lines.add(rank + ":" + channel + ":" + new String(line, UTF_8));
+  public synchronized void lines(int rank, Channel channel, List<byte[]> together) {
+    together.forEach(line -> lines.add(rank + ":" + channel + ":" + new String(line, UTF_8)));
     notifyAll();
   }
 

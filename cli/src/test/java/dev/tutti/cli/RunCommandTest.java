@@ -301,6 +301,41 @@ class RunCommandTest {
     }
   }
 
+  @ParameterizedTest
+  @ValueSource(ints = {0, 1, 2})
+  void namesTheRankWhoseCallIsTheOddOne(int odd) throws Exception {
+    try (CommandProcess run =
+        startRanks(OddRank.class, List.of("" + odd), "--nproc=3", "--linger=50s")) {
+      assertThat(run.exitCode()).isEqualTo(1);
+      for (int rank = 0; rank < 3; rank++) {
+        String prefix = "[rank" + rank + "] Exception in thread \"main\" ";
+        assertThat(run.lines())
+            .anyMatch(
+                line -> line.startsWith(prefix) && line.contains("first failing rank " + odd));
+      }
+      assertThat(run.lines())
+          .anyMatch(
+              line ->
+                  line.startsWith("tutti run: the first to fail: rank " + odd + " ")
+                      || line.startsWith("  but the ranks blame rank " + odd + ": "));
+    }
+  }
+
+  @Test
+  void saysWhatRanksCalledOfWhichNoneIsTheOddOne() throws Exception {
+    try (CommandProcess run =
+        startRanks(OddRank.class, List.of("1"), "--nproc=2", "--linger=50s")) {
+      assertThat(run.exitCode()).isEqualTo(1);
+      assertThat(run.lines())
+          .noneMatch(line -> line.contains("first failing rank"))
+          .anyMatch(
+              line ->
+                  line.startsWith("  the ranks blame nobody alone: rank ")
+                      && line.contains("rank 0 called allReduce #1 float32[3]")
+                      && line.contains("rank 1 called allReduce #1 float32[2]"));
+    }
+  }
+
   @Test
   void leavesNoRankWhenItIsKilledItself() throws Exception {
     assumeTrue(
@@ -505,9 +540,15 @@ class RunCommandTest {
 
   /** Starts ranks whose program is a class of these tests. */
   private CommandProcess startRanks(Class<?> program, String... options) throws IOException {
+    return startRanks(program, List.of(), options);
+  }
+
+  private CommandProcess startRanks(Class<?> program, List<String> arguments, String... options)
+      throws IOException {
     List<String> command = OwnJava.command();
     command.set(command.size() - 1, program.getName());
     command.addFirst("--");
+    command.addAll(arguments);
     return start(command.toArray(String[]::new), options);
   }
 

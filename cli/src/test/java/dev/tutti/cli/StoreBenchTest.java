@@ -40,7 +40,7 @@ class StoreBenchTest {
   }
 
   @Test
-  @Timeout(30)
+  @Timeout(300)
   void saysWhichFailureOfAClientWasTheFirst() {
     AtomicInteger opened = new AtomicInteger();
     StoreBench bench =

@@ -27,7 +27,7 @@ import org.junit.jupiter.api.io.TempDir;
 import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.EnumSource;
 
-@Timeout(90)
+@Timeout(300)
 class StoreCommandTest {
   private final ByteArrayOutputStream err = new ByteArrayOutputStream();
 
@@ -170,7 +170,7 @@ class StoreCommandTest {
       assertThat(url).isNotEqualTo(prefix + "0");
       assertThat(lines(Map.of(), "add", "n", "3", "--at", url)).containsExactly("3");
       assertThat(lines(Map.of(), "--at", url, "add", "n", "4")).containsExactly("7");
-      new ProcessBuilder("kill", Long.toString(server.pid())).start().waitFor(10, TimeUnit.SECONDS);
+      new ProcessBuilder("kill", Long.toString(server.pid())).start().waitFor(60, TimeUnit.SECONDS);
       assertThat(server.exitCode()).isZero();
     }
   }
@@ -187,7 +187,7 @@ class StoreCommandTest {
         assertThat(lines(Map.of(), "keys", "--at", url)).containsExactly("job/n");
         new ProcessBuilder("kill", Long.toString(server.pid()))
             .start()
-            .waitFor(10, TimeUnit.SECONDS);
+            .waitFor(60, TimeUnit.SECONDS);
         assertThat(server.exitCode()).isZero();
       }
     }

@@ -36,7 +36,7 @@ final class TestPlans {
     probe.add("true");
     try {
       Process process = new ProcessBuilder(probe).start();
-      return process.waitFor(10, TimeUnit.SECONDS) && process.exitValue() == 0 ? env : List.of();
+      return process.waitFor(60, TimeUnit.SECONDS) && process.exitValue() == 0 ? env : List.of();
     } catch (IOException e) {
       return List.of(); // no such program here
     } catch (InterruptedException e) {

@@ -6,6 +6,7 @@ import java.io.IOException;
 import java.nio.file.Files;
 import java.nio.file.Path;
 import java.nio.file.attribute.FileTime;
+import java.util.List;
 import java.util.concurrent.TimeUnit;
 import org.junit.jupiter.api.BeforeEach;
 import org.junit.jupiter.api.Test;
@@ -13,7 +14,7 @@ import org.junit.jupiter.api.Timeout;
 import org.junit.jupiter.api.io.TempDir;
 
 /** Runs the script of a clone in a folder that looks built, with a JDK that prints what it gets. */
-@Timeout(60)
+@Timeout(300)
 class TuttiScriptTest {
   @TempDir private Path clone;
   private Path jdk;
@@ -27,16 +28,28 @@ class TuttiScriptTest {
     }
     Files.copy(original.resolve("tutti"), clone.resolve("tutti"));
     jdk = Files.createDirectories(clone.resolve("jdk"));
-    Path java = Files.createDirectories(jdk.resolve("bin")).resolve("java");
-    Files.writeString(java, "#!/bin/sh\necho home=$JAVA_HOME\necho java=$(command -v java)\n");
-    assertThat(java.toFile().setExecutable(true)).isTrue();
-    Path dist = Files.createDirectories(clone.resolve("cli/target/dist"));
-    Files.createDirectory(dist.resolve("lib"));
-    Files.writeString(dist.resolve("jdk"), jdk + "\n");
+    executable(
+        jdk.resolve("bin/java"), "#!/bin/sh\necho home=$JAVA_HOME\necho java=$(command -v java)\n");
+    executable(jdk.resolve("bin/javac"), "#!/bin/sh\n");
+    Files.writeString(jdk.resolve("release"), "JAVA_VERSION=\"25.0.9\"\n");
+    Path target = Files.createDirectories(clone.resolve("dist/target"));
+    for (String file : List.of("bin/tutti", "libexec/find-jdk")) {
+      executable(
+          target.resolve("tutti").resolve(file),
+          Files.readString(original.resolve("dist/src/main/dist").resolve(file)));
+    }
+    Files.createDirectory(target.resolve("tutti/lib"));
+    Files.writeString(target.resolve("jdk"), jdk + "\n");
     Path pom = Files.createFile(clone.resolve("pom.xml"));
-    Path stamp = Files.createFile(dist.resolve("stamp"));
+    Path stamp = Files.createFile(target.resolve("stamp"));
     Files.setLastModifiedTime(pom, FileTime.fromMillis(1_000_000));
     Files.setLastModifiedTime(stamp, FileTime.fromMillis(2_000_000));
+  }
+
+  private static void executable(Path file, String text) throws IOException {
+    Files.createDirectories(file.getParent());
+    Files.writeString(file, text);
+    assertThat(file.toFile().setExecutable(true)).isTrue();
   }
 
   @Test
@@ -50,7 +63,7 @@ class TuttiScriptTest {
     builder.environment().put("JAVA_HOME", "/other/jdk");
     Process process = builder.start();
     try {
-      assertThat(process.waitFor(30, TimeUnit.SECONDS)).isTrue();
+      assertThat(process.waitFor(60, TimeUnit.SECONDS)).isTrue();
     } finally {
       process.destroyForcibly();
     }

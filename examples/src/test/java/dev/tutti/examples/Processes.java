@@ -62,7 +62,7 @@ public final class Processes {
       }
     } finally {
       for (Process process : ranks) {
-        process.destroyForcibly().waitFor(10, TimeUnit.SECONDS);
+        process.destroyForcibly().waitFor(60, TimeUnit.SECONDS);
       }
     }
     return lines;

@@ -18,6 +18,8 @@ public record AllReduceLimits(long oneShotBytes, long twoShotBytes) {
   // Packets that are not full lose to chunks beyond.
   private static final long TWO_SHOT_UNLESS_FULL = 2 * MIB;
 
+  private static final long PCIE_SHARE = 8;
+
   /** Names the algorithms. */
   public enum Algorithm {
     /** Packets with everything to every peer. */
@@ -29,7 +31,25 @@ public record AllReduceLimits(long oneShotBytes, long twoShotBytes) {
   }
 
   /**
-   * Returns the defaults.
+   * Returns the defaults for some links. Between two algorithms the size from which the one that
+   * sends less is faster grows with latency times bandwidth, which over PCIe is about an eighth of
+   * that over NVLink: some 30 in place of 450 GB/s, at about twice the latency. So the limits for
+   * PCIe are an eighth. They were not measured on PCIe, nor those for direct NVLinks, which are the
+   * ones for switches as all links of a device are used at once in both.
+   *
+   * @param ranks how many ranks
+   * @param links what connects them
+   */
+  public static AllReduceLimits of(int ranks, PeerLinks links) {
+    AllReduceLimits measured = ofRanks(ranks);
+    return links == PeerLinks.PCIE
+        ? new AllReduceLimits(
+            measured.oneShotBytes / PCIE_SHARE, measured.twoShotBytes / PCIE_SHARE)
+        : measured;
+  }
+
+  /**
+   * Returns the defaults for NVLink.
    *
    * @param ranks how many ranks
    */
@@ -53,7 +73,7 @@ public record AllReduceLimits(long oneShotBytes, long twoShotBytes) {
    * @param layout the channel, whose slots bound packets
    */
   public Algorithm choose(long bytes, DType dtype, ReduceOp.Kind op, ChannelLayout layout) {
-    if (bytes <= oneShotBytes && bytes <= capacity(dtype, op, layout)) {
+    if (bytes <= oneShotBytes && fits(Algorithm.ONE_SHOT, bytes, dtype, op, layout)) {
       return Algorithm.ONE_SHOT;
     }
     return allowsTwoShot(bytes, dtype, op, layout) ? Algorithm.TWO_SHOT : Algorithm.CHUNKS;
@@ -73,8 +93,29 @@ public record AllReduceLimits(long oneShotBytes, long twoShotBytes) {
         Kernels.hasFullPackets(dtype, op)
             ? twoShotBytes
             : Math.min(twoShotBytes, TWO_SHOT_UNLESS_FULL);
-    long part = (bytes + layout.ranks() - 1) / layout.ranks();
-    return bytes <= most && ((part + 15) & -16) <= capacity(dtype, op, layout);
+    return bytes <= most && fits(Algorithm.TWO_SHOT, bytes, dtype, op, layout);
+  }
+
+  /**
+   * Tells whether an algorithm can do an all-reduce, fast or not.
+   *
+   * @param algorithm which
+   * @param bytes length of the tensor
+   * @param dtype type of its elements
+   * @param op operator
+   * @param layout the channel, whose slots bound packets
+   */
+  public static boolean fits(
+      Algorithm algorithm, long bytes, DType dtype, ReduceOp.Kind op, ChannelLayout layout) {
+    return switch (algorithm) {
+      case ONE_SHOT -> bytes <= capacity(dtype, op, layout);
+      case TWO_SHOT -> partBytes(bytes, layout) <= capacity(dtype, op, layout);
+      case CHUNKS -> true;
+    };
+  }
+
+  private static long partBytes(long bytes, ChannelLayout layout) {
+    return (Math.ceilDiv(bytes, layout.ranks()) + 15) & -16;
   }
 
   private static long capacity(DType dtype, ReduceOp.Kind op, ChannelLayout layout) {

@@ -94,6 +94,17 @@ class KernelsTest {
     assertThat(AllReduceLimits.chunkBytes(1L << 30, new Launch(128, 512), LAYOUT)).isEqualTo(32768);
   }
 
+  @Test
+  void pciePeersHaveLimitsOfTheirOwn() {
+    assertThat(AllReduceLimits.of(4, PeerLinks.SWITCH)).isEqualTo(AllReduceLimits.ofRanks(4));
+    assertThat(AllReduceLimits.of(4, PeerLinks.DIRECT)).isEqualTo(AllReduceLimits.ofRanks(4));
+    assertThat(AllReduceLimits.of(4, PeerLinks.UNKNOWN)).isEqualTo(AllReduceLimits.ofRanks(4));
+    assertThat(AllReduceLimits.of(4, PeerLinks.PCIE))
+        .isEqualTo(new AllReduceLimits(16 << 10, 1 << 20));
+    assertThat(AllReduceLimits.of(2, PeerLinks.PCIE))
+        .isEqualTo(new AllReduceLimits(256 << 10, 1 << 20));
+  }
+
   private static Algorithm choice(long bytes, ReduceOp.Kind op) {
     return AllReduceLimits.ofRanks(4).choose(bytes, DType.BFLOAT16, op, LAYOUT);
   }

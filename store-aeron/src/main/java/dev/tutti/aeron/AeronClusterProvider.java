@@ -7,6 +7,7 @@ import dev.tutti.Store;
 import dev.tutti.spi.StoreProvider;
 import dev.tutti.store.JobToken;
 import dev.tutti.store.PrefixStore;
+import dev.tutti.tls.TlsSettings;
 import java.util.List;
 import java.util.Optional;
 
@@ -30,7 +31,7 @@ public final class AeronClusterProvider implements StoreProvider {
 
   @Override
   public Optional<String> unusableReason(Settings settings) {
-    return JvmFlags.missing();
+    return Unencrypted.reason(settings).or(JvmFlags::missing);
   }
 
   @Override
@@ -40,7 +41,8 @@ public final class AeronClusterProvider implements StoreProvider {
         AeronStoreOptions.DRIVER,
         AeronStoreOptions.LEASE,
         AeronStoreOptions.SPIN,
-        JobToken.SETTING);
+        JobToken.SETTING,
+        TlsSettings.ENABLED);
   }
 
   @Override

@@ -134,6 +134,17 @@ public final class AeronClusterServer implements AutoCloseable {
   }
 
   private void look() {
+    try {
+      lookOn();
+    } catch (Error e) {
+      // Nobody would take snapshots, and the log would grow.
+      ended = true;
+      close();
+      LOG.log(Level.ERROR, "a member of a store cluster ends: " + e, e);
+    }
+  }
+
+  private void lookOn() {
     while (isRunning()) {
       folder.touch();
       LockSupport.parkNanos(LOOK_NANOS);

@@ -6,6 +6,7 @@ import dev.tutti.Store;
 import dev.tutti.internal.HostPort;
 import dev.tutti.spi.StoreProvider;
 import dev.tutti.store.JobToken;
+import dev.tutti.tls.TlsSettings;
 import java.util.List;
 import java.util.Optional;
 
@@ -21,7 +22,7 @@ public final class AeronStoreProvider implements StoreProvider {
 
   @Override
   public Optional<String> unusableReason(Settings settings) {
-    return JvmFlags.missing();
+    return Unencrypted.reason(settings).or(JvmFlags::missing);
   }
 
   @Override
@@ -32,7 +33,8 @@ public final class AeronStoreProvider implements StoreProvider {
         AeronStoreOptions.DRIVER,
         AeronStoreOptions.LEASE,
         AeronStoreOptions.SPIN,
-        JobToken.SETTING);
+        JobToken.SETTING,
+        TlsSettings.ENABLED);
   }
 
   @Override

@@ -3,6 +3,7 @@ package dev.tutti.aeron;
 import dev.tutti.StoreConnectionException;
 import dev.tutti.StoreException;
 import dev.tutti.internal.HostPort;
+import dev.tutti.spi.LimitedLog;
 import dev.tutti.store.JobToken;
 import io.aeron.Aeron;
 import io.aeron.exceptions.AeronException;
@@ -18,11 +19,14 @@ import java.net.Socket;
 import java.nio.channels.ServerSocketChannel;
 import java.security.SecureRandom;
 import java.time.Duration;
+import java.util.Queue;
 import java.util.Set;
 import java.util.concurrent.ConcurrentHashMap;
+import java.util.concurrent.ConcurrentLinkedQueue;
 import java.util.concurrent.CountDownLatch;
 import java.util.concurrent.TimeUnit;
 import java.util.concurrent.atomic.AtomicInteger;
+import java.util.concurrent.locks.LockSupport;
 import org.jspecify.annotations.Nullable;
 
 /**
@@ -48,6 +52,8 @@ public final class AeronStoreServer implements AutoCloseable {
 
   private static final int BACKLOG = 4096;
   private static final int MOST_STRANGERS = 1024;
+  private static final long FIRST_PAUSE_MILLIS = 100;
+  private static final long LONGEST_PAUSE_MILLIS = 1000;
   private static final Duration STUCK = Duration.ofSeconds(30);
   private static final Duration CLOSE = Duration.ofSeconds(10);
 
@@ -67,6 +73,9 @@ public final class AeronStoreServer implements AutoCloseable {
   // Other servers on the same driver must not meet these numbers: who reads a stream can stop it.
   private final AtomicInteger nextStream = new AtomicInteger(RANDOM.nextInt() & ~1);
   private final Set<Control> strangers = ConcurrentHashMap.newKeySet();
+  private final Queue<Control> unknown = new ConcurrentLinkedQueue<>();
+  private final LimitedLog log = new LimitedLog(LOG);
+  private final Thread end = EmbeddedDriver.daemon("tutti-as-end", this::close);
   private volatile boolean closed;
 
   /**
@@ -110,7 +119,13 @@ public final class AeronStoreServer implements AutoCloseable {
       this.aeron = client;
       this.bell = Bell.make(aeron);
       this.agent =
-          new ServerAgent("store server on port " + port(), bell, STUCK.toNanos(), options.spin());
+          new ServerAgent(
+              "store server on port " + port(),
+              bell,
+              STUCK.toNanos(),
+              options.spin(),
+              log,
+              token.isSet());
     } catch (IOException e) {
       release(client, started);
       throw new StoreException("cannot wait for clients: " + e, e);
@@ -192,34 +207,64 @@ public final class AeronStoreServer implements AutoCloseable {
       agent.run();
     } finally {
       closeListener();
-    }
-  }
-
-  private void accept() {
-    while (!listener.isClosed()) {
-      try {
-        Socket socket = listener.accept();
-        if (count.incrementAndGet() > MOST_STRANGERS) {
-          count.decrementAndGet();
-          socket.close();
-        } else {
-          Thread.ofVirtual().name("tutti-as-session").start(() -> serve(socket));
-        }
-      } catch (IOException e) {
-        if (!listener.isClosed()) {
-          LOG.log(Level.WARNING, "store server on port " + port() + " cannot accept a client", e);
-          pause();
-        }
+      if (!closed) {
+        end.start();
       }
     }
   }
 
-  private static void pause() {
+  private void accept() {
+    long pause = 0;
     try {
-      Thread.sleep(100);
-    } catch (InterruptedException e) {
-      Thread.currentThread().interrupt();
+      while (!listener.isClosed()) {
+        try {
+          begin(listener.accept());
+          pause = 0;
+        } catch (IOException | OutOfMemoryError e) {
+          pause = Math.clamp(2 * pause, FIRST_PAUSE_MILLIS, LONGEST_PAUSE_MILLIS);
+          waitToAccept(e, pause);
+        }
+      }
+    } catch (RuntimeException | Error e) {
+      agent.fail(e);
     }
+  }
+
+  private void begin(Socket socket) throws IOException {
+    int there = count.get();
+    if (there >= MOST_STRANGERS) {
+      // Who connects and stays silent must keep no client out.
+      Control eldest = unknown.poll();
+      if (eldest != null) {
+        eldest.close();
+      }
+    }
+    if (there >= 2 * MOST_STRANGERS) {
+      socket.close();
+      return;
+    }
+    count.incrementAndGet();
+    boolean begun = false;
+    try {
+      Thread.ofVirtual().name("tutti-as-session").start(() -> serve(socket));
+      begun = true;
+    } finally {
+      if (!begun) {
+        count.decrementAndGet();
+        socket.close();
+      }
+    }
+  }
+
+  private void waitToAccept(Throwable cause, long millis) {
+    if (listener.isClosed()) {
+      return;
+    }
+    log.warn(
+        "cannot accept",
+        "",
+        "store server on port %d cannot accept clients, tries again: %s".formatted(port(), cause));
+    LockSupport.parkNanos(TimeUnit.MILLISECONDS.toNanos(millis));
   }
 
   /** Agrees with a client, then leaves it to the agent. */
@@ -228,20 +273,23 @@ public final class AeronStoreServer implements AutoCloseable {
     try {
       Control control = new Control(socket, timing);
       strangers.add(control);
+      unknown.add(control);
       try {
         served = agree(control);
       } finally {
         strangers.remove(control);
+        unknown.remove(control);
       }
     } catch (ProtocolException | Handshake.TokenException e) {
-      LOG.log(
-          Level.WARNING,
+      log.warn(
+          "refuses client",
+          address(socket),
           "store server on port %d refuses client %s: %s"
               .formatted(port(), HostPort.text(socket.getRemoteSocketAddress()), e.getMessage()));
     } catch (IOException e) {
       LOG.log(Level.DEBUG, "a client left before it was served", e);
-    } catch (RuntimeException e) {
-      LOG.log(Level.WARNING, "store server on port %d: %s".formatted(port(), e), e);
+    } catch (RuntimeException | OutOfMemoryError e) {
+      log.warn("failure", address(socket), "store server on port %d: %s".formatted(port(), e));
     } finally {
       count.decrementAndGet();
       if (!served) {
@@ -258,9 +306,15 @@ public final class AeronStoreServer implements AutoCloseable {
     }
   }
 
+  private static String address(Socket socket) {
+    InetAddress address = socket.getInetAddress();
+    return address == null ? "" : address.getHostAddress();
+  }
+
   private boolean agree(Control control) throws IOException {
     long deadline = System.nanoTime() + CLOSE.toNanos();
     Handshake.admit(control, token, deadline);
+    unknown.remove(control);
     int stream = nextStream.getAndAdd(2);
     Handshake.Session session =
         new Handshake.Session(
@@ -282,8 +336,9 @@ public final class AeronStoreServer implements AutoCloseable {
       control.putByte(Handshake.FAILED);
       control.putText(String.valueOf(e.getMessage()));
       control.send();
-      LOG.log(
-          Level.WARNING,
+      log.warn(
+          "cannot serve client",
+          control.remoteAddress().getHostAddress(),
           "store server on port %d cannot serve client %s: %s"
               .formatted(port(), control.peer(), e.getMessage()));
       return false;
@@ -373,7 +428,7 @@ public final class AeronStoreServer implements AutoCloseable {
     LOG.log(
         Level.ERROR,
         "store server on port %d ends: %s".formatted(port(), EmbeddedDriver.ENDED_ITSELF));
-    EmbeddedDriver.daemon("tutti-as-end", this::close).start();
+    agent.stop();
   }
 
   private void shutDown() {
@@ -383,6 +438,7 @@ public final class AeronStoreServer implements AutoCloseable {
     joinAgent();
     aeron.close();
     driver.close();
+    log.close();
   }
 
   private void joinAgent() {

@@ -63,12 +63,24 @@ abstract class Caller {
 
   void answered(long call) {
     waits.remove(call);
+    release(call);
   }
+
+  /**
+   * Counts what a call that waits takes.
+   *
+   * @throws StoreException if it is more than this caller may hold
+   */
+  void hold(long call, long bytes) {}
+
+  /** Counts that no more. */
+  void release(long call) {}
 
   /** Answers a wait that its caller gives up, unless it has been answered. */
   void cancel(long call) {
     Wait wait = waits.remove(call);
     if (wait != null) {
+      release(call);
       wait.answerMissing();
     }
   }
@@ -77,6 +89,7 @@ abstract class Caller {
   void drop(long call) {
     Wait wait = waits.remove(call);
     if (wait != null) {
+      release(call);
       wait.cancel();
     }
   }

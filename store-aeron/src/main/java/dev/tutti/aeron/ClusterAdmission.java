@@ -1,12 +1,12 @@
 package dev.tutti.aeron;
 
 import dev.tutti.StoreException;
+import dev.tutti.spi.LimitedLog;
 import dev.tutti.store.JobToken;
 import io.aeron.security.Authenticator;
 import io.aeron.security.SessionProxy;
 import java.io.IOException;
 import java.lang.System.Logger;
-import java.lang.System.Logger.Level;
 import java.nio.ByteBuffer;
 import java.nio.charset.StandardCharsets;
 import java.util.Arrays;
@@ -23,6 +23,7 @@ final class ClusterAdmission implements Authenticator {
   private final ClusterHello.Labels labels;
   private final JobToken token;
   private final Room room;
+  private final LimitedLog log = new LimitedLog(LOG);
   private final Map<Long, Stranger> strangers =
       new LinkedHashMap<>() {
         private static final long serialVersionUID = 1L;
@@ -80,7 +81,7 @@ final class ClusterAdmission implements Authenticator {
     int head = ClusterHello.MAGIC.length;
     if (credentials.length < head + 10
         || !Arrays.equals(Arrays.copyOf(credentials, head), ClusterHello.MAGIC)) {
-      LOG.log(Level.WARNING, "{0} refuses a client that is none of a store cluster", server);
+      log.warn("no client", "", server + " refuses a client that is none of a store cluster");
       return null;
     }
     ByteBuffer in = ByteBuffer.wrap(credentials, head, credentials.length - head);
@@ -114,7 +115,7 @@ final class ClusterAdmission implements Authenticator {
   }
 
   private byte[] refusal(int what, String why) {
-    LOG.log(Level.WARNING, "{0} refuses a client: {1}", server, why);
+    log.warn("refusal " + what, "", "%s refuses a client: %s".formatted(server, why));
     byte[] text = why.getBytes(StandardCharsets.UTF_8);
     return ByteBuffer.allocate(1 + text.length).put((byte) what).put(text).array();
   }
@@ -147,7 +148,7 @@ final class ClusterAdmission implements Authenticator {
     if (stranger != null && response != null) {
       stranger.proved = token.isProof(response, labels.client(), stranger.theirs, stranger.own);
       if (!stranger.proved) {
-        LOG.log(Level.WARNING, "{0} refuses a client: it has another token", server);
+        log.warn("token", "", server + " refuses a client: it has another token");
         strangers.remove(sessionId);
       }
     }

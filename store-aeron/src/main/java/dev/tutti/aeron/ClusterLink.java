@@ -4,7 +4,7 @@ import static java.nio.ByteOrder.LITTLE_ENDIAN;
 
 import dev.tutti.StoreClosedException;
 import dev.tutti.StoreConnectionException;
-import dev.tutti.StoreTimeoutException;
+import dev.tutti.StoreSilentException;
 import dev.tutti.store.internal.Arguments;
 import dev.tutti.store.internal.Locks;
 import io.aeron.Aeron;
@@ -441,8 +441,8 @@ final class ClusterLink implements StoreLink, EgressListener {
   }
 
   @Override
-  public StoreTimeoutException unanswered() {
-    return new StoreTimeoutException(server + " does not answer in time");
+  public StoreSilentException unanswered() {
+    return new StoreSilentException(server + " does not answer in time");
   }
 
   private void close() {

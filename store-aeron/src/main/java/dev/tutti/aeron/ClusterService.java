@@ -1,5 +1,6 @@
 package dev.tutti.aeron;
 
+import dev.tutti.spi.LimitedLog;
 import io.aeron.ExclusivePublication;
 import io.aeron.Image;
 import io.aeron.cluster.codecs.CloseReason;
@@ -30,6 +31,7 @@ final class ClusterService implements ClusteredService {
 
   final Map<Long, ClusterCaller> callers = new TreeMap<>();
   private final ServerCommands commands = new ServerCommands();
+  private final LimitedLog log = new LimitedLog(LOG);
   private @Nullable Cluster cluster;
   private boolean leads;
   private long orders;
@@ -121,7 +123,10 @@ final class ClusterService implements ClusteredService {
     try {
       caller.reader.onFragment(buffer, offset, length, header);
     } catch (ProtocolException e) {
-      LOG.log(Level.WARNING, "client {0} is dropped: {1}", caller.client.id(), e.getMessage());
+      log.warn(
+          "bad request",
+          "",
+          "client %d is dropped: %s".formatted(caller.client.id(), e.getMessage()));
       caller.dropped = true;
       caller.client.close();
     } catch (Error e) {

@@ -6,6 +6,7 @@ import java.lang.System.Logger.Level;
 import java.nio.channels.ClosedSelectorException;
 import java.nio.channels.Selector;
 import java.util.concurrent.locks.LockSupport;
+import java.util.function.Consumer;
 
 /** Looks after the control connections of a server whose own thread sleeps in its bell's word. */
 final class ControlWatch implements Runnable {
@@ -17,10 +18,19 @@ final class ControlWatch implements Runnable {
 
   private final Selector selector;
   private final Bell bell;
+  private final Consumer<Throwable> failed;
   private final Thread thread = EmbeddedDriver.daemon("tutti-as-hear", this);
   private volatile boolean due;
 
-  ControlWatch(Selector selector, Bell bell) {
+  /**
+   * Creates one.
+   *
+   * @param selector has the connections
+   * @param bell wakes the server's thread
+   * @param failed is told what ends this other than the end of the server
+   */
+  ControlWatch(Selector selector, Bell bell, Consumer<Throwable> failed) {
+    this.failed = failed;
     this.selector = selector;
     this.bell = bell;
   }
@@ -42,8 +52,9 @@ final class ControlWatch implements Runnable {
       }
     } catch (ClosedSelectorException e) {
       LOG.log(Level.DEBUG, "the server ended", e);
-    } catch (IOException e) {
-      LOG.log(Level.ERROR, "clients that leave are not seen any more", e);
+    } catch (IOException | RuntimeException | Error e) {
+      // Nobody would see clients that leave.
+      failed.accept(e);
     }
   }
 

@@ -2,9 +2,11 @@ package dev.tutti.aeron;
 
 import static java.nio.ByteOrder.LITTLE_ENDIAN;
 
+import dev.tutti.StoreException;
 import io.aeron.logbuffer.FragmentHandler;
 import io.aeron.logbuffer.Header;
 import java.util.Arrays;
+import java.util.function.LongConsumer;
 import org.agrona.DirectBuffer;
 import org.agrona.concurrent.UnsafeBuffer;
 
@@ -15,6 +17,7 @@ final class FrameReader implements FragmentHandler {
   private final long session;
   private final int most;
   private final Messages messages;
+  private final LongConsumer memory;
   private final BodyReader body = new BodyReader();
   private byte[] parts = new byte[0];
   private int received;
@@ -33,6 +36,17 @@ final class FrameReader implements FragmentHandler {
 
   /** Creates a reader of bodies of at most so many bytes. */
   FrameReader(long session, int most, Messages messages) {
+    this(session, most, messages, bytes -> {});
+  }
+
+  /**
+   * Creates a reader that counts what it holds.
+   *
+   * @param memory is told how many bytes more or less that is, before they are allocated; may throw
+   *     a {@link StoreException}, which the message is then refused with
+   */
+  FrameReader(long session, int most, Messages messages, LongConsumer memory) {
+    this.memory = memory;
     this.session = session;
     this.most = most;
     this.messages = messages;
@@ -48,6 +62,11 @@ final class FrameReader implements FragmentHandler {
      * @param body valid until this returns
      */
     void take(int code, long call, BodyReader body);
+
+    /** Hears that one is too large for what this process may hold. */
+    default void refuse(long call, StoreException why) {
+      throw why;
+    }
 
     /** Hears that a part of one came. */
     default void takePart(long call) {}
@@ -79,23 +98,35 @@ final class FrameReader implements FragmentHandler {
         return;
       }
       // What was left of another message was given up by its sender.
+      forget();
       total = all;
       call = number;
       received = 0;
     } else if (total != all || call != number) {
       return;
     }
-    add(buffer, from, bytes);
+    try {
+      add(buffer, from, bytes);
+    } catch (StoreException e) {
+      forget();
+      messages.refuse(number, e);
+      return;
+    }
     if ((flags & Protocol.LAST) != 0) {
       byte[] whole = parts;
       int size = received;
-      parts = new byte[0];
-      total = -1;
+      forget();
       if (size != all) {
         throw new ProtocolException("%d bytes of a body of %d".formatted(size, all));
       }
       messages.take(code, number, body.wrap(new UnsafeBuffer(whole), 0, size));
     }
+  }
+
+  private void forget() {
+    memory.accept(-parts.length);
+    parts = new byte[0];
+    total = -1;
   }
 
   /** Writes what has come of a message that is not whole. */
@@ -121,7 +152,9 @@ final class FrameReader implements FragmentHandler {
     if (needed > parts.length) {
       // Grows with what came, not with what is announced.
       int size = Math.max(needed, Math.max(FIRST_BYTES, parts.length * 2));
-      parts = Arrays.copyOf(parts, Math.min(size, total));
+      int larger = Math.min(size, total);
+      memory.accept(larger - parts.length);
+      parts = Arrays.copyOf(parts, larger);
     }
     buffer.getBytes(from, parts, received, bytes);
     received = needed;

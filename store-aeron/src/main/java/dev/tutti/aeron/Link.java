@@ -2,6 +2,7 @@ package dev.tutti.aeron;
 
 import dev.tutti.StoreClosedException;
 import dev.tutti.StoreConnectionException;
+import dev.tutti.StoreSilentException;
 import dev.tutti.StoreTimeoutException;
 import dev.tutti.store.internal.Arguments;
 import dev.tutti.store.internal.Locks;
@@ -542,8 +543,8 @@ final class Link implements StoreLink {
   }
 
   @Override
-  public StoreTimeoutException unanswered() {
-    return new StoreTimeoutException("store server at " + server + " does not answer in time");
+  public StoreSilentException unanswered() {
+    return new StoreSilentException("store server at " + server + " does not answer in time");
   }
 
   private void close() {

@@ -1,6 +1,7 @@
 package dev.tutti.aeron;
 
 import java.util.ArrayDeque;
+import java.util.function.LongConsumer;
 import org.agrona.DirectBuffer;
 import org.agrona.concurrent.UnsafeBuffer;
 
@@ -8,6 +9,7 @@ import org.agrona.concurrent.UnsafeBuffer;
 final class Outbox {
   private final FrameWriter writer;
   private final Runnable sent;
+  private final LongConsumer memory;
   private final ArrayDeque<Late> late = new ArrayDeque<>();
   private long bytes;
   private long stuckSince;
@@ -19,6 +21,16 @@ final class Outbox {
    * @param sent runs after each write
    */
   Outbox(FrameWriter writer, Runnable sent) {
+    this(writer, sent, count -> {});
+  }
+
+  /**
+   * Creates an outbox that counts what it holds.
+   *
+   * @param memory is told how many bytes more or less that is, before they are allocated
+   */
+  Outbox(FrameWriter writer, Runnable sent, LongConsumer memory) {
+    this.memory = memory;
     this.writer = writer;
     this.sent = sent;
   }
@@ -50,6 +62,7 @@ final class Outbox {
       }
       stuckSince = System.nanoTime();
     }
+    memory.accept(length);
     byte[] copy = new byte[length];
     body.getBytes(0, copy);
     late.add(new Late(code, call, copy, from));
@@ -73,6 +86,7 @@ final class Outbox {
       }
       late.remove();
       bytes -= length;
+      memory.accept(-length);
     }
     return writes;
   }

@@ -1,6 +1,8 @@
 package dev.tutti.aeron;
 
 import dev.tutti.spi.Futex;
+import dev.tutti.spi.LimitedLog;
+import dev.tutti.store.internal.ServerMemory;
 import java.io.IOException;
 import java.lang.System.Logger;
 import java.lang.System.Logger.Level;
@@ -25,12 +27,18 @@ final class ServerAgent implements Runnable {
    * host, or replies wait for room, the thread looks from time to time.
    */
   private static final Logger LOG = System.getLogger(AeronStoreServer.class.getName());
+  private static final String LEFT = "client left";
   private static final int TURNS = 1024;
   private static final long LONGEST_SLEEP_MILLIS = 1000;
 
   private final Queue<Runnable> tasks = new ConcurrentLinkedQueue<>();
   private final List<ServerClient> clients = new ArrayList<>();
-  private final ServerCommands commands = new ServerCommands();
+  private final ServerMemory memory = new ServerMemory();
+  private final ServerCommands commands =
+      new ServerCommands(
+          memory.table(), Math.toIntExact(Math.min(memory.one(), Protocol.MAX_BODY_BYTES)));
+  private final LimitedLog log;
+  private final boolean known;
   private final Selector selector;
   private final Bell bell;
   private final Idling idling;
@@ -44,8 +52,18 @@ final class ServerAgent implements Runnable {
   private int turns;
   private boolean ended;
   private volatile boolean stopped;
+  private volatile @Nullable Throwable failure;
 
-  ServerAgent(String server, Bell bell, long stuckNanos, boolean spin) throws IOException {
+  /**
+   * Creates one.
+   *
+   * @param known whether all clients have proved a token, so that none is a stranger
+   */
+  ServerAgent(
+      String server, Bell bell, long stuckNanos, boolean spin, LimitedLog log, boolean known)
+      throws IOException {
+    this.log = log;
+    this.known = known;
     this.server = server;
     this.bell = bell;
     this.stuckNanos = stuckNanos;
@@ -85,6 +103,7 @@ final class ServerAgent implements Runnable {
 
   private void begin(ServerClient client) {
     clients.add(client);
+    client.count(memory.client());
     remote += client.isShared() ? 0 : 1;
     try {
       client.register(selector);
@@ -114,8 +133,16 @@ final class ServerAgent implements Runnable {
     wake();
   }
 
+  /** Ends the thread because of a failure; called from any other. */
+  void fail(Throwable cause) {
+    failure = cause;
+    stop();
+    bell.wakeSleeper();
+  }
+
   @Override
   public void run() {
+    Throwable problem = null;
     try (selector) {
       while (!stopped) {
         if (work() > 0) {
@@ -127,18 +154,32 @@ final class ServerAgent implements Runnable {
         }
         hear();
       }
+      problem = failure;
     } catch (IOException | RuntimeException | Error e) {
-      LOG.log(Level.ERROR, server + " ends: " + e, e);
+      problem = e;
     } finally {
-      synchronized (this) {
-        ended = true;
-      }
+      end(problem);
+    }
+  }
+
+  /** Ends the sessions; what needs memory comes last. */
+  private void end(@Nullable Throwable problem) {
+    synchronized (this) {
+      ended = true;
+    }
+    try {
       runTasks();
-      clients.forEach(this::leave);
+    } finally {
+      for (ServerClient client : clients) {
+        leave(client);
+      }
       clients.clear();
       if (watch != null) {
         watch.end();
       }
+    }
+    if (problem != null) {
+      LOG.log(Level.ERROR, server + " ends: " + problem, problem);
     }
   }
 
@@ -160,8 +201,8 @@ final class ServerAgent implements Runnable {
   private void leave(ServerClient client) {
     try {
       client.leave();
-    } catch (RuntimeException e) {
-      LOG.log(Level.WARNING, server + ": " + e, e);
+    } catch (RuntimeException | OutOfMemoryError e) {
+      log.warn(server + ": a client may not hear of its end: " + e);
     }
   }
 
@@ -196,7 +237,7 @@ final class ServerAgent implements Runnable {
       wakes = false;
       clients.forEach(ServerClient::sayWakes);
       if (watch == null) {
-        watch = new ControlWatch(selector, bell);
+        watch = new ControlWatch(selector, bell, this::fail);
         watch.start();
       }
     }
@@ -235,14 +276,26 @@ final class ServerAgent implements Runnable {
       try {
         done += client.work();
       } catch (RuntimeException | OutOfMemoryError e) {
-        LOG.log(Level.WARNING, server + ": " + e, e);
-        drop(client, Level.WARNING, e.toString());
+        drop(client, Level.WARNING, e + (e instanceof Error ? "; check -Xmx" : ""));
       }
     }
+    relieve();
     if (done == 0) {
       dropLost();
     }
     return done;
+  }
+
+  /** Drops those who hold most while all together hold too much. */
+  private void relieve() {
+    while (memory.isCrowded() && !clients.isEmpty()) {
+      long now = System.nanoTime();
+      ServerClient most = clients.getFirst();
+      for (ServerClient client : clients) {
+        most = client.memory().weight(now) > most.memory().weight(now) ? client : most;
+      }
+      drop(most, Level.WARNING, most.memory().crowdedMessage());
+    }
   }
 
   private int runTasks() {
@@ -255,6 +308,7 @@ final class ServerAgent implements Runnable {
   }
 
   private void dropLost() {
+    log.tick();
     long now = System.nanoTime();
     for (int i = clients.size() - 1; i >= 0; i--) {
       @Nullable String why = clients.get(i).lost(now, stuckNanos);
@@ -266,11 +320,18 @@ final class ServerAgent implements Runnable {
 
   private void drop(ServerClient client, Level level, String why) {
     if (clients.remove(client)) {
-      LOG.log(level, "{0}: client {1} left: {2}", server, client.peer, why);
       remote -= client.isShared() ? 0 : 1;
       client.close();
       lookAgain();
       commands.execute(client.wills.values());
+      String line = "%s: client %s left: %s".formatted(server, client.peer, why);
+      if (level == Level.WARNING && known) {
+        log.warn(line);
+      } else if (level == Level.WARNING) {
+        log.warn(LEFT, client.address(), line);
+      } else {
+        LOG.log(level, line);
+      }
     }
   }
 }

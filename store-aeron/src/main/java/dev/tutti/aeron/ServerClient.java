@@ -1,6 +1,8 @@
 package dev.tutti.aeron;
 
+import dev.tutti.StoreException;
 import dev.tutti.spi.Futex;
+import dev.tutti.store.internal.ServerMemory;
 import io.aeron.ExclusivePublication;
 import io.aeron.Subscription;
 import java.io.IOException;
@@ -10,6 +12,8 @@ import java.nio.ByteBuffer;
 import java.nio.channels.SelectionKey;
 import java.nio.channels.Selector;
 import java.nio.channels.SocketChannel;
+import java.util.HashMap;
+import java.util.Map;
 import java.util.Objects;
 import org.jspecify.annotations.Nullable;
 
@@ -34,6 +38,8 @@ final class ServerClient extends Caller {
   private @Nullable SocketChannel channel;
   private boolean wakes;
   private boolean knows;
+  private final Map<Long, Long> heldByCalls = new HashMap<>();
+  private ServerMemory.Client memory = new ServerMemory(Long.MAX_VALUE).client();
   private @Nullable String lost;
 
   ServerClient(
@@ -49,13 +55,66 @@ final class ServerClient extends Caller {
     this.replies = replies;
     this.bell = bell;
     this.reader =
-        new FrameReader(session, (code, call, body) -> handler.run(this, code, call, body));
-    this.outbox = new Outbox(new FrameWriter(replies, session), this::ring);
+        new FrameReader(session, Protocol.MAX_BODY_BYTES, new Messages(handler), this::count);
+    this.outbox = new Outbox(new FrameWriter(replies, session), this::ring, this::count);
+  }
+
+  /** Takes the requests. */
+  private final class Messages implements FrameReader.Messages {
+    private final Requests handler;
+
+    Messages(Requests handler) {
+      this.handler = handler;
+    }
+
+    @Override
+    public void take(int code, long call, BodyReader body) {
+      handler.run(ServerClient.this, code, call, body);
+    }
+
+    @Override
+    public void refuse(long call, StoreException why) {
+      ServerClient.this.refuse(call, why, new BodyWriter());
+    }
+  }
+
+  /** Counts from now on what this client makes the server hold. */
+  void count(ServerMemory.Client account) {
+    memory = account;
+  }
+
+  /** Returns what this client makes the server hold. */
+  ServerMemory.Client memory() {
+    return memory;
+  }
+
+  private void count(long bytes) {
+    if (bytes > 0) {
+      memory.take(bytes);
+    } else {
+      memory.give(-bytes);
+    }
+  }
+
+  @Override
+  void hold(long call, long bytes) {
+    memory.take(bytes);
+    heldByCalls.put(call, bytes);
+  }
+
+  @Override
+  void release(long call) {
+    memory.give(Objects.requireNonNullElse(heldByCalls.remove(call), 0L));
   }
 
   /** Tells whether messages travel through shared memory. */
   boolean isShared() {
     return bell != null;
+  }
+
+  /** Returns the host of the client. */
+  String address() {
+    return control.remoteAddress().getHostAddress();
   }
 
   /** Tells whether replies wait for room. */
@@ -142,6 +201,11 @@ final class ServerClient extends Caller {
       outbox.send(code, call, body.buffer(), body.length());
     } catch (FrameWriter.ClosedStreamException e) {
       lost = "its stream ended: " + e.getMessage();
+    } catch (StoreException e) {
+      // The request may be of another client, whose change others are to hear of too.
+      lost = e.getMessage();
+    } catch (OutOfMemoryError e) {
+      lost = e + "; check -Xmx";
     }
   }
 
@@ -171,6 +235,7 @@ final class ServerClient extends Caller {
 
   /** Ends the session. */
   void close() {
+    memory.close();
     dropAll();
     outbox.clear();
     control.close();

@@ -23,8 +23,30 @@ final class ServerCommands implements Caller.Requests {
   private static final int LONGEST_LOG =
       Store.MAX_KEY_BYTES - String.valueOf(Integer.MAX_VALUE).length();
 
-  private final KeyTable table = new KeyTable();
-  private final BodyWriter body = new BodyWriter();
+  /** Is what a table takes for each key that somebody waits for. */
+  private static final long WAIT_BYTES = 128;
+
+  /** Is what it takes beside that for a key that nobody else waits for. */
+  private static final long LONE_BYTES = 256;
+
+  private final KeyTable table;
+  private final BodyWriter body;
+
+  /** Creates commands whose keys and answers may have any size that the protocol allows. */
+  ServerCommands() {
+    this(Long.MAX_VALUE, Protocol.MAX_BODY_BYTES);
+  }
+
+  /**
+   * Creates commands on an empty table.
+   *
+   * @param most how many bytes the table may hold
+   * @param longest how many bytes an answer may have
+   */
+  ServerCommands(long most, int longest) {
+    this.table = new KeyTable(most);
+    this.body = new BodyWriter(longest);
+  }
 
   @Override
   public void run(Caller caller, int code, long call, BodyReader in) {
@@ -196,6 +218,7 @@ final class ServerCommands implements Caller.Requests {
       missing(caller, call, missing);
       return;
     }
+    caller.hold(call, waitBytes(keys));
     KeyWaiter waiter =
         new KeyWaiter(
             keys,
@@ -221,6 +244,14 @@ final class ServerCommands implements Caller.Requests {
         });
   }
 
+  private long waitBytes(List<String> keys) {
+    long bytes = LONE_BYTES * table.countUnawaited(keys);
+    for (String key : keys) {
+      bytes += WAIT_BYTES + key.length();
+    }
+    return bytes;
+  }
+
   private void missing(Caller caller, long call, List<String> keys) {
     body.clear().putTexts(keys);
     caller.reply(Protocol.MISSING, call, body);
@@ -235,6 +266,7 @@ final class ServerCommands implements Caller.Requests {
     if (table.await(popping.waiter)) {
       popped(caller, call, popping.waiter.value);
     } else {
+      holdOrCancel(caller, call, key, popping);
       caller.waiting(call, popping);
     }
   }
@@ -257,7 +289,17 @@ final class ServerCommands implements Caller.Requests {
     } else if (now) {
       arriving.answerMissing();
     } else {
+      holdOrCancel(caller, call, key, arriving);
       caller.waiting(call, arriving);
+    }
+  }
+
+  private static void holdOrCancel(Caller caller, long call, String key, Caller.Wait wait) {
+    try {
+      caller.hold(call, WAIT_BYTES + LONE_BYTES + key.length());
+    } catch (StoreException e) {
+      wait.cancel();
+      throw e;
     }
   }
 

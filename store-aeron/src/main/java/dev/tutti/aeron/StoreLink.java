@@ -1,6 +1,6 @@
 package dev.tutti.aeron;
 
-import dev.tutti.StoreTimeoutException;
+import dev.tutti.StoreSilentException;
 import java.util.concurrent.locks.LockSupport;
 
 /**
@@ -52,5 +52,5 @@ interface StoreLink {
   long graceNanos();
 
   /** Returns what to throw when there is no answer. */
-  StoreTimeoutException unanswered();
+  StoreSilentException unanswered();
 }

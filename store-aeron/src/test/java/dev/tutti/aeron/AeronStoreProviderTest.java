@@ -13,6 +13,7 @@ import java.net.ServerSocket;
 import java.net.URI;
 import java.nio.charset.StandardCharsets;
 import java.time.Duration;
+import java.util.List;
 import java.util.Map;
 import java.util.ServiceLoader;
 import org.junit.jupiter.api.Test;
@@ -72,6 +73,18 @@ class AeronStoreProviderTest {
   }
 
   @Test
+  void aStoreThatDoesNotEncryptIsRefusedWhereAllIsToBeEncrypted() {
+    Settings settings = Settings.ofEnvironment(Map.of("TUTTI_TLS", "true"));
+    for (StoreProvider each : List.of(provider, new AeronClusterProvider())) {
+      assertThat(each.unusableReason(settings))
+          .hasValueSatisfying(
+              reason ->
+                  assertThat(reason)
+                      .startsWith("TUTTI_TLS is set, and a store over Aeron does not encrypt"));
+    }
+  }
+
+  @Test
   void settingsAreRead() {
     assertThat(provider.settings())
         .extracting(setting -> setting.name())
@@ -81,7 +94,8 @@ class AeronStoreProviderTest {
             "TUTTI_AERON_DRIVER",
             "TUTTI_AERON_LEASE",
             "TUTTI_AERON_SPIN",
-            "TUTTI_TOKEN");
+            "TUTTI_TOKEN",
+            "TUTTI_TLS");
     AeronStoreOptions options =
         AeronStoreOptions.of(
             "host",

@@ -39,16 +39,14 @@ import java.util.logging.Logger;
 import java.util.logging.StreamHandler;
 import java.util.stream.Stream;
 import org.junit.jupiter.api.Test;
-import org.junit.jupiter.api.Timeout;
 import org.junit.jupiter.api.io.TempDir;
 import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.EnumSource;
 import org.junit.jupiter.params.provider.ValueSource;
 
 /** Tests what goes wrong between a client and its server, and what is left of them. */
-@Timeout(60)
 class AeronStoreServerTest {
-  private static final Duration LONG = Duration.ofSeconds(30);
+  private static final Duration LONG = Duration.ofSeconds(60);
 
   @TempDir private Path directory;
 
@@ -72,7 +70,7 @@ class AeronStoreServerTest {
   }
 
   private static void assertFails(FutureTask<?> call, Class<?> type, String message) {
-    assertThatThrownBy(() -> call.get(20, TimeUnit.SECONDS))
+    assertThatThrownBy(() -> call.get(60, TimeUnit.SECONDS))
         .isInstanceOf(ExecutionException.class)
         .cause()
         .isInstanceOf(type)
@@ -117,7 +115,7 @@ class AeronStoreServerTest {
         long start = System.nanoTime();
         server.kill();
         assertFails(waiting, StoreConnectionException.class, "is gone: its process ended");
-        assertThat(System.nanoTime() - start).isLessThan(TimeUnit.SECONDS.toNanos(5));
+        assertThat(System.nanoTime() - start).isLessThan(LONG.toNanos() / 2);
       }
     }
     // A client of its folder deletes it; without one the next server does.
@@ -313,11 +311,11 @@ class AeronStoreServerTest {
       }
       long start = System.nanoTime();
       try (AeronStoreServer server = new AeronStoreServer(options(port));
-          AeronStore store = opening.get(20, TimeUnit.SECONDS)) {
+          AeronStore store = opening.get(60, TimeUnit.SECONDS)) {
         store.set("key", "value");
         assertThat(server.port()).isEqualTo(port);
       }
-      assertThat(System.nanoTime() - start).isLessThan(TimeUnit.SECONDS.toNanos(15));
+      assertThat(System.nanoTime() - start).isLessThan(TimeUnit.SECONDS.toNanos(30));
     } finally {
       driver.close();
     }
@@ -461,13 +459,16 @@ class AeronStoreServerTest {
     AeronStoreOptions options = options(port).withTimeout(Duration.ofSeconds(1));
     List<FutureTask<?>> opening = new ArrayList<>();
     long start = System.nanoTime();
-    for (int i = 0; i < 6; i++) {
+    int threads = 60;
+    for (int i = 0; i < threads; i++) {
       opening.add(start(() -> new AeronStore(options)));
     }
     for (FutureTask<?> task : opening) {
       assertFails(task, StoreConnectionException.class, "127.0.0.1:" + port + " within 1000 ms");
     }
-    assertThat(System.nanoTime() - start).isLessThan(TimeUnit.SECONDS.toNanos(4));
+    assertThat(System.nanoTime() - start)
+        .as("less than half of what one after the other would take")
+        .isLessThan(TimeUnit.SECONDS.toNanos(threads) / 2);
   }
 
   @Test
@@ -514,9 +515,8 @@ class AeronStoreServerTest {
   void bothSidesSleepAndAreWoken() throws Exception {
     int rounds = 10;
     try (AeronStoreServer server = new AeronStoreServer(options(0));
-        AeronStore store =
-            new AeronStore(options(server.port()).withTimeout(Duration.ofSeconds(5)))) {
-      long woken = 0;
+        AeronStore store = new AeronStore(options(server.port()))) {
+      int woken = 0;
       for (int i = 0; i < rounds; i++) {
         String key = "key" + i;
         FutureTask<byte[]> waiting = start(() -> store.get(key));
@@ -527,11 +527,11 @@ class AeronStoreServerTest {
         }
         long start = System.nanoTime();
         store.set(key, "value");
-        waiting.get(20, TimeUnit.SECONDS);
-        woken += System.nanoTime() - start;
+        waiting.get(60, TimeUnit.SECONDS);
+        woken += System.nanoTime() - start < TimeUnit.MILLISECONDS.toNanos(500) ? 1 : 0;
       }
       // Without a ring the server looks after a second, and the client not at all.
-      assertThat(woken).isLessThan(TimeUnit.SECONDS.toNanos(rounds / 2));
+      assertThat(woken).as("of " + rounds + " rounds").isGreaterThan(rounds / 2);
     }
   }
 
@@ -565,7 +565,7 @@ class AeronStoreServerTest {
         expected += (byte) rank;
       }
       for (FutureTask<Integer> rank : all) {
-        assertThat(rank.get(30, TimeUnit.SECONDS)).isEqualTo(expected);
+        assertThat(rank.get(60, TimeUnit.SECONDS)).isEqualTo(expected);
       }
     }
   }

@@ -451,7 +451,7 @@ class ClusterServiceTest {
   }
 
   @Test
-  @Timeout(10)
+  @Timeout(300)
   void aClientWithManyWillsIsExecutedInAMoment() {
     ClientSession client = client(1);
     int wills = 60_000;

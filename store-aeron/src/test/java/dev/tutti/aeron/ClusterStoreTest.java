@@ -16,7 +16,7 @@ import org.junit.jupiter.api.io.TempDir;
  * Tests the contract on a cluster of three members; each test has keys and queues of its own. The
  * longest value takes 11 s where every thread waits for a core.
  */
-@Timeout(value = 120, unit = TimeUnit.SECONDS, threadMode = ThreadMode.SEPARATE_THREAD)
+@Timeout(value = 300, unit = TimeUnit.SECONDS, threadMode = ThreadMode.SEPARATE_THREAD)
 class ClusterStoreTest extends StoreContract {
   @TempDir private static Path directory;
 

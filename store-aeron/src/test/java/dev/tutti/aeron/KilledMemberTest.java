@@ -14,14 +14,12 @@ import java.util.concurrent.TimeUnit;
 import java.util.concurrent.atomic.AtomicBoolean;
 import java.util.concurrent.atomic.AtomicLong;
 import org.junit.jupiter.api.Test;
-import org.junit.jupiter.api.Timeout;
 import org.junit.jupiter.api.io.TempDir;
 
 /** Kills members of a cluster as kill -9 does: nothing is lost, nothing is done twice. */
-@Timeout(90)
 class KilledMemberTest {
-  private static final Duration LONG = Duration.ofSeconds(40);
-  private static final Duration SERVED_AGAIN = Duration.ofSeconds(10);
+  private static final Duration LONG = Duration.ofSeconds(100);
+  private static final Duration SERVED_AGAIN = LONG.dividedBy(2);
 
   private static final Executor THREADS = task -> Thread.ofPlatform().daemon().start(task);
 

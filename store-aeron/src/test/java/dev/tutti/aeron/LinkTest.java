@@ -7,6 +7,7 @@ import dev.tutti.StoreConnectionException;
 import dev.tutti.StoreTimeoutException;
 import dev.tutti.store.JobToken;
 import io.aeron.Aeron;
+import io.aeron.ExclusivePublication;
 import io.aeron.Subscription;
 import java.io.IOException;
 import java.io.InputStream;
@@ -18,14 +19,16 @@ import java.net.Socket;
 import java.nio.file.Path;
 import java.time.Duration;
 import java.util.ArrayList;
+import java.util.Arrays;
 import java.util.List;
+import java.util.concurrent.atomic.AtomicInteger;
 import org.junit.jupiter.api.Test;
-import org.junit.jupiter.api.Timeout;
 import org.junit.jupiter.api.io.TempDir;
 
 /** Tests what calls get when the thread that hears the server ends. */
-@Timeout(60)
 class LinkTest {
+  private static final Duration LIMIT = Duration.ofSeconds(60);
+
   @TempDir private Path directory;
 
   /** Has no memory for what it reads. */
@@ -59,6 +62,11 @@ class LinkTest {
   }
 
   private static Link link(Control control, Aeron aeron, EmbeddedDriver driver) {
+    return link(control, aeron, driver, aeron.addExclusivePublication(Channels.IPC, 10));
+  }
+
+  private static Link link(
+      Control control, Aeron aeron, EmbeddedDriver driver, ExclusivePublication requests) {
     return new Link(
         "played",
         control,
@@ -67,7 +75,7 @@ class LinkTest {
         null,
         new Handshake.Session(10, 11, 1, 0, "", "", new byte[0]),
         aeron.addSubscription(Channels.IPC, 11),
-        aeron.addExclusivePublication(Channels.IPC, 10),
+        requests,
         false);
   }
 
@@ -79,7 +87,7 @@ class LinkTest {
     Link link = link(new Control(new Full(), timing), aeron, driver);
     link.start();
     Call call = link.newCall();
-    long deadline = System.nanoTime() + Duration.ofSeconds(20).toNanos();
+    long deadline = System.nanoTime() + LIMIT.toNanos();
     assertThatThrownBy(() -> link.await(call, deadline, true))
         .isInstanceOf(StoreConnectionException.class)
         .hasMessageContaining("cannot be read: java.lang.OutOfMemoryError: played");
@@ -89,7 +97,7 @@ class LinkTest {
 
   /** Reads what a link sends, when it is told to. */
   private final class Server implements AutoCloseable {
-    final long deadline = System.nanoTime() + Duration.ofSeconds(20).toNanos();
+    final long deadline = System.nanoTime() + LIMIT.toNanos();
     final List<Integer> codes = new ArrayList<>();
     final List<Long> numbers = new ArrayList<>();
     final Link link;
@@ -104,8 +112,14 @@ class LinkTest {
       requests = aeron.addSubscription(Channels.IPC, 10);
       InetSocketAddress address =
           new InetSocketAddress(InetAddress.getLoopbackAddress(), listener.getLocalPort());
-      link = link(Control.connect(address, timing, deadline), aeron, driver);
+      ExclusivePublication publication = aeron.addExclusivePublication(Channels.IPC, 10);
+      link = link(Control.connect(address, timing, deadline), aeron, driver, publication);
       link.start();
+      // The driver gives a new publication its room some time later; until then nothing leaves.
+      while (publication.availableWindow() <= 0) {
+        assertThat(System.nanoTime()).as("waited " + LIMIT).isLessThan(deadline);
+        Thread.onSpinWait();
+      }
     }
 
     private void take(int code, long number, BodyReader body) {
@@ -120,15 +134,21 @@ class LinkTest {
       }
     }
 
-    /** Starts to send a request, which does not leave at once. */
+    /** Starts to send a request that does not leave at once, and waits until it waits for room. */
     Thread startToSend(int code, byte[] value) {
       Thread sender =
           Thread.ofPlatform()
               .start(() -> link.send(code, link.newCall(), deadline, body -> body.putBytes(value)));
-      while (sender.getState() != Thread.State.TIMED_WAITING && sender.isAlive()) {
+      while (!isInParts(sender) || sender.getState() != Thread.State.TIMED_WAITING) {
+        assertThat(sender.isAlive()).as("the request waits for room").isTrue();
         Thread.onSpinWait();
       }
       return sender;
+    }
+
+    private static boolean isInParts(Thread sender) {
+      return Arrays.stream(sender.getStackTrace())
+          .anyMatch(frame -> frame.getMethodName().equals("sendInParts"));
     }
 
     @Override
@@ -195,13 +215,16 @@ class LinkTest {
   void aCallIsTakenBackWhenThereIsRoomAlsoWhereNobodySendsAnyMore() throws Exception {
     try (Server server = new Server()) {
       Link link = server.link;
+      AtomicInteger sent = new AtomicInteger();
       assertThatThrownBy(
               () -> {
                 while (server.deadline - System.nanoTime() > 0) {
                   link.send(Protocol.COUNT, link.newCall(), System.nanoTime(), body -> {});
+                  sent.incrementAndGet();
                 }
               })
           .isInstanceOf(StoreTimeoutException.class);
+      assertThat(sent).hasValueGreaterThan(100);
       Call first = link.newCall();
       Call second = link.newCall();
       for (Call late : List.of(first, second)) {

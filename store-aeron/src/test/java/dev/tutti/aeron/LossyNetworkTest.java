@@ -22,7 +22,7 @@ import org.junit.jupiter.api.io.TempDir;
 /**
  * Talks UDP to a server of another process, whose media driver loses packets in both directions.
  */
-@Timeout(90)
+@Timeout(300)
 class LossyNetworkTest {
   private static final String ENDPOINTS = "io.aeron.driver.ext.Debug";
   private static final double LOSS = 0.03;

@@ -9,14 +9,12 @@ import java.nio.file.Path;
 import java.time.Duration;
 import java.util.List;
 import org.junit.jupiter.api.Test;
-import org.junit.jupiter.api.Timeout;
 import org.junit.jupiter.api.io.TempDir;
 import org.opentest4j.TestAbortedException;
 
 /** Cuts the wire between two network namespaces, in one of which a client is. */
-@Timeout(90)
 class LostHostTest {
-  private static final Duration LONG = Duration.ofSeconds(30);
+  private static final Duration LONG = Duration.ofSeconds(60);
 
   @TempDir private Path directory;
 
@@ -99,9 +97,9 @@ class LostHostTest {
       elsewhere.cut();
       assertThat(store.get("will/1")).asString(StandardCharsets.UTF_8).isEqualTo("gone");
       assertThat(client.line()).startsWith("FAILED").contains("is gone");
-      // The lease and as long again: the kernel counts in seconds, and a busy machine is slow to
-      // say it.
-      assertThat(System.nanoTime() - start).isLessThan(2 * Timing.DEFAULT_LEASE.toNanos());
+      // The lease, which the kernel counts in seconds, and what a busy machine needs to say it; a
+      // call would wait twice as long.
+      assertThat(System.nanoTime() - start).isLessThan(LONG.toNanos() / 2);
     }
   }
 }

@@ -14,7 +14,7 @@ import org.junit.jupiter.api.io.TempDir;
  * Serves 200 sessions through shared memory, 50 in each of four processes: so many processes are
  * too much for a small machine, and the server sees no difference.
  */
-@Timeout(90)
+@Timeout(300)
 class ManyClientsTest {
   private static final int PROCESSES = 4;
   private static final int SESSIONS = 50;

@@ -5,6 +5,7 @@ import static org.assertj.core.api.Assertions.assertThatThrownBy;
 
 import dev.tutti.Store;
 import dev.tutti.StoreClosedException;
+import dev.tutti.StoreSilentException;
 import dev.tutti.StoreTimeoutException;
 import java.time.Duration;
 import java.util.ArrayList;
@@ -87,8 +88,8 @@ class RemoteStoreTest {
     }
 
     @Override
-    public StoreTimeoutException unanswered() {
-      return new StoreTimeoutException("unanswered");
+    public StoreSilentException unanswered() {
+      return new StoreSilentException("unanswered");
     }
   }
 
@@ -120,7 +121,7 @@ class RemoteStoreTest {
   }
 
   @Test
-  @Timeout(30)
+  @Timeout(300)
   void closingWaitsForAQuestionThatIsAboutToBeAnswered() throws Exception {
     link.closes = false;
     Thread closer = Thread.ofPlatform().unstarted(store::close);
@@ -155,7 +156,7 @@ class RemoteStoreTest {
   }
 
   @Test
-  @Timeout(30)
+  @Timeout(300)
   void closingWaitsForASilentServerOnceHoweverManyWillsThereAre() {
     link.closes = false;
     int wills = 20;

@@ -3,6 +3,7 @@ package dev.tutti.aeron;
 import static org.assertj.core.api.Assertions.assertThat;
 import static org.assertj.core.api.Assertions.assertThatThrownBy;
 
+import dev.tutti.spi.LimitedLog;
 import dev.tutti.store.JobToken;
 import io.aeron.Aeron;
 import io.aeron.ExclusivePublication;
@@ -26,13 +27,14 @@ import org.junit.jupiter.api.Timeout;
 import org.junit.jupiter.api.io.TempDir;
 
 /** Tests whom the server's thread tells that it ends, and whom it drops. */
-@Timeout(60)
+@Timeout(300)
 class ServerAgentTest {
   private static final int ENDED = -1;
   private static final Timing TIMING = Timing.of(Duration.ofSeconds(5));
 
   @TempDir private Path directory;
 
+  private final LimitedLog log = new LimitedLog(System.getLogger("test"));
   private EmbeddedDriver driver;
   private Aeron aeron;
   private ServerAgent agent;
@@ -44,7 +46,7 @@ class ServerAgentTest {
         AeronStoreOptions.of("localhost", 0).withDirectory(directory).withToken(JobToken.NONE);
     driver = EmbeddedDriver.start(options, TIMING, 4);
     aeron = EmbeddedDriver.connect(driver.path(), TIMING);
-    agent = new ServerAgent("server", Bell.make(aeron), Long.MAX_VALUE, false);
+    agent = new ServerAgent("server", Bell.make(aeron), Long.MAX_VALUE, false, log, false);
   }
 
   @AfterEach
@@ -103,6 +105,34 @@ class ServerAgentTest {
   }
 
   @Test
+  void allClientsAreToldWhereTheThreadEndsByAnError() throws Exception {
+    Thread thread = EmbeddedDriver.daemon("agent", agent);
+    agent.add(
+        client(
+            10,
+            (caller, code, call, body) -> {
+              throw new StackOverflowError("played");
+            }));
+    agent.add(client(20, agent.commands()));
+    thread.start();
+    ask(10);
+    assertThat(peers.get(0).await()).isEqualTo(Handshake.GOODBYE);
+    assertThat(peers.get(1).await()).isEqualTo(Handshake.GOODBYE);
+    thread.join();
+    assertThat(agent.execute(() -> {})).isFalse();
+  }
+
+  @Test
+  void theEndOfTheThreadThatHearsClientsEndsTheServer() throws Exception {
+    Thread thread = EmbeddedDriver.daemon("agent", agent);
+    agent.add(client(10, agent.commands()));
+    thread.start();
+    agent.fail(new IOException("played"));
+    assertThat(peers.get(0).await()).isEqualTo(Handshake.GOODBYE);
+    thread.join();
+  }
+
+  @Test
   void aClientThatSendsNonsenseIsDroppedAlsoWhileOthersHaveWork() throws Exception {
     Thread thread = EmbeddedDriver.daemon("agent", agent);
     try (ExclusivePublication endless = aeron.addExclusivePublication(Channels.IPC, 10);
@@ -148,7 +178,7 @@ class ServerAgentTest {
     CompletableFuture<List<String>> keys = new CompletableFuture<>();
     assertThat(agent.execute(() -> keys.complete(List.copyOf(agent.commands().table().keys()))))
         .isTrue();
-    return keys.get(15, TimeUnit.SECONDS);
+    return keys.get(60, TimeUnit.SECONDS);
   }
 
   private static void send(FrameWriter writer, int code, UnsafeBuffer body) {

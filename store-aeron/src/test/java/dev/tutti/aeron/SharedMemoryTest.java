@@ -29,9 +29,9 @@ import org.junit.jupiter.params.provider.ValueSource;
 import org.opentest4j.TestAbortedException;
 
 /** Tests what the store takes of a machine: room in shared memory, files, flags of the JVM. */
-@Timeout(60)
+@Timeout(300)
 class SharedMemoryTest {
-  private static final int SECONDS = 30;
+  private static final int SECONDS = 100;
 
   @TempDir private Path directory;
 

@@ -25,9 +25,9 @@ import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.ValueSource;
 
 /** Tests waits of calls whose threads sleep in the bell, or leave that to others. */
-@Timeout(60)
+@Timeout(300)
 class SleepersTest {
-  private static final int SECONDS = 30;
+  private static final int SECONDS = 100;
   private static final byte[] VALUE = "value".getBytes(StandardCharsets.UTF_8);
 
   @TempDir private Path directory;

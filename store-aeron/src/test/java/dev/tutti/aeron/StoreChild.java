@@ -22,7 +22,7 @@ import java.util.concurrent.locks.LockSupport;
  * port, then how its call ended.
  */
 final class StoreChild implements AutoCloseable {
-  private static final int SECONDS = 30;
+  private static final int SECONDS = 90;
   private static final Set<String> OWN = Set.of("HOST", "MEMBERS", "DATA", "FIRST", "COUNT", "ALL");
 
   private final Process process;

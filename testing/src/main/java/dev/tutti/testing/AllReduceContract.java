@@ -2,6 +2,7 @@ package dev.tutti.testing;
 
 import static org.assertj.core.api.Assertions.assertThat;
 
+import dev.tutti.AllReduceAlgorithm;
 import dev.tutti.AllReduceOptions;
 import dev.tutti.Capabilities.Feature;
 import dev.tutti.DType;
@@ -185,6 +186,46 @@ public interface AllReduceContract extends GroupContract {
             member.group().allReduce(tensor.view(), reduction.op(member.rank()));
             reduction.check("allReduce", tensor);
           }
+        });
+  }
+
+  /**
+   * Reduces by each algorithm, or refuses it on all ranks alike; what took it is counted by a path
+   * that ends with its name.
+   */
+  @ContractTest(needs = OpType.ALL_REDUCE, features = Feature.REAL_RESULTS)
+  default void allReduceTakesTheAlgorithmThatItIsAskedFor(ContractWorld world) throws Exception {
+    List<Reduction> cases = new ArrayList<>();
+    for (long numel : new long[] {0, 1, 37, 5000, 300_001}) {
+      cases.add(Reduction.exact(world, DType.FLOAT32, ReduceOp.Kind.SUM, numel));
+    }
+    List<List<Boolean>> done =
+        world.collect(
+            member -> {
+              List<Boolean> taken = new ArrayList<>();
+              for (AllReduceAlgorithm algorithm : AllReduceAlgorithm.values()) {
+                for (Reduction reduction : cases) {
+                  taken.add(Algorithms.isTaken(member, algorithm, reduction));
+                }
+              }
+              member.assertUsable();
+              return taken;
+            });
+    for (int rank = 1; rank < world.size(); rank++) {
+      assertThat(done.get(rank)).as("what rank %d did", rank).isEqualTo(done.get(0));
+    }
+  }
+
+  /** Refuses algorithms for sparse tensors and lists. */
+  @ContractTest(needs = OpType.ALL_REDUCE_COALESCED)
+  default void allReduceCoalescedTakesNoAlgorithm(ContractWorld world) throws Exception {
+    world.run(
+        member -> {
+          AllReduceOptions ring = AllReduceOptions.DEFAULT.withAlgorithm(AllReduceAlgorithm.RING);
+          List<Tensor> tensors = List.of(member.scratch(DType.FLOAT32, 2));
+          Refusals.unsupported(
+              member, "ring", () -> member.group().allReduceCoalesced(tensors, ring));
+          member.assertUsable();
         });
   }
 

@@ -21,7 +21,7 @@ import org.assertj.core.api.ThrowableAssertAlternative;
 
 /** Runs calls of a test on threads of their own, and ends them with the test. */
 final class Calls implements AutoCloseable {
-  private static final long LIMIT_SECONDS = 40;
+  private static final long LIMIT_SECONDS = 100;
   private static final long BLOCKED_MILLIS = 25;
 
   private final ExecutorService threads = Executors.newCachedThreadPool();

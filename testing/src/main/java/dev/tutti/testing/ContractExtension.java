@@ -42,7 +42,7 @@ final class ContractExtension implements TestTemplateInvocationContextProvider, 
         return ConditionEvaluationResult.disabled(name + " does not declare " + needed);
       }
     }
-    if (test.blocking() && capabilities.has(Feature.STREAM_ORDERED)) {
+    if (test.blocking() && (capabilities.has(Feature.STREAM_ORDERED) || !subject.isOnHost())) {
       return ConditionEvaluationResult.disabled(
           "calls of " + name + " return before they are done");
     }

@@ -35,9 +35,9 @@ public interface ContractSubject {
     return OptionalInt.empty();
   }
 
-  /** Returns the deadline of one test body on all ranks. */
+  /** Returns the deadline of one test body on all ranks; that of its groups is half of it. */
   default Duration timeout() {
-    return Duration.ofSeconds(30);
+    return Duration.ofMinutes(2);
   }
 
   /** Returns the settings of the groups. */

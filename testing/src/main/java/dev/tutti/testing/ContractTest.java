@@ -31,7 +31,7 @@ public @interface ContractTest {
   /** Returns the features that the test cannot do without. */
   Feature[] features() default {};
 
-  /** Tells whether the test needs synchronous calls that return when they are done. */
+  /** Tells whether the test needs synchronous calls that return when done, as on host tensors. */
   boolean blocking() default false;
 
   /** Tells whether the test needs tensors in host memory. */

@@ -117,7 +117,7 @@ public final class ContractWorld {
                 group -> {
                   Runnable leave = subject.enter(group.rank());
                   try {
-                    return probe.run(new Member(this, group));
+                    return Reduction.naming(() -> probe.run(new Member(this, group)));
                   } finally {
                     leave.run();
                   }
@@ -129,7 +129,12 @@ public final class ContractWorld {
   private void enter(ProcessGroup group, Body body) throws Exception {
     Runnable leave = subject.enter(group.rank());
     try {
-      body.run(new Member(this, group));
+      Object _ =
+          Reduction.naming(
+              () -> {
+                body.run(new Member(this, group));
+                return true;
+              });
     } finally {
       leave.run();
     }

@@ -1,5 +1,6 @@
 package dev.tutti.testing;
 
+import dev.tutti.Device;
 import dev.tutti.StreamBlock;
 import dev.tutti.StreamBlockStatus;
 import dev.tutti.spi.StreamBlockProvider;
@@ -31,6 +32,14 @@ public final class HostStreamBlockProvider implements StreamBlockProvider {
     Block block = new Block(timeout);
     HostStream.current().enqueue(block);
     return block;
+  }
+
+  @Override
+  public StreamBlock block(Device device, Duration timeout) {
+    if (device.index() != 0) {
+      throw new IndexOutOfBoundsException("no device " + device + "; there is one");
+    }
+    return block(timeout);
   }
 
   /** Is a block and the task that blocks; the timeout runs from when the stream gets to it. */

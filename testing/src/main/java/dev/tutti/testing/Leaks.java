@@ -53,7 +53,10 @@ final class Leaks {
   }
 
   private static String describe(List<Thread> threads) {
-    StringBuilder text = new StringBuilder("threads that outlive their groups:\n");
+    StringBuilder text =
+        new StringBuilder(
+            "threads that outlive their groups; if they serve the whole process, let sharedThreads"
+                + " return how their names begin:\n");
     for (Thread thread : threads) {
       text.append(thread.getName()).append(' ').append(thread.getState()).append('\n');
       for (StackTraceElement frame : thread.getStackTrace()) {

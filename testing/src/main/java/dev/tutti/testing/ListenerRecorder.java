@@ -38,13 +38,13 @@ final class ListenerRecorder implements CommListener {
     return new CommListener() {
       @Override
       public void before(OpEvent event) {
-        throw new IllegalStateException("listener, before");
+        throw new DeliberateFault("listener, before");
       }
 
       @Override
       public void after(
           OpEvent event, WorkState state, Duration duration, @Nullable TuttiException failure) {
-        throw new IllegalStateException("listener, after");
+        throw new DeliberateFault("listener, after");
       }
     };
   }

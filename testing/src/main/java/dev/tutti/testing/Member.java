@@ -1,5 +1,6 @@
 package dev.tutti.testing;
 
+import dev.tutti.AllReduceOptions;
 import dev.tutti.Capabilities;
 import dev.tutti.Capabilities.Feature;
 import dev.tutti.DType;
@@ -137,6 +138,11 @@ final class Member {
     } else {
       group.broadcast(floats(1).view(), 0);
     }
+  }
+
+  /** Runs an all-reduce, and waits until it is over also on a device. */
+  void awaitSum() {
+    group.allReduce(floats(1).view(), AllReduceOptions.DEFAULT).await();
   }
 
   /** Asserts that the group works: the next collective has the right result. */

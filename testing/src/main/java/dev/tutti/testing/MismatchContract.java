@@ -2,7 +2,9 @@ package dev.tutti.testing;
 
 import static org.assertj.core.api.Assertions.assertThat;
 import static org.assertj.core.api.Assertions.catchThrowable;
+import static org.assertj.core.api.Assumptions.assumeThat;
 
+import dev.tutti.AllReduceAlgorithm;
 import dev.tutti.AllReduceOptions;
 import dev.tutti.Capabilities.Feature;
 import dev.tutti.CollectiveException;
@@ -17,6 +19,7 @@ import dev.tutti.Work;
 import java.time.Duration;
 import java.util.Arrays;
 import java.util.Collection;
+import java.util.List;
 import java.util.concurrent.ConcurrentLinkedQueue;
 
 /**
@@ -24,6 +27,12 @@ import java.util.concurrent.ConcurrentLinkedQueue;
  * data. The rank that finds it tells what each called.
  */
 public interface MismatchContract extends GroupContract {
+  /** Says what to do about a backend that fails here. */
+  String HINT =
+      "calls that do not fit must fail at once, with a MismatchException on the rank that finds it;"
+          + " if the ranks of the backend do not compare their calls, let detectsMismatches return"
+          + " false";
+
   /** Fails where a rank calls another operation. */
   @ContractTest(
       needs = {OpType.ALL_REDUCE, OpType.BROADCAST},
@@ -41,6 +50,30 @@ public interface MismatchContract extends GroupContract {
             member.group().allReduce(member.scratch(DType.FLOAT32, numel));
           }
         });
+  }
+
+  /** Fails where a rank asks for another algorithm. */
+  @ContractTest(
+      needs = OpType.ALL_REDUCE,
+      features = Feature.REAL_RESULTS,
+      mismatches = true,
+      minSize = 2,
+      maxSize = 3)
+  default void otherAlgorithmsFail(ContractWorld world) throws Exception {
+    List<AllReduceAlgorithm> usable =
+        world
+            .collect(member -> Algorithms.usable(member, member.scratch(DType.FLOAT32, 10)))
+            .get(0);
+    assumeThat(usable).as("algorithms that the backend can be asked for").isNotEmpty();
+    AllReduceOptions other = AllReduceOptions.DEFAULT.withAlgorithm(usable.get(0));
+    check(
+        world,
+        (member, numel, isOdd) ->
+            member
+                .group()
+                .allReduce(
+                    member.scratch(DType.FLOAT32, 10), isOdd ? other : AllReduceOptions.DEFAULT)
+                .await());
   }
 
   /** Says what each rank called, at the latest when one ran out of time over it. */
@@ -109,13 +142,7 @@ public interface MismatchContract extends GroupContract {
       minSize = 2,
       maxSize = 3)
   default void otherOperatorsFail(ContractWorld world) throws Exception {
-    ReduceOp other =
-        Arrays.stream(ReduceOp.Kind.values())
-            .filter(kind -> kind != ReduceOp.Kind.SUM)
-            .map(kind -> TestData.op(kind, 0))
-            .filter(op -> world.capabilities().canReduce(DType.INT32, op))
-            .findFirst()
-            .orElseThrow();
+    ReduceOp other = otherThanSum(world);
     check(
         world,
         (member, numel, isOdd) ->
@@ -140,6 +167,58 @@ public interface MismatchContract extends GroupContract {
                 .broadcast(member.scratch(DType.FLOAT32, numel), isOdd ? member.rank() : 0));
   }
 
+  /** Names the odd rank on all ranks where the others are more than half, and nobody where not. */
+  @ContractTest(
+      needs = {OpType.ALL_REDUCE, OpType.BROADCAST},
+      features = Feature.REAL_RESULTS,
+      mismatches = true,
+      minSize = 2,
+      maxSize = 3)
+  default void theOddRankIsNamed(ContractWorld world) throws Exception {
+    List<OddCall> calls =
+        List.of(
+            (member, numel, isOdd) ->
+                member.group().allReduce(member.scratch(DType.FLOAT32, isOdd ? numel + 1 : numel)),
+            (member, numel, isOdd) ->
+                member
+                    .group()
+                    .allReduce(member.scratch(isOdd ? DType.INT32 : DType.FLOAT32, numel)),
+            (member, numel, isOdd) ->
+                member
+                    .group()
+                    .allReduce(
+                        member.scratch(DType.INT32, numel),
+                        isOdd ? otherThanSum(world) : ReduceOp.SUM),
+            (member, numel, isOdd) ->
+                member.group().broadcast(member.scratch(DType.FLOAT32, numel), isOdd ? 1 : 0),
+            (member, numel, isOdd) -> {
+              if (isOdd) {
+                member.group().broadcast(member.scratch(DType.FLOAT32, numel), 0);
+              } else {
+                member.group().allReduce(member.scratch(DType.FLOAT32, numel));
+              }
+            });
+    for (OddCall call : calls) {
+      for (int odd = 0; odd < world.size(); odd++) {
+        int oddRank = odd;
+        world.run(
+            member -> {
+              Throwable thrown =
+                  catchThrowable(() -> call.run(member, 4, member.rank() == oddRank));
+              if (thrown == null) {
+                Waiting.until("the failure", () -> member.group().failure().isPresent());
+              }
+              CollectiveException failure =
+                  (CollectiveException) member.group().failure().orElseThrow();
+              assertThat(failure.failedRank())
+                  .as("rank named by: %s", failure)
+                  .isEqualTo(member.size() > 2 ? oddRank : -1);
+              assertThat(failure.getMessage()).contains("ranks disagree");
+            });
+      }
+    }
+  }
+
   /** Fails a receive of another size or type than was sent, instead of half filling it. */
   @ContractTest(
       needs = {OpType.SEND, OpType.RECV},
@@ -153,6 +232,15 @@ public interface MismatchContract extends GroupContract {
       checkReceive(world, numel, DType.FLOAT32, numel + 1);
       checkReceive(world, numel, DType.INT32, numel);
     }
+  }
+
+  private static ReduceOp otherThanSum(ContractWorld world) {
+    return Arrays.stream(ReduceOp.Kind.values())
+        .filter(kind -> kind != ReduceOp.Kind.SUM)
+        .map(kind -> TestData.op(kind, 0))
+        .filter(op -> world.capabilities().canReduce(DType.INT32, op))
+        .findFirst()
+        .orElseThrow();
   }
 
   private static void checkReceive(ContractWorld world, int sent, DType dtype, int wanted)
@@ -170,7 +258,7 @@ public interface MismatchContract extends GroupContract {
             TestTensor tensor = member.blank(Layout.CONTIGUOUS, dtype, wanted);
             Work recv = member.group().recv(tensor.view(), 0, async);
             CollectiveException failure = Failures.expect(member, Failures.SOON, recv::await);
-            assertThat(failure).isNotInstanceOf(CollectiveTimeoutException.class);
+            assertThat(failure).as(HINT).isNotInstanceOf(CollectiveTimeoutException.class);
             assertThat(failure.opType()).isEqualTo(OpType.RECV);
             causes.addAll(Failures.causes(failure));
             tensor.assertValues(
@@ -178,7 +266,7 @@ public interface MismatchContract extends GroupContract {
           }
           Waiting.until("the failure", () -> member.group().failure().isPresent());
         });
-    assertThat(causes).hasAtLeastOneElementOfType(MismatchException.class);
+    assertThat(causes).as(HINT).hasAtLeastOneElementOfType(MismatchException.class);
   }
 
   /** Is what each rank calls; the odd one of them something else. */
@@ -196,15 +284,18 @@ public interface MismatchContract extends GroupContract {
             long start = System.nanoTime();
             Throwable thrown = catchThrowable(() -> call.run(member, numel, isOdd));
             // A rank that needs nothing of the others may have come through.
-            Waiting.until("the failure", () -> member.group().failure().isPresent());
-            assertThat(Duration.ofNanos(System.nanoTime() - start)).isLessThan(Failures.SOON);
+            Waiting.until("the failure; " + HINT, () -> member.group().failure().isPresent());
+            assertThat(Duration.ofNanos(System.nanoTime() - start))
+                .as("time until the failure; " + HINT)
+                .isLessThan(Failures.SOON);
             Throwable failure = thrown == null ? member.group().failure().orElseThrow() : thrown;
             assertThat(failure)
+                .as(HINT)
                 .isInstanceOf(CollectiveException.class)
                 .isNotInstanceOf(CollectiveTimeoutException.class);
             causes.addAll(Failures.causes(failure));
           });
-      assertThat(causes).hasAtLeastOneElementOfType(MismatchException.class);
+      assertThat(causes).as(HINT).hasAtLeastOneElementOfType(MismatchException.class);
     }
   }
 }

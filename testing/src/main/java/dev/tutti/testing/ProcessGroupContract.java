@@ -4,6 +4,7 @@ import dev.tutti.Capabilities;
 import dev.tutti.Settings;
 import dev.tutti.spi.BackendProvider;
 import java.time.Duration;
+import java.util.List;
 
 /**
  * Tests that a backend keeps the promises of {@link dev.tutti.ProcessGroup}, with ranks as threads
@@ -41,6 +42,7 @@ public abstract class ProcessGroupContract
         WorkContract,
         ListenerContract,
         ConcurrencyContract,
+        InterruptContract,
         SubgroupContract,
         SymmetricMemoryContract,
         ArgumentsContract,
@@ -60,9 +62,9 @@ public abstract class ProcessGroupContract
     return new int[] {1, 2, 3, 4};
   }
 
-  /** Returns the deadline of one test body on all ranks. */
+  /** Returns the deadline of one test body on all ranks; that of its groups is half of it. */
   protected Duration timeout() {
-    return Duration.ofSeconds(30);
+    return Duration.ofMinutes(2);
   }
 
   /** Returns the settings of the groups. */
@@ -73,6 +75,21 @@ public abstract class ProcessGroupContract
   /** Returns what the groups can do, where the settings take away what the provider declares. */
   protected Capabilities capabilities() {
     return provider().capabilities();
+  }
+
+  /** Tells what {@link ContractSubject#detectsMismatches} tells. */
+  protected boolean detectsMismatches() {
+    return true;
+  }
+
+  /** Tells what {@link ContractSubject#dividesTheSum} tells. */
+  protected boolean dividesTheSum() {
+    return true;
+  }
+
+  /** Returns what {@link ContractSubject#sharedThreads} returns. */
+  protected List<String> sharedThreads() {
+    return List.of();
   }
 
   /** Returns what is tested; to be overridden where tensors are not in host memory. */
@@ -102,6 +119,21 @@ public abstract class ProcessGroupContract
       @Override
       public Capabilities capabilities() {
         return ProcessGroupContract.this.capabilities();
+      }
+
+      @Override
+      public boolean detectsMismatches() {
+        return ProcessGroupContract.this.detectsMismatches();
+      }
+
+      @Override
+      public boolean dividesTheSum() {
+        return ProcessGroupContract.this.dividesTheSum();
+      }
+
+      @Override
+      public List<String> sharedThreads() {
+        return ProcessGroupContract.this.sharedThreads();
       }
     };
   }

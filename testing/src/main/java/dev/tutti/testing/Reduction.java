@@ -3,15 +3,21 @@ package dev.tutti.testing;
 import dev.tutti.DType;
 import dev.tutti.ReduceOp;
 import dev.tutti.Tensor;
+import dev.tutti.TuttiException;
 import java.util.ArrayList;
 import java.util.Arrays;
 import java.util.List;
+import java.util.concurrent.Callable;
 import java.util.stream.IntStream;
+import org.jspecify.annotations.Nullable;
 
 /**
  * Is one case of a reduction: a type, an operator, the input of each rank, and what must come out.
  */
 final class Reduction {
+  /** Holds the case whose operator each rank's thread asked for last, until it was checked. */
+  private static final ThreadLocal<@Nullable Reduction> CURRENT = new ThreadLocal<>();
+
   private final DType dtype;
   private final ReduceOp.Kind kind;
   private final long numel;
@@ -103,6 +109,7 @@ final class Reduction {
 
   /** Returns the operator of a rank; with PREMUL_SUM each has another factor. */
   ReduceOp op(int rank) {
+    CURRENT.set(this);
     return TestData.op(kind, rank);
   }
 
@@ -130,13 +137,45 @@ final class Reduction {
 
   /** Asserts that a tensor holds the result. */
   void check(String what, TestTensor result) {
-    result.assertClose(what + " of " + this, expected, tolerance);
+    result.assertClose(what + " of " + this + hint(), expected, tolerance);
+    CURRENT.remove();
+  }
+
+  /** Says what a backend may have to declare, where it is another one than it declares. */
+  private String hint() {
+    return kind == ReduceOp.Kind.AVG && Reference.isReal(dtype)
+        ? " (if the backend divides what each rank brings, let dividesTheSum return false)"
+        : "";
+  }
+
+  /** Runs a body; what it throws while a reduction is under way names type and operator. */
+  static <T> T naming(Callable<T> body) throws Exception {
+    CURRENT.remove();
+    try {
+      return body.call();
+    } catch (TuttiException | UnsupportedOperationException | IllegalArgumentException e) {
+      Reduction current = CURRENT.get();
+      if (current == null) {
+        throw e;
+      }
+      throw new AssertionError(
+          "the reduction of "
+              + current
+              + " failed; if the backend cannot do that, its capabilities must not declare it: "
+              + e,
+          e);
+    } finally {
+      CURRENT.remove();
+    }
   }
 
   /** Asserts that a tensor holds one of equal parts of the result. */
   void checkPart(String what, TestTensor result, int part) {
     result.assertClose(
-        what + " of " + this + ", part " + part, part(expected, part), part(tolerance, part));
+        what + " of " + this + hint() + ", part " + part,
+        part(expected, part),
+        part(tolerance, part));
+    CURRENT.remove();
   }
 
   /** Asserts that a tensor holds the input of a rank but for its part, which holds the result. */
@@ -144,7 +183,8 @@ final class Reduction {
     double[] whole = inputs.get(member.rank()).clone();
     int length = whole.length / inputs.size();
     System.arraycopy(expected, member.rank() * length, whole, member.rank() * length, length);
-    tensor.assertClose(what + " of " + this, whole, tolerance);
+    tensor.assertClose(what + " of " + this + hint(), whole, tolerance);
+    CURRENT.remove();
   }
 
   /** Asserts that a tensor still holds the input of a rank, or one of equal parts of it. */

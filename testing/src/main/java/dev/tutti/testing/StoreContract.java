@@ -30,7 +30,7 @@ import org.junit.jupiter.api.Timeout.ThreadMode;
     threadMode = ThreadMode.SEPARATE_THREAD)
 public abstract class StoreContract
     implements StoreValueTests, StoreWaitTests, StoreQueueTests, StoreConcurrencyTests {
-  static final int SECONDS = 60;
+  static final int SECONDS = 300;
 
   private @Nullable Store store;
   private Calls calls;

@@ -8,7 +8,7 @@ interface StoreFixture {
   Duration ZERO = Duration.ZERO;
 
   /** Is long enough for whatever is expected to happen. */
-  Duration LONG = Duration.ofSeconds(30);
+  Duration LONG = Duration.ofSeconds(60);
 
   /** Is the deadline of calls that are expected to run into it. */
   Duration SHORT = Duration.ofMillis(150);

@@ -2,7 +2,9 @@ package dev.tutti.testing;
 
 import static org.assertj.core.api.Assertions.assertThat;
 import static org.assertj.core.api.Assertions.assertThatIllegalArgumentException;
+import static org.assertj.core.api.Assertions.assertThatThrownBy;
 
+import dev.tutti.Device;
 import dev.tutti.StreamBlock;
 import dev.tutti.StreamBlockStatus;
 import dev.tutti.spi.DeviceEvent;
@@ -18,14 +20,16 @@ import org.junit.jupiter.api.AfterEach;
 import org.junit.jupiter.api.BeforeEach;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.Timeout;
+import org.junit.jupiter.api.Timeout.ThreadMode;
 
 /**
  * Tests that stream blocks keep the promises of {@link StreamBlock}.
  *
  * <p>A third party extends this class with one method, {@link #fixture()}. Where there is no device
- * the method throws a {@code TestAbortedException} with the reason.
+ * the method throws a {@code TestAbortedException} with the reason. The current stream may be one
+ * of a thread: each test runs on the thread that made its fixture.
  */
-@Timeout(60)
+@Timeout(value = 300, threadMode = ThreadMode.SAME_THREAD)
 public abstract class StreamBlockContract {
   private static final Duration UNBOUNDED = Duration.ZERO;
   private static final Duration A_WHILE = Duration.ofMillis(100);
@@ -46,6 +50,7 @@ public abstract class StreamBlockContract {
   protected abstract StreamBlockFixture fixture() throws Exception;
 
   @BeforeEach
+  @Timeout(value = 300, threadMode = ThreadMode.SAME_THREAD)
   final void open() throws Exception {
     fixture = fixture();
     opened = true;
@@ -53,6 +58,7 @@ public abstract class StreamBlockContract {
   }
 
   @AfterEach
+  @Timeout(value = 300, threadMode = ThreadMode.SAME_THREAD)
   final void close() {
     blocks.forEach(StreamBlock::close);
     if (opened) {
@@ -199,6 +205,27 @@ public abstract class StreamBlockContract {
         .isThrownBy(() -> fixture.provider().block(Duration.ofMillis(-1)))
         .withMessageContaining("timeout");
     assertReached(fixture.record());
+  }
+
+  @Test
+  void aNamedDeviceIsBlocked() {
+    Device device = new Device(fixture.provider().deviceType(), 0);
+    DeviceEvent before = fixture.record();
+    StreamBlock block = fixture.provider().block(device, UNBOUNDED);
+    blocks.add(block);
+    DeviceEvent after = fixture.record();
+    assertReached(before);
+    assertHeld(after);
+    block.abort();
+    assertReached(after);
+    assertThat(block.status()).isEqualTo(StreamBlockStatus.ABORTED);
+    assertThatIllegalArgumentException()
+        .isThrownBy(() -> fixture.provider().block(device, Duration.ofMillis(-1)))
+        .withMessageContaining("timeout");
+    Device absent = new Device(device.type(), 1_000_000);
+    assertThatThrownBy(() -> fixture.provider().block(absent, UNBOUNDED))
+        .isInstanceOf(IndexOutOfBoundsException.class)
+        .hasMessageContaining(absent.toString());
   }
 
   @Test

@@ -8,7 +8,7 @@ public interface StreamBlockFixture extends AutoCloseable {
   /** Returns what is tested. */
   StreamBlockProvider provider();
 
-  /** Makes a new, idle stream the current one of the calling thread. */
+  /** Makes a new, idle stream of device 0 the current one of the calling thread. */
   void useNewStream();
 
   /** Marks where the calling thread's current stream is now. */

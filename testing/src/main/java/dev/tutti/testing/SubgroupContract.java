@@ -164,6 +164,46 @@ public interface SubgroupContract extends GroupContract {
         });
   }
 
+  /** Lets a rank close a new group while others still set it up; these hear of it later. */
+  @ContractTest(needs = OpType.ALL_REDUCE, features = Feature.REAL_RESULTS, minSize = 2)
+  default void aRankMayCloseANewGroupAtOnce(ContractWorld world) throws Exception {
+    int rounds = world.isLarge() ? 4 : 20;
+    world.run(
+        member -> {
+          List<Integer> all = IntStream.range(0, member.size()).boxed().toList();
+          for (int round = 0; round < rounds; round++) {
+            int leaver = round / 2 % member.size();
+            ProcessGroup child =
+                (round % 2 == 0 ? member.group().split(0, 0) : member.group().subgroup(all))
+                    .orElseThrow();
+            if (member.rank() == leaver) {
+              child.close();
+            }
+            member.assertUsable();
+            if (member.rank() != leaver) {
+              Member own = member.in(child);
+              CollectiveException failure = Failures.expect(own, Failures.SLACK, own::awaitSum);
+              assertThat(failure.failedRank()).as("%s", failure).isEqualTo(leaver);
+              child.close();
+            }
+          }
+          member.assertUsable();
+        });
+  }
+
+  /** Lets all ranks close a new group at once, whether or not the others have it. */
+  @ContractTest(minSize = 2)
+  default void allRanksMayCloseANewGroupAtOnce(ContractWorld world) throws Exception {
+    int rounds = world.isLarge() ? 4 : 40;
+    world.run(
+        member -> {
+          for (int round = 0; round < rounds; round++) {
+            member.group().split(0, 0).orElseThrow().close();
+          }
+          member.assertUsable();
+        });
+  }
+
   /** Closes a subgroup without harm to its parent, and all subgroups with their parent. */
   @ContractTest
   default void closingReachesChildrenNotParents(ContractWorld world) throws Exception {

@@ -67,7 +67,7 @@ public interface TimeoutContract extends GroupContract {
           assertThat(work.isSuccess()).isFalse();
           assertThat(work.exception()).containsInstanceOf(CollectiveTimeoutException.class);
           assertThat(work.toCompletableFuture())
-              .failsWithin(Duration.ofSeconds(5))
+              .failsWithin(Failures.SLACK)
               .withThrowableThat()
               .havingCause()
               .isInstanceOf(CollectiveTimeoutException.class);
@@ -131,6 +131,7 @@ public interface TimeoutContract extends GroupContract {
     world.run(
         member -> {
           List<LoneCall> lone = LoneCall.ofEach(member);
+          assertThat(lone).isNotEmpty();
           try (Calls calls = new Calls()) {
             List<Future<?>> ended = new ArrayList<>();
             for (LoneCall each : member.rank() == 0 ? lone : List.<LoneCall>of()) {
@@ -161,15 +162,14 @@ public interface TimeoutContract extends GroupContract {
             member
                 .group()
                 .allReduce(
-                    member.floats(1).view(),
-                    AllReduceOptions.DEFAULT.withTimeout(Duration.ofSeconds(10)));
+                    member.floats(1).view(), AllReduceOptions.DEFAULT.withTimeout(Waiting.LONG));
           }
           Work work =
               member
                   .group()
                   .allReduce(
                       member.floats(1).view(),
-                      AllReduceOptions.DEFAULT.withTimeout(Duration.ofSeconds(10)).withAsync());
+                      AllReduceOptions.DEFAULT.withTimeout(Waiting.LONG).withAsync());
           work.await(Duration.ofNanos(1));
           work.await();
           member.assertUsable();

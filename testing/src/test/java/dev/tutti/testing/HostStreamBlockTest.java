@@ -1,11 +1,14 @@
 package dev.tutti.testing;
 
+import static org.assertj.core.api.Assertions.assertThat;
 import static org.assertj.core.api.Assertions.assertThatThrownBy;
+import static org.assertj.core.api.Assertions.catchThrowable;
 
 import dev.tutti.spi.DeviceEvent;
 import dev.tutti.spi.StreamBlockProvider;
 import java.util.List;
 import java.util.concurrent.CopyOnWriteArrayList;
+import java.util.concurrent.FutureTask;
 import org.junit.jupiter.api.Test;
 
 class HostStreamBlockTest extends StreamBlockContract {
@@ -15,15 +18,12 @@ class HostStreamBlockTest extends StreamBlockContract {
   }
 
   @Test
-  void aThreadWithoutAStreamIsTold() throws InterruptedException {
-    Thread thread =
-        Thread.ofPlatform()
-            .start(
-                () ->
-                    assertThatThrownBy(HostStream::current)
-                        .isInstanceOf(IllegalStateException.class)
-                        .hasMessageContaining("makeCurrent"));
-    thread.join();
+  void aThreadWithoutAStreamIsTold() throws Exception {
+    FutureTask<Throwable> other = new FutureTask<>(() -> catchThrowable(HostStream::current));
+    Thread.ofPlatform().start(other);
+    assertThat(other.get())
+        .isInstanceOf(IllegalStateException.class)
+        .hasMessageContaining("makeCurrent");
   }
 
   @Test

@@ -20,7 +20,7 @@ import org.junit.jupiter.api.Timeout;
 import org.opentest4j.TestAbortedException;
 
 /** Tests worlds of which a JVM has one rank, with two such worlds in this JVM. */
-@Timeout(60)
+@Timeout(300)
 class LoneRankTest {
   private final HashStore store = new HashStore();
 
@@ -80,8 +80,8 @@ class LoneRankTest {
   void theRanksOfTwoWorldsMeet() throws Exception {
     CompletableFuture<Float> first = sum(0);
     CompletableFuture<Float> second = sum(1);
-    assertThat(first.get(30, TimeUnit.SECONDS)).isEqualTo(3f);
-    assertThat(second.get(30, TimeUnit.SECONDS)).isEqualTo(3f);
+    assertThat(first.get(60, TimeUnit.SECONDS)).isEqualTo(3f);
+    assertThat(second.get(60, TimeUnit.SECONDS)).isEqualTo(3f);
   }
 
   @Test
@@ -98,13 +98,13 @@ class LoneRankTest {
                       });
               return null;
             });
-    assertThatThrownBy(() -> failing.get(30, TimeUnit.SECONDS))
+    assertThatThrownBy(() -> failing.get(60, TimeUnit.SECONDS))
         .isInstanceOf(ExecutionException.class)
         .hasRootCauseMessage("not today");
-    assertThatThrownBy(() -> waiting.get(30, TimeUnit.SECONDS))
+    assertThatThrownBy(() -> waiting.get(60, TimeUnit.SECONDS))
         .isInstanceOf(ExecutionException.class)
         .hasStackTraceContaining("not today");
-    assertThat(Duration.ofNanos(System.nanoTime() - start)).isLessThan(Duration.ofSeconds(14));
+    assertThat(Duration.ofNanos(System.nanoTime() - start)).isLessThan(Duration.ofSeconds(30));
   }
 
   @Test

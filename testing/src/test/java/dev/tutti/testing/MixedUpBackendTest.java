@@ -18,7 +18,7 @@ import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.Timeout;
 
 /** Tests that the suite finds backends that mix up ranks or groups. */
-@Timeout(60)
+@Timeout(300)
 class MixedUpBackendTest {
   /** Takes the ranks of a group for those of the job. */
   static class GlobalRoots implements SubgroupContract {

@@ -35,7 +35,7 @@ class ThreadedContract64Test extends ProcessGroupContract {
 
   @Override
   protected Duration timeout() {
-    return Duration.ofSeconds(60);
+    return Duration.ofMinutes(3);
   }
 
   @BeforeAll

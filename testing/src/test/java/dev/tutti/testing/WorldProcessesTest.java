@@ -100,7 +100,7 @@ class WorldProcessesTest {
       group.abort("no more data");
       Optional<ProcessHandle> process = ProcessHandle.of(other);
       if (process.isPresent()) {
-        process.get().onExit().get(20, TimeUnit.SECONDS);
+        process.get().onExit().get(60, TimeUnit.SECONDS);
       }
       throw new IllegalStateException("no more data");
     }

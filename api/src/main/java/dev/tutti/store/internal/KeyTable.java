@@ -9,6 +9,7 @@ import java.util.HashMap;
 import java.util.LinkedHashSet;
 import java.util.List;
 import java.util.Map;
+import java.util.Objects;
 import java.util.Set;
 import java.util.function.Predicate;
 import org.jspecify.annotations.Nullable;
@@ -30,18 +31,57 @@ public final class KeyTable {
    * (CONSUMER, what a blocking pop of c10d's looks like): a second one would find the queue empty. One that still
    * misses another key does not wake and does not count.
    */
+  private static final int KEY_BYTES = 128;
+  private static final int QUEUED_BYTES = 32;
+
+  private final long most;
+  private long bytes;
   private final Map<String, byte[]> values = new HashMap<>();
   private final Map<String, ArrayDeque<byte[]>> queues = new HashMap<>();
   private final Map<String, Set<KeyWaiter>> keyWaiters = new HashMap<>();
   private final Map<String, Set<PopWaiter>> popWaiters = new HashMap<>();
   private final Map<String, Barrier> barriers = new HashMap<>();
 
+  /** Creates a table that may hold anything. */
+  public KeyTable() {
+    this(Long.MAX_VALUE);
+  }
+
+  /**
+   * Creates a table.
+   *
+   * @param most how many bytes it may hold of keys and values
+   */
+  public KeyTable(long most) {
+    this.most = most;
+  }
+
+  /** Returns about how many bytes of keys and values it holds. */
+  public long bytes() {
+    return bytes;
+  }
+
   public byte @Nullable [] get(String key) {
     return values.get(key);
   }
 
+  /**
+   * Sets a value.
+   *
+   * @throws StoreException if the table may not hold it; all is as before
+   */
   public void set(String key, byte[] value) {
-    values.put(key, value);
+    byte[] old = values.put(key, value);
+    long more = value.length - (old == null ? -(long) cost(key) : old.length);
+    if (more > most - bytes) {
+      if (old == null) {
+        values.remove(key);
+      } else {
+        values.put(key, old);
+      }
+      throw tooMuch(key, more);
+    }
+    bytes += more;
     Set<KeyWaiter> waiters = keyWaiters.remove(key);
     if (waiters != null) {
       for (KeyWaiter waiter : waiters) {
@@ -67,13 +107,24 @@ public final class KeyTable {
   }
 
   public boolean delete(String key) {
-    return values.remove(key) != null;
+    byte[] old = values.remove(key);
+    if (old == null) {
+      return false;
+    }
+    bytes -= cost(key) + old.length;
+    return true;
   }
 
   /** Forgets the values and queues of keys. */
   public void forget(Predicate<String> keys) {
-    values.keySet().removeIf(keys);
-    queues.keySet().removeIf(keys);
+    List.copyOf(values.keySet()).stream().filter(keys).forEach(this::delete);
+    List.copyOf(queues.keySet()).stream().filter(keys).forEach(this::forgetQueue);
+  }
+
+  private void forgetQueue(String key) {
+    ArrayDeque<byte[]> queue = Objects.requireNonNull(queues.remove(key));
+    bytes -= cost(key);
+    queue.forEach(value -> bytes -= QUEUED_BYTES + value.length);
   }
 
   public int size() {
@@ -114,6 +165,15 @@ public final class KeyTable {
     return missing;
   }
 
+  /** Returns how many of some keys nobody waits for. */
+  public int countUnawaited(Collection<String> keys) {
+    int count = 0;
+    for (String key : keys) {
+      count += keyWaiters.containsKey(key) ? 0 : 1;
+    }
+    return count;
+  }
+
   /** Registers a waiter, unless all its keys exist; returns whether they do. */
   public boolean await(KeyWaiter waiter) {
     waiter.missing = 0;
@@ -140,7 +200,17 @@ public final class KeyTable {
       first.wakeUp.wake();
       return;
     }
-    queues.computeIfAbsent(key, k -> new ArrayDeque<>()).add(value);
+    ArrayDeque<byte[]> queue = queues.get(key);
+    long more = (long) QUEUED_BYTES + value.length + (queue == null ? cost(key) : 0);
+    if (more > most - bytes) {
+      throw tooMuch(key, more);
+    }
+    if (queue == null) {
+      queue = new ArrayDeque<>();
+      queues.put(key, queue);
+    }
+    queue.add(value);
+    bytes += more;
     Set<KeyWaiter> waiters = keyWaiters.get(key);
     if (waiters == null) {
       return;
@@ -160,9 +230,11 @@ public final class KeyTable {
     if (queue == null) {
       return null;
     }
-    byte[] value = queue.poll();
+    byte[] value = queue.remove();
+    bytes -= QUEUED_BYTES + value.length;
     if (queue.isEmpty()) {
       queues.remove(key);
+      bytes -= cost(key);
     }
     return value;
   }
@@ -225,6 +297,16 @@ public final class KeyTable {
     if (barrier != null && barrier.arrived.remove(waiter) && barrier.arrived.isEmpty()) {
       barriers.remove(waiter.key);
     }
+  }
+
+  private static int cost(String key) {
+    return KEY_BYTES + key.length();
+  }
+
+  private StoreException tooMuch(String key, long more) {
+    return new StoreException(
+        "this server holds %d bytes of keys and values and would take %d more for '%s'; it may hold %d, three eighths of its heap (-Xmx)"
+            .formatted(bytes, more, Arguments.shorten(key), most));
   }
 
   /** Counts a key that a waiter waits for; returns whether it was the last one, which wakes it. */

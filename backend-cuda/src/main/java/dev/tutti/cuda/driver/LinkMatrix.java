@@ -2,21 +2,30 @@ package dev.tutti.cuda.driver;
 
 import dev.tutti.BackendException;
 import dev.tutti.cuda.driver.LinkCalls.Link;
+import dev.tutti.kernels.PeerLinks;
+import java.lang.System.Logger.Level;
 import java.util.ArrayList;
 import java.util.Arrays;
 import java.util.List;
 import java.util.Locale;
+import java.util.stream.Collectors;
 
 /**
  * Counts the NVLinks between devices. Two devices at switches have as many as the one with fewer
  * links to switches, since all switches of a host are taken to be connected.
  */
 public final class LinkMatrix {
+  private static final System.Logger LOG = System.getLogger(LinkMatrix.class.getName());
+  private static final String NOT_KNOWN = "?";
+  private static final String SWITCH = "switch";
+
   private final int[][] counts;
+  private final PeerLinks slowest;
   private final String problem;
 
-  private LinkMatrix(int[][] counts, String problem) {
+  private LinkMatrix(int[][] counts, PeerLinks slowest, String problem) {
     this.counts = counts;
+    this.slowest = slowest;
     this.problem = problem;
   }
 
@@ -34,19 +43,79 @@ public final class LinkMatrix {
         links.add(calls.links(busId));
       }
     } catch (BackendException e) {
-      return new LinkMatrix(new int[size][size], String.valueOf(e.getMessage()));
+      return new LinkMatrix(new int[size][size], PeerLinks.UNKNOWN, String.valueOf(e.getMessage()));
     }
     int[][] counts = new int[size][size];
+    PeerLinks slowest = PeerLinks.SWITCH;
     for (int i = 0; i < size; i++) {
       for (int j = 0; j < size; j++) {
         if (i != j) {
-          counts[i][j] =
-              direct(links.get(i), pciBusIds.get(j))
-                  + Math.min(switched(links.get(i)), switched(links.get(j)));
+          int direct = direct(links.get(i), pciBusIds.get(j));
+          int switched = Math.min(switched(links.get(i)), switched(links.get(j)));
+          counts[i][j] = direct + switched;
+          if (!isSame(pciBusIds.get(i), pciBusIds.get(j))) {
+            slowest = slower(slowest, kind(direct, switched));
+          }
         }
       }
     }
-    return new LinkMatrix(counts, "");
+    return new LinkMatrix(counts, slowest, "");
+  }
+
+  private static PeerLinks kind(int direct, int switched) {
+    if (switched > 0) {
+      return PeerLinks.SWITCH;
+    }
+    return direct > 0 ? PeerLinks.DIRECT : PeerLinks.PCIE;
+  }
+
+  private static PeerLinks slower(PeerLinks one, PeerLinks other) {
+    return one.compareTo(other) > 0 ? one : other;
+  }
+
+  /**
+   * Writes down the links of a device, so that others can count them who do not see it.
+   *
+   * @param pciBusId the device
+   * @param calls who knows its links
+   */
+  public static String write(String pciBusId, LinkCalls calls) {
+    try {
+      return calls.links(pciBusId).stream()
+          .map(link -> link instanceof Link.ToDevice device ? device.pciBusId() : SWITCH)
+          .collect(Collectors.joining(" "));
+    } catch (RuntimeException | LinkageError e) {
+      LOG.log(Level.DEBUG, "the links of " + pciBusId + " are not known", e);
+      return NOT_KNOWN;
+    }
+  }
+
+  /**
+   * Counts the links between devices by what {@link #write} wrote of each.
+   *
+   * @param pciBusIds the devices
+   * @param written of each of them
+   */
+  public static LinkMatrix read(List<String> pciBusIds, List<String> written) {
+    return of(pciBusIds, busId -> parse(written.get(pciBusIds.indexOf(busId))));
+  }
+
+  private static List<Link> parse(String text) {
+    if (text.equals(NOT_KNOWN)) {
+      throw new BackendException("a rank does not know the links of its device");
+    }
+    List<Link> links = new ArrayList<>();
+    for (String word : text.split(" ", -1)) {
+      if (!word.isEmpty()) {
+        links.add(word.equals(SWITCH) ? new Link.ToSwitch() : new Link.ToDevice(word));
+      }
+    }
+    return links;
+  }
+
+  /** Returns what the slowest two devices are connected by. */
+  public PeerLinks slowest() {
+    return slowest;
   }
 
   private static int direct(List<Link> links, String peer) {

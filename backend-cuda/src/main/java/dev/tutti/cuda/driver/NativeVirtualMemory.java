@@ -104,7 +104,7 @@ final class NativeVirtualMemory implements VirtualMemoryCalls {
   }
 
   @Override
-  public byte[] exportFabric(long handle) {
+  public synchronized byte[] exportFabric(long handle) {
     try (Arena arena = Arena.ofConfined()) {
       MemorySegment fabric = arena.allocate(FABRIC_HANDLE_BYTES, Long.BYTES);
       export(fabric.address(), handle, Share.FABRIC);
@@ -129,7 +129,7 @@ final class NativeVirtualMemory implements VirtualMemoryCalls {
   }
 
   @Override
-  public long importFabric(byte[] fabricHandle) {
+  public synchronized long importFabric(byte[] fabricHandle) {
     if (fabricHandle.length != FABRIC_HANDLE_BYTES) {
       throw new IllegalArgumentException(
           "a fabric handle has " + FABRIC_HANDLE_BYTES + " bytes, not " + fabricHandle.length);

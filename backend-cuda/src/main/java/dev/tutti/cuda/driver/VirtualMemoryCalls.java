@@ -12,7 +12,9 @@ public interface VirtualMemoryCalls {
     /** As a file descriptor. */
     POSIX_FD(1),
     /** As 64 bytes that are valid on all hosts of a fabric. */
-    FABRIC(8);
+    FABRIC(8),
+    /** In both ways. */
+    POSIX_FD_AND_FABRIC(9);
 
     private final int code;
 
@@ -49,13 +51,13 @@ public interface VirtualMemoryCalls {
   /** Gives up a handle; the memory goes when it is mapped and held nowhere. */
   void release(long handle);
 
-  /** Returns a new file descriptor for memory of {@link Share#POSIX_FD}; the caller closes it. */
+  /** Returns a new file descriptor for memory that may have one; the caller closes it. */
   int exportFd(long handle);
 
   /** Returns the handle of the memory behind a file descriptor, which stays open. */
   long importFd(int fd);
 
-  /** Returns the {@value #FABRIC_HANDLE_BYTES} bytes for memory of {@link Share#FABRIC}. */
+  /** Returns the {@value #FABRIC_HANDLE_BYTES} bytes for memory that may have a fabric handle. */
   byte[] exportFabric(long handle);
 
   /** Returns the handle of the memory behind a fabric handle. */

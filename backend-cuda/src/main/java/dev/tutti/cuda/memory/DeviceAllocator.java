@@ -108,16 +108,26 @@ public final class DeviceAllocator {
     if (block != null) {
       return block;
     }
-    releaseCached();
-    for (MemoryPressureListener listener : listeners) {
-      listener.onPressure(bytes);
-    }
-    releaseCached();
+    makeRoom(bytes);
     block = tryAllocate(rounded, stream);
     if (block == null) {
       throw full(bytes);
     }
     return block;
+  }
+
+  /**
+   * Gives what is cached and idle back to the driver, and so what listeners can do without. Waits
+   * as {@link #releaseCached} does.
+   *
+   * @param bytes how much is wanted
+   */
+  public void makeRoom(long bytes) {
+    releaseCached();
+    for (MemoryPressureListener listener : listeners) {
+      listener.onPressure(bytes);
+    }
+    releaseCached();
   }
 
   /** Returns null if the driver has no room. */

@@ -37,6 +37,8 @@ final class Guard implements AutoCloseable {
         look.run();
       } catch (RuntimeException e) {
         find(e);
+      } catch (Error e) {
+        find(new IllegalStateException("nobody watches this call of NCCL any more: " + e, e));
       }
     }
   }

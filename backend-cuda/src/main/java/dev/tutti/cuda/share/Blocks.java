@@ -3,12 +3,22 @@ package dev.tutti.cuda.share;
 import dev.tutti.TuttiException;
 import dev.tutti.cuda.driver.StreamCalls;
 import dev.tutti.cuda.share.PeerMemory.Block;
+import java.util.List;
 import java.util.concurrent.locks.LockSupport;
 
 /** Makes and maps blocks of memory in one way; the context is current on the calling thread. */
 interface Blocks {
   /** Makes this rank's memory, all zero. */
   Block create(long byteSize, long deadlineNanos);
+
+  /**
+   * Tells whether all ranks' memory can be mapped without descriptors.
+   *
+   * @param handles of all ranks
+   */
+  default boolean areFabric(List<byte[]> handles) {
+    return false;
+  }
 
   /** Hands descriptors to all ranks; by rank, -1 where there is none. */
   int[] pass(Block own, long deadlineNanos);
@@ -26,7 +36,8 @@ interface Blocks {
   /** Returns the way that a world shares in. */
   static Blocks of(PeerWorld world) {
     return switch (world.sharing()) {
-      case VMM -> new MappedBlocks(world);
+      case VMM -> new MappedBlocks(world, MappedBlocks.hasFabric(world));
+      case FD -> new MappedBlocks(world, false);
       case IPC -> new OpenedBlocks(world);
     };
   }

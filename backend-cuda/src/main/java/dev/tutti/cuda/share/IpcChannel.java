@@ -338,7 +338,8 @@ public final class IpcChannel implements AutoCloseable {
   }
 
   /**
-   * Hands each rank a descriptor of one.
+   * Hands each rank a descriptor of one (c10d: {@code broadcast_fds}). The project itself does not
+   * call it: it is for extensions where one rank makes what all use, such as a multicast object.
    *
    * @param root whose
    * @param fd the root's, which stays open; unused elsewhere

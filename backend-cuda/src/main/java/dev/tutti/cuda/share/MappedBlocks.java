@@ -1,27 +1,51 @@
 package dev.tutti.cuda.share;
 
+import dev.tutti.cuda.CudaException;
+import dev.tutti.cuda.driver.DeviceAttribute;
 import dev.tutti.cuda.driver.VirtualMemoryCalls;
 import dev.tutti.cuda.driver.VirtualMemoryCalls.Properties;
 import dev.tutti.cuda.driver.VirtualMemoryCalls.Share;
 import dev.tutti.cuda.share.PeerMemory.Block;
+import java.lang.System.Logger.Level;
 import java.nio.ByteBuffer;
 import java.util.Arrays;
+import java.util.List;
 
 /**
  * Shares memory that is made apart from its addresses. Each rank has its own addresses for it, so
  * that it stays until the last rank has taken it out of them, in whatever order they do.
  */
 final class MappedBlocks implements Blocks {
+  private static final System.Logger LOG = System.getLogger(MappedBlocks.class.getName());
+  private static final int PLAIN_BYTES = 2 * Long.BYTES;
+
   private final PeerWorld world;
   private final VirtualMemoryCalls calls;
   private final Properties properties;
   private final long granularity;
+  private final boolean fabric;
 
-  MappedBlocks(PeerWorld world) {
+  /**
+   * Creates a way to share.
+   *
+   * @param fabric whether this rank tries to have fabric handles
+   */
+  MappedBlocks(PeerWorld world, boolean fabric) {
     this.world = world;
     this.calls = world.context().driver().virtualMemory();
     this.properties = new Properties(world.context().device(), Share.POSIX_FD, false);
     this.granularity = calls.granularity(properties);
+    this.fabric = fabric && world.hasOtherProcesses();
+  }
+
+  /** Tells whether the device reports fabric handles. */
+  static boolean hasFabric(PeerWorld world) {
+    return world
+            .context()
+            .driver()
+            .devices()
+            .attribute(world.context().device(), DeviceAttribute.FABRIC_HANDLES)
+        != 0;
   }
 
   private long roundUp(long byteSize) {
@@ -34,10 +58,10 @@ final class MappedBlocks implements Blocks {
   @Override
   public Block create(long byteSize, long deadlineNanos) {
     long bytes = roundUp(byteSize);
-    long physical = calls.create(bytes, properties);
+    long physical = createPhysical(bytes);
     Mapping mapping;
     try {
-      mapping = new Mapping(bytes, physical, true);
+      mapping = new Mapping(bytes, physical, exportFabric(physical));
     } catch (RuntimeException e) {
       calls.release(physical);
       throw e;
@@ -50,6 +74,40 @@ final class MappedBlocks implements Blocks {
       mapping.free();
       throw e;
     }
+  }
+
+  /** Makes memory that has a fabric handle, too, where the host's settings allow that. */
+  private long createPhysical(long bytes) {
+    if (fabric) {
+      try {
+        Properties both = new Properties(properties.device(), Share.POSIX_FD_AND_FABRIC, false);
+        return calls.create(bytes, both);
+      } catch (CudaException e) {
+        if (e.isOutOfMemory()) {
+          throw e;
+        }
+        LOG.log(Level.DEBUG, "no memory with a fabric handle", e);
+      }
+    }
+    return calls.create(bytes, properties);
+  }
+
+  /** Returns a fabric handle, or no bytes where there can be none. */
+  private byte[] exportFabric(long physical) {
+    if (fabric) {
+      try {
+        return calls.exportFabric(physical);
+      } catch (CudaException e) {
+        LOG.log(Level.DEBUG, "no fabric handle", e);
+      }
+    }
+    return new byte[0];
+  }
+
+  @Override
+  public boolean areFabric(List<byte[]> handles) {
+    return handles.stream()
+        .allMatch(each -> each.length == PLAIN_BYTES + VirtualMemoryCalls.FABRIC_HANDLE_BYTES);
   }
 
   @Override
@@ -70,30 +128,50 @@ final class MappedBlocks implements Blocks {
 
   @Override
   public Block map(int rank, byte[] handle, int fd, long byteSize) {
-    long bytes = roundUp(byteSize);
+    ByteBuffer buffer = ByteBuffer.wrap(handle);
+    long bytes = buffer.getLong();
+    long physical = buffer.getLong();
     if (world.isSameProcess(rank)) {
-      return new Mapping(bytes, ByteBuffer.wrap(handle).getLong(), false);
+      return new Mapping(bytes, physical);
     }
-    long imported = calls.importFd(fd);
+    long imported = fd < 0 ? importFabric(buffer) : calls.importFd(fd);
     try {
-      return new Mapping(bytes, imported, false);
+      return new Mapping(bytes, imported);
     } finally {
       calls.release(imported);
     }
   }
 
+  private long importFabric(ByteBuffer rest) {
+    byte[] handle = new byte[rest.remaining()];
+    rest.get(handle);
+    return calls.importFabric(handle);
+  }
+
   private final class Mapping implements Block {
     private final long bytes;
     private final long address;
+    private final byte[] fabricHandle;
     private long physical;
 
-    Mapping(long bytes, long physical, boolean own) {
+    /** Maps memory of another rank. */
+    Mapping(long bytes, long theirs) {
+      this(bytes, theirs, 0, new byte[0]);
+    }
+
+    /** Maps this rank's own memory, and keeps its handle. */
+    Mapping(long bytes, long physical, byte[] fabricHandle) {
+      this(bytes, physical, physical, fabricHandle);
+    }
+
+    private Mapping(long bytes, long memory, long kept, byte[] fabricHandle) {
       this.bytes = bytes;
-      this.physical = own ? physical : 0;
+      this.physical = kept;
+      this.fabricHandle = fabricHandle;
       address = calls.reserve(bytes);
       boolean mapped = false;
       try {
-        calls.map(address, bytes, physical);
+        calls.map(address, bytes, memory);
         mapped = true;
         calls.allow(address, bytes, properties.device());
       } catch (RuntimeException e) {
@@ -112,7 +190,11 @@ final class MappedBlocks implements Blocks {
 
     @Override
     public byte[] handle() {
-      return ByteBuffer.allocate(Long.BYTES).putLong(physical).array();
+      return ByteBuffer.allocate(PLAIN_BYTES + fabricHandle.length)
+          .putLong(bytes)
+          .putLong(physical)
+          .put(fabricHandle)
+          .array();
     }
 
     @Override

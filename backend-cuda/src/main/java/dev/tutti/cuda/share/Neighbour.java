@@ -1,6 +1,8 @@
 package dev.tutti.cuda.share;
 
 import dev.tutti.BackendException;
+import dev.tutti.cuda.driver.LinkMatrix;
+import dev.tutti.kernels.PeerLinks;
 import java.nio.charset.StandardCharsets;
 import java.nio.file.Files;
 import java.nio.file.Path;
@@ -17,6 +19,9 @@ import java.util.UUID;
  * @param process one text for all ranks of a process
  * @param pciBusId the rank's device
  * @param allowsOverlap whether this rank takes ranks that share a device
+ * @param multiprocessors of the device, how many
+ * @param choices settings that have to be the same on all ranks, in one line
+ * @param links of the device, as {@link LinkMatrix#write} writes them
  */
 public record Neighbour(
     String host,
@@ -24,7 +29,8 @@ public record Neighbour(
     String pciBusId,
     boolean allowsOverlap,
     int multiprocessors,
-    String choices) {
+    String choices,
+    String links) {
   private static final String PROCESS = UUID.randomUUID().toString();
   private static final String SEPARATOR = "\n";
 
@@ -35,10 +41,12 @@ public record Neighbour(
    * @param allowsOverlap whether ranks may share a device
    * @param multiprocessors of the device, how many
    * @param choices settings that have to be the same on all ranks, in one line
+   * @param links of the device, as {@link LinkMatrix#write} writes them
    */
   public static Neighbour here(
-      String pciBusId, boolean allowsOverlap, int multiprocessors, String choices) {
-    return new Neighbour(bootId(), PROCESS, pciBusId, allowsOverlap, multiprocessors, choices);
+      String pciBusId, boolean allowsOverlap, int multiprocessors, String choices, String links) {
+    return new Neighbour(
+        bootId(), PROCESS, pciBusId, allowsOverlap, multiprocessors, choices, links);
   }
 
   private static String bootId() {
@@ -79,7 +87,8 @@ public record Neighbour(
             pciBusId,
             String.valueOf(allowsOverlap),
             String.valueOf(multiprocessors),
-            choices)
+            choices,
+            links)
         .getBytes(StandardCharsets.UTF_8);
   }
 
@@ -92,7 +101,8 @@ public record Neighbour(
           parts[2],
           Boolean.parseBoolean(parts[3]),
           Integer.parseInt(parts[4]),
-          parts[5]);
+          parts[5],
+          parts[6]);
     } catch (ArrayIndexOutOfBoundsException | NumberFormatException e) {
       throw new BackendException(
           "a peer describes itself in another form than this version does", e);
@@ -148,6 +158,14 @@ public record Neighbour(
                 + " all ranks");
       }
     }
+  }
+
+  /** Returns what the slowest two devices are connected by; the same on all ranks. */
+  public static PeerLinks slowestLinks(List<Neighbour> all) {
+    return LinkMatrix.read(
+            all.stream().map(Neighbour::pciBusId).toList(),
+            all.stream().map(Neighbour::links).toList())
+        .slowest();
   }
 
   /** Returns how many multiprocessors the smallest device has. */

@@ -3,25 +3,31 @@ package dev.tutti.cuda.share;
 import dev.tutti.BackendException;
 import dev.tutti.RendezvousException;
 import dev.tutti.TuttiException;
+import dev.tutti.cuda.CudaException;
 import dev.tutti.cuda.driver.DeviceContext;
+import java.lang.System.Logger.Level;
 import java.nio.ByteBuffer;
 import java.nio.charset.StandardCharsets;
 import java.util.ArrayList;
+import java.util.Arrays;
 import java.util.List;
 
 /**
  * Is device memory of equal size of each rank, that all ranks address. All zero at first. Ranks of
- * one process map each other's memory directly, others get a descriptor or a handle.
+ * one process map each other's memory directly, others get a handle or a descriptor.
  */
 public final class PeerMemory implements AutoCloseable {
   /*
    * Every rank makes its own and tells its size and what others find it by, or what went wrong; maps
    * that of the others; and tells again whether that went well. So all come to the same end, and
-   * what is only needed to map can go. c10d's barrier before the descriptors are closed is part of
+   * what is only needed to map can go. Where all have fabric handles and one cannot map by them, they
+   * do that part again by descriptors. c10d's barrier before the descriptors are closed is part of
    * the second exchange.
    */
   /** Begins a problem that another rank's has brought about. */
   private static final String FOLLOWS = "in consequence, ";
+
+  private static final System.Logger LOG = System.getLogger(PeerMemory.class.getName());
 
   private final DeviceContext context;
   private final List<Block> blocks;
@@ -78,14 +84,13 @@ public final class PeerMemory implements AutoCloseable {
     String problem = "";
     byte[] offer = {};
     try {
-      own = blocks.create(byteSize, deadlineNanos);
+      own = create(world, blocks, byteSize, deadlineNanos);
       offer = Offer.of(byteSize, own.handle());
     } catch (TuttiException | IllegalArgumentException e) {
       problem = text(world, e);
       offer = Offer.refusal(byteSize, problem);
     }
     int rank = world.exchange().rank();
-    int passed = -1;
     try {
       List<byte[]> offers = world.exchange().allGather(offer, deadlineNanos);
       List<Offer> all = offers.stream().map(Offer::decode).toList();
@@ -94,34 +99,14 @@ public final class PeerMemory implements AutoCloseable {
       if (own == null) {
         throw new AssertionError("own memory is missing");
       }
-      int[] fds = {};
-      try {
-        fds = blocks.pass(own, deadlineNanos);
-        passed = fds[rank];
-        for (int r = 0; r < all.size(); r++) {
-          mapped.add(r == rank ? own : blocks.map(r, all.get(r).handle(), fds[r], byteSize));
-        }
-      } catch (RendezvousException e) {
-        // A rank is gone, or the group is: there is nobody to tell.
-        throw e;
-      } catch (MissingDescriptorException e) {
-        problem = FOLLOWS + text(world, e);
-      } catch (TuttiException e) {
-        problem = text(world, e);
-      } finally {
-        for (int r = 0; r < fds.length; r++) {
-          if (r != rank && fds[r] >= 0) {
-            IpcChannel.closeFd(fds[r]);
-          }
-        }
+      boolean fabric = blocks.areFabric(all.stream().map(Offer::handle).toList());
+      Request request = new Request(world, blocks, all, own, numbers, deadlineNanos);
+      List<Result> results = map(request, fabric, mapped);
+      if (fabric && results.stream().anyMatch(result -> !result.problem().isEmpty())) {
+        LOG.log(Level.DEBUG, "rank {0}: no memory by fabric handles: {1}", rank, results);
+        drop(world, mapped);
+        results = map(request, false, mapped);
       }
-      List<Result> results =
-          world
-              .exchange()
-              .allGather(Result.encode(numbers, mapped, problem), deadlineNanos)
-              .stream()
-              .map(bytes -> Result.decode(bytes, rank))
-              .toList();
       requireNoProblem(world, byteSize, results.stream().map(Result::problem).toList());
       own.settle();
       PeerMemory memory =
@@ -134,20 +119,105 @@ public final class PeerMemory implements AutoCloseable {
       own = null;
       return memory;
     } finally {
-      if (passed >= 0) {
-        IpcChannel.closeFd(passed);
-      }
-      world.context().enter();
-      for (int r = 0; r < mapped.size(); r++) {
-        if (r != rank) {
-          mapped.get(r).free();
-        }
-      }
+      drop(world, mapped);
       if (own != null) {
         own.settle();
         own.free();
       }
     }
+  }
+
+  /** Makes this rank's memory; where the device is full, again after room was made. */
+  private static Block create(PeerWorld world, Blocks blocks, long byteSize, long deadlineNanos) {
+    try {
+      return blocks.create(byteSize, deadlineNanos);
+    } catch (CudaException e) {
+      if (!e.isOutOfMemory()) {
+        throw e;
+      }
+      world.pressure().onPressure(byteSize);
+      world.context().enter();
+      return blocks.create(byteSize, deadlineNanos);
+    }
+  }
+
+  /** Is what a rank has when all have made their memory. */
+  private record Request(
+      PeerWorld world,
+      Blocks blocks,
+      List<Offer> all,
+      Block own,
+      long numbers,
+      long deadlineNanos) {}
+
+  /**
+   * Maps the memory of all ranks, and hears how that went on the others.
+   *
+   * @param fabric by the handles that all have, else by descriptors where there are some
+   * @param mapped gets the blocks, as far as they can be mapped
+   * @throws RendezvousException if a rank is gone, or the group is: there is nobody to tell
+   */
+  private static List<Result> map(Request request, boolean fabric, List<Block> mapped) {
+    StoreExchange exchange = request.world.exchange();
+    int rank = exchange.rank();
+    int[] fds = {};
+    try {
+      String problem = "";
+      try {
+        fds =
+            fabric
+                ? none(exchange.size())
+                : request.blocks.pass(request.own, request.deadlineNanos);
+        for (int r = 0; r < fds.length; r++) {
+          Offer offer = request.all.get(r);
+          mapped.add(
+              r == rank
+                  ? request.own
+                  : request.blocks.map(r, offer.handle, fds[r], offer.byteSize));
+        }
+      } catch (RendezvousException e) {
+        throw e;
+      } catch (MissingDescriptorException e) {
+        problem = FOLLOWS + text(request.world, e);
+      } catch (TuttiException e) {
+        problem = text(request.world, e);
+      } finally {
+        for (int r = 0; r < fds.length; r++) {
+          if (r != rank) {
+            closeFd(fds[r]);
+          }
+        }
+      }
+      byte[] result = Result.encode(request.numbers, mapped, problem);
+      return exchange.allGather(result, request.deadlineNanos).stream()
+          .map(bytes -> Result.decode(bytes, rank))
+          .toList();
+    } finally {
+      closeFd(rank < fds.length ? fds[rank] : -1);
+    }
+  }
+
+  private static int[] none(int size) {
+    int[] none = new int[size];
+    Arrays.fill(none, -1);
+    return none;
+  }
+
+  private static void closeFd(int fd) {
+    if (fd >= 0) {
+      IpcChannel.closeFd(fd);
+    }
+  }
+
+  /** Takes what others made out of this rank's addresses. */
+  private static void drop(PeerWorld world, List<Block> mapped) {
+    world.context().enter();
+    for (int r = 0; r < mapped.size(); r++) {
+      if (r != world.exchange().rank()) {
+        mapped.get(r).free();
+      }
+    }
+    mapped.clear();
   }
 
   /** Returns the blocks of other processes first, as those wait for it. */

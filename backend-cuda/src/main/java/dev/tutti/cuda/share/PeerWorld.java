@@ -1,5 +1,6 @@
 package dev.tutti.cuda.share;
 
+import dev.tutti.cuda.MemoryPressureListener;
 import dev.tutti.cuda.driver.DeviceContext;
 import java.util.List;
 
@@ -12,6 +13,7 @@ import java.util.List;
  * @param channel passes descriptors
  * @param ranks where each rank runs
  * @param sharing the way, the same on all ranks
+ * @param pressure makes room where the device is full
  */
 public record PeerWorld(
     DeviceContext context,
@@ -19,7 +21,8 @@ public record PeerWorld(
     StoreExchange exchange,
     IpcChannel channel,
     List<Neighbour> ranks,
-    Sharing sharing) {
+    Sharing sharing,
+    MemoryPressureListener pressure) {
   /** Tells whether a rank runs in this rank's process. */
   public boolean isSameProcess(int rank) {
     return ranks.get(rank).process().equals(ranks.get(exchange.rank()).process());

@@ -1,7 +1,10 @@
 package dev.tutti.cuda.share;
 
 import dev.tutti.BackendException;
+import dev.tutti.spi.LimitedLog;
 import dev.tutti.spi.PeerLostException;
+import dev.tutti.tls.TlsChannel;
+import dev.tutti.tls.TlsSettings;
 import java.io.IOException;
 import java.lang.System.Logger.Level;
 import java.net.InetAddress;
@@ -11,6 +14,7 @@ import java.net.StandardProtocolFamily;
 import java.net.StandardSocketOptions;
 import java.net.UnixDomainSocketAddress;
 import java.nio.ByteBuffer;
+import java.nio.channels.ByteChannel;
 import java.nio.channels.ClosedChannelException;
 import java.nio.channels.ClosedSelectorException;
 import java.nio.channels.SelectionKey;
@@ -28,6 +32,8 @@ import java.util.List;
 import java.util.concurrent.ConcurrentLinkedQueue;
 import java.util.concurrent.atomic.AtomicInteger;
 import java.util.concurrent.locks.LockSupport;
+import javax.net.ssl.SSLContext;
+import javax.net.ssl.SSLException;
 import org.jspecify.annotations.Nullable;
 
 /**
@@ -36,9 +42,14 @@ import org.jspecify.annotations.Nullable;
  *
  * <p>A rank listens at a socket; who has a note for it connects, and to the next {@value #WATCHERS}
  * ranks each connects at once. As with {@link IpcChannel} only who knows the receiver's token, and
- * so can read the store, is heard.
+ * so can read the store, is heard. Over TCP the links may be encrypted.
  */
 public final class RankLinks implements AutoCloseable {
+  /*
+   * Where links are encrypted, the rank that connects plays the server of TLS. So it knows whom it
+   * talks to before a note leaves, and nothing is sent to it after the handshake: it never reads, and
+   * bytes that nobody has read turn a close into a reset, which takes the last notes from the peer.
+   */
   private static final System.Logger LOG = System.getLogger(RankLinks.class.getName());
   private static final SecureRandom RANDOM = new SecureRandom();
   private static final int NOTE_BYTES = 4 * Long.BYTES;
@@ -50,12 +61,20 @@ public final class RankLinks implements AutoCloseable {
   private static final long TOKEN_NANOS = 10_000_000_000L;
   private static final long ACCEPT_PAUSE_NANOS = 10_000_000;
   private static final int MOST_UNKNOWN = 64;
+  private static final long LOG_MILLIS = 1_000;
 
   /** Is to how many ranks one connects before it has a note: they see from its end that it died. */
   private static final int WATCHERS = 15;
 
+  /** Begins what a rank tells of a socket of TCP. */
+  private static final char PLAIN = '@';
+
+  /** Begins the same where the rank encrypts. */
+  private static final char ENCRYPTED = '#';
+
   private final int rank;
   private final @Nullable Path path;
+  private final @Nullable SSLContext tls;
   private final long token = RANDOM.nextLong();
   private final ServerSocketChannel server;
   private final Selector selector;
@@ -64,7 +83,7 @@ public final class RankLinks implements AutoCloseable {
   private final ConcurrentLinkedQueue<Outgoing> blocked = new ConcurrentLinkedQueue<>();
   private final AtomicInteger unwritten = new AtomicInteger();
   private final ArrayDeque<Incoming> unknown = new ArrayDeque<>();
-  private boolean hasWarned;
+  private final LimitedLog log = new LimitedLog(LOG);
   private volatile @Nullable Thread thread;
   private volatile boolean closed;
 
@@ -121,11 +140,14 @@ public final class RankLinks implements AutoCloseable {
     final int peer;
     final SocketChannel channel;
     final ArrayDeque<ByteBuffer> waiting = new ArrayDeque<>();
+    private final @Nullable TlsChannel tls;
     boolean hasNotes;
 
-    Outgoing(int peer, SocketChannel channel) {
+    Outgoing(int peer, SocketChannel channel, @Nullable SSLContext context) {
       this.peer = peer;
       this.channel = channel;
+      this.tls =
+          context == null ? null : new TlsChannel(channel, TlsSettings.engine(context, false));
     }
 
     /** Tells whether all is written. */
@@ -133,15 +155,28 @@ public final class RankLinks implements AutoCloseable {
       if (!channel.isConnected() && !channel.finishConnect()) {
         return false;
       }
+      TlsChannel secured = tls;
+      if (secured != null && !secured.handshake()) {
+        return false;
+      }
+      ByteChannel wire = secured == null ? channel : secured;
       while (!waiting.isEmpty()) {
         ByteBuffer first = waiting.getFirst();
-        channel.write(first);
+        wire.write(first);
         if (first.hasRemaining()) {
           return false;
         }
         waiting.removeFirst();
       }
-      return true;
+      return secured == null || secured.flush();
+    }
+
+    /** Returns what a connection waits for that could not be flushed. */
+    synchronized int awaited() {
+      if (!channel.isConnected()) {
+        return SelectionKey.OP_CONNECT;
+      }
+      return tls == null || tls.hasUnsent() ? SelectionKey.OP_WRITE : SelectionKey.OP_READ;
     }
 
     synchronized boolean write(ByteBuffer note) throws IOException {
@@ -155,16 +190,45 @@ public final class RankLinks implements AutoCloseable {
     final SocketChannel channel;
     final long tokenUntil = System.nanoTime() + TOKEN_NANOS;
     final ByteBuffer buffer = ByteBuffer.allocate(READ_BYTES);
+    private final @Nullable TlsChannel tls;
+    final ByteChannel wire;
+    private boolean secured;
     int sender = -1;
 
-    Incoming(SocketChannel channel) {
+    Incoming(SocketChannel channel, @Nullable SSLContext context) {
       this.channel = channel;
+      TlsChannel made =
+          context == null ? null : new TlsChannel(channel, TlsSettings.engine(context, true));
+      this.tls = made;
+      this.wire = made == null ? channel : made;
+      this.secured = made == null;
+    }
+
+    /** Goes on to agree on keys; tells whether that is over, or there are none. */
+    boolean secure(SelectionKey key) throws IOException {
+      TlsChannel handshaking = tls;
+      if (!secured && handshaking != null) {
+        secured = handshaking.handshake();
+        key.interestOps(
+            handshaking.hasUnsent()
+                ? SelectionKey.OP_READ | SelectionKey.OP_WRITE
+                : SelectionKey.OP_READ);
+      }
+      return secured;
+    }
+
+    /** Tells whether there is something to read that a selector does not know of. */
+    boolean hasBuffered() {
+      return tls != null && tls.hasBuffered();
     }
   }
 
-  private RankLinks(int rank, int size, SocketAddress own, @Nullable Path path) throws IOException {
+  private RankLinks(
+      int rank, int size, SocketAddress own, @Nullable Path path, @Nullable SSLContext tls)
+      throws IOException {
     this.rank = rank;
     this.path = path;
+    this.tls = tls;
     this.outgoing = new @Nullable Outgoing[size];
     server =
         own instanceof UnixDomainSocketAddress
@@ -200,25 +264,28 @@ public final class RankLinks implements AutoCloseable {
         exchange,
         deadlineNanos,
         path.toString(),
-        () -> new RankLinks(rank, exchange.size(), UnixDomainSocketAddress.of(path), path));
+        () -> new RankLinks(rank, exchange.size(), UnixDomainSocketAddress.of(path), path, null));
   }
 
   /**
    * Opens the links of ranks on any hosts, over TCP; all call it at once.
    *
    * @param local says where this rank listens, at a free port
+   * @param tls encrypts the links, with certificates of both ends; null not to
    * @param exchange of the group
    * @param deadlineNanos in terms of {@link System#nanoTime()}
-   * @throws BackendException on all ranks, if one of them cannot make its socket
+   * @throws BackendException on all ranks, if one of them cannot make its socket, or not all
+   *     encrypt
    */
-  public static RankLinks open(Local local, StoreExchange exchange, long deadlineNanos) {
+  public static RankLinks open(
+      Local local, @Nullable SSLContext tls, StoreExchange exchange, long deadlineNanos) {
     return open(
         exchange,
         deadlineNanos,
         "of TCP",
         () -> {
           SocketAddress own = new InetSocketAddress(local.address(), 0);
-          return new RankLinks(exchange.rank(), exchange.size(), own, null);
+          return new RankLinks(exchange.rank(), exchange.size(), own, null, tls);
         });
   }
 
@@ -245,6 +312,7 @@ public final class RankLinks implements AutoCloseable {
       if (links == null) {
         throw new AssertionError("own socket is missing");
       }
+      requireAlike(exchange.rank(), texts);
       for (String text : texts) {
         links.peers.add(address(text));
       }
@@ -260,12 +328,35 @@ public final class RankLinks implements AutoCloseable {
     }
   }
 
+  private static void requireAlike(int rank, List<String> introductions) {
+    int with = indexOf(introductions, ENCRYPTED);
+    int without = indexOf(introductions, PLAIN);
+    if (with >= 0 && without >= 0) {
+      throw new BackendException(
+          "rank %d: %s is set for rank %d, but not for rank %d; it must be the same for all ranks"
+              .formatted(rank, TlsSettings.ENABLED.name(), with, without));
+    }
+  }
+
+  private static int indexOf(List<String> introductions, char sign) {
+    for (int i = 0; i < introductions.size(); i++) {
+      if (introductions.get(i).charAt(0) == sign) {
+        return i;
+      }
+    }
+    return -1;
+  }
+
   /** Returns a sign for the kind of address, the token, and the address. */
   private String introduction() throws IOException {
     String hex = HexFormat.of().toHexDigits(token);
     SocketAddress own = server.getLocalAddress();
     if (own instanceof InetSocketAddress internet) {
-      return "@" + hex + internet.getPort() + " " + internet.getAddress().getHostAddress();
+      return (tls == null ? PLAIN : ENCRYPTED)
+          + hex
+          + internet.getPort()
+          + " "
+          + internet.getAddress().getHostAddress();
     }
     return "+" + hex + path;
   }
@@ -350,7 +441,7 @@ public final class RankLinks implements AutoCloseable {
         channel.setOption(StandardSocketOptions.TCP_NODELAY, true);
       }
       boolean _ = channel.connect(address.socket);
-      Outgoing made = new Outgoing(peer, channel);
+      Outgoing made = new Outgoing(peer, channel, overNetwork ? tls : null);
       boolean _ = made.write(note(0, rank, address.token, 0));
       return made;
     } catch (IOException e) {
@@ -366,7 +457,7 @@ public final class RankLinks implements AutoCloseable {
   private void run(Receiver receiver) {
     try {
       while (!closed) {
-        selector.select(millisToToken());
+        selector.select(millisToLook());
         flushBlocked(receiver);
         for (SelectionKey key : selector.selectedKeys()) {
           if (!key.isValid()) {
@@ -374,11 +465,12 @@ public final class RankLinks implements AutoCloseable {
           }
           if (key.isAcceptable()) {
             accept();
-          } else if (key.isReadable()) {
+          } else if (key.isReadable() || key.isWritable()) {
             read(key, receiver);
           }
         }
         dropSilent();
+        log.tick();
         selector.selectedKeys().clear();
       }
     } catch (IOException e) {
@@ -387,6 +479,8 @@ public final class RankLinks implements AutoCloseable {
       }
     } catch (ClosedSelectorException e) {
       // Closed meanwhile.
+    } catch (RuntimeException | Error e) {
+      receiver.fail(new IOException("the thread that hears other ranks ended: " + e, e), -1);
     }
   }
 
@@ -414,9 +508,7 @@ public final class RankLinks implements AutoCloseable {
           key.interestOps(0);
         }
       } else {
-        boolean connected = next.channel.isConnected();
-        next.channel.register(
-            selector, connected ? SelectionKey.OP_WRITE : SelectionKey.OP_CONNECT);
+        next.channel.register(selector, next.awaited());
         blocked.add(next);
       }
     }
@@ -438,17 +530,17 @@ public final class RankLinks implements AutoCloseable {
     } catch (ClosedChannelException e) {
       throw e;
     } catch (IOException e) {
-      LOG.log(
-          hasWarned ? Level.DEBUG : Level.WARNING, "rank {0}: cannot accept links: {1}", rank, e);
-      hasWarned = true;
+      log.warn("accept", "", "rank %d: cannot accept links: %s".formatted(rank, e));
       dropFirst();
       LockSupport.parkNanos(ACCEPT_PAUSE_NANOS);
       return;
     }
     if (channel != null) {
       channel.configureBlocking(false);
-      Incoming made = new Incoming(channel);
-      channel.register(selector, SelectionKey.OP_READ, made);
+      Incoming made = new Incoming(channel, tls);
+      // One that is to be encrypted speaks first.
+      int ops = tls == null ? SelectionKey.OP_READ : SelectionKey.OP_READ | SelectionKey.OP_WRITE;
+      channel.register(selector, ops, made);
       unknown.addLast(made);
       if (unknown.size() > outgoing.length + MOST_UNKNOWN) {
         dropFirst();
@@ -464,10 +556,13 @@ public final class RankLinks implements AutoCloseable {
     }
   }
 
-  /** Returns for how long to wait for tokens, in milliseconds; 0 for as long as it takes. */
-  private long millisToToken() {
+  /** Returns after how many milliseconds to look for late tokens, or log; 0 for never. */
+  private long millisToLook() {
     Incoming first = unknown.peekFirst();
-    return first == null ? 0 : Math.max(1, (first.tokenUntil - System.nanoTime()) / 1_000_000 + 1);
+    if (first == null) {
+      return log.hasUntold() ? LOG_MILLIS : 0;
+    }
+    return Math.max(1, (first.tokenUntil - System.nanoTime()) / 1_000_000 + 1);
   }
 
   /** Closes connections that have not said their token in time. */
@@ -485,8 +580,33 @@ public final class RankLinks implements AutoCloseable {
       return;
     }
     int count;
+    do {
+      count = readOnce(from, key, receiver);
+    } while (count > 0 && from.hasBuffered());
+    if (count < 0) {
+      unknown.remove(from);
+      key.cancel();
+      from.channel.close();
+      if (from.sender >= 0) {
+        receiver.ended(from.sender);
+      }
+    }
+  }
+
+  /** Reads what is there; returns less than 0 when the connection is over. */
+  private int readOnce(Incoming from, SelectionKey key, Receiver receiver) {
+    int count;
     try {
-      count = from.channel.read(from.buffer);
+      if (!from.secure(key)) {
+        return 0;
+      }
+      count = from.wire.read(from.buffer);
+    } catch (SSLException e) {
+      log.warn(
+          "TLS",
+          LimitedLog.addressOf(from.channel),
+          "rank %d: closed a link that cannot be encrypted: %s".formatted(rank, e));
+      return -1;
     } catch (IOException e) {
       count = -1;
     }
@@ -507,14 +627,7 @@ public final class RankLinks implements AutoCloseable {
       }
     }
     from.buffer.compact();
-    if (count < 0) {
-      unknown.remove(from);
-      key.cancel();
-      from.channel.close();
-      if (from.sender >= 0) {
-        receiver.ended(from.sender);
-      }
-    }
+    return count;
   }
 
   /** Waits, for a second at most, until what was sent over a network has left. */
@@ -545,6 +658,7 @@ public final class RankLinks implements AutoCloseable {
     if (reader != null && !reader.equals(Thread.currentThread())) {
       joinUninterruptibly(reader);
     }
+    log.close();
     try {
       for (SelectionKey key : selector.keys()) {
         key.channel().close();

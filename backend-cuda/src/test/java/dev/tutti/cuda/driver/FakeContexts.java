@@ -4,7 +4,7 @@ import java.util.HashMap;
 import java.util.Map;
 
 final class FakeContexts implements ContextCalls {
-  private static final long BASE = 0xC0000;
+  private static final long BASE = 1L << 48; // beyond all other handles
 
   private final FakeCudaDriver fake;
   private final ThreadLocal<Long> current = ThreadLocal.withInitial(() -> 0L);

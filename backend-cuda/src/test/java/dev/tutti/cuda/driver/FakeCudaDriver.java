@@ -55,6 +55,10 @@ public final class FakeCudaDriver implements AutoCloseable {
   private final FakeKernels kernels = new FakeKernels(this);
   private final FakeGraphs graphs = new FakeGraphs(this);
   private final FakeVirtualMemory virtualMemory = new FakeVirtualMemory(this);
+
+  /** Are the most calls that are remembered. */
+  private static final int MOST_CALLS = 1_000_000;
+
   private final List<String> calls = new ArrayList<>();
   private final Set<Set<Integer>> cutLinks = ConcurrentHashMap.newKeySet();
   private final List<Failure> failures = new ArrayList<>();
@@ -62,6 +66,7 @@ public final class FakeCudaDriver implements AutoCloseable {
   private final Map<Long, String> living = new ConcurrentHashMap<>();
   private final Map<DeviceAttribute, Integer> attributes = new ConcurrentHashMap<>();
   private final AtomicLong nextHandle = new AtomicLong(0x1000);
+  private volatile LinkCalls links = busId -> Collections.nCopies(18, new Link.ToSwitch());
   private volatile int version = CudaDrivers.REQUIRED_VERSION;
   private volatile int deviceError;
   private volatile boolean changesCarriers;
@@ -90,9 +95,14 @@ public final class FakeCudaDriver implements AutoCloseable {
         new FakeDevices(this), contexts, kernels, streams, events, memory, virtualMemory, graphs);
   }
 
-  /** Returns a machine where each device has 18 links to a switch. */
+  /** Returns what {@link #setLinks} said, at first that each device has 18 links to a switch. */
   public LinkCalls links() {
-    return busId -> Collections.nCopies(18, new Link.ToSwitch());
+    return busId -> links.links(busId);
+  }
+
+  /** Sets the links of the devices. */
+  public void setLinks(LinkCalls newLinks) {
+    links = newLinks;
   }
 
   int devices() {
@@ -148,7 +158,7 @@ public final class FakeCudaDriver implements AutoCloseable {
   /** Waits for a latch, if there is one. */
   static void await(@Nullable CountDownLatch held) {
     try {
-      if (held != null && !held.await(30, TimeUnit.SECONDS)) {
+      if (held != null && !held.await(60, TimeUnit.SECONDS)) {
         throw new AssertionError("a call was held for ever");
       }
     } catch (InterruptedException e) {
@@ -179,6 +189,9 @@ public final class FakeCudaDriver implements AutoCloseable {
   /** Records a call and lets it fail if it shall. */
   void enter(String call, String arguments) {
     synchronized (calls) {
+      if (calls.size() == MOST_CALLS) {
+        calls.subList(0, MOST_CALLS / 2).clear();
+      }
       calls.add(arguments.isEmpty() ? call : call + " " + arguments);
       for (Failure failure : failures) {
         if (failure.call.equals(call) && --failure.left == 0) {

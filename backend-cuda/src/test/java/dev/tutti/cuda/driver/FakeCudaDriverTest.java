@@ -7,12 +7,16 @@ import dev.tutti.cuda.CudaException;
 import dev.tutti.cuda.Until;
 import dev.tutti.cuda.driver.VirtualMemoryCalls.Properties;
 import dev.tutti.cuda.driver.VirtualMemoryCalls.Share;
+import java.util.Map;
 import java.util.concurrent.CompletableFuture;
 import java.util.concurrent.atomic.AtomicInteger;
 import org.junit.jupiter.api.AfterEach;
 import org.junit.jupiter.api.Test;
+import org.junit.jupiter.api.Timeout;
+import org.junit.jupiter.api.Timeout.ThreadMode;
 
-/** Tests that the played driver is as strict as the real one. */
+/** Tests that the played driver is as strict as the real one; contexts are of threads. */
+@Timeout(value = 300, threadMode = ThreadMode.SAME_THREAD)
 class FakeCudaDriverTest {
   private final FakeCudaDriver fake = new FakeCudaDriver(2);
   private final CudaDriver driver = fake.driver();
@@ -37,6 +41,14 @@ class FakeCudaDriverTest {
         CompletableFuture.runAsync(() -> driver.events().create(EventCalls.Kind.ORDER));
     assertThatThrownBy(other::join)
         .hasRootCauseMessage("cuEventCreate failed: CUDA_ERROR_INVALID_CONTEXT (201)");
+  }
+
+  @Test
+  void contextsOutliveHoweverManyOtherThings() {
+    for (int i = 0; i < 100_000; i++) {
+      driver.events().destroy(driver.events().create(EventCalls.Kind.ORDER));
+    }
+    assertThat(fake.living()).containsExactly(Map.entry("context", 1));
   }
 
   @Test
@@ -118,6 +130,18 @@ class FakeCudaDriverTest {
     assertThat(fake.memory().used()).isZero();
     memory.freeAddress(address, bytes);
     assertThat(fake.living()).containsOnlyKeys("context");
+  }
+
+  @Test
+  void whatWasFreedLongAgoIsForgotten() {
+    VirtualMemoryCalls virtual = driver.virtualMemory();
+    long bytes = FakeMemory.MOST_FREED / 4;
+    for (int i = 0; i < 6; i++) {
+      driver.memory().free(driver.memory().allocate(bytes));
+      driver.memory().freeHost(driver.memory().allocateHost(bytes));
+      virtual.freeAddress(virtual.reserve(bytes), bytes);
+    }
+    assertThat(fake.memory().rangeCount()).isEqualTo(4);
   }
 
   @Test

@@ -8,21 +8,28 @@ import java.lang.foreign.Arena;
 import java.lang.foreign.MemorySegment;
 import java.lang.foreign.ValueLayout;
 import java.nio.ByteBuffer;
+import java.util.ArrayDeque;
 import java.util.HashSet;
 import java.util.Map;
+import java.util.Objects;
 import java.util.Set;
 import java.util.TreeMap;
 
 /**
- * Plays the memory of devices, in host memory. What is freed stays mapped until the driver ends, so
- * that work on it is noticed and does no harm.
+ * Plays the memory of devices, in host memory. What is freed stays mapped for long, so that work on
+ * it is noticed and does no harm.
  */
 public final class FakeMemory implements MemoryCalls {
+  /** Are the most bytes that were freed and stay mapped; the oldest go first. */
+  public static final long MOST_FREED = 256L << 20;
+
   private static final long ALIGNMENT = 512;
 
   private final FakeCudaDriver fake;
   private final TreeMap<Long, Range> ranges = new TreeMap<>();
   private final Set<Long> opened = new HashSet<>();
+  private final ArrayDeque<Long> freed = new ArrayDeque<>();
+  private long freedBytes;
   private long capacity = 1L << 30;
   private long used;
   private long mostLocked = Long.MAX_VALUE;
@@ -34,13 +41,15 @@ public final class FakeMemory implements MemoryCalls {
     private final long bytes;
     private final MemorySegment memory;
     private final Set<Integer> devices = new HashSet<>();
+    private final boolean reserved;
     private boolean freed;
 
     Range(PointerInfo.Kind kind, int device, long bytes) {
-      this(kind, device, Arena.ofAuto().allocate(bytes, ALIGNMENT));
+      this(kind, device, Arena.ofAuto().allocate(bytes, ALIGNMENT), false);
     }
 
-    Range(PointerInfo.Kind kind, int device, MemorySegment memory) {
+    Range(PointerInfo.Kind kind, int device, MemorySegment memory, boolean reserved) {
+      this.reserved = reserved;
       this.kind = kind;
       this.device = device;
       this.bytes = memory.byteSize();
@@ -102,7 +111,7 @@ public final class FakeMemory implements MemoryCalls {
   synchronized long reserve(long bytes) {
     int device = fake.contexts().requireDevice("cuMemAddressReserve");
     MemorySegment pages = FakePages.reserve(bytes);
-    Range range = new Range(PointerInfo.Kind.DEVICE, device, pages);
+    Range range = new Range(PointerInfo.Kind.DEVICE, device, pages, true);
     range.freed = true;
     return add("addresses", range);
   }
@@ -128,6 +137,36 @@ public final class FakeMemory implements MemoryCalls {
         || entry.getValue().devices.contains(device);
   }
 
+  /** Is told that addresses are not set aside any more. */
+  synchronized void freeReserved(long address) {
+    freed(address, range(address));
+  }
+
+  /** Notes that memory was freed, and forgets what was freed long ago. */
+  private void freed(long address, Range range) {
+    range.freed = true;
+    freed.add(address);
+    freedBytes += range.bytes;
+    while (freedBytes > MOST_FREED) {
+      long oldest = freed.remove();
+      Range old = range(oldest);
+      ranges.remove(oldest);
+      freedBytes -= old.bytes;
+      if (old.reserved) {
+        FakePages.free(oldest, old.bytes);
+      }
+    }
+  }
+
+  /** Returns the number of ranges that are known, also if they were freed. */
+  public synchronized int rangeCount() {
+    return ranges.size();
+  }
+
+  private Range range(long address) {
+    return Objects.requireNonNull(ranges.get(address));
+  }
+
   private long add(String what, Range range) {
     long address = range.memory.address();
     ranges.put(address, range);
@@ -144,9 +183,9 @@ public final class FakeMemory implements MemoryCalls {
     }
     fake.destroy("cuMemFree", address, "device memory");
     synchronized (this) {
-      Range range = ranges.get(address);
-      range.freed = true;
+      Range range = range(address);
       used -= range.bytes;
+      freed(address, range);
     }
   }
 
@@ -170,8 +209,9 @@ public final class FakeMemory implements MemoryCalls {
     fake.streams().awaitIdle("cuMemFreeHost", fake.contexts().requireDevice("cuMemFreeHost"));
     fake.destroy("cuMemFreeHost", address, "host memory");
     synchronized (this) {
-      ranges.get(address).freed = true;
-      locked -= ranges.get(address).bytes;
+      Range range = range(address);
+      locked -= range.bytes;
+      freed(address, range);
     }
   }
 

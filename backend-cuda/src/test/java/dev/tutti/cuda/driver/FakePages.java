@@ -23,11 +23,14 @@ final class FakePages {
   private static final int PRIVATE = 0x4022;
   private static final int PRIVATE_FIXED = 0x4032;
   private static final int CLOSE_ON_EXEC = 1;
+  private static final int OPEN_READ_WRITE = 2;
 
   private static final MethodHandle MMAP =
       function("mmap", JAVA_LONG, JAVA_LONG, JAVA_LONG, JAVA_INT, JAVA_INT, JAVA_INT, JAVA_LONG);
+  private static final MethodHandle MUNMAP = function("munmap", JAVA_INT, JAVA_LONG, JAVA_LONG);
   private static final MethodHandle CREATE = function("memfd_create", JAVA_INT, ADDRESS, JAVA_INT);
   private static final MethodHandle TRUNCATE = function("ftruncate", JAVA_INT, JAVA_INT, JAVA_LONG);
+  private static final MethodHandle OPEN = function("open", JAVA_INT, ADDRESS, JAVA_INT);
   private static final MethodHandle DUP = function("dup", JAVA_INT, JAVA_INT);
   private static final MethodHandle CLOSE = function("close", JAVA_INT, JAVA_INT);
 
@@ -44,6 +47,15 @@ final class FakePages {
   static MemorySegment reserve(long bytes) {
     long address = mmap(0, bytes, PRIVATE, -1);
     return MemorySegment.ofAddress(address).reinterpret(bytes);
+  }
+
+  /** Gives addresses back that were set aside. */
+  static void free(long address, long bytes) {
+    try {
+      int _ = (int) MUNMAP.invokeExact(address, bytes);
+    } catch (Throwable e) {
+      throw new AssertionError(e);
+    }
   }
 
   private static long mmap(long address, long bytes, int flags, int fd) {
@@ -77,6 +89,15 @@ final class FakePages {
         throw new AssertionError("no file of " + bytes + " bytes");
       }
       return fd;
+    } catch (Throwable e) {
+      throw new AssertionError(e);
+    }
+  }
+
+  /** Opens a file to be mapped; negative if there is none. */
+  static int open(String path) {
+    try (Arena arena = Arena.ofConfined()) {
+      return (int) OPEN.invokeExact(arena.allocateFrom(path), OPEN_READ_WRITE);
     } catch (Throwable e) {
       throw new AssertionError(e);
     }

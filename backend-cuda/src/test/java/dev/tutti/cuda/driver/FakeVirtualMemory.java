@@ -21,9 +21,11 @@ final class FakeVirtualMemory implements VirtualMemoryCalls {
     private final long bytes;
     private final int fd;
     private final boolean imported;
+    private final int share;
     private int holders;
 
-    Physical(long bytes, int fd, boolean imported) {
+    Physical(long bytes, int fd, boolean imported, int share) {
+      this.share = share;
       this.bytes = bytes;
       this.fd = fd;
       this.imported = imported;
@@ -66,12 +68,12 @@ final class FakeVirtualMemory implements VirtualMemoryCalls {
 
   @Override
   public synchronized long create(long bytes, Properties properties) {
-    fake.enter("cuMemCreate", String.valueOf(bytes));
+    fake.enter("cuMemCreate", bytes + " " + properties.share());
     if (bytes % GRANULARITY != 0) {
       throw FakeCudaDriver.error("cuMemCreate", FakeCudaDriver.INVALID_VALUE);
     }
     fake.memory().take("cuMemCreate", bytes);
-    return handle(new Physical(bytes, FakePages.create(bytes), false));
+    return handle(new Physical(bytes, FakePages.create(bytes), false, properties.share().code()));
   }
 
   @Override
@@ -84,7 +86,7 @@ final class FakeVirtualMemory implements VirtualMemoryCalls {
   @Override
   public synchronized int exportFd(long handle) {
     fake.enter("cuMemExportToShareableHandle", hex(handle));
-    return FakePages.duplicate(require("cuMemExportToShareableHandle", handle).fd);
+    return FakePages.duplicate(exported(handle, Share.POSIX_FD).fd);
   }
 
   @Override
@@ -94,27 +96,53 @@ final class FakeVirtualMemory implements VirtualMemoryCalls {
     if (bytes < 0) {
       throw FakeCudaDriver.error("cuMemImportFromShareableHandle", FakeCudaDriver.INVALID_VALUE);
     }
+    return open(fd, bytes, Share.POSIX_FD);
+  }
+
+  private long open(int fd, long bytes, Share share) {
     Object file = FakePages.identity(fd);
     Physical known =
         Stream.concat(handles.values().stream(), mapped.values().stream())
             .filter(memory -> FakePages.identity(memory.fd).equals(file))
             .findAny()
             .orElse(null);
-    return handle(known == null ? new Physical(bytes, FakePages.duplicate(fd), true) : known);
+    return handle(
+        known == null ? new Physical(bytes, FakePages.duplicate(fd), true, share.code()) : known);
   }
 
+  private Physical exported(long handle, Share share) {
+    Physical memory = require("cuMemExportToShareableHandle", handle);
+    if ((memory.share & share.code()) == 0) {
+      throw FakeCudaDriver.error("cuMemExportToShareableHandle", FakeCudaDriver.INVALID_VALUE);
+    }
+    return memory;
+  }
+
+  /** Names the file by its process and descriptor, so that other processes find it, too. */
   @Override
   public synchronized byte[] exportFabric(long handle) {
-    fake.enter("cuMemExportToShareableHandle", hex(handle));
-    require("cuMemExportToShareableHandle", handle);
-    return ByteBuffer.allocate(FABRIC_HANDLE_BYTES).putLong(handle).array();
+    fake.enter("cuMemExportToShareableHandle", hex(handle) + " fabric");
+    return ByteBuffer.allocate(FABRIC_HANDLE_BYTES)
+        .putLong(ProcessHandle.current().pid())
+        .putInt(exported(handle, Share.FABRIC).fd)
+        .array();
   }
 
   @Override
   public synchronized long importFabric(byte[] fabricHandle) {
-    fake.enter("cuMemImportFromShareableHandle", "");
-    long handle = ByteBuffer.wrap(fabricHandle).getLong();
-    return handle(require("cuMemImportFromShareableHandle", handle));
+    fake.enter("cuMemImportFromShareableHandle", "fabric");
+    ByteBuffer buffer = ByteBuffer.wrap(fabricHandle);
+    int fd = FakePages.open("/proc/" + buffer.getLong() + "/fd/" + buffer.getInt());
+    try {
+      if (fd < 0 || FakePages.size(fd) < 0) {
+        throw FakeCudaDriver.error("cuMemImportFromShareableHandle", FakeCudaDriver.INVALID_VALUE);
+      }
+      return open(fd, FakePages.size(fd), Share.FABRIC);
+    } finally {
+      if (fd >= 0) {
+        FakePages.close(fd);
+      }
+    }
   }
 
   @Override
@@ -130,6 +158,7 @@ final class FakeVirtualMemory implements VirtualMemoryCalls {
       throw FakeCudaDriver.error("cuMemAddressFree", FakeCudaDriver.INVALID_VALUE);
     }
     fake.destroy("cuMemAddressFree", address, "addresses");
+    fake.memory().freeReserved(address);
   }
 
   @Override

@@ -4,6 +4,7 @@ import static org.assertj.core.api.Assertions.assertThat;
 
 import dev.tutti.BackendException;
 import dev.tutti.cuda.driver.LinkCalls.Link;
+import dev.tutti.kernels.PeerLinks;
 import java.util.Collections;
 import java.util.List;
 import java.util.Map;
@@ -40,6 +41,34 @@ class LinkMatrixTest {
   }
 
   @Test
+  void theSlowestTwoDevicesSayWhatConnectsAll() {
+    assertThat(slowest("switch switch", "switch", "switch")).isEqualTo(PeerLinks.SWITCH);
+    assertThat(slowest("b c", "a c", "a b")).isEqualTo(PeerLinks.DIRECT);
+    assertThat(slowest("switch b", "switch a", "a")).isEqualTo(PeerLinks.PCIE);
+    assertThat(slowest("", "", "")).isEqualTo(PeerLinks.PCIE);
+    assertThat(slowest("switch", "?", "switch")).isEqualTo(PeerLinks.UNKNOWN);
+    assertThat(LinkMatrix.read(List.of("a", "a"), List.of("", "")).slowest())
+        .as("one device")
+        .isEqualTo(PeerLinks.SWITCH);
+  }
+
+  private static PeerLinks slowest(String... written) {
+    return LinkMatrix.read(List.of("a", "b", "c"), List.of(written)).slowest();
+  }
+
+  @Test
+  void linksAreWrittenDownForOthers() {
+    LinkCalls calls = busId -> List.of(new Link.ToSwitch(), new Link.ToDevice("0000:2A:00.0"));
+    assertThat(LinkMatrix.write("a", calls)).isEqualTo("switch 0000:2A:00.0");
+    assertThat(LinkMatrix.write("a", _ -> List.of())).isEmpty();
+    LinkCalls missing =
+        _ -> {
+          throw new BackendException("no NVML");
+        };
+    assertThat(LinkMatrix.write("a", missing)).isEqualTo("?");
+  }
+
+  @Test
   void aFailureLeavesZerosAndAReason() {
     LinkMatrix matrix =
         LinkMatrix.of(
@@ -49,6 +78,7 @@ class LinkMatrixTest {
             });
     assertThat(matrix).hasToString("[[0, 0], [0, 0]]");
     assertThat(matrix.problem()).contains("libnvidia-ml.so.1");
+    assertThat(matrix.slowest()).isEqualTo(PeerLinks.UNKNOWN);
     assertThat(matrix.isFullyConnected()).isFalse();
   }
 }

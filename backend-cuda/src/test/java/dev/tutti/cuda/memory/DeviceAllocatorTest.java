@@ -41,6 +41,7 @@ class DeviceAllocatorTest {
   void close() {
     allocator.close();
     allocator.close();
+    context.enter();
     fake.driver().streams().destroy(otherHandle);
     events.close();
     context.close();
@@ -56,7 +57,7 @@ class DeviceAllocatorTest {
     assertThat(second.bytes()).isEqualTo(1024);
     assertThat(second.address()).isEqualTo(first.address() + 512);
     assertThat(allocator.usage()).isEqualTo(new DeviceAllocator.Usage(1536, 2 * MIB));
-    assertThat(fake.calls("cuMemCreate")).containsExactly("cuMemCreate " + 2 * MIB);
+    assertThat(fake.calls("cuMemCreate")).containsExactly("cuMemCreate " + 2 * MIB + " POSIX_FD");
   }
 
   @Test
@@ -66,7 +67,8 @@ class DeviceAllocatorTest {
     DeviceBlock large = allocator.allocate(10 * MIB + 1, stream);
     allocator.allocate(33 * MIB, stream);
     assertThat(fake.calls("cuMemCreate"))
-        .containsExactly("cuMemCreate " + 32 * MIB, "cuMemCreate " + 34 * MIB);
+        .containsExactly(
+            "cuMemCreate " + 32 * MIB + " POSIX_FD", "cuMemCreate " + 34 * MIB + " POSIX_FD");
     assertThat(large.bytes()).isEqualTo(10 * MIB + 512);
   }
 
@@ -249,7 +251,7 @@ class DeviceAllocatorTest {
     allocator.free(block);
     CompletableFuture<Long> elsewhere =
         CompletableFuture.supplyAsync(() -> allocator.allocate(100, stream).address());
-    assertThat(elsewhere.get(20, TimeUnit.SECONDS)).isNotEqualTo(block.address());
+    assertThat(elsewhere.get(60, TimeUnit.SECONDS)).isNotEqualTo(block.address());
     fake.driver().graphs().destroy(fake.driver().graphs().endCapture(otherHandle));
     Until.holds("the block", () -> allocator.allocate(100, stream).address() == block.address());
     assertThat(events.inUse()).isZero();
@@ -259,7 +261,7 @@ class DeviceAllocatorTest {
   void aStreamThatIsRecordedKeepsItsSegments() throws Exception {
     allocator.free(allocator.allocate(1, other));
     fake.driver().graphs().beginCapture(otherHandle, GraphCalls.GLOBAL);
-    CompletableFuture.runAsync(allocator::releaseCached).get(20, TimeUnit.SECONDS);
+    CompletableFuture.runAsync(allocator::releaseCached).get(60, TimeUnit.SECONDS);
     assertThat(allocator.usage().reservedBytes()).isEqualTo(2 * MIB);
     fake.driver().graphs().destroy(fake.driver().graphs().endCapture(otherHandle));
     allocator.releaseCached();

@@ -30,6 +30,7 @@ class PinnedAllocatorTest {
   }
 
   private void hold() {
+    context.enter();
     gate.segment().fill((byte) 0);
     fake.driver().streams().waitValue(0, gate.address(), 1);
   }

@@ -87,7 +87,7 @@ class CommunicatorTest {
                 }));
       }
       for (Future<?> end : ends) {
-        end.get(40, TimeUnit.SECONDS);
+        end.get(60, TimeUnit.SECONDS);
       }
     }
     made.forEach(Communicator::close);
@@ -160,7 +160,7 @@ class CommunicatorTest {
                   return called.getCount() == 0;
                 });
             communicator.abort(new IllegalStateException("enough"));
-            assertThatThrownBy(() -> call.get(20, TimeUnit.SECONDS))
+            assertThatThrownBy(() -> call.get(60, TimeUnit.SECONDS))
                 .cause()
                 .isInstanceOf(NcclException.class)
                 .hasMessageContaining("a sum failed: result 3");
@@ -256,9 +256,9 @@ class CommunicatorTest {
                 waits.countDown();
                 communicator.awaitRanks(System.nanoTime() + TimeUnit.MINUTES.toNanos(5));
               });
-      assertThat(waits.await(20, TimeUnit.SECONDS)).isTrue();
+      assertThat(waits.await(60, TimeUnit.SECONDS)).isTrue();
       communicator.abort(new IllegalStateException("enough"));
-      assertThatThrownBy(() -> wait.get(20, TimeUnit.SECONDS))
+      assertThatThrownBy(() -> wait.get(60, TimeUnit.SECONDS))
           .cause()
           .isInstanceOf(BackendException.class)
           .hasMessage("the group was aborted")

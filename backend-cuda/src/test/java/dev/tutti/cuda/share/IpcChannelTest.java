@@ -256,7 +256,7 @@ class IpcChannelTest {
                   new FutureTask<>(() -> channel.recvFd(1, Ranks.inMillis(60_000)));
               Thread.ofPlatform().daemon().start(waits);
               channel.cancel();
-              assertThatThrownBy(() -> waits.get(20, TimeUnit.SECONDS))
+              assertThatThrownBy(() -> waits.get(60, TimeUnit.SECONDS))
                   .hasRootCauseInstanceOf(RendezvousException.class)
                   .hasStackTraceContaining("the group ended while descriptors were passed");
             }
@@ -290,7 +290,7 @@ class IpcChannelTest {
             assertThat(ranksOf(fds)).containsExactly(0, 1);
             next.barrier(Ranks.soon());
           }
-          assertThatThrownBy(() -> waits.get(20, TimeUnit.SECONDS))
+          assertThatThrownBy(() -> waits.get(60, TimeUnit.SECONDS))
               .hasRootCauseInstanceOf(RendezvousException.class);
           exchange.barrier(Ranks.soon());
           return null;

@@ -10,11 +10,12 @@ import org.junit.jupiter.api.Test;
 
 class NeighbourTest {
   private static Neighbour on(String host, String device) {
-    return new Neighbour(host, "a process", device, false, 132, "limit=1");
+    return new Neighbour(host, "a process", device, false, 132, "limit=1", "");
   }
 
   private static Neighbour with(int rank, int multiprocessors, String choices) {
-    return new Neighbour("host", "a process", "device " + rank, false, multiprocessors, choices);
+    return new Neighbour(
+        "host", "a process", "device " + rank, false, multiprocessors, choices, "");
   }
 
   @Test

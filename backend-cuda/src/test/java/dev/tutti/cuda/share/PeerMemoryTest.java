@@ -5,6 +5,7 @@ import static org.assertj.core.api.Assertions.assertThatThrownBy;
 
 import dev.tutti.BackendException;
 import dev.tutti.cuda.Until;
+import dev.tutti.cuda.driver.DeviceAttribute;
 import dev.tutti.cuda.driver.DeviceContext;
 import dev.tutti.cuda.driver.FakeCudaDriver;
 import dev.tutti.store.HashStore;
@@ -16,17 +17,21 @@ import java.util.List;
 import org.junit.jupiter.api.AfterEach;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.io.TempDir;
+import org.junit.jupiter.params.ParameterizedTest;
+import org.junit.jupiter.params.provider.CsvSource;
+import org.junit.jupiter.params.provider.EnumSource;
 
 /** Shares memory between ranks that take each other for other processes. */
 class PeerMemoryTest {
   private static final List<Neighbour> RANKS =
       List.of(
-          new Neighbour("host", "process 0", "0000:1B:00.0", false, 132, ""),
-          new Neighbour("host", "process 1", "0000:1C:00.0", false, 132, ""));
+          new Neighbour("host", "process 0", "0000:1B:00.0", false, 132, "", ""),
+          new Neighbour("host", "process 1", "0000:1C:00.0", false, 132, "", ""));
 
   private final FakeCudaDriver fake = new FakeCudaDriver(2);
   private final HashStore store = new HashStore();
   @TempDir private Path directory;
+  private Runnable makeRoom = () -> {};
 
   @AfterEach
   void nothingIsLeft() {
@@ -49,7 +54,9 @@ class PeerMemoryTest {
               IpcChannel channel = IpcChannel.open(directory, exchange, Ranks.soon())) {
             context.enter();
             long stream = fake.driver().streams().create(0);
-            body.run(new PeerWorld(context, stream, exchange, channel, RANKS, sharing));
+            body.run(
+                new PeerWorld(
+                    context, stream, exchange, channel, RANKS, sharing, _ -> makeRoom.run()));
             context.enter();
             fake.driver().streams().destroy(stream);
           }
@@ -62,7 +69,7 @@ class PeerMemoryTest {
   void whatOneRankCannotPassIsAFailureOnAllRanks() throws Exception {
     fake.failOn("cuMemExportToShareableHandle", 1, 801);
     inWorld(
-        Sharing.VMM,
+        Sharing.FD,
         world -> {
           StoreExchange exchange = world.exchange();
           assertThatThrownBy(() -> PeerMemory.allocate(world, 64, 0, Ranks.soon()))
@@ -76,6 +83,89 @@ class PeerMemoryTest {
             exchange.barrier(Ranks.soon());
           }
         });
+  }
+
+  private static void shares(PeerWorld world) {
+    StoreExchange exchange = world.exchange();
+    try (PeerMemory memory = PeerMemory.allocate(world, 64, 0, Ranks.soon())) {
+      first(memory, exchange.rank()).set(ValueLayout.JAVA_INT, 0, 5 + exchange.rank());
+      exchange.barrier(Ranks.soon());
+      int peer = 1 - exchange.rank();
+      assertThat(first(memory, peer).get(ValueLayout.JAVA_INT, 0)).isEqualTo(5 + peer);
+      exchange.barrier(Ranks.soon());
+    }
+  }
+
+  private List<String> imports() {
+    return fake.calls("cuMemImportFromShareableHandle");
+  }
+
+  private static final String BY_FABRIC = "cuMemImportFromShareableHandle fabric";
+
+  @Test
+  void fabricHandlesAreUsedWhereAllRanksHaveThem() throws Exception {
+    inWorld(Sharing.VMM, PeerMemoryTest::shares);
+    assertThat(imports()).containsExactly(BY_FABRIC, BY_FABRIC);
+    assertThat(fake.calls("cuMemCreate"))
+        .containsExactly(
+            "cuMemCreate 2097152 POSIX_FD_AND_FABRIC", "cuMemCreate 2097152 POSIX_FD_AND_FABRIC");
+  }
+
+  @Test
+  void descriptorsAreUsedWhereNoDeviceReportsFabricHandlesOrTheyAreNotWanted() throws Exception {
+    fake.setAttribute(DeviceAttribute.FABRIC_HANDLES, 0);
+    inWorld(Sharing.VMM, PeerMemoryTest::shares);
+    fake.setAttribute(DeviceAttribute.FABRIC_HANDLES, 1);
+    inWorld(Sharing.FD, PeerMemoryTest::shares);
+    assertThat(imports()).hasSize(4).doesNotContain(BY_FABRIC);
+    assertThat(fake.calls("cuMemExportToShareableHandle"))
+        .hasSize(4)
+        .noneMatch(call -> call.endsWith("fabric"));
+  }
+
+  /** The first call that fails is one for fabric handles, on one rank. */
+  @ParameterizedTest
+  @CsvSource({
+    "cuMemCreate, 800, 0",
+    "cuMemExportToShareableHandle, 801, 0",
+    "cuMemImportFromShareableHandle, 800, 1"
+  })
+  void descriptorsAreUsedWhereOneRankHasNoFabricHandle(String call, int code, int imported)
+      throws Exception {
+    fake.failOn(call, 1, code);
+    inWorld(Sharing.VMM, PeerMemoryTest::shares);
+    assertThat(imports().stream().filter(each -> !each.equals(BY_FABRIC))).hasSize(2);
+    assertThat(imports().stream().filter(BY_FABRIC::equals).count())
+        .isBetween((long) imported, 2L * imported);
+  }
+
+  @ParameterizedTest
+  @EnumSource
+  void aFullDeviceIsAskedAgainOnceRoomWasMade(Sharing sharing) throws Exception {
+    fake.memory().setCapacity(0);
+    makeRoom = () -> fake.memory().setCapacity(1 << 30);
+    inWorld(sharing, PeerMemoryTest::shares);
+  }
+
+  @Test
+  void aDeviceThatStaysFullIsNotAskedWithoutFabricHandles() throws Exception {
+    fake.memory().setCapacity(0);
+    inWorld(
+        Sharing.VMM,
+        world ->
+            assertThatThrownBy(() -> PeerMemory.allocate(world, 64, 0, Ranks.soon()))
+                .isInstanceOf(BackendException.class)
+                .hasMessageContaining("CUDA_ERROR_OUT_OF_MEMORY"));
+    assertThat(fake.calls("cuMemCreate"))
+        .hasSize(4)
+        .allMatch(call -> call.endsWith("POSIX_FD_AND_FABRIC"));
+  }
+
+  @Test
+  void aMappingThatFailsIsTriedByDescriptors() throws Exception {
+    fake.failOn("cuMemMap", 3, 1);
+    inWorld(Sharing.VMM, PeerMemoryTest::shares);
+    assertThat(fake.calls("cuMemMap")).hasSize(6);
   }
 
   /** Is what a rank does with memory that it and a rank of another process have opened. */

@@ -33,7 +33,7 @@ class ProcessMarkTest {
 
   /** Cuts a name after 15 bytes, as the system does, in the midst of a letter. */
   @Test
-  @Timeout(60)
+  @Timeout(300)
   void aProcessMayHaveANameThatIsNoText() throws Exception {
     String rename = "printf 'auswertungsgr\\303' > /proc/$$/comm; echo named; read _";
     Process child = new ProcessBuilder("sh", "-c", rename).start();
@@ -49,7 +49,7 @@ class ProcessMarkTest {
   }
 
   @Test
-  @Timeout(60)
+  @Timeout(300)
   void aProcessIsNotTakenForDeadForWantOfDescriptors() throws Exception {
     String java = ProcessHandle.current().info().command().orElseThrow();
     Process child =
@@ -66,7 +66,7 @@ class ProcessMarkTest {
             .start();
     try {
       String text = new String(child.getInputStream().readAllBytes(), UTF_8);
-      assertThat(child.waitFor(20, TimeUnit.SECONDS)).isTrue();
+      assertThat(child.waitFor(60, TimeUnit.SECONDS)).isTrue();
       assertThat(text.strip()).isEqualTo("alive");
     } finally {
       child.destroyForcibly();

@@ -4,23 +4,38 @@ import static org.assertj.core.api.Assertions.assertThat;
 import static org.assertj.core.api.Assertions.assertThatThrownBy;
 
 import dev.tutti.BackendException;
+import dev.tutti.Settings;
+import dev.tutti.Store;
 import dev.tutti.cuda.Until;
 import dev.tutti.spi.PeerLostException;
 import dev.tutti.store.HashStore;
+import dev.tutti.testing.TestAuthority;
+import dev.tutti.tls.TlsSettings;
 import java.io.IOException;
+import java.lang.reflect.Proxy;
 import java.net.InetAddress;
+import java.net.Socket;
+import java.net.SocketException;
 import java.net.UnixDomainSocketAddress;
 import java.nio.ByteBuffer;
 import java.nio.channels.SocketChannel;
+import java.nio.charset.StandardCharsets;
 import java.nio.file.Files;
 import java.nio.file.Path;
 import java.util.ArrayList;
 import java.util.Collections;
 import java.util.List;
+import java.util.Map;
+import java.util.Objects;
 import java.util.concurrent.CompletableFuture;
 import java.util.concurrent.CountDownLatch;
 import java.util.concurrent.TimeUnit;
+import java.util.logging.Handler;
+import java.util.logging.Level;
+import java.util.logging.LogRecord;
+import java.util.logging.Logger;
 import java.util.stream.Stream;
+import javax.net.ssl.SSLContext;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.io.TempDir;
 import org.junit.jupiter.params.ParameterizedTest;
@@ -63,7 +78,7 @@ class RankLinksTest {
         exchange -> {
           RankLinks links =
               overNetwork
-                  ? RankLinks.open(InetAddress::getLoopbackAddress, exchange, Ranks.soon())
+                  ? RankLinks.open(InetAddress::getLoopbackAddress, null, exchange, Ranks.soon())
                   : RankLinks.open(directory, exchange, Ranks.soon());
           List<Long> heard = Collections.synchronizedList(new ArrayList<>());
           links.listen(
@@ -108,12 +123,12 @@ class RankLinksTest {
                 links.send(1, 5, i, 2L * i, -1);
               }
               sent.countDown();
-              assertThat(notes.missing.await(20, TimeUnit.SECONDS)).isTrue();
+              assertThat(notes.missing.await(60, TimeUnit.SECONDS)).isTrue();
               assertThat(notes.all).containsExactly(List.of(1L, 9L, 0L, 0L, 0L));
             } else {
-              assertThat(sent.await(20, TimeUnit.SECONDS)).isTrue();
+              assertThat(sent.await(60, TimeUnit.SECONDS)).isTrue();
               links.listen(notes);
-              assertThat(notes.missing.await(20, TimeUnit.SECONDS)).isTrue();
+              assertThat(notes.missing.await(60, TimeUnit.SECONDS)).isTrue();
               for (int i = 0; i < count; i++) {
                 assertThat(notes.all.get(i)).containsExactly(0L, 5L, (long) i, 2L * i, -1L);
               }
@@ -138,13 +153,14 @@ class RankLinksTest {
         3,
         exchange -> {
           int rank = exchange.rank();
-          RankLinks links = RankLinks.open(InetAddress::getLoopbackAddress, exchange, Ranks.soon());
+          RankLinks links =
+              RankLinks.open(InetAddress::getLoopbackAddress, null, exchange, Ranks.soon());
           Notes notes = new Notes(rank == 2 ? 2 * count : 0);
           links.listen(notes);
           for (int i = 0; rank < 2 && i < count; i++) {
             links.send(2, 5, i, -i, rank);
           }
-          assertThat(notes.missing.await(20, TimeUnit.SECONDS)).isTrue();
+          assertThat(notes.missing.await(60, TimeUnit.SECONDS)).isTrue();
           links.close();
           for (long sender = 0; rank == 2 && sender < 2; sender++) {
             long next = 0;
@@ -173,7 +189,7 @@ class RankLinksTest {
                 }
                 return InetAddress.getLoopbackAddress();
               };
-          assertThatThrownBy(() -> RankLinks.open(local, exchange, Ranks.soon()))
+          assertThatThrownBy(() -> RankLinks.open(local, null, exchange, Ranks.soon()))
               .isInstanceOf(BackendException.class)
               .hasMessage("rank 0: cannot make the socket of TCP: eth9 does not exist");
           return null;
@@ -187,13 +203,14 @@ class RankLinksTest {
         new HashStore(),
         2,
         exchange -> {
-          RankLinks links = RankLinks.open(InetAddress::getLoopbackAddress, exchange, Ranks.soon());
+          RankLinks links =
+              RankLinks.open(InetAddress::getLoopbackAddress, null, exchange, Ranks.soon());
           if (exchange.rank() == 1) {
             links.close();
             closed.countDown();
             return null;
           }
-          assertThat(closed.await(20, TimeUnit.SECONDS)).isTrue();
+          assertThat(closed.await(60, TimeUnit.SECONDS)).isTrue();
           CompletableFuture<String> cause = new CompletableFuture<>();
           links.listen(
               new Notes(0) {
@@ -208,9 +225,119 @@ class RankLinksTest {
           } catch (PeerLostException e) {
             cause.complete(e.getMessage()); // the loopback may refuse at once
           }
-          assertThat(cause.get(20, TimeUnit.SECONDS))
+          assertThat(cause.get(60, TimeUnit.SECONDS))
               .startsWith("rank 0: rank 1 does not listen any more");
           links.close();
+          return null;
+        });
+  }
+
+  private SSLContext tls(String authority, String subject) throws Exception {
+    TestAuthority trusted = new TestAuthority(directory, authority);
+    TestAuthority.Issued own = trusted.issue(subject);
+    return Objects.requireNonNull(
+        TlsSettings.load(
+            Settings.ofEnvironment(
+                Map.of(
+                    "TUTTI_TLS", "true",
+                    "GLOO_DEVICE_TRANSPORT_TCP_TLS_CERT", own.certificate().toString(),
+                    "GLOO_DEVICE_TRANSPORT_TCP_TLS_PKEY", own.key().toString(),
+                    "GLOO_DEVICE_TRANSPORT_TCP_TLS_CA_FILE", trusted.certificate().toString()))));
+  }
+
+  /** Carries more than sockets buffer, in order, and the last notes before a close. */
+  @Test
+  void encryptedNotesComeInOrderUpToTheLast() throws Exception {
+    SSLContext tls = tls("authority", "rank");
+    int count = 20_000;
+    Ranks.run(
+        new HashStore(),
+        3,
+        exchange -> {
+          RankLinks links =
+              RankLinks.open(InetAddress::getLoopbackAddress, tls, exchange, Ranks.soon());
+          CountDownLatch ends = new CountDownLatch(2);
+          Notes notes =
+              new Notes(exchange.rank() == 0 ? count : 0) {
+                @Override
+                public void ended(int sender) {
+                  ends.countDown();
+                }
+              };
+          links.listen(notes);
+          if (exchange.rank() == 1) {
+            for (int i = 0; i < count; i++) {
+              links.send(0, 5, i, 2L * i, -1);
+            }
+          }
+          if (exchange.rank() == 0) {
+            assertThat(ends.await(60, TimeUnit.SECONDS)).isTrue();
+            assertThat(notes.missing.getCount()).isZero();
+            for (int i = 0; i < count; i++) {
+              assertThat(notes.all.get(i)).containsExactly(1L, 5L, (long) i, 2L * i, -1L);
+            }
+          }
+          links.close();
+          return null;
+        });
+  }
+
+  /** Sends nothing that can be read to a rank that shows no certificate of the authority. */
+  @Test
+  void aRankWithAnotherAuthorityIsNotTrusted() throws Exception {
+    SSLContext one = tls("one", "first");
+    SSLContext other = tls("other", "second");
+    CountDownLatch failed = new CountDownLatch(1);
+    Ranks.run(
+        new HashStore(),
+        2,
+        exchange -> {
+          boolean sends = exchange.rank() == 0;
+          try (RankLinks links =
+              RankLinks.open(
+                  InetAddress::getLoopbackAddress, sends ? one : other, exchange, Ranks.soon())) {
+            Notes notes =
+                new Notes(0) {
+                  @Override
+                  public void fail(IOException cause, int peer) {
+                    assertThat(peer).isEqualTo(1);
+                    failed.countDown();
+                  }
+                };
+            links.listen(notes);
+            if (sends) {
+              Until.holds(
+                  "the refusal",
+                  () -> {
+                    try {
+                      links.send(1, 5, 0, 0, 0);
+                    } catch (PeerLostException e) {
+                      failed.countDown();
+                    }
+                    return failed.getCount() == 0;
+                  });
+            } else {
+              assertThat(failed.await(60, TimeUnit.SECONDS)).isTrue();
+            }
+            assertThat(notes.all).isEmpty();
+          }
+          return null;
+        });
+  }
+
+  @Test
+  void aRankThatDoesNotEncryptIsNamedOnAllRanks() throws Exception {
+    SSLContext tls = tls("authority", "rank");
+    Ranks.run(
+        new HashStore(),
+        2,
+        exchange -> {
+          SSLContext own = exchange.rank() == 0 ? tls : null;
+          assertThatThrownBy(
+                  () ->
+                      RankLinks.open(InetAddress::getLoopbackAddress, own, exchange, Ranks.soon()))
+              .isInstanceOf(BackendException.class)
+              .hasMessageContaining("TUTTI_TLS is set for rank 0, but not for rank 1");
           return null;
         });
   }
@@ -246,10 +373,44 @@ class RankLinksTest {
             closed.countDown();
             return null;
           }
-          assertThat(closed.await(20, TimeUnit.SECONDS)).isTrue();
+          assertThat(closed.await(60, TimeUnit.SECONDS)).isTrue();
           assertThatThrownBy(() -> links.send(1, 1, 0, 0, 0))
               .isInstanceOf(PeerLostException.class)
               .hasMessageContaining("rank 1 does not listen any more");
+          links.close();
+          return null;
+        });
+  }
+
+  @Test
+  void theEndOfTheThreadThatListensIsTold() throws Exception {
+    CountDownLatch told = new CountDownLatch(1);
+    Ranks.run(
+        new HashStore(),
+        2,
+        exchange -> {
+          RankLinks links =
+              RankLinks.open(InetAddress::getLoopbackAddress, null, exchange, Ranks.soon());
+          if (exchange.rank() == 0) {
+            links.listen(
+                new Notes(0) {
+                  @Override
+                  public void take(int sender, long kind, long a, long b, long c) {
+                    throw new StackOverflowError("played");
+                  }
+
+                  @Override
+                  public void fail(IOException e, int peer) {
+                    assertThat(e).hasMessageContaining("StackOverflowError: played");
+                    assertThat(peer).isEqualTo(-1);
+                    told.countDown();
+                  }
+                });
+          } else {
+            links.listen(new Notes(0));
+            links.send(0, 7, 0, 0, 0);
+          }
+          assertThat(told.await(20, TimeUnit.SECONDS)).isTrue();
           links.close();
           return null;
         });
@@ -265,7 +426,8 @@ class RankLinksTest {
         3,
         exchange -> {
           int rank = exchange.rank();
-          RankLinks links = RankLinks.open(InetAddress::getLoopbackAddress, exchange, Ranks.soon());
+          RankLinks links =
+              RankLinks.open(InetAddress::getLoopbackAddress, null, exchange, Ranks.soon());
           if (rank == 0) {
             Notes notes =
                 new Notes(1) {
@@ -283,19 +445,91 @@ class RankLinksTest {
             } finally {
               full.countDown();
             }
-            assertThat(lost.await(20, TimeUnit.SECONDS)).isTrue();
-            assertThat(notes.missing.await(20, TimeUnit.SECONDS)).isTrue();
+            assertThat(lost.await(60, TimeUnit.SECONDS)).isTrue();
+            assertThat(notes.missing.await(60, TimeUnit.SECONDS)).isTrue();
             assertThat(notes.all).containsExactly(List.of(2L, 9L, 1L, 2L, 3L));
           } else if (rank == 1) {
-            assertThat(full.await(20, TimeUnit.SECONDS)).isTrue();
+            assertThat(full.await(60, TimeUnit.SECONDS)).isTrue();
           } else {
             links.listen(new Notes(0));
-            assertThat(lost.await(20, TimeUnit.SECONDS)).isTrue();
+            assertThat(lost.await(60, TimeUnit.SECONDS)).isTrue();
             links.send(0, 9, 1, 2, 3);
           }
           links.close();
           return null;
         });
+  }
+
+  /** Connects to a rank that encrypts, and speaks no TLS. */
+  @Test
+  void whoCannotBeEncryptedIsToldOfInAFewLines() throws Exception {
+    List<String> told = Collections.synchronizedList(new ArrayList<>());
+    Logger logger = Logger.getLogger(RankLinks.class.getName());
+    Handler handler =
+        new Handler() {
+          @Override
+          public void publish(LogRecord line) {
+            if (line.getLevel().intValue() >= Level.WARNING.intValue()) {
+              told.add(line.getMessage());
+            }
+          }
+
+          @Override
+          public void flush() {}
+
+          @Override
+          public void close() {}
+        };
+    HashStore store = new HashStore();
+    List<byte[]> published = new ArrayList<>();
+    Store recording =
+        (Store)
+            Proxy.newProxyInstance(
+                Store.class.getClassLoader(),
+                new Class<?>[] {Store.class},
+                (proxy, method, arguments) -> {
+                  if (method.getName().equals("set")) {
+                    published.add((byte[]) arguments[1]);
+                  }
+                  return method.invoke(store, arguments);
+                });
+    SSLContext tls = tls("authority", "rank");
+    CompletableFuture<RankLinks> other =
+        CompletableFuture.supplyAsync(() -> open(tls, new StoreExchange(store, "test", 1, 2)));
+    logger.addHandler(handler);
+    try (RankLinks links = open(tls, new StoreExchange(recording, "test", 0, 2))) {
+      links.listen(new Notes(0));
+      String introduction = new String(published.getFirst(), StandardCharsets.UTF_8);
+      int port = Integer.parseInt(introduction.substring(17, introduction.indexOf(' ')));
+      for (int i = 0; i < 100; i++) {
+        try (Socket stranger = new Socket(InetAddress.getLoopbackAddress(), port)) {
+          stranger.setSoTimeout(60_000);
+          stranger
+              .getOutputStream()
+              .write("GET / HTTP/1.1\r\n".getBytes(StandardCharsets.US_ASCII));
+          readToTheEnd(stranger);
+        }
+      }
+    } finally {
+      logger.removeHandler(handler);
+      other.get(60, TimeUnit.SECONDS).close();
+    }
+    assertThat(told)
+        .hasSizeLessThan(20)
+        .allMatch(line -> line.contains("cannot be encrypted"))
+        .anyMatch(line -> line.contains(" more from 127.0.0.1 in the last "));
+  }
+
+  private static RankLinks open(SSLContext tls, StoreExchange exchange) {
+    return RankLinks.open(InetAddress::getLoopbackAddress, tls, exchange, Ranks.soon());
+  }
+
+  private static void readToTheEnd(Socket socket) throws IOException {
+    try {
+      socket.getInputStream().readAllBytes();
+    } catch (SocketException e) {
+      assertThat(e).hasMessageContaining("reset");
+    }
   }
 
   /** Connects to a rank and says nothing. */
@@ -310,7 +544,7 @@ class RankLinksTest {
           links.listen(notes);
           exchange.barrier(Ranks.soon());
           links.send(1 - exchange.rank(), 5, 1, 2, 3);
-          assertThat(notes.missing.await(20, TimeUnit.SECONDS)).isTrue();
+          assertThat(notes.missing.await(60, TimeUnit.SECONDS)).isTrue();
           exchange.barrier(Ranks.soon());
           if (exchange.rank() == 0) {
             List<SocketChannel> silent = new ArrayList<>();

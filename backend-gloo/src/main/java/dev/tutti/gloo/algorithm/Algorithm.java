@@ -1,5 +1,6 @@
 package dev.tutti.gloo.algorithm;
 
+import dev.tutti.AllReduceAlgorithm;
 import java.util.Arrays;
 import java.util.Optional;
 
@@ -25,14 +26,32 @@ public enum Algorithm {
   ALL_REDUCE("all-reduce");
 
   private final String label;
+  private final String path;
 
   Algorithm(String label) {
     this.label = label;
+    this.path = "gloo/sockets/" + label;
+  }
+
+  /** Returns the path of operations over sockets that take it. */
+  String path() {
+    return path;
   }
 
   /** Returns the name in settings and reports. */
   public String label() {
     return label;
+  }
+
+  /** Returns what an all-reduce over sockets was asked to take, if it is one of these. */
+  static Optional<Algorithm> of(AllReduceAlgorithm algorithm) {
+    return switch (algorithm) {
+      case RING -> Optional.of(RING);
+      case RECURSIVE_DOUBLING -> Optional.of(RECURSIVE_DOUBLING);
+      case HALVING_DOUBLING -> Optional.of(HALVING_DOUBLING);
+      case PIPELINED_HALVING_DOUBLING -> Optional.of(PIPELINED_HALVING_DOUBLING);
+      default -> Optional.empty();
+    };
   }
 
   static Optional<Algorithm> of(String label) {

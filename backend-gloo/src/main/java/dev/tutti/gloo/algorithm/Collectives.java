@@ -1,17 +1,28 @@
 package dev.tutti.gloo.algorithm;
 
+import dev.tutti.AllReduceAlgorithm;
 import dev.tutti.ReduceOp;
 import dev.tutti.Tensor;
 import dev.tutti.spi.Operation;
 import java.util.List;
+import org.jspecify.annotations.Nullable;
 
 /**
  * Runs collectives, one at a time. Arguments are as in {@link dev.tutti.spi.Backend}; what a method
  * throws is the end of the group.
  */
 public interface Collectives extends AutoCloseable {
-  /** Reduces in place. */
-  void allReduce(Operation op, Tensor tensor, ReduceOp reduceOp) throws Exception;
+  /** Reduces in place, by whichever algorithm suits. */
+  default void allReduce(Operation op, Tensor tensor, ReduceOp reduceOp) throws Exception {
+    allReduce(op, tensor, reduceOp, AllReduceAlgorithm.AUTO);
+  }
+
+  /** Reduces in place, by an algorithm that {@link #reasonAgainst} has nothing against. */
+  void allReduce(Operation op, Tensor tensor, ReduceOp reduceOp, AllReduceAlgorithm algorithm)
+      throws Exception;
+
+  /** Returns why an all-reduce cannot go by an algorithm that is not AUTO, or null if it can. */
+  @Nullable String reasonAgainst(AllReduceAlgorithm algorithm, Tensor tensor, ReduceOp reduceOp);
 
   /**
    * Sums sparse tensors.

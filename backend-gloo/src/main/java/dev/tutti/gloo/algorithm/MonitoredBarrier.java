@@ -29,9 +29,6 @@ import org.jspecify.annotations.Nullable;
 public final class MonitoredBarrier {
   private static final long BYTES = 4;
 
-  /** How much longer others wait, so that rank 0 is the one that tells who is missing. */
-  private static final long SLACK_NANOS = 2_000_000_000;
-
   private final Transport transport;
   private final MemorySegment memory;
   private final @Nullable Request[] requests;
@@ -50,7 +47,7 @@ public final class MonitoredBarrier {
   /**
    * Returns when all ranks have called it.
    *
-   * @param operation carries the deadline, which only rank 0 keeps sharply
+   * @param operation carries the deadline
    * @param tag number of the collective; takes this one and the next
    * @param waitAllRanks whether rank 0 collects all missing ranks before it fails
    * @throws PeerLateException on rank 0, naming the missing ranks
@@ -62,9 +59,8 @@ public final class MonitoredBarrier {
     if (rank != 0) {
       Request send = transport.send(0, slot(0, tag), memory, rank * BYTES, BYTES);
       Request receive = transport.receive(0, slot(0, tag + 1), memory, 0, BYTES);
-      long deadline = operation.deadlineNanos() + SLACK_NANOS;
-      transport.await(send, deadline);
-      transport.await(receive, deadline);
+      transport.await(send, operation);
+      transport.await(receive, operation);
       return;
     }
     for (int peer = 1; peer < transport.size(); peer++) {

@@ -1,9 +1,11 @@
 package dev.tutti.gloo.algorithm;
 
+import dev.tutti.AllReduceAlgorithm;
 import dev.tutti.DType;
 import dev.tutti.MismatchException;
 import dev.tutti.OpType;
 import dev.tutti.ReduceOp;
+import dev.tutti.Tensor;
 
 /**
  * Puts into one word what the ranks must agree on in an operation, so that a rank that calls
@@ -83,16 +85,29 @@ public final class Signature {
   }
 
   /**
+   * Signs an all-reduce.
+   *
+   * @param tensor what is reduced
+   * @param kind how to reduce
+   * @param algorithm what the caller asked for
+   * @return not 0
+   */
+  public static long ofAllReduce(Tensor tensor, ReduceOp.Kind kind, AllReduceAlgorithm algorithm) {
+    // It has no root, so there is room.
+    return of(OpType.ALL_REDUCE, tensor.dtype(), kind, algorithm.ordinal(), tensor.byteSize());
+  }
+
+  /**
    * Says what was signed.
    *
    * @param signature from {@code of}
    */
   public static String describe(long signature) {
-    int number = typeOf(signature);
-    if (number < 0 || number >= OpType.values().length) {
+    int place = typeOf(signature);
+    if (place < 0 || place >= OpType.values().length) {
       return "an unknown operation";
     }
-    OpType type = OpType.values()[number];
+    OpType type = OpType.values()[place];
     StringBuilder text = new StringBuilder(type.label());
     int dtype = (int) (signature >>> 52 & 0x3f) - 1;
     int kind = (int) (signature >>> 47 & 0x1f);
@@ -100,9 +115,13 @@ public final class Signature {
       text.append(' ').append(ReduceOp.Kind.values()[kind]);
     }
     text.append(tensor(signature));
-    return hasRoot(type)
-        ? text.append(" with root ").append(signature >>> 40 & 0x7f).toString()
-        : text.toString();
+    int number = (int) (signature >>> 40 & 0x7f);
+    if (hasRoot(type)) {
+      text.append(" with root ").append(number);
+    } else if (number > 0 && number < AllReduceAlgorithm.values().length) {
+      text.append(" by ").append(AllReduceAlgorithm.values()[number].label());
+    }
+    return text.toString();
   }
 
   private static String tensor(long signature) {

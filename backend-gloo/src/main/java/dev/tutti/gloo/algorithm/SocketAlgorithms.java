@@ -58,7 +58,19 @@ public final class SocketAlgorithms {
 
   /** Reduces in place. */
   public void allReduce(Operation op, int tag, Tensor tensor, ReduceOp reduceOp) throws Exception {
-    switch (table.choose(OpType.ALL_REDUCE, tensor.byteSize(), size)) {
+    allReduce(op, tag, tensor, reduceOp, choose(op, OpType.ALL_REDUCE, tensor.byteSize()));
+  }
+
+  private Algorithm choose(Operation op, OpType type, long bytes) {
+    Algorithm algorithm = table.choose(type, bytes, size);
+    op.took(algorithm.path());
+    return algorithm;
+  }
+
+  /** Reduces in place, by an algorithm for that. */
+  void allReduce(Operation op, int tag, Tensor tensor, ReduceOp reduceOp, Algorithm algorithm)
+      throws Exception {
+    switch (algorithm) {
       case RECURSIVE_DOUBLING -> recursiveDoubling.run(op, tag, tensor, reduceOp);
       case HALVING_DOUBLING -> halvingDoubling.run(op, tag, tensor, reduceOp);
       case PIPELINED_HALVING_DOUBLING -> pipelined.run(op, tag, tensor, reduceOp);
@@ -69,7 +81,7 @@ public final class SocketAlgorithms {
   /** Reduces to one rank. */
   public void reduce(Operation op, int tag, Tensor tensor, ReduceOp reduceOp, int root)
       throws Exception {
-    if (table.choose(OpType.REDUCE, tensor.byteSize(), size) == Algorithm.RING) {
+    if (choose(op, OpType.REDUCE, tensor.byteSize()) == Algorithm.RING) {
       ringReduce.run(op, tag, tensor, reduceOp, root);
     } else {
       binomialReduce.run(op, tag, tensor, reduceOp, root);
@@ -79,7 +91,7 @@ public final class SocketAlgorithms {
   /** Copies the root's bytes to all ranks. */
   public void broadcast(Operation op, int tag, MemorySegment memory, long bytes, int root)
       throws Exception {
-    if (table.choose(OpType.BROADCAST, bytes, size) == Algorithm.BINOMIAL) {
+    if (choose(op, OpType.BROADCAST, bytes) == Algorithm.BINOMIAL) {
       binomialBroadcast.run(op, tag, memory, bytes, root);
     } else {
       chain.run(op, tag, memory, bytes, root);
@@ -88,7 +100,7 @@ public final class SocketAlgorithms {
 
   /** Gathers equal parts. */
   public void allGather(Operation op, int tag, MemorySegment output, long bytes) throws Exception {
-    if (table.choose(OpType.ALL_GATHER, bytes * size, size) == Algorithm.RING) {
+    if (choose(op, OpType.ALL_GATHER, bytes * size) == Algorithm.RING) {
       ringAllGather.run(op, tag, output, bytes);
     } else {
       bruck.run(op, tag, output, bytes);
@@ -99,11 +111,13 @@ public final class SocketAlgorithms {
   public void reduceScatter(
       Operation op, int tag, Tensor output, List<Tensor> inputs, ReduceOp reduceOp)
       throws Exception {
+    op.took(Algorithm.PAIRWISE.path());
     pairwise.run(op, tag, output, inputs, reduceOp);
   }
 
   /** Waits for all ranks. */
   public void barrier(Operation op, int tag) throws Exception {
+    op.took(DisseminationBarrier.PATH);
     barrier.run(op, tag);
   }
 }

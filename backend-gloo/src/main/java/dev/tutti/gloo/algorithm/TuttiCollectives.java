@@ -1,5 +1,6 @@
 package dev.tutti.gloo.algorithm;
 
+import dev.tutti.AllReduceAlgorithm;
 import dev.tutti.OpType;
 import dev.tutti.ReduceOp;
 import dev.tutti.Tensor;
@@ -7,6 +8,8 @@ import dev.tutti.gloo.transport.Transport;
 import dev.tutti.spi.Operation;
 import java.util.ArrayList;
 import java.util.List;
+import java.util.Optional;
+import org.jspecify.annotations.Nullable;
 
 /**
  * Runs collectives over sockets between ranks that are all of Tutti, by whichever algorithm suits
@@ -33,11 +36,26 @@ public final class TuttiCollectives implements Collectives {
   }
 
   @Override
-  public void allReduce(Operation op, Tensor tensor, ReduceOp reduceOp) throws Exception {
-    int tag =
-        wire.next(
-            Signature.of(OpType.ALL_REDUCE, tensor.dtype(), reduceOp.kind(), 0, tensor.byteSize()));
-    algorithms.allReduce(op, tag, tensor, reduceOp);
+  public void allReduce(
+      Operation op, Tensor tensor, ReduceOp reduceOp, AllReduceAlgorithm algorithm)
+      throws Exception {
+    int tag = wire.next(Signature.ofAllReduce(tensor, reduceOp.kind(), algorithm));
+    Optional<Algorithm> asked = Algorithm.of(algorithm);
+    if (asked.isEmpty()) {
+      algorithms.allReduce(op, tag, tensor, reduceOp);
+    } else {
+      op.took(asked.get().path());
+      algorithms.allReduce(op, tag, tensor, reduceOp, asked.get());
+    }
+  }
+
+  @Override
+  public @Nullable String reasonAgainst(
+      AllReduceAlgorithm algorithm, Tensor tensor, ReduceOp reduceOp) {
+    return Algorithm.of(algorithm).isPresent()
+        ? null
+        : "over sockets there are ring, recursive-doubling, halving-doubling and"
+            + " pipelined-halving-doubling";
   }
 
   @Override

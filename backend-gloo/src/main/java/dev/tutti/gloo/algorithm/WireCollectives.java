@@ -1,5 +1,6 @@
 package dev.tutti.gloo.algorithm;
 
+import dev.tutti.AllReduceAlgorithm;
 import dev.tutti.OpType;
 import dev.tutti.ReduceOp;
 import dev.tutti.Tensor;
@@ -7,11 +8,14 @@ import dev.tutti.gloo.transport.Transport;
 import dev.tutti.spi.Operation;
 import java.lang.foreign.MemorySegment;
 import java.util.List;
+import org.jspecify.annotations.Nullable;
 
 /**
  * Runs collectives over sockets as PyTorch's {@code ProcessGroupGloo} does, message for message.
  */
 public final class WireCollectives implements Collectives {
+  private static final String DIRECT_PATH = "gloo/sockets/direct";
+
   private final Transport transport;
   private final RingAllReduce allReduce;
   private final RingReduce reduce;
@@ -76,11 +80,20 @@ public final class WireCollectives implements Collectives {
   }
 
   @Override
-  public void allReduce(Operation op, Tensor tensor, ReduceOp reduceOp) throws Exception {
-    int tag =
-        next(
-            Signature.of(OpType.ALL_REDUCE, tensor.dtype(), reduceOp.kind(), 0, tensor.byteSize()));
+  public void allReduce(
+      Operation op, Tensor tensor, ReduceOp reduceOp, AllReduceAlgorithm algorithm)
+      throws Exception {
+    int tag = next(Signature.ofAllReduce(tensor, reduceOp.kind(), algorithm));
+    op.took(Algorithm.RING.path());
     allReduce.run(op, tag, tensor, reduceOp);
+  }
+
+  @Override
+  public @Nullable String reasonAgainst(
+      AllReduceAlgorithm algorithm, Tensor tensor, ReduceOp reduceOp) {
+    return algorithm == AllReduceAlgorithm.RING
+        ? null
+        : "ranks of PyTorch are in the group, which know ring alone";
   }
 
   @Override
@@ -91,6 +104,7 @@ public final class WireCollectives implements Collectives {
   /** Sums sparse tensors with the roundings of PyTorch, or fewer. */
   Tensor allReduceSparse(Operation op, Tensor tensor, boolean asPytorch) throws Exception {
     int tag = next(Signature.of(OpType.ALL_REDUCE_SPARSE, tensor.dtype(), ReduceOp.Kind.SUM, 0, 0));
+    op.took(Algorithm.RING.path());
     return sparseAllReduce.run(
         op,
         tensor,
@@ -112,12 +126,14 @@ public final class WireCollectives implements Collectives {
   public void reduce(Operation op, Tensor tensor, ReduceOp reduceOp, int root) throws Exception {
     int tag =
         next(Signature.of(OpType.REDUCE, tensor.dtype(), reduceOp.kind(), root, tensor.byteSize()));
+    op.took(Algorithm.RING.path());
     reduce.run(op, tag, tensor, reduceOp, root);
   }
 
   @Override
   public void broadcast(Operation op, Tensor tensor, int root) throws Exception {
     int tag = next(Signature.of(OpType.BROADCAST, tensor.dtype(), root, tensor.byteSize()));
+    op.took(Algorithm.BINOMIAL.path());
     broadcast.run(op, tag, tensor.segment(), tensor.byteSize(), root);
   }
 
@@ -125,24 +141,28 @@ public final class WireCollectives implements Collectives {
   public void allGatherInto(Operation op, Tensor output, Tensor input) throws Exception {
     long bytes = input.byteSize();
     int tag = next(Signature.of(OpType.ALL_GATHER, input.dtype(), 0, bytes));
+    op.took(Algorithm.RING.path());
     allGather.run(op, tag, fillOwn(output, input), bytes);
   }
 
   @Override
   public void gather(Operation op, List<Tensor> outputs, Tensor input, int root) throws Exception {
     int tag = next(Signature.of(OpType.GATHER, input.dtype(), root, input.byteSize()));
+    op.took(DIRECT_PATH);
     gather.run(op, tag, outputs, input, root);
   }
 
   @Override
   public void scatter(Operation op, Tensor output, List<Tensor> inputs, int root) throws Exception {
     int tag = next(Signature.of(OpType.SCATTER, output.dtype(), root, output.byteSize()));
+    op.took(DIRECT_PATH);
     scatter.run(op, tag, output, inputs, root);
   }
 
   @Override
   public void allToAll(Operation op, List<Tensor> outputs, List<Tensor> inputs) throws Exception {
     int tag = next(Signature.of(OpType.ALL_TO_ALL, inputs.get(0).dtype(), 0, 0));
+    op.took(DIRECT_PATH);
     allToAll.run(op, tag, outputs, inputs);
   }
 
@@ -177,6 +197,7 @@ public final class WireCollectives implements Collectives {
   @Override
   public void barrier(Operation op) throws Exception {
     int tag = next(Signature.of(OpType.BARRIER));
+    op.took(DisseminationBarrier.PATH);
     barrier.run(op, tag);
   }
 
@@ -190,6 +211,7 @@ public final class WireCollectives implements Collectives {
   public void monitoredBarrier(Operation op, boolean waitAllRanks) throws Exception {
     int tag = next(Signature.of(OpType.MONITORED_BARRIER));
     nextTag++;
+    op.took(DIRECT_PATH);
     monitoredBarrier.run(op, tag, waitAllRanks);
   }
 

@@ -1,5 +1,7 @@
 package dev.tutti.gloo.host;
 
+import dev.tutti.AllReduceAlgorithm;
+import dev.tutti.DType;
 import dev.tutti.OpType;
 import dev.tutti.ReduceOp;
 import dev.tutti.Tensor;
@@ -10,9 +12,16 @@ import dev.tutti.gloo.algorithm.SparseAllReduce;
 import dev.tutti.spi.Operation;
 import java.lang.foreign.MemorySegment;
 import java.util.List;
+import org.jspecify.annotations.Nullable;
 
 /** Runs the collectives of ranks that share memory. */
 final class HostCollectives implements Collectives {
+  private static final String ONE_SHOT = "gloo/shared/one-shot";
+  private static final String SYMMETRIC = "gloo/shared/symmetric";
+  private static final String DIRECT = "gloo/shared/direct";
+  private static final String STAGED = "gloo/shared/staged";
+  private static final String FLAGS = "gloo/shared/flags";
+
   private final HostChannel channel;
   private final OneShotAllReduce oneShot;
   private final HostReads reads;
@@ -51,25 +60,72 @@ final class HostCollectives implements Collectives {
   }
 
   @Override
-  public void allReduce(Operation op, Tensor tensor, ReduceOp reduceOp) throws Exception {
+  public void allReduce(
+      Operation op, Tensor tensor, ReduceOp reduceOp, AllReduceAlgorithm algorithm)
+      throws Exception {
+    MemorySegment memory = tensor.segment();
+    DType dtype = tensor.dtype();
     long bytes = tensor.byteSize();
     ReduceOp.Kind kind = reduceOp.kind();
+    boolean auto = algorithm == AllReduceAlgorithm.AUTO;
     Reduction.before(reduceOp, tensor);
-    channel.enter(Signature.of(OpType.ALL_REDUCE, tensor.dtype(), kind, 0, bytes));
-    if (bytes <= HostLayout.SLOT_BYTES) {
-      oneShot.run(op, tensor.segment(), bytes, tensor.dtype(), kind);
-    } else if (symmetricAllReduce.run(op, tensor.segment(), bytes, tensor.dtype(), kind)
-        || directAllReduce.run(op, tensor.segment(), bytes, tensor.dtype(), kind)) {
+    channel.enter(Signature.ofAllReduce(tensor, kind, algorithm));
+    if (bytes == 0
+        || algorithm == AllReduceAlgorithm.ONE_SHOT
+        || (auto && bytes <= HostLayout.SLOT_BYTES)) {
+      op.took(ONE_SHOT);
+      oneShot.run(op, memory, bytes, dtype, kind);
+    } else if ((auto || algorithm == AllReduceAlgorithm.SYMMETRIC)
+        && symmetricAllReduce.run(op, memory, bytes, dtype, kind)) {
+      op.took(SYMMETRIC);
       return;
+    } else if ((auto || algorithm == AllReduceAlgorithm.DIRECT)
+        && directAllReduce.run(op, memory, bytes, dtype, kind)) {
+      op.took(DIRECT);
+      return;
+    } else if (auto || algorithm == AllReduceAlgorithm.STAGED) {
+      op.took(STAGED);
+      allReduce.run(op, memory, bytes, dtype, kind, -1);
     } else {
-      allReduce.run(op, tensor.segment(), bytes, tensor.dtype(), kind, -1);
+      throw new UnsupportedOperationException(
+          "allReduce on rank " + channel.rank + ": algorithm " + notHere(algorithm));
     }
     Reduction.after(reduceOp, tensor, channel.size);
+  }
+
+  private static String notHere(AllReduceAlgorithm algorithm) {
+    return algorithm == AllReduceAlgorithm.SYMMETRIC
+        ? "symmetric needs tensors at the same place of one symmetric memory on all ranks"
+        : "direct needs tensors that Tensor.allocate made, of "
+            + HostReads.LEAST_MAPPED
+            + " bytes or more, and ranks that can map each other's";
+  }
+
+  @Override
+  public @Nullable String reasonAgainst(
+      AllReduceAlgorithm algorithm, Tensor tensor, ReduceOp reduceOp) {
+    boolean scales = reduceOp.kind() == ReduceOp.Kind.PREMUL_SUM;
+    return switch (algorithm) {
+      case STAGED -> null;
+      case ONE_SHOT ->
+          tensor.byteSize() <= HostLayout.SLOT_BYTES
+              ? null
+              : "one-shot in shared memory takes "
+                  + HostLayout.SLOT_BYTES
+                  + " bytes at most, not "
+                  + tensor.byteSize();
+      case DIRECT, SYMMETRIC ->
+          scales
+              ? algorithm.label() + " may be refused late, and PREMUL_SUM scales the tensor before"
+              : null;
+      default -> "in shared memory there are one-shot, staged, direct and symmetric";
+    };
   }
 
   @Override
   public Tensor allReduceSparse(Operation op, Tensor tensor) throws Exception {
     channel.enter(Signature.of(OpType.ALL_REDUCE_SPARSE, tensor.dtype(), ReduceOp.Kind.SUM, 0, 0));
+    op.took(STAGED);
     return sparseAllReduce.run(
         op,
         tensor,
@@ -95,6 +151,7 @@ final class HostCollectives implements Collectives {
     if (bytes == 0) {
       channel.agree(op);
     }
+    op.took(STAGED);
     allReduce.run(op, tensor.segment(), bytes, tensor.dtype(), reduceOp.kind(), root);
     if (channel.rank == root) {
       Reduction.after(reduceOp, tensor, channel.size);
@@ -104,7 +161,9 @@ final class HostCollectives implements Collectives {
   @Override
   public void broadcast(Operation op, Tensor tensor, int root) throws Exception {
     channel.enter(Signature.of(OpType.BROADCAST, tensor.dtype(), root, tensor.byteSize()));
+    op.took(DIRECT);
     if (!directBroadcast.run(op, tensor.segment(), tensor.byteSize(), root)) {
+      op.took(STAGED);
       broadcast.run(op, tensor.segment(), tensor.byteSize(), root);
     }
   }
@@ -116,6 +175,7 @@ final class HostCollectives implements Collectives {
     if (bytes == 0) {
       channel.agree(op);
     }
+    op.took(STAGED);
     allGather.run(op, output.segment(), input.segment(), bytes);
   }
 
@@ -123,6 +183,7 @@ final class HostCollectives implements Collectives {
   public void gather(Operation op, List<Tensor> outputs, Tensor input, int root) throws Exception {
     channel.enter(Signature.of(OpType.GATHER, input.dtype(), root, input.byteSize()));
     channel.agree(op);
+    op.took(STAGED);
     gather.run(op, outputs, input, root);
   }
 
@@ -130,12 +191,14 @@ final class HostCollectives implements Collectives {
   public void scatter(Operation op, Tensor output, List<Tensor> inputs, int root) throws Exception {
     channel.enter(Signature.of(OpType.SCATTER, output.dtype(), root, output.byteSize()));
     channel.agree(op);
+    op.took(STAGED);
     scatter.run(op, output, inputs, root);
   }
 
   @Override
   public void allToAll(Operation op, List<Tensor> outputs, List<Tensor> inputs) throws Exception {
     channel.enter(Signature.of(OpType.ALL_TO_ALL, inputs.get(0).dtype(), 0, 0));
+    op.took(STAGED);
     allToAll.run(op, outputs, inputs);
   }
 
@@ -191,8 +254,10 @@ final class HostCollectives implements Collectives {
     if (bytes == 0) {
       channel.agree(op);
     }
+    op.took(DIRECT);
     if (kind == ReduceOp.Kind.PREMUL_SUM
         || !directReduceScatter.run(op, output.segment(), bytes, inputs, output.dtype(), kind)) {
+      op.took(STAGED);
       reduceScatter.run(op, output.segment(), bytes, inputs, output.dtype(), kind, factor);
     }
     Reduction.after(reduceOp, output, channel.size);
@@ -201,6 +266,7 @@ final class HostCollectives implements Collectives {
   @Override
   public void barrier(Operation op) throws Exception {
     channel.enter(Signature.of(OpType.BARRIER));
+    op.took(FLAGS);
     channel.agree(op);
   }
 

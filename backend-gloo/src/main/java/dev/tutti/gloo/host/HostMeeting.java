@@ -28,7 +28,8 @@ public final class HostMeeting implements AutoCloseable {
   /**
    * Returns the collectives of ranks that all share one memory; closed in place of this.
    *
-   * @param readsMemory whether this rank may read the memory of others and they its own
+   * @param readsMemory whether this rank reads the memory of others, and they its own, where the
+   *     system and the JVM allow it
    * @param mapsTensors whether it may map their large tensors for that
    */
   public Collectives inMemory(boolean readsMemory, boolean mapsTensors) {

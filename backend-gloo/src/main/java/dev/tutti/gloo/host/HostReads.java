@@ -1,15 +1,19 @@
 package dev.tutti.gloo.host;
 
+import dev.tutti.gloo.transport.LinuxCalls;
 import dev.tutti.gloo.transport.RemoteHeap;
 import dev.tutti.gloo.transport.RemoteMemory;
 import dev.tutti.spi.Operation;
 import dev.tutti.spi.SharedHeap;
+import java.lang.System.Logger;
+import java.lang.System.Logger.Level;
 import java.lang.foreign.MemorySegment;
 import java.lang.foreign.ValueLayout;
 import java.lang.invoke.VarHandle;
 import java.security.SecureRandom;
 import java.util.Arrays;
 import java.util.Objects;
+import java.util.concurrent.atomic.AtomicBoolean;
 import org.jspecify.annotations.Nullable;
 
 /**
@@ -37,10 +41,16 @@ final class HostReads implements AutoCloseable {
   private static final int VIEWS = 16;
   private static final int PLACE_SHIFT = 16;
   private static final long SLICE = 4 << 20;
+  private static final Logger LOG = System.getLogger(HostReads.class.getName());
+
+  /** Says whether this process told that it would be faster with native access. */
+  private static final AtomicBoolean TOLD = new AtomicBoolean();
+
   private static final VarHandle WORD = ValueLayout.JAVA_LONG.varHandle();
 
   private final HostChannel channel;
   private final boolean allowed;
+  private final boolean forbidden;
   private final boolean mayMap;
   private MemorySegment number = MemorySegment.NULL;
   private @Nullable RemoteMemory @Nullable [] memories;
@@ -59,12 +69,13 @@ final class HostReads implements AutoCloseable {
    * Reads nothing yet.
    *
    * @param channel connects the ranks
-   * @param allowed whether this rank may read and be read
+   * @param wanted whether this rank reads and is read where the system and the JVM allow it
    * @param mayMap whether tensors may be mapped for that
    */
-  HostReads(HostChannel channel, boolean allowed, boolean mayMap) {
+  HostReads(HostChannel channel, boolean wanted, boolean mayMap) {
     this.channel = channel;
-    this.allowed = allowed;
+    this.allowed = wanted && RemoteMemory.isAllowed();
+    this.forbidden = wanted && LinuxCalls.areForbidden();
     this.mayMap = allowed && mayMap;
     views = new @Nullable MemorySegment[channel.size * VIEWS];
   }
@@ -93,6 +104,12 @@ final class HostReads implements AutoCloseable {
   private void meet(Operation op) throws Exception {
     if (met) {
       return;
+    }
+    if (forbidden && channel.rank == 0 && TOLD.compareAndSet(false, true)) {
+      LOG.log(
+          Level.INFO,
+          "large tensors are copied twice between the ranks of this host; started with java"
+              + " --enable-native-access=ALL-UNNAMED, they would read each other's where they are");
     }
     SharedHeap heap = mayMap ? SharedHeap.ofProcess().orElse(null) : null;
     value = new SecureRandom().nextLong();

@@ -70,15 +70,15 @@ public final class HostRendezvous {
    *
    * @param transport connects the ranks
    * @param spinNanos how long a rank polls before it gives its core away
-   * @param timeout for each of a few steps
+   * @param deadline of all its steps together, in terms of {@link System#nanoTime()}
    * @return who shares memory; nothing if no rank shares any with another one
    * @throws RendezvousException naming a rank that published what no rank of Tutti does
    * @throws Exception if memory is shared, but a peer cannot be reached
    */
-  public Optional<HostMeeting> meet(Transport transport, long spinNanos, Duration timeout)
+  public Optional<HostMeeting> meet(Transport transport, long spinNanos, long deadline)
       throws Exception {
     try {
-      HostGroups groups = findGroups(timeout);
+      HostGroups groups = findGroups(deadline);
       if (groups.areAllAlone()) {
         return Optional.empty();
       }
@@ -92,7 +92,7 @@ public final class HostRendezvous {
         memory = null;
         layout = HostLayout.within(ranks.length, budget);
       }
-      return Optional.of(share(shared, layout, transport, spinNanos, timeout, groups));
+      return Optional.of(share(shared, layout, transport, spinNanos, deadline, groups));
     } finally {
       if (memory != null) {
         memory.close();
@@ -105,13 +105,13 @@ public final class HostRendezvous {
       HostLayout layout,
       Transport transport,
       long spinNanos,
-      Duration timeout,
+      long deadline,
       HostGroups groups)
       throws Exception {
     int[] ranks = groups.ranksOf(groups.hostOf(rank));
     try {
       if (layout.ringBytes() > 0) {
-        transport.share(ranks, new HostRings(shared, layout), timeout);
+        transport.share(ranks, new HostRings(shared, layout), store, left(deadline));
       }
       if (groups.hosts() > 1) {
         Members members = new Members(transport, ranks);
@@ -128,17 +128,18 @@ public final class HostRendezvous {
     }
   }
 
-  private HostGroups findGroups(Duration timeout) {
-    try (HostSearch search = HostSearch.begin(context, directory, budget, twoLevel, timeout)) {
+  private HostGroups findGroups(long deadline) {
+    try (HostSearch search =
+        HostSearch.begin(context, directory, budget, twoLevel, left(deadline))) {
       HostResult result;
       if (search.members().length > 1) {
-        result = lead(search.members(), timeout);
+        result = lead(search.members(), deadline);
       } else {
         store.set(MEMORY + rank, NONE);
-        result = search.leader() == rank ? alone(search) : follow(search.leader(), timeout);
+        result = search.leader() == rank ? alone(search) : follow(search.leader(), deadline);
       }
       store.set(RESULT + rank, result.toBytes());
-      HostResult[] results = readAll(everybody(), timeout);
+      HostResult[] results = readAll(everybody(), deadline);
       report(results);
       return groups(results);
     }
@@ -148,12 +149,12 @@ public final class HostRendezvous {
     return search.problem().isEmpty() ? HostResult.nothing() : refusal(search.problem());
   }
 
-  private HostResult lead(int[] led, Duration timeout) {
+  private HostResult lead(int[] led, long deadline) {
     members = led;
     try {
       HostResult otherwise = invite();
       HostMemory made = memory;
-      HostResult[] answers = readAll(Arrays.copyOfRange(members, 1, members.length), timeout);
+      HostResult[] answers = readAll(Arrays.copyOfRange(members, 1, members.length), deadline);
       boolean signed = made != null;
       for (int place = 1; signed && made != null && place < members.length; place++) {
         HostResult answer = answers[place - 1];
@@ -181,9 +182,10 @@ public final class HostRendezvous {
     }
   }
 
-  private HostResult follow(int leader, Duration timeout) {
+  private HostResult follow(int leader, long deadline) {
     byte[] published =
-        Published.read(context, MEMORY, new int[] {leader}, "the memory to share", timeout).get(0);
+        Published.read(context, MEMORY, new int[] {leader}, "the memory to share", left(deadline))
+            .get(0);
     if (Arrays.equals(published, NONE)) {
       return HostResult.nothing();
     }
@@ -214,10 +216,14 @@ public final class HostRendezvous {
     return all;
   }
 
-  private HostResult[] readAll(int[] peers, Duration timeout) {
+  private HostResult[] readAll(int[] peers, long deadline) {
     List<byte[]> published =
         Published.read(
-            context, RESULT, peers, "what came of the search for those that share memory", timeout);
+            context,
+            RESULT,
+            peers,
+            "what came of the search for those that share memory",
+            left(deadline));
     HostResult[] results = new HostResult[peers.length];
     for (int i = 0; i < peers.length; i++) {
       try {
@@ -227,6 +233,10 @@ public final class HostRendezvous {
       }
     }
     return results;
+  }
+
+  private static Duration left(long deadline) {
+    return Duration.ofNanos(Math.max(0, deadline - System.nanoTime()));
   }
 
   private HostGroups groups(HostResult[] results) {

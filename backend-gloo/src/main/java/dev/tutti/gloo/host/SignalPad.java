@@ -31,8 +31,9 @@ final class SignalPad {
    * into any buffer before it came to a barrier, or sent a signal, is seen by those who passed the
    * barrier, or took the signal.
    *
-   * A rank that has to wait in a barrier notes the round in a word of its own, only for reports of
-   * who is missing.
+   * A rank that has to wait in a barrier notes the round in a word of its own, and negates the word
+   * when it gives up; only for reports of who is missing. Those that have not come are. Those that gave
+   * up are where all have come: the others may have given up because of the same missing rank.
    */
   private static final VarHandle WORD = ValueLayout.JAVA_LONG.varHandle();
   private static final int ROUND_SHIFT = 16;
@@ -107,20 +108,21 @@ final class SignalPad {
     try {
       await(Wait.BARRIER, at, round, channel, -1, timeout);
     } catch (RuntimeException e) {
-      if (withdraw(at, round)) {
+      if (withdraw(at, channel, round)) {
         throw e;
       }
     }
   }
 
   /** Takes this rank out of a barrier; false if the barrier was passed. */
-  private boolean withdraw(long at, long round) {
+  private boolean withdraw(long at, int channel, long round) {
     while (true) {
       long seen = (long) WORD.getAcquire(memory, at);
       if (seen >>> ROUND_SHIFT != round) {
         return false;
       }
       if (WORD.compareAndSet(memory, at, seen, seen - 1)) {
+        WORD.setRelease(memory, layout.waiting(channel, rank), -(round + 1));
         return true;
       }
     }
@@ -200,9 +202,6 @@ final class SignalPad {
       if (failure != null) {
         return failed(wait, channel, peer < 0 ? round : -1, failure, pacer);
       }
-      if (Thread.currentThread().isInterrupted()) {
-        return new TuttiException(text(wait, channel) + ": rank " + rank + " was interrupted");
-      }
     }
     if (closed.getAsBoolean()) {
       return new IllegalStateException(
@@ -277,8 +276,21 @@ final class SignalPad {
   }
 
   private boolean isMissing(int peer, int channel, long round) {
-    return peer != rank
-        && (long) WORD.getAcquire(memory, layout.waiting(channel, peer)) != round + 1;
+    long note = note(peer, channel);
+    return peer != rank && (note == -(round + 1) ? haveAllCome(channel, round) : note != round + 1);
+  }
+
+  private boolean haveAllCome(int channel, long round) {
+    for (int peer = 0; peer < size; peer++) {
+      if (peer != rank && Math.abs(note(peer, channel)) != round + 1) {
+        return false;
+      }
+    }
+    return true;
+  }
+
+  private long note(int peer, int channel) {
+    return (long) WORD.getAcquire(memory, layout.waiting(channel, peer));
   }
 
   private static String text(Wait wait, int channel) {

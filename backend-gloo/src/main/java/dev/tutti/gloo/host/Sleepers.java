@@ -41,7 +41,7 @@ final class Sleepers {
    */
   void sleep(Futex futex, long offset, long seen, long nanos) {
     if (!Futex.isReady() || Thread.currentThread().isVirtual()) {
-      LockSupport.parkNanos(this, nanos);
+      park(nanos);
       return;
     }
     WORD.getAndAdd(memory, count, 1L);
@@ -49,6 +49,15 @@ final class Sleepers {
       futex.await(memory.address() + offset, seen, nanos);
     } finally {
       WORD.getAndAdd(memory, count, -1L);
+    }
+  }
+
+  /** Parks the calling thread, also if it is interrupted before. */
+  private void park(long nanos) {
+    boolean interrupted = Thread.interrupted();
+    LockSupport.parkNanos(this, nanos);
+    if (interrupted) {
+      Thread.currentThread().interrupt();
     }
   }
 

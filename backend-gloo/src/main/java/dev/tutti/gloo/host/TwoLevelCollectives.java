@@ -1,5 +1,6 @@
 package dev.tutti.gloo.host;
 
+import dev.tutti.AllReduceAlgorithm;
 import dev.tutti.OpType;
 import dev.tutti.ReduceOp;
 import dev.tutti.Tensor;
@@ -23,6 +24,9 @@ final class TwoLevelCollectives implements Collectives {
    * Each operation is entered in shared memory and numbered and signed for the sockets, so that
    * ranks that call different ones hear of it on whichever way they meet.
    */
+  /** Is told in the end, as the ways between hosts name theirs. */
+  private static final String PATH = "gloo/two-level";
+
   private final HostGroups groups;
   private final WireCollectives wire;
   private final TuttiCollectives flat;
@@ -70,11 +74,26 @@ final class TwoLevelCollectives implements Collectives {
   }
 
   @Override
-  public void allReduce(Operation op, Tensor tensor, ReduceOp reduceOp) throws Exception {
-    int tag =
-        enter(
-            Signature.of(OpType.ALL_REDUCE, tensor.dtype(), reduceOp.kind(), 0, tensor.byteSize()));
-    allReduce.run(op, tag, tensor, reduceOp);
+  public void allReduce(
+      Operation op, Tensor tensor, ReduceOp reduceOp, AllReduceAlgorithm algorithm)
+      throws Exception {
+    if (algorithm != AllReduceAlgorithm.AUTO && algorithm != AllReduceAlgorithm.TWO_LEVEL) {
+      flat.allReduce(op, tensor, reduceOp, algorithm);
+      return;
+    }
+    allReduce.run(
+        op, enter(Signature.ofAllReduce(tensor, reduceOp.kind(), algorithm)), tensor, reduceOp);
+    op.took(PATH);
+  }
+
+  @Override
+  public @Nullable String reasonAgainst(
+      AllReduceAlgorithm algorithm, Tensor tensor, ReduceOp reduceOp) {
+    return algorithm == AllReduceAlgorithm.TWO_LEVEL
+            || flat.reasonAgainst(algorithm, tensor, reduceOp) == null
+        ? null
+        : "between hosts there are two-level, ring, recursive-doubling, halving-doubling and"
+            + " pipelined-halving-doubling";
   }
 
   @Override
@@ -88,6 +107,7 @@ final class TwoLevelCollectives implements Collectives {
         enter(
             Signature.of(OpType.REDUCE, tensor.dtype(), reduceOp.kind(), root, tensor.byteSize()));
     reduce.run(op, tag, tensor, reduceOp, root);
+    op.took(PATH);
   }
 
   @Override
@@ -95,6 +115,7 @@ final class TwoLevelCollectives implements Collectives {
     long bytes = tensor.byteSize();
     int tag = enter(Signature.of(OpType.BROADCAST, tensor.dtype(), root, bytes));
     broadcast.run(op, tag, tensor.segment(), bytes, root);
+    op.took(PATH);
   }
 
   @Override
@@ -102,6 +123,7 @@ final class TwoLevelCollectives implements Collectives {
     long bytes = input.byteSize();
     int tag = enter(Signature.of(OpType.ALL_GATHER, input.dtype(), 0, bytes));
     allGather.run(op, tag, wire.fillOwn(output, input), bytes);
+    op.took(PATH);
   }
 
   @Override
@@ -127,6 +149,7 @@ final class TwoLevelCollectives implements Collectives {
       flat.reduceScatter(op, output, inputs, reduceOp);
     } else {
       twoLevel.run(op, enterReduceScatter(output, reduceOp), output, inputs::get, reduceOp);
+      op.took(PATH);
     }
   }
 
@@ -146,6 +169,7 @@ final class TwoLevelCollectives implements Collectives {
         output,
         rank -> parts.narrow(0, rank * numel, numel),
         reduceOp);
+    op.took(PATH);
   }
 
   private int enterReduceScatter(Tensor output, ReduceOp reduceOp) {
@@ -156,6 +180,7 @@ final class TwoLevelCollectives implements Collectives {
   @Override
   public void barrier(Operation op) throws Exception {
     barrier.run(op, enter(Signature.of(OpType.BARRIER)));
+    op.took(PATH);
   }
 
   /** Returns the ranks of each host, as in {@code two levels: [0, 1] [2, 3]}. */

@@ -1,6 +1,9 @@
 package dev.tutti.gloo.transport;
 
+import dev.tutti.spi.LimitedLog;
 import dev.tutti.store.JobToken;
+import dev.tutti.tls.TlsChannel;
+import dev.tutti.tls.TlsSettings;
 import java.io.IOException;
 import java.nio.channels.ByteChannel;
 import java.nio.channels.SelectionKey;
@@ -19,6 +22,9 @@ final class Admission implements Handler {
    * rank it said it was, which may still come; the rank that connected knows whom it wanted, and gives
    * up.
    */
+  /** Is in the JDK's text of what the other side sent. */
+  private static final String ALERT = "Received fatal alert";
+
   private final Transport transport;
   private final Pair pair;
   private final SocketChannel socket;
@@ -78,15 +84,33 @@ final class Admission implements Handler {
   private void refuse(IOException e) {
     close();
     boolean byTls = !agreed || e instanceof SSLException || !transport.protection.token().isSet();
-    String check =
+    String why =
         byTls
-            ? "check "
-                + TlsSettings.CERTIFICATE.name()
-                + " and "
-                + TlsSettings.AUTHORITIES.name()
-                + " of both ranks"
-            : JobToken.SETTING.name() + " must be the same for all ranks of a job";
-    transport.pairs.refused(this, pair, connects, text(e) + "; " + check, e);
+            ? refusal(e)
+            : text(e) + "; " + JobToken.SETTING.name() + " must be the same for all ranks of a job";
+    transport.pairs.refused(this, pair, connects, why, e);
+  }
+
+  /** Says which side refused the other one, and what to check. */
+  private String refusal(IOException e) {
+    String self = "rank " + transport.rank();
+    String peer = "rank " + pair.rank;
+    if (!(e instanceof SSLException)) {
+      return text(e) + "; " + check("both ranks", "both ranks");
+    }
+    boolean byPeer = String.valueOf(e.getMessage()).contains(ALERT);
+    return (byPeer ? peer : self)
+        + " refused "
+        + (byPeer ? self : peer)
+        + ": "
+        + text(e)
+        + "; "
+        + (byPeer ? check(self, peer) : check(peer, self));
+  }
+
+  private static String check(String shows, String trusts) {
+    return "check %s of %s and %s of %s"
+        .formatted(TlsSettings.CERTIFICATE.name(), shows, TlsSettings.AUTHORITIES.name(), trusts);
   }
 
   /** Returns what went wrong, with what caused it in the first place. */
@@ -101,12 +125,18 @@ final class Admission implements Handler {
 
   /** Gives the connection up for others that wait. */
   void giveUp() {
-    transport.warn(
+    transport.warnOfStranger(
+        "silent as rank " + pair.rank,
+        host(),
         "closed a connection in the name of rank "
             + pair.rank
-            + ": it proves nothing while others wait",
-        null);
+            + ": it proves nothing while others wait");
     close();
+  }
+
+  /** Returns the host that connected. */
+  String host() {
+    return LimitedLog.addressOf(socket);
   }
 
   /** Closes the connection. */

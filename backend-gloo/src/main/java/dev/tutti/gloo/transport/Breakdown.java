@@ -6,6 +6,8 @@ import dev.tutti.spi.PeerLostException;
 import java.io.IOException;
 import java.lang.System.Logger;
 import java.lang.System.Logger.Level;
+import java.util.concurrent.TimeUnit;
+import java.util.concurrent.locks.LockSupport;
 import org.jspecify.annotations.Nullable;
 
 /**
@@ -20,6 +22,9 @@ final class Breakdown {
    * so that peers see nothing of it before the group told them the cause.
    */
   private static final Logger LOG = System.getLogger(Breakdown.class.getName());
+
+  private static final int MOST_TRIES = 100;
+  private static final long RETRY_NANOS = TimeUnit.MILLISECONDS.toNanos(100);
 
   private final Transport transport;
   private final BackendContext.FailureListener listener;
@@ -88,11 +93,14 @@ final class Breakdown {
       failAnyIfAlone(end);
       return;
     }
-    boolean named =
-        reason >= 0 && reason < left.length && reason != transport.rank() && reason != pair.rank;
+    boolean named = reason >= 0 && reason < left.length && reason != pair.rank;
     int blamed = named ? (int) reason : pair.rank;
     String why =
-        named ? " after it lost rank " + blamed : " after a failure; its own messages tell more";
+        blamed == transport.rank()
+            ? ", since this rank did not answer"
+            : named
+                ? " after it lost rank " + blamed
+                : " after a failure; its own messages tell more";
     fatal(
         new PeerLostException(
             blamed, transport.self() + ": rank " + pair.rank + " gave the group up" + why, null),
@@ -109,6 +117,38 @@ final class Breakdown {
     if (cause == null) {
       report(failure, blamed);
       halt(failure, blamed);
+    }
+  }
+
+  /**
+   * Ends all that is under way and tells the group, because of what ended the thread that would do
+   * so; tries again while there is no memory. Gives the lock up meanwhile.
+   */
+  void end(Throwable failure) {
+    int tries = 0;
+    while (!tryToEnd(failure, ++tries == MOST_TRIES)) {
+      transport.progress.lock.unlock();
+      try {
+        LockSupport.parkNanos(this, RETRY_NANOS);
+      } finally {
+        transport.progress.lock.lock();
+      }
+    }
+  }
+
+  private boolean tryToEnd(Throwable failure, boolean last) {
+    try {
+      fatal(failure, -1);
+      Throwable known = cause == null ? failure : cause;
+      transport.pairs.halt(known);
+      transport.requests.failAny(known);
+      transport.deliver();
+      return true;
+    } catch (OutOfMemoryError e) {
+      if (last) {
+        throw e;
+      }
+      return false;
     }
   }
 
@@ -135,6 +175,8 @@ final class Breakdown {
       transport.pairs.halt(failure);
       transport.requests.failAny(failure);
       transport.progress.wakeAll();
+    } else if (failedRank < 0) {
+      failedRank = blamed;
     }
   }
 
@@ -161,9 +203,12 @@ final class Breakdown {
       listener.failed(failure, blamed);
     } catch (RuntimeException e) {
       transport.warn("a failure could not be told", e);
+    } catch (OutOfMemoryError e) {
+      unreported = failure;
+      throw e;
     } finally {
       progress.lock.lock();
-      progress.wakeCaller();
+      progress.wakeCallers();
     }
     return true;
   }

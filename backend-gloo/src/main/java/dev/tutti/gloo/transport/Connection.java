@@ -1,5 +1,6 @@
 package dev.tutti.gloo.transport;
 
+import dev.tutti.tls.TlsChannel;
 import java.io.IOException;
 import java.nio.ByteBuffer;
 import java.nio.channels.ByteChannel;
@@ -105,9 +106,6 @@ final class Connection implements Handler {
     }
     Doorbell bell = new Doorbell(transport, pair);
     ByteChannel socket = wire;
-    if (socket != null) {
-      bell.attach(socket);
-    }
     doorbell = bell;
     rings = new RingChannel(out, in, peer, bell);
     stream = rings;
@@ -117,6 +115,10 @@ final class Connection implements Handler {
     outbound.useRing(opened);
     inbound.useRing(opened);
     transport.progress.pairs.markDirty(pair);
+    if (socket != null) {
+      // Last, as a peer that left already is read from its ring now.
+      bell.attach(socket);
+    }
   }
 
   /** Returns what the ranks lend each other, if they share memory. */

@@ -2,14 +2,19 @@ package dev.tutti.gloo.transport;
 
 /** Tells whether functions of Linux may be called. */
 public final class LinuxCalls {
+  private static final boolean LINUX = System.getProperty("os.name", "").equals("Linux");
   private static final boolean ALLOWED =
-      System.getProperty("os.name", "").equals("Linux")
-          && LinuxCalls.class.getModule().isNativeAccessEnabled();
+      LINUX && LinuxCalls.class.getModule().isNativeAccessEnabled();
 
   private LinuxCalls() {}
 
   /** Tells whether this is Linux, and whoever started the JVM let this module call native code. */
   public static boolean areAllowed() {
     return ALLOWED;
+  }
+
+  /** Tells whether this is Linux, and only the JVM's flags forbid them. */
+  public static boolean areForbidden() {
+    return LINUX && !ALLOWED;
   }
 }

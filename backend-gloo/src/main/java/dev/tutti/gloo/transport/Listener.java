@@ -1,5 +1,6 @@
 package dev.tutti.gloo.transport;
 
+import dev.tutti.spi.LimitedLog;
 import java.io.IOException;
 import java.nio.ByteBuffer;
 import java.nio.ByteOrder;
@@ -26,6 +27,7 @@ final class Listener implements Handler {
   static final int MAX_STRANGERS = 1024;
 
   private static final long PAUSE_NANOS = 100_000_000;
+  private static final int ACCEPTED_AT_ONCE = 256;
   private static final long KNOCK = 0x54757474L << 32;
   private static final long KNOCK_MASK = -1L << 32;
 
@@ -63,12 +65,13 @@ final class Listener implements Handler {
   /** Takes the connections that are there. */
   void accept() {
     try {
+      int count = 0;
       SocketChannel accepted = server.accept();
       while (accepted != null) {
         failing = false;
         greet(accepted);
-        // The last peer's connection closes the listener.
-        accepted = server.isOpen() ? server.accept() : null;
+        // The last peer's connection closes the listener; strangers must not keep the lock.
+        accepted = server.isOpen() && ++count < ACCEPTED_AT_ONCE ? server.accept() : null;
       }
     } catch (IOException e) {
       pause(e);
@@ -79,7 +82,7 @@ final class Listener implements Handler {
   private void pause(IOException cause) {
     if (!failing) {
       failing = true;
-      transport.warn("cannot accept connections for now", cause);
+      transport.warnOfStranger("accept", "", "cannot accept connections for now: " + cause);
     }
     if (key.isValid() && key.interestOps() != 0) {
       key.interestOps(0);
@@ -103,14 +106,14 @@ final class Listener implements Handler {
   private void greet(SocketChannel accepted) {
     // Who connects and stays silent must keep no rank out.
     if (greetings.size() >= MAX_STRANGERS) {
-      greetings.getFirst().refuse("says nothing while others wait");
+      greetings.getFirst().refuse("silent", "says nothing while others wait");
     }
     Greeting greeting = new Greeting(accepted);
     try {
       Connector.configure(accepted);
       accepted.register(selector, SelectionKey.OP_READ, greeting);
     } catch (IOException e) {
-      greeting.refuse("cannot be used: " + e.getMessage());
+      greeting.refuse("unusable", "cannot be used: " + e.getMessage());
       return;
     }
     greetings.add(greeting);
@@ -152,7 +155,7 @@ final class Listener implements Handler {
         int count = channel.read(bytes);
         if (bytes.hasRemaining()) {
           if (count < 0) {
-            refuse("ended after " + bytes.position() + " of 8 bytes");
+            refuse("ended", "ended after " + bytes.position() + " of 8 bytes");
           }
           return;
         }
@@ -165,19 +168,23 @@ final class Listener implements Handler {
           return;
         }
         if (pair == null || pair.connection.isConnected()) {
-          refuse("presents 0x" + Long.toHexString(sequence) + ", which no rank was given");
+          refuse(
+              "greeting", "presents 0x" + Long.toHexString(sequence) + ", which no rank was given");
           return;
         }
         greetings.remove(this);
         SelectionKey own = channel.keyFor(selector);
         transport.pairs.greeted(pair, channel, own, false);
       } catch (IOException e) {
-        refuse("failed: " + e.getMessage());
+        refuse("failed", "failed: " + e.getMessage());
       }
     }
 
-    private void refuse(String why) {
-      transport.warn("closed a connection from " + remote() + ": it " + why, null);
+    private void refuse(String cause, String why) {
+      transport.warnOfStranger(
+          cause,
+          LimitedLog.addressOf(channel),
+          "closed a connection from " + remote() + ": it " + why);
       greetings.remove(this);
       closeQuietly(channel);
     }

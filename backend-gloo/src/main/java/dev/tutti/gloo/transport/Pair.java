@@ -477,9 +477,9 @@ final class Pair {
     if (failure != null) {
       return false;
     }
+    RequestQueue queue = new RequestQueue();
     failure = cause;
     boolean wasBusy = pending > 0;
-    RequestQueue queue = new RequestQueue();
     connection.halt(queue);
     slots.drainTo(queue);
     for (Request request = queue.poll(); request != null; request = queue.poll()) {

@@ -1,7 +1,9 @@
 package dev.tutti.gloo.transport;
 
 import dev.tutti.MismatchException;
+import dev.tutti.Store;
 import dev.tutti.spi.PeerLostException;
+import dev.tutti.tls.TlsChannel;
 import java.io.IOException;
 import java.net.InetSocketAddress;
 import java.nio.channels.SelectionKey;
@@ -38,6 +40,11 @@ final class Pairs {
    * Is how long the right peer may still take to connect when a connection in its name was refused.
    */
   private static final long GRACE_NANOS = 2_000_000_000L;
+
+  /** Is how often to look whether the store is still open. */
+  private static final long LOOK_NANOS = 200_000_000L;
+
+  private static final List<String> ANY_KEY = List.of("any");
 
   private final Transport transport;
   private final int rank;
@@ -248,7 +255,10 @@ final class Pairs {
     if (connected) {
       transport.breakdown.fatal(pair.lost("cannot be trusted: " + why, cause), pair.rank);
     } else {
-      transport.warn("closed a connection in the name of rank " + pair.rank + ": " + why, null);
+      transport.warnOfStranger(
+          "refused as rank " + pair.rank,
+          admission.host(),
+          "closed a connection in the name of rank " + pair.rank + ": " + why);
       refusal = "; a connection in its name was refused: " + why;
     }
   }
@@ -290,15 +300,17 @@ final class Pairs {
    * Waits until all peers are connected with which this rank is connecting; not to the end once a
    * connection was refused.
    *
+   * @param store of the group, which is closed if its set-up ends
    * @param deadline in terms of {@link System#nanoTime()}
    * @return the ranks that are missing, empty if none are
    * @throws PeerLostException if a peer cannot be reached
+   * @throws dev.tutti.StoreException if the store is closed or lost
    */
-  List<Integer> awaitConnected(long deadline) throws Exception {
-    Progress progress = transport.progress;
-    progress.drive(() -> isSettled() || refusal != null, deadline, true);
+  List<Integer> awaitConnected(Store store, long deadline) throws Exception {
+    drive(() -> isSettled() || refusal != null, store, deadline);
     long grace = System.nanoTime() + GRACE_NANOS;
-    progress.drive(this::isSettled, grace - deadline < 0 ? grace : deadline, true);
+    drive(this::isSettled, store, grace - deadline < 0 ? grace : deadline);
+    Progress progress = transport.progress;
     progress.lock.lock();
     try {
       transport.breakdown.throwIfBroken();
@@ -311,6 +323,18 @@ final class Pairs {
       return missing;
     } finally {
       progress.lock.unlock();
+    }
+  }
+
+  /** Moves bytes until a goal is reached, and looks now and then whether set-up is to end. */
+  private void drive(Goal goal, Store store, long deadline) {
+    while (true) {
+      long look = System.nanoTime() + LOOK_NANOS;
+      boolean last = deadline - look <= 0;
+      if (transport.progress.drive(goal, last ? deadline : look, true) || last) {
+        return;
+      }
+      boolean _ = store.check(ANY_KEY);
     }
   }
 
@@ -404,5 +428,6 @@ final class Pairs {
     admissions.clear();
     strangers.forEach(Admission::close);
     strangers.clear();
+    transport.strangers.close();
   }
 }

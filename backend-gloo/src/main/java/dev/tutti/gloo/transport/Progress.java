@@ -16,8 +16,19 @@ final class Progress {
    * One lock guards all state of the transport. One thread at a time drives: it reads, writes and
    * waits in the selector, the wait without the lock. A thread that waits for an operation drives by
    * itself, so that no other thread needs to be woken for a message: for a short time it polls the
-   * sockets that it expects something from, then it blocks in the selector. A second caller follows:
-   * it parks until its request ends, and looks again every millisecond and when the driver leaves.
+   * sockets that it expects something from, then it blocks in the selector. All other callers follow:
+   * they park until their goals are reached, and look again every millisecond. A driver that leaves
+   * wakes the follower that has waited longest. A follower that leaves while nobody drives wakes the
+   * next one.
+   *
+   * Bytes are staged first and written by a later flush, and no thread waits before that flush. A
+   * driver flushes whenever it polls. A follower flushes before it parks, since the driver may be in
+   * the selector and know nothing of what was staged since. Who starts a message flushes at once, and
+   * a collective at its end; what a driver staged for others when it leaves in between is written by the
+   * follower that it wakes, or by the daemon. What a channel does not take is left to the driver: one
+   * that polls tries again, and one in the selector hears of space, as interest in writing is set
+   * before a wait in the selector, and whoever leaves bytes while another thread waits there sets it
+   * and wakes the selector.
    *
    * A daemon thread drives while no caller does. It keeps away for a while after a caller left, as
    * the next operation is likely to follow at once: for KEEP_AWAY, or BACKGROUND_TICK if sends,
@@ -28,11 +39,9 @@ final class Progress {
    * away. Until then (ioSelecting) the caller must not touch the selector, since it could swallow
    * the wake-up; it polls sockets or waits for selectorFree.
    *
-   * A caller in the selector hears of bytes only. Whatever else may reach its goal, which is a request
-   * that another thread ended or an operation that another thread has told, wakes it (wakeCaller).
-   *
-   * Interest in writing is set only before a wait in the selector. A thread that leaves unsent bytes
-   * while another waits sets it and wakes the selector.
+   * A caller in the selector hears of bytes only, and a follower of nothing. Whatever may reach a goal,
+   * which is a request that another thread ended or an operation that another thread has told, wakes
+   * the former, and the latter if it did (wakeCallers).
    *
    * A caller that always finds something to do looks at the clock, and lets others have the lock, all
    * the same: a peer may never stop sending.
@@ -64,8 +73,8 @@ final class Progress {
   private final Condition selectorFree = lock.newCondition();
   private final ReadyKeys ready = new ReadyKeys();
   private final BusyCores cores = new BusyCores();
+  private final Followers followers = new Followers();
   private @Nullable Thread driver;
-  private @Nullable Thread follower;
   private boolean ioSelecting;
   private boolean callerSelecting;
   private boolean closed;
@@ -116,17 +125,22 @@ final class Progress {
    * lock is held.
    */
   void flushAndLeave() {
-    pairs.flush();
-    if (pairs.haveUnsent() && (ioSelecting || callerSelecting)) {
-      pairs.wantWrites();
-      selector.wakeup();
-    }
+    flush();
     if (hasBackgroundWork()) {
       leftWork = true;
       if (ioKeepsAway) {
         ioKeepsAway = false;
         LockSupport.unpark(ioThread);
       }
+    }
+  }
+
+  /** Writes what channels take, and has a thread in the selector write the rest. */
+  private void flush() {
+    pairs.flush();
+    if (pairs.haveUnsent() && (ioSelecting || callerSelecting)) {
+      pairs.wantWrites();
+      selector.wakeup();
     }
   }
 
@@ -147,6 +161,7 @@ final class Progress {
     boolean interrupted = false;
     lock.lock();
     try {
+      boolean flushed = false;
       boolean quiet = false;
       long quietSince = 0;
       int busy = 0;
@@ -155,6 +170,12 @@ final class Progress {
           return false;
         }
         if (driver != null && driver != self && driver != ioThread) {
+          if (!flushed) {
+            flushed = true;
+            flush();
+            transport.deliver();
+            continue;
+          }
           if (System.nanoTime() - deadline >= 0) {
             return false;
           }
@@ -222,11 +243,9 @@ final class Progress {
     if (driver == self) {
       driver = null;
       lastDrive = System.nanoTime();
-      Thread next = follower;
-      if (next != null) {
-        follower = null;
-        LockSupport.unpark(next);
-      }
+    }
+    if (driver == null) {
+      followers.wakeFirst();
     }
     if (flushes) {
       flushAndLeave();
@@ -235,15 +254,13 @@ final class Progress {
   }
 
   private void follow(Goal goal, Thread self) {
-    if (goal instanceof Request request) {
-      request.waiter = self;
-    }
-    follower = self;
+    followers.add(self, goal);
     lock.unlock();
     try {
       LockSupport.parkNanos(this, BACKGROUND_TICK);
     } finally {
       lock.lock();
+      followers.remove(self);
     }
   }
 
@@ -384,8 +401,10 @@ final class Progress {
         }
       }
     } catch (RuntimeException | Error e) {
-      transport.breakdown.fatal(e, -1);
-      transport.deliver();
+      ioSelecting = false;
+      selectorFree.signalAll();
+      driver = driver == ioThread ? null : driver;
+      transport.breakdown.end(e);
     } finally {
       lock.unlock();
     }
@@ -413,13 +432,14 @@ final class Progress {
   }
 
   /**
-   * Lets a caller that waits in the selector look at its goal again, as another thread may just
-   * have reached it; the lock is held.
+   * Lets callers that wait look at goals that another thread may just have reached; the lock is
+   * held.
    */
-  void wakeCaller() {
+  void wakeCallers() {
     if (callerSelecting) {
       selector.wakeup();
     }
+    followers.wakeReached();
   }
 
   /**
@@ -437,7 +457,7 @@ final class Progress {
     if (ioSelecting || callerSelecting) {
       selector.wakeup();
     }
-    LockSupport.unpark(follower);
+    followers.wakeAll();
     LockSupport.unpark(ioThread);
   }
 

@@ -2,6 +2,7 @@ package dev.tutti.gloo.transport;
 
 import dev.tutti.Settings;
 import dev.tutti.store.JobToken;
+import dev.tutti.tls.TlsSettings;
 import javax.net.ssl.SSLContext;
 import javax.net.ssl.SSLEngine;
 import org.jspecify.annotations.Nullable;
@@ -27,7 +28,7 @@ record Protection(JobToken token, @Nullable SSLContext tls) {
    * @throws IllegalArgumentException if a file cannot be read, or does not have what it should
    */
   static Protection of(Settings settings) {
-    return new Protection(settings.get(JobToken.SETTING), TlsSettings.load(settings));
+    return new Protection(settings.get(JobToken.SETTING), TlsSettings.loadForGloo(settings));
   }
 
   /** Tells whether there is anything to prove on a new connection. */
@@ -48,15 +49,6 @@ record Protection(JobToken token, @Nullable SSLContext tls) {
    */
   @Nullable SSLEngine engine(boolean connects) {
     SSLContext context = tls;
-    if (context == null) {
-      return null;
-    }
-    SSLEngine engine = context.createSSLEngine();
-    engine.setUseClientMode(connects);
-    engine.setEnabledProtocols(new String[] {TlsSettings.PROTOCOL});
-    if (!connects) {
-      engine.setNeedClientAuth(true);
-    }
-    return engine;
+    return context == null ? null : TlsSettings.engine(context, connects);
   }
 }

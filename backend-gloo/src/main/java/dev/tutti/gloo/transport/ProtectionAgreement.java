@@ -2,6 +2,7 @@ package dev.tutti.gloo.transport;
 
 import dev.tutti.RendezvousException;
 import dev.tutti.store.JobToken;
+import dev.tutti.tls.TlsSettings;
 import java.util.ArrayList;
 import java.util.List;
 import java.util.function.IntPredicate;
@@ -35,7 +36,7 @@ final class ProtectionAgreement {
    * @throws RendezvousException naming the ranks that differ
    */
   void require(List<byte[]> published) {
-    requireAlike(Protection.TLS, TlsSettings.ENABLED.name());
+    requireAlike(Protection.TLS, TlsSettings.ENABLED.name() + " or " + TlsSettings.GLOO.name());
     requireAlike(Protection.TOKEN, JobToken.SETTING.name());
     if (own.token().isSet()) {
       String others =

@@ -2,6 +2,7 @@ package dev.tutti.gloo.transport;
 
 import dev.tutti.RendezvousException;
 import dev.tutti.Store;
+import dev.tutti.StoreSilentException;
 import dev.tutti.StoreTimeoutException;
 import dev.tutti.spi.BackendContext;
 import dev.tutti.spi.PeerLateException;
@@ -23,6 +24,7 @@ public final class Published {
    * @param timeout from now
    * @return it, in the order of the ranks
    * @throws RendezvousException naming the ranks that have not published it by then
+   * @throws StoreSilentException if the store does not answer
    */
   public static List<byte[]> read(
       BackendContext context, String prefix, int[] peers, String what, Duration timeout) {
@@ -30,9 +32,11 @@ public final class Published {
     List<String> keys = IntStream.of(peers).mapToObj(peer -> prefix + peer).toList();
     try {
       return store.multiGet(keys, timeout);
+    } catch (StoreSilentException e) {
+      throw e;
     } catch (StoreTimeoutException e) {
       List<Integer> missing =
-          IntStream.of(peers).filter(peer -> !store.check(List.of(prefix + peer))).boxed().toList();
+          IntStream.of(peers).filter(peer -> !isThere(store, prefix + peer)).boxed().toList();
       if (missing.isEmpty()) {
         throw e;
       }
@@ -44,6 +48,18 @@ public final class Published {
       throw new RendezvousException(
           "rank " + context.rank() + " of group " + context.group() + ": " + late.getMessage(),
           late);
+    }
+  }
+
+  /** Looks for a key; a server is given a second to answer. */
+  private static boolean isThere(Store store, String key) {
+    try {
+      store.wait(List.of(key), Duration.ZERO);
+      return true;
+    } catch (StoreSilentException e) {
+      throw e;
+    } catch (StoreTimeoutException e) {
+      return false;
     }
   }
 }

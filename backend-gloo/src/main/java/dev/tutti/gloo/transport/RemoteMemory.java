@@ -100,7 +100,7 @@ public final class RemoteMemory {
   }
 
   /** Tells whether the system may have it; what a process may read is up to {@link #read}. */
-  static boolean isAllowed() {
+  public static boolean isAllowed() {
     return ALLOWED;
   }
 

@@ -148,16 +148,16 @@ public final class Rendezvous {
       }
     }
     if (!lazy) {
-      List<Integer> missing = transport.pairs.awaitConnected(deadline);
+      List<Integer> missing = transport.pairs.awaitConnected(context.store(), deadline);
       if (!missing.isEmpty()) {
         String refusal = transport.pairs.refusal();
+        String text = transport.self() + ": no connection with " + PeerLateException.ranks(missing);
+        if (!refusal.isEmpty()) {
+          throw new RendezvousException(text + refusal);
+        }
         throw new RendezvousException(
-            transport.self()
-                + ": no connection with "
-                + PeerLateException.ranks(missing)
-                + (refusal.isEmpty()
-                    ? " within " + context.timeout().toMillis() + " ms"
-                    : refusal));
+            text + " within " + context.timeout().toMillis() + " ms",
+            new PeerLateException(missing, "did not connect"));
       }
     }
   }

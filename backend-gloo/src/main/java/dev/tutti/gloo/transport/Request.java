@@ -40,7 +40,6 @@ public final class Request implements Goal {
   // Null for the requests of collectives, on which somebody waits.
   @Nullable Operation operation;
   @Nullable Throwable error;
-  @Nullable Thread waiter;
   @Nullable Request next;
 
   Request() {}
@@ -80,7 +79,6 @@ public final class Request implements Goal {
     combiner = null;
     operation = null;
     error = null;
-    waiter = null;
     next = null;
   }
 

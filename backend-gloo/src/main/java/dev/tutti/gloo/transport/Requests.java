@@ -4,7 +4,6 @@ import dev.tutti.spi.Operation;
 import dev.tutti.spi.PeerLostException;
 import java.util.ArrayList;
 import java.util.List;
-import java.util.concurrent.locks.LockSupport;
 import java.util.concurrent.locks.ReentrantLock;
 import org.jspecify.annotations.Nullable;
 
@@ -79,7 +78,6 @@ final class Requests {
     }
     request.error = error;
     request.state = error == null ? Request.DONE : Request.FAILED;
-    transport.progress.wakeCaller();
     if (request.operation != null) {
       finished.add(request);
     } else if (request.detached) {
@@ -88,9 +86,8 @@ final class Requests {
         detachedError = error;
       }
       recycle(request);
-    } else if (request.waiter != null) {
-      LockSupport.unpark(request.waiter);
     }
+    transport.progress.wakeCallers();
   }
 
   /** Says that nobody will wait for a request by itself. */
@@ -131,7 +128,7 @@ final class Requests {
           tell(operation, error, sends, peer);
         } finally {
           lock.lock();
-          transport.progress.wakeCaller();
+          transport.progress.wakeCallers();
         }
       }
     }

@@ -2,7 +2,9 @@ package dev.tutti.gloo.transport;
 
 import dev.tutti.GroupClosedException;
 import dev.tutti.RendezvousException;
+import dev.tutti.Store;
 import dev.tutti.spi.BackendContext;
+import dev.tutti.spi.LimitedLog;
 import dev.tutti.spi.Operation;
 import dev.tutti.spi.PeerLostException;
 import dev.tutti.spi.SharedHeap;
@@ -31,6 +33,7 @@ public final class Transport implements Endpoint, AutoCloseable {
   final Requests requests;
   final Pairs pairs;
   final Breakdown breakdown;
+  final LimitedLog strangers = new LimitedLog(LOG);
   final Protection protection;
   private final Goal allSent;
   final Views views = new Views();
@@ -114,12 +117,14 @@ public final class Transport implements Endpoint, AutoCloseable {
    *
    * @param ranks that see the memory, this one among them
    * @param memory in which they are numbered by their place in that list
+   * @param store of the group, which is closed if its set-up ends
    * @param timeout for those that connect late
    * @throws RendezvousException naming the ranks that are not connected in time
    * @throws PeerLostException if a peer cannot be reached
    */
-  public void share(int[] ranks, RingMemory memory, Duration timeout) throws Exception {
-    List<Integer> missing = pairs.awaitConnected(System.nanoTime() + timeout.toNanos());
+  public void share(int[] ranks, RingMemory memory, Store store, Duration timeout)
+      throws Exception {
+    List<Integer> missing = pairs.awaitConnected(store, System.nanoTime() + timeout.toNanos());
     if (!missing.isEmpty()) {
       throw new RendezvousException(self() + ": no connection with ranks " + missing);
     }
@@ -379,6 +384,11 @@ public final class Transport implements Endpoint, AutoCloseable {
 
   void warn(String what, @Nullable Throwable cause) {
     LOG.log(Level.WARNING, self() + ": " + what, cause);
+  }
+
+  /** Warns of what anybody who reaches this rank's port can cause, not without limits. */
+  void warnOfStranger(String cause, String address, String what) {
+    strangers.warn(cause, address, self() + ": " + what);
   }
 
   void debug(String what, @Nullable Throwable cause) {

@@ -12,7 +12,7 @@ import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.Timeout;
 import org.junit.jupiter.api.io.TempDir;
 
-@Timeout(60)
+@Timeout(300)
 class BeaconTest {
   @TempDir Path directory;
 
@@ -39,7 +39,7 @@ class BeaconTest {
     } finally {
       child.destroyForcibly();
     }
-    assertThat(child.waitFor(20, TimeUnit.SECONDS)).isTrue();
+    assertThat(child.waitFor(60, TimeUnit.SECONDS)).isTrue();
     assertThat(directory.toFile().list()).hasSize(2);
     own.close();
     assertThat(directory.toFile().list()).isEmpty();

@@ -25,7 +25,7 @@ import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.Timeout;
 
 /** Looks at which way two ranks take, and at what they do when one gives up. */
-@Timeout(60)
+@Timeout(300)
 class DirectTest {
   @BeforeAll
   static void isThere() {
@@ -65,7 +65,7 @@ class DirectTest {
       tasks.forEach(task -> Thread.ofPlatform().daemon().start(task));
       List<T> results = new ArrayList<>();
       for (FutureTask<T> task : tasks) {
-        results.add(task.get(30, TimeUnit.SECONDS));
+        results.add(task.get(60, TimeUnit.SECONDS));
       }
       return results;
     }
@@ -185,7 +185,7 @@ class DirectTest {
                 .isInstanceOf(TimeoutException.class);
             gaveUp.countDown();
           } else {
-            assertThat(gaveUp.await(20, TimeUnit.SECONDS)).isTrue();
+            assertThat(gaveUp.await(60, TimeUnit.SECONDS)).isTrue();
             assertThatThrownBy(() -> reads.check(0)).isInstanceOf(PeerLostException.class);
           }
           return channel.rank;

@@ -45,7 +45,7 @@ class HostFuzzTest {
   private static final int INPUTS = Integer.getInteger("tutti.fuzz", 10_000);
   private static final long SEED = 20_261_121;
   private static final Duration TIMEOUT = Duration.ofMillis(1);
-  private static final Duration LIMIT = Duration.ofSeconds(5);
+  private static final Duration LIMIT = Duration.ofSeconds(30);
   private static final int WARM_UP = 500;
   private static final int RARE = 1000;
   private static final long MOST_ALLOCATED = 256 * 1024;

@@ -24,7 +24,7 @@ import org.junit.jupiter.api.Timeout;
 import org.junit.jupiter.api.io.TempDir;
 
 /** Makes shared memory in file systems that are full, or become so. */
-@Timeout(60)
+@Timeout(300)
 class HostMemoryTest {
   private static final int ATTEMPTS = 30;
   private static final long BYTES = 48L << 20;
@@ -79,7 +79,7 @@ class HostMemoryTest {
               .hasMessageContaining("No space left on device");
           refused = true;
         }
-        assertThat(filling.get(10, TimeUnit.SECONDS)).isGreaterThanOrEqualTo(0);
+        assertThat(filling.get(60, TimeUnit.SECONDS)).isGreaterThanOrEqualTo(0);
         Files.deleteIfExists(directory.resolve("filler"));
         assertThat(files(directory)).isEmpty();
       }
@@ -127,7 +127,7 @@ class HostMemoryTest {
       CyclicBarrier start = new CyclicBarrier(4);
       Callable<Void> writer =
           () -> {
-            start.await(20, TimeUnit.SECONDS);
+            start.await(60, TimeUnit.SECONDS);
             for (long written = 0; memory.segment().scope().isAlive(); written++) {
               try {
                 memory.segment().set(ValueLayout.JAVA_LONG, 8 * (written % 512), written);
@@ -139,7 +139,7 @@ class HostMemoryTest {
           };
       Callable<Void> closer =
           () -> {
-            start.await(20, TimeUnit.SECONDS);
+            start.await(60, TimeUnit.SECONDS);
             memory.close();
             assertThat(memory.segment().scope().isAlive()).isFalse();
             return null;
@@ -148,7 +148,7 @@ class HostMemoryTest {
           Stream.of(writer, writer, closer, closer).map(FutureTask::new).toList();
       tasks.forEach(task -> Thread.ofPlatform().start(task));
       for (FutureTask<Void> task : tasks) {
-        task.get(20, TimeUnit.SECONDS);
+        task.get(60, TimeUnit.SECONDS);
       }
     }
   }
@@ -176,8 +176,8 @@ class HostMemoryTest {
       Thread closer = Thread.ofPlatform().daemon().start(closing);
       until(() -> closing.isDone() || closer.getState() == Thread.State.TIMED_WAITING);
       sink.write(ByteBuffer.allocate(1));
-      assertThat(reading.get(20, TimeUnit.SECONDS)).isEqualTo(1);
-      assertThat(closing.get(20, TimeUnit.SECONDS)).isFalse();
+      assertThat(reading.get(60, TimeUnit.SECONDS)).isEqualTo(1);
+      assertThat(closing.get(60, TimeUnit.SECONDS)).isFalse();
     }
   }
 

@@ -30,12 +30,12 @@ import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.ValueSource;
 
 /** Speaks, byte for byte, with a rank 0 of 2 that has a token. */
-@Timeout(60)
+@Timeout(300)
 class AdmissionTest {
   private static final String TEXT = "the token of this job";
   private static final JobToken TOKEN = JobToken.of(TEXT);
-  private static final Duration LONG = Duration.ofSeconds(20);
-  private static final int LIMIT_MILLIS = 10_000;
+  private static final Duration LONG = Duration.ofSeconds(60);
+  private static final int LIMIT_MILLIS = 60_000;
 
   /** Connect from and to each other, as the greater address connects. */
   private static final InetAddress LESS = InetAddress.ofLiteral("127.0.0.1");
@@ -143,7 +143,7 @@ class AdmissionTest {
       try (Socket silent = RawPeer.greet(store);
           Socket wrong = RawPeer.greet(store);
           Socket plain = RawPeer.greet(store)) {
-        prove(wrong, JobToken.of("a guess"));
+        prove(wrong, JobToken.of("a guess at the token"));
         assertThat(wrong.getInputStream().read()).isEqualTo(-1);
         plain.getOutputStream().write(RawPeer.words(48, 2, 0, 0, 1, 0));
         plain.getOutputStream().write(new byte[64]);
@@ -198,7 +198,7 @@ class AdmissionTest {
       FutureTask<Transport> opening = rank0(LESS, LONG);
       publish(server, true, Protection.TOKEN, TOKEN);
       try (Socket wrong = RawPeer.greet(store)) {
-        prove(wrong, JobToken.of("a guess"));
+        prove(wrong, JobToken.of("a guess at the token"));
         assertThatThrownBy(() -> ended(opening))
             .isInstanceOf(ExecutionException.class)
             .hasCauseInstanceOf(RendezvousException.class)
@@ -266,7 +266,7 @@ class AdmissionTest {
     assertRefused(
         true,
         Protection.TOKEN,
-        JobToken.of("another"),
+        JobToken.of("another token of a job"),
         "rank 1 did not publish with the token of this rank");
   }
 
@@ -293,7 +293,7 @@ class AdmissionTest {
     assertThat(BlobSeal.isRight(blob, TOKEN, "g", 1)).isTrue();
     assertThat(BlobSeal.isRight(blob, TOKEN, "g", 0)).isFalse();
     assertThat(BlobSeal.isRight(blob, TOKEN, "h", 1)).isFalse();
-    assertThat(BlobSeal.isRight(blob, JobToken.of("another"), "g", 1)).isFalse();
+    assertThat(BlobSeal.isRight(blob, JobToken.of("another token of a job"), "g", 1)).isFalse();
     for (int i = 8; i < blob.length; i++) {
       byte[] changed = blob.clone();
       changed[i] ^= 1;

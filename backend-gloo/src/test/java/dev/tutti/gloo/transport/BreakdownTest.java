@@ -2,9 +2,17 @@ package dev.tutti.gloo.transport;
 
 import static org.assertj.core.api.Assertions.assertThat;
 
+import dev.tutti.gloo.TestContexts;
+import dev.tutti.spi.BackendContext;
 import dev.tutti.spi.PeerLostException;
+import dev.tutti.store.HashStore;
+import java.nio.ByteBuffer;
+import java.nio.channels.Pipe;
+import java.nio.channels.SelectionKey;
+import java.time.Duration;
 import java.util.Queue;
 import java.util.concurrent.ConcurrentLinkedQueue;
+import java.util.concurrent.CountDownLatch;
 import java.util.concurrent.CyclicBarrier;
 import java.util.concurrent.FutureTask;
 import java.util.concurrent.TimeUnit;
@@ -13,7 +21,7 @@ import java.util.concurrent.locks.ReentrantLock;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.Timeout;
 
-@Timeout(60)
+@Timeout(300)
 class BreakdownTest {
   private static final int ROUNDS = 500;
   private static final int SIZE = 3;
@@ -41,13 +49,13 @@ class BreakdownTest {
           RawPeerScripts.background(
               () -> {
                 for (int i = 0; i < ROUNDS; i++) {
-                  round.await(20, TimeUnit.SECONDS);
+                  round.await(60, TimeUnit.SECONDS);
                   while (!telling.get() || !lock.tryLock()) {
                     Thread.onSpinWait();
                   }
                   breakdown.peerBroke(second, second.lost("is the second", null), false);
                   lock.unlock();
-                  round.await(20, TimeUnit.SECONDS);
+                  round.await(60, TimeUnit.SECONDS);
                 }
                 return null;
               });
@@ -56,9 +64,9 @@ class BreakdownTest {
           RawPeerScripts.background(
               () -> {
                 for (int i = 0; i < ROUNDS; i++) {
-                  round.await(20, TimeUnit.SECONDS);
+                  round.await(60, TimeUnit.SECONDS);
                   peers.locked(() -> {});
-                  round.await(20, TimeUnit.SECONDS);
+                  round.await(60, TimeUnit.SECONDS);
                 }
                 return null;
               });
@@ -66,19 +74,51 @@ class BreakdownTest {
         peers.locked(
             () -> {
               breakdown.peerBroke(first, first.lost("is the first", null), false);
-              round.await(20, TimeUnit.SECONDS);
+              round.await(60, TimeUnit.SECONDS);
               awaitQueued(lock);
               telling.set(true);
               breakdown.deliver();
             });
-        round.await(20, TimeUnit.SECONDS);
+        round.await(60, TimeUnit.SECONDS);
         telling.set(false);
         peers.locked(breakdown::deliver);
       }
-      failing.get(20, TimeUnit.SECONDS);
-      queueing.get(20, TimeUnit.SECONDS);
+      failing.get(60, TimeUnit.SECONDS);
+      queueing.get(60, TimeUnit.SECONDS);
     }
     assertThat(mistaken).isEmpty();
+  }
+
+  @Test
+  void theGroupIsToldAlsoWhereTheThreadOfTheTransportEndsAndMemoryIsShort() throws Exception {
+    CountDownLatch told = new CountDownLatch(3);
+    BackendContext context =
+        TestContexts.of(
+            0,
+            2,
+            new HashStore(),
+            Duration.ofSeconds(20),
+            (cause, rank) -> {
+              told.countDown();
+              if (told.getCount() > 0) {
+                throw new OutOfMemoryError("played");
+              }
+            });
+    Pipe pipe = Pipe.open();
+    try (Transport transport = new Transport(context, Protection.of(context.settings()));
+        Pipe.SourceChannel source = pipe.source();
+        Pipe.SinkChannel sink = pipe.sink()) {
+      source.configureBlocking(false);
+      Handler failing =
+          key -> {
+            throw new StackOverflowError("played");
+          };
+      source.register(transport.progress.selector(), SelectionKey.OP_READ, failing);
+      sink.write(ByteBuffer.allocate(1));
+      transport.start(0);
+      assertThat(told.await(20, TimeUnit.SECONDS)).isTrue();
+      assertThat(transport.failureOf(1)).isInstanceOf(StackOverflowError.class);
+    }
   }
 
   private static void awaitQueued(ReentrantLock lock) {

@@ -171,7 +171,7 @@ final class FaultRunsMain {
     }
     for (int i = 0; i < tasks.size(); i++) {
       try {
-        tasks.get(i).get(40, TimeUnit.SECONDS);
+        tasks.get(i).get(60, TimeUnit.SECONDS);
       } catch (ExecutionException e) {
         throw new AssertionError("rank " + i, e.getCause());
       }
@@ -320,7 +320,7 @@ final class FaultRunsMain {
         inThreads(ranks);
       } finally {
         process.destroyForcibly();
-        process.waitFor(10, TimeUnit.SECONDS);
+        process.waitFor(60, TimeUnit.SECONDS);
       }
     }
   }

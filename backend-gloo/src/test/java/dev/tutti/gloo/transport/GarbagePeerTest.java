@@ -22,9 +22,9 @@ import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.EnumSource;
 
 /** Runs a group of two ranks of which the other one sends what is no message. */
-@Timeout(60)
+@Timeout(300)
 class GarbagePeerTest {
-  private static final Duration LIMIT = Duration.ofSeconds(5);
+  private static final Duration LIMIT = Duration.ofSeconds(30);
 
   /** Is what the peer sends. */
   enum Garbage {
@@ -92,7 +92,7 @@ class GarbagePeerTest {
                     Settings.ofEnvironment(
                         Map.of("TUTTI_CLOSE_TIMEOUT", "500ms", "GLOO_SOCKET_IFNAME", "lo")))
                 .withTimeout(timeout));
-    joining.get(10, TimeUnit.SECONDS);
+    joining.get(60, TimeUnit.SECONDS);
     return group;
   }
 
@@ -100,7 +100,7 @@ class GarbagePeerTest {
   @EnumSource
   void thePeerIsNamedInTime(Garbage garbage) throws Exception {
     try (RawPeer peer = new RawPeer(false);
-        ProcessGroup group = group(peer, Duration.ofSeconds(30))) {
+        ProcessGroup group = group(peer, LIMIT.multipliedBy(2))) {
       peer.send(garbage.bytes());
       if (garbage == Garbage.TRUNCATED) {
         peer.die();

@@ -14,7 +14,7 @@ import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.ValueSource;
 
 /** Lets a pair read from a ring that the test writes. */
-@Timeout(60)
+@Timeout(300)
 class InboundTest {
   private static final int SUM_BYTES = 200;
   private static final long NUMBER = 0x1122334455667788L;

@@ -22,12 +22,13 @@ import java.util.SplittableRandom;
 import java.util.concurrent.CopyOnWriteArrayList;
 import java.util.concurrent.locks.LockSupport;
 import java.util.logging.Handler;
+import java.util.logging.Level;
 import java.util.logging.LogRecord;
 import java.util.logging.Logger;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.Timeout;
 
-@Timeout(60)
+@Timeout(300)
 class ListenerTest {
   private static final String FULL = "Too many open files, says this test";
 
@@ -177,14 +178,18 @@ class ListenerTest {
     }
   }
 
-  /** Keeps what was logged about a server that is full. */
+  /** Keeps the warnings that have a text. */
   private static final class Warnings extends Handler {
     final List<String> found = new CopyOnWriteArrayList<>();
+    private final String text;
+
+    Warnings(String text) {
+      this.text = text;
+    }
 
     @Override
     public void publish(LogRecord logged) {
-      Throwable cause = logged.getThrown();
-      if (cause != null && FULL.equals(cause.getMessage())) {
+      if (logged.getMessage().contains(text) && logged.getLevel().equals(Level.WARNING)) {
         found.add(logged.getMessage());
       }
     }
@@ -210,7 +215,7 @@ class ListenerTest {
   @Test
   void aFailureToAcceptIsLoggedOnceAndTriedAgainLater() throws Exception {
     Logger logger = Logger.getLogger(Transport.class.getName());
-    Warnings warnings = new Warnings();
+    Warnings warnings = new Warnings(FULL);
     logger.addHandler(warnings);
     try (FuzzedTransport peers = new FuzzedTransport()) {
       Listener listener = new Listener(peers.transport(), keys, server);
@@ -232,6 +237,31 @@ class ListenerTest {
       server.full = true;
       peers.locked(() -> listener.ready(key));
       assertThat(warnings.found).hasSize(2);
+      peers.locked(listener::close);
+    } finally {
+      logger.removeHandler(warnings);
+    }
+  }
+
+  @Test
+  void manyStrangersAreLoggedInAFewLines() throws Exception {
+    Logger logger = Logger.getLogger(Transport.class.getName());
+    Warnings warnings = new Warnings("it cannot be used");
+    logger.addHandler(warnings);
+    try (FuzzedTransport peers = new FuzzedTransport()) {
+      Listener listener = new Listener(peers.transport(), keys, server);
+      for (int i = 0; i < 2000; i++) {
+        server.waiting.add(socket());
+      }
+      int turns = 0;
+      while (!server.waiting.isEmpty()) {
+        peers.locked(() -> listener.ready(server.keyFor(keys)));
+        turns++;
+      }
+      assertThat(turns).isEqualTo(8);
+      assertThat(warnings.found).hasSizeBetween(3, 5);
+      peers.locked(peers.transport().strangers::close);
+      assertThat(warnings.found.getLast()).matches(".*… 1,99\\d more.* in the last \\d+ s.*");
       peers.locked(listener::close);
     } finally {
       logger.removeHandler(warnings);

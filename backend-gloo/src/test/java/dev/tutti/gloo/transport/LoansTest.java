@@ -17,7 +17,7 @@ import org.junit.jupiter.api.Timeout;
 import org.junit.jupiter.api.parallel.Isolated;
 
 /** Lets nobody but the thread that tries to read the peer's memory move bytes. */
-@Timeout(60)
+@Timeout(300)
 @Isolated("memory stays as it is also while tests beside it read any")
 class LoansTest {
   private static final int RING = 4096;

@@ -9,7 +9,7 @@ import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.ValueSource;
 
 /** Lets ranks 0 and 2 of three exchange messages through rings, and all others through sockets. */
-@Timeout(60)
+@Timeout(300)
 class MixedTransportTest extends RingRanks {
   MixedTransportTest() {
     super(3);

@@ -10,7 +10,6 @@ import java.lang.foreign.MemorySegment;
 import java.lang.foreign.ValueLayout;
 import java.net.InetAddress;
 import java.time.Duration;
-import java.util.Arrays;
 import java.util.concurrent.ArrayBlockingQueue;
 import java.util.concurrent.BlockingQueue;
 import java.util.concurrent.Callable;
@@ -18,7 +17,7 @@ import java.util.concurrent.FutureTask;
 import org.junit.jupiter.api.Timeout;
 
 /** Runs tests of a transport, rank 0 of 2, that speaks with a raw socket. */
-@Timeout(60)
+@Timeout(300)
 abstract class RawPeerScripts {
   record Failure(Throwable cause, int rank) {}
 
@@ -41,16 +40,6 @@ abstract class RawPeerScripts {
     FutureTask<T> task = new FutureTask<>(call);
     Thread.ofVirtual().start(task);
     return task;
-  }
-
-  /** Waits until a thread waits in the selector. */
-  static void awaitSelect(Thread caller) {
-    long deadline = System.nanoTime() + 5_000_000_000L;
-    while (Arrays.stream(caller.getStackTrace())
-        .noneMatch(frame -> frame.getClassName().contains("EPoll"))) {
-      assertThat(System.nanoTime() - deadline).isNegative();
-      Thread.onSpinWait();
-    }
   }
 
   /** Returns when all that the peer sent before was taken in. */

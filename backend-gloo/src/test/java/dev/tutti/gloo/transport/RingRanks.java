@@ -62,7 +62,7 @@ abstract class RingRanks {
         new Rendezvous(context, InetAddress.ofLiteral("127.0.0.1"), false, false)
             .connect(Duration.ZERO);
     if (rank == 0 || rank == size - 1) {
-      transport.share(new int[] {0, size - 1}, memory, Duration.ofSeconds(10));
+      transport.share(new int[] {0, size - 1}, memory, store, Duration.ofSeconds(10));
     }
     return transport;
   }
@@ -79,7 +79,7 @@ abstract class RingRanks {
     }
     transports.add(transport(store, 0));
     for (FutureTask<Transport> other : others) {
-      transports.add(other.get(20, TimeUnit.SECONDS));
+      transports.add(other.get(60, TimeUnit.SECONDS));
     }
   }
 

@@ -18,7 +18,7 @@ import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.ValueSource;
 
 /** Tests rings and the word of sleep, each end on a thread of its own. */
-@Timeout(60)
+@Timeout(300)
 class RingTest {
   private static final int CAPACITY = 4096;
   private static final AtomicInteger SINK = new AtomicInteger();
@@ -111,7 +111,7 @@ class RingTest {
         seen++;
       }
     }
-    writing.get(10, TimeUnit.SECONDS);
+    writing.get(60, TimeUnit.SECONDS);
     assertThat(in.hasBytes()).isFalse();
   }
 
@@ -237,7 +237,7 @@ class RingTest {
         assertThat(bytes.get(0)).isEqualTo((byte) i);
       }
     }
-    assertThat(writing.get(10, TimeUnit.SECONDS)).isEqualTo(rounds);
+    assertThat(writing.get(60, TimeUnit.SECONDS)).isEqualTo(rounds);
   }
 
   /** One of the two that meet must see the other; without the order of store and load none may. */
@@ -276,7 +276,7 @@ class RingTest {
       own.end();
       reader.read(in.clear());
     }
-    mover.get(10, TimeUnit.SECONDS);
+    mover.get(60, TimeUnit.SECONDS);
   }
 
   /** Waits until both threads have come here; spins, so that they go on at the same time. */

@@ -23,7 +23,7 @@ import org.junit.jupiter.params.provider.CsvSource;
 import org.junit.jupiter.params.provider.ValueSource;
 
 /** Lets two transports exchange messages through rings that the test can see and break. */
-@Timeout(60)
+@Timeout(300)
 class RingTransportTest extends RingRanks {
   RingTransportTest() {
     super(2);
@@ -192,12 +192,12 @@ class RingTransportTest extends RingRanks {
     Thread waiter = Thread.ofPlatform().daemon().start(waiting);
     TestOperation send = send(11, filled(Loans.LEAST_BYTES, 4));
     awaitAllRead();
-    RawPeerScripts.awaitSelect(waiter);
+    SelectorWaits.await(waiter);
     receive(11, fromAny, Loans.LEAST_BYTES, 4);
     new UserMessages(transports.get(0)).await(send, send.deadlineNanos());
     assertThat(send.cause()).isNull();
     send(10, filled(1, 5));
-    assertThat(waiting.get(20, TimeUnit.SECONDS)).isTrue();
+    assertThat(waiting.get(60, TimeUnit.SECONDS)).isTrue();
     assertThat(failures).isEmpty();
   }
 
@@ -436,6 +436,6 @@ class RingTransportTest extends RingRanks {
     FutureTask<Long> other = new FutureTask<>(() -> rounds.leastBytes(() -> echo(1, 50, in)));
     Thread.ofPlatform().daemon().start(other);
     assertThat(rounds.leastBytes(() -> echo(0, 50, out))).isZero();
-    assertThat(other.get(20, TimeUnit.SECONDS)).isZero();
+    assertThat(other.get(60, TimeUnit.SECONDS)).isZero();
   }
 }

@@ -8,6 +8,7 @@ import dev.tutti.Settings;
 import dev.tutti.gloo.TestContexts;
 import dev.tutti.spi.BackendContext;
 import dev.tutti.store.HashStore;
+import dev.tutti.testing.TestAuthority;
 import java.net.InetAddress;
 import java.net.InetSocketAddress;
 import java.net.ServerSocket;
@@ -26,7 +27,7 @@ import org.junit.jupiter.api.Timeout;
 import org.junit.jupiter.api.io.TempDir;
 
 /** Speaks with a rank 0 of 2 that encrypts, through a TLS socket of the JDK's own. */
-@Timeout(60)
+@Timeout(300)
 class TlsAdmissionTest {
   private static final int LIMIT_MILLIS = 10_000;
   private static final InetAddress LESS = InetAddress.ofLiteral("127.0.0.1");

@@ -5,6 +5,10 @@ import static org.assertj.core.api.Assertions.assertThatThrownBy;
 
 import dev.tutti.Settings;
 import dev.tutti.store.JobToken;
+import dev.tutti.testing.TestAuthority;
+import dev.tutti.tls.PemFile;
+import dev.tutti.tls.TlsChannel;
+import dev.tutti.tls.TlsSettings;
 import java.io.EOFException;
 import java.io.IOException;
 import java.net.InetAddress;
@@ -32,9 +36,9 @@ import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.ValueSource;
 
 /** Drives both ends of a connection by turns, as none of them blocks. */
-@Timeout(60)
+@Timeout(300)
 class TlsChannelTest {
-  private static final Duration LIMIT = Duration.ofSeconds(20);
+  private static final Duration LIMIT = Duration.ofSeconds(60);
 
   @TempDir static Path folder;
   private static TestAuthority authority;

@@ -151,7 +151,7 @@ public final class OperationRaces {
 
     @Actor
     public void user(I_Result result) {
-      boolean ended = op.parkUntilEnded(System.nanoTime() + TimeUnit.SECONDS.toNanos(10));
+      boolean ended = op.parkUntilEnded(System.nanoTime() + TimeUnit.SECONDS.toNanos(10), false);
       result.r1 = ended ? data : -1;
     }
   }

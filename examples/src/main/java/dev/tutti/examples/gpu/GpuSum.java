@@ -6,12 +6,12 @@ import dev.tutti.ProcessGroup;
 import dev.tutti.ReduceOp;
 import dev.tutti.Settings;
 import dev.tutti.StreamBlock;
+import dev.tutti.StreamBlocks;
 import dev.tutti.SymmetricMemory;
 import dev.tutti.Tensor;
 import dev.tutti.cuda.Cuda;
 import dev.tutti.cuda.CudaDevice;
 import dev.tutti.cuda.CudaStream;
-import dev.tutti.cuda.CudaStreamBlockProvider;
 import java.time.Duration;
 import java.util.Map;
 import java.util.Optional;
@@ -53,7 +53,7 @@ public final class GpuSum {
         ProcessGroup group = ProcessGroup.init(options);
         SymmetricMemory memory = group.allocateSymmetric((long) COUNT * Float.BYTES)) {
       Tensor numbers = memory.buffer(group.rank(), DType.FLOAT32, 0, COUNT);
-      StreamBlock block = new CudaStreamBlockProvider().block(Duration.ofSeconds(30));
+      StreamBlock block = StreamBlocks.block(device.device(), Duration.ofSeconds(30));
       Tensor host = Tensor.allocate(DType.FLOAT32, COUNT);
       for (int i = 0; i < COUNT; i++) {
         host.setFlat(i, (double) (group.rank() + i % 5));

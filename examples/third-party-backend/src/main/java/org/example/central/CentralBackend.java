@@ -15,7 +15,7 @@ import java.util.ArrayList;
 import java.util.List;
 import java.util.Map;
 import java.util.concurrent.CompletableFuture;
-import java.util.concurrent.ExecutionException;
+import java.util.concurrent.CompletionException;
 import java.util.concurrent.TimeUnit;
 import java.util.concurrent.TimeoutException;
 import java.util.function.Function;
@@ -202,13 +202,17 @@ final class CentralBackend implements Backend {
   private static void awaitSent(List<CompletableFuture<Void>> sent, long deadlineNanos)
       throws Exception {
     for (int i = 0; i < sent.size(); i++) {
+      long left = deadlineNanos - System.nanoTime();
       try {
-        sent.get(i).get(deadlineNanos - System.nanoTime(), TimeUnit.NANOSECONDS);
-      } catch (ExecutionException e) {
-        throw e.getCause() instanceof Exception cause ? cause : e;
-      } catch (TimeoutException e) {
-        throw (TimeoutException)
-            new TimeoutException("rank " + (i + 1) + " does not read what it is sent").initCause(e);
+        // An interrupt ends no wait of a backend: join() keeps it for later.
+        sent.get(i).copy().orTimeout(left, TimeUnit.NANOSECONDS).join();
+      } catch (CompletionException e) {
+        Throwable cause = e.getCause();
+        if (cause instanceof TimeoutException) {
+          String late = "rank " + (i + 1) + " does not read what it is sent";
+          throw (TimeoutException) new TimeoutException(late).initCause(e);
+        }
+        throw cause instanceof Exception failure ? failure : e;
       }
     }
   }

@@ -117,7 +117,21 @@ final class Mailbox {
       if (left <= 0) {
         throw new TimeoutException("rank " + rank + " got nothing from rank " + source);
       }
-      TimeUnit.NANOSECONDS.timedWait(this, Math.max(left, 1_000));
+      awaitChange(left);
+    }
+  }
+
+  /** Waits for a change; an interrupt ends no wait of a backend, and is kept. */
+  private void awaitChange(long nanos) {
+    boolean interrupted = Thread.interrupted();
+    try {
+      TimeUnit.NANOSECONDS.timedWait(this, Math.max(nanos, 1_000));
+    } catch (InterruptedException e) {
+      interrupted = true;
+    } finally {
+      if (interrupted) {
+        Thread.currentThread().interrupt();
+      }
     }
   }
 

@@ -40,9 +40,9 @@ class MeetingTest {
         breaksOff.getOutputStream().write(0);
       }
       Future<Map<Integer, Link>> second = threads.submit(rank(1, 2, Duration.ofSeconds(20)));
-      Map<Integer, Link> links = first.get(20, TimeUnit.SECONDS);
+      Map<Integer, Link> links = first.get(60, TimeUnit.SECONDS);
       assertThat(links).containsOnlyKeys(1);
-      assertThat(second.get(20, TimeUnit.SECONDS)).containsOnlyKeys(0);
+      assertThat(second.get(60, TimeUnit.SECONDS)).containsOnlyKeys(0);
       links.get(1).close();
       second.get().get(0).close();
     }

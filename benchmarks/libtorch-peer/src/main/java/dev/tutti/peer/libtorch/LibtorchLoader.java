@@ -24,11 +24,16 @@ final class LibtorchLoader {
 
   private LibtorchLoader() {}
 
+  /** Returns the marker that a cache directory has once the libraries are in it. */
+  static Path marker(Path cache) {
+    String jars = PeerData.crc(LibtorchClasspath.nativeJars().getBytes(UTF_8));
+    return cache.resolve("unpacked-" + jars);
+  }
+
   static void load() {
     try {
       Path cache = Loader.getCacheDir().toPath();
-      String unpacked = "unpacked-" + PeerData.crc(LibtorchClasspath.nativeJars().getBytes(UTF_8));
-      Path marker = cache.resolve(unpacked);
+      Path marker = marker(cache);
       if (Files.exists(marker)) {
         Loader.load(torch.class);
         return;

@@ -7,6 +7,7 @@ import java.io.IOException;
 import java.io.InputStreamReader;
 import java.nio.file.Files;
 import java.nio.file.Path;
+import java.util.List;
 import org.jspecify.annotations.Nullable;
 
 /**
@@ -48,25 +49,30 @@ import org.jspecify.annotations.Nullable;
  * or bxor. {@link PeerData} defines the input. Store operations act on the store without prefixes;
  * {@code -} stands for the empty value.
  *
- * <p>Output: {@code PORT n} where this process hosts the TCP store; {@code READY} when the group
- * stands; then, for each line, {@code OK line op crc values…} with the CRC-32 of the result bytes
- * and its first four components, and {@code name=value} facts; {@code ERROR line message} on
- * failure, after which the process exits with status 3 unless {@code --keep-going} was given.
- * {@code close} runs a barrier on the default group, reports, and exits. The end of the script
- * without it exits at once. A native call that outlives five times the limit ends the process with
- * status 4.
+ * <p>Output: {@code LOADED} when libtorch is; {@code PORT n} where this process hosts the TCP
+ * store; {@code READY} when the group stands; then, for each line, {@code OK line op crc values…}
+ * with the CRC-32 of the result bytes and its first four components, and {@code name=value} facts;
+ * {@code ERROR line message} on failure, after which the process exits with status 3 unless {@code
+ * --keep-going} was given. {@code close} runs a barrier on the default group, reports, and exits.
+ * The end of the script without it exits at once. A native call that outlives five times the limit,
+ * and a minute, ends the process with status 4.
+ *
+ * <p>With {@code --hold} and nothing else, the first line of standard input has the options, one
+ * after the other with tabs between them: such a process can be loaded before it is known what for.
  */
 public final class LibtorchPeer {
-  private static final int SLACK_MILLIS = 10_000;
+  static final String HOLD = "--hold";
+  private static final int SLACK_MILLIS = 60_000;
 
   private final PeerArguments arguments;
-  private final PeerOutput out = new PeerOutput();
+  private final PeerOutput out;
   private final PeerWatchdog watchdog = new PeerWatchdog();
   private @Nullable PeerSession session;
   private boolean failed;
 
-  private LibtorchPeer(PeerArguments arguments) {
+  private LibtorchPeer(PeerArguments arguments, PeerOutput out) {
     this.arguments = arguments;
+    this.out = out;
   }
 
   /**
@@ -76,14 +82,36 @@ public final class LibtorchPeer {
    * @throws IOException when the script cannot be read
    */
   public static void main(String[] args) throws IOException {
+    PeerOutput out = new PeerOutput();
+    if (List.of(args).equals(List.of(HOLD))) {
+      load(out);
+      try (BufferedReader script = new BufferedReader(new InputStreamReader(System.in, UTF_8))) {
+        String options = script.readLine();
+        if (options != null) {
+          run(PeerArguments.parse(options.split("\t", -1)), out, script);
+        }
+      }
+      return;
+    }
     PeerArguments arguments = PeerArguments.parse(args);
-    LibtorchPeer peer = new LibtorchPeer(arguments);
+    load(out);
     try (BufferedReader script =
         arguments.script().isEmpty()
             ? new BufferedReader(new InputStreamReader(System.in, UTF_8))
             : Files.newBufferedReader(Path.of(arguments.script()))) {
-      peer.run(script);
+      run(arguments, out, script);
     }
+  }
+
+  private static void load(PeerOutput out) {
+    LibtorchLoader.load();
+    out.line("LOADED");
+  }
+
+  private static void run(PeerArguments arguments, PeerOutput out, BufferedReader script)
+      throws IOException {
+    LibtorchPeer peer = new LibtorchPeer(arguments, out);
+    peer.run(script);
     peer.exit();
   }
 
@@ -105,7 +133,6 @@ public final class LibtorchPeer {
   }
 
   private void open() {
-    LibtorchLoader.load();
     session = PeerSession.open(arguments, out);
     out.line("READY " + arguments.rank());
   }

@@ -70,7 +70,7 @@ public record PeerArguments(
 
   /**
    * Describe a client of a TCP store with the key prefixes of Python's default group and a limit of
-   * 30 s.
+   * 60 s.
    *
    * @param rank rank of the process
    * @param size number of ranks
@@ -147,7 +147,7 @@ public record PeerArguments(
         !flags.isSet("no-group"),
         flags.isSet("keep-going"),
         flags.list("prefix", PYTHON_PREFIXES),
-        flags.number("timeout-ms", 30_000),
+        flags.number("timeout-ms", 60_000),
         flags.text("script", ""));
   }
 

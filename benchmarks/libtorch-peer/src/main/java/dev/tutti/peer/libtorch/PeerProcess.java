@@ -7,12 +7,13 @@ import java.io.IOException;
 import java.io.InputStreamReader;
 import java.io.UncheckedIOException;
 import java.io.Writer;
+import java.nio.file.Files;
+import java.nio.file.Path;
 import java.time.Duration;
 import java.util.ArrayDeque;
 import java.util.ArrayList;
 import java.util.Deque;
 import java.util.List;
-import java.util.Map;
 import java.util.concurrent.BlockingQueue;
 import java.util.concurrent.CompletableFuture;
 import java.util.concurrent.ExecutionException;
@@ -23,25 +24,28 @@ import java.util.concurrent.TimeoutException;
 /**
  * A {@link LibtorchPeer} in a process of its own, with a deadline on every wait.
  *
- * <p>Lines may be sent while earlier ones run; results come back in order. One thread at a time
- * sends and awaits. When the process that made it dies, the peer reads the end of its script and
- * ends too.
+ * <p>No deadline begins before the process has loaded libtorch, which takes a second, or minutes
+ * where its files have to be unpacked or read from a slow disk. Lines may be sent while earlier
+ * ones run; results come back in order. One thread at a time sends and awaits. When the process
+ * that made it dies, the peer reads the end of its script and ends too.
  */
 public final class PeerProcess implements AutoCloseable {
   private static final int KEPT_LINES = 200;
   private static final String END = "";
+  private static final Duration LOAD_LIMIT = Duration.ofMinutes(15);
+  private static boolean prepared;
 
   private final Process process;
-  private final boolean keepsGoing;
+  private boolean keepsGoing;
   private final Writer script;
   private final BlockingQueue<String> results = new LinkedBlockingQueue<>();
+  private final CompletableFuture<Void> loaded = new CompletableFuture<>();
   private final CompletableFuture<Integer> port = new CompletableFuture<>();
   private final CompletableFuture<Void> ready = new CompletableFuture<>();
   private final Deque<String> log = new ArrayDeque<>();
 
-  private PeerProcess(Process process, boolean keepsGoing) {
+  private PeerProcess(Process process) {
     this.process = process;
-    this.keepsGoing = keepsGoing;
     this.script = process.outputWriter(UTF_8);
     Thread reader = new Thread(this::read, "peer-output-" + process.pid());
     reader.setDaemon(true);
@@ -49,42 +53,96 @@ public final class PeerProcess implements AutoCloseable {
   }
 
   /**
-   * Start a peer with the default cache directory and one OpenMP thread.
+   * Start a peer, and wait until libtorch is loaded.
    *
    * @param arguments its options
    * @return the running process
-   * @throws IllegalStateException when {@link LibtorchClasspath#unsupportedReason} gives a reason
+   * @throws IllegalStateException when {@link LibtorchClasspath#unsupportedReason} gives a reason,
+   *     or when libtorch is not loaded within a quarter of an hour
    */
   public static PeerProcess start(PeerArguments arguments) {
-    return start(arguments, Map.of());
+    return load(1).getFirst().open(arguments);
   }
 
   /**
-   * Start a peer.
+   * Start processes that load libtorch, at once, and wait until all have.
    *
-   * @param arguments its options
-   * @param environment variables set beside those of this process, such as {@code
-   *     GLOO_ENABLE_STORE_V2_API}
-   * @return the running process
-   * @throws IllegalStateException when {@link LibtorchClasspath#unsupportedReason} gives a reason
+   * <p>They use the default cache directory, and one OpenMP thread each.
+   *
+   * @param count how many
+   * @return the processes, each of which {@link #open} makes a peer
+   * @throws IllegalStateException when {@link LibtorchClasspath#unsupportedReason} gives a reason,
+   *     or when libtorch is not loaded within a quarter of an hour
    */
-  public static PeerProcess start(PeerArguments arguments, Map<String, String> environment) {
+  public static List<PeerProcess> load(int count) {
+    List<PeerProcess> all = new ArrayList<>();
+    try {
+      for (int i = 0; i < count; i++) {
+        all.add(new PeerProcess(startProcess()));
+      }
+      for (PeerProcess process : all) {
+        process.get(process.loaded, LOAD_LIMIT, "the end of loading libtorch");
+      }
+      return all;
+    } catch (Throwable failure) {
+      all.forEach(PeerProcess::close);
+      throw failure;
+    }
+  }
+
+  /**
+   * Load libtorch in a process of its own, if this one has not done so before, and print how long
+   * it took: what comes later finds the libraries unpacked, and mostly in memory.
+   *
+   * <p>A test calls it outside of what its time-outs bound.
+   *
+   * @throws IllegalStateException as {@link #load}
+   */
+  public static synchronized void prepare() {
+    if (prepared) {
+      return;
+    }
+    Path cache = LibtorchClasspath.defaultCacheDirectory();
+    boolean unpacks = !Files.exists(LibtorchLoader.marker(cache));
+    if (unpacks) {
+      System.out.println("libtorch: unpacking 445 MB into " + cache + ", once for all builds");
+    }
+    long start = System.nanoTime();
+    load(1).forEach(PeerProcess::close);
+    System.out.printf(
+        "libtorch: %s in %.1f s%n",
+        unpacks ? "unpacked and loaded" : "loaded", (System.nanoTime() - start) / 1e9);
+    prepared = true;
+  }
+
+  private static Process startProcess() {
     List<String> command =
         LibtorchClasspath.command(
             LibtorchPeer.class,
             LibtorchClasspath.defaultCacheDirectory(),
-            arguments.toCommandLine());
+            List.of(LibtorchPeer.HOLD));
     // A peer mostly loads and ends: what C2 compiles never pays.
     command.add(1, "-XX:TieredStopAtLevel=1");
     ProcessBuilder builder = new ProcessBuilder(command);
     builder.redirectErrorStream(true);
     builder.environment().put("OMP_NUM_THREADS", "1");
-    builder.environment().putAll(environment);
     try {
-      return new PeerProcess(builder.start(), arguments.keepGoing());
+      return builder.start();
     } catch (IOException e) {
       throw new UncheckedIOException(e);
     }
+  }
+
+  /**
+   * Make this process, which {@link #load} has started, a peer.
+   *
+   * @param arguments its options
+   * @return this process
+   */
+  public PeerProcess open(PeerArguments arguments) {
+    keepsGoing = arguments.keepGoing();
+    send(String.join("\t", arguments.toCommandLine()));
+    return this;
   }
 
   /**
@@ -208,11 +266,11 @@ public final class PeerProcess implements AutoCloseable {
     }
   }
 
-  /** Kill the process if it still runs and wait up to ten seconds for its end. */
+  /** Kill the process if it still runs and wait up to a minute for its end. */
   @Override
   public void close() {
     process.destroyForcibly();
-    awaitExit(Duration.ofSeconds(10));
+    awaitExit(Duration.ofSeconds(60));
   }
 
   private <T> T get(CompletableFuture<T> future, Duration deadline, String what) {
@@ -239,6 +297,7 @@ public final class PeerProcess implements AutoCloseable {
       take("output lost: " + e);
     } finally {
       IllegalStateException ended = new IllegalStateException("end of output");
+      loaded.completeExceptionally(ended);
       port.completeExceptionally(ended);
       ready.completeExceptionally(ended);
       results.add(END);
@@ -254,6 +313,8 @@ public final class PeerProcess implements AutoCloseable {
     }
     if (PeerResult.isResult(text)) {
       results.add(text);
+    } else if (text.equals("LOADED")) {
+      loaded.complete(null);
     } else if (text.startsWith("PORT ")) {
       port.complete(Integer.valueOf(text.substring(5)));
     } else if (text.startsWith("READY ")) {

@@ -17,15 +17,16 @@ import org.junit.jupiter.api.BeforeAll;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.Timeout;
 
-@Timeout(120)
 class LibtorchBenchTest {
   private static final Path CACHE = LibtorchClasspath.defaultCacheDirectory();
 
   @BeforeAll
-  static void runsHere() {
+  @Timeout(value = 20, unit = TimeUnit.MINUTES)
+  static void loadsLibtorch() {
     assumeTrue(
         LibtorchClasspath.unsupportedReason().isEmpty(),
         () -> LibtorchClasspath.unsupportedReason().orElseThrow());
+    PeerProcess.prepare();
   }
 
   @Test
@@ -74,7 +75,7 @@ class LibtorchBenchTest {
       assertThat(rows).allSatisfy(row -> assertThat(number(row, "ops_per_s")).isPositive());
       assertThat(rows.get(7)).contains("\"op\":\"add\"", "\"clients\":3,\"bytes\":8");
       server.getOutputStream().close();
-      assertThat(server.waitFor(20, TimeUnit.SECONDS)).isTrue();
+      assertThat(server.waitFor(60, TimeUnit.SECONDS)).isTrue();
       assertThat(server.exitValue()).isZero();
     } finally {
       server.destroyForcibly();
@@ -90,7 +91,7 @@ class LibtorchBenchTest {
     try (BufferedReader out =
         new BufferedReader(new InputStreamReader(process.getInputStream(), UTF_8))) {
       List<String> lines = out.lines().toList();
-      assertThat(process.waitFor(20, TimeUnit.SECONDS)).isTrue();
+      assertThat(process.waitFor(60, TimeUnit.SECONDS)).isTrue();
       assertThat(process.exitValue()).as(() -> String.join("\n", lines)).isZero();
       return lines.stream().filter(line -> line.startsWith("{")).toList();
     } finally {

@@ -10,6 +10,7 @@ import java.time.Duration;
 import java.util.ArrayList;
 import java.util.List;
 import java.util.Map;
+import java.util.concurrent.TimeUnit;
 import org.junit.jupiter.api.BeforeAll;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.Timeout;
@@ -20,7 +21,6 @@ import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.ValueSource;
 
 @Execution(ExecutionMode.CONCURRENT)
-@Timeout(120)
 class LibtorchPeerTest {
   private static final List<String> ROUNDED_TYPES =
       List.of("float32", "float64", "float16", "bfloat16");
@@ -29,10 +29,12 @@ class LibtorchPeerTest {
   private static final List<String> COMPLEX_TYPES = List.of("complex64", "complex128");
 
   @BeforeAll
-  static void runsHere() {
+  @Timeout(value = 20, unit = TimeUnit.MINUTES)
+  static void loadsLibtorch() {
     assumeTrue(
         LibtorchClasspath.unsupportedReason().isEmpty(),
         () -> LibtorchClasspath.unsupportedReason().orElseThrow());
+    PeerProcess.prepare();
   }
 
   @ParameterizedTest
@@ -79,6 +81,7 @@ class LibtorchPeerTest {
           .forEach(
               (line, message) ->
                   assertThat(group.each(rank -> line))
+                      .hasSize(2)
                       .allSatisfy(
                           result -> {
                             assertThat(result.ok()).isFalse();
@@ -138,9 +141,11 @@ class LibtorchPeerTest {
   @ValueSource(booleans = {false, true})
   void storeOperationsReachBothServers(boolean legacy) {
     PeerArguments server = PeerArguments.tcpServer(0, 2).with("--no-group", "--keep-going");
-    try (PeerProcess first = PeerProcess.start(legacy ? server.with("--legacy") : server);
-        PeerProcess second =
-            PeerProcess.start(PeerArguments.tcp(1, 2, first.awaitPort(LIMIT)).with("--no-group"))) {
+    List<PeerProcess> loaded = PeerProcess.load(2);
+    try (PeerProcess first = loaded.get(0);
+        PeerProcess second = loaded.get(1)) {
+      first.open(legacy ? server.with("--legacy") : server);
+      second.open(PeerArguments.tcp(1, 2, first.awaitPort(LIMIT)).with("--no-group"));
       assertThat(reply(first, "store_set k v1")).isEmpty();
       assertThat(reply(second, "store_get k")).isEqualTo("v1");
       assertThat(reply(second, "store_append k +2")).isEmpty();
@@ -171,8 +176,11 @@ class LibtorchPeerTest {
   @Test
   void aFileServesAsStore(@TempDir Path directory) {
     String file = directory.resolve("store").toString();
-    try (PeerProcess zero = PeerProcess.start(PeerArguments.file(0, 2, file));
-        PeerProcess one = PeerProcess.start(PeerArguments.file(1, 2, file))) {
+    List<PeerProcess> loaded = PeerProcess.load(2);
+    try (PeerProcess zero = loaded.get(0);
+        PeerProcess one = loaded.get(1)) {
+      zero.open(PeerArguments.file(0, 2, file));
+      one.open(PeerArguments.file(1, 2, file));
       zero.send("allreduce float32 sum 10");
       PeerResult result = one.run(LIMIT, "allreduce float32 sum 10").getFirst();
       assertThat(result.values()).containsExactly("-8.0", "6.0", "-2.0", "1.0");
@@ -183,18 +191,18 @@ class LibtorchPeerTest {
   @Test
   void aStoreWaitsForItsWorkers() {
     PeerArguments server = PeerArguments.tcpServer(0, 2).with("--workers", "2", "--no-group");
-    try (PeerProcess first = PeerProcess.start(server)) {
-      int port = first.awaitPort(LIMIT);
+    List<PeerProcess> loaded = PeerProcess.load(2);
+    try (PeerProcess first = loaded.get(0);
+        PeerProcess second = loaded.get(1)) {
+      int port = first.open(server).awaitPort(LIMIT);
       assertThatThrownBy(() -> first.awaitReady(Duration.ofMillis(200)))
           .isInstanceOf(IllegalStateException.class)
           .hasMessageContaining("within PT0.2S");
-      PeerArguments client = PeerArguments.tcp(1, 2, port).with("--workers", "2", "--no-group");
-      try (PeerProcess second = PeerProcess.start(client)) {
-        second.awaitReady(LIMIT);
-        first.awaitReady(LIMIT);
-        assertThat(reply(first, "store_num_keys")).isEqualTo("1");
-        assertThat(reply(second, "store_list_keys")).isEqualTo("-");
-      }
+      second.open(PeerArguments.tcp(1, 2, port).with("--workers", "2", "--no-group"));
+      second.awaitReady(LIMIT);
+      first.awaitReady(LIMIT);
+      assertThat(reply(first, "store_num_keys")).isEqualTo("1");
+      assertThat(reply(second, "store_list_keys")).isEqualTo("-");
     }
   }
 

@@ -9,18 +9,21 @@ import java.util.function.IntFunction;
 
 /** All ranks of a group as libtorch processes; rank 0 hosts the store. */
 final class PeerGroupOfProcesses implements AutoCloseable {
-  static final Duration LIMIT = Duration.ofSeconds(50);
-  private final List<PeerProcess> ranks = new ArrayList<>();
+  /** Is longer than the peers' own limit, so that what they say of it is seen. */
+  static final Duration LIMIT = Duration.ofSeconds(90);
+
+  private final List<PeerProcess> ranks;
 
   PeerGroupOfProcesses(int size, String... options) {
+    ranks = PeerProcess.load(size);
     try {
-      ranks.add(PeerProcess.start(PeerArguments.tcpServer(0, size).with(options)));
-      int port = ranks.getFirst().awaitPort(LIMIT);
+      PeerProcess first = ranks.getFirst();
+      int port = first.open(PeerArguments.tcpServer(0, size).with(options)).awaitPort(LIMIT);
       List<String> clientOptions = new ArrayList<>(List.of(options));
       clientOptions.remove("--legacy");
       for (int rank = 1; rank < size; rank++) {
         PeerArguments client = PeerArguments.tcp(rank, size, port);
-        ranks.add(PeerProcess.start(client.with(clientOptions.toArray(String[]::new))));
+        ranks.get(rank).open(client.with(clientOptions.toArray(String[]::new)));
       }
       ranks.forEach(rank -> rank.awaitReady(LIMIT));
     } catch (Throwable failure) {

@@ -1,0 +1,233 @@
+package dev.tutti.spi;
+
+import java.io.IOException;
+import java.lang.System.Logger;
+import java.lang.System.Logger.Level;
+import java.net.InetSocketAddress;
+import java.nio.channels.SocketChannel;
+import java.time.ZoneId;
+import java.time.ZonedDateTime;
+import java.util.ArrayList;
+import java.util.HashMap;
+import java.util.List;
+import java.util.Locale;
+import java.util.Map;
+import java.util.concurrent.TimeUnit;
+import java.util.concurrent.atomic.AtomicLong;
+import java.util.function.LongSupplier;
+import org.jspecify.annotations.Nullable;
+
+/**
+ * Logs warnings that strangers can cause: the first ones as they are, then how many more there
+ * were.
+ *
+ * <p>Warnings are counted by cause and address. Whoever sends many of them gets three lines, then
+ * one line for all that came in 10 s, in the next 20 s, and so on up to 10 minutes. After 10
+ * minutes of silence the first ones are told again. At most 64 addresses are told apart for a
+ * cause; all others count as one. What is not told is logged at level DEBUG.
+ *
+ * <p>Any thread may call this.
+ */
+public final class LimitedLog implements AutoCloseable {
+  static final int TOLD = 3;
+  static final int MOST_ADDRESSES = 64;
+  static final long FIRST_NANOS = TimeUnit.SECONDS.toNanos(10);
+  static final long LONGEST_NANOS = TimeUnit.MINUTES.toNanos(10);
+
+  private static final String OTHERS = "other addresses";
+
+  private final Logger logger;
+  private final LongSupplier clock;
+  private final Map<String, Map<String, Count>> causes = new HashMap<>();
+  private long nextDue;
+  private final AtomicLong unlogged = new AtomicLong();
+  private volatile @Nullable Throwable reason;
+  private volatile boolean untold;
+
+  /**
+   * Creates a log.
+   *
+   * @param logger takes the lines
+   */
+  public LimitedLog(Logger logger) {
+    this(logger, System::nanoTime);
+  }
+
+  /**
+   * Creates a log with a clock of its own.
+   *
+   * @param logger takes the lines
+   * @param clock tells the time in nanoseconds, from any origin
+   */
+  public LimitedLog(Logger logger, LongSupplier clock) {
+    this.logger = logger;
+    this.clock = clock;
+    // Loads what needs files: the JDK's loggers need time zones, and get none at all where they ask
+    // for the first time while no descriptor is free.
+    String _ = line(ZonedDateTime.now(ZoneId.systemDefault()).toString(), new Count(), 0);
+  }
+
+  private static final class Count {
+    int told;
+    long untold;
+    long since;
+    long seen;
+    long interval = FIRST_NANOS;
+    String last = "";
+  }
+
+  /** Returns the host at the other end of a connection; empty where it has none, or is closed. */
+  public static String addressOf(SocketChannel channel) {
+    try {
+      return channel.getRemoteAddress() instanceof InetSocketAddress internet
+          ? internet.getAddress().getHostAddress()
+          : "";
+    } catch (IOException e) {
+      return "";
+    }
+  }
+
+  /**
+   * Logs a warning, or counts it.
+   *
+   * @param cause what sort of warning; one of a few, as each has counts of its own
+   * @param address who caused it, without a port; empty if nobody did
+   * @param message the whole line
+   */
+  public void warn(String cause, String address, String message) {
+    List<String> lines = new ArrayList<>(1);
+    boolean told;
+    synchronized (this) {
+      long now = clock.getAsLong();
+      Map<String, Count> addresses = causes.computeIfAbsent(cause, c -> new HashMap<>());
+      String who = addresses.containsKey(address) || makeRoom(addresses, now) ? address : OTHERS;
+      Count count = addresses.computeIfAbsent(who, a -> new Count());
+      if (isOver(count, now)) {
+        count.told = 0;
+        count.interval = FIRST_NANOS;
+      }
+      count.seen = now;
+      told = count.told < TOLD;
+      if (told) {
+        count.told++;
+        count.since = now;
+        lines.add(message);
+      } else {
+        count.untold++;
+        count.last = message;
+        expect(count.since + count.interval);
+      }
+      tellDue(now, false, lines);
+    }
+    log(lines);
+    if (!told) {
+      log(Level.DEBUG, message);
+    }
+  }
+
+  /** Logs the counts whose time has come, if there are any; cheap where there are none. */
+  public void tick() {
+    if (hasUntold()) {
+      tell(false);
+    }
+  }
+
+  /** Tells whether something was counted that is not yet told. */
+  public boolean hasUntold() {
+    return untold;
+  }
+
+  /** Logs all counts that are not yet told. */
+  @Override
+  public void close() {
+    tell(true);
+  }
+
+  private void tell(boolean all) {
+    List<String> lines = new ArrayList<>(0);
+    synchronized (this) {
+      tellDue(clock.getAsLong(), all, lines);
+    }
+    log(lines);
+  }
+
+  private void log(List<String> lines) {
+    for (String line : lines) {
+      warn(line);
+    }
+  }
+
+  /**
+   * Logs a warning in any case; one that cannot be logged is counted, as callers must go on without
+   * memory or descriptors.
+   *
+   * @param message the whole line
+   */
+  public void warn(String message) {
+    log(Level.WARNING, message);
+  }
+
+  private void log(Level level, String message) {
+    try {
+      long before = unlogged.get();
+      if (before > 0) {
+        logger.log(Level.WARNING, before + " warnings could not be logged: " + reason);
+        unlogged.addAndGet(-before);
+      }
+      logger.log(level, message);
+    } catch (RuntimeException | Error e) {
+      reason = e;
+      unlogged.incrementAndGet();
+    }
+  }
+
+  private void expect(long due) {
+    nextDue = untold && nextDue - due < 0 ? nextDue : due;
+    untold = true;
+  }
+
+  private void tellDue(long now, boolean all, List<String> lines) {
+    if (!untold || (!all && now - nextDue < 0)) {
+      return;
+    }
+    untold = false;
+    for (Map<String, Count> addresses : causes.values()) {
+      for (Map.Entry<String, Count> entry : addresses.entrySet()) {
+        Count count = entry.getValue();
+        if (count.untold > 0 && (all || now - count.since - count.interval >= 0)) {
+          lines.add(line(entry.getKey(), count, now));
+          count.since = now;
+          count.interval = Math.min(2 * count.interval, LONGEST_NANOS);
+          count.untold = 0;
+          count.last = "";
+        } else if (count.untold > 0) {
+          expect(count.since + count.interval);
+        }
+      }
+    }
+  }
+
+  private static String line(String address, Count count, long now) {
+    String from = address.isEmpty() ? "" : " from " + address;
+    long seconds = TimeUnit.NANOSECONDS.toSeconds(now - count.since);
+    return String.format(
+        Locale.ROOT,
+        "… %,d more%s in the last %d s, of which the last: %s",
+        count.untold,
+        from,
+        seconds,
+        count.last);
+  }
+
+  /** Forgets who was silent for long; returns whether there is room for one more. */
+  private static boolean makeRoom(Map<String, Count> addresses, long now) {
+    if (addresses.size() >= MOST_ADDRESSES) {
+      addresses.values().removeIf(count -> isOver(count, now));
+    }
+    return addresses.size() < MOST_ADDRESSES;
+  }
+
+  private static boolean isOver(Count count, long now) {
+    return count.untold == 0 && now - count.seen > LONGEST_NANOS;
+  }
+}

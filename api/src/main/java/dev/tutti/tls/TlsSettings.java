@@ -1,0 +1,221 @@
+package dev.tutti.tls;
+
+import dev.tutti.Setting;
+import dev.tutti.Settings;
+import java.io.IOException;
+import java.nio.file.Path;
+import java.security.GeneralSecurityException;
+import java.security.InvalidKeyException;
+import java.security.KeyStore;
+import java.security.PrivateKey;
+import java.security.PublicKey;
+import java.security.Signature;
+import java.security.cert.X509Certificate;
+import java.util.List;
+import java.util.Map;
+import javax.net.ssl.KeyManager;
+import javax.net.ssl.SSLContext;
+import javax.net.ssl.SSLEngine;
+import javax.net.ssl.TrustManager;
+import javax.net.ssl.TrustManagerFactory;
+import org.jspecify.annotations.Nullable;
+
+/** Reads the certificates and the key of a process; the files are PEM. */
+public final class TlsSettings {
+  /** Says whether all sockets of a job are encrypted. */
+  public static final Setting<Boolean> ENABLED =
+      Setting.flag(
+          "TUTTI_TLS",
+          false,
+          "processes of Tutti show certificates to each other and encrypt what goes through their"
+              + " sockets: the store over TCP, gloo, and the links of nccl; same for all");
+
+  /** Says whether ranks on gloo encrypt what goes between them, also without {@link #ENABLED}. */
+  public static final Setting<Boolean> GLOO =
+      Setting.flag(
+          "TUTTI_GLOO_TLS",
+          false,
+          "as TUTTI_TLS, for what goes between ranks on gloo alone; same on all ranks");
+
+  /** Names the file of this rank's certificate; the name is Gloo's. */
+  public static final Setting<String> CERTIFICATE =
+      Setting.text(
+          "GLOO_DEVICE_TRANSPORT_TCP_TLS_CERT",
+          "",
+          "PEM file: this rank's certificate, and after it those up to the authority");
+
+  /** Names the file of its key; the name is Gloo's. */
+  public static final Setting<String> KEY =
+      Setting.text(
+          "GLOO_DEVICE_TRANSPORT_TCP_TLS_PKEY",
+          "",
+          "PEM file: the private key of this rank's certificate, PKCS#8, not encrypted");
+
+  /** Names the file of those whom it trusts; the name is Gloo's. */
+  public static final Setting<String> AUTHORITIES =
+      Setting.text(
+          "GLOO_DEVICE_TRANSPORT_TCP_TLS_CA_FILE",
+          "",
+          "PEM file: the authorities that the certificates of all ranks must come from");
+
+  private static final Map<String, String> SIGNATURES =
+      Map.of("EC", "SHA256withECDSA", "RSA", "SHA256withRSA", "EdDSA", "EdDSA");
+
+  /** Is the only version of TLS in use. */
+  public static final String PROTOCOL = "TLSv1.3";
+
+  private TlsSettings() {}
+
+  /** Returns all of them, for the listing of {@code tutti doctor}. */
+  public static List<Setting<?>> all() {
+    return List.of(ENABLED, GLOO, CERTIFICATE, KEY, AUTHORITIES);
+  }
+
+  /**
+   * Says how connections of ranks on gloo are encrypted, or why they cannot be.
+   *
+   * @param settings all settings
+   */
+  public static String describe(Settings settings) {
+    Setting<Boolean> by = settings.get(ENABLED) ? ENABLED : GLOO;
+    try {
+      if (load(settings, by) == null) {
+        return "not encrypted (to encrypt what goes between ranks: " + ENABLED.name() + ")";
+      }
+      X509Certificate own = read(settings, by, CERTIFICATE, PemFile::certificates).get(0);
+      return "encrypted between ranks, as "
+          + own.getSubjectX500Principal()
+          + ", until "
+          + own.getNotAfter().toInstant();
+    } catch (IllegalArgumentException e) {
+      return "cannot be encrypted: " + e.getMessage();
+    }
+  }
+
+  /**
+   * Reads the files, if all sockets are to be encrypted.
+   *
+   * @param settings all settings
+   * @return makes engines; null if sockets are not encrypted
+   * @throws IllegalArgumentException naming the setting, its file and what is wrong with it
+   */
+  public static @Nullable SSLContext load(Settings settings) {
+    return load(settings, ENABLED);
+  }
+
+  /**
+   * Reads the files, if ranks on gloo are to encrypt.
+   *
+   * @param settings all settings
+   * @return makes engines; null if ranks do not encrypt
+   * @throws IllegalArgumentException naming the setting, its file and what is wrong with it
+   */
+  public static @Nullable SSLContext loadForGloo(Settings settings) {
+    return load(settings, settings.get(ENABLED) ? ENABLED : GLOO);
+  }
+
+  /**
+   * Makes what encrypts one connection.
+   *
+   * @param context of this process
+   * @param client whether this side speaks first; both show certificates
+   */
+  public static SSLEngine engine(SSLContext context, boolean client) {
+    SSLEngine engine = context.createSSLEngine();
+    engine.setUseClientMode(client);
+    engine.setEnabledProtocols(new String[] {PROTOCOL});
+    if (!client) {
+      engine.setNeedClientAuth(true);
+    }
+    return engine;
+  }
+
+  private static @Nullable SSLContext load(Settings settings, Setting<Boolean> by) {
+    if (!settings.get(by)) {
+      return null;
+    }
+    List<X509Certificate> authorities = read(settings, by, AUTHORITIES, PemFile::certificates);
+    List<X509Certificate> chain =
+        read(
+            settings,
+            by,
+            CERTIFICATE,
+            file -> {
+              List<X509Certificate> found = PemFile.certificates(file);
+              found.get(0).checkValidity();
+              return found;
+            });
+    return read(
+        settings,
+        by,
+        KEY,
+        file -> {
+          PublicKey ours = chain.get(0).getPublicKey();
+          PrivateKey key = PemFile.key(file, ours.getAlgorithm());
+          requirePair(key, ours);
+          return context(chain, key, authorities);
+        });
+  }
+
+  /** Finds out at once what a peer would have to tell otherwise. */
+  private static void requirePair(PrivateKey key, PublicKey ours) throws GeneralSecurityException {
+    String algorithm = SIGNATURES.get(ours.getAlgorithm());
+    if (algorithm != null) {
+      Signature signature = Signature.getInstance(algorithm);
+      signature.initSign(key);
+      byte[] signed = signature.sign();
+      signature.initVerify(ours);
+      if (!signature.verify(signed)) {
+        throw new InvalidKeyException("the key is not that of the certificate");
+      }
+    }
+  }
+
+  /**
+   * Makes what engines come from.
+   *
+   * @param chain certificate of this rank, then those up to the authority
+   * @param key of the first
+   * @param authorities whom this rank trusts
+   * @throws GeneralSecurityException if the parts do not fit
+   */
+  public static SSLContext context(
+      List<X509Certificate> chain, PrivateKey key, List<X509Certificate> authorities)
+      throws GeneralSecurityException, IOException {
+    SSLContext context = SSLContext.getInstance(PROTOCOL);
+    context.init(new KeyManager[] {new OneCertificate(chain, key)}, trust(authorities), null);
+    return context;
+  }
+
+  /** Returns what trusts certificates that come from some authorities. */
+  public static TrustManager[] trust(List<X509Certificate> authorities)
+      throws GeneralSecurityException, IOException {
+    KeyStore trusted = KeyStore.getInstance("PKCS12");
+    trusted.load(null, null);
+    for (int i = 0; i < authorities.size(); i++) {
+      trusted.setCertificateEntry("authority " + i, authorities.get(i));
+    }
+    TrustManagerFactory trust = TrustManagerFactory.getInstance("PKIX");
+    trust.init(trusted);
+    return trust.getTrustManagers();
+  }
+
+  /** Makes something of a file. */
+  private interface Reader<T> {
+    T read(Path file) throws IOException, GeneralSecurityException;
+  }
+
+  private static <T> T read(
+      Settings settings, Setting<Boolean> by, Setting<String> setting, Reader<T> reader) {
+    String name = settings.get(setting);
+    if (name.isEmpty()) {
+      throw new IllegalArgumentException(
+          setting.name() + " is not set, and " + by.name() + " needs it: " + setting.description());
+    }
+    try {
+      return reader.read(Path.of(name));
+    } catch (IOException | GeneralSecurityException e) {
+      throw new IllegalArgumentException(setting.name() + "='" + name + "': " + e, e);
+    }
+  }
+}

@@ -1,0 +1,46 @@
+package dev.tutti.cuda;
+
+import java.util.Set;
+import java.util.concurrent.ConcurrentHashMap;
+
+/**
+ * Warns at the end of the process of tensors that it shared and others still use (c10d: the end of
+ * {@code CudaIPCSentDataLimbo}). Writes to standard error, since loggers are closed at that time.
+ */
+final class IpcExit {
+  private static final Set<IpcSender> SENDERS = ConcurrentHashMap.newKeySet();
+
+  static {
+    try {
+      Runtime.getRuntime().addShutdownHook(new Thread(IpcExit::warn, "tutti-ipc-exit"));
+    } catch (IllegalStateException e) {
+      SENDERS.clear(); // the process is ending already
+    }
+  }
+
+  private IpcExit() {}
+
+  static void watch(IpcSender sender) {
+    SENDERS.add(sender);
+  }
+
+  static void forget(IpcSender sender) {
+    SENDERS.remove(sender);
+  }
+
+  private static void warn() {
+    int used = SENDERS.stream().mapToInt(IpcSender::abandoned).sum();
+    if (used > 0) {
+      System.err.println(warning(used));
+    }
+  }
+
+  private static String warning(int used) {
+    return "WARNING: process "
+        + ProcessHandle.current().pid()
+        + " ends without CudaIpc.close() while "
+        + used
+        + " tensors that it shared are not returned; other processes lose them. Call"
+        + " CudaIpc.awaitReturned before";
+  }
+}

@@ -1,0 +1,94 @@
+package dev.tutti.cuda;
+
+import dev.tutti.cuda.driver.FakeNccl;
+import dev.tutti.testing.ContractSubject;
+import dev.tutti.testing.fuzz.FuzzContract;
+import java.util.Map;
+import org.junit.jupiter.api.AfterAll;
+import org.junit.jupiter.api.Nested;
+
+/** Runs random programs on played devices. */
+class FakeProgramsTest {
+  /** Makes devices that have room for all tensors that the collector has not found yet. */
+  private static FakeMachine roomy(int devices) {
+    FakeMachine machine = new FakeMachine(devices);
+    machine.fake.memory().setCapacity(1L << 40);
+    return machine;
+  }
+
+  @Nested
+  class Kernels implements FuzzContract {
+    private final FakeMachine machine = roomy(2);
+    private final ContractSubject subject =
+        new CudaSubject(
+            machine.cuda,
+            2,
+            Map.of(
+                "TUTTI_CUDA_LANES",
+                "4",
+                "TUTTI_CUDA_CHUNK_BYTES",
+                "2K",
+                "TUTTI_CLOSE_TIMEOUT",
+                "1s"));
+
+    @Override
+    public ContractSubject subject() {
+      return subject;
+    }
+
+    @AfterAll
+    void nothingIsLeft() {
+      machine.close();
+    }
+  }
+
+  @Nested
+  class Gloo implements FuzzContract {
+    private final FakeMachine machine = roomy(2);
+    private final ContractSubject subject = new GlooCudaSubject(machine.cuda, 3, false);
+
+    @Override
+    public ContractSubject subject() {
+      return subject;
+    }
+
+    @AfterAll
+    void nothingIsLeft() {
+      machine.close();
+    }
+  }
+
+  /** Reduces on the devices. */
+  @Nested
+  class GlooDirect implements FuzzContract {
+    private final FakeMachine machine = roomy(2);
+    private final ContractSubject subject = new GlooCudaSubject(machine.cuda, 2, true);
+
+    @Override
+    public ContractSubject subject() {
+      return subject;
+    }
+
+    @AfterAll
+    void nothingIsLeft() {
+      machine.close();
+    }
+  }
+
+  @Nested
+  class Nccl implements FuzzContract {
+    private final FakeMachine machine = roomy(3);
+    private final ContractSubject subject =
+        new NcclSubject(machine.cuda, new FakeNccl(machine.fake), 3);
+
+    @Override
+    public ContractSubject subject() {
+      return subject;
+    }
+
+    @AfterAll
+    void nothingIsLeft() {
+      machine.close();
+    }
+  }
+}

@@ -1,0 +1,33 @@
+package dev.tutti.gloo;
+
+import dev.tutti.spi.BackendProvider;
+import dev.tutti.testing.ContractSubject;
+import dev.tutti.testing.fuzz.FuzzContract;
+
+/** Runs random programs on ranks in three processes, of which some have two. */
+class GlooProcessesProgramsTest implements FuzzContract {
+  @Override
+  public int processes() {
+    return 2;
+  }
+
+  @Override
+  public ContractSubject subject() {
+    return new ContractSubject() {
+      @Override
+      public BackendProvider provider() {
+        return new GlooProvider();
+      }
+
+      @Override
+      public int[] worldSizes() {
+        return new int[] {2, 3, 5};
+      }
+
+      @Override
+      public dev.tutti.Settings settings() {
+        return GlooWorld.settings();
+      }
+    };
+  }
+}

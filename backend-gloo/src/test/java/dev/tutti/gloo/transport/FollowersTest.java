@@ -1,0 +1,69 @@
+package dev.tutti.gloo.transport;
+
+import static org.assertj.core.api.Assertions.assertThat;
+
+import java.util.concurrent.TimeUnit;
+import java.util.concurrent.locks.LockSupport;
+import org.junit.jupiter.api.Test;
+import org.junit.jupiter.api.Timeout;
+import org.junit.jupiter.params.ParameterizedTest;
+import org.junit.jupiter.params.provider.ValueSource;
+
+/** Tests which of the threads that follow is woken. */
+@Timeout(60)
+class FollowersTest {
+  private static final Goal OPEN = () -> false;
+
+  private final Followers followers = new Followers();
+
+  /** A thread that never starts cannot be woken, so that a wake-up of it has no effect. */
+  private Thread addOther(Goal goal) {
+    Thread other = Thread.ofPlatform().unstarted(() -> {});
+    followers.add(other, goal);
+    return other;
+  }
+
+  private static void assertWoken() {
+    long start = System.nanoTime();
+    LockSupport.parkNanos(TimeUnit.SECONDS.toNanos(50));
+    assertThat(System.nanoTime() - start).isLessThan(TimeUnit.SECONDS.toNanos(40));
+  }
+
+  @ParameterizedTest
+  @ValueSource(ints = {0, 1, 3, 10})
+  void theNextIsWokenWhenThoseBeforeLeft(int before) {
+    Thread[] others = new Thread[before];
+    for (int i = 0; i < before; i++) {
+      others[i] = addOther(OPEN);
+    }
+    followers.add(Thread.currentThread(), OPEN);
+    addOther(OPEN);
+    for (Thread other : others) {
+      followers.wakeFirst();
+      followers.remove(other);
+    }
+    followers.wakeFirst();
+    assertWoken();
+  }
+
+  @Test
+  void thoseWhoseGoalsAreReachedAreWoken() {
+    addOther(OPEN);
+    followers.add(Thread.currentThread(), () -> true);
+    followers.wakeReached();
+    assertWoken();
+  }
+
+  @Test
+  void whoLeftIsNotAskedForItsGoal() {
+    Thread gone =
+        addOther(
+            () -> {
+              throw new AssertionError("it left");
+            });
+    followers.remove(gone);
+    followers.wakeReached();
+    followers.wakeFirst();
+    followers.wakeAll();
+  }
+}

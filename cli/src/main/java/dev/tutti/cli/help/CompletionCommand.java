@@ -1,0 +1,52 @@
+package dev.tutti.cli.help;
+
+import java.io.PrintWriter;
+import picocli.AutoComplete;
+import picocli.CommandLine.Command;
+import picocli.CommandLine.Model.CommandSpec;
+import picocli.CommandLine.Parameters;
+import picocli.CommandLine.Spec;
+
+/** Prints a script that lets a shell complete commands and options. */
+@Command(
+    name = "completion",
+    sortOptions = false,
+    description = "Prints a script with which your shell completes commands and options.",
+    descriptionHeading = "%n",
+    parameterListHeading = "%n",
+    optionListHeading = "%nOptions:%n",
+    footer = {
+      "",
+      "bash: source <(tutti completion bash)",
+      "zsh:  tutti completion zsh > DIR/_tutti, with DIR a folder of fpath",
+      "fish: tutti completion fish > ~/.config/fish/completions/tutti.fish"
+    })
+public final class CompletionCommand implements Runnable {
+  /** The shells that scripts are written for. */
+  enum Shell {
+    bash,
+    zsh,
+    fish
+  }
+
+  @Parameters(paramLabel = "bash|zsh|fish", description = "The shell.")
+  private Shell shell = Shell.bash;
+
+  @Spec private CommandSpec spec = CommandSpec.create();
+
+  @Override
+  public void run() {
+    PrintWriter out = spec.commandLine().getOut();
+    out.print(script(shell, spec.root()));
+    out.flush();
+  }
+
+  /** Returns the script of a shell. */
+  static String script(Shell shell, CommandSpec root) {
+    return switch (shell) {
+      case bash -> AutoComplete.bash(root.name(), root.commandLine());
+      case zsh -> ZshCompletion.script(root);
+      case fish -> FishCompletion.script(root);
+    };
+  }
+}

@@ -1,0 +1,20 @@
+package dev.tutti.aeron;
+
+import dev.tutti.Settings;
+import dev.tutti.tls.TlsSettings;
+import java.util.Optional;
+
+/** Refuses stores over Aeron where all has to be encrypted, which its UDP is not. */
+final class Unencrypted {
+  private Unencrypted() {}
+
+  /** Returns why a store over Aeron must not be used, if so. */
+  static Optional<String> reason(Settings settings) {
+    return settings.get(TlsSettings.ENABLED)
+        ? Optional.of(
+            TlsSettings.ENABLED.name()
+                + " is set, and a store over Aeron does not encrypt what it sends; take the one"
+                + " over TCP (TUTTI_STORE=tcp)")
+        : Optional.empty();
+  }
+}

@@ -1,0 +1,64 @@
+package dev.tutti.testing;
+
+import static org.assertj.core.api.Assertions.assertThat;
+
+import dev.tutti.AllReduceAlgorithm;
+import dev.tutti.AllReduceOptions;
+import dev.tutti.Tensor;
+import java.util.ArrayList;
+import java.util.List;
+import java.util.Map;
+
+/** Asks for algorithms. */
+final class Algorithms {
+  private Algorithms() {}
+
+  /** Returns the algorithms that a tensor can be reduced by; reduces it by each. */
+  static List<AllReduceAlgorithm> usable(Member member, Tensor tensor) {
+    List<AllReduceAlgorithm> found = new ArrayList<>();
+    for (AllReduceAlgorithm algorithm : AllReduceAlgorithm.values()) {
+      try {
+        member.group().allReduce(tensor, AllReduceOptions.DEFAULT.withAlgorithm(algorithm)).await();
+        found.add(algorithm);
+      } catch (UnsupportedOperationException e) {
+        assertThat(e).hasMessageContaining(algorithm.label());
+      }
+    }
+    found.remove(AllReduceAlgorithm.AUTO);
+    return found;
+  }
+
+  /**
+   * Reduces by an algorithm, checks the result, and that it is the one that was taken.
+   *
+   * @return false if it was refused, and nothing was changed by that
+   */
+  static boolean isTaken(Member member, AllReduceAlgorithm algorithm, Reduction reduction) {
+    TestTensor tensor = reduction.input(member);
+    byte[] before = tensor.bits();
+    AllReduceOptions options =
+        AllReduceOptions.DEFAULT.withReduceOp(reduction.op(member.rank())).withAlgorithm(algorithm);
+    Map<String, Long> used = member.group().usageByPath();
+    try {
+      member.group().allReduce(tensor.view(), options).await();
+    } catch (UnsupportedOperationException e) {
+      assertThat(algorithm).isNotEqualTo(AllReduceAlgorithm.AUTO);
+      assertThat(e).hasMessageContaining(algorithm.label()).hasMessageContaining("rank ");
+      assertThat(tensor.bits()).as("what %s refused", algorithm).isEqualTo(before);
+      assertThat(member.group().usageByPath()).isEqualTo(used);
+      assertThat(member.group().failure()).isEmpty();
+      return false;
+    }
+    reduction.check("allReduce by " + algorithm.label(), tensor);
+    if (algorithm != AllReduceAlgorithm.AUTO && tensor.view().numel() > 0 && member.size() > 1) {
+      assertThat(member.group().usageByPath().entrySet())
+          .as("what was taken for %s, after %s", algorithm, used)
+          .anySatisfy(
+              entry -> {
+                assertThat(entry.getKey()).endsWith("/" + algorithm.label());
+                assertThat(entry.getValue()).isEqualTo(used.getOrDefault(entry.getKey(), 0L) + 1);
+              });
+    }
+    return true;
+  }
+}

@@ -1,0 +1,15 @@
+package dev.tutti.testing;
+
+/** Is what a contract suite throws to see what becomes of it; logs show it as one line. */
+final class DeliberateFault extends RuntimeException {
+  private static final long serialVersionUID = 1L;
+
+  /**
+   * Creates a fault.
+   *
+   * @param where it is thrown
+   */
+  DeliberateFault(String where) {
+    super("thrown on purpose by the contract suite: " + where, null, false, false);
+  }
+}

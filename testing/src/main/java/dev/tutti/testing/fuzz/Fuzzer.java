@@ -1,0 +1,142 @@
+package dev.tutti.testing.fuzz;
+
+import static org.assertj.core.api.Assumptions.assumeThat;
+
+import dev.tutti.Capabilities.Feature;
+import dev.tutti.testing.ContractSubject;
+import java.nio.file.Files;
+import java.nio.file.Path;
+import java.time.Duration;
+import java.util.Arrays;
+import org.opentest4j.TestAbortedException;
+
+/**
+ * Runs random programs for a time and reports the first that fails, with its seed and made smaller.
+ *
+ * <p>System properties: {@code tutti.fuzzSeconds} for how long (3), {@code tutti.fuzzSeed} from
+ * which seed on (1), {@code tutti.fuzzPatience} after how many seconds without progress a program
+ * hangs (60), {@code tutti.fuzzProgram} the file of a program to run instead, {@code
+ * tutti.fuzzRepeat} how often.
+ */
+final class Fuzzer {
+  private static final System.Logger LOG = System.getLogger(Fuzzer.class.getName());
+  private static final Duration LEAST_PATIENCE = Duration.ofSeconds(5);
+  private static final Duration MINIMIZING = Duration.ofMinutes(3);
+  private static final int ATTEMPTS = 3;
+  private static final int MOST_RANKS_OF_A_MIXTURE = 4;
+
+  private final ContractSubject subject;
+  private final ProgramHost host;
+  private final Duration patience;
+
+  Fuzzer(ContractSubject subject, ProgramHost host, Duration patience) {
+    this.subject = subject;
+    this.host = host;
+    this.patience = patience;
+  }
+
+  /** Is what a test does. */
+  interface Body {
+    void run(Fuzzer fuzzer) throws Exception;
+  }
+
+  /**
+   * Runs a test with the host that it wants.
+   *
+   * @throws org.opentest4j.TestAbortedException if the results of the backend are not real, or
+   *     ranks are elsewhere
+   */
+  static void onHost(FuzzContract test, Body body) throws Exception {
+    ContractSubject subject = test.subject();
+    assumeThat(subject.capabilities().has(Feature.REAL_RESULTS))
+        .as("the backend declares REAL_RESULTS")
+        .isTrue();
+    assumeThat(subject.onlyRank()).as("the only rank in this JVM").isEmpty();
+    Duration patience = Duration.ofSeconds(Long.getLong("tutti.fuzzPatience", 60));
+    if (test.processes() == 0) {
+      body.run(new Fuzzer(subject, new ThreadHost(subject), patience));
+      return;
+    }
+    try (ProcessHost host = new ProcessHost(subject, test.getClass(), test.processes())) {
+      body.run(new Fuzzer(subject, host, patience));
+    }
+  }
+
+  /** Does what the system properties say. */
+  void run() throws Exception {
+    String file = System.getProperty("tutti.fuzzProgram");
+    if (file == null) {
+      Duration time = Duration.ofSeconds(Long.getLong("tutti.fuzzSeconds", 3));
+      LOG.log(System.Logger.Level.INFO, fuzz(Long.getLong("tutti.fuzzSeed", 1), time));
+    } else {
+      Program program = Program.parse(Files.readString(Path.of(file)));
+      for (int i = 0; i < Integer.getInteger("tutti.fuzzRepeat", 1); i++) {
+        Outcome _ = check(program);
+      }
+    }
+  }
+
+  /** Runs all mixtures in the largest world that is not too large for all mixtures. */
+  void mix() throws Exception {
+    int size =
+        Arrays.stream(subject.worldSizes())
+            .filter(ranks -> ranks > 1 && ranks <= MOST_RANKS_OF_A_MIXTURE)
+            .max()
+            .orElseThrow(() -> new TestAbortedException("no world of some ranks to test with"));
+    for (Program program : new Mixtures(subject.capabilities(), subject.isOnHost(), size).all()) {
+      Outcome _ = check(program);
+    }
+  }
+
+  /** Runs the programs of as many seeds as fit in a time, at least one; returns what was done. */
+  String fuzz(long firstSeed, Duration time) throws Exception {
+    long start = System.nanoTime();
+    long seed = firstSeed;
+    long steps = 0;
+    long elements = 0;
+    do {
+      ProgramGenerator generator =
+          new ProgramGenerator(
+              subject.capabilities(), subject.isOnHost(), subject.worldSizes(), seed++);
+      Program program = generator.generate();
+      Outcome outcome = check(program);
+      steps += outcome.steps();
+      elements += outcome.elements();
+    } while (System.nanoTime() - start < time.toNanos());
+    return "seeds %d to %d: %d programs, %d steps, %d elements, none failed"
+        .formatted(firstSeed, seed - 1, seed - firstSeed, steps, elements);
+  }
+
+  /**
+   * Runs a program.
+   *
+   * @throws AssertionError with the smallest program that fails like it, if it fails
+   */
+  Outcome check(Program program) throws Exception {
+    Outcome outcome = host.run(program, patience);
+    if (!outcome.isFailure()) {
+      return outcome;
+    }
+    LOG.log(
+        System.Logger.Level.ERROR,
+        "seed " + program.seed() + " failed: " + outcome.report() + "\n" + program);
+    ProgramMinimizer minimizer =
+        new ProgramMinimizer(host, program, outcome, LEAST_PATIENCE, ATTEMPTS, MINIMIZING);
+    Program smallest = minimizer.minimize();
+    Outcome again = host.run(smallest, patience);
+    throw new AssertionError(
+        "a random program failed ("
+            + outcome.kind()
+            + "). Its seed is "
+            + program.seed()
+            + "; made smaller, it failed too ("
+            + minimizer.outcome().kind()
+            + ", and run once more "
+            + again.kind()
+            + "); -Dtutti.fuzzProgram=FILE runs it again from a file:\n"
+            + smallest
+            + minimizer.outcome().report()
+            + (smallest.equals(program) ? "" : "\nThe first failure, of the whole program:\n")
+            + (smallest.equals(program) ? "" : outcome.report() + "\n" + program));
+  }
+}

@@ -1,0 +1,73 @@
+package dev.tutti.testing.fuzz;
+
+import dev.tutti.Store;
+import dev.tutti.store.PrefixStore;
+import dev.tutti.store.TcpStore;
+import dev.tutti.testing.ContractSubject;
+import dev.tutti.testing.GroupContract;
+import java.io.File;
+import java.nio.charset.StandardCharsets;
+import java.time.Duration;
+import java.util.List;
+import java.util.stream.IntStream;
+import org.junit.platform.commons.support.ReflectionSupport;
+
+/**
+ * Is one of the processes of a {@link ProcessHost}: runs its ranks of one program after another.
+ */
+final class ProcessPart {
+  static final String TASKS = "tasks/";
+  static final String OUTCOMES = "outcomes/";
+  private static final Duration UNTIL_KILLED = Duration.ofDays(1);
+
+  private ProcessPart() {}
+
+  /**
+   * Runs programs until the process is killed or the store goes.
+   *
+   * @param args test class, the store's address, the number of the part and of all parts
+   */
+  static void main(String[] args) throws Exception {
+    Class<?> testClass = Class.forName(args[0]);
+    String[] address = args[1].split(File.pathSeparator, 2);
+    String part = args[2];
+    int parts = Integer.parseInt(args[3]);
+    ContractSubject subject = ((GroupContract) ReflectionSupport.newInstance(testClass)).subject();
+    try (Store store = new TcpStore(address[0], Integer.parseInt(address[1]))) {
+      while (true) {
+        String[] task =
+            new String(store.queuePop(TASKS + part, UNTIL_KILLED), StandardCharsets.UTF_8)
+                .split("\n", 2);
+        String[] head = task[0].split(" ", 2);
+        Duration patience = Duration.ofMillis(Long.parseLong(head[1]));
+        Outcome outcome =
+            run(
+                subject,
+                Program.parse(task[1]),
+                patience,
+                head[0],
+                Integer.parseInt(part),
+                parts,
+                store);
+        store.queuePush(
+            OUTCOMES + head[0] + "/" + part, outcome.toString().getBytes(StandardCharsets.UTF_8));
+      }
+    }
+  }
+
+  /** Runs every so many-th rank of a program. */
+  static Outcome run(
+      ContractSubject subject,
+      Program program,
+      Duration patience,
+      String run,
+      int part,
+      int parts,
+      Store store)
+      throws InterruptedException {
+    List<Integer> own =
+        IntStream.range(0, program.size()).filter(rank -> rank % parts == part).boxed().toList();
+    return new ProgramRunner(subject, program, own)
+        .run(new PrefixStore("run/" + run, store), patience);
+  }
+}

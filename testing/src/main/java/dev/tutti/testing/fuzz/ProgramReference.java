@@ -1,0 +1,270 @@
+package dev.tutti.testing.fuzz;
+
+import dev.tutti.DType;
+import dev.tutti.ReduceOp;
+import java.nio.ByteBuffer;
+import java.nio.ByteOrder;
+import java.util.Arrays;
+
+/**
+ * Computes what each rank brings to a step and what must come out, as bytes, by plain loops over
+ * numbers, without the code under test.
+ *
+ * <p>What is only moved has random bits. What is reduced is exact: integers wrap, and real numbers
+ * are so small and whole that no order of the ranks rounds.
+ */
+final class ProgramReference {
+  private static final double[] FACTORS = {1, -0.5, 2, 0.5};
+  private static final double[] POWERS = {1, -1, 2, -2, 0.5};
+
+  private final long seed;
+  private final boolean dividesTheSum;
+
+  /**
+   * Creates the reference of a program.
+   *
+   * @param seed the program's
+   * @param dividesTheSum whether AVG of integers truncates the quotient of the sum
+   */
+  ProgramReference(long seed, boolean dividesTheSum) {
+    this.seed = seed;
+    this.dividesTheSum = dividesTheSum;
+  }
+
+  /** Returns the factor of a rank for PREMUL_SUM. */
+  static double factor(int rank) {
+    return FACTORS[rank % FACTORS.length];
+  }
+
+  /** Returns the operator of a rank. */
+  static ReduceOp op(ReduceOp.Kind kind, int rank) {
+    return kind == ReduceOp.Kind.PREMUL_SUM
+        ? ReduceOp.premulSum(factor(rank))
+        : ReduceOp.ofName(kind.name());
+  }
+
+  /** Makes elements that are only moved: random bits, of bool 0 or 1. */
+  byte[] moved(Step step, int slot, int rank, int count) {
+    byte[] bytes = new byte[Math.multiplyExact(count, step.dtype().byteSize())];
+    long state = state(step, slot, rank);
+    for (int i = 0; i < bytes.length; i += Long.BYTES) {
+      long bits = mix(state + i);
+      for (int k = i; k < Math.min(bytes.length, i + Long.BYTES); k++, bits >>>= 8) {
+        bytes[k] = (byte) (step.dtype() == DType.BOOL ? bits & 1 : bits);
+      }
+    }
+    return bytes;
+  }
+
+  /** Makes what a rank brings to a reduction. */
+  byte[] brought(Step step, int slot, int rank, int size, int count) {
+    byte[] result = new byte[count * step.dtype().byteSize()];
+    ByteBuffer bytes = over(result);
+    for (int i = 0; i < reals(step.dtype(), count); i++) {
+      if (isReal(step.dtype())) {
+        put(bytes, step.dtype(), i, real(step, slot, rank, size, i));
+      } else {
+        put(bytes, step.dtype(), i, whole(step, slot, rank, size, i));
+      }
+    }
+    return result;
+  }
+
+  /** Computes a reduction over the ranks of a group. */
+  byte[] reduced(Step step, int slot, int size, int count) {
+    byte[] result = new byte[count * step.dtype().byteSize()];
+    ByteBuffer bytes = over(result);
+    for (int i = 0; i < reals(step.dtype(), count); i++) {
+      if (isReal(step.dtype())) {
+        put(bytes, step.dtype(), i, reducedReal(step, slot, size, i));
+      } else {
+        put(bytes, step.dtype(), i, reducedWhole(step, slot, size, i));
+      }
+    }
+    return result;
+  }
+
+  private double reducedReal(Step step, int slot, int size, int i) {
+    boolean scales = step.op() == ReduceOp.Kind.PREMUL_SUM;
+    double result = real(step, slot, 0, size, i) * (scales ? factor(0) : 1);
+    for (int rank = 1; rank < size; rank++) {
+      double next = real(step, slot, rank, size, i) * (scales ? factor(rank) : 1);
+      result =
+          switch (step.op()) {
+            case SUM, AVG, PREMUL_SUM -> result + next;
+            case PRODUCT -> result * next;
+            case MIN -> next < result ? next : result;
+            case MAX -> next > result ? next : result;
+            case BAND, BOR, BXOR -> throw new IllegalArgumentException(step.toString());
+          };
+    }
+    return step.op() == ReduceOp.Kind.AVG ? result / size : result;
+  }
+
+  private long reducedWhole(Step step, int slot, int size, int i) {
+    long result = whole(step, slot, 0, size, i);
+    for (int rank = 1; rank < size; rank++) {
+      result = combined(step, result, whole(step, slot, rank, size, i));
+    }
+    return step.op() == ReduceOp.Kind.AVG ? result / size : result;
+  }
+
+  private static long combined(Step step, long a, long b) {
+    boolean bool = step.dtype() == DType.BOOL;
+    return switch (step.op()) {
+      case SUM, AVG -> bool ? a | b : a + b;
+      case PRODUCT -> bool ? a & b : a * b;
+      case MIN -> a < b ? a : b;
+      case MAX -> a > b ? a : b;
+      case BAND -> a & b;
+      case BOR -> a | b;
+      case BXOR -> a ^ b;
+      case PREMUL_SUM -> throw new IllegalArgumentException(step.toString());
+    };
+  }
+
+  /** Returns one real number that a rank brings. Zeros have no sign, products have no zeros. */
+  private double real(Step step, int slot, int rank, int size, int i) {
+    long bits = mix(state(step, slot, rank) + i) >>> 1;
+    return switch (step.op()) {
+      case SUM -> within(bits, Math.max(1, 127 / size));
+      case AVG -> size * (double) within(bits, Math.max(1, 250 / (size * size)));
+      case PRODUCT -> POWERS[(int) (bits % POWERS.length)];
+      case PREMUL_SUM -> 2 * (double) (1 + bits % Math.max(1, 60 / size));
+      case MIN, MAX -> within(bits, 120);
+      case BAND, BOR, BXOR -> throw new IllegalArgumentException(step.toString());
+    };
+  }
+
+  /** Returns one integer that a rank brings, of any bits that the type has but for AVG. */
+  private long whole(Step step, int slot, int rank, int size, int i) {
+    long bits = mix(state(step, slot, rank) + i);
+    if (step.dtype() == DType.BOOL) {
+      return bits & 1;
+    }
+    if (step.op() == ReduceOp.Kind.AVG) {
+      long limit = 120 / size;
+      long value =
+          dividesTheSum ? within(bits >>> 1, limit) : size * within(bits >>> 1, limit / size);
+      return step.dtype() == DType.UINT8 ? Math.abs(value) : value;
+    }
+    return switch (step.dtype()) {
+      case INT8 -> (byte) bits;
+      case UINT8 -> bits & 0xff;
+      case INT16 -> (short) bits;
+      case INT32 -> (int) bits;
+      default -> bits;
+    };
+  }
+
+  private static long within(long bits, long limit) {
+    return bits % (2 * limit + 1) - limit;
+  }
+
+  private static boolean isReal(DType dtype) {
+    return dtype.isFloatingPoint() || dtype.isComplex();
+  }
+
+  private static int reals(DType dtype, int count) {
+    return dtype.isComplex() ? 2 * count : count;
+  }
+
+  private static ByteBuffer over(byte[] bytes) {
+    return ByteBuffer.wrap(bytes).order(ByteOrder.nativeOrder());
+  }
+
+  private static void put(ByteBuffer bytes, DType dtype, int i, double value) {
+    switch (dtype) {
+      case FLOAT64, COMPLEX128 -> bytes.putDouble(8 * i, value);
+      case FLOAT32, COMPLEX64 -> bytes.putFloat(4 * i, (float) value);
+      case FLOAT16 -> bytes.putShort(2 * i, Float.floatToFloat16((float) value));
+      case BFLOAT16 ->
+          bytes.putShort(2 * i, (short) (Float.floatToRawIntBits((float) value) >>> 16));
+      default -> throw new IllegalArgumentException(dtype.label());
+    }
+  }
+
+  private static void put(ByteBuffer bytes, DType dtype, int i, long value) {
+    switch (dtype.byteSize()) {
+      case 1 -> bytes.put(i, (byte) value);
+      case 2 -> bytes.putShort(2 * i, (short) value);
+      case 4 -> bytes.putInt(4 * i, (int) value);
+      default -> bytes.putLong(8 * i, value);
+    }
+  }
+
+  /** Returns the places of the values that a rank brings to a sparse sum, some of them twice. */
+  int[] places(Step step, int rank, int range) {
+    int[] places = new int[step.counts().get(rank)];
+    for (int i = 0; i < places.length; i++) {
+      places[i] = (int) Long.remainderUnsigned(mix(state(step, -1, rank) + i), range);
+    }
+    return places;
+  }
+
+  /** Returns the values of a rank for a sparse sum. */
+  long[] addends(Step step, int rank) {
+    long[] values = new long[step.counts().get(rank)];
+    for (int i = 0; i < values.length; i++) {
+      values[i] = (mix(state(step, -2, rank) + i) >>> 1) % 3;
+    }
+    return values;
+  }
+
+  /** Adds what all ranks bring to a sparse sum, with how often each place is named. */
+  long[][] sparseSum(Step step, int size, int range) {
+    long[] sum = new long[range];
+    long[] named = new long[range];
+    for (int rank = 0; rank < size; rank++) {
+      int[] places = places(step, rank, range);
+      long[] addends = addends(step, rank);
+      for (int i = 0; i < places.length; i++) {
+        sum[places[i]] += addends[i];
+        named[places[i]]++;
+      }
+    }
+    return new long[][] {sum, named};
+  }
+
+  /** Returns the elements as bytes of a type that holds small whole numbers. */
+  static byte[] encoded(DType dtype, long[] values) {
+    byte[] result = new byte[values.length * dtype.byteSize()];
+    ByteBuffer bytes = over(result);
+    for (int i = 0; i < values.length; i++) {
+      if (isReal(dtype)) {
+        put(bytes, dtype, i, (double) values[i]);
+      } else {
+        put(bytes, dtype, i, values[i]);
+      }
+    }
+    return result;
+  }
+
+  /** Puts arrays one behind the other. */
+  static byte[] joined(byte[]... parts) {
+    byte[] all = new byte[Arrays.stream(parts).mapToInt(part -> part.length).sum()];
+    int at = 0;
+    for (byte[] part : parts) {
+      System.arraycopy(part, 0, all, at, part.length);
+      at += part.length;
+    }
+    return all;
+  }
+
+  /** Returns a number that depends on the step and the place, as from a die. */
+  long die(Step step, int slot, int rank) {
+    return mix(state(step, slot, rank) ^ 0x5bd1e995) >>> 1;
+  }
+
+  private long state(Step step, int slot, int rank) {
+    return mix(mix(mix(seed) + step.id()) + slot * 1_000_003L) + rank * 0x1_0000_0000L;
+  }
+
+  /** Mixes the bits of a number, as splitmix64 does. */
+  static long mix(long z) {
+    z = (z + 0x9e3779b97f4a7c15L);
+    z = (z ^ (z >>> 30)) * 0xbf58476d1ce4e5b9L;
+    z = (z ^ (z >>> 27)) * 0x94d049bb133111ebL;
+    return z ^ (z >>> 31);
+  }
+}

@@ -1,0 +1,71 @@
+package dev.tutti.testing.fuzz;
+
+import dev.tutti.Capabilities;
+import dev.tutti.fake.ThreadedProvider;
+import dev.tutti.spi.Backend;
+import dev.tutti.spi.BackendContext;
+import dev.tutti.spi.BackendProvider;
+import java.lang.reflect.InvocationTargetException;
+import java.lang.reflect.Proxy;
+import java.util.Set;
+
+/** Makes backends that do one operation wrong on one rank. */
+record FaultyBackendProvider(String operation, int rank, Fault fault) implements BackendProvider {
+  private static final BackendProvider THREADED = new ThreadedProvider();
+
+  /** Takes the place of an operation. */
+  interface Fault {
+    /**
+     * Does the operation.
+     *
+     * @param right does it right
+     * @param arguments the operation, then what the method of the backend takes
+     */
+    void run(Call right, Object[] arguments) throws Throwable;
+  }
+
+  /** Calls the backend. */
+  interface Call {
+    void run() throws Throwable;
+  }
+
+  @Override
+  public String name() {
+    return "faulty";
+  }
+
+  @Override
+  public Set<String> deviceTypes() {
+    return THREADED.deviceTypes();
+  }
+
+  @Override
+  public Capabilities capabilities() {
+    return THREADED.capabilities();
+  }
+
+  @Override
+  public Backend create(BackendContext context) throws Exception {
+    Backend own = THREADED.create(context);
+    return (Backend)
+        Proxy.newProxyInstance(
+            Backend.class.getClassLoader(),
+            new Class<?>[] {Backend.class},
+            (_, method, arguments) -> {
+              if (method.getName().equals(operation) && context.rank() == rank) {
+                fault.run(() -> call(own, method, arguments), arguments);
+                return null;
+              }
+              return call(own, method, arguments);
+            });
+  }
+
+  private static Object call(Backend backend, java.lang.reflect.Method method, Object[] arguments)
+      throws Throwable {
+    try {
+      return method.invoke(backend, arguments);
+    } catch (InvocationTargetException e) {
+      throw e.getCause();
+    }
+  }
+}

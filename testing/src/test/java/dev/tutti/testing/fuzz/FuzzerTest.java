@@ -1,0 +1,145 @@
+package dev.tutti.testing.fuzz;
+
+import static org.assertj.core.api.Assertions.assertThat;
+import static org.assertj.core.api.Assertions.assertThatThrownBy;
+
+import dev.tutti.Tensor;
+import dev.tutti.spi.Operation;
+import dev.tutti.testing.ContractSubject;
+import java.lang.foreign.MemorySegment;
+import java.lang.foreign.ValueLayout;
+import java.time.Duration;
+import java.util.List;
+import java.util.concurrent.CountDownLatch;
+import java.util.concurrent.TimeUnit;
+import org.assertj.core.api.AbstractStringAssert;
+import org.jspecify.annotations.Nullable;
+import org.junit.jupiter.api.Test;
+import org.junit.jupiter.api.Timeout;
+
+/** Tests that backends with a fault are found, and that what is reported can be run again. */
+@Timeout(value = 5, unit = TimeUnit.MINUTES)
+class FuzzerTest {
+  private static final Duration PATIENCE = Duration.ofSeconds(5);
+
+  private static final Program SMALL =
+      new Program(
+          5,
+          3,
+          List.of(
+              Step.of(0, StepKind.ALL_REDUCE, 3, 10),
+              Step.of(1, StepKind.MESSAGE, 3, 100).withPeers(0, 2, 1),
+              Step.of(2, StepKind.BARRIER, 3)));
+
+  private record Threes(FaultyBackendProvider provider) implements ContractSubject {
+    @Override
+    public int[] worldSizes() {
+      return new int[] {3};
+    }
+  }
+
+  private static AbstractStringAssert<?> failure(
+      String operation, int rank, FaultyBackendProvider.Fault fault) {
+    return failure(operation, rank, fault, null);
+  }
+
+  /** Runs a program, or random ones, until one fails, and returns the message. */
+  private static AbstractStringAssert<?> failure(
+      String operation, int rank, FaultyBackendProvider.Fault fault, @Nullable Program program) {
+    ContractSubject subject = new Threes(new FaultyBackendProvider(operation, rank, fault));
+    Fuzzer fuzzer = new Fuzzer(subject, new ThreadHost(subject), PATIENCE);
+    AssertionError[] thrown = new AssertionError[1];
+    assertThatThrownBy(
+            () -> {
+              if (program == null) {
+                fuzzer.fuzz(1, Duration.ofMinutes(2));
+              } else {
+                fuzzer.check(program);
+              }
+            })
+        .isInstanceOfSatisfying(AssertionError.class, e -> thrown[0] = e);
+    String message = String.valueOf(thrown[0].getMessage());
+    Program smallest = printed(message);
+    assertThat(new ThreadHostOutcome(subject).of(smallest).isFailure())
+        .as("fails again: %s, found by: %s", smallest, message)
+        .isTrue();
+    assertThat(smallest.steps()).as("steps of %s", smallest).hasSizeLessThanOrEqualTo(2);
+    return assertThat(message).contains("Its seed is " + smallest.seed());
+  }
+
+  private record ThreadHostOutcome(ContractSubject subject) {
+    Outcome of(Program program) {
+      try {
+        return new ThreadHost(subject).run(program, PATIENCE);
+      } catch (InterruptedException e) {
+        throw new AssertionError(e);
+      }
+    }
+  }
+
+  /** Reads the first program of a report. */
+  private static Program printed(String message) {
+    List<String> lines =
+        message.lines().dropWhile(line -> !line.startsWith("program seed=")).toList();
+    List<String> steps =
+        lines.stream().skip(1).takeWhile(l -> l.matches("\\d+ [A-Z_]+( .*)?")).toList();
+    return Program.parse(lines.get(0) + "\n" + String.join("\n", steps));
+  }
+
+  @Test
+  void aWrongElementIsFound() {
+    failure(
+            "allReduce",
+            1,
+            (right, arguments) -> {
+              right.run();
+              Tensor tensor = (Tensor) arguments[1];
+              if (tensor.numel() > 100) {
+                long bits = tensor.flatten().segment().get(ValueLayout.JAVA_BYTE, 0);
+                tensor.flatten().segment().set(ValueLayout.JAVA_BYTE, 0, (byte) (bits ^ 1));
+              }
+            })
+        .contains("tensor of rank 1", "element 0 is", "expected");
+  }
+
+  @Test
+  void aByteWrittenBesideAViewIsFound() {
+    failure(
+            "broadcast",
+            2,
+            (right, arguments) -> {
+              right.run();
+              MemorySegment segment = ((Tensor) arguments[1]).segment();
+              // Memory is aligned to 64, so this is a view into the middle of a larger piece.
+              if (segment.isNative() && segment.address() % Tensor.ALIGNMENT != 0) {
+                MemorySegment.ofAddress(segment.address() - 1)
+                    .reinterpret(1)
+                    .set(ValueLayout.JAVA_BYTE, 0, (byte) 0);
+              }
+            })
+        .contains("beside the elements");
+  }
+
+  @Test
+  void aLostMessageIsFound() {
+    failure("send", 0, (_, arguments) -> ((Operation) arguments[0]).complete(), SMALL)
+        .contains("HUNG", "no step ended within", "recv");
+  }
+
+  @Test
+  void anOperationThatHangsIsFound() {
+    CountDownLatch never = new CountDownLatch(1);
+    failure("barrier", 1, (_, _) -> never.await(), SMALL)
+        .contains("HUNG", "rank 1, thread 0: step", "BARRIER", "at java.base");
+  }
+
+  @Test
+  void aRightBackendPasses() throws Exception {
+    ContractSubject subject =
+        new Threes(new FaultyBackendProvider("barrier", 1, (right, _) -> right.run()));
+    Fuzzer fuzzer = new Fuzzer(subject, new ThreadHost(subject), Duration.ofSeconds(60));
+    assertThat(fuzzer.fuzz(7, Duration.ofNanos(1)))
+        .startsWith("seeds 7 to 7: 1 programs, ")
+        .endsWith("none failed");
+  }
+}
