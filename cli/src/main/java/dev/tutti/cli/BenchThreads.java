@@ -7,7 +7,9 @@ import dev.tutti.spi.DeviceSession;
 import dev.tutti.store.HashStore;
 import java.util.List;
 import java.util.Objects;
+import java.util.concurrent.BrokenBarrierException;
 import java.util.concurrent.CompletionService;
+import java.util.concurrent.CyclicBarrier;
 import java.util.concurrent.ExecutionException;
 import java.util.concurrent.ExecutorCompletionService;
 import java.util.concurrent.ExecutorService;
@@ -22,6 +24,7 @@ final class BenchThreads {
   private final int ranks;
   private final Settings settings;
   private final Consumer<BenchRow> rows;
+  private final CyclicBarrier opened;
   private final AtomicReference<@Nullable Throwable> first = new AtomicReference<>();
 
   /**
@@ -35,6 +38,7 @@ final class BenchThreads {
     this.ranks = ranks;
     this.settings = settings;
     this.rows = rows;
+    this.opened = new CyclicBarrier(ranks);
   }
 
   /** Runs to the end and returns 0, or throws what the rank that failed first threw. */
@@ -79,21 +83,32 @@ final class BenchThreads {
 
   private void runRank(int rank, HashStore store, BenchOptions options) {
     BackendProvider provider = BenchDevice.provider(options, settings);
-    try (DeviceSession device = BenchDevice.open(provider, rank);
-        ProcessGroup group =
-            ProcessGroup.init(
-                BenchDevice.options(options, provider, device, settings)
-                    .withStore(store.duplicate())
-                    .withRank(rank)
-                    .withSize(ranks))) {
-      try {
-        new BenchRank(group, options, device, rows).run();
-        group.barrier();
-      } catch (RuntimeException | Error e) {
-        // Before the group is closed, of which the others fail.
-        failed(e);
-        throw e;
+    try (DeviceSession device = BenchDevice.open(provider, rank)) {
+      awaitOpened();
+      try (ProcessGroup group =
+          ProcessGroup.init(
+              BenchDevice.options(options, provider, device, settings)
+                  .withStore(store.duplicate())
+                  .withRank(rank)
+                  .withSize(ranks))) {
+        try {
+          new BenchRank(group, options, device, rows).run();
+          group.barrier();
+        } catch (RuntimeException | Error e) {
+          // Before the group is closed, of which the others fail.
+          failed(e);
+          throw e;
+        }
       }
+    }
+  }
+
+  /** Waits for the devices of all ranks, since no interrupt ends the set-up of a group. */
+  private void awaitOpened() {
+    try {
+      opened.await();
+    } catch (InterruptedException | BrokenBarrierException e) {
+      throw new LaunchException(1, "the device of another rank cannot be opened", e);
     }
   }
 }
