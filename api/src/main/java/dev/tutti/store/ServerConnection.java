@@ -1,11 +1,10 @@
 package dev.tutti.store;
 
 import dev.tutti.internal.HostPort;
+import dev.tutti.spi.LimitedLog;
 import dev.tutti.store.internal.ServerMemory;
 import dev.tutti.tls.TlsChannel;
 import java.io.IOException;
-import java.net.InetSocketAddress;
-import java.net.SocketAddress;
 import java.nio.ByteBuffer;
 import java.nio.ByteOrder;
 import java.nio.channels.ByteChannel;
@@ -29,7 +28,7 @@ final class ServerConnection {
   final ServerMemory.Client memory;
   final SendQueue replies;
 
-  /** Is the channel, or what encrypts it. */
+  /** The channel, or what encrypts it. */
   final ByteChannel wire;
 
   final @Nullable TlsChannel tls;
@@ -59,7 +58,7 @@ final class ServerConnection {
   final long cameAt = System.nanoTime();
 
   /**
-   * Is why the client cannot be served any more, found while another one's request was carried out.
+   * Why the client cannot be served any more, found while another one's request was carried out.
    */
   @Nullable Throwable broken;
 
@@ -68,7 +67,7 @@ final class ServerConnection {
   /** Tells that client and server have agreed on keys, or do not encrypt. */
   boolean secured;
 
-  /** Are the clients that came before and after this one. */
+  /** The clients that came before and after this one. */
   @Nullable ServerConnection older;
 
   @Nullable ServerConnection newer;
@@ -91,10 +90,8 @@ final class ServerConnection {
     this.secured = tls == null;
     this.key = key;
     this.memory = memory;
-    SocketAddress remote = channel.getRemoteAddress();
-    this.peer = HostPort.text(remote);
-    this.address =
-        remote instanceof InetSocketAddress inet ? inet.getAddress().getHostAddress() : peer;
+    this.peer = HostPort.text(channel.getRemoteAddress());
+    this.address = LimitedLog.addressOf(channel);
     this.replies = new SendQueue(memory);
     this.gate = new TokenHandshake.Gate(token, replies);
     this.requests = new RequestReader(gate, memory);

@@ -1,5 +1,6 @@
 package dev.tutti.store;
 
+import dev.tutti.tls.TlsFailures;
 import dev.tutti.tls.TlsSettings;
 import java.io.EOFException;
 import java.io.IOException;
@@ -8,9 +9,6 @@ import javax.net.ssl.SSLException;
 /** Says that client and server of a store do not encrypt alike, or one does not trust the other. */
 final class TlsRefusedException extends IOException {
   private static final long serialVersionUID = 1L;
-
-  /** Is in the JDK's text of what the other side sent. */
-  private static final String ALERT = "Received fatal alert";
 
   private static final String SAME =
       TlsSettings.ENABLED.name() + " must be the same for the server and all ranks";
@@ -44,15 +42,10 @@ final class TlsRefusedException extends IOException {
   }
 
   private static String text(IOException cause, String self, String peer) {
-    Throwable root = cause;
-    while (root.getCause() != null) {
-      root = root.getCause();
-    }
-    String what = root.equals(cause) ? "" : " (" + root.getMessage() + ")";
-    if (String.valueOf(cause.getMessage()).contains(ALERT)) {
-      return peer + " refused " + self + ": " + cause.getMessage() + what + check(self, peer);
-    }
-    return self + " refused " + peer + ": " + cause.getMessage() + what + check(peer, self);
+    String reason = TlsFailures.text(cause);
+    return TlsFailures.isOfPeer(cause)
+        ? peer + " refused " + self + ": " + reason + check(self, peer)
+        : self + " refused " + peer + ": " + reason + check(peer, self);
   }
 
   private static String check(String shows, String trusts) {

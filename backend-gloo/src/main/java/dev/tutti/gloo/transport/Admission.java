@@ -3,6 +3,7 @@ package dev.tutti.gloo.transport;
 import dev.tutti.spi.LimitedLog;
 import dev.tutti.store.JobToken;
 import dev.tutti.tls.TlsChannel;
+import dev.tutti.tls.TlsFailures;
 import dev.tutti.tls.TlsSettings;
 import java.io.IOException;
 import java.nio.channels.ByteChannel;
@@ -22,9 +23,6 @@ final class Admission implements Handler {
    * rank it said it was, which may still come; the rank that connected knows whom it wanted, and gives
    * up.
    */
-  /** Is in the JDK's text of what the other side sent. */
-  private static final String ALERT = "Received fatal alert";
-
   private final Transport transport;
   private final Pair pair;
   private final SocketChannel socket;
@@ -87,7 +85,10 @@ final class Admission implements Handler {
     String why =
         byTls
             ? refusal(e)
-            : text(e) + "; " + JobToken.SETTING.name() + " must be the same for all ranks of a job";
+            : TlsFailures.text(e)
+                + "; "
+                + JobToken.SETTING.name()
+                + " must be the same for all ranks of a job";
     transport.pairs.refused(this, pair, connects, why, e);
   }
 
@@ -96,14 +97,14 @@ final class Admission implements Handler {
     String self = "rank " + transport.rank();
     String peer = "rank " + pair.rank;
     if (!(e instanceof SSLException)) {
-      return text(e) + "; " + check("both ranks", "both ranks");
+      return TlsFailures.text(e) + "; " + check("both ranks", "both ranks");
     }
-    boolean byPeer = String.valueOf(e.getMessage()).contains(ALERT);
+    boolean byPeer = TlsFailures.isOfPeer(e);
     return (byPeer ? peer : self)
         + " refused "
         + (byPeer ? self : peer)
         + ": "
-        + text(e)
+        + TlsFailures.text(e)
         + "; "
         + (byPeer ? check(self, peer) : check(peer, self));
   }
@@ -111,16 +112,6 @@ final class Admission implements Handler {
   private static String check(String shows, String trusts) {
     return "check %s of %s and %s of %s"
         .formatted(TlsSettings.CERTIFICATE.name(), shows, TlsSettings.AUTHORITIES.name(), trusts);
-  }
-
-  /** Returns what went wrong, with what caused it in the first place. */
-  static String text(Throwable e) {
-    String text = String.valueOf(e.getMessage());
-    Throwable root = e.getCause();
-    while (root != null && root.getCause() != null) {
-      root = root.getCause();
-    }
-    return root == null ? text : text + " (" + root.getMessage() + ")";
   }
 
   /** Gives the connection up for others that wait. */

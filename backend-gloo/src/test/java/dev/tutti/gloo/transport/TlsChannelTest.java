@@ -8,6 +8,7 @@ import dev.tutti.store.JobToken;
 import dev.tutti.testing.TestAuthority;
 import dev.tutti.tls.PemFile;
 import dev.tutti.tls.TlsChannel;
+import dev.tutti.tls.TlsFailures;
 import dev.tutti.tls.TlsSettings;
 import java.io.EOFException;
 import java.io.IOException;
@@ -307,7 +308,7 @@ class TlsChannelTest {
               sides[i].read(ByteBuffer.allocate(100));
             }
           } catch (SSLHandshakeException e) {
-            messages[i] = Admission.text(e);
+            messages[i] = TlsFailures.text(e);
             sides[i].close();
           }
         }
