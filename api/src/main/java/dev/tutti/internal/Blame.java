@@ -32,7 +32,7 @@ record Blame(Kind kind, int rank) {
    *    it came, and the Ledger says what that proves: whose calls do not fit (5), who does not answer,
    *    has not come, closed, or does nothing while a peer waits for its message.
    *
-   * Who stood still itself does not judge: the ends and the deadlines that it finds when it goes on
+   * A rank that stood still does not judge: the ends and the deadlines that it finds when it goes on
    * are what others made of its silence. It names itself, unless another rank told its own finding.
    *
    * The first event in the log of the JobMonitor, and the first finding beside it, count for all ranks.

@@ -35,7 +35,7 @@ final class Failures {
   private static final long SETTLE_NANOS = TimeUnit.SECONDS.toNanos(3);
   private static final Duration ASK = Duration.ofSeconds(1);
 
-  /** Is how long a rank that has not come yet may take to make the call that does not fit. */
+  /** How long a rank that has not come yet may take to make the call that does not fit. */
   private static final long CALL_NANOS = TimeUnit.MILLISECONDS.toNanos(800);
 
   private static final long LEDGER_NANOS = TimeUnit.SECONDS.toNanos(1);

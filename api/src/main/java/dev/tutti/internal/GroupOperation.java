@@ -43,7 +43,7 @@ final class GroupOperation extends OperationState implements Work {
   /** Is the place in the flight record, of an operation that has one from its issue on. */
   long flightPlace;
 
-  /** Is what reduces the tensor, of the operation that a group reuses. */
+  /** The reduction of the operation that a group reuses. */
   ReduceOp.@Nullable Kind inlineReduceOp;
 
   /** Is the element type of the tensor, of the operation that a group reuses. */

@@ -162,7 +162,7 @@ final class Ledger {
     late += ", it waits in " + next.describe();
     if (!next.type().isPointToPoint()) {
       Finding further = ofCollective(next.sequence());
-      // Who did not come because it waits for this very message is not to blame.
+      // A rank that did not come because it waits for this very message is not to blame.
       int blamed = seen.contains(further.failedRank()) ? -1 : further.failedRank();
       return new Finding(blamed, late + ", " + further.text());
     }

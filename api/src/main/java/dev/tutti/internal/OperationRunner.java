@@ -46,7 +46,7 @@ final class OperationRunner {
   private final AtomicLong messages = new AtomicLong();
   private final MessageCounts counts;
 
-  /** Is the first collective that was refused because the group fails. */
+  /** The first collective that was refused because the group fails. */
   private volatile Progress.@Nullable Issued refused;
 
   OperationRunner(Group group) {

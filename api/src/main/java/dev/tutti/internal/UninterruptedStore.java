@@ -9,7 +9,7 @@ import java.util.function.Function;
 import org.jspecify.annotations.Nullable;
 
 /**
- * Is a store whose waits no interrupt ends, for calls that all ranks make together. The thread is
+ * A store whose waits no interrupt ends, for calls that all ranks make together. The thread is
  * interrupted when a call returns, as it was before or became meanwhile. While a group is set up, a
  * deadline bounds all calls, also those that wait for nobody but the server.
  */
@@ -18,7 +18,7 @@ final class UninterruptedStore implements Store {
   private volatile @Nullable SetUp setUp;
 
   /**
-   * Is what bounds the calls.
+   * The set-up whose deadline bounds the calls.
    *
    * @param group that is set up
    * @param rank in the group

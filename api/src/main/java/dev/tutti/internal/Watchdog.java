@@ -25,7 +25,7 @@ final class Watchdog {
   static final long PERIOD_NANOS = 1_000_000_000;
   private static final long RETRY_NANOS = 100_000_000;
 
-  /** Is by how much this thread must be late for the process to have stood still. */
+  /** How late this thread must be for the process to have stood still. */
   private static final long STANDSTILL_NANOS = 2_500_000_000L;
 
   private static final Set<Watched> WATCHED = ConcurrentHashMap.newKeySet();

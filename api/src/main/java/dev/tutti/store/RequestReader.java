@@ -26,10 +26,10 @@ final class RequestReader {
   private static final int FIRST_ARRAY = 64 * 1024;
   private static final int RAW_BYTES = 32;
 
-  /** Is what a key or value takes beside its bytes. */
+  /** Bytes that a key or value takes beside its own. */
   private static final int ITEM_BYTES = 64;
 
-  /** Is the longest list that is used again. */
+  /** The longest list that is used again. */
   private static final int KEPT_ITEMS = 16;
 
   private final TokenHandshake.Gate gate;

@@ -19,10 +19,10 @@ import java.util.function.LongConsumer;
 
 /** Carries out requests on the server's table; used by the event loop only. */
 final class ServerCommands {
-  /** Is what a table takes for each key that a client waits for. */
+  /** Bytes that a table takes for each key that a client waits for. */
   private static final int WAIT_BYTES = 64;
 
-  /** Is what it takes beside that for a key that nobody else waits for. */
+  /** Bytes that it takes beside that for a key that nobody else waits for. */
   private static final int LONE_BYTES = 256;
 
   private final KeyTable table;

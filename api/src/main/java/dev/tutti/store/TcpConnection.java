@@ -39,7 +39,7 @@ final class TcpConnection implements AutoCloseable {
 
   private final SocketChannel channel;
 
-  /** Is the channel, or what encrypts it. */
+  /** The channel, or what encrypts it. */
   private final ByteChannel wire;
 
   private final @Nullable TlsChannel tls;

@@ -13,7 +13,7 @@ import java.util.function.Supplier;
  * it has until it is closed; a tensor without gaps stands for itself. One thread.
  */
 final class DenseStandIns implements AutoCloseable {
-  /** Is what an operation has whose tensors have no gaps. */
+  /** The stand-ins of an operation whose tensors have no gaps. */
   static final DenseStandIns NONE =
       new DenseStandIns(
           () -> {

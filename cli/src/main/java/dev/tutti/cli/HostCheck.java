@@ -21,7 +21,7 @@ import java.util.stream.Collectors;
 final class HostCheck {
   private static final Path SHARED_MEMORY = Path.of("/dev/shm");
 
-  /** Is the last update of Java 25 whose G1 moves pinned arrays. */
+  /** The last update of Java 25 whose G1 moves pinned arrays. */
   private static final int LAST_MOVING_UPDATE = 2;
 
   private HostCheck() {}

@@ -233,7 +233,7 @@ public final class AeronStoreServer implements AutoCloseable {
   private void begin(Socket socket) throws IOException {
     int there = count.get();
     if (there >= MOST_STRANGERS) {
-      // Who connects and stays silent must keep no client out.
+      // A connection that stays silent must keep no client out.
       Control eldest = unknown.poll();
       if (eldest != null) {
         eldest.close();

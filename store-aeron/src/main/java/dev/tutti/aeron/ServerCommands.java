@@ -23,10 +23,10 @@ final class ServerCommands implements Caller.Requests {
   private static final int LONGEST_LOG =
       Store.MAX_KEY_BYTES - String.valueOf(Integer.MAX_VALUE).length();
 
-  /** Is what a table takes for each key that somebody waits for. */
+  /** Bytes that a table takes for each key that somebody waits for. */
   private static final long WAIT_BYTES = 128;
 
-  /** Is what it takes beside that for a key that nobody else waits for. */
+  /** Bytes that it takes beside that for a key that nobody else waits for. */
   private static final long LONE_BYTES = 256;
 
   private final KeyTable table;

@@ -1,6 +1,6 @@
 package dev.tutti.testing;
 
-/** Is what a contract suite throws to see what becomes of it; logs show it as one line. */
+/** The deliberate failure of a contract suite; logs show it as one line. */
 final class DeliberateFault extends RuntimeException {
   private static final long serialVersionUID = 1L;
 

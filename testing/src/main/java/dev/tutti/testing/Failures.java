@@ -11,13 +11,13 @@ import java.util.stream.Stream;
 /** Catches what operations throw, and asserts what every such exception must say. */
 final class Failures {
   /**
-   * Is how long after its deadline, or after the failure of a peer, an operation may take to fail:
+   * How long after its deadline, or after the failure of a peer, an operation may take to fail:
    * less than half of what a group's own deadline would take, also on a machine with too much to
    * do.
    */
   static final Duration SLACK = Duration.ofSeconds(20);
 
-  /** Is the same for what may begin with a wait of the backend's own. */
+  /** The same for what may begin with a wait of the backend's own. */
   static final Duration SOON = Duration.ofSeconds(25);
 
   private Failures() {}

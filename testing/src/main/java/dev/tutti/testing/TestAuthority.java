@@ -18,14 +18,14 @@ import java.time.format.DateTimeFormatter;
 import java.util.Base64;
 import java.util.HexFormat;
 
-/** Is an authority that issues certificates for tests, with keys on the curve P-256. */
+/** An authority that issues certificates for tests, with keys on the curve P-256. */
 public final class TestAuthority {
   private static final int SEQUENCE = 0x30;
   private static final byte[] ECDSA_WITH_SHA256 =
       der(SEQUENCE, HexFormat.of().parseHex("06082a8648ce3d040302"));
   private static final byte[] COMMON_NAME = HexFormat.of().parseHex("0603550403");
 
-  /** Is the extension of an authority: critical basic constraints with "may issue". */
+  /** The extension of an authority: critical basic constraints with "may issue". */
   private static final byte[] MAY_ISSUE =
       der(SEQUENCE, HexFormat.of().parseHex("0603551d130101ff040530030101ff"));
 
@@ -67,7 +67,7 @@ public final class TestAuthority {
         write(subject + ".key", "PRIVATE KEY", own.getPrivate().getEncoded()));
   }
 
-  /** Is a certificate with its key. */
+  /** A certificate with its key. */
   public record Issued(Path certificate, Path key) {}
 
   private static KeyPair newKeys() throws GeneralSecurityException {

@@ -91,7 +91,7 @@ public final class ServerMemory {
     return new Client();
   }
 
-  /** Is what one client makes the server hold. */
+  /** The account of what one client makes the server hold. */
   public final class Client {
     private long held;
     private long since;

@@ -141,7 +141,7 @@ public final class PeerMemory implements AutoCloseable {
     }
   }
 
-  /** Is what a rank has when all have made their memory. */
+  /** What a rank has when all have made their memory. */
   private record Request(
       PeerWorld world,
       Blocks blocks,

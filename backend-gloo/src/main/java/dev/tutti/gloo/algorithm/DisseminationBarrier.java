@@ -16,7 +16,7 @@ import java.lang.foreign.MemorySegment;
  * </table>
  */
 public final class DisseminationBarrier {
-  /** Is the path of an operation that takes it. */
+  /** The path of an operation that takes it. */
   static final String PATH = "gloo/sockets/dissemination";
 
   private final Endpoint transport;

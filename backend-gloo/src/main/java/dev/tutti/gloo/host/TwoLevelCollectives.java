@@ -24,7 +24,7 @@ final class TwoLevelCollectives implements Collectives {
    * Each operation is entered in shared memory and numbered and signed for the sockets, so that
    * ranks that call different ones hear of it on whichever way they meet.
    */
-  /** Is told in the end, as the ways between hosts name theirs. */
+  /** The path as told in the end, as the ways between hosts name theirs. */
   private static final String PATH = "gloo/two-level";
 
   private final HostGroups groups;

@@ -41,7 +41,7 @@ final class Pairs {
    */
   private static final long GRACE_NANOS = 2_000_000_000L;
 
-  /** Is how often to look whether the store is still open. */
+  /** How often to look whether the store is still open. */
   private static final long LOOK_NANOS = 200_000_000L;
 
   private static final List<String> ANY_KEY = List.of("any");

@@ -35,7 +35,7 @@ final class Fuzzer {
     this.patience = patience;
   }
 
-  /** Is what a test does. */
+  /** The body of a test. */
   interface Body {
     void run(Fuzzer fuzzer) throws Exception;
   }

@@ -13,7 +13,7 @@ import java.util.stream.IntStream;
 import org.junit.platform.commons.support.ReflectionSupport;
 
 /**
- * Is one of the processes of a {@link ProcessHost}: runs its ranks of one program after another.
+ * One of the processes of a {@link ProcessHost}, which runs its ranks of one program after another.
  */
 final class ProcessPart {
   static final String TASKS = "tasks/";

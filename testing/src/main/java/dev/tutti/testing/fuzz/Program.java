@@ -4,7 +4,7 @@ import java.util.List;
 import java.util.stream.IntStream;
 
 /**
- * Is a list of steps that all ranks take in the same order, each thread of a rank those of its own.
+ * A list of steps that all ranks take in the same order, each thread of a rank those of its own.
  *
  * <p>A program cannot deadlock: of the steps that are not done, each thread that takes part in the
  * first came to it, as all earlier ones are done, and an asynchronous call is awaited only later in

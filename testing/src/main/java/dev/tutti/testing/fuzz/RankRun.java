@@ -109,7 +109,7 @@ final class RankRun {
     }
   }
 
-  /** Is a call that its thread has yet to await. */
+  /** A call that its thread has yet to await. */
   private static final class Pending {
     private final StepCall call;
     private int delay;

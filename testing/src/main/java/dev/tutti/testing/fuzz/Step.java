@@ -11,7 +11,7 @@ import java.util.function.Function;
 import org.jspecify.annotations.Nullable;
 
 /**
- * Is one step of a {@link Program}, in which all members of a group take part, or the ranks of a
+ * One step of a {@link Program}, in which all members of a group take part, or the ranks of a
  * message.
  *
  * @param id names the step, also after others were dropped, and seeds its data
