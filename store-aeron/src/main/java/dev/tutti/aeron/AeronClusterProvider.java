@@ -4,6 +4,7 @@ import dev.tutti.RendezvousException;
 import dev.tutti.Setting;
 import dev.tutti.Settings;
 import dev.tutti.Store;
+import dev.tutti.aeron.driver.JvmFlags;
 import dev.tutti.spi.StoreProvider;
 import dev.tutti.store.JobToken;
 import dev.tutti.store.PrefixStore;

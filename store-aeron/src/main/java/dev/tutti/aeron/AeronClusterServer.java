@@ -2,6 +2,12 @@ package dev.tutti.aeron;
 
 import dev.tutti.StoreConnectionException;
 import dev.tutti.StoreException;
+import dev.tutti.aeron.cluster.ClusterFolder;
+import dev.tutti.aeron.cluster.ClusterMembers;
+import dev.tutti.aeron.cluster.ClusterNode;
+import dev.tutti.aeron.driver.EmbeddedDriver;
+import dev.tutti.aeron.driver.JvmFlags;
+import dev.tutti.aeron.driver.Timing;
 import dev.tutti.internal.HostPort;
 import dev.tutti.store.JobToken;
 import java.io.IOException;

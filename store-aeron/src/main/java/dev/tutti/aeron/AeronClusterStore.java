@@ -3,6 +3,11 @@ package dev.tutti.aeron;
 import dev.tutti.StoreConnectionException;
 import dev.tutti.StoreException;
 import dev.tutti.StoreTokenException;
+import dev.tutti.aeron.cluster.ClusterMembers;
+import dev.tutti.aeron.cluster.ClusterOpener;
+import dev.tutti.aeron.cluster.ClusterSession;
+import dev.tutti.aeron.driver.JvmFlags;
+import dev.tutti.aeron.session.Sessions;
 import java.time.Duration;
 
 /**
@@ -17,7 +22,7 @@ import java.time.Duration;
  * noticed no earlier.
  */
 public final class AeronClusterStore extends RemoteStore {
-  private final ClusterLink link;
+  private final ClusterSession link;
 
   /**
    * Connects to a cluster; tries again until the deadline, also to resolve its hosts.
@@ -34,14 +39,14 @@ public final class AeronClusterStore extends RemoteStore {
     this(open(ClusterMembers.parse(members), options), options.timeout());
   }
 
-  private AeronClusterStore(ClusterLink link, Duration timeout) {
+  private AeronClusterStore(ClusterSession link, Duration timeout) {
     super(link, timeout);
     this.link = link;
   }
 
-  private static ClusterLink open(ClusterMembers members, AeronStoreOptions options) {
+  private static ClusterSession open(ClusterMembers members, AeronStoreOptions options) {
     JvmFlags.require();
-    return Links.CLUSTERS.take(
+    return Sessions.CLUSTERS.take(
         members.toString(),
         options,
         deadline -> new ClusterOpener(members, options, deadline).open());

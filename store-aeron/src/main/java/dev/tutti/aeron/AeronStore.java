@@ -3,6 +3,10 @@ package dev.tutti.aeron;
 import dev.tutti.StoreConnectionException;
 import dev.tutti.StoreException;
 import dev.tutti.StoreTokenException;
+import dev.tutti.aeron.driver.JvmFlags;
+import dev.tutti.aeron.session.Session;
+import dev.tutti.aeron.session.SessionOpener;
+import dev.tutti.aeron.session.Sessions;
 import org.jspecify.annotations.Nullable;
 
 /**
@@ -17,7 +21,7 @@ import org.jspecify.annotations.Nullable;
  */
 public final class AeronStore extends RemoteStore {
   private final AeronStoreOptions options;
-  private final Link link;
+  private final Session link;
   private final @Nullable AeronStoreServer server;
 
   /**
@@ -56,7 +60,8 @@ public final class AeronStore extends RemoteStore {
     this.server = opened.server;
   }
 
-  private record Opened(AeronStoreOptions options, Link link, @Nullable AeronStoreServer server) {}
+  private record Opened(
+      AeronStoreOptions options, Session link, @Nullable AeronStoreServer server) {}
 
   private static Opened open(AeronStoreOptions options, int clients) {
     AeronStoreServer server =
@@ -73,9 +78,10 @@ public final class AeronStore extends RemoteStore {
     }
   }
 
-  private static Link link(AeronStoreOptions options) {
+  private static Session link(AeronStoreOptions options) {
     String where = options.host() + ":" + options.port();
-    return Links.SERVERS.take(where, options, deadline -> new LinkOpener(options, deadline).open());
+    return Sessions.SERVERS.take(
+        where, options, deadline -> new SessionOpener(options, deadline).open());
   }
 
   /** Returns the port of the server. */

@@ -3,6 +3,8 @@ package dev.tutti.aeron;
 import dev.tutti.Setting;
 import dev.tutti.Settings;
 import dev.tutti.Store;
+import dev.tutti.aeron.driver.DriverDirectory;
+import dev.tutti.aeron.driver.Timing;
 import dev.tutti.store.JobToken;
 import java.nio.file.Path;
 import java.time.Duration;

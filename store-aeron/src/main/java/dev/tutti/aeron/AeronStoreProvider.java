@@ -3,6 +3,7 @@ package dev.tutti.aeron;
 import dev.tutti.Setting;
 import dev.tutti.Settings;
 import dev.tutti.Store;
+import dev.tutti.aeron.driver.JvmFlags;
 import dev.tutti.internal.HostPort;
 import dev.tutti.spi.StoreProvider;
 import dev.tutti.store.JobToken;

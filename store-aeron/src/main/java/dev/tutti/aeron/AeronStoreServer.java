@@ -2,6 +2,16 @@ package dev.tutti.aeron;
 
 import dev.tutti.StoreConnectionException;
 import dev.tutti.StoreException;
+import dev.tutti.aeron.driver.Channels;
+import dev.tutti.aeron.driver.Doorbell;
+import dev.tutti.aeron.driver.EmbeddedDriver;
+import dev.tutti.aeron.driver.JvmFlags;
+import dev.tutti.aeron.driver.Timing;
+import dev.tutti.aeron.server.ServerAgent;
+import dev.tutti.aeron.server.ServerClient;
+import dev.tutti.aeron.wire.Control;
+import dev.tutti.aeron.wire.Handshake;
+import dev.tutti.aeron.wire.ProtocolException;
 import dev.tutti.internal.HostPort;
 import dev.tutti.spi.LimitedLog;
 import dev.tutti.store.JobToken;
@@ -60,7 +70,7 @@ public final class AeronStoreServer implements AutoCloseable {
   private static final SecureRandom RANDOM = new SecureRandom();
 
   private final ServerSocket listener;
-  private final Bell bell;
+  private final Doorbell bell;
   private final EmbeddedDriver driver;
   private final Aeron aeron;
   private final Timing timing;
@@ -117,7 +127,7 @@ public final class AeronStoreServer implements AutoCloseable {
       this.driver = started;
       client = EmbeddedDriver.connect(driver.path(), timing);
       this.aeron = client;
-      this.bell = Bell.make(aeron);
+      this.bell = Doorbell.make(aeron);
       this.agent =
           new ServerAgent(
               "store server on port " + port(),
@@ -371,7 +381,8 @@ public final class AeronStoreServer implements AutoCloseable {
     } else if (transport != Handshake.IPC) {
       throw new ProtocolException("there is no transport " + transport);
     }
-    @Nullable Bell clientBell = transport == Handshake.IPC ? Bell.find(aeron, bellThere) : null;
+    @Nullable Doorbell clientBell =
+        transport == Handshake.IPC ? Doorbell.find(aeron, bellThere) : null;
     driver.requireRoom();
     // What came before the stream is there for this process rang in vain.
     var requests =

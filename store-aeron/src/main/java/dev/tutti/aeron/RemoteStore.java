@@ -5,6 +5,10 @@ import dev.tutti.Store;
 import dev.tutti.StoreClosedException;
 import dev.tutti.StoreException;
 import dev.tutti.StoreTimeoutException;
+import dev.tutti.aeron.session.Call;
+import dev.tutti.aeron.session.StoreSession;
+import dev.tutti.aeron.wire.BodyReader;
+import dev.tutti.aeron.wire.Protocol;
 import dev.tutti.store.internal.Arguments;
 import java.lang.System.Logger;
 import java.lang.System.Logger.Level;
@@ -25,7 +29,7 @@ abstract class RemoteStore implements Store {
   private static final long LONGEST_WITHDRAWAL_NANOS = TimeUnit.SECONDS.toNanos(15);
   private static final long CLOSE_PAUSE_NANOS = TimeUnit.MICROSECONDS.toNanos(100);
 
-  private final StoreLink link;
+  private final StoreSession link;
   private final Duration timeout;
   private final List<Long> wills = new CopyOnWriteArrayList<>();
   private final Set<Call> blocked = ConcurrentHashMap.newKeySet();
@@ -33,7 +37,7 @@ abstract class RemoteStore implements Store {
   private volatile boolean closed;
 
   /** Creates a store that takes part in a session, and leaves it when it is closed. */
-  RemoteStore(StoreLink link, Duration timeout) {
+  RemoteStore(StoreSession link, Duration timeout) {
     this.link = link;
     this.timeout = timeout;
   }
@@ -290,12 +294,12 @@ abstract class RemoteStore implements Store {
   }
 
   /** Runs a call that the server answers at once. */
-  private BodyReader ask(int code, StoreLink.Request request) {
+  private BodyReader ask(int code, StoreSession.Request request) {
     requireOpen();
     return ask(link.newCall(), code, Arguments.nanos(timeout), request);
   }
 
-  private BodyReader ask(Call call, int code, long nanos, StoreLink.Request request) {
+  private BodyReader ask(Call call, int code, long nanos, StoreSession.Request request) {
     asking.add(call);
     try {
       requireOpen(); // who closes looks for calls after it said so
@@ -312,7 +316,7 @@ abstract class RemoteStore implements Store {
   }
 
   /** Runs a call that may have to wait for others. */
-  private Call await(int code, Duration timeout, StoreLink.Request request) {
+  private Call await(int code, Duration timeout, StoreSession.Request request) {
     requireOpen();
     long nanos = Arguments.nanos(timeout);
     long deadline = Arguments.deadline(nanos);

@@ -8,6 +8,13 @@ import dev.tutti.StoreConnectionException;
 import dev.tutti.StoreException;
 import dev.tutti.StoreTokenException;
 import dev.tutti.aeron.AeronStoreOptions.Transport;
+import dev.tutti.aeron.driver.Doorbell;
+import dev.tutti.aeron.driver.DriverDirectory;
+import dev.tutti.aeron.driver.EmbeddedDriver;
+import dev.tutti.aeron.driver.Timing;
+import dev.tutti.aeron.session.SessionOpener;
+import dev.tutti.aeron.wire.Control;
+import dev.tutti.aeron.wire.Handshake;
 import dev.tutti.store.JobToken;
 import dev.tutti.store.TcpStore;
 import dev.tutti.store.TcpStoreOptions;
@@ -302,7 +309,7 @@ class AeronStoreServerTest {
         opening = start(() -> new AeronStore(options));
         Control control = new Control(listener.accept(), timing);
         long deadline = System.nanoTime() + LONG.toNanos();
-        tellSession(control, driver, driver.path(), Bell.make(aeron).number(), deadline);
+        tellSession(control, driver, driver.path(), Doorbell.make(aeron).number(), deadline);
         assertThat(control.readByte(deadline)).isEqualTo(Handshake.IPC);
         assertThat(control.readInt(deadline)).isNotNegative();
         control.putByte(Handshake.OK);
@@ -361,7 +368,7 @@ class AeronStoreServerTest {
             logged.add(Arrays.toString(record.getParameters()));
           }
         };
-    Logger logger = Logger.getLogger(LinkOpener.class.getName());
+    Logger logger = Logger.getLogger(SessionOpener.class.getName());
     logger.addHandler(handler);
     Timing timing = Timing.of(Duration.ofSeconds(5));
     EmbeddedDriver driver = EmbeddedDriver.start(options(0), timing, 1);

@@ -9,6 +9,7 @@ import dev.tutti.Store;
 import dev.tutti.StoreConnectionException;
 import dev.tutti.StoreException;
 import dev.tutti.StoreTokenException;
+import dev.tutti.aeron.cluster.ClusterMembers;
 import dev.tutti.store.JobToken;
 import java.io.IOException;
 import java.io.UncheckedIOException;

@@ -7,6 +7,9 @@ import dev.tutti.Store;
 import dev.tutti.StoreClosedException;
 import dev.tutti.StoreSilentException;
 import dev.tutti.StoreTimeoutException;
+import dev.tutti.aeron.session.Call;
+import dev.tutti.aeron.session.StoreSession;
+import dev.tutti.aeron.wire.Protocol;
 import java.time.Duration;
 import java.util.ArrayList;
 import java.util.List;
@@ -18,7 +21,7 @@ import org.junit.jupiter.api.Timeout;
 /** Tests calls that begin while their store is closed. */
 class RemoteStoreTest {
   /** Closes the store when a call begins. */
-  private final class Closing implements StoreLink {
+  private final class Closing implements StoreSession {
     final List<Integer> sent = new ArrayList<>();
     final List<Call> calls = new ArrayList<>();
     boolean closes = true;

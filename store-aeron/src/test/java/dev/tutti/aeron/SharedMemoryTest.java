@@ -5,6 +5,8 @@ import static org.assertj.core.api.Assertions.assertThatThrownBy;
 
 import dev.tutti.StoreConnectionException;
 import dev.tutti.StoreException;
+import dev.tutti.aeron.driver.DriverDirectory;
+import dev.tutti.aeron.driver.EmbeddedDriver;
 import dev.tutti.store.JobToken;
 import java.io.IOException;
 import java.lang.management.ManagementFactory;

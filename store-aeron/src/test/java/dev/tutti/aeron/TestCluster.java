@@ -1,5 +1,6 @@
 package dev.tutti.aeron;
 
+import dev.tutti.aeron.cluster.ClusterMembers;
 import dev.tutti.store.JobToken;
 import java.io.IOException;
 import java.net.DatagramSocket;

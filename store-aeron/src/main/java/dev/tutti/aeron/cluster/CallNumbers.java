@@ -1,0 +1,32 @@
+package dev.tutti.aeron.cluster;
+
+import dev.tutti.StoreException;
+import java.util.ArrayDeque;
+
+/** Gives the calls of a client of a cluster numbers that say their slots; any thread may call. */
+final class CallNumbers {
+  private static final int MOST = 1 << ClusterCaller.SLOT_BITS;
+
+  private final ArrayDeque<Integer> free = new ArrayDeque<>();
+  private int slots;
+  private long calls;
+
+  /**
+   * Returns a number in whose slot is no other call.
+   *
+   * @throws StoreException if all slots are taken
+   */
+  synchronized long next() {
+    Integer slot = free.poll();
+    if (slot == null && slots == MOST) {
+      throw new StoreException(
+          "a process has at most %d calls of a store cluster at once".formatted(MOST));
+    }
+    return ++calls << ClusterCaller.SLOT_BITS | (slot == null ? slots++ : slot);
+  }
+
+  /** Takes a number back. */
+  synchronized void free(long number) {
+    free.push((int) (number & (MOST - 1)));
+  }
+}

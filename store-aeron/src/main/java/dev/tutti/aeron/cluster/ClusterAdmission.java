@@ -1,0 +1,175 @@
+package dev.tutti.aeron.cluster;
+
+import dev.tutti.StoreException;
+import dev.tutti.aeron.AeronClusterServer;
+import dev.tutti.aeron.wire.ClusterHello;
+import dev.tutti.aeron.wire.Protocol;
+import dev.tutti.spi.LimitedLog;
+import dev.tutti.store.JobToken;
+import io.aeron.security.Authenticator;
+import io.aeron.security.SessionProxy;
+import java.io.IOException;
+import java.lang.System.Logger;
+import java.nio.ByteBuffer;
+import java.nio.charset.StandardCharsets;
+import java.util.Arrays;
+import java.util.LinkedHashMap;
+import java.util.Map;
+import org.jspecify.annotations.Nullable;
+
+/** Admits those who have the token, if there is room; the leader's side of {@link ClusterHello}. */
+final class ClusterAdmission implements Authenticator {
+  private static final Logger LOG = System.getLogger(AeronClusterServer.class.getName());
+  private static final int MOST_STRANGERS = 1024;
+
+  private final String server;
+  private final ClusterHello.Labels labels;
+  private final JobToken token;
+  private final Room room;
+  private final LimitedLog log = new LimitedLog(LOG);
+  private final Map<Long, Stranger> strangers =
+      new LinkedHashMap<>() {
+        private static final long serialVersionUID = 1L;
+
+        @Override
+        protected boolean removeEldestEntry(Map.Entry<Long, Stranger> eldest) {
+          return size() > MOST_STRANGERS;
+        }
+      };
+
+  /**
+   * Creates an admission.
+   *
+   * @param server this process, for messages
+   * @param labels what is proved
+   * @param token the token, or none
+   * @param room throws if there is none for one more
+   */
+  ClusterAdmission(String server, ClusterHello.Labels labels, JobToken token, Room room) {
+    this.server = server;
+    this.labels = labels;
+    this.token = token;
+    this.room = room;
+  }
+
+  /** Throws if there is no room for one more session. */
+  interface Room {
+    void require() throws IOException;
+  }
+
+  /** Is who has not been admitted yet. */
+  private static final class Stranger {
+    final byte[] principal;
+    final byte[] theirs;
+    final byte[] own = JobToken.nonce();
+    final byte @Nullable [] refusal;
+    boolean proved;
+
+    Stranger(byte[] principal, byte[] theirs, byte @Nullable [] refusal) {
+      this.principal = principal;
+      this.theirs = theirs;
+      this.refusal = refusal;
+    }
+  }
+
+  @Override
+  public void onConnectRequest(long sessionId, byte[] credentials, long nowMs) {
+    Stranger stranger = hear(credentials == null ? new byte[0] : credentials);
+    if (stranger != null) {
+      strangers.put(sessionId, stranger);
+    }
+  }
+
+  private @Nullable Stranger hear(byte[] credentials) {
+    int head = ClusterHello.MAGIC.length;
+    if (credentials.length < head + 10
+        || !Arrays.equals(Arrays.copyOf(credentials, head), ClusterHello.MAGIC)) {
+      log.warn("no client", "", server + " refuses a client that is none of a store cluster");
+      return null;
+    }
+    ByteBuffer in = ByteBuffer.wrap(credentials, head, credentials.length - head);
+    int version = in.get();
+    byte[] principal = new byte[Long.BYTES];
+    in.get(principal);
+    boolean has = in.get() != 0 && in.remaining() == JobToken.NONCE_BYTES;
+    byte[] theirs = new byte[has ? JobToken.NONCE_BYTES : 0];
+    in.get(theirs);
+    return new Stranger(principal, theirs, refusal(version, has));
+  }
+
+  private byte @Nullable [] refusal(int version, boolean hasToken) {
+    if (version != Protocol.VERSION) {
+      return refusal(
+          ClusterHello.FAILED,
+          "it speaks version %d of the protocol, this cluster version %d"
+              .formatted(version, Protocol.VERSION));
+    }
+    if (hasToken != token.isSet()) {
+      return hasToken
+          ? refusal(ClusterHello.TOKEN_UNKNOWN, "it has a token, and this cluster none")
+          : refusal(ClusterHello.TOKEN_NEEDED, "it has no token");
+    }
+    try {
+      room.require();
+      return null;
+    } catch (IOException | StoreException e) {
+      return refusal(ClusterHello.FAILED, String.valueOf(e.getMessage()));
+    }
+  }
+
+  private byte[] refusal(int what, String why) {
+    log.warn("refusal " + what, "", "%s refuses a client: %s".formatted(server, why));
+    byte[] text = why.getBytes(StandardCharsets.UTF_8);
+    return ByteBuffer.allocate(1 + text.length).put((byte) what).put(text).array();
+  }
+
+  @Override
+  public void onConnectedSession(SessionProxy session, long nowMs) {
+    Stranger stranger = strangers.get(session.sessionId());
+    if (stranger == null) {
+      session.reject();
+    } else if (stranger.refusal != null) {
+      if (session.challenge(stranger.refusal)) {
+        strangers.remove(session.sessionId());
+      }
+    } else if (token.isSet()) {
+      byte[] proof = token.proof(labels.server(), stranger.theirs, stranger.own);
+      session.challenge(
+          ByteBuffer.allocate(1 + stranger.own.length + proof.length)
+              .put((byte) ClusterHello.OK)
+              .put(stranger.own)
+              .put(proof)
+              .array());
+    } else {
+      admit(session, stranger);
+    }
+  }
+
+  @Override
+  public void onChallengeResponse(long sessionId, byte[] response, long nowMs) {
+    Stranger stranger = strangers.get(sessionId);
+    if (stranger != null && response != null) {
+      stranger.proved = token.isProof(response, labels.client(), stranger.theirs, stranger.own);
+      if (!stranger.proved) {
+        log.warn("token", "", server + " refuses a client: it has another token");
+        strangers.remove(sessionId);
+      }
+    }
+  }
+
+  @Override
+  public void onChallengedSession(SessionProxy session, long nowMs) {
+    Stranger stranger = strangers.get(session.sessionId());
+    if (stranger == null) {
+      session.reject();
+    } else if (stranger.proved) {
+      admit(session, stranger);
+    }
+  }
+
+  private void admit(SessionProxy session, Stranger stranger) {
+    if (session.authenticate(stranger.principal)) {
+      strangers.remove(session.sessionId());
+    }
+  }
+}

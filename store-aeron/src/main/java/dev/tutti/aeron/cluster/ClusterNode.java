@@ -1,0 +1,328 @@
+package dev.tutti.aeron.cluster;
+
+import dev.tutti.aeron.AeronClusterServer;
+import dev.tutti.aeron.AeronStoreOptions;
+import dev.tutti.aeron.driver.EmbeddedDriver;
+import dev.tutti.aeron.driver.Timing;
+import dev.tutti.aeron.wire.ClusterHello;
+import dev.tutti.store.JobToken;
+import io.aeron.Aeron;
+import io.aeron.Counter;
+import io.aeron.RethrowingErrorHandler;
+import io.aeron.archive.Archive;
+import io.aeron.archive.ArchiveThreadingMode;
+import io.aeron.archive.client.AeronArchive;
+import io.aeron.cluster.ClusterControl;
+import io.aeron.cluster.ClusterMembership;
+import io.aeron.cluster.ClusterTool;
+import io.aeron.cluster.ConsensusModule;
+import io.aeron.cluster.ElectionState;
+import io.aeron.cluster.service.Cluster;
+import io.aeron.cluster.service.ClusteredServiceContainer;
+import io.aeron.exceptions.AeronException;
+import java.lang.System.Logger;
+import java.lang.System.Logger.Level;
+import java.util.concurrent.ThreadFactory;
+import java.util.concurrent.TimeUnit;
+import java.util.function.Supplier;
+import org.agrona.CloseHelper;
+import org.agrona.ErrorHandler;
+import org.agrona.concurrent.AgentTerminationException;
+import org.agrona.concurrent.BackoffIdleStrategy;
+import org.agrona.concurrent.IdleStrategy;
+import org.agrona.concurrent.NoOpLock;
+import org.agrona.concurrent.YieldingIdleStrategy;
+import org.jspecify.annotations.Nullable;
+
+/** Runs the parts of one member: its archive, its part of the agreement, and the store. */
+public final class ClusterNode implements AutoCloseable {
+  private static final Logger LOG = System.getLogger(AeronClusterServer.class.getName());
+  private static final String IPC = "aeron:ipc?term-length=" + EmbeddedDriver.TERM_BYTES;
+  private static final String UDP = "aeron:udp?term-length=" + EmbeddedDriver.TERM_BYTES;
+  static final int LOG_TERM_BYTES = 256 * 1024;
+  static final int SEGMENT_BYTES = 4 << 20;
+
+  private static final String LOG_CHANNEL = "aeron:udp?term-length=" + LOG_TERM_BYTES;
+  private static final int CATALOG_BYTES = 256 * 1024;
+  private static final long QUERY_MILLIS = 1000;
+  private static final int ERRORS_TYPE = 2971;
+
+  /** Is for as many sessions as a member takes shared memory for itself. */
+  public static final int SESSIONS = 12;
+
+  private final ClusterMembers members;
+  private final int member;
+  private final ClusterFolder folder;
+  private final EmbeddedDriver driver;
+  private final Timing timing;
+  private final JobToken token;
+  private final Supplier<IdleStrategy> idling;
+  private final Runnable ended;
+  private final ClusterService service = new ClusterService();
+  private @Nullable Archive archive;
+  private @Nullable ConsensusModule consensus;
+  private @Nullable ClusteredServiceContainer container;
+
+  /**
+   * Starts a member.
+   *
+   * @param members all members
+   * @param member which one this is
+   * @param folder where it keeps its log
+   * @param driver its media driver
+   * @param options the token, the lease and idling
+   * @param ended runs when a part of it ends because of an error
+   */
+  public ClusterNode(
+      ClusterMembers members,
+      int member,
+      ClusterFolder folder,
+      EmbeddedDriver driver,
+      AeronStoreOptions options,
+      Runnable ended) {
+    this.members = members;
+    this.member = member;
+    this.folder = folder;
+    this.driver = driver;
+    this.timing = Timing.of(options.lease());
+    this.token = options.token();
+    this.ended = ended;
+    this.idling =
+        () ->
+            new BackoffIdleStrategy(
+                10,
+                20,
+                TimeUnit.MICROSECONDS.toNanos(20),
+                TimeUnit.MICROSECONDS.toNanos(options.spin() ? 20 : 1000));
+    try {
+      archive = Archive.launch(archive());
+      consensus = ConsensusModule.launch(consensus());
+      container = ClusteredServiceContainer.launch(container());
+    } catch (RuntimeException e) {
+      close();
+      throw e;
+    }
+  }
+
+  private Aeron client(String name) {
+    return Aeron.connect(
+        new Aeron.Context()
+            .aeronDirectoryName(driver.path())
+            .driverTimeoutMs(TimeUnit.NANOSECONDS.toMillis(timing.livenessNanos()))
+            .useConductorAgentInvoker(true)
+            .clientLock(NoOpLock.INSTANCE)
+            .awaitingIdleStrategy(YieldingIdleStrategy.INSTANCE)
+            .errorHandler(errors(name))
+            .subscriberErrorHandler(RethrowingErrorHandler.INSTANCE)
+            .clientName(name));
+  }
+
+  private static Counter errorCounter(Aeron aeron, String name) {
+    return aeron.addCounter(ERRORS_TYPE, "errors of " + name);
+  }
+
+  private ErrorHandler errors(String name) {
+    return problem -> {
+      boolean usual =
+          problem instanceof AeronException e && e.category() == AeronException.Category.WARN;
+      LOG.log(
+          usual ? Level.DEBUG : Level.WARNING,
+          "member %d of the store cluster, %s: %s".formatted(member, name, problem),
+          problem);
+    };
+  }
+
+  /** Also ends this member where a part of it ends, before the memory of its counters goes. */
+  private ErrorHandler endings(String name) {
+    ErrorHandler errors = errors(name);
+    return problem -> {
+      if (problem instanceof AgentTerminationException || problem instanceof Error) {
+        ended.run();
+      }
+      errors.onError(problem);
+    };
+  }
+
+  private ThreadFactory threads(String name) {
+    return task ->
+        EmbeddedDriver.daemon(
+            name,
+            () -> {
+              try {
+                task.run();
+              } finally {
+                ended.run();
+              }
+            });
+  }
+
+  private Archive.Context archive() {
+    Aeron aeron = client("archive");
+    Archive.Context context =
+        new Archive.Context()
+            .aeron(aeron)
+            .ownsAeronClient(true)
+            .errorCounter(errorCounter(aeron, "archive"))
+            .errorHandler(endings("archive"))
+            .archiveDir(folder.archive())
+            .controlChannel(UDP + "|endpoint=" + members.endpoint(member, 4))
+            .controlTermBufferLength(EmbeddedDriver.TERM_BYTES)
+            .controlTermBufferSparse(false)
+            .localControlChannel(IPC)
+            .replicationChannel("aeron:udp?endpoint=" + members.anyPort(member))
+            .archiveClientContext(archiveClient())
+            .recordingEventsEnabled(false)
+            .segmentFileLength(SEGMENT_BYTES)
+            .catalogCapacity(CATALOG_BYTES)
+            .lowStorageSpaceThreshold(SEGMENT_BYTES)
+            .threadingMode(ArchiveThreadingMode.SHARED)
+            .threadFactory(threads("tutti-ak-archive"))
+            .idleStrategySupplier(idling);
+    if (token.isSet()) {
+      context.authenticatorSupplier(() -> admission(ClusterHello.Labels.ARCHIVE, () -> {}));
+    }
+    return context;
+  }
+
+  private AeronArchive.Context archiveClient() {
+    AeronArchive.Context context =
+        new AeronArchive.Context()
+            .controlResponseChannel("aeron:udp?endpoint=" + members.anyPort(member));
+    return withToken(context);
+  }
+
+  private AeronArchive.Context ownArchive() {
+    return withToken(
+        new AeronArchive.Context().controlRequestChannel(IPC).controlResponseChannel(IPC));
+  }
+
+  private AeronArchive.Context withToken(AeronArchive.Context context) {
+    return token.isSet()
+        ? context.credentialsSupplier(
+            new ClusterHello(name(), ClusterHello.Labels.ARCHIVE, token, 0))
+        : context;
+  }
+
+  private ClusterAdmission admission(ClusterHello.Labels labels, ClusterAdmission.Room room) {
+    return new ClusterAdmission(name(), labels, token, room);
+  }
+
+  private ConsensusModule.Context consensus() {
+    Aeron aeron = client("agreement");
+    return new ConsensusModule.Context()
+        .aeron(aeron)
+        .ownsAeronClient(true)
+        .errorCounter(errorCounter(aeron, "agreement"))
+        .errorHandler(endings("agreement"))
+        .clusterDir(folder.cluster())
+        .clusterMemberId(member)
+        .clusterMembers(members.endpoints())
+        .ingressChannel(UDP)
+        .logChannel(LOG_CHANNEL)
+        .consensusChannel(UDP)
+        .controlChannel(IPC)
+        .snapshotChannel(IPC)
+        .replayChannel(IPC)
+        .replicationChannel("aeron:udp?endpoint=" + members.anyPort(member))
+        .archiveContext(ownArchive())
+        .authenticatorSupplier(() -> admission(ClusterHello.Labels.STORE, driver::requireRoom))
+        .sessionTimeoutNs(timing.silenceNanos())
+        .leaderHeartbeatTimeoutNs(timing.leaderNanos())
+        .electionTimeoutNs(timing.electionNanos())
+        .startupCanvassTimeoutNs(timing.gatherNanos())
+        .terminationHook(ended)
+        .threadFactory(threads("tutti-ak-agree"))
+        .idleStrategySupplier(idling);
+  }
+
+  private ClusteredServiceContainer.Context container() {
+    Aeron aeron = client("store");
+    return new ClusteredServiceContainer.Context()
+        .aeron(aeron)
+        .ownsAeronClient(true)
+        .errorCounter(errorCounter(aeron, "store"))
+        .errorHandler(endings("store"))
+        .clusterDir(folder.cluster())
+        .clusteredService(service)
+        .isRespondingService(false)
+        .controlChannel(IPC)
+        .snapshotChannel(IPC)
+        .replayChannel(IPC)
+        .archiveContext(ownArchive())
+        .terminationHook(ended)
+        .threadFactory(threads("tutti-ak-store"))
+        .idleStrategySupplier(idling);
+  }
+
+  private String name() {
+    return "member %d of the store cluster at %s".formatted(member, members);
+  }
+
+  private ConsensusModule.Context running() {
+    ConsensusModule module = consensus;
+    if (module == null) {
+      throw new IllegalStateException(name() + " is closed");
+    }
+    return module.context();
+  }
+
+  /** Reads a counter; one whose memory is gone says -1. */
+  private static long read(Counter counter) {
+    return counter.isClosed() ? -1 : counter.get();
+  }
+
+  public boolean isLeader() {
+    return read(running().clusterNodeRoleCounter()) == Cluster.Role.LEADER.code();
+  }
+
+  /** Tells whether no election is under way here. */
+  public boolean isElected() {
+    return read(running().electionStateCounter()) == ElectionState.CLOSED.code();
+  }
+
+  /** Returns how many bytes of the log came after the last snapshot. */
+  public long logSinceSnapshot() {
+    return read(running().commitPositionCounter()) - service.snapshotPosition();
+  }
+
+  public long snapshots() {
+    return read(running().snapshotCounter());
+  }
+
+  /**
+   * Tells, on the leader, whether all members have the log up to the last snapshot, so that none
+   * will ask for what is older.
+   */
+  public boolean isFollowedByAll() {
+    ClusterMembership found = new ClusterMembership();
+    long needed = service.snapshotPosition();
+    return ClusterTool.listMembers(found, folder.cluster(), QUERY_MILLIS)
+        && found.activeMembers.size() == members.all().size()
+        && found.activeMembers.stream().allMatch(other -> other.logPosition() >= needed);
+  }
+
+  /** Has all members take a snapshot, if this one leads; returns whether it was asked for. */
+  public boolean takeSnapshot() {
+    return isLeader()
+        && ClusterControl.ToggleState.SNAPSHOT.toggle(running().controlToggleCounter());
+  }
+
+  /**
+   * Deletes what is older than the last snapshots.
+   *
+   * @param kept how many snapshots are kept
+   */
+  public void purge(int kept) {
+    try (Aeron aeron = EmbeddedDriver.connect(driver.path(), timing);
+        AeronArchive client = AeronArchive.connect(ownArchive().aeron(aeron))) {
+      new ClusterPurge(folder.cluster(), kept).run(client);
+    } catch (RuntimeException e) {
+      errors("deleting what is older than its snapshots").onError(e);
+    }
+  }
+
+  @Override
+  public void close() {
+    CloseHelper.closeAll(errors("closing"), container, consensus, archive);
+  }
+}

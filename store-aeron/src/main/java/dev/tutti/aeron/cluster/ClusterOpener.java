@@ -1,0 +1,145 @@
+package dev.tutti.aeron.cluster;
+
+import dev.tutti.StoreConnectionException;
+import dev.tutti.StoreException;
+import dev.tutti.aeron.AeronClusterStore;
+import dev.tutti.aeron.AeronStoreOptions;
+import dev.tutti.aeron.driver.Channels;
+import dev.tutti.aeron.driver.EmbeddedDriver;
+import dev.tutti.aeron.driver.Timing;
+import dev.tutti.aeron.wire.ClusterHello;
+import io.aeron.Aeron;
+import io.aeron.cluster.client.AeronCluster;
+import io.aeron.cluster.client.EgressListener;
+import io.aeron.exceptions.AeronException;
+import java.io.IOException;
+import java.lang.System.Logger;
+import java.lang.System.Logger.Level;
+import java.net.SocketException;
+import java.security.SecureRandom;
+import java.util.List;
+import java.util.concurrent.TimeUnit;
+import java.util.concurrent.locks.LockSupport;
+import org.agrona.CloseHelper;
+
+/** Opens a session with a cluster; tries again until the deadline. */
+public final class ClusterOpener {
+  private static final Logger LOG = System.getLogger(AeronClusterStore.class.getName());
+  private static final SecureRandom RANDOM = new SecureRandom();
+  private static final long TRY_NANOS = TimeUnit.SECONDS.toNanos(5);
+  private static final long PAUSE_NANOS = TimeUnit.MILLISECONDS.toNanos(1);
+  private static final long MOST_PAUSE_NANOS = TimeUnit.MILLISECONDS.toNanos(100);
+  private static final String INGRESS = "aeron:udp?term-length=" + EmbeddedDriver.TERM_BYTES;
+
+  private final ClusterMembers members;
+  private final AeronStoreOptions options;
+  private final Timing timing;
+  private final String server;
+  private final long session = RANDOM.nextLong();
+  private final long deadline;
+
+  public ClusterOpener(ClusterMembers members, AeronStoreOptions options, long deadline) {
+    this.members = members;
+    this.options = options;
+    this.timing = Timing.of(options.lease());
+    this.server = "store cluster at " + members;
+    this.deadline = deadline;
+  }
+
+  public ClusterSession open() {
+    EmbeddedDriver driver = EmbeddedDriver.start(options, timing, 1 + members.all().size());
+    Aeron aeron = null;
+    try {
+      if (options.spin()) {
+        driver.spin();
+      }
+      aeron = EmbeddedDriver.connect(driver.path(), timing);
+      Aeron client = aeron;
+      long second = RANDOM.nextLong();
+      ClusterProbe probe = new ClusterProbe(own -> begin(client, own, second), second);
+      ClusterSession link =
+          new ClusterSession(server, driver, aeron, timing, session, probe, options.spin());
+      link.start(connect(aeron, link));
+      return link;
+    } catch (AeronException e) {
+      CloseHelper.quietCloseAll(aeron, driver);
+      throw new StoreConnectionException(
+          "%s: the media driver cannot be used: %s".formatted(server, e), e);
+    } catch (RuntimeException | Error e) {
+      CloseHelper.quietCloseAll(aeron, driver);
+      throw e;
+    }
+  }
+
+  private AeronCluster connect(Aeron aeron, ClusterSession link) {
+    long pause = PAUSE_NANOS;
+    for (int attempt = 1; ; attempt++) {
+      try {
+        return attempt(aeron, link);
+      } catch (AeronException | IOException e) {
+        LOG.log(Level.DEBUG, "{0}: attempt {1}: {2}", server, attempt, e.toString());
+        if (aeron.isClosed()) {
+          throw new StoreConnectionException(
+              "no session with the %s: %s".formatted(server, EmbeddedDriver.ENDED_ITSELF), e);
+        }
+        if (System.nanoTime() - deadline > 0) {
+          throw new StoreConnectionException(inVain(attempt, e), e);
+        }
+        pause(Math.min(pause, Math.max(1, deadline - System.nanoTime())));
+        pause = Math.min(2 * pause, MOST_PAUSE_NANOS);
+      }
+    }
+  }
+
+  private String inVain(int attempts, Exception last) {
+    List<String> unresolved = members.unresolved();
+    String tried = "within %d ms, %d attempts".formatted(options.timeout().toMillis(), attempts);
+    return unresolved.isEmpty()
+        ? "no leader of the %s %s: %s".formatted(server, tried, last)
+        : "no session with the %s %s: cannot resolve %s (%s)"
+            .formatted(server, tried, String.join(", ", unresolved), last);
+  }
+
+  private AeronCluster.AsyncConnect begin(Aeron aeron, EgressListener listener, long number)
+      throws SocketException {
+    return AeronCluster.asyncConnect(
+        new AeronCluster.Context()
+            .aeron(aeron)
+            .ownsAeronClient(false)
+            .ingressChannel(INGRESS)
+            .ingressEndpoints(members.ingress())
+            .egressChannel(Channels.udp(members.localAddress(), 0))
+            .egressListener(listener)
+            .messageTimeoutNs(TRY_NANOS)
+            .newLeaderTimeoutNs(timing.livenessNanos())
+            .credentialsSupplier(
+                new ClusterHello(server, ClusterHello.Labels.STORE, options.token(), number)));
+  }
+
+  private AeronCluster attempt(Aeron aeron, ClusterSession link) throws IOException {
+    AeronCluster.AsyncConnect connecting = begin(aeron, link, session);
+    try {
+      while (true) {
+        AeronCluster connected = connecting.poll();
+        if (connected != null) {
+          return connected;
+        }
+        if (System.nanoTime() - deadline > 0) {
+          throw new IOException("no answer from its leader");
+        }
+        pause(PAUSE_NANOS);
+      }
+    } catch (RuntimeException | IOException e) {
+      connecting.close();
+      throw e;
+    }
+  }
+
+  private void pause(long nanos) {
+    LockSupport.parkNanos(nanos);
+    if (Thread.currentThread().isInterrupted()) {
+      throw new StoreException(
+          "interrupted while connecting to the " + server, new InterruptedException());
+    }
+  }
+}

@@ -1,0 +1,8 @@
+/**
+ * The members of a cluster, which keep the store among them, and the client's session with their
+ * leader.
+ */
+@NullMarked
+package dev.tutti.aeron.cluster;
+
+import org.jspecify.annotations.NullMarked;

@@ -1,0 +1,271 @@
+package dev.tutti.aeron.driver;
+
+import dev.tutti.StoreException;
+import dev.tutti.aeron.AeronStore;
+import dev.tutti.aeron.AeronStoreOptions;
+import java.io.IOException;
+import java.lang.System.Logger;
+import java.lang.System.Logger.Level;
+import java.nio.channels.FileChannel;
+import java.nio.channels.FileLock;
+import java.nio.channels.OverlappingFileLockException;
+import java.nio.file.AccessDeniedException;
+import java.nio.file.DirectoryStream;
+import java.nio.file.Files;
+import java.nio.file.NoSuchFileException;
+import java.nio.file.Path;
+import java.nio.file.StandardOpenOption;
+import java.nio.file.attribute.PosixFilePermissions;
+import java.security.SecureRandom;
+import java.util.Arrays;
+import java.util.HexFormat;
+import java.util.List;
+import java.util.Locale;
+import java.util.Objects;
+import java.util.Set;
+import java.util.concurrent.ConcurrentHashMap;
+import java.util.stream.Stream;
+import org.jspecify.annotations.Nullable;
+
+/** Is the folder of one driver in shared memory, with a name of its own, gone when it is closed. */
+public final class DriverDirectory implements AutoCloseable {
+  /*
+   * The process that owns a folder holds a lock on a file in it, which the kernel lets go when that
+   * process ends in whatever way. Whoever gets the lock of a folder has found a stale one and deletes it.
+   * Closing any handle of a file lets go the locks that the process has on it, so nobody looks into the
+   * folders of its own process, whose names it keeps: the number of the process in them is also that of
+   * processes of other containers, and of the one that ran here before. Another class loader of the process
+   * has a set of its own, so the names are also properties of the JVM.
+   */
+  static final Path SHARED_MEMORY = Path.of("/dev/shm");
+
+  private static final Logger LOG = System.getLogger(AeronStore.class.getName());
+  private static final String REMEDIES =
+      "Give a container more (docker run --shm-size=256m; in Kubernetes an emptyDir with medium:"
+          + " Memory mounted at /dev/shm), or set "
+          + AeronStoreOptions.DIRECTORY.name()
+          + " to a folder with room, or use TUTTI_STORE=tcp";
+  private static final String PREFIX = "tutti-aeron-";
+  private static final String LOCK = "lock";
+  private static final String PROOF = "proof";
+  private static final String DRIVER = "driver";
+  private static final int PROOF_BYTES = 32;
+  private static final SecureRandom RANDOM = new SecureRandom();
+
+  private static final String OWN_PROPERTY = "dev.tutti.aeron.folder.";
+  private static final Set<String> OWN = ConcurrentHashMap.newKeySet();
+
+  private final Path path;
+  private final FileChannel lockFile;
+  private final byte[] proof = new byte[PROOF_BYTES];
+
+  private DriverDirectory(Path path, FileChannel lockFile) throws IOException {
+    this.path = path;
+    this.lockFile = lockFile;
+    RANDOM.nextBytes(proof);
+    Files.write(path.resolve(PROOF), proof);
+  }
+
+  /** Returns where drivers have their folders unless a setting says otherwise. */
+  public static Path defaultParent() {
+    return Files.isWritable(SHARED_MEMORY)
+        ? SHARED_MEMORY
+        : Path.of(System.getProperty("java.io.tmpdir"));
+  }
+
+  /**
+   * Makes a folder, after deleting those that ended processes left.
+   *
+   * @param parent where
+   * @param bytes for how much there must be room
+   * @throws StoreException if there is no room or no right to
+   */
+  public static DriverDirectory create(Path parent, long bytes) {
+    try {
+      deleteStale(parent);
+      requireRoom(parent, bytes);
+      while (true) {
+        byte[] number = new byte[4];
+        RANDOM.nextBytes(number);
+        String name =
+            PREFIX + ProcessHandle.current().pid() + "-" + HexFormat.of().formatHex(number);
+        Path path = parent.resolve(name);
+        keep(path);
+        try {
+          Files.createDirectory(
+              path,
+              PosixFilePermissions.asFileAttribute(PosixFilePermissions.fromString("rwx------")));
+        } catch (IOException | RuntimeException e) {
+          forget(path);
+          throw e;
+        }
+        DriverDirectory directory = take(path);
+        if (directory != null) {
+          return directory;
+        }
+      }
+    } catch (IOException e) {
+      throw new StoreException(
+          "cannot make a folder for shared memory in %s: %s; set %s to another folder, or use TUTTI_STORE=tcp"
+              .formatted(parent, e, AeronStoreOptions.DIRECTORY.name()),
+          e);
+    }
+  }
+
+  /** Takes a new folder; returns null if another process took it for a stale one before. */
+  private static @Nullable DriverDirectory take(Path path) throws IOException {
+    FileChannel lockFile = null;
+    try {
+      lockFile =
+          FileChannel.open(
+              path.resolve(LOCK), StandardOpenOption.CREATE_NEW, StandardOpenOption.WRITE);
+      if (lockFile.tryLock() != null && Files.exists(path.resolve(LOCK))) {
+        return new DriverDirectory(path, lockFile);
+      }
+      lockFile.close();
+      forget(path);
+      return null;
+    } catch (IOException | RuntimeException | Error e) {
+      discard(path, lockFile);
+      throw e;
+    }
+  }
+
+  private static void keep(Path path) {
+    OWN.add(name(path));
+    System.setProperty(OWN_PROPERTY + name(path), "");
+  }
+
+  private static void forget(Path path) {
+    System.clearProperty(OWN_PROPERTY + name(path));
+    OWN.remove(name(path));
+  }
+
+  private static String name(Path path) {
+    return String.valueOf(path.getFileName());
+  }
+
+  private static void requireRoom(Path parent, long bytes) throws IOException {
+    long room = Files.getFileStore(parent).getUsableSpace();
+    if (room < bytes) {
+      throw new StoreException(
+          String.format(
+              Locale.ROOT,
+              "%s has %.1f MiB left, the store needs up to %.1f MiB of shared memory there. %s",
+              parent,
+              room / (double) (1 << 20),
+              bytes / (double) (1 << 20),
+              REMEDIES));
+    }
+  }
+
+  /**
+   * Throws if there is no room for one more session.
+   *
+   * @throws StoreException saying what to do
+   */
+  void requireRoom() throws IOException {
+    requireRoom(Objects.requireNonNull(path.getParent()), EmbeddedDriver.SESSION_BYTES);
+  }
+
+  /** Returns the folder that the driver has for itself. */
+  String driver() {
+    return path.resolve(DRIVER).toString();
+  }
+
+  public Path path() {
+    return path;
+  }
+
+  /** Returns what only who sees this folder knows. */
+  public byte[] proof() {
+    return proof.clone();
+  }
+
+  /** Tells whether a folder named by a server is one that this process shares with it. */
+  public static boolean isShared(String folder, byte[] proof) {
+    Path path = Path.of(folder);
+    try {
+      return name(path).startsWith(PREFIX)
+          && Files.size(path.resolve(PROOF)) == proof.length
+          && Arrays.equals(Files.readAllBytes(path.resolve(PROOF)), proof);
+    } catch (IOException e) {
+      LOG.log(Level.DEBUG, "no shared memory with the store server: {0}", e.toString());
+      return false;
+    }
+  }
+
+  /** Deletes the folder of a server if its process has ended. */
+  public static void deleteIfStale(String folder) {
+    Path path = Path.of(folder);
+    if (isOfOthers(path)) {
+      deleteWithoutOwner(path);
+    }
+  }
+
+  private static void deleteStale(Path parent) throws IOException {
+    try (DirectoryStream<Path> all = Files.newDirectoryStream(parent, PREFIX + "*")) {
+      for (Path path : all) {
+        if (isOfOthers(path)) {
+          deleteWithoutOwner(path);
+        }
+      }
+    }
+  }
+
+  private static boolean isOfOthers(Path path) {
+    String name = name(path);
+    return name.startsWith(PREFIX)
+        && !OWN.contains(name)
+        && System.getProperty(OWN_PROPERTY + name) == null;
+  }
+
+  private static void deleteWithoutOwner(Path path) {
+    try (FileChannel lockFile = FileChannel.open(path.resolve(LOCK), StandardOpenOption.WRITE);
+        FileLock lock = lockFile.tryLock()) {
+      if (lock != null) {
+        delete(path);
+        LOG.log(Level.INFO, "deleted {0}, which a process left that has ended", path);
+      }
+    } catch (NoSuchFileException | AccessDeniedException | OverlappingFileLockException e) {
+      LOG.log(Level.DEBUG, "{0} is not stale, or of another user: {1}", path, e.toString());
+    } catch (IOException e) {
+      LOG.log(Level.WARNING, "cannot delete {0}, which a process left: {1}", path, e.toString());
+    }
+  }
+
+  private static void delete(Path path) throws IOException {
+    List<Path> all;
+    try (Stream<Path> found = Files.walk(path)) {
+      all = found.sorted((a, b) -> b.compareTo(a)).toList();
+    }
+    for (Path file : all) {
+      Files.deleteIfExists(file);
+    }
+  }
+
+  /** Deletes the folder; the driver must have ended. */
+  @Override
+  public void close() {
+    discard(path, lockFile);
+  }
+
+  private static void discard(Path path, @Nullable FileChannel lockFile) {
+    try {
+      delete(path);
+    } catch (NoSuchFileException e) {
+      LOG.log(Level.DEBUG, "{0} is gone already", path);
+    } catch (IOException e) {
+      LOG.log(Level.WARNING, "cannot delete {0}: {1}", path, e.toString());
+    } finally {
+      try {
+        if (lockFile != null) {
+          lockFile.close();
+        }
+      } catch (IOException e) {
+        LOG.log(Level.DEBUG, "closing a lock", e);
+      }
+      forget(path);
+    }
+  }
+}

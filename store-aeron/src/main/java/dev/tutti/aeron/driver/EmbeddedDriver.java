@@ -1,0 +1,261 @@
+package dev.tutti.aeron.driver;
+
+import dev.tutti.StoreException;
+import dev.tutti.aeron.AeronStore;
+import dev.tutti.aeron.AeronStoreOptions;
+import io.aeron.Aeron;
+import io.aeron.CommonContext;
+import io.aeron.RethrowingErrorHandler;
+import io.aeron.driver.MediaDriver;
+import io.aeron.driver.ThreadingMode;
+import io.aeron.exceptions.AeronException;
+import io.aeron.exceptions.TimeoutException;
+import java.io.File;
+import java.io.IOException;
+import java.lang.System.Logger;
+import java.lang.System.Logger.Level;
+import java.nio.file.Path;
+import java.util.concurrent.TimeUnit;
+import java.util.function.BooleanSupplier;
+import org.agrona.ErrorHandler;
+import org.agrona.concurrent.BackoffIdleStrategy;
+import org.agrona.concurrent.IdleStrategy;
+import org.jspecify.annotations.Nullable;
+
+/**
+ * Runs a media driver in this process, on one thread, in a folder of its own; or stands for one
+ * that runs elsewhere.
+ */
+public final class EmbeddedDriver implements AutoCloseable {
+  public static final int TERM_BYTES = 64 * 1024;
+  static final int IPC_MTU_BYTES = 4096;
+
+  /** Says why a client of a driver ends by itself. */
+  public static final String ENDED_ITSELF =
+      "this process or the media driver stood still for too long, or that driver ended";
+
+  private static final Logger LOG = System.getLogger(AeronStore.class.getName());
+  private static final long LONGEST_SILENCE_MILLIS = 10_000;
+  private static final long LINGER_NANOS = TimeUnit.SECONDS.toNanos(1);
+  private static final int COUNTER_BYTES = 1 << 20;
+  private static final int LOSS_BYTES = 1 << 20;
+
+  /** Is what a driver takes for itself: its least counters, errors and commands. */
+  public static final long DRIVER_BYTES = 12_400L << 10;
+
+  /** Is what a session takes: two streams of three terms, and a page for each. */
+  public static final long SESSION_BYTES = 2 * (3L * TERM_BYTES + 4096);
+
+  private final DriverDirectory directory;
+  private final @Nullable MediaDriver driver;
+  private final String path;
+  private final DriverIdling idling;
+
+  private EmbeddedDriver(
+      DriverDirectory directory, @Nullable MediaDriver driver, String path, DriverIdling idling) {
+    this.directory = directory;
+    this.driver = driver;
+    this.path = path;
+    this.idling = idling;
+  }
+
+  /**
+   * Starts a driver, or finds the one that the options name.
+   *
+   * @param options say where its folder is made
+   * @param timing all its times
+   * @param sessions for how many there must be room
+   * @throws StoreException if it cannot run here
+   */
+  public static EmbeddedDriver start(AeronStoreOptions options, Timing timing, int sessions) {
+    Path parent = options.directory();
+    DriverIdling idling = new DriverIdling();
+    if (!options.driver().isEmpty()) {
+      requireRunning(options.driver());
+      return new EmbeddedDriver(DriverDirectory.create(parent, 0), null, options.driver(), idling);
+    }
+    DriverDirectory directory =
+        DriverDirectory.create(parent, DRIVER_BYTES + sessions * SESSION_BYTES);
+    try {
+      MediaDriver driver = MediaDriver.launch(context(directory, timing, idling));
+      return new EmbeddedDriver(directory, driver, directory.driver(), idling);
+    } catch (RuntimeException e) {
+      directory.close();
+      throw new StoreException("cannot start a media driver in " + parent + ": " + e, e);
+    } catch (Error e) {
+      directory.close();
+      throw e;
+    }
+  }
+
+  private static void requireRunning(String driver) {
+    if (!runs(driver)) {
+      throw new StoreException(
+          "no media driver runs in %s; start it, or unset %s for one in this process"
+              .formatted(driver, AeronStoreOptions.DRIVER.name()));
+    }
+  }
+
+  /**
+   * Tells whether a driver runs.
+   *
+   * @param driver its folder
+   * @throws StoreException if it is of another version
+   */
+  public static boolean runs(String driver) {
+    try {
+      return CommonContext.isDriverActive(
+          new File(driver), LONGEST_SILENCE_MILLIS, line -> LOG.log(Level.DEBUG, line));
+    } catch (TimeoutException | IllegalStateException e) {
+      LOG.log(Level.DEBUG, "a media driver starts, or is gone", e);
+      return false;
+    } catch (AeronException e) {
+      throw unusable(driver, e);
+    }
+  }
+
+  private static StoreException unusable(String driver, AeronException e) {
+    return new StoreException("the media driver in %s cannot be used: %s".formatted(driver, e), e);
+  }
+
+  private static MediaDriver.Context context(
+      DriverDirectory directory, Timing timing, IdleStrategy idling) {
+    long liveness = timing.livenessNanos();
+    return new MediaDriver.Context()
+        .aeronDirectoryName(directory.driver())
+        .dirDeleteOnStart(true)
+        .dirDeleteOnShutdown(true)
+        .warnIfDirectoryExists(false)
+        .threadingMode(ThreadingMode.SHARED)
+        .sharedThreadFactory(task -> daemon("tutti-md", task))
+        .sharedIdleStrategy(idling)
+        .asyncExecutorEnabled(false) // its thread would look each millisecond
+        .ipcTermBufferLength(TERM_BYTES)
+        .publicationTermBufferLength(TERM_BYTES)
+        .initialWindowLength(TERM_BYTES / 2)
+        .ipcMtuLength(IPC_MTU_BYTES)
+        .termBufferSparseFile(false) // a full file system would kill who touches a hole
+        .performStorageChecks(true)
+        .lowStorageWarningThreshold(0)
+        .counterValuesBufferLength(COUNTER_BYTES)
+        .lossReportBufferLength(LOSS_BYTES)
+        .clientLivenessTimeoutNs(liveness)
+        .publicationUnblockTimeoutNs(timing.unblockNanos())
+        .publicationConnectionTimeoutNs(liveness)
+        .imageLivenessTimeoutNs(liveness)
+        .publicationLingerTimeoutNs(TimeUnit.SECONDS.toNanos(1))
+        .errorHandler(logging());
+  }
+
+  /**
+   * Connects to a driver as a client.
+   *
+   * @throws StoreException if the driver is of another version, or its files cannot be read
+   * @throws TimeoutException if it does not run
+   */
+  public static Aeron connect(String driver, Timing timing) {
+    Aeron.Context context =
+        new Aeron.Context()
+            .aeronDirectoryName(driver)
+            .driverTimeoutMs(TimeUnit.NANOSECONDS.toMillis(timing.livenessNanos()))
+            .threadFactory(task -> daemon("tutti-ac", task))
+            .errorHandler(logging())
+            .subscriberErrorHandler(RethrowingErrorHandler.INSTANCE);
+    try {
+      return Aeron.connect(context);
+    } catch (TimeoutException e) {
+      throw e;
+    } catch (AeronException e) {
+      throw unusable(driver, e);
+    }
+  }
+
+  /**
+   * Has something run where a client of a driver ends by itself, as it does after a long pause.
+   *
+   * @param aeron the client
+   * @param closed tells whether the owner of the client ends it
+   * @param task runs on a thread of the client, and must not wait
+   * @throws io.aeron.exceptions.AeronException if it has ended already
+   */
+  public static void whenEnded(Aeron aeron, BooleanSupplier closed, Runnable task) {
+    aeron.addCloseHandler(
+        () -> {
+          if (!closed.getAsBoolean()) {
+            // Other threads may look into its memory at this moment.
+            aeron.context().closeLingerDurationNs(LINGER_NANOS);
+            task.run();
+          }
+        });
+  }
+
+  private static ErrorHandler logging() {
+    return problem -> LOG.log(Level.DEBUG, "media driver or its client", problem);
+  }
+
+  /** Keeps its thread awake from now on; only for UDP, messages in shared memory do not pass it. */
+  public void spin() {
+    idling.spin = true;
+  }
+
+  public static Thread daemon(String name, Runnable task) {
+    return Thread.ofPlatform().name(name).daemon().unstarted(task);
+  }
+
+  public DriverDirectory directory() {
+    return directory;
+  }
+
+  public String path() {
+    return path;
+  }
+
+  /**
+   * Throws if there is no room for one more session; another process answers for its own driver.
+   *
+   * @throws StoreException saying what to do
+   */
+  public void requireRoom() throws IOException {
+    if (driver != null) {
+      directory.requireRoom();
+    }
+  }
+
+  /** Says what the driver's thread does without work. */
+  private static final class DriverIdling implements IdleStrategy {
+    private final IdleStrategy sleeping =
+        new BackoffIdleStrategy(
+            0, 20, TimeUnit.MICROSECONDS.toNanos(50), TimeUnit.MILLISECONDS.toNanos(1));
+    volatile boolean spin;
+
+    @Override
+    public void idle(int workCount) {
+      if (!spin) {
+        sleeping.idle(workCount);
+      } else if (workCount == 0) {
+        Thread.onSpinWait();
+      }
+    }
+
+    @Override
+    public void idle() {
+      idle(0);
+    }
+
+    @Override
+    public void reset() {
+      sleeping.reset();
+    }
+  }
+
+  @Override
+  public void close() {
+    try {
+      if (driver != null) {
+        driver.close();
+      }
+    } finally {
+      directory.close();
+    }
+  }
+}

@@ -1,0 +1,107 @@
+package dev.tutti.aeron.server;
+
+import dev.tutti.StoreException;
+import dev.tutti.aeron.wire.BodyReader;
+import dev.tutti.aeron.wire.BodyWriter;
+import dev.tutti.aeron.wire.Protocol;
+import dev.tutti.aeron.wire.ProtocolException;
+import java.util.HashMap;
+import java.util.LinkedHashMap;
+import java.util.List;
+import java.util.Map;
+
+/** Is a client as its requests see it; used by the thread that owns the table. */
+public abstract class Caller {
+  private static final int LONGEST_REASON = 4096;
+
+  public final Map<Long, ServerCommands.Will> wills = new LinkedHashMap<>();
+  private final Map<Long, Wait> waits = new HashMap<>();
+
+  /** Carries out requests. */
+  interface Requests {
+    void run(Caller caller, int code, long call, BodyReader body);
+  }
+
+  /** Is a call that waits. */
+  interface Wait {
+    /** Takes it from the table. */
+    void cancel();
+
+    /** Answers that what it waits for is missing. */
+    void answerMissing();
+  }
+
+  /** Answers a call. */
+  public abstract void reply(int code, long call, BodyWriter body);
+
+  /** Tells whether anybody gets the answers. */
+  public boolean isHeard() {
+    return true;
+  }
+
+  /** Answers a call that the data, or this process, do not allow. */
+  public void fail(long call, Throwable failure, BodyWriter body) {
+    refuse(call, failure, body);
+  }
+
+  /** Answers that a call failed which changes nothing. */
+  public final void refuse(long call, Throwable failure, BodyWriter body) {
+    String reason =
+        failure instanceof StoreException
+            ? String.valueOf(failure.getMessage())
+            : failure.toString();
+    body.clear().putText(reason.substring(0, Math.min(reason.length(), LONGEST_REASON)));
+    reply(Protocol.FAILED, call, body);
+  }
+
+  void waiting(long call, Wait wait) {
+    if (waits.putIfAbsent(call, wait) != null) {
+      wait.cancel();
+      throw new ProtocolException("two calls of number " + call);
+    }
+  }
+
+  public boolean isWaiting(long call) {
+    return waits.containsKey(call);
+  }
+
+  void answered(long call) {
+    waits.remove(call);
+    release(call);
+  }
+
+  /**
+   * Counts what a call that waits takes.
+   *
+   * @throws StoreException if it is more than this caller may hold
+   */
+  void hold(long call, long bytes) {}
+
+  /** Counts that no more. */
+  void release(long call) {}
+
+  /** Answers a wait that its caller gives up, unless it has been answered. */
+  public void cancel(long call) {
+    Wait wait = waits.remove(call);
+    if (wait != null) {
+      release(call);
+      wait.answerMissing();
+    }
+  }
+
+  /** Takes a wait from the table without an answer. */
+  public void drop(long call) {
+    Wait wait = waits.remove(call);
+    if (wait != null) {
+      release(call);
+      wait.cancel();
+    }
+  }
+
+  /** Takes all waits from the table. */
+  public void dropAll() {
+    List<Wait> left = List.copyOf(waits.values());
+    waits.clear();
+    left.forEach(Wait::cancel);
+  }
+}

@@ -1,0 +1,114 @@
+package dev.tutti.aeron.server;
+
+import dev.tutti.aeron.wire.FrameWriter;
+import java.util.ArrayDeque;
+import java.util.function.LongConsumer;
+import org.agrona.DirectBuffer;
+import org.agrona.concurrent.UnsafeBuffer;
+
+/** Sends replies to one client; those for which there is no room wait. Used by one thread. */
+public final class Outbox {
+  private final FrameWriter writer;
+  private final Runnable sent;
+  private final LongConsumer memory;
+  private final ArrayDeque<Late> late = new ArrayDeque<>();
+  private long bytes;
+  private long stuckSince;
+
+  /**
+   * Creates an outbox.
+   *
+   * @param writer takes what there is room for
+   * @param sent runs after each write
+   */
+  public Outbox(FrameWriter writer, Runnable sent) {
+    this(writer, sent, count -> {});
+  }
+
+  /**
+   * Creates an outbox that counts what it holds.
+   *
+   * @param memory is told how many bytes more or less that is, before they are allocated
+   */
+  Outbox(FrameWriter writer, Runnable sent, LongConsumer memory) {
+    this.memory = memory;
+    this.writer = writer;
+    this.sent = sent;
+  }
+
+  /** Is a part of a reply that had no room. */
+  private static final class Late {
+    final int code;
+    final long call;
+    final UnsafeBuffer body;
+    int from;
+
+    Late(int code, long call, byte[] body, int from) {
+      this.code = code;
+      this.call = call;
+      this.body = new UnsafeBuffer(body);
+      this.from = from;
+    }
+  }
+
+  /** Sends a reply, or keeps a copy until there is room. */
+  public void send(int code, long call, DirectBuffer body, int length)
+      throws FrameWriter.ClosedStreamException {
+    int from = 0;
+    if (late.isEmpty()) {
+      from = writer.write(code, call, body, length, 0);
+      sent.run();
+      if (from < 0) {
+        return;
+      }
+      stuckSince = System.nanoTime();
+    }
+    memory.accept(length);
+    byte[] copy = new byte[length];
+    body.getBytes(0, copy);
+    late.add(new Late(code, call, copy, from));
+    bytes += length;
+  }
+
+  /** Sends what waits, as far as there is room; returns how many writes went well. */
+  public int flush() throws FrameWriter.ClosedStreamException {
+    int writes = 0;
+    for (Late next = late.peek(); next != null; next = late.peek()) {
+      int length = next.body.capacity();
+      int at = writer.write(next.code, next.call, next.body, length, next.from);
+      if (at != next.from) {
+        sent.run();
+        stuckSince = System.nanoTime();
+        writes++;
+      }
+      if (at >= 0) {
+        next.from = at;
+        return writes;
+      }
+      late.remove();
+      bytes -= length;
+      memory.accept(-length);
+    }
+    return writes;
+  }
+
+  /** Tells whether replies wait. */
+  public boolean isBehind() {
+    return !late.isEmpty();
+  }
+
+  /** Returns how many bytes wait. */
+  public long bytes() {
+    return bytes;
+  }
+
+  /** Tells whether replies wait and none went for a while. */
+  public boolean isStuck(long now, long nanos) {
+    return !late.isEmpty() && now - stuckSince > nanos;
+  }
+
+  public void clear() {
+    late.clear();
+    bytes = 0;
+  }
+}

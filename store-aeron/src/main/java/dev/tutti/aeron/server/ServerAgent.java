@@ -1,0 +1,342 @@
+package dev.tutti.aeron.server;
+
+import dev.tutti.aeron.AeronStoreServer;
+import dev.tutti.aeron.driver.Doorbell;
+import dev.tutti.aeron.driver.IdleBackoff;
+import dev.tutti.aeron.wire.Protocol;
+import dev.tutti.aeron.wire.ProtocolException;
+import dev.tutti.spi.Futex;
+import dev.tutti.spi.LimitedLog;
+import dev.tutti.store.internal.ServerMemory;
+import java.io.IOException;
+import java.lang.System.Logger;
+import java.lang.System.Logger.Level;
+import java.nio.channels.ClosedSelectorException;
+import java.nio.channels.SelectionKey;
+import java.nio.channels.Selector;
+import java.util.ArrayList;
+import java.util.List;
+import java.util.Queue;
+import java.util.concurrent.ConcurrentLinkedQueue;
+import java.util.concurrent.TimeUnit;
+import org.jspecify.annotations.Nullable;
+
+/** Serves all clients on one thread, which owns the keys. */
+public final class ServerAgent implements Runnable {
+  /*
+   * After a moment without requests the thread sleeps in a selector of the control connections, with its
+   * bell armed. So it wakes for a request through shared memory, for the end of a client, and for a task.
+   * Once a client can wake it in the bell itself, which is several times as fast, it sleeps there, and
+   * leaves the selector to a thread "tutti-as-hear".
+   * UDP rings no bell, and nobody tells when a stream has room again: while there is a client of another
+   * host, or replies wait for room, the thread looks from time to time.
+   */
+  private static final Logger LOG = System.getLogger(AeronStoreServer.class.getName());
+  private static final String LEFT = "client left";
+  private static final int TURNS = 1024;
+  private static final long LONGEST_SLEEP_MILLIS = 1000;
+
+  private final Queue<Runnable> tasks = new ConcurrentLinkedQueue<>();
+  private final List<ServerClient> clients = new ArrayList<>();
+  private final ServerMemory memory = new ServerMemory();
+  private final ServerCommands commands =
+      new ServerCommands(
+          memory.table(), Math.toIntExact(Math.min(memory.one(), Protocol.MAX_BODY_BYTES)));
+  private final LimitedLog log;
+  private final boolean known;
+  private final Selector selector;
+  private final Doorbell bell;
+  private final IdleBackoff idling;
+  private final boolean spin;
+  private final long stuckNanos;
+  private final String server;
+  private final Futex futex = new Futex();
+  private @Nullable ControlWatch watch;
+  private boolean wakes;
+  private int remote;
+  private int turns;
+  private boolean ended;
+  private volatile boolean stopped;
+  private volatile @Nullable Throwable failure;
+
+  /**
+   * Creates one.
+   *
+   * @param known whether all clients have proved a token, so that none is a stranger
+   */
+  public ServerAgent(
+      String server, Doorbell bell, long stuckNanos, boolean spin, LimitedLog log, boolean known)
+      throws IOException {
+    this.log = log;
+    this.known = known;
+    this.server = server;
+    this.bell = bell;
+    this.stuckNanos = stuckNanos;
+    this.spin = spin;
+    this.idling = new IdleBackoff(spin);
+    this.selector = Selector.open();
+  }
+
+  public ServerCommands commands() {
+    return commands;
+  }
+
+  /**
+   * Begins to serve a client; called from any thread.
+   *
+   * @return whether this thread serves
+   */
+  public boolean add(ServerClient client) {
+    return execute(() -> begin(client));
+  }
+
+  /**
+   * Has the thread run something between requests; called from any thread.
+   *
+   * @return whether this thread serves
+   */
+  public boolean execute(Runnable task) {
+    synchronized (this) {
+      if (ended) {
+        return false;
+      }
+      tasks.add(task);
+    }
+    wake();
+    return true;
+  }
+
+  private void begin(ServerClient client) {
+    clients.add(client);
+    client.count(memory.client());
+    remote += client.isShared() ? 0 : 1;
+    try {
+      client.register(selector);
+      lookAgain();
+    } catch (IOException e) {
+      drop(client, Level.DEBUG, e.toString());
+    } catch (ClosedSelectorException e) {
+      LOG.log(Level.DEBUG, "a client comes while the server ends, which it is told", e);
+    }
+  }
+
+  /** Has the selector see a connection that is new or closed, where another thread waits in it. */
+  private void lookAgain() {
+    if (watch != null) {
+      selector.wakeup();
+    }
+  }
+
+  /** Has the thread look for requests; called from any other. */
+  public void wake() {
+    selector.wakeup();
+  }
+
+  /** Ends the thread; called from any other. */
+  public void stop() {
+    stopped = true;
+    wake();
+  }
+
+  /** Ends the thread because of a failure; called from any other. */
+  public void fail(Throwable cause) {
+    failure = cause;
+    stop();
+    bell.wakeSleeper();
+  }
+
+  @Override
+  public void run() {
+    Throwable problem = null;
+    try (selector) {
+      while (!stopped) {
+        if (work() > 0) {
+          idling.found();
+        } else if (spin) {
+          Thread.onSpinWait();
+        } else if (!idling.staysAwake()) {
+          sleep();
+        }
+        hear();
+      }
+      problem = failure;
+    } catch (IOException | RuntimeException | Error e) {
+      problem = e;
+    } finally {
+      end(problem);
+    }
+  }
+
+  /** Ends the sessions; what needs memory comes last. */
+  private void end(@Nullable Throwable problem) {
+    synchronized (this) {
+      ended = true;
+    }
+    try {
+      runTasks();
+    } finally {
+      for (ServerClient client : clients) {
+        leave(client);
+      }
+      clients.clear();
+      if (watch != null) {
+        watch.end();
+      }
+    }
+    if (problem != null) {
+      LOG.log(Level.ERROR, server + " ends: " + problem, problem);
+    }
+  }
+
+  /** Hears clients, when told to, or from time to time where nobody else listens to them. */
+  private void hear() throws IOException {
+    boolean often = ++turns % TURNS == 0;
+    ControlWatch other = watch;
+    if (other == null ? often : other.isDue()) {
+      selector.selectNow(this::heard);
+      if (other != null) {
+        other.goOn();
+      }
+    }
+    if (often) {
+      dropLost();
+    }
+  }
+
+  private void leave(ServerClient client) {
+    try {
+      client.leave();
+    } catch (RuntimeException | OutOfMemoryError e) {
+      log.warn(server + ": a client may not hear of its end: " + e);
+    }
+  }
+
+  private void sleep() throws IOException {
+    boolean looks = remote > 0 || isAnyBehind();
+    if (idling.sleepsBriefly(looks ? IdleBackoff.LONG_NANOS : IdleBackoff.SHORT_NANOS)) {
+      return;
+    }
+    long millis = looks ? 1 : LONGEST_SLEEP_MILLIS;
+    ControlWatch other = watch();
+    if (other != null) {
+      bell.armForSleep();
+      if (work() > 0) {
+        idling.found();
+      } else if (!other.isDue()) {
+        bell.sleep(futex, TimeUnit.MILLISECONDS.toNanos(millis));
+      }
+    } else {
+      bell.arm();
+      if (work() == 0) {
+        selector.select(this::heard, millis);
+      } else {
+        idling.found();
+      }
+    }
+    bell.disarm();
+  }
+
+  /** Returns who hears the clients while this thread sleeps in the bell, or null if it cannot. */
+  private @Nullable ControlWatch watch() {
+    if (wakes && Futex.isLinked()) {
+      wakes = false;
+      clients.forEach(ServerClient::sayWakes);
+      if (watch == null) {
+        watch = new ControlWatch(selector, bell, this::fail);
+        watch.start();
+      }
+    }
+    return watch;
+  }
+
+  private boolean isAnyBehind() {
+    for (ServerClient client : clients) {
+      if (client.isBehind()) {
+        return true;
+      }
+    }
+    return false;
+  }
+
+  /** Hears a client that rings, or has ended. */
+  private void heard(SelectionKey key) {
+    ServerClient client = (ServerClient) key.attachment();
+    try {
+      if (!client.hears()) {
+        drop(client, Level.DEBUG, "its process ended, or it closed the store");
+      }
+      wakes |= client.wakes();
+    } catch (ProtocolException e) {
+      drop(client, Level.WARNING, String.valueOf(e.getMessage()));
+    } catch (IOException e) {
+      drop(client, Level.DEBUG, e.toString());
+    }
+    idling.found();
+  }
+
+  private int work() {
+    int done = runTasks();
+    for (int i = 0; i < clients.size(); i++) {
+      ServerClient client = clients.get(i);
+      try {
+        done += client.work();
+      } catch (RuntimeException | OutOfMemoryError e) {
+        drop(client, Level.WARNING, e + (e instanceof Error ? "; check -Xmx" : ""));
+      }
+    }
+    relieve();
+    if (done == 0) {
+      dropLost();
+    }
+    return done;
+  }
+
+  /** Drops those who hold most while all together hold too much. */
+  private void relieve() {
+    while (memory.isCrowded() && !clients.isEmpty()) {
+      long now = System.nanoTime();
+      ServerClient most = clients.getFirst();
+      for (ServerClient client : clients) {
+        most = client.memory().weight(now) > most.memory().weight(now) ? client : most;
+      }
+      drop(most, Level.WARNING, most.memory().crowdedMessage());
+    }
+  }
+
+  private int runTasks() {
+    int done = 0;
+    for (Runnable task = tasks.poll(); task != null; task = tasks.poll()) {
+      task.run();
+      done++;
+    }
+    return done;
+  }
+
+  private void dropLost() {
+    log.tick();
+    long now = System.nanoTime();
+    for (int i = clients.size() - 1; i >= 0; i--) {
+      @Nullable String why = clients.get(i).lost(now, stuckNanos);
+      if (why != null) {
+        drop(clients.get(i), Level.WARNING, why);
+      }
+    }
+  }
+
+  private void drop(ServerClient client, Level level, String why) {
+    if (clients.remove(client)) {
+      remote -= client.isShared() ? 0 : 1;
+      client.close();
+      lookAgain();
+      commands.execute(client.wills.values());
+      String line = "%s: client %s left: %s".formatted(server, client.peer, why);
+      if (level == Level.WARNING && known) {
+        log.warn(line);
+      } else if (level == Level.WARNING) {
+        log.warn(LEFT, client.address(), line);
+      } else {
+        LOG.log(level, line);
+      }
+    }
+  }
+}

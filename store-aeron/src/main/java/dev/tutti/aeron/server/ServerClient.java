@@ -1,0 +1,255 @@
+package dev.tutti.aeron.server;
+
+import dev.tutti.StoreException;
+import dev.tutti.aeron.AeronStoreServer;
+import dev.tutti.aeron.driver.Doorbell;
+import dev.tutti.aeron.wire.BodyReader;
+import dev.tutti.aeron.wire.BodyWriter;
+import dev.tutti.aeron.wire.Control;
+import dev.tutti.aeron.wire.FrameReader;
+import dev.tutti.aeron.wire.FrameWriter;
+import dev.tutti.aeron.wire.Handshake;
+import dev.tutti.aeron.wire.Protocol;
+import dev.tutti.aeron.wire.ProtocolException;
+import dev.tutti.spi.Futex;
+import dev.tutti.store.internal.ServerMemory;
+import io.aeron.ExclusivePublication;
+import io.aeron.Subscription;
+import java.io.IOException;
+import java.lang.System.Logger;
+import java.lang.System.Logger.Level;
+import java.nio.ByteBuffer;
+import java.nio.channels.SelectionKey;
+import java.nio.channels.Selector;
+import java.nio.channels.SocketChannel;
+import java.util.HashMap;
+import java.util.Map;
+import java.util.Objects;
+import org.jspecify.annotations.Nullable;
+
+/** Holds what the server knows of one client; used by the server's thread only. */
+public final class ServerClient extends Caller {
+  /*
+   * Replies for which there is no room wait here. A client with many of them is not read from, and one
+   * that takes none of them for a while is dropped; nobody else notices.
+   */
+  private static final Logger LOG = System.getLogger(AeronStoreServer.class.getName());
+  private static final long HIGH_WATER = 1 << 20;
+  private static final int FRAMES_AT_ONCE = 16;
+
+  final String peer;
+  final Control control;
+  private final Subscription requests;
+  private final ExclusivePublication replies;
+  private final @Nullable Doorbell bell;
+  private final FrameReader reader;
+  private final Outbox outbox;
+  private final ByteBuffer heard = ByteBuffer.allocate(64);
+  private @Nullable SocketChannel channel;
+  private boolean wakes;
+  private boolean knows;
+  private final Map<Long, Long> heldByCalls = new HashMap<>();
+  private ServerMemory.Client memory = new ServerMemory(Long.MAX_VALUE).client();
+  private @Nullable String lost;
+
+  public ServerClient(
+      Control control,
+      long session,
+      Subscription requests,
+      ExclusivePublication replies,
+      @Nullable Doorbell bell,
+      Requests handler) {
+    this.control = control;
+    this.peer = control.peer();
+    this.requests = requests;
+    this.replies = replies;
+    this.bell = bell;
+    this.reader =
+        new FrameReader(session, Protocol.MAX_BODY_BYTES, new Messages(handler), this::count);
+    this.outbox = new Outbox(new FrameWriter(replies, session), this::ring, this::count);
+  }
+
+  /** Takes the requests. */
+  private final class Messages implements FrameReader.Messages {
+    private final Requests handler;
+
+    Messages(Requests handler) {
+      this.handler = handler;
+    }
+
+    @Override
+    public void take(int code, long call, BodyReader body) {
+      handler.run(ServerClient.this, code, call, body);
+    }
+
+    @Override
+    public void refuse(long call, StoreException why) {
+      ServerClient.this.refuse(call, why, new BodyWriter());
+    }
+  }
+
+  /** Counts from now on what this client makes the server hold. */
+  void count(ServerMemory.Client account) {
+    memory = account;
+  }
+
+  /** Returns what this client makes the server hold. */
+  ServerMemory.Client memory() {
+    return memory;
+  }
+
+  private void count(long bytes) {
+    if (bytes > 0) {
+      memory.take(bytes);
+    } else {
+      memory.give(-bytes);
+    }
+  }
+
+  @Override
+  void hold(long call, long bytes) {
+    memory.take(bytes);
+    heldByCalls.put(call, bytes);
+  }
+
+  @Override
+  void release(long call) {
+    memory.give(Objects.requireNonNullElse(heldByCalls.remove(call), 0L));
+  }
+
+  /** Tells whether messages travel through shared memory. */
+  boolean isShared() {
+    return bell != null;
+  }
+
+  /** Returns the host of the client. */
+  String address() {
+    return control.remoteAddress().getHostAddress();
+  }
+
+  /** Tells whether replies wait for room. */
+  boolean isBehind() {
+    return outbox.isBehind();
+  }
+
+  /** Has a selector look at the control connection. */
+  void register(Selector selector) throws IOException {
+    channel = control.withoutBlocking();
+    channel.register(selector, SelectionKey.OP_READ, this);
+  }
+
+  /** Reads what the client says; returns false if it closes, or at the end of the connection. */
+  boolean hears() throws IOException {
+    int count = Objects.requireNonNull(channel).read(heard.clear());
+    for (int i = 0; i < count; i++) {
+      if (heard.get(i) == Handshake.GOODBYE) {
+        wills.clear();
+        return false;
+      }
+      if (heard.get(i) == Handshake.WAKES && !wakes) {
+        wakes = true;
+        Futex.link();
+      } else if (heard.get(i) != Handshake.RING) {
+        throw new ProtocolException("it says " + heard.get(i));
+      }
+    }
+    return count >= 0;
+  }
+
+  /** Tells whether the client can wake who sleeps in a bell. */
+  boolean wakes() {
+    return wakes;
+  }
+
+  /** Tells a client which can wake others so that the server can, too. */
+  void sayWakes() {
+    if (wakes && !knows) {
+      knows = true;
+      say(Handshake.WAKES);
+    }
+  }
+
+  private void say(int what) {
+    try {
+      if (channel != null) {
+        channel.write(heard.clear().put((byte) what).flip());
+      }
+    } catch (IOException e) {
+      LOG.log(Level.DEBUG, "a client left", e);
+    }
+  }
+
+  /** Sends waiting replies and takes new requests; returns how much there was to do. */
+  int work() {
+    int done = flush();
+    if (outbox.bytes() < HIGH_WATER && lost == null) {
+      try {
+        done += requests.poll(reader, FRAMES_AT_ONCE);
+      } catch (ProtocolException e) {
+        lost = String.valueOf(e.getMessage());
+      }
+    }
+    return done;
+  }
+
+  /** Returns why this client is to be dropped, or null. */
+  @Nullable String lost(long now, long stuckNanos) {
+    if (lost == null && outbox.isStuck(now, stuckNanos)) {
+      lost =
+          "it has not read its replies for %d s, %d bytes wait"
+              .formatted(stuckNanos / 1_000_000_000L, outbox.bytes());
+    }
+    return lost;
+  }
+
+  @Override
+  public void reply(int code, long call, BodyWriter body) {
+    if (lost != null) {
+      return;
+    }
+    try {
+      outbox.send(code, call, body.buffer(), body.length());
+    } catch (FrameWriter.ClosedStreamException e) {
+      lost = "its stream ended: " + e.getMessage();
+    } catch (StoreException e) {
+      // The request may be of another client, whose change others are to hear of too.
+      lost = e.getMessage();
+    } catch (OutOfMemoryError e) {
+      lost = e + "; check -Xmx";
+    }
+  }
+
+  private int flush() {
+    if (lost != null) {
+      return 0;
+    }
+    try {
+      return outbox.flush();
+    } catch (FrameWriter.ClosedStreamException e) {
+      lost = "its stream ended: " + e.getMessage();
+      return 0;
+    }
+  }
+
+  private void ring() {
+    if (bell != null && bell.take()) {
+      say(Handshake.RING);
+    }
+  }
+
+  /** Ends the session of a client that is to know that the server closes. */
+  void leave() {
+    say(Handshake.GOODBYE);
+    close();
+  }
+
+  /** Ends the session. */
+  public void close() {
+    memory.close();
+    dropAll();
+    outbox.clear();
+    control.close();
+    requests.close();
+    replies.close();
+  }
+}

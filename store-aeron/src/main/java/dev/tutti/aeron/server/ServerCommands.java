@@ -1,0 +1,368 @@
+package dev.tutti.aeron.server;
+
+import dev.tutti.Store;
+import dev.tutti.StoreException;
+import dev.tutti.aeron.wire.BodyReader;
+import dev.tutti.aeron.wire.BodyWriter;
+import dev.tutti.aeron.wire.Protocol;
+import dev.tutti.aeron.wire.ProtocolException;
+import dev.tutti.store.internal.KeyTable;
+import dev.tutti.store.internal.KeyTable.BarrierWaiter;
+import dev.tutti.store.internal.KeyTable.KeyWaiter;
+import dev.tutti.store.internal.KeyTable.PopWaiter;
+import dev.tutti.store.internal.WakeUp;
+import java.util.Collection;
+import java.util.HashMap;
+import java.util.List;
+import java.util.Map;
+import java.util.Objects;
+import org.jspecify.annotations.Nullable;
+
+/** Carries out requests on the server's table; used by the server's thread only. */
+public final class ServerCommands implements Caller.Requests {
+  /*
+   * A change of the table may answer waits of other clients, through the same writer. So each request
+   * first does all its changes, then writes its own reply.
+   */
+  private static final int LONGEST_LOG =
+      Store.MAX_KEY_BYTES - String.valueOf(Integer.MAX_VALUE).length();
+
+  /** Bytes that a table takes for each key that somebody waits for. */
+  private static final long WAIT_BYTES = 128;
+
+  /** Bytes that it takes beside that for a key that nobody else waits for. */
+  private static final long LONE_BYTES = 256;
+
+  private final KeyTable table;
+  private final BodyWriter body;
+
+  /** Creates commands whose keys and answers may have any size that the protocol allows. */
+  public ServerCommands() {
+    this(Long.MAX_VALUE, Protocol.MAX_BODY_BYTES);
+  }
+
+  /**
+   * Creates commands on an empty table.
+   *
+   * @param most how many bytes the table may hold
+   * @param longest how many bytes an answer may have
+   */
+  ServerCommands(long most, int longest) {
+    this.table = new KeyTable(most);
+    this.body = new BodyWriter(longest);
+  }
+
+  @Override
+  public void run(Caller caller, int code, long call, BodyReader in) {
+    try {
+      switch (code) {
+        case Protocol.SET -> {
+          table.set(in.readKey(), in.readValue());
+          done(caller, call);
+        }
+        case Protocol.FETCH -> {
+          boolean now = in.readByte() != 0;
+          fetch(caller, call, in.readKeys(), now);
+        }
+        case Protocol.WAIT -> {
+          boolean now = in.readByte() != 0;
+          await(caller, call, in.readKeys(), now);
+        }
+        case Protocol.ADD -> number(caller, call, table.add(in.readKey(), in.readLong()));
+        case Protocol.SWAP -> swap(caller, call, in);
+        case Protocol.CHECK ->
+            number(caller, call, table.missing(in.readKeys(), false).isEmpty() ? 1 : 0);
+        case Protocol.DELETE -> number(caller, call, table.delete(in.readKey()) ? 1 : 0);
+        case Protocol.COUNT -> number(caller, call, table.size());
+        case Protocol.APPEND -> {
+          table.append(in.readKey(), in.readValue());
+          done(caller, call);
+        }
+        case Protocol.MULTI_SET -> multiSet(caller, call, in);
+        case Protocol.PUSH -> {
+          table.push(in.readKey(), in.readValue());
+          done(caller, call);
+        }
+        case Protocol.POP -> {
+          boolean now = in.readByte() != 0;
+          pop(caller, call, in.readKey(), now);
+        }
+        case Protocol.LENGTH -> number(caller, call, table.length(in.readKey()));
+        case Protocol.LIST -> answer(caller, call, () -> body.putTexts(List.copyOf(table.keys())));
+        case Protocol.BARRIER -> {
+          boolean now = in.readByte() != 0;
+          barrier(caller, call, in.readInt(), in.readKey(), now);
+        }
+        case Protocol.CANCEL -> caller.cancel(call);
+        case Protocol.WILL -> {
+          caller.wills.put(call, new Will(in.readKey(LONGEST_LOG), in.readValue()));
+          number(caller, call, call);
+        }
+        case Protocol.WITHDRAW -> {
+          caller.wills.remove(in.readLong());
+          done(caller, call);
+        }
+        default -> throw new ProtocolException("there is no request " + code);
+      }
+    } catch (StoreException | OutOfMemoryError e) {
+      caller.fail(call, e, body);
+    }
+  }
+
+  /**
+   * Is what a client leaves if it is lost.
+   *
+   * @param log what the key starts with, in front of a number
+   * @param value the bytes
+   */
+  @SuppressWarnings("ArrayRecordComponent")
+  public record Will(String log, byte[] value) {}
+
+  /** Publishes what a lost client left. */
+  public void execute(Collection<Will> wills) {
+    Map<String, Integer> next = new HashMap<>();
+    for (Will will : wills) {
+      int number = next.getOrDefault(will.log, 1);
+      while (table.get(will.log + number) != null) {
+        number++;
+      }
+      next.put(will.log, number + 1);
+      table.set(will.log + number, will.value);
+    }
+  }
+
+  /** Returns what requests work on. */
+  public KeyTable table() {
+    return table;
+  }
+
+  private void done(Caller caller, long call) {
+    caller.reply(Protocol.OK, call, body.clear());
+  }
+
+  private void number(Caller caller, long call, long number) {
+    number(caller, Protocol.OK, call, number);
+  }
+
+  private void number(Caller caller, int code, long call, long number) {
+    body.clear().putLong(number);
+    caller.reply(code, call, body);
+  }
+
+  private void swap(Caller caller, long call, BodyReader in) {
+    String key = in.readKey();
+    byte @Nullable [] expected = in.readOptional();
+    Store.Swap swap = table.compareSet(key, expected, in.readValue());
+    body.clear().putByte(swap.stored() ? 1 : 0);
+    if (!swap.stored()) {
+      body.putOptional(swap.value());
+    }
+    caller.reply(Protocol.OK, call, body);
+  }
+
+  private void multiSet(Caller caller, long call, BodyReader in) {
+    List<String> keys = in.readKeys();
+    List<byte[]> values = in.readAllBytes();
+    if (keys.size() != values.size()) {
+      throw new ProtocolException(keys.size() + " keys and " + values.size() + " values");
+    }
+    for (int i = 0; i < keys.size(); i++) {
+      table.set(keys.get(i), values.get(i));
+    }
+    done(caller, call);
+  }
+
+  private void fetch(Caller caller, long call, List<String> keys, boolean now) {
+    await(caller, call, keys, now, KeyWaiter.Kind.VALUE, () -> values(caller, call, keys));
+  }
+
+  private void values(Caller caller, long call, List<String> keys) {
+    answer(
+        caller,
+        call,
+        () -> {
+          body.putInt(keys.size());
+          for (String key : keys) {
+            body.putBytes(Objects.requireNonNull(table.get(key)));
+          }
+        });
+  }
+
+  /** Answers a call that changes nothing, and for which there may be no room or memory. */
+  private void answer(Caller caller, long call, Runnable put) {
+    body.clear();
+    try {
+      if (caller.isHeard()) {
+        put.run();
+      }
+      caller.reply(Protocol.OK, call, body);
+    } catch (StoreException | OutOfMemoryError e) {
+      caller.refuse(call, e, body);
+    }
+  }
+
+  private void await(Caller caller, long call, List<String> keys, boolean now) {
+    await(caller, call, keys, now, KeyWaiter.Kind.KEY, () -> done(caller, call));
+  }
+
+  private void await(
+      Caller caller,
+      long call,
+      List<String> keys,
+      boolean now,
+      KeyWaiter.Kind kind,
+      WakeUp answer) {
+    boolean valuesOnly = kind == KeyWaiter.Kind.VALUE;
+    List<String> missing = table.missing(keys, valuesOnly);
+    if (missing.isEmpty()) {
+      answer.wake();
+      return;
+    }
+    if (now) {
+      missing(caller, call, missing);
+      return;
+    }
+    caller.hold(call, waitBytes(keys));
+    KeyWaiter waiter =
+        new KeyWaiter(
+            keys,
+            kind,
+            () -> {
+              caller.answered(call);
+              answer.wake();
+            });
+    table.await(waiter);
+    caller.waiting(
+        call,
+        new Caller.Wait() {
+          @Override
+          public void cancel() {
+            table.cancel(waiter);
+          }
+
+          @Override
+          public void answerMissing() {
+            table.cancel(waiter);
+            missing(caller, call, table.missing(keys, valuesOnly));
+          }
+        });
+  }
+
+  private long waitBytes(List<String> keys) {
+    long bytes = LONE_BYTES * table.countUnawaited(keys);
+    for (String key : keys) {
+      bytes += WAIT_BYTES + key.length();
+    }
+    return bytes;
+  }
+
+  private void missing(Caller caller, long call, List<String> keys) {
+    body.clear().putTexts(keys);
+    caller.reply(Protocol.MISSING, call, body);
+  }
+
+  private void pop(Caller caller, long call, String key, boolean now) {
+    if (now) {
+      popped(caller, call, table.pop(key));
+      return;
+    }
+    Popping popping = new Popping(caller, call, key);
+    if (table.await(popping.waiter)) {
+      popped(caller, call, popping.waiter.value);
+    } else {
+      holdOrCancel(caller, call, key, popping);
+      caller.waiting(call, popping);
+    }
+  }
+
+  private void popped(Caller caller, long call, byte @Nullable [] value) {
+    body.clear();
+    if (value != null) {
+      body.putBytes(value);
+    }
+    caller.reply(value == null ? Protocol.MISSING : Protocol.OK, call, body);
+  }
+
+  private void barrier(Caller caller, long call, int size, String key, boolean now) {
+    if (size < 1) {
+      throw new ProtocolException("a barrier of " + size + " members");
+    }
+    Arriving arriving = new Arriving(caller, call, size, key);
+    if (table.arrive(arriving.waiter)) {
+      done(caller, call);
+    } else if (now) {
+      arriving.answerMissing();
+    } else {
+      holdOrCancel(caller, call, key, arriving);
+      caller.waiting(call, arriving);
+    }
+  }
+
+  private static void holdOrCancel(Caller caller, long call, String key, Caller.Wait wait) {
+    try {
+      caller.hold(call, WAIT_BYTES + LONE_BYTES + key.length());
+    } catch (StoreException e) {
+      wait.cancel();
+      throw e;
+    }
+  }
+
+  /** Waits for a value of a queue. */
+  private final class Popping implements Caller.Wait {
+    private final Caller caller;
+    private final long call;
+    final PopWaiter waiter;
+
+    Popping(Caller caller, long call, String key) {
+      this.caller = caller;
+      this.call = call;
+      this.waiter = new PopWaiter(key, this::popped);
+    }
+
+    private void popped() {
+      caller.answered(call);
+      ServerCommands.this.popped(caller, call, waiter.value);
+    }
+
+    @Override
+    public void cancel() {
+      table.cancel(waiter);
+    }
+
+    @Override
+    public void answerMissing() {
+      table.cancel(waiter);
+      ServerCommands.this.popped(caller, call, null);
+    }
+  }
+
+  /** Waits at a barrier. */
+  private final class Arriving implements Caller.Wait {
+    private final Caller caller;
+    private final long call;
+    final BarrierWaiter waiter;
+
+    Arriving(Caller caller, long call, int size, String key) {
+      this.caller = caller;
+      this.call = call;
+      this.waiter = new BarrierWaiter(key, size, this::complete);
+    }
+
+    private void complete() {
+      caller.answered(call);
+      done(caller, call);
+    }
+
+    @Override
+    public void cancel() {
+      table.leave(waiter);
+    }
+
+    @Override
+    public void answerMissing() {
+      int arrived = table.arrived(waiter.key);
+      table.leave(waiter);
+      number(caller, Protocol.MISSING, call, arrived);
+    }
+  }
+}

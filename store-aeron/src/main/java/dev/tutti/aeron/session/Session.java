@@ -1,0 +1,589 @@
+package dev.tutti.aeron.session;
+
+import dev.tutti.StoreClosedException;
+import dev.tutti.StoreConnectionException;
+import dev.tutti.StoreSilentException;
+import dev.tutti.StoreTimeoutException;
+import dev.tutti.aeron.AeronStore;
+import dev.tutti.aeron.driver.Doorbell;
+import dev.tutti.aeron.driver.DriverDirectory;
+import dev.tutti.aeron.driver.EmbeddedDriver;
+import dev.tutti.aeron.wire.BodyReader;
+import dev.tutti.aeron.wire.BodyWriter;
+import dev.tutti.aeron.wire.Control;
+import dev.tutti.aeron.wire.FrameReader;
+import dev.tutti.aeron.wire.FrameWriter;
+import dev.tutti.aeron.wire.Handshake;
+import dev.tutti.aeron.wire.Protocol;
+import dev.tutti.aeron.wire.ProtocolException;
+import dev.tutti.store.internal.Arguments;
+import dev.tutti.store.internal.Locks;
+import io.aeron.Aeron;
+import io.aeron.ExclusivePublication;
+import io.aeron.Subscription;
+import java.io.IOException;
+import java.lang.System.Logger;
+import java.lang.System.Logger.Level;
+import java.util.Queue;
+import java.util.concurrent.ConcurrentHashMap;
+import java.util.concurrent.ConcurrentLinkedQueue;
+import java.util.concurrent.TimeUnit;
+import java.util.concurrent.atomic.AtomicBoolean;
+import java.util.concurrent.atomic.AtomicInteger;
+import java.util.concurrent.atomic.AtomicLong;
+import java.util.concurrent.locks.LockSupport;
+import java.util.concurrent.locks.ReentrantLock;
+import org.jspecify.annotations.Nullable;
+
+/** Is the session of this process with one server. */
+public final class Session implements StoreSession {
+  /*
+   * Each call writes its request under a lock and then looks for its reply itself: whoever gets the lock
+   * of the replies takes all that have come, also those of other calls, and wakes their threads. A call
+   * that has waited for a moment sleeps, and leaves the looking to others (Sleepers). So a quick reply
+   * costs no switch of threads, and a process without calls costs nothing.
+   *
+   * While there is no room for a request the lock is free. So between two frames of a long one, of which
+   * one at a time is on its way, the short ones of other calls leave.
+   *
+   * A call that gave up is taken back by who sends next, and by a thread "tutti-al-cancel" if nobody does,
+   * which is there until there is room to say so.
+   *
+   * The control connection also tells when the server is gone: then every call fails, as it does where
+   * Aeron's client has ended itself after a long pause; the server hears of that in turn. Closing takes both
+   * locks before the shared memory is unmapped, since nobody may look into it afterwards.
+   */
+  private static final Logger LOG = System.getLogger(AeronStore.class.getName());
+  private static final long AWAKE_NANOS = TimeUnit.MICROSECONDS.toNanos(50);
+  private static final long BUSY_NANOS = TimeUnit.MILLISECONDS.toNanos(1);
+  private static final long BUSY_PAUSE_NANOS = TimeUnit.MILLISECONDS.toNanos(100);
+  private static final long FULL_PAUSE_NANOS = TimeUnit.MICROSECONDS.toNanos(50);
+  private static final long FIRST_CANCEL_PAUSE_NANOS = TimeUnit.MILLISECONDS.toNanos(1);
+  private static final long LONGEST_CANCEL_PAUSE_NANOS = TimeUnit.MILLISECONDS.toNanos(100);
+  private static final long CLOSE_NANOS = TimeUnit.SECONDS.toNanos(1);
+  private static final int FRAMES_AT_ONCE = 32;
+  private static final String ENDED = "its process ended, or it dropped this client";
+
+  private static final long GRACE_NANOS = TimeUnit.SECONDS.toNanos(1);
+
+  private final String server;
+  private final Control control;
+  private final Aeron aeron;
+  private final @Nullable EmbeddedDriver ownDriver;
+  private final String sharedDriver;
+  private final String sharedFolder;
+  private final Subscription replies;
+  private final FrameReader reader;
+  private final FrameWriter writer;
+  private final boolean spin;
+  private final @Nullable Bells bells;
+  private final ReentrantLock sendLock = new ReentrantLock();
+  private final ReentrantLock longLock = new ReentrantLock();
+  private final ReentrantLock replyLock = new ReentrantLock();
+  private final ConcurrentHashMap<Long, Call> calls = new ConcurrentHashMap<>();
+  private final Queue<Long> cancels = new ConcurrentLinkedQueue<>();
+  private final AtomicBoolean takesBack = new AtomicBoolean();
+  private final AtomicLong nextCall = new AtomicLong();
+  private final ReplyWaiters sleepers;
+  private final AtomicInteger users = new AtomicInteger(1);
+  private final Thread listener;
+  private BodyWriter body = new BodyWriter();
+  private volatile long notAwakeBefore = System.nanoTime();
+  private volatile long lastFrame = System.nanoTime();
+  private volatile @Nullable String loss;
+  private volatile boolean closed;
+
+  Session(
+      String server,
+      Control control,
+      Aeron aeron,
+      @Nullable EmbeddedDriver ownDriver,
+      @Nullable Bells bells,
+      Handshake.Session session,
+      Subscription replies,
+      ExclusivePublication requests,
+      boolean spin) {
+    this.server = server;
+    this.control = control;
+    this.aeron = aeron;
+    this.ownDriver = ownDriver;
+    this.sharedDriver = ownDriver == null ? session.driver() : "";
+    this.sharedFolder = ownDriver == null ? session.folder() : "";
+    this.replies = replies;
+    this.reader = new FrameReader(session.session(), new Messages());
+    this.writer = new FrameWriter(requests, session.session());
+    this.spin = spin;
+    this.bells = bells;
+    this.listener = EmbeddedDriver.daemon("tutti-al", this::listen);
+    this.sleepers = new ReplyWaiters(bells == null ? null : bells.own(), new Replies(), spin);
+  }
+
+  /**
+   * Holds the two bells of a session through shared memory.
+   *
+   * @param own wakes this process
+   * @param server wakes the server
+   */
+  record Bells(Doorbell own, Doorbell server) {}
+
+  /**
+   * Starts the threads; called once, before any call.
+   *
+   * @throws io.aeron.exceptions.AeronException if this process stood still meanwhile
+   */
+  void start() {
+    EmbeddedDriver.whenEnded(aeron, () -> closed, this::endedItself);
+    listener.start();
+    sleepers.start();
+  }
+
+  @Override
+  public String server() {
+    return server;
+  }
+
+  /** Returns the folder of the driver that this process uses. */
+  public String driver() {
+    return ownDriver == null ? sharedDriver : ownDriver.path();
+  }
+
+  /** Tells whether messages travel through shared memory. */
+  public boolean isShared() {
+    return ownDriver == null;
+  }
+
+  /** Tells whether a thread sleeps in the bell itself. */
+  public boolean isInBell() {
+    return sleepers.isInBell();
+  }
+
+  /** Tells whether calls sleep until the server rings. */
+  public boolean sleeps() {
+    return sleepers.isArmed();
+  }
+
+  @Override
+  public boolean isUsable() {
+    return !closed && loss == null;
+  }
+
+  @Override
+  public boolean retain() {
+    return users.getAndUpdate(count -> count == 0 ? 0 : count + 1) > 0;
+  }
+
+  @Override
+  public void release() {
+    if (users.decrementAndGet() == 0) {
+      close();
+    }
+  }
+
+  @Override
+  public Call newCall() {
+    Call call = new Call(nextCall.incrementAndGet());
+    calls.put(call.number, call);
+    return call;
+  }
+
+  @Override
+  public void forget(Call call) {
+    calls.remove(call.number);
+  }
+
+  @Override
+  public void send(int code, Call call, long deadline, Request request) {
+    sendCancels();
+    try {
+      BodyWriter left = sendAtOnce(code, call, deadline, request);
+      if (left != null) {
+        sendInParts(code, call, deadline, left);
+      }
+    } catch (FrameWriter.ClosedStreamException e) {
+      awaitLoss();
+      lose("the stream to it ended: " + e.getMessage());
+      requireUsable(e);
+      throw e;
+    } finally {
+      sendCancels();
+    }
+  }
+
+  /** Sends a request of one frame if there is room; returns the body of one that is left. */
+  private @Nullable BodyWriter sendAtOnce(int code, Call call, long deadline, Request request) {
+    if (!Locks.acquire(sendLock, deadline)) {
+      throw unsent(code, call);
+    }
+    try {
+      requireUsable();
+      request.put(body.clear());
+      if (writer.isOneFrame(body.length()) && write(code, call, body, 0) < 0) {
+        return null;
+      }
+      BodyWriter left = body;
+      body = new BodyWriter();
+      return left;
+    } finally {
+      sendLock.unlock();
+    }
+  }
+
+  private void sendInParts(int code, Call call, long deadline, BodyWriter message) {
+    boolean isLong = !writer.isOneFrame(message.length());
+    if (isLong && !Locks.acquire(longLock, deadline)) {
+      throw unsent(code, call);
+    }
+    try {
+      int at = 0;
+      long giveUp = deadline;
+      while (true) {
+        int before = at;
+        sendLock.lock();
+        try {
+          requireUsable();
+          at = write(code, call, message, at);
+          if (at < 0) {
+            body = message; // the next one needs as much memory
+            return;
+          }
+        } finally {
+          sendLock.unlock();
+        }
+        long now = System.nanoTime();
+        giveUp = at > before && now + GRACE_NANOS - giveUp > 0 ? now + GRACE_NANOS : giveUp;
+        if (now - giveUp > 0) {
+          throw unsent(code, call);
+        }
+        LockSupport.parkNanos(FULL_PAUSE_NANOS);
+      }
+    } finally {
+      if (isLong) {
+        longLock.unlock();
+      }
+    }
+  }
+
+  /** Writes what there is room for; called under the lock. */
+  private int write(int code, Call call, BodyWriter message, int from) {
+    int at = writer.write(code, call.number, message.buffer(), message.length(), from);
+    ringServer();
+    return at;
+  }
+
+  private StoreTimeoutException unsent(int code, Call call) {
+    if (code == Protocol.CANCEL) {
+      cancels.add(call.number);
+      if (takesBack.compareAndSet(false, true)) {
+        Thread.ofVirtual().name("tutti-al-cancel").start(this::takeBack);
+      }
+    }
+    return unanswered();
+  }
+
+  /** Runs on a thread that is there while calls are to be taken back. */
+  private void takeBack() {
+    do {
+      long pause = FIRST_CANCEL_PAUSE_NANOS;
+      while (isUsable() && !cancels.isEmpty()) {
+        sendCancels();
+        LockSupport.parkNanos(pause);
+        pause = Math.min(2 * pause, LONGEST_CANCEL_PAUSE_NANOS);
+      }
+      takesBack.set(false);
+    } while (isUsable() && !cancels.isEmpty() && takesBack.compareAndSet(false, true));
+  }
+
+  /** Takes back calls that gave up while there was no room to say so. */
+  private void sendCancels() {
+    while (!cancels.isEmpty() && isUsable() && sendLock.tryLock()) {
+      try {
+        Long number = cancels.peek();
+        if (number != null) {
+          if (!isUsable()
+              || writer.write(Protocol.CANCEL, number, body.clear().buffer(), 0, 0) >= 0) {
+            return;
+          }
+          cancels.remove();
+          ringServer();
+        }
+      } catch (FrameWriter.ClosedStreamException e) {
+        LOG.log(Level.DEBUG, "the next call is told", e);
+        return;
+      } finally {
+        sendLock.unlock();
+      }
+    }
+  }
+
+  private void ringServer() {
+    if (bells != null && bells.server().take()) {
+      control.say(Handshake.RING);
+    }
+  }
+
+  /** Waits a moment for the control connection to tell why the server is gone. */
+  private void awaitLoss() {
+    long deadline = Arguments.deadline(GRACE_NANOS);
+    while (isUsable() && deadline - System.nanoTime() > 0) {
+      LockSupport.parkNanos(FULL_PAUSE_NANOS);
+    }
+  }
+
+  @Override
+  public boolean await(Call call, long deadline, boolean endable) {
+    long start = System.nanoTime();
+    boolean mayYield = start - notAwakeBefore > 0;
+    boolean interrupted = false;
+    try {
+      while (!call.isDone()) {
+        requireUsable();
+        takeReplies();
+        if (call.isDone()) {
+          return true;
+        }
+        long now = System.nanoTime();
+        if (endable
+            ? now - deadline > 0 || call.isClosed()
+            : call.isLate(now, deadline, lastFrame, GRACE_NANOS)) {
+          return false;
+        }
+        if (spin) {
+          Thread.onSpinWait();
+          interrupted |= endable && Thread.interrupted();
+        } else if (mayYield && now - start < AWAKE_NANOS) {
+          yieldAt(now);
+        } else {
+          sleepers.sleep(call, Math.max(deadline - now, FULL_PAUSE_NANOS));
+          interrupted |= Thread.interrupted();
+        }
+        if (interrupted && endable) {
+          return call.isDone();
+        }
+      }
+      return true;
+    } finally {
+      if (interrupted) {
+        Thread.currentThread().interrupt();
+      }
+    }
+  }
+
+  @SuppressWarnings("ThreadPriorityCheck") // lets the server run on this core; a hint is enough
+  private void yieldAt(long now) {
+    Thread.yield();
+    long after = System.nanoTime();
+    if (after - now > BUSY_NANOS) {
+      // The cores have other work: who yields comes back late, who is woken comes at once.
+      notAwakeBefore = after + BUSY_PAUSE_NANOS;
+    }
+  }
+
+  /** Runs on the thread that hears the server. */
+  private void listen() {
+    String why;
+    try {
+      int said = control.await();
+      while ((said == Handshake.RING || said == Handshake.WAKES) && bells != null) {
+        if (said == Handshake.WAKES) {
+          sleepers.serverWakes();
+        } else {
+          sleepers.rung();
+        }
+        said = control.await();
+      }
+      why = said == Handshake.GOODBYE ? "it was closed" : ENDED;
+    } catch (IOException e) {
+      why = ENDED + ": " + e.getMessage();
+    } catch (Throwable e) {
+      why = unread(e);
+    }
+    lose(why);
+    if (!closed && isShared()) {
+      DriverDirectory.deleteIfStale(sharedFolder);
+    }
+  }
+
+  private static String unread(Throwable e) {
+    return "its replies cannot be read: " + e;
+  }
+
+  /** Takes what has come, unless another thread does. */
+  private int takeReplies() {
+    if (!replyLock.tryLock()) {
+      return 0;
+    }
+    try {
+      int frames = isUsable() ? takeFrames() : 0;
+      if (frames > 0) {
+        lastFrame = System.nanoTime();
+      }
+      return frames;
+    } finally {
+      replyLock.unlock();
+    }
+  }
+
+  private void takeAll() {
+    while (takeFrames() > 0) {
+      lastFrame = System.nanoTime();
+    }
+  }
+
+  private int takeFrames() {
+    try {
+      return replies.poll(reader, FRAMES_AT_ONCE);
+    } catch (ProtocolException e) {
+      lose("it sends what is no message: " + e.getMessage());
+      return 0;
+    }
+  }
+
+  /** Brings replies to those who wait. */
+  private final class Messages implements FrameReader.Messages {
+    @Override
+    public void take(int code, long number, BodyReader reply) {
+      Call call = calls.get(number);
+      if (call != null) {
+        call.complete(code, reply.rest());
+        if (!call.thread.equals(Thread.currentThread())) {
+          sleepers.wake(call);
+        }
+      }
+    }
+
+    @Override
+    public void takePart(long number) {
+      Call call = calls.get(number);
+      if (call != null) {
+        call.heard();
+      }
+    }
+  }
+
+  /** Is what those see who sleep. */
+  private final class Replies implements ReplyWaiters.Replies {
+    @Override
+    public int take() {
+      return takeReplies();
+    }
+
+    @Override
+    public void takeAllAfter(Runnable first) {
+      whileThere(
+          () -> {
+            if (isUsable()) {
+              first.run();
+              takeAll();
+            }
+          });
+    }
+
+    @Override
+    public void whileThere(Runnable task) {
+      replyLock.lock();
+      try {
+        if (!aeron.isClosed()) {
+          task.run();
+        }
+      } finally {
+        replyLock.unlock();
+      }
+    }
+
+    @Override
+    public boolean isUsable() {
+      return Session.this.isUsable();
+    }
+
+    @Override
+    public void sayWakes() {
+      control.say(Handshake.WAKES);
+    }
+
+    @Override
+    public void lose(Throwable cause) {
+      Session.this.lose(unread(cause));
+    }
+  }
+
+  private void lose(String why) {
+    end("store server at %s is gone: %s; its keys are lost".formatted(server, why));
+  }
+
+  private void endedItself() {
+    end(
+        "session with store server at %s is lost: %s"
+            .formatted(server, EmbeddedDriver.ENDED_ITSELF));
+    control.close();
+  }
+
+  private void end(String why) {
+    if (loss == null && !closed) {
+      loss = why;
+      LOG.log(Level.DEBUG, why);
+    }
+    wakeAll();
+  }
+
+  private void wakeAll() {
+    calls.values().forEach(call -> LockSupport.unpark(call.thread));
+    sleepers.wakeAll();
+  }
+
+  @Override
+  public void wake(Call call) {
+    sleepers.wake(call);
+  }
+
+  private void requireUsable() {
+    requireUsable(null);
+  }
+
+  private void requireUsable(@Nullable Throwable cause) {
+    if (closed) {
+      throw new StoreClosedException("the store at " + server + " was closed during a call");
+    }
+    String why = loss;
+    if (why != null) {
+      throw new StoreConnectionException(why, cause);
+    }
+  }
+
+  @Override
+  public long graceNanos() {
+    return GRACE_NANOS;
+  }
+
+  @Override
+  public StoreSilentException unanswered() {
+    return new StoreSilentException("store server at " + server + " does not answer in time");
+  }
+
+  private void close() {
+    closed = true;
+    if (loss == null) {
+      control.say(Handshake.GOODBYE);
+    }
+    control.close();
+    wakeAll();
+    long deadline = Arguments.deadline(CLOSE_NANOS);
+    boolean quiet = Locks.acquire(sendLock, deadline);
+    if (quiet && !Locks.acquire(replyLock, deadline)) {
+      sendLock.unlock();
+      quiet = false;
+    }
+    if (!quiet) {
+      LOG.log(Level.WARNING, "a call of the store at {0} does not end; its memory stays", server);
+      return;
+    }
+    try {
+      aeron.close();
+      if (ownDriver != null) {
+        ownDriver.close();
+      }
+    } finally {
+      replyLock.unlock();
+      sendLock.unlock();
+    }
+  }
+}

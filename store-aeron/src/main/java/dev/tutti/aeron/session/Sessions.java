@@ -1,0 +1,112 @@
+package dev.tutti.aeron.session;
+
+import dev.tutti.StoreConnectionException;
+import dev.tutti.StoreException;
+import dev.tutti.aeron.AeronStoreOptions;
+import dev.tutti.aeron.cluster.ClusterSession;
+import dev.tutti.store.JobToken;
+import dev.tutti.store.internal.Arguments;
+import java.nio.file.Path;
+import java.time.Duration;
+import java.util.HashMap;
+import java.util.Map;
+import java.util.concurrent.TimeUnit;
+import java.util.concurrent.locks.ReentrantLock;
+import java.util.function.LongFunction;
+import org.jspecify.annotations.Nullable;
+
+/** Finds the session of this process with those who serve a store, or opens it. */
+public final class Sessions<L extends StoreSession> {
+  /*
+   * One lock per place: who opens a session there holds up those who want the same one, until their own
+   * deadlines, and nobody else. A session counts its users itself and ends with the last; a lost one is replaced for those who come later.
+   */
+  public static final Sessions<Session> SERVERS = new Sessions<>();
+  public static final Sessions<ClusterSession> CLUSTERS = new Sessions<>();
+
+  private final Map<Place, Slot> all = new HashMap<>();
+
+  private Sessions() {}
+
+  /** Is what stores must have in common to share a session. */
+  private record Place(
+      String where,
+      JobToken token,
+      AeronStoreOptions.Transport transport,
+      Path directory,
+      String driver,
+      Duration lease,
+      boolean spin) {}
+
+  /**
+   * Takes part in a session; release it once.
+   *
+   * @param where who serves
+   * @param options how to reach them
+   * @param open opens a session where there is none, by a deadline of {@link System#nanoTime()}
+   * @throws StoreConnectionException if another thread still tries to open it at the deadline
+   * @throws StoreException if this thread is interrupted while another one opens it
+   */
+  public L take(String where, AeronStoreOptions options, LongFunction<L> open) {
+    long deadline = Arguments.deadline(Arguments.nanos(options.timeout()));
+    Place place =
+        new Place(
+            where,
+            options.token(),
+            options.transport(),
+            options.directory(),
+            options.driver(),
+            options.lease(),
+            options.spin());
+    Slot slot;
+    synchronized (all) {
+      all.values().removeIf(Slot::isUnused);
+      slot = all.computeIfAbsent(place, p -> new Slot());
+      slot.waiting++;
+    }
+    try {
+      if (!slot.acquire(deadline)) {
+        throw new StoreConnectionException(
+            "no session with the store at %s within %d ms: another thread of this process still tries to open it"
+                .formatted(where, options.timeout().toMillis()));
+      }
+      return slot.open(open, deadline);
+    } catch (InterruptedException e) {
+      Thread.currentThread().interrupt();
+      throw new StoreException("interrupted while connecting to the store at " + where, e);
+    } finally {
+      synchronized (all) {
+        slot.waiting--;
+      }
+    }
+  }
+
+  private final class Slot {
+    private final ReentrantLock lock = new ReentrantLock();
+    private int waiting;
+    private volatile @Nullable L link;
+
+    boolean isUnused() {
+      L current = link;
+      return waiting == 0 && (current == null || !current.isUsable());
+    }
+
+    boolean acquire(long deadline) throws InterruptedException {
+      return lock.tryLock() || lock.tryLock(deadline - System.nanoTime(), TimeUnit.NANOSECONDS);
+    }
+
+    /** Finds the session or opens it, then lets the lock go. */
+    L open(LongFunction<L> open, long deadline) {
+      try {
+        L current = link;
+        if (current == null || !current.isUsable() || !current.retain()) {
+          current = open.apply(deadline);
+          link = current;
+        }
+        return current;
+      } finally {
+        lock.unlock();
+      }
+    }
+  }
+}

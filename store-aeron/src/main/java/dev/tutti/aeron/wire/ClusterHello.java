@@ -1,0 +1,105 @@
+package dev.tutti.aeron.wire;
+
+import dev.tutti.StoreException;
+import dev.tutti.StoreTokenException;
+import dev.tutti.store.JobToken;
+import java.nio.ByteBuffer;
+import java.nio.charset.StandardCharsets;
+import java.util.Arrays;
+
+/** Is how a client and a cluster agree on a session: the client's side, and what both write. */
+public final class ClusterHello implements io.aeron.security.CredentialsSupplier {
+  /*
+   *   client   MAGIC, VERSION, session, whether it has a token [nonce]
+   *   cluster  (only with a token, or to refuse) OK, nonce, proof; or what is wrong, and a text
+   *   client   proof
+   *
+   * Aeron carries these as credentials, challenge and response. The number of the session is the principal:
+   * all members keep it, and it stands in every frame.
+   */
+  public static final int OK = 1;
+  public static final int FAILED = 2;
+  public static final int TOKEN_NEEDED = 4;
+  public static final int TOKEN_UNKNOWN = 5;
+  public static final byte[] MAGIC = "TuttiClu".getBytes(StandardCharsets.US_ASCII);
+  static final String SAME =
+      JobToken.SETTING.name()
+          + " must be the same for all members of the cluster and all ranks, or unset for all";
+
+  private final String server;
+  private final Labels labels;
+  private final JobToken token;
+  private final long session;
+  private final byte[] nonce = JobToken.nonce();
+
+  /**
+   * Creates a client's side.
+   *
+   * @param server whom it talks to, for messages
+   * @param labels what is proved
+   * @param token the token, or none
+   * @param session the number of the session
+   */
+  public ClusterHello(String server, Labels labels, JobToken token, long session) {
+    this.server = server;
+    this.labels = labels;
+    this.token = token;
+    this.session = session;
+  }
+
+  /** Says what each side proves, so that no proof serves elsewhere. */
+  public enum Labels {
+    /** Of clients of the store. */
+    STORE,
+    /** Of members that read each other's archive. */
+    ARCHIVE;
+
+    public String client() {
+      return "tutti aeron cluster " + name() + " client 1";
+    }
+
+    public String server() {
+      return "tutti aeron cluster " + name() + " server 1";
+    }
+  }
+
+  @Override
+  public byte[] encodedCredentials() {
+    ByteBuffer out = ByteBuffer.allocate(MAGIC.length + 10 + JobToken.NONCE_BYTES);
+    out.put(MAGIC).put(Protocol.VERSION).putLong(session).put((byte) (token.isSet() ? 1 : 0));
+    if (token.isSet()) {
+      out.put(nonce);
+    }
+    return Arrays.copyOf(out.array(), out.position());
+  }
+
+  @Override
+  public byte[] onChallenge(byte[] challenge) {
+    ByteBuffer in = ByteBuffer.wrap(challenge);
+    int answer = in.hasRemaining() ? in.get() : FAILED;
+    if (answer == TOKEN_NEEDED) {
+      throw refused("it asks for a token, and this process has none; " + SAME);
+    }
+    if (answer == TOKEN_UNKNOWN) {
+      throw refused("it has no token, but this process has one; " + SAME);
+    }
+    if (answer != OK) {
+      String why = StandardCharsets.UTF_8.decode(in).toString();
+      throw new StoreException(server + " cannot serve this process: " + why);
+    }
+    if (in.remaining() != JobToken.NONCE_BYTES + JobToken.PROOF_BYTES) {
+      throw refused("its proof of the token is cut");
+    }
+    byte[] theirs = new byte[JobToken.NONCE_BYTES];
+    byte[] proof = new byte[JobToken.PROOF_BYTES];
+    in.get(theirs).get(proof);
+    if (!token.isSet() || !token.isProof(proof, labels.server(), nonce, theirs)) {
+      throw refused("it does not prove that it has the same token; " + SAME);
+    }
+    return token.proof(labels.client(), nonce, theirs);
+  }
+
+  private StoreTokenException refused(String why) {
+    return new StoreTokenException(server + ": " + why, null);
+  }
+}

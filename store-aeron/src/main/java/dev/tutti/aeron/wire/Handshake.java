@@ -1,0 +1,189 @@
+package dev.tutti.aeron.wire;
+
+import dev.tutti.store.JobToken;
+import java.io.EOFException;
+import java.io.IOException;
+import java.net.SocketException;
+import java.nio.charset.StandardCharsets;
+import java.util.Arrays;
+
+/** Is how client and server agree on a session, on both sides of their control connection. */
+public final class Handshake {
+  /*
+   *   client  MAGIC, VERSION, whether it has a token [nonce]
+   *   server  MAGIC, VERSION, answer [nonce]
+   *   client  [proof]
+   *   server  [answer, proof]                    nothing of the job is told before this
+   *   server  streams, session, bell, folder of its driver, its own folder and the proof there
+   *   client  IPC and its bell; or UDP and where it listens
+   *   server  READY; or FAILED and why
+   *
+   * From then on the server serves the session. GOODBYE is sent by a server that closes, and by a client,
+   * all of whose wills it takes back, also those whose requests are still on their way. RING is sent by
+   * either side that finds the other's bell armed. WAKES is sent once by each that can wake who sleeps in
+   * the bell itself, by the client first.
+   */
+  public static final int IPC = 1;
+  public static final int UDP = 2;
+  public static final int OK = 1;
+  public static final int FAILED = 2;
+  public static final int GOODBYE = 3;
+  public static final int RING = 6;
+  public static final int WAKES = 7;
+
+  private static final int TOKEN_NEEDED = 4;
+  private static final int TOKEN_UNKNOWN = 5;
+  private static final byte[] MAGIC = "TuttiAer".getBytes(StandardCharsets.US_ASCII);
+  private static final String CLIENT = "tutti aeron client 1";
+  private static final String SERVER = "tutti aeron server 1";
+  private static final String SAME =
+      JobToken.SETTING.name() + " must be the same for the server and all ranks, or unset for all";
+
+  private Handshake() {}
+
+  /**
+   * Says what a session goes over.
+   *
+   * @param requestStream number of the stream to the server
+   * @param replyStream number of the stream to the client
+   * @param session number that both put into each frame
+   * @param bell number of the server's {@code Doorbell}
+   * @param driver folder of the server's driver
+   * @param folder the server's own folder
+   * @param folderProof content of the proof file there
+   */
+  @SuppressWarnings("ArrayRecordComponent")
+  public record Session(
+      int requestStream,
+      int replyStream,
+      long session,
+      int bell,
+      String driver,
+      String folder,
+      byte[] folderProof) {}
+
+  /** Reports a server or client that has not the same token. */
+  public static final class TokenException extends IOException {
+    private static final long serialVersionUID = 1L;
+
+    TokenException(String message) {
+      super(message);
+    }
+  }
+
+  /** Runs the client's side up to the session. */
+  public static Session ask(Control control, JobToken token, long deadline) throws IOException {
+    byte[] own = JobToken.nonce();
+    control.putRaw(MAGIC);
+    control.putByte(Protocol.VERSION);
+    control.putByte(token.isSet() ? 1 : 0);
+    if (token.isSet()) {
+      control.putRaw(own);
+    }
+    control.send();
+    try {
+      requireMagic(control, deadline);
+    } catch (EOFException | SocketException e) {
+      throw new IOException(
+          "it ended the connection instead of answering, as a store of another kind does; is"
+              + " TUTTI_STORE the same for all ranks and their launcher?",
+          e);
+    }
+    int answer = control.readByte(deadline);
+    if (answer == TOKEN_NEEDED) {
+      throw new TokenException("it asks for a token, and this process has none; " + SAME);
+    }
+    if (answer == TOKEN_UNKNOWN) {
+      throw new TokenException("it has no token, but this process has one; " + SAME);
+    }
+    if (token.isSet()) {
+      byte[] theirs = control.readRaw(JobToken.NONCE_BYTES, deadline);
+      control.putRaw(token.proof(CLIENT, own, theirs));
+      control.send();
+      if (control.readByte(deadline) != OK) {
+        throw new TokenException("it has another token; " + SAME);
+      }
+      byte[] proof = control.readRaw(JobToken.PROOF_BYTES, deadline);
+      if (!token.isProof(proof, SERVER, own, theirs)) {
+        throw new TokenException("it does not prove that it has the same token; " + SAME);
+      }
+    }
+    int requestStream = control.readInt(deadline);
+    int replyStream = control.readInt(deadline);
+    long session = control.readLong(deadline);
+    int bell = control.readInt(deadline);
+    String driver = control.readText(deadline);
+    String folder = control.readText(deadline);
+    int length = control.readByte(deadline);
+    return new Session(
+        requestStream,
+        replyStream,
+        session,
+        bell,
+        driver,
+        folder,
+        control.readRaw(Math.max(0, length), deadline));
+  }
+
+  /** Runs the server's side up to the proof of the token. */
+  public static void admit(Control control, JobToken token, long deadline) throws IOException {
+    try {
+      requireMagic(control, deadline);
+    } catch (ProtocolException e) {
+      // Tells a client of another kind of store what it found.
+      control.putRaw(MAGIC);
+      control.send();
+      throw e;
+    }
+    boolean has = control.readByte(deadline) != 0;
+    byte[] theirs = has ? control.readRaw(JobToken.NONCE_BYTES, deadline) : new byte[0];
+    control.putRaw(MAGIC);
+    control.putByte(Protocol.VERSION);
+    if (has != token.isSet()) {
+      control.putByte(has ? TOKEN_UNKNOWN : TOKEN_NEEDED);
+      control.send();
+      throw new TokenException(
+          (has ? "it has a token, and this server none; " : "it has no token; ") + SAME);
+    }
+    control.putByte(OK);
+    if (has) {
+      byte[] own = JobToken.nonce();
+      control.putRaw(own);
+      control.send();
+      byte[] proof = control.readRaw(JobToken.PROOF_BYTES, deadline);
+      if (!token.isProof(proof, CLIENT, theirs, own)) {
+        control.putByte(FAILED);
+        control.send();
+        throw new TokenException("it has another token than this server; " + SAME);
+      }
+      control.putByte(OK);
+      control.putRaw(token.proof(SERVER, theirs, own));
+    }
+  }
+
+  /** Tells the client its session. */
+  public static void tell(Control control, Session session) throws IOException {
+    control.putInt(session.requestStream());
+    control.putInt(session.replyStream());
+    control.putLong(session.session());
+    control.putInt(session.bell());
+    control.putText(session.driver());
+    control.putText(session.folder());
+    control.putByte(session.folderProof().length);
+    control.putRaw(session.folderProof());
+    control.send();
+  }
+
+  private static void requireMagic(Control control, long deadline) throws IOException {
+    byte[] magic = control.readRaw(MAGIC.length, deadline);
+    if (!Arrays.equals(magic, MAGIC)) {
+      throw new ProtocolException("what it says is not of a store over Aeron");
+    }
+    int version = control.readByte(deadline);
+    if (version != Protocol.VERSION) {
+      throw new ProtocolException(
+          "it speaks version %d of the protocol, this process version %d"
+              .formatted(version, Protocol.VERSION));
+    }
+  }
+}

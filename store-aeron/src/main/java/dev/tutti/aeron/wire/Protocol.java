@@ -1,0 +1,64 @@
+package dev.tutti.aeron.wire;
+
+/** Holds the numbers of the store's messages over Aeron. */
+public final class Protocol {
+  /*
+   * A message is a code, a call's number and a body. It travels in one frame or several that follow each
+   * other on their stream, with nothing between them but messages of one frame; each is one Aeron message:
+   *
+   *   0  byte   VERSION
+   *   1  byte   FIRST, LAST
+   *   2  short  code: what is asked, or how it went
+   *   4  int    bytes of the whole body
+   *   8  long   number of the call, which the reply repeats
+   *  16  long   number of the session, which only its two ends know
+   *  24  ...    this frame's part of the body
+   *
+   * All numbers are little-endian, texts are UTF-8 behind an int with their bytes. Each request gets
+   * exactly one reply; CANCEL and REMARK get none. Who cancels a wait gets the reply of that wait: what
+   * came, or what is missing.
+   */
+  public static final byte VERSION = 1;
+  static final int FIRST = 1;
+  static final int LAST = 2;
+
+  static final int FLAGS_OFFSET = 1;
+  static final int CODE_OFFSET = 2;
+  static final int TOTAL_OFFSET = 4;
+  public static final int CALL_OFFSET = 8;
+  static final int SESSION_OFFSET = 16;
+  public static final int HEADER_BYTES = 24;
+
+  /** Is the longest body, so that no message can fill a heap. */
+  public static final int MAX_BODY_BYTES = 256 << 20;
+
+  public static final int SET = 1;
+  public static final int FETCH = 2;
+  public static final int WAIT = 3;
+  public static final int ADD = 4;
+  public static final int SWAP = 5;
+  public static final int CHECK = 6;
+  public static final int DELETE = 7;
+  public static final int COUNT = 8;
+  public static final int APPEND = 9;
+  public static final int MULTI_SET = 10;
+  public static final int PUSH = 11;
+  public static final int POP = 12;
+  public static final int LENGTH = 13;
+  public static final int LIST = 14;
+  public static final int BARRIER = 15;
+  public static final int CANCEL = 16;
+  public static final int WILL = 17;
+  public static final int WITHDRAW = 18;
+
+  /** Says that it went well; the body depends on the request. */
+  public static final int OK = 0;
+
+  /** Says that the data do not allow it; the body is the reason. */
+  public static final int FAILED = 1;
+
+  /** Says that a wait ended without what it is for; the body depends on the request. */
+  public static final int MISSING = 2;
+
+  private Protocol() {}
+}

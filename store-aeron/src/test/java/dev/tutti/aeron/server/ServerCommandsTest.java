@@ -1,0 +1,91 @@
+package dev.tutti.aeron.server;
+
+import static org.assertj.core.api.Assertions.assertThat;
+
+import dev.tutti.aeron.wire.BodyReader;
+import dev.tutti.aeron.wire.BodyWriter;
+import dev.tutti.aeron.wire.Protocol;
+import java.util.ArrayList;
+import java.util.List;
+import java.util.function.Consumer;
+import org.junit.jupiter.api.Test;
+
+/** Tests what answers cost where nobody gets them, or there is no memory for them. */
+class ServerCommandsTest {
+  private final ServerCommands commands = new ServerCommands();
+
+  /** Keeps the code and length of each reply. */
+  private static final class Asker extends Caller {
+    final List<String> replies = new ArrayList<>();
+    private final boolean heard;
+    private final int most;
+
+    Asker(boolean heard, int most) {
+      this.heard = heard;
+      this.most = most;
+    }
+
+    @Override
+    public boolean isHeard() {
+      return heard;
+    }
+
+    @Override
+    public void reply(int code, long call, BodyWriter body) {
+      if (code == Protocol.OK && body.length() > most) {
+        throw new OutOfMemoryError("played");
+      }
+      replies.add(call + ": " + (code == Protocol.FAILED ? "failed" : body.length()));
+    }
+
+    @Override
+    public void fail(long call, Throwable failure, BodyWriter body) {
+      throw new AssertionError("this ends a member", failure);
+    }
+  }
+
+  private void ask(Caller caller, int code, long call, Consumer<BodyWriter> request) {
+    BodyWriter body = new BodyWriter();
+    request.accept(body);
+    commands.run(caller, code, call, new BodyReader().wrap(body.buffer(), 0, body.length()));
+  }
+
+  private void read(Caller caller) {
+    ask(
+        caller,
+        Protocol.FETCH,
+        1,
+        body -> {
+          body.putByte(0);
+          body.putTexts(List.of("later"));
+        });
+    commands.table().set("key", new byte[1000]);
+    ask(
+        caller,
+        Protocol.FETCH,
+        2,
+        body -> {
+          body.putByte(0);
+          body.putTexts(List.of("key"));
+        });
+    ask(caller, Protocol.LIST, 3, body -> {});
+    commands.table().set("later", new byte[2000]);
+  }
+
+  @Test
+  void answersThatNobodyGetsAreNotBuilt() {
+    Asker asker = new Asker(false, Integer.MAX_VALUE);
+    read(asker);
+    assertThat(asker.replies).containsExactly("2: 0", "3: 0", "1: 0");
+  }
+
+  @Test
+  void aReadForWhichThereIsNoMemoryFailsAlone() {
+    Asker asker = new Asker(true, 5);
+    read(asker);
+    assertThat(asker.replies).containsExactly("2: failed", "3: failed", "1: failed");
+    Asker other = new Asker(true, Integer.MAX_VALUE);
+    ask(other, Protocol.LIST, 4, body -> {});
+    assertThat(other.replies).containsExactly("4: " + (4 + 4 + 3 + 4 + 5));
+  }
+}
