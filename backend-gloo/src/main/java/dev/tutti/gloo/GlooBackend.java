@@ -9,7 +9,7 @@ import dev.tutti.Tensor;
 import dev.tutti.gloo.algorithm.Collectives;
 import dev.tutti.gloo.algorithm.SparseAllReduce;
 import dev.tutti.gloo.algorithm.WireCollectives;
-import dev.tutti.gloo.host.SymmetricMemories;
+import dev.tutti.gloo.shm.SymmetricMemories;
 import dev.tutti.gloo.transport.Transport;
 import dev.tutti.gloo.transport.UserMessages;
 import dev.tutti.spi.Backend;

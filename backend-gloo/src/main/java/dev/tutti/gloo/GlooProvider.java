@@ -13,13 +13,11 @@ import dev.tutti.gloo.algorithm.AlgorithmTable;
 import dev.tutti.gloo.algorithm.Collectives;
 import dev.tutti.gloo.algorithm.TuttiCollectives;
 import dev.tutti.gloo.algorithm.WireCollectives;
-import dev.tutti.gloo.host.HostMeeting;
-import dev.tutti.gloo.host.HostRendezvous;
-import dev.tutti.gloo.host.SymmetricMemories;
+import dev.tutti.gloo.shm.SymmetricMemories;
 import dev.tutti.gloo.spi.GlooDeviceProvider;
-import dev.tutti.gloo.transport.RemoteMemory;
 import dev.tutti.gloo.transport.Rendezvous;
 import dev.tutti.gloo.transport.Transport;
+import dev.tutti.gloo.transport.cma.RemoteMemory;
 import dev.tutti.spi.Backend;
 import dev.tutti.spi.BackendContext;
 import dev.tutti.spi.BackendProvider;
@@ -273,7 +271,7 @@ public final class GlooProvider implements BackendProvider {
             settings.get(LAZY_INIT),
             settings.get(RANK_AS_SEQUENCE));
     Transport transport = rendezvous.connect(settings.get(SPIN));
-    HostMeeting meeting = null;
+    SharedHost meeting = null;
     try {
       WireCollectives wire = new WireCollectives(transport);
       if (!rendezvous.isAllTutti()) {
@@ -313,7 +311,7 @@ public final class GlooProvider implements BackendProvider {
       BackendContext context,
       Transport transport,
       WireCollectives wire,
-      @Nullable HostMeeting meeting,
+      @Nullable SharedHost meeting,
       boolean crowded) {
     AlgorithmTable wanted = context.settings().get(ALGORITHMS);
     if (meeting == null) {
@@ -363,7 +361,7 @@ public final class GlooProvider implements BackendProvider {
         : null;
   }
 
-  private static Optional<HostMeeting> meetOnHost(
+  private static Optional<SharedHost> meetOnHost(
       BackendContext context, Rendezvous rendezvous, Transport transport, long deadline)
       throws Exception {
     Settings settings = context.settings();

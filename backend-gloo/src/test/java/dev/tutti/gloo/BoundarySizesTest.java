@@ -9,7 +9,7 @@ import dev.tutti.ProcessGroup;
 import dev.tutti.ReduceOp;
 import dev.tutti.Tensor;
 import dev.tutti.Work;
-import dev.tutti.gloo.host.Stages;
+import dev.tutti.gloo.hier.Stages;
 import dev.tutti.store.HashStore;
 import java.lang.foreign.MemorySegment;
 import java.lang.foreign.ValueLayout;

@@ -3,7 +3,7 @@ package dev.tutti.gloo;
 import dev.tutti.DType;
 import dev.tutti.ProcessGroup;
 import dev.tutti.Tensor;
-import dev.tutti.gloo.transport.RemoteMemory;
+import dev.tutti.gloo.transport.cma.RemoteMemory;
 import java.lang.foreign.Arena;
 import java.lang.foreign.ValueLayout;
 import org.junit.jupiter.api.Test;

@@ -15,7 +15,7 @@ import dev.tutti.ReduceOp;
 import dev.tutti.Settings;
 import dev.tutti.SymmetricMemory;
 import dev.tutti.Tensor;
-import dev.tutti.gloo.host.SymmetricMemories;
+import dev.tutti.gloo.shm.SymmetricMemories;
 import dev.tutti.spi.Backend;
 import dev.tutti.spi.BackendContext;
 import dev.tutti.spi.BackendProvider;

@@ -1,5 +1,6 @@
 package dev.tutti.gloo.transport;
 
+import dev.tutti.gloo.transport.ring.Sleep;
 import org.jspecify.annotations.Nullable;
 
 /**

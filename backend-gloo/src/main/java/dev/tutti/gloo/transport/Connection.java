@@ -1,5 +1,10 @@
 package dev.tutti.gloo.transport;
 
+import dev.tutti.gloo.transport.ring.RingChannel;
+import dev.tutti.gloo.transport.ring.RingCorruptedException;
+import dev.tutti.gloo.transport.ring.RingReader;
+import dev.tutti.gloo.transport.ring.RingWriter;
+import dev.tutti.gloo.transport.ring.Sleep;
 import dev.tutti.tls.TlsChannel;
 import java.io.IOException;
 import java.nio.ByteBuffer;
@@ -32,7 +37,7 @@ final class Connection implements Handler {
   private @Nullable TlsChannel tls;
 
   private @Nullable RingChannel rings;
-  private @Nullable Loans loans;
+  private @Nullable CmaTransfers loans;
   private @Nullable Doorbell doorbell;
   private boolean halted;
   private boolean halfSent;
@@ -110,7 +115,7 @@ final class Connection implements Handler {
     rings = new RingChannel(out, in, peer, bell);
     stream = rings;
     tls = null;
-    Loans opened = new Loans(transport, pair, outbound);
+    CmaTransfers opened = new CmaTransfers(transport, pair, outbound);
     loans = opened;
     outbound.useRing(opened);
     inbound.useRing(opened);
@@ -122,7 +127,7 @@ final class Connection implements Handler {
   }
 
   /** Returns what the ranks lend each other, if they share memory. */
-  @Nullable Loans loans() {
+  @Nullable CmaTransfers loans() {
     return loans;
   }
 
@@ -184,7 +189,7 @@ final class Connection implements Handler {
 
   /** Queues a message for which the peer is ready; it leaves with a later flush. */
   void deliver(Request request) {
-    Loans open = loans;
+    CmaTransfers open = loans;
     if (open != null && open.suit(request)) {
       lend(Header.LOAN, request);
     } else {
@@ -198,7 +203,7 @@ final class Connection implements Handler {
    * @return false if it is none that is lent
    */
   boolean offer(Request request) {
-    Loans open = loans;
+    CmaTransfers open = loans;
     if (open == null || !open.suit(request)) {
       return false;
     }
@@ -312,7 +317,7 @@ final class Connection implements Handler {
     }
     outbound.halt(target);
     inbound.halt(target);
-    Loans open = loans;
+    CmaTransfers open = loans;
     if (open != null) {
       open.halt(target);
     }

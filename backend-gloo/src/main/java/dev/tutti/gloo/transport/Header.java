@@ -23,7 +23,7 @@ final class Header {
   static final int NOTIFY_RECV_READY = 3;
 
   /**
-   * A rank of Tutti leaves and says why; sent only to ranks that {@link PeerAddress} shows to be
+   * A rank of Tutti leaves and says why; sent only to ranks that {@code PeerAddress} shows to be
    * Tutti's own. The field {@code slot} holds a rank to blame, or {@link #CLEAN} or {@link
    * #UNKNOWN}.
    */

@@ -32,7 +32,7 @@ final class Inbound {
   private ByteBuffer partial = ByteBuffer.allocate(Header.BYTES);
   private int directRead = DIRECT_READ;
   private @Nullable Request receiving;
-  private @Nullable Loans loans;
+  private @Nullable CmaTransfers loans;
   private @Nullable Request borrowing;
   private final RequestQueue toBorrow = new RequestQueue();
 
@@ -42,7 +42,7 @@ final class Inbound {
   }
 
   /** Reads from a ring from now on. */
-  void useRing(Loans newLoans) {
+  void useRing(CmaTransfers newLoans) {
     loans = newLoans;
     directRead = RING_DIRECT_READ;
   }
@@ -111,7 +111,7 @@ final class Inbound {
   }
 
   private long copy(Request request, long most) {
-    Loans open = Objects.requireNonNull(loans);
+    CmaTransfers open = Objects.requireNonNull(loans);
     long copied = open.copy(request.address, request, most);
     if (copied < 0) {
       pair.fail("lent memory that this process cannot read", null);

@@ -1,5 +1,6 @@
 package dev.tutti.gloo.transport;
 
+import dev.tutti.gloo.transport.connect.PeerAddress;
 import dev.tutti.spi.LimitedLog;
 import java.io.IOException;
 import java.nio.ByteBuffer;

@@ -32,7 +32,7 @@ final class Outbound {
   private @Nullable ByteBuffer out;
   private MemorySegment outMemory = MemorySegment.NULL;
   private @Nullable Request sending;
-  private @Nullable Loans loans;
+  private @Nullable CmaTransfers loans;
 
   Outbound(Transport transport, Pair pair) {
     this.transport = transport;
@@ -40,7 +40,7 @@ final class Outbound {
   }
 
   /** Writes to a ring from now on. */
-  void useRing(Loans newLoans) {
+  void useRing(CmaTransfers newLoans) {
     stagedPayload = RING_STAGED_PAYLOAD;
     loans = newLoans;
   }

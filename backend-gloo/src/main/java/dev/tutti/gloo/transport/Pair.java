@@ -1,7 +1,6 @@
 package dev.tutti.gloo.transport;
 
 import dev.tutti.MismatchException;
-import dev.tutti.gloo.algorithm.Signature;
 import dev.tutti.spi.PeerLostException;
 import java.lang.foreign.MemorySegment;
 import org.jspecify.annotations.Nullable;

@@ -2,6 +2,11 @@ package dev.tutti.gloo.transport;
 
 import dev.tutti.MismatchException;
 import dev.tutti.Store;
+import dev.tutti.gloo.transport.connect.PeerAddress;
+import dev.tutti.gloo.transport.ring.RingMemory;
+import dev.tutti.gloo.transport.ring.RingReader;
+import dev.tutti.gloo.transport.ring.RingWriter;
+import dev.tutti.gloo.transport.ring.Sleep;
 import dev.tutti.spi.PeerLostException;
 import dev.tutti.tls.TlsChannel;
 import java.io.IOException;
@@ -60,8 +65,8 @@ final class Pairs {
   private final boolean[] wanted;
   private int wantedCount;
   private boolean sparse;
-  private final SequencedSet<Admission> strangers = new LinkedHashSet<>();
-  private final Set<Admission> admissions = new HashSet<>();
+  private final SequencedSet<PeerAuthentication> strangers = new LinkedHashSet<>();
+  private final Set<PeerAuthentication> admissions = new HashSet<>();
   private @Nullable String refusal;
 
   Pairs(Transport transport, int rank, int size) {
@@ -212,7 +217,8 @@ final class Pairs {
    */
   void greeted(Pair pair, SocketChannel channel, SelectionKey key, boolean connects) {
     if (transport.protection.isOn() && transport.breakdown.cause() == null) {
-      Admission admission = new Admission(transport, pair, channel, key, connects);
+      PeerAuthentication admission =
+          new PeerAuthentication(transport, pair, channel, key, connects);
       if (connects) {
         admissions.add(admission);
       } else {
@@ -228,14 +234,14 @@ final class Pairs {
     }
   }
 
-  private void forget(Admission admission) {
+  private void forget(PeerAuthentication admission) {
     admissions.remove(admission);
     strangers.remove(admission);
   }
 
   /** Is told that a peer has proved who it is. */
   void admitted(
-      Admission admission,
+      PeerAuthentication admission,
       Pair pair,
       SocketChannel channel,
       @Nullable TlsChannel tls,
@@ -250,7 +256,11 @@ final class Pairs {
    * @param connected whether this rank connected, and so knows whom it wanted
    */
   void refused(
-      Admission admission, Pair pair, boolean connected, String why, @Nullable Throwable cause) {
+      PeerAuthentication admission,
+      Pair pair,
+      boolean connected,
+      String why,
+      @Nullable Throwable cause) {
     forget(admission);
     if (connected) {
       transport.breakdown.fatal(pair.lost("cannot be trusted: " + why, cause), pair.rank);
@@ -310,7 +320,7 @@ final class Pairs {
     drive(() -> isSettled() || refusal != null, store, deadline);
     long grace = System.nanoTime() + GRACE_NANOS;
     drive(this::isSettled, store, grace - deadline < 0 ? grace : deadline);
-    Progress progress = transport.progress;
+    ProgressEngine progress = transport.progress;
     progress.lock.lock();
     try {
       transport.breakdown.throwIfBroken();
@@ -424,9 +434,9 @@ final class Pairs {
       listener.close();
       listener = null;
     }
-    admissions.forEach(Admission::close);
+    admissions.forEach(PeerAuthentication::close);
     admissions.clear();
-    strangers.forEach(Admission::close);
+    strangers.forEach(PeerAuthentication::close);
     strangers.clear();
     transport.strangers.close();
   }

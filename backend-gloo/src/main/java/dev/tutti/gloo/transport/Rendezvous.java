@@ -1,6 +1,14 @@
 package dev.tutti.gloo.transport;
 
 import dev.tutti.RendezvousException;
+import dev.tutti.gloo.transport.connect.BlobSeal;
+import dev.tutti.gloo.transport.connect.Neighbors;
+import dev.tutti.gloo.transport.connect.NetworkId;
+import dev.tutti.gloo.transport.connect.PeerAddress;
+import dev.tutti.gloo.transport.connect.Protection;
+import dev.tutti.gloo.transport.connect.ProtectionAgreement;
+import dev.tutti.gloo.transport.connect.Published;
+import dev.tutti.gloo.transport.connect.RankBlob;
 import dev.tutti.spi.BackendContext;
 import dev.tutti.spi.PeerLateException;
 import java.io.IOException;

@@ -3,6 +3,9 @@ package dev.tutti.gloo.transport;
 import dev.tutti.GroupClosedException;
 import dev.tutti.RendezvousException;
 import dev.tutti.Store;
+import dev.tutti.gloo.transport.cma.RemoteMemory;
+import dev.tutti.gloo.transport.connect.Protection;
+import dev.tutti.gloo.transport.ring.RingMemory;
 import dev.tutti.spi.BackendContext;
 import dev.tutti.spi.LimitedLog;
 import dev.tutti.spi.Operation;
@@ -29,10 +32,10 @@ public final class Transport implements Endpoint, AutoCloseable {
   private static final int IN_BYTES = 128 * 1024;
   private static final long CLOSE_FLUSH_NANOS = 1_000_000_000;
 
-  final Progress progress;
+  final ProgressEngine progress;
   final Requests requests;
   final Pairs pairs;
-  final Breakdown breakdown;
+  final TransportFailure breakdown;
   final LimitedLog strangers = new LimitedLog(LOG);
   final Protection protection;
   private final Goal allSent;
@@ -67,10 +70,10 @@ public final class Transport implements Endpoint, AutoCloseable {
     group = context.group();
     rank = context.rank();
     size = context.size();
-    progress = new Progress(this, size, "tutti-gloo-" + group + "-" + rank);
+    progress = new ProgressEngine(this, size, "tutti-gloo-" + group + "-" + rank);
     requests = new Requests(this, progress.lock);
     pairs = new Pairs(this, rank, size);
-    breakdown = new Breakdown(this, size, context.onFailure());
+    breakdown = new TransportFailure(this, size, context.onFailure());
     allSent = requests::areDetachedOver;
   }
 
@@ -140,7 +143,7 @@ public final class Transport implements Endpoint, AutoCloseable {
    * Says what the ranks must agree on in the next collective; ranks of Tutti compare it with every
    * message.
    *
-   * @param newSignature from {@link dev.tutti.gloo.algorithm.Signature}
+   * @param newSignature from {@link dev.tutti.gloo.transport.Signature}
    * @param tag number of the collective
    * @throws IllegalStateException if a peer is known to have called something else
    */
@@ -192,7 +195,7 @@ public final class Transport implements Endpoint, AutoCloseable {
       breakdown.throwIfBroken();
       Throwable error = requests.detachedError();
       if (error != null) {
-        throw Breakdown.rethrowable(error);
+        throw TransportFailure.rethrowable(error);
       }
       if (!ended) {
         throw new TimeoutException(self() + ": not all was sent before the deadline");
@@ -225,7 +228,7 @@ public final class Transport implements Endpoint, AutoCloseable {
       }
       Throwable error = request.error;
       if (error != null) {
-        throw Breakdown.rethrowable(error);
+        throw TransportFailure.rethrowable(error);
       }
       requests.recycle(request);
     } finally {

@@ -1,7 +1,6 @@
 package dev.tutti.gloo.transport;
 
 import dev.tutti.Tensor;
-import dev.tutti.gloo.algorithm.Signature;
 import dev.tutti.spi.Operation;
 import java.lang.foreign.MemorySegment;
 import java.util.concurrent.atomic.AtomicReference;
@@ -13,7 +12,7 @@ import org.jspecify.annotations.Nullable;
  */
 public final class UserMessages {
   private final Transport transport;
-  private final Progress progress;
+  private final ProgressEngine progress;
   private final AtomicReference<@Nullable Ending> spareEnding = new AtomicReference<>();
 
   /**

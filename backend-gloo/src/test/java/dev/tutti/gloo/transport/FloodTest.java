@@ -5,6 +5,7 @@ import static org.assertj.core.api.Assertions.assertThatThrownBy;
 
 import com.sun.management.ThreadMXBean;
 import dev.tutti.gloo.transport.ScriptedSocket.End;
+import dev.tutti.gloo.transport.ring.RingMemory;
 import dev.tutti.spi.PeerLostException;
 import dev.tutti.store.HashStore;
 import java.io.IOException;

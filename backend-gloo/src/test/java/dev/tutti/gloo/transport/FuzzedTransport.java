@@ -2,6 +2,8 @@ package dev.tutti.gloo.transport;
 
 import dev.tutti.OpType;
 import dev.tutti.gloo.TestContexts;
+import dev.tutti.gloo.transport.connect.PeerAddress;
+import dev.tutti.gloo.transport.connect.Protection;
 import dev.tutti.spi.BackendContext;
 import dev.tutti.spi.PeerLostException;
 import dev.tutti.store.HashStore;
@@ -19,7 +21,7 @@ import java.util.logging.Logger;
  */
 final class FuzzedTransport implements AutoCloseable {
   private static final int SIZE = 64;
-  private static final Logger LOG = Logger.getLogger(Breakdown.class.getName());
+  private static final Logger LOG = Logger.getLogger(TransportFailure.class.getName());
   private static int open;
 
   /** Keeps what peers do out of the log of the build, as long as any class has one of these. */

@@ -4,6 +4,11 @@ import static org.assertj.core.api.Assertions.assertThat;
 import static org.assertj.core.api.Assumptions.assumeThat;
 
 import dev.tutti.gloo.transport.ScriptedSocket.End;
+import dev.tutti.gloo.transport.cma.RemoteMemory;
+import dev.tutti.gloo.transport.ring.RingMemory;
+import dev.tutti.gloo.transport.ring.RingReader;
+import dev.tutti.gloo.transport.ring.RingWriter;
+import dev.tutti.gloo.transport.ring.Sleep;
 import java.lang.foreign.Arena;
 import java.lang.foreign.MemorySegment;
 import java.lang.foreign.ValueLayout;
@@ -79,10 +84,10 @@ class InboundTest {
     assumeThat(self.read(number.address(), number, 0, 0)).as("memory may be read").isTrue();
     int behind = ringBytes * 5 / 8;
     MemorySegment sum = counted(SUM_BYTES, 3);
-    MemorySegment offered = counted(Loans.LEAST_BYTES, 5);
+    MemorySegment offered = counted(CmaTransfers.LEAST_BYTES, 5);
     MemorySegment last = counted(behind, 7);
     MemorySegment sumTarget = counted(SUM_BYTES, 1);
-    MemorySegment offerTarget = Arena.ofAuto().allocate(Loans.LEAST_BYTES);
+    MemorySegment offerTarget = Arena.ofAuto().allocate(CmaTransfers.LEAST_BYTES);
     MemorySegment lastTarget = Arena.ofAuto().allocate(behind);
     MemorySegment in = ring(ringBytes);
     RingWriter writer = new RingWriter(in);

@@ -33,7 +33,7 @@ class MixedTransportTest extends RingRanks {
   }
 
   @ParameterizedTest
-  @ValueSource(longs = {1, Loans.LEAST_BYTES - 1})
+  @ValueSource(longs = {1, CmaTransfers.LEAST_BYTES - 1})
   void messagesTakeTheRingWhereThereIsOne(long bytes) {
     int value = 1;
     for (int round = 0; round < 20; round++) {

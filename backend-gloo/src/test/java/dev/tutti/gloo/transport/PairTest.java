@@ -5,6 +5,7 @@ import static org.assertj.core.api.Assertions.assertThatThrownBy;
 
 import dev.tutti.RendezvousException;
 import dev.tutti.gloo.transport.RawPeer.Message;
+import dev.tutti.gloo.transport.connect.RankBlob;
 import dev.tutti.spi.PeerLostException;
 import java.lang.foreign.Arena;
 import java.lang.foreign.MemorySegment;

@@ -1,6 +1,8 @@
 package dev.tutti.gloo.transport;
 
 import dev.tutti.Store;
+import dev.tutti.gloo.transport.connect.PeerAddress;
+import dev.tutti.gloo.transport.connect.RankBlob;
 import java.io.DataInputStream;
 import java.io.EOFException;
 import java.io.IOException;

@@ -3,6 +3,8 @@ package dev.tutti.gloo.transport;
 import static org.assertj.core.api.Assertions.assertThat;
 
 import dev.tutti.gloo.TestContexts;
+import dev.tutti.gloo.transport.ring.RingMemory;
+import dev.tutti.gloo.transport.ring.RingWriter;
 import dev.tutti.spi.BackendContext;
 import dev.tutti.store.HashStore;
 import java.lang.foreign.Arena;

@@ -5,6 +5,9 @@ import static org.assertj.core.api.Assertions.assertThatThrownBy;
 import static org.assertj.core.api.Assumptions.assumeThat;
 
 import dev.tutti.gloo.FreeRounds;
+import dev.tutti.gloo.transport.cma.RemoteMemory;
+import dev.tutti.gloo.transport.ring.RingMemory;
+import dev.tutti.gloo.transport.ring.RingWriter;
 import dev.tutti.spi.PeerLostException;
 import java.lang.foreign.MemorySegment;
 import java.lang.foreign.ValueLayout;
@@ -83,7 +86,7 @@ class RingTransportTest extends RingRanks {
   /** Lets rank 0 send large messages until one of them does not go through its ring. */
   private void awaitLoans() {
     assumeThat(RemoteMemory.isAllowed()).as("native code may be called").isTrue();
-    long bytes = 4 * Loans.LEAST_BYTES;
+    long bytes = 4 * CmaTransfers.LEAST_BYTES;
     long deadline = System.nanoTime() + 20_000_000_000L;
     long before;
     do {
@@ -98,12 +101,13 @@ class RingTransportTest extends RingRanks {
     awaitLoans();
     long there = memory.written(0);
     long back = memory.written(1);
-    exchange(Loans.LEAST_BYTES, 11);
+    exchange(CmaTransfers.LEAST_BYTES, 11);
     exchange(20 << 20, 12);
     assertThat(memory.written(0) - there).isEqualTo(2 * Header.BYTES);
     assertThat(memory.written(1) - back).isEqualTo(2 * 2 * Header.BYTES);
-    exchange(Loans.LEAST_BYTES - 1, 13);
-    assertThat(memory.written(0) - there).isEqualTo(4 * Header.BYTES + Loans.LEAST_BYTES - 1);
+    exchange(CmaTransfers.LEAST_BYTES - 1, 13);
+    assertThat(memory.written(0) - there)
+        .isEqualTo(4 * Header.BYTES + CmaTransfers.LEAST_BYTES - 1);
     exchange(300_000, 14, false);
     assertThat(failures).isEmpty();
   }
@@ -161,7 +165,7 @@ class RingTransportTest extends RingRanks {
   void offersWaitForTheirReceives() {
     awaitLoans();
     long before = memory.written(0);
-    long bytes = Loans.LEAST_BYTES;
+    long bytes = CmaTransfers.LEAST_BYTES;
     List<TestOperation> sends = new ArrayList<>();
     for (int i = 0; i < 40; i++) {
       sends.add(send(7 + i % 2, filled(bytes, i)));
@@ -190,10 +194,10 @@ class RingTransportTest extends RingRanks {
     FutureTask<Boolean> waiting =
         new FutureTask<>(() -> messages.await(other, other.deadlineNanos()));
     Thread waiter = Thread.ofPlatform().daemon().start(waiting);
-    TestOperation send = send(11, filled(Loans.LEAST_BYTES, 4));
+    TestOperation send = send(11, filled(CmaTransfers.LEAST_BYTES, 4));
     awaitAllRead();
     SelectorWaits.await(waiter);
-    receive(11, fromAny, Loans.LEAST_BYTES, 4);
+    receive(11, fromAny, CmaTransfers.LEAST_BYTES, 4);
     new UserMessages(transports.get(0)).await(send, send.deadlineNanos());
     assertThat(send.cause()).isNull();
     send(10, filled(1, 5));
@@ -214,7 +218,7 @@ class RingTransportTest extends RingRanks {
   @Test
   void anOfferReachesAReceiveFromAnyRank() {
     awaitLoans();
-    long bytes = 3 * Loans.LEAST_BYTES;
+    long bytes = 3 * CmaTransfers.LEAST_BYTES;
     MemorySegment in = filled(bytes, 0);
     TestOperation receive = TestOperation.seconds(20);
     new UserMessages(transports.get(1)).receiveAny(receive, 9, in, bytes);
@@ -229,7 +233,7 @@ class RingTransportTest extends RingRanks {
   @Test
   void whatASenderTookBackIsNotReceived() {
     awaitLoans();
-    long bytes = 4 * Loans.LEAST_BYTES;
+    long bytes = 4 * CmaTransfers.LEAST_BYTES;
     MemorySegment lent = filled(bytes, 1);
     TestOperation send = send(4, lent);
     transports.get(0).abort(new IllegalStateException("the sender gave up"));

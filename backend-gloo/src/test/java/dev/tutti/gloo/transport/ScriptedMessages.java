@@ -2,7 +2,7 @@ package dev.tutti.gloo.transport;
 
 import dev.tutti.DType;
 import dev.tutti.OpType;
-import dev.tutti.gloo.algorithm.Signature;
+import dev.tutti.gloo.transport.cma.RemoteMemory;
 import java.lang.foreign.Arena;
 import java.lang.foreign.MemorySegment;
 import java.lang.foreign.ValueLayout;

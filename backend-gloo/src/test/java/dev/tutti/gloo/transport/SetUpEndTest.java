@@ -5,6 +5,8 @@ import static org.assertj.core.api.Assertions.assertThatThrownBy;
 
 import dev.tutti.StoreClosedException;
 import dev.tutti.gloo.TestContexts;
+import dev.tutti.gloo.transport.connect.PeerAddress;
+import dev.tutti.gloo.transport.connect.Protection;
 import dev.tutti.spi.BackendContext;
 import dev.tutti.store.HashStore;
 import dev.tutti.store.PrefixStore;

@@ -1,0 +1,306 @@
+package dev.tutti.gloo;
+
+import dev.tutti.RendezvousException;
+import dev.tutti.Store;
+import dev.tutti.gloo.shm.HostRings;
+import dev.tutti.gloo.shm.ShmChannel;
+import dev.tutti.gloo.shm.ShmFile;
+import dev.tutti.gloo.shm.ShmLayout;
+import dev.tutti.gloo.shm.SymmetricMemories;
+import dev.tutti.gloo.topology.HostGroups;
+import dev.tutti.gloo.topology.HostInvitation;
+import dev.tutti.gloo.topology.HostResult;
+import dev.tutti.gloo.topology.RankList;
+import dev.tutti.gloo.transport.Members;
+import dev.tutti.gloo.transport.Transport;
+import dev.tutti.gloo.transport.connect.Published;
+import dev.tutti.spi.BackendContext;
+import java.io.IOException;
+import java.lang.System.Logger;
+import java.lang.System.Logger.Level;
+import java.nio.file.Path;
+import java.time.Duration;
+import java.util.ArrayList;
+import java.util.Arrays;
+import java.util.List;
+import java.util.Optional;
+import org.jspecify.annotations.Nullable;
+
+/**
+ * Lets the ranks of each host share memory: of those that see the same directory the lowest makes
+ * it and publishes where, the others map and sign it, and it is used only if the first sees all
+ * their signatures in it. All ranks of a group must call this, or none.
+ */
+final class HostRendezvous {
+  /*
+   * A leader publishes under "host/memory/RANK" what its followers need, any other rank that it leads
+   * nobody: one that it does not see may see it, and wait for that. Then each rank publishes one
+   * result: a follower that it signed, or why it could not; a leader, who first reads the results of
+   * its followers and looks for their signatures, whom it leads. Everybody reads all results, so all
+   * come to the same groups: those that leaders name. All ranks read offers and results, and refuse
+   * the same ones; what a leader publishes for its followers, they only. So a follower that cannot read
+   * it says so in its result, for all to go without.
+   */
+  private static final Logger LOG = System.getLogger(HostRendezvous.class.getName());
+  private static final String MEMORY = "host/memory/";
+  private static final String RESULT = "host/result/";
+  private static final byte[] NONE = {'!'};
+  private static final int MOST_REASONS = 16;
+
+  private final BackendContext context;
+  private final Path directory;
+  private final long budget;
+  private final boolean twoLevel;
+  private final Store store;
+  private final int rank;
+  private @Nullable ShmFile memory;
+  private int[] members;
+
+  /**
+   * Prepares to meet.
+   *
+   * @param context which rank of which group, and its store
+   * @param directory of a file system in memory
+   * @param budget bytes of shared memory for the ranks of a host; 0 to do without
+   * @param twoLevel whether to share memory also where not all ranks of the group can
+   */
+  public HostRendezvous(BackendContext context, Path directory, long budget, boolean twoLevel) {
+    this.context = context;
+    this.directory = directory;
+    this.budget = budget;
+    this.twoLevel = twoLevel;
+    this.store = context.store();
+    this.rank = context.rank();
+    this.members = new int[] {rank};
+  }
+
+  /**
+   * Meets the other ranks, once.
+   *
+   * @param transport connects the ranks
+   * @param spinNanos how long a rank polls before it gives its core away
+   * @param deadline of all its steps together, in terms of {@link System#nanoTime()}
+   * @return who shares memory; nothing if no rank shares any with another one
+   * @throws RendezvousException naming a rank that published what no rank of Tutti does
+   * @throws Exception if memory is shared, but a peer cannot be reached
+   */
+  public Optional<SharedHost> meet(Transport transport, long spinNanos, long deadline)
+      throws Exception {
+    try {
+      HostGroups groups = findGroups(deadline);
+      if (groups.areAllAlone()) {
+        return Optional.empty();
+      }
+      int[] ranks = groups.ranksOf(groups.hostOf(rank));
+      ShmFile shared = memory;
+      ShmLayout layout;
+      if (shared == null || ranks.length == 1) {
+        layout = ShmLayout.ofOne();
+        shared = ShmFile.ofOne(layout.bytes());
+      } else {
+        memory = null;
+        layout = ShmLayout.within(ranks.length, budget);
+      }
+      return Optional.of(share(shared, layout, transport, spinNanos, deadline, groups));
+    } finally {
+      if (memory != null) {
+        memory.close();
+      }
+    }
+  }
+
+  private SharedHost share(
+      ShmFile shared,
+      ShmLayout layout,
+      Transport transport,
+      long spinNanos,
+      long deadline,
+      HostGroups groups)
+      throws Exception {
+    int[] ranks = groups.ranksOf(groups.hostOf(rank));
+    try {
+      if (layout.ringBytes() > 0) {
+        transport.share(ranks, new HostRings(shared, layout), store, left(deadline));
+      }
+      if (groups.hosts() > 1) {
+        Members members = new Members(transport, ranks);
+        return new SharedHost(groups, new ShmChannel(shared, layout, members, spinNanos), null);
+      }
+      ShmChannel channel = new ShmChannel(shared, layout, transport, spinNanos);
+      return new SharedHost(
+          groups,
+          channel,
+          SymmetricMemories.of(channel, transport, context.group(), directory, spinNanos));
+    } catch (Exception | Error e) {
+      shared.close();
+      throw e;
+    }
+  }
+
+  private HostGroups findGroups(long deadline) {
+    try (HostSearch search =
+        HostSearch.begin(context, directory, budget, twoLevel, left(deadline))) {
+      HostResult result;
+      if (search.members().length > 1) {
+        result = lead(search.members(), deadline);
+      } else {
+        store.set(MEMORY + rank, NONE);
+        result = search.leader() == rank ? alone(search) : follow(search.leader(), deadline);
+      }
+      store.set(RESULT + rank, result.toBytes());
+      HostResult[] results = readAll(everybody(), deadline);
+      report(results);
+      return groups(results);
+    }
+  }
+
+  private HostResult alone(HostSearch search) {
+    return search.problem().isEmpty() ? HostResult.nothing() : refusal(search.problem());
+  }
+
+  private HostResult lead(int[] led, long deadline) {
+    members = led;
+    try {
+      HostResult otherwise = invite();
+      ShmFile made = memory;
+      HostResult[] answers = readAll(Arrays.copyOfRange(members, 1, members.length), deadline);
+      boolean signed = made != null;
+      for (int place = 1; signed && made != null && place < members.length; place++) {
+        HostResult answer = answers[place - 1];
+        signed = answer.follows() && answer.leader() == rank && made.isJoined(place);
+      }
+      return signed ? HostResult.leads(members) : otherwise;
+    } finally {
+      if (memory != null) {
+        memory.unlink();
+      }
+    }
+  }
+
+  /** Makes the memory and tells the members where; returns why there is none, if so. */
+  private HostResult invite() {
+    try {
+      ShmFile made = ShmFile.create(directory, ShmLayout.within(members.length, budget).bytes());
+      memory = made;
+      store.set(MEMORY + rank, new HostInvitation(made.describe(), members).toBytes());
+      return HostResult.nothing();
+    } catch (IOException | IllegalArgumentException e) {
+      store.set(MEMORY + rank, NONE);
+      return refusal(String.valueOf(e.getMessage()));
+    }
+  }
+
+  private HostResult follow(int leader, long deadline) {
+    byte[] published =
+        Published.read(context, MEMORY, new int[] {leader}, "the memory to share", left(deadline))
+            .get(0);
+    if (Arrays.equals(published, NONE)) {
+      return HostResult.nothing();
+    }
+    try {
+      HostInvitation invitation = HostInvitation.read(published, leader, context.size());
+      int place = invitation.placeOf(rank);
+      if (place < 0) {
+        return refusal("sees rank " + leader + ", which does not see it");
+      }
+      long bytes = ShmLayout.within(invitation.members().length, budget).bytes();
+      memory = ShmFile.open(directory, invitation.memory(), bytes, place);
+      members = invitation.members();
+      return HostResult.follows(leader);
+    } catch (IOException | IllegalArgumentException e) {
+      return refusal("cannot use the memory of rank " + leader + ": " + e.getMessage());
+    }
+  }
+
+  private HostResult refusal(String why) {
+    return HostResult.refuses("rank " + rank + ": " + why);
+  }
+
+  private int[] everybody() {
+    int[] all = new int[context.size()];
+    for (int peer = 0; peer < all.length; peer++) {
+      all[peer] = peer;
+    }
+    return all;
+  }
+
+  private HostResult[] readAll(int[] peers, long deadline) {
+    List<byte[]> published =
+        Published.read(
+            context,
+            RESULT,
+            peers,
+            "what came of the search for those that share memory",
+            left(deadline));
+    HostResult[] results = new HostResult[peers.length];
+    for (int i = 0; i < peers.length; i++) {
+      try {
+        results[i] = HostResult.read(published.get(i), peers[i], context.size());
+      } catch (IllegalArgumentException e) {
+        throw unreadable(context, peers[i], e);
+      }
+    }
+    return results;
+  }
+
+  private static Duration left(long deadline) {
+    return Duration.ofNanos(Math.max(0, deadline - System.nanoTime()));
+  }
+
+  private HostGroups groups(HostResult[] results) {
+    try {
+      HostGroups groups = HostGroups.of(HostResult.leaders(results));
+      int[] found = groups.ranksOf(groups.hostOf(rank));
+      if (found.length > 1 && !Arrays.equals(found, members)) {
+        throw new IllegalArgumentException(
+            "ranks "
+                + RankList.join(found)
+                + " would share what was made for "
+                + RankList.join(members));
+      }
+      return groups;
+    } catch (IllegalArgumentException e) {
+      throw new RendezvousException(
+          "rank "
+              + rank
+              + " of group "
+              + context.group()
+              + " cannot share memory: "
+              + e.getMessage(),
+          e);
+    }
+  }
+
+  /** Returns what to throw when a rank published something that none of Tutti does. */
+  static RendezvousException unreadable(
+      BackendContext context, int peer, IllegalArgumentException cause) {
+    return new RendezvousException(
+        "rank "
+            + context.rank()
+            + " of group "
+            + context.group()
+            + " cannot read what rank "
+            + peer
+            + " published to share memory: "
+            + cause.getMessage(),
+        cause);
+  }
+
+  private void report(HostResult[] results) {
+    List<String> reasons = new ArrayList<>();
+    for (HostResult result : results) {
+      if (!result.reason().isEmpty() && reasons.size() < MOST_REASONS) {
+        reasons.add(result.reason());
+      }
+    }
+    if (rank == 0 && !reasons.isEmpty()) {
+      LOG.log(
+          Level.WARNING,
+          "rank {0} of group {1}: no shared memory for some ranks, whose messages go through"
+              + " sockets ({2})",
+          rank,
+          context.group(),
+          String.join("; ", reasons));
+    }
+  }
+}

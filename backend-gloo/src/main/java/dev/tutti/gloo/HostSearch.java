@@ -1,0 +1,129 @@
+package dev.tutti.gloo;
+
+import dev.tutti.RendezvousException;
+import dev.tutti.gloo.topology.HostOffer;
+import dev.tutti.gloo.topology.HostProbeFile;
+import dev.tutti.gloo.transport.connect.Published;
+import dev.tutti.spi.BackendContext;
+import java.io.IOException;
+import java.nio.file.Path;
+import java.time.Duration;
+import java.util.ArrayList;
+import java.util.Arrays;
+import java.util.List;
+import java.util.stream.IntStream;
+import org.jspecify.annotations.Nullable;
+
+/**
+ * Finds the ranks that see the same directory of a file system in memory, and so may share memory:
+ * each leaves a file there and looks for those of the others. Closing removes the own one, to be
+ * done when all have looked.
+ */
+final class HostSearch implements AutoCloseable {
+  private static final String KEY = "host/beacon/";
+
+  private final @Nullable HostProbeFile beacon;
+  private final int leader;
+  private final int[] members;
+  private final String problem;
+
+  private HostSearch(@Nullable HostProbeFile beacon, int leader, int[] members, String problem) {
+    this.beacon = beacon;
+    this.leader = leader;
+    this.members = members;
+    this.problem = problem;
+  }
+
+  /**
+   * Looks for others; all ranks of a group do.
+   *
+   * @param context which rank of which group, and its store
+   * @param directory of a file system in memory
+   * @param budget bytes to share, 0 for none; ranks with another one are not found
+   * @param twoLevel whether to share also where not all ranks of the group can
+   * @param timeout for the offers of the others
+   * @throws RendezvousException naming a rank that published something else, or ranks that
+   *     published nothing in time
+   */
+  static HostSearch begin(
+      BackendContext context, Path directory, long budget, boolean twoLevel, Duration timeout) {
+    HostProbeFile beacon = null;
+    String problem = "";
+    try {
+      beacon = budget == 0 ? null : HostProbeFile.light(directory);
+    } catch (IOException e) {
+      problem = e.toString();
+    }
+    try {
+      int rank = context.rank();
+      HostOffer own = new HostOffer(beacon == null ? "" : beacon.name(), budget, twoLevel);
+      context.store().set(KEY + rank, own.toBytes());
+      List<HostOffer> offers = readAll(context, timeout);
+      int[] seen = new int[context.size()];
+      int found = 0;
+      boolean allTwoLevel = true;
+      for (int peer = 0; peer < seen.length; peer++) {
+        HostOffer offer = offers.get(peer);
+        allTwoLevel &= offer.twoLevel();
+        if (peer == rank || (beacon != null && isSeen(offer, budget, directory))) {
+          seen[found++] = peer;
+        }
+      }
+      boolean enough = found == seen.length || allTwoLevel;
+      int[] members = enough && seen[0] == rank ? Arrays.copyOf(seen, found) : new int[] {rank};
+      return new HostSearch(beacon, enough ? seen[0] : rank, members, problem);
+    } catch (RuntimeException e) {
+      if (beacon != null) {
+        beacon.close();
+      }
+      throw e;
+    }
+  }
+
+  private static List<HostOffer> readAll(BackendContext context, Duration timeout) {
+    int[] all = IntStream.range(0, context.size()).toArray();
+    List<byte[]> published =
+        Published.read(context, KEY, all, "a sign for those that share memory", timeout);
+    List<HostOffer> offers = new ArrayList<>(published.size());
+    for (int peer = 0; peer < published.size(); peer++) {
+      offers.add(read(context, peer, published.get(peer)));
+    }
+    return offers;
+  }
+
+  private static HostOffer read(BackendContext context, int peer, byte[] bytes) {
+    try {
+      return HostOffer.read(bytes);
+    } catch (IllegalArgumentException e) {
+      throw HostRendezvous.unreadable(context, peer, e);
+    }
+  }
+
+  private static boolean isSeen(HostOffer offer, long budget, Path directory) {
+    return !offer.beacon().isEmpty()
+        && offer.budget() == budget
+        && HostProbeFile.isSeen(offer.beacon(), directory);
+  }
+
+  /** Returns the lowest rank that this one sees, maybe itself. */
+  int leader() {
+    return leader;
+  }
+
+  /** Returns the ranks that a leader sees, itself first. */
+  int[] members() {
+    return members.clone();
+  }
+
+  /** Returns why this rank cannot share memory, empty where nothing went wrong. */
+  String problem() {
+    return problem;
+  }
+
+  @Override
+  public void close() {
+    if (beacon != null) {
+      beacon.close();
+    }
+  }
+}

@@ -1,0 +1,37 @@
+package dev.tutti.gloo.hier;
+
+import dev.tutti.spi.Operation;
+
+/**
+ * Waits for the ranks of each host, then for the other hosts, then tells the ranks of the host.
+ *
+ * <table>
+ * <caption>Cost for H hosts</caption>
+ * <tr><th>rounds in memory</th><th>steps between hosts</th></tr>
+ * <tr><td>2</td><td>⌈log₂ H⌉</td></tr>
+ * </table>
+ */
+final class TwoLevelBarrier {
+  private final IntraHostSteps host;
+  private final InterHostAlgorithms bridges;
+
+  TwoLevelBarrier(IntraHostSteps host, InterHostAlgorithms bridges) {
+    this.host = host;
+    this.bridges = bridges;
+  }
+
+  /**
+   * Returns when all ranks have called it.
+   *
+   * @param op carries the deadline
+   * @param tag number of the collective
+   * @throws Exception if a wait ended without success
+   */
+  void run(Operation op, int tag) throws Exception {
+    host.agree(op);
+    if (host.place() == 0) {
+      bridges.with(0).barrier(op, tag);
+    }
+    host.agree(op);
+  }
+}

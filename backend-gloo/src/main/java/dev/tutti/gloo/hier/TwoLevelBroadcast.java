@@ -1,0 +1,45 @@
+package dev.tutti.gloo.hier;
+
+import dev.tutti.gloo.topology.HostGroups;
+import dev.tutti.spi.Operation;
+import java.lang.foreign.MemorySegment;
+
+/**
+ * Copies the root's bytes to the leaders of the other hosts, and then within each host to all
+ * ranks.
+ *
+ * <table>
+ * <caption>Cost for H hosts and S bytes</caption>
+ * <tr><th>rounds in memory</th><th>steps between hosts</th><th>bytes sent by each host</th></tr>
+ * <tr><td>1, and chunks above 8 KiB</td><td>those of a broadcast among H ranks</td>
+ *     <td>as its busiest rank</td></tr>
+ * </table>
+ */
+final class TwoLevelBroadcast {
+  private final HostGroups groups;
+  private final IntraHostSteps host;
+  private final InterHostAlgorithms bridges;
+
+  TwoLevelBroadcast(HostGroups groups, IntraHostSteps host, InterHostAlgorithms bridges) {
+    this.groups = groups;
+    this.host = host;
+    this.bridges = bridges;
+  }
+
+  /**
+   * Sends the root's bytes to all, or receives them.
+   *
+   * @param op carries the deadline
+   * @param tag number of the collective
+   * @param memory the bytes
+   * @param bytes how many
+   * @param root a rank of the group
+   * @throws Exception if a wait ended without success
+   */
+  void run(Operation op, int tag, MemorySegment memory, long bytes, int root) throws Exception {
+    if (bridges.isBridge(root)) {
+      bridges.with(root).broadcast(op, tag, memory, bytes, groups.hostOf(root));
+    }
+    host.broadcast(op, memory, bytes, bridges.placeOfBridge(root));
+  }
+}

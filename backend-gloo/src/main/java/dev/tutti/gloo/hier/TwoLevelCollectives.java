@@ -1,0 +1,199 @@
+package dev.tutti.gloo.hier;
+
+import dev.tutti.AllReduceAlgorithm;
+import dev.tutti.OpType;
+import dev.tutti.ReduceOp;
+import dev.tutti.Tensor;
+import dev.tutti.gloo.algorithm.AlgorithmTable;
+import dev.tutti.gloo.algorithm.Collectives;
+import dev.tutti.gloo.algorithm.TuttiCollectives;
+import dev.tutti.gloo.algorithm.WireCollectives;
+import dev.tutti.gloo.shm.ShmChannel;
+import dev.tutti.gloo.topology.HostGroups;
+import dev.tutti.gloo.transport.Signature;
+import dev.tutti.gloo.transport.Transport;
+import dev.tutti.spi.Operation;
+import java.util.List;
+import org.jspecify.annotations.Nullable;
+
+/**
+ * Runs the collectives of a group on several hosts of which some have several ranks: through shared
+ * memory within a host, and between hosts over sockets. What has no such form runs as if all ranks
+ * were on different hosts, but its messages within a host go through shared memory.
+ */
+public final class TwoLevelCollectives implements Collectives {
+  /*
+   * Each operation is entered in shared memory and numbered and signed for the sockets, so that
+   * ranks that call different ones hear of it on whichever way they meet.
+   */
+  /** The path as told in the end, as the ways between hosts name theirs. */
+  private static final String PATH = "gloo/two-level";
+
+  private final HostGroups groups;
+  private final WireCollectives wire;
+  private final TuttiCollectives flat;
+  private final IntraHostSteps host;
+  private final TwoLevelAllReduce allReduce;
+  private final TwoLevelReduce reduce;
+  private final TwoLevelBroadcast broadcast;
+  private final TwoLevelAllGather allGather;
+  private final @Nullable TwoLevelReduceScatter reduceScatter;
+  private final TwoLevelBarrier barrier;
+
+  /**
+   * Prepares for any number of operations.
+   *
+   * @param groups which rank is on which host
+   * @param channel to the ranks of this host
+   * @param transport connects all ranks
+   * @param wire numbers the collectives
+   * @param flat runs what has no form of two levels
+   * @param table of algorithms, the same on all ranks
+   */
+  public TwoLevelCollectives(
+      HostGroups groups,
+      ShmChannel channel,
+      Transport transport,
+      WireCollectives wire,
+      TuttiCollectives flat,
+      AlgorithmTable table) {
+    this.groups = groups;
+    this.wire = wire;
+    this.flat = flat;
+    host = new IntraHostSteps(channel);
+    InterHostAlgorithms bridges = new InterHostAlgorithms(groups, transport, table);
+    allReduce = new TwoLevelAllReduce(groups, host, bridges);
+    reduce = new TwoLevelReduce(groups, host, bridges, transport.rank());
+    broadcast = new TwoLevelBroadcast(groups, host, bridges);
+    allGather = new TwoLevelAllGather(groups, host, transport);
+    reduceScatter = groups.areEven() ? new TwoLevelReduceScatter(groups, host, bridges) : null;
+    barrier = new TwoLevelBarrier(host, bridges);
+  }
+
+  private int enter(long signature) {
+    host.enter(signature);
+    return wire.next(signature);
+  }
+
+  @Override
+  public void allReduce(
+      Operation op, Tensor tensor, ReduceOp reduceOp, AllReduceAlgorithm algorithm)
+      throws Exception {
+    if (algorithm != AllReduceAlgorithm.AUTO && algorithm != AllReduceAlgorithm.TWO_LEVEL) {
+      flat.allReduce(op, tensor, reduceOp, algorithm);
+      return;
+    }
+    allReduce.run(
+        op, enter(Signature.ofAllReduce(tensor, reduceOp.kind(), algorithm)), tensor, reduceOp);
+    op.took(PATH);
+  }
+
+  @Override
+  public @Nullable String reasonAgainst(
+      AllReduceAlgorithm algorithm, Tensor tensor, ReduceOp reduceOp) {
+    return algorithm == AllReduceAlgorithm.TWO_LEVEL
+            || flat.reasonAgainst(algorithm, tensor, reduceOp) == null
+        ? null
+        : "between hosts there are two-level, ring, recursive-doubling, halving-doubling and"
+            + " pipelined-halving-doubling";
+  }
+
+  @Override
+  public Tensor allReduceSparse(Operation op, Tensor tensor) throws Exception {
+    return flat.allReduceSparse(op, tensor);
+  }
+
+  @Override
+  public void reduce(Operation op, Tensor tensor, ReduceOp reduceOp, int root) throws Exception {
+    int tag =
+        enter(
+            Signature.of(OpType.REDUCE, tensor.dtype(), reduceOp.kind(), root, tensor.byteSize()));
+    reduce.run(op, tag, tensor, reduceOp, root);
+    op.took(PATH);
+  }
+
+  @Override
+  public void broadcast(Operation op, Tensor tensor, int root) throws Exception {
+    long bytes = tensor.byteSize();
+    int tag = enter(Signature.of(OpType.BROADCAST, tensor.dtype(), root, bytes));
+    broadcast.run(op, tag, tensor.segment(), bytes, root);
+    op.took(PATH);
+  }
+
+  @Override
+  public void allGatherInto(Operation op, Tensor output, Tensor input) throws Exception {
+    long bytes = input.byteSize();
+    int tag = enter(Signature.of(OpType.ALL_GATHER, input.dtype(), 0, bytes));
+    allGather.run(op, tag, wire.fillOwn(output, input), bytes);
+    op.took(PATH);
+  }
+
+  @Override
+  public void gather(Operation op, List<Tensor> outputs, Tensor input, int root) throws Exception {
+    flat.gather(op, outputs, input, root);
+  }
+
+  @Override
+  public void scatter(Operation op, Tensor output, List<Tensor> inputs, int root) throws Exception {
+    flat.scatter(op, output, inputs, root);
+  }
+
+  @Override
+  public void allToAll(Operation op, List<Tensor> outputs, List<Tensor> inputs) throws Exception {
+    flat.allToAll(op, outputs, inputs);
+  }
+
+  @Override
+  public void reduceScatter(Operation op, Tensor output, List<Tensor> inputs, ReduceOp reduceOp)
+      throws Exception {
+    TwoLevelReduceScatter twoLevel = reduceScatter;
+    if (twoLevel == null) {
+      flat.reduceScatter(op, output, inputs, reduceOp);
+    } else {
+      twoLevel.run(op, enterReduceScatter(output, reduceOp), output, inputs::get, reduceOp);
+      op.took(PATH);
+    }
+  }
+
+  @Override
+  public void reduceScatterInto(Operation op, Tensor output, Tensor input, ReduceOp reduceOp)
+      throws Exception {
+    TwoLevelReduceScatter twoLevel = reduceScatter;
+    if (twoLevel == null) {
+      flat.reduceScatterInto(op, output, input, reduceOp);
+      return;
+    }
+    long numel = output.numel();
+    Tensor parts = input.flatten();
+    twoLevel.run(
+        op,
+        enterReduceScatter(output, reduceOp),
+        output,
+        rank -> parts.narrow(0, rank * numel, numel),
+        reduceOp);
+    op.took(PATH);
+  }
+
+  private int enterReduceScatter(Tensor output, ReduceOp reduceOp) {
+    return enter(
+        Signature.of(OpType.REDUCE_SCATTER, output.dtype(), reduceOp.kind(), 0, output.byteSize()));
+  }
+
+  @Override
+  public void barrier(Operation op) throws Exception {
+    barrier.run(op, enter(Signature.of(OpType.BARRIER)));
+    op.took(PATH);
+  }
+
+  /** Returns the ranks of each host, as in {@code two levels: [0, 1] [2, 3]}. */
+  @Override
+  public String toString() {
+    return "two levels: " + groups;
+  }
+
+  @Override
+  public void close() {
+    flat.close();
+    host.close();
+  }
+}

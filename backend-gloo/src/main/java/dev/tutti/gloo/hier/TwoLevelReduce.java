@@ -1,0 +1,59 @@
+package dev.tutti.gloo.hier;
+
+import dev.tutti.ReduceOp;
+import dev.tutti.Tensor;
+import dev.tutti.gloo.algorithm.Reduction;
+import dev.tutti.gloo.topology.HostGroups;
+import dev.tutti.spi.Operation;
+
+/**
+ * Reduces within each host to its leader, or to the root, and then from those to the root. Tensors
+ * of other ranks are left with partial results.
+ *
+ * <table>
+ * <caption>Cost for H hosts and S bytes</caption>
+ * <tr><th>rounds in memory</th><th>steps between hosts</th><th>bytes sent by each host</th></tr>
+ * <tr><td>1, or chunks + 1 above 8 KiB</td><td>those of a reduce among H ranks</td>
+ *     <td>as its busiest rank</td></tr>
+ * </table>
+ */
+final class TwoLevelReduce {
+  private final HostGroups groups;
+  private final IntraHostSteps host;
+  private final InterHostAlgorithms bridges;
+  private final int rank;
+
+  TwoLevelReduce(HostGroups groups, IntraHostSteps host, InterHostAlgorithms bridges, int rank) {
+    this.groups = groups;
+    this.host = host;
+    this.bridges = bridges;
+    this.rank = rank;
+  }
+
+  /**
+   * Reduces into the root's tensor.
+   *
+   * @param op carries the deadline
+   * @param tag number of the collective
+   * @param tensor contiguous
+   * @param reduceOp how to reduce
+   * @param root a rank of the group
+   * @throws Exception if a wait ended without success
+   */
+  void run(Operation op, int tag, Tensor tensor, ReduceOp reduceOp, int root) throws Exception {
+    Reduction.before(reduceOp, tensor);
+    host.reduce(
+        op,
+        tensor.segment(),
+        tensor.byteSize(),
+        tensor.dtype(),
+        reduceOp.kind(),
+        bridges.placeOfBridge(root));
+    if (bridges.isBridge(root)) {
+      bridges.with(root).reduce(op, tag, tensor, Reduction.between(reduceOp), groups.hostOf(root));
+      if (rank == root) {
+        Reduction.after(reduceOp, tensor, groups.size());
+      }
+    }
+  }
+}

@@ -1,0 +1,108 @@
+package dev.tutti.gloo.shm;
+
+import dev.tutti.DType;
+import dev.tutti.ReduceOp;
+import dev.tutti.spi.HostReducer;
+import dev.tutti.spi.Operation;
+import dev.tutti.spi.SharedHeap;
+import java.lang.foreign.MemorySegment;
+import java.lang.foreign.ValueLayout;
+import java.lang.ref.Reference;
+
+/**
+ * Reduces one part for each rank, in the order of ranks, from the inputs of all where they are, if
+ * all ranks can see them. The bits are those of {@link StagedReduceScatter}.
+ *
+ * <table>
+ * <caption>Cost for N ranks and parts of S bytes</caption>
+ * <tr><th>rounds</th><th>bytes written by each rank</th><th>bytes read by each rank</th></tr>
+ * <tr><td>2</td><td>S</td><td>N S</td></tr>
+ * </table>
+ *
+ * <p>If an input turns out to be elsewhere, this costs one round, and nothing was changed.
+ */
+final class DirectReduceScatter {
+  private static final long SLICE = 4 << 20;
+
+  private final ShmChannel channel;
+  private final HostReads reads;
+  private final MemorySegment[] parts;
+
+  DirectReduceScatter(ShmChannel channel, HostReads reads) {
+    this.channel = channel;
+    this.reads = reads;
+    parts = new MemorySegment[channel.size];
+  }
+
+  /**
+   * Reduces, if all ranks can see the inputs of all.
+   *
+   * @param op carries the deadline
+   * @param output this rank's part of the result
+   * @param bytes of each part
+   * @param inputs the parts
+   * @param dtype element type
+   * @param kind how to reduce, without a factor
+   * @return whether it was done; the same on all ranks
+   * @throws Exception if a wait ended without success
+   */
+  boolean run(
+      Operation op,
+      MemorySegment output,
+      long bytes,
+      StagedReduceScatter.Inputs inputs,
+      DType dtype,
+      ReduceOp.Kind kind)
+      throws Exception {
+    if (bytes < HostReads.LEAST_MAPPED || !reads.areMapped(op)) {
+      return false;
+    }
+    MemorySegment[] slots = channel.beginSlots();
+    reads.lend();
+    try {
+      show(slots[channel.rank], inputs, bytes);
+      channel.publishSlot();
+      channel.awaitSlots(op);
+      if (!ShmChannel.areAllSet(slots, 0)) {
+        return false;
+      }
+      for (int peer = 0; peer < channel.size; peer++) {
+        parts[peer] =
+            peer == channel.rank
+                ? inputs.memory(peer).asSlice(inputs.offset(peer), bytes)
+                : reads.view(peer, address(slots[peer]), bytes);
+      }
+      for (long at = 0; at < bytes; at += SLICE) {
+        channel.throwIfOver(op);
+        long count = Math.min(SLICE, bytes - at) / dtype.byteSize();
+        HostReducer.combineAll(kind, dtype, output, at, parts, at, count);
+      }
+      reads.checkAll();
+      channel.agree(op);
+      return true;
+    } catch (Throwable t) {
+      reads.revoke();
+      throw t;
+    } finally {
+      reads.endLoan();
+      parts[channel.rank] = MemorySegment.NULL;
+      Reference.reachabilityFence(inputs);
+    }
+  }
+
+  /** Shows whether all parts can be seen, and where each is. */
+  private void show(MemorySegment slot, StagedReduceScatter.Inputs inputs, long bytes) {
+    boolean seen = true;
+    for (int peer = 0; peer < channel.size; peer++) {
+      MemorySegment memory = inputs.memory(peer);
+      HostReads.requireAlive(memory);
+      seen &= memory.byteSize() >= inputs.offset(peer) + bytes && SharedHeap.has(memory);
+      slot.setAtIndex(ValueLayout.JAVA_LONG, 1L + peer, memory.address() + inputs.offset(peer));
+    }
+    slot.set(ValueLayout.JAVA_LONG, 0, seen ? 1 : 0);
+  }
+
+  private long address(MemorySegment slot) {
+    return slot.getAtIndex(ValueLayout.JAVA_LONG, 1L + channel.rank);
+  }
+}

@@ -1,0 +1,310 @@
+package dev.tutti.gloo.shm;
+
+import dev.tutti.gloo.transport.cma.LinuxCalls;
+import dev.tutti.gloo.transport.cma.RemoteHeap;
+import dev.tutti.gloo.transport.cma.RemoteMemory;
+import dev.tutti.spi.Operation;
+import dev.tutti.spi.SharedHeap;
+import java.lang.System.Logger;
+import java.lang.System.Logger.Level;
+import java.lang.foreign.MemorySegment;
+import java.lang.foreign.ValueLayout;
+import java.lang.invoke.VarHandle;
+import java.security.SecureRandom;
+import java.util.Arrays;
+import java.util.Objects;
+import java.util.concurrent.atomic.AtomicBoolean;
+import org.jspecify.annotations.Nullable;
+
+/**
+ * Reads the tensors of the ranks of a host where they are: those that Tutti allocated in memory
+ * that all map, others through the system, if it lets every rank read every other one.
+ */
+final class HostReads implements AutoCloseable {
+  /*
+   * What it does, the ranks find out together, in the first operation that wants it: each shows its
+   * process, its heap and the address of a random number in it, tries to map the heaps and to read the
+   * numbers of the others, and shows whether that went well. All then know the same.
+   *
+   * While a rank is in such an operation, others may read its tensors. It leaves it well only after all
+   * said that they read what they need. If it leaves it otherwise it first changes its number, which
+   * the others look for after what they read, so that nobody takes bytes for its own that came after.
+   * What its program frees meanwhile, against the rules, stays what it is as long: in its heap only,
+   * the system reads what is there.
+   */
+  /** Least bytes of the longest part of an operation for which reading is worth its two rounds. */
+  static final long LEAST_BYTES = 256 * 1024;
+
+  /** Least bytes of a part for which reading is worth its round where all heaps are mapped. */
+  static final long LEAST_MAPPED = SharedHeap.LEAST_BYTES;
+
+  private static final int VIEWS = 16;
+  private static final int PLACE_SHIFT = 16;
+  private static final long SLICE = 4 << 20;
+  private static final Logger LOG = System.getLogger(HostReads.class.getName());
+
+  /** Says whether this process told that it would be faster with native access. */
+  private static final AtomicBoolean TOLD = new AtomicBoolean();
+
+  private static final VarHandle WORD = ValueLayout.JAVA_LONG.varHandle();
+
+  private final ShmChannel channel;
+  private final boolean allowed;
+  private final boolean forbidden;
+  private final boolean mayMap;
+  private MemorySegment number = MemorySegment.NULL;
+  private @Nullable RemoteMemory @Nullable [] memories;
+  private @Nullable RemoteHeap @Nullable [] heaps;
+  private @Nullable SharedHeap lender;
+  private boolean met;
+  private long value;
+  private int loan;
+
+  /**
+   * Are the views made last, some for each rank, so that operations on the same tensors make none.
+   */
+  private final @Nullable MemorySegment[] views;
+
+  /**
+   * Reads nothing yet.
+   *
+   * @param channel connects the ranks
+   * @param wanted whether this rank reads and is read where the system and the JVM allow it
+   * @param mayMap whether tensors may be mapped for that
+   */
+  HostReads(ShmChannel channel, boolean wanted, boolean mayMap) {
+    this.channel = channel;
+    this.allowed = wanted && RemoteMemory.isAllowed();
+    this.forbidden = wanted && LinuxCalls.areForbidden();
+    this.mayMap = allowed && mayMap;
+    views = new @Nullable MemorySegment[channel.size * VIEWS];
+  }
+
+  /**
+   * Tells whether all ranks can read each other; all call this at the same place of an operation.
+   *
+   * @throws Exception if a wait for another rank ended without success
+   */
+  boolean areOpen(Operation op) throws Exception {
+    meet(op);
+    return memories != null;
+  }
+
+  /**
+   * Tells whether all ranks can see each other's heaps; all call this at the same place of an
+   * operation.
+   *
+   * @throws Exception if a wait for another rank ended without success
+   */
+  boolean areMapped(Operation op) throws Exception {
+    meet(op);
+    return heaps != null;
+  }
+
+  private void meet(Operation op) throws Exception {
+    if (met) {
+      return;
+    }
+    if (forbidden && channel.rank == 0 && TOLD.compareAndSet(false, true)) {
+      LOG.log(
+          Level.INFO,
+          "large tensors are copied twice between the ranks of this host; started with java"
+              + " --enable-native-access=ALL-UNNAMED, they would read each other's where they are");
+    }
+    SharedHeap heap = mayMap ? SharedHeap.ofProcess().orElse(null) : null;
+    value = new SecureRandom().nextLong();
+    number = RemoteHeap.words(heap, Long.BYTES);
+    number.set(ValueLayout.JAVA_LONG, 0, value);
+    long process = allowed ? ProcessHandle.current().pid() : 0;
+    MemorySegment[] slots = channel.beginSlots();
+    set(slots, 0, process);
+    set(slots, 1, number.address());
+    set(slots, 2, value);
+    RemoteHeap.Place.show(heap, slots[channel.rank], 3);
+    channel.publishSlot();
+    channel.awaitSlots(op);
+    @Nullable RemoteHeap[] mapped = new @Nullable RemoteHeap[channel.size];
+    try {
+      open(op, slots, mapped, process > 0, heap != null);
+    } finally {
+      if (heaps == null) {
+        close(mapped);
+      }
+    }
+  }
+
+  /** Tries to read and to map the memory of the others, and finds out who can. */
+  private void open(
+      Operation op,
+      MemorySegment[] slots,
+      @Nullable RemoteHeap[] mapped,
+      boolean mayRead,
+      boolean hasHeap)
+      throws Exception {
+    boolean mappable = hasHeap;
+    for (int peer = 0; mappable && peer < channel.size; peer++) {
+      RemoteHeap.Place place = RemoteHeap.Place.read(get(slots, peer, 0), slots[peer], 3);
+      mapped[peer] = RemoteHeap.map(place, get(slots, peer, 1), get(slots, peer, 2));
+      mappable = mapped[peer] != null;
+    }
+    @Nullable RemoteMemory[] found = new @Nullable RemoteMemory[channel.size];
+    boolean readable = mayRead;
+    for (int peer = 0; peer < channel.size; peer++) {
+      long theirs = get(slots, peer, 0);
+      readable &= theirs > 0 && theirs <= Integer.MAX_VALUE;
+      if (readable && peer != channel.rank) {
+        long address = get(slots, peer, 1);
+        RemoteMemory memory = new RemoteMemory((int) theirs, address, get(slots, peer, 2));
+        found[peer] = memory;
+        readable = memory.read(address, number, 0, 0);
+      }
+    }
+    MemorySegment[] results = channel.beginSlots();
+    set(results, 0, readable ? 1 : 0);
+    set(results, 1, mappable ? 1 : 0);
+    channel.publishSlot();
+    channel.awaitSlots(op);
+    for (int peer = 0; peer < channel.size; peer++) {
+      readable &= get(results, peer, 0) == 1;
+      mappable &= get(results, peer, 1) == 1;
+    }
+    memories = readable ? found : null;
+    heaps = mappable ? mapped : null;
+    met = true;
+  }
+
+  private RemoteHeap heap(int peer) {
+    return Objects.requireNonNull(Objects.requireNonNull(heaps)[peer]);
+  }
+
+  /**
+   * Returns memory of another rank that is mapped, to be read.
+   *
+   * @param peer the rank
+   * @param address in its process
+   * @param bytes length
+   * @throws IllegalArgumentException if it is not in that rank's heap
+   */
+  MemorySegment view(int peer, long address, long bytes) {
+    RemoteHeap theirs = heap(peer);
+    if (!theirs.has(address, bytes)) {
+      throw new IllegalArgumentException(
+          "rank " + peer + " shows " + bytes + " bytes that are not in its memory");
+    }
+    int place = peer * VIEWS + (int) ((address >>> PLACE_SHIFT) % VIEWS);
+    MemorySegment view = views[place];
+    long first = theirs.memory().address() + (address - theirs.address());
+    if (view == null || view.address() != first || view.byteSize() != bytes) {
+      view = theirs.slice(address, bytes);
+      views[place] = view;
+    }
+    return view;
+  }
+
+  /**
+   * Makes sure that what was read of the others' heaps until now is what they lent.
+   *
+   * @throws Exception if a rank left the operation
+   */
+  void checkAll() throws Exception {
+    for (int peer = 0; peer < channel.size; peer++) {
+      if (peer != channel.rank) {
+        check(peer);
+      }
+    }
+  }
+
+  /** Makes sure of it for one rank. */
+  void check(int peer) throws Exception {
+    if (!heap(peer).isIntact()) {
+      throw channel.unreadable(peer);
+    }
+  }
+
+  private void set(MemorySegment[] slots, int index, long value) {
+    slots[channel.rank].setAtIndex(ValueLayout.JAVA_LONG, index, value);
+  }
+
+  private static long get(MemorySegment[] slots, int peer, int index) {
+    return slots[peer].getAtIndex(ValueLayout.JAVA_LONG, index);
+  }
+
+  /**
+   * Copies memory of another rank.
+   *
+   * @param op is watched for its end
+   * @param peer the rank
+   * @param address in its process
+   * @param to native memory
+   * @param length bytes
+   * @throws Exception if the operation is over, or the rank took its memory back or is gone
+   */
+  void copy(Operation op, int peer, long address, MemorySegment to, long length) throws Exception {
+    if (heaps != null && heap(peer).has(address, length)) {
+      MemorySegment from = view(peer, address, length);
+      for (long done = 0; done < length; done += SLICE) {
+        channel.throwIfOver(op);
+        MemorySegment.copy(from, done, to, done, Math.min(SLICE, length - done));
+      }
+      check(peer);
+      return;
+    }
+    @Nullable RemoteMemory @Nullable [] open = memories;
+    for (long done = 0; done < length; done += SLICE) {
+      channel.throwIfOver(op);
+      RemoteMemory memory = open == null ? null : open[peer];
+      if (memory == null
+          || !memory.read(address + done, to, done, Math.min(SLICE, length - done))) {
+        throw channel.unreadable(peer);
+      }
+    }
+  }
+
+  /** Begins an operation in which others may read the heap of this rank, if they can. */
+  void lend() {
+    lender = allowed ? SharedHeap.ifMade().orElse(null) : null;
+    loan = lender == null ? 0 : lender.beginLoan();
+  }
+
+  /** Refuses memory that was freed before {@link #lend}: others would read what is there now. */
+  static void requireAlive(MemorySegment lent) {
+    if (!lent.scope().isAlive()) {
+      throw new IllegalStateException("Already closed");
+    }
+  }
+
+  /** Ends the operation, well or after {@link #revoke}. */
+  void endLoan() {
+    if (lender != null) {
+      lender.endLoan(loan);
+    }
+  }
+
+  /** Takes the memory of this rank back, as it leaves an operation before the others. */
+  void revoke() {
+    if (met) {
+      WORD.setVolatile(number, 0L, ~value);
+      VarHandle.fullFence();
+    }
+  }
+
+  private static void close(@Nullable RemoteHeap[] mapped) {
+    for (RemoteHeap heap : mapped) {
+      if (heap != null) {
+        heap.close();
+      }
+    }
+  }
+
+  /** Takes the memory of this rank back and unmaps that of others; none may be in an operation. */
+  @Override
+  public void close() {
+    revoke();
+    @Nullable RemoteHeap[] mapped = heaps;
+    heaps = null;
+    Arrays.fill(views, null);
+    if (mapped != null) {
+      close(mapped);
+    }
+  }
+}

@@ -1,0 +1,331 @@
+package dev.tutti.gloo.shm;
+
+import dev.tutti.MismatchException;
+import dev.tutti.gloo.transport.Endpoint;
+import dev.tutti.gloo.transport.Signature;
+import dev.tutti.spi.Operation;
+import dev.tutti.spi.PeerLostException;
+import java.lang.foreign.MemorySegment;
+import java.lang.foreign.ValueLayout;
+import java.lang.invoke.VarHandle;
+import java.util.concurrent.TimeoutException;
+
+/**
+ * Is one rank's view of the memory that the ranks of a host share, and its way to wait for them.
+ */
+public final class ShmChannel implements AutoCloseable {
+  /*
+   * Every rank runs the same operations in the same order, and each operation takes the same number
+   * of steps on every rank. A step has a number that only grows. In it a rank may fill its stage and
+   * say so (published), may reduce what others staged (reduced), and says when it needs nothing of
+   * the step any more (finished). A stage is used again DEPTH steps later, after all ranks finished.
+   * All words of a rank's control line are written by that rank alone, with release, and read by the
+   * others with acquire: what was written before a word is seen after it was read.
+   *
+   * Small messages have two slots of their own, used in turns by the operations that use any, with
+   * a number in the line of their first bytes. Such an operation ends on a rank when all have filled
+   * their slots; so who fills the slot of number n has seen all others fill that of n - 1, and they
+   * have read all of n - 2, whose place it takes.
+   *
+   * Each operation has a signature. It is beside the words that say that a slot or stage is filled;
+   * and in the control line, in two places in turns, so that a rank that waits for long sees when
+   * another one is in the same operation with other arguments.
+   */
+  private static final VarHandle WORD = ValueLayout.JAVA_LONG.varHandle();
+
+  /** Is how long a rank waits for another one before it wants to hear of its end from itself. */
+  static final long WATCH_NANOS = 1_000_000_000;
+
+  final ShmLayout layout;
+  public final int rank;
+  public final int size;
+  final MemorySegment memory;
+  private final ShmFile file;
+  private final Endpoint transport;
+  private final FutexWaiters sleepers;
+  private final SpinWait pacer;
+  private final long ownControl;
+  private final MemorySegment[][] stages;
+  private final MemorySegment[][] slots;
+  private long operation;
+  private long signature;
+  private long slot;
+  private long step;
+
+  /**
+   * Creates the view of a rank.
+   *
+   * @param file the memory, mapped
+   * @param layout how it is divided
+   * @param transport connects the ranks of the host, and knows which are gone
+   * @param spinNanos how long to poll before giving the core away; 0 where ranks outnumber cores
+   */
+  public ShmChannel(ShmFile file, ShmLayout layout, Endpoint transport, long spinNanos) {
+    this.file = file;
+    this.memory = file.segment();
+    this.layout = layout;
+    this.transport = transport;
+    rank = transport.rank();
+    size = transport.size();
+    sleepers = new FutexWaiters(memory, size);
+    pacer = new SpinWait(spinNanos, sleepers);
+    ownControl = layout.control(rank);
+    stages = new MemorySegment[ShmLayout.DEPTH][size];
+    slots = new MemorySegment[2][size];
+    for (int r = 0; r < size; r++) {
+      for (int i = 0; i < ShmLayout.DEPTH; i++) {
+        stages[i][r] = memory.asSlice(layout.stage(r, i), layout.stageBytes());
+      }
+      for (int i = 0; i < 2; i++) {
+        slots[i][r] =
+            memory.asSlice(layout.slot(r, i) + ShmLayout.SLOT_HEADER, ShmLayout.SLOT_BYTES);
+      }
+    }
+  }
+
+  /** Enters the next operation, of which all ranks must have the same signature. */
+  public void enter(long newSignature) {
+    signature = newSignature;
+    operation++;
+    memory.set(
+        ValueLayout.JAVA_LONG,
+        ownControl + ShmLayout.SIGNATURES + 8 * (operation & 1),
+        newSignature);
+    WORD.setRelease(memory, ownControl + ShmLayout.OPERATION, operation);
+  }
+
+  // Small messages
+
+  /**
+   * Begins to use slots; returns those of all ranks, by rank, of which this rank may fill its own.
+   */
+  MemorySegment[] beginSlots() {
+    return slots[(int) (++slot & 1)];
+  }
+
+  /** Shows this rank's slot to the others. */
+  void publishSlot() {
+    long offset = layout.slot(rank, (int) (slot & 1));
+    memory.set(ValueLayout.JAVA_LONG, offset + 8, signature);
+    show(offset, slot);
+  }
+
+  /** Waits until the slots of all ranks are filled. */
+  void awaitSlots(Operation op) throws Exception {
+    int parity = (int) (slot & 1);
+    for (int i = 1; i < size; i++) {
+      int peer = rank + i < size ? rank + i : rank + i - size;
+      long offset = layout.slot(peer, parity);
+      if ((long) WORD.getAcquire(memory, offset) < slot) {
+        await(op, peer, offset, slot);
+      }
+      checkSignature(peer, offset + 8);
+    }
+  }
+
+  /** Tells whether a word is other than 0 in the slots of all ranks. */
+  static boolean areAllSet(MemorySegment[] slots, long word) {
+    for (MemorySegment each : slots) {
+      if (each.getAtIndex(ValueLayout.JAVA_LONG, word) == 0) {
+        return false;
+      }
+    }
+    return true;
+  }
+
+  /**
+   * Waits until all ranks are in this operation, and checks that it is the same for all: for
+   * operations in which else some ranks would hear nothing of others.
+   */
+  public void agree(Operation op) throws Exception {
+    beginSlots();
+    publishSlot();
+    awaitSlots(op);
+  }
+
+  // Large messages
+
+  /** Begins the next step; returns when this rank may fill its stage. */
+  void beginStep(Operation op) throws Exception {
+    step++;
+    long free = step - ShmLayout.DEPTH;
+    for (int peer = 0; peer < size; peer++) {
+      awaitWord(op, peer, ShmLayout.FINISHED, free);
+    }
+  }
+
+  /** Begins steps in which no stage is filled; returns the first one. */
+  long advance(long steps) {
+    long first = step + 1;
+    step += steps;
+    return first;
+  }
+
+  /** Returns the memory of all ranks' stages in a step, by rank. */
+  MemorySegment[] stages(long ofStep) {
+    return stages[(int) (ofStep % ShmLayout.DEPTH)];
+  }
+
+  /** Returns the number of the step begun last. */
+  long step() {
+    return step;
+  }
+
+  /** Says that this rank's stage is filled, up to a step. */
+  void publish(long ofStep) {
+    long index = ofStep % ShmLayout.DEPTH;
+    memory.set(ValueLayout.JAVA_LONG, ownControl + ShmLayout.STAGED + 8 * index, signature);
+    show(ownControl + ShmLayout.PUBLISHED, ofStep);
+  }
+
+  /** Says that this rank reduced its part, up to a step. */
+  void reduced(long ofStep) {
+    show(ownControl + ShmLayout.REDUCED, ofStep);
+  }
+
+  /** Says that this rank needs nothing of the others any more, up to a step. */
+  void finish(long ofStep) {
+    show(ownControl + ShmLayout.FINISHED, ofStep);
+  }
+
+  private void show(long offset, long value) {
+    WORD.setRelease(memory, offset, value);
+    sleepers.wake(offset);
+  }
+
+  /** Waits until a rank's stage is filled. */
+  void awaitPublished(Operation op, int peer, long ofStep) throws Exception {
+    awaitWord(op, peer, ShmLayout.PUBLISHED, ofStep);
+    checkSignature(peer, layout.control(peer) + ShmLayout.STAGED + 8 * (ofStep % ShmLayout.DEPTH));
+  }
+
+  /** Waits until all ranks' stages are filled. */
+  void awaitAllPublished(Operation op, long ofStep) throws Exception {
+    for (int i = 1; i < size; i++) {
+      awaitPublished(op, (rank + i) % size, ofStep);
+    }
+  }
+
+  /** Waits until a rank has reduced its part. */
+  void awaitReduced(Operation op, int peer, long ofStep) throws Exception {
+    awaitWord(op, peer, ShmLayout.REDUCED, ofStep);
+  }
+
+  private void awaitWord(Operation op, int peer, int word, long value) throws Exception {
+    long offset = layout.control(peer) + word;
+    if ((long) WORD.getAcquire(memory, offset) < value) {
+      await(op, peer, offset, value);
+    }
+  }
+
+  private void await(Operation op, int peer, long offset, long value) throws Exception {
+    if (polled(offset, value)) {
+      return;
+    }
+    long deadline = op.deadlineNanos();
+    pacer.start();
+    boolean interrupted = false;
+    try {
+      do {
+        if (pacer.isSlow()) {
+          check(op, peer, offset, value, deadline);
+        }
+        long seen = (long) WORD.getAcquire(memory, offset);
+        if (seen >= value) {
+          return;
+        }
+        pacer.rest(offset, seen);
+        // An interrupted thread would not sleep any more.
+        interrupted |= Thread.interrupted();
+      } while (!polled(offset, value));
+    } finally {
+      if (interrupted) {
+        Thread.currentThread().interrupt();
+      }
+    }
+  }
+
+  private boolean polled(long offset, long value) {
+    for (int i = pacer.polls(); i > 0; i--) {
+      if ((long) WORD.getAcquire(memory, offset) >= value) {
+        return true;
+      }
+      Thread.onSpinWait();
+    }
+    return false;
+  }
+
+  /** Throws if it makes no sense to wait any more. */
+  private void check(Operation op, int peer, long offset, long value, long deadline)
+      throws Exception {
+    long control = layout.control(peer);
+    if ((long) WORD.getAcquire(memory, control + ShmLayout.OPERATION) == operation) {
+      long theirs =
+          (long) WORD.getAcquire(memory, control + ShmLayout.SIGNATURES + 8 * (operation & 1));
+      if (theirs != signature
+          && (long) WORD.getAcquire(memory, control + ShmLayout.OPERATION) == operation) {
+        throw mismatch(peer, theirs);
+      }
+    }
+    if (pacer.elapsed() > WATCH_NANOS) {
+      transport.watch(peer);
+    }
+    Throwable failure = transport.failureOf(peer);
+    if (failure != null && (long) WORD.getAcquire(memory, offset) < value) {
+      throw failure instanceof Exception exception ? exception : new IllegalStateException(failure);
+    }
+    op.throwIfFailed();
+    if (pacer.now() - deadline >= 0) {
+      throw new TimeoutException(
+          "rank "
+              + transport.rankInGroup(rank)
+              + ": rank "
+              + transport.rankInGroup(peer)
+              + " did not come to "
+              + Signature.describe(signature));
+    }
+  }
+
+  /**
+   * Ends an operation at its deadline also where nothing is waited for.
+   *
+   * @throws TimeoutException if it is over
+   */
+  void throwIfOver(Operation op) throws TimeoutException {
+    op.throwIfFailed();
+    if (System.nanoTime() - op.deadlineNanos() >= 0) {
+      throw new TimeoutException(
+          "rank "
+              + transport.rankInGroup(rank)
+              + " was not through with "
+              + Signature.describe(signature));
+    }
+  }
+
+  /** Returns what to throw if the memory of a rank's tensors cannot be read any more. */
+  PeerLostException unreadable(int peer) {
+    int lost = transport.rankInGroup(peer);
+    return new PeerLostException(
+        lost,
+        "rank " + transport.rankInGroup(rank) + ": the memory of rank " + lost + " is gone",
+        transport.failureOf(peer));
+  }
+
+  private MismatchException mismatch(int peer, long theirs) {
+    return Signature.mismatch(
+        transport.rankInGroup(rank), signature, transport.rankInGroup(peer), theirs);
+  }
+
+  private void checkSignature(int peer, long offset) {
+    long theirs = memory.get(ValueLayout.JAVA_LONG, offset);
+    if (theirs != signature) {
+      throw mismatch(peer, theirs);
+    }
+  }
+
+  /** Lets go of the memory; no thread may be in an operation. */
+  @Override
+  public void close() {
+    file.close();
+  }
+}

@@ -1,0 +1,286 @@
+package dev.tutti.gloo.shm;
+
+import dev.tutti.AllReduceAlgorithm;
+import dev.tutti.DType;
+import dev.tutti.OpType;
+import dev.tutti.ReduceOp;
+import dev.tutti.Tensor;
+import dev.tutti.gloo.algorithm.Collectives;
+import dev.tutti.gloo.algorithm.Reduction;
+import dev.tutti.gloo.algorithm.SparseAllReduce;
+import dev.tutti.gloo.transport.Signature;
+import dev.tutti.spi.Operation;
+import java.lang.foreign.MemorySegment;
+import java.util.List;
+import org.jspecify.annotations.Nullable;
+
+/** Runs the collectives of ranks that share memory. */
+public final class ShmCollectives implements Collectives {
+  private static final String ONE_SHOT = "gloo/shared/one-shot";
+  private static final String SYMMETRIC = "gloo/shared/symmetric";
+  private static final String DIRECT = "gloo/shared/direct";
+  private static final String STAGED = "gloo/shared/staged";
+  private static final String FLAGS = "gloo/shared/flags";
+
+  private final ShmChannel channel;
+  private final OneShotAllReduce oneShot;
+  private final HostReads reads;
+  private final DirectAllReduce directAllReduce;
+  private final StagedAllReduce allReduce;
+  private final SymmetricAllReduce symmetricAllReduce;
+  private final StagedBroadcast broadcast;
+  private final DirectBroadcast directBroadcast;
+  private final StagedAllGather allGather;
+  private final UnevenStagedAllGather unevenAllGather;
+  private final SparseAllReduce sparseAllReduce;
+  private final StagedGather gather;
+  private final StagedScatter scatter;
+  private final StagedAllToAll allToAll;
+  private final StagedReduceScatter reduceScatter;
+  private final DirectReduceScatter directReduceScatter;
+
+  public ShmCollectives(
+      ShmChannel channel, SymmetricMemories memories, boolean readsMemory, boolean mapsTensors) {
+    this.channel = channel;
+    reads = new HostReads(channel, readsMemory, mapsTensors);
+    directAllReduce = new DirectAllReduce(channel, reads);
+    symmetricAllReduce = new SymmetricAllReduce(channel, memories);
+    oneShot = new OneShotAllReduce(channel);
+    allReduce = new StagedAllReduce(channel);
+    broadcast = new StagedBroadcast(channel);
+    directBroadcast = new DirectBroadcast(channel, reads);
+    allGather = new StagedAllGather(channel, reads);
+    unevenAllGather = new UnevenStagedAllGather(channel);
+    sparseAllReduce = new SparseAllReduce(channel.rank, channel.size);
+    gather = new StagedGather(channel);
+    scatter = new StagedScatter(channel);
+    allToAll = new StagedAllToAll(channel, reads);
+    reduceScatter = new StagedReduceScatter(channel);
+    directReduceScatter = new DirectReduceScatter(channel, reads);
+  }
+
+  @Override
+  public void allReduce(
+      Operation op, Tensor tensor, ReduceOp reduceOp, AllReduceAlgorithm algorithm)
+      throws Exception {
+    MemorySegment memory = tensor.segment();
+    DType dtype = tensor.dtype();
+    long bytes = tensor.byteSize();
+    ReduceOp.Kind kind = reduceOp.kind();
+    boolean auto = algorithm == AllReduceAlgorithm.AUTO;
+    Reduction.before(reduceOp, tensor);
+    channel.enter(Signature.ofAllReduce(tensor, kind, algorithm));
+    if (bytes == 0
+        || algorithm == AllReduceAlgorithm.ONE_SHOT
+        || (auto && bytes <= ShmLayout.SLOT_BYTES)) {
+      op.took(ONE_SHOT);
+      oneShot.run(op, memory, bytes, dtype, kind);
+    } else if ((auto || algorithm == AllReduceAlgorithm.SYMMETRIC)
+        && symmetricAllReduce.run(op, memory, bytes, dtype, kind)) {
+      op.took(SYMMETRIC);
+      return;
+    } else if ((auto || algorithm == AllReduceAlgorithm.DIRECT)
+        && directAllReduce.run(op, memory, bytes, dtype, kind)) {
+      op.took(DIRECT);
+      return;
+    } else if (auto || algorithm == AllReduceAlgorithm.STAGED) {
+      op.took(STAGED);
+      allReduce.run(op, memory, bytes, dtype, kind, -1);
+    } else {
+      throw new UnsupportedOperationException(
+          "allReduce on rank " + channel.rank + ": algorithm " + notHere(algorithm));
+    }
+    Reduction.after(reduceOp, tensor, channel.size);
+  }
+
+  private static String notHere(AllReduceAlgorithm algorithm) {
+    return algorithm == AllReduceAlgorithm.SYMMETRIC
+        ? "symmetric needs tensors at the same place of one symmetric memory on all ranks"
+        : "direct needs tensors that Tensor.allocate made, of "
+            + HostReads.LEAST_MAPPED
+            + " bytes or more, and ranks that can map each other's";
+  }
+
+  @Override
+  public @Nullable String reasonAgainst(
+      AllReduceAlgorithm algorithm, Tensor tensor, ReduceOp reduceOp) {
+    boolean scales = reduceOp.kind() == ReduceOp.Kind.PREMUL_SUM;
+    return switch (algorithm) {
+      case STAGED -> null;
+      case ONE_SHOT ->
+          tensor.byteSize() <= ShmLayout.SLOT_BYTES
+              ? null
+              : "one-shot in shared memory takes "
+                  + ShmLayout.SLOT_BYTES
+                  + " bytes at most, not "
+                  + tensor.byteSize();
+      case DIRECT, SYMMETRIC ->
+          scales
+              ? algorithm.label() + " may be refused late, and PREMUL_SUM scales the tensor before"
+              : null;
+      default -> "in shared memory there are one-shot, staged, direct and symmetric";
+    };
+  }
+
+  @Override
+  public Tensor allReduceSparse(Operation op, Tensor tensor) throws Exception {
+    channel.enter(Signature.of(OpType.ALL_REDUCE_SPARSE, tensor.dtype(), ReduceOp.Kind.SUM, 0, 0));
+    op.took(STAGED);
+    return sparseAllReduce.run(
+        op,
+        tensor,
+        false,
+        new SparseAllReduce.Exchange() {
+          @Override
+          public void gather(MemorySegment memory, long bytes) throws Exception {
+            allGather.run(op, memory, memory.asSlice(channel.rank * bytes), bytes);
+          }
+
+          @Override
+          public void gatherUneven(MemorySegment memory, long[] bytes) throws Exception {
+            unevenAllGather.run(op, memory, bytes);
+          }
+        });
+  }
+
+  @Override
+  public void reduce(Operation op, Tensor tensor, ReduceOp reduceOp, int root) throws Exception {
+    long bytes = tensor.byteSize();
+    Reduction.before(reduceOp, tensor);
+    channel.enter(Signature.of(OpType.REDUCE, tensor.dtype(), reduceOp.kind(), root, bytes));
+    if (bytes == 0) {
+      channel.agree(op);
+    }
+    op.took(STAGED);
+    allReduce.run(op, tensor.segment(), bytes, tensor.dtype(), reduceOp.kind(), root);
+    if (channel.rank == root) {
+      Reduction.after(reduceOp, tensor, channel.size);
+    }
+  }
+
+  @Override
+  public void broadcast(Operation op, Tensor tensor, int root) throws Exception {
+    channel.enter(Signature.of(OpType.BROADCAST, tensor.dtype(), root, tensor.byteSize()));
+    op.took(DIRECT);
+    if (!directBroadcast.run(op, tensor.segment(), tensor.byteSize(), root)) {
+      op.took(STAGED);
+      broadcast.run(op, tensor.segment(), tensor.byteSize(), root);
+    }
+  }
+
+  @Override
+  public void allGatherInto(Operation op, Tensor output, Tensor input) throws Exception {
+    long bytes = input.byteSize();
+    channel.enter(Signature.of(OpType.ALL_GATHER, input.dtype(), 0, bytes));
+    if (bytes == 0) {
+      channel.agree(op);
+    }
+    op.took(STAGED);
+    allGather.run(op, output.segment(), input.segment(), bytes);
+  }
+
+  @Override
+  public void gather(Operation op, List<Tensor> outputs, Tensor input, int root) throws Exception {
+    channel.enter(Signature.of(OpType.GATHER, input.dtype(), root, input.byteSize()));
+    channel.agree(op);
+    op.took(STAGED);
+    gather.run(op, outputs, input, root);
+  }
+
+  @Override
+  public void scatter(Operation op, Tensor output, List<Tensor> inputs, int root) throws Exception {
+    channel.enter(Signature.of(OpType.SCATTER, output.dtype(), root, output.byteSize()));
+    channel.agree(op);
+    op.took(STAGED);
+    scatter.run(op, output, inputs, root);
+  }
+
+  @Override
+  public void allToAll(Operation op, List<Tensor> outputs, List<Tensor> inputs) throws Exception {
+    channel.enter(Signature.of(OpType.ALL_TO_ALL, inputs.get(0).dtype(), 0, 0));
+    op.took(STAGED);
+    allToAll.run(op, outputs, inputs);
+  }
+
+  @Override
+  public void reduceScatter(Operation op, Tensor output, List<Tensor> inputs, ReduceOp reduceOp)
+      throws Exception {
+    reduceScatter(
+        op,
+        output,
+        reduceOp,
+        new StagedReduceScatter.Inputs() {
+          @Override
+          public MemorySegment memory(int peer) {
+            return inputs.get(peer).segment();
+          }
+
+          @Override
+          public long offset(int peer) {
+            return 0;
+          }
+        });
+  }
+
+  @Override
+  public void reduceScatterInto(Operation op, Tensor output, Tensor input, ReduceOp reduceOp)
+      throws Exception {
+    long bytes = output.byteSize();
+    MemorySegment memory = input.segment();
+    reduceScatter(
+        op,
+        output,
+        reduceOp,
+        new StagedReduceScatter.Inputs() {
+          @Override
+          public MemorySegment memory(int peer) {
+            return memory;
+          }
+
+          @Override
+          public long offset(int peer) {
+            return peer * bytes;
+          }
+        });
+  }
+
+  private void reduceScatter(
+      Operation op, Tensor output, ReduceOp reduceOp, StagedReduceScatter.Inputs inputs)
+      throws Exception {
+    long bytes = output.byteSize();
+    ReduceOp.Kind kind = reduceOp.kind();
+    double factor = kind == ReduceOp.Kind.PREMUL_SUM ? reduceOp.factor() : 1;
+    channel.enter(Signature.of(OpType.REDUCE_SCATTER, output.dtype(), kind, 0, bytes));
+    if (bytes == 0) {
+      channel.agree(op);
+    }
+    op.took(DIRECT);
+    if (kind == ReduceOp.Kind.PREMUL_SUM
+        || !directReduceScatter.run(op, output.segment(), bytes, inputs, output.dtype(), kind)) {
+      op.took(STAGED);
+      reduceScatter.run(op, output.segment(), bytes, inputs, output.dtype(), kind, factor);
+    }
+    Reduction.after(reduceOp, output, channel.size);
+  }
+
+  @Override
+  public void barrier(Operation op) throws Exception {
+    channel.enter(Signature.of(OpType.BARRIER));
+    op.took(FLAGS);
+    channel.agree(op);
+  }
+
+  @Override
+  public String toString() {
+    return "shared memory";
+  }
+
+  @Override
+  public void close() {
+    try {
+      reads.close();
+    } finally {
+      channel.close();
+    }
+  }
+}

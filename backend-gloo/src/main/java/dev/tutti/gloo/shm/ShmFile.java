@@ -1,0 +1,212 @@
+package dev.tutti.gloo.shm;
+
+import dev.tutti.spi.Uninterrupted;
+import java.io.IOException;
+import java.lang.foreign.Arena;
+import java.lang.foreign.MemorySegment;
+import java.lang.foreign.ValueLayout;
+import java.lang.invoke.VarHandle;
+import java.nio.ByteBuffer;
+import java.nio.channels.ClosedByInterruptException;
+import java.nio.channels.FileChannel;
+import java.nio.file.Files;
+import java.nio.file.Path;
+import java.nio.file.StandardOpenOption;
+import java.nio.file.attribute.PosixFilePermissions;
+import java.security.SecureRandom;
+import java.util.HexFormat;
+import java.util.concurrent.locks.LockSupport;
+import java.util.regex.Matcher;
+import java.util.regex.Pattern;
+import org.jspecify.annotations.Nullable;
+
+/**
+ * Is the memory that the ranks of a host share: a file in memory that one rank makes, all map, and
+ * the first one removes as soon as they have, so that nothing is left behind whatever happens then.
+ */
+public final class ShmFile implements AutoCloseable {
+  private static final VarHandle WORD = ValueLayout.JAVA_LONG.varHandle();
+  private static final int FILL_BYTES = 1 << 20;
+  private static final long UNMAP_NANOS = 10_000_000_000L;
+  private static final long RETRY_NANOS = 100_000;
+
+  /** Is the most characters that a description may have. */
+  public static final int MAX_DESCRIPTION = 128;
+
+  private static final Pattern DESCRIPTION = Pattern.compile("([0-9a-f]{16}) ([^ ]+)");
+
+  private final Path path;
+  private final long nonce;
+  private final Arena arena;
+  private final MemorySegment segment;
+
+  private ShmFile(Path path, long nonce, long bytes) throws IOException {
+    this.path = path;
+    this.nonce = nonce;
+    this.arena = Arena.ofShared();
+    try {
+      segment = Uninterrupted.run(() -> map(path, bytes, arena));
+    } catch (IOException | RuntimeException e) {
+      arena.close();
+      throw e;
+    }
+  }
+
+  private static MemorySegment map(Path path, long bytes, Arena arena) throws IOException {
+    try (FileChannel channel =
+        FileChannel.open(path, StandardOpenOption.READ, StandardOpenOption.WRITE)) {
+      if (channel.size() != bytes) {
+        throw new IOException(path + " has " + channel.size() + " bytes, not " + bytes);
+      }
+      return channel.map(FileChannel.MapMode.READ_WRITE, 0, bytes, arena);
+    }
+  }
+
+  private ShmFile(long bytes) {
+    path = Path.of("");
+    nonce = 0;
+    arena = Arena.ofShared();
+    segment = arena.allocate(bytes, Long.BYTES);
+  }
+
+  /**
+   * Makes memory for a rank that is alone on its host.
+   *
+   * @param bytes how large
+   */
+  public static ShmFile ofOne(long bytes) {
+    return new ShmFile(bytes);
+  }
+
+  /**
+   * Makes the memory. All of it is written once, so that a full file system is noticed here and not
+   * as a crash of a later access.
+   *
+   * @param directory of a file system in memory
+   * @param bytes how large
+   * @throws IOException if there is no room, or no such directory
+   */
+  public static ShmFile create(Path directory, long bytes) throws IOException {
+    StaleFiles.remove(directory);
+    if (Files.getFileStore(directory).getUsableSpace() < bytes) {
+      throw new IOException(noRoom(bytes, directory));
+    }
+    long nonce = new SecureRandom().nextLong() | 1;
+    Path path = directory.resolve(StaleFiles.newName());
+    Files.createFile(
+        path, PosixFilePermissions.asFileAttribute(PosixFilePermissions.fromString("rw-------")));
+    try {
+      Uninterrupted.run(() -> fill(path, bytes));
+      ShmFile memory = new ShmFile(path, nonce, bytes);
+      memory.join(0);
+      WORD.setRelease(memory.segment, 0L, nonce);
+      return memory;
+    } catch (IOException | RuntimeException | Error e) {
+      Files.deleteIfExists(path);
+      throw e;
+    }
+  }
+
+  private static long fill(Path path, long bytes) throws IOException {
+    try (FileChannel channel = FileChannel.open(path, StandardOpenOption.WRITE)) {
+      ByteBuffer zeros = ByteBuffer.allocateDirect(FILL_BYTES);
+      long left = bytes;
+      while (left > 0) {
+        zeros.clear().limit((int) Math.min(left, FILL_BYTES));
+        left -= channel.write(zeros);
+      }
+      return bytes;
+    } catch (ClosedByInterruptException e) {
+      throw e;
+    } catch (IOException e) {
+      throw new IOException(noRoom(bytes, path.getParent()) + ": " + e.getMessage(), e);
+    }
+  }
+
+  private static String noRoom(long bytes, @Nullable Path directory) {
+    return "no room for " + bytes + " bytes of shared memory in " + directory;
+  }
+
+  /**
+   * Maps what another rank made, and signs it.
+   *
+   * @param directory where this rank finds the file
+   * @param description from {@link #describe()}
+   * @param bytes how large it must be
+   * @param rank this rank
+   * @throws IOException if it is not there, or is another memory
+   */
+  public static ShmFile open(Path directory, String description, long bytes, int rank)
+      throws IOException {
+    Matcher matcher = DESCRIPTION.matcher(description);
+    if (!matcher.matches() || !StaleFiles.isName(matcher.group(2))) {
+      throw new IOException("not a description of shared memory");
+    }
+    long nonce = HexFormat.fromHexDigitsToLong(matcher.group(1));
+    Path path = directory.resolve(matcher.group(2));
+    ShmFile memory = new ShmFile(path, nonce, bytes);
+    if ((long) WORD.getAcquire(memory.segment, 0L) != nonce) {
+      memory.close();
+      throw new IOException(memory.path + " is not the memory of this group");
+    }
+    memory.join(rank);
+    return memory;
+  }
+
+  private void join(int rank) {
+    WORD.setRelease(segment, ShmLayout.joined(rank), nonce + rank);
+  }
+
+  /** Tells whether a rank has signed this very memory. */
+  public boolean isJoined(int rank) {
+    return (long) WORD.getAcquire(segment, ShmLayout.joined(rank)) == nonce + rank;
+  }
+
+  /** Says how other ranks find it. */
+  public String describe() {
+    return HexFormat.of().toHexDigits(nonce) + " " + path.getFileName();
+  }
+
+  /** Removes the file; the memory stays until the last rank closed it. */
+  public void unlink() {
+    try {
+      Files.deleteIfExists(path);
+    } catch (IOException e) {
+      System.getLogger(ShmFile.class.getName())
+          .log(System.Logger.Level.WARNING, "cannot remove " + path, e);
+    }
+  }
+
+  MemorySegment segment() {
+    return segment;
+  }
+
+  /**
+   * Unmaps the memory, and waits for calls of the system that other threads are in with some of it.
+   *
+   * @throws IllegalStateException if such a call does not end for long; the memory stays then
+   */
+  @Override
+  public void close() {
+    long deadline = System.nanoTime() + UNMAP_NANOS;
+    boolean interrupted = false;
+    try {
+      while (arena.scope().isAlive()) {
+        try {
+          arena.close();
+        } catch (IllegalStateException e) {
+          if (System.nanoTime() - deadline >= 0) {
+            throw e;
+          }
+          LockSupport.parkNanos(this, RETRY_NANOS);
+          // An interrupted thread would not sleep any more.
+          interrupted |= Thread.interrupted();
+        }
+      }
+    } finally {
+      if (interrupted) {
+        Thread.currentThread().interrupt();
+      }
+    }
+  }
+}

@@ -1,0 +1,304 @@
+package dev.tutti.gloo.shm;
+
+import dev.tutti.CollectiveException;
+import dev.tutti.CollectiveTimeoutException;
+import dev.tutti.FailureInfo;
+import dev.tutti.GroupClosedException;
+import dev.tutti.OpType;
+import dev.tutti.PeerFailedException;
+import dev.tutti.TuttiException;
+import dev.tutti.gloo.transport.Transport;
+import dev.tutti.spi.PeerLostException;
+import java.lang.foreign.MemorySegment;
+import java.lang.foreign.ValueLayout;
+import java.lang.invoke.VarHandle;
+import java.time.Duration;
+import java.util.function.BooleanSupplier;
+import org.jspecify.annotations.Nullable;
+
+/** Is the signal pad of symmetric memory: barriers and signals, as words that the ranks share. */
+final class SignalPad {
+  /*
+   * A barrier is one word: the number of the round above, how many ranks have come to it below. The
+   * last one begins the next round, and the others wait for that. A rank whose wait fails takes
+   * itself back out, unless the round has ended meanwhile: then the barrier was passed after all. So
+   * in each round either all ranks pass or those that gave up can come again.
+   *
+   * A signal is one word that is 0 or 1. Both sides change it by compare-and-set, so signals are
+   * never lost or doubled whichever threads send and take them.
+   *
+   * Every change is a release and every look an acquire (compare-and-set is both): what a rank wrote
+   * into any buffer before it came to a barrier, or sent a signal, is seen by those who passed the
+   * barrier, or took the signal.
+   *
+   * A rank that has to wait in a barrier notes the round in a word of its own, and negates the word
+   * when it gives up; only for reports of who is missing. Those that have not come are. Those that gave
+   * up are where all have come: the others may have given up because of the same missing rank.
+   */
+  private static final VarHandle WORD = ValueLayout.JAVA_LONG.varHandle();
+  private static final int ROUND_SHIFT = 16;
+  private static final long LONGEST_WAIT = Long.MAX_VALUE / 4;
+
+  private enum Wait {
+    BARRIER("barrier"),
+    PUT("putSignal"),
+    TAKE("waitSignal");
+
+    final String label;
+
+    Wait(String label) {
+      this.label = label;
+    }
+  }
+
+  private final MemorySegment memory;
+  private final SymmetricLayout layout;
+  private final Transport transport;
+  private final String group;
+  private final FutexWaiters sleepers;
+  private final long spinNanos;
+  private final BooleanSupplier closed;
+  private final int rank;
+  private final int size;
+
+  /**
+   * Creates a rank's view of the pad.
+   *
+   * @param memory of the allocation
+   * @param layout how it is divided
+   * @param transport knows which peers are gone
+   * @param group name of the group, for exceptions
+   * @param spinNanos how long to poll before giving the core away
+   * @param closed tells whether this rank closed the memory meanwhile
+   */
+  SignalPad(
+      MemorySegment memory,
+      SymmetricLayout layout,
+      Transport transport,
+      String group,
+      long spinNanos,
+      BooleanSupplier closed) {
+    this.memory = memory;
+    this.layout = layout;
+    this.transport = transport;
+    this.group = group;
+    this.spinNanos = spinNanos;
+    this.closed = closed;
+    rank = transport.rank();
+    size = transport.size();
+    sleepers = new FutexWaiters(memory, size);
+  }
+
+  void barrier(int channel, Duration timeout) {
+    long at = layout.barrier(channel);
+    long round;
+    while (true) {
+      long seen = (long) WORD.getAcquire(memory, at);
+      round = seen >>> ROUND_SHIFT;
+      boolean last = seen - (round << ROUND_SHIFT) + 1 == size;
+      long next = last ? (round + 1) << ROUND_SHIFT : seen + 1;
+      if (WORD.compareAndSet(memory, at, seen, next)) {
+        if (last) {
+          sleepers.wake(at);
+          return;
+        }
+        break;
+      }
+    }
+    try {
+      await(Wait.BARRIER, at, round, channel, -1, timeout);
+    } catch (RuntimeException e) {
+      if (withdraw(at, channel, round)) {
+        throw e;
+      }
+    }
+  }
+
+  /** Takes this rank out of a barrier; false if the barrier was passed. */
+  private boolean withdraw(long at, int channel, long round) {
+    while (true) {
+      long seen = (long) WORD.getAcquire(memory, at);
+      if (seen >>> ROUND_SHIFT != round) {
+        return false;
+      }
+      if (WORD.compareAndSet(memory, at, seen, seen - 1)) {
+        WORD.setRelease(memory, layout.waiting(channel, rank), -(round + 1));
+        return true;
+      }
+    }
+  }
+
+  void put(int to, int channel, Duration timeout) {
+    await(Wait.PUT, layout.signal(channel, rank, to), 0, channel, to, timeout);
+  }
+
+  void take(int from, int channel, Duration timeout) {
+    await(Wait.TAKE, layout.signal(channel, from, rank), 0, channel, from, timeout);
+  }
+
+  private boolean attempt(Wait wait, long at, long round) {
+    return switch (wait) {
+      case BARRIER -> (long) WORD.getAcquire(memory, at) >>> ROUND_SHIFT != round;
+      case PUT -> swap(at, 0, 1);
+      case TAKE -> swap(at, 1, 0);
+    };
+  }
+
+  private boolean swap(long at, long from, long to) {
+    if ((long) WORD.getAcquire(memory, at) != from || !WORD.compareAndSet(memory, at, from, to)) {
+      return false;
+    }
+    sleepers.wake(at);
+    return true;
+  }
+
+  private void await(Wait wait, long at, long round, int channel, int peer, Duration timeout) {
+    if (attempt(wait, at, round)) {
+      return;
+    }
+    long limit = nanos(timeout);
+    SpinWait pacer = new SpinWait(spinNanos, sleepers);
+    pacer.start();
+    if (wait == Wait.BARRIER) {
+      // Rounds count from 0, notes from 1.
+      WORD.setRelease(memory, layout.waiting(channel, rank), round + 1);
+    }
+    while (true) {
+      for (int i = pacer.polls(); i > 0; i--) {
+        if (attempt(wait, at, round)) {
+          return;
+        }
+        Thread.onSpinWait();
+      }
+      RuntimeException end = endOf(wait, channel, peer, round, limit, pacer);
+      if (end != null) {
+        // What happened before the end that was just seen still counts.
+        if (attempt(wait, at, round)) {
+          return;
+        }
+        throw end;
+      }
+      long seen = (long) WORD.getAcquire(memory, at);
+      if (attempt(wait, at, round)) {
+        return;
+      }
+      pacer.rest(at, seen);
+    }
+  }
+
+  private static long nanos(Duration timeout) {
+    return timeout.compareTo(Duration.ofNanos(LONGEST_WAIT)) > 0 ? LONGEST_WAIT : timeout.toNanos();
+  }
+
+  /** Returns what ends a wait without success, if it makes no sense to wait any more. */
+  private @Nullable RuntimeException endOf(
+      Wait wait, int channel, int peer, long round, long limit, SpinWait pacer) {
+    if (pacer.isSlow()) {
+      int awaited = peer < 0 ? firstMissing(channel, round) : peer;
+      if (awaited >= 0 && pacer.elapsed() > ShmChannel.WATCH_NANOS) {
+        transport.watch(awaited);
+      }
+      Throwable failure = peer < 0 ? failureOfAny(channel, round) : transport.failureOf(peer);
+      if (failure != null) {
+        return failed(wait, channel, peer < 0 ? round : -1, failure, pacer);
+      }
+    }
+    if (closed.getAsBoolean()) {
+      return new IllegalStateException(
+          text(wait, channel) + ": rank " + rank + " closed it meanwhile");
+    }
+    if (pacer.elapsed() < limit) {
+      return null;
+    }
+    int missing = peer >= 0 ? peer : firstMissing(channel, round);
+    return new CollectiveTimeoutException(
+        text(wait, channel) + " did not end in time" + (peer < 0 ? missing(channel, round) : ""),
+        info(missing, missing, pacer),
+        null);
+  }
+
+  /** Returns why a barrier cannot end: rather because of a rank that has not come to it. */
+  private @Nullable Throwable failureOfAny(int channel, long round) {
+    Throwable first = null;
+    for (int peer = 0; peer < size; peer++) {
+      Throwable failure = transport.failureOf(peer);
+      if (failure != null && isMissing(peer, channel, round)) {
+        return failure;
+      }
+      first = first == null ? failure : first;
+    }
+    return first;
+  }
+
+  private RuntimeException failed(
+      Wait wait, int channel, long round, Throwable cause, SpinWait pacer) {
+    String text =
+        text(wait, channel)
+            + " failed: "
+            + cause.getMessage()
+            + (round < 0 ? "" : missing(channel, round));
+    if (cause instanceof GroupClosedException) {
+      GroupClosedException closing = new GroupClosedException(text);
+      closing.initCause(cause);
+      return closing;
+    }
+    int failedRank =
+        cause instanceof PeerLostException lost
+            ? lost.peer()
+            : cause instanceof CollectiveException failure ? failure.failedRank() : -1;
+    if (round >= 0 && transport.failureOf(rank) == null) {
+      // A peer only closed its group. If it had come, it gave up because of one that has not.
+      int missing = firstMissing(channel, round);
+      failedRank = missing < 0 || isMissing(failedRank, channel, round) ? failedRank : missing;
+    }
+    return failedRank < 0 || failedRank == rank
+        ? new TuttiException("rank " + rank + " of group " + group + ": " + text, cause)
+        : new PeerFailedException(text, info(failedRank, failedRank, pacer), cause);
+  }
+
+  private int firstMissing(int channel, long round) {
+    for (int peer = 0; peer < size; peer++) {
+      if (isMissing(peer, channel, round)) {
+        return peer;
+      }
+    }
+    return -1;
+  }
+
+  private String missing(int channel, long round) {
+    StringBuilder text = new StringBuilder();
+    for (int peer = 0; peer < size; peer++) {
+      if (isMissing(peer, channel, round)) {
+        text.append(text.isEmpty() ? "; missing ranks " : " ").append(peer);
+      }
+    }
+    return text.toString();
+  }
+
+  private boolean isMissing(int peer, int channel, long round) {
+    long note = note(peer, channel);
+    return peer != rank && (note == -(round + 1) ? haveAllCome(channel, round) : note != round + 1);
+  }
+
+  private boolean haveAllCome(int channel, long round) {
+    for (int peer = 0; peer < size; peer++) {
+      if (peer != rank && Math.abs(note(peer, channel)) != round + 1) {
+        return false;
+      }
+    }
+    return true;
+  }
+
+  private long note(int peer, int channel) {
+    return (long) WORD.getAcquire(memory, layout.waiting(channel, peer));
+  }
+
+  private static String text(Wait wait, int channel) {
+    return wait.label + " on channel " + channel + " of symmetric memory";
+  }
+
+  private FailureInfo info(int peer, int failedRank, SpinWait pacer) {
+    return new FailureInfo(
+        group, rank, size, OpType.UNKNOWN, 0, peer, failedRank, Duration.ofNanos(pacer.elapsed()));
+  }
+}

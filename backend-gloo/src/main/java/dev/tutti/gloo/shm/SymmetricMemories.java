@@ -1,0 +1,252 @@
+package dev.tutti.gloo.shm;
+
+import dev.tutti.BackendException;
+import dev.tutti.DType;
+import dev.tutti.OpType;
+import dev.tutti.SymmetricMemory;
+import dev.tutti.gloo.transport.Signature;
+import dev.tutti.gloo.transport.Transport;
+import dev.tutti.spi.Operation;
+import java.io.IOException;
+import java.lang.foreign.Arena;
+import java.lang.foreign.MemorySegment;
+import java.lang.foreign.ValueLayout;
+import java.nio.charset.StandardCharsets;
+import java.nio.file.Path;
+import java.util.ArrayList;
+import java.util.List;
+import org.jspecify.annotations.Nullable;
+
+/** Allocates the symmetric memory of a group whose ranks share a host, and knows what is open. */
+public final class SymmetricMemories implements AutoCloseable {
+  /*
+   * Rank 0 makes a file and tells the others where, through the channel; a text that begins with "!"
+   * says why there is none. The others map and sign it. Then every rank shows, in its slot, an empty
+   * text or what went wrong, so all come to the same end; and rank 0 removes the file, which the
+   * mappings keep alive.
+   */
+  private static final int TEXT_BYTES = 4096 - Integer.BYTES;
+  private static final int REPORT_BYTES = 1024;
+  private static final String REFUSAL = "!";
+
+  private final @Nullable ShmChannel channel;
+  private final Transport transport;
+  private final String group;
+  private final Path directory;
+  private final long spinNanos;
+  private final List<HostSymmetricMemory> all = new ArrayList<>();
+  private volatile HostSymmetricMemory[] open = {};
+  private long allocations;
+  private volatile long reductions;
+
+  private SymmetricMemories(
+      @Nullable ShmChannel channel,
+      Transport transport,
+      String group,
+      Path directory,
+      long spinNanos) {
+    this.channel = channel;
+    this.transport = transport;
+    this.group = group;
+    this.directory = directory;
+    this.spinNanos = spinNanos;
+  }
+
+  public static SymmetricMemories of(
+      ShmChannel channel, Transport transport, String group, Path directory, long spinNanos) {
+    return new SymmetricMemories(channel, transport, group, directory, spinNanos);
+  }
+
+  /**
+   * Creates those of a group of one rank.
+   *
+   * @param transport of the rank
+   * @param group its name
+   * @param directory of a file system in memory
+   */
+  public static SymmetricMemories ofOne(Transport transport, String group, Path directory) {
+    return new SymmetricMemories(null, transport, group, directory, 0);
+  }
+
+  /**
+   * Allocates; all ranks call it at once, as a collective.
+   *
+   * @param op carries the deadline
+   * @param byteSize bytes of each rank, at least 1
+   * @throws BackendException on all ranks, if one of them cannot
+   * @throws Exception if a wait ended without success
+   */
+  public SymmetricMemory allocate(Operation op, long byteSize) throws Exception {
+    SymmetricLayout layout = new SymmetricLayout(transport.size(), byteSize);
+    int rank = transport.rank();
+    if (channel != null) {
+      channel.enter(Signature.of(OpType.ALLOCATE_SYMMETRIC, DType.UINT8, 0, byteSize));
+    }
+    ShmFile file = null;
+    try {
+      String where;
+      String problem = "";
+      if (rank == 0) {
+        try {
+          file = ShmFile.create(directory, layout.bytes());
+          where = file.describe();
+        } catch (IOException | RuntimeException e) {
+          problem = "rank 0: " + e;
+          where = REFUSAL;
+        }
+        tell(op, where);
+      } else {
+        where = tell(op, "");
+        try {
+          file =
+              where.equals(REFUSAL) ? null : ShmFile.open(directory, where, layout.bytes(), rank);
+        } catch (IOException | RuntimeException e) {
+          problem = "rank " + rank + ": " + e;
+        }
+      }
+      problem = firstProblem(op, problem);
+      if (file == null || !problem.isEmpty()) {
+        if (channel != null) {
+          // A rank that stood still finds what the others left when they gave up.
+          channel.throwIfOver(op);
+        }
+        throw new BackendException(
+            "allocateSymmetric on rank "
+                + rank
+                + ": no symmetric memory of "
+                + byteSize
+                + " bytes for each rank of group "
+                + group
+                + ": "
+                + problem);
+      }
+      HostSymmetricMemory memory =
+          new HostSymmetricMemory(
+              ++allocations, file, layout, transport, group, spinNanos, this::remove);
+      if (rank == 0) {
+        file.unlink();
+      }
+      file = null;
+      add(memory);
+      return memory;
+    } finally {
+      if (file != null) {
+        if (rank == 0) {
+          file.unlink();
+        }
+        file.close();
+      }
+    }
+  }
+
+  /** Hands rank 0's text to all ranks. */
+  private String tell(Operation op, String text) throws Exception {
+    if (channel == null) {
+      return text;
+    }
+    try (Arena arena = Arena.ofConfined()) {
+      MemorySegment memory = arena.allocate(Integer.BYTES + TEXT_BYTES, Integer.BYTES);
+      if (channel.rank == 0) {
+        write(memory, text, TEXT_BYTES);
+      }
+      new StagedBroadcast(channel).run(op, memory, memory.byteSize(), 0);
+      return read(memory, TEXT_BYTES);
+    }
+  }
+
+  /** Tells all ranks what went wrong on this one, and returns what went wrong on the first. */
+  private String firstProblem(Operation op, String own) throws Exception {
+    if (channel == null) {
+      return own;
+    }
+    MemorySegment[] slots = channel.beginSlots();
+    write(slots[channel.rank], own, REPORT_BYTES);
+    channel.publishSlot();
+    channel.awaitSlots(op);
+    for (MemorySegment slot : slots) {
+      String problem = read(slot, REPORT_BYTES);
+      if (!problem.isEmpty()) {
+        return problem;
+      }
+    }
+    return "";
+  }
+
+  private static void write(MemorySegment memory, String text, int limit) {
+    byte[] bytes = text.getBytes(StandardCharsets.UTF_8);
+    int length = Math.min(limit, bytes.length);
+    memory.set(ValueLayout.JAVA_INT, 0, length);
+    MemorySegment.copy(bytes, 0, memory, ValueLayout.JAVA_BYTE, Integer.BYTES, length);
+  }
+
+  private static String read(MemorySegment memory, int limit) {
+    int length = memory.get(ValueLayout.JAVA_INT, 0);
+    if (length < 0 || length > limit) {
+      throw new IllegalStateException("a rank wrote a text of " + length + " bytes");
+    }
+    byte[] bytes = new byte[length];
+    MemorySegment.copy(memory, ValueLayout.JAVA_BYTE, Integer.BYTES, bytes, 0, bytes.length);
+    return new String(bytes, StandardCharsets.UTF_8);
+  }
+
+  /** Returns how many all-reduces ran in symmetric memory, without staging. Any thread. */
+  public long reductions() {
+    return reductions;
+  }
+
+  /** Counts an all-reduce; by the thread that runs the collectives. */
+  @SuppressWarnings("NonAtomicVolatileUpdate") // one thread at a time writes
+  void countReduction() {
+    reductions++;
+  }
+
+  /** Tells whether there has ever been any; between collectives the same on all ranks. */
+  boolean isUsed() {
+    return allocations > 0;
+  }
+
+  /**
+   * Finds the memory in whose buffer of this rank a tensor lies, and enters it.
+   *
+   * @param tensor native memory
+   * @param bytes its bytes
+   * @return to be left, or null if there is none
+   */
+  @Nullable HostSymmetricMemory enter(MemorySegment tensor, long bytes) {
+    for (HostSymmetricMemory memory : open) {
+      if (memory.offsetOf(tensor, bytes) >= 0) {
+        return memory.enter() ? memory : null;
+      }
+    }
+    return null;
+  }
+
+  private synchronized void add(HostSymmetricMemory memory) {
+    all.add(memory);
+    open = all.toArray(HostSymmetricMemory[]::new);
+  }
+
+  private synchronized void remove(HostSymmetricMemory memory) {
+    all.remove(memory);
+    open = all.toArray(HostSymmetricMemory[]::new);
+  }
+
+  @Override
+  public void close() {
+    IllegalStateException first = null;
+    for (HostSymmetricMemory memory : open) {
+      try {
+        memory.close();
+      } catch (IllegalStateException e) {
+        if (first == null) {
+          first = e;
+        } else {
+          first.addSuppressed(e);
+        }
+      }
+    }
+    if (first != null) {
+      throw first;
+    }
+  }
+}

@@ -1,0 +1,116 @@
+package dev.tutti.gloo.topology;
+
+import java.util.Arrays;
+
+/**
+ * Says which ranks share memory. Hosts are numbered by their lowest ranks, which lead them, and the
+ * ranks of a host by their order.
+ */
+public final class HostGroups {
+  private final int[][] ranks;
+  private final int[] hosts;
+  private final int[] places;
+
+  private HostGroups(int[] leaders) {
+    int size = leaders.length;
+    hosts = new int[size];
+    places = new int[size];
+    int[] counts = new int[size];
+    int count = 0;
+    for (int rank = 0; rank < size; rank++) {
+      // A leader is the lowest rank of its host, so it comes first.
+      hosts[rank] = leaders[rank] == rank ? count++ : hosts[leaders[rank]];
+      places[rank] = counts[hosts[rank]]++;
+    }
+    ranks = new int[count][];
+    for (int host = 0; host < count; host++) {
+      ranks[host] = new int[counts[host]];
+    }
+    for (int rank = 0; rank < size; rank++) {
+      ranks[hosts[rank]][places[rank]] = rank;
+    }
+  }
+
+  /**
+   * Groups ranks.
+   *
+   * @param leaders for each rank the lowest rank that it shares memory with, maybe itself
+   * @throws IllegalArgumentException if one of them leads another and not itself
+   */
+  public static HostGroups of(int... leaders) {
+    for (int rank = 0; rank < leaders.length; rank++) {
+      int leader = leaders[rank];
+      if (leader < 0 || leader > rank || leaders[leader] != leader) {
+        throw new IllegalArgumentException(
+            "rank " + rank + " cannot follow rank " + leader + " in " + Arrays.toString(leaders));
+      }
+    }
+    return new HostGroups(leaders);
+  }
+
+  /** Returns the number of ranks in all. */
+  public int size() {
+    return hosts.length;
+  }
+
+  /** Returns the number of hosts. */
+  public int hosts() {
+    return ranks.length;
+  }
+
+  /** Tells whether no rank shares memory with another one. */
+  public boolean areAllAlone() {
+    return ranks.length == hosts.length;
+  }
+
+  /** Tells whether all hosts have the same number of ranks. */
+  public boolean areEven() {
+    boolean even = true;
+    for (int[] each : ranks) {
+      even &= each.length == ranks[0].length;
+    }
+    return even;
+  }
+
+  /** Returns the host of a rank. */
+  public int hostOf(int rank) {
+    return hosts[rank];
+  }
+
+  /** Returns the place of a rank among those of its host. */
+  public int placeOf(int rank) {
+    return places[rank];
+  }
+
+  /** Returns the ranks of a host. */
+  public int[] ranksOf(int host) {
+    return ranks[host].clone();
+  }
+
+  /** Returns how many ranks a host has. */
+  public int countOf(int host) {
+    return ranks[host].length;
+  }
+
+  /** Returns one rank of each host, by host: all at one place, which there must be. */
+  public int[] column(int place) {
+    int[] column = new int[ranks.length];
+    for (int host = 0; host < column.length; host++) {
+      column[host] = ranks[host][place];
+    }
+    return column;
+  }
+
+  /** Returns one rank of each host, by host: the leaders, but for one host a rank of it. */
+  public int[] leadersWith(int rank) {
+    int[] chosen = column(0);
+    chosen[hosts[rank]] = rank;
+    return chosen;
+  }
+
+  /** Returns the ranks of each host, as in {@code [0, 1] [2, 3]}. */
+  @Override
+  public String toString() {
+    return String.join(" ", Arrays.stream(ranks).map(Arrays::toString).toList());
+  }
+}

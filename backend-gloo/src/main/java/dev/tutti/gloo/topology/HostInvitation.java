@@ -1,0 +1,50 @@
+package dev.tutti.gloo.topology;
+
+import dev.tutti.gloo.shm.ShmFile;
+import java.nio.charset.StandardCharsets;
+
+/**
+ * Is what a leader publishes for those that it would share memory with.
+ *
+ * @param memory from {@link ShmFile#describe()}
+ * @param members the leader first, then the others by their order
+ */
+@SuppressWarnings("ArrayRecordComponent")
+public // made, read and thrown away within the rendezvous
+record HostInvitation(String memory, int[] members) {
+  /**
+   * Reads an invitation.
+   *
+   * @param bytes the value in the store
+   * @param leader who published it
+   * @param size number of ranks of the group
+   * @throws IllegalArgumentException if it is not of this form
+   */
+  public static HostInvitation read(byte[] bytes, int leader, int size) {
+    int most = ShmFile.MAX_DESCRIPTION + 1 + RankList.maxLength(size);
+    if (bytes.length > most) {
+      throw new IllegalArgumentException(bytes.length + " bytes, at most " + most + " expected");
+    }
+    String text = new String(bytes, StandardCharsets.UTF_8);
+    int space = text.lastIndexOf(' ');
+    if (space < 0) {
+      throw new IllegalArgumentException("not an invitation to share memory");
+    }
+    int[] members = RankList.split(text.substring(space + 1), leader, size);
+    return new HostInvitation(text.substring(0, space), members);
+  }
+
+  public byte[] toBytes() {
+    return (memory + " " + RankList.join(members)).getBytes(StandardCharsets.UTF_8);
+  }
+
+  /** Returns the place of a rank among the members, or -1. */
+  public int placeOf(int rank) {
+    for (int place = 0; place < members.length; place++) {
+      if (members[place] == rank) {
+        return place;
+      }
+    }
+    return -1;
+  }
+}

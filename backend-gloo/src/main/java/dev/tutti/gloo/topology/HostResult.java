@@ -1,0 +1,109 @@
+package dev.tutti.gloo.topology;
+
+import java.nio.charset.StandardCharsets;
+
+/**
+ * Is what a rank publishes when it is known whether it shares memory: a leader whom it leads, a
+ * follower whom it follows, any other one nothing, or why not.
+ *
+ * @param reason why the rank shares none, to be reported; empty where there is nothing to report
+ * @param leader the rank that it follows, itself if it leads others, −1 if it shares none
+ * @param members if it leads, those that it leads, itself first
+ */
+@SuppressWarnings("ArrayRecordComponent")
+public // made, read and thrown away within the rendezvous
+record HostResult(String reason, int leader, int[] members) {
+  private static final int MAX_REASON = 1000;
+  private static final String REFUSES = "!";
+  private static final String NOTHING = "-";
+  private static final String FOLLOWS = "follows ";
+  private static final String LEADS = "leads ";
+
+  public static HostResult nothing() {
+    return new HostResult("", -1, new int[0]);
+  }
+
+  public static HostResult refuses(String why) {
+    return new HostResult(
+        why.length() <= MAX_REASON ? why : why.substring(0, MAX_REASON), -1, new int[0]);
+  }
+
+  public static HostResult follows(int leader) {
+    return new HostResult("", leader, new int[0]);
+  }
+
+  public static HostResult leads(int[] members) {
+    return new HostResult("", members[0], members);
+  }
+
+  /** Tells whether the rank follows another one. */
+  public boolean follows() {
+    return leader >= 0 && members.length == 0;
+  }
+
+  /**
+   * Reads a result.
+   *
+   * @param bytes the value in the store
+   * @param rank who published it
+   * @param size number of ranks of the group
+   * @throws IllegalArgumentException if it is not of this form
+   */
+  public static HostResult read(byte[] bytes, int rank, int size) {
+    // A character has at most three bytes.
+    int most = 3 * MAX_REASON + LEADS.length() + RankList.maxLength(size);
+    if (bytes.length > most) {
+      throw new IllegalArgumentException(bytes.length + " bytes, at most " + most + " expected");
+    }
+    String text = new String(bytes, StandardCharsets.UTF_8);
+    if (text.equals(NOTHING)) {
+      return nothing();
+    }
+    if (text.startsWith(REFUSES)) {
+      return refuses(text.substring(1).replaceAll("\\p{Cntrl}", "?"));
+    }
+    if (text.startsWith(FOLLOWS)) {
+      return follows(RankList.parse(text.substring(FOLLOWS.length())));
+    }
+    if (text.startsWith(LEADS)) {
+      return leads(RankList.split(text.substring(LEADS.length()), rank, size));
+    }
+    throw new IllegalArgumentException("not a result of sharing memory");
+  }
+
+  public byte[] toBytes() {
+    String text;
+    if (follows()) {
+      text = FOLLOWS + leader;
+    } else if (leader >= 0) {
+      text = LEADS + RankList.join(members);
+    } else {
+      text = reason.isEmpty() ? NOTHING : REFUSES + reason;
+    }
+    return text.getBytes(StandardCharsets.UTF_8);
+  }
+
+  /**
+   * Returns for each rank the one that leads it, maybe itself.
+   *
+   * @param results of all ranks
+   * @throws IllegalArgumentException if a rank says that it leads one that does not follow it
+   */
+  public static int[] leaders(HostResult[] results) {
+    int[] leaders = new int[results.length];
+    for (int rank = 0; rank < leaders.length; rank++) {
+      leaders[rank] = rank;
+    }
+    for (HostResult result : results) {
+      for (int i = 1; i < result.members.length; i++) {
+        int member = result.members[i];
+        if (!results[member].follows() || results[member].leader != result.leader) {
+          throw new IllegalArgumentException(
+              "rank " + result.leader + " leads rank " + member + ", which does not follow it");
+        }
+        leaders[member] = result.leader;
+      }
+    }
+    return leaders;
+  }
+}

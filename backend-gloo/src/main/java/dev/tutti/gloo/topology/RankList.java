@@ -1,0 +1,63 @@
+package dev.tutti.gloo.topology;
+
+/** Writes ranks in the store, and reads them. */
+public final class RankList {
+  private static final int MAX_DIGITS = 9;
+
+  private RankList() {}
+
+  /** Returns the most characters that ranks of a group may take. */
+  static int maxLength(int size) {
+    return size * (Integer.toString(size).length() + 1);
+  }
+
+  /** Returns ranks as in {@code 0,2,3}. */
+  public static String join(int[] ranks) {
+    StringBuilder text = new StringBuilder();
+    for (int rank : ranks) {
+      text.append(text.isEmpty() ? "" : ",").append(rank);
+    }
+    return text.toString();
+  }
+
+  /**
+   * Reads ranks.
+   *
+   * @param text from {@link #join}, of a leader and those that it leads
+   * @param leader must come first
+   * @param size number of ranks of the group
+   * @throws IllegalArgumentException if it is not such, or they do not rise
+   */
+  static int[] split(String text, int leader, int size) {
+    if (text.length() > maxLength(size)) {
+      throw new IllegalArgumentException("a list of ranks of " + text.length() + " characters");
+    }
+    String[] words = text.split(",", -1);
+    int[] ranks = new int[words.length];
+    for (int i = 0; i < ranks.length; i++) {
+      ranks[i] = parse(words[i]);
+      boolean next = i == 0 ? ranks[0] == leader : ranks[i] > ranks[i - 1];
+      if (!next || ranks[i] >= size) {
+        throw new IllegalArgumentException(
+            "not rank " + leader + " and ranks of 0.." + (size - 1) + " that rise: " + text);
+      }
+    }
+    return ranks;
+  }
+
+  /**
+   * Reads a rank.
+   *
+   * @throws IllegalArgumentException if it is no number from 0
+   */
+  static int parse(String text) {
+    boolean digits = !text.isEmpty();
+    for (int i = 0; i < text.length(); i++) {
+      digits &= text.charAt(i) >= '0' && text.charAt(i) <= '9';
+    }
+    if (!digits || text.length() > MAX_DIGITS) {
+      throw new IllegalArgumentException("not a rank: '" + text + "'");
+    }
+    return Integer.parseInt(text);
+  }
+}

@@ -1,0 +1,248 @@
+package dev.tutti.gloo.transport;
+
+import dev.tutti.gloo.transport.cma.RemoteHeap;
+import dev.tutti.gloo.transport.cma.RemoteMemory;
+import dev.tutti.spi.SharedHeap;
+import java.lang.foreign.Arena;
+import java.lang.foreign.MemorySegment;
+import java.lang.foreign.ValueLayout;
+import java.lang.invoke.VarHandle;
+import java.security.SecureRandom;
+import java.util.Objects;
+import org.jspecify.annotations.Nullable;
+
+/**
+ * Lets the peer of a pair that shares memory copy large messages of users straight from where they
+ * are, and copies those of the peer. All methods need the transport's lock.
+ */
+final class CmaTransfers {
+  /*
+   * A ring takes two copies of each byte, through lines of memory that both ranks write. One copy is
+   * enough where the system lets processes read each other's memory. Whether it does shows only when
+   * tried: the peers may be in different namespaces, or not be allowed to. So a rank that has a large
+   * message for the first time sends INTRODUCTION: its process, and the address of a random number and
+   * the number. The peer tries to read that, in a thread of its own as the first call takes long, and
+   * if it is the number says READABLE. Until then, or if it never comes, messages go through the ring.
+   *
+   * Behind the number is where the sender's large tensors are, if it has made any. The peer
+   * maps them then, and copies messages from there without the system.
+   *
+   * Then the sender writes OFFER, a header with the address of the bytes, and keeps the request; or
+   * LOAN instead of the data, if it announced the message before. The receiver copies the bytes, by
+   * parts so that it can see to other messages between them, and writes RETURN, which ends the request.
+   * The loans of a slot are returned in the order in which they were made.
+   *
+   * A sender whose pair ends takes its number away before its users hear of it, who may then change
+   * what they lent: a receiver that does not find the number behind the bytes throws them away. What
+   * they free while it is lent stays as it is where it is in the heap; a send of other memory fails.
+   */
+  static final long LEAST_BYTES = 64 * 1024;
+
+  private static final long INTRODUCTION_BYTES = (1 + RemoteHeap.Place.WORDS) * Long.BYTES;
+  private static final VarHandle WORD = ValueLayout.JAVA_LONG.varHandle();
+
+  private final Transport transport;
+  private final Pair pair;
+  private final Outbound outbound;
+  private final RequestQueue lent = new RequestQueue();
+  private @Nullable MemorySegment number;
+  private long value;
+  private boolean peerReads;
+  private boolean peerIntroduced;
+
+  /** Reads the memory of the peer; null where nobody has seen yet that it can. */
+  private @Nullable RemoteMemory remote;
+
+  CmaTransfers(Transport transport, Pair pair, Outbound outbound) {
+    this.transport = transport;
+    this.pair = pair;
+    this.outbound = outbound;
+  }
+
+  /** Tells whether to lend the memory of a message that the peer is ready for. */
+  boolean suit(Request request) {
+    if (request.operation == null
+        || request.length < LEAST_BYTES
+        || !request.segment.isNative()
+        || !transport.readsMemory) {
+      return false;
+    }
+    if (number == null) {
+      introduce();
+    }
+    return peerReads;
+  }
+
+  private void introduce() {
+    SharedHeap heap = transport.mapsTensors ? SharedHeap.ifMade().orElse(null) : null;
+    MemorySegment own = RemoteHeap.words(heap, INTRODUCTION_BYTES);
+    value = new SecureRandom().nextLong();
+    own.set(ValueLayout.JAVA_LONG, 0, value);
+    RemoteHeap.Place.show(SharedHeap.has(own) ? heap : null, own, 1);
+    number = own;
+    outbound.write(Header.INTRODUCTION, ProcessHandle.current().pid(), own.address(), value);
+  }
+
+  /**
+   * Lends the memory of a request until it is returned.
+   *
+   * @throws IllegalStateException if it was freed: an address alone does not tell, and whoever has
+   *     it now would be read
+   */
+  void lend(Request request) {
+    SharedHeap heap = SharedHeap.has(request.segment) ? SharedHeap.ifMade().orElse(null) : null;
+    int loan = heap == null ? -1 : heap.beginLoan();
+    try {
+      requireAlive(request);
+      request.loan = loan;
+      lent.add(request);
+    } catch (IllegalStateException e) {
+      end(loan);
+      throw e;
+    }
+  }
+
+  private static void end(int loan) {
+    if (loan >= 0) {
+      SharedHeap.ifMade().orElseThrow().endLoan(loan);
+    }
+  }
+
+  /**
+   * Takes a header of the peer's that is about loans, but for a loan itself.
+   *
+   * @return false if it is about something else
+   */
+  boolean take(long opcode, long slot, long length, long signature) {
+    if (opcode == Header.RETURN) {
+      onReturn(slot);
+    } else if (opcode == Header.INTRODUCTION) {
+      onIntroduction(slot, length, signature);
+    } else if (opcode == Header.READABLE) {
+      onReadable();
+    } else {
+      return false;
+    }
+    return true;
+  }
+
+  private void onReturn(long slot) {
+    Request request = lent.poll(slot);
+    if (request == null) {
+      pair.fail("returned memory that it was not lent", null);
+      return;
+    }
+    try {
+      if (request.loan < 0) {
+        requireAlive(request);
+      }
+      end(request.loan);
+      transport.requests.end(request, null);
+    } catch (IllegalStateException e) {
+      pair.halt(request, e);
+    }
+  }
+
+  private static void requireAlive(Request request) {
+    if (!request.segment.scope().isAlive()) {
+      throw new IllegalStateException("Already closed");
+    }
+  }
+
+  private void onReadable() {
+    if (number == null) {
+      pair.fail("can read a process that was not introduced to it", null);
+    }
+    peerReads = true;
+  }
+
+  private void onIntroduction(long process, long address, long value) {
+    if (peerIntroduced || process <= 0 || process > Integer.MAX_VALUE) {
+      pair.fail("introduced itself " + (peerIntroduced ? "twice" : "as process " + process), null);
+      return;
+    }
+    peerIntroduced = true;
+    if (transport.readsMemory) {
+      Thread.ofPlatform()
+          .daemon()
+          .name("tutti-gloo-loans")
+          .start(() -> tryToRead((int) process, address, value));
+    }
+  }
+
+  private void tryToRead(int process, long address, long value) {
+    RemoteMemory tried = new RemoteMemory(process, address, value);
+    if (!tried.read(address, Arena.global().allocate(0), 0, 0)) {
+      transport.debug("rank " + pair.rank + " does not let this process read its memory", null);
+      return;
+    }
+    MemorySegment said = Arena.ofAuto().allocate(INTRODUCTION_BYTES, Long.BYTES);
+    if (transport.mapsTensors && tried.read(address, said, 0, INTRODUCTION_BYTES)) {
+      RemoteHeap.Place place = RemoteHeap.Place.read(process, said, 1);
+      RemoteHeap heap = RemoteHeap.map(place, address, value);
+      if (heap != null) {
+        tried.use(heap);
+      }
+    }
+    transport.progress.lock.lock();
+    try {
+      if (pair.failure() == null && pair.connection.isConnected()) {
+        open(tried);
+        transport.progress.flushAndLeave();
+        transport.deliver();
+      } else {
+        tried.unmap();
+      }
+    } finally {
+      transport.progress.lock.unlock();
+    }
+  }
+
+  /** Says that the peer's memory can be read; the header leaves with a later flush. */
+  void open(RemoteMemory readable) {
+    remote = readable;
+    outbound.write(Header.READABLE, 0, 0, 0);
+    transport.progress.pairs.markDirty(pair);
+  }
+
+  /** Tells whether the peer may lend anything. */
+  boolean isOpen() {
+    return remote != null;
+  }
+
+  /**
+   * Copies a part of a loan to where a request wants it.
+   *
+   * @param address of the loan
+   * @param most bytes
+   * @return bytes; -1 if they cannot be read
+   */
+  long copy(long address, Request request, long most) {
+    long done = request.done;
+    long count = Math.min(request.length - done, most);
+    boolean read =
+        Objects.requireNonNull(remote)
+            .read(address + done, request.segment, request.offset + done, count);
+    return read ? count : -1;
+  }
+
+  /** Says that a loan was copied. */
+  void giveBack(long slot) {
+    outbound.write(Header.RETURN, slot, 0, 0);
+    transport.progress.pairs.markDirty(pair);
+  }
+
+  /** Takes the requests that were lent; the peer will know that what it reads is none of them. */
+  void halt(RequestQueue target) {
+    MemorySegment own = number;
+    if (own != null) {
+      WORD.setVolatile(own, 0L, ~value);
+      VarHandle.fullFence();
+    }
+    lent.forEach(request -> end(request.loan));
+    lent.moveTo(target);
+    if (remote != null) {
+      remote.unmap();
+    }
+  }
+}

@@ -1,0 +1,146 @@
+package dev.tutti.gloo.transport;
+
+import dev.tutti.gloo.transport.connect.TokenExchange;
+import dev.tutti.spi.LimitedLog;
+import dev.tutti.store.JobToken;
+import dev.tutti.tls.TlsChannel;
+import dev.tutti.tls.TlsFailures;
+import dev.tutti.tls.TlsSettings;
+import java.io.IOException;
+import java.nio.channels.ByteChannel;
+import java.nio.channels.SelectionKey;
+import java.nio.channels.SocketChannel;
+import javax.net.ssl.SSLEngine;
+import javax.net.ssl.SSLException;
+import org.jspecify.annotations.Nullable;
+
+/**
+ * Lets a new connection in when the peer has proved who it is. All methods need the transport's
+ * lock.
+ */
+final class PeerAuthentication implements Handler {
+  /*
+   * A stranger may know what to greet with. So a connection that is refused takes nothing from the
+   * rank it said it was, which may still come; the rank that connected knows whom it wanted, and gives
+   * up.
+   */
+  private final Transport transport;
+  private final Pair pair;
+  private final SocketChannel socket;
+  private final SelectionKey key;
+  private final boolean connects;
+  private final @Nullable TlsChannel tls;
+  private final ByteChannel wire;
+  private final TokenExchange exchange;
+  private boolean agreed;
+
+  PeerAuthentication(
+      Transport transport, Pair pair, SocketChannel socket, SelectionKey key, boolean connects) {
+    this.transport = transport;
+    this.pair = pair;
+    this.socket = socket;
+    this.key = key;
+    this.connects = connects;
+    SSLEngine engine = transport.protection.engine(connects);
+    TlsChannel secured = engine == null ? null : new TlsChannel(socket, engine);
+    this.tls = secured;
+    this.wire = secured == null ? socket : secured;
+    this.agreed = secured == null;
+    this.exchange =
+        new TokenExchange(
+            transport.protection.token(), connects, transport.group(), transport.rank(), pair.rank);
+  }
+
+  /** Begins. */
+  void start() {
+    key.attach(this);
+    advance();
+  }
+
+  @Override
+  public void ready(SelectionKey ready) {
+    advance();
+  }
+
+  private void advance() {
+    TlsChannel secured = tls;
+    try {
+      if (secured != null) {
+        secured.flush();
+        agreed = secured.handshake();
+      }
+      if (agreed && exchange.advance(wire)) {
+        transport.pairs.admitted(this, pair, socket, secured, key);
+        return;
+      }
+      boolean unsent = exchange.hasUnsent() || (secured != null && secured.hasUnsent());
+      key.interestOps(SelectionKey.OP_READ | (unsent ? SelectionKey.OP_WRITE : 0));
+    } catch (IOException e) {
+      refuse(e);
+    }
+  }
+
+  private void refuse(IOException e) {
+    close();
+    boolean byTls = !agreed || e instanceof SSLException || !transport.protection.token().isSet();
+    String why =
+        byTls
+            ? refusal(e)
+            : TlsFailures.text(e)
+                + "; "
+                + JobToken.SETTING.name()
+                + " must be the same for all ranks of a job";
+    transport.pairs.refused(this, pair, connects, why, e);
+  }
+
+  /** Says which side refused the other one, and what to check. */
+  private String refusal(IOException e) {
+    String self = "rank " + transport.rank();
+    String peer = "rank " + pair.rank;
+    if (!(e instanceof SSLException)) {
+      return TlsFailures.text(e) + "; " + check("both ranks", "both ranks");
+    }
+    boolean byPeer = TlsFailures.isOfPeer(e);
+    return (byPeer ? peer : self)
+        + " refused "
+        + (byPeer ? self : peer)
+        + ": "
+        + TlsFailures.text(e)
+        + "; "
+        + (byPeer ? check(self, peer) : check(peer, self));
+  }
+
+  private static String check(String shows, String trusts) {
+    return "check %s of %s and %s of %s"
+        .formatted(TlsSettings.CERTIFICATE.name(), shows, TlsSettings.AUTHORITIES.name(), trusts);
+  }
+
+  /** Gives the connection up for others that wait. */
+  void giveUp() {
+    transport.warnOfStranger(
+        "silent as rank " + pair.rank,
+        host(),
+        "closed a connection in the name of rank "
+            + pair.rank
+            + ": it proves nothing while others wait");
+    close();
+  }
+
+  /** Returns the host that connected. */
+  String host() {
+    return LimitedLog.addressOf(socket);
+  }
+
+  /** Closes the connection. */
+  void close() {
+    TlsChannel secured = tls;
+    if (secured != null) {
+      try {
+        secured.close();
+      } catch (IOException e) {
+        transport.debug("TLS with rank " + pair.rank + " did not end well", e);
+      }
+    }
+    Connection.closeGently(transport, socket, pair.rank);
+  }
+}

@@ -1,0 +1,477 @@
+package dev.tutti.gloo.transport;
+
+import dev.tutti.gloo.transport.ring.Sleep;
+import java.io.IOException;
+import java.nio.channels.ClosedSelectorException;
+import java.nio.channels.Selector;
+import java.util.concurrent.TimeUnit;
+import java.util.concurrent.locks.Condition;
+import java.util.concurrent.locks.LockSupport;
+import java.util.concurrent.locks.ReentrantLock;
+import org.jspecify.annotations.Nullable;
+
+/** Decides which thread moves the bytes of all connections of a transport, and lets it. */
+@SuppressWarnings("ReferenceEquality") // a thread is itself and no other
+final class ProgressEngine {
+  /*
+   * One lock guards all state of the transport. One thread at a time drives: it reads, writes and
+   * waits in the selector, the wait without the lock. A thread that waits for an operation drives by
+   * itself, so that no other thread needs to be woken for a message: for a short time it polls the
+   * sockets that it expects something from, then it blocks in the selector. All other callers follow:
+   * they park until their goals are reached, and look again every millisecond. A driver that leaves
+   * wakes the follower that has waited longest. A follower that leaves while nobody drives wakes the
+   * next one.
+   *
+   * Bytes are staged first and written by a later flush, and no thread waits before that flush. A
+   * driver flushes whenever it polls. A follower flushes before it parks, since the driver may be in
+   * the selector and know nothing of what was staged since. Who starts a message flushes at once, and
+   * a collective at its end; what a driver staged for others when it leaves in between is written by the
+   * follower that it wakes, or by the daemon. What a channel does not take is left to the driver: one
+   * that polls tries again, and one in the selector hears of space, as interest in writing is set
+   * before a wait in the selector, and whoever leaves bytes while another thread waits there sets it
+   * and wakes the selector.
+   *
+   * A daemon thread drives while no caller does. It keeps away for a while after a caller left, as
+   * the next operation is likely to follow at once: for KEEP_AWAY, or BACKGROUND_TICK if sends,
+   * receives or unsent bytes are left behind, or were lately: then more are likely, and to wake the
+   * thread for each would cost more than to let it look. Nor does it queue for the lock, as whoever
+   * has it for long is a caller that drives. A caller takes over from it at any time: it makes
+   * itself the driver and wakes the selector. The daemon, back from its wait, sees that and keeps
+   * away. Until then (ioSelecting) the caller must not touch the selector, since it could swallow
+   * the wake-up; it polls sockets or waits for selectorFree.
+   *
+   * A caller in the selector hears of bytes only, and a follower of nothing. Whatever may reach a goal,
+   * which is a request that another thread ended or an operation that another thread has told, wakes
+   * the former, and the latter if it did (wakeCallers).
+   *
+   * A caller that always finds something to do looks at the clock, and lets others have the lock, all
+   * the same: a peer may never stop sending.
+   *
+   * Where the ranks share memory, polling reads all rings, and no sockets but those of ranks that do
+   * not. It spins under the lock,
+   * unless somebody queues for it, shortly; then it yields for a while, also where ranks outnumber
+   * cores, unless BusyCores says that this takes long; so a message costs a visit to the kernel only if
+   * nobody waited for it lately. Before each wait in the
+   * selector this rank says that it sleeps, and looks at its rings once more (see RingChannel). From
+   * then on peers wake it by a doorbell, until it comes back or another thread takes over.
+   */
+  private static final long KEEP_AWAY = TimeUnit.MILLISECONDS.toNanos(20);
+  private static final long BACKGROUND_TICK = TimeUnit.MILLISECONDS.toNanos(1);
+  private static final long IDLE = TimeUnit.SECONDS.toMillis(1);
+  private static final int POLLED_PAIRS = 4;
+  private static final int BUSY_POLLS = 64;
+  private static final long HOLD_NANOS = TimeUnit.MICROSECONDS.toNanos(50);
+  private static final int YIELDS = 64;
+  private static final int LOCK_TRIES = 100;
+  private static final long YIELD_NANOS = TimeUnit.MILLISECONDS.toNanos(2);
+
+  final ReentrantLock lock = new ReentrantLock();
+
+  final BusyPairs pairs;
+  private final Transport transport;
+  private final Selector selector;
+  private final Thread ioThread;
+  private final Condition selectorFree = lock.newCondition();
+  private final ReadyKeys ready = new ReadyKeys();
+  private final BusyCores cores = new BusyCores();
+  private final Followers followers = new Followers();
+  private @Nullable Thread driver;
+  private boolean ioSelecting;
+  private boolean callerSelecting;
+  private boolean closed;
+  private long lastDrive;
+  private long spinNanos;
+  private boolean ioKeepsAway;
+  private boolean leftWork;
+  private long lastLeftWork;
+
+  ProgressEngine(Transport transport, int size, String name) throws IOException {
+    this.transport = transport;
+    this.selector = Selector.open();
+    this.pairs = new BusyPairs(size);
+    this.ioThread = Thread.ofPlatform().daemon().name(name).unstarted(this::runIo);
+  }
+
+  Selector selector() {
+    return selector;
+  }
+
+  /** Starts the daemon thread. */
+  void start(long spin) {
+    spinNanos = spin;
+    lastDrive = System.nanoTime();
+    lastLeftWork = lastDrive;
+    ioThread.start();
+  }
+
+  /**
+   * Polls rings from now on; the lock is held.
+   *
+   * @param sharing all pairs that share memory
+   * @param alone whether there are no others
+   * @param ownSleep tells peers that this rank sleeps
+   */
+  void share(Pair[] sharing, boolean alone, Sleep ownSleep) {
+    pairs.share(sharing, alone, ownSleep);
+    wakeAll();
+  }
+
+  /** Tells whether sockets have taken all bytes; the lock is held. */
+  boolean isFlushed() {
+    return !pairs.haveUnsent();
+  }
+
+  /**
+   * Flushes and sees to it that what is left, and what was started, goes on without a caller; the
+   * lock is held.
+   */
+  void flushAndLeave() {
+    flush();
+    if (hasBackgroundWork()) {
+      leftWork = true;
+      if (ioKeepsAway) {
+        ioKeepsAway = false;
+        LockSupport.unpark(ioThread);
+      }
+    }
+  }
+
+  /** Writes what channels take, and has a thread in the selector write the rest. */
+  private void flush() {
+    pairs.flush();
+    if (pairs.haveUnsent() && (ioSelecting || callerSelecting)) {
+      pairs.wantWrites();
+      selector.wakeup();
+    }
+  }
+
+  private boolean hasBackgroundWork() {
+    return pairs.haveUnsent() || transport.requests.hasUserRequests();
+  }
+
+  /**
+   * Moves bytes until a goal is reached; the lock must not be held.
+   *
+   * @param goal checked under the lock
+   * @param deadline in terms of {@link System#nanoTime()}
+   * @param flushes whether to write before returning; else the caller is about to write more
+   * @return false if the deadline came first
+   */
+  boolean drive(Goal goal, long deadline, boolean flushes) {
+    Thread self = Thread.currentThread();
+    boolean interrupted = false;
+    lock.lock();
+    try {
+      boolean flushed = false;
+      boolean quiet = false;
+      long quietSince = 0;
+      int busy = 0;
+      while (!goal.reached()) {
+        if (closed) {
+          return false;
+        }
+        if (driver != null && driver != self && driver != ioThread) {
+          if (!flushed) {
+            flushed = true;
+            flush();
+            transport.deliver();
+            continue;
+          }
+          if (System.nanoTime() - deadline >= 0) {
+            return false;
+          }
+          follow(goal, self);
+          interrupted |= Thread.interrupted();
+          continue;
+        }
+        takeOver(self);
+        boolean progress = poll();
+        progress |= transport.deliver();
+        if (progress && ++busy < BUSY_POLLS) {
+          quiet = false;
+          continue;
+        }
+        long now = System.nanoTime();
+        if (now - deadline >= 0) {
+          return false;
+        }
+        if (progress) {
+          quiet = false;
+          busy = 0;
+          letOthersIn();
+          continue;
+        }
+        if (!quiet) {
+          quiet = true;
+          quietSince = now;
+        }
+        if (now - quietSince < spinNanos) {
+          pause(now - quietSince);
+        } else if (pairs.shareMemory()
+            && now - quietSince < spinNanos + YIELD_NANOS
+            && !cores.areBusy(now)) {
+          yieldCore();
+          cores.yielded(now, System.nanoTime());
+        } else {
+          block(deadline - now);
+          transport.deliver();
+          interrupted |= Thread.interrupted();
+        }
+      }
+      return true;
+    } finally {
+      leave(self, flushes);
+      lock.unlock();
+      if (interrupted) {
+        // Waits are not interruptible; the flag is kept for the caller's own code.
+        self.interrupt();
+      }
+    }
+  }
+
+  private void takeOver(Thread self) {
+    if (driver == self) {
+      return;
+    }
+    driver = self;
+    if (ioSelecting) {
+      selector.wakeup();
+      pairs.wakeUp();
+    }
+  }
+
+  private void leave(Thread self, boolean flushes) {
+    if (driver == self) {
+      driver = null;
+      lastDrive = System.nanoTime();
+    }
+    if (driver == null) {
+      followers.wakeFirst();
+    }
+    if (flushes) {
+      flushAndLeave();
+      transport.deliver();
+    }
+  }
+
+  private void follow(Goal goal, Thread self) {
+    followers.add(self, goal);
+    lock.unlock();
+    try {
+      LockSupport.parkNanos(this, BACKGROUND_TICK);
+    } finally {
+      lock.lock();
+      followers.remove(self);
+    }
+  }
+
+  private void pause(long waited) {
+    if (!pairs.shareMemory() || waited > HOLD_NANOS || lock.hasQueuedThreads()) {
+      yieldCore();
+    } else {
+      Thread.onSpinWait();
+    }
+  }
+
+  private void letOthersIn() {
+    if (lock.hasQueuedThreads()) {
+      yieldCore();
+    }
+  }
+
+  @SuppressWarnings("ThreadPriorityCheck") // lets another rank on this core run; a hint is enough
+  private void yieldCore() {
+    lock.unlock();
+    try {
+      int turns = 0;
+      do {
+        Thread.yield();
+      } while (lock.hasQueuedThreads() && ++turns < YIELDS);
+    } finally {
+      lock.lock();
+    }
+  }
+
+  private boolean poll() {
+    boolean progress = pairs.flush();
+    progress |= pairs.readRings();
+    progress |= pairs.readBuffered();
+    if (pairs.allShareMemory()) {
+      return progress;
+    }
+    boolean few = pairs.activeCount() <= POLLED_PAIRS && !transport.pairs.areConnecting();
+    if (few || ioSelecting) {
+      return pairs.readActive() || progress;
+    }
+    try {
+      selector.selectNow(ready);
+    } catch (IOException e) {
+      transport.breakdown.fatal(e, -1);
+    }
+    return ready.dispatch() || progress;
+  }
+
+  @SuppressWarnings("WaitNotInLoop") // the loop is in drive()
+  private void block(long nanos) {
+    if (ioSelecting) {
+      try {
+        long left = selectorFree.awaitNanos(Math.min(nanos, BACKGROUND_TICK));
+        if (left <= 0) {
+          selector.wakeup();
+        }
+      } catch (InterruptedException e) {
+        Thread.currentThread().interrupt();
+      }
+      return;
+    }
+    pairs.wantWrites();
+    long millis = Math.max(1, Math.min(nanos / 1_000_000, Integer.MAX_VALUE));
+    callerSelecting = true;
+    select(millis);
+    callerSelecting = false;
+    ready.dispatch();
+  }
+
+  /** Waits without the lock; 0 milliseconds are forever. */
+  private void select(long millis) {
+    Exception failure = null;
+    if (closed || !pairs.fallAsleep()) {
+      return;
+    }
+    lock.unlock();
+    try {
+      selector.select(ready, millis);
+    } catch (IOException | ClosedSelectorException e) {
+      failure = e;
+    } finally {
+      lock.lock();
+    }
+    if (closed) {
+      return;
+    }
+    pairs.wakeUp();
+    if (failure != null) {
+      transport.breakdown.fatal(failure, -1);
+    }
+  }
+
+  private void runIo() {
+    lock.lock();
+    try {
+      boolean idle = false;
+      while (!closed) {
+        long absence = ioAbsence();
+        if (absence > 0) {
+          ioKeepsAway = absence > BACKGROUND_TICK;
+          lock.unlock();
+          try {
+            LockSupport.parkNanos(this, absence);
+          } finally {
+            lockWithoutQueueing();
+          }
+          ioKeepsAway = false;
+          idle = false;
+          continue;
+        }
+        driver = ioThread;
+        pairs.flush();
+        transport.deliver();
+        if (driver != ioThread) {
+          continue;
+        }
+        pairs.wantWrites();
+        ioSelecting = true;
+        select(idle || hasBackgroundWork() ? 0 : IDLE);
+        ioSelecting = false;
+        selectorFree.signalAll();
+        if (driver != ioThread) {
+          ready.clear();
+          continue;
+        }
+        boolean any = ready.dispatch();
+        any |= pairs.readRings();
+        any |= pairs.readBuffered();
+        idle = !any && !hasBackgroundWork();
+        if (idle) {
+          transport.views.clear();
+        }
+        pairs.flush();
+        transport.deliver();
+        if (driver == ioThread) {
+          driver = null;
+        }
+      }
+    } catch (RuntimeException | Error e) {
+      ioSelecting = false;
+      selectorFree.signalAll();
+      driver = driver == ioThread ? null : driver;
+      transport.breakdown.end(e);
+    } finally {
+      lock.unlock();
+    }
+  }
+
+  private void lockWithoutQueueing() {
+    int tries = 0;
+    while (!lock.tryLock()) {
+      if (++tries < LOCK_TRIES) {
+        Thread.onSpinWait();
+      } else {
+        LockSupport.parkNanos(this, BACKGROUND_TICK);
+      }
+    }
+  }
+
+  private long ioAbsence() {
+    long now = System.nanoTime();
+    if (leftWork || hasBackgroundWork()) {
+      leftWork = false;
+      lastLeftWork = now;
+    }
+    long absence = now - lastLeftWork < KEEP_AWAY ? BACKGROUND_TICK : KEEP_AWAY;
+    return driver != null && driver != ioThread ? absence : absence - (now - lastDrive);
+  }
+
+  /**
+   * Lets callers that wait look at goals that another thread may just have reached; the lock is
+   * held.
+   */
+  void wakeCallers() {
+    if (callerSelecting) {
+      selector.wakeup();
+    }
+    followers.wakeReached();
+  }
+
+  /**
+   * Lets a thread that waits in the selector see what no event tells: a new channel, or a message
+   * to be copied from where it is; the lock is held.
+   */
+  void wakeSelector() {
+    if (ioSelecting || callerSelecting) {
+      selector.wakeup();
+    }
+  }
+
+  /** Lets all waits look again; the lock is held. */
+  void wakeAll() {
+    if (ioSelecting || callerSelecting) {
+      selector.wakeup();
+    }
+    followers.wakeAll();
+    LockSupport.unpark(ioThread);
+  }
+
+  /** Ends the daemon thread and gives the selector back; the lock is held. */
+  void close() {
+    closed = true;
+    wakeAll();
+    selector.wakeup();
+    try {
+      // Waits for nobody but a thread that was just woken.
+      selector.close();
+    } catch (IOException e) {
+      transport.debug("the selector did not close well", e);
+    }
+  }
+}

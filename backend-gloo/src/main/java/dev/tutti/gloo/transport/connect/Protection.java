@@ -1,0 +1,55 @@
+package dev.tutti.gloo.transport.connect;
+
+import dev.tutti.Settings;
+import dev.tutti.store.JobToken;
+import dev.tutti.tls.TlsSettings;
+import javax.net.ssl.SSLContext;
+import javax.net.ssl.SSLEngine;
+import org.jspecify.annotations.Nullable;
+
+/**
+ * Says how a rank protects its connections.
+ *
+ * @param token what both ends of a connection prove to each other; {@link JobToken#NONE} for
+ *     nothing
+ * @param tls shows certificates and encrypts; null for neither
+ */
+public record Protection(JobToken token, @Nullable SSLContext tls) {
+  /** Is the flag of a rank with a token, in {@link PeerAddress}. */
+  public static final long TOKEN = 1;
+
+  /** Is the flag of a rank that encrypts. */
+  public static final long TLS = 2;
+
+  /**
+   * Reads the settings.
+   *
+   * @param settings all settings
+   * @throws IllegalArgumentException if a file cannot be read, or does not have what it should
+   */
+  public static Protection of(Settings settings) {
+    return new Protection(settings.get(JobToken.SETTING), TlsSettings.loadForGloo(settings));
+  }
+
+  /** Tells whether there is anything to prove on a new connection. */
+  public boolean isOn() {
+    return token.isSet() || tls != null;
+  }
+
+  /** Returns what a rank publishes of this. */
+  public long flags() {
+    return (token.isSet() ? TOKEN : 0) | (tls != null ? TLS : 0);
+  }
+
+  /**
+   * Makes what encrypts one connection.
+   *
+   * @param connects whether this rank connects, and the peer accepts
+   * @return null if ranks do not encrypt
+   */
+  @Nullable
+  public SSLEngine engine(boolean connects) {
+    SSLContext context = tls;
+    return context == null ? null : TlsSettings.engine(context, connects);
+  }
+}

@@ -1,0 +1,99 @@
+package dev.tutti.gloo.transport.connect;
+
+import dev.tutti.RendezvousException;
+import dev.tutti.store.JobToken;
+import dev.tutti.tls.TlsSettings;
+import java.util.ArrayList;
+import java.util.List;
+import java.util.function.IntPredicate;
+
+/** Refuses a group whose ranks do not protect their connections alike. */
+public final class ProtectionAgreement {
+  private final Protection own;
+  private final String self;
+  private final String group;
+  private final RankBlob[] blobs;
+
+  /**
+   * Prepares to compare.
+   *
+   * @param own how this rank does
+   * @param self this rank, in words
+   * @param group name of the group
+   * @param blobs what all ranks published, by rank
+   */
+  public ProtectionAgreement(Protection own, String self, String group, RankBlob[] blobs) {
+    this.own = own;
+    this.self = self;
+    this.group = group;
+    this.blobs = blobs;
+  }
+
+  /**
+   * Compares.
+   *
+   * @param published what {@code blobs} were read from
+   * @throws RendezvousException naming the ranks that differ
+   */
+  public void require(List<byte[]> published) {
+    requireAlike(Protection.TLS, TlsSettings.ENABLED.name() + " or " + TlsSettings.GLOO.name());
+    requireAlike(Protection.TOKEN, JobToken.SETTING.name());
+    if (own.token().isSet()) {
+      String others =
+          ranks(rank -> !BlobSeal.isRight(published.get(rank), own.token(), group, rank));
+      if (!others.isEmpty()) {
+        throw new RendezvousException(
+            self
+                + ": "
+                + others
+                + " did not publish with the token of this rank; "
+                + JobToken.SETTING.name()
+                + " must be the same for all ranks of a job");
+      }
+    }
+  }
+
+  private void requireAlike(long flag, String setting) {
+    String with = ranks(rank -> has(rank, flag));
+    if (with.isEmpty()) {
+      return;
+    }
+    String pytorch = ranks(rank -> !blobs[rank].address().tutti());
+    if (!pytorch.isEmpty()) {
+      throw new RendezvousException(
+          self
+              + ": "
+              + setting
+              + " is set, but PyTorch, which does not know it, runs on "
+              + pytorch
+              + "; unset it for all ranks, or leave PyTorch out");
+    }
+    String without = ranks(rank -> !has(rank, flag));
+    if (!without.isEmpty()) {
+      throw new RendezvousException(
+          self
+              + ": "
+              + setting
+              + " is set for "
+              + with
+              + ", but not for "
+              + without
+              + "; it must be the same for all ranks of a job");
+    }
+  }
+
+  private boolean has(int rank, long flag) {
+    return (blobs[rank].address().flags() & flag) != 0;
+  }
+
+  private String ranks(IntPredicate condition) {
+    List<String> found = new ArrayList<>();
+    for (int rank = 0; rank < blobs.length; rank++) {
+      if (condition.test(rank)) {
+        found.add(Integer.toString(rank));
+      }
+    }
+    String noun = found.size() == 1 ? "rank " : "ranks ";
+    return found.isEmpty() ? "" : noun + String.join(", ", found);
+  }
+}

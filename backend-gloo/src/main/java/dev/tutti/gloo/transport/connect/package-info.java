@@ -1,0 +1,5 @@
+/** What two ranks tell and prove to each other before they exchange messages. */
+@NullMarked
+package dev.tutti.gloo.transport.connect;
+
+import org.jspecify.annotations.NullMarked;

@@ -1,0 +1,51 @@
+package dev.tutti.gloo.shm;
+
+import static org.assertj.core.api.Assertions.assertThat;
+import static org.assertj.core.api.Assertions.assertThatThrownBy;
+
+import dev.tutti.gloo.transport.TestOperation;
+import java.time.Duration;
+import java.util.concurrent.FutureTask;
+import java.util.concurrent.TimeUnit;
+import java.util.concurrent.TimeoutException;
+import java.util.concurrent.atomic.AtomicInteger;
+import org.junit.jupiter.api.Test;
+import org.junit.jupiter.api.Timeout;
+
+/** Lets a rank wait for one that does not come. */
+@Timeout(300)
+class ShmChannelTest {
+  private static final Duration WAIT = Duration.ofMillis(500);
+
+  /** More turns than a wait of half a second has if each is a sleep. */
+  private static final int MANY = 5000;
+
+  /** A virtual thread always parks, which an interrupt ends. */
+  @Test
+  void anInterruptedRankSleepsAndStaysInterrupted() throws Exception {
+    AtomicInteger turns = new AtomicInteger();
+    ShmFuzzTest.Alone alone =
+        new ShmFuzzTest.Alone() {
+          @Override
+          public Throwable failureOf(int peer) {
+            turns.incrementAndGet();
+            return super.failureOf(peer);
+          }
+        };
+    ShmLayout layout = ShmLayout.within(2, 256 * 1024);
+    try (ShmFile memory = ShmFile.ofOne(layout.bytes())) {
+      ShmChannel channel = new ShmChannel(memory, layout, alone, 0);
+      FutureTask<Boolean> waiting =
+          new FutureTask<>(
+              () -> {
+                Thread.currentThread().interrupt();
+                assertThatThrownBy(() -> channel.agree(new TestOperation(WAIT)))
+                    .isInstanceOf(TimeoutException.class);
+                return Thread.currentThread().isInterrupted();
+              });
+      Thread.startVirtualThread(waiting);
+      assertThat(waiting.get(60, TimeUnit.SECONDS)).isTrue();
+    }
+    assertThat(turns.get()).isBetween(1, MANY);
+  }
+}

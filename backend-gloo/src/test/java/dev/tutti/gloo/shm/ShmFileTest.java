@@ -1,0 +1,191 @@
+package dev.tutti.gloo.shm;
+
+import static org.assertj.core.api.Assertions.assertThat;
+import static org.assertj.core.api.Assertions.assertThatThrownBy;
+
+import dev.tutti.gloo.Tmpfs;
+import java.io.IOException;
+import java.lang.foreign.MemorySegment;
+import java.lang.foreign.ValueLayout;
+import java.nio.ByteBuffer;
+import java.nio.channels.Pipe;
+import java.nio.file.Files;
+import java.nio.file.Path;
+import java.util.Arrays;
+import java.util.List;
+import java.util.concurrent.Callable;
+import java.util.concurrent.CyclicBarrier;
+import java.util.concurrent.FutureTask;
+import java.util.concurrent.TimeUnit;
+import java.util.function.BooleanSupplier;
+import java.util.stream.Stream;
+import org.junit.jupiter.api.Test;
+import org.junit.jupiter.api.Timeout;
+import org.junit.jupiter.api.io.TempDir;
+
+/** Makes shared memory in file systems that are full, or become so. */
+@Timeout(300)
+class ShmFileTest {
+  private static final int ATTEMPTS = 30;
+  private static final long BYTES = 48L << 20;
+  private static final long SPARE = 4L << 20;
+
+  @TempDir Path directory;
+
+  private static List<String> files(Path directory) throws IOException {
+    try (Stream<Path> files = Files.list(directory)) {
+      return files.map(file -> file.getFileName().toString()).toList();
+    }
+  }
+
+  @Test
+  void aFullFileSystemIsNoticedBeforeAnythingIsMade() throws Exception {
+    try (Tmpfs tmpfs = Tmpfs.mount(directory, "size=1m")) {
+      assertThatThrownBy(() -> ShmFile.create(directory, 2 << 20))
+          .isInstanceOf(IOException.class)
+          .hasMessage("no room for 2097152 bytes of shared memory in " + directory);
+      assertThat(files(tmpfs.directory())).isEmpty();
+    }
+  }
+
+  @Test
+  void anInterruptedThreadMakesAndMapsIt() throws Exception {
+    Thread.currentThread().interrupt();
+    try (ShmFile memory = ShmFile.create(directory, 1 << 16)) {
+      assertThat(Thread.currentThread().isInterrupted()).isTrue();
+      try (ShmFile mapped = ShmFile.open(directory, memory.describe(), 1 << 16, 1)) {
+        assertThat(Thread.interrupted()).isTrue();
+        assertThat(memory.isJoined(1)).isTrue();
+        mapped.segment().set(ValueLayout.JAVA_BYTE, (1 << 16) - 1, (byte) 3);
+        assertThat(memory.segment().get(ValueLayout.JAVA_BYTE, (1 << 16) - 1)).isEqualTo((byte) 3);
+      }
+      memory.unlink();
+    }
+  }
+
+  /** Lets somebody else take the room between the look for it and the last byte. */
+  @Test
+  void aFileSystemThatFillsUpMeanwhileIsNoticedToo() throws Exception {
+    try (Tmpfs tmpfs = Tmpfs.mount(directory, "size=" + (BYTES + SPARE))) {
+      boolean refused = false;
+      for (int attempt = 0; attempt < ATTEMPTS && !refused; attempt++) {
+        FutureTask<Long> filling = new FutureTask<>(() -> fillWhenBegun(tmpfs));
+        Thread.ofPlatform().daemon().start(filling);
+        try (ShmFile memory = ShmFile.create(directory, BYTES)) {
+          memory.unlink();
+        } catch (IOException e) {
+          assertThat(e)
+              .hasMessageContaining("no room for " + BYTES + " bytes of shared memory in")
+              .hasMessageContaining("No space left on device");
+          refused = true;
+        }
+        assertThat(filling.get(60, TimeUnit.SECONDS)).isGreaterThanOrEqualTo(0);
+        Files.deleteIfExists(directory.resolve("filler"));
+        assertThat(files(directory)).isEmpty();
+      }
+      assertThat(refused).isTrue();
+    }
+  }
+
+  /** Takes all room as soon as a file of shared memory has its first bytes. */
+  private static long fillWhenBegun(Tmpfs tmpfs) throws IOException {
+    long deadline = System.nanoTime() + 5_000_000_000L;
+    while (System.nanoTime() - deadline < 0) {
+      for (String name : files(tmpfs.directory())) {
+        if (name.startsWith("tutti-") && tmpfs.directory().resolve(name).toFile().length() > 0) {
+          return tmpfs.fill("filler");
+        }
+      }
+    }
+    return -1;
+  }
+
+  /**
+   * Writes to all of the memory after the rest of the file system was taken: no page is missing.
+   */
+  @Test
+  void whatWasMadeIsThereWhateverHappensThen() throws Exception {
+    try (Tmpfs tmpfs = Tmpfs.mount(directory, "size=8m");
+        ShmFile memory = ShmFile.create(directory, 4 << 20)) {
+      memory.unlink();
+      assertThat(tmpfs.fill("filler")).isBetween(2L << 20, 4L << 20);
+      MemorySegment segment = memory.segment();
+      for (long at = 4096; at < segment.byteSize(); at += 4096) {
+        segment.set(ValueLayout.JAVA_LONG, at, at);
+      }
+      for (long at = 4096; at < segment.byteSize(); at += 4096) {
+        assertThat(segment.get(ValueLayout.JAVA_LONG, at)).isEqualTo(at);
+      }
+    }
+  }
+
+  /** Closes from two threads while two others write: whoever comes too late is told so. */
+  @Test
+  void memoryIsUnmappedOnceWheneverItIsClosed() throws Exception {
+    for (int round = 0; round < 500; round++) {
+      ShmFile memory = ShmFile.ofOne(4096);
+      CyclicBarrier start = new CyclicBarrier(4);
+      Callable<Void> writer =
+          () -> {
+            start.await(60, TimeUnit.SECONDS);
+            for (long written = 0; memory.segment().scope().isAlive(); written++) {
+              try {
+                memory.segment().set(ValueLayout.JAVA_LONG, 8 * (written % 512), written);
+              } catch (IllegalStateException e) {
+                assertThat(e).hasMessage("Already closed");
+              }
+            }
+            return null;
+          };
+      Callable<Void> closer =
+          () -> {
+            start.await(60, TimeUnit.SECONDS);
+            memory.close();
+            assertThat(memory.segment().scope().isAlive()).isFalse();
+            return null;
+          };
+      List<FutureTask<Void>> tasks =
+          Stream.of(writer, writer, closer, closer).map(FutureTask::new).toList();
+      tasks.forEach(task -> Thread.ofPlatform().start(task));
+      for (FutureTask<Void> task : tasks) {
+        task.get(60, TimeUnit.SECONDS);
+      }
+    }
+  }
+
+  /** Lets a thread read into the memory, which keeps others from unmapping it meanwhile. */
+  @Test
+  void closingWaitsForACallOfTheSystem() throws Exception {
+    ShmFile memory = ShmFile.ofOne(4096);
+    Pipe pipe = Pipe.open();
+    try (Pipe.SourceChannel source = pipe.source();
+        Pipe.SinkChannel sink = pipe.sink()) {
+      FutureTask<Integer> reading =
+          new FutureTask<>(() -> source.read(memory.segment().asByteBuffer()));
+      Thread reader = Thread.ofPlatform().daemon().start(reading);
+      until(
+          () ->
+              Arrays.stream(reader.getStackTrace())
+                  .anyMatch(frame -> frame.getMethodName().equals("read0")));
+      FutureTask<Boolean> closing =
+          new FutureTask<>(
+              () -> {
+                memory.close();
+                return memory.segment().scope().isAlive();
+              });
+      Thread closer = Thread.ofPlatform().daemon().start(closing);
+      until(() -> closing.isDone() || closer.getState() == Thread.State.TIMED_WAITING);
+      sink.write(ByteBuffer.allocate(1));
+      assertThat(reading.get(60, TimeUnit.SECONDS)).isEqualTo(1);
+      assertThat(closing.get(60, TimeUnit.SECONDS)).isFalse();
+    }
+  }
+
+  private static void until(BooleanSupplier condition) {
+    long deadline = System.nanoTime() + TimeUnit.SECONDS.toNanos(20);
+    while (!condition.getAsBoolean()) {
+      assertThat(System.nanoTime()).isLessThan(deadline);
+      Thread.onSpinWait();
+    }
+  }
+}
