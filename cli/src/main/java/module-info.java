@@ -23,6 +23,21 @@ module dev.tutti.cli {
   opens dev.tutti.cli to
       com.google.guice,
       info.picocli;
+  opens dev.tutti.cli.bench to
+      com.google.guice,
+      info.picocli;
+  opens dev.tutti.cli.doctor to
+      com.google.guice,
+      info.picocli;
+  opens dev.tutti.cli.help to
+      com.google.guice,
+      info.picocli;
+  opens dev.tutti.cli.run to
+      com.google.guice,
+      info.picocli;
+  opens dev.tutti.cli.store to
+      com.google.guice,
+      info.picocli;
   opens dev.tutti.cli.help to
       com.google.guice,
       info.picocli;

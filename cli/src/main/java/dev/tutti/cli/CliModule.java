@@ -2,11 +2,14 @@ package dev.tutti.cli;
 
 import com.google.inject.AbstractModule;
 import dev.tutti.Settings;
-import dev.tutti.cli.RunCommand.Environment;
+import dev.tutti.cli.process.Terminal;
+import dev.tutti.cli.run.LaunchRendezvousFactory;
+import dev.tutti.cli.run.RunCommand.Environment;
+import dev.tutti.cli.run.StoreRendezvousFactory;
 import java.util.Map;
 
 /** Binds what the commands need; the one place where the pieces are chosen. */
-class CliModule extends AbstractModule {
+public class CliModule extends AbstractModule {
   private final Terminal terminal;
   private final Map<String, String> environment;
 
@@ -16,7 +19,7 @@ class CliModule extends AbstractModule {
    * @param terminal where commands print
    * @param environment of this process
    */
-  CliModule(Terminal terminal, Map<String, String> environment) {
+  public CliModule(Terminal terminal, Map<String, String> environment) {
     this.terminal = terminal;
     this.environment = environment;
   }
@@ -31,6 +34,6 @@ class CliModule extends AbstractModule {
 
   /** Binds how launches agree; tests bind something else. */
   protected void bindAgreements() {
-    bind(Agreements.class).to(StoreAgreements.class);
+    bind(LaunchRendezvousFactory.class).to(StoreRendezvousFactory.class);
   }
 }

@@ -6,8 +6,15 @@ import com.google.inject.Guice;
 import com.google.inject.Injector;
 import com.google.inject.Module;
 import dev.tutti.TuttiException;
+import dev.tutti.cli.bench.BenchCommand;
+import dev.tutti.cli.bench.BenchRankCommand;
+import dev.tutti.cli.doctor.DoctorCommand;
 import dev.tutti.cli.help.CompletionCommand;
 import dev.tutti.cli.help.HelpFilesCommand;
+import dev.tutti.cli.process.LaunchException;
+import dev.tutti.cli.process.Terminal;
+import dev.tutti.cli.run.RunCommand;
+import dev.tutti.cli.store.StoreCommand;
 import java.io.PrintWriter;
 import java.util.ArrayList;
 import java.util.List;
@@ -45,7 +52,7 @@ import picocli.CommandLine.UnmatchedArgumentException;
     })
 public final class Main implements Runnable {
   /** Exit code of a command that was called the wrong way. */
-  static final int USAGE = 2;
+  public static final int USAGE = 2;
 
   @Option(
       names = "--debug",
@@ -71,7 +78,7 @@ public final class Main implements Runnable {
    * @param args command and arguments
    * @return the exit code
    */
-  static int execute(
+  public static int execute(
       Module module, Terminal terminal, Map<String, String> environment, String... args) {
     Injector injector = Guice.createInjector(module);
     Main main = new Main();
@@ -141,7 +148,7 @@ public final class Main implements Runnable {
   }
 
   /** Tells whether a command was called with {@code --debug}. */
-  static boolean isDebugging(CommandSpec command) {
+  public static boolean isDebugging(CommandSpec command) {
     return command.root().userObject() instanceof Main main && main.debug;
   }
 
@@ -205,9 +212,9 @@ public final class Main implements Runnable {
   }
 
   /** Reads the version that the build wrote into the jar. */
-  static final class Version implements IVersionProvider {
+  public static final class Version implements IVersionProvider {
     /** Returns the version, or "development" where classes are not in a jar. */
-    static String text() {
+    public static String text() {
       String version = Main.class.getPackage().getImplementationVersion();
       return version == null ? "development" : version;
     }

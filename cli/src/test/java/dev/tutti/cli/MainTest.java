@@ -3,6 +3,7 @@ package dev.tutti.cli;
 import static java.nio.charset.StandardCharsets.UTF_8;
 import static org.assertj.core.api.Assertions.assertThat;
 
+import dev.tutti.cli.process.Terminal;
 import java.io.ByteArrayOutputStream;
 import java.io.PrintStream;
 import java.util.Map;

@@ -3,6 +3,7 @@ package dev.tutti.cli;
 import static org.assertj.core.api.Assertions.assertThat;
 import static org.junit.jupiter.api.condition.OS.LINUX;
 
+import dev.tutti.cli.run.CommandProcess;
 import java.nio.file.Path;
 import java.util.ArrayList;
 import java.util.List;

@@ -1,0 +1,373 @@
+package dev.tutti.cli.bench;
+
+import static java.nio.charset.StandardCharsets.UTF_8;
+
+import com.google.inject.Inject;
+import dev.tutti.Capabilities;
+import dev.tutti.DType;
+import dev.tutti.ReduceOp;
+import dev.tutti.Settings;
+import dev.tutti.cli.Main;
+import dev.tutti.cli.doctor.HostCheck;
+import dev.tutti.cli.process.LaunchException;
+import dev.tutti.cli.process.OwnJava;
+import dev.tutti.cli.process.Signals;
+import dev.tutti.cli.process.Terminal;
+import dev.tutti.cli.run.LaunchPlan;
+import dev.tutti.cli.run.LaunchRendezvous;
+import dev.tutti.cli.run.LaunchRendezvousFactory;
+import dev.tutti.cli.run.Launcher;
+import dev.tutti.cli.run.PrefixedOutput;
+import dev.tutti.cli.run.RankExit;
+import dev.tutti.cli.run.RankOutput;
+import dev.tutti.cli.run.RankOutput.Channel;
+import dev.tutti.cli.run.RunCommand.Environment;
+import dev.tutti.spi.BackendProvider;
+import java.io.IOException;
+import java.io.PrintStream;
+import java.nio.file.Path;
+import java.time.Duration;
+import java.time.LocalDate;
+import java.time.ZoneId;
+import java.util.ArrayList;
+import java.util.List;
+import java.util.Locale;
+import java.util.Optional;
+import java.util.Set;
+import java.util.UUID;
+import java.util.concurrent.Callable;
+import java.util.function.Consumer;
+import org.jspecify.annotations.Nullable;
+import picocli.CommandLine.Command;
+import picocli.CommandLine.Mixin;
+import picocli.CommandLine.Model.CommandSpec;
+import picocli.CommandLine.Option;
+import picocli.CommandLine.ParseResult;
+import picocli.CommandLine.Spec;
+
+/** Measures collectives between real processes, and checks their results. */
+@Command(
+    name = "bench",
+    sortOptions = false,
+    description =
+        "Measures operations between real processes of this machine and checks every result.",
+    descriptionHeading = "%n",
+    parameterListHeading = "%n",
+    optionListHeading = "%nOptions:%n",
+    footer = {
+      "",
+      "Columns are those of nccl-tests. size: bytes of the whole, over all ranks where each has a"
+          + " part. count: elements of the whole, or of one rank's part. time: of one operation on"
+          + " rank 0, called back to back; of an operation with a root, the mean over all roots."
+          + " algbw: size / p50. busbw: algbw times 2(n-1)/n for allReduce, (n-1)/n where each rank"
+          + " has a part, else 1. GB/s are 10^9 bytes per second. #wrong: wrong elements on all"
+          + " ranks, checked before and after the measurement; of barrier, ranks it let pass too"
+          + " early.",
+      "On a device: time is that of many operations in a row between two events of the device's"
+          + " stream, divided by their number, and p99 is of such means; with --graph they are"
+          + " replayed from a graph.",
+      "A TIME without a unit is in seconds; units are ms, s, m and h, as in 500ms or 1.5h.",
+      "The exit code is 1 if anything is wrong."
+    })
+public final class BenchCommand implements Callable<Integer> {
+  private enum Format {
+    TABLE,
+    JSON
+  }
+
+  private static final Set<String> STORE_OPTIONS =
+      Set.of("--store", "--time", "--format", "--debug");
+
+  @Mixin private BenchOptions options = new BenchOptions();
+
+  @Option(
+      names = {"--nproc", "--nproc-per-node"},
+      paramLabel = "N",
+      description = "Number of ranks. Default: 4.")
+  private int ranks = 4;
+
+  @Option(names = "--in-jvm", description = "Ranks are threads of this JVM instead of processes.")
+  private boolean inJvm;
+
+  @Option(
+      names = "--format",
+      paramLabel = "table|json",
+      description = "Table, or one JSON object a line. Default: table.")
+  private String format = "table";
+
+  @Option(
+      names = "--plot",
+      paramLabel = "FILE.svg|FILE.png",
+      description = "Also draw time and bandwidth over size.")
+  private @Nullable Path plot;
+
+  @Option(
+      names = "--store",
+      paramLabel = "tcp|aeron|hash|file",
+      description =
+          "Measures a store instead: time and number of set, get, add and wait, and how long ranks"
+              + " take to meet. Its clients are threads of this process.")
+  private @Nullable String store;
+
+  @Spec private CommandSpec spec = CommandSpec.create();
+
+  private final Terminal terminal;
+  private final LaunchRendezvousFactory agreements;
+  private final Environment environment;
+  private final Settings settings;
+
+  @Inject
+  BenchCommand(
+      Terminal terminal,
+      LaunchRendezvousFactory agreements,
+      Environment environment,
+      Settings settings) {
+    this.terminal = terminal;
+    this.agreements = agreements;
+    this.environment = environment;
+    this.settings = settings;
+  }
+
+  @Override
+  public Integer call() throws InterruptedException, IOException {
+    Format chosen = format();
+    if (store != null) {
+      StoreBench stores =
+          new StoreBench(store, settings, options.time, chosen == Format.JSON, terminal.out());
+      requireOnlyStoreOptions();
+      stores.run();
+      return 0;
+    }
+    BackendProvider provider = BenchDevice.provider(options, settings);
+    int devices = provider.deviceCount();
+    List<BenchOp> ops = ops(provider.capabilities(), devices > 0);
+    if (plot != null) {
+      BenchPlot.check(plot, ops);
+    }
+    DType dtype = options.elementType();
+    int expected =
+        ops.stream().mapToInt(op -> op.sizes(options.sizes(), ranks, dtype).size()).sum();
+    if (chosen == Format.TABLE) {
+      crowding(ranks, Runtime.getRuntime().availableProcessors())
+          .ifPresent(terminal.out()::println);
+    }
+    PrintStream remarks = chosen == Format.TABLE ? terminal.out() : terminal.err();
+    BenchDevice.crowding(ranks, devices).ifPresent(remarks::println);
+    BenchTable table = new BenchTable(terminal.out());
+    List<BenchRow> rows = new ArrayList<>();
+    long start = System.nanoTime();
+    int code;
+    try (BenchProgress progress = new BenchProgress(terminal, expected)) {
+      code =
+          run(
+              ops,
+              row ->
+                  progress.step(
+                      () -> {
+                        rows.add(row);
+                        if (chosen == Format.JSON) {
+                          terminal.out().println(row.toJson());
+                        } else {
+                          table.add(row);
+                        }
+                      }));
+    }
+    if (code != 0) {
+      return code;
+    }
+    if (rows.size() != expected) {
+      throw new LaunchException(1, "got " + rows.size() + " rows instead of " + expected);
+    }
+    long wrong = rows.stream().mapToLong(BenchRow::wrong).sum();
+    if (chosen == Format.TABLE) {
+      terminal.out().println(summary(rows, wrong, System.nanoTime() - start));
+    }
+    if (plot != null) {
+      BenchPlot.write(rows, plot, origin());
+      remarks.println("# wrote " + plot);
+    }
+    return wrong == 0 ? 0 : 1;
+  }
+
+  /** Returns what a picture says of where its numbers come from. */
+  private String origin() {
+    String host =
+        HostCheck.hostName() + ", " + Runtime.getRuntime().availableProcessors() + " cores";
+    // Those of the whole command line, with the name of the subcommand.
+    String arguments = String.join(" ", spec.commandLine().getParseResult().originalArgs());
+    return String.join(
+        " · ",
+        "tutti " + Main.Version.text(),
+        "Java " + Runtime.version(),
+        host,
+        LocalDate.now(ZoneId.systemDefault()).toString(),
+        spec.root().name() + " " + arguments);
+  }
+
+  /** Refuses the options that say nothing about a store. */
+  private void requireOnlyStoreOptions() {
+    ParseResult given = spec.commandLine().getParseResult();
+    List<String> others = new ArrayList<>();
+    if (!given.matchedPositionals().isEmpty()) {
+      others.add("operations");
+    }
+    given.matchedOptions().stream()
+        .map(option -> option.names()[0])
+        .filter(name -> !STORE_OPTIONS.contains(name))
+        .sorted()
+        .forEach(others::add);
+    if (!others.isEmpty()) {
+      throw new IllegalArgumentException(
+          "--store goes with --time and --format alone: leave "
+              + String.join(", ", others)
+              + " out");
+    }
+  }
+
+  /**
+   * Returns a line for people if ranks wait for cores.
+   *
+   * @param ranks number of ranks on this machine
+   * @param cores number of its cores
+   */
+  static Optional<String> crowding(int ranks, int cores) {
+    return ranks <= cores
+        ? Optional.empty()
+        : Optional.of(
+            "# "
+                + ranks
+                + " ranks on "
+                + cores
+                + (cores == 1 ? " core" : " cores")
+                + ": times include waits for a core");
+  }
+
+  private String summary(List<BenchRow> rows, long wrong, long nanos) {
+    double mean =
+        rows.stream()
+            .filter(row -> row.bytes() > 0)
+            .mapToDouble(BenchRow::busBandwidth)
+            .average()
+            .orElse(0);
+    return String.format(
+        Locale.ROOT,
+        "%n# %d rows in %s, wrong elements: %d %s, mean bus bandwidth: %.2f GB/s",
+        rows.size(),
+        RankExit.seconds(Duration.ofNanos(nanos)),
+        wrong,
+        wrong == 0 ? "OK" : "FAILED",
+        mean);
+  }
+
+  private Format format() {
+    try {
+      return Format.valueOf(format.toUpperCase(Locale.ROOT));
+    } catch (IllegalArgumentException e) {
+      throw new IllegalArgumentException("--format must be table or json, not '" + format + "'", e);
+    }
+  }
+
+  /** Checks what is asked for against what the backend can do, and spells out "all". */
+  private List<BenchOp> ops(Capabilities capabilities, boolean onDevice) {
+    if (ranks < 1) {
+      throw new IllegalArgumentException("--nproc must be at least 1, not " + ranks);
+    }
+    if (options.graph && !onDevice) {
+      throw new IllegalArgumentException(
+          "--graph needs a backend of devices, such as cuda; '"
+              + options.backend
+              + "' works on host memory");
+    }
+    if (options.symmetric && !capabilities.has(Capabilities.Feature.SYMMETRIC_MEMORY)) {
+      throw new IllegalArgumentException(
+          "backend '" + options.backend + "' has no symmetric memory");
+    }
+    if (!capabilities.has(Capabilities.Feature.REAL_RESULTS)) {
+      throw new IllegalArgumentException(
+          "backend '"
+              + options.backend
+              + "' moves no data between ranks, so there is nothing to measure or to check; take"
+              + " one with real results, such as gloo");
+    }
+    DType dtype = options.elementType();
+    ReduceOp redop = options.reduceOp();
+    boolean all = options.ops.contains("all");
+    List<BenchOp> ops = new ArrayList<>();
+    for (BenchOp op : all ? List.of(BenchOp.values()) : named()) {
+      boolean reducible = !op.reduces() || capabilities.canReduce(dtype, redop);
+      boolean movable = !op.hasSizes() || capabilities.movable().contains(dtype);
+      boolean enoughRanks = op != BenchOp.SEND_RECV || ranks >= 2;
+      boolean recordable = !options.graph || op.isRecordable();
+      if (op.isIn(capabilities) && reducible && movable && enoughRanks && recordable) {
+        ops.add(op);
+      } else if (!all) {
+        throw new IllegalArgumentException(
+            !enoughRanks
+                ? "sendRecv needs at least 2 ranks"
+                : !recordable
+                    ? op.label() + " cannot be recorded into a graph"
+                    : "backend '"
+                        + options.backend
+                        + "' has no "
+                        + op.label()
+                        + (op.isIn(capabilities) ? " of " + dtype.label() : "")
+                        + (op.isIn(capabilities) && movable ? " by " + redop : ""));
+      }
+    }
+    return ops;
+  }
+
+  private List<BenchOp> named() {
+    return options.ops.stream().map(BenchOp::ofLabel).distinct().toList();
+  }
+
+  private int run(List<BenchOp> ops, Consumer<BenchRow> rows) throws InterruptedException {
+    List<String> arguments = options.toArguments(ops);
+    if (inJvm) {
+      return new BenchThreads(ranks, settings, rows).run(arguments);
+    }
+    LaunchPlan plan = plan(arguments);
+    PrefixedOutput others =
+        new PrefixedOutput(
+            terminal.err(), terminal.err(), terminal.errIsTerminal(), Main.isDebugging(spec));
+    RankOutput output =
+        (rank, channel, lines) -> {
+          String text = new String(lines.getFirst(), UTF_8);
+          if (channel == Channel.OUT && text.startsWith(BenchRankCommand.ROW_MARK)) {
+            rows.accept(BenchRow.decode(text.substring(BenchRankCommand.ROW_MARK.length())));
+          } else {
+            others.lines(rank, channel, lines);
+          }
+        };
+    Consumer<String> messages = message -> terminal.err().println("tutti bench: " + message);
+    try (LaunchRendezvous agreement = agreements.open(plan, messages)) {
+      Launcher launcher = new Launcher(plan, agreement, output, messages);
+      try (Signals _ = Signals.handle(launcher::signalled)) {
+        return launcher.run();
+      }
+    }
+  }
+
+  private LaunchPlan plan(List<String> arguments) {
+    List<String> command = new ArrayList<>(OwnJava.command());
+    command.add(BenchRankCommand.NAME);
+    command.addAll(arguments);
+    return new LaunchPlan(
+        command,
+        ranks,
+        1,
+        0,
+        "127.0.0.1",
+        0,
+        0,
+        UUID.randomUUID().toString(),
+        "bench",
+        Optional.empty(),
+        20,
+        Duration.ZERO,
+        Duration.ofSeconds(5),
+        Duration.ofSeconds(30),
+        environment.variables(),
+        Optional.empty());
+  }
+}

@@ -1,0 +1,63 @@
+package dev.tutti.cli.bench;
+
+import dev.tutti.GroupOptions;
+import dev.tutti.Settings;
+import dev.tutti.internal.Providers;
+import dev.tutti.spi.BackendProvider;
+import dev.tutti.spi.DeviceSession;
+import java.util.Optional;
+import org.jspecify.annotations.Nullable;
+
+/** Gives the ranks of a measurement their devices. */
+final class BenchDevice {
+  private static final String OVERLAPPING = "TORCH_SYMM_MEM_ALLOW_OVERLAPPING_DEVICES";
+
+  private BenchDevice() {}
+
+  /**
+   * Opens a rank's device for the calling thread.
+   *
+   * @param provider the backend
+   * @param localRank which of this machine's ranks, from 0
+   * @return the session, or null if the backend is one of host memory
+   */
+  static @Nullable DeviceSession open(BackendProvider provider, int localRank) {
+    int devices = provider.deviceCount();
+    return devices == 0 ? null : provider.openDevice(localRank % devices);
+  }
+
+  /** Returns the options with which a rank joins. */
+  static GroupOptions options(
+      BenchOptions options,
+      BackendProvider provider,
+      @Nullable DeviceSession device,
+      Settings settings) {
+    GroupOptions join = GroupOptions.defaults().withProvider(provider).withTimeout(options.timeout);
+    return device == null
+        ? join.withSettings(settings)
+        : join.withSettings(settings.with(OVERLAPPING, "1")).withDevice(device.device());
+  }
+
+  /** Finds the backend that is measured. */
+  static BackendProvider provider(BenchOptions options, Settings settings) {
+    return Providers.backend(options.backend, settings);
+  }
+
+  /**
+   * Returns a line for people if ranks share devices.
+   *
+   * @param ranks number of ranks on this machine
+   * @param devices number of its devices; 0 where memory is the host's
+   */
+  static Optional<String> crowding(int ranks, int devices) {
+    return devices == 0 || ranks <= devices
+        ? Optional.empty()
+        : Optional.of(
+            "# "
+                + ranks
+                + " ranks on "
+                + devices
+                + (devices == 1 ? " device" : " devices")
+                + ": ranks share them, times include waits for each other's kernels");
+  }
+}

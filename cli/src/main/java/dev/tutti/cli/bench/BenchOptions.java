@@ -1,0 +1,185 @@
+package dev.tutti.cli.bench;
+
+import dev.tutti.DType;
+import dev.tutti.ReduceOp;
+import dev.tutti.Setting;
+import dev.tutti.cli.run.RunCommand;
+import java.time.Duration;
+import java.util.ArrayList;
+import java.util.List;
+import java.util.Locale;
+import org.jspecify.annotations.Nullable;
+import picocli.CommandLine.ITypeConverter;
+import picocli.CommandLine.Option;
+import picocli.CommandLine.Parameters;
+
+/** Holds the options that say what is measured; the command hands them on to its ranks. */
+final class BenchOptions {
+  /** Is the backend that is measured when none is named. */
+  static final String DEFAULT_BACKEND = "gloo";
+
+  @Parameters(
+      arity = "0..*",
+      paramLabel = "OPS",
+      description = {
+        "What to measure: allReduce broadcast reduce allGather gather scatter reduceScatter"
+            + " allToAll sendRecv barrier, or all that the backend has. Default: allReduce."
+      })
+  List<String> ops = new ArrayList<>(List.of(BenchOp.ALL_REDUCE.label()));
+
+  @Option(
+      names = "--backend",
+      paramLabel = "NAME",
+      description = "Which backend. Default: " + DEFAULT_BACKEND + ".")
+  String backend = DEFAULT_BACKEND;
+
+  @Option(
+      names = "--min-bytes",
+      paramLabel = "BYTES",
+      description = "Smallest size. Default: 8.",
+      converter = BytesConverter.class)
+  long minBytes = 8;
+
+  @Option(
+      names = "--max-bytes",
+      paramLabel = "BYTES",
+      description = "Largest size, such as 4096, 64K or 1G. Default: 64M.",
+      converter = BytesConverter.class)
+  long maxBytes = 64L << 20;
+
+  @Option(
+      names = "--step-factor",
+      paramLabel = "N",
+      description = "Each size is N times the one before. Default: 2.")
+  int stepFactor = 2;
+
+  @Option(
+      names = "--dtype",
+      paramLabel = "TYPE",
+      description = "Element type, by PyTorch's name. Default: float32.")
+  String dtype = DType.FLOAT32.label();
+
+  @Option(
+      names = "--redop",
+      paramLabel = "OP",
+      description =
+          "How elements are reduced: sum avg product min max band bor bxor. Default: sum.")
+  String redop = "sum";
+
+  @Option(
+      names = "--iters",
+      paramLabel = "N",
+      description =
+          "Operations per size, or some more where several are timed at once. Default: as many as"
+              + " take --time, but some.")
+  @Nullable Integer iterations;
+
+  @Option(
+      names = "--warmup",
+      paramLabel = "N",
+      description =
+          "Operations before that. Default: as many as take 500 ms, and a second more"
+              + " before the first size.")
+  @Nullable Integer warmup;
+
+  @Option(
+      names = "--time",
+      paramLabel = "TIME",
+      description = "What a size should take without --iters. Default: 800ms.",
+      converter = RunCommand.DurationConverter.class)
+  Duration time = Duration.ofMillis(800);
+
+  @Option(
+      names = "--timeout",
+      paramLabel = "TIME",
+      description = "Longest wait for set-up and for each operation. Default: 2m.",
+      converter = RunCommand.DurationConverter.class)
+  Duration timeout = Duration.ofMinutes(2);
+
+  @Option(
+      names = "--graph",
+      description = "On a device: time replays of a graph of the calls instead of the calls.")
+  boolean graph;
+
+  @Option(
+      names = "--symmetric",
+      description = "Tensors are in symmetric memory, where the backend has it.")
+  boolean symmetric;
+
+  /** Checks the values and returns the sizes in bytes. */
+  List<Long> sizes() {
+    if (minBytes < 1 || maxBytes < minBytes) {
+      throw new IllegalArgumentException(
+          "--min-bytes must be from 1 to --max-bytes, not "
+              + minBytes
+              + " where that is "
+              + maxBytes);
+    }
+    if (stepFactor < 2) {
+      throw new IllegalArgumentException("--step-factor must be at least 2, not " + stepFactor);
+    }
+    if (iterations != null && iterations < 1) {
+      throw new IllegalArgumentException("--iters must be at least 1, not " + iterations);
+    }
+    if (warmup != null && warmup < 0) {
+      throw new IllegalArgumentException("--warmup must not be negative: " + warmup);
+    }
+    if (!time.isPositive() || !timeout.isPositive()) {
+      throw new IllegalArgumentException("--time and --timeout must be positive");
+    }
+    List<Long> sizes = new ArrayList<>();
+    for (long size = minBytes; size <= maxBytes; size *= stepFactor) {
+      sizes.add(size);
+    }
+    return sizes;
+  }
+
+  /** Returns the element type. */
+  DType elementType() {
+    return DType.ofLabel(dtype.toLowerCase(Locale.ROOT));
+  }
+
+  /** Returns how elements are reduced. */
+  ReduceOp reduceOp() {
+    return ReduceOp.ofName(redop);
+  }
+
+  /**
+   * Writes the options as arguments for the ranks.
+   *
+   * @param names the operations, with {@code all} spelled out
+   */
+  List<String> toArguments(List<BenchOp> names) {
+    List<String> arguments = new ArrayList<>();
+    arguments.add("--backend=" + backend);
+    arguments.add("--min-bytes=" + minBytes);
+    arguments.add("--max-bytes=" + maxBytes);
+    arguments.add("--step-factor=" + stepFactor);
+    arguments.add("--dtype=" + dtype);
+    arguments.add("--redop=" + redop);
+    if (iterations != null) {
+      arguments.add("--iters=" + iterations);
+    }
+    if (warmup != null) {
+      arguments.add("--warmup=" + warmup);
+    }
+    arguments.add("--time=" + time.toMillis() + "ms");
+    arguments.add("--timeout=" + timeout.toMillis() + "ms");
+    if (graph) {
+      arguments.add("--graph");
+    }
+    if (symmetric) {
+      arguments.add("--symmetric");
+    }
+    names.forEach(op -> arguments.add(op.label()));
+    return arguments;
+  }
+
+  /** Reads a number of bytes in the form that settings use. */
+  static final class BytesConverter implements ITypeConverter<Long> {
+    @Override
+    public Long convert(String text) {
+      return Setting.parseBytes(text);
+    }
+  }
+}

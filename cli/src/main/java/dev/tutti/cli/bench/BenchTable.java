@@ -1,0 +1,81 @@
+package dev.tutti.cli.bench;
+
+import java.io.PrintStream;
+import java.util.Locale;
+
+/** Prints rows in the columns of nccl-tests. */
+final class BenchTable {
+  private static final String HEADER = "%12s %12s %9s %8s | %11s %11s %11s %11s %7s";
+  private static final String ROW = "%12d %12d %9s %8s | %11s %11s %11s %11s %7d";
+
+  private final PrintStream out;
+  private String current = "";
+
+  /**
+   * Creates a table.
+   *
+   * @param out where it is printed
+   */
+  BenchTable(PrintStream out) {
+    this.out = out;
+  }
+
+  /** Prints a row, and column titles before the first one of each operation. */
+  void add(BenchRow row) {
+    if (!row.op().equals(current)) {
+      out.printf(
+          Locale.ROOT,
+          "%s# %s, %d ranks, backend %s%n",
+          current.isEmpty() ? "" : System.lineSeparator(),
+          row.op(),
+          row.ranks(),
+          row.backend());
+      out.println(
+          String.format(
+              Locale.ROOT,
+              "#" + HEADER,
+              "size",
+              "count",
+              "type",
+              "redop",
+              "time p50",
+              "time p99",
+              "algbw",
+              "busbw",
+              "#wrong"));
+      out.println(
+          String.format(
+              Locale.ROOT,
+              "#" + HEADER,
+              "(B)",
+              "(elements)",
+              "",
+              "",
+              "(us)",
+              "(us)",
+              "(GB/s)",
+              "(GB/s)",
+              ""));
+      current = row.op();
+    }
+    out.println(
+        String.format(
+            Locale.ROOT,
+            " " + ROW,
+            row.bytes(),
+            row.count(),
+            row.dtype(),
+            row.redop(),
+            digits(row.p50()),
+            digits(row.p99()),
+            digits(row.algorithmBandwidth()),
+            digits(row.busBandwidth()),
+            row.wrong()));
+    out.flush();
+  }
+
+  /** Writes a number with two decimals, or four digits where it is small. */
+  private static String digits(double value) {
+    return String.format(Locale.ROOT, value == 0 || value >= 0.1 ? "%.2f" : "%.4f", value);
+  }
+}

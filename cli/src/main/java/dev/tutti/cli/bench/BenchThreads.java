@@ -1,0 +1,115 @@
+package dev.tutti.cli.bench;
+
+import dev.tutti.ProcessGroup;
+import dev.tutti.Settings;
+import dev.tutti.cli.process.LaunchException;
+import dev.tutti.spi.BackendProvider;
+import dev.tutti.spi.DeviceSession;
+import dev.tutti.store.HashStore;
+import java.util.List;
+import java.util.Objects;
+import java.util.concurrent.BrokenBarrierException;
+import java.util.concurrent.CompletionService;
+import java.util.concurrent.CyclicBarrier;
+import java.util.concurrent.ExecutionException;
+import java.util.concurrent.ExecutorCompletionService;
+import java.util.concurrent.ExecutorService;
+import java.util.concurrent.Executors;
+import java.util.concurrent.atomic.AtomicReference;
+import java.util.function.Consumer;
+import org.jspecify.annotations.Nullable;
+import picocli.CommandLine;
+
+/** Measures between threads of this JVM. */
+final class BenchThreads {
+  private final int ranks;
+  private final Settings settings;
+  private final Consumer<BenchRow> rows;
+  private final CyclicBarrier opened;
+  private final AtomicReference<@Nullable Throwable> first = new AtomicReference<>();
+
+  /**
+   * Creates the threads' plan.
+   *
+   * @param ranks number of ranks
+   * @param settings all settings
+   * @param rows takes each row as it comes
+   */
+  BenchThreads(int ranks, Settings settings, Consumer<BenchRow> rows) {
+    this.ranks = ranks;
+    this.settings = settings;
+    this.rows = rows;
+    this.opened = new CyclicBarrier(ranks);
+  }
+
+  /** Runs to the end and returns 0, or throws what the rank that failed first threw. */
+  int run(List<String> arguments) throws InterruptedException {
+    BenchOptions options =
+        CommandLine.populateCommand(new BenchOptions(), arguments.toArray(String[]::new));
+    try (HashStore store = new HashStore(options.timeout);
+        ExecutorService threads = Executors.newFixedThreadPool(ranks)) {
+      CompletionService<Void> done = new ExecutorCompletionService<>(threads);
+      for (int rank = 0; rank < ranks; rank++) {
+        int mine = rank;
+        done.submit(() -> runRank(mine, store, options), null);
+      }
+      for (int rank = 0; rank < ranks; rank++) {
+        try {
+          done.take().get();
+        } catch (ExecutionException e) {
+          failed(Objects.requireNonNull(e.getCause()));
+          threads.shutdownNow();
+        }
+      }
+    }
+    Throwable failure = first.get();
+    if (failure instanceof RuntimeException cause) {
+      throw cause;
+    }
+    if (failure != null) {
+      throw new LaunchException(1, "a rank failed: " + failure, failure);
+    }
+    return 0;
+  }
+
+  /** Keeps what failed first; ranks that fail for another one's end add to it. */
+  private void failed(Throwable failure) {
+    if (!first.compareAndSet(null, failure)) {
+      Throwable before = Objects.requireNonNull(first.get());
+      if (!before.equals(failure)) {
+        before.addSuppressed(failure);
+      }
+    }
+  }
+
+  private void runRank(int rank, HashStore store, BenchOptions options) {
+    BackendProvider provider = BenchDevice.provider(options, settings);
+    try (DeviceSession device = BenchDevice.open(provider, rank)) {
+      awaitOpened();
+      try (ProcessGroup group =
+          ProcessGroup.init(
+              BenchDevice.options(options, provider, device, settings)
+                  .withStore(store.duplicate())
+                  .withRank(rank)
+                  .withSize(ranks))) {
+        try {
+          new BenchRank(group, options, device, rows).run();
+          group.barrier();
+        } catch (RuntimeException | Error e) {
+          // Before the group is closed, of which the others fail.
+          failed(e);
+          throw e;
+        }
+      }
+    }
+  }
+
+  /** Waits for the devices of all ranks, since no interrupt ends the set-up of a group. */
+  private void awaitOpened() {
+    try {
+      opened.await();
+    } catch (InterruptedException | BrokenBarrierException e) {
+      throw new LaunchException(1, "the device of another rank cannot be opened", e);
+    }
+  }
+}

@@ -1,0 +1,163 @@
+package dev.tutti.cli.doctor;
+
+import com.google.inject.Inject;
+import dev.tutti.Settings;
+import dev.tutti.cli.Main;
+import dev.tutti.cli.doctor.CheckResult.Status;
+import dev.tutti.cli.process.Terminal;
+import dev.tutti.cli.run.RunCommand;
+import java.util.ArrayList;
+import java.util.LinkedHashMap;
+import java.util.List;
+import java.util.Locale;
+import java.util.Map;
+import java.util.concurrent.Callable;
+import java.util.stream.Collectors;
+import picocli.CommandLine.Command;
+import picocli.CommandLine.Help.Ansi;
+import picocli.CommandLine.Option;
+
+/** Tells what is here and what does not work. */
+@Command(
+    name = "doctor",
+    sortOptions = false,
+    description =
+        "Tells what is here: Java, machine, network, backends and stores, and all settings.",
+    descriptionHeading = "%n",
+    optionListHeading = "%nOptions:%n",
+    footer = {"", "The exit code is 1 if something essential does not work."})
+public final class DoctorCommand implements Callable<Integer> {
+  @Option(
+      names = "--format",
+      paramLabel = "table|json",
+      description = "Table, or one JSON object a line. Default: table.")
+  private String format = "table";
+
+  @Option(
+      names = "--all",
+      description = "List everything, each setting too, and not only what matters.")
+  private boolean all;
+
+  private final Terminal terminal;
+  private final Settings settings;
+  private final RunCommand.Environment environment;
+
+  @Inject
+  DoctorCommand(Terminal terminal, Settings settings, RunCommand.Environment environment) {
+    this.terminal = terminal;
+    this.settings = settings;
+    this.environment = environment;
+  }
+
+  @Override
+  public Integer call() {
+    boolean json =
+        switch (format.toLowerCase(Locale.ROOT)) {
+          case "json" -> true;
+          case "table" -> false;
+          default ->
+              throw new IllegalArgumentException(
+                  "--format must be table or json, not '" + format + "'");
+        };
+    ProviderCheck providers = new ProviderCheck(settings);
+    List<CheckResult> findings = new ArrayList<>();
+    findings.add(CheckResult.ok("tutti", "version", Main.Version.text(), ""));
+    findings.addAll(HostCheck.run());
+    findings.addAll(providers.run());
+    findings.addAll(SettingsCheck.run(settings, providers, environment.variables()));
+    if (json) {
+      findings.forEach(finding -> terminal.out().println(toJson(finding)));
+    } else {
+      print(all ? findings : DoctorSummary.of(findings));
+      printEnd(findings);
+    }
+    return findings.stream().anyMatch(finding -> finding.status() == Status.BROKEN) ? 1 : 0;
+  }
+
+  private void print(List<CheckResult> findings) {
+    Map<String, List<CheckResult>> sections = new LinkedHashMap<>();
+    for (CheckResult finding : findings) {
+      sections.computeIfAbsent(finding.section(), _ -> new ArrayList<>()).add(finding);
+    }
+    boolean first = true;
+    for (Map.Entry<String, List<CheckResult>> section : sections.entrySet()) {
+      if (!section.getKey().isEmpty()) {
+        terminal.out().println((first ? "" : "\n") + section.getKey());
+      }
+      first = false;
+      printSection(section.getValue());
+    }
+  }
+
+  private void printSection(List<CheckResult> findings) {
+    Wrapper wrapper = new Wrapper(terminal.columns());
+    int width = findings.stream().mapToInt(finding -> finding.name().length()).max().orElse(1);
+    int indent = width + 11;
+    for (CheckResult finding : findings) {
+      String name = String.format(Locale.ROOT, "%-" + width + "s", finding.name());
+      String head = "  " + mark(finding.status()) + " " + name + "  ";
+      String detail = finding.detail();
+      int together = indent + finding.value().length() + 2 + detail.length();
+      if (!detail.isEmpty() && together <= terminal.columns()) {
+        terminal.out().println(head + finding.value() + "  " + detail);
+        continue;
+      }
+      terminal.out().println(head + wrapper.wrap(finding.value(), indent));
+      if (!detail.isEmpty()) {
+        terminal.out().println(" ".repeat(indent) + wrapper.wrap(detail, indent));
+      }
+    }
+  }
+
+  private String mark(Status status) {
+    Ansi ansi = terminal.outIsTerminal() ? Ansi.ON : Ansi.OFF;
+    return switch (status) {
+      case OK -> ansi.string("@|green ok|@    ");
+      case NOTE -> ansi.string("@|yellow note|@  ");
+      case BROKEN -> ansi.string("@|red BROKEN|@");
+    };
+  }
+
+  private void printEnd(List<CheckResult> findings) {
+    List<CheckResult> broken =
+        findings.stream().filter(finding -> finding.status() == Status.BROKEN).toList();
+    terminal.out().println();
+    terminal
+        .out()
+        .println(
+            broken.isEmpty()
+                ? "nothing essential is broken"
+                    + (all ? "" : "; for everything: tutti doctor --all")
+                : "broken: "
+                    + broken.stream().map(CheckResult::name).collect(Collectors.joining(", ")));
+  }
+
+  private static String toJson(CheckResult finding) {
+    return "{\"section\":"
+        + quote(finding.section())
+        + ",\"name\":"
+        + quote(finding.name())
+        + ",\"status\":"
+        + quote(finding.status().name().toLowerCase(Locale.ROOT))
+        + ",\"value\":"
+        + quote(finding.value())
+        + ",\"detail\":"
+        + quote(finding.detail())
+        + "}";
+  }
+
+  private static String quote(String text) {
+    StringBuilder quoted = new StringBuilder("\"");
+    for (int i = 0; i < text.length(); i++) {
+      char c = text.charAt(i);
+      if (c == '"' || c == '\\') {
+        quoted.append('\\').append(c);
+      } else if (c < ' ') {
+        quoted.append(String.format(Locale.ROOT, "\\u%04x", (int) c));
+      } else {
+        quoted.append(c);
+      }
+    }
+    return quoted.append('"').toString();
+  }
+}

@@ -1,0 +1,180 @@
+package dev.tutti.cli.doctor;
+
+import com.sun.management.OperatingSystemMXBean;
+import dev.tutti.spi.SharedHeap;
+import java.io.IOException;
+import java.lang.management.ManagementFactory;
+import java.net.InetAddress;
+import java.net.NetworkInterface;
+import java.net.SocketException;
+import java.net.UnknownHostException;
+import java.nio.file.FileStore;
+import java.nio.file.Files;
+import java.nio.file.Path;
+import java.util.ArrayList;
+import java.util.Collections;
+import java.util.List;
+import java.util.Locale;
+import java.util.stream.Collectors;
+
+/** Looks at Java, the machine and the network. */
+public final class HostCheck {
+  private static final Path SHARED_MEMORY = Path.of("/dev/shm");
+
+  /** The last update of Java 25 whose G1 moves pinned arrays. */
+  private static final int LAST_MOVING_UPDATE = 2;
+
+  private HostCheck() {}
+
+  /** Returns what it found. */
+  static List<CheckResult> run() {
+    List<CheckResult> findings = new ArrayList<>();
+    java(findings);
+    machine(findings);
+    network(findings);
+    return findings;
+  }
+
+  /** Returns the name of this host, or "localhost" where it has none. */
+  public static String hostName() {
+    try {
+      return InetAddress.getLocalHost().getHostName();
+    } catch (UnknownHostException e) {
+      return "localhost";
+    }
+  }
+
+  private static void java(List<CheckResult> findings) {
+    String origin = System.getProperty("java.vendor") + ", " + System.getProperty("java.home");
+    findings.add(version(Runtime.version(), usesG1(), origin));
+    List<String> flags = ManagementFactory.getRuntimeMXBean().getInputArguments();
+    findings.add(
+        CheckResult.ok("java", "flags", flags.isEmpty() ? "none" : String.join(" ", flags), ""));
+    boolean allowed = HostCheck.class.getModule().isNativeAccessEnabled();
+    findings.add(
+        allowed
+            ? CheckResult.ok("java", "native access", "allowed", "")
+            : CheckResult.note(
+                "java",
+                "native access",
+                "not allowed",
+                "a backend that calls native code makes Java warn; add"
+                    + " --enable-native-access=ALL-UNNAMED"));
+    findings.add(
+        SharedHeap.ofProcess().isPresent()
+            ? CheckResult.ok("java", "large tensors", "in memory that ranks of a host see", "")
+            : CheckResult.note(
+                "java",
+                "large tensors",
+                "in memory of their process alone",
+                "ranks of a host copy them by way of other memory; needs Linux, native access and "
+                    + SharedHeap.SETTING.name()));
+  }
+
+  /** Rates a version of Java. */
+  static CheckResult version(Runtime.Version version, boolean g1, String origin) {
+    boolean affected =
+        version.feature() == 25 && version.interim() == 0 && version.update() <= LAST_MOVING_UPDATE;
+    return affected && g1
+        ? CheckResult.note(
+            "java",
+            "version",
+            version.toString(),
+            "G1 moves arrays that native code of libraries has pinned (JDK-8377811), which corrupts"
+                + " data; use 25.0.3 or later, or another collector, as -XX:+UseParallelGC. "
+                + origin)
+        : CheckResult.ok("java", "version", version.toString(), origin);
+  }
+
+  private static boolean usesG1() {
+    return ManagementFactory.getGarbageCollectorMXBeans().stream()
+        .anyMatch(collector -> collector.getName().startsWith("G1"));
+  }
+
+  private static void machine(List<CheckResult> findings) {
+    findings.add(
+        CheckResult.ok(
+            "machine",
+            "system",
+            System.getProperty("os.name") + " " + System.getProperty("os.version"),
+            System.getProperty("os.arch")));
+    findings.add(
+        CheckResult.ok(
+            "machine",
+            "cores",
+            Integer.toString(Runtime.getRuntime().availableProcessors()),
+            "that this process may use"));
+    if (ManagementFactory.getOperatingSystemMXBean() instanceof OperatingSystemMXBean system) {
+      findings.add(
+          CheckResult.ok(
+              "machine",
+              "memory",
+              size(system.getTotalMemorySize()),
+              size(system.getFreeMemorySize()) + " free"));
+    }
+    try {
+      FileStore store = Files.getFileStore(SHARED_MEMORY);
+      findings.add(
+          CheckResult.ok(
+              "machine",
+              SHARED_MEMORY.toString(),
+              size(store.getUsableSpace()) + " free",
+              "of " + size(store.getTotalSpace())));
+    } catch (IOException e) {
+      findings.add(
+          CheckResult.note("machine", SHARED_MEMORY.toString(), "none", "cannot be read: " + e));
+    }
+  }
+
+  private static void network(List<CheckResult> findings) {
+    try {
+      for (NetworkInterface each : Collections.list(NetworkInterface.getNetworkInterfaces())) {
+        String state;
+        try {
+          state =
+              (each.isUp() ? "up" : "down")
+                  + (each.isLoopback() ? ", loopback: only this host reaches it" : "");
+        } catch (SocketException e) {
+          state = "gone: " + e.getMessage();
+        }
+        String addresses =
+            each.inetAddresses().map(InetAddress::getHostAddress).collect(Collectors.joining(" "));
+        findings.add(
+            CheckResult.ok(
+                "network", each.getName(), addresses.isEmpty() ? "no address" : addresses, state));
+      }
+    } catch (SocketException e) {
+      findings.add(
+          CheckResult.broken("network", "interfaces", "unknown", "cannot be listed: " + e));
+    }
+    try {
+      InetAddress host = InetAddress.getLocalHost();
+      findings.add(
+          host.isLoopbackAddress()
+              ? CheckResult.note(
+                  "network",
+                  "host name",
+                  host.getHostName(),
+                  host.getHostAddress() + ", a loopback address: only this host reaches it")
+              : CheckResult.ok("network", "host name", host.getHostName(), host.getHostAddress()));
+    } catch (UnknownHostException e) {
+      findings.add(
+          CheckResult.note(
+              "network",
+              "host name",
+              "does not resolve",
+              e.getMessage() + "; add it to /etc/hosts, or name an interface"));
+    }
+  }
+
+  private static String size(long bytes) {
+    double value = bytes;
+    String[] units = {"B", "KiB", "MiB", "GiB", "TiB"};
+    int unit = 0;
+    while (value >= 1024 && unit < units.length - 1) {
+      value /= 1024;
+      unit++;
+    }
+    return String.format(Locale.ROOT, unit == 0 ? "%.0f %s" : "%.1f %s", value, units[unit]);
+  }
+}

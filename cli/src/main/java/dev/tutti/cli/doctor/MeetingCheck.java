@@ -1,0 +1,117 @@
+package dev.tutti.cli.doctor;
+
+import dev.tutti.Setting;
+import dev.tutti.Settings;
+import dev.tutti.internal.HostPort;
+import dev.tutti.internal.RuntimeSettings;
+import dev.tutti.internal.Spelling;
+import java.util.HashMap;
+import java.util.Map;
+import java.util.OptionalInt;
+import java.util.SortedSet;
+
+/** Finds what is wrong with the settings that say who this rank is and where the ranks meet. */
+final class MeetingCheck {
+  private static final int MAX_PORT = 65535;
+
+  private final Settings settings;
+  private final SortedSet<String> schemes;
+  private final Map<String, String> wrong = new HashMap<>();
+
+  private MeetingCheck(Settings settings, SortedSet<String> schemes) {
+    this.settings = settings;
+    this.schemes = schemes;
+  }
+
+  /**
+   * Returns what is wrong and what to do, by the setting's name.
+   *
+   * @param settings all settings
+   * @param schemes of the stores on the class path
+   */
+  static Map<String, String> run(Settings settings, SortedSet<String> schemes) {
+    MeetingCheck check = new MeetingCheck(settings, schemes);
+    check.checkScheme(RuntimeSettings.STORE, settings.get(RuntimeSettings.STORE));
+    String place = settings.get(RuntimeSettings.INIT_METHOD);
+    int colon = place.indexOf("://");
+    if (colon < 0) {
+      check.add(RuntimeSettings.INIT_METHOD, "is no URL; unset it for env://");
+    } else if (!place.startsWith("env://")) {
+      check.checkScheme(RuntimeSettings.INIT_METHOD, place.substring(0, colon));
+    }
+    check.checkAddress();
+    check.checkPort();
+    check.checkRank();
+    return Map.copyOf(check.wrong);
+  }
+
+  private void add(Setting<?> setting, String complaint) {
+    wrong.put(setting.name(), complaint);
+  }
+
+  private void checkScheme(Setting<?> setting, String scheme) {
+    if (!schemes.contains(scheme)) {
+      String meant =
+          Spelling.nearest(scheme, schemes)
+              .map(name -> "; did you mean " + name + "?")
+              .orElse("; unset it for " + setting.defaultText());
+      add(
+          setting,
+          "no store on the class path has the scheme '%s', those there have %s%s"
+              .formatted(scheme, String.join(", ", schemes), meant));
+    }
+  }
+
+  private void checkAddress() {
+    String host = settings.get(RuntimeSettings.MASTER_ADDR);
+    if (host.isEmpty()) {
+      return;
+    }
+    try {
+      if (HostPort.parse(host).port() >= 0) {
+        add(RuntimeSettings.MASTER_ADDR, "must be a host without a port, which MASTER_PORT says");
+      }
+    } catch (IllegalArgumentException e) {
+      add(RuntimeSettings.MASTER_ADDR, "must be a host name or an IP address: " + e.getMessage());
+    }
+  }
+
+  private void checkPort() {
+    String text = settings.get(RuntimeSettings.MASTER_PORT);
+    int port = number(text).orElse(-1);
+    if (!text.isEmpty() && (port < 0 || port > MAX_PORT)) {
+      add(
+          RuntimeSettings.MASTER_PORT,
+          "must be a number from 1 to " + MAX_PORT + ", the same for all ranks");
+    } else if (port == 0 && number(settings.get(RuntimeSettings.WORLD_SIZE)).orElse(1) > 1) {
+      add(
+          RuntimeSettings.MASTER_PORT,
+          "must not be 0: the other ranks cannot know which port that becomes");
+    }
+  }
+
+  private void checkRank() {
+    String sizeText = settings.get(RuntimeSettings.WORLD_SIZE);
+    String rankText = settings.get(RuntimeSettings.RANK);
+    int size = sizeText.isEmpty() ? Integer.MAX_VALUE : number(sizeText).orElse(0);
+    int rank = rankText.isEmpty() ? 0 : number(rankText).orElse(-1);
+    if (size < 1) {
+      add(RuntimeSettings.WORLD_SIZE, "must be the number of ranks, at least 1");
+    }
+    if (rank < 0) {
+      add(RuntimeSettings.RANK, "must be a number from 0, one less than WORLD_SIZE at most");
+    } else if (size >= 1 && rank >= size) {
+      add(
+          RuntimeSettings.RANK,
+          "must be from 0 to %d, as WORLD_SIZE is %d".formatted(size - 1, size));
+    }
+  }
+
+  private static OptionalInt number(String text) {
+    try {
+      return OptionalInt.of(Integer.parseInt(text));
+    } catch (NumberFormatException e) {
+      return OptionalInt.empty();
+    }
+  }
+}

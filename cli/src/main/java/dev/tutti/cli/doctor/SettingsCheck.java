@@ -1,0 +1,95 @@
+package dev.tutti.cli.doctor;
+
+import dev.tutti.Setting;
+import dev.tutti.Settings;
+import dev.tutti.internal.RuntimeSettings;
+import dev.tutti.internal.SettingNames;
+import java.util.ArrayList;
+import java.util.List;
+import java.util.Map;
+import java.util.Optional;
+import java.util.ServiceConfigurationError;
+import java.util.TreeMap;
+import java.util.function.Supplier;
+
+/** Lists all settings with their values and where those come from. */
+final class SettingsCheck {
+  private SettingsCheck() {}
+
+  /**
+   * Returns what it found.
+   *
+   * @param settings all settings
+   * @param providers whose settings are listed beside the runtime's
+   * @param environment where names are looked for that are no settings
+   */
+  static List<CheckResult> run(
+      Settings settings, ProviderCheck providers, Map<String, String> environment) {
+    Map<String, Setting<?>> all = new TreeMap<>();
+    RuntimeSettings.all().forEach(setting -> all.putIfAbsent(setting.name(), setting));
+    List<CheckResult> findings = new ArrayList<>();
+    providers
+        .backends()
+        .forEach(provider -> add(provider.name(), provider::settings, all, findings));
+    providers
+        .stores()
+        .forEach(provider -> add(provider.scheme(), provider::settings, all, findings));
+    Map<String, String> wrong = MeetingCheck.run(settings, providers.schemes());
+    for (Setting<?> setting : all.values()) {
+      String source = settings.source(setting);
+      String text = settings.text(setting.name()).orElse(setting.defaultText());
+      String shown = setting.shown(text);
+      try {
+        settings.get(setting);
+        String complaint = wrong.get(setting.name());
+        findings.add(
+            complaint == null
+                ? CheckResult.ok(
+                    "settings",
+                    setting.name(),
+                    shown,
+                    "from " + source + ": " + setting.description())
+                : CheckResult.broken("settings", setting.name(), shown, complaint));
+      } catch (IllegalArgumentException e) {
+        findings.add(
+            CheckResult.broken("settings", setting.name(), shown, String.valueOf(e.getMessage())));
+      }
+    }
+    findings.addAll(unknown(environment, all));
+    return findings;
+  }
+
+  private static void add(
+      String provider,
+      Supplier<List<Setting<?>>> settings,
+      Map<String, Setting<?>> all,
+      List<CheckResult> findings) {
+    try {
+      settings.get().forEach(setting -> all.putIfAbsent(setting.name(), setting));
+    } catch (RuntimeException | LinkageError | ServiceConfigurationError e) {
+      findings.add(
+          CheckResult.broken(
+              "settings", provider + " settings", "not known", String.valueOf(e.getMessage())));
+    }
+  }
+
+  /** Finds variables that look like settings and are none. */
+  private static List<CheckResult> unknown(
+      Map<String, String> environment, Map<String, Setting<?>> known) {
+    return SettingNames.foreign(environment.keySet()).stream()
+        .filter(name -> !known.containsKey(name))
+        .map(name -> unknown(name, environment.getOrDefault(name, ""), known))
+        .toList();
+  }
+
+  private static CheckResult unknown(String name, String value, Map<String, Setting<?>> known) {
+    Optional<String> nearest = SettingNames.nearest(name, known.keySet());
+    Setting<?> meant = nearest.map(known::get).orElse(null);
+    String hint =
+        nearest
+            .map(setting -> "did you mean " + setting + "?")
+            .orElse("or its provider is not on the class path");
+    String shown = meant == null ? value : meant.shown(value);
+    return CheckResult.note("settings", name, shown, "no such setting, nobody reads it; " + hint);
+  }
+}

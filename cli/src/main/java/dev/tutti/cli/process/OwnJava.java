@@ -1,0 +1,29 @@
+package dev.tutti.cli.process;
+
+import dev.tutti.cli.Main;
+import java.lang.management.ManagementFactory;
+import java.nio.file.Path;
+import java.util.ArrayList;
+import java.util.List;
+
+/** Knows how to start this program again: the same Java, flags and class path. */
+public final class OwnJava {
+  private OwnJava() {}
+
+  /** Returns the command up to and including the main class. */
+  public static List<String> command() {
+    List<String> command = new ArrayList<>();
+    command.add(Path.of(System.getProperty("java.home"), "bin", "java").toString());
+    for (String flag : ManagementFactory.getRuntimeMXBean().getInputArguments()) {
+      // Agents and the like are for one process only.
+      boolean forAll = flag.startsWith("--") || flag.startsWith("-X") || flag.startsWith("-D");
+      if (forAll && !flag.startsWith("-XX:AOTCacheOutput")) {
+        command.add(flag);
+      }
+    }
+    command.add("-cp");
+    command.add(System.getProperty("java.class.path"));
+    command.add(Main.class.getName());
+    return command;
+  }
+}

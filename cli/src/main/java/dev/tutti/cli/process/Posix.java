@@ -1,0 +1,115 @@
+package dev.tutti.cli.process;
+
+import static java.lang.foreign.ValueLayout.ADDRESS;
+import static java.lang.foreign.ValueLayout.JAVA_INT;
+import static java.lang.foreign.ValueLayout.JAVA_LONG;
+import static java.lang.foreign.ValueLayout.JAVA_SHORT;
+
+import java.lang.foreign.Arena;
+import java.lang.foreign.FunctionDescriptor;
+import java.lang.foreign.Linker;
+import java.lang.foreign.MemorySegment;
+import java.lang.invoke.MethodHandle;
+import java.util.Optional;
+import java.util.OptionalInt;
+
+/** Calls the few functions of the C library that the JDK has no method for. */
+public final class Posix {
+  static final int SIGHUP = 1;
+  public static final int SIGINT = 2;
+  static final int SIGQUIT = 3;
+  public static final int SIGKILL = 9;
+  public static final int SIGTERM = 15;
+
+  private Posix() {}
+
+  /**
+   * Sends a signal.
+   *
+   * @param pid a process, or the negative of a process group
+   * @param signal its number; 0 only checks
+   * @return whether there was somebody to receive it
+   */
+  public static boolean kill(long pid, int signal) {
+    return Kill.HANDLE.isPresent() && call(Kill.HANDLE.get(), (int) pid, signal) == 0;
+  }
+
+  /**
+   * Tells whether a file descriptor is a terminal.
+   *
+   * @param descriptor 0, 1 or 2
+   */
+  static boolean isTerminal(int descriptor) {
+    return IsATty.HANDLE.isPresent() && call(IsATty.HANDLE.get(), descriptor) == 1;
+  }
+
+  /**
+   * Returns the width of a terminal; empty where the descriptor is none, or does not know.
+   *
+   * @param descriptor 0, 1 or 2
+   */
+  static OptionalInt columns(int descriptor) {
+    if (IoCtl.HANDLE.isEmpty() || !isTerminal(descriptor)) {
+      return OptionalInt.empty();
+    }
+    try (Arena arena = Arena.ofConfined()) {
+      MemorySegment size = arena.allocate(4 * JAVA_SHORT.byteSize(), JAVA_SHORT.byteAlignment());
+      int result = call(IoCtl.HANDLE.get(), descriptor, IoCtl.TIOCGWINSZ, size);
+      int columns = Short.toUnsignedInt(size.getAtIndex(JAVA_SHORT, 1));
+      return result == 0 && columns > 0 ? OptionalInt.of(columns) : OptionalInt.empty();
+    }
+  }
+
+  /** Names a signal, such as SIGTERM. */
+  public static String signalName(int signal) {
+    return switch (signal) {
+      case SIGHUP -> "SIGHUP";
+      case SIGINT -> "SIGINT";
+      case SIGQUIT -> "SIGQUIT";
+      case 4 -> "SIGILL";
+      case 6 -> "SIGABRT";
+      case 7 -> "SIGBUS";
+      case 8 -> "SIGFPE";
+      case SIGKILL -> "SIGKILL";
+      case 11 -> "SIGSEGV";
+      case 13 -> "SIGPIPE";
+      case SIGTERM -> "SIGTERM";
+      default -> "signal " + signal;
+    };
+  }
+
+  private static int call(MethodHandle function, Object... arguments) {
+    try {
+      return (int) function.invokeWithArguments(arguments);
+    } catch (Throwable e) {
+      throw new AssertionError(e);
+    }
+  }
+
+  private static Optional<MethodHandle> find(
+      String name, FunctionDescriptor descriptor, Linker.Option... options) {
+    Optional<MemorySegment> address = Linker.nativeLinker().defaultLookup().find(name);
+    return address.map(found -> Linker.nativeLinker().downcallHandle(found, descriptor, options));
+  }
+
+  private static final class Kill {
+    static final Optional<MethodHandle> HANDLE =
+        find("kill", FunctionDescriptor.of(JAVA_INT, JAVA_INT, JAVA_INT));
+  }
+
+  private static final class IsATty {
+    static final Optional<MethodHandle> HANDLE =
+        find("isatty", FunctionDescriptor.of(JAVA_INT, JAVA_INT));
+  }
+
+  private static final class IoCtl {
+    /** Asks for the size of a terminal; the number is Linux's. */
+    static final long TIOCGWINSZ = 0x5413;
+
+    static final Optional<MethodHandle> HANDLE =
+        find(
+            "ioctl",
+            FunctionDescriptor.of(JAVA_INT, JAVA_INT, JAVA_LONG, ADDRESS),
+            Linker.Option.firstVariadicArg(2));
+  }
+}

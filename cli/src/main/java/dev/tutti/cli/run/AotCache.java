@@ -1,0 +1,73 @@
+package dev.tutti.cli.run;
+
+import java.io.IOException;
+import java.nio.file.Files;
+import java.nio.file.Path;
+import java.nio.file.StandardCopyOption;
+import java.util.ArrayList;
+import java.util.List;
+
+/**
+ * Keeps what ranks in Java loaded and linked, so that later ones start from it (JEP 514).
+ *
+ * <p>While there is no such file, the first rank of the node writes one as it ends; it counts when
+ * all ranks ended well.
+ *
+ * @param file where it is kept
+ */
+record AotCache(Path file) {
+  /** Checks that the file can be written. */
+  AotCache {
+    Path folder = file.toAbsolutePath().getParent();
+    if (folder == null || !Files.isDirectory(folder)) {
+      throw new IllegalArgumentException("--aot " + file + ": there is no such folder");
+    }
+  }
+
+  /**
+   * Returns a command that uses the file, or writes it.
+   *
+   * @param command starts with java
+   * @param local number of the rank on this node
+   * @throws IllegalArgumentException if the command starts otherwise
+   */
+  List<String> command(List<String> command, int local) {
+    check(command);
+    List<String> changed = new ArrayList<>(command);
+    if (Files.exists(file)) {
+      changed.add(1, "-XX:AOTCache=" + file);
+    } else if (local == 0) {
+      changed.add(1, "-XX:AOTCacheOutput=" + written());
+      changed.add(2, "-Xlog:aot=error");
+    }
+    return changed;
+  }
+
+  /**
+   * Checks that a command can use such a file.
+   *
+   * @throws IllegalArgumentException if it does not start with java
+   */
+  static void check(List<String> command) {
+    Path program = Path.of(command.getFirst()).getFileName();
+    if (program == null || !program.toString().equals("java")) {
+      throw new IllegalArgumentException(
+          "--aot is for commands that start with java, not with " + command.getFirst());
+    }
+  }
+
+  /** Ends a run: keeps what was written, if all ranks ended well, else deletes it. */
+  void end(boolean well) throws IOException {
+    if (well && Files.exists(written())) {
+      Files.move(written(), file, StandardCopyOption.ATOMIC_MOVE);
+    } else {
+      Files.deleteIfExists(written());
+      // What the JVM writes before, and leaves if it is ended meanwhile.
+      Files.deleteIfExists(Path.of(written() + ".config"));
+    }
+  }
+
+  private Path written() {
+    return file.resolveSibling(file.getFileName() + "." + ProcessHandle.current().pid());
+  }
+}

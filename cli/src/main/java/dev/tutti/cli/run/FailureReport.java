@@ -1,0 +1,67 @@
+package dev.tutti.cli.run;
+
+import dev.tutti.cli.run.LaunchRendezvous.Verdict;
+import dev.tutti.internal.FailureLog.Blame;
+import java.util.List;
+import java.util.Map;
+import java.util.StringJoiner;
+import org.jspecify.annotations.Nullable;
+
+/** Writes what people read when a job failed: who was first, its last lines, and the others. */
+final class FailureReport {
+  private FailureReport() {}
+
+  /**
+   * Writes the report.
+   *
+   * @param plan what was launched
+   * @param verdict how the attempt ended
+   * @param blame whom the ranks blame, null if they did not say
+   * @param ranks this node's ranks
+   * @param exits how they ended, by rank
+   */
+  static String write(
+      LaunchPlan plan,
+      Verdict verdict,
+      @Nullable Blame blame,
+      List<RankProcess> ranks,
+      Map<Integer, RankExit> exits) {
+    StringJoiner report = new StringJoiner("\n");
+    if (verdict.rank() < 0) {
+      return report.add(verdict.text()).toString();
+    }
+    String where = plan.nodes() > 1 ? " (node " + verdict.node() + ")" : "";
+    report.add("the first to fail: " + verdict.text() + where);
+    addTail(report, verdict.rank(), ranks, "its last lines:", "it printed nothing");
+    if (blame != null && blame.rank() < 0) {
+      report.add("  the ranks blame nobody alone: " + blame.text());
+    } else if (blame != null && blame.rank() != verdict.rank()) {
+      report.add("  but the ranks blame rank " + blame.rank() + ": " + blame.text());
+      String name = "rank " + blame.rank();
+      addTail(
+          report, blame.rank(), ranks, "last lines of " + name + ":", name + " printed nothing");
+    }
+    for (RankProcess rank : ranks) {
+      RankExit exit = exits.get(rank.rank());
+      if (exit == null) {
+        report.add("  rank " + rank.rank() + " does not end, process " + rank.tree().pid());
+      } else if (rank.rank() != verdict.rank()) {
+        report.add("  rank " + rank.rank() + " " + exit.describe());
+      }
+    }
+    plan.logDirectory().ifPresent(logs -> report.add("  logs: " + logs.resolve(plan.runId())));
+    return report.toString();
+  }
+
+  /** Adds the last lines of a rank, if it is of this node. */
+  private static void addTail(
+      StringJoiner report, int number, List<RankProcess> ranks, String heading, String none) {
+    for (RankProcess rank : ranks) {
+      if (rank.rank() == number) {
+        List<String> lines = rank.tail();
+        report.add("  " + (lines.isEmpty() ? none : heading));
+        lines.forEach(line -> report.add("    " + line));
+      }
+    }
+  }
+}

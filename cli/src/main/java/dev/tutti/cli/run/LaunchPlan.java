@@ -1,0 +1,107 @@
+package dev.tutti.cli.run;
+
+import java.nio.file.Path;
+import java.time.Duration;
+import java.util.List;
+import java.util.Map;
+import java.util.Optional;
+import java.util.regex.Pattern;
+
+/**
+ * Says what {@code tutti run} starts on this node, and how.
+ *
+ * @param command program and arguments of every rank
+ * @param localSize ranks on this node
+ * @param nodes number of nodes
+ * @param nodeRank this node, from 0; node 0 hosts the store
+ * @param masterAddress where node 0 is reached
+ * @param masterPort port of the store; 0 takes a free one, on node 0 only
+ * @param maxRestarts how often all ranks are started again after a failure
+ * @param runId names the job
+ * @param role name of the only role
+ * @param logDirectory where each rank's output is also written, if anywhere
+ * @param tailLines how many last lines of a failed rank are shown
+ * @param linger how long ranks may go on after the first failed, before SIGTERM
+ * @param grace time between SIGTERM and SIGKILL
+ * @param rendezvousTimeout longest wait for the other nodes
+ * @param environment what every rank's environment starts from
+ * @param aotCache what Java ranks start from, if anything
+ */
+public record LaunchPlan(
+    List<String> command,
+    int localSize,
+    int nodes,
+    int nodeRank,
+    String masterAddress,
+    int masterPort,
+    int maxRestarts,
+    String runId,
+    String role,
+    Optional<Path> logDirectory,
+    int tailLines,
+    Duration linger,
+    Duration grace,
+    Duration rendezvousTimeout,
+    Map<String, String> environment,
+    Optional<AotCache> aotCache) {
+
+  private static final Pattern NAME = Pattern.compile("[^/\\\\\\p{Cntrl}]{1,128}");
+
+  /** Checks the numbers, and copies list and map. */
+  public LaunchPlan {
+    command = List.copyOf(command);
+    environment = Map.copyOf(environment);
+    if (command.isEmpty()) {
+      throw new IllegalArgumentException("there is no command to run");
+    }
+    if (aotCache.isPresent()) {
+      AotCache.check(command);
+    }
+    require(localSize >= 1, "--nproc must be at least 1, not " + localSize);
+    require(nodes >= 1, "--nnodes must be at least 1, not " + nodes);
+    require(
+        nodeRank >= 0 && nodeRank < nodes,
+        "--node-rank must be from 0 to " + (nodes - 1) + ", not " + nodeRank);
+    require(
+        masterPort >= 0 && masterPort <= 65535,
+        "--master-port must be from 0 to 65535, not " + masterPort);
+    require(
+        masterPort > 0 || nodeRank == 0,
+        "--master-port must be given, and not 0, where node 0 is another");
+    require(maxRestarts >= 0, "--max-restarts must not be negative: " + maxRestarts);
+    require(tailLines >= 0, "--tail must not be negative: " + tailLines);
+    require(
+        rendezvousTimeout.isPositive(),
+        "--rdzv-timeout must be positive, not " + rendezvousTimeout);
+    // The id names a directory of logs, which must not lie elsewhere.
+    require(
+        NAME.matcher(runId).matches() && !runId.equals(".") && !runId.equals(".."),
+        "--rdzv-id must be a name without '/' and control characters, not '" + runId + "'");
+  }
+
+  /**
+   * Returns program and arguments of a rank.
+   *
+   * @param local its number on this node
+   */
+  List<String> command(int local) {
+    return aotCache.map(cache -> cache.command(command, local)).orElse(command);
+  }
+
+  /**
+   * Returns where the output of a rank is written, if anywhere.
+   *
+   * @param rank which
+   * @param attempt how often all ranks were restarted before
+   */
+  Optional<Path> logDirectory(int rank, int attempt) {
+    return logDirectory.map(
+        root -> root.resolve(runId).resolve("attempt_" + attempt).resolve(Integer.toString(rank)));
+  }
+
+  private static void require(boolean holds, String message) {
+    if (!holds) {
+      throw new IllegalArgumentException(message);
+    }
+  }
+}

@@ -1,0 +1,194 @@
+package dev.tutti.cli.run;
+
+import static java.nio.charset.StandardCharsets.ISO_8859_1;
+
+import dev.tutti.cli.process.Posix;
+import java.io.File;
+import java.io.IOException;
+import java.nio.file.Files;
+import java.nio.file.Path;
+import java.time.Duration;
+import java.util.ArrayList;
+import java.util.List;
+import java.util.Map;
+import java.util.Optional;
+import java.util.concurrent.TimeUnit;
+import java.util.stream.Stream;
+
+/**
+ * Is a started process with all that it starts in turn, as the target of signals.
+ *
+ * <p>Where the system has {@code setsid} the process gets a session of its own: a signal to the
+ * group then reaches also children whose parent is gone, and Ctrl-C at a terminal reaches the
+ * launcher alone, which forwards it once. Where {@code setpriv} knows {@code --pdeathsig} the
+ * process is killed when the launcher dies without a chance to do so.
+ */
+final class ProcessTree {
+  private final ProcessHandle root;
+  private final boolean ownGroup;
+
+  private ProcessTree(ProcessHandle root, boolean ownGroup) {
+    this.root = root;
+    this.ownGroup = ownGroup;
+  }
+
+  /**
+   * Returns the command that starts a command in a session of its own, as far as the system can.
+   *
+   * @param command program and arguments
+   */
+  static List<String> isolated(List<String> command) {
+    List<String> result = new ArrayList<>(Tools.PREFIX);
+    result.addAll(command);
+    return result;
+  }
+
+  /**
+   * Takes a process that was started by an {@link #isolated} command.
+   *
+   * @param process the process
+   */
+  static ProcessTree of(Process process) {
+    return new ProcessTree(process.toHandle(), !Tools.PREFIX.isEmpty());
+  }
+
+  /** Returns the process id of the root. */
+  long pid() {
+    return root.pid();
+  }
+
+  /** Sends a signal to every process once. */
+  void signal(int signal) {
+    if (ownGroup && Posix.kill(-root.pid(), signal)) {
+      return;
+    }
+    // No group of its own, or not yet: the root has not come to its setsid.
+    List<ProcessHandle> all = new ArrayList<>(descendants());
+    if (root.isAlive()) {
+      all.add(root);
+    }
+    for (ProcessHandle process : all) {
+      deliver(process, signal);
+    }
+  }
+
+  /** Sends SIGKILL to every process, also to those that left the group. */
+  void kill() {
+    List<ProcessHandle> all = descendants();
+    signal(Posix.SIGKILL);
+    for (ProcessHandle process : all) {
+      process.destroyForcibly();
+    }
+  }
+
+  /** Tells whether the root or a process of its group runs. */
+  boolean isAlive() {
+    return root.isAlive() || (ownGroup && Posix.kill(-root.pid(), 0) && groupRuns(root.pid()));
+  }
+
+  /** Tells whether a group has a process that is not merely waiting for its parent to look. */
+  private static boolean groupRuns(long group) {
+    Path proc = Path.of("/proc");
+    if (!Files.isReadable(proc.resolve("self/stat"))) {
+      return true;
+    }
+    try (Stream<ProcessHandle> all = ProcessHandle.allProcesses()) {
+      return all.anyMatch(process -> runsIn(group, proc.resolve(process.pid() + "/stat")));
+    }
+  }
+
+  private static boolean runsIn(long group, Path stat) {
+    try {
+      // pid (name) state parent group ...; the name may hold anything
+      String text = Files.readString(stat, ISO_8859_1);
+      String[] fields = text.substring(text.lastIndexOf(')') + 2).split(" ", 4);
+      boolean dead = fields[0].equals("Z") || fields[0].equals("X");
+      return !dead && Long.parseLong(fields[2]) == group;
+    } catch (IOException e) {
+      return false; // it ended meanwhile
+    }
+  }
+
+  private List<ProcessHandle> descendants() {
+    try (Stream<ProcessHandle> all = root.descendants()) {
+      return all.toList();
+    }
+  }
+
+  private static void deliver(ProcessHandle process, int signal) {
+    if (Posix.kill(process.pid(), signal)) {
+      return;
+    }
+    if (signal == Posix.SIGKILL) {
+      process.destroyForcibly();
+    } else {
+      process.destroy();
+    }
+  }
+
+  /**
+   * Finds a program.
+   *
+   * @param name a path, or a name to look for in {@code PATH}
+   * @param environment holds {@code PATH}
+   */
+  static Optional<Path> find(String name, Map<String, String> environment) {
+    if (name.indexOf(File.separatorChar) >= 0) {
+      return Optional.of(Path.of(name)).filter(ProcessTree::isProgram);
+    }
+    for (String directory : environment.getOrDefault("PATH", "").split(File.pathSeparator)) {
+      Path candidate = Path.of(directory.isEmpty() ? "." : directory, name);
+      if (isProgram(candidate)) {
+        return Optional.of(candidate);
+      }
+    }
+    return Optional.empty();
+  }
+
+  private static boolean isProgram(Path path) {
+    return Files.isRegularFile(path) && Files.isExecutable(path);
+  }
+
+  /** Is looked up once, when the first process is started. */
+  private static final class Tools {
+    static final List<String> PREFIX = find();
+
+    private static List<String> find() {
+      Optional<Path> setsid = ProcessTree.find("setsid", System.getenv());
+      if (setsid.isEmpty() || !works(List.of(setsid.get().toString(), "true"))) {
+        return List.of();
+      }
+      List<String> prefix = new ArrayList<>(List.of(setsid.get().toString()));
+      Optional<Path> setpriv = ProcessTree.find("setpriv", System.getenv());
+      if (setpriv.isPresent()) {
+        List<String> onDeath = List.of(setpriv.get().toString(), "--pdeathsig", "KILL");
+        List<String> probe = new ArrayList<>(onDeath);
+        probe.add("true");
+        if (works(probe)) {
+          prefix.addAll(onDeath);
+        }
+      }
+      return List.copyOf(prefix);
+    }
+
+    private static boolean works(List<String> command) {
+      try {
+        Process process =
+            new ProcessBuilder(command)
+                .redirectOutput(ProcessBuilder.Redirect.DISCARD)
+                .redirectError(ProcessBuilder.Redirect.DISCARD)
+                .start();
+        if (process.waitFor(Duration.ofSeconds(5).toMillis(), TimeUnit.MILLISECONDS)) {
+          return process.exitValue() == 0;
+        }
+        process.destroyForcibly();
+        return false;
+      } catch (IOException e) {
+        return false;
+      } catch (InterruptedException e) {
+        Thread.currentThread().interrupt();
+        return false;
+      }
+    }
+  }
+}

@@ -1,0 +1,43 @@
+package dev.tutti.cli.run;
+
+import java.util.HashMap;
+import java.util.Map;
+
+/** Builds the environment of one rank, by the names that torchrun uses. */
+final class RankEnvironment {
+  private RankEnvironment() {}
+
+  /**
+   * Returns the whole environment of a rank: the plan's, and on top what torchrun would set.
+   *
+   * @param plan what is launched
+   * @param cohort where this node's ranks stand
+   * @param localRank which process of this node, from 0
+   * @param attempt how often all ranks were restarted before
+   */
+  static Map<String, String> of(LaunchPlan plan, RankRange cohort, int localRank, int attempt) {
+    String rank = Integer.toString(cohort.firstRank() + localRank);
+    String worldSize = Integer.toString(cohort.worldSize());
+    Map<String, String> environment = new HashMap<>(plan.environment());
+    environment.put("RANK", rank);
+    environment.put("LOCAL_RANK", Integer.toString(localRank));
+    environment.put("GROUP_RANK", Integer.toString(plan.nodeRank()));
+    environment.put("ROLE_RANK", rank);
+    environment.put("ROLE_NAME", plan.role());
+    environment.put("WORLD_SIZE", worldSize);
+    environment.put("LOCAL_WORLD_SIZE", Integer.toString(plan.localSize()));
+    environment.put("GROUP_WORLD_SIZE", Integer.toString(plan.nodes()));
+    environment.put("ROLE_WORLD_SIZE", worldSize);
+    environment.put("MASTER_ADDR", cohort.masterAddress());
+    environment.put("MASTER_PORT", Integer.toString(cohort.masterPort()));
+    environment.put("TORCHELASTIC_RESTART_COUNT", Integer.toString(attempt));
+    environment.put("TORCHELASTIC_MAX_RESTARTS", Integer.toString(plan.maxRestarts()));
+    environment.put("TORCHELASTIC_RUN_ID", plan.runId());
+    environment.put("TORCHELASTIC_USE_AGENT_STORE", "True");
+    environment.putIfAbsent("TORCH_NCCL_ASYNC_ERROR_HANDLING", "1");
+    if (plan.localSize() > 1) {
+      environment.putIfAbsent("OMP_NUM_THREADS", "1");
+    }
+    return environment;
+  }
+}

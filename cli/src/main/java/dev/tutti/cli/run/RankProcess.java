@@ -1,0 +1,237 @@
+package dev.tutti.cli.run;
+
+import static java.nio.charset.StandardCharsets.UTF_8;
+
+import dev.tutti.cli.process.Reasons;
+import dev.tutti.cli.run.RankOutput.Channel;
+import java.io.BufferedOutputStream;
+import java.io.Closeable;
+import java.io.File;
+import java.io.IOException;
+import java.io.OutputStream;
+import java.io.UncheckedIOException;
+import java.nio.file.Files;
+import java.nio.file.Path;
+import java.time.Duration;
+import java.util.ArrayDeque;
+import java.util.List;
+import java.util.Map;
+import java.util.Optional;
+import java.util.concurrent.TimeUnit;
+import java.util.function.Consumer;
+import org.jspecify.annotations.Nullable;
+
+/** Runs the process of one rank: starts it, hands its output on and remembers the last lines. */
+final class RankProcess {
+  private final int rank;
+  private final Process process;
+  private final ProcessTree tree;
+  private final long startNanos;
+  private final Tail tail;
+  private final List<Thread> pumps;
+
+  private RankProcess(int rank, Process process, long startNanos, Tail tail, List<Thread> pumps) {
+    this.rank = rank;
+    this.process = process;
+    this.tree = ProcessTree.of(process);
+    this.startNanos = startNanos;
+    this.tail = tail;
+    this.pumps = pumps;
+  }
+
+  /**
+   * Starts a process.
+   *
+   * @param rank which rank it is
+   * @param command program and arguments
+   * @param environment its whole environment
+   * @param output takes what it prints
+   * @param logs directory for {@code stdout.log} and {@code stderr.log}, if any
+   * @param tailLines how many last lines to remember
+   * @param onExit hears of its end, on a thread of the JDK's
+   * @throws IOException if the program cannot be started or a log not be written
+   */
+  static RankProcess start(
+      int rank,
+      List<String> command,
+      Map<String, String> environment,
+      RankOutput output,
+      Optional<Path> logs,
+      int tailLines,
+      Consumer<RankExit> onExit)
+      throws IOException {
+    LogFile outLog;
+    LogFile errLog;
+    try {
+      outLog = LogFile.open(logs, "stdout.log");
+      errLog = LogFile.open(logs, "stderr.log");
+    } catch (IOException e) {
+      throw new IOException(
+          "its logs cannot be written to " + logs.orElseThrow() + ": " + Reasons.of(e), e);
+    }
+    ProcessBuilder builder = new ProcessBuilder(ProcessTree.isolated(command));
+    builder.redirectInput(ProcessBuilder.Redirect.from(new File("/dev/null")));
+    builder.environment().clear();
+    builder.environment().putAll(environment);
+    long startNanos = System.nanoTime();
+    Process process = builder.start();
+    Tail tail = new Tail(tailLines);
+    Thread out = pump(rank, process, Channel.OUT, outLog, tail, output);
+    Thread err = pump(rank, process, Channel.ERR, errLog, tail, output);
+    RankProcess started = new RankProcess(rank, process, startNanos, tail, List.of(out, err));
+    var _ = process.onExit().thenAccept(ended -> onExit.accept(started.exit(ended)));
+    return started;
+  }
+
+  private RankExit exit(Process ended) {
+    Duration after = Duration.ofNanos(System.nanoTime() - startNanos);
+    return new RankExit(rank, ended.pid(), ended.exitValue(), after, false);
+  }
+
+  private static Thread pump(
+      int rank, Process process, Channel channel, LogFile log, Tail tail, RankOutput output) {
+    TraceBuffer buffer = new TraceBuffer(lines -> output.lines(rank, channel, lines));
+    LinePump pump =
+        new LinePump(
+            channel == Channel.OUT ? process.getInputStream() : process.getErrorStream(),
+            new LinePump.Sink() {
+              @Override
+              public void accept(byte[] line) {
+                tail.add(line);
+                log.write(line);
+                buffer.accept(line);
+              }
+
+              @Override
+              public boolean isHolding() {
+                return buffer.isHolding();
+              }
+
+              @Override
+              public void release() {
+                buffer.release();
+              }
+            });
+    return Thread.ofPlatform()
+        .daemon()
+        .name("tutti-rank" + rank + "-" + channel.name().toLowerCase(java.util.Locale.ROOT))
+        .start(
+            () -> {
+              try (log) {
+                pump.run();
+              }
+            });
+  }
+
+  /** Returns which rank it is. */
+  int rank() {
+    return rank;
+  }
+
+  /** Returns the process with its children. */
+  ProcessTree tree() {
+    return tree;
+  }
+
+  /** Tells whether the process itself runs; its children may still when it does not. */
+  boolean isRunning() {
+    return process.isAlive();
+  }
+
+  /**
+   * Waits until all output was handed on. Output ends when the last process that holds it does.
+   *
+   * @param deadlineNanos end of the wait, in terms of {@link System#nanoTime()}; afterwards the
+   *     rest of the output is dropped
+   */
+  void awaitOutput(long deadlineNanos) throws InterruptedException {
+    for (Thread pump : pumps) {
+      long left = deadlineNanos - System.nanoTime();
+      TimeUnit.NANOSECONDS.timedJoin(pump, Math.max(1, left));
+    }
+    if (pumps.stream().anyMatch(Thread::isAlive)) {
+      closeQuietly(process.getInputStream());
+      closeQuietly(process.getErrorStream());
+    }
+  }
+
+  /** Returns the last lines it printed, on either output, without frames of stack traces. */
+  List<String> tail() {
+    return tail.lines();
+  }
+
+  private static void closeQuietly(Closeable stream) {
+    try {
+      stream.close();
+    } catch (IOException e) {
+      // Nothing is lost: its output was already given up.
+    }
+  }
+
+  /** Remembers the last lines; frames of stack traces are left out, so that exceptions stay. */
+  private static final class Tail {
+    private final int limit;
+    private final ArrayDeque<byte[]> lines = new ArrayDeque<>();
+
+    Tail(int limit) {
+      this.limit = limit;
+    }
+
+    synchronized void add(byte[] line) {
+      if (StackFrames.isFrame(line)) {
+        return;
+      }
+      lines.add(line);
+      if (lines.size() > limit) {
+        lines.remove();
+      }
+    }
+
+    synchronized List<String> lines() {
+      return lines.stream().map(line -> new String(line, UTF_8)).toList();
+    }
+  }
+
+  /** Writes lines to a file; the first failure to do so ends the log, not the rank. */
+  private static final class LogFile implements AutoCloseable {
+    private @Nullable OutputStream file;
+
+    private LogFile(@Nullable OutputStream file) {
+      this.file = file;
+    }
+
+    static LogFile open(Optional<Path> directory, String name) throws IOException {
+      if (directory.isEmpty()) {
+        return new LogFile(null);
+      }
+      Files.createDirectories(directory.get());
+      return new LogFile(
+          new BufferedOutputStream(Files.newOutputStream(directory.get().resolve(name))));
+    }
+
+    void write(byte[] line) {
+      if (file == null) {
+        return;
+      }
+      try {
+        file.write(line);
+        file.write('\n');
+        file.flush();
+      } catch (IOException e) {
+        System.getLogger("dev.tutti.cli").log(System.Logger.Level.WARNING, "log ends here", e);
+        file = null;
+      }
+    }
+
+    @Override
+    public void close() {
+      if (file != null) {
+        try {
+          file.close();
+        } catch (IOException e) {
+          throw new UncheckedIOException(e);
+        }
+      }
+    }
+  }
+}

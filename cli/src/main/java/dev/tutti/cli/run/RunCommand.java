@@ -1,0 +1,307 @@
+package dev.tutti.cli.run;
+
+import com.google.inject.Inject;
+import dev.tutti.Setting;
+import dev.tutti.cli.Main;
+import dev.tutti.cli.process.LaunchException;
+import dev.tutti.cli.process.Signals;
+import dev.tutti.cli.process.Terminal;
+import dev.tutti.internal.HostPort;
+import dev.tutti.internal.RuntimeSettings;
+import java.net.InetAddress;
+import java.net.UnknownHostException;
+import java.nio.file.Path;
+import java.time.Duration;
+import java.util.ArrayList;
+import java.util.List;
+import java.util.Locale;
+import java.util.Map;
+import java.util.Optional;
+import java.util.UUID;
+import java.util.concurrent.Callable;
+import java.util.regex.Pattern;
+import org.jspecify.annotations.Nullable;
+import picocli.CommandLine.Command;
+import picocli.CommandLine.ITypeConverter;
+import picocli.CommandLine.Model.CommandSpec;
+import picocli.CommandLine.Option;
+import picocli.CommandLine.Parameters;
+import picocli.CommandLine.Spec;
+
+/** Starts the ranks of a job, as torchrun does and with its names. */
+@Command(
+    name = "run",
+    sortOptions = false,
+    description = {
+      "Starts N processes with torchrun's environment (RANK, WORLD_SIZE, MASTER_ADDR, ...), prints"
+          + " their output with the rank in front, and ends all soon after one fails."
+    },
+    synopsisHeading = "%nUsage: ",
+    descriptionHeading = "%n",
+    optionListHeading = "%nOptions (each also as PET_NAME in the environment, like torchrun's):%n",
+    footer = {
+      "",
+      "The exit code is 0 if all ranks end with 0, else that of the first rank that failed.",
+      "Started by the script of a clone, ranks find its JDK 25 first in PATH and in JAVA_HOME.",
+      "With --max-restarts, a rank that makes the file which TUTTI_NO_RESTART names is not started",
+      "again; ranks of Tutti do where a setting or the place to meet is wrong.",
+      "A TIME without a unit is in seconds; units are ms, s, m and h, as in 500ms or 1.5h.",
+      "OMP_NUM_THREADS is 1 for several ranks, unless it is set.",
+      "Processes that a rank leaves behind are ended with it, unless they have a session of their"
+          + " own.",
+      "",
+      "Example: tutti run --nproc 4 -- java -cp app.jar com.example.Train"
+    })
+public final class RunCommand implements Callable<Integer> {
+  private static final int DEFAULT_PORT = 29500;
+  private static final Pattern THREADED = Pattern.compile("(^|[,:])\\s*threaded\\s*(,|$)");
+
+  @Option(
+      names = {"--nproc-per-node", "--nproc"},
+      paramLabel = "N",
+      description = "Processes on this node: a number, or 'cpu' for one per core. Default: 1.")
+  private String nproc = "1";
+
+  @Option(names = "--nnodes", paramLabel = "N", description = "Number of nodes. Default: 1.")
+  private int nodes = 1;
+
+  @Option(
+      names = "--node-rank",
+      paramLabel = "R",
+      description = "Which node this is; node 0 hosts the store. Default: 0.")
+  private int nodeRank;
+
+  @Option(
+      names = "--master-addr",
+      paramLabel = "HOST",
+      description = "Where node 0 is reached. Default: 127.0.0.1.")
+  private String masterAddress = "127.0.0.1";
+
+  @Option(
+      names = "--master-port",
+      paramLabel = "PORT",
+      description =
+          "Port of the store; 0 takes a free one on node 0. Default: 0 on a single node, else "
+              + DEFAULT_PORT
+              + ".")
+  private @Nullable Integer masterPort;
+
+  @Option(
+      names = "--rdzv-endpoint",
+      paramLabel = "HOST[:PORT]",
+      description = "Same as --master-addr and --master-port.")
+  private @Nullable String endpoint;
+
+  @Option(
+      names = "--rdzv-backend",
+      paramLabel = "NAME",
+      description = "For torchrun's sake: 'static' and 'c10d' mean the same here.")
+  private String rdzvBackend = "static";
+
+  @Option(
+      names = "--rdzv-id",
+      paramLabel = "ID",
+      description = "Name of the job, in logs and TORCHELASTIC_RUN_ID. Default: a new one.")
+  private @Nullable String runId;
+
+  @Option(names = "--standalone", description = "A single node with a free port, as by default.")
+  private boolean standalone;
+
+  @Option(
+      names = "--max-restarts",
+      paramLabel = "N",
+      description = "How often all ranks are started again after a failure. Default: 0.")
+  private int maxRestarts;
+
+  @Option(names = "--role", paramLabel = "NAME", description = "ROLE_NAME. Default: default.")
+  private String role = "default";
+
+  @Option(
+      names = "--log-dir",
+      paramLabel = "DIR",
+      description = "Also write output to DIR/ID/attempt_A/RANK/stdout.log and stderr.log.")
+  private @Nullable Path logDirectory;
+
+  @Option(
+      names = "--tail",
+      paramLabel = "LINES",
+      description =
+          "How many last lines of the first failing rank are shown, stack frames left out."
+              + " Default: 20.")
+  private int tailLines = 20;
+
+  @Option(
+      names = "--linger",
+      paramLabel = "TIME",
+      description =
+          "How long the others may go on after the first rank failed, to end by themselves and say"
+              + " why, before SIGTERM; 0 ends them at once, as torchrun does. Default: 5s.",
+      converter = DurationConverter.class)
+  private Duration linger = Duration.ofSeconds(5);
+
+  @Option(
+      names = "--grace",
+      paramLabel = "TIME",
+      description = "Time between SIGTERM and SIGKILL, such as 500ms or 10s. Default: 10s.",
+      converter = DurationConverter.class)
+  private Duration grace = Duration.ofSeconds(10);
+
+  @Option(
+      names = "--rdzv-timeout",
+      paramLabel = "TIME",
+      description = "Longest wait for the other nodes. Default: 10m.",
+      converter = DurationConverter.class)
+  private Duration rendezvousTimeout = Duration.ofMinutes(10);
+
+  @Option(
+      names = "--aot",
+      paramLabel = "FILE",
+      description =
+          "Start Java ranks from the classes in FILE, loaded and linked (-XX:AOTCache). The first"
+              + " run writes it, as its rank 0 ends. The class path must be of jars. Delete FILE"
+              + " when they or the JDK change.")
+  private @Nullable Path aotCache;
+
+  @Parameters(
+      arity = "1..*",
+      paramLabel = "COMMAND",
+      description = "Program and arguments; put -- in front if in doubt.")
+  private List<String> command = new ArrayList<>();
+
+  @Spec private CommandSpec spec = CommandSpec.create();
+
+  private final Terminal terminal;
+  private final LaunchRendezvousFactory agreements;
+  private final Environment environment;
+
+  @Inject
+  RunCommand(Terminal terminal, LaunchRendezvousFactory agreements, Environment environment) {
+    this.terminal = terminal;
+    this.agreements = agreements;
+    this.environment = environment;
+  }
+
+  @Override
+  public Integer call() throws InterruptedException {
+    LaunchPlan plan = plan();
+    RankOutput output =
+        new PrefixedOutput(
+            terminal.out(), terminal.err(), terminal.outIsTerminal(), Main.isDebugging(spec));
+    if (plan.nodes() > 1 && isLoopback(plan.masterAddress())) {
+      say(
+          "warning: "
+              + plan.masterAddress()
+              + " is a loopback address, at which node 0 is reached from its own host only; where"
+              + " nodes are other hosts, give all of them --master-addr=HOST of node 0");
+    }
+    try (LaunchRendezvous agreement = agreements.open(plan, this::say)) {
+      if (plan.nodes() > 1 && plan.masterPort() == 0) {
+        say("the store listens at port " + agreement.port() + ", for --master-port of other nodes");
+      }
+      Launcher launcher = new Launcher(plan, agreement, output, this::say);
+      try (Signals _ = Signals.handle(launcher::signalled)) {
+        return launcher.run();
+      } catch (LaunchException e) {
+        // To leave the other nodes may take a while.
+        say(String.valueOf(e.getMessage()));
+        throw e.said();
+      }
+    }
+  }
+
+  private static boolean isLoopback(String host) {
+    try {
+      return InetAddress.getByName(host).isLoopbackAddress();
+    } catch (UnknownHostException e) {
+      return false; // The store says so, when it cannot be reached.
+    }
+  }
+
+  private void say(String message) {
+    terminal.err().println("tutti run: " + message);
+  }
+
+  LaunchPlan plan() {
+    if (!rdzvBackend.equals("static") && !rdzvBackend.equals("c10d")) {
+      throw new IllegalArgumentException(
+          "--rdzv-backend must be static or c10d, not '" + rdzvBackend + "'");
+    }
+    if (standalone && nodes != 1) {
+      throw new IllegalArgumentException("--standalone means one node, but --nnodes is " + nodes);
+    }
+    String backend = environment.variables().getOrDefault(RuntimeSettings.BACKEND.name(), "");
+    if (THREADED.matcher(backend).find() && (nodes > 1 || localSize() > 1)) {
+      throw new IllegalArgumentException(
+          RuntimeSettings.BACKEND.name()
+              + "="
+              + backend
+              + ": ranks of the backend threaded are threads of one JVM, those of tutti run are"
+              + " processes; take gloo, or run the program once and make its ranks with"
+              + " ThreadedWorld");
+    }
+    String option = endpoint == null ? "--master-addr" : "--rdzv-endpoint";
+    HostPort address = parse(option, endpoint == null ? masterAddress : endpoint);
+    if (endpoint == null && address.port() >= 0) {
+      throw new IllegalArgumentException(
+          "--master-addr must be a host without a port, not '" + masterAddress + "'");
+    }
+    Integer port = address.port() < 0 ? masterPort : Integer.valueOf(address.port());
+    if (port == null) {
+      port = nodes == 1 ? 0 : DEFAULT_PORT;
+    }
+    return new LaunchPlan(
+        command,
+        localSize(),
+        nodes,
+        nodeRank,
+        address.host(),
+        port,
+        maxRestarts,
+        Optional.ofNullable(runId).orElseGet(() -> UUID.randomUUID().toString()),
+        role,
+        Optional.ofNullable(logDirectory),
+        tailLines,
+        linger,
+        grace,
+        rendezvousTimeout,
+        environment.variables(),
+        Optional.ofNullable(aotCache).map(file -> new AotCache(file.toAbsolutePath())));
+  }
+
+  private static HostPort parse(String option, String text) {
+    try {
+      return HostPort.parse(text);
+    } catch (IllegalArgumentException e) {
+      throw new IllegalArgumentException(option + "=" + text + ": " + e.getMessage(), e);
+    }
+  }
+
+  private int localSize() {
+    return switch (nproc.toLowerCase(Locale.ROOT)) {
+      case "cpu", "auto" -> Runtime.getRuntime().availableProcessors();
+      default -> {
+        try {
+          yield Integer.parseInt(nproc);
+        } catch (NumberFormatException e) {
+          throw new IllegalArgumentException(
+              "--nproc must be a number or 'cpu', not '" + nproc + "'", e);
+        }
+      }
+    };
+  }
+
+  /** Reads a time in the form that settings use. */
+  public static final class DurationConverter implements ITypeConverter<Duration> {
+    @Override
+    public Duration convert(String text) {
+      return Setting.parseDuration(text);
+    }
+  }
+
+  /**
+   * Is the environment of this process.
+   *
+   * @param variables names and values
+   */
+  public record Environment(Map<String, String> variables) {}
+}

@@ -1,0 +1,99 @@
+package dev.tutti.cli.run;
+
+import dev.tutti.Store;
+import dev.tutti.StoreException;
+import dev.tutti.cli.process.LaunchException;
+import dev.tutti.cli.run.LaunchRendezvous.Verdict;
+import dev.tutti.internal.FailureLog;
+import dev.tutti.internal.FailureLog.Blame;
+import java.time.Duration;
+import java.util.Optional;
+import java.util.function.Consumer;
+import java.util.function.Supplier;
+import org.jspecify.annotations.Nullable;
+
+/** Agrees with itself: the only node of a job, which hosts the store. */
+final class SingleNode implements LaunchRendezvous {
+  private final RankRange cohort;
+  private final AutoCloseable store;
+  private final Runnable clear;
+  private final Supplier<Store> connect;
+  private @Nullable Consumer<Verdict> listener;
+
+  /**
+   * Creates the agreement of one node.
+   *
+   * @param cohort where its ranks stand
+   * @param store the hosted store, closed at the end
+   * @param clear deletes what ranks left in it
+   * @param connect opens it for a call
+   */
+  SingleNode(RankRange cohort, AutoCloseable store, Runnable clear, Supplier<Store> connect) {
+    this.cohort = cohort;
+    this.store = store;
+    this.clear = clear;
+    this.connect = connect;
+  }
+
+  @Override
+  public int port() {
+    return cohort.masterPort();
+  }
+
+  @Override
+  public RankRange join(Consumer<String> messages) {
+    return cohort;
+  }
+
+  @Override
+  public void refuse(Verdict verdict) {
+    // Nobody else waits.
+  }
+
+  @Override
+  public void begin(int attempt, Consumer<Verdict> verdictListener) {
+    listener = verdictListener;
+  }
+
+  @Override
+  public void propose(int attempt, Verdict verdict) {
+    Consumer<Verdict> current = listener;
+    if (current != null) {
+      listener = null;
+      current.accept(verdict);
+    }
+  }
+
+  @Override
+  public Optional<Blame> blame(int attempt) {
+    try (Store handle = connect.get()) {
+      return FailureLog.blame(handle, attempt);
+    } catch (StoreException e) {
+      return Optional.empty();
+    }
+  }
+
+  @Override
+  public Optional<Verdict> awaitStopped(int attempt, Duration timeout) {
+    try {
+      clear.run();
+      return Optional.empty();
+    } catch (StoreException e) {
+      throw new LaunchException(1, "the store cannot be cleared: " + e.getMessage(), e);
+    }
+  }
+
+  @Override
+  public void withdraw(int attempt, Verdict verdict) {
+    // Nobody else waits.
+  }
+
+  @Override
+  public void close() {
+    try {
+      store.close();
+    } catch (Exception e) {
+      throw new LaunchException(1, "the store cannot be closed: " + e.getMessage(), e);
+    }
+  }
+}

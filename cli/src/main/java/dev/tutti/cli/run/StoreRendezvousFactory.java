@@ -1,0 +1,106 @@
+package dev.tutti.cli.run;
+
+import com.google.inject.Inject;
+import dev.tutti.Settings;
+import dev.tutti.Store;
+import dev.tutti.StoreException;
+import dev.tutti.cli.process.LaunchException;
+import dev.tutti.cli.process.Notice;
+import dev.tutti.cli.store.StoreKind;
+import dev.tutti.internal.HostPort;
+import dev.tutti.internal.RuntimeSettings;
+import java.net.InetAddress;
+import java.time.Duration;
+import java.util.function.Consumer;
+import org.jspecify.annotations.Nullable;
+
+/**
+ * Hosts the store of node 0 in this process, so that no rank takes it along when it dies, and
+ * connects the other nodes to it.
+ */
+public final class StoreRendezvousFactory implements LaunchRendezvousFactory {
+  private static final String LOOPBACK = "127.0.0.1";
+
+  /** How long the store may take to answer a launcher among several. */
+  private static final Duration CALL_TIMEOUT = Duration.ofSeconds(10);
+
+  @Inject
+  StoreRendezvousFactory() {}
+
+  @Override
+  public LaunchRendezvous open(LaunchPlan plan, Consumer<String> messages) {
+    Settings settings = Settings.ofEnvironment(plan.environment());
+    try {
+      StoreKind kind = StoreKind.of(settings.get(RuntimeSettings.STORE));
+      if (plan.nodeRank() > 0) {
+        Store store = connectToNodeZero(kind, plan, settings, messages);
+        return new StoreRendezvous(plan, store, plan.masterPort(), () -> {}, store::close);
+      }
+      StoreKind.Served served = kind.serve(listenAt(plan), plan.masterPort(), settings);
+      if (plan.nodes() == 1) {
+        announceAlone(kind, plan, settings);
+        RankRange cohort = new RankRange(0, plan.localSize(), plan.masterAddress(), served.port());
+        return new SingleNode(
+            cohort,
+            served,
+            served::deleteLeftovers,
+            () -> kind.connect(plan.masterAddress(), served.port(), CALL_TIMEOUT, settings));
+      }
+      Store store = connectForCalls(kind, plan, served.port(), settings);
+      return new StoreRendezvous(
+          plan,
+          store,
+          served.port(),
+          served::deleteLeftovers,
+          () -> {
+            store.close();
+            served.close();
+          });
+    } catch (StoreException e) {
+      throw new LaunchException(1, e.getMessage() == null ? e.toString() : e.getMessage(), e);
+    }
+  }
+
+  /** Tells nodes that come to a port they know that they do not belong here. */
+  private static void announceAlone(StoreKind kind, LaunchPlan plan, Settings settings) {
+    if (plan.masterPort() > 0) {
+      try (Store store = kind.connect(LOOPBACK, plan.masterPort(), CALL_TIMEOUT, settings)) {
+        StoreRendezvous.announceAlone(plan, store);
+      }
+    }
+  }
+
+  /** Returns the address to listen at: where only this host takes part, nobody else can connect. */
+  private static @Nullable InetAddress listenAt(LaunchPlan plan) {
+    boolean local = plan.nodes() == 1 && plan.masterAddress().equals(LOOPBACK);
+    return local ? InetAddress.ofLiteral(LOOPBACK) : null;
+  }
+
+  private static Store connectToNodeZero(
+      StoreKind kind, LaunchPlan plan, Settings settings, Consumer<String> messages) {
+    String text =
+        "waiting, %s (--rdzv-timeout), for node 0 to serve the store at %s"
+            .formatted(
+                Notice.atMost(plan.rendezvousTimeout()),
+                new HostPort(plan.masterAddress(), plan.masterPort()));
+    try (Notice _ = Notice.afterPatience(() -> messages.accept(text))) {
+      return connectForCalls(kind, plan, plan.masterPort(), settings);
+    }
+  }
+
+  /**
+   * Connects as soon as there is a store, for calls that each end soon: the thread that makes them
+   * looks after the ranks, and a store that does not answer must not keep it from that.
+   */
+  private static Store connectForCalls(
+      StoreKind kind, LaunchPlan plan, int port, Settings settings) {
+    try (Store _ = connect(kind, plan, port, settings)) {
+      return kind.connect(plan.masterAddress(), port, CALL_TIMEOUT, settings);
+    }
+  }
+
+  /** Connects with the token that the ranks find in their environment too. */
+  private static Store connect(StoreKind kind, LaunchPlan plan, int port, Settings settings) {
+    return kind.connect(plan.masterAddress(), port, plan.rendezvousTimeout(), settings);
+  }
+}

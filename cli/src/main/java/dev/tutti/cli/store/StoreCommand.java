@@ -1,0 +1,338 @@
+package dev.tutti.cli.store;
+
+import static java.nio.charset.StandardCharsets.UTF_8;
+
+import com.google.inject.Inject;
+import dev.tutti.Setting;
+import dev.tutti.Settings;
+import dev.tutti.Store;
+import dev.tutti.StoreTimeoutException;
+import dev.tutti.aeron.AeronClusterProvider;
+import dev.tutti.aeron.AeronClusterServer;
+import dev.tutti.aeron.AeronStoreOptions;
+import dev.tutti.cli.process.LaunchException;
+import dev.tutti.cli.process.Notice;
+import dev.tutti.cli.process.Signals;
+import dev.tutti.cli.process.Terminal;
+import dev.tutti.internal.HostPort;
+import dev.tutti.internal.RuntimeSettings;
+import dev.tutti.spi.StoreProvider;
+import java.io.IOException;
+import java.net.InetAddress;
+import java.net.URI;
+import java.nio.file.Path;
+import java.time.Duration;
+import java.util.Arrays;
+import java.util.List;
+import java.util.Locale;
+import java.util.concurrent.CountDownLatch;
+import java.util.concurrent.TimeUnit;
+import java.util.function.BooleanSupplier;
+import java.util.function.Consumer;
+import org.jspecify.annotations.Nullable;
+import picocli.CommandLine.Command;
+import picocli.CommandLine.Model.CommandSpec;
+import picocli.CommandLine.Option;
+import picocli.CommandLine.Parameters;
+import picocli.CommandLine.ScopeType;
+import picocli.CommandLine.Spec;
+
+/** Serves a store, and looks into one. */
+@Command(
+    name = "store",
+    description =
+        "Serves a store, or reads and writes the keys of one that is served (TCP or Aeron).",
+    descriptionHeading = "%n",
+    parameterListHeading = "%n",
+    optionListHeading = "%nOptions:%n",
+    commandListHeading = "%nCommands:%n")
+public final class StoreCommand implements Runnable {
+  private static final String CLUSTER = "aeron-cluster://";
+  private static final int DEFAULT_PORT = 29500;
+  private static final int ROUND_TRIPS = 200;
+  private static final Duration LOOK = Duration.ofMillis(100);
+
+  @Option(
+      names = "--at",
+      paramLabel = "URL",
+      scope = ScopeType.INHERIT,
+      description =
+          "The store, as in tcp://host:29500, aeron://host:29500 or"
+              + " aeron-cluster://a:29500,b:29500,c:29500. Default: by TUTTI_STORE, MASTER_ADDR and"
+              + " MASTER_PORT.")
+  private @Nullable String at;
+
+  @Option(
+      names = "--timeout",
+      paramLabel = "TIME",
+      scope = ScopeType.INHERIT,
+      description = "Deadline, as in 500ms, 5s or 10m; a bare number is seconds. Default: 30s.")
+  private String timeout = "30s";
+
+  @Spec private CommandSpec spec = CommandSpec.create();
+
+  private final Terminal terminal;
+  private final Settings settings;
+
+  @Inject
+  StoreCommand(Terminal terminal, Settings settings) {
+    this.terminal = terminal;
+    this.settings = settings;
+  }
+
+  /** Prints the help; there is nothing to do without a command. */
+  @Override
+  public void run() {
+    spec.commandLine().usage(spec.commandLine().getOut());
+  }
+
+  private record Place(StoreKind kind, String host, int port) {}
+
+  private String url() {
+    if (at != null) {
+      return at;
+    }
+    String host = settings.text(RuntimeSettings.MASTER_ADDR.name()).orElse("127.0.0.1");
+    String port = settings.text(RuntimeSettings.MASTER_PORT.name()).orElse("" + DEFAULT_PORT);
+    HostPort address = new HostPort(HostPort.parse(host).host(), -1);
+    return settings.get(RuntimeSettings.STORE) + "://" + address + ":" + port;
+  }
+
+  private static Place place(String url) {
+    int colon = url.indexOf("://");
+    if (colon < 0) {
+      throw new IllegalArgumentException(
+          "a store is written as tcp://host:port, aeron://host:port or aeron-cluster://a:p,b:p,c:p,"
+              + " not '"
+              + url
+              + "'");
+    }
+    HostPort address = HostPort.parse(url.substring(colon + 3));
+    return new Place(
+        kind(url.substring(0, colon)),
+        address.host(),
+        address.port() < 0 ? DEFAULT_PORT : address.port());
+  }
+
+  private static StoreKind kind(String scheme) {
+    return StoreKind.find(scheme)
+        .orElseThrow(
+            () ->
+                new IllegalArgumentException(
+                    "no store '"
+                        + scheme
+                        + "' that can be served; there are "
+                        + StoreKind.schemes()
+                        + ", aeron-cluster"));
+  }
+
+  private void with(Consumer<Store> body) {
+    String url = url();
+    Duration limit = Setting.parseDuration(timeout);
+    try (Store store = connected(url, limit)) {
+      body.accept(store);
+    }
+  }
+
+  private Store connected(String url, Duration limit) {
+    String found = at == null ? ", found by TUTTI_STORE, MASTER_ADDR and MASTER_PORT;" : ";";
+    String what = "the store at " + url + found + " 'tutti store serve' serves one";
+    try (Notice _ = notice(what)) {
+      return connect(url, limit);
+    }
+  }
+
+  /** Says on standard error what a wait is for, if that takes long. */
+  private Notice notice(String what) {
+    String limit = Notice.atMost(Setting.parseDuration(timeout));
+    return Notice.afterPatience(
+        () -> terminal.err().println("tutti store: waiting, " + limit + ", for " + what));
+  }
+
+  private Notice noticeOfKeys(List<String> keys) {
+    return notice((keys.size() == 1 ? "the key " : "the keys ") + String.join(", ", keys));
+  }
+
+  private Store connect(String url, Duration limit) {
+    if (url.startsWith(CLUSTER)) {
+      return new AeronClusterProvider()
+          .open(new StoreProvider.Request(URI.create(url), 0, 1, false, limit, settings));
+    }
+    Place place = place(url);
+    return place.kind().connect(place.host(), place.port(), limit, settings);
+  }
+
+  private void print(byte[] value) {
+    terminal.out().println(new String(value, UTF_8));
+  }
+
+  @Command(
+      name = "serve",
+      description =
+          "Serves a store until it is ended. It listens at the host of --at; at 0.0.0.0,"
+              + " everywhere; port 0 takes a free one. Prints the URL. Of an aeron-cluster it is"
+              + " one member, which takes its UDP port and the next four.")
+  void serve(
+      @Option(
+              names = "--member",
+              paramLabel = "N",
+              description = "Which member of an aeron-cluster this is, from 0.")
+          @Nullable Integer member,
+      @Option(
+              names = "--data",
+              paramLabel = "DIR",
+              description = "Where this member keeps its log and its snapshots.")
+          @Nullable Path data)
+      throws IOException, InterruptedException {
+    String url = url();
+    if (url.startsWith(CLUSTER)) {
+      serveMember(url, member, data);
+      return;
+    }
+    if (member != null || data != null) {
+      throw new IllegalArgumentException("--member and --data are for --at aeron-cluster://...");
+    }
+    Place place = place(url);
+    InetAddress address =
+        place.host().equals("0.0.0.0") ? null : InetAddress.getByName(place.host());
+    CountDownLatch ended = new CountDownLatch(1);
+    try (StoreKind.Served served = place.kind().serve(address, place.port(), settings);
+        Signals _ = Signals.handle(_ -> ended.countDown())) {
+      HostPort there = new HostPort(place.host(), served.port());
+      terminal.out().println(place.kind().scheme() + "://" + there);
+      awaitEnd(ended, served.running(), "the store server");
+    }
+  }
+
+  private static void awaitEnd(CountDownLatch ended, BooleanSupplier running, String what)
+      throws InterruptedException {
+    while (!ended.await(1, TimeUnit.SECONDS)) {
+      if (!running.getAsBoolean()) {
+        throw new LaunchException(1, what + " ended because of an error");
+      }
+    }
+  }
+
+  private void serveMember(String url, @Nullable Integer member, @Nullable Path data)
+      throws InterruptedException {
+    if (member == null || data == null) {
+      throw new IllegalArgumentException("a member of a cluster needs --member N and --data DIR");
+    }
+    CountDownLatch ended = new CountDownLatch(1);
+    AeronStoreOptions options = AeronStoreOptions.of("localhost", 0, settings);
+    try (AeronClusterServer server =
+            new AeronClusterServer(URI.create(url).getRawAuthority(), member, data, options);
+        Signals _ = Signals.handle(_ -> ended.countDown())) {
+      terminal.out().println(url);
+      awaitEnd(ended, server::isRunning, "member " + member);
+    }
+  }
+
+  @Command(name = "get", description = "Waits for a key and prints its value.")
+  void get(@Parameters(paramLabel = "KEY") String key) {
+    with(
+        store -> {
+          try (Notice _ = noticeOfKeys(List.of(key))) {
+            print(store.get(key));
+          }
+        });
+  }
+
+  @Command(name = "set", description = "Sets a key to a text.")
+  void set(
+      @Parameters(paramLabel = "KEY") String key, @Parameters(paramLabel = "VALUE") String value) {
+    with(store -> store.set(key, value));
+  }
+
+  @Command(name = "add", description = "Adds to a counter and prints its new value.")
+  void add(
+      @Parameters(paramLabel = "KEY") String key,
+      @Parameters(paramLabel = "N", arity = "0..1", defaultValue = "1") long delta) {
+    with(store -> terminal.out().println(store.add(key, delta)));
+  }
+
+  @Command(name = "wait", description = "Waits until all keys exist.")
+  void await(@Parameters(paramLabel = "KEY", arity = "1..*") List<String> keys) {
+    with(
+        store -> {
+          try (Notice _ = noticeOfKeys(keys)) {
+            store.wait(keys);
+          }
+        });
+  }
+
+  @Command(
+      name = "watch",
+      description =
+          "Prints the value of a key whenever it is another one, looking 10 times a second.")
+  void watch(
+      @Parameters(paramLabel = "KEY") String key,
+      @Option(
+              names = "--count",
+              paramLabel = "N",
+              defaultValue = "0",
+              description = "Ends after N values.")
+          int count) {
+    with(store -> watch(store, key, count));
+  }
+
+  private void watch(Store store, String key, int count) {
+    byte @Nullable [] last = null;
+    for (int seen = 0; count == 0 || seen < count; ) {
+      byte[] now = null;
+      try {
+        now = store.get(key, LOOK);
+      } catch (StoreTimeoutException e) {
+        last = null;
+      }
+      if (now != null && !Arrays.equals(now, last)) {
+        print(now);
+        if (terminal.out().checkError()) {
+          return;
+        }
+        last = now;
+        seen++;
+      } else if (now != null) {
+        pause();
+      }
+    }
+  }
+
+  private static void pause() {
+    try {
+      Thread.sleep(LOOK);
+    } catch (InterruptedException e) {
+      Thread.currentThread().interrupt();
+      throw new LaunchException(1, "interrupted", e);
+    }
+  }
+
+  @Command(name = "keys", description = "Prints all keys, sorted.")
+  void keys() {
+    with(store -> store.listKeys().forEach(terminal.out()::println));
+  }
+
+  @Command(name = "stat", description = "Prints the number of keys and the time of a round trip.")
+  void stat() {
+    with(
+        store -> {
+          long[] nanos = new long[ROUND_TRIPS];
+          for (int i = 0; i < ROUND_TRIPS; i++) {
+            long start = System.nanoTime();
+            store.check(List.of("tutti/stat"));
+            nanos[i] = System.nanoTime() - start;
+          }
+          Arrays.sort(nanos);
+          terminal.out().println("store " + store);
+          terminal.out().println("keys " + store.keyCount());
+          terminal
+              .out()
+              .println(
+                  String.format(
+                      Locale.ROOT,
+                      "round trip p50 %.1f us, p99 %.1f us",
+                      nanos[ROUND_TRIPS / 2] / 1e3,
+                      nanos[ROUND_TRIPS * 99 / 100] / 1e3));
+        });
+  }
+}

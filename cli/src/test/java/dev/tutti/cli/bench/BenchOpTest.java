@@ -1,0 +1,173 @@
+package dev.tutti.cli.bench;
+
+import static org.assertj.core.api.Assertions.assertThat;
+import static org.assertj.core.api.Assertions.assertThatThrownBy;
+
+import dev.tutti.DType;
+import dev.tutti.ProcessGroup;
+import dev.tutti.ReduceOp;
+import dev.tutti.Tensor;
+import dev.tutti.fake.ThreadedWorld;
+import java.lang.reflect.InvocationTargetException;
+import java.lang.reflect.Method;
+import java.lang.reflect.Proxy;
+import java.util.Arrays;
+import java.util.Collection;
+import java.util.List;
+import org.jspecify.annotations.Nullable;
+import org.junit.jupiter.api.Test;
+import org.junit.jupiter.params.ParameterizedTest;
+import org.junit.jupiter.params.provider.EnumSource;
+
+class BenchOpTest {
+  private static final int RANKS = 3;
+
+  /** Is more than three periods, and no multiple of anything. */
+  private static final long ELEMENTS = 25_013;
+
+  private static final List<ReduceOp> REDUCE_OPS =
+      List.of(
+          ReduceOp.SUM,
+          ReduceOp.AVG,
+          ReduceOp.PRODUCT,
+          ReduceOp.MIN,
+          ReduceOp.MAX,
+          ReduceOp.BAND,
+          ReduceOp.BOR,
+          ReduceOp.BXOR);
+
+  @Test
+  void findsNothingWrongWithARightBarrier() {
+    ThreadedWorld.run(
+        RANKS,
+        group -> assertThat(wrong(BenchOp.BARRIER, group, DType.FLOAT32, ReduceOp.SUM)).isZero());
+  }
+
+  @ParameterizedTest
+  @EnumSource(value = BenchOp.class, names = "BARRIER", mode = EnumSource.Mode.EXCLUDE)
+  void findsNothingWrongWithARightBackend(BenchOp op) {
+    ThreadedWorld.run(
+        RANKS,
+        group -> {
+          for (DType dtype : DType.values()) {
+            for (ReduceOp redop : REDUCE_OPS) {
+              if (op.reduces() ? redop.isDefinedOn(dtype) : redop.equals(ReduceOp.SUM)) {
+                assertThat(wrong(op, group, dtype, redop)).as("%s %s", dtype, redop).isZero();
+              }
+            }
+          }
+        });
+  }
+
+  @ParameterizedTest
+  @EnumSource(value = BenchOp.class, names = "BARRIER", mode = EnumSource.Mode.EXCLUDE)
+  void countsWhatABackendGetsWrong(BenchOp op) {
+    List<Long> wrong =
+        ThreadedWorld.call(
+            RANKS, group -> wrong(op, corrupting(group), DType.FLOAT32, ReduceOp.SUM));
+    // Rank 1 spoils what it gets, but what it sends before it sends it.
+    int victim = op == BenchOp.SEND_RECV ? 2 : 1;
+    for (int rank = 0; rank < RANKS; rank++) {
+      assertThat(wrong.get(rank) > 0).isEqualTo(rank == victim);
+    }
+  }
+
+  @Test
+  void countsRanksThatABarrierDoesNotWaitFor() {
+    List<Long> early =
+        ThreadedWorld.call(
+            2, group -> wrong(BenchOp.BARRIER, withoutBarrier(group), DType.FLOAT32, ReduceOp.SUM));
+    // Whoever is first passes alone.
+    assertThat(early.stream().mapToLong(Long::longValue).sum()).isPositive();
+  }
+
+  @Test
+  void roundsSizesToWholeElementsAndNamesEachOnce() {
+    List<Long> wanted = List.of(1L, 2L, 4L, 8L, 16L, 33L, 64L);
+    assertThat(BenchOp.ALL_REDUCE.sizes(wanted, 4, DType.FLOAT32))
+        .containsExactly(4L, 8L, 16L, 32L, 64L);
+    assertThat(BenchOp.ALL_GATHER.sizes(wanted, 4, DType.FLOAT32)).containsExactly(16L, 32L, 64L);
+    assertThat(BenchOp.BARRIER.sizes(wanted, 4, DType.FLOAT32)).containsExactly(0L);
+  }
+
+  @Test
+  void usesTheFactorsOfNcclTests() {
+    assertThat(BenchOp.ALL_REDUCE.busFactor(4)).isEqualTo(1.5);
+    assertThat(BenchOp.ALL_GATHER.busFactor(4)).isEqualTo(0.75);
+    assertThat(BenchOp.REDUCE_SCATTER.busFactor(2)).isEqualTo(0.5);
+    assertThat(BenchOp.ALL_TO_ALL.busFactor(8)).isEqualTo(0.875);
+    assertThat(BenchOp.BROADCAST.busFactor(4)).isEqualTo(1);
+    assertThat(BenchOp.REDUCE.busFactor(4)).isEqualTo(1);
+  }
+
+  @Test
+  void isFoundByNameInAnySpelling() {
+    assertThat(BenchOp.ofLabel("allreduce")).isEqualTo(BenchOp.ALL_REDUCE);
+    assertThat(BenchOp.ofLabel("ALL_TO_ALL")).isEqualTo(BenchOp.ALL_TO_ALL);
+    assertThatThrownBy(() -> BenchOp.ofLabel("allSing"))
+        .isInstanceOf(IllegalArgumentException.class)
+        .hasMessageStartingWith("no such operation: 'allSing'; known are allReduce, broadcast, ");
+  }
+
+  /** Checks twice at a size that is not a multiple of anything, and after a call on zeros. */
+  private static long wrong(BenchOp op, ProcessGroup group, DType dtype, ReduceOp redop) {
+    try (BenchMemory memory = new BenchMemory(group, null, false)) {
+      BenchOp.Setup setup = new BenchOp.Setup(group, memory, dtype, redop, "test");
+      long size = op.sizes(List.of(ELEMENTS * dtype.byteSize()), group.size(), dtype).getFirst();
+      BenchCase item = op.prepare(setup, size);
+      assertThat(item.bytes()).isEqualTo(size);
+      long wrong = item.check().getAsLong();
+      item.buffers().forEach(buffer -> memory.fill(buffer, (byte) 0));
+      item.call().run();
+      return wrong + item.check().getAsLong();
+    }
+  }
+
+  /** Returns a group that, on rank 1, changes the last element of every tensor it is given. */
+  private static ProcessGroup corrupting(ProcessGroup group) {
+    return intercept(
+        (method, arguments) -> {
+          boolean first = method.getName().equals("send");
+          if (first && group.rank() == 1) {
+            spoil(Arrays.asList(arguments));
+          }
+          Object result = method.invoke(group, arguments);
+          if (!first && !method.getName().equals("recv") && group.rank() == 1) {
+            spoil(arguments == null ? List.of() : Arrays.asList(arguments));
+          }
+          return result;
+        });
+  }
+
+  private static void spoil(Object argument) {
+    if (argument instanceof Tensor tensor) {
+      tensor.setFlat(tensor.numel() - 1, -7.0);
+    } else if (argument instanceof Collection<?> several) {
+      several.forEach(BenchOpTest::spoil);
+    }
+  }
+
+  private static ProcessGroup withoutBarrier(ProcessGroup group) {
+    return intercept(
+        (method, arguments) ->
+            method.getName().equals("barrier") ? null : method.invoke(group, arguments));
+  }
+
+  private interface Interceptor {
+    @Nullable Object call(Method method, Object[] arguments) throws ReflectiveOperationException;
+  }
+
+  private static ProcessGroup intercept(Interceptor interceptor) {
+    return (ProcessGroup)
+        Proxy.newProxyInstance(
+            ProcessGroup.class.getClassLoader(),
+            new Class<?>[] {ProcessGroup.class},
+            (_, method, arguments) -> {
+              try {
+                return interceptor.call(method, arguments);
+              } catch (InvocationTargetException e) {
+                throw e.getCause();
+              }
+            });
+  }
+}

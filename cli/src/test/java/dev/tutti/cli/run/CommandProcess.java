@@ -1,0 +1,104 @@
+package dev.tutti.cli.run;
+
+import static java.nio.charset.StandardCharsets.UTF_8;
+
+import dev.tutti.cli.process.OwnJava;
+import java.io.IOException;
+import java.util.ArrayList;
+import java.util.List;
+import java.util.Map;
+import java.util.concurrent.TimeUnit;
+import java.util.function.Predicate;
+
+/** Runs {@code tutti} as a process of its own, as users do. */
+public final class CommandProcess implements AutoCloseable {
+  private final Process process;
+  private final List<String> lines = new ArrayList<>();
+  private final List<Thread> readers = new ArrayList<>();
+
+  private CommandProcess(Process process) {
+    this.process = process;
+    read(process.getInputStream());
+    read(process.getErrorStream());
+  }
+
+  public static CommandProcess start(String... arguments) throws IOException {
+    List<String> command = new ArrayList<>(TestPlans.DEFAULT_SIGNALS);
+    command.addAll(OwnJava.command());
+    command.addAll(List.of(arguments));
+    return new CommandProcess(new ProcessBuilder(command).start());
+  }
+
+  /** Starts another program of the tests, with more variables. */
+  static CommandProcess startProgram(
+      Map<String, String> environment, Class<?> program, String... arguments) throws IOException {
+    List<String> command = OwnJava.command();
+    command.removeLast();
+    command.add(program.getName());
+    command.addAll(List.of(arguments));
+    ProcessBuilder builder = new ProcessBuilder(command);
+    builder.environment().putAll(environment);
+    return new CommandProcess(builder.start());
+  }
+
+  private void read(java.io.InputStream stream) {
+    readers.add(
+        Thread.ofPlatform()
+            .daemon()
+            .start(
+                new LinePump(
+                    stream,
+                    line -> {
+                      synchronized (lines) {
+                        lines.add(new String(line, UTF_8));
+                        lines.notifyAll();
+                      }
+                    })));
+  }
+
+  public long pid() {
+    return process.pid();
+  }
+
+  /** Returns all lines of both outputs so far. */
+  public List<String> lines() {
+    synchronized (lines) {
+      return List.copyOf(lines);
+    }
+  }
+
+  public void await(Predicate<List<String>> condition) throws InterruptedException {
+    long deadline = System.nanoTime() + TimeUnit.SECONDS.toNanos(60);
+    synchronized (lines) {
+      while (!condition.test(lines)) {
+        long left = (deadline - System.nanoTime()) / 1_000_000;
+        if (left <= 0) {
+          throw new AssertionError("not seen in time; got " + lines);
+        }
+        lines.wait(left);
+      }
+    }
+  }
+
+  /** Waits for a line, and returns the first such one. */
+  public String awaitLine(Predicate<String> condition) throws InterruptedException {
+    await(all -> all.stream().anyMatch(condition));
+    return lines().stream().filter(condition).findFirst().orElseThrow();
+  }
+
+  /** Waits for the end, and returns the exit code. */
+  public int exitCode() throws InterruptedException {
+    if (!process.waitFor(60, TimeUnit.SECONDS)) {
+      throw new AssertionError("does not end; got " + lines());
+    }
+    for (Thread reader : readers) {
+      reader.join(10_000);
+    }
+    return process.exitValue();
+  }
+
+  @Override
+  public void close() {
+    process.destroyForcibly();
+  }
+}

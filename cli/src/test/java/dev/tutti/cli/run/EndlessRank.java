@@ -1,0 +1,20 @@
+package dev.tutti.cli.run;
+
+import dev.tutti.ProcessGroup;
+import dev.tutti.Tensor;
+
+/** Is a rank that prints its process id once all have come, and then adds until that fails. */
+final class EndlessRank {
+  private EndlessRank() {}
+
+  public static void main(String[] arguments) {
+    try (ProcessGroup group = ProcessGroup.init()) {
+      Tensor sum = Tensor.of(1f);
+      group.allReduce(sum);
+      System.out.println("pid " + ProcessHandle.current().pid());
+      while (true) {
+        group.allReduce(sum);
+      }
+    }
+  }
+}

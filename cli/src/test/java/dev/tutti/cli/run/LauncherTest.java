@@ -1,0 +1,411 @@
+package dev.tutti.cli.run;
+
+import static org.assertj.core.api.Assertions.assertThat;
+import static org.assertj.core.api.Assertions.assertThatThrownBy;
+
+import dev.tutti.cli.process.LaunchException;
+import dev.tutti.cli.process.Posix;
+import dev.tutti.store.HashStore;
+import java.lang.reflect.Proxy;
+import java.nio.file.Files;
+import java.nio.file.Path;
+import java.time.Duration;
+import java.util.List;
+import java.util.Optional;
+import java.util.concurrent.CopyOnWriteArrayList;
+import java.util.concurrent.atomic.AtomicReference;
+import java.util.function.Predicate;
+import org.junit.jupiter.api.Test;
+import org.junit.jupiter.api.io.TempDir;
+import org.junit.jupiter.params.ParameterizedTest;
+import org.junit.jupiter.params.provider.ValueSource;
+
+class LauncherTest {
+  private final RecordedOutput output = new RecordedOutput();
+  private final List<String> messages = new CopyOnWriteArrayList<>();
+
+  private Launcher launcher(LaunchPlan plan) {
+    RankRange cohort = new RankRange(0, plan.localSize(), plan.masterAddress(), 4711);
+    return new Launcher(
+        plan, new SingleNode(cohort, () -> {}, () -> {}, HashStore::new), output, messages::add);
+  }
+
+  private int run(LaunchPlan plan) throws InterruptedException {
+    int code = launcher(plan).run();
+    assertThat(TestPlans.processesOf(plan.runId())).isEmpty();
+    return code;
+  }
+
+  @Test
+  void givesEachRankItsEnvironment() throws InterruptedException {
+    LaunchPlan plan =
+        TestPlans.shell(3, "echo $RANK $LOCAL_RANK $WORLD_SIZE $MASTER_ADDR:$MASTER_PORT");
+    assertThat(run(plan)).isZero();
+    for (int rank = 0; rank < 3; rank++) {
+      assertThat(output.out(rank)).containsExactly(rank + " " + rank + " 3 127.0.0.1:4711");
+    }
+    assertThat(messages).isEmpty();
+  }
+
+  @Test
+  void hasOutputToTheLastByteWhenItReturns() throws InterruptedException {
+    assertThat(run(TestPlans.shell(2, "seq 1 20000; printf end"))).isZero();
+    for (int rank = 0; rank < 2; rank++) {
+      assertThat(output.out(rank)).hasSize(20001).endsWith("19999", "20000", "end");
+    }
+  }
+
+  @Test
+  void givesRanksNoInput() throws InterruptedException {
+    assertThat(run(TestPlans.shell(1, "read line && echo got || echo nothing"))).isZero();
+    assertThat(output.out(0)).containsExactly("nothing");
+  }
+
+  @Test
+  void doesNotStartARankAgainThatSaysItWouldFailAgain() throws InterruptedException {
+    LaunchPlan plan =
+        TestPlans.of(
+            2,
+            2,
+            Optional.empty(),
+            "sh",
+            "-c",
+            "echo $TUTTI_NO_RESTART; [ $RANK = 1 ] && { touch $TUTTI_NO_RESTART; exit 3; }; exec"
+                + " sleep 600");
+    assertThat(run(plan)).isEqualTo(3);
+    assertThat(messages).hasSize(1);
+    assertThat(messages.getFirst())
+        .startsWith("the first to fail: rank 1 ended with exit code 3 after ")
+        .contains(" s; it would fail again and is not restarted\n");
+    Path file = Path.of(output.out(1).getFirst());
+    assertThat(file.getFileName()).hasToString("0-1");
+    assertThat(file.getParent()).doesNotExist();
+  }
+
+  @Test
+  void endsTheOthersWhenOneFailsAndReportsTheFirst() throws InterruptedException {
+    LaunchPlan plan =
+        TestPlans.shell(3, "echo one; [ $RANK = 1 ] && { echo boom >&2; exit 7; }; exec sleep 600");
+    assertThat(run(plan)).isEqualTo(7);
+    assertThat(messages).hasSize(1);
+    List<String> report = messages.getFirst().lines().toList();
+    assertThat(report).hasSize(6);
+    assertThat(report.get(0))
+        .matches("the first to fail: rank 1 ended with exit code 7 after \\d\\.\\d\\d s");
+    assertThat(report.get(1)).isEqualTo("  its last lines:");
+    assertThat(report.subList(2, 4)).containsExactlyInAnyOrder("    one", "    boom");
+    assertThat(report.get(4)).startsWith("  rank 0 was stopped by SIGTERM (exit code 143) after ");
+    assertThat(report.get(5)).startsWith("  rank 2 was stopped by SIGTERM (exit code 143) after ");
+  }
+
+  @Test
+  void reportsARankThatWasKilled() throws InterruptedException {
+    LaunchPlan plan = TestPlans.shell(3, "[ $RANK = 2 ] && kill -9 $$; exec sleep 600");
+    assertThat(run(plan)).isEqualTo(137);
+    assertThat(messages.getFirst())
+        .startsWith("the first to fail: rank 2 was killed by SIGKILL (exit code 137) after ")
+        .contains("it printed nothing");
+  }
+
+  @ParameterizedTest
+  @ValueSource(strings = {"exit 7", "kill -9 $$"})
+  void ranksMayFindOutByThemselvesThatOneFailed(String end) throws InterruptedException {
+    String script =
+        "[ $RANK = 2 ] && " + end + "; sleep 0.3; echo rank 2 is gone; exit $((RANK + 20))";
+    LaunchPlan plan = TestPlans.lingering(TestPlans.shell(3, script), Duration.ofHours(1));
+    assertThat(run(plan)).isEqualTo(end.equals("exit 7") ? 7 : 137);
+    assertThat(output.out(0)).containsExactly("rank 2 is gone");
+    assertThat(output.out(1)).containsExactly("rank 2 is gone");
+    assertThat(messages).hasSize(1);
+    assertThat(messages.getFirst())
+        .startsWith("the first to fail: rank 2 ")
+        .contains("  rank 0 ended with exit code 20 after ")
+        .contains("  rank 1 ended with exit code 21 after ");
+  }
+
+  @Test
+  void endsRanksThatDoNotFindOutInTime() throws InterruptedException {
+    String script =
+        "trap 'echo asked to end; exit 0' TERM; [ $RANK = 1 ] && exit 7; sleep 600 & wait";
+    LaunchPlan plan = TestPlans.lingering(TestPlans.shell(2, script), Duration.ofMillis(300));
+    long start = System.nanoTime();
+    assertThat(run(plan)).isEqualTo(7);
+    assertThat(Duration.ofNanos(System.nanoTime() - start))
+        .isBetween(Duration.ofMillis(300), Duration.ofSeconds(30));
+    assertThat(output.out(0)).containsExactly("asked to end");
+  }
+
+  @Test
+  void aSignalEndsRanksThatLinger(@TempDir Path directory) throws Exception {
+    Path trapped = directory.resolve("trapped");
+    String script =
+        "[ $RANK = 1 ] && { while [ ! -e "
+            + trapped
+            + " ]; do sleep 0.05; done; exit 7; }; trap 'echo got INT; exit 0' INT; touch "
+            + trapped
+            + "; sleep 600 & wait";
+    LaunchPlan plan = TestPlans.lingering(TestPlans.shell(2, script), Duration.ofHours(1));
+    SingleNode node =
+        new SingleNode(
+            new RankRange(0, 2, plan.masterAddress(), 4711), () -> {}, () -> {}, HashStore::new);
+    AtomicReference<Launcher> launcher = new AtomicReference<>();
+    LaunchRendezvous agreement =
+        (LaunchRendezvous)
+            Proxy.newProxyInstance(
+                LaunchRendezvous.class.getClassLoader(),
+                new Class<?>[] {LaunchRendezvous.class},
+                (_, method, arguments) -> {
+                  Object result = method.invoke(node, arguments);
+                  if (method.getName().equals("propose")) {
+                    launcher.get().signalled(Posix.SIGINT);
+                  }
+                  return result;
+                });
+    launcher.set(new Launcher(plan, agreement, output, messages::add));
+    assertThat(launcher.get().run()).isEqualTo(7);
+    assertThat(output.out(0)).containsExactly("got INT");
+    assertThat(messages.getFirst()).startsWith("the first to fail: rank 1 ended with exit code 7");
+    assertThat(TestPlans.processesOf(plan.runId())).isEmpty();
+  }
+
+  @Test
+  void showsNoMoreThanTheLastLines() throws InterruptedException {
+    assertThat(run(TestPlans.shell(1, "seq 1 100; exit 1"))).isEqualTo(1);
+    assertThat(messages.getFirst().lines().skip(2))
+        .hasSize(20)
+        .startsWith("    81")
+        .endsWith("    100");
+  }
+
+  @Test
+  void leavesStackFramesOutOfTheLastLines() throws InterruptedException {
+    String script =
+        """
+        printf 'Exception in thread "main" java.lang.Error: boom\n'
+        i=0; while [ $i -lt 30 ]; do printf '\tat a.b/c.D.e(D.java:%d)\n' $i; i=$((i+1)); done
+        printf 'Caused by: java.io.IOException: deep\n\tat a.B.<init>(B.java:1)\n\t... 29 more\n'
+        printf '\tat sea (a line of its own)\n'; exit 1
+        """;
+    assertThat(run(TestPlans.shell(1, script))).isEqualTo(1);
+    assertThat(messages.getFirst().lines().skip(2))
+        .containsExactly(
+            "    Exception in thread \"main\" java.lang.Error: boom",
+            "    Caused by: java.io.IOException: deep",
+            "    \tat sea (a line of its own)");
+    assertThat(output.out(0)).hasSize(35).contains("\tat a.b/c.D.e(D.java:29)");
+  }
+
+  @Test
+  void killsARankThatIgnoresSigterm() throws InterruptedException {
+    LaunchPlan base =
+        TestPlans.shell(
+            2,
+            "trap '' TERM; [ $RANK = 0 ] && { sleep 0.3; exit 5; }; while :; do sleep 600; done");
+    LaunchPlan plan = withGrace(base, Duration.ofMillis(300));
+    assertThat(run(plan)).isEqualTo(5);
+    assertThat(messages.getFirst()).contains("rank 1 was stopped by SIGKILL (exit code 137)");
+  }
+
+  @Test
+  void endsWhatARankLeavesBehind() throws InterruptedException {
+    LaunchPlan plan = TestPlans.shell(2, "sleep 600 & echo started");
+    assertThat(run(plan)).isZero();
+  }
+
+  @Test
+  void endsTheWholeTreeOfARank() throws InterruptedException {
+    LaunchPlan plan =
+        TestPlans.shell(2, "[ $RANK = 1 ] && exit 3; sh -c 'sleep 600; echo no' ; echo no");
+    assertThat(run(plan)).isEqualTo(3);
+    assertThat(output.lines()).isEmpty();
+  }
+
+  @Test
+  void startsAllAgainAsOftenAsAllowed() throws InterruptedException {
+    LaunchPlan plan =
+        TestPlans.of(
+            2,
+            2,
+            Optional.empty(),
+            "sh",
+            "-c",
+            "echo $TORCHELASTIC_RESTART_COUNT of $TORCHELASTIC_MAX_RESTARTS;"
+                + " [ $RANK = 1 ] && [ $TORCHELASTIC_RESTART_COUNT -lt 2 ] && exit 9;"
+                + " [ $TORCHELASTIC_RESTART_COUNT = 2 ] || exec sleep 600");
+    assertThat(run(plan)).isZero();
+    assertThat(output.out(1)).containsExactly("0 of 2", "1 of 2", "2 of 2");
+    assertThat(messages)
+        .filteredOn(message -> message.startsWith("starting all ranks again"))
+        .containsExactly(
+            "starting all ranks again, restart 1 of 2", "starting all ranks again, restart 2 of 2");
+  }
+
+  @Test
+  void givesUpAfterTheLastRestart() throws InterruptedException {
+    LaunchPlan plan = TestPlans.of(2, 1, Optional.empty(), "sh", "-c", "exit 4");
+    assertThat(run(plan)).isEqualTo(4);
+    assertThat(messages).hasSize(3);
+  }
+
+  /** Runs ranks, with a signal each time that their lines are as given. */
+  private void runInterrupted(LaunchPlan plan, List<Predicate<List<String>>> moments)
+      throws Exception {
+    Launcher launcher = launcher(plan);
+    Thread signaller =
+        Thread.ofPlatform()
+            .start(
+                () -> {
+                  try {
+                    for (Predicate<List<String>> moment : moments) {
+                      output.await(moment);
+                      launcher.signalled(Posix.SIGINT);
+                    }
+                  } catch (InterruptedException e) {
+                    Thread.currentThread().interrupt();
+                  }
+                });
+    assertThat(launcher.run()).isEqualTo(130);
+    signaller.join();
+    assertThat(TestPlans.processesOf(plan.runId())).isEmpty();
+  }
+
+  @Test
+  void forwardsASignalAndIgnoresRestarts() throws Exception {
+    LaunchPlan plan =
+        TestPlans.of(
+            2,
+            3,
+            Optional.empty(),
+            "sh",
+            "-c",
+            "trap 'echo interrupted; exit 0' INT; echo ready; sleep 600 & wait");
+    runInterrupted(plan, List.of(lines -> lines.size() == 2));
+    for (int rank = 0; rank < 2; rank++) {
+      assertThat(output.out(rank)).containsExactly("ready", "interrupted");
+    }
+    assertThat(messages).containsExactly("stopped by SIGINT");
+  }
+
+  @Test
+  void aSignalWhileAFailedAttemptStopsIsTheEnd(@TempDir Path directory) throws Exception {
+    Path trapped = directory.resolve("trapped");
+    LaunchPlan plan =
+        TestPlans.of(
+            2,
+            3,
+            Optional.empty(),
+            "sh",
+            "-c",
+            "[ $RANK = 0 ] && { while [ ! -e "
+                + trapped
+                + " ]; do sleep 0.05; done; exit 3; }; trap 'echo stopping; sleep 600' TERM; touch "
+                + trapped
+                + "; while :; do sleep 600 & wait $!; done");
+    runInterrupted(plan, List.of(lines -> lines.contains("1:OUT:stopping")));
+    assertThat(messages).hasSize(2).last().isEqualTo("stopped by SIGINT");
+    assertThat(messages.getFirst()).startsWith("the first to fail: rank 0 ended");
+    assertThat(output.out(1)).containsExactly("stopping");
+  }
+
+  @Test
+  void waitsForOtherNodesAsLongAsTheirRanksMayTakeToStop() throws Exception {
+    Duration grace = Duration.ofSeconds(17);
+    Duration linger = Duration.ofSeconds(19);
+    LaunchPlan base = TestPlans.of(1, 1, Optional.empty(), "sh", "-c", "exit 3");
+    LaunchPlan plan = TestPlans.lingering(withGrace(base, grace), linger);
+    List<Duration> waits = new CopyOnWriteArrayList<>();
+    SingleNode node =
+        new SingleNode(
+            new RankRange(0, 1, plan.masterAddress(), 4711), () -> {}, () -> {}, HashStore::new);
+    LaunchRendezvous agreement =
+        (LaunchRendezvous)
+            Proxy.newProxyInstance(
+                LaunchRendezvous.class.getClassLoader(),
+                new Class<?>[] {LaunchRendezvous.class},
+                (_, method, arguments) -> {
+                  if (method.getName().equals("awaitStopped")) {
+                    waits.add((Duration) arguments[1]);
+                  }
+                  return method.invoke(node, arguments);
+                });
+    assertThat(new Launcher(plan, agreement, output, messages::add).run()).isEqualTo(3);
+    // Time to say what failed, SIGTERM to the ranks, SIGKILL, SIGTERM to what they left behind, and
+    // their output.
+    assertThat(waits).hasSize(1);
+    assertThat(waits.getFirst()).isGreaterThan(linger.plus(grace.multipliedBy(2)).plusSeconds(12));
+  }
+
+  @Test
+  void killsAtTheSecondSignal() throws Exception {
+    LaunchPlan plan =
+        withGrace(
+            TestPlans.shell(
+                1, "trap 'echo no' INT; echo ready; while :; do sleep 600 & wait; done"),
+            Duration.ofHours(1));
+    runInterrupted(plan, List.of(lines -> lines.size() == 1, lines -> lines.size() == 2));
+  }
+
+  @Test
+  void writesLogsByAttemptAndRank(@TempDir Path directory) throws Exception {
+    LaunchPlan plan =
+        TestPlans.of(
+            2,
+            1,
+            Optional.of(directory),
+            "sh",
+            "-c",
+            "echo out $RANK; echo err $RANK >&2; exit $((1 - TORCHELASTIC_RESTART_COUNT))");
+    assertThat(run(plan)).isZero();
+    Path last = directory.resolve(plan.runId()).resolve("attempt_1").resolve("1");
+    assertThat(Files.readString(last.resolve("stdout.log"))).isEqualTo("out 1\n");
+    assertThat(Files.readString(last.resolve("stderr.log"))).isEqualTo("err 1\n");
+    assertThat(messages.getFirst()).endsWith("  logs: " + directory.resolve(plan.runId()));
+  }
+
+  @Test
+  void namesAProgramThatDoesNotExist() {
+    LaunchPlan plan = TestPlans.of(2, 0, Optional.empty(), "no-such-program", "x");
+    assertThatThrownBy(() -> launcher(plan).run())
+        .isInstanceOfSatisfying(LaunchException.class, e -> assertThat(e.exitCode()).isEqualTo(127))
+        .hasMessage("no such program: no-such-program");
+  }
+
+  @Test
+  void leaksNoProcessInFiftyRuns() throws InterruptedException {
+    for (int i = 0; i < 50; i++) {
+      String script =
+          i % 2 == 0 ? "sleep 600 & exit 0" : "[ $RANK = 1 ] && exit 1; sleep 600 & sleep 600";
+      assertThat(run(TestPlans.shell(2, script))).isEqualTo(i % 2);
+    }
+  }
+
+  private static LaunchPlan withGrace(LaunchPlan plan, Duration grace) {
+    return TestPlans.with(plan, plan.logDirectory(), grace, plan.aotCache());
+  }
+
+  @Test
+  void keepsWhatTheFirstRankLoadedAndStartsLaterRanksFromIt(@TempDir Path folder) throws Exception {
+    AotCache cache = new AotCache(folder.resolve("app.aot"));
+    String java = Path.of(System.getProperty("java.home"), "bin", "java").toString();
+    assertThat(run(withCache(cache, java, "-XX:+UseSerialGC", "-version"))).isZero();
+    assertThat(cache.file()).isNotEmptyFile();
+    assertThat(folder.toFile().list()).containsExactly("app.aot");
+    // With this mode Java does not start where the file does not fit.
+    assertThat(run(withCache(cache, java, "-XX:AOTMode=on", "-XX:+UseSerialGC", "-version")))
+        .isZero();
+    assertThat(messages).isEmpty();
+  }
+
+  @Test
+  void keepsNothingOfRanksThatFail(@TempDir Path folder) throws Exception {
+    AotCache cache = new AotCache(folder.resolve("app.aot"));
+    String java = Path.of(System.getProperty("java.home"), "bin", "java").toString();
+    assertThat(run(withCache(cache, java, "NoSuchClass"))).isEqualTo(1);
+    assertThat(folder).isEmptyDirectory();
+  }
+
+  private static LaunchPlan withCache(AotCache cache, String... command) {
+    LaunchPlan plan = TestPlans.of(2, 0, Optional.empty(), command);
+    return TestPlans.with(plan, plan.logDirectory(), plan.grace(), Optional.of(cache));
+  }
+}

@@ -1,0 +1,27 @@
+package dev.tutti.cli.run;
+
+import dev.tutti.ProcessGroup;
+import dev.tutti.Tensor;
+import java.util.concurrent.CountDownLatch;
+
+/**
+ * Is a rank that adds until that fails; rank 1 closes its group for an error of its own instead,
+ * and does not end before it is asked to.
+ */
+final class LeavingRank {
+  private LeavingRank() {}
+
+  public static void main(String[] arguments) throws InterruptedException {
+    try (ProcessGroup group = ProcessGroup.init()) {
+      Tensor sum = Tensor.of(1f);
+      group.allReduce(sum);
+      if (group.rank() == 1) {
+        throw new IllegalStateException("no more data");
+      }
+      group.allReduce(sum);
+    } catch (IllegalStateException e) {
+      System.out.println("rank 1 stops: " + e.getMessage());
+      new CountDownLatch(1).await();
+    }
+  }
+}

@@ -1,0 +1,44 @@
+package dev.tutti.cli.run;
+
+import static java.nio.charset.StandardCharsets.UTF_8;
+
+import java.time.Duration;
+import java.util.ArrayList;
+import java.util.List;
+import java.util.function.Predicate;
+
+/** Keeps what ranks print, as "rank:channel:text", and lets a test wait for it. */
+final class RecordedOutput implements RankOutput {
+  private final List<String> lines = new ArrayList<>();
+
+  @Override
+  public synchronized void lines(int rank, Channel channel, List<byte[]> together) {
+    together.forEach(line -> lines.add(rank + ":" + channel + ":" + new String(line, UTF_8)));
+    notifyAll();
+  }
+
+  synchronized List<String> lines() {
+    return List.copyOf(lines);
+  }
+
+  /** Returns what came to standard output of a rank. */
+  List<String> out(int rank) {
+    String prefix = rank + ":OUT:";
+    return lines().stream()
+        .filter(line -> line.startsWith(prefix))
+        .map(line -> line.substring(prefix.length()))
+        .toList();
+  }
+
+  /** Waits until the lines fulfil a condition. */
+  synchronized void await(Predicate<List<String>> condition) throws InterruptedException {
+    long deadline = System.nanoTime() + Duration.ofSeconds(30).toNanos();
+    while (!condition.test(lines)) {
+      long left = (deadline - System.nanoTime()) / 1_000_000;
+      if (left <= 0) {
+        throw new AssertionError("not seen in time; got " + lines);
+      }
+      wait(left);
+    }
+  }
+}

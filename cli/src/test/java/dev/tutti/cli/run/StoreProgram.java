@@ -1,0 +1,20 @@
+package dev.tutti.cli.run;
+
+import dev.tutti.store.TcpStore;
+import java.time.Duration;
+
+/** Is a rank that adds its number to a sum in the store and prints the sum when all did. */
+final class StoreProgram {
+  private StoreProgram() {}
+
+  public static void main(String[] args) {
+    int size = Integer.parseInt(System.getenv("WORLD_SIZE"));
+    int port = Integer.parseInt(System.getenv("MASTER_PORT"));
+    try (TcpStore store = new TcpStore(System.getenv("MASTER_ADDR"), port)) {
+      store.add("sum", Long.parseLong(System.getenv("RANK")));
+      store.barrier("all", size, Duration.ofSeconds(60));
+      System.out.println("sum " + store.add("sum", 0));
+      store.barrier("done", size, Duration.ofSeconds(60));
+    }
+  }
+}

@@ -1,0 +1,231 @@
+package dev.tutti.cli.store;
+
+import static java.nio.charset.StandardCharsets.UTF_8;
+import static org.assertj.core.api.Assertions.assertThat;
+import static org.assertj.core.api.Assumptions.assumeThat;
+
+import dev.tutti.Settings;
+import dev.tutti.cli.CliModule;
+import dev.tutti.cli.Main;
+import dev.tutti.cli.process.Terminal;
+import dev.tutti.cli.run.CommandProcess;
+import java.io.ByteArrayOutputStream;
+import java.io.IOException;
+import java.io.OutputStream;
+import java.io.PrintStream;
+import java.net.DatagramSocket;
+import java.net.InetAddress;
+import java.net.InetSocketAddress;
+import java.net.NetworkInterface;
+import java.net.Socket;
+import java.net.SocketException;
+import java.nio.file.Path;
+import java.util.ArrayList;
+import java.util.List;
+import java.util.Map;
+import java.util.concurrent.ThreadLocalRandom;
+import java.util.concurrent.TimeUnit;
+import org.junit.jupiter.api.Test;
+import org.junit.jupiter.api.Timeout;
+import org.junit.jupiter.api.io.TempDir;
+import org.junit.jupiter.params.ParameterizedTest;
+import org.junit.jupiter.params.provider.EnumSource;
+
+@Timeout(300)
+class StoreCommandTest {
+  private final ByteArrayOutputStream err = new ByteArrayOutputStream();
+
+  /** Runs a command that must succeed, and returns the lines that it prints. */
+  private List<String> lines(Map<String, String> environment, String... arguments) {
+    ByteArrayOutputStream out = new ByteArrayOutputStream();
+    assertThat(tutti(out, environment, arguments)).as(() -> err.toString(UTF_8)).isZero();
+    return out.toString(UTF_8).lines().toList();
+  }
+
+  private int tutti(OutputStream out, Map<String, String> environment, String... arguments) {
+    Terminal terminal =
+        new Terminal(
+            new PrintStream(out, true, UTF_8), new PrintStream(err, true, UTF_8), false, false);
+    List<String> all = new ArrayList<>(List.of("store"));
+    all.addAll(List.of(arguments));
+    return Main.execute(
+        new CliModule(terminal, environment), terminal, environment, all.toArray(String[]::new));
+  }
+
+  @ParameterizedTest
+  @EnumSource
+  void everyCommandWorks(StoreKind kind) {
+    Settings settings = Settings.ofEnvironment(Map.of());
+    try (StoreKind.Served served = kind.serve(InetAddress.getLoopbackAddress(), 0, settings)) {
+      Map<String, String> environment =
+          Map.of(
+              "TUTTI_STORE", kind.scheme(),
+              "MASTER_ADDR", "127.0.0.1",
+              "MASTER_PORT", Integer.toString(served.port()));
+      assertThat(lines(environment, "set", "key", "välue")).isEmpty();
+      assertThat(lines(environment, "get", "key")).containsExactly("välue");
+      assertThat(lines(environment, "add", "count")).containsExactly("1");
+      assertThat(lines(environment, "add", "count", "41")).containsExactly("42");
+      assertThat(lines(environment, "wait", "key", "count")).isEmpty();
+      assertThat(lines(environment, "watch", "key", "--count=1")).containsExactly("välue");
+      assertThat(lines(environment, "keys")).containsExactly("count", "key");
+      assertThat(lines(environment, "stat"))
+          .hasSize(3)
+          .contains("keys 2")
+          .anyMatch(line -> line.matches("round trip p50 [0-9.]+ us, p99 [0-9.]+ us"));
+      assertThat(tutti(new ByteArrayOutputStream(), environment, "get", "no", "--timeout=2s"))
+          .isEqualTo(1);
+      assertThat(err.toString(UTF_8))
+          .contains("tutti store get: wait timeout after 2000 ms, 1 of 1 keys missing: 'no'");
+    }
+  }
+
+  @Test
+  void saysWhichStoreItWaitsFor() throws IOException {
+    try (Socket bound = new Socket()) {
+      // Nobody else takes this port, and nobody listens at it.
+      bound.bind(new InetSocketAddress(InetAddress.ofLiteral("127.0.0.1"), 0));
+      String port = Integer.toString(bound.getLocalPort());
+      String url = "tcp://127.0.0.1:" + port;
+      ByteArrayOutputStream out = new ByteArrayOutputStream();
+      assertThat(tutti(out, Map.of(), "get", "key", "--at", url, "--timeout=3s")).isEqualTo(1);
+      assertThat(err.toString(UTF_8).lines())
+          .hasSize(2)
+          .startsWith(
+              "tutti store: waiting, 3 s at most, for the store at "
+                  + url
+                  + "; 'tutti store serve' serves one");
+      err.reset();
+      Map<String, String> environment = Map.of("MASTER_PORT", port);
+      assertThat(tutti(out, environment, "keys", "--timeout=2500ms")).isEqualTo(1);
+      assertThat(err.toString(UTF_8))
+          .startsWith(
+              "tutti store: waiting, 2500 ms at most, for the store at "
+                  + url
+                  + ", found by TUTTI_STORE, MASTER_ADDR and MASTER_PORT; ");
+    }
+  }
+
+  @Test
+  void saysWhichKeysItWaitsFor() {
+    InetAddress loopback = InetAddress.getLoopbackAddress();
+    Settings settings = Settings.ofEnvironment(Map.of());
+    try (StoreKind.Served served = StoreKind.TCP.serve(loopback, 0, settings)) {
+      Map<String, String> environment = Map.of("MASTER_PORT", Integer.toString(served.port()));
+      ByteArrayOutputStream out = new ByteArrayOutputStream();
+      assertThat(tutti(out, environment, "get", "no", "--timeout=3s")).isEqualTo(1);
+      assertThat(err.toString(UTF_8))
+          .startsWith("tutti store: waiting, 3 s at most, for the key no\n");
+      err.reset();
+      assertThat(tutti(out, environment, "wait", "no", "neither", "--timeout=3s")).isEqualTo(1);
+      assertThat(err.toString(UTF_8))
+          .startsWith("tutti store: waiting, 3 s at most, for the keys no, neither\n");
+      err.reset();
+      lines(environment, "set", "key", "value");
+      lines(environment, "get", "key");
+      assertThat(err.toString(UTF_8)).isEmpty();
+    }
+  }
+
+  @ParameterizedTest
+  @EnumSource
+  void findsAStoreAtAnIpv6AddressByTheVariables(StoreKind kind) throws Exception {
+    InetAddress loopback = InetAddress.ofLiteral("::1");
+    assumeThat(NetworkInterface.getByInetAddress(loopback)).as("this machine has IPv6").isNotNull();
+    Settings settings = Settings.ofEnvironment(Map.of());
+    try (StoreKind.Served served = kind.serve(loopback, 0, settings)) {
+      for (String host : List.of("::1", "[::1]")) {
+        Map<String, String> environment =
+            Map.of(
+                "TUTTI_STORE", kind.scheme(),
+                "MASTER_ADDR", host,
+                "MASTER_PORT", Integer.toString(served.port()));
+        assertThat(lines(environment, "add", "count", "1", "--timeout=10s")).hasSize(1);
+      }
+    }
+  }
+
+  @Test
+  void endsToWatchWhereNobodyReadsAnyMore() {
+    OutputStream closed =
+        new OutputStream() {
+          @Override
+          public void write(int octet) throws IOException {
+            throw new IOException("Broken pipe");
+          }
+        };
+    Settings settings = Settings.ofEnvironment(Map.of());
+    InetAddress loopback = InetAddress.getLoopbackAddress();
+    try (StoreKind.Served served = StoreKind.TCP.serve(loopback, 0, settings)) {
+      Map<String, String> environment =
+          Map.of("MASTER_ADDR", "127.0.0.1", "MASTER_PORT", Integer.toString(served.port()));
+      lines(environment, "set", "key", "value");
+      assertThat(tutti(closed, environment, "watch", "key")).isZero();
+    }
+  }
+
+  @ParameterizedTest
+  @EnumSource
+  void servesUntilItIsEnded(StoreKind kind) throws Exception {
+    try (CommandProcess server =
+        CommandProcess.start("store", "serve", "--at", kind.scheme() + "://127.0.0.1:0")) {
+      String prefix = kind.scheme() + "://127.0.0.1:";
+      String url = server.awaitLine(line -> line.startsWith(prefix));
+      assertThat(url).isNotEqualTo(prefix + "0");
+      assertThat(lines(Map.of(), "add", "n", "3", "--at", url)).containsExactly("3");
+      assertThat(lines(Map.of(), "--at", url, "add", "n", "4")).containsExactly("7");
+      new ProcessBuilder("kill", Long.toString(server.pid())).start().waitFor(60, TimeUnit.SECONDS);
+      assertThat(server.exitCode()).isZero();
+    }
+  }
+
+  @Test
+  void aMemberOfAClusterGoesOnFromItsFolder(@TempDir Path data) throws Exception {
+    String url = "aeron-cluster://127.0.0.1:" + freePorts();
+    String job = url + "/job";
+    String[] serve = {"store", "serve", "--at", url, "--member=0", "--data=" + data};
+    for (int round = 1; round <= 2; round++) {
+      try (CommandProcess server = CommandProcess.start(serve)) {
+        server.await(lines -> lines.contains(url));
+        assertThat(lines(Map.of(), "add", "n", "--at", job)).containsExactly("" + round);
+        assertThat(lines(Map.of(), "keys", "--at", url)).containsExactly("job/n");
+        new ProcessBuilder("kill", Long.toString(server.pid()))
+            .start()
+            .waitFor(60, TimeUnit.SECONDS);
+        assertThat(server.exitCode()).isZero();
+      }
+    }
+    assertThat(tutti(new ByteArrayOutputStream(), Map.of(), "serve", "--at", url))
+        .isEqualTo(Main.USAGE);
+    assertThat(err.toString(UTF_8)).contains("a member of a cluster needs --member N and --data");
+  }
+
+  /** Returns the first of five UDP ports that are free now. */
+  private static int freePorts() throws IOException {
+    for (int tries = 0; ; tries++) {
+      int first = ThreadLocalRandom.current().nextInt(12_000, 30_000);
+      try {
+        for (int port = first; port < first + 5; port++) {
+          new DatagramSocket(port, InetAddress.getLoopbackAddress()).close();
+        }
+        return first;
+      } catch (SocketException e) {
+        if (tries == 100) {
+          throw e;
+        }
+      }
+    }
+  }
+
+  @Test
+  void badPlacesAreNamed() {
+    ByteArrayOutputStream out = new ByteArrayOutputStream();
+    assertThat(tutti(out, Map.of(), "keys", "--at", "localhost:1")).isEqualTo(Main.USAGE);
+    assertThat(tutti(out, Map.of(), "keys", "--at", "file://localhost:1")).isEqualTo(Main.USAGE);
+    assertThat(err.toString(UTF_8))
+        .contains(
+            "a store is written as tcp://host:port, aeron://host:port or"
+                + " aeron-cluster://a:p,b:p,c:p, not 'localhost:1'")
+        .contains("no store 'file' that can be served; there are tcp, aeron, aeron-cluster\n");
+  }
+}
