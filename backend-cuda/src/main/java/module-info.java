@@ -16,10 +16,10 @@ module dev.tutti.cuda {
       com.google.guice;
 
   provides dev.tutti.spi.BackendProvider with
-      dev.tutti.cuda.CudaBackendProvider,
-      dev.tutti.cuda.NcclBackendProvider;
+      dev.tutti.cuda.provider.CudaBackendProvider,
+      dev.tutti.cuda.provider.NcclBackendProvider;
   provides dev.tutti.gloo.spi.GlooDeviceProvider with
-      dev.tutti.cuda.GlooCudaProvider;
+      dev.tutti.cuda.provider.GlooCudaProvider;
   provides dev.tutti.spi.StreamBlockProvider with
-      dev.tutti.cuda.CudaStreamBlockProvider;
+      dev.tutti.cuda.block.CudaStreamBlockProvider;
 }

@@ -1,6 +1,9 @@
 package dev.tutti.cuda;
 
 import dev.tutti.BackendException;
+import dev.tutti.cuda.access.CudaAccess;
+import dev.tutti.cuda.access.KernelLoader;
+import dev.tutti.cuda.block.OpenBlocks;
 import dev.tutti.cuda.driver.CudaDriver;
 import dev.tutti.cuda.driver.CudaDrivers;
 import dev.tutti.cuda.driver.LinkCalls;
@@ -19,6 +22,10 @@ import org.jspecify.annotations.Nullable;
  * called, and no device is touched before {@link #device} is. Any thread may call any method.
  */
 public final class Cuda implements AutoCloseable {
+  static {
+    CudaAccess.provide(new Internals());
+  }
+
   private static @Nullable Cuda shared;
 
   private final CudaDriver driver;

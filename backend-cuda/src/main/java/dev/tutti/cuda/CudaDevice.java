@@ -1,6 +1,9 @@
 package dev.tutti.cuda;
 
 import dev.tutti.Device;
+import dev.tutti.cuda.access.DeviceKernels;
+import dev.tutti.cuda.access.KernelLoader;
+import dev.tutti.cuda.access.StreamReserve;
 import dev.tutti.cuda.driver.DeviceAttribute;
 import dev.tutti.cuda.driver.DeviceContext;
 import dev.tutti.cuda.driver.EventPool;

@@ -6,6 +6,7 @@ import com.google.inject.Provider;
 import com.google.inject.ProvisionException;
 import com.google.inject.Scopes;
 import dev.tutti.TuttiException;
+import dev.tutti.cuda.access.KernelLoader;
 import dev.tutti.cuda.driver.CudaDriver;
 import dev.tutti.cuda.driver.CudaDrivers;
 import dev.tutti.cuda.driver.LinkCalls;

@@ -4,6 +4,7 @@ import dev.tutti.Device;
 import dev.tutti.GroupOptions;
 import dev.tutti.ProcessGroup;
 import dev.tutti.Settings;
+import dev.tutti.cuda.provider.CudaBackendProvider;
 import dev.tutti.spi.BackendProvider;
 import dev.tutti.store.HashStore;
 import java.time.Duration;
@@ -20,7 +21,7 @@ import java.util.concurrent.TimeUnit;
 import java.util.function.UnaryOperator;
 
 /** Runs ranks on CUDA devices as threads, each with a stream of its own. */
-final class CudaRanks {
+public final class CudaRanks {
   private static final Map<String, String> SMALL =
       Map.of(
           "TUTTI_CUDA_LANES",
@@ -40,44 +41,44 @@ final class CudaRanks {
   private BackendProvider provider;
 
   /** Is what a rank does. */
-  interface Body {
+  public interface Body {
     void run(ProcessGroup group, CudaDevice device) throws Exception;
   }
 
   /** Gives each rank a device of its own as far as there are so many. */
-  CudaRanks(Cuda cuda) {
+  public CudaRanks(Cuda cuda) {
     this.cuda = cuda;
     this.devices = cuda.deviceCount();
     this.provider = new CudaBackendProvider(() -> cuda, Optional::empty, NoNccl.HERE);
   }
 
-  CudaRanks onOneDevice() {
+  public CudaRanks onOneDevice() {
     devices = 1;
     return this;
   }
 
-  CudaRanks on(BackendProvider newProvider) {
+  public CudaRanks on(BackendProvider newProvider) {
     provider = newProvider;
     return this;
   }
 
-  CudaRanks with(String name, String value) {
+  public CudaRanks with(String name, String value) {
     settings = settings.with(name, value);
     return this;
   }
 
   /** Gives the last rank another setting than the others. */
-  CudaRanks withOnLast(String name, String value) {
+  public CudaRanks withOnLast(String name, String value) {
     ofLast = chosen -> chosen.with(name, value);
     return this;
   }
 
-  CudaRanks within(Duration newTimeout) {
+  public CudaRanks within(Duration newTimeout) {
     timeout = newTimeout;
     return this;
   }
 
-  GroupOptions options(HashStore store, int rank, int size) {
+  public GroupOptions options(HashStore store, int rank, int size) {
     return GroupOptions.defaults()
         .withStore(store)
         .withRank(rank)
@@ -89,7 +90,7 @@ final class CudaRanks {
   }
 
   /** Runs all ranks; throws the first failure. */
-  void run(int size, Body body) throws Exception {
+  public void run(int size, Body body) throws Exception {
     HashStore store = new HashStore();
     try (ExecutorService threads = Executors.newFixedThreadPool(size)) {
       List<Future<?>> futures = new ArrayList<>();

@@ -5,6 +5,7 @@ import dev.tutti.Device;
 import dev.tutti.GroupOptions;
 import dev.tutti.Settings;
 import dev.tutti.Tensor;
+import dev.tutti.cuda.provider.CudaBackendProvider;
 import dev.tutti.spi.BackendProvider;
 import dev.tutti.testing.ContractSubject;
 import java.time.Duration;

@@ -6,6 +6,7 @@ import static org.assertj.core.api.Assumptions.assumeThat;
 
 import dev.tutti.BackendException;
 import dev.tutti.DType;
+import dev.tutti.cuda.block.CudaStreamBlockProvider;
 import dev.tutti.cuda.driver.CudaDrivers;
 import dev.tutti.cuda.driver.FakeCudaDriver;
 import org.junit.jupiter.api.Test;

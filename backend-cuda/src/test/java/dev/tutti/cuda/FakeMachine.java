@@ -3,6 +3,8 @@ package dev.tutti.cuda;
 import static org.assertj.core.api.Assertions.assertThat;
 
 import dev.tutti.StreamBlockStatus;
+import dev.tutti.cuda.block.BlockState;
+import dev.tutti.cuda.block.CudaStreamBlock;
 import dev.tutti.cuda.driver.FakeCudaDriver;
 import java.lang.foreign.MemorySegment;
 import java.lang.foreign.ValueLayout;
@@ -10,15 +12,15 @@ import java.lang.invoke.VarHandle;
 import java.util.concurrent.CountDownLatch;
 
 /** Is a {@link Cuda} on a fake driver that has the kernel of stream blocks and one that holds. */
-final class FakeMachine implements AutoCloseable {
+public final class FakeMachine implements AutoCloseable {
   private static final VarHandle WORD = ValueLayout.JAVA_INT.varHandle();
   private static final String HOLD = "hold";
 
-  final FakeCudaDriver fake;
+  public final FakeCudaDriver fake;
   final FakeCollectives collectives;
-  final Cuda cuda;
+  public final Cuda cuda;
 
-  FakeMachine(int devices) {
+  public FakeMachine(int devices) {
     fake = new FakeCudaDriver(devices);
     fake.kernel(CudaStreamBlock.KERNEL, 2, this::streamBlock);
     collectives = FakeCollectives.install(fake);
@@ -51,7 +53,7 @@ final class FakeMachine implements AutoCloseable {
   }
 
   /** Holds a stream until the latch is opened. */
-  CountDownLatch hold(CudaStream stream) {
+  public CountDownLatch hold(CudaStream stream) {
     return hold(stream.device(), stream.handle());
   }
 

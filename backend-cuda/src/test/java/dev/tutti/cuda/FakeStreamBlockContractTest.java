@@ -1,5 +1,6 @@
 package dev.tutti.cuda;
 
+import dev.tutti.cuda.block.CudaStreamBlockProvider;
 import dev.tutti.spi.DeviceEvent;
 import dev.tutti.spi.StreamBlockProvider;
 import dev.tutti.testing.StreamBlockContract;

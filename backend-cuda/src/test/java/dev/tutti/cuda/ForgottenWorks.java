@@ -11,14 +11,14 @@ import java.util.ArrayList;
 import java.util.List;
 
 /** Checks that a group keeps nothing of collectives that have ended. */
-final class ForgottenWorks {
+public final class ForgottenWorks {
   private static final int OPERATIONS = 300;
   private static final int LAST = 1;
 
   private ForgottenWorks() {}
 
   /** Runs collectives and waits until nobody holds any but the last; all ranks call it. */
-  static void check(ProcessGroup group, CudaDevice device) {
+  public static void check(ProcessGroup group, CudaDevice device) {
     List<WeakReference<Work>> works = new ArrayList<>();
     for (int i = 0; i < OPERATIONS; i++) {
       works.add(new WeakReference<>(sum(group, device)));

@@ -10,6 +10,7 @@ import dev.tutti.Tensor;
 import dev.tutti.TuttiException;
 import dev.tutti.Work;
 import dev.tutti.cuda.memory.PinnedBlock;
+import dev.tutti.cuda.provider.GlooCudaProvider;
 import dev.tutti.gloo.GlooProvider;
 import java.lang.foreign.Arena;
 import java.lang.foreign.ValueLayout;

@@ -6,6 +6,7 @@ import static org.assertj.core.api.Assertions.catchThrowable;
 import dev.tutti.DType;
 import dev.tutti.Tensor;
 import dev.tutti.TuttiException;
+import dev.tutti.cuda.provider.GlooCudaProvider;
 import dev.tutti.gloo.GlooProvider;
 import java.lang.foreign.Arena;
 import java.time.Duration;

@@ -9,6 +9,8 @@ import dev.tutti.ProcessGroup;
 import dev.tutti.ReduceOp;
 import dev.tutti.Settings;
 import dev.tutti.Tensor;
+import dev.tutti.cuda.gloo.GlooCudaBackend;
+import dev.tutti.cuda.provider.GlooCudaProvider;
 import dev.tutti.gloo.GlooProvider;
 import dev.tutti.gloo.spi.GlooGroup;
 import dev.tutti.spi.Backend;

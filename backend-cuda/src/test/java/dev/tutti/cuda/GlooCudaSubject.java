@@ -1,6 +1,7 @@
 package dev.tutti.cuda;
 
 import dev.tutti.Capabilities;
+import dev.tutti.cuda.provider.GlooCudaProvider;
 import dev.tutti.gloo.GlooProvider;
 import dev.tutti.spi.BackendProvider;
 import java.util.List;

@@ -12,6 +12,7 @@ import dev.tutti.cuda.driver.CudaDriver;
 import dev.tutti.cuda.driver.EventCalls;
 import dev.tutti.cuda.driver.GraphCalls;
 import dev.tutti.cuda.driver.LaunchParameters;
+import dev.tutti.cuda.provider.CudaBackendProvider;
 import dev.tutti.kernels.AllReduceLimits;
 import dev.tutti.kernels.ChannelLayout;
 import java.io.BufferedWriter;

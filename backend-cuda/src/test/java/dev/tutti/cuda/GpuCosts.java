@@ -2,6 +2,7 @@ package dev.tutti.cuda;
 
 import com.sun.management.ThreadMXBean;
 import dev.tutti.StreamBlock;
+import dev.tutti.cuda.block.CudaStreamBlockProvider;
 import dev.tutti.cuda.driver.CudaDriver;
 import dev.tutti.cuda.driver.EventCalls;
 import dev.tutti.cuda.driver.LaunchParameters;

@@ -8,6 +8,7 @@ import static org.assertj.core.api.Assumptions.assumeThat;
 import dev.tutti.DType;
 import dev.tutti.StreamBlock;
 import dev.tutti.Tensor;
+import dev.tutti.cuda.block.CudaStreamBlockProvider;
 import dev.tutti.cuda.driver.CudaDriver;
 import dev.tutti.cuda.driver.CudaDrivers;
 import dev.tutti.cuda.driver.DeviceAttribute;

@@ -11,6 +11,7 @@ import dev.tutti.Tensor;
 import dev.tutti.cuda.driver.CudaDriver;
 import dev.tutti.cuda.driver.EventCalls;
 import dev.tutti.cuda.driver.LaunchParameters;
+import dev.tutti.cuda.provider.CudaBackendProvider;
 import dev.tutti.store.HashStore;
 import java.lang.management.ManagementFactory;
 import java.time.Duration;

@@ -9,6 +9,7 @@ import dev.tutti.DType;
 import dev.tutti.ReduceOp;
 import dev.tutti.SymmetricMemory;
 import dev.tutti.Tensor;
+import dev.tutti.cuda.provider.CudaSession;
 import dev.tutti.spi.DeviceSession.Recording;
 import java.io.IOException;
 import java.lang.foreign.Arena;

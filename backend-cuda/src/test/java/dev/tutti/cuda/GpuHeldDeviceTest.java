@@ -7,6 +7,7 @@ import dev.tutti.DType;
 import dev.tutti.StreamBlock;
 import dev.tutti.StreamBlockStatus;
 import dev.tutti.SymmetricMemory;
+import dev.tutti.cuda.block.CudaStreamBlockProvider;
 import java.lang.foreign.Arena;
 import java.time.Duration;
 import java.util.ArrayList;

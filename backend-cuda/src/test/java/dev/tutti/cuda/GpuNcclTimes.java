@@ -9,6 +9,7 @@ import dev.tutti.Settings;
 import dev.tutti.Tensor;
 import dev.tutti.Work;
 import dev.tutti.cuda.nccl.NcclLibrary;
+import dev.tutti.cuda.provider.NcclBackendProvider;
 import dev.tutti.spi.BackendProvider;
 import java.time.Duration;
 import java.util.Arrays;

@@ -4,6 +4,8 @@ import static org.assertj.core.api.Assertions.assertThat;
 
 import dev.tutti.DType;
 import dev.tutti.Tensor;
+import dev.tutti.cuda.block.CudaStreamBlock;
+import dev.tutti.cuda.block.CudaStreamBlockProvider;
 import dev.tutti.cuda.driver.CudaDriver;
 import dev.tutti.cuda.driver.LaunchParameters;
 import dev.tutti.cuda.driver.LinkMatrix;

@@ -4,6 +4,8 @@ import dev.tutti.Device;
 import dev.tutti.GroupOptions;
 import dev.tutti.ProcessGroup;
 import dev.tutti.Settings;
+import dev.tutti.cuda.provider.CudaBackendProvider;
+import dev.tutti.cuda.provider.CudaSettings;
 import java.time.Duration;
 
 /** Is one rank in a process of its own, on the first device. */

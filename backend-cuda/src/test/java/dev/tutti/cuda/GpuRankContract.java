@@ -1,6 +1,7 @@
 package dev.tutti.cuda;
 
 import dev.tutti.GroupOptions;
+import dev.tutti.cuda.provider.NcclBackendProvider;
 import dev.tutti.spi.BackendProvider;
 import dev.tutti.testing.AllGatherContract;
 import dev.tutti.testing.AllReduceContract;

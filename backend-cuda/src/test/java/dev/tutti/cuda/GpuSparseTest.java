@@ -1,5 +1,6 @@
 package dev.tutti.cuda;
 
+import dev.tutti.cuda.provider.GlooCudaProvider;
 import dev.tutti.gloo.GlooProvider;
 import java.util.List;
 import org.junit.jupiter.api.Test;

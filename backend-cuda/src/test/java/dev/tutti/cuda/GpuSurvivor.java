@@ -12,6 +12,9 @@ import dev.tutti.SymmetricMemory;
 import dev.tutti.Tensor;
 import dev.tutti.TuttiException;
 import dev.tutti.Work;
+import dev.tutti.cuda.provider.CudaBackendProvider;
+import dev.tutti.cuda.provider.CudaSettings;
+import dev.tutti.cuda.provider.NcclBackendProvider;
 import java.time.Duration;
 import java.util.Locale;
 

@@ -9,6 +9,7 @@ import dev.tutti.Settings;
 import dev.tutti.Tensor;
 import dev.tutti.cuda.driver.FakeNccl;
 import dev.tutti.cuda.nccl.Communicator;
+import dev.tutti.cuda.provider.NcclBackendProvider;
 import dev.tutti.store.HashStore;
 import java.time.Duration;
 import java.util.ArrayList;

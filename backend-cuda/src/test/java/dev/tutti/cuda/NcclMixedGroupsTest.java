@@ -16,6 +16,7 @@ import dev.tutti.TuttiException;
 import dev.tutti.Work;
 import dev.tutti.cuda.nccl.Communicator;
 import dev.tutti.cuda.nccl.NcclCalls;
+import dev.tutti.cuda.nccl.NcclSubgroups;
 import java.time.Duration;
 import java.util.Arrays;
 import java.util.List;

@@ -15,6 +15,7 @@ import dev.tutti.Tensor;
 import dev.tutti.TuttiException;
 import dev.tutti.Work;
 import dev.tutti.cuda.nccl.Communicator;
+import dev.tutti.cuda.provider.CudaSession;
 import java.time.Duration;
 import java.util.List;
 import java.util.concurrent.CountDownLatch;

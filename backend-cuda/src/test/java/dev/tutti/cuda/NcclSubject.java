@@ -1,6 +1,7 @@
 package dev.tutti.cuda;
 
 import dev.tutti.cuda.nccl.NcclCalls;
+import dev.tutti.cuda.provider.NcclBackendProvider;
 import dev.tutti.spi.BackendProvider;
 import java.util.Map;
 import java.util.Optional;

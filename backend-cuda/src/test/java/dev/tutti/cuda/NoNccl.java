@@ -6,9 +6,9 @@ import dev.tutti.cuda.nccl.NcclCalls;
 import java.util.function.Function;
 
 /** Stands for a machine without NCCL. */
-final class NoNccl {
+public final class NoNccl {
   /** Opens none. */
-  static final Function<Settings, NcclCalls> HERE =
+  public static final Function<Settings, NcclCalls> HERE =
       settings -> {
         throw new BackendException("no NCCL in this test");
       };

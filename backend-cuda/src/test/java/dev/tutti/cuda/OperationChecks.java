@@ -17,7 +17,7 @@ import java.util.stream.IntStream;
 import java.util.stream.LongStream;
 
 /** Checks the values of every operation, on real and on played devices. */
-final class OperationChecks {
+public final class OperationChecks {
   private static final DType[] REDUCED = {
     DType.FLOAT32, DType.FLOAT64, DType.FLOAT16, DType.BFLOAT16,
     DType.INT8, DType.UINT8, DType.INT32, DType.INT64
@@ -28,7 +28,7 @@ final class OperationChecks {
   private final int rank;
   private final int size;
 
-  OperationChecks(ProcessGroup group, CudaDevice device) {
+  public OperationChecks(ProcessGroup group, CudaDevice device) {
     this.group = group;
     this.device = device;
     this.rank = group.rank();
@@ -234,7 +234,7 @@ final class OperationChecks {
   }
 
   /** Runs everything in several sizes. */
-  void all(int... counts) {
+  public void all(int... counts) {
     for (int count : counts) {
       reductions(count);
     }

@@ -28,8 +28,8 @@ public final class Communicator {
   private final NcclCalls calls;
   private final Runnable enter;
   private final String name;
-  private final Lever lever = new Lever(this::enterAndAbort);
-  private final Ending ending;
+  private final AbortHandle lever = new AbortHandle(this::enterAndAbort);
+  private final CommunicatorTeardown ending;
   private NcclCalls.@Nullable Child child;
   private long handle;
 
@@ -51,7 +51,7 @@ public final class Communicator {
     this.enter = enter;
     this.name = name;
     this.handle = handle;
-    this.ending = new Ending(name, this::abortCommunicator, this::endCommunicator);
+    this.ending = new CommunicatorTeardown(name, this::abortCommunicator, this::endCommunicator);
   }
 
   /**
@@ -277,7 +277,7 @@ public final class Communicator {
     if (!lever.isSet() || look == null) {
       return calls.groupEnd();
     }
-    Guard guard = lever.guard(deadlineNanos, look);
+    BlockingCallGuard guard = lever.guard(deadlineNanos, look);
     int result;
     try (guard) {
       result = calls.groupEnd();
@@ -434,7 +434,7 @@ public final class Communicator {
       return calls.finish(own);
     }
     long until = System.nanoTime() + CLOSE_NANOS;
-    try (Guard _ = lever.guard(until, () -> {})) {
+    try (BlockingCallGuard _ = lever.guard(until, () -> {})) {
       return calls.finish(own);
     }
   }

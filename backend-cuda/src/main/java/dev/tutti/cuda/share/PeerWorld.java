@@ -20,7 +20,7 @@ public record PeerWorld(
     long stream,
     StoreExchange exchange,
     IpcChannel channel,
-    List<Neighbour> ranks,
+    List<PeerInfo> ranks,
     Sharing sharing,
     MemoryPressureListener pressure) {
   /** Tells whether a rank runs in this rank's process. */

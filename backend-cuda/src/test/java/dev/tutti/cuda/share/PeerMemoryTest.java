@@ -23,10 +23,10 @@ import org.junit.jupiter.params.provider.EnumSource;
 
 /** Shares memory between ranks that take each other for other processes. */
 class PeerMemoryTest {
-  private static final List<Neighbour> RANKS =
+  private static final List<PeerInfo> RANKS =
       List.of(
-          new Neighbour("host", "process 0", "0000:1B:00.0", false, 132, "", ""),
-          new Neighbour("host", "process 1", "0000:1C:00.0", false, 132, "", ""));
+          new PeerInfo("host", "process 0", "0000:1B:00.0", false, 132, "", ""),
+          new PeerInfo("host", "process 1", "0000:1C:00.0", false, 132, "", ""));
 
   private final FakeCudaDriver fake = new FakeCudaDriver(2);
   private final HashStore store = new HashStore();

@@ -1,0 +1,62 @@
+package dev.tutti.cuda.access;
+
+import dev.tutti.cuda.driver.DeviceContext;
+import dev.tutti.cuda.driver.KernelCalls;
+import dev.tutti.kernels.Kernel;
+import dev.tutti.kernels.Kernels;
+import java.util.HashMap;
+import java.util.Map;
+
+/**
+ * Finds kernels of the module on one device. All are loaded when the first one is asked for: to
+ * load one may wait for the device, on which a kernel may wait for the very launch. Any thread.
+ */
+public final class DeviceKernels {
+  private final DeviceContext context;
+  private final KernelLoader loader;
+  private final Map<String, Long> functions = new HashMap<>();
+  private long module;
+
+  public DeviceKernels(DeviceContext context, KernelLoader loader) {
+    this.context = context;
+    this.loader = loader;
+  }
+
+  /** Returns the handle of a kernel. */
+  public synchronized long function(String name) {
+    if (module == 0) {
+      load();
+    }
+    Long function = functions.get(name);
+    if (function == null) {
+      throw new IllegalArgumentException("no such kernel: " + name);
+    }
+    return function;
+  }
+
+  private void load() {
+    context.enter();
+    KernelCalls calls = context.driver().kernels();
+    long loaded = calls.load(loader.image());
+    try {
+      for (Kernel kernel : Kernels.all()) {
+        functions.put(kernel.name(), calls.function(loaded, kernel.name()));
+      }
+      module = loaded;
+    } finally {
+      if (module == 0) {
+        functions.clear();
+        calls.unload(loaded);
+      }
+    }
+  }
+
+  public synchronized void close() {
+    if (module != 0) {
+      context.enter();
+      context.driver().kernels().unload(module);
+      module = 0;
+      functions.clear();
+    }
+  }
+}

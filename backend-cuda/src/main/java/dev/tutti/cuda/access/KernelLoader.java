@@ -1,0 +1,12 @@
+package dev.tutti.cuda.access;
+
+/** Gives the compiled kernels. */
+@FunctionalInterface
+public interface KernelLoader {
+  /**
+   * Returns the code for all supported devices.
+   *
+   * @return a fatbin
+   */
+  byte[] image();
+}

@@ -1,0 +1,90 @@
+package dev.tutti.cuda.block;
+
+import static dev.tutti.cuda.access.CudaAccess.access;
+
+import dev.tutti.StreamBlockStatus;
+import dev.tutti.cuda.CudaDevice;
+import dev.tutti.cuda.memory.PinnedBlock;
+import java.lang.foreign.ValueLayout;
+import java.lang.invoke.VarHandle;
+import java.util.concurrent.atomic.AtomicBoolean;
+
+/**
+ * Is what the kernel of a stream block and the host have in common: two words, of which the host
+ * writes the first, 1 to release, and the kernel the second, its status. Also closes a block that
+ * nobody can reach any more, so that no stream is held for ever.
+ */
+public final class BlockState implements Runnable {
+  public static final long BYTES = 8;
+
+  private static final VarHandle WORD = ValueLayout.JAVA_INT.varHandle();
+  private static final long RELEASE = 0;
+  private static final long STATUS = 4;
+
+  private final CudaDevice device;
+  private final PinnedBlock words;
+  private final AtomicBoolean ended = new AtomicBoolean();
+  private boolean closed;
+  private StreamBlockStatus last = StreamBlockStatus.UNKNOWN;
+
+  BlockState(CudaDevice device) {
+    this.device = device;
+    this.words = access().pinned(device).allocate(BYTES);
+    WORD.setRelease(words.segment(), RELEASE, 0);
+    WORD.setRelease(words.segment(), STATUS, 0);
+  }
+
+  long address() {
+    return words.address();
+  }
+
+  PinnedBlock words() {
+    return words;
+  }
+
+  /** Reads what the kernel last wrote; after the end what it had written by then. */
+  synchronized StreamBlockStatus status() {
+    if (!closed) {
+      last = StreamBlockStatus.ofCode((int) WORD.getAcquire(words.segment(), STATUS));
+    }
+    return last;
+  }
+
+  synchronized void release() {
+    if (!closed) {
+      WORD.setRelease(words.segment(), RELEASE, 1);
+    }
+  }
+
+  /** Releases the stream and lets the words go as soon as the device is done with them. */
+  void close() {
+    if (ended.compareAndSet(false, true)) {
+      end();
+      access().openBlocks(access().owner(device)).remove(this);
+    }
+  }
+
+  private synchronized void end() {
+    status();
+    release();
+    closed = true;
+    access().pinned(device).free(words);
+  }
+
+  /**
+   * Releases the stream and keeps the words for good: nobody can tell when the device is done with
+   * them.
+   */
+  void abandon() {
+    if (ended.compareAndSet(false, true)) {
+      release();
+      access().openBlocks(access().owner(device)).remove(this);
+    }
+  }
+
+  /** Closes the block after its last reference is gone. */
+  @Override
+  public void run() {
+    close();
+  }
+}

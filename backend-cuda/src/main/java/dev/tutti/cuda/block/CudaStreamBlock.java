@@ -1,0 +1,95 @@
+package dev.tutti.cuda.block;
+
+import static dev.tutti.cuda.access.CudaAccess.access;
+
+import dev.tutti.StreamBlock;
+import dev.tutti.StreamBlockStatus;
+import dev.tutti.cuda.CudaDevice;
+import dev.tutti.cuda.CudaStream;
+import dev.tutti.cuda.driver.CudaDriver;
+import dev.tutti.cuda.driver.LaunchParameters;
+import dev.tutti.kernels.Kernels;
+import java.lang.ref.Cleaner;
+import java.time.Duration;
+
+/**
+ * Holds a stream by a kernel of one thread that polls, every millisecond, a word that the host
+ * writes (c10d: {@code StreamBlock.cu}). It occupies a place on one multiprocessor meanwhile, and
+ * whatever waits until the device is idle waits for it.
+ */
+public final class CudaStreamBlock implements StreamBlock {
+  public static final String KERNEL = Kernels.streamBlock().name();
+
+  private static final Cleaner CLEANER = Cleaner.create();
+  private static final long LONGEST_MILLIS = Duration.ofDays(36_500).toMillis();
+
+  private final BlockState state;
+  private final Cleaner.Cleanable cleanable;
+
+  private CudaStreamBlock(BlockState state) {
+    this.state = state;
+    this.cleanable = CLEANER.register(this, state);
+  }
+
+  /**
+   * Blocks a stream. Whatever can fail does so before the launch, or leaves the stream released.
+   *
+   * @param stream the stream, not being recorded into a graph
+   * @param timeout zero for ever; parts of a millisecond count as one
+   */
+  static CudaStreamBlock launch(CudaStream stream, Duration timeout) {
+    long millis = millis(timeout);
+    CudaDevice device = stream.device();
+    if (stream.isCapturing()) {
+      throw new IllegalStateException(
+          stream + " is being recorded into a graph, which would be blocked again in each run");
+    }
+    long function = access().kernels(device).function(KERNEL);
+    LaunchParameters parameters = new LaunchParameters(2);
+    BlockState state = new BlockState(device);
+    access().openBlocks(access().owner(device)).add(state);
+    CudaStreamBlock block = new CudaStreamBlock(state);
+    parameters.set(0, state.address());
+    parameters.set(1, millis);
+    CudaDriver driver = access().context(device).driver();
+    boolean launched = false;
+    try {
+      parameters.launch(driver.kernels(), function, 1, 1, 0, stream.handle());
+      launched = true;
+      access().pinned(device).useOn(state.words(), stream.handle());
+      return block;
+    } catch (RuntimeException | Error e) {
+      if (launched) {
+        state.abandon();
+      } else {
+        block.close();
+      }
+      throw e;
+    }
+  }
+
+  public static long millis(Duration timeout) {
+    if (timeout.isNegative()) {
+      throw new IllegalArgumentException("timeout must not be negative, but is " + timeout);
+    }
+    if (timeout.toSeconds() > LONGEST_MILLIS / 1000) {
+      return LONGEST_MILLIS;
+    }
+    return timeout.plusNanos(999_999).toMillis();
+  }
+
+  @Override
+  public StreamBlockStatus status() {
+    return state.status();
+  }
+
+  @Override
+  public void abort() {
+    state.release();
+  }
+
+  @Override
+  public void close() {
+    cleanable.clean();
+  }
+}

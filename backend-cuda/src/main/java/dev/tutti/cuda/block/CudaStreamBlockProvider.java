@@ -1,0 +1,72 @@
+package dev.tutti.cuda.block;
+
+import static dev.tutti.cuda.access.CudaAccess.access;
+
+import dev.tutti.Device;
+import dev.tutti.StreamBlock;
+import dev.tutti.cuda.Cuda;
+import dev.tutti.spi.StreamBlockProvider;
+import java.time.Duration;
+import java.util.List;
+import java.util.Optional;
+import java.util.function.Supplier;
+
+/**
+ * Offers stream blocks for {@code cuda}: they hold the calling thread's current stream of its
+ * current device.
+ */
+public final class CudaStreamBlockProvider implements StreamBlockProvider {
+  private final Supplier<Cuda> cuda;
+
+  /** Creates the provider; {@link java.util.ServiceLoader} calls this. Loads nothing. */
+  public CudaStreamBlockProvider() {
+    this(Cuda::get);
+  }
+
+  public CudaStreamBlockProvider(Supplier<Cuda> cuda) {
+    this.cuda = cuda;
+  }
+
+  @Override
+  public String deviceType() {
+    return "cuda";
+  }
+
+  /**
+   * {@inheritDoc}
+   *
+   * @param timeout when the stream is released at the latest, counted from when it gets there and
+   *     looked at every millisecond; zero never
+   * @throws dev.tutti.BackendException if CUDA cannot be used here, or the driver fails; the stream
+   *     is not blocked then
+   * @throws IllegalArgumentException if the timeout is negative
+   * @throws IllegalStateException if the stream is being recorded into a graph
+   */
+  @Override
+  public StreamBlock block(Duration timeout) {
+    requireNotNegative(timeout);
+    return CudaStreamBlock.launch(cuda.get().currentStream(), timeout);
+  }
+
+  @Override
+  public StreamBlock block(Device device, Duration timeout) {
+    requireNotNegative(timeout);
+    return CudaStreamBlock.launch(cuda.get().device(device.index()).currentStream(), timeout);
+  }
+
+  private static void requireNotNegative(Duration timeout) {
+    if (timeout.isNegative()) {
+      throw new IllegalArgumentException("timeout must not be negative, but is " + timeout);
+    }
+  }
+
+  @Override
+  public Optional<String> unusableReason() {
+    return Cuda.unusableReason();
+  }
+
+  @Override
+  public List<String> findings() {
+    return access().findings(cuda.get());
+  }
+}

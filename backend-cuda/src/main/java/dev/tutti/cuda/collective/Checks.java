@@ -1,0 +1,39 @@
+package dev.tutti.cuda.collective;
+
+import dev.tutti.Tensor;
+import dev.tutti.cuda.CudaDevice;
+import dev.tutti.spi.Operation;
+
+/** Refuses tensors that a group on a device cannot use. */
+public final class Checks {
+  private Checks() {}
+
+  /**
+   * Throws if a tensor is another device's, or its memory was freed.
+   *
+   * @param op what is to be done
+   * @param tensor with what
+   * @param device of the group on this rank
+   * @param rank this rank
+   */
+  public static void device(Operation op, Tensor tensor, CudaDevice device, int rank) {
+    if (tensor.device().index() != device.index()) {
+      throw new UnsupportedOperationException(
+          op.type().label()
+              + " on rank "
+              + rank
+              + ": the group has "
+              + device
+              + " here, but the tensor is "
+              + tensor.describe());
+    }
+    if (!tensor.segment().scope().isAlive()) {
+      throw new UnsupportedOperationException(
+          op.type().label()
+              + " on rank "
+              + rank
+              + ": the memory was freed of "
+              + tensor.describe());
+    }
+  }
+}

@@ -1,0 +1,370 @@
+package dev.tutti.cuda.collective;
+
+import static dev.tutti.cuda.access.CudaAccess.access;
+
+import dev.tutti.AllReduceAlgorithm;
+import dev.tutti.BackendException;
+import dev.tutti.ReduceOp;
+import dev.tutti.Tensor;
+import dev.tutti.cuda.CudaDevice;
+import dev.tutti.cuda.CudaEvent;
+import dev.tutti.cuda.CudaStream;
+import dev.tutti.kernels.AllReduceLimits;
+import dev.tutti.kernels.AllReduceLimits.Algorithm;
+import dev.tutti.kernels.ChannelLayout;
+import dev.tutti.kernels.ExchangeCall;
+import dev.tutti.kernels.Kernel;
+import dev.tutti.kernels.Kernels;
+import dev.tutti.kernels.Launch;
+import dev.tutti.spi.Operation;
+import dev.tutti.spi.PeerLostException;
+import java.util.concurrent.TimeUnit;
+import java.util.stream.IntStream;
+import org.jspecify.annotations.Nullable;
+
+/**
+ * Launches the collectives of a group of two ranks or more, in the group's order. One thread at a
+ * time.
+ */
+public final class CollectiveLauncher {
+  /*
+   * All collectives of a group are on one channel, whose kernels must follow each other. Ranks issue
+   * them in the same order, but need not use the same streams; so when the stream is another one than
+   * last time, it is made to wait for the last kernel. Thus two streams of a group cannot deadlock.
+   */
+  private static final long PACKET_LIMIT = 64 << 10;
+  private static final long ALIGNMENT = 16;
+
+  private static final String ONE_SHOT = "cuda/one-shot";
+  private static final String TWO_SHOT = "cuda/two-shot";
+  private static final String CHUNKS = "cuda/chunks";
+
+  private final CudaDevice device;
+  private final KernelChannel channel;
+  private final AllReduceLimits limits;
+  private final CudaSymmetricMemories symmetric;
+  private final int rank;
+  private final int size;
+  private final long packetLimit;
+  private final ChannelEvents events;
+  private final GraphReplayMonitor replays;
+  private CudaStream lastStream;
+  private @Nullable CudaEvent lastEvent;
+  private CudaStream stream;
+  private volatile @Nullable Operation lastOp;
+  private volatile long lastNumber;
+  private volatile @Nullable Leaver leaver;
+  private final int neighbour;
+  private boolean hasParts;
+  private int partsLaunched;
+
+  /**
+   * Creates a lane.
+   *
+   * @param device of this rank
+   * @param channel of all ranks
+   * @param limits which algorithm runs at which size
+   * @param symmetric the group's memories that tensors may lie in
+   * @param rank this rank
+   * @param neighbour another rank that has this process and this device, or -1
+   * @param replays hears of collectives that are recorded
+   */
+  CollectiveLauncher(
+      CudaDevice device,
+      KernelChannel channel,
+      AllReduceLimits limits,
+      CudaSymmetricMemories symmetric,
+      int rank,
+      int neighbour,
+      GraphReplayMonitor replays) {
+    this.device = device;
+    this.channel = channel;
+    this.limits = limits;
+    this.symmetric = symmetric;
+    this.rank = rank;
+    this.neighbour = neighbour;
+    this.replays = replays;
+    this.size = channel.layout.ranks();
+    this.stream = device.defaultStream();
+    this.lastStream = stream;
+    this.packetLimit = Math.min(PACKET_LIMIT, channel.layout.messageCapacity());
+    int[] ranks = IntStream.range(0, size).toArray();
+    this.events = new ChannelEvents(device, channel.control, rank, ranks);
+  }
+
+  /** Is a peer that closed the group, and its last collective with a kernel. */
+  private record Leaver(int rank, long lastSequence) {}
+
+  /** Returns the number of the last operation that had a kernel, or 0. */
+  long lastSequence() {
+    return lastNumber;
+  }
+
+  /** Fails what waits for a peer that closed the group, now and from now on. Any thread. */
+  void leave(int peer, long itsLastSequence) {
+    // Written before the operation is read, and the other way round where one is launched.
+    leaver = new Leaver(peer, itsLastSequence);
+    Operation last = lastOp;
+    if (last != null && last.sequenceNumber() > itsLastSequence && !last.isDone()) {
+      last.fail(closed(peer), peer);
+    }
+  }
+
+  public static PeerLostException closed(int peer) {
+    return new PeerLostException(peer, "rank " + peer + " closed the group", null);
+  }
+
+  private void begin(Operation op) {
+    access().context(device).enter();
+    stream = device.currentStream();
+    if (neighbour >= 0 && stream.equals(device.defaultStream())) {
+      throw new UnsupportedOperationException(
+          op.type().label()
+              + " on rank "
+              + rank
+              + ": rank "
+              + neighbour
+              + " of this process has "
+              + device
+              + " too, and kernels of both in its default stream would wait for each other for"
+              + " ever; make a stream of its own current for each rank (CudaStream.use)");
+    }
+    CudaEvent last = lastEvent;
+    if (last != null && !stream.equals(lastStream) && !stream.isCapturing()) {
+      stream.waitFor(last);
+    }
+  }
+
+  /**
+   * Launches the parts of an operation, which are done when the last one is.
+   *
+   * @param op the operation
+   * @param parts launches them; may launch none
+   * @throws BackendException if some were launched and others could not be, as the other ranks may
+   *     have launched all
+   */
+  void inParts(Operation op, Runnable parts) {
+    partsLaunched = 0;
+    hasParts = true;
+    RuntimeException failure = null;
+    try {
+      parts.run();
+    } catch (RuntimeException e) {
+      failure = e;
+    } finally {
+      hasParts = false;
+    }
+    if (partsLaunched > 0) {
+      trackParts(op, failure);
+    } else if (failure != null) {
+      throw failure;
+    }
+  }
+
+  private void trackParts(Operation op, @Nullable RuntimeException failure) {
+    try {
+      track(op);
+    } catch (RuntimeException e) {
+      if (failure == null) {
+        throw e;
+      }
+      failure.addSuppressed(e);
+    }
+    if (failure instanceof BackendException) {
+      throw failure;
+    } else if (failure != null) {
+      throw new BackendException(
+          op.type().label() + " on rank " + rank + ": only a part was launched", failure);
+    }
+  }
+
+  private void end(Operation op) {
+    if (hasParts) {
+      partsLaunched++;
+    } else {
+      track(op);
+    }
+  }
+
+  private void track(Operation op) {
+    if (access().context(device).driver().streams().isCapturing(stream.handle())) {
+      replays.recorded();
+      return;
+    }
+    ChannelEvent event = events.take(op);
+    access().recordIn(event.event(), stream.handle());
+    lastEvent = event.event();
+    lastStream = stream;
+    op.enqueued(event);
+    lastNumber = op.sequenceNumber();
+    lastOp = op;
+    Leaver left = leaver;
+    if (left != null && op.sequenceNumber() > left.lastSequence) {
+      throw closed(left.rank);
+    }
+  }
+
+  /** Returns what is left to an operation, for its kernel. */
+  static long nanosLeft(Operation op) {
+    return Math.max(TimeUnit.MILLISECONDS.toNanos(1), op.deadlineNanos() - System.nanoTime());
+  }
+
+  /** Waits until no kernel of the channel runs; false if that takes too long. */
+  boolean awaitIdle(long deadlineNanos) {
+    CudaEvent last = lastEvent;
+    return last == null || last.awaitReached(deadlineNanos);
+  }
+
+  /** Frees the events; no kernel of the channel runs. */
+  void close() {
+    events.close();
+  }
+
+  /** Returns the algorithm that a caller asked for, or null if there is none such here. */
+  static @Nullable Algorithm algorithm(AllReduceAlgorithm asked) {
+    return switch (asked) {
+      case ONE_SHOT -> Algorithm.ONE_SHOT;
+      case TWO_SHOT -> Algorithm.TWO_SHOT;
+      case CHUNKS -> Algorithm.CHUNKS;
+      default -> null;
+    };
+  }
+
+  private static String path(Algorithm algorithm) {
+    return switch (algorithm) {
+      case ONE_SHOT -> ONE_SHOT;
+      case TWO_SHOT -> TWO_SHOT;
+      case CHUNKS -> CHUNKS;
+    };
+  }
+
+  /** Tells whether an algorithm can reduce a tensor. */
+  boolean fits(Algorithm algorithm, Tensor tensor, ReduceOp reduceOp) {
+    return AllReduceLimits.fits(
+        algorithm, tensor.byteSize(), tensor.dtype(), reduceOp.kind(), channel.layout);
+  }
+
+  void allReduce(Operation op, Tensor tensor, ReduceOp reduceOp, AllReduceAlgorithm asked) {
+    ChannelLayout layout = channel.layout;
+    long bytes = tensor.byteSize();
+    long address = tensor.segment().address();
+    Algorithm wanted = algorithm(asked);
+    Algorithm algorithm =
+        wanted == null ? limits.choose(bytes, tensor.dtype(), reduceOp.kind(), layout) : wanted;
+    op.took(path(algorithm));
+    Kernel kernel =
+        switch (algorithm) {
+          case ONE_SHOT -> Kernels.oneShot(tensor.dtype(), reduceOp.kind());
+          case TWO_SHOT -> Kernels.twoShot(tensor.dtype(), reduceOp.kind());
+          case CHUNKS -> Kernels.chunks(tensor.dtype(), reduceOp.kind());
+        };
+    begin(op);
+    channel.reduce.allReduce(address, address, bytes, size);
+    if (algorithm == Algorithm.CHUNKS) {
+      shareResult(address, bytes);
+    }
+    launchReduce(op, kernel, bytes, reduceOp);
+  }
+
+  /** Lets peers write the result straight to where it belongs, if that is in symmetric memory. */
+  private void shareResult(long address, long bytes) {
+    CudaSymmetricMemory memory =
+        ((address | bytes) & (ALIGNMENT - 1)) == 0 ? symmetric.find(address, bytes) : null;
+    if (memory != null) {
+      for (int r = 0; r < size; r++) {
+        channel.reduce.shared(r, memory.addressFor(r, address), memory.plan().number());
+      }
+    }
+  }
+
+  private void launchReduce(Operation op, Kernel kernel, long bytes, ReduceOp reduceOp) {
+    Launch launch = kernel.launch(bytes, channel.layout);
+    channel
+        .reduce
+        .op(reduceOp)
+        .timeoutNanos(nanosLeft(op))
+        .chunk(AllReduceLimits.chunkBytes(bytes, launch, channel.layout));
+    channel.launchReduce(kernel, launch, stream.handle());
+    end(op);
+  }
+
+  void reduce(Operation op, Tensor tensor, ReduceOp reduceOp, int root) {
+    long bytes = tensor.byteSize();
+    long in = tensor.segment().address();
+    begin(op);
+    if (limits.choose(bytes, tensor.dtype(), reduceOp.kind(), channel.layout)
+        == Algorithm.ONE_SHOT) {
+      op.took(ONE_SHOT);
+      channel.reduce.allReduce(in, rank == root ? in : 0, bytes, size);
+      launchReduce(op, Kernels.oneShot(tensor.dtype(), reduceOp.kind()), bytes, reduceOp);
+    } else {
+      op.took(CHUNKS);
+      channel.reduce.reduce(in, in, bytes, size, root);
+      shareResult(in, bytes);
+      launchReduce(op, Kernels.chunks(tensor.dtype(), reduceOp.kind()), bytes, reduceOp);
+    }
+  }
+
+  void reduceScatter(Operation op, Tensor output, long input, ReduceOp reduceOp) {
+    long part = output.byteSize();
+    long bytes = part * size;
+    begin(op);
+    channel.reduce.reduceScatter(input, output.segment().address(), part, size);
+    boolean twoShot = limits.allowsTwoShot(bytes, output.dtype(), reduceOp.kind(), channel.layout);
+    op.took(twoShot ? TWO_SHOT : CHUNKS);
+    Kernel kernel =
+        twoShot
+            ? Kernels.twoShot(output.dtype(), reduceOp.kind())
+            : Kernels.chunks(output.dtype(), reduceOp.kind());
+    launchReduce(op, kernel, bytes, reduceOp);
+  }
+
+  void broadcast(Operation op, Tensor tensor, int root) {
+    long bytes = tensor.byteSize();
+    long address = tensor.segment().address();
+    if (bytes > packetLimit) {
+      begin(op);
+      op.took(CHUNKS);
+      channel.reduce.broadcast(address, bytes, size, root);
+      shareResult(address, bytes);
+      launchReduce(op, Kernels.broadcast(), bytes, ReduceOp.SUM);
+      return;
+    }
+    ExchangeCall call = beginExchange(op);
+    for (int r = 0; r < size; r++) {
+      if (rank == root && r != root) {
+        call.send(r, address, bytes);
+      }
+    }
+    if (rank != root) {
+      call.receive(root, address, bytes);
+    }
+    launchExchange(op, bytes);
+  }
+
+  /** Begins an exchange; the caller says who sends what, then launches it. */
+  ExchangeCall beginExchange(Operation op) {
+    begin(op);
+    op.took("cuda/exchange");
+    return channel.exchange.begin(packetLimit, nanosLeft(op));
+  }
+
+  /**
+   * Launches an exchange.
+   *
+   * @param mostBytes the most that this rank moves between itself and another
+   */
+  void launchExchange(Operation op, long mostBytes) {
+    Kernel kernel = Kernels.exchange();
+    channel.launchExchange(kernel, kernel.launch(mostBytes, channel.layout), stream.handle());
+    end(op);
+  }
+
+  void barrier(Operation op) {
+    begin(op);
+    op.took("cuda/barrier");
+    Kernel kernel = Kernels.barrier();
+    channel.launchBarrier(kernel, kernel.launch(0, channel.layout), nanosLeft(op), stream.handle());
+    end(op);
+  }
+}

@@ -1,0 +1,61 @@
+package dev.tutti.cuda.collective;
+
+import static dev.tutti.cuda.access.CudaAccess.access;
+
+import dev.tutti.cuda.CudaDevice;
+import dev.tutti.cuda.memory.PinnedBlock;
+import java.lang.foreign.ValueLayout;
+import java.lang.invoke.VarHandle;
+
+/** Is what the kernels of a channel and the host have in common: an abort word and a status. */
+final class ControlWords {
+  private static final VarHandle WORD = ValueLayout.JAVA_INT.varHandle();
+  private static final long STATUS = 4;
+
+  private final CudaDevice device;
+  private final PinnedBlock block;
+  private int last;
+  private boolean closed;
+
+  ControlWords(CudaDevice device) {
+    this.device = device;
+    this.block = access().pinned(device).allocate(2 * Integer.BYTES);
+    reset();
+  }
+
+  long address() {
+    return block.address();
+  }
+
+  /** Makes both words zero; nothing may run that uses them. */
+  synchronized void reset() {
+    if (!closed) {
+      WORD.setRelease(block.segment(), 0L, 0);
+      WORD.setRelease(block.segment(), STATUS, 0);
+    }
+  }
+
+  /** Ends all waits, now and from now on. */
+  synchronized void abort() {
+    if (!closed) {
+      WORD.setRelease(block.segment(), 0L, 1);
+    }
+  }
+
+  /** Returns the status that a kernel wrote, or 0. */
+  synchronized int status() {
+    if (!closed) {
+      last = (int) WORD.getAcquire(block.segment(), STATUS);
+    }
+    return last;
+  }
+
+  /** Frees the words; no kernel may use them any more. */
+  synchronized void close() {
+    if (!closed) {
+      status();
+      closed = true;
+      access().pinned(device).free(block);
+    }
+  }
+}

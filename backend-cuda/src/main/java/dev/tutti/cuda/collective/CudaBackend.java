@@ -1,0 +1,428 @@
+package dev.tutti.cuda.collective;
+
+import static dev.tutti.cuda.access.CudaAccess.access;
+
+import dev.tutti.AllReduceAlgorithm;
+import dev.tutti.BackendException;
+import dev.tutti.ReduceOp;
+import dev.tutti.SymmetricMemory;
+import dev.tutti.Tensor;
+import dev.tutti.cuda.CudaDevice;
+import dev.tutti.cuda.CudaStream;
+import dev.tutti.cuda.memory.DeviceBlock;
+import dev.tutti.kernels.AllReduceLimits;
+import dev.tutti.kernels.ExchangeCall;
+import dev.tutti.spi.Backend;
+import dev.tutti.spi.HostReducer;
+import dev.tutti.spi.Operation;
+import java.lang.foreign.Arena;
+import java.util.List;
+import java.util.Optional;
+import org.jspecify.annotations.Nullable;
+
+/** Moves and reduces CUDA tensors of ranks on one host, by kernels that write to peers' memory. */
+public final class CudaBackend implements Backend {
+  private final CudaWorld world;
+  private final CudaDevice device;
+  private final int rank;
+  private final int size;
+  private final @Nullable CollectiveLauncher lane;
+  private volatile @Nullable Throwable aborted;
+
+  public CudaBackend(CudaWorld world) {
+    this.world = world;
+    this.device = world.device();
+    this.rank = world.rank();
+    this.size = world.size();
+    this.lane = world.collectives();
+  }
+
+  /** Returns the lane, or null if there is nothing to do. */
+  private @Nullable CollectiveLauncher laneFor(long bytes) {
+    throwIfAborted();
+    return bytes == 0 ? null : lane;
+  }
+
+  private void throwIfAborted() {
+    Throwable cause = aborted;
+    if (cause != null) {
+      throw new BackendException("the group was aborted", cause);
+    }
+  }
+
+  /** Checks a tensor and returns its address. */
+  private long address(Operation op, Tensor tensor) {
+    check(op, tensor);
+    return tensor.segment().address();
+  }
+
+  private void check(Operation op, List<Tensor> tensors) {
+    for (Tensor tensor : tensors) {
+      check(op, tensor);
+    }
+  }
+
+  private void check(Operation op, Tensor tensor) {
+    Checks.device(op, tensor, device, rank);
+  }
+
+  @Override
+  public void broadcast(Operation op, Tensor tensor, int root) {
+    check(op, tensor);
+    CollectiveLauncher to = laneFor(tensor.byteSize());
+    if (to != null) {
+      to.broadcast(op, tensor, root);
+    }
+  }
+
+  @Override
+  public void allReduce(Operation op, Tensor tensor, ReduceOp reduceOp) {
+    allReduce(op, tensor, reduceOp, AllReduceAlgorithm.AUTO);
+  }
+
+  @Override
+  public Optional<String> reasonAgainst(
+      AllReduceAlgorithm algorithm, Tensor tensor, ReduceOp reduceOp) {
+    AllReduceLimits.Algorithm kernel = CollectiveLauncher.algorithm(algorithm);
+    if (kernel == null) {
+      return Optional.of("on CUDA devices there are one-shot, two-shot and chunks");
+    }
+    CollectiveLauncher to = lane;
+    return to == null || to.fits(kernel, tensor, reduceOp)
+        ? Optional.empty()
+        : Optional.of(tensor.byteSize() + " bytes are more than its packets hold");
+  }
+
+  @Override
+  public void allReduce(
+      Operation op, Tensor tensor, ReduceOp reduceOp, AllReduceAlgorithm algorithm) {
+    check(op, tensor);
+    CollectiveLauncher to = laneFor(tensor.byteSize());
+    if (to != null) {
+      to.allReduce(op, tensor, reduceOp, algorithm);
+    } else {
+      scaleAlone(op, tensor, reduceOp);
+    }
+  }
+
+  @Override
+  public void allReduceSparse(Operation op, Tensor tensor, ReduceOp reduceOp) throws Exception {
+    check(op, tensor.indices());
+    check(op, tensor.values());
+    throwIfAborted();
+    SparseReduction sparse = new SparseReduction(device, rank, size, this, () -> aborted != null);
+    op.completeWith(List.of(sparse.sum(op, tensor, Arena.ofAuto())));
+  }
+
+  @Override
+  public void allReduceCoalesced(Operation op, List<Tensor> tensors, ReduceOp reduceOp) {
+    check(op, tensors);
+    inParts(op, () -> tensors.forEach(tensor -> allReduce(op, tensor, reduceOp)));
+  }
+
+  private void inParts(Operation op, Runnable parts) {
+    CollectiveLauncher to = lane;
+    if (to == null) {
+      parts.run();
+    } else {
+      to.inParts(op, parts);
+    }
+  }
+
+  @Override
+  public void allGatherIntoCoalesced(Operation op, List<Tensor> outputs, List<Tensor> inputs) {
+    check(op, outputs);
+    check(op, inputs);
+    inParts(
+        op,
+        () -> {
+          for (int i = 0; i < inputs.size(); i++) {
+            allGatherInto(op, outputs.get(i), inputs.get(i));
+          }
+        });
+  }
+
+  @Override
+  public void reduceScatterIntoCoalesced(
+      Operation op, List<Tensor> outputs, List<Tensor> inputs, ReduceOp reduceOp) {
+    check(op, outputs);
+    check(op, inputs);
+    inParts(
+        op,
+        () -> {
+          for (int i = 0; i < inputs.size(); i++) {
+            reduceScatterInto(op, outputs.get(i), inputs.get(i), reduceOp);
+          }
+        });
+  }
+
+  @Override
+  public void reduce(Operation op, Tensor tensor, ReduceOp reduceOp, int root) {
+    check(op, tensor);
+    CollectiveLauncher to = laneFor(tensor.byteSize());
+    if (to != null) {
+      to.reduce(op, tensor, reduceOp, root);
+    } else {
+      scaleAlone(op, tensor, reduceOp);
+    }
+  }
+
+  @Override
+  public void allGather(Operation op, List<Tensor> outputs, Tensor input) {
+    long from = address(op, input);
+    check(op, outputs);
+    CollectiveLauncher to = laneFor(1);
+    if (to == null) {
+      copy(outputs.get(0), input);
+      return;
+    }
+    long most = input.byteSize();
+    ExchangeCall call = to.beginExchange(op);
+    for (int r = 0; r < size; r++) {
+      long bytes = outputs.get(r).byteSize();
+      call.send(r, from, input.byteSize());
+      call.receive(r, outputs.get(r).segment().address(), bytes);
+      most = Math.max(most, bytes);
+    }
+    to.launchExchange(op, most);
+  }
+
+  @Override
+  public void allGatherInto(Operation op, Tensor output, Tensor input) {
+    long from = address(op, input);
+    long target = address(op, output);
+    CollectiveLauncher to = laneFor(input.byteSize());
+    if (to == null) {
+      copy(output, input);
+      return;
+    }
+    long bytes = input.byteSize();
+    ExchangeCall call = to.beginExchange(op);
+    for (int r = 0; r < size; r++) {
+      call.send(r, from, bytes);
+      call.receive(r, target + r * bytes, bytes);
+    }
+    to.launchExchange(op, bytes);
+  }
+
+  @Override
+  public void gather(Operation op, List<Tensor> outputs, Tensor input, int root) {
+    long from = address(op, input);
+    check(op, outputs);
+    CollectiveLauncher to = laneFor(input.byteSize());
+    if (to == null) {
+      if (!outputs.isEmpty()) {
+        copy(outputs.get(0), input);
+      }
+      return;
+    }
+    long bytes = input.byteSize();
+    ExchangeCall call = to.beginExchange(op).send(root, from, bytes);
+    for (int r = 0; r < outputs.size(); r++) {
+      call.receive(r, outputs.get(r).segment().address(), bytes);
+    }
+    to.launchExchange(op, bytes);
+  }
+
+  @Override
+  public void scatter(Operation op, Tensor output, List<Tensor> inputs, int root) {
+    long target = address(op, output);
+    check(op, inputs);
+    CollectiveLauncher to = laneFor(output.byteSize());
+    if (to == null) {
+      if (!inputs.isEmpty()) {
+        copy(output, inputs.get(0));
+      }
+      return;
+    }
+    long bytes = output.byteSize();
+    ExchangeCall call = to.beginExchange(op).receive(root, target, bytes);
+    for (int r = 0; r < inputs.size(); r++) {
+      call.send(r, inputs.get(r).segment().address(), bytes);
+    }
+    to.launchExchange(op, bytes);
+  }
+
+  @Override
+  public void reduceScatter(Operation op, Tensor output, List<Tensor> inputs, ReduceOp reduceOp) {
+    check(op, output);
+    check(op, inputs);
+    CollectiveLauncher to = laneFor(output.byteSize());
+    if (to == null) {
+      copy(output, inputs.get(0));
+      scaleAlone(op, output, reduceOp);
+      return;
+    }
+    // Used in the order of the stream, so it may be freed as soon as the kernel is enqueued.
+    CudaStream stream = device.currentStream();
+    if (stream.isCapturing()) {
+      throw new UnsupportedOperationException(
+          "reduceScatter of a list on rank "
+              + rank
+              + " cannot be recorded into a graph, as it needs memory for the parts in one piece;"
+              + " reduceScatterInto can");
+    }
+    access().context(device).enter();
+    long bytes = output.byteSize();
+    DeviceBlock flat =
+        access().allocator(device).allocate(bytes * size, access().forBlocks(stream));
+    try {
+      for (int r = 0; r < size; r++) {
+        enqueueCopy(flat.address() + r * bytes, inputs.get(r), stream);
+      }
+      to.reduceScatter(op, output, flat.address(), reduceOp);
+    } finally {
+      access().allocator(device).free(flat);
+    }
+  }
+
+  @Override
+  public void reduceScatterInto(Operation op, Tensor output, Tensor input, ReduceOp reduceOp) {
+    long from = address(op, input);
+    check(op, output);
+    CollectiveLauncher to = laneFor(output.byteSize());
+    if (to == null) {
+      copy(output, input);
+      scaleAlone(op, output, reduceOp);
+      return;
+    }
+    to.reduceScatter(op, output, from, reduceOp);
+  }
+
+  @Override
+  public void allToAll(Operation op, List<Tensor> outputs, List<Tensor> inputs) {
+    check(op, outputs);
+    check(op, inputs);
+    CollectiveLauncher to = laneFor(1);
+    if (to == null) {
+      copy(outputs.get(0), inputs.get(0));
+      return;
+    }
+    long most = 0;
+    ExchangeCall call = to.beginExchange(op);
+    for (int r = 0; r < size; r++) {
+      Tensor out = outputs.get(r);
+      Tensor in = inputs.get(r);
+      call.send(r, in.segment().address(), in.byteSize());
+      call.receive(r, out.segment().address(), out.byteSize());
+      most = Math.max(most, Math.max(in.byteSize(), out.byteSize()));
+    }
+    to.launchExchange(op, most);
+  }
+
+  @Override
+  public void allToAllSingle(
+      Operation op, Tensor output, Tensor input, long[] outputSplits, long[] inputSplits) {
+    long from = address(op, input);
+    long target = address(op, output);
+    CollectiveLauncher to = laneFor(1);
+    if (to == null) {
+      copy(output, input);
+      return;
+    }
+    long inRow = input.size(0) == 0 ? 0 : input.byteSize() / input.size(0);
+    long outRow = output.size(0) == 0 ? 0 : output.byteSize() / output.size(0);
+    long most = 0;
+    ExchangeCall call = to.beginExchange(op);
+    for (int r = 0; r < size; r++) {
+      long sent = inputSplits[r] * inRow;
+      long received = outputSplits[r] * outRow;
+      call.send(r, from, sent);
+      call.receive(r, target, received);
+      from += sent;
+      target += received;
+      most = Math.max(most, Math.max(sent, received));
+    }
+    to.launchExchange(op, most);
+  }
+
+  @Override
+  public void barrier(Operation op) {
+    CollectiveLauncher to = laneFor(1);
+    if (to != null) {
+      to.barrier(op);
+    }
+  }
+
+  /** Scales where there is nobody to add; by way of the host, as the kernels want two ranks. */
+  private void scaleAlone(Operation op, Tensor tensor, ReduceOp reduceOp) {
+    if (size > 1 || reduceOp.kind() != ReduceOp.Kind.PREMUL_SUM || tensor.numel() == 0) {
+      return;
+    }
+    if (device.currentStream().isCapturing()) {
+      throw new UnsupportedOperationException(
+          op.type().label()
+              + " on rank 0: "
+              + reduceOp
+              + " in a group of one cannot be recorded into a graph");
+    }
+    Tensor host = device.tensors().toHost(tensor);
+    HostReducer.scale(tensor.dtype(), host.segment(), 0, host.numel(), reduceOp.factor());
+    device.tensors().copyFromHost(tensor, host);
+  }
+
+  /** Copies between tensors of this rank, in a group of one. */
+  private void copy(Tensor target, Tensor source) {
+    long address = target.segment().address();
+    if (source.byteSize() > 0 && address != source.segment().address()) {
+      access().context(device).enter();
+      enqueueCopy(address, source, device.currentStream());
+    }
+  }
+
+  private void enqueueCopy(long target, Tensor source, CudaStream stream) {
+    access()
+        .context(device)
+        .driver()
+        .streams()
+        .copy(target, source.segment().address(), source.byteSize(), stream.handle());
+  }
+
+  @Override
+  public void send(Operation op, Tensor tensor, int peer, int tag) {
+    long address = address(op, tensor);
+    board(op, peer).send(op, peer, tag, address, tensor.byteSize());
+  }
+
+  @Override
+  public void recv(Operation op, Tensor tensor, int peer, int tag) {
+    long address = address(op, tensor);
+    board(op, peer).receive(op, peer, tag, address, tensor.byteSize());
+  }
+
+  @Override
+  public void recvAnySource(Operation op, Tensor tensor, int tag) {
+    long address = address(op, tensor);
+    board(op, MessageMatcher.ANY).receive(op, MessageMatcher.ANY, tag, address, tensor.byteSize());
+  }
+
+  private MessageMatcher board(Operation op, int peer) {
+    throwIfAborted();
+    MessageMatcher board = world.messages();
+    if (board == null) {
+      throw new UnsupportedOperationException(
+          op.type().label()
+              + " on rank "
+              + rank
+              + (peer < 0 ? "" : " with rank " + peer)
+              + ": a group of one rank has no messages");
+    }
+    return board;
+  }
+
+  @Override
+  public SymmetricMemory allocateSymmetric(Operation op, long byteSize) {
+    return world.symmetric().allocate(op, byteSize);
+  }
+
+  @Override
+  public void abort(Throwable cause) {
+    aborted = cause;
+    world.abort(cause);
+  }
+
+  @Override
+  public void close() {
+    world.close();
+  }
+}

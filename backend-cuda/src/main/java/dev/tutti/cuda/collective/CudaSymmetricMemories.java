@@ -1,0 +1,132 @@
+package dev.tutti.cuda.collective;
+
+import static dev.tutti.cuda.access.CudaAccess.access;
+import static dev.tutti.cuda.driver.DeviceAttribute.MULTICAST;
+
+import dev.tutti.BackendException;
+import dev.tutti.Settings;
+import dev.tutti.SymmetricMemory;
+import dev.tutti.cuda.CudaDevice;
+import dev.tutti.cuda.provider.CudaSettings;
+import dev.tutti.cuda.share.PeerMemory;
+import dev.tutti.cuda.share.PeerWorld;
+import dev.tutti.kernels.ReduceCall;
+import dev.tutti.spi.Operation;
+import java.util.ArrayList;
+import java.util.List;
+import org.jspecify.annotations.Nullable;
+
+/** Allocates the symmetric memory of a group, and knows what is open. Any thread. */
+final class CudaSymmetricMemories implements AutoCloseable {
+  private static final long PAD_ALIGNMENT = 256;
+
+  private final CudaDevice device;
+  private final PeerWorld peers;
+  private final String group;
+  private final boolean multicast;
+  private final List<CudaSymmetricMemory> open = new ArrayList<>();
+  private volatile CudaSymmetricMemory[] seen = {};
+  private @Nullable Throwable aborted;
+
+  CudaSymmetricMemories(CudaDevice device, PeerWorld peers, String group, Settings settings) {
+    this.device = device;
+    this.peers = peers;
+    this.group = group;
+    this.multicast =
+        !settings.get(CudaSettings.DISABLE_MULTICAST)
+            && access().context(device).driver().devices().attribute(device.index(), MULTICAST)
+                != 0;
+  }
+
+  /**
+   * Allocates; all ranks call it at once.
+   *
+   * @param op carries the deadline
+   * @param byteSize bytes of each rank, at least 1
+   * @throws BackendException on all ranks, if one of them cannot
+   */
+  SymmetricMemory allocate(Operation op, long byteSize) {
+    int size = peers.exchange().size();
+    long words = SymmetricPlan.wordBytes(CudaSymmetricMemory.CHANNELS, size);
+    long pad = (words + PAD_ALIGNMENT - 1) / PAD_ALIGNMENT * PAD_ALIGNMENT;
+    long total = byteSize > Long.MAX_VALUE - pad ? Long.MAX_VALUE : byteSize + pad;
+    PeerMemory memory;
+    try {
+      memory = PeerMemory.allocate(peers, total, usedNumbers(), op.deadlineNanos());
+    } catch (BackendException e) {
+      throw new BackendException(
+          "allocateSymmetric on rank "
+              + peers.exchange().rank()
+              + ": no symmetric memory of "
+              + byteSize
+              + " bytes for each rank of group "
+              + group
+              + ": "
+              + e.getMessage(),
+          e);
+    }
+    CudaSymmetricMemory made =
+        new CudaSymmetricMemory(
+            device,
+            memory,
+            new SymmetricPlan(
+                group, peers.exchange().rank(), size, pad, byteSize, free(memory.usedNumbers())),
+            multicast,
+            this::remove);
+    synchronized (this) {
+      open.add(made);
+      seen = open.toArray(CudaSymmetricMemory[]::new);
+      if (aborted != null) {
+        made.abort(aborted);
+      }
+    }
+    return made;
+  }
+
+  /** Returns the lowest number that nobody uses, or 0 if all are in use. */
+  private static int free(long used) {
+    int number = Long.numberOfTrailingZeros(~used >>> 1) + 1;
+    return number <= ReduceCall.MAX_SHARED ? number : 0;
+  }
+
+  private synchronized long usedNumbers() {
+    long used = 0;
+    for (CudaSymmetricMemory memory : open) {
+      used |= 1L << memory.plan().number();
+    }
+    return used;
+  }
+
+  /**
+   * Returns the memory whose buffer of this rank holds an area, if kernels may know it. Allocates
+   * nothing.
+   */
+  @Nullable CudaSymmetricMemory find(long address, long bytes) {
+    for (CudaSymmetricMemory memory : seen) {
+      if (memory.plan().number() > 0 && memory.holds(address, bytes)) {
+        return memory;
+      }
+    }
+    return null;
+  }
+
+  private synchronized void remove(CudaSymmetricMemory memory) {
+    open.remove(memory);
+    seen = open.toArray(CudaSymmetricMemory[]::new);
+  }
+
+  /** Ends all waits, now and from now on. */
+  synchronized void abort(Throwable cause) {
+    aborted = cause;
+    open.forEach(memory -> memory.abort(cause));
+  }
+
+  @Override
+  public void close() {
+    List<CudaSymmetricMemory> all;
+    synchronized (this) {
+      all = List.copyOf(open);
+    }
+    all.forEach(CudaSymmetricMemory::close);
+  }
+}

@@ -1,0 +1,444 @@
+package dev.tutti.cuda.collective;
+
+import static dev.tutti.cuda.access.CudaAccess.access;
+
+import dev.tutti.BackendException;
+import dev.tutti.Settings;
+import dev.tutti.cuda.Cuda;
+import dev.tutti.cuda.CudaDevice;
+import dev.tutti.cuda.CudaStream;
+import dev.tutti.cuda.driver.DeviceAttribute;
+import dev.tutti.cuda.provider.CudaSettings;
+import dev.tutti.cuda.share.FarRanksException;
+import dev.tutti.cuda.share.IpcChannel;
+import dev.tutti.cuda.share.PeerInfo;
+import dev.tutti.cuda.share.PeerMemory;
+import dev.tutti.cuda.share.PeerWorld;
+import dev.tutti.cuda.share.RankLinks;
+import dev.tutti.cuda.share.Sharing;
+import dev.tutti.cuda.share.StoreExchange;
+import dev.tutti.kernels.AllReduceLimits;
+import dev.tutti.kernels.ChannelLayout;
+import dev.tutti.kernels.PeerLinks;
+import dev.tutti.spi.BackendContext;
+import java.lang.System.Logger.Level;
+import java.nio.charset.StandardCharsets;
+import java.nio.file.Path;
+import java.util.ArrayList;
+import java.util.List;
+import java.util.concurrent.TimeUnit;
+import java.util.concurrent.atomic.AtomicInteger;
+import org.jspecify.annotations.Nullable;
+
+/** Holds what the ranks of a group share on their devices, from the rendezvous to the end. */
+public final class CudaWorld implements AutoCloseable {
+  /*
+   * Each rank's memory: its area and counters of the channel of all ranks, then for each peer those
+   * of the channel to that peer and those of the channel from it.
+   */
+  private static final System.Logger LOG = System.getLogger(CudaWorld.class.getName());
+  private static final int PAIR_LANES = 8;
+  private static final long CLOSE_NANOS = TimeUnit.SECONDS.toNanos(5);
+  private static final long ALIGNMENT = 256;
+
+  private final CudaDevice device;
+  private final int rank;
+  private final int size;
+  private final IpcChannel channel;
+  private final List<CudaStream> streams;
+  private final AtomicInteger messageStreams = new AtomicInteger();
+  private final CudaSymmetricMemories symmetric;
+  private final @Nullable PeerMemory memory;
+  private final @Nullable KernelChannel all;
+  private final @Nullable CollectiveLauncher collectives;
+  private final @Nullable GraphReplayMonitor replays;
+  private final @Nullable MessageMatcher messages;
+  private final List<MessageLauncher> messageLanes = new ArrayList<>();
+  private final List<KernelChannel> channels = new ArrayList<>();
+
+  /**
+   * Says how each rank's memory is divided, and what runs in it.
+   *
+   * @param wide the channel of all ranks
+   * @param narrow that of a sender and a receiver
+   */
+  private record Plan(ChannelLayout wide, ChannelLayout narrow, AllReduceLimits limits) {
+    static Plan of(Settings settings, List<PeerInfo> ranks) {
+      int size = ranks.size();
+      int lanes =
+          ChannelLayout.lanes(
+              settings.get(CudaSettings.LANES),
+              PeerInfo.leastMultiprocessors(ranks),
+              PeerInfo.mostOnOneDevice(ranks));
+      long slot =
+          CudaSettings.bytes(settings, CudaSettings.CHUNK_BYTES, size <= 4 ? 32 << 10 : 16 << 10);
+      int chunk = (int) Math.min(1 << 24, slot);
+      return new Plan(
+          new ChannelLayout(size, lanes, 512, chunk, ChannelLayout.fullSlots(size)),
+          new ChannelLayout(2, Math.min(PAIR_LANES, lanes), 512, chunk, 0),
+          CudaSettings.limits(settings, size, PeerInfo.slowestLinks(ranks)));
+    }
+
+    long bytes(int size) {
+      return CudaWorld.bytes(wide) + 2L * (size - 1) * CudaWorld.bytes(narrow);
+    }
+  }
+
+  /** Is what a group of more than one rank has. */
+  private record Shared(Plan plan, HostKernels kernels, RankLinks links, PeerMemory memory) {}
+
+  private CudaWorld(
+      BackendContext context,
+      CudaDevice device,
+      IpcChannel channel,
+      List<CudaStream> streams,
+      PeerWorld peers,
+      @Nullable Shared shared) {
+    this.device = device;
+    this.rank = context.rank();
+    this.size = context.size();
+    this.channel = channel;
+    this.streams = streams;
+    this.symmetric = new CudaSymmetricMemories(device, peers, context.group(), context.settings());
+    if (shared == null) {
+      messages = null;
+      memory = null;
+      all = null;
+      collectives = null;
+      replays = null;
+      return;
+    }
+    boolean whole = false;
+    try {
+      HostKernels kernels = shared.kernels;
+      ChannelLayout wide = shared.plan.wide;
+      ChannelLayout narrow = shared.plan.narrow;
+      long wideBytes = bytes(wide);
+      long pairBytes = bytes(narrow);
+      memory = shared.memory;
+      long[] areas = new long[size];
+      for (int r = 0; r < size; r++) {
+        areas[r] = memory.address(r);
+      }
+      all = new KernelChannel(device, kernels, wide, rank, areas, state(areas[rank], wide));
+      channels.add(all);
+      replays = new GraphReplayMonitor(all.control, rank, context.onFailure());
+      collectives =
+          new CollectiveLauncher(
+              device, all, shared.plan.limits, symmetric, rank, onSameDevice(peers), replays);
+      @Nullable MessageLauncher[] sends = new @Nullable MessageLauncher[size];
+      @Nullable MessageLauncher[] receives = new @Nullable MessageLauncher[size];
+      for (int peer = 0; peer < size; peer++) {
+        if (peer != rank) {
+          long mine = memory.address(rank) + wideBytes + 2L * place(rank, peer) * pairBytes;
+          long theirs = memory.address(peer) + wideBytes + 2L * place(peer, rank) * pairBytes;
+          sends[peer] = lane(kernels, narrow, peer, true, mine, theirs + pairBytes);
+          receives[peer] = lane(kernels, narrow, peer, false, theirs, mine + pairBytes);
+        }
+      }
+      messages =
+          new MessageMatcher(
+              device, shared.links, rank, collectives, sends, receives, context.onFailure());
+      messages.listen();
+      whole = true;
+    } finally {
+      if (!whole) {
+        channels.forEach(KernelChannel::close);
+      }
+    }
+  }
+
+  /** Returns what has to be the same on all ranks and shows nowhere else if it is not. */
+  private static String choices(Settings settings, int size) {
+    AllReduceLimits nvlink = CudaSettings.limits(settings, size, PeerLinks.SWITCH);
+    AllReduceLimits pcie = CudaSettings.limits(settings, size, PeerLinks.PCIE);
+    return CudaSettings.ONE_SHOT_BYTES.name()
+        + "="
+        + nvlink.oneShotBytes()
+        + " "
+        + CudaSettings.TWO_SHOT_BYTES.name()
+        + "="
+        + nvlink.twoShotBytes()
+        + " "
+        + CudaSettings.PCIE_ONE_SHOT_BYTES.name()
+        + "="
+        + pcie.oneShotBytes()
+        + " "
+        + CudaSettings.PCIE_TWO_SHOT_BYTES.name()
+        + "="
+        + pcie.twoShotBytes();
+  }
+
+  /** Returns another rank that has this process and this device, or -1. */
+  private int onSameDevice(PeerWorld peers) {
+    String own = peers.ranks().get(rank).pciBusId();
+    for (int r = 0; r < size; r++) {
+      if (r != rank && peers.isSameProcess(r) && peers.ranks().get(r).pciBusId().equals(own)) {
+        return r;
+      }
+    }
+    return -1;
+  }
+
+  /** Returns where a rank has what it shares with a peer alone. */
+  private static int place(int owner, int peer) {
+    return peer < owner ? peer : peer - 1;
+  }
+
+  private MessageLauncher lane(
+      HostKernels kernels,
+      ChannelLayout layout,
+      int peer,
+      boolean isSender,
+      long senderArea,
+      long receiverArea) {
+    long own = isSender ? senderArea : receiverArea;
+    KernelChannel pair =
+        new KernelChannel(
+            device,
+            kernels,
+            layout,
+            isSender ? 0 : 1,
+            new long[] {senderArea, receiverArea},
+            state(own, layout));
+    channels.add(pair);
+    MessageLauncher made =
+        new MessageLauncher(device, pair, this::takeMessageStream, rank, peer, isSender);
+    messageLanes.add(made);
+    return made;
+  }
+
+  /**
+   * Returns the next stream for messages; the first one is for what is set up. In the order of
+   * first messages, as the device has few queues, which streams share in the order they were made
+   * in.
+   */
+  private CudaStream takeMessageStream() {
+    return streams.get(1 + messageStreams.getAndIncrement());
+  }
+
+  /** Returns how much a rank has of a channel: its area, then its counters. */
+  private static long bytes(ChannelLayout layout) {
+    return roundUp(layout.areaBytes()) + roundUp(layout.stateBytes());
+  }
+
+  private static long state(long area, ChannelLayout layout) {
+    return area + roundUp(layout.areaBytes());
+  }
+
+  private static long roundUp(long bytes) {
+    return (bytes + ALIGNMENT - 1) / ALIGNMENT * ALIGNMENT;
+  }
+
+  /**
+   * Meets the other ranks and shares memory with them.
+   *
+   * @throws FarRanksException on all ranks, if they are too many or on several hosts
+   * @throws BackendException if they cannot share any
+   */
+  public static CudaWorld join(BackendContext context, Cuda cuda) {
+    long until = System.nanoTime() + context.timeout().toNanos();
+    Settings settings = context.settings();
+    if (context.size() > ChannelLayout.MAX_RANKS) {
+      throw new FarRanksException(
+          "rank "
+              + context.rank()
+              + ": a group on CUDA devices has "
+              + ChannelLayout.MAX_RANKS
+              + " ranks at most, not "
+              + context.size());
+    }
+    String _ = settings.get(CudaSettings.SYMMETRIC_MEMORY); // refuses what is none
+    CudaDevice device = cuda.device(context.device().index());
+    StoreExchange exchange =
+        new StoreExchange(context.store(), "cuda", context.rank(), context.size());
+    PeerInfo own =
+        PeerInfo.here(
+            access().driver(cuda).devices().pciBusId(device.index()),
+            settings.get(CudaSettings.OVERLAPPING_DEVICES),
+            access()
+                .driver(cuda)
+                .devices()
+                .attribute(device.index(), DeviceAttribute.MULTIPROCESSORS),
+            choices(settings, context.size()),
+            access().links(cuda, device.index()));
+    HardwareQueues.warning(settings)
+        .ifPresent(text -> LOG.log(Level.WARNING, "rank {0}: {1}", context.rank(), text));
+    List<PeerInfo> ranks = PeerInfo.meet(exchange, own, until);
+    Sharing sharing;
+    @Nullable Plan plan;
+    @Nullable HostKernels kernels;
+    List<CudaStream> streams;
+    try {
+      sharing =
+          Sharing.choose(settings.get(CudaSettings.SHARING), access().driver(cuda), device.index());
+      new PeerAccess(cuda, device).require(ranks, sharing, context.rank());
+      plan = context.size() == 1 ? null : Plan.of(settings, ranks);
+      kernels = context.size() == 1 ? null : new HostKernels(device);
+      streams = access().reserve(device).take(2 * (context.size() - 1) + 1);
+    } catch (BackendException e) {
+      // What only this rank meets; the others would wait for it until their deadline.
+      IpcChannel.refuse(exchange, e, until);
+      throw e;
+    }
+    Path directory = CudaSettings.ipcDirectory(settings);
+    IpcChannel channel;
+    try {
+      channel = IpcChannel.open(directory, exchange, until);
+    } catch (RuntimeException e) {
+      streams.forEach(access().reserve(device)::give);
+      throw e;
+    }
+    RankLinks links = null;
+    PeerMemory memory = null;
+    boolean kept = false;
+    try {
+      PeerWorld peers =
+          new PeerWorld(
+              access().context(device),
+              streams.get(0).handle(),
+              exchange,
+              channel,
+              ranks,
+              sharing,
+              access().allocator(device)::makeRoom);
+      Shared shared = null;
+      if (plan != null && kernels != null) {
+        links = RankLinks.open(directory, exchange, until);
+        memory = PeerMemory.allocate(peers, plan.bytes(context.size()), 0, until);
+        shared = new Shared(plan, kernels, links, memory);
+      }
+      CudaWorld world;
+      try {
+        world = new CudaWorld(context, device, channel, streams, peers, shared);
+      } catch (RuntimeException | Error e) {
+        BackendException told = refusal(e, context.rank());
+        byte[] text = String.valueOf(told.getMessage()).getBytes(StandardCharsets.UTF_8);
+        List<byte[]> _ = exchange.allGather(text, until);
+        throw told;
+      }
+      try {
+        requireAll(exchange.allGather(new byte[0], until), context.rank());
+      } catch (RuntimeException e) {
+        kept = true;
+        world.close();
+        throw e;
+      }
+      kept = true;
+      return world;
+    } finally {
+      if (!kept) {
+        channel.close();
+        if (links != null) {
+          links.close();
+        }
+        if (memory != null) {
+          memory.close();
+        }
+        streams.forEach(access().reserve(device)::give);
+      }
+    }
+  }
+
+  /** Returns what all ranks are told of a failure. */
+  private static BackendException refusal(Throwable e, int rank) {
+    return e instanceof BackendException known
+        ? known
+        : new BackendException("rank " + rank + ": cannot join a group on CUDA devices: " + e, e);
+  }
+
+  /** Fails this rank where another one has a problem. */
+  private static void requireAll(List<byte[]> problems, int rank) {
+    for (int r = 0; r < problems.size(); r++) {
+      if (problems.get(r).length > 0) {
+        String problem = new String(problems.get(r), StandardCharsets.UTF_8);
+        throw new BackendException("rank " + rank + ": rank " + r + " cannot join: " + problem);
+      }
+    }
+  }
+
+  public CudaDevice device() {
+    return device;
+  }
+
+  int rank() {
+    return rank;
+  }
+
+  int size() {
+    return size;
+  }
+
+  @Nullable CollectiveLauncher collectives() {
+    return collectives;
+  }
+
+  /** Returns where sends and receives meet; null in a group of one. */
+  @Nullable MessageMatcher messages() {
+    return messages;
+  }
+
+  CudaSymmetricMemories symmetric() {
+    return symmetric;
+  }
+
+  void abort(Throwable cause) {
+    KernelChannel own = all;
+    if (own != null) {
+      own.control.abort();
+    }
+    messageLanes.forEach(MessageLauncher::abort);
+    MessageMatcher board = messages;
+    if (board != null) {
+      board.abort(cause);
+    }
+    symmetric.abort(cause);
+    channel.cancel();
+  }
+
+  /**
+   * Frees everything once the kernels have ended, those of replays too, but not of replays that
+   * begin from now on. What a kernel still uses is left: to take memory away from it would break
+   * the device for the whole process.
+   */
+  @Override
+  public void close() {
+    MessageMatcher board = messages;
+    if (board != null) {
+      board.close();
+    }
+    GraphReplayMonitor watch = replays;
+    if (watch != null) {
+      watch.close();
+    }
+    abort(new IllegalStateException("the group is closed"));
+    channel.close();
+    PeerMemory shared = memory;
+    KernelChannel own = all;
+    CollectiveLauncher lane = collectives;
+    if (shared == null || own == null || lane == null) {
+      symmetric.close();
+      streams.forEach(access().reserve(device)::give);
+      return;
+    }
+    long until = System.nanoTime() + CLOSE_NANOS;
+    boolean idle = lane.awaitIdle(until);
+    for (MessageLauncher each : messageLanes) {
+      idle &= each.awaitIdle(until);
+    }
+    if (idle && watch != null && watch.hasRecorded()) {
+      // Nobody else knows of a replay.
+      idle = access().awaitAll(device, until);
+    }
+    if (!idle) {
+      LOG.log(Level.WARNING, "rank {0}: kernels do not end; their memory is not freed", rank);
+      return;
+    }
+    messageLanes.forEach(MessageLauncher::close);
+    lane.close();
+    symmetric.close();
+    own.close();
+    shared.close();
+    streams.forEach(access().reserve(device)::give);
+  }
+}

@@ -1,0 +1,37 @@
+package dev.tutti.cuda.collective;
+
+import dev.tutti.Settings;
+import java.util.Optional;
+
+/**
+ * Tells whether a device has too few queues for streams. Those of one queue wait for each other, so
+ * that a message waits behind a collective that waits for it on another rank. The driver reads the
+ * variable when it starts.
+ */
+public final class HardwareQueues {
+  private static final String VARIABLE = "CUDA_DEVICE_MAX_CONNECTIONS";
+  private static final int ENOUGH = 8; // the driver's default
+
+  private HardwareQueues() {}
+
+  /** Returns what to say of the setting, if it is too small. */
+  public static Optional<String> warning(Settings settings) {
+    return settings.text(VARIABLE).filter(HardwareQueues::isTooSmall).map(HardwareQueues::advice);
+  }
+
+  private static boolean isTooSmall(String value) {
+    try {
+      return Integer.parseInt(value.trim()) < ENOUGH;
+    } catch (NumberFormatException e) {
+      return false;
+    }
+  }
+
+  private static String advice(String value) {
+    return VARIABLE
+        + "="
+        + value
+        + ": messages between GPUs and groups that work at once may wait for each other until their"
+        + " deadlines; unset it, or set it to 8 to 32";
+  }
+}

@@ -1,0 +1,34 @@
+package dev.tutti.cuda.collective;
+
+import static dev.tutti.cuda.access.CudaAccess.access;
+
+import dev.tutti.cuda.CudaDevice;
+import dev.tutti.kernels.Kernel;
+import dev.tutti.kernels.Kernels;
+import dev.tutti.kernels.Launch;
+import java.util.IdentityHashMap;
+
+/** Launches the kernels of a device, by handles at hand. Any thread; allocates nothing. */
+final class HostKernels {
+  private final CudaDevice device;
+  private final IdentityHashMap<Kernel, Long> functions = new IdentityHashMap<>();
+
+  HostKernels(CudaDevice device) {
+    this.device = device;
+    for (Kernel kernel : Kernels.all()) {
+      functions.put(kernel, access().kernels(device).function(kernel.name()));
+    }
+  }
+
+  void launch(Kernel kernel, Launch launch, long stream, long parameters) {
+    Long function = functions.get(kernel);
+    if (function == null) {
+      throw new AssertionError("not loaded: " + kernel);
+    }
+    access()
+        .context(device)
+        .driver()
+        .kernels()
+        .launch(function, launch.grid(), 1, 1, launch.block(), 1, 1, 0, stream, parameters);
+  }
+}

@@ -1,0 +1,143 @@
+package dev.tutti.cuda.collective;
+
+import dev.tutti.BackendException;
+import dev.tutti.OpType;
+import dev.tutti.Tensor;
+import dev.tutti.TuttiException;
+import dev.tutti.cuda.CudaEvent;
+import dev.tutti.spi.DeviceEvent;
+import dev.tutti.spi.Operation;
+import java.util.List;
+import java.util.concurrent.TimeoutException;
+import java.util.function.BooleanSupplier;
+import org.jspecify.annotations.Nullable;
+
+/**
+ * Stands before an operation that one backend lets another one do a part of: keeps what that one
+ * says of the end, which is none of the operation.
+ */
+public final class InnerOperation implements Operation {
+  private static final long SLICE_NANOS = 50_000_000;
+
+  private final Operation outer;
+  private volatile @Nullable DeviceEvent event;
+  private volatile @Nullable Throwable cause;
+  private volatile List<Tensor> result = List.of();
+
+  public InnerOperation(Operation outer) {
+    this.outer = outer;
+  }
+
+  /** Returns what it ended with. */
+  public List<Tensor> result() {
+    return result;
+  }
+
+  /** Returns the event that follows it on the device, or null if the device is done with it. */
+  @Nullable
+  public CudaEvent cudaEvent() {
+    return (CudaEvent) event;
+  }
+
+  private void throwIfReported() throws Exception {
+    Throwable reported = cause;
+    if (reported instanceof Exception e) {
+      throw e;
+    }
+    if (reported instanceof Error e) {
+      throw e;
+    }
+  }
+
+  /**
+   * Waits until the device has done it, if it has anything to do; hears of the operation's end.
+   *
+   * @param isAborted whether the group was aborted
+   * @throws TimeoutException at the operation's deadline
+   * @throws Exception what it was failed with, or the operation
+   */
+  public void awaitDevice(BooleanSupplier isAborted) throws Exception {
+    DeviceEvent reached = event;
+    if (reached == null) {
+      return;
+    }
+    while (true) {
+      long now = System.nanoTime();
+      if (reached.awaitReached(Math.min(now + SLICE_NANOS, deadlineNanos()))) {
+        reached.release();
+        return;
+      }
+      throwIfReported();
+      throwIfFailed();
+      if (isAborted.getAsBoolean()) {
+        throw new BackendException("the group was aborted");
+      }
+      if (now - deadlineNanos() >= 0) {
+        throw new TimeoutException("the devices did not do " + type().label() + " in time");
+      }
+    }
+  }
+
+  @Override
+  public OpType type() {
+    return outer.type();
+  }
+
+  @Override
+  public long sequenceNumber() {
+    return outer.sequenceNumber();
+  }
+
+  @Override
+  public long deadlineNanos() {
+    return outer.deadlineNanos();
+  }
+
+  @Override
+  public boolean isDone() {
+    return cause != null || outer.isDone();
+  }
+
+  @Override
+  public void complete() {}
+
+  @Override
+  public void completeFrom(int sourceRank) {}
+
+  @Override
+  public void completeWith(List<Tensor> newResult) {
+    result = newResult;
+  }
+
+  @Override
+  public synchronized void fail(Throwable newCause, int failedRank) {
+    if (cause == null) {
+      cause = newCause;
+    }
+  }
+
+  @Override
+  public void enqueued(DeviceEvent newEvent) {
+    event = newEvent;
+  }
+
+  @Override
+  public void took(String path) {
+    outer.took(path);
+  }
+
+  @Override
+  public void throwIfFailed() {
+    outer.throwIfFailed();
+  }
+
+  @Override
+  public @Nullable TuttiException failure() {
+    return outer.failure();
+  }
+
+  @Override
+  public boolean parkUntilDone(long deadlineNanos) {
+    return outer.parkUntilDone(deadlineNanos);
+  }
+}

@@ -1,0 +1,107 @@
+package dev.tutti.cuda.collective;
+
+import static dev.tutti.cuda.access.CudaAccess.access;
+
+import dev.tutti.cuda.CudaDevice;
+import dev.tutti.cuda.CudaEvent;
+import dev.tutti.cuda.CudaStream;
+import dev.tutti.kernels.Kernel;
+import dev.tutti.kernels.Kernels;
+import dev.tutti.spi.Operation;
+import java.util.ArrayDeque;
+import java.util.function.Supplier;
+import org.jspecify.annotations.Nullable;
+
+/**
+ * Launches the messages of one rank to another, or those from it, in their order, on a stream of
+ * its own: a send that waits for its receiver holds up nothing else. Any thread.
+ */
+final class MessageLauncher implements MessagePath {
+  private static final long PACKET_LIMIT = 64 << 10;
+  private static final int SENDER = 0;
+  private static final int RECEIVER = 1;
+
+  private final CudaDevice device;
+  private final KernelChannel channel;
+  private final boolean sends;
+  private final int rank;
+  private final int[] ranks;
+  private final Supplier<CudaStream> streams;
+  private @Nullable CudaStream stream;
+  private final ArrayDeque<CudaEvent> open = new ArrayDeque<>();
+  private @Nullable CudaEvent lastEvent;
+  private boolean closed;
+
+  /**
+   * Creates a lane.
+   *
+   * @param channel of sender and receiver
+   * @param streams gives one that nobody else uses, without a wait
+   * @param rank this rank
+   * @param peer the other one
+   * @param sends whether this rank is the sender
+   */
+  MessageLauncher(
+      CudaDevice device,
+      KernelChannel channel,
+      Supplier<CudaStream> streams,
+      int rank,
+      int peer,
+      boolean sends) {
+    this.device = device;
+    this.channel = channel;
+    this.streams = streams;
+    this.sends = sends;
+    this.rank = rank;
+    this.ranks = sends ? new int[] {rank, peer} : new int[] {peer, rank};
+  }
+
+  @Override
+  public synchronized void start(
+      Operation op, long address, long bytes, CudaEvent before, int source) {
+    access().context(device).enter();
+    if (closed) {
+      throw new IllegalStateException("the backend is closed");
+    }
+    CudaStream own = stream;
+    if (own == null) {
+      own = streams.get();
+      stream = own;
+    }
+    own.waitFor(before);
+    before.close();
+    channel.exchange.begin(
+        Math.min(PACKET_LIMIT, channel.layout.messageCapacity()), CollectiveLauncher.nanosLeft(op));
+    if (sends) {
+      channel.exchange.send(RECEIVER, address, bytes);
+    } else {
+      channel.exchange.receive(SENDER, address, bytes);
+    }
+    Kernel kernel = Kernels.exchange();
+    channel.launchExchange(kernel, kernel.launch(bytes, channel.layout), own.handle());
+    CudaEvent event = own.record();
+    lastEvent = event;
+    while (!open.isEmpty() && access().isKnownReached(open.getFirst())) {
+      open.removeFirst();
+    }
+    open.addLast(event);
+    op.enqueued(new ChannelEvent(event, channel.control, op, rank, ranks, source));
+  }
+
+  void abort() {
+    channel.control.abort();
+  }
+
+  /** Waits until no kernel of the channel runs; false if that takes too long. */
+  synchronized boolean awaitIdle(long deadlineNanos) {
+    closed = true;
+    CudaEvent last = lastEvent;
+    return last == null || last.awaitReached(deadlineNanos);
+  }
+
+  /** Frees everything; nothing may run. */
+  synchronized void close() {
+    open.forEach(access()::takeForReached);
+    channel.close();
+  }
+}

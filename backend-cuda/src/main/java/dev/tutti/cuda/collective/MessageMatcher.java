@@ -1,0 +1,352 @@
+package dev.tutti.cuda.collective;
+
+import dev.tutti.BackendException;
+import dev.tutti.MismatchException;
+import dev.tutti.TuttiException;
+import dev.tutti.cuda.CudaDevice;
+import dev.tutti.cuda.CudaEvent;
+import dev.tutti.cuda.CudaStream;
+import dev.tutti.cuda.share.RankLinks;
+import dev.tutti.spi.BackendContext.FailureListener;
+import dev.tutti.spi.Operation;
+import dev.tutti.spi.PeerLostException;
+import java.io.IOException;
+import java.util.ArrayDeque;
+import java.util.ArrayList;
+import java.util.BitSet;
+import java.util.Collection;
+import java.util.HashMap;
+import java.util.Iterator;
+import java.util.List;
+import java.util.Map;
+import org.jspecify.annotations.Nullable;
+
+/**
+ * Brings sends and receives together on the host: by source, tag and order. Any thread.
+ *
+ * <p>A sender announces its message; the receiver looks for the first receive that fits, puts its
+ * part into the stream of the pair and tells the sender to do the same. So parts run only where
+ * both sides are there, in one order on both, and a message of another size is noticed.
+ */
+public final class MessageMatcher implements RankLinks.Receiver, AutoCloseable {
+  public static final int ANY = -1;
+
+  private static final long ANNOUNCE = 1;
+  private static final long GO = 2;
+  private static final long MISFIT = 3;
+  private static final long CLOSED = 4;
+
+  private final CudaDevice device;
+  private final RankLinks links;
+  private final int rank;
+  private final @Nullable CollectiveLauncher collectives;
+  private final @Nullable MessagePath[] sends;
+  private final @Nullable MessagePath[] receives;
+  private final FailureListener onFailure;
+  private final ArrayDeque<Announced> arrived = new ArrayDeque<>();
+  private final ArrayDeque<Wanted> wanted = new ArrayDeque<>();
+  private final Map<Long, Wanted> announced = new HashMap<>();
+  private final BitSet left = new BitSet();
+  private long nextId;
+  private @Nullable Throwable aborted;
+  private boolean closing;
+
+  /** Is a message that a peer has. */
+  private record Announced(int source, int tag, long bytes, long id) {}
+
+  /** Is a send or receive that waits for its other side; the event is where its stream was. */
+  private record Wanted(
+      Operation op, int peer, int tag, long address, long bytes, CudaEvent before) {
+    boolean fits(Announced message) {
+      return (peer == ANY || peer == message.source) && tag == message.tag;
+    }
+  }
+
+  /**
+   * Creates the board of a rank.
+   *
+   * @param device of this rank
+   * @param links to the peers; closed with this
+   * @param rank this rank
+   * @param collectives is told of peers that close; null where somebody else tells them
+   * @param sends path to each peer
+   * @param receives path from each peer
+   * @param onFailure hears of links that are lost, and so of ranks that died
+   */
+  public MessageMatcher(
+      CudaDevice device,
+      RankLinks links,
+      int rank,
+      @Nullable CollectiveLauncher collectives,
+      @Nullable MessagePath[] sends,
+      @Nullable MessagePath[] receives,
+      FailureListener onFailure) {
+    this.device = device;
+    this.links = links;
+    this.rank = rank;
+    this.collectives = collectives;
+    this.sends = sends;
+    this.receives = receives;
+    this.onFailure = onFailure;
+  }
+
+  private Wanted wanted(Operation op, int peer, int tag, long address, long bytes) {
+    CudaStream caller = device.currentStream();
+    if (caller.isCapturing()) {
+      throw new UnsupportedOperationException(
+          op.type().label() + " on rank " + rank + ": messages cannot be recorded into a graph");
+    }
+    if (peer == rank || (peer != ANY && path(sends, peer) == null)) {
+      throw new IllegalArgumentException("no messages go to or from rank " + peer);
+    }
+    return new Wanted(op, peer, tag, address, bytes, caller.record());
+  }
+
+  /** Announces a message. */
+  public void send(Operation op, int peer, int tag, long address, long bytes) {
+    Wanted own = wanted(op, peer, tag, address, bytes);
+    synchronized (this) {
+      throwIfAborted(own);
+      throwIfLeft(own);
+      long id = nextId++;
+      announced.put(id, own);
+      try {
+        links.send(peer, ANNOUNCE, tag, bytes, id);
+      } catch (RuntimeException e) {
+        announced.remove(id);
+        own.before.close();
+        throw e;
+      }
+    }
+  }
+
+  /** Takes the first message that fits, now or when it comes. */
+  public void receive(Operation op, int peer, int tag, long address, long bytes) {
+    Wanted own = wanted(op, peer, tag, address, bytes);
+    synchronized (this) {
+      throwIfAborted(own);
+      Iterator<Announced> messages = arrived.iterator();
+      while (messages.hasNext()) {
+        Announced message = messages.next();
+        if (own.fits(message)) {
+          messages.remove();
+          take(own, message);
+          return;
+        }
+      }
+      throwIfLeft(own);
+      wanted.add(own);
+    }
+  }
+
+  private void throwIfAborted(Wanted own) {
+    Throwable cause = aborted;
+    if (cause != null) {
+      own.before.close();
+      if (cause instanceof PeerLostException lost) {
+        throw new PeerLostException(lost.peer(), String.valueOf(lost.getMessage()), lost);
+      }
+      throw new BackendException("the group was aborted", cause);
+    }
+  }
+
+  private void throwIfLeft(Wanted own) {
+    if (own.peer != ANY && left.get(own.peer)) {
+      own.before.close();
+      throw CollectiveLauncher.closed(own.peer);
+    }
+  }
+
+  @Override
+  public synchronized void take(int sender, long kind, long a, long b, long c) {
+    if (aborted != null) {
+      return;
+    }
+    if (kind == ANNOUNCE) {
+      arrive(new Announced(sender, (int) a, b, c));
+      return;
+    }
+    if (kind == CLOSED) {
+      if (collectives != null) {
+        collectives.leave(sender, a);
+      }
+      leave(sender);
+      return;
+    }
+    Wanted own = announced.remove(a);
+    if (own == null) {
+      return;
+    }
+    if (kind == GO) {
+      launch(own, path(sends, sender), ANY);
+    } else if (kind == MISFIT) {
+      own.before.close();
+      own.op.fail(misfit(own.bytes, sender, b, own.tag), -1);
+    }
+  }
+
+  /** Fails what waits for a peer that closed: whatever it had to say has come before. */
+  public synchronized void leave(int peer) {
+    left.set(peer);
+    failMessages(wanted, peer);
+    failMessages(announced.values(), peer);
+  }
+
+  private static void failMessages(Collection<Wanted> waiting, int peer) {
+    Iterator<Wanted> all = waiting.iterator();
+    while (all.hasNext()) {
+      Wanted own = all.next();
+      if (own.peer == peer) {
+        all.remove();
+        own.before.close();
+        own.op.fail(CollectiveLauncher.closed(peer), peer);
+      }
+    }
+  }
+
+  private void arrive(Announced message) {
+    Iterator<Wanted> receivers = wanted.iterator();
+    while (receivers.hasNext()) {
+      Wanted own = receivers.next();
+      if (own.op.isDone()) {
+        receivers.remove();
+        own.before.close();
+      } else if (own.fits(message)) {
+        receivers.remove();
+        take(own, message);
+        return;
+      }
+    }
+    arrived.add(message);
+  }
+
+  private void take(Wanted own, Announced message) {
+    if (own.bytes != message.bytes) {
+      own.before.close();
+      own.op.fail(misfit(message.bytes, rank, own.bytes, own.tag), -1);
+      tell(own, message.source, MISFIT, message.id, own.bytes);
+      return;
+    }
+    launch(own, path(receives, message.source), message.source);
+    tell(own, message.source, GO, message.id, 0);
+  }
+
+  private void tell(Wanted own, int peer, long kind, long id, long bytes) {
+    try {
+      links.send(peer, kind, id, bytes, 0);
+    } catch (RuntimeException e) {
+      own.op.fail(e, peer);
+    }
+  }
+
+  private static MismatchException misfit(long sent, int receiver, long expected, int tag) {
+    return new MismatchException(
+        "a message of "
+            + sent
+            + " bytes with tag "
+            + tag
+            + " came to a tensor of "
+            + expected
+            + " bytes on rank "
+            + receiver);
+  }
+
+  private void launch(Wanted own, @Nullable MessagePath path, int source) {
+    try {
+      if (path == null) {
+        throw new IllegalArgumentException("no messages go to or from rank " + own.peer);
+      }
+      if (own.bytes > 0) {
+        path.start(own.op, own.address, own.bytes, own.before, source);
+        return;
+      }
+      own.before.close();
+      if (source == ANY) {
+        own.op.complete();
+      } else {
+        own.op.completeFrom(source);
+      }
+    } catch (RuntimeException e) {
+      own.before.close();
+      own.op.fail(e, -1);
+    }
+  }
+
+  private static @Nullable MessagePath path(@Nullable MessagePath[] paths, int peer) {
+    return peer < 0 || peer >= paths.length ? null : paths[peer];
+  }
+
+  @Override
+  public void ended(int sender) {
+    String text = "rank " + sender + " is gone, or its group failed: its links ended";
+    fail(new IOException("rank " + rank + ": " + text), sender);
+  }
+
+  @Override
+  public void fail(IOException cause, int peer) {
+    String text = String.valueOf(cause.getMessage());
+    TuttiException failure =
+        peer < 0 ? new BackendException(text, cause) : new PeerLostException(peer, text, cause);
+    List<Operation> waiting = new ArrayList<>();
+    boolean isNews;
+    synchronized (this) {
+      if (closing || (peer >= 0 && left.get(peer))) {
+        return;
+      }
+      wanted.forEach(own -> waiting.add(own.op));
+      announced.values().forEach(own -> waiting.add(own.op));
+      isNews = aborted == null;
+    }
+    abort(failure);
+    waiting.forEach(op -> op.fail(failure, peer));
+    if (isNews) {
+      onFailure.failed(failure, peer);
+    }
+  }
+
+  /** Forgets what waits: whoever aborts ends the operations. */
+  public void abort(Throwable cause) {
+    synchronized (this) {
+      if (aborted != null) {
+        return;
+      }
+      aborted = cause;
+      wanted.forEach(own -> own.before.close());
+      announced.values().forEach(own -> own.before.close());
+      wanted.clear();
+      announced.clear();
+      arrived.clear();
+    }
+  }
+
+  /** Tells whether a send or receive has not found its other side yet. */
+  public synchronized boolean isWaiting() {
+    return !wanted.isEmpty() || !announced.isEmpty();
+  }
+
+  /** Begins to hear the peers. */
+  public void listen() {
+    links.listen(this);
+  }
+
+  /** Tells the peers, unless the group failed, and closes the links. */
+  @Override
+  public void close() {
+    boolean isGood;
+    synchronized (this) {
+      closing = true;
+      isGood = aborted == null;
+    }
+    long last = collectives == null ? 0 : collectives.lastSequence();
+    for (int peer = 0; isGood && peer < sends.length; peer++) {
+      if (peer != rank) {
+        try {
+          links.send(peer, CLOSED, last, 0, 0);
+        } catch (PeerLostException e) {
+          // It closed before.
+        }
+      }
+    }
+    links.close();
+  }
+}

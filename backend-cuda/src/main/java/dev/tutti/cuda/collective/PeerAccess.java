@@ -1,0 +1,58 @@
+package dev.tutti.cuda.collective;
+
+import static dev.tutti.cuda.access.CudaAccess.access;
+
+import dev.tutti.BackendException;
+import dev.tutti.cuda.Cuda;
+import dev.tutti.cuda.CudaDevice;
+import dev.tutti.cuda.driver.DeviceCalls;
+import dev.tutti.cuda.share.PeerInfo;
+import dev.tutti.cuda.share.Sharing;
+import java.util.List;
+
+/** Checks that a device reaches those of its peers. */
+final class PeerAccess {
+  private final Cuda cuda;
+  private final CudaDevice device;
+
+  PeerAccess(Cuda cuda, CudaDevice device) {
+    this.cuda = cuda;
+    this.device = device;
+  }
+
+  /**
+   * Checks, and for allocations makes it so. A peer's device that this process does not see is not
+   * checked; then the mapping fails.
+   *
+   * @throws BackendException if a device cannot be reached
+   */
+  void require(List<PeerInfo> ranks, Sharing sharing, int rank) {
+    DeviceCalls calls = access().driver(cuda).devices();
+    for (int r = 0; r < ranks.size(); r++) {
+      for (int d = 0; d < cuda.deviceCount(); d++) {
+        if (d == device.index() || !calls.pciBusId(d).equals(ranks.get(r).pciBusId())) {
+          continue;
+        }
+        if (!calls.canAccessPeer(device.index(), d)) {
+          throw new BackendException(
+              "rank "
+                  + rank
+                  + ": "
+                  + device
+                  + " cannot reach the memory of rank "
+                  + r
+                  + "'s device "
+                  + ranks.get(r).pciBusId()
+                  + "; there is no NVLink between them, or the host's settings forbid it");
+        }
+        if (sharing == Sharing.IPC) {
+          access().context(device).enter();
+          access()
+              .driver(cuda)
+              .contexts()
+              .enablePeerAccess(access().context(cuda.device(d)).handle());
+        }
+      }
+    }
+  }
+}

@@ -1,0 +1,278 @@
+package dev.tutti.cuda.collective;
+
+import static dev.tutti.cuda.access.CudaAccess.access;
+
+import dev.tutti.CollectiveTimeoutException;
+import dev.tutti.FailureInfo;
+import dev.tutti.OpType;
+import dev.tutti.TuttiException;
+import dev.tutti.cuda.CudaDevice;
+import dev.tutti.cuda.CudaEvent;
+import dev.tutti.cuda.CudaStream;
+import dev.tutti.cuda.block.CudaStreamBlock;
+import dev.tutti.kernels.ChannelLayout;
+import dev.tutti.kernels.ChannelStatus;
+import dev.tutti.kernels.Kernel;
+import dev.tutti.kernels.Kernels;
+import java.lang.foreign.Arena;
+import java.lang.foreign.MemorySegment;
+import java.lang.foreign.ValueLayout;
+import java.time.Duration;
+import java.util.concurrent.TimeUnit;
+import java.util.function.Supplier;
+import org.jspecify.annotations.Nullable;
+
+/**
+ * Is one channel of a signal pad: its kernels run on a stream of their own, and the caller waits
+ * for them, and before for the work of its current stream: a kernel that waited for that on the
+ * device would know no deadline until then. One thread at a time waits here; any thread may cancel.
+ */
+final class SignalChannel implements AutoCloseable {
+  private static final long PADS = 8L * ChannelLayout.MAX_RANKS;
+  private static final long CONTROL = PADS + 24;
+  private static final long TIMEOUT = PADS + 32;
+  private static final long WORD = PADS + 40;
+  private static final long SLICE_NANOS = TimeUnit.SECONDS.toNanos(1);
+  private static final long CANCEL_NANOS = TimeUnit.MILLISECONDS.toNanos(10);
+  private static final Duration LONGEST = Duration.ofDays(36_500);
+
+  private final CudaDevice device;
+  private final SymmetricPlan plan;
+  private final int channel;
+  private final long[] pads;
+  private final Supplier<CudaStream> streams;
+  private @Nullable Kit kit;
+  private volatile boolean cancelled;
+
+  /** Reports that somebody ended the wait. */
+  static final class CancelledWaitException extends TuttiException {
+    private static final long serialVersionUID = 1L;
+
+    CancelledWaitException() {
+      super("the wait was ended");
+    }
+  }
+
+  /** Is what the first wait makes. */
+  private static final class Kit {
+    final CudaStream stream;
+    final ControlWords control;
+    final KernelParameters signal = new KernelParameters(3);
+    final KernelParameters barrier = new KernelParameters(6);
+
+    /** Is the pads, then channel, rank, ranks, control, timeout and word, 8 bytes each. */
+    final MemorySegment values;
+
+    Kit(CudaDevice device, CudaStream stream, int channel, SymmetricPlan plan, long[] pads) {
+      this.stream = stream;
+      control = new ControlWords(device);
+      values = Arena.ofAuto().allocate(WORD + 8, 8);
+      for (int r = 0; r < pads.length; r++) {
+        values.setAtIndex(
+            ValueLayout.JAVA_LONG, r, pads[r] + plan.barriers(CudaSymmetricMemory.CHANNELS));
+      }
+      values.set(ValueLayout.JAVA_INT, PADS, channel);
+      values.set(ValueLayout.JAVA_INT, PADS + 8, plan.rank());
+      values.set(ValueLayout.JAVA_INT, PADS + 16, plan.size());
+      values.set(ValueLayout.JAVA_LONG, CONTROL, control.address());
+      barrier.at(0, values);
+      for (int i = 0; i < 5; i++) {
+        barrier.at(1 + i, values.asSlice(PADS + 8L * i, 8));
+      }
+      signal.at(0, values.asSlice(WORD)).at(1, values.asSlice(CONTROL));
+      signal.at(2, values.asSlice(TIMEOUT));
+    }
+  }
+
+  /**
+   * Creates a channel that has nothing yet.
+   *
+   * @param device of this rank
+   * @param plan of the memory
+   * @param channel its number
+   * @param pads where each rank's pad is
+   * @param streams gives one that nobody else has; taken back by the device
+   */
+  SignalChannel(
+      CudaDevice device,
+      SymmetricPlan plan,
+      int channel,
+      long[] pads,
+      Supplier<CudaStream> streams) {
+    this.device = device;
+    this.plan = plan;
+    this.channel = channel;
+    this.pads = pads;
+    this.streams = streams;
+  }
+
+  private Kit kit() {
+    access().context(device).enter();
+    Kit known = kit;
+    if (known == null) {
+      known = new Kit(device, streams.get(), channel, plan, pads);
+      synchronized (this) {
+        kit = known;
+      }
+    }
+    return known;
+  }
+
+  /** Waits for all ranks. What this rank raised for it is taken back if they do not come. */
+  void barrier(Duration timeout) {
+    if (plan.size() == 1) {
+      // As with peers, the host goes on when the work before is done.
+      device.currentStream().await(timeout);
+      return;
+    }
+    Kit own = kit();
+    long start = System.nanoTime();
+    ChannelStatus status = run(own, Kernels.signalBarrier(), 0, timeout);
+    if (status.outcome() == ChannelStatus.Outcome.OK) {
+      return;
+    }
+    for (int r = 0; r < plan.size(); r++) {
+      if (r != plan.rank()) {
+        long barriers = pads[r] + plan.barriers(CudaSymmetricMemory.CHANNELS);
+        takeBack(own, barriers + plan.word(channel, plan.rank()));
+      }
+    }
+    end(status, -1, start, "barrier of channel " + channel + " waits for rank " + status.peer());
+  }
+
+  private void takeBack(Kit own, long word) {
+    own.control.reset();
+    ChannelStatus _ = launch(own, Kernels.waitSignal(), word, Duration.ofMillis(1));
+  }
+
+  void put(int rank, Duration timeout) {
+    long start = System.nanoTime();
+    long word = pads[rank] + plan.word(channel, plan.rank());
+    ChannelStatus status = run(kit(), Kernels.putSignal(), word, timeout);
+    end(
+        status,
+        rank,
+        start,
+        "rank " + rank + " has not taken the last signal of channel " + channel);
+  }
+
+  void take(int rank, Duration timeout) {
+    long start = System.nanoTime();
+    long word = pads[plan.rank()] + plan.word(channel, rank);
+    ChannelStatus status = run(kit(), Kernels.waitSignal(), word, timeout);
+    end(status, rank, start, "no signal of rank " + rank + " comes on channel " + channel);
+  }
+
+  /** Runs a kernel behind the caller's work and waits for it; with word 0 the barrier. */
+  private ChannelStatus run(Kit own, Kernel kernel, long word, Duration timeout) {
+    CudaStream caller = device.currentStream();
+    if (caller.isCapturing()) {
+      throw new IllegalStateException("a wait on the host cannot be recorded: " + caller);
+    }
+    // The time of a barrier runs from its kernel's start.
+    boolean isBarrier = word == 0;
+    long start = System.nanoTime();
+    if (!awaitCaller(caller, start, isBarrier ? LONGEST : timeout)) {
+      return new ChannelStatus(ChannelStatus.Outcome.TIMED_OUT, 0, channel);
+    }
+    Duration left = isBarrier ? timeout : timeout.minusNanos(System.nanoTime() - start);
+    return launch(own, kernel, word, left);
+  }
+
+  /** Waits for what the caller's stream has; false if that takes too long. */
+  private boolean awaitCaller(CudaStream caller, long start, Duration timeout) {
+    long limit = Math.min(TimeUnit.NANOSECONDS.convert(timeout), LONGEST.toNanos());
+    try (CudaEvent before = caller.record()) {
+      long now = start;
+      while (!before.awaitReached(now + Math.min(CANCEL_NANOS, limit - (now - start)))) {
+        if (cancelled) {
+          throw new CancelledWaitException();
+        }
+        now = System.nanoTime();
+        if (now - start >= limit) {
+          return false;
+        }
+      }
+      return true;
+    }
+  }
+
+  private ChannelStatus launch(Kit own, Kernel kernel, long word, Duration timeout) {
+    access().context(device).enter();
+    long millis =
+        Math.max(1, CudaStreamBlock.millis(timeout.isNegative() ? Duration.ZERO : timeout));
+    own.control.reset();
+    if (cancelled) {
+      throw new CancelledWaitException();
+    }
+    own.values.set(ValueLayout.JAVA_LONG, TIMEOUT, millis);
+    own.values.set(ValueLayout.JAVA_LONG, WORD, word);
+    long parameters = word == 0 ? own.barrier.address() : own.signal.address();
+    access()
+        .context(device)
+        .driver()
+        .kernels()
+        .launch(
+            access().kernels(device).function(kernel.name()),
+            1,
+            1,
+            1,
+            32,
+            1,
+            1,
+            0,
+            own.stream.handle(),
+            parameters);
+    if (cancelled) {
+      own.control.abort();
+    }
+    CudaEvent done = own.stream.record();
+    while (!done.awaitReached(System.nanoTime() + SLICE_NANOS)) {
+      Thread.onSpinWait();
+    }
+    return ChannelStatus.of(own.control.status());
+  }
+
+  private void end(ChannelStatus status, int peer, long start, String problem) {
+    switch (status.outcome()) {
+      case OK -> {}
+      case ABORTED -> throw new CancelledWaitException();
+      case TIMED_OUT ->
+          throw new CollectiveTimeoutException(
+              problem,
+              new FailureInfo(
+                  plan.group(),
+                  plan.rank(),
+                  plan.size(),
+                  OpType.UNKNOWN,
+                  0,
+                  peer,
+                  -1,
+                  Duration.ofNanos(System.nanoTime() - start)),
+              null);
+    }
+  }
+
+  /** Ends the wait that is under way, and all later ones. */
+  void cancel() {
+    cancelled = true;
+    Kit own;
+    synchronized (this) {
+      own = kit;
+    }
+    if (own != null) {
+      own.control.abort();
+    }
+  }
+
+  /** Frees everything; nobody waits any more. */
+  @Override
+  public synchronized void close() {
+    Kit own = kit;
+    if (own != null) {
+      kit = null;
+      own.control.close();
+      access().reserve(device).give(own.stream);
+    }
+  }
+}

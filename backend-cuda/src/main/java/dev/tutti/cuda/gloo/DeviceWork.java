@@ -1,0 +1,171 @@
+package dev.tutti.cuda.gloo;
+
+import static dev.tutti.cuda.access.CudaAccess.access;
+
+import dev.tutti.BackendException;
+import dev.tutti.DType;
+import dev.tutti.ReduceOp;
+import dev.tutti.Setting;
+import dev.tutti.cuda.Cuda;
+import dev.tutti.cuda.CudaDevice;
+import dev.tutti.cuda.CudaException;
+import dev.tutti.cuda.CudaStream;
+import dev.tutti.cuda.collective.CudaBackend;
+import dev.tutti.cuda.collective.CudaWorld;
+import dev.tutti.cuda.collective.InnerOperation;
+import dev.tutti.cuda.share.StoreExchange;
+import dev.tutti.gloo.spi.GlooGroup;
+import dev.tutti.kernels.Kernels;
+import dev.tutti.spi.Backend;
+import dev.tutti.spi.BackendContext;
+import dev.tutti.spi.Operation;
+import java.lang.System.Logger.Level;
+import java.nio.charset.StandardCharsets;
+import org.jspecify.annotations.Nullable;
+
+/**
+ * Runs a Gloo group's collectives on the devices themselves, where those of all ranks reach each
+ * other's memory (c10d: device work, on a transport with GPUDirect).
+ */
+public final class DeviceWork {
+  /** Says whether devices of a host do their ranks' operations themselves. */
+  public static final Setting<Boolean> DIRECT =
+      Setting.flag(
+          "TUTTI_GLOO_CUDA_DIRECT",
+          true,
+          "collectives of CUDA tensors in a Gloo group run on the devices where these reach each"
+              + " other and all ranks name theirs; false on any rank counts");
+
+  private static final System.Logger LOG = System.getLogger(DeviceWork.class.getName());
+
+  private final CudaDevice device;
+  private final CudaBackend backend;
+  private final CudaStream stream;
+  private volatile boolean aborted;
+
+  private DeviceWork(CudaDevice device, CudaBackend backend) {
+    this.device = device;
+    this.backend = backend;
+    this.stream = access().reserve(device).take();
+  }
+
+  /** Runs an operation of the devices. */
+  interface DeviceCall {
+    void run(Backend devices, Operation op) throws Exception;
+  }
+
+  /**
+   * Meets the other ranks; null on all of them where their devices do not reach each other, or one
+   * shall not.
+   *
+   * @param cuda has the device
+   * @param group opened by all ranks at once
+   */
+  public static @Nullable DeviceWork join(Cuda cuda, GlooGroup group) {
+    BackendContext context = group.context();
+    long until = System.nanoTime() + context.timeout().toNanos();
+    StoreExchange exchange =
+        new StoreExchange(context.store(), "tutti/direct", context.rank(), context.size());
+    boolean isWanted = context.settings().get(DIRECT) && context.size() > 1;
+    if (!agree(exchange, isWanted && canOpen(cuda, context), until)) {
+      return null;
+    }
+    CudaWorld world = null;
+    try {
+      world = CudaWorld.join(context, cuda);
+    } catch (BackendException e) {
+      LOG.log(
+          e instanceof CudaException ? Level.WARNING : Level.DEBUG,
+          "rank {0}: CUDA tensors of group {1} go through the host: {2}",
+          context.rank(),
+          context.group(),
+          e.getMessage());
+    }
+    boolean good = false;
+    try {
+      good = agree(exchange, world != null, until);
+    } finally {
+      if (!good && world != null) {
+        world.close();
+      }
+    }
+    return good && world != null ? new DeviceWork(world.device(), new CudaBackend(world)) : null;
+  }
+
+  /** Opens this rank's device: nobody is to wait for a rank that cannot. */
+  private static boolean canOpen(Cuda cuda, BackendContext context) {
+    try {
+      CudaDevice _ = cuda.device(context.device().index());
+      return true;
+    } catch (BackendException e) {
+      LOG.log(
+          Level.WARNING,
+          "rank {0}: CUDA tensors of group {1} go through the host, as the device cannot be opened:"
+              + " {2}",
+          context.rank(),
+          context.group(),
+          e.getMessage());
+      return false;
+    }
+  }
+
+  private static boolean agree(StoreExchange exchange, boolean own, long until) {
+    byte[] word = (own ? "yes" : "no").getBytes(StandardCharsets.UTF_8);
+    return exchange.allGather(word, until).stream().allMatch(each -> each.length == 3);
+  }
+
+  /** Tells whether the devices reduce elements of a type by an operator. */
+  static boolean reduces(DType dtype, ReduceOp reduceOp) {
+    return Kernels.isReducible(dtype) && reduceOp.isDefinedOn(dtype);
+  }
+
+  /** Tells whether a device is this rank's in the group. */
+  boolean isOn(int deviceIndex) {
+    return device.index() == deviceIndex;
+  }
+
+  /** Returns the stream in which the device works. */
+  CudaStream stream() {
+    return stream;
+  }
+
+  /** Runs an operation behind the work of its caller, and waits until the device has done it. */
+  void run(Operation op, DeviceCall call) throws Exception {
+    boolean good = false;
+    try {
+      runInOrder(op, call);
+      good = true;
+    } finally {
+      if (!good && !stream.isIdle()) {
+        // What runs late still writes to the caller's memory, which the caller may free now.
+        access().allocator(device).keepAllFor(access().forBlocks(stream));
+        access().sharable(device).keepAllFor(access().forBlocks(stream));
+      }
+    }
+  }
+
+  private void runInOrder(Operation op, DeviceCall call) throws Exception {
+    HostWork.begin(op, device, stream::waitFor);
+    InnerOperation inner = new InnerOperation(op);
+    try (CudaStream.Scope _ = stream.use()) {
+      call.run(backend, inner);
+    }
+    inner.awaitDevice(() -> aborted);
+    if (!inner.result().isEmpty()) {
+      inner.result().forEach(tensor -> HostWork.keepForCaller(op, device, tensor));
+      op.completeWith(inner.result());
+    }
+  }
+
+  void abort(Throwable cause) {
+    aborted = true;
+    backend.abort(cause);
+  }
+
+  void close() {
+    backend.close();
+    if (access().awaitIdle(stream, System.nanoTime() + HostWork.END_NANOS)) {
+      access().reserve(device).give(stream);
+    }
+  }
+}

@@ -1,0 +1,403 @@
+package dev.tutti.cuda.gloo;
+
+import dev.tutti.Device;
+import dev.tutti.ReduceOp;
+import dev.tutti.Tensor;
+import dev.tutti.cuda.Cuda;
+import dev.tutti.cuda.CudaDevice;
+import dev.tutti.cuda.collective.InnerOperation;
+import dev.tutti.cuda.gloo.DeviceWork.DeviceCall;
+import dev.tutti.cuda.gloo.HostPipeline.PartCall;
+import dev.tutti.gloo.spi.GlooGroup;
+import dev.tutti.spi.Backend;
+import dev.tutti.spi.DeviceEvent;
+import dev.tutti.spi.Operation;
+import java.lang.foreign.Arena;
+import java.util.ArrayList;
+import java.util.IdentityHashMap;
+import java.util.List;
+import java.util.Map;
+import java.util.concurrent.ConcurrentHashMap;
+import org.jspecify.annotations.Nullable;
+
+/**
+ * Runs a Gloo group's collectives on CUDA tensors: on the devices where those reach each other,
+ * else, and where the kernels lack the type, through page-locked host memory (c10d: device work and
+ * host work). The group's thread is done with an operation of the host when the copies of its
+ * results are in a stream, and with one of the devices when these are done.
+ */
+public final class GlooCudaBackend implements Backend {
+  /** Are the entries of a sparse tensor that the host sums and coalesces faster than the device. */
+  static final long LEAST_COALESCED = 1024;
+
+  private final Cuda cuda;
+  private final Backend host;
+  private final int rank;
+  private final int size;
+  private final PartSize partSize;
+  private final Map<Integer, HostWork> works = new ConcurrentHashMap<>();
+  private final @Nullable DeviceWork devices;
+  private volatile boolean aborted;
+
+  /**
+   * Creates the backend of a rank.
+   *
+   * @param cuda has the devices
+   * @param group whose
+   * @param devices of all ranks together, or null
+   */
+  public GlooCudaBackend(Cuda cuda, GlooGroup group, @Nullable DeviceWork devices) {
+    this.devices = devices;
+    this.cuda = cuda;
+    this.host = group.host();
+    this.rank = group.context().rank();
+    this.size = group.context().size();
+    this.partSize = PartSize.of(group);
+  }
+
+  /** Tells whether the devices do what they can without the host. */
+  public boolean hasGpuDirect() {
+    return devices != null;
+  }
+
+  /** Runs an operation on the devices, if they can do it; the same answer on all ranks. */
+  private boolean onDevices(Operation op, Tensor first, DeviceCall call) throws Exception {
+    DeviceWork all = devices;
+    if (all == null) {
+      return false;
+    }
+    if (!all.isOn(first.device().index())) {
+      throw new UnsupportedOperationException(
+          op.type().label()
+              + " on rank "
+              + rank
+              + ": the group has another device here than that of "
+              + first.describe());
+    }
+    HostWork before = works.get(first.device().index());
+    if (before != null) {
+      before.order(all.stream());
+    }
+    all.run(op, call);
+    return true;
+  }
+
+  private boolean onDevices(Operation op, Tensor first, ReduceOp reduceOp, DeviceCall call)
+      throws Exception {
+    return DeviceWork.reduces(first.dtype(), reduceOp) && onDevices(op, first, call);
+  }
+
+  @Override
+  public DeviceEvent callerEvent(Device device) {
+    return HostWork.mark(cuda.device(device.index()));
+  }
+
+  private HostWork begin(Operation op, Tensor first) {
+    HostWork work = work(first.device().index());
+    work.begin(op);
+    return work;
+  }
+
+  /** Returns what brings tensors of a device to the host and back. */
+  HostWork work(int index) {
+    return works.computeIfAbsent(index, i -> new HostWork(cuda.device(i), rank, () -> aborted));
+  }
+
+  /**
+   * Runs an operation of the host part by part, if all ranks do.
+   *
+   * @param ranks how many rows a rank has that has most, the others one
+   */
+  private void inParts(
+      Operation op, Tensor first, int ranks, DeviceRows in, DeviceRows out, PartCall call)
+      throws Exception {
+    DeviceRows own = in.count() == 1 ? in : out;
+    HostPipeline.run(begin(op, first), op, in, out, partSize.numel(own, ranks), call);
+  }
+
+  /** Views a part of rows for all ranks as one for each. */
+  private List<Tensor> ofEach(Tensor all) {
+    long numel = all.numel() / size;
+    List<Tensor> each = new ArrayList<>(size);
+    for (int r = 0; r < size; r++) {
+      each.add(all.flatten().narrow(0, r * numel, numel));
+    }
+    return each;
+  }
+
+  /** Runs an operation of the host. */
+  private interface HostCall {
+    void run() throws Exception;
+  }
+
+  /** Runs an operation of the host on parts that were begun until its results are on their way. */
+  private static void run(Operation op, HostWork work, HostCall call) throws Exception {
+    boolean good = false;
+    try {
+      work.awaitInputs(op);
+      call.run();
+      work.copyBack();
+      work.enqueued(op);
+      good = true;
+    } finally {
+      work.end(good);
+    }
+  }
+
+  /** Takes what the operation reads; what goes to several ranks once. */
+  private static List<Tensor> inputs(HostWork work, List<Tensor> tensors) {
+    IdentityHashMap<Tensor, Tensor> known = new IdentityHashMap<>();
+    List<Tensor> hosts = new ArrayList<>(tensors.size());
+    for (Tensor tensor : tensors) {
+      hosts.add(known.computeIfAbsent(tensor, each -> work.input(each).host()));
+    }
+    return hosts;
+  }
+
+  private static List<Tensor> outputs(HostWork work, List<Tensor> tensors) {
+    List<Tensor> hosts = new ArrayList<>(tensors.size());
+    tensors.forEach(tensor -> hosts.add(work.output(tensor).host()));
+    return hosts;
+  }
+
+  @Override
+  public void allReduce(Operation op, Tensor tensor, ReduceOp reduceOp) throws Exception {
+    if (onDevices(op, tensor, reduceOp, (on, inner) -> on.allReduce(inner, tensor, reduceOp))) {
+      return;
+    }
+    DeviceRows rows = DeviceRows.ofAll(List.of(tensor));
+    inParts(op, tensor, 1, rows, rows, (part, _) -> host.allReduce(op, part, reduceOp));
+  }
+
+  @Override
+  public void allReduceCoalesced(Operation op, List<Tensor> tensors, ReduceOp reduceOp)
+      throws Exception {
+    if (onDevices(
+        op,
+        tensors.get(0),
+        reduceOp,
+        (on, inner) -> on.allReduceCoalesced(inner, tensors, reduceOp))) {
+      return;
+    }
+    DeviceRows rows = DeviceRows.ofAll(tensors);
+    inParts(op, tensors.get(0), 1, rows, rows, (part, _) -> host.allReduce(op, part, reduceOp));
+  }
+
+  @Override
+  public void reduce(Operation op, Tensor tensor, ReduceOp reduceOp, int root) throws Exception {
+    if (onDevices(op, tensor, reduceOp, (on, inner) -> on.reduce(inner, tensor, reduceOp, root))) {
+      return;
+    }
+    DeviceRows rows = DeviceRows.ofAll(List.of(tensor));
+    DeviceRows back = rank == root ? rows : DeviceRows.NONE;
+    inParts(op, tensor, 1, rows, back, (part, _) -> host.reduce(op, part, reduceOp, root));
+  }
+
+  @Override
+  public void broadcast(Operation op, Tensor tensor, int root) throws Exception {
+    if (onDevices(op, tensor, (on, inner) -> on.broadcast(inner, tensor, root))) {
+      return;
+    }
+    DeviceRows rows = DeviceRows.ofAll(List.of(tensor));
+    if (rank == root) {
+      inParts(op, tensor, 1, rows, DeviceRows.NONE, (part, _) -> host.broadcast(op, part, root));
+    } else {
+      inParts(op, tensor, 1, DeviceRows.NONE, rows, (_, part) -> host.broadcast(op, part, root));
+    }
+  }
+
+  @Override
+  public void allGather(Operation op, List<Tensor> outputs, Tensor input) throws Exception {
+    if (onDevices(op, input, (on, inner) -> on.allGather(inner, outputs, input))) {
+      return;
+    }
+    DeviceRows own = DeviceRows.ofAll(List.of(input));
+    DeviceRows all = DeviceRows.ofEach(outputs);
+    inParts(op, input, size, own, all, (in, out) -> host.allGatherInto(op, out, in));
+  }
+
+  @Override
+  public void allGatherInto(Operation op, Tensor output, Tensor input) throws Exception {
+    if (onDevices(op, input, (on, inner) -> on.allGatherInto(inner, output, input))) {
+      return;
+    }
+    DeviceRows own = DeviceRows.ofAll(List.of(input));
+    DeviceRows all = DeviceRows.ofParts(List.of(output), size);
+    inParts(op, input, size, own, all, (in, out) -> host.allGatherInto(op, out, in));
+  }
+
+  @Override
+  public void allGatherIntoCoalesced(Operation op, List<Tensor> outputs, List<Tensor> inputs)
+      throws Exception {
+    if (onDevices(
+        op, inputs.get(0), (on, inner) -> on.allGatherIntoCoalesced(inner, outputs, inputs))) {
+      return;
+    }
+    DeviceRows own = DeviceRows.ofAll(inputs);
+    DeviceRows all = DeviceRows.ofParts(outputs, size);
+    inParts(op, inputs.get(0), size, own, all, (in, out) -> host.allGatherInto(op, out, in));
+  }
+
+  @Override
+  public void gather(Operation op, List<Tensor> outputs, Tensor input, int root) throws Exception {
+    if (onDevices(op, input, (on, inner) -> on.gather(inner, outputs, input, root))) {
+      return;
+    }
+    DeviceRows own = DeviceRows.ofAll(List.of(input));
+    DeviceRows all = DeviceRows.ofEach(outputs);
+    inParts(
+        op,
+        input,
+        size,
+        own,
+        all,
+        (in, out) -> host.gather(op, rank == root ? ofEach(out) : List.of(), in, root));
+  }
+
+  @Override
+  public void scatter(Operation op, Tensor output, List<Tensor> inputs, int root) throws Exception {
+    if (onDevices(op, output, (on, inner) -> on.scatter(inner, output, inputs, root))) {
+      return;
+    }
+    DeviceRows own = DeviceRows.ofAll(List.of(output));
+    DeviceRows all = DeviceRows.ofEach(inputs);
+    inParts(
+        op,
+        output,
+        size,
+        all,
+        own,
+        (in, out) -> host.scatter(op, out, rank == root ? ofEach(in) : List.of(), root));
+  }
+
+  @Override
+  public void reduceScatter(Operation op, Tensor output, List<Tensor> inputs, ReduceOp reduceOp)
+      throws Exception {
+    if (onDevices(
+        op, output, reduceOp, (on, inner) -> on.reduceScatter(inner, output, inputs, reduceOp))) {
+      return;
+    }
+    DeviceRows own = DeviceRows.ofAll(List.of(output));
+    DeviceRows all = DeviceRows.ofEach(inputs);
+    inParts(
+        op, output, size, all, own, (in, out) -> host.reduceScatter(op, out, ofEach(in), reduceOp));
+  }
+
+  @Override
+  public void reduceScatterInto(Operation op, Tensor output, Tensor input, ReduceOp reduceOp)
+      throws Exception {
+    if (onDevices(
+        op,
+        output,
+        reduceOp,
+        (on, inner) -> on.reduceScatterInto(inner, output, input, reduceOp))) {
+      return;
+    }
+    DeviceRows own = DeviceRows.ofAll(List.of(output));
+    DeviceRows all = DeviceRows.ofParts(List.of(input), size);
+    inParts(op, output, size, all, own, (in, out) -> host.reduceScatterInto(op, out, in, reduceOp));
+  }
+
+  @Override
+  public void reduceScatterIntoCoalesced(
+      Operation op, List<Tensor> outputs, List<Tensor> inputs, ReduceOp reduceOp) throws Exception {
+    if (onDevices(
+        op,
+        outputs.get(0),
+        reduceOp,
+        (on, inner) -> on.reduceScatterIntoCoalesced(inner, outputs, inputs, reduceOp))) {
+      return;
+    }
+    if (!partSize.isWhole()) {
+      DeviceRows own = DeviceRows.ofAll(outputs);
+      DeviceRows all = DeviceRows.ofParts(inputs, size);
+      inParts(
+          op,
+          outputs.get(0),
+          size,
+          all,
+          own,
+          (in, out) -> host.reduceScatterInto(op, out, in, reduceOp));
+      return;
+    }
+    HostWork work = begin(op, outputs.get(0));
+    List<Tensor> ins = inputs(work, inputs);
+    List<Tensor> outs = outputs(work, outputs);
+    run(op, work, () -> host.reduceScatterIntoCoalesced(op, outs, ins, reduceOp));
+  }
+
+  @Override
+  public void allToAll(Operation op, List<Tensor> outputs, List<Tensor> inputs) throws Exception {
+    if (onDevices(op, outputs.get(0), (on, inner) -> on.allToAll(inner, outputs, inputs))) {
+      return;
+    }
+    HostWork work = begin(op, outputs.get(0));
+    List<Tensor> ins = inputs(work, inputs);
+    List<Tensor> outs = outputs(work, outputs);
+    run(op, work, () -> host.allToAll(op, outs, ins));
+  }
+
+  @Override
+  public void allToAllSingle(
+      Operation op, Tensor output, Tensor input, long[] outputSplits, long[] inputSplits)
+      throws Exception {
+    if (onDevices(
+        op,
+        output,
+        (on, inner) -> on.allToAllSingle(inner, output, input, outputSplits, inputSplits))) {
+      return;
+    }
+    HostWork work = begin(op, output);
+    Tensor in = work.input(input).host();
+    Tensor out = work.output(output).host();
+    run(op, work, () -> host.allToAllSingle(op, out, in, outputSplits, inputSplits));
+  }
+
+  @Override
+  public void allReduceSparse(Operation op, Tensor tensor, ReduceOp reduceOp) throws Exception {
+    if (onDevices(
+        op, tensor.values(), (on, inner) -> on.allReduceSparse(inner, tensor, reduceOp))) {
+      return;
+    }
+    HostWork work = begin(op, tensor.values());
+    if (!partSize.isWhole()) {
+      CudaDevice device = cuda.device(tensor.device().index());
+      Tensor sum = work.sum(op, tensor, size, this, Arena.ofAuto());
+      HostWork.keepForCaller(op, device, sum);
+      op.completeWith(List.of(sum));
+      return;
+    }
+    try (Arena arena = Arena.ofShared()) {
+      boolean isLarge = tensor.indices().size(1) > LEAST_COALESCED;
+      Tensor own = isLarge ? work.sum(op, tensor, 1, null, arena) : tensor;
+      Tensor indices = work.input(own.indices()).host();
+      Tensor values = work.input(own.values()).host();
+      Tensor sparse = Tensor.sparse(indices, values, tensor.shape());
+      InnerOperation inner = new InnerOperation(op);
+      run(op, work, () -> host.allReduceSparse(inner, sparse, reduceOp));
+      Tensor sum = inner.result().get(0);
+      op.completeWith(
+          List.of(
+              Tensor.sparse(
+                  work.copyOf(op, sum.indices()), work.copyOf(op, sum.values()), sum.shape())));
+    }
+  }
+
+  @Override
+  public void abort(Throwable cause) {
+    aborted = true;
+    DeviceWork all = devices;
+    if (all != null) {
+      all.abort(cause);
+    }
+  }
+
+  @Override
+  public void close() {
+    DeviceWork all = devices;
+    if (all != null) {
+      all.close();
+    }
+    works.values().forEach(HostWork::close);
+  }
+}

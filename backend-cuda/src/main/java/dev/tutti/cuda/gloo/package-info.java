@@ -1,0 +1,8 @@
+/**
+ * Tensors of devices in groups of Gloo: copies to the host and back, or the work of the backend
+ * cuda.
+ */
+@NullMarked
+package dev.tutti.cuda.gloo;
+
+import org.jspecify.annotations.NullMarked;

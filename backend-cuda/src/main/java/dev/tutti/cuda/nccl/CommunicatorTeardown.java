@@ -1,0 +1,72 @@
+package dev.tutti.cuda.nccl;
+
+import java.lang.System.Logger.Level;
+import java.time.Duration;
+import org.jspecify.annotations.Nullable;
+
+/**
+ * Is the end of a communicator: an abort or a close, whichever is begun first, on a thread of its
+ * own, as NCCL may hang in it. Any thread.
+ */
+final class CommunicatorTeardown {
+  private static final System.Logger LOG = System.getLogger(CommunicatorTeardown.class.getName());
+
+  private final String name;
+  private final Runnable abort;
+  private final Runnable close;
+  private volatile @Nullable Throwable cause;
+  private @Nullable Thread thread;
+
+  /**
+   * Creates an end that has not begun.
+   *
+   * @param name of the communicator, for texts
+   * @param abort ends what runs, and frees the communicator
+   * @param close frees the communicator, in which nothing runs
+   */
+  CommunicatorTeardown(String name, Runnable abort, Runnable close) {
+    this.name = name;
+    this.abort = abort;
+    this.close = close;
+  }
+
+  /** Begins an abort, unless the end has begun. */
+  synchronized void abort(Throwable newCause) {
+    if (thread == null) {
+      cause = newCause;
+      thread = Thread.ofPlatform().daemon().name("tutti-nccl-abort").start(abort);
+    }
+  }
+
+  /** Returns why it is aborted, or null if it is not. */
+  @Nullable Throwable cause() {
+    return cause;
+  }
+
+  /** Begins a close, unless the end has begun; returns the thread that ends it. */
+  synchronized Thread close() {
+    Thread begun = thread;
+    if (begun == null) {
+      begun = Thread.ofPlatform().daemon().name("tutti-nccl-close").start(close);
+      thread = begun;
+    }
+    return begun;
+  }
+
+  /** Waits for the end, which this begins if nobody has; an interrupt ends the wait and is kept. */
+  void await(long deadlineNanos) {
+    Thread begun = close();
+    boolean interrupted = Thread.interrupted();
+    try {
+      long left = Math.max(0, deadlineNanos - System.nanoTime());
+      if (!begun.join(Duration.ofNanos(left))) {
+        LOG.log(Level.WARNING, "{0}: NCCL does not end its communicator in time", name);
+      }
+    } catch (InterruptedException e) {
+      interrupted = true;
+    }
+    if (interrupted) {
+      Thread.currentThread().interrupt();
+    }
+  }
+}

@@ -1,0 +1,58 @@
+package dev.tutti.cuda.nccl;
+
+import static dev.tutti.cuda.access.CudaAccess.access;
+
+import dev.tutti.cuda.CudaDevice;
+import dev.tutti.cuda.CudaStream;
+import dev.tutti.cuda.memory.DeviceBlock;
+import dev.tutti.spi.Operation;
+
+/** Lends operations on lists of tensors memory for the parts in one piece. */
+final class FlatParts {
+  private final CudaDevice device;
+  private final NcclLauncher lane;
+  private final int rank;
+
+  /** Puts an operation into its stream that works on such memory. */
+  interface Body {
+    void run(CudaStream stream, long address);
+  }
+
+  FlatParts(CudaDevice device, NcclLauncher lane, int rank) {
+    this.device = device;
+    this.lane = lane;
+    this.rank = rank;
+  }
+
+  /**
+   * Lends memory to an operation, which has its turn on the lane meanwhile. It is used in the order
+   * of the stream, so it is free again once all is queued.
+   *
+   * @throws UnsupportedOperationException if the stream is being recorded
+   */
+  void lend(Operation op, long bytes, Body body) {
+    CudaStream stream = lane.begin();
+    try {
+      DeviceBlock flat = allocate(op, bytes, stream);
+      try {
+        body.run(stream, flat.address());
+      } finally {
+        access().allocator(device).free(flat);
+      }
+    } finally {
+      lane.leave();
+    }
+  }
+
+  private DeviceBlock allocate(Operation op, long bytes, CudaStream stream) {
+    if (stream.isCapturing()) {
+      throw new UnsupportedOperationException(
+          op.type().label()
+              + " of a list on rank "
+              + rank
+              + " cannot be recorded into a graph, as it needs memory for the parts in one piece;"
+              + " the operation of a single tensor can");
+    }
+    return access().allocator(device).allocate(bytes, access().forBlocks(stream));
+  }
+}

@@ -1,0 +1,386 @@
+package dev.tutti.cuda.nccl;
+
+import static dev.tutti.cuda.access.CudaAccess.access;
+
+import dev.tutti.BackendException;
+import dev.tutti.Capabilities.Feature;
+import dev.tutti.DType;
+import dev.tutti.ReduceOp;
+import dev.tutti.Store;
+import dev.tutti.Tensor;
+import dev.tutti.cuda.CudaDevice;
+import dev.tutti.cuda.collective.Checks;
+import dev.tutti.cuda.collective.MessageMatcher;
+import dev.tutti.cuda.collective.Messages;
+import dev.tutti.cuda.collective.SparseReduction;
+import dev.tutti.cuda.memory.DeviceBlock;
+import dev.tutti.cuda.provider.CudaSettings;
+import dev.tutti.spi.Backend;
+import dev.tutti.spi.BackendContext;
+import dev.tutti.spi.Operation;
+import java.lang.foreign.Arena;
+import java.util.EnumMap;
+import java.util.List;
+import java.util.Map;
+import java.util.concurrent.TimeUnit;
+import org.jspecify.annotations.Nullable;
+
+/**
+ * Moves and reduces CUDA tensors of ranks on any hosts, by NCCL. Each operation makes the calls
+ * that c10d makes for it, so that ranks of PyTorch can take part.
+ */
+public final class NcclBackend implements Backend {
+  private static final long CLOSE_NANOS = TimeUnit.SECONDS.toNanos(6);
+
+  private final CudaDevice device;
+  private final int rank;
+  private final int size;
+  private final LazyCommunicator communicator;
+  private final NcclLauncher lane;
+  private final NcclReductions reductions;
+  private final NcclExchanges exchanges;
+  private final FlatParts flatParts;
+  private final NcclWatch watch;
+  private final @Nullable Messages messages;
+  private final @Nullable NcclSubgroups subgroups;
+  private final Map<Feature, String> missing;
+  private final DeviceBlock barrierCell;
+  private volatile boolean aborted;
+
+  /**
+   * Creates the backend of a rank.
+   *
+   * @param lane of that communicator
+   * @param messages null where there is one rank
+   * @param subgroups makes groups of ranks of this one, where some are of PyTorch; else null
+   * @param missing what the group has to do without, with the reason
+   */
+  NcclBackend(
+      CudaDevice device,
+      int rank,
+      int size,
+      LazyCommunicator communicator,
+      NcclLauncher lane,
+      Store store,
+      @Nullable Messages messages,
+      @Nullable NcclSubgroups subgroups,
+      Map<Feature, String> missing) {
+    this.device = device;
+    this.rank = rank;
+    this.size = size;
+    this.communicator = communicator;
+    this.lane = lane;
+    this.reductions = new NcclReductions(lane, rank);
+    this.exchanges = new NcclExchanges(lane, rank, size);
+    this.flatParts = new FlatParts(device, lane, rank);
+    this.messages = messages;
+    this.subgroups = subgroups;
+    this.missing = Map.copyOf(missing);
+    access().context(device).enter();
+    this.barrierCell =
+        access()
+            .allocator(device)
+            .allocate(Float.BYTES, access().forBlocks(device.defaultStream()));
+    this.watch = new NcclWatch(communicator, lane, store, rank, size, messages);
+  }
+
+  private long address(Operation op, Tensor tensor) {
+    Checks.device(op, tensor, device, rank);
+    return tensor.segment().address();
+  }
+
+  private void check(Operation op, List<Tensor> tensors) {
+    for (Tensor tensor : tensors) {
+      Checks.device(op, tensor, device, rank);
+    }
+  }
+
+  @Override
+  public Map<Feature, String> missingFeatures() {
+    Messages own = messages;
+    if (own == null) {
+      return missing;
+    }
+    Map<Feature, String> all = new EnumMap<>(Feature.class);
+    all.putAll(missing);
+    all.putAll(own.missingFeatures());
+    return all;
+  }
+
+  @Override
+  public void broadcast(Operation op, Tensor tensor, int root) {
+    long address = address(op, tensor);
+    long bytes = tensor.byteSize();
+    if (bytes > 0) {
+      lane.put(
+          op,
+          (nccl, handle, stream) -> nccl.broadcast(address, address, bytes, root, handle, stream));
+    }
+  }
+
+  @Override
+  public void allReduce(Operation op, Tensor tensor, ReduceOp reduceOp) {
+    long address = address(op, tensor);
+    reductions.put(
+        op,
+        tensor,
+        reduceOp,
+        (nccl, count, type, operator, handle, stream) ->
+            nccl.allReduce(address, address, count, type, operator, handle, stream));
+  }
+
+  @Override
+  public void allReduceSparse(Operation op, Tensor tensor, ReduceOp reduceOp) throws Exception {
+    long _ = address(op, tensor.indices());
+    long _ = address(op, tensor.values());
+    Messages own = messages;
+    if (own != null && own.mayMeetPytorch()) {
+      throw new UnsupportedOperationException(
+          op.type().label()
+              + " on rank "
+              + rank
+              + ": ranks of PyTorch have none on NCCL, and with "
+              + CudaSettings.NCCL_LAZY.name()
+              + " nobody knows whether there are any");
+    }
+    SparseReduction sparse = new SparseReduction(device, rank, size, this, () -> aborted);
+    op.completeWith(List.of(sparse.sum(op, tensor, Arena.ofAuto())));
+  }
+
+  @Override
+  public void allReduceCoalesced(Operation op, List<Tensor> tensors, ReduceOp reduceOp) {
+    check(op, tensors);
+    reductions.putAll(op, tensors, reduceOp);
+  }
+
+  @Override
+  public void reduce(Operation op, Tensor tensor, ReduceOp reduceOp, int root) {
+    long address = address(op, tensor);
+    reductions.put(
+        op,
+        tensor,
+        reduceOp,
+        (nccl, count, type, operator, handle, stream) ->
+            nccl.reduce(address, address, count, type, operator, root, handle, stream));
+  }
+
+  @Override
+  public void reduceScatterInto(Operation op, Tensor output, Tensor input, ReduceOp reduceOp) {
+    reduceScatter(op, output, address(op, output), address(op, input), reduceOp);
+  }
+
+  private void reduceScatter(Operation op, Tensor output, long to, long from, ReduceOp reduceOp) {
+    reductions.put(
+        op,
+        output,
+        reduceOp,
+        (nccl, count, type, operator, handle, stream) ->
+            nccl.reduceScatter(from, to, count, type, operator, handle, stream));
+  }
+
+  @Override
+  public void reduceScatter(Operation op, Tensor output, List<Tensor> inputs, ReduceOp reduceOp) {
+    long to = address(op, output);
+    check(op, inputs);
+    reductions.requireReducible(op, output, reduceOp);
+    long bytes = output.byteSize();
+    if (bytes == 0) {
+      return;
+    }
+    flatParts.lend(
+        op,
+        bytes * size,
+        (stream, flat) -> {
+          for (int r = 0; r < size; r++) {
+            access().copy(stream, flat + r * bytes, inputs.get(r).segment().address(), bytes);
+          }
+          reduceScatter(op, output, to, flat, reduceOp);
+        });
+  }
+
+  @Override
+  public void allGather(Operation op, List<Tensor> outputs, Tensor input) {
+    long from = address(op, input);
+    check(op, outputs);
+    long bytes = input.byteSize();
+    if (bytes == 0) {
+      return;
+    }
+    flatParts.lend(
+        op,
+        bytes * size,
+        (stream, to) -> {
+          lane.run(op, stream, (nccl, handle, own) -> nccl.allGather(from, to, bytes, handle, own));
+          access().context(device).enter();
+          for (int r = 0; r < size; r++) {
+            access().copy(stream, outputs.get(r).segment().address(), to + r * bytes, bytes);
+          }
+          lane.end(op, stream);
+        });
+  }
+
+  @Override
+  public void allGatherInto(Operation op, Tensor output, Tensor input) {
+    long from = address(op, input);
+    long to = address(op, output);
+    long bytes = input.byteSize();
+    if (bytes > 0) {
+      lane.put(op, (nccl, handle, stream) -> nccl.allGather(from, to, bytes, handle, stream));
+    }
+  }
+
+  @Override
+  public void gather(Operation op, List<Tensor> outputs, Tensor input, int root) {
+    long from = address(op, input);
+    check(op, outputs);
+    exchanges.gather(op, outputs, from, input.byteSize(), root);
+  }
+
+  @Override
+  public void scatter(Operation op, Tensor output, List<Tensor> inputs, int root) {
+    long to = address(op, output);
+    check(op, inputs);
+    exchanges.scatter(op, to, inputs, output.byteSize(), root);
+  }
+
+  @Override
+  public void allToAll(Operation op, List<Tensor> outputs, List<Tensor> inputs) {
+    check(op, outputs);
+    check(op, inputs);
+    exchanges.allToAll(op, outputs, inputs);
+  }
+
+  @Override
+  public void allToAllSingle(
+      Operation op, Tensor output, Tensor input, long[] outputSplits, long[] inputSplits) {
+    long[] from = starts(address(op, input), input, inputSplits);
+    long[] to = starts(address(op, output), output, outputSplits);
+    exchanges.allToAll(op, to, from);
+  }
+
+  /** Returns where the parts begin, and where the last one ends. */
+  private static long[] starts(long address, Tensor tensor, long[] splits) {
+    long row = tensor.size(0) == 0 ? 0 : tensor.byteSize() / tensor.size(0);
+    long[] starts = new long[splits.length + 1];
+    starts[0] = address;
+    for (int r = 0; r < splits.length; r++) {
+      starts[r + 1] = starts[r] + splits[r] * row;
+    }
+    return starts;
+  }
+
+  @Override
+  public void barrier(Operation op) {
+    long cell = barrierCell.address();
+    int type = NcclTypes.type(DType.FLOAT32);
+    int sum = NcclTypes.op(ReduceOp.Kind.SUM, DType.FLOAT32);
+    lane.put(
+        op, (nccl, handle, stream) -> nccl.allReduce(cell, cell, 1, type, sum, handle, stream));
+  }
+
+  @Override
+  public void send(Operation op, Tensor tensor, int peer, int tag) {
+    long address = address(op, tensor);
+    messages(op).send(op, peer, tag, address, tensor.byteSize());
+  }
+
+  @Override
+  public void recv(Operation op, Tensor tensor, int peer, int tag) {
+    long address = address(op, tensor);
+    messages(op).receive(op, peer, tag, address, tensor.byteSize());
+  }
+
+  @Override
+  public void recvAnySource(Operation op, Tensor tensor, int tag) {
+    long address = address(op, tensor);
+    messages(op).receive(op, MessageMatcher.ANY, tag, address, tensor.byteSize());
+  }
+
+  private Messages messages(Operation op) {
+    Messages own = messages;
+    if (own == null) {
+      throw new UnsupportedOperationException(
+          op.type().label() + " on rank " + rank + ": a group of one rank has no messages");
+    }
+    return own;
+  }
+
+  @Override
+  public String likelyCause(Operation op) {
+    Messages own = messages;
+    boolean ofOthers = op.type().isPointToPoint() || op.equals(lane.first());
+    return own == null || !ofOthers ? "" : own.likelyCause();
+  }
+
+  @Override
+  public void beginBatch() {
+    Messages own = messages;
+    if (own != null) {
+      own.beginBatch();
+    }
+  }
+
+  @Override
+  public void endBatch() {
+    Messages own = messages;
+    if (own != null) {
+      own.endBatch();
+    }
+  }
+
+  @Override
+  public boolean hasForeignRanks() {
+    return subgroups != null;
+  }
+
+  @Override
+  public @Nullable Backend createSubgroup(BackendContext context, List<Integer> ranks) {
+    return subgroups == null ? null : subgroups.create(context, ranks);
+  }
+
+  @Override
+  public void passSubgroup(List<Integer> ranks, long deadlineNanos) {
+    if (subgroups != null) {
+      subgroups.pass(ranks, deadlineNanos);
+    }
+  }
+
+  @Override
+  public void abort(Throwable cause) {
+    aborted = true;
+    communicator.abort(cause);
+    Messages own = messages;
+    if (own != null) {
+      own.abort(cause);
+    }
+  }
+
+  @Override
+  public void close() {
+    long until = System.nanoTime() + CLOSE_NANOS;
+    Messages own = messages;
+    try {
+      if (own != null) {
+        own.beginClose();
+      }
+    } finally {
+      // Only now, that peers have heard all that this rank had to say.
+      watch.close();
+      communicator.close(until);
+    }
+    if (own != null) {
+      own.close(until);
+    }
+    boolean idle;
+    try {
+      idle = lane.awaitIdle(until);
+    } catch (BackendException e) {
+      idle = false;
+    }
+    if (idle) {
+      lane.close();
+      // A barrier that does not end may still write to it.
+      access().allocator(device).free(barrierCell);
+    }
+  }
+}

@@ -1,0 +1,277 @@
+package dev.tutti.cuda.nccl;
+
+import static dev.tutti.cuda.access.CudaAccess.access;
+
+import dev.tutti.BackendException;
+import dev.tutti.cuda.CudaDevice;
+import dev.tutti.cuda.CudaEvent;
+import dev.tutti.cuda.CudaStream;
+import dev.tutti.spi.Operation;
+import java.util.List;
+import java.util.Queue;
+import java.util.concurrent.ConcurrentLinkedQueue;
+import java.util.concurrent.TimeUnit;
+import java.util.concurrent.locks.ReentrantLock;
+import java.util.function.Consumer;
+import org.jspecify.annotations.Nullable;
+
+/**
+ * Puts the operations on a group's communicator into streams, in their order. Any thread; between
+ * {@link #begin} and {@link #leave} one at a time.
+ */
+final class NcclLauncher {
+  /*
+   * NCCL's operations on one communicator must follow each other on the device as they were called.
+   * So when the stream is another one than last time, it is made to wait for the last operation.
+   *
+   * The time-out of an operation is the group's to find, which then aborts the communicator and so
+   * ends the waits here; they have a later limit only to be sure.
+   *
+   * Messages are in it with ranks of PyTorch, and may come from other threads than collectives. Those that
+   * NCCL is to get are to be seen while a call waits for a peer, all of them: each may have another one.
+   */
+  private static final long GRACE_NANOS = TimeUnit.SECONDS.toNanos(5);
+
+  private static final long LOOK_NANOS = TimeUnit.MILLISECONDS.toNanos(200);
+
+  private final CudaDevice device;
+  private final LazyCommunicator communicator;
+  private final NcclEvents events;
+  private final ReentrantLock turn = new ReentrantLock();
+  private CudaStream lastStream;
+  private @Nullable CudaEvent lastEvent;
+  private volatile @Nullable Operation lastOp;
+  private volatile long lastNumber;
+
+  private volatile @Nullable Operation calling;
+  private final Queue<NcclMessage> messages = new ConcurrentLinkedQueue<>();
+  private volatile @Nullable Operation first;
+
+  NcclLauncher(CudaDevice device, LazyCommunicator communicator) {
+    this.device = device;
+    this.communicator = communicator;
+    this.events = new NcclEvents(device, communicator);
+    this.lastStream = device.defaultStream();
+  }
+
+  /** Puts NCCL's operations into a stream. */
+  @FunctionalInterface
+  interface Call {
+    /**
+     * Calls NCCL.
+     *
+     * @param nccl to be called
+     * @param handle of the communicator
+     * @param stream where the operations go
+     * @return the first result that is none of success, else success
+     */
+    int run(NcclCalls nccl, long handle, long stream);
+  }
+
+  /** Returns the number of the last operation that the device got, or 0. Any thread. */
+  long lastSequence() {
+    return lastNumber;
+  }
+
+  /**
+   * Returns the last operation that the device got, if it has not ended; else the one that NCCL is
+   * to get, which may wait for other ranks. Any thread.
+   */
+  @Nullable Operation pending() {
+    Operation last = lastOp;
+    Operation op = last == null || last.isDone() ? calling : last;
+    return op == null || op.isDone() ? null : op;
+  }
+
+  /** Returns the messages that NCCL got or is to get and that have not ended. Any thread. */
+  List<NcclMessage> pendingMessages() {
+    messages.removeIf(each -> each.op().isDone());
+    return List.copyOf(messages);
+  }
+
+  private void add(List<NcclMessage> more) {
+    NcclMessage oldest = messages.peek();
+    while (oldest != null && oldest.op().isDone()) {
+      messages.remove(oldest);
+      oldest = messages.peek();
+    }
+    messages.addAll(more);
+  }
+
+  /** Returns the operation that waits for all ranks to make the communicator. Any thread. */
+  @Nullable Operation first() {
+    Operation waits = first;
+    return waits == null || waits.isDone() ? null : waits;
+  }
+
+  /** Returns what NCCL says that failed since, or null; null while it is called. Any thread. */
+  @Nullable RuntimeException failure() {
+    if (!turn.tryLock()) {
+      return null;
+    }
+    try {
+      return communicator.failure();
+    } finally {
+      turn.unlock();
+    }
+  }
+
+  /** Takes the turn, and returns the current stream, ordered behind the last operation. */
+  CudaStream begin() {
+    turn.lock();
+    boolean good = false;
+    try {
+      access().context(device).enter();
+      CudaStream stream = device.currentStream();
+      CudaEvent last = lastEvent;
+      if (last != null && !stream.equals(lastStream) && !stream.isCapturing()) {
+        stream.waitFor(last);
+      }
+      good = true;
+      return stream;
+    } finally {
+      if (!good) {
+        turn.unlock();
+      }
+    }
+  }
+
+  /** Gives the turn back that {@link #begin} took. */
+  void leave() {
+    turn.unlock();
+  }
+
+  /** Puts an operation that is nothing but calls of NCCL into the current stream. */
+  void put(Operation op, Call call) {
+    put(op, stream -> {}, call);
+  }
+
+  /**
+   * Puts an operation into the current stream.
+   *
+   * @param op the operation
+   * @param before puts there what comes before NCCL's calls
+   * @param call calls NCCL
+   */
+  void put(Operation op, Consumer<CudaStream> before, Call call) {
+    CudaStream stream = begin();
+    try {
+      before.accept(stream);
+      run(op, stream, call);
+      end(op, stream);
+    } finally {
+      leave();
+    }
+  }
+
+  /**
+   * Runs an operation of one or more calls.
+   *
+   * @param op the operation
+   * @param stream of {@link #begin}
+   * @param call calls NCCL
+   */
+  void run(Operation op, CudaStream stream, Call call) {
+    calling = op;
+    op.took("nccl");
+    run(op.type().label(), op, op.deadlineNanos() + GRACE_NANOS, stream, call);
+  }
+
+  private void run(String what, Operation op, long deadlineNanos, CudaStream stream, Call call) {
+    Communicator to = communicator.made();
+    if (to == null) {
+      first = op;
+      to = communicator.get(deadlineNanos);
+      first = null;
+    }
+    to.runGroup(what, deadlineNanos, (nccl, handle) -> call.run(nccl, handle, stream.handle()));
+  }
+
+  /** Runs messages as one; a message that fails ends by what this throws. */
+  void exchange(List<NcclMessage> all) {
+    add(all);
+    CudaStream stream = begin();
+    try {
+      long deadline = all.stream().mapToLong(each -> each.op().deadlineNanos()).min().orElse(0);
+      String what = all.size() == 1 ? all.get(0).describe() : "a batch of messages";
+      run(
+          what,
+          all.get(0).op(),
+          deadline + GRACE_NANOS,
+          stream,
+          (nccl, handle, to) -> {
+            int first = NcclResult.SUCCESS;
+            for (NcclMessage message : all) {
+              first = NcclResult.firstFailure(first, message.call(nccl, handle, to));
+            }
+            return first;
+          });
+      access().context(device).enter();
+      if (stream.isCapturing()) {
+        all.forEach(message -> message.op().complete());
+      } else {
+        all.forEach(message -> follow(message.op(), stream));
+      }
+    } finally {
+      leave();
+    }
+  }
+
+  /** Says that all of an operation is in its stream. */
+  void end(Operation op, CudaStream stream) {
+    access().context(device).enter();
+    if (stream.isCapturing()) {
+      return;
+    }
+    follow(op, stream);
+    lastNumber = op.sequenceNumber();
+    lastOp = op;
+  }
+
+  private void follow(Operation op, CudaStream stream) {
+    NcclEvent event = events.take(op);
+    access().recordIn(event.event(), stream.handle());
+    lastEvent = event.event();
+    lastStream = stream;
+    op.enqueued(event);
+  }
+
+  /**
+   * Runs something once the device is done with all operations; none is started meanwhile.
+   *
+   * @throws BackendException if NCCL failed, or if that takes too long
+   */
+  void whenIdle(long deadlineNanos, Runnable task) {
+    turn.lock();
+    try {
+      // Later than the time-outs of the operations themselves, which say who is missing.
+      long until = deadlineNanos + GRACE_NANOS;
+      for (long now = System.nanoTime();
+          !awaitIdle(now + Math.min(LOOK_NANOS, until - now));
+          now = System.nanoTime()) {
+        // Nobody else can ask: this has the turn.
+        RuntimeException failure = communicator.failure();
+        if (failure != null) {
+          throw failure;
+        }
+        if (now - until >= 0) {
+          throw new BackendException("the operations before did not end in time");
+        }
+      }
+      task.run();
+    } finally {
+      turn.unlock();
+    }
+  }
+
+  /** Waits until no operation runs; false if that takes too long. */
+  boolean awaitIdle(long deadlineNanos) {
+    CudaEvent last = lastEvent;
+    return last == null || last.awaitReached(deadlineNanos);
+  }
+
+  /** Frees the events; no operation runs. */
+  void close() {
+    events.close();
+  }
+}

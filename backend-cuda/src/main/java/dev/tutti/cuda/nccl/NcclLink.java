@@ -1,0 +1,116 @@
+package dev.tutti.cuda.nccl;
+
+import static dev.tutti.cuda.access.CudaAccess.access;
+
+import dev.tutti.RendezvousException;
+import dev.tutti.Store;
+import dev.tutti.StoreTimeoutException;
+import dev.tutti.cuda.CudaDevice;
+import java.time.Duration;
+
+/**
+ * Makes a communicator of ranks that find its id in the store, where one of them puts it.
+ *
+ * @param nccl to be called
+ * @param device of this rank
+ * @param store of the group
+ * @param key of the id
+ * @param place this rank's in the communicator
+ * @param offers whether this rank puts the id
+ * @param width how many blocks of threads an operation may have, and whether calls block
+ */
+record NcclLink(
+    NcclCalls nccl,
+    CudaDevice device,
+    Store store,
+    String key,
+    Place place,
+    boolean offers,
+    Width width)
+    implements LazyCommunicator.Maker {
+  private static final Duration ID_WAIT = Duration.ofMillis(200);
+
+  /**
+   * Is a rank of a communicator.
+   *
+   * @param name for texts
+   * @param size number of ranks
+   */
+  record Place(String name, int rank, int size) {}
+
+  /**
+   * Says how operations run.
+   *
+   * @param mostBlocks how many blocks of threads one may have; 0 if NCCL chooses
+   * @param blocks whether calls block
+   * @param ofTutti whether all ranks are of Tutti, so that the id may go once it was taken
+   */
+  record Width(int mostBlocks, boolean blocks, boolean ofTutti) {
+    /** Is what PyTorch has. */
+    static final Width PYTORCH = new Width(0, false, false);
+  }
+
+  @Override
+  public Communicator begin(long deadlineNanos, Runnable look) {
+    byte[] id = offers ? offerId() : takeId(deadlineNanos, look);
+    look.run();
+    return Communicator.begin(
+        nccl,
+        access().context(device)::enter,
+        place.name,
+        id,
+        place.size,
+        place.rank,
+        width.mostBlocks,
+        width.ofTutti);
+  }
+
+  @Override
+  public void complete(Communicator begun, long deadlineNanos, Runnable look) {
+    begun.awaitRanks(deadlineNanos);
+    if (width.blocks) {
+      begun.block(place.rank, width.mostBlocks, deadlineNanos, look);
+    }
+  }
+
+  private byte[] offerId() {
+    byte[] made = nccl.uniqueId();
+    store.set(key, made);
+    return made;
+  }
+
+  private byte[] takeId(long deadlineNanos, Runnable look) {
+    while (true) {
+      look.run();
+      try {
+        byte[] shared = checked(place.name, store.get(key, ID_WAIT));
+        if (width.ofTutti) {
+          boolean _ = store.deleteKey(key);
+        }
+        return shared;
+      } catch (StoreTimeoutException e) {
+        if (System.nanoTime() - deadlineNanos >= 0) {
+          throw e;
+        }
+      }
+    }
+  }
+
+  /**
+   * Returns an id of the store.
+   *
+   * @throws RendezvousException if it cannot be one
+   */
+  static byte[] checked(String name, byte[] id) {
+    if (id.length != NcclCalls.UNIQUE_ID_BYTES) {
+      throw new RendezvousException(
+          name
+              + ": the id of NCCL's communicator has "
+              + id.length
+              + " bytes, not "
+              + NcclCalls.UNIQUE_ID_BYTES
+              + "; is the backend of the rank that offers it another one?");
+    }
+    return id;
+  }
+}

@@ -1,0 +1,199 @@
+package dev.tutti.cuda.nccl;
+
+import static dev.tutti.cuda.access.CudaAccess.access;
+
+import dev.tutti.Store;
+import dev.tutti.cuda.CudaDevice;
+import dev.tutti.cuda.CudaStream;
+import dev.tutti.cuda.collective.MessageMatcher;
+import dev.tutti.cuda.collective.MessagePath;
+import dev.tutti.cuda.collective.Messages;
+import dev.tutti.cuda.share.RankLinks;
+import dev.tutti.spi.BackendContext.FailureListener;
+import dev.tutti.spi.Operation;
+import java.util.ArrayDeque;
+import java.util.ArrayList;
+import java.util.List;
+import java.util.concurrent.ThreadPoolExecutor;
+import org.jspecify.annotations.Nullable;
+
+/**
+ * Moves the messages of a rank by NCCL, once sender and receiver have found each other over links
+ * of their own: NCCL knows no tags, does not notice a message of another size, and its kernels wait
+ * on the device for the other side. Any thread.
+ */
+final class NcclMessages implements Messages, NcclMessagePath.Owner {
+  /*
+   * Blocks of kernels that wait for each other must all find room on the device. All paths of a rank
+   * together get as many as the smallest devices have processors, less those that a collective takes.
+   * A path has one block at least, so above 49 ranks those fit of 48 peers that have messages at once.
+   * The bound is a group's: groups that have messages on a device at once share its processors.
+   */
+  private static final int BLOCKS = 96;
+  private static final int MOST_BLOCKS = 16;
+  private static final int STREAMS = 14;
+  private static final int SENDER = 0;
+  private static final int RECEIVER = 1;
+
+  private final CudaDevice device;
+  private final NcclCalls nccl;
+  private final Store store;
+  private final int rank;
+  private final boolean blocks;
+  private final int mostBlocks;
+  private final MessageMatcher board;
+  private final List<NcclMessagePath> paths = new ArrayList<>();
+  private final ArrayDeque<CudaStream> streams = new ArrayDeque<>();
+  private final ThreadPoolExecutor threads;
+
+  /**
+   * Creates the messages of a rank.
+   *
+   * @param device of this rank
+   * @param nccl to be called
+   * @param store of the group
+   * @param links to the peers; closed with this
+   * @param rank this rank
+   * @param size number of ranks
+   * @param blocks whether calls of NCCL shall block
+   * @param onFailure hears of links that are lost
+   */
+  NcclMessages(
+      CudaDevice device,
+      NcclCalls nccl,
+      Store store,
+      RankLinks links,
+      int rank,
+      int size,
+      boolean blocks,
+      FailureListener onFailure) {
+    this.device = device;
+    this.nccl = nccl;
+    this.store = store;
+    this.rank = rank;
+    this.blocks = blocks;
+    this.mostBlocks = mostBlocks(size);
+    this.threads = NcclMessagePath.threads(rank);
+    streams.addAll(access().reserve(device).take(Math.min(directions(size), STREAMS)));
+    @Nullable MessagePath[] sends = new @Nullable MessagePath[size];
+    @Nullable MessagePath[] receives = new @Nullable MessagePath[size];
+    for (int peer = 0; peer < size; peer++) {
+      if (peer != rank) {
+        sends[peer] = path(peer, true);
+        receives[peer] = path(peer, false);
+      }
+    }
+    boolean good = false;
+    try {
+      board = new MessageMatcher(device, links, rank, null, sends, receives, onFailure);
+      board.listen();
+      good = true;
+    } finally {
+      if (!good) {
+        giveStreams();
+      }
+    }
+  }
+
+  private static int directions(int size) {
+    return 2 * (size - 1);
+  }
+
+  /** Returns how many blocks of threads a message of a group of so many ranks may have. */
+  static int mostBlocks(int size) {
+    return Math.clamp(BLOCKS / directions(size), 1, MOST_BLOCKS);
+  }
+
+  private NcclMessagePath path(int peer, boolean sends) {
+    NcclMessagePath made =
+        new NcclMessagePath(this, peer, sends ? SENDER : RECEIVER, link(peer, sends));
+    paths.add(made);
+    return made;
+  }
+
+  /** Returns what makes the communicator of one direction. */
+  NcclLink link(int peer, boolean sends) {
+    return new NcclLink(
+        nccl,
+        device,
+        store,
+        "tutti/message/" + (sends ? rank + "/" + peer : peer + "/" + rank),
+        new NcclLink.Place(
+            "rank " + rank + ", messages " + (sends ? "to" : "from") + " rank " + peer,
+            sends ? SENDER : RECEIVER,
+            2),
+        !sends,
+        new NcclLink.Width(mostBlocks, blocks, true));
+  }
+
+  @Override
+  public CudaDevice device() {
+    return device;
+  }
+
+  @Override
+  public void execute(Runnable task) {
+    threads.execute(task);
+  }
+
+  @Override
+  public CudaStream takeStream() {
+    CudaStream stream;
+    synchronized (streams) {
+      stream = streams.pollFirst();
+    }
+    return stream == null ? access().reserve(device).take() : stream;
+  }
+
+  private void giveStreams() {
+    synchronized (streams) {
+      streams.forEach(access().reserve(device)::give);
+      streams.clear();
+    }
+  }
+
+  @Override
+  public void send(Operation op, int peer, int tag, long address, long bytes) {
+    board.send(op, peer, tag, address, bytes);
+  }
+
+  @Override
+  public void receive(Operation op, int peer, int tag, long address, long bytes) {
+    board.receive(op, peer, tag, address, bytes);
+  }
+
+  @Override
+  public boolean isWaiting() {
+    return board.isWaiting();
+  }
+
+  @Override
+  public void leave(int peer, String farewell) {
+    board.leave(peer);
+  }
+
+  @Override
+  public void look() {
+    paths.forEach(NcclMessagePath::look);
+  }
+
+  @Override
+  public void abort(Throwable cause) {
+    paths.forEach(path -> path.abort(cause));
+    board.abort(cause);
+    paths.forEach(NcclMessagePath::forget);
+  }
+
+  @Override
+  public void beginClose() {
+    board.close();
+    threads.shutdown();
+    paths.forEach(NcclMessagePath::beginClose);
+  }
+
+  @Override
+  public void close(long deadlineNanos) {
+    paths.forEach(path -> path.close(deadlineNanos));
+    giveStreams();
+  }
+}

@@ -1,0 +1,130 @@
+package dev.tutti.cuda.nccl;
+
+import dev.tutti.RendezvousException;
+import dev.tutti.spi.BackendContext;
+import java.util.List;
+import java.util.function.BiFunction;
+import org.jspecify.annotations.Nullable;
+
+/**
+ * Makes groups of ranks of a group with ranks of PyTorch as c10d does: all ranks of the group split
+ * its communicator, and those that are no members get none.
+ */
+public final class NcclSubgroups {
+  private static final long FIRST = 0x9E3779B185EBCA87L;
+  private static final long SECOND = 0xC2B2AE3D27D4EB4FL;
+  private static final long FIFTH = 0x27D4EB2F165667C5L;
+
+  private final BackendContext parent;
+  private final Communicator communicator;
+  private final NcclLauncher lane;
+  private final BiFunction<BackendContext, Part, NcclBackend> maker;
+
+  /** Makes the communicator of a new group, of which this rank said that it is here. */
+  interface Part {
+    Communicator split(String name, int rank, long deadlineNanos, Runnable look);
+  }
+
+  /**
+   * Creates what makes them.
+   *
+   * @param parent of the group of all ranks
+   * @param communicator of that group
+   * @param lane of that communicator
+   * @param maker makes a backend of a communicator of its ranks
+   */
+  NcclSubgroups(
+      BackendContext parent,
+      Communicator communicator,
+      NcclLauncher lane,
+      BiFunction<BackendContext, Part, NcclBackend> maker) {
+    this.parent = parent;
+    this.communicator = communicator;
+    this.lane = lane;
+    this.maker = maker;
+  }
+
+  /** Makes the backend of a member. */
+  NcclBackend create(BackendContext context, List<Integer> ranks) {
+    int color = color(ranks);
+    return maker.apply(
+        context,
+        (name, rank, deadlineNanos, look) -> {
+          Communicator made = split(name, color, rank, deadlineNanos, look);
+          if (made == null) {
+            throw new AssertionError("a member without a communicator");
+          }
+          return made;
+        });
+  }
+
+  /** Takes part as a rank that is no member. */
+  void pass(List<Integer> ranks, long deadlineNanos) {
+    String name = "rank " + parent.rank() + "/" + parent.size() + ", no member of " + ranks;
+    Communicator _ = split(name, NcclCalls.NO_COLOR, 0, deadlineNanos, () -> {});
+  }
+
+  private @Nullable Communicator split(
+      String name, int color, int rank, long deadlineNanos, Runnable look) {
+    boolean done = false;
+    try {
+      Split split = new Split(name, color, rank, deadlineNanos, look);
+      lane.whenIdle(deadlineNanos, split);
+      done = true;
+      return split.made;
+    } catch (RuntimeException e) {
+      RuntimeException failure = e instanceof RendezvousException ? withCause(e) : e;
+      // The communicator of the group is in the midst of it for ever.
+      parent.onFailure().failed(failure, -1);
+      throw failure;
+    } finally {
+      if (!done) {
+        communicator.abort(new IllegalStateException(name + ": no communicator"));
+      }
+    }
+  }
+
+  private static RendezvousException withCause(RuntimeException late) {
+    return new RendezvousException(
+        late.getMessage()
+            + "; if a rank is one of PyTorch that was given no device_id, "
+            + OrderedMessages.REMEDY,
+        late);
+  }
+
+  private final class Split implements Runnable {
+    private final String name;
+    private final int color;
+    private final int rank;
+    private final long deadlineNanos;
+    private final Runnable look;
+    private @Nullable Communicator made;
+
+    Split(String name, int color, int rank, long deadlineNanos, Runnable look) {
+      this.name = name;
+      this.color = color;
+      this.rank = rank;
+      this.deadlineNanos = deadlineNanos;
+      this.look = look;
+    }
+
+    @Override
+    public void run() {
+      made = communicator.split(name, color, rank, deadlineNanos, look);
+    }
+  }
+
+  /**
+   * Returns the color that c10d gives the members: Python's hash of the tuple of their ranks,
+   * without its sign, modulo 2^31.
+   */
+  public static int color(List<Integer> ranks) {
+    long hash = FIFTH;
+    for (int rank : ranks) {
+      hash = Long.rotateLeft(hash + rank * SECOND, 31) * FIRST;
+    }
+    hash += ranks.size() ^ (FIFTH ^ 3527539L);
+    long signed = hash == -1 ? 1546275796 : hash;
+    return (int) (Math.abs(signed) & Integer.MAX_VALUE);
+  }
+}

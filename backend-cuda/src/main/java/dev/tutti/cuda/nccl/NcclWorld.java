@@ -1,0 +1,354 @@
+package dev.tutti.cuda.nccl;
+
+import static dev.tutti.cuda.access.CudaAccess.access;
+
+import dev.tutti.Capabilities.Feature;
+import dev.tutti.DType;
+import dev.tutti.ReduceOp;
+import dev.tutti.RendezvousException;
+import dev.tutti.Store;
+import dev.tutti.StoreTimeoutException;
+import dev.tutti.cuda.Cuda;
+import dev.tutti.cuda.CudaDevice;
+import dev.tutti.cuda.CudaEvent;
+import dev.tutti.cuda.CudaStream;
+import dev.tutti.cuda.collective.Messages;
+import dev.tutti.cuda.memory.DeviceBlock;
+import dev.tutti.cuda.provider.CudaSettings;
+import dev.tutti.cuda.share.RankLinks;
+import dev.tutti.cuda.share.StoreExchange;
+import dev.tutti.gloo.BindAddress;
+import dev.tutti.spi.BackendContext;
+import dev.tutti.tls.TlsSettings;
+import java.time.Duration;
+import java.util.HashSet;
+import java.util.List;
+import java.util.Map;
+import java.util.concurrent.TimeUnit;
+import org.jspecify.annotations.Nullable;
+
+/** Brings the ranks of a group together in a communicator of NCCL. */
+public final class NcclWorld {
+  /*
+   * The key of the communicator's id is c10d's for the first communicator of a group on a kind of
+   * device, and so is its value. NcclRoster finds out whether all ranks are of Tutti.
+   *
+   * NCCL connects ranks when they first need it, and a call then waits for the peers. Where all ranks
+   * are of Tutti the usual connections are made at once, so that calls return at once;
+   * and calls block then, as those that do not take several times as long, if each rank has a process of
+   * its own.
+   *
+   * PyTorch makes its communicator at init if it was given a device, else when an operation first needs it;
+   * then its ranks may need others before, for messages. A setting has Tutti do the same: nothing waits here.
+   *
+   * A rank that cannot be set up ends that of the others by closing their stores. NCCL does not hear of
+   * it, so who waits for NCCL looks at its store now and then.
+   */
+  private static final String ID_KEY = "0";
+  private static final String OWN_KEY = "tutti/own";
+  private static final long LOOK_NANOS = TimeUnit.MILLISECONDS.toNanos(200);
+
+  private final BackendContext context;
+  private final NcclCalls nccl;
+  private final CudaDevice device;
+  private final NcclRoster roster;
+  private final Map<Feature, String> missing;
+  private final String name;
+  private final long until;
+
+  /** Is where the first calls run, and what they work on, until they are done. */
+  private @Nullable CudaStream connecting;
+
+  private @Nullable DeviceBlock cells;
+
+  private NcclWorld(
+      BackendContext context, NcclCalls nccl, CudaDevice device, Map<Feature, String> missing) {
+    this.context = context;
+    this.nccl = nccl;
+    this.device = device;
+    this.roster = new NcclRoster(context);
+    this.missing = missing;
+    this.name = "rank " + context.rank() + "/" + context.size();
+    this.until = System.nanoTime() + context.timeout().toNanos();
+  }
+
+  /**
+   * Meets the other ranks, of Tutti and of PyTorch.
+   *
+   * @throws RendezvousException if they do not come, with those that are missing
+   * @throws dev.tutti.cuda.nccl.NcclException if NCCL fails
+   */
+  public static NcclBackend join(BackendContext context, Cuda cuda, NcclCalls nccl) {
+    CudaDevice device = cuda.device(context.device().index());
+    NcclWorld world = new NcclWorld(context, nccl, device, Map.of());
+    boolean lazy = context.settings().get(CudaSettings.NCCL_LAZY);
+    world.roster.arrive(nccl.process(), lazy);
+    return lazy ? world.later() : world.meet(false);
+  }
+
+  /**
+   * Meets the other ranks, which all are of Tutti.
+   *
+   * @param missing what the group has to do without, with the reason
+   * @throws RendezvousException if they do not come, with those that are missing
+   * @throws dev.tutti.cuda.nccl.NcclException if NCCL fails
+   */
+  public static NcclBackend joinAlone(
+      BackendContext context, Cuda cuda, NcclCalls nccl, Map<Feature, String> missing) {
+    CudaDevice device = cuda.device(context.device().index());
+    NcclWorld world = new NcclWorld(context, nccl, device, missing);
+    world.roster.arrive(nccl.process(), false);
+    return world.meet(true);
+  }
+
+  private NcclBackend meet(boolean alone) {
+    access().context(device).enter();
+    boolean shares;
+    Communicator communicator;
+    try {
+      byte[] id = exchangeId(ID_KEY);
+      shares = alone || roster.expectAlone(left());
+      communicator = create(id, shares);
+    } catch (RendezvousException e) {
+      throw new RendezvousException(e.getMessage() + roster.missing(), e);
+    }
+    return open(communicator, shares);
+  }
+
+  private Communicator create(byte[] id, boolean shares) {
+    return Communicator.create(
+        nccl,
+        access().context(device)::enter,
+        id,
+        context.size(),
+        context.rank(),
+        shares,
+        until,
+        this::look);
+  }
+
+  /** Makes the backend of a group that is a part of one with ranks of PyTorch. */
+  private NcclBackend meetBySplit(NcclSubgroups.Part part) {
+    return open(part.split(name, context.rank(), until, this::look), true);
+  }
+
+  /** Makes the backend on a communicator in which all ranks are. */
+  private NcclBackend open(Communicator first, boolean shares) {
+    Communicator communicator = first;
+    Messages messages = null;
+    boolean good = false;
+    try {
+      boolean alone = context.size() == 1 || roster.isAlone();
+      boolean blocks = alone && context.size() > 1 && roster.haveProcessesOfTheirOwn(left());
+      if (blocks && !shares) {
+        // Some came too late for the guess.
+        communicator = create(exchangeId(OWN_KEY), true);
+        first.close(until);
+      }
+      if (blocks) {
+        communicator.block(context.rank(), 0, until, this::look);
+      }
+      LazyCommunicator meeting = new LazyCommunicator(communicator);
+      NcclLauncher lane = new NcclLauncher(device, meeting);
+      NcclSubgroups subgroups = null;
+      if (alone && context.size() > 1) {
+        connect(communicator);
+        messages = messages(blocks);
+      } else if (!alone) {
+        messages =
+            new OrderedMessages(
+                device, lane, context.store(), context.rank(), context.size(), null);
+        subgroups = new NcclSubgroups(context, communicator, lane, this::partOf);
+      }
+      NcclBackend backend = backend(meeting, lane, messages, subgroups);
+      good = true;
+      return backend;
+    } finally {
+      if (!good) {
+        if (messages != null) {
+          messages.beginClose();
+        }
+        for (Communicator each : new HashSet<>(List.of(first, communicator))) {
+          each.abort(new IllegalStateException("the group was not made"));
+          each.close();
+        }
+        if (messages != null) {
+          messages.close(until);
+        }
+        connected();
+      }
+    }
+  }
+
+  private NcclBackend partOf(BackendContext part, NcclSubgroups.Part maker) {
+    NcclWorld world = new NcclWorld(part, nccl, device, missing);
+    world.roster.arrive(nccl.process(), false);
+    return world.meetBySplit(maker);
+  }
+
+  /** Makes the backend of a group whose ranks meet in their first operation. */
+  private NcclBackend later() {
+    NcclLink.Place place = new NcclLink.Place(name, context.rank(), context.size());
+    LazyCommunicator meeting =
+        new LazyCommunicator(
+            new NcclLink(
+                nccl,
+                device,
+                context.store(),
+                ID_KEY,
+                place,
+                context.rank() == 0,
+                NcclLink.Width.PYTORCH));
+    NcclLauncher lane = new NcclLauncher(device, meeting);
+    if (context.size() == 1) {
+      return backend(meeting, lane, null, null);
+    }
+    PairMessages pairs = new PairMessages(device, nccl, context.store(), context.rank());
+    Messages messages =
+        new OrderedMessages(device, lane, context.store(), context.rank(), context.size(), pairs);
+    return backend(meeting, lane, messages, null);
+  }
+
+  private NcclBackend backend(
+      LazyCommunicator meeting,
+      NcclLauncher lane,
+      @Nullable Messages messages,
+      @Nullable NcclSubgroups subgroups) {
+    return new NcclBackend(
+        device,
+        context.rank(),
+        context.size(),
+        meeting,
+        lane,
+        context.store(),
+        messages,
+        subgroups,
+        missing);
+  }
+
+  /** Opens links between the ranks, on which messages find their receivers. */
+  private Messages messages(boolean blocks) {
+    StoreExchange exchange =
+        new StoreExchange(context.store(), "tutti/links", context.rank(), context.size());
+    RankLinks links =
+        RankLinks.open(
+            () -> BindAddress.choose(context.settings()).address(),
+            TlsSettings.load(context.settings()),
+            exchange,
+            until);
+    boolean good = false;
+    try {
+      Messages made =
+          new NcclMessages(
+              device,
+              nccl,
+              context.store(),
+              links,
+              context.rank(),
+              context.size(),
+              blocks,
+              context.onFailure());
+      good = true;
+      return made;
+    } finally {
+      if (!good) {
+        links.close();
+      }
+    }
+  }
+
+  private byte[] exchangeId(String key) {
+    Store store = context.store();
+    if (context.rank() == 0) {
+      byte[] id = nccl.uniqueId();
+      store.set(key, id);
+      return id;
+    }
+    byte[] id;
+    try {
+      id = store.get(key, left());
+    } catch (StoreTimeoutException e) {
+      throw new RendezvousException(
+          name + ": rank 0 did not offer a communicator of NCCL in time", e);
+    }
+    return NcclLink.checked(name, id);
+  }
+
+  private Duration left() {
+    return Duration.ofNanos(Math.max(0, until - System.nanoTime()));
+  }
+
+  /** Throws once the store is closed. */
+  private void look() {
+    boolean _ = context.store().check(List.of(ID_KEY));
+  }
+
+  /** Makes the connections of the usual algorithms. */
+  private void connect(Communicator communicator) {
+    access().context(device).enter();
+    CudaStream stream = access().reserve(device).take();
+    connecting = stream;
+    DeviceBlock own =
+        access()
+            .allocator(device)
+            .allocate((long) Integer.BYTES * 2 * context.size(), access().forBlocks(stream));
+    cells = own;
+    long from = own.address();
+    int type = NcclTypes.type(DType.INT32);
+    int sum = NcclTypes.op(ReduceOp.Kind.SUM, DType.INT32);
+    long queue = stream.handle();
+    communicator.runGroup(
+        "the first all-reduce",
+        until,
+        this::look,
+        (calls, handle) -> calls.allReduce(from, from, 1, type, sum, handle, queue));
+    communicator.runGroup(
+        "the first broadcast",
+        until,
+        this::look,
+        (calls, handle) -> calls.broadcast(from, from, Integer.BYTES, 0, handle, queue));
+    communicator.runGroup(
+        "the first exchange",
+        until,
+        this::look,
+        (calls, handle) -> {
+          int first = NcclResult.SUCCESS;
+          for (int r = 0; r < context.size(); r++) {
+            long cell = from + (long) Integer.BYTES * r;
+            long to = from + (long) Integer.BYTES * (context.size() + r);
+            int sent = calls.send(cell, Integer.BYTES, r, handle, queue);
+            int received = calls.receive(to, Integer.BYTES, r, handle, queue);
+            first = first != 0 ? first : sent != 0 ? sent : received;
+          }
+          return first;
+        });
+    await(stream);
+    connected();
+  }
+
+  /** Gives back what the first calls used: they are done, or their communicator is gone. */
+  private void connected() {
+    if (cells != null) {
+      access().allocator(device).free(cells);
+      cells = null;
+    }
+    if (connecting != null) {
+      access().reserve(device).give(connecting);
+      connecting = null;
+    }
+  }
+
+  private void await(CudaStream stream) {
+    try (CudaEvent event = stream.record()) {
+      for (long now = System.nanoTime();
+          !event.awaitReached(now + Math.min(LOOK_NANOS, until - now));
+          now = System.nanoTime()) {
+        if (now - until >= 0) {
+          throw new RendezvousException(
+              "rank " + context.rank() + ": the ranks did not all make the first calls in time");
+        }
+        look();
+      }
+    }
+  }
+}

@@ -1,0 +1,223 @@
+package dev.tutti.cuda.nccl;
+
+import dev.tutti.BackendException;
+import dev.tutti.Capabilities.Feature;
+import dev.tutti.Store;
+import dev.tutti.cuda.CudaDevice;
+import dev.tutti.cuda.collective.CollectiveLauncher;
+import dev.tutti.cuda.collective.MessageMatcher;
+import dev.tutti.cuda.collective.Messages;
+import dev.tutti.cuda.provider.CudaSettings;
+import dev.tutti.spi.Operation;
+import java.util.ArrayList;
+import java.util.List;
+import java.util.Map;
+import java.util.concurrent.ConcurrentHashMap;
+import org.jspecify.annotations.Nullable;
+
+/**
+ * Moves messages as c10d's NCCL does, with ranks of PyTorch: in the group's communicator, in one
+ * order with the collectives; a batch is one call. Any thread.
+ */
+final class OrderedMessages implements Messages {
+  /*
+   * PyTorch has messages of two ranks in the group's communicator only where its user named a device at
+   * init; else in one of the two ranks, but for batches. NCCL does not notice the difference: both wait. So
+   * who waits here looks for the key of that other communicator, and says at the deadline what it may be.
+   *
+   * What a rank sent before it closed still comes, as NCCL takes small messages before their receiver is
+   * there. So messages of two ranks have numbers, and who closes says how many it had: those beyond fail.
+   */
+  static final String REMEDY =
+      "give it one in init_process_group, or set "
+          + CudaSettings.NCCL_LAZY.name()
+          + "=1 for all ranks of Tutti";
+
+  private static final String NO_TAGS =
+      "messages with ranks of PyTorch go by NCCL, which has no tags; those of two ranks meet in"
+          + " their order, and the tag must be 0";
+
+  private final CudaDevice device;
+  private final NcclLauncher lane;
+  private final Store store;
+  private final int rank;
+  private final MessageCounts counts;
+  private final @Nullable PairMessages pairs;
+  private final Map<Thread, List<NcclMessage>> batches = new ConcurrentHashMap<>();
+
+  /**
+   * Creates the messages of a rank.
+   *
+   * @param lane of the group
+   * @param store of the group
+   * @param size number of ranks
+   * @param pairs move messages outside of batches; null if the lane does
+   */
+  OrderedMessages(
+      CudaDevice device,
+      NcclLauncher lane,
+      Store store,
+      int rank,
+      int size,
+      @Nullable PairMessages pairs) {
+    this.device = device;
+    this.lane = lane;
+    this.store = store;
+    this.rank = rank;
+    this.counts = new MessageCounts(size);
+    this.pairs = pairs;
+  }
+
+  @Override
+  public void send(Operation op, int peer, int tag, long address, long bytes) {
+    start(op, peer, true, address, bytes);
+  }
+
+  @Override
+  public void receive(Operation op, int peer, int tag, long address, long bytes) {
+    if (peer == MessageMatcher.ANY) {
+      throw new UnsupportedOperationException(
+          op.type().label()
+              + " on rank "
+              + rank
+              + ", as ranks of PyTorch have it: NCCL receives of a rank that is named, not of any");
+    }
+    start(op, peer, false, address, bytes);
+  }
+
+  @Override
+  public Map<Feature, String> missingFeatures() {
+    return Map.of(
+        Feature.TAGS,
+        NO_TAGS,
+        Feature.DETECTS_DEAD_PEERS,
+        "with ranks of PyTorch only NCCL is asked who is gone, while it has something to do");
+  }
+
+  @Override
+  public boolean mayMeetPytorch() {
+    return true;
+  }
+
+  private void start(Operation op, int peer, boolean sends, long address, long bytes) {
+    List<NcclMessage> collected = batches.get(Thread.currentThread());
+    if (collected == null && pairs != null) {
+      // Its path counts it.
+      pairs.start(new NcclMessage(op, peer, sends, address, bytes, 0), device.currentStream());
+      return;
+    }
+    NcclMessage message =
+        new NcclMessage(op, peer, sends, address, bytes, counts.next(peer, sends));
+    if (collected != null) {
+      collected.add(message);
+    } else {
+      lane.exchange(List.of(message));
+    }
+  }
+
+  @Override
+  public void beginBatch() {
+    batches.put(Thread.currentThread(), new ArrayList<>());
+  }
+
+  @Override
+  public void endBatch() {
+    List<NcclMessage> collected = batches.remove(Thread.currentThread());
+    if (collected == null || collected.isEmpty()) {
+      return;
+    }
+    try {
+      lane.exchange(collected);
+    } catch (RuntimeException | LinkageError e) {
+      collected.forEach(message -> message.op().fail(e, -1));
+    }
+  }
+
+  @Override
+  public boolean isWaiting() {
+    return !lane.pendingMessages().isEmpty() || (pairs != null && pairs.isWaiting());
+  }
+
+  @Override
+  public void leave(int peer, String farewell) {
+    MessageCounts.Counts its = MessageCounts.parse(farewell, rank);
+    for (NcclMessage message : lane.pendingMessages()) {
+      long last = message.sends() ? its.received() : its.sent();
+      if (message.peer() == peer && message.number() > last) {
+        message.op().fail(CollectiveLauncher.closed(peer), peer);
+      }
+    }
+    if (pairs != null) {
+      pairs.leave(peer, its.inPair());
+    }
+  }
+
+  @Override
+  public String farewell() {
+    return counts.text(peer -> pairs == null ? 0 : pairs.count(peer));
+  }
+
+  @Override
+  public void look() {
+    if (pairs != null) {
+      pairs.look();
+    }
+    List<NcclMessage> pending = lane.pendingMessages();
+    RuntimeException failure = pending.isEmpty() ? null : lane.failure();
+    if (failure != null) {
+      pending.forEach(message -> message.op().fail(failure, -1));
+    }
+  }
+
+  @Override
+  public void lookInStore() {
+    if (pairs == null) {
+      List<NcclMessage> pending = lane.pendingMessages();
+      pending.stream().mapToInt(NcclMessage::peer).distinct().forEach(peer -> look(pending, peer));
+    }
+  }
+
+  private void look(List<NcclMessage> pending, int peer) {
+    if (store.check(List.of(PairMessages.key(rank, peer)))) {
+      pending.stream()
+          .filter(message -> message.peer() == peer)
+          .forEach(message -> message.op().fail(new BackendException(otherManner(peer)), -1));
+    }
+  }
+
+  private static String otherManner(int peer) {
+    return "rank "
+        + peer
+        + " of PyTorch was given no device_id and so has its messages in a communicator of the two"
+        + " ranks; "
+        + REMEDY;
+  }
+
+  @Override
+  public String likelyCause() {
+    return pairs != null
+        ? PairMessages.LIKELY_CAUSE
+        : "if the other rank is one of PyTorch that was given no device_id, " + REMEDY;
+  }
+
+  @Override
+  public void abort(Throwable cause) {
+    if (pairs != null) {
+      pairs.abort(cause);
+    }
+  }
+
+  @Override
+  public void beginClose() {
+    if (pairs != null) {
+      pairs.beginClose();
+    }
+  }
+
+  @Override
+  public void close(long deadlineNanos) {
+    if (pairs != null) {
+      pairs.close(deadlineNanos);
+    }
+  }
+}

@@ -1,0 +1,158 @@
+package dev.tutti.cuda.nccl;
+
+import static dev.tutti.cuda.access.CudaAccess.access;
+
+import dev.tutti.Store;
+import dev.tutti.cuda.CudaDevice;
+import dev.tutti.cuda.CudaEvent;
+import dev.tutti.cuda.CudaStream;
+import dev.tutti.cuda.collective.CollectiveLauncher;
+import dev.tutti.cuda.collective.MessageMatcher;
+import dev.tutti.cuda.provider.CudaSettings;
+import dev.tutti.spi.Operation;
+import java.util.Collection;
+import java.util.Map;
+import java.util.concurrent.ConcurrentHashMap;
+import java.util.concurrent.ThreadPoolExecutor;
+import org.jspecify.annotations.Nullable;
+
+/**
+ * Moves messages as c10d's NCCL does that was given no device: each two ranks have a communicator
+ * for both directions, which their first message makes. Any thread.
+ */
+final class PairMessages implements NcclMessagePath.Owner {
+  /*
+   * An abort sets "aborted" and then goes through the paths; who makes a path puts it there and then reads
+   * "aborted": one of the two ends it.
+   */
+  /** Is what may keep ranks from meeting in the communicators that operations make. */
+  static final String LIKELY_CAUSE =
+      "if there are ranks of PyTorch that were given a device_id, leave "
+          + CudaSettings.NCCL_LAZY.name()
+          + " unset for all ranks of Tutti";
+
+  private final CudaDevice device;
+  private final NcclCalls nccl;
+  private final Store store;
+  private final int rank;
+  private final Map<Integer, NcclMessagePath> paths = new ConcurrentHashMap<>();
+  private final ThreadPoolExecutor threads;
+  private volatile @Nullable Throwable aborted;
+
+  PairMessages(CudaDevice device, NcclCalls nccl, Store store, int rank) {
+    this.device = device;
+    this.nccl = nccl;
+    this.store = store;
+    this.rank = rank;
+    this.threads = NcclMessagePath.threads(rank);
+  }
+
+  /** Returns c10d's key for the id of the communicator of two ranks, which the lower one puts. */
+  static String key(int rank, int peer) {
+    return Math.min(rank, peer) + ":" + Math.max(rank, peer);
+  }
+
+  private NcclMessagePath make(int peer) {
+    int place = rank < peer ? 0 : 1;
+    String name = "rank " + rank + ", messages with rank " + peer;
+    return new NcclMessagePath(
+        this,
+        peer,
+        place,
+        new NcclLink(
+            nccl,
+            device,
+            store,
+            key(rank, peer),
+            new NcclLink.Place(name, place, 2),
+            place == 0,
+            NcclLink.Width.PYTORCH));
+  }
+
+  /**
+   * Starts a message behind what is in a stream.
+   *
+   * @throws UnsupportedOperationException if the stream is being recorded
+   */
+  void start(NcclMessage message, CudaStream stream) {
+    if (stream.isCapturing()) {
+      throw new UnsupportedOperationException(
+          message.describe()
+              + ", on rank "
+              + rank
+              + ": cannot be recorded into a graph with "
+              + CudaSettings.NCCL_LAZY.name()
+              + ", but for a batch");
+    }
+    int source = message.sends() ? MessageMatcher.ANY : message.peer();
+    CudaEvent before = stream.record();
+    boolean started = false;
+    try {
+      NcclMessagePath path = paths.computeIfAbsent(message.peer(), this::make);
+      Throwable cause = aborted;
+      if (cause != null) {
+        path.abort(cause);
+      }
+      path.start(message.op(), message.address(), message.bytes(), before, source);
+      started = true;
+    } finally {
+      if (!started) {
+        before.close();
+      }
+    }
+  }
+
+  boolean isWaiting() {
+    return paths.values().stream().anyMatch(path -> path.pending() != null);
+  }
+
+  /** Fails what waits for a rank that closed after so many messages. */
+  void leave(int peer, long last) {
+    NcclMessagePath path = paths.get(peer);
+    Operation op = path == null ? null : path.pendingBeyond(last);
+    if (op != null) {
+      op.fail(CollectiveLauncher.closed(peer), peer);
+    }
+  }
+
+  /** Returns how many messages there were with a rank. */
+  long count(int peer) {
+    NcclMessagePath path = paths.get(peer);
+    return path == null ? 0 : path.count();
+  }
+
+  void look() {
+    paths.values().forEach(NcclMessagePath::look);
+  }
+
+  void abort(Throwable cause) {
+    aborted = cause;
+    Collection<NcclMessagePath> all = paths.values();
+    all.forEach(path -> path.abort(cause));
+    all.forEach(NcclMessagePath::forget);
+  }
+
+  void beginClose() {
+    threads.shutdown();
+    paths.values().forEach(NcclMessagePath::beginClose);
+  }
+
+  void close(long deadlineNanos) {
+    paths.values().forEach(path -> path.close(deadlineNanos));
+  }
+
+  @Override
+  public CudaDevice device() {
+    return device;
+  }
+
+  @Override
+  public void execute(Runnable task) {
+    threads.execute(task);
+  }
+
+  @Override
+  public CudaStream takeStream() {
+    return access().reserve(device).take();
+  }
+}

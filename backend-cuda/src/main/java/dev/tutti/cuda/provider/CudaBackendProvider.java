@@ -1,0 +1,189 @@
+package dev.tutti.cuda.provider;
+
+import dev.tutti.Capabilities;
+import dev.tutti.Capabilities.Feature;
+import dev.tutti.DType;
+import dev.tutti.OpType;
+import dev.tutti.ReduceOp;
+import dev.tutti.Setting;
+import dev.tutti.Settings;
+import dev.tutti.cuda.Cuda;
+import dev.tutti.cuda.collective.CudaBackend;
+import dev.tutti.cuda.collective.CudaWorld;
+import dev.tutti.cuda.collective.HardwareQueues;
+import dev.tutti.cuda.nccl.NcclCalls;
+import dev.tutti.cuda.nccl.NcclLibrary;
+import dev.tutti.cuda.share.FarRanksException;
+import dev.tutti.kernels.AllReduceLimits;
+import dev.tutti.kernels.KernelImage;
+import dev.tutti.kernels.Kernels;
+import dev.tutti.kernels.PeerLinks;
+import dev.tutti.spi.Backend;
+import dev.tutti.spi.BackendContext;
+import dev.tutti.spi.BackendProvider;
+import dev.tutti.spi.DeviceSession;
+import java.util.ArrayList;
+import java.util.EnumSet;
+import java.util.List;
+import java.util.Optional;
+import java.util.Properties;
+import java.util.Set;
+import java.util.function.Function;
+import java.util.function.Supplier;
+
+/**
+ * Offers {@code cuda}: collectives of up to 8 ranks on the CUDA devices of one host by kernels of
+ * this project, of more ranks or several hosts by NCCL.
+ */
+public final class CudaBackendProvider implements BackendProvider {
+  private static final Capabilities CAPABILITIES = capabilitiesOfAll();
+
+  private final Supplier<Cuda> cuda;
+  private final Supplier<Optional<String>> reason;
+  private final Function<Settings, NcclCalls> nccl;
+
+  /** Creates the provider; {@link java.util.ServiceLoader} calls this. Loads nothing. */
+  public CudaBackendProvider() {
+    this(Cuda::get, Cuda::unusableReason, settings -> NcclLibrary.get(settings).calls());
+  }
+
+  /**
+   * Creates a provider of other devices.
+   *
+   * @param cuda opens the driver
+   * @param reason why it cannot be, if it cannot
+   * @param nccl opens NCCL, once it is needed
+   */
+  public CudaBackendProvider(
+      Supplier<Cuda> cuda, Supplier<Optional<String>> reason, Function<Settings, NcclCalls> nccl) {
+    this.cuda = cuda;
+    this.reason = reason;
+    this.nccl = nccl;
+  }
+
+  private static Capabilities capabilitiesOfAll() {
+    EnumSet<DType> reducible = EnumSet.allOf(DType.class);
+    reducible.removeIf(dtype -> !Kernels.isReducible(dtype));
+    return new Capabilities(
+        EnumSet.of(
+            OpType.BROADCAST,
+            OpType.ALL_REDUCE,
+            OpType.ALL_REDUCE_SPARSE,
+            OpType.ALL_REDUCE_COALESCED,
+            OpType.REDUCE,
+            OpType.ALL_GATHER,
+            OpType.ALL_GATHER_INTO,
+            OpType.ALL_GATHER_COALESCED,
+            OpType.GATHER,
+            OpType.SCATTER,
+            OpType.REDUCE_SCATTER,
+            OpType.REDUCE_SCATTER_INTO,
+            OpType.REDUCE_SCATTER_COALESCED,
+            OpType.ALL_TO_ALL,
+            OpType.ALL_TO_ALL_SINGLE,
+            OpType.BARRIER,
+            OpType.SEND,
+            OpType.RECV,
+            OpType.RECV_ANY_SOURCE),
+        EnumSet.allOf(DType.class),
+        reducible,
+        EnumSet.allOf(ReduceOp.Kind.class),
+        Set.of(
+            Feature.STREAM_ORDERED,
+            Feature.DETECTS_DEAD_PEERS,
+            Feature.TAGS,
+            Feature.SYMMETRIC_MEMORY,
+            Feature.REAL_RESULTS));
+  }
+
+  @Override
+  public String name() {
+    return "cuda";
+  }
+
+  @Override
+  public Set<String> deviceTypes() {
+    return Set.of("cuda");
+  }
+
+  @Override
+  public Capabilities capabilities() {
+    return CAPABILITIES;
+  }
+
+  @Override
+  public Optional<String> unusableReason(Settings settings) {
+    return reason.get();
+  }
+
+  @Override
+  public List<Setting<?>> settings() {
+    return CudaSettings.ALL;
+  }
+
+  @Override
+  public List<String> findings(Settings settings) {
+    List<String> lines = new ArrayList<>();
+    Properties kernels = KernelImage.record();
+    lines.add(
+        "kernels by nvcc "
+            + kernels.getProperty("compiler")
+            + " for "
+            + kernels
+                .getProperty("targets")
+                .replaceAll("-gencode arch=\\S+,code=compute_(\\d+)", "and PTX of $1")
+                .replaceAll("-gencode arch=\\S+,code=", ""));
+    for (int ranks : new int[] {2, 4, 8}) {
+      lines.add(limits(settings, ranks, PeerLinks.SWITCH, ""));
+    }
+    for (int ranks : new int[] {2, 4, 8}) {
+      lines.add(limits(settings, ranks, PeerLinks.PCIE, " over PCIe"));
+    }
+    HardwareQueues.warning(settings).ifPresent(lines::add);
+    return lines;
+  }
+
+  private static String limits(Settings settings, int ranks, PeerLinks links, String over) {
+    AllReduceLimits limits = CudaSettings.limits(settings, ranks, links);
+    return "all-reduce of "
+        + ranks
+        + " ranks"
+        + over
+        + ": one-shot to "
+        + limits.oneShotBytes()
+        + " bytes, two-shot to "
+        + limits.twoShotBytes()
+        + ", chunks above";
+  }
+
+  @Override
+  public int deviceCount() {
+    return cuda.get().deviceCount();
+  }
+
+  /**
+   * {@inheritDoc}
+   *
+   * @throws IndexOutOfBoundsException if there is no such device
+   */
+  @Override
+  public DeviceSession openDevice(int index) {
+    return new CudaSession(cuda.get().device(index));
+  }
+
+  /**
+   * {@inheritDoc}
+   *
+   * @throws dev.tutti.BackendException on all ranks: more ranks than 8 or several hosts without
+   *     NCCL, ranks that share a device without leave, devices that do not reach each other, no
+   *     room, or a directory that sockets cannot be made in
+   */
+  @Override
+  public Backend create(BackendContext context) {
+    try {
+      return new CudaBackend(CudaWorld.join(context, cuda.get()));
+    } catch (FarRanksException e) {
+      return NcclFallback.join(context, cuda.get(), nccl, e);
+    }
+  }
+}

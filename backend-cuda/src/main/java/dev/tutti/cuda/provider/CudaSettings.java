@@ -1,0 +1,138 @@
+package dev.tutti.cuda.provider;
+
+import dev.tutti.Setting;
+import dev.tutti.Settings;
+import dev.tutti.kernels.AllReduceLimits;
+import dev.tutti.kernels.PeerLinks;
+import java.nio.file.Path;
+import java.util.List;
+
+/** Declares what can be set. */
+public final class CudaSettings {
+  public static final Setting<Boolean> OVERLAPPING_DEVICES =
+      Setting.flag(
+          "TORCH_SYMM_MEM_ALLOW_OVERLAPPING_DEVICES",
+          false,
+          "whether several ranks of a group may have one CUDA device");
+
+  public static final Setting<String> SYMMETRIC_MEMORY =
+      new Setting<>(
+          "TORCH_SYMMMEM",
+          "CUDA",
+          "backend of symmetric memory on CUDA devices; CUDA is the only one",
+          CudaSettings::symmetricMemory);
+
+  public static final Setting<Boolean> DISABLE_MULTICAST =
+      Setting.flag(
+          "TORCH_SYMM_MEM_DISABLE_MULTICAST",
+          false,
+          "whether SymmetricMemory.hasMulticast is false whatever the device can");
+
+  public static final Setting<String> SHARING =
+      Setting.text(
+          "TUTTI_CUDA_SHARING",
+          "auto",
+          "how ranks reach each other's device memory: vmm (fabric handles where all ranks have"
+              + " them, else file descriptors), fd (file descriptors), ipc (legacy handles) or"
+              + " auto");
+
+  public static final Setting<String> IPC_DIRECTORY =
+      Setting.text(
+          "TUTTI_CUDA_IPC_DIR",
+          "",
+          "directory of the sockets that pass descriptors between ranks of a host; TMPDIR, else"
+              + " /tmp, if not set");
+
+  public static final Setting<Integer> LANES =
+      Setting.integer(
+          "TUTTI_CUDA_LANES",
+          128,
+          "most blocks of a collective kernel, even, the same on all ranks; fewer where a device"
+              + " has not so many multiprocessors and 4 more");
+
+  public static final Setting<String> CHUNK_BYTES =
+      Setting.text(
+          "TUTTI_CUDA_CHUNK_BYTES",
+          "",
+          "bytes of a slot of large collectives, the same on all ranks; 32K for up to 4 ranks, else"
+              + " 16K, if not set");
+
+  public static final Setting<String> ONE_SHOT_BYTES =
+      Setting.text(
+          "TUTTI_CUDA_ONE_SHOT_BYTES",
+          "",
+          "most bytes of an all-reduce by one-shot, the same on all ranks; as measured if not set");
+
+  public static final Setting<String> TWO_SHOT_BYTES =
+      Setting.text(
+          "TUTTI_CUDA_TWO_SHOT_BYTES",
+          "",
+          "most bytes of an all-reduce by two-shot, the same on all ranks; as measured if not set");
+
+  public static final Setting<String> PCIE_ONE_SHOT_BYTES =
+      Setting.text(
+          "TUTTI_CUDA_PCIE_ONE_SHOT_BYTES",
+          "",
+          "TUTTI_CUDA_ONE_SHOT_BYTES of groups in which some two GPUs have no NVLink; if not set"
+              + " an eighth of the default for NVLink, which was not measured");
+
+  public static final Setting<String> PCIE_TWO_SHOT_BYTES =
+      Setting.text(
+          "TUTTI_CUDA_PCIE_TWO_SHOT_BYTES",
+          "",
+          "TUTTI_CUDA_TWO_SHOT_BYTES of groups in which some two GPUs have no NVLink; if not set"
+              + " an eighth of the default for NVLink, which was not measured");
+
+  /** Is of backend {@code nccl}, which lists it. */
+  public static final Setting<Boolean> NCCL_LAZY =
+      Setting.flag(
+          "TUTTI_NCCL_LAZY",
+          false,
+          "whether ranks on nccl connect as those of PyTorch do that name no device_id: in their"
+              + " first operation, and for messages in a communicator of each two; the same on all"
+              + " ranks of Tutti");
+
+  static final List<Setting<?>> ALL =
+      List.of(
+          OVERLAPPING_DEVICES,
+          SYMMETRIC_MEMORY,
+          DISABLE_MULTICAST,
+          SHARING,
+          IPC_DIRECTORY,
+          LANES,
+          CHUNK_BYTES,
+          ONE_SHOT_BYTES,
+          TWO_SHOT_BYTES,
+          PCIE_ONE_SHOT_BYTES,
+          PCIE_TWO_SHOT_BYTES);
+
+  private CudaSettings() {}
+
+  private static String symmetricMemory(String text) {
+    return switch (text) {
+      case "CUDA" -> text;
+      case "NVSHMEM", "NCCL" ->
+          throw new IllegalArgumentException("Tutti has no symmetric memory of " + text);
+      default -> throw new IllegalArgumentException("must be one of CUDA, NVSHMEM and NCCL");
+    };
+  }
+
+  public static Path ipcDirectory(Settings settings) {
+    String set = settings.get(IPC_DIRECTORY);
+    return Path.of(set.isEmpty() ? settings.text("TMPDIR").orElse("/tmp") : set);
+  }
+
+  /** Returns up to which sizes each algorithm of all-reduce runs. */
+  public static AllReduceLimits limits(Settings settings, int ranks, PeerLinks links) {
+    boolean pcie = links == PeerLinks.PCIE;
+    AllReduceLimits defaults = AllReduceLimits.of(ranks, links);
+    return new AllReduceLimits(
+        bytes(settings, pcie ? PCIE_ONE_SHOT_BYTES : ONE_SHOT_BYTES, defaults.oneShotBytes()),
+        bytes(settings, pcie ? PCIE_TWO_SHOT_BYTES : TWO_SHOT_BYTES, defaults.twoShotBytes()));
+  }
+
+  public static long bytes(Settings settings, Setting<String> setting, long measured) {
+    String text = settings.get(setting);
+    return text.isEmpty() ? measured : Setting.parseBytes(text);
+  }
+}

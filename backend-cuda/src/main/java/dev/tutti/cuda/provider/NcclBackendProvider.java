@@ -1,0 +1,196 @@
+package dev.tutti.cuda.provider;
+
+import dev.tutti.BackendException;
+import dev.tutti.Capabilities;
+import dev.tutti.Capabilities.Feature;
+import dev.tutti.DType;
+import dev.tutti.OpType;
+import dev.tutti.ReduceOp;
+import dev.tutti.Setting;
+import dev.tutti.Settings;
+import dev.tutti.cuda.Cuda;
+import dev.tutti.cuda.nccl.NcclCalls;
+import dev.tutti.cuda.nccl.NcclLibrary;
+import dev.tutti.cuda.nccl.NcclTypes;
+import dev.tutti.cuda.nccl.NcclWorld;
+import dev.tutti.spi.Backend;
+import dev.tutti.spi.BackendContext;
+import dev.tutti.spi.BackendProvider;
+import dev.tutti.spi.DeviceSession;
+import dev.tutti.tls.TlsSettings;
+import java.lang.System.Logger.Level;
+import java.util.EnumSet;
+import java.util.List;
+import java.util.Optional;
+import java.util.Set;
+import java.util.concurrent.atomic.AtomicBoolean;
+import java.util.function.Function;
+import java.util.function.Supplier;
+
+/**
+ * Offers {@code nccl}: collectives and messages on CUDA devices of one or more hosts by the NCCL of
+ * this machine, also with ranks of PyTorch. It has to be asked for by name.
+ */
+public final class NcclBackendProvider implements BackendProvider {
+  private static final System.Logger LOG = System.getLogger(NcclBackendProvider.class.getName());
+  private static final AtomicBoolean TOLD = new AtomicBoolean();
+
+  /** Says what TLS does not cover here. */
+  private static final String PLAIN =
+      TlsSettings.ENABLED.name()
+          + " encrypts the links between ranks on nccl, but not what NCCL itself sends";
+
+  private static final Capabilities CAPABILITIES = capabilitiesOfAll();
+
+  private final Supplier<Cuda> cuda;
+  private final Supplier<Optional<String>> noDevice;
+  private final Function<Settings, NcclCalls> nccl;
+
+  /** Creates the provider; {@link java.util.ServiceLoader} calls this. Loads nothing. */
+  public NcclBackendProvider() {
+    this(Cuda::get, Cuda::unusableReason, settings -> NcclLibrary.get(settings).calls());
+  }
+
+  /**
+   * Creates a provider of other devices.
+   *
+   * @param cuda opens the driver
+   * @param noDevice why it cannot be, if it cannot
+   * @param nccl opens NCCL
+   */
+  public NcclBackendProvider(
+      Supplier<Cuda> cuda,
+      Supplier<Optional<String>> noDevice,
+      Function<Settings, NcclCalls> nccl) {
+    this.cuda = cuda;
+    this.noDevice = noDevice;
+    this.nccl = nccl;
+  }
+
+  private static Capabilities capabilitiesOfAll() {
+    EnumSet<DType> reducible = EnumSet.allOf(DType.class);
+    reducible.removeIf(dtype -> !NcclTypes.isReducible(dtype));
+    EnumSet<ReduceOp.Kind> operators = EnumSet.allOf(ReduceOp.Kind.class);
+    operators.removeIf(kind -> !NcclTypes.has(kind));
+    return new Capabilities(
+        EnumSet.of(
+            OpType.BROADCAST,
+            OpType.ALL_REDUCE,
+            OpType.ALL_REDUCE_SPARSE,
+            OpType.ALL_REDUCE_COALESCED,
+            OpType.REDUCE,
+            OpType.ALL_GATHER,
+            OpType.ALL_GATHER_INTO,
+            OpType.ALL_GATHER_COALESCED,
+            OpType.GATHER,
+            OpType.SCATTER,
+            OpType.REDUCE_SCATTER,
+            OpType.REDUCE_SCATTER_INTO,
+            OpType.REDUCE_SCATTER_COALESCED,
+            OpType.ALL_TO_ALL,
+            OpType.ALL_TO_ALL_SINGLE,
+            OpType.BARRIER,
+            OpType.SEND,
+            OpType.RECV,
+            OpType.RECV_ANY_SOURCE),
+        EnumSet.allOf(DType.class),
+        reducible,
+        operators,
+        Set.of(
+            Feature.STREAM_ORDERED,
+            Feature.DETECTS_DEAD_PEERS,
+            Feature.TAGS,
+            Feature.REAL_RESULTS));
+  }
+
+  @Override
+  public String name() {
+    return "nccl";
+  }
+
+  @Override
+  public Set<String> deviceTypes() {
+    return Set.of("cuda");
+  }
+
+  /**
+   * {@inheritDoc}
+   *
+   * <p>What depends on the group they do not tell: with ranks of PyTorch, or where {@code
+   * TUTTI_NCCL_LAZY} is set, the group has no {@link Feature#TAGS}, and refuses receives from any
+   * rank and sums of sparse tensors.
+   */
+  @Override
+  public Capabilities capabilities() {
+    return CAPABILITIES;
+  }
+
+  @Override
+  public boolean autoSelectable() {
+    return false;
+  }
+
+  @Override
+  public Optional<String> unusableReason(Settings settings) {
+    Optional<String> reason = noDevice.get();
+    if (reason.isPresent()) {
+      return reason;
+    }
+    try {
+      NcclCalls _ = nccl.apply(settings);
+      return Optional.empty();
+    } catch (BackendException e) {
+      return Optional.of(String.valueOf(e.getMessage()));
+    }
+  }
+
+  @Override
+  public List<Setting<?>> settings() {
+    return List.of(
+        NcclLibrary.FILE,
+        CudaSettings.NCCL_LAZY,
+        TlsSettings.ENABLED,
+        TlsSettings.CERTIFICATE,
+        TlsSettings.KEY,
+        TlsSettings.AUTHORITIES);
+  }
+
+  @Override
+  public List<String> findings(Settings settings) {
+    try {
+      String library = NcclLibrary.get(settings).describe();
+      return settings.get(TlsSettings.ENABLED) ? List.of(library, PLAIN) : List.of(library);
+    } catch (BackendException e) {
+      return List.of();
+    }
+  }
+
+  @Override
+  public int deviceCount() {
+    return cuda.get().deviceCount();
+  }
+
+  /**
+   * {@inheritDoc}
+   *
+   * @throws IndexOutOfBoundsException if there is no such device
+   */
+  @Override
+  public DeviceSession openDevice(int index) {
+    return new CudaSession(cuda.get().device(index));
+  }
+
+  /**
+   * {@inheritDoc}
+   *
+   * @throws dev.tutti.RendezvousException if not all ranks come in time
+   * @throws BackendException what NCCL refuses, such as two ranks on one device
+   */
+  @Override
+  public Backend create(BackendContext context) {
+    if (context.settings().get(TlsSettings.ENABLED) && !TOLD.getAndSet(true)) {
+      LOG.log(Level.WARNING, PLAIN);
+    }
+    return NcclWorld.join(context, cuda.get(), nccl.apply(context.settings()));
+  }
+}

@@ -1,0 +1,93 @@
+package dev.tutti.cuda.provider;
+
+import dev.tutti.BackendException;
+import dev.tutti.Capabilities.Feature;
+import dev.tutti.RendezvousException;
+import dev.tutti.Settings;
+import dev.tutti.Store;
+import dev.tutti.StoreTimeoutException;
+import dev.tutti.cuda.Cuda;
+import dev.tutti.cuda.nccl.NcclBackend;
+import dev.tutti.cuda.nccl.NcclCalls;
+import dev.tutti.cuda.nccl.NcclWorld;
+import dev.tutti.cuda.share.FarRanksException;
+import dev.tutti.spi.BackendContext;
+import java.nio.charset.StandardCharsets;
+import java.util.ArrayList;
+import java.util.List;
+import java.util.Map;
+import java.util.function.Function;
+import org.jspecify.annotations.Nullable;
+
+/** Makes a group by NCCL whose ranks cannot share memory, where all of them have NCCL. */
+final class NcclFallback {
+  private static final String KEY = "tutti/beyond/";
+
+  private final BackendContext context;
+  private final FarRanksException reason;
+
+  private NcclFallback(BackendContext context, FarRanksException reason) {
+    this.context = context;
+    this.reason = reason;
+  }
+
+  /**
+   * Makes the group; all ranks call it at once.
+   *
+   * @param context of the group
+   * @param cuda has the device
+   * @param nccl opens NCCL
+   * @param reason why the ranks share no memory
+   * @throws BackendException on all ranks, if one has no NCCL
+   * @throws RendezvousException if not all come
+   */
+  static NcclBackend join(
+      BackendContext context,
+      Cuda cuda,
+      Function<Settings, NcclCalls> nccl,
+      FarRanksException reason) {
+    NcclCalls calls = new NcclFallback(context, reason).agree(nccl);
+    String text = "the ranks are joined by NCCL, as " + reason.getMessage();
+    return NcclWorld.joinAlone(context, cuda, calls, Map.of(Feature.SYMMETRIC_MEMORY, text));
+  }
+
+  /** Tells the others whether this rank has NCCL, and learns it of them. */
+  private NcclCalls agree(Function<Settings, NcclCalls> nccl) {
+    NcclCalls calls = null;
+    String missing = "";
+    try {
+      calls = nccl.apply(context.settings());
+    } catch (BackendException e) {
+      missing = String.valueOf(e.getMessage());
+    }
+    Store store = context.store();
+    store.set(KEY + context.rank(), missing.getBytes(StandardCharsets.UTF_8));
+    if (calls == null) {
+      throw refused(context.rank(), missing);
+    }
+    List<String> keys = new ArrayList<>();
+    for (int r = 0; r < context.size(); r++) {
+      keys.add(KEY + r);
+    }
+    List<byte[]> all;
+    try {
+      all = store.multiGet(keys, context.timeout());
+    } catch (StoreTimeoutException e) {
+      throw new RendezvousException(
+          "rank " + context.rank() + ": not all ranks said in time whether they have NCCL", e);
+    }
+    for (int r = 0; r < all.size(); r++) {
+      String text = new String(all.get(r), StandardCharsets.UTF_8);
+      if (!text.isEmpty()) {
+        throw refused(r, text);
+      }
+    }
+    return calls;
+  }
+
+  private BackendException refused(int rank, @Nullable String missing) {
+    return new BackendException(
+        reason.getMessage() + "; NCCL could join them, but rank " + rank + " has none: " + missing,
+        reason);
+  }
+}

@@ -1,0 +1,640 @@
+package dev.tutti.cuda.collective;
+
+import static dev.tutti.cuda.access.CudaAccess.access;
+import static org.assertj.core.api.Assertions.assertThat;
+import static org.assertj.core.api.Assertions.assertThatThrownBy;
+import static org.assertj.core.api.Assertions.entry;
+
+import dev.tutti.AllReduceAlgorithm;
+import dev.tutti.AllReduceOptions;
+import dev.tutti.BackendException;
+import dev.tutti.CollectiveTimeoutException;
+import dev.tutti.DType;
+import dev.tutti.P2pOptions;
+import dev.tutti.ProcessGroup;
+import dev.tutti.ReduceOp;
+import dev.tutti.Tensor;
+import dev.tutti.TuttiException;
+import dev.tutti.Work;
+import dev.tutti.cuda.Cuda;
+import dev.tutti.cuda.CudaDevice;
+import dev.tutti.cuda.CudaRanks;
+import dev.tutti.cuda.FakeMachine;
+import dev.tutti.cuda.ForgottenWorks;
+import dev.tutti.cuda.OperationChecks;
+import dev.tutti.cuda.Until;
+import dev.tutti.cuda.driver.DeviceAttribute;
+import dev.tutti.cuda.driver.LinkCalls.Link;
+import dev.tutti.cuda.provider.CudaSession;
+import dev.tutti.spi.DeviceSession.Recording;
+import java.lang.foreign.Arena;
+import java.nio.file.Files;
+import java.nio.file.Path;
+import java.time.Duration;
+import java.util.ArrayList;
+import java.util.List;
+import java.util.concurrent.CountDownLatch;
+import java.util.concurrent.FutureTask;
+import java.util.concurrent.TimeUnit;
+import org.junit.jupiter.api.AfterEach;
+import org.junit.jupiter.api.Test;
+import org.junit.jupiter.params.ParameterizedTest;
+import org.junit.jupiter.params.provider.CsvSource;
+
+class CudaBackendTest {
+  private final FakeMachine machine = new FakeMachine(4);
+  private final Cuda cuda = machine.cuda;
+
+  @AfterEach
+  void nothingIsLeft() {
+    machine.close();
+  }
+
+  private static Work sum(ProcessGroup group, Tensor tensor) {
+    return group.allReduce(tensor, AllReduceOptions.DEFAULT.withReduceOp(ReduceOp.SUM));
+  }
+
+  @Test
+  void allOperationsHaveTheirResultsOnDevicesOfTheirOwn() throws Exception {
+    for (int size : new int[] {1, 2, 3}) {
+      new CudaRanks(cuda)
+          .run(size, (group, device) -> new OperationChecks(group, device).all(1, 77));
+    }
+  }
+
+  @Test
+  void allOperationsHaveTheirResultsOnOneDevice() throws Exception {
+    new CudaRanks(cuda)
+        .onOneDevice()
+        .run(2, (group, device) -> new OperationChecks(group, device).all(5, 20_000));
+  }
+
+  @Test
+  void legacyHandlesServeToo() throws Exception {
+    new CudaRanks(cuda)
+        .with("TUTTI_CUDA_SHARING", "ipc")
+        .run(2, (group, device) -> new OperationChecks(group, device).all(9));
+    assertThat(machine.fake.calls("cuCtxEnablePeerAccess")).isNotEmpty();
+  }
+
+  @Test
+  void theSizeChoosesTheAlgorithm() throws Exception {
+    new CudaRanks(cuda)
+        .with("TUTTI_CUDA_ONE_SHOT_BYTES", "1K")
+        .with("TUTTI_CUDA_TWO_SHOT_BYTES", "4K")
+        .run(
+            2,
+            (group, device) -> {
+              for (int floats : new int[] {256, 257, 1024, 1025}) {
+                sum(group, device.tensors().copyOf(Tensor.allocate(DType.FLOAT32, floats))).await();
+              }
+            });
+    assertThat(machine.fake.calls("cuLaunchKernel"))
+        .extracting(call -> call.split(" ")[1])
+        .filteredOn(name -> name.contains("f32_sum"))
+        .containsExactlyInAnyOrder(
+            "tutti_one_shot_f32_sum",
+            "tutti_one_shot_f32_sum",
+            "tutti_two_shot_f32_sum",
+            "tutti_two_shot_f32_sum",
+            "tutti_two_shot_f32_sum",
+            "tutti_two_shot_f32_sum",
+            "tutti_chunks_f32_sum",
+            "tutti_chunks_f32_sum");
+  }
+
+  /** Two devices: at a switch, linked with each other, without links, and where NVML is missing. */
+  @ParameterizedTest
+  @CsvSource({
+    "switch, cuda/one-shot",
+    "direct, cuda/one-shot",
+    "none, cuda/chunks",
+    "unknown, cuda/one-shot"
+  })
+  void peersWithoutNvlinkHaveLimitsOfTheirOwn(String links, String path) throws Exception {
+    machine.fake.setLinks(
+        busId ->
+            switch (links) {
+              case "switch" -> List.of(new Link.ToSwitch());
+              case "direct" ->
+                  List.of(
+                      new Link.ToDevice(
+                          busId.equals("0000:1B:00.0") ? "00000000:1c:00.0" : "00000000:1b:00.0"));
+              case "none" -> List.of();
+              default -> throw new BackendException("no NVML");
+            });
+    new CudaRanks(cuda)
+        .with("TUTTI_CUDA_ONE_SHOT_BYTES", "1K")
+        .with("TUTTI_CUDA_PCIE_ONE_SHOT_BYTES", "4")
+        .with("TUTTI_CUDA_PCIE_TWO_SHOT_BYTES", "8")
+        .run(
+            2,
+            (group, device) -> {
+              sum(group, device.tensors().copyOf(Tensor.allocate(DType.FLOAT32, 256))).await();
+              assertThat(group.usageByPath()).containsExactly(entry(path, 1L));
+            });
+  }
+
+  @Test
+  void theCallerChoosesTheAlgorithm() throws Exception {
+    AllReduceAlgorithm[] asked = {
+      AllReduceAlgorithm.CHUNKS, AllReduceAlgorithm.TWO_SHOT, AllReduceAlgorithm.ONE_SHOT
+    };
+    new CudaRanks(cuda)
+        .run(
+            2,
+            (group, device) -> {
+              Tensor tensor = device.tensors().copyOf(Tensor.of(1f, 2f));
+              for (AllReduceAlgorithm algorithm : asked) {
+                group.allReduce(tensor, AllReduceOptions.DEFAULT.withAlgorithm(algorithm)).await();
+              }
+              assertThat(device.tensors().toHost(tensor).toFloatArray()).containsExactly(8, 16);
+              group.barrier();
+              assertThat(group.usageByPath())
+                  .containsExactly(
+                      entry("cuda/barrier", 1L),
+                      entry("cuda/chunks", 1L),
+                      entry("cuda/one-shot", 1L),
+                      entry("cuda/two-shot", 1L));
+              Tensor large = device.tensors().allocate(DType.FLOAT32, 4 << 20);
+              refused(group, large, AllReduceAlgorithm.ONE_SHOT, "16777216 bytes are more than");
+              refused(group, large, AllReduceAlgorithm.RING, "there are one-shot, two-shot and");
+              sum(group, tensor).await();
+              assertThat(group.usageByPath()).containsEntry("cuda/one-shot", 2L);
+            });
+    assertThat(machine.fake.calls("cuLaunchKernel"))
+        .extracting(call -> call.split(" ")[1])
+        .filteredOn(name -> name.contains("f32_sum"))
+        .filteredOn(name -> name.contains("chunks"))
+        .hasSize(2);
+  }
+
+  private static void refused(
+      ProcessGroup group, Tensor tensor, AllReduceAlgorithm algorithm, String reason) {
+    AllReduceOptions options = AllReduceOptions.DEFAULT.withAlgorithm(algorithm);
+    assertThatThrownBy(() -> group.allReduce(tensor, options))
+        .isInstanceOf(UnsupportedOperationException.class)
+        .hasMessageContaining(algorithm.label())
+        .hasMessageContaining(reason)
+        .hasMessageContaining("rank " + group.rank());
+  }
+
+  @Test
+  void aCollectiveTakesOneLaunchAndOneEvent() throws Exception {
+    CountDownLatch ready = new CountDownLatch(2);
+    CountDownLatch done = new CountDownLatch(2);
+    new CudaRanks(cuda)
+        .run(
+            2,
+            (group, device) -> {
+              Tensor tensor = device.tensors().copyOf(Tensor.of(1f, 2f));
+              sum(group, tensor).await();
+              ready.countDown();
+              assertThat(ready.await(60, TimeUnit.SECONDS)).isTrue();
+              if (group.rank() == 0) {
+                machine.fake.clearCalls();
+              }
+              done.countDown();
+              assertThat(done.await(60, TimeUnit.SECONDS)).isTrue();
+              sum(group, tensor).await();
+              group.store().barrier("counted", 2, Duration.ofSeconds(20));
+              if (group.rank() == 0) {
+                assertThat(machine.fake.calls())
+                    .hasSize(4)
+                    .filteredOn(call -> call.startsWith("cuLaunchKernel"))
+                    .hasSize(2);
+              }
+              group.store().barrier("looked", 2, Duration.ofSeconds(20));
+            });
+  }
+
+  @Test
+  void aListWithATensorThatIsGoneIsRefusedAsAWhole() throws Exception {
+    new CudaRanks(cuda)
+        .run(
+            2,
+            (group, device) -> {
+              Tensor first = device.tensors().copyOf(Tensor.of(1f, 2f));
+              Tensor second = device.tensors().copyOf(Tensor.of(5f));
+              group.barrier();
+              if (group.rank() == 0) {
+                machine.fake.clearCalls();
+                List<Tensor> gone;
+                try (Arena arena = Arena.ofConfined()) {
+                  gone = List.of(first, device.tensors().allocate(arena, DType.FLOAT32, 1));
+                }
+                assertThatThrownBy(() -> group.allReduceCoalesced(gone, AllReduceOptions.DEFAULT))
+                    .isInstanceOf(UnsupportedOperationException.class)
+                    .hasMessageContaining("the memory was freed");
+                assertThat(onCurrentStream("cuLaunchKernel")).isEmpty();
+              }
+              group.store().barrier("refused", 2, Duration.ofSeconds(20));
+              if (group.rank() == 1) {
+                assertThat(group.failure()).isEmpty();
+                assertThat(device.tensors().toHost(second).toFloatArray()).containsExactly(5);
+              }
+            });
+  }
+
+  private List<String> onCurrentStream(String... names) {
+    String stream = " 0x" + Long.toHexString(cuda.currentStream().handle());
+    return machine.fake.calls(names).stream().filter(call -> call.endsWith(stream)).toList();
+  }
+
+  @Test
+  void aListOfWhichAPartWasLaunchedFailsTheGroup() throws Exception {
+    new CudaRanks(cuda)
+        .run(
+            2,
+            (group, device) -> {
+              Tensor first = device.tensors().copyOf(Tensor.of(1f, 2f));
+              Tensor second = device.tensors().copyOf(Tensor.of(5f));
+              group.barrier();
+              group.store().barrier("through", 2, Until.LONG);
+              if (group.rank() == 0) {
+                machine.fake.clearCalls();
+                machine.fake.failOn("cuLaunchKernel", 2, 1);
+                assertThatThrownBy(
+                        () ->
+                            group.allReduceCoalesced(
+                                List.of(first, second), AllReduceOptions.DEFAULT))
+                    .hasStackTraceContaining("cuLaunchKernel failed");
+                assertThat(onCurrentStream("cuLaunchKernel", "cuEventRecord"))
+                    .as("the part that was launched is followed")
+                    .hasSize(3)
+                    .last()
+                    .asString()
+                    .startsWith("cuEventRecord");
+              }
+              Until.holds("the failure", () -> group.failure().isPresent());
+              group.store().barrier("failed", 2, Until.LONG);
+            });
+  }
+
+  @Test
+  void aRankThatDoesNotComeIsNamed() throws Exception {
+    new CudaRanks(cuda)
+        .within(Duration.ofMillis(500))
+        .run(
+            2,
+            (group, device) -> {
+              Tensor tensor = device.tensors().copyOf(Tensor.of(1f, 2f));
+              if (group.rank() == 0) {
+                Work work = sum(group, tensor);
+                assertThatThrownBy(work::await)
+                    .isInstanceOf(CollectiveTimeoutException.class)
+                    .hasMessageContaining("rank 1");
+              } else {
+                Until.holds("the failure", () -> group.failure().isPresent());
+                assertThatThrownBy(() -> group.allReduce(tensor, ReduceOp.SUM))
+                    .isInstanceOf(TuttiException.class);
+              }
+            });
+    // The devices are still good.
+    new CudaRanks(cuda).run(2, (group, device) -> new OperationChecks(group, device).all(3));
+  }
+
+  @Test
+  void anAbortEndsKernels() throws Exception {
+    new CudaRanks(cuda)
+        .run(
+            2,
+            (group, device) -> {
+              Tensor tensor = device.tensors().copyOf(Tensor.of(1f, 2f));
+              if (group.rank() == 0) {
+                Work work = sum(group, tensor);
+                group.abort("enough");
+                assertThatThrownBy(work::await)
+                    .isInstanceOf(TuttiException.class)
+                    .isNotInstanceOf(CollectiveTimeoutException.class);
+                Until.holds("the end of the kernel", device.currentStream()::isIdle);
+              } else {
+                Until.holds("the failure", () -> group.failure().isPresent());
+              }
+            });
+  }
+
+  @Test
+  void aGraphRunsAgain() throws Exception {
+    new CudaRanks(cuda)
+        .run(
+            2,
+            (group, device) -> {
+              Tensor tensor = device.tensors().copyOf(Tensor.of(1f, 2f));
+              sum(group, tensor).await();
+              try (CudaSession session = new CudaSession(device);
+                  Recording graph =
+                      session.record(() -> assertThat(sum(group, tensor).isCompleted()).isTrue())) {
+                graph.replay();
+                graph.replay();
+                assertThat(device.tensors().toHost(tensor).toFloatArray()).containsExactly(8f, 16f);
+              }
+            });
+  }
+
+  @Test
+  void aReplayThatAPeerDoesNotMakeFailsTheGroup() throws Exception {
+    new CudaRanks(cuda)
+        .run(
+            2,
+            (group, device) -> {
+              Tensor tensor = device.tensors().copyOf(Tensor.of(1f, 2f));
+              sum(group, tensor).await();
+              AllReduceOptions soon = AllReduceOptions.DEFAULT.withTimeout(Duration.ofMillis(200));
+              try (CudaSession session = new CudaSession(device);
+                  Recording graph = session.record(() -> group.allReduce(tensor, soon))) {
+                if (group.rank() == 0) {
+                  graph.replay();
+                }
+                Until.holds("the failure", () -> group.failure().isPresent());
+                assertThat(group.failure().orElseThrow())
+                    .hasMessageContaining("rank 0 waited in vain for rank 1 on its device");
+              }
+            });
+  }
+
+  @Test
+  void aCloseWaitsForAReplayThatHasNotBegun() throws Exception {
+    CountDownLatch looked = new CountDownLatch(2);
+    new CudaRanks(cuda)
+        .run(
+            2,
+            (group, device) -> {
+              Tensor tensor = device.tensors().copyOf(Tensor.of(1f, 2f));
+              sum(group, tensor).await();
+              try (CudaSession session = new CudaSession(device);
+                  Recording graph = session.record(() -> group.allReduce(tensor))) {
+                CountDownLatch held = machine.hold(device.currentStream());
+                graph.replay();
+                group.store().barrier("replayed", 2, Duration.ofSeconds(20));
+                FutureTask<?> close = new FutureTask<>(group::close, null);
+                Thread.ofPlatform().daemon().start(close);
+                Until.holds("the waits", () -> machine.fake.calls("cuCtxSynchronize").size() == 2);
+                assertThat(machine.fake.calls("cuMemUnmap")).isEmpty();
+                assertThat(close.isDone()).isFalse();
+                looked.countDown();
+                assertThat(looked.await(60, TimeUnit.SECONDS)).isTrue();
+                held.countDown();
+                close.get(60, TimeUnit.SECONDS);
+                device.currentStream().await(Duration.ofSeconds(20));
+              }
+            });
+    assertThat(machine.fake.calls("cuMemUnmap")).hasSize(4);
+  }
+
+  @Test
+  void ranksOfOtherLimitsDoNotBegin() {
+    CudaRanks ranks = new CudaRanks(cuda).withOnLast("TUTTI_CUDA_ONE_SHOT_BYTES", "0");
+    assertThatThrownBy(() -> ranks.run(2, (group, device) -> {}))
+        .hasStackTraceContaining("rank 1 has TUTTI_CUDA_ONE_SHOT_BYTES=0 TUTTI_CUDA_TWO_SHOT")
+        .hasStackTraceContaining("give all ranks the same");
+  }
+
+  @Test
+  void tensorsOfAnotherDeviceAreRefused() throws Exception {
+    new CudaRanks(cuda)
+        .run(
+            2,
+            (group, device) -> {
+              CudaDevice other = cuda.device(3);
+              Tensor tensor = other.tensors().allocate(DType.FLOAT32, 2);
+              assertThatThrownBy(() -> group.allReduce(tensor, ReduceOp.SUM))
+                  .hasStackTraceContaining("the group has cuda:" + group.rank() + " here");
+              assertThatThrownBy(() -> group.allReduce(Tensor.of(1f), ReduceOp.SUM))
+                  .isInstanceOf(IllegalArgumentException.class)
+                  .hasMessageContaining("tensor is on cpu");
+              new OperationChecks(group, device).all(2);
+            });
+  }
+
+  @Test
+  void memoryThatWasFreedIsRefused() throws Exception {
+    new CudaRanks(cuda)
+        .run(
+            2,
+            (group, device) -> {
+              Tensor freed;
+              try (Arena arena = Arena.ofShared()) {
+                freed = device.tensors().allocate(arena, DType.FLOAT32, 8);
+              }
+              assertThatThrownBy(() -> group.allReduce(freed, ReduceOp.SUM))
+                  .hasStackTraceContaining("the memory was freed");
+              new OperationChecks(group, device).all(2);
+            });
+  }
+
+  @Test
+  void whatIsCachedMakesRoomForANewGroup() throws Exception {
+    new CudaRanks(cuda)
+        .run(
+            2,
+            (group, device) -> {
+              try (Arena arena = Arena.ofShared()) {
+                Tensor _ = device.tensors().allocate(arena, DType.UINT8, 64 << 20);
+              }
+              group.store().barrier("cached", 2, Duration.ofMinutes(1));
+              if (group.rank() == 0) {
+                machine.fake.memory().setCapacity(machine.fake.memory().used());
+              }
+              group.store().barrier("full", 2, Duration.ofMinutes(1));
+              new OperationChecks(group.split(0, 0).orElseThrow(), device).all(2);
+            });
+  }
+
+  @Test
+  void devicesThatDoNotReachEachOtherAreRefused() {
+    machine.fake.cutLink(0, 1);
+    assertThatThrownBy(() -> new CudaRanks(cuda).run(2, (group, device) -> {}))
+        .isInstanceOf(TuttiException.class)
+        .hasStackTraceContaining("cannot reach the memory of rank")
+        .hasStackTraceContaining("NVLink");
+  }
+
+  /** To make a stream may wait for a kernel that waits for a message of another group. */
+  @Test
+  void messagesOfManyGroupsMakeNoStreams() throws Exception {
+    new CudaRanks(cuda)
+        .run(
+            4,
+            (group, device) -> {
+              List<ProcessGroup> groups = new ArrayList<>();
+              for (int g = 0; g < 4; g++) {
+                groups.add(group.subgroup(List.of(0, 1, 2, 3)).orElseThrow());
+              }
+              group.store().barrier("made", 4, Duration.ofSeconds(20));
+              machine.fake.clearCalls();
+              for (ProcessGroup each : groups) {
+                exchange(each, device);
+              }
+              assertThat(machine.fake.calls("cuStreamCreateWithPriority")).isEmpty();
+              group.store().barrier("looked", 4, Duration.ofSeconds(20));
+              groups.forEach(ProcessGroup::close);
+            });
+  }
+
+  /** Sends to each rank, and receives from each. */
+  private static void exchange(ProcessGroup group, CudaDevice device) {
+    Tensor own = device.tensors().copyOf(Tensor.of(group.rank() + 1f));
+    List<Work> works = new ArrayList<>();
+    List<Tensor> received = new ArrayList<>();
+    for (int r = 0; r < group.size(); r++) {
+      if (r != group.rank()) {
+        received.add(device.tensors().allocate(DType.FLOAT32, 1));
+        works.add(group.recv(received.getLast(), r, P2pOptions.DEFAULT.withAsync()));
+        works.add(group.send(own, r, P2pOptions.DEFAULT.withAsync()));
+      }
+    }
+    works.forEach(Work::await);
+    double sum =
+        received.stream()
+            .mapToDouble(each -> device.tensors().toHost(each).toFloatArray()[0])
+            .sum();
+    assertThat(sum).isEqualTo(10 - (group.rank() + 1));
+  }
+
+  @Test
+  void aMessageOfAnotherSizeFailsBothSides() throws Exception {
+    new CudaRanks(cuda)
+        .run(
+            2,
+            (group, device) -> {
+              Tensor tensor = device.tensors().allocate(DType.FLOAT32, 4 + group.rank());
+              assertThatThrownBy(
+                      () -> {
+                        if (group.rank() == 0) {
+                          group.send(tensor, 1, P2pOptions.DEFAULT.withTag(7)).await();
+                        } else {
+                          group.recv(tensor, 0, P2pOptions.DEFAULT.withTag(7)).await();
+                        }
+                      })
+                  .isInstanceOf(TuttiException.class)
+                  .hasStackTraceContaining("16 bytes with tag 7 came to a tensor of 20 bytes");
+            });
+  }
+
+  @Test
+  void operationsInPartsTakeOneEvent() throws Exception {
+    new CudaRanks(cuda)
+        .run(
+            2,
+            (group, device) -> {
+              List<Tensor> tensors = new ArrayList<>();
+              for (int i = 0; i < 5; i++) {
+                tensors.add(device.tensors().copyOf(Tensor.of(1f, i)));
+              }
+              for (int round = 0; round < 3; round++) {
+                group.allReduceCoalesced(tensors, AllReduceOptions.DEFAULT).await();
+              }
+              group.barrier();
+              int most = 8; // of 15 parts; the lane's last one, and what copies left
+              assertThat(access().events(device).inUse()).isLessThanOrEqualTo(most);
+            });
+  }
+
+  @Test
+  void sharedDevicesNeedLeave() {
+    assertThatThrownBy(
+            () ->
+                new CudaRanks(cuda)
+                    .onOneDevice()
+                    .with("TORCH_SYMM_MEM_ALLOW_OVERLAPPING_DEVICES", "0")
+                    .run(2, (group, device) -> {}))
+        .isInstanceOf(TuttiException.class)
+        .hasStackTraceContaining("ranks 0 and 1 have the same device 0000:1B:00.0");
+  }
+
+  @Test
+  void aDirectoryWithoutRoomForSocketsIsNamed() {
+    assertThatThrownBy(
+            () ->
+                new CudaRanks(cuda)
+                    .with("TUTTI_CUDA_IPC_DIR", "/nowhere")
+                    .run(2, (group, device) -> {}))
+        .isInstanceOf(TuttiException.class)
+        .hasStackTraceContaining("is its directory writable?");
+  }
+
+  @Test
+  void tooManyRanksAreRefused() {
+    assertThatThrownBy(
+            () ->
+                ProcessGroup.init(
+                        new CudaRanks(cuda).options(new dev.tutti.store.HashStore(), 0, 9))
+                    .close())
+        .isInstanceOf(BackendException.class)
+        .hasMessageContaining("8 ranks at most");
+  }
+
+  @Test
+  void whatIsSharedIsFreedAndSetUpAgainManyTimes() throws Exception {
+    long before = descriptors();
+    for (int i = 0; i < 25; i++) {
+      new CudaRanks(cuda)
+          .run(
+              2,
+              (group, device) -> {
+                try (var memory = group.allocateSymmetric(100)) {
+                  memory.barrier(0, Duration.ofSeconds(20));
+                }
+                group.barrier();
+              });
+    }
+    assertThat(descriptors()).isLessThan(before + 20);
+    assertThat(machine.fake.living("addresses")).isLessThan(12);
+  }
+
+  private static long descriptors() throws Exception {
+    try (var all = Files.list(Path.of("/proc/self/fd"))) {
+      return all.count();
+    }
+  }
+
+  @ParameterizedTest
+  @CsvSource({"0, true", "1, false"})
+  void multicastIsNotReportedWhereItIsSwitchedOff(String disabled, boolean reported)
+      throws Exception {
+    new CudaRanks(cuda)
+        .with("TORCH_SYMM_MEM_DISABLE_MULTICAST", disabled)
+        .run(
+            2,
+            (group, device) -> {
+              try (var memory = group.allocateSymmetric(100)) {
+                assertThat(memory.hasMulticast()).isEqualTo(reported);
+                group.barrier();
+              }
+            });
+  }
+
+  @ParameterizedTest
+  @CsvSource({
+    "NVSHMEM, Tutti has no symmetric memory of NVSHMEM",
+    "NCCL, Tutti has no symmetric memory of NCCL",
+    "cuda, 'must be one of CUDA, NVSHMEM and NCCL'"
+  })
+  void otherSymmetricMemoryIsRefused(String name, String reason) throws Exception {
+    new CudaRanks(cuda).with("TORCH_SYMMMEM", "CUDA").run(1, (group, device) -> {});
+    assertThatThrownBy(
+            () -> new CudaRanks(cuda).with("TORCH_SYMMMEM", name).run(2, (group, device) -> {}))
+        .hasStackTraceContaining(
+            "TORCH_SYMMMEM='" + name + "' (from the program) cannot be read: " + reason);
+  }
+
+  @Test
+  void multicastIsReportedOnly() throws Exception {
+    machine.fake.setAttribute(DeviceAttribute.MULTICAST, 0);
+    new CudaRanks(cuda)
+        .run(
+            2,
+            (group, device) -> {
+              try (var memory = group.allocateSymmetric(100)) {
+                assertThat(memory.hasMulticast()).isFalse();
+                group.barrier();
+              }
+            });
+  }
+
+  @Test
+  void nothingHoldsCollectivesThatHaveEnded() throws Exception {
+    new CudaRanks(cuda).run(2, ForgottenWorks::check);
+  }
+}

@@ -1,0 +1,63 @@
+package dev.tutti.cuda.collective;
+
+import static dev.tutti.cuda.access.CudaAccess.access;
+import static org.assertj.core.api.Assertions.assertThat;
+
+import dev.tutti.cuda.CudaDevice;
+import dev.tutti.cuda.CudaEvent;
+import dev.tutti.cuda.FakeMachine;
+import dev.tutti.cuda.Until;
+import org.junit.jupiter.api.AfterEach;
+import org.junit.jupiter.api.Test;
+
+/** Tests that events are known as long as they may have something of the driver's, not longer. */
+class OpenEventsTest {
+  private static final int MANY = 10_000;
+  private static final int BOUND = 64;
+
+  private final FakeMachine machine = new FakeMachine(1);
+  private final CudaDevice device = machine.cuda.device(0);
+  private final OpenEvents open = new OpenEvents();
+
+  @AfterEach
+  void nothingIsLeft() {
+    machine.close();
+  }
+
+  private void record(CudaEvent event) {
+    open.add(event);
+    access().context(device).enter();
+    access().recordIn(event, device.defaultStream().handle());
+  }
+
+  @Test
+  void forgetsWhatSomebodySawReached() {
+    for (int i = 0; i < MANY; i++) {
+      CudaEvent event = access().event(device);
+      record(event);
+      assertThat(event.awaitReached(System.nanoTime() + Until.LONG.toNanos())).isTrue();
+      assertThat(open.size()).isLessThanOrEqualTo(BOUND);
+    }
+    open.close();
+    assertThat(access().events(device).inUse()).isZero();
+  }
+
+  @Test
+  void keepsWhatNobodySawReachedAndWhatIsRecordedAgain() {
+    CudaEvent again = access().event(device);
+    for (int i = 0; i < MANY; i++) {
+      record(again);
+      assertThat(again.awaitReached(System.nanoTime() + Until.LONG.toNanos())).isTrue();
+    }
+    assertThat(open.size()).isOne();
+    record(again);
+    for (int i = 0; i < 3 * BOUND; i++) {
+      record(access().event(device));
+    }
+    assertThat(open.size()).isEqualTo(3 * BOUND + 1);
+    assertThat(access().events(device).inUse()).isEqualTo(3 * BOUND + 1);
+    open.close();
+    assertThat(access().events(device).inUse()).isZero();
+    assertThat(open.size()).isZero();
+  }
+}

@@ -1,0 +1,260 @@
+package dev.tutti.cuda.nccl;
+
+import static org.assertj.core.api.Assertions.assertThat;
+import static org.assertj.core.api.Assertions.assertThatThrownBy;
+
+import dev.tutti.AllReduceOptions;
+import dev.tutti.BackendException;
+import dev.tutti.Device;
+import dev.tutti.GroupOptions;
+import dev.tutti.ProcessGroup;
+import dev.tutti.RendezvousException;
+import dev.tutti.Settings;
+import dev.tutti.StoreTimeoutException;
+import dev.tutti.Tensor;
+import dev.tutti.TuttiException;
+import dev.tutti.Work;
+import dev.tutti.cuda.CudaRanks;
+import dev.tutti.cuda.FakeMachine;
+import dev.tutti.cuda.ForgottenWorks;
+import dev.tutti.cuda.Until;
+import dev.tutti.cuda.driver.FakeNccl;
+import dev.tutti.cuda.provider.CudaSession;
+import dev.tutti.cuda.provider.NcclBackendProvider;
+import dev.tutti.spi.BackendContext;
+import dev.tutti.store.HashStore;
+import java.time.Duration;
+import java.util.List;
+import java.util.Map;
+import java.util.Optional;
+import java.util.concurrent.CountDownLatch;
+import java.util.concurrent.ExecutionException;
+import java.util.concurrent.ExecutorService;
+import java.util.concurrent.Executors;
+import java.util.concurrent.Future;
+import java.util.concurrent.TimeUnit;
+import org.junit.jupiter.api.AfterEach;
+import org.junit.jupiter.api.BeforeEach;
+import org.junit.jupiter.api.Test;
+
+/** Tests groups on a played NCCL, also with a rank that knows nothing of Tutti. */
+class NcclBackendTest {
+  private static final String ID_KEY = "0//cuda//0";
+
+  private FakeMachine machine;
+  private FakeNccl nccl;
+
+  @BeforeEach
+  void open() {
+    machine = new FakeMachine(2);
+    nccl = new FakeNccl(machine.fake);
+  }
+
+  @AfterEach
+  void nothingIsLeft() {
+    machine.close();
+    assertThat(nccl.communicators()).isZero();
+  }
+
+  private GroupOptions options(HashStore store, int rank, Duration timeout) {
+    return GroupOptions.defaults()
+        .withStore(store)
+        .withRank(rank)
+        .withSize(2)
+        .withDevice(Device.cuda(rank))
+        .withProvider(
+            new NcclBackendProvider(() -> machine.cuda, Optional::empty, settings -> nccl))
+        .withTimeout(timeout);
+  }
+
+  private CudaRanks ranks() {
+    return new CudaRanks(machine.cuda)
+        .on(new NcclBackendProvider(() -> machine.cuda, Optional::empty, settings -> nccl));
+  }
+
+  @Test
+  void callsBlockWhereEachRankHasAProcessOfItsOwn() throws Exception {
+    communicatorsOfTwoRanks(4);
+    assertThat(nccl.calls("ncclCommSplit")).isEqualTo(2);
+  }
+
+  private void communicatorsOfTwoRanks(int expected) throws Exception {
+    ranks()
+        .run(
+            2,
+            (group, device) -> {
+              assertThat(nccl.communicators()).isEqualTo(expected);
+              group.store().barrier("counted", 2, Duration.ofSeconds(20));
+            });
+  }
+
+  @Test
+  void callsOfRanksOfOneProcessDoNotBlock() throws Exception {
+    nccl.beOneProcess();
+    communicatorsOfTwoRanks(2);
+    assertThat(nccl.calls("ncclCommSplit")).isZero();
+  }
+
+  @Test
+  void namesTheRankThatDoesNotCome() {
+    HashStore store = new HashStore();
+    assertThatThrownBy(() -> ProcessGroup.init(options(store, 0, Duration.ofMillis(300))))
+        .isInstanceOf(TuttiException.class)
+        .hasStackTraceContaining("rank 0/2: the ranks did not all come to the communicator")
+        .hasStackTraceContaining("of ranks [1] none came that is a rank of Tutti");
+    assertThat(store.get(ID_KEY, Duration.ZERO)).hasSize(NcclCalls.UNIQUE_ID_BYTES);
+  }
+
+  @Test
+  void namesRankZeroIfItOffersNothing() {
+    HashStore store = new HashStore();
+    assertThatThrownBy(() -> ProcessGroup.init(options(store, 1, Duration.ofMillis(300))))
+        .isInstanceOf(TuttiException.class)
+        .hasRootCauseInstanceOf(StoreTimeoutException.class)
+        .hasStackTraceContaining("rank 0 did not offer a communicator of NCCL in time");
+  }
+
+  @Test
+  void refusesAnIdOfAnotherLength() {
+    HashStore store = new HashStore();
+    store.set(ID_KEY, new byte[5]);
+    assertThatThrownBy(() -> ProcessGroup.init(options(store, 1, Duration.ofSeconds(5))))
+        .hasStackTraceContaining("has 5 bytes, not 128")
+        .hasStackTraceContaining(RendezvousException.class.getName());
+  }
+
+  @Test
+  void saysWhatNcclSaysWhenACommunicatorCannotBe() {
+    nccl.failOn("ncclCommInitRankConfig", 5);
+    assertThatThrownBy(() -> ranks().run(2, (group, device) -> {}))
+        .hasStackTraceContaining("ncclCommInitRankConfig failed: result 5 (5); played failure");
+  }
+
+  @Test
+  void aGroupOfWhichTheFirstCallsFailGivesBackWhatTheyUsed() throws Exception {
+    ranks().run(2, (group, device) -> {});
+    int streams = machine.fake.calls("cuStreamCreateWithPriority").size();
+    for (int i = 0; i < 20; i++) { // more than there are streams in reserve
+      nccl.failOn(i % 2 == 0 ? "ncclAllReduce" : "ncclBroadcast", 3);
+      assertThatThrownBy(() -> ranks().run(2, (group, device) -> {}))
+          .hasStackTraceContaining("failed: result 3 (3); played failure");
+      for (int d = 0; d < 2; d++) {
+        assertThat(machine.cuda.device(d).tensors().usedBytes()).isZero();
+      }
+    }
+    assertThat(machine.fake.calls("cuStreamCreateWithPriority")).hasSize(streams);
+  }
+
+  @Test
+  void saysWhichCallFailed() {
+    assertThatThrownBy(
+            () ->
+                ranks()
+                    .run(
+                        2,
+                        (group, device) -> {
+                          Tensor tensor = device.tensors().copyOf(Tensor.of(1f));
+                          group.barrier();
+                          nccl.failOn("ncclAllReduce", 3);
+                          group.allReduce(tensor);
+                        }))
+        .isInstanceOf(TuttiException.class)
+        .hasMessageContaining("allReduce failed: result 3 (3); played failure");
+  }
+
+  @Test
+  void noticesWhatNcclReportsWhileTheDeviceWaits() throws Exception {
+    CountDownLatch failed = new CountDownLatch(1);
+    ranks()
+        .run(
+            2,
+            (group, device) -> {
+              if (group.rank() == 1) {
+                assertThat(failed.await(60, TimeUnit.SECONDS)).isTrue();
+                return;
+              }
+              Tensor tensor = device.tensors().copyOf(Tensor.of(1f));
+              Work work = group.allReduce(tensor, AllReduceOptions.DEFAULT.withAsync());
+              nccl.failAll(NcclResult.REMOTE_ERROR);
+              assertThatThrownBy(work::await)
+                  .isInstanceOf(TuttiException.class)
+                  .hasMessageContaining("NCCL failed: result 6 (6); played failure");
+              failed.countDown();
+            });
+  }
+
+  @Test
+  void aRecordedReductionIsReplayed() throws Exception {
+    ranks()
+        .run(
+            2,
+            (group, device) -> {
+              try (CudaSession session = new CudaSession(device)) {
+                Tensor tensor = device.tensors().copyOf(Tensor.of(3));
+                var recording = session.record(() -> group.allReduce(tensor));
+                recording.replay();
+                recording.replay();
+                device.currentStream().await(Duration.ofSeconds(20));
+                recording.close();
+                assertThat(device.tensors().toHost(tensor).toIntArray()).containsExactly(12);
+              }
+            });
+  }
+
+  @Test
+  void nothingHoldsCollectivesThatHaveEnded() throws Exception {
+    ranks().run(2, ForgottenWorks::check);
+  }
+
+  /** Lets rank 1 fail while rank 0 waits for it in NCCL. */
+  @Test
+  void aRankThatCannotBeSetUpEndsTheWaitOfTheOthersInNccl() throws Exception {
+    HashStore store = new HashStore();
+    NcclBackendProvider none =
+        new NcclBackendProvider(
+            () -> {
+              throw new BackendException("no device here");
+            },
+            Optional::empty,
+            settings -> nccl);
+    Duration timeout = Duration.ofSeconds(60);
+    try (ExecutorService thread = Executors.newSingleThreadExecutor()) {
+      Future<?> waits = thread.submit(() -> ProcessGroup.init(options(store, 0, timeout)));
+      Until.holds("rank 0 in NCCL", () -> nccl.calls("ncclCommInitRankConfig") == 1);
+      assertThatThrownBy(() -> ProcessGroup.init(options(store, 1, timeout).withProvider(none)))
+          .hasStackTraceContaining("no device here");
+      assertThatThrownBy(() -> waits.get(60, TimeUnit.SECONDS))
+          .isInstanceOf(ExecutionException.class)
+          .hasStackTraceContaining("no device here");
+    }
+  }
+
+  @Test
+  void aStoreThatIsClosedDoesNotHideWhyTheRanksDidNotMeet() throws Exception {
+    HashStore store = new HashStore();
+    BackendContext context =
+        new BackendContext(
+            "g",
+            0,
+            2,
+            List.of(0, 1),
+            "cuda",
+            Device.cuda(0),
+            store,
+            Duration.ofMillis(150),
+            Settings.ofEnvironment(Map.of()),
+            (cause, rank) -> {});
+    try (ExecutorService thread = Executors.newSingleThreadExecutor()) {
+      Future<?> closes =
+          thread.submit(
+              () -> {
+                Until.holds("NCCL", () -> nccl.calls("ncclCommInitRankConfig") == 1);
+                store.close();
+              });
+      assertThatThrownBy(() -> NcclWorld.join(context, machine.cuda, nccl))
+          .isInstanceOf(RendezvousException.class)
+          .hasMessageStartingWith("rank 0/2: the ranks did not all come to the communicator");
+      closes.get(60, TimeUnit.SECONDS);
+    }
+  }
+}

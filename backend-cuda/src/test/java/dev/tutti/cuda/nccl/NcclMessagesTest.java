@@ -1,0 +1,272 @@
+package dev.tutti.cuda.nccl;
+
+import static org.assertj.core.api.Assertions.assertThat;
+import static org.assertj.core.api.Assertions.assertThatThrownBy;
+
+import dev.tutti.DType;
+import dev.tutti.P2pOptions;
+import dev.tutti.PeerFailedException;
+import dev.tutti.ProcessGroup;
+import dev.tutti.Tensor;
+import dev.tutti.TuttiException;
+import dev.tutti.Work;
+import dev.tutti.cuda.CudaDevice;
+import dev.tutti.cuda.CudaRanks;
+import dev.tutti.cuda.FakeMachine;
+import dev.tutti.cuda.Until;
+import dev.tutti.cuda.driver.FakeNccl;
+import dev.tutti.cuda.provider.NcclBackendProvider;
+import java.time.Duration;
+import java.util.ArrayList;
+import java.util.List;
+import java.util.Optional;
+import java.util.concurrent.CountDownLatch;
+import java.util.concurrent.TimeUnit;
+import org.junit.jupiter.api.AfterEach;
+import org.junit.jupiter.api.BeforeEach;
+import org.junit.jupiter.api.Test;
+
+/** Tests what becomes of messages on a played NCCL that cannot end, and what groups leave. */
+class NcclMessagesTest {
+  private static final P2pOptions ASYNC = P2pOptions.DEFAULT.withAsync();
+  private static final int CYCLES = 20;
+
+  private FakeMachine machine;
+  private FakeNccl nccl;
+
+  @BeforeEach
+  void open() {
+    machine = new FakeMachine(3);
+    nccl = new FakeNccl(machine.fake);
+  }
+
+  @AfterEach
+  void nothingIsLeft() {
+    machine.close();
+    assertThat(nccl.communicators()).isZero();
+  }
+
+  private CudaRanks ranks() {
+    return new CudaRanks(machine.cuda)
+        .on(new NcclBackendProvider(() -> machine.cuda, Optional::empty, settings -> nccl));
+  }
+
+  private static Tensor floats(CudaDevice device, float... values) {
+    return device.tensors().copyOf(Tensor.of(values));
+  }
+
+  /** Sends before rank 1 receives, and lets nothing wait for it meanwhile. */
+  @Test
+  void anUnmatchedSendHoldsUpNeitherStreamNorCollectives() throws Exception {
+    CountDownLatch summed = new CountDownLatch(1);
+    ranks()
+        .run(
+            2,
+            (group, device) -> {
+              Tensor sum = floats(device, group.rank() + 1f);
+              if (group.rank() == 0) {
+                Work send = group.send(floats(device, 7f), 1, ASYNC);
+                group.allReduce(sum);
+                device.currentStream().await(Duration.ofSeconds(20));
+                assertThat(send.isCompleted()).isFalse();
+                summed.countDown();
+                send.await();
+              } else {
+                group.allReduce(sum);
+                assertThat(summed.await(60, TimeUnit.SECONDS)).isTrue();
+                Tensor received = floats(device, 0f);
+                group.recv(received, 0);
+                assertThat(device.tensors().toHost(received).toFloatArray()).containsExactly(7);
+              }
+              assertThat(device.tensors().toHost(sum).toFloatArray()).containsExactly(3);
+            });
+  }
+
+  @Test
+  void aReceiveIsInTheOrderOfItsStream() throws Exception {
+    ranks()
+        .run(
+            2,
+            (group, device) -> {
+              if (group.rank() == 0) {
+                CountDownLatch latch = machine.hold(device.currentStream());
+                Tensor sent = device.tensors().allocate(DType.FLOAT32, 1);
+                Work send = group.send(sent, 1, ASYNC);
+                assertThat(send.await(Duration.ofMillis(50))).isFalse();
+                latch.countDown();
+                send.await();
+              } else {
+                group.recv(device.tensors().allocate(DType.FLOAT32, 1), 0);
+              }
+            });
+  }
+
+  private static void message(ProcessGroup group, Tensor tensor) {
+    if (group.rank() == 0) {
+      group.send(tensor, 1);
+    } else {
+      group.recv(tensor, 0);
+    }
+  }
+
+  @Test
+  void saysWhichMessageFailed() {
+    assertThatThrownBy(
+            () ->
+                ranks()
+                    .run(
+                        2,
+                        (group, device) -> {
+                          nccl.failOn("ncclSend", 3);
+                          message(group, floats(device, 1f));
+                        }))
+        .isInstanceOf(TuttiException.class)
+        .hasStackTraceContaining("rank 0, messages to rank 1: send to rank 1 failed: result 3 (3)");
+  }
+
+  @Test
+  void saysThatThereIsNoCommunicatorForMessages() {
+    assertThatThrownBy(
+            () ->
+                ranks()
+                    .run(
+                        2,
+                        (group, device) -> {
+                          group.barrier();
+                          device.currentStream().await(Duration.ofSeconds(20));
+                          nccl.failOn("ncclCommInitRankConfig", 5);
+                          message(group, floats(device, 1f));
+                        }))
+        .isInstanceOf(TuttiException.class)
+        .hasStackTraceContaining("ncclCommInitRankConfig failed: result 5 (5); played failure");
+  }
+
+  @Test
+  void noticesWhatNcclReportsWhileAMessageWaits() throws Exception {
+    CountDownLatch done = new CountDownLatch(2);
+    CountDownLatch held = machine.hold(machine.cuda.device(0).defaultStream());
+    ranks()
+        .run(
+            2,
+            (group, device) -> {
+              Work work;
+              if (group.rank() == 0) {
+                // The stream is behind what is held, so the message is at NCCL on both sides.
+                device.currentStream().waitFor(device.defaultStream().record());
+                work = group.send(floatsLater(device), 1, ASYNC);
+              } else {
+                work = group.recv(floatsLater(device), 0, ASYNC);
+              }
+              Until.holds("both communicators of the message", () -> nccl.communicators() == 8);
+              // Each rank received from both when the group was made.
+              Until.holds("the message at NCCL", () -> nccl.calls("ncclRecv") == 5);
+              nccl.failAll(NcclResult.REMOTE_ERROR);
+              assertThatThrownBy(work::await)
+                  .isInstanceOf(TuttiException.class)
+                  .hasMessageContaining("failed: result 6 (6); played failure");
+              done.countDown();
+              assertThat(done.await(60, TimeUnit.SECONDS)).isTrue();
+              held.countDown();
+            });
+  }
+
+  private static Tensor floatsLater(CudaDevice device) {
+    return device.tensors().allocate(DType.FLOAT32, 4);
+  }
+
+  @Test
+  void namesThePeerThatClosesWhileAMessageWaitsForIt() throws Exception {
+    ranks()
+        .run(
+            3,
+            (group, device) -> {
+              if (group.rank() == 2) {
+                return;
+              }
+              Tensor tensor = floats(device, 1f);
+              // Who calls after the other rank found out is refused at once.
+              assertThatThrownBy(
+                      () ->
+                          (group.rank() == 0
+                                  ? group.send(tensor, 2, ASYNC)
+                                  : group.recv(tensor, 2, ASYNC))
+                              .await(Duration.ofSeconds(20)))
+                  .isInstanceOf(PeerFailedException.class)
+                  .hasMessageMatching("(?s).*rank 2 (closed|does not listen any more).*");
+            });
+  }
+
+  @Test
+  void anErrorOfTheDriverInAMessageIsNamed() {
+    assertThatThrownBy(
+            () ->
+                ranks()
+                    .run(
+                        2,
+                        (group, device) -> {
+                          Tensor tensor = floats(device, 1f);
+                          if (group.rank() == 0) {
+                            machine.fake.failOn("cuStreamWaitEvent", 1, 700);
+                            group.send(tensor, 1);
+                          } else {
+                            group.recv(tensor, 0);
+                          }
+                        }))
+        .isInstanceOf(TuttiException.class)
+        .hasStackTraceContaining("cuStreamWaitEvent")
+        .hasStackTraceContaining("700");
+  }
+
+  @Test
+  void anAbortEndsMessagesInEveryState() throws Exception {
+    for (int i = 0; i < CYCLES; i++) {
+      CountDownLatch sent = new CountDownLatch(3);
+      ranks()
+          .run(
+              3,
+              (group, device) -> {
+                List<Work> works = new ArrayList<>();
+                for (int peer = 0; peer < 3; peer++) {
+                  if (peer != group.rank()) {
+                    works.add(group.send(floatsLater(device), peer, ASYNC));
+                    works.add(group.recv(floatsLater(device), peer, ASYNC));
+                    works.add(group.recv(floatsLater(device), peer, ASYNC)); // nobody sends
+                  }
+                }
+                sent.countDown();
+                assertThat(sent.await(60, TimeUnit.SECONDS)).isTrue();
+                if (group.rank() == 1) {
+                  group.abort("enough");
+                }
+                assertThatThrownBy(() -> works.get(2).await(Duration.ofSeconds(20)))
+                    .isInstanceOf(TuttiException.class);
+                works.forEach(work -> Until.holds("its end", work::isCompleted));
+              });
+      assertThat(nccl.communicators()).isZero();
+    }
+  }
+
+  @Test
+  void groupsLeaveNothing() throws Exception {
+    for (int i = 0; i < CYCLES; i++) {
+      ranks()
+          .run(
+              2,
+              (group, device) -> {
+                int peer = 1 - group.rank();
+                Tensor received = floats(device, 0f, 0f);
+                Work send = group.send(floats(device, group.rank(), 5), peer, ASYNC);
+                group.recv(received, peer);
+                send.await();
+                assertThat(device.tensors().toHost(received).toFloatArray())
+                    .containsExactly(peer, 5);
+              });
+      assertThat(nccl.communicators()).isZero();
+    }
+    Until.holds(
+        "the end of the threads of messages",
+        () ->
+            Thread.getAllStackTraces().keySet().stream()
+                .noneMatch(thread -> thread.getName().startsWith("tutti-nccl-message")));
+  }
+}
