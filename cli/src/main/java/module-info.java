@@ -38,7 +38,4 @@ module dev.tutti.cli {
   opens dev.tutti.cli.store to
       com.google.guice,
       info.picocli;
-  opens dev.tutti.cli.help to
-      com.google.guice,
-      info.picocli;
 }

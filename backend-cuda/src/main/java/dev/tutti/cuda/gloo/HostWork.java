@@ -266,9 +266,11 @@ final class HostWork {
       keepForCaller(op, device, result.values());
     } else if (op.callerEvent() instanceof CudaEvent event
         && event.device().equals(device)
-        && access().stream(event) != null
         && result.numel() > 0) {
-      device.tensors().useOn(result, access().stream(event));
+      CudaStream stream = access().stream(event);
+      if (stream != null) {
+        device.tensors().useOn(result, stream);
+      }
     }
   }
 
