@@ -8,4 +8,4 @@ package dev.tutti.cli.run;
  * @param masterAddress host of the store
  * @param masterPort its port
  */
-record RankRange(int firstRank, int worldSize, String masterAddress, int masterPort) {}
+public record RankRange(int firstRank, int worldSize, String masterAddress, int masterPort) {}

@@ -4,7 +4,8 @@ import dev.tutti.ProcessGroup;
 import dev.tutti.Tensor;
 
 /**
- * Is a rank that adds a tensor of three elements, but the rank that the argument says one of two.
+ * A rank that adds a tensor of three elements, or of two if it is the rank of the argument. All ranks
+ * have the group before: two that disagree about their calls cannot say who is odd without a third.
  */
 final class OddRank {
   private OddRank() {}
@@ -12,6 +13,7 @@ final class OddRank {
   public static void main(String[] arguments) {
     try (ProcessGroup group = ProcessGroup.init()) {
       boolean isOdd = group.rank() == Integer.parseInt(arguments[0]);
+      group.barrier();
       group.allReduce(isOdd ? Tensor.of(1f, 2f) : Tensor.of(1f, 2f, 3f));
     }
   }

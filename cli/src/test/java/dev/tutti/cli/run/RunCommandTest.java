@@ -338,8 +338,8 @@ class RunCommandTest {
           .anyMatch(
               line ->
                   line.startsWith("  the ranks blame nobody alone: rank ")
-                      && line.contains("rank 0 called allReduce #1 float32[3]")
-                      && line.contains("rank 1 called allReduce #1 float32[2]"));
+                      && line.contains("rank 0 called allReduce #2 float32[3]")
+                      && line.contains("rank 1 called allReduce #2 float32[2]"));
     }
   }
 
