@@ -29,6 +29,7 @@ import java.util.concurrent.CompletableFuture;
 import java.util.concurrent.CountDownLatch;
 import java.util.concurrent.TimeUnit;
 import java.util.concurrent.atomic.AtomicReference;
+import org.junit.jupiter.api.Tag;
 import org.junit.jupiter.api.Test;
 
 /** Tests that every work ends, once, whatever its backend, its tensors and its waiters do. */
@@ -301,6 +302,7 @@ class WorkEndTest {
   }
 
   @Test
+  @Tag("full")
   void aWorkStuckInItsBackendEndsAndIsNotSpunOn() throws Exception {
     ScriptedProvider provider = new ScriptedProvider();
     CountDownLatch never = new CountDownLatch(1);

@@ -17,6 +17,7 @@ import java.util.concurrent.ConcurrentLinkedQueue;
 import java.util.concurrent.CountDownLatch;
 import java.util.concurrent.FutureTask;
 import org.junit.jupiter.api.AutoClose;
+import org.junit.jupiter.api.Tag;
 import org.junit.jupiter.api.Timeout;
 import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.CsvSource;
@@ -166,6 +167,7 @@ class GlooCudaPartsFaultsTest {
   /** Frees tensors of an operation that ended while a stream of it, held, has still to copy. */
   @ParameterizedTest
   @CsvSource({"ALL_GATHER, 0", "ALL_GATHER, 1", "REDUCE_SCATTER_INTO, 0", "REDUCE_SCATTER_INTO, 1"})
+  @Tag("full")
   void memoryThatIsStillCopiedIsNotUsedAgain(PartedCall call, int held) throws Exception {
     ranks("1K")
         .onOneDevice()

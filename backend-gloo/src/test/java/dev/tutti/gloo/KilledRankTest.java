@@ -17,6 +17,7 @@ import java.util.concurrent.BlockingQueue;
 import java.util.concurrent.LinkedBlockingQueue;
 import java.util.concurrent.TimeUnit;
 import java.util.stream.Stream;
+import org.junit.jupiter.api.Tag;
 import org.junit.jupiter.api.io.TempDir;
 import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.CsvSource;
@@ -217,6 +218,7 @@ class KilledRankTest {
    */
   @ParameterizedTest
   @CsvSource({"4, 1, messages", "2, 4000000, ordinary"})
+  @Tag("full")
   void aStoppedRankIsGivenUp(int ranksOfHost, int elements, String where, @TempDir Path directory)
       throws Exception {
     onHosts(

@@ -1,16 +1,13 @@
 package dev.tutti.gloo;
 
 import java.time.Duration;
-import org.junit.jupiter.api.condition.EnabledIfSystemProperty;
+import org.junit.jupiter.api.Tag;
 
 /**
- * Runs the contract suite with so many ranks that they do not all connect when they meet; {@code
- * -Dtutti.ranks=64} makes them 64.
+ * Runs the contract suite with so many ranks that they do not all connect when they meet: with ten,
+ * and {@code -Dtutti.ranks=64} makes them 64.
  */
-@EnabledIfSystemProperty(
-    named = "tutti.ranks",
-    matches = "[0-9]+",
-    disabledReason = "runs for long; ManyRanksSocketsContractTest does with few ranks")
+@Tag("full")
 class ManyRanksContractTest extends GlooContractTest {
   private static final int RANKS = Integer.getInteger("tutti.ranks", 10);
 

@@ -11,6 +11,7 @@ import java.util.ArrayList;
 import java.util.List;
 import java.util.Map;
 import java.util.concurrent.TimeUnit;
+import org.junit.jupiter.api.Tag;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.Timeout;
 import org.junit.jupiter.api.io.TempDir;
@@ -97,6 +98,7 @@ class NetworkNamespacesTest {
   }
 
   @Test
+  @Tag("full")
   void everyOperationIsRightThoughPacketsAreLost() throws Exception {
     try (NetworkNamespaces hosts = NetworkNamespaces.createLossy(0.01, 20_261_121)) {
       List<List<String>> outputs = run(hosts, Map.of(), "few");

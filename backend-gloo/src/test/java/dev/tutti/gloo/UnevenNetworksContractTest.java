@@ -1,15 +1,9 @@
 package dev.tutti.gloo;
 
-import org.junit.jupiter.api.condition.EnabledIfSystemProperty;
+import org.junit.jupiter.api.Tag;
 
-/**
- * Runs the contract suite with three ranks in one network namespace and one in another; {@code
- * -Dtutti.long=true} lets it run.
- */
-@EnabledIfSystemProperty(
-    named = "tutti.long",
-    matches = "true",
-    disabledReason = "runs for long; TwoNetworksContractTest does with two hosts of two ranks")
+/** Runs the contract suite with three ranks in one network namespace and one in another. */
+@Tag("full")
 class UnevenNetworksContractTest extends TwoNetworksContractTest {
   @Override
   int hostOf(int rank) {

@@ -114,10 +114,11 @@ class LibtorchInteropTest {
     return lines;
   }
 
-  /** Returns a part in which each size, host and mode occurs, or all of them. */
+  /** Returns a part in which each size, host and mode occurs, or those of {@code tutti.worlds}. */
   static List<Arguments> worlds() {
     List<Arguments> worlds = new ArrayList<>();
-    if (!Boolean.getBoolean("tutti.long")) {
+    String which = System.getProperty("tutti.worlds");
+    if (which == null) {
       worlds.add(Arguments.of("TL", Host.TUTTI, false));
       worlds.add(Arguments.of("LT", Host.LIBUV, false));
       worlds.add(Arguments.of("LT", Host.TUTTI, true));
@@ -130,7 +131,7 @@ class LibtorchInteropTest {
       return worlds;
     }
     String all = "TL,LT,TLT,LTL,TLLT,LTLT,TLTTL,LTTLT";
-    for (String ranks : System.getProperty("tutti.worlds", all).split(",")) {
+    for (String ranks : (which.equals("all") ? all : which).split(",")) {
       for (Host host : Host.values()) {
         worlds.add(Arguments.of(ranks, host, false));
         worlds.add(Arguments.of(ranks, host, true));

@@ -25,6 +25,7 @@ import java.util.logging.Handler;
 import java.util.logging.LogRecord;
 import java.util.logging.Logger;
 import org.junit.jupiter.api.Assumptions;
+import org.junit.jupiter.api.Tag;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.Timeout;
 import org.junit.jupiter.api.io.TempDir;
@@ -180,6 +181,7 @@ class AeronStoreExhaustionTest {
 
   @Test
   @SuppressWarnings("NullAway") // is what makes the thread fail
+  @Tag("full")
   void endsForGoodWhereItsThreadEnds() throws Exception {
     try (AeronStoreServer server =
             new AeronStoreServer(options(0), InetAddress.getLoopbackAddress());

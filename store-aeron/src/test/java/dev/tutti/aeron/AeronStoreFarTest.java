@@ -12,8 +12,7 @@ import java.nio.file.Path;
 import java.util.List;
 import org.junit.jupiter.api.AfterAll;
 import org.junit.jupiter.api.BeforeAll;
-import org.junit.jupiter.api.Test;
-import org.junit.jupiter.api.condition.EnabledIfSystemProperty;
+import org.junit.jupiter.api.Tag;
 import org.junit.jupiter.api.io.TempDir;
 import org.opentest4j.TestAbortedException;
 
@@ -21,7 +20,7 @@ import org.opentest4j.TestAbortedException;
  * Tests the contract on a server in another network namespace, to which one packet in a hundred is
  * lost and all others take 5 ms.
  */
-@SuppressWarnings("JUnitMethodInvoked") // to say for some when they run
+@Tag("full")
 class AeronStoreFarTest extends StoreContract {
   private static final double LOSS = 0.01;
   private static final int DELAY_MILLIS = 5;
@@ -98,45 +97,5 @@ class AeronStoreFarTest extends StoreContract {
   protected Store open() {
     SharedStore.deleteAll(store);
     return new PrefixStore("test" + ++tests, store);
-  }
-
-  /** Takes half a minute here. */
-  @Override
-  @Test
-  @EnabledIfSystemProperty(named = "tutti.long", matches = "true")
-  public void keepsTheLongestValue() {
-    super.keepsTheLongestValue();
-  }
-
-  /** Takes ten seconds here. */
-  @Override
-  @Test
-  @EnabledIfSystemProperty(named = "tutti.long", matches = "true")
-  public void refusesToAppendPastTheLongestValue() {
-    super.refusesToAppendPastTheLongestValue();
-  }
-
-  /** Takes seven seconds here. */
-  @Override
-  @Test
-  @EnabledIfSystemProperty(named = "tutti.long", matches = "true")
-  public void aThreadSeesWhatAnotherThreadOfTheHandleWrote() throws Exception {
-    super.aThreadSeesWhatAnotherThreadOfTheHandleWrote();
-  }
-
-  /** Takes five seconds here. */
-  @Override
-  @Test
-  @EnabledIfSystemProperty(named = "tutti.long", matches = "true")
-  public void aReaderNeverSeesTimeGoBack() throws Exception {
-    super.aReaderNeverSeesTimeGoBack();
-  }
-
-  /** Takes five seconds here. */
-  @Override
-  @Test
-  @EnabledIfSystemProperty(named = "tutti.long", matches = "true")
-  public void aDeadlineRacingAWriteGivesOneOrTheOther() throws Exception {
-    super.aDeadlineRacingAWriteGivesOneOrTheOther();
   }
 }

@@ -3,8 +3,11 @@ package dev.tutti.aeron;
 import dev.tutti.Store;
 import dev.tutti.testing.StoreContract;
 import org.junit.jupiter.api.BeforeAll;
+import org.junit.jupiter.api.Tag;
+import org.junit.jupiter.api.Test;
 
 /** Runs the contract where client and server sleep in their bells. */
+@SuppressWarnings("JUnitMethodInvoked") // to say for one when it runs
 class AeronStoreInBellTest extends StoreContract {
   @BeforeAll
   static void needsFutex() {
@@ -14,5 +17,13 @@ class AeronStoreInBellTest extends StoreContract {
   @Override
   protected Store open() throws InterruptedException {
     return InBell.ready(new AeronStore(AeronStoreOptions.of("127.0.0.1", 0).withServer(true)));
+  }
+
+  /** Takes seven seconds here. */
+  @Override
+  @Tag("full")
+  @Test
+  public void keepsTheLongestValue() {
+    super.keepsTheLongestValue();
   }
 }

@@ -37,6 +37,7 @@ import java.util.regex.Matcher;
 import java.util.regex.Pattern;
 import java.util.stream.IntStream;
 import java.util.stream.Stream;
+import org.junit.jupiter.api.Tag;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.Timeout;
 import org.junit.jupiter.api.io.TempDir;
@@ -112,6 +113,7 @@ class ClusterFaultsTest {
 
   @Test
   @Timeout(value = 20, unit = TimeUnit.MINUTES)
+  @Tag("full")
   void theLogIsCutBehindItsSnapshots() throws Exception {
     try (TestCluster cluster = new TestCluster(directory, JobToken.NONE, SHORT, 1 << 20);
         AeronClusterStore store = cluster.connect()) {
@@ -371,6 +373,7 @@ class ClusterFaultsTest {
   }
 
   @Test
+  @Tag("full")
   void aMemberForAllSaysSoUnlessItIsOnLoopback(@TempDir Path folder) throws Exception {
     InetAddress host =
         NetworkInterface.networkInterfaces()

@@ -8,12 +8,14 @@ import dev.tutti.store.JobToken;
 import java.nio.file.Path;
 import java.time.Duration;
 import java.util.concurrent.TimeUnit;
+import org.junit.jupiter.api.Tag;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.Timeout;
 import org.junit.jupiter.api.io.TempDir;
 
 /** Stops a client for three leases, as a pause for garbage collection may. */
 @Timeout(300)
+@Tag("full")
 class LongPauseTest {
   private static final long PAUSE_NANOS = TimeUnit.SECONDS.toNanos(15);
 

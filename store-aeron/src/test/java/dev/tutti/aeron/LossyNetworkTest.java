@@ -15,6 +15,7 @@ import java.util.Random;
 import java.util.concurrent.FutureTask;
 import java.util.concurrent.TimeUnit;
 import org.agrona.concurrent.status.CountersReader;
+import org.junit.jupiter.api.Tag;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.Timeout;
 import org.junit.jupiter.api.io.TempDir;
@@ -23,6 +24,7 @@ import org.junit.jupiter.api.io.TempDir;
  * Talks UDP to a server of another process, whose media driver loses packets in both directions.
  */
 @Timeout(300)
+@Tag("full")
 class LossyNetworkTest {
   private static final String ENDPOINTS = "io.aeron.driver.ext.Debug";
   private static final double LOSS = 0.03;

@@ -6,6 +6,7 @@ import dev.tutti.store.JobToken;
 import java.nio.file.Path;
 import java.util.ArrayList;
 import java.util.List;
+import org.junit.jupiter.api.Tag;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.Timeout;
 import org.junit.jupiter.api.io.TempDir;
@@ -15,6 +16,7 @@ import org.junit.jupiter.api.io.TempDir;
  * too much for a small machine, and the server sees no difference.
  */
 @Timeout(300)
+@Tag("full")
 class ManyClientsTest {
   private static final int PROCESSES = 4;
   private static final int SESSIONS = 50;

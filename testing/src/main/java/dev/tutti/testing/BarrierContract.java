@@ -66,7 +66,7 @@ public interface BarrierContract extends GroupContract {
   }
 
   /** Names all ranks that do not come when asked to wait for all, else the first. */
-  @ContractTest(features = Feature.REAL_RESULTS, minSize = 3)
+  @ContractTest(features = Feature.REAL_RESULTS, minSize = 3, waits = true)
   default void monitoredBarrierNamesTheMissingRanks(ContractWorld world) throws Exception {
     for (boolean waitAllRanks : new boolean[] {false, true}) {
       int first = world.size() - 2;
@@ -102,7 +102,7 @@ public interface BarrierContract extends GroupContract {
   }
 
   /** Fails all ranks when rank 0 does not come. */
-  @ContractTest(features = Feature.REAL_RESULTS, minSize = 2)
+  @ContractTest(features = Feature.REAL_RESULTS, minSize = 2, waits = true)
   default void monitoredBarrierFailsWithoutRankZero(ContractWorld world) throws Exception {
     CountDownLatch reported = new CountDownLatch(world.size() - 1);
     world.run(

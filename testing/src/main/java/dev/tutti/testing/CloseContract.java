@@ -77,7 +77,11 @@ public interface CloseContract extends GroupContract {
   }
 
   /** Fails, after the close timeout, what peers never came to. */
-  @ContractTest(needs = OpType.ALL_REDUCE, features = Feature.REAL_RESULTS, minSize = 2)
+  @ContractTest(
+      needs = OpType.ALL_REDUCE,
+      features = Feature.REAL_RESULTS,
+      minSize = 2,
+      waits = true)
   default void closeFailsWhatNeverEnds(ContractWorld world) throws Exception {
     CountDownLatch ended = new CountDownLatch(1);
     world.run(
@@ -111,7 +115,11 @@ public interface CloseContract extends GroupContract {
   }
 
   /** Lets a rank close at once while others still join; these hear of it later. */
-  @ContractTest(needs = OpType.ALL_REDUCE, features = Feature.REAL_RESULTS, minSize = 2)
+  @ContractTest(
+      needs = OpType.ALL_REDUCE,
+      features = Feature.REAL_RESULTS,
+      minSize = 2,
+      waits = true)
   default void aRankMayCloseAtOnce(ContractWorld world) throws Exception {
     int rounds = world.isLarge() ? 2 : 8;
     for (int round = 0; round < rounds; round++) {
@@ -132,7 +140,11 @@ public interface CloseContract extends GroupContract {
   }
 
   /** Fails the ranks that wait for one that closed, long before their deadline. */
-  @ContractTest(needs = OpType.ALL_REDUCE, features = Feature.REAL_RESULTS, minSize = 2)
+  @ContractTest(
+      needs = OpType.ALL_REDUCE,
+      features = Feature.REAL_RESULTS,
+      minSize = 2,
+      waits = true)
   default void ranksThatWaitForAClosedOneFail(ContractWorld world) throws Exception {
     int leaver = world.size() - 1;
     CountDownLatch ready = new CountDownLatch(leaver);
@@ -162,7 +174,11 @@ public interface CloseContract extends GroupContract {
   }
 
   /** Lets each rank close as soon as its own part is done, without harm to the slower ones. */
-  @ContractTest(needs = OpType.ALL_REDUCE, features = Feature.REAL_RESULTS, minSize = 2)
+  @ContractTest(
+      needs = OpType.ALL_REDUCE,
+      features = Feature.REAL_RESULTS,
+      minSize = 2,
+      waits = true)
   default void aQuickCloseHarmsNobody(ContractWorld world) throws Exception {
     int rounds = world.isLarge() ? 3 : 20;
     for (int round = 0; round < rounds; round++) {

@@ -20,6 +20,9 @@ import org.junit.platform.commons.support.AnnotationSupport;
 
 /** Runs a {@link ContractTest} once for each world size, or says why it does not. */
 final class ContractExtension implements TestTemplateInvocationContextProvider, ExecutionCondition {
+  /** What the fast tier tests with: one number may hide what a rank in the middle does. */
+  private static final List<Integer> FEW_RANKS = List.of(2, 3);
+
   @Override
   public ConditionEvaluationResult evaluateExecutionCondition(ExtensionContext context) {
     ContractTest test = annotation(context);
@@ -79,13 +82,23 @@ final class ContractExtension implements TestTemplateInvocationContextProvider, 
   }
 
   private static List<Integer> sizes(ExtensionContext context) {
-    ContractTest test = annotation(context);
-    return Arrays.stream(subject(context).worldSizes())
-        .filter(size -> size >= test.minSize() && size <= test.maxSize())
-        .sorted()
-        .limit(test.once() ? 1 : Long.MAX_VALUE)
-        .boxed()
-        .toList();
+    return sizes(annotation(context), subject(context).worldSizes(), TestTier.isFast());
+  }
+
+  /** Returns the numbers of ranks for a test; at least one in either tier, or none in both. */
+  static List<Integer> sizes(ContractTest test, int[] worldSizes, boolean fast) {
+    List<Integer> all =
+        Arrays.stream(worldSizes)
+            .filter(size -> size >= test.minSize() && size <= test.maxSize())
+            .sorted()
+            .limit(test.once() ? 1 : Long.MAX_VALUE)
+            .boxed()
+            .toList();
+    if (!fast || all.size() <= 1) {
+      return all;
+    }
+    List<Integer> few = all.stream().filter(FEW_RANKS::contains).toList();
+    return (few.isEmpty() ? all : few).stream().limit(test.waits() ? 1 : 2).toList();
   }
 
   private static ContractTest annotation(ExtensionContext context) {

@@ -12,9 +12,10 @@ import org.junit.jupiter.api.TestTemplate;
 import org.junit.jupiter.api.extension.ExtendWith;
 
 /**
- * Marks a test of a contract suite; it runs once for each of the subject's world sizes and gets a
- * {@link ContractWorld}. Where the backend does not declare what the test needs it is skipped, with
- * the reason; that such calls are refused is tested by {@link CapabilitiesContract}.
+ * Marks a test of a contract suite; it runs once for each of the subject's world sizes (in the fast
+ * {@link TestTier} for fewer) and gets a {@link ContractWorld}. Where the backend does not declare
+ * what the test needs it is skipped, with the reason; that such calls are refused is tested by
+ * {@link CapabilitiesContract}.
  */
 @Target(ElementType.METHOD)
 @Retention(RetentionPolicy.RUNTIME)
@@ -48,4 +49,7 @@ public @interface ContractTest {
 
   /** Tells whether one number of ranks, the smallest, is enough. */
   boolean once() default false;
+
+  /** Tells whether the test waits for time to pass, so that the fast tier takes one world size. */
+  boolean waits() default false;
 }

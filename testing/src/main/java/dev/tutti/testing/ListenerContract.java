@@ -46,7 +46,7 @@ public interface ListenerContract extends GroupContract {
   }
 
   /** Hears of the end of asynchronous operations on another thread, each with its own id. */
-  @ContractTest(needs = OpType.ALL_REDUCE)
+  @ContractTest(needs = OpType.ALL_REDUCE, waits = true)
   default void asynchronousCallsAreHeardInPairs(ContractWorld world) throws Exception {
     world.run(
         member -> {
@@ -68,7 +68,7 @@ public interface ListenerContract extends GroupContract {
   }
 
   /** Goes on when a listener throws, and still calls the others. */
-  @ContractTest(needs = OpType.ALL_REDUCE)
+  @ContractTest(needs = OpType.ALL_REDUCE, waits = true)
   default void aFailingListenerHarmsNobody(ContractWorld world) throws Exception {
     world.run(
         member -> {

@@ -81,7 +81,8 @@ public interface MismatchContract extends GroupContract {
       needs = {OpType.ALL_REDUCE, OpType.BROADCAST},
       features = Feature.REAL_RESULTS,
       minSize = 2,
-      maxSize = 3)
+      maxSize = 3,
+      waits = true)
   default void otherOperationsAreNamed(ContractWorld world) throws Exception {
     AllReduceOptions brief = AllReduceOptions.DEFAULT.withTimeout(Duration.ofSeconds(3));
     world.run(

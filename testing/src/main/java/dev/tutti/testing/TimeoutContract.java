@@ -28,7 +28,11 @@ public interface TimeoutContract extends GroupContract {
   Duration SHORT = Duration.ofMillis(300);
 
   /** Fails a synchronous all-reduce with a deadline of its own. */
-  @ContractTest(needs = OpType.ALL_REDUCE, features = Feature.REAL_RESULTS, minSize = 2)
+  @ContractTest(
+      needs = OpType.ALL_REDUCE,
+      features = Feature.REAL_RESULTS,
+      minSize = 2,
+      waits = true)
   default void allReduceFailsAtItsDeadline(ContractWorld world) throws Exception {
     checkAbsence(
         world,
@@ -40,7 +44,11 @@ public interface TimeoutContract extends GroupContract {
   }
 
   /** Fails the call without options at the group's deadline. */
-  @ContractTest(needs = OpType.ALL_REDUCE, features = Feature.REAL_RESULTS, minSize = 2)
+  @ContractTest(
+      needs = OpType.ALL_REDUCE,
+      features = Feature.REAL_RESULTS,
+      minSize = 2,
+      waits = true)
   default void theGroupsDeadlineHoldsWhereNoneIsGiven(ContractWorld world) throws Exception {
     checkAbsence(
         world,
@@ -51,7 +59,11 @@ public interface TimeoutContract extends GroupContract {
   }
 
   /** Fails an asynchronous all-reduce although its waiter would wait longer. */
-  @ContractTest(needs = OpType.ALL_REDUCE, features = Feature.REAL_RESULTS, minSize = 2)
+  @ContractTest(
+      needs = OpType.ALL_REDUCE,
+      features = Feature.REAL_RESULTS,
+      minSize = 2,
+      waits = true)
   default void anAsynchronousWorkFailsAtItsDeadline(ContractWorld world) throws Exception {
     checkAbsence(
         world,
@@ -76,7 +88,11 @@ public interface TimeoutContract extends GroupContract {
   }
 
   /** Fails a broadcast at its deadline on the ranks that need the absent root. */
-  @ContractTest(needs = OpType.BROADCAST, features = Feature.REAL_RESULTS, minSize = 2)
+  @ContractTest(
+      needs = OpType.BROADCAST,
+      features = Feature.REAL_RESULTS,
+      minSize = 2,
+      waits = true)
   default void broadcastFailsAtItsDeadline(ContractWorld world) throws Exception {
     checkAbsence(
         world,
@@ -90,14 +106,14 @@ public interface TimeoutContract extends GroupContract {
   }
 
   /** Fails a barrier at its deadline. */
-  @ContractTest(needs = OpType.BARRIER, features = Feature.REAL_RESULTS, minSize = 2)
+  @ContractTest(needs = OpType.BARRIER, features = Feature.REAL_RESULTS, minSize = 2, waits = true)
   default void barrierFailsAtItsDeadline(ContractWorld world) throws Exception {
     checkAbsence(
         world, member -> member.group().barrier(BarrierOptions.DEFAULT.withTimeout(SHORT)));
   }
 
   /** Fails a receive that nobody sends to at its deadline, and the group on all ranks. */
-  @ContractTest(needs = OpType.RECV, features = Feature.REAL_RESULTS, minSize = 2)
+  @ContractTest(needs = OpType.RECV, features = Feature.REAL_RESULTS, minSize = 2, waits = true)
   default void recvFailsAtItsDeadline(ContractWorld world) throws Exception {
     world.run(
         member -> {
@@ -126,7 +142,8 @@ public interface TimeoutContract extends GroupContract {
       blocking = true,
       minSize = 2,
       maxSize = 8,
-      once = true)
+      once = true,
+      waits = true)
   default void everyOperationFailsAtItsDeadline(ContractWorld world) throws Exception {
     world.run(
         member -> {

@@ -10,6 +10,7 @@ import java.time.Duration;
 import java.util.concurrent.TimeUnit;
 import org.junit.jupiter.api.AfterAll;
 import org.junit.jupiter.api.BeforeAll;
+import org.junit.jupiter.api.Tag;
 import org.junit.jupiter.api.parallel.Isolated;
 
 /**
@@ -17,6 +18,7 @@ import org.junit.jupiter.api.parallel.Isolated;
  * them, the bound is on what this process used: twice a minute.
  */
 @Isolated("measures the processor time of the process")
+@Tag("full")
 class ThreadedContract64Test extends ProcessGroupContract {
   private final OperatingSystemMXBean system =
       (OperatingSystemMXBean) ManagementFactory.getOperatingSystemMXBean();

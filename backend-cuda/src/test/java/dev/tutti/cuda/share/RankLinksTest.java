@@ -36,6 +36,7 @@ import java.util.logging.LogRecord;
 import java.util.logging.Logger;
 import java.util.stream.Stream;
 import javax.net.ssl.SSLContext;
+import org.junit.jupiter.api.Tag;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.io.TempDir;
 import org.junit.jupiter.params.ParameterizedTest;
@@ -534,6 +535,7 @@ class RankLinksTest {
 
   /** Connects to a rank and says nothing. */
   @Test
+  @Tag("full")
   void whoDoesNotSayTheTokenIsClosed() throws Exception {
     Ranks.run(
         new HashStore(),

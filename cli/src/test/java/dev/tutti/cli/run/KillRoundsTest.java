@@ -21,6 +21,7 @@ import java.util.TreeMap;
 import java.util.concurrent.locks.LockSupport;
 import java.util.regex.Matcher;
 import java.util.regex.Pattern;
+import org.junit.jupiter.api.Tag;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.Timeout;
 import org.junit.jupiter.api.io.TempDir;
@@ -35,6 +36,7 @@ import org.junit.jupiter.api.io.TempDir;
  * otherwise only guards against what hangs.
  */
 @Timeout(7200)
+@Tag("full")
 class KillRoundsTest {
   private static final int SIZE = 3;
   private static final int ROUNDS = Integer.getInteger("tutti.killRounds", 3);

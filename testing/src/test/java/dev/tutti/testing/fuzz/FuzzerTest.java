@@ -14,6 +14,7 @@ import java.util.concurrent.CountDownLatch;
 import java.util.concurrent.TimeUnit;
 import org.assertj.core.api.AbstractStringAssert;
 import org.jspecify.annotations.Nullable;
+import org.junit.jupiter.api.Tag;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.Timeout;
 
@@ -127,6 +128,7 @@ class FuzzerTest {
   }
 
   @Test
+  @Tag("full")
   void anOperationThatHangsIsFound() {
     CountDownLatch never = new CountDownLatch(1);
     failure("barrier", 1, (_, _) -> never.await(), SMALL)
