@@ -27,6 +27,11 @@ record BoundBackend(
     return new BoundBackend(provider.name(), deviceType, backend, capabilities, missing);
   }
 
+  /** Returns the same with another backend in front of it. */
+  BoundBackend behind(Backend front) {
+    return new BoundBackend(name, deviceType, front, capabilities, missing);
+  }
+
   boolean isStreamOrdered() {
     return capabilities.has(Capabilities.Feature.STREAM_ORDERED);
   }

@@ -5,6 +5,7 @@ import dev.tutti.OpType;
 import dev.tutti.ReduceOp;
 import dev.tutti.WorkState;
 import dev.tutti.internal.Progress.Issued;
+import dev.tutti.spi.Call;
 import java.util.ArrayList;
 import java.util.List;
 import org.jspecify.annotations.Nullable;
@@ -45,16 +46,9 @@ final class FlightRecorder {
   }
 
   /** Records an issued operation and returns its place, for {@link #end}. */
-  synchronized long issue(
-      OpType type,
-      long sequence,
-      ReduceOp.@Nullable Kind reduceOp,
-      @Nullable DType dtype,
-      long numel,
-      int peer,
-      long nowNanos) {
+  synchronized long issue(Call call, long sequence, long nowNanos) {
     lastNanos = nowNanos;
-    return add(type, sequence, reduceOp, dtype, numel, peer, WorkState.RUNNING, nowNanos, 0);
+    return add(call, sequence, WorkState.RUNNING, nowNanos, 0);
   }
 
   /** Records the end of an operation, if it is still in the ring. */
@@ -69,47 +63,22 @@ final class FlightRecorder {
 
   /** Records a collective that has ended; its times are 0 if it was not timed. */
   synchronized void ended(
-      OpType type,
-      long sequence,
-      ReduceOp.@Nullable Kind reduceOp,
-      @Nullable DType dtype,
-      long numel,
-      WorkState state,
-      long issuedNanos,
-      long endedNanos) {
+      Call call, long sequence, WorkState state, long issuedNanos, long endedNanos) {
     if (endedNanos != 0) {
       lastNanos = endedNanos;
     }
-    add(
-        type,
-        sequence,
-        reduceOp,
-        dtype,
-        numel,
-        -1,
-        state,
-        issuedNanos == 0 ? lastNanos : issuedNanos,
-        endedNanos);
+    add(call, sequence, state, issuedNanos == 0 ? lastNanos : issuedNanos, endedNanos);
   }
 
-  private long add(
-      OpType type,
-      long sequence,
-      ReduceOp.@Nullable Kind reduceOp,
-      @Nullable DType dtype,
-      long numel,
-      int peer,
-      WorkState state,
-      long issuedNanos,
-      long endedNanos) {
+  private long add(Call call, long sequence, WorkState state, long issuedNanos, long endedNanos) {
     int slot = nextSlot;
     nextSlot = slot + 1 == types.length ? 0 : slot + 1;
-    types[slot] = type;
+    types[slot] = call.type();
     sequences[slot] = sequence;
-    reduceOps[slot] = reduceOp;
-    dtypes[slot] = dtype;
-    numels[slot] = numel;
-    peers[slot] = peer;
+    reduceOps[slot] = call.reduceKind();
+    dtypes[slot] = call.dtype();
+    numels[slot] = call.numel();
+    peers[slot] = call.root();
     states[slot] = state;
     issued[slot] = issuedNanos;
     ended[slot] = endedNanos;
@@ -138,20 +107,18 @@ final class FlightRecorder {
       }
     }
     if (running != null) {
-      all.add(
-          issued(
-              running.type(),
-              running.sequenceNumber(),
-              running.inlineReduceOp,
-              running.inlineDtype,
-              running.inlineNumel,
-              -1));
+      all.add(issued(running.call(), running.sequenceNumber()));
     }
     return all;
   }
 
   /** Says in words what {@link #recent} lists. */
-  static Issued issued(
+  static Issued issued(Call call, long sequence) {
+    return issued(
+        call.type(), sequence, call.reduceKind(), call.dtype(), call.numel(), call.root());
+  }
+
+  private static Issued issued(
       OpType type,
       long sequence,
       ReduceOp.@Nullable Kind reduceOp,
@@ -201,9 +168,9 @@ final class FlightRecorder {
           next,
           running.type(),
           running.sequenceNumber(),
-          running.inlineDtype,
-          running.inlineNumel,
-          -1,
+          running.call().dtype(),
+          running.call().numel(),
+          running.call().root(),
           WorkState.RUNNING,
           issuedNanos == 0 ? lastNanos : issuedNanos,
           0);

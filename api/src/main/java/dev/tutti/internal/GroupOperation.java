@@ -1,9 +1,7 @@
 package dev.tutti.internal;
 
 import dev.tutti.CommListener.OpEvent;
-import dev.tutti.DType;
 import dev.tutti.OpType;
-import dev.tutti.ReduceOp;
 import dev.tutti.StreamBlock;
 import dev.tutti.Tensor;
 import dev.tutti.TuttiException;
@@ -11,8 +9,8 @@ import dev.tutti.WaitInterruptedException;
 import dev.tutti.Work;
 import dev.tutti.WorkState;
 import dev.tutti.spi.Backend;
+import dev.tutti.spi.Call;
 import dev.tutti.spi.DeviceEvent;
-import dev.tutti.spi.Operation;
 import dev.tutti.spi.PeerLostException;
 import java.time.Duration;
 import java.util.List;
@@ -30,9 +28,7 @@ final class GroupOperation extends OperationState implements Work {
   private static final int POLLS_WHILE_DOUBLED = 8;
 
   private final @Nullable Backend backend;
-  private final @Nullable BackendCall call;
-  private final int peer;
-  private final int tag;
+  private final @Nullable HostStaging staging;
   private final boolean recorded;
   private final @Nullable DeviceEvent callerEvent;
   private @Nullable OpEvent event;
@@ -43,47 +39,24 @@ final class GroupOperation extends OperationState implements Work {
   /** Is the place in the flight record, of an operation that has one from its issue on. */
   long flightPlace;
 
-  /** The reduction of the operation that a group reuses. */
-  ReduceOp.@Nullable Kind inlineReduceOp;
-
-  /** Is the element type of the tensor, of the operation that a group reuses. */
-  @Nullable DType inlineDtype;
-
-  /** Is the number of elements of that tensor. */
-  long inlineNumel;
-
-  /** Calls a backend. */
-  interface BackendCall {
-    void run(Backend backend, Operation op) throws Exception;
-  }
-
   /**
-   * Creates an operation that a group reuses, without a call.
+   * Creates an operation that a group reuses, with another call each time.
    *
    * @param recorded whether it has its place in the flight record from its issue on
    */
   GroupOperation(Group group, boolean recorded) {
-    super(group, OpType.UNKNOWN, List.of(), -1, null);
+    super(group, new Call(OpType.UNKNOWN), List.of(), null);
     this.backend = null;
-    this.call = null;
-    this.peer = -1;
-    this.tag = 0;
+    this.staging = null;
     this.recorded = recorded;
     this.callerEvent = null;
   }
 
   /** Creates an operation for one life. */
   GroupOperation(Group group, OperationSpec spec) {
-    super(
-        group,
-        spec.type(),
-        spec.results(),
-        spec.type() == OpType.RECV ? spec.root() : -1,
-        spec.finisher());
+    super(group, spec.staging().call(), spec.call().outputs(), spec.staging().finisher());
     this.backend = spec.backend().backend();
-    this.call = spec.call();
-    this.peer = spec.type().isPointToPoint() ? spec.root() : -1;
-    this.tag = spec.tag();
+    this.staging = spec.staging();
     this.recorded = true;
     this.callerEvent = callerEvent(spec);
   }
@@ -92,7 +65,7 @@ final class GroupOperation extends OperationState implements Work {
     if (spec.backend().isStreamOrdered()) {
       return null;
     }
-    Tensor first = spec.firstTensor();
+    Tensor first = spec.call().first();
     return first == null || first.device().isCpu()
         ? null
         : spec.backend().backend().callerEvent(first.device());
@@ -103,23 +76,14 @@ final class GroupOperation extends OperationState implements Work {
     return callerEvent;
   }
 
-  @Override
-  int peer() {
-    return peer;
-  }
-
-  @Override
-  int tag() {
-    return tag;
-  }
-
   void callBackend() throws Exception {
     Backend target = backend;
-    BackendCall toRun = call;
-    if (target == null || toRun == null) {
-      throw new AssertionError("an operation without a call");
+    HostStaging copies = staging;
+    if (target == null || copies == null) {
+      throw new AssertionError("an operation without a backend");
     }
-    toRun.run(target, this);
+    copies.copyIn();
+    target.run(this);
   }
 
   /**
@@ -160,7 +124,7 @@ final class GroupOperation extends OperationState implements Work {
   @Override
   void afterEnd(WorkState newState, @Nullable TuttiException cause) {
     releaseCallerEvent();
-    if (call == null) {
+    if (backend == null) {
       if (recorded) {
         group.recorder.end(flightPlace, newState, System.nanoTime());
       }

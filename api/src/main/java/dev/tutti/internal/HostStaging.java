@@ -1,7 +1,8 @@
 package dev.tutti.internal;
 
+import dev.tutti.OpType;
 import dev.tutti.Tensor;
-import dev.tutti.internal.GroupOperation.BackendCall;
+import dev.tutti.spi.Call;
 import java.util.ArrayList;
 import java.util.List;
 import org.jspecify.annotations.Nullable;
@@ -13,6 +14,7 @@ import org.jspecify.annotations.Nullable;
  */
 final class HostStaging {
   private final boolean stridedTaken;
+  private final Call call;
   private final List<Copy> copiesIn = new ArrayList<>(0);
   private final List<Copy> copiesBack = new ArrayList<>(0);
 
@@ -22,50 +24,39 @@ final class HostStaging {
     }
   }
 
-  HostStaging(BoundBackend backend) {
+  /**
+   * Allocates stand-ins for the tensors of a call.
+   *
+   * @param rank this one, which as the root of a broadcast is only read
+   */
+  HostStaging(BoundBackend backend, Call given, int rank) {
     stridedTaken = backend.capabilities().has(dev.tutti.Capabilities.Feature.STRIDED_TENSORS);
+    if (areTaken(given.inputs()) && areTaken(given.outputs())) {
+      call = given;
+    } else {
+      boolean isBack =
+          given.isInPlace() && !(given.type() == OpType.BROADCAST && given.root() == rank);
+      call =
+          given.withTensors(
+              given.inputs().stream().map(tensor -> input(tensor, isBack)).toList(),
+              given.isInPlace()
+                  ? List.of()
+                  : given.outputs().stream().map(tensor -> staged(tensor, false, true)).toList());
+    }
+  }
+
+  /** Returns what the backend is asked for. */
+  Call call() {
+    return call;
   }
 
   static boolean isNeeded(Tensor tensor) {
     return !tensor.isContiguous() || (tensor.device().isCpu() && !tensor.segment().isNative());
   }
 
-  /** Returns what the backend reads. */
-  Tensor input(Tensor tensor) {
-    return taken(tensor) ? tensor : staged(tensor, true, false);
-  }
-
-  /** Returns what the backend writes. */
-  Tensor output(Tensor tensor) {
-    return taken(tensor) ? tensor : staged(tensor, false, true);
-  }
-
-  /** Returns what the backend reads and writes. */
-  Tensor inOut(Tensor tensor) {
-    return taken(tensor) ? tensor : staged(tensor, true, true);
-  }
-
-  List<Tensor> inputs(List<Tensor> tensors) {
-    return tensors.stream().map(this::input).toList();
-  }
-
-  List<Tensor> outputs(List<Tensor> tensors) {
-    return tensors.stream().map(this::output).toList();
-  }
-
-  List<Tensor> inOuts(List<Tensor> tensors) {
-    return tensors.stream().map(this::inOut).toList();
-  }
-
-  /** Returns a call that copies what the backend reads and then does the given one. */
-  BackendCall stagedBefore(BackendCall call) {
-    if (copiesIn.isEmpty()) {
-      return call;
-    }
-    return (backend, op) -> {
-      copiesIn.forEach(Copy::run);
-      call.run(backend, op);
-    };
+  /** Copies what the backend reads. */
+  void copyIn() {
+    copiesIn.forEach(Copy::run);
   }
 
   /** Returns what copies the results back, or null if there is nothing to copy. */
@@ -73,12 +64,31 @@ final class HostStaging {
     return copiesBack.isEmpty() ? null : () -> copiesBack.forEach(Copy::run);
   }
 
-  private boolean taken(Tensor tensor) {
+  private boolean areTaken(List<Tensor> tensors) {
+    return tensors.stream().allMatch(this::isTaken);
+  }
+
+  private boolean isTaken(Tensor tensor) {
+    if (tensor.isSparse()) {
+      return isTaken(tensor.indices()) && isTaken(tensor.values());
+    }
     return !isNeeded(tensor)
         || (stridedTaken && (!tensor.device().isCpu() || tensor.segment().isNative()));
   }
 
+  private Tensor input(Tensor tensor, boolean written) {
+    return tensor.isSparse()
+        ? Tensor.sparse(
+            staged(tensor.indices(), true, false),
+            staged(tensor.values(), true, false),
+            tensor.shape())
+        : staged(tensor, true, written);
+  }
+
   private Tensor staged(Tensor tensor, boolean read, boolean written) {
+    if (isTaken(tensor)) {
+      return tensor;
+    }
     Tensor staged = Tensor.allocate(tensor.dtype(), tensor.shape());
     if (read) {
       copiesIn.add(new Copy(tensor, staged));

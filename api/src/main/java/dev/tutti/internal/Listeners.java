@@ -44,12 +44,12 @@ final class Listeners implements AutoCloseable {
             ids.incrementAndGet(),
             group,
             rank,
-            spec.type(),
+            spec.call().type(),
             sequence,
             spec.async(),
-            spec.root(),
-            spec.inputs(),
-            spec.results());
+            spec.call().root(),
+            spec.call().inputs(),
+            spec.call().outputs());
   }
 
   /** Tells of an issued operation, on this thread. */

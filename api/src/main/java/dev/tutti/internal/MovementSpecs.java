@@ -10,6 +10,7 @@ import dev.tutti.P2pOptions;
 import dev.tutti.ScatterOptions;
 import dev.tutti.Tensor;
 import dev.tutti.internal.Overlaps.InPlace;
+import dev.tutti.spi.Call;
 import java.util.List;
 
 /** Prepares the operations that only move data. */
@@ -23,20 +24,12 @@ final class MovementSpecs extends OperationSpecs {
     checks.given(op, "options", options);
     BoundBackend backend = checks.backendFor(op, "tensor", tensor);
     checks.rank(op, "root", options.root());
-    boolean written = group.rank != options.root();
-    checks.movable(op, "tensor", tensor, backend, written);
-    HostStaging staging = new HostStaging(backend);
-    Tensor staged = written ? staging.inOut(tensor) : staging.input(tensor);
+    checks.movable(op, "tensor", tensor, backend, group.rank != options.root());
     return spec(
-        op,
         backend,
         options.timeout(),
         options.async(),
-        options.root(),
-        List.of(tensor),
-        List.of(tensor),
-        staging,
-        (b, o) -> b.broadcast(o, staged, options.root()));
+        new Call(op).inPlace(tensor).root(options.root()));
   }
 
   OperationSpec allGather(List<Tensor> outputs, Tensor input, AllGatherOptions options) {
@@ -56,19 +49,8 @@ final class MovementSpecs extends OperationSpecs {
       }
     }
     overlaps.require(op, outputs, List.of(input), InPlace.OWN_TENSOR);
-    HostStaging staging = new HostStaging(backend);
-    Tensor stagedInput = staging.input(input);
-    List<Tensor> stagedOutputs = staging.outputs(outputs);
     return spec(
-        op,
-        backend,
-        options.timeout(),
-        options.async(),
-        -1,
-        List.of(input),
-        outputs,
-        staging,
-        (b, o) -> b.allGather(o, stagedOutputs, stagedInput));
+        backend, options.timeout(), options.async(), new Call(op).outputs(outputs).input(input));
   }
 
   OperationSpec allGatherInto(Tensor output, Tensor input, AllGatherOptions options) {
@@ -79,19 +61,8 @@ final class MovementSpecs extends OperationSpecs {
     checks.movable(op, "output", output, backend, true);
     checks.times(op, "output", output, "input", input);
     overlaps.require(op, output, input, InPlace.OWN_PART);
-    HostStaging staging = new HostStaging(backend);
-    Tensor stagedInput = staging.input(input);
-    Tensor stagedOutput = staging.output(output);
     return spec(
-        op,
-        backend,
-        options.timeout(),
-        options.async(),
-        -1,
-        List.of(input),
-        List.of(output),
-        staging,
-        (b, o) -> b.allGatherInto(o, stagedOutput, stagedInput));
+        backend, options.timeout(), options.async(), new Call(op).output(output).input(input));
   }
 
   OperationSpec allGatherIntoCoalesced(
@@ -107,19 +78,8 @@ final class MovementSpecs extends OperationSpecs {
       checks.times(op, "outputs[" + i + "]", outputs.get(i), "its input", inputs.get(i));
     }
     overlaps.require(op, outputs, inputs, InPlace.OWN_PART);
-    HostStaging staging = new HostStaging(backend);
-    List<Tensor> stagedInputs = staging.inputs(inputs);
-    List<Tensor> stagedOutputs = staging.outputs(outputs);
     return spec(
-        op,
-        backend,
-        options.timeout(),
-        options.async(),
-        -1,
-        inputs,
-        outputs,
-        staging,
-        (b, o) -> b.allGatherIntoCoalesced(o, stagedOutputs, stagedInputs));
+        backend, options.timeout(), options.async(), new Call(op).outputs(outputs).inputs(inputs));
   }
 
   OperationSpec gather(List<Tensor> outputs, Tensor input, GatherOptions options) {
@@ -134,19 +94,11 @@ final class MovementSpecs extends OperationSpecs {
       checks.sameSize(op, "outputs[" + r + "]", outputs.get(r), input);
     }
     overlaps.require(op, outputs, List.of(input), InPlace.OWN_TENSOR);
-    HostStaging staging = new HostStaging(backend);
-    Tensor stagedInput = staging.input(input);
-    List<Tensor> stagedOutputs = staging.outputs(outputs);
     return spec(
-        op,
         backend,
         options.timeout(),
         options.async(),
-        options.root(),
-        List.of(input),
-        outputs,
-        staging,
-        (b, o) -> b.gather(o, stagedOutputs, stagedInput, options.root()));
+        new Call(op).outputs(outputs).input(input).root(options.root()));
   }
 
   OperationSpec scatter(Tensor output, List<Tensor> inputs, ScatterOptions options) {
@@ -161,19 +113,11 @@ final class MovementSpecs extends OperationSpecs {
       checks.sameSize(op, "inputs[" + r + "]", inputs.get(r), output);
     }
     overlaps.require(op, List.of(output), inputs, InPlace.OWN_TENSOR);
-    HostStaging staging = new HostStaging(backend);
-    Tensor stagedOutput = staging.output(output);
-    List<Tensor> stagedInputs = staging.inputs(inputs);
     return spec(
-        op,
         backend,
         options.timeout(),
         options.async(),
-        options.root(),
-        inputs,
-        List.of(output),
-        staging,
-        (b, o) -> b.scatter(o, stagedOutput, stagedInputs, options.root()));
+        new Call(op).output(output).inputs(inputs).root(options.root()));
   }
 
   OperationSpec allToAll(List<Tensor> outputs, List<Tensor> inputs, AllToAllOptions options) {
@@ -191,19 +135,8 @@ final class MovementSpecs extends OperationSpecs {
     checks.sameSize(
         op, "outputs[" + group.rank + "]", outputs.get(group.rank), inputs.get(group.rank));
     overlaps.require(op, outputs, inputs, InPlace.NONE);
-    HostStaging staging = new HostStaging(backend);
-    List<Tensor> stagedOutputs = staging.outputs(outputs);
-    List<Tensor> stagedInputs = staging.inputs(inputs);
     return spec(
-        op,
-        backend,
-        options.timeout(),
-        options.async(),
-        -1,
-        inputs,
-        outputs,
-        staging,
-        (b, o) -> b.allToAll(o, stagedOutputs, stagedInputs));
+        backend, options.timeout(), options.async(), new Call(op).outputs(outputs).inputs(inputs));
   }
 
   OperationSpec allToAllSingle(
@@ -243,19 +176,11 @@ final class MovementSpecs extends OperationSpecs {
               + inputRows[group.rank]);
     }
     overlaps.require(op, output, input, InPlace.NONE);
-    HostStaging staging = new HostStaging(backend);
-    Tensor stagedOutput = staging.output(output);
-    Tensor stagedInput = staging.input(input);
     return spec(
-        op,
         backend,
         options.timeout(),
         options.async(),
-        -1,
-        List.of(input),
-        List.of(output),
-        staging,
-        (b, o) -> b.allToAllSingle(o, stagedOutput, stagedInput, outputRows, inputRows));
+        new Call(op).output(output).input(input).splits(outputRows, inputRows));
   }
 
   OperationSpec send(Tensor tensor, int peer, P2pOptions options) {
@@ -265,17 +190,11 @@ final class MovementSpecs extends OperationSpecs {
     checks.peer(op, peer);
     checks.tag(op, options.tag(), backend);
     checks.movable(op, "tensor", tensor, backend, false);
-    HostStaging staging = new HostStaging(backend);
-    Tensor staged = staging.input(tensor);
-    return message(
-        op,
+    return spec(
         backend,
-        options,
-        peer,
-        List.of(tensor),
-        List.of(),
-        staging,
-        (b, o) -> b.send(o, staged, peer, options.tag()));
+        options.timeout(),
+        options.async(),
+        new Call(op).input(tensor).root(peer).tag(options.tag()));
   }
 
   OperationSpec recv(Tensor tensor, int peer, P2pOptions options) {
@@ -285,17 +204,11 @@ final class MovementSpecs extends OperationSpecs {
     checks.peer(op, peer);
     checks.tag(op, options.tag(), backend);
     checks.movable(op, "tensor", tensor, backend, true);
-    HostStaging staging = new HostStaging(backend);
-    Tensor staged = staging.output(tensor);
-    return message(
-        op,
+    return spec(
         backend,
-        options,
-        peer,
-        List.of(),
-        List.of(tensor),
-        staging,
-        (b, o) -> b.recv(o, staged, peer, options.tag()));
+        options.timeout(),
+        options.async(),
+        new Call(op).output(tensor).root(peer).tag(options.tag()));
   }
 
   OperationSpec recvAnySource(Tensor tensor, P2pOptions options) {
@@ -304,16 +217,10 @@ final class MovementSpecs extends OperationSpecs {
     BoundBackend backend = checks.backendFor(op, "tensor", tensor);
     checks.tag(op, options.tag(), backend);
     checks.movable(op, "tensor", tensor, backend, true);
-    HostStaging staging = new HostStaging(backend);
-    Tensor staged = staging.output(tensor);
-    return message(
-        op,
+    return spec(
         backend,
-        options,
-        -1,
-        List.of(),
-        List.of(tensor),
-        staging,
-        (b, o) -> b.recvAnySource(o, staged, options.tag()));
+        options.timeout(),
+        options.async(),
+        new Call(op).output(tensor).tag(options.tag()));
   }
 }

@@ -3,11 +3,12 @@ package dev.tutti.internal;
 import dev.tutti.CollectiveException;
 import dev.tutti.CollectiveTimeoutException;
 import dev.tutti.CommListener.OpEvent;
-import dev.tutti.DType;
 import dev.tutti.OpType;
 import dev.tutti.ReduceOp;
+import dev.tutti.Tensor;
 import dev.tutti.TuttiException;
 import dev.tutti.WorkState;
+import dev.tutti.spi.Call;
 import dev.tutti.spi.PeerLostException;
 import java.lang.System.Logger.Level;
 import java.util.List;
@@ -60,38 +61,89 @@ final class OperationRunner {
     this.inlineOp = pending.inline;
   }
 
+  /**
+   * Runs a synchronous collective of tensors that the backend takes as they are now, on the
+   * caller's thread; false if it has to go the way of the others. Allocates nothing, on a device in
+   * the long run.
+   *
+   * @param output what is written, null if there is none
+   * @param input what is read, the same in place
+   * @param root -1 if there is none
+   */
+  boolean runNow(
+      BoundBackend bound,
+      OpType type,
+      @Nullable Tensor output,
+      @Nullable Tensor input,
+      @Nullable ReduceOp reduceOp,
+      int root) {
+    GroupOperation op =
+        bound.isStreamOrdered()
+            ? beginOnStream(type, output, input, reduceOp, root)
+            : beginInline(type, output, input, reduceOp, root);
+    if (op == null) {
+      return false;
+    }
+    try {
+      bound.backend().run(op);
+    } catch (Throwable t) {
+      throw op == inlineOp ? failInline(op, t) : failOnStream(op, t);
+    }
+    if (op == inlineOp) {
+      endInline(op);
+    } else {
+      endOnStream(op);
+    }
+    return true;
+  }
+
   /** Begins a synchronous collective on the caller's thread; null if it has to queue. */
   @Nullable GroupOperation beginInline(
-      OpType type, ReduceOp.@Nullable Kind reduceOp, @Nullable DType dtype, long numel) {
-    long sequence = tryEnterUntold(type, reduceOp, dtype, numel);
+      OpType type,
+      @Nullable Tensor output,
+      @Nullable Tensor input,
+      @Nullable ReduceOp reduceOp,
+      int root) {
+    long sequence = tryEnterUntold(type, output, input, reduceOp, root);
     if (sequence <= 0) {
       return null;
     }
     GroupOperation op = inlineOp;
-    op.inlineReduceOp = reduceOp;
-    op.inlineDtype = dtype;
-    op.inlineNumel = numel;
-    op.issueUntimed(type, sequence);
+    fill(op.call().reset(type, reduceOp), output, input, root);
+    op.issueUntimed(sequence);
     return op;
+  }
+
+  private static Call fill(Call call, @Nullable Tensor output, @Nullable Tensor input, int root) {
+    call.root(root);
+    if (input != null && output == input) {
+      call.inPlace(input);
+    } else if (input != null && output != null) {
+      call.input(input).output(output);
+    }
+    return call;
   }
 
   /** Takes the lane if it is free and nobody has to be told; returns a number above 0 if so. */
   private long tryEnterUntold(
-      OpType type, ReduceOp.@Nullable Kind reduceOp, @Nullable DType dtype, long numel) {
+      OpType type,
+      @Nullable Tensor output,
+      @Nullable Tensor input,
+      @Nullable ReduceOp reduceOp,
+      int root) {
     group.ensureOpen(type);
     if (failures.isFailing()) {
-      refuse(type, reduceOp, dtype, numel, -1);
+      refuse(fill(new Call(type).reduceOp(reduceOp), output, input, root));
     }
     return listeners.isEmpty() ? lane.tryEnter() : Lane.TAKEN;
   }
 
   /** Keeps what a rank calls after the group began to fail, for the others, and refuses it. */
-  private void refuse(
-      OpType type, ReduceOp.@Nullable Kind reduceOp, @Nullable DType dtype, long numel, int root) {
-    if (!type.isPointToPoint() && refused == null) {
-      refused = FlightRecorder.issued(type, lane.sequence() + 1, reduceOp, dtype, numel, root);
+  private void refuse(Call call) {
+    if (!call.type().isPointToPoint() && refused == null) {
+      refused = FlightRecorder.issued(call, lane.sequence() + 1);
     }
-    failures.refuseIfFailing(type);
+    failures.refuseIfFailing(call.type());
   }
 
   /**
@@ -144,14 +196,12 @@ final class OperationRunner {
 
   private void exitInline(GroupOperation op, WorkState state) {
     recorder.ended(
-        op.type(),
+        op.call(),
         op.sequenceNumber(),
-        op.inlineReduceOp,
-        op.inlineDtype,
-        op.inlineNumel,
         state,
         op.issuedNanos(),
         op.issuedNanos() == 0 ? 0 : op.endNanos());
+    op.call().forgetTensors();
     lane.exit();
   }
 
@@ -159,17 +209,22 @@ final class OperationRunner {
    * Begins a stream-ordered collective of whose work nobody wants to know; null if it has to go the
    * way of the others. Allocates nothing in the long run.
    */
-  @Nullable GroupOperation beginOnStream(
-      OpType type, ReduceOp.@Nullable Kind reduceOp, @Nullable DType dtype, long numel) {
-    long sequence = tryEnterUntold(type, reduceOp, dtype, numel);
+  private @Nullable GroupOperation beginOnStream(
+      OpType type,
+      @Nullable Tensor output,
+      @Nullable Tensor input,
+      @Nullable ReduceOp reduceOp,
+      int root) {
+    long sequence = tryEnterUntold(type, output, input, reduceOp, root);
     if (sequence <= 0) {
       return null;
     }
     try {
       GroupOperation op = pending.onStream.next();
       long now = System.nanoTime();
-      op.issue(type, sequence, now, now + group.timeoutNanos(), WorkState.RUNNING);
-      op.flightPlace = recorder.issue(type, sequence, reduceOp, dtype, numel, -1, now);
+      fill(op.call().reset(type, reduceOp), output, input, root);
+      op.issue(sequence, now, now + group.timeoutNanos(), WorkState.RUNNING);
+      op.flightPlace = recorder.issue(op.call(), sequence, now);
       pending.onStream.add();
       Watchdog.expect(op.deadlineNanos());
       group.endIfFailed(op);
@@ -181,31 +236,27 @@ final class OperationRunner {
     }
   }
 
-  /** Ends the call that {@link #beginOnStream} began; throws if the operation failed by now. */
-  void endOnStream(GroupOperation op) {
+  /**
+   * Ends the call that {@link #beginOnStream} began; throws if the operation failed by now. As in
+   * c10d the host waits for the device in a barrier alone, and the lane stays taken meanwhile, so
+   * that the operation is not issued anew under who waits for it.
+   */
+  private void endOnStream(GroupOperation op) {
     try {
       settle(op);
-      op.throwIfFailed();
+      if (op.type() == OpType.BARRIER && op.deviceEvent() != null) {
+        op.awaitUninterrupted();
+      } else {
+        op.throwIfFailed();
+      }
     } finally {
-      lane.exit();
+      exitOnStream(op);
     }
   }
 
-  /**
-   * Ends the call that {@link #beginOnStream} began, and waits for the device. The lane stays taken
-   * meanwhile, so that the operation is not issued anew under who waits for it.
-   */
-  void awaitOnStream(GroupOperation op) {
-    try {
-      settle(op);
-      if (op.deviceEvent() == null) {
-        op.throwIfFailed();
-      } else {
-        op.awaitUninterrupted();
-      }
-    } finally {
-      lane.exit();
-    }
+  private void exitOnStream(GroupOperation op) {
+    op.call().forgetTensors();
+    lane.exit();
   }
 
   /**
@@ -213,7 +264,7 @@ final class OperationRunner {
    *
    * @param cause what the backend threw
    */
-  RuntimeException failOnStream(GroupOperation op, Throwable cause) {
+  private RuntimeException failOnStream(GroupOperation op, Throwable cause) {
     try {
       endThrown(op, cause);
       TuttiException failure = op.failure();
@@ -221,24 +272,24 @@ final class OperationRunner {
           ? new IllegalStateException("ended by nobody", cause)
           : refusalOr(failure);
     } finally {
-      lane.exit();
+      exitOnStream(op);
     }
   }
 
   /** Issues an operation; when it returns a synchronous one is done. */
   GroupOperation submit(OperationSpec spec) {
-    group.ensureOpen(spec.type());
+    group.ensureOpen(spec.call().type());
     if (failures.isFailing()) {
-      refuse(spec.type(), spec.reduceOp(), spec.dtype(), spec.numel(), spec.root());
+      refuse(spec.call());
     }
     GroupOperation op = new GroupOperation(group, spec);
     try {
-      if (spec.type().isPointToPoint()) {
+      if (op.type().isPointToPoint()) {
         startMessage(op, spec);
       } else if (spec.backend().isStreamOrdered()) {
         runStreamOrdered(op, spec);
         // As in c10d the host waits for a barrier, and for nothing else that is in a stream.
-        if (spec.type() == OpType.BARRIER && !spec.async()) {
+        if (op.type() == OpType.BARRIER && !spec.async()) {
           awaitSynchronous(op);
         }
         return op;
@@ -273,7 +324,7 @@ final class OperationRunner {
     try {
       if (group.isClosed()) {
         group.endClosed(op);
-        throw group.closed(spec.type());
+        throw group.closed(op.type());
       }
       pending.add(op);
       callToStart(op);
@@ -298,10 +349,10 @@ final class OperationRunner {
   private void runOrEnqueue(GroupOperation op, OperationSpec spec) {
     long sequence = lane.tryEnter();
     if (sequence == Lane.STOPPED) {
-      throw group.closed(spec.type());
+      throw group.closed(op.type());
     }
     if (sequence == Lane.TAKEN) {
-      refuseSelfWait(spec.type());
+      refuseSelfWait(op.type());
       enqueue(op, spec);
       return;
     }
@@ -326,7 +377,7 @@ final class OperationRunner {
             },
             hold);
     if (!queued) {
-      throw group.closed(spec.type());
+      throw group.closed(op.type());
     }
     if (hold) {
       try {
@@ -355,10 +406,10 @@ final class OperationRunner {
   }
 
   private long awaitTurn(GroupOperation op, OperationSpec spec, long deadline) {
-    refuseSelfWait(spec.type());
+    refuseSelfWait(op.type());
     long sequence = lane.enter(deadline);
     if (sequence == Lane.STOPPED) {
-      throw group.closed(spec.type());
+      throw group.closed(op.type());
     }
     if (sequence == Lane.TAKEN) {
       throw new CollectiveTimeoutException(
@@ -391,10 +442,8 @@ final class OperationRunner {
   private void issue(
       GroupOperation op, OperationSpec spec, long sequence, long deadline, WorkState state) {
     long now = System.nanoTime();
-    op.issue(spec.type(), sequence, now, deadline, state);
-    op.flightPlace =
-        recorder.issue(
-            spec.type(), sequence, spec.reduceOp(), spec.dtype(), spec.numel(), spec.root(), now);
+    op.issue(sequence, now, deadline, state);
+    op.flightPlace = recorder.issue(spec.call(), sequence, now);
   }
 
   private void tellBefore(

@@ -6,6 +6,7 @@ import dev.tutti.Tensor;
 import dev.tutti.TuttiException;
 import dev.tutti.WaitInterruptedException;
 import dev.tutti.WorkState;
+import dev.tutti.spi.Call;
 import dev.tutti.spi.DeviceEvent;
 import dev.tutti.spi.Operation;
 import dev.tutti.spi.PeerLostException;
@@ -33,7 +34,7 @@ abstract class OperationState implements Operation {
    * its deadline, as a backend does that has to wait; until then "deadlineNanos" is 0.
    */
   final Group group;
-  private OpType type;
+  private final Call call;
   private long sequence;
   private long issuedNanos;
   private volatile long endedNanos;
@@ -48,19 +49,16 @@ abstract class OperationState implements Operation {
   private boolean waited;
   private @Nullable String path;
 
-  OperationState(
-      Group group, OpType type, List<Tensor> result, int sourceRank, @Nullable Runnable finisher) {
+  OperationState(Group group, Call call, List<Tensor> result, @Nullable Runnable finisher) {
     this.group = group;
-    this.type = type;
+    this.call = call;
     this.result = result;
-    this.sourceRank = sourceRank;
+    this.sourceRank = call.type() == OpType.RECV ? call.root() : -1;
     this.finisher = finisher;
   }
 
   /** Starts a life as an issued operation. */
-  final void issue(
-      OpType newType, long newSequence, long nowNanos, long newDeadlineNanos, WorkState newState) {
-    type = newType;
+  final void issue(long newSequence, long nowNanos, long newDeadlineNanos, WorkState newState) {
     sequence = newSequence;
     issuedNanos = nowNanos;
     endedNanos = 0;
@@ -73,8 +71,7 @@ abstract class OperationState implements Operation {
   }
 
   /** Starts a life as an operation that runs on this thread and is not timed yet. */
-  final void issueUntimed(OpType newType, long newSequence) {
-    type = newType;
+  final void issueUntimed(long newSequence) {
     sequence = newSequence;
     // Each of these costs as much as a small copy where it is not needed.
     if (deadlineNanos != 0) {
@@ -105,8 +102,8 @@ abstract class OperationState implements Operation {
   abstract void afterEnd(WorkState newState, @Nullable TuttiException cause);
 
   @Override
-  public final OpType type() {
-    return type;
+  public final Call call() {
+    return call;
   }
 
   @Override
@@ -136,14 +133,14 @@ abstract class OperationState implements Operation {
     return deadlineNanos;
   }
 
-  /** Returns the other rank of a message; -1 for all else, and for a receive from any rank. */
-  int peer() {
-    return -1;
+  /** Returns the tag of a message. */
+  final int tag() {
+    return call.tag();
   }
 
-  /** Returns the tag of a message. */
-  int tag() {
-    return 0;
+  /** Returns the other rank of a message; -1 for all else, and for a receive from any rank. */
+  final int peer() {
+    return type().isPointToPoint() ? call.root() : -1;
   }
 
   /** Returns the time from issue to end, or to now; zero if it is not timed. */
@@ -277,7 +274,7 @@ abstract class OperationState implements Operation {
   @Override
   public final void enqueued(DeviceEvent newEvent) {
     deviceEvent = newEvent;
-    if (type.isPointToPoint() || callerEvent() != null) {
+    if (type().isPointToPoint() || callerEvent() != null) {
       wakeForDevice();
     }
   }
@@ -411,7 +408,7 @@ abstract class OperationState implements Operation {
   private WaitInterruptedException interrupted(@Nullable InterruptedException cause) {
     return new WaitInterruptedException(
         "the wait of rank %d/%d for %s #%d of group %s was interrupted; the operation is running"
-            .formatted(group.rank, group.size, type.label(), sequence, group.name),
+            .formatted(group.rank, group.size, type().label(), sequence, group.name),
         cause);
   }
 
@@ -423,7 +420,7 @@ abstract class OperationState implements Operation {
   public final synchronized List<Tensor> result() {
     if (state != WorkState.COMPLETED) {
       throw new IllegalStateException(
-          type.label() + " #" + sequence + " is " + state + ", it has no result");
+          type().label() + " #" + sequence + " is " + state + ", it has no result");
     }
     return result;
   }
@@ -434,12 +431,12 @@ abstract class OperationState implements Operation {
    * @throws IllegalStateException if the operation is no receive or has not completed
    */
   public final synchronized int sourceRank() {
-    if (type != OpType.RECV && type != OpType.RECV_ANY_SOURCE) {
-      throw new IllegalStateException(type.label() + " is no receive, it has no source rank");
+    if (type() != OpType.RECV && type() != OpType.RECV_ANY_SOURCE) {
+      throw new IllegalStateException(type().label() + " is no receive, it has no source rank");
     }
     if (state != WorkState.COMPLETED) {
       throw new IllegalStateException(
-          type.label() + " #" + sequence + " is " + state + ", its source is not known");
+          type().label() + " #" + sequence + " is " + state + ", its source is not known");
     }
     return sourceRank;
   }

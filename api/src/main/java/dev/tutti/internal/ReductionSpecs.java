@@ -9,6 +9,7 @@ import dev.tutti.ReduceOptions;
 import dev.tutti.ReduceScatterOptions;
 import dev.tutti.Tensor;
 import dev.tutti.internal.Overlaps.InPlace;
+import dev.tutti.spi.Call;
 import java.util.List;
 
 /** Prepares the operations that reduce. */
@@ -34,19 +35,11 @@ final class ReductionSpecs extends OperationSpecs {
           .reasonAgainst(algorithm, tensor, options.reduceOp())
           .ifPresent(reason -> refuse(op, backend, algorithm, reason));
     }
-    HostStaging staging = new HostStaging(backend);
-    Tensor staged = staging.inOut(tensor);
-    return reduction(
-        op,
+    return spec(
         backend,
         options.timeout(),
         options.async(),
-        -1,
-        options.reduceOp(),
-        List.of(tensor),
-        List.of(tensor),
-        staging,
-        (b, o) -> b.allReduce(o, staged, options.reduceOp(), algorithm));
+        new Call(op).inPlace(tensor).reduceOp(options.reduceOp()).algorithm(algorithm));
   }
 
   private void refuse(
@@ -74,21 +67,11 @@ final class ReductionSpecs extends OperationSpecs {
     checks.movable(op, "values", tensor.values(), backend, false);
     checks.reducible(op, tensor.values(), options.reduceOp(), backend);
     checks.indices(op, "tensor", tensor);
-    HostStaging staging = new HostStaging(backend);
-    Tensor staged =
-        Tensor.sparse(
-            staging.input(tensor.indices()), staging.input(tensor.values()), tensor.shape());
-    return reduction(
-        op,
+    return spec(
         backend,
         options.timeout(),
         options.async(),
-        -1,
-        options.reduceOp(),
-        List.of(tensor),
-        List.of(),
-        staging,
-        (b, o) -> b.allReduceSparse(o, staged, options.reduceOp()));
+        new Call(op).input(tensor).reduceOp(options.reduceOp()));
   }
 
   OperationSpec allReduceCoalesced(List<Tensor> tensors, AllReduceOptions options) {
@@ -103,19 +86,11 @@ final class ReductionSpecs extends OperationSpecs {
       checks.reducible(op, tensor, options.reduceOp(), backend);
     }
     overlaps.requireApart(op, "tensor", tensors);
-    HostStaging staging = new HostStaging(backend);
-    List<Tensor> staged = staging.inOuts(tensors);
-    return reduction(
-        op,
+    return spec(
         backend,
         options.timeout(),
         options.async(),
-        -1,
-        options.reduceOp(),
-        tensors,
-        tensors,
-        staging,
-        (b, o) -> b.allReduceCoalesced(o, staged, options.reduceOp()));
+        new Call(op).inPlace(tensors).reduceOp(options.reduceOp()));
   }
 
   OperationSpec reduce(Tensor tensor, ReduceOptions options) {
@@ -125,19 +100,11 @@ final class ReductionSpecs extends OperationSpecs {
     checks.rank(op, "root", options.root());
     checks.movable(op, "tensor", tensor, backend, true);
     checks.reducible(op, tensor, options.reduceOp(), backend);
-    HostStaging staging = new HostStaging(backend);
-    Tensor staged = staging.inOut(tensor);
-    return reduction(
-        op,
+    return spec(
         backend,
         options.timeout(),
         options.async(),
-        options.root(),
-        options.reduceOp(),
-        List.of(tensor),
-        List.of(tensor),
-        staging,
-        (b, o) -> b.reduce(o, staged, options.reduceOp(), options.root()));
+        new Call(op).inPlace(tensor).reduceOp(options.reduceOp()).root(options.root()));
   }
 
   OperationSpec reduceScatter(Tensor output, List<Tensor> inputs, ReduceScatterOptions options) {
@@ -157,20 +124,11 @@ final class ReductionSpecs extends OperationSpecs {
       }
     }
     overlaps.require(op, List.of(output), inputs, InPlace.OWN_TENSOR);
-    HostStaging staging = new HostStaging(backend);
-    Tensor stagedOutput = staging.output(output);
-    List<Tensor> stagedInputs = staging.inputs(inputs);
-    return reduction(
-        op,
+    return spec(
         backend,
         options.timeout(),
         options.async(),
-        -1,
-        options.reduceOp(),
-        inputs,
-        List.of(output),
-        staging,
-        (b, o) -> b.reduceScatter(o, stagedOutput, stagedInputs, options.reduceOp()));
+        new Call(op).output(output).inputs(inputs).reduceOp(options.reduceOp()));
   }
 
   OperationSpec reduceScatterInto(Tensor output, Tensor input, ReduceScatterOptions options) {
@@ -182,20 +140,11 @@ final class ReductionSpecs extends OperationSpecs {
     checks.reducible(op, output, options.reduceOp(), backend);
     checks.times(op, "input", input, "output", output);
     overlaps.require(op, output, input, InPlace.OWN_PART);
-    HostStaging staging = new HostStaging(backend);
-    Tensor stagedOutput = staging.output(output);
-    Tensor stagedInput = staging.input(input);
-    return reduction(
-        op,
+    return spec(
         backend,
         options.timeout(),
         options.async(),
-        -1,
-        options.reduceOp(),
-        List.of(input),
-        List.of(output),
-        staging,
-        (b, o) -> b.reduceScatterInto(o, stagedOutput, stagedInput, options.reduceOp()));
+        new Call(op).output(output).input(input).reduceOp(options.reduceOp()));
   }
 
   OperationSpec reduceScatterIntoCoalesced(
@@ -212,19 +161,10 @@ final class ReductionSpecs extends OperationSpecs {
       checks.times(op, "inputs[" + i + "]", inputs.get(i), "its output", outputs.get(i));
     }
     overlaps.require(op, outputs, inputs, InPlace.OWN_PART);
-    HostStaging staging = new HostStaging(backend);
-    List<Tensor> stagedOutputs = staging.outputs(outputs);
-    List<Tensor> stagedInputs = staging.inputs(inputs);
-    return reduction(
-        op,
+    return spec(
         backend,
         options.timeout(),
         options.async(),
-        -1,
-        options.reduceOp(),
-        inputs,
-        outputs,
-        staging,
-        (b, o) -> b.reduceScatterIntoCoalesced(o, stagedOutputs, stagedInputs, options.reduceOp()));
+        new Call(op).outputs(outputs).inputs(inputs).reduceOp(options.reduceOp()));
   }
 }

@@ -2,6 +2,7 @@ package dev.tutti.internal;
 
 import dev.tutti.Store;
 import dev.tutti.StoreException;
+import dev.tutti.spi.Backend;
 import dev.tutti.spi.Operation;
 import dev.tutti.spi.PeerLateException;
 import java.lang.System.Logger.Level;
@@ -13,7 +14,7 @@ import java.util.concurrent.TimeoutException;
  * of their own. Rank 0 waits for a key of each rank, then sets one for all; costs 2 round trips.
  * Then it deletes the keys of the barrier before, which all have left who came to this one.
  */
-final class StoreMonitoredBarrier {
+final class StoreMonitoredBarrier implements Backend {
   private static final String GO = "go";
   private static final System.Logger LOG = System.getLogger(StoreMonitoredBarrier.class.getName());
 
@@ -27,7 +28,8 @@ final class StoreMonitoredBarrier {
     this.wait = new StoreWait(group, store);
   }
 
-  void run(Operation op, boolean waitAllRanks) throws TimeoutException {
+  @Override
+  public void monitoredBarrier(Operation op, boolean waitAllRanks) throws TimeoutException {
     long number = group.monitoredBarriers.incrementAndGet();
     String prefix = prefix(number);
     if (group.rank != 0) {
@@ -59,4 +61,11 @@ final class StoreMonitoredBarrier {
       LOG.log(Level.DEBUG, "keys of a barrier stay in the store", e);
     }
   }
+
+  /** Does nothing: the group's failure ends the wait for keys. */
+  @Override
+  public void abort(Throwable cause) {}
+
+  @Override
+  public void close() {}
 }

@@ -2,26 +2,29 @@ package dev.tutti.internal;
 
 import dev.tutti.BackendException;
 import dev.tutti.SymmetricMemory;
-import dev.tutti.internal.GroupOperation.BackendCall;
 import dev.tutti.spi.Backend;
 import dev.tutti.spi.Operation;
 import org.jspecify.annotations.Nullable;
 
 /** Allocates symmetric memory as an operation of a group, and keeps it for the caller. */
-final class SymmetricAllocation implements BackendCall {
-  private final long byteSize;
+final class SymmetricAllocation implements Backend {
+  private final Backend backend;
   private @Nullable SymmetricMemory memory;
   private @Nullable BackendException refusal;
   private boolean discarded;
 
-  SymmetricAllocation(long byteSize) {
-    this.byteSize = byteSize;
+  SymmetricAllocation(Backend backend) {
+    this.backend = backend;
   }
 
   @Override
-  public void run(Backend backend, Operation op) throws Exception {
+  public void run(Operation op) throws Exception {
     try {
-      keep(backend.allocateSymmetric(op, byteSize));
+      backend.run(op);
+      SymmetricMemory allocated = op.call().memory();
+      if (allocated != null) {
+        keep(allocated);
+      }
     } catch (BackendException e) {
       // All ranks have it, so they are still in step: no failure of the group.
       refuse(e);
@@ -61,4 +64,12 @@ final class SymmetricAllocation implements BackendCall {
       memory.close();
     }
   }
+
+  @Override
+  public void abort(Throwable cause) {
+    backend.abort(cause);
+  }
+
+  @Override
+  public void close() {}
 }

@@ -23,8 +23,8 @@ import dev.tutti.SymmetricMemory;
 import dev.tutti.Tensor;
 import dev.tutti.TuttiException;
 import dev.tutti.Work;
-import dev.tutti.internal.GroupOperation.BackendCall;
 import dev.tutti.internal.Overlaps.InPlace;
+import dev.tutti.spi.Call;
 import java.time.Duration;
 import java.util.List;
 import java.util.Map;
@@ -152,94 +152,62 @@ final class TuttiProcessGroup implements ProcessGroup {
   public void broadcast(Tensor tensor, int root) {
     OpType type = OpType.BROADCAST;
     BoundBackend backend = streamOrdered(type, "tensor", tensor);
-    GroupOperation op = null;
     if (backend != null) {
       checks.rank(type, "root", root);
       checks.movable(type, "tensor", tensor, backend, group.rank != root);
-      op = runner.beginOnStream(type, null, tensor.dtype(), tensor.numel());
+      if (runner.runNow(backend, type, tensor, tensor, null, root)) {
+        return;
+      }
     }
-    if (backend == null || op == null) {
-      ProcessGroup.super.broadcast(tensor, root);
-      return;
-    }
-    try {
-      backend.backend().broadcast(op, tensor, root);
-    } catch (Throwable t) {
-      throw runner.failOnStream(op, t);
-    }
-    runner.endOnStream(op);
+    ProcessGroup.super.broadcast(tensor, root);
   }
 
   @Override
   public void reduce(Tensor tensor, ReduceOp reduceOp, int root) {
     OpType type = OpType.REDUCE;
     BoundBackend backend = streamOrdered(type, "tensor", tensor);
-    GroupOperation op = null;
     if (backend != null) {
       checks.rank(type, "root", root);
       checks.movable(type, "tensor", tensor, backend, true);
       checks.reducible(type, tensor, reduceOp, backend);
-      op = runner.beginOnStream(type, reduceOp.kind(), tensor.dtype(), tensor.numel());
+      if (runner.runNow(backend, type, tensor, tensor, reduceOp, root)) {
+        return;
+      }
     }
-    if (backend == null || op == null) {
-      ProcessGroup.super.reduce(tensor, reduceOp, root);
-      return;
-    }
-    try {
-      backend.backend().reduce(op, tensor, reduceOp, root);
-    } catch (Throwable t) {
-      throw runner.failOnStream(op, t);
-    }
-    runner.endOnStream(op);
+    ProcessGroup.super.reduce(tensor, reduceOp, root);
   }
 
   @Override
   public void allGatherInto(Tensor output, Tensor input) {
     OpType type = OpType.ALL_GATHER_INTO;
     BoundBackend backend = streamOrdered(type, output, input);
-    GroupOperation op = null;
     if (backend != null) {
       checks.movable(type, "output", output, backend, true);
       checks.movable(type, "input", input, backend, false);
       checks.times(type, "output", output, "input", input);
       overlaps.require(type, output, input, InPlace.OWN_PART);
-      op = runner.beginOnStream(type, null, input.dtype(), input.numel());
+      if (runner.runNow(backend, type, output, input, null, -1)) {
+        return;
+      }
     }
-    if (backend == null || op == null) {
-      ProcessGroup.super.allGatherInto(output, input);
-      return;
-    }
-    try {
-      backend.backend().allGatherInto(op, output, input);
-    } catch (Throwable t) {
-      throw runner.failOnStream(op, t);
-    }
-    runner.endOnStream(op);
+    ProcessGroup.super.allGatherInto(output, input);
   }
 
   @Override
   public void reduceScatterInto(Tensor output, Tensor input, ReduceOp reduceOp) {
     OpType type = OpType.REDUCE_SCATTER_INTO;
     BoundBackend backend = streamOrdered(type, output, input);
-    GroupOperation op = null;
     if (backend != null) {
       checks.movable(type, "output", output, backend, true);
       checks.movable(type, "input", input, backend, false);
       checks.reducible(type, output, reduceOp, backend);
       checks.times(type, "input", input, "output", output);
       overlaps.require(type, output, input, InPlace.OWN_PART);
-      op = runner.beginOnStream(type, reduceOp.kind(), input.dtype(), input.numel());
+      if (runner.runNow(backend, type, output, input, reduceOp, -1)) {
+        return;
+      }
     }
-    if (backend == null || op == null) {
-      ProcessGroup.super.reduceScatterInto(output, input, reduceOp);
-      return;
-    }
-    try {
-      backend.backend().reduceScatterInto(op, output, input, reduceOp);
-    } catch (Throwable t) {
-      throw runner.failOnStream(op, t);
-    }
-    runner.endOnStream(op);
+    ProcessGroup.super.reduceScatterInto(output, input, reduceOp);
   }
 
   /** Returns the backend if it orders by streams and takes both tensors as they are, else null. */
@@ -277,38 +245,11 @@ final class TuttiProcessGroup implements ProcessGroup {
     BoundBackend backend = checks.backendFor(op, "tensor", tensor);
     checks.movable(op, "tensor", tensor, backend, true);
     checks.reducible(op, tensor, reduceOp, backend);
-    if (backend.isStreamOrdered()) {
-      allReduceOnStream(backend, tensor, reduceOp);
-      return;
-    }
-    boolean isOnHost = tensor.device().isCpu();
-    GroupOperation inline =
-        isOnHost ? runner.beginInline(op, reduceOp.kind(), tensor.dtype(), tensor.numel()) : null;
-    if (inline == null) {
+    // One on a device that queues in the host needs the mark of its caller's stream.
+    boolean isPlain = backend.isStreamOrdered() || tensor.device().isCpu();
+    if (!isPlain || !runner.runNow(backend, op, tensor, tensor, reduceOp, -1)) {
       allReduce(tensor, AllReduceOptions.DEFAULT.withReduceOp(reduceOp));
-      return;
     }
-    try {
-      backend.backend().allReduce(inline, tensor, reduceOp);
-    } catch (Throwable t) {
-      throw runner.failInline(inline, t);
-    }
-    runner.endInline(inline);
-  }
-
-  private void allReduceOnStream(BoundBackend backend, Tensor tensor, ReduceOp reduceOp) {
-    GroupOperation op =
-        runner.beginOnStream(OpType.ALL_REDUCE, reduceOp.kind(), tensor.dtype(), tensor.numel());
-    if (op == null) {
-      allReduce(tensor, AllReduceOptions.DEFAULT.withReduceOp(reduceOp));
-      return;
-    }
-    try {
-      backend.backend().allReduce(op, tensor, reduceOp);
-    } catch (Throwable t) {
-      throw runner.failOnStream(op, t);
-    }
-    runner.endOnStream(op);
   }
 
   @Override
@@ -388,74 +329,41 @@ final class TuttiProcessGroup implements ProcessGroup {
   public void barrier() {
     OpType op = OpType.BARRIER;
     BoundBackend backend = checks.anyBackend(op);
-    if (backend.isStreamOrdered()) {
-      barrierOnStream(backend);
-      return;
-    }
-    GroupOperation inline = runner.beginInline(op, null, null, 0);
-    if (inline == null) {
+    if (!runner.runNow(backend, op, null, null, null, -1)) {
       barrier(BarrierOptions.DEFAULT);
-      return;
     }
-    try {
-      backend.backend().barrier(inline);
-    } catch (Throwable t) {
-      throw runner.failInline(inline, t);
-    }
-    runner.endInline(inline);
-  }
-
-  private void barrierOnStream(BoundBackend backend) {
-    GroupOperation op = runner.beginOnStream(OpType.BARRIER, null, null, 0);
-    if (op == null) {
-      barrier(BarrierOptions.DEFAULT);
-      return;
-    }
-    try {
-      backend.backend().barrier(op);
-    } catch (Throwable t) {
-      throw runner.failOnStream(op, t);
-    }
-    runner.awaitOnStream(op);
   }
 
   @Override
   public Work barrier(BarrierOptions options) {
     OpType op = OpType.BARRIER;
     checks.given(op, "options", options);
-    return plain(
-        op, checks.anyBackend(op), options.timeout(), options.async(), (b, o) -> b.barrier(o));
+    return runner.submit(
+        movements.spec(checks.anyBackend(op), options.timeout(), options.async(), new Call(op)));
   }
 
   @Override
   public void monitoredBarrier(Duration timeout, boolean waitAllRanks) {
     OpType op = OpType.MONITORED_BARRIER;
-    BoundBackend backend;
-    BackendCall call;
-    if (capabilities().has(op)) {
-      backend = checks.anyBackend(op);
-      call = (b, o) -> b.monitoredBarrier(o, waitAllRanks);
-    } else {
-      StoreMonitoredBarrier barrier = new StoreMonitoredBarrier(group, job.groupStore(group.name));
-      backend = group.backends.values().iterator().next();
-      call = (b, o) -> barrier.run(o, waitAllRanks);
-    }
+    BoundBackend backend =
+        capabilities().has(op)
+            ? checks.anyBackend(op)
+            : group
+                .backends
+                .values()
+                .iterator()
+                .next()
+                .behind(new StoreMonitoredBarrier(group, job.groupStore(group.name)));
     checks.timeout(op, timeout);
-    plain(op, backend, monitoredTimeout(timeout), false, call);
+    runner.submit(
+        movements.spec(
+            backend, monitoredTimeout(timeout), false, new Call(op).waitAllRanks(waitAllRanks)));
   }
 
   /** Returns how long a monitored barrier may take on this rank. */
   private Duration monitoredTimeout(Duration atRankZero) {
     Duration timeout = atRankZero.equals(GROUP_TIMEOUT) ? group.timeout() : atRankZero;
     return group.rank == 0 ? timeout : Deadlines.cut(timeout).plus(MONITOR_SLACK);
-  }
-
-  private Work plain(
-      OpType op, BoundBackend backend, Duration timeout, boolean async, BackendCall call) {
-    checks.timeout(op, timeout);
-    return runner.submit(
-        new OperationSpec(
-            op, backend, timeout, async, -1, 0, null, List.of(), List.of(), null, call));
   }
 
   @Override
@@ -484,9 +392,11 @@ final class TuttiProcessGroup implements ProcessGroup {
     OpType op = OpType.ALLOCATE_SYMMETRIC;
     checks.symmetricSize(op, byteSize);
     BoundBackend backend = checks.backendWith(op, Capabilities.Feature.SYMMETRIC_MEMORY);
-    SymmetricAllocation allocation = new SymmetricAllocation(byteSize);
+    SymmetricAllocation allocation = new SymmetricAllocation(backend.backend());
     try {
-      plain(op, backend, GROUP_TIMEOUT, false, allocation);
+      runner.submit(
+          movements.spec(
+              backend.behind(allocation), GROUP_TIMEOUT, false, new Call(op).byteSize(byteSize)));
     } catch (RuntimeException | Error e) {
       allocation.discard();
       throw e;

@@ -36,6 +36,42 @@ import org.jspecify.annotations.Nullable;
  * come in order.
  */
 public interface Backend extends AutoCloseable {
+  /**
+   * Runs or starts an operation: hands its call to the method of its type. The group calls this
+   * alone, so what concerns all operations, as in a backend around another one, overrides it; what
+   * runs them implements the methods of the types.
+   */
+  default void run(Operation op) throws Exception {
+    Call call = op.call();
+    switch (call.type()) {
+      case BROADCAST -> broadcast(op, call.input(), call.root());
+      case ALL_REDUCE -> allReduce(op, call.input(), call.reduceOp(), call.algorithm());
+      case ALL_REDUCE_SPARSE -> allReduceSparse(op, call.input(), call.reduceOp());
+      case ALL_REDUCE_COALESCED -> allReduceCoalesced(op, call.inputs(), call.reduceOp());
+      case REDUCE -> reduce(op, call.input(), call.reduceOp(), call.root());
+      case ALL_GATHER -> allGather(op, call.outputs(), call.input());
+      case ALL_GATHER_INTO -> allGatherInto(op, call.output(), call.input());
+      case ALL_GATHER_COALESCED -> allGatherIntoCoalesced(op, call.outputs(), call.inputs());
+      case GATHER -> gather(op, call.outputs(), call.input(), call.root());
+      case SCATTER -> scatter(op, call.output(), call.inputs(), call.root());
+      case REDUCE_SCATTER -> reduceScatter(op, call.output(), call.inputs(), call.reduceOp());
+      case REDUCE_SCATTER_INTO ->
+          reduceScatterInto(op, call.output(), call.input(), call.reduceOp());
+      case REDUCE_SCATTER_COALESCED ->
+          reduceScatterIntoCoalesced(op, call.outputs(), call.inputs(), call.reduceOp());
+      case ALL_TO_ALL -> allToAll(op, call.outputs(), call.inputs());
+      case ALL_TO_ALL_SINGLE ->
+          allToAllSingle(op, call.output(), call.input(), call.outputSplits(), call.inputSplits());
+      case BARRIER -> barrier(op);
+      case MONITORED_BARRIER -> monitoredBarrier(op, call.waitAllRanks());
+      case SEND -> send(op, call.input(), call.root(), call.tag());
+      case RECV -> recv(op, call.output(), call.root(), call.tag());
+      case RECV_ANY_SOURCE -> recvAnySource(op, call.output(), call.tag());
+      case ALLOCATE_SYMMETRIC -> call.memory(allocateSymmetric(op, call.byteSize()));
+      default -> throw unsupported(op);
+    }
+  }
+
   /** Copies the root's tensor to all ranks; that one is only read. */
   default void broadcast(Operation op, Tensor tensor, int root) throws Exception {
     throw unsupported(op);

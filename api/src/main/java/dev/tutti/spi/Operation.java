@@ -12,8 +12,13 @@ import org.jspecify.annotations.Nullable;
  * All methods may be called from any thread.
  */
 public interface Operation {
+  /** Returns what is asked for; to be read until the backend's method returns. */
+  Call call();
+
   /** Returns the operation. */
-  OpType type();
+  default OpType type() {
+    return call().type();
+  }
 
   /** Returns its number in the group's sequence of collectives or of messages, from 1. */
   long sequenceNumber();

@@ -132,7 +132,7 @@ class GroupTest {
       Group inner = innerGroup(group);
       for (int i = 0; i < times; i++) {
         GroupOperation op =
-            inner.runner.beginInline(OpType.ALL_REDUCE, ReduceOp.Kind.SUM, DType.FLOAT32, 2);
+            inner.runner.beginInline(OpType.ALL_REDUCE, tensor, tensor, ReduceOp.SUM, -1);
         inner.runner.endInline(op);
       }
     }

@@ -2,8 +2,10 @@ package dev.tutti.internal;
 
 import static org.assertj.core.api.Assertions.assertThat;
 
+import dev.tutti.OpType;
 import dev.tutti.SymmetricMemory;
 import dev.tutti.spi.Backend;
+import dev.tutti.spi.Call;
 import dev.tutti.spi.Operation;
 import java.lang.reflect.Proxy;
 import java.util.ArrayList;
@@ -15,8 +17,9 @@ class SymmetricAllocationTest {
   private final List<String> calls = new ArrayList<>();
 
   private final SymmetricMemory memory = played(SymmetricMemory.class, null);
-  private final Backend backend = played(Backend.class, memory);
-  private final Operation op = played(Operation.class, null);
+  private final Backend backend = played(Backend.class, null);
+  private final Operation op =
+      played(Operation.class, new Call(OpType.ALLOCATE_SYMMETRIC).memory(memory));
 
   private <T> T played(Class<T> type, Object result) {
     return type.cast(
@@ -31,18 +34,18 @@ class SymmetricAllocationTest {
 
   @Test
   void whatIsAllocatedForACallerThatLeftIsFreed() throws Exception {
-    SymmetricAllocation allocation = new SymmetricAllocation(8);
+    SymmetricAllocation allocation = new SymmetricAllocation(backend);
     allocation.discard();
-    allocation.run(backend, op);
-    assertThat(calls).containsExactly("allocateSymmetric", "close");
+    allocation.run(op);
+    assertThat(calls).containsExactly("run", "call", "close");
   }
 
   @Test
   void whatACallerLeavesIsFreed() throws Exception {
-    SymmetricAllocation allocation = new SymmetricAllocation(8);
-    allocation.run(backend, op);
+    SymmetricAllocation allocation = new SymmetricAllocation(backend);
+    allocation.run(op);
     assertThat(allocation.result()).isSameAs(memory);
     allocation.discard();
-    assertThat(calls).containsExactly("allocateSymmetric", "close");
+    assertThat(calls).containsExactly("run", "call", "close");
   }
 }

@@ -3,6 +3,7 @@ package dev.tutti.fake;
 import dev.tutti.OpType;
 import dev.tutti.Tensor;
 import dev.tutti.TuttiException;
+import dev.tutti.spi.Call;
 import dev.tutti.spi.DeviceEvent;
 import dev.tutti.spi.Operation;
 import java.time.Duration;
@@ -14,7 +15,7 @@ import java.util.concurrent.TimeoutException;
 
 /** Is an operation without a group. */
 final class TestOperation implements Operation {
-  private final OpType type;
+  private final Call call;
   private final long sequence;
   private final long deadlineNanos;
   private final CompletableFuture<List<Tensor>> end = new CompletableFuture<>();
@@ -22,14 +23,14 @@ final class TestOperation implements Operation {
   volatile int failedRank = -2;
 
   TestOperation(OpType type, long sequence, Duration timeout) {
-    this.type = type;
+    this.call = new Call(type);
     this.sequence = sequence;
     this.deadlineNanos = System.nanoTime() + timeout.toNanos();
   }
 
   @Override
-  public OpType type() {
-    return type;
+  public Call call() {
+    return call;
   }
 
   @Override

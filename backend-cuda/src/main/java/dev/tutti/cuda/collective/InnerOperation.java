@@ -1,10 +1,10 @@
 package dev.tutti.cuda.collective;
 
 import dev.tutti.BackendException;
-import dev.tutti.OpType;
 import dev.tutti.Tensor;
 import dev.tutti.TuttiException;
 import dev.tutti.cuda.CudaEvent;
+import dev.tutti.spi.Call;
 import dev.tutti.spi.DeviceEvent;
 import dev.tutti.spi.Operation;
 import java.util.List;
@@ -20,12 +20,20 @@ public final class InnerOperation implements Operation {
   private static final long SLICE_NANOS = 50_000_000;
 
   private final Operation outer;
+  private final Call call;
   private volatile @Nullable DeviceEvent event;
   private volatile @Nullable Throwable cause;
   private volatile List<Tensor> result = List.of();
 
+  /** Creates one that is asked for what the operation is asked for. */
   public InnerOperation(Operation outer) {
+    this(outer, outer.call());
+  }
+
+  /** Creates one that is asked for something else. */
+  public InnerOperation(Operation outer, Call call) {
     this.outer = outer;
+    this.call = call;
   }
 
   /** Returns what it ended with. */
@@ -79,8 +87,8 @@ public final class InnerOperation implements Operation {
   }
 
   @Override
-  public OpType type() {
-    return outer.type();
+  public Call call() {
+    return call;
   }
 
   @Override

@@ -18,6 +18,7 @@ import dev.tutti.cuda.collective.MessagePath;
 import dev.tutti.cuda.driver.FakeNccl;
 import dev.tutti.cuda.share.RankLinks;
 import dev.tutti.cuda.share.StoreExchange;
+import dev.tutti.spi.Call;
 import dev.tutti.spi.DeviceEvent;
 import dev.tutti.spi.Operation;
 import dev.tutti.spi.PeerLostException;
@@ -90,6 +91,7 @@ class NcclMessagePathTest {
 
   /** Is a send or receive without a group. */
   private static class Message implements Operation {
+    private final Call call = new Call(OpType.SEND);
     final CompletableFuture<DeviceEvent> event = new CompletableFuture<>();
     final CompletableFuture<Throwable> failure = new CompletableFuture<>();
     final long deadlineNanos;
@@ -99,8 +101,8 @@ class NcclMessagePathTest {
     }
 
     @Override
-    public OpType type() {
-      return OpType.SEND;
+    public Call call() {
+      return call;
     }
 
     @Override

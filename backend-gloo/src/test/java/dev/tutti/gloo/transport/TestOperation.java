@@ -3,6 +3,7 @@ package dev.tutti.gloo.transport;
 import dev.tutti.OpType;
 import dev.tutti.Tensor;
 import dev.tutti.TuttiException;
+import dev.tutti.spi.Call;
 import dev.tutti.spi.DeviceEvent;
 import dev.tutti.spi.Operation;
 import java.time.Duration;
@@ -15,6 +16,7 @@ import java.util.concurrent.atomic.AtomicReference;
 public final class TestOperation implements Operation {
   private record End(Throwable cause, int rank) {}
 
+  private final Call call = new Call(OpType.RECV);
   private final long deadline;
   private final AtomicReference<End> end = new AtomicReference<>();
   private final CountDownLatch done = new CountDownLatch(1);
@@ -56,8 +58,8 @@ public final class TestOperation implements Operation {
   }
 
   @Override
-  public OpType type() {
-    return OpType.RECV;
+  public Call call() {
+    return call;
   }
 
   @Override

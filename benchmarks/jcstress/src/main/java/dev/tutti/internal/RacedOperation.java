@@ -6,6 +6,7 @@ import dev.tutti.OpType;
 import dev.tutti.Settings;
 import dev.tutti.TuttiException;
 import dev.tutti.WorkState;
+import dev.tutti.spi.Call;
 import dev.tutti.store.HashStore;
 import java.time.Duration;
 import java.util.List;
@@ -26,8 +27,8 @@ final class RacedOperation extends OperationState {
   final AtomicInteger ends = new AtomicInteger();
 
   RacedOperation(Runnable finisher) {
-    super(CLOSED, OpType.ALL_REDUCE, List.of(), -1, finisher);
-    issue(OpType.ALL_REDUCE, 1, 0, Long.MAX_VALUE, WorkState.RUNNING);
+    super(CLOSED, new Call(OpType.ALL_REDUCE), List.of(), finisher);
+    issue(1, 0, Long.MAX_VALUE, WorkState.RUNNING);
   }
 
   @Override

@@ -2,7 +2,6 @@ package dev.tutti.internal;
 
 import static org.openjdk.jcstress.annotations.Expect.ACCEPTABLE;
 
-import dev.tutti.OpType;
 import dev.tutti.WorkState;
 import java.util.concurrent.ConcurrentSkipListSet;
 import java.util.concurrent.TimeUnit;
@@ -28,7 +27,7 @@ public final class WatchdogRaces {
     private final long now = System.nanoTime();
 
     public DeadlineAgainstCompletion() {
-      op.issue(OpType.ALL_REDUCE, 1, now, now, WorkState.RUNNING);
+      op.issue(1, now, now, WorkState.RUNNING);
     }
 
     @Actor
@@ -59,13 +58,13 @@ public final class WatchdogRaces {
     private final long later = now + TimeUnit.MINUTES.toNanos(1);
 
     public DeadlineAgainstNextLife() {
-      op.issue(OpType.ALL_REDUCE, 1, now, now, WorkState.RUNNING);
+      op.issue(1, now, now, WorkState.RUNNING);
       op.complete();
     }
 
     @Actor
     public void backend() {
-      op.issue(OpType.ALL_REDUCE, 2, later, later + TimeUnit.MINUTES.toNanos(1), WorkState.RUNNING);
+      op.issue(2, later, later + TimeUnit.MINUTES.toNanos(1), WorkState.RUNNING);
     }
 
     @Actor

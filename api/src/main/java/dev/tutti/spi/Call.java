@@ -1,0 +1,360 @@
+package dev.tutti.spi;
+
+import dev.tutti.AllReduceAlgorithm;
+import dev.tutti.DType;
+import dev.tutti.OpType;
+import dev.tutti.ReduceOp;
+import dev.tutti.SymmetricMemory;
+import dev.tutti.Tensor;
+import java.util.ArrayList;
+import java.util.List;
+import java.util.Objects;
+import org.jspecify.annotations.Nullable;
+
+/**
+ * What an operation is asked for: its type and arguments.
+ *
+ * <p>Whoever issues the operation writes it, and may use it again after the operation ended. All
+ * others only read it: a backend on the thread that calls {@link Backend#run}, until that returns.
+ * One tensor is kept without a list, so that a call of one tensor allocates nothing.
+ */
+public final class Call {
+  private OpType type;
+  private @Nullable Tensor input;
+  private @Nullable Tensor output;
+  private List<Tensor> inputs = List.of();
+  private List<Tensor> outputs = List.of();
+  private boolean inPlace;
+  private @Nullable ReduceOp reduceOp;
+  private AllReduceAlgorithm algorithm = AllReduceAlgorithm.AUTO;
+  private int root = -1;
+  private int tag;
+  private long[] inputSplits = {};
+  private long[] outputSplits = {};
+  private long byteSize;
+  private boolean waitAllRanks;
+  private @Nullable SymmetricMemory memory;
+
+  /** Creates a call without arguments. */
+  public Call(OpType type) {
+    this.type = type;
+  }
+
+  /** Returns the operation. */
+  public OpType type() {
+    return type;
+  }
+
+  /** Returns the tensor that is read, the first where there are several. */
+  public Tensor input() {
+    Tensor one = input;
+    return one != null ? one : inputs.get(0);
+  }
+
+  /** Returns the tensor that is written, the first where there are several. */
+  public Tensor output() {
+    Tensor one = inPlace ? input : output;
+    return one != null ? one : outputs.get(0);
+  }
+
+  /** Returns the tensors that are read; those of an operation in place are written too. */
+  public List<Tensor> inputs() {
+    Tensor one = input;
+    return one != null ? List.of(one) : inputs;
+  }
+
+  /** Returns the tensors that are written. */
+  public List<Tensor> outputs() {
+    Tensor one = inPlace ? input : output;
+    return one != null ? List.of(one) : outputs;
+  }
+
+  /** Tells whether the tensors that are read are those that are written. */
+  public boolean isInPlace() {
+    return inPlace;
+  }
+
+  /** Returns an input, else an output, else null; all are of one type and on one device. */
+  public @Nullable Tensor first() {
+    Tensor one = input;
+    if (one != null) {
+      return one;
+    }
+    List<Tensor> several = inputs.isEmpty() ? outputs : inputs;
+    return several.isEmpty() ? output : several.get(0);
+  }
+
+  /** Returns the element type of the tensors, null without tensors. */
+  public @Nullable DType dtype() {
+    Tensor first = first();
+    return first == null ? null : first.dtype();
+  }
+
+  /** Returns how many elements are read, or written where nothing is read. */
+  public long numel() {
+    Tensor read = input;
+    Tensor one = read != null ? read : output;
+    if (one != null && inputs.isEmpty()) {
+      return one.numel();
+    }
+    List<Tensor> several = inputs.isEmpty() ? outputs : inputs;
+    long numel = 0;
+    for (int i = 0; i < several.size(); i++) {
+      numel += several.get(i).numel();
+    }
+    return numel;
+  }
+
+  /**
+   * Returns what reduces the tensors.
+   *
+   * @throws NullPointerException if the operation does not reduce
+   */
+  public ReduceOp reduceOp() {
+    return Objects.requireNonNull(reduceOp, "an operation that does not reduce");
+  }
+
+  /** Returns how the tensors are reduced, null if the operation does not reduce. */
+  public ReduceOp.@Nullable Kind reduceKind() {
+    ReduceOp op = reduceOp;
+    return op == null ? null : op.kind();
+  }
+
+  /** Returns which algorithm the caller of an all-reduce asked for. */
+  public AllReduceAlgorithm algorithm() {
+    return algorithm;
+  }
+
+  /** Returns the root of a collective or the peer of a message; -1 where there is none. */
+  public int root() {
+    return root;
+  }
+
+  /** Returns the tag of a message, else 0. */
+  public int tag() {
+    return tag;
+  }
+
+  /**
+   * Returns the rows for each rank of the input of an {@code allToAllSingle}; not to be changed.
+   */
+  public long[] inputSplits() {
+    return inputSplits;
+  }
+
+  /** Returns the rows from each rank of its output; not to be changed. */
+  public long[] outputSplits() {
+    return outputSplits;
+  }
+
+  /** Returns the bytes of symmetric memory to allocate. */
+  public long byteSize() {
+    return byteSize;
+  }
+
+  /** Tells whether rank 0 of a monitored barrier collects all missing ranks. */
+  public boolean waitAllRanks() {
+    return waitAllRanks;
+  }
+
+  /** Returns what {@link Backend#allocateSymmetric} returned, null before that. */
+  public @Nullable SymmetricMemory memory() {
+    return memory;
+  }
+
+  /**
+   * Forgets all arguments.
+   *
+   * @param newType the operation to ask for now
+   * @param newReduceOp what reduces the tensors, null for an operation that does not reduce
+   */
+  public Call reset(OpType newType, @Nullable ReduceOp newReduceOp) {
+    type = newType;
+    reduceOp(newReduceOp);
+    root = -1;
+    tag = 0;
+    byteSize = 0;
+    waitAllRanks = false;
+    // A reference costs more to write than to compare, where it need not be written.
+    if (algorithm != AllReduceAlgorithm.AUTO) {
+      algorithm = AllReduceAlgorithm.AUTO;
+    }
+    if (inputSplits.length + outputSplits.length > 0) {
+      splits(new long[0], new long[0]);
+    }
+    if (memory != null) {
+      memory = null;
+    }
+    forgetTensors();
+    return this;
+  }
+
+  /**
+   * Forgets the tensors, so that their memory can be freed while the call waits for its next use.
+   */
+  public void forgetTensors() {
+    inPlace = false;
+    if (input != null) {
+      input = null;
+    }
+    if (output != null) {
+      output = null;
+    }
+    if (!inputs.isEmpty()) {
+      inputs = List.of();
+    }
+    if (!outputs.isEmpty()) {
+      outputs = List.of();
+    }
+  }
+
+  /** Sets the tensor that is read and written. */
+  public Call inPlace(Tensor tensor) {
+    input = tensor;
+    inPlace = true;
+    return this;
+  }
+
+  /** Sets the tensors that are read and written. */
+  public Call inPlace(List<Tensor> tensors) {
+    inputs = List.copyOf(tensors);
+    outputs = inputs;
+    inPlace = true;
+    return this;
+  }
+
+  /** Sets the tensor that is read. */
+  public Call input(Tensor tensor) {
+    input = tensor;
+    return this;
+  }
+
+  /** Sets the tensors that are read. */
+  public Call inputs(List<Tensor> tensors) {
+    inputs = List.copyOf(tensors);
+    return this;
+  }
+
+  /** Sets the tensor that is written. */
+  public Call output(Tensor tensor) {
+    output = tensor;
+    return this;
+  }
+
+  /** Sets the tensors that are written. */
+  public Call outputs(List<Tensor> tensors) {
+    outputs = List.copyOf(tensors);
+    return this;
+  }
+
+  /** Sets what reduces the tensors. */
+  public Call reduceOp(@Nullable ReduceOp newReduceOp) {
+    if (reduceOp != newReduceOp) {
+      reduceOp = newReduceOp;
+    }
+    return this;
+  }
+
+  /** Sets the algorithm of an all-reduce. */
+  public Call algorithm(AllReduceAlgorithm newAlgorithm) {
+    algorithm = newAlgorithm;
+    return this;
+  }
+
+  /** Sets the root or peer. */
+  public Call root(int newRoot) {
+    root = newRoot;
+    return this;
+  }
+
+  /** Sets the tag of a message. */
+  public Call tag(int newTag) {
+    tag = newTag;
+    return this;
+  }
+
+  /**
+   * Sets the rows of an {@code allToAllSingle}.
+   *
+   * @param newOutputSplits from each rank; kept, not copied
+   * @param newInputSplits to each rank; kept, not copied
+   */
+  public Call splits(long[] newOutputSplits, long[] newInputSplits) {
+    outputSplits = newOutputSplits;
+    inputSplits = newInputSplits;
+    return this;
+  }
+
+  /** Sets the bytes of symmetric memory. */
+  public Call byteSize(long newByteSize) {
+    byteSize = newByteSize;
+    return this;
+  }
+
+  /** Sets whether rank 0 of a monitored barrier collects all missing ranks. */
+  public Call waitAllRanks(boolean newWaitAllRanks) {
+    waitAllRanks = newWaitAllRanks;
+    return this;
+  }
+
+  /** Sets the result of {@link Backend#allocateSymmetric}. */
+  public Call memory(SymmetricMemory newMemory) {
+    memory = newMemory;
+    return this;
+  }
+
+  /**
+   * Returns a copy with other tensors.
+   *
+   * @param newInputs what is read; where the call is in place, also what is written
+   * @param newOutputs what is written
+   */
+  public Call withTensors(List<Tensor> newInputs, List<Tensor> newOutputs) {
+    Call copy = new Call(type);
+    copy.inPlace = inPlace;
+    copy.reduceOp = reduceOp;
+    copy.algorithm = algorithm;
+    copy.root = root;
+    copy.tag = tag;
+    copy.inputSplits = inputSplits;
+    copy.outputSplits = outputSplits;
+    copy.byteSize = byteSize;
+    copy.waitAllRanks = waitAllRanks;
+    copy.inputs = List.copyOf(newInputs);
+    copy.outputs = inPlace ? copy.inputs : List.copyOf(newOutputs);
+    return copy;
+  }
+
+  /** Describes the call, as in {@code reduce SUM float32[4] root 1}. */
+  @Override
+  public String toString() {
+    StringBuilder text = new StringBuilder(64).append(type.label());
+    if (reduceOp != null) {
+      text.append(' ').append(reduceOp);
+    }
+    if (first() != null) {
+      text.append(' ').append(describe(inputs()));
+      if (!inPlace) {
+        text.append(" -> ").append(describe(outputs()));
+      }
+    }
+    if (root >= 0) {
+      text.append(type.isPointToPoint() ? " peer " : " root ").append(root);
+    }
+    if (type.isPointToPoint()) {
+      text.append(" tag ").append(tag);
+    }
+    if (byteSize > 0) {
+      text.append(" of ").append(byteSize).append(" bytes");
+    }
+    return text.toString();
+  }
+
+  private static String describe(List<Tensor> tensors) {
+    List<String> texts = new ArrayList<>(tensors.size());
+    for (Tensor tensor : tensors) {
+      texts.add(tensor.describe().replace(" on cpu", ""));
+    }
+    return texts.size() == 1 ? texts.get(0) : texts.toString();
+  }
+}
