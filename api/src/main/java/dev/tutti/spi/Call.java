@@ -15,8 +15,9 @@ import org.jspecify.annotations.Nullable;
  * What an operation is asked for: its type and arguments.
  *
  * <p>Whoever issues the operation writes it, and may use it again after the operation ended. All
- * others only read it: a backend on the thread that calls {@link Backend#run}, until that returns.
- * One tensor is kept without a list, so that a call of one tensor allocates nothing.
+ * others only read it: a backend on the thread that calls {@link Backend#run}, until that returns,
+ * and that of a message until it ends. One tensor is kept without a list, so that a call of one
+ * tensor allocates nothing.
  */
 public final class Call {
   private OpType type;
@@ -328,7 +329,16 @@ public final class Call {
   /** Describes the call, as in {@code reduce SUM float32[4] root 1}. */
   @Override
   public String toString() {
-    StringBuilder text = new StringBuilder(64).append(type.label());
+    return type.label() + arguments();
+  }
+
+  /** Describes the call with its number, as in {@code reduce #3 SUM float32[4] root 1}. */
+  public String describe(long sequenceNumber) {
+    return type.label() + " #" + sequenceNumber + arguments();
+  }
+
+  private String arguments() {
+    StringBuilder text = new StringBuilder(64);
     if (reduceOp != null) {
       text.append(' ').append(reduceOp);
     }

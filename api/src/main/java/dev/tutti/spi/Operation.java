@@ -12,7 +12,10 @@ import org.jspecify.annotations.Nullable;
  * All methods may be called from any thread.
  */
 public interface Operation {
-  /** Returns what is asked for; to be read until the backend's method returns. */
+  /**
+   * Returns what is asked for; to be read until the backend's method returns, of a message until it
+   * ends.
+   */
   Call call();
 
   /** Returns the operation. */

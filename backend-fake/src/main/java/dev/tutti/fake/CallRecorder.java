@@ -81,14 +81,9 @@ public final class CallRecorder {
     }
 
     @Override
-    void before(Operation op, Call call) {
-      add(RecordedCall.of(context.group(), context.rank(), call));
-    }
-
-    @Override
-    void start(Operation op, Call call, Runnable start) {
-      before(op, call);
-      start.run();
+    public void run(Operation op) throws Exception {
+      add(RecordedCall.of(context.group(), context.rank(), op));
+      inner.run(op);
     }
 
     @Override

@@ -46,12 +46,13 @@ final class Collectives {
    *
    * @return the calls of all ranks
    */
-  List<Call> exchange(int rank, Operation op, Call call, Round.Mover mover) throws Exception {
+  List<Contribution> exchange(int rank, Operation op, Contribution own, Round.Mover mover)
+      throws Exception {
     Round round;
     boolean moveAll;
     hub.lock();
     try {
-      round = arrive(rank, call, mover);
+      round = arrive(rank, own, mover);
       moveAll = round.isFull() && round.serial;
       if (!moveAll) {
         awaitStage(round, rank, 0, op);
@@ -73,7 +74,7 @@ final class Collectives {
   }
 
   /** Adds a call to the current round; the last one opens it. Lock held. */
-  private Round arrive(int rank, Call call, Round.Mover mover) throws Exception {
+  private Round arrive(int rank, Contribution call, Round.Mover mover) throws Exception {
     hub.check(rank);
     for (int peer = 0; peer < size; peer++) {
       if (hub.hasLeft(peer)) {
@@ -112,7 +113,7 @@ final class Collectives {
   }
 
   private void moveAll(Round round, int rank) throws Exception {
-    List<Call> calls = round.calls();
+    List<Contribution> calls = round.calls();
     int peer = 0;
     Throwable failed = null;
     try {

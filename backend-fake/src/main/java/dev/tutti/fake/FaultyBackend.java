@@ -1,5 +1,6 @@
 package dev.tutti.fake;
 
+import dev.tutti.OpType;
 import dev.tutti.spi.Backend;
 import dev.tutti.spi.BackendContext;
 import dev.tutti.spi.Operation;
@@ -34,10 +35,9 @@ final class FaultyBackend extends DecoratedBackend {
    * Is a message that waits.
    *
    * @param op the operation
-   * @param start starts it
    * @param readyNanos when its delay ends
    */
-  private record Held(Operation op, Runnable start, long readyNanos) {}
+  private record Held(Operation op, long readyNanos) {}
 
   private FaultyBackend(Backend inner, BackendContext context, Faults faults) {
     super(inner);
@@ -67,7 +67,17 @@ final class FaultyBackend extends DecoratedBackend {
   }
 
   @Override
-  void before(Operation op, Call call) throws Exception {
+  public void run(Operation op) throws Exception {
+    if (op.type().isPointToPoint()) {
+      start(op);
+    } else {
+      before(op);
+      inner.run(op);
+    }
+  }
+
+  /** Holds a collective back, or throws what takes its place. */
+  private void before(Operation op) throws Exception {
     faults.requireSound(globalRank, op);
     String lost = describe("lost messages of", peer -> faults.isDropped(global(peer), globalRank));
     long ready = System.nanoTime() + faults.delayOf(globalRank).toNanos();
@@ -94,7 +104,7 @@ final class FaultyBackend extends DecoratedBackend {
             op.deadlineNanos());
     if (obstacle != null) {
       throw new TimeoutException(
-          call.describe()
+          op.call().describe(op.sequenceNumber())
               + ": rank "
               + context.rank()
               + " "
@@ -118,16 +128,16 @@ final class FaultyBackend extends DecoratedBackend {
     }
   }
 
-  @Override
-  void start(Operation op, Call call, Runnable start) {
+  /** Starts a message, now or later. */
+  private void start(Operation op) throws Exception {
     try {
       faults.requireSound(globalRank, op);
     } catch (InjectedFaultException e) {
       op.fail(e, context.rank());
       return;
     }
-    int peer = call.root();
-    if (call.outputs().isEmpty() && faults.isDropped(globalRank, global(peer))) {
+    int peer = op.call().root();
+    if (op.type() == OpType.SEND && faults.isDropped(globalRank, global(peer))) {
       // Nobody ends the operation: its deadline will.
       return;
     }
@@ -137,13 +147,13 @@ final class FaultyBackend extends DecoratedBackend {
       if (held != null || delay > 0 || isParted(peer)) {
         heldByPeer
             .computeIfAbsent(peer, key -> new ArrayDeque<>())
-            .add(new Held(op, start, System.nanoTime() + delay));
+            .add(new Held(op, System.nanoTime() + delay));
       } else {
         delay = -1;
       }
     }
     if (delay < 0) {
-      start.run();
+      inner.run(op);
     } else if (delay > 0) {
       CompletableFuture.delayedExecutor(delay, TimeUnit.NANOSECONDS, Runnable::run)
           .execute(this::release);
@@ -172,13 +182,13 @@ final class FaultyBackend extends DecoratedBackend {
     }
   }
 
-  private static void startLate(Held held) {
+  private void startLate(Held held) {
     if (held.op.isDone()) {
       return;
     }
     try {
-      held.start.run();
-    } catch (RuntimeException e) {
+      inner.run(held.op);
+    } catch (Exception e) {
       held.op.fail(e, -1);
     }
   }

@@ -26,8 +26,8 @@ final class Movement {
   }
 
   /** Does one rank's part of one phase. */
-  static void move(int phase, int rank, List<Call> calls) {
-    Call own = calls.get(rank);
+  static void move(int phase, int rank, List<Contribution> calls) {
+    Contribution own = calls.get(rank);
     switch (own.type()) {
       case BROADCAST -> {
         if (rank != own.root()) {
@@ -91,7 +91,7 @@ final class Movement {
   }
 
   /** Reduces this rank's slice of every tensor, in the place that only this rank touches. */
-  private static void reduceSlices(int rank, List<Call> calls) {
+  private static void reduceSlices(int rank, List<Contribution> calls) {
     List<Tensor> tensors = calls.get(rank).outputs();
     RankReducer reducer = new RankReducer();
     for (int i = 0; i < tensors.size(); i++) {
@@ -103,7 +103,7 @@ final class Movement {
     }
   }
 
-  private static void collectSlices(int rank, List<Call> calls) {
+  private static void collectSlices(int rank, List<Contribution> calls) {
     List<Tensor> tensors = calls.get(rank).outputs();
     for (int i = 0; i < tensors.size(); i++) {
       Tensor target = tensors.get(i).flatten();
@@ -129,27 +129,26 @@ final class Movement {
     }
   }
 
-  private static List<ReduceOp> ops(List<Call> calls) {
+  private static List<ReduceOp> ops(List<Contribution> calls) {
     List<ReduceOp> ops = new ArrayList<>(calls.size());
-    for (Call call : calls) {
-      ReduceOp op = call.reduceOp();
-      ops.add(op == null ? ReduceOp.SUM : op);
+    for (Contribution call : calls) {
+      ops.add(call.reduceOp());
     }
     return ops;
   }
 
-  private static List<Tensor> inputs(List<Call> calls, int index) {
+  private static List<Tensor> inputs(List<Contribution> calls, int index) {
     List<Tensor> inputs = new ArrayList<>(calls.size());
-    for (Call call : calls) {
+    for (Contribution call : calls) {
       inputs.add(call.inputs().get(index));
     }
     return inputs;
   }
 
   /** Says which pair of ranks has parts of unequal size, or null. */
-  static @Nullable String misfit(List<Call> calls) {
+  static @Nullable String misfit(List<Contribution> calls) {
     int size = calls.size();
-    Call first = calls.get(0);
+    Contribution first = calls.get(0);
     if (first.hasEqualParts()) {
       return null;
     }

@@ -4,6 +4,8 @@ import dev.tutti.DType;
 import dev.tutti.OpType;
 import dev.tutti.ReduceOp;
 import dev.tutti.Tensor;
+import dev.tutti.spi.Call;
+import dev.tutti.spi.Operation;
 import java.util.ArrayList;
 import java.util.List;
 import org.jspecify.annotations.Nullable;
@@ -40,18 +42,19 @@ public record RecordedCall(
     outputShapes = List.copyOf(outputShapes);
   }
 
-  static RecordedCall of(String group, int rank, Call call) {
+  static RecordedCall of(String group, int rank, Operation op) {
+    Call call = op.call();
     return new RecordedCall(
         group,
         rank,
         call.type(),
-        call.sequence(),
+        op.sequenceNumber(),
         call.dtype(),
         shapes(call.inputs()),
         shapes(call.outputs()),
         call.root(),
-        call.tag(),
-        call.reduceOp());
+        call.type().isPointToPoint() ? call.tag() : -1,
+        call.reduceKind() == null ? null : call.reduceOp());
   }
 
   private static List<List<Long>> shapes(List<Tensor> tensors) {

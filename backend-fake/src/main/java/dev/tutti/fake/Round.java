@@ -14,10 +14,10 @@ final class Round {
   /** Stands for the time before all ranks came. */
   static final int GATHERING = -1;
 
-  private final @Nullable Call[] calls;
+  private final @Nullable Contribution[] calls;
   private final Mover[] movers;
   private final boolean[] finished;
-  private @Nullable Call first;
+  private @Nullable Contribution first;
   private int arrived;
   private int finishedCount;
   private long bytes;
@@ -33,17 +33,17 @@ final class Round {
 
   /** Moves one rank's data in one phase. */
   interface Mover {
-    void move(int phase, int rank, List<Call> calls);
+    void move(int phase, int rank, List<Contribution> calls);
   }
 
   Round(int size) {
-    calls = new Call[size];
+    calls = new Contribution[size];
     movers = new Mover[size];
     finished = new boolean[size];
   }
 
-  void arrive(int rank, Call call, Mover mover) {
-    Call earlier = calls[rank];
+  void arrive(int rank, Contribution call, Mover mover) {
+    Contribution earlier = calls[rank];
     if (earlier != null) {
       throw new IllegalStateException(
           "rank " + rank + " called " + call.describe() + " while it is in " + earlier.describe());
@@ -81,9 +81,9 @@ final class Round {
   }
 
   /** Returns the calls in order of rank; all are there. */
-  List<Call> calls() {
-    List<Call> all = new ArrayList<>(calls.length);
-    for (Call call : calls) {
+  List<Contribution> calls() {
+    List<Contribution> all = new ArrayList<>(calls.length);
+    for (Contribution call : calls) {
       all.add(Objects.requireNonNull(call));
     }
     return all;
@@ -109,7 +109,7 @@ final class Round {
   /** Returns the first rank whose memory was freed since it came, or -1. */
   int freed() {
     for (int rank = 0; rank < calls.length; rank++) {
-      Call call = calls[rank];
+      Contribution call = calls[rank];
       if (call != null && call.isFreed()) {
         return rank;
       }
@@ -135,7 +135,7 @@ final class Round {
   String report() {
     Map<String, StringJoiner> ranksOf = new LinkedHashMap<>();
     for (int rank = 0; rank < calls.length; rank++) {
-      Call call = calls[rank];
+      Contribution call = calls[rank];
       String text = call == null ? "nothing yet" : call.describe();
       ranksOf.computeIfAbsent(text, key -> new StringJoiner(", ")).add(Integer.toString(rank));
     }

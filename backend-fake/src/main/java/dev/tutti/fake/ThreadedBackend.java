@@ -7,7 +7,6 @@ import dev.tutti.Tensor;
 import dev.tutti.spi.Backend;
 import dev.tutti.spi.Operation;
 import dev.tutti.spi.SparseSum;
-import dev.tutti.spi.Staging;
 import java.io.IOException;
 import java.nio.channels.ClosedByInterruptException;
 import java.util.ArrayList;
@@ -30,13 +29,16 @@ final class ThreadedBackend implements Backend {
   }
 
   @Override
-  public void broadcast(Operation op, Tensor tensor, int root) throws Exception {
-    run(op, Call.inPlace(op, tensor).withRoot(root));
-  }
-
-  @Override
-  public void allReduce(Operation op, Tensor tensor, ReduceOp reduceOp) throws Exception {
-    run(op, Call.inPlace(op, tensor).withOp(reduceOp));
+  public void run(Operation op) throws Exception {
+    switch (op.type()) {
+      case SEND, RECV, RECV_ANY_SOURCE, ALL_REDUCE_SPARSE, ALLOCATE_SYMMETRIC ->
+          Backend.super.run(op);
+      default -> {
+        // A monitored barrier too: who is missing is known anyway.
+        op.took(PATH);
+        hub.collectives().exchange(rank, op, Contribution.of(op, null), Movement::move);
+      }
+    }
   }
 
   @Override
@@ -47,99 +49,14 @@ final class ThreadedBackend implements Backend {
     }
     op.took(PATH);
     List<Tensor> result = new ArrayList<>(1);
-    Call call = Call.of(op, List.of(tensor), List.of()).withOp(reduceOp);
     hub.collectives()
         .exchange(
             rank,
             op,
-            call,
-            (phase, self, calls) -> {
-              List<Tensor> tensors = new ArrayList<>(calls.size());
-              calls.forEach(each -> tensors.add(each.inputs().get(0)));
-              result.add(SparseSum.of(tensors));
-            });
+            Contribution.of(op, null),
+            (phase, self, all) ->
+                result.add(SparseSum.of(all.stream().map(each -> each.call().input()).toList())));
     op.completeWith(List.copyOf(result));
-  }
-
-  @Override
-  public void allReduceCoalesced(Operation op, List<Tensor> tensors, ReduceOp reduceOp)
-      throws Exception {
-    run(op, Call.of(op, tensors, tensors).withOp(reduceOp));
-  }
-
-  @Override
-  public void reduce(Operation op, Tensor tensor, ReduceOp reduceOp, int root) throws Exception {
-    run(op, Call.inPlace(op, tensor).withOp(reduceOp).withRoot(root));
-  }
-
-  @Override
-  public void allGather(Operation op, List<Tensor> outputs, Tensor input) throws Exception {
-    run(op, Call.of(op, List.of(input), outputs));
-  }
-
-  @Override
-  public void allGatherInto(Operation op, Tensor output, Tensor input) throws Exception {
-    run(op, Call.of(op, List.of(input), List.of(output)));
-  }
-
-  @Override
-  public void allGatherIntoCoalesced(Operation op, List<Tensor> outputs, List<Tensor> inputs)
-      throws Exception {
-    run(op, Call.of(op, inputs, outputs));
-  }
-
-  @Override
-  public void gather(Operation op, List<Tensor> outputs, Tensor input, int root) throws Exception {
-    run(op, Call.of(op, List.of(input), outputs).withRoot(root));
-  }
-
-  @Override
-  public void scatter(Operation op, Tensor output, List<Tensor> inputs, int root) throws Exception {
-    run(op, Call.of(op, inputs, List.of(output)).withRoot(root));
-  }
-
-  @Override
-  public void reduceScatter(Operation op, Tensor output, List<Tensor> inputs, ReduceOp reduceOp)
-      throws Exception {
-    run(op, Call.of(op, inputs, List.of(output)).withOp(reduceOp));
-  }
-
-  @Override
-  public void reduceScatterInto(Operation op, Tensor output, Tensor input, ReduceOp reduceOp)
-      throws Exception {
-    run(op, Call.of(op, List.of(input), List.of(output)).withOp(reduceOp));
-  }
-
-  @Override
-  public void reduceScatterIntoCoalesced(
-      Operation op, List<Tensor> outputs, List<Tensor> inputs, ReduceOp reduceOp) throws Exception {
-    run(op, Call.of(op, inputs, outputs).withOp(reduceOp));
-  }
-
-  @Override
-  public void allToAll(Operation op, List<Tensor> outputs, List<Tensor> inputs) throws Exception {
-    run(op, Call.of(op, inputs, outputs));
-  }
-
-  @Override
-  public void allToAllSingle(
-      Operation op, Tensor output, Tensor input, long[] outputSplits, long[] inputSplits)
-      throws Exception {
-    run(
-        op,
-        Call.of(
-            op, Staging.splitRows(input, inputSplits), Staging.splitRows(output, outputSplits)));
-  }
-
-  @Override
-  public void barrier(Operation op) throws Exception {
-    run(op, Call.of(op, List.of(), List.of()));
-  }
-
-  /** Names all missing ranks, whether or not it is asked to wait for all: it knows them anyway. */
-  @Override
-  public void monitoredBarrier(Operation op, boolean waitAllRanks) throws Exception {
-    run(op, Call.of(op, List.of(), List.of()));
   }
 
   @Override
@@ -160,10 +77,12 @@ final class ThreadedBackend implements Backend {
   @Override
   public SymmetricMemory allocateSymmetric(Operation op, long byteSize) throws Exception {
     SharedBlock own = rank == 0 ? blockFor(byteSize) : null;
-    Call call = Call.symmetric(op, byteSize, own);
     try {
-      List<Call> calls = hub.collectives().exchange(rank, op, call, Movement::move);
-      SharedBlock block = calls.get(0).block();
+      SharedBlock block =
+          hub.collectives()
+              .exchange(rank, op, Contribution.of(op, own), Movement::move)
+              .get(0)
+              .block();
       if (block == null) {
         throw new BackendException(
             "allocateSymmetric on rank "
@@ -224,10 +143,5 @@ final class ThreadedBackend implements Backend {
   public void close() {
     open.forEach(SharedMemory::close);
     hub.leave(rank);
-  }
-
-  private void run(Operation op, Call call) throws Exception {
-    op.took(PATH);
-    hub.collectives().exchange(rank, op, call.withoutOverlap(), Movement::move);
   }
 }

@@ -53,7 +53,8 @@ class DecoratorsTest {
           Map.entry(AllReduceAlgorithm.class, AllReduceAlgorithm.RING),
           Map.entry(Settings.class, Settings.ofEnvironment(Map.of())),
           Map.entry(Capabilities.class, Capabilities.all()),
-          Map.entry(Operation.class, new TestOperation(OpType.SEND, 1, RawWorld.TIMEOUT)),
+          Map.entry(
+              Operation.class, new TestOperation(OpType.RECV_ANY_SOURCE, 1, RawWorld.TIMEOUT)),
           Map.entry(DeviceEvent.class, nothing(DeviceEvent.class)),
           Map.entry(DeviceSession.class, nothing(DeviceSession.class)),
           Map.entry(SymmetricMemory.class, nothing(SymmetricMemory.class)));
@@ -93,11 +94,16 @@ class DecoratorsTest {
   void everyMethodOfABackendIsPassedOn(Decorator decorator) throws Exception {
     BackendContext context = (BackendContext) sample(BackendContext.class);
     for (Method method : Backend.class.getDeclaredMethods()) {
-      if (!Modifier.isStatic(method.getModifiers())) {
+      if (!Modifier.isStatic(method.getModifiers()) && !isBehindRun(method)) {
         BackendProvider provider = decorator.around(noting(BackendProvider.class));
         checkPassedOn(method, provider.create(context));
       }
     }
+  }
+
+  /** Tells whether a group calls it by way of {@code run} alone. */
+  private static boolean isBehindRun(Method method) {
+    return Arrays.stream(OpType.values()).anyMatch(type -> type.label().equals(method.getName()));
   }
 
   private void checkPassedOn(Method method, Object decorated) throws Exception {

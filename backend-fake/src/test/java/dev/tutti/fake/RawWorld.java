@@ -130,7 +130,7 @@ final class RawWorld {
       int rank, int size, BackendProvider provider, Store store, Body<T> body) throws Exception {
     ConcurrentHashMap<Integer, Throwable> heard = new ConcurrentHashMap<>();
     try (Backend backend = provider.create(context(rank, size, store, TIMEOUT, heard))) {
-      return body.run(new Rank(rank, size, backend, heard));
+      return body.run(new Rank(rank, size, CallByName.of(backend), heard));
     }
   }
 

@@ -399,10 +399,11 @@ class ThreadedFailureTest {
                                 RawWorld.context(
                                     self, 3, store, RawWorld.TIMEOUT, new ConcurrentHashMap<>()))) {
                           Tensor tensor = Tensor.of(1f);
-                          backend.allReduce(
-                              new TestOperation(OpType.ALL_REDUCE, 1, RawWorld.TIMEOUT),
-                              tensor,
-                              ReduceOp.SUM);
+                          CallByName.of(backend)
+                              .allReduce(
+                                  new TestOperation(OpType.ALL_REDUCE, 1, RawWorld.TIMEOUT),
+                                  tensor,
+                                  ReduceOp.SUM);
                           sums.put(self, tensor.flatDouble(0));
                         } catch (Exception e) {
                           throw new AssertionError(e);

@@ -23,7 +23,7 @@ class ThreadedSymmetricMemoryTest {
   private static final Duration LONG = Duration.ofSeconds(60);
 
   private static SymmetricMemory allocate(RawWorld.Rank rank, long bytes) throws Exception {
-    return rank.backend.allocateSymmetric(rank.op(OpType.UNKNOWN), bytes);
+    return rank.backend.allocateSymmetric(rank.op(OpType.ALLOCATE_SYMMETRIC), bytes);
   }
 
   @Test
@@ -170,8 +170,8 @@ class ThreadedSymmetricMemoryTest {
             failure ->
                 assertThat(failure)
                     .isInstanceOf(MismatchException.class)
-                    .hasMessageContaining("unknown #1 of 8 bytes")
-                    .hasMessageContaining("unknown #1 of 9 bytes"));
+                    .hasMessageContaining("allocateSymmetric #1 of 8 bytes")
+                    .hasMessageContaining("allocateSymmetric #1 of 9 bytes"));
   }
 
   @Test

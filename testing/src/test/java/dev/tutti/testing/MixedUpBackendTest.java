@@ -3,10 +3,13 @@ package dev.tutti.testing;
 import static org.assertj.core.api.Assertions.assertThat;
 
 import dev.tutti.Capabilities;
+import dev.tutti.OpType;
 import dev.tutti.fake.ThreadedProvider;
 import dev.tutti.spi.Backend;
 import dev.tutti.spi.BackendContext;
 import dev.tutti.spi.BackendProvider;
+import dev.tutti.spi.Call;
+import dev.tutti.spi.Operation;
 import java.lang.reflect.InvocationTargetException;
 import java.lang.reflect.Method;
 import java.lang.reflect.Proxy;
@@ -80,11 +83,14 @@ class MixedUpBackendTest {
               Backend.class.getClassLoader(),
               new Class<?>[] {Backend.class},
               (proxy, method, arguments) -> {
-                String name = method.getName();
-                if (!messages && name.equals("broadcast")) {
-                  arguments[2] = context.globalRanks().get((int) arguments[2]);
+                if (!method.getName().equals("run")) {
+                  return call(own, method, arguments);
                 }
-                boolean message = name.equals("send") || name.equals("recv");
+                Call called = ((Operation) arguments[0]).call();
+                if (!messages && called.type() == OpType.BROADCAST) {
+                  called.root(context.globalRanks().get(called.root()));
+                }
+                boolean message = called.type() == OpType.SEND || called.type() == OpType.RECV;
                 return call(message ? mailbox : own, method, arguments);
               });
     }

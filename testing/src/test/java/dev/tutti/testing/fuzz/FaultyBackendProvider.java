@@ -5,6 +5,7 @@ import dev.tutti.fake.ThreadedProvider;
 import dev.tutti.spi.Backend;
 import dev.tutti.spi.BackendContext;
 import dev.tutti.spi.BackendProvider;
+import dev.tutti.spi.Operation;
 import java.lang.reflect.InvocationTargetException;
 import java.lang.reflect.Proxy;
 import java.util.Set;
@@ -19,9 +20,9 @@ record FaultyBackendProvider(String operation, int rank, Fault fault) implements
      * Does the operation.
      *
      * @param right does it right
-     * @param arguments the operation, then what the method of the backend takes
+     * @param op the operation
      */
-    void run(Call right, Object[] arguments) throws Throwable;
+    void run(Call right, Operation op) throws Throwable;
   }
 
   /** Calls the backend. */
@@ -52,8 +53,11 @@ record FaultyBackendProvider(String operation, int rank, Fault fault) implements
             Backend.class.getClassLoader(),
             new Class<?>[] {Backend.class},
             (_, method, arguments) -> {
-              if (method.getName().equals(operation) && context.rank() == rank) {
-                fault.run(() -> call(own, method, arguments), arguments);
+              if (method.getName().equals("run")
+                  && arguments[0] instanceof Operation op
+                  && op.type().label().equals(operation)
+                  && context.rank() == rank) {
+                fault.run(() -> call(own, method, arguments), op);
                 return null;
               }
               return call(own, method, arguments);

@@ -4,7 +4,6 @@ import static org.assertj.core.api.Assertions.assertThat;
 import static org.assertj.core.api.Assertions.assertThatThrownBy;
 
 import dev.tutti.Tensor;
-import dev.tutti.spi.Operation;
 import dev.tutti.testing.ContractSubject;
 import java.lang.foreign.MemorySegment;
 import java.lang.foreign.ValueLayout;
@@ -92,9 +91,9 @@ class FuzzerTest {
     failure(
             "allReduce",
             1,
-            (right, arguments) -> {
+            (right, op) -> {
               right.run();
-              Tensor tensor = (Tensor) arguments[1];
+              Tensor tensor = op.call().output();
               if (tensor.numel() > 100) {
                 long bits = tensor.flatten().segment().get(ValueLayout.JAVA_BYTE, 0);
                 tensor.flatten().segment().set(ValueLayout.JAVA_BYTE, 0, (byte) (bits ^ 1));
@@ -108,9 +107,9 @@ class FuzzerTest {
     failure(
             "broadcast",
             2,
-            (right, arguments) -> {
+            (right, op) -> {
               right.run();
-              MemorySegment segment = ((Tensor) arguments[1]).segment();
+              MemorySegment segment = op.call().output().segment();
               // Memory is aligned to 64, so this is a view into the middle of a larger piece.
               if (segment.isNative() && segment.address() % Tensor.ALIGNMENT != 0) {
                 MemorySegment.ofAddress(segment.address() - 1)
@@ -123,7 +122,7 @@ class FuzzerTest {
 
   @Test
   void aLostMessageIsFound() {
-    failure("send", 0, (_, arguments) -> ((Operation) arguments[0]).complete(), SMALL)
+    failure("send", 0, (_, op) -> op.complete(), SMALL)
         .contains("HUNG", "no step ended within", "recv");
   }
 

@@ -1,0 +1,138 @@
+package dev.tutti.fake;
+
+import dev.tutti.OpType;
+import dev.tutti.ReduceOp;
+import dev.tutti.Tensor;
+import dev.tutti.spi.Call;
+import dev.tutti.spi.Operation;
+import dev.tutti.spi.Staging;
+import java.util.ArrayList;
+import java.util.List;
+import java.util.stream.Stream;
+import org.jspecify.annotations.Nullable;
+
+/**
+ * What one rank brings to a round of all.
+ *
+ * @param call a copy of its call; the parts of an {@code allToAllSingle} are tensors of their own
+ * @param sequence its number
+ * @param block the symmetric memory that rank 0 brings
+ */
+record Contribution(Call call, long sequence, @Nullable SharedBlock block) {
+
+  static Contribution of(Operation op, @Nullable SharedBlock block) {
+    Call call = op.call();
+    boolean isSplit = call.type() == OpType.ALL_TO_ALL_SINGLE;
+    List<Tensor> inputs =
+        isSplit ? Staging.splitRows(call.input(), call.inputSplits()) : call.inputs();
+    List<Tensor> outputs =
+        isSplit ? Staging.splitRows(call.output(), call.outputSplits()) : call.outputs();
+    return new Contribution(
+        call.withTensors(call.isInPlace() ? inputs : apart(inputs, outputs), outputs),
+        op.sequenceNumber(),
+        block);
+  }
+
+  OpType type() {
+    return call.type();
+  }
+
+  int root() {
+    return call.root();
+  }
+
+  ReduceOp reduceOp() {
+    return call.reduceOp();
+  }
+
+  List<Tensor> inputs() {
+    return call.inputs();
+  }
+
+  List<Tensor> outputs() {
+    return call.outputs();
+  }
+
+  /** Copies inputs that overlap an output: peers may read them after this rank wrote the output. */
+  private static List<Tensor> apart(List<Tensor> inputs, List<Tensor> outputs) {
+    List<Tensor> apart = new ArrayList<>(inputs.size());
+    for (Tensor input : inputs) {
+      apart.add(!input.isSparse() && overlapsAny(input, outputs) ? input.copy() : input);
+    }
+    return apart;
+  }
+
+  private static boolean overlapsAny(Tensor input, List<Tensor> outputs) {
+    long start = input.segment().address();
+    long end = start + input.byteSize();
+    for (Tensor output : outputs) {
+      long written = output.segment().address();
+      if (written < end && start < written + output.byteSize()) {
+        return true;
+      }
+    }
+    return false;
+  }
+
+  /** Returns the bytes that this rank contributes. */
+  long inputBytes() {
+    long bytes = 0;
+    for (Tensor input : inputs()) {
+      bytes += input.byteSize();
+    }
+    return bytes;
+  }
+
+  /** Tells whether the memory of a tensor was freed. */
+  boolean isFreed() {
+    return Stream.concat(inputs().stream(), outputs().stream())
+        .flatMap(
+            tensor ->
+                tensor.isSparse()
+                    ? Stream.of(tensor.indices(), tensor.values())
+                    : Stream.of(tensor))
+        .anyMatch(tensor -> !tensor.segment().scope().isAlive());
+  }
+
+  /** Tells whether this call can be the same operation as another rank's. */
+  boolean matches(Contribution other) {
+    if (type() != other.type()
+        || root() != other.root()
+        || call.byteSize() != other.call.byteSize()
+        || call.dtype() != other.call.dtype()
+        || call.reduceKind() != other.call.reduceKind()) {
+      return false;
+    }
+    if (!hasEqualParts()) {
+      return true;
+    }
+    return type() == OpType.ALL_REDUCE_SPARSE
+        ? call.input().sameShape(other.call.input())
+        : sameSizes(inputs(), other.inputs());
+  }
+
+  /** Tells whether all ranks give tensors of the same sizes. */
+  boolean hasEqualParts() {
+    return switch (type()) {
+      case ALL_GATHER, GATHER, SCATTER, ALL_TO_ALL, ALL_TO_ALL_SINGLE -> false;
+      default -> true;
+    };
+  }
+
+  private static boolean sameSizes(List<Tensor> some, List<Tensor> others) {
+    if (some.size() != others.size()) {
+      return false;
+    }
+    for (int i = 0; i < some.size(); i++) {
+      if (some.get(i).numel() != others.get(i).numel()) {
+        return false;
+      }
+    }
+    return true;
+  }
+
+  /** Describes the call as one would write it. */
+  String describe() {
+    return call.describe(sequence);
+  }
+}
