@@ -21,6 +21,10 @@ module dev.tutti {
       dev.tutti.cli,
       dev.tutti.cuda,
       dev.tutti.gloo;
+  exports dev.tutti.cpu.wait to
+      dev.tutti.aeron,
+      dev.tutti.cuda,
+      dev.tutti.gloo;
   exports dev.tutti.store.internal to
       dev.tutti.aeron;
 

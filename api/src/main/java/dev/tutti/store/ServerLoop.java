@@ -1,9 +1,10 @@
 package dev.tutti.store;
 
 import dev.tutti.StoreException;
+import dev.tutti.cpu.wait.BusyCores;
+import dev.tutti.cpu.wait.WaitStrategy;
 import dev.tutti.spi.LimitedLog;
 import dev.tutti.store.internal.ServerMemory;
-import dev.tutti.store.internal.YieldingWait;
 import dev.tutti.tls.TlsChannel;
 import dev.tutti.tls.TlsSettings;
 import java.io.IOException;
@@ -59,6 +60,7 @@ final class ServerLoop implements Runnable {
   private static final long TICK_MILLIS = 100;
   private static final long TICK_NANOS = TimeUnit.MILLISECONDS.toNanos(TICK_MILLIS);
   private static final long LONGEST_PAUSE_NANOS = TimeUnit.SECONDS.toNanos(1);
+  private static final long REST_NANOS = 20_000;
   private static final int ACCEPTED_AT_ONCE = 256;
   private static final int MOST_RELIEFS = 64;
   private static final String CANNOT_ACCEPT = "cannot accept clients";
@@ -81,7 +83,9 @@ final class ServerLoop implements Runnable {
   private final ArrayDeque<ServerConnection> buffered = new ArrayDeque<>();
   private final Set<ServerConnection> stuck = new HashSet<>();
   private final Consumer<SelectionKey> handler = this::handle;
-  private final YieldingWait pause = new YieldingWait();
+  private final BusyCores cores = new BusyCores();
+  private final WaitStrategy wait = WaitStrategy.yielding(WaitStrategy.AWAKE_NANOS, cores);
+  private final WaitStrategy pause = WaitStrategy.yielding(REST_NANOS, cores);
   private final Queue<Runnable> tasks = new ConcurrentLinkedQueue<>();
   private final SequencedSet<ServerConnection> strangers = new LinkedHashSet<>();
   private long strangersSeenAt;
@@ -182,7 +186,11 @@ final class ServerLoop implements Runnable {
     flushTouched();
     tick();
     if (quiet) {
-      pause.rest();
+      pause.start();
+      boolean rests = true;
+      while (rests) {
+        rests = pause.staysAwake();
+      }
     }
   }
 
@@ -206,13 +214,13 @@ final class ServerLoop implements Runnable {
 
   /** Handles what comes soon; returns false if the loop is to sleep until something comes. */
   private boolean selectAwake() throws IOException {
-    pause.start();
+    wait.start();
     do {
       // A stop or a task is seen here if its wake-up was taken by this select.
       if (selector.selectNow(handler) > 0 || stopped || !tasks.isEmpty() || !buffered.isEmpty()) {
         return true;
       }
-    } while (pause.yields());
+    } while (wait.staysAwake());
     return false;
   }
 

@@ -1,7 +1,8 @@
 package dev.tutti.store;
 
+import dev.tutti.cpu.wait.BusyCores;
+import dev.tutti.cpu.wait.WaitStrategy;
 import dev.tutti.internal.HostPort;
-import dev.tutti.store.internal.YieldingWait;
 import dev.tutti.tls.TlsChannel;
 import dev.tutti.tls.TlsSettings;
 import java.io.EOFException;
@@ -45,7 +46,8 @@ final class TcpConnection implements AutoCloseable {
   private final @Nullable TlsChannel tls;
   private final Selector selector;
   private final SelectionKey key;
-  private final YieldingWait pause = new YieldingWait();
+  private final WaitStrategy wait =
+      WaitStrategy.yielding(WaitStrategy.AWAKE_NANOS, new BusyCores());
   private boolean asked;
   private final ByteBuffer in =
       ByteBuffer.allocateDirect(BUFFER_BYTES).order(ByteOrder.LITTLE_ENDIAN).limit(0);
@@ -267,8 +269,8 @@ final class TcpConnection implements AutoCloseable {
     int read = 0;
     if (asked) {
       asked = false;
-      pause.start();
-      while (read == 0 && pause.yields()) {
+      wait.start();
+      while (read == 0 && wait.staysAwake()) {
         read = read(into);
       }
     } else {

@@ -1,6 +1,7 @@
 package dev.tutti.cuda;
 
 import dev.tutti.Device;
+import dev.tutti.cpu.wait.WaitStrategy;
 import dev.tutti.cuda.access.DeviceKernels;
 import dev.tutti.cuda.access.KernelLoader;
 import dev.tutti.cuda.access.StreamReserve;
@@ -15,7 +16,6 @@ import java.util.concurrent.FutureTask;
 import java.util.concurrent.TimeUnit;
 import java.util.concurrent.TimeoutException;
 import java.util.concurrent.atomic.AtomicInteger;
-import java.util.concurrent.locks.LockSupport;
 import java.util.function.BooleanSupplier;
 import org.jspecify.annotations.Nullable;
 
@@ -187,11 +187,8 @@ public final class CudaDevice {
    * @return false if it is not done by then, or the driver cannot tell
    */
   boolean awaitAll(long deadlineNanos) {
-    while (isRecording()) {
-      if (System.nanoTime() - deadlineNanos >= 0) {
-        return false;
-      }
-      LockSupport.parkNanos(POLL_NANOS);
+    if (!WaitStrategy.until(() -> !isRecording(), deadlineNanos, POLL_NANOS)) {
+      return false;
     }
     FutureTask<?> wait =
         new FutureTask<>(

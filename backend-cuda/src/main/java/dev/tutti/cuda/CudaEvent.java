@@ -1,9 +1,9 @@
 package dev.tutti.cuda;
 
+import dev.tutti.cpu.wait.WaitStrategy;
 import dev.tutti.cuda.driver.CudaDriver;
 import dev.tutti.cuda.driver.EventPool;
 import dev.tutti.spi.DeviceEvent;
-import java.util.concurrent.locks.LockSupport;
 import org.jspecify.annotations.Nullable;
 
 /**
@@ -93,17 +93,12 @@ public final class CudaEvent implements DeviceEvent, AutoCloseable {
 
   @Override
   public boolean awaitReached(long deadlineNanos) {
-    long spinUntil = System.nanoTime() + SPIN_NANOS;
+    WaitStrategy wait = WaitStrategy.spinning(SPIN_NANOS, PARK_NANOS);
     while (!isReached()) {
-      long now = System.nanoTime();
-      if (now - deadlineNanos >= 0) {
+      if (wait.now() - deadlineNanos >= 0) {
         return false;
       }
-      if (now - spinUntil < 0) {
-        Thread.onSpinWait();
-      } else {
-        LockSupport.parkNanos(Math.min(PARK_NANOS, deadlineNanos - now));
-      }
+      wait.rest();
     }
     return true;
   }

@@ -1,13 +1,13 @@
 package dev.tutti.cuda;
 
 import dev.tutti.TuttiException;
+import dev.tutti.cpu.wait.WaitStrategy;
 import dev.tutti.cuda.driver.StreamCalls;
 import dev.tutti.cuda.memory.PinnedAllocator;
 import dev.tutti.cuda.memory.PinnedBlock;
 import java.lang.foreign.MemorySegment;
 import java.time.Duration;
 import java.util.ArrayDeque;
-import java.util.concurrent.locks.LockSupport;
 
 /**
  * Copies between ordinary host memory and a device through page-locked chunks, of which two are
@@ -122,18 +122,13 @@ final class HostCopies {
     }
 
     private void awaitDevice() {
-      long spinUntil = System.nanoTime() + SPIN_NANOS;
+      WaitStrategy wait = WaitStrategy.spinning(SPIN_NANOS, PARK_NANOS);
       while (!pinned.isIdle(staging)) {
-        long now = System.nanoTime();
-        if (now - deadline >= 0) {
+        if (wait.now() - deadline >= 0) {
           throw new TuttiException(
               "a copy in the " + stream + " is not done after " + TIMEOUT.toMinutes() + " minutes");
         }
-        if (now - spinUntil < 0) {
-          Thread.onSpinWait();
-        } else {
-          LockSupport.parkNanos(PARK_NANOS);
-        }
+        wait.rest();
       }
     }
 

@@ -9,6 +9,7 @@ import dev.tutti.aeron.session.Call;
 import dev.tutti.aeron.session.StoreSession;
 import dev.tutti.aeron.wire.BodyReader;
 import dev.tutti.aeron.wire.Protocol;
+import dev.tutti.cpu.wait.WaitStrategy;
 import dev.tutti.store.internal.Arguments;
 import java.lang.System.Logger;
 import java.lang.System.Logger.Level;
@@ -19,7 +20,6 @@ import java.util.Set;
 import java.util.concurrent.ConcurrentHashMap;
 import java.util.concurrent.CopyOnWriteArrayList;
 import java.util.concurrent.TimeUnit;
-import java.util.concurrent.locks.LockSupport;
 import org.jspecify.annotations.Nullable;
 
 /** Turns the calls of a store into requests of a session. */
@@ -262,9 +262,9 @@ abstract class RemoteStore implements Store {
     }
     // Those calls still ask the server what became of them, and others are about to be answered.
     long deadline = System.nanoTime() + CLOSE_NANOS;
-    while (!(blocked.isEmpty() && asking.isEmpty()) && deadline - System.nanoTime() > 0) {
-      LockSupport.parkNanos(CLOSE_PAUSE_NANOS);
-    }
+    boolean _ =
+        WaitStrategy.until(
+            () -> blocked.isEmpty() && asking.isEmpty(), deadline, CLOSE_PAUSE_NANOS);
     link.release();
   }
 

@@ -4,6 +4,7 @@ import static dev.tutti.cuda.access.CudaAccess.access;
 
 import dev.tutti.BackendException;
 import dev.tutti.Tensor;
+import dev.tutti.cpu.wait.WaitStrategy;
 import dev.tutti.cuda.CudaDevice;
 import dev.tutti.cuda.CudaEvent;
 import dev.tutti.cuda.CudaStream;
@@ -22,7 +23,6 @@ import java.util.Collections;
 import java.util.List;
 import java.util.concurrent.TimeUnit;
 import java.util.concurrent.TimeoutException;
-import java.util.concurrent.locks.LockSupport;
 import java.util.function.BooleanSupplier;
 import java.util.function.Consumer;
 import org.jspecify.annotations.Nullable;
@@ -339,22 +339,17 @@ final class HostWork {
     if (block == null || pinned.isIdle(block)) {
       return;
     }
-    long spinUntil = System.nanoTime() + SPIN_NANOS;
+    WaitStrategy wait = WaitStrategy.spinning(SPIN_NANOS, PARK_NANOS);
     while (!pinned.isIdle(block)) {
-      long now = System.nanoTime();
       op.throwIfFailed();
       if (isAborted.getAsBoolean()) {
         throw new BackendException("the group was aborted");
       }
-      if (now - op.deadlineNanos() >= 0) {
+      if (wait.now() - op.deadlineNanos() >= 0) {
         throw new TimeoutException(
             "rank " + rank + ": " + device + " did not copy the tensor in time");
       }
-      if (now - spinUntil < 0) {
-        Thread.onSpinWait();
-      } else {
-        LockSupport.parkNanos(PARK_NANOS);
-      }
+      wait.rest();
     }
   }
 

@@ -1,5 +1,6 @@
 package dev.tutti.cuda.memory;
 
+import dev.tutti.cpu.wait.WaitStrategy;
 import dev.tutti.cuda.CudaException;
 import dev.tutti.cuda.MemoryPressureListener;
 import dev.tutti.cuda.driver.CudaDriver;
@@ -10,7 +11,6 @@ import java.util.ArrayDeque;
 import java.util.List;
 import java.util.TreeMap;
 import java.util.concurrent.CopyOnWriteArrayList;
-import java.util.concurrent.locks.LockSupport;
 import java.util.function.BooleanSupplier;
 import org.jspecify.annotations.Nullable;
 
@@ -324,9 +324,7 @@ public final class DeviceAllocator {
    */
   public void releaseCached() {
     long deadline = System.nanoTime() + RELEASE_WAIT_NANOS;
-    while (!releaseIdle() && System.nanoTime() - deadline < 0) {
-      LockSupport.parkNanos(POLL_NANOS);
-    }
+    boolean _ = WaitStrategy.until(this::releaseIdle, deadline, POLL_NANOS);
   }
 
   /** Returns whether nothing is left that a longer wait could release. */

@@ -2,6 +2,7 @@ package dev.tutti.cuda.nccl;
 
 import dev.tutti.BackendException;
 import dev.tutti.RendezvousException;
+import dev.tutti.cpu.wait.WaitStrategy;
 import java.lang.System.Logger.Level;
 import java.util.concurrent.TimeUnit;
 import java.util.concurrent.locks.LockSupport;
@@ -303,28 +304,22 @@ public final class Communicator {
   }
 
   private int awaitState(long deadlineNanos, @Nullable Runnable look, BooleanSupplier more) {
-    long start = System.nanoTime();
-    long spinUntil = start + SPIN_NANOS;
-    long nextLook = start + LOOK_NANOS;
+    WaitStrategy wait = WaitStrategy.spinning(SPIN_NANOS, PARK_NANOS);
+    long nextLook = wait.now() + LOOK_NANOS;
     while (true) {
       int state = calls.state(handle);
       if (state != NcclResult.IN_PROGRESS && (state != NcclResult.SUCCESS || more.getAsBoolean())) {
         return state;
       }
       require();
-      long now = System.nanoTime();
-      if (now - deadlineNanos >= 0) {
+      if (wait.now() - deadlineNanos >= 0) {
         return NcclResult.IN_PROGRESS;
       }
-      if (look != null && now - nextLook >= 0) {
+      if (look != null && wait.now() - nextLook >= 0) {
         look.run();
         nextLook = System.nanoTime() + LOOK_NANOS;
       }
-      if (now - spinUntil < 0) {
-        Thread.onSpinWait();
-      } else {
-        LockSupport.parkNanos(PARK_NANOS);
-      }
+      wait.rest();
     }
   }
 

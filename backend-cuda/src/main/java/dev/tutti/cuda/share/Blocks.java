@@ -1,13 +1,16 @@
 package dev.tutti.cuda.share;
 
 import dev.tutti.TuttiException;
+import dev.tutti.cpu.wait.WaitStrategy;
 import dev.tutti.cuda.driver.StreamCalls;
 import dev.tutti.cuda.share.PeerMemory.Block;
 import java.util.List;
-import java.util.concurrent.locks.LockSupport;
 
 /** Makes and maps blocks of memory in one way; the context is current on the calling thread. */
 interface Blocks {
+  /** How long to wait between two looks at a device, in nanoseconds. */
+  long PARK_NANOS = 20_000;
+
   /** Makes this rank's memory, all zero. */
   Block create(long byteSize, long deadlineNanos);
 
@@ -46,11 +49,9 @@ interface Blocks {
   static void clear(PeerWorld world, long address, long byteSize, long deadlineNanos) {
     StreamCalls streams = world.context().driver().streams();
     streams.fill(address, (byte) 0, byteSize, world.stream());
-    while (!world.context().isIdle(world.stream())) {
-      if (System.nanoTime() - deadlineNanos > 0) {
-        throw new TuttiException("the device does not set memory to zero in time");
-      }
-      LockSupport.parkNanos(20_000);
+    if (!WaitStrategy.until(
+        () -> world.context().isIdle(world.stream()), deadlineNanos, PARK_NANOS)) {
+      throw new TuttiException("the device does not set memory to zero in time");
     }
   }
 }

@@ -1,6 +1,7 @@
 package dev.tutti.cuda.share;
 
 import dev.tutti.BackendException;
+import dev.tutti.cpu.wait.WaitStrategy;
 import dev.tutti.spi.LimitedLog;
 import dev.tutti.spi.PeerLostException;
 import dev.tutti.tls.TlsChannel;
@@ -634,13 +635,11 @@ public final class RankLinks implements AutoCloseable {
   private void flushNetwork() {
     Thread reader = thread;
     long until = System.nanoTime() + FLUSH_NANOS;
-    while (path == null
-        && reader != null
-        && reader.isAlive()
-        && unwritten.get() > 0
-        && System.nanoTime() - until < 0) {
-      LockSupport.parkNanos(PARK_NANOS);
-    }
+    boolean _ =
+        WaitStrategy.until(
+            () -> path != null || reader == null || !reader.isAlive() || unwritten.get() <= 0,
+            until,
+            PARK_NANOS);
   }
 
   /** Closes all connections, removes the socket and waits for the thread to end. */

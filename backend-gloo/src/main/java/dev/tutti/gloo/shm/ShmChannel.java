@@ -1,6 +1,8 @@
 package dev.tutti.gloo.shm;
 
 import dev.tutti.MismatchException;
+import dev.tutti.cpu.wait.FutexWaiters;
+import dev.tutti.cpu.wait.WaitStrategy;
 import dev.tutti.gloo.transport.Endpoint;
 import dev.tutti.gloo.transport.Signature;
 import dev.tutti.spi.Operation;
@@ -36,6 +38,10 @@ public final class ShmChannel implements AutoCloseable {
   /** Is how long a rank waits for another one before it wants to hear of its end from itself. */
   static final long WATCH_NANOS = 1_000_000_000;
 
+  private static final long YIELD_NANOS = 2_000_000;
+  private static final long FIRST_SLEEP_NANOS = 20_000;
+  private static final long LONGEST_SLEEP_NANOS = 1_000_000;
+
   final ShmLayout layout;
   public final int rank;
   public final int size;
@@ -43,7 +49,7 @@ public final class ShmChannel implements AutoCloseable {
   private final ShmFile file;
   private final Endpoint transport;
   private final FutexWaiters sleepers;
-  private final SpinWait pacer;
+  private final WaitStrategy pacer;
   private final long ownControl;
   private final MemorySegment[][] stages;
   private final MemorySegment[][] slots;
@@ -67,8 +73,8 @@ public final class ShmChannel implements AutoCloseable {
     this.transport = transport;
     rank = transport.rank();
     size = transport.size();
-    sleepers = new FutexWaiters(memory, size);
-    pacer = new SpinWait(spinNanos, sleepers);
+    sleepers = new FutexWaiters(memory, ShmLayout.sleepers(size));
+    pacer = waitStrategy(spinNanos);
     ownControl = layout.control(rank);
     stages = new MemorySegment[ShmLayout.DEPTH][size];
     slots = new MemorySegment[2][size];
@@ -218,6 +224,11 @@ public final class ShmChannel implements AutoCloseable {
     }
   }
 
+  /** Returns how a thread waits for a word that another rank changes. */
+  static WaitStrategy waitStrategy(long spinNanos) {
+    return new WaitStrategy(spinNanos, YIELD_NANOS, FIRST_SLEEP_NANOS, LONGEST_SLEEP_NANOS);
+  }
+
   private void await(Operation op, int peer, long offset, long value) throws Exception {
     if (polled(offset, value)) {
       return;
@@ -234,7 +245,7 @@ public final class ShmChannel implements AutoCloseable {
         if (seen >= value) {
           return;
         }
-        pacer.rest(offset, seen);
+        pacer.rest(sleepers, offset, seen);
         // An interrupted thread would not sleep any more.
         interrupted |= Thread.interrupted();
       } while (!polled(offset, value));

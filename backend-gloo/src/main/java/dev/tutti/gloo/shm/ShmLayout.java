@@ -105,7 +105,10 @@ public record ShmLayout(int ranks, long stageBytes, long ringBytes) {
     return roundUp(sleepers(ranks) + LINE, PAGE);
   }
 
-  /** Returns where in the header the ranks count who sleeps, see {@link FutexWaiters}. */
+  /**
+   * Returns where in the header the ranks count who sleeps, see {@link
+   * dev.tutti.cpu.wait.FutexWaiters}.
+   */
   static long sleepers(int ranks) {
     return roundUp(joined(ranks), LINE);
   }

@@ -7,6 +7,8 @@ import dev.tutti.GroupClosedException;
 import dev.tutti.OpType;
 import dev.tutti.PeerFailedException;
 import dev.tutti.TuttiException;
+import dev.tutti.cpu.wait.FutexWaiters;
+import dev.tutti.cpu.wait.WaitStrategy;
 import dev.tutti.gloo.transport.Transport;
 import dev.tutti.spi.PeerLostException;
 import java.lang.foreign.MemorySegment;
@@ -86,7 +88,7 @@ final class SignalPad {
     this.closed = closed;
     rank = transport.rank();
     size = transport.size();
-    sleepers = new FutexWaiters(memory, size);
+    sleepers = new FutexWaiters(memory, ShmLayout.sleepers(size));
   }
 
   void barrier(int channel, Duration timeout) {
@@ -157,7 +159,7 @@ final class SignalPad {
       return;
     }
     long limit = nanos(timeout);
-    SpinWait pacer = new SpinWait(spinNanos, sleepers);
+    WaitStrategy pacer = ShmChannel.waitStrategy(spinNanos);
     pacer.start();
     if (wait == Wait.BARRIER) {
       // Rounds count from 0, notes from 1.
@@ -182,7 +184,7 @@ final class SignalPad {
       if (attempt(wait, at, round)) {
         return;
       }
-      pacer.rest(at, seen);
+      pacer.rest(sleepers, at, seen);
     }
   }
 
@@ -192,7 +194,7 @@ final class SignalPad {
 
   /** Returns what ends a wait without success, if it makes no sense to wait any more. */
   private @Nullable RuntimeException endOf(
-      Wait wait, int channel, int peer, long round, long limit, SpinWait pacer) {
+      Wait wait, int channel, int peer, long round, long limit, WaitStrategy pacer) {
     if (pacer.isSlow()) {
       int awaited = peer < 0 ? firstMissing(channel, round) : peer;
       if (awaited >= 0 && pacer.elapsed() > ShmChannel.WATCH_NANOS) {
@@ -231,7 +233,7 @@ final class SignalPad {
   }
 
   private RuntimeException failed(
-      Wait wait, int channel, long round, Throwable cause, SpinWait pacer) {
+      Wait wait, int channel, long round, Throwable cause, WaitStrategy pacer) {
     String text =
         text(wait, channel)
             + " failed: "
@@ -297,7 +299,7 @@ final class SignalPad {
     return wait.label + " on channel " + channel + " of symmetric memory";
   }
 
-  private FailureInfo info(int peer, int failedRank, SpinWait pacer) {
+  private FailureInfo info(int peer, int failedRank, WaitStrategy pacer) {
     return new FailureInfo(
         group, rank, size, OpType.UNKNOWN, 0, peer, failedRank, Duration.ofNanos(pacer.elapsed()));
   }

@@ -1,6 +1,9 @@
 package dev.tutti.gloo.transport;
 
+import dev.tutti.cpu.wait.BusyCores;
+import dev.tutti.cpu.wait.WaitStrategy;
 import dev.tutti.gloo.transport.ring.Sleep;
+import dev.tutti.spi.NanoClock;
 import java.io.IOException;
 import java.nio.channels.ClosedSelectorException;
 import java.nio.channels.Selector;
@@ -81,6 +84,7 @@ final class ProgressEngine {
   private boolean closed;
   private long lastDrive;
   private long spinNanos;
+  private WaitStrategy wait = waitStrategy(0, 0);
   private boolean ioKeepsAway;
   private boolean leftWork;
   private long lastLeftWork;
@@ -99,6 +103,7 @@ final class ProgressEngine {
   /** Starts the daemon thread. */
   void start(long spin) {
     spinNanos = spin;
+    wait = waitStrategy(spin, 0);
     lastDrive = System.nanoTime();
     lastLeftWork = lastDrive;
     ioThread.start();
@@ -113,7 +118,13 @@ final class ProgressEngine {
    */
   void share(Pair[] sharing, boolean alone, Sleep ownSleep) {
     pairs.share(sharing, alone, ownSleep);
+    wait = waitStrategy(spinNanos, YIELD_NANOS);
     wakeAll();
+  }
+
+  /** Returns how the driver waits; it sleeps in the selector. */
+  private WaitStrategy waitStrategy(long spin, long yield) {
+    return new WaitStrategy(spin, yield, 0, 0, 0, cores, NanoClock.SYSTEM);
   }
 
   /** Tells whether sockets have taken all bytes; the lock is held. */
@@ -163,8 +174,6 @@ final class ProgressEngine {
     lock.lock();
     try {
       boolean flushed = false;
-      boolean quiet = false;
-      long quietSince = 0;
       int busy = 0;
       while (!goal.reached()) {
         if (closed) {
@@ -188,7 +197,7 @@ final class ProgressEngine {
         boolean progress = poll();
         progress |= transport.deliver();
         if (progress && ++busy < BUSY_POLLS) {
-          quiet = false;
+          wait.reset();
           continue;
         }
         long now = System.nanoTime();
@@ -196,26 +205,22 @@ final class ProgressEngine {
           return false;
         }
         if (progress) {
-          quiet = false;
+          wait.reset();
           busy = 0;
           letOthersIn();
           continue;
         }
-        if (!quiet) {
-          quiet = true;
-          quietSince = now;
-        }
-        if (now - quietSince < spinNanos) {
-          pause(now - quietSince);
-        } else if (pairs.shareMemory()
-            && now - quietSince < spinNanos + YIELD_NANOS
-            && !cores.areBusy(now)) {
-          yieldCore();
-          cores.yielded(now, System.nanoTime());
-        } else {
-          block(deadline - now);
-          transport.deliver();
-          interrupted |= Thread.interrupted();
+        switch (wait.stage(now)) {
+          case SPIN -> pause(wait.elapsed());
+          case YIELD -> {
+            yieldCore();
+            wait.yielded();
+          }
+          case SLEEP -> {
+            block(deadline - now);
+            transport.deliver();
+            interrupted |= Thread.interrupted();
+          }
         }
       }
       return true;
@@ -234,6 +239,7 @@ final class ProgressEngine {
       return;
     }
     driver = self;
+    wait.reset();
     if (ioSelecting) {
       selector.wakeup();
       pairs.wakeUp();

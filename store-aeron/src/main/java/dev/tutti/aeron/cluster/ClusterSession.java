@@ -7,7 +7,6 @@ import dev.tutti.StoreConnectionException;
 import dev.tutti.StoreSilentException;
 import dev.tutti.aeron.AeronClusterStore;
 import dev.tutti.aeron.driver.EmbeddedDriver;
-import dev.tutti.aeron.driver.IdleBackoff;
 import dev.tutti.aeron.driver.Timing;
 import dev.tutti.aeron.session.Call;
 import dev.tutti.aeron.session.StoreSession;
@@ -16,6 +15,7 @@ import dev.tutti.aeron.wire.BodyWriter;
 import dev.tutti.aeron.wire.FrameReader;
 import dev.tutti.aeron.wire.FrameWriter;
 import dev.tutti.aeron.wire.Protocol;
+import dev.tutti.cpu.wait.WaitStrategy;
 import dev.tutti.store.internal.Arguments;
 import dev.tutti.store.internal.Locks;
 import io.aeron.Aeron;
@@ -284,7 +284,7 @@ public final class ClusterSession implements StoreSession, EgressListener {
 
   /** Runs on the thread that takes the replies. */
   private void look() {
-    IdleBackoff idling = new IdleBackoff(spin);
+    WaitStrategy wait = WaitStrategy.polling(spin);
     while (isUsable()) {
       int found = 0;
       lock.lock();
@@ -300,9 +300,11 @@ public final class ClusterSession implements StoreSession, EgressListener {
       }
       if (calls.isEmpty()) {
         LockSupport.parkNanos(this, QUIET_PAUSE_NANOS);
-        idling.found();
+        wait.reset();
+      } else if (found > 0) {
+        wait.reset();
       } else {
-        idling.after(found > 0);
+        wait.rest();
       }
     }
   }

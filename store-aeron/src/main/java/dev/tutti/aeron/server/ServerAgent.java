@@ -2,9 +2,9 @@ package dev.tutti.aeron.server;
 
 import dev.tutti.aeron.AeronStoreServer;
 import dev.tutti.aeron.driver.Doorbell;
-import dev.tutti.aeron.driver.IdleBackoff;
 import dev.tutti.aeron.wire.Protocol;
 import dev.tutti.aeron.wire.ProtocolException;
+import dev.tutti.cpu.wait.WaitStrategy;
 import dev.tutti.spi.Futex;
 import dev.tutti.spi.LimitedLog;
 import dev.tutti.store.internal.ServerMemory;
@@ -36,6 +36,12 @@ public final class ServerAgent implements Runnable {
   private static final int TURNS = 1024;
   private static final long LONGEST_SLEEP_MILLIS = 1000;
 
+  /** How long the thread sleeps briefly before it sleeps until it is woken, which costs more. */
+  private static final long BRIEF_NANOS = TimeUnit.MICROSECONDS.toNanos(500);
+
+  /** The same where nobody wakes it. */
+  private static final long LONG_NANOS = TimeUnit.MILLISECONDS.toNanos(16);
+
   private final Queue<Runnable> tasks = new ConcurrentLinkedQueue<>();
   private final List<ServerClient> clients = new ArrayList<>();
   private final ServerMemory memory = new ServerMemory();
@@ -46,8 +52,7 @@ public final class ServerAgent implements Runnable {
   private final boolean known;
   private final Selector selector;
   private final Doorbell bell;
-  private final IdleBackoff idling;
-  private final boolean spin;
+  private final WaitStrategy wait;
   private final long stuckNanos;
   private final String server;
   private final Futex futex = new Futex();
@@ -72,8 +77,7 @@ public final class ServerAgent implements Runnable {
     this.server = server;
     this.bell = bell;
     this.stuckNanos = stuckNanos;
-    this.spin = spin;
-    this.idling = new IdleBackoff(spin);
+    this.wait = WaitStrategy.polling(spin);
     this.selector = Selector.open();
   }
 
@@ -151,10 +155,8 @@ public final class ServerAgent implements Runnable {
     try (selector) {
       while (!stopped) {
         if (work() > 0) {
-          idling.found();
-        } else if (spin) {
-          Thread.onSpinWait();
-        } else if (!idling.staysAwake()) {
+          wait.reset();
+        } else if (!wait.staysAwake()) {
           sleep();
         }
         hear();
@@ -213,7 +215,7 @@ public final class ServerAgent implements Runnable {
 
   private void sleep() throws IOException {
     boolean looks = remote > 0 || isAnyBehind();
-    if (idling.sleepsBriefly(looks ? IdleBackoff.LONG_NANOS : IdleBackoff.SHORT_NANOS)) {
+    if (wait.pausesWithin(looks ? LONG_NANOS : BRIEF_NANOS)) {
       return;
     }
     long millis = looks ? 1 : LONGEST_SLEEP_MILLIS;
@@ -221,7 +223,7 @@ public final class ServerAgent implements Runnable {
     if (other != null) {
       bell.armForSleep();
       if (work() > 0) {
-        idling.found();
+        wait.reset();
       } else if (!other.isDue()) {
         bell.sleep(futex, TimeUnit.MILLISECONDS.toNanos(millis));
       }
@@ -230,7 +232,7 @@ public final class ServerAgent implements Runnable {
       if (work() == 0) {
         selector.select(this::heard, millis);
       } else {
-        idling.found();
+        wait.reset();
       }
     }
     bell.disarm();
@@ -271,7 +273,7 @@ public final class ServerAgent implements Runnable {
     } catch (IOException e) {
       drop(client, Level.DEBUG, e.toString());
     }
-    idling.found();
+    wait.reset();
   }
 
   private int work() {

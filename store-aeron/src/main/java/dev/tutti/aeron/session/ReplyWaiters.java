@@ -2,7 +2,7 @@ package dev.tutti.aeron.session;
 
 import dev.tutti.aeron.driver.Doorbell;
 import dev.tutti.aeron.driver.EmbeddedDriver;
-import dev.tutti.aeron.driver.IdleBackoff;
+import dev.tutti.cpu.wait.WaitStrategy;
 import dev.tutti.spi.Futex;
 import java.util.concurrent.TimeUnit;
 import java.util.concurrent.atomic.AtomicBoolean;
@@ -28,6 +28,10 @@ final class ReplyWaiters {
    */
   private static final long LONGEST_NANOS = TimeUnit.SECONDS.toNanos(10);
   private static final long INTERRUPT_NANOS = TimeUnit.MILLISECONDS.toNanos(50);
+
+  /** How long a thread sleeps briefly before it sleeps until it is woken, which costs more. */
+  private static final long BRIEF_NANOS = TimeUnit.MICROSECONDS.toNanos(500);
+
   private static final int SLEEPS_BEFORE_LINKING = 64;
 
   private final @Nullable Doorbell bell;
@@ -186,16 +190,16 @@ final class ReplyWaiters {
       return;
     }
     listenerAwake = true;
-    IdleBackoff idling = new IdleBackoff(false);
+    WaitStrategy wait = WaitStrategy.polling(false);
     boolean more = true;
     while (more) {
       if (replies.take() > 0) {
-        idling.found();
+        wait.reset();
       }
       more =
           replies.isUsable()
               && count.get() > 0
-              && (idling.staysAwake() || idling.sleepsBriefly(IdleBackoff.SHORT_NANOS));
+              && (wait.staysAwake() || wait.pausesWithin(BRIEF_NANOS));
     }
     listenerAwake = false;
     if (bell != null && count.get() > 0 && !isInBell()) {
@@ -205,13 +209,18 @@ final class ReplyWaiters {
 
   /** Runs on the thread that looks for the replies of sleeping calls. */
   private void look() {
-    IdleBackoff idling = new IdleBackoff(spin);
+    WaitStrategy wait = WaitStrategy.polling(spin);
     try {
       while (replies.isUsable()) {
         if (count.get() == 0) {
           LockSupport.park(this);
+          wait.reset();
         } else if (bell == null) {
-          idling.after(replies.take() > 0);
+          if (replies.take() > 0) {
+            wait.reset();
+          } else {
+            wait.rest();
+          }
         } else if (inBell.compareAndSet(null, poller)) {
           sleepInBell(bell, null, LONGEST_NANOS);
         } else {

@@ -16,6 +16,8 @@ import dev.tutti.aeron.wire.FrameWriter;
 import dev.tutti.aeron.wire.Handshake;
 import dev.tutti.aeron.wire.Protocol;
 import dev.tutti.aeron.wire.ProtocolException;
+import dev.tutti.cpu.wait.BusyCores;
+import dev.tutti.cpu.wait.WaitStrategy;
 import dev.tutti.store.internal.Arguments;
 import dev.tutti.store.internal.Locks;
 import io.aeron.Aeron;
@@ -54,9 +56,6 @@ public final class Session implements StoreSession {
    * locks before the shared memory is unmapped, since nobody may look into it afterwards.
    */
   private static final Logger LOG = System.getLogger(AeronStore.class.getName());
-  private static final long AWAKE_NANOS = TimeUnit.MICROSECONDS.toNanos(50);
-  private static final long BUSY_NANOS = TimeUnit.MILLISECONDS.toNanos(1);
-  private static final long BUSY_PAUSE_NANOS = TimeUnit.MILLISECONDS.toNanos(100);
   private static final long FULL_PAUSE_NANOS = TimeUnit.MICROSECONDS.toNanos(50);
   private static final long FIRST_CANCEL_PAUSE_NANOS = TimeUnit.MILLISECONDS.toNanos(1);
   private static final long LONGEST_CANCEL_PAUSE_NANOS = TimeUnit.MILLISECONDS.toNanos(100);
@@ -88,7 +87,7 @@ public final class Session implements StoreSession {
   private final AtomicInteger users = new AtomicInteger(1);
   private final Thread listener;
   private BodyWriter body = new BodyWriter();
-  private volatile long notAwakeBefore = System.nanoTime();
+  private final BusyCores cores = new BusyCores();
   private volatile long lastFrame = System.nanoTime();
   private volatile @Nullable String loss;
   private volatile boolean closed;
@@ -324,15 +323,12 @@ public final class Session implements StoreSession {
   /** Waits a moment for the control connection to tell why the server is gone. */
   private void awaitLoss() {
     long deadline = Arguments.deadline(GRACE_NANOS);
-    while (isUsable() && deadline - System.nanoTime() > 0) {
-      LockSupport.parkNanos(FULL_PAUSE_NANOS);
-    }
+    boolean _ = WaitStrategy.until(() -> !isUsable(), deadline, FULL_PAUSE_NANOS);
   }
 
   @Override
   public boolean await(Call call, long deadline, boolean endable) {
-    long start = System.nanoTime();
-    boolean mayYield = start - notAwakeBefore > 0;
+    WaitStrategy wait = WaitStrategy.yielding(WaitStrategy.AWAKE_NANOS, cores);
     boolean interrupted = false;
     try {
       while (!call.isDone()) {
@@ -350,9 +346,7 @@ public final class Session implements StoreSession {
         if (spin) {
           Thread.onSpinWait();
           interrupted |= endable && Thread.interrupted();
-        } else if (mayYield && now - start < AWAKE_NANOS) {
-          yieldAt(now);
-        } else {
+        } else if (!wait.staysAwake()) {
           sleepers.sleep(call, Math.max(deadline - now, FULL_PAUSE_NANOS));
           interrupted |= Thread.interrupted();
         }
@@ -365,16 +359,6 @@ public final class Session implements StoreSession {
       if (interrupted) {
         Thread.currentThread().interrupt();
       }
-    }
-  }
-
-  @SuppressWarnings("ThreadPriorityCheck") // lets the server run on this core; a hint is enough
-  private void yieldAt(long now) {
-    Thread.yield();
-    long after = System.nanoTime();
-    if (after - now > BUSY_NANOS) {
-      // The cores have other work: who yields comes back late, who is woken comes at once.
-      notAwakeBefore = after + BUSY_PAUSE_NANOS;
     }
   }
 

@@ -1,4 +1,4 @@
-package dev.tutti.gloo.transport;
+package dev.tutti.cpu.wait;
 
 import static org.assertj.core.api.Assertions.assertThat;
 

@@ -1,8 +1,8 @@
-package dev.tutti.gloo.transport;
+package dev.tutti.cpu.wait;
 
 /**
- * Notices, by how long a yield takes, that other work keeps the cores busy. One thread at a time
- * uses it.
+ * Notices, by how long a yield takes, that other work keeps the cores busy. Threads may share one;
+ * then what one of them notes may be lost.
  */
 public final class BusyCores {
   /*

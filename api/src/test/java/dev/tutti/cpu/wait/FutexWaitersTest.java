@@ -1,4 +1,4 @@
-package dev.tutti.gloo.shm;
+package dev.tutti.cpu.wait;
 
 import static org.assertj.core.api.Assertions.assertThat;
 import static org.assertj.core.api.Assumptions.assumeThat;
@@ -17,11 +17,11 @@ import org.junit.jupiter.api.Test;
 
 class FutexWaitersTest {
   private static final VarHandle WORD = ValueLayout.JAVA_LONG.varHandle();
-  private static final long OFFSET = ShmLayout.headerBytes(2);
+  private static final long OFFSET = 64;
   private static final long LONG = Duration.ofSeconds(30).toNanos();
 
   private final MemorySegment memory = Arena.ofAuto().allocate(2 * OFFSET, Long.BYTES);
-  private final FutexWaiters sleepers = new FutexWaiters(memory, 2);
+  private final FutexWaiters sleepers = new FutexWaiters(memory, 0);
 
   @BeforeEach
   void needsFutex() {

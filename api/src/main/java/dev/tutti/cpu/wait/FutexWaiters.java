@@ -1,15 +1,14 @@
-package dev.tutti.gloo.shm;
+package dev.tutti.cpu.wait;
 
 import dev.tutti.spi.Futex;
 import java.lang.foreign.MemorySegment;
 import java.lang.foreign.ValueLayout;
 import java.lang.invoke.VarHandle;
-import java.util.concurrent.locks.LockSupport;
 
 /** Lets threads sleep until another rank of the host changes a word that they share. */
-final class FutexWaiters {
+public final class FutexWaiters {
   /*
-   * The ranks count in a line of the memory's header who sleeps. Who changes a word reads the count,
+   * The ranks count in a word of the memory who sleeps. Who changes a word reads the count,
    * which is in its cache and 0 nearly always, and only calls the system if it is not. A sleeper counts
    * itself before the system compares the word with what it saw. The read of the count may still
    * overtake the change of the word, as there is no fence between them; then a sleeper that came at this
@@ -23,12 +22,12 @@ final class FutexWaiters {
   /**
    * Creates a rank's view.
    *
-   * @param memory with a header as in {@link ShmLayout}
-   * @param ranks number of ranks
+   * @param memory that ranks share
+   * @param count offset of the word in which they count who sleeps, 0 at first
    */
-  FutexWaiters(MemorySegment memory, int ranks) {
+  public FutexWaiters(MemorySegment memory, long count) {
     this.memory = memory;
-    this.count = ShmLayout.sleepers(ranks);
+    this.count = count;
   }
 
   /**
@@ -39,9 +38,9 @@ final class FutexWaiters {
    * @param seen what it was; returns at once if it is not that any more
    * @param nanos how long at most
    */
-  void sleep(Futex futex, long offset, long seen, long nanos) {
+  public void sleep(Futex futex, long offset, long seen, long nanos) {
     if (!Futex.isReady() || Thread.currentThread().isVirtual()) {
-      park(nanos);
+      WaitStrategy.park(this, nanos);
       return;
     }
     WORD.getAndAdd(memory, count, 1L);
@@ -52,24 +51,15 @@ final class FutexWaiters {
     }
   }
 
-  /** Parks the calling thread, also if it is interrupted before. */
-  private void park(long nanos) {
-    boolean interrupted = Thread.interrupted();
-    LockSupport.parkNanos(this, nanos);
-    if (interrupted) {
-      Thread.currentThread().interrupt();
-    }
-  }
-
   /** Wakes those who sleep until a word changes, which it just did. */
-  void wake(long offset) {
+  public void wake(long offset) {
     if ((long) WORD.getOpaque(memory, count) != 0 && Futex.isReady()) {
       Futex.wake(memory.address() + offset);
     }
   }
 
   /** Returns how many sleep now. */
-  long count() {
+  public long count() {
     return (long) WORD.getOpaque(memory, count);
   }
 }

@@ -1,0 +1,137 @@
+package dev.tutti.cpu.wait;
+
+import static org.assertj.core.api.Assertions.assertThat;
+
+import dev.tutti.cpu.wait.WaitStrategy.Stage;
+import java.util.concurrent.atomic.AtomicInteger;
+import org.junit.jupiter.api.Test;
+
+class WaitStrategyTest {
+  private static final long MICRO = 1_000;
+  private static final long MILLI = 1_000_000;
+
+  private long now = Long.MAX_VALUE - 20 * MICRO;
+  private long step;
+  private final BusyCores cores = new BusyCores();
+  private final WaitStrategy wait = strategy(30 * MICRO, 50 * MICRO, 0);
+
+  private WaitStrategy strategy(long spin, long yield, int growth) {
+    return new WaitStrategy(spin, yield, 1, 8, growth, cores, this::tick);
+  }
+
+  /** Returns the time, which goes on with each look at it. */
+  private long tick() {
+    now += step;
+    return now;
+  }
+
+  @Test
+  void spinsThenYieldsThenSleeps() {
+    wait.start();
+    long start = now;
+    assertThat(wait.stage(start)).isEqualTo(Stage.SPIN);
+    assertThat(wait.stage(start + 30 * MICRO - 1)).isEqualTo(Stage.SPIN);
+    assertThat(wait.stage(start + 30 * MICRO)).isEqualTo(Stage.YIELD);
+    assertThat(wait.isSlow()).isFalse();
+    assertThat(wait.stage(start + 80 * MICRO - 1)).isEqualTo(Stage.YIELD);
+    assertThat(wait.stage(start + 80 * MICRO)).isEqualTo(Stage.SLEEP);
+    assertThat(wait.isSlow()).isTrue();
+    assertThat(wait.elapsed()).isEqualTo(80 * MICRO);
+  }
+
+  @Test
+  void staysAwakeForItsTimeAndAgainInTheNextWait() {
+    step = 5 * MICRO;
+    int looks = 0;
+    while (wait.staysAwake()) {
+      looks++;
+    }
+    assertThat(looks).isEqualTo(16);
+    assertThat(wait.staysAwake()).isFalse();
+    wait.reset();
+    assertThat(wait.staysAwake()).isTrue();
+    assertThat(wait.elapsed()).isEqualTo(5 * MICRO);
+  }
+
+  @Test
+  void doesNotYieldForAWhileAfterAnotherThreadKeptTheCore() {
+    WaitStrategy yielding = strategy(0, 50 * MICRO, 0);
+    yielding.start();
+    step = MILLI + 1;
+    assertThat(yielding.staysAwake()).as("looks once after it comes back").isTrue();
+    step = 0;
+    yielding.start();
+    assertThat(yielding.staysAwake()).isFalse();
+    WaitStrategy other = strategy(0, 50 * MICRO, 0);
+    other.start();
+    assertThat(other.staysAwake()).as("of the same cores").isFalse();
+    wait.start();
+    assertThat(wait.staysAwake()).as("spins all the same").isTrue();
+    now += 5 * MILLI;
+    yielding.start();
+    assertThat(yielding.staysAwake()).isTrue();
+  }
+
+  @Test
+  void notesAYieldOfItsCaller() {
+    WaitStrategy yielding = strategy(0, 50 * MICRO, 0);
+    assertThat(yielding.stage(now)).isEqualTo(Stage.YIELD);
+    now += 2 * MILLI;
+    yielding.yielded();
+    assertThat(cores.areBusy(now)).isTrue();
+  }
+
+  @Test
+  void restsUntilALimitOnly() {
+    WaitStrategy sleeping = strategy(0, 0, 0);
+    sleeping.start();
+    step = 10 * MICRO;
+    int pauses = 0;
+    while (sleeping.pausesWithin(35 * MICRO)) {
+      pauses++;
+    }
+    assertThat(pauses).isEqualTo(4);
+  }
+
+  @Test
+  void pausesGrowUpToALimit() {
+    WaitStrategy doubling = strategy(0, 0, 0);
+    doubling.start();
+    assertThat(pauses(doubling)).containsExactly(1, 2, 4, 8, 8);
+    WaitStrategy slow = new WaitStrategy(0, 0, 32, 40, 4, cores, this::tick);
+    slow.start();
+    assertThat(pauses(slow)).containsExactly(32, 34, 36, 38, 40);
+  }
+
+  private static long[] pauses(WaitStrategy wait) {
+    long[] all = new long[5];
+    for (int i = 0; i < all.length; i++) {
+      all[i] = wait.nextPause();
+      wait.rest();
+    }
+    return all;
+  }
+
+  @Test
+  void waitsForAConditionUntilADeadline() {
+    AtomicInteger looks = new AtomicInteger();
+    long deadline = System.nanoTime() + 60_000 * MILLI;
+    assertThat(WaitStrategy.until(() -> looks.incrementAndGet() == 3, deadline, 1)).isTrue();
+    assertThat(looks).hasValue(3);
+    assertThat(WaitStrategy.until(() -> looks.incrementAndGet() == 0, System.nanoTime(), 1))
+        .isFalse();
+    assertThat(looks).hasValue(4);
+  }
+
+  @Test
+  void anInterruptIsKeptAndDoesNotKeepAThreadFromSleeping() {
+    long pause = 2 * MILLI;
+    Thread.currentThread().interrupt();
+    long before = System.nanoTime();
+    AtomicInteger looks = new AtomicInteger();
+    assertThat(WaitStrategy.until(() -> looks.incrementAndGet() < 0, before + 10 * pause, pause))
+        .isFalse();
+    assertThat(Thread.interrupted()).isTrue();
+    assertThat(looks.get()).isLessThanOrEqualTo(12);
+  }
+}
