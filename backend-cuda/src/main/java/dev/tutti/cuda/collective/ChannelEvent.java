@@ -2,57 +2,53 @@ package dev.tutti.cuda.collective;
 
 import static dev.tutti.cuda.access.CudaAccess.access;
 
-import dev.tutti.TuttiException;
 import dev.tutti.cuda.CudaEvent;
-import dev.tutti.kernels.ChannelStatus;
 import dev.tutti.spi.DeviceEvent;
 import dev.tutti.spi.Operation;
-import java.util.concurrent.TimeoutException;
 import org.jspecify.annotations.Nullable;
 
-/** Follows an operation on the device; once reached it says how its kernel ended. */
-final class ChannelEvent implements DeviceEvent {
+/** Follows an operation on the device; once reached it says how the operation ended there. */
+public final class ChannelEvent implements DeviceEvent {
   private final CudaEvent event;
-  private final ControlWords control;
+  private final Outcome outcome;
   private final @Nullable ChannelEvents pool;
-  private final int rank;
-  private final int[] ranks;
   private final int source;
   private Operation op;
 
+  /** Knows how what a device did has ended. */
+  @FunctionalInterface
+  public interface Outcome {
+    /**
+     * Tells whether an operation that the device has done has a result; fails it if not.
+     *
+     * @param op may have ended before
+     */
+    boolean isGood(Operation op);
+  }
+
   /**
-   * Creates an event.
+   * Creates the event of a message, for one use.
    *
-   * @param event behind the kernel
-   * @param control of the kernel's channel
+   * @param event behind the message
+   * @param outcome how it ended
    * @param op what it does
-   * @param rank this rank in the group
-   * @param ranks of the channel, as ranks of the group
-   * @param source whose message it receives, or -1
+   * @param source whose message it receives, or {@link MessageMatcher#ANY}
    */
-  ChannelEvent(
-      CudaEvent event, ControlWords control, Operation op, int rank, int[] ranks, int source) {
-    this(event, control, op, rank, ranks, source, null);
+  public ChannelEvent(CudaEvent event, Outcome outcome, Operation op, int source) {
+    this(event, outcome, op, source, null);
   }
 
   ChannelEvent(
-      CudaEvent event,
-      ControlWords control,
-      Operation op,
-      int rank,
-      int[] ranks,
-      int source,
-      @Nullable ChannelEvents pool) {
+      CudaEvent event, Outcome outcome, Operation op, int source, @Nullable ChannelEvents pool) {
     this.event = event;
-    this.control = control;
+    this.outcome = outcome;
     this.op = op;
-    this.rank = rank;
-    this.ranks = ranks;
     this.source = source;
     this.pool = pool;
   }
 
-  CudaEvent event() {
+  /** Returns the event of the device. */
+  public CudaEvent event() {
     return event;
   }
 
@@ -63,9 +59,9 @@ final class ChannelEvent implements DeviceEvent {
 
   @Override
   public void release() {
+    access().takeForReached(event);
     ChannelEvents of = pool;
     if (of != null) {
-      access().takeForReached(event);
       of.give(this);
     }
   }
@@ -75,37 +71,21 @@ final class ChannelEvent implements DeviceEvent {
     return event.isReached() && isGood();
   }
 
-  /** Tells whether the kernel had a result; if not, the operation has failed by now. */
+  @Override
+  public boolean awaitReached(long deadlineNanos) {
+    return event.awaitReached(deadlineNanos) && isGood();
+  }
+
   private boolean isGood() {
-    int word = control.status();
-    if (word == 0) {
-      if (source >= 0) {
-        op.completeFrom(source);
-      }
-      return true;
+    boolean good = outcome.isGood(op);
+    if (good && source >= 0) {
+      op.completeFrom(source);
     }
-    if (!op.isDone()) {
-      ChannelStatus status = ChannelStatus.of(word);
-      int peer = ranks[status.peer()];
-      switch (status.outcome()) {
-        case TIMED_OUT ->
-            op.fail(
-                new TimeoutException(
-                    "rank " + rank + " waited on its device in vain for rank " + peer),
-                peer);
-        default -> op.fail(new TuttiException("rank " + rank + ": the kernel was aborted"), -1);
-      }
-    }
-    return false;
+    return good;
   }
 
   @Override
   public void orderCurrentStream() {
     event.orderCurrentStream();
-  }
-
-  @Override
-  public boolean awaitReached(long deadlineNanos) {
-    return event.awaitReached(deadlineNanos) && isGood();
   }
 }

@@ -4,40 +4,32 @@ import static dev.tutti.cuda.access.CudaAccess.access;
 
 import dev.tutti.cuda.CudaDevice;
 import dev.tutti.spi.Operation;
-import java.util.Arrays;
+import java.util.ArrayDeque;
 
 /** Keeps the events of a channel's operations for use again. Any thread. */
-final class ChannelEvents {
+public final class ChannelEvents {
   private final CudaDevice device;
-  private final ControlWords control;
-  private final int rank;
-  private final int[] ranks;
+  private final ChannelEvent.Outcome outcome;
   private final OpenEvents open = new OpenEvents();
-  private ChannelEvent[] free = new ChannelEvent[16];
-  private int count;
+  private final ArrayDeque<ChannelEvent> free = new ArrayDeque<>();
 
   /**
    * Creates a pool that has none yet.
    *
    * @param device of the channel
-   * @param control of the channel
-   * @param rank this rank in the group
-   * @param ranks of the channel, as ranks of the group
+   * @param outcome how an operation of the channel ended
    */
-  ChannelEvents(CudaDevice device, ControlWords control, int rank, int[] ranks) {
+  public ChannelEvents(CudaDevice device, ChannelEvent.Outcome outcome) {
     this.device = device;
-    this.control = control;
-    this.rank = rank;
-    this.ranks = ranks;
+    this.outcome = outcome;
   }
 
   /** Returns an event for an operation; the caller records it. */
-  synchronized ChannelEvent take(Operation op) {
-    ChannelEvent event;
-    if (count == 0) {
-      event = new ChannelEvent(access().event(device), control, op, rank, ranks, -1, this);
+  public synchronized ChannelEvent take(Operation op) {
+    ChannelEvent event = free.pollLast();
+    if (event == null) {
+      event = new ChannelEvent(access().event(device), outcome, op, MessageMatcher.ANY, this);
     } else {
-      event = free[--count];
       event.follow(op);
     }
     open.add(event.event());
@@ -45,14 +37,11 @@ final class ChannelEvents {
   }
 
   synchronized void give(ChannelEvent event) {
-    if (count == free.length) {
-      free = Arrays.copyOf(free, 2 * count);
-    }
-    free[count++] = event;
+    free.addLast(event);
   }
 
   /** Gives back what operations that failed have left; the device has reached all. */
-  synchronized void close() {
+  public synchronized void close() {
     open.close();
   }
 }

@@ -89,7 +89,7 @@ public final class CollectiveLauncher {
     this.lastStream = stream;
     this.packetLimit = Math.min(PACKET_LIMIT, channel.layout.messageCapacity());
     int[] ranks = IntStream.range(0, size).toArray();
-    this.events = new ChannelEvents(device, channel.control, rank, ranks);
+    this.events = new ChannelEvents(device, new KernelOutcome(channel.control, rank, ranks));
   }
 
   /** Is a peer that closed the group, and its last collective with a kernel. */

@@ -24,8 +24,7 @@ final class MessageLauncher implements MessagePath {
   private final CudaDevice device;
   private final KernelChannel channel;
   private final boolean sends;
-  private final int rank;
-  private final int[] ranks;
+  private final KernelOutcome outcome;
   private final Supplier<CudaStream> streams;
   private @Nullable CudaStream stream;
   private final ArrayDeque<CudaEvent> open = new ArrayDeque<>();
@@ -52,8 +51,8 @@ final class MessageLauncher implements MessagePath {
     this.channel = channel;
     this.streams = streams;
     this.sends = sends;
-    this.rank = rank;
-    this.ranks = sends ? new int[] {rank, peer} : new int[] {peer, rank};
+    int[] ranks = sends ? new int[] {rank, peer} : new int[] {peer, rank};
+    this.outcome = new KernelOutcome(channel.control, rank, ranks);
   }
 
   @Override
@@ -85,7 +84,7 @@ final class MessageLauncher implements MessagePath {
       open.removeFirst();
     }
     open.addLast(event);
-    op.enqueued(new ChannelEvent(event, channel.control, op, rank, ranks, source));
+    op.enqueued(new ChannelEvent(event, outcome, op, source));
   }
 
   void abort() {

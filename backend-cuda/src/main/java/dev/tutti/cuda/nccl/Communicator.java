@@ -3,6 +3,7 @@ package dev.tutti.cuda.nccl;
 import dev.tutti.BackendException;
 import dev.tutti.RendezvousException;
 import dev.tutti.cpu.wait.WaitStrategy;
+import dev.tutti.spi.Operation;
 import java.lang.System.Logger.Level;
 import java.util.concurrent.TimeUnit;
 import java.util.concurrent.locks.LockSupport;
@@ -345,6 +346,18 @@ public final class Communicator {
   /** Tells whether it was aborted. */
   public boolean isAborted() {
     return ending.cause() != null;
+  }
+
+  /**
+   * Tells whether an operation that the device has done has a result, as it has none after an
+   * abort; fails it if not.
+   */
+  boolean endedWell(Operation op) {
+    boolean aborted = isAborted();
+    if (aborted && !op.isDone()) {
+      op.fail(new BackendException("NCCL's communicator was aborted"), -1);
+    }
+    return !aborted;
   }
 
   /** Returns what failed since, without a call of its own: a peer or the network; or null. */

@@ -6,6 +6,8 @@ import dev.tutti.BackendException;
 import dev.tutti.cuda.CudaDevice;
 import dev.tutti.cuda.CudaEvent;
 import dev.tutti.cuda.CudaStream;
+import dev.tutti.cuda.collective.ChannelEvent;
+import dev.tutti.cuda.collective.ChannelEvents;
 import dev.tutti.spi.Operation;
 import java.util.List;
 import java.util.Queue;
@@ -36,7 +38,7 @@ final class NcclLauncher {
 
   private final CudaDevice device;
   private final LazyCommunicator communicator;
-  private final NcclEvents events;
+  private final ChannelEvents events;
   private final ReentrantLock turn = new ReentrantLock();
   private CudaStream lastStream;
   private @Nullable CudaEvent lastEvent;
@@ -50,7 +52,7 @@ final class NcclLauncher {
   NcclLauncher(CudaDevice device, LazyCommunicator communicator) {
     this.device = device;
     this.communicator = communicator;
-    this.events = new NcclEvents(device, communicator);
+    this.events = new ChannelEvents(device, this::endedWell);
     this.lastStream = device.defaultStream();
   }
 
@@ -228,8 +230,16 @@ final class NcclLauncher {
     lastOp = op;
   }
 
+  private boolean endedWell(Operation op) {
+    Communicator made = communicator.made();
+    if (made == null) {
+      throw new AssertionError("an operation without a communicator");
+    }
+    return made.endedWell(op);
+  }
+
   private void follow(Operation op, CudaStream stream) {
-    NcclEvent event = events.take(op);
+    ChannelEvent event = events.take(op);
     access().recordIn(event.event(), stream.handle());
     lastEvent = event.event();
     lastStream = stream;

@@ -6,6 +6,7 @@ import dev.tutti.BackendException;
 import dev.tutti.cuda.CudaDevice;
 import dev.tutti.cuda.CudaEvent;
 import dev.tutti.cuda.CudaStream;
+import dev.tutti.cuda.collective.ChannelEvent;
 import dev.tutti.cuda.collective.MessageMatcher;
 import dev.tutti.cuda.collective.MessagePath;
 import dev.tutti.spi.Operation;
@@ -145,7 +146,7 @@ final class NcclMessagePath implements MessagePath {
     access().context(all.device()).enter();
     CudaEvent event = own.record();
     follow(message.op, event);
-    message.op.enqueued(new NcclEvent(event, to, message.op, message.source));
+    message.op.enqueued(new ChannelEvent(event, to::endedWell, message.op, message.source));
   }
 
   private synchronized void follow(Operation op, CudaEvent event) {

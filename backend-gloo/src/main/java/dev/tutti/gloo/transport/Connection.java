@@ -28,19 +28,34 @@ final class Connection implements Handler {
   private final Pair pair;
   private final Outbound outbound;
   private final Inbound inbound;
-  private @Nullable SocketChannel channel;
-  private @Nullable ByteChannel wire;
-  private @Nullable SelectionKey key;
-  private @Nullable ByteChannel stream;
-
-  /** Is the stream, if that is TLS. */
-  private @Nullable TlsChannel tls;
-
-  private @Nullable RingChannel rings;
-  private @Nullable CmaTransfers loans;
-  private @Nullable Doorbell doorbell;
-  private boolean halted;
+  private State state = State.UNCONNECTED;
+  private @Nullable Socket socket;
+  private @Nullable Shared shared;
   private boolean halfSent;
+
+  /** What the messages go through. */
+  private enum State {
+    /** Nothing yet; they are staged. */
+    UNCONNECTED,
+    /** The socket. */
+    SOCKET,
+    /** Rings in shared memory; the socket may come later. */
+    RINGS,
+    /** Nothing any more; a farewell may still leave through the socket. */
+    HALTED,
+    /** Nothing; there is no socket any more. */
+    CLOSED
+  }
+
+  /** The socket, with what encrypts its bytes, or null. */
+  private record Socket(SocketChannel channel, @Nullable TlsChannel tls, SelectionKey key) {
+    ByteChannel stream() {
+      return tls == null ? channel : tls;
+    }
+  }
+
+  /** What takes the place of the socket where the ranks share memory. */
+  private record Shared(RingChannel rings, CmaTransfers loans, Doorbell doorbell) {}
 
   Connection(Transport transport, Pair pair) {
     this.transport = transport;
@@ -50,7 +65,29 @@ final class Connection implements Handler {
   }
 
   boolean isConnected() {
-    return channel != null && !halted;
+    return socket != null && (state == State.SOCKET || state == State.RINGS);
+  }
+
+  /** Returns what encrypts the messages, or null. */
+  private @Nullable TlsChannel tls() {
+    Socket open = socket;
+    return state == State.SOCKET && open != null ? open.tls : null;
+  }
+
+  /** Returns the rings that messages go through, or null. */
+  private @Nullable RingChannel rings() {
+    Shared memory = shared;
+    return state == State.RINGS && memory != null ? memory.rings : null;
+  }
+
+  /** Returns what messages go through, or null. */
+  private @Nullable ByteChannel stream() {
+    RingChannel rings = rings();
+    if (rings != null) {
+      return rings;
+    }
+    Socket open = socket;
+    return state == State.SOCKET && open != null ? open.stream() : null;
   }
 
   /**
@@ -61,23 +98,19 @@ final class Connection implements Handler {
    * @param registered its key, with interest in reading
    */
   void attach(SocketChannel connected, @Nullable TlsChannel secured, SelectionKey registered) {
-    channel = connected;
-    tls = secured;
-    ByteChannel socket = secured == null ? connected : secured;
-    wire = socket;
-    key = registered;
+    Socket open = new Socket(connected, secured, registered);
+    socket = open;
     registered.attach(this);
     registered.interestOps(SelectionKey.OP_READ);
-    Doorbell bell = doorbell;
-    if (bell != null) {
-      tls = null;
-      bell.attach(socket);
-      return;
-    }
-    stream = socket;
-    transport.progress.pairs.markDirty(pair);
-    if (secured != null) {
-      tellOfHidden(secured);
+    Shared memory = shared;
+    if (memory != null) {
+      memory.doorbell.attach(open.stream());
+    } else if (state == State.UNCONNECTED) {
+      state = State.SOCKET;
+      transport.progress.pairs.markDirty(pair);
+      if (secured != null) {
+        tellOfHidden(secured);
+      }
     }
   }
 
@@ -93,8 +126,8 @@ final class Connection implements Handler {
 
   /** Tells whether there is something to read that a selector does not know of. */
   boolean hasBuffered() {
-    TlsChannel secured = tls;
-    return secured != null && !halted && secured.hasBuffered();
+    TlsChannel secured = tls();
+    return secured != null && secured.hasBuffered();
   }
 
   /**
@@ -106,51 +139,48 @@ final class Connection implements Handler {
    * @param peer tells whether the peer sleeps
    */
   void share(RingWriter out, RingReader in, Sleep peer) {
-    if (halted) {
+    if (state == State.HALTED || state == State.CLOSED) {
       return;
     }
     Doorbell bell = new Doorbell(transport, pair);
-    ByteChannel socket = wire;
-    doorbell = bell;
-    rings = new RingChannel(out, in, peer, bell);
-    stream = rings;
-    tls = null;
-    CmaTransfers opened = new CmaTransfers(transport, pair, outbound);
-    loans = opened;
-    outbound.useRing(opened);
-    inbound.useRing(opened);
+    CmaTransfers loans = new CmaTransfers(transport, pair, outbound);
+    shared = new Shared(new RingChannel(out, in, peer, bell), loans, bell);
+    state = State.RINGS;
+    outbound.useRing(loans);
+    inbound.useRing(loans);
     transport.progress.pairs.markDirty(pair);
-    if (socket != null) {
+    Socket open = socket;
+    if (open != null) {
       // Last, as a peer that left already is read from its ring now.
-      bell.attach(socket);
+      bell.attach(open.stream());
     }
   }
 
   /** Returns what the ranks lend each other, if they share memory. */
   @Nullable CmaTransfers loans() {
-    return loans;
+    Shared memory = shared;
+    return memory == null ? null : memory.loans;
   }
 
   /** Reads what is in the ring, if there is one; returns whether there was anything. */
   boolean pollRing() {
-    RingChannel shared = rings;
-    return shared != null && !halted && (shared.hasBytes() || inbound.hasMore()) && readable();
+    RingChannel rings = rings();
+    return rings != null && (rings.hasBytes() || inbound.hasMore()) && readable();
   }
 
   /** Tells whether a ring can be read, or written to with something to write. */
   boolean hasRingWork() {
-    RingChannel shared = rings;
-    return shared != null
-        && !halted
-        && (shared.hasBytes() || inbound.hasMore() || (hasUnsent() && shared.hasSpace()));
+    RingChannel rings = rings();
+    return rings != null
+        && (rings.hasBytes() || inbound.hasMore() || (hasUnsent() && rings.hasSpace()));
   }
 
   @Override
   public void ready(SelectionKey readyKey) {
-    Doorbell bell = doorbell;
-    if (bell != null) {
+    Shared memory = shared;
+    if (memory != null) {
       if (readyKey.isValid() && readyKey.isReadable()) {
-        bell.read();
+        memory.doorbell.read();
       }
       return;
     }
@@ -164,7 +194,7 @@ final class Connection implements Handler {
 
   /** Tells whether messages go through shared memory. */
   boolean isShared() {
-    return rings != null;
+    return shared != null;
   }
 
   /** Queues a message without payload; it leaves with a later flush. */
@@ -189,7 +219,7 @@ final class Connection implements Handler {
 
   /** Queues a message for which the peer is ready; it leaves with a later flush. */
   void deliver(Request request) {
-    CmaTransfers open = loans;
+    CmaTransfers open = loans();
     if (open != null && open.suit(request)) {
       lend(Header.LOAN, request);
     } else {
@@ -203,7 +233,7 @@ final class Connection implements Handler {
    * @return false if it is none that is lent
    */
   boolean offer(Request request) {
-    CmaTransfers open = loans;
+    CmaTransfers open = loans();
     if (open == null || !open.suit(request)) {
       return false;
     }
@@ -227,8 +257,9 @@ final class Connection implements Handler {
 
   /** Tells whether bytes wait to be written. */
   boolean hasUnsent() {
-    TlsChannel secured = tls;
-    return !halted && (outbound.hasUnsent() || (secured != null && secured.hasUnsent()));
+    TlsChannel secured = tls();
+    return state != State.HALTED
+        && (outbound.hasUnsent() || (secured != null && secured.hasUnsent()));
   }
 
   /**
@@ -237,13 +268,13 @@ final class Connection implements Handler {
    * @return whether anything was written
    */
   boolean flush() {
-    ByteChannel target = stream;
-    if (target == null || halted) {
+    ByteChannel target = stream();
+    if (target == null) {
       return false;
     }
     try {
       boolean progress = outbound.flush(target);
-      TlsChannel secured = tls;
+      TlsChannel secured = tls();
       if (secured != null && secured.hasUnsent()) {
         progress |= secured.flush();
       }
@@ -264,13 +295,14 @@ final class Connection implements Handler {
 
   /** Says whether this rank shall be woken when there is space again for bytes. */
   void wantWrites(boolean wanted) {
-    RingChannel shared = rings;
-    if (shared != null) {
-      shared.waits(wanted);
+    RingChannel rings = rings();
+    if (rings != null) {
+      rings.waits(wanted);
       return;
     }
-    SelectionKey current = key;
-    if (current != null && current.isValid()) {
+    Socket open = socket;
+    if (state == State.SOCKET && open != null && open.key.isValid()) {
+      SelectionKey current = open.key;
       int ops = wanted ? SelectionKey.OP_READ | SelectionKey.OP_WRITE : SelectionKey.OP_READ;
       if (current.interestOps() != ops) {
         current.interestOps(ops);
@@ -284,14 +316,14 @@ final class Connection implements Handler {
    * @return whether anything was read or the connection ended
    */
   boolean readable() {
-    ByteChannel source = stream;
-    if (source == null || halted) {
+    ByteChannel source = stream();
+    if (source == null) {
       return false;
     }
     try {
       boolean progress = inbound.read(source);
-      TlsChannel secured = tls;
-      if (secured != null && !halted) {
+      TlsChannel secured = tls();
+      if (secured != null) {
         tellOfHidden(secured);
       }
       return progress;
@@ -309,34 +341,34 @@ final class Connection implements Handler {
 
   /** Neither reads nor writes any more, and takes the requests that were being sent or received. */
   void halt(RequestQueue target) {
-    halfSent = !halted && outbound.hasUnsent();
-    halted = true;
-    SelectionKey current = key;
-    if (current != null && current.isValid()) {
-      current.interestOps(0);
+    halfSent = outbound.hasUnsent();
+    state = State.HALTED;
+    Socket open = socket;
+    if (open != null && open.key.isValid()) {
+      open.key.interestOps(0);
     }
     outbound.halt(target);
     inbound.halt(target);
-    CmaTransfers open = loans;
-    if (open != null) {
-      open.halt(target);
+    Shared memory = shared;
+    if (memory != null) {
+      memory.loans.halt(target);
     }
   }
 
   /** Says farewell, after {@link #halt}, if the stream is between messages. */
   void sendFarewell(long reason) {
-    ByteChannel socket = wire;
-    Doorbell bell = doorbell;
-    if (socket == null || (bell == null && halfSent)) {
+    Socket open = socket;
+    Shared memory = shared;
+    if (open == null || (memory == null && halfSent)) {
       return;
     }
     try {
-      if (bell != null) {
-        bell.farewell(reason);
+      if (memory != null) {
+        memory.doorbell.farewell(reason);
       } else {
         ByteBuffer staging = outbound.staging();
         Header.put(staging.clear(), Header.FAREWELL, reason, 0, 0);
-        socket.write(staging.flip());
+        open.stream().write(staging.flip());
       }
     } catch (IOException e) {
       // The peer was faster; it does not want to hear anything.
@@ -345,27 +377,22 @@ final class Connection implements Handler {
   }
 
   void close() {
-    SocketChannel socket = channel;
-    ByteChannel secured = wire;
-    channel = null;
-    wire = null;
-    tls = null;
-    stream = null;
-    rings = null;
-    doorbell = null;
-    key = null;
+    Socket open = socket;
+    socket = null;
+    state = State.CLOSED;
     outbound.close();
-    if (socket == null) {
+    if (open == null) {
       return;
     }
-    if (secured instanceof TlsChannel) {
+    TlsChannel secured = open.tls;
+    if (secured != null) {
       try {
         secured.close();
       } catch (IOException e) {
         transport.debug("TLS with rank " + pair.rank + " did not end well", e);
       }
     }
-    closeGently(transport, socket, pair.rank);
+    closeGently(transport, open.channel, pair.rank);
   }
 
   /** Closes a socket in such a way that the peer can read what was sent before. */

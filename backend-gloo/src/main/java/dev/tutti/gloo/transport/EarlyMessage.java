@@ -1,7 +1,6 @@
 package dev.tutti.gloo.transport;
 
 import java.lang.foreign.MemorySegment;
-import org.jspecify.annotations.Nullable;
 
 /** Holds a message that came before this rank asked for it. */
 final class EarlyMessage {
@@ -14,6 +13,4 @@ final class EarlyMessage {
 
   /** Where the message is in its sender's memory; 0 if {@link #bytes} holds it. */
   long address;
-
-  @Nullable EarlyMessage next;
 }

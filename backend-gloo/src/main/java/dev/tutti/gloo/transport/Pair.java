@@ -3,6 +3,7 @@ package dev.tutti.gloo.transport;
 import dev.tutti.MismatchException;
 import dev.tutti.spi.PeerLostException;
 import java.lang.foreign.MemorySegment;
+import java.util.ArrayDeque;
 import org.jspecify.annotations.Nullable;
 
 /**
@@ -55,7 +56,7 @@ final class Pair {
   private int pending;
   private int eagerOut;
   private int kept;
-  private @Nullable EarlyMessage spare;
+  private final ArrayDeque<EarlyMessage> spare = new ArrayDeque<>();
   private int announcedTag;
   private long announced;
   private @Nullable Throwable failure;
@@ -183,8 +184,7 @@ final class Pair {
     } else if (request != null) {
       take(request, early.bytes, 0);
     }
-    early.next = spare;
-    spare = early;
+    spare.push(early);
   }
 
   private void take(Request request, MemorySegment message, long offset) {
@@ -350,11 +350,9 @@ final class Pair {
       return null;
     }
     kept++;
-    EarlyMessage early = spare;
+    EarlyMessage early = spare.poll();
     if (early == null) {
       early = new EarlyMessage();
-    } else {
-      spare = early.next;
     }
     early.length = length;
     early.signature = signature;

@@ -1,5 +1,7 @@
 package dev.tutti.gloo.transport;
 
+import java.util.ArrayDeque;
+import java.util.Queue;
 import org.jspecify.annotations.Nullable;
 
 /** Holds what is under way on one slot of one pair. */
@@ -24,7 +26,7 @@ final class SlotState {
   int eagerSends;
 
   /** The eager messages of the peer that no receive of ours met yet; part of remoteSends. */
-  final EarlyMessages early = new EarlyMessages();
+  final Queue<EarlyMessage> early = new ArrayDeque<>(1);
 
   /** When the oldest of {@link #remoteSends} came, as a number that grows over all pairs. */
   long arrival;

@@ -1,0 +1,34 @@
+package dev.tutti.cuda.collective;
+
+import dev.tutti.TuttiException;
+import dev.tutti.kernels.ChannelStatus;
+import dev.tutti.spi.Operation;
+import java.util.concurrent.TimeoutException;
+
+/**
+ * Knows how the kernel of a channel ended.
+ *
+ * @param control of the channel
+ * @param rank this rank in the group
+ * @param ranks of the channel, as ranks of the group
+ */
+@SuppressWarnings("ArrayRecordComponent") // never compared
+record KernelOutcome(ControlWords control, int rank, int[] ranks) implements ChannelEvent.Outcome {
+  @Override
+  public boolean isGood(Operation op) {
+    int word = control.status();
+    if (word != 0 && !op.isDone()) {
+      ChannelStatus status = ChannelStatus.of(word);
+      int peer = ranks[status.peer()];
+      switch (status.outcome()) {
+        case TIMED_OUT ->
+            op.fail(
+                new TimeoutException(
+                    "rank " + rank + " waited on its device in vain for rank " + peer),
+                peer);
+        default -> op.fail(new TuttiException("rank " + rank + ": the kernel was aborted"), -1);
+      }
+    }
+    return word == 0;
+  }
+}
