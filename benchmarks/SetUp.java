@@ -11,8 +11,8 @@ import java.util.List;
 import java.util.Map;
 
 /**
- * Times how long processes of this host, all up already, take to become a group. Without RANK in the
- * environment it starts them, with its own JVM options: {@code SetUp RANKS [JVM_OPTION...]}.
+ * Times how long processes of this host, all up already, take to become a group. Without RANK in
+ * the environment it starts them, with its own JVM options: {@code SetUp RANKS [JVM_OPTION...]}.
  */
 public class SetUp {
   private record Rank(Process process, BufferedReader out) {}
@@ -68,12 +68,18 @@ public class SetUp {
         .environment()
         .putAll(
             Map.of(
-                "RANK", Integer.toString(number),
-                "WORLD_SIZE", Integer.toString(size),
-                "MASTER_ADDR", "127.0.0.1",
-                "MASTER_PORT", Integer.toString(port),
-                "TORCHELASTIC_USE_AGENT_STORE", "True",
-                "TUTTI_BACKEND", "gloo"));
+                "RANK",
+                Integer.toString(number),
+                "WORLD_SIZE",
+                Integer.toString(size),
+                "MASTER_ADDR",
+                "127.0.0.1",
+                "MASTER_PORT",
+                Integer.toString(port),
+                "TORCHELASTIC_USE_AGENT_STORE",
+                "True",
+                "TUTTI_BACKEND",
+                "gloo"));
     Process process = builder.start();
     return new Rank(process, process.inputReader());
   }
@@ -106,7 +112,7 @@ public class SetUp {
       Tensor sum = Tensor.of(1f);
       group.allReduce(sum, ReduceOp.SUM);
       group.barrier();
-      System.out.println(sum.flatDouble(0) == group.size() ? "REDUCED" : "WRONG");
+      System.out.println(sum.getDouble(0) == group.size() ? "REDUCED" : "WRONG");
       System.in.read();
     }
   }

@@ -167,7 +167,8 @@ public final class Dlpack {
   }
 
   private static Tensor tensor(Content content, MemorySegment memory) {
-    return Tensor.of(memory, content.dtype(), content.shape(), content.strides(), content.device());
+    return Tensor.wrap(
+        memory, content.dtype(), content.shape(), content.strides(), content.device());
   }
 
   /**

@@ -100,7 +100,7 @@ public final class ReduceOp {
       throw new IllegalArgumentException(
           "factor must be one floating-point element on the host, not " + factor);
     }
-    return premulSum(factor.flatDouble(0));
+    return premulSum(factor.getDouble(0));
   }
 
   /**

@@ -1,5 +1,6 @@
 package dev.tutti;
 
+import dev.tutti.internal.ArrayCopy;
 import dev.tutti.internal.Elements;
 import dev.tutti.internal.StridedCopy;
 import dev.tutti.spi.SharedHeap;
@@ -8,6 +9,7 @@ import java.lang.foreign.MemorySegment;
 import java.nio.ByteBuffer;
 import java.nio.ByteOrder;
 import java.util.Arrays;
+import java.util.List;
 import java.util.StringJoiner;
 import org.jspecify.annotations.Nullable;
 
@@ -19,8 +21,9 @@ import org.jspecify.annotations.Nullable;
  * values}, of shape [nnz, dense dims...]. A tensor of a device other than the host has a segment
  * that carries address and size and must not be read on the host.
  *
- * <p>Tensors are immutable; their memory is not. Whoever made the segment keeps it alive while an
- * operation runs; a running operation holds the tensor and with it the segment.
+ * <p>Tensors are immutable and equal only to themselves; their memory is not. {@code of} and {@code
+ * copy} copy, {@code wrap} views. Whoever made the segment keeps it alive while an operation runs;
+ * a running operation holds the tensor and with it the segment.
  */
 public final class Tensor {
   /** Says how elements are stored. */
@@ -93,7 +96,7 @@ public final class Tensor {
    * @param shape sizes in elements, outermost first; none for a scalar
    */
   public static Tensor allocate(DType dtype, long... shape) {
-    return of(SharedHeap.allocate(bytesOf(dtype, shape), ALIGNMENT), dtype, shape);
+    return wrap(SharedHeap.allocate(bytesOf(dtype, shape), ALIGNMENT), dtype, shape);
   }
 
   /**
@@ -104,7 +107,7 @@ public final class Tensor {
    * @param shape sizes in elements, outermost first; none for a scalar
    */
   public static Tensor allocate(Arena arena, DType dtype, long... shape) {
-    return of(SharedHeap.allocate(arena, bytesOf(dtype, shape), ALIGNMENT), dtype, shape);
+    return wrap(SharedHeap.allocate(arena, bytesOf(dtype, shape), ALIGNMENT), dtype, shape);
   }
 
   private static long bytesOf(DType dtype, long[] shape) {
@@ -123,7 +126,7 @@ public final class Tensor {
    * @param shape sizes in elements, outermost first
    * @throws IllegalArgumentException if the segment is too short or a size negative
    */
-  public static Tensor of(MemorySegment segment, DType dtype, long... shape) {
+  public static Tensor wrap(MemorySegment segment, DType dtype, long... shape) {
     return new Tensor(dtype, shape.clone(), denseStrides(shape), Device.CPU, segment);
   }
 
@@ -137,7 +140,7 @@ public final class Tensor {
    * @param device where the memory is
    * @throws IllegalArgumentException if the segment is too short, or sizes and strides do not fit
    */
-  public static Tensor of(
+  public static Tensor wrap(
       MemorySegment segment, DType dtype, long[] shape, long[] strides, Device device) {
     if (shape.length != strides.length) {
       throw new IllegalArgumentException(
@@ -160,7 +163,7 @@ public final class Tensor {
    * @throws IllegalArgumentException if the buffer is too short, or in another byte order while
    *     elements have several bytes
    */
-  public static Tensor of(ByteBuffer buffer, DType dtype, long... shape) {
+  public static Tensor wrap(ByteBuffer buffer, DType dtype, long... shape) {
     if (dtype.byteSize() > 1 && buffer.order() != ByteOrder.nativeOrder()) {
       throw new IllegalArgumentException(
           "buffer is "
@@ -169,7 +172,45 @@ public final class Tensor {
               + ByteOrder.nativeOrder()
               + "; call order(ByteOrder.nativeOrder()) before filling it");
     }
-    return of(MemorySegment.ofBuffer(buffer), dtype, shape);
+    return wrap(MemorySegment.ofBuffer(buffer), dtype, shape);
+  }
+
+  /**
+   * Views an array as float32 of one dimension, without a copy: what a group writes is in the
+   * array.
+   *
+   * @param elements the array
+   */
+  public static Tensor wrap(float[] elements) {
+    return wrap(MemorySegment.ofArray(elements), DType.FLOAT32, elements.length);
+  }
+
+  /**
+   * Views an array as float64 of one dimension, without a copy: what a group writes is in the
+   * array.
+   *
+   * @param elements the array
+   */
+  public static Tensor wrap(double[] elements) {
+    return wrap(MemorySegment.ofArray(elements), DType.FLOAT64, elements.length);
+  }
+
+  /**
+   * Views an array as int32 of one dimension, without a copy: what a group writes is in the array.
+   *
+   * @param elements the array
+   */
+  public static Tensor wrap(int[] elements) {
+    return wrap(MemorySegment.ofArray(elements), DType.INT32, elements.length);
+  }
+
+  /**
+   * Views an array as int64 of one dimension, without a copy: what a group writes is in the array.
+   *
+   * @param elements the array
+   */
+  public static Tensor wrap(long[] elements) {
+    return wrap(MemorySegment.ofArray(elements), DType.INT64, elements.length);
   }
 
   /**
@@ -213,8 +254,21 @@ public final class Tensor {
    *
    * @param elements the elements
    */
-  public static Tensor of(byte... elements) {
+  public static Tensor ofUint8(byte... elements) {
     return copyOf(MemorySegment.ofArray(elements), DType.UINT8, elements.length);
+  }
+
+  /**
+   * Copies an array into new host memory, converted to a type as {@link #setFloat} does.
+   *
+   * @param dtype element type, neither complex nor opaque
+   * @param elements the elements
+   * @throws IllegalStateException if the type is complex or opaque
+   */
+  public static Tensor of(DType dtype, float... elements) {
+    Tensor tensor = allocate(dtype, elements.length);
+    tensor.copyFrom(elements);
+    return tensor;
   }
 
   private static Tensor copyOf(MemorySegment source, DType dtype, long length) {
@@ -377,6 +431,23 @@ public final class Tensor {
     return new Tensor(dtype, newShape.clone(), denseStrides(newShape), device, segment());
   }
 
+  /**
+   * Views the same bytes as elements of another type of equal size, as those of a float8 type as
+   * uint8.
+   *
+   * @param type the type
+   * @throws IllegalArgumentException if its elements have another size
+   * @throws IllegalStateException if the tensor is sparse
+   */
+  public Tensor view(DType type) {
+    if (type.byteSize() != dtype.byteSize()) {
+      throw new IllegalArgumentException(
+          "cannot view %s as %s: elements of %d bytes are not elements of %d"
+              .formatted(describe(), type.label(), dtype.byteSize(), type.byteSize()));
+    }
+    return new Tensor(type, shape, strides, device, segment());
+  }
+
   /** Views the same elements as one dimension. */
   public Tensor flatten() {
     return view(numel);
@@ -439,6 +510,23 @@ public final class Tensor {
   }
 
   /**
+   * Views each index of a dimension, as {@link #select} does. {@code allocate(type, ranks,
+   * n).unbind(0)} is one allocation for a list of a tensor for each rank.
+   *
+   * @param dimension which, from 0
+   * @return the views, in order of the index
+   * @throws IndexOutOfBoundsException if there is no such dimension
+   * @throws IllegalStateException if the tensor is sparse
+   */
+  public List<Tensor> unbind(int dimension) {
+    Tensor[] views = new Tensor[Math.toIntExact(size(dimension))];
+    for (int i = 0; i < views.length; i++) {
+      views[i] = select(dimension, i);
+    }
+    return List.of(views);
+  }
+
+  /**
    * Views two dimensions exchanged.
    *
    * @param first one, from 0
@@ -498,10 +586,11 @@ public final class Tensor {
   }
 
   /**
-   * Sets every element to a number, as {@link #setFlat(long, double)} does.
+   * Sets every element to a number, as {@link #setDouble} does.
    *
    * @param value the number
    * @return this tensor
+   * @throws IllegalStateException if the type is complex or opaque
    */
   public Tensor fill(double value) {
     requireHost("fill");
@@ -512,94 +601,238 @@ public final class Tensor {
   }
 
   /**
-   * Reads an element as a double; of a complex type the real part, of an opaque one the byte.
+   * Sets every element to an integer, as {@link #setLong} does.
+   *
+   * @param value the number
+   * @return this tensor
+   * @throws IllegalStateException if the type is neither an integer type nor bool
+   */
+  public Tensor fillLong(long value) {
+    requireHost("fillLong");
+    for (long i = 0; i < numel; i++) {
+      Elements.setLong(dtype, segment(), offsetOf(i), value);
+    }
+    return this;
+  }
+
+  /**
+   * Reads an element as a double; an int64 of more than 53 bits is rounded.
    *
    * @param index place in row-major order, from 0
    * @throws IndexOutOfBoundsException if the index is outside
+   * @throws IllegalStateException if the type is complex, where {@link #viewAsReal} helps, or
+   *     opaque, where {@link #view(DType)} does
    */
-  public double flatDouble(long index) {
-    requireHost("flatDouble");
+  public double getDouble(long index) {
+    requireHost("getDouble");
     return Elements.getDouble(dtype, segment(), offsetOf(index));
   }
 
   /**
-   * Writes an element: rounded to nearest on a floating-point type, the real part of a complex one;
-   * truncated toward zero and cut to its low bits on an integer or opaque one; on bool whether the
-   * number is not zero.
+   * Writes an element: rounded to nearest on a floating-point type; truncated toward zero and cut
+   * to its low bits on an integer type; on bool whether the number is not zero.
    *
    * @param index place in row-major order, from 0
    * @param value the number
    * @throws IndexOutOfBoundsException if the index is outside
+   * @throws IllegalStateException if the type is complex or opaque
    */
-  public void setFlat(long index, double value) {
-    requireHost("setFlat");
+  public void setDouble(long index, double value) {
+    requireHost("setDouble");
     Elements.setDouble(dtype, segment(), offsetOf(index), value);
   }
 
   /**
-   * Reads an element of an integer type, bool or opaque type, exactly.
+   * Reads an element as {@link #getDouble} does, rounded to a float.
    *
    * @param index place in row-major order, from 0
-   * @throws IllegalStateException if the type has a point
+   * @throws IndexOutOfBoundsException if the index is outside
+   * @throws IllegalStateException if the type is complex or opaque
    */
-  public long flatLong(long index) {
-    requireHost("flatLong");
+  public float getFloat(long index) {
+    requireHost("getFloat");
+    return (float) Elements.getDouble(dtype, segment(), offsetOf(index));
+  }
+
+  /**
+   * Writes an element as {@link #setDouble} does.
+   *
+   * @param index place in row-major order, from 0
+   * @param value the number
+   * @throws IndexOutOfBoundsException if the index is outside
+   * @throws IllegalStateException if the type is complex or opaque
+   */
+  public void setFloat(long index, float value) {
+    requireHost("setFloat");
+    Elements.setDouble(dtype, segment(), offsetOf(index), value);
+  }
+
+  /**
+   * Reads an element of an integer type or bool, exactly.
+   *
+   * @param index place in row-major order, from 0
+   * @throws IndexOutOfBoundsException if the index is outside
+   * @throws IllegalStateException if the type is neither
+   */
+  public long getLong(long index) {
+    requireHost("getLong");
     return Elements.getLong(dtype, segment(), offsetOf(index));
   }
 
   /**
-   * Writes an element of an integer type, bool or opaque type, keeping its low bits.
+   * Writes an element of an integer type, keeping the low bits, or of bool.
    *
    * @param index place in row-major order, from 0
    * @param value the number
-   * @throws IllegalStateException if the type has a point
+   * @throws IndexOutOfBoundsException if the index is outside
+   * @throws IllegalStateException if the type is neither
    */
-  public void setFlat(long index, long value) {
-    requireHost("setFlat");
+  public void setLong(long index, long value) {
+    requireHost("setLong");
     Elements.setLong(dtype, segment(), offsetOf(index), value);
   }
 
-  /** Copies the elements, in row-major order, as floats. */
+  /**
+   * Copies the elements to an array, in row-major order, converted as {@link #getFloat} does unless
+   * they are float32.
+   *
+   * @param target as long as this tensor has elements
+   * @throws IllegalArgumentException if it is not
+   * @throws IllegalStateException if the tensor is sparse, on a device, or complex or opaque
+   */
+  public void copyTo(float[] target) {
+    ArrayCopy.copy(this, target);
+  }
+
+  /**
+   * Copies the elements to an array, in row-major order, converted as {@link #getDouble} does
+   * unless they are float64.
+   *
+   * @param target as long as this tensor has elements
+   * @throws IllegalArgumentException if it is not
+   * @throws IllegalStateException if the tensor is sparse, on a device, or complex or opaque
+   */
+  public void copyTo(double[] target) {
+    ArrayCopy.copy(this, target);
+  }
+
+  /**
+   * Copies the elements to an array, in row-major order.
+   *
+   * @param target as long as this tensor has elements
+   * @throws IllegalArgumentException if it is not
+   * @throws IllegalStateException if the tensor is sparse, on a device, or of a type other than
+   *     bool and the integer types of up to 32 bits
+   */
+  public void copyTo(int[] target) {
+    ArrayCopy.copy(this, target);
+  }
+
+  /**
+   * Copies the elements to an array, in row-major order.
+   *
+   * @param target as long as this tensor has elements
+   * @throws IllegalArgumentException if it is not
+   * @throws IllegalStateException if the tensor is sparse, on a device, or of a type other than an
+   *     integer type or bool
+   */
+  public void copyTo(long[] target) {
+    ArrayCopy.copy(this, target);
+  }
+
+  /**
+   * Copies an array to the elements, in row-major order, converted as {@link #setFloat} does unless
+   * they are float32.
+   *
+   * @param source as long as this tensor has elements
+   * @throws IllegalArgumentException if it is not
+   * @throws IllegalStateException if the tensor is sparse, on a device, or complex or opaque
+   */
+  public void copyFrom(float[] source) {
+    ArrayCopy.copy(source, this);
+  }
+
+  /**
+   * Copies an array to the elements, in row-major order, converted as {@link #setDouble} does
+   * unless they are float64.
+   *
+   * @param source as long as this tensor has elements
+   * @throws IllegalArgumentException if it is not
+   * @throws IllegalStateException if the tensor is sparse, on a device, or complex or opaque
+   */
+  public void copyFrom(double[] source) {
+    ArrayCopy.copy(source, this);
+  }
+
+  /**
+   * Copies an array to the elements, in row-major order, converted as {@link #setLong} does unless
+   * they are int32.
+   *
+   * @param source as long as this tensor has elements
+   * @throws IllegalArgumentException if it is not
+   * @throws IllegalStateException if the tensor is sparse, on a device, or of a type other than an
+   *     integer type or bool
+   */
+  public void copyFrom(int[] source) {
+    ArrayCopy.copy(source, this);
+  }
+
+  /**
+   * Copies an array to the elements, in row-major order, converted as {@link #setLong} does unless
+   * they are int64.
+   *
+   * @param source as long as this tensor has elements
+   * @throws IllegalArgumentException if it is not
+   * @throws IllegalStateException if the tensor is sparse, on a device, or of a type other than an
+   *     integer type or bool
+   */
+  public void copyFrom(long[] source) {
+    ArrayCopy.copy(source, this);
+  }
+
+  /**
+   * Copies the elements, in row-major order, as floats; see {@link #copyTo(float[])}.
+   *
+   * @throws IllegalStateException where {@code copyTo} throws it
+   */
   public float[] toFloatArray() {
     float[] result = new float[Math.toIntExact(numel)];
-    for (int i = 0; i < result.length; i++) {
-      result[i] = (float) flatDouble(i);
-    }
-    return result;
-  }
-
-  /** Copies the elements, in row-major order, as doubles. */
-  public double[] toDoubleArray() {
-    double[] result = new double[Math.toIntExact(numel)];
-    for (int i = 0; i < result.length; i++) {
-      result[i] = flatDouble(i);
-    }
-    return result;
-  }
-
-  /** Copies the elements of an integer or bool tensor, in row-major order. */
-  public long[] toLongArray() {
-    long[] result = new long[Math.toIntExact(numel)];
-    for (int i = 0; i < result.length; i++) {
-      result[i] = flatLong(i);
-    }
+    copyTo(result);
     return result;
   }
 
   /**
-   * Copies the elements of an integer or bool tensor of up to 32 bits, in row-major order.
+   * Copies the elements, in row-major order, as doubles; see {@link #copyTo(double[])}.
    *
-   * @throws IllegalStateException if the type is int64 or has a point
+   * @throws IllegalStateException where {@code copyTo} throws it
+   */
+  public double[] toDoubleArray() {
+    double[] result = new double[Math.toIntExact(numel)];
+    copyTo(result);
+    return result;
+  }
+
+  /**
+   * Copies the elements of an integer or bool tensor, in row-major order; see {@link
+   * #copyTo(long[])}.
+   *
+   * @throws IllegalStateException where {@code copyTo} throws it
+   */
+  public long[] toLongArray() {
+    long[] result = new long[Math.toIntExact(numel)];
+    copyTo(result);
+    return result;
+  }
+
+  /**
+   * Copies the elements of an integer or bool tensor of up to 32 bits, in row-major order; see
+   * {@link #copyTo(int[])}.
+   *
+   * @throws IllegalStateException where {@code copyTo} throws it
    */
   public int[] toIntArray() {
-    requireHost("toIntArray");
-    if (dtype == DType.INT64) {
-      throw new IllegalStateException("int64 does not fit into int; use toLongArray");
-    }
     int[] result = new int[Math.toIntExact(numel)];
-    for (int i = 0; i < result.length; i++) {
-      result[i] = (int) flatLong(i);
-    }
+    copyTo(result);
     return result;
   }
 

@@ -10,6 +10,7 @@ import java.lang.foreign.MemorySegment;
 import java.lang.foreign.ValueLayout;
 import java.nio.ByteBuffer;
 import java.nio.ByteOrder;
+import java.util.List;
 import java.util.stream.LongStream;
 import org.assertj.core.api.ThrowableAssert.ThrowingCallable;
 import org.junit.jupiter.api.Test;
@@ -26,7 +27,7 @@ class TensorTest {
   private static Tensor counting(long... shape) {
     Tensor tensor = Tensor.allocate(DType.INT64, shape);
     for (long i = 0; i < tensor.numel(); i++) {
-      tensor.setFlat(i, i);
+      tensor.setLong(i, i);
     }
     return tensor;
   }
@@ -54,7 +55,7 @@ class TensorTest {
       tensor = Tensor.allocate(arena, DType.FLOAT32, 4);
       tensor.fill(1);
     }
-    assertThatIllegalStateException().isThrownBy(() -> tensor.flatDouble(0));
+    assertThatIllegalStateException().isThrownBy(() -> tensor.getDouble(0));
   }
 
   @Test
@@ -62,7 +63,7 @@ class TensorTest {
     Tensor scalar = Tensor.allocate(DType.FLOAT32);
     assertThat(scalar.dimensions()).isZero();
     assertThat(scalar.numel()).isEqualTo(1);
-    scalar.setFlat(0, 2.5);
+    scalar.setDouble(0, 2.5);
     assertThat(scalar.toFloatArray()).containsExactly(2.5f);
 
     Tensor empty = Tensor.allocate(DType.FLOAT32, 3, 0, Long.MAX_VALUE);
@@ -93,11 +94,11 @@ class TensorTest {
   void segmentsMustBeLongEnough() {
     MemorySegment memory = MemorySegment.ofArray(new byte[23]);
     assertThatIllegalArgumentException()
-        .isThrownBy(() -> Tensor.of(memory, DType.FLOAT32, 2, 3))
+        .isThrownBy(() -> Tensor.wrap(memory, DType.FLOAT32, 2, 3))
         .withMessage("segment has 23 bytes, but float32[2, 3] on cpu needs 6 elements of 4 bytes");
-    assertThat(Tensor.of(memory, DType.FLOAT32, 5).numel()).isEqualTo(5);
+    assertThat(Tensor.wrap(memory, DType.FLOAT32, 5).numel()).isEqualTo(5);
     assertThatIllegalArgumentException()
-        .isThrownBy(() -> Tensor.of(memory, DType.INT64, 1L << 61))
+        .isThrownBy(() -> Tensor.wrap(memory, DType.INT64, 1L << 61))
         .withMessageContaining("needs 2305843009213693952 elements of 8 bytes");
   }
 
@@ -105,24 +106,24 @@ class TensorTest {
   void stridedViewsMustStayInTheSegment() {
     MemorySegment memory = MemorySegment.ofArray(new byte[10]);
     long[] shape = {2, 3};
-    Tensor exact = Tensor.of(memory, DType.INT8, shape, new long[] {7, 1}, Device.CPU);
+    Tensor exact = Tensor.wrap(memory, DType.INT8, shape, new long[] {7, 1}, Device.CPU);
     assertThat(exact.isContiguous()).isFalse();
-    exact.setFlat(5, 9L);
+    exact.setLong(5, 9L);
     assertThat(memory.get(ValueLayout.JAVA_BYTE, 9)).isEqualTo((byte) 9);
     assertThatIllegalArgumentException()
-        .isThrownBy(() -> Tensor.of(memory, DType.INT8, shape, new long[] {8, 1}, Device.CPU))
+        .isThrownBy(() -> Tensor.wrap(memory, DType.INT8, shape, new long[] {8, 1}, Device.CPU))
         .withMessage(
             "segment has 10 bytes, but int8[2, 3] strides [8, 1] on cpu needs 11 elements of 1"
                 + " bytes");
     assertThatIllegalArgumentException()
-        .isThrownBy(() -> Tensor.of(memory, DType.INT8, shape, new long[] {-1, 1}, Device.CPU))
+        .isThrownBy(() -> Tensor.wrap(memory, DType.INT8, shape, new long[] {-1, 1}, Device.CPU))
         .withMessage("stride must not be negative: -1");
     assertThatIllegalArgumentException()
-        .isThrownBy(() -> Tensor.of(memory, DType.INT8, shape, new long[] {1}, Device.CPU))
+        .isThrownBy(() -> Tensor.wrap(memory, DType.INT8, shape, new long[] {1}, Device.CPU))
         .withMessage("shape has 2 dimensions, but strides has 1");
     long[] huge = {Long.MAX_VALUE, Long.MAX_VALUE};
     assertThatIllegalArgumentException()
-        .isThrownBy(() -> Tensor.of(memory, DType.INT8, shape, huge, Device.CPU))
+        .isThrownBy(() -> Tensor.wrap(memory, DType.INT8, shape, huge, Device.CPU))
         .withMessageContaining("reach too far");
   }
 
@@ -131,7 +132,7 @@ class TensorTest {
     long[] shape = {2, 2};
     long[] strides = {2, 1};
     MemorySegment memory = MemorySegment.ofArray(new int[] {1, 2, 3, 4});
-    Tensor tensor = Tensor.of(memory, DType.INT32, shape, strides, Device.CPU);
+    Tensor tensor = Tensor.wrap(memory, DType.INT32, shape, strides, Device.CPU);
     shape[0] = 100;
     strides[0] = 100;
     tensor.shape()[0] = 7;
@@ -150,7 +151,7 @@ class TensorTest {
     assertThat(Tensor.of(1.0, 2.0).toString()).isEqualTo("float64[2] on cpu [1.0, 2.0]");
     assertThat(Tensor.of(1, 2).toString()).isEqualTo("int32[2] on cpu [1, 2]");
     assertThat(Tensor.of(1L, 2L).toString()).isEqualTo("int64[2] on cpu [1, 2]");
-    Tensor bytes = Tensor.of((byte) -1, (byte) 2);
+    Tensor bytes = Tensor.ofUint8((byte) -1, (byte) 2);
     assertThat(bytes.toString()).isEqualTo("uint8[2] on cpu [255, 2]");
     assertThat(bytes.toLongArray()).containsExactly(255, 2);
   }
@@ -159,12 +160,12 @@ class TensorTest {
   void buffersAreViewedFromPositionToLimit() {
     ByteBuffer buffer = ByteBuffer.allocateDirect(20).order(ByteOrder.nativeOrder());
     buffer.putInt(4, 7).putInt(8, 8).position(4).limit(12);
-    Tensor tensor = Tensor.of(buffer, DType.INT32, 2);
+    Tensor tensor = Tensor.wrap(buffer, DType.INT32, 2);
     assertThat(tensor.toLongArray()).containsExactly(7, 8);
-    tensor.setFlat(1, 9L);
+    tensor.setLong(1, 9L);
     assertThat(buffer.getInt(8)).isEqualTo(9);
     assertThatIllegalArgumentException()
-        .isThrownBy(() -> Tensor.of(buffer, DType.INT32, 3))
+        .isThrownBy(() -> Tensor.wrap(buffer, DType.INT32, 3))
         .withMessageContaining("segment has 8 bytes");
   }
 
@@ -172,10 +173,10 @@ class TensorTest {
   void buffersOfAnotherByteOrderAreRefused() {
     ByteBuffer buffer = ByteBuffer.allocate(8).order(OTHER_ORDER);
     assertThatIllegalArgumentException()
-        .isThrownBy(() -> Tensor.of(buffer, DType.INT16, 4))
+        .isThrownBy(() -> Tensor.wrap(buffer, DType.INT16, 4))
         .withMessageContaining("buffer is " + OTHER_ORDER)
         .withMessageContaining("order(ByteOrder.nativeOrder())");
-    assertThat(Tensor.of(buffer, DType.INT8, 8).numel()).isEqualTo(8);
+    assertThat(Tensor.wrap(buffer, DType.INT8, 8).numel()).isEqualTo(8);
   }
 
   @Test
@@ -183,8 +184,8 @@ class TensorTest {
     Tensor tensor = counting(2, 3, 4);
     Tensor view = tensor.view(4, 6);
     assertThat(view.strides()).containsExactly(6, 1);
-    view.setFlat(23, -1L);
-    assertThat(tensor.flatLong(23)).isEqualTo(-1);
+    view.setLong(23, -1L);
+    assertThat(tensor.getLong(23)).isEqualTo(-1);
     assertThat(tensor.flatten().shape()).containsExactly(24);
     assertThatIllegalArgumentException()
         .isThrownBy(() -> tensor.view(5, 5))
@@ -204,16 +205,17 @@ class TensorTest {
     assertThat(narrowed.narrow(0, 0, 0).segment().byteSize()).isZero();
     assertThat(five.segment().byteSize()).isEqualTo(20);
     MemorySegment longer = MemorySegment.ofArray(new int[10]);
-    assertThat(Tensor.of(longer, DType.INT32, 2, 3).segment().byteSize()).isEqualTo(24);
+    assertThat(Tensor.wrap(longer, DType.INT32, 2, 3).segment().byteSize()).isEqualTo(24);
     Tensor rows = Tensor.of(1, 2, 3, 4, 5, 6).view(2, 3);
     Tensor columns = rows.narrow(1, 0, 2);
     assertThat(columns.isContiguous()).isFalse();
     assertThat(columns.segment().byteSize()).isEqualTo(20);
     assertThat(columns.toIntArray()).containsExactly(1, 2, 4, 5);
     Tensor expanded =
-        Tensor.of(longer, DType.INT32, new long[] {3, 2}, new long[] {0, 1}, Device.CPU);
+        Tensor.wrap(longer, DType.INT32, new long[] {3, 2}, new long[] {0, 1}, Device.CPU);
     assertThat(expanded.segment().byteSize()).isEqualTo(8);
-    Tensor none = Tensor.of(longer, DType.INT32, new long[] {3, 0}, new long[] {9, 9}, Device.CPU);
+    Tensor none =
+        Tensor.wrap(longer, DType.INT32, new long[] {3, 0}, new long[] {9, 9}, Device.CPU);
     assertThat(none.segment().byteSize()).isZero();
   }
 
@@ -251,8 +253,8 @@ class TensorTest {
         () -> tensor.narrow(1, 1, Long.MAX_VALUE));
     assertOutside(
         "range -1+1 leaves dimension 0 of int64[2, 3] on cpu", () -> tensor.select(0, -1));
-    assertOutside("index 6 is outside int64[2, 3] on cpu", () -> tensor.flatLong(6));
-    assertOutside("index -1 is outside int64[2, 3] on cpu", () -> tensor.setFlat(-1, 0L));
+    assertOutside("index 6 is outside int64[2, 3] on cpu", () -> tensor.getLong(6));
+    assertOutside("index -1 is outside int64[2, 3] on cpu", () -> tensor.setLong(-1, 0L));
   }
 
   @Test
@@ -260,13 +262,16 @@ class TensorTest {
     Tensor complex = Tensor.allocate(DType.COMPLEX64, 2, 3);
     Tensor real = complex.viewAsReal();
     assertThat(real.describe()).isEqualTo("float32[2, 3, 2] on cpu");
-    real.setFlat(2, 5.0);
-    real.setFlat(3, 6.0);
-    assertThat(complex.flatDouble(1)).isEqualTo(5.0);
+    real.setDouble(2, 5.0);
+    real.setDouble(3, 6.0);
+    assertThat(complex)
+        .hasToString(
+            "complex64[2, 3] on cpu [(0.0, 0.0), (5.0, 6.0), (0.0, 0.0), (0.0, 0.0), (0.0, 0.0),"
+                + " (0.0, 0.0)]");
     Tensor turned = complex.transpose(0, 1).viewAsReal();
     assertThat(turned.shape()).containsExactly(3, 2, 2);
     assertThat(turned.strides()).containsExactly(2, 6, 1);
-    assertThat(turned.flatDouble(5)).isEqualTo(6.0);
+    assertThat(turned.getDouble(5)).isEqualTo(6.0);
     Tensor plain = Tensor.of(1f);
     assertThat(plain.viewAsReal()).isSameAs(plain);
   }
@@ -295,7 +300,7 @@ class TensorTest {
   void expandedDimensionsHaveStrideZero() {
     Tensor row = counting(3);
     Tensor expanded =
-        Tensor.of(row.segment(), DType.INT64, new long[] {2, 3}, new long[] {0, 1}, Device.CPU);
+        Tensor.wrap(row.segment(), DType.INT64, new long[] {2, 3}, new long[] {0, 1}, Device.CPU);
     assertThat(expanded.isContiguous()).isFalse();
     assertThat(expanded.toLongArray()).containsExactly(0, 1, 2, 0, 1, 2);
   }
@@ -317,7 +322,7 @@ class TensorTest {
     assertThatIllegalStateException().isThrownBy(() -> sparse.narrow(0, 0, 1));
     assertThatIllegalStateException().isThrownBy(() -> sparse.select(0, 0));
     assertThatIllegalStateException().isThrownBy(() -> sparse.transpose(0, 1));
-    assertThatIllegalStateException().isThrownBy(() -> sparse.flatDouble(0));
+    assertThatIllegalStateException().isThrownBy(() -> sparse.getDouble(0));
     assertThatIllegalStateException().isThrownBy(indices::indices);
     assertThatIllegalStateException().isThrownBy(indices::values);
   }
@@ -343,7 +348,7 @@ class TensorTest {
     assertSparseRefused("does not fit 2 sparse dims", indices, values, 10, 4);
     assertSparseRefused("does not fit 2 sparse dims", indices, values, 10, 20, 5);
     Tensor elsewhere =
-        Tensor.of(
+        Tensor.wrap(
             MemorySegment.ofAddress(64).reinterpret(64),
             DType.FLOAT32,
             new long[] {3},
@@ -355,34 +360,169 @@ class TensorTest {
   @Test
   void memoryOfADeviceIsNotTouched() {
     Tensor tensor =
-        Tensor.of(
+        Tensor.wrap(
             MemorySegment.ofAddress(64).reinterpret(64),
             DType.FLOAT32,
             new long[] {4},
             new long[] {1},
             Device.cuda(1));
     assertThatIllegalStateException().isThrownBy(() -> tensor.fill(0));
-    assertThatIllegalStateException().isThrownBy(() -> tensor.flatDouble(0));
-    assertThatIllegalStateException().isThrownBy(() -> tensor.setFlat(0, 1.0));
+    assertThatIllegalStateException().isThrownBy(() -> tensor.getDouble(0));
+    assertThatIllegalStateException().isThrownBy(() -> tensor.setDouble(0, 1.0));
     assertThatIllegalStateException().isThrownBy(tensor::copy);
     assertThatIllegalStateException().isThrownBy(() -> Tensor.of(1f).copyFrom(tensor));
     assertThat(tensor.narrow(0, 2, 2).segment().address()).isEqualTo(72);
   }
 
   @ParameterizedTest
-  @EnumSource
+  @EnumSource(
+      mode = EnumSource.Mode.MATCH_NONE,
+      names = {"COMPLEX.*", "FLOAT8.*"})
   void everyTypeHoldsSmallWholeNumbers(DType dtype) {
     Tensor tensor = Tensor.allocate(dtype, 2, 3).transpose(0, 1).fill(1);
     assertThat(tensor.toDoubleArray()).containsExactly(1, 1, 1, 1, 1, 1);
-    tensor.setFlat(3, 0.0);
+    tensor.setDouble(3, 0.0);
     assertThat(tensor.toFloatArray()).containsExactly(1, 1, 1, 0, 1, 1);
-    if (dtype.isFloatingPoint() || dtype.isComplex()) {
-      assertThatIllegalStateException().isThrownBy(() -> tensor.flatLong(0));
-      assertThatIllegalStateException().isThrownBy(() -> tensor.setFlat(0, 1L));
+    if (dtype.isFloatingPoint()) {
+      assertThatIllegalStateException().isThrownBy(() -> tensor.getLong(0));
+      assertThatIllegalStateException().isThrownBy(() -> tensor.setLong(0, 1L));
     } else {
-      tensor.setFlat(0, 257L << 32 | 1);
-      assertThat(tensor.flatLong(0)).isEqualTo(dtype == DType.INT64 ? 257L << 32 | 1 : 1);
+      tensor.setLong(0, 257L << 32 | 1);
+      assertThat(tensor.getLong(0)).isEqualTo(dtype == DType.INT64 ? 257L << 32 | 1 : 1);
     }
+  }
+
+  @ParameterizedTest
+  @EnumSource(
+      mode = EnumSource.Mode.MATCH_ANY,
+      names = {"COMPLEX.*", "FLOAT8.*"})
+  void whatIsNoSingleNumberIsNotConverted(DType dtype) {
+    Tensor tensor = Tensor.allocate(dtype, 1);
+    String advice =
+        dtype.isComplex()
+            ? " has two numbers in each element; use viewAsReal()"
+            : " is moved, not converted; view(DType.UINT8) has its bytes";
+    List<ThrowingCallable> calls =
+        List.of(
+            () -> tensor.getDouble(0),
+            () -> tensor.setDouble(0, 1),
+            () -> tensor.getFloat(0),
+            () -> tensor.setFloat(0, 1),
+            () -> tensor.getLong(0),
+            () -> tensor.setLong(0, 1),
+            () -> tensor.fill(1),
+            () -> tensor.fillLong(1),
+            () -> tensor.copyTo(new float[1]),
+            () -> tensor.copyTo(new double[1]),
+            () -> tensor.copyTo(new int[1]),
+            () -> tensor.copyTo(new long[1]),
+            () -> tensor.copyFrom(new float[1]),
+            () -> tensor.copyFrom(new double[1]),
+            () -> tensor.copyFrom(new int[1]),
+            () -> tensor.copyFrom(new long[1]),
+            tensor::toFloatArray,
+            tensor::toDoubleArray,
+            tensor::toIntArray,
+            tensor::toLongArray,
+            () -> Tensor.of(dtype, 1f));
+    for (ThrowingCallable call : calls) {
+      assertThatIllegalStateException().isThrownBy(call).withMessage(dtype.label() + advice);
+    }
+  }
+
+  @Test
+  void bytesOfAnotherTypeOfEqualSizeAreViewed() {
+    Tensor floats = Tensor.of(1f, -2f);
+    assertThat(floats.view(DType.INT32).toIntArray()).containsExactly(0x3f800000, 0xc0000000);
+    Tensor opaque = Tensor.allocate(DType.FLOAT8_E5M2, 2, 2).transpose(0, 1);
+    opaque.view(DType.UINT8).setLong(1, 0xc0);
+    assertThat(opaque)
+        .hasToString("float8_e5m2[2, 2] strides [1, 2] on cpu [0x00, 0xc0, 0x00, 0x00]");
+    assertThatIllegalArgumentException()
+        .isThrownBy(() -> floats.view(DType.INT64))
+        .withMessage(
+            "cannot view float32[2] on cpu as int64: elements of 4 bytes are not elements of 8");
+  }
+
+  @Test
+  void wrappedArraysShareTheirElements() {
+    float[] floats = {1, 2};
+    double[] doubles = {3};
+    int[] ints = {4};
+    long[] longs = {5};
+    Tensor.wrap(floats).setFloat(1, 7);
+    Tensor.wrap(doubles).fill(8);
+    Tensor.wrap(ints).fillLong(9);
+    Tensor.wrap(longs).setLong(0, Long.MAX_VALUE);
+    assertThat(floats).containsExactly(1, 7);
+    assertThat(doubles).containsExactly(8);
+    assertThat(ints).containsExactly(9);
+    assertThat(longs).containsExactly(Long.MAX_VALUE);
+    assertThat(Tensor.wrap(floats).describe()).isEqualTo("float32[2] on cpu");
+  }
+
+  @ParameterizedTest
+  @EnumSource(
+      mode = EnumSource.Mode.MATCH_NONE,
+      names = {"COMPLEX.*", "FLOAT8.*", "BOOL"})
+  void arraysAreCopiedInAndOutAtAnyStrides(DType dtype) {
+    for (Tensor tensor :
+        List.of(Tensor.allocate(dtype, 2, 3), Tensor.allocate(dtype, 3, 2).transpose(0, 1))) {
+      tensor.copyFrom(new float[] {1, 2, 3, 4, 5, 6});
+      float[] floats = new float[6];
+      tensor.copyTo(floats);
+      assertThat(floats).containsExactly(1, 2, 3, 4, 5, 6);
+      assertThat(tensor.select(0, 1).getFloat(0)).isEqualTo(4);
+      tensor.copyFrom(new double[] {6, 5, 4, 3, 2, 1});
+      double[] doubles = new double[6];
+      tensor.copyTo(doubles);
+      assertThat(doubles).containsExactly(6, 5, 4, 3, 2, 1);
+      if (dtype.isFloatingPoint()) {
+        assertThatIllegalStateException().isThrownBy(() -> tensor.copyFrom(new long[6]));
+        assertThatIllegalStateException().isThrownBy(() -> tensor.copyTo(new int[6]));
+        continue;
+      }
+      tensor.copyFrom(new int[] {7, 8, 9, 10, 11, 12});
+      assertThat(tensor.toLongArray()).containsExactly(7, 8, 9, 10, 11, 12);
+      tensor.copyFrom(new long[] {1, 1, 2, 2, 3, 3});
+      long[] longs = new long[6];
+      tensor.copyTo(longs);
+      assertThat(longs).containsExactly(1, 1, 2, 2, 3, 3);
+    }
+  }
+
+  @Test
+  void arraysOfAnotherLengthAreRefused() {
+    Tensor tensor = Tensor.of(1f, 2f);
+    for (ThrowingCallable call :
+        List.<ThrowingCallable>of(
+            () -> tensor.copyFrom(new float[3]), () -> tensor.copyTo(new double[3]))) {
+      assertThatIllegalArgumentException()
+          .isThrownBy(call)
+          .withMessage("the array has 3 elements, but the tensor 2: float32[2] on cpu");
+    }
+  }
+
+  @Test
+  void floatsAreRoundedToHalves() {
+    assertThat(Tensor.of(DType.BFLOAT16, 1, 1.01f, -3.14159f).toFloatArray())
+        .containsExactly(1, 1.0078125f, -3.140625f);
+    assertThat(Tensor.of(DType.FLOAT16, 1.01f, 65520).toFloatArray())
+        .containsExactly(1.0097656f, Float.POSITIVE_INFINITY);
+    assertThat(Tensor.of(DType.FLOAT64, 0.5f)).hasToString("float64[1] on cpu [0.5]");
+  }
+
+  @Test
+  void aDimensionIsUnboundIntoItsIndices() {
+    Tensor tensor = Tensor.of(1f, 2f, 3f, 4f, 5f, 6f).view(2, 3);
+    assertThat(tensor.unbind(0))
+        .map(Tensor::toFloatArray)
+        .containsExactly(new float[] {1, 2, 3}, new float[] {4, 5, 6});
+    List<Tensor> columns = tensor.unbind(1);
+    assertThat(columns).hasSize(3);
+    columns.get(2).fill(0);
+    assertThat(tensor.toFloatArray()).containsExactly(1, 2, 0, 4, 5, 0);
+    assertOutside("no dimension 2 in float32[2, 3] on cpu", () -> tensor.unbind(2));
   }
 
   @Test
@@ -419,8 +559,8 @@ class TensorTest {
 
   private static double set(DType dtype, double value) {
     Tensor tensor = Tensor.allocate(dtype, 1);
-    tensor.setFlat(0, value);
-    return tensor.flatDouble(0);
+    tensor.setDouble(0, value);
+    return tensor.getDouble(0);
   }
 
   private static void assertSparseRefused(

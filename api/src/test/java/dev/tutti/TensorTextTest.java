@@ -11,7 +11,7 @@ class TensorTextTest {
   private static Tensor of(DType dtype, double... values) {
     Tensor tensor = Tensor.allocate(dtype, values.length);
     for (int i = 0; i < values.length; i++) {
-      tensor.setFlat(i, values[i]);
+      tensor.setDouble(i, values[i]);
     }
     return tensor;
   }
@@ -25,9 +25,10 @@ class TensorTextTest {
     assertThat(of(DType.BOOL, 1, 0)).hasToString("bool[2] on cpu [true, false]");
     assertThat(of(DType.UINT8, 255)).hasToString("uint8[1] on cpu [255]");
     assertThat(Tensor.of(Long.MIN_VALUE)).hasToString("int64[1] on cpu [" + Long.MIN_VALUE + "]");
-    assertThat(of(DType.FLOAT8_E5M2, 0x0c)).hasToString("float8_e5m2[1] on cpu [0x0c]");
+    Tensor opaque = Tensor.ofUint8((byte) 0x0c).view(DType.FLOAT8_E5M2);
+    assertThat(opaque).hasToString("float8_e5m2[1] on cpu [0x0c]");
     Tensor complex = Tensor.allocate(DType.COMPLEX64, 2);
-    complex.viewAsReal().setFlat(1, -3.0);
+    complex.viewAsReal().setDouble(1, -3.0);
     assertThat(complex).hasToString("complex64[2] on cpu [(0.0, -3.0), (0.0, 0.0)]");
   }
 
@@ -57,7 +58,7 @@ class TensorTextTest {
     assertThat(freed).hasToString("int32[2] on cpu");
     long[] sizes = {2};
     MemorySegment nowhere = MemorySegment.ofAddress(64).reinterpret(8);
-    assertThat(Tensor.of(nowhere, DType.INT32, sizes, new long[] {1}, new Device("cuda", 0)))
+    assertThat(Tensor.wrap(nowhere, DType.INT32, sizes, new long[] {1}, new Device("cuda", 0)))
         .hasToString("int32[2] on cuda:0");
   }
 
@@ -70,12 +71,12 @@ class TensorTextTest {
   void copiesIntegersOfUpTo32Bits() {
     assertThat(Tensor.of(1, -2, Integer.MIN_VALUE).toIntArray())
         .containsExactly(1, -2, Integer.MIN_VALUE);
-    assertThat(Tensor.of((byte) -1).toIntArray()).containsExactly(255);
+    assertThat(Tensor.ofUint8((byte) -1).toIntArray()).containsExactly(255);
     assertThat(of(DType.INT16, -5).toIntArray()).containsExactly(-5);
     assertThat(of(DType.BOOL, 7).toIntArray()).containsExactly(1);
     assertThatIllegalStateException()
         .isThrownBy(() -> Tensor.of(1L).toIntArray())
-        .withMessage("int64 does not fit into int; use toLongArray");
+        .withMessage("int64 does not fit into int; use a long[]");
     assertThatIllegalStateException()
         .isThrownBy(() -> Tensor.of(1f).toIntArray())
         .withMessage("float32 is not an integer type");

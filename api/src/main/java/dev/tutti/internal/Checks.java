@@ -281,7 +281,7 @@ final class Checks {
                 "indices[%d, %d] is %d, but must be in dimension %d of %s: %s",
                 d,
                 outside,
-                indices.flatLong(d * indices.size(1) + outside),
+                indices.getLong(d * indices.size(1) + outside),
                 d,
                 argument,
                 tensor));

@@ -14,24 +14,22 @@ import java.lang.foreign.MemorySegment;
 public final class Elements {
   private Elements() {}
 
-  /** Reads the element at a byte offset as a double; of a complex type the real part. */
+  /** Reads the element at a byte offset as a double. */
   public static double getDouble(DType dtype, MemorySegment memory, long offset) {
     return switch (dtype) {
-      case FLOAT32, COMPLEX64 -> memory.get(JAVA_FLOAT_UNALIGNED, offset);
-      case FLOAT64, COMPLEX128 -> memory.get(JAVA_DOUBLE_UNALIGNED, offset);
+      case FLOAT32 -> memory.get(JAVA_FLOAT_UNALIGNED, offset);
+      case FLOAT64 -> memory.get(JAVA_DOUBLE_UNALIGNED, offset);
       case FLOAT16 -> Float.float16ToFloat(memory.get(JAVA_SHORT_UNALIGNED, offset));
       case BFLOAT16 -> bfloat16ToFloat(memory.get(JAVA_SHORT_UNALIGNED, offset));
       default -> getLong(dtype, memory, offset);
     };
   }
 
-  /**
-   * Writes an element at a byte offset, rounded once to the type; of a complex type the real part.
-   */
+  /** Writes an element at a byte offset, rounded once to the type. */
   public static void setDouble(DType dtype, MemorySegment memory, long offset, double value) {
     switch (dtype) {
-      case FLOAT32, COMPLEX64 -> memory.set(JAVA_FLOAT_UNALIGNED, offset, (float) value);
-      case FLOAT64, COMPLEX128 -> memory.set(JAVA_DOUBLE_UNALIGNED, offset, value);
+      case FLOAT32 -> memory.set(JAVA_FLOAT_UNALIGNED, offset, (float) value);
+      case FLOAT64 -> memory.set(JAVA_DOUBLE_UNALIGNED, offset, value);
       case FLOAT16 ->
           memory.set(JAVA_SHORT_UNALIGNED, offset, Float.floatToFloat16(roundToOdd(value)));
       case BFLOAT16 -> memory.set(JAVA_SHORT_UNALIGNED, offset, floatToBfloat16(roundToOdd(value)));
@@ -40,30 +38,38 @@ public final class Elements {
     }
   }
 
-  /** Reads the integer, bool or opaque element at a byte offset. */
+  /** Reads the integer or bool element at a byte offset. */
   public static long getLong(DType dtype, MemorySegment memory, long offset) {
     return switch (dtype) {
       case INT8 -> memory.get(JAVA_BYTE, offset);
-      case UINT8, BOOL, FLOAT8_E4M3FN, FLOAT8_E5M2, FLOAT8_E4M3FNUZ, FLOAT8_E5M2FNUZ ->
-          memory.get(JAVA_BYTE, offset) & 0xff;
+      case UINT8, BOOL -> memory.get(JAVA_BYTE, offset) & 0xff;
       case INT16 -> memory.get(JAVA_SHORT_UNALIGNED, offset);
       case INT32 -> memory.get(JAVA_INT_UNALIGNED, offset);
       case INT64 -> memory.get(JAVA_LONG_UNALIGNED, offset);
-      default -> throw new IllegalStateException(dtype.label() + " is not an integer type");
+      default -> throw refused(dtype);
     };
   }
 
-  /** Writes an integer, bool or opaque element at a byte offset, keeping its low bits. */
+  /** Writes an integer or bool element at a byte offset, keeping its low bits. */
   public static void setLong(DType dtype, MemorySegment memory, long offset, long value) {
     switch (dtype) {
-      case INT8, UINT8, FLOAT8_E4M3FN, FLOAT8_E5M2, FLOAT8_E4M3FNUZ, FLOAT8_E5M2FNUZ ->
-          memory.set(JAVA_BYTE, offset, (byte) value);
+      case INT8, UINT8 -> memory.set(JAVA_BYTE, offset, (byte) value);
       case BOOL -> memory.set(JAVA_BYTE, offset, (byte) (value != 0 ? 1 : 0));
       case INT16 -> memory.set(JAVA_SHORT_UNALIGNED, offset, (short) value);
       case INT32 -> memory.set(JAVA_INT_UNALIGNED, offset, (int) value);
       case INT64 -> memory.set(JAVA_LONG_UNALIGNED, offset, value);
-      default -> throw new IllegalStateException(dtype.label() + " is not an integer type");
+      default -> throw refused(dtype);
     }
+  }
+
+  private static IllegalStateException refused(DType dtype) {
+    String reason =
+        dtype.isComplex()
+            ? " has two numbers in each element; use viewAsReal()"
+            : dtype.isOpaque()
+                ? " is moved, not converted; view(DType.UINT8) has its bytes"
+                : " is not an integer type";
+    return new IllegalStateException(dtype.label() + reason);
   }
 
   /** Writes the element at a byte offset as text; an opaque one as its byte in hexadecimal. */
@@ -77,10 +83,10 @@ public final class Elements {
       case FLOAT64 -> Double.toString(getDouble(dtype, memory, offset));
       case FLOAT32, FLOAT16, BFLOAT16 -> Float.toString((float) getDouble(dtype, memory, offset));
       case BOOL -> Boolean.toString(getLong(dtype, memory, offset) != 0);
-      default -> {
-        long bits = getLong(dtype, memory, offset);
-        yield dtype.isOpaque() ? String.format("0x%02x", bits) : Long.toString(bits);
-      }
+      default ->
+          dtype.isOpaque()
+              ? String.format("0x%02x", memory.get(JAVA_BYTE, offset))
+              : Long.toString(getLong(dtype, memory, offset));
     };
   }
 

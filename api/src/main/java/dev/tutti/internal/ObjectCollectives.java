@@ -27,7 +27,7 @@ final class ObjectCollectives {
     group.allGatherInto(all, padded(own, longest));
     List<T> values = new ArrayList<>();
     for (int r = 0; r < group.size(); r++) {
-      values.add(codec.decode(bytes(all.select(0, r), lengths.flatLong(r))));
+      values.add(codec.decode(bytes(all.select(0, r), lengths.getLong(r))));
     }
     return values;
   }
@@ -37,9 +37,9 @@ final class ObjectCollectives {
     byte[] own = isRoot ? codec.encode(required(value)) : new byte[0];
     Tensor length = Tensor.of((long) own.length);
     group.broadcast(length, root);
-    Tensor data = isRoot ? Tensor.of(own) : Tensor.allocate(DType.UINT8, length.flatLong(0));
+    Tensor data = isRoot ? Tensor.ofUint8(own) : Tensor.allocate(DType.UINT8, length.getLong(0));
     group.broadcast(data, root);
-    return codec.decode(bytes(data, length.flatLong(0)));
+    return codec.decode(bytes(data, length.getLong(0)));
   }
 
   <T> List<T> gather(T value, int root, Codec<T> codec) {
@@ -56,7 +56,7 @@ final class ObjectCollectives {
     group.gather(parts, padded(own, longest), root);
     List<T> values = new ArrayList<>();
     for (int r = 0; r < parts.size(); r++) {
-      values.add(codec.decode(bytes(parts.get(r), lengths.flatLong(r))));
+      values.add(codec.decode(bytes(parts.get(r), lengths.getLong(r))));
     }
     return values;
   }
@@ -67,14 +67,14 @@ final class ObjectCollectives {
     if (group.rank() == root) {
       for (int r = 0; r < group.size(); r++) {
         encoded.add(codec.encode(values.get(r)));
-        lengths.setFlat(r, (long) encoded.get(r).length);
+        lengths.setLong(r, (long) encoded.get(r).length);
       }
     }
     group.broadcast(lengths, root);
     long longest = longest(lengths);
     Tensor own = Tensor.allocate(DType.UINT8, longest);
     group.scatter(own, encoded.stream().map(bytes -> padded(bytes, longest)).toList(), root);
-    return codec.decode(bytes(own, lengths.flatLong(group.rank())));
+    return codec.decode(bytes(own, lengths.getLong(group.rank())));
   }
 
   private static <T> T required(@Nullable T value) {
@@ -87,7 +87,7 @@ final class ObjectCollectives {
   private static long longest(Tensor lengths) {
     long longest = 0;
     for (long i = 0; i < lengths.numel(); i++) {
-      longest = Math.max(longest, lengths.flatLong(i));
+      longest = Math.max(longest, lengths.getLong(i));
     }
     return longest;
   }

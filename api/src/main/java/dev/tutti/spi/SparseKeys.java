@@ -148,7 +148,7 @@ final class SparseKeys {
     Tensor indices = tensor.indices();
     for (long entry = 0; entry < indices.size(1); entry++) {
       for (int d = 0; d < sizes.length; d++) {
-        long index = indices.flatLong(d * indices.size(1) + entry);
+        long index = indices.getLong(d * indices.size(1) + entry);
         if (index < 0 || index >= sizes[d]) {
           return new IndexOutOfBoundsException(
               "index " + index + " is outside dimension " + d + " of " + tensor.describe());

@@ -174,7 +174,7 @@ class ArgumentsTest {
   }
 
   private static Tensor strided(MemorySegment memory, long[] shape, long... strides) {
-    return Tensor.of(memory, DType.FLOAT32, shape, strides, Device.CPU);
+    return Tensor.wrap(memory, DType.FLOAT32, shape, strides, Device.CPU);
   }
 
   @Test
@@ -209,20 +209,20 @@ class ArgumentsTest {
     Tensor large = Tensor.allocate(DType.UINT8, 1 << 20);
     long[] shape = {1 << 10, 1 << 9};
     for (long[] strides : new long[][] {{1, 1}, {512, 2}}) {
-      Tensor tensor = Tensor.of(large.segment(), DType.UINT8, shape, strides, Device.CPU);
+      Tensor tensor = Tensor.wrap(large.segment(), DType.UINT8, shape, strides, Device.CPU);
       assertThatIllegalArgumentException()
           .isThrownBy(() -> group.recv(tensor, 1))
           .withMessageContaining("its elements share memory");
     }
     group.recv(
-        Tensor.of(large.segment(), DType.UINT8, shape, new long[] {1, 1 << 10}, Device.CPU), 1);
+        Tensor.wrap(large.segment(), DType.UINT8, shape, new long[] {1, 1 << 10}, Device.CPU), 1);
   }
 
   @Test
   void onlyTheRootOfABroadcastMayGiveMemoryThatMustNotBeWritten() {
     MemorySegment memory = Tensor.allocate(DType.FLOAT32, 6).segment();
-    Tensor readOnly = Tensor.of(memory.asReadOnly(), DType.FLOAT32, 6);
-    Tensor array = Tensor.of(MemorySegment.ofArray(new float[6]).asReadOnly(), DType.FLOAT32, 6);
+    Tensor readOnly = Tensor.wrap(memory.asReadOnly(), DType.FLOAT32, 6);
+    Tensor array = Tensor.wrap(MemorySegment.ofArray(new float[6]).asReadOnly(), DType.FLOAT32, 6);
     Tensor expanded = strided(memory, new long[] {3, 2}, 0, 1);
     for (Tensor tensor : List.of(readOnly, array, expanded)) {
       group.broadcast(tensor, 0);
@@ -238,7 +238,7 @@ class ArgumentsTest {
     ScriptedProvider ordered = new ScriptedProvider();
     ordered.features = new Feature[] {Feature.REAL_RESULTS, Feature.TAGS, Feature.STREAM_ORDERED};
     Tensor readOnly =
-        Tensor.of(Tensor.allocate(DType.FLOAT32, 6).segment().asReadOnly(), DType.FLOAT32, 6);
+        Tensor.wrap(Tensor.allocate(DType.FLOAT32, 6).segment().asReadOnly(), DType.FLOAT32, 6);
     try (ProcessGroup streams = ordered.join(2)) {
       streams.broadcast(readOnly, 0);
       assertThatIllegalArgumentException().isThrownBy(() -> streams.broadcast(readOnly, 1));

@@ -90,8 +90,8 @@ class DlpackTest {
       assertThat(taken.toString()).isEqualTo(tensor.toString());
       assertThat(address(taken)).isEqualTo(address(tensor));
       assertThat(taken.toDoubleArray()).containsExactly(1, 1, 1, 1, 1, 1);
-      taken.setFlat(5, 0.0);
-      assertThat(tensor.flatDouble(5)).isZero();
+      taken.setDouble(5, 0.0);
+      assertThat(tensor.getDouble(5)).isZero();
       assertThat(DlpackExports.isExported(managed)).isTrue();
     }
     assertThat(DlpackExports.isExported(managed)).isFalse();
@@ -100,7 +100,7 @@ class DlpackTest {
   @Test
   void theVersionedStructureSaysWhatIsReadOnly() {
     Tensor writable = Tensor.of(1f, 2f, 3f);
-    Tensor readOnly = Tensor.of(writable.segment().asReadOnly(), DType.FLOAT32, 3);
+    Tensor readOnly = Tensor.wrap(writable.segment().asReadOnly(), DType.FLOAT32, 3);
     for (Tensor tensor : new Tensor[] {writable, readOnly}) {
       boolean flag = tensor == readOnly;
       MemorySegment managed = Dlpack.giveVersioned(tensor);
@@ -138,7 +138,7 @@ class DlpackTest {
 
   @Test
   void whatCannotBeGivenIsRefused() {
-    Tensor heap = Tensor.of(MemorySegment.ofArray(new float[4]), DType.FLOAT32, 4);
+    Tensor heap = Tensor.wrap(MemorySegment.ofArray(new float[4]), DType.FLOAT32, 4);
     Tensor indices = Tensor.allocate(DType.INT64, 1, 2);
     Tensor sparse = Tensor.sparse(indices, Tensor.of(1f, 2f), 9);
     for (Tensor tensor : new Tensor[] {heap, sparse}) {
@@ -195,7 +195,7 @@ class DlpackTest {
       Tensor taken = Dlpack.take(source.managed, arena);
       arena.close();
       assertThat(source.deleted()).isZero();
-      assertThatThrownBy(() -> taken.flatLong(0)).isInstanceOf(IllegalStateException.class);
+      assertThatThrownBy(() -> taken.getLong(0)).isInstanceOf(IllegalStateException.class);
     }
   }
 

@@ -80,7 +80,7 @@ class GroupTest {
           assertThat(matrix.toFloatArray()).containsExactly(2, 8, 6, 8, 20, 12);
           float[] heap = {1, 2};
           group.allReduce(
-              Tensor.of(java.lang.foreign.MemorySegment.ofArray(heap), DType.FLOAT32, 2));
+              Tensor.wrap(java.lang.foreign.MemorySegment.ofArray(heap), DType.FLOAT32, 2));
           assertThat(heap).containsExactly(2, 4);
           return null;
         });

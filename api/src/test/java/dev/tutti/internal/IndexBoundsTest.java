@@ -14,8 +14,8 @@ class IndexBoundsTest {
       for (long bad : new long[] {-1, 7, Long.MIN_VALUE, Long.MAX_VALUE}) {
         Tensor indices = Tensor.allocate(DType.INT64, 2, count).fill(6);
         assertThat(IndexBounds.firstOutside(indices, 1, 7)).isEqualTo(-1);
-        indices.setFlat(count + at, bad);
-        indices.setFlat(2L * count - 1, bad);
+        indices.setLong(count + at, bad);
+        indices.setLong(2L * count - 1, bad);
         assertThat(IndexBounds.firstOutside(indices, 0, 7)).isEqualTo(-1);
         assertThat(IndexBounds.firstOutside(indices, 1, 7)).isEqualTo(at);
       }

@@ -131,9 +131,9 @@ class OverlapsTest {
   @Test
   void arraysAreToldApartAndCopiesMayShare() {
     MemorySegment array = MemorySegment.ofArray(new float[12]);
-    Tensor first = Tensor.of(array.asSlice(0, 24), DType.FLOAT32, 6);
-    Tensor second = Tensor.of(array.asSlice(24, 24), DType.FLOAT32, 6);
-    Tensor other = Tensor.of(MemorySegment.ofArray(new float[6]), DType.FLOAT32, 6);
+    Tensor first = Tensor.wrap(array.asSlice(0, 24), DType.FLOAT32, 6);
+    Tensor second = Tensor.wrap(array.asSlice(24, 24), DType.FLOAT32, 6);
+    Tensor other = Tensor.wrap(MemorySegment.ofArray(new float[6]), DType.FLOAT32, 6);
     group.allToAllSingle(first, second);
     group.allToAllSingle(first, other);
     group.allGatherIntoCoalesced(
@@ -173,7 +173,7 @@ class OverlapsTest {
                 List.of(at(0, 6), at(5, 6)),
                 List.of(at(20, 2), at(22, 2)),
                 AllGatherOptions.DEFAULT));
-    Tensor array = Tensor.of(MemorySegment.ofArray(new float[6]), DType.FLOAT32, 6);
+    Tensor array = Tensor.wrap(MemorySegment.ofArray(new float[6]), DType.FLOAT32, 6);
     refused(
         "outputs[1] (float32[2] on cpu) and outputs[2]",
         () ->

@@ -229,7 +229,7 @@ class RendezvousTest {
             try (ProcessGroup group = ProcessGroup.init(options)) {
               Tensor tensor = Tensor.of((float) group.rank());
               group.allReduce(tensor);
-              return (float) tensor.flatDouble(0);
+              return (float) tensor.getDouble(0);
             }
           });
     }

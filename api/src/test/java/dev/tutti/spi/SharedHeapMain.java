@@ -10,7 +10,7 @@ final class SharedHeapMain {
 
   public static void main(String[] args) throws IOException {
     Tensor tensor = Tensor.allocate(DType.INT32, 100_000);
-    tensor.setFlat(99_999, 4711);
+    tensor.setLong(99_999, 4711);
     SharedHeap heap = SharedHeap.ofProcess().orElseThrow();
     System.out.println(
         heap.descriptor()
@@ -21,6 +21,6 @@ final class SharedHeapMain {
             + " "
             + (tensor.segment().address() - heap.address()));
     int last = System.in.read();
-    System.out.println(last + " " + tensor.flatLong(99_999));
+    System.out.println(last + " " + tensor.getLong(99_999));
   }
 }

@@ -175,7 +175,7 @@ class SharedHeapTest {
   void tensorsThatNobodyHasAreFreed() {
     long before = heap.used();
     for (int i = 0; i < 100; i++) {
-      Tensor.allocate(DType.UINT8, LARGE).setFlat(i, 1);
+      Tensor.allocate(DType.UINT8, LARGE).setLong(i, 1);
     }
     until("the tensors are freed", () -> heap.used() <= before);
   }

@@ -81,8 +81,8 @@ final class SparseInputs {
     long[] shape = Arrays.copyOf(sparse, sparse.length + dense.length);
     System.arraycopy(dense, 0, shape, sparse.length, dense.length);
     return Tensor.sparse(
-        Tensor.of(indices, DType.INT64, sparse.length, count),
-        Tensor.of(values, dtype, valueShape),
+        Tensor.wrap(indices, DType.INT64, sparse.length, count),
+        Tensor.wrap(values, dtype, valueShape),
         shape);
   }
 

@@ -31,7 +31,7 @@ final class TreeMapSum {
       for (long entry = 0; entry < indices.size(1); entry++) {
         long key = 0;
         for (int d = 0; d < sparseDims; d++) {
-          key = key * shape[d] + indices.flatLong(d * indices.size(1) + entry);
+          key = key * shape[d] + indices.getLong(d * indices.size(1) + entry);
         }
         places
             .computeIfAbsent(key, place -> new ArrayList<>(1))
@@ -46,7 +46,7 @@ final class TreeMapSum {
     for (Map.Entry<Long, List<Entry>> place : places.entrySet()) {
       long rest = place.getKey();
       for (int d = sparseDims - 1; d >= 0; d--) {
-        indices.setFlat(d * (long) places.size() + row, rest % shape[d]);
+        indices.setLong(d * (long) places.size() + row, rest % shape[d]);
         rest /= shape[d];
       }
       add(place.getValue(), model.dtype(), sums.segment(), row * rowBytes, rowLength);

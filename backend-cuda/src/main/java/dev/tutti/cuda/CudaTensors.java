@@ -120,7 +120,7 @@ public final class CudaTensors {
 
   /** Views memory of a device as a contiguous tensor. */
   static Tensor view(CudaDevice device, MemorySegment segment, DType dtype, long... shape) {
-    return Tensor.of(segment, dtype, shape, denseStrides(shape), device.device());
+    return Tensor.wrap(segment, dtype, shape, denseStrides(shape), device.device());
   }
 
   /**

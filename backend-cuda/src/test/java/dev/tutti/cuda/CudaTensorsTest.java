@@ -30,7 +30,7 @@ class CudaTensorsTest {
     assertThat(tensor.shape()).containsExactly(3, 5);
     assertThat(tensor.isContiguous()).isTrue();
     assertThat(tensor.segment().byteSize()).isEqualTo(30);
-    assertThatThrownBy(() -> tensor.flatDouble(0)).isInstanceOf(IllegalStateException.class);
+    assertThatThrownBy(() -> tensor.getDouble(0)).isInstanceOf(IllegalStateException.class);
     assertThat(cuda.device(1).tensors().allocate(DType.INT8).device()).isEqualTo(Device.cuda(1));
     assertThat(tensors.allocate(DType.INT8, 0).numel()).isZero();
   }
@@ -58,9 +58,9 @@ class CudaTensorsTest {
     Tensor back = tensors.toHost(device);
     assertThat(machine.fake.calls("cuMemcpyAsync")).hasSize(8);
     for (int i = 0; i < length; i += 1021) {
-      assertThat(back.flatLong(i)).isEqualTo(numbers[i]);
+      assertThat(back.getLong(i)).isEqualTo(numbers[i]);
     }
-    assertThat(back.flatLong(length - 1)).isEqualTo(numbers[length - 1]);
+    assertThat(back.getLong(length - 1)).isEqualTo(numbers[length - 1]);
     assertThat(cuda.device(0).pinned().blocksInUse()).isZero();
     assertThat(cuda.device(0).pinned().allocatedBytes())
         .as("two chunks at once, of each size")

@@ -113,9 +113,9 @@ class GlooCudaPartsTest {
     Tensor reals = dtype.isComplex() ? tensor.viewAsReal().flatten() : tensor;
     for (long i = 0; i < reals.numel(); i++) {
       if (reals.dtype().isFloatingPoint()) {
-        reals.setFlat(i, random.nextGaussian());
+        reals.setDouble(i, random.nextGaussian());
       } else {
-        reals.setFlat(i, random.nextLong(100));
+        reals.setLong(i, random.nextLong(100));
       }
     }
     return tensor;

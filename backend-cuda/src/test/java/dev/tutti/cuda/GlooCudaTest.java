@@ -263,7 +263,7 @@ class GlooCudaTest {
               assertThat(read(device, all)).containsExactly(4, 16, 16, 40);
               Tensor own = device.tensors().copyOf(Tensor.of(9f, 9, 9));
               Tensor expanded =
-                  Tensor.of(
+                  Tensor.wrap(
                       own.segment(), DType.FLOAT32, new long[] {2}, new long[] {0}, own.device());
               assertThatThrownBy(() -> group.allReduce(expanded))
                   .isInstanceOf(IllegalArgumentException.class)

@@ -160,7 +160,7 @@ public final class GpuBench {
     Tensor host = device.tensors().toHost(part);
     double one = 0.74609375; // 0x3f3f as bfloat16
     for (long i = 0; i < host.numel(); i++) {
-      double sum = host.flatDouble(i);
+      double sum = host.getDouble(i);
       if (Math.abs(sum - ranks * one) > ranks * one / 128) {
         throw new AssertionError("element " + i + " of " + part + " is " + sum);
       }

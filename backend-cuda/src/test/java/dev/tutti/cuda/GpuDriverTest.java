@@ -159,7 +159,7 @@ class GpuDriverTest {
     Tensor wrapped =
         device.tensors().wrap(tensor.segment().address(), tensor, DType.FLOAT32, 1 << 10);
     device.tensors().copyFromHost(wrapped, Tensor.allocate(DType.FLOAT32, 1 << 10).fill(3));
-    assertThat(device.tensors().toHost(wrapped).flatDouble(1023)).isEqualTo(3);
+    assertThat(device.tensors().toHost(wrapped).getDouble(1023)).isEqualTo(3);
   }
 
   @Test
@@ -219,7 +219,7 @@ class GpuDriverTest {
     Tensor first = device.tensors().wrap(one, this, DType.INT32, 4);
     Tensor second = device.tensors().wrap(two, this, DType.INT32, 4);
     device.tensors().copyFromHost(first, Tensor.of(1, 2, 3, 4));
-    assertThat(device.tensors().toHost(second).flatLong(3)).isEqualTo(4);
+    assertThat(device.tensors().toHost(second).getLong(3)).isEqualTo(4);
     memory.unmap(one, bytes);
     memory.unmap(two, bytes);
     memory.freeAddress(one, bytes);
@@ -248,7 +248,7 @@ class GpuDriverTest {
       for (int i = 0; i < 10; i++) {
         graphs.launch(executable, stream.handle());
       }
-      assertThat(device.tensors().toHost(tensor).flatDouble(0)).isEqualTo(10);
+      assertThat(device.tensors().toHost(tensor).getDouble(0)).isEqualTo(10);
       graphs.destroyExecutable(executable);
       graphs.destroy(graph);
     }

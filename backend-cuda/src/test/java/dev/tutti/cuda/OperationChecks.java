@@ -40,9 +40,9 @@ public final class OperationChecks {
     Tensor host = Tensor.allocate(dtype, count);
     for (int i = 0; i < count; i++) {
       if (dtype.isFloatingPoint()) {
-        host.setFlat(i, (double) value.applyAsLong(i));
+        host.setDouble(i, (double) value.applyAsLong(i));
       } else {
-        host.setFlat(i, value.applyAsLong(i));
+        host.setLong(i, value.applyAsLong(i));
       }
     }
     return device.tensors().copyOf(host);
@@ -51,7 +51,7 @@ public final class OperationChecks {
   private long[] values(Tensor tensor) {
     Tensor host = device.tensors().toHost(tensor);
     return LongStream.range(0, host.numel())
-        .map(i -> host.dtype().isFloatingPoint() ? (long) host.flatDouble(i) : host.flatLong(i))
+        .map(i -> host.dtype().isFloatingPoint() ? (long) host.getDouble(i) : host.getLong(i))
         .toArray();
   }
 

@@ -144,17 +144,17 @@ final class SparseCases {
     Tensor parts = kind.dtype.isComplex() ? parts(values) : values;
     for (long i = 0; i < parts.numel(); i++) {
       if (kind.dtype == DType.BOOL) {
-        parts.setFlat(i, (double) random.nextInt(2));
+        parts.setDouble(i, (double) random.nextInt(2));
       } else if (isSpread) {
-        parts.setFlat(i, random.nextDouble(-3, 3));
+        parts.setDouble(i, random.nextDouble(-3, 3));
       } else {
         // In halves too sums of some thousand are exact.
-        parts.setFlat(i, random.nextInt(64) == 0 ? 1.0 : 0.0);
+        parts.setDouble(i, random.nextInt(64) == 0 ? 1.0 : 0.0);
       }
     }
     Tensor indices = Tensor.allocate(DType.INT64, kind.sparseDims, entries);
     for (int i = 0; i < coordinates.length; i++) {
-      indices.setFlat(i, coordinates[i]);
+      indices.setLong(i, coordinates[i]);
     }
     return Tensor.sparse(indices, values, kind.shape);
   }
@@ -162,6 +162,6 @@ final class SparseCases {
   /** Views complex numbers as twice as many real ones. */
   private static Tensor parts(Tensor complex) {
     DType part = complex.dtype() == DType.COMPLEX64 ? DType.FLOAT32 : DType.FLOAT64;
-    return Tensor.of(complex.segment(), part, 2 * complex.numel());
+    return Tensor.wrap(complex.segment(), part, 2 * complex.numel());
   }
 }

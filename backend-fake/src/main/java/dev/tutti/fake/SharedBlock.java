@@ -60,7 +60,7 @@ final class SharedBlock {
   /** Views the buffer of a rank, until the viewer releases its part. */
   Tensor view(int viewer, int rank, DType dtype, long byteOffset, long... shape) {
     MemorySegment buffer = bytes.of(viewer).asSlice(rank * stride(byteSize), byteSize);
-    return Tensor.of(buffer.asSlice(byteOffset), dtype, shape);
+    return Tensor.wrap(buffer.asSlice(byteOffset), dtype, shape);
   }
 
   void barrier(SharedMemory self, int channel, Duration timeout) {

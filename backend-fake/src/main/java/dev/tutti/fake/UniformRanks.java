@@ -39,7 +39,7 @@ final class UniformRanks extends FakeCopies {
       HostReducer.scale(dtype, tensor.segment(), 0, tensor.numel(), factor);
     } else if (dtype != DType.BOOL) {
       for (long i = 0; i < tensor.numel(); i++) {
-        tensor.setFlat(i, tensor.flatLong(i) * (long) factor);
+        tensor.setLong(i, tensor.getLong(i) * (long) factor);
       }
     }
   }
@@ -48,9 +48,9 @@ final class UniformRanks extends FakeCopies {
     DType dtype = tensor.dtype();
     for (long i = 0; i < tensor.numel(); i++) {
       if (dtype.isFloatingPoint()) {
-        tensor.setFlat(i, Math.pow(tensor.flatDouble(i), size));
+        tensor.setDouble(i, Math.pow(tensor.getDouble(i), size));
       } else {
-        tensor.setFlat(i, power(tensor.flatLong(i), size));
+        tensor.setLong(i, power(tensor.getLong(i), size));
       }
     }
   }

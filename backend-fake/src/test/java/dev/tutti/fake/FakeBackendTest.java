@@ -141,7 +141,7 @@ class FakeBackendTest {
           assertThat(doubles(output)).containsExactly(1, 2, 3, 4, 0, 0);
           List<Tensor> outputs = four(Tensor.of(0f), Tensor.of(0f), Tensor.of(0f), Tensor.of(0f));
           group.allToAll(outputs, four(Tensor.of(1f), Tensor.of(2f), Tensor.of(3f), Tensor.of(4f)));
-          assertThat(outputs).extracting(t -> t.flatDouble(0)).containsExactly(1.0, 2.0, 3.0, 4.0);
+          assertThat(outputs).extracting(t -> t.getDouble(0)).containsExactly(1.0, 2.0, 3.0, 4.0);
         });
   }
 
@@ -203,7 +203,7 @@ class FakeBackendTest {
           assertThat(doubles(output)).containsExactly(3, 3, 4, 3, 3, 4);
           List<Tensor> outputs = four(Tensor.of(0f), Tensor.of(0f), Tensor.of(0f), Tensor.of(0f));
           group.allToAll(outputs, four(Tensor.of(1f), Tensor.of(2f), Tensor.of(3f), Tensor.of(4f)));
-          assertThat(outputs).extracting(t -> t.flatDouble(0)).containsOnly(3.0);
+          assertThat(outputs).extracting(t -> t.getDouble(0)).containsOnly(3.0);
         });
   }
 
@@ -265,7 +265,7 @@ class FakeBackendTest {
   }
 
   private static Tensor onDevice(long address, long numel) {
-    return Tensor.of(
+    return Tensor.wrap(
         MemorySegment.ofAddress(address).reinterpret(4 * numel),
         DType.FLOAT32,
         new long[] {numel},
@@ -291,7 +291,7 @@ class FakeBackendTest {
             assertThat(half.rank()).isEqualTo(1);
             Tensor tensor = Tensor.of(5);
             half.allReduce(tensor);
-            assertThat(tensor.flatLong(0)).isEqualTo(10);
+            assertThat(tensor.getLong(0)).isEqualTo(10);
           }
           assertThat(group.split(-1, 0)).isEmpty();
           try (ProcessGroup all = group.split(3, 7).orElseThrow()) {

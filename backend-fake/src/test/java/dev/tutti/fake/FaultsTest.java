@@ -51,7 +51,7 @@ class FaultsTest {
                 group -> {
                   Tensor tensor = Tensor.of(group.rank() + 1f);
                   group.allReduce(tensor);
-                  return tensor.flatDouble(0);
+                  return tensor.getDouble(0);
                 });
     assertThat(sums).containsExactly(6.0, 6.0, 6.0);
   }
@@ -99,7 +99,7 @@ class FaultsTest {
                   for (int i = 0; i <= 20; i++) {
                     Tensor tensor = Tensor.of(-1);
                     group.recv(tensor, 0);
-                    assertThat(tensor.flatLong(0)).isEqualTo(i);
+                    assertThat(tensor.getLong(0)).isEqualTo(i);
                   }
                   return delay.toNanos();
                 });
@@ -131,7 +131,7 @@ class FaultsTest {
               } else {
                 Tensor tensor = Tensor.of(0);
                 group.recv(tensor, 1, P2pOptions.DEFAULT.withTag(1));
-                assertThat(tensor.flatLong(0)).isEqualTo(2);
+                assertThat(tensor.getLong(0)).isEqualTo(2);
                 assertThatThrownBy(() -> group.send(Tensor.of(1), 1, options))
                     .isInstanceOf(CollectiveException.class);
               }
@@ -170,7 +170,7 @@ class FaultsTest {
               } else if (group.rank() == 1) {
                 Tensor near = Tensor.of(0);
                 group.recv(near, 0);
-                assertThat(near.flatLong(0)).isEqualTo(4);
+                assertThat(near.getLong(0)).isEqualTo(4);
                 assertThat(sent.await(60, TimeUnit.SECONDS)).isTrue();
                 Work blocked = group.allReduce(Tensor.of(1), AllReduceOptions.DEFAULT.withAsync());
                 assertThat(blocked.await(BRIEF)).isFalse();
@@ -180,7 +180,7 @@ class FaultsTest {
               } else {
                 Tensor far = Tensor.of(0);
                 group.recv(far, 0);
-                assertThat(far.flatLong(0)).isEqualTo(5);
+                assertThat(far.getLong(0)).isEqualTo(5);
               }
               group.allReduce(Tensor.of(1));
             });
@@ -301,7 +301,7 @@ class FaultsTest {
               Tensor tensor = Tensor.of(1f);
               group.allReduce(tensor);
               group.allReduce(tensor);
-              assertThat(tensor.flatDouble(0)).isEqualTo(4);
+              assertThat(tensor.getDouble(0)).isEqualTo(4);
               CollectiveException failure =
                   catchThrowableOfType(
                       CollectiveException.class, () -> group.allReduce(tensor, ReduceOp.SUM));

@@ -34,13 +34,14 @@ final class Samples {
   static Tensor fill(Tensor tensor, int rank) {
     Tensor real = tensor.viewAsReal();
     if (tensor.dtype().isOpaque()) {
+      Tensor bytes = tensor.view(DType.UINT8);
       for (long i = 0; i < tensor.numel(); i++) {
-        tensor.setFlat(i, (rank * 31L + i * 7) & 0xff);
+        bytes.setLong(i, (rank * 31L + i * 7) & 0xff);
       }
       return tensor;
     }
     for (long i = 0; i < real.numel(); i++) {
-      real.setFlat(i, value(real.dtype(), rank, i));
+      real.setDouble(i, value(real.dtype(), rank, i));
     }
     return tensor;
   }
@@ -60,9 +61,9 @@ final class Samples {
     long parts = dtype.isComplex() ? 2 : 1;
     for (long i = 0; i < real.numel(); i++) {
       if (real.dtype().isFloatingPoint()) {
-        real.setFlat(i, reduceDoubles(real.dtype(), op, size, start * parts + i));
+        real.setDouble(i, reduceDoubles(real.dtype(), op, size, start * parts + i));
       } else {
-        real.setFlat(i, reduceLongs(real.dtype(), op, size, start * parts + i));
+        real.setLong(i, reduceLongs(real.dtype(), op, size, start * parts + i));
       }
     }
     return expected;
@@ -106,8 +107,8 @@ final class Samples {
     }
     // The sum wraps like the type before it is divided.
     Tensor wrapped = Tensor.allocate(dtype, 1);
-    wrapped.setFlat(0, result);
-    return wrapped.flatLong(0) / size;
+    wrapped.setLong(0, result);
+    return wrapped.getLong(0) / size;
   }
 
   /** Tells whether two contiguous tensors have the same bytes. */

@@ -404,7 +404,7 @@ class ThreadedFailureTest {
                                   new TestOperation(OpType.ALL_REDUCE, 1, RawWorld.TIMEOUT),
                                   tensor,
                                   ReduceOp.SUM);
-                          sums.put(self, tensor.flatDouble(0));
+                          sums.put(self, tensor.getDouble(0));
                         } catch (Exception e) {
                           throw new AssertionError(e);
                         }

@@ -81,7 +81,7 @@ class ThreadedMessageTest {
           for (int i = 0; i < count; i++) {
             for (int peer = 0; peer < 3; peer++) {
               if (peer != rank.rank) {
-                assertThat(received.get(at++).flatLong(0)).isEqualTo(10_000 * peer + i);
+                assertThat(received.get(at++).getLong(0)).isEqualTo(10_000 * peer + i);
               }
             }
           }
@@ -103,8 +103,8 @@ class ThreadedMessageTest {
             Tensor one = Tensor.of(0);
             recv(rank, two, 0, 2).result();
             recv(rank, one, 0, 1).result();
-            assertThat(two.flatLong(0)).isEqualTo(2);
-            assertThat(one.flatLong(0)).isEqualTo(1);
+            assertThat(two.getLong(0)).isEqualTo(2);
+            assertThat(one.getLong(0)).isEqualTo(1);
           }
         });
   }
@@ -143,7 +143,7 @@ class ThreadedMessageTest {
             Tensor tensor = Tensor.of(0);
             TestOperation op = recvAny(rank, tensor, 3);
             op.result();
-            assertThat(tensor.flatLong(0)).isEqualTo(op.source * 11L);
+            assertThat(tensor.getLong(0)).isEqualTo(op.source * 11L);
             seen.set(op.source);
           }
           assertThat(seen.cardinality()).isEqualTo(size - 1);
@@ -191,8 +191,8 @@ class ThreadedMessageTest {
           rank.backend.barrier(rank.op(OpType.BARRIER));
           Tensor taken = Tensor.of(0);
           recv(rank, taken, 0, 0).result();
-          assertThat(given.flatLong(0)).isZero();
-          assertThat(taken.flatLong(0)).isEqualTo(5);
+          assertThat(given.getLong(0)).isZero();
+          assertThat(taken.getLong(0)).isEqualTo(5);
         });
   }
 
@@ -232,7 +232,7 @@ class ThreadedMessageTest {
           TestOperation waiting = recvAny(rank, Tensor.of(0), 3);
           posted.countDown();
           before.result();
-          assertThat(first.flatLong(0)).isEqualTo(11);
+          assertThat(first.getLong(0)).isEqualTo(11);
           for (TestOperation op : List.of(waiting, recvAny(rank, Tensor.of(0), 3))) {
             assertThatThrownBy(op::result)
                 .isInstanceOf(PeerLostException.class)
@@ -264,7 +264,7 @@ class ThreadedMessageTest {
           ones.fill(1);
           recv(rank, tensor, 0, 0);
           posted.countDown();
-          while (tensor.flatLong(0) == 0) {
+          while (tensor.getLong(0) == 0) {
             Thread.onSpinWait();
           }
           rank.backend.abort(new IllegalStateException("had enough"));
@@ -293,7 +293,7 @@ class ThreadedMessageTest {
           rank.backend.abort(new IllegalStateException("had enough"));
           assertThatThrownBy(op::result).isInstanceOf(PeerLostException.class);
           aborted.countDown();
-          assertThat(tensor.flatLong(0)).isZero();
+          assertThat(tensor.getLong(0)).isZero();
         });
   }
 }

@@ -164,7 +164,7 @@ class ThreadedReductionTest {
           Random random = new Random(rank.rank);
           Tensor tensor = Tensor.allocate(DType.FLOAT32, count);
           for (int i = 0; i < count; i++) {
-            tensor.setFlat(i, (random.nextFloat() - 0.5f) * 1e6f);
+            tensor.setDouble(i, (random.nextFloat() - 0.5f) * 1e6f);
           }
           rank.backend.allReduce(rank.op(OpType.ALL_REDUCE), tensor, ReduceOp.SUM);
           assertThat(Arrays.mismatch(tensor.toFloatArray(), expected)).isEqualTo(-1);
@@ -204,10 +204,10 @@ class ThreadedReductionTest {
             Tensor real = values.viewAsReal();
             long perRow = nnz == 0 ? 0 : real.numel() / nnz;
             for (int entry = 0; entry < nnz; entry++) {
-              indices.setFlat(entry, places[0][entry]);
-              indices.setFlat(nnz + entry, places[1][entry]);
+              indices.setLong(entry, places[0][entry]);
+              indices.setLong(nnz + entry, places[1][entry]);
               for (int i = 0; i < perRow; i++) {
-                real.setFlat(entry * perRow + i, 10.0 * rank.rank + entry + 1 + i);
+                real.setDouble(entry * perRow + i, 10.0 * rank.rank + entry + 1 + i);
               }
             }
             TestOperation op = rank.op(OpType.ALL_REDUCE_SPARSE);

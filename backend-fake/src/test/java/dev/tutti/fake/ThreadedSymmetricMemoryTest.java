@@ -39,12 +39,12 @@ class ThreadedSymmetricMemoryTest {
               for (int peer = 0; peer < 4; peer++) {
                 memory
                     .buffer(peer, DType.INT64, 8L * rank.rank, 1)
-                    .setFlat(0, 1000L * round + 10L * rank.rank + peer);
+                    .setLong(0, 1000L * round + 10L * rank.rank + peer);
               }
               memory.barrier(round % memory.channels(), LONG);
               Tensor own = memory.buffer(rank.rank, DType.INT64, 0, 4);
               for (int peer = 0; peer < 4; peer++) {
-                assertThat(own.flatLong(peer)).isEqualTo(1000L * round + 10L * peer + rank.rank);
+                assertThat(own.getLong(peer)).isEqualTo(1000L * round + 10L * peer + rank.rank);
               }
               memory.barrier(0, LONG);
             }
@@ -97,12 +97,12 @@ class ThreadedSymmetricMemoryTest {
             Tensor shared = memory.buffer(1, DType.INT64, 0, 1);
             for (int i = 1; i <= 200; i++) {
               if (rank.rank == 0) {
-                shared.setFlat(0, (long) i);
+                shared.setLong(0, (long) i);
                 memory.putSignal(1, 3, LONG);
                 memory.waitSignal(1, 3, LONG);
               } else {
                 memory.waitSignal(0, 3, LONG);
-                assertThat(shared.flatLong(0)).isEqualTo(i);
+                assertThat(shared.getLong(0)).isEqualTo(i);
                 memory.putSignal(0, 3, LONG);
               }
             }
@@ -202,7 +202,7 @@ class ThreadedSymmetricMemoryTest {
         .hasSize(2)
         .allSatisfy(
             view ->
-                assertThatThrownBy(() -> view.flatLong(0))
+                assertThatThrownBy(() -> view.getLong(0))
                     .isInstanceOf(IllegalStateException.class));
   }
 
@@ -216,15 +216,15 @@ class ThreadedSymmetricMemoryTest {
           rank.backend.barrier(rank.op(OpType.BARRIER));
           if (rank.rank == 0) {
             memory.close();
-            assertThatThrownBy(() -> view.flatLong(0)).isInstanceOf(IllegalStateException.class);
-            assertThatThrownBy(() -> view.setFlat(0, 5L)).isInstanceOf(IllegalStateException.class);
+            assertThatThrownBy(() -> view.getLong(0)).isInstanceOf(IllegalStateException.class);
+            assertThatThrownBy(() -> view.setLong(0, 5L)).isInstanceOf(IllegalStateException.class);
           }
           rank.backend.barrier(rank.op(OpType.BARRIER));
           if (rank.rank == 1) {
-            view.setFlat(0, 6L);
-            assertThat(memory.buffer(0, DType.INT64, 0, 1).flatLong(0)).isEqualTo(6);
+            view.setLong(0, 6L);
+            assertThat(memory.buffer(0, DType.INT64, 0, 1).getLong(0)).isEqualTo(6);
             memory.close();
-            assertThatThrownBy(() -> view.flatLong(0)).isInstanceOf(IllegalStateException.class);
+            assertThatThrownBy(() -> view.getLong(0)).isInstanceOf(IllegalStateException.class);
           }
         });
   }

@@ -48,9 +48,9 @@ class ThreadedWorldTest {
                   + " "
                   + group.backends()
                   + " "
-                  + tensor.flatDouble(0)
+                  + tensor.getDouble(0)
                   + " "
-                  + tensor.flatDouble(1);
+                  + tensor.getDouble(1);
             });
     assertThat(results)
         .containsExactly(

@@ -46,7 +46,7 @@ class AllocationTest {
         bytes,
         warmUps,
         "16M",
-        group -> Tensor.of(Arena.ofAuto().allocate(bytes, 64), DType.FLOAT32, bytes / 4));
+        group -> Tensor.wrap(Arena.ofAuto().allocate(bytes, 64), DType.FLOAT32, bytes / 4));
   }
 
   @ParameterizedTest

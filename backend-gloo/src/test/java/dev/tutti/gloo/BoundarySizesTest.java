@@ -166,7 +166,7 @@ class BoundarySizesTest {
       long places = Math.max(0, count - rank);
       Tensor indices = Tensor.allocate(DType.INT64, 1, places);
       for (long i = 0; i < places; i++) {
-        indices.setFlat(i, i);
+        indices.setLong(i, i);
       }
       Tensor values = filled(places, i -> 1);
       Tensor own = Tensor.sparse(indices, values, count + 1);
@@ -175,8 +175,8 @@ class BoundarySizesTest {
       Tensor sum = work.result().get(0);
       assertThat(sum.values().numel()).isEqualTo(count);
       for (long i = 0; i < count; i++) {
-        assertThat(sum.indices().flatLong(i)).isEqualTo(i);
-        assertThat(sum.values().flatDouble(i)).isEqualTo((double) Math.min(size, count - i));
+        assertThat(sum.indices().getLong(i)).isEqualTo(i);
+        assertThat(sum.values().getDouble(i)).isEqualTo((double) Math.min(size, count - i));
       }
     }
 

@@ -61,7 +61,7 @@ class CollectivesTest {
     Tensor tensor = Tensor.allocate(dtype, count);
     long first = Math.min(count, 1000 * PERIOD);
     for (long i = 0; i < first; i++) {
-      tensor.setFlat(i, value(rank, i));
+      tensor.setDouble(i, value(rank, i));
     }
     MemorySegment all = tensor.segment();
     MemorySegment pattern = all.asSlice(0, first * dtype.byteSize());
@@ -116,7 +116,7 @@ class CollectivesTest {
     for (long i = 0; i < tensor.numel(); i++) {
       double value = values[(int) (i % PERIOD)];
       double expected = whole ? Math.floor(value) : value;
-      double actual = tensor.flatDouble(i);
+      double actual = tensor.getDouble(i);
       // The inputs are small whole numbers, so that only the division of AVG rounds.
       double tolerance = op.equals(ReduceOp.AVG) ? Math.abs(expected) / 128 : 0;
       if (Math.abs(actual - expected) > tolerance) {

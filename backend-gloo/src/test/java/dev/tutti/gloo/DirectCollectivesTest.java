@@ -33,7 +33,7 @@ class DirectCollectivesTest {
       List.of(ReduceOp.SUM, ReduceOp.AVG, ReduceOp.premulSum(0.3), ReduceOp.MAX);
 
   private static Tensor elsewhere(DType dtype, long count) {
-    return Tensor.of(Arena.ofAuto().allocate(count * dtype.byteSize(), 64), dtype, count);
+    return Tensor.wrap(Arena.ofAuto().allocate(count * dtype.byteSize(), 64), dtype, count);
   }
 
   private static Tensor seen(DType dtype, long count) {
@@ -49,9 +49,9 @@ class DirectCollectivesTest {
     for (long i = 0; i < tensor.numel(); i++) {
       int value = random.nextInt(2000) - 1000;
       if (tensor.dtype().isFloatingPoint()) {
-        tensor.setFlat(i, value / 3.0);
+        tensor.setDouble(i, value / 3.0);
       } else {
-        tensor.setFlat(i, value);
+        tensor.setLong(i, value);
       }
     }
     return tensor;
@@ -111,11 +111,11 @@ class DirectCollectivesTest {
               sum += (rank + 1) * 10L + other;
             }
             for (long i = 0; i < count; i++) {
-              tensor.setFlat(i, (group.rank() + 1) * 10L + other);
+              tensor.setLong(i, (group.rank() + 1) * 10L + other);
             }
             group.allReduce(tensor);
             for (long i = 0; i < count; i += 1001) {
-              assertThat(tensor.flatLong(i)).isEqualTo(sum);
+              assertThat(tensor.getLong(i)).isEqualTo(sum);
             }
           }
           return group.rank();

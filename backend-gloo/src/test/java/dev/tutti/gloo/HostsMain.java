@@ -68,7 +68,7 @@ final class HostsMain {
   private static Tensor filled(DType dtype, int owner, long count) {
     Tensor tensor = Tensor.allocate(dtype, count);
     for (long i = 0; i < count; i++) {
-      tensor.setFlat(i, value(owner, i));
+      tensor.setDouble(i, value(owner, i));
     }
     return tensor;
   }
@@ -91,7 +91,7 @@ final class HostsMain {
 
   private static void check(String what, Tensor tensor, Expected expected) {
     for (long i = 0; i < tensor.numel(); i++) {
-      if (tensor.flatDouble(i) != expected.at(i)) {
+      if (tensor.getDouble(i) != expected.at(i)) {
         throw new AssertionError(
             what
                 + " "
@@ -99,7 +99,7 @@ final class HostsMain {
                 + ": element "
                 + i
                 + " is "
-                + tensor.flatDouble(i)
+                + tensor.getDouble(i)
                 + ", not "
                 + expected.at(i));
       }

@@ -42,7 +42,7 @@ final class ManyProcessesMain {
       group.broadcast(one, group.size() - 1);
       group.barrier();
       boolean right =
-          tensor.flatDouble(COUNT - 1) == group.size() && one.flatDouble(0) == group.size() - 1;
+          tensor.getDouble(COUNT - 1) == group.size() && one.getDouble(0) == group.size() - 1;
       System.out.println(right ? "HAS " + sockets() + " " + ownMemory() : "WRONG " + tensor);
       in.readLine();
     }

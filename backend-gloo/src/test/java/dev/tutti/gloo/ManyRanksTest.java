@@ -70,14 +70,14 @@ class ManyRanksTest {
       Tensor tensor = Tensor.allocate(DType.FLOAT32, count);
       tensor.fill(1);
       group.allReduce(tensor);
-      assertThat(tensor.flatDouble(count - 1)).isEqualTo(size);
+      assertThat(tensor.getDouble(count - 1)).isEqualTo(size);
       tensor.fill(group.rank());
       group.broadcast(tensor, 1);
-      assertThat(tensor.flatDouble(count - 1)).isEqualTo(1);
+      assertThat(tensor.getDouble(count - 1)).isEqualTo(1);
     }
     Tensor parts = Tensor.allocate(DType.INT32, size);
     group.allGatherInto(parts, Tensor.of(group.rank()));
-    assertThat(parts.flatDouble(size - 1)).isEqualTo(size - 1);
+    assertThat(parts.getDouble(size - 1)).isEqualTo(size - 1);
     group.barrier();
     return null;
   }
@@ -151,7 +151,7 @@ class ManyRanksTest {
       works.forEach(Work::await);
       for (int peer = 0; peer < size; peer++) {
         if (peer != rank) {
-          assertThat(received[peer].flatDouble(count - 1)).isEqualTo(100 * peer + rank);
+          assertThat(received[peer].getDouble(count - 1)).isEqualTo(100 * peer + rank);
         }
       }
     }
@@ -184,7 +184,7 @@ class ManyRanksTest {
           }
           group.barrier();
           if (group.rank() == receiver) {
-            assertThat(tensor.flatDouble(0)).isEqualTo(sender);
+            assertThat(tensor.getDouble(0)).isEqualTo(sender);
           }
           return null;
         });
@@ -200,7 +200,7 @@ class ManyRanksTest {
               int source = -1;
               if (group.rank() == 1) {
                 source = group.recvAnySource(tensor);
-                assertThat(tensor.flatDouble(0)).isEqualTo(7);
+                assertThat(tensor.getDouble(0)).isEqualTo(7);
               } else if (group.rank() == 7) {
                 group.send(tensor, 1);
               }

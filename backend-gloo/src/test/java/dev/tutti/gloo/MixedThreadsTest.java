@@ -80,8 +80,8 @@ class MixedThreadsTest {
         Tensor result = group.allReduce(sparse, AllReduceOptions.DEFAULT).result().get(0);
         assertThat(result.indices().numel()).isEqualTo(group.size());
         for (int i = 0; i < group.size(); i++) {
-          assertThat(result.indices().flatDouble(i)).isEqualTo(i);
-          assertThat(result.values().flatDouble(i)).isEqualTo(i + 1);
+          assertThat(result.indices().getDouble(i)).isEqualTo(i);
+          assertThat(result.values().getDouble(i)).isEqualTo(i + 1);
         }
       }
     },

@@ -177,7 +177,7 @@ class PointToPointTest {
               group.recv(in, peer);
               group.send(filled(count, i), peer);
             }
-            if (in.flatDouble(0) != i || in.flatDouble(count - 1) != i) {
+            if (in.getDouble(0) != i || in.getDouble(count - 1) != i) {
               assertThat(in.toFloatArray()).containsOnly(i);
             }
           }
@@ -221,7 +221,7 @@ class PointToPointTest {
             Work reduced = group.allReduce(sum, AllReduceOptions.DEFAULT.withAsync());
             group.barrier();
             reduced.await();
-            assertThat(sum.flatDouble(49_999)).isEqualTo(3);
+            assertThat(sum.getDouble(49_999)).isEqualTo(3);
           }
           works.forEach(Work::await);
           for (int i = 0; i < received.size(); i++) {

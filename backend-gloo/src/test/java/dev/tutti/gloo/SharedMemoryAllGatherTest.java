@@ -23,7 +23,7 @@ class SharedMemoryAllGatherTest {
 
   /** Returns memory that other ranks cannot map. */
   private static Tensor elsewhere(long count) {
-    return Tensor.of(Arena.ofAuto().allocate(4 * count, 4), DType.INT32, count);
+    return Tensor.wrap(Arena.ofAuto().allocate(4 * count, 4), DType.INT32, count);
   }
 
   private static void gather(ProcessGroup group, int round, int count, boolean inPlace) {

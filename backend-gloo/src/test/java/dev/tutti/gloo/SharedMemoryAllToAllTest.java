@@ -37,7 +37,7 @@ class SharedMemoryAllToAllTest {
     // Not where other ranks can map it.
     MemorySegment memory =
         Arena.ofAuto().allocate(4L * values.length, 4).copyFrom(MemorySegment.ofArray(values));
-    return Tensor.of(memory, DType.INT32, values.length);
+    return Tensor.wrap(memory, DType.INT32, values.length);
   }
 
   private static void exchange(ProcessGroup group, int round, int unit) {

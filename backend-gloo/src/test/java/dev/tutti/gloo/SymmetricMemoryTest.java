@@ -115,7 +115,7 @@ class SymmetricMemoryTest {
     if (tensor.dtype().isFloatingPoint() || tensor.dtype().isComplex()) {
       Tensor reals = tensor.viewAsReal();
       for (long i = 0; i < reals.numel(); i++) {
-        reals.setFlat(i, (random.nextInt(33) - 16) / 8.0);
+        reals.setDouble(i, (random.nextInt(33) - 16) / 8.0);
       }
     } else {
       for (long i = 0; i < tensor.byteSize(); i++) {
@@ -186,7 +186,7 @@ class SymmetricMemoryTest {
               for (long i = 0; i < count; i++) {
                 int sum = size * ((int) i + turn) + size * (size - 1) / 2;
                 if (tensor.segment().getAtIndex(ValueLayout.JAVA_INT, i) != sum) {
-                  assertThat(tensor.flatLong(i)).as("element %d of %d", i, count).isEqualTo(sum);
+                  assertThat(tensor.getLong(i)).as("element %d of %d", i, count).isEqualTo(sum);
                 }
               }
             }

@@ -49,7 +49,7 @@ class TlsCollectivesTest {
   private static Tensor filled(int count, DoubleUnaryOperator value) {
     Tensor tensor = Tensor.allocate(DType.FLOAT32, count);
     for (int i = 0; i < count; i++) {
-      tensor.setFlat(i, value.applyAsDouble(i));
+      tensor.setDouble(i, value.applyAsDouble(i));
     }
     return tensor;
   }

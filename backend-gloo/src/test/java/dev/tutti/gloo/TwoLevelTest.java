@@ -171,7 +171,7 @@ class TwoLevelTest {
             Random random = new Random(group.rank());
             Tensor tensor = Tensor.allocate(DType.FLOAT32, count);
             for (long i = 0; i < count; i++) {
-              tensor.setFlat(i, random.nextGaussian());
+              tensor.setDouble(i, random.nextGaussian());
             }
             group.allReduce(tensor, ReduceOp.AVG);
             results.add(tensor.segment().toArray(java.lang.foreign.ValueLayout.JAVA_BYTE));
@@ -216,8 +216,8 @@ class TwoLevelTest {
     works.forEach(Work::await);
     for (int peer = 0; peer < size; peer++) {
       if (peer != group.rank() && count > 0) {
-        assertThat(received[peer].flatDouble(0)).isEqualTo(10 * peer + group.rank());
-        assertThat(received[peer].flatDouble(count - 1)).isEqualTo(10 * peer + group.rank());
+        assertThat(received[peer].getDouble(0)).isEqualTo(10 * peer + group.rank());
+        assertThat(received[peer].getDouble(count - 1)).isEqualTo(10 * peer + group.rank());
       }
     }
   }

@@ -31,6 +31,6 @@ public final class Mean {
     }
     Tensor total = Tensor.of(sum, numbers.length);
     group.allReduce(total, ReduceOp.SUM);
-    return total.flatDouble(0) / total.flatDouble(1);
+    return total.getDouble(0) / total.getDouble(1);
   }
 }

@@ -164,7 +164,7 @@ final class ScriptedRank implements AutoCloseable {
       int stored = number(5);
       Tensor indices = Tensor.allocate(DType.INT64, 1, stored);
       for (int i = 0; i < stored; i++) {
-        indices.setFlat(i, (long) (group.rank() + 3 * i) % rows);
+        indices.setLong(i, (long) (group.rank() + 3 * i) % rows);
       }
       Tensor values = input(1, (long) stored * columns, words.get(2)).view(stored, columns);
       Tensor sum =
@@ -174,7 +174,7 @@ final class ScriptedRank implements AutoCloseable {
               .get(0);
       Tensor dense = Tensor.allocate(type(1), rows, columns);
       for (long entry = 0; entry < sum.indices().size(1); entry++) {
-        dense.select(0, sum.indices().flatLong(entry)).copyFrom(sum.values().select(0, entry));
+        dense.select(0, sum.indices().getLong(entry)).copyFrom(sum.values().select(0, entry));
       }
       result(dense);
     }

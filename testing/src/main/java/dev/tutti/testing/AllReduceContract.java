@@ -125,7 +125,7 @@ public interface AllReduceContract extends GroupContract {
               }
               Tensor host = Tensor.allocate(dtype, numel);
               for (int i = 0; i < numel; i++) {
-                host.setFlat(i, inputs.get(member.rank())[i]);
+                host.setLong(i, inputs.get(member.rank())[i]);
               }
               Tensor tensor = member.scratch(dtype, numel);
               member.world().subject().copyIn(host, tensor);

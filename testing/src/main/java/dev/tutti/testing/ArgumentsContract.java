@@ -76,7 +76,7 @@ public interface ArgumentsContract extends GroupContract {
         member -> {
           ProcessGroup group = member.group();
           Tensor elsewhere =
-              Tensor.of(
+              Tensor.wrap(
                   MemorySegment.ofAddress(0x1000).reinterpret(4),
                   DType.FLOAT32,
                   new long[] {1},
@@ -118,13 +118,13 @@ public interface ArgumentsContract extends GroupContract {
             Refusals.badArgument(member, "tensor", () -> group.allReduce(confinedTensor));
           }
           Tensor readOnly =
-              Tensor.of(member.floats(1, 2).view().segment().asReadOnly(), DType.FLOAT32, 2);
+              Tensor.wrap(member.floats(1, 2).view().segment().asReadOnly(), DType.FLOAT32, 2);
           Refusals.badArgument(member, "tensor", () -> group.allReduce(readOnly));
           if (member.rank() != 0) {
             Refusals.badArgument(member, "tensor", () -> group.broadcast(readOnly, 0));
           }
           Tensor overlapping =
-              Tensor.of(
+              Tensor.wrap(
                   member.floats(1, 2).view().segment(),
                   DType.FLOAT32,
                   new long[] {3, 2},

@@ -75,7 +75,7 @@ public interface BroadcastContract extends GroupContract {
             TestTensor tensor = member.tensor(DType.FLOAT32, mine, numel);
             Tensor view = tensor.view();
             if (member.rank() == root) {
-              view = Tensor.of(view.segment().asReadOnly(), DType.FLOAT32, numel);
+              view = Tensor.wrap(view.segment().asReadOnly(), DType.FLOAT32, numel);
             }
             member.group().broadcast(view, root);
             tensor.assertValues(
@@ -86,7 +86,7 @@ public interface BroadcastContract extends GroupContract {
           Tensor view = expanded.view();
           if (member.rank() == root) {
             view =
-                Tensor.of(
+                Tensor.wrap(
                     member.floats(3, 4).view().segment(),
                     DType.FLOAT32,
                     new long[] {3, 2},

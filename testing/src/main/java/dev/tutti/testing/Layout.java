@@ -31,7 +31,7 @@ enum Layout {
     if (this == HEAP) {
       long bytes = Arrays.stream(shape).reduce(dtype.byteSize(), (a, b) -> a * b);
       long[] array = new long[Math.toIntExact((bytes + 7) / 8)];
-      return Tensor.of(MemorySegment.ofArray(array), dtype, base);
+      return Tensor.wrap(MemorySegment.ofArray(array), dtype, base);
     }
     return subject.allocate(dtype, base);
   }

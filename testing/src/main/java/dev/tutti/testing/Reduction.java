@@ -94,7 +94,7 @@ final class Reduction {
   private static double[] roundTo(DType dtype, double[] values) {
     Tensor rounded = Tensor.allocate(dtype, values.length);
     for (int i = 0; i < values.length; i++) {
-      rounded.setFlat(i, values[i]);
+      rounded.setDouble(i, values[i]);
     }
     return rounded.toDoubleArray();
   }

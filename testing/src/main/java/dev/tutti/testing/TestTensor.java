@@ -8,7 +8,8 @@ import java.util.Arrays;
 
 /**
  * Holds a tensor under test with the memory around it, so that a test sees whether only its
- * elements were written. Values are given and read as reals: a complex element counts as two.
+ * elements were written. Values are given and read as reals: a complex element counts as two, and a
+ * float8 one is its byte.
  */
 final class TestTensor {
   private static final byte GAP = (byte) 0xa5;
@@ -52,7 +53,7 @@ final class TestTensor {
 
   /** Reads the elements in row-major order. */
   double[] values() {
-    return hostView().viewAsReal().toDoubleArray();
+    return numbers(hostView()).toDoubleArray();
   }
 
   /** Reads the bytes of the elements in row-major order. */
@@ -106,9 +107,9 @@ final class TestTensor {
       return;
     }
     Tensor actual = hostBase();
-    layout.view(actual, shape).viewAsReal().fill(0);
+    numbers(layout.view(actual, shape)).fill(0);
     Tensor expected = untouched(base);
-    layout.view(expected, shape).viewAsReal().fill(0);
+    numbers(layout.view(expected, shape)).fill(0);
     long at = actual.segment().mismatch(expected.segment());
     if (at >= 0) {
       throw new AssertionError(
@@ -123,6 +124,10 @@ final class TestTensor {
     }
   }
 
+  private static Tensor numbers(Tensor tensor) {
+    return tensor.dtype().isOpaque() ? tensor.view(DType.UINT8) : tensor.viewAsReal();
+  }
+
   private static Tensor untouched(Tensor like) {
     Tensor host = Tensor.allocate(like.dtype(), like.shape());
     host.segment().fill(GAP);
@@ -130,12 +135,12 @@ final class TestTensor {
   }
 
   private static void write(Tensor target, double[] values) {
-    Tensor reals = target.viewAsReal();
+    Tensor reals = numbers(target);
     if (reals.numel() != values.length) {
       throw new IllegalArgumentException(values.length + " values for " + target.describe());
     }
     for (int i = 0; i < values.length; i++) {
-      reals.setFlat(i, values[i]);
+      reals.setDouble(i, values[i]);
     }
   }
 

@@ -17,7 +17,7 @@ import org.junit.jupiter.api.extension.ExtendWith;
  * void ranksAddUp(ProcessGroup group, @Rank int rank) {
  *   Tensor tensor = Tensor.of((float) rank);
  *   group.allReduce(tensor);
- *   assertThat(tensor.flatDouble(0)).isEqualTo(6);
+ *   assertThat(tensor.getDouble(0)).isEqualTo(6);
  * }
  * }</pre>
  *

@@ -35,7 +35,7 @@ class StreamBlockingWorkTest {
             Work work = group.allReduce(tensor, AllReduceOptions.DEFAULT.withAsync());
             work.blockCurrentStream();
             AtomicBoolean reduced = new AtomicBoolean();
-            stream.enqueue(() -> reduced.set(tensor.flatDouble(1) == 4));
+            stream.enqueue(() -> reduced.set(tensor.getDouble(1) == 4));
             DeviceEvent after = stream.record();
             assertThat(after.awaitReached(System.nanoTime() + Duration.ofMillis(50).toNanos()))
                 .isFalse();

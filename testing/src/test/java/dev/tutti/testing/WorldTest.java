@@ -98,7 +98,7 @@ class WorldTest {
       assertThat(shared).as("the instance is shared").hasValue(3);
       Tensor tensor = Tensor.of((float) rank);
       group.allReduce(tensor);
-      assertThat(tensor.flatDouble(0)).isEqualTo(3);
+      assertThat(tensor.getDouble(0)).isEqualTo(3);
       assertThat(recorder.calls(rank)).hasSize(1);
     }
   }
@@ -335,7 +335,7 @@ class WorldTest {
       for (int i = 0; i < 20; i++) {
         Tensor tensor = Tensor.of(1f);
         group.allReduce(tensor);
-        assertThat(tensor.flatDouble(0)).isEqualTo(group.size());
+        assertThat(tensor.getDouble(0)).isEqualTo(group.size());
       }
       ENDED.incrementAndGet();
     }

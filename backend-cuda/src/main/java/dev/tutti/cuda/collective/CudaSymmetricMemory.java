@@ -145,7 +145,7 @@ final class CudaSymmetricMemory implements SymmetricMemory {
       strides[d] = stride;
       stride *= Math.max(1, shape[d]);
     }
-    return Tensor.of(
+    return Tensor.wrap(
         buffers[rank].asSlice(byteOffset, bytes), dtype, shape, strides, device.device());
   }
 

@@ -62,7 +62,7 @@ final class HostPart {
       return Tensor.allocate(first.dtype(), shape);
     }
     long bytes = bytes(rows, length);
-    return Tensor.of(block.segment().asSlice(0, bytes), first.dtype(), shape);
+    return Tensor.wrap(block.segment().asSlice(0, bytes), first.dtype(), shape);
   }
 
   /** Returns the bytes of a part of each row. */

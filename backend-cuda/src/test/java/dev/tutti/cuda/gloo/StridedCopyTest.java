@@ -39,7 +39,7 @@ class StridedCopyTest {
     Tensor onDevice = device.tensors().copyOf(host);
     long offset = view.segment().address() - host.segment().address();
     Tensor strided =
-        Tensor.of(
+        Tensor.wrap(
             onDevice.segment().asSlice(offset),
             view.dtype(),
             shape,

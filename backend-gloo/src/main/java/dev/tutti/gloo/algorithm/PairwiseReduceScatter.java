@@ -115,7 +115,7 @@ public final class PairwiseReduceScatter {
     List<Tensor> parts = new ArrayList<>();
     for (Tensor input : inputs) {
       Tensor part =
-          Tensor.of(memory.asSlice(offset, input.byteSize()), input.dtype(), input.numel());
+          Tensor.wrap(memory.asSlice(offset, input.byteSize()), input.dtype(), input.numel());
       part.copyFrom(input.flatten());
       HostReducer.scale(part.dtype(), part.segment(), 0, part.numel(), op.factor());
       parts.add(part);

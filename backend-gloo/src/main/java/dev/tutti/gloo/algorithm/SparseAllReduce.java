@@ -109,8 +109,8 @@ public final class SparseAllReduce {
       MemorySegment numbers = values.asSlice(start * rowBytes);
       all.add(
           Tensor.sparse(
-              Tensor.of(coordinates, DType.INT64, sparseDims, counts[r]),
-              Tensor.of(numbers, own.dtype(), valueShape),
+              Tensor.wrap(coordinates, DType.INT64, sparseDims, counts[r]),
+              Tensor.wrap(numbers, own.dtype(), valueShape),
               shape));
       start += counts[r];
     }
@@ -197,7 +197,7 @@ public final class SparseAllReduce {
       for (int d = 0; d < indices.size(0); d++) {
         long size = all.get(r).size(d);
         for (long i = 0; i < indices.size(1); i++) {
-          long index = indices.flatLong(d * indices.size(1) + i);
+          long index = indices.getLong(d * indices.size(1) + i);
           if (index < 0 || index >= size) {
             return new PeerLostException(
                 r, "rank " + r + " sent the index " + index + " of a dimension of " + size, null);

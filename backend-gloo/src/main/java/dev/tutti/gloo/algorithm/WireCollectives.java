@@ -189,7 +189,7 @@ public final class WireCollectives implements Collectives {
 
   private Tensor allReduceCopy(Operation op, Tensor input, ReduceOp reduceOp) throws Exception {
     MemorySegment memory = inputCopy.atLeast(Math.max(1, input.byteSize()));
-    Tensor copy = Tensor.of(memory, input.dtype(), input.numel());
+    Tensor copy = Tensor.wrap(memory, input.dtype(), input.numel());
     copy.copyFrom(input);
     allReduce(op, copy, reduceOp);
     return copy;

@@ -62,7 +62,8 @@ final class TwoLevelReduceScatter {
       return;
     }
     MemorySegment memory = scratch.atLeast(bytes * size);
-    Tensor all = Tensor.of(memory.asSlice(0, bytes * size), output.dtype(), output.numel() * size);
+    Tensor all =
+        Tensor.wrap(memory.asSlice(0, bytes * size), output.dtype(), output.numel() * size);
     long at = 0;
     for (int[] column : columns) {
       for (int rank : column) {

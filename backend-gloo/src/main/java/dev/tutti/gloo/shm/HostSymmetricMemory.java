@@ -94,7 +94,7 @@ final class HostSymmetricMemory implements SymmetricMemory {
     }
     SymmetricChecks.rank(ofRank, size);
     long bytes = SymmetricChecks.view(bufferBytes, dtype, byteOffset, shape);
-    return Tensor.of(buffers[ofRank].asSlice(byteOffset, bytes), dtype, shape);
+    return Tensor.wrap(buffers[ofRank].asSlice(byteOffset, bytes), dtype, shape);
   }
 
   @Override

@@ -184,8 +184,8 @@ final class FaultRunsMain {
       Tensor tensor = Tensor.allocate(DType.FLOAT32, count);
       tensor.fill(group.rank() + 1);
       group.allReduce(tensor);
-      if (tensor.flatDouble(count - 1) != SIZE * (SIZE + 1) / 2) {
-        throw new AssertionError("sum " + tensor.flatDouble(count - 1));
+      if (tensor.getDouble(count - 1) != SIZE * (SIZE + 1) / 2) {
+        throw new AssertionError("sum " + tensor.getDouble(count - 1));
       }
     }
   }

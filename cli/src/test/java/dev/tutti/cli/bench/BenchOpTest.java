@@ -141,7 +141,7 @@ class BenchOpTest {
 
   private static void spoil(Object argument) {
     if (argument instanceof Tensor tensor) {
-      tensor.setFlat(tensor.numel() - 1, -7.0);
+      tensor.setDouble(tensor.numel() - 1, -7.0);
     } else if (argument instanceof Collection<?> several) {
       several.forEach(BenchOpTest::spoil);
     }

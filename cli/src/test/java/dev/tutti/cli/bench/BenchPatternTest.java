@@ -34,7 +34,7 @@ class BenchPatternTest {
     Tensor tensor = filled(DType.FLOAT32, ReduceOp.SUM, 1, 20_000);
     BenchPattern pattern = BenchPattern.input(DType.FLOAT32, ReduceOp.SUM, RANKS, 1);
     for (long index : new long[] {0, 8190, 8191, 19_999}) {
-      tensor.setFlat(index, -1.0);
+      tensor.setDouble(index, -1.0);
     }
     assertThat(pattern.countWrong(tensor, 0)).isEqualTo(4);
   }
@@ -72,7 +72,7 @@ class BenchPatternTest {
       for (int rank = 1; rank < ranks; rank++) {
         result = combine(op, result, values[rank][k]);
       }
-      expected.setFlat(k, name.equals("avg") ? result / ranks : result);
+      expected.setLong(k, name.equals("avg") ? result / ranks : result);
     }
     assertThat(BenchPattern.reduced(DType.INT64, op, ranks).countWrong(expected, 0)).isZero();
   }
@@ -99,20 +99,20 @@ class BenchPatternTest {
       BenchPattern.input(dtype, ReduceOp.AVG, ranks, rank).fill(input, 0);
       Tensor parts = input.viewAsReal().flatten();
       for (int k = 0; k < parts.numel(); k++) {
-        reals.setFlat(k, reals.flatDouble(k) + rounded(dtype, parts.flatDouble(k) * part));
+        reals.setDouble(k, reals.getDouble(k) + rounded(dtype, parts.getDouble(k) * part));
       }
     }
     BenchPattern pattern = BenchPattern.reduced(dtype, ReduceOp.AVG, ranks);
     assertThat(pattern.countWrong(sum, 0)).isZero();
-    reals.setFlat(0, reals.flatDouble(0) + 1);
-    reals.setFlat(9000, Double.NaN);
+    reals.setDouble(0, reals.getDouble(0) + 1);
+    reals.setDouble(9000, Double.NaN);
     assertThat(pattern.countWrong(sum, 0)).isEqualTo(2);
   }
 
   private static double rounded(DType dtype, double value) {
     Tensor tensor = Tensor.allocate(dtype.toReal(), 1);
-    tensor.setFlat(0, value);
-    return tensor.flatDouble(0);
+    tensor.setDouble(0, value);
+    return tensor.getDouble(0);
   }
 
   @Test
@@ -121,7 +121,7 @@ class BenchPatternTest {
     Tensor right = Tensor.allocate(DType.FLOAT32, 100);
     pattern.fill(right, 0);
     assertThat(pattern.countWrong(right, 0)).isZero();
-    right.setFlat(7, Math.nextUp((float) right.flatDouble(7)));
+    right.setDouble(7, Math.nextUp((float) right.getDouble(7)));
     assertThat(pattern.countWrong(right, 0)).isOne();
   }
 

@@ -1,13 +1,9 @@
 package dev.tutti.examples.digits;
 
-import static java.lang.foreign.ValueLayout.JAVA_FLOAT;
-
-import dev.tutti.DType;
 import dev.tutti.ProcessGroup;
 import dev.tutti.Tensor;
 import dev.tutti.examples.digits.Digits.Image;
 import java.io.IOException;
-import java.lang.foreign.MemorySegment;
 import java.util.ArrayList;
 import java.util.Arrays;
 import java.util.Collections;
@@ -61,7 +57,6 @@ public final class TrainDigits {
     List<Image> images = new ArrayList<>(digits.training());
     Random shuffling = new Random(SEED);
     float[] gradient = new float[Network.PARAMETERS + 1];
-    Tensor exchanged = Tensor.allocate(DType.FLOAT32, gradient.length);
     double meanLoss = 0;
     for (int epoch = 1; epoch <= EPOCHS; epoch++) {
       // The same seed gives all ranks the same order.
@@ -69,7 +64,7 @@ public final class TrainDigits {
       double loss = 0;
       for (int start = 0; start < images.size(); start += BATCH) {
         List<Image> batch = images.subList(start, Math.min(start + BATCH, images.size()));
-        addUp(group, network, batch, gradient, exchanged);
+        addUp(group, network, batch, gradient);
         network.step(gradient, RATE / batch.size());
         loss += gradient[Network.PARAMETERS];
       }
@@ -90,9 +85,7 @@ public final class TrainDigits {
 
   /** Gives all ranks the parameters of rank 0. */
   private static void shareParameters(ProcessGroup group, Network network) {
-    Tensor shared = Tensor.of(network.parameters);
-    group.broadcast(shared, 0);
-    copy(shared, network.parameters);
+    group.broadcast(Tensor.wrap(network.parameters), 0);
   }
 
   /**
@@ -100,16 +93,14 @@ public final class TrainDigits {
    * sums. The loss travels with it, behind the last parameter.
    */
   private static void addUp(
-      ProcessGroup group, Network network, List<Image> batch, float[] gradient, Tensor exchanged) {
+      ProcessGroup group, Network network, List<Image> batch, float[] gradient) {
     Arrays.fill(gradient, 0);
     double loss = 0;
     for (int i = group.rank(); i < batch.size(); i += group.size()) {
       loss += network.addGradient(batch.get(i), gradient);
     }
     gradient[Network.PARAMETERS] = (float) loss;
-    MemorySegment.copy(gradient, 0, exchanged.segment(), JAVA_FLOAT, 0, gradient.length);
-    group.allReduce(exchanged);
-    copy(exchanged, gradient);
+    group.allReduce(Tensor.wrap(gradient));
   }
 
   /** Classifies the images together: each rank a share. */
@@ -123,10 +114,6 @@ public final class TrainDigits {
     }
     Tensor count = Tensor.of(right);
     group.allReduce(count);
-    return (double) count.flatLong(0) / images.size();
-  }
-
-  private static void copy(Tensor from, float[] to) {
-    MemorySegment.copy(from.segment(), JAVA_FLOAT, 0, to, 0, to.length);
+    return (double) count.getLong(0) / images.size();
   }
 }

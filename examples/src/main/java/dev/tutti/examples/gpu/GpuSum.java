@@ -56,7 +56,7 @@ public final class GpuSum {
       StreamBlock block = StreamBlocks.block(device.device(), Duration.ofSeconds(30));
       Tensor host = Tensor.allocate(DType.FLOAT32, COUNT);
       for (int i = 0; i < COUNT; i++) {
-        host.setFlat(i, (double) (group.rank() + i % 5));
+        host.setDouble(i, group.rank() + i % 5);
       }
       device.tensors().copyFromHost(numbers, host);
       group.allReduce(numbers, ReduceOp.SUM);
@@ -68,9 +68,9 @@ public final class GpuSum {
           group.size(),
           device,
           group.backends().get("cuda"),
-          sum.flatDouble(0),
-          sum.flatDouble(1),
-          sum.flatDouble(2),
+          sum.getDouble(0),
+          sum.getDouble(1),
+          sum.getDouble(2),
           countRight(sum, group.size()),
           COUNT);
       group.barrier();
@@ -80,7 +80,7 @@ public final class GpuSum {
   private static long countRight(Tensor sum, int ranks) {
     long right = 0;
     for (int i = 0; i < COUNT; i++) {
-      right += sum.flatDouble(i) == ranks * (ranks - 1) / 2 + ranks * (i % 5) ? 1 : 0;
+      right += sum.getDouble(i) == ranks * (ranks - 1) / 2 + ranks * (i % 5) ? 1 : 0;
     }
     return right;
   }

@@ -25,7 +25,7 @@ public final class HelloProcesses {
       System.out.println(
           "rank %d of %d on %s: the rank numbers add up to %.0f"
               .formatted(
-                  group.rank(), group.size(), group.backends().get("cpu"), sum.flatDouble(0)));
+                  group.rank(), group.size(), group.backends().get("cpu"), sum.getDouble(0)));
     }
   }
 }

@@ -24,7 +24,7 @@ public final class HelloWorld {
           group.allReduce(sum);
           System.out.println(
               "rank %d of %d: the rank numbers add up to %.0f"
-                  .formatted(group.rank(), group.size(), sum.flatDouble(0)));
+                  .formatted(group.rank(), group.size(), sum.getDouble(0)));
         });
   }
 }

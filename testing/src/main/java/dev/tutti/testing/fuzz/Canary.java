@@ -60,7 +60,7 @@ final class Canary {
     MemorySegment.copy(image(content), 0, host.segment(), JAVA_BYTE, 0, (int) host.byteSize());
     if (layout == Layout.HEAP) {
       long[] array = new long[(int) (host.byteSize() + 7) / 8];
-      base = Tensor.of(MemorySegment.ofArray(array), dtype, baseShape());
+      base = Tensor.wrap(MemorySegment.ofArray(array), dtype, baseShape());
       base.copyFrom(host);
     } else {
       base = subject.allocate(dtype, baseShape());

@@ -135,7 +135,7 @@ final class LineRunner {
     int stored = line.number(5);
     Tensor indices = Tensor.allocate(DType.INT64, 1, stored);
     for (int i = 0; i < stored; i++) {
-      indices.setFlat(i, (long) (group.rank() + 3 * i) % rows);
+      indices.setLong(i, (long) (group.rank() + 3 * i) % rows);
     }
     Tensor values = tensors.toReduce((long) stored * columns).view(stored, columns);
     Tensor sum =
@@ -145,7 +145,7 @@ final class LineRunner {
             .getFirst();
     Tensor dense = Tensor.allocate(tensors.type(), rows, columns);
     for (long entry = 0; entry < sum.indices().size(1); entry++) {
-      dense.select(0, sum.indices().flatLong(entry)).copyFrom(sum.values().select(0, entry));
+      dense.select(0, sum.indices().getLong(entry)).copyFrom(sum.values().select(0, entry));
     }
     tensors.result(dense);
   }
