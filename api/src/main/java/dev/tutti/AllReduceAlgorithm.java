@@ -1,8 +1,8 @@
 package dev.tutti;
 
 /**
- * Names the algorithms of an all-reduce that can be asked for by {@link
- * AllReduceOptions#withAlgorithm} (c10d: {@code AllReduceAlgo}). Each backend has some of them.
+ * Names the algorithms of an all-reduce that can be asked for by {@link CallOptions#withAlgorithm}
+ * (c10d: {@code AllReduceAlgo}). Each backend has some of them.
  */
 public enum AllReduceAlgorithm {
   /** Whatever the backend takes to be the fastest. */

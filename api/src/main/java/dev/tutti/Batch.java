@@ -9,6 +9,11 @@ import java.time.Duration;
  * cannot wait for each other's order. For the use of one thread, once.
  */
 public interface Batch {
+  /** Adds a send with tag 0. */
+  default Batch send(Tensor tensor, int peer) {
+    return send(tensor, peer, 0);
+  }
+
   /**
    * Adds a send.
    *
@@ -18,6 +23,11 @@ public interface Batch {
    * @return this batch
    */
   Batch send(Tensor tensor, int peer, int tag);
+
+  /** Adds a receive with tag 0. */
+  default Batch recv(Tensor tensor, int peer) {
+    return recv(tensor, peer, 0);
+  }
 
   /**
    * Adds a receive.
@@ -60,10 +70,11 @@ public interface Batch {
   /**
    * Sets the deadline of the whole.
    *
-   * @param timeout from the start
+   * @param timeout from the start; positive
    * @return this batch
+   * @throws IllegalArgumentException if it is not positive
    */
-  Batch timeout(Duration timeout);
+  Batch withTimeout(Duration timeout);
 
   /** Runs all operations and returns when all are done. */
   void run();

@@ -35,9 +35,6 @@ import org.jspecify.annotations.Nullable;
  * After {@link #close()} every operation throws {@link GroupClosedException}.
  */
 public interface ProcessGroup extends AutoCloseable {
-  /** Stands in options for the group's own deadline. */
-  Duration GROUP_TIMEOUT = Duration.ofMillis(-1);
-
   /** Is the deadline of a group that was given none: 30 minutes, as in c10d. */
   Duration DEFAULT_TIMEOUT = Duration.ofMinutes(30);
 
@@ -125,16 +122,17 @@ public interface ProcessGroup extends AutoCloseable {
 
   /** Copies the root's tensor to all ranks, and waits. */
   default void broadcast(Tensor tensor, int root) {
-    broadcast(tensor, BroadcastOptions.DEFAULT.withRoot(root));
+    broadcast(tensor, root, CallOptions.DEFAULT);
   }
 
   /**
    * Copies the root's tensor to all ranks.
    *
    * @param tensor read on the root, written elsewhere; same shape and type on all ranks
-   * @param options root, deadline, async
+   * @param root the rank whose tensor it is
+   * @param options deadline, async
    */
-  Work broadcast(Tensor tensor, BroadcastOptions options);
+  Work broadcast(Tensor tensor, int root, CallOptions options);
 
   /** Adds a tensor over all ranks, in place, and waits. */
   default void allReduce(Tensor tensor) {
@@ -151,34 +149,43 @@ public interface ProcessGroup extends AutoCloseable {
    * work's {@link Work#result()}. Its indices are checked when this is called.
    *
    * @param tensor same shape and type on all ranks
-   * @param options operator, deadline, async
+   * @param op how elements become one
+   * @param options deadline, async, algorithm
    */
-  Work allReduce(Tensor tensor, AllReduceOptions options);
+  Work allReduce(Tensor tensor, ReduceOp op, CallOptions options);
+
+  /** Reduces several tensors over all ranks, in place, as one operation, and waits. */
+  default void allReduceCoalesced(List<Tensor> tensors, ReduceOp op) {
+    allReduceCoalesced(tensors, op, CallOptions.DEFAULT);
+  }
 
   /**
    * Reduces several tensors over all ranks, in place, as one operation.
    *
    * @param tensors of one type and device, none of which shares memory with another
-   * @param options operator, deadline, async
+   * @param op how elements become one
+   * @param options deadline, async
    */
-  Work allReduceCoalesced(List<Tensor> tensors, AllReduceOptions options);
+  Work allReduceCoalesced(List<Tensor> tensors, ReduceOp op, CallOptions options);
 
   /** Reduces a tensor to one rank, and waits. */
   default void reduce(Tensor tensor, ReduceOp op, int root) {
-    reduce(tensor, ReduceOptions.DEFAULT.withReduceOp(op).withRoot(root));
+    reduce(tensor, op, root, CallOptions.DEFAULT);
   }
 
   /**
    * Reduces a tensor to one rank.
    *
    * @param tensor holds the result on the root; on other ranks its content is undefined afterwards
-   * @param options operator, root, deadline, async
+   * @param op how elements become one
+   * @param root the rank that gets the result
+   * @param options deadline, async
    */
-  Work reduce(Tensor tensor, ReduceOptions options);
+  Work reduce(Tensor tensor, ReduceOp op, int root, CallOptions options);
 
   /** Gathers a tensor of each rank on all ranks, and waits. */
   default void allGather(List<Tensor> outputs, Tensor input) {
-    allGather(outputs, input, AllGatherOptions.DEFAULT);
+    allGather(outputs, input, CallOptions.DEFAULT);
   }
 
   /**
@@ -189,11 +196,11 @@ public interface ProcessGroup extends AutoCloseable {
    * @param input this rank's part, in memory of its own or exactly this rank's output
    * @param options deadline, async
    */
-  Work allGather(List<Tensor> outputs, Tensor input, AllGatherOptions options);
+  Work allGather(List<Tensor> outputs, Tensor input, CallOptions options);
 
   /** Gathers a tensor of each rank into one tensor on all ranks, and waits. */
   default void allGatherInto(Tensor output, Tensor input) {
-    allGatherInto(output, input, AllGatherOptions.DEFAULT);
+    allGatherInto(output, input, CallOptions.DEFAULT);
   }
 
   /**
@@ -204,7 +211,12 @@ public interface ProcessGroup extends AutoCloseable {
    * @param input this rank's part, in memory of its own or exactly this rank's part of the output
    * @param options deadline, async
    */
-  Work allGatherInto(Tensor output, Tensor input, AllGatherOptions options);
+  Work allGatherInto(Tensor output, Tensor input, CallOptions options);
+
+  /** Gathers several tensors at once, and waits. */
+  default void allGatherIntoCoalesced(List<Tensor> outputs, List<Tensor> inputs) {
+    allGatherIntoCoalesced(outputs, inputs, CallOptions.DEFAULT);
+  }
 
   /**
    * Gathers several tensors at once.
@@ -213,11 +225,11 @@ public interface ProcessGroup extends AutoCloseable {
    * @param inputs this rank's parts
    * @param options deadline, async
    */
-  Work allGatherIntoCoalesced(List<Tensor> outputs, List<Tensor> inputs, AllGatherOptions options);
+  Work allGatherIntoCoalesced(List<Tensor> outputs, List<Tensor> inputs, CallOptions options);
 
   /** Gathers a tensor of each rank on one rank, and waits. */
   default void gather(List<Tensor> outputs, Tensor input, int root) {
-    gather(outputs, input, GatherOptions.DEFAULT.withRoot(root));
+    gather(outputs, input, root, CallOptions.DEFAULT);
   }
 
   /**
@@ -225,13 +237,14 @@ public interface ProcessGroup extends AutoCloseable {
    *
    * @param outputs on the root one for each rank; elsewhere empty
    * @param input this rank's part, in memory of its own or exactly this rank's output
-   * @param options root, deadline, async
+   * @param root the rank that gathers
+   * @param options deadline, async
    */
-  Work gather(List<Tensor> outputs, Tensor input, GatherOptions options);
+  Work gather(List<Tensor> outputs, Tensor input, int root, CallOptions options);
 
   /** Hands each rank one of the root's tensors, and waits. */
   default void scatter(Tensor output, List<Tensor> inputs, int root) {
-    scatter(output, inputs, ScatterOptions.DEFAULT.withRoot(root));
+    scatter(output, inputs, root, CallOptions.DEFAULT);
   }
 
   /**
@@ -239,13 +252,14 @@ public interface ProcessGroup extends AutoCloseable {
    *
    * @param output this rank's part, in memory of its own or exactly this rank's input
    * @param inputs on the root one for each rank; elsewhere empty
-   * @param options root, deadline, async
+   * @param root the rank that has the tensors
+   * @param options deadline, async
    */
-  Work scatter(Tensor output, List<Tensor> inputs, ScatterOptions options);
+  Work scatter(Tensor output, List<Tensor> inputs, int root, CallOptions options);
 
   /** Reduces a tensor for each rank and hands it over, and waits. */
   default void reduceScatter(Tensor output, List<Tensor> inputs, ReduceOp op) {
-    reduceScatter(output, inputs, ReduceScatterOptions.DEFAULT.withReduceOp(op));
+    reduceScatter(output, inputs, op, CallOptions.DEFAULT);
   }
 
   /**
@@ -254,13 +268,14 @@ public interface ProcessGroup extends AutoCloseable {
    * @param output the reduced tensor for this rank, in memory of its own or exactly this rank's
    *     input, which then holds the result
    * @param inputs one for each rank; their content is left as it is
-   * @param options operator, deadline, async
+   * @param op how elements become one
+   * @param options deadline, async
    */
-  Work reduceScatter(Tensor output, List<Tensor> inputs, ReduceScatterOptions options);
+  Work reduceScatter(Tensor output, List<Tensor> inputs, ReduceOp op, CallOptions options);
 
   /** Reduces a tensor and hands each rank its part, and waits. */
   default void reduceScatterInto(Tensor output, Tensor input, ReduceOp op) {
-    reduceScatterInto(output, input, ReduceScatterOptions.DEFAULT.withReduceOp(op));
+    reduceScatterInto(output, input, op, CallOptions.DEFAULT);
   }
 
   /**
@@ -270,23 +285,30 @@ public interface ProcessGroup extends AutoCloseable {
    * @param output this rank's part, in memory of its own or exactly this rank's part of the input
    * @param input as many elements as the output times the ranks; its content outside the output is
    *     left as it is
-   * @param options operator, deadline, async
+   * @param op how elements become one
+   * @param options deadline, async
    */
-  Work reduceScatterInto(Tensor output, Tensor input, ReduceScatterOptions options);
+  Work reduceScatterInto(Tensor output, Tensor input, ReduceOp op, CallOptions options);
+
+  /** Reduces and scatters several tensors at once, and waits. */
+  default void reduceScatterIntoCoalesced(List<Tensor> outputs, List<Tensor> inputs, ReduceOp op) {
+    reduceScatterIntoCoalesced(outputs, inputs, op, CallOptions.DEFAULT);
+  }
 
   /**
    * Reduces and scatters several tensors at once.
    *
    * @param outputs this rank's parts
    * @param inputs one for each output, as in {@link #reduceScatterInto(Tensor, Tensor, ReduceOp)}
-   * @param options operator, deadline, async
+   * @param op how elements become one
+   * @param options deadline, async
    */
   Work reduceScatterIntoCoalesced(
-      List<Tensor> outputs, List<Tensor> inputs, ReduceScatterOptions options);
+      List<Tensor> outputs, List<Tensor> inputs, ReduceOp op, CallOptions options);
 
   /** Exchanges tensors between all ranks, and waits. */
   default void allToAll(List<Tensor> outputs, List<Tensor> inputs) {
-    allToAll(outputs, inputs, AllToAllOptions.DEFAULT);
+    allToAll(outputs, inputs, CallOptions.DEFAULT);
   }
 
   /**
@@ -297,11 +319,29 @@ public interface ProcessGroup extends AutoCloseable {
    * @param options deadline, async
    * @throws IllegalArgumentException if an input shares memory with an output, among others
    */
-  Work allToAll(List<Tensor> outputs, List<Tensor> inputs, AllToAllOptions options);
+  Work allToAll(List<Tensor> outputs, List<Tensor> inputs, CallOptions options);
 
   /** Exchanges equal parts of one tensor between all ranks, and waits. */
   default void allToAllSingle(Tensor output, Tensor input) {
-    allToAllSingle(output, input, List.of(), List.of(), AllToAllOptions.DEFAULT);
+    allToAllSingle(output, input, CallOptions.DEFAULT);
+  }
+
+  /**
+   * Exchanges equal parts of one tensor between all ranks.
+   *
+   * @param output received parts in order of rank
+   * @param input parts to send in order of rank
+   * @param options deadline, async
+   * @throws IllegalArgumentException if the input shares memory with the output, among others
+   */
+  default Work allToAllSingle(Tensor output, Tensor input, CallOptions options) {
+    return allToAllSingle(output, input, new long[0], new long[0], options);
+  }
+
+  /** Exchanges parts of one tensor between all ranks, and waits. */
+  default void allToAllSingle(
+      Tensor output, Tensor input, long[] outputSplits, long[] inputSplits) {
+    allToAllSingle(output, input, outputSplits, inputSplits, CallOptions.DEFAULT);
   }
 
   /**
@@ -315,15 +355,11 @@ public interface ProcessGroup extends AutoCloseable {
    * @throws IllegalArgumentException if the input shares memory with the output, among others
    */
   Work allToAllSingle(
-      Tensor output,
-      Tensor input,
-      List<Long> outputSplits,
-      List<Long> inputSplits,
-      AllToAllOptions options);
+      Tensor output, Tensor input, long[] outputSplits, long[] inputSplits, CallOptions options);
 
   /** Waits until all ranks came here. */
   default void barrier() {
-    barrier(BarrierOptions.DEFAULT);
+    barrier(CallOptions.DEFAULT);
   }
 
   /**
@@ -331,19 +367,29 @@ public interface ProcessGroup extends AutoCloseable {
    *
    * @param options deadline, async
    */
-  Work barrier(BarrierOptions options);
+  Work barrier(CallOptions options);
+
+  /**
+   * Waits, with the group's deadline, until all ranks came here, and names the first that did not.
+   *
+   * @throws CollectiveTimeoutException on rank 0 with the missing rank; on others if rank 0 did not
+   *     let them pass
+   */
+  default void monitoredBarrier() {
+    monitoredBarrier(timeout(), MissingRanks.FIRST);
+  }
 
   /**
    * Waits until all ranks came here, and names those that did not; on every backend.
    *
    * <p>Rank 0 checks the others. Either all ranks pass or none does.
    *
-   * @param timeout deadline from now
-   * @param waitAllRanks whether rank 0 collects all missing ranks or stops at the first
+   * @param timeout deadline from now; positive
+   * @param named whether rank 0 collects all missing ranks or stops at the first
    * @throws CollectiveTimeoutException on rank 0 with the missing ranks; on others if rank 0 did
    *     not let them pass
    */
-  void monitoredBarrier(Duration timeout, boolean waitAllRanks);
+  void monitoredBarrier(Duration timeout, MissingRanks named);
 
   // Point to point
 
@@ -359,7 +405,12 @@ public interface ProcessGroup extends AutoCloseable {
    * @throws CollectiveTimeoutException if the receiver does not come before the group's deadline
    */
   default void send(Tensor tensor, int peer) {
-    send(tensor, peer, P2pOptions.DEFAULT);
+    send(tensor, peer, 0);
+  }
+
+  /** Sends a tensor with a tag, and waits as {@link #send(Tensor, int)} does. */
+  default void send(Tensor tensor, int peer, int tag) {
+    send(tensor, peer, tag, CallOptions.DEFAULT);
   }
 
   /**
@@ -368,13 +419,19 @@ public interface ProcessGroup extends AutoCloseable {
    *
    * @param tensor what to send
    * @param peer the receiving rank, another one
-   * @param options tag, deadline, async
+   * @param tag tells the messages of two ranks apart; from 0
+   * @param options deadline, async
    */
-  Work send(Tensor tensor, int peer, P2pOptions options);
+  Work send(Tensor tensor, int peer, int tag, CallOptions options);
 
   /** Receives a tensor, and waits. */
   default void recv(Tensor tensor, int peer) {
-    recv(tensor, peer, P2pOptions.DEFAULT);
+    recv(tensor, peer, 0);
+  }
+
+  /** Receives a tensor with a tag, and waits. */
+  default void recv(Tensor tensor, int peer, int tag) {
+    recv(tensor, peer, tag, CallOptions.DEFAULT);
   }
 
   /**
@@ -382,16 +439,22 @@ public interface ProcessGroup extends AutoCloseable {
    *
    * @param tensor where to put the data, of the type and size that are sent
    * @param peer the sending rank, another one
-   * @param options tag, deadline, async
+   * @param tag tells the messages of two ranks apart; from 0
+   * @param options deadline, async
    * @throws CollectiveException if another type or size is sent by a rank of Tutti, with a {@link
    *     MismatchException} as its cause on the rank that finds it, this one or the sender; the type
    *     of what PyTorch sends is not known
    */
-  Work recv(Tensor tensor, int peer, P2pOptions options);
+  Work recv(Tensor tensor, int peer, int tag, CallOptions options);
 
   /** Receives a tensor of whichever rank sends first, waits, and returns that rank. */
   default int recvAnySource(Tensor tensor) {
-    Work work = recvAnySource(tensor, P2pOptions.DEFAULT);
+    return recvAnySource(tensor, 0);
+  }
+
+  /** Receives a tensor with a tag of whichever rank sends first, waits, and returns that rank. */
+  default int recvAnySource(Tensor tensor, int tag) {
+    Work work = recvAnySource(tensor, tag, CallOptions.DEFAULT);
     work.await();
     return work.sourceRank();
   }
@@ -400,9 +463,10 @@ public interface ProcessGroup extends AutoCloseable {
    * Receives a tensor of whichever rank sends first.
    *
    * @param tensor where to put the data
-   * @param options tag, deadline, async
+   * @param tag tells the messages of two ranks apart; from 0
+   * @param options deadline, async
    */
-  Work recvAnySource(Tensor tensor, P2pOptions options);
+  Work recvAnySource(Tensor tensor, int tag, CallOptions options);
 
   /** Starts a batch of operations. */
   Batch batch();

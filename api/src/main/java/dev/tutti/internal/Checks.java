@@ -4,7 +4,6 @@ import dev.tutti.Capabilities;
 import dev.tutti.DType;
 import dev.tutti.Device;
 import dev.tutti.OpType;
-import dev.tutti.ProcessGroup;
 import dev.tutti.ReduceOp;
 import dev.tutti.Tensor;
 import java.lang.foreign.MemorySegment;
@@ -175,7 +174,7 @@ final class Checks {
 
   void timeout(OpType op, Duration timeout) {
     given(op, "timeout", timeout);
-    if (!timeout.isPositive() && !timeout.equals(ProcessGroup.GROUP_TIMEOUT)) {
+    if (!timeout.isPositive()) {
       throw bad(op, "timeout must be positive, but is " + timeout);
     }
   }
@@ -349,14 +348,14 @@ final class Checks {
   }
 
   /** Returns the splits of dimension 0, one for each rank. */
-  long[] splits(OpType op, String argument, List<Long> given, Tensor tensor, String tensorName) {
+  long[] splits(OpType op, String argument, long[] given, Tensor tensor, String tensorName) {
     given(op, argument, given);
     if (tensor.dimensions() == 0) {
       throw bad(op, tensorName + " must have at least one dimension, but is " + tensor);
     }
     long rows = tensor.size(0);
     long[] splits = new long[group.size];
-    if (given.isEmpty()) {
+    if (given.length == 0) {
       if (rows % group.size != 0) {
         throw bad(
             op,
@@ -367,24 +366,20 @@ final class Checks {
                 + " ranks, but is "
                 + rows);
       }
-      java.util.Arrays.fill(splits, rows / group.size);
+      Arrays.fill(splits, rows / group.size);
       return splits;
     }
-    if (given.size() != group.size) {
-      throw bad(op, argument + " must hold " + group.size + " sizes, but holds " + given.size());
+    if (given.length != group.size) {
+      throw bad(op, argument + " must hold " + group.size + " sizes, but holds " + given.length);
     }
     long sum = 0;
     for (int i = 0; i < splits.length; i++) {
-      Long split = given.get(i);
-      if (split == null) {
-        throw missing(op, argument + "[" + i + "]");
-      }
-      splits[i] = split;
+      splits[i] = given[i];
       if (splits[i] < 0) {
-        throw bad(op, argument + " must not hold negative sizes: " + given);
+        throw bad(op, argument + " must not hold negative sizes: " + Arrays.toString(given));
       }
       if (splits[i] > Long.MAX_VALUE - sum) {
-        throw bad(op, argument + " must not add up to more than 2^63-1: " + given);
+        throw bad(op, argument + " must not add up to more than 2^63-1: " + Arrays.toString(given));
       }
       sum += splits[i];
     }

@@ -1,13 +1,8 @@
 package dev.tutti.internal;
 
-import dev.tutti.AllGatherOptions;
-import dev.tutti.AllToAllOptions;
-import dev.tutti.BroadcastOptions;
+import dev.tutti.CallOptions;
 import dev.tutti.Capabilities;
-import dev.tutti.GatherOptions;
 import dev.tutti.OpType;
-import dev.tutti.P2pOptions;
-import dev.tutti.ScatterOptions;
 import dev.tutti.Tensor;
 import dev.tutti.internal.Overlaps.InPlace;
 import dev.tutti.spi.Call;
@@ -19,20 +14,19 @@ final class MovementSpecs extends OperationSpecs {
     super(group, checks, overlaps);
   }
 
-  OperationSpec broadcast(Tensor tensor, BroadcastOptions options) {
+  OperationSpec broadcast(Tensor tensor, int root, CallOptions options) {
     OpType op = OpType.BROADCAST;
     checks.given(op, "options", options);
     BoundBackend backend = checks.backendFor(op, "tensor", tensor);
-    checks.rank(op, "root", options.root());
-    checks.movable(op, "tensor", tensor, backend, group.rank != options.root());
+    checks.rank(op, "root", root);
+    checks.movable(op, "tensor", tensor, backend, group.rank != root);
     return spec(
         backend,
-        options.timeout(),
-        options.async(),
-        new Call(op).inPlace(tensor).root(options.root()));
+        options,
+        new Call(op).inPlace(tensor).root(root));
   }
 
-  OperationSpec allGather(List<Tensor> outputs, Tensor input, AllGatherOptions options) {
+  OperationSpec allGather(List<Tensor> outputs, Tensor input, CallOptions options) {
     OpType op = OpType.ALL_GATHER;
     checks.given(op, "options", options);
     BoundBackend backend = checks.backendFor(op, "input", input);
@@ -50,10 +44,10 @@ final class MovementSpecs extends OperationSpecs {
     }
     overlaps.require(op, outputs, List.of(input), InPlace.OWN_TENSOR);
     return spec(
-        backend, options.timeout(), options.async(), new Call(op).outputs(outputs).input(input));
+        backend, options, new Call(op).outputs(outputs).input(input));
   }
 
-  OperationSpec allGatherInto(Tensor output, Tensor input, AllGatherOptions options) {
+  OperationSpec allGatherInto(Tensor output, Tensor input, CallOptions options) {
     OpType op = OpType.ALL_GATHER_INTO;
     checks.given(op, "options", options);
     BoundBackend backend = checks.backendFor(op, "input", input);
@@ -62,11 +56,11 @@ final class MovementSpecs extends OperationSpecs {
     checks.times(op, "output", output, "input", input);
     overlaps.require(op, output, input, InPlace.OWN_PART);
     return spec(
-        backend, options.timeout(), options.async(), new Call(op).output(output).input(input));
+        backend, options, new Call(op).output(output).input(input));
   }
 
   OperationSpec allGatherIntoCoalesced(
-      List<Tensor> outputs, List<Tensor> inputs, AllGatherOptions options) {
+      List<Tensor> outputs, List<Tensor> inputs, CallOptions options) {
     OpType op = OpType.ALL_GATHER_COALESCED;
     checks.given(op, "options", options);
     BoundBackend backend = first(op, "inputs", inputs);
@@ -79,16 +73,16 @@ final class MovementSpecs extends OperationSpecs {
     }
     overlaps.require(op, outputs, inputs, InPlace.OWN_PART);
     return spec(
-        backend, options.timeout(), options.async(), new Call(op).outputs(outputs).inputs(inputs));
+        backend, options, new Call(op).outputs(outputs).inputs(inputs));
   }
 
-  OperationSpec gather(List<Tensor> outputs, Tensor input, GatherOptions options) {
+  OperationSpec gather(List<Tensor> outputs, Tensor input, int root, CallOptions options) {
     OpType op = OpType.GATHER;
     checks.given(op, "options", options);
     BoundBackend backend = checks.backendFor(op, "input", input);
-    checks.rank(op, "root", options.root());
+    checks.rank(op, "root", root);
     checks.movable(op, "input", input, backend, false);
-    checks.count(op, "outputs", outputs, options.root() == group.rank ? group.size : 0);
+    checks.count(op, "outputs", outputs, root == group.rank ? group.size : 0);
     for (int r = 0; r < outputs.size(); r++) {
       checks.movable(op, "outputs[" + r + "]", outputs.get(r), backend, true);
       checks.sameSize(op, "outputs[" + r + "]", outputs.get(r), input);
@@ -96,18 +90,17 @@ final class MovementSpecs extends OperationSpecs {
     overlaps.require(op, outputs, List.of(input), InPlace.OWN_TENSOR);
     return spec(
         backend,
-        options.timeout(),
-        options.async(),
-        new Call(op).outputs(outputs).input(input).root(options.root()));
+        options,
+        new Call(op).outputs(outputs).input(input).root(root));
   }
 
-  OperationSpec scatter(Tensor output, List<Tensor> inputs, ScatterOptions options) {
+  OperationSpec scatter(Tensor output, List<Tensor> inputs, int root, CallOptions options) {
     OpType op = OpType.SCATTER;
     checks.given(op, "options", options);
     BoundBackend backend = checks.backendFor(op, "output", output);
-    checks.rank(op, "root", options.root());
+    checks.rank(op, "root", root);
     checks.movable(op, "output", output, backend, true);
-    checks.count(op, "inputs", inputs, options.root() == group.rank ? group.size : 0);
+    checks.count(op, "inputs", inputs, root == group.rank ? group.size : 0);
     for (int r = 0; r < inputs.size(); r++) {
       checks.movable(op, "inputs[" + r + "]", inputs.get(r), backend, false);
       checks.sameSize(op, "inputs[" + r + "]", inputs.get(r), output);
@@ -115,12 +108,11 @@ final class MovementSpecs extends OperationSpecs {
     overlaps.require(op, List.of(output), inputs, InPlace.OWN_TENSOR);
     return spec(
         backend,
-        options.timeout(),
-        options.async(),
-        new Call(op).output(output).inputs(inputs).root(options.root()));
+        options,
+        new Call(op).output(output).inputs(inputs).root(root));
   }
 
-  OperationSpec allToAll(List<Tensor> outputs, List<Tensor> inputs, AllToAllOptions options) {
+  OperationSpec allToAll(List<Tensor> outputs, List<Tensor> inputs, CallOptions options) {
     OpType op = OpType.ALL_TO_ALL;
     checks.given(op, "options", options);
     checks.count(op, "inputs", inputs, group.size);
@@ -136,15 +128,11 @@ final class MovementSpecs extends OperationSpecs {
         op, "outputs[" + group.rank + "]", outputs.get(group.rank), inputs.get(group.rank));
     overlaps.require(op, outputs, inputs, InPlace.NONE);
     return spec(
-        backend, options.timeout(), options.async(), new Call(op).outputs(outputs).inputs(inputs));
+        backend, options, new Call(op).outputs(outputs).inputs(inputs));
   }
 
   OperationSpec allToAllSingle(
-      Tensor output,
-      Tensor input,
-      List<Long> outputSplits,
-      List<Long> inputSplits,
-      AllToAllOptions options) {
+      Tensor output, Tensor input, long[] outputSplits, long[] inputSplits, CallOptions options) {
     OpType op = OpType.ALL_TO_ALL_SINGLE;
     checks.given(op, "options", options);
     BoundBackend backend = checks.backendFor(op, "input", input);
@@ -178,49 +166,45 @@ final class MovementSpecs extends OperationSpecs {
     overlaps.require(op, output, input, InPlace.NONE);
     return spec(
         backend,
-        options.timeout(),
-        options.async(),
+        options,
         new Call(op).output(output).input(input).splits(outputRows, inputRows));
   }
 
-  OperationSpec send(Tensor tensor, int peer, P2pOptions options) {
+  OperationSpec send(Tensor tensor, int peer, int tag, CallOptions options) {
     OpType op = OpType.SEND;
     checks.given(op, "options", options);
     BoundBackend backend = checks.backendFor(op, "tensor", tensor);
     checks.peer(op, peer);
-    checks.tag(op, options.tag(), backend);
+    checks.tag(op, tag, backend);
     checks.movable(op, "tensor", tensor, backend, false);
     return spec(
         backend,
-        options.timeout(),
-        options.async(),
-        new Call(op).input(tensor).root(peer).tag(options.tag()));
+        options,
+        new Call(op).input(tensor).root(peer).tag(tag));
   }
 
-  OperationSpec recv(Tensor tensor, int peer, P2pOptions options) {
+  OperationSpec recv(Tensor tensor, int peer, int tag, CallOptions options) {
     OpType op = OpType.RECV;
     checks.given(op, "options", options);
     BoundBackend backend = checks.backendFor(op, "tensor", tensor);
     checks.peer(op, peer);
-    checks.tag(op, options.tag(), backend);
+    checks.tag(op, tag, backend);
     checks.movable(op, "tensor", tensor, backend, true);
     return spec(
         backend,
-        options.timeout(),
-        options.async(),
-        new Call(op).output(tensor).root(peer).tag(options.tag()));
+        options,
+        new Call(op).output(tensor).root(peer).tag(tag));
   }
 
-  OperationSpec recvAnySource(Tensor tensor, P2pOptions options) {
+  OperationSpec recvAnySource(Tensor tensor, int tag, CallOptions options) {
     OpType op = OpType.RECV_ANY_SOURCE;
     checks.given(op, "options", options);
     BoundBackend backend = checks.backendFor(op, "tensor", tensor);
-    checks.tag(op, options.tag(), backend);
+    checks.tag(op, tag, backend);
     checks.movable(op, "tensor", tensor, backend, true);
     return spec(
         backend,
-        options.timeout(),
-        options.async(),
-        new Call(op).output(tensor).tag(options.tag()));
+        options,
+        new Call(op).output(tensor).tag(tag));
   }
 }

@@ -1,13 +1,9 @@
 package dev.tutti.internal;
 
-import dev.tutti.AllGatherOptions;
-import dev.tutti.AllReduceOptions;
 import dev.tutti.Batch;
+import dev.tutti.CallOptions;
 import dev.tutti.OpType;
-import dev.tutti.P2pOptions;
-import dev.tutti.ProcessGroup;
 import dev.tutti.ReduceOp;
-import dev.tutti.ReduceScatterOptions;
 import dev.tutti.Tensor;
 import dev.tutti.Work;
 import dev.tutti.spi.Backend;
@@ -24,8 +20,8 @@ final class OperationBatch implements Batch {
   private final Group group;
   private final ReductionSpecs reductions;
   private final MovementSpecs movements;
-  private final List<Function<Duration, OperationSpec>> parts = new ArrayList<>();
-  private Duration timeout = ProcessGroup.GROUP_TIMEOUT;
+  private final List<Function<CallOptions, OperationSpec>> parts = new ArrayList<>();
+  private CallOptions options = CallOptions.ASYNC;
   private boolean started;
 
   OperationBatch(Group group, ReductionSpecs reductions, MovementSpecs movements) {
@@ -36,42 +32,37 @@ final class OperationBatch implements Batch {
 
   @Override
   public Batch send(Tensor tensor, int peer, int tag) {
-    parts.add(limit -> movements.send(tensor, peer, new P2pOptions(tag, limit, true)));
+    parts.add(options -> movements.send(tensor, peer, tag, options));
     return this;
   }
 
   @Override
   public Batch recv(Tensor tensor, int peer, int tag) {
-    parts.add(limit -> movements.recv(tensor, peer, new P2pOptions(tag, limit, true)));
+    parts.add(options -> movements.recv(tensor, peer, tag, options));
     return this;
   }
 
   @Override
   public Batch allReduce(Tensor tensor, ReduceOp op) {
-    parts.add(
-        limit ->
-            reductions.allReduce(
-                tensor, AllReduceOptions.DEFAULT.withReduceOp(op).withTimeout(limit).withAsync()));
+    parts.add(options -> reductions.allReduce(tensor, op, options));
     return this;
   }
 
   @Override
   public Batch allGatherInto(Tensor output, Tensor input) {
-    parts.add(limit -> movements.allGatherInto(output, input, new AllGatherOptions(limit, true)));
+    parts.add(options -> movements.allGatherInto(output, input, options));
     return this;
   }
 
   @Override
   public Batch reduceScatterInto(Tensor output, Tensor input, ReduceOp op) {
-    parts.add(
-        limit ->
-            reductions.reduceScatterInto(output, input, new ReduceScatterOptions(op, limit, true)));
+    parts.add(options -> reductions.reduceScatterInto(output, input, op, options));
     return this;
   }
 
   @Override
-  public Batch timeout(Duration newTimeout) {
-    timeout = newTimeout;
+  public Batch withTimeout(Duration timeout) {
+    options = options.withTimeout(timeout);
     return this;
   }
 
@@ -92,7 +83,7 @@ final class OperationBatch implements Batch {
     started = true;
     group.ensureUsable(OpType.COALESCED);
     List<OperationSpec> specs = new ArrayList<>();
-    parts.forEach(part -> specs.add(part.apply(timeout)));
+    parts.forEach(part -> specs.add(part.apply(options)));
     List<Backend> begun = new ArrayList<>();
     List<Work> works = new ArrayList<>();
     try {

@@ -1,8 +1,8 @@
 package dev.tutti.internal;
 
-import dev.tutti.ProcessGroup;
 import dev.tutti.spi.Call;
 import java.time.Duration;
+import org.jspecify.annotations.Nullable;
 
 /**
  * Says what to run.
@@ -10,15 +10,17 @@ import java.time.Duration;
  * @param call what the caller asked for
  * @param backend where
  * @param staging what the backend is asked for in its place
- * @param timeout deadline from now; {@link ProcessGroup#GROUP_TIMEOUT} takes the group's
+ * @param timeout deadline from now; null takes the group's
  * @param async whether the caller goes on at once
  */
 record OperationSpec(
-    Call call, BoundBackend backend, HostStaging staging, Duration timeout, boolean async) {
+    Call call,
+    BoundBackend backend,
+    HostStaging staging,
+    @Nullable Duration timeout,
+    boolean async) {
 
   long timeoutNanos(long groupTimeoutNanos) {
-    return timeout.equals(ProcessGroup.GROUP_TIMEOUT)
-        ? groupTimeoutNanos
-        : Deadlines.nanos(timeout);
+    return timeout == null ? groupTimeoutNanos : Deadlines.nanos(timeout);
   }
 }

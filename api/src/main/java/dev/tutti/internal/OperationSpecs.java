@@ -1,9 +1,10 @@
 package dev.tutti.internal;
 
+import dev.tutti.AllReduceAlgorithm;
+import dev.tutti.CallOptions;
 import dev.tutti.OpType;
 import dev.tutti.Tensor;
 import dev.tutti.spi.Call;
-import java.time.Duration;
 import java.util.List;
 
 /**
@@ -29,9 +30,23 @@ abstract class OperationSpecs {
     return checks.backendFor(op, argument + "[0]", tensors.get(0));
   }
 
-  final OperationSpec spec(BoundBackend backend, Duration timeout, boolean async, Call call) {
-    checks.timeout(call.type(), timeout);
+  final void refuse(OpType op, BoundBackend backend, AllReduceAlgorithm algorithm, String reason) {
+    throw checks.unsupported(op, backend, "algorithm " + algorithm.label() + " here: " + reason);
+  }
+
+  final OperationSpec spec(BoundBackend backend, CallOptions options, Call call) {
+    if (call.type() != OpType.ALL_REDUCE && options.algorithm() != AllReduceAlgorithm.AUTO) {
+      refuse(
+          call.type(),
+          backend,
+          options.algorithm(),
+          "only the all-reduce of one dense tensor has it");
+    }
     return new OperationSpec(
-        call, backend, new HostStaging(backend, call, group.rank), timeout, async);
+        call,
+        backend,
+        new HostStaging(backend, call, group.rank),
+        options.timeout().orElse(null),
+        options.isAsync());
   }
 }

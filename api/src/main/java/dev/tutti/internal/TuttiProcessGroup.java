@@ -1,23 +1,15 @@
 package dev.tutti.internal;
 
-import dev.tutti.AllGatherOptions;
-import dev.tutti.AllReduceOptions;
-import dev.tutti.AllToAllOptions;
-import dev.tutti.BarrierOptions;
 import dev.tutti.Batch;
-import dev.tutti.BroadcastOptions;
+import dev.tutti.CallOptions;
 import dev.tutti.Capabilities;
 import dev.tutti.Codec;
 import dev.tutti.CommListener;
 import dev.tutti.Device;
-import dev.tutti.GatherOptions;
+import dev.tutti.MissingRanks;
 import dev.tutti.OpType;
-import dev.tutti.P2pOptions;
 import dev.tutti.ProcessGroup;
 import dev.tutti.ReduceOp;
-import dev.tutti.ReduceOptions;
-import dev.tutti.ReduceScatterOptions;
-import dev.tutti.ScatterOptions;
 import dev.tutti.Store;
 import dev.tutti.SymmetricMemory;
 import dev.tutti.Tensor;
@@ -230,8 +222,8 @@ final class TuttiProcessGroup implements ProcessGroup {
   }
 
   @Override
-  public Work broadcast(Tensor tensor, BroadcastOptions options) {
-    return runner.submit(movements.broadcast(tensor, options));
+  public Work broadcast(Tensor tensor, int root, CallOptions options) {
+    return runner.submit(movements.broadcast(tensor, root, options));
   }
 
   @Override
@@ -239,7 +231,7 @@ final class TuttiProcessGroup implements ProcessGroup {
     OpType op = OpType.ALL_REDUCE;
     checks.given(op, "tensor", tensor);
     if (tensor.isSparse() || HostStaging.isNeeded(tensor)) {
-      allReduce(tensor, AllReduceOptions.DEFAULT.withReduceOp(reduceOp));
+      allReduce(tensor, reduceOp, CallOptions.DEFAULT);
       return;
     }
     BoundBackend backend = checks.backendFor(op, "tensor", tensor);
@@ -248,79 +240,75 @@ final class TuttiProcessGroup implements ProcessGroup {
     // One on a device that queues in the host needs the mark of its caller's stream.
     boolean isPlain = backend.isStreamOrdered() || tensor.device().isCpu();
     if (!isPlain || !runner.runNow(backend, op, tensor, tensor, reduceOp, -1)) {
-      allReduce(tensor, AllReduceOptions.DEFAULT.withReduceOp(reduceOp));
+      allReduce(tensor, reduceOp, CallOptions.DEFAULT);
     }
   }
 
   @Override
-  public Work allReduce(Tensor tensor, AllReduceOptions options) {
-    return runner.submit(reductions.allReduce(tensor, options));
+  public Work allReduce(Tensor tensor, ReduceOp op, CallOptions options) {
+    return runner.submit(reductions.allReduce(tensor, op, options));
   }
 
   @Override
-  public Work allReduceCoalesced(List<Tensor> tensors, AllReduceOptions options) {
-    return runner.submit(reductions.allReduceCoalesced(tensors, options));
+  public Work allReduceCoalesced(List<Tensor> tensors, ReduceOp op, CallOptions options) {
+    return runner.submit(reductions.allReduceCoalesced(tensors, op, options));
   }
 
   @Override
-  public Work reduce(Tensor tensor, ReduceOptions options) {
-    return runner.submit(reductions.reduce(tensor, options));
+  public Work reduce(Tensor tensor, ReduceOp op, int root, CallOptions options) {
+    return runner.submit(reductions.reduce(tensor, op, root, options));
   }
 
   @Override
-  public Work allGather(List<Tensor> outputs, Tensor input, AllGatherOptions options) {
+  public Work allGather(List<Tensor> outputs, Tensor input, CallOptions options) {
     return runner.submit(movements.allGather(outputs, input, options));
   }
 
   @Override
-  public Work allGatherInto(Tensor output, Tensor input, AllGatherOptions options) {
+  public Work allGatherInto(Tensor output, Tensor input, CallOptions options) {
     return runner.submit(movements.allGatherInto(output, input, options));
   }
 
   @Override
   public Work allGatherIntoCoalesced(
-      List<Tensor> outputs, List<Tensor> inputs, AllGatherOptions options) {
+      List<Tensor> outputs, List<Tensor> inputs, CallOptions options) {
     return runner.submit(movements.allGatherIntoCoalesced(outputs, inputs, options));
   }
 
   @Override
-  public Work gather(List<Tensor> outputs, Tensor input, GatherOptions options) {
-    return runner.submit(movements.gather(outputs, input, options));
+  public Work gather(List<Tensor> outputs, Tensor input, int root, CallOptions options) {
+    return runner.submit(movements.gather(outputs, input, root, options));
   }
 
   @Override
-  public Work scatter(Tensor output, List<Tensor> inputs, ScatterOptions options) {
-    return runner.submit(movements.scatter(output, inputs, options));
+  public Work scatter(Tensor output, List<Tensor> inputs, int root, CallOptions options) {
+    return runner.submit(movements.scatter(output, inputs, root, options));
   }
 
   @Override
-  public Work reduceScatter(Tensor output, List<Tensor> inputs, ReduceScatterOptions options) {
-    return runner.submit(reductions.reduceScatter(output, inputs, options));
+  public Work reduceScatter(Tensor output, List<Tensor> inputs, ReduceOp op, CallOptions options) {
+    return runner.submit(reductions.reduceScatter(output, inputs, op, options));
   }
 
   @Override
-  public Work reduceScatterInto(Tensor output, Tensor input, ReduceScatterOptions options) {
-    return runner.submit(reductions.reduceScatterInto(output, input, options));
+  public Work reduceScatterInto(Tensor output, Tensor input, ReduceOp op, CallOptions options) {
+    return runner.submit(reductions.reduceScatterInto(output, input, op, options));
   }
 
   @Override
   public Work reduceScatterIntoCoalesced(
-      List<Tensor> outputs, List<Tensor> inputs, ReduceScatterOptions options) {
-    return runner.submit(reductions.reduceScatterIntoCoalesced(outputs, inputs, options));
+      List<Tensor> outputs, List<Tensor> inputs, ReduceOp op, CallOptions options) {
+    return runner.submit(reductions.reduceScatterIntoCoalesced(outputs, inputs, op, options));
   }
 
   @Override
-  public Work allToAll(List<Tensor> outputs, List<Tensor> inputs, AllToAllOptions options) {
+  public Work allToAll(List<Tensor> outputs, List<Tensor> inputs, CallOptions options) {
     return runner.submit(movements.allToAll(outputs, inputs, options));
   }
 
   @Override
   public Work allToAllSingle(
-      Tensor output,
-      Tensor input,
-      List<Long> outputSplits,
-      List<Long> inputSplits,
-      AllToAllOptions options) {
+      Tensor output, Tensor input, long[] outputSplits, long[] inputSplits, CallOptions options) {
     return runner.submit(
         movements.allToAllSingle(output, input, outputSplits, inputSplits, options));
   }
@@ -330,21 +318,21 @@ final class TuttiProcessGroup implements ProcessGroup {
     OpType op = OpType.BARRIER;
     BoundBackend backend = checks.anyBackend(op);
     if (!runner.runNow(backend, op, null, null, null, -1)) {
-      barrier(BarrierOptions.DEFAULT);
+      barrier(CallOptions.DEFAULT);
     }
   }
 
   @Override
-  public Work barrier(BarrierOptions options) {
+  public Work barrier(CallOptions options) {
     OpType op = OpType.BARRIER;
     checks.given(op, "options", options);
-    return runner.submit(
-        movements.spec(checks.anyBackend(op), options.timeout(), options.async(), new Call(op)));
+    return runner.submit(movements.spec(checks.anyBackend(op), options, new Call(op)));
   }
 
   @Override
-  public void monitoredBarrier(Duration timeout, boolean waitAllRanks) {
+  public void monitoredBarrier(Duration timeout, MissingRanks named) {
     OpType op = OpType.MONITORED_BARRIER;
+    checks.given(op, "named", named);
     BoundBackend backend =
         capabilities().has(op)
             ? checks.anyBackend(op)
@@ -357,28 +345,29 @@ final class TuttiProcessGroup implements ProcessGroup {
     checks.timeout(op, timeout);
     runner.submit(
         movements.spec(
-            backend, monitoredTimeout(timeout), false, new Call(op).waitAllRanks(waitAllRanks)));
+            backend,
+            CallOptions.timeout(monitoredTimeout(timeout)),
+            new Call(op).waitAllRanks(named == MissingRanks.ALL)));
   }
 
   /** Returns how long a monitored barrier may take on this rank. */
   private Duration monitoredTimeout(Duration atRankZero) {
-    Duration timeout = atRankZero.equals(GROUP_TIMEOUT) ? group.timeout() : atRankZero;
-    return group.rank == 0 ? timeout : Deadlines.cut(timeout).plus(MONITOR_SLACK);
+    return group.rank == 0 ? atRankZero : Deadlines.cut(atRankZero).plus(MONITOR_SLACK);
   }
 
   @Override
-  public Work send(Tensor tensor, int peer, P2pOptions options) {
-    return runner.submit(movements.send(tensor, peer, options));
+  public Work send(Tensor tensor, int peer, int tag, CallOptions options) {
+    return runner.submit(movements.send(tensor, peer, tag, options));
   }
 
   @Override
-  public Work recv(Tensor tensor, int peer, P2pOptions options) {
-    return runner.submit(movements.recv(tensor, peer, options));
+  public Work recv(Tensor tensor, int peer, int tag, CallOptions options) {
+    return runner.submit(movements.recv(tensor, peer, tag, options));
   }
 
   @Override
-  public Work recvAnySource(Tensor tensor, P2pOptions options) {
-    return runner.submit(movements.recvAnySource(tensor, options));
+  public Work recvAnySource(Tensor tensor, int tag, CallOptions options) {
+    return runner.submit(movements.recvAnySource(tensor, tag, options));
   }
 
   @Override
@@ -396,7 +385,9 @@ final class TuttiProcessGroup implements ProcessGroup {
     try {
       runner.submit(
           movements.spec(
-              backend.behind(allocation), GROUP_TIMEOUT, false, new Call(op).byteSize(byteSize)));
+              backend.behind(allocation),
+              CallOptions.DEFAULT,
+              new Call(op).byteSize(byteSize)));
     } catch (RuntimeException | Error e) {
       allocation.discard();
       throw e;

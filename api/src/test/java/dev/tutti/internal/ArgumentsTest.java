@@ -2,19 +2,21 @@ package dev.tutti.internal;
 
 import static org.assertj.core.api.Assertions.assertThat;
 import static org.assertj.core.api.Assertions.assertThatIllegalArgumentException;
+import static org.assertj.core.api.Assertions.assertThatThrownBy;
 
 import dev.tutti.AllReduceAlgorithm;
-import dev.tutti.AllReduceOptions;
-import dev.tutti.AllToAllOptions;
+import dev.tutti.CallOptions;
 import dev.tutti.Capabilities.Feature;
 import dev.tutti.DType;
 import dev.tutti.Device;
+import dev.tutti.MissingRanks;
 import dev.tutti.ProcessGroup;
 import dev.tutti.ReduceOp;
 import dev.tutti.Tensor;
 import java.lang.foreign.MemorySegment;
 import java.util.Arrays;
 import java.util.List;
+import java.util.Map;
 import org.junit.jupiter.api.AfterEach;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.Timeout;
@@ -42,9 +44,9 @@ class ArgumentsTest {
             group.allToAllSingle(
                 Tensor.of(1, 2),
                 Tensor.of(3, 4),
-                List.of(),
-                List.of(1L, Long.MAX_VALUE),
-                AllToAllOptions.DEFAULT));
+                new long[0],
+                new long[] {1, Long.MAX_VALUE},
+                CallOptions.DEFAULT));
   }
 
   /** Names what is null, also where it is in a list, in options, or in a batch. */
@@ -54,14 +56,10 @@ class ArgumentsTest {
     Tensor one = Tensor.of(1f);
     List<Tensor> two = List.of(Tensor.of(1f), Tensor.of(2f));
     List<Tensor> holed = Arrays.asList(Tensor.of(1f), null);
-    List<Long> holedSplits = Arrays.asList(1L, null);
-    AllReduceOptions untimed =
-        new AllReduceOptions(ReduceOp.SUM, null, false, AllReduceAlgorithm.AUTO);
     missing("allReduce", "tensor", () -> group.allReduce(null));
-    missing("allReduce", "tensor", () -> group.allReduce(null, AllReduceOptions.DEFAULT));
-    missing("allReduce", "reduceOp", () -> group.allReduce(one, (ReduceOp) null));
-    missing("allReduce", "options", () -> group.allReduce(one, (AllReduceOptions) null));
-    missing("allReduce", "timeout", () -> group.allReduce(one, untimed));
+    missing("allReduce", "tensor", () -> group.allReduce(null, ReduceOp.SUM, CallOptions.DEFAULT));
+    missing("allReduce", "reduceOp", () -> group.allReduce(one, null));
+    missing("allReduce", "options", () -> group.allReduce(one, ReduceOp.SUM, null));
     missing("broadcast", "tensor", () -> group.broadcast(null, 0));
     missing("reduce", "tensor", () -> group.reduce(null, ReduceOp.SUM, 0));
     missing("reduce", "reduceOp", () -> group.reduce(one, null, 0));
@@ -76,7 +74,7 @@ class ArgumentsTest {
     missing("scatter", "inputs", () -> group.scatter(one, null, 0));
     missing("reduceScatter", "output", () -> group.reduceScatter(null, two, ReduceOp.SUM));
     missing("reduceScatter", "inputs[1]", () -> group.reduceScatter(one, holed, ReduceOp.SUM));
-    missing("reduceScatter", "reduceOp", () -> group.reduceScatter(one, two, (ReduceOp) null));
+    missing("reduceScatter", "reduceOp", () -> group.reduceScatter(one, two, null));
     missing("reduceScatterInto", "output", () -> group.reduceScatterInto(null, one, ReduceOp.SUM));
     missing("reduceScatterInto", "input", () -> group.reduceScatterInto(one, null, ReduceOp.SUM));
     missing("allToAll", "outputs", () -> group.allToAll(null, two));
@@ -86,23 +84,23 @@ class ArgumentsTest {
     missing("allToAllSingle", "input", () -> group.allToAllSingle(one, null));
     missing(
         "allToAllSingle",
-        "inputSplits[1]",
+        "inputSplits",
         () ->
             group.allToAllSingle(
-                Tensor.of(1, 2), Tensor.of(3, 4), List.of(), holedSplits, AllToAllOptions.DEFAULT));
+                Tensor.of(1, 2), Tensor.of(3, 4), new long[0], null, CallOptions.DEFAULT));
     missing(
         "allReduceCoalesced",
         "tensors",
-        () -> group.allReduceCoalesced(null, AllReduceOptions.DEFAULT));
+        () -> group.allReduceCoalesced(null, ReduceOp.SUM, CallOptions.DEFAULT));
     missing(
         "allReduceCoalesced",
         "tensors[1]",
-        () -> group.allReduceCoalesced(holed, AllReduceOptions.DEFAULT));
+        () -> group.allReduceCoalesced(holed, ReduceOp.SUM, CallOptions.DEFAULT));
     missing("barrier", "options", () -> group.barrier(null));
-    missing("monitoredBarrier", "timeout", () -> group.monitoredBarrier(null, true));
+    missing("monitoredBarrier", "timeout", () -> group.monitoredBarrier(null, MissingRanks.ALL));
     missing("send", "tensor", () -> group.send(null, 1));
     missing("recv", "tensor", () -> group.recv(null, 1));
-    missing("recv", "options", () -> group.recv(one, 1, null));
+    missing("recv", "options", () -> group.recv(one, 1, 0, null));
     missing("allReduce", "tensor", () -> group.batch().allReduce(null, ReduceOp.SUM).run());
     missing("subgroup", "ranks", () -> group.subgroup(null));
     missing("subgroup", "each of ranks", () -> group.subgroup(Arrays.asList(0, null)));
@@ -117,6 +115,29 @@ class ArgumentsTest {
 
   private static void missing(String operation, String argument, Runnable call) {
     refused(operation + " on rank 0/2 of group 0: " + argument + " must not be null", call);
+  }
+
+  @Test
+  void algorithmsAreOfTheAllReduceAlone() {
+    CallOptions ring = CallOptions.ASYNC.withAlgorithm(AllReduceAlgorithm.RING);
+    Tensor one = Tensor.of(1f);
+    List<Tensor> two = List.of(Tensor.of(1f), Tensor.of(2f));
+    Map<String, Runnable> calls =
+        Map.of(
+            "barrier", () -> group.barrier(ring),
+            "broadcast", () -> group.broadcast(one, 0, ring),
+            "reduce", () -> group.reduce(one, ReduceOp.SUM, 0, ring),
+            "allReduceCoalesced", () -> group.allReduceCoalesced(two, ReduceOp.SUM, ring),
+            "allGather", () -> group.allGather(two, one, ring),
+            "send", () -> group.send(one, 1, 0, ring));
+    calls.forEach(
+        (operation, call) ->
+            assertThatThrownBy(call::run)
+                .isInstanceOf(UnsupportedOperationException.class)
+                .hasMessageStartingWith(operation + " on rank 0/2 of group 0: ")
+                .hasMessageContaining("only the all-reduce of one dense tensor has it"));
+    assertThat(group.sequenceNumber()).isZero();
+    assertThat(group.failure()).isEmpty();
   }
 
   @Test
@@ -166,7 +187,7 @@ class ArgumentsTest {
   }
 
   private void reduceSparse(Tensor tensor) {
-    group.allReduce(tensor, AllReduceOptions.DEFAULT).await();
+    group.allReduce(tensor, ReduceOp.SUM, CallOptions.DEFAULT).await();
   }
 
   private static Tensor strided(long[] shape, long... strides) {

@@ -5,11 +5,11 @@ import static org.assertj.core.api.Assertions.assertThatThrownBy;
 import static org.assertj.core.api.Assertions.catchThrowable;
 
 import dev.tutti.AbortedException;
-import dev.tutti.AllReduceOptions;
+import dev.tutti.CallOptions;
 import dev.tutti.CollectiveException;
 import dev.tutti.GroupClosedException;
-import dev.tutti.P2pOptions;
 import dev.tutti.ProcessGroup;
+import dev.tutti.ReduceOp;
 import dev.tutti.Tensor;
 import dev.tutti.Work;
 import dev.tutti.WorkState;
@@ -27,8 +27,6 @@ import org.junit.jupiter.api.Timeout;
 /** Tests that close is bounded, and that a backend is closed when nothing runs in it any more. */
 @Timeout(300)
 class CloseTest {
-  private static final AllReduceOptions ASYNC = AllReduceOptions.DEFAULT.withAsync();
-
   @Test
   void theBackendIsClosedAfterTheLastOperationOfAFailedGroup() throws Exception {
     ScriptedProvider provider = new ScriptedProvider();
@@ -47,7 +45,7 @@ class CloseTest {
           throw new IllegalStateException("aborted");
         };
     ProcessGroup group = provider.alone();
-    Work work = group.allReduce(Tensor.of(1f), ASYNC);
+    Work work = group.allReduce(Tensor.of(1f), ReduceOp.SUM, CallOptions.ASYNC);
     entered.await();
     group.abort("enough");
     LocalWorld.until("the failure", () -> group.failure().isPresent());
@@ -62,8 +60,12 @@ class CloseTest {
     CountDownLatch never = new CountDownLatch(1);
     provider.allReduce = (op, tensor) -> never.await(240, TimeUnit.SECONDS);
     ProcessGroup group = provider.alone("TUTTI_CLOSE_TIMEOUT", "100ms");
-    Work stuck = group.allReduce(Tensor.of(1f), ASYNC.withTimeout(Duration.ofMinutes(30)));
-    Work queued = group.allReduce(Tensor.of(1f), ASYNC.withTimeout(Duration.ofMinutes(30)));
+    Work stuck =
+        group.allReduce(
+            Tensor.of(1f), ReduceOp.SUM, CallOptions.ASYNC.withTimeout(Duration.ofMinutes(30)));
+    Work queued =
+        group.allReduce(
+            Tensor.of(1f), ReduceOp.SUM, CallOptions.ASYNC.withTimeout(Duration.ofMinutes(30)));
     long start = System.nanoTime();
     group.close();
     assertThat(Duration.ofNanos(System.nanoTime() - start)).isLessThan(Duration.ofSeconds(60));
@@ -83,7 +85,7 @@ class CloseTest {
     provider.recv = (op, tensor, peer) -> {};
     provider.close = () -> closed.set(true);
     ProcessGroup group = provider.join(2, "TUTTI_CLOSE_TIMEOUT", "30s");
-    Work work = group.recv(Tensor.of(0f), 1, P2pOptions.DEFAULT.withAsync());
+    Work work = group.recv(Tensor.of(0f), 1, 0, CallOptions.ASYNC);
     Thread.currentThread().interrupt();
     long start = System.nanoTime();
     group.close();
@@ -98,7 +100,7 @@ class CloseTest {
     ScriptedProvider provider = new ScriptedProvider();
     provider.recv = (op, tensor, peer) -> {};
     ProcessGroup group = provider.join(2, "TUTTI_CLOSE_TIMEOUT", "10ms");
-    Work work = group.recv(Tensor.of(0f), 1, P2pOptions.DEFAULT.withTag(7).withAsync());
+    Work work = group.recv(Tensor.of(0f), 1, 7, CallOptions.ASYNC);
     try (WarningCapture warnings = new WarningCapture(Group.class)) {
       group.close();
       assertThat(warnings.messages())
@@ -120,7 +122,7 @@ class CloseTest {
     provider.recv = (op, tensor, peer) -> {};
     ProcessGroup group = provider.join(2, "TUTTI_CLOSE_TIMEOUT", "10ms");
     for (int i = 0; i < 5; i++) {
-      group.recv(Tensor.of(0f), 1, P2pOptions.DEFAULT.withAsync());
+      group.recv(Tensor.of(0f), 1, 0, CallOptions.ASYNC);
     }
     try (WarningCapture warnings = new WarningCapture(Group.class)) {
       group.close();
@@ -150,7 +152,11 @@ class CloseTest {
       CountDownLatch running = new CountDownLatch(3);
       CompletableFuture<?>[] callers = {
         LocalWorld.async(() -> untilClosed(running, () -> group.allReduce(Tensor.of(1f)))),
-        LocalWorld.async(() -> untilClosed(running, () -> group.allReduce(Tensor.of(1f), ASYNC))),
+        LocalWorld.async(
+            () ->
+                untilClosed(
+                    running,
+                    () -> group.allReduce(Tensor.of(1f), ReduceOp.SUM, CallOptions.ASYNC))),
         LocalWorld.async(() -> untilClosed(running, () -> group.send(Tensor.of(1f), 1)))
       };
       running.await();

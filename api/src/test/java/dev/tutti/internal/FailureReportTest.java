@@ -5,10 +5,9 @@ import static org.assertj.core.api.Assertions.assertThatThrownBy;
 import static org.assertj.core.api.Assertions.catchThrowable;
 import static org.assertj.core.api.Assertions.catchThrowableOfType;
 
-import dev.tutti.AllReduceOptions;
+import dev.tutti.CallOptions;
 import dev.tutti.CollectiveException;
 import dev.tutti.CollectiveTimeoutException;
-import dev.tutti.P2pOptions;
 import dev.tutti.PeerFailedException;
 import dev.tutti.ProcessGroup;
 import dev.tutti.ReduceOp;
@@ -54,18 +53,18 @@ class FailureReportTest {
     return provider;
   }
 
-  private static P2pOptions async(int tag) {
-    return P2pOptions.DEFAULT.withTag(tag).withAsync().withTimeout(Duration.ofSeconds(20));
+  private static CallOptions async() {
+    return CallOptions.timeout(Duration.ofSeconds(20)).withAsync();
   }
 
-  private static P2pOptions brief(int tag) {
-    return P2pOptions.DEFAULT.withTag(tag).withTimeout(SHORT);
+  private static CallOptions brief() {
+    return CallOptions.timeout(SHORT);
   }
 
   private static void receiveInVain(ProcessGroup group, int peer, int tag) {
     CollectiveTimeoutException failure =
         catchThrowableOfType(
-            CollectiveTimeoutException.class, () -> group.recv(Tensor.of(0f), peer, brief(tag)));
+            CollectiveTimeoutException.class, () -> group.recv(Tensor.of(0f), peer, tag, brief()));
     assertThat(failure).isNotNull();
     assertThat(failure.info().peer()).isEqualTo(peer);
     assertThat(failure)
@@ -132,7 +131,7 @@ class FailureReportTest {
               CollectiveTimeoutException own =
                   catchThrowableOfType(
                       CollectiveTimeoutException.class,
-                      () -> group.send(Tensor.of(0f), 1, brief(4)));
+                      () -> group.send(Tensor.of(0f), 1, 4, brief()));
               assertThat(own).hasMessageContaining("timed out in send #1 to rank 1, tag 4");
             },
             group -> {})) {
@@ -162,7 +161,7 @@ class FailureReportTest {
   @Test
   void aPeerThatWaitsItselfPassesTheBlameOn() throws Exception {
     for (CollectiveException failure :
-        playInVain(3, 0, deaf(), group -> group.recv(Tensor.of(0f), 2, async(3)))) {
+        playInVain(3, 0, deaf(), group -> group.recv(Tensor.of(0f), 2, 3, async()))) {
       assertThat(failure.failedRank()).isEqualTo(2);
       assertThat(failure)
           .hasMessageContaining(
@@ -174,7 +173,7 @@ class FailureReportTest {
   @Test
   void ranksThatWaitForEachOtherAreNotBlamed() throws Exception {
     for (CollectiveException failure :
-        playInVain(2, 0, deaf(), group -> group.recv(Tensor.of(0f), 0, async(3)))) {
+        playInVain(2, 0, deaf(), group -> group.recv(Tensor.of(0f), 0, 3, async()))) {
       assertThat(failure.failedRank()).isEqualTo(-1);
       assertThat(failure)
           .hasMessageContaining(
@@ -184,7 +183,7 @@ class FailureReportTest {
 
   private static Role inAllReduce(CountDownLatch called) {
     return group -> {
-      group.allReduce(Tensor.of(1f), AllReduceOptions.DEFAULT.withAsync());
+      group.allReduce(Tensor.of(1f), ReduceOp.SUM, CallOptions.ASYNC);
       called.countDown();
     };
   }
@@ -209,7 +208,7 @@ class FailureReportTest {
         play(
             standing(),
             group -> {
-              group.allReduce(Tensor.of(1f), AllReduceOptions.DEFAULT.withAsync());
+              group.allReduce(Tensor.of(1f), ReduceOp.SUM, CallOptions.ASYNC);
               called.await();
               receiveInVain(group, 1, 0);
             },
@@ -256,7 +255,7 @@ class FailureReportTest {
               receiveInVain(group, 1, 0);
             },
             group -> {
-              group.recv(Tensor.of(0f), 0, async(3));
+              group.recv(Tensor.of(0f), 0, 3, async());
               inAllReduce(called).play(group);
             });
     for (CollectiveException failure : failures) {
@@ -271,7 +270,7 @@ class FailureReportTest {
   @Test
   void messagesOfAnotherTagAreCounted() throws Exception {
     for (CollectiveException failure :
-        playInVain(2, 3, deaf(), group -> group.send(Tensor.of(0f), 0, async(5)))) {
+        playInVain(2, 3, deaf(), group -> group.send(Tensor.of(0f), 0, 5, async()))) {
       assertThat(failure.failedRank()).isEqualTo(-1);
       assertThat(failure)
           .hasMessageContaining("rank 1 sent 1 messages to rank 0, which received 0 of them");
@@ -283,7 +282,7 @@ class FailureReportTest {
     ScriptedProvider provider = deaf();
     provider.send = (op, tensor, peer) -> {};
     for (CollectiveException failure :
-        playInVain(2, 3, provider, group -> group.send(Tensor.of(0f), 0, async(3)))) {
+        playInVain(2, 3, provider, group -> group.send(Tensor.of(0f), 0, 3, async()))) {
       assertThat(failure.failedRank()).isEqualTo(-1);
       assertThat(failure).hasMessageContaining("rank 1 called send with that tag");
     }
@@ -317,7 +316,7 @@ class FailureReportTest {
                 if (rank == 2) {
                   // Stands for a stopped process: it has come, but it does not answer.
                   stuck.stuck = true;
-                  group.allReduce(Tensor.of(1f), AllReduceOptions.DEFAULT.withAsync());
+                  group.allReduce(Tensor.of(1f), ReduceOp.SUM, CallOptions.ASYNC);
                   issued.countDown();
                   judged.await();
                   stuck.stuck = false;
@@ -325,7 +324,7 @@ class FailureReportTest {
                 } else {
                   issued.await();
                   group.allReduce(
-                      Tensor.of(1f), AllReduceOptions.DEFAULT.withAsync().withTimeout(SHORT));
+                      Tensor.of(1f), ReduceOp.SUM, CallOptions.timeout(SHORT).withAsync());
                 }
                 LocalWorld.until("the failure", () -> group.failure().isPresent());
                 judged.countDown();

@@ -4,13 +4,13 @@ import static org.assertj.core.api.Assertions.assertThat;
 import static org.assertj.core.api.Assertions.assertThatThrownBy;
 
 import dev.tutti.AbortedException;
-import dev.tutti.AllReduceOptions;
+import dev.tutti.CallOptions;
 import dev.tutti.Capabilities.Feature;
 import dev.tutti.CollectiveException;
 import dev.tutti.CollectiveTimeoutException;
 import dev.tutti.OpType;
-import dev.tutti.P2pOptions;
 import dev.tutti.ProcessGroup;
+import dev.tutti.ReduceOp;
 import dev.tutti.Tensor;
 import dev.tutti.TuttiException;
 import dev.tutti.Work;
@@ -28,8 +28,6 @@ import org.junit.jupiter.api.Test;
 
 /** Tests that a failure reaches every work, also where the means to tell it fail as well. */
 class FailureTest {
-  private static final AllReduceOptions ASYNC = AllReduceOptions.DEFAULT.withAsync();
-
   @Test
   void aStoreThatHangsDoesNotKeepWorksFromFailing() throws Exception {
     StuckStore store = new StuckStore();
@@ -48,9 +46,9 @@ class FailureTest {
         provider,
         (options, rank) -> {
           ProcessGroup group = ProcessGroup.init(options.withSize(2));
-          Work running = group.allReduce(Tensor.of(1f), ASYNC);
-          Work queued = group.allReduce(Tensor.of(1f), ASYNC);
-          Work message = group.recv(Tensor.of(1f), 1, P2pOptions.DEFAULT.withAsync());
+          Work running = group.allReduce(Tensor.of(1f), ReduceOp.SUM, CallOptions.ASYNC);
+          Work queued = group.allReduce(Tensor.of(1f), ReduceOp.SUM, CallOptions.ASYNC);
+          Work message = group.recv(Tensor.of(1f), 1, 0, CallOptions.ASYNC);
           store.stuck = true;
           long start = System.nanoTime();
           group.abort("store and all");
@@ -87,12 +85,13 @@ class FailureTest {
         provider,
         (options, rank) -> {
           try (ProcessGroup group = ProcessGroup.init(options.withSize(2))) {
-            Work message = group.recv(Tensor.of(1f), 1, P2pOptions.DEFAULT.withAsync());
+            Work message = group.recv(Tensor.of(1f), 1, 0, CallOptions.ASYNC);
             assertThatThrownBy(
                     () ->
                         group.allReduce(
                             Tensor.of(1f),
-                            AllReduceOptions.DEFAULT.withTimeout(Duration.ofMillis(100))))
+                            ReduceOp.SUM,
+                            CallOptions.timeout(Duration.ofMillis(100))))
                 .isInstanceOf(CollectiveTimeoutException.class)
                 .hasCauseInstanceOf(TimeoutException.class);
             assertThatThrownBy(message::await)
@@ -119,9 +118,7 @@ class FailureTest {
           store.stuck = true;
           Work work =
               group.recv(
-                  Tensor.of(1f),
-                  1,
-                  P2pOptions.DEFAULT.withAsync().withTimeout(Duration.ofMillis(200)));
+                  Tensor.of(1f), 1, 0, CallOptions.timeout(Duration.ofMillis(200)).withAsync());
           assertThat(work.toCompletableFuture()).failsWithin(Duration.ofSeconds(8));
           assertThat(work.state()).isEqualTo(WorkState.TIMED_OUT);
           store.released.countDown();
@@ -187,7 +184,9 @@ class FailureTest {
           };
       Throwable thrown = null;
       try {
-        Work work = group.allReduce(Tensor.of(1f), ASYNC.withTimeout(Duration.ofSeconds(30)));
+        Work work =
+            group.allReduce(
+                Tensor.of(1f), ReduceOp.SUM, CallOptions.ASYNC.withTimeout(Duration.ofSeconds(30)));
         assertThat(work.toCompletableFuture()).failsWithin(Duration.ofSeconds(10));
       } catch (AbortedException e) {
         thrown = e;
@@ -219,15 +218,14 @@ class FailureTest {
                   }
                 });
     try (ProcessGroup broken = provider.alone("TUTTI_CLOSE_TIMEOUT", "100ms")) {
-      Work work = broken.allReduce(Tensor.of(1f), ASYNC);
+      Work work = broken.allReduce(Tensor.of(1f), ReduceOp.SUM, CallOptions.ASYNC);
       assertThat(work.toCompletableFuture()).failsWithin(Duration.ofSeconds(10));
     }
     ScriptedProvider other = new ScriptedProvider();
     other.recv = (op, tensor, peer) -> {};
     try (ProcessGroup group = other.join(2)) {
       Work work =
-          group.recv(
-              Tensor.of(1f), 1, P2pOptions.DEFAULT.withAsync().withTimeout(Duration.ofMillis(100)));
+          group.recv(Tensor.of(1f), 1, 0, CallOptions.timeout(Duration.ofMillis(100)).withAsync());
       assertThat(work.toCompletableFuture()).failsWithin(Duration.ofSeconds(10));
       assertThat(work.state()).isEqualTo(WorkState.TIMED_OUT);
     }

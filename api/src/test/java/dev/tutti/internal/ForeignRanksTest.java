@@ -3,7 +3,7 @@ package dev.tutti.internal;
 import static org.assertj.core.api.Assertions.assertThat;
 import static org.assertj.core.api.Assertions.assertThatThrownBy;
 
-import dev.tutti.P2pOptions;
+import dev.tutti.CallOptions;
 import dev.tutti.ProcessGroup;
 import dev.tutti.Tensor;
 import dev.tutti.spi.Backend;
@@ -61,7 +61,8 @@ class ForeignRanksTest {
                         group.recv(
                             Tensor.of(0f),
                             1 - group.rank(),
-                            P2pOptions.DEFAULT.withTimeout(Duration.ofMillis(200))))
+                            0,
+                            CallOptions.timeout(Duration.ofMillis(200))))
                 .hasMessageContaining("the operation did not end in time; if recv is not"));
   }
 

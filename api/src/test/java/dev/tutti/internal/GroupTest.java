@@ -7,15 +7,14 @@ import static org.assertj.core.api.Assertions.catchThrowableOfType;
 
 import com.sun.management.ThreadMXBean;
 import dev.tutti.AbortedException;
-import dev.tutti.AllReduceOptions;
-import dev.tutti.BarrierOptions;
+import dev.tutti.CallOptions;
 import dev.tutti.CollectiveException;
 import dev.tutti.CollectiveTimeoutException;
 import dev.tutti.CommListener;
 import dev.tutti.DType;
 import dev.tutti.GroupClosedException;
+import dev.tutti.MissingRanks;
 import dev.tutti.OpType;
-import dev.tutti.P2pOptions;
 import dev.tutti.PeerFailedException;
 import dev.tutti.ProcessGroup;
 import dev.tutti.ReduceOp;
@@ -51,7 +50,7 @@ class GroupTest {
               group.allReduce(tensor);
               List<Work> works = new ArrayList<>();
               for (int i = 0; i < 20; i++) {
-                works.add(group.allReduce(tensor, AllReduceOptions.DEFAULT.withAsync()));
+                works.add(group.allReduce(tensor, ReduceOp.SUM, CallOptions.ASYNC));
               }
               group.barrier();
               for (int i = 0; i < works.size(); i++) {
@@ -194,7 +193,8 @@ class GroupTest {
                       () ->
                           group.allReduce(
                               Tensor.of(1f),
-                              AllReduceOptions.DEFAULT.withTimeout(Duration.ofMillis(300))));
+                              ReduceOp.SUM,
+                              CallOptions.timeout(Duration.ofMillis(300))));
               group.store().set("done", "1");
               assertThat(catchThrowable(() -> group.allReduce(Tensor.of(1f))))
                   .as("what follows on a rank that may have timed out itself")
@@ -233,8 +233,8 @@ class GroupTest {
                       }
                     });
               }
-              Work queued = group.barrier(BarrierOptions.DEFAULT.withAsync());
-              Work behind = group.barrier(BarrierOptions.DEFAULT.withAsync());
+              Work queued = group.barrier(CallOptions.ASYNC);
+              Work behind = group.barrier(CallOptions.ASYNC);
               group.store().set("queued" + group.rank(), "1");
               assertThat(catchThrowable(behind::await)).isInstanceOf(PeerFailedException.class);
               return catchThrowable(queued::await);
@@ -255,7 +255,7 @@ class GroupTest {
         group -> {
           Work pending = null;
           if (group.rank() == 0) {
-            pending = group.recv(Tensor.of(0f), 1, P2pOptions.DEFAULT.withAsync());
+            pending = group.recv(Tensor.of(0f), 1, 0, CallOptions.ASYNC);
           }
           group.close();
           group.close();
@@ -294,7 +294,7 @@ class GroupTest {
           if (group.rank() == 0) {
             group.send(tensor, 1);
           } else {
-            Work work = group.recv(tensor, 0, P2pOptions.DEFAULT.withAsync());
+            Work work = group.recv(tensor, 0, 0, CallOptions.ASYNC);
             assertThat(work.toCompletableFuture().get(60, TimeUnit.SECONDS))
                 .containsExactly(tensor);
             assertThat(work.sourceRank()).isZero();
@@ -347,7 +347,7 @@ class GroupTest {
               LocalWorld.until(
                   "its time",
                   () -> System.nanoTime() - start > TimeUnit.MILLISECONDS.toNanos(late));
-              group.monitoredBarrier(Duration.ofSeconds(2), true);
+              group.monitoredBarrier(Duration.ofSeconds(2), MissingRanks.ALL);
               return group.rank();
             });
     assertThat(passed).containsExactly(0, 1, 2);
@@ -363,11 +363,11 @@ class GroupTest {
     Duration timeout = Duration.ofSeconds(15);
     try (ProcessGroup group = provider.joinAs(rank, 2)) {
       long before = System.nanoTime();
-      group.monitoredBarrier(timeout, true);
+      group.monitoredBarrier(timeout, MissingRanks.ALL);
       long after = System.nanoTime();
       long expected = timeout.plusMillis(slackMillis).toNanos();
       assertThat(deadline.get()).isBetween(before + expected, after + expected);
-      group.monitoredBarrier(ProcessGroup.GROUP_TIMEOUT, true);
+      group.monitoredBarrier();
       assertThat(deadline.get())
           .isGreaterThanOrEqualTo(after + group.timeout().plusMillis(slackMillis).toNanos());
     }
@@ -383,7 +383,7 @@ class GroupTest {
         (options, rank) -> {
           try (ProcessGroup group = ProcessGroup.init(options)) {
             for (int i = 0; i < 5; i++) {
-              group.monitoredBarrier(Duration.ofSeconds(10), true);
+              group.monitoredBarrier(Duration.ofSeconds(10), MissingRanks.ALL);
             }
             return rank;
           }
@@ -399,9 +399,10 @@ class GroupTest {
         world(
             4,
             group -> {
-              group.monitoredBarrier(Duration.ofSeconds(10), true);
+              group.monitoredBarrier(Duration.ofSeconds(10), MissingRanks.ALL);
               if (group.rank() == 0 || group.rank() == 3) {
-                return catchThrowable(() -> group.monitoredBarrier(Duration.ofMillis(300), true));
+                return catchThrowable(
+                    () -> group.monitoredBarrier(Duration.ofMillis(300), MissingRanks.ALL));
               }
               return catchThrowable(
                   () -> {

@@ -4,9 +4,8 @@ import static org.assertj.core.api.Assertions.assertThat;
 import static org.assertj.core.api.Assertions.assertThatThrownBy;
 import static org.assertj.core.api.Assertions.catchThrowable;
 
-import dev.tutti.AllReduceOptions;
+import dev.tutti.CallOptions;
 import dev.tutti.CommListener;
-import dev.tutti.P2pOptions;
 import dev.tutti.ProcessGroup;
 import dev.tutti.ReduceOp;
 import dev.tutti.Tensor;
@@ -31,8 +30,6 @@ import org.junit.jupiter.api.Timeout;
 /** Tests that listeners of whatever manners disturb neither order nor deadlines. */
 @Timeout(300)
 class ListenerTest {
-  private static final AllReduceOptions ASYNC = AllReduceOptions.DEFAULT.withAsync();
-
   private static CommListener before(Consumer<CommListener.OpEvent> action) {
     return new CommListener() {
       @Override
@@ -67,7 +64,7 @@ class ListenerTest {
                 throw new AssertionError("thrown after");
               }));
       group.allReduce(Tensor.of(1f));
-      Work work = group.allReduce(Tensor.of(1f), ASYNC);
+      Work work = group.allReduce(Tensor.of(1f), ReduceOp.SUM, CallOptions.ASYNC);
       work.await();
       assertThat(work.isSuccess()).isTrue();
       assertThat(group.sequenceNumber()).isEqualTo(2);
@@ -94,7 +91,12 @@ class ListenerTest {
       CompletableFuture<Void> caller =
           LocalWorld.async(
               () ->
-                  thrown.set(catchThrowable(() -> group.allReduce(Tensor.of(1f), ASYNC).await())));
+                  thrown.set(
+                      catchThrowable(
+                          () ->
+                              group
+                                  .allReduce(Tensor.of(1f), ReduceOp.SUM, CallOptions.ASYNC)
+                                  .await())));
       entered.await();
       CompletableFuture<Void> aborter =
           LocalWorld.async(
@@ -115,7 +117,7 @@ class ListenerTest {
     ScriptedProvider provider = new ScriptedProvider();
     List<Long> ran = new CopyOnWriteArrayList<>();
     provider.allReduce = (op, tensor) -> ran.add(op.sequenceNumber());
-    for (AllReduceOptions options : List.of(ASYNC, AllReduceOptions.DEFAULT)) {
+    for (CallOptions options : List.of(CallOptions.ASYNC, CallOptions.DEFAULT)) {
       ran.clear();
       try (ProcessGroup group = provider.alone()) {
         AtomicReference<Work> nested = new AtomicReference<>();
@@ -123,10 +125,10 @@ class ListenerTest {
             before(
                 event -> {
                   if (event.sequenceNumber() == 1) {
-                    nested.set(group.allReduce(Tensor.of(2f), ASYNC));
+                    nested.set(group.allReduce(Tensor.of(2f), ReduceOp.SUM, CallOptions.ASYNC));
                   }
                 }));
-        group.allReduce(Tensor.of(1f), options).await();
+        group.allReduce(Tensor.of(1f), ReduceOp.SUM, options).await();
         nested.get().await();
         assertThat(ran).containsExactly(1L, 2L);
       }
@@ -136,7 +138,7 @@ class ListenerTest {
   @Test
   void aListenerThatWaitsForItsOwnGroupIsRefused() {
     ScriptedProvider provider = new ScriptedProvider();
-    for (AllReduceOptions options : List.of(ASYNC, AllReduceOptions.DEFAULT)) {
+    for (CallOptions options : List.of(CallOptions.ASYNC, CallOptions.DEFAULT)) {
       try (ProcessGroup group = provider.alone()) {
         AtomicReference<Throwable> refusal = new AtomicReference<>();
         group.addListener(
@@ -146,7 +148,7 @@ class ListenerTest {
                     refusal.set(catchThrowable(() -> group.allReduce(Tensor.of(2f), ReduceOp.SUM)));
                   }
                 }));
-        group.allReduce(Tensor.of(1f), options).await();
+        group.allReduce(Tensor.of(1f), ReduceOp.SUM, options).await();
         assertThat(refusal.get())
             .isInstanceOf(IllegalStateException.class)
             .hasMessageContaining("listener");
@@ -193,7 +195,7 @@ class ListenerTest {
       CountDownLatch last = new CountDownLatch(1);
       provider.recv = (op, to, peer) -> Thread.ofPlatform().daemon().start(op::complete);
       group.addListener(after(last::countDown));
-      group.recv(tensor, 1, P2pOptions.DEFAULT.withAsync());
+      group.recv(tensor, 1, 0, CallOptions.ASYNC);
       LocalWorld.until("the last is heard", () -> last.getCount() == 0);
     }
     assertThat(ends).hasValue(receives + 1);
@@ -228,7 +230,7 @@ class ListenerTest {
     ScriptedProvider provider = new ScriptedProvider();
     ProcessGroup group = provider.alone("TUTTI_CLOSE_TIMEOUT", "30s");
     group
-        .allReduce(Tensor.of(1f), ASYNC)
+        .allReduce(Tensor.of(1f), ReduceOp.SUM, CallOptions.ASYNC)
         .toCompletableFuture()
         .thenRun(group::close)
         .get(60, TimeUnit.SECONDS);
@@ -247,7 +249,7 @@ class ListenerTest {
         };
     try (ProcessGroup group = provider.alone()) {
       AtomicReference<Thread> heardOn = new AtomicReference<>();
-      Work first = group.allReduce(Tensor.of(1f), ASYNC);
+      Work first = group.allReduce(Tensor.of(1f), ReduceOp.SUM, CallOptions.ASYNC);
       group.addListener(after(() -> heardOn.set(Thread.currentThread())));
       CompletableFuture<Void> helper =
           LocalWorld.async(
@@ -255,7 +257,7 @@ class ListenerTest {
                 LocalWorld.until("the queued call", () -> group.sequenceNumber() == 2);
                 go.countDown();
               });
-      group.allReduce(Tensor.of(1f), AllReduceOptions.DEFAULT);
+      group.allReduce(Tensor.of(1f), ReduceOp.SUM, CallOptions.DEFAULT);
       assertThat(heardOn).hasValue(Thread.currentThread());
       first.await();
       helper.get(60, TimeUnit.SECONDS);
@@ -274,7 +276,7 @@ class ListenerTest {
           throw new IllegalStateException("aborted");
         };
     try (ProcessGroup group = provider.alone()) {
-      Work running = group.allReduce(Tensor.of(1f), ASYNC);
+      Work running = group.allReduce(Tensor.of(1f), ReduceOp.SUM, CallOptions.ASYNC);
       group.addListener(
           after(
               () -> {
@@ -285,9 +287,9 @@ class ListenerTest {
                 }
               }));
       CompletableFuture<Void> synchronous =
-          LocalWorld.async(() -> group.allReduce(Tensor.of(1f), AllReduceOptions.DEFAULT));
+          LocalWorld.async(() -> group.allReduce(Tensor.of(1f), ReduceOp.SUM, CallOptions.DEFAULT));
       LocalWorld.until("two operations", () -> group.sequenceNumber() == 2);
-      Work last = group.allReduce(Tensor.of(1f), ASYNC);
+      Work last = group.allReduce(Tensor.of(1f), ReduceOp.SUM, CallOptions.ASYNC);
       group.abort("enough");
       assertThatThrownBy(() -> last.await(Duration.ofSeconds(5))).hasMessageContaining("enough");
       assertThatThrownBy(() -> running.await(Duration.ofSeconds(5))).hasMessageContaining("enough");

@@ -3,13 +3,11 @@ package dev.tutti.internal;
 import static org.assertj.core.api.Assertions.assertThat;
 import static org.assertj.core.api.Assertions.assertThatIllegalArgumentException;
 
-import dev.tutti.AllGatherOptions;
-import dev.tutti.AllReduceOptions;
+import dev.tutti.CallOptions;
 import dev.tutti.Capabilities.Feature;
 import dev.tutti.DType;
 import dev.tutti.ProcessGroup;
 import dev.tutti.ReduceOp;
-import dev.tutti.ReduceScatterOptions;
 import dev.tutti.Tensor;
 import java.lang.foreign.MemorySegment;
 import java.util.ArrayList;
@@ -90,13 +88,13 @@ class OverlapsTest {
     refused("must not share memory", () -> group.allGather(parts(0, 2), at(3, 2)));
     group.gather(parts(0, 2), at(2, 2), RANK);
     refused("outputs[2]", () -> group.gather(parts(0, 2), at(5, 2), RANK));
-    AllGatherOptions options = AllGatherOptions.DEFAULT;
-    group.allGatherIntoCoalesced(List.of(at(0, 6), at(6, 6)), List.of(at(2, 2), at(8, 2)), options);
+    group.allGatherIntoCoalesced(
+        List.of(at(0, 6), at(6, 6)), List.of(at(2, 2), at(8, 2)), CallOptions.DEFAULT);
     refused(
         "outputs[1] (float32[6] on cpu) and inputs[0]",
         () ->
             group.allGatherIntoCoalesced(
-                List.of(at(0, 6), at(6, 6)), List.of(at(8, 2), at(20, 2)), options));
+                List.of(at(0, 6), at(6, 6)), List.of(at(8, 2), at(20, 2)), CallOptions.DEFAULT));
     assertThat(group.sequenceNumber()).isEqualTo(4);
   }
 
@@ -112,19 +110,27 @@ class OverlapsTest {
     refused("inputs[0]", () -> group.reduceScatter(at(0, 2), parts(0, 2), ReduceOp.SUM));
     group.scatter(at(2, 2), parts(0, 2), RANK);
     refused("inputs[2]", () -> group.scatter(at(4, 2), parts(0, 2), RANK));
-    ReduceScatterOptions options = ReduceScatterOptions.DEFAULT;
     group.reduceScatterIntoCoalesced(
-        List.of(at(2, 2), at(8, 2)), List.of(at(0, 6), at(6, 6)), options);
+        List.of(at(2, 2), at(8, 2)),
+        List.of(at(0, 6), at(6, 6)),
+        ReduceOp.SUM,
+        CallOptions.DEFAULT);
     refused(
         "output",
         () ->
             group.reduceScatterIntoCoalesced(
-                List.of(at(2, 2), at(3, 2)), List.of(at(0, 6), at(6, 6)), options));
+                List.of(at(2, 2), at(3, 2)),
+                List.of(at(0, 6), at(6, 6)),
+                ReduceOp.SUM,
+                CallOptions.DEFAULT));
     refused(
         "outputs[0] (float32[2] on cpu) and inputs[1]",
         () ->
             group.reduceScatterIntoCoalesced(
-                List.of(at(2, 2), at(20, 2)), List.of(at(0, 6), at(0, 6)), options));
+                List.of(at(2, 2), at(20, 2)),
+                List.of(at(0, 6), at(0, 6)),
+                ReduceOp.SUM,
+                CallOptions.DEFAULT));
     assertThat(group.sequenceNumber()).isEqualTo(4);
   }
 
@@ -137,7 +143,7 @@ class OverlapsTest {
     group.allToAllSingle(first, second);
     group.allToAllSingle(first, other);
     group.allGatherIntoCoalesced(
-        List.of(first), List.of(other.narrow(0, 0, 2)), AllGatherOptions.DEFAULT);
+        List.of(first), List.of(other.narrow(0, 0, 2)), CallOptions.DEFAULT);
     refused("must not share memory", () -> group.allToAllSingle(first, first));
     refused(
         "must not share memory",
@@ -145,7 +151,7 @@ class OverlapsTest {
             group.allGatherIntoCoalesced(
                 List.of(other, first),
                 List.of(second.narrow(0, 0, 2), first.narrow(0, 4, 2)),
-                AllGatherOptions.DEFAULT));
+                CallOptions.DEFAULT));
     Tensor matrix = at(0, 36).view(6, 6);
     group.allToAllSingle(matrix, matrix.transpose(0, 1));
     group.allToAllSingle(at(0, 0), at(0, 0));
@@ -170,9 +176,7 @@ class OverlapsTest {
         "outputs[0] (float32[6] on cpu) and outputs[1]",
         () ->
             group.allGatherIntoCoalesced(
-                List.of(at(0, 6), at(5, 6)),
-                List.of(at(20, 2), at(22, 2)),
-                AllGatherOptions.DEFAULT));
+                List.of(at(0, 6), at(5, 6)), List.of(at(20, 2), at(22, 2)), CallOptions.DEFAULT));
     Tensor array = Tensor.wrap(MemorySegment.ofArray(new float[6]), DType.FLOAT32, 6);
     refused(
         "outputs[1] (float32[2] on cpu) and outputs[2]",
@@ -187,28 +191,37 @@ class OverlapsTest {
 
   @Test
   void tensorsReducedTogetherMustNotShareMemory() {
-    AllReduceOptions options = AllReduceOptions.DEFAULT;
     Tensor whole = at(0, 6);
     refused(
         "tensors[0] (float32[6] on cpu) and tensors[1] (float32[6] on cpu) must not share memory",
-        () -> group.allReduceCoalesced(List.of(whole, whole), options));
+        () -> group.allReduceCoalesced(List.of(whole, whole), ReduceOp.SUM, CallOptions.DEFAULT));
     refused(
         "tensors[0] (float32[6] on cpu) and tensors[2] (float32[2] on cpu) must not share memory",
-        () -> group.allReduceCoalesced(List.of(whole, at(6, 2), at(2, 2)), options));
+        () ->
+            group.allReduceCoalesced(
+                List.of(whole, at(6, 2), at(2, 2)), ReduceOp.SUM, CallOptions.DEFAULT));
     Tensor matrix = at(0, 36).view(6, 6);
     Tensor columns = matrix.narrow(1, 0, 2);
     refused(
         "tensors[0] (float32[6, 2] strides [6, 1] on cpu) and tensors[1] (float32[6, 2] strides",
-        () -> group.allReduceCoalesced(List.of(columns, columns), options));
+        () ->
+            group.allReduceCoalesced(List.of(columns, columns), ReduceOp.SUM, CallOptions.DEFAULT));
     refused(
         "must not share memory",
-        () -> group.allReduceCoalesced(List.of(matrix.narrow(1, 1, 2), columns), options));
+        () ->
+            group.allReduceCoalesced(
+                List.of(matrix.narrow(1, 1, 2), columns), ReduceOp.SUM, CallOptions.DEFAULT));
     refused(
         "must not share memory",
-        () -> group.allReduceCoalesced(List.of(matrix, matrix.transpose(0, 1)), options));
-    group.allReduceCoalesced(List.of(matrix.narrow(0, 2, 4), matrix.narrow(0, 0, 2)), options);
-    group.allReduceCoalesced(List.of(matrix.narrow(1, 2, 4), columns), options);
-    group.allReduceCoalesced(List.of(at(0, 0), whole, at(0, 0), at(3, 0)), options);
+        () ->
+            group.allReduceCoalesced(
+                List.of(matrix, matrix.transpose(0, 1)), ReduceOp.SUM, CallOptions.DEFAULT));
+    group.allReduceCoalesced(
+        List.of(matrix.narrow(0, 2, 4), matrix.narrow(0, 0, 2)), ReduceOp.SUM, CallOptions.DEFAULT);
+    group.allReduceCoalesced(
+        List.of(matrix.narrow(1, 2, 4), columns), ReduceOp.SUM, CallOptions.DEFAULT);
+    group.allReduceCoalesced(
+        List.of(at(0, 0), whole, at(0, 0), at(3, 0)), ReduceOp.SUM, CallOptions.DEFAULT);
     assertThat(group.sequenceNumber()).isEqualTo(3);
   }
 

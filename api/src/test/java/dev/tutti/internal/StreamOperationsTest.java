@@ -4,7 +4,7 @@ import static org.assertj.core.api.Assertions.assertThat;
 import static org.assertj.core.api.Assertions.assertThatThrownBy;
 
 import com.sun.management.ThreadMXBean;
-import dev.tutti.AllReduceOptions;
+import dev.tutti.CallOptions;
 import dev.tutti.Capabilities.Feature;
 import dev.tutti.CollectiveTimeoutException;
 import dev.tutti.DType;
@@ -219,7 +219,7 @@ class StreamOperationsTest {
       assertThatThrownBy(() -> group.allReduce(tensor, ReduceOp.SUM))
           .isInstanceOf(UnsupportedOperationException.class)
           .hasMessage("not now");
-      assertThatThrownBy(() -> group.allReduce(tensor, AllReduceOptions.DEFAULT))
+      assertThatThrownBy(() -> group.allReduce(tensor, ReduceOp.SUM, CallOptions.DEFAULT))
           .isInstanceOf(UnsupportedOperationException.class)
           .hasMessage("not now");
       assertThat(group.sequenceNumber()).isEqualTo(1);
@@ -256,7 +256,7 @@ class StreamOperationsTest {
           };
       Thread second =
           Thread.ofPlatform()
-              .start(() -> group.allReduce(tensor, AllReduceOptions.DEFAULT.withTimeout(limit)));
+              .start(() -> group.allReduce(tensor, ReduceOp.SUM, CallOptions.timeout(limit)));
       LocalWorld.until("the second waits", () -> second.getState() == Thread.State.TIMED_WAITING);
       long waits = System.nanoTime();
       release.countDown();

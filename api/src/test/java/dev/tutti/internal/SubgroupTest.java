@@ -3,12 +3,14 @@ package dev.tutti.internal;
 import static org.assertj.core.api.Assertions.assertThat;
 import static org.assertj.core.api.Assertions.catchThrowable;
 
-import dev.tutti.AllReduceOptions;
+import dev.tutti.CallOptions;
 import dev.tutti.CollectiveException;
 import dev.tutti.CollectiveTimeoutException;
+import dev.tutti.MissingRanks;
 import dev.tutti.OpType;
 import dev.tutti.PeerFailedException;
 import dev.tutti.ProcessGroup;
+import dev.tutti.ReduceOp;
 import dev.tutti.Tensor;
 import dev.tutti.spi.Backend;
 import dev.tutti.spi.BackendContext;
@@ -257,7 +259,8 @@ class SubgroupTest {
 
   @Test
   void aMonitoredBarrierEndsOnRankZeroWhenTheGroupFails() throws Exception {
-    assertEndsWhenTheGroupFails(group -> group.monitoredBarrier(Duration.ofSeconds(60), true));
+    assertEndsWhenTheGroupFails(
+        group -> group.monitoredBarrier(Duration.ofSeconds(60), MissingRanks.ALL));
   }
 
   /** Rank 0 is not to blame: it waits for rank 1, which left the call out. */
@@ -281,7 +284,8 @@ class SubgroupTest {
                         assertThat(waits.await(60, TimeUnit.SECONDS)).isTrue();
                         group.allReduce(
                             Tensor.of(1f),
-                            AllReduceOptions.DEFAULT.withTimeout(Duration.ofMillis(300)));
+                            ReduceOp.SUM,
+                            CallOptions.timeout(Duration.ofMillis(300)));
                       }
                     }));
     assertThat(failures)

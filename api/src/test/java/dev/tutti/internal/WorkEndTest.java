@@ -5,12 +5,12 @@ import static org.assertj.core.api.Assertions.assertThatThrownBy;
 import static org.assertj.core.api.Assertions.catchThrowable;
 
 import com.sun.management.ThreadMXBean;
-import dev.tutti.AllReduceOptions;
+import dev.tutti.CallOptions;
 import dev.tutti.CollectiveException;
 import dev.tutti.CollectiveTimeoutException;
 import dev.tutti.DType;
+import dev.tutti.MissingRanks;
 import dev.tutti.OpType;
-import dev.tutti.P2pOptions;
 import dev.tutti.ProcessGroup;
 import dev.tutti.ReduceOp;
 import dev.tutti.Tensor;
@@ -56,7 +56,7 @@ class WorkEndTest {
           Work work;
           try (Arena arena = Arena.ofShared()) {
             Tensor strided = Tensor.allocate(arena, DType.FLOAT32, 2, 2).select(1, 0);
-            work = group.recv(strided, 0, P2pOptions.DEFAULT.withAsync());
+            work = group.recv(strided, 0, 0, CallOptions.ASYNC);
           }
           group.store().set("ready", "1");
           assertThat(catchThrowable(() -> work.await(Duration.ofSeconds(10))))
@@ -93,7 +93,7 @@ class WorkEndTest {
                   if (inline) {
                     group.allReduce(Tensor.of(1f), ReduceOp.SUM);
                   } else {
-                    group.allReduce(Tensor.of(1f), AllReduceOptions.DEFAULT);
+                    group.allReduce(Tensor.of(1f), ReduceOp.SUM, CallOptions.DEFAULT);
                   }
                 })
             .isInstanceOf(CollectiveException.class)
@@ -132,7 +132,7 @@ class WorkEndTest {
           .isInstanceOf(UnsupportedOperationException.class);
       assertThat(group.sequenceNumber()).isZero();
       assertThat(group.flightRecord()).contains("FAILED").doesNotContain("RUNNING");
-      assertThatThrownBy(() -> group.allReduce(Tensor.of(1f), AllReduceOptions.DEFAULT))
+      assertThatThrownBy(() -> group.allReduce(Tensor.of(1f), ReduceOp.SUM, CallOptions.DEFAULT))
           .isInstanceOf(UnsupportedOperationException.class);
       assertThat(group.sequenceNumber()).isZero();
       provider.allReduce = (op, tensor) -> {};
@@ -147,11 +147,11 @@ class WorkEndTest {
     ScriptedProvider provider = new ScriptedProvider();
     try (ProcessGroup group = provider.alone()) {
       provider.allReduce = REFUSES;
-      Work refused = group.allReduce(Tensor.of(1f), AllReduceOptions.DEFAULT.withAsync());
+      Work refused = group.allReduce(Tensor.of(1f), ReduceOp.SUM, CallOptions.ASYNC);
       assertThatThrownBy(refused::await).hasRootCauseMessage("only on Sundays");
       assertThat(group.sequenceNumber()).isEqualTo(1);
       provider.allReduce = (op, tensor) -> {};
-      Work next = group.allReduce(Tensor.of(1f), AllReduceOptions.DEFAULT.withAsync());
+      Work next = group.allReduce(Tensor.of(1f), ReduceOp.SUM, CallOptions.ASYNC);
       next.await();
       assertThat(next.sequenceNumber()).isEqualTo(2);
     }
@@ -193,7 +193,7 @@ class WorkEndTest {
                         .isInstanceOf(UnsupportedOperationException.class);
                   }
                 }
-                group.monitoredBarrier(Duration.ofSeconds(10), true);
+                group.monitoredBarrier(Duration.ofSeconds(10), MissingRanks.ALL);
                 return group.sequenceNumber();
               }
             });
@@ -208,10 +208,10 @@ class WorkEndTest {
       assertThatThrownBy(() -> group.allReduce(Tensor.of(1f), ReduceOp.SUM))
           .isInstanceOf(UnsupportedOperationException.class)
           .hasMessageContaining("only on Sundays");
-      assertThatThrownBy(() -> group.allReduce(Tensor.of(1f), AllReduceOptions.DEFAULT))
+      assertThatThrownBy(() -> group.allReduce(Tensor.of(1f), ReduceOp.SUM, CallOptions.DEFAULT))
           .isInstanceOf(UnsupportedOperationException.class)
           .hasMessageContaining("only on Sundays");
-      Work work = group.allReduce(Tensor.of(1f), AllReduceOptions.DEFAULT.withAsync());
+      Work work = group.allReduce(Tensor.of(1f), ReduceOp.SUM, CallOptions.ASYNC);
       assertThatThrownBy(work::await).hasRootCauseMessage("only on Sundays");
       provider.allReduce = (op, tensor) -> {};
       group.allReduce(Tensor.of(1f));
@@ -223,9 +223,9 @@ class WorkEndTest {
   void timeoutsWithoutEndAreAllowedAndOthersChecked() {
     ScriptedProvider provider = new ScriptedProvider();
     try (ProcessGroup group = provider.alone()) {
-      AllReduceOptions options = AllReduceOptions.DEFAULT.withTimeout(FOREVER);
-      group.allReduce(Tensor.of(1f), options);
-      Work work = group.allReduce(Tensor.of(1f), options.withAsync());
+      CallOptions options = CallOptions.timeout(FOREVER);
+      group.allReduce(Tensor.of(1f), ReduceOp.SUM, options);
+      Work work = group.allReduce(Tensor.of(1f), ReduceOp.SUM, options.withAsync());
       assertThat(work.await(FOREVER)).isTrue();
       assertThat(group.batch().allReduce(Tensor.of(1f), ReduceOp.SUM).start().await(FOREVER))
           .isTrue();
@@ -233,7 +233,7 @@ class WorkEndTest {
       group.allReduce(Tensor.of(1f));
       for (Duration bad : List.of(Duration.ZERO, Duration.ofSeconds(-3))) {
         assertThatThrownBy(
-                () -> group.allReduce(Tensor.of(1f), AllReduceOptions.DEFAULT.withTimeout(bad)))
+                () -> group.allReduce(Tensor.of(1f), ReduceOp.SUM, CallOptions.timeout(bad)))
             .isInstanceOf(IllegalArgumentException.class)
             .hasMessageContaining("timeout must be positive, but is " + bad);
       }
@@ -248,7 +248,7 @@ class WorkEndTest {
     provider.allReduce = (op, tensor) -> go.await();
     try (ProcessGroup group = provider.alone()) {
       Tensor tensor = Tensor.of(1f);
-      Work work = group.allReduce(tensor, AllReduceOptions.DEFAULT.withAsync());
+      Work work = group.allReduce(tensor, ReduceOp.SUM, CallOptions.ASYNC);
       CompletableFuture<List<Tensor>> impatient = work.toCompletableFuture();
       CompletableFuture<List<Tensor>> patient = work.toCompletableFuture();
       assertThat(impatient.cancel(true)).isTrue();
@@ -265,7 +265,7 @@ class WorkEndTest {
     AtomicReference<Operation> started = new AtomicReference<>();
     provider.recv = (op, tensor, peer) -> started.set(op);
     try (ProcessGroup group = world2(provider)) {
-      Work work = group.recv(Tensor.of(0f), 1, P2pOptions.DEFAULT.withAsync());
+      Work work = group.recv(Tensor.of(0f), 1, 0, CallOptions.ASYNC);
       Thread.currentThread().interrupt();
       assertThatThrownBy(work::await)
           .isInstanceOf(WaitInterruptedException.class)
@@ -286,7 +286,7 @@ class WorkEndTest {
     try (ProcessGroup group = provider.alone()) {
       for (int i = 0; i < 1; i++) {
         Thread.currentThread().interrupt();
-        assertThatThrownBy(() -> group.allReduce(Tensor.of(1f), AllReduceOptions.DEFAULT))
+        assertThatThrownBy(() -> group.allReduce(Tensor.of(1f), ReduceOp.SUM, CallOptions.DEFAULT))
             .isInstanceOf(CollectiveException.class)
             .hasMessageContaining("InterruptedException");
         assertThat(Thread.interrupted()).isTrue();
@@ -310,8 +310,7 @@ class WorkEndTest {
     ProcessGroup group = provider.alone("TUTTI_CLOSE_TIMEOUT", "100ms");
     Work work =
         group.allReduce(
-            Tensor.of(1f),
-            AllReduceOptions.DEFAULT.withTimeout(Duration.ofMillis(100)).withAsync());
+            Tensor.of(1f), ReduceOp.SUM, CallOptions.timeout(Duration.ofMillis(100)).withAsync());
     ThreadMXBean threads = (ThreadMXBean) ManagementFactory.getThreadMXBean();
     long cpu = threads.getCurrentThreadCpuTime();
     long start = System.nanoTime();

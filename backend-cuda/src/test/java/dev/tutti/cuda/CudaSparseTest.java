@@ -3,9 +3,10 @@ package dev.tutti.cuda;
 import static org.assertj.core.api.Assertions.assertThat;
 import static org.assertj.core.api.Assertions.assertThatThrownBy;
 
-import dev.tutti.AllReduceOptions;
+import dev.tutti.CallOptions;
 import dev.tutti.DType;
 import dev.tutti.ProcessGroup;
+import dev.tutti.ReduceOp;
 import dev.tutti.Tensor;
 import dev.tutti.TuttiException;
 import dev.tutti.Work;
@@ -70,7 +71,7 @@ class CudaSparseTest {
   }
 
   private static Work sum(ProcessGroup group, Tensor sparse) {
-    return group.allReduce(sparse, AllReduceOptions.DEFAULT);
+    return group.allReduce(sparse, ReduceOp.SUM, CallOptions.DEFAULT);
   }
 
   private static Tensor sparse(CudaDevice device, long[] places, long size) {

@@ -2,8 +2,9 @@ package dev.tutti.cuda;
 
 import static org.assertj.core.api.Assertions.assertThat;
 
-import dev.tutti.AllReduceOptions;
+import dev.tutti.CallOptions;
 import dev.tutti.ProcessGroup;
+import dev.tutti.ReduceOp;
 import dev.tutti.Tensor;
 import dev.tutti.Work;
 import java.lang.ref.WeakReference;
@@ -33,7 +34,7 @@ public final class ForgottenWorks {
 
   private static Work sum(ProcessGroup group, CudaDevice device) {
     Tensor tensor = device.tensors().copyOf(Tensor.of(1f, 2f));
-    Work work = group.allReduce(tensor, AllReduceOptions.DEFAULT.withAsync());
+    Work work = group.allReduce(tensor, ReduceOp.SUM, CallOptions.ASYNC);
     work.await();
     int size = group.size();
     assertThat(device.tensors().toHost(tensor).toFloatArray()).containsExactly(size, 2 * size);

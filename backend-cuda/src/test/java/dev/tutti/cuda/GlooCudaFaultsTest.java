@@ -3,9 +3,9 @@ package dev.tutti.cuda;
 import static org.assertj.core.api.Assertions.assertThat;
 import static org.assertj.core.api.Assertions.assertThatThrownBy;
 
-import dev.tutti.AllReduceOptions;
-import dev.tutti.BroadcastOptions;
+import dev.tutti.CallOptions;
 import dev.tutti.DType;
+import dev.tutti.ReduceOp;
 import dev.tutti.Tensor;
 import dev.tutti.TuttiException;
 import dev.tutti.Work;
@@ -45,7 +45,7 @@ class GlooCudaFaultsTest {
               Tensor tensor = device.tensors().copyOf(Tensor.of(1f));
               group.barrier();
               CountDownLatch hold = machine.hold(device.currentStream());
-              Work work = group.allReduce(tensor, AllReduceOptions.DEFAULT.withAsync());
+              Work work = group.allReduce(tensor, ReduceOp.SUM, CallOptions.ASYNC);
               assertThat(work.await(Duration.ofMillis(20))).isFalse();
               if (group.rank() == 0) {
                 group.abort("enough");
@@ -76,7 +76,7 @@ class GlooCudaFaultsTest {
               boolean isHeld = group.rank() == 1;
               CountDownLatch hold =
                   isHeld ? machine.hold(device.currentStream()) : new CountDownLatch(1);
-              Work work = group.broadcast(tensor, BroadcastOptions.DEFAULT.withAsync());
+              Work work = group.broadcast(tensor, 0, CallOptions.ASYNC);
               try {
                 if (isHeld) {
                   assertThatThrownBy(work::await).isInstanceOf(TuttiException.class);
@@ -101,7 +101,7 @@ class GlooCudaFaultsTest {
             1,
             (group, own) -> {
               Tensor tensor = own.tensors().copyOf(Tensor.of(7f, 8f));
-              group.allReduce(tensor, AllReduceOptions.DEFAULT).await();
+              group.allReduce(tensor, ReduceOp.SUM, CallOptions.DEFAULT).await();
               CountDownLatch hold = machine.hold(own.currentStream());
               machine.fake.failOn("cuEventRecord", 2, 1); // the first one marks the caller's stream
               assertThatThrownBy(() -> group.allReduce(tensor)).isInstanceOf(TuttiException.class);

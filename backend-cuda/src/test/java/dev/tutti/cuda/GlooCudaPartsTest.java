@@ -2,7 +2,7 @@ package dev.tutti.cuda;
 
 import static org.assertj.core.api.Assertions.assertThat;
 
-import dev.tutti.AllReduceOptions;
+import dev.tutti.CallOptions;
 import dev.tutti.DType;
 import dev.tutti.Device;
 import dev.tutti.ProcessGroup;
@@ -148,7 +148,7 @@ class GlooCudaPartsTest {
               for (int i = 0; i < 100; i++) {
                 tensors.add(device.tensors().copyOf(Tensor.of(1f, i, group.rank())));
               }
-              group.allReduceCoalesced(tensors, AllReduceOptions.DEFAULT);
+              group.allReduceCoalesced(tensors, ReduceOp.SUM, CallOptions.DEFAULT);
               for (int i = 0; i < 100; i++) {
                 assertThat(device.tensors().toHost(tensors.get(i)).toFloatArray())
                     .containsExactly(2, 2 * i, 1);

@@ -3,15 +3,13 @@ package dev.tutti.cuda;
 import static org.assertj.core.api.Assertions.assertThat;
 import static org.assertj.core.api.Assertions.assertThatThrownBy;
 
-import dev.tutti.AllReduceOptions;
-import dev.tutti.BroadcastOptions;
+import dev.tutti.CallOptions;
 import dev.tutti.Capabilities.Feature;
 import dev.tutti.DType;
 import dev.tutti.Device;
 import dev.tutti.OpType;
 import dev.tutti.ProcessGroup;
 import dev.tutti.ReduceOp;
-import dev.tutti.ReduceOptions;
 import dev.tutti.Settings;
 import dev.tutti.Tensor;
 import dev.tutti.TuttiException;
@@ -119,11 +117,11 @@ class GlooCudaTest {
               Tensor tensor = filled(device, 1 + group.rank());
               group.allReduce(tensor, ReduceOp.AVG);
               assertThat(read(device, tensor)).isEqualTo(all(1.5f));
-              group.reduce(tensor, ReduceOptions.DEFAULT.withRoot(1));
+              group.reduce(tensor, ReduceOp.SUM, 1, CallOptions.DEFAULT);
               if (group.rank() == 1) {
                 assertThat(read(device, tensor)).isEqualTo(all(3));
               }
-              group.broadcast(tensor, BroadcastOptions.DEFAULT.withRoot(1));
+              group.broadcast(tensor, 1, CallOptions.DEFAULT);
               assertThat(read(device, tensor)).isEqualTo(all(3));
             });
     long copies =
@@ -151,7 +149,7 @@ class GlooCudaTest {
                             }
                           });
               later.join();
-              Work work = group.allReduce(tensor, AllReduceOptions.DEFAULT.withAsync());
+              Work work = group.allReduce(tensor, ReduceOp.SUM, CallOptions.ASYNC);
               assertThat(work.await(Duration.ofMillis(50))).isFalse();
               hold.countDown();
               work.synchronize();
@@ -172,7 +170,7 @@ class GlooCudaTest {
               CountDownLatch hold =
                   group.rank() == 0 ? new CountDownLatch(1) : machine.hold(device.currentStream());
               group.broadcast(tensor, 0);
-              Work work = group.broadcast(other, BroadcastOptions.DEFAULT.withAsync());
+              Work work = group.broadcast(other, 0, CallOptions.ASYNC);
               work.synchronize();
               CompletableFuture<List<Tensor>> done = work.toCompletableFuture();
               if (group.rank() == 1) {
@@ -190,7 +188,7 @@ class GlooCudaTest {
 
   /** Finds the stream in which the only rank of a group gets its results. */
   private long resultStream(ProcessGroup group, CudaDevice device) {
-    group.allReduce(filled(device, 1), AllReduceOptions.DEFAULT).await();
+    group.allReduce(filled(device, 1), ReduceOp.SUM, CallOptions.DEFAULT).await();
     return stream(machine.fake.calls("cuMemcpyAsync").getLast());
   }
 
@@ -209,10 +207,8 @@ class GlooCudaTest {
             (group, device) -> {
               CountDownLatch hold = machine.hold(device, resultStream(group, device));
               Tensor tensor = filled(device, 1);
-              AllReduceOptions twice =
-                  AllReduceOptions.DEFAULT.withReduceOp(ReduceOp.premulSum(2)).withAsync();
-              Work _ = group.allReduce(tensor, twice);
-              Work second = group.allReduce(tensor, twice);
+              Work _ = group.allReduce(tensor, ReduceOp.premulSum(2), CallOptions.ASYNC);
+              Work second = group.allReduce(tensor, ReduceOp.premulSum(2), CallOptions.ASYNC);
               assertThat(second.await(Duration.ofMillis(50))).isFalse();
               hold.countDown();
               second.await();
@@ -281,13 +277,12 @@ class GlooCudaTest {
             1,
             (group, device) -> {
               Tensor base = device.tensors().copyOf(Tensor.of(1f, 2, 3, 4).view(2, 2));
-              group.allReduce(base.transpose(0, 1), AllReduceOptions.DEFAULT).await();
+              group.allReduce(base.transpose(0, 1), ReduceOp.SUM, CallOptions.DEFAULT).await();
               String launch = machine.fake.calls("cuLaunchKernel").getLast();
               CountDownLatch hold = machine.hold(device, stream(launch));
-              AllReduceOptions twice =
-                  AllReduceOptions.DEFAULT.withReduceOp(ReduceOp.premulSum(2)).withAsync();
-              Work first = group.allReduce(base.transpose(0, 1), twice);
-              Work second = group.allReduce(base, twice);
+              Work first =
+                  group.allReduce(base.transpose(0, 1), ReduceOp.premulSum(2), CallOptions.ASYNC);
+              Work second = group.allReduce(base, ReduceOp.premulSum(2), CallOptions.ASYNC);
               assertThat(second.await(Duration.ofMillis(50))).isFalse();
               hold.countDown();
               second.synchronize();
@@ -386,7 +381,7 @@ class GlooCudaTest {
   }
 
   private static Tensor sum(ProcessGroup group, Tensor sparse) {
-    Work work = group.allReduce(sparse, AllReduceOptions.DEFAULT);
+    Work work = group.allReduce(sparse, ReduceOp.SUM, CallOptions.DEFAULT);
     work.await();
     return work.result().getFirst();
   }
@@ -402,7 +397,7 @@ class GlooCudaTest {
               Tensor onHost = Tensor.of(1f);
               group.allReduce(tensor);
               group.allReduce(onHost);
-              Work work = group.allReduce(tensor, AllReduceOptions.DEFAULT.withAsync());
+              Work work = group.allReduce(tensor, ReduceOp.SUM, CallOptions.ASYNC);
               work.await();
               assertThat(read(device, tensor)).isEqualTo(all(6));
               assertThat(onHost.toFloatArray()).containsExactly(2);

@@ -3,8 +3,9 @@ package dev.tutti.cuda;
 import static org.assertj.core.api.Assertions.assertThat;
 import static org.assertj.core.api.Assertions.assertThatThrownBy;
 
-import dev.tutti.AllReduceOptions;
+import dev.tutti.CallOptions;
 import dev.tutti.CollectiveException;
+import dev.tutti.ReduceOp;
 import dev.tutti.Tensor;
 import dev.tutti.Work;
 import dev.tutti.fake.ThreadedWorld;
@@ -31,7 +32,7 @@ class GpuBlockingWorkTest {
           }
           CudaStream stream = device.poolStream();
           try (CudaStream.Scope _ = stream.use()) {
-            Work work = group.allReduce(tensor, AllReduceOptions.DEFAULT.withAsync());
+            Work work = group.allReduce(tensor, ReduceOp.SUM, CallOptions.ASYNC);
             work.blockCurrentStream();
             CudaEvent after = stream.record();
             assertThat(after.awaitReached(System.nanoTime() + 50_000_000)).isFalse();
@@ -54,7 +55,7 @@ class GpuBlockingWorkTest {
           }
           CudaStream stream = device.poolStream();
           try (CudaStream.Scope _ = stream.use()) {
-            Work work = group.allReduce(Tensor.of(1f), AllReduceOptions.DEFAULT.withAsync());
+            Work work = group.allReduce(Tensor.of(1f), ReduceOp.SUM, CallOptions.ASYNC);
             work.blockCurrentStream();
             CudaEvent after = stream.record();
             group.abort("no longer needed");

@@ -4,7 +4,7 @@ import static java.nio.charset.StandardCharsets.UTF_8;
 import static org.assertj.core.api.Assertions.assertThat;
 import static org.assertj.core.api.Assertions.assertThatThrownBy;
 
-import dev.tutti.AllReduceOptions;
+import dev.tutti.CallOptions;
 import dev.tutti.DType;
 import dev.tutti.ReduceOp;
 import dev.tutti.SymmetricMemory;
@@ -104,7 +104,7 @@ class GpuFaultsTest {
 
   @Test
   void aReplayThatAPeerDoesNotMakeFailsTheGroup() throws Exception {
-    AllReduceOptions soon = AllReduceOptions.DEFAULT.withTimeout(Duration.ofSeconds(1));
+    CallOptions soon = CallOptions.timeout(Duration.ofSeconds(1));
     new CudaRanks(cuda)
         .run(
             2,
@@ -113,7 +113,8 @@ class GpuFaultsTest {
               group.allReduce(tensor);
               device.currentStream().await(Duration.ofSeconds(20));
               try (CudaSession session = new CudaSession(device);
-                  Recording graph = session.record(() -> group.allReduce(tensor, soon))) {
+                  Recording graph =
+                      session.record(() -> group.allReduce(tensor, ReduceOp.SUM, soon))) {
                 if (group.rank() == 0) {
                   graph.replay();
                 }

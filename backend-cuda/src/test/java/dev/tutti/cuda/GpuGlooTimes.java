@@ -1,9 +1,10 @@
 package dev.tutti.cuda;
 
-import dev.tutti.AllReduceOptions;
+import dev.tutti.CallOptions;
 import dev.tutti.Device;
 import dev.tutti.GroupOptions;
 import dev.tutti.ProcessGroup;
+import dev.tutti.ReduceOp;
 import dev.tutti.Tensor;
 import java.time.Duration;
 import java.util.Arrays;
@@ -104,7 +105,7 @@ final class GpuGlooTimes {
       if (isSynchronous) {
         group.allReduce(tensor);
       } else {
-        group.allReduce(tensor, AllReduceOptions.DEFAULT.withAsync()).synchronize();
+        group.allReduce(tensor, ReduceOp.SUM, CallOptions.ASYNC).synchronize();
       }
       long returned = System.nanoTime();
       if (!tensor.device().isCpu()) {

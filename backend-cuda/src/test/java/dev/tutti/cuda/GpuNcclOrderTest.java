@@ -3,7 +3,7 @@ package dev.tutti.cuda;
 import static org.assertj.core.api.Assertions.assertThat;
 import static org.junit.jupiter.api.Assumptions.assumeTrue;
 
-import dev.tutti.AllReduceOptions;
+import dev.tutti.CallOptions;
 import dev.tutti.ProcessGroup;
 import dev.tutti.ReduceOp;
 import dev.tutti.Tensor;
@@ -59,7 +59,7 @@ class GpuNcclOrderTest {
 
   private static Work allReduceAside(ProcessGroup group, CudaDevice device, Tensor sum) {
     try (CudaStream.Scope _ = device.poolStream().use()) {
-      return group.allReduce(sum, AllReduceOptions.DEFAULT.withReduceOp(ReduceOp.SUM).withAsync());
+      return group.allReduce(sum, ReduceOp.SUM, CallOptions.ASYNC);
     }
   }
 }

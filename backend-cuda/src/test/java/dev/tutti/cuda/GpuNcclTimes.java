@@ -1,9 +1,9 @@
 package dev.tutti.cuda;
 
+import dev.tutti.CallOptions;
 import dev.tutti.DType;
 import dev.tutti.Device;
 import dev.tutti.GroupOptions;
-import dev.tutti.P2pOptions;
 import dev.tutti.ProcessGroup;
 import dev.tutti.Settings;
 import dev.tutti.Tensor;
@@ -115,7 +115,7 @@ final class GpuNcclTimes {
     for (int s = -2; s < SERIES; s++) {
       long start = System.nanoTime();
       for (int i = 0; i < calls; i++) {
-        Work send = group.send(sent, (rank + 1) % size, P2pOptions.DEFAULT.withAsync());
+        Work send = group.send(sent, (rank + 1) % size, 0, CallOptions.ASYNC);
         group.recv(received, (rank + size - 1) % size);
         send.await();
       }

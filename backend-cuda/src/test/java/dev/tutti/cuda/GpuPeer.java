@@ -1,10 +1,8 @@
 package dev.tutti.cuda;
 
-import dev.tutti.AllReduceOptions;
-import dev.tutti.AllToAllOptions;
+import dev.tutti.CallOptions;
 import dev.tutti.Device;
 import dev.tutti.GroupOptions;
-import dev.tutti.P2pOptions;
 import dev.tutti.ProcessGroup;
 import dev.tutti.ReduceOp;
 import dev.tutti.Tensor;
@@ -31,7 +29,6 @@ import java.util.stream.IntStream;
  */
 final class GpuPeer {
   private static final int COUNT = 1_000_003;
-  private static final AllToAllOptions EXCHANGE = AllToAllOptions.DEFAULT;
 
   private GpuPeer() {}
 
@@ -147,7 +144,7 @@ final class GpuPeer {
       group.send(own, to);
       group.recv(got, from);
     } else {
-      Work work = group.recv(got, from, P2pOptions.DEFAULT.withAsync());
+      Work work = group.recv(got, from, 0, CallOptions.ASYNC);
       work.await();
       group.send(own, to);
     }
@@ -180,7 +177,7 @@ final class GpuPeer {
                 row);
       }
     }
-    Work work = group.allReduce(Objects.requireNonNull(own), AllReduceOptions.DEFAULT);
+    Work work = group.allReduce(Objects.requireNonNull(own), ReduceOp.SUM, CallOptions.DEFAULT);
     work.await();
     Tensor sum = work.result().getFirst();
     long[] found = device.tensors().toHost(sum.indices()).toLongArray();
@@ -255,8 +252,7 @@ final class GpuPeer {
     pass(group, none, next, filled(device, 0, 0), previous);
     pass(group, filled(device, 1, rank), next, got, previous);
     requireFilled("message behind an empty one", device, got, previous);
-    group.allToAllSingle(
-        got, filled(device, 1, 10 + rank), one(size, previous), one(size, next), EXCHANGE);
+    group.allToAllSingle(got, filled(device, 1, 10 + rank), one(size, previous), one(size, next));
     requireFilled("one part", device, got, 10 + previous);
     List<Tensor> received = parts(device, size, previous, -1);
     group.allToAll(received, parts(device, size, next, 30 + rank));
@@ -279,8 +275,8 @@ final class GpuPeer {
         .toList();
   }
 
-  private static List<Long> one(int size, int place) {
-    return IntStream.range(0, size).mapToObj(r -> r == place ? 1L : 0L).toList();
+  private static long[] one(int size, int place) {
+    return IntStream.range(0, size).mapToLong(r -> r == place ? 1 : 0).toArray();
   }
 
   /**
@@ -323,7 +319,7 @@ final class GpuPeer {
       for (; rounds < 10_000; rounds++) {
         last = System.nanoTime();
         if (rounds == 20 && group.rank() == Integer.getInteger("lost", -1)) {
-          Work _ = group.recv(got, previous, P2pOptions.DEFAULT.withAsync());
+          Work _ = group.recv(got, previous, 0, CallOptions.ASYNC);
           signalItself();
         }
         if (inSums) {
@@ -360,14 +356,13 @@ final class GpuPeer {
     int previous = (group.rank() + group.size() - 1) % group.size();
     int[] many = new int[COUNT];
     Arrays.fill(many, group.rank());
-    P2pOptions seven = P2pOptions.DEFAULT.withTag(7).withAsync();
-    P2pOptions eight = P2pOptions.DEFAULT.withTag(8).withAsync();
-    Work first = group.send(device.tensors().copyOf(Tensor.of(many)), next, seven);
-    Work second = group.send(device.tensors().copyOf(Tensor.of(group.rank())), next, eight);
+    Work first = group.send(device.tensors().copyOf(Tensor.of(many)), next, 7, CallOptions.ASYNC);
+    Work second =
+        group.send(device.tensors().copyOf(Tensor.of(group.rank())), next, 8, CallOptions.ASYNC);
     Tensor large = device.tensors().copyOf(Tensor.of(new int[COUNT]));
     Tensor small = device.tensors().copyOf(Tensor.of(-1));
-    group.recv(small, previous, eight).await();
-    group.recv(large, previous, seven).await();
+    group.recv(small, previous, 8, CallOptions.ASYNC).await();
+    group.recv(large, previous, 7, CallOptions.ASYNC).await();
     first.await();
     second.await();
     require("small message", device.tensors().toHost(small).toIntArray()[0] == previous);

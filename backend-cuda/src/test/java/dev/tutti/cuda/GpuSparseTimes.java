@@ -1,10 +1,11 @@
 package dev.tutti.cuda;
 
-import dev.tutti.AllReduceOptions;
+import dev.tutti.CallOptions;
 import dev.tutti.DType;
 import dev.tutti.Device;
 import dev.tutti.GroupOptions;
 import dev.tutti.ProcessGroup;
+import dev.tutti.ReduceOp;
 import dev.tutti.Tensor;
 import java.lang.foreign.ValueLayout;
 import java.util.Arrays;
@@ -48,7 +49,7 @@ final class GpuSparseTimes {
   }
 
   private static Tensor sum(ProcessGroup group, Tensor sparse) {
-    var work = group.allReduce(sparse, AllReduceOptions.DEFAULT);
+    var work = group.allReduce(sparse, ReduceOp.SUM, CallOptions.DEFAULT);
     work.await();
     return work.result().getFirst();
   }

@@ -1,10 +1,9 @@
 package dev.tutti.cuda;
 
-import dev.tutti.AllReduceOptions;
+import dev.tutti.CallOptions;
 import dev.tutti.DType;
 import dev.tutti.Device;
 import dev.tutti.GroupOptions;
-import dev.tutti.P2pOptions;
 import dev.tutti.ProcessGroup;
 import dev.tutti.ReduceOp;
 import dev.tutti.Settings;
@@ -76,14 +75,13 @@ final class GpuSurvivor {
           case "barrier" -> group.barrier();
           case "symmetric" -> memory.barrier(round % 8, TIMEOUT);
           case "messages", "nccl-messages" -> {
-            P2pOptions tagged = P2pOptions.DEFAULT.withTag(round % 3).withAsync();
-            Work send = group.send(tensor, (rank + 1) % size, tagged);
-            Work receive = group.recv(received, (rank + size - 1) % size, tagged);
+            Work send = group.send(tensor, (rank + 1) % size, round % 3, CallOptions.ASYNC);
+            Work receive =
+                group.recv(received, (rank + size - 1) % size, round % 3, CallOptions.ASYNC);
             send.await();
             receive.await();
           }
-          default ->
-              group.allReduce(tensor, AllReduceOptions.DEFAULT.withReduceOp(ReduceOp.SUM)).await();
+          default -> group.allReduce(tensor, ReduceOp.SUM, CallOptions.DEFAULT).await();
         }
         if (round == 0) {
           System.out.println("ready");

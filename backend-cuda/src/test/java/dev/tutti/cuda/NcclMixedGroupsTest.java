@@ -8,9 +8,9 @@ import static dev.tutti.cuda.MixedRanks.read;
 import static org.assertj.core.api.Assertions.assertThat;
 import static org.assertj.core.api.Assertions.assertThatThrownBy;
 
-import dev.tutti.AllReduceOptions;
-import dev.tutti.P2pOptions;
+import dev.tutti.CallOptions;
 import dev.tutti.ProcessGroup;
+import dev.tutti.ReduceOp;
 import dev.tutti.Tensor;
 import dev.tutti.TuttiException;
 import dev.tutti.Work;
@@ -62,7 +62,7 @@ class NcclMixedGroupsTest {
             (group, device) -> {
               assertThat(group.subgroup(List.of(0, 2))).isEmpty();
               ProcessGroup pair = group.subgroup(List.of(1, 2)).orElseThrow();
-              pair.send(floats(device, 8), 1, P2pOptions.DEFAULT.withTag(4));
+              pair.send(floats(device, 8), 1, 4, CallOptions.DEFAULT);
               Tensor sum = floats(device, 1);
               group.allReduce(sum);
               assertThat(read(device, sum)).containsExactly(12);
@@ -81,7 +81,7 @@ class NcclMixedGroupsTest {
                   .isInstanceOf(UnsupportedOperationException.class)
                   .hasMessageContaining("the group of all ranks only");
               ProcessGroup pair = group.subgroup(List.of(1, 2)).orElseThrow();
-              pair.recv(tensor, 0, P2pOptions.DEFAULT.withTag(4));
+              pair.recv(tensor, 0, 4, CallOptions.DEFAULT);
               assertThat(read(device, tensor)).containsExactly(8);
               Tensor sum = floats(device, 2);
               group.allReduce(sum);
@@ -163,7 +163,7 @@ class NcclMixedGroupsTest {
             2,
             LIMIT.plus(LIMIT),
             (group, device) -> {
-              Work _ = group.allReduce(floats(device, 1), AllReduceOptions.DEFAULT.withAsync());
+              Work _ = group.allReduce(floats(device, 1), ReduceOp.SUM, CallOptions.ASYNC);
               Thread caller = Thread.currentThread();
               Thread failing =
                   Thread.ofPlatform()

@@ -8,8 +8,8 @@ import static dev.tutti.cuda.MixedRanks.read;
 import static org.assertj.core.api.Assertions.assertThat;
 import static org.assertj.core.api.Assertions.assertThatThrownBy;
 
+import dev.tutti.CallOptions;
 import dev.tutti.CollectiveTimeoutException;
-import dev.tutti.P2pOptions;
 import dev.tutti.Tensor;
 import dev.tutti.TuttiException;
 import dev.tutti.cuda.nccl.Communicator;
@@ -71,8 +71,8 @@ class NcclMixedMannersTest {
             Duration.ofSeconds(5),
             (group, device) -> {
               Tensor tensor = floats(device, 0);
-              P2pOptions soon = P2pOptions.DEFAULT.withTimeout(Duration.ofMillis(300));
-              assertThatThrownBy(() -> group.recv(tensor, 0, soon))
+              CallOptions soon = CallOptions.timeout(Duration.ofMillis(300));
+              assertThatThrownBy(() -> group.recv(tensor, 0, 0, soon))
                   .isInstanceOf(TuttiException.class)
                   .hasMessageContaining(
                       "the operation did not end in time; if the other rank is one")
@@ -91,8 +91,8 @@ class NcclMixedMannersTest {
             Duration.ofSeconds(5),
             (group, device) -> {
               Tensor tensor = floats(device, 0);
-              P2pOptions soon = P2pOptions.DEFAULT.withTimeout(Duration.ofMillis(300));
-              assertThatThrownBy(() -> group.send(tensor, 1, soon))
+              CallOptions soon = CallOptions.timeout(Duration.ofMillis(300));
+              assertThatThrownBy(() -> group.send(tensor, 1, 0, soon))
                   .isInstanceOf(TuttiException.class)
                   .hasMessageContaining("the operation did not end in time; if there are ranks of")
                   .hasMessageContaining("leave TUTTI_NCCL_LAZY unset");
@@ -130,9 +130,7 @@ class NcclMixedMannersTest {
   void ranksOfTuttiThatComeLateAreAloneNevertheless() throws Exception {
     Future<?> first =
         ranks.own(
-            0,
-            2,
-            (group, device) -> group.send(floats(device, 4), 1, P2pOptions.DEFAULT.withTag(6)));
+            0, 2, (group, device) -> group.send(floats(device, 4), 1, 6, CallOptions.DEFAULT));
     Until.holds("the guess", () -> ranks.store.check(List.of(PREFIX + "tutti/alone")));
     assertThat(ranks.store.get(PREFIX + "tutti/alone", LIMIT)).containsExactly('0');
     Future<?> second =
@@ -141,7 +139,7 @@ class NcclMixedMannersTest {
             2,
             (group, device) -> {
               Tensor tensor = floats(device, 0);
-              group.recv(tensor, 0, P2pOptions.DEFAULT.withTag(6));
+              group.recv(tensor, 0, 6, CallOptions.DEFAULT);
               assertThat(read(device, tensor)).containsExactly(4);
             });
     end(first, second);

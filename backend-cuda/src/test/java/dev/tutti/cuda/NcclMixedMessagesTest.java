@@ -7,10 +7,9 @@ import static dev.tutti.cuda.MixedRanks.read;
 import static org.assertj.core.api.Assertions.assertThat;
 import static org.assertj.core.api.Assertions.assertThatThrownBy;
 
-import dev.tutti.AllReduceOptions;
-import dev.tutti.AllToAllOptions;
-import dev.tutti.P2pOptions;
+import dev.tutti.CallOptions;
 import dev.tutti.ProcessGroup;
+import dev.tutti.ReduceOp;
 import dev.tutti.Tensor;
 import dev.tutti.TuttiException;
 import dev.tutti.Work;
@@ -28,8 +27,6 @@ import org.junit.jupiter.api.Timeout;
 /** Tests messages between ranks of Tutti and of PyTorch on a played NCCL. */
 @Timeout(300)
 class NcclMixedMessagesTest {
-  private static final P2pOptions ASYNC = P2pOptions.DEFAULT.withAsync();
-
   /** Is several times as long as a rank waits before it looks who closed. */
   private static final Duration SEVERAL_LOOKS = Duration.ofSeconds(1);
 
@@ -62,8 +59,8 @@ class NcclMixedMessagesTest {
               Tensor tensor = floats(device, 1, 2);
               group.allReduce(tensor);
               assertThat(read(device, tensor)).containsExactly(11, 22);
-              Work send = group.send(floats(device, 5, 6), 1, ASYNC);
-              Work recv = group.recv(tensor, 1, ASYNC);
+              Work send = group.send(floats(device, 5, 6), 1, 0, CallOptions.ASYNC);
+              Work recv = group.recv(tensor, 1, 0, CallOptions.ASYNC);
               send.await();
               recv.await();
               assertThat(recv.sourceRank()).isOne();
@@ -127,7 +124,7 @@ class NcclMixedMessagesTest {
             2,
             (group, device) -> {
               Tensor tensor = floats(device, 1);
-              assertThatThrownBy(() -> group.send(tensor, 1, P2pOptions.DEFAULT.withTag(3)))
+              assertThatThrownBy(() -> group.send(tensor, 1, 3, CallOptions.DEFAULT))
                   .isInstanceOf(UnsupportedOperationException.class)
                   .hasMessageContaining(
                       "does not support the tag 3 in this group: messages with ranks of PyTorch");
@@ -147,7 +144,7 @@ class NcclMixedMessagesTest {
   private static void assertThatSparseIsRefused(ProcessGroup group, CudaDevice device) {
     Tensor indices = device.tensors().copyOf(Tensor.of(3L).view(1, 1));
     Tensor sparse = Tensor.sparse(indices, floats(device, 1), 5);
-    assertThatThrownBy(() -> group.allReduce(sparse, AllReduceOptions.DEFAULT))
+    assertThatThrownBy(() -> group.allReduce(sparse, ReduceOp.SUM, CallOptions.DEFAULT))
         .isInstanceOf(UnsupportedOperationException.class)
         .hasMessageContaining("ranks of PyTorch have none on NCCL");
   }
@@ -190,8 +187,8 @@ class NcclMixedMessagesTest {
             3,
             Duration.ofSeconds(50),
             (group, device) -> {
-              Work work = group.recv(floats(device, 0), 1, ASYNC);
-              Work other = group.recv(floats(device, 0), 0, ASYNC);
+              Work work = group.recv(floats(device, 0), 1, 0, CallOptions.ASYNC);
+              Work other = group.recv(floats(device, 0), 0, 0, CallOptions.ASYNC);
               started.countDown();
               assertThatThrownBy(() -> work.await(LIMIT))
                   .hasMessageContaining("rank 1 closed the group");
@@ -250,7 +247,7 @@ class NcclMixedMessagesTest {
       throws Exception {
     Tensor tensor = floats(device, 0);
     CountDownLatch held = ranks.hold(device.currentStream());
-    Work work = group.recv(tensor, from, ASYNC);
+    Work work = group.recv(tensor, from, 0, CallOptions.ASYNC);
     end(sender);
     assertThat(work.await(SEVERAL_LOOKS)).isFalse();
     held.countDown();
@@ -321,9 +318,9 @@ class NcclMixedMessagesTest {
               group.allToAllSingle(
                   output,
                   floats(device, 1, 2),
-                  List.of(0L, 1L),
-                  List.of(1L, 1L),
-                  AllToAllOptions.DEFAULT);
+                  new long[] {0, 1},
+                  new long[] {1, 1},
+                  CallOptions.DEFAULT);
               assertThat(read(device, output)).containsExactly(2);
               group.recv(output, 0);
               assertThat(read(device, output)).containsExactly(5);
@@ -402,7 +399,7 @@ class NcclMixedMessagesTest {
             3,
             (group, device) -> {
               Tensor tensor = floats(device, 0);
-              Work work = group.recv(tensor, 1, ASYNC);
+              Work work = group.recv(tensor, 1, 0, CallOptions.ASYNC);
               work.await();
               assertThat(work.sourceRank()).isOne();
               assertThat(read(device, tensor)).containsExactly(7);
@@ -448,8 +445,8 @@ class NcclMixedMessagesTest {
             1,
             3,
             (group, device) -> {
-              Work above = group.send(floats(device, 0), 2, ASYNC);
-              Work below = group.recv(floats(device, 0), 0, ASYNC);
+              Work above = group.send(floats(device, 0), 2, 0, CallOptions.ASYNC);
+              Work below = group.recv(floats(device, 0), 0, 0, CallOptions.ASYNC);
               Until.holds("NCCL", () -> ranks.nccl.calls("ncclCommInitRankConfig") == 1);
               group.abort("enough");
               for (Work work : List.of(above, below)) {

@@ -7,7 +7,7 @@ import static dev.tutti.cuda.MixedRanks.read;
 import static org.assertj.core.api.Assertions.assertThat;
 import static org.assertj.core.api.Assertions.assertThatThrownBy;
 
-import dev.tutti.P2pOptions;
+import dev.tutti.CallOptions;
 import dev.tutti.Tensor;
 import dev.tutti.Work;
 import dev.tutti.cuda.nccl.Communicator;
@@ -24,8 +24,6 @@ import org.junit.jupiter.params.provider.ValueSource;
 /** Tests groups with ranks of PyTorch whose store is gone or does not answer. */
 @Timeout(300)
 class NcclMixedStoreTest {
-  private static final P2pOptions ASYNC = P2pOptions.DEFAULT.withAsync();
-
   @AutoClose private final MixedRanks ranks = new MixedRanks(2);
 
   /** A rank of PyTorch that is killed may have served the store. */
@@ -60,7 +58,7 @@ class NcclMixedStoreTest {
           Tensor tensor = floats(device, 0);
           group.recv(tensor, 0);
           assertThat(read(device, tensor)).containsExactly(5);
-          Work work = group.recv(tensor, 0, ASYNC);
+          Work work = group.recv(tensor, 0, 0, CallOptions.ASYNC);
           connected.countDown();
           assertThatThrownBy(() -> work.await(LIMIT)).hasMessageContaining("played failure");
           ranks.stall.end();

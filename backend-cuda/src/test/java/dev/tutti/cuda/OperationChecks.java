@@ -2,9 +2,8 @@ package dev.tutti.cuda;
 
 import static org.assertj.core.api.Assertions.assertThat;
 
-import dev.tutti.AllReduceOptions;
+import dev.tutti.CallOptions;
 import dev.tutti.DType;
-import dev.tutti.P2pOptions;
 import dev.tutti.ProcessGroup;
 import dev.tutti.ReduceOp;
 import dev.tutti.Tensor;
@@ -206,8 +205,8 @@ public final class OperationChecks {
     Tensor sent = tensor(dtype, count, i -> (i + rank) % 100);
     Tensor received = tensor(dtype, count, i -> 0);
     for (int round = 0; round < 5; round++) {
-      Work receive = group.recv(received, previous, P2pOptions.DEFAULT.withAsync());
-      Work send = group.send(sent, next, P2pOptions.DEFAULT.withAsync());
+      Work receive = group.recv(received, previous, 0, CallOptions.ASYNC);
+      Work send = group.send(sent, next, 0, CallOptions.ASYNC);
       ended(receive);
       ended(send);
       check("recv", received, i -> (i + previous) % 100);
@@ -221,10 +220,10 @@ public final class OperationChecks {
     Tensor second = tensor(DType.INT32, 1000, i -> 2 * i + rank);
     device.currentStream().await(Duration.ofSeconds(20));
     for (int i = 0; i < 3; i++) {
-      Work one = group.allReduce(first, AllReduceOptions.DEFAULT.withReduceOp(ReduceOp.MAX));
+      Work one = group.allReduce(first, ReduceOp.MAX, CallOptions.DEFAULT);
       Work two;
       try (CudaStream.Scope _ = other.use()) {
-        two = group.allReduce(second, AllReduceOptions.DEFAULT.withReduceOp(ReduceOp.MIN));
+        two = group.allReduce(second, ReduceOp.MIN, CallOptions.DEFAULT);
       }
       ended(one);
       ended(two);

@@ -1,10 +1,8 @@
 package dev.tutti.cuda;
 
-import dev.tutti.AllGatherOptions;
-import dev.tutti.AllReduceOptions;
+import dev.tutti.CallOptions;
 import dev.tutti.ProcessGroup;
 import dev.tutti.ReduceOp;
-import dev.tutti.ReduceScatterOptions;
 import dev.tutti.Tensor;
 import java.util.ArrayList;
 import java.util.List;
@@ -22,7 +20,7 @@ enum PartedCall {
   ALL_REDUCE_COALESCED(
       (group, memory, numel, _) -> {
         List<Tensor> tensors = sizes(numel).mapToObj(memory::next).toList();
-        group.allReduceCoalesced(tensors, AllReduceOptions.DEFAULT);
+        group.allReduceCoalesced(tensors, ReduceOp.SUM, CallOptions.DEFAULT);
         return tensors;
       }),
   REDUCE(
@@ -58,7 +56,7 @@ enum PartedCall {
             inPlace
                 ? outputs.stream().map(output -> own(group, output)).toList()
                 : sizes(numel).mapToObj(memory::next).toList();
-        group.allGatherIntoCoalesced(outputs, inputs, AllGatherOptions.DEFAULT);
+        group.allGatherIntoCoalesced(outputs, inputs, CallOptions.DEFAULT);
         return plus(outputs, inputs);
       }),
   GATHER(
@@ -98,7 +96,7 @@ enum PartedCall {
             inPlace
                 ? inputs.stream().map(input -> own(group, input)).toList()
                 : sizes(numel).mapToObj(memory::next).toList();
-        group.reduceScatterIntoCoalesced(outputs, inputs, ReduceScatterOptions.DEFAULT);
+        group.reduceScatterIntoCoalesced(outputs, inputs, ReduceOp.SUM, CallOptions.DEFAULT);
         return plus(inputs, outputs);
       });
 

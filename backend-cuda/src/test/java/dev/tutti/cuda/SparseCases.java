@@ -2,7 +2,7 @@ package dev.tutti.cuda;
 
 import static org.assertj.core.api.Assertions.assertThat;
 
-import dev.tutti.AllReduceOptions;
+import dev.tutti.CallOptions;
 import dev.tutti.DType;
 import dev.tutti.ProcessGroup;
 import dev.tutti.ReduceOp;
@@ -101,7 +101,8 @@ final class SparseCases {
     Tensor indices = device.tensors().copyOf(own.indices());
     Tensor values = device.tensors().copyOf(own.values());
     Work work =
-        group.allReduce(Tensor.sparse(indices, values, kind.shape), AllReduceOptions.DEFAULT);
+        group.allReduce(
+            Tensor.sparse(indices, values, kind.shape), ReduceOp.SUM, CallOptions.DEFAULT);
     work.await();
     Tensor sum = work.result().getFirst();
     String what = kind + ", " + entries + " entries";

@@ -3,9 +3,9 @@ package dev.tutti.fake;
 import static org.assertj.core.api.Assertions.assertThat;
 import static org.assertj.core.api.Assertions.assertThatThrownBy;
 
+import dev.tutti.CallOptions;
 import dev.tutti.DType;
 import dev.tutti.OpType;
-import dev.tutti.P2pOptions;
 import dev.tutti.ReduceOp;
 import dev.tutti.Tensor;
 import java.util.List;
@@ -25,9 +25,9 @@ class CallRecorderTest {
               group.allGatherInto(Tensor.allocate(DType.INT8, 4), Tensor.allocate(DType.INT8, 2));
               group.barrier();
               if (group.rank() == 0) {
-                group.send(Tensor.of(5), 1, P2pOptions.DEFAULT.withTag(9));
+                group.send(Tensor.of(5), 1, 9, CallOptions.DEFAULT);
               } else {
-                group.recv(Tensor.of(0), 0, P2pOptions.DEFAULT.withTag(9));
+                group.recv(Tensor.of(0), 0, 9, CallOptions.DEFAULT);
               }
             });
     for (int rank = 0; rank < 2; rank++) {

@@ -3,13 +3,13 @@ package dev.tutti.fake;
 import static org.assertj.core.api.Assertions.assertThat;
 import static org.assertj.core.api.Assertions.assertThatThrownBy;
 
-import dev.tutti.AllReduceOptions;
-import dev.tutti.AllToAllOptions;
+import dev.tutti.CallOptions;
 import dev.tutti.Codec;
 import dev.tutti.CollectiveException;
 import dev.tutti.DType;
 import dev.tutti.Device;
 import dev.tutti.GroupOptions;
+import dev.tutti.MissingRanks;
 import dev.tutti.ProcessGroup;
 import dev.tutti.ReduceOp;
 import dev.tutti.Settings;
@@ -66,13 +66,13 @@ class FakeBackendTest {
             group.allReduce(tensor, op);
             group.reduce(tensor, op, RANK);
           }
-          group.allReduceCoalesced(List.of(tensor), AllReduceOptions.DEFAULT);
+          group.allReduceCoalesced(List.of(tensor), ReduceOp.SUM, CallOptions.DEFAULT);
           group.broadcast(tensor, 0);
           group.send(tensor, 1);
           group.recv(tensor, 3);
           assertThat(group.recvAnySource(tensor)).isEqualTo(3);
           group.barrier();
-          group.monitoredBarrier(Duration.ofSeconds(1), true);
+          group.monitoredBarrier(Duration.ofSeconds(1), MissingRanks.ALL);
           assertThat(doubles(tensor)).containsExactly(3, -1);
         });
   }
@@ -135,9 +135,9 @@ class FakeBackendTest {
           group.allToAllSingle(
               output,
               Tensor.of(1f, 2, 3, 4),
-              List.of(1L, 2L, 1L, 2L),
-              List.of(1L, 1L, 1L, 1L),
-              AllToAllOptions.DEFAULT);
+              new long[] {1, 2, 1, 2},
+              new long[] {1, 1, 1, 1},
+              CallOptions.DEFAULT);
           assertThat(doubles(output)).containsExactly(1, 2, 3, 4, 0, 0);
           List<Tensor> outputs = four(Tensor.of(0f), Tensor.of(0f), Tensor.of(0f), Tensor.of(0f));
           group.allToAll(outputs, four(Tensor.of(1f), Tensor.of(2f), Tensor.of(3f), Tensor.of(4f)));
@@ -197,9 +197,9 @@ class FakeBackendTest {
           group.allToAllSingle(
               output,
               Tensor.of(1f, 2, 3, 4, 5),
-              List.of(1L, 3L, 2L, 0L),
-              List.of(1L, 1L, 2L, 1L),
-              AllToAllOptions.DEFAULT);
+              new long[] {1, 3, 2, 0},
+              new long[] {1, 1, 2, 1},
+              CallOptions.DEFAULT);
           assertThat(doubles(output)).containsExactly(3, 3, 4, 3, 3, 4);
           List<Tensor> outputs = four(Tensor.of(0f), Tensor.of(0f), Tensor.of(0f), Tensor.of(0f));
           group.allToAll(outputs, four(Tensor.of(1f), Tensor.of(2f), Tensor.of(3f), Tensor.of(4f)));
@@ -215,7 +215,7 @@ class FakeBackendTest {
       inGroup(
           new FakeProvider().withUniformRanks(uniform),
           group -> {
-            Tensor sum = group.allReduce(sparse, AllReduceOptions.DEFAULT).result().get(0);
+            Tensor sum = group.allReduce(sparse, ReduceOp.SUM, CallOptions.DEFAULT).result().get(0);
             assertThat(sum.indices().toLongArray()).containsExactly(1, 4);
             double times = uniform ? SIZE : 1;
             assertThat(doubles(sum.values())).containsExactly(2 * times, 4 * times);

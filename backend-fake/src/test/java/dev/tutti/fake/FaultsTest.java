@@ -4,12 +4,10 @@ import static org.assertj.core.api.Assertions.assertThat;
 import static org.assertj.core.api.Assertions.assertThatThrownBy;
 import static org.assertj.core.api.Assertions.catchThrowableOfType;
 
-import dev.tutti.AllReduceOptions;
-import dev.tutti.BarrierOptions;
+import dev.tutti.CallOptions;
 import dev.tutti.CollectiveException;
 import dev.tutti.CollectiveTimeoutException;
 import dev.tutti.OpType;
-import dev.tutti.P2pOptions;
 import dev.tutti.PeerFailedException;
 import dev.tutti.ProcessGroup;
 import dev.tutti.ReduceOp;
@@ -39,8 +37,8 @@ class FaultsTest {
     return ThreadedWorld.of(size).withFaults(faults);
   }
 
-  private static BarrierOptions barrier(Duration timeout) {
-    return BarrierOptions.DEFAULT.withTimeout(timeout);
+  private static CallOptions barrier(Duration timeout) {
+    return CallOptions.timeout(timeout);
   }
 
   @Test
@@ -87,11 +85,10 @@ class FaultsTest {
                     long start = System.nanoTime();
                     List<Work> works =
                         IntStream.range(0, 20)
-                            .mapToObj(
-                                i -> group.send(Tensor.of(i), 1, P2pOptions.DEFAULT.withAsync()))
+                            .mapToObj(i -> group.send(Tensor.of(i), 1, 0, CallOptions.ASYNC))
                             .toList();
                     faults.delay(0, Duration.ZERO);
-                    Work last = group.send(Tensor.of(20), 1, P2pOptions.DEFAULT.withAsync());
+                    Work last = group.send(Tensor.of(20), 1, 0, CallOptions.ASYNC);
                     works.forEach(Work::await);
                     last.await();
                     return System.nanoTime() - start;
@@ -122,17 +119,17 @@ class FaultsTest {
     world(2)
         .run(
             group -> {
-              P2pOptions options = P2pOptions.DEFAULT.withTimeout(BRIEF);
+              CallOptions options = CallOptions.timeout(BRIEF);
               if (group.rank() == 1) {
-                Work back = group.send(Tensor.of(2), 0, P2pOptions.DEFAULT.withTag(1));
+                Work back = group.send(Tensor.of(2), 0, 1, CallOptions.DEFAULT);
                 assertThat(back.isSuccess()).isTrue();
-                assertThatThrownBy(() -> group.recv(Tensor.of(0), 0, options))
+                assertThatThrownBy(() -> group.recv(Tensor.of(0), 0, 0, options))
                     .isInstanceOf(CollectiveException.class);
               } else {
                 Tensor tensor = Tensor.of(0);
-                group.recv(tensor, 1, P2pOptions.DEFAULT.withTag(1));
+                group.recv(tensor, 1, 1, CallOptions.DEFAULT);
                 assertThat(tensor.getLong(0)).isEqualTo(2);
-                assertThatThrownBy(() -> group.send(Tensor.of(1), 1, options))
+                assertThatThrownBy(() -> group.send(Tensor.of(1), 1, 0, options))
                     .isInstanceOf(CollectiveException.class);
               }
               assertThat(group.failure()).isPresent();
@@ -163,7 +160,7 @@ class FaultsTest {
               if (group.rank() == 0) {
                 Tensor near = Tensor.of(4);
                 group.send(near, 1);
-                Work far = group.send(Tensor.of(5), 2, P2pOptions.DEFAULT.withAsync());
+                Work far = group.send(Tensor.of(5), 2, 0, CallOptions.ASYNC);
                 assertThat(far.await(BRIEF)).isFalse();
                 sent.countDown();
                 far.await();
@@ -172,7 +169,7 @@ class FaultsTest {
                 group.recv(near, 0);
                 assertThat(near.getLong(0)).isEqualTo(4);
                 assertThat(sent.await(60, TimeUnit.SECONDS)).isTrue();
-                Work blocked = group.allReduce(Tensor.of(1), AllReduceOptions.DEFAULT.withAsync());
+                Work blocked = group.allReduce(Tensor.of(1), ReduceOp.SUM, CallOptions.ASYNC);
                 assertThat(blocked.await(BRIEF)).isFalse();
                 faults.heal();
                 blocked.await();
@@ -263,8 +260,7 @@ class FaultsTest {
     world(2)
         .run(
             group -> {
-              Work work =
-                  group.recv(Tensor.of(0), 1 - group.rank(), P2pOptions.DEFAULT.withAsync());
+              Work work = group.recv(Tensor.of(0), 1 - group.rank(), 0, CallOptions.ASYNC);
               group.barrier();
               if (group.rank() == 0) {
                 faults.kill(0);
@@ -319,7 +315,7 @@ class FaultsTest {
         .run(
             group -> {
               int peer = 1 - group.rank();
-              Work received = group.recv(Tensor.of(0), peer, P2pOptions.DEFAULT.withAsync());
+              Work received = group.recv(Tensor.of(0), peer, 0, CallOptions.ASYNC);
               group.barrier();
               // The first message of this rank is the receive.
               assertThatThrownBy(() -> group.send(Tensor.of(1), peer))
@@ -421,14 +417,10 @@ class FaultsTest {
                   }
                   faults.kill(group.rank());
                   switch (group.rank()) {
-                    case 0 ->
-                        group
-                            .barrier(BarrierOptions.DEFAULT.withAsync())
-                            .toCompletableFuture()
-                            .join();
+                    case 0 -> group.barrier(CallOptions.ASYNC).toCompletableFuture().join();
                     case 1 ->
                         group
-                            .barrier(BarrierOptions.DEFAULT.withAsync())
+                            .barrier(CallOptions.ASYNC)
                             .toCompletableFuture()
                             .get(60, TimeUnit.SECONDS);
                     default -> {

@@ -4,8 +4,8 @@ import static org.assertj.core.api.Assertions.assertThat;
 import static org.assertj.core.api.Assertions.assertThatThrownBy;
 import static org.assertj.core.api.Assertions.catchThrowable;
 
-import dev.tutti.AllReduceOptions;
 import dev.tutti.BackendException;
+import dev.tutti.CallOptions;
 import dev.tutti.CollectiveException;
 import dev.tutti.DType;
 import dev.tutti.MismatchException;
@@ -346,12 +346,12 @@ class ThreadedFailureTest {
           if (group.rank() == culprit) {
             Arena arena = Arena.ofShared();
             Tensor tensor = Tensor.allocate(arena, DType.FLOAT32, count);
-            work = group.allReduce(tensor, AllReduceOptions.DEFAULT.withAsync());
+            work = group.allReduce(tensor, ReduceOp.SUM, CallOptions.ASYNC);
             arena.close();
             group.store().set("freed", "1");
           } else {
             group.store().wait(List.of("freed"));
-            work = group.allReduce(floats(count), AllReduceOptions.DEFAULT.withAsync());
+            work = group.allReduce(floats(count), ReduceOp.SUM, CallOptions.ASYNC);
           }
           assertThatThrownBy(work::await)
               .isInstanceOfSatisfying(

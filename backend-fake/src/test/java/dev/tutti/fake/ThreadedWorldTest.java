@@ -4,10 +4,9 @@ import static org.assertj.core.api.Assertions.assertThat;
 import static org.assertj.core.api.Assertions.assertThatThrownBy;
 import static org.assertj.core.api.Assertions.catchThrowable;
 
-import dev.tutti.AllReduceOptions;
+import dev.tutti.CallOptions;
 import dev.tutti.CollectiveException;
 import dev.tutti.CollectiveTimeoutException;
-import dev.tutti.P2pOptions;
 import dev.tutti.PeerFailedException;
 import dev.tutti.ProcessGroup;
 import dev.tutti.ReduceOp;
@@ -78,12 +77,13 @@ class ThreadedWorldTest {
             return;
           }
           try {
-            Work message = group.recv(Tensor.of(1f), 1, P2pOptions.DEFAULT.withAsync());
+            Work message = group.recv(Tensor.of(1f), 1, 0, CallOptions.ASYNC);
             assertThatThrownBy(
                     () ->
                         group.allReduce(
                             Tensor.of(1f),
-                            AllReduceOptions.DEFAULT.withTimeout(Duration.ofMillis(300))))
+                            ReduceOp.SUM,
+                            CallOptions.timeout(Duration.ofMillis(300))))
                 .isInstanceOf(CollectiveTimeoutException.class)
                 .hasMessageContaining("allReduce failed: this rank timed out in allReduce #1");
             assertThatThrownBy(message::await)

@@ -2,7 +2,7 @@ package dev.tutti.gloo;
 
 import static org.assertj.core.api.Assertions.assertThat;
 
-import dev.tutti.AllReduceOptions;
+import dev.tutti.CallOptions;
 import dev.tutti.DType;
 import dev.tutti.GroupOptions;
 import dev.tutti.ProcessGroup;
@@ -170,7 +170,7 @@ class BoundarySizesTest {
       }
       Tensor values = filled(places, i -> 1);
       Tensor own = Tensor.sparse(indices, values, count + 1);
-      Work work = group.allReduce(own, AllReduceOptions.DEFAULT);
+      Work work = group.allReduce(own, ReduceOp.SUM, CallOptions.DEFAULT);
       work.await();
       Tensor sum = work.result().get(0);
       assertThat(sum.values().numel()).isEqualTo(count);

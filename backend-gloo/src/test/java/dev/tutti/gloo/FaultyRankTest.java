@@ -4,11 +4,10 @@ import static org.assertj.core.api.Assertions.assertThat;
 import static org.assertj.core.api.Assertions.assertThatThrownBy;
 import static org.assertj.core.api.Assertions.catchThrowable;
 
-import dev.tutti.AllReduceOptions;
+import dev.tutti.CallOptions;
 import dev.tutti.CollectiveException;
 import dev.tutti.CollectiveTimeoutException;
 import dev.tutti.DType;
-import dev.tutti.P2pOptions;
 import dev.tutti.PeerFailedException;
 import dev.tutti.ProcessGroup;
 import dev.tutti.ReduceOp;
@@ -174,7 +173,7 @@ class FaultyRankTest {
               assertThatThrownBy(
                       () ->
                           group
-                              .allReduce(Tensor.of(1f), AllReduceOptions.DEFAULT.withTimeout(SHORT))
+                              .allReduce(Tensor.of(1f), ReduceOp.SUM, CallOptions.timeout(SHORT))
                               .await())
                   .isInstanceOf(CollectiveTimeoutException.class)
                   .hasMessageContaining("rank " + ODD)
@@ -245,13 +244,13 @@ class FaultyRankTest {
   }
 
   private static boolean timesOutInTheMiddle(ProcessGroup group, Duration timeout) {
-    Work message = group.recv(Tensor.of(1f), ODD, P2pOptions.DEFAULT.withAsync());
-    AllReduceOptions async = AllReduceOptions.DEFAULT.withAsync();
+    Work message = group.recv(Tensor.of(1f), ODD, 0, CallOptions.ASYNC);
     long start = System.nanoTime();
-    Work late = group.allReduce(Tensor.of(1f), async.withTimeout(timeout));
+    Work late =
+        group.allReduce(Tensor.of(1f), ReduceOp.SUM, CallOptions.ASYNC.withTimeout(timeout));
     Work behind;
     try {
-      behind = group.allReduce(Tensor.of(1f), async);
+      behind = group.allReduce(Tensor.of(1f), ReduceOp.SUM, CallOptions.ASYNC);
     } catch (CollectiveException e) {
       assertThat(Duration.ofNanos(System.nanoTime() - start)).isGreaterThan(timeout);
       return false;
@@ -294,7 +293,7 @@ class FaultyRankTest {
                             .batch()
                             .allReduce(Tensor.of(1f), ReduceOp.SUM)
                             .recv(Tensor.of(1f), ODD, 0)
-                            .timeout(SHORT)
+                            .withTimeout(SHORT)
                             .run());
             assertThat(thrown).isInstanceOf(CollectiveTimeoutException.class);
             StringWriter trace = new StringWriter();

@@ -4,8 +4,8 @@ import static org.assertj.core.api.Assertions.assertThat;
 import static org.assertj.core.api.Assertions.assertThatThrownBy;
 
 import dev.tutti.BackendException;
+import dev.tutti.CallOptions;
 import dev.tutti.DType;
-import dev.tutti.P2pOptions;
 import dev.tutti.ProcessGroup;
 import dev.tutti.Tensor;
 import dev.tutti.Work;
@@ -54,7 +54,7 @@ class FullSharedMemoryTest {
     Tensor sent = Tensor.allocate(DType.FLOAT32, LARGE);
     sent.fill(group.rank());
     int before = (group.rank() + SIZE - 1) % SIZE;
-    Work receive = group.recv(received, before, P2pOptions.DEFAULT.withAsync());
+    Work receive = group.recv(received, before, 0, CallOptions.ASYNC);
     group.send(sent, (group.rank() + 1) % SIZE);
     receive.await();
     assertThat(received.toFloatArray()).containsOnly(before);

@@ -2,11 +2,10 @@ package dev.tutti.gloo;
 
 import static org.assertj.core.api.Assertions.assertThat;
 
-import dev.tutti.AllReduceOptions;
-import dev.tutti.AllToAllOptions;
+import dev.tutti.CallOptions;
 import dev.tutti.DType;
 import dev.tutti.GroupOptions;
-import dev.tutti.P2pOptions;
+import dev.tutti.MissingRanks;
 import dev.tutti.PeerFailedException;
 import dev.tutti.ProcessGroup;
 import dev.tutti.ReduceOp;
@@ -125,11 +124,11 @@ final class HostsMain {
       }
     }
     List<Tensor> both = List.of(filled(DType.INT32, rank, 7), filled(DType.INT32, rank, 9));
-    group.allReduceCoalesced(both, AllReduceOptions.DEFAULT).await();
+    group.allReduceCoalesced(both, ReduceOp.SUM, CallOptions.DEFAULT).await();
     both.forEach(tensor -> check("allReduceCoalesced", tensor, this::sum));
     Tensor places = Tensor.of(new long[] {rank, size}).view(1, 2);
     Tensor sparse = Tensor.sparse(places, Tensor.of(1f, 1f), size + 1);
-    Work work = group.allReduce(sparse, AllReduceOptions.DEFAULT);
+    Work work = group.allReduce(sparse, ReduceOp.SUM, CallOptions.DEFAULT);
     work.await();
     Tensor total = work.result().get(0);
     check("indices of the sparse allReduce", total.indices(), i -> i);
@@ -178,11 +177,11 @@ final class HostsMain {
       group.reduceScatterInto(output, input, ReduceOp.SUM);
       check("reduceScatterInto", output, i -> sum(rank * count + i));
       Tensor exchanged = Tensor.allocate(DType.FLOAT32, size * count);
-      group.allToAllSingle(exchanged, input, List.of(), List.of(), AllToAllOptions.DEFAULT).await();
+      group.allToAllSingle(exchanged, input, CallOptions.DEFAULT).await();
       check("allToAllSingle", exchanged, i -> value((int) (i / count), rank * count + i % count));
       group.barrier();
     }
-    group.monitoredBarrier(Duration.ofSeconds(20), true);
+    group.monitoredBarrier(Duration.ofSeconds(20), MissingRanks.ALL);
   }
 
   private void passMessages() {
@@ -192,9 +191,8 @@ final class HostsMain {
       for (int peer = 0; peer < size; peer++) {
         if (peer != rank) {
           received[peer] = Tensor.allocate(DType.FLOAT32, count);
-          works.add(group.recv(received[peer], peer, P2pOptions.DEFAULT.withAsync()));
-          works.add(
-              group.send(filled(DType.FLOAT32, rank, count), peer, P2pOptions.DEFAULT.withAsync()));
+          works.add(group.recv(received[peer], peer, 0, CallOptions.ASYNC));
+          works.add(group.send(filled(DType.FLOAT32, rank, count), peer, 0, CallOptions.ASYNC));
         }
       }
       works.forEach(Work::await);

@@ -3,10 +3,11 @@ package dev.tutti.gloo;
 import static org.assertj.core.api.Assertions.assertThat;
 import static org.assertj.core.api.Assertions.assertThatThrownBy;
 
+import dev.tutti.CallOptions;
 import dev.tutti.CollectiveException;
 import dev.tutti.DType;
 import dev.tutti.GroupOptions;
-import dev.tutti.P2pOptions;
+import dev.tutti.MissingRanks;
 import dev.tutti.ProcessGroup;
 import dev.tutti.Tensor;
 import dev.tutti.Work;
@@ -144,8 +145,8 @@ class ManyRanksTest {
           received[peer] = Tensor.allocate(DType.INT32, count);
           Tensor sent = Tensor.allocate(DType.INT32, count);
           sent.fill(100 * rank + peer);
-          works.add(group.send(sent, peer, P2pOptions.DEFAULT.withAsync()));
-          works.add(group.recv(received[peer], peer, P2pOptions.DEFAULT.withAsync()));
+          works.add(group.send(sent, peer, 0, CallOptions.ASYNC));
+          works.add(group.recv(received[peer], peer, 0, CallOptions.ASYNC));
         }
       }
       works.forEach(Work::await);
@@ -177,8 +178,8 @@ class ManyRanksTest {
             }
             Work work =
                 sends
-                    ? group.send(tensor, receiver, P2pOptions.DEFAULT.withAsync())
-                    : group.recv(tensor, sender, P2pOptions.DEFAULT.withAsync());
+                    ? group.send(tensor, receiver, 0, CallOptions.ASYNC)
+                    : group.recv(tensor, sender, 0, CallOptions.ASYNC);
             begun.countDown();
             work.await();
           }
@@ -204,7 +205,7 @@ class ManyRanksTest {
               } else if (group.rank() == 7) {
                 group.send(tensor, 1);
               }
-              group.monitoredBarrier(Duration.ofSeconds(30), true);
+              group.monitoredBarrier(Duration.ofSeconds(30), MissingRanks.ALL);
               return source;
             });
     assertThat(sources.get(1)).isEqualTo(7);

@@ -2,8 +2,9 @@ package dev.tutti.gloo;
 
 import static org.assertj.core.api.Assertions.assertThat;
 
-import dev.tutti.AllReduceOptions;
+import dev.tutti.CallOptions;
 import dev.tutti.DType;
+import dev.tutti.MissingRanks;
 import dev.tutti.ProcessGroup;
 import dev.tutti.ReduceOp;
 import dev.tutti.Settings;
@@ -77,7 +78,7 @@ class MixedThreadsTest {
         int rank = group.rank();
         Tensor places = Tensor.allocate(DType.INT64, 1, 1).fill(rank);
         Tensor sparse = Tensor.sparse(places, filled(1, rank + 1), group.size());
-        Tensor result = group.allReduce(sparse, AllReduceOptions.DEFAULT).result().get(0);
+        Tensor result = group.allReduce(sparse, ReduceOp.SUM, CallOptions.DEFAULT).result().get(0);
         assertThat(result.indices().numel()).isEqualTo(group.size());
         for (int i = 0; i < group.size(); i++) {
           assertThat(result.indices().getDouble(i)).isEqualTo(i);
@@ -156,7 +157,7 @@ class MixedThreadsTest {
     MONITORED_BARRIER {
       @Override
       void run(ProcessGroup group) {
-        group.monitoredBarrier(Duration.ofSeconds(30), true);
+        group.monitoredBarrier(Duration.ofSeconds(30), MissingRanks.ALL);
       }
     };
 
@@ -230,7 +231,7 @@ class MixedThreadsTest {
           for (int round = 0; round < ROUNDS; round++) {
             Tensor tensor = filled(2 * LARGE, rank + 1);
             Tensor message = filled(10, rank == 0 ? 7 + round : -1);
-            Work work = group.allReduce(tensor, AllReduceOptions.DEFAULT.withAsync());
+            Work work = group.allReduce(tensor, ReduceOp.SUM, CallOptions.ASYNC);
             if (rank == 0) {
               work.await();
             } else {

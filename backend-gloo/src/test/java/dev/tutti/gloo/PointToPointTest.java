@@ -3,10 +3,10 @@ package dev.tutti.gloo;
 import static org.assertj.core.api.Assertions.assertThat;
 import static org.assertj.core.api.Assertions.assertThatThrownBy;
 
-import dev.tutti.AllReduceOptions;
+import dev.tutti.CallOptions;
 import dev.tutti.CollectiveException;
 import dev.tutti.DType;
-import dev.tutti.P2pOptions;
+import dev.tutti.ReduceOp;
 import dev.tutti.Tensor;
 import dev.tutti.Work;
 import java.util.ArrayList;
@@ -22,7 +22,7 @@ import org.junit.jupiter.params.provider.ValueSource;
 /** Tests messages on sockets. */
 @Timeout(300)
 class PointToPointTest {
-  static final P2pOptions ASYNC = P2pOptions.DEFAULT.withAsync();
+  static final CallOptions ASYNC = CallOptions.ASYNC;
 
   /** Says how many bytes the ranks share. */
   String sharedBytes() {
@@ -46,8 +46,8 @@ class PointToPointTest {
         group -> {
           int peer = 1 - group.rank();
           Tensor in = filled(count, -1);
-          Work send = group.send(filled(count, group.rank() + 1), peer, ASYNC);
-          Work receive = group.recv(in, peer, ASYNC);
+          Work send = group.send(filled(count, group.rank() + 1), peer, 0, ASYNC);
+          Work receive = group.recv(in, peer, 0, ASYNC);
           send.await();
           receive.await();
           assertThat(receive.sourceRank()).isEqualTo(peer);
@@ -63,7 +63,7 @@ class PointToPointTest {
         group -> {
           if (group.rank() == 0) {
             for (int i = 0; i < 10; i++) {
-              group.send(filled(3, i), 1, ASYNC.withTag(i % 2));
+              group.send(filled(3, i), 1, i % 2, ASYNC);
             }
             group.barrier();
             return null;
@@ -73,7 +73,7 @@ class PointToPointTest {
           for (int i = 0; i < 10; i++) {
             Tensor in = filled(3, -1);
             tensors.add(in);
-            works.add(group.recv(in, 0, ASYNC.withTag(i < 5 ? 1 : 0)));
+            works.add(group.recv(in, 0, i < 5 ? 1 : 0, ASYNC));
           }
           works.forEach(Work::await);
           for (int i = 0; i < 5; i++) {
@@ -91,14 +91,14 @@ class PointToPointTest {
         4,
         group -> {
           if (group.rank() != 0) {
-            group.send(filled(2, group.rank()), 0, P2pOptions.DEFAULT.withTag(9));
+            group.send(filled(2, group.rank()), 0, 9, CallOptions.DEFAULT);
             group.barrier();
             return null;
           }
           List<Integer> sources = new ArrayList<>();
           for (int i = 0; i < 3; i++) {
             Tensor in = filled(2, -1);
-            Work work = group.recvAnySource(in, ASYNC.withTag(9));
+            Work work = group.recvAnySource(in, 9, ASYNC);
             work.await();
             assertThat(in.toFloatArray()).containsOnly(work.sourceRank());
             sources.add(work.sourceRank());
@@ -119,12 +119,12 @@ class PointToPointTest {
           List<Work> works = new ArrayList<>();
           List<Tensor> received = new ArrayList<>();
           for (int i = 0; i < tags; i++) {
-            works.add(group.send(filled(1 + i * 7, i), peer, ASYNC.withTag(i)));
+            works.add(group.send(filled(1 + i * 7, i), peer, i, ASYNC));
           }
           for (int i = tags - 1; i >= 0; i--) {
             Tensor in = filled(1 + i * 7, -1);
             received.add(in);
-            works.add(group.recv(in, peer, ASYNC.withTag(i)));
+            works.add(group.recv(in, peer, i, ASYNC));
           }
           works.forEach(Work::await);
           for (int i = 0; i < tags; i++) {
@@ -145,11 +145,11 @@ class PointToPointTest {
             List<Integer> sources = new ArrayList<>();
             for (int i = 1; i < 3; i++) {
               int peer = (group.rank() + i) % 3;
-              works.add(group.send(filled(700_001, group.rank() * 10 + round), peer, ASYNC));
+              works.add(group.send(filled(700_001, group.rank() * 10 + round), peer, 0, ASYNC));
               Tensor in = filled(700_001, -1);
               received.add(in);
               sources.add(peer);
-              works.add(group.recv(in, peer, ASYNC));
+              works.add(group.recv(in, peer, 0, ASYNC));
             }
             works.forEach(Work::await);
             for (int i = 0; i < 2; i++) {
@@ -192,8 +192,8 @@ class PointToPointTest {
         group -> {
           int peer = 1 - group.rank();
           Tensor in = filled(100_000, -1);
-          Work receive = group.recv(in, peer, ASYNC);
-          group.send(filled(100_000, peer), peer, ASYNC);
+          Work receive = group.recv(in, peer, 0, ASYNC);
+          group.send(filled(100_000, peer), peer, 0, ASYNC);
           receive.toCompletableFuture().get(60, TimeUnit.SECONDS);
           assertThat(in.toFloatArray()).containsOnly(group.rank());
           group.barrier();
@@ -213,12 +213,12 @@ class PointToPointTest {
               if (peer != group.rank()) {
                 Tensor in = filled(1000 + i, -1);
                 received.add(in);
-                works.add(group.recv(in, peer, ASYNC.withTag(i)));
-                works.add(group.send(filled(1000 + i, i), peer, ASYNC.withTag(i)));
+                works.add(group.recv(in, peer, i, ASYNC));
+                works.add(group.send(filled(1000 + i, i), peer, i, ASYNC));
               }
             }
             Tensor sum = filled(50_000, 1);
-            Work reduced = group.allReduce(sum, AllReduceOptions.DEFAULT.withAsync());
+            Work reduced = group.allReduce(sum, ReduceOp.SUM, CallOptions.ASYNC);
             group.barrier();
             reduced.await();
             assertThat(sum.getDouble(49_999)).isEqualTo(3);
@@ -273,7 +273,8 @@ class PointToPointTest {
             assertThat(begun.await(60, TimeUnit.SECONDS)).isTrue();
           }
           Tensor in = Tensor.allocate(DType.ofLabel(type), count).fill(7);
-          Work work = sends ? group.send(Tensor.of(1f, 2f), 1, ASYNC) : group.recv(in, 0, ASYNC);
+          Work work =
+              sends ? group.send(Tensor.of(1f, 2f), 1, 0, ASYNC) : group.recv(in, 0, 0, ASYNC);
           begun.countDown();
           assertThatThrownBy(work::await)
               .isInstanceOf(CollectiveException.class)

@@ -3,7 +3,7 @@ package dev.tutti.gloo;
 import static org.assertj.core.api.Assertions.assertThat;
 import static org.assertj.core.api.Assertions.assertThatThrownBy;
 
-import dev.tutti.P2pOptions;
+import dev.tutti.CallOptions;
 import dev.tutti.Tensor;
 import dev.tutti.Work;
 import dev.tutti.gloo.algorithm.Collectives;
@@ -61,7 +61,7 @@ class RefusalTest {
         group -> {
           int peer = 1 - group.rank();
           Tensor in = Tensor.of(-1f);
-          Work receive = group.recv(in, peer, P2pOptions.DEFAULT.withAsync());
+          Work receive = group.recv(in, peer, 0, CallOptions.ASYNC);
           assertThatThrownBy(() -> group.allReduce(Tensor.allocate(in.dtype(), REFUSED)))
               .isInstanceOf(UnsupportedOperationException.class)
               .hasMessage("not 7");

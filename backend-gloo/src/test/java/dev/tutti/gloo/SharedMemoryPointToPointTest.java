@@ -2,7 +2,7 @@ package dev.tutti.gloo;
 
 import static org.assertj.core.api.Assertions.assertThat;
 
-import dev.tutti.P2pOptions;
+import dev.tutti.CallOptions;
 import dev.tutti.Tensor;
 import dev.tutti.Work;
 import java.util.ArrayList;
@@ -23,11 +23,10 @@ class SharedMemoryPointToPointTest extends PointToPointTest {
     run(
         4,
         group -> {
-          P2pOptions tagged = ASYNC.withTag(5);
           if (group.rank() != 0) {
             List<Work> works = new ArrayList<>();
             for (int i = 0; i < messages; i++) {
-              works.add(group.send(filled(3, i), 0, tagged));
+              works.add(group.send(filled(3, i), 0, 5, CallOptions.ASYNC));
             }
             group.barrier();
             works.forEach(Work::await);
@@ -38,7 +37,7 @@ class SharedMemoryPointToPointTest extends PointToPointTest {
           int[] taken = new int[4];
           for (int i = 0; i < 3 * messages; i++) {
             Tensor in = filled(3, -1);
-            Work work = group.recvAnySource(in, tagged);
+            Work work = group.recvAnySource(in, 5, CallOptions.ASYNC);
             work.await();
             assertThat(in.toFloatArray()).containsOnly(taken[work.sourceRank()]++);
             // All were announced before the first was taken; the announcements are read in turns.

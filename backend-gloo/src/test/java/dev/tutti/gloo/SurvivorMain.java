@@ -1,8 +1,8 @@
 package dev.tutti.gloo;
 
+import dev.tutti.CallOptions;
 import dev.tutti.CollectiveException;
 import dev.tutti.DType;
-import dev.tutti.P2pOptions;
 import dev.tutti.ProcessGroup;
 import dev.tutti.SymmetricMemory;
 import dev.tutti.Tensor;
@@ -79,8 +79,7 @@ final class SurvivorMain {
 
   private static void passOn(ProcessGroup group, Tensor sent, Tensor received) {
     int size = group.size();
-    Work receive =
-        group.recv(received, (group.rank() + size - 1) % size, P2pOptions.DEFAULT.withAsync());
+    Work receive = group.recv(received, (group.rank() + size - 1) % size, 0, CallOptions.ASYNC);
     group.send(sent, (group.rank() + 1) % size);
     receive.await();
   }

@@ -2,8 +2,8 @@ package dev.tutti.gloo;
 
 import static org.assertj.core.api.Assertions.assertThat;
 
+import dev.tutti.CallOptions;
 import dev.tutti.DType;
-import dev.tutti.P2pOptions;
 import dev.tutti.ProcessGroup;
 import dev.tutti.ReduceOp;
 import dev.tutti.Tensor;
@@ -130,7 +130,7 @@ class TlsCollectivesTest {
       assertSame("all-to-all", outputs.get(r), of(10 * r + rank, count));
     }
     group.barrier();
-    Work sending = group.send(of(rank, count), (rank + 1) % size, P2pOptions.DEFAULT.withAsync());
+    Work sending = group.send(of(rank, count), (rank + 1) % size, 0, CallOptions.ASYNC);
     Tensor got = Tensor.allocate(DType.FLOAT32, count);
     int before = (rank + size - 1) % size;
     group.recv(got, before);

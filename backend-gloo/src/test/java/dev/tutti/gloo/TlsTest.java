@@ -3,8 +3,8 @@ package dev.tutti.gloo;
 import static org.assertj.core.api.Assertions.assertThat;
 import static org.assertj.core.api.Assertions.assertThatThrownBy;
 
+import dev.tutti.CallOptions;
 import dev.tutti.GroupOptions;
-import dev.tutti.P2pOptions;
 import dev.tutti.ProcessGroup;
 import dev.tutti.Settings;
 import dev.tutti.Tensor;
@@ -67,7 +67,7 @@ class TlsTest {
               int next = (group.rank() + 1) % size;
               int before = (group.rank() + size - 1) % size;
               Tensor got = Tensor.allocate(tensor.dtype(), LARGE);
-              Work sending = group.send(tensor, next, P2pOptions.DEFAULT.withAsync());
+              Work sending = group.send(tensor, next, 0, CallOptions.ASYNC);
               group.recv(got, before);
               sending.await();
               assertThat(got.segment().mismatch(tensor.segment())).isEqualTo(-1);

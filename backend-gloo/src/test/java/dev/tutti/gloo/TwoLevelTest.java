@@ -2,10 +2,10 @@ package dev.tutti.gloo;
 
 import static org.assertj.core.api.Assertions.assertThat;
 
+import dev.tutti.CallOptions;
 import dev.tutti.CollectiveException;
 import dev.tutti.DType;
 import dev.tutti.GroupOptions;
-import dev.tutti.P2pOptions;
 import dev.tutti.ProcessGroup;
 import dev.tutti.ReduceOp;
 import dev.tutti.Settings;
@@ -203,14 +203,14 @@ class TwoLevelTest {
     for (int peer = 0; peer < size; peer++) {
       if (peer != group.rank()) {
         received[peer] = Tensor.allocate(DType.INT32, count);
-        works.add(group.recv(received[peer], peer, P2pOptions.DEFAULT.withAsync()));
+        works.add(group.recv(received[peer], peer, 0, CallOptions.ASYNC));
       }
     }
     for (int peer = 0; peer < size; peer++) {
       if (peer != group.rank()) {
         Tensor sent = Tensor.allocate(DType.INT32, count);
         sent.fill(10 * group.rank() + peer);
-        works.add(group.send(sent, peer, P2pOptions.DEFAULT.withAsync()));
+        works.add(group.send(sent, peer, 0, CallOptions.ASYNC));
       }
     }
     works.forEach(Work::await);

@@ -1,10 +1,8 @@
 package dev.tutti.gloo;
 
-import dev.tutti.AllGatherOptions;
-import dev.tutti.AllReduceOptions;
-import dev.tutti.AllToAllOptions;
+import dev.tutti.CallOptions;
 import dev.tutti.DType;
-import dev.tutti.P2pOptions;
+import dev.tutti.MissingRanks;
 import dev.tutti.ProcessGroup;
 import dev.tutti.ReduceOp;
 import dev.tutti.Tensor;
@@ -86,7 +84,7 @@ final class ScriptedRank implements AutoCloseable {
         }
         case "allreduce_coalesced" -> {
           List<Tensor> tensors = split(inputOf(3), counts(3));
-          group.allReduceCoalesced(tensors, AllReduceOptions.DEFAULT.withReduceOp(op()));
+          group.allReduceCoalesced(tensors, op(), CallOptions.DEFAULT);
           tensors.forEach(this::result);
         }
         case "allreduce_sparse" -> allReduceSparse();
@@ -145,14 +143,15 @@ final class ScriptedRank implements AutoCloseable {
         }
         case "recvany" -> {
           Tensor tensor = Tensor.allocate(type(2), count(3));
-          Work work = group.recvAnySource(tensor, tag(1).withAsync());
+          Work work = group.recvAnySource(tensor, tag(1), CallOptions.ASYNC);
           work.await();
           result(tensor);
         }
         case "subgroup" ->
             enter(Arrays.stream(options.get("ranks").split(",")).map(Integer::valueOf).toList());
         case "barrier" -> group.barrier();
-        case "monitored_barrier" -> group.monitoredBarrier(Duration.ofSeconds(20), false);
+        case "monitored_barrier" ->
+            group.monitoredBarrier(Duration.ofSeconds(20), MissingRanks.FIRST);
         default -> throw new IllegalArgumentException(words.toString());
       }
       return out.toByteArray();
@@ -169,7 +168,8 @@ final class ScriptedRank implements AutoCloseable {
       Tensor values = input(1, (long) stored * columns, words.get(2)).view(stored, columns);
       Tensor sum =
           group
-              .allReduce(Tensor.sparse(indices, values, rows, columns), AllReduceOptions.DEFAULT)
+              .allReduce(
+                  Tensor.sparse(indices, values, rows, columns), ReduceOp.SUM, CallOptions.DEFAULT)
               .result()
               .get(0);
       Tensor dense = Tensor.allocate(type(1), rows, columns);
@@ -184,7 +184,7 @@ final class ScriptedRank implements AutoCloseable {
       List<Tensor> inputs = split(input(1, LongStream.of(counts).sum(), ""), counts);
       List<Tensor> outputs =
           LongStream.of(counts).mapToObj(n -> Tensor.allocate(type(1), n * size)).toList();
-      group.allGatherIntoCoalesced(outputs, inputs, AllGatherOptions.DEFAULT);
+      group.allGatherIntoCoalesced(outputs, inputs, CallOptions.DEFAULT);
       outputs.forEach(this::result);
     }
 
@@ -199,16 +199,15 @@ final class ScriptedRank implements AutoCloseable {
           Arrays.stream(options.get("splits").split(";"))
               .map(row -> Arrays.stream(row.split(",")).mapToLong(Long::parseLong).toArray())
               .toArray(long[][]::new);
-      List<Long> sent = Arrays.stream(table[group.rank()]).boxed().toList();
-      List<Long> received = Arrays.stream(table).map(row -> row[group.rank()]).toList();
+      long[] sent = table[group.rank()];
+      long[] received = Arrays.stream(table).mapToLong(row -> row[group.rank()]).toArray();
       Tensor output = Tensor.allocate(type(1), sum(received));
-      group.allToAllSingle(
-          output, input(1, sum(sent), ""), received, sent, AllToAllOptions.DEFAULT);
+      group.allToAllSingle(output, input(1, sum(sent), ""), received, sent);
       result(output);
     }
 
-    private static long sum(List<Long> counts) {
-      return counts.stream().mapToLong(Long::longValue).sum();
+    private static long sum(long[] counts) {
+      return LongStream.of(counts).sum();
     }
 
     private Tensor inputOf(int countsAt) {
@@ -279,8 +278,8 @@ final class ScriptedRank implements AutoCloseable {
       return Integer.parseInt(words.get(at));
     }
 
-    private P2pOptions tag(int at) {
-      return P2pOptions.DEFAULT.withTag(number(at));
+    private int tag(int at) {
+      return number(at);
     }
 
     private long count(int at) {

@@ -3,13 +3,12 @@ package dev.tutti.testing;
 import static org.assertj.core.api.Assertions.assertThat;
 
 import dev.tutti.AbortedException;
-import dev.tutti.AllReduceOptions;
-import dev.tutti.BarrierOptions;
+import dev.tutti.CallOptions;
 import dev.tutti.Capabilities.Feature;
 import dev.tutti.CollectiveException;
 import dev.tutti.OpType;
-import dev.tutti.P2pOptions;
 import dev.tutti.PeerFailedException;
+import dev.tutti.ReduceOp;
 import dev.tutti.Work;
 import java.time.Duration;
 import java.util.ArrayList;
@@ -37,8 +36,8 @@ public interface AbortContract extends GroupContract {
                 .as("time of a call that never blocks")
                 .isLessThan(Failures.SLACK);
           } else {
-            AllReduceOptions async = AllReduceOptions.DEFAULT.withAsync();
-            Work work = member.group().allReduce(member.floats(1).view(), async);
+            Work work =
+                member.group().allReduce(member.floats(1).view(), ReduceOp.SUM, CallOptions.ASYNC);
             assertThat(work.await(Duration.ofMillis(5))).isFalse();
             waiting.countDown();
             CollectiveException failure = Failures.expect(member, Waiting.LONG, work::await);
@@ -60,7 +59,7 @@ public interface AbortContract extends GroupContract {
     world.run(
         member -> {
           if (member.rank() != 0) {
-            Work work = member.group().barrier(BarrierOptions.DEFAULT.withAsync());
+            Work work = member.group().barrier(CallOptions.ASYNC);
             assertThat(work.await(Duration.ofMillis(5))).isFalse();
             started.countDown();
             Failures.expect(member, Waiting.LONG, work::await);
@@ -141,7 +140,7 @@ public interface AbortContract extends GroupContract {
                       calling.countDown();
                       member
                           .group()
-                          .allReduce(member.floats(1).view(), AllReduceOptions.DEFAULT)
+                          .allReduce(member.floats(1).view(), ReduceOp.SUM, CallOptions.DEFAULT)
                           .await();
                     });
             assertThat(failure)
@@ -231,14 +230,10 @@ public interface AbortContract extends GroupContract {
   private static List<Work> pendingWorks(Member member) {
     List<Work> works = new ArrayList<>();
     for (int i = 0; i < 3; i++) {
-      works.add(
-          member.group().allReduce(member.floats(1).view(), AllReduceOptions.DEFAULT.withAsync()));
+      works.add(member.group().allReduce(member.floats(1).view(), ReduceOp.SUM, CallOptions.ASYNC));
     }
     if (member.capabilities().has(OpType.RECV)) {
-      works.add(
-          member
-              .group()
-              .recv(member.floats(1).view(), member.next(), P2pOptions.DEFAULT.withAsync()));
+      works.add(member.group().recv(member.floats(1).view(), member.next(), 0, CallOptions.ASYNC));
     }
     return works;
   }

@@ -3,7 +3,8 @@ package dev.tutti.testing;
 import static org.assertj.core.api.Assertions.assertThat;
 
 import dev.tutti.AllReduceAlgorithm;
-import dev.tutti.AllReduceOptions;
+import dev.tutti.CallOptions;
+import dev.tutti.ReduceOp;
 import dev.tutti.Tensor;
 import java.util.ArrayList;
 import java.util.List;
@@ -18,7 +19,10 @@ final class Algorithms {
     List<AllReduceAlgorithm> found = new ArrayList<>();
     for (AllReduceAlgorithm algorithm : AllReduceAlgorithm.values()) {
       try {
-        member.group().allReduce(tensor, AllReduceOptions.DEFAULT.withAlgorithm(algorithm)).await();
+        member
+            .group()
+            .allReduce(tensor, ReduceOp.SUM, CallOptions.DEFAULT.withAlgorithm(algorithm))
+            .await();
         found.add(algorithm);
       } catch (UnsupportedOperationException e) {
         assertThat(e).hasMessageContaining(algorithm.label());
@@ -36,11 +40,10 @@ final class Algorithms {
   static boolean isTaken(Member member, AllReduceAlgorithm algorithm, Reduction reduction) {
     TestTensor tensor = reduction.input(member);
     byte[] before = tensor.bits();
-    AllReduceOptions options =
-        AllReduceOptions.DEFAULT.withReduceOp(reduction.op(member.rank())).withAlgorithm(algorithm);
+    CallOptions options = CallOptions.DEFAULT.withAlgorithm(algorithm);
     Map<String, Long> used = member.group().usageByPath();
     try {
-      member.group().allReduce(tensor.view(), options).await();
+      member.group().allReduce(tensor.view(), reduction.op(member.rank()), options).await();
     } catch (UnsupportedOperationException e) {
       assertThat(algorithm).isNotEqualTo(AllReduceAlgorithm.AUTO);
       assertThat(e).hasMessageContaining(algorithm.label()).hasMessageContaining("rank ");

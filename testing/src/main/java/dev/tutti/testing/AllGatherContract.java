@@ -1,6 +1,6 @@
 package dev.tutti.testing;
 
-import dev.tutti.AllGatherOptions;
+import dev.tutti.CallOptions;
 import dev.tutti.Capabilities.Feature;
 import dev.tutti.DType;
 import dev.tutti.OpType;
@@ -146,7 +146,7 @@ public interface AllGatherContract extends GroupContract {
             }
             member
                 .group()
-                .allGatherIntoCoalesced(views(outputs), views(inputs), AllGatherOptions.DEFAULT);
+                .allGatherIntoCoalesced(views(outputs), views(inputs), CallOptions.DEFAULT);
             for (int i = 0; i < numels.length; i++) {
               outputs
                   .get(i)
@@ -174,7 +174,7 @@ public interface AllGatherContract extends GroupContract {
             outputs.add(output);
             inputs.add(output.view().narrow(0, (long) numel * member.rank(), numel));
           }
-          member.group().allGatherIntoCoalesced(views(outputs), inputs, AllGatherOptions.DEFAULT);
+          member.group().allGatherIntoCoalesced(views(outputs), inputs, CallOptions.DEFAULT);
           for (int i = 0; i < numels.length; i++) {
             outputs
                 .get(i)

@@ -3,7 +3,7 @@ package dev.tutti.testing;
 import static org.assertj.core.api.Assertions.assertThat;
 
 import dev.tutti.AllReduceAlgorithm;
-import dev.tutti.AllReduceOptions;
+import dev.tutti.CallOptions;
 import dev.tutti.Capabilities.Feature;
 import dev.tutti.DType;
 import dev.tutti.OpType;
@@ -221,10 +221,10 @@ public interface AllReduceContract extends GroupContract {
   default void allReduceCoalescedTakesNoAlgorithm(ContractWorld world) throws Exception {
     world.run(
         member -> {
-          AllReduceOptions ring = AllReduceOptions.DEFAULT.withAlgorithm(AllReduceAlgorithm.RING);
+          CallOptions ring = CallOptions.DEFAULT.withAlgorithm(AllReduceAlgorithm.RING);
           List<Tensor> tensors = List.of(member.scratch(DType.FLOAT32, 2));
           Refusals.unsupported(
-              member, "ring", () -> member.group().allReduceCoalesced(tensors, ring));
+              member, "ring", () -> member.group().allReduceCoalesced(tensors, ReduceOp.SUM, ring));
           member.assertUsable();
         });
   }
@@ -247,7 +247,8 @@ public interface AllReduceContract extends GroupContract {
                     .group()
                     .allReduceCoalesced(
                         List.of(first.view(), second.view(), none.view(), third.view()),
-                        AllReduceOptions.DEFAULT.withReduceOp(small.get(i).op(member.rank())));
+                        small.get(i).op(member.rank()),
+                        CallOptions.DEFAULT);
             work.await();
             assertThat(work.isSuccess()).isTrue();
             small.get(i).check("allReduceCoalesced", first);

@@ -1,6 +1,5 @@
 package dev.tutti.testing;
 
-import dev.tutti.AllToAllOptions;
 import dev.tutti.Capabilities.Feature;
 import dev.tutti.DType;
 import dev.tutti.OpType;
@@ -81,13 +80,13 @@ public interface AllToAllContract extends GroupContract {
         member -> {
           int n = member.size();
           int width = 3;
-          List<Long> inputSplits = new ArrayList<>();
-          List<Long> outputSplits = new ArrayList<>();
+          long[] inputSplits = new long[n];
+          long[] outputSplits = new long[n];
           List<Double> sent = new ArrayList<>();
           List<Double> expected = new ArrayList<>();
           for (int peer = 0; peer < n; peer++) {
-            inputSplits.add(rows(member.rank(), peer, n));
-            outputSplits.add(rows(peer, member.rank(), n));
+            inputSplits[peer] = rows(member.rank(), peer, n);
+            outputSplits[peer] = rows(peer, member.rank(), n);
             addRows(sent, member.rank(), peer, n, width);
             addRows(expected, peer, member.rank(), n, width);
           }
@@ -95,11 +94,7 @@ public interface AllToAllContract extends GroupContract {
             TestTensor input =
                 member.tensor(layout, DType.FLOAT32, toArray(sent), sent.size() / width, width);
             TestTensor output = member.blank(layout, DType.FLOAT32, expected.size() / width, width);
-            member
-                .group()
-                .allToAllSingle(
-                    output.view(), input.view(), outputSplits, inputSplits, AllToAllOptions.DEFAULT)
-                .await();
+            member.group().allToAllSingle(output.view(), input.view(), outputSplits, inputSplits);
             output.assertValues("allToAllSingle with splits", toArray(expected));
             input.assertValues("allToAllSingle with splits, input", toArray(sent));
           }

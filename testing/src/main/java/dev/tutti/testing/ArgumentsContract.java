@@ -3,21 +3,18 @@ package dev.tutti.testing;
 import static org.assertj.core.api.Assertions.assertThat;
 import static org.assertj.core.api.Assertions.assertThatIllegalArgumentException;
 
-import dev.tutti.AllGatherOptions;
-import dev.tutti.AllReduceOptions;
-import dev.tutti.AllToAllOptions;
+import dev.tutti.CallOptions;
 import dev.tutti.DType;
 import dev.tutti.Device;
 import dev.tutti.OpType;
-import dev.tutti.P2pOptions;
 import dev.tutti.ProcessGroup;
 import dev.tutti.ReduceOp;
-import dev.tutti.ReduceScatterOptions;
 import dev.tutti.Tensor;
 import java.lang.foreign.Arena;
 import java.lang.foreign.MemorySegment;
 import java.time.Duration;
 import java.util.ArrayList;
+import java.util.Arrays;
 import java.util.List;
 
 /**
@@ -57,13 +54,15 @@ public interface ArgumentsContract extends GroupContract {
             Refusals.badArgument(member, "peer", () -> group.send(tensor, peer));
             Refusals.badArgument(member, "peer", () -> group.recv(tensor, peer));
           }
-          P2pOptions negative = P2pOptions.DEFAULT.withTag(-1);
           if (member.size() > 1) {
-            Refusals.badArgument(member, "tag", () -> group.send(tensor, member.next(), negative));
-            Refusals.badArgument(member, "tag", () -> group.recv(tensor, member.next(), negative));
+            Refusals.badArgument(
+                member, "tag", () -> group.send(tensor, member.next(), -1, CallOptions.DEFAULT));
+            Refusals.badArgument(
+                member, "tag", () -> group.recv(tensor, member.next(), -1, CallOptions.DEFAULT));
           }
           if (member.capabilities().has(OpType.RECV_ANY_SOURCE)) {
-            Refusals.badArgument(member, "tag", () -> group.recvAnySource(tensor, negative));
+            Refusals.badArgument(
+                member, "tag", () -> group.recvAnySource(tensor, -1, CallOptions.DEFAULT));
           }
           member.assertUsable();
         });
@@ -170,20 +169,22 @@ public interface ArgumentsContract extends GroupContract {
           Refusals.badArgument(member, "output", () -> group.allGatherInto(shorter, input));
           Refusals.badArgument(member, "output", () -> group.allGatherInto(otherType, input));
           if (member.capabilities().has(OpType.ALL_GATHER_COALESCED)) {
-            AllGatherOptions options = AllGatherOptions.DEFAULT;
             Tensor output = member.scratch(DType.FLOAT32, 2L * member.size());
-            Refusals.badArgument(
-                member, "puts", () -> group.allGatherIntoCoalesced(List.of(), List.of(), options));
             Refusals.badArgument(
                 member,
                 "puts",
-                () -> group.allGatherIntoCoalesced(List.of(output), List.of(), options));
+                () -> group.allGatherIntoCoalesced(List.of(), List.of(), CallOptions.DEFAULT));
+            Refusals.badArgument(
+                member,
+                "puts",
+                () ->
+                    group.allGatherIntoCoalesced(List.of(output), List.of(), CallOptions.DEFAULT));
             Refusals.badArgument(
                 member,
                 "outputs[1]",
                 () ->
                     group.allGatherIntoCoalesced(
-                        List.of(output, shorter), List.of(input, input), options));
+                        List.of(output, shorter), List.of(input, input), CallOptions.DEFAULT));
           }
           member.assertUsable();
         });
@@ -238,15 +239,18 @@ public interface ArgumentsContract extends GroupContract {
           Refusals.badArgument(
               member, "input", () -> group.reduceScatterInto(output, ints, ReduceOp.SUM));
           if (member.capabilities().has(OpType.REDUCE_SCATTER_COALESCED)) {
-            ReduceScatterOptions options = ReduceScatterOptions.DEFAULT;
             Refusals.badArgument(
                 member,
                 "puts",
-                () -> group.reduceScatterIntoCoalesced(List.of(output), List.of(), options));
+                () ->
+                    group.reduceScatterIntoCoalesced(
+                        List.of(output), List.of(), ReduceOp.SUM, CallOptions.DEFAULT));
             Refusals.badArgument(
                 member,
                 "inputs[0]",
-                () -> group.reduceScatterIntoCoalesced(List.of(output), List.of(longer), options));
+                () ->
+                    group.reduceScatterIntoCoalesced(
+                        List.of(output), List.of(longer), ReduceOp.SUM, CallOptions.DEFAULT));
           }
           member.assertUsable();
         });
@@ -280,11 +284,11 @@ public interface ArgumentsContract extends GroupContract {
           int n = member.size();
           Tensor tensor = member.scratch(DType.FLOAT32, 2L * n, 3);
           Tensor other = member.scratch(DType.FLOAT32, 2L * n, 3);
-          List<Long> good = copiesOf(2L, n);
-          List<Long> sumTooLarge = new ArrayList<>(good);
-          sumTooLarge.set(0, 3L);
-          List<Long> negative = new ArrayList<>(good);
-          negative.set(0, -1L);
+          long[] good = copiesOf(2L, n);
+          long[] sumTooLarge = good.clone();
+          sumTooLarge[0] = 3;
+          long[] negative = good.clone();
+          negative[0] = -1;
           checkSplits(member, "outputSplits", other, tensor, sumTooLarge, good);
           checkSplits(member, "inputSplits", other, tensor, good, sumTooLarge);
           checkSplits(member, "outputSplits", other, tensor, negative, good);
@@ -296,15 +300,15 @@ public interface ArgumentsContract extends GroupContract {
               member, "output", member.scratch(DType.FLOAT32, 2L * n, 2), tensor, good, good);
           if (n > 1) {
             Tensor odd = member.scratch(DType.FLOAT32, 2L * n + 1, 3);
-            checkSplits(member, "put", odd, odd, List.of(), List.of());
+            checkSplits(member, "put", odd, odd, new long[0], new long[0]);
           }
           checkSplits(
               member,
               "dimension",
               member.scratch(DType.FLOAT32),
               member.scratch(DType.FLOAT32),
-              List.of(),
-              List.of());
+              new long[0],
+              new long[0]);
           member.assertUsable();
         });
   }
@@ -315,13 +319,18 @@ public interface ArgumentsContract extends GroupContract {
     world.run(
         member -> {
           ProcessGroup group = member.group();
-          AllReduceOptions options = AllReduceOptions.DEFAULT;
           Refusals.badArgument(
-              member, "tensors", () -> group.allReduceCoalesced(List.of(), options));
+              member,
+              "tensors",
+              () -> group.allReduceCoalesced(List.of(), ReduceOp.SUM, CallOptions.DEFAULT));
           Tensor floats = member.floats(1).view();
           Tensor ints = member.scratch(DType.INT32, 1);
           Refusals.badArgument(
-              member, "tensors", () -> group.allReduceCoalesced(List.of(floats, ints), options));
+              member,
+              "tensors",
+              () ->
+                  group.allReduceCoalesced(
+                      List.of(floats, ints), ReduceOp.SUM, CallOptions.DEFAULT));
           member.assertUsable();
         });
   }
@@ -341,7 +350,7 @@ public interface ArgumentsContract extends GroupContract {
             Refusals.badArgument(
                 member,
                 "timeout",
-                () -> group.allReduce(tensor, AllReduceOptions.DEFAULT.withTimeout(bad)));
+                () -> group.allReduce(tensor, ReduceOp.SUM, CallOptions.timeout(bad)));
           }
           assertThat(group.timeout()).isEqualTo(before);
           member.assertUsable();
@@ -364,7 +373,7 @@ public interface ArgumentsContract extends GroupContract {
           Refusals.badArgument(
               member,
               "options must not be null",
-              () -> group.allReduce(tensor, (AllReduceOptions) null));
+              () -> group.allReduce(tensor, ReduceOp.SUM, null));
           Refusals.badArgument(member, "tensor must not be null", () -> group.broadcast(null, 0));
           if (member.capabilities().has(OpType.ALL_GATHER)) {
             Refusals.badArgument(
@@ -380,15 +389,12 @@ public interface ArgumentsContract extends GroupContract {
       String named,
       Tensor output,
       Tensor input,
-      List<Long> outputSplits,
-      List<Long> inputSplits) {
+      long[] outputSplits,
+      long[] inputSplits) {
     Refusals.badArgument(
         member,
         named,
-        () ->
-            member
-                .group()
-                .allToAllSingle(output, input, outputSplits, inputSplits, AllToAllOptions.DEFAULT));
+        () -> member.group().allToAllSingle(output, input, outputSplits, inputSplits));
   }
 
   private static List<Tensor> copies(Member member, DType dtype, long numel) {
@@ -399,11 +405,9 @@ public interface ArgumentsContract extends GroupContract {
     return tensors;
   }
 
-  private static List<Long> copiesOf(long value, int count) {
-    List<Long> values = new ArrayList<>();
-    for (int i = 0; i < count; i++) {
-      values.add(value);
-    }
+  private static long[] copiesOf(long value, int count) {
+    long[] values = new long[count];
+    Arrays.fill(values, value);
     return values;
   }
 }

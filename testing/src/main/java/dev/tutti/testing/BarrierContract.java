@@ -3,10 +3,11 @@ package dev.tutti.testing;
 import static org.assertj.core.api.Assertions.assertThat;
 import static org.assertj.core.api.Assertions.catchThrowableOfType;
 
-import dev.tutti.BarrierOptions;
+import dev.tutti.CallOptions;
 import dev.tutti.Capabilities.Feature;
 import dev.tutti.CollectiveException;
 import dev.tutti.CollectiveTimeoutException;
+import dev.tutti.MissingRanks;
 import dev.tutti.OpType;
 import dev.tutti.Work;
 import java.time.Duration;
@@ -42,7 +43,7 @@ public interface BarrierContract extends GroupContract {
           if (late) {
             Waiting.open(seen);
           }
-          Work work = member.group().barrier(BarrierOptions.DEFAULT.withAsync());
+          Work work = member.group().barrier(CallOptions.ASYNC);
           if (!late) {
             assertThat(work.await(Duration.ofMillis(20))).isFalse();
             assertThat(work.isCompleted()).isFalse();
@@ -58,8 +59,8 @@ public interface BarrierContract extends GroupContract {
   default void monitoredBarrierPassesWhenAllCome(ContractWorld world) throws Exception {
     world.run(
         member -> {
-          for (boolean waitAllRanks : new boolean[] {false, true}) {
-            member.group().monitoredBarrier(Waiting.LONG, waitAllRanks);
+          for (MissingRanks named : MissingRanks.values()) {
+            member.group().monitoredBarrier(Waiting.LONG, named);
           }
           member.assertUsable();
         });
@@ -68,7 +69,7 @@ public interface BarrierContract extends GroupContract {
   /** Names all ranks that do not come when asked to wait for all, else the first. */
   @ContractTest(features = Feature.REAL_RESULTS, minSize = 3, waits = true)
   default void monitoredBarrierNamesTheMissingRanks(ContractWorld world) throws Exception {
-    for (boolean waitAllRanks : new boolean[] {false, true}) {
+    for (MissingRanks named : MissingRanks.values()) {
       int first = world.size() - 2;
       CountDownLatch reported = new CountDownLatch(first);
       world.run(
@@ -84,14 +85,14 @@ public interface BarrierContract extends GroupContract {
             CollectiveException failure =
                 catchThrowableOfType(
                     CollectiveException.class,
-                    () -> member.group().monitoredBarrier(timeout, waitAllRanks));
+                    () -> member.group().monitoredBarrier(timeout, named));
             assertThat(failure)
                 .as("failure on rank %d", member.rank())
                 .isInstanceOf(CollectiveTimeoutException.class);
             assertThat(Duration.ofNanos(System.nanoTime() - start)).isLessThan(Failures.SOON);
             assertThat(failure.opType()).isEqualTo(OpType.MONITORED_BARRIER);
             assertThat(failure.failedRank()).isEqualTo(first);
-            if (member.rank() == 0 && waitAllRanks) {
+            if (member.rank() == 0 && named == MissingRanks.ALL) {
               assertThat(failure).hasMessageContaining("ranks " + first + ", " + (first + 1));
             } else if (member.rank() == 0) {
               assertThat(failure).hasMessageContaining("rank " + first);
@@ -115,7 +116,8 @@ public interface BarrierContract extends GroupContract {
               Failures.expect(
                   member,
                   Failures.SOON,
-                  () -> member.group().monitoredBarrier(Duration.ofMillis(300), false));
+                  () ->
+                      member.group().monitoredBarrier(Duration.ofMillis(300), MissingRanks.FIRST));
           assertThat(failure)
               .isInstanceOf(CollectiveTimeoutException.class)
               .hasMessageContaining("rank 0");

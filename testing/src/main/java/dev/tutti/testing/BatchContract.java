@@ -65,7 +65,7 @@ public interface BatchContract extends GroupContract {
                   .allReduce(tensor.view(), ReduceOp.SUM)
                   .allGatherInto(gathered.view(), member.floats(member.rank()).view())
                   .reduceScatterInto(part.view(), parts.input(member).view(), ReduceOp.SUM)
-                  .timeout(Waiting.LONG)
+                  .withTimeout(Waiting.LONG)
                   .start();
           work.await();
           assertThat(work.isSuccess()).isTrue();

@@ -4,11 +4,11 @@ import static org.assertj.core.api.Assertions.assertThat;
 import static org.assertj.core.api.Assertions.assertThatThrownBy;
 import static org.junit.jupiter.api.Assumptions.assumeFalse;
 
+import dev.tutti.CallOptions;
 import dev.tutti.Capabilities;
 import dev.tutti.Capabilities.Feature;
 import dev.tutti.DType;
 import dev.tutti.OpType;
-import dev.tutti.P2pOptions;
 import dev.tutti.ProcessGroup;
 import dev.tutti.ReduceOp;
 import dev.tutti.Tensor;
@@ -138,11 +138,12 @@ public interface CapabilitiesContract extends GroupContract {
     world.run(
         member -> {
           Tensor tensor = member.scratch(DType.FLOAT32, 2);
-          P2pOptions tagged = P2pOptions.DEFAULT.withTag(3);
-          assertThatThrownBy(() -> member.group().send(tensor, member.next(), tagged))
+          assertThatThrownBy(
+                  () -> member.group().send(tensor, member.next(), 3, CallOptions.DEFAULT))
               .isInstanceOf(UnsupportedOperationException.class)
               .hasMessageContaining("the tag 3");
-          assertThatThrownBy(() -> member.group().recv(tensor, member.previous(), tagged))
+          assertThatThrownBy(
+                  () -> member.group().recv(tensor, member.previous(), 3, CallOptions.DEFAULT))
               .isInstanceOf(UnsupportedOperationException.class)
               .hasMessageContaining("the tag 3");
           member.assertUsable();

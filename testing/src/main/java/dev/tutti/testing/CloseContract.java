@@ -3,14 +3,15 @@ package dev.tutti.testing;
 import static org.assertj.core.api.Assertions.assertThat;
 import static org.assertj.core.api.Assertions.assertThatThrownBy;
 
-import dev.tutti.AllReduceOptions;
+import dev.tutti.CallOptions;
 import dev.tutti.Capabilities;
 import dev.tutti.Capabilities.Feature;
 import dev.tutti.CollectiveException;
 import dev.tutti.GroupClosedException;
+import dev.tutti.MissingRanks;
 import dev.tutti.OpType;
-import dev.tutti.P2pOptions;
 import dev.tutti.ProcessGroup;
+import dev.tutti.ReduceOp;
 import dev.tutti.Work;
 import java.time.Duration;
 import java.util.ArrayList;
@@ -35,7 +36,7 @@ public interface CloseContract extends GroupContract {
           List<Refusals.Call> calls =
               new ArrayList<>(
                   List.of(
-                      () -> group.monitoredBarrier(Duration.ofSeconds(1), false),
+                      () -> group.monitoredBarrier(Duration.ofSeconds(1), MissingRanks.FIRST),
                       () -> group.batch(),
                       () -> group.split(0, 0),
                       () -> group.subgroup(List.of(0))));
@@ -66,8 +67,7 @@ public interface CloseContract extends GroupContract {
           TestTensor tensor = member.floats(member.rank() + 1);
           List<Work> works = new ArrayList<>();
           for (int i = 0; i < 5; i++) {
-            AllReduceOptions options = AllReduceOptions.DEFAULT.withAsync();
-            works.add(member.group().allReduce(tensor.view(), options));
+            works.add(member.group().allReduce(tensor.view(), ReduceOp.SUM, CallOptions.ASYNC));
           }
           member.group().close();
           assertThat(works).allMatch(Work::isSuccess);
@@ -92,12 +92,10 @@ public interface CloseContract extends GroupContract {
             return;
           }
           Work collective =
-              member
-                  .group()
-                  .allReduce(member.floats(1).view(), AllReduceOptions.DEFAULT.withAsync());
+              member.group().allReduce(member.floats(1).view(), ReduceOp.SUM, CallOptions.ASYNC);
           Work recv =
               member.capabilities().has(OpType.RECV)
-                  ? member.group().recv(member.floats(1).view(), 1, P2pOptions.DEFAULT.withAsync())
+                  ? member.group().recv(member.floats(1).view(), 1, 0, CallOptions.ASYNC)
                   : collective;
           long start = System.nanoTime();
           member.group().close();
@@ -165,7 +163,7 @@ public interface CloseContract extends GroupContract {
                     () ->
                         member
                             .group()
-                            .allReduce(member.floats(1).view(), AllReduceOptions.DEFAULT)
+                            .allReduce(member.floats(1).view(), ReduceOp.SUM, CallOptions.DEFAULT)
                             .await());
             assertThat(failure.failedRank()).isEqualTo(leaver);
             failed.countDown();

@@ -2,12 +2,12 @@ package dev.tutti.testing;
 
 import static org.assertj.core.api.Assertions.assertThat;
 
-import dev.tutti.AllReduceOptions;
+import dev.tutti.CallOptions;
 import dev.tutti.Capabilities.Feature;
 import dev.tutti.DType;
 import dev.tutti.OpType;
-import dev.tutti.P2pOptions;
 import dev.tutti.ProcessGroup;
+import dev.tutti.ReduceOp;
 import dev.tutti.Work;
 import java.util.ArrayList;
 import java.util.List;
@@ -69,12 +69,13 @@ public interface ConcurrencyContract extends GroupContract {
                   for (int round = 0; round < rounds; round++) {
                     assertThat(turns.get(self).tryAcquire(20, TimeUnit.SECONDS)).isTrue();
                     TestTensor tensor = member.floats(100 * self + round);
-                    AllReduceOptions options = AllReduceOptions.DEFAULT;
                     works.add(
                         member
                             .group()
                             .allReduce(
-                                tensor.view(), round % 2 == 0 ? options.withAsync() : options));
+                                tensor.view(),
+                                ReduceOp.SUM,
+                                round % 2 == 0 ? CallOptions.ASYNC : CallOptions.DEFAULT));
                     tensors.add(tensor);
                     turns.get((self + 1) % threads).release();
                   }
@@ -104,7 +105,7 @@ public interface ConcurrencyContract extends GroupContract {
         member -> {
           List<Callable<Void>> calls = new ArrayList<>();
           for (int t = 0; t < 3; t++) {
-            P2pOptions options = P2pOptions.DEFAULT.withTag(t);
+            int tag = t;
             calls.add(
                 () -> {
                   for (int round = 0; round < rounds; round++) {
@@ -116,9 +117,12 @@ public interface ConcurrencyContract extends GroupContract {
                             .send(
                                 member.tensor(DType.INT32, values, 300).view(),
                                 member.next(),
-                                options.withAsync());
+                                tag,
+                                CallOptions.ASYNC);
                     TestTensor received = member.blank(Layout.CONTIGUOUS, DType.INT32, 300);
-                    member.group().recv(received.view(), member.previous(), options);
+                    member
+                        .group()
+                        .recv(received.view(), member.previous(), tag, CallOptions.DEFAULT);
                     send.await();
                     received.assertValues(
                         "message",
@@ -146,7 +150,6 @@ public interface ConcurrencyContract extends GroupContract {
       features = {Feature.REAL_RESULTS, Feature.TAGS},
       minSize = 2)
   default void messagesOfTwoGroupsStayApart(ContractWorld world) throws Exception {
-    P2pOptions options = P2pOptions.DEFAULT.withTag(7).withAsync();
     world.run(
         member -> {
           List<Integer> all = IntStream.range(0, member.size()).boxed().toList();
@@ -158,10 +161,10 @@ public interface ConcurrencyContract extends GroupContract {
           TestTensor ofSecond = member.floats(0);
           List<Work> works =
               List.of(
-                  first.send(one.view(), member.next(), options),
-                  second.send(two.view(), member.next(), options),
-                  second.recv(ofSecond.view(), member.previous(), options),
-                  first.recv(ofFirst.view(), member.previous(), options));
+                  first.send(one.view(), member.next(), 7, CallOptions.ASYNC),
+                  second.send(two.view(), member.next(), 7, CallOptions.ASYNC),
+                  second.recv(ofSecond.view(), member.previous(), 7, CallOptions.ASYNC),
+                  first.recv(ofFirst.view(), member.previous(), 7, CallOptions.ASYNC));
           works.forEach(Work::await);
           ofFirst.assertValues("message in the first group", 100 + member.previous());
           ofSecond.assertValues("message in the second group", 200 + member.previous());

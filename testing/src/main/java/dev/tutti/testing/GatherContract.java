@@ -1,10 +1,9 @@
 package dev.tutti.testing;
 
+import dev.tutti.CallOptions;
 import dev.tutti.Capabilities.Feature;
 import dev.tutti.DType;
-import dev.tutti.GatherOptions;
 import dev.tutti.OpType;
-import dev.tutti.ScatterOptions;
 import dev.tutti.Tensor;
 import dev.tutti.testing.Member.LayoutPair;
 import java.util.ArrayList;
@@ -134,10 +133,7 @@ public interface GatherContract extends GroupContract {
         outputs.add(member.blank(out, dtype, shape));
       }
     }
-    member
-        .group()
-        .gather(views(outputs), input.view(), GatherOptions.DEFAULT.withRoot(root))
-        .await();
+    member.group().gather(views(outputs), input.view(), root, CallOptions.DEFAULT).await();
     String what = "gather of " + dtype.label() + " on root " + root;
     for (int rank = 0; rank < outputs.size(); rank++) {
       outputs.get(rank).assertValues(what + " from " + rank, part(dtype, rank, root, shape));
@@ -154,10 +150,7 @@ public interface GatherContract extends GroupContract {
         inputs.add(member.tensor(in, dtype, part(dtype, rank, root, shape), shape));
       }
     }
-    member
-        .group()
-        .scatter(output.view(), views(inputs), ScatterOptions.DEFAULT.withRoot(root))
-        .await();
+    member.group().scatter(output.view(), views(inputs), root, CallOptions.DEFAULT).await();
     String what = "scatter of " + dtype.label() + " from root " + root;
     output.assertValues(what, part(dtype, member.rank(), root, shape));
     for (int rank = 0; rank < inputs.size(); rank++) {

@@ -1,14 +1,12 @@
 package dev.tutti.testing;
 
-import dev.tutti.AllGatherOptions;
-import dev.tutti.AllReduceOptions;
+import dev.tutti.CallOptions;
 import dev.tutti.Capabilities;
 import dev.tutti.Capabilities.Feature;
 import dev.tutti.DType;
 import dev.tutti.OpType;
 import dev.tutti.ProcessGroup;
 import dev.tutti.ReduceOp;
-import dev.tutti.ReduceScatterOptions;
 import dev.tutti.Tensor;
 import java.util.ArrayList;
 import java.util.EnumMap;
@@ -48,16 +46,16 @@ final class GoodCalls {
     calls.put(OpType.ALL_REDUCE, () -> group.allReduce(one));
     calls.put(
         OpType.ALL_REDUCE_COALESCED,
-        () -> group.allReduceCoalesced(List.of(one), AllReduceOptions.DEFAULT));
+        () -> group.allReduceCoalesced(List.of(one), ReduceOp.SUM, CallOptions.DEFAULT));
     calls.put(
         OpType.ALL_REDUCE_SPARSE,
-        () -> group.allReduce(Tensor.sparse(places, one, 5), AllReduceOptions.DEFAULT));
+        () -> group.allReduce(Tensor.sparse(places, one, 5), ReduceOp.SUM, CallOptions.DEFAULT));
     calls.put(OpType.REDUCE, () -> group.reduce(one, sum, taker));
     calls.put(OpType.ALL_GATHER, () -> group.allGather(list, one));
     calls.put(OpType.ALL_GATHER_INTO, () -> group.allGatherInto(all, one));
     calls.put(
         OpType.ALL_GATHER_COALESCED,
-        () -> group.allGatherIntoCoalesced(List.of(all), List.of(one), AllGatherOptions.DEFAULT));
+        () -> group.allGatherIntoCoalesced(List.of(all), List.of(one), CallOptions.DEFAULT));
     calls.put(
         OpType.GATHER, () -> group.gather(taker == member.rank() ? list : List.of(), one, taker));
     calls.put(
@@ -68,7 +66,7 @@ final class GoodCalls {
         OpType.REDUCE_SCATTER_COALESCED,
         () ->
             group.reduceScatterIntoCoalesced(
-                List.of(one), List.of(all), ReduceScatterOptions.DEFAULT));
+                List.of(one), List.of(all), ReduceOp.SUM, CallOptions.DEFAULT));
     calls.put(OpType.ALL_TO_ALL, () -> group.allToAll(list, others));
     calls.put(OpType.ALL_TO_ALL_SINGLE, () -> group.allToAllSingle(all, allOthers));
     calls.put(OpType.BARRIER, () -> group.barrier());

@@ -3,10 +3,10 @@ package dev.tutti.testing;
 import static org.assertj.core.api.Assertions.assertThat;
 import static org.assertj.core.api.Assertions.assertThatThrownBy;
 
-import dev.tutti.AllReduceOptions;
+import dev.tutti.CallOptions;
 import dev.tutti.Capabilities.Feature;
+import dev.tutti.MissingRanks;
 import dev.tutti.OpType;
-import dev.tutti.P2pOptions;
 import dev.tutti.ProcessGroup;
 import dev.tutti.ReduceOp;
 import dev.tutti.SymmetricMemory;
@@ -32,7 +32,7 @@ public interface InterruptContract extends GroupContract {
             Waiting.open(interrupted);
           }
           TestTensor tensor = member.floats(member.rank(), 1);
-          Work work = member.group().allReduce(tensor.view(), AllReduceOptions.DEFAULT.withAsync());
+          Work work = member.group().allReduce(tensor.view(), ReduceOp.SUM, CallOptions.ASYNC);
           if (!late) {
             assertWaitsEnd(member, work, OpType.ALL_REDUCE);
             interrupted.countDown();
@@ -55,7 +55,7 @@ public interface InterruptContract extends GroupContract {
         member -> {
           if (member.rank() == 0) {
             TestTensor tensor = member.floats(0, 0);
-            Work work = member.group().recv(tensor.view(), 1, P2pOptions.DEFAULT.withAsync());
+            Work work = member.group().recv(tensor.view(), 1, 0, CallOptions.ASYNC);
             assertWaitsEnd(member, work, OpType.RECV);
             interrupted.countDown();
             assertThat(work.await(Waiting.LONG)).isTrue();
@@ -82,7 +82,7 @@ public interface InterruptContract extends GroupContract {
             Waiting.open(ended);
           }
           TestTensor tensor = member.floats(1);
-          Work work = member.group().allReduce(tensor.view(), AllReduceOptions.DEFAULT.withAsync());
+          Work work = member.group().allReduce(tensor.view(), ReduceOp.SUM, CallOptions.ASYNC);
           if (member.rank() == 0) {
             waiting.set(Thread.currentThread());
             assertThatThrownBy(work::await).isInstanceOf(WaitInterruptedException.class);
@@ -121,11 +121,11 @@ public interface InterruptContract extends GroupContract {
           Thread.currentThread().interrupt();
           member.assertUsable();
           TestTensor tensor = member.floats(1);
-          Work _ = group.allReduce(tensor.view(), AllReduceOptions.DEFAULT);
+          Work _ = group.allReduce(tensor.view(), ReduceOp.SUM, CallOptions.DEFAULT);
           if (member.capabilities().has(OpType.BARRIER)) {
             group.barrier();
           }
-          group.monitoredBarrier(Waiting.LONG, true);
+          group.monitoredBarrier(Waiting.LONG, MissingRanks.ALL);
           if (member.capabilities().has(OpType.SEND)
               && member.capabilities().has(OpType.RECV)
               && world.hasRealResults()

@@ -2,9 +2,10 @@ package dev.tutti.testing;
 
 import static org.assertj.core.api.Assertions.assertThat;
 
-import dev.tutti.AllReduceOptions;
+import dev.tutti.CallOptions;
 import dev.tutti.CommListener;
 import dev.tutti.OpType;
+import dev.tutti.ReduceOp;
 import dev.tutti.Tensor;
 import dev.tutti.Work;
 import dev.tutti.WorkState;
@@ -20,7 +21,7 @@ public interface ListenerContract extends GroupContract {
           AutoCloseable registration = member.group().addListener(recorder);
           Tensor tensor = member.floats(1).view();
           member.group().allReduce(tensor);
-          member.group().allReduce(tensor, AllReduceOptions.DEFAULT);
+          member.group().allReduce(tensor, ReduceOp.SUM, CallOptions.DEFAULT);
           assertThat(recorder.before).hasSize(2);
           assertThat(recorder.ends).hasSize(2);
           for (int i = 0; i < 2; i++) {
@@ -53,7 +54,7 @@ public interface ListenerContract extends GroupContract {
           ListenerRecorder recorder = new ListenerRecorder();
           member.group().addListener(recorder);
           for (int i = 0; i < 20; i++) {
-            member.group().allReduce(member.floats(1).view(), AllReduceOptions.DEFAULT.withAsync());
+            member.group().allReduce(member.floats(1).view(), ReduceOp.SUM, CallOptions.ASYNC);
           }
           Waiting.until("20 ends", () -> recorder.ends.size() == 20);
           assertThat(recorder.before).extracting(CommListener.OpEvent::id).doesNotHaveDuplicates();
@@ -77,9 +78,7 @@ public interface ListenerContract extends GroupContract {
           member.group().addListener(recorder);
           member.assertUsable();
           Work work =
-              member
-                  .group()
-                  .allReduce(member.floats(1).view(), AllReduceOptions.DEFAULT.withAsync());
+              member.group().allReduce(member.floats(1).view(), ReduceOp.SUM, CallOptions.ASYNC);
           work.await();
           assertThat(work.isSuccess()).isTrue();
           Waiting.until("two ends", () -> recorder.ends.size() == 2);

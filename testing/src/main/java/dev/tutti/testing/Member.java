@@ -1,11 +1,12 @@
 package dev.tutti.testing;
 
-import dev.tutti.AllReduceOptions;
+import dev.tutti.CallOptions;
 import dev.tutti.Capabilities;
 import dev.tutti.Capabilities.Feature;
 import dev.tutti.DType;
 import dev.tutti.OpType;
 import dev.tutti.ProcessGroup;
+import dev.tutti.ReduceOp;
 import dev.tutti.Tensor;
 import java.util.ArrayList;
 import java.util.Arrays;
@@ -142,7 +143,7 @@ final class Member {
 
   /** Runs an all-reduce, and waits until it is over also on a device. */
   void awaitSum() {
-    group.allReduce(floats(1).view(), AllReduceOptions.DEFAULT).await();
+    group.allReduce(floats(1).view(), ReduceOp.SUM, CallOptions.DEFAULT).await();
   }
 
   /** Asserts that the group works: the next collective has the right result. */

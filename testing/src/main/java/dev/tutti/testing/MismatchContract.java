@@ -5,14 +5,13 @@ import static org.assertj.core.api.Assertions.catchThrowable;
 import static org.assertj.core.api.Assumptions.assumeThat;
 
 import dev.tutti.AllReduceAlgorithm;
-import dev.tutti.AllReduceOptions;
+import dev.tutti.CallOptions;
 import dev.tutti.Capabilities.Feature;
 import dev.tutti.CollectiveException;
 import dev.tutti.CollectiveTimeoutException;
 import dev.tutti.DType;
 import dev.tutti.MismatchException;
 import dev.tutti.OpType;
-import dev.tutti.P2pOptions;
 import dev.tutti.ProcessGroup;
 import dev.tutti.ReduceOp;
 import dev.tutti.Work;
@@ -65,14 +64,16 @@ public interface MismatchContract extends GroupContract {
             .collect(member -> Algorithms.usable(member, member.scratch(DType.FLOAT32, 10)))
             .get(0);
     assumeThat(usable).as("algorithms that the backend can be asked for").isNotEmpty();
-    AllReduceOptions other = AllReduceOptions.DEFAULT.withAlgorithm(usable.get(0));
+    CallOptions other = CallOptions.DEFAULT.withAlgorithm(usable.get(0));
     check(
         world,
         (member, numel, isOdd) ->
             member
                 .group()
                 .allReduce(
-                    member.scratch(DType.FLOAT32, 10), isOdd ? other : AllReduceOptions.DEFAULT)
+                    member.scratch(DType.FLOAT32, 10),
+                    ReduceOp.SUM,
+                    isOdd ? other : CallOptions.DEFAULT)
                 .await());
   }
 
@@ -84,17 +85,19 @@ public interface MismatchContract extends GroupContract {
       maxSize = 3,
       waits = true)
   default void otherOperationsAreNamed(ContractWorld world) throws Exception {
-    AllReduceOptions brief = AllReduceOptions.DEFAULT.withTimeout(Duration.ofSeconds(3));
+    CallOptions brief = CallOptions.timeout(Duration.ofSeconds(3));
     world.run(
         member -> {
           ProcessGroup group = member.group();
           Refusals.Call first =
               member.rank() == 0
                   ? () -> group.broadcast(member.scratch(DType.FLOAT32, 4), 0)
-                  : () -> group.allReduce(member.scratch(DType.FLOAT32, 4), brief);
+                  : () -> group.allReduce(member.scratch(DType.FLOAT32, 4), ReduceOp.SUM, brief);
           Throwable thrown = catchThrowable(first::run);
           if (thrown == null && member.rank() > 0) {
-            thrown = catchThrowable(() -> group.allReduce(member.scratch(DType.FLOAT32, 4), brief));
+            thrown =
+                catchThrowable(
+                    () -> group.allReduce(member.scratch(DType.FLOAT32, 4), ReduceOp.SUM, brief));
           }
           assertThat(thrown)
               .satisfiesAnyOf(
@@ -246,18 +249,17 @@ public interface MismatchContract extends GroupContract {
 
   private static void checkReceive(ContractWorld world, int sent, DType dtype, int wanted)
       throws Exception {
-    P2pOptions async = P2pOptions.DEFAULT.withAsync();
     Collection<Throwable> causes = new ConcurrentLinkedQueue<>();
     world.run(
         member -> {
           if (member.rank() == 0) {
             double[] values = TestData.constant(DType.FLOAT32, 1, sent);
-            Work send = member.group().send(member.floats(values).view(), 1, async);
+            Work send = member.group().send(member.floats(values).view(), 1, 0, CallOptions.ASYNC);
             Waiting.until("the end of the send", send::isCompleted);
             send.exception().ifPresent(failure -> causes.addAll(Failures.causes(failure)));
           } else if (member.rank() == 1) {
             TestTensor tensor = member.blank(Layout.CONTIGUOUS, dtype, wanted);
-            Work recv = member.group().recv(tensor.view(), 0, async);
+            Work recv = member.group().recv(tensor.view(), 0, 0, CallOptions.ASYNC);
             CollectiveException failure = Failures.expect(member, Failures.SOON, recv::await);
             assertThat(failure).as(HINT).isNotInstanceOf(CollectiveTimeoutException.class);
             assertThat(failure.opType()).isEqualTo(OpType.RECV);

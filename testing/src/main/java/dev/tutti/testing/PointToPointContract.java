@@ -3,12 +3,12 @@ package dev.tutti.testing;
 import static org.assertj.core.api.Assertions.assertThat;
 import static org.assertj.core.api.Assertions.assertThatThrownBy;
 
+import dev.tutti.CallOptions;
 import dev.tutti.Capabilities.Feature;
 import dev.tutti.CollectiveException;
 import dev.tutti.CollectiveTimeoutException;
 import dev.tutti.DType;
 import dev.tutti.OpType;
-import dev.tutti.P2pOptions;
 import dev.tutti.Tensor;
 import dev.tutti.Work;
 import dev.tutti.testing.Member.LayoutPair;
@@ -67,14 +67,13 @@ public interface PointToPointContract extends GroupContract {
           int[] received = {Integer.MAX_VALUE, 9, 0, 5};
           List<Work> sends = new ArrayList<>();
           for (int tag : sent) {
-            P2pOptions options = P2pOptions.DEFAULT.withTag(tag).withAsync();
             TestTensor tensor = member.floats(member.rank(), tag % 1000);
-            sends.add(member.group().send(tensor.view(), member.next(), options));
+            sends.add(member.group().send(tensor.view(), member.next(), tag, CallOptions.ASYNC));
           }
           for (int tag : received) {
             TestTensor tensor = member.floats(-1, -1);
-            P2pOptions options = P2pOptions.DEFAULT.withTag(tag);
-            Work work = member.group().recv(tensor.view(), member.previous(), options);
+            Work work =
+                member.group().recv(tensor.view(), member.previous(), tag, CallOptions.DEFAULT);
             assertThat(work.isCompleted()).as("a synchronous receive is done").isTrue();
             tensor.assertValues("message with tag " + tag, member.previous(), tag % 1000);
           }
@@ -91,7 +90,6 @@ public interface PointToPointContract extends GroupContract {
     world.run(
         member -> {
           int count = 40;
-          P2pOptions async = P2pOptions.DEFAULT.withAsync();
           for (boolean receiveFirst : new boolean[] {true, false}) {
             List<Work> works = new ArrayList<>();
             List<TestTensor> received = new ArrayList<>();
@@ -100,10 +98,10 @@ public interface PointToPointContract extends GroupContract {
                 if ((pass == 0) == receiveFirst) {
                   received.add(member.floats(-1));
                   Tensor target = received.get(i).view();
-                  works.add(member.group().recv(target, member.previous(), async));
+                  works.add(member.group().recv(target, member.previous(), 0, CallOptions.ASYNC));
                 } else {
                   Tensor source = member.floats(1000.0 * member.rank() + i).view();
-                  works.add(member.group().send(source, member.next(), async));
+                  works.add(member.group().send(source, member.next(), 0, CallOptions.ASYNC));
                 }
               }
               member.meet();
@@ -128,14 +126,13 @@ public interface PointToPointContract extends GroupContract {
         member -> {
           List<Work> works = new ArrayList<>();
           List<TestTensor> received = new ArrayList<>();
-          P2pOptions async = P2pOptions.DEFAULT.withAsync();
           for (int round = 0; round < rounds; round++) {
             for (int peer = 0; peer < member.size(); peer++) {
               if (peer != member.rank()) {
                 double[] values =
                     TestData.constant(DType.INT32, 100.0 * member.rank() + round, numel);
                 Tensor tensor = member.tensor(DType.INT32, values, numel).view();
-                works.add(member.group().send(tensor, peer, async));
+                works.add(member.group().send(tensor, peer, 0, CallOptions.ASYNC));
               }
             }
           }
@@ -144,7 +141,7 @@ public interface PointToPointContract extends GroupContract {
               if (peer != member.rank()) {
                 TestTensor tensor = member.blank(Layout.CONTIGUOUS, DType.INT32, numel);
                 received.add(tensor);
-                works.add(member.group().recv(tensor.view(), peer, async));
+                works.add(member.group().recv(tensor.view(), peer, 0, CallOptions.ASYNC));
               }
             }
           }
@@ -174,16 +171,15 @@ public interface PointToPointContract extends GroupContract {
         member -> {
           int target = member.size() - 1;
           for (int tag : new int[] {0, 3}) {
-            P2pOptions options = P2pOptions.DEFAULT.withTag(tag);
             if (member.rank() != target) {
               Tensor tensor = member.floats(member.rank(), tag).view();
-              member.group().send(tensor, target, options).await();
+              member.group().send(tensor, target, tag, CallOptions.DEFAULT).await();
               continue;
             }
             TreeSet<Integer> sources = new TreeSet<>();
             for (int i = 0; i < target; i++) {
               TestTensor tensor = member.floats(-1, -1);
-              Work work = member.group().recvAnySource(tensor.view(), options);
+              Work work = member.group().recvAnySource(tensor.view(), tag, CallOptions.DEFAULT);
               work.await();
               sources.add(work.sourceRank());
               tensor.assertValues("message of any source", work.sourceRank(), tag);
@@ -199,15 +195,14 @@ public interface PointToPointContract extends GroupContract {
       features = Feature.REAL_RESULTS,
       minSize = 2)
   default void messagesCompleteByThemselves(ContractWorld world) throws Exception {
-    P2pOptions async = P2pOptions.DEFAULT.withAsync();
     world.run(
         member -> {
           int numel = world.isLarge() ? 9_001 : 1_000_003;
           double[] mine = TestData.constant(DType.INT32, member.rank(), numel);
           TestTensor polled = member.blank(Layout.CONTIGUOUS, DType.INT32, numel);
           Tensor source = member.tensor(DType.INT32, mine, numel).view();
-          Work send = member.group().send(source, member.next(), async);
-          Work recv = member.group().recv(polled.view(), member.previous(), async);
+          Work send = member.group().send(source, member.next(), 0, CallOptions.ASYNC);
+          Work recv = member.group().recv(polled.view(), member.previous(), 0, CallOptions.ASYNC);
           Waiting.until("the end of the receive", recv::isCompleted);
           Waiting.until("the end of the send", send::isCompleted);
           polled.assertValues(
@@ -216,11 +211,11 @@ public interface PointToPointContract extends GroupContract {
           CompletableFuture<List<Tensor>> sent =
               member
                   .group()
-                  .send(member.floats(member.rank()).view(), member.next(), async)
+                  .send(member.floats(member.rank()).view(), member.next(), 0, CallOptions.ASYNC)
                   .toCompletableFuture();
           member
               .group()
-              .recv(promised.view(), member.previous(), async)
+              .recv(promised.view(), member.previous(), 0, CallOptions.ASYNC)
               .toCompletableFuture()
               .get(20, TimeUnit.SECONDS);
           sent.get(20, TimeUnit.SECONDS);
@@ -235,9 +230,10 @@ public interface PointToPointContract extends GroupContract {
   default void sourceRankIsKnownOfReceivesOnly(ContractWorld world) throws Exception {
     world.run(
         member -> {
-          P2pOptions async = P2pOptions.DEFAULT.withAsync();
-          Work send = member.group().send(member.floats(1).view(), member.next(), async);
-          Work recv = member.group().recv(member.floats(0).view(), member.previous(), async);
+          Work send =
+              member.group().send(member.floats(1).view(), member.next(), 0, CallOptions.ASYNC);
+          Work recv =
+              member.group().recv(member.floats(0).view(), member.previous(), 0, CallOptions.ASYNC);
           recv.await();
           send.await();
           assertThat(recv.sourceRank()).isEqualTo(member.previous());
@@ -256,12 +252,15 @@ public interface PointToPointContract extends GroupContract {
     world.run(
         member -> {
           for (int tag = 0; tag < 8; tag++) {
-            P2pOptions options = P2pOptions.DEFAULT.withTag(tag).withAsync();
             TestTensor received = member.floats(-1);
-            Work recv = member.group().recv(received.view(), member.previous(), options);
+            Work recv =
+                member.group().recv(received.view(), member.previous(), tag, CallOptions.ASYNC);
             member.assertUsable();
             Work send =
-                member.group().send(member.floats(member.rank()).view(), member.next(), options);
+                member
+                    .group()
+                    .send(
+                        member.floats(member.rank()).view(), member.next(), tag, CallOptions.ASYNC);
             member.assertUsable();
             send.await();
             recv.await();
@@ -278,9 +277,10 @@ public interface PointToPointContract extends GroupContract {
   default void anEarlyMessageWaitsForItsReceive(ContractWorld world) throws Exception {
     world.run(
         member -> {
-          P2pOptions async = P2pOptions.DEFAULT.withAsync();
           Work send =
-              member.group().send(member.floats(member.rank()).view(), member.next(), async);
+              member
+                  .group()
+                  .send(member.floats(member.rank()).view(), member.next(), 0, CallOptions.ASYNC);
           if (!member.capabilities().has(Feature.STREAM_ORDERED)) {
             assertThat(send.await(Duration.ofMillis(20))).as("a send before its receive").isFalse();
           }
@@ -299,18 +299,17 @@ public interface PointToPointContract extends GroupContract {
       minSize = 2,
       maxSize = 3)
   default void aReceiveOfAnotherSizeFails(ContractWorld world) throws Exception {
-    P2pOptions async = P2pOptions.DEFAULT.withAsync();
     for (int sent : new int[] {4, 40_000}) {
       for (int wanted : new int[] {sent - 1, sent + 1}) {
         world.run(
             member -> {
               if (member.rank() == 0) {
                 Tensor tensor = member.scratch(DType.FLOAT32, sent);
-                Work send = member.group().send(tensor, 1, async);
+                Work send = member.group().send(tensor, 1, 0, CallOptions.ASYNC);
                 Waiting.until("the end of the send", send::isCompleted);
               } else if (member.rank() == 1) {
                 TestTensor tensor = member.blank(Layout.CONTIGUOUS, DType.FLOAT32, wanted);
-                Work recv = member.group().recv(tensor.view(), 0, async);
+                Work recv = member.group().recv(tensor.view(), 0, 0, CallOptions.ASYNC);
                 CollectiveException failure = Failures.expect(member, Failures.SOON, recv::await);
                 assertThat(failure).isNotInstanceOf(CollectiveTimeoutException.class);
                 assertThat(failure.opType()).isEqualTo(OpType.RECV);
@@ -331,9 +330,8 @@ public interface PointToPointContract extends GroupContract {
   default void aWaitThatEndsEarlyLeavesTheReceive(ContractWorld world) throws Exception {
     world.run(
         member -> {
-          P2pOptions async = P2pOptions.DEFAULT.withAsync();
           TestTensor received = member.floats(-1);
-          Work recv = member.group().recv(received.view(), member.previous(), async);
+          Work recv = member.group().recv(received.view(), member.previous(), 0, CallOptions.ASYNC);
           assertThat(recv.await(Duration.ofMillis(20))).isFalse();
           assertThat(recv.isCompleted()).isFalse();
           member.meet();
@@ -351,8 +349,7 @@ public interface PointToPointContract extends GroupContract {
     double[] mine = TestData.toMove(dtype, member.rank(), numel, numel);
     TestTensor source = member.tensor(in, dtype, mine, shape);
     TestTensor target = member.blank(out, dtype, shape);
-    P2pOptions async = P2pOptions.DEFAULT.withAsync();
-    Work send = member.group().send(source.view(), member.next(), async);
+    Work send = member.group().send(source.view(), member.next(), 0, CallOptions.ASYNC);
     member.group().recv(target.view(), member.previous());
     send.await();
     String what = "message of " + dtype.label();

@@ -1,10 +1,10 @@
 package dev.tutti.testing;
 
+import dev.tutti.CallOptions;
 import dev.tutti.Capabilities.Feature;
 import dev.tutti.DType;
 import dev.tutti.OpType;
 import dev.tutti.ReduceOp;
-import dev.tutti.ReduceScatterOptions;
 import dev.tutti.Tensor;
 import dev.tutti.testing.Member.LayoutPair;
 import java.util.ArrayList;
@@ -137,7 +137,8 @@ public interface ReduceScatterContract extends GroupContract {
                 .reduceScatterIntoCoalesced(
                     outputs.stream().map(TestTensor::view).toList(),
                     inputs.stream().map(TestTensor::view).toList(),
-                    ReduceScatterOptions.DEFAULT.withReduceOp(small.get(i).op(member.rank())));
+                    small.get(i).op(member.rank()),
+                    CallOptions.DEFAULT);
             for (int p = 0; p < parts.size(); p++) {
               String what = "reduceScatterIntoCoalesced, tensor " + p;
               parts.get(p).checkPart(what, outputs.get(p), member.rank());
@@ -208,7 +209,8 @@ public interface ReduceScatterContract extends GroupContract {
               .reduceScatterIntoCoalesced(
                   outputs,
                   inputs.stream().map(TestTensor::view).toList(),
-                  ReduceScatterOptions.DEFAULT);
+                  ReduceOp.SUM,
+                  CallOptions.DEFAULT);
           for (int i = 0; i < sizes.length; i++) {
             cases
                 .get(i)

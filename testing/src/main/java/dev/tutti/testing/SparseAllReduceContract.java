@@ -2,7 +2,7 @@ package dev.tutti.testing;
 
 import static org.assertj.core.api.Assertions.assertThat;
 
-import dev.tutti.AllReduceOptions;
+import dev.tutti.CallOptions;
 import dev.tutti.Capabilities.Feature;
 import dev.tutti.DType;
 import dev.tutti.OpType;
@@ -63,7 +63,7 @@ public interface SparseAllReduceContract extends GroupContract {
   }
 
   private static Tensor sum(Member member, Tensor sparse) {
-    Work work = member.group().allReduce(sparse, AllReduceOptions.DEFAULT);
+    Work work = member.group().allReduce(sparse, ReduceOp.SUM, CallOptions.DEFAULT);
     work.await();
     return work.result().get(0);
   }
@@ -87,10 +87,7 @@ public interface SparseAllReduceContract extends GroupContract {
           Refusals.badArgument(
               member,
               "MAX",
-              () ->
-                  member
-                      .group()
-                      .allReduce(sparse, AllReduceOptions.DEFAULT.withReduceOp(ReduceOp.MAX)));
+              () -> member.group().allReduce(sparse, ReduceOp.MAX, CallOptions.DEFAULT));
           member.assertUsable();
         });
   }
@@ -107,7 +104,7 @@ public interface SparseAllReduceContract extends GroupContract {
               Refusals.badArgument(
                   member,
                   "indices[1, 1] is " + bad,
-                  () -> member.group().allReduce(sparse, AllReduceOptions.DEFAULT));
+                  () -> member.group().allReduce(sparse, ReduceOp.SUM, CallOptions.DEFAULT));
             }
           }
           member.assertUsable();
@@ -118,7 +115,7 @@ public interface SparseAllReduceContract extends GroupContract {
     Tensor input = sparse(member, dtype, nnz[member.rank()]);
     long[] indicesBefore = host(member, input.indices()).toLongArray();
     double[] valuesBefore = host(member, input.values()).toDoubleArray();
-    Work work = member.group().allReduce(input, AllReduceOptions.DEFAULT);
+    Work work = member.group().allReduce(input, ReduceOp.SUM, CallOptions.DEFAULT);
     work.await();
     Tensor result = work.result().get(0);
     double[] expected = new double[12 * 2];
@@ -150,7 +147,9 @@ public interface SparseAllReduceContract extends GroupContract {
     Tensor indices = member.tensor(DType.INT64, new double[own], 1, own).view();
     Tensor values = member.tensor(dtype, TestData.constant(dtype, 1, own), own).view();
     Work work =
-        member.group().allReduce(Tensor.sparse(indices, values, 3), AllReduceOptions.DEFAULT);
+        member
+            .group()
+            .allReduce(Tensor.sparse(indices, values, 3), ReduceOp.SUM, CallOptions.DEFAULT);
     work.await();
     Tensor result = work.result().get(0);
     assertThat(host(member, result.indices()).toLongArray()).containsExactly(0);

@@ -3,13 +3,13 @@ package dev.tutti.testing;
 import static org.assertj.core.api.Assertions.assertThat;
 import static org.assertj.core.api.Assertions.assertThatThrownBy;
 
+import dev.tutti.CallOptions;
 import dev.tutti.Capabilities;
 import dev.tutti.Capabilities.Feature;
 import dev.tutti.CollectiveException;
 import dev.tutti.CollectiveTimeoutException;
 import dev.tutti.GroupClosedException;
 import dev.tutti.OpType;
-import dev.tutti.P2pOptions;
 import dev.tutti.ProcessGroup;
 import dev.tutti.ReduceOp;
 import dev.tutti.Store;
@@ -71,7 +71,7 @@ public interface SubgroupContract extends GroupContract {
           if (capabilities.has(OpType.SEND) && capabilities.has(OpType.RECV)) {
             TestTensor sent = own.floats(100 + own.rank());
             TestTensor received = own.floats(0);
-            Work send = own.group().send(sent.view(), own.next(), P2pOptions.DEFAULT.withAsync());
+            Work send = own.group().send(sent.view(), own.next(), 0, CallOptions.ASYNC);
             own.group().recv(received.view(), own.previous());
             send.await();
             received.assertValues("message of the rank before", 100 + own.previous());

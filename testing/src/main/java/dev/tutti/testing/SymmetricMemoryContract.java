@@ -3,13 +3,14 @@ package dev.tutti.testing;
 import static org.assertj.core.api.Assertions.assertThat;
 import static org.assertj.core.api.Assertions.assertThatThrownBy;
 
-import dev.tutti.AllReduceOptions;
 import dev.tutti.BackendException;
+import dev.tutti.CallOptions;
 import dev.tutti.Capabilities.Feature;
 import dev.tutti.CollectiveException;
 import dev.tutti.CollectiveTimeoutException;
 import dev.tutti.DType;
 import dev.tutti.OpType;
+import dev.tutti.ReduceOp;
 import dev.tutti.SymmetricMemory;
 import dev.tutti.Tensor;
 import dev.tutti.TuttiException;
@@ -334,8 +335,7 @@ public interface SymmetricMemoryContract extends GroupContract {
           for (int i = 0; i < 5; i++) {
             TestTensor tensor = member.floats(i);
             tensors.add(tensor);
-            works.add(
-                member.group().allReduce(tensor.view(), AllReduceOptions.DEFAULT.withAsync()));
+            works.add(member.group().allReduce(tensor.view(), ReduceOp.SUM, CallOptions.ASYNC));
           }
           try (SymmetricMemory memory = member.group().allocateSymmetric(8)) {
             if (member.capabilities().has(Feature.STREAM_ORDERED)) {

@@ -2,14 +2,12 @@ package dev.tutti.testing;
 
 import static org.assertj.core.api.Assertions.assertThat;
 
-import dev.tutti.AllReduceOptions;
-import dev.tutti.BarrierOptions;
-import dev.tutti.BroadcastOptions;
+import dev.tutti.CallOptions;
 import dev.tutti.Capabilities.Feature;
 import dev.tutti.CollectiveException;
 import dev.tutti.CollectiveTimeoutException;
 import dev.tutti.OpType;
-import dev.tutti.P2pOptions;
+import dev.tutti.ReduceOp;
 import dev.tutti.Work;
 import dev.tutti.WorkState;
 import java.time.Duration;
@@ -39,7 +37,7 @@ public interface TimeoutContract extends GroupContract {
         member ->
             member
                 .group()
-                .allReduce(member.floats(1).view(), AllReduceOptions.DEFAULT.withTimeout(SHORT))
+                .allReduce(member.floats(1).view(), ReduceOp.SUM, CallOptions.timeout(SHORT))
                 .await());
   }
 
@@ -54,7 +52,10 @@ public interface TimeoutContract extends GroupContract {
         world,
         member -> {
           member.group().setTimeout(SHORT);
-          member.group().allReduce(member.floats(1).view(), AllReduceOptions.DEFAULT).await();
+          member
+              .group()
+              .allReduce(member.floats(1).view(), ReduceOp.SUM, CallOptions.DEFAULT)
+              .await();
         });
   }
 
@@ -73,7 +74,8 @@ public interface TimeoutContract extends GroupContract {
                   .group()
                   .allReduce(
                       member.floats(1).view(),
-                      AllReduceOptions.DEFAULT.withTimeout(SHORT).withAsync());
+                      ReduceOp.SUM,
+                      CallOptions.timeout(SHORT).withAsync());
           Waiting.until("the end of the work", work::isCompleted);
           assertThat(work.state()).isEqualTo(WorkState.TIMED_OUT);
           assertThat(work.isSuccess()).isFalse();
@@ -99,17 +101,14 @@ public interface TimeoutContract extends GroupContract {
         member ->
             member
                 .group()
-                .broadcast(
-                    member.floats(1).view(),
-                    BroadcastOptions.DEFAULT.withRoot(member.size() - 1).withTimeout(SHORT))
+                .broadcast(member.floats(1).view(), member.size() - 1, CallOptions.timeout(SHORT))
                 .await());
   }
 
   /** Fails a barrier at its deadline. */
   @ContractTest(needs = OpType.BARRIER, features = Feature.REAL_RESULTS, minSize = 2, waits = true)
   default void barrierFailsAtItsDeadline(ContractWorld world) throws Exception {
-    checkAbsence(
-        world, member -> member.group().barrier(BarrierOptions.DEFAULT.withTimeout(SHORT)));
+    checkAbsence(world, member -> member.group().barrier(CallOptions.timeout(SHORT)));
   }
 
   /** Fails a receive that nobody sends to at its deadline, and the group on all ranks. */
@@ -125,8 +124,7 @@ public interface TimeoutContract extends GroupContract {
                     () ->
                         member
                             .group()
-                            .recv(
-                                member.floats(0).view(), 1, P2pOptions.DEFAULT.withTimeout(SHORT)));
+                            .recv(member.floats(0).view(), 1, 0, CallOptions.timeout(SHORT)));
             assertThat(failure).isInstanceOf(CollectiveTimeoutException.class);
             assertThat(failure.opType()).isEqualTo(OpType.RECV);
             assertThat(failure.elapsed()).isGreaterThanOrEqualTo(SHORT);
@@ -179,14 +177,15 @@ public interface TimeoutContract extends GroupContract {
             member
                 .group()
                 .allReduce(
-                    member.floats(1).view(), AllReduceOptions.DEFAULT.withTimeout(Waiting.LONG));
+                    member.floats(1).view(), ReduceOp.SUM, CallOptions.timeout(Waiting.LONG));
           }
           Work work =
               member
                   .group()
                   .allReduce(
                       member.floats(1).view(),
-                      AllReduceOptions.DEFAULT.withTimeout(Waiting.LONG).withAsync());
+                      ReduceOp.SUM,
+                      CallOptions.timeout(Waiting.LONG).withAsync());
           work.await(Duration.ofNanos(1));
           work.await();
           member.assertUsable();

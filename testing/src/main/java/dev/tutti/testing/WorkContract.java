@@ -3,7 +3,7 @@ package dev.tutti.testing;
 import static org.assertj.core.api.Assertions.assertThat;
 import static org.assertj.core.api.Assertions.assertThatThrownBy;
 
-import dev.tutti.AllReduceOptions;
+import dev.tutti.CallOptions;
 import dev.tutti.Capabilities.Feature;
 import dev.tutti.DType;
 import dev.tutti.OpType;
@@ -27,7 +27,7 @@ public interface WorkContract extends GroupContract {
     world.run(
         member -> {
           Tensor tensor = member.floats(1).view();
-          Work work = member.group().allReduce(tensor, AllReduceOptions.DEFAULT);
+          Work work = member.group().allReduce(tensor, ReduceOp.SUM, CallOptions.DEFAULT);
           assertThat(work.isCompleted()).isTrue();
           assertFinished(work, tensor);
         });
@@ -39,7 +39,7 @@ public interface WorkContract extends GroupContract {
     world.run(
         member -> {
           Tensor tensor = member.floats(1).view();
-          Work work = member.group().allReduce(tensor, async());
+          Work work = member.group().allReduce(tensor, ReduceOp.SUM, async());
           Waiting.until("the end of the work", work::isCompleted);
           assertFinished(work, tensor);
         });
@@ -56,7 +56,7 @@ public interface WorkContract extends GroupContract {
             Waiting.open(seen);
           }
           TestTensor tensor = member.floats(member.rank());
-          Work work = member.group().allReduce(tensor.view(), async());
+          Work work = member.group().allReduce(tensor.view(), ReduceOp.SUM, async());
           if (!late) {
             assertThat(work.await(Duration.ofMillis(20))).isFalse();
             assertThat(work.await(Duration.ZERO)).isFalse();
@@ -80,7 +80,7 @@ public interface WorkContract extends GroupContract {
     world.run(
         member -> {
           Tensor tensor = member.floats(1).view();
-          Work work = member.group().allReduce(tensor, async());
+          Work work = member.group().allReduce(tensor, ReduceOp.SUM, async());
           CompletableFuture<List<Tensor>> early = work.toCompletableFuture();
           assertThat(early.get(20, TimeUnit.SECONDS)).containsExactly(tensor);
           assertThat(work.isCompleted()).isTrue();
@@ -98,13 +98,20 @@ public interface WorkContract extends GroupContract {
           CompletableFuture<Void> chain =
               member
                   .group()
-                  .allReduce(member.floats(1).view(), async())
+                  .allReduce(member.floats(1).view(), ReduceOp.SUM, async())
                   .toCompletableFuture()
                   .thenAccept(
                       done ->
-                          member.group().allReduce(second.view(), AllReduceOptions.DEFAULT).await())
+                          member
+                              .group()
+                              .allReduce(second.view(), ReduceOp.SUM, CallOptions.DEFAULT)
+                              .await())
                   .thenAccept(
-                      done -> member.group().allReduce(third, AllReduceOptions.DEFAULT).await());
+                      done ->
+                          member
+                              .group()
+                              .allReduce(third, ReduceOp.SUM, CallOptions.DEFAULT)
+                              .await());
           chain.get(20, TimeUnit.SECONDS);
           assertThat(member.group().sequenceNumber()).isEqualTo(3);
           if (world.hasRealResults()) {
@@ -124,14 +131,14 @@ public interface WorkContract extends GroupContract {
           if (late) {
             Waiting.open(added);
           }
-          Work work = member.group().allReduce(member.floats(1).view(), async());
+          Work work = member.group().allReduce(member.floats(1).view(), ReduceOp.SUM, async());
           CompletableFuture<Void> blocked = CompletableFuture.completedFuture(null);
           if (!late) {
             blocked = work.toCompletableFuture().thenAccept(done -> block(release));
             added.countDown();
           }
           for (int i = 0; i < 10; i++) {
-            member.group().allReduce(member.floats(1).view(), async()).await();
+            member.group().allReduce(member.floats(1).view(), ReduceOp.SUM, async()).await();
           }
           member.assertUsable();
           assertThat(late || !blocked.isDone()).as("the action is blocked").isTrue();
@@ -157,8 +164,8 @@ public interface WorkContract extends GroupContract {
           assertThat(member.group().sequenceNumber()).isZero();
           List<Work> works = new ArrayList<>();
           for (int i = 1; i <= 10; i++) {
-            AllReduceOptions options = i % 3 == 0 ? AllReduceOptions.DEFAULT : async();
-            works.add(member.group().allReduce(member.floats(1).view(), options));
+            CallOptions options = i % 3 == 0 ? CallOptions.DEFAULT : async();
+            works.add(member.group().allReduce(member.floats(1).view(), ReduceOp.SUM, options));
             assertThat(works.get(i - 1).sequenceNumber()).isEqualTo(i);
             assertThat(member.group().sequenceNumber()).isEqualTo(i);
           }
@@ -183,7 +190,7 @@ public interface WorkContract extends GroupContract {
           for (Reduction reduction : cases) {
             TestTensor tensor = reduction.input(member);
             tensors.add(tensor);
-            works.add(member.group().allReduce(tensor.view(), async()));
+            works.add(member.group().allReduce(tensor.view(), ReduceOp.SUM, async()));
           }
           Collections.reverse(works);
           works.forEach(Work::await);
@@ -203,9 +210,9 @@ public interface WorkContract extends GroupContract {
             TestTensor tensor = member.floats(1, member.rank());
             List<Work> works = new ArrayList<>();
             for (int i = 0; i < 3; i++) {
-              works.add(member.group().allReduce(tensor.view(), async()));
+              works.add(member.group().allReduce(tensor.view(), ReduceOp.SUM, async()));
             }
-            member.group().allReduce(tensor.view(), AllReduceOptions.DEFAULT).await();
+            member.group().allReduce(tensor.view(), ReduceOp.SUM, CallOptions.DEFAULT).await();
             Waiting.until(
                 "the end of earlier works", () -> works.stream().allMatch(Work::isCompleted));
             double n = member.size();
@@ -226,7 +233,7 @@ public interface WorkContract extends GroupContract {
           for (Layout layout : member.layouts()) {
             TestTensor tensor = reduction.input(member, layout, 5, 7);
             tensors.add(tensor);
-            works.add(member.group().allReduce(tensor.view(), async()));
+            works.add(member.group().allReduce(tensor.view(), ReduceOp.SUM, async()));
           }
           for (int i = 0; i < works.size(); i++) {
             works.get(i).await();
@@ -243,9 +250,9 @@ public interface WorkContract extends GroupContract {
           for (Layout layout : member.layouts()) {
             TestTensor tensor =
                 member.tensor(layout, DType.FLOAT32, new double[] {1, 2, 3, 4, 5, 6}, 2, 3);
-            Work last = member.group().allReduce(tensor.view(), async());
+            Work last = member.group().allReduce(tensor.view(), ReduceOp.SUM, async());
             for (int i = 0; i < 3; i++) {
-              last = member.group().allReduce(tensor.view(), async());
+              last = member.group().allReduce(tensor.view(), ReduceOp.SUM, async());
             }
             last.await();
             double f = Math.pow(member.size(), 4);
@@ -254,8 +261,8 @@ public interface WorkContract extends GroupContract {
         });
   }
 
-  private static AllReduceOptions async() {
-    return AllReduceOptions.DEFAULT.withAsync();
+  private static CallOptions async() {
+    return CallOptions.ASYNC;
   }
 
   private static void assertFinished(Work work, Tensor result) {

@@ -3,8 +3,9 @@ package dev.tutti.testing;
 import static org.assertj.core.api.Assertions.assertThat;
 import static org.assertj.core.api.Assertions.assertThatThrownBy;
 
-import dev.tutti.AllReduceOptions;
+import dev.tutti.CallOptions;
 import dev.tutti.CollectiveException;
+import dev.tutti.ReduceOp;
 import dev.tutti.Tensor;
 import dev.tutti.Work;
 import dev.tutti.fake.ThreadedWorld;
@@ -32,7 +33,7 @@ class StreamBlockingWorkTest {
           }
           try (HostStream stream = new HostStream()) {
             stream.makeCurrent();
-            Work work = group.allReduce(tensor, AllReduceOptions.DEFAULT.withAsync());
+            Work work = group.allReduce(tensor, ReduceOp.SUM, CallOptions.ASYNC);
             work.blockCurrentStream();
             AtomicBoolean reduced = new AtomicBoolean();
             stream.enqueue(() -> reduced.set(tensor.getDouble(1) == 4));
@@ -57,7 +58,7 @@ class StreamBlockingWorkTest {
           }
           try (HostStream stream = new HostStream()) {
             stream.makeCurrent();
-            Work work = group.allReduce(Tensor.of(1f), AllReduceOptions.DEFAULT.withAsync());
+            Work work = group.allReduce(Tensor.of(1f), ReduceOp.SUM, CallOptions.ASYNC);
             work.blockCurrentStream();
             DeviceEvent after = stream.record();
             group.abort("no longer needed");
@@ -74,7 +75,7 @@ class StreamBlockingWorkTest {
         group -> {
           try (HostStream stream = new HostStream()) {
             stream.makeCurrent();
-            Work work = group.allReduce(Tensor.of(1f), AllReduceOptions.DEFAULT);
+            Work work = group.allReduce(Tensor.of(1f), ReduceOp.SUM, CallOptions.DEFAULT);
             work.blockCurrentStream();
             DeviceEvent after = stream.record();
             assertThat(after.awaitReached(System.nanoTime() + Waiting.LONG.toNanos())).isTrue();

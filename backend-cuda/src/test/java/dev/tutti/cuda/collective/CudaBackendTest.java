@@ -6,11 +6,10 @@ import static org.assertj.core.api.Assertions.assertThatThrownBy;
 import static org.assertj.core.api.Assertions.entry;
 
 import dev.tutti.AllReduceAlgorithm;
-import dev.tutti.AllReduceOptions;
 import dev.tutti.BackendException;
+import dev.tutti.CallOptions;
 import dev.tutti.CollectiveTimeoutException;
 import dev.tutti.DType;
-import dev.tutti.P2pOptions;
 import dev.tutti.ProcessGroup;
 import dev.tutti.ReduceOp;
 import dev.tutti.Tensor;
@@ -51,7 +50,7 @@ class CudaBackendTest {
   }
 
   private static Work sum(ProcessGroup group, Tensor tensor) {
-    return group.allReduce(tensor, AllReduceOptions.DEFAULT.withReduceOp(ReduceOp.SUM));
+    return group.allReduce(tensor, ReduceOp.SUM, CallOptions.DEFAULT);
   }
 
   @Test
@@ -146,7 +145,9 @@ class CudaBackendTest {
             (group, device) -> {
               Tensor tensor = device.tensors().copyOf(Tensor.of(1f, 2f));
               for (AllReduceAlgorithm algorithm : asked) {
-                group.allReduce(tensor, AllReduceOptions.DEFAULT.withAlgorithm(algorithm)).await();
+                group
+                    .allReduce(tensor, ReduceOp.SUM, CallOptions.DEFAULT.withAlgorithm(algorithm))
+                    .await();
               }
               assertThat(device.tensors().toHost(tensor).toFloatArray()).containsExactly(8, 16);
               group.barrier();
@@ -171,8 +172,8 @@ class CudaBackendTest {
 
   private static void refused(
       ProcessGroup group, Tensor tensor, AllReduceAlgorithm algorithm, String reason) {
-    AllReduceOptions options = AllReduceOptions.DEFAULT.withAlgorithm(algorithm);
-    assertThatThrownBy(() -> group.allReduce(tensor, options))
+    CallOptions options = CallOptions.DEFAULT.withAlgorithm(algorithm);
+    assertThatThrownBy(() -> group.allReduce(tensor, ReduceOp.SUM, options))
         .isInstanceOf(UnsupportedOperationException.class)
         .hasMessageContaining(algorithm.label())
         .hasMessageContaining(reason)
@@ -223,7 +224,8 @@ class CudaBackendTest {
                 try (Arena arena = Arena.ofConfined()) {
                   gone = List.of(first, device.tensors().allocate(arena, DType.FLOAT32, 1));
                 }
-                assertThatThrownBy(() -> group.allReduceCoalesced(gone, AllReduceOptions.DEFAULT))
+                assertThatThrownBy(
+                        () -> group.allReduceCoalesced(gone, ReduceOp.SUM, CallOptions.DEFAULT))
                     .isInstanceOf(UnsupportedOperationException.class)
                     .hasMessageContaining("the memory was freed");
                 assertThat(onCurrentStream("cuLaunchKernel")).isEmpty();
@@ -257,7 +259,7 @@ class CudaBackendTest {
                 assertThatThrownBy(
                         () ->
                             group.allReduceCoalesced(
-                                List.of(first, second), AllReduceOptions.DEFAULT))
+                                List.of(first, second), ReduceOp.SUM, CallOptions.DEFAULT))
                     .hasStackTraceContaining("cuLaunchKernel failed");
                 assertThat(onCurrentStream("cuLaunchKernel", "cuEventRecord"))
                     .as("the part that was launched is followed")
@@ -340,9 +342,10 @@ class CudaBackendTest {
             (group, device) -> {
               Tensor tensor = device.tensors().copyOf(Tensor.of(1f, 2f));
               sum(group, tensor).await();
-              AllReduceOptions soon = AllReduceOptions.DEFAULT.withTimeout(Duration.ofMillis(200));
+              CallOptions soon = CallOptions.timeout(Duration.ofMillis(200));
               try (CudaSession session = new CudaSession(device);
-                  Recording graph = session.record(() -> group.allReduce(tensor, soon))) {
+                  Recording graph =
+                      session.record(() -> group.allReduce(tensor, ReduceOp.SUM, soon))) {
                 if (group.rank() == 0) {
                   graph.replay();
                 }
@@ -480,8 +483,8 @@ class CudaBackendTest {
     for (int r = 0; r < group.size(); r++) {
       if (r != group.rank()) {
         received.add(device.tensors().allocate(DType.FLOAT32, 1));
-        works.add(group.recv(received.getLast(), r, P2pOptions.DEFAULT.withAsync()));
-        works.add(group.send(own, r, P2pOptions.DEFAULT.withAsync()));
+        works.add(group.recv(received.getLast(), r, 0, CallOptions.ASYNC));
+        works.add(group.send(own, r, 0, CallOptions.ASYNC));
       }
     }
     works.forEach(Work::await);
@@ -502,9 +505,9 @@ class CudaBackendTest {
               assertThatThrownBy(
                       () -> {
                         if (group.rank() == 0) {
-                          group.send(tensor, 1, P2pOptions.DEFAULT.withTag(7)).await();
+                          group.send(tensor, 1, 7, CallOptions.DEFAULT).await();
                         } else {
-                          group.recv(tensor, 0, P2pOptions.DEFAULT.withTag(7)).await();
+                          group.recv(tensor, 0, 7, CallOptions.DEFAULT).await();
                         }
                       })
                   .isInstanceOf(TuttiException.class)
@@ -523,7 +526,7 @@ class CudaBackendTest {
                 tensors.add(device.tensors().copyOf(Tensor.of(1f, i)));
               }
               for (int round = 0; round < 3; round++) {
-                group.allReduceCoalesced(tensors, AllReduceOptions.DEFAULT).await();
+                group.allReduceCoalesced(tensors, ReduceOp.SUM, CallOptions.DEFAULT).await();
               }
               group.barrier();
               int most = 8; // of 15 parts; the lane's last one, and what copies left

@@ -3,11 +3,12 @@ package dev.tutti.cuda.nccl;
 import static org.assertj.core.api.Assertions.assertThat;
 import static org.assertj.core.api.Assertions.assertThatThrownBy;
 
-import dev.tutti.AllReduceOptions;
 import dev.tutti.BackendException;
+import dev.tutti.CallOptions;
 import dev.tutti.Device;
 import dev.tutti.GroupOptions;
 import dev.tutti.ProcessGroup;
+import dev.tutti.ReduceOp;
 import dev.tutti.RendezvousException;
 import dev.tutti.Settings;
 import dev.tutti.StoreTimeoutException;
@@ -174,7 +175,7 @@ class NcclBackendTest {
                 return;
               }
               Tensor tensor = device.tensors().copyOf(Tensor.of(1f));
-              Work work = group.allReduce(tensor, AllReduceOptions.DEFAULT.withAsync());
+              Work work = group.allReduce(tensor, ReduceOp.SUM, CallOptions.ASYNC);
               nccl.failAll(NcclResult.REMOTE_ERROR);
               assertThatThrownBy(work::await)
                   .isInstanceOf(TuttiException.class)

@@ -3,8 +3,8 @@ package dev.tutti.cuda.nccl;
 import static org.assertj.core.api.Assertions.assertThat;
 import static org.assertj.core.api.Assertions.assertThatThrownBy;
 
+import dev.tutti.CallOptions;
 import dev.tutti.DType;
-import dev.tutti.P2pOptions;
 import dev.tutti.PeerFailedException;
 import dev.tutti.ProcessGroup;
 import dev.tutti.Tensor;
@@ -28,7 +28,6 @@ import org.junit.jupiter.api.Test;
 
 /** Tests what becomes of messages on a played NCCL that cannot end, and what groups leave. */
 class NcclMessagesTest {
-  private static final P2pOptions ASYNC = P2pOptions.DEFAULT.withAsync();
   private static final int CYCLES = 20;
 
   private FakeMachine machine;
@@ -65,7 +64,7 @@ class NcclMessagesTest {
             (group, device) -> {
               Tensor sum = floats(device, group.rank() + 1f);
               if (group.rank() == 0) {
-                Work send = group.send(floats(device, 7f), 1, ASYNC);
+                Work send = group.send(floats(device, 7f), 1, 0, CallOptions.ASYNC);
                 group.allReduce(sum);
                 device.currentStream().await(Duration.ofSeconds(20));
                 assertThat(send.isCompleted()).isFalse();
@@ -91,7 +90,7 @@ class NcclMessagesTest {
               if (group.rank() == 0) {
                 CountDownLatch latch = machine.hold(device.currentStream());
                 Tensor sent = device.tensors().allocate(DType.FLOAT32, 1);
-                Work send = group.send(sent, 1, ASYNC);
+                Work send = group.send(sent, 1, 0, CallOptions.ASYNC);
                 assertThat(send.await(Duration.ofMillis(50))).isFalse();
                 latch.countDown();
                 send.await();
@@ -153,9 +152,9 @@ class NcclMessagesTest {
               if (group.rank() == 0) {
                 // The stream is behind what is held, so the message is at NCCL on both sides.
                 device.currentStream().waitFor(device.defaultStream().record());
-                work = group.send(floatsLater(device), 1, ASYNC);
+                work = group.send(floatsLater(device), 1, 0, CallOptions.ASYNC);
               } else {
-                work = group.recv(floatsLater(device), 0, ASYNC);
+                work = group.recv(floatsLater(device), 0, 0, CallOptions.ASYNC);
               }
               Until.holds("both communicators of the message", () -> nccl.communicators() == 8);
               // Each rank received from both when the group was made.
@@ -188,8 +187,8 @@ class NcclMessagesTest {
               assertThatThrownBy(
                       () ->
                           (group.rank() == 0
-                                  ? group.send(tensor, 2, ASYNC)
-                                  : group.recv(tensor, 2, ASYNC))
+                                  ? group.send(tensor, 2, 0, CallOptions.ASYNC)
+                                  : group.recv(tensor, 2, 0, CallOptions.ASYNC))
                               .await(Duration.ofSeconds(20)))
                   .isInstanceOf(PeerFailedException.class)
                   .hasMessageMatching("(?s).*rank 2 (closed|does not listen any more).*");
@@ -228,9 +227,11 @@ class NcclMessagesTest {
                 List<Work> works = new ArrayList<>();
                 for (int peer = 0; peer < 3; peer++) {
                   if (peer != group.rank()) {
-                    works.add(group.send(floatsLater(device), peer, ASYNC));
-                    works.add(group.recv(floatsLater(device), peer, ASYNC));
-                    works.add(group.recv(floatsLater(device), peer, ASYNC)); // nobody sends
+                    works.add(group.send(floatsLater(device), peer, 0, CallOptions.ASYNC));
+                    works.add(group.recv(floatsLater(device), peer, 0, CallOptions.ASYNC));
+                    works.add(
+                        group.recv(
+                            floatsLater(device), peer, 0, CallOptions.ASYNC)); // nobody sends
                   }
                 }
                 sent.countDown();
@@ -255,7 +256,7 @@ class NcclMessagesTest {
               (group, device) -> {
                 int peer = 1 - group.rank();
                 Tensor received = floats(device, 0f, 0f);
-                Work send = group.send(floats(device, group.rank(), 5), peer, ASYNC);
+                Work send = group.send(floats(device, group.rank(), 5), peer, 0, CallOptions.ASYNC);
                 group.recv(received, peer);
                 send.await();
                 assertThat(device.tensors().toHost(received).toFloatArray())

@@ -3,7 +3,7 @@ package dev.tutti.cuda.provider;
 import static org.assertj.core.api.Assertions.assertThat;
 import static org.assertj.core.api.Assertions.assertThatThrownBy;
 
-import dev.tutti.P2pOptions;
+import dev.tutti.CallOptions;
 import dev.tutti.ProcessGroup;
 import dev.tutti.ReduceOp;
 import dev.tutti.Tensor;
@@ -63,7 +63,7 @@ class NcclFallbackTest {
               assertThat(device.tensors().toHost(sum).toIntArray()).containsExactly(36);
               Tensor received = device.tensors().copyOf(Tensor.of(-1));
               Tensor sent = device.tensors().copyOf(Tensor.of(rank));
-              Work send = group.send(sent, (rank + 1) % RANKS, P2pOptions.DEFAULT.withAsync());
+              Work send = group.send(sent, (rank + 1) % RANKS, 0, CallOptions.ASYNC);
               group.recv(received, (rank + RANKS - 1) % RANKS);
               send.await();
               assertThat(device.tensors().toHost(received).toIntArray())

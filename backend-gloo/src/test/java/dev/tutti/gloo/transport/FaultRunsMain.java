@@ -1,10 +1,10 @@
 package dev.tutti.gloo.transport;
 
-import dev.tutti.AllReduceOptions;
+import dev.tutti.CallOptions;
 import dev.tutti.DType;
 import dev.tutti.GroupOptions;
-import dev.tutti.P2pOptions;
 import dev.tutti.ProcessGroup;
+import dev.tutti.ReduceOp;
 import dev.tutti.RendezvousException;
 import dev.tutti.Settings;
 import dev.tutti.Tensor;
@@ -225,8 +225,7 @@ final class FaultRunsMain {
         () ->
             group
                 .allReduce(
-                    Tensor.allocate(DType.FLOAT32, 5000),
-                    AllReduceOptions.DEFAULT.withTimeout(SHORT))
+                    Tensor.allocate(DType.FLOAT32, 5000), ReduceOp.SUM, CallOptions.timeout(SHORT))
                 .await());
   }
 
@@ -248,9 +247,8 @@ final class FaultRunsMain {
   private static void leaveMessages(ProcessGroup group) {
     reduce(group);
     int next = (group.rank() + 1) % SIZE;
-    group.recv(Tensor.allocate(DType.FLOAT32, 5000), next, P2pOptions.DEFAULT.withAsync());
-    group.send(
-        Tensor.allocate(DType.FLOAT32, 300_000), next, P2pOptions.DEFAULT.withTag(7).withAsync());
+    group.recv(Tensor.allocate(DType.FLOAT32, 5000), next, 0, CallOptions.ASYNC);
+    group.send(Tensor.allocate(DType.FLOAT32, 300_000), next, 7, CallOptions.ASYNC);
   }
 
   private static void leaveSymmetric(ProcessGroup group) {

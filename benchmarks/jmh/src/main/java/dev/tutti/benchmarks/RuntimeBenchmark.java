@@ -1,8 +1,9 @@
 package dev.tutti.benchmarks;
 
-import dev.tutti.AllReduceOptions;
+import dev.tutti.CallOptions;
 import dev.tutti.GroupOptions;
 import dev.tutti.ProcessGroup;
+import dev.tutti.ReduceOp;
 import dev.tutti.Tensor;
 import dev.tutti.fake.FakeProvider;
 import dev.tutti.store.HashStore;
@@ -57,6 +58,6 @@ public class RuntimeBenchmark {
   /** Returns a work, which the caller awaits; runs on the group's thread. */
   @Benchmark
   public void asynchronous() {
-    group.allReduce(tensor, AllReduceOptions.DEFAULT.withAsync()).await();
+    group.allReduce(tensor, ReduceOp.SUM, CallOptions.ASYNC).await();
   }
 }

@@ -1,9 +1,9 @@
 package dev.tutti.cli.bench;
 
+import dev.tutti.CallOptions;
 import dev.tutti.Capabilities;
 import dev.tutti.DType;
 import dev.tutti.OpType;
-import dev.tutti.P2pOptions;
 import dev.tutti.ProcessGroup;
 import dev.tutti.ReduceOp;
 import dev.tutti.Tensor;
@@ -193,7 +193,7 @@ enum BenchOp {
       int previous = (s.rank() + s.size() - 1) % s.size();
       Runnable call =
           () -> {
-            Work received = s.group.recv(output, previous, P2pOptions.DEFAULT.withAsync());
+            Work received = s.group.recv(output, previous, 0, CallOptions.ASYNC);
             s.group.send(input, next);
             received.await();
           };

@@ -1,8 +1,8 @@
 package dev.tutti.cli.run;
 
+import dev.tutti.CallOptions;
 import dev.tutti.CollectiveException;
 import dev.tutti.GroupOptions;
-import dev.tutti.P2pOptions;
 import dev.tutti.ProcessGroup;
 import dev.tutti.Tensor;
 import dev.tutti.TuttiException;
@@ -111,9 +111,7 @@ final class KillRoundsRank {
         Tensor received = Tensor.of(new float[ELEMENTS]);
         Work receive =
             group.recv(
-                received,
-                (group.rank() + group.size() - 1) % group.size(),
-                P2pOptions.DEFAULT.withAsync());
+                received, (group.rank() + group.size() - 1) % group.size(), 0, CallOptions.ASYNC);
         group.send(Tensor.of(new float[ELEMENTS]), (group.rank() + 1) % group.size());
         receive.await();
       }

@@ -1,20 +1,12 @@
 package dev.tutti.testing.fuzz;
 
-import dev.tutti.AllGatherOptions;
-import dev.tutti.AllReduceOptions;
-import dev.tutti.AllToAllOptions;
-import dev.tutti.BarrierOptions;
 import dev.tutti.Batch;
-import dev.tutti.BroadcastOptions;
+import dev.tutti.CallOptions;
 import dev.tutti.Codec;
 import dev.tutti.DType;
-import dev.tutti.GatherOptions;
-import dev.tutti.P2pOptions;
+import dev.tutti.MissingRanks;
 import dev.tutti.ProcessGroup;
 import dev.tutti.ReduceOp;
-import dev.tutti.ReduceOptions;
-import dev.tutti.ReduceScatterOptions;
-import dev.tutti.ScatterOptions;
 import dev.tutti.SymmetricMemory;
 import dev.tutti.Tensor;
 import dev.tutti.Work;
@@ -39,6 +31,7 @@ final class StepCall {
   private final Step step;
   private final ProcessGroup group;
   private final boolean async;
+  private final CallOptions options;
   private final int rank;
   private final int size;
   private final List<Work> works = new ArrayList<>();
@@ -62,6 +55,7 @@ final class StepCall {
     this.step = step;
     this.group = group;
     this.async = async;
+    this.options = async ? CallOptions.ASYNC : CallOptions.DEFAULT;
     this.rank = group.rank();
     this.size = group.size();
   }
@@ -118,7 +112,9 @@ final class StepCall {
       case ALL_TO_ALL -> allToAll();
       case ALL_TO_ALL_SINGLE -> allToAllSingle();
       case BARRIER -> barrier();
-      case MONITORED_BARRIER -> group.monitoredBarrier(group.timeout(), step.root() == 0);
+      case MONITORED_BARRIER ->
+          group.monitoredBarrier(
+              group.timeout(), step.root() == 0 ? MissingRanks.ALL : MissingRanks.FIRST);
       case BATCH -> batch();
       case ALL_GATHER_OBJECT ->
           checkObjects(group.allGatherObject(object(rank), Codec.BYTES), this::object);
@@ -229,8 +225,7 @@ final class StepCall {
       group.broadcast(tensor, step.root());
       return;
     }
-    BroadcastOptions options = BroadcastOptions.DEFAULT.withRoot(step.root());
-    add(group.broadcast(tensor, async ? options.withAsync() : options));
+    add(group.broadcast(tensor, step.root(), options));
   }
 
   private void add(Work work) {
@@ -241,17 +236,12 @@ final class StepCall {
     return shaped(name, slot, count, brought(slot, count), reduced(slot, count));
   }
 
-  private AllReduceOptions allReduceOptions() {
-    AllReduceOptions options = AllReduceOptions.DEFAULT.withReduceOp(op());
-    return async ? options.withAsync() : options;
-  }
-
   private void allReduce() {
     Tensor tensor = reducedTensor("tensor", 0, step.count());
     if (isBrief()) {
       group.allReduce(tensor, op());
     } else {
-      add(group.allReduce(tensor, allReduceOptions()));
+      add(group.allReduce(tensor, op(), options));
     }
   }
 
@@ -260,7 +250,7 @@ final class StepCall {
     for (int i = 0; i < step.counts().size(); i++) {
       tensors.add(reducedTensor("tensors[" + i + "]", i, step.counts().get(i)));
     }
-    add(group.allReduceCoalesced(tensors, allReduceOptions()));
+    add(group.allReduceCoalesced(tensors, op(), options));
   }
 
   private void allReduceSparse() {
@@ -277,10 +267,7 @@ final class StepCall {
             ProgramReference.encoded(step.dtype(), reference.addends(step, rank)),
             places.length);
     elements += places.length;
-    AllReduceOptions options = AllReduceOptions.DEFAULT;
-    Work work =
-        group.allReduce(
-            Tensor.sparse(indices, values, PLACES), async ? options.withAsync() : options);
+    Work work = group.allReduce(Tensor.sparse(indices, values, PLACES), ReduceOp.SUM, options);
     add(work);
     checks.add(() -> checkSparse(work));
   }
@@ -322,8 +309,7 @@ final class StepCall {
       group.reduce(tensor, op(), step.root());
       return;
     }
-    ReduceOptions options = ReduceOptions.DEFAULT.withReduceOp(op()).withRoot(step.root());
-    add(group.reduce(tensor, async ? options.withAsync() : options));
+    add(group.reduce(tensor, op(), step.root(), options));
   }
 
   private List<Tensor> outputs(IntFunction<byte[]> expected) {
@@ -350,8 +336,7 @@ final class StepCall {
     List<Tensor> outputs = outputs(from -> moved(0, from, step.counts().get(from)));
     int count = step.counts().get(rank);
     Tensor input = input("input", 0, count, moved(0, rank, count));
-    AllGatherOptions options = AllGatherOptions.DEFAULT;
-    add(group.allGather(outputs, input, async ? options.withAsync() : options));
+    add(group.allGather(outputs, input, options));
   }
 
   private byte[] gathered(int slot, int count) {
@@ -378,8 +363,7 @@ final class StepCall {
       group.allGatherInto(output, input);
       return;
     }
-    AllGatherOptions options = AllGatherOptions.DEFAULT;
-    add(group.allGatherInto(output, input, async ? options.withAsync() : options));
+    add(group.allGatherInto(output, input, options));
   }
 
   private void allGatherCoalesced() {
@@ -390,8 +374,7 @@ final class StepCall {
       outputs.add(output("outputs[" + i + "]", i, count * size, gathered(i, count)));
       inputs.add(input("inputs[" + i + "]", i, count, moved(i, rank, count)));
     }
-    AllGatherOptions options = AllGatherOptions.DEFAULT;
-    add(group.allGatherIntoCoalesced(outputs, inputs, async ? options.withAsync() : options));
+    add(group.allGatherIntoCoalesced(outputs, inputs, options));
   }
 
   private void gather() {
@@ -399,8 +382,7 @@ final class StepCall {
     boolean root = rank == step.root();
     List<Tensor> outputs = root ? outputs(from -> moved(0, from, count)) : List.of();
     Tensor input = input("input", 0, count, moved(0, rank, count));
-    GatherOptions options = GatherOptions.DEFAULT.withRoot(step.root());
-    add(group.gather(outputs, input, async ? options.withAsync() : options));
+    add(group.gather(outputs, input, step.root(), options));
   }
 
   private void scatter() {
@@ -408,20 +390,14 @@ final class StepCall {
     boolean root = rank == step.root();
     List<Tensor> inputs = root ? inputs(to -> moved(to, step.root(), count)) : List.of();
     Tensor output = output("output", 0, count, moved(rank, step.root(), count));
-    ScatterOptions options = ScatterOptions.DEFAULT.withRoot(step.root());
-    add(group.scatter(output, inputs, async ? options.withAsync() : options));
-  }
-
-  private ReduceScatterOptions reduceScatterOptions() {
-    ReduceScatterOptions options = ReduceScatterOptions.DEFAULT.withReduceOp(op());
-    return async ? options.withAsync() : options;
+    add(group.scatter(output, inputs, step.root(), options));
   }
 
   private void reduceScatter() {
     List<Tensor> inputs = inputs(to -> brought(to, step.counts().get(to)));
     int count = step.counts().get(rank);
     Tensor output = output("output", 0, count, reduced(rank, count));
-    add(group.reduceScatter(output, inputs, reduceScatterOptions()));
+    add(group.reduceScatter(output, inputs, op(), options));
   }
 
   /** Returns what this rank brings to a reduction of equal parts. */
@@ -450,7 +426,7 @@ final class StepCall {
     if (isBrief()) {
       group.reduceScatterInto(output, input, op());
     } else {
-      add(group.reduceScatterInto(output, input, reduceScatterOptions()));
+      add(group.reduceScatterInto(output, input, op(), options));
     }
   }
 
@@ -462,7 +438,7 @@ final class StepCall {
       inputs.add(input("inputs[" + i + "]", i, count * size, broughtParts(i, count)));
       outputs.add(output("outputs[" + i + "]", i, count, reduced(i * size + rank, count)));
     }
-    add(group.reduceScatterIntoCoalesced(outputs, inputs, reduceScatterOptions()));
+    add(group.reduceScatterIntoCoalesced(outputs, inputs, op(), options));
   }
 
   private int pair(int from, int to) {
@@ -472,40 +448,35 @@ final class StepCall {
   private void allToAll() {
     List<Tensor> outputs = outputs(from -> moved(rank, from, pair(from, rank)));
     List<Tensor> inputs = inputs(to -> moved(to, rank, pair(rank, to)));
-    AllToAllOptions options = AllToAllOptions.DEFAULT;
-    add(group.allToAll(outputs, inputs, async ? options.withAsync() : options));
+    add(group.allToAll(outputs, inputs, options));
   }
 
   private void allToAllSingle() {
     byte[] sent = new byte[0];
     byte[] received = new byte[0];
-    List<Long> toEach = new ArrayList<>();
-    List<Long> fromEach = new ArrayList<>();
+    long[] toEach = new long[size];
+    long[] fromEach = new long[size];
     for (int peer = 0; peer < size; peer++) {
       sent = ProgramReference.joined(sent, moved(peer, rank, pair(rank, peer)));
       received = ProgramReference.joined(received, moved(rank, peer, pair(peer, rank)));
-      toEach.add((long) pair(rank, peer));
-      fromEach.add((long) pair(peer, rank));
+      toEach[peer] = pair(rank, peer);
+      fromEach[peer] = pair(peer, rank);
     }
     int width = step.dtype().byteSize();
     Tensor input = input("input", 0, sent.length / width, sent);
     Tensor output = output("output", 0, received.length / width, received);
     boolean even = step.counts().stream().distinct().count() == 1;
-    AllToAllOptions options = AllToAllOptions.DEFAULT;
     add(
-        group.allToAllSingle(
-            output,
-            input,
-            even ? List.of() : fromEach,
-            even ? List.of() : toEach,
-            async ? options.withAsync() : options));
+        even
+            ? group.allToAllSingle(output, input, options)
+            : group.allToAllSingle(output, input, fromEach, toEach, options));
   }
 
   private void barrier() {
     if (isBrief()) {
       group.barrier();
     } else {
-      add(group.barrier(async ? BarrierOptions.DEFAULT.withAsync() : BarrierOptions.DEFAULT));
+      add(group.barrier(options));
     }
   }
 
@@ -598,9 +569,8 @@ final class StepCall {
     }
   }
 
-  private P2pOptions messageOptions(boolean returnsAtOnce) {
-    P2pOptions options = P2pOptions.DEFAULT.withTag(step.tag());
-    return returnsAtOnce ? options.withAsync() : options;
+  private CallOptions messageOptions(boolean returnsAtOnce) {
+    return returnsAtOnce ? CallOptions.ASYNC : CallOptions.DEFAULT;
   }
 
   private Tensor sent(int slot, int count) {
@@ -620,7 +590,7 @@ final class StepCall {
       if (isBrief() && step.tag() == 0) {
         group.send(tensor, step.peer());
       } else {
-        add(group.send(tensor, step.peer(), messageOptions(async)));
+        add(group.send(tensor, step.peer(), 0, messageOptions(async)));
       }
       return;
     }
@@ -628,7 +598,7 @@ final class StepCall {
     if (isBrief() && step.tag() == 0) {
       group.recv(tensor, step.root());
     } else {
-      add(group.recv(tensor, step.root(), messageOptions(async)));
+      add(group.recv(tensor, step.root(), 0, messageOptions(async)));
     }
   }
 
@@ -638,8 +608,8 @@ final class StepCall {
     }
     int count = step.count();
     int previous = (rank + size - 1) % size;
-    add(group.recv(received(0, previous, count), previous, messageOptions(true)));
-    add(group.send(sent(0, count), (rank + 1) % size, messageOptions(async)));
+    add(group.recv(received(0, previous, count), previous, 0, messageOptions(true)));
+    add(group.send(sent(0, count), (rank + 1) % size, 0, messageOptions(async)));
     if (!async) {
       works.forEach(Work::await);
     }
@@ -661,13 +631,13 @@ final class StepCall {
   private void anySource() {
     int root = step.root();
     if (rank != root) {
-      add(group.send(sent(0, step.count()), root, messageOptions(async)));
+      add(group.send(sent(0, step.count()), root, 0, messageOptions(async)));
       return;
     }
     Set<Integer> sources = new HashSet<>();
     boolean byName = step.peer() != root;
     if (byName) {
-      add(group.recv(received(0, step.peer(), step.count()), step.peer(), messageOptions(true)));
+      add(group.recv(received(0, step.peer(), step.count()), step.peer(), 0, messageOptions(true)));
       sources.add(step.peer());
     }
     for (int i = byName ? 2 : 1; i < size; i++) {
@@ -690,7 +660,7 @@ final class StepCall {
             count,
             blank(count));
     elements += count;
-    Work work = group.recvAnySource(canary.tensor(), messageOptions(async));
+    Work work = group.recvAnySource(canary.tensor(), 0, messageOptions(async));
     add(work);
     checks.add(
         () -> {

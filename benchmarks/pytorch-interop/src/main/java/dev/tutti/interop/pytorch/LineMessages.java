@@ -1,6 +1,6 @@
 package dev.tutti.interop.pytorch;
 
-import dev.tutti.P2pOptions;
+import dev.tutti.CallOptions;
 import dev.tutti.ProcessGroup;
 import dev.tutti.Tensor;
 import dev.tutti.Work;
@@ -25,12 +25,11 @@ final class LineMessages {
   void exchange() {
     for (int from = 0; from < group.size(); from++) {
       for (int to = 0; to < group.size(); to++) {
-        P2pOptions tagged = P2pOptions.DEFAULT.withTag(7 + from);
         if (group.rank() == from && to != from) {
-          group.send(mine(), to, tagged);
+          group.send(mine(), to, 7 + from, CallOptions.DEFAULT);
         } else if (group.rank() == to && to != from) {
           Tensor received = tensors.empty(line.number(2));
-          group.recv(received, from, tagged);
+          group.recv(received, from, 7 + from, CallOptions.DEFAULT);
           tensors.result(received);
         }
       }
@@ -38,27 +37,29 @@ final class LineMessages {
   }
 
   void ring() {
-    P2pOptions options = P2pOptions.DEFAULT.withTag(RING_TAG).withAsync();
     Tensor received = tensors.empty(line.number(2));
     Tensor sent = mine();
-    Work sending = group.send(sent, (group.rank() + 1) % group.size(), options);
+    Work sending = group.send(sent, (group.rank() + 1) % group.size(), RING_TAG, CallOptions.ASYNC);
     Work receiving =
-        group.recv(received, (group.rank() + group.size() - 1) % group.size(), options);
+        group.recv(
+            received,
+            (group.rank() + group.size() - 1) % group.size(),
+            RING_TAG,
+            CallOptions.ASYNC);
     sending.await();
     receiving.await();
     tensors.result(received);
   }
 
   void anySource() {
-    P2pOptions options = P2pOptions.DEFAULT.withTag(ANY_TAG);
     if (group.rank() != line.root()) {
-      group.send(mine(), line.root(), options);
+      group.send(mine(), line.root(), ANY_TAG, CallOptions.DEFAULT);
       return;
     }
     Map<Integer, Tensor> bySender = new TreeMap<>();
     for (int i = 1; i < group.size(); i++) {
       Tensor received = tensors.empty(line.number(2));
-      Work work = group.recvAnySource(received, options.withAsync());
+      Work work = group.recvAnySource(received, ANY_TAG, CallOptions.ASYNC);
       work.await();
       bySender.put(work.sourceRank(), received);
     }

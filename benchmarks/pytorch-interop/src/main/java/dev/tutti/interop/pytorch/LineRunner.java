@@ -2,13 +2,11 @@ package dev.tutti.interop.pytorch;
 
 import static dev.tutti.interop.pytorch.LineTensors.sum;
 
-import dev.tutti.AllGatherOptions;
-import dev.tutti.AllReduceOptions;
-import dev.tutti.AllToAllOptions;
+import dev.tutti.CallOptions;
 import dev.tutti.DType;
+import dev.tutti.MissingRanks;
 import dev.tutti.ProcessGroup;
 import dev.tutti.ReduceOp;
-import dev.tutti.ReduceScatterOptions;
 import dev.tutti.Tensor;
 import java.time.Duration;
 import java.util.Arrays;
@@ -36,7 +34,7 @@ final class LineRunner {
       return new byte[0];
     }
     if (line.op().equals("monitored_barrier")) {
-      group.monitoredBarrier(Duration.ofSeconds(20), false);
+      group.monitoredBarrier(Duration.ofSeconds(20), MissingRanks.FIRST);
       return new byte[0];
     }
     LineTensors tensors = new LineTensors(group, line);
@@ -60,7 +58,7 @@ final class LineRunner {
       case "allreduce_coalesced" -> {
         long[] counts = line.counts(3);
         List<Tensor> all = tensors.split(tensors.toReduce(sum(counts)), counts);
-        group.allReduceCoalesced(all, AllReduceOptions.DEFAULT.withReduceOp(op()));
+        group.allReduceCoalesced(all, op(), CallOptions.DEFAULT);
         tensors.results(all);
       }
       case "allreduce_sparse" -> allReduceSparse(tensors);
@@ -140,7 +138,8 @@ final class LineRunner {
     Tensor values = tensors.toReduce((long) stored * columns).view(stored, columns);
     Tensor sum =
         group
-            .allReduce(Tensor.sparse(indices, values, rows, columns), AllReduceOptions.DEFAULT)
+            .allReduce(
+                Tensor.sparse(indices, values, rows, columns), ReduceOp.SUM, CallOptions.DEFAULT)
             .result()
             .getFirst();
     Tensor dense = Tensor.allocate(tensors.type(), rows, columns);
@@ -155,8 +154,7 @@ final class LineRunner {
     long[] whole = LongStream.of(counts).map(count -> count * group.size()).toArray();
     List<Tensor> inputs = tensors.split(tensors.toReduce(sum(whole)), whole);
     List<Tensor> outputs = LongStream.of(counts).mapToObj(tensors::empty).toList();
-    group.reduceScatterIntoCoalesced(
-        outputs, inputs, ReduceScatterOptions.DEFAULT.withReduceOp(op()));
+    group.reduceScatterIntoCoalesced(outputs, inputs, op(), CallOptions.DEFAULT);
     tensors.results(outputs);
   }
 
@@ -165,7 +163,7 @@ final class LineRunner {
     List<Tensor> inputs = tensors.split(tensors.toMove(sum(counts)), counts);
     List<Tensor> outputs =
         LongStream.of(counts).mapToObj(count -> tensors.empty(count * group.size())).toList();
-    group.allGatherIntoCoalesced(outputs, inputs, AllGatherOptions.DEFAULT);
+    group.allGatherIntoCoalesced(outputs, inputs, CallOptions.DEFAULT);
     return outputs;
   }
 
@@ -177,11 +175,11 @@ final class LineRunner {
       return;
     }
     long[][] splits = line.splits();
-    List<Long> sent = Arrays.stream(splits[group.rank()]).boxed().toList();
-    List<Long> received = Arrays.stream(splits).map(row -> row[group.rank()]).toList();
-    Tensor output = tensors.empty(received.stream().mapToLong(Long::longValue).sum());
-    Tensor input = tensors.toMove(sum(splits[group.rank()]));
-    group.allToAllSingle(output, input, received, sent, AllToAllOptions.DEFAULT);
+    long[] sent = splits[group.rank()];
+    long[] received = Arrays.stream(splits).mapToLong(row -> row[group.rank()]).toArray();
+    Tensor output = tensors.empty(sum(received));
+    Tensor input = tensors.toMove(sum(sent));
+    group.allToAllSingle(output, input, received, sent);
     tensors.result(output);
   }
 

@@ -1,0 +1,108 @@
+package dev.tutti;
+
+import java.time.Duration;
+import java.util.Objects;
+import java.util.Optional;
+
+/**
+ * The options that every operation of a {@link ProcessGroup} takes as its last argument: deadline,
+ * async, and the algorithm that is asked for. Immutable; each {@code with} method returns a changed
+ * copy.
+ */
+public final class CallOptions {
+  /** The group's deadline; the call returns when the operation is done. */
+  public static final CallOptions DEFAULT =
+      new CallOptions(Optional.empty(), false, AllReduceAlgorithm.AUTO);
+
+  /** The group's deadline; the call returns at once. */
+  public static final CallOptions ASYNC = DEFAULT.withAsync();
+
+  private final Optional<Duration> timeout;
+  private final boolean async;
+  private final AllReduceAlgorithm algorithm;
+
+  private CallOptions(Optional<Duration> timeout, boolean async, AllReduceAlgorithm algorithm) {
+    this.timeout = timeout;
+    this.async = async;
+    this.algorithm = algorithm;
+  }
+
+  /**
+   * Returns {@link #DEFAULT} with a deadline.
+   *
+   * @param timeout from the call; positive
+   * @throws IllegalArgumentException if it is not positive
+   */
+  public static CallOptions timeout(Duration timeout) {
+    return DEFAULT.withTimeout(timeout);
+  }
+
+  /**
+   * Returns these options with another deadline.
+   *
+   * @param timeout from the call; positive
+   * @throws IllegalArgumentException if it is not positive
+   */
+  public CallOptions withTimeout(Duration timeout) {
+    if (timeout == null || !timeout.isPositive()) {
+      throw new IllegalArgumentException("timeout must be positive, but is " + timeout);
+    }
+    return new CallOptions(Optional.of(timeout), async, algorithm);
+  }
+
+  /** Returns these options for a call that returns at once. */
+  public CallOptions withAsync() {
+    return new CallOptions(timeout, true, algorithm);
+  }
+
+  /**
+   * Returns these options for an all-reduce of one dense tensor by an algorithm. Where the backend
+   * cannot, for this tensor or at all, and with every other operation, the call throws {@link
+   * UnsupportedOperationException} with the reason, on all ranks alike, and leaves tensors and
+   * group as they were.
+   *
+   * @param algorithm the same on all ranks
+   */
+  public CallOptions withAlgorithm(AllReduceAlgorithm algorithm) {
+    return new CallOptions(timeout, async, Objects.requireNonNull(algorithm, "algorithm"));
+  }
+
+  /** Returns the deadline from the call; empty for the group's. */
+  public Optional<Duration> timeout() {
+    return timeout;
+  }
+
+  /** Tells whether the call returns at once instead of when the operation is done. */
+  public boolean isAsync() {
+    return async;
+  }
+
+  /** Returns how to do an all-reduce. */
+  public AllReduceAlgorithm algorithm() {
+    return algorithm;
+  }
+
+  @Override
+  public boolean equals(Object other) {
+    return other instanceof CallOptions o
+        && timeout.equals(o.timeout)
+        && async == o.async
+        && algorithm == o.algorithm;
+  }
+
+  @Override
+  public int hashCode() {
+    return Objects.hash(timeout, async, algorithm);
+  }
+
+  @Override
+  public String toString() {
+    return "CallOptions[timeout="
+        + timeout.map(Duration::toString).orElse("the group's")
+        + ", async="
+        + async
+        + ", algorithm="
+        + algorithm.label()
+        + "]";
+  }
+}
