@@ -1,24 +1,230 @@
 package dev.tutti;
 
+import java.util.Arrays;
+import java.util.Collection;
 import java.util.Collections;
 import java.util.EnumSet;
+import java.util.List;
+import java.util.Objects;
 import java.util.Set;
 
 /**
  * Says what a backend can do, so that a call it cannot do is refused before anything is sent.
  *
- * @param operations operations it has; {@link OpType#ALL_REDUCE_SPARSE} stands for sparse tensors
- * @param movable element types it moves between ranks
- * @param reducible element types it reduces
- * @param reduceOps operators it has, on the types on which they are defined
- * @param features what else it has
+ * <p>A backend names what it has, by a {@link #builder()} or by {@link #ofVersion1}. Neither takes
+ * in what a later version of Tutti adds: an old backend never declares an operation, type or
+ * operator that it has not heard of.
  */
-public record Capabilities(
-    Set<OpType> operations,
-    Set<DType> movable,
-    Set<DType> reducible,
-    Set<ReduceOp.Kind> reduceOps,
-    Set<Feature> features) {
+public final class Capabilities {
+  private static final Capabilities VERSION_1 =
+      builder()
+          .operations(
+              List.of(
+                  OpType.BROADCAST,
+                  OpType.ALL_REDUCE,
+                  OpType.ALL_REDUCE_COALESCED,
+                  OpType.REDUCE,
+                  OpType.ALL_GATHER,
+                  OpType.ALL_GATHER_INTO,
+                  OpType.ALL_GATHER_INTO_COALESCED,
+                  OpType.GATHER,
+                  OpType.SCATTER,
+                  OpType.REDUCE_SCATTER,
+                  OpType.ALL_TO_ALL_SINGLE,
+                  OpType.ALL_TO_ALL,
+                  OpType.SEND,
+                  OpType.RECV,
+                  OpType.RECV_ANY_SOURCE,
+                  OpType.BARRIER,
+                  OpType.REDUCE_SCATTER_INTO,
+                  OpType.ALL_REDUCE_SPARSE,
+                  OpType.MONITORED_BARRIER,
+                  OpType.REDUCE_SCATTER_INTO_COALESCED))
+          .movable(
+              List.of(
+                  DType.FLOAT32,
+                  DType.FLOAT64,
+                  DType.FLOAT16,
+                  DType.BFLOAT16,
+                  DType.INT8,
+                  DType.UINT8,
+                  DType.BOOL,
+                  DType.INT16,
+                  DType.INT32,
+                  DType.INT64,
+                  DType.COMPLEX64,
+                  DType.COMPLEX128,
+                  DType.FLOAT8_E4M3FN,
+                  DType.FLOAT8_E5M2,
+                  DType.FLOAT8_E4M3FNUZ,
+                  DType.FLOAT8_E5M2FNUZ))
+          .reducible(
+              List.of(
+                  DType.FLOAT32,
+                  DType.FLOAT64,
+                  DType.FLOAT16,
+                  DType.BFLOAT16,
+                  DType.INT8,
+                  DType.UINT8,
+                  DType.BOOL,
+                  DType.INT16,
+                  DType.INT32,
+                  DType.INT64,
+                  DType.COMPLEX64,
+                  DType.COMPLEX128))
+          .reduceOps(
+              List.of(
+                  ReduceOp.Kind.SUM,
+                  ReduceOp.Kind.AVG,
+                  ReduceOp.Kind.PRODUCT,
+                  ReduceOp.Kind.MIN,
+                  ReduceOp.Kind.MAX,
+                  ReduceOp.Kind.BAND,
+                  ReduceOp.Kind.BOR,
+                  ReduceOp.Kind.BXOR,
+                  ReduceOp.Kind.PREMUL_SUM))
+          .build();
+
+  private final Set<OpType> operations;
+  private final Set<DType> movable;
+  private final Set<DType> reducible;
+  private final Set<ReduceOp.Kind> reduceOps;
+  private final Set<Feature> features;
+
+  private Capabilities(Builder builder) {
+    operations = copy(OpType.class, builder.operations);
+    movable = copy(DType.class, builder.movable);
+    reducible = copy(DType.class, builder.reducible);
+    reduceOps = copy(ReduceOp.Kind.class, builder.reduceOps);
+    features = copy(Feature.class, builder.features);
+  }
+
+  /** Copies into a set that tells in one step whether an element is there: every call asks. */
+  private static <E extends Enum<E>> Set<E> copy(Class<E> type, Collection<E> elements) {
+    EnumSet<E> copy = EnumSet.noneOf(type);
+    copy.addAll(elements);
+    return Collections.unmodifiableSet(copy);
+  }
+
+  /** Starts capabilities that have nothing. */
+  public static Builder builder() {
+    return new Builder();
+  }
+
+  /**
+   * Creates the capabilities of a backend that has every operation, type and operator of version 1
+   * of the SPI. What later versions add is not among them.
+   *
+   * @param features what else it has
+   */
+  public static Capabilities ofVersion1(Feature... features) {
+    return VERSION_1.toBuilder().features(Arrays.asList(features)).build();
+  }
+
+  /** Starts capabilities that have what these have. */
+  public Builder toBuilder() {
+    return builder()
+        .operations(operations)
+        .movable(movable)
+        .reducible(reducible)
+        .reduceOps(reduceOps)
+        .features(features);
+  }
+
+  /**
+   * Creates the same capabilities without some operations.
+   *
+   * @param missing what is not there
+   */
+  public Capabilities without(OpType... missing) {
+    EnumSet<OpType> left = EnumSet.noneOf(OpType.class);
+    left.addAll(operations);
+    left.removeAll(Arrays.asList(missing));
+    return toBuilder().operations(left).build();
+  }
+
+  /**
+   * Creates the same capabilities without some features.
+   *
+   * @param missing what is not there
+   */
+  public Capabilities without(Set<Feature> missing) {
+    EnumSet<Feature> left = EnumSet.noneOf(Feature.class);
+    left.addAll(features);
+    left.removeAll(missing);
+    return toBuilder().features(left).build();
+  }
+
+  /** Returns the operations; {@link OpType#ALL_REDUCE_SPARSE} stands for sparse tensors. */
+  public Set<OpType> operations() {
+    return operations;
+  }
+
+  /** Returns the element types that can be moved between ranks. */
+  public Set<DType> movable() {
+    return movable;
+  }
+
+  /** Returns the element types that can be reduced. */
+  public Set<DType> reducible() {
+    return reducible;
+  }
+
+  /** Returns the operators, which are there on the types on which they are defined. */
+  public Set<ReduceOp.Kind> reduceOps() {
+    return reduceOps;
+  }
+
+  /** Returns what else is there. */
+  public Set<Feature> features() {
+    return features;
+  }
+
+  /** Tells whether an operation is there. */
+  public boolean has(OpType operation) {
+    return operations.contains(operation);
+  }
+
+  /** Tells whether a feature is there. */
+  public boolean has(Feature feature) {
+    return features.contains(feature);
+  }
+
+  /** Tells whether elements of a type can be reduced by an operator. */
+  public boolean canReduce(DType dtype, ReduceOp op) {
+    return reducible.contains(dtype) && reduceOps.contains(op.kind()) && op.isDefinedOn(dtype);
+  }
+
+  @Override
+  public boolean equals(Object other) {
+    return other instanceof Capabilities o
+        && operations.equals(o.operations)
+        && movable.equals(o.movable)
+        && reducible.equals(o.reducible)
+        && reduceOps.equals(o.reduceOps)
+        && features.equals(o.features);
+  }
+
+  @Override
+  public int hashCode() {
+    return Objects.hash(operations, movable, reducible, reduceOps, features);
+  }
+
+  @Override
+  public String toString() {
+    return "Capabilities[operations="
+        + operations
+        + ", movable="
+        + movable
+        + ", reducible="
+        + reducible
+        + ", reduceOps="
+        + reduceOps
+        + ", features="
+        + features
+        + "]";
+  }
+
   /** Names what a backend may have beside its operations. */
   public enum Feature {
     /** All-gather and reduce-scatter with parts of unequal size. */
@@ -39,70 +245,74 @@ public record Capabilities(
     DETECTS_DEAD_PEERS
   }
 
-  /** Creates capabilities; copies the sets. */
-  public Capabilities {
-    operations = copy(OpType.class, operations);
-    movable = copy(DType.class, movable);
-    reducible = copy(DType.class, reducible);
-    reduceOps = copy(ReduceOp.Kind.class, reduceOps);
-    features = copy(Feature.class, features);
-  }
+  /** Collects what a backend has; what is not said is not there. For one thread. */
+  public static final class Builder {
+    private Collection<OpType> operations = List.of();
+    private Collection<DType> movable = List.of();
+    private Collection<DType> reducible = List.of();
+    private Collection<ReduceOp.Kind> reduceOps = List.of();
+    private Collection<Feature> features = List.of();
 
-  /** Copies into a set that tells in one step whether an element is there: every call asks. */
-  private static <E extends Enum<E>> Set<E> copy(Class<E> type, Set<E> elements) {
-    EnumSet<E> copy = EnumSet.noneOf(type);
-    copy.addAll(elements);
-    return Collections.unmodifiableSet(copy);
-  }
+    private Builder() {}
 
-  /**
-   * Creates the capabilities of a backend that has every operation, type and operator.
-   *
-   * @param features what else it has
-   */
-  public static Capabilities all(Feature... features) {
-    EnumSet<DType> reducible = EnumSet.allOf(DType.class);
-    reducible.removeIf(DType::isOpaque);
-    return new Capabilities(
-        EnumSet.complementOf(
-            EnumSet.of(
-                OpType.UNKNOWN,
-                OpType.INIT,
-                OpType.CLOSE,
-                OpType.SPLIT,
-                OpType.SUBGROUP,
-                OpType.COALESCED,
-                OpType.ALLOCATE_SYMMETRIC)),
-        EnumSet.allOf(DType.class),
-        reducible,
-        EnumSet.allOf(ReduceOp.Kind.class),
-        Set.of(features));
-  }
+    /**
+     * Sets the operations.
+     *
+     * @param operations what it has; {@link OpType#ALL_REDUCE_SPARSE} stands for sparse tensors
+     * @return this builder
+     */
+    public Builder operations(Collection<OpType> operations) {
+      this.operations = List.copyOf(operations);
+      return this;
+    }
 
-  /**
-   * Creates the same capabilities without some features.
-   *
-   * @param missing what is not there
-   */
-  public Capabilities without(Set<Feature> missing) {
-    EnumSet<Feature> left = EnumSet.noneOf(Feature.class);
-    left.addAll(features);
-    left.removeAll(missing);
-    return new Capabilities(operations, movable, reducible, reduceOps, left);
-  }
+    /**
+     * Sets the element types that it moves between ranks.
+     *
+     * @param movable the types
+     * @return this builder
+     */
+    public Builder movable(Collection<DType> movable) {
+      this.movable = List.copyOf(movable);
+      return this;
+    }
 
-  /** Tells whether an operation is there. */
-  public boolean has(OpType operation) {
-    return operations.contains(operation);
-  }
+    /**
+     * Sets the element types that it reduces.
+     *
+     * @param reducible the types
+     * @return this builder
+     */
+    public Builder reducible(Collection<DType> reducible) {
+      this.reducible = List.copyOf(reducible);
+      return this;
+    }
 
-  /** Tells whether a feature is there. */
-  public boolean has(Feature feature) {
-    return features.contains(feature);
-  }
+    /**
+     * Sets the operators, which it has on the types on which they are defined.
+     *
+     * @param reduceOps the operators
+     * @return this builder
+     */
+    public Builder reduceOps(Collection<ReduceOp.Kind> reduceOps) {
+      this.reduceOps = List.copyOf(reduceOps);
+      return this;
+    }
 
-  /** Tells whether elements of a type can be reduced by an operator. */
-  public boolean canReduce(DType dtype, ReduceOp op) {
-    return reducible.contains(dtype) && reduceOps.contains(op.kind()) && op.isDefinedOn(dtype);
+    /**
+     * Sets what else it has.
+     *
+     * @param features the features
+     * @return this builder
+     */
+    public Builder features(Collection<Feature> features) {
+      this.features = List.copyOf(features);
+      return this;
+    }
+
+    /** Creates the capabilities. */
+    public Capabilities build() {
+      return new Capabilities(this);
+    }
   }
 }

@@ -1,73 +1,66 @@
 package dev.tutti;
 
-/** Names every operation of a process group, with c10d's numbers. */
+/** Names every operation of a process group, as its method is named. */
 public enum OpType {
   /** Copies the root's tensor to all ranks. */
-  BROADCAST(0, "broadcast"),
+  BROADCAST("broadcast"),
   /** Reduces to all ranks, in place. */
-  ALL_REDUCE(1, "allReduce"),
+  ALL_REDUCE("allReduce"),
   /** Reduces several tensors at once. */
-  ALL_REDUCE_COALESCED(2, "allReduceCoalesced"),
+  ALL_REDUCE_COALESCED("allReduceCoalesced"),
   /** Reduces to one rank. */
-  REDUCE(3, "reduce"),
+  REDUCE("reduce"),
   /** Gathers a tensor of each rank on all ranks. */
-  ALL_GATHER(4, "allGather"),
+  ALL_GATHER("allGather"),
   /** Gathers on all ranks into one tensor. */
-  ALL_GATHER_INTO(5, "allGatherInto"),
+  ALL_GATHER_INTO("allGatherInto"),
   /** Gathers several tensors at once. */
-  ALL_GATHER_COALESCED(6, "allGatherIntoCoalesced"),
+  ALL_GATHER_INTO_COALESCED("allGatherIntoCoalesced"),
   /** Gathers on one rank. */
-  GATHER(7, "gather"),
+  GATHER("gather"),
   /** Hands each rank one tensor of the root. */
-  SCATTER(8, "scatter"),
+  SCATTER("scatter"),
   /** Reduces and hands each rank its part. */
-  REDUCE_SCATTER(9, "reduceScatter"),
+  REDUCE_SCATTER("reduceScatter"),
   /** Exchanges parts of one tensor between all ranks. */
-  ALL_TO_ALL_SINGLE(10, "allToAllSingle"),
+  ALL_TO_ALL_SINGLE("allToAllSingle"),
   /** Exchanges tensors between all ranks. */
-  ALL_TO_ALL(11, "allToAll"),
+  ALL_TO_ALL("allToAll"),
   /** Sends to one peer. */
-  SEND(12, "send"),
+  SEND("send"),
   /** Receives from one peer. */
-  RECV(13, "recv"),
+  RECV("recv"),
   /** Receives from whichever peer sends first. */
-  RECV_ANY_SOURCE(14, "recvAnySource"),
+  RECV_ANY_SOURCE("recvAnySource"),
   /** Waits for all ranks. */
-  BARRIER(15, "barrier"),
+  BARRIER("barrier"),
   /** Reduces one tensor and hands each rank its part. */
-  REDUCE_SCATTER_INTO(16, "reduceScatterInto"),
+  REDUCE_SCATTER_INTO("reduceScatterInto"),
   /** Runs a batch of operations as one. */
-  COALESCED(17, "batch"),
+  BATCH("batch"),
   /** Reduces a sparse tensor to all ranks. */
-  ALL_REDUCE_SPARSE(18, "allReduceSparse"),
+  ALL_REDUCE_SPARSE("allReduceSparse"),
   /** Waits for all ranks and names the missing ones. */
-  MONITORED_BARRIER(19, "monitoredBarrier"),
+  MONITORED_BARRIER("monitoredBarrier"),
   /** Reduces and scatters several tensors at once. */
-  REDUCE_SCATTER_COALESCED(20, "reduceScatterIntoCoalesced"),
+  REDUCE_SCATTER_INTO_COALESCED("reduceScatterIntoCoalesced"),
   /** Creates groups out of another, by color. */
-  SPLIT(21, "split"),
+  SPLIT("split"),
   /** Sets a group up. */
-  INIT(22, "init"),
+  INIT("init"),
   /** Closes a group. */
-  CLOSE(23, "close"),
+  CLOSE("close"),
   /** Allocates symmetric memory. */
-  ALLOCATE_SYMMETRIC(24, "allocateSymmetric"),
+  ALLOCATE_SYMMETRIC("allocateSymmetric"),
   /** Creates a group of some ranks of another. */
-  SUBGROUP(25, "subgroup"),
+  SUBGROUP("subgroup"),
   /** Stands for anything else. */
-  UNKNOWN(100, "unknown");
+  UNKNOWN("unknown");
 
-  private final int code;
   private final String label;
 
-  OpType(int code, String label) {
-    this.code = code;
+  OpType(String label) {
     this.label = label;
-  }
-
-  /** Returns c10d's number; numbers 19 to 25 are Tutti's own. */
-  public int code() {
-    return code;
   }
 
   /** Returns the method name, as users write it. */

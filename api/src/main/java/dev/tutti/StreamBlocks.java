@@ -1,9 +1,7 @@
 package dev.tutti;
 
 import dev.tutti.internal.Providers;
-import dev.tutti.spi.StreamBlockProvider;
 import java.time.Duration;
-import java.util.Map;
 
 /**
  * Blocks streams of devices for programs of the user (c10d: {@code block_stream}); {@link
@@ -28,16 +26,6 @@ public final class StreamBlocks {
    * @throws IllegalStateException if the stream is being recorded into a graph
    */
   public static StreamBlock block(Device device, Duration timeout) {
-    Map<String, StreamBlockProvider> all = Providers.streamBlocks();
-    StreamBlockProvider provider = all.get(device.type());
-    if (provider == null) {
-      throw new UnsupportedOperationException(
-          "no stream block for "
-              + device
-              + "; found for "
-              + all.keySet()
-              + ". Add the jar that provides one, such as tutti-backend-cuda for 'cuda'");
-    }
-    return provider.block(device, timeout);
+    return Providers.streamBlock(device.type()).block(device, timeout);
   }
 }

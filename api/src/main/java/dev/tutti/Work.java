@@ -64,12 +64,21 @@ public interface Work {
   void synchronize();
 
   /**
-   * Blocks the current stream of the device by a {@link StreamBlock} until the operation ends, and
-   * returns at once.
+   * Blocks the calling thread's current stream by a {@link StreamBlock} until the operation ends,
+   * and returns at once.
    *
-   * @throws UnsupportedOperationException if no stream block provider exists for the device
+   * @throws UnsupportedOperationException if no kind of device has stream blocks, or several have
    */
   void blockCurrentStream();
+
+  /**
+   * Blocks the calling thread's current stream of a kind of device by a {@link StreamBlock} until
+   * the operation ends, and returns at once.
+   *
+   * @param deviceType such as {@code cuda}
+   * @throws UnsupportedOperationException if that kind of device has no stream blocks
+   */
+  void blockCurrentStream(String deviceType);
 
   /**
    * Returns a future that completes with {@link #result()}, or with what happened. Dependent

@@ -129,6 +129,11 @@ final class BatchWork implements Work {
   }
 
   @Override
+  public void blockCurrentStream(String deviceType) {
+    works.forEach(work -> work.blockCurrentStream(deviceType));
+  }
+
+  @Override
   public CompletableFuture<List<Tensor>> toCompletableFuture() {
     CompletableFuture<?>[] parts =
         works.stream().map(Work::toCompletableFuture).toArray(CompletableFuture<?>[]::new);
@@ -152,7 +157,7 @@ final class BatchWork implements Work {
 
   @Override
   public OpType opType() {
-    return OpType.COALESCED;
+    return OpType.BATCH;
   }
 
   @Override

@@ -6,12 +6,10 @@ import dev.tutti.FailureInfo;
 import dev.tutti.GroupClosedException;
 import dev.tutti.OpType;
 import dev.tutti.Settings;
-import dev.tutti.StreamBlock;
 import dev.tutti.TuttiException;
 import dev.tutti.WorkState;
 import dev.tutti.internal.FailureEvent.Kind;
 import dev.tutti.spi.Backend;
-import dev.tutti.spi.StreamBlockProvider;
 import java.lang.System.Logger.Level;
 import java.time.Duration;
 import java.util.List;
@@ -243,15 +241,6 @@ final class Group {
 
   void runCallback(Runnable callback) {
     Thread.ofVirtual().name("tutti-future").start(callback);
-  }
-
-  StreamBlock blockStream() {
-    for (StreamBlockProvider provider : Providers.streamBlocks().values()) {
-      if (!provider.deviceType().equals("cpu")) {
-        return provider.block(Duration.ZERO);
-      }
-    }
-    throw new UnsupportedOperationException("no stream block provider on the class path");
   }
 
   private void guarded(String what, Runnable call) {

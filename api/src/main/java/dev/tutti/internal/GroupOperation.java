@@ -12,6 +12,7 @@ import dev.tutti.spi.Backend;
 import dev.tutti.spi.Call;
 import dev.tutti.spi.DeviceEvent;
 import dev.tutti.spi.PeerLostException;
+import dev.tutti.spi.StreamBlockProvider;
 import java.time.Duration;
 import java.util.List;
 import java.util.Optional;
@@ -309,9 +310,25 @@ final class GroupOperation extends OperationState implements Work {
       pending.orderCurrentStream();
       return;
     }
+    block(Providers.streamBlock());
+  }
+
+  @Override
+  public void blockCurrentStream(String deviceType) {
+    StreamBlockProvider provider = Providers.streamBlock(deviceType);
+    BoundBackend bound = group.backends.get(deviceType);
+    DeviceEvent pending = bound != null && bound.backend() == backend ? deviceEvent() : null;
+    if (pending != null) {
+      pending.orderCurrentStream();
+      return;
+    }
+    block(provider);
+  }
+
+  private void block(StreamBlockProvider provider) {
     // The future is asked for first: a work that has none must not leave the stream blocked.
     CompletableFuture<List<Tensor>> done = toCompletableFuture();
-    StreamBlock block = group.blockStream();
+    StreamBlock block = provider.block(Duration.ZERO);
     CompletableFuture<List<Tensor>> _ = done.whenComplete((tensors, error) -> block.close());
   }
 

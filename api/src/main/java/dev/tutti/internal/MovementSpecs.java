@@ -61,7 +61,7 @@ final class MovementSpecs extends OperationSpecs {
 
   OperationSpec allGatherIntoCoalesced(
       List<Tensor> outputs, List<Tensor> inputs, CallOptions options) {
-    OpType op = OpType.ALL_GATHER_COALESCED;
+    OpType op = OpType.ALL_GATHER_INTO_COALESCED;
     checks.given(op, "options", options);
     BoundBackend backend = first(op, "inputs", inputs);
     checks.count(op, "outputs", outputs, inputs.size());

@@ -81,7 +81,7 @@ final class OperationBatch implements Batch {
       throw new IllegalStateException("a batch runs once; start a new one");
     }
     started = true;
-    group.ensureUsable(OpType.COALESCED);
+    group.ensureUsable(OpType.BATCH);
     List<OperationSpec> specs = new ArrayList<>();
     parts.forEach(part -> specs.add(part.apply(options)));
     List<Backend> begun = new ArrayList<>();

@@ -1,6 +1,7 @@
 package dev.tutti.internal;
 
 import dev.tutti.BackendException;
+import dev.tutti.Device;
 import dev.tutti.Settings;
 import dev.tutti.spi.BackendProvider;
 import dev.tutti.spi.StoreProvider;
@@ -14,8 +15,12 @@ import java.util.Locale;
 import java.util.Map;
 import java.util.Optional;
 import java.util.ServiceLoader;
+import java.util.Set;
 import java.util.TreeMap;
+import java.util.TreeSet;
 import java.util.function.Function;
+import java.util.function.IntSupplier;
+import java.util.function.Supplier;
 
 /**
  * Finds backends, stores and stream blocks by {@link ServiceLoader}, and refuses two of one name.
@@ -81,7 +86,7 @@ public final class Providers {
     for (BackendProvider provider : all.values()) {
       if (!provider.deviceTypes().contains(deviceType)) {
         reasons.add("'" + provider.name() + "' serves " + provider.deviceTypes());
-      } else if (!provider.autoSelectable(deviceType)) {
+      } else if (!provider.isAutoSelectable(deviceType)) {
         reasons.add("'" + provider.name() + "' must be asked for by name");
       } else {
         Optional<String> reason = reasonAgainst(provider, settings);
@@ -120,18 +125,83 @@ public final class Providers {
    * Tells why a backend cannot run here; also if its SPI version is another, or the check failed.
    */
   public static Optional<String> reasonAgainst(BackendProvider provider, Settings settings) {
-    if (provider.spiVersion() != BackendProvider.SPI_VERSION) {
-      return Optional.of(
-          "was made for SPI version "
-              + provider.spiVersion()
-              + ", this is "
-              + BackendProvider.SPI_VERSION);
-    }
+    return reasonAgainst(
+        provider::spiVersion, BackendProvider.SPI_VERSION, () -> provider.unusableReason(settings));
+  }
+
+  /** Tells why a store cannot run here; also if its SPI version is another, or the check failed. */
+  public static Optional<String> reasonAgainst(StoreProvider provider, Settings settings) {
+    return reasonAgainst(
+        provider::spiVersion, StoreProvider.SPI_VERSION, () -> provider.unusableReason(settings));
+  }
+
+  /**
+   * Tells why no stream can be blocked here; also if the SPI version is another, or the check
+   * failed.
+   */
+  public static Optional<String> reasonAgainst(StreamBlockProvider provider) {
+    return reasonAgainst(
+        provider::spiVersion, StreamBlockProvider.SPI_VERSION, provider::unusableReason);
+  }
+
+  private static Optional<String> reasonAgainst(
+      IntSupplier version, int expected, Supplier<Optional<String>> check) {
     try {
-      return provider.unusableReason(settings);
+      int made = version.getAsInt();
+      return made == expected
+          ? check.get()
+          : Optional.of("was made for SPI version " + made + ", this is " + expected);
     } catch (RuntimeException | LinkageError e) {
       return Optional.of("its check failed: " + e);
     }
+  }
+
+  /**
+   * Returns the only stream block provider of a device.
+   *
+   * @throws UnsupportedOperationException if there is none, or more than one, naming them
+   * @throws BackendException if it was made for another SPI version
+   */
+  static StreamBlockProvider streamBlock() {
+    Set<String> types = new TreeSet<>(streamBlocks().keySet());
+    types.remove(Device.CPU.type());
+    if (types.size() == 1) {
+      return streamBlock(types.iterator().next());
+    }
+    throw new UnsupportedOperationException(
+        types.isEmpty()
+            ? "no stream block provider on the class path"
+            : "stream blocks of several device types on the class path: "
+                + types
+                + "; name one, in Work.blockCurrentStream");
+  }
+
+  /**
+   * Returns the stream block provider of a kind of device, whether streams can be blocked here or
+   * not.
+   *
+   * @throws UnsupportedOperationException if there is none
+   * @throws BackendException if it was made for another SPI version
+   */
+  public static StreamBlockProvider streamBlock(String deviceType) {
+    Map<String, StreamBlockProvider> all = streamBlocks();
+    StreamBlockProvider provider = all.get(deviceType);
+    if (provider == null) {
+      throw new UnsupportedOperationException(
+          "no stream block for device type '"
+              + deviceType
+              + "'; found for "
+              + all.keySet()
+              + ". Add the jar that provides one, such as tutti-backend-cuda for 'cuda'");
+    }
+    // Its check may look for devices, which a call does anyway.
+    reasonAgainst(provider::spiVersion, StreamBlockProvider.SPI_VERSION, Optional::empty)
+        .ifPresent(
+            reason -> {
+              throw new BackendException(
+                  "stream block for '" + deviceType + "' cannot run here: " + reason);
+            });
+    return provider;
   }
 
   /** Throws if a backend cannot run here. */

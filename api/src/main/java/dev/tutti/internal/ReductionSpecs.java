@@ -129,7 +129,7 @@ final class ReductionSpecs extends OperationSpecs {
 
   OperationSpec reduceScatterIntoCoalesced(
       List<Tensor> outputs, List<Tensor> inputs, ReduceOp reduceOp, CallOptions options) {
-    OpType op = OpType.REDUCE_SCATTER_COALESCED;
+    OpType op = OpType.REDUCE_SCATTER_INTO_COALESCED;
     checks.given(op, "options", options);
     BoundBackend backend = first(op, "outputs", outputs);
     checks.count(op, "inputs", inputs, outputs.size());

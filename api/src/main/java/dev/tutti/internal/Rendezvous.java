@@ -186,7 +186,7 @@ final class Rendezvous {
     String servedBy = url.getRawAuthority() == null ? "" : server;
     int serverRank = servedBy.equals(RANK_0) ? 0 : -1;
     servedByOther = serverRank >= 0 && serverRank != rank;
-    Optional<String> reason = provider.unusableReason(settings);
+    Optional<String> reason = Providers.reasonAgainst(provider, settings);
     if (reason.isPresent()) {
       throw new RendezvousException("store '" + scheme + "' cannot run here: " + reason.get());
     }

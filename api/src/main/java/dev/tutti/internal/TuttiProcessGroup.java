@@ -372,7 +372,7 @@ final class TuttiProcessGroup implements ProcessGroup {
 
   @Override
   public Batch batch() {
-    group.ensureUsable(OpType.COALESCED);
+    group.ensureUsable(OpType.BATCH);
     return new OperationBatch(group, reductions, movements);
   }
 

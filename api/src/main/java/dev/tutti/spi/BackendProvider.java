@@ -12,18 +12,17 @@ import java.util.Set;
  * error. Making a provider must load nothing native and start nothing.
  */
 public interface BackendProvider {
-  /**
-   * Is the version of this interface and {@link Backend}; raised when old providers would break.
-   */
+  /** The version of this interface and {@link Backend}; raised when old providers would break. */
   int SPI_VERSION = 1;
 
   /** Returns the name by which users choose the backend, in lower case. */
   String name();
 
-  /** Returns the {@link #SPI_VERSION} that the provider was compiled with. */
-  default int spiVersion() {
-    return SPI_VERSION;
-  }
+  /**
+   * Returns the {@link #SPI_VERSION} that the provider was compiled with: write {@code return
+   * SPI_VERSION;}, and the compiler copies the number.
+   */
+  int spiVersion();
 
   /** Returns the kinds of device it serves, such as {@code cpu}. */
   Set<String> deviceTypes();
@@ -59,7 +58,7 @@ public interface BackendProvider {
   }
 
   /** Tells whether it may be chosen without being named. Fakes say no. */
-  default boolean autoSelectable() {
+  default boolean isAutoSelectable() {
     return true;
   }
 
@@ -68,8 +67,8 @@ public interface BackendProvider {
    *
    * @param deviceType one of {@link #deviceTypes()}
    */
-  default boolean autoSelectable(String deviceType) {
-    return autoSelectable();
+  default boolean isAutoSelectable(String deviceType) {
+    return isAutoSelectable();
   }
 
   /** Returns the settings that it reads, for the listing of {@code tutti doctor}. */

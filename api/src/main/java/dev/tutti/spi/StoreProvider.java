@@ -13,13 +13,17 @@ import java.util.Optional;
  * providers of one scheme are an error.
  */
 public interface StoreProvider {
+  /** The version of this interface and {@link Store}; raised when old providers would break. */
+  int SPI_VERSION = 1;
+
   /** Returns the scheme, such as {@code tcp}. */
   String scheme();
 
-  /** Returns the SPI version that the provider was compiled with. */
-  default int spiVersion() {
-    return BackendProvider.SPI_VERSION;
-  }
+  /**
+   * Returns the {@link #SPI_VERSION} that the provider was compiled with: write {@code return
+   * SPI_VERSION;}, and the compiler copies the number.
+   */
+  int spiVersion();
 
   /**
    * Returns why the store cannot run here, or empty if it can.

@@ -11,6 +11,17 @@ import java.util.Optional;
  * providers of one kind are an error.
  */
 public interface StreamBlockProvider {
+  /**
+   * The version of this interface and {@link StreamBlock}; raised when old providers would break.
+   */
+  int SPI_VERSION = 1;
+
+  /**
+   * Returns the {@link #SPI_VERSION} that the provider was compiled with: write {@code return
+   * SPI_VERSION;}, and the compiler copies the number.
+   */
+  int spiVersion();
+
   /** Returns the kind of device, such as {@code cuda}. */
   String deviceType();
 

@@ -11,6 +11,11 @@ public final class FileStoreProvider implements StoreProvider {
   public FileStoreProvider() {}
 
   @Override
+  public int spiVersion() {
+    return SPI_VERSION;
+  }
+
+  @Override
   public String scheme() {
     return "file";
   }

@@ -13,6 +13,11 @@ public final class TcpStoreProvider implements StoreProvider {
   public TcpStoreProvider() {}
 
   @Override
+  public int spiVersion() {
+    return SPI_VERSION;
+  }
+
+  @Override
   public String scheme() {
     return "tcp";
   }

@@ -23,6 +23,11 @@ class LocalProvider implements BackendProvider {
   private final Map<String, World> worlds = new ConcurrentHashMap<>();
 
   @Override
+  public int spiVersion() {
+    return SPI_VERSION;
+  }
+
+  @Override
   public String name() {
     return "local";
   }
@@ -34,12 +39,13 @@ class LocalProvider implements BackendProvider {
 
   @Override
   public Capabilities capabilities() {
-    return new Capabilities(
-        EnumSet.of(OpType.ALL_REDUCE, OpType.BARRIER, OpType.SEND, OpType.RECV),
-        EnumSet.allOf(DType.class),
-        EnumSet.of(DType.FLOAT32),
-        EnumSet.of(ReduceOp.Kind.SUM),
-        EnumSet.of(Capabilities.Feature.REAL_RESULTS, Capabilities.Feature.TAGS));
+    return Capabilities.builder()
+        .operations(EnumSet.of(OpType.ALL_REDUCE, OpType.BARRIER, OpType.SEND, OpType.RECV))
+        .movable(EnumSet.allOf(DType.class))
+        .reducible(EnumSet.of(DType.FLOAT32))
+        .reduceOps(EnumSet.of(ReduceOp.Kind.SUM))
+        .features(EnumSet.of(Capabilities.Feature.REAL_RESULTS, Capabilities.Feature.TAGS))
+        .build();
   }
 
   @Override

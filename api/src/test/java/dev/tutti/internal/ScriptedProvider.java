@@ -75,6 +75,11 @@ final class ScriptedProvider implements BackendProvider {
   }
 
   @Override
+  public int spiVersion() {
+    return SPI_VERSION;
+  }
+
+  @Override
   public String name() {
     return "scripted";
   }
@@ -86,11 +91,10 @@ final class ScriptedProvider implements BackendProvider {
 
   @Override
   public Capabilities capabilities() {
-    Capabilities all = Capabilities.all(features);
+    Capabilities all = Capabilities.ofVersion1(features);
     Set<OpType> operations = EnumSet.copyOf(all.operations());
     operations.removeAll(missing);
-    return new Capabilities(
-        operations, all.movable(), all.reducible(), all.reduceOps(), all.features());
+    return all.toBuilder().operations(operations).build();
   }
 
   @Override

@@ -53,13 +53,13 @@ abstract class DecoratedProvider implements BackendProvider {
   }
 
   @Override
-  public boolean autoSelectable() {
-    return inner.autoSelectable();
+  public boolean isAutoSelectable() {
+    return inner.isAutoSelectable();
   }
 
   @Override
-  public boolean autoSelectable(String deviceType) {
-    return inner.autoSelectable(deviceType);
+  public boolean isAutoSelectable(String deviceType) {
+    return inner.isAutoSelectable(deviceType);
   }
 
   @Override

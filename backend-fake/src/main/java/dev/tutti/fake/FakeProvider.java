@@ -70,6 +70,11 @@ public final class FakeProvider implements BackendProvider {
   }
 
   @Override
+  public int spiVersion() {
+    return SPI_VERSION;
+  }
+
+  @Override
   public String name() {
     return NAME;
   }
@@ -81,11 +86,11 @@ public final class FakeProvider implements BackendProvider {
 
   @Override
   public Capabilities capabilities() {
-    return Capabilities.all(Feature.UNEVEN_PARTS, Feature.TAGS);
+    return Capabilities.ofVersion1(Feature.UNEVEN_PARTS, Feature.TAGS);
   }
 
   @Override
-  public boolean autoSelectable() {
+  public boolean isAutoSelectable() {
     return false;
   }
 

@@ -60,7 +60,7 @@ final class Movement {
           }
         }
       }
-      case ALL_GATHER_INTO, ALL_GATHER_COALESCED -> {
+      case ALL_GATHER_INTO, ALL_GATHER_INTO_COALESCED -> {
         for (int i = 0; i < own.outputs().size(); i++) {
           Tensor output = own.outputs().get(i).flatten();
           for (int peer = 0; peer < calls.size(); peer++) {
@@ -74,7 +74,7 @@ final class Movement {
         Tensor output = own.outputs().get(0);
         new RankReducer().reduce(ops(calls), inputs(calls, rank), 0, output, 0, output.numel());
       }
-      case REDUCE_SCATTER_INTO, REDUCE_SCATTER_COALESCED -> {
+      case REDUCE_SCATTER_INTO, REDUCE_SCATTER_INTO_COALESCED -> {
         for (int i = 0; i < own.outputs().size(); i++) {
           Tensor output = own.outputs().get(i);
           long count = output.numel();

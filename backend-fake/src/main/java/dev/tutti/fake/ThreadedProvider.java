@@ -37,6 +37,11 @@ public final class ThreadedProvider implements BackendProvider {
   public ThreadedProvider() {}
 
   @Override
+  public int spiVersion() {
+    return SPI_VERSION;
+  }
+
+  @Override
   public String name() {
     return NAME;
   }
@@ -48,7 +53,7 @@ public final class ThreadedProvider implements BackendProvider {
 
   @Override
   public Capabilities capabilities() {
-    return Capabilities.all(
+    return Capabilities.ofVersion1(
         Feature.UNEVEN_PARTS,
         Feature.TAGS,
         Feature.SYMMETRIC_MEMORY,
@@ -57,7 +62,7 @@ public final class ThreadedProvider implements BackendProvider {
   }
 
   @Override
-  public boolean autoSelectable() {
+  public boolean isAutoSelectable() {
     return false;
   }
 

@@ -52,7 +52,7 @@ class DecoratorsTest {
           Map.entry(ReduceOp.class, ReduceOp.MAX),
           Map.entry(AllReduceAlgorithm.class, AllReduceAlgorithm.RING),
           Map.entry(Settings.class, Settings.ofEnvironment(Map.of())),
-          Map.entry(Capabilities.class, Capabilities.all()),
+          Map.entry(Capabilities.class, Capabilities.ofVersion1()),
           Map.entry(
               Operation.class, new TestOperation(OpType.RECV_ANY_SOURCE, 1, RawWorld.TIMEOUT)),
           Map.entry(DeviceEvent.class, nothing(DeviceEvent.class)),

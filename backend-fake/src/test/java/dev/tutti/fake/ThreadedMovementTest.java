@@ -61,7 +61,7 @@ class ThreadedMovementTest {
     rank.backend.allGatherInto(rank.op(OpType.ALL_GATHER_INTO), output, input);
     Tensor second = Tensor.allocate(dtype, rank.size, count);
     rank.backend.allGatherIntoCoalesced(
-        rank.op(OpType.ALL_GATHER_COALESCED), List.of(second), List.of(input));
+        rank.op(OpType.ALL_GATHER_INTO_COALESCED), List.of(second), List.of(input));
     List<Tensor> uneven = new ArrayList<>();
     for (int peer = 0; peer < rank.size; peer++) {
       check(output.select(0, peer), peer);

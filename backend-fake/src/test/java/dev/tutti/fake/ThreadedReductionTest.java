@@ -107,7 +107,7 @@ class ThreadedReductionTest {
 
           Tensor second = Tensor.allocate(dtype, COUNT);
           rank.backend.reduceScatterIntoCoalesced(
-              rank.op(OpType.REDUCE_SCATTER_COALESCED),
+              rank.op(OpType.REDUCE_SCATTER_INTO_COALESCED),
               List.of(output, second),
               List.of(input, before),
               op);

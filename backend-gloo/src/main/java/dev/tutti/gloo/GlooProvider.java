@@ -2,10 +2,8 @@ package dev.tutti.gloo;
 
 import dev.tutti.Capabilities;
 import dev.tutti.Capabilities.Feature;
-import dev.tutti.DType;
 import dev.tutti.Device;
 import dev.tutti.OpType;
-import dev.tutti.ReduceOp;
 import dev.tutti.RendezvousException;
 import dev.tutti.Setting;
 import dev.tutti.Settings;
@@ -99,36 +97,36 @@ public final class GlooProvider implements BackendProvider {
   private static final int MAX_TABLE_BYTES = 16 * 1024;
 
   private static final Capabilities CAPABILITIES =
-      new Capabilities(
-          EnumSet.of(
-              OpType.BROADCAST,
-              OpType.ALL_REDUCE,
-              OpType.ALL_REDUCE_COALESCED,
-              OpType.ALL_REDUCE_SPARSE,
-              OpType.REDUCE,
-              OpType.ALL_GATHER,
-              OpType.ALL_GATHER_INTO,
-              OpType.ALL_GATHER_COALESCED,
-              OpType.GATHER,
-              OpType.SCATTER,
-              OpType.REDUCE_SCATTER,
-              OpType.REDUCE_SCATTER_INTO,
-              OpType.REDUCE_SCATTER_COALESCED,
-              OpType.ALL_TO_ALL,
-              OpType.ALL_TO_ALL_SINGLE,
-              OpType.BARRIER,
-              OpType.MONITORED_BARRIER,
-              OpType.SEND,
-              OpType.RECV,
-              OpType.RECV_ANY_SOURCE),
-          EnumSet.allOf(DType.class),
-          reducible(),
-          EnumSet.allOf(ReduceOp.Kind.class),
-          EnumSet.of(
-              Feature.TAGS,
-              Feature.SYMMETRIC_MEMORY,
-              Feature.REAL_RESULTS,
-              Feature.DETECTS_DEAD_PEERS));
+      Capabilities.ofVersion1().toBuilder()
+          .operations(
+              EnumSet.of(
+                  OpType.BROADCAST,
+                  OpType.ALL_REDUCE,
+                  OpType.ALL_REDUCE_COALESCED,
+                  OpType.ALL_REDUCE_SPARSE,
+                  OpType.REDUCE,
+                  OpType.ALL_GATHER,
+                  OpType.ALL_GATHER_INTO,
+                  OpType.ALL_GATHER_INTO_COALESCED,
+                  OpType.GATHER,
+                  OpType.SCATTER,
+                  OpType.REDUCE_SCATTER,
+                  OpType.REDUCE_SCATTER_INTO,
+                  OpType.REDUCE_SCATTER_INTO_COALESCED,
+                  OpType.ALL_TO_ALL,
+                  OpType.ALL_TO_ALL_SINGLE,
+                  OpType.BARRIER,
+                  OpType.MONITORED_BARRIER,
+                  OpType.SEND,
+                  OpType.RECV,
+                  OpType.RECV_ANY_SOURCE))
+          .features(
+              EnumSet.of(
+                  Feature.TAGS,
+                  Feature.SYMMETRIC_MEMORY,
+                  Feature.REAL_RESULTS,
+                  Feature.DETECTS_DEAD_PEERS))
+          .build();
 
   private volatile @Nullable Map<String, GlooDeviceProvider> devices;
 
@@ -144,10 +142,9 @@ public final class GlooProvider implements BackendProvider {
     this.devices = DeviceProviders.byType(others);
   }
 
-  private static Set<DType> reducible() {
-    EnumSet<DType> types = EnumSet.allOf(DType.class);
-    types.removeIf(DType::isOpaque);
-    return types;
+  @Override
+  public int spiVersion() {
+    return SPI_VERSION;
   }
 
   @Override
@@ -178,7 +175,7 @@ public final class GlooProvider implements BackendProvider {
   }
 
   @Override
-  public boolean autoSelectable(String deviceType) {
+  public boolean isAutoSelectable(String deviceType) {
     return deviceType.equals(Device.CPU.type());
   }
 

@@ -39,6 +39,11 @@ class HostsProvider implements BackendProvider {
   }
 
   @Override
+  public int spiVersion() {
+    return SPI_VERSION;
+  }
+
+  @Override
   public String name() {
     return gloo.name();
   }

@@ -55,6 +55,11 @@ class SymmetricMemoryTest {
     private GlooBackend backend;
 
     @Override
+    public int spiVersion() {
+      return SPI_VERSION;
+    }
+
+    @Override
     public String name() {
       return gloo.name();
     }

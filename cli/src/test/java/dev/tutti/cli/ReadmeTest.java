@@ -30,7 +30,7 @@ class ReadmeTest {
   private static final EnumSet<OpType> LISTED =
       EnumSet.complementOf(
           EnumSet.of(
-              OpType.COALESCED,
+              OpType.BATCH,
               OpType.SPLIT,
               OpType.SUBGROUP,
               OpType.INIT,

@@ -21,6 +21,11 @@ public final class AeronClusterProvider implements StoreProvider {
   public AeronClusterProvider() {}
 
   @Override
+  public int spiVersion() {
+    return SPI_VERSION;
+  }
+
+  @Override
   public String scheme() {
     return "aeron-cluster";
   }

@@ -17,6 +17,11 @@ public final class AeronStoreProvider implements StoreProvider {
   public AeronStoreProvider() {}
 
   @Override
+  public int spiVersion() {
+    return SPI_VERSION;
+  }
+
+  @Override
   public String scheme() {
     return "aeron";
   }

@@ -130,7 +130,7 @@ public interface AllGatherContract extends GroupContract {
   }
 
   /** Gathers several tensors of different sizes at once. */
-  @ContractTest(needs = OpType.ALL_GATHER_COALESCED, features = Feature.REAL_RESULTS)
+  @ContractTest(needs = OpType.ALL_GATHER_INTO_COALESCED, features = Feature.REAL_RESULTS)
   default void allGatherIntoCoalescedCollectsEachTensor(ContractWorld world) throws Exception {
     world.run(
         member -> {
@@ -159,7 +159,7 @@ public interface AllGatherContract extends GroupContract {
   }
 
   /** Gathers several tensors where the inputs already lie at their places in the outputs. */
-  @ContractTest(needs = OpType.ALL_GATHER_COALESCED, features = Feature.REAL_RESULTS)
+  @ContractTest(needs = OpType.ALL_GATHER_INTO_COALESCED, features = Feature.REAL_RESULTS)
   default void allGatherIntoCoalescedWorksInPlace(ContractWorld world) throws Exception {
     world.run(
         member -> {

@@ -6,6 +6,7 @@ import static org.assertj.core.api.Assertions.assertThatIllegalArgumentException
 import dev.tutti.CallOptions;
 import dev.tutti.DType;
 import dev.tutti.Device;
+import dev.tutti.MissingRanks;
 import dev.tutti.OpType;
 import dev.tutti.ProcessGroup;
 import dev.tutti.ReduceOp;
@@ -168,7 +169,7 @@ public interface ArgumentsContract extends GroupContract {
           Tensor otherType = member.scratch(DType.INT32, 2L * member.size());
           Refusals.badArgument(member, "output", () -> group.allGatherInto(shorter, input));
           Refusals.badArgument(member, "output", () -> group.allGatherInto(otherType, input));
-          if (member.capabilities().has(OpType.ALL_GATHER_COALESCED)) {
+          if (member.capabilities().has(OpType.ALL_GATHER_INTO_COALESCED)) {
             Tensor output = member.scratch(DType.FLOAT32, 2L * member.size());
             Refusals.badArgument(
                 member,
@@ -238,7 +239,7 @@ public interface ArgumentsContract extends GroupContract {
               member, "input", () -> group.reduceScatterInto(output, longer, ReduceOp.SUM));
           Refusals.badArgument(
               member, "input", () -> group.reduceScatterInto(output, ints, ReduceOp.SUM));
-          if (member.capabilities().has(OpType.REDUCE_SCATTER_COALESCED)) {
+          if (member.capabilities().has(OpType.REDUCE_SCATTER_INTO_COALESCED)) {
             Refusals.badArgument(
                 member,
                 "puts",
@@ -346,11 +347,8 @@ public interface ArgumentsContract extends GroupContract {
             assertThatIllegalArgumentException()
                 .isThrownBy(() -> group.setTimeout(bad))
                 .withMessageContaining("timeout");
-            Tensor tensor = member.floats(1).view();
             Refusals.badArgument(
-                member,
-                "timeout",
-                () -> group.allReduce(tensor, ReduceOp.SUM, CallOptions.timeout(bad)));
+                member, "timeout", () -> group.monitoredBarrier(bad, MissingRanks.FIRST));
           }
           assertThat(group.timeout()).isEqualTo(before);
           member.assertUsable();

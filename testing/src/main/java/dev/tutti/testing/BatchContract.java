@@ -69,7 +69,7 @@ public interface BatchContract extends GroupContract {
                   .start();
           work.await();
           assertThat(work.isSuccess()).isTrue();
-          assertThat(work.opType()).isEqualTo(OpType.COALESCED);
+          assertThat(work.opType()).isEqualTo(OpType.BATCH);
           reduced.check("allReduce of a batch", tensor);
           parts.checkPart("reduceScatterInto of a batch", part, member.rank());
           double[] ranks = new double[member.size()];

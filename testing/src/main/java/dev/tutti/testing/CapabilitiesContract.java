@@ -58,7 +58,7 @@ public interface CapabilitiesContract extends GroupContract {
   default void undeclaredOperationsAreRefused(ContractWorld world) throws Exception {
     Capabilities capabilities = world.capabilities();
     List<OpType> undeclared =
-        Capabilities.all().operations().stream()
+        Capabilities.ofVersion1().operations().stream()
             .filter(op -> !capabilities.has(op))
             .filter(op -> op != OpType.MONITORED_BARRIER)
             .sorted()

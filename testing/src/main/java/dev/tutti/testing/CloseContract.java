@@ -41,7 +41,7 @@ public interface CloseContract extends GroupContract {
                       () -> group.split(0, 0),
                       () -> group.subgroup(List.of(0))));
           GoodCalls good = new GoodCalls(member);
-          for (OpType op : Capabilities.all().operations()) {
+          for (OpType op : Capabilities.ofVersion1().operations()) {
             if (member.capabilities().has(op)
                 && op != OpType.MONITORED_BARRIER
                 && (member.size() > 1 || !op.isPointToPoint())) {

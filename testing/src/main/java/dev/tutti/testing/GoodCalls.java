@@ -54,7 +54,7 @@ final class GoodCalls {
     calls.put(OpType.ALL_GATHER, () -> group.allGather(list, one));
     calls.put(OpType.ALL_GATHER_INTO, () -> group.allGatherInto(all, one));
     calls.put(
-        OpType.ALL_GATHER_COALESCED,
+        OpType.ALL_GATHER_INTO_COALESCED,
         () -> group.allGatherIntoCoalesced(List.of(all), List.of(one), CallOptions.DEFAULT));
     calls.put(
         OpType.GATHER, () -> group.gather(taker == member.rank() ? list : List.of(), one, taker));
@@ -63,7 +63,7 @@ final class GoodCalls {
     calls.put(OpType.REDUCE_SCATTER, () -> group.reduceScatter(one, list, sum));
     calls.put(OpType.REDUCE_SCATTER_INTO, () -> group.reduceScatterInto(one, all, sum));
     calls.put(
-        OpType.REDUCE_SCATTER_COALESCED,
+        OpType.REDUCE_SCATTER_INTO_COALESCED,
         () ->
             group.reduceScatterIntoCoalesced(
                 List.of(one), List.of(all), ReduceOp.SUM, CallOptions.DEFAULT));

@@ -20,6 +20,11 @@ public final class HostStreamBlockProvider implements StreamBlockProvider {
   public HostStreamBlockProvider() {}
 
   @Override
+  public int spiVersion() {
+    return SPI_VERSION;
+  }
+
+  @Override
   public String deviceType() {
     return DEVICE_TYPE;
   }

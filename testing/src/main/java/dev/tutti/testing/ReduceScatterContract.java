@@ -112,7 +112,7 @@ public interface ReduceScatterContract extends GroupContract {
   }
 
   /** Reduces several tensors of different sizes at once. */
-  @ContractTest(needs = OpType.REDUCE_SCATTER_COALESCED, features = Feature.REAL_RESULTS)
+  @ContractTest(needs = OpType.REDUCE_SCATTER_INTO_COALESCED, features = Feature.REAL_RESULTS)
   default void reduceScatterIntoCoalescedReducesEachTensor(ContractWorld world) throws Exception {
     int n = world.size();
     List<Reduction> small = Reduction.exactOfEachKind(world, 3L * n);
@@ -191,7 +191,7 @@ public interface ReduceScatterContract extends GroupContract {
   }
 
   /** Reduces several tensors where the outputs are this rank's parts of the inputs. */
-  @ContractTest(needs = OpType.REDUCE_SCATTER_COALESCED, features = Feature.REAL_RESULTS)
+  @ContractTest(needs = OpType.REDUCE_SCATTER_INTO_COALESCED, features = Feature.REAL_RESULTS)
   default void reduceScatterIntoCoalescedWorksInPlace(ContractWorld world) throws Exception {
     long[] sizes = {5, 1024};
     List<Reduction> cases = sized(world, sizes);

@@ -65,6 +65,11 @@ class ContractHintsTest {
     private final BackendProvider threaded = new ThreadedProvider();
 
     @Override
+    public int spiVersion() {
+      return SPI_VERSION;
+    }
+
+    @Override
     public String name() {
       return "flawed";
     }

@@ -56,6 +56,11 @@ class MixedUpBackendTest {
     }
 
     @Override
+    public int spiVersion() {
+      return SPI_VERSION;
+    }
+
+    @Override
     public String name() {
       return "mixed-up";
     }

@@ -27,6 +27,11 @@ class NarrowContractTest extends ProcessGroupContract {
     private final BackendProvider threaded = new ThreadedProvider();
 
     @Override
+    public int spiVersion() {
+      return SPI_VERSION;
+    }
+
+    @Override
     public String name() {
       return "narrow";
     }
@@ -38,12 +43,14 @@ class NarrowContractTest extends ProcessGroupContract {
 
     @Override
     public Capabilities capabilities() {
-      return new Capabilities(
-          Set.of(OpType.ALL_REDUCE, OpType.ALL_GATHER, OpType.BROADCAST),
-          Set.of(DType.FLOAT32, DType.INT32, DType.FLOAT64, DType.UINT8, DType.FLOAT8_E5M2),
-          Set.of(DType.FLOAT32, DType.INT32, DType.FLOAT64),
-          Set.of(ReduceOp.Kind.SUM, ReduceOp.Kind.BAND),
-          Set.of(Feature.REAL_RESULTS));
+      return Capabilities.builder()
+          .operations(Set.of(OpType.ALL_REDUCE, OpType.ALL_GATHER, OpType.BROADCAST))
+          .movable(
+              Set.of(DType.FLOAT32, DType.INT32, DType.FLOAT64, DType.UINT8, DType.FLOAT8_E5M2))
+          .reducible(Set.of(DType.FLOAT32, DType.INT32, DType.FLOAT64))
+          .reduceOps(Set.of(ReduceOp.Kind.SUM, ReduceOp.Kind.BAND))
+          .features(Set.of(Feature.REAL_RESULTS))
+          .build();
     }
 
     @Override

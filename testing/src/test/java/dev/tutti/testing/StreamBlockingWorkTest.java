@@ -69,6 +69,36 @@ class StreamBlockingWorkTest {
   }
 
   @Test
+  void theKindOfDeviceCanBeNamed() {
+    ThreadedWorld.run(
+        2,
+        group -> {
+          if (group.rank() == 1) {
+            group.store().get("blocked");
+            group.allReduce(Tensor.of(1f));
+            return;
+          }
+          try (HostStream stream = new HostStream()) {
+            stream.makeCurrent();
+            Tensor tensor = Tensor.of(2f);
+            Work work = group.allReduce(tensor, ReduceOp.SUM, CallOptions.ASYNC);
+            assertThatThrownBy(() -> work.blockCurrentStream("none"))
+                .isInstanceOf(UnsupportedOperationException.class)
+                .hasMessageStartingWith("no stream block for device type 'none'; found for [");
+            work.blockCurrentStream(new HostStreamBlockProvider().deviceType());
+            AtomicBoolean reduced = new AtomicBoolean();
+            stream.enqueue(() -> reduced.set(tensor.flatDouble(0) == 3));
+            DeviceEvent after = stream.record();
+            assertThat(after.awaitReached(System.nanoTime() + Duration.ofMillis(50).toNanos()))
+                .isFalse();
+            group.store().set("blocked", "");
+            assertThat(after.awaitReached(System.nanoTime() + Waiting.LONG.toNanos())).isTrue();
+            assertThat(reduced).as("the stream sees the result").isTrue();
+          }
+        });
+  }
+
+  @Test
   void aFinishedWorkHoldsNothing() {
     ThreadedWorld.run(
         1,

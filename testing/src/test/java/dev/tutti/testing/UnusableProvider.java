@@ -11,6 +11,11 @@ import java.util.Set;
 /** Offers a backend that cannot run anywhere; a service of the tests. */
 public final class UnusableProvider implements BackendProvider {
   @Override
+  public int spiVersion() {
+    return SPI_VERSION;
+  }
+
+  @Override
   public String name() {
     return "unusable";
   }
@@ -22,7 +27,7 @@ public final class UnusableProvider implements BackendProvider {
 
   @Override
   public Capabilities capabilities() {
-    return Capabilities.all();
+    return Capabilities.ofVersion1();
   }
 
   @Override
@@ -31,7 +36,7 @@ public final class UnusableProvider implements BackendProvider {
   }
 
   @Override
-  public boolean autoSelectable() {
+  public boolean isAutoSelectable() {
     return false;
   }
 

@@ -28,6 +28,11 @@ public final class CudaStreamBlockProvider implements StreamBlockProvider {
   }
 
   @Override
+  public int spiVersion() {
+    return SPI_VERSION;
+  }
+
+  @Override
   public String deviceType() {
     return "cuda";
   }

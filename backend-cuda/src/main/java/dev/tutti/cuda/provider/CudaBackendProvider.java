@@ -4,7 +4,6 @@ import dev.tutti.Capabilities;
 import dev.tutti.Capabilities.Feature;
 import dev.tutti.DType;
 import dev.tutti.OpType;
-import dev.tutti.ReduceOp;
 import dev.tutti.Setting;
 import dev.tutti.Settings;
 import dev.tutti.cuda.Cuda;
@@ -62,38 +61,47 @@ public final class CudaBackendProvider implements BackendProvider {
   }
 
   private static Capabilities capabilitiesOfAll() {
-    EnumSet<DType> reducible = EnumSet.allOf(DType.class);
+    Capabilities all = Capabilities.ofVersion1();
+    EnumSet<DType> reducible = EnumSet.copyOf(all.reducible());
     reducible.removeIf(dtype -> !Kernels.isReducible(dtype));
-    return new Capabilities(
-        EnumSet.of(
-            OpType.BROADCAST,
-            OpType.ALL_REDUCE,
-            OpType.ALL_REDUCE_SPARSE,
-            OpType.ALL_REDUCE_COALESCED,
-            OpType.REDUCE,
-            OpType.ALL_GATHER,
-            OpType.ALL_GATHER_INTO,
-            OpType.ALL_GATHER_COALESCED,
-            OpType.GATHER,
-            OpType.SCATTER,
-            OpType.REDUCE_SCATTER,
-            OpType.REDUCE_SCATTER_INTO,
-            OpType.REDUCE_SCATTER_COALESCED,
-            OpType.ALL_TO_ALL,
-            OpType.ALL_TO_ALL_SINGLE,
-            OpType.BARRIER,
-            OpType.SEND,
-            OpType.RECV,
-            OpType.RECV_ANY_SOURCE),
-        EnumSet.allOf(DType.class),
-        reducible,
-        EnumSet.allOf(ReduceOp.Kind.class),
-        Set.of(
-            Feature.STREAM_ORDERED,
-            Feature.DETECTS_DEAD_PEERS,
-            Feature.TAGS,
-            Feature.SYMMETRIC_MEMORY,
-            Feature.REAL_RESULTS));
+    return Capabilities.builder()
+        .operations(
+            EnumSet.of(
+                OpType.BROADCAST,
+                OpType.ALL_REDUCE,
+                OpType.ALL_REDUCE_SPARSE,
+                OpType.ALL_REDUCE_COALESCED,
+                OpType.REDUCE,
+                OpType.ALL_GATHER,
+                OpType.ALL_GATHER_INTO,
+                OpType.ALL_GATHER_INTO_COALESCED,
+                OpType.GATHER,
+                OpType.SCATTER,
+                OpType.REDUCE_SCATTER,
+                OpType.REDUCE_SCATTER_INTO,
+                OpType.REDUCE_SCATTER_INTO_COALESCED,
+                OpType.ALL_TO_ALL,
+                OpType.ALL_TO_ALL_SINGLE,
+                OpType.BARRIER,
+                OpType.SEND,
+                OpType.RECV,
+                OpType.RECV_ANY_SOURCE))
+        .movable(all.movable())
+        .reducible(reducible)
+        .reduceOps(all.reduceOps())
+        .features(
+            Set.of(
+                Feature.STREAM_ORDERED,
+                Feature.DETECTS_DEAD_PEERS,
+                Feature.TAGS,
+                Feature.SYMMETRIC_MEMORY,
+                Feature.REAL_RESULTS))
+        .build();
+  }
+
+  @Override
+  public int spiVersion() {
+    return SPI_VERSION;
   }
 
   @Override

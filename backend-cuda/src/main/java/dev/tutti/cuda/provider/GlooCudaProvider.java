@@ -50,8 +50,10 @@ public final class GlooCudaProvider implements GlooDeviceProvider {
     EnumSet<OpType> operations = EnumSet.noneOf(OpType.class);
     operations.addAll(host.operations());
     operations.removeIf(OpType::isPointToPoint);
-    return new Capabilities(
-            operations, host.movable(), host.reducible(), host.reduceOps(), features)
+    return host.toBuilder()
+        .operations(operations)
+        .features(features)
+        .build()
         .without(Set.of(Feature.TAGS, Feature.SYMMETRIC_MEMORY, Feature.UNEVEN_PARTS));
   }
 

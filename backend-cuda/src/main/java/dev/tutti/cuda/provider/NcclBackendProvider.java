@@ -68,39 +68,48 @@ public final class NcclBackendProvider implements BackendProvider {
   }
 
   private static Capabilities capabilitiesOfAll() {
-    EnumSet<DType> reducible = EnumSet.allOf(DType.class);
+    Capabilities all = Capabilities.ofVersion1();
+    EnumSet<DType> reducible = EnumSet.copyOf(all.reducible());
     reducible.removeIf(dtype -> !NcclTypes.isReducible(dtype));
-    EnumSet<ReduceOp.Kind> operators = EnumSet.allOf(ReduceOp.Kind.class);
+    EnumSet<ReduceOp.Kind> operators = EnumSet.copyOf(all.reduceOps());
     operators.removeIf(kind -> !NcclTypes.has(kind));
-    return new Capabilities(
-        EnumSet.of(
-            OpType.BROADCAST,
-            OpType.ALL_REDUCE,
-            OpType.ALL_REDUCE_SPARSE,
-            OpType.ALL_REDUCE_COALESCED,
-            OpType.REDUCE,
-            OpType.ALL_GATHER,
-            OpType.ALL_GATHER_INTO,
-            OpType.ALL_GATHER_COALESCED,
-            OpType.GATHER,
-            OpType.SCATTER,
-            OpType.REDUCE_SCATTER,
-            OpType.REDUCE_SCATTER_INTO,
-            OpType.REDUCE_SCATTER_COALESCED,
-            OpType.ALL_TO_ALL,
-            OpType.ALL_TO_ALL_SINGLE,
-            OpType.BARRIER,
-            OpType.SEND,
-            OpType.RECV,
-            OpType.RECV_ANY_SOURCE),
-        EnumSet.allOf(DType.class),
-        reducible,
-        operators,
-        Set.of(
-            Feature.STREAM_ORDERED,
-            Feature.DETECTS_DEAD_PEERS,
-            Feature.TAGS,
-            Feature.REAL_RESULTS));
+    return Capabilities.builder()
+        .operations(
+            EnumSet.of(
+                OpType.BROADCAST,
+                OpType.ALL_REDUCE,
+                OpType.ALL_REDUCE_SPARSE,
+                OpType.ALL_REDUCE_COALESCED,
+                OpType.REDUCE,
+                OpType.ALL_GATHER,
+                OpType.ALL_GATHER_INTO,
+                OpType.ALL_GATHER_INTO_COALESCED,
+                OpType.GATHER,
+                OpType.SCATTER,
+                OpType.REDUCE_SCATTER,
+                OpType.REDUCE_SCATTER_INTO,
+                OpType.REDUCE_SCATTER_INTO_COALESCED,
+                OpType.ALL_TO_ALL,
+                OpType.ALL_TO_ALL_SINGLE,
+                OpType.BARRIER,
+                OpType.SEND,
+                OpType.RECV,
+                OpType.RECV_ANY_SOURCE))
+        .movable(all.movable())
+        .reducible(reducible)
+        .reduceOps(operators)
+        .features(
+            Set.of(
+                Feature.STREAM_ORDERED,
+                Feature.DETECTS_DEAD_PEERS,
+                Feature.TAGS,
+                Feature.REAL_RESULTS))
+        .build();
+  }
+
+  @Override
+  public int spiVersion() {
+    return SPI_VERSION;
   }
 
   @Override
@@ -126,7 +135,7 @@ public final class NcclBackendProvider implements BackendProvider {
   }
 
   @Override
-  public boolean autoSelectable() {
+  public boolean isAutoSelectable() {
     return false;
   }
 

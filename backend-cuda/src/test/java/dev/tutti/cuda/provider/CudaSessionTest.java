@@ -106,7 +106,7 @@ class CudaSessionTest {
 
   @Test
   void itIsChosenWhereItsDevicesAreAskedFor() {
-    assertThat(provider.autoSelectable()).isTrue();
+    assertThat(provider.isAutoSelectable()).isTrue();
     assertThat(provider.deviceTypes()).containsExactly("cuda");
   }
 }

@@ -88,7 +88,7 @@ final class ProviderCheck {
       try {
         anyUsable |=
             reason.isEmpty()
-                && provider.autoSelectable()
+                && provider.isAutoSelectable()
                 && provider.deviceTypes().contains(Device.CPU.type());
         add("backends", provider.name(), provider, reason, describe(provider));
       } catch (RuntimeException | LinkageError | ServiceConfigurationError e) {
@@ -111,11 +111,11 @@ final class ProviderCheck {
     }
     checkChosen();
     for (StoreProvider provider : stores) {
-      add("stores", provider.scheme(), provider, reasonAgainst(provider), "");
+      add("stores", provider.scheme(), provider, Providers.reasonAgainst(provider, settings), "");
       refuseTwice("stores", "store " + provider.scheme(), provider, byName);
     }
     for (StreamBlockProvider provider : blocks) {
-      Optional<String> reason = reasonAgainst(provider);
+      Optional<String> reason = Providers.reasonAgainst(provider);
       String more = reason.isPresent() ? "" : describe(provider);
       add("stream blocks", provider.deviceType(), provider, reason, more);
       refuseTwice("stream blocks", "block " + provider.deviceType(), provider, byName);
@@ -126,7 +126,7 @@ final class ProviderCheck {
   private String describe(BackendProvider provider) {
     List<String> words = new ArrayList<>();
     words.add("for " + String.join(" ", new TreeSet<>(provider.deviceTypes())));
-    if (!provider.autoSelectable()) {
+    if (!provider.isAutoSelectable()) {
       words.add("only when named");
     }
     try {
@@ -169,22 +169,6 @@ final class ProviderCheck {
                   + " and "
                   + Providers.origin(provider)
                   + "; remove one from the class path"));
-    }
-  }
-
-  private Optional<String> reasonAgainst(StoreProvider provider) {
-    try {
-      return provider.unusableReason(settings);
-    } catch (RuntimeException | LinkageError e) {
-      return Optional.of("its check failed: " + e);
-    }
-  }
-
-  private static Optional<String> reasonAgainst(StreamBlockProvider provider) {
-    try {
-      return provider.unusableReason();
-    } catch (RuntimeException | LinkageError e) {
-      return Optional.of("its check failed: " + e);
     }
   }
 

@@ -32,6 +32,11 @@ public final class PlayedDevices implements BackendProvider {
   public PlayedDevices() {}
 
   @Override
+  public int spiVersion() {
+    return SPI_VERSION;
+  }
+
+  @Override
   public String name() {
     return "played";
   }
@@ -47,7 +52,7 @@ public final class PlayedDevices implements BackendProvider {
   }
 
   @Override
-  public boolean autoSelectable() {
+  public boolean isAutoSelectable() {
     return false;
   }
 

@@ -15,6 +15,11 @@ public final class PlayedStreamBlocks implements StreamBlockProvider {
   public PlayedStreamBlocks() {}
 
   @Override
+  public int spiVersion() {
+    return SPI_VERSION;
+  }
+
+  @Override
   public String deviceType() {
     return "played";
   }

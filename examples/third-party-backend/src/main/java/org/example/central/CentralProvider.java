@@ -11,7 +11,6 @@ import dev.tutti.spi.BackendProvider;
 import java.io.IOException;
 import java.net.InetAddress;
 import java.net.NetworkInterface;
-import java.util.EnumSet;
 import java.util.List;
 import java.util.Optional;
 import java.util.Set;
@@ -48,12 +47,8 @@ public final class CentralProvider implements BackendProvider {
   /** Declares all but sparse tensors; the group makes a monitored barrier of its store. */
   @Override
   public Capabilities capabilities() {
-    Capabilities all = Capabilities.all(Feature.REAL_RESULTS, Feature.UNEVEN_PARTS, Feature.TAGS);
-    EnumSet<OpType> operations = EnumSet.copyOf(all.operations());
-    operations.remove(OpType.ALL_REDUCE_SPARSE);
-    operations.remove(OpType.MONITORED_BARRIER);
-    return new Capabilities(
-        operations, all.movable(), all.reducible(), all.reduceOps(), all.features());
+    return Capabilities.ofVersion1(Feature.REAL_RESULTS, Feature.UNEVEN_PARTS, Feature.TAGS)
+        .without(OpType.ALL_REDUCE_SPARSE, OpType.MONITORED_BARRIER);
   }
 
   @Override

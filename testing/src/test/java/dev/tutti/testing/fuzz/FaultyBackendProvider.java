@@ -31,6 +31,11 @@ record FaultyBackendProvider(String operation, int rank, Fault fault) implements
   }
 
   @Override
+  public int spiVersion() {
+    return SPI_VERSION;
+  }
+
+  @Override
   public String name() {
     return "faulty";
   }

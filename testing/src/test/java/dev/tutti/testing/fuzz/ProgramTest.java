@@ -12,7 +12,7 @@ import java.util.TreeSet;
 import org.junit.jupiter.api.Test;
 
 class ProgramTest {
-  private static final Capabilities ALL = Capabilities.all(Feature.values());
+  private static final Capabilities ALL = Capabilities.ofVersion1(Feature.values());
 
   private static Program program(long seed) {
     return new ProgramGenerator(ALL, true, new int[] {1, 2, 3, 4, 5}, seed).generate();
