@@ -561,7 +561,7 @@ public interface ProcessGroup extends AutoCloseable {
    * @param listener hears of operations from the next one on
    * @return removes it when closed
    */
-  AutoCloseable addListener(CommListener listener);
+  Registration addListener(GroupListener listener);
 
   /** Returns the last operations of this rank as JSON text, newest last. */
   String flightRecord();

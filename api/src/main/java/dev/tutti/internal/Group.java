@@ -124,7 +124,7 @@ final class Group {
     }
     runner.endQueued();
     pending.endUnattended();
-    listeners.aborted(cause);
+    listeners.failed(cause);
   }
 
   void endIfFailed(GroupOperation op) {

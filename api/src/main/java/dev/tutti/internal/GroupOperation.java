@@ -1,6 +1,6 @@
 package dev.tutti.internal;
 
-import dev.tutti.CommListener.OpEvent;
+import dev.tutti.GroupListener.OpEvent;
 import dev.tutti.OpType;
 import dev.tutti.StreamBlock;
 import dev.tutti.Tensor;

@@ -1,12 +1,16 @@
 package dev.tutti.internal;
 
-import dev.tutti.CommListener;
-import dev.tutti.CommListener.OpEvent;
+import dev.tutti.GroupListener;
+import dev.tutti.GroupListener.OpEvent;
+import dev.tutti.GroupListener.Outcome;
+import dev.tutti.Registration;
 import dev.tutti.TuttiException;
 import dev.tutti.WorkState;
 import java.lang.System.Logger.Level;
 import java.time.Duration;
+import java.util.Optional;
 import java.util.concurrent.CopyOnWriteArrayList;
+import java.util.concurrent.atomic.AtomicBoolean;
 import java.util.concurrent.atomic.AtomicLong;
 import java.util.function.Consumer;
 import org.jspecify.annotations.Nullable;
@@ -17,7 +21,7 @@ final class Listeners implements AutoCloseable {
 
   private final String group;
   private final int rank;
-  private final CopyOnWriteArrayList<CommListener> listeners = new CopyOnWriteArrayList<>();
+  private final CopyOnWriteArrayList<GroupListener> listeners = new CopyOnWriteArrayList<>();
   private final AtomicLong ids = new AtomicLong();
   private final SerialCallbacks thread;
 
@@ -31,16 +35,21 @@ final class Listeners implements AutoCloseable {
     return listeners.isEmpty();
   }
 
-  AutoCloseable add(CommListener listener) {
+  Registration add(GroupListener listener) {
     listeners.add(listener);
-    return () -> listeners.remove(listener);
+    AtomicBoolean removed = new AtomicBoolean();
+    return () -> {
+      if (removed.compareAndSet(false, true)) {
+        listeners.remove(listener);
+      }
+    };
   }
 
   /** Describes an operation that was issued; null if nobody listens. */
   @Nullable OpEvent event(OperationSpec spec, long sequence) {
     return listeners.isEmpty()
         ? null
-        : new OpEvent(
+        : new IssuedEvent(
             ids.incrementAndGet(),
             group,
             rank,
@@ -59,7 +68,8 @@ final class Listeners implements AutoCloseable {
 
   /** Tells of the end of an operation, on this thread. */
   void after(OpEvent event, WorkState state, Duration took, @Nullable TuttiException failure) {
-    call(listener -> listener.after(event, state, took, failure));
+    Outcome outcome = new EndedOutcome(state, took, Optional.ofNullable(failure));
+    call(listener -> listener.after(event, outcome));
   }
 
   /** Tells of the end of an operation, on the listeners' thread. */
@@ -68,14 +78,14 @@ final class Listeners implements AutoCloseable {
   }
 
   /** Tells of the end of the group, on the listeners' thread. */
-  void aborted(Throwable cause) {
+  void failed(TuttiException cause) {
     if (!listeners.isEmpty()) {
-      thread.add(() -> call(listener -> listener.aborted(cause)));
+      thread.add(() -> call(listener -> listener.failed(cause)));
     }
   }
 
-  private void call(Consumer<CommListener> method) {
-    for (CommListener listener : listeners) {
+  private void call(Consumer<GroupListener> method) {
+    for (GroupListener listener : listeners) {
       try {
         method.accept(listener);
       } catch (Throwable t) {

@@ -2,7 +2,7 @@ package dev.tutti.internal;
 
 import dev.tutti.CollectiveException;
 import dev.tutti.CollectiveTimeoutException;
-import dev.tutti.CommListener.OpEvent;
+import dev.tutti.GroupListener.OpEvent;
 import dev.tutti.OpType;
 import dev.tutti.ReduceOp;
 import dev.tutti.Tensor;

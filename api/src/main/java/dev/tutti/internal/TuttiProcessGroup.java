@@ -4,12 +4,13 @@ import dev.tutti.Batch;
 import dev.tutti.CallOptions;
 import dev.tutti.Capabilities;
 import dev.tutti.Codec;
-import dev.tutti.CommListener;
 import dev.tutti.Device;
+import dev.tutti.GroupListener;
 import dev.tutti.MissingRanks;
 import dev.tutti.OpType;
 import dev.tutti.ProcessGroup;
 import dev.tutti.ReduceOp;
+import dev.tutti.Registration;
 import dev.tutti.Store;
 import dev.tutti.SymmetricMemory;
 import dev.tutti.Tensor;
@@ -444,7 +445,7 @@ final class TuttiProcessGroup implements ProcessGroup {
   }
 
   @Override
-  public AutoCloseable addListener(CommListener listener) {
+  public Registration addListener(GroupListener listener) {
     return group.listeners.add(Objects.requireNonNull(listener, "listener"));
   }
 

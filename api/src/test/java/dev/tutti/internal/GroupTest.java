@@ -10,16 +10,15 @@ import dev.tutti.AbortedException;
 import dev.tutti.CallOptions;
 import dev.tutti.CollectiveException;
 import dev.tutti.CollectiveTimeoutException;
-import dev.tutti.CommListener;
 import dev.tutti.DType;
 import dev.tutti.GroupClosedException;
+import dev.tutti.GroupListener;
 import dev.tutti.MissingRanks;
 import dev.tutti.OpType;
 import dev.tutti.PeerFailedException;
 import dev.tutti.ProcessGroup;
 import dev.tutti.ReduceOp;
 import dev.tutti.Tensor;
-import dev.tutti.TuttiException;
 import dev.tutti.Work;
 import dev.tutti.WorkState;
 import dev.tutti.store.HashStore;
@@ -278,16 +277,15 @@ class GroupTest {
         group -> {
           List<String> heard = new CopyOnWriteArrayList<>();
           group.addListener(
-              new CommListener() {
+              new GroupListener() {
                 @Override
                 public void before(OpEvent event) {
                   heard.add("before " + event.opType().label() + event.sequenceNumber());
                 }
 
                 @Override
-                public void after(
-                    OpEvent event, WorkState state, Duration duration, TuttiException failure) {
-                  heard.add("after " + event.opType().label() + " " + state);
+                public void after(OpEvent event, Outcome outcome) {
+                  heard.add("after " + event.opType().label() + " " + outcome.state());
                 }
               });
           Tensor tensor = Tensor.of(group.rank() + 5f);

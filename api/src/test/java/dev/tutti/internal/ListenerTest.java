@@ -5,13 +5,12 @@ import static org.assertj.core.api.Assertions.assertThatThrownBy;
 import static org.assertj.core.api.Assertions.catchThrowable;
 
 import dev.tutti.CallOptions;
-import dev.tutti.CommListener;
+import dev.tutti.GroupListener;
 import dev.tutti.ProcessGroup;
 import dev.tutti.ReduceOp;
+import dev.tutti.Registration;
 import dev.tutti.Tensor;
-import dev.tutti.TuttiException;
 import dev.tutti.Work;
-import dev.tutti.WorkState;
 import dev.tutti.spi.Operation;
 import java.time.Duration;
 import java.util.List;
@@ -30,8 +29,8 @@ import org.junit.jupiter.api.Timeout;
 /** Tests that listeners of whatever manners disturb neither order nor deadlines. */
 @Timeout(300)
 class ListenerTest {
-  private static CommListener before(Consumer<CommListener.OpEvent> action) {
-    return new CommListener() {
+  private static GroupListener before(Consumer<GroupListener.OpEvent> action) {
+    return new GroupListener() {
       @Override
       public void before(OpEvent event) {
         action.accept(event);
@@ -39,13 +38,31 @@ class ListenerTest {
     };
   }
 
-  private static CommListener after(Runnable action) {
-    return new CommListener() {
+  private static GroupListener after(Runnable action) {
+    return new GroupListener() {
       @Override
-      public void after(OpEvent event, WorkState state, Duration duration, TuttiException failure) {
+      public void after(OpEvent event, Outcome outcome) {
         action.run();
       }
     };
+  }
+
+  @Test
+  void aRegistrationEndsOnce() {
+    ScriptedProvider provider = new ScriptedProvider();
+    try (ProcessGroup group = provider.alone()) {
+      List<Long> heard = new CopyOnWriteArrayList<>();
+      GroupListener listener = before(event -> heard.add(event.sequenceNumber()));
+      try (Registration first = group.addListener(listener);
+          Registration _ = group.addListener(listener)) {
+        group.allReduce(Tensor.of(1f));
+        first.close();
+        first.close();
+        group.allReduce(Tensor.of(1f));
+      }
+      group.allReduce(Tensor.of(1f));
+      assertThat(heard).containsExactly(1L, 1L, 2L);
+    }
   }
 
   @Test

@@ -1,6 +1,7 @@
 package dev.tutti.cuda;
 
 import dev.tutti.DType;
+import dev.tutti.Registration;
 import dev.tutti.Tensor;
 import dev.tutti.cuda.CudaIpcException.Reason;
 import java.lang.foreign.Arena;
@@ -28,7 +29,7 @@ public final class CudaIpc implements AutoCloseable {
   private final Cuda cuda;
   private final IpcSender sender;
   private final IpcReceiver receiver;
-  private final List<Runnable> listeners = new ArrayList<>();
+  private final List<Registration> listeners = new ArrayList<>();
   private final boolean[] listened;
 
   CudaIpc(Cuda cuda, String job, boolean allowsOwn) {
@@ -215,7 +216,7 @@ public final class CudaIpc implements AutoCloseable {
   private void forget() {
     cuda.sharing().remove(this);
     synchronized (listeners) {
-      listeners.forEach(Runnable::run);
+      listeners.forEach(Registration::close);
       listeners.clear();
     }
   }

@@ -1,6 +1,7 @@
 package dev.tutti.cuda;
 
 import dev.tutti.DType;
+import dev.tutti.Registration;
 import dev.tutti.Tensor;
 import dev.tutti.TuttiException;
 import dev.tutti.cuda.driver.PointerInfo;
@@ -228,9 +229,9 @@ public final class CudaTensors {
    * Adds a listener that is called when the device is full, before an allocation fails.
    *
    * @param listener frees what can be done without; called on the thread that allocates
-   * @return removes it
+   * @return removes it when closed
    */
-  public Runnable onPressure(MemoryPressureListener listener) {
+  public Registration onPressure(MemoryPressureListener listener) {
     return device.allocator().addListener(listener);
   }
 

@@ -3,6 +3,7 @@ package dev.tutti.cuda;
 import dev.tutti.DType;
 import dev.tutti.Device;
 import dev.tutti.GroupOptions;
+import dev.tutti.Registration;
 import dev.tutti.Settings;
 import dev.tutti.Tensor;
 import dev.tutti.cuda.provider.CudaBackendProvider;
@@ -65,7 +66,7 @@ class CudaSubject implements ContractSubject {
   }
 
   @Override
-  public Runnable enter(int rank) {
+  public Registration enter(int rank) {
     RANK.set(rank);
     CudaStream.Scope scope = device(rank).poolStream().use();
     return () -> {

@@ -1,8 +1,9 @@
 package dev.tutti.aeron;
 
-import dev.tutti.CommListener;
+import dev.tutti.GroupListener;
 import dev.tutti.ProcessGroup;
 import dev.tutti.Store;
+import dev.tutti.TuttiException;
 import java.io.BufferedReader;
 import java.io.IOException;
 import java.lang.management.ManagementFactory;
@@ -148,9 +149,9 @@ final class StoreChild implements AutoCloseable {
   private static void rank() throws IOException {
     try (ProcessGroup group = ProcessGroup.init()) {
       group.addListener(
-          new CommListener() {
+          new GroupListener() {
             @Override
-            public void aborted(Throwable cause) {
+            public void failed(TuttiException cause) {
               System.out.println("ABORTED " + cause.getMessage());
             }
           });

@@ -4,6 +4,7 @@ import dev.tutti.Capabilities;
 import dev.tutti.DType;
 import dev.tutti.GroupOptions;
 import dev.tutti.MismatchException;
+import dev.tutti.Registration;
 import dev.tutti.Settings;
 import dev.tutti.Tensor;
 import dev.tutti.spi.BackendProvider;
@@ -94,9 +95,9 @@ public interface ContractSubject {
    * Prepares the thread of a rank for a test body, for example makes a device the current one.
    *
    * @param rank whose thread calls
-   * @return called by the same thread after the body
+   * @return closed by the same thread after the body
    */
-  default Runnable enter(int rank) {
+  default Registration enter(int rank) {
     return () -> {};
   }
 

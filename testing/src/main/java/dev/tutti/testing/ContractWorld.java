@@ -4,6 +4,7 @@ import dev.tutti.Capabilities;
 import dev.tutti.Capabilities.Feature;
 import dev.tutti.GroupOptions;
 import dev.tutti.ProcessGroup;
+import dev.tutti.Registration;
 import dev.tutti.fake.ThreadedWorld;
 import java.time.Duration;
 import java.util.List;
@@ -115,11 +116,11 @@ public final class ContractWorld {
         world(options -> options, threads)
             .call(
                 group -> {
-                  Runnable leave = subject.enter(group.rank());
+                  Registration leave = subject.enter(group.rank());
                   try {
                     return Reduction.naming(() -> probe.run(new Member(this, group)));
                   } finally {
-                    leave.run();
+                    leave.close();
                   }
                 });
     Leaks.assertNoThreads(threads, subject.sharedThreads());
@@ -127,7 +128,7 @@ public final class ContractWorld {
   }
 
   private void enter(ProcessGroup group, Body body) throws Exception {
-    Runnable leave = subject.enter(group.rank());
+    Registration leave = subject.enter(group.rank());
     try {
       Object _ =
           Reduction.naming(
@@ -136,7 +137,7 @@ public final class ContractWorld {
                 return true;
               });
     } finally {
-      leave.run();
+      leave.close();
     }
   }
 

@@ -3,9 +3,10 @@ package dev.tutti.testing;
 import static org.assertj.core.api.Assertions.assertThat;
 
 import dev.tutti.CallOptions;
-import dev.tutti.CommListener;
+import dev.tutti.GroupListener;
 import dev.tutti.OpType;
 import dev.tutti.ReduceOp;
+import dev.tutti.Registration;
 import dev.tutti.Tensor;
 import dev.tutti.Work;
 import dev.tutti.WorkState;
@@ -18,26 +19,26 @@ public interface ListenerContract extends GroupContract {
     world.run(
         member -> {
           ListenerRecorder recorder = new ListenerRecorder();
-          AutoCloseable registration = member.group().addListener(recorder);
+          Registration registration = member.group().addListener(recorder);
           Tensor tensor = member.floats(1).view();
           member.group().allReduce(tensor);
           member.group().allReduce(tensor, ReduceOp.SUM, CallOptions.DEFAULT);
           assertThat(recorder.before).hasSize(2);
           assertThat(recorder.ends).hasSize(2);
           for (int i = 0; i < 2; i++) {
-            CommListener.OpEvent event = recorder.before.get(i);
+            GroupListener.OpEvent event = recorder.before.get(i);
             assertThat(event.opType()).isEqualTo(OpType.ALL_REDUCE);
             assertThat(event.group()).isEqualTo(member.group().name());
             assertThat(event.rank()).isEqualTo(member.rank());
             assertThat(event.sequenceNumber()).isEqualTo(i + 1);
-            assertThat(event.async()).isFalse();
+            assertThat(event.isAsync()).isFalse();
             assertThat(event.inputs()).containsExactly(tensor);
             assertThat(event.outputs()).containsExactly(tensor);
             ListenerRecorder.End end = recorder.endOf(event);
             assertThat(end.event()).isEqualTo(event);
-            assertThat(end.state()).isEqualTo(WorkState.COMPLETED);
-            assertThat(end.failure()).isNull();
-            assertThat(end.duration()).isPositive();
+            assertThat(end.outcome().state()).isEqualTo(WorkState.COMPLETED);
+            assertThat(end.outcome().failure()).isEmpty();
+            assertThat(end.outcome().duration()).isPositive();
             assertThat(end.thread()).isSameAs(Thread.currentThread());
           }
           registration.close();
@@ -57,12 +58,12 @@ public interface ListenerContract extends GroupContract {
             member.group().allReduce(member.floats(1).view(), ReduceOp.SUM, CallOptions.ASYNC);
           }
           Waiting.until("20 ends", () -> recorder.ends.size() == 20);
-          assertThat(recorder.before).extracting(CommListener.OpEvent::id).doesNotHaveDuplicates();
-          for (CommListener.OpEvent event : recorder.before) {
-            assertThat(event.async()).isTrue();
+          assertThat(recorder.before).extracting(GroupListener.OpEvent::id).doesNotHaveDuplicates();
+          for (GroupListener.OpEvent event : recorder.before) {
+            assertThat(event.isAsync()).isTrue();
             ListenerRecorder.End end = recorder.endOf(event);
             assertThat(end.event()).isEqualTo(event);
-            assertThat(end.state()).isEqualTo(WorkState.COMPLETED);
+            assertThat(end.outcome().state()).isEqualTo(WorkState.COMPLETED);
             assertThat(end.thread()).isNotSameAs(Thread.currentThread());
           }
         });
@@ -98,10 +99,11 @@ public interface ListenerContract extends GroupContract {
             member.group().abort("told to");
             member.group().abort("told again");
           }
-          Waiting.until("the abort", () -> !recorder.aborts.isEmpty());
+          Waiting.until("the abort", () -> !recorder.failures.isEmpty());
           member.group().close();
-          assertThat(recorder.aborts).hasSize(1);
-          assertThat(recorder.aborts.get(0)).hasMessageContaining("told to");
+          assertThat(recorder.failures).hasSize(1);
+          assertThat(recorder.failures.get(0)).hasMessageContaining("told to");
+          assertThat(member.group().failure()).containsSame(recorder.failures.get(0));
         });
   }
 }

@@ -1,28 +1,20 @@
 package dev.tutti.testing;
 
-import dev.tutti.CommListener;
+import dev.tutti.GroupListener;
 import dev.tutti.TuttiException;
-import dev.tutti.WorkState;
-import java.time.Duration;
 import java.util.List;
 import java.util.Map;
 import java.util.concurrent.ConcurrentHashMap;
 import java.util.concurrent.CopyOnWriteArrayList;
-import org.jspecify.annotations.Nullable;
 
 /** Keeps what a listener hears. */
-final class ListenerRecorder implements CommListener {
+final class ListenerRecorder implements GroupListener {
   final List<OpEvent> before = new CopyOnWriteArrayList<>();
   final Map<Long, End> ends = new ConcurrentHashMap<>();
-  final List<Throwable> aborts = new CopyOnWriteArrayList<>();
+  final List<TuttiException> failures = new CopyOnWriteArrayList<>();
 
   /** Is what a listener heard of an end. */
-  record End(
-      OpEvent event,
-      WorkState state,
-      Duration duration,
-      @Nullable TuttiException failure,
-      Thread thread) {}
+  record End(OpEvent event, Outcome outcome, Thread thread) {}
 
   /** Returns what was heard of the end of an operation. */
   End endOf(OpEvent event) {
@@ -34,16 +26,15 @@ final class ListenerRecorder implements CommListener {
   }
 
   /** Returns a listener that throws whenever it is called. */
-  static CommListener thrower() {
-    return new CommListener() {
+  static GroupListener thrower() {
+    return new GroupListener() {
       @Override
       public void before(OpEvent event) {
         throw new DeliberateFault("listener, before");
       }
 
       @Override
-      public void after(
-          OpEvent event, WorkState state, Duration duration, @Nullable TuttiException failure) {
+      public void after(OpEvent event, Outcome outcome) {
         throw new DeliberateFault("listener, after");
       }
     };
@@ -55,13 +46,12 @@ final class ListenerRecorder implements CommListener {
   }
 
   @Override
-  public void after(
-      OpEvent event, WorkState state, Duration duration, @Nullable TuttiException failure) {
-    ends.put(event.id(), new End(event, state, duration, failure, Thread.currentThread()));
+  public void after(OpEvent event, Outcome outcome) {
+    ends.put(event.id(), new End(event, outcome, Thread.currentThread()));
   }
 
   @Override
-  public void aborted(Throwable cause) {
-    aborts.add(cause);
+  public void failed(TuttiException cause) {
+    failures.add(cause);
   }
 }

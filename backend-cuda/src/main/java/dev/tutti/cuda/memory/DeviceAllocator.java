@@ -1,5 +1,6 @@
 package dev.tutti.cuda.memory;
 
+import dev.tutti.Registration;
 import dev.tutti.cpu.wait.WaitStrategy;
 import dev.tutti.cuda.CudaException;
 import dev.tutti.cuda.MemoryPressureListener;
@@ -11,6 +12,7 @@ import java.util.ArrayDeque;
 import java.util.List;
 import java.util.TreeMap;
 import java.util.concurrent.CopyOnWriteArrayList;
+import java.util.concurrent.atomic.AtomicBoolean;
 import java.util.function.BooleanSupplier;
 import org.jspecify.annotations.Nullable;
 
@@ -372,11 +374,16 @@ public final class DeviceAllocator {
   /**
    * Adds a listener that is called before an allocation fails.
    *
-   * @return removes it
+   * @return removes it when closed
    */
-  public Runnable addListener(MemoryPressureListener listener) {
+  public Registration addListener(MemoryPressureListener listener) {
     listeners.add(listener);
-    return () -> listeners.remove(listener);
+    AtomicBoolean removed = new AtomicBoolean();
+    return () -> {
+      if (removed.compareAndSet(false, true)) {
+        listeners.remove(listener);
+      }
+    };
   }
 
   /**

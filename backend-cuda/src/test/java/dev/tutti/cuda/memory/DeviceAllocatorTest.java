@@ -3,6 +3,7 @@ package dev.tutti.cuda.memory;
 import static org.assertj.core.api.Assertions.assertThat;
 import static org.assertj.core.api.Assertions.assertThatThrownBy;
 
+import dev.tutti.Registration;
 import dev.tutti.cuda.CudaException;
 import dev.tutti.cuda.Until;
 import dev.tutti.cuda.driver.DeviceAttribute;
@@ -147,7 +148,7 @@ class DeviceAllocatorTest {
     fake.memory().setCapacity(100 * MIB);
     DeviceBlock cache = allocator.allocate(60 * MIB, stream);
     List<Long> asked = new ArrayList<>();
-    Runnable remove =
+    Registration remove =
         allocator.addListener(
             bytes -> {
               asked.add(bytes);
@@ -155,7 +156,7 @@ class DeviceAllocatorTest {
             });
     DeviceBlock block = allocator.allocate(50 * MIB, stream);
     assertThat(asked).containsExactly(50 * MIB);
-    remove.run();
+    remove.close();
     assertThatThrownBy(() -> allocator.allocate(60 * MIB, stream))
         .isInstanceOf(CudaException.class);
     assertThat(asked).hasSize(1);

@@ -2,6 +2,7 @@ package dev.tutti.testing.fuzz;
 
 import dev.tutti.GroupOptions;
 import dev.tutti.ProcessGroup;
+import dev.tutti.Registration;
 import dev.tutti.Store;
 import dev.tutti.testing.ContractSubject;
 import java.io.PrintWriter;
@@ -88,13 +89,13 @@ final class ProgramRunner {
             .withSize(program.size())
             .withTimeout(patience.multipliedBy(4));
     try {
-      Runnable leave = subject.enter(rank);
+      Registration leave = subject.enter(rank);
       try (ProcessGroup world = ProcessGroup.init(subject.options(options))) {
         worlds.put(rank, world);
         stepped(0);
         run.run(world);
       } finally {
-        leave.run();
+        leave.close();
       }
     } catch (Throwable e) {
       fail("rank " + rank + ", as it came or left", e);

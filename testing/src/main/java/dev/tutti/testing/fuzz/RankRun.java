@@ -2,6 +2,7 @@ package dev.tutti.testing.fuzz;
 
 import dev.tutti.DType;
 import dev.tutti.ProcessGroup;
+import dev.tutti.Registration;
 import dev.tutti.Tensor;
 import dev.tutti.Work;
 import dev.tutti.testing.ContractSubject;
@@ -95,12 +96,12 @@ final class RankRun {
 
   private void enter(int lane) {
     try {
-      Runnable leave = subject.enter(rank);
+      Registration leave = subject.enter(rank);
       try {
         runLane(lane);
         positions[lane] = "ended";
       } finally {
-        leave.run();
+        leave.close();
       }
     } catch (Throwable e) {
       String where = "rank " + rank + ", thread " + lane + ", " + positions[lane];
