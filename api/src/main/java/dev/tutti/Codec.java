@@ -4,6 +4,8 @@ import java.nio.ByteBuffer;
 import java.nio.CharBuffer;
 import java.nio.charset.CharacterCodingException;
 import java.nio.charset.StandardCharsets;
+import java.util.Objects;
+import java.util.function.Function;
 
 /**
  * Turns objects into bytes and back, for object collectives. Both methods may be called from any
@@ -50,6 +52,28 @@ public interface Codec<T> {
           return bytes;
         }
       };
+
+  /**
+   * Makes a codec of two functions.
+   *
+   * @param encode turns a value into bytes
+   * @param decode turns them back, and throws {@link IllegalArgumentException} if it cannot
+   */
+  static <T> Codec<T> of(Function<T, byte[]> encode, Function<byte[], T> decode) {
+    Objects.requireNonNull(encode, "encode");
+    Objects.requireNonNull(decode, "decode");
+    return new Codec<>() {
+      @Override
+      public byte[] encode(T value) {
+        return encode.apply(value);
+      }
+
+      @Override
+      public T decode(byte[] bytes) {
+        return decode.apply(bytes);
+      }
+    };
+  }
 
   /**
    * Turns a value into bytes.

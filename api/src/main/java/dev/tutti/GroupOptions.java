@@ -2,7 +2,11 @@ package dev.tutti;
 
 import dev.tutti.spi.BackendProvider;
 import java.time.Duration;
+import java.util.Arrays;
+import java.util.List;
 import java.util.Optional;
+import java.util.OptionalInt;
+import java.util.StringJoiner;
 import org.jspecify.annotations.Nullable;
 
 /**
@@ -149,13 +153,13 @@ public final class GroupOptions {
   }
 
   /** Returns the rank. */
-  public Optional<Integer> rank() {
-    return Optional.ofNullable(fields.rank);
+  public OptionalInt rank() {
+    return optional(fields.rank);
   }
 
   /** Returns the number of ranks. */
-  public Optional<Integer> size() {
-    return Optional.ofNullable(fields.size);
+  public OptionalInt size() {
+    return optional(fields.size);
   }
 
   /** Returns the deadline. */
@@ -174,6 +178,41 @@ public final class GroupOptions {
     return settings == null ? Settings.fromEnvironment() : settings;
   }
 
+  /** Tells whether other options say the same, with the same provider and store. */
+  @Override
+  public boolean equals(@Nullable Object other) {
+    return other instanceof GroupOptions options && fields.all().equals(options.fields.all());
+  }
+
+  @Override
+  public int hashCode() {
+    return fields.all().hashCode();
+  }
+
+  /**
+   * Describes what was said; of the settings, which may hold the token, only that they are given.
+   */
+  @Override
+  public String toString() {
+    StringJoiner text = new StringJoiner(", ", "GroupOptions[", "]");
+    backend().ifPresent(backend -> text.add("backend " + backend));
+    provider().ifPresent(provider -> text.add("provider " + provider.name()));
+    initMethod().ifPresent(url -> text.add("init method " + url));
+    store().ifPresent(store -> text.add("store " + store.getClass().getSimpleName()));
+    rank().ifPresent(rank -> text.add("rank " + rank));
+    size().ifPresent(size -> text.add("size " + size));
+    timeout().ifPresent(timeout -> text.add("timeout " + timeout));
+    device().ifPresent(device -> text.add("device " + device));
+    if (fields.settings != null) {
+      text.add("settings given");
+    }
+    return text.toString();
+  }
+
+  private static OptionalInt optional(@Nullable Integer value) {
+    return value == null ? OptionalInt.empty() : OptionalInt.of(value);
+  }
+
   private static final class Fields implements Cloneable {
     @Nullable String backend;
     @Nullable BackendProvider provider;
@@ -184,6 +223,11 @@ public final class GroupOptions {
     @Nullable Duration timeout;
     @Nullable Device device;
     @Nullable Settings settings;
+
+    List<@Nullable Object> all() {
+      return Arrays.asList(
+          backend, provider, initMethod, store, rank, size, timeout, device, settings);
+    }
 
     Fields copy() {
       try {

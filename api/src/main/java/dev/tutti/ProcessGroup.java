@@ -1,10 +1,12 @@
 package dev.tutti;
 
 import dev.tutti.internal.Bootstrap;
+import java.lang.foreign.ValueLayout;
 import java.time.Duration;
 import java.util.List;
 import java.util.Map;
 import java.util.Optional;
+import java.util.OptionalInt;
 import org.jspecify.annotations.Nullable;
 
 /**
@@ -77,6 +79,27 @@ public interface ProcessGroup extends AutoCloseable {
 
   /** Returns for each rank of this group its rank in the group of all ranks. */
   List<Integer> globalRanks();
+
+  /**
+   * Returns the rank in the group of all ranks (c10d: {@code get_global_rank}).
+   *
+   * @param groupRank a rank of this group
+   * @throws IndexOutOfBoundsException if this group does not have it
+   */
+  default int globalRank(int groupRank) {
+    return globalRanks().get(groupRank);
+  }
+
+  /**
+   * Returns the rank in this group, or empty where it is not one of this group's (c10d: {@code
+   * get_group_rank}).
+   *
+   * @param globalRank a rank of the group of all ranks
+   */
+  default OptionalInt groupRank(int globalRank) {
+    int groupRank = globalRanks().indexOf(globalRank);
+    return groupRank < 0 ? OptionalInt.empty() : OptionalInt.of(groupRank);
+  }
 
   /** Returns the backend's name by device type. */
   Map<String, String> backends();
@@ -198,6 +221,19 @@ public interface ProcessGroup extends AutoCloseable {
    */
   Work allGather(List<Tensor> outputs, Tensor input, CallOptions options);
 
+  /**
+   * Gathers a tensor of each rank on all ranks, in new host memory, and waits.
+   *
+   * @param input this rank's part, on the host, of the same shape on all ranks
+   * @return one for each rank, of the input's shape
+   * @throws IllegalArgumentException if the input is sparse or on a device
+   */
+  default List<Tensor> allGather(Tensor input) {
+    Tensor output = input.allocateTimes(size());
+    allGatherInto(output, input);
+    return output.unbind(0);
+  }
+
   /** Gathers a tensor of each rank into one tensor on all ranks, and waits. */
   default void allGatherInto(Tensor output, Tensor input) {
     allGatherInto(output, input, CallOptions.DEFAULT);
@@ -230,6 +266,20 @@ public interface ProcessGroup extends AutoCloseable {
   /** Gathers a tensor of each rank on one rank, and waits. */
   default void gather(List<Tensor> outputs, Tensor input, int root) {
     gather(outputs, input, root, CallOptions.DEFAULT);
+  }
+
+  /**
+   * Gathers a tensor of each rank on one rank, in new host memory, and waits.
+   *
+   * @param input this rank's part, on the host, of the same shape on all ranks
+   * @param root the receiving rank
+   * @return on the root one for each rank, of the input's shape; elsewhere empty
+   * @throws IllegalArgumentException if the input is sparse or on a device
+   */
+  default List<Tensor> gather(Tensor input, int root) {
+    List<Tensor> outputs = rank() == root ? input.allocateTimes(size()).unbind(0) : List.of();
+    gather(outputs, input, root);
+    return outputs;
   }
 
   /**
@@ -529,6 +579,35 @@ public interface ProcessGroup extends AutoCloseable {
    */
   <T> T scatterObject(List<T> values, int root, Codec<T> codec);
 
+  /**
+   * Sends an object to a rank that calls {@link #recvObject}, as two messages without a tag, and
+   * waits (c10d: {@code send_object_list}). One thread of a rank at a time sends objects to a peer.
+   *
+   * @param value what to send
+   * @param peer the receiving rank, another one
+   * @param codec turns it into bytes
+   */
+  default <T> void sendObject(T value, int peer, Codec<T> codec) {
+    byte[] bytes = codec.encode(value);
+    send(Tensor.of((long) bytes.length), peer);
+    send(Tensor.ofUint8(bytes), peer);
+  }
+
+  /**
+   * Receives an object of a rank that calls {@link #sendObject}, and waits (c10d: {@code
+   * recv_object_list}).
+   *
+   * @param peer the sending rank, another one
+   * @param codec turns bytes into it
+   */
+  default <T> T recvObject(int peer, Codec<T> codec) {
+    Tensor length = Tensor.allocate(DType.INT64, 1);
+    recv(length, peer);
+    Tensor bytes = Tensor.allocate(DType.UINT8, length.getLong(0));
+    recv(bytes, peer);
+    return codec.decode(bytes.segment().toArray(ValueLayout.JAVA_BYTE));
+  }
+
   // Groups
 
   /**
@@ -539,6 +618,17 @@ public interface ProcessGroup extends AutoCloseable {
    * @return the new group, or empty for a negative color
    */
   Optional<ProcessGroup> split(int color, int key);
+
+  /**
+   * Forms a group of the ranks of each host, in the order of this group; all ranks of this group
+   * call it. A rank's number in it is what torchrun calls the local rank.
+   *
+   * <p>Ranks are of one host where they run on one kernel that was started once, on Linux also in
+   * several containers; elsewhere where their hosts have one name.
+   *
+   * @return the group of this rank's host
+   */
+  ProcessGroup splitByHost();
 
   /**
    * Forms a group of some ranks (c10d: {@code new_group}); all ranks of this group call it with the

@@ -78,6 +78,17 @@ public interface Store extends AutoCloseable {
   byte[] get(String key, Duration timeout);
 
   /**
+   * Waits until a key exists and returns its value as UTF-8 text; bytes that are none become
+   * replacement characters.
+   *
+   * @param key the key
+   * @throws StoreTimeoutException if the key does not exist by the store's deadline
+   */
+  default String getString(String key) {
+    return new String(get(key), StandardCharsets.UTF_8);
+  }
+
+  /**
    * Adds to a counter, atomically; an absent one counts as 0.
    *
    * <p>The value is kept as decimal text, so that {@link #get} reads it (c10d).
@@ -126,6 +137,15 @@ public interface Store extends AutoCloseable {
    * @param keys the keys
    */
   boolean check(List<String> keys);
+
+  /**
+   * Tells at once whether all keys exist.
+   *
+   * @param keys the keys
+   */
+  default boolean check(String... keys) {
+    return check(List.of(keys));
+  }
 
   /**
    * Deletes a key.

@@ -110,6 +110,18 @@ public final class Tensor {
     return wrap(SharedHeap.allocate(arena, bytesOf(dtype, shape), ALIGNMENT), dtype, shape);
   }
 
+  /** Allocates host memory for as many tensors of this type and shape, one after the other. */
+  Tensor allocateTimes(int count) {
+    if (!device.isCpu() || segment == null) {
+      throw new IllegalArgumentException(
+          "only dense host tensors are gathered into new memory, not " + describe());
+    }
+    long[] all = new long[shape.length + 1];
+    all[0] = count;
+    System.arraycopy(shape, 0, all, 1, shape.length);
+    return allocate(dtype, all);
+  }
+
   private static long bytesOf(DType dtype, long[] shape) {
     long numel = numelOf(shape);
     if (numel > Long.MAX_VALUE / dtype.byteSize()) {

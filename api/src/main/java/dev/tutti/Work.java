@@ -81,8 +81,12 @@ public interface Work {
   void blockCurrentStream(String deviceType);
 
   /**
-   * Returns a future that completes with {@link #result()}, or with what happened. Dependent
-   * actions never run on a driver, watchdog or I/O thread.
+   * Returns a new future that completes with {@link #result()}, or exceptionally with what
+   * happened: the exception that {@link #await()} throws, with no {@code CompletionException}
+   * around it. Dependent actions never run on a driver, watchdog or I/O thread.
+   *
+   * <p>To cancel or complete the future ends this one future; the operation runs on, and so do
+   * the futures of others. {@link #abort} ends the operation.
    */
   CompletableFuture<List<Tensor>> toCompletableFuture();
 

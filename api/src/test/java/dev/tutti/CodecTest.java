@@ -17,6 +17,16 @@ class CodecTest {
   }
 
   @Test
+  void twoFunctionsMakeACodec() {
+    Codec<Integer> codec =
+        Codec.of(
+            number -> Codec.STRING.encode(Integer.toString(number)),
+            bytes -> Integer.valueOf(Codec.STRING.decode(bytes)));
+    assertThat(codec.encode(17)).containsExactly('1', '7');
+    assertThat(codec.decode(new byte[] {'-', '4'})).isEqualTo(-4);
+  }
+
+  @Test
   void whatWouldChangeIsRefused() {
     assertThatIllegalArgumentException()
         .isThrownBy(() -> Codec.STRING.encode("a\ud83c"))

@@ -137,7 +137,21 @@ final class BatchWork implements Work {
   public CompletableFuture<List<Tensor>> toCompletableFuture() {
     CompletableFuture<?>[] parts =
         works.stream().map(Work::toCompletableFuture).toArray(CompletableFuture<?>[]::new);
-    return CompletableFuture.allOf(parts).thenApply(done -> result());
+    CompletableFuture<List<Tensor>> given = new CompletableFuture<>();
+    CompletableFuture<Void> _ =
+        CompletableFuture.allOf(parts)
+            .whenComplete(
+                (done, error) -> {
+                  Optional<TuttiException> failure = exception();
+                  if (failure.isPresent()) {
+                    given.completeExceptionally(failure.get());
+                  } else if (error != null) {
+                    given.completeExceptionally(error);
+                  } else {
+                    given.complete(result());
+                  }
+                });
+    return given;
   }
 
   @Override

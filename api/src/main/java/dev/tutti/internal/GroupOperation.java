@@ -348,8 +348,18 @@ final class GroupOperation extends OperationState implements Work {
     } else if (deviceEvent() != null) {
       Watchdog.expect(System.nanoTime());
     }
-    // A copy, for users may cancel what they get.
-    return own.copy();
+    // One of their own, for users may cancel what they get; copy() would wrap what happened.
+    CompletableFuture<List<Tensor>> given = new CompletableFuture<>();
+    CompletableFuture<List<Tensor>> _ =
+        own.whenComplete(
+            (tensors, error) -> {
+              if (error == null) {
+                given.complete(tensors);
+              } else {
+                given.completeExceptionally(error);
+              }
+            });
+    return given;
   }
 
   private void completeFuture(CompletableFuture<List<Tensor>> target) {

@@ -15,6 +15,7 @@ import java.time.Duration;
 import java.util.LinkedHashMap;
 import java.util.Map;
 import java.util.Optional;
+import java.util.OptionalInt;
 import org.jspecify.annotations.Nullable;
 
 /** Finds this rank's number, the number of ranks, and the store through which they meet. */
@@ -88,8 +89,9 @@ final class Rendezvous {
     }
     URI url = parse(place);
     Map<String, String> query = query(url);
-    int rank = number(options.rank().orElse(null), query.get("rank"), place, "rank");
-    int size = number(options.size().orElse(null), query.get("world_size"), place, "world_size");
+    int rank = number(boxed(options.rank()).orElse(null), query.get("rank"), place, "rank");
+    int size =
+        number(boxed(options.size()).orElse(null), query.get("world_size"), place, "world_size");
     return open(url, rank, size, rank == 0, RANK_0);
   }
 
@@ -97,8 +99,8 @@ final class Rendezvous {
     if (options.initMethod().isPresent()) {
       throw new RendezvousException("a store and an init method exclude each other");
     }
-    int rank = number(options.rank().orElse(null), null, "the given store", "rank");
-    int size = number(options.size().orElse(null), null, "the given store", "size");
+    int rank = number(boxed(options.rank()).orElse(null), null, "the given store", "rank");
+    int size = number(boxed(options.size()).orElse(null), null, "the given store", "size");
     checkRank(rank, size);
     return new Meeting(store, rank, size, false, false, -1, "the given store", "");
   }
@@ -107,14 +109,15 @@ final class Rendezvous {
     Map<String, String> query = query(parse(place));
     int rank =
         number(
-            options.rank().orElse(null),
-            inQueryOr(query, "rank", RuntimeSettings.RANK.name(), options.rank()),
+            boxed(options.rank()).orElse(null),
+            inQueryOr(query, "rank", RuntimeSettings.RANK.name(), boxed(options.rank())),
             "env://",
             "RANK");
     int size =
         number(
-            options.size().orElse(null),
-            inQueryOr(query, "world_size", RuntimeSettings.WORLD_SIZE.name(), options.size()),
+            boxed(options.size()).orElse(null),
+            inQueryOr(
+                query, "world_size", RuntimeSettings.WORLD_SIZE.name(), boxed(options.size())),
             "env://",
             "WORLD_SIZE");
     String host = variable(RuntimeSettings.MASTER_ADDR.name(), Optional.empty());
@@ -147,6 +150,10 @@ final class Rendezvous {
       Map<String, String> query, String key, String name, Optional<?> instead) {
     String inQuery = query.get(key);
     return inQuery == null ? variable(name, instead) : inQuery;
+  }
+
+  private static Optional<Integer> boxed(OptionalInt number) {
+    return number.isPresent() ? Optional.of(number.getAsInt()) : Optional.empty();
   }
 
   private String variable(String name, Optional<?> instead) {

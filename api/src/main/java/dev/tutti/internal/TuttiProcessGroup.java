@@ -432,6 +432,11 @@ final class TuttiProcessGroup implements ProcessGroup {
   }
 
   @Override
+  public ProcessGroup splitByHost() {
+    return HostName.split(this);
+  }
+
+  @Override
   public Optional<ProcessGroup> split(int color, int key) {
     group.ensureUsable(OpType.SPLIT);
     return subgroups.split(color, key);

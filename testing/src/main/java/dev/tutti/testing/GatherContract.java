@@ -1,6 +1,7 @@
 package dev.tutti.testing;
 
 import dev.tutti.CallOptions;
+import static org.assertj.core.api.Assertions.assertThat;
 import dev.tutti.Capabilities.Feature;
 import dev.tutti.DType;
 import dev.tutti.OpType;
@@ -22,6 +23,36 @@ public interface GatherContract extends GroupContract {
             }
           }
         });
+  }
+
+  /** Gathers into new memory on all ranks, and on each root. */
+  @ContractTest(
+      onHost = true,
+      needs = {OpType.ALL_GATHER_INTO, OpType.GATHER},
+      features = Feature.REAL_RESULTS)
+  default void gathersIntoNewMemory(ContractWorld world) throws Exception {
+    world.run(
+        member -> {
+          Tensor input = Tensor.of(member.rank(), -member.rank(), 7).view(3, 1);
+          List<Tensor> all = member.group().allGather(input);
+          assertGathered(member, all);
+          for (int root : world.roots()) {
+            List<Tensor> onRoot = member.group().gather(input, root);
+            if (member.rank() == root) {
+              assertGathered(member, onRoot);
+            } else {
+              assertThat(onRoot).isEmpty();
+            }
+          }
+        });
+  }
+
+  private static void assertGathered(Member member, List<Tensor> parts) {
+    assertThat(parts).hasSize(member.size());
+    for (int rank = 0; rank < parts.size(); rank++) {
+      assertThat(parts.get(rank).shape()).containsExactly(3, 1);
+      assertThat(parts.get(rank).toIntArray()).containsExactly(rank, -rank, 7);
+    }
   }
 
   /** Gathers tensors of every size and layout. */

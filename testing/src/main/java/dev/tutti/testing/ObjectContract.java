@@ -67,6 +67,29 @@ public interface ObjectContract extends GroupContract {
         });
   }
 
+  /** Sends objects of every length round the ranks. */
+  @ContractTest(
+      onHost = true,
+      needs = {OpType.SEND, OpType.RECV},
+      types = {DType.INT64, DType.UINT8},
+      features = Feature.REAL_RESULTS,
+      minSize = 2)
+  default void sendObjectHandsATextOn(ContractWorld world) throws Exception {
+    world.run(
+        member -> {
+          int last = member.size() - 1;
+          for (int length : lengths(member)) {
+            if (member.rank() > 0) {
+              assertThat(member.group().recvObject(member.rank() - 1, Codec.STRING))
+                  .isEqualTo(text(0, length));
+            }
+            if (member.rank() < last) {
+              member.group().sendObject(text(0, length), member.rank() + 1, Codec.STRING);
+            }
+          }
+        });
+  }
+
   /** Scatters objects from each root. */
   @ContractTest(
       onHost = true,

@@ -106,6 +106,24 @@ public interface SubgroupContract extends GroupContract {
         "part of this rank of the group", 100.0 * size * member.rank() + size * (size - 1) / 2.0);
   }
 
+  /** Puts ranks of one host into one group, in their order, and finds ranks by either number. */
+  @ContractTest(onHost = true, features = Feature.REAL_RESULTS)
+  default void splitByHostKeepsTheRanksOfAHost(ContractWorld world) throws Exception {
+    world.run(
+        member -> {
+          ProcessGroup host = member.group().splitByHost();
+          assertThat(host.size()).isEqualTo(member.size());
+          assertThat(host.rank()).isEqualTo(member.rank());
+          Optional<ProcessGroup> last = host.subgroup(List.of(member.size() - 1));
+          if (last.isPresent()) {
+            int global = host.globalRank(member.rank());
+            assertThat(last.get().globalRank(0)).isEqualTo(global);
+            assertThat(last.get().groupRank(global)).hasValue(0);
+            assertThat(last.get().groupRank(global + 1)).isEmpty();
+          }
+        });
+  }
+
   /** Leaves ranks of negative color out. */
   @ContractTest(features = Feature.REAL_RESULTS)
   default void splitLeavesNegativeColorsOut(ContractWorld world) throws Exception {

@@ -3,12 +3,14 @@ package dev.tutti.testing;
 import static org.assertj.core.api.Assertions.assertThat;
 import static org.assertj.core.api.Assertions.assertThatThrownBy;
 
+import dev.tutti.AbortedException;
 import dev.tutti.CallOptions;
 import dev.tutti.Capabilities.Feature;
 import dev.tutti.DType;
 import dev.tutti.OpType;
 import dev.tutti.ReduceOp;
 import dev.tutti.Tensor;
+import dev.tutti.TuttiException;
 import dev.tutti.Work;
 import dev.tutti.WorkState;
 import java.time.Duration;
@@ -85,6 +87,69 @@ public interface WorkContract extends GroupContract {
           assertThat(early.get(20, TimeUnit.SECONDS)).containsExactly(tensor);
           assertThat(work.isCompleted()).isTrue();
           assertThat(work.toCompletableFuture().get(20, TimeUnit.SECONDS)).containsExactly(tensor);
+        });
+  }
+
+  /**
+   * Hands what happened to dependent actions as it is, to those who ask before the end and after.
+   */
+  @ContractTest(needs = OpType.ALL_REDUCE, features = Feature.REAL_RESULTS, minSize = 2)
+  default void futuresCompleteWithWhatHappened(ContractWorld world) throws Exception {
+    CountDownLatch ended = new CountDownLatch(1);
+    world.run(
+        member -> {
+          if (member.rank() != 0) {
+            Waiting.open(ended);
+            return;
+          }
+          try {
+            Work work = member.group().allReduce(member.floats(1).view(), async());
+            Work batch =
+                member
+                    .group()
+                    .batch()
+                    .allReduce(member.floats(1).view(), ReduceOp.SUM)
+                    .allReduce(member.floats(1).view(), ReduceOp.SUM)
+                    .start();
+            CompletableFuture<Throwable> early =
+                work.toCompletableFuture().handle((tensors, error) -> error);
+            CompletableFuture<Throwable> all =
+                batch.toCompletableFuture().handle((tensors, error) -> error);
+            work.abort();
+            Throwable happened = early.get(20, TimeUnit.SECONDS);
+            assertThat(happened).isInstanceOf(AbortedException.class);
+            assertThat(work.exception()).containsSame((TuttiException) happened);
+            assertThat(all.get(20, TimeUnit.SECONDS)).isSameAs(batch.exception().orElseThrow());
+            CompletableFuture<Throwable> late =
+                work.toCompletableFuture().handle((tensors, error) -> error);
+            assertThat(late.get(20, TimeUnit.SECONDS)).isSameAs(happened);
+          } finally {
+            ended.countDown();
+          }
+        });
+  }
+
+  /** Ends by a cancel the future of one user, and neither the operation nor those of others. */
+  @ContractTest(needs = OpType.ALL_REDUCE, features = Feature.REAL_RESULTS, minSize = 2)
+  default void aCancelEndsOneFuture(ContractWorld world) throws Exception {
+    CountDownLatch cancelled = new CountDownLatch(world.size() - 1);
+    world.run(
+        member -> {
+          boolean late = member.rank() == member.size() - 1;
+          if (late) {
+            Waiting.open(cancelled);
+          }
+          TestTensor tensor = member.floats(1);
+          Work work = member.group().allReduce(tensor.view(), async());
+          CompletableFuture<List<Tensor>> other = work.toCompletableFuture();
+          if (!late) {
+            assertThat(work.toCompletableFuture().cancel(true)).isTrue();
+            assertThat(work.isCompleted()).isFalse();
+            assertThat(other).isNotDone();
+            cancelled.countDown();
+          }
+          assertThat(other.get(20, TimeUnit.SECONDS)).containsExactly(tensor.view());
+          tensor.assertValues("result", member.size());
         });
   }
 

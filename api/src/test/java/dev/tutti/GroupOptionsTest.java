@@ -1,0 +1,35 @@
+package dev.tutti;
+
+import static org.assertj.core.api.Assertions.assertThat;
+
+import java.time.Duration;
+import java.util.Map;
+import org.junit.jupiter.api.Test;
+
+class GroupOptionsTest {
+  private static GroupOptions options(String token) {
+    return GroupOptions.defaults()
+        .withBackend("gloo")
+        .withRank(1)
+        .withSize(2)
+        .withTimeout(Duration.ofSeconds(5))
+        .withSettings(Settings.ofEnvironment(Map.of("TUTTI_TOKEN", token)));
+  }
+
+  @Test
+  void describesWhatWasSaidButNotTheToken() {
+    assertThat(options("secret"))
+        .hasToString("GroupOptions[backend gloo, rank 1, size 2, timeout PT5S, settings given]");
+    assertThat(GroupOptions.defaults()).hasToString("GroupOptions[]");
+  }
+
+  @Test
+  void optionsThatSayTheSameAreEqual() {
+    GroupOptions first = GroupOptions.defaults().withRank(1).withInitMethod("tcp://a:1");
+    GroupOptions second = GroupOptions.defaults().withInitMethod("tcp://a:1").withRank(1);
+    assertThat(first).isEqualTo(second).hasSameHashCodeAs(second);
+    assertThat(first).isNotEqualTo(second.withRank(2)).isNotEqualTo(GroupOptions.defaults());
+    assertThat(first.rank()).hasValue(1);
+    assertThat(first.size()).isEmpty();
+  }
+}
