@@ -32,7 +32,7 @@ final class TuttiProcessGroup implements ProcessGroup {
   /** How much longer than rank 0 others wait in a monitored barrier: rank 0 says who is late. */
   private static final Duration MONITOR_SLACK = Duration.ofSeconds(2);
 
-  private final Group group;
+  final Group group;
   private final Job job;
   private final OperationRunner runner;
   private final Checks checks;

@@ -1,7 +1,6 @@
 package dev.tutti.cpu.wait;
 
 import dev.tutti.spi.Futex;
-import dev.tutti.spi.NanoClock;
 import java.util.concurrent.locks.LockSupport;
 import java.util.function.BooleanSupplier;
 import org.jspecify.annotations.Nullable;

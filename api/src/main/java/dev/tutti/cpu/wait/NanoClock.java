@@ -1,4 +1,4 @@
-package dev.tutti.spi;
+package dev.tutti.cpu.wait;
 
 /** Clock against which deadlines are checked; tests hand in one that they move. */
 @FunctionalInterface
