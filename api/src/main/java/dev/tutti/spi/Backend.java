@@ -51,13 +51,13 @@ public interface Backend extends AutoCloseable {
       case REDUCE -> reduce(op, call.input(), call.reduceOp(), call.root());
       case ALL_GATHER -> allGather(op, call.outputs(), call.input());
       case ALL_GATHER_INTO -> allGatherInto(op, call.output(), call.input());
-      case ALL_GATHER_COALESCED -> allGatherIntoCoalesced(op, call.outputs(), call.inputs());
+      case ALL_GATHER_INTO_COALESCED -> allGatherIntoCoalesced(op, call.outputs(), call.inputs());
       case GATHER -> gather(op, call.outputs(), call.input(), call.root());
       case SCATTER -> scatter(op, call.output(), call.inputs(), call.root());
       case REDUCE_SCATTER -> reduceScatter(op, call.output(), call.inputs(), call.reduceOp());
       case REDUCE_SCATTER_INTO ->
           reduceScatterInto(op, call.output(), call.input(), call.reduceOp());
-      case REDUCE_SCATTER_COALESCED ->
+      case REDUCE_SCATTER_INTO_COALESCED ->
           reduceScatterIntoCoalesced(op, call.outputs(), call.inputs(), call.reduceOp());
       case ALL_TO_ALL -> allToAll(op, call.outputs(), call.inputs());
       case ALL_TO_ALL_SINGLE ->

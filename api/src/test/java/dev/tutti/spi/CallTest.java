@@ -57,13 +57,13 @@ class CallTest {
   @ParameterizedTest
   @EnumSource(
       mode = EnumSource.Mode.EXCLUDE,
-      names = {"COALESCED", "SPLIT", "INIT", "CLOSE", "SUBGROUP", "UNKNOWN"})
+      names = {"BATCH", "SPLIT", "INIT", "CLOSE", "SUBGROUP", "UNKNOWN"})
   void eachTypeReachesTheMethodOfItsName(OpType type) throws Exception {
     Call call = new Call(type).reduceOp(ReduceOp.MAX).root(1).tag(7).byteSize(9).splits(FROM, TO);
     boolean several =
         type == OpType.ALL_REDUCE_COALESCED
-            || type == OpType.ALL_GATHER_COALESCED
-            || type == OpType.REDUCE_SCATTER_COALESCED
+            || type == OpType.ALL_GATHER_INTO_COALESCED
+            || type == OpType.REDUCE_SCATTER_INTO_COALESCED
             || type == OpType.ALL_TO_ALL;
     run(
         several || type == OpType.SCATTER || type == OpType.REDUCE_SCATTER

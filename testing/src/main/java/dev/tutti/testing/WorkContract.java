@@ -103,7 +103,7 @@ public interface WorkContract extends GroupContract {
             return;
           }
           try {
-            Work work = member.group().allReduce(member.floats(1).view(), async());
+            Work work = member.group().allReduce(member.floats(1).view(), ReduceOp.SUM, async());
             Work batch =
                 member
                     .group()
@@ -140,7 +140,7 @@ public interface WorkContract extends GroupContract {
             Waiting.open(cancelled);
           }
           TestTensor tensor = member.floats(1);
-          Work work = member.group().allReduce(tensor.view(), async());
+          Work work = member.group().allReduce(tensor.view(), ReduceOp.SUM, async());
           CompletableFuture<List<Tensor>> other = work.toCompletableFuture();
           if (!late) {
             assertThat(work.toCompletableFuture().cancel(true)).isTrue();

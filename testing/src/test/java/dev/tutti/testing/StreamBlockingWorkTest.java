@@ -87,7 +87,7 @@ class StreamBlockingWorkTest {
                 .hasMessageStartingWith("no stream block for device type 'none'; found for [");
             work.blockCurrentStream(new HostStreamBlockProvider().deviceType());
             AtomicBoolean reduced = new AtomicBoolean();
-            stream.enqueue(() -> reduced.set(tensor.flatDouble(0) == 3));
+            stream.enqueue(() -> reduced.set(tensor.getDouble(0) == 3));
             DeviceEvent after = stream.record();
             assertThat(after.awaitReached(System.nanoTime() + Duration.ofMillis(50).toNanos()))
                 .isFalse();
