@@ -36,7 +36,7 @@ final class Hub {
   private final @Nullable BackendContext[] members;
   private final @Nullable Throwable[] aborted;
   private final boolean[] left;
-  private final Collectives collectives;
+  private final ThreadedCollectives collectives;
   private final Mailbox mailbox;
   private final List<SharedBlock> blocks = new ArrayList<>();
   private List<Runnable> afterUnlock = new ArrayList<>();
@@ -51,7 +51,7 @@ final class Hub {
     this.members = new BackendContext[size];
     this.aborted = new Throwable[size];
     this.left = new boolean[size];
-    this.collectives = new Collectives(this, size);
+    this.collectives = new ThreadedCollectives(this, size);
     this.mailbox = new Mailbox(this, size);
   }
 
@@ -63,7 +63,7 @@ final class Hub {
     return group;
   }
 
-  Collectives collectives() {
+  ThreadedCollectives collectives() {
     return collectives;
   }
 

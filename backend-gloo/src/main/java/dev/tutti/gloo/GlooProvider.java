@@ -13,8 +13,8 @@ import dev.tutti.gloo.algorithm.TuttiCollectives;
 import dev.tutti.gloo.algorithm.WireCollectives;
 import dev.tutti.gloo.shm.SymmetricMemories;
 import dev.tutti.gloo.spi.GlooDeviceProvider;
-import dev.tutti.gloo.transport.Rendezvous;
 import dev.tutti.gloo.transport.Transport;
+import dev.tutti.gloo.transport.TransportRendezvous;
 import dev.tutti.gloo.transport.cma.RemoteMemory;
 import dev.tutti.spi.Backend;
 import dev.tutti.spi.BackendContext;
@@ -261,8 +261,8 @@ public final class GlooProvider implements BackendProvider {
   public Backend create(BackendContext context) throws Exception {
     long deadline = System.nanoTime() + context.timeout().toNanos();
     Settings settings = context.settings();
-    Rendezvous rendezvous =
-        new Rendezvous(
+    TransportRendezvous rendezvous =
+        new TransportRendezvous(
             context,
             BindAddress.choose(settings).address(),
             settings.get(LAZY_INIT),
@@ -359,7 +359,7 @@ public final class GlooProvider implements BackendProvider {
   }
 
   private static Optional<SharedHost> meetOnHost(
-      BackendContext context, Rendezvous rendezvous, Transport transport, long deadline)
+      BackendContext context, TransportRendezvous rendezvous, Transport transport, long deadline)
       throws Exception {
     Settings settings = context.settings();
     HostRendezvous host =

@@ -11,7 +11,7 @@ import dev.tutti.aeron.server.ServerAgent;
 import dev.tutti.aeron.server.ServerClient;
 import dev.tutti.aeron.wire.Control;
 import dev.tutti.aeron.wire.Handshake;
-import dev.tutti.aeron.wire.ProtocolException;
+import dev.tutti.aeron.wire.MalformedMessageException;
 import dev.tutti.internal.HostPort;
 import dev.tutti.spi.LimitedLog;
 import dev.tutti.store.JobToken;
@@ -290,7 +290,7 @@ public final class AeronStoreServer implements AutoCloseable {
         strangers.remove(control);
         unknown.remove(control);
       }
-    } catch (ProtocolException | Handshake.TokenException e) {
+    } catch (MalformedMessageException | Handshake.TokenException e) {
       log.warn(
           "refuses client",
           address(socket),
@@ -379,7 +379,7 @@ public final class AeronStoreServer implements AutoCloseable {
       in = Channels.udp(control.localAddress(), port());
       out = Channels.udp(control.remoteAddress(), Channels.port(there));
     } else if (transport != Handshake.IPC) {
-      throw new ProtocolException("there is no transport " + transport);
+      throw new MalformedMessageException("there is no transport " + transport);
     }
     @Nullable Doorbell clientBell =
         transport == Handshake.IPC ? Doorbell.find(aeron, bellThere) : null;

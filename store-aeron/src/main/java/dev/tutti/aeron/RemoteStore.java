@@ -5,7 +5,7 @@ import dev.tutti.Store;
 import dev.tutti.StoreClosedException;
 import dev.tutti.StoreException;
 import dev.tutti.StoreTimeoutException;
-import dev.tutti.aeron.session.Call;
+import dev.tutti.aeron.session.PendingCall;
 import dev.tutti.aeron.session.StoreSession;
 import dev.tutti.aeron.wire.BodyReader;
 import dev.tutti.aeron.wire.Protocol;
@@ -32,8 +32,8 @@ abstract class RemoteStore implements Store {
   private final StoreSession link;
   private final Duration timeout;
   private final List<Long> wills = new CopyOnWriteArrayList<>();
-  private final Set<Call> blocked = ConcurrentHashMap.newKeySet();
-  private final Set<Call> asking = ConcurrentHashMap.newKeySet();
+  private final Set<PendingCall> blocked = ConcurrentHashMap.newKeySet();
+  private final Set<PendingCall> asking = ConcurrentHashMap.newKeySet();
   private volatile boolean closed;
 
   /** Creates a store that takes part in a session, and leaves it when it is closed. */
@@ -141,7 +141,7 @@ abstract class RemoteStore implements Store {
   @Override
   public final byte[] queuePop(String key, Duration timeout) {
     Arguments.key(key);
-    Call call = await(Protocol.POP, timeout, body -> body.putText(key));
+    PendingCall call = await(Protocol.POP, timeout, body -> body.putText(key));
     if (call.code() != Protocol.MISSING) {
       return call.body().readBytes();
     }
@@ -167,7 +167,7 @@ abstract class RemoteStore implements Store {
   public final void barrier(String key, int size, Duration timeout) {
     Arguments.key(key);
     Arguments.barrierSize(key, size);
-    Call call =
+    PendingCall call =
         await(
             Protocol.BARRIER,
             timeout,
@@ -187,7 +187,7 @@ abstract class RemoteStore implements Store {
     Arguments.key(log + Integer.MAX_VALUE); // a number follows
     Arguments.value(log, value);
     requireOpen();
-    Call call = link.newCall();
+    PendingCall call = link.newCall();
     wills.add(call.number); // a will has the number of its call, also where the answer comes late
     ask(
         call,
@@ -225,7 +225,7 @@ abstract class RemoteStore implements Store {
   }
 
   private void withdraw(long will, long deadline) {
-    Call call = link.newCall();
+    PendingCall call = link.newCall();
     try {
       link.send(Protocol.WITHDRAW, call, deadline, body -> body.putLong(will));
       // Each wait has a grace, so those after the deadline are not waited for.
@@ -256,7 +256,7 @@ abstract class RemoteStore implements Store {
       }
       closed = true;
     }
-    for (Call call : blocked) {
+    for (PendingCall call : blocked) {
       call.close();
       link.wake(call);
     }
@@ -285,7 +285,7 @@ abstract class RemoteStore implements Store {
 
   private BodyReader awaitKeys(int code, List<String> keys, Duration timeout) {
     List<String> all = Arguments.keys(keys);
-    Call call = await(code, timeout, body -> body.putTexts(all));
+    PendingCall call = await(code, timeout, body -> body.putTexts(all));
     BodyReader reply = call.body();
     if (call.code() == Protocol.MISSING) {
       throw new StoreTimeoutException(Arguments.waitMessage(reply.readKeys(), all.size(), timeout));
@@ -299,7 +299,7 @@ abstract class RemoteStore implements Store {
     return ask(link.newCall(), code, Arguments.nanos(timeout), request);
   }
 
-  private BodyReader ask(Call call, int code, long nanos, StoreSession.Request request) {
+  private BodyReader ask(PendingCall call, int code, long nanos, StoreSession.Request request) {
     asking.add(call);
     try {
       requireOpen(); // who closes looks for calls after it said so
@@ -316,12 +316,12 @@ abstract class RemoteStore implements Store {
   }
 
   /** Runs a call that may have to wait for others. */
-  private Call await(int code, Duration timeout, StoreSession.Request request) {
+  private PendingCall await(int code, Duration timeout, StoreSession.Request request) {
     requireOpen();
     long nanos = Arguments.nanos(timeout);
     long deadline = Arguments.deadline(nanos);
     boolean now = nanos <= 0;
-    Call call = link.newCall();
+    PendingCall call = link.newCall();
     blocked.add(call);
     try {
       requireOpen();
@@ -344,7 +344,7 @@ abstract class RemoteStore implements Store {
   }
 
   /** Asks the server what became of a call that does not go on; what has come is the outcome. */
-  private void giveUp(Call call, boolean now) {
+  private void giveUp(PendingCall call, boolean now) {
     boolean interrupted = Thread.currentThread().isInterrupted();
     if (!now) {
       long deadline = graceful(0);
@@ -368,7 +368,7 @@ abstract class RemoteStore implements Store {
     return Arguments.deadline(Math.max(nanos, link.graceNanos()));
   }
 
-  private static Call checked(Call call) {
+  private static PendingCall checked(PendingCall call) {
     if (call.code() == Protocol.FAILED) {
       throw new StoreException(call.body().readText());
     }

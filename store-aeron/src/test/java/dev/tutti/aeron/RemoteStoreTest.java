@@ -7,7 +7,7 @@ import dev.tutti.Store;
 import dev.tutti.StoreClosedException;
 import dev.tutti.StoreSilentException;
 import dev.tutti.StoreTimeoutException;
-import dev.tutti.aeron.session.Call;
+import dev.tutti.aeron.session.PendingCall;
 import dev.tutti.aeron.session.StoreSession;
 import dev.tutti.aeron.wire.Protocol;
 import java.time.Duration;
@@ -23,7 +23,7 @@ class RemoteStoreTest {
   /** Closes the store when a call begins. */
   private final class Closing implements StoreSession {
     final List<Integer> sent = new ArrayList<>();
-    final List<Call> calls = new ArrayList<>();
+    final List<PendingCall> calls = new ArrayList<>();
     boolean closes = true;
     Runnable beforeReply = () -> {};
     int unanswered;
@@ -52,22 +52,22 @@ class RemoteStoreTest {
     }
 
     @Override
-    public Call newCall() {
+    public PendingCall newCall() {
       if (closes) {
         store.close();
       }
-      Call call = new Call(1);
+      PendingCall call = new PendingCall(1);
       calls.add(call);
       return call;
     }
 
     @Override
-    public void forget(Call call) {
+    public void forget(PendingCall call) {
       calls.remove(call);
     }
 
     @Override
-    public void send(int code, Call call, long deadline, Request request) {
+    public void send(int code, PendingCall call, long deadline, Request request) {
       sent.add(code);
       beforeReply.run();
       if (unanswered-- > 0) {
@@ -77,7 +77,7 @@ class RemoteStoreTest {
     }
 
     @Override
-    public boolean await(Call call, long deadline, boolean endable) {
+    public boolean await(PendingCall call, long deadline, boolean endable) {
       waits++;
       while (silent && deadline - System.nanoTime() >= 0) {
         LockSupport.parkNanos(deadline - System.nanoTime());

@@ -34,20 +34,20 @@ public interface AbortContract extends GroupContract {
             member.group().abort("out of patience");
             assertThat(Duration.ofNanos(System.nanoTime() - start))
                 .as("time of a call that never blocks")
-                .isLessThan(Failures.SLACK);
+                .isLessThan(CaughtFailures.SLACK);
           } else {
             Work work =
                 member.group().allReduce(member.floats(1).view(), ReduceOp.SUM, CallOptions.ASYNC);
             assertThat(work.await(Duration.ofMillis(5))).isFalse();
             waiting.countDown();
-            CollectiveException failure = Failures.expect(member, Waiting.LONG, work::await);
+            CollectiveException failure = CaughtFailures.expect(member, Waiting.LONG, work::await);
             assertThat(failure).isInstanceOf(PeerFailedException.class);
             assertThat(failure.failedRank()).isEqualTo(quitter);
             assertThat(failure)
                 .hasMessageContaining("out of patience")
                 .hasMessageContaining("rank " + quitter);
           }
-          Failures.assertFailed(member, quitter);
+          CaughtFailures.assertFailed(member, quitter);
         });
   }
 
@@ -62,13 +62,13 @@ public interface AbortContract extends GroupContract {
             Work work = member.group().barrier(CallOptions.ASYNC);
             assertThat(work.await(Duration.ofMillis(5))).isFalse();
             started.countDown();
-            Failures.expect(member, Waiting.LONG, work::await);
+            CaughtFailures.expect(member, Waiting.LONG, work::await);
             freed.countDown();
           } else {
             Waiting.open(started);
             member.group().abort("enough");
-            assertThat(freed.await(Failures.SLACK.toMillis(), TimeUnit.MILLISECONDS))
-                .as("all ranks free within " + Failures.SLACK)
+            assertThat(freed.await(CaughtFailures.SLACK.toMillis(), TimeUnit.MILLISECONDS))
+                .as("all ranks free within " + CaughtFailures.SLACK)
                 .isTrue();
           }
         });
@@ -94,7 +94,8 @@ public interface AbortContract extends GroupContract {
                       member.group().abort("again");
                     });
             for (Work work : works) {
-              CollectiveException failure = Failures.expect(member, Failures.SLACK, work::await);
+              CollectiveException failure =
+                  CaughtFailures.expect(member, CaughtFailures.SLACK, work::await);
               assertThat(failure)
                   .isInstanceOf(AbortedException.class)
                   .hasMessageContaining("changed my mind");
@@ -104,7 +105,7 @@ public interface AbortContract extends GroupContract {
               assertThat(endOf(work)).as("what the future completes with").isSameAs(failure);
             }
             aborter.get(20, TimeUnit.SECONDS);
-            Failures.assertFailed(member, 0);
+            CaughtFailures.assertFailed(member, 0);
           } finally {
             thread.shutdownNow();
             ended.countDown();
@@ -140,7 +141,7 @@ public interface AbortContract extends GroupContract {
                       return null;
                     });
             CollectiveException failure =
-                Failures.expect(
+                CaughtFailures.expect(
                     member,
                     Waiting.LONG,
                     () -> {
@@ -187,14 +188,14 @@ public interface AbortContract extends GroupContract {
             }
             assertThat(Duration.ofNanos(System.nanoTime() - start))
                 .as("time until all calls were free")
-                .isLessThan(Failures.SOON);
+                .isLessThan(CaughtFailures.SOON);
             member.meet();
           }
         });
   }
 
   private static void checkFreed(LoneCall lone) {
-    CollectiveException failure = Failures.expect(lone.member(), Waiting.LONG, lone.call());
+    CollectiveException failure = CaughtFailures.expect(lone.member(), Waiting.LONG, lone.call());
     assertThat(failure)
         .isInstanceOf(AbortedException.class)
         .hasMessageContaining("enough of " + lone.op());
@@ -210,10 +211,10 @@ public interface AbortContract extends GroupContract {
             List<Work> works = pendingWorks(member);
             works.get(0).abort();
             for (Work work : works) {
-              Failures.expect(member, Failures.SLACK, work::await);
+              CaughtFailures.expect(member, CaughtFailures.SLACK, work::await);
             }
           }
-          Failures.assertFailed(member, 0);
+          CaughtFailures.assertFailed(member, 0);
         });
   }
 
@@ -226,7 +227,8 @@ public interface AbortContract extends GroupContract {
             member.group().abort("not needed");
           }
           Waiting.until("the failure", () -> member.group().failure().isPresent());
-          CollectiveException failure = Failures.expect(member, Failures.SLACK, member::collective);
+          CollectiveException failure =
+              CaughtFailures.expect(member, CaughtFailures.SLACK, member::collective);
           assertThat(failure).hasMessageContaining("not needed");
           assertThat(failure.failedRank()).isZero();
           member.group().close();

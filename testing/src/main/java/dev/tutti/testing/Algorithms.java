@@ -37,7 +37,7 @@ final class Algorithms {
    *
    * @return false if it was refused, and nothing was changed by that
    */
-  static boolean isTaken(Member member, AllReduceAlgorithm algorithm, Reduction reduction) {
+  static boolean isTaken(Member member, AllReduceAlgorithm algorithm, ReductionCase reduction) {
     TestTensor tensor = reduction.input(member);
     byte[] before = tensor.bits();
     CallOptions options = CallOptions.DEFAULT.withAlgorithm(algorithm);

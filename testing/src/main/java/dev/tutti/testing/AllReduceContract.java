@@ -24,10 +24,10 @@ public interface AllReduceContract extends GroupContract {
   /** Reduces small whole numbers, whose result is exact. */
   @ContractTest(needs = OpType.ALL_REDUCE, features = Feature.REAL_RESULTS)
   default void allReduceIsExactOnWholeNumbers(ContractWorld world) throws Exception {
-    List<Reduction> cases = Reduction.exactOfEachKind(world, 37);
+    List<ReductionCase> cases = ReductionCase.exactOfEachKind(world, 37);
     world.run(
         member -> {
-          for (Reduction reduction : cases) {
+          for (ReductionCase reduction : cases) {
             TestTensor tensor = reduction.input(member);
             member.group().allReduce(tensor.view(), reduction.op(member.rank()));
             reduction.check("allReduce", tensor);
@@ -39,12 +39,12 @@ public interface AllReduceContract extends GroupContract {
   @ContractTest(needs = OpType.ALL_REDUCE, features = Feature.REAL_RESULTS)
   default void allReduceGivesAllRanksTheSameBits(ContractWorld world) throws Exception {
     for (int numel : new int[] {1, 1023}) {
-      List<Reduction> cases = Reduction.realOfEachKind(world, numel);
+      List<ReductionCase> cases = ReductionCase.realOfEachKind(world, numel);
       List<List<byte[]>> found =
           world.collect(
               member -> {
                 List<byte[]> bits = new ArrayList<>();
-                for (Reduction reduction : cases) {
+                for (ReductionCase reduction : cases) {
                   TestTensor tensor = reduction.input(member);
                   member.group().allReduce(tensor.view(), reduction.op(member.rank()));
                   reduction.check("allReduce", tensor);
@@ -141,17 +141,17 @@ public interface AllReduceContract extends GroupContract {
   /** Reduces sizes around the number of ranks and around powers of two. */
   @ContractTest(needs = OpType.ALL_REDUCE, features = Feature.REAL_RESULTS)
   default void allReduceTakesAnySize(ContractWorld world) throws Exception {
-    List<Reduction> cases = new ArrayList<>();
+    List<ReductionCase> cases = new ArrayList<>();
     for (long numel : world.sizes()) {
       for (DType dtype : new DType[] {DType.FLOAT32, DType.INT8, DType.INT64, DType.COMPLEX128}) {
         if (world.capabilities().canReduce(dtype, ReduceOp.SUM)) {
-          cases.add(Reduction.exact(world, dtype, ReduceOp.Kind.SUM, numel));
+          cases.add(ReductionCase.exact(world, dtype, ReduceOp.Kind.SUM, numel));
         }
       }
     }
     world.run(
         member -> {
-          for (Reduction reduction : cases) {
+          for (ReductionCase reduction : cases) {
             TestTensor tensor = reduction.input(member);
             member.group().allReduce(tensor.view());
             reduction.check("allReduce", tensor);
@@ -162,10 +162,10 @@ public interface AllReduceContract extends GroupContract {
   /** Reduces tensors that lie in memory in every way, and writes only their elements. */
   @ContractTest(needs = OpType.ALL_REDUCE, features = Feature.REAL_RESULTS)
   default void allReduceTakesAnyLayout(ContractWorld world) throws Exception {
-    List<Reduction> cases = Reduction.exactOfEachKind(world, 35);
+    List<ReductionCase> cases = ReductionCase.exactOfEachKind(world, 35);
     world.run(
         member -> {
-          for (Reduction reduction : cases) {
+          for (ReductionCase reduction : cases) {
             for (Layout layout : member.layouts(reduction)) {
               TestTensor tensor = reduction.input(member, layout, 5, 7);
               member.group().allReduce(tensor.view(), reduction.op(member.rank()));
@@ -178,10 +178,10 @@ public interface AllReduceContract extends GroupContract {
   /** Reduces tensors without dimensions. */
   @ContractTest(needs = OpType.ALL_REDUCE, features = Feature.REAL_RESULTS)
   default void allReduceTakesScalars(ContractWorld world) throws Exception {
-    List<Reduction> cases = Reduction.exactOfEachKind(world, 1);
+    List<ReductionCase> cases = ReductionCase.exactOfEachKind(world, 1);
     world.run(
         member -> {
-          for (Reduction reduction : cases) {
+          for (ReductionCase reduction : cases) {
             TestTensor tensor = reduction.input(member, Layout.CONTIGUOUS);
             member.group().allReduce(tensor.view(), reduction.op(member.rank()));
             reduction.check("allReduce", tensor);
@@ -195,16 +195,16 @@ public interface AllReduceContract extends GroupContract {
    */
   @ContractTest(needs = OpType.ALL_REDUCE, features = Feature.REAL_RESULTS)
   default void allReduceTakesTheAlgorithmThatItIsAskedFor(ContractWorld world) throws Exception {
-    List<Reduction> cases = new ArrayList<>();
+    List<ReductionCase> cases = new ArrayList<>();
     for (long numel : new long[] {0, 1, 37, 5000, 300_001}) {
-      cases.add(Reduction.exact(world, DType.FLOAT32, ReduceOp.Kind.SUM, numel));
+      cases.add(ReductionCase.exact(world, DType.FLOAT32, ReduceOp.Kind.SUM, numel));
     }
     List<List<Boolean>> done =
         world.collect(
             member -> {
               List<Boolean> taken = new ArrayList<>();
               for (AllReduceAlgorithm algorithm : AllReduceAlgorithm.values()) {
-                for (Reduction reduction : cases) {
+                for (ReductionCase reduction : cases) {
                   taken.add(Algorithms.isTaken(member, algorithm, reduction));
                 }
               }
@@ -232,9 +232,9 @@ public interface AllReduceContract extends GroupContract {
   /** Reduces a list of tensors of different sizes and layouts as one operation. */
   @ContractTest(needs = OpType.ALL_REDUCE_COALESCED, features = Feature.REAL_RESULTS)
   default void allReduceCoalescedReducesEachTensor(ContractWorld world) throws Exception {
-    List<Reduction> small = Reduction.exactOfEachKind(world, 3);
-    List<Reduction> large = Reduction.exactOfEachKind(world, 35);
-    List<Reduction> empty = Reduction.exactOfEachKind(world, 0);
+    List<ReductionCase> small = ReductionCase.exactOfEachKind(world, 3);
+    List<ReductionCase> large = ReductionCase.exactOfEachKind(world, 35);
+    List<ReductionCase> empty = ReductionCase.exactOfEachKind(world, 0);
     world.run(
         member -> {
           for (int i = 0; i < small.size(); i++) {

@@ -89,7 +89,7 @@ public interface BarrierContract extends GroupContract {
             assertThat(failure)
                 .as("failure on rank %d", member.rank())
                 .isInstanceOf(CollectiveTimeoutException.class);
-            assertThat(Duration.ofNanos(System.nanoTime() - start)).isLessThan(Failures.SOON);
+            assertThat(Duration.ofNanos(System.nanoTime() - start)).isLessThan(CaughtFailures.SOON);
             assertThat(failure.opType()).isEqualTo(OpType.MONITORED_BARRIER);
             assertThat(failure.failedRank()).isEqualTo(first);
             if (member.rank() == 0 && named == MissingRanks.ALL) {
@@ -113,9 +113,9 @@ public interface BarrierContract extends GroupContract {
             return;
           }
           CollectiveException failure =
-              Failures.expect(
+              CaughtFailures.expect(
                   member,
-                  Failures.SOON,
+                  CaughtFailures.SOON,
                   () ->
                       member.group().monitoredBarrier(Duration.ofMillis(300), MissingRanks.FIRST));
           assertThat(failure)

@@ -51,8 +51,9 @@ public interface BatchContract extends GroupContract {
       needs = {OpType.ALL_REDUCE, OpType.ALL_GATHER_INTO, OpType.REDUCE_SCATTER_INTO},
       features = Feature.REAL_RESULTS)
   default void batchOfCollectivesRunsAll(ContractWorld world) throws Exception {
-    Reduction reduced = Reduction.exact(world, DType.INT32, ReduceOp.Kind.SUM, 11);
-    Reduction parts = Reduction.exact(world, DType.FLOAT32, ReduceOp.Kind.SUM, 6L * world.size());
+    ReductionCase reduced = ReductionCase.exact(world, DType.INT32, ReduceOp.Kind.SUM, 11);
+    ReductionCase parts =
+        ReductionCase.exact(world, DType.FLOAT32, ReduceOp.Kind.SUM, 6L * world.size());
     world.run(
         member -> {
           TestTensor tensor = reduced.input(member);

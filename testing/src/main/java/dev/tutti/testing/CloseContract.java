@@ -105,7 +105,8 @@ public interface CloseContract extends GroupContract {
           for (Work work : new Work[] {collective, recv}) {
             assertThat(work.isCompleted()).isTrue();
             assertThat(work.isSuccess()).isFalse();
-            CollectiveException failure = Failures.expect(member, Failures.SLACK, work::await);
+            CollectiveException failure =
+                CaughtFailures.expect(member, CaughtFailures.SLACK, work::await);
             assertThat(failure).hasMessageContaining("close");
           }
           ended.countDown();
@@ -131,7 +132,8 @@ public interface CloseContract extends GroupContract {
             }
             joined.countDown();
             Waiting.open(joined);
-            CollectiveException failure = Failures.expect(member, Failures.SLACK, member::awaitSum);
+            CollectiveException failure =
+                CaughtFailures.expect(member, CaughtFailures.SLACK, member::awaitSum);
             assertThat(failure.failedRank()).as("%s", failure).isEqualTo(leaver);
           });
     }
@@ -157,7 +159,7 @@ public interface CloseContract extends GroupContract {
           } else {
             ready.countDown();
             CollectiveException failure =
-                Failures.expect(
+                CaughtFailures.expect(
                     member,
                     Duration.ofSeconds(5),
                     () ->

@@ -118,7 +118,7 @@ public final class ContractWorld {
                 group -> {
                   Registration leave = subject.enter(group.rank());
                   try {
-                    return Reduction.naming(() -> probe.run(new Member(this, group)));
+                    return ReductionCase.naming(() -> probe.run(new Member(this, group)));
                   } finally {
                     leave.close();
                   }
@@ -131,7 +131,7 @@ public final class ContractWorld {
     Registration leave = subject.enter(group.rank());
     try {
       Object _ =
-          Reduction.naming(
+          ReductionCase.naming(
               () -> {
                 body.run(new Member(this, group));
                 return true;

@@ -256,14 +256,14 @@ public interface MismatchContract extends GroupContract {
             double[] values = TestData.constant(DType.FLOAT32, 1, sent);
             Work send = member.group().send(member.floats(values).view(), 1, 0, CallOptions.ASYNC);
             Waiting.until("the end of the send", send::isCompleted);
-            send.exception().ifPresent(failure -> causes.addAll(Failures.causes(failure)));
+            send.exception().ifPresent(failure -> causes.addAll(CaughtFailures.causes(failure)));
           } else if (member.rank() == 1) {
             TestTensor tensor = member.blank(Layout.CONTIGUOUS, dtype, wanted);
             Work recv = member.group().recv(tensor.view(), 0, 0, CallOptions.ASYNC);
-            CollectiveException failure = Failures.expect(member, Failures.SOON, recv::await);
+            CollectiveException failure = CaughtFailures.expect(member, CaughtFailures.SOON, recv::await);
             assertThat(failure).as(HINT).isNotInstanceOf(CollectiveTimeoutException.class);
             assertThat(failure.opType()).isEqualTo(OpType.RECV);
-            causes.addAll(Failures.causes(failure));
+            causes.addAll(CaughtFailures.causes(failure));
             tensor.assertValues(
                 "memory of a receive that failed", TestData.constant(dtype, 99, wanted));
           }
@@ -290,13 +290,13 @@ public interface MismatchContract extends GroupContract {
             Waiting.until("the failure; " + HINT, () -> member.group().failure().isPresent());
             assertThat(Duration.ofNanos(System.nanoTime() - start))
                 .as("time until the failure; " + HINT)
-                .isLessThan(Failures.SOON);
+                .isLessThan(CaughtFailures.SOON);
             Throwable failure = thrown == null ? member.group().failure().orElseThrow() : thrown;
             assertThat(failure)
                 .as(HINT)
                 .isInstanceOf(CollectiveException.class)
                 .isNotInstanceOf(CollectiveTimeoutException.class);
-            causes.addAll(Failures.causes(failure));
+            causes.addAll(CaughtFailures.causes(failure));
           });
       assertThat(causes).as(HINT).hasAtLeastOneElementOfType(MismatchException.class);
     }

@@ -12,10 +12,10 @@ public interface ReduceContract extends GroupContract {
   /** Reduces every type by every operator to every root. */
   @ContractTest(needs = OpType.REDUCE, features = Feature.REAL_RESULTS)
   default void reduceIsExactOnWholeNumbersToEveryRoot(ContractWorld world) throws Exception {
-    List<Reduction> cases = Reduction.exactOfEachKind(world, 37);
+    List<ReductionCase> cases = ReductionCase.exactOfEachKind(world, 37);
     world.run(
         member -> {
-          for (Reduction reduction : cases) {
+          for (ReductionCase reduction : cases) {
             for (int root : world.roots()) {
               checkReduce(member, reduction, root, Layout.CONTIGUOUS, 37);
             }
@@ -26,10 +26,10 @@ public interface ReduceContract extends GroupContract {
   /** Reduces real numbers within the tolerance of rounding. */
   @ContractTest(needs = OpType.REDUCE, features = Feature.REAL_RESULTS)
   default void reduceOfRealNumbersIsNearTheReference(ContractWorld world) throws Exception {
-    List<Reduction> cases = Reduction.realOfEachKind(world, 1023);
+    List<ReductionCase> cases = ReductionCase.realOfEachKind(world, 1023);
     world.run(
         member -> {
-          for (Reduction reduction : cases) {
+          for (ReductionCase reduction : cases) {
             checkReduce(member, reduction, member.size() - 1, Layout.CONTIGUOUS, 1023);
           }
         });
@@ -39,10 +39,10 @@ public interface ReduceContract extends GroupContract {
   @ContractTest(needs = OpType.REDUCE, features = Feature.REAL_RESULTS)
   default void reduceTakesAnySize(ContractWorld world) throws Exception {
     int n = world.size();
-    List<Reduction> cases = new ArrayList<>();
+    List<ReductionCase> cases = new ArrayList<>();
     long[] sizes = world.sizes();
     for (long numel : sizes) {
-      cases.add(Reduction.exact(world, DType.FLOAT32, ReduceOp.Kind.SUM, numel));
+      cases.add(ReductionCase.exact(world, DType.FLOAT32, ReduceOp.Kind.SUM, numel));
     }
     world.run(
         member -> {
@@ -55,10 +55,10 @@ public interface ReduceContract extends GroupContract {
   /** Reduces tensors that lie in memory in every way. */
   @ContractTest(needs = OpType.REDUCE, features = Feature.REAL_RESULTS)
   default void reduceTakesAnyLayout(ContractWorld world) throws Exception {
-    List<Reduction> cases = Reduction.exactOfEachKind(world, 35);
+    List<ReductionCase> cases = ReductionCase.exactOfEachKind(world, 35);
     world.run(
         member -> {
-          for (Reduction reduction : cases) {
+          for (ReductionCase reduction : cases) {
             for (Layout layout : member.layouts(reduction)) {
               checkReduce(member, reduction, 0, layout, 5, 7);
             }
@@ -67,7 +67,7 @@ public interface ReduceContract extends GroupContract {
   }
 
   private static void checkReduce(
-      Member member, Reduction reduction, int root, Layout layout, long... shape) {
+      Member member, ReductionCase reduction, int root, Layout layout, long... shape) {
     TestTensor tensor = reduction.input(member, layout, shape);
     member.group().reduce(tensor.view(), reduction.op(member.rank()), root);
     if (member.rank() == root) {

@@ -19,10 +19,10 @@ public interface ReduceScatterContract extends GroupContract {
   /** Reduces lists of every type by every operator. */
   @ContractTest(needs = OpType.REDUCE_SCATTER, features = Feature.REAL_RESULTS)
   default void reduceScatterIsExactOnWholeNumbers(ContractWorld world) throws Exception {
-    List<Reduction> cases = Reduction.exactOfEachKind(world, 7L * world.size());
+    List<ReductionCase> cases = ReductionCase.exactOfEachKind(world, 7L * world.size());
     world.run(
         member -> {
-          for (Reduction reduction : cases) {
+          for (ReductionCase reduction : cases) {
             checkList(member, reduction, Layout.CONTIGUOUS, Layout.CONTIGUOUS, 7);
           }
         });
@@ -32,9 +32,9 @@ public interface ReduceScatterContract extends GroupContract {
   @ContractTest(needs = OpType.REDUCE_SCATTER, features = Feature.REAL_RESULTS)
   default void reduceScatterTakesAnySizeAndLayout(ContractWorld world) throws Exception {
     long[] sizes = world.partSizes();
-    List<Reduction> cases = sized(world, sizes);
-    Reduction layouts = sum(world, 15);
-    Reduction scalars = sum(world, 1);
+    List<ReductionCase> cases = sized(world, sizes);
+    ReductionCase layouts = sum(world, 15);
+    ReductionCase scalars = sum(world, 1);
     world.run(
         member -> {
           for (int i = 0; i < sizes.length; i++) {
@@ -72,10 +72,10 @@ public interface ReduceScatterContract extends GroupContract {
   /** Reduces one tensor of every type by every operator. */
   @ContractTest(needs = OpType.REDUCE_SCATTER_INTO, features = Feature.REAL_RESULTS)
   default void reduceScatterIntoIsExactOnWholeNumbers(ContractWorld world) throws Exception {
-    List<Reduction> cases = Reduction.exactOfEachKind(world, 7L * world.size());
+    List<ReductionCase> cases = ReductionCase.exactOfEachKind(world, 7L * world.size());
     world.run(
         member -> {
-          for (Reduction reduction : cases) {
+          for (ReductionCase reduction : cases) {
             checkInto(member, reduction, Layout.CONTIGUOUS, Layout.CONTIGUOUS, 7);
           }
         });
@@ -85,10 +85,10 @@ public interface ReduceScatterContract extends GroupContract {
   @ContractTest(needs = OpType.REDUCE_SCATTER_INTO, features = Feature.REAL_RESULTS)
   default void reduceScatterIntoOfRealNumbersIsNearTheReference(ContractWorld world)
       throws Exception {
-    List<Reduction> cases = Reduction.realOfEachKind(world, 129 * world.size());
+    List<ReductionCase> cases = ReductionCase.realOfEachKind(world, 129 * world.size());
     world.run(
         member -> {
-          for (Reduction reduction : cases) {
+          for (ReductionCase reduction : cases) {
             checkInto(member, reduction, Layout.CONTIGUOUS, Layout.CONTIGUOUS, 129);
           }
         });
@@ -98,8 +98,8 @@ public interface ReduceScatterContract extends GroupContract {
   @ContractTest(needs = OpType.REDUCE_SCATTER_INTO, features = Feature.REAL_RESULTS)
   default void reduceScatterIntoTakesAnySizeAndLayout(ContractWorld world) throws Exception {
     long[] sizes = world.partSizes();
-    List<Reduction> cases = sized(world, sizes);
-    Reduction layouts = sum(world, 15);
+    List<ReductionCase> cases = sized(world, sizes);
+    ReductionCase layouts = sum(world, 15);
     world.run(
         member -> {
           for (int i = 0; i < sizes.length; i++) {
@@ -115,13 +115,13 @@ public interface ReduceScatterContract extends GroupContract {
   @ContractTest(needs = OpType.REDUCE_SCATTER_INTO_COALESCED, features = Feature.REAL_RESULTS)
   default void reduceScatterIntoCoalescedReducesEachTensor(ContractWorld world) throws Exception {
     int n = world.size();
-    List<Reduction> small = Reduction.exactOfEachKind(world, 3L * n);
-    List<Reduction> large = Reduction.exactOfEachKind(world, 10L * n);
-    List<Reduction> empty = Reduction.exactOfEachKind(world, 0);
+    List<ReductionCase> small = ReductionCase.exactOfEachKind(world, 3L * n);
+    List<ReductionCase> large = ReductionCase.exactOfEachKind(world, 10L * n);
+    List<ReductionCase> empty = ReductionCase.exactOfEachKind(world, 0);
     world.run(
         member -> {
           for (int i = 0; i < small.size(); i++) {
-            List<Reduction> parts = List.of(small.get(i), empty.get(i), large.get(i));
+            List<ReductionCase> parts = List.of(small.get(i), empty.get(i), large.get(i));
             List<TestTensor> inputs =
                 List.of(
                     parts.get(0).input(member, member.layout(Layout.STRIDED), n, 3),
@@ -152,7 +152,7 @@ public interface ReduceScatterContract extends GroupContract {
   @ContractTest(needs = OpType.REDUCE_SCATTER, features = Feature.REAL_RESULTS)
   default void reduceScatterWorksInPlace(ContractWorld world) throws Exception {
     long[] sizes = world.partSizes();
-    List<Reduction> cases = sized(world, sizes);
+    List<ReductionCase> cases = sized(world, sizes);
     world.run(
         member -> {
           for (int i = 0; i < sizes.length; i++) {
@@ -178,7 +178,7 @@ public interface ReduceScatterContract extends GroupContract {
   @ContractTest(needs = OpType.REDUCE_SCATTER_INTO, features = Feature.REAL_RESULTS)
   default void reduceScatterIntoWorksInPlace(ContractWorld world) throws Exception {
     long[] sizes = world.partSizes();
-    List<Reduction> cases = sized(world, sizes);
+    List<ReductionCase> cases = sized(world, sizes);
     world.run(
         member -> {
           for (int i = 0; i < sizes.length; i++) {
@@ -194,7 +194,7 @@ public interface ReduceScatterContract extends GroupContract {
   @ContractTest(needs = OpType.REDUCE_SCATTER_INTO_COALESCED, features = Feature.REAL_RESULTS)
   default void reduceScatterIntoCoalescedWorksInPlace(ContractWorld world) throws Exception {
     long[] sizes = {5, 1024};
-    List<Reduction> cases = sized(world, sizes);
+    List<ReductionCase> cases = sized(world, sizes);
     world.run(
         member -> {
           List<TestTensor> inputs = new ArrayList<>();
@@ -219,16 +219,16 @@ public interface ReduceScatterContract extends GroupContract {
         });
   }
 
-  private static List<Reduction> sized(ContractWorld world, long... sizes) {
+  private static List<ReductionCase> sized(ContractWorld world, long... sizes) {
     return Arrays.stream(sizes).mapToObj(numel -> sum(world, numel)).toList();
   }
 
-  private static Reduction sum(ContractWorld world, long partNumel) {
-    return Reduction.exact(world, DType.FLOAT32, ReduceOp.Kind.SUM, partNumel * world.size());
+  private static ReductionCase sum(ContractWorld world, long partNumel) {
+    return ReductionCase.exact(world, DType.FLOAT32, ReduceOp.Kind.SUM, partNumel * world.size());
   }
 
   private static void checkList(
-      Member member, Reduction reduction, Layout in, Layout out, long... shape) {
+      Member member, ReductionCase reduction, Layout in, Layout out, long... shape) {
     List<TestTensor> inputs = new ArrayList<>();
     for (int part = 0; part < member.size(); part++) {
       inputs.add(reduction.inputPart(member, in, part, shape));
@@ -247,7 +247,7 @@ public interface ReduceScatterContract extends GroupContract {
   }
 
   private static void checkInto(
-      Member member, Reduction reduction, Layout in, Layout out, long... shape) {
+      Member member, ReductionCase reduction, Layout in, Layout out, long... shape) {
     long[] whole = shape.clone();
     whole[0] *= member.size();
     TestTensor input = reduction.input(member, in, whole);

@@ -204,7 +204,8 @@ public interface SubgroupContract extends GroupContract {
             member.assertUsable();
             if (member.rank() != leaver) {
               Member own = member.in(child);
-              CollectiveException failure = Failures.expect(own, Failures.SLACK, own::awaitSum);
+              CollectiveException failure =
+                  CaughtFailures.expect(own, CaughtFailures.SLACK, own::awaitSum);
               assertThat(failure.failedRank()).as("%s", failure).isEqualTo(leaver);
               child.close();
             }
@@ -286,7 +287,7 @@ public interface SubgroupContract extends GroupContract {
           }
           long start = System.nanoTime();
           Throwable failure = failureOfSubgroup(member.group(), ranks);
-          assertThat(Duration.ofNanos(System.nanoTime() - start)).isLessThan(Failures.SOON);
+          assertThat(Duration.ofNanos(System.nanoTime() - start)).isLessThan(CaughtFailures.SOON);
           assertThat(failure)
               .isInstanceOf(CollectiveException.class)
               .isNotInstanceOf(CollectiveTimeoutException.class)

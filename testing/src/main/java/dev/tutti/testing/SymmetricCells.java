@@ -34,7 +34,7 @@ final class SymmetricCells {
     Throwable thrown = catchThrowable(call::run);
     Duration took = Duration.ofNanos(System.nanoTime() - start);
     assertThat(thrown).isInstanceOf(CollectiveTimeoutException.class);
-    assertThat(took).isBetween(deadline, deadline.plus(Failures.SLACK));
+    assertThat(took).isBetween(deadline, deadline.plus(CaughtFailures.SLACK));
     CollectiveTimeoutException timeout = (CollectiveTimeoutException) thrown;
     assertThat(timeout.rank()).isEqualTo(member.rank());
     assertThat(timeout.info().size()).isEqualTo(member.size());

@@ -298,7 +298,8 @@ public interface SymmetricMemoryContract extends GroupContract {
         member -> {
           long size = member.rank() == member.size() - 1 ? 72 : 64;
           CollectiveException failure =
-              Failures.expect(member, Failures.SOON, () -> member.group().allocateSymmetric(size));
+              CaughtFailures.expect(
+                  member, CaughtFailures.SOON, () -> member.group().allocateSymmetric(size));
           assertThat(failure).isNotInstanceOf(CollectiveTimeoutException.class);
           assertThat(failure.opType()).isEqualTo(OpType.ALLOCATE_SYMMETRIC);
           Waiting.until("the failure", () -> member.group().failure().isPresent());
@@ -380,7 +381,7 @@ public interface SymmetricMemoryContract extends GroupContract {
             long start = System.nanoTime();
             Calls.failed(wait, TuttiException.class)
                 .isNotInstanceOf(CollectiveTimeoutException.class);
-            assertThat(Duration.ofNanos(System.nanoTime() - start)).isLessThan(Failures.SOON);
+            assertThat(Duration.ofNanos(System.nanoTime() - start)).isLessThan(CaughtFailures.SOON);
           }
         });
   }

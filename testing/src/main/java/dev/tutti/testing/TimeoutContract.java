@@ -81,7 +81,7 @@ public interface TimeoutContract extends GroupContract {
           assertThat(work.isSuccess()).isFalse();
           assertThat(work.exception()).containsInstanceOf(CollectiveTimeoutException.class);
           assertThat(work.toCompletableFuture())
-              .failsWithin(Failures.SLACK)
+              .failsWithin(CaughtFailures.SLACK)
               .withThrowableThat()
               .havingCause()
               .isInstanceOf(CollectiveTimeoutException.class);
@@ -118,9 +118,9 @@ public interface TimeoutContract extends GroupContract {
         member -> {
           if (member.rank() == 0) {
             CollectiveException failure =
-                Failures.expect(
+                CaughtFailures.expect(
                     member,
-                    SHORT.plus(Failures.SLACK),
+                    SHORT.plus(CaughtFailures.SLACK),
                     () ->
                         member
                             .group()
@@ -130,7 +130,7 @@ public interface TimeoutContract extends GroupContract {
             assertThat(failure.elapsed()).isGreaterThanOrEqualTo(SHORT);
           }
           Waiting.until("the failure", () -> member.group().failure().isPresent());
-          Failures.expect(member, Failures.SLACK, member::collective);
+          CaughtFailures.expect(member, CaughtFailures.SLACK, member::collective);
         });
   }
 
@@ -162,7 +162,8 @@ public interface TimeoutContract extends GroupContract {
   }
 
   private static void checkDeadline(LoneCall lone) {
-    CollectiveException failure = Failures.expect(lone.member(), Failures.SOON, lone.call());
+    CollectiveException failure =
+        CaughtFailures.expect(lone.member(), CaughtFailures.SOON, lone.call());
     assertThat(failure).isInstanceOf(CollectiveTimeoutException.class);
     assertThat(failure.opType()).isEqualTo(lone.op());
     assertThat(failure.elapsed()).isGreaterThanOrEqualTo(SHORT);
@@ -218,7 +219,8 @@ public interface TimeoutContract extends GroupContract {
             Waiting.open(failed);
           } else {
             CollectiveException failure =
-                Failures.expect(member, SHORT.plus(Failures.SLACK), () -> collective.run(member));
+                CaughtFailures.expect(
+                    member, SHORT.plus(CaughtFailures.SLACK), () -> collective.run(member));
             assertThat(failure).isInstanceOf(CollectiveTimeoutException.class);
             assertThat(failure.sequenceNumber()).isEqualTo(1);
             longest.accumulateAndGet(failure.elapsed().toMillis(), Math::max);
@@ -226,7 +228,7 @@ public interface TimeoutContract extends GroupContract {
             assertThat(failure.failedRank()).as("rank to blame in: %s", failure).isEqualTo(absent);
             failed.countDown();
           }
-          Failures.assertFailed(member, absent);
+          CaughtFailures.assertFailed(member, absent);
         });
     assertThat(longest.get())
         .as("ms until the first rank's deadline, which ends the operation on all")

@@ -244,15 +244,15 @@ public interface WorkContract extends GroupContract {
   /** Keeps 64 collectives in flight and finds the right result in each, in any order of waiting. */
   @ContractTest(needs = OpType.ALL_REDUCE, features = Feature.REAL_RESULTS)
   default void manyCollectivesFlyAtOnce(ContractWorld world) throws Exception {
-    List<Reduction> cases = new ArrayList<>();
+    List<ReductionCase> cases = new ArrayList<>();
     for (int i = 0; i < 64; i++) {
-      cases.add(Reduction.exact(world, DType.INT32, ReduceOp.Kind.SUM, 50L * i));
+      cases.add(ReductionCase.exact(world, DType.INT32, ReduceOp.Kind.SUM, 50L * i));
     }
     world.run(
         member -> {
           List<TestTensor> tensors = new ArrayList<>();
           List<Work> works = new ArrayList<>();
-          for (Reduction reduction : cases) {
+          for (ReductionCase reduction : cases) {
             TestTensor tensor = reduction.input(member);
             tensors.add(tensor);
             works.add(member.group().allReduce(tensor.view(), ReduceOp.SUM, async()));
@@ -290,7 +290,7 @@ public interface WorkContract extends GroupContract {
   /** Works on tensors of layouts that need a copy also when nobody waits before the next call. */
   @ContractTest(needs = OpType.ALL_REDUCE, features = Feature.REAL_RESULTS)
   default void asynchronousCallsTakeAnyLayout(ContractWorld world) throws Exception {
-    Reduction reduction = Reduction.exact(world, DType.FLOAT32, ReduceOp.Kind.SUM, 35);
+    ReductionCase reduction = ReductionCase.exact(world, DType.FLOAT32, ReduceOp.Kind.SUM, 35);
     world.run(
         member -> {
           List<TestTensor> tensors = new ArrayList<>();

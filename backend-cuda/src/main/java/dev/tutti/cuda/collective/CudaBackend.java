@@ -63,7 +63,7 @@ public final class CudaBackend implements Backend {
   }
 
   private void check(Operation op, Tensor tensor) {
-    Checks.device(op, tensor, device, rank);
+    TensorChecks.device(op, tensor, device, rank);
   }
 
   @Override

@@ -74,7 +74,7 @@ final class DenseStandIns implements AutoCloseable {
 
   private Tensor copy(Tensor tensor) {
     Tensor dense = allocate(tensor);
-    StridedCopy.enqueue(stream.get(), tensor, dense.segment().address(), true);
+    DeviceStridedCopy.enqueue(stream.get(), tensor, dense.segment().address(), true);
     return dense;
   }
 
@@ -101,7 +101,7 @@ final class DenseStandIns implements AutoCloseable {
   /** Puts the copies of what was written into the stream. */
   void copyBack() {
     for (Copy copy : copiesBack) {
-      StridedCopy.enqueue(stream.get(), copy.tensor, copy.dense.segment().address(), false);
+      DeviceStridedCopy.enqueue(stream.get(), copy.tensor, copy.dense.segment().address(), false);
     }
   }
 

@@ -9,10 +9,10 @@ import dev.tutti.ReduceOp;
 import dev.tutti.Store;
 import dev.tutti.Tensor;
 import dev.tutti.cuda.CudaDevice;
-import dev.tutti.cuda.collective.Checks;
 import dev.tutti.cuda.collective.MessageMatcher;
 import dev.tutti.cuda.collective.Messages;
 import dev.tutti.cuda.collective.SparseReduction;
+import dev.tutti.cuda.collective.TensorChecks;
 import dev.tutti.cuda.memory.DeviceBlock;
 import dev.tutti.cuda.provider.CudaSettings;
 import dev.tutti.spi.Backend;
@@ -85,13 +85,13 @@ public final class NcclBackend implements Backend {
   }
 
   private long address(Operation op, Tensor tensor) {
-    Checks.device(op, tensor, device, rank);
+    TensorChecks.device(op, tensor, device, rank);
     return tensor.segment().address();
   }
 
   private void check(Operation op, List<Tensor> tensors) {
     for (Tensor tensor : tensors) {
-      Checks.device(op, tensor, device, rank);
+      TensorChecks.device(op, tensor, device, rank);
     }
   }
 

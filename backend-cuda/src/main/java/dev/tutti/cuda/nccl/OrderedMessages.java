@@ -41,7 +41,7 @@ final class OrderedMessages implements Messages {
   private final NcclLauncher lane;
   private final Store store;
   private final int rank;
-  private final MessageCounts counts;
+  private final PeerMessageCounts counts;
   private final @Nullable PairMessages pairs;
   private final Map<Thread, List<NcclMessage>> batches = new ConcurrentHashMap<>();
 
@@ -64,7 +64,7 @@ final class OrderedMessages implements Messages {
     this.lane = lane;
     this.store = store;
     this.rank = rank;
-    this.counts = new MessageCounts(size);
+    this.counts = new PeerMessageCounts(size);
     this.pairs = pairs;
   }
 
@@ -140,7 +140,7 @@ final class OrderedMessages implements Messages {
 
   @Override
   public void leave(int peer, String farewell) {
-    MessageCounts.Counts its = MessageCounts.parse(farewell, rank);
+    PeerMessageCounts.Counts its = PeerMessageCounts.parse(farewell, rank);
     for (NcclMessage message : lane.pendingMessages()) {
       long last = message.sends() ? its.received() : its.sent();
       if (message.peer() == peer && message.number() > last) {

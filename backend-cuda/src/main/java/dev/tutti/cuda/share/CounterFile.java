@@ -66,7 +66,7 @@ public final class CounterFile implements AutoCloseable {
    * @throws BackendException if the system gives no memory or descriptor
    */
   public static CounterFile create(long nonce) {
-    int fd = Posix.memoryFile("tutti-cuda-counters");
+    int fd = LinuxSockets.memoryFile("tutti-cuda-counters");
     if (fd < 0) {
       throw new BackendException("cannot make a file of counters (error " + -fd + ")");
     }
@@ -75,7 +75,7 @@ public final class CounterFile implements AutoCloseable {
       WORD.setVolatile(file.words, 0L, nonce);
       return file;
     } catch (IOException | RuntimeException e) {
-      Posix.close(fd);
+      LinuxSockets.close(fd);
       throw new BackendException("cannot make a file of counters", e);
     }
   }
@@ -172,7 +172,7 @@ public final class CounterFile implements AutoCloseable {
   public void close() {
     arena.close();
     if (fd >= 0) {
-      Posix.close(fd);
+      LinuxSockets.close(fd);
     }
   }
 }

@@ -80,16 +80,16 @@ public final class IpcChannel implements AutoCloseable {
               + length
               + "; choose a shorter directory (TUTTI_CUDA_IPC_DIR)");
     }
-    socket = Posix.datagramSocket();
+    socket = LinuxSockets.datagramSocket();
     if (socket < 0) {
       throw failed("cannot make a socket", -socket);
     }
     int bound;
     try (Arena arena = Arena.ofConfined()) {
-      bound = Posix.bind(socket, FdMessage.address(arena, path.toString()));
+      bound = LinuxSockets.bind(socket, FdMessage.address(arena, path.toString()));
     }
     if (bound < 0) {
-      Posix.close(socket);
+      LinuxSockets.close(socket);
       throw failed(
           "cannot make the socket "
               + path
@@ -231,7 +231,7 @@ public final class IpcChannel implements AutoCloseable {
               boolean stale =
                   arrival.sender() == wanted.sender() && arrival.round() < wanted.round();
               if (stale) {
-                Posix.close(entry.getValue());
+                LinuxSockets.close(entry.getValue());
               }
               return stale;
             });
@@ -239,13 +239,13 @@ public final class IpcChannel implements AutoCloseable {
 
   /** Sends a message; false if it has to be tried again. */
   private boolean trySend(MemorySegment header, int target, int fd) {
-    int result = Posix.send(socket, header, SEND_FLAGS);
+    int result = LinuxSockets.send(socket, header, SEND_FLAGS);
     if (result >= 0) {
       return true;
     }
     return switch (-result) {
-      case Posix.AGAIN, Posix.NO_BUFFERS, Posix.INTERRUPTED -> false;
-      case Posix.NO_ENTRY, Posix.REFUSED ->
+      case LinuxSockets.AGAIN, LinuxSockets.NO_BUFFERS, LinuxSockets.INTERRUPTED -> false;
+      case LinuxSockets.NO_ENTRY, LinuxSockets.REFUSED ->
           throw new RendezvousException(
               "rank "
                   + rank
@@ -330,7 +330,7 @@ public final class IpcChannel implements AutoCloseable {
     } catch (RuntimeException | Error e) {
       for (int r = 0; r < all.length; r++) {
         if (r != rank && all[r] >= 0) {
-          Posix.close(all[r]);
+          LinuxSockets.close(all[r]);
         }
       }
       throw e;
@@ -361,8 +361,8 @@ public final class IpcChannel implements AutoCloseable {
 
   /** Takes one message if it comes in some milliseconds; false if there is none. */
   private boolean takeArrived(int millis) {
-    int ready = Posix.awaitReadable(socket, millis);
-    if (ready < 0 && ready != -Posix.INTERRUPTED) {
+    int ready = LinuxSockets.awaitReadable(socket, millis);
+    if (ready < 0 && ready != -LinuxSockets.INTERRUPTED) {
       throw failed("cannot wait at the socket", -ready);
     }
     if (ready <= 0) {
@@ -371,8 +371,8 @@ public final class IpcChannel implements AutoCloseable {
     try (Arena arena = Arena.ofConfined()) {
       FdMessage message = FdMessage.empty(arena);
       MemorySegment header = message.header();
-      int length = Posix.receive(socket, header, RECEIVE_FLAGS);
-      if (length == -Posix.AGAIN || length == -Posix.INTERRUPTED) {
+      int length = LinuxSockets.receive(socket, header, RECEIVE_FLAGS);
+      if (length == -LinuxSockets.AGAIN || length == -LinuxSockets.INTERRUPTED) {
         return false;
       }
       if (length < 0) {
@@ -385,7 +385,7 @@ public final class IpcChannel implements AutoCloseable {
       } else {
         refused++;
         for (int fd : descriptors) {
-          Posix.close(fd);
+          LinuxSockets.close(fd);
         }
       }
       return true;
@@ -394,7 +394,7 @@ public final class IpcChannel implements AutoCloseable {
 
   /** Closes a descriptor that this channel returned. */
   public static void closeFd(int fd) {
-    Posix.close(fd);
+    LinuxSockets.close(fd);
   }
 
   private void enter() {
@@ -434,9 +434,9 @@ public final class IpcChannel implements AutoCloseable {
 
   private void free() {
     drain();
-    arrived.values().forEach(Posix::close);
+    arrived.values().forEach(LinuxSockets::close);
     arrived.clear();
-    Posix.close(socket);
+    LinuxSockets.close(socket);
     try {
       Files.deleteIfExists(path);
     } catch (IOException e) {

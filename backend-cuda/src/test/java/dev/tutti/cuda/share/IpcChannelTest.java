@@ -166,7 +166,7 @@ class IpcChannelTest {
   }
 
   private static void sendStrange(IpcChannel channel) {
-    int socket = Posix.datagramSocket();
+    int socket = LinuxSockets.datagramSocket();
     int fd = create(9);
     try (Arena arena = Arena.ofConfined()) {
       FdMessage message =
@@ -177,10 +177,10 @@ class IpcChannelTest {
               0,
               new byte[FdMessage.TOKEN_BYTES],
               fd);
-      assertThat(Posix.send(socket, message.header(), 0)).isPositive();
+      assertThat(LinuxSockets.send(socket, message.header(), 0)).isPositive();
     } finally {
-      Posix.close(fd);
-      Posix.close(socket);
+      LinuxSockets.close(fd);
+      LinuxSockets.close(socket);
     }
     int _ = channel.recvFd(1, Ranks.inMillis(50));
   }

@@ -36,7 +36,7 @@ public final class RingAllReduce {
 
   private final Endpoint transport;
   private final Reduction reduction = new Reduction();
-  private final Segments segments = new Segments();
+  private final RingSegments segments = new RingSegments();
   private final @Nullable Request[] receives = new @Nullable Request[POSTED];
 
   /**

@@ -26,7 +26,7 @@ public final class RingReduce {
   private final Endpoint transport;
   private final Scratch scratch;
   private final Reduction reduction = new Reduction();
-  private final Segments segments = new Segments();
+  private final RingSegments segments = new RingSegments();
   private final @Nullable Request[] sends = new @Nullable Request[IN_FLIGHT];
   private final @Nullable Request[] receives = new @Nullable Request[IN_FLIGHT];
   private final @Nullable Request[] parts;

@@ -55,7 +55,7 @@ final class Connection implements Handler {
   }
 
   /** What takes the place of the socket where the ranks share memory. */
-  private record Shared(RingChannel rings, CmaTransfers loans, Doorbell doorbell) {}
+  private record Shared(RingChannel rings, CmaTransfers loans, RingSocket doorbell) {}
 
   Connection(Transport transport, Pair pair) {
     this.transport = transport;
@@ -142,7 +142,7 @@ final class Connection implements Handler {
     if (state == State.HALTED || state == State.CLOSED) {
       return;
     }
-    Doorbell bell = new Doorbell(transport, pair);
+    RingSocket bell = new RingSocket(transport, pair);
     CmaTransfers loans = new CmaTransfers(transport, pair, outbound);
     shared = new Shared(new RingChannel(out, in, peer, bell), loans, bell);
     state = State.RINGS;

@@ -1,9 +1,9 @@
 package dev.tutti.gloo.transport;
 
 import dev.tutti.cpu.wait.BusyCores;
+import dev.tutti.cpu.wait.NanoClock;
 import dev.tutti.cpu.wait.WaitStrategy;
 import dev.tutti.gloo.transport.ring.Sleep;
-import dev.tutti.cpu.wait.NanoClock;
 import java.io.IOException;
 import java.nio.channels.ClosedSelectorException;
 import java.nio.channels.Selector;

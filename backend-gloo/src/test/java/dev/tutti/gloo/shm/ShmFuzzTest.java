@@ -12,11 +12,11 @@ import dev.tutti.Tensor;
 import dev.tutti.gloo.TestContexts;
 import dev.tutti.gloo.transport.Combiner;
 import dev.tutti.gloo.transport.Endpoint;
-import dev.tutti.gloo.transport.Rendezvous;
 import dev.tutti.gloo.transport.Request;
 import dev.tutti.gloo.transport.Signature;
 import dev.tutti.gloo.transport.TestOperation;
 import dev.tutti.gloo.transport.Transport;
+import dev.tutti.gloo.transport.TransportRendezvous;
 import dev.tutti.spi.BackendContext;
 import dev.tutti.spi.Operation;
 import dev.tutti.spi.PeerLostException;
@@ -267,7 +267,7 @@ class ShmFuzzTest {
     for (int length : new int[] {-1, 1025, Integer.MAX_VALUE, Integer.MIN_VALUE}) {
       try (ShmFile memory = ShmFile.ofOne(LAYOUT.bytes());
           Transport transport =
-              new Rendezvous(context, InetAddress.ofLiteral("127.0.0.1"), false, false)
+              new TransportRendezvous(context, InetAddress.ofLiteral("127.0.0.1"), false, false)
                   .connect(Duration.ZERO)) {
         ShmChannel channel = new ShmChannel(memory, LAYOUT, new Alone(), 0);
         long signature = Signature.of(OpType.ALLOCATE_SYMMETRIC, DType.UINT8, 0, 100);

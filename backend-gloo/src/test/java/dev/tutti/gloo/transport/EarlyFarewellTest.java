@@ -23,7 +23,7 @@ class EarlyFarewellTest {
     BackendContext context =
         TestContexts.of(
             rank, 2, store, Duration.ofMinutes(1), (cause, blamed) -> failures.add(cause));
-    return new Rendezvous(context, InetAddress.ofLiteral("127.0.0.1"), false, false)
+    return new TransportRendezvous(context, InetAddress.ofLiteral("127.0.0.1"), false, false)
         .connect(Duration.ZERO);
   }
 

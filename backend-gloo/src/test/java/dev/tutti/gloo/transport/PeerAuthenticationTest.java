@@ -56,7 +56,8 @@ class PeerAuthenticationTest {
         TestContexts.of(0, 2, store, timeout)
             .withSettings(Settings.ofEnvironment(Map.of("TUTTI_TOKEN", TEXT)));
     return RawPeerScripts.background(
-        () -> new Rendezvous(context, address, false, false).connect(Duration.ofMillis(1)));
+        () ->
+            new TransportRendezvous(context, address, false, false).connect(Duration.ofMillis(1)));
   }
 
   /** Publishes rank 1 as a socket that listens. */
@@ -68,7 +69,8 @@ class PeerAuthenticationTest {
             tutti,
             NetworkId.UNKNOWN,
             flags);
-    byte[] blob = new RankBlob(Rendezvous.hostname(), address, new long[] {10, 11}).toBytes();
+    byte[] blob =
+        new RankBlob(TransportRendezvous.hostname(), address, new long[] {10, 11}).toBytes();
     BlobSeal.put(blob, token, "g", 1);
     store.set("0/1", blob);
   }

@@ -40,7 +40,8 @@ final class RawPeer implements AutoCloseable {
 
   /** Publishes this rank's address. */
   void publish(Store store, long... identifiers) {
-    store.set("0/1", new RankBlob(Rendezvous.hostname(), address(), identifiers).toBytes());
+    store.set(
+        "0/1", new RankBlob(TransportRendezvous.hostname(), address(), identifiers).toBytes());
   }
 
   /** Returns what rank 0 published. */

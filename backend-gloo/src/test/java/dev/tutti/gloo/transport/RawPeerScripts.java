@@ -32,7 +32,7 @@ abstract class RawPeerScripts {
     BackendContext context =
         TestContexts.of(
             0, size, store, timeout, (cause, rank) -> failures.add(new Failure(cause, rank)));
-    return new Rendezvous(context, InetAddress.ofLiteral("127.0.0.1"), lazy, false)
+    return new TransportRendezvous(context, InetAddress.ofLiteral("127.0.0.1"), lazy, false)
         .connect(Duration.ofMillis(1));
   }
 

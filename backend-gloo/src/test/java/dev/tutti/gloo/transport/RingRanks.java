@@ -61,7 +61,7 @@ abstract class RingRanks {
         TestContexts.of(
             rank, size, store, Duration.ofSeconds(20), (cause, blamed) -> failures.add(cause));
     Transport transport =
-        new Rendezvous(context, InetAddress.ofLiteral("127.0.0.1"), false, false)
+        new TransportRendezvous(context, InetAddress.ofLiteral("127.0.0.1"), false, false)
             .connect(Duration.ZERO);
     if (rank == 0 || rank == size - 1) {
       transport.share(new int[] {0, size - 1}, memory, store, Duration.ofSeconds(10));

@@ -61,7 +61,7 @@ class TlsAdmissionTest {
     BackendContext rank0 =
         TestContexts.of(0, 2, store, Duration.ofSeconds(20)).withSettings(settings);
     return RawPeerScripts.background(
-        () -> new Rendezvous(rank0, LESS, false, false).connect(Duration.ofMillis(1)));
+        () -> new TransportRendezvous(rank0, LESS, false, false).connect(Duration.ofMillis(1)));
   }
 
   private void publish(ServerSocket server) {
@@ -72,7 +72,9 @@ class TlsAdmissionTest {
             true,
             NetworkId.UNKNOWN,
             Protection.TLS);
-    store.set("0/1", new RankBlob(Rendezvous.hostname(), address, new long[] {10, 11}).toBytes());
+    store.set(
+        "0/1",
+        new RankBlob(TransportRendezvous.hostname(), address, new long[] {10, 11}).toBytes());
   }
 
   @Test

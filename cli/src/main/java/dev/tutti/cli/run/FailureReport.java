@@ -24,7 +24,7 @@ final class FailureReport {
       LaunchPlan plan,
       Verdict verdict,
       @Nullable Blame blame,
-      List<RankProcess> ranks,
+      List<LaunchedProcess> ranks,
       Map<Integer, RankExit> exits) {
     StringJoiner report = new StringJoiner("\n");
     if (verdict.rank() < 0) {
@@ -41,7 +41,7 @@ final class FailureReport {
       addTail(
           report, blame.rank(), ranks, "last lines of " + name + ":", name + " printed nothing");
     }
-    for (RankProcess rank : ranks) {
+    for (LaunchedProcess rank : ranks) {
       RankExit exit = exits.get(rank.rank());
       if (exit == null) {
         report.add("  rank " + rank.rank() + " does not end, process " + rank.tree().pid());
@@ -55,8 +55,8 @@ final class FailureReport {
 
   /** Adds the last lines of a rank, if it is of this node. */
   private static void addTail(
-      StringJoiner report, int number, List<RankProcess> ranks, String heading, String none) {
-    for (RankProcess rank : ranks) {
+      StringJoiner report, int number, List<LaunchedProcess> ranks, String heading, String none) {
+    for (LaunchedProcess rank : ranks) {
       if (rank.rank() == number) {
         List<String> lines = rank.tail();
         report.add("  " + (lines.isEmpty() ? none : heading));

@@ -4,7 +4,7 @@ import dev.tutti.StoreException;
 import dev.tutti.cli.process.LaunchException;
 import dev.tutti.cli.process.Posix;
 import dev.tutti.cli.process.Reasons;
-import dev.tutti.cli.process.Refusals;
+import dev.tutti.cli.process.RestartRefusals;
 import dev.tutti.cli.run.LaunchRendezvous.Verdict;
 import dev.tutti.cli.run.LaunchRendezvous.Verdict.Kind;
 import dev.tutti.internal.FailureLog.Blame;
@@ -45,7 +45,7 @@ public final class Launcher {
   private final LaunchRendezvous agreement;
   private final RankOutput output;
   private final Consumer<String> messages;
-  private final Refusals refusals;
+  private final RestartRefusals refusals;
   private final BlockingQueue<Event> events = new LinkedBlockingQueue<>();
   private final Object signalLock = new Object();
 
@@ -75,7 +75,7 @@ public final class Launcher {
     final int number;
 
     /** Also read by the shutdown hook. */
-    final List<RankProcess> ranks = new CopyOnWriteArrayList<>();
+    final List<LaunchedProcess> ranks = new CopyOnWriteArrayList<>();
 
     final Map<Integer, RankExit> exits = new TreeMap<>();
     @Nullable Verdict verdict;
@@ -104,7 +104,7 @@ public final class Launcher {
     }
 
     void killRunning() {
-      ranks.stream().filter(RankProcess::isRunning).forEach(rank -> rank.tree().kill());
+      ranks.stream().filter(LaunchedProcess::isRunning).forEach(rank -> rank.tree().kill());
     }
   }
 
@@ -122,7 +122,7 @@ public final class Launcher {
     this.agreement = agreement;
     this.output = output;
     this.messages = messages;
-    this.refusals = Refusals.open(plan.maxRestarts());
+    this.refusals = RestartRefusals.open(plan.maxRestarts());
   }
 
   /**
@@ -271,7 +271,7 @@ public final class Launcher {
       int rank = cohort.firstRank() + local;
       try {
         attempt.ranks.add(
-            RankProcess.start(
+            LaunchedProcess.start(
                 rank,
                 plan.command(local),
                 refusals.addTo(
@@ -305,7 +305,7 @@ public final class Launcher {
     }
     sweep(attempt);
     long outputDeadline = System.nanoTime() + OUTPUT_TIMEOUT.toNanos();
-    for (RankProcess rank : attempt.ranks) {
+    for (LaunchedProcess rank : attempt.ranks) {
       rank.awaitOutput(outputDeadline);
     }
     Verdict verdict = attempt.verdict;
@@ -400,7 +400,7 @@ public final class Launcher {
   private void stop(Attempt attempt, int signal) {
     askForBlame(attempt);
     attempt.enter(Phase.STOPPING, plan.grace());
-    for (RankProcess rank : attempt.ranks) {
+    for (LaunchedProcess rank : attempt.ranks) {
       if (rank.isRunning()) {
         rank.tree().signal(signal);
       }
@@ -410,7 +410,7 @@ public final class Launcher {
   /** Ends what the ranks' processes left behind when they ended. */
   private void sweep(Attempt attempt) {
     List<ProcessTree> left =
-        attempt.ranks.stream().map(RankProcess::tree).filter(ProcessTree::isAlive).toList();
+        attempt.ranks.stream().map(LaunchedProcess::tree).filter(ProcessTree::isAlive).toList();
     left.forEach(tree -> tree.signal(Posix.SIGTERM));
     long deadline = System.nanoTime() + plan.grace().toNanos();
     while (left.stream().anyMatch(ProcessTree::isAlive)

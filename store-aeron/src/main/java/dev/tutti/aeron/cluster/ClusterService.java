@@ -1,8 +1,8 @@
 package dev.tutti.aeron.cluster;
 
 import dev.tutti.aeron.AeronClusterServer;
-import dev.tutti.aeron.server.ServerCommands;
-import dev.tutti.aeron.wire.ProtocolException;
+import dev.tutti.aeron.server.RequestHandler;
+import dev.tutti.aeron.wire.MalformedMessageException;
 import dev.tutti.spi.LimitedLog;
 import io.aeron.ExclusivePublication;
 import io.aeron.Image;
@@ -33,14 +33,14 @@ final class ClusterService implements ClusteredService {
   private static final Logger LOG = System.getLogger(AeronClusterServer.class.getName());
 
   final Map<Long, ClusterCaller> callers = new TreeMap<>();
-  private final ServerCommands commands = new ServerCommands();
+  private final RequestHandler commands = new RequestHandler();
   private final LimitedLog log = new LimitedLog(LOG);
   private @Nullable Cluster cluster;
   private boolean leads;
   private long orders;
   private volatile long snapshotPosition;
 
-  ServerCommands commands() {
+  RequestHandler commands() {
     return commands;
   }
 
@@ -125,7 +125,7 @@ final class ClusterService implements ClusteredService {
     }
     try {
       caller.reader.onFragment(buffer, offset, length, header);
-    } catch (ProtocolException e) {
+    } catch (MalformedMessageException e) {
       log.warn(
           "bad request",
           "",

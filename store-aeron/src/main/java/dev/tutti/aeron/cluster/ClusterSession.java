@@ -8,7 +8,7 @@ import dev.tutti.StoreSilentException;
 import dev.tutti.aeron.AeronClusterStore;
 import dev.tutti.aeron.driver.EmbeddedDriver;
 import dev.tutti.aeron.driver.Timing;
-import dev.tutti.aeron.session.Call;
+import dev.tutti.aeron.session.PendingCall;
 import dev.tutti.aeron.session.StoreSession;
 import dev.tutti.aeron.wire.BodyReader;
 import dev.tutti.aeron.wire.BodyWriter;
@@ -124,7 +124,7 @@ public final class ClusterSession implements StoreSession, EgressListener {
   }
 
   /** Is a call with what it asks. */
-  private static final class Sent extends Call {
+  private static final class Sent extends PendingCall {
     int code;
     UnsafeBuffer request = new UnsafeBuffer(new byte[0]);
     boolean isAsked;
@@ -174,20 +174,20 @@ public final class ClusterSession implements StoreSession, EgressListener {
   }
 
   @Override
-  public Call newCall() {
+  public PendingCall newCall() {
     Sent call = new Sent(numbers.next());
     calls.put(call.number, call);
     return call;
   }
 
   @Override
-  public void forget(Call call) {
+  public void forget(PendingCall call) {
     calls.remove(call.number);
     numbers.free(call.number);
   }
 
   @Override
-  public void send(int code, Call call, long deadline, Request request) {
+  public void send(int code, PendingCall call, long deadline, Request request) {
     if (!Locks.acquire(lock, deadline)) {
       throw unanswered();
     }
@@ -253,7 +253,7 @@ public final class ClusterSession implements StoreSession, EgressListener {
   }
 
   @Override
-  public boolean await(Call call, long deadline, boolean endable) {
+  public boolean await(PendingCall call, long deadline, boolean endable) {
     boolean interrupted = false;
     try {
       while (!call.isDone()) {

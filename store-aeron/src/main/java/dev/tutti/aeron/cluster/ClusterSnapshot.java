@@ -1,6 +1,6 @@
 package dev.tutti.aeron.cluster;
 
-import dev.tutti.aeron.server.ServerCommands;
+import dev.tutti.aeron.server.RequestHandler;
 import dev.tutti.aeron.wire.BodyReader;
 import dev.tutti.aeron.wire.BodyWriter;
 import dev.tutti.aeron.wire.FrameReader;
@@ -76,7 +76,7 @@ final class ClusterSnapshot {
       body.putByte(caller.dropped ? 1 : 0);
       caller.reader.save(body);
       write(cluster, writer, CALLER);
-      for (Map.Entry<Long, ServerCommands.Will> will : caller.wills.entrySet()) {
+      for (Map.Entry<Long, RequestHandler.Will> will : caller.wills.entrySet()) {
         body.clear().putLong(client);
         body.putLong(will.getKey());
         body.putText(will.getValue().log());
@@ -155,7 +155,7 @@ final class ClusterSnapshot {
       case WILL ->
           caller(in)
               .wills
-              .put(in.readLong(), new ServerCommands.Will(in.readText(), in.readBytes()));
+              .put(in.readLong(), new RequestHandler.Will(in.readText(), in.readBytes()));
       case SLOT -> {
         ClusterCaller caller = caller(in);
         ClusterCaller.Slot slot = slot(caller, in);

@@ -1,6 +1,6 @@
 package dev.tutti.aeron.driver;
 
-import dev.tutti.aeron.wire.ProtocolException;
+import dev.tutti.aeron.wire.MalformedMessageException;
 import dev.tutti.internal.HostPort;
 import java.net.InetAddress;
 
@@ -32,8 +32,8 @@ public final class Channels {
         return port;
       }
     } catch (NumberFormatException e) {
-      throw new ProtocolException("'" + endpoint + "' is no endpoint");
+      throw new MalformedMessageException("'" + endpoint + "' is no endpoint");
     }
-    throw new ProtocolException("'" + endpoint + "' is no endpoint");
+    throw new MalformedMessageException("'" + endpoint + "' is no endpoint");
   }
 }

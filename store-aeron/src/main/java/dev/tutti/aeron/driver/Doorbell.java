@@ -1,6 +1,6 @@
 package dev.tutti.aeron.driver;
 
-import dev.tutti.aeron.wire.ProtocolException;
+import dev.tutti.aeron.wire.MalformedMessageException;
 import dev.tutti.spi.Futex;
 import io.aeron.Aeron;
 import io.aeron.Counter;
@@ -69,14 +69,14 @@ public final class Doorbell {
   /**
    * Finds the bell of another process.
    *
-   * @throws ProtocolException if there is none of that number
+   * @throws MalformedMessageException if there is none of that number
    */
   public static Doorbell find(Aeron aeron, int number) {
     CountersReader counters = aeron.countersReader();
     if (number < 0
         || number > counters.maxCounterId()
         || counters.getCounterTypeId(number) != TYPE) {
-      throw new ProtocolException("there is no bell " + number);
+      throw new MalformedMessageException("there is no bell " + number);
     }
     return new Doorbell(aeron, number);
   }

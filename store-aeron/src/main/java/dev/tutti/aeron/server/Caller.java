@@ -3,8 +3,8 @@ package dev.tutti.aeron.server;
 import dev.tutti.StoreException;
 import dev.tutti.aeron.wire.BodyReader;
 import dev.tutti.aeron.wire.BodyWriter;
+import dev.tutti.aeron.wire.MalformedMessageException;
 import dev.tutti.aeron.wire.Protocol;
-import dev.tutti.aeron.wire.ProtocolException;
 import java.util.HashMap;
 import java.util.LinkedHashMap;
 import java.util.List;
@@ -14,7 +14,7 @@ import java.util.Map;
 public abstract class Caller {
   private static final int LONGEST_REASON = 4096;
 
-  public final Map<Long, ServerCommands.Will> wills = new LinkedHashMap<>();
+  public final Map<Long, RequestHandler.Will> wills = new LinkedHashMap<>();
   private final Map<Long, Wait> waits = new HashMap<>();
 
   /** Carries out requests. */
@@ -57,7 +57,7 @@ public abstract class Caller {
   void waiting(long call, Wait wait) {
     if (waits.putIfAbsent(call, wait) != null) {
       wait.cancel();
-      throw new ProtocolException("two calls of number " + call);
+      throw new MalformedMessageException("two calls of number " + call);
     }
   }
 

@@ -2,8 +2,8 @@ package dev.tutti.aeron.server;
 
 import dev.tutti.aeron.AeronStoreServer;
 import dev.tutti.aeron.driver.Doorbell;
+import dev.tutti.aeron.wire.MalformedMessageException;
 import dev.tutti.aeron.wire.Protocol;
-import dev.tutti.aeron.wire.ProtocolException;
 import dev.tutti.cpu.wait.WaitStrategy;
 import dev.tutti.spi.Futex;
 import dev.tutti.spi.LimitedLog;
@@ -45,8 +45,8 @@ public final class ServerAgent implements Runnable {
   private final Queue<Runnable> tasks = new ConcurrentLinkedQueue<>();
   private final List<ServerClient> clients = new ArrayList<>();
   private final ServerMemory memory = new ServerMemory();
-  private final ServerCommands commands =
-      new ServerCommands(
+  private final RequestHandler commands =
+      new RequestHandler(
           memory.table(), Math.toIntExact(Math.min(memory.one(), Protocol.MAX_BODY_BYTES)));
   private final LimitedLog log;
   private final boolean known;
@@ -81,7 +81,7 @@ public final class ServerAgent implements Runnable {
     this.selector = Selector.open();
   }
 
-  public ServerCommands commands() {
+  public RequestHandler commands() {
     return commands;
   }
 
@@ -268,7 +268,7 @@ public final class ServerAgent implements Runnable {
         drop(client, Level.DEBUG, "its process ended, or it closed the store");
       }
       wakes |= client.wakes();
-    } catch (ProtocolException e) {
+    } catch (MalformedMessageException e) {
       drop(client, Level.WARNING, String.valueOf(e.getMessage()));
     } catch (IOException e) {
       drop(client, Level.DEBUG, e.toString());

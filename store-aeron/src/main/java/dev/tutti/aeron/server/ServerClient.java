@@ -9,8 +9,8 @@ import dev.tutti.aeron.wire.Control;
 import dev.tutti.aeron.wire.FrameReader;
 import dev.tutti.aeron.wire.FrameWriter;
 import dev.tutti.aeron.wire.Handshake;
+import dev.tutti.aeron.wire.MalformedMessageException;
 import dev.tutti.aeron.wire.Protocol;
-import dev.tutti.aeron.wire.ProtocolException;
 import dev.tutti.spi.Futex;
 import dev.tutti.store.internal.ServerMemory;
 import io.aeron.ExclusivePublication;
@@ -150,7 +150,7 @@ public final class ServerClient extends Caller {
         wakes = true;
         Futex.link();
       } else if (heard.get(i) != Handshake.RING) {
-        throw new ProtocolException("it says " + heard.get(i));
+        throw new MalformedMessageException("it says " + heard.get(i));
       }
     }
     return count >= 0;
@@ -185,7 +185,7 @@ public final class ServerClient extends Caller {
     if (outbox.bytes() < HIGH_WATER && lost == null) {
       try {
         done += requests.poll(reader, FRAMES_AT_ONCE);
-      } catch (ProtocolException e) {
+      } catch (MalformedMessageException e) {
         lost = String.valueOf(e.getMessage());
       }
     }

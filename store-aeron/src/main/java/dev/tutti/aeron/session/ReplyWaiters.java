@@ -97,7 +97,7 @@ final class ReplyWaiters {
   }
 
   /** Has a call sleep until its reply may be there, or for a time; may return without reason. */
-  void sleep(Call call, long nanos) {
+  void sleep(PendingCall call, long nanos) {
     boolean first = count.getAndIncrement() == 0;
     try {
       Doorbell own = bell;
@@ -137,7 +137,7 @@ final class ReplyWaiters {
   }
 
   /** Sleeps until the server rings, for a call or for all; this thread is the one in the bell. */
-  private void sleepInBell(Doorbell own, @Nullable Call call, long nanos) {
+  private void sleepInBell(Doorbell own, @Nullable PendingCall call, long nanos) {
     try {
       replies.takeAllAfter(own::armForSleep);
       if (replies.isUsable() && (call == null || !call.isOver())) {
@@ -155,7 +155,7 @@ final class ReplyWaiters {
   }
 
   /** Wakes the thread of a call. */
-  void wake(Call call) {
+  void wake(PendingCall call) {
     LockSupport.unpark(call.thread);
     if (call.thread.equals(inBell.get())) {
       wakeInBell();

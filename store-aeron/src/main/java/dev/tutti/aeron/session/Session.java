@@ -14,8 +14,8 @@ import dev.tutti.aeron.wire.Control;
 import dev.tutti.aeron.wire.FrameReader;
 import dev.tutti.aeron.wire.FrameWriter;
 import dev.tutti.aeron.wire.Handshake;
+import dev.tutti.aeron.wire.MalformedMessageException;
 import dev.tutti.aeron.wire.Protocol;
-import dev.tutti.aeron.wire.ProtocolException;
 import dev.tutti.cpu.wait.BusyCores;
 import dev.tutti.cpu.wait.WaitStrategy;
 import dev.tutti.store.internal.Arguments;
@@ -79,7 +79,7 @@ public final class Session implements StoreSession {
   private final ReentrantLock sendLock = new ReentrantLock();
   private final ReentrantLock longLock = new ReentrantLock();
   private final ReentrantLock replyLock = new ReentrantLock();
-  private final ConcurrentHashMap<Long, Call> calls = new ConcurrentHashMap<>();
+  private final ConcurrentHashMap<Long, PendingCall> calls = new ConcurrentHashMap<>();
   private final Queue<Long> cancels = new ConcurrentLinkedQueue<>();
   private final AtomicBoolean takesBack = new AtomicBoolean();
   private final AtomicLong nextCall = new AtomicLong();
@@ -179,19 +179,19 @@ public final class Session implements StoreSession {
   }
 
   @Override
-  public Call newCall() {
-    Call call = new Call(nextCall.incrementAndGet());
+  public PendingCall newCall() {
+    PendingCall call = new PendingCall(nextCall.incrementAndGet());
     calls.put(call.number, call);
     return call;
   }
 
   @Override
-  public void forget(Call call) {
+  public void forget(PendingCall call) {
     calls.remove(call.number);
   }
 
   @Override
-  public void send(int code, Call call, long deadline, Request request) {
+  public void send(int code, PendingCall call, long deadline, Request request) {
     sendCancels();
     try {
       BodyWriter left = sendAtOnce(code, call, deadline, request);
@@ -209,7 +209,8 @@ public final class Session implements StoreSession {
   }
 
   /** Sends a request of one frame if there is room; returns the body of one that is left. */
-  private @Nullable BodyWriter sendAtOnce(int code, Call call, long deadline, Request request) {
+  private @Nullable BodyWriter sendAtOnce(
+      int code, PendingCall call, long deadline, Request request) {
     if (!Locks.acquire(sendLock, deadline)) {
       throw unsent(code, call);
     }
@@ -227,7 +228,7 @@ public final class Session implements StoreSession {
     }
   }
 
-  private void sendInParts(int code, Call call, long deadline, BodyWriter message) {
+  private void sendInParts(int code, PendingCall call, long deadline, BodyWriter message) {
     boolean isLong = !writer.isOneFrame(message.length());
     if (isLong && !Locks.acquire(longLock, deadline)) {
       throw unsent(code, call);
@@ -263,13 +264,13 @@ public final class Session implements StoreSession {
   }
 
   /** Writes what there is room for; called under the lock. */
-  private int write(int code, Call call, BodyWriter message, int from) {
+  private int write(int code, PendingCall call, BodyWriter message, int from) {
     int at = writer.write(code, call.number, message.buffer(), message.length(), from);
     ringServer();
     return at;
   }
 
-  private StoreTimeoutException unsent(int code, Call call) {
+  private StoreTimeoutException unsent(int code, PendingCall call) {
     if (code == Protocol.CANCEL) {
       cancels.add(call.number);
       if (takesBack.compareAndSet(false, true)) {
@@ -327,7 +328,7 @@ public final class Session implements StoreSession {
   }
 
   @Override
-  public boolean await(Call call, long deadline, boolean endable) {
+  public boolean await(PendingCall call, long deadline, boolean endable) {
     WaitStrategy wait = WaitStrategy.yielding(WaitStrategy.AWAKE_NANOS, cores);
     boolean interrupted = false;
     try {
@@ -416,7 +417,7 @@ public final class Session implements StoreSession {
   private int takeFrames() {
     try {
       return replies.poll(reader, FRAMES_AT_ONCE);
-    } catch (ProtocolException e) {
+    } catch (MalformedMessageException e) {
       lose("it sends what is no message: " + e.getMessage());
       return 0;
     }
@@ -426,7 +427,7 @@ public final class Session implements StoreSession {
   private final class Messages implements FrameReader.Messages {
     @Override
     public void take(int code, long number, BodyReader reply) {
-      Call call = calls.get(number);
+      PendingCall call = calls.get(number);
       if (call != null) {
         call.complete(code, reply.rest());
         if (!call.thread.equals(Thread.currentThread())) {
@@ -437,7 +438,7 @@ public final class Session implements StoreSession {
 
     @Override
     public void takePart(long number) {
-      Call call = calls.get(number);
+      PendingCall call = calls.get(number);
       if (call != null) {
         call.heard();
       }
@@ -515,7 +516,7 @@ public final class Session implements StoreSession {
   }
 
   @Override
-  public void wake(Call call) {
+  public void wake(PendingCall call) {
     sleepers.wake(call);
   }
 

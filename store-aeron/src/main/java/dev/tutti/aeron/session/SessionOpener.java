@@ -13,7 +13,7 @@ import dev.tutti.aeron.driver.EmbeddedDriver;
 import dev.tutti.aeron.driver.Timing;
 import dev.tutti.aeron.wire.Control;
 import dev.tutti.aeron.wire.Handshake;
-import dev.tutti.aeron.wire.ProtocolException;
+import dev.tutti.aeron.wire.MalformedMessageException;
 import io.aeron.Aeron;
 import io.aeron.Counter;
 import io.aeron.ExclusivePublication;
@@ -64,7 +64,7 @@ public final class SessionOpener {
       } catch (Handshake.TokenException e) {
         throw new StoreTokenException(
             "store server at %s: %s".formatted(server, e.getMessage()), e);
-      } catch (ProtocolException e) {
+      } catch (MalformedMessageException e) {
         throw new StoreConnectionException(
             "%s is no store over Aeron: %s".formatted(server, e.getMessage()), e);
       } catch (IOException e) {

@@ -26,17 +26,17 @@ public interface StoreSession {
   void release();
 
   /** Returns a new call of this thread; it must be forgotten. */
-  Call newCall();
+  PendingCall newCall();
 
-  void forget(Call call);
+  void forget(PendingCall call);
 
   /** Wakes the thread of a call that was closed. */
-  default void wake(Call call) {
+  default void wake(PendingCall call) {
     LockSupport.unpark(call.thread);
   }
 
   /** Sends a request; an interrupt does not end it. */
-  void send(int code, Call call, long deadline, Request request);
+  void send(int code, PendingCall call, long deadline, Request request);
 
   /**
    * Waits for the reply.
@@ -44,10 +44,10 @@ public interface StoreSession {
    * @param call the call
    * @param deadline when to give up, by {@link System#nanoTime()}; what an interrupt does not end
    *     goes on while parts of the reply come, and for some seconds while anything does
-   * @param endable whether an interrupt ends this, and {@link Call#close}
+   * @param endable whether an interrupt ends this, and {@link PendingCall#close}
    * @return whether it has come
    */
-  boolean await(Call call, long deadline, boolean endable);
+  boolean await(PendingCall call, long deadline, boolean endable);
 
   /** Returns how long an answer may take, however short the time-out of a call. */
   long graceNanos();

@@ -60,13 +60,13 @@ public final class BodyReader {
   public String readKey(int most) {
     int length = readInt();
     if (length < 1 || length > most) {
-      throw new ProtocolException("a key of " + length + " bytes");
+      throw new MalformedMessageException("a key of " + length + " bytes");
     }
     byte[] bytes = bytes(length);
     String key = new String(bytes, StandardCharsets.UTF_8);
     if (key.indexOf(UNREADABLE) >= 0
         && !Arrays.equals(key.getBytes(StandardCharsets.UTF_8), bytes)) {
-      throw new ProtocolException("a key that is no UTF-8");
+      throw new MalformedMessageException("a key that is no UTF-8");
     }
     return key;
   }
@@ -74,7 +74,7 @@ public final class BodyReader {
   public byte[] readValue() {
     byte[] value = readBytes();
     if (value.length > Store.MAX_VALUE_BYTES) {
-      throw new ProtocolException("a value of " + value.length + " bytes");
+      throw new MalformedMessageException("a value of " + value.length + " bytes");
     }
     return value;
   }
@@ -83,7 +83,7 @@ public final class BodyReader {
   private int readCount() {
     int count = readInt();
     if (count < 0 || count > (end - at) / Integer.BYTES) {
-      throw new ProtocolException("a list of " + count + " in " + (end - at) + " bytes");
+      throw new MalformedMessageException("a list of " + count + " in " + (end - at) + " bytes");
     }
     return count;
   }
@@ -91,7 +91,7 @@ public final class BodyReader {
   public List<String> readKeys() {
     int count = readCount();
     if (count > Store.MAX_KEYS) {
-      throw new ProtocolException(count + " keys in one call");
+      throw new MalformedMessageException(count + " keys in one call");
     }
     return readList(count, this::readKey);
   }
@@ -132,7 +132,8 @@ public final class BodyReader {
 
   private int take(int length) {
     if (length < 0 || length > end - at) {
-      throw new ProtocolException("%d bytes expected, %d are left".formatted(length, end - at));
+      throw new MalformedMessageException(
+          "%d bytes expected, %d are left".formatted(length, end - at));
     }
     int from = at;
     at += length;

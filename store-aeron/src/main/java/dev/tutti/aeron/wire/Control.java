@@ -116,7 +116,7 @@ public final class Control implements AutoCloseable {
   public String readText(long deadline) throws IOException {
     int length = readInt(deadline);
     if (length < 0 || length > LONGEST_TEXT) {
-      throw new ProtocolException("a text of " + length + " bytes");
+      throw new MalformedMessageException("a text of " + length + " bytes");
     }
     return new String(readRaw(length, deadline), StandardCharsets.UTF_8);
   }

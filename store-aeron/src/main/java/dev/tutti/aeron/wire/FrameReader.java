@@ -80,7 +80,8 @@ public final class FrameReader implements FragmentHandler {
     }
     byte version = buffer.getByte(offset);
     if (version != Protocol.VERSION) {
-      throw new ProtocolException("version %d, this is %d".formatted(version, Protocol.VERSION));
+      throw new MalformedMessageException(
+          "version %d, this is %d".formatted(version, Protocol.VERSION));
     }
     int flags = buffer.getByte(offset + Protocol.FLAGS_OFFSET);
     int code = buffer.getShort(offset + Protocol.CODE_OFFSET, LITTLE_ENDIAN);
@@ -89,7 +90,8 @@ public final class FrameReader implements FragmentHandler {
     int bytes = length - Protocol.HEADER_BYTES;
     int from = offset + Protocol.HEADER_BYTES;
     if (all < bytes || all > most) {
-      throw new ProtocolException("a frame of %d bytes of a body of %d".formatted(bytes, all));
+      throw new MalformedMessageException(
+          "a frame of %d bytes of a body of %d".formatted(bytes, all));
     }
     if ((flags & Protocol.FIRST) != 0) {
       if (all == bytes) {
@@ -117,7 +119,7 @@ public final class FrameReader implements FragmentHandler {
       int size = received;
       forget();
       if (size != all) {
-        throw new ProtocolException("%d bytes of a body of %d".formatted(size, all));
+        throw new MalformedMessageException("%d bytes of a body of %d".formatted(size, all));
       }
       messages.take(code, number, body.wrap(new UnsafeBuffer(whole), 0, size));
     }
@@ -147,7 +149,7 @@ public final class FrameReader implements FragmentHandler {
   private void add(DirectBuffer buffer, int from, int bytes) {
     int needed = received + bytes;
     if (needed > total) {
-      throw new ProtocolException("more than the %d bytes of a body".formatted(total));
+      throw new MalformedMessageException("more than the %d bytes of a body".formatted(total));
     }
     if (needed > parts.length) {
       // Grows with what came, not with what is announced.

@@ -129,7 +129,7 @@ public final class Handshake {
   public static void admit(Control control, JobToken token, long deadline) throws IOException {
     try {
       requireMagic(control, deadline);
-    } catch (ProtocolException e) {
+    } catch (MalformedMessageException e) {
       // Tells a client of another kind of store what it found.
       control.putRaw(MAGIC);
       control.send();
@@ -177,11 +177,11 @@ public final class Handshake {
   private static void requireMagic(Control control, long deadline) throws IOException {
     byte[] magic = control.readRaw(MAGIC.length, deadline);
     if (!Arrays.equals(magic, MAGIC)) {
-      throw new ProtocolException("what it says is not of a store over Aeron");
+      throw new MalformedMessageException("what it says is not of a store over Aeron");
     }
     int version = control.readByte(deadline);
     if (version != Protocol.VERSION) {
-      throw new ProtocolException(
+      throw new MalformedMessageException(
           "it speaks version %d of the protocol, this process version %d"
               .formatted(version, Protocol.VERSION));
     }

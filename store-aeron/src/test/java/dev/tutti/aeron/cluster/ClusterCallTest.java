@@ -4,7 +4,7 @@ import static org.assertj.core.api.Assertions.assertThat;
 import static org.assertj.core.api.Assertions.assertThatThrownBy;
 
 import dev.tutti.StoreException;
-import dev.tutti.aeron.session.Call;
+import dev.tutti.aeron.session.PendingCall;
 import dev.tutti.aeron.wire.BodyReader;
 import dev.tutti.aeron.wire.FrameReader;
 import dev.tutti.aeron.wire.FrameWriter;
@@ -24,7 +24,7 @@ class ClusterCallTest {
   @Test
   void aLostReplyIsGivenUpWhileOthersAreAnswered() {
     long start = System.nanoTime();
-    Call call = new Call(1);
+    PendingCall call = new PendingCall(1);
     long deadline = start + 10 * SECOND;
     assertThat(call.isLate(deadline - 1, deadline, start, SECOND)).isFalse();
     assertThat(call.isLate(deadline + 1, deadline, start, SECOND)).isTrue();
@@ -37,7 +37,7 @@ class ClusterCallTest {
   @Test
   void aReplyThatComesInPartsIsAwaited() {
     long start = System.nanoTime();
-    Call call = new Call(5);
+    PendingCall call = new PendingCall(5);
     FrameReader reader =
         new FrameReader(
             1,

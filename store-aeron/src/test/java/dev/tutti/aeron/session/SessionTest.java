@@ -95,7 +95,7 @@ class SessionTest {
     Aeron aeron = EmbeddedDriver.connect(driver.path(), timing);
     Session link = link(new Control(new Full(), timing), aeron, driver);
     link.start();
-    Call call = link.newCall();
+    PendingCall call = link.newCall();
     long deadline = System.nanoTime() + LIMIT.toNanos();
     assertThatThrownBy(() -> link.await(call, deadline, true))
         .isInstanceOf(StoreConnectionException.class)
@@ -195,7 +195,7 @@ class SessionTest {
     try (Server server = new Server()) {
       Session link = server.link;
       Thread sender = server.startToSend(Protocol.SET, new byte[1 << 20]);
-      Call late = link.newCall();
+      PendingCall late = link.newCall();
       assertThatThrownBy(() -> link.send(Protocol.CANCEL, late, System.nanoTime(), body -> {}))
           .isInstanceOf(StoreTimeoutException.class);
       server.readUntil(Protocol.CANCEL);
@@ -234,9 +234,9 @@ class SessionTest {
               })
           .isInstanceOf(StoreTimeoutException.class);
       assertThat(sent).hasValueGreaterThan(100);
-      Call first = link.newCall();
-      Call second = link.newCall();
-      for (Call late : List.of(first, second)) {
+      PendingCall first = link.newCall();
+      PendingCall second = link.newCall();
+      for (PendingCall late : List.of(first, second)) {
         assertThatThrownBy(() -> link.send(Protocol.CANCEL, late, System.nanoTime(), body -> {}))
             .isInstanceOf(StoreTimeoutException.class);
       }

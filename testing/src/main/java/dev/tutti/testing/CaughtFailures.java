@@ -9,7 +9,7 @@ import java.util.List;
 import java.util.stream.Stream;
 
 /** Catches what operations throw, and asserts what every such exception must say. */
-final class Failures {
+final class CaughtFailures {
   /**
    * How long after its deadline, or after the failure of a peer, an operation may take to fail:
    * less than half of what a group's own deadline would take, also on a machine with too much to
@@ -20,7 +20,7 @@ final class Failures {
   /** The same for what may begin with a wait of the backend's own. */
   static final Duration SOON = Duration.ofSeconds(25);
 
-  private Failures() {}
+  private CaughtFailures() {}
 
   /** Returns an exception and its causes. */
   static List<Throwable> causes(Throwable thrown) {

@@ -14,9 +14,9 @@ import org.jspecify.annotations.Nullable;
 /**
  * Is one case of a reduction: a type, an operator, the input of each rank, and what must come out.
  */
-final class Reduction {
+final class ReductionCase {
   /** Holds the case whose operator each rank's thread asked for last, until it was checked. */
-  private static final ThreadLocal<@Nullable Reduction> CURRENT = new ThreadLocal<>();
+  private static final ThreadLocal<@Nullable ReductionCase> CURRENT = new ThreadLocal<>();
 
   private final DType dtype;
   private final ReduceOp.Kind kind;
@@ -25,7 +25,7 @@ final class Reduction {
   private final double[] expected;
   private final double[] tolerance;
 
-  private Reduction(
+  private ReductionCase(
       DType dtype, ReduceOp.Kind kind, long numel, List<double[]> inputs, double[] tolerance) {
     this.dtype = dtype;
     this.kind = kind;
@@ -36,7 +36,7 @@ final class Reduction {
   }
 
   /** Makes a case whose result is exact, see {@link TestData#toReduce}. */
-  static Reduction exact(ContractWorld world, DType dtype, ReduceOp.Kind kind, long numel) {
+  static ReductionCase exact(ContractWorld world, DType dtype, ReduceOp.Kind kind, long numel) {
     int size = world.size();
     long seed = (dtype.label() + kind).hashCode();
     List<double[]> inputs =
@@ -50,12 +50,12 @@ final class Reduction {
         roundsOften
             ? Reference.roundingTolerance(kind, dtype, inputs)
             : Reference.exactTolerance(kind, dtype, expected);
-    return new Reduction(dtype, kind, numel, inputs, tolerance);
+    return new ReductionCase(dtype, kind, numel, inputs, tolerance);
   }
 
   /** Makes an exact case of each type and operator that the backend declares. */
-  static List<Reduction> exactOfEachKind(ContractWorld world, long numel) {
-    List<Reduction> cases = new ArrayList<>();
+  static List<ReductionCase> exactOfEachKind(ContractWorld world, long numel) {
+    List<ReductionCase> cases = new ArrayList<>();
     for (DType dtype : DType.values()) {
       for (ReduceOp.Kind kind : ReduceOp.Kind.values()) {
         if (world.capabilities().canReduce(dtype, TestData.op(kind, 0))) {
@@ -67,8 +67,8 @@ final class Reduction {
   }
 
   /** Makes a case of real numbers for each floating-point type and operator of the backend. */
-  static List<Reduction> realOfEachKind(ContractWorld world, int numel) {
-    List<Reduction> cases = new ArrayList<>();
+  static List<ReductionCase> realOfEachKind(ContractWorld world, int numel) {
+    List<ReductionCase> cases = new ArrayList<>();
     for (DType dtype : DType.values()) {
       for (ReduceOp.Kind kind : ReduceOp.Kind.values()) {
         if (dtype.isFloatingPoint()
@@ -81,13 +81,14 @@ final class Reduction {
     return cases;
   }
 
-  private static Reduction real(ContractWorld world, DType dtype, ReduceOp.Kind kind, int numel) {
+  private static ReductionCase real(
+      ContractWorld world, DType dtype, ReduceOp.Kind kind, int numel) {
     List<double[]> inputs =
         IntStream.range(0, world.size())
             .mapToObj(
                 rank -> roundTo(dtype, TestData.realNumbers(rank, kind.name().hashCode(), numel)))
             .toList();
-    return new Reduction(
+    return new ReductionCase(
         dtype, kind, numel, inputs, Reference.roundingTolerance(kind, dtype, inputs));
   }
 
@@ -154,7 +155,7 @@ final class Reduction {
     try {
       return body.call();
     } catch (TuttiException | UnsupportedOperationException | IllegalArgumentException e) {
-      Reduction current = CURRENT.get();
+      ReductionCase current = CURRENT.get();
       if (current == null) {
         throw e;
       }

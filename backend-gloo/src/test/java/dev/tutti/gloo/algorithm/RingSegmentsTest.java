@@ -7,26 +7,26 @@ import org.junit.jupiter.api.Test;
 import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.CsvSource;
 
-class SegmentsTest {
-  private static long[] lengths(Segments segments) {
+class RingSegmentsTest {
+  private static long[] lengths(RingSegments segments) {
     return LongStream.range(0, segments.count())
         .map(i -> segments.length(segments.offset(i)))
         .toArray();
   }
 
-  private static Segments forAllReduce(long total, int elementBytes, int size) {
-    Segments segments = new Segments();
+  private static RingSegments forAllReduce(long total, int elementBytes, int size) {
+    RingSegments segments = new RingSegments();
     segments.cutForAllReduce(total, elementBytes, size);
     return segments;
   }
 
-  private static Segments forReduce(long total, int elementBytes, int size) {
-    Segments segments = new Segments();
+  private static RingSegments forReduce(long total, int elementBytes, int size) {
+    RingSegments segments = new RingSegments();
     segments.cutForReduce(total, elementBytes, size);
     return segments;
   }
 
-  private static void assertCut(Segments segments, long bytes, long count, long perRank) {
+  private static void assertCut(RingSegments segments, long bytes, long count, long perRank) {
     assertThat(segments.bytes()).isEqualTo(bytes);
     assertThat(segments.count()).isEqualTo(count);
     assertThat(segments.perRank()).isEqualTo(perRank);
@@ -47,8 +47,8 @@ class SegmentsTest {
   void coversEveryByteOnce(int elementBytes, int size) {
     for (long count : new long[] {1, 2, 3, 100, 1_000_003, 50_000_000}) {
       long total = count * elementBytes;
-      for (Segments segments :
-          new Segments[] {
+      for (RingSegments segments :
+          new RingSegments[] {
             forAllReduce(total, elementBytes, size), forReduce(total, elementBytes, size)
           }) {
         assertThat(LongStream.of(lengths(segments)).sum()).isEqualTo(total);

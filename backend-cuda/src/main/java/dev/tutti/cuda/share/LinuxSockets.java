@@ -18,7 +18,7 @@ import java.lang.invoke.VarHandle;
  * Calls the sockets of Linux on 64 bits, and its files in memory. A failed call returns minus its
  * error number.
  */
-final class Posix {
+final class LinuxSockets {
   static final int NO_ENTRY = 2;
   static final int INTERRUPTED = 4;
   static final int AGAIN = 11;
@@ -48,7 +48,7 @@ final class Posix {
       function("memfd_create", JAVA_INT, ADDRESS, JAVA_INT);
   private static final MethodHandle CLOSE = function("close", JAVA_INT, JAVA_INT);
 
-  private Posix() {}
+  private LinuxSockets() {}
 
   private static MethodHandle function(
       String name, MemoryLayout result, MemoryLayout... parameters) {

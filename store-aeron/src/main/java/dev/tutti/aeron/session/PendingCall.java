@@ -5,7 +5,7 @@ import java.util.concurrent.TimeUnit;
 import org.agrona.concurrent.UnsafeBuffer;
 
 /** Is one request on its way; its thread waits for the reply, any thread may bring it. */
-public class Call {
+public class PendingCall {
   private static final long LONGEST_GRACE_NANOS = TimeUnit.SECONDS.toNanos(15);
 
   public final long number;
@@ -16,7 +16,7 @@ public class Call {
   private volatile boolean closed;
   private volatile long heard = System.nanoTime();
 
-  public Call(long number) {
+  public PendingCall(long number) {
     this.number = number;
   }
 

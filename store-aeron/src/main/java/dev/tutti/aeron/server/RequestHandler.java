@@ -4,8 +4,8 @@ import dev.tutti.Store;
 import dev.tutti.StoreException;
 import dev.tutti.aeron.wire.BodyReader;
 import dev.tutti.aeron.wire.BodyWriter;
+import dev.tutti.aeron.wire.MalformedMessageException;
 import dev.tutti.aeron.wire.Protocol;
-import dev.tutti.aeron.wire.ProtocolException;
 import dev.tutti.store.internal.KeyTable;
 import dev.tutti.store.internal.KeyTable.BarrierWaiter;
 import dev.tutti.store.internal.KeyTable.KeyWaiter;
@@ -19,7 +19,7 @@ import java.util.Objects;
 import org.jspecify.annotations.Nullable;
 
 /** Carries out requests on the server's table; used by the server's thread only. */
-public final class ServerCommands implements Caller.Requests {
+public final class RequestHandler implements Caller.Requests {
   /*
    * A change of the table may answer waits of other clients, through the same writer. So each request
    * first does all its changes, then writes its own reply.
@@ -37,7 +37,7 @@ public final class ServerCommands implements Caller.Requests {
   private final BodyWriter body;
 
   /** Creates commands whose keys and answers may have any size that the protocol allows. */
-  public ServerCommands() {
+  public RequestHandler() {
     this(Long.MAX_VALUE, Protocol.MAX_BODY_BYTES);
   }
 
@@ -47,7 +47,7 @@ public final class ServerCommands implements Caller.Requests {
    * @param most how many bytes the table may hold
    * @param longest how many bytes an answer may have
    */
-  ServerCommands(long most, int longest) {
+  RequestHandler(long most, int longest) {
     this.table = new KeyTable(most);
     this.body = new BodyWriter(longest);
   }
@@ -102,7 +102,7 @@ public final class ServerCommands implements Caller.Requests {
           caller.wills.remove(in.readLong());
           done(caller, call);
         }
-        default -> throw new ProtocolException("there is no request " + code);
+        default -> throw new MalformedMessageException("there is no request " + code);
       }
     } catch (StoreException | OutOfMemoryError e) {
       caller.fail(call, e, body);
@@ -164,7 +164,7 @@ public final class ServerCommands implements Caller.Requests {
     List<String> keys = in.readKeys();
     List<byte[]> values = in.readAllBytes();
     if (keys.size() != values.size()) {
-      throw new ProtocolException(keys.size() + " keys and " + values.size() + " values");
+      throw new MalformedMessageException(keys.size() + " keys and " + values.size() + " values");
     }
     for (int i = 0; i < keys.size(); i++) {
       table.set(keys.get(i), values.get(i));
@@ -285,7 +285,7 @@ public final class ServerCommands implements Caller.Requests {
 
   private void barrier(Caller caller, long call, int size, String key, boolean now) {
     if (size < 1) {
-      throw new ProtocolException("a barrier of " + size + " members");
+      throw new MalformedMessageException("a barrier of " + size + " members");
     }
     Arriving arriving = new Arriving(caller, call, size, key);
     if (table.arrive(arriving.waiter)) {
@@ -321,7 +321,7 @@ public final class ServerCommands implements Caller.Requests {
 
     private void popped() {
       caller.answered(call);
-      ServerCommands.this.popped(caller, call, waiter.value);
+      RequestHandler.this.popped(caller, call, waiter.value);
     }
 
     @Override
@@ -332,7 +332,7 @@ public final class ServerCommands implements Caller.Requests {
     @Override
     public void answerMissing() {
       table.cancel(waiter);
-      ServerCommands.this.popped(caller, call, null);
+      RequestHandler.this.popped(caller, call, null);
     }
   }
 

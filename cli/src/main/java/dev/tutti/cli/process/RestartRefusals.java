@@ -10,10 +10,10 @@ import java.util.stream.Stream;
 import org.jspecify.annotations.Nullable;
 
 /** Knows which ranks said that it is of no use to start them again, by files of their own. */
-public final class Refusals implements AutoCloseable {
+public final class RestartRefusals implements AutoCloseable {
   private final @Nullable Path folder;
 
-  private Refusals(@Nullable Path folder) {
+  private RestartRefusals(@Nullable Path folder) {
     this.folder = folder;
   }
 
@@ -22,15 +22,15 @@ public final class Refusals implements AutoCloseable {
    *
    * @param maxRestarts how often they may
    */
-  public static Refusals open(int maxRestarts) {
+  public static RestartRefusals open(int maxRestarts) {
     if (maxRestarts == 0) {
-      return new Refusals(null);
+      return new RestartRefusals(null);
     }
     try {
-      return new Refusals(Files.createTempDirectory("tutti-run-"));
+      return new RestartRefusals(Files.createTempDirectory("tutti-run-"));
     } catch (IOException e) {
       // All are started again, then.
-      return new Refusals(null);
+      return new RestartRefusals(null);
     }
   }
 
@@ -71,7 +71,8 @@ public final class Refusals implements AutoCloseable {
       }
       Files.delete(folder);
     } catch (IOException e) {
-      System.getLogger(Refusals.class.getName()).log(System.Logger.Level.DEBUG, "deleting", e);
+      System.getLogger(RestartRefusals.class.getName())
+          .log(System.Logger.Level.DEBUG, "deleting", e);
     }
   }
 }

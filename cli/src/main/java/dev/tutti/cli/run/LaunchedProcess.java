@@ -22,7 +22,7 @@ import java.util.function.Consumer;
 import org.jspecify.annotations.Nullable;
 
 /** Runs the process of one rank: starts it, hands its output on and remembers the last lines. */
-final class RankProcess {
+final class LaunchedProcess {
   private final int rank;
   private final Process process;
   private final ProcessTree tree;
@@ -30,7 +30,8 @@ final class RankProcess {
   private final Tail tail;
   private final List<Thread> pumps;
 
-  private RankProcess(int rank, Process process, long startNanos, Tail tail, List<Thread> pumps) {
+  private LaunchedProcess(
+      int rank, Process process, long startNanos, Tail tail, List<Thread> pumps) {
     this.rank = rank;
     this.process = process;
     this.tree = ProcessTree.of(process);
@@ -51,7 +52,7 @@ final class RankProcess {
    * @param onExit hears of its end, on a thread of the JDK's
    * @throws IOException if the program cannot be started or a log not be written
    */
-  static RankProcess start(
+  static LaunchedProcess start(
       int rank,
       List<String> command,
       Map<String, String> environment,
@@ -78,7 +79,8 @@ final class RankProcess {
     Tail tail = new Tail(tailLines);
     Thread out = pump(rank, process, Channel.OUT, outLog, tail, output);
     Thread err = pump(rank, process, Channel.ERR, errLog, tail, output);
-    RankProcess started = new RankProcess(rank, process, startNanos, tail, List.of(out, err));
+    LaunchedProcess started =
+        new LaunchedProcess(rank, process, startNanos, tail, List.of(out, err));
     var _ = process.onExit().thenAccept(ended -> onExit.accept(started.exit(ended)));
     return started;
   }

@@ -4,7 +4,7 @@ package dev.tutti.gloo.algorithm;
  * Cuts a tensor into the segments of Gloo's ring algorithms: some for each rank, of equal size but
  * for the last ones, which may be short or empty. Is cut anew for each operation.
  */
-final class Segments {
+final class RingSegments {
   private static final long MAX_BYTES = 1 << 20;
 
   private long total;

@@ -10,7 +10,7 @@ import org.jspecify.annotations.Nullable;
  * Is the socket of a pair whose messages go through rings: it carries doorbells, a farewell and the
  * end of the connection. All methods need the transport's lock.
  */
-final class Doorbell implements Runnable {
+final class RingSocket implements Runnable {
   /*
    * A peer that sees the farewell or the end reads what is left in its ring first; it is all there,
    * as it was written before. A socket that takes no doorbell is full of them: the peer has enough
@@ -28,7 +28,7 @@ final class Doorbell implements Runnable {
   private final ByteBuffer out = buffer(1);
   private final ByteBuffer in = buffer(HEADERS);
 
-  Doorbell(Transport transport, Pair pair) {
+  RingSocket(Transport transport, Pair pair) {
     this.transport = transport;
     this.pair = pair;
     out.limit(0);

@@ -1,10 +1,10 @@
 package dev.tutti.aeron.wire;
 
 /** Reports bytes that are no message of a store. */
-public final class ProtocolException extends RuntimeException {
+public final class MalformedMessageException extends RuntimeException {
   private static final long serialVersionUID = 1L;
 
-  public ProtocolException(String message) {
+  public MalformedMessageException(String message) {
     super(message);
   }
 }

@@ -9,7 +9,7 @@ import java.util.concurrent.TimeoutException;
 import org.jspecify.annotations.Nullable;
 
 /** Runs the collectives of a threaded group, one round after the other. */
-final class Collectives {
+final class ThreadedCollectives {
   /*
    * Every rank brings its call to the current round and waits until all are there. Then the data
    * moves in phases, and all wait for each other after each phase. Small rounds are moved by the rank
@@ -30,7 +30,7 @@ final class Collectives {
   private final int size;
   private Round current;
 
-  Collectives(Hub hub, int size) {
+  ThreadedCollectives(Hub hub, int size) {
     this.hub = hub;
     this.size = size;
     this.current = new Round(size);

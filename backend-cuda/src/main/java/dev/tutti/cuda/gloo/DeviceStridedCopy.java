@@ -17,7 +17,7 @@ import java.util.Arrays;
  * to {@value StridedKernel#MAX_UNIT} bytes where addresses and steps allow it. One launch has the
  * four innermost dimensions that are left; there are as many launches as the others have places.
  */
-final class StridedCopy {
+final class DeviceStridedCopy {
   private final long[] sizes;
   private final long[] steps;
   private final long gaps;
@@ -25,7 +25,7 @@ final class StridedCopy {
   private int count;
 
   /** Plans copies of a tensor of a device, strided and not empty. */
-  private StridedCopy(Tensor tensor) {
+  private DeviceStridedCopy(Tensor tensor) {
     long[] shape = tensor.shape();
     long[] strides = tensor.strides();
     gaps = tensor.segment().address();
@@ -78,7 +78,7 @@ final class StridedCopy {
    */
   static void enqueue(CudaStream stream, Tensor tensor, long dense, boolean isToDense) {
     if (tensor.numel() > 0) {
-      StridedCopy copy = new StridedCopy(tensor);
+      DeviceStridedCopy copy = new DeviceStridedCopy(tensor);
       copy.enqueue(stream, copy.count, copy.gaps, dense, isToDense);
     }
   }

@@ -11,8 +11,8 @@ import java.util.function.Consumer;
 import org.junit.jupiter.api.Test;
 
 /** Tests what answers cost where nobody gets them, or there is no memory for them. */
-class ServerCommandsTest {
-  private final ServerCommands commands = new ServerCommands();
+class RequestHandlerTest {
+  private final RequestHandler commands = new RequestHandler();
 
   /** Keeps the code and length of each reply. */
   private static final class Asker extends Caller {

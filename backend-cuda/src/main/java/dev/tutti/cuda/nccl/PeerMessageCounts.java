@@ -8,7 +8,7 @@ import java.util.function.IntToLongFunction;
  * Counts the messages that a rank has with each peer in a group's communicator. A rank that closes
  * tells its counts, by which a peer knows those of its messages that still come. Any thread.
  */
-final class MessageCounts {
+final class PeerMessageCounts {
   private static final String SEPARATOR = " ";
 
   private final AtomicLongArray sent;
@@ -28,7 +28,7 @@ final class MessageCounts {
    *
    * @param size number of ranks
    */
-  MessageCounts(int size) {
+  PeerMessageCounts(int size) {
     sent = new AtomicLongArray(size);
     received = new AtomicLongArray(size);
   }

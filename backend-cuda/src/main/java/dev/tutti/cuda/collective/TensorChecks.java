@@ -5,8 +5,8 @@ import dev.tutti.cuda.CudaDevice;
 import dev.tutti.spi.Operation;
 
 /** Refuses tensors that a group on a device cannot use. */
-public final class Checks {
-  private Checks() {}
+public final class TensorChecks {
+  private TensorChecks() {}
 
   /**
    * Throws if a tensor is another device's, or its memory was freed.

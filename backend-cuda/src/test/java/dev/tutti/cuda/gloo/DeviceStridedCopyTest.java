@@ -15,7 +15,7 @@ import org.junit.jupiter.params.provider.EnumSource;
 import org.junit.jupiter.params.provider.ValueSource;
 
 /** Tests copies between tensors with gaps and without, on a played device. */
-class StridedCopyTest {
+class DeviceStridedCopyTest {
   @AutoClose private final FakeMachine machine = new FakeMachine(1);
   private final CudaDevice device = machine.cuda.device(0);
 
@@ -30,7 +30,7 @@ class StridedCopyTest {
 
   private Tensor dense(Tensor strided) {
     Tensor dense = device.tensors().allocate(strided.dtype(), strided.shape());
-    StridedCopy.enqueue(device.currentStream(), strided, dense.segment().address(), true);
+    DeviceStridedCopy.enqueue(device.currentStream(), strided, dense.segment().address(), true);
     return device.tensors().toHost(dense);
   }
 
@@ -51,7 +51,7 @@ class StridedCopyTest {
     Random random = new Random(5);
     Tensor values = any(random, view.dtype(), shape);
     Tensor source = device.tensors().copyOf(values);
-    StridedCopy.enqueue(device.currentStream(), strided, source.segment().address(), false);
+    DeviceStridedCopy.enqueue(device.currentStream(), strided, source.segment().address(), false);
     view.copyFrom(values);
     assertThat(device.tensors().toHost(onDevice).segment().mismatch(host.segment()))
         .as("first other byte of what %s is in", strided)

@@ -26,7 +26,7 @@ import java.util.stream.IntStream;
  * and of each pair the one with the greater address connects (Gloo: {@code rendezvous/context.cc}).
  * Where all are ranks of Tutti, and many, not all pairs connect at once, see {@link Neighbors}.
  */
-public final class Rendezvous {
+public final class TransportRendezvous {
   // Level of the only context: PyTorch makes one for each network device of a rank.
   private static final String CONTEXT = "0/";
   private static final int MIN_BACKLOG = 128;
@@ -49,7 +49,7 @@ public final class Rendezvous {
    * @param lazy whether ranks of PyTorch connect when they first use a pair
    * @param rankAsSequence whether ranks present their own number
    */
-  public Rendezvous(
+  public TransportRendezvous(
       BackendContext context, InetAddress address, boolean lazy, boolean rankAsSequence) {
     this.context = context;
     this.address = address;
