@@ -8,9 +8,11 @@ import dev.tutti.RendezvousException;
 import dev.tutti.Setting;
 import dev.tutti.Settings;
 import dev.tutti.gloo.algorithm.AlgorithmTable;
-import dev.tutti.gloo.algorithm.Collectives;
-import dev.tutti.gloo.algorithm.TuttiCollectives;
-import dev.tutti.gloo.algorithm.WireCollectives;
+import dev.tutti.gloo.backend.DeviceBackends;
+import dev.tutti.gloo.backend.GlooBackend;
+import dev.tutti.gloo.backend.SocketBackend;
+import dev.tutti.gloo.backend.Wire;
+import dev.tutti.gloo.shm.LoneBackend;
 import dev.tutti.gloo.shm.SymmetricMemories;
 import dev.tutti.gloo.spi.GlooDeviceProvider;
 import dev.tutti.gloo.transport.Transport;
@@ -64,7 +66,7 @@ public final class GlooProvider implements BackendProvider {
   /** Says how much memory the ranks of a host share. */
   public static final Setting<Long> SHARED_BYTES =
       Setting.bytes(
-          "TUTTI_GLOO_SHARED_BYTES",
+          GlooBackend.SHARED_BYTES,
           "16M",
           "memory that the ranks of a group on one host share, 0 to use sockets; same on all"
               + " ranks");
@@ -270,19 +272,18 @@ public final class GlooProvider implements BackendProvider {
     Transport transport = rendezvous.connect(settings.get(SPIN));
     SharedHost meeting = null;
     try {
-      WireCollectives wire = new WireCollectives(transport);
+      Wire wire = new Wire(transport);
+      GlooBackend backend;
       if (!rendezvous.isAllTutti()) {
-        return withDevices(new GlooBackend(transport, wire, wire, null), context, false);
+        backend = SocketBackend.withPytorch(wire);
+      } else if (context.size() == 1) {
+        backend = alone(context, wire);
+      } else {
+        meeting = meetOnHost(context, rendezvous, transport, deadline).orElse(null);
+        backend = create(context, wire, meeting, rendezvous.isCrowded());
       }
-      if (context.size() == 1) {
-        TuttiCollectives own = new TuttiCollectives(transport, wire, settings.get(ALGORITHMS));
-        GlooBackend alone =
-            new GlooBackend(transport, wire, own, memoriesOfOne(context, transport));
-        return withDevices(alone, context, true);
-      }
-      meeting = meetOnHost(context, rendezvous, transport, deadline).orElse(null);
-      return withDevices(
-          create(context, transport, wire, meeting, rendezvous.isCrowded()), context, true);
+      backend.serveDevices(new DeviceBackends(devices(), context, rendezvous.isAllTutti()));
+      return backend;
     } catch (Exception | Error e) {
       transport.abort(e);
       transport.close();
@@ -293,36 +294,18 @@ public final class GlooProvider implements BackendProvider {
     }
   }
 
-  private Backend withDevices(GlooBackend host, BackendContext context, boolean allTutti) {
-    Map<String, GlooDeviceProvider> others = devices();
-    if (!others.isEmpty()) {
-      return new DeviceDispatch(host, others, context, allTutti);
-    }
-    if (allTutti) {
-      DeviceDispatch.servesNone(context);
-    }
-    return host;
-  }
-
   private static GlooBackend create(
-      BackendContext context,
-      Transport transport,
-      WireCollectives wire,
-      @Nullable SharedHost meeting,
-      boolean crowded) {
-    AlgorithmTable wanted = context.settings().get(ALGORITHMS);
+      BackendContext context, Wire wire, @Nullable SharedHost meeting, boolean crowded) {
+    Settings settings = context.settings();
+    AlgorithmTable wanted = settings.get(ALGORITHMS);
     if (meeting == null) {
       AlgorithmTable table = crowded ? wanted.whereRanksShareCores() : wanted;
-      Collectives flat = new TuttiCollectives(transport, wire, agreed(context, table));
-      return new GlooBackend(transport, wire, flat, null);
+      return new SocketBackend(wire, agreed(context, table));
     }
-    Collectives collectives =
-        meeting.isOneHost()
-            ? meeting.inMemory(
-                context.settings().get(RemoteMemory.SETTING),
-                context.settings().get(SharedHeap.SETTING))
-            : meeting.onTwoLevels(transport, wire, agreed(context, wanted));
-    return new GlooBackend(transport, wire, collectives, meeting.memories());
+    return meeting.isOneHost()
+        ? meeting.inMemory(
+            wire, settings.get(RemoteMemory.SETTING), settings.get(SharedHeap.SETTING))
+        : meeting.onTwoLevels(wire, agreed(context, wanted));
   }
 
   /** Returns the table of rank 0, so that ranks with other settings do not wait for each other. */
@@ -349,13 +332,16 @@ public final class GlooProvider implements BackendProvider {
     }
   }
 
-  private static @Nullable SymmetricMemories memoriesOfOne(
-      BackendContext context, Transport transport) {
+  private static GlooBackend alone(BackendContext context, Wire wire) {
     Settings settings = context.settings();
+    AlgorithmTable table = settings.get(ALGORITHMS);
     return settings.get(SHARED_BYTES) > 0
-        ? SymmetricMemories.ofOne(
-            transport, context.group(), Path.of(settings.get(SHARED_DIRECTORY)))
-        : null;
+        ? new LoneBackend(
+            wire,
+            table,
+            SymmetricMemories.ofOne(
+                wire.transport(), context.group(), Path.of(settings.get(SHARED_DIRECTORY))))
+        : new SocketBackend(wire, table);
   }
 
   private static Optional<SharedHost> meetOnHost(

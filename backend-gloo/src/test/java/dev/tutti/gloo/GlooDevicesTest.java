@@ -38,7 +38,13 @@ class GlooDevicesTest {
     @Override
     public Backend open(GlooGroup group) {
       opened.add(group.isOpenedByAll());
-      return group.host();
+      return new Backend() {
+        @Override
+        public void abort(Throwable cause) {}
+
+        @Override
+        public void close() {}
+      };
     }
   }
 

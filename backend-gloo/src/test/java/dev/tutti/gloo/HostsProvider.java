@@ -74,8 +74,8 @@ class HostsProvider implements BackendProvider {
     Path shared = Files.createDirectories(directory.resolve("host" + host));
     Settings changed =
         context.settings().with(GlooProvider.SHARED_DIRECTORY.name(), shared.toString());
-    GlooBackend backend = (GlooBackend) gloo.create(context.withSettings(changed));
-    made.add(backend.collectives.toString());
+    Backend backend = gloo.create(context.withSettings(changed));
+    made.add(backend.toString());
     return backend;
   }
 }

@@ -15,6 +15,7 @@ import dev.tutti.ReduceOp;
 import dev.tutti.Settings;
 import dev.tutti.SymmetricMemory;
 import dev.tutti.Tensor;
+import dev.tutti.gloo.shm.ShmBackend;
 import dev.tutti.gloo.shm.SymmetricMemories;
 import dev.tutti.spi.Backend;
 import dev.tutti.spi.BackendContext;
@@ -52,7 +53,7 @@ class SymmetricMemoryTest {
   /** Makes backends of gloo, and keeps the last one. */
   private static final class Keeper implements BackendProvider {
     private final GlooProvider gloo = new GlooProvider();
-    private GlooBackend backend;
+    private Backend backend;
 
     @Override
     public int spiVersion() {
@@ -76,7 +77,7 @@ class SymmetricMemoryTest {
 
     @Override
     public Backend create(BackendContext context) throws Exception {
-      backend = (GlooBackend) gloo.create(context);
+      backend = gloo.create(context);
       return backend;
     }
   }
@@ -90,7 +91,9 @@ class SymmetricMemoryTest {
           GroupOptions options =
               GlooWorld.options(store, rank, size, settings).withProvider(keeper);
           try (ProcessGroup group = ProcessGroup.init(options)) {
-            body.run(new Member(group, keeper.backend.memories));
+            body.run(
+                new Member(
+                    group, keeper.backend instanceof ShmBackend shared ? shared.memories() : null));
             return null;
           }
         });

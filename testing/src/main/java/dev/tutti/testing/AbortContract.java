@@ -117,7 +117,7 @@ public interface AbortContract extends GroupContract {
   private static Throwable endOf(Work work) throws Exception {
     return work.toCompletableFuture()
         .handle((tensors, error) -> error)
-        .get(Failures.SLACK.toMillis(), TimeUnit.MILLISECONDS);
+        .get(CaughtFailures.SLACK.toMillis(), TimeUnit.MILLISECONDS);
   }
 
   /** Frees a synchronous call by an abort from another thread of the same rank. */

@@ -34,7 +34,7 @@ public enum Algorithm {
   }
 
   /** Returns the path of operations over sockets that take it. */
-  String path() {
+  public String path() {
     return path;
   }
 
@@ -44,7 +44,7 @@ public enum Algorithm {
   }
 
   /** Returns what an all-reduce over sockets was asked to take, if it is one of these. */
-  static Optional<Algorithm> of(AllReduceAlgorithm algorithm) {
+  public static Optional<Algorithm> of(AllReduceAlgorithm algorithm) {
     return switch (algorithm) {
       case RING -> Optional.of(RING);
       case RECURSIVE_DOUBLING -> Optional.of(RECURSIVE_DOUBLING);

@@ -49,6 +49,11 @@ public final class AlgorithmTable {
                   + "allGather=bruck:64K,ring;"
                   + "reduceScatter=pairwise");
 
+  /** The table of ranks of PyTorch. */
+  public static final AlgorithmTable PYTORCH =
+      DEFAULT.with(
+          "allReduce=ring;reduce=ring;allGather=ring;broadcast=binomial;reduceScatter=all-reduce");
+
   /**
    * Says up to how many bytes an algorithm is for.
    *
@@ -167,7 +172,7 @@ public final class AlgorithmTable {
    * @param bytes of its tensor
    * @param ranks number of ranks
    */
-  Algorithm choose(OpType type, long bytes, int ranks) {
+  public Algorithm choose(OpType type, long bytes, int ranks) {
     List<Rule> list = rules.get(type);
     if (list == null) {
       throw new IllegalArgumentException("there is no choice for " + type.label());

@@ -10,7 +10,7 @@ import java.util.List;
 
 /**
  * Runs, between ranks that are all of Tutti, the algorithm that a table names for an operation and
- * its bytes. Arguments are as in {@link Collectives}; roots are numbers in the endpoint.
+ * its bytes. Arguments are as in {@link dev.tutti.spi.Backend}; roots are numbers in the endpoint.
  */
 public final class SocketAlgorithms {
   private static final long MOST_PIECE_BYTES = 1 << 20;
@@ -58,7 +58,7 @@ public final class SocketAlgorithms {
 
   /** Reduces in place. */
   public void allReduce(Operation op, int tag, Tensor tensor, ReduceOp reduceOp) throws Exception {
-    allReduce(op, tag, tensor, reduceOp, choose(op, OpType.ALL_REDUCE, tensor.byteSize()));
+    allReduce(op, tag, tensor, reduceOp, table.choose(OpType.ALL_REDUCE, tensor.byteSize(), size));
   }
 
   private Algorithm choose(Operation op, OpType type, long bytes) {
@@ -68,8 +68,10 @@ public final class SocketAlgorithms {
   }
 
   /** Reduces in place, by an algorithm for that. */
-  void allReduce(Operation op, int tag, Tensor tensor, ReduceOp reduceOp, Algorithm algorithm)
+  public void allReduce(
+      Operation op, int tag, Tensor tensor, ReduceOp reduceOp, Algorithm algorithm)
       throws Exception {
+    op.took(algorithm.path());
     switch (algorithm) {
       case RECURSIVE_DOUBLING -> recursiveDoubling.run(op, tag, tensor, reduceOp);
       case HALVING_DOUBLING -> halvingDoubling.run(op, tag, tensor, reduceOp);

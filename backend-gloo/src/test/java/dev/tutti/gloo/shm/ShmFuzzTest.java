@@ -116,7 +116,7 @@ class ShmFuzzTest {
   }
 
   private interface Call {
-    void run(ShmCollectives collectives, Operation op) throws Exception;
+    void run(ShmBackend collectives, Operation op) throws Exception;
   }
 
   /** Is a collective and what all ranks sign it with. */
@@ -162,7 +162,7 @@ class ShmFuzzTest {
               (collectives, op) -> collectives.reduceScatterInto(op, SMALL, BOTH, ReduceOp.SUM)),
           new Collective(
               Signature.of(OpType.ALL_REDUCE_SPARSE, DType.FLOAT32, ReduceOp.Kind.SUM, 0, 0),
-              (collectives, op) -> collectives.allReduceSparse(op, SPARSE)),
+              (collectives, op) -> collectives.allReduceSparse(op, SPARSE, ReduceOp.SUM)),
           new Collective(
               Signature.of(OpType.BARRIER), (collectives, op) -> collectives.barrier(op)));
 
@@ -180,9 +180,9 @@ class ShmFuzzTest {
         SplittableRandom random = new SplittableRandom(SEED + i);
         Collective collective = COLLECTIVES.get(random.nextInt(COLLECTIVES.size()));
         ShmChannel channel = new ShmChannel(memory, LAYOUT, new Alone(), 0);
-        ShmCollectives collectives =
-            new ShmCollectives(
-                channel, SymmetricMemories.of(channel, null, "g", null, 0), true, true);
+        ShmBackend collectives =
+            new ShmBackend(
+                null, channel, SymmetricMemories.of(channel, null, "g", null, 0), true, true);
         trample(memory.segment(), random, collective.signature());
         long allocated = THREADS.getCurrentThreadAllocatedBytes();
         long start = System.nanoTime();

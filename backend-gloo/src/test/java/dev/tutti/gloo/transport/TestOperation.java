@@ -89,7 +89,7 @@ public final class TestOperation implements Operation {
 
   @Override
   public void completeWith(List<Tensor> result) {
-    throw new AssertionError("no backend of this module returns new tensors");
+    end(null, -1);
   }
 
   @Override

@@ -5,9 +5,8 @@ import dev.tutti.OpType;
 import dev.tutti.ReduceOp;
 import dev.tutti.Tensor;
 import dev.tutti.gloo.algorithm.AlgorithmTable;
-import dev.tutti.gloo.algorithm.Collectives;
-import dev.tutti.gloo.algorithm.TuttiCollectives;
-import dev.tutti.gloo.algorithm.WireCollectives;
+import dev.tutti.gloo.backend.SocketBackend;
+import dev.tutti.gloo.backend.Wire;
 import dev.tutti.gloo.shm.ShmChannel;
 import dev.tutti.gloo.topology.HostGroups;
 import dev.tutti.gloo.transport.Signature;
@@ -21,7 +20,7 @@ import org.jspecify.annotations.Nullable;
  * memory within a host, and between hosts over sockets. What has no such form runs as if all ranks
  * were on different hosts, but its messages within a host go through shared memory.
  */
-public final class TwoLevelCollectives implements Collectives {
+public final class TwoLevelBackend extends SocketBackend {
   /*
    * Each operation is entered in shared memory and numbered and signed for the sockets, so that
    * ranks that call different ones hear of it on whichever way they meet.
@@ -30,8 +29,6 @@ public final class TwoLevelCollectives implements Collectives {
   private static final String PATH = "gloo/two-level";
 
   private final HostGroups groups;
-  private final WireCollectives wire;
-  private final TuttiCollectives flat;
   private final IntraHostSteps host;
   private final TwoLevelAllReduce allReduce;
   private final TwoLevelReduce reduce;
@@ -44,22 +41,14 @@ public final class TwoLevelCollectives implements Collectives {
    * Prepares for any number of operations.
    *
    * @param groups which rank is on which host
-   * @param channel to the ranks of this host
-   * @param transport connects all ranks
-   * @param wire numbers the collectives
-   * @param flat runs what has no form of two levels
+   * @param channel to the ranks of this host; closed with this
+   * @param wire to all ranks
    * @param table of algorithms, the same on all ranks
    */
-  public TwoLevelCollectives(
-      HostGroups groups,
-      ShmChannel channel,
-      Transport transport,
-      WireCollectives wire,
-      TuttiCollectives flat,
-      AlgorithmTable table) {
+  public TwoLevelBackend(HostGroups groups, ShmChannel channel, Wire wire, AlgorithmTable table) {
+    super(wire, table);
+    Transport transport = wire.transport();
     this.groups = groups;
-    this.wire = wire;
-    this.flat = flat;
     host = new IntraHostSteps(channel);
     InterHostAlgorithms bridges = new InterHostAlgorithms(groups, transport, table);
     allReduce = new TwoLevelAllReduce(groups, host, bridges);
@@ -72,7 +61,7 @@ public final class TwoLevelCollectives implements Collectives {
 
   private int enter(long signature) {
     host.enter(signature);
-    return wire.next(signature);
+    return next(signature);
   }
 
   @Override
@@ -80,7 +69,7 @@ public final class TwoLevelCollectives implements Collectives {
       Operation op, Tensor tensor, ReduceOp reduceOp, AllReduceAlgorithm algorithm)
       throws Exception {
     if (algorithm != AllReduceAlgorithm.AUTO && algorithm != AllReduceAlgorithm.TWO_LEVEL) {
-      flat.allReduce(op, tensor, reduceOp, algorithm);
+      super.allReduce(op, tensor, reduceOp, algorithm);
       return;
     }
     allReduce.run(
@@ -89,18 +78,13 @@ public final class TwoLevelCollectives implements Collectives {
   }
 
   @Override
-  public @Nullable String reasonAgainst(
+  protected @Nullable String reason(
       AllReduceAlgorithm algorithm, Tensor tensor, ReduceOp reduceOp) {
     return algorithm == AllReduceAlgorithm.TWO_LEVEL
-            || flat.reasonAgainst(algorithm, tensor, reduceOp) == null
+            || super.reason(algorithm, tensor, reduceOp) == null
         ? null
         : "between hosts there are two-level, ring, recursive-doubling, halving-doubling and"
             + " pipelined-halving-doubling";
-  }
-
-  @Override
-  public Tensor allReduceSparse(Operation op, Tensor tensor) throws Exception {
-    return flat.allReduceSparse(op, tensor);
   }
 
   @Override
@@ -124,23 +108,8 @@ public final class TwoLevelCollectives implements Collectives {
   public void allGatherInto(Operation op, Tensor output, Tensor input) throws Exception {
     long bytes = input.byteSize();
     int tag = enter(Signature.of(OpType.ALL_GATHER, input.dtype(), 0, bytes));
-    allGather.run(op, tag, wire.fillOwn(output, input), bytes);
+    allGather.run(op, tag, fillOwn(output, input), bytes);
     op.took(PATH);
-  }
-
-  @Override
-  public void gather(Operation op, List<Tensor> outputs, Tensor input, int root) throws Exception {
-    flat.gather(op, outputs, input, root);
-  }
-
-  @Override
-  public void scatter(Operation op, Tensor output, List<Tensor> inputs, int root) throws Exception {
-    flat.scatter(op, output, inputs, root);
-  }
-
-  @Override
-  public void allToAll(Operation op, List<Tensor> outputs, List<Tensor> inputs) throws Exception {
-    flat.allToAll(op, outputs, inputs);
   }
 
   @Override
@@ -148,7 +117,7 @@ public final class TwoLevelCollectives implements Collectives {
       throws Exception {
     TwoLevelReduceScatter twoLevel = reduceScatter;
     if (twoLevel == null) {
-      flat.reduceScatter(op, output, inputs, reduceOp);
+      super.reduceScatter(op, output, inputs, reduceOp);
     } else {
       twoLevel.run(op, enterReduceScatter(output, reduceOp), output, inputs::get, reduceOp);
       op.took(PATH);
@@ -160,7 +129,7 @@ public final class TwoLevelCollectives implements Collectives {
       throws Exception {
     TwoLevelReduceScatter twoLevel = reduceScatter;
     if (twoLevel == null) {
-      flat.reduceScatterInto(op, output, input, reduceOp);
+      super.reduceScatterInto(op, output, input, reduceOp);
       return;
     }
     long numel = output.numel();
@@ -193,7 +162,7 @@ public final class TwoLevelCollectives implements Collectives {
 
   @Override
   public void close() {
-    flat.close();
+    super.close();
     host.close();
   }
 }

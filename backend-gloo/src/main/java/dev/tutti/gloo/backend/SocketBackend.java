@@ -1,71 +1,74 @@
-package dev.tutti.gloo.algorithm;
+package dev.tutti.gloo.backend;
 
 import dev.tutti.AllReduceAlgorithm;
 import dev.tutti.OpType;
 import dev.tutti.ReduceOp;
 import dev.tutti.Tensor;
+import dev.tutti.gloo.algorithm.Algorithm;
+import dev.tutti.gloo.algorithm.AlgorithmTable;
+import dev.tutti.gloo.algorithm.DirectAllToAll;
+import dev.tutti.gloo.algorithm.DirectGather;
+import dev.tutti.gloo.algorithm.DirectScatter;
+import dev.tutti.gloo.algorithm.RingAllGather;
+import dev.tutti.gloo.algorithm.Scratch;
+import dev.tutti.gloo.algorithm.SocketAlgorithms;
+import dev.tutti.gloo.algorithm.SparseAllReduce;
+import dev.tutti.gloo.algorithm.UnevenRingAllGather;
 import dev.tutti.gloo.transport.Signature;
 import dev.tutti.gloo.transport.Transport;
 import dev.tutti.spi.Operation;
 import java.lang.foreign.MemorySegment;
+import java.util.ArrayList;
 import java.util.List;
+import java.util.Optional;
 import org.jspecify.annotations.Nullable;
 
 /**
- * Runs collectives over sockets as PyTorch's {@code ProcessGroupGloo} does, message for message.
+ * Runs collectives over sockets: between ranks of Tutti by whichever algorithm suits the size, and
+ * where there are ranks of PyTorch as its {@code ProcessGroupGloo} does, message for message.
  */
-public final class WireCollectives implements Collectives {
-  private static final String DIRECT_PATH = "gloo/sockets/direct";
+public class SocketBackend extends GlooBackend {
+  static final String DIRECT_PATH = "gloo/sockets/direct";
 
   private final Transport transport;
-  private final RingAllReduce allReduce;
-  private final RingReduce reduce;
-  private final RingAllGather allGather;
+  private final AlgorithmTable table;
+  private final boolean asPytorch;
+  private final SocketAlgorithms algorithms;
+  private final RingAllGather sparseAllGather;
   private final UnevenRingAllGather unevenAllGather;
   private final SparseAllReduce sparseAllReduce;
-  private final BinomialBroadcast broadcast;
   private final DirectGather gather;
   private final DirectScatter scatter;
   private final DirectAllToAll allToAll;
-  private final DisseminationBarrier barrier;
-  private final MonitoredBarrier monitoredBarrier;
   private final Scratch inputCopy = new Scratch();
-
-  // Numbers the collectives; has to grow by what PyTorch's counter grows by.
-  private int nextTag;
 
   /**
    * Prepares for any number of operations.
    *
-   * @param transport connects the ranks
+   * @param wire to all ranks, which are all of Tutti
+   * @param table of algorithms, the same on all ranks
    */
-  public WireCollectives(Transport transport) {
-    Scratch scratch = new Scratch();
-    this.transport = transport;
-    this.allReduce = new RingAllReduce(transport);
-    this.reduce = new RingReduce(transport, scratch);
-    this.allGather = new RingAllGather(transport);
+  public SocketBackend(Wire wire, AlgorithmTable table) {
+    this(wire, table, false);
+  }
+
+  private SocketBackend(Wire wire, AlgorithmTable table, boolean asPytorch) {
+    super(wire);
+    this.transport = wire.transport();
+    this.table = table;
+    this.asPytorch = asPytorch;
+    this.algorithms = new SocketAlgorithms(transport, table, new Scratch());
+    this.sparseAllGather = new RingAllGather(transport);
     this.unevenAllGather = new UnevenRingAllGather(transport);
     this.sparseAllReduce = new SparseAllReduce(transport.rank(), transport.size());
-    this.broadcast = new BinomialBroadcast(transport);
     this.gather = new DirectGather(transport);
     this.scatter = new DirectScatter(transport);
     this.allToAll = new DirectAllToAll(transport);
-    this.barrier = new DisseminationBarrier(transport);
-    this.monitoredBarrier = new MonitoredBarrier(transport);
   }
 
-  /**
-   * Begins a collective.
-   *
-   * @param signature what the ranks must agree on
-   * @return its number
-   * @throws IllegalStateException if a peer is known to have called something else
-   */
-  public int next(long signature) {
-    int tag = nextTag++;
-    transport.sign(signature, tag);
-    return tag;
+  /** Prepares for a group with ranks of PyTorch. */
+  public static SocketBackend withPytorch(Wire wire) {
+    return new SocketBackend(wire, AlgorithmTable.PYTORCH, true);
   }
 
   /**
@@ -73,7 +76,7 @@ public final class WireCollectives implements Collectives {
    *
    * @return the output's memory
    */
-  public MemorySegment fillOwn(Tensor output, Tensor input) {
+  protected final MemorySegment fillOwn(Tensor output, Tensor input) {
     MemorySegment memory = output.segment();
     long bytes = input.byteSize();
     MemorySegment.copy(input.segment(), 0, memory, transport.rank() * bytes, bytes);
@@ -85,25 +88,30 @@ public final class WireCollectives implements Collectives {
       Operation op, Tensor tensor, ReduceOp reduceOp, AllReduceAlgorithm algorithm)
       throws Exception {
     int tag = next(Signature.ofAllReduce(tensor, reduceOp.kind(), algorithm));
-    op.took(Algorithm.RING.path());
-    allReduce.run(op, tag, tensor, reduceOp);
+    Optional<Algorithm> asked = Algorithm.of(algorithm);
+    if (asked.isEmpty()) {
+      algorithms.allReduce(op, tag, tensor, reduceOp);
+    } else {
+      algorithms.allReduce(op, tag, tensor, reduceOp, asked.get());
+    }
   }
 
   @Override
-  public @Nullable String reasonAgainst(
+  protected @Nullable String reason(
       AllReduceAlgorithm algorithm, Tensor tensor, ReduceOp reduceOp) {
-    return algorithm == AllReduceAlgorithm.RING
+    if (asPytorch) {
+      return algorithm == AllReduceAlgorithm.RING
+          ? null
+          : "ranks of PyTorch are in the group, which know ring alone";
+    }
+    return Algorithm.of(algorithm).isPresent()
         ? null
-        : "ranks of PyTorch are in the group, which know ring alone";
+        : "over sockets there are ring, recursive-doubling, halving-doubling and"
+            + " pipelined-halving-doubling";
   }
 
   @Override
-  public Tensor allReduceSparse(Operation op, Tensor tensor) throws Exception {
-    return allReduceSparse(op, tensor, true);
-  }
-
-  /** Sums sparse tensors with the roundings of PyTorch, or fewer. */
-  Tensor allReduceSparse(Operation op, Tensor tensor, boolean asPytorch) throws Exception {
+  protected final Tensor sumSparse(Operation op, Tensor tensor) throws Exception {
     int tag = next(Signature.of(OpType.ALL_REDUCE_SPARSE, tensor.dtype(), ReduceOp.Kind.SUM, 0, 0));
     op.took(Algorithm.RING.path());
     return sparseAllReduce.run(
@@ -113,7 +121,7 @@ public final class WireCollectives implements Collectives {
         new SparseAllReduce.Exchange() {
           @Override
           public void gather(MemorySegment memory, long bytes) throws Exception {
-            allGather.run(op, tag, memory, bytes);
+            sparseAllGather.run(op, tag, memory, bytes);
           }
 
           @Override
@@ -127,23 +135,20 @@ public final class WireCollectives implements Collectives {
   public void reduce(Operation op, Tensor tensor, ReduceOp reduceOp, int root) throws Exception {
     int tag =
         next(Signature.of(OpType.REDUCE, tensor.dtype(), reduceOp.kind(), root, tensor.byteSize()));
-    op.took(Algorithm.RING.path());
-    reduce.run(op, tag, tensor, reduceOp, root);
+    algorithms.reduce(op, tag, tensor, reduceOp, root);
   }
 
   @Override
   public void broadcast(Operation op, Tensor tensor, int root) throws Exception {
     int tag = next(Signature.of(OpType.BROADCAST, tensor.dtype(), root, tensor.byteSize()));
-    op.took(Algorithm.BINOMIAL.path());
-    broadcast.run(op, tag, tensor.segment(), tensor.byteSize(), root);
+    algorithms.broadcast(op, tag, tensor.segment(), tensor.byteSize(), root);
   }
 
   @Override
   public void allGatherInto(Operation op, Tensor output, Tensor input) throws Exception {
     long bytes = input.byteSize();
     int tag = next(Signature.of(OpType.ALL_GATHER, input.dtype(), 0, bytes));
-    op.took(Algorithm.RING.path());
-    allGather.run(op, tag, fillOwn(output, input), bytes);
+    algorithms.allGather(op, tag, fillOwn(output, input), bytes);
   }
 
   @Override
@@ -167,10 +172,14 @@ public final class WireCollectives implements Collectives {
     allToAll.run(op, tag, outputs, inputs);
   }
 
-  /** Is one all-reduce of each rank's part, as in PyTorch, where Gloo has nothing better. */
   @Override
   public void reduceScatter(Operation op, Tensor output, List<Tensor> inputs, ReduceOp reduceOp)
       throws Exception {
+    if (!isByAllReduce(output.byteSize() * transport.size())) {
+      pairwise(op, output, inputs, reduceOp);
+      return;
+    }
+    // As in PyTorch, one all-reduce of each rank's part.
     for (int rank = 0; rank < inputs.size(); rank++) {
       Tensor reduced = allReduceCopy(op, inputs.get(rank), reduceOp);
       if (rank == transport.rank()) {
@@ -179,43 +188,54 @@ public final class WireCollectives implements Collectives {
     }
   }
 
-  /** Is an all-reduce of the whole, as in PyTorch, where Gloo has nothing better. */
   @Override
   public void reduceScatterInto(Operation op, Tensor output, Tensor input, ReduceOp reduceOp)
       throws Exception {
-    Tensor reduced = allReduceCopy(op, input, reduceOp);
-    output.copyFrom(reduced.narrow(0, transport.rank() * output.numel(), output.numel()));
+    long numel = output.numel();
+    if (isByAllReduce(input.byteSize())) {
+      // As in PyTorch, one all-reduce of the whole.
+      Tensor reduced = allReduceCopy(op, input, reduceOp);
+      output.copyFrom(reduced.narrow(0, transport.rank() * numel, numel));
+      return;
+    }
+    Tensor flat = input.flatten();
+    List<Tensor> parts = new ArrayList<>();
+    for (int rank = 0; rank < transport.size(); rank++) {
+      parts.add(flat.narrow(0, rank * numel, numel));
+    }
+    pairwise(op, output, parts, reduceOp);
+  }
+
+  private boolean isByAllReduce(long bytes) {
+    return table.choose(OpType.REDUCE_SCATTER, bytes, transport.size()) == Algorithm.ALL_REDUCE;
+  }
+
+  private void pairwise(Operation op, Tensor output, List<Tensor> inputs, ReduceOp reduceOp)
+      throws Exception {
+    int tag =
+        next(
+            Signature.of(
+                OpType.REDUCE_SCATTER, output.dtype(), reduceOp.kind(), 0, output.byteSize()));
+    algorithms.reduceScatter(op, tag, output, inputs, reduceOp);
   }
 
   private Tensor allReduceCopy(Operation op, Tensor input, ReduceOp reduceOp) throws Exception {
     MemorySegment memory = inputCopy.atLeast(Math.max(1, input.byteSize()));
     Tensor copy = Tensor.wrap(memory, input.dtype(), input.numel());
     copy.copyFrom(input);
-    allReduce(op, copy, reduceOp);
+    int tag = next(Signature.ofAllReduce(copy, reduceOp.kind(), AllReduceAlgorithm.AUTO));
+    algorithms.allReduce(op, tag, copy, reduceOp, Algorithm.RING);
     return copy;
   }
 
   @Override
   public void barrier(Operation op) throws Exception {
     int tag = next(Signature.of(OpType.BARRIER));
-    op.took(DisseminationBarrier.PATH);
-    barrier.run(op, tag);
-  }
-
-  /**
-   * Waits for all ranks and names the missing ones.
-   *
-   * @param op carries the deadline
-   * @param waitAllRanks whether rank 0 collects all missing ranks
-   * @throws Exception if a rank did not come
-   */
-  public void monitoredBarrier(Operation op, boolean waitAllRanks) throws Exception {
-    int tag = next(Signature.of(OpType.MONITORED_BARRIER));
-    nextTag++;
-    op.took(DIRECT_PATH);
-    monitoredBarrier.run(op, tag, waitAllRanks);
+    algorithms.barrier(op, tag);
   }
 
   @Override
-  public void close() {}
+  public String toString() {
+    return "sockets";
+  }
 }

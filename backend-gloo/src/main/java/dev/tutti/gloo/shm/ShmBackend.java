@@ -1,21 +1,25 @@
 package dev.tutti.gloo.shm;
 
 import dev.tutti.AllReduceAlgorithm;
+import dev.tutti.Capabilities.Feature;
 import dev.tutti.DType;
 import dev.tutti.OpType;
 import dev.tutti.ReduceOp;
+import dev.tutti.SymmetricMemory;
 import dev.tutti.Tensor;
-import dev.tutti.gloo.algorithm.Collectives;
 import dev.tutti.gloo.algorithm.Reduction;
 import dev.tutti.gloo.algorithm.SparseAllReduce;
+import dev.tutti.gloo.backend.GlooBackend;
+import dev.tutti.gloo.backend.Wire;
 import dev.tutti.gloo.transport.Signature;
 import dev.tutti.spi.Operation;
 import java.lang.foreign.MemorySegment;
 import java.util.List;
+import java.util.Map;
 import org.jspecify.annotations.Nullable;
 
 /** Runs the collectives of ranks that share memory. */
-public final class ShmCollectives implements Collectives {
+public final class ShmBackend extends GlooBackend {
   private static final String ONE_SHOT = "gloo/shared/one-shot";
   private static final String SYMMETRIC = "gloo/shared/symmetric";
   private static final String DIRECT = "gloo/shared/direct";
@@ -23,6 +27,7 @@ public final class ShmCollectives implements Collectives {
   private static final String FLAGS = "gloo/shared/flags";
 
   private final ShmChannel channel;
+  private final SymmetricMemories memories;
   private final OneShotAllReduce oneShot;
   private final HostReads reads;
   private final DirectAllReduce directAllReduce;
@@ -39,9 +44,24 @@ public final class ShmCollectives implements Collectives {
   private final StagedReduceScatter reduceScatter;
   private final DirectReduceScatter directReduceScatter;
 
-  public ShmCollectives(
-      ShmChannel channel, SymmetricMemories memories, boolean readsMemory, boolean mapsTensors) {
+  /**
+   * Prepares for any number of operations.
+   *
+   * @param channel to the other ranks; closed with this
+   * @param memories their symmetric memory; closed with this
+   * @param readsMemory whether this rank reads the memory of others, and they its own, where the
+   *     system and the JVM allow it
+   * @param mapsTensors whether it may map their large tensors for that
+   */
+  public ShmBackend(
+      Wire wire,
+      ShmChannel channel,
+      SymmetricMemories memories,
+      boolean readsMemory,
+      boolean mapsTensors) {
+    super(wire);
     this.channel = channel;
+    this.memories = memories;
     reads = new HostReads(channel, readsMemory, mapsTensors);
     directAllReduce = new DirectAllReduce(channel, reads);
     symmetricAllReduce = new SymmetricAllReduce(channel, memories);
@@ -102,7 +122,7 @@ public final class ShmCollectives implements Collectives {
   }
 
   @Override
-  public @Nullable String reasonAgainst(
+  protected @Nullable String reason(
       AllReduceAlgorithm algorithm, Tensor tensor, ReduceOp reduceOp) {
     boolean scales = reduceOp.kind() == ReduceOp.Kind.PREMUL_SUM;
     return switch (algorithm) {
@@ -123,7 +143,7 @@ public final class ShmCollectives implements Collectives {
   }
 
   @Override
-  public Tensor allReduceSparse(Operation op, Tensor tensor) throws Exception {
+  protected Tensor sumSparse(Operation op, Tensor tensor) throws Exception {
     channel.enter(Signature.of(OpType.ALL_REDUCE_SPARSE, tensor.dtype(), ReduceOp.Kind.SUM, 0, 0));
     op.took(STAGED);
     return sparseAllReduce.run(
@@ -271,16 +291,32 @@ public final class ShmCollectives implements Collectives {
   }
 
   @Override
+  public SymmetricMemory allocateSymmetric(Operation op, long byteSize) throws Exception {
+    return memories.allocate(op, byteSize);
+  }
+
+  @Override
+  public Map<Feature, String> missingFeatures() {
+    return Map.of();
+  }
+
+  /** Returns the symmetric memory of the ranks. */
+  public SymmetricMemories memories() {
+    return memories;
+  }
+
+  @Override
   public String toString() {
     return "shared memory";
   }
 
   @Override
   public void close() {
-    try {
-      reads.close();
-    } finally {
-      channel.close();
+    super.close();
+    // The last one is closed first, and each whatever the others throw.
+    try (channel;
+        reads) {
+      memories.close();
     }
   }
 }

@@ -1,0 +1,96 @@
+package dev.tutti.gloo.backend;
+
+import dev.tutti.Device;
+import dev.tutti.Store;
+import dev.tutti.gloo.spi.GlooDeviceProvider;
+import dev.tutti.gloo.spi.GlooGroup;
+import dev.tutti.spi.Backend;
+import dev.tutti.spi.BackendContext;
+import java.nio.charset.StandardCharsets;
+import java.util.ArrayList;
+import java.util.List;
+import java.util.Map;
+import java.util.concurrent.ConcurrentHashMap;
+import org.jspecify.annotations.Nullable;
+
+/** Holds what serves the devices of a group's tensors, opened when it is first needed. */
+public final class DeviceBackends {
+  private static final String DEVICE_KEY = "tutti/device/";
+  private static final String NONE = "-";
+
+  private final Map<String, GlooDeviceProvider> providers;
+  private final BackendContext context;
+  private final boolean isAllTutti;
+  private final Map<String, Backend> opened = new ConcurrentHashMap<>();
+  private @Nullable Throwable aborted;
+
+  /**
+   * Prepares for the devices of a rank.
+   *
+   * @param providers by kind of device
+   * @param context of the group
+   * @param isAllTutti whether all ranks are of Tutti
+   */
+  public DeviceBackends(
+      Map<String, GlooDeviceProvider> providers, BackendContext context, boolean isAllTutti) {
+    this.providers = providers;
+    this.context = context;
+    this.isAllTutti = isAllTutti;
+  }
+
+  /**
+   * Opens the kind of device that all ranks gave and serve, if they did; ranks of Tutti do at once.
+   */
+  void open(Backend host) {
+    if (!isAllTutti) {
+      return;
+    }
+    Store store = context.store();
+    String own = context.device().type();
+    GlooDeviceProvider provider = providers.get(own);
+    // Also where nobody serves the device: the others would wait to hear of it.
+    store.set(DEVICE_KEY + context.rank(), provider == null ? NONE : own);
+    if (provider == null) {
+      return;
+    }
+    List<String> keys = new ArrayList<>(context.size());
+    for (int r = 0; r < context.size(); r++) {
+      keys.add(DEVICE_KEY + r);
+    }
+    List<byte[]> all = store.multiGet(keys, context.timeout());
+    if (all.stream().allMatch(each -> own.equals(new String(each, StandardCharsets.UTF_8)))) {
+      opened.put(own, provider.open(new GlooGroup(context, host, true, true)));
+    }
+  }
+
+  /** Returns what serves a device; what it needs of the host is done by the group's backend. */
+  Backend of(Device device, Backend host) {
+    Backend known = opened.get(device.type());
+    return known == null ? open(device, host) : known;
+  }
+
+  private synchronized Backend open(Device device, Backend host) {
+    Backend known = opened.get(device.type());
+    if (known == null) {
+      GlooDeviceProvider provider = providers.get(device.type());
+      if (provider == null) {
+        throw new UnsupportedOperationException("no module serves " + device + " in Gloo groups");
+      }
+      known = provider.open(new GlooGroup(context, host, isAllTutti, false));
+      opened.put(device.type(), known);
+      if (aborted != null) {
+        known.abort(aborted);
+      }
+    }
+    return known;
+  }
+
+  synchronized void abort(Throwable cause) {
+    aborted = cause;
+    opened.values().forEach(each -> each.abort(cause));
+  }
+
+  void close() {
+    opened.values().forEach(Backend::close);
+  }
+}
