@@ -15,7 +15,6 @@ import dev.tutti.Tensor;
 import dev.tutti.TuttiException;
 import dev.tutti.Work;
 import dev.tutti.cuda.gloo.GlooCudaBackend;
-import dev.tutti.cuda.gloo.GlooStridedBackend;
 import dev.tutti.cuda.provider.CudaSession;
 import dev.tutti.cuda.provider.GlooCudaProvider;
 import dev.tutti.gloo.GlooProvider;
@@ -489,7 +488,7 @@ class GlooCudaTest {
             (cause, failedRank) -> {});
     Backend host = new GlooCudaBackend(machine.cuda, group(context, null), null);
     try (Backend opened = new GlooCudaProvider(() -> machine.cuda).open(group(context, host))) {
-      assertThat(((GlooStridedBackend) opened).dense().hasGpuDirect()).isFalse();
+      assertThat(((GlooCudaBackend) opened).hasGpuDirect()).isFalse();
     }
   }
 

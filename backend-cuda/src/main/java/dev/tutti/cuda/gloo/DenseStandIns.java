@@ -2,29 +2,23 @@ package dev.tutti.cuda.gloo;
 
 import static dev.tutti.cuda.access.CudaAccess.access;
 
+import dev.tutti.OpType;
 import dev.tutti.Tensor;
 import dev.tutti.cuda.CudaDevice;
 import dev.tutti.cuda.CudaStream;
 import dev.tutti.cuda.memory.DeviceBlock;
+import dev.tutti.spi.Call;
 import java.lang.foreign.MemorySegment;
 import java.util.ArrayList;
 import java.util.IdentityHashMap;
 import java.util.List;
-import java.util.function.Supplier;
 
 /**
  * Stands in for the tensors with gaps of one operation by memory without on the same device, which
  * it has until it is closed; a tensor without gaps stands for itself. One thread.
  */
 final class DenseStandIns implements AutoCloseable {
-  /** The stand-ins of an operation whose tensors have no gaps. */
-  static final DenseStandIns NONE =
-      new DenseStandIns(
-          () -> {
-            throw new IllegalStateException("a tensor has gaps");
-          });
-
-  private final Supplier<CudaStream> stream;
+  private final CudaStream stream;
   private final List<DeviceBlock> blocks = new ArrayList<>();
   private final List<Copy> copiesBack = new ArrayList<>();
   private final IdentityHashMap<Tensor, Tensor> read = new IdentityHashMap<>();
@@ -34,60 +28,63 @@ final class DenseStandIns implements AutoCloseable {
   /**
    * Creates stand-ins; there are none yet.
    *
-   * @param stream has the one in whose order tensors are copied, and memory is used again
+   * @param stream in whose order tensors are copied, and memory is used again
    */
-  DenseStandIns(Supplier<CudaStream> stream) {
+  DenseStandIns(CudaStream stream) {
     this.stream = stream;
   }
 
-  /** Returns what the operation reads, and puts the copy to it into the stream. */
-  Tensor input(Tensor tensor) {
+  /**
+   * Returns a call of what the operation reads, whose copies it puts into the stream, and of what
+   * it writes, which {@link #copyBack} copies to the tensors.
+   *
+   * @param rank of a broadcast the root alone is read, and of a reduction to one it alone is
+   *     written
+   */
+  Call of(Call call, int rank) {
+    if (call.isInPlace()) {
+      boolean isRoot = call.root() == rank;
+      boolean isRead = call.type() != OpType.BROADCAST || isRoot;
+      boolean isWritten =
+          (call.type() != OpType.BROADCAST || !isRoot) && (call.type() != OpType.REDUCE || isRoot);
+      return call.withTensors(
+          call.inputs().stream()
+              .map(tensor -> isWritten ? written(tensor, isRead) : read(tensor))
+              .toList(),
+          List.of());
+    }
+    List<Tensor> outputs = call.outputs().stream().map(tensor -> written(tensor, false)).toList();
+    return call.withTensors(call.inputs().stream().map(this::read).toList(), outputs);
+  }
+
+  private Tensor read(Tensor tensor) {
     return tensor.isContiguous() ? tensor : read.computeIfAbsent(tensor, this::copy);
   }
 
-  /** Returns what the operation writes; {@link #copyBack} copies it to the tensor. */
-  Tensor output(Tensor tensor) {
-    return tensor.isContiguous() ? tensor : copiedBack(tensor, allocate(tensor));
-  }
-
-  /** Returns what the operation reads and writes. */
-  Tensor inOut(Tensor tensor) {
-    return tensor.isContiguous() ? tensor : copiedBack(tensor, copy(tensor));
-  }
-
-  List<Tensor> inputs(List<Tensor> tensors) {
-    return tensors.stream().map(this::input).toList();
-  }
-
-  List<Tensor> outputs(List<Tensor> tensors) {
-    return tensors.stream().map(this::output).toList();
-  }
-
-  List<Tensor> inOuts(List<Tensor> tensors) {
-    return tensors.stream().map(this::inOut).toList();
-  }
-
-  private Tensor copiedBack(Tensor tensor, Tensor dense) {
+  private Tensor written(Tensor tensor, boolean isRead) {
+    if (tensor.isContiguous()) {
+      return tensor;
+    }
+    Tensor dense = isRead ? copy(tensor) : allocate(tensor);
     copiesBack.add(new Copy(tensor, dense));
     return dense;
   }
 
   private Tensor copy(Tensor tensor) {
     Tensor dense = allocate(tensor);
-    DeviceStridedCopy.enqueue(stream.get(), tensor, dense.segment().address(), true);
+    DeviceStridedCopy.enqueue(stream, tensor, dense.segment().address(), true);
     return dense;
   }
 
   private Tensor allocate(Tensor tensor) {
-    CudaStream copies = stream.get();
-    CudaDevice device = copies.device();
+    CudaDevice device = stream.device();
     // The caller may free the tensor before the stream is done with it.
     long address = tensor.segment().address();
-    access().allocator(device).keepFor(address, access().forBlocks(copies));
-    access().sharable(device).keepFor(address, access().forBlocks(copies));
+    access().allocator(device).keepFor(address, access().forBlocks(stream));
+    access().sharable(device).keepFor(address, access().forBlocks(stream));
     long bytes = tensor.byteSize();
     DeviceBlock block =
-        access().allocator(device).allocate(Math.max(1, bytes), access().forBlocks(copies));
+        access().allocator(device).allocate(Math.max(1, bytes), access().forBlocks(stream));
     blocks.add(block);
     MemorySegment segment = MemorySegment.ofAddress(block.address()).reinterpret(bytes);
     return access().view(device, segment, tensor.dtype(), tensor.shape());
@@ -101,13 +98,13 @@ final class DenseStandIns implements AutoCloseable {
   /** Puts the copies of what was written into the stream. */
   void copyBack() {
     for (Copy copy : copiesBack) {
-      DeviceStridedCopy.enqueue(stream.get(), copy.tensor, copy.dense.segment().address(), false);
+      DeviceStridedCopy.enqueue(stream, copy.tensor, copy.dense.segment().address(), false);
     }
   }
 
   @Override
   public void close() {
-    blocks.forEach(block -> access().allocator(stream.get().device()).free(block));
+    blocks.forEach(block -> access().allocator(stream.device()).free(block));
     blocks.clear();
   }
 }

@@ -4,7 +4,7 @@ import static dev.tutti.cuda.access.CudaAccess.access;
 
 import dev.tutti.BackendException;
 import dev.tutti.DType;
-import dev.tutti.ReduceOp;
+import dev.tutti.OpType;
 import dev.tutti.Setting;
 import dev.tutti.cuda.Cuda;
 import dev.tutti.cuda.CudaDevice;
@@ -12,13 +12,12 @@ import dev.tutti.cuda.CudaException;
 import dev.tutti.cuda.CudaStream;
 import dev.tutti.cuda.collective.CudaBackend;
 import dev.tutti.cuda.collective.CudaWorld;
-import dev.tutti.cuda.collective.InnerOperation;
 import dev.tutti.cuda.share.StoreExchange;
 import dev.tutti.gloo.spi.GlooGroup;
 import dev.tutti.kernels.Kernels;
 import dev.tutti.spi.Backend;
 import dev.tutti.spi.BackendContext;
-import dev.tutti.spi.Operation;
+import dev.tutti.spi.Call;
 import java.lang.System.Logger.Level;
 import java.nio.charset.StandardCharsets;
 import org.jspecify.annotations.Nullable;
@@ -41,17 +40,11 @@ public final class DeviceWork {
   private final CudaDevice device;
   private final CudaBackend backend;
   private final CudaStream stream;
-  private volatile boolean aborted;
 
   private DeviceWork(CudaDevice device, CudaBackend backend) {
     this.device = device;
     this.backend = backend;
     this.stream = access().reserve(device).take();
-  }
-
-  /** Runs an operation of the devices. */
-  interface DeviceCall {
-    void run(Backend devices, Operation op) throws Exception;
   }
 
   /**
@@ -114,9 +107,13 @@ public final class DeviceWork {
     return exchange.allGather(word, until).stream().allMatch(each -> each.length == 3);
   }
 
-  /** Tells whether the devices reduce elements of a type by an operator. */
-  static boolean reduces(DType dtype, ReduceOp reduceOp) {
-    return Kernels.isReducible(dtype) && reduceOp.isDefinedOn(dtype);
+  /** Tells whether the devices do what is asked for: the kernels lack some types to reduce. */
+  static boolean does(Call call) {
+    DType dtype = call.dtype();
+    return call.reduceKind() == null
+        || call.type() == OpType.ALL_REDUCE_SPARSE
+        || dtype == null
+        || (Kernels.isReducible(dtype) && call.reduceOp().isDefinedOn(dtype));
   }
 
   /** Tells whether a device is this rank's in the group. */
@@ -129,36 +126,28 @@ public final class DeviceWork {
     return stream;
   }
 
-  /** Runs an operation behind the work of its caller, and waits until the device has done it. */
-  void run(Operation op, DeviceCall call) throws Exception {
-    boolean good = false;
-    try {
-      runInOrder(op, call);
-      good = true;
-    } finally {
-      if (!good && !stream.isIdle()) {
-        // What runs late still writes to the caller's memory, which the caller may free now.
-        access().allocator(device).keepAllFor(access().forBlocks(stream));
-        access().sharable(device).keepAllFor(access().forBlocks(stream));
-      }
-    }
+  /** Returns this rank's device. */
+  CudaDevice device() {
+    return device;
   }
 
-  private void runInOrder(Operation op, DeviceCall call) throws Exception {
-    HostWork.begin(op, device, stream::waitFor);
-    InnerOperation inner = new InnerOperation(op);
-    try (CudaStream.Scope _ = stream.use()) {
-      call.run(backend, inner);
-    }
-    inner.awaitDevice(() -> aborted);
-    if (!inner.result().isEmpty()) {
-      inner.result().forEach(tensor -> HostWork.keepForCaller(op, device, tensor));
-      op.completeWith(inner.result());
+  /** Returns what runs operations in the current stream. */
+  Backend backend() {
+    return backend;
+  }
+
+  /**
+   * Keeps the memory of an operation that failed: what runs late still writes to it, and the caller
+   * may free it now.
+   */
+  void keepWhatIsUsed() {
+    if (!stream.isIdle()) {
+      access().allocator(device).keepAllFor(access().forBlocks(stream));
+      access().sharable(device).keepAllFor(access().forBlocks(stream));
     }
   }
 
   void abort(Throwable cause) {
-    aborted = true;
     backend.abort(cause);
   }
 

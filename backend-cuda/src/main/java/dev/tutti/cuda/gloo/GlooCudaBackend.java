@@ -5,11 +5,13 @@ import dev.tutti.ReduceOp;
 import dev.tutti.Tensor;
 import dev.tutti.cuda.Cuda;
 import dev.tutti.cuda.CudaDevice;
+import dev.tutti.cuda.CudaEvent;
+import dev.tutti.cuda.CudaStream;
 import dev.tutti.cuda.collective.InnerOperation;
-import dev.tutti.cuda.gloo.DeviceWork.DeviceCall;
 import dev.tutti.cuda.gloo.HostPipeline.PartCall;
 import dev.tutti.gloo.spi.GlooGroup;
 import dev.tutti.spi.Backend;
+import dev.tutti.spi.Call;
 import dev.tutti.spi.DeviceEvent;
 import dev.tutti.spi.Operation;
 import java.lang.foreign.Arena;
@@ -60,11 +62,64 @@ public final class GlooCudaBackend implements Backend {
     return devices != null;
   }
 
-  /** Runs an operation on the devices, if they can do it; the same answer on all ranks. */
-  private boolean onDevices(Operation op, Tensor first, DeviceCall call) throws Exception {
+  /** Runs an operation; tensors with gaps are copied on the device, before it and after it. */
+  @Override
+  public void run(Operation op) throws Exception {
+    Call call = op.call();
+    List<Tensor> strided = new ArrayList<>(0);
+    for (Tensor tensor : call.inputs()) {
+      addIfStrided(strided, tensor);
+    }
+    for (Tensor tensor : call.isInPlace() ? List.<Tensor>of() : call.outputs()) {
+      addIfStrided(strided, tensor);
+    }
+    if (strided.isEmpty()) {
+      runDense(op);
+    } else {
+      runOnCopies(op, strided);
+    }
+  }
+
+  private static void addIfStrided(List<Tensor> strided, Tensor tensor) {
+    if (!tensor.isSparse() && !tensor.isContiguous()) {
+      strided.add(tensor);
+    }
+  }
+
+  /** Runs an operation in a stream between that of the caller and those of the parts. */
+  private void runOnCopies(Operation op, List<Tensor> strided) throws Exception {
+    HostWork work = work(strided.get(0).device().index());
+    work.requireUsable(strided);
+    CudaStream copies = work.copies();
+    HostWork.begin(op, work.device(), copies::waitFor);
+    work.order(copies);
+    try (CudaStream.Scope _ = copies.use();
+        DenseStandIns standIns = new DenseStandIns(copies)) {
+      InnerOperation inner = new InnerOperation(op, standIns.of(op.call(), rank));
+      runDense(inner);
+      CudaEvent written = inner.cudaEvent();
+      if (standIns.hasOutputs()) {
+        if (written != null) {
+          copies.waitFor(written);
+        }
+        standIns.copyBack();
+        work.enqueued(op, copies);
+      } else if (written != null) {
+        op.enqueued(written);
+      }
+    }
+  }
+
+  /**
+   * Runs an operation on the devices if they can do it, the same on all ranks, else on the host.
+   */
+  private void runDense(Operation op) throws Exception {
     DeviceWork all = devices;
-    if (all == null) {
-      return false;
+    Call call = op.call();
+    Tensor first = call.first();
+    if (all == null || first == null || !DeviceWork.does(call)) {
+      Backend.super.run(op);
+      return;
     }
     if (!all.isOn(first.device().index())) {
       throw new UnsupportedOperationException(
@@ -78,13 +133,29 @@ public final class GlooCudaBackend implements Backend {
     if (before != null) {
       before.order(all.stream());
     }
-    all.run(op, call);
-    return true;
+    boolean good = false;
+    try {
+      runOn(all, op);
+      good = true;
+    } finally {
+      if (!good) {
+        all.keepWhatIsUsed();
+      }
+    }
   }
 
-  private boolean onDevices(Operation op, Tensor first, ReduceOp reduceOp, DeviceCall call)
-      throws Exception {
-    return DeviceWork.reduces(first.dtype(), reduceOp) && onDevices(op, first, call);
+  /** Runs an operation behind the work of its caller, and waits until the device has done it. */
+  private void runOn(DeviceWork all, Operation op) throws Exception {
+    HostWork.begin(op, all.device(), all.stream()::waitFor);
+    InnerOperation inner = new InnerOperation(op);
+    try (CudaStream.Scope _ = all.stream().use()) {
+      all.backend().run(inner);
+    }
+    inner.awaitDevice(() -> aborted);
+    if (!inner.result().isEmpty()) {
+      inner.result().forEach(tensor -> HostWork.keepForCaller(op, all.device(), tensor));
+      op.completeWith(inner.result());
+    }
   }
 
   @Override
@@ -162,9 +233,6 @@ public final class GlooCudaBackend implements Backend {
 
   @Override
   public void allReduce(Operation op, Tensor tensor, ReduceOp reduceOp) throws Exception {
-    if (onDevices(op, tensor, reduceOp, (on, inner) -> on.allReduce(inner, tensor, reduceOp))) {
-      return;
-    }
     DeviceRows rows = DeviceRows.ofAll(List.of(tensor));
     inParts(op, tensor, 1, rows, rows, (part, _) -> host.allReduce(op, part, reduceOp));
   }
@@ -172,22 +240,12 @@ public final class GlooCudaBackend implements Backend {
   @Override
   public void allReduceCoalesced(Operation op, List<Tensor> tensors, ReduceOp reduceOp)
       throws Exception {
-    if (onDevices(
-        op,
-        tensors.get(0),
-        reduceOp,
-        (on, inner) -> on.allReduceCoalesced(inner, tensors, reduceOp))) {
-      return;
-    }
     DeviceRows rows = DeviceRows.ofAll(tensors);
     inParts(op, tensors.get(0), 1, rows, rows, (part, _) -> host.allReduce(op, part, reduceOp));
   }
 
   @Override
   public void reduce(Operation op, Tensor tensor, ReduceOp reduceOp, int root) throws Exception {
-    if (onDevices(op, tensor, reduceOp, (on, inner) -> on.reduce(inner, tensor, reduceOp, root))) {
-      return;
-    }
     DeviceRows rows = DeviceRows.ofAll(List.of(tensor));
     DeviceRows back = rank == root ? rows : DeviceRows.NONE;
     inParts(op, tensor, 1, rows, back, (part, _) -> host.reduce(op, part, reduceOp, root));
@@ -195,9 +253,6 @@ public final class GlooCudaBackend implements Backend {
 
   @Override
   public void broadcast(Operation op, Tensor tensor, int root) throws Exception {
-    if (onDevices(op, tensor, (on, inner) -> on.broadcast(inner, tensor, root))) {
-      return;
-    }
     DeviceRows rows = DeviceRows.ofAll(List.of(tensor));
     if (rank == root) {
       inParts(op, tensor, 1, rows, DeviceRows.NONE, (part, _) -> host.broadcast(op, part, root));
@@ -208,9 +263,6 @@ public final class GlooCudaBackend implements Backend {
 
   @Override
   public void allGather(Operation op, List<Tensor> outputs, Tensor input) throws Exception {
-    if (onDevices(op, input, (on, inner) -> on.allGather(inner, outputs, input))) {
-      return;
-    }
     DeviceRows own = DeviceRows.ofAll(List.of(input));
     DeviceRows all = DeviceRows.ofEach(outputs);
     inParts(op, input, size, own, all, (in, out) -> host.allGatherInto(op, out, in));
@@ -218,9 +270,6 @@ public final class GlooCudaBackend implements Backend {
 
   @Override
   public void allGatherInto(Operation op, Tensor output, Tensor input) throws Exception {
-    if (onDevices(op, input, (on, inner) -> on.allGatherInto(inner, output, input))) {
-      return;
-    }
     DeviceRows own = DeviceRows.ofAll(List.of(input));
     DeviceRows all = DeviceRows.ofParts(List.of(output), size);
     inParts(op, input, size, own, all, (in, out) -> host.allGatherInto(op, out, in));
@@ -229,10 +278,6 @@ public final class GlooCudaBackend implements Backend {
   @Override
   public void allGatherIntoCoalesced(Operation op, List<Tensor> outputs, List<Tensor> inputs)
       throws Exception {
-    if (onDevices(
-        op, inputs.get(0), (on, inner) -> on.allGatherIntoCoalesced(inner, outputs, inputs))) {
-      return;
-    }
     DeviceRows own = DeviceRows.ofAll(inputs);
     DeviceRows all = DeviceRows.ofParts(outputs, size);
     inParts(op, inputs.get(0), size, own, all, (in, out) -> host.allGatherInto(op, out, in));
@@ -240,9 +285,6 @@ public final class GlooCudaBackend implements Backend {
 
   @Override
   public void gather(Operation op, List<Tensor> outputs, Tensor input, int root) throws Exception {
-    if (onDevices(op, input, (on, inner) -> on.gather(inner, outputs, input, root))) {
-      return;
-    }
     DeviceRows own = DeviceRows.ofAll(List.of(input));
     DeviceRows all = DeviceRows.ofEach(outputs);
     inParts(
@@ -256,9 +298,6 @@ public final class GlooCudaBackend implements Backend {
 
   @Override
   public void scatter(Operation op, Tensor output, List<Tensor> inputs, int root) throws Exception {
-    if (onDevices(op, output, (on, inner) -> on.scatter(inner, output, inputs, root))) {
-      return;
-    }
     DeviceRows own = DeviceRows.ofAll(List.of(output));
     DeviceRows all = DeviceRows.ofEach(inputs);
     inParts(
@@ -273,10 +312,6 @@ public final class GlooCudaBackend implements Backend {
   @Override
   public void reduceScatter(Operation op, Tensor output, List<Tensor> inputs, ReduceOp reduceOp)
       throws Exception {
-    if (onDevices(
-        op, output, reduceOp, (on, inner) -> on.reduceScatter(inner, output, inputs, reduceOp))) {
-      return;
-    }
     DeviceRows own = DeviceRows.ofAll(List.of(output));
     DeviceRows all = DeviceRows.ofEach(inputs);
     inParts(
@@ -286,13 +321,6 @@ public final class GlooCudaBackend implements Backend {
   @Override
   public void reduceScatterInto(Operation op, Tensor output, Tensor input, ReduceOp reduceOp)
       throws Exception {
-    if (onDevices(
-        op,
-        output,
-        reduceOp,
-        (on, inner) -> on.reduceScatterInto(inner, output, input, reduceOp))) {
-      return;
-    }
     DeviceRows own = DeviceRows.ofAll(List.of(output));
     DeviceRows all = DeviceRows.ofParts(List.of(input), size);
     inParts(op, output, size, all, own, (in, out) -> host.reduceScatterInto(op, out, in, reduceOp));
@@ -301,13 +329,6 @@ public final class GlooCudaBackend implements Backend {
   @Override
   public void reduceScatterIntoCoalesced(
       Operation op, List<Tensor> outputs, List<Tensor> inputs, ReduceOp reduceOp) throws Exception {
-    if (onDevices(
-        op,
-        outputs.get(0),
-        reduceOp,
-        (on, inner) -> on.reduceScatterIntoCoalesced(inner, outputs, inputs, reduceOp))) {
-      return;
-    }
     if (!partSize.isWhole()) {
       DeviceRows own = DeviceRows.ofAll(outputs);
       DeviceRows all = DeviceRows.ofParts(inputs, size);
@@ -328,9 +349,6 @@ public final class GlooCudaBackend implements Backend {
 
   @Override
   public void allToAll(Operation op, List<Tensor> outputs, List<Tensor> inputs) throws Exception {
-    if (onDevices(op, outputs.get(0), (on, inner) -> on.allToAll(inner, outputs, inputs))) {
-      return;
-    }
     HostWork work = begin(op, outputs.get(0));
     List<Tensor> ins = inputs(work, inputs);
     List<Tensor> outs = outputs(work, outputs);
@@ -341,12 +359,6 @@ public final class GlooCudaBackend implements Backend {
   public void allToAllSingle(
       Operation op, Tensor output, Tensor input, long[] outputSplits, long[] inputSplits)
       throws Exception {
-    if (onDevices(
-        op,
-        output,
-        (on, inner) -> on.allToAllSingle(inner, output, input, outputSplits, inputSplits))) {
-      return;
-    }
     HostWork work = begin(op, output);
     Tensor in = work.input(input).host();
     Tensor out = work.output(output).host();
@@ -355,10 +367,6 @@ public final class GlooCudaBackend implements Backend {
 
   @Override
   public void allReduceSparse(Operation op, Tensor tensor, ReduceOp reduceOp) throws Exception {
-    if (onDevices(
-        op, tensor.values(), (on, inner) -> on.allReduceSparse(inner, tensor, reduceOp))) {
-      return;
-    }
     HostWork work = begin(op, tensor.values());
     if (!partSize.isWhole()) {
       CudaDevice device = cuda.device(tensor.device().index());

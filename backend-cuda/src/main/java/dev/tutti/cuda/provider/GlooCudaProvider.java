@@ -7,7 +7,6 @@ import dev.tutti.Setting;
 import dev.tutti.cuda.Cuda;
 import dev.tutti.cuda.gloo.DeviceWork;
 import dev.tutti.cuda.gloo.GlooCudaBackend;
-import dev.tutti.cuda.gloo.GlooStridedBackend;
 import dev.tutti.cuda.gloo.PartSize;
 import dev.tutti.gloo.spi.GlooDeviceProvider;
 import dev.tutti.gloo.spi.GlooGroup;
@@ -66,6 +65,6 @@ public final class GlooCudaProvider implements GlooDeviceProvider {
   public Backend open(GlooGroup group) {
     Cuda own = cuda.get();
     DeviceWork devices = group.isOpenedByAll() ? DeviceWork.join(own, group) : null;
-    return new GlooStridedBackend(new GlooCudaBackend(own, group, devices), group.context().rank());
+    return new GlooCudaBackend(own, group, devices);
   }
 }
