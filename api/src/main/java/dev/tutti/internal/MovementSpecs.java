@@ -170,41 +170,24 @@ final class MovementSpecs extends OperationSpecs {
         new Call(op).output(output).input(input).splits(outputRows, inputRows));
   }
 
-  OperationSpec send(Tensor tensor, int peer, int tag, CallOptions options) {
-    OpType op = OpType.SEND;
+  /**
+   * Prepares a message.
+   *
+   * @param op a send or a receive
+   * @param peer -1 for a receive from any rank
+   */
+  OperationSpec message(OpType op, Tensor tensor, int peer, int tag, CallOptions options) {
     checks.given(op, "options", options);
     BoundBackend backend = checks.backendFor(op, "tensor", tensor);
-    checks.peer(op, peer);
+    if (op != OpType.RECV_ANY_SOURCE) {
+      checks.peer(op, peer);
+    }
     checks.tag(op, tag, backend);
-    checks.movable(op, "tensor", tensor, backend, false);
+    checks.movable(op, "tensor", tensor, backend, op != OpType.SEND);
+    Call call = new Call(op).root(peer).tag(tag);
     return spec(
         backend,
         options,
-        new Call(op).input(tensor).root(peer).tag(tag));
-  }
-
-  OperationSpec recv(Tensor tensor, int peer, int tag, CallOptions options) {
-    OpType op = OpType.RECV;
-    checks.given(op, "options", options);
-    BoundBackend backend = checks.backendFor(op, "tensor", tensor);
-    checks.peer(op, peer);
-    checks.tag(op, tag, backend);
-    checks.movable(op, "tensor", tensor, backend, true);
-    return spec(
-        backend,
-        options,
-        new Call(op).output(tensor).root(peer).tag(tag));
-  }
-
-  OperationSpec recvAnySource(Tensor tensor, int tag, CallOptions options) {
-    OpType op = OpType.RECV_ANY_SOURCE;
-    checks.given(op, "options", options);
-    BoundBackend backend = checks.backendFor(op, "tensor", tensor);
-    checks.tag(op, tag, backend);
-    checks.movable(op, "tensor", tensor, backend, true);
-    return spec(
-        backend,
-        options,
-        new Call(op).output(tensor).tag(tag));
+        op == OpType.SEND ? call.input(tensor) : call.output(tensor));
   }
 }

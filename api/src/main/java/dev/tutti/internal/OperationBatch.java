@@ -32,13 +32,16 @@ final class OperationBatch implements Batch {
 
   @Override
   public Batch send(Tensor tensor, int peer, int tag) {
-    parts.add(options -> movements.send(tensor, peer, tag, options));
-    return this;
+    return message(OpType.SEND, tensor, peer, tag);
   }
 
   @Override
   public Batch recv(Tensor tensor, int peer, int tag) {
-    parts.add(options -> movements.recv(tensor, peer, tag, options));
+    return message(OpType.RECV, tensor, peer, tag);
+  }
+
+  private Batch message(OpType op, Tensor tensor, int peer, int tag) {
+    parts.add(options -> movements.message(op, tensor, peer, tag, options));
     return this;
   }
 

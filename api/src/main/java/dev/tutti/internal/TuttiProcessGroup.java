@@ -358,17 +358,17 @@ final class TuttiProcessGroup implements ProcessGroup {
 
   @Override
   public Work send(Tensor tensor, int peer, int tag, CallOptions options) {
-    return runner.submit(movements.send(tensor, peer, tag, options));
+    return runner.submit(movements.message(OpType.SEND, tensor, peer, tag, options));
   }
 
   @Override
   public Work recv(Tensor tensor, int peer, int tag, CallOptions options) {
-    return runner.submit(movements.recv(tensor, peer, tag, options));
+    return runner.submit(movements.message(OpType.RECV, tensor, peer, tag, options));
   }
 
   @Override
   public Work recvAnySource(Tensor tensor, int tag, CallOptions options) {
-    return runner.submit(movements.recvAnySource(tensor, tag, options));
+    return runner.submit(movements.message(OpType.RECV_ANY_SOURCE, tensor, -1, tag, options));
   }
 
   @Override

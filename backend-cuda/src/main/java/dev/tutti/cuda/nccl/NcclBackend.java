@@ -70,7 +70,7 @@ public final class NcclBackend implements Backend {
     this.size = size;
     this.communicator = communicator;
     this.lane = lane;
-    this.reductions = new NcclReductions(lane, rank);
+    this.reductions = new NcclReductions(rank);
     this.exchanges = new NcclExchanges(lane, rank, size);
     this.flatParts = new FlatParts(device, lane, rank);
     this.messages = messages;
@@ -121,12 +121,20 @@ public final class NcclBackend implements Backend {
   @Override
   public void allReduce(Operation op, Tensor tensor, ReduceOp reduceOp) {
     long address = address(op, tensor);
-    reductions.put(
+    put(
         op,
         tensor,
         reduceOp,
         (nccl, count, type, operator, handle, stream) ->
             nccl.allReduce(address, address, count, type, operator, handle, stream));
+  }
+
+  /** Puts a reduction into the current stream, unless there is nothing to reduce. */
+  private void put(Operation op, Tensor like, ReduceOp reduceOp, NcclReductions.Call call) {
+    NcclLauncher.Call reduction = reductions.of(op, like, reduceOp, call);
+    if (like.numel() > 0) {
+      lane.put(op, reduction);
+    }
   }
 
   @Override
@@ -150,13 +158,13 @@ public final class NcclBackend implements Backend {
   @Override
   public void allReduceCoalesced(Operation op, List<Tensor> tensors, ReduceOp reduceOp) {
     check(op, tensors);
-    reductions.putAll(op, tensors, reduceOp);
+    lane.put(op, reductions.ofAll(op, tensors, reduceOp));
   }
 
   @Override
   public void reduce(Operation op, Tensor tensor, ReduceOp reduceOp, int root) {
     long address = address(op, tensor);
-    reductions.put(
+    put(
         op,
         tensor,
         reduceOp,
@@ -170,7 +178,7 @@ public final class NcclBackend implements Backend {
   }
 
   private void reduceScatter(Operation op, Tensor output, long to, long from, ReduceOp reduceOp) {
-    reductions.put(
+    put(
         op,
         output,
         reduceOp,

@@ -10,7 +10,6 @@ import java.util.List;
  * operator, which is made and freed for a call where it has a factor.
  */
 final class NcclReductions {
-  private final NcclLauncher lane;
   private final int rank;
 
   /** Is a call that reduces. */
@@ -29,41 +28,35 @@ final class NcclReductions {
     int run(NcclCalls nccl, long count, int type, int operator, long handle, long stream);
   }
 
-  NcclReductions(NcclLauncher lane, int rank) {
-    this.lane = lane;
+  NcclReductions(int rank) {
     this.rank = rank;
   }
 
   /**
-   * Puts a call into the current stream, unless there is nothing to reduce.
+   * Says how to call NCCL.
    *
    * @param like has the type and number of the elements
    * @throws UnsupportedOperationException if NCCL does not reduce them so
    */
-  void put(Operation op, Tensor like, ReduceOp reduceOp, Call call) {
+  NcclLauncher.Call of(Operation op, Tensor like, ReduceOp reduceOp, Call call) {
     requireReducible(op, like, reduceOp);
-    if (like.numel() > 0) {
-      lane.put(op, (nccl, handle, stream) -> run(nccl, handle, stream, like, reduceOp, call));
-    }
+    return (nccl, handle, stream) -> run(nccl, handle, stream, like, reduceOp, call);
   }
 
   /**
-   * Puts the reductions of tensors to all ranks into the current stream, as one.
+   * Says how to call NCCL for the reductions of tensors to all ranks, as one.
    *
    * @throws UnsupportedOperationException if NCCL does not reduce one of them so
    */
-  void putAll(Operation op, List<Tensor> tensors, ReduceOp reduceOp) {
+  NcclLauncher.Call ofAll(Operation op, List<Tensor> tensors, ReduceOp reduceOp) {
     tensors.forEach(tensor -> requireReducible(op, tensor, reduceOp));
-    lane.put(
-        op,
-        (nccl, handle, stream) -> {
-          int first = NcclResult.SUCCESS;
-          for (Tensor tensor : tensors) {
-            first =
-                NcclResult.firstFailure(first, reduceToAll(nccl, handle, stream, tensor, reduceOp));
-          }
-          return first;
-        });
+    return (nccl, handle, stream) -> {
+      int first = NcclResult.SUCCESS;
+      for (Tensor tensor : tensors) {
+        first = NcclResult.firstFailure(first, reduceToAll(nccl, handle, stream, tensor, reduceOp));
+      }
+      return first;
+    };
   }
 
   private static int reduceToAll(
