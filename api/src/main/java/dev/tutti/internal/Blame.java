@@ -6,6 +6,7 @@ import dev.tutti.StoreSilentException;
 import dev.tutti.StoreTimeoutException;
 import dev.tutti.internal.FailureEvent.Kind;
 import dev.tutti.spi.PeerLostException;
+import java.io.IOException;
 import java.util.concurrent.TimeoutException;
 
 /**
@@ -30,7 +31,11 @@ record Blame(Kind kind, int rank) {
    *    others is named. Without such a majority nobody is named; the text says what each called.
    * 6. An operation ran out of time, and the store answers: every rank that is alive publishes how far
    *    it came, and the Ledger says what that proves: whose calls do not fit (5), who does not answer,
-   *    has not come, closed, or does nothing while a peer waits for its message.
+   *    has not come, closed, or does nothing while a peer waits for its message. So it is while ranks
+   *    make a group: a rank that answers waits for another one itself.
+   * 7. A peer that gave up because of somebody whom it cannot name is not to blame: the ranks ask (6).
+   * 8. While a group is set up, a connection that was reset or refused may be one that the peer closed
+   *    unseen as it gave up. Its report is awaited for a second; without one it is lost (2).
    *
    * A rank that stood still does not judge: the ends and the deadlines that it finds when it goes on
    * are what others made of its silence. It names itself, unless another rank told its own finding.
@@ -70,7 +75,27 @@ record Blame(Kind kind, int rank) {
     if (cause instanceof MismatchException) {
       return new Blame(Kind.MISMATCH, -1);
     }
+    if (named < 0 && isOfNobody(cause)) {
+      return new Blame(Kind.TIMEOUT, -1);
+    }
     return named < 0 ? new Blame(Kind.FAILED, self) : new Blame(Kind.PEER_LOST, named);
+  }
+
+  /** Tells whether a failure is the end of a peer that gave up because of somebody else. */
+  private static boolean isOfNobody(Throwable cause) {
+    return cause instanceof PeerLostException lost && lost.peer() < 0;
+  }
+
+  /**
+   * Tells whether a failure of a set-up may be the end of a peer that gave up, and tells why
+   * through the store: it said that it leaves, or reset or refused a connection that it never took.
+   */
+  static boolean mayBeExplained(Throwable cause) {
+    Throwable t = cause;
+    while (t != null && !(t instanceof PeerLostException)) {
+      t = t.getCause();
+    }
+    return t != null && (isOfNobody(t) || t.getCause() instanceof IOException);
   }
 
   /**

@@ -1,6 +1,7 @@
 package dev.tutti.internal;
 
 import dev.tutti.BackendException;
+import dev.tutti.CollectiveException;
 import dev.tutti.Device;
 import dev.tutti.GroupOptions;
 import dev.tutti.ProcessGroup;
@@ -8,6 +9,7 @@ import dev.tutti.RendezvousException;
 import dev.tutti.Settings;
 import dev.tutti.StoreConnectionException;
 import dev.tutti.spi.BackendProvider;
+import dev.tutti.spi.PeerLostException;
 import java.time.Duration;
 import java.util.LinkedHashMap;
 import java.util.List;
@@ -67,9 +69,21 @@ public final class Bootstrap {
       if (group != null) {
         group.close();
       }
-      job.close(true, -1);
+      job.close(true, failedRank(e));
       throw failures.of(e, missing);
     }
+  }
+
+  /** Returns whom a failure names, for whom nobody need wait; -1 if it names nobody. */
+  private static int failedRank(Throwable failure) {
+    int named = -1;
+    for (Throwable t = failure; t != null && named < 0; t = t.getCause()) {
+      named =
+          t instanceof CollectiveException agreed
+              ? agreed.failedRank()
+              : PeerLostException.rankIn(t);
+    }
+    return named;
   }
 
   /** Meets the others, not at the store of a job that is over, whose server is about to end. */

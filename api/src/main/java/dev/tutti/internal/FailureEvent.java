@@ -83,6 +83,11 @@ record FailureEvent(
     return kind == Kind.PEER_LOST && reporter == failedRank;
   }
 
+  /** Tells whether ranks that make a group waited for each other through the store. */
+  boolean isOfMeeting() {
+    return kind == Kind.TIMEOUT && sequence == 0 && failedRank != reporter;
+  }
+
   /** Returns what the loss of a rank is to a group; null if that rank is not in it. */
   @Nullable FailureEvent inGroup(String name, List<Integer> globalRanks) {
     int inGroup = globalRanks.indexOf(failedRank);

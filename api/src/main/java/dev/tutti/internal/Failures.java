@@ -295,7 +295,9 @@ final class Failures {
     if (earlier != null) {
       return earlier;
     }
-    Finding own = Ledger.gather(group, event, System.nanoTime() + LEDGER_NANOS);
+    Finding own =
+        Ledger.gather(
+            group.monitor, group.name, group.globalRanks, event, System.nanoTime() + LEDGER_NANOS);
     return group.monitor.agree(group.name, own);
   }
 

@@ -13,7 +13,7 @@ record Finding(int failedRank, String text) {
 
   /** Joins two findings; the first blame counts. */
   Finding and(Finding other) {
-    String both = text.isEmpty() ? other.text : text + ", " + other.text;
+    String both = text + (text.isEmpty() || other.text.isEmpty() ? "" : ", ") + other.text;
     return new Finding(failedRank < 0 ? other.failedRank : failedRank, both);
   }
 

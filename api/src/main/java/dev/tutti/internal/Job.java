@@ -2,22 +2,16 @@ package dev.tutti.internal;
 
 import dev.tutti.BackendException;
 import dev.tutti.Device;
-import dev.tutti.FailureInfo;
-import dev.tutti.OpType;
 import dev.tutti.RendezvousException;
 import dev.tutti.Settings;
 import dev.tutti.Store;
 import dev.tutti.StoreClosedException;
-import dev.tutti.StoreConnectionException;
-import dev.tutti.StoreSilentException;
-import dev.tutti.StoreTimeoutException;
 import dev.tutti.TuttiException;
 import dev.tutti.internal.UninterruptedStore.SetUp;
 import dev.tutti.spi.Backend;
 import dev.tutti.spi.BackendContext;
 import dev.tutti.spi.BackendProvider;
 import dev.tutti.spi.PeerLateException;
-import dev.tutti.spi.PeerLostException;
 import dev.tutti.store.PrefixStore;
 import java.lang.System.Logger.Level;
 import java.time.Duration;
@@ -30,7 +24,6 @@ import java.util.List;
 import java.util.Map;
 import java.util.Objects;
 import java.util.Set;
-import java.util.concurrent.TimeoutException;
 import java.util.stream.IntStream;
 import org.jspecify.annotations.Nullable;
 
@@ -158,8 +151,10 @@ final class Job {
       stores.put(type, new UninterruptedStore(new PrefixStore(type + "/", store), setUp));
     }
     Runnable end = () -> stores.values().forEach(Store::close);
-    EarlyFailures early = new EarlyFailures(end);
-    monitor.join(name, globalRanks, event -> end.run());
+    SetUpFailure failure =
+        new SetUpFailure(monitor, name, groupRank, globalRanks, parent != null, end);
+    EarlyFailures early = new EarlyFailures(end, failure);
+    monitor.join(name, globalRanks, failure::heard);
     if (parent != null) {
       parent.failures.whenFailing(end);
     }
@@ -205,7 +200,7 @@ final class Job {
           // The others hear of that failure, and are not told of this one, which follows from it.
           throw e;
         }
-        throw setUpFailed(name, groupRank, globalRanks.size(), parent != null, early.causeOf(e));
+        throw failure.of(early.causeOf(e));
       } finally {
         monitor.leave(name);
       }
@@ -236,68 +231,6 @@ final class Job {
             && (own.type().equals(type)
                 || (provider.isOneForAllDevices() && provider.deviceTypes().contains(own.type())));
     return own != null && fits ? own : new Device(type, 0);
-  }
-
-  /**
-   * Tells the other ranks, and returns what to throw: the first failure of all; its own if the
-   * others have only seen that a rank is gone, which may be this one, or another for the same
-   * cause.
-   */
-  private RuntimeException setUpFailed(
-      String name, int groupRank, int groupSize, boolean isPart, RuntimeException cause) {
-    FailureEvent own = setUpEvent(name, groupRank, cause, monitor.serverOf(name));
-    if (isPart && Watchdog.stoodStill() && Blame.mayFollowFromStandstill(own, groupRank)) {
-      own = own.asTimeout().naming(groupRank, Blame.ofStandstill(groupRank).text());
-    }
-    if (cause instanceof StoreSilentException) {
-      monitor.noteSilence();
-    }
-    Verdict first = new Verdict(monitor.report(own));
-    FailureInfo info =
-        new FailureInfo(
-            name,
-            groupRank,
-            groupSize,
-            OpType.INIT,
-            0,
-            first.event().failedRank(),
-            first.failedRank(),
-            Duration.ZERO);
-    if (RankAgreement.isRefusal(first.event())) {
-      return RankAgreement.failure(first.text(), info);
-    }
-    boolean knowsMore =
-        own.kind() == FailureEvent.Kind.FAILED
-            && !(cause instanceof StoreClosedException)
-            && first.event().kind() == FailureEvent.Kind.PEER_LOST;
-    if (first.event().reporter() == groupRank && isPart && own.kind() != FailureEvent.Kind.FAILED) {
-      return first.exception(info, cause);
-    }
-    if (first.event().reporter() == groupRank || knowsMore) {
-      return cause;
-    }
-    return first.exception(info, cause);
-  }
-
-  private static FailureEvent setUpEvent(String name, int groupRank, Throwable cause, int server) {
-    Blame blame = new Blame(FailureEvent.Kind.FAILED, groupRank);
-    for (Throwable t = cause; t != null; t = t.getCause()) {
-      if (t instanceof PeerLostException
-          || t instanceof TimeoutException
-          || t instanceof StoreTimeoutException
-          || t instanceof StoreConnectionException) {
-        blame = Blame.of(t, PeerLostException.rankIn(t), groupRank, server);
-      }
-    }
-    return new FailureEvent(
-        name,
-        blame.kind(),
-        groupRank,
-        blame.rank(),
-        OpType.INIT,
-        0,
-        Duration.ZERO,
-        Failures.textOf(cause));
   }
 
   private BoundBackend bind(
@@ -351,12 +284,14 @@ final class Job {
   /** Keeps the first failure that a backend reports before its group is there, and ends set-up. */
   private static final class EarlyFailures implements BackendContext.FailureListener {
     private final Runnable end;
+    private final SetUpFailure setUp;
     private @Nullable Group group;
     private @Nullable Throwable cause;
     private int rank;
 
-    EarlyFailures(Runnable end) {
+    EarlyFailures(Runnable end, SetUpFailure setUp) {
       this.end = end;
+      this.setUp = setUp;
     }
 
     @Override
@@ -370,10 +305,23 @@ final class Job {
         }
       }
       if (target == null) {
-        end.run();
+        if (Blame.mayBeExplained(newCause)) {
+          setUp.unlessExplained(this::endIfOpen);
+        } else {
+          end.run();
+        }
       } else {
         target.peerFailed(newCause, failedRank);
       }
+    }
+
+    private void endIfOpen() {
+      synchronized (this) {
+        if (group != null) {
+          return;
+        }
+      }
+      end.run();
     }
 
     /**

@@ -3,6 +3,7 @@ package dev.tutti.internal;
 import dev.tutti.OpType;
 import dev.tutti.internal.Progress.Pending;
 import java.util.HashSet;
+import java.util.List;
 import java.util.Set;
 import java.util.SortedMap;
 import java.util.TreeMap;
@@ -23,21 +24,41 @@ final class Ledger {
       "; a send waits for its recv, so where all send first nobody goes on: call recv first,"
           + " withAsync(), or batch both";
 
-  private final Group group;
+  private final JobMonitor monitor;
+  private final String group;
+  private final List<Integer> globalRanks;
   private final FailureEvent event;
   private final long deadlineNanos;
 
-  private Ledger(Group group, FailureEvent event, long deadlineNanos) {
+  private Ledger(
+      JobMonitor monitor,
+      String group,
+      List<Integer> globalRanks,
+      FailureEvent event,
+      long deadlineNanos) {
+    this.monitor = monitor;
     this.group = group;
+    this.globalRanks = globalRanks;
     this.event = event;
     this.deadlineNanos = deadlineNanos;
   }
 
-  /** Asks the other ranks where they stand; ranks that are alive answer by themselves. */
-  static Finding gather(Group group, FailureEvent event, long deadlineNanos) {
-    Ledger ledger = new Ledger(group, event, deadlineNanos);
+  /**
+   * Asks the other ranks where they stand; ranks that are alive answer by themselves.
+   *
+   * @param group its name
+   * @param globalRanks for each rank of the group its rank among all
+   * @param deadlineNanos of all answers, in terms of {@link System#nanoTime()}
+   */
+  static Finding gather(
+      JobMonitor monitor,
+      String group,
+      List<Integer> globalRanks,
+      FailureEvent event,
+      long deadlineNanos) {
+    Ledger ledger = new Ledger(monitor, group, globalRanks, event, deadlineNanos);
     if (event.sequence() == 0) {
-      return Finding.NONE;
+      return event.isOfMeeting() ? ledger.ofMeeting() : Finding.NONE;
     }
     if (event.kind() == FailureEvent.Kind.MISMATCH) {
       return event.op().isPointToPoint() ? Finding.NONE : ledger.ofMismatch();
@@ -53,17 +74,39 @@ final class Ledger {
   }
 
   private @Nullable Progress progressOf(int rank) {
-    return group.monitor.progressOf(group.name, group.globalRanks.get(rank), deadlineNanos);
+    return monitor.progressOf(group, globalRanks.get(rank), deadlineNanos);
   }
 
   private boolean hasJoined(int rank) {
-    return group.monitor.hasJoined(group.globalRanks.get(rank));
+    return monitor.hasJoined(globalRanks.get(rank));
+  }
+
+  /**
+   * Finds out who kept ranks waiting that make a group: the first that does not answer, else of
+   * those that were to tell what group they want the first that is not about to.
+   */
+  private Finding ofMeeting() {
+    Finding silent = Finding.NONE;
+    Finding absent = Finding.NONE;
+    for (int r = 0; r < globalRanks.size(); r++) {
+      if (!hasJoined(r)) {
+        continue;
+      }
+      Progress progress = progressOf(r);
+      if (progress == null) {
+        silent = silent.and(new Finding(r, "rank " + r + " does not answer"));
+      } else if (event.op() == OpType.SPLIT && progress.joining().isEmpty()) {
+        String how = progress.closed() ? " closed the group" : " has not come";
+        absent = absent.and(new Finding(r, "rank " + r + how + progress.afterRefusal()));
+      }
+    }
+    return silent.and(absent);
   }
 
   private Finding ofCollective(long sequence) {
     Finding found = Finding.NONE;
     SortedMap<Integer, Progress> answers = new TreeMap<>();
-    for (int r = 0; r < group.size; r++) {
+    for (int r = 0; r < globalRanks.size(); r++) {
       Progress progress = progressOf(r);
       if (progress == null) {
         found = found.and(silence(r));
@@ -92,24 +135,24 @@ final class Ledger {
                         + progress.afterRefusal()));
       }
     }
-    Finding all = Disagreement.of(answers, group.size).and(found);
+    Finding all = Disagreement.of(answers, globalRanks.size()).and(found);
     return all.text().isEmpty() ? new Finding(-1, "all ranks have come to it by now") : all;
   }
 
   private Finding ofMismatch() {
     SortedMap<Integer, Progress> answers = new TreeMap<>();
-    for (int r = 0; r < group.size; r++) {
+    for (int r = 0; r < globalRanks.size(); r++) {
       Progress progress = progressOf(r);
       if (progress != null) {
         answers.put(r, progress);
       }
     }
-    return Disagreement.of(answers, group.size);
+    return Disagreement.of(answers, globalRanks.size());
   }
 
   private Finding ofAnySource() {
     Finding found = Finding.NONE;
-    for (int r = 0; r < group.size; r++) {
+    for (int r = 0; r < globalRanks.size(); r++) {
       if (r != event.reporter() && progressOf(r) == null) {
         found = found.and(silence(r));
       }

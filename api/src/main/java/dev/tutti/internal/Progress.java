@@ -78,6 +78,12 @@ record Progress(
     return whom + (peer < 0 ? " with tag " : ", tag ") + tag;
   }
 
+  /** Says that a rank waits for the others of a group that is being set up. */
+  static Progress ofSetUp(String group) {
+    return new Progress(
+        false, 0, "", "the set-up of group " + group, Map.of(), Map.of(), List.of(), List.of());
+  }
+
   /** Tells whether a message waits for its other side. */
   boolean waitsIn(OpType type, int peer, int tag) {
     return pending.stream()

@@ -88,7 +88,12 @@ final class Subgroups {
     List<Member> all =
         isAlone()
             ? alone(color, key)
-            : orFail(OpType.SPLIT, () -> exchange("split/" + name + "/", color, key, deadline));
+            : orFail(
+                OpType.SPLIT,
+                () ->
+                    joining(
+                        "split number " + name,
+                        () -> exchange("split/" + name + "/", color, key, deadline)));
     if (color < 0) {
       return Optional.empty();
     }
@@ -147,7 +152,7 @@ final class Subgroups {
               group.name,
               Kind.TIMEOUT,
               group.rank,
-              missing.get(0),
+              missing.size() == 1 ? missing.get(0) : -1,
               OpType.SPLIT,
               0,
               Duration.ofNanos(System.nanoTime() - start),
@@ -182,16 +187,15 @@ final class Subgroups {
     group.ensureUsable(type);
     List<Integer> globalRanks = ranks.stream().map(group.globalRanks::get).toList();
     Group created;
-    group.joining = "the set-up of group " + name + " of ranks " + RankAgreement.text(ranks);
     try {
-      created = job.createGroup(name, rank, globalRanks, group.timeout(), deadline, group, ranks);
+      created =
+          joining(
+              "the set-up of group " + name + " of ranks " + RankAgreement.text(ranks),
+              () ->
+                  job.createGroup(
+                      name, rank, globalRanks, group.timeout(), deadline, group, ranks));
     } catch (RuntimeException e) {
       throw orFailureOfGroup(type, e);
-    } finally {
-      // Where the group failed meanwhile, the others are told what this rank was in.
-      if (!group.failures.isFailing()) {
-        group.joining = "";
-      }
     }
     ProcessGroup child = new TuttiProcessGroup(created, job, children::remove);
     children.add(child);
@@ -201,6 +205,19 @@ final class Subgroups {
       throw group.closed(type);
     }
     return Optional.of(child);
+  }
+
+  /** Makes a step that waits for the other ranks; says so to those that ask meanwhile. */
+  private <T> T joining(String what, Supplier<T> step) {
+    group.joining = what;
+    try {
+      return step.get();
+    } finally {
+      // Where the group failed meanwhile, the others are told what this rank was in.
+      if (!group.failures.isFailing()) {
+        group.joining = "";
+      }
+    }
   }
 
   /** Takes part in making a group of others, for backends whose ranks all have to. */

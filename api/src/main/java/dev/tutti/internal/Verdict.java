@@ -27,7 +27,9 @@ record Verdict(FailureEvent event, int failedRank, String text, boolean closed) 
   Verdict(FailureEvent event, Finding finding) {
     this(
         event,
-        event.failedRank() >= 0 ? event.failedRank() : finding.failedRank(),
+        event.failedRank() < 0 || (event.isOfMeeting() && finding.failedRank() >= 0)
+            ? finding.failedRank()
+            : event.failedRank(),
         finding.text().isEmpty() ? event.message() : event.message() + "; " + finding.text(),
         false);
   }

@@ -1,5 +1,6 @@
 package dev.tutti.spi;
 
+import java.util.ArrayList;
 import java.util.List;
 import java.util.concurrent.TimeoutException;
 import java.util.stream.Collectors;
@@ -11,7 +12,7 @@ import java.util.stream.Collectors;
 public final class PeerLateException extends TimeoutException {
   private static final long serialVersionUID = 1L;
 
-  private final int peer;
+  private final ArrayList<Integer> peers;
 
   /**
    * Creates an exception.
@@ -21,7 +22,7 @@ public final class PeerLateException extends TimeoutException {
    */
   public PeerLateException(List<Integer> late, String what) {
     super(ranks(late) + " " + what);
-    this.peer = late.get(0);
+    this.peers = new ArrayList<>(late);
   }
 
   /**
@@ -37,6 +38,11 @@ public final class PeerLateException extends TimeoutException {
 
   /** Returns the rank to blame. */
   public int peer() {
-    return peer;
+    return peers.get(0);
+  }
+
+  /** Returns the ranks that are late, the one to blame first. */
+  public List<Integer> peers() {
+    return List.copyOf(peers);
   }
 }

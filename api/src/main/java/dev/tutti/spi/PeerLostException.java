@@ -12,7 +12,8 @@ public final class PeerLostException extends TuttiException {
   /**
    * Creates an exception.
    *
-   * @param peer the rank to blame
+   * @param peer the rank to blame; -1 if a peer gave up because of another one that it does not
+   *     know
    * @param message what was seen
    * @param cause the failure below, if there is one
    */
@@ -34,7 +35,7 @@ public final class PeerLostException extends TuttiException {
     };
   }
 
-  /** Returns the rank to blame. */
+  /** Returns the rank to blame, or -1. */
   public int peer() {
     return peer;
   }

@@ -2,6 +2,7 @@ package dev.tutti.internal;
 
 import static org.assertj.core.api.Assertions.assertThat;
 
+import dev.tutti.BackendException;
 import dev.tutti.MismatchException;
 import dev.tutti.OpType;
 import dev.tutti.StoreConnectionException;
@@ -11,6 +12,7 @@ import dev.tutti.internal.FailureEvent.Kind;
 import dev.tutti.internal.Progress.Issued;
 import dev.tutti.spi.PeerLateException;
 import dev.tutti.spi.PeerLostException;
+import java.io.IOException;
 import java.util.List;
 import java.util.Map;
 import java.util.SortedMap;
@@ -53,6 +55,22 @@ class BlameTest {
     assertThat(of(new MismatchException("other size"), 2)).isEqualTo(new Blame(Kind.MISMATCH, -1));
     assertThat(Blame.ofPeer(new MismatchException("other size"), -1, 1))
         .isEqualTo(new Blame(Kind.MISMATCH, -1));
+  }
+
+  @Test
+  void aPeerThatGaveUpForAnotherOneIsNotNamed() {
+    PeerLostException left = new PeerLostException(-1, "gave up", null);
+    assertThat(of(left, -1)).isEqualTo(new Blame(Kind.TIMEOUT, -1));
+    assertThat(Blame.ofPeer(left, -1, 1)).isEqualTo(new Blame(Kind.TIMEOUT, -1));
+  }
+
+  @Test
+  void theEndOfAPeerMayBeExplainedUnlessItDiedForSure() {
+    PeerLostException reset = new PeerLostException(2, "reset", new IOException("reset"));
+    assertThat(Blame.mayBeExplained(new BackendException("no set-up", reset))).isTrue();
+    assertThat(Blame.mayBeExplained(new PeerLostException(-1, "gave up", null))).isTrue();
+    assertThat(Blame.mayBeExplained(new PeerLostException(2, "end", null))).isFalse();
+    assertThat(Blame.mayBeExplained(new IOException("reset"))).isFalse();
   }
 
   private static Finding disagreement(long... numels) {

@@ -24,8 +24,8 @@ final class Header {
 
   /**
    * A rank of Tutti leaves and says why; sent only to ranks that {@code PeerAddress} shows to be
-   * Tutti's own. The field {@code slot} holds a rank to blame, or {@link #CLEAN} or {@link
-   * #UNKNOWN}.
+   * Tutti's own. The field {@code slot} holds a rank to blame, maybe the sender itself, or {@link
+   * #CLEAN} or {@link #UNKNOWN}.
    */
   static final int FAREWELL = 0x54757474;
 

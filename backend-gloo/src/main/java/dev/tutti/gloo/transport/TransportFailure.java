@@ -1,12 +1,14 @@
 package dev.tutti.gloo.transport;
 
 import dev.tutti.CollectiveException;
+import dev.tutti.StoreException;
 import dev.tutti.spi.BackendContext;
 import dev.tutti.spi.PeerLostException;
 import java.io.IOException;
 import java.lang.System.Logger;
 import java.lang.System.Logger.Level;
 import java.util.concurrent.TimeUnit;
+import java.util.concurrent.TimeoutException;
 import java.util.concurrent.locks.LockSupport;
 import org.jspecify.annotations.Nullable;
 
@@ -83,7 +85,8 @@ final class TransportFailure {
   /**
    * Is told that a rank of Tutti leaves.
    *
-   * @param reason {@link Header#CLEAN}, {@link Header#UNKNOWN} or the rank that it lost
+   * @param reason {@link Header#CLEAN}, {@link Header#UNKNOWN}, the rank that it lost, or its own
+   *     if it failed itself
    */
   void farewell(Pair pair, long reason) {
     left[pair.rank] = true;
@@ -93,12 +96,11 @@ final class TransportFailure {
       failAnyIfAlone(end);
       return;
     }
-    boolean named = reason >= 0 && reason < left.length && reason != pair.rank;
-    int blamed = named ? (int) reason : pair.rank;
+    int blamed = reason >= 0 && reason < left.length ? (int) reason : -1;
     String why =
         blamed == transport.rank()
             ? ", since this rank did not answer"
-            : named
+            : blamed >= 0 && blamed != pair.rank
                 ? " after it lost rank " + blamed
                 : " after a failure; its own messages tell more";
     fatal(
@@ -138,7 +140,10 @@ final class TransportFailure {
 
   private boolean tryToEnd(Throwable failure, boolean last) {
     try {
-      fatal(failure, -1);
+      if (cause == null) {
+        report(failure, -1);
+        halt(failure, transport.rank());
+      }
       Throwable known = cause == null ? failure : cause;
       transport.pairs.halt(known);
       transport.requests.failAny(known);
@@ -161,11 +166,29 @@ final class TransportFailure {
 
   /** Ends all that is under way, and tells nobody. */
   void halt(Throwable failure) {
-    int blamed =
-        failure instanceof PeerLostException lost
-            ? lost.peer()
-            : failure instanceof CollectiveException collective ? collective.failedRank() : -1;
-    halt(failure, blamed == transport.rank() ? -1 : blamed);
+    halt(failure, blamedFor(failure));
+  }
+
+  /** Returns whom a failure names: this rank, unless it waited for others; -1 for nobody. */
+  private int blamedFor(Throwable failure) {
+    for (Throwable t = failure; t != null; t = t.getCause()) {
+      switch (t) {
+        case PeerLostException lost -> {
+          return lost.peer();
+        }
+        case CollectiveException collective -> {
+          return collective.failedRank();
+        }
+        case StoreException waited -> {
+          return -1;
+        }
+        case TimeoutException waited -> {
+          return -1;
+        }
+        default -> {}
+      }
+    }
+    return transport.rank();
   }
 
   private void halt(Throwable failure, int blamed) {

@@ -3,7 +3,11 @@ package dev.tutti.gloo.transport;
 import static org.assertj.core.api.Assertions.assertThat;
 import static org.assertj.core.api.Assertions.assertThatThrownBy;
 
+import dev.tutti.CollectiveException;
+import dev.tutti.FailureInfo;
+import dev.tutti.OpType;
 import dev.tutti.RendezvousException;
+import dev.tutti.StoreSilentException;
 import dev.tutti.gloo.transport.RawPeer.Message;
 import dev.tutti.gloo.transport.connect.RankBlob;
 import dev.tutti.spi.PeerLostException;
@@ -20,6 +24,7 @@ import java.util.concurrent.TimeoutException;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.Timeout;
 import org.junit.jupiter.params.ParameterizedTest;
+import org.junit.jupiter.params.provider.CsvSource;
 import org.junit.jupiter.params.provider.ValueSource;
 
 /** Speaks with a transport, rank 0 of 2, byte for byte. */
@@ -209,17 +214,41 @@ class PairTest extends RawPeerScripts {
     assertThat(failures).isEmpty();
   }
 
-  @Test
-  void aFarewellNamesWhoIsToBlame() throws Exception {
+  @ParameterizedTest
+  @CsvSource({"1, 1", Header.UNKNOWN + ", -1"})
+  void aFarewellNamesWhoIsToBlame(long reason, int blamed) throws Exception {
     run(
         true,
         (transport, peer) -> {
-          peer.send(RawPeer.words(48, Header.FAREWELL, Header.UNKNOWN, 0, 0, 0));
+          peer.send(RawPeer.words(48, Header.FAREWELL, reason, 0, 0, 0));
           Failure failure = failures.poll(60, TimeUnit.SECONDS);
           assertThat(failure).isNotNull();
-          assertThat(failure.rank()).isEqualTo(1);
-          assertThat(failure.cause()).hasMessageContaining("gave the group up");
+          assertThat(failure.rank()).isEqualTo(blamed);
+          assertThat(failure.cause())
+              .hasMessageContaining("rank 1 gave the group up")
+              .isInstanceOfSatisfying(
+                  PeerLostException.class, lost -> assertThat(lost.peer()).isEqualTo(blamed));
         });
+  }
+
+  @Test
+  void aFarewellNamesItsRankOnlyAfterAFailureOfItsOwn() throws Exception {
+    run(
+        true,
+        (transport, peer) -> {
+          transport.abort(new CollectiveException("failed", info(0), null));
+          assertThat(peer.receive()).isEqualTo(new Message(Header.FAREWELL, 0, 0, ""));
+        });
+    run(
+        true,
+        (transport, peer) -> {
+          transport.abort(new StoreSilentException("no answer"));
+          assertThat(peer.receive()).isEqualTo(new Message(Header.FAREWELL, Header.UNKNOWN, 0, ""));
+        });
+  }
+
+  private static FailureInfo info(int failedRank) {
+    return new FailureInfo("g", 0, 2, OpType.BARRIER, 1, failedRank, failedRank, Duration.ZERO);
   }
 
   @Test
