@@ -101,13 +101,13 @@ public class SetUp {
   }
 
   private static void join() throws Exception {
-    GroupOptions alone = GroupOptions.defaults().withStore(new HashStore()).withRank(0).withSize(1);
+    GroupOptions alone = GroupOptions.DEFAULT.withStore(new HashStore()).withRank(0).withSize(1);
     try (ProcessGroup group = ProcessGroup.init(alone)) {
       group.barrier();
     }
     System.out.println("UP");
     System.in.read();
-    try (ProcessGroup group = ProcessGroup.init(GroupOptions.defaults())) {
+    try (ProcessGroup group = ProcessGroup.init(GroupOptions.DEFAULT)) {
       System.out.println("MET");
       Tensor sum = Tensor.of(1f);
       group.allReduce(sum, ReduceOp.SUM);

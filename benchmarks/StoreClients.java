@@ -135,7 +135,7 @@ public class StoreClients {
         case "set" -> store.set(key, VALUE);
         case "get" -> store.get(key);
         case "add" -> store.add(key, 1);
-        default -> store.wait(List.of(key));
+        default -> store.await(List.of(key));
       }
       long after = System.nanoTime();
       samples[calls++] = after - before;
@@ -159,7 +159,7 @@ public class StoreClients {
                 long[] woken = new long[WAKE_ROUNDS];
                 for (int round = 0; round < WAKE_ROUNDS; round++) {
                   ready.await();
-                  store.wait(List.of(prefix + round), LIMIT);
+                  store.await(List.of(prefix + round), LIMIT);
                   woken[round] = System.nanoTime();
                 }
                 return woken;

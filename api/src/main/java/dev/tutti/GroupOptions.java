@@ -15,17 +15,13 @@ import org.jspecify.annotations.Nullable;
  * <p>Nothing needs to be said where the environment says it.
  */
 public final class GroupOptions {
-  private static final GroupOptions DEFAULTS = new GroupOptions(new Fields());
+  /** Options that take everything from the environment of this process. */
+  public static final GroupOptions DEFAULT = new GroupOptions(new Fields());
 
   private final Fields fields;
 
   private GroupOptions(Fields fields) {
     this.fields = fields;
-  }
-
-  /** Returns options that take everything from the environment of this process. */
-  public static GroupOptions defaults() {
-    return DEFAULTS;
   }
 
   /**

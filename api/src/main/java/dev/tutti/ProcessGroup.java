@@ -51,7 +51,7 @@ public interface ProcessGroup extends AutoCloseable {
    * @throws PeerFailedException if another rank says that it cannot
    */
   static ProcessGroup init() {
-    return init(GroupOptions.defaults());
+    return init(GroupOptions.DEFAULT);
   }
 
   /**

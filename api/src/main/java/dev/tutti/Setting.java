@@ -151,7 +151,7 @@ public record Setting<T>(
    * @param text digits, then K, M or G (also KiB, MiB, GiB, KB, MB, GB) for powers of 1024
    * @throws IllegalArgumentException if it is not such
    */
-  public static Long parseBytes(String text) {
+  public static long parseBytes(String text) {
     String upper = text.trim().toUpperCase(Locale.ROOT);
     int end = 0;
     while (end < upper.length() && upper.charAt(end) >= '0' && upper.charAt(end) <= '9') {

@@ -2,6 +2,7 @@ package dev.tutti;
 
 import java.util.HashMap;
 import java.util.HashSet;
+import java.util.Locale;
 import java.util.Map;
 import java.util.Optional;
 import java.util.Set;
@@ -11,6 +12,21 @@ import java.util.Set;
  * default, in this order. Immutable.
  */
 public final class Settings {
+  /** Where the value of a setting comes from. */
+  public enum Source {
+    /** The program set it. */
+    PROGRAM,
+    /** The environment has it. */
+    ENVIRONMENT,
+    /** Nobody set it. */
+    DEFAULT;
+
+    /** Returns the name in messages, in lower case. */
+    public String label() {
+      return name().toLowerCase(Locale.ROOT);
+    }
+  }
+
   private final Map<String, String> program;
   private final Map<String, String> environment;
 
@@ -92,7 +108,7 @@ public final class Settings {
               + "='"
               + setting.shown(text)
               + "' (from the "
-              + source(setting)
+              + source(setting).label()
               + ") cannot be read: "
               + e.getMessage()
               + "; it means: "
@@ -102,15 +118,16 @@ public final class Settings {
   }
 
   /**
-   * Tells where a setting's value comes from: {@code program}, {@code environment} or {@code
-   * default}.
+   * Tells where a setting's value comes from.
    *
    * @param setting the setting
    */
-  public String source(Setting<?> setting) {
+  public Source source(Setting<?> setting) {
     if (!program.getOrDefault(setting.name(), "").isEmpty()) {
-      return "program";
+      return Source.PROGRAM;
     }
-    return environment.getOrDefault(setting.name(), "").isEmpty() ? "default" : "environment";
+    return environment.getOrDefault(setting.name(), "").isEmpty()
+        ? Source.DEFAULT
+        : Source.ENVIRONMENT;
   }
 }

@@ -118,8 +118,8 @@ public interface Store extends AutoCloseable {
    * @param keys the keys
    * @throws StoreTimeoutException naming the missing keys, if some are missing at the deadline
    */
-  default void wait(List<String> keys) {
-    wait(keys, timeout());
+  default void await(List<String> keys) {
+    await(keys, timeout());
   }
 
   /**
@@ -129,7 +129,7 @@ public interface Store extends AutoCloseable {
    * @param timeout the deadline from now
    * @throws StoreTimeoutException naming the missing keys, if some are missing by then
    */
-  void wait(List<String> keys, Duration timeout);
+  void await(List<String> keys, Duration timeout);
 
   /**
    * Tells at once whether all keys exist.

@@ -17,7 +17,7 @@ public final class StreamBlocks {
    * @param device whose current stream
    * @param timeout when the stream is released at the latest, counted from when it gets there; zero
    *     never
-   * @return the block; release it by {@link StreamBlock#abort} or {@link StreamBlock#close}
+   * @return the block; release it by {@link StreamBlock#release} or {@link StreamBlock#close}
    * @throws UnsupportedOperationException if no module on the class path blocks streams of such a
    *     device
    * @throws BackendException if the device cannot be used here

@@ -20,11 +20,11 @@ class SettingsTest {
     Settings environment = Settings.ofEnvironment(Map.of("TUTTI_COUNT", "4"));
     Settings program = environment.with(COUNT, "5");
     assertThat(none.get(COUNT)).isEqualTo(3);
-    assertThat(none.source(COUNT)).isEqualTo("default");
+    assertThat(none.source(COUNT)).isEqualTo(Settings.Source.DEFAULT);
     assertThat(environment.get(COUNT)).isEqualTo(4);
-    assertThat(environment.source(COUNT)).isEqualTo("environment");
+    assertThat(environment.source(COUNT)).isEqualTo(Settings.Source.ENVIRONMENT);
     assertThat(program.get(COUNT)).isEqualTo(5);
-    assertThat(program.source(COUNT)).isEqualTo("program");
+    assertThat(program.source(COUNT)).isEqualTo(Settings.Source.PROGRAM);
     assertThat(environment.get(COUNT)).isEqualTo(4);
   }
 
@@ -32,11 +32,11 @@ class SettingsTest {
   void emptyTextIsUnsetEverywhere() {
     Settings settings = Settings.ofEnvironment(Map.of("TUTTI_COUNT", "4")).with(COUNT, "");
     assertThat(settings.get(COUNT)).isEqualTo(4);
-    assertThat(settings.source(COUNT)).isEqualTo("environment");
+    assertThat(settings.source(COUNT)).isEqualTo(Settings.Source.ENVIRONMENT);
     assertThat(settings.text("TUTTI_COUNT")).contains("4");
     Settings empty = Settings.ofEnvironment(Map.of("TUTTI_COUNT", ""));
     assertThat(empty.get(COUNT)).isEqualTo(3);
-    assertThat(empty.source(COUNT)).isEqualTo("default");
+    assertThat(empty.source(COUNT)).isEqualTo(Settings.Source.DEFAULT);
     assertThat(empty.text("TUTTI_COUNT")).isEmpty();
   }
 

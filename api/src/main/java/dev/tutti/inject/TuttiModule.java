@@ -19,7 +19,7 @@ public final class TuttiModule extends AbstractModule {
 
   /** Creates a module that takes everything from the environment of this process. */
   public TuttiModule() {
-    this(GroupOptions.defaults());
+    this(GroupOptions.DEFAULT);
   }
 
   /**

@@ -453,7 +453,7 @@ final class Job {
       }
     }
     if (!waited.isEmpty()) {
-      ownStore.wait(
+      ownStore.await(
           waited,
           failed && limit.compareTo(Duration.ofSeconds(2)) > 0 ? Duration.ofSeconds(2) : limit);
     }

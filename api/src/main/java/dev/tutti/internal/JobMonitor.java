@@ -256,7 +256,7 @@ final class JobMonitor implements AutoCloseable {
         number = delivered + 1;
       }
       try {
-        readStore.wait(List.of(key(number)), SLICE);
+        readStore.await(List.of(key(number)), SLICE);
         deliver(number, FailureEvent.decode(readStore.get(key(number), Duration.ofSeconds(5))));
       } catch (StoreTimeoutException e) {
         LOG.log(Level.TRACE, "rank {0}: no failure so far", rank);

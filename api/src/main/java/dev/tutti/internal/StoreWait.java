@@ -73,7 +73,7 @@ final class StoreWait {
     while (true) {
       Duration left = Deadlines.left(deadlineNanos);
       try {
-        store.wait(keys, left.compareTo(SLICE) < 0 ? left : SLICE);
+        store.await(keys, left.compareTo(SLICE) < 0 ? left : SLICE);
         return true;
       } catch (StoreTimeoutException e) {
         group.failures.throwAgreed();
@@ -113,7 +113,7 @@ final class StoreWait {
   /** Looks for a key; a server is given a second to answer. */
   private boolean isThere(String key) {
     try {
-      store.wait(List.of(key), Duration.ZERO);
+      store.await(List.of(key), Duration.ZERO);
       return true;
     } catch (StoreSilentException e) {
       throw e;

@@ -130,12 +130,12 @@ final class UninterruptedStore implements Store {
   }
 
   @Override
-  public void wait(List<String> keys, Duration timeout) {
+  public void await(List<String> keys, Duration timeout) {
     Boolean _ =
         wait(
             timeout,
             left -> {
-              store.wait(keys, left);
+              store.await(keys, left);
               return true;
             });
   }

@@ -46,10 +46,10 @@ public interface DeviceSession extends AutoCloseable {
    *
    * @param work calls operations
    * @param limit the longest wait
-   * @return nanoseconds from the stream's start of the work to its end, by the device's clock
+   * @return the time from the stream's start of the work to its end, by the device's clock
    * @throws dev.tutti.TuttiException if it is not done by then
    */
-  double time(Runnable work, Duration limit);
+  Duration time(Runnable work, Duration limit);
 
   /**
    * Records what work puts into the stream, without doing it.

@@ -162,7 +162,7 @@ public final class FileStore implements Store {
   }
 
   @Override
-  public void wait(List<String> keys, Duration timeout) {
+  public void await(List<String> keys, Duration timeout) {
     List<String> names = names(keys);
     await(
         timeout,

@@ -94,7 +94,7 @@ public final class HashStore implements Store {
   }
 
   @Override
-  public void wait(List<String> keys, Duration timeout) {
+  public void await(List<String> keys, Duration timeout) {
     List<String> all = Arguments.keys(keys);
     locked(() -> await(all, KeyWaiter.Kind.KEY, timeout, () -> {}));
   }

@@ -87,10 +87,10 @@ public final class PrefixStore implements Store {
   }
 
   @Override
-  public void wait(List<String> keys, Duration timeout) {
+  public void await(List<String> keys, Duration timeout) {
     blocking(
         () -> {
-          store.wait(below(keys), timeout);
+          store.await(below(keys), timeout);
           return true;
         });
   }

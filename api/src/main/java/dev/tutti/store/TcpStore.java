@@ -174,7 +174,7 @@ public final class TcpStore implements Store {
   }
 
   @Override
-  public void wait(List<String> keys, Duration timeout) {
+  public void await(List<String> keys, Duration timeout) {
     List<String> wireKeys = wire(keys);
     long nanos = Arguments.nanos(timeout);
     long deadline = Arguments.deadline(nanos);

@@ -223,7 +223,7 @@ class GroupTest {
             3,
             group -> {
               if (group.rank() == 2) {
-                group.store().wait(List.of("queued0", "queued1"));
+                group.store().await(List.of("queued0", "queued1"));
                 group.abort("out of coffee");
                 return catchThrowable(
                     () -> {

@@ -54,7 +54,7 @@ final class LocalWorld {
       for (int r = 0; r < size; r++) {
         int rank = r;
         GroupOptions options =
-            GroupOptions.defaults()
+            GroupOptions.DEFAULT
                 .withStore(store)
                 .withRank(rank)
                 .withSize(size)

@@ -132,8 +132,7 @@ class ProvidersTest {
   @Test
   void refusesStoresOfAnotherVersion() throws Exception {
     offer(StoreProvider.class, OtherStore.class);
-    GroupOptions options =
-        GroupOptions.defaults().withInitMethod("other://place?rank=0&world_size=1");
+    GroupOptions options = GroupOptions.DEFAULT.withInitMethod("other://place?rank=0&world_size=1");
     assertThatThrownBy(() -> ProcessGroup.init(options))
         .isInstanceOf(RendezvousException.class)
         .hasMessage("store 'other' cannot run here: " + OF_ANOTHER);

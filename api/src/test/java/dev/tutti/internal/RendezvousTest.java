@@ -34,7 +34,7 @@ import org.junit.jupiter.params.provider.CsvSource;
 
 class RendezvousTest {
   private static GroupOptions options(Map<String, String> environment) {
-    return GroupOptions.defaults()
+    return GroupOptions.DEFAULT
         .withProvider(new LocalProvider())
         .withSettings(Settings.ofEnvironment(environment));
   }
@@ -159,7 +159,7 @@ class RendezvousTest {
   @Test
   void namesAnUnknownBackend() {
     GroupOptions options =
-        GroupOptions.defaults().withBackend("smoke").withSettings(Settings.ofEnvironment(Map.of()));
+        GroupOptions.DEFAULT.withBackend("smoke").withSettings(Settings.ofEnvironment(Map.of()));
     assertThatThrownBy(() -> ProcessGroup.init(options))
         .isInstanceOf(BackendException.class)
         .hasMessageContaining("no backend 'smoke' on the class path");
@@ -183,8 +183,8 @@ class RendezvousTest {
     Settings settings =
         Settings.ofEnvironment(Map.of("TUTTI_TIMEOUT", "1.5", "TUTTI_FLIGHT_RECORD", "many"));
     assertThat(settings.get(RuntimeSettings.TIMEOUT)).hasMillis(1500);
-    assertThat(settings.source(RuntimeSettings.TIMEOUT)).isEqualTo("environment");
-    assertThat(settings.source(RuntimeSettings.CLOSE_TIMEOUT)).isEqualTo("default");
+    assertThat(settings.source(RuntimeSettings.TIMEOUT)).isEqualTo(Settings.Source.ENVIRONMENT);
+    assertThat(settings.source(RuntimeSettings.CLOSE_TIMEOUT)).isEqualTo(Settings.Source.DEFAULT);
     assertThat(settings.with(RuntimeSettings.TIMEOUT, "2m").get(RuntimeSettings.TIMEOUT))
         .hasMinutes(2);
     assertThatThrownBy(() -> settings.get(RuntimeSettings.FLIGHT_RECORD))
@@ -219,7 +219,7 @@ class RendezvousTest {
     List<Callable<Float>> ranks = new ArrayList<>();
     for (int r = 0; r < 3; r++) {
       GroupOptions options =
-          GroupOptions.defaults()
+          GroupOptions.DEFAULT
               .withProvider(provider)
               .withSettings(Settings.ofEnvironment(environment))
               .withTimeout(Duration.ofSeconds(30))

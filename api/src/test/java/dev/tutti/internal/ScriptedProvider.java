@@ -65,7 +65,7 @@ final class ScriptedProvider implements BackendProvider {
       environment.put(settings[i], settings[i + 1]);
     }
     return ProcessGroup.init(
-        GroupOptions.defaults()
+        GroupOptions.DEFAULT
             .withStore(new HashStore())
             .withRank(rank)
             .withSize(size)

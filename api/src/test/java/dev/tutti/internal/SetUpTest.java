@@ -84,7 +84,7 @@ class SetUpTest {
         catchThrowable(
             () ->
                 ProcessGroup.init(
-                    GroupOptions.defaults()
+                    GroupOptions.DEFAULT
                         .withStore(new HashStore())
                         .withRank(0)
                         .withSize(2)
@@ -120,7 +120,7 @@ class SetUpTest {
         catchThrowable(
             () ->
                 ProcessGroup.init(
-                    GroupOptions.defaults()
+                    GroupOptions.DEFAULT
                         .withStore(new HashStore())
                         .withRank(0)
                         .withSize(2)
@@ -188,7 +188,7 @@ class SetUpTest {
             provider,
             (options, rank) -> {
               if (rank == 0) {
-                store.wait(List.of("tutti/0/joined/1"), Duration.ofSeconds(20));
+                store.await(List.of("tutti/0/joined/1"), Duration.ofSeconds(20));
                 assertThatThrownBy(() -> ProcessGroup.init(options.withRank(1)))
                     .isInstanceOf(RendezvousException.class)
                     .hasMessageStartingWith(
@@ -236,7 +236,7 @@ class SetUpTest {
   }
 
   private static GroupOptions at(int port, int rank) {
-    return GroupOptions.defaults()
+    return GroupOptions.DEFAULT
         .withInitMethod("tcp://127.0.0.1:" + port)
         .withRank(rank)
         .withSize(2)
@@ -337,7 +337,7 @@ class SetUpTest {
     provider.create =
         context -> {
           if (context.rank() == 1) {
-            context.store().wait(List.of("there"), Duration.ofSeconds(10));
+            context.store().await(List.of("there"), Duration.ofSeconds(10));
             throw new IllegalStateException("out of sockets");
           }
         };
@@ -380,7 +380,7 @@ class SetUpTest {
     assertThatThrownBy(
             () ->
                 ProcessGroup.init(
-                    GroupOptions.defaults()
+                    GroupOptions.DEFAULT
                         .withProvider(provider)
                         .withTimeout(Duration.ofSeconds(2))
                         .withSettings(Settings.ofEnvironment(environment))))
@@ -413,7 +413,7 @@ class SetUpTest {
     provider.create =
         context -> {
           if (context.rank() == 1) {
-            context.store().wait(List.of("never"), Duration.ofSeconds(20));
+            context.store().await(List.of("never"), Duration.ofSeconds(20));
           }
           throw new TimeoutException("rank 2 did not connect");
         };
@@ -449,7 +449,7 @@ class SetUpTest {
     AtomicInteger closed = new AtomicInteger();
     provider.close = closed::incrementAndGet;
     GroupOptions options =
-        GroupOptions.defaults()
+        GroupOptions.DEFAULT
             .withStore(new HashStore())
             .withRank(0)
             .withSize(2)

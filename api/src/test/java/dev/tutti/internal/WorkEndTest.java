@@ -49,9 +49,9 @@ class WorkEndTest {
         new LocalProvider(),
         group -> {
           if (group.rank() == 0) {
-            group.store().wait(List.of("ready"));
+            group.store().await(List.of("ready"));
             group.send(Tensor.of(1f, 2f), 1);
-            group.store().wait(List.of("done"));
+            group.store().await(List.of("done"));
             return null;
           }
           Work work;

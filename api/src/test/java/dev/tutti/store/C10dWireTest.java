@@ -313,7 +313,7 @@ class C10dWireTest {
   }
 
   private boolean waitFor(String key, Duration timeout) {
-    store.wait(List.of(key), timeout);
+    store.await(List.of(key), timeout);
     return true;
   }
 

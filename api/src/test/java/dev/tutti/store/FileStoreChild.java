@@ -45,7 +45,7 @@ final class FileStoreChild {
     try (FileStore store = new FileStore(Path.of(args[0]), worldSize, TIMEOUT)) {
       if (each < 0) {
         System.out.println("waiting");
-        store.wait(List.of("never"));
+        store.await(List.of("never"));
       }
       store.barrier("barrier", worldSize, TIMEOUT);
       for (int i = 0; i < each; i++) {

@@ -70,7 +70,7 @@ class JobTokenTest {
       assertThatThrownBy(
               () ->
                   ProcessGroup.init(
-                      GroupOptions.defaults().withStore(new HashStore()).withSettings(settings)))
+                      GroupOptions.DEFAULT.withStore(new HashStore()).withSettings(settings)))
           .isInstanceOf(IllegalArgumentException.class)
           .hasMessageContaining("TUTTI_TOKEN");
     }

@@ -61,7 +61,7 @@ class PrefixStoreTest {
   @Test
   void keepsAnInterruptThatIsNotItsOwn() {
     Thread.currentThread().interrupt();
-    assertThatThrownBy(() -> store.wait(List.of("key"), Duration.ofSeconds(10)))
+    assertThatThrownBy(() -> store.await(List.of("key"), Duration.ofSeconds(10)))
         .isNotInstanceOf(StoreTimeoutException.class)
         .hasMessage("interrupted while waiting")
         .hasCauseInstanceOf(InterruptedException.class);

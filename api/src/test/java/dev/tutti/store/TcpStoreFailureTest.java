@@ -185,7 +185,7 @@ class TcpStoreFailureTest {
 
   @Test
   void aWaitEndsSoonAfterItsDeadlineThoughTheServerHangs() throws Exception {
-    endsInTimeThoughTheServerHangs(store -> store.wait(List.of("key"), SHORT), Wire.LOOK);
+    endsInTimeThoughTheServerHangs(store -> store.await(List.of("key"), SHORT), Wire.LOOK);
   }
 
   @Test
@@ -320,7 +320,7 @@ class TcpStoreFailureTest {
     try (TcpStore store = new TcpStore(options(server.port()))) {
       List<Future<?>> blocked = new ArrayList<>();
       blocked.add(threads.submit(() -> store.get("key")));
-      blocked.add(threads.submit(() -> store.wait(List.of("key"))));
+      blocked.add(threads.submit(() -> store.await(List.of("key"))));
       blocked.add(threads.submit(() -> store.queuePop("key", LONG)));
       blocked.add(threads.submit(() -> store.barrier("key", 2, LONG)));
       awaitConnections(store, 1 + blocked.size());

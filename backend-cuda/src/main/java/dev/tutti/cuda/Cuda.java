@@ -21,7 +21,7 @@ import org.jspecify.annotations.Nullable;
  * Is the CUDA driver of this process with its devices. Nothing native loads before {@link #get} is
  * called, and no device is touched before {@link #device} is. Any thread may call any method.
  */
-public final class Cuda implements AutoCloseable {
+public final class Cuda {
   static {
     CudaAccess.provide(new Internals());
   }
@@ -208,10 +208,9 @@ public final class Cuda implements AutoCloseable {
 
   /**
    * Releases all stream blocks, waits until the devices are idle and frees all that was made here,
-   * tensors too. For tests: the driver of a process is never closed but by the end of it.
+   * tensors too. For tests: only the end of a process closes its driver.
    */
-  @Override
-  public void close() {
+  void close() {
     synchronized (devices) {
       if (closed) {
         return;

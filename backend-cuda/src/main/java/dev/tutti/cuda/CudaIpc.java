@@ -167,7 +167,7 @@ public final class CudaIpc implements AutoCloseable {
   }
 
   /** Returns the number of pieces of memory that were freed here and are in use elsewhere. */
-  public int limboSize() {
+  public int pendingReleaseCount() {
     return sender.limbo();
   }
 

@@ -63,11 +63,11 @@ class CudaIpcProcessesTest {
       assertThat(shared.get(0).isReturned()).isTrue();
       assertThat(shared.get(1).isReturned()).isTrue();
       assertThat(shared.get(2).isOpen()).isTrue();
-      assertThat(ipc.limboSize()).isOne();
+      assertThat(ipc.pendingReleaseCount()).isOne();
       second.kill();
       ipc.collect();
       assertThat(ipc.outstanding()).isZero();
-      assertThat(ipc.limboSize()).isZero();
+      assertThat(ipc.pendingReleaseCount()).isZero();
       assertThat(device.sharable().usage().usedBytes()).isZero();
     }
   }

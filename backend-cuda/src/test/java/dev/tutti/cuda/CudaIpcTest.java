@@ -114,7 +114,7 @@ class CudaIpcTest {
         .containsExactly(3, 4, 5, 6);
     arena.close();
     producer.collect();
-    assertThat(producer.limboSize()).isOne();
+    assertThat(producer.pendingReleaseCount()).isOne();
     assertThat(used()).isEqualTo(512);
     assertThat(device.tensors().toHost(received.tensor()).toFloatArray())
         .containsExactly(3, 4, 5, 6);
@@ -124,7 +124,7 @@ class CudaIpcTest {
     assertThat(dead.segment().scope().isAlive()).isFalse();
     assertThatThrownBy(received::tensor).isInstanceOf(IllegalStateException.class);
     assertThat(shared.isReturned()).isTrue();
-    assertThat(producer.limboSize()).isZero();
+    assertThat(producer.pendingReleaseCount()).isZero();
     assertThat(producer.outstanding()).isZero();
     assertThat(used()).isZero();
     assertThat(fake.living("opened memory")).isZero();
@@ -350,7 +350,7 @@ class CudaIpcTest {
     arena.close();
     producer.collect();
     assertThat(producer.outstanding()).isZero();
-    assertThat(producer.limboSize()).isZero();
+    assertThat(producer.pendingReleaseCount()).isZero();
     assertThat(used()).isZero();
     refused(Reason.USED_UP, () -> consumer.open(shared.handle()));
   }
@@ -497,14 +497,14 @@ class CudaIpcTest {
     Tensor tensor = producer.allocate(device, arena, DType.UINT8, 12 << 20);
     SharedTensor shared = producer.share(tensor);
     arena.close();
-    assertThat(producer.limboSize()).isOne();
+    assertThat(producer.pendingReleaseCount()).isOne();
     assertThatThrownBy(() -> device.tensors().allocate(DType.UINT8, 14 << 20))
         .isInstanceOf(CudaException.class);
     ReceivedTensor received = consumer.open(shared.handle());
     received.close();
-    assertThat(producer.limboSize()).isOne();
+    assertThat(producer.pendingReleaseCount()).isOne();
     assertThat(device.tensors().allocate(DType.UINT8, 14 << 20).numel()).isEqualTo(14 << 20);
-    assertThat(producer.limboSize()).isZero();
+    assertThat(producer.pendingReleaseCount()).isZero();
   }
 
   @Test
@@ -519,10 +519,10 @@ class CudaIpcTest {
       for (int i = 0; i < IpcSender.WARN_LIMBO; i++) {
         all.add(freed());
       }
-      assertThat(producer.limboSize()).isEqualTo(1000);
+      assertThat(producer.pendingReleaseCount()).isEqualTo(1000);
       assertThat(warnings).isEmpty();
       all.add(freed());
-      assertThat(producer.limboSize()).isEqualTo(1001);
+      assertThat(producer.pendingReleaseCount()).isEqualTo(1001);
       assertThat(warnings)
           .containsExactly(
               "more than 1000 blocks of device memory were freed here that other processes still"
@@ -530,7 +530,7 @@ class CudaIpcTest {
       all.add(freed());
       assertThat(warnings).hasSize(1);
       all.forEach(SharedTensor::close);
-      assertThat(producer.limboSize()).isZero();
+      assertThat(producer.pendingReleaseCount()).isZero();
       assertThat(used()).isZero();
     } finally {
       logger.removeHandler(capture);
@@ -592,7 +592,7 @@ class CudaIpcTest {
     refused(Reason.USED_UP, () -> consumer.open(unopened.handle()));
     assertThat(device.tensors().toHost(received.tensor()).toFloatArray()).containsExactly(4);
     arena.close();
-    assertThat(producer.limboSize()).isOne();
+    assertThat(producer.pendingReleaseCount()).isOne();
     received.close();
     assertThat(producer.awaitReturned(Duration.ofSeconds(5))).isTrue();
     assertThat(used()).isZero();

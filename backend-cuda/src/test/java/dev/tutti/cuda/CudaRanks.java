@@ -79,7 +79,7 @@ public final class CudaRanks {
   }
 
   public GroupOptions options(HashStore store, int rank, int size) {
-    return GroupOptions.defaults()
+    return GroupOptions.DEFAULT
         .withStore(store)
         .withRank(rank)
         .withSize(size)

@@ -102,11 +102,11 @@ class CudaTest {
   void nothingIsLeftAfterManyCycles() {
     try (FakeCudaDriver fake = new FakeCudaDriver(1)) {
       for (int i = 0; i < 20; i++) {
-        try (Cuda cuda = cuda(fake)) {
-          cuda.device(0).tensors().allocate(DType.FLOAT32, 1000);
-          cuda.device(0).poolStream().await(Until.LONG);
-          assertThat(fake.living()).containsKeys("context", "addresses", "event", "stream");
-        }
+        Cuda cuda = cuda(fake);
+        cuda.device(0).tensors().allocate(DType.FLOAT32, 1000);
+        cuda.device(0).poolStream().await(Until.LONG);
+        assertThat(fake.living()).containsKeys("context", "addresses", "event", "stream");
+        cuda.close();
         assertThat(fake.living()).isEmpty();
       }
     }

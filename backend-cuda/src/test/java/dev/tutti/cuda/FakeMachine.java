@@ -69,6 +69,11 @@ public final class FakeMachine implements AutoCloseable {
     return latch;
   }
 
+  /** Closes the driver, as the end of a process does. */
+  public void closeDriver() {
+    cuda.close();
+  }
+
   /** Closes all and checks that nothing is left. */
   @Override
   public void close() {

@@ -76,7 +76,7 @@ public final class GpuBench {
     int rank = Integer.parseInt(args[2]);
     CudaDevice device = Cuda.get().device(rank);
     GroupOptions options =
-        GroupOptions.defaults()
+        GroupOptions.DEFAULT
             .withInitMethod("file://" + args[1])
             .withRank(rank)
             .withSize(Integer.parseInt(args[3]))

@@ -69,7 +69,7 @@ public final class GpuEnqueueCost {
 
   private void run(HashStore store, int rank) throws Exception {
     GroupOptions options =
-        GroupOptions.defaults()
+        GroupOptions.DEFAULT
             .withStore(store)
             .withRank(rank)
             .withSize(2)

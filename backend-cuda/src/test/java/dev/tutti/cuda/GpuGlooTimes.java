@@ -26,8 +26,7 @@ final class GpuGlooTimes {
   public static void main(String[] args) {
     int local = Integer.parseInt(System.getenv("LOCAL_RANK")) % Cuda.get().deviceCount();
     CudaDevice device = Cuda.get().device(local);
-    GroupOptions options =
-        GroupOptions.defaults().withBackend("gloo").withDevice(Device.cuda(local));
+    GroupOptions options = GroupOptions.DEFAULT.withBackend("gloo").withDevice(Device.cuda(local));
     try (CudaStream.Scope _ = device.poolStream().use();
         ProcessGroup group = ProcessGroup.init(options)) {
       if (args.length > 0 && args[0].equals("--ops")) {

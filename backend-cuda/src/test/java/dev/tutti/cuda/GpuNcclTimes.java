@@ -41,7 +41,7 @@ final class GpuNcclTimes {
     int rank = Integer.parseInt(args[1]);
     CudaDevice device = Cuda.get().device(rank);
     GroupOptions options =
-        GroupOptions.defaults()
+        GroupOptions.DEFAULT
             .withInitMethod("file://" + args[2])
             .withRank(rank)
             .withSize(size)

@@ -36,7 +36,7 @@ final class GpuPeer {
     int local = Integer.parseInt(System.getenv("LOCAL_RANK"));
     CudaDevice device = Cuda.get().device(local);
     GroupOptions options =
-        GroupOptions.defaults()
+        GroupOptions.DEFAULT
             .withBackend(args[0])
             .withDevice(Device.cuda(local))
             .withTimeout(Duration.ofSeconds(Integer.getInteger("seconds", 120)));

@@ -16,7 +16,7 @@ final class GpuRankChild {
     int rank = Integer.parseInt(args[1]);
     CudaDevice device = Cuda.get().device(0);
     GroupOptions options =
-        GroupOptions.defaults()
+        GroupOptions.DEFAULT
             .withInitMethod("file://" + args[0])
             .withRank(rank)
             .withSize(Integer.parseInt(args[2]))

@@ -25,8 +25,7 @@ final class GpuSparseTimes {
   public static void main(String[] args) {
     int local = Integer.parseInt(System.getenv("LOCAL_RANK")) % Cuda.get().deviceCount();
     CudaDevice device = Cuda.get().device(local);
-    GroupOptions options =
-        GroupOptions.defaults().withBackend("gloo").withDevice(Device.cuda(local));
+    GroupOptions options = GroupOptions.DEFAULT.withBackend("gloo").withDevice(Device.cuda(local));
     try (CudaStream.Scope _ = device.poolStream().use();
         ProcessGroup group = ProcessGroup.init(options)) {
       for (String arg : args) {

@@ -48,7 +48,7 @@ final class GpuSurvivor {
   }
 
   private GroupOptions options(String store, int rank, int size, Duration timeout) {
-    return GroupOptions.defaults()
+    return GroupOptions.DEFAULT
         .withInitMethod("file://" + directory + "/" + store)
         .withRank(rank)
         .withSize(size)

@@ -186,7 +186,7 @@ final class IpcCycles {
     }
     return new Remains(
         ipc.outstanding(),
-        ipc.limboSize(),
+        ipc.pendingReleaseCount(),
         ipc.sender().eventsInUse(),
         ipc.sender().counterFiles(),
         device.sharable().usage().usedBytes(),

@@ -100,7 +100,7 @@ final class MixedRanks implements AutoCloseable {
   }
 
   private GroupOptions options(int rank, int size, boolean lazy, Duration timeout) {
-    return GroupOptions.defaults()
+    return GroupOptions.DEFAULT
         .withStore(StallingStore.of(store, stall))
         .withRank(rank)
         .withSize(size)

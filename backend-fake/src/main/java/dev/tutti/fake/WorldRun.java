@@ -109,7 +109,7 @@ final class WorldRun<T> {
 
   private GroupOptions options(int rank) {
     return world.complete(
-        GroupOptions.defaults().withStore(store).withRank(rank).withSize(threads.length));
+        GroupOptions.DEFAULT.withStore(store).withRank(rank).withSize(threads.length));
   }
 
   private void runBody(int rank, ProcessGroup group) {

@@ -32,7 +32,7 @@ class FakeBackendTest {
   }
 
   private static void inGroup(BackendProvider provider, Body body) throws Exception {
-    inGroup(GroupOptions.defaults().withProvider(provider), body);
+    inGroup(GroupOptions.DEFAULT.withProvider(provider), body);
   }
 
   private static void inGroup(GroupOptions options, Body body) throws Exception {
@@ -227,7 +227,7 @@ class FakeBackendTest {
   void collectivesFailOnRequestAndMessagesDoNot() throws Exception {
     Settings settings = Settings.ofEnvironment(Map.of("TUTTI_FAKE_ERROR_ON_COLLECTIVE", "1"));
     inGroup(
-        GroupOptions.defaults().withBackend("fake").withSettings(settings),
+        GroupOptions.DEFAULT.withBackend("fake").withSettings(settings),
         group -> {
           group.send(Tensor.of(1f), 0);
           assertThatThrownBy(group::barrier)
@@ -240,7 +240,7 @@ class FakeBackendTest {
   void settingsChooseUniformRanks() throws Exception {
     Settings settings = Settings.ofEnvironment(Map.of("TUTTI_FAKE_UNIFORM_RANKS", "1"));
     inGroup(
-        GroupOptions.defaults().withBackend("fake").withSettings(settings),
+        GroupOptions.DEFAULT.withBackend("fake").withSettings(settings),
         group -> {
           Tensor tensor = Tensor.of(2);
           group.allReduce(tensor);
@@ -306,7 +306,7 @@ class FakeBackendTest {
     try (HashStore store = new HashStore();
         ProcessGroup group =
             ProcessGroup.init(
-                GroupOptions.defaults()
+                GroupOptions.DEFAULT
                     .withBackend("fake")
                     .withStore(store)
                     .withRank(99_999)

@@ -350,7 +350,7 @@ class ThreadedFailureTest {
             arena.close();
             group.store().set("freed", "1");
           } else {
-            group.store().wait(List.of("freed"));
+            group.store().await(List.of("freed"));
             work = group.allReduce(floats(count), ReduceOp.SUM, CallOptions.ASYNC);
           }
           assertThatThrownBy(work::await)

@@ -49,7 +49,7 @@ final class GlooWorld {
   }
 
   static GroupOptions options(HashStore store, int rank, int size, Settings settings) {
-    return GroupOptions.defaults()
+    return GroupOptions.DEFAULT
         .withStore(store)
         .withRank(rank)
         .withSize(size)

@@ -49,7 +49,7 @@ final class HostsMain {
     System.out.println(
         "LISTENS " + chosen.address().getHostAddress() + " " + chosen.interfaceName());
     HostsProvider provider = new HostsProvider(Path.of(args[0]), rank -> rank / 2);
-    try (ProcessGroup group = ProcessGroup.init(GroupOptions.defaults().withProvider(provider))) {
+    try (ProcessGroup group = ProcessGroup.init(GroupOptions.DEFAULT.withProvider(provider))) {
       System.out.println("RUNS " + provider.made().get(0));
       HostsMain main = new HostsMain(group, args.length > 1 ? FEW_COUNTS : COUNTS);
       main.reduce();

@@ -27,13 +27,13 @@ final class ManyProcessesMain {
     BufferedReader in =
         new BufferedReader(new InputStreamReader(System.in, StandardCharsets.UTF_8));
     // What a process loads and compiles for its first group is no matter of how ranks meet.
-    GroupOptions alone = GroupOptions.defaults().withStore(new HashStore()).withRank(0).withSize(1);
+    GroupOptions alone = GroupOptions.DEFAULT.withStore(new HashStore()).withRank(0).withSize(1);
     try (ProcessGroup group = ProcessGroup.init(alone)) {
       group.barrier();
     }
     System.out.println("UP");
     in.readLine();
-    try (ProcessGroup group = ProcessGroup.init(GroupOptions.defaults())) {
+    try (ProcessGroup group = ProcessGroup.init(GroupOptions.DEFAULT)) {
       System.out.println("MET");
       Tensor tensor = Tensor.allocate(DType.FLOAT32, COUNT);
       tensor.fill(1);

@@ -107,7 +107,7 @@ class RendezvousFuzzTest {
         rank -> {
           long allocated = THREADS.getCurrentThreadAllocatedBytes();
           GroupOptions options =
-              GroupOptions.defaults()
+              GroupOptions.DEFAULT
                   .withStore(store)
                   .withRank(rank)
                   .withSize(SIZE)

@@ -132,7 +132,7 @@ class TlsTest {
               2,
               rank -> {
                 GroupOptions options =
-                    GroupOptions.defaults()
+                    GroupOptions.DEFAULT
                         .withRank(rank)
                         .withSize(2)
                         .withProvider(new GlooProvider())

@@ -157,7 +157,7 @@ final class MixedWorld implements AutoCloseable {
   }
 
   private GroupOptions options(TcpStore store, int rank) {
-    return GroupOptions.defaults()
+    return GroupOptions.DEFAULT
         .withStore(new PrefixStore("default_pg", store))
         .withRank(rank)
         .withSize(size())

@@ -148,7 +148,7 @@ class TcpStoreInteropTest {
       LibtorchStore theirs = shared.theirs;
 
       Future<byte[]> get = shared.calls.start(() -> ours.get("x", LONG));
-      Future<?> wait = shared.calls.run(() -> ours.wait(List.of("x", "y"), LONG));
+      Future<?> wait = shared.calls.run(() -> ours.await(List.of("x", "y"), LONG));
       Calls.assertBlocked(get);
       theirs.run("store_set x 1");
       assertThat(Calls.ended(get)).asString(UTF_8).isEqualTo("1");
@@ -171,7 +171,7 @@ class TcpStoreInteropTest {
 
       assertThat(theirs.error("store_wait never timeout=200")).contains("wait timeout after 200ms");
       assertThat(theirs.run("store_get r")).isEqualTo("here");
-      assertThatThrownBy(() -> ours.wait(List.of("never"), Duration.ofMillis(200)))
+      assertThatThrownBy(() -> ours.await(List.of("never"), Duration.ofMillis(200)))
           .isInstanceOf(StoreTimeoutException.class);
       assertThat(ours.add("count", 1)).isEqualTo(1);
     }

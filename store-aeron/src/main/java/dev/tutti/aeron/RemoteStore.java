@@ -90,7 +90,7 @@ abstract class RemoteStore implements Store {
   }
 
   @Override
-  public final void wait(List<String> keys, Duration timeout) {
+  public final void await(List<String> keys, Duration timeout) {
     awaitKeys(Protocol.WAIT, keys, timeout);
   }
 

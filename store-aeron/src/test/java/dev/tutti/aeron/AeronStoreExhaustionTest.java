@@ -192,7 +192,7 @@ class AeronStoreExhaustionTest {
           Thread.ofPlatform()
               .daemon()
               .start(() -> assertThatThrownBy(() -> server.forgetAllBut(null)).isNotNull());
-      assertThatThrownBy(() -> client.wait(List.of("never"))).isInstanceOf(StoreException.class);
+      assertThatThrownBy(() -> client.await(List.of("never"))).isInstanceOf(StoreException.class);
       long deadline = System.nanoTime() + TimeUnit.SECONDS.toNanos(60);
       while (server.isRunning()) {
         assertThat(System.nanoTime()).isLessThan(deadline);

@@ -158,7 +158,7 @@ class AeronStoreServerTest {
       try (StoreChild client =
           StoreChild.start("barrier", server.port(), "TUTTI_AERON_DIR=" + directory)) {
         assertThat(client.line()).isEqualTo("READY true");
-        store.wait(List.of("here"), LONG);
+        store.await(List.of("here"), LONG);
         awaitMembers(store, 2);
         client.kill();
         awaitMembers(store, 1);

@@ -26,7 +26,7 @@ final class InBell {
 
   /** Returns the store once server and client agreed that they wake each other in their bells. */
   static AeronStore ready(AeronStore store) throws InterruptedException {
-    Thread waits = Thread.ofPlatform().daemon().start(() -> store.wait(List.of(KEY)));
+    Thread waits = Thread.ofPlatform().daemon().start(() -> store.await(List.of(KEY)));
     await(
         () -> {
           // The client says so when it goes to sleep, the server when it next does.

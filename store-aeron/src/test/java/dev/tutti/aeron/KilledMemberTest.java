@@ -52,7 +52,8 @@ class KilledMemberTest {
         store.set("key", "value");
         Load load = new Load(store);
         CompletableFuture<Void> waiter =
-            CompletableFuture.runAsync(() -> store.wait(List.of("first", "second"), LONG), THREADS);
+            CompletableFuture.runAsync(
+                () -> store.await(List.of("first", "second"), LONG), THREADS);
 
         int first = killLeader(store, children, load);
         store.set("first", "1");

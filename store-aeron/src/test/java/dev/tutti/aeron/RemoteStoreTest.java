@@ -107,7 +107,7 @@ class RemoteStoreTest {
 
   @Test
   void aCallThatBeginsWhileTheStoreIsClosedIsNotSent() {
-    assertThatThrownBy(() -> store.wait(List.of("key")))
+    assertThatThrownBy(() -> store.await(List.of("key")))
         .isInstanceOf(StoreClosedException.class)
         .hasMessage("the store at played is closed");
     assertThat(link.sent).isEmpty();

@@ -181,7 +181,7 @@ class ReplyWaitersTest {
               int late = 0;
               for (int round = 0; round < rounds; round++) {
                 long start = System.nanoTime();
-                waiting.wait(List.of("ping" + round), Duration.ofSeconds(SECONDS));
+                waiting.await(List.of("ping" + round), Duration.ofSeconds(SECONDS));
                 late += System.nanoTime() - start > TimeUnit.MILLISECONDS.toNanos(45) ? 1 : 0;
                 waiting.set("pong" + round, VALUE);
               }
@@ -190,7 +190,7 @@ class ReplyWaitersTest {
     kind.start(task);
     for (int round = 0; round < rounds; round++) {
       other.set("ping" + round, VALUE);
-      other.wait(List.of("pong" + round), Duration.ofSeconds(SECONDS));
+      other.await(List.of("pong" + round), Duration.ofSeconds(SECONDS));
       LockSupport.parkNanos(ThreadLocalRandom.current().nextInt(1_000_000));
     }
     // Each sleep in the bell is short, so a message that wakes nobody would show as such a pause.

@@ -66,7 +66,7 @@ final class StoreChild implements AutoCloseable {
         if (args[0].equals("barrier")) {
           store.barrier("barrier", 2, store.timeout());
         } else {
-          store.wait(List.of("go"));
+          store.await(List.of("go"));
         }
         System.out.println("DONE");
       } catch (RuntimeException e) {

@@ -90,7 +90,7 @@ public final class ContractWorld {
     OptionalInt only = subject.onlyRank();
     if (only.isPresent()) {
       GroupOptions options =
-          GroupOptions.defaults()
+          GroupOptions.DEFAULT
               .withProvider(subject.provider())
               .withRank(only.getAsInt())
               .withSize(size);

@@ -79,7 +79,7 @@ final class RankProcessMain {
   }
 
   private GroupOptions options() {
-    return GroupOptions.defaults()
+    return GroupOptions.DEFAULT
         .withBackend(backend)
         .withStore(store)
         .withRank(rank)

@@ -67,7 +67,7 @@ interface StoreQueueTests extends StoreFixture {
     assertThat(store().check(List.of("queue"))).isFalse();
     store().queuePush("queue", bytes(1));
     assertThat(store().check(List.of("queue"))).isTrue();
-    store().wait(List.of("queue"), ZERO);
+    store().await(List.of("queue"), ZERO);
     store().queuePop("queue", ZERO);
     assertThat(store().check(List.of("queue"))).isFalse();
   }

@@ -171,7 +171,7 @@ interface StoreValueTests extends StoreFixture {
     operations.put("get", () -> store().get(key, ZERO));
     operations.put("add", () -> store().add(key, 1));
     operations.put("compareSet", () -> store().compareSet(key, null, value));
-    operations.put("wait", () -> store().wait(keys, ZERO));
+    operations.put("wait", () -> store().await(keys, ZERO));
     operations.put("check", () -> store().check(keys));
     operations.put("deleteKey", () -> store().deleteKey(key));
     operations.put("append", () -> store().append(key, value));
@@ -243,7 +243,7 @@ interface StoreValueTests extends StoreFixture {
     store().multiSet(List.of(), List.of());
     assertThat(store().multiGet(List.of(), ZERO)).isEmpty();
     assertThat(store().check(List.of())).isTrue();
-    store().wait(List.of(), ZERO);
+    store().await(List.of(), ZERO);
     assertThat(store().keyCount()).isZero();
   }
 
@@ -400,7 +400,7 @@ interface StoreValueTests extends StoreFixture {
     operations.put("get", () -> closed.get("key", ZERO));
     operations.put("add", () -> closed.add("counter", 1));
     operations.put("compareSet", () -> closed.compareSet("other", null, bytes(1)));
-    operations.put("wait", () -> closed.wait(keys, ZERO));
+    operations.put("wait", () -> closed.await(keys, ZERO));
     operations.put("check", () -> closed.check(keys));
     operations.put("deleteKey", () -> closed.deleteKey("key"));
     operations.put("keyCount", closed::keyCount);

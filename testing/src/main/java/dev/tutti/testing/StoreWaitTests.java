@@ -75,7 +75,7 @@ interface StoreWaitTests extends StoreFixture {
     WAIT {
       @Override
       void on(Store store, Duration timeout) {
-        store.wait(List.of("key"), timeout);
+        store.await(List.of("key"), timeout);
       }
     },
     MULTI_GET {
@@ -104,7 +104,7 @@ interface StoreWaitTests extends StoreFixture {
   @EnumSource
   default void everyWriteWakesAWait(Write write) throws Exception {
     Store other = calls().duplicate(store());
-    Future<?> call = calls().run(() -> store().wait(List.of("key"), LONG));
+    Future<?> call = calls().run(() -> store().await(List.of("key"), LONG));
     Calls.assertBlocked(call);
     write.to(other, "key");
     Calls.ended(call);
@@ -126,7 +126,7 @@ interface StoreWaitTests extends StoreFixture {
 
   @Test
   default void aWriteOfAnotherKeyWakesNobody() {
-    Future<?> call = calls().run(() -> store().wait(List.of("key"), LONG));
+    Future<?> call = calls().run(() -> store().await(List.of("key"), LONG));
     Calls.assertBlocked(call);
     store().set("key2", "value");
     store().set("ke", "value");
@@ -136,7 +136,7 @@ interface StoreWaitTests extends StoreFixture {
   @Test
   default void waitsForAllKeysToExistAtOnce() throws Exception {
     Store other = calls().duplicate(store());
-    Future<?> call = calls().run(() -> store().wait(List.of("a", "b", "a"), LONG));
+    Future<?> call = calls().run(() -> store().await(List.of("a", "b", "a"), LONG));
     Calls.assertBlocked(call);
     other.set("a", "1");
     Calls.assertBlocked(call);
@@ -179,7 +179,7 @@ interface StoreWaitTests extends StoreFixture {
     store().set("key", bytes(1));
     store().queuePush("key", bytes(2));
     Duration none = Duration.ofNanos(-1);
-    store().wait(List.of("key"), none);
+    store().await(List.of("key"), none);
     assertThat(store().get("key", none)).containsExactly(1);
     assertThat(store().multiGet(List.of("key"), none).get(0)).containsExactly(1);
     assertThat(store().queuePop("key", none)).containsExactly(2);
@@ -202,7 +202,7 @@ interface StoreWaitTests extends StoreFixture {
   @Test
   default void aTimeoutNamesTheMissingKeysOnly() {
     store().set("here", "1");
-    assertThatThrownBy(() -> store().wait(List.of("gone1", "here", "gone2"), SHORT))
+    assertThatThrownBy(() -> store().await(List.of("gone1", "here", "gone2"), SHORT))
         .isInstanceOf(StoreTimeoutException.class)
         .hasMessageContaining("2 of 3 keys missing")
         .hasMessageContaining("gone1'")
@@ -233,7 +233,7 @@ interface StoreWaitTests extends StoreFixture {
     for (int i = 0; i < 100; i++) {
       String key = "key" + i;
       Duration timeout = Duration.ofNanos(20_000L * (i % 25));
-      Future<?> call = calls().run(() -> store().wait(List.of(key), timeout));
+      Future<?> call = calls().run(() -> store().await(List.of(key), timeout));
       other.set(key, bytes(i));
       try {
         call.get();
@@ -263,7 +263,7 @@ interface StoreWaitTests extends StoreFixture {
     List<Future<?>> blocked = new ArrayList<>();
     for (int i = 0; i < 8; i++) {
       String key = "blocked" + i;
-      blocked.add(calls().run(() -> store().wait(List.of(key), LONG)));
+      blocked.add(calls().run(() -> store().await(List.of(key), LONG)));
       blocked.add(calls().run(() -> store().get(key, LONG)));
       blocked.add(calls().run(() -> store().queuePop("q" + key, LONG)));
       blocked.add(calls().run(() -> store().barrier(key, 2, LONG)));
@@ -288,7 +288,7 @@ interface StoreWaitTests extends StoreFixture {
   default void oneWriteWakesEveryWaiter() throws Exception {
     List<Future<?>> waiting = new ArrayList<>();
     for (int i = 0; i < 64; i++) {
-      waiting.add(calls().run(() -> store().wait(List.of("key"), LONG)));
+      waiting.add(calls().run(() -> store().await(List.of("key"), LONG)));
     }
     Calls.assertBlocked(waiting.get(0));
     Calls.assertBlocked(waiting.get(63));
@@ -311,8 +311,8 @@ interface StoreWaitTests extends StoreFixture {
   @Test
   default void closeLeavesTheCallsOfOtherHandles() throws Exception {
     Store handle = calls().duplicate(store());
-    Future<?> call = calls().run(() -> handle.wait(List.of("key"), LONG));
-    Future<?> kept = calls().run(() -> store().wait(List.of("key"), LONG));
+    Future<?> call = calls().run(() -> handle.await(List.of("key"), LONG));
+    Future<?> kept = calls().run(() -> store().await(List.of("key"), LONG));
     Calls.assertBlocked(call);
     Calls.assertBlocked(kept);
     handle.close();
@@ -351,7 +351,7 @@ interface StoreWaitTests extends StoreFixture {
     store().set("key", bytes(1));
     assertThat(store().get("key", LONG)).containsExactly(1);
     assertThat(store().add("count", 1)).isEqualTo(1);
-    store().wait(List.of("key"), LONG);
+    store().await(List.of("key"), LONG);
     assertThat(Thread.interrupted()).isTrue();
     assertThat(store().add("count", 1)).isEqualTo(2);
   }

@@ -281,7 +281,7 @@ public interface SubgroupContract extends GroupContract {
           Store store = member.group().store();
           if (member.rank() == last) {
             ranks = last == 1 ? List.of(1) : List.of(0, last);
-            store.wait(IntStream.range(0, last).mapToObj(r -> "calls/" + r).toList());
+            store.await(IntStream.range(0, last).mapToObj(r -> "calls/" + r).toList());
           } else {
             store.set("calls/" + member.rank(), "1");
           }

@@ -94,7 +94,7 @@ class WorldTest {
       assertThat(prepared).as("BeforeEach runs once").isEqualTo(1);
       shared.incrementAndGet();
       store.set("from " + rank, "x");
-      store.wait(List.of("from 0", "from 1", "from 2"), Duration.ofSeconds(10));
+      store.await(List.of("from 0", "from 1", "from 2"), Duration.ofSeconds(10));
       assertThat(shared).as("the instance is shared").hasValue(3);
       Tensor tensor = Tensor.of((float) rank);
       group.allReduce(tensor);

@@ -98,7 +98,7 @@ final class NcclRoster {
 
   private boolean awaitAll(Duration limit) {
     try {
-      store.wait(keys(), limit.compareTo(PATIENCE) < 0 ? limit : PATIENCE);
+      store.await(keys(), limit.compareTo(PATIENCE) < 0 ? limit : PATIENCE);
       return true;
     } catch (StoreTimeoutException e) {
       return false;

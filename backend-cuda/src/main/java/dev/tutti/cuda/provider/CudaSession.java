@@ -56,14 +56,15 @@ public final class CudaSession implements DeviceSession {
   }
 
   @Override
-  public double time(Runnable work, Duration limit) {
+  public Duration time(Runnable work, Duration limit) {
     access().context(device).enter();
     driver.events().record(start, stream.handle());
     work.run();
     access().context(device).enter();
     driver.events().record(stop, stream.handle());
     stream.await(limit);
-    return driver.events().elapsedMillis(start, stop) * NANOS_PER_MILLI;
+    return Duration.ofNanos(
+        Math.round(driver.events().elapsedMillis(start, stop) * NANOS_PER_MILLI));
   }
 
   @Override

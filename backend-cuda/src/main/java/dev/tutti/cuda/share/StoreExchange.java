@@ -143,7 +143,7 @@ public final class StoreExchange {
   boolean awaitLeft(String name, Duration longest) {
     String key = prefix + "/left/" + name;
     try {
-      store.wait(List.of(key + "/all"), missed ? Duration.ZERO : longest);
+      store.await(List.of(key + "/all"), missed ? Duration.ZERO : longest);
       store.deleteKey(key + "/all");
       store.deleteKey(key);
       return true;

@@ -166,7 +166,7 @@ class CudaStreamBlockTest {
   void theEndOfTheDriverReleasesAllBlocks() {
     StreamBlock block = provider.block(UNBOUNDED);
     Until.holds("the start", () -> block.status() == StreamBlockStatus.RUNNING);
-    cuda.close();
+    machine.closeDriver();
     assertThat(block.status()).isEqualTo(StreamBlockStatus.RUNNING);
     block.abort();
     block.close();

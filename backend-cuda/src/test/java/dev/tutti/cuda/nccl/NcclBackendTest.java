@@ -58,7 +58,7 @@ class NcclBackendTest {
   }
 
   private GroupOptions options(HashStore store, int rank, Duration timeout) {
-    return GroupOptions.defaults()
+    return GroupOptions.DEFAULT
         .withStore(store)
         .withRank(rank)
         .withSize(2)

@@ -152,7 +152,7 @@ final class FaultRunsMain {
   }
 
   private GroupOptions options(HashStore store, Way way, int rank) {
-    return GroupOptions.defaults()
+    return GroupOptions.DEFAULT
         .withStore(store)
         .withRank(rank)
         .withSize(SIZE)
@@ -307,7 +307,7 @@ final class FaultRunsMain {
                     Settings.ofEnvironment(world.environment(way, rank, server.port()));
                 try (ProcessGroup group =
                     ProcessGroup.init(
-                        GroupOptions.defaults()
+                        GroupOptions.DEFAULT
                             .withProvider(new GlooProvider())
                             .withSettings(settings))) {
                   expectFailure(() -> reduceUntilKilled(group, process));

@@ -83,7 +83,7 @@ class GarbagePeerTest {
     Thread.ofPlatform().daemon().start(joining);
     ProcessGroup group =
         ProcessGroup.init(
-            GroupOptions.defaults()
+            GroupOptions.DEFAULT
                 .withStore(store)
                 .withRank(0)
                 .withSize(2)

@@ -37,7 +37,7 @@ public final class HashStoreRaces {
     @Actor
     public void waiter(L_Result result) {
       try {
-        store.wait(List.of("key"), LONG);
+        store.await(List.of("key"), LONG);
         result.r1 = text(store.get("key", Duration.ZERO)) + " " + data;
       } catch (StoreException e) {
         result.r1 = e.toString();

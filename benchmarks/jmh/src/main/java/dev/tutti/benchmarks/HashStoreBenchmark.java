@@ -56,7 +56,7 @@ public class HashStoreBenchmark {
   /** Waits for a key that is there. */
   @Benchmark
   public void waitForWhatIsThere() {
-    store.wait(KEY, Duration.ofSeconds(1));
+    store.await(KEY, Duration.ofSeconds(1));
   }
 
   /** Pushes to a queue and pops from it. */

@@ -36,7 +36,7 @@ public class RuntimeBenchmark {
   public void join() {
     group =
         ProcessGroup.init(
-            GroupOptions.defaults()
+            GroupOptions.DEFAULT
                 .withStore(new HashStore())
                 .withRank(0)
                 .withSize(1)

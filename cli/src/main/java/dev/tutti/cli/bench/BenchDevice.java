@@ -32,7 +32,7 @@ final class BenchDevice {
       BackendProvider provider,
       @Nullable DeviceSession device,
       Settings settings) {
-    GroupOptions join = GroupOptions.defaults().withProvider(provider).withTimeout(options.timeout);
+    GroupOptions join = GroupOptions.DEFAULT.withProvider(provider).withTimeout(options.timeout);
     return device == null
         ? join.withSettings(settings)
         : join.withSettings(settings.with(OVERLAPPING, "1")).withDevice(device.device());

@@ -106,7 +106,7 @@ interface BenchLoop extends AutoCloseable {
       int slot = 0;
       long sum = 0;
       for (long i = 0; i < calls; i++) {
-        long time = Math.round(device.time(work, limit));
+        long time = device.time(work, limit).toNanos();
         nanos[slot] = time;
         slot = slot + 1 == nanos.length ? 0 : slot + 1;
         sum += time;

@@ -190,7 +190,7 @@ final class StoreBench {
         case "set" -> store.set(key, VALUE);
         case "get" -> store.get(key);
         case "add" -> store.add(key, 1);
-        default -> store.wait(List.of(key));
+        default -> store.await(List.of(key));
       }
       long after = System.nanoTime();
       if (slot == samples.length) {

@@ -36,7 +36,7 @@ final class SettingsCheck {
         .forEach(provider -> add(provider.scheme(), provider::settings, all, findings));
     Map<String, String> wrong = MeetingCheck.run(settings, providers.schemes());
     for (Setting<?> setting : all.values()) {
-      String source = settings.source(setting);
+      String source = settings.source(setting).label();
       String text = settings.text(setting.name()).orElse(setting.defaultText());
       String shown = setting.shown(text);
       try {

@@ -419,12 +419,12 @@ public final class StoreRendezvous implements LaunchRendezvous {
   public Optional<Verdict> awaitStopped(int attempt, Duration timeout) {
     try {
       mark(store, attempt + "/stopped/" + plan.nodeRank());
-      store.wait(ofAllNodes(attempt + "/stopped/"), timeout);
+      store.await(ofAllNodes(attempt + "/stopped/"), timeout);
       if (plan.nodeRank() == 0) {
         clear.run();
         mark(store, attempt + "/cleared");
       }
-      store.wait(List.of(attempt + "/cleared"), timeout);
+      store.await(List.of(attempt + "/cleared"), timeout);
       String next = verdictKey(attempt + 1);
       return store.check(List.of(next)) ? Optional.of(decode(store.get(next))) : Optional.empty();
     } catch (StoreException e) {
@@ -494,7 +494,7 @@ public final class StoreRendezvous implements LaunchRendezvous {
       return;
     }
     try {
-      store.wait(left, met ? LEAVE_TIMEOUT : UNMET_LEAVE_TIMEOUT);
+      store.await(left, met ? LEAVE_TIMEOUT : UNMET_LEAVE_TIMEOUT);
     } catch (StoreTimeoutException e) {
       List<Integer> late =
           others.stream().filter(node -> !store.check(List.of("left/" + node))).toList();

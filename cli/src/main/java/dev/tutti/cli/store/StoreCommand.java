@@ -256,7 +256,7 @@ public final class StoreCommand implements Runnable {
     with(
         store -> {
           try (Notice _ = noticeOfKeys(keys)) {
-            store.wait(keys);
+            store.await(keys);
           }
         });
   }

@@ -106,11 +106,11 @@ public final class PlayedDevices implements BackendProvider {
     }
 
     @Override
-    public double time(Runnable work, Duration limit) {
+    public Duration time(Runnable work, Duration limit) {
       TIMES.incrementAndGet();
       long start = System.nanoTime();
       work.run();
-      return System.nanoTime() - start;
+      return Duration.ofNanos(System.nanoTime() - start);
     }
 
     @Override

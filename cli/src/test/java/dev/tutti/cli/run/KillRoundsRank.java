@@ -50,9 +50,9 @@ final class KillRoundsRank {
       while (phase == Phase.INIT) {
         tell();
         began = System.currentTimeMillis();
-        ProcessGroup.init(GroupOptions.defaults().withTimeout(deadline)).close();
+        ProcessGroup.init(GroupOptions.DEFAULT.withTimeout(deadline)).close();
       }
-      ProcessGroup group = ProcessGroup.init(GroupOptions.defaults().withTimeout(deadline));
+      ProcessGroup group = ProcessGroup.init(GroupOptions.DEFAULT.withTimeout(deadline));
       if (phase == Phase.CLOSE) {
         group.barrier();
         tell();

@@ -235,7 +235,7 @@ class StoreRendezvousTest {
       StoreRendezvous agreement = agreement(plan, shared.duplicate());
       Launcher launcher = launcher(plan, agreement);
       Future<Integer> code = start(thread, launcher, agreement);
-      shared.wait(List.of("tutti-run/node/0"), Duration.ofSeconds(60));
+      shared.await(List.of("tutti-run/node/0"), Duration.ofSeconds(60));
       long start = System.nanoTime();
       launcher.signalled(Posix.SIGINT);
       assertThat(code.get(60, TimeUnit.SECONDS)).isEqualTo(130);
@@ -575,7 +575,7 @@ class StoreRendezvousTest {
                   return launcher(plan, agreement).run();
                 }
               });
-      shared.wait(List.of("tutti-run/alive/0", "tutti-run/0/verdict"), Duration.ofSeconds(30));
+      shared.await(List.of("tutti-run/alive/0", "tutti-run/0/verdict"), Duration.ofSeconds(30));
       // It leaves late, so that node 0 need not wait for it to the end.
       shared.set("tutti-run/left/1", "1");
       assertThat(code.get(60, TimeUnit.SECONDS)).isEqualTo(1);

@@ -46,9 +46,7 @@ public final class GpuSum {
     Cuda cuda = Cuda.get();
     CudaDevice device = cuda.device(localRank % cuda.deviceCount());
     GroupOptions options =
-        GroupOptions.defaults()
-            .withDevice(device.device())
-            .withSettings(settings(cuda.deviceCount()));
+        GroupOptions.DEFAULT.withDevice(device.device()).withSettings(settings(cuda.deviceCount()));
     try (CudaStream.Scope _ = device.poolStream().use();
         ProcessGroup group = ProcessGroup.init(options);
         SymmetricMemory memory = group.allocateSymmetric((long) COUNT * Float.BYTES)) {

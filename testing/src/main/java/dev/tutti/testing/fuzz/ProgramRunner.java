@@ -81,7 +81,7 @@ final class ProgramRunner {
 
   private void runRank(int rank, RankRun run, Store store, Duration patience) {
     GroupOptions options =
-        GroupOptions.defaults()
+        GroupOptions.DEFAULT
             .withProvider(subject.provider())
             .withSettings(subject.settings())
             .withStore(store)

@@ -54,7 +54,7 @@ public final class Published {
   /** Looks for a key; a server is given a second to answer. */
   private static boolean isThere(Store store, String key) {
     try {
-      store.wait(List.of(key), Duration.ZERO);
+      store.await(List.of(key), Duration.ZERO);
       return true;
     } catch (StoreSilentException e) {
       throw e;

@@ -34,7 +34,7 @@ final class RankProgram {
    * @throws IOException if a file cannot be read or written
    */
   static void run(Path plan, Path directory, boolean keepGoing) throws IOException {
-    GroupOptions options = GroupOptions.defaults().withInitMethod("env://").withTimeout(TIMEOUT);
+    GroupOptions options = GroupOptions.DEFAULT.withInitMethod("env://").withTimeout(TIMEOUT);
     long start = System.nanoTime();
     System.out.println("Java " + Runtime.version());
     try (ProcessGroup group = ProcessGroup.init(options)) {
