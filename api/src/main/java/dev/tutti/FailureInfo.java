@@ -2,29 +2,42 @@ package dev.tutti;
 
 import java.io.Serializable;
 import java.time.Duration;
+import java.util.Objects;
 
-/**
- * Holds the facts of a failed operation.
- *
- * @param group name of the process group
- * @param rank the reporting rank in that group
- * @param size number of ranks in that group
- * @param opType the operation
- * @param sequenceNumber its number in the group's sequence, from 1; 0 outside any operation
- * @param peer the peer it was talking to, or -1
- * @param failedRank the first rank known to have failed, or -1
- * @param elapsed time since the operation was issued
- */
-public record FailureInfo(
-    String group,
-    int rank,
-    int size,
-    OpType opType,
-    long sequenceNumber,
-    int peer,
-    int failedRank,
-    Duration elapsed)
-    implements Serializable {
+/** Holds the facts of a failed operation. */
+public final class FailureInfo implements Serializable {
+  private static final long serialVersionUID = 1L;
+
+  private final String group;
+  private final int rank;
+  private final int size;
+  private final OpType opType;
+  private final long sequenceNumber;
+  private final int peer;
+  private final int failedRank;
+  private final Duration elapsed;
+
+  private FailureInfo(Builder builder) {
+    group = builder.group;
+    rank = builder.rank;
+    size = builder.size;
+    opType = builder.opType;
+    sequenceNumber = builder.sequenceNumber;
+    peer = builder.peer;
+    failedRank = builder.failedRank;
+    elapsed = builder.elapsed;
+  }
+
+  /**
+   * Starts the facts of a failure outside any operation, of which nothing else is known yet.
+   *
+   * @param group name of the process group
+   * @param rank the reporting rank in that group
+   * @param size number of ranks in that group
+   */
+  public static Builder builder(String group, int rank, int size) {
+    return new Builder(group, rank, size);
+  }
 
   /** Describes the facts in one line. */
   public String describe() {
@@ -43,5 +56,132 @@ public record FailureInfo(
       text.append(", first failing rank ").append(failedRank);
     }
     return text.append(", after ").append(elapsed.toMillis()).append(" ms").toString();
+  }
+
+  /** Returns the name of the process group. */
+  public String group() {
+    return group;
+  }
+
+  /** Returns the reporting rank in that group. */
+  public int rank() {
+    return rank;
+  }
+
+  /** Returns the number of ranks in that group. */
+  public int size() {
+    return size;
+  }
+
+  /** Returns the operation. */
+  public OpType opType() {
+    return opType;
+  }
+
+  /** Returns its number in the group's sequence, from 1; 0 outside any operation. */
+  public long sequenceNumber() {
+    return sequenceNumber;
+  }
+
+  /** Returns the peer it was talking to, or -1. */
+  public int peer() {
+    return peer;
+  }
+
+  /** Returns the first rank known to have failed, or -1. */
+  public int failedRank() {
+    return failedRank;
+  }
+
+  /** Returns the time since the operation was issued. */
+  public Duration elapsed() {
+    return elapsed;
+  }
+
+  @Override
+  public boolean equals(Object other) {
+    return other instanceof FailureInfo o
+        && group.equals(o.group)
+        && rank == o.rank
+        && size == o.size
+        && opType.equals(o.opType)
+        && sequenceNumber == o.sequenceNumber
+        && peer == o.peer
+        && failedRank == o.failedRank
+        && elapsed.equals(o.elapsed);
+  }
+
+  @Override
+  public int hashCode() {
+    return Objects.hash(group, rank, size, opType, sequenceNumber, peer, failedRank, elapsed);
+  }
+
+  /** Collects the facts; for backends. For one thread. */
+  public static final class Builder {
+    private final String group;
+    private final int rank;
+    private final int size;
+    private OpType opType = OpType.UNKNOWN;
+    private long sequenceNumber;
+    private int peer = -1;
+    private int failedRank = -1;
+    private Duration elapsed = Duration.ZERO;
+
+    private Builder(String group, int rank, int size) {
+      this.group = group;
+      this.rank = rank;
+      this.size = size;
+    }
+
+    /**
+     * Sets the operation.
+     *
+     * @param type which one
+     * @param sequence its number in the group's sequence, from 1; 0 outside any operation
+     * @return this builder
+     */
+    public Builder operation(OpType type, long sequence) {
+      this.opType = type;
+      this.sequenceNumber = sequence;
+      return this;
+    }
+
+    /**
+     * Sets the peer.
+     *
+     * @param peer the rank it was talking to, or -1
+     * @return this builder
+     */
+    public Builder peer(int peer) {
+      this.peer = peer;
+      return this;
+    }
+
+    /**
+     * Sets who failed.
+     *
+     * @param failedRank the first rank known to have failed, or -1
+     * @return this builder
+     */
+    public Builder failedRank(int failedRank) {
+      this.failedRank = failedRank;
+      return this;
+    }
+
+    /**
+     * Sets how long it took.
+     *
+     * @param elapsed since the operation was issued
+     * @return this builder
+     */
+    public Builder elapsed(Duration elapsed) {
+      this.elapsed = elapsed;
+      return this;
+    }
+
+    /** Creates the facts. */
+    public FailureInfo build() {
+      return new FailureInfo(this);
+    }
   }
 }

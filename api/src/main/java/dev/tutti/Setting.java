@@ -7,19 +7,27 @@ import java.util.function.Function;
 /**
  * Declares a setting: its one name, type, default and meaning.
  *
- * @param name {@code TUTTI_...}, or c10d's own name where c10d has one
- * @param defaultText the default as one would write it; empty where there is none
- * @param description what it does, in one line
- * @param parser turns text into the value; throws IllegalArgumentException on bad text
- * @param secret whether its text must not be shown to anybody
  * @param <T> type of the value
  */
-public record Setting<T>(
-    String name,
-    String defaultText,
-    String description,
-    Function<String, T> parser,
-    boolean secret) {
+public final class Setting<T> {
+  private final String name;
+  private final String defaultText;
+  private final String description;
+  private final Function<String, T> parser;
+  private final boolean secret;
+
+  private Setting(
+      String name,
+      String defaultText,
+      String description,
+      Function<String, T> parser,
+      boolean secret) {
+    this.name = name;
+    this.defaultText = defaultText;
+    this.description = description;
+    this.parser = parser;
+    this.secret = secret;
+  }
 
   /**
    * Declares a setting whose text may be shown.
@@ -29,8 +37,9 @@ public record Setting<T>(
    * @param description what it does, in one line
    * @param parser turns text into the value; throws IllegalArgumentException on bad text
    */
-  public Setting(String name, String defaultText, String description, Function<String, T> parser) {
-    this(name, defaultText, description, parser, false);
+  public static <T> Setting<T> of(
+      String name, String defaultText, String description, Function<String, T> parser) {
+    return new Setting<>(name, defaultText, description, parser, false);
   }
 
   /**
@@ -55,17 +64,17 @@ public record Setting<T>(
 
   /** Declares a text. */
   public static Setting<String> text(String name, String defaultText, String description) {
-    return new Setting<>(name, defaultText, description, Function.identity());
+    return of(name, defaultText, description, Function.identity());
   }
 
   /** Declares a whole number. */
   public static Setting<Integer> integer(String name, int defaultValue, String description) {
-    return new Setting<>(name, Integer.toString(defaultValue), description, Setting::parseInteger);
+    return of(name, Integer.toString(defaultValue), description, Setting::parseInteger);
   }
 
   /** Declares a switch; 1, true, yes and on turn it on, 0, false, no and off turn it off. */
   public static Setting<Boolean> flag(String name, boolean defaultValue, String description) {
-    return new Setting<>(name, defaultValue ? "1" : "0", description, Setting::parseFlag);
+    return of(name, defaultValue ? "1" : "0", description, Setting::parseFlag);
   }
 
   /**
@@ -74,7 +83,7 @@ public record Setting<T>(
    */
   public static Setting<Duration> duration(String name, Duration value, String description) {
     String text = description + "; a bare number is seconds";
-    return new Setting<>(name, textOf(value), text, Setting::parseDuration);
+    return of(name, textOf(value), text, Setting::parseDuration);
   }
 
   /** Writes a time in the largest unit that gives a whole number. */
@@ -92,7 +101,7 @@ public record Setting<T>(
 
   /** Declares a number of bytes, with K, M or G for powers of 1024. */
   public static Setting<Long> bytes(String name, String defaultText, String description) {
-    return new Setting<>(name, defaultText, description, Setting::parseBytes);
+    return of(name, defaultText, description, Setting::parseBytes);
   }
 
   private static Integer parseInteger(String text) {
@@ -173,5 +182,35 @@ public record Setting<T>(
       throw new IllegalArgumentException("more bytes than there can be");
     }
     return number << shift;
+  }
+
+  /** Returns the {@code TUTTI_...}, or c10d's own name where c10d has one. */
+  public String name() {
+    return name;
+  }
+
+  /** Returns the default as one would write it; empty where there is none. */
+  public String defaultText() {
+    return defaultText;
+  }
+
+  /** Returns what it does, in one line. */
+  public String description() {
+    return description;
+  }
+
+  /** Returns the turns text into the value; throws IllegalArgumentException on bad text. */
+  public Function<String, T> parser() {
+    return parser;
+  }
+
+  /** Tells whether its text must not be shown to anybody. */
+  public boolean secret() {
+    return secret;
+  }
+
+  @Override
+  public String toString() {
+    return "Setting[" + "name=" + name + "]";
   }
 }

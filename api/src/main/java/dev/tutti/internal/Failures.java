@@ -223,8 +223,12 @@ final class Failures {
   }
 
   private FailureInfo info(OpType type, long sequence, Duration elapsed, int peer, Verdict agreed) {
-    return new FailureInfo(
-        group.name, group.rank, group.size, type, sequence, peer, agreed.failedRank(), elapsed);
+    return FailureInfo.builder(group.name, group.rank, group.size)
+        .operation(type, sequence)
+        .peer(peer)
+        .failedRank(agreed.failedRank())
+        .elapsed(elapsed)
+        .build();
   }
 
   private boolean learn(FailureEvent event) {

@@ -160,8 +160,12 @@ final class Group {
   }
 
   FailureInfo describe(OperationState op, int peer, int failedRank) {
-    return new FailureInfo(
-        name, rank, size, op.type(), op.sequenceNumber(), peer, failedRank, op.duration());
+    return FailureInfo.builder(name, rank, size)
+        .operation(op.type(), op.sequenceNumber())
+        .peer(peer)
+        .failedRank(failedRank)
+        .elapsed(op.duration())
+        .build();
   }
 
   FailureInfo describe(OperationState op, Verdict verdict) {

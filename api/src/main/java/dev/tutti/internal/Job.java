@@ -173,17 +173,17 @@ final class Job {
               return;
             }
             BackendContext context =
-                new BackendContext(
-                    name,
-                    groupRank,
-                    globalRanks.size(),
-                    globalRanks,
-                    type,
-                    deviceFor(provider, type),
-                    typeStore,
-                    Deadlines.left(deadlineNanos),
-                    settings,
-                    early);
+                BackendContext.builder(
+                        name,
+                        groupRank,
+                        globalRanks.size(),
+                        typeStore,
+                        Deadlines.left(deadlineNanos))
+                    .globalRanks(globalRanks)
+                    .device(type, deviceFor(provider, type))
+                    .settings(settings)
+                    .onFailure(early)
+                    .build();
             bound.put(type, bind(provider, type, context, parent, ranks));
           });
       Group group =

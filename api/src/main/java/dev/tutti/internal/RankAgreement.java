@@ -80,8 +80,10 @@ final class RankAgreement {
                 text));
     return failure(
         text,
-        new FailureInfo(
-            group.name, group.rank, group.size, OpType.SUBGROUP, 0, firstRank, -1, Duration.ZERO));
+        FailureInfo.builder(group.name, group.rank, group.size)
+            .operation(OpType.SUBGROUP, 0)
+            .peer(firstRank)
+            .build());
   }
 
   /** Tells whether an event of a group in set-up says that its ranks gave different lists. */

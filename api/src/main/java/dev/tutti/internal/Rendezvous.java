@@ -200,7 +200,11 @@ final class Rendezvous {
     mayPass = true;
     try {
       Store store =
-          provider.open(new StoreProvider.Request(url, rank, size, host, timeout, settings));
+          provider.open(
+              StoreProvider.Request.of(url, rank, size)
+                  .withHost(host)
+                  .withTimeout(timeout)
+                  .withSettings(settings));
       return new Meeting(store, rank, size, true, host, serverRank, url.toString(), servedBy);
     } catch (RendezvousException e) {
       mayPass = false;

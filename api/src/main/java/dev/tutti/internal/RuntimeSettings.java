@@ -82,7 +82,7 @@ public final class RuntimeSettings {
 
   private static <T> Setting<T> checked(
       Setting<T> setting, Predicate<T> condition, String expected) {
-    return new Setting<>(
+    return Setting.of(
         setting.name(),
         setting.defaultText(),
         setting.description(),

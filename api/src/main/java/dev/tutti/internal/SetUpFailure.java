@@ -97,15 +97,11 @@ final class SetUpFailure {
     Finding found = find(event, stoodStill);
     Verdict first = new Verdict(event, found);
     FailureInfo info =
-        new FailureInfo(
-            name,
-            rank,
-            globalRanks.size(),
-            OpType.INIT,
-            0,
-            first.failedRank(),
-            first.failedRank(),
-            Duration.ZERO);
+        FailureInfo.builder(name, rank, globalRanks.size())
+            .operation(OpType.INIT, 0)
+            .peer(first.failedRank())
+            .failedRank(first.failedRank())
+            .build();
     if (RankAgreement.isRefusal(event)) {
       return RankAgreement.failure(first.text(), info);
     }

@@ -5,33 +5,48 @@ import dev.tutti.Settings;
 import dev.tutti.Store;
 import java.time.Duration;
 import java.util.List;
+import java.util.stream.IntStream;
 
-/**
- * Tells a backend which group it serves.
- *
- * @param group name of the group
- * @param rank this rank
- * @param size number of ranks
- * @param globalRanks for each rank its rank in the group of all ranks
- * @param deviceType kind of device it serves
- * @param device the device it is bound to
- * @param store shared by the group's backends for this kind of device, under their own prefix; open
- *     as long as the backend
- * @param timeout deadline of set-up, from the call
- * @param settings all settings
- * @param onFailure to be told of a failure outside any operation
- */
-public record BackendContext(
-    String group,
-    int rank,
-    int size,
-    List<Integer> globalRanks,
-    String deviceType,
-    Device device,
-    Store store,
-    Duration timeout,
-    Settings settings,
-    FailureListener onFailure) {
+/** Tells a backend which group it serves. */
+public final class BackendContext {
+  private final String group;
+  private final int rank;
+  private final int size;
+  private final List<Integer> globalRanks;
+  private final String deviceType;
+  private final Device device;
+  private final Store store;
+  private final Duration timeout;
+  private final Settings settings;
+  private final FailureListener onFailure;
+
+  private BackendContext(Builder builder) {
+    group = builder.group;
+    rank = builder.rank;
+    size = builder.size;
+    globalRanks = List.copyOf(builder.globalRanks);
+    deviceType = builder.deviceType;
+    device = builder.device;
+    store = builder.store;
+    timeout = builder.timeout;
+    settings = builder.settings;
+    onFailure = builder.onFailure;
+  }
+
+  /**
+   * Starts a context, for a test of a backend or a provider that stands before another one: on the
+   * host, in the group of all ranks, with the settings of the environment and nobody to be told of
+   * a failure.
+   *
+   * @param group name of the group
+   * @param rank this rank
+   * @param size number of ranks
+   * @param store shared by the group's backends for this kind of device
+   * @param timeout deadline of set-up, from the call
+   */
+  public static Builder builder(String group, int rank, int size, Store store, Duration timeout) {
+    return new Builder(group, rank, size, store, timeout);
+  }
 
   /**
    * Returns this context with other settings, for a provider that stands before another one.
@@ -39,8 +54,65 @@ public record BackendContext(
    * @param newSettings all settings
    */
   public BackendContext withSettings(Settings newSettings) {
-    return new BackendContext(
-        group, rank, size, globalRanks, deviceType, device, store, timeout, newSettings, onFailure);
+    return builder(group, rank, size, store, timeout)
+        .globalRanks(globalRanks)
+        .device(deviceType, device)
+        .settings(newSettings)
+        .onFailure(onFailure)
+        .build();
+  }
+
+  /** Returns the name of the group. */
+  public String group() {
+    return group;
+  }
+
+  /** Returns this rank. */
+  public int rank() {
+    return rank;
+  }
+
+  /** Returns the number of ranks. */
+  public int size() {
+    return size;
+  }
+
+  /** Returns for each rank its rank in the group of all ranks. */
+  public List<Integer> globalRanks() {
+    return globalRanks;
+  }
+
+  /** Returns the kind of device it serves. */
+  public String deviceType() {
+    return deviceType;
+  }
+
+  /** Returns the device it is bound to. */
+  public Device device() {
+    return device;
+  }
+
+  /**
+   * Returns the shared by the group's backends for this kind of device, under their own prefix;
+   * open as long as the backend.
+   */
+  public Store store() {
+    return store;
+  }
+
+  /** Returns the deadline of set-up, from the call. */
+  public Duration timeout() {
+    return timeout;
+  }
+
+  /** Returns all settings. */
+  public Settings settings() {
+    return settings;
+  }
+
+  /** Returns to be told of a failure outside any operation. */
+  public FailureListener onFailure() {
+    return onFailure;
   }
 
   /** Hears, from any thread, that the group cannot go on; returns at once. */
@@ -52,5 +124,79 @@ public record BackendContext(
      * @param failedRank the rank to blame, or -1 where none is known
      */
     void failed(Throwable cause, int failedRank);
+  }
+
+  /** Collects what a context tells. For one thread. */
+  public static final class Builder {
+    private final String group;
+    private final int rank;
+    private final int size;
+    private final Store store;
+    private final Duration timeout;
+    private List<Integer> globalRanks;
+    private String deviceType = Device.CPU.type();
+    private Device device = Device.CPU;
+    private Settings settings = Settings.fromEnvironment();
+    private FailureListener onFailure = (cause, failedRank) -> {};
+
+    private Builder(String group, int rank, int size, Store store, Duration timeout) {
+      this.group = group;
+      this.rank = rank;
+      this.size = size;
+      this.store = store;
+      this.timeout = timeout;
+      this.globalRanks = IntStream.range(0, size).boxed().toList();
+    }
+
+    /**
+     * Sets the ranks in the group of all ranks.
+     *
+     * @param globalRanks for each rank its rank there
+     * @return this builder
+     */
+    public Builder globalRanks(List<Integer> globalRanks) {
+      this.globalRanks = globalRanks;
+      return this;
+    }
+
+    /**
+     * Sets the device.
+     *
+     * @param deviceType kind of device that the backend serves
+     * @param device the device it is bound to
+     * @return this builder
+     */
+    public Builder device(String deviceType, Device device) {
+      this.deviceType = deviceType;
+      this.device = device;
+      return this;
+    }
+
+    /**
+     * Sets the settings.
+     *
+     * @param settings all settings
+     * @return this builder
+     */
+    public Builder settings(Settings settings) {
+      this.settings = settings;
+      return this;
+    }
+
+    /**
+     * Sets who hears of failures.
+     *
+     * @param onFailure to be told of a failure outside any operation
+     * @return this builder
+     */
+    public Builder onFailure(FailureListener onFailure) {
+      this.onFailure = onFailure;
+      return this;
+    }
+
+    /** Creates the context. */
+    public BackendContext build() {
+      return new BackendContext(this);
+    }
   }
 }

@@ -52,15 +52,92 @@ public interface StoreProvider {
    */
   Store open(Request request) throws Exception;
 
-  /**
-   * Says which store to open.
-   *
-   * @param url the place, without rank and size
-   * @param rank this rank
-   * @param size number of ranks
-   * @param host whether this process serves the store
-   * @param timeout deadline of opening, and of later calls that are given none
-   * @param settings all settings
-   */
-  record Request(URI url, int rank, int size, boolean host, Duration timeout, Settings settings) {}
+  /** Says which store to open. */
+  final class Request {
+    private final URI url;
+    private final int rank;
+    private final int size;
+    private final boolean host;
+    private final Duration timeout;
+    private final Settings settings;
+
+    private Request(
+        URI url, int rank, int size, boolean host, Duration timeout, Settings settings) {
+      this.url = url;
+      this.rank = rank;
+      this.size = size;
+      this.host = host;
+      this.timeout = timeout;
+      this.settings = settings;
+    }
+
+    /**
+     * Creates the request of a rank that does not serve, with five minutes and the settings of the
+     * environment.
+     *
+     * @param url the place, without rank and size
+     * @param rank this rank
+     * @param size number of ranks
+     */
+    public static Request of(URI url, int rank, int size) {
+      return new Request(url, rank, size, false, Store.DEFAULT_TIMEOUT, Settings.fromEnvironment());
+    }
+
+    /**
+     * Returns this request for a process that serves the store, or does not.
+     *
+     * @param host whether it serves
+     */
+    public Request withHost(boolean host) {
+      return new Request(url, rank, size, host, timeout, settings);
+    }
+
+    /**
+     * Returns this request with another deadline.
+     *
+     * @param timeout of opening, and of later calls that are given none
+     */
+    public Request withTimeout(Duration timeout) {
+      return new Request(url, rank, size, host, timeout, settings);
+    }
+
+    /**
+     * Returns this request with other settings.
+     *
+     * @param settings all settings
+     */
+    public Request withSettings(Settings settings) {
+      return new Request(url, rank, size, host, timeout, settings);
+    }
+
+    /** Returns the place, without rank and size. */
+    public URI url() {
+      return url;
+    }
+
+    /** Returns this rank. */
+    public int rank() {
+      return rank;
+    }
+
+    /** Returns the number of ranks. */
+    public int size() {
+      return size;
+    }
+
+    /** Tells whether this process serves the store. */
+    public boolean host() {
+      return host;
+    }
+
+    /** Returns the deadline of opening, and of later calls that are given none. */
+    public Duration timeout() {
+      return timeout;
+    }
+
+    /** Returns all settings. */
+    public Settings settings() {
+      return settings;
+    }
+  }
 }

@@ -10,26 +10,16 @@ import org.jspecify.annotations.Nullable;
 
 /**
  * Says how to open a {@link TcpStore}. Immutable; each {@code with} method returns a changed copy.
- *
- * @param host name or address of the host that serves; not used to connect if this process serves
- * @param port the port; 0 for a free one if this process serves
- * @param server whether this process serves the store, on all addresses of its host
- * @param worldSize number of processes that will join; 0 if that is not known
- * @param waitForWorkers whether to join the count of processes (c10d's {@code init/}), and, in the
- *     process that serves, to wait for all of them; does nothing where the world size is 0
- * @param timeout the deadline of opening, and of later calls that are given none
- * @param token what client and server prove to each other; {@link JobToken#NONE} to prove nothing
- * @param tls encrypts what goes between them, both with certificates; null not to
  */
-public record TcpStoreOptions(
-    String host,
-    int port,
-    boolean server,
-    int worldSize,
-    boolean waitForWorkers,
-    Duration timeout,
-    JobToken token,
-    @Nullable SSLContext tls) {
+public final class TcpStoreOptions {
+  private final String host;
+  private final int port;
+  private final boolean server;
+  private final int worldSize;
+  private final boolean waitForWorkers;
+  private final Duration timeout;
+  private final JobToken token;
+  private final @Nullable SSLContext tls;
 
   /**
    * Creates options.
@@ -37,7 +27,15 @@ public record TcpStoreOptions(
    * @throws IllegalArgumentException if the host is empty, the port out of range, or the world size
    *     negative
    */
-  public TcpStoreOptions {
+  TcpStoreOptions(
+      String host,
+      int port,
+      boolean server,
+      int worldSize,
+      boolean waitForWorkers,
+      Duration timeout,
+      JobToken token,
+      @Nullable SSLContext tls) {
     Objects.requireNonNull(timeout, "timeout");
     Objects.requireNonNull(token, "token");
     if (host.isEmpty()) {
@@ -49,6 +47,14 @@ public record TcpStoreOptions(
     if (worldSize < 0) {
       throw new IllegalArgumentException("worldSize must not be negative: " + worldSize);
     }
+    this.host = host;
+    this.port = port;
+    this.server = server;
+    this.worldSize = worldSize;
+    this.waitForWorkers = waitForWorkers;
+    this.timeout = timeout;
+    this.token = token;
+    this.tls = tls;
   }
 
   /**
@@ -122,5 +128,91 @@ public record TcpStoreOptions(
    */
   public TcpStoreOptions withTls(@Nullable SSLContext tls) {
     return new TcpStoreOptions(host, port, server, worldSize, waitForWorkers, timeout, token, tls);
+  }
+
+  /**
+   * Returns the name or address of the host that serves; not used to connect if this process
+   * serves.
+   */
+  public String host() {
+    return host;
+  }
+
+  /** Returns the port; 0 for a free one if this process serves. */
+  public int port() {
+    return port;
+  }
+
+  /** Tells whether this process serves the store, on all addresses of its host. */
+  public boolean server() {
+    return server;
+  }
+
+  /** Returns the number of processes that will join; 0 if that is not known. */
+  public int worldSize() {
+    return worldSize;
+  }
+
+  /**
+   * Tells whether to join the count of processes (c10d's {@code init/}), and, in the process that
+   * serves, to wait for all of them; does nothing where the world size is 0.
+   */
+  public boolean waitForWorkers() {
+    return waitForWorkers;
+  }
+
+  /** Returns the deadline of opening, and of later calls that are given none. */
+  public Duration timeout() {
+    return timeout;
+  }
+
+  /** Returns what client and server prove to each other; {@link JobToken#NONE} to prove nothing. */
+  public JobToken token() {
+    return token;
+  }
+
+  /** Returns the encrypts what goes between them, both with certificates; null not to. */
+  public @Nullable SSLContext tls() {
+    return tls;
+  }
+
+  @Override
+  public boolean equals(@Nullable Object other) {
+    return other instanceof TcpStoreOptions o
+        && host.equals(o.host)
+        && port == o.port
+        && server == o.server
+        && worldSize == o.worldSize
+        && waitForWorkers == o.waitForWorkers
+        && timeout.equals(o.timeout)
+        && token.equals(o.token)
+        && Objects.equals(tls, o.tls);
+  }
+
+  @Override
+  public int hashCode() {
+    return Objects.hash(host, port, server, worldSize, waitForWorkers, timeout, token, tls);
+  }
+
+  @Override
+  public String toString() {
+    return "TcpStoreOptions["
+        + "host="
+        + host
+        + ", port="
+        + port
+        + ", server="
+        + server
+        + ", worldSize="
+        + worldSize
+        + ", waitForWorkers="
+        + waitForWorkers
+        + ", timeout="
+        + timeout
+        + ", token="
+        + token
+        + ", tls="
+        + tls
+        + "]";
   }
 }

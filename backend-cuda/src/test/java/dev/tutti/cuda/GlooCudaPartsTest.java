@@ -234,18 +234,11 @@ class GlooCudaPartsTest {
 
   private static GlooGroup mixed(Backend host) {
     BackendContext context =
-        new BackendContext(
-            "0",
-            0,
-            2,
-            List.of(0, 1),
-            "cpu",
-            Device.cuda(0),
-            new HashStore(),
-            Duration.ofSeconds(5),
-            Settings.ofEnvironment(Map.of("TUTTI_GLOO_CUDA_CHUNK_BYTES", "1K")),
-            (_, _) -> {});
-    return new GlooGroup(context, host, false, false);
+        BackendContext.builder("0", 0, 2, new HashStore(), Duration.ofSeconds(5))
+            .device("cpu", Device.cuda(0))
+            .settings(Settings.ofEnvironment(Map.of("TUTTI_GLOO_CUDA_CHUNK_BYTES", "1K")))
+            .build();
+    return new TestGlooGroup(context, host, false, false);
   }
 
   private static <T> T proxy(Class<T> type, InvocationHandler handler) {

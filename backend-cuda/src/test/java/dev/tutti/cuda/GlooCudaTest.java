@@ -475,17 +475,10 @@ class GlooCudaTest {
   @Test
   void itSaysWhetherTheDevicesReachEachOther() {
     BackendContext context =
-        new BackendContext(
-            "0",
-            0,
-            2,
-            List.of(0, 1),
-            "cpu",
-            Device.cuda(0),
-            new HashStore(),
-            Duration.ofSeconds(5),
-            Settings.ofEnvironment(Map.of()),
-            (cause, failedRank) -> {});
+        BackendContext.builder("0", 0, 2, new HashStore(), Duration.ofSeconds(5))
+            .device("cpu", Device.cuda(0))
+            .settings(Settings.ofEnvironment(Map.of()))
+            .build();
     Backend host = new GlooCudaBackend(machine.cuda, group(context, null), null);
     try (Backend opened = new GlooCudaProvider(() -> machine.cuda).open(group(context, host))) {
       assertThat(((GlooCudaBackend) opened).hasGpuDirect()).isFalse();
@@ -493,7 +486,7 @@ class GlooCudaTest {
   }
 
   private static GlooGroup group(BackendContext context, Backend host) {
-    return new GlooGroup(context, host, true, false);
+    return new TestGlooGroup(context, host, true, false);
   }
 
   @Test

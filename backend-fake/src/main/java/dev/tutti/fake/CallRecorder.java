@@ -82,7 +82,7 @@ public final class CallRecorder {
 
     @Override
     public void run(Operation op) throws Exception {
-      add(RecordedCall.of(context.group(), context.rank(), op));
+      add(RecordedCallData.of(context.group(), context.rank(), op));
       inner.run(op);
     }
 

@@ -3,7 +3,6 @@ package dev.tutti.fake;
 import dev.tutti.CollectiveTimeoutException;
 import dev.tutti.DType;
 import dev.tutti.FailureInfo;
-import dev.tutti.OpType;
 import dev.tutti.Tensor;
 import dev.tutti.TuttiException;
 import dev.tutti.spi.Uninterrupted;
@@ -133,7 +132,7 @@ final class SharedBlock {
         Duration elapsed = Duration.ofNanos(System.nanoTime() - start);
         throw new CollectiveTimeoutException(
             what + " on channel " + channel + " of symmetric memory: not within " + timeout,
-            new FailureInfo(group, rank, size, OpType.UNKNOWN, 0, peer, -1, elapsed),
+            FailureInfo.builder(group, rank, size).peer(peer).elapsed(elapsed).build(),
             null);
       }
       if (!Uninterrupted.await(changed, deadline)) {

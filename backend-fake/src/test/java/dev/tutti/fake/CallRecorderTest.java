@@ -36,10 +36,11 @@ class CallRecorderTest {
       List<List<Long>> none = List.of();
       assertThat(recorder.calls(rank))
           .containsExactly(
-              new RecordedCall(
+              new RecordedCallData(
                   "0", rank, OpType.ALL_REDUCE, 1, DType.FLOAT32, two, two, -1, -1, ReduceOp.MAX),
-              new RecordedCall("0", rank, OpType.BROADCAST, 2, DType.INT64, one, one, 1, -1, null),
-              new RecordedCall(
+              new RecordedCallData(
+                  "0", rank, OpType.BROADCAST, 2, DType.INT64, one, one, 1, -1, null),
+              new RecordedCallData(
                   "0",
                   rank,
                   OpType.ALL_GATHER_INTO,
@@ -50,8 +51,8 @@ class CallRecorderTest {
                   -1,
                   -1,
                   null),
-              new RecordedCall("0", rank, OpType.BARRIER, 4, null, none, none, -1, -1, null),
-              new RecordedCall(
+              new RecordedCallData("0", rank, OpType.BARRIER, 4, null, none, none, -1, -1, null),
+              new RecordedCallData(
                   "0",
                   rank,
                   rank == 0 ? OpType.SEND : OpType.RECV,

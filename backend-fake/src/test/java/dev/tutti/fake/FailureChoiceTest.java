@@ -6,13 +6,15 @@ import dev.tutti.CollectiveException;
 import dev.tutti.FailureInfo;
 import dev.tutti.OpType;
 import dev.tutti.PeerFailedException;
-import java.time.Duration;
 import java.util.List;
 import org.junit.jupiter.api.Test;
 
 class FailureChoiceTest {
   private static FailureInfo info(String group, int rank, int failedRank) {
-    return new FailureInfo(group, rank, 3, OpType.SEND, 1, -1, failedRank, Duration.ZERO);
+    return FailureInfo.builder(group, rank, 3)
+        .operation(OpType.SEND, 1)
+        .failedRank(failedRank)
+        .build();
   }
 
   private static RankFailure peerFailed(String group, int rank, int failedRank) {

@@ -1,6 +1,5 @@
 package dev.tutti.fake;
 
-import dev.tutti.Device;
 import dev.tutti.OpType;
 import dev.tutti.Settings;
 import dev.tutti.Store;
@@ -140,16 +139,9 @@ final class RawWorld {
       Store store,
       Duration timeout,
       ConcurrentHashMap<Integer, Throwable> heard) {
-    return new BackendContext(
-        "test",
-        rank,
-        size,
-        IntStream.range(0, size).boxed().toList(),
-        "cpu",
-        Device.CPU,
-        store,
-        timeout,
-        Settings.ofEnvironment(java.util.Map.of()),
-        (cause, failedRank) -> heard.putIfAbsent(failedRank, cause));
+    return BackendContext.builder("test", rank, size, store, timeout)
+        .settings(Settings.ofEnvironment(java.util.Map.of()))
+        .onFailure((cause, failedRank) -> heard.putIfAbsent(failedRank, cause))
+        .build();
   }
 }

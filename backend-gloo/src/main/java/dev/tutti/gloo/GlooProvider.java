@@ -88,7 +88,7 @@ public final class GlooProvider implements BackendProvider {
 
   /** Says which algorithms ranks of Tutti take over sockets. */
   public static final Setting<AlgorithmTable> ALGORITHMS =
-      new Setting<>(
+      Setting.of(
           "TUTTI_GLOO_ALGORITHMS",
           "",
           "algorithms by operation and bytes, such as"

@@ -1,12 +1,10 @@
 package dev.tutti.gloo;
 
-import dev.tutti.Device;
 import dev.tutti.Settings;
 import dev.tutti.Store;
 import dev.tutti.spi.BackendContext;
 import java.time.Duration;
 import java.util.Map;
-import java.util.stream.IntStream;
 
 /** Makes contexts of backends for the ranks of a group "g" of host memory, without settings. */
 public final class TestContexts {
@@ -20,16 +18,9 @@ public final class TestContexts {
   /** Returns the context of a rank. */
   public static BackendContext of(
       int rank, int size, Store store, Duration timeout, BackendContext.FailureListener onFailure) {
-    return new BackendContext(
-        "g",
-        rank,
-        size,
-        IntStream.range(0, size).boxed().toList(),
-        "cpu",
-        Device.CPU,
-        store,
-        timeout,
-        Settings.ofEnvironment(Map.of()),
-        onFailure);
+    return BackendContext.builder("g", rank, size, store, timeout)
+        .settings(Settings.ofEnvironment(Map.of()))
+        .onFailure(onFailure)
+        .build();
   }
 }

@@ -12,34 +12,13 @@ import java.util.Locale;
 import java.util.Objects;
 
 /**
- * Says where a store over Aeron is, and how to open it.
- *
- * @param host name or address of the host that serves
- * @param port the port, for TCP and UDP; 0 for a free one where this process serves
- * @param server whether this process serves
- * @param timeout the deadline of opening, and of later calls that are given none
- * @param token what client and server prove to each other; {@link JobToken#NONE} to prove nothing
- * @param transport how the messages travel
- * @param directory where the folder of an embedded driver is made
- * @param driver folder of a media driver that runs already, to be used instead of an embedded one;
- *     empty for an embedded one
- * @param lease within which a lost host is noticed, 3 s to 1 h; an ended process is noticed at once
- * @param spin whether threads that wait for messages never sleep; for free cores only
+ * Says where a store over Aeron is, and how to open it. Immutable; each {@code with} method returns
+ * a changed copy.
  */
-public record AeronStoreOptions(
-    String host,
-    int port,
-    boolean server,
-    Duration timeout,
-    JobToken token,
-    Transport transport,
-    Path directory,
-    String driver,
-    Duration lease,
-    boolean spin) {
+public final class AeronStoreOptions {
   /** Says how messages travel. */
   public static final Setting<Transport> TRANSPORT =
-      new Setting<>(
+      Setting.of(
           "TUTTI_AERON_TRANSPORT",
           "auto",
           "shared memory where both processes see it (auto), or only ipc, or only udp",
@@ -65,6 +44,57 @@ public record AeronStoreOptions(
   public static final Setting<Boolean> SPIN =
       Setting.flag("TUTTI_AERON_SPIN", false, "spin for messages, never sleep; takes whole cores");
 
+  private final String host;
+  private final int port;
+  private final boolean server;
+  private final Duration timeout;
+  private final JobToken token;
+  private final Transport transport;
+  private final Path directory;
+  private final String driver;
+  private final Duration lease;
+  private final boolean spin;
+
+  /**
+   * Creates options.
+   *
+   * @throws IllegalArgumentException if the host is empty, the port or the lease out of range
+   */
+  private AeronStoreOptions(
+      String host,
+      int port,
+      boolean server,
+      Duration timeout,
+      JobToken token,
+      Transport transport,
+      Path directory,
+      String driver,
+      Duration lease,
+      boolean spin) {
+    Objects.requireNonNull(timeout, "timeout");
+    Objects.requireNonNull(token, "token");
+    Objects.requireNonNull(transport, "transport");
+    Objects.requireNonNull(directory, "directory");
+    Objects.requireNonNull(driver, "driver");
+    if (host.isEmpty()) {
+      throw new IllegalArgumentException("host must not be empty");
+    }
+    if (port < 0 || port > 0xffff) {
+      throw new IllegalArgumentException("port must be 0 to 65535: " + port);
+    }
+    Timing.of(lease);
+    this.host = host;
+    this.port = port;
+    this.server = server;
+    this.timeout = timeout;
+    this.token = token;
+    this.transport = transport;
+    this.directory = directory;
+    this.driver = driver;
+    this.lease = lease;
+    this.spin = spin;
+  }
+
   /** Is how messages travel. */
   public enum Transport {
     /** Shared memory where client and server see the same, else UDP. */
@@ -82,26 +112,6 @@ public record AeronStoreOptions(
       }
       throw new IllegalArgumentException("expected auto, ipc or udp");
     }
-  }
-
-  /**
-   * Creates options.
-   *
-   * @throws IllegalArgumentException if the host is empty, the port or the lease out of range
-   */
-  public AeronStoreOptions {
-    Objects.requireNonNull(timeout, "timeout");
-    Objects.requireNonNull(token, "token");
-    Objects.requireNonNull(transport, "transport");
-    Objects.requireNonNull(directory, "directory");
-    Objects.requireNonNull(driver, "driver");
-    if (host.isEmpty()) {
-      throw new IllegalArgumentException("host must not be empty");
-    }
-    if (port < 0 || port > 0xffff) {
-      throw new IllegalArgumentException("port must be 0 to 65535: " + port);
-    }
-    Timing.of(lease);
   }
 
   /**
@@ -231,5 +241,108 @@ public record AeronStoreOptions(
   public AeronStoreOptions withSpin(boolean spin) {
     return new AeronStoreOptions(
         host, port, server, timeout, token, transport, directory, driver, lease, spin);
+  }
+
+  /** Returns the name or address of the host that serves. */
+  public String host() {
+    return host;
+  }
+
+  /** Returns the port, for TCP and UDP; 0 for a free one where this process serves. */
+  public int port() {
+    return port;
+  }
+
+  /** Tells whether this process serves. */
+  public boolean server() {
+    return server;
+  }
+
+  /** Returns the deadline of opening, and of later calls that are given none. */
+  public Duration timeout() {
+    return timeout;
+  }
+
+  /** Returns what client and server prove to each other; {@link JobToken#NONE} to prove nothing. */
+  public JobToken token() {
+    return token;
+  }
+
+  /** Returns how the messages travel. */
+  public Transport transport() {
+    return transport;
+  }
+
+  /** Returns where the folder of an embedded driver is made. */
+  public Path directory() {
+    return directory;
+  }
+
+  /**
+   * Returns the folder of a media driver that runs already, to be used instead of an embedded one;
+   * empty for an embedded one.
+   */
+  public String driver() {
+    return driver;
+  }
+
+  /**
+   * Returns the within which a lost host is noticed, 3 s to 1 h; an ended process is noticed at
+   * once.
+   */
+  public Duration lease() {
+    return lease;
+  }
+
+  /** Tells whether threads that wait for messages never sleep; for free cores only. */
+  public boolean spin() {
+    return spin;
+  }
+
+  @Override
+  public boolean equals(Object other) {
+    return other instanceof AeronStoreOptions o
+        && host.equals(o.host)
+        && port == o.port
+        && server == o.server
+        && timeout.equals(o.timeout)
+        && token.equals(o.token)
+        && transport.equals(o.transport)
+        && directory.equals(o.directory)
+        && driver.equals(o.driver)
+        && lease.equals(o.lease)
+        && spin == o.spin;
+  }
+
+  @Override
+  public int hashCode() {
+    return Objects.hash(
+        host, port, server, timeout, token, transport, directory, driver, lease, spin);
+  }
+
+  @Override
+  public String toString() {
+    return "AeronStoreOptions["
+        + "host="
+        + host
+        + ", port="
+        + port
+        + ", server="
+        + server
+        + ", timeout="
+        + timeout
+        + ", token="
+        + token
+        + ", transport="
+        + transport
+        + ", directory="
+        + directory
+        + ", driver="
+        + driver
+        + ", lease="
+        + lease
+        + ", spin="
+        + spin
+        + "]";
   }
 }

@@ -29,13 +29,10 @@ class AeronStoreProviderTest {
           .orElseThrow();
 
   private static StoreProvider.Request request(String url, int rank, Map<String, String> settings) {
-    return new StoreProvider.Request(
-        URI.create(url),
-        rank,
-        2,
-        rank == 0,
-        Duration.ofSeconds(20),
-        Settings.ofEnvironment(settings));
+    return StoreProvider.Request.of(URI.create(url), rank, 2)
+        .withHost(rank == 0)
+        .withTimeout(Duration.ofSeconds(20))
+        .withSettings(Settings.ofEnvironment(settings));
   }
 
   @Test
@@ -65,8 +62,9 @@ class AeronStoreProviderTest {
               URI place =
                   written.equals("aeron://") ? new URI("aeron", "", "/", null) : new URI(written);
               provider.open(
-                  new StoreProvider.Request(
-                      place, 1, 2, false, Duration.ofSeconds(1), Settings.ofEnvironment(Map.of())));
+                  StoreProvider.Request.of(place, 1, 2)
+                      .withTimeout(Duration.ofSeconds(1))
+                      .withSettings(Settings.ofEnvironment(Map.of())));
             })
         .isInstanceOf(RendezvousException.class)
         .hasMessageContaining("aeron");

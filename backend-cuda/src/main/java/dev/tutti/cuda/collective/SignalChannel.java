@@ -4,7 +4,6 @@ import static dev.tutti.cuda.access.CudaAccess.access;
 
 import dev.tutti.CollectiveTimeoutException;
 import dev.tutti.FailureInfo;
-import dev.tutti.OpType;
 import dev.tutti.TuttiException;
 import dev.tutti.cuda.CudaDevice;
 import dev.tutti.cuda.CudaEvent;
@@ -240,15 +239,10 @@ final class SignalChannel implements AutoCloseable {
       case TIMED_OUT ->
           throw new CollectiveTimeoutException(
               problem,
-              new FailureInfo(
-                  plan.group(),
-                  plan.rank(),
-                  plan.size(),
-                  OpType.UNKNOWN,
-                  0,
-                  peer,
-                  -1,
-                  Duration.ofNanos(System.nanoTime() - start)),
+              FailureInfo.builder(plan.group(), plan.rank(), plan.size())
+                  .peer(peer)
+                  .elapsed(Duration.ofNanos(System.nanoTime() - start))
+                  .build(),
               null);
     }
   }

@@ -16,7 +16,7 @@ public final class CudaSettings {
           "whether several ranks of a group may have one CUDA device");
 
   public static final Setting<String> SYMMETRIC_MEMORY =
-      new Setting<>(
+      Setting.of(
           "TORCH_SYMMMEM",
           "CUDA",
           "backend of symmetric memory on CUDA devices; CUDA is the only one",

@@ -25,7 +25,6 @@ import dev.tutti.cuda.provider.NcclBackendProvider;
 import dev.tutti.spi.BackendContext;
 import dev.tutti.store.HashStore;
 import java.time.Duration;
-import java.util.List;
 import java.util.Map;
 import java.util.Optional;
 import java.util.concurrent.CountDownLatch;
@@ -234,17 +233,10 @@ class NcclBackendTest {
   void aStoreThatIsClosedDoesNotHideWhyTheRanksDidNotMeet() throws Exception {
     HashStore store = new HashStore();
     BackendContext context =
-        new BackendContext(
-            "g",
-            0,
-            2,
-            List.of(0, 1),
-            "cuda",
-            Device.cuda(0),
-            store,
-            Duration.ofMillis(150),
-            Settings.ofEnvironment(Map.of()),
-            (cause, rank) -> {});
+        BackendContext.builder("g", 0, 2, store, Duration.ofMillis(150))
+            .device("cuda", Device.cuda(0))
+            .settings(Settings.ofEnvironment(Map.of()))
+            .build();
     try (ExecutorService thread = Executors.newSingleThreadExecutor()) {
       Future<?> closes =
           thread.submit(

@@ -4,7 +4,6 @@ import dev.tutti.CollectiveException;
 import dev.tutti.CollectiveTimeoutException;
 import dev.tutti.FailureInfo;
 import dev.tutti.GroupClosedException;
-import dev.tutti.OpType;
 import dev.tutti.PeerFailedException;
 import dev.tutti.TuttiException;
 import dev.tutti.cpu.wait.FutexWaiters;
@@ -300,7 +299,10 @@ final class SignalPad {
   }
 
   private FailureInfo info(int peer, int failedRank, WaitStrategy pacer) {
-    return new FailureInfo(
-        group, rank, size, OpType.UNKNOWN, 0, peer, failedRank, Duration.ofNanos(pacer.elapsed()));
+    return FailureInfo.builder(group, rank, size)
+        .peer(peer)
+        .failedRank(failedRank)
+        .elapsed(Duration.ofNanos(pacer.elapsed()))
+        .build();
   }
 }

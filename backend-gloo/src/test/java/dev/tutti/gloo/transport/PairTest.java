@@ -248,7 +248,11 @@ class PairTest extends RawPeerScripts {
   }
 
   private static FailureInfo info(int failedRank) {
-    return new FailureInfo("g", 0, 2, OpType.BARRIER, 1, failedRank, failedRank, Duration.ZERO);
+    return FailureInfo.builder("g", 0, 2)
+        .operation(OpType.BARRIER, 1)
+        .peer(failedRank)
+        .failedRank(failedRank)
+        .build();
   }
 
   @Test

@@ -21,7 +21,7 @@ final class RacedOperation extends OperationState {
   static final TuttiException CAUSE =
       new AbortedException(
           "raced",
-          new FailureInfo("raced", 0, 1, OpType.ALL_REDUCE, 1, -1, -1, Duration.ZERO),
+          FailureInfo.builder("raced", 0, 1).operation(OpType.ALL_REDUCE, 1).build(),
           null);
 
   final AtomicInteger ends = new AtomicInteger();

@@ -156,7 +156,10 @@ public final class StoreCommand implements Runnable {
   private Store connect(String url, Duration limit) {
     if (url.startsWith(CLUSTER)) {
       return new AeronClusterProvider()
-          .open(new StoreProvider.Request(URI.create(url), 0, 1, false, limit, settings));
+          .open(
+              StoreProvider.Request.of(URI.create(url), 0, 1)
+                  .withTimeout(limit)
+                  .withSettings(settings));
     }
     Place place = place(url);
     return place.kind().connect(place.host(), place.port(), limit, settings);

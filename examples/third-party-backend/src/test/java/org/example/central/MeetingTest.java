@@ -3,7 +3,6 @@ package org.example.central;
 import static org.assertj.core.api.Assertions.assertThat;
 import static org.assertj.core.api.Assertions.assertThatThrownBy;
 
-import dev.tutti.Device;
 import dev.tutti.Settings;
 import dev.tutti.spi.BackendContext;
 import dev.tutti.store.HashStore;
@@ -12,7 +11,6 @@ import java.net.InetAddress;
 import java.net.Socket;
 import java.nio.charset.StandardCharsets;
 import java.time.Duration;
-import java.util.List;
 import java.util.Map;
 import java.util.concurrent.Callable;
 import java.util.concurrent.ExecutorService;
@@ -57,17 +55,9 @@ class MeetingTest {
 
   private Callable<Map<Integer, Link>> rank(int rank, int size, Duration timeout) {
     BackendContext context =
-        new BackendContext(
-            "0",
-            rank,
-            size,
-            List.of(),
-            "cpu",
-            Device.CPU,
-            store,
-            timeout,
-            Settings.ofEnvironment(Map.of()),
-            (cause, failedRank) -> {});
+        BackendContext.builder("0", rank, size, store, timeout)
+            .settings(Settings.ofEnvironment(Map.of()))
+            .build();
     Mailbox mailbox = new Mailbox(rank);
     return () -> new Meeting(context, InetAddress.getLoopbackAddress()).connect(mailbox);
   }

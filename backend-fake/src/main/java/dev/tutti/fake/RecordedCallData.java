@@ -1,0 +1,59 @@
+package dev.tutti.fake;
+
+import dev.tutti.DType;
+import dev.tutti.OpType;
+import dev.tutti.ReduceOp;
+import dev.tutti.Tensor;
+import dev.tutti.spi.Call;
+import dev.tutti.spi.Operation;
+import java.util.ArrayList;
+import java.util.List;
+import org.jspecify.annotations.Nullable;
+
+/** Holds what {@link CallRecorder} saw of a call. */
+record RecordedCallData(
+    String group,
+    int rank,
+    OpType opType,
+    long sequenceNumber,
+    @Nullable DType dtype,
+    List<List<Long>> inputShapes,
+    List<List<Long>> outputShapes,
+    int root,
+    int tag,
+    @Nullable ReduceOp reduceOp)
+    implements RecordedCall {
+
+  /** Creates a record; copies the lists. */
+  RecordedCallData {
+    inputShapes = List.copyOf(inputShapes);
+    outputShapes = List.copyOf(outputShapes);
+  }
+
+  static RecordedCallData of(String group, int rank, Operation op) {
+    Call call = op.call();
+    return new RecordedCallData(
+        group,
+        rank,
+        call.type(),
+        op.sequenceNumber(),
+        call.dtype(),
+        shapes(call.inputs()),
+        shapes(call.outputs()),
+        call.root(),
+        call.type().isPointToPoint() ? call.tag() : -1,
+        call.reduceKind() == null ? null : call.reduceOp());
+  }
+
+  private static List<List<Long>> shapes(List<Tensor> tensors) {
+    List<List<Long>> shapes = new ArrayList<>(tensors.size());
+    for (Tensor tensor : tensors) {
+      List<Long> shape = new ArrayList<>(tensor.dimensions());
+      for (long size : tensor.shape()) {
+        shape.add(size);
+      }
+      shapes.add(List.copyOf(shape));
+    }
+    return shapes;
+  }
+}

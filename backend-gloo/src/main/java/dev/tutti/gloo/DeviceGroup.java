@@ -1,0 +1,9 @@
+package dev.tutti.gloo;
+
+import dev.tutti.gloo.spi.GlooGroup;
+import dev.tutti.spi.Backend;
+import dev.tutti.spi.BackendContext;
+
+/** Says which group a kind of device is opened for. */
+record DeviceGroup(BackendContext context, Backend host, boolean isAllTutti, boolean isOpenedByAll)
+    implements GlooGroup {}
