@@ -3,7 +3,6 @@ package dev.tutti.gloo.backend;
 import dev.tutti.Device;
 import dev.tutti.Store;
 import dev.tutti.gloo.spi.GlooDeviceProvider;
-import dev.tutti.gloo.spi.GlooGroup;
 import dev.tutti.spi.Backend;
 import dev.tutti.spi.BackendContext;
 import java.nio.charset.StandardCharsets;
@@ -59,7 +58,7 @@ public final class DeviceBackends {
     }
     List<byte[]> all = store.multiGet(keys, context.timeout());
     if (all.stream().allMatch(each -> own.equals(new String(each, StandardCharsets.UTF_8)))) {
-      opened.put(own, provider.open(new GlooGroup(context, host, true, true)));
+      opened.put(own, provider.open(new DeviceGroup(context, host, true, true)));
     }
   }
 
@@ -76,7 +75,7 @@ public final class DeviceBackends {
       if (provider == null) {
         throw new UnsupportedOperationException("no module serves " + device + " in Gloo groups");
       }
-      known = provider.open(new GlooGroup(context, host, isAllTutti, false));
+      known = provider.open(new DeviceGroup(context, host, isAllTutti, false));
       opened.put(device.type(), known);
       if (aborted != null) {
         known.abort(aborted);

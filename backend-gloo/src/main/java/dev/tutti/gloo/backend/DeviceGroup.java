@@ -1,4 +1,4 @@
-package dev.tutti.gloo;
+package dev.tutti.gloo.backend;
 
 import dev.tutti.gloo.spi.GlooGroup;
 import dev.tutti.spi.Backend;
