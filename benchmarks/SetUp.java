@@ -3,7 +3,7 @@ import dev.tutti.ProcessGroup;
 import dev.tutti.ReduceOp;
 import dev.tutti.Tensor;
 import dev.tutti.store.HashStore;
-import dev.tutti.store.TcpStoreServer;
+import dev.tutti.store.tcp.TcpStoreServer;
 import java.io.BufferedReader;
 import java.io.IOException;
 import java.util.ArrayList;

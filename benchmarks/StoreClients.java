@@ -1,6 +1,6 @@
 import dev.tutti.Store;
 import dev.tutti.aeron.AeronStore;
-import dev.tutti.store.TcpStore;
+import dev.tutti.store.tcp.TcpStore;
 import java.time.Duration;
 import java.util.ArrayList;
 import java.util.Arrays;

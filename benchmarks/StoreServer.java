@@ -1,6 +1,6 @@
 import dev.tutti.aeron.AeronStoreOptions;
 import dev.tutti.aeron.AeronStoreServer;
-import dev.tutti.store.TcpStoreServer;
+import dev.tutti.store.tcp.TcpStoreServer;
 import java.net.InetAddress;
 
 /**

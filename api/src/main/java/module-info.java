@@ -33,6 +33,6 @@ module dev.tutti {
   uses dev.tutti.spi.StreamBlockProvider;
 
   provides dev.tutti.spi.StoreProvider with
-      dev.tutti.store.FileStoreProvider,
-      dev.tutti.store.TcpStoreProvider;
+      dev.tutti.store.file.FileStoreProvider,
+      dev.tutti.store.tcp.TcpStoreProvider;
 }

@@ -1,6 +1,6 @@
 package dev.tutti;
 
-import dev.tutti.internal.Bootstrap;
+import dev.tutti.runtime.group.Bootstrap;
 import java.lang.foreign.ValueLayout;
 import java.time.Duration;
 import java.util.List;

@@ -1,6 +1,6 @@
 package dev.tutti;
 
-import dev.tutti.internal.Providers;
+import dev.tutti.runtime.settings.Providers;
 import java.time.Duration;
 
 /**

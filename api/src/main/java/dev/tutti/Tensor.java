@@ -1,9 +1,7 @@
 package dev.tutti;
 
-import dev.tutti.internal.ArrayCopy;
-import dev.tutti.internal.Elements;
-import dev.tutti.internal.StridedCopy;
-import dev.tutti.spi.SharedHeap;
+import dev.tutti.cpu.memory.SharedHeap;
+import dev.tutti.spi.Elements;
 import java.lang.foreign.Arena;
 import java.lang.foreign.MemorySegment;
 import java.nio.ByteBuffer;

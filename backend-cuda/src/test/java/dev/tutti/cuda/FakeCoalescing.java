@@ -4,11 +4,11 @@ import static org.assertj.core.api.Assertions.assertThat;
 
 import dev.tutti.DType;
 import dev.tutti.ReduceOp;
+import dev.tutti.cpu.HostReducer;
 import dev.tutti.cuda.driver.FakeCudaDriver;
 import dev.tutti.cuda.driver.FakeStructKernel;
 import dev.tutti.kernels.CoalesceKernels;
 import dev.tutti.kernels.Kernel;
-import dev.tutti.spi.HostReducer;
 import java.lang.foreign.MemorySegment;
 import java.lang.foreign.ValueLayout;
 

@@ -4,6 +4,7 @@ import static org.assertj.core.api.Assertions.assertThat;
 
 import dev.tutti.DType;
 import dev.tutti.ReduceOp;
+import dev.tutti.cpu.HostReducer;
 import dev.tutti.cuda.driver.FakeCudaDriver;
 import dev.tutti.kernels.ChannelLayout;
 import dev.tutti.kernels.ExchangeCall;
@@ -12,7 +13,6 @@ import dev.tutti.kernels.Kernels;
 import dev.tutti.kernels.ParameterType;
 import dev.tutti.kernels.ReduceCall;
 import dev.tutti.kernels.StridedKernel;
-import dev.tutti.spi.HostReducer;
 import java.lang.foreign.Arena;
 import java.lang.foreign.MemorySegment;
 import java.lang.foreign.ValueLayout;

@@ -10,7 +10,7 @@ import dev.tutti.cuda.nccl.NcclCalls;
 import dev.tutti.cuda.nccl.NcclException;
 import dev.tutti.cuda.nccl.NcclLibrary;
 import dev.tutti.cuda.nccl.NcclTypes;
-import dev.tutti.store.FileStore;
+import dev.tutti.store.file.FileStore;
 import java.nio.file.Path;
 import java.time.Duration;
 import java.util.Arrays;

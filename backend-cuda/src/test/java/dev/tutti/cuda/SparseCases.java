@@ -8,7 +8,7 @@ import dev.tutti.ProcessGroup;
 import dev.tutti.ReduceOp;
 import dev.tutti.Tensor;
 import dev.tutti.Work;
-import dev.tutti.spi.SparseSum;
+import dev.tutti.cpu.SparseSum;
 import java.lang.foreign.ValueLayout;
 import java.util.ArrayList;
 import java.util.Arrays;

@@ -2,7 +2,7 @@ package dev.tutti.fake;
 
 import dev.tutti.ReduceOp;
 import dev.tutti.Tensor;
-import dev.tutti.spi.SparseSum;
+import dev.tutti.cpu.SparseSum;
 import java.util.List;
 
 /** Fills the outputs of a fake rank from its own inputs; knows nothing of other ranks. */

@@ -1,8 +1,8 @@
 package dev.tutti.fake;
 
 import dev.tutti.OpType;
+import dev.tutti.cpu.wait.Uninterrupted;
 import dev.tutti.spi.Operation;
-import dev.tutti.spi.Uninterrupted;
 import java.time.Duration;
 import java.util.ArrayList;
 import java.util.HashMap;

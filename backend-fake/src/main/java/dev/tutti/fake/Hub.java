@@ -2,10 +2,10 @@ package dev.tutti.fake;
 
 import dev.tutti.CollectiveException;
 import dev.tutti.StoreException;
+import dev.tutti.cpu.wait.Uninterrupted;
 import dev.tutti.spi.BackendContext;
 import dev.tutti.spi.Operation;
 import dev.tutti.spi.PeerLostException;
-import dev.tutti.spi.Uninterrupted;
 import java.util.ArrayList;
 import java.util.List;
 import java.util.concurrent.TimeUnit;

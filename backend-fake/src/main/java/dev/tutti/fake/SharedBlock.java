@@ -5,7 +5,7 @@ import dev.tutti.DType;
 import dev.tutti.FailureInfo;
 import dev.tutti.Tensor;
 import dev.tutti.TuttiException;
-import dev.tutti.spi.Uninterrupted;
+import dev.tutti.cpu.wait.Uninterrupted;
 import java.io.IOException;
 import java.lang.foreign.MemorySegment;
 import java.time.Duration;

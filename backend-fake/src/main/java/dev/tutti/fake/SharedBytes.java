@@ -1,6 +1,6 @@
 package dev.tutti.fake;
 
-import dev.tutti.spi.Uninterrupted;
+import dev.tutti.cpu.wait.Uninterrupted;
 import java.io.IOException;
 import java.lang.foreign.Arena;
 import java.lang.foreign.MemorySegment;

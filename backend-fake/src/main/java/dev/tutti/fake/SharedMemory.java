@@ -4,7 +4,7 @@ import dev.tutti.DType;
 import dev.tutti.Device;
 import dev.tutti.SymmetricMemory;
 import dev.tutti.Tensor;
-import dev.tutti.spi.SymmetricChecks;
+import dev.tutti.cpu.SymmetricChecks;
 import java.time.Duration;
 import java.util.Set;
 import java.util.concurrent.atomic.AtomicBoolean;

@@ -3,7 +3,7 @@ package dev.tutti.fake;
 import dev.tutti.DType;
 import dev.tutti.ReduceOp;
 import dev.tutti.Tensor;
-import dev.tutti.spi.HostReducer;
+import dev.tutti.cpu.HostReducer;
 import dev.tutti.spi.Staging;
 import java.util.List;
 

@@ -7,7 +7,7 @@ import dev.tutti.DType;
 import dev.tutti.ProcessGroup;
 import dev.tutti.ReduceOp;
 import dev.tutti.Tensor;
-import dev.tutti.spi.SharedHeap;
+import dev.tutti.cpu.memory.SharedHeap;
 import java.lang.foreign.Arena;
 import java.lang.foreign.MemorySegment;
 import java.util.ArrayList;

@@ -2,7 +2,7 @@ package dev.tutti.gloo;
 
 import static org.assertj.core.api.Assertions.assertThat;
 
-import dev.tutti.store.TcpStoreServer;
+import dev.tutti.store.tcp.TcpStoreServer;
 import java.io.BufferedReader;
 import java.io.IOException;
 import java.io.InputStreamReader;

@@ -3,7 +3,7 @@ package dev.tutti.gloo;
 import static org.assertj.core.api.Assertions.assertThat;
 
 import dev.tutti.ProcessGroup;
-import dev.tutti.store.TcpStoreServer;
+import dev.tutti.store.tcp.TcpStoreServer;
 import java.io.File;
 import java.io.IOException;
 import java.nio.charset.StandardCharsets;

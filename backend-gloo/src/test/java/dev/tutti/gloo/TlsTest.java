@@ -12,7 +12,7 @@ import dev.tutti.TuttiException;
 import dev.tutti.Work;
 import dev.tutti.store.HashStore;
 import dev.tutti.store.JobToken;
-import dev.tutti.store.TcpStoreServer;
+import dev.tutti.store.tcp.TcpStoreServer;
 import dev.tutti.tls.TlsSettings;
 import java.net.InetAddress;
 import java.nio.file.Files;

@@ -5,7 +5,7 @@ import static org.assertj.core.api.Assertions.assertThat;
 import dev.tutti.Capabilities;
 import dev.tutti.OpType;
 import dev.tutti.spi.BackendProvider;
-import dev.tutti.store.TcpStoreServer;
+import dev.tutti.store.tcp.TcpStoreServer;
 import java.io.IOException;
 import java.lang.management.ManagementFactory;
 import java.nio.charset.StandardCharsets;

@@ -3,7 +3,7 @@ package dev.tutti.examples;
 import static java.nio.charset.StandardCharsets.UTF_8;
 import static org.assertj.core.api.Assertions.assertThat;
 
-import dev.tutti.store.TcpStoreServer;
+import dev.tutti.store.tcp.TcpStoreServer;
 import java.io.File;
 import java.io.IOException;
 import java.nio.file.Files;

@@ -5,7 +5,7 @@ import static org.assertj.core.api.Assertions.assertThat;
 
 import dev.tutti.Store;
 import dev.tutti.peer.libtorch.PeerArguments;
-import dev.tutti.store.FileStore;
+import dev.tutti.store.file.FileStore;
 import java.nio.file.Path;
 import java.time.Duration;
 import java.util.Arrays;

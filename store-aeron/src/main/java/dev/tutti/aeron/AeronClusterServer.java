@@ -8,7 +8,7 @@ import dev.tutti.aeron.cluster.ClusterNode;
 import dev.tutti.aeron.driver.EmbeddedDriver;
 import dev.tutti.aeron.driver.JvmFlags;
 import dev.tutti.aeron.driver.Timing;
-import dev.tutti.internal.HostPort;
+import dev.tutti.spi.HostPort;
 import dev.tutti.store.JobToken;
 import java.io.IOException;
 import java.lang.System.Logger;

@@ -12,7 +12,7 @@ import dev.tutti.aeron.server.ServerClient;
 import dev.tutti.aeron.wire.Control;
 import dev.tutti.aeron.wire.Handshake;
 import dev.tutti.aeron.wire.MalformedMessageException;
-import dev.tutti.internal.HostPort;
+import dev.tutti.spi.HostPort;
 import dev.tutti.spi.LimitedLog;
 import dev.tutti.store.JobToken;
 import io.aeron.Aeron;

@@ -10,7 +10,7 @@ import dev.tutti.aeron.session.StoreSession;
 import dev.tutti.aeron.wire.BodyReader;
 import dev.tutti.aeron.wire.Protocol;
 import dev.tutti.cpu.wait.WaitStrategy;
-import dev.tutti.store.internal.Arguments;
+import dev.tutti.store.table.Arguments;
 import java.lang.System.Logger;
 import java.lang.System.Logger.Level;
 import java.time.Duration;

@@ -16,9 +16,9 @@ import dev.tutti.aeron.session.SessionOpener;
 import dev.tutti.aeron.wire.Control;
 import dev.tutti.aeron.wire.Handshake;
 import dev.tutti.store.JobToken;
-import dev.tutti.store.TcpStore;
-import dev.tutti.store.TcpStoreOptions;
-import dev.tutti.store.TcpStoreServer;
+import dev.tutti.store.tcp.TcpStore;
+import dev.tutti.store.tcp.TcpStoreOptions;
+import dev.tutti.store.tcp.TcpStoreServer;
 import io.aeron.Aeron;
 import io.aeron.driver.MediaDriver;
 import io.aeron.driver.ThreadingMode;
@@ -276,7 +276,7 @@ class AeronStoreServerTest {
 
   @Test
   void anotherServerAtThePortIsNamed() throws Exception {
-    try (var server = new dev.tutti.store.TcpStoreServer(InetAddress.getLoopbackAddress(), 0)) {
+    try (var server = new dev.tutti.store.tcp.TcpStoreServer(InetAddress.getLoopbackAddress(), 0)) {
       assertThatThrownBy(
               () -> new AeronStore(options(server.port()).withTimeout(Duration.ofSeconds(1))))
           .isInstanceOf(StoreConnectionException.class)

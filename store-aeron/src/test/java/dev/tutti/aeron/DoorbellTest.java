@@ -5,7 +5,7 @@ import static org.assertj.core.api.Assertions.assertThat;
 import dev.tutti.aeron.driver.Doorbell;
 import dev.tutti.aeron.driver.EmbeddedDriver;
 import dev.tutti.aeron.driver.Timing;
-import dev.tutti.spi.Futex;
+import dev.tutti.cpu.wait.Futex;
 import dev.tutti.store.JobToken;
 import io.aeron.Aeron;
 import java.nio.file.Path;

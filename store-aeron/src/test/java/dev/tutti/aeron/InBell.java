@@ -3,7 +3,7 @@ package dev.tutti.aeron;
 import static org.assertj.core.api.Assertions.assertThat;
 import static org.assertj.core.api.Assumptions.assumeThat;
 
-import dev.tutti.spi.Futex;
+import dev.tutti.cpu.wait.Futex;
 import java.time.Duration;
 import java.util.List;
 import java.util.concurrent.TimeUnit;

@@ -1,7 +1,8 @@
 package dev.tutti.testing;
 
-import dev.tutti.CallOptions;
 import static org.assertj.core.api.Assertions.assertThat;
+
+import dev.tutti.CallOptions;
 import dev.tutti.Capabilities.Feature;
 import dev.tutti.DType;
 import dev.tutti.OpType;

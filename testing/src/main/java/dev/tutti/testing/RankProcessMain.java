@@ -5,7 +5,7 @@ import dev.tutti.GroupOptions;
 import dev.tutti.PeerFailedException;
 import dev.tutti.ProcessGroup;
 import dev.tutti.Store;
-import dev.tutti.store.TcpStore;
+import dev.tutti.store.tcp.TcpStore;
 import java.io.File;
 import java.io.PrintWriter;
 import java.io.StringWriter;

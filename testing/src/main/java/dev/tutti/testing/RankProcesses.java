@@ -1,8 +1,8 @@
 package dev.tutti.testing;
 
 import dev.tutti.Store;
-import dev.tutti.store.TcpStore;
-import dev.tutti.store.TcpStoreServer;
+import dev.tutti.store.tcp.TcpStore;
+import dev.tutti.store.tcp.TcpStoreServer;
 import java.io.File;
 import java.io.IOException;
 import java.lang.management.ManagementFactory;

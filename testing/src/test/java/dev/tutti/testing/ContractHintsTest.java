@@ -136,7 +136,7 @@ class ContractHintsTest {
     Handler handler =
         new StreamHandler(
             new PrintStream(out, true, StandardCharsets.UTF_8), new SimpleFormatter());
-    Logger logger = Logger.getLogger("dev.tutti.internal.Listeners");
+    Logger logger = Logger.getLogger("dev.tutti.runtime.operation.Listeners");
     logger.addHandler(handler);
     try {
       assertThat(Execution.of(Listening.class).failures()).isEmpty();

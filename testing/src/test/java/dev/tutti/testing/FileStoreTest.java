@@ -1,7 +1,7 @@
 package dev.tutti.testing;
 
 import dev.tutti.Store;
-import dev.tutti.store.FileStore;
+import dev.tutti.store.file.FileStore;
 import java.nio.file.Path;
 import org.junit.jupiter.api.io.TempDir;
 

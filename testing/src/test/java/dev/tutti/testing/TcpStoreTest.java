@@ -1,8 +1,8 @@
 package dev.tutti.testing;
 
 import dev.tutti.Store;
-import dev.tutti.store.TcpStore;
-import dev.tutti.store.TcpStoreOptions;
+import dev.tutti.store.tcp.TcpStore;
+import dev.tutti.store.tcp.TcpStoreOptions;
 
 class TcpStoreTest extends StoreContract {
   @Override

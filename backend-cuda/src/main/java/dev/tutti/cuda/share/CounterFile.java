@@ -3,7 +3,7 @@ package dev.tutti.cuda.share;
 import static java.lang.foreign.ValueLayout.JAVA_LONG;
 
 import dev.tutti.BackendException;
-import dev.tutti.spi.Uninterrupted;
+import dev.tutti.cpu.wait.Uninterrupted;
 import java.io.IOException;
 import java.lang.foreign.Arena;
 import java.lang.foreign.MemorySegment;

@@ -2,7 +2,7 @@ package dev.tutti.cuda.share;
 
 import dev.tutti.BackendException;
 import dev.tutti.RendezvousException;
-import dev.tutti.spi.UserCount;
+import dev.tutti.cpu.memory.UserCount;
 import java.io.IOException;
 import java.io.UncheckedIOException;
 import java.lang.foreign.Arena;

@@ -2,7 +2,7 @@ package dev.tutti.cuda.driver;
 
 import dev.tutti.DType;
 import dev.tutti.ReduceOp;
-import dev.tutti.spi.HostReducer;
+import dev.tutti.cpu.HostReducer;
 import java.lang.foreign.Arena;
 import java.lang.foreign.MemorySegment;
 import java.lang.foreign.ValueLayout;

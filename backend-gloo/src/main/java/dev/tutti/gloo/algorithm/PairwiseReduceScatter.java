@@ -2,10 +2,10 @@ package dev.tutti.gloo.algorithm;
 
 import dev.tutti.ReduceOp;
 import dev.tutti.Tensor;
+import dev.tutti.cpu.HostReducer;
 import dev.tutti.gloo.transport.Endpoint;
 import dev.tutti.gloo.transport.Request;
 import dev.tutti.gloo.transport.Slot;
-import dev.tutti.spi.HostReducer;
 import dev.tutti.spi.Operation;
 import java.lang.foreign.MemorySegment;
 import java.util.ArrayList;

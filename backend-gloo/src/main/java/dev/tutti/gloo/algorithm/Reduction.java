@@ -3,8 +3,8 @@ package dev.tutti.gloo.algorithm;
 import dev.tutti.DType;
 import dev.tutti.ReduceOp;
 import dev.tutti.Tensor;
+import dev.tutti.cpu.HostReducer;
 import dev.tutti.gloo.transport.Combiner;
-import dev.tutti.spi.HostReducer;
 import java.lang.foreign.MemorySegment;
 
 /**

@@ -2,9 +2,9 @@ package dev.tutti.gloo.algorithm;
 
 import dev.tutti.DType;
 import dev.tutti.Tensor;
+import dev.tutti.cpu.SparseSum;
 import dev.tutti.spi.Operation;
 import dev.tutti.spi.PeerLostException;
-import dev.tutti.spi.SparseSum;
 import java.lang.foreign.MemorySegment;
 import java.lang.foreign.ValueLayout;
 import java.util.ArrayList;

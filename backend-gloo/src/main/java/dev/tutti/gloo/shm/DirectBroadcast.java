@@ -1,7 +1,7 @@
 package dev.tutti.gloo.shm;
 
+import dev.tutti.cpu.memory.SharedHeap;
 import dev.tutti.spi.Operation;
-import dev.tutti.spi.SharedHeap;
 import java.lang.foreign.MemorySegment;
 import java.lang.foreign.ValueLayout;
 import java.lang.ref.Reference;

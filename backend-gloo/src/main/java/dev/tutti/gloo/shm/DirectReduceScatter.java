@@ -2,9 +2,9 @@ package dev.tutti.gloo.shm;
 
 import dev.tutti.DType;
 import dev.tutti.ReduceOp;
-import dev.tutti.spi.HostReducer;
+import dev.tutti.cpu.HostReducer;
+import dev.tutti.cpu.memory.SharedHeap;
 import dev.tutti.spi.Operation;
-import dev.tutti.spi.SharedHeap;
 import java.lang.foreign.MemorySegment;
 import java.lang.foreign.ValueLayout;
 import java.lang.ref.Reference;

@@ -1,10 +1,10 @@
 package dev.tutti.gloo.shm;
 
+import dev.tutti.cpu.memory.SharedHeap;
 import dev.tutti.gloo.transport.cma.LinuxCalls;
 import dev.tutti.gloo.transport.cma.RemoteHeap;
 import dev.tutti.gloo.transport.cma.RemoteMemory;
 import dev.tutti.spi.Operation;
-import dev.tutti.spi.SharedHeap;
 import java.lang.System.Logger;
 import java.lang.System.Logger.Level;
 import java.lang.foreign.MemorySegment;

@@ -2,7 +2,7 @@ package dev.tutti.gloo.shm;
 
 import dev.tutti.DType;
 import dev.tutti.ReduceOp;
-import dev.tutti.spi.HostReducer;
+import dev.tutti.cpu.HostReducer;
 import dev.tutti.spi.Operation;
 import java.lang.foreign.MemorySegment;
 import java.lang.foreign.ValueLayout;

@@ -1,8 +1,8 @@
 package dev.tutti.gloo.transport;
 
+import dev.tutti.cpu.memory.SharedHeap;
 import dev.tutti.gloo.transport.cma.RemoteHeap;
 import dev.tutti.gloo.transport.cma.RemoteMemory;
-import dev.tutti.spi.SharedHeap;
 import java.lang.foreign.Arena;
 import java.lang.foreign.MemorySegment;
 import java.lang.foreign.ValueLayout;

@@ -5,9 +5,9 @@ import static org.assertj.core.api.Assertions.assertThatThrownBy;
 
 import dev.tutti.DType;
 import dev.tutti.Tensor;
+import dev.tutti.cpu.SparseSum;
 import dev.tutti.gloo.transport.TestOperation;
 import dev.tutti.spi.PeerLostException;
-import dev.tutti.spi.SparseSum;
 import java.lang.foreign.MemorySegment;
 import java.lang.foreign.ValueLayout;
 import java.time.Duration;

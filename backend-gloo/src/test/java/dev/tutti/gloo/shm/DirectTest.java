@@ -6,10 +6,10 @@ import static org.assertj.core.api.Assumptions.assumeThat;
 
 import dev.tutti.DType;
 import dev.tutti.ReduceOp.Kind;
+import dev.tutti.cpu.memory.SharedHeap;
 import dev.tutti.gloo.transport.TestOperation;
 import dev.tutti.spi.Operation;
 import dev.tutti.spi.PeerLostException;
-import dev.tutti.spi.SharedHeap;
 import java.lang.foreign.Arena;
 import java.lang.foreign.MemorySegment;
 import java.lang.foreign.ValueLayout;

@@ -3,13 +3,13 @@ package dev.tutti.gloo.transport;
 import static org.assertj.core.api.Assertions.assertThat;
 import static org.assertj.core.api.Assumptions.assumeThat;
 
+import dev.tutti.cpu.memory.SharedHeap;
 import dev.tutti.gloo.transport.ScriptedSocket.End;
 import dev.tutti.gloo.transport.cma.RemoteMemory;
 import dev.tutti.gloo.transport.ring.RingMemory;
 import dev.tutti.gloo.transport.ring.RingReader;
 import dev.tutti.gloo.transport.ring.RingWriter;
 import dev.tutti.gloo.transport.ring.Sleep;
-import dev.tutti.spi.SharedHeap;
 import java.lang.foreign.Arena;
 import java.lang.foreign.MemorySegment;
 import java.lang.foreign.ValueLayout;

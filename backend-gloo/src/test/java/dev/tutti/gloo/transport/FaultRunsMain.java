@@ -11,7 +11,7 @@ import dev.tutti.Tensor;
 import dev.tutti.TuttiException;
 import dev.tutti.gloo.GlooProvider;
 import dev.tutti.store.HashStore;
-import dev.tutti.store.TcpStoreServer;
+import dev.tutti.store.tcp.TcpStoreServer;
 import java.io.IOException;
 import java.lang.management.ManagementFactory;
 import java.nio.file.DirectoryStream;

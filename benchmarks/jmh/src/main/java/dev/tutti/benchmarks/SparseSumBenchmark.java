@@ -2,7 +2,7 @@ package dev.tutti.benchmarks;
 
 import dev.tutti.DType;
 import dev.tutti.Tensor;
-import dev.tutti.spi.SparseSum;
+import dev.tutti.cpu.SparseSum;
 import java.lang.foreign.MemorySegment;
 import java.lang.foreign.ValueLayout;
 import java.util.ArrayList;

@@ -2,7 +2,7 @@ package dev.tutti.cli.bench;
 
 import dev.tutti.GroupOptions;
 import dev.tutti.Settings;
-import dev.tutti.internal.Providers;
+import dev.tutti.runtime.settings.Providers;
 import dev.tutti.spi.BackendProvider;
 import dev.tutti.spi.DeviceSession;
 import java.util.Optional;

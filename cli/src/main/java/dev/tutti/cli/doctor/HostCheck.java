@@ -1,7 +1,7 @@
 package dev.tutti.cli.doctor;
 
 import com.sun.management.OperatingSystemMXBean;
-import dev.tutti.spi.SharedHeap;
+import dev.tutti.cpu.memory.SharedHeap;
 import java.io.IOException;
 import java.lang.management.ManagementFactory;
 import java.net.InetAddress;

@@ -2,9 +2,9 @@ package dev.tutti.cli.doctor;
 
 import dev.tutti.Setting;
 import dev.tutti.Settings;
-import dev.tutti.internal.HostPort;
-import dev.tutti.internal.RuntimeSettings;
-import dev.tutti.internal.Spelling;
+import dev.tutti.runtime.settings.RuntimeSettings;
+import dev.tutti.runtime.settings.Spelling;
+import dev.tutti.spi.HostPort;
 import java.util.HashMap;
 import java.util.Map;
 import java.util.OptionalInt;

@@ -2,9 +2,9 @@ package dev.tutti.cli.doctor;
 
 import dev.tutti.Device;
 import dev.tutti.Settings;
-import dev.tutti.internal.Providers;
-import dev.tutti.internal.RuntimeSettings;
-import dev.tutti.internal.Spelling;
+import dev.tutti.runtime.settings.Providers;
+import dev.tutti.runtime.settings.RuntimeSettings;
+import dev.tutti.runtime.settings.Spelling;
 import dev.tutti.spi.BackendProvider;
 import dev.tutti.spi.StoreProvider;
 import dev.tutti.spi.StreamBlockProvider;

@@ -2,8 +2,8 @@ package dev.tutti.cli.doctor;
 
 import dev.tutti.Setting;
 import dev.tutti.Settings;
-import dev.tutti.internal.RuntimeSettings;
-import dev.tutti.internal.SettingNames;
+import dev.tutti.runtime.settings.RuntimeSettings;
+import dev.tutti.runtime.settings.SettingNames;
 import java.util.ArrayList;
 import java.util.List;
 import java.util.Map;

@@ -1,6 +1,6 @@
 package dev.tutti.cli.process;
 
-import dev.tutti.internal.NoRestart;
+import dev.tutti.runtime.settings.NoRestart;
 import java.io.IOException;
 import java.nio.file.Files;
 import java.nio.file.Path;

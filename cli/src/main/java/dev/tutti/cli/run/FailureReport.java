@@ -1,7 +1,7 @@
 package dev.tutti.cli.run;
 
 import dev.tutti.cli.run.LaunchRendezvous.Verdict;
-import dev.tutti.internal.FailureLog.Blame;
+import dev.tutti.runtime.failure.FailureLog.Blame;
 import java.util.List;
 import java.util.Map;
 import java.util.StringJoiner;

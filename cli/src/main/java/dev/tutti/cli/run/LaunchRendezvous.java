@@ -1,6 +1,6 @@
 package dev.tutti.cli.run;
 
-import dev.tutti.internal.FailureLog.Blame;
+import dev.tutti.runtime.failure.FailureLog.Blame;
 import java.time.Duration;
 import java.util.Optional;
 import java.util.function.Consumer;

@@ -7,7 +7,7 @@ import dev.tutti.cli.process.Reasons;
 import dev.tutti.cli.process.RestartRefusals;
 import dev.tutti.cli.run.LaunchRendezvous.Verdict;
 import dev.tutti.cli.run.LaunchRendezvous.Verdict.Kind;
-import dev.tutti.internal.FailureLog.Blame;
+import dev.tutti.runtime.failure.FailureLog.Blame;
 import java.io.IOException;
 import java.time.Duration;
 import java.util.List;

@@ -10,7 +10,7 @@ import dev.tutti.cli.CliModule;
 import dev.tutti.cli.Main;
 import dev.tutti.cli.process.Terminal;
 import dev.tutti.cli.run.CommandProcess;
-import dev.tutti.internal.Providers;
+import dev.tutti.runtime.settings.Providers;
 import dev.tutti.spi.DeviceSession;
 import java.io.ByteArrayOutputStream;
 import java.io.PrintStream;

@@ -6,7 +6,7 @@ import static org.assertj.core.api.Assertions.assertThat;
 import dev.tutti.cli.CliModule;
 import dev.tutti.cli.Main;
 import dev.tutti.cli.process.Terminal;
-import dev.tutti.internal.SettingNames;
+import dev.tutti.runtime.settings.SettingNames;
 import java.io.ByteArrayOutputStream;
 import java.io.File;
 import java.io.IOException;

@@ -7,7 +7,7 @@ import dev.tutti.aeron.AeronStoreServer;
 import dev.tutti.cli.process.Posix;
 import dev.tutti.cli.run.KillRoundsRank.Phase;
 import dev.tutti.store.JobToken;
-import dev.tutti.store.TcpStoreServer;
+import dev.tutti.store.tcp.TcpStoreServer;
 import java.net.InetAddress;
 import java.net.ServerSocket;
 import java.nio.file.Path;

@@ -1,6 +1,6 @@
 package dev.tutti.cli.run;
 
-import dev.tutti.store.TcpStore;
+import dev.tutti.store.tcp.TcpStore;
 import java.time.Duration;
 
 /** Is a rank that adds its number to a sum in the store and prints the sum when all did. */

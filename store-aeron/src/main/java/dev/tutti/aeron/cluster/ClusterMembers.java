@@ -1,6 +1,6 @@
 package dev.tutti.aeron.cluster;
 
-import dev.tutti.internal.HostPort;
+import dev.tutti.spi.HostPort;
 import java.net.DatagramSocket;
 import java.net.InetAddress;
 import java.net.InetSocketAddress;

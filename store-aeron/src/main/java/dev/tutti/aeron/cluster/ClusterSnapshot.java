@@ -6,7 +6,7 @@ import dev.tutti.aeron.wire.BodyWriter;
 import dev.tutti.aeron.wire.FrameReader;
 import dev.tutti.aeron.wire.FrameWriter;
 import dev.tutti.aeron.wire.Protocol;
-import dev.tutti.store.internal.KeyTable;
+import dev.tutti.store.table.KeyTable;
 import io.aeron.ExclusivePublication;
 import io.aeron.Image;
 import io.aeron.cluster.client.ClusterException;

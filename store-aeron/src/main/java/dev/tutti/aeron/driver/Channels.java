@@ -1,7 +1,7 @@
 package dev.tutti.aeron.driver;
 
 import dev.tutti.aeron.wire.MalformedMessageException;
-import dev.tutti.internal.HostPort;
+import dev.tutti.spi.HostPort;
 import java.net.InetAddress;
 
 /** Writes Aeron's channels. */

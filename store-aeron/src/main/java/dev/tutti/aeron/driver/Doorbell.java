@@ -1,7 +1,7 @@
 package dev.tutti.aeron.driver;
 
 import dev.tutti.aeron.wire.MalformedMessageException;
-import dev.tutti.spi.Futex;
+import dev.tutti.cpu.wait.Futex;
 import io.aeron.Aeron;
 import io.aeron.Counter;
 import java.lang.invoke.VarHandle;

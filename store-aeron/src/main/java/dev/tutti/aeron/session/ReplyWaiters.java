@@ -2,8 +2,8 @@ package dev.tutti.aeron.session;
 
 import dev.tutti.aeron.driver.Doorbell;
 import dev.tutti.aeron.driver.EmbeddedDriver;
+import dev.tutti.cpu.wait.Futex;
 import dev.tutti.cpu.wait.WaitStrategy;
-import dev.tutti.spi.Futex;
 import java.util.concurrent.TimeUnit;
 import java.util.concurrent.atomic.AtomicBoolean;
 import java.util.concurrent.atomic.AtomicInteger;

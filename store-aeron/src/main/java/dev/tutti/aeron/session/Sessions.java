@@ -5,7 +5,7 @@ import dev.tutti.StoreException;
 import dev.tutti.aeron.AeronStoreOptions;
 import dev.tutti.aeron.cluster.ClusterSession;
 import dev.tutti.store.JobToken;
-import dev.tutti.store.internal.Arguments;
+import dev.tutti.store.table.Arguments;
 import java.nio.file.Path;
 import java.time.Duration;
 import java.util.HashMap;

@@ -2,7 +2,7 @@ package dev.tutti.aeron.wire;
 
 import dev.tutti.aeron.AeronStore;
 import dev.tutti.aeron.driver.Timing;
-import dev.tutti.internal.HostPort;
+import dev.tutti.spi.HostPort;
 import java.io.EOFException;
 import java.io.IOException;
 import java.io.InputStream;

@@ -2,8 +2,8 @@ package dev.tutti.testing.fuzz;
 
 import dev.tutti.Store;
 import dev.tutti.StoreTimeoutException;
-import dev.tutti.store.TcpStore;
-import dev.tutti.store.TcpStoreServer;
+import dev.tutti.store.tcp.TcpStore;
+import dev.tutti.store.tcp.TcpStoreServer;
 import dev.tutti.testing.ContractSubject;
 import java.io.File;
 import java.io.IOException;

@@ -2,7 +2,7 @@ package dev.tutti.testing.fuzz;
 
 import dev.tutti.Store;
 import dev.tutti.store.PrefixStore;
-import dev.tutti.store.TcpStore;
+import dev.tutti.store.tcp.TcpStore;
 import dev.tutti.testing.ContractSubject;
 import dev.tutti.testing.GroupContract;
 import java.io.File;

@@ -1,7 +1,7 @@
 package dev.tutti.gloo.transport.cma;
 
-import dev.tutti.spi.HeapMapping;
-import dev.tutti.spi.SharedHeap;
+import dev.tutti.cpu.memory.HeapMapping;
+import dev.tutti.cpu.memory.SharedHeap;
 import java.io.IOException;
 import java.lang.foreign.Arena;
 import java.lang.foreign.MemorySegment;

@@ -1,0 +1,117 @@
+package dev.tutti.dlpack;
+
+import static java.lang.foreign.ValueLayout.ADDRESS;
+
+import dev.tutti.Tensor;
+import java.lang.System.Logger.Level;
+import java.lang.foreign.Arena;
+import java.lang.foreign.FunctionDescriptor;
+import java.lang.foreign.Linker;
+import java.lang.foreign.MemorySegment;
+import java.lang.foreign.StructLayout;
+import java.lang.invoke.MethodHandle;
+import java.lang.invoke.MethodHandles;
+import java.lang.invoke.MethodType;
+import java.util.concurrent.ConcurrentHashMap;
+import java.util.function.BiConsumer;
+
+/** Keeps tensors that were given to native code, and calls and implements deleters. */
+public final class DlpackExports {
+  private static final System.Logger LOG = System.getLogger(DlpackExports.class.getName());
+
+  /** Holds exported tensors, by the address of their structure, until their deleter runs. */
+  private static final ConcurrentHashMap<Long, Exported> EXPORTED = new ConcurrentHashMap<>();
+
+  private record Exported(Arena arena, Tensor tensor) {}
+
+  /** Holds what needs the native linker, so that it is loaded when first needed. */
+  private static final class Native {
+    private static final FunctionDescriptor DELETER = FunctionDescriptor.ofVoid(ADDRESS);
+
+    static final MethodHandle CALL_DELETER = Linker.nativeLinker().downcallHandle(DELETER);
+
+    static final MemorySegment RELEASE;
+
+    static {
+      try {
+        MethodHandle release =
+            MethodHandles.lookup()
+                .findStatic(
+                    DlpackExports.class,
+                    "release",
+                    MethodType.methodType(void.class, MemorySegment.class));
+        RELEASE = Linker.nativeLinker().upcallStub(release, DELETER, Arena.global());
+      } catch (ReflectiveOperationException e) {
+        throw new ExceptionInInitializerError(e);
+      }
+    }
+  }
+
+  private DlpackExports() {}
+
+  /**
+   * Allocates a structure and keeps it and a tensor until the deleter runs.
+   *
+   * @param tensor the tensor that the structure is about
+   * @param layout of the structure
+   * @param writer fills it, from its memory and the arena for what it points to
+   * @return its address
+   */
+  public static MemorySegment export(
+      Tensor tensor, StructLayout layout, BiConsumer<MemorySegment, Arena> writer) {
+    Arena arena = Arena.ofShared();
+    try {
+      MemorySegment managed = arena.allocate(layout);
+      writer.accept(managed, arena);
+      EXPORTED.put(managed.address(), new Exported(arena, tensor));
+      // Without the arena's scope: a call that takes this pointer may call the deleter, which could
+      // not close an arena that the call keeps open.
+      return MemorySegment.ofAddress(managed.address()).reinterpret(layout.byteSize());
+    } catch (RuntimeException | LinkageError e) {
+      arena.close();
+      throw e;
+    }
+  }
+
+  /** Tells whether a structure waits for its deleter. */
+  static boolean isExported(MemorySegment managed) {
+    return EXPORTED.containsKey(managed.address());
+  }
+
+  /** Returns the deleter of exported structures, a native function. */
+  public static MemorySegment deleter() {
+    return Native.RELEASE;
+  }
+
+  /** Is that deleter; native code calls it, so it throws nothing. */
+  @SuppressWarnings("UnusedMethod") // called through the stub
+  private static void release(MemorySegment managed) {
+    try {
+      Exported exported = EXPORTED.remove(managed.address());
+      if (exported == null) {
+        LOG.log(Level.WARNING, "the deleter of a DLPack tensor was called twice");
+      } else {
+        exported.arena.close();
+      }
+    } catch (Throwable t) {
+      LOG.log(Level.WARNING, "a DLPack tensor could not be freed", t);
+    }
+  }
+
+  /**
+   * Calls the deleter of a structure that native code gave.
+   *
+   * @param deleter the function, or null
+   * @param managed its argument
+   */
+  public static void delete(MemorySegment deleter, MemorySegment managed) {
+    if (deleter.address() == 0) {
+      return;
+    }
+    try {
+      Native.CALL_DELETER.invokeExact(deleter, managed);
+    } catch (Throwable t) {
+      throw new IllegalStateException("the deleter of a DLPack tensor cannot be called", t);
+    }
+  }
+}

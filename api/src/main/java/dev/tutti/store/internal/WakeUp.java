@@ -1,9 +1,0 @@
-package dev.tutti.store.internal;
-
-/**
- * Receives the one call that ends a registered wait; runs under the guard of its {@link KeyTable}.
- */
-@FunctionalInterface
-public interface WakeUp {
-  void wake();
-}

@@ -1,2 +1,0 @@
-/** Holds what Tutti's own stores share: the table of keys, and the checks and words of calls. */
-package dev.tutti.store.internal;

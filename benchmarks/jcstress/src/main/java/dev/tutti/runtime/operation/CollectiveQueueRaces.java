@@ -1,0 +1,229 @@
+package dev.tutti.runtime.operation;
+
+import static org.openjdk.jcstress.annotations.Expect.ACCEPTABLE;
+
+import java.util.Map;
+import java.util.concurrent.ConcurrentHashMap;
+import java.util.concurrent.CountDownLatch;
+import java.util.concurrent.TimeUnit;
+import org.openjdk.jcstress.annotations.Actor;
+import org.openjdk.jcstress.annotations.Arbiter;
+import org.openjdk.jcstress.annotations.JCStressTest;
+import org.openjdk.jcstress.annotations.Outcome;
+import org.openjdk.jcstress.annotations.State;
+import org.openjdk.jcstress.infra.results.III_Result;
+import org.openjdk.jcstress.infra.results.L_Result;
+
+/** Races callers of a lane with each other and with its worker. */
+public final class CollectiveQueueRaces {
+  private static final long LONG = TimeUnit.SECONDS.toNanos(10);
+
+  /** Knows what the shared lane's worker shall do for an operation. */
+  private static final Map<GroupOperation, Runnable> TASKS = new ConcurrentHashMap<>();
+
+  /** Is shared by all states of a test, since a worker for each would take too long. */
+  private static final CollectiveQueue LANE =
+      new CollectiveQueue("raced", op -> TASKS.remove(op).run());
+
+  private CollectiveQueueRaces() {}
+
+  @JCStressTest
+  @Outcome(id = "1, 2, 2", expect = ACCEPTABLE, desc = "one after the other")
+  @Outcome(id = "2, 1, 2", expect = ACCEPTABLE, desc = "one after the other")
+  @Outcome(id = "1, 0, 1", expect = ACCEPTABLE, desc = "the second found it taken")
+  @Outcome(id = "0, 1, 1", expect = ACCEPTABLE, desc = "the first found it taken")
+  @State
+  public static class TryEnter {
+    private final CollectiveQueue lane = new CollectiveQueue("raced", op -> {});
+    private int inside;
+
+    @Actor
+    public void one(III_Result result) {
+      result.r1 = pass();
+    }
+
+    @Actor
+    public void other(III_Result result) {
+      result.r2 = pass();
+    }
+
+    private int pass() {
+      int number = (int) lane.tryEnter();
+      if (number > 0) {
+        inside++;
+        lane.exit();
+      }
+      return number;
+    }
+
+    @Arbiter
+    public void arbiter(III_Result result) {
+      result.r3 = inside;
+    }
+  }
+
+  /**
+   * A caller that may not wait, and one that queues: numbers are given once, none runs with
+   * another.
+   */
+  @JCStressTest
+  @Outcome(id = "1, 2, 2", expect = ACCEPTABLE, desc = "the caller first")
+  @Outcome(id = "0, 1, 1", expect = ACCEPTABLE, desc = "the caller found it taken")
+  @Outcome(id = "2, 1, 2", expect = ACCEPTABLE, desc = "the caller last")
+  @State
+  public static class TryEnterAgainstQueue {
+    private final GroupOperation op = new GroupOperation(RacedOperation.CLOSED, false);
+    private final CountDownLatch ran = new CountDownLatch(1);
+    private int inside;
+    private final CollectiveQueue lane =
+        new CollectiveQueue(
+            "raced",
+            queued -> {
+              inside++;
+              ran.countDown();
+            });
+
+    @Actor
+    public void caller(III_Result result) {
+      int number = (int) lane.tryEnter();
+      if (number > 0) {
+        inside++;
+        lane.exit();
+      }
+      result.r1 = number;
+    }
+
+    @Actor
+    public void issuer(III_Result result) {
+      lane.enqueue(op, number -> result.r2 = (int) number, false);
+    }
+
+    @Arbiter
+    public void arbiter(III_Result result) {
+      try {
+        boolean came = ran.await(LONG, TimeUnit.NANOSECONDS);
+        result.r3 = came ? inside : -1;
+        lane.stop();
+      } catch (InterruptedException e) {
+        throw new AssertionError(e);
+      }
+    }
+  }
+
+  /** Whoever waits for the lane gets it from who leaves it. */
+  @JCStressTest
+  @Outcome(id = "1, 2, 2", expect = ACCEPTABLE, desc = "both came through")
+  @Outcome(id = "2, 1, 2", expect = ACCEPTABLE, desc = "both came through")
+  @State
+  public static class Enter {
+    private final CollectiveQueue lane = new CollectiveQueue("raced", op -> {});
+    private int inside;
+
+    @Actor
+    public void one(III_Result result) {
+      result.r1 = pass();
+    }
+
+    @Actor
+    public void other(III_Result result) {
+      result.r2 = pass();
+    }
+
+    private int pass() {
+      int number = (int) lane.enter(System.nanoTime() + LONG);
+      if (number > 0) {
+        inside++;
+        lane.exit();
+      }
+      return number;
+    }
+
+    @Arbiter
+    public void arbiter(III_Result result) {
+      result.r3 = inside;
+    }
+  }
+
+  /** Two threads queue: the worker runs both, once each, in the order of their numbers. */
+  @JCStressTest
+  @Outcome(id = "in order", expect = ACCEPTABLE, desc = "none lost, none overtaken")
+  @State
+  public static class Queue {
+    private final GroupOperation first = new GroupOperation(RacedOperation.CLOSED, false);
+    private final GroupOperation second = new GroupOperation(RacedOperation.CLOSED, false);
+    private long firstNumber;
+    private long secondNumber;
+    private int ran;
+    private volatile int firstRan;
+    private volatile int secondRan;
+
+    @Actor
+    public void one() {
+      TASKS.put(first, () -> firstRan = next());
+      LANE.enqueue(first, number -> firstNumber = number, false);
+    }
+
+    @Actor
+    public void other() {
+      TASKS.put(second, () -> secondRan = next());
+      LANE.enqueue(second, number -> secondNumber = number, true);
+      LANE.release(second);
+    }
+
+    private int next() {
+      return ++ran;
+    }
+
+    @Arbiter
+    public void arbiter(L_Result result) {
+      long limit = System.nanoTime() + LONG;
+      while (firstRan == 0 || secondRan == 0) {
+        if (System.nanoTime() - limit > 0) {
+          result.r1 = "lost: " + firstRan + secondRan;
+          return;
+        }
+        Thread.onSpinWait();
+      }
+      boolean inOrder = (firstNumber < secondNumber) == (firstRan < secondRan);
+      result.r1 = inOrder ? "in order" : "overtaken";
+    }
+  }
+
+  /** A caller on its own thread and a queued operation: never both at once, none lost. */
+  @JCStressTest
+  @Outcome(id = "2", expect = ACCEPTABLE, desc = "the lane went from one to the other")
+  @State
+  public static class EnterAgainstQueue {
+    private final GroupOperation op = new GroupOperation(RacedOperation.CLOSED, false);
+    private int inside;
+    private volatile boolean ran;
+
+    @Actor
+    public void caller() {
+      if (LANE.enter(System.nanoTime() + LONG) > 0) {
+        inside++;
+        LANE.exit();
+      }
+    }
+
+    @Actor
+    public void issuer() {
+      TASKS.put(
+          op,
+          () -> {
+            inside++;
+            ran = true;
+          });
+      LANE.enqueue(op, number -> {}, false);
+    }
+
+    @Arbiter
+    public void arbiter(L_Result result) {
+      long limit = System.nanoTime() + LONG;
+      while (!ran && System.nanoTime() - limit < 0) {
+        Thread.onSpinWait();
+      }
+      result.r1 = ran ? Integer.toString(inside) : "lost";
+    }
+  }
+}

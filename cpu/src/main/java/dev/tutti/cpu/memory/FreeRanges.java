@@ -1,0 +1,49 @@
+package dev.tutti.cpu.memory;
+
+import java.util.Map;
+import java.util.TreeMap;
+
+/** Gives out ranges of a long one, the first that is long enough. Used under its owner's lock. */
+final class FreeRanges {
+  /** Is the length of each free range by where it begins; no two touch. */
+  private final TreeMap<Long, Long> free = new TreeMap<>();
+
+  /** Creates it with nothing to give out. */
+  FreeRanges() {}
+
+  FreeRanges(long offset, long length) {
+    free.put(offset, length);
+  }
+
+  /** Takes a range; returns where it begins, or -1 if none is long enough. */
+  long take(long length) {
+    Map.Entry<Long, Long> range = free.firstEntry();
+    while (range != null && range.getValue() < length) {
+      range = free.higherEntry(range.getKey());
+    }
+    if (range == null) {
+      return -1;
+    }
+    long offset = range.getKey();
+    if (range.getValue() > length) {
+      free.put(offset + length, range.getValue() - length);
+    }
+    free.remove(offset);
+    return offset;
+  }
+
+  /** Takes a range back. */
+  void give(long offset, long length) {
+    long from = offset;
+    long to = offset + length;
+    Map.Entry<Long, Long> before = free.lowerEntry(offset);
+    if (before != null && before.getKey() + before.getValue() == offset) {
+      from = before.getKey();
+    }
+    Long after = free.remove(to);
+    if (after != null) {
+      to += after;
+    }
+    free.put(from, to - from);
+  }
+}

@@ -1,0 +1,392 @@
+package dev.tutti.cpu.memory;
+
+import dev.tutti.Setting;
+import dev.tutti.Settings;
+import java.io.IOException;
+import java.lang.System.Logger;
+import java.lang.foreign.Arena;
+import java.lang.foreign.MemorySegment;
+import java.lang.foreign.ValueLayout;
+import java.nio.file.Files;
+import java.nio.file.Path;
+import java.security.SecureRandom;
+import java.util.List;
+import java.util.Optional;
+import java.util.concurrent.atomic.AtomicBoolean;
+import java.util.concurrent.locks.LockSupport;
+import org.jspecify.annotations.Nullable;
+
+/**
+ * Is the memory of this process's large tensors, which other processes of the user on this host can
+ * map: so that a backend may let ranks read each other's tensors where they are. It is there on
+ * Linux, where whoever started the JVM lets this module call native code. Any thread may use it.
+ */
+public final class SharedHeap {
+  /*
+   * One file without a name (memfd_create(2)), mapped whole when the first large tensor is made, with
+   * room for all that may come: it takes memory only where something was written. What is freed is
+   * punched out of it, which gives the memory back and makes it zero for the next; but for some MiB, which
+   * are zeroed and kept, since the system takes longer to give a page than to fill it. Others open the file
+   * by /proc/PID/fd/N, for which the system demands the same user, and know it by a random number at its
+   * beginning. A crash leaves nothing behind.
+   *
+   * The JDK bounds what it allocates in automatic arenas, and collects garbage when that is reached. So
+   * at most half of that bound is given out here, garbage collected too, and the JDK asked for what goes
+   * beyond.
+   *
+   * What is freed while a rank has its tensors read by others stays as it is until that is over, see
+   * HeapLoans: they might take zeros, or what the next tensor there holds, for the tensor.
+   */
+  /** Says whether large tensors are in this memory. */
+  public static final Setting<Boolean> SETTING =
+      Setting.flag(
+          "TUTTI_SHARED_TENSORS",
+          true,
+          "tensors of 32 KiB or more that Tutti allocates are in memory that other ranks of the"
+              + " host can read, where the system allows it");
+
+  /** Least bytes of an allocation that is worth a place here. */
+  public static final long LEAST_BYTES = 32 * 1024;
+
+  private static final Logger LOG = System.getLogger(SharedHeap.class.getName());
+  private static final long PAGE = 64 * 1024;
+  private static final long LEAST_REST_NANOS = 1_000_000_000;
+  private static final long MOST_REST_NANOS = 300_000_000_000L;
+  private static final long SMALL_PAGE = 4096;
+  private static final long FREED_NANOS = 100_000_000;
+
+  /** Is the most memory that is kept for use again, and what one tensor may keep of it. */
+  private static final long MOST_KEPT = 32 << 20;
+
+  private static final long LARGEST_KEPT = MOST_KEPT / 2;
+  private static final String NAME = "tutti-tensors";
+
+  private static final class Holder {
+    static final @Nullable SharedHeap HEAP = make();
+
+    private Holder() {}
+  }
+
+  private static volatile @Nullable SharedHeap made;
+
+  private final MemorySegment memory;
+  private final int descriptor;
+  private final long number;
+  private final SharedHeapCalls calls;
+  private final long limit;
+  private final FreeRanges free;
+  private final FreeRanges kept = new FreeRanges();
+  private long keptBytes;
+  private final HeapLoans<Freed> loans = new HeapLoans<>();
+  private long used;
+  private long restNanos = LEAST_REST_NANOS;
+  private long collectNotBefore = System.nanoTime();
+
+  private SharedHeap(int descriptor, SharedHeapCalls calls, long limit) throws IOException {
+    this.descriptor = descriptor;
+    this.calls = calls;
+    this.limit = limit;
+    long size = Math.max(1L << 30, 4 * Long.highestOneBit(limit));
+    memory =
+        SharedHeapCalls.map(Path.of("/proc/self/fd/" + descriptor), false, size, Arena.global());
+    calls.keepFromDumps(memory);
+    number = new SecureRandom().nextLong();
+    memory.set(ValueLayout.JAVA_LONG, 0, number);
+    free = new FreeRanges(PAGE, size - PAGE);
+  }
+
+  private static @Nullable SharedHeap make() {
+    try {
+      if (!System.getProperty("os.name", "").equals("Linux")
+          || !SharedHeap.class.getModule().isNativeAccessEnabled()
+          || !Settings.fromEnvironment().get(SETTING)
+          || !HeapBounds.isRoomFree()) {
+        return null;
+      }
+      SharedHeapCalls calls = new SharedHeapCalls();
+      SharedHeap heap = new SharedHeap(calls.makeFile(NAME), calls, HeapBounds.directMemory() / 2);
+      made = heap;
+      return heap;
+    } catch (Throwable t) {
+      LOG.log(Logger.Level.DEBUG, "tensors are not in memory that other ranks can read", t);
+      return null;
+    }
+  }
+
+  /** Returns the memory of this process, made if need be; empty where it cannot be. */
+  public static Optional<SharedHeap> ofProcess() {
+    return Optional.ofNullable(Holder.HEAP);
+  }
+
+  /**
+   * Allocates zeroed memory that lives as long as it is reachable: here if it is large and there is
+   * room, maybe after garbage was collected; else by the JDK.
+   *
+   * @param bytes how many
+   * @param alignment of the first byte, at most 4096
+   */
+  public static MemorySegment allocate(long bytes, long alignment) {
+    Arena arena = Arena.ofAuto();
+    SharedHeap heap = bytes >= LEAST_BYTES ? Holder.HEAP : null;
+    MemorySegment memory = heap == null ? null : heap.takeOrCollect(arena, bytes);
+    return memory == null ? allocate(heap, arena, bytes, alignment) : memory;
+  }
+
+  /**
+   * Allocates zeroed memory that lives as long as an arena: here if it is large, the arena is one
+   * of the JDK's, and there is room; else by the arena.
+   *
+   * @param arena owns the memory
+   * @param bytes how many
+   * @param alignment of the first byte, at most 4096
+   */
+  public static MemorySegment allocate(Arena arena, long bytes, long alignment) {
+    boolean fits = bytes >= LEAST_BYTES && arena.getClass().getModule() == Object.class.getModule();
+    SharedHeap heap = fits ? Holder.HEAP : null;
+    MemorySegment memory = heap == null ? null : heap.takeBounded(arena, bytes);
+    return memory == null ? allocate(heap, arena, bytes, alignment) : memory;
+  }
+
+  /** Allocates by an arena or, if that has no room after a while, here if there is some by then. */
+  private static MemorySegment allocate(
+      @Nullable SharedHeap heap, Arena arena, long bytes, long alignment) {
+    try {
+      return arena.allocate(bytes, alignment);
+    } catch (OutOfMemoryError e) {
+      MemorySegment memory = heap == null ? null : heap.takeBounded(arena, bytes);
+      if (memory == null) {
+        throw e;
+      }
+      return memory;
+    }
+  }
+
+  /** Returns the memory of this process if it was made before, as by a large tensor. */
+  public static Optional<SharedHeap> ifMade() {
+    return Optional.ofNullable(made);
+  }
+
+  /**
+   * Tells whether memory is in that of this process, which is not made for that.
+   *
+   * @param segment any memory
+   */
+  public static boolean has(MemorySegment segment) {
+    SharedHeap heap = made;
+    return heap != null
+        && segment.isNative()
+        && segment.address() >= heap.address()
+        && segment.byteSize() <= heap.byteSize() - (segment.address() - heap.address());
+  }
+
+  /**
+   * Allocates memory here whatever its size.
+   *
+   * @param bytes how many; lives as long as it is reachable
+   * @return zeroed memory, empty if there is no room
+   */
+  public Optional<MemorySegment> allocate(long bytes) {
+    return bytes <= 0 || bytes > memory.byteSize()
+        ? Optional.empty()
+        : Optional.ofNullable(take(Arena.ofAuto(), bytes, memory.byteSize()));
+  }
+
+  /** Takes memory of a tensor. */
+  @Nullable MemorySegment takeBounded(Arena arena, long bytes) {
+    return bytes > limit ? null : take(arena, bytes, limit);
+  }
+
+  /**
+   * Takes memory; if there is none collects garbage before, ever less often where that is no use.
+   */
+  @Nullable MemorySegment takeOrCollect(Arena arena, long bytes) {
+    MemorySegment taken = takeBounded(arena, bytes);
+    if (taken != null || bytes > limit || !mayCollect()) {
+      return taken;
+    }
+    boolean interrupted = Thread.interrupted();
+    System.gc();
+    long deadline = System.nanoTime() + FREED_NANOS;
+    do {
+      LockSupport.parkNanos(this, FREED_NANOS / 50);
+      interrupted |= Thread.interrupted();
+      taken = takeBounded(arena, bytes);
+    } while (taken == null && System.nanoTime() - deadline < 0);
+    collected(taken != null);
+    if (interrupted) {
+      Thread.currentThread().interrupt();
+    }
+    return taken;
+  }
+
+  private synchronized boolean mayCollect() {
+    long now = System.nanoTime();
+    if (now - collectNotBefore < 0) {
+      return false;
+    }
+    collectNotBefore = now + MOST_REST_NANOS;
+    return true;
+  }
+
+  private synchronized void collected(boolean hasHelped) {
+    restNanos = hasHelped ? LEAST_REST_NANOS : Math.min(2 * restNanos, MOST_REST_NANOS);
+    collectNotBefore = System.nanoTime() + restNanos;
+  }
+
+  private @Nullable MemorySegment take(Arena arena, long bytes, long most) {
+    long length = Math.ceilDiv(bytes, PAGE) * PAGE;
+    long counted = Math.ceilDiv(bytes, SMALL_PAGE) * SMALL_PAGE;
+    long offset = reserve(length, counted, most);
+    if (offset < 0) {
+      return null;
+    }
+    AtomicBoolean released = new AtomicBoolean();
+    Freed freed = new Freed(offset, length, counted);
+    Runnable release =
+        () -> {
+          if (released.compareAndSet(false, true)) {
+            releaseAll(loans.free(freed));
+          }
+        };
+    try {
+      return MemorySegment.ofAddress(memory.address() + offset)
+          .reinterpret(bytes, arena, ended -> release.run());
+    } catch (RuntimeException | Error e) {
+      release.run();
+      throw e;
+    }
+  }
+
+  private synchronized long reserve(long length, long counted, long most) {
+    if (counted > most - used) {
+      return -1;
+    }
+    long offset = length > LARGEST_KEPT ? -1 : kept.take(length);
+    if (offset >= 0) {
+      keptBytes -= length;
+    } else {
+      offset = free.take(length);
+    }
+    used += offset < 0 ? 0 : counted;
+    return offset;
+  }
+
+  private void releaseAll(List<Freed> unread) {
+    // Each collective ends a loan, mostly with nothing to release, and must not allocate an
+    // iterator.
+    if (!unread.isEmpty()) {
+      unread.forEach(this::release);
+    }
+  }
+
+  private void release(Freed freed) {
+    boolean isKept = keep(freed);
+    if (isKept || !calls.punch(descriptor, freed.offset, freed.length)) {
+      memory.asSlice(freed.offset, freed.length).fill((byte) 0);
+    }
+    synchronized (this) {
+      used -= freed.counted;
+      (isKept ? kept : free).give(freed.offset, freed.length);
+    }
+  }
+
+  /** Tells whether a place keeps its memory. */
+  private synchronized boolean keep(Freed freed) {
+    boolean isKept = freed.length <= LARGEST_KEPT && freed.length <= MOST_KEPT - keptBytes;
+    keptBytes += isKept ? freed.length : 0;
+    return isKept;
+  }
+
+  /** Is a place that is not used any more. */
+  private record Freed(long offset, long length, long counted) {}
+
+  /**
+   * Keeps what is freed from now on as it is while others read it.
+   *
+   * @return a number for {@link #endLoan}
+   */
+  public int beginLoan() {
+    return loans.begin();
+  }
+
+  /**
+   * Ends what {@link #beginLoan} began: nobody reads any more, or knows that it is in vain.
+   *
+   * @param loan what that returned; to be given back once
+   */
+  public void endLoan(int loan) {
+    releaseAll(loans.end(loan));
+  }
+
+  /** Returns the address of its first byte in this process. */
+  public long address() {
+    return memory.address();
+  }
+
+  /** Returns its length, most of which is no memory. */
+  public long byteSize() {
+    return memory.byteSize();
+  }
+
+  /** Returns the number of its file in this process. */
+  public int descriptor() {
+    return descriptor;
+  }
+
+  /** Returns the random number that it begins with. */
+  public long number() {
+    return number;
+  }
+
+  /** Returns how many bytes are given out. */
+  synchronized long used() {
+    return used;
+  }
+
+  /**
+   * Maps the memory of another process, to be read only: to write there ends the JVM. Whoever maps
+   * the same memory again gets the same mapping.
+   *
+   * @param process its number, in this process's name space
+   * @param theirDescriptor what {@link #descriptor} is there
+   * @param theirNumber what {@link #number} is there
+   * @param byteSize what {@link #byteSize} is there
+   * @return the mapping, which the caller closes
+   * @throws IOException if it cannot be, or is that of another process
+   */
+  public HeapMapping map(long process, int theirDescriptor, long theirNumber, long byteSize)
+      throws IOException {
+    return HeapMapping.of(
+        new HeapMapping.Owner(process, theirNumber),
+        byteSize,
+        arena ->
+            theirNumber == number
+                ? ownView(byteSize, arena)
+                : viewOf(process, theirDescriptor, theirNumber, byteSize, arena));
+  }
+
+  private MemorySegment ownView(long byteSize, Arena arena) throws IOException {
+    if (byteSize != byteSize()) {
+      throw new IOException("this process has " + byteSize() + " bytes, not " + byteSize);
+    }
+    return MemorySegment.ofAddress(address()).reinterpret(byteSize, arena, null);
+  }
+
+  private MemorySegment viewOf(
+      long process, int theirDescriptor, long theirNumber, long byteSize, Arena arena)
+      throws IOException {
+    Path path = Path.of("/proc/" + process + "/fd/" + theirDescriptor);
+    // What else it may be could keep who opens it waiting.
+    String target = Files.readSymbolicLink(path).toString();
+    if (!target.startsWith("/memfd:" + NAME)) {
+      throw new IOException(path + " is " + target);
+    }
+    MemorySegment mapped = SharedHeapCalls.map(path, true, byteSize, arena);
+    calls.keepFromDumps(mapped);
+    if (mapped.get(ValueLayout.JAVA_LONG, 0) != theirNumber) {
+      throw new IOException(path + " is of another process");
+    }
+    // Loops that add tensors get slow when they see buffers of several kinds.
+    return MemorySegment.ofAddress(mapped.address()).reinterpret(byteSize, arena, null);
+  }
+}

@@ -1,0 +1,5 @@
+/** Memory that processes of a host share. */
+@NullMarked
+package dev.tutti.cpu.memory;
+
+import org.jspecify.annotations.NullMarked;

@@ -1,0 +1,93 @@
+package dev.tutti.cpu.reduce;
+
+import dev.tutti.DType;
+import dev.tutti.ReduceOp;
+import java.lang.foreign.MemorySegment;
+import java.util.EnumMap;
+
+/**
+ * Holds a block of accumulators in an array, and an array for what is combined with them. Used by
+ * one thread; {@code bytes} is at most {@link #capacity} everywhere and whole elements.
+ */
+public abstract class ElementBlock {
+  static final int ARRAY_BYTES = 8192;
+
+  private static final ThreadLocal<Blocks> BLOCKS =
+      ThreadLocal.withInitial(
+          () -> new Blocks(new EnumMap<>(DType.class), new EnumMap<>(DType.class)));
+
+  private record Blocks(EnumMap<DType, ElementBlock> plain, EnumMap<DType, ElementBlock> packed) {}
+
+  /**
+   * Returns this thread's block for an operator on a type, making it at first use.
+   *
+   * @param kind the operator
+   * @param dtype the type, not complex, on which the operator is defined
+   */
+  public static ElementBlock of(ReduceOp.Kind kind, DType dtype) {
+    return isPacked(kind, dtype)
+        ? BLOCKS.get().packed.computeIfAbsent(dtype, IntegerBlocks.Packed::new)
+        : BLOCKS.get().plain.computeIfAbsent(dtype, ElementBlock::plain);
+  }
+
+  /** Tells whether several elements are computed in one long. */
+  private static boolean isPacked(ReduceOp.Kind kind, DType dtype) {
+    return switch (dtype) {
+      case BOOL -> true;
+      case INT8, UINT8, INT16 ->
+          switch (kind) {
+            case MIN, MAX, BAND, BOR, BXOR -> true;
+            default -> false;
+          };
+      default -> false;
+    };
+  }
+
+  private static ElementBlock plain(DType dtype) {
+    return switch (dtype) {
+      case FLOAT32 -> new FloatBlocks.Float32();
+      case FLOAT64 -> new FloatBlocks.Float64();
+      case FLOAT16 -> new FloatBlocks.Float16();
+      case BFLOAT16 -> new FloatBlocks.Bfloat16();
+      case INT64 -> new IntegerBlocks.Int64();
+      case INT32 -> new IntegerBlocks.Int32();
+      case INT16 -> new IntegerBlocks.Int16();
+      case INT8 -> new IntegerBlocks.Int8(true);
+      case UINT8 -> new IntegerBlocks.Int8(false);
+      default -> throw new IllegalArgumentException(dtype.label() + " cannot be reduced");
+    };
+  }
+
+  /**
+   * Returns how many bytes of memory fit; elements that are widened need more room in the array.
+   */
+  public int capacity() {
+    return ARRAY_BYTES;
+  }
+
+  /** Copies memory into the accumulators. */
+  public abstract void load(MemorySegment memory, long offset, int bytes);
+
+  /** Combines the accumulators with memory: {@code accumulator = accumulator op memory}. */
+  public abstract void combine(ReduceOp.Kind kind, MemorySegment memory, long offset, int bytes);
+
+  /** Takes two runs of memory combined as the accumulators: {@code accumulator = a op b}. */
+  public void loadCombined(
+      ReduceOp.Kind kind, MemorySegment a, long aOffset, MemorySegment b, long bOffset, int bytes) {
+    load(a, aOffset, bytes);
+    combine(kind, b, bOffset, bytes);
+  }
+
+  /** Rounds the accumulators to the element type and copies them to memory. */
+  public abstract void store(MemorySegment memory, long offset, int bytes);
+
+  /** Multiplies the accumulators. */
+  public void scale(double factor, int bytes) {
+    throw new UnsupportedOperationException("only floating-point elements are scaled");
+  }
+
+  /** Divides the accumulators by a positive number. */
+  public void divide(int divisor, int bytes) {
+    throw new UnsupportedOperationException("these elements are not divided");
+  }
+}

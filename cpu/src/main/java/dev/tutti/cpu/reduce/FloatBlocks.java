@@ -1,0 +1,216 @@
+package dev.tutti.cpu.reduce;
+
+import static java.lang.foreign.ValueLayout.JAVA_DOUBLE_UNALIGNED;
+import static java.lang.foreign.ValueLayout.JAVA_FLOAT_UNALIGNED;
+import static java.lang.foreign.ValueLayout.JAVA_SHORT_UNALIGNED;
+
+import dev.tutti.ReduceOp;
+import java.lang.foreign.MemorySegment;
+import java.nio.ByteBuffer;
+import java.nio.DoubleBuffer;
+import java.nio.FloatBuffer;
+
+/** Holds the blocks of elements that have a point. */
+final class FloatBlocks {
+  /** Is the largest number up to which all whole numbers are floats. */
+  private static final int EXACT_AS_FLOAT = 1 << 24;
+
+  /** Is a divisor up to which a quotient rounded to float and then to half is rounded right. */
+  private static final int EXACT_IN_HALVES = 1024;
+
+  private FloatBlocks() {}
+
+  static final class Float64 extends ViewedBlock<DoubleBuffer> {
+    private final double[] a = new double[ARRAY_BYTES / 8];
+    private final double[] b = new double[ARRAY_BYTES / 8];
+
+    Float64() {
+      super(ByteBuffer::asDoubleBuffer, 8);
+    }
+
+    @Override
+    public void load(MemorySegment memory, long offset, int bytes) {
+      MemorySegment.copy(memory, JAVA_DOUBLE_UNALIGNED, offset, a, 0, bytes / 8);
+    }
+
+    @Override
+    void combineCopied(ReduceOp.Kind kind, MemorySegment memory, long offset, int bytes) {
+      MemorySegment.copy(memory, JAVA_DOUBLE_UNALIGNED, offset, b, 0, bytes / 8);
+      VectorLoops.reduce(kind, a, b, bytes / 8);
+    }
+
+    @Override
+    void add(DoubleBuffer view, int from, int count) {
+      VectorLoops.add(a, view, from, count);
+    }
+
+    @Override
+    void sum(DoubleBuffer left, int leftFrom, DoubleBuffer right, int rightFrom, int count) {
+      VectorLoops.sum(a, left, leftFrom, right, rightFrom, count);
+    }
+
+    @Override
+    public void store(MemorySegment memory, long offset, int bytes) {
+      MemorySegment.copy(a, 0, memory, JAVA_DOUBLE_UNALIGNED, offset, bytes / 8);
+    }
+
+    @Override
+    public void scale(double factor, int bytes) {
+      VectorLoops.multiply(a, factor, bytes / 8);
+    }
+
+    @Override
+    public void divide(int divisor, int bytes) {
+      VectorLoops.divide(a, divisor, bytes / 8);
+    }
+  }
+
+  static final class Float32 extends ViewedBlock<FloatBuffer> {
+    private final float[] a = new float[ARRAY_BYTES / 4];
+    private final float[] b = new float[ARRAY_BYTES / 4];
+
+    Float32() {
+      super(ByteBuffer::asFloatBuffer, 4);
+    }
+
+    @Override
+    public void load(MemorySegment memory, long offset, int bytes) {
+      MemorySegment.copy(memory, JAVA_FLOAT_UNALIGNED, offset, a, 0, bytes / 4);
+    }
+
+    @Override
+    void combineCopied(ReduceOp.Kind kind, MemorySegment memory, long offset, int bytes) {
+      MemorySegment.copy(memory, JAVA_FLOAT_UNALIGNED, offset, b, 0, bytes / 4);
+      VectorLoops.reduce(kind, a, b, bytes / 4);
+    }
+
+    @Override
+    void add(FloatBuffer view, int from, int count) {
+      VectorLoops.add(a, view, from, count);
+    }
+
+    @Override
+    void sum(FloatBuffer left, int leftFrom, FloatBuffer right, int rightFrom, int count) {
+      VectorLoops.sum(a, left, leftFrom, right, rightFrom, count);
+    }
+
+    @Override
+    public void store(MemorySegment memory, long offset, int bytes) {
+      MemorySegment.copy(a, 0, memory, JAVA_FLOAT_UNALIGNED, offset, bytes / 4);
+    }
+
+    @Override
+    public void scale(double factor, int bytes) {
+      VectorLoops.multiply(a, factor, bytes / 4);
+    }
+
+    @Override
+    public void divide(int divisor, int bytes) {
+      if (divisor <= EXACT_AS_FLOAT) {
+        VectorLoops.divide(a, divisor, bytes / 4);
+      } else {
+        VectorLoops.divideWide(a, divisor, bytes / 4);
+      }
+    }
+  }
+
+  /** Widens two-byte elements to floats; every operator is computed on these. */
+  abstract static class Halves extends ElementBlock {
+    static final int COUNT = ARRAY_BYTES / 4;
+    final Floats a = new Floats();
+    final Floats b = new Floats();
+
+    /** Is an array, also as a segment, to copy its bits. */
+    static final class Floats {
+      final float[] array = new float[COUNT];
+      final MemorySegment bytes = MemorySegment.ofArray(array);
+    }
+
+    @Override
+    public int capacity() {
+      return COUNT * 2;
+    }
+
+    /** Widens, possibly in an order of its own and with more elements behind. */
+    abstract void widen(MemorySegment memory, long offset, Floats target, int bytes);
+
+    @Override
+    public void load(MemorySegment memory, long offset, int bytes) {
+      widen(memory, offset, a, bytes);
+    }
+
+    @Override
+    public void combine(ReduceOp.Kind kind, MemorySegment memory, long offset, int bytes) {
+      widen(memory, offset, b, bytes);
+      VectorLoops.reduce(kind, a.array, b.array, floats(bytes));
+    }
+
+    /** Is even, since elements are widened in pairs. */
+    private static int floats(int bytes) {
+      return (bytes + 3) / 4 * 2;
+    }
+
+    @Override
+    public void scale(double factor, int bytes) {
+      VectorLoops.multiplyToOdd(a.array, factor, floats(bytes));
+    }
+
+    @Override
+    public void divide(int divisor, int bytes) {
+      if (divisor <= EXACT_IN_HALVES) {
+        VectorLoops.divide(a.array, divisor, floats(bytes));
+      } else {
+        VectorLoops.divideToOdd(a.array, divisor, floats(bytes));
+      }
+    }
+  }
+
+  static final class Float16 extends Halves {
+    private final short[] halves = new short[COUNT];
+
+    @Override
+    void widen(MemorySegment memory, long offset, Floats target, int bytes) {
+      MemorySegment.copy(memory, JAVA_SHORT_UNALIGNED, offset, halves, 0, bytes / 2);
+      VectorLoops.widen(halves, target.array, bytes / 2);
+    }
+
+    @Override
+    public void store(MemorySegment memory, long offset, int bytes) {
+      VectorLoops.narrow(a.array, halves, bytes / 2);
+      MemorySegment.copy(halves, 0, memory, JAVA_SHORT_UNALIGNED, offset, bytes / 2);
+    }
+  }
+
+  static final class Bfloat16 extends Halves {
+    /*
+     * The compiler vectorises conversions between half and float, but neither those between short and
+     * int nor the reinterpretation of an int as a float. So pairs of bfloat16 are taken as ints, split
+     * into the ints that are the bits of the lower and of the upper one as floats, and those copied.
+     * The floats of a block are therefore out of order, which storing undoes.
+     */
+    private final int[] pairs = new int[COUNT / 2];
+    private final int[] lower = new int[COUNT / 2];
+    private final int[] upper = new int[COUNT / 2];
+    private final MemorySegment pairBytes = MemorySegment.ofArray(pairs);
+    private final MemorySegment lowerBytes = MemorySegment.ofArray(lower);
+    private final MemorySegment upperBytes = MemorySegment.ofArray(upper);
+
+    @Override
+    void widen(MemorySegment memory, long offset, Floats target, int bytes) {
+      int n = (bytes + 3) / 4;
+      MemorySegment.copy(memory, offset, pairBytes, 0, bytes);
+      VectorLoops.split(pairs, lower, upper, n);
+      MemorySegment.copy(lowerBytes, 0, target.bytes, 0, n * 4L);
+      MemorySegment.copy(upperBytes, 0, target.bytes, n * 4L, n * 4L);
+    }
+
+    @Override
+    public void store(MemorySegment memory, long offset, int bytes) {
+      int n = (bytes + 3) / 4;
+      MemorySegment.copy(a.bytes, 0, lowerBytes, 0, n * 4L);
+      MemorySegment.copy(a.bytes, n * 4L, upperBytes, 0, n * 4L);
+      VectorLoops.joinRounded(lower, upper, pairs, n);
+      MemorySegment.copy(pairBytes, 0, memory, offset, bytes);
+    }
+  }
+}

@@ -1,0 +1,450 @@
+package dev.tutti.cpu.reduce;
+
+import dev.tutti.DType;
+import dev.tutti.ReduceOp;
+import dev.tutti.spi.Elements;
+import java.nio.DoubleBuffer;
+import java.nio.FloatBuffer;
+import java.nio.IntBuffer;
+import java.nio.LongBuffer;
+
+/**
+ * Holds loops over arrays that the compiler turns into vector code. Arrays have at least 16
+ * elements; those behind {@code count} may be written.
+ */
+final class VectorLoops {
+  /*
+   * What HotSpot of JDK 25 vectorises decides the shape of these loops: arithmetic on bytes and
+   * shorts as such, but not their minimum, nor their conversion to ints; Math.min of ints and longs;
+   * no choice between floats by a comparison. Minima of bytes and shorts are therefore taken of eight
+   * or four at a time in a long, by plain arithmetic.
+   *
+   * HotSpot also shapes a loop by how often it went round while it was profiled: one that saw single
+   * elements only is compiled as scalar code, for good, and is five times slower when long runs follow.
+   * So no loop goes round fewer than SHORTEST times: all arrays have that many elements, and nobody
+   * looks at those behind the last. Of buffers no shorter runs are added, see ViewedBlock.
+   *
+   * An index into a buffer becomes an address, and the compiler must see that the sum of two ints in it
+   * cannot overflow before it turns the loop into vector code. So both are kept below limits that they
+   * have anyway: a buffer has less than 2 GiB.
+   */
+  static final int SHORTEST = 16;
+
+  private static final int INDEX = (1 << 29) - 1;
+
+  private static final long BYTE_TOPS = 0x8080_8080_8080_8080L;
+  private static final long SHORT_TOPS = 0x8000_8000_8000_8000L;
+  private static final long BYTE_ONES = 0x0101_0101_0101_0101L;
+
+  private VectorLoops() {}
+
+  static void add(float[] sums, FloatBuffer a, int from, int count) {
+    int first = from & INDEX;
+    int n = Math.min(count, ElementBlock.ARRAY_BYTES);
+    for (int i = 0; i < n; i++) {
+      sums[i] += a.get(first + i);
+    }
+  }
+
+  static void sum(float[] sums, FloatBuffer a, int aFrom, FloatBuffer b, int bFrom, int count) {
+    int aFirst = aFrom & INDEX;
+    int bFirst = bFrom & INDEX;
+    int n = Math.min(count, ElementBlock.ARRAY_BYTES);
+    for (int i = 0; i < n; i++) {
+      sums[i] = a.get(aFirst + i) + b.get(bFirst + i);
+    }
+  }
+
+  static void reduce(ReduceOp.Kind kind, float[] a, float[] b, int count) {
+    int n = atLeastShortest(count);
+    switch (kind) {
+      case SUM, AVG, PREMUL_SUM -> {
+        for (int i = 0; i < n; i++) {
+          a[i] += b[i];
+        }
+      }
+      case PRODUCT -> {
+        for (int i = 0; i < n; i++) {
+          a[i] *= b[i];
+        }
+      }
+      case MIN -> {
+        for (int i = 0; i < n; i++) {
+          a[i] = b[i] < a[i] ? b[i] : a[i];
+        }
+      }
+      case MAX -> {
+        for (int i = 0; i < n; i++) {
+          a[i] = b[i] > a[i] ? b[i] : a[i];
+        }
+      }
+      default -> throw notDefined(kind);
+    }
+  }
+
+  static void add(double[] sums, DoubleBuffer a, int from, int count) {
+    int first = from & INDEX;
+    int n = Math.min(count, ElementBlock.ARRAY_BYTES);
+    for (int i = 0; i < n; i++) {
+      sums[i] += a.get(first + i);
+    }
+  }
+
+  static void sum(double[] sums, DoubleBuffer a, int aFrom, DoubleBuffer b, int bFrom, int count) {
+    int aFirst = aFrom & INDEX;
+    int bFirst = bFrom & INDEX;
+    int n = Math.min(count, ElementBlock.ARRAY_BYTES);
+    for (int i = 0; i < n; i++) {
+      sums[i] = a.get(aFirst + i) + b.get(bFirst + i);
+    }
+  }
+
+  static void reduce(ReduceOp.Kind kind, double[] a, double[] b, int count) {
+    int n = atLeastShortest(count);
+    switch (kind) {
+      case SUM, AVG, PREMUL_SUM -> {
+        for (int i = 0; i < n; i++) {
+          a[i] += b[i];
+        }
+      }
+      case PRODUCT -> {
+        for (int i = 0; i < n; i++) {
+          a[i] *= b[i];
+        }
+      }
+      case MIN -> {
+        for (int i = 0; i < n; i++) {
+          a[i] = b[i] < a[i] ? b[i] : a[i];
+        }
+      }
+      case MAX -> {
+        for (int i = 0; i < n; i++) {
+          a[i] = b[i] > a[i] ? b[i] : a[i];
+        }
+      }
+      default -> throw notDefined(kind);
+    }
+  }
+
+  static void add(int[] sums, IntBuffer a, int from, int count) {
+    int first = from & INDEX;
+    int n = Math.min(count, ElementBlock.ARRAY_BYTES);
+    for (int i = 0; i < n; i++) {
+      sums[i] += a.get(first + i);
+    }
+  }
+
+  static void sum(int[] sums, IntBuffer a, int aFrom, IntBuffer b, int bFrom, int count) {
+    int aFirst = aFrom & INDEX;
+    int bFirst = bFrom & INDEX;
+    int n = Math.min(count, ElementBlock.ARRAY_BYTES);
+    for (int i = 0; i < n; i++) {
+      sums[i] = a.get(aFirst + i) + b.get(bFirst + i);
+    }
+  }
+
+  static void reduce(ReduceOp.Kind kind, int[] a, int[] b, int count) {
+    int n = atLeastShortest(count);
+    switch (kind) {
+      case SUM, AVG -> {
+        for (int i = 0; i < n; i++) {
+          a[i] += b[i];
+        }
+      }
+      case PRODUCT -> {
+        for (int i = 0; i < n; i++) {
+          a[i] *= b[i];
+        }
+      }
+      case MIN -> {
+        for (int i = 0; i < n; i++) {
+          a[i] = Math.min(a[i], b[i]);
+        }
+      }
+      case MAX -> {
+        for (int i = 0; i < n; i++) {
+          a[i] = Math.max(a[i], b[i]);
+        }
+      }
+      case BAND -> {
+        for (int i = 0; i < n; i++) {
+          a[i] &= b[i];
+        }
+      }
+      case BOR -> {
+        for (int i = 0; i < n; i++) {
+          a[i] |= b[i];
+        }
+      }
+      case BXOR -> {
+        for (int i = 0; i < n; i++) {
+          a[i] ^= b[i];
+        }
+      }
+      default -> throw notDefined(kind);
+    }
+  }
+
+  static void add(long[] sums, LongBuffer a, int from, int count) {
+    int first = from & INDEX;
+    int n = Math.min(count, ElementBlock.ARRAY_BYTES);
+    for (int i = 0; i < n; i++) {
+      sums[i] += a.get(first + i);
+    }
+  }
+
+  static void sum(long[] sums, LongBuffer a, int aFrom, LongBuffer b, int bFrom, int count) {
+    int aFirst = aFrom & INDEX;
+    int bFirst = bFrom & INDEX;
+    int n = Math.min(count, ElementBlock.ARRAY_BYTES);
+    for (int i = 0; i < n; i++) {
+      sums[i] = a.get(aFirst + i) + b.get(bFirst + i);
+    }
+  }
+
+  static void reduce(ReduceOp.Kind kind, long[] a, long[] b, int count) {
+    int n = atLeastShortest(count);
+    switch (kind) {
+      case SUM, AVG -> {
+        for (int i = 0; i < n; i++) {
+          a[i] += b[i];
+        }
+      }
+      case PRODUCT -> {
+        for (int i = 0; i < n; i++) {
+          a[i] *= b[i];
+        }
+      }
+      case MIN -> {
+        for (int i = 0; i < n; i++) {
+          a[i] = Math.min(a[i], b[i]);
+        }
+      }
+      case MAX -> {
+        for (int i = 0; i < n; i++) {
+          a[i] = Math.max(a[i], b[i]);
+        }
+      }
+      case BAND -> {
+        for (int i = 0; i < n; i++) {
+          a[i] &= b[i];
+        }
+      }
+      case BOR -> {
+        for (int i = 0; i < n; i++) {
+          a[i] |= b[i];
+        }
+      }
+      case BXOR -> {
+        for (int i = 0; i < n; i++) {
+          a[i] ^= b[i];
+        }
+      }
+      default -> throw notDefined(kind);
+    }
+  }
+
+  /** Adds or multiplies; the low bits are those of either signedness. */
+  static void reduce(ReduceOp.Kind kind, short[] a, short[] b, int count) {
+    int n = atLeastShortest(count);
+    if (kind == ReduceOp.Kind.PRODUCT) {
+      for (int i = 0; i < n; i++) {
+        a[i] = (short) (a[i] * b[i]);
+      }
+    } else {
+      for (int i = 0; i < n; i++) {
+        a[i] = (short) (a[i] + b[i]);
+      }
+    }
+  }
+
+  /** Adds or multiplies; the low bits are those of either signedness. */
+  static void reduce(ReduceOp.Kind kind, byte[] a, byte[] b, int count) {
+    int n = atLeastShortest(count);
+    if (kind == ReduceOp.Kind.PRODUCT) {
+      for (int i = 0; i < n; i++) {
+        a[i] = (byte) (a[i] * b[i]);
+      }
+    } else {
+      for (int i = 0; i < n; i++) {
+        a[i] = (byte) (a[i] + b[i]);
+      }
+    }
+  }
+
+  /** Reduces bytes or shorts that lie in longs: bools by all operators, integers but sums. */
+  static void reducePacked(ReduceOp.Kind kind, DType dtype, long[] a, long[] b, int n) {
+    if (dtype == DType.BOOL) {
+      toZeroOrOne(a, n);
+      toZeroOrOne(b, n);
+      reduce(bitwise(kind), a, b, n);
+    } else if (kind == ReduceOp.Kind.MIN || kind == ReduceOp.Kind.MAX) {
+      long tops = dtype == DType.INT16 ? SHORT_TOPS : BYTE_TOPS;
+      // A signed order is the unsigned one with the top bits flipped, a maximum the minimum of
+      // complements.
+      long flip = (dtype == DType.UINT8 ? 0 : tops) ^ (kind == ReduceOp.Kind.MAX ? -1 : 0);
+      packedMin(a, b, n, tops, dtype == DType.INT16 ? 15 : 7, flip);
+    } else {
+      reduce(kind, a, b, n);
+    }
+  }
+
+  private static ReduceOp.Kind bitwise(ReduceOp.Kind kind) {
+    return switch (kind) {
+      case PRODUCT, MIN, BAND -> ReduceOp.Kind.BAND;
+      case BXOR -> ReduceOp.Kind.BXOR;
+      default -> ReduceOp.Kind.BOR;
+    };
+  }
+
+  private static void toZeroOrOne(long[] a, int count) {
+    int n = atLeastShortest(count);
+    for (int i = 0; i < n; i++) {
+      long x = a[i];
+      a[i] = ((((x & ~BYTE_TOPS) + ~BYTE_TOPS) | x) >>> 7) & BYTE_ONES;
+    }
+  }
+
+  private static void packedMin(long[] a, long[] b, int count, long tops, int topBit, long flip) {
+    int n = atLeastShortest(count);
+    for (int i = 0; i < n; i++) {
+      long x = a[i] ^ flip;
+      long y = b[i] ^ flip;
+      // Part by part: y - x without borrows across parts, then the borrow of each part's top bit.
+      long difference = ((y | tops) - (x & ~tops)) ^ (~(y ^ x) & tops);
+      long less = ((~y & x) | (~(y ^ x) & difference)) & tops;
+      long mask = (less << 1) - (less >>> topBit);
+      a[i] = x ^ ((x ^ y) & mask) ^ flip;
+    }
+  }
+
+  static void multiply(float[] a, double factor, int count) {
+    int n = atLeastShortest(count);
+    float single = (float) factor;
+    if (single == factor) {
+      for (int i = 0; i < n; i++) {
+        a[i] *= single;
+      }
+    } else {
+      for (int i = 0; i < n; i++) {
+        a[i] = (float) (a[i] * factor);
+      }
+    }
+  }
+
+  static void multiply(double[] a, double factor, int count) {
+    int n = atLeastShortest(count);
+    for (int i = 0; i < n; i++) {
+      a[i] *= factor;
+    }
+  }
+
+  static void divide(float[] a, float divisor, int count) {
+    int n = atLeastShortest(count);
+    for (int i = 0; i < n; i++) {
+      a[i] /= divisor;
+    }
+  }
+
+  static void divide(double[] a, double divisor, int count) {
+    int n = atLeastShortest(count);
+    for (int i = 0; i < n; i++) {
+      a[i] /= divisor;
+    }
+  }
+
+  /** Divides by a number that is no float. */
+  static void divideWide(float[] a, double divisor, int count) {
+    int n = atLeastShortest(count);
+    for (int i = 0; i < n; i++) {
+      a[i] = (float) (a[i] / divisor);
+    }
+  }
+
+  /** Multiplies, for a second rounding to halves. */
+  static void multiplyToOdd(float[] a, double factor, int n) {
+    for (int i = 0; i < n; i++) {
+      a[i] = Elements.roundToOdd(a[i] * factor);
+    }
+  }
+
+  /** Divides, for a second rounding to halves. */
+  static void divideToOdd(float[] a, double divisor, int n) {
+    for (int i = 0; i < n; i++) {
+      a[i] = Elements.roundToOdd(a[i] / divisor);
+    }
+  }
+
+  static void divide(long[] a, int divisor, int n) {
+    for (int i = 0; i < n; i++) {
+      a[i] /= divisor;
+    }
+  }
+
+  static void divide(int[] a, int divisor, int n) {
+    for (int i = 0; i < n; i++) {
+      a[i] /= divisor;
+    }
+  }
+
+  static void divide(short[] a, int divisor, int n) {
+    for (int i = 0; i < n; i++) {
+      a[i] = (short) (a[i] / divisor);
+    }
+  }
+
+  static void divide(byte[] a, int divisor, boolean signed, int n) {
+    int mask = signed ? -1 : 0xff;
+    for (int i = 0; i < n; i++) {
+      a[i] = (byte) ((a[i] & mask) / divisor);
+    }
+  }
+
+  /** Widens halves to floats. */
+  static void widen(short[] halves, float[] floats, int count) {
+    int n = atLeastShortest(count);
+    for (int i = 0; i < n; i++) {
+      floats[i] = Float.float16ToFloat(halves[i]);
+    }
+  }
+
+  /** Rounds floats to halves. */
+  static void narrow(float[] floats, short[] halves, int count) {
+    int n = atLeastShortest(count);
+    for (int i = 0; i < n; i++) {
+      halves[i] = Float.floatToFloat16(floats[i]);
+    }
+  }
+
+  /** Splits pairs of bfloat16 into the bits of floats. */
+  static void split(int[] pairs, int[] lower, int[] upper, int count) {
+    int n = atLeastShortest(count);
+    for (int i = 0; i < n; i++) {
+      lower[i] = pairs[i] << 16;
+      upper[i] = pairs[i] & 0xffff_0000;
+    }
+  }
+
+  /** Rounds the bits of floats to bfloat16, and joins pairs. */
+  static void joinRounded(int[] lower, int[] upper, int[] pairs, int count) {
+    int n = atLeastShortest(count);
+    for (int i = 0; i < n; i++) {
+      pairs[i] = (rounded(lower[i]) >>> 16) | (rounded(upper[i]) & 0xffff_0000);
+    }
+  }
+
+  /** Rounds to nearest, ties to even, in the upper 16 bits; makes NaNs quiet, without a branch. */
+  private static int rounded(int bits) {
+    int nan = (0x7f80_0000 - (bits & 0x7fff_ffff)) >> 31;
+    int nearest = bits + 0x7fff + ((bits >>> 16) & 1);
+    return (nearest & ~nan) | ((bits | 0x0040_0000) & nan);
+  }
+
+  private static int atLeastShortest(int count) {
+    return Math.max(count, SHORTEST);
+  }
+
+  private static IllegalArgumentException notDefined(ReduceOp.Kind kind) {
+    return new IllegalArgumentException(kind + " is not defined on these elements");
+  }
+}

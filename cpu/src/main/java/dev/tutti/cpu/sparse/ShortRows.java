@@ -1,0 +1,75 @@
+package dev.tutti.cpu.sparse;
+
+import dev.tutti.DType;
+import java.lang.foreign.MemorySegment;
+
+/**
+ * Adds rows of few elements one by one, in an array: for a few bytes the calls that copy and add
+ * blocks take longer than the work. An element that is alone at its place keeps its bits.
+ */
+abstract class ShortRows extends SparseRows {
+  /** Is how many elements of sums are made before they are written. */
+  static final int BLOCK = 1024;
+
+  private final int length;
+  private final int unit;
+
+  /**
+   * Makes rows.
+   *
+   * @param length elements of a row, at most {@link #BLOCK}
+   * @param unit bytes of an element
+   */
+  ShortRows(int length, int unit) {
+    this.length = length;
+    this.unit = unit;
+  }
+
+  static ShortRows of(DType dtype, int length, int count) {
+    return switch (dtype) {
+      case FLOAT32 -> new FloatRows.Float32(length, count);
+      case FLOAT64 -> new FloatRows.Float64(length, count);
+      case FLOAT16 -> new FloatRows.Float16(length, count);
+      case BFLOAT16 -> new FloatRows.Bfloat16(length, count);
+      case INT64 -> new IntegerRows.Int64(length, count);
+      case INT32 -> new IntegerRows.Int32(length, count);
+      case INT16 -> new IntegerRows.Int16(length, count);
+      case INT8, UINT8 -> new IntegerRows.Int8(length, count);
+      case BOOL -> new IntegerRows.Bool(length, count);
+      default -> throw new IllegalArgumentException(dtype.label() + " cannot be reduced");
+    };
+  }
+
+  @Override
+  public final void sum(SparsePlaces places, MemorySegment sums) {
+    int step = BLOCK / Math.max(1, length);
+    for (int done = 0; done < places.count(); done += step) {
+      int end = Math.min(places.count(), done + step);
+      add(places.order(), places.starts(), done, end, length);
+      write(sums, (long) done * length * unit, (end - done) * length);
+    }
+  }
+
+  /**
+   * Copies elements.
+   *
+   * @param values where from, its first element first
+   * @param at place of the first among all
+   * @param count how many
+   */
+  abstract void read(MemorySegment values, int at, int count);
+
+  /**
+   * Adds the rows of some places.
+   *
+   * @param order rows by place
+   * @param starts where those of each place begin
+   * @param from first place
+   * @param to behind the last place
+   * @param length elements of a row
+   */
+  abstract void add(int[] order, int[] starts, int from, int to, int length);
+
+  /** Copies the sums that were made last. */
+  abstract void write(MemorySegment sums, long offset, int count);
+}

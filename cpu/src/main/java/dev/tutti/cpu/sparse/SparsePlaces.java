@@ -1,0 +1,120 @@
+package dev.tutti.cpu.sparse;
+
+import static java.lang.foreign.ValueLayout.JAVA_LONG_UNALIGNED;
+
+import java.lang.foreign.MemorySegment;
+
+/** Lists the places of sparse tensors in ascending order, and at each the entries in theirs. */
+public final class SparsePlaces {
+  /*
+   * Where there are few places for each entry, a bit of each place gives the order without sorting.
+   * Else tensors that ascend are merged two by two, which moves an entry as often as the number of
+   * tensors can be halved; a radix sort moves it once for each digit, whatever the order, but takes
+   * twice as long for a move when several tensors ascend (docs/performance-log.md).
+   */
+  private static final int SPREAD_ASCENDING = 32;
+  private static final int SPREAD = 4;
+
+  /**
+   * Is a number of places above which bits that are looked for in no order are not in the cache.
+   */
+  private static final int MOST = 1 << 21;
+
+  private static final int BLOCK = 1024;
+
+  private final int count;
+  private final long[] keys;
+  private final int[] order;
+  private final int[] starts;
+
+  /**
+   * Makes a list.
+   *
+   * @param count number of places
+   * @param keys their keys, ascending; may be longer
+   * @param order all entries, by place, then by number
+   * @param starts for each place where its entries begin in {@code order}, then where they end
+   */
+  SparsePlaces(int count, long[] keys, int[] order, int[] starts) {
+    this.count = count;
+    this.keys = keys;
+    this.order = order;
+    this.starts = starts;
+  }
+
+  /**
+   * Orders the entries of tensors.
+   *
+   * @param keys at least one; may be changed
+   */
+  public static SparsePlaces of(SparseKeys keys) {
+    boolean ascending = keys.isAscendingInEach();
+    long perEntry = keys.max() / keys.count();
+    if (ascending ? perEntry < SPREAD_ASCENDING : perEntry < SPREAD && keys.max() < MOST) {
+      return PlaceBits.order(keys.keys(), keys.max());
+    }
+    RadixSort sort = new RadixSort(keys.count(), keys.max());
+    int levels = Integer.SIZE - Integer.numberOfLeadingZeros(keys.tensors() - 1);
+    if (ascending && levels <= 2 * sort.passes()) {
+      return KeyMerge.order(keys);
+    }
+    return sort.order(keys.keys());
+  }
+
+  /** Groups the entries of sorted keys, in place. */
+  static SparsePlaces ofSorted(long[] keys, int[] order) {
+    int[] starts = new int[keys.length + 1];
+    int count = 0;
+    long last = -1;
+    for (int i = 0; i < keys.length; i++) {
+      long key = keys[i];
+      if (key != last) {
+        keys[count] = key;
+        starts[count++] = i;
+        last = key;
+      }
+    }
+    starts[count] = keys.length;
+    return new SparsePlaces(count, keys, order, starts);
+  }
+
+  /** Returns the number of places. */
+  public int count() {
+    return count;
+  }
+
+  /** Returns all entries, by place. */
+  int[] order() {
+    return order;
+  }
+
+  /** Returns where the entries of each place begin in the order. */
+  int[] starts() {
+    return starts;
+  }
+
+  /** Writes the index of each place in each dimension. */
+  public void writeIndices(MemorySegment indices, long[] sizes) {
+    long[] rest = new long[BLOCK];
+    long[] block = new long[BLOCK];
+    for (int done = 0; done < count; done += BLOCK) {
+      int n = Math.min(BLOCK, count - done);
+      System.arraycopy(keys, done, rest, 0, n);
+      for (int d = sizes.length - 1; d >= 0; d--) {
+        if (d > 0) {
+          divide(rest, sizes[d], block, n);
+        }
+        long offset = 8 * (d * (long) count + done);
+        MemorySegment.copy(d > 0 ? block : rest, 0, indices, JAVA_LONG_UNALIGNED, offset, n);
+      }
+    }
+  }
+
+  private static void divide(long[] numbers, long divisor, long[] remainders, int count) {
+    for (int i = 0; i < count; i++) {
+      long quotient = numbers[i] / divisor;
+      remainders[i] = numbers[i] - quotient * divisor;
+      numbers[i] = quotient;
+    }
+  }
+}

@@ -1,0 +1,144 @@
+package dev.tutti.cpu.wait;
+
+import java.lang.foreign.Arena;
+import java.lang.foreign.FunctionDescriptor;
+import java.lang.foreign.Linker;
+import java.lang.foreign.MemorySegment;
+import java.lang.foreign.ValueLayout;
+import java.lang.invoke.MethodHandle;
+import java.nio.ByteOrder;
+import java.util.Map;
+import java.util.concurrent.atomic.AtomicBoolean;
+import org.jspecify.annotations.Nullable;
+
+/**
+ * Lets a thread sleep until a word in memory that processes share changes: {@code futex(2)} of
+ * Linux. It is there only where this module may call native code, so that nobody is warned of it.
+ * Static methods are for any thread, an object is for one.
+ */
+public final class Futex {
+  /*
+   * To link the call takes a young process a tenth of a second of its core, which ranks that never wait
+   * for long should not pay, and no rank while it holds up others. So a thread of its own does it once
+   * ranks of this process have often wanted to sleep or to wake others; until then they park, and are
+   * not woken. The count may lose some, as threads do not agree on it.
+   */
+  private static final int WAIT = 0;
+  private static final int WAKE = 1;
+  private static final long SECOND = 1_000_000_000;
+  private static final Map<String, Long> NUMBERS =
+      Map.of("amd64", 202L, "x86_64", 202L, "aarch64", 98L);
+  private static final long NUMBER = number();
+  private static final int CALLS_BEFORE_LINKING = 512;
+  private static final AtomicBoolean LINKING = new AtomicBoolean();
+  private static int callsBefore;
+  private static volatile boolean isLinked;
+
+  /** Holds the call, which is linked when this class is initialized. */
+  private static final class Linked {
+    static final MethodHandle CALL = call();
+
+    private Linked() {}
+
+    private static MethodHandle call() {
+      Linker linker = Linker.nativeLinker();
+      FunctionDescriptor descriptor =
+          FunctionDescriptor.of(
+              ValueLayout.JAVA_LONG,
+              ValueLayout.JAVA_LONG,
+              ValueLayout.JAVA_LONG,
+              ValueLayout.JAVA_INT,
+              ValueLayout.JAVA_INT,
+              ValueLayout.ADDRESS,
+              ValueLayout.JAVA_LONG,
+              ValueLayout.JAVA_INT);
+      return linker.downcallHandle(
+          linker.defaultLookup().findOrThrow("syscall"),
+          descriptor,
+          Linker.Option.firstVariadicArg(1));
+    }
+  }
+
+  /** The time limit of the sleep under way, seconds and nanoseconds; made with the first one. */
+  private @Nullable MemorySegment limit;
+
+  /** Creates what one thread sleeps with; nothing is linked yet. */
+  public Futex() {}
+
+  /** Tells whether there is one here, maybe not linked yet. */
+  public static boolean isAvailable() {
+    return NUMBER >= 0;
+  }
+
+  /** Tells whether it can be used by now. */
+  public static boolean isLinked() {
+    return isLinked;
+  }
+
+  /** Begins to link it, if there is one here and nobody did before. */
+  public static void link() {
+    if (isAvailable() && LINKING.compareAndSet(false, true)) {
+      Thread.ofPlatform().daemon().name("tutti-futex").start(() -> isLinked = Linked.CALL != null);
+    }
+  }
+
+  /**
+   * Tells whoever would sleep or wake others whether it can be used by now, and links it in time.
+   */
+  public static boolean isReady() {
+    if (isLinked) {
+      return true;
+    }
+    if (++callsBefore == CALLS_BEFORE_LINKING) {
+      link();
+    }
+    return false;
+  }
+
+  private static long number() {
+    if (!System.getProperty("os.name", "").equals("Linux")
+        || !Futex.class.getModule().isNativeAccessEnabled()
+        || ByteOrder.nativeOrder() != ByteOrder.LITTLE_ENDIAN) {
+      return -1;
+    }
+    return NUMBERS.getOrDefault(System.getProperty("os.arch", ""), -1L);
+  }
+
+  /**
+   * Sleeps until somebody wakes those who sleep on a word, for a time at most; not at all if the
+   * word has changed. May return without reason; an interrupt does not end it.
+   *
+   * @param address of the word, of which the low 32 bits count
+   * @param seen what it was
+   * @param nanos how long at most
+   */
+  public void await(long address, long seen, long nanos) {
+    MemorySegment time = limit;
+    if (time == null) {
+      time = Arena.ofAuto().allocate(2 * Long.BYTES, Long.BYTES);
+      limit = time;
+    }
+    time.set(ValueLayout.JAVA_LONG, 0, nanos / SECOND);
+    time.set(ValueLayout.JAVA_LONG, Long.BYTES, nanos % SECOND);
+    call(address, WAIT, (int) seen, time);
+  }
+
+  /**
+   * Wakes all who sleep on a word.
+   *
+   * @param address of the word
+   */
+  public static void wake(long address) {
+    call(address, WAKE, Integer.MAX_VALUE, MemorySegment.NULL);
+  }
+
+  private static void call(long address, int operation, int value, MemorySegment time) {
+    try {
+      long ignored = (long) Linked.CALL.invokeExact(NUMBER, address, operation, value, time, 0L, 0);
+    } catch (RuntimeException | Error e) {
+      throw e;
+    } catch (Throwable e) {
+      throw new AssertionError(e);
+    }
+  }
+}

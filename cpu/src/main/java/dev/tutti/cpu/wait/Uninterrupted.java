@@ -1,0 +1,73 @@
+package dev.tutti.cpu.wait;
+
+import java.io.IOException;
+import java.nio.channels.ClosedByInterruptException;
+import java.util.concurrent.locks.Condition;
+
+/** Waits, and works on channels, in threads that may be interrupted. */
+public final class Uninterrupted {
+  private Uninterrupted() {}
+
+  /**
+   * Waits once for a signal, to be called in a loop that looks for what it waits for. An interrupt
+   * is kept for after the wait; one that comes meanwhile counts as a signal.
+   *
+   * @param condition whose lock the caller holds
+   * @param deadlineNanos in terms of {@link System#nanoTime()}
+   * @return false if the deadline has passed
+   */
+  @SuppressWarnings("WaitNotInLoop") // the callers loop
+  public static boolean await(Condition condition, long deadlineNanos) {
+    long left = deadlineNanos - System.nanoTime();
+    if (left <= 0) {
+      return false;
+    }
+    boolean interrupted = Thread.interrupted();
+    try {
+      return condition.awaitNanos(left) > 0;
+    } catch (InterruptedException e) {
+      interrupted = true;
+      return true;
+    } finally {
+      if (interrupted) {
+        Thread.currentThread().interrupt();
+      }
+    }
+  }
+
+  /**
+   * Opens a channel and uses it.
+   *
+   * @param <T> what comes of it
+   */
+  public interface Work<T> {
+    /** Does all of it, from the start. */
+    T run() throws IOException;
+  }
+
+  /**
+   * Does some work, once more each time that an interrupt ends it; the thread is interrupted
+   * afterwards if it was meanwhile.
+   *
+   * @param <T> what comes of it
+   * @param work opens what it uses, and closes it
+   * @return what the work returns
+   * @throws IOException if the work fails for another reason
+   */
+  public static <T> T run(Work<T> work) throws IOException {
+    boolean interrupted = Thread.interrupted();
+    try {
+      while (true) {
+        try {
+          return work.run();
+        } catch (ClosedByInterruptException e) {
+          interrupted |= Thread.interrupted();
+        }
+      }
+    } finally {
+      if (interrupted) {
+        Thread.currentThread().interrupt();
+      }
+    }
+  }
+}

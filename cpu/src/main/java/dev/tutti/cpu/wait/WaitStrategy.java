@@ -1,0 +1,302 @@
+package dev.tutti.cpu.wait;
+
+import java.util.concurrent.locks.LockSupport;
+import java.util.function.BooleanSupplier;
+import org.jspecify.annotations.Nullable;
+
+/**
+ * Paces a thread that looks again and again for what it waits for: between two looks it spins,
+ * later yields its core, and then sleeps, each time longer. One thread at a time uses it, for one
+ * wait at a time.
+ */
+public final class WaitStrategy {
+  /*
+   * To wake a thread costs the one that does it more than a message through shared memory, and a sleeping core more
+   * again. So a thread stays awake for a moment: it spins where ranks do not outnumber cores, and else gives its
+   * core to whoever needs it between two looks. Where other work keeps the cores busy, a thread that yields comes
+   * back late while one that is woken comes at once; then BusyCores has it sleep at once.
+   */
+  private static final int POLLS = 128;
+  private static final int CROWDED_POLLS = 8;
+
+  /** How long a thread stays awake that another one can wake. */
+  public static final long AWAKE_NANOS = 50_000;
+
+  private static final long FOREVER = Long.MAX_VALUE;
+  private static final long POLL_NANOS = 20_000;
+  private static final long LONGEST_POLL_NANOS = 1_000_000;
+  private static final int POLL_GROWTH = 4;
+
+  /** What to do before the next look. */
+  public enum Stage {
+    SPIN,
+    YIELD,
+    SLEEP
+  }
+
+  private final long spinNanos;
+  private final long awakeNanos;
+  private final long firstPause;
+  private final long longestPause;
+  private final int growth;
+  private final BusyCores cores;
+  private final NanoClock clock;
+  private @Nullable Futex futex;
+  private boolean began;
+  private long start;
+  private long now;
+  private long pause;
+
+  /**
+   * Creates a strategy that doubles its pauses.
+   *
+   * @param spinNanos how long to spin; 0 where ranks outnumber cores
+   * @param yieldNanos how long to yield after that
+   * @param firstPause how long the first sleep lasts, in nanoseconds
+   * @param longestPause how long a sleep lasts at most, in nanoseconds
+   */
+  public WaitStrategy(long spinNanos, long yieldNanos, long firstPause, long longestPause) {
+    this(spinNanos, yieldNanos, firstPause, longestPause, 0, new BusyCores(), NanoClock.SYSTEM);
+  }
+
+  /**
+   * Creates a strategy.
+   *
+   * @param spinNanos how long to spin; 0 where ranks outnumber cores
+   * @param yieldNanos how long to yield after that
+   * @param firstPause how long the first sleep lasts, in nanoseconds
+   * @param longestPause how long a sleep lasts at most, in nanoseconds
+   * @param growth by which part a sleep is longer than the one before, as a power of two: 0 for the
+   *     double, 4 for one sixteenth more
+   * @param cores what is known about the cores; strategies of several threads may share it
+   * @param clock by which time is told
+   */
+  public WaitStrategy(
+      long spinNanos,
+      long yieldNanos,
+      long firstPause,
+      long longestPause,
+      int growth,
+      BusyCores cores,
+      NanoClock clock) {
+    this.spinNanos = spinNanos;
+    this.awakeNanos = spinNanos > FOREVER - yieldNanos ? FOREVER : spinNanos + yieldNanos;
+    this.firstPause = firstPause;
+    this.longestPause = longestPause;
+    this.growth = growth;
+    this.cores = cores;
+    this.clock = clock;
+  }
+
+  /**
+   * Creates a strategy for a thread that yields for a while, then sleeps by its own means.
+   *
+   * @param yieldNanos how long to yield
+   * @param cores what is known about the cores
+   */
+  public static WaitStrategy yielding(long yieldNanos, BusyCores cores) {
+    return new WaitStrategy(0, yieldNanos, 0, 0, 0, cores, NanoClock.SYSTEM);
+  }
+
+  /**
+   * Creates a strategy for a thread that looks for messages and that nobody wakes. Its sleeps last
+   * a sixteenth of the wait so far, a millisecond at most, so a message waits for a fraction of the
+   * pause before it.
+   *
+   * @param spins whether it spins for ever instead
+   */
+  public static WaitStrategy polling(boolean spins) {
+    return new WaitStrategy(
+        spins ? FOREVER : 0,
+        AWAKE_NANOS,
+        POLL_NANOS,
+        LONGEST_POLL_NANOS,
+        POLL_GROWTH,
+        new BusyCores(),
+        NanoClock.SYSTEM);
+  }
+
+  /**
+   * Creates a strategy for a thread that waits for a device, and begins a wait.
+   *
+   * @param spinNanos how long to spin
+   * @param pauseNanos how long each sleep lasts after that
+   */
+  public static WaitStrategy spinning(long spinNanos, long pauseNanos) {
+    WaitStrategy made = new WaitStrategy(spinNanos, 0, pauseNanos, pauseNanos);
+    made.start();
+    return made;
+  }
+
+  /** Begins a wait. */
+  public void start() {
+    startAt(clock.nanoTime());
+  }
+
+  private void startAt(long nanos) {
+    began = true;
+    start = nanos;
+    now = nanos;
+    pause = firstPause;
+  }
+
+  /** Ends a wait, as a look found something; the next rest begins another one. */
+  public void reset() {
+    began = false;
+  }
+
+  /** Returns how often to look between two rests. */
+  public int polls() {
+    return spinNanos == 0 ? CROWDED_POLLS : POLLS;
+  }
+
+  /**
+   * Tells whether the thread sleeps between two looks by now, so that it has time for other things.
+   */
+  public boolean isSlow() {
+    return stage() == Stage.SLEEP;
+  }
+
+  /** Returns when the last rest ended, in terms of the clock. */
+  public long now() {
+    return now;
+  }
+
+  /** Returns how long the wait has lasted up to the end of the last rest, in nanoseconds. */
+  public long elapsed() {
+    return now - start;
+  }
+
+  /**
+   * Returns what to do next, for a thread that does it by itself; begins a wait if there is none.
+   *
+   * @param nanos the time, in terms of the clock
+   */
+  public Stage stage(long nanos) {
+    if (!began) {
+      startAt(nanos);
+    }
+    now = nanos;
+    return stage();
+  }
+
+  private Stage stage() {
+    long waited = now - start;
+    if (waited < spinNanos) {
+      return Stage.SPIN;
+    }
+    return waited < awakeNanos && !cores.areBusy(now) ? Stage.YIELD : Stage.SLEEP;
+  }
+
+  /** Notes that the thread has yielded since {@link #stage(long)}. */
+  public void yielded() {
+    long before = now;
+    now = clock.nanoTime();
+    cores.yielded(before, now);
+  }
+
+  /** Spins or yields before the next look, or returns false at once if it is time to sleep. */
+  @SuppressWarnings("ThreadPriorityCheck") // lets another thread on this core run; a hint is enough
+  public boolean staysAwake() {
+    if (!began) {
+      start();
+    }
+    switch (stage()) {
+      case SPIN -> {
+        Thread.onSpinWait();
+        if (spinNanos != FOREVER) {
+          now = clock.nanoTime();
+        }
+      }
+      case YIELD -> {
+        Thread.yield();
+        yielded();
+      }
+      case SLEEP -> {
+        return false;
+      }
+    }
+    return true;
+  }
+
+  /** Spins, yields or sleeps before the next look, whatever the time waited so far asks for. */
+  public void rest() {
+    if (!staysAwake()) {
+      pause();
+    }
+  }
+
+  /**
+   * Spins, yields or sleeps before the next look at a word in shared memory.
+   *
+   * @param waiters end a sleep when the word changes
+   * @param offset of the word
+   * @param seen what it was at the last look
+   */
+  public void rest(FutexWaiters waiters, long offset, long seen) {
+    if (!staysAwake()) {
+      Futex own = futex;
+      if (own == null) {
+        own = new Futex();
+        futex = own;
+      }
+      waiters.sleep(own, offset, seen, pause);
+      paused();
+    }
+  }
+
+  /** Sleeps before the next look unless the wait has lasted for too long; returns whether. */
+  public boolean pausesWithin(long nanos) {
+    if (now - start >= nanos) {
+      return false;
+    }
+    pause();
+    return true;
+  }
+
+  /** Returns how long the next sleep lasts, in nanoseconds. */
+  long nextPause() {
+    return pause;
+  }
+
+  private void pause() {
+    park(this, pause);
+    paused();
+  }
+
+  private void paused() {
+    pause = Math.min(longestPause, pause + (pause >> growth));
+    now = clock.nanoTime();
+  }
+
+  /**
+   * Waits for a condition.
+   *
+   * @param isMet looks whether it is met
+   * @param deadlineNanos in terms of {@link System#nanoTime()}
+   * @param pauseNanos how long to sleep between two looks
+   * @return false if it is not met at the deadline
+   */
+  public static boolean until(BooleanSupplier isMet, long deadlineNanos, long pauseNanos) {
+    while (!isMet.getAsBoolean()) {
+      if (System.nanoTime() - deadlineNanos >= 0) {
+        return false;
+      }
+      park(isMet, pauseNanos);
+    }
+    return true;
+  }
+
+  /** Parks the calling thread, also if it is interrupted before; keeps its interrupt. */
+  static void park(Object blocker, long nanos) {
+    boolean interrupted = Thread.interrupted();
+    if (interrupted) {
+      LockSupport.parkNanos(
+          1); // uses up the permit that each interrupt gives, which would end the next sleep
+    }
+    LockSupport.parkNanos(blocker, nanos);
+    if (interrupted) {
+      Thread.currentThread().interrupt();
+    }
+  }
+}

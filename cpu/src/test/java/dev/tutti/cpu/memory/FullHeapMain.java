@@ -1,0 +1,48 @@
+package dev.tutti.cpu.memory;
+
+import dev.tutti.DType;
+import dev.tutti.Tensor;
+import java.lang.foreign.Arena;
+import java.lang.foreign.MemorySegment;
+import java.util.Arrays;
+import java.util.concurrent.FutureTask;
+import java.util.concurrent.TimeUnit;
+
+/**
+ * Allocates a tensor when neither the memory of large tensors nor the JDK has room, and makes room
+ * in the former while the JDK looks for some. To be run with {@code -XX:MaxDirectMemorySize=64m}
+ * and with whether the tensor is to be in an arena that is given.
+ */
+final class FullHeapMain {
+  private static final long HALF = 32 << 20;
+  private static final long TENSOR = 16 << 20;
+
+  private FullHeapMain() {}
+
+  public static void main(String[] args) throws Exception {
+    boolean given = Boolean.parseBoolean(args[0]);
+    Arena shared = Arena.ofShared();
+    MemorySegment half = SharedHeap.allocate(shared, HALF, 64);
+    MemorySegment rest = Arena.ofAuto().allocate(2 * HALF - TENSOR / 2);
+    System.out.println(SharedHeap.has(half) + " " + SharedHeap.has(rest));
+    FutureTask<Tensor> task =
+        new FutureTask<>(
+            () ->
+                given
+                    ? Tensor.allocate(Arena.ofAuto(), DType.UINT8, TENSOR)
+                    : Tensor.allocate(DType.UINT8, TENSOR));
+    Thread thread = Thread.ofPlatform().daemon().start(task);
+    long deadline = System.nanoTime() + TimeUnit.SECONDS.toNanos(20);
+    while (!isIn(thread, "reserveMemory") && !task.isDone() && System.nanoTime() < deadline) {
+      Thread.onSpinWait();
+    }
+    shared.close();
+    Tensor tensor = task.get(60, TimeUnit.SECONDS);
+    System.out.println(SharedHeap.has(tensor.segment()) + " beside " + rest.byteSize());
+  }
+
+  private static boolean isIn(Thread thread, String method) {
+    return Arrays.stream(thread.getStackTrace())
+        .anyMatch(frame -> frame.getMethodName().equals(method));
+  }
+}

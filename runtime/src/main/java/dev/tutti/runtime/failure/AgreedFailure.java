@@ -1,0 +1,115 @@
+package dev.tutti.runtime.failure;
+
+import dev.tutti.AbortedException;
+import dev.tutti.CollectiveException;
+import dev.tutti.CollectiveTimeoutException;
+import dev.tutti.FailureInfo;
+import dev.tutti.OpType;
+import dev.tutti.PeerFailedException;
+import dev.tutti.TuttiException;
+import dev.tutti.runtime.failure.FailureEvent.Kind;
+import dev.tutti.runtime.operation.RankProgress;
+import java.util.concurrent.TimeoutException;
+import org.jspecify.annotations.Nullable;
+
+/**
+ * Is what the ranks of a group agree on after a failure: the first one.
+ *
+ * @param event as its reporter told it
+ * @param failedRank the first rank that failed, as far as known, or -1
+ * @param text what happened, with what was found out since
+ * @param closed whether that rank closed the group without a failure of its own
+ */
+public record AgreedFailure(FailureEvent event, int failedRank, String text, boolean closed) {
+  public AgreedFailure(FailureEvent event) {
+    this(event, event.failedRank(), event.message(), false);
+  }
+
+  AgreedFailure(FailureEvent event, Diagnosis finding) {
+    this(
+        event,
+        event.failedRank() < 0 || (event.isOfMeeting() && finding.failedRank() >= 0)
+            ? finding.failedRank()
+            : event.failedRank(),
+        finding.text().isEmpty() ? event.message() : event.message() + "; " + finding.text(),
+        false);
+  }
+
+  /** Says what happened, as a rank sees it. */
+  String describe(int rank) {
+    String who =
+        event.isOfStore()
+            ? "the store"
+            : event.reporter() == rank ? "this rank" : "rank " + event.reporter();
+    String where = event.op() == OpType.UNKNOWN ? "" : " in " + operation();
+    return switch (event.kind()) {
+      case TIMEOUT -> who + " timed out" + where + ": " + text + ownPart(rank);
+      case PEER_LOST ->
+          closed
+              ? "rank " + failedRank + " closed its group, while " + who + still() + ": " + text
+              : "rank " + failedRank + " is gone, as " + who + " saw" + where + ": " + text;
+      case MISMATCH, FAILED -> who + " failed" + where + ": " + text;
+      case ABORTED -> who + " aborted the group: " + text;
+    };
+  }
+
+  private String still() {
+    return event.op() == OpType.UNKNOWN ? " still had it open" : " was in " + operation();
+  }
+
+  private String operation() {
+    String message =
+        event.op().isPointToPoint()
+            ? RankProgress.ofMessage(event.peer(), event.op(), event.tag())
+            : "";
+    String number = event.sequence() > 0 ? " #" + event.sequence() : "";
+    return event.op().label() + number + message;
+  }
+
+  /** Says to a rank that the others missed it, which it cannot know if it was stopped meanwhile. */
+  private String ownPart(int rank) {
+    return rank != failedRank || rank == event.reporter()
+        ? ""
+        : "; this rank, " + rank + ", made no progress or did not come, as far as the others saw";
+  }
+
+  /**
+   * Makes what an operation throws.
+   *
+   * @param info the facts of that operation on its rank
+   * @param cause what its backend threw, if anything
+   */
+  public TuttiException exception(FailureInfo info, @Nullable Throwable cause) {
+    String what = info.opType() == OpType.UNKNOWN ? "group " + info.group() : info.opType().label();
+    String text = what + " failed: " + describe(info.rank());
+    // What a group threw before says all this already.
+    Throwable below = cause instanceof CollectiveException ? null : cause;
+    boolean same = event.op() == info.opType() && event.sequence() == info.sequenceNumber();
+    if ((event.kind() == Kind.TIMEOUT && same) || cause instanceof TimeoutException) {
+      return new CollectiveTimeoutException(text, info, below);
+    }
+    return exception(text, info, below);
+  }
+
+  /** Makes what an operation throws that was not even begun. */
+  TuttiException refusal(FailureInfo info) {
+    String type = info.opType().label();
+    return exception(
+        type + " refused, the group failed before: " + describe(info.rank()), info, null);
+  }
+
+  private TuttiException exception(String text, FailureInfo info, @Nullable Throwable cause) {
+    boolean own = event.reporter() == info.rank();
+    return switch (event.kind()) {
+      case ABORTED ->
+          own
+              ? new AbortedException(text, info, cause)
+              : new PeerFailedException(text, info, cause);
+      case MISMATCH, FAILED, TIMEOUT ->
+          own
+              ? new CollectiveException(text, info, cause)
+              : new PeerFailedException(text, info, cause);
+      case PEER_LOST -> new PeerFailedException(text, info, cause);
+    };
+  }
+}

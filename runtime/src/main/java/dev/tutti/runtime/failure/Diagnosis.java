@@ -1,0 +1,28 @@
+package dev.tutti.runtime.failure;
+
+import java.nio.charset.StandardCharsets;
+
+/**
+ * Is what was found out about a failure after it was reported.
+ *
+ * @param failedRank the rank to blame, or -1
+ * @param text in words, or empty
+ */
+public record Diagnosis(int failedRank, String text) {
+  static final Diagnosis NONE = new Diagnosis(-1, "");
+
+  /** Joins two findings; the first blame counts. */
+  Diagnosis and(Diagnosis other) {
+    String both = text + (text.isEmpty() || other.text.isEmpty() ? "" : ", ") + other.text;
+    return new Diagnosis(failedRank < 0 ? other.failedRank : failedRank, both);
+  }
+
+  byte[] encode() {
+    return (failedRank + "\n" + text).getBytes(StandardCharsets.UTF_8);
+  }
+
+  static Diagnosis decode(byte[] bytes) {
+    String[] parts = new String(bytes, StandardCharsets.UTF_8).split("\n", 2);
+    return new Diagnosis(Integer.parseInt(parts[0]), parts.length < 2 ? "" : parts[1]);
+  }
+}

@@ -1,0 +1,145 @@
+package dev.tutti.runtime.failure;
+
+import dev.tutti.OpType;
+import java.nio.charset.StandardCharsets;
+import java.time.Duration;
+import java.util.List;
+import org.jspecify.annotations.Nullable;
+
+/**
+ * Is a failure as one rank tells it to the others.
+ *
+ * @param group the group that failed
+ * @param kind what sort of failure
+ * @param reporter the rank in that group that tells
+ * @param failedRank the rank in that group to blame, or -1
+ * @param op the operation that failed
+ * @param sequence its number
+ * @param peer the other rank of a message, or -1
+ * @param tag of a message
+ * @param elapsed how long it had run
+ * @param message what happened
+ */
+public record FailureEvent(
+    String group,
+    Kind kind,
+    int reporter,
+    int failedRank,
+    OpType op,
+    long sequence,
+    int peer,
+    int tag,
+    Duration elapsed,
+    String message) {
+  private static final int PARTS = 10;
+
+  /** Creates the failure of something that is no message. */
+  public FailureEvent(
+      String group,
+      Kind kind,
+      int reporter,
+      int failedRank,
+      OpType op,
+      long sequence,
+      Duration elapsed,
+      String message) {
+    this(group, kind, reporter, failedRank, op, sequence, -1, 0, elapsed, message);
+  }
+
+  /** Sorts failures by what other ranks make of them. */
+  public enum Kind {
+    /** An operation ran out of time. */
+    TIMEOUT,
+    /** A peer is gone. */
+    PEER_LOST,
+    /** Ranks made calls that do not fit each other. */
+    MISMATCH,
+    /** The reporter itself failed. */
+    FAILED,
+    /** The reporter's program gave up. */
+    ABORTED
+  }
+
+  /** Creates what a rank leaves behind for the case that it is lost: it fails all its groups. */
+  static FailureEvent lost(int globalRank) {
+    return new FailureEvent(
+        "",
+        Kind.PEER_LOST,
+        globalRank,
+        globalRank,
+        OpType.UNKNOWN,
+        0,
+        Duration.ZERO,
+        "its process ended, or its host is lost");
+  }
+
+  /** Tells whether this is of all groups of a rank. */
+  boolean isOfAllGroups() {
+    return group.isEmpty();
+  }
+
+  /** Tells whether the store saw this, and no rank. */
+  boolean isOfStore() {
+    return kind == Kind.PEER_LOST && reporter == failedRank;
+  }
+
+  /** Tells whether ranks that make a group waited for each other through the store. */
+  boolean isOfMeeting() {
+    return kind == Kind.TIMEOUT && sequence == 0 && failedRank != reporter;
+  }
+
+  /** Returns what the loss of a rank is to a group; null if that rank is not in it. */
+  @Nullable FailureEvent inGroup(String name, List<Integer> globalRanks) {
+    int inGroup = globalRanks.indexOf(failedRank);
+    return inGroup < 0
+        ? null
+        : new FailureEvent(name, kind, inGroup, inGroup, op, sequence, elapsed, message);
+  }
+
+  /** Returns the same failure with another rank to blame, and why. */
+  public FailureEvent naming(int rank, String why) {
+    return new FailureEvent(
+        group, kind, reporter, rank, op, sequence, peer, tag, elapsed, message + "; " + why);
+  }
+
+  /** Returns the same failure as one of an operation that ran out of time, with nobody to blame. */
+  public FailureEvent asTimeout() {
+    return new FailureEvent(
+        group, Kind.TIMEOUT, reporter, -1, op, sequence, peer, tag, elapsed, message);
+  }
+
+  byte[] encode() {
+    String text =
+        String.join(
+            "\n",
+            group,
+            kind.name(),
+            Integer.toString(reporter),
+            Integer.toString(failedRank),
+            op.name(),
+            Long.toString(sequence),
+            Integer.toString(peer),
+            Integer.toString(tag),
+            Long.toString(elapsed.toMillis()),
+            message);
+    return text.getBytes(StandardCharsets.UTF_8);
+  }
+
+  static FailureEvent decode(byte[] bytes) {
+    String[] parts = new String(bytes, StandardCharsets.UTF_8).split("\n", PARTS);
+    if (parts.length != PARTS) {
+      throw new IllegalArgumentException("not a failure event: " + parts.length + " parts");
+    }
+    return new FailureEvent(
+        parts[0],
+        Kind.valueOf(parts[1]),
+        Integer.parseInt(parts[2]),
+        Integer.parseInt(parts[3]),
+        OpType.valueOf(parts[4]),
+        Long.parseLong(parts[5]),
+        Integer.parseInt(parts[6]),
+        Integer.parseInt(parts[7]),
+        Duration.ofMillis(Long.parseLong(parts[8])),
+        parts[9]);
+  }
+}

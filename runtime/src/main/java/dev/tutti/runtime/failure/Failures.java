@@ -1,0 +1,370 @@
+package dev.tutti.runtime.failure;
+
+import dev.tutti.FailureInfo;
+import dev.tutti.OpType;
+import dev.tutti.TuttiException;
+import dev.tutti.runtime.failure.FailureEvent.Kind;
+import dev.tutti.runtime.group.Group;
+import dev.tutti.runtime.operation.OperationState;
+import dev.tutti.runtime.operation.RankProgress;
+import dev.tutti.runtime.operation.Watchdog;
+import dev.tutti.spi.PeerLostException;
+import java.lang.System.Logger.Level;
+import java.time.Duration;
+import java.util.Map;
+import java.util.Set;
+import java.util.concurrent.ConcurrentHashMap;
+import java.util.concurrent.CountDownLatch;
+import java.util.concurrent.TimeUnit;
+import java.util.concurrent.TimeoutException;
+import java.util.concurrent.atomic.AtomicReference;
+import org.jspecify.annotations.Nullable;
+
+/** Handles the failure of a group: tells the other ranks, and learns who failed first. */
+public final class Failures {
+  /*
+   * Whatever fails first on this rank calls begin(); later calls do nothing. A thread of its own
+   * tells the job monitor and so learns the first failure of all ranks, which the monitor hands to
+   * onEvent(), once per group, on whichever thread. From there another thread finds out what there is
+   * to find out and settles the verdict: sets it, tears the group down, opens the latch. Operations
+   * that fail wait for the latch to learn what to throw, so all of them, on all ranks, name the same
+   * first failure.
+   *
+   * A store that hangs or is gone can delay this but not prevent it: whoever cannot tell its failure
+   * within a second decides alone, every further step through the store is bounded, and after
+   * SETTLE_NANOS whoever waits, or the watchdog, settles what this rank knows. The first verdict stands.
+   * Blame says whom it names.
+   */
+  private static final System.Logger LOG = System.getLogger(Failures.class.getName());
+  private static final long SETTLE_NANOS = TimeUnit.SECONDS.toNanos(3);
+  private static final Duration ASK = Duration.ofSeconds(1);
+
+  /** How long a rank that has not come yet may take to make the call that does not fit. */
+  private static final long CALL_NANOS = TimeUnit.MILLISECONDS.toNanos(800);
+
+  private static final long LEDGER_NANOS = TimeUnit.SECONDS.toNanos(1);
+
+  private final Group group;
+  private final AtomicReference<@Nullable Known> known = new AtomicReference<>();
+  private final AtomicReference<@Nullable AgreedFailure> verdict = new AtomicReference<>();
+  private final CountDownLatch settled = new CountDownLatch(1);
+  private final Set<Runnable> listeners = ConcurrentHashMap.newKeySet();
+  private final Map<Throwable, OperationState> causes = new ConcurrentHashMap<>();
+
+  private record Known(FailureEvent event, long sinceNanos) {}
+
+  public Failures(Group group) {
+    this.group = group;
+  }
+
+  /** Returns what the ranks agreed on, or null while nothing failed or they have not. */
+  @Nullable
+  public AgreedFailure verdict() {
+    return verdict.get();
+  }
+
+  /** Tells whether something failed here or elsewhere. */
+  public boolean isFailing() {
+    return known.get() != null;
+  }
+
+  /** Has a step run, on a thread of its own, when something fails; at once if something has. */
+  public void whenFailing(Runnable step) {
+    listeners.add(step);
+    if (isFailing()) {
+      start(step);
+    }
+  }
+
+  public void forget(Runnable step) {
+    listeners.remove(step);
+  }
+
+  /** Begins to fail the group; from any thread, never blocks. */
+  public void begin(FailureEvent event) {
+    if (!group.isGone() && learn(event)) {
+      start(() -> group.monitor.report(event));
+    }
+  }
+
+  /** Hears the first failure of all ranks. */
+  public void onEvent(FailureEvent event) {
+    if (!group.isGone()) {
+      learn(event);
+      start(() -> settle(investigate(event)));
+    }
+  }
+
+  /** Lets nobody wait any more; the group is closed. */
+  public void close() {
+    settled.countDown();
+  }
+
+  /** Settles what this rank knows if the others cannot be asked. */
+  public void checkOverdue(long nowNanos) {
+    Known first = known.get();
+    if (first != null && verdict.get() == null && nowNanos - first.sinceNanos > SETTLE_NANOS) {
+      settle(alone(first.event));
+    }
+  }
+
+  /** Returns what this rank knows by itself of a failure, where the store keeps it waiting. */
+  private AgreedFailure alone(FailureEvent event) {
+    return stoodStill(event)
+        ? new AgreedFailure(
+            Blame.afterStandstill(event, group.rank), Blame.ofStandstill(group.rank))
+        : new AgreedFailure(Blame.withoutStore(event, group.monitor.serverOf(group.name)));
+  }
+
+  private boolean stoodStill(FailureEvent event) {
+    return Watchdog.stoodStill() && Blame.mayFollowFromStandstill(event, group.rank);
+  }
+
+  /** Waits until the ranks agree on the failure; null if nothing has failed. */
+  @Nullable
+  public AgreedFailure await() {
+    Known first = known.get();
+    if (first == null) {
+      return null;
+    }
+    boolean interrupted = false;
+    long limit = System.nanoTime() + SETTLE_NANOS;
+    while (true) {
+      try {
+        if (!settled.await(limit - System.nanoTime(), TimeUnit.NANOSECONDS)) {
+          settle(alone(first.event));
+        }
+        break;
+      } catch (InterruptedException e) {
+        interrupted = true;
+      }
+    }
+    if (interrupted) {
+      Thread.currentThread().interrupt();
+    }
+    return verdict.get();
+  }
+
+  /**
+   * Fails the group because of an operation; from any thread, never blocks.
+   *
+   * @param failedRank the rank to blame, or -1
+   */
+  public void operationFailed(OperationState op, Throwable cause, int failedRank) {
+    failedWith(op, cause);
+    begin(eventOf(op, cause, failedRank));
+  }
+
+  /** Fails the group because of an operation, and returns what that throws. */
+  public TuttiException of(OperationState op, Throwable cause) {
+    FailureEvent event = eventOf(op, cause, PeerLostException.rankIn(cause));
+    failedWith(op, cause);
+    begin(event);
+    AgreedFailure agreed = await();
+    if (agreed == null) {
+      // The group is closed: nobody is left to agree with.
+      agreed = new AgreedFailure(event);
+    }
+    return agreed.exception(group.describe(op, agreed), ownCause(op, cause));
+  }
+
+  private void failedWith(OperationState op, Throwable cause) {
+    if (op.type().isPointToPoint()) {
+      causes.putIfAbsent(cause, op);
+    } else {
+      causes.put(cause, op);
+    }
+  }
+
+  /**
+   * Returns what an operation failed with; null if another one did, as of messages that a backend
+   * ends because of a collective, with what that throws.
+   */
+  @Nullable
+  public Throwable ownCause(OperationState op, @Nullable Throwable reported) {
+    if (reported == null || !op.type().isPointToPoint()) {
+      return reported;
+    }
+    boolean early =
+        reported instanceof TimeoutException
+            && op.endNanos() - op.deadlineNanos() < 0
+            && !isFirst(op);
+    return early || !op.equals(causes.get(reported)) ? null : reported;
+  }
+
+  private boolean isFirst(OperationState op) {
+    Known first = known.get();
+    return first != null
+        && first.event.op() == op.type()
+        && first.event.sequence() == op.sequenceNumber();
+  }
+
+  /** Returns what the group as a whole throws; null while nothing has failed. */
+  @Nullable
+  public TuttiException groupFailure() {
+    AgreedFailure agreed = verdict.get();
+    return agreed == null ? null : exceptionOf(agreed);
+  }
+
+  private TuttiException exceptionOf(AgreedFailure agreed) {
+    FailureEvent event = agreed.event();
+    return agreed.exception(
+        info(event.op(), event.sequence(), event.elapsed(), event.failedRank(), agreed), null);
+  }
+
+  /** Throws what the ranks agreed on, once they have. */
+  public void throwAgreed() {
+    await();
+    TuttiException failure = groupFailure();
+    if (failure != null) {
+      throw failure;
+    }
+  }
+
+  /** Throws if something failed; waits until it is known what. */
+  public void refuseIfFailing(OpType type) {
+    if (isFailing()) {
+      AgreedFailure agreed = await();
+      if (agreed != null) {
+        throw agreed.refusal(info(type, 0, Duration.ZERO, -1, agreed));
+      }
+    }
+  }
+
+  private FailureInfo info(
+      OpType type, long sequence, Duration elapsed, int peer, AgreedFailure agreed) {
+    return FailureInfo.builder(group.name, group.rank, group.size)
+        .operation(type, sequence)
+        .peer(peer)
+        .failedRank(agreed.failedRank())
+        .elapsed(elapsed)
+        .build();
+  }
+
+  private boolean learn(FailureEvent event) {
+    boolean first = known.compareAndSet(null, new Known(event, System.nanoTime()));
+    if (first) {
+      listeners.forEach(this::start);
+    }
+    return first;
+  }
+
+  private void start(Runnable step) {
+    Thread.ofPlatform().daemon().name("tutti-fail-" + group.name + "-" + group.rank).start(step);
+  }
+
+  private AgreedFailure investigate(FailureEvent event) {
+    if (group.monitor.isUnheard()) {
+      return alone(event);
+    }
+    boolean stoodStill = stoodStill(event);
+    try {
+      if (stoodStill) {
+        return BoundedCalls.call(
+            "tutti-ask-" + group.name + "-" + group.rank,
+            ASK,
+            () ->
+                new AgreedFailure(
+                    Blame.afterStandstill(event, group.rank),
+                    findOr(Blame.ofStandstill(group.rank))));
+      }
+      return switch (event.kind()) {
+        case TIMEOUT, MISMATCH -> {
+          if (event.kind() == Kind.MISMATCH) {
+            group.runner.awaitCall(event, System.nanoTime() + CALL_NANOS);
+          }
+          group.publishProgress(false);
+          yield new AgreedFailure(event, findMissing(event));
+        }
+        case PEER_LOST ->
+            event.failedRank() < 0
+                ? new AgreedFailure(event)
+                : BoundedCalls.call(
+                    "tutti-ask-" + group.name + "-" + group.rank, ASK, () -> findClosed(event));
+        default -> new AgreedFailure(event);
+      };
+    } catch (Exception e) {
+      LOG.log(
+          Level.DEBUG,
+          "rank {0}, group {1}: cannot find out who is missing: {2}",
+          group.rank,
+          group.name,
+          e);
+      return stoodStill ? alone(event) : new AgreedFailure(event);
+    }
+  }
+
+  /** Returns what another rank found out before, else a finding of this one. */
+  private Diagnosis findOr(Diagnosis own) {
+    Diagnosis earlier = group.monitor.findingOf(group.name);
+    return earlier == null ? group.monitor.agree(group.name, own) : earlier;
+  }
+
+  /**
+   * Finds out who is missing, or what others found: a rank that stood still meanwhile would ask too
+   * late, when all that it missed is there.
+   */
+  private Diagnosis findMissing(FailureEvent event) {
+    Diagnosis earlier = group.monitor.findingOf(group.name);
+    if (earlier != null) {
+      return earlier;
+    }
+    Diagnosis own =
+        TimeoutDiagnosis.gather(
+            group.monitor, group.name, group.globalRanks, event, System.nanoTime() + LEDGER_NANOS);
+    return group.monitor.agree(group.name, own);
+  }
+
+  private AgreedFailure findClosed(FailureEvent event) {
+    int lost = group.globalRanks.get(event.failedRank());
+    RankProgress last = group.monitor.closeOf(group.name, lost);
+    return last == null
+        ? new AgreedFailure(event)
+        : new AgreedFailure(event, event.failedRank(), event.message() + last.afterRefusal(), true);
+  }
+
+  private void settle(AgreedFailure agreed) {
+    if (!verdict.compareAndSet(null, agreed)) {
+      return;
+    }
+    LOG.log(
+        Level.DEBUG,
+        "rank {0}, group {1}: failed: {2}",
+        group.rank,
+        group.name,
+        agreed.describe(group.rank));
+    try {
+      group.tearDown(exceptionOf(agreed));
+    } finally {
+      settled.countDown();
+    }
+  }
+
+  private FailureEvent eventOf(OperationState op, Throwable cause, int failedRank) {
+    Blame blame = Blame.of(cause, failedRank, group.rank, group.monitor.serverOf(group.name));
+    if (blame.kind() == Kind.MISMATCH && op.type().isPointToPoint()) {
+      // Two ranks have no majority; the one that finds it tells of both.
+      blame = new Blame(Kind.FAILED, failedRank < 0 ? group.rank : failedRank);
+    }
+    return new FailureEvent(
+        group.name,
+        blame.kind(),
+        group.rank,
+        blame.rank(),
+        op.type(),
+        op.sequenceNumber(),
+        op.peer(),
+        op.tag(),
+        op.duration(),
+        textOf(cause));
+  }
+
+  /** Returns the text of an exception, with its class where the text alone says little. */
+  public static String textOf(Throwable cause) {
+    String message = cause.getMessage();
+    if (cause instanceof TuttiException || cause instanceof TimeoutException) {
+      return message == null ? cause.getClass().getSimpleName() : message;
+    }
+    return cause.toString();
+  }
+}

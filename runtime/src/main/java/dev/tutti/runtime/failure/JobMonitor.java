@@ -1,0 +1,403 @@
+package dev.tutti.runtime.failure;
+
+import dev.tutti.OpType;
+import dev.tutti.Store;
+import dev.tutti.StoreClosedException;
+import dev.tutti.StoreConnectionException;
+import dev.tutti.StoreException;
+import dev.tutti.StoreTimeoutException;
+import dev.tutti.runtime.operation.Deadlines;
+import dev.tutti.runtime.operation.RankProgress;
+import java.lang.System.Logger.Level;
+import java.nio.charset.StandardCharsets;
+import java.time.Duration;
+import java.util.ArrayList;
+import java.util.HashMap;
+import java.util.List;
+import java.util.Map;
+import java.util.concurrent.TimeUnit;
+import java.util.concurrent.locks.LockSupport;
+import java.util.function.Consumer;
+import org.jspecify.annotations.Nullable;
+
+/**
+ * Tells all ranks of a job of failures, in one order for all.
+ *
+ * <p>One instance serves a rank's groups. Events are a log in the store; every rank reads it from
+ * the start.
+ */
+public final class JobMonitor implements AutoCloseable {
+  /*
+   * The log is the keys event/1, event/2, ... Each is written once, by compare-and-set from absent,
+   * so it has no gaps and one order, and the first event of a group is the same one on every rank. A
+   * writer that loses the race for a number reads the winner's event, delivers it like the reader
+   * thread would, and tries the next number. A rank writes its event before it lets go of its peers'
+   * connections: whoever sees a connection end as a consequence finds the cause already in the log.
+   *
+   * Where the store can tell that a process ended, the loss of the rank that serves it is known by the end of
+   * the store, to each rank by itself. And each rank leaves an event for that case as its will. It
+   * names no group, but the rank among all, and fails each group that this rank is in.
+   *
+   * The reader thread waits for the next number with a handle of its own, in slices, so that close
+   * never waits for it. Delivery happens under the lock "delivery", in the order of the log. A rank that
+   * cannot read the log any more would wait for others that are gone, so it fails its groups.
+   */
+  private static final System.Logger LOG = System.getLogger(JobMonitor.class.getName());
+  private static final String EVENT = "event/";
+
+  /** Is the key that is there once a failure was reported. */
+  public static final String FIRST_EVENT = EVENT + 1;
+
+  private static final Duration SLICE = Duration.ofSeconds(20);
+  private static final Duration REPORT_TIMEOUT = Duration.ofSeconds(1);
+  private static final int RETRIES = 5;
+  private static final long RETRY_NANOS = TimeUnit.MILLISECONDS.toNanos(200);
+
+  private final Store readStore;
+  private final Store writeStore;
+  private final String prefix;
+  private final int rank;
+  private final int serverRank;
+  private final Thread reader;
+  private final Object delivery = new Object();
+  private final Map<String, Member> groups = new HashMap<>();
+  private final List<FailureEvent> lost = new ArrayList<>();
+  private final Map<String, FailureEvent> first = new HashMap<>();
+  private long delivered;
+  private volatile boolean keepsWills;
+  private volatile boolean joined;
+  private volatile boolean leaving;
+  private volatile boolean closed;
+  private volatile boolean unheard;
+  private volatile long silentNanos = System.nanoTime() - REPORT_TIMEOUT.toNanos();
+
+  /**
+   * Creates a monitor.
+   *
+   * @param serverRank which rank serves the store, -1 if none does
+   */
+  public JobMonitor(Store store, String prefix, int rank, int serverRank) {
+    this.readStore = store.duplicate();
+    this.writeStore = store.duplicate();
+    this.prefix = prefix;
+    this.rank = rank;
+    this.serverRank = serverRank;
+    this.reader =
+        Thread.ofPlatform().daemon().name("tutti-mon-" + rank).unstarted(this::readEvents);
+  }
+
+  /** Is a group that this rank is in. */
+  private record Member(List<Integer> globalRanks, Consumer<FailureEvent> consumer) {}
+
+  public void start() {
+    reader.start();
+  }
+
+  /**
+   * Delivers events of a group to a consumer, also one that came before.
+   *
+   * @param globalRanks for each rank of the group its rank among all
+   */
+  public void join(String group, List<Integer> globalRanks, Consumer<FailureEvent> consumer) {
+    synchronized (delivery) {
+      groups.put(group, new Member(globalRanks, consumer));
+      for (FailureEvent gone : lost) {
+        FailureEvent inGroup = gone.inGroup(group, globalRanks);
+        if (inGroup != null) {
+          first.putIfAbsent(group, inGroup);
+        }
+      }
+      FailureEvent event = first.get(group);
+      if (event != null) {
+        consumer.accept(event);
+      }
+    }
+  }
+
+  public void leave(String group) {
+    synchronized (delivery) {
+      groups.remove(group);
+    }
+  }
+
+  /** Returns the first event of a group that this rank knows of, or null. */
+  @Nullable FailureEvent firstOf(String group) {
+    synchronized (delivery) {
+      return first.get(group);
+    }
+  }
+
+  /**
+   * Writes an event to the log, and returns the first one of its group, perhaps an earlier one of
+   * another rank. Blocks for the store, a second at most; without a store that answers the event is
+   * {@linkplain Blame#withoutStore judged anew}, delivered here and returned.
+   */
+  public FailureEvent report(FailureEvent event) {
+    if (System.nanoTime() - silentNanos < REPORT_TIMEOUT.toNanos()) {
+      unheard = true;
+      return acceptAlone(event);
+    }
+    try {
+      FailureEvent first =
+          BoundedCalls.call("tutti-report-" + rank, REPORT_TIMEOUT, () -> write(event));
+      unheard = false;
+      return first;
+    } catch (Exception e) {
+      LOG.log(Level.DEBUG, "rank {0}: cannot tell the other ranks: {1}", rank, e);
+      unheard = true;
+      return acceptAlone(event);
+    }
+  }
+
+  /** Notes that the store has just not answered: it need not be asked again at once. */
+  public void noteSilence() {
+    silentNanos = System.nanoTime();
+  }
+
+  /** Delivers an event that the store did not take in time; returns the first one of its group. */
+  private FailureEvent acceptAlone(FailureEvent event) {
+    synchronized (delivery) {
+      return accept(Blame.withoutStore(event, serverOf(event.group())));
+    }
+  }
+
+  /** Tells whether the store did not take a failure: then nobody can be asked. */
+  public boolean isUnheard() {
+    return unheard;
+  }
+
+  /** Returns which rank of a group serves the store; -1 if none does, or for a group unknown. */
+  public int serverOf(String group) {
+    synchronized (delivery) {
+      Member member = groups.get(group);
+      return member == null ? -1 : member.globalRanks().indexOf(serverRank);
+    }
+  }
+
+  private FailureEvent write(FailureEvent event) {
+    while (true) {
+      long number;
+      synchronized (delivery) {
+        FailureEvent earlier = first.get(event.group());
+        if (earlier != null) {
+          return earlier;
+        }
+        number = delivered + 1;
+      }
+      Store.Swap swap = writeStore.compareSet(key(number), null, event.encode());
+      byte[] there = swap.value();
+      deliver(number, swap.stored() || there == null ? event : FailureEvent.decode(there));
+    }
+  }
+
+  /** Publishes where this rank stands in a group, for reports of other ranks. */
+  public void publishProgress(String group, String text) {
+    try {
+      writeStore.set(progressKey(group, rank), text);
+    } catch (StoreException e) {
+      LOG.log(Level.DEBUG, "rank {0}: cannot publish its progress: {1}", rank, e);
+    }
+  }
+
+  /** Reads where another rank stands; null where it does not answer in time. */
+  @Nullable RankProgress progressOf(String group, int globalRank, long deadlineNanos) {
+    try {
+      byte[] text = writeStore.get(progressKey(group, globalRank), Deadlines.left(deadlineNanos));
+      return RankProgress.decode(new String(text, StandardCharsets.UTF_8));
+    } catch (StoreException e) {
+      return null;
+    }
+  }
+
+  /** Returns where another rank stood when it closed a group without a failure; else null. */
+  @Nullable RankProgress closeOf(String group, int globalRank) {
+    RankProgress progress =
+        writeStore.check(List.of(progressKey(group, globalRank)))
+            ? progressOf(group, globalRank, Deadlines.in(Duration.ofSeconds(1)))
+            : null;
+    return progress != null && progress.closed() ? progress : null;
+  }
+
+  /** Tells whether this rank takes part. */
+  public boolean hasJoined() {
+    return joined;
+  }
+
+  /** Tells whether a rank takes part in this log; ranks of PyTorch do not. */
+  public boolean hasJoined(int globalRank) {
+    return writeStore.check(List.of(prefix + "joined/" + globalRank));
+  }
+
+  /**
+   * Notes that this rank takes part.
+   *
+   * @throws dev.tutti.RendezvousException if somebody takes part as this rank already
+   */
+  public void join() {
+    RankClaim.take(writeStore, prefix + "joined/" + rank, rank);
+    joined = true;
+    keepsWills = writeStore.leaveWill(prefix + EVENT, FailureEvent.lost(rank).encode());
+  }
+
+  /** Returns what the ranks found out about the first failure of a group, or null so far. */
+  @Nullable Diagnosis findingOf(String group) {
+    String key = prefix + "finding/" + group;
+    return writeStore.check(List.of(key)) ? Diagnosis.decode(writeStore.get(key)) : null;
+  }
+
+  /** Offers a finding, and returns the one that was there first, for all ranks the same. */
+  Diagnosis agree(String group, Diagnosis own) {
+    Store.Swap swap = writeStore.compareSet(prefix + "finding/" + group, null, own.encode());
+    byte[] there = swap.value();
+    return swap.stored() || there == null ? own : Diagnosis.decode(there);
+  }
+
+  private void readEvents() {
+    while (!closed) {
+      long number;
+      synchronized (delivery) {
+        number = delivered + 1;
+      }
+      try {
+        readStore.await(List.of(key(number)), SLICE);
+        deliver(number, FailureEvent.decode(readStore.get(key(number), Duration.ofSeconds(5))));
+      } catch (StoreTimeoutException e) {
+        LOG.log(Level.TRACE, "rank {0}: no failure so far", rank);
+      } catch (StoreClosedException e) {
+        return;
+      } catch (StoreConnectionException e) {
+        if (answersAgain(key(number))) {
+          continue;
+        }
+        if (!closed) {
+          LOG.log(Level.WARNING, "rank {0}: the store is gone: {1}", rank, e.getMessage());
+          loseServer(String.valueOf(e.getMessage()));
+        }
+        return;
+      } catch (RuntimeException | Error e) {
+        giveUp(e);
+        return;
+      }
+    }
+  }
+
+  /** Fails the groups of this rank, as it does not hear of failures any more. */
+  private void giveUp(Throwable cause) {
+    if (closed || leaving) {
+      return;
+    }
+    Map<String, Member> all;
+    synchronized (delivery) {
+      all = Map.copyOf(groups);
+    }
+    all.forEach(
+        (name, member) -> {
+          int own = member.globalRanks().indexOf(rank);
+          FailureEvent _ =
+              report(
+                  new FailureEvent(
+                      name,
+                      FailureEvent.Kind.FAILED,
+                      own,
+                      own,
+                      OpType.UNKNOWN,
+                      0,
+                      Duration.ZERO,
+                      "it cannot read the log of failures any more: " + cause));
+        });
+    LOG.log(Level.WARNING, "rank " + rank + ": stops reading the log of failures", cause);
+  }
+
+  /** Tells whether the store is there although a connection to it was lost. */
+  private boolean answersAgain(String key) {
+    for (int i = 0; i < RETRIES && !closed && !keepsWills; i++) {
+      LockSupport.parkNanos(RETRY_NANOS);
+      try {
+        boolean _ = readStore.check(List.of(key));
+        return true;
+      } catch (StoreException e) {
+        LOG.log(Level.DEBUG, "rank {0}: {1}", rank, e.getMessage());
+      }
+    }
+    return false;
+  }
+
+  /** Fails the groups of the rank that served the store, if that can tell who is gone. */
+  private void loseServer(String why) {
+    if (!keepsWills || leaving || serverRank < 0) {
+      return;
+    }
+    synchronized (delivery) {
+      Map.copyOf(groups)
+          .forEach(
+              (name, member) -> {
+                int served = member.globalRanks().indexOf(serverRank);
+                if (served >= 0) {
+                  accept(
+                      new FailureEvent(
+                          name,
+                          FailureEvent.Kind.PEER_LOST,
+                          member.globalRanks().indexOf(rank),
+                          served,
+                          OpType.UNKNOWN,
+                          0,
+                          Duration.ZERO,
+                          "it served the store: " + why));
+                }
+              });
+    }
+  }
+
+  private void deliver(long number, FailureEvent event) {
+    synchronized (delivery) {
+      if (number == delivered + 1) {
+        delivered = number;
+        accept(event);
+      }
+    }
+  }
+
+  private FailureEvent accept(FailureEvent event) {
+    if (event.isOfAllGroups()) {
+      lost.add(event);
+      Map.copyOf(groups).forEach((name, member) -> loseIn(name, member.globalRanks(), event));
+      return event;
+    }
+    FailureEvent earlier = first.putIfAbsent(event.group(), event);
+    if (earlier != null) {
+      return earlier;
+    }
+    Member member = groups.get(event.group());
+    if (member != null) {
+      member.consumer().accept(event);
+    }
+    return event;
+  }
+
+  private void loseIn(String group, List<Integer> globalRanks, FailureEvent event) {
+    FailureEvent inGroup = event.inGroup(group, globalRanks);
+    if (inGroup != null) {
+      accept(inGroup);
+    }
+  }
+
+  /** Notes that this rank is about to leave: from now on the store may go. */
+  public void leave() {
+    leaving = true;
+  }
+
+  private String progressKey(String group, int globalRank) {
+    return prefix + "progress/" + group + "/" + globalRank;
+  }
+
+  private String key(long number) {
+    return prefix + EVENT + number;
+  }
+
+  @Override
+  public void close() {
+    closed = true;
+    readStore.close();
+    writeStore.close();
+  }
+}

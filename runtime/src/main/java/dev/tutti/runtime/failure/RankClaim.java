@@ -1,0 +1,74 @@
+package dev.tutti.runtime.failure;
+
+import dev.tutti.RendezvousException;
+import dev.tutti.Store;
+import java.io.IOException;
+import java.nio.charset.StandardCharsets;
+import java.nio.file.Files;
+import java.nio.file.Path;
+import java.util.Arrays;
+import java.util.concurrent.ThreadLocalRandom;
+import java.util.regex.Matcher;
+import java.util.regex.Pattern;
+
+/**
+ * Is the place of a rank in a job, which one member takes.
+ *
+ * <p>Without it two processes of the same rank would overwrite each other's addresses, and all
+ * ranks wait for the one that is missing instead. A process that was started anew takes the place
+ * of the one before it, where it can see that this one is gone.
+ */
+public final class RankClaim {
+  private static final Pattern HOLDER = Pattern.compile("process (\\d+) on (.*), \\p{XDigit}+");
+
+  private RankClaim() {}
+
+  /**
+   * Takes a place.
+   *
+   * @param store where all members look
+   * @param key of the place
+   * @param rank whose place it is
+   * @throws RendezvousException if another member has it, with its process and host
+   */
+  public static void take(Store store, String key, int rank) {
+    // A store that lost the reply asks again and meets what it wrote itself: so no two are the
+    // same.
+    String number = Integer.toHexString(ThreadLocalRandom.current().nextInt());
+    String name = "process " + ProcessHandle.current().pid() + " on " + host() + ", " + number;
+    byte[] self = name.getBytes(StandardCharsets.UTF_8);
+    Store.Swap swap = store.compareSet(key, null, self);
+    byte[] holder = swap.value();
+    if (!swap.stored() && holder != null && isGone(holder)) {
+      swap = store.compareSet(key, holder, self);
+      holder = swap.value();
+    }
+    if (!swap.stored() && holder != null && !Arrays.equals(holder, self)) {
+      throw new RendezvousException(
+          "rank "
+              + rank
+              + " has joined this job already: "
+              + new String(holder, StandardCharsets.UTF_8)
+              + ". Give each process a RANK of its own, and each job a store of its own (another"
+              + " port, file or name) if this is left from an earlier one");
+    }
+  }
+
+  private static boolean isGone(byte[] holder) {
+    Matcher process = HOLDER.matcher(new String(holder, StandardCharsets.UTF_8));
+    return process.matches()
+        && process.group(2).equals(host())
+        && ProcessHandle.of(Long.parseLong(process.group(1))).isEmpty();
+  }
+
+  /** Returns the name of this host, and which processes can be seen here. */
+  public static String host() {
+    try {
+      return Files.readString(Path.of("/proc/sys/kernel/hostname")).strip()
+          + " "
+          + Files.readSymbolicLink(Path.of("/proc/self/ns/pid"));
+    } catch (IOException e) {
+      return "this host";
+    }
+  }
+}

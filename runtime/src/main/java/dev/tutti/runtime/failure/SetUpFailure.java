@@ -1,0 +1,218 @@
+package dev.tutti.runtime.failure;
+
+import static java.util.concurrent.TimeUnit.NANOSECONDS;
+
+import dev.tutti.FailureInfo;
+import dev.tutti.OpType;
+import dev.tutti.StoreClosedException;
+import dev.tutti.StoreConnectionException;
+import dev.tutti.StoreSilentException;
+import dev.tutti.StoreTimeoutException;
+import dev.tutti.runtime.failure.FailureEvent.Kind;
+import dev.tutti.runtime.operation.Deadlines;
+import dev.tutti.runtime.operation.RankProgress;
+import dev.tutti.runtime.operation.Watchdog;
+import dev.tutti.runtime.rendezvous.RankAgreement;
+import dev.tutti.spi.PeerLateException;
+import dev.tutti.spi.PeerLostException;
+import java.lang.System.Logger.Level;
+import java.time.Duration;
+import java.util.List;
+import java.util.concurrent.CountDownLatch;
+import java.util.concurrent.TimeoutException;
+
+/** Handles the failure of a group that is being set up: tells the others, and finds out whose. */
+final class SetUpFailure {
+  /*
+   * A rank that waits in set-up for others ran out of time because of them, or because of those they
+   * wait for themselves. So after a time-out each rank asks all others, which answer from the thread
+   * that reads the log, whatever their callers are in. Who does not answer is named.
+   */
+  private static final System.Logger LOG = System.getLogger(SetUpFailure.class.getName());
+  private static final Duration ANSWER = Duration.ofSeconds(1);
+  private static final Duration ASK = Duration.ofSeconds(2);
+
+  private final JobMonitor monitor;
+  private final String name;
+  private final int rank;
+  private final List<Integer> globalRanks;
+  private final boolean isPart;
+  private final Runnable end;
+  private final CountDownLatch heard = new CountDownLatch(1);
+  private volatile boolean waited;
+
+  /**
+   * Prepares for the failure of a set-up.
+   *
+   * @param name of the group
+   * @param rank in the group
+   * @param globalRanks for each rank of the group its rank among all
+   * @param isPart whether the group is a part of another one
+   * @param end ends the waits of the set-up
+   */
+  SetUpFailure(
+      JobMonitor monitor,
+      String name,
+      int rank,
+      List<Integer> globalRanks,
+      boolean isPart,
+      Runnable end) {
+    this.monitor = monitor;
+    this.name = name;
+    this.rank = rank;
+    this.globalRanks = globalRanks;
+    this.isPart = isPart;
+    this.end = end;
+  }
+
+  /** Hears the first failure of all ranks, and answers those that ask who is there. */
+  void heard(FailureEvent event) {
+    heard.countDown();
+    end.run();
+    if (event.kind() == Kind.TIMEOUT) {
+      Thread.ofPlatform().daemon().name("tutti-tell-" + name + "-" + rank).start(this::answer);
+    }
+  }
+
+  private void answer() {
+    monitor.publishProgress(name, RankProgress.ofSetUp(name).encode());
+  }
+
+  /**
+   * Tells the other ranks, and returns what to throw: the first failure of all; its own if the
+   * others have only seen that a rank is gone, which may be this one, or another for the same
+   * cause.
+   */
+  RuntimeException of(RuntimeException cause) {
+    boolean silent =
+        cause instanceof StoreSilentException || (Blame.mayBeExplained(cause) && !awaitReason());
+    boolean stoodStill = isPart && Watchdog.stoodStill();
+    FailureEvent own = eventOf(cause);
+    boolean follows =
+        Blame.mayFollowFromStandstill(own, rank) || cause instanceof StoreConnectionException;
+    if (stoodStill && follows) {
+      own = own.asTimeout().naming(rank, Blame.ofStandstill(rank).text());
+    }
+    if (silent) {
+      own = own.kind() == Kind.PEER_LOST ? own.asTimeout() : own;
+      monitor.noteSilence();
+    }
+    FailureEvent event = monitor.report(own);
+    Diagnosis found = find(event, stoodStill);
+    AgreedFailure first = new AgreedFailure(event, found);
+    FailureInfo info =
+        FailureInfo.builder(name, rank, globalRanks.size())
+            .operation(OpType.INIT, 0)
+            .peer(first.failedRank())
+            .failedRank(first.failedRank())
+            .build();
+    if (RankAgreement.isRefusal(event)) {
+      return RankAgreement.failure(first.text(), info);
+    }
+    boolean knowsMore =
+        own.kind() == Kind.FAILED
+            && !(cause instanceof StoreClosedException)
+            && event.kind() == Kind.PEER_LOST;
+    boolean isJudged = found.failedRank() >= 0 || (isPart && own.kind() != Kind.FAILED);
+    if (event.reporter() == rank && isJudged) {
+      return first.exception(info, cause);
+    }
+    if (event.reporter() == rank || knowsMore) {
+      return cause;
+    }
+    return first.exception(info, cause);
+  }
+
+  /**
+   * Runs a step unless another rank says within a second why a peer left, or the store is silent,
+   * which ends the set-up of all by itself. Does not block.
+   */
+  void unlessExplained(Runnable step) {
+    Thread.ofPlatform()
+        .daemon()
+        .name("tutti-ask-" + name + "-" + rank)
+        .start(
+            () -> {
+              if (awaitReason()) {
+                step.run();
+              }
+            });
+  }
+
+  /**
+   * Waits for the report of a peer that gave up and did not say why: it is on its way.
+   *
+   * @return whether the store answers
+   */
+  private boolean awaitReason() {
+    if (waited) {
+      return true;
+    }
+    String thread = "tutti-ask-" + name + "-" + rank;
+    try {
+      boolean _ = BoundedCalls.call(thread, ANSWER, () -> monitor.hasJoined(globalRanks.get(rank)));
+      boolean _ = BoundedCalls.call(thread, ASK, () -> heard.await(ANSWER.toNanos(), NANOSECONDS));
+      waited = true;
+      return true;
+    } catch (Exception e) {
+      LOG.log(Level.DEBUG, "rank {0}, group {1}: the store does not answer: {2}", rank, name, e);
+      return false;
+    }
+  }
+
+  private FailureEvent eventOf(Throwable cause) {
+    Blame blame = new Blame(Kind.FAILED, rank);
+    for (Throwable t = cause; t != null; t = t.getCause()) {
+      if (t instanceof PeerLostException
+          || t instanceof TimeoutException
+          || t instanceof StoreTimeoutException
+          || t instanceof StoreConnectionException) {
+        // Of several that are late, most wait for another one themselves.
+        boolean several = t instanceof PeerLateException late && late.peers().size() > 1;
+        int named = several ? -1 : PeerLostException.rankIn(t);
+        blame = Blame.of(t, named, rank, monitor.serverOf(name));
+      }
+    }
+    return new FailureEvent(
+        name,
+        blame.kind(),
+        rank,
+        blame.rank(),
+        OpType.INIT,
+        0,
+        Duration.ZERO,
+        Failures.textOf(cause));
+  }
+
+  /** Finds out who kept the others waiting; what was found first counts for all. */
+  private Diagnosis find(FailureEvent event, boolean stoodStill) {
+    if (!event.isOfMeeting()) {
+      return Diagnosis.NONE;
+    }
+    Diagnosis alone = stoodStill ? Blame.ofStandstill(rank) : Diagnosis.NONE;
+    if (monitor.isUnheard()) {
+      return alone;
+    }
+    try {
+      return BoundedCalls.call(
+          "tutti-ask-" + name + "-" + rank, ASK, () -> findMissing(event, stoodStill));
+    } catch (Exception e) {
+      LOG.log(
+          Level.DEBUG, "rank {0}, group {1}: cannot find out who is missing: {2}", rank, name, e);
+      return alone;
+    }
+  }
+
+  private Diagnosis findMissing(FailureEvent event, boolean stoodStill) {
+    answer();
+    Diagnosis earlier = monitor.findingOf(name);
+    if (earlier != null) {
+      return earlier;
+    }
+    return monitor.agree(
+        name,
+        stoodStill
+            ? Blame.ofStandstill(rank)
+            : TimeoutDiagnosis.gather(monitor, name, globalRanks, event, Deadlines.in(ANSWER)));
+  }
+}

@@ -1,0 +1,228 @@
+package dev.tutti.runtime.failure;
+
+import dev.tutti.OpType;
+import dev.tutti.runtime.operation.RankProgress;
+import dev.tutti.runtime.operation.RankProgress.Pending;
+import java.util.HashSet;
+import java.util.List;
+import java.util.Set;
+import java.util.SortedMap;
+import java.util.TreeMap;
+import org.jspecify.annotations.Nullable;
+
+/** Finds out, after a time-out, who kept the operation from ending. */
+final class TimeoutDiagnosis {
+  /*
+   * Every rank that is alive publishes its progress when it hears of the failure. Only what that
+   * proves counts against a rank: that it does not answer, that it has not come to the collective,
+   * that it closed the group, or that it does nothing while a peer waits for its message. A rank that
+   * waits for a message itself passes the question on to the one it waits for, and one that waits in a
+   * collective to those who have not come to that. Neither is one that has
+   * never joined through this store, such as a rank of PyTorch: it cannot know of the question. Where
+   * ranks made other calls than each other, the text says what each called, and the odd one is named.
+   */
+  private static final String SENDS_FIRST =
+      "; a send waits for its recv, so where all send first nobody goes on: call recv first,"
+          + " withAsync(), or batch both";
+
+  private final JobMonitor monitor;
+  private final String group;
+  private final List<Integer> globalRanks;
+  private final FailureEvent event;
+  private final long deadlineNanos;
+
+  private TimeoutDiagnosis(
+      JobMonitor monitor,
+      String group,
+      List<Integer> globalRanks,
+      FailureEvent event,
+      long deadlineNanos) {
+    this.monitor = monitor;
+    this.group = group;
+    this.globalRanks = globalRanks;
+    this.event = event;
+    this.deadlineNanos = deadlineNanos;
+  }
+
+  /**
+   * Asks the other ranks where they stand; ranks that are alive answer by themselves.
+   *
+   * @param group its name
+   * @param globalRanks for each rank of the group its rank among all
+   * @param deadlineNanos of all answers, in terms of {@link System#nanoTime()}
+   */
+  static Diagnosis gather(
+      JobMonitor monitor,
+      String group,
+      List<Integer> globalRanks,
+      FailureEvent event,
+      long deadlineNanos) {
+    TimeoutDiagnosis ledger =
+        new TimeoutDiagnosis(monitor, group, globalRanks, event, deadlineNanos);
+    if (event.sequence() == 0) {
+      return event.isOfMeeting() ? ledger.ofMeeting() : Diagnosis.NONE;
+    }
+    if (event.kind() == FailureEvent.Kind.MISMATCH) {
+      return event.op().isPointToPoint() ? Diagnosis.NONE : ledger.ofMismatch();
+    }
+    if (!event.op().isPointToPoint()) {
+      return ledger.ofCollective(event.sequence());
+    }
+    if (event.peer() < 0) {
+      return ledger.ofAnySource();
+    }
+    Pending op = new Pending(event.op(), event.sequence(), event.peer(), event.tag());
+    return ledger.ofMessage(event.reporter(), op, new HashSet<>(Set.of(event.reporter())));
+  }
+
+  private @Nullable RankProgress progressOf(int rank) {
+    return monitor.progressOf(group, globalRanks.get(rank), deadlineNanos);
+  }
+
+  private boolean hasJoined(int rank) {
+    return monitor.hasJoined(globalRanks.get(rank));
+  }
+
+  /**
+   * Finds out who kept ranks waiting that make a group: the first that does not answer, else of
+   * those that were to tell what group they want the first that is not about to.
+   */
+  private Diagnosis ofMeeting() {
+    Diagnosis silent = Diagnosis.NONE;
+    Diagnosis absent = Diagnosis.NONE;
+    for (int r = 0; r < globalRanks.size(); r++) {
+      if (!hasJoined(r)) {
+        continue;
+      }
+      RankProgress progress = progressOf(r);
+      if (progress == null) {
+        silent = silent.and(new Diagnosis(r, "rank " + r + " does not answer"));
+      } else if (event.op() == OpType.SPLIT && progress.joining().isEmpty()) {
+        String how = progress.closed() ? " closed the group" : " has not come";
+        absent = absent.and(new Diagnosis(r, "rank " + r + how + progress.afterRefusal()));
+      }
+    }
+    return silent.and(absent);
+  }
+
+  private Diagnosis ofCollective(long sequence) {
+    Diagnosis found = Diagnosis.NONE;
+    SortedMap<Integer, RankProgress> answers = new TreeMap<>();
+    for (int r = 0; r < globalRanks.size(); r++) {
+      RankProgress progress = progressOf(r);
+      if (progress == null) {
+        found = found.and(silence(r));
+        continue;
+      }
+      answers.put(r, progress);
+      if (progress.issued() < sequence) {
+        String last =
+            progress.issued() == 0
+                ? " (it called no collective so far)"
+                : " (its last collective was #" + progress.issued() + ")";
+        if (!progress.joining().isEmpty()) {
+          // It waits itself, for others to make a group with it.
+          found =
+              found.and(new Diagnosis(-1, "rank " + r + " waits in " + progress.joining() + last));
+          continue;
+        }
+        found =
+            found.and(
+                new Diagnosis(
+                    r,
+                    "rank "
+                        + r
+                        + (progress.closed() ? " closed the group" : " has not come")
+                        + last
+                        + progress.afterRefusal()));
+      }
+    }
+    Diagnosis all = Disagreement.of(answers, globalRanks.size()).and(found);
+    return all.text().isEmpty() ? new Diagnosis(-1, "all ranks have come to it by now") : all;
+  }
+
+  private Diagnosis ofMismatch() {
+    SortedMap<Integer, RankProgress> answers = new TreeMap<>();
+    for (int r = 0; r < globalRanks.size(); r++) {
+      RankProgress progress = progressOf(r);
+      if (progress != null) {
+        answers.put(r, progress);
+      }
+    }
+    return Disagreement.of(answers, globalRanks.size());
+  }
+
+  private Diagnosis ofAnySource() {
+    Diagnosis found = Diagnosis.NONE;
+    for (int r = 0; r < globalRanks.size(); r++) {
+      if (r != event.reporter() && progressOf(r) == null) {
+        found = found.and(silence(r));
+      }
+    }
+    return found.text().isEmpty() ? new Diagnosis(-1, "no rank sent in time") : found;
+  }
+
+  /**
+   * Finds out why a message did not come to its end, from one rank that waits to the next.
+   *
+   * @param waiter the rank that waits
+   * @param op in what
+   * @param seen the ranks on the way here, which grow
+   */
+  private Diagnosis ofMessage(int waiter, Pending op, Set<Integer> seen) {
+    int peer = op.peer();
+    seen.add(peer);
+    RankProgress theirs = progressOf(peer);
+    if (theirs == null) {
+      return silence(peer);
+    }
+    String name = "rank " + peer;
+    if (theirs.closed()) {
+      return new Diagnosis(peer, name + " closed the group" + theirs.afterRefusal());
+    }
+    boolean receives = op.type() == OpType.RECV;
+    OpType counterpart = receives ? OpType.SEND : OpType.RECV;
+    if (theirs.waitsIn(counterpart, waiter, op.tag())
+        || (!receives && theirs.waitsIn(OpType.RECV_ANY_SOURCE, waiter, op.tag()))) {
+      return new Diagnosis(
+          -1,
+          name + " called " + counterpart.label() + " with that tag, but the data did not pass");
+    }
+    RankProgress ours = receives ? progressOf(waiter) : null;
+    if (ours != null) {
+      long sent = theirs.sent().getOrDefault(waiter, 0L);
+      long received = ours.received().getOrDefault(peer, 0L);
+      if (sent > received) {
+        return new Diagnosis(
+            -1,
+            "%s sent %d messages to rank %d, which received %d of them; do tags and order match?"
+                .formatted(name, sent, waiter, received));
+      }
+    }
+    String late = name + (receives ? " did not send in time" : " did not receive in time");
+    if (theirs.pending().isEmpty()) {
+      return new Diagnosis(peer, late);
+    }
+    Pending next = theirs.nextWait(seen);
+    late += ", it waits in " + next.describe();
+    if (!next.type().isPointToPoint()) {
+      Diagnosis further = ofCollective(next.sequence());
+      // A rank that did not come because it waits for this very message is not to blame.
+      int blamed = seen.contains(further.failedRank()) ? -1 : further.failedRank();
+      return new Diagnosis(blamed, late + ", " + further.text());
+    }
+    if (next.peer() < 0 || seen.contains(next.peer())) {
+      boolean sendsOnly = op.type() == OpType.SEND && next.type() == OpType.SEND;
+      return new Diagnosis(-1, sendsOnly ? late + SENDS_FIRST : late);
+    }
+    Diagnosis further = ofMessage(peer, next, seen);
+    return new Diagnosis(further.failedRank(), late + ", " + further.text());
+  }
+
+  private Diagnosis silence(int rank) {
+    return hasJoined(rank)
+        ? new Diagnosis(rank, "rank " + rank + " does not answer")
+        : new Diagnosis(
+            -1, "rank " + rank + " cannot be asked, it never joined through this store");
+  }
+}

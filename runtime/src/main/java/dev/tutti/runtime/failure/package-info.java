@@ -1,0 +1,5 @@
+/** How the ranks of a group agree on its first failure, and whom they blame for it. */
+@NullMarked
+package dev.tutti.runtime.failure;
+
+import org.jspecify.annotations.NullMarked;

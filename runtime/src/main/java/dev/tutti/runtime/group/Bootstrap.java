@@ -1,0 +1,223 @@
+package dev.tutti.runtime.group;
+
+import dev.tutti.BackendException;
+import dev.tutti.CollectiveException;
+import dev.tutti.Device;
+import dev.tutti.GroupOptions;
+import dev.tutti.ProcessGroup;
+import dev.tutti.RendezvousException;
+import dev.tutti.Settings;
+import dev.tutti.StoreConnectionException;
+import dev.tutti.runtime.operation.Deadlines;
+import dev.tutti.runtime.rendezvous.InitFailure;
+import dev.tutti.runtime.rendezvous.Rendezvous;
+import dev.tutti.runtime.settings.NoRestart;
+import dev.tutti.runtime.settings.Providers;
+import dev.tutti.runtime.settings.RuntimeSettings;
+import dev.tutti.runtime.settings.UnknownSettings;
+import dev.tutti.spi.BackendProvider;
+import dev.tutti.spi.PeerLostException;
+import java.time.Duration;
+import java.util.LinkedHashMap;
+import java.util.List;
+import java.util.Map;
+import java.util.Optional;
+import java.util.concurrent.TimeUnit;
+import java.util.concurrent.locks.LockSupport;
+import java.util.stream.IntStream;
+import org.jspecify.annotations.Nullable;
+
+/** Joins a job: finds the backends, the store and the other ranks, in this order. */
+public final class Bootstrap {
+  private static final long RETRY_NANOS = TimeUnit.MILLISECONDS.toNanos(10);
+
+  private Bootstrap() {}
+
+  /**
+   * Joins a job.
+   *
+   * @param options how
+   * @return the group of all ranks
+   * @throws IllegalArgumentException if a setting of the runtime cannot be read
+   */
+  public static ProcessGroup init(GroupOptions options) {
+    Settings settings = options.settings();
+    try {
+      RuntimeSettings.check(settings);
+    } catch (IllegalArgumentException e) {
+      NoRestart.tell(settings);
+      throw e;
+    }
+    Duration timeout = options.timeout().orElseGet(() -> settings.get(RuntimeSettings.TIMEOUT));
+    if (timeout.isNegative() || timeout.isZero()) {
+      throw new IllegalArgumentException("timeout must be positive, not " + timeout);
+    }
+    Map<String, BackendProvider> providers = providers(options, settings);
+    UnknownSettings.warn(settings, providers.values());
+    long deadline = Deadlines.in(timeout);
+    Job job = meet(options, settings, timeout, deadline, providers);
+    InitFailure failures = new InitFailure(job.meeting, timeout);
+    Group group = null;
+    try {
+      job.start();
+      group =
+          job.createGroup(
+              "0",
+              job.rank,
+              IntStream.range(0, job.size).boxed().toList(),
+              timeout,
+              deadline,
+              null,
+              List.of());
+      job.initBarrier(group);
+      return new DefaultProcessGroup(group, job);
+    } catch (RuntimeException e) {
+      String missing = job.missing();
+      if (group != null) {
+        group.close();
+      }
+      job.close(true, failedRank(e));
+      throw failures.of(e, missing);
+    }
+  }
+
+  /** Returns whom a failure names, for whom nobody need wait; -1 if it names nobody. */
+  private static int failedRank(Throwable failure) {
+    int named = -1;
+    for (Throwable t = failure; t != null && named < 0; t = t.getCause()) {
+      named =
+          t instanceof CollectiveException agreed
+              ? agreed.failedRank()
+              : PeerLostException.rankIn(t);
+    }
+    return named;
+  }
+
+  /** Meets the others, not at the store of a job that is over, whose server is about to end. */
+  private static Job meet(
+      GroupOptions options,
+      Settings settings,
+      Duration timeout,
+      long deadline,
+      Map<String, BackendProvider> providers) {
+    // The store keeps the time-out for later calls, so each one that is opened has the whole.
+    Rendezvous rendezvous = new Rendezvous(options, settings, timeout);
+    while (true) {
+      RuntimeException reason;
+      try {
+        Rendezvous.Meeting meeting = rendezvous.meet();
+        boolean mayEnd = rendezvous.isServedByOther();
+        Job job = jobAt(meeting, mayEnd, options, settings, timeout, providers);
+        if (job != null) {
+          return job;
+        }
+        reason = servedStill(meeting);
+      } catch (RendezvousException e) {
+        if (!rendezvous.isServedByOther() || !(e.getCause() instanceof StoreConnectionException)) {
+          throw e;
+        }
+        reason = e;
+      }
+      if (deadline - System.nanoTime() <= 0) {
+        throw reason;
+      }
+      LockSupport.parkNanos(RETRY_NANOS);
+    }
+  }
+
+  /**
+   * Joins the job that meets at a store, or returns null if it is over, and the store to end soon.
+   */
+  private static @Nullable Job jobAt(
+      Rendezvous.Meeting meeting,
+      boolean mayEnd,
+      GroupOptions options,
+      Settings settings,
+      Duration timeout,
+      Map<String, BackendProvider> providers) {
+    boolean joined = false;
+    try {
+      int earlier = Job.earlierAt(meeting, settings);
+      if (earlier > 0 && mayEnd) {
+        return null;
+      }
+      Device device = options.device().orElse(null);
+      Job job = new Job(meeting, earlier, providers, device, settings, timeout);
+      joined = true;
+      return job;
+    } catch (RuntimeException e) {
+      throw new InitFailure(meeting, timeout).of(e, "");
+    } finally {
+      if (!joined && meeting.ownsStore()) {
+        meeting.store().close();
+      }
+    }
+  }
+
+  private static RendezvousException servedStill(Rendezvous.Meeting meeting) {
+    return new RendezvousException(
+        "rank %d/%d left the job at %s, whose store %s serves still: its group was not closed there"
+            .formatted(meeting.rank(), meeting.size(), meeting.place(), meeting.server()));
+  }
+
+  private static Map<String, BackendProvider> providers(GroupOptions options, Settings settings) {
+    Map<String, BackendProvider> chosen = new LinkedHashMap<>();
+    Optional<BackendProvider> given = options.provider();
+    if (given.isPresent()) {
+      Providers.requireUsable(given.get(), settings);
+      for (String type : deviceTypes(given.get(), options)) {
+        chosen.put(type, given.get());
+      }
+      return chosen;
+    }
+    String names = options.backend().orElseGet(() -> settings.get(RuntimeSettings.BACKEND));
+    if (names.isEmpty()) {
+      String type = options.device().map(Device::type).orElse(Device.CPU.type());
+      chosen.put(type, Providers.onlyBackendFor(type, settings));
+      return chosen;
+    }
+    if (!names.contains(":")) {
+      BackendProvider provider = Providers.backend(names, settings);
+      for (String type : deviceTypes(provider, options)) {
+        chosen.put(type, provider);
+      }
+      return chosen;
+    }
+    for (String pair : names.split(",", -1)) {
+      int colon = pair.indexOf(':');
+      if (colon <= 0 || colon == pair.length() - 1) {
+        throw new BackendException(
+            "backend '"
+                + names
+                + "' cannot be read; expected a name, or pairs as in"
+                + " cpu:gloo,cuda:cuda");
+      }
+      String type = pair.substring(0, colon).trim();
+      BackendProvider provider = Providers.backend(pair.substring(colon + 1).trim(), settings);
+      if (!provider.deviceTypes().contains(type)) {
+        throw new BackendException(
+            "backend '"
+                + provider.name()
+                + "' serves "
+                + provider.deviceTypes()
+                + ", not '"
+                + type
+                + "'");
+      }
+      if (chosen.putIfAbsent(type, provider) != null) {
+        throw new BackendException("backend '" + names + "' names two for '" + type + "'");
+      }
+    }
+    return chosen;
+  }
+
+  private static Iterable<String> deviceTypes(BackendProvider provider, GroupOptions options) {
+    Optional<Device> device = options.device();
+    if (!provider.isOneForAllDevices()
+        && device.isPresent()
+        && provider.deviceTypes().contains(device.get().type())) {
+      return java.util.List.of(device.get().type());
+    }
+    return provider.deviceTypes().stream().sorted().toList();
+  }
+}

@@ -1,0 +1,400 @@
+package dev.tutti.runtime.group;
+
+import dev.tutti.Capabilities;
+import dev.tutti.DType;
+import dev.tutti.Device;
+import dev.tutti.OpType;
+import dev.tutti.ReduceOp;
+import dev.tutti.Tensor;
+import dev.tutti.runtime.operation.BoundBackend;
+import java.lang.foreign.MemorySegment;
+import java.time.Duration;
+import java.util.Arrays;
+import java.util.Comparator;
+import java.util.List;
+import java.util.Locale;
+import java.util.stream.IntStream;
+import org.jspecify.annotations.Nullable;
+
+/** Checks the arguments of operations, before anything is sent. Allocates only to complain. */
+final class Checks {
+  /** Stands for any thread that is not the caller's; is never started. */
+  private static final Thread STRANGER = Thread.ofPlatform().unstarted(() -> {});
+
+  /** Is the most elements whose places are compared one by one. */
+  private static final long MOST_COMPARED = 1 << 16;
+
+  private final Group group;
+
+  Checks(Group group) {
+    this.group = group;
+  }
+
+  IllegalArgumentException bad(OpType op, String what) {
+    return bad(op.label(), what);
+  }
+
+  private IllegalArgumentException bad(String call, String what) {
+    String text =
+        call
+            + " on rank "
+            + group.rank
+            + "/"
+            + group.size
+            + " of group "
+            + group.name
+            + ": "
+            + what;
+    group.refused(text);
+    return new IllegalArgumentException(text);
+  }
+
+  /** Checks that an argument is there. */
+  void given(OpType op, String argument, @Nullable Object value) {
+    if (value == null) {
+      throw missing(op, argument);
+    }
+  }
+
+  private IllegalArgumentException missing(OpType op, String argument) {
+    return bad(op, argument + " must not be null");
+  }
+
+  UnsupportedOperationException unsupported(OpType op, BoundBackend backend, String what) {
+    String text =
+        op.label()
+            + " on rank "
+            + group.rank
+            + ": backend '"
+            + backend.name()
+            + "' does not support "
+            + what;
+    group.refused(text);
+    return new UnsupportedOperationException(text);
+  }
+
+  /** Finds the backend of a tensor's device, and checks that it has the operation. */
+  BoundBackend backendFor(OpType op, String argument, Tensor tensor) {
+    given(op, argument, tensor);
+    BoundBackend backend = group.backends.get(tensor.device().type());
+    if (backend == null) {
+      throw bad(
+          op,
+          argument
+              + " is on "
+              + tensor.device()
+              + ", but the group has backends for "
+              + group.backends.keySet());
+    }
+    require(op, backend);
+    return backend;
+  }
+
+  /** Returns the backend for operations without tensors. */
+  BoundBackend anyBackend(OpType op) {
+    BoundBackend backend = group.backends.get(Device.CPU.type());
+    if (backend == null) {
+      backend = group.backends.values().iterator().next();
+    }
+    require(op, backend);
+    return backend;
+  }
+
+  /** Returns the host's backend if it has a feature, else any that has it. */
+  BoundBackend backendWith(OpType op, Capabilities.Feature feature) {
+    BoundBackend host = group.backends.get(Device.CPU.type());
+    if (host != null && host.capabilities().has(feature)) {
+      return host;
+    }
+    for (BoundBackend backend : group.backends.values()) {
+      if (backend.capabilities().has(feature)) {
+        return backend;
+      }
+    }
+    BoundBackend none = host == null ? group.backends.values().iterator().next() : host;
+    throw missing(op, none, feature, feature.toString());
+  }
+
+  private UnsupportedOperationException missing(
+      OpType op, BoundBackend backend, Capabilities.Feature feature, String what) {
+    String reason = backend.missing().get(feature);
+    return unsupported(op, backend, what + (reason == null ? "" : " in this group: " + reason));
+  }
+
+  private void require(OpType op, BoundBackend backend) {
+    if (!backend.capabilities().has(op)) {
+      throw unsupported(op, backend, op.label());
+    }
+  }
+
+  void rank(OpType op, String argument, int rank) {
+    rank(op.label(), argument, rank);
+  }
+
+  private void rank(String call, String argument, int rank) {
+    if (rank < 0 || rank >= group.size) {
+      throw bad(call, argument + " must be a rank in 0.." + (group.size - 1) + ", not " + rank);
+    }
+  }
+
+  void subgroup(List<Integer> ranks) {
+    String call = "subgroup";
+    given(OpType.SUBGROUP, "ranks", ranks);
+    for (Integer rank : ranks) {
+      given(OpType.SUBGROUP, "each of ranks", rank);
+      rank(call, "each of ranks", rank);
+    }
+    if (ranks.isEmpty() || ranks.stream().distinct().count() != ranks.size()) {
+      throw bad(call, "ranks must be some ranks without repeats, not " + ranks);
+    }
+  }
+
+  /** Checks the size of symmetric memory: that of all ranks and its rounding fit a long. */
+  void symmetricSize(OpType op, long byteSize) {
+    long most = (1L << 62) / group.size;
+    if (byteSize < 1 || byteSize > most) {
+      throw bad(op, "byteSize must be in 1.." + most + ", but is " + byteSize);
+    }
+  }
+
+  void peer(OpType op, int peer) {
+    rank(op, "peer", peer);
+    if (peer == group.rank) {
+      throw bad(op, "peer must be another rank, not " + peer + " itself");
+    }
+  }
+
+  void tag(OpType op, int tag, BoundBackend backend) {
+    if (tag < 0) {
+      throw bad(op, "tag must not be negative, but is " + tag);
+    }
+    if (tag > 0 && !backend.capabilities().has(Capabilities.Feature.TAGS)) {
+      throw missing(op, backend, Capabilities.Feature.TAGS, "the tag " + tag);
+    }
+  }
+
+  void timeout(OpType op, Duration timeout) {
+    given(op, "timeout", timeout);
+    if (!timeout.isPositive()) {
+      throw bad(op, "timeout must be positive, but is " + timeout);
+    }
+  }
+
+  /** Checks a dense tensor that can be moved. */
+  void movable(OpType op, String argument, Tensor tensor, BoundBackend backend, boolean written) {
+    given(op, argument, tensor);
+    if (tensor.isSparse()) {
+      throw bad(op, argument + " must be dense, but is " + tensor);
+    }
+    if (!tensor.device().type().equals(backend.deviceType())) {
+      throw bad(
+          op,
+          argument
+              + " must be on "
+              + backend.deviceType()
+              + " like the first tensor, but is "
+              + tensor);
+    }
+    Capabilities capabilities = backend.capabilities();
+    if (!capabilities.movable().contains(tensor.dtype())) {
+      throw unsupported(op, backend, "dtype " + tensor.dtype().label() + " of " + argument);
+    }
+    if (tensor.device().isCpu()) {
+      host(op, argument, tensor, written);
+    } else if (!tensor.isContiguous() && !capabilities.has(Capabilities.Feature.STRIDED_TENSORS)) {
+      throw bad(op, argument + " must be contiguous, but is " + tensor);
+    }
+    if (written && overlapsItself(tensor)) {
+      throw bad(op, argument + " is written, but its elements share memory: " + tensor);
+    }
+  }
+
+  private void host(OpType op, String argument, Tensor tensor, boolean written) {
+    MemorySegment segment = tensor.segment();
+    if (!segment.scope().isAlive()) {
+      throw bad(op, "the memory of " + argument + " was freed: " + tensor);
+    }
+    if (segment.isNative() && !segment.isAccessibleBy(STRANGER)) {
+      throw bad(
+          op,
+          "the memory of "
+              + argument
+              + " belongs to one thread only; use Arena.ofShared or"
+              + " Arena.ofAuto: "
+              + tensor);
+    }
+    if (written && segment.isReadOnly()) {
+      throw bad(op, argument + " is written, but its memory is read-only: " + tensor);
+    }
+  }
+
+  private static boolean overlapsItself(Tensor tensor) {
+    if (tensor.isContiguous()) {
+      return false;
+    }
+    long[] shape = tensor.shape();
+    long[] strides = tensor.strides();
+    int[] bySteps =
+        IntStream.range(0, shape.length)
+            .filter(d -> shape[d] > 1)
+            .boxed()
+            .sorted(Comparator.comparingLong(d -> strides[d]))
+            .mapToInt(d -> d)
+            .toArray();
+    long reach = 0;
+    for (int d : bySteps) {
+      if (strides[d] <= reach) {
+        return strides[d] == 0
+            || tensor.numel() > MOST_COMPARED
+            || Arrays.stream(offsets(shape, strides)).distinct().count() < tensor.numel();
+      }
+      reach += (shape[d] - 1) * strides[d];
+    }
+    return false;
+  }
+
+  private static long[] offsets(long[] shape, long[] strides) {
+    long[] offsets = {0};
+    for (int d = 0; d < shape.length; d++) {
+      long[] next = new long[offsets.length * (int) shape[d]];
+      for (int i = 0; i < next.length; i++) {
+        next[i] = offsets[i % offsets.length] + i / offsets.length * strides[d];
+      }
+      offsets = next;
+    }
+    return offsets;
+  }
+
+  /** Checks that the indices of a sparse tensor of the host are inside it. */
+  void indices(OpType op, String argument, Tensor tensor) {
+    Tensor indices = tensor.indices();
+    if (!indices.device().isCpu()) {
+      return;
+    }
+    for (int d = 0; d < indices.size(0); d++) {
+      long outside = IndexBounds.firstOutside(indices, d, tensor.size(d));
+      if (outside >= 0) {
+        throw bad(
+            op,
+            String.format(
+                Locale.ROOT,
+                "indices[%d, %d] is %d, but must be in dimension %d of %s: %s",
+                d,
+                outside,
+                indices.getLong(d * indices.size(1) + outside),
+                d,
+                argument,
+                tensor));
+      }
+    }
+  }
+
+  void reducible(OpType op, Tensor tensor, ReduceOp reduceOp, BoundBackend backend) {
+    given(op, "reduceOp", reduceOp);
+    DType dtype = tensor.dtype();
+    if (!reduceOp.isDefinedOn(dtype)) {
+      throw bad(op, "reduce op " + reduceOp + " is not defined on dtype " + dtype.label());
+    }
+    if (!backend.capabilities().canReduce(dtype, reduceOp)) {
+      throw unsupported(op, backend, reduceOp + " on dtype " + dtype.label());
+    }
+  }
+
+  void same(OpType op, String argument, Tensor tensor, Tensor like) {
+    if (tensor.dtype() != like.dtype()) {
+      throw bad(op, argument + " must be of dtype " + like.dtype().label() + ", but is " + tensor);
+    }
+    if (!tensor.device().equals(like.device())) {
+      throw bad(op, argument + " must be on " + like.device() + ", but is " + tensor);
+    }
+  }
+
+  void sameSize(OpType op, String argument, Tensor tensor, Tensor like) {
+    same(op, argument, tensor, like);
+    if (tensor.numel() != like.numel()) {
+      throw bad(
+          op,
+          argument
+              + " must have "
+              + like.numel()
+              + " elements like "
+              + like
+              + ", but is "
+              + tensor);
+    }
+  }
+
+  void count(OpType op, String argument, List<Tensor> tensors, int count) {
+    given(op, argument, tensors);
+    if (tensors.size() != count) {
+      throw bad(op, argument + " must hold " + count + " tensors, but holds " + tensors.size());
+    }
+  }
+
+  void times(OpType op, String argument, Tensor whole, String partName, Tensor part) {
+    same(op, argument, whole, part);
+    if (whole.numel() != part.numel() * group.size) {
+      throw bad(
+          op,
+          argument
+              + " must have "
+              + part.numel() * group.size
+              + " elements ("
+              + group.size
+              + " ranks times "
+              + partName
+              + "), but is "
+              + whole);
+    }
+  }
+
+  /** Returns the splits of dimension 0, one for each rank. */
+  long[] splits(OpType op, String argument, long[] given, Tensor tensor, String tensorName) {
+    given(op, argument, given);
+    if (tensor.dimensions() == 0) {
+      throw bad(op, tensorName + " must have at least one dimension, but is " + tensor);
+    }
+    long rows = tensor.size(0);
+    long[] splits = new long[group.size];
+    if (given.length == 0) {
+      if (rows % group.size != 0) {
+        throw bad(
+            op,
+            "dimension 0 of "
+                + tensorName
+                + " must divide by "
+                + group.size
+                + " ranks, but is "
+                + rows);
+      }
+      Arrays.fill(splits, rows / group.size);
+      return splits;
+    }
+    if (given.length != group.size) {
+      throw bad(op, argument + " must hold " + group.size + " sizes, but holds " + given.length);
+    }
+    long sum = 0;
+    for (int i = 0; i < splits.length; i++) {
+      splits[i] = given[i];
+      if (splits[i] < 0) {
+        throw bad(op, argument + " must not hold negative sizes: " + Arrays.toString(given));
+      }
+      if (splits[i] > Long.MAX_VALUE - sum) {
+        throw bad(op, argument + " must not add up to more than 2^63-1: " + Arrays.toString(given));
+      }
+      sum += splits[i];
+    }
+    if (sum != rows) {
+      throw bad(
+          op,
+          String.format(
+              Locale.ROOT,
+              "%s must add up to dimension 0 of %s, %d, but add up to %d",
+              argument,
+              tensorName,
+              rows,
+              sum));
+    }
+    return splits;
+  }
+}

@@ -1,0 +1,33 @@
+package dev.tutti.runtime.group;
+
+import dev.tutti.Codec;
+import dev.tutti.ProcessGroup;
+import java.io.IOException;
+import java.net.InetAddress;
+import java.nio.file.Files;
+import java.nio.file.Path;
+import java.util.List;
+
+/** Tells which ranks run on one host. */
+final class HostName {
+  private static final Path BOOT = Path.of("/proc/sys/kernel/random/boot_id");
+
+  private HostName() {}
+
+  /** Splits a group by host. */
+  static ProcessGroup split(ProcessGroup group) {
+    List<String> hosts = group.allGatherObject(own(), Codec.STRING);
+    int first = hosts.indexOf(hosts.get(group.rank()));
+    return group.split(first, group.rank()).orElseThrow();
+  }
+
+  private static String own() {
+    try {
+      return Files.isReadable(BOOT)
+          ? Files.readString(BOOT).strip()
+          : InetAddress.getLocalHost().getHostName();
+    } catch (IOException e) {
+      throw new IllegalStateException("this host has no name to tell its ranks by: " + e, e);
+    }
+  }
+}

@@ -1,0 +1,103 @@
+package dev.tutti.runtime.group;
+
+import dev.tutti.OpType;
+import dev.tutti.Tensor;
+import dev.tutti.runtime.operation.BoundBackend;
+import dev.tutti.spi.Call;
+import java.util.ArrayList;
+import java.util.List;
+import org.jspecify.annotations.Nullable;
+
+/**
+ * Stands in for tensors that a backend cannot take as they are, strided or in the Java heap: copies
+ * them when the operation starts, not when it is issued, since an earlier operation may still write
+ * them; and copies results back.
+ */
+public final class HostStaging {
+  private final boolean stridedTaken;
+  private final Call call;
+  private final List<Copy> copiesIn = new ArrayList<>(0);
+  private final List<Copy> copiesBack = new ArrayList<>(0);
+
+  private record Copy(Tensor from, Tensor to) {
+    void run() {
+      to.copyFrom(from);
+    }
+  }
+
+  /**
+   * Allocates stand-ins for the tensors of a call.
+   *
+   * @param rank this one, which as the root of a broadcast is only read
+   */
+  HostStaging(BoundBackend backend, Call given, int rank) {
+    stridedTaken = backend.capabilities().has(dev.tutti.Capabilities.Feature.STRIDED_TENSORS);
+    if (areTaken(given.inputs()) && areTaken(given.outputs())) {
+      call = given;
+    } else {
+      boolean isBack =
+          given.isInPlace() && !(given.type() == OpType.BROADCAST && given.root() == rank);
+      call =
+          given.withTensors(
+              given.inputs().stream().map(tensor -> input(tensor, isBack)).toList(),
+              given.isInPlace()
+                  ? List.of()
+                  : given.outputs().stream().map(tensor -> staged(tensor, false, true)).toList());
+    }
+  }
+
+  /** Returns what the backend is asked for. */
+  public Call call() {
+    return call;
+  }
+
+  static boolean isNeeded(Tensor tensor) {
+    return !tensor.isContiguous() || (tensor.device().isCpu() && !tensor.segment().isNative());
+  }
+
+  /** Copies what the backend reads. */
+  public void copyIn() {
+    copiesIn.forEach(Copy::run);
+  }
+
+  /** Returns what copies the results back, or null if there is nothing to copy. */
+  @Nullable
+  public Runnable finisher() {
+    return copiesBack.isEmpty() ? null : () -> copiesBack.forEach(Copy::run);
+  }
+
+  private boolean areTaken(List<Tensor> tensors) {
+    return tensors.stream().allMatch(this::isTaken);
+  }
+
+  private boolean isTaken(Tensor tensor) {
+    if (tensor.isSparse()) {
+      return isTaken(tensor.indices()) && isTaken(tensor.values());
+    }
+    return !isNeeded(tensor)
+        || (stridedTaken && (!tensor.device().isCpu() || tensor.segment().isNative()));
+  }
+
+  private Tensor input(Tensor tensor, boolean written) {
+    return tensor.isSparse()
+        ? Tensor.sparse(
+            staged(tensor.indices(), true, false),
+            staged(tensor.values(), true, false),
+            tensor.shape())
+        : staged(tensor, true, written);
+  }
+
+  private Tensor staged(Tensor tensor, boolean read, boolean written) {
+    if (isTaken(tensor)) {
+      return tensor;
+    }
+    Tensor staged = Tensor.allocate(tensor.dtype(), tensor.shape());
+    if (read) {
+      copiesIn.add(new Copy(tensor, staged));
+    }
+    if (written) {
+      copiesBack.add(new Copy(staged, tensor));
+    }
+    return staged;
+  }
+}

@@ -1,0 +1,474 @@
+package dev.tutti.runtime.group;
+
+import dev.tutti.BackendException;
+import dev.tutti.Device;
+import dev.tutti.RendezvousException;
+import dev.tutti.Settings;
+import dev.tutti.Store;
+import dev.tutti.StoreClosedException;
+import dev.tutti.TuttiException;
+import dev.tutti.runtime.failure.AgreedFailure;
+import dev.tutti.runtime.failure.Blame;
+import dev.tutti.runtime.failure.BoundedCalls;
+import dev.tutti.runtime.failure.Failures;
+import dev.tutti.runtime.failure.JobMonitor;
+import dev.tutti.runtime.failure.SetUpFailure;
+import dev.tutti.runtime.operation.BoundBackend;
+import dev.tutti.runtime.operation.Deadlines;
+import dev.tutti.runtime.rendezvous.BackendAgreement;
+import dev.tutti.runtime.rendezvous.Rendezvous;
+import dev.tutti.runtime.rendezvous.StoreWait;
+import dev.tutti.runtime.rendezvous.UninterruptedStore;
+import dev.tutti.runtime.rendezvous.UninterruptedStore.SetUp;
+import dev.tutti.runtime.settings.RuntimeSettings;
+import dev.tutti.spi.Backend;
+import dev.tutti.spi.BackendContext;
+import dev.tutti.spi.BackendProvider;
+import dev.tutti.spi.PeerLateException;
+import dev.tutti.store.PrefixStore;
+import java.lang.System.Logger.Level;
+import java.time.Duration;
+import java.util.ArrayList;
+import java.util.Collection;
+import java.util.Collections;
+import java.util.IdentityHashMap;
+import java.util.LinkedHashMap;
+import java.util.List;
+import java.util.Map;
+import java.util.Objects;
+import java.util.Set;
+import java.util.stream.IntStream;
+import org.jspecify.annotations.Nullable;
+
+/** Holds what the groups of one rank share: the store, the backends' providers, the monitor. */
+public final class Job {
+  /*
+   * Keys of PyTorch's own layout, so that ranks of both kinds meet: the group of all ranks has
+   * "default_pg/0/" + "/", its subgroups that and "NAME/" + "/", and each backend "TYPE/" + "/" below.
+   * Tutti's own keys lie apart under "tutti/", with the number of restarts in them, because a
+   * launcher's store outlives the processes of an attempt. A rank that left a job and joins again
+   * through the same store finds that it left and moves on to keys of their own, as all others do; so does
+   * one that was killed, if the others noticed. Where another rank serves the store, that one serves a new
+   * one for the next job: so who finds that it left waits for it.
+   *
+   * While a group is set up, a failure that another rank reports closes the stores through which the
+   * backends here wait for it. Failures that a backend reports before there is a group to tell are
+   * kept for it.
+   */
+  private static final System.Logger LOG = System.getLogger(Job.class.getName());
+
+  private static final Duration LEAVE = Duration.ofSeconds(2);
+  private static final Duration RELEASE = Duration.ofSeconds(2);
+  private static final Duration ASK = Duration.ofSeconds(1);
+
+  final int rank;
+  final int size;
+  final Settings settings;
+  final Duration timeout;
+  final Rendezvous.Meeting meeting;
+  private final Map<String, BackendProvider> providers;
+  private final @Nullable Device device;
+  private final Store rootStore;
+  private final Store ownStore;
+  private final JobMonitor monitor;
+
+  /**
+   * Creates what groups of a rank share.
+   *
+   * @param meeting where the ranks meet
+   * @param earlier how many jobs at its store are over
+   * @param providers by kind of device
+   * @param device of this rank, if it has one of its own
+   * @param settings of this rank
+   * @param timeout of what the ranks do together
+   */
+  Job(
+      Rendezvous.Meeting meeting,
+      int earlier,
+      Map<String, BackendProvider> providers,
+      @Nullable Device device,
+      Settings settings,
+      Duration timeout) {
+    this.meeting = meeting;
+    this.providers = providers;
+    this.device = device;
+    this.rank = meeting.rank();
+    this.size = meeting.size();
+    this.settings = settings;
+    this.timeout = timeout;
+    Store base =
+        earlier == 0 ? meeting.store() : new PrefixStore("again/" + earlier, meeting.store());
+    Store pytorch = meeting.ownsStore() ? new PrefixStore("default_pg", base) : base;
+    this.rootStore = new PrefixStore("0/", pytorch);
+    this.ownStore = new PrefixStore(lifePrefix(settings, earlier), meeting.store());
+    this.monitor = new JobMonitor(new UninterruptedStore(ownStore), "", rank, meeting.serverRank());
+  }
+
+  /** Counts the jobs at a store that this rank has left, or was in when they failed. */
+  static int earlierAt(Rendezvous.Meeting meeting, Settings settings) {
+    int earlier = 0;
+    while (isOver(meeting.store(), lifePrefix(settings, earlier) + "/", meeting.rank())) {
+      earlier++;
+    }
+    return earlier;
+  }
+
+  /** Tells whether a rank left a job, or joined it and a failure of the job was reported. */
+  private static boolean isOver(Store store, String life, int rank) {
+    return store.check(List.of(life + "left/" + rank))
+        || store.check(List.of(life + "joined/" + rank, life + JobMonitor.FIRST_EVENT));
+  }
+
+  private static String lifePrefix(Settings settings, int earlier) {
+    String own = "tutti/" + settings.get(RuntimeSettings.RESTART_COUNT);
+    return earlier == 0 ? own : own + "." + earlier;
+  }
+
+  void start() {
+    monitor.join();
+    monitor.start();
+  }
+
+  public JobMonitor monitor() {
+    return monitor;
+  }
+
+  Store userStore(String group) {
+    return new PrefixStore("user/" + group, ownStore);
+  }
+
+  public Store groupStore(String group) {
+    return new UninterruptedStore(new PrefixStore("group/" + group, ownStore));
+  }
+
+  /**
+   * Creates the backends of a group and the group; all its ranks do.
+   *
+   * @param deadlineNanos of all that set-up waits for, in terms of {@link System#nanoTime()}
+   * @param parent whose failures end this, too, and whose backends may make those of this; null if
+   *     there is no other group
+   * @param ranks of the members in the parent
+   */
+  Group createGroup(
+      String name,
+      int groupRank,
+      List<Integer> globalRanks,
+      Duration groupTimeout,
+      long deadlineNanos,
+      @Nullable Group parent,
+      List<Integer> ranks) {
+    Store store = name.equals("0") ? rootStore : new PrefixStore(name + "/", rootStore);
+    SetUp setUp = new SetUp(name, groupRank, deadlineNanos);
+    Map<String, UninterruptedStore> stores = new LinkedHashMap<>();
+    for (String type : providers.keySet()) {
+      stores.put(type, new UninterruptedStore(new PrefixStore(type + "/", store), setUp));
+    }
+    Runnable end = () -> stores.values().forEach(Store::close);
+    SetUpFailure failure =
+        new SetUpFailure(monitor, name, groupRank, globalRanks, parent != null, end);
+    EarlyFailures early = new EarlyFailures(end, failure);
+    monitor.join(name, globalRanks, failure::heard);
+    if (parent != null) {
+      parent.failures.whenFailing(end);
+    }
+    Map<String, BoundBackend> bound = new LinkedHashMap<>();
+    try {
+      if (parent == null) {
+        new BackendAgreement(new UninterruptedStore(ownStore, setUp), rank, size)
+            .require(providers);
+      }
+      stores.forEach(
+          (type, typeStore) -> {
+            BackendProvider provider = Objects.requireNonNull(providers.get(type));
+            BoundBackend same = sharedOf(provider, bound.values());
+            if (same != null) {
+              bound.put(type, BoundBackend.of(provider, type, same.backend()));
+              return;
+            }
+            BackendContext context =
+                BackendContext.builder(
+                        name,
+                        groupRank,
+                        globalRanks.size(),
+                        typeStore,
+                        Deadlines.left(deadlineNanos))
+                    .globalRanks(globalRanks)
+                    .device(type, deviceFor(provider, type))
+                    .settings(settings)
+                    .onFailure(early)
+                    .build();
+            bound.put(type, bind(provider, type, context, parent, ranks));
+          });
+      Group group =
+          new Group(
+              name, groupRank, globalRanks, settings, groupTimeout, monitor, Map.copyOf(bound));
+      group.start();
+      stores.values().forEach(UninterruptedStore::endSetUp);
+      early.tell(group);
+      return group;
+    } catch (RuntimeException e) {
+      closeAll(bound);
+      try {
+        if (parent != null && parent.failures.isFailing()) {
+          // The others hear of that failure, and are not told of this one, which follows from it.
+          throw e;
+        }
+        throw failure.of(early.causeOf(e));
+      } finally {
+        monitor.leave(name);
+      }
+    } finally {
+      if (parent != null) {
+        parent.failures.forget(end);
+      }
+    }
+  }
+
+  /** Finds the backend that serves all kinds of device of its provider, if there is one. */
+  private @Nullable BoundBackend sharedOf(
+      BackendProvider provider, Collection<BoundBackend> bound) {
+    if (provider.isOneForAllDevices()) {
+      for (BoundBackend each : bound) {
+        if (provider.equals(providers.get(each.deviceType()))) {
+          return each;
+        }
+      }
+    }
+    return null;
+  }
+
+  private Device deviceFor(BackendProvider provider, String type) {
+    Device own = device;
+    boolean fits =
+        own != null
+            && (own.type().equals(type)
+                || (provider.isOneForAllDevices() && provider.deviceTypes().contains(own.type())));
+    return own != null && fits ? own : new Device(type, 0);
+  }
+
+  private BoundBackend bind(
+      BackendProvider provider,
+      String type,
+      BackendContext context,
+      @Nullable Group parent,
+      List<Integer> ranks) {
+    BoundBackend above = parent == null ? null : parent.backends.get(type);
+    try {
+      Backend backend = above == null ? null : above.backend().createSubgroup(context, ranks);
+      if (backend == null) {
+        backend = provider.create(context);
+      }
+      return BoundBackend.of(provider, type, backend);
+    } catch (TuttiException e) {
+      throw e;
+    } catch (Exception | LinkageError e) {
+      throw new BackendException(
+          "backend '"
+              + provider.name()
+              + "' could not be set up on rank "
+              + context.rank()
+              + "/"
+              + context.size()
+              + " of group "
+              + context.group()
+              + ": "
+              + e,
+          e);
+    }
+  }
+
+  /** Returns backends once that serve several kinds of device. */
+  public static Set<Backend> distinct(Collection<BoundBackend> bound) {
+    Set<Backend> all = Collections.newSetFromMap(new IdentityHashMap<>());
+    bound.forEach(each -> all.add(each.backend()));
+    return all;
+  }
+
+  private static void closeAll(Map<String, BoundBackend> bound) {
+    for (Backend backend : distinct(bound.values())) {
+      try {
+        backend.close();
+      } catch (RuntimeException | LinkageError e) {
+        LOG.log(Level.DEBUG, "closing a backend after a failed set-up", e);
+      }
+    }
+  }
+
+  /** Keeps the first failure that a backend reports before its group is there, and ends set-up. */
+  private static final class EarlyFailures implements BackendContext.FailureListener {
+    private final Runnable end;
+    private final SetUpFailure setUp;
+    private @Nullable Group group;
+    private @Nullable Throwable cause;
+    private int rank;
+
+    EarlyFailures(Runnable end, SetUpFailure setUp) {
+      this.end = end;
+      this.setUp = setUp;
+    }
+
+    @Override
+    public void failed(Throwable newCause, int failedRank) {
+      Group target;
+      synchronized (this) {
+        target = group;
+        if (target == null && cause == null) {
+          cause = newCause;
+          rank = failedRank;
+        }
+      }
+      if (target == null) {
+        if (Blame.mayBeExplained(newCause)) {
+          setUp.unlessExplained(this::endIfOpen);
+        } else {
+          end.run();
+        }
+      } else {
+        target.peerFailed(newCause, failedRank);
+      }
+    }
+
+    private void endIfOpen() {
+      synchronized (this) {
+        if (group != null) {
+          return;
+        }
+      }
+      end.run();
+    }
+
+    /**
+     * Returns what a backend reported, if that ended the stores of a set-up, else the exception.
+     */
+    synchronized RuntimeException causeOf(RuntimeException e) {
+      if (cause == null || !hasClosedStore(e)) {
+        return e;
+      }
+      BackendException reported = new BackendException(Failures.textOf(cause), cause);
+      reported.addSuppressed(e);
+      return reported;
+    }
+
+    private static boolean hasClosedStore(Throwable e) {
+      Throwable t = e;
+      while (t != null && !(t instanceof StoreClosedException)) {
+        t = t.getCause();
+      }
+      return t != null;
+    }
+
+    void tell(Group newGroup) {
+      Throwable early;
+      synchronized (this) {
+        group = newGroup;
+        early = cause;
+      }
+      if (early != null) {
+        newGroup.peerFailed(early, rank);
+      }
+    }
+  }
+
+  /** Takes part in c10d's barrier after set-up, if the setting asks for it. */
+  void initBarrier(Group group) {
+    if (!settings.get(RuntimeSettings.INIT_BARRIER)) {
+      return;
+    }
+    String key = "store_based_barrier_key:0";
+    String last = key + ":last_worker";
+    if (rootStore.add(key, 1) == size) {
+      rootStore.set(last, "1");
+    }
+    if (!new StoreWait(group, new UninterruptedStore(rootStore))
+        .await(List.of(last), Deadlines.in(timeout))) {
+      throw new RendezvousException(
+          "rank "
+              + rank
+              + "/"
+              + size
+              + ": only "
+              + rootStore.add(key, 0)
+              + " ranks came to the barrier after set-up within "
+              + timeout);
+    }
+  }
+
+  /** Says which ranks have not joined, or nothing where that cannot be found out at once. */
+  String missing() {
+    if (monitor.isUnheard()) {
+      return meeting.serverRank() < 0 || meeting.serverRank() == rank
+          ? ""
+          : "rank " + meeting.serverRank() + ", which serves the store, does not answer";
+    }
+    try {
+      List<Integer> missing =
+          BoundedCalls.call(
+              "tutti-ask-" + rank,
+              ASK,
+              () -> IntStream.range(0, size).filter(r -> !monitor.hasJoined(r)).boxed().toList());
+      return missing.isEmpty()
+          ? ""
+          : PeerLateException.ranks(missing)
+              + " left no sign in the store (ranks of PyTorch never do)";
+    } catch (Exception e) {
+      LOG.log(Level.DEBUG, "rank {0}: cannot find out who has not joined: {1}", rank, e);
+      return "";
+    }
+  }
+
+  /** Frees what a closed group held; after the group of all ranks, everything. */
+  void groupClosed(Group group) {
+    if (group.name.equals("0")) {
+      AgreedFailure failure = group.failures.verdict();
+      close(failure != null, failure == null ? -1 : failure.failedRank());
+    }
+  }
+
+  /** Frees everything. The rank that serves the store lets the others finish first. */
+  void close(boolean failed, int failedRank) {
+    monitor.leave();
+    try {
+      if (monitor.hasJoined() && !monitor.isUnheard()) {
+        BoundedCalls.call("tutti-leave-" + rank, LEAVE, () -> leave());
+      }
+      if (meeting.hostsStore()) {
+        awaitOthers(failed, failedRank);
+      }
+    } catch (Exception e) {
+      LOG.log(Level.DEBUG, "rank {0}: leaves without the store: {1}", rank, e);
+    }
+    try {
+      BoundedCalls.call("tutti-leave-" + rank, RELEASE, this::release);
+    } catch (Exception e) {
+      LOG.log(Level.DEBUG, "rank {0}: the store does not close in time: {1}", rank, e);
+    }
+  }
+
+  private boolean release() {
+    monitor.close();
+    if (meeting.ownsStore()) {
+      meeting.store().close();
+    }
+    return true;
+  }
+
+  private boolean leave() {
+    ownStore.set("left/" + rank, "1");
+    return true;
+  }
+
+  private void awaitOthers(boolean failed, int failedRank) {
+    Duration limit = settings.get(RuntimeSettings.CLOSE_TIMEOUT);
+    List<String> waited = new ArrayList<>();
+    for (int r = 0; r < size; r++) {
+      if (r != rank && r != failedRank && ownStore.check(List.of("joined/" + r))) {
+        waited.add("left/" + r);
+      }
+    }
+    if (!waited.isEmpty()) {
+      ownStore.await(
+          waited,
+          failed && limit.compareTo(Duration.ofSeconds(2)) > 0 ? Duration.ofSeconds(2) : limit);
+    }
+  }
+}

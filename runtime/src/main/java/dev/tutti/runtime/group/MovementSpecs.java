@@ -1,0 +1,177 @@
+package dev.tutti.runtime.group;
+
+import dev.tutti.CallOptions;
+import dev.tutti.Capabilities;
+import dev.tutti.OpType;
+import dev.tutti.Tensor;
+import dev.tutti.runtime.group.Overlaps.InPlace;
+import dev.tutti.runtime.operation.BoundBackend;
+import dev.tutti.runtime.operation.OperationSpec;
+import dev.tutti.spi.Call;
+import java.util.List;
+
+/** Prepares the operations that only move data. */
+final class MovementSpecs extends OperationSpecs {
+  MovementSpecs(Group group, Checks checks, Overlaps overlaps) {
+    super(group, checks, overlaps);
+  }
+
+  OperationSpec broadcast(Tensor tensor, int root, CallOptions options) {
+    OpType op = OpType.BROADCAST;
+    checks.given(op, "options", options);
+    BoundBackend backend = checks.backendFor(op, "tensor", tensor);
+    checks.rank(op, "root", root);
+    checks.movable(op, "tensor", tensor, backend, group.rank != root);
+    return spec(backend, options, new Call(op).inPlace(tensor).root(root));
+  }
+
+  OperationSpec allGather(List<Tensor> outputs, Tensor input, CallOptions options) {
+    OpType op = OpType.ALL_GATHER;
+    checks.given(op, "options", options);
+    BoundBackend backend = checks.backendFor(op, "input", input);
+    checks.movable(op, "input", input, backend, false);
+    checks.count(op, "outputs", outputs, group.size);
+    boolean uneven = backend.capabilities().has(Capabilities.Feature.UNEVEN_PARTS);
+    for (int r = 0; r < outputs.size(); r++) {
+      String argument = "outputs[" + r + "]";
+      checks.movable(op, argument, outputs.get(r), backend, true);
+      if (uneven && r != group.rank) {
+        checks.same(op, argument, outputs.get(r), input);
+      } else {
+        checks.sameSize(op, argument, outputs.get(r), input);
+      }
+    }
+    overlaps.require(op, outputs, List.of(input), InPlace.OWN_TENSOR);
+    return spec(backend, options, new Call(op).outputs(outputs).input(input));
+  }
+
+  OperationSpec allGatherInto(Tensor output, Tensor input, CallOptions options) {
+    OpType op = OpType.ALL_GATHER_INTO;
+    checks.given(op, "options", options);
+    BoundBackend backend = checks.backendFor(op, "input", input);
+    checks.movable(op, "input", input, backend, false);
+    checks.movable(op, "output", output, backend, true);
+    checks.times(op, "output", output, "input", input);
+    overlaps.require(op, output, input, InPlace.OWN_PART);
+    return spec(backend, options, new Call(op).output(output).input(input));
+  }
+
+  OperationSpec allGatherIntoCoalesced(
+      List<Tensor> outputs, List<Tensor> inputs, CallOptions options) {
+    OpType op = OpType.ALL_GATHER_INTO_COALESCED;
+    checks.given(op, "options", options);
+    BoundBackend backend = first(op, "inputs", inputs);
+    checks.count(op, "outputs", outputs, inputs.size());
+    for (int i = 0; i < inputs.size(); i++) {
+      checks.movable(op, "inputs[" + i + "]", inputs.get(i), backend, false);
+      checks.movable(op, "outputs[" + i + "]", outputs.get(i), backend, true);
+      checks.same(op, "inputs[" + i + "]", inputs.get(i), inputs.get(0));
+      checks.times(op, "outputs[" + i + "]", outputs.get(i), "its input", inputs.get(i));
+    }
+    overlaps.require(op, outputs, inputs, InPlace.OWN_PART);
+    return spec(backend, options, new Call(op).outputs(outputs).inputs(inputs));
+  }
+
+  OperationSpec gather(List<Tensor> outputs, Tensor input, int root, CallOptions options) {
+    OpType op = OpType.GATHER;
+    checks.given(op, "options", options);
+    BoundBackend backend = checks.backendFor(op, "input", input);
+    checks.rank(op, "root", root);
+    checks.movable(op, "input", input, backend, false);
+    checks.count(op, "outputs", outputs, root == group.rank ? group.size : 0);
+    for (int r = 0; r < outputs.size(); r++) {
+      checks.movable(op, "outputs[" + r + "]", outputs.get(r), backend, true);
+      checks.sameSize(op, "outputs[" + r + "]", outputs.get(r), input);
+    }
+    overlaps.require(op, outputs, List.of(input), InPlace.OWN_TENSOR);
+    return spec(backend, options, new Call(op).outputs(outputs).input(input).root(root));
+  }
+
+  OperationSpec scatter(Tensor output, List<Tensor> inputs, int root, CallOptions options) {
+    OpType op = OpType.SCATTER;
+    checks.given(op, "options", options);
+    BoundBackend backend = checks.backendFor(op, "output", output);
+    checks.rank(op, "root", root);
+    checks.movable(op, "output", output, backend, true);
+    checks.count(op, "inputs", inputs, root == group.rank ? group.size : 0);
+    for (int r = 0; r < inputs.size(); r++) {
+      checks.movable(op, "inputs[" + r + "]", inputs.get(r), backend, false);
+      checks.sameSize(op, "inputs[" + r + "]", inputs.get(r), output);
+    }
+    overlaps.require(op, List.of(output), inputs, InPlace.OWN_TENSOR);
+    return spec(backend, options, new Call(op).output(output).inputs(inputs).root(root));
+  }
+
+  OperationSpec allToAll(List<Tensor> outputs, List<Tensor> inputs, CallOptions options) {
+    OpType op = OpType.ALL_TO_ALL;
+    checks.given(op, "options", options);
+    checks.count(op, "inputs", inputs, group.size);
+    checks.count(op, "outputs", outputs, group.size);
+    BoundBackend backend = checks.backendFor(op, "inputs[0]", inputs.get(0));
+    for (int r = 0; r < group.size; r++) {
+      checks.movable(op, "inputs[" + r + "]", inputs.get(r), backend, false);
+      checks.movable(op, "outputs[" + r + "]", outputs.get(r), backend, true);
+      checks.same(op, "inputs[" + r + "]", inputs.get(r), inputs.get(0));
+      checks.same(op, "outputs[" + r + "]", outputs.get(r), inputs.get(0));
+    }
+    checks.sameSize(
+        op, "outputs[" + group.rank + "]", outputs.get(group.rank), inputs.get(group.rank));
+    overlaps.require(op, outputs, inputs, InPlace.NONE);
+    return spec(backend, options, new Call(op).outputs(outputs).inputs(inputs));
+  }
+
+  OperationSpec allToAllSingle(
+      Tensor output, Tensor input, long[] outputSplits, long[] inputSplits, CallOptions options) {
+    OpType op = OpType.ALL_TO_ALL_SINGLE;
+    checks.given(op, "options", options);
+    BoundBackend backend = checks.backendFor(op, "input", input);
+    checks.movable(op, "input", input, backend, false);
+    checks.movable(op, "output", output, backend, true);
+    checks.same(op, "output", output, input);
+    long[] outputRows = checks.splits(op, "outputSplits", outputSplits, output, "output");
+    long[] inputRows = checks.splits(op, "inputSplits", inputSplits, input, "input");
+    if (output.numel() / Math.max(1, output.size(0)) != input.numel() / Math.max(1, input.size(0))
+        && output.numel() != 0
+        && input.numel() != 0) {
+      throw checks.bad(
+          op,
+          "rows of output must be as long as rows of input: "
+              + output.describe()
+              + ", "
+              + input.describe());
+    }
+    if (outputRows[group.rank] != inputRows[group.rank]) {
+      throw checks.bad(
+          op,
+          "outputSplits["
+              + group.rank
+              + "] is "
+              + outputRows[group.rank]
+              + ", but inputSplits["
+              + group.rank
+              + "], which this rank sends to itself, is "
+              + inputRows[group.rank]);
+    }
+    overlaps.require(op, output, input, InPlace.NONE);
+    return spec(
+        backend, options, new Call(op).output(output).input(input).splits(outputRows, inputRows));
+  }
+
+  /**
+   * Prepares a message.
+   *
+   * @param op a send or a receive
+   * @param peer -1 for a receive from any rank
+   */
+  OperationSpec message(OpType op, Tensor tensor, int peer, int tag, CallOptions options) {
+    checks.given(op, "options", options);
+    BoundBackend backend = checks.backendFor(op, "tensor", tensor);
+    if (op != OpType.RECV_ANY_SOURCE) {
+      checks.peer(op, peer);
+    }
+    checks.tag(op, tag, backend);
+    checks.movable(op, "tensor", tensor, backend, op != OpType.SEND);
+    Call call = new Call(op).root(peer).tag(tag);
+    return spec(backend, options, op == OpType.SEND ? call.input(tensor) : call.output(tensor));
+  }
+}

@@ -1,0 +1,104 @@
+package dev.tutti.runtime.group;
+
+import dev.tutti.Codec;
+import dev.tutti.DType;
+import dev.tutti.ProcessGroup;
+import dev.tutti.Tensor;
+import java.lang.foreign.MemorySegment;
+import java.lang.foreign.ValueLayout;
+import java.util.ArrayList;
+import java.util.List;
+import org.jspecify.annotations.Nullable;
+
+/** Exchanges objects as bytes: lengths first, then the bytes, padded where lengths must agree. */
+final class ObjectCollectives {
+  private final ProcessGroup group;
+
+  ObjectCollectives(ProcessGroup group) {
+    this.group = group;
+  }
+
+  <T> List<T> allGather(T value, Codec<T> codec) {
+    byte[] own = codec.encode(value);
+    Tensor lengths = Tensor.allocate(DType.INT64, group.size());
+    group.allGatherInto(lengths, Tensor.of((long) own.length));
+    long longest = longest(lengths);
+    Tensor all = Tensor.allocate(DType.UINT8, group.size(), longest);
+    group.allGatherInto(all, padded(own, longest));
+    List<T> values = new ArrayList<>();
+    for (int r = 0; r < group.size(); r++) {
+      values.add(codec.decode(bytes(all.select(0, r), lengths.getLong(r))));
+    }
+    return values;
+  }
+
+  <T> T broadcast(@Nullable T value, int root, Codec<T> codec) {
+    boolean isRoot = group.rank() == root;
+    byte[] own = isRoot ? codec.encode(required(value)) : new byte[0];
+    Tensor length = Tensor.of((long) own.length);
+    group.broadcast(length, root);
+    Tensor data = isRoot ? Tensor.ofUint8(own) : Tensor.allocate(DType.UINT8, length.getLong(0));
+    group.broadcast(data, root);
+    return codec.decode(bytes(data, length.getLong(0)));
+  }
+
+  <T> List<T> gather(T value, int root, Codec<T> codec) {
+    byte[] own = codec.encode(value);
+    Tensor lengths = Tensor.allocate(DType.INT64, group.size());
+    group.allGatherInto(lengths, Tensor.of((long) own.length));
+    long longest = longest(lengths);
+    List<Tensor> parts = new ArrayList<>();
+    if (group.rank() == root) {
+      for (int r = 0; r < group.size(); r++) {
+        parts.add(Tensor.allocate(DType.UINT8, longest));
+      }
+    }
+    group.gather(parts, padded(own, longest), root);
+    List<T> values = new ArrayList<>();
+    for (int r = 0; r < parts.size(); r++) {
+      values.add(codec.decode(bytes(parts.get(r), lengths.getLong(r))));
+    }
+    return values;
+  }
+
+  <T> T scatter(List<T> values, int root, Codec<T> codec) {
+    Tensor lengths = Tensor.allocate(DType.INT64, group.size());
+    List<byte[]> encoded = new ArrayList<>();
+    if (group.rank() == root) {
+      for (int r = 0; r < group.size(); r++) {
+        encoded.add(codec.encode(values.get(r)));
+        lengths.setLong(r, (long) encoded.get(r).length);
+      }
+    }
+    group.broadcast(lengths, root);
+    long longest = longest(lengths);
+    Tensor own = Tensor.allocate(DType.UINT8, longest);
+    group.scatter(own, encoded.stream().map(bytes -> padded(bytes, longest)).toList(), root);
+    return codec.decode(bytes(own, lengths.getLong(group.rank())));
+  }
+
+  private static <T> T required(@Nullable T value) {
+    if (value == null) {
+      throw new IllegalArgumentException("the root's object must not be null");
+    }
+    return value;
+  }
+
+  private static long longest(Tensor lengths) {
+    long longest = 0;
+    for (long i = 0; i < lengths.numel(); i++) {
+      longest = Math.max(longest, lengths.getLong(i));
+    }
+    return longest;
+  }
+
+  private static Tensor padded(byte[] bytes, long length) {
+    Tensor tensor = Tensor.allocate(DType.UINT8, length);
+    MemorySegment.copy(bytes, 0, tensor.segment(), ValueLayout.JAVA_BYTE, 0, bytes.length);
+    return tensor;
+  }
+
+  private static byte[] bytes(Tensor tensor, long length) {
+    return tensor.segment().asSlice(0, length).toArray(ValueLayout.JAVA_BYTE);
+  }
+}

@@ -1,0 +1,105 @@
+package dev.tutti.runtime.group;
+
+import dev.tutti.Batch;
+import dev.tutti.CallOptions;
+import dev.tutti.OpType;
+import dev.tutti.ReduceOp;
+import dev.tutti.Tensor;
+import dev.tutti.Work;
+import dev.tutti.runtime.operation.BatchWork;
+import dev.tutti.runtime.operation.OperationSpec;
+import dev.tutti.spi.Backend;
+import java.time.Duration;
+import java.util.ArrayList;
+import java.util.List;
+import java.util.function.Function;
+
+/**
+ * Collects operations, checks them all before it starts any, and starts them all before it waits
+ * for any.
+ */
+final class OperationBatch implements Batch {
+  private final Group group;
+  private final ReductionSpecs reductions;
+  private final MovementSpecs movements;
+  private final List<Function<CallOptions, OperationSpec>> parts = new ArrayList<>();
+  private CallOptions options = CallOptions.ASYNC;
+  private boolean started;
+
+  OperationBatch(Group group, ReductionSpecs reductions, MovementSpecs movements) {
+    this.group = group;
+    this.reductions = reductions;
+    this.movements = movements;
+  }
+
+  @Override
+  public Batch send(Tensor tensor, int peer, int tag) {
+    return message(OpType.SEND, tensor, peer, tag);
+  }
+
+  @Override
+  public Batch recv(Tensor tensor, int peer, int tag) {
+    return message(OpType.RECV, tensor, peer, tag);
+  }
+
+  private Batch message(OpType op, Tensor tensor, int peer, int tag) {
+    parts.add(options -> movements.message(op, tensor, peer, tag, options));
+    return this;
+  }
+
+  @Override
+  public Batch allReduce(Tensor tensor, ReduceOp op) {
+    parts.add(options -> reductions.allReduce(tensor, op, options));
+    return this;
+  }
+
+  @Override
+  public Batch allGatherInto(Tensor output, Tensor input) {
+    parts.add(options -> movements.allGatherInto(output, input, options));
+    return this;
+  }
+
+  @Override
+  public Batch reduceScatterInto(Tensor output, Tensor input, ReduceOp op) {
+    parts.add(options -> reductions.reduceScatterInto(output, input, op, options));
+    return this;
+  }
+
+  @Override
+  public Batch withTimeout(Duration timeout) {
+    options = options.withTimeout(timeout);
+    return this;
+  }
+
+  @Override
+  public void run() {
+    begin().awaitUninterrupted();
+  }
+
+  @Override
+  public Work start() {
+    return begin();
+  }
+
+  private BatchWork begin() {
+    if (started) {
+      throw new IllegalStateException("a batch runs once; start a new one");
+    }
+    started = true;
+    group.ensureUsable(OpType.BATCH);
+    List<OperationSpec> specs = new ArrayList<>();
+    parts.forEach(part -> specs.add(part.apply(options)));
+    List<Backend> begun = new ArrayList<>();
+    List<Work> works = new ArrayList<>();
+    try {
+      for (Backend backend : Job.distinct(group.backends.values())) {
+        backend.beginBatch();
+        begun.add(backend);
+      }
+      specs.forEach(spec -> works.add(group.runner.submit(spec)));
+    } finally {
+      begun.forEach(Backend::endBatch);
+    }
+    return new BatchWork(works, group);
+  }
+}

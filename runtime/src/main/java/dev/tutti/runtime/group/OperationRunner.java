@@ -1,0 +1,677 @@
+package dev.tutti.runtime.group;
+
+import dev.tutti.CollectiveException;
+import dev.tutti.CollectiveTimeoutException;
+import dev.tutti.GroupListener.OpEvent;
+import dev.tutti.OpType;
+import dev.tutti.ReduceOp;
+import dev.tutti.Tensor;
+import dev.tutti.TuttiException;
+import dev.tutti.WorkState;
+import dev.tutti.runtime.failure.FailureEvent;
+import dev.tutti.runtime.failure.Failures;
+import dev.tutti.runtime.operation.BoundBackend;
+import dev.tutti.runtime.operation.CollectiveQueue;
+import dev.tutti.runtime.operation.FlightRecorder;
+import dev.tutti.runtime.operation.GroupOperation;
+import dev.tutti.runtime.operation.Listeners;
+import dev.tutti.runtime.operation.MessageCounts;
+import dev.tutti.runtime.operation.OperationSpec;
+import dev.tutti.runtime.operation.PendingOperations;
+import dev.tutti.runtime.operation.RankProgress;
+import dev.tutti.runtime.operation.Watchdog;
+import dev.tutti.spi.Call;
+import dev.tutti.spi.PeerLostException;
+import java.lang.System.Logger.Level;
+import java.util.List;
+import java.util.concurrent.TimeUnit;
+import java.util.concurrent.atomic.AtomicInteger;
+import java.util.concurrent.atomic.AtomicLong;
+import java.util.concurrent.locks.LockSupport;
+import org.jspecify.annotations.Nullable;
+
+/** Issues the operations of a group and runs them, from the call to the end. */
+public final class OperationRunner {
+  /*
+   * Collectives take their turn in the lane; messages start on their callers' threads, counted by
+   * "starting". Nothing is in a backend any more when the lane has stopped and is free, no message
+   * starts, and nothing is pending. Who starts a message counts it before it looks whether the group
+   * closes; who closes the group says so before it looks at the count: one of the two sees the other.
+   *
+   * An operation that a thread is executing ends only when the backend returned, so that nobody
+   * touches its tensors after its work ended; other operations end at once when the group fails.
+   */
+  private static final System.Logger LOG = System.getLogger(OperationRunner.class.getName());
+
+  /** How many of the last operations the other ranks are told after a time-out. */
+  private static final int TOLD = 64;
+
+  private static final long PAUSE_NANOS = TimeUnit.MICROSECONDS.toNanos(100);
+
+  private final Group group;
+  private final Failures failures;
+  private final PendingOperations pending;
+  private final Listeners listeners;
+  private final FlightRecorder recorder;
+  private final CollectiveQueue lane;
+  private final GroupOperation inlineOp;
+  private final AtomicInteger starting = new AtomicInteger();
+  private final AtomicLong messages = new AtomicLong();
+  private final MessageCounts counts;
+
+  /** The first collective that was refused because the group fails. */
+  private volatile RankProgress.@Nullable Issued refused;
+
+  OperationRunner(Group group) {
+    this.group = group;
+    this.failures = group.failures;
+    this.pending = group.pending;
+    this.listeners = group.listeners;
+    this.recorder = group.recorder;
+    this.counts = new MessageCounts(group.size);
+    this.lane = new CollectiveQueue("tutti-w-" + group.name + "-" + group.rank, this::runQueued);
+    this.inlineOp = pending.inline;
+  }
+
+  /**
+   * Runs a synchronous collective of tensors that the backend takes as they are now, on the
+   * caller's thread; false if it has to go the way of the others. Allocates nothing, on a device in
+   * the long run.
+   *
+   * @param output what is written, null if there is none
+   * @param input what is read, the same in place
+   * @param root -1 if there is none
+   */
+  boolean runNow(
+      BoundBackend bound,
+      OpType type,
+      @Nullable Tensor output,
+      @Nullable Tensor input,
+      @Nullable ReduceOp reduceOp,
+      int root) {
+    GroupOperation op =
+        bound.isStreamOrdered()
+            ? beginOnStream(type, output, input, reduceOp, root)
+            : beginInline(type, output, input, reduceOp, root);
+    if (op == null) {
+      return false;
+    }
+    try {
+      bound.backend().run(op);
+    } catch (Throwable t) {
+      throw op == inlineOp ? failInline(op, t) : failOnStream(op, t);
+    }
+    if (op == inlineOp) {
+      endInline(op);
+    } else {
+      endOnStream(op);
+    }
+    return true;
+  }
+
+  /** Begins a synchronous collective on the caller's thread; null if it has to queue. */
+  @Nullable GroupOperation beginInline(
+      OpType type,
+      @Nullable Tensor output,
+      @Nullable Tensor input,
+      @Nullable ReduceOp reduceOp,
+      int root) {
+    long sequence = tryEnterUntold(type, output, input, reduceOp, root);
+    if (sequence <= 0) {
+      return null;
+    }
+    GroupOperation op = inlineOp;
+    fill(op.call().reset(type, reduceOp), output, input, root);
+    op.issueUntimed(sequence);
+    return op;
+  }
+
+  private static Call fill(Call call, @Nullable Tensor output, @Nullable Tensor input, int root) {
+    call.root(root);
+    if (input != null && output == input) {
+      call.inPlace(input);
+    } else if (input != null && output != null) {
+      call.input(input).output(output);
+    }
+    return call;
+  }
+
+  /** Takes the lane if it is free and nobody has to be told; returns a number above 0 if so. */
+  private long tryEnterUntold(
+      OpType type,
+      @Nullable Tensor output,
+      @Nullable Tensor input,
+      @Nullable ReduceOp reduceOp,
+      int root) {
+    group.ensureOpen(type);
+    if (failures.isFailing()) {
+      refuse(fill(new Call(type).reduceOp(reduceOp), output, input, root));
+    }
+    return listeners.isEmpty() ? lane.tryEnter() : CollectiveQueue.TAKEN;
+  }
+
+  /** Keeps what a rank calls after the group began to fail, for the others, and refuses it. */
+  private void refuse(Call call) {
+    if (!call.type().isPointToPoint() && refused == null) {
+      refused = FlightRecorder.issued(call, lane.sequence() + 1);
+    }
+    failures.refuseIfFailing(call.type());
+  }
+
+  /**
+   * Waits until this rank made the call in which the others found that it does not fit, so that
+   * they learn what each called.
+   */
+  public void awaitCall(FailureEvent event, long limitNanos) {
+    while (!event.op().isPointToPoint()
+        && lane.sequence() < event.sequence()
+        && refused == null
+        && System.nanoTime() - limitNanos < 0) {
+      LockSupport.parkNanos(this, PAUSE_NANOS);
+    }
+  }
+
+  /** Ends what {@link #beginInline} began; throws if its backend reported a failure. */
+  void endInline(GroupOperation op) {
+    count(op);
+    op.complete();
+    if (op.currentState() != WorkState.COMPLETED) {
+      throw failInline(op, op.reported());
+    }
+    exitInline(op, WorkState.COMPLETED);
+  }
+
+  /**
+   * Ends what {@link #beginInline} began, and returns what to throw.
+   *
+   * @param cause what the backend threw or reported; null if the operation was ended from outside
+   */
+  RuntimeException failInline(GroupOperation op, @Nullable Throwable cause) {
+    try {
+      TuttiException ended = op.isEnded() ? op.failure() : null;
+      if (cause == null) {
+        return ended == null ? new IllegalStateException("ended by nobody") : ended;
+      }
+      keepInterrupt(cause);
+      if (cause instanceof UnsupportedOperationException unsupported) {
+        endUnsupported(op, unsupported);
+        return unsupported;
+      }
+      TuttiException failure = failures.of(op, cause);
+      op.endFailed(Group.stateFor(failure), failure);
+      throwIfSerious(cause);
+      return failure;
+    } finally {
+      exitInline(op, WorkState.FAILED);
+    }
+  }
+
+  private void exitInline(GroupOperation op, WorkState state) {
+    recorder.ended(
+        op.call(),
+        op.sequenceNumber(),
+        state,
+        op.issuedNanos(),
+        op.issuedNanos() == 0 ? 0 : op.endNanos());
+    op.call().forgetTensors();
+    lane.exit();
+  }
+
+  /**
+   * Begins a stream-ordered collective of whose work nobody wants to know; null if it has to go the
+   * way of the others. Allocates nothing in the long run.
+   */
+  private @Nullable GroupOperation beginOnStream(
+      OpType type,
+      @Nullable Tensor output,
+      @Nullable Tensor input,
+      @Nullable ReduceOp reduceOp,
+      int root) {
+    long sequence = tryEnterUntold(type, output, input, reduceOp, root);
+    if (sequence <= 0) {
+      return null;
+    }
+    try {
+      GroupOperation op = pending.onStream.next();
+      long now = System.nanoTime();
+      fill(op.call().reset(type, reduceOp), output, input, root);
+      op.issue(sequence, now, now + group.timeoutNanos(), WorkState.RUNNING);
+      op.flightPlace = recorder.issue(op.call(), sequence, now);
+      pending.onStream.add();
+      Watchdog.expect(op.deadlineNanos());
+      group.endIfFailed(op);
+      op.throwIfFailed();
+      return op;
+    } catch (Throwable t) {
+      lane.exit();
+      throw t;
+    }
+  }
+
+  /**
+   * Ends the call that {@link #beginOnStream} began; throws if the operation failed by now. As in
+   * c10d the host waits for the device in a barrier alone, and the lane stays taken meanwhile, so
+   * that the operation is not issued anew under who waits for it.
+   */
+  private void endOnStream(GroupOperation op) {
+    try {
+      settle(op);
+      if (op.type() == OpType.BARRIER && op.deviceEvent() != null) {
+        op.awaitUninterrupted();
+      } else {
+        op.throwIfFailed();
+      }
+    } finally {
+      exitOnStream(op);
+    }
+  }
+
+  private void exitOnStream(GroupOperation op) {
+    op.call().forgetTensors();
+    lane.exit();
+  }
+
+  /**
+   * Ends what {@link #beginOnStream} began, and returns what to throw.
+   *
+   * @param cause what the backend threw
+   */
+  private RuntimeException failOnStream(GroupOperation op, Throwable cause) {
+    try {
+      endThrown(op, cause);
+      TuttiException failure = op.failure();
+      return failure == null
+          ? new IllegalStateException("ended by nobody", cause)
+          : refusalOr(failure);
+    } finally {
+      exitOnStream(op);
+    }
+  }
+
+  /** Issues an operation; when it returns a synchronous one is done. */
+  GroupOperation submit(OperationSpec spec) {
+    group.ensureOpen(spec.call().type());
+    if (failures.isFailing()) {
+      refuse(spec.call());
+    }
+    GroupOperation op = new GroupOperation(group, spec);
+    try {
+      if (op.type().isPointToPoint()) {
+        startMessage(op, spec);
+      } else if (spec.backend().isStreamOrdered()) {
+        runStreamOrdered(op, spec);
+        // As in c10d the host waits for a barrier, and for nothing else that is in a stream.
+        if (op.type() == OpType.BARRIER && !spec.async()) {
+          awaitSynchronous(op);
+        }
+        return op;
+      } else if (spec.async()) {
+        enqueue(op, spec);
+      } else {
+        runOrEnqueue(op, spec);
+      }
+      if (!spec.async()) {
+        awaitSynchronous(op);
+      }
+    } catch (RuntimeException | Error e) {
+      if (op.sequenceNumber() == 0) {
+        op.releaseCallerEvent();
+      }
+      throw e;
+    } finally {
+      OpEvent event = op.takeEndForCaller();
+      if (event != null) {
+        listeners.after(event, op.currentState(), op.duration(), op.failure());
+      }
+    }
+    return op;
+  }
+
+  private void startMessage(GroupOperation op, OperationSpec spec) {
+    long sequence = messages.incrementAndGet();
+    issue(op, spec, sequence, WorkState.RUNNING);
+    counts.started(op);
+    tellBefore(op, spec, sequence, !spec.async());
+    starting.incrementAndGet();
+    try {
+      if (group.isClosed()) {
+        group.endClosed(op);
+        throw group.closed(op.type());
+      }
+      pending.add(op);
+      callToStart(op);
+      group.endIfFailed(op);
+    } finally {
+      starting.decrementAndGet();
+    }
+  }
+
+  private void callToStart(GroupOperation op) {
+    try {
+      op.callBackend();
+    } catch (UnsupportedOperationException e) {
+      endUnsupported(op, e);
+      throw e;
+    } catch (Throwable t) {
+      op.fail(t, PeerLostException.rankIn(t));
+      throwIfSerious(t);
+    }
+  }
+
+  private void runOrEnqueue(GroupOperation op, OperationSpec spec) {
+    long sequence = lane.tryEnter();
+    if (sequence == CollectiveQueue.STOPPED) {
+      throw group.closed(op.type());
+    }
+    if (sequence == CollectiveQueue.TAKEN) {
+      refuseSelfWait(op.type());
+      enqueue(op, spec);
+      return;
+    }
+    try {
+      issue(op, spec, sequence, WorkState.RUNNING);
+      pending.add(op);
+      tellBefore(op, spec, sequence, true);
+      execute(op);
+    } finally {
+      lane.exit();
+    }
+  }
+
+  private void enqueue(GroupOperation op, OperationSpec spec) {
+    boolean hold = !listeners.isEmpty();
+    boolean queued =
+        lane.enqueue(
+            op,
+            number -> {
+              issue(op, spec, number, WorkState.QUEUED);
+              pending.add(op);
+            },
+            hold);
+    if (!queued) {
+      throw group.closed(op.type());
+    }
+    if (hold) {
+      try {
+        tellBefore(op, spec, op.sequenceNumber(), !spec.async());
+      } finally {
+        lane.release(op);
+      }
+    }
+    if (failures.verdict() != null) {
+      endQueued();
+    }
+  }
+
+  private void runStreamOrdered(GroupOperation op, OperationSpec spec) {
+    long deadline = deadline(spec, System.nanoTime());
+    long sequence = awaitTurn(op, spec, deadline);
+    try {
+      issue(op, spec, sequence, deadline, WorkState.RUNNING);
+      pending.add(op);
+      tellBefore(op, spec, sequence, false);
+      execute(op);
+    } finally {
+      lane.exit();
+    }
+    throwIfFailed(op);
+  }
+
+  private long awaitTurn(GroupOperation op, OperationSpec spec, long deadline) {
+    refuseSelfWait(op.type());
+    long sequence = lane.enter(deadline);
+    if (sequence == CollectiveQueue.STOPPED) {
+      throw group.closed(op.type());
+    }
+    if (sequence == CollectiveQueue.TAKEN) {
+      throw new CollectiveTimeoutException(
+          "another thread's operation did not leave in time; nothing was sent",
+          group.describe(op, -1, -1),
+          null);
+    }
+    return sequence;
+  }
+
+  /** Refuses a wait that could not end: of a listener that is told of an operation before. */
+  private void refuseSelfWait(OpType type) {
+    if (lane.waitsForThisThread()) {
+      throw new IllegalStateException(
+          type.label()
+              + " refused on rank "
+              + group.rank
+              + ": a listener must not wait for an operation of its own group");
+    }
+  }
+
+  private long deadline(OperationSpec spec, long nowNanos) {
+    return nowNanos + spec.timeoutNanos(group.timeoutNanos());
+  }
+
+  private void issue(GroupOperation op, OperationSpec spec, long sequence, WorkState state) {
+    issue(op, spec, sequence, deadline(spec, System.nanoTime()), state);
+  }
+
+  private void issue(
+      GroupOperation op, OperationSpec spec, long sequence, long deadline, WorkState state) {
+    long now = System.nanoTime();
+    op.issue(sequence, now, deadline, state);
+    op.flightPlace = recorder.issue(spec.call(), sequence, now);
+  }
+
+  private void tellBefore(
+      GroupOperation op, OperationSpec spec, long sequence, boolean callerTells) {
+    OpEvent event = listeners.event(spec, sequence);
+    if (event != null) {
+      boolean missed = op.tell(event, callerTells);
+      listeners.before(event);
+      if (missed && !callerTells) {
+        listeners.afterLater(event, op.currentState(), op.duration(), op.failure());
+      }
+    }
+  }
+
+  /** Waits for an operation, or lets the caller's stream do so where a device has the rest. */
+  private void awaitSynchronous(GroupOperation op) {
+    try {
+      if (op.callerEvent() == null || op.type().isPointToPoint()) {
+        op.awaitUninterrupted();
+      } else {
+        op.synchronizeUninterrupted();
+      }
+    } catch (CollectiveException e) {
+      throw refusalOr(e);
+    }
+  }
+
+  private void throwIfFailed(GroupOperation op) {
+    try {
+      op.throwIfFailed();
+    } catch (CollectiveException e) {
+      throw refusalOr(e);
+    }
+  }
+
+  /** Returns what the backend refused the operation with, while the group is well. */
+  private RuntimeException refusalOr(TuttiException failure) {
+    return failure.getCause() instanceof UnsupportedOperationException unsupported
+            && !failures.isFailing()
+        ? unsupported
+        : failure;
+  }
+
+  private void runQueued(GroupOperation op) {
+    try {
+      execute(op);
+    } catch (Throwable t) {
+      LOG.log(Level.ERROR, "rank " + group.rank + ", group " + group.name + ": " + op.type(), t);
+    }
+  }
+
+  /** Runs a collective on this thread and ends it. */
+  private void execute(GroupOperation op) {
+    group.endIfFailed(op);
+    if (!op.run()) {
+      return;
+    }
+    try {
+      op.callBackend();
+      settle(op);
+    } catch (Throwable t) {
+      endThrown(op, t);
+    }
+  }
+
+  /** Ends an operation whose backend returned, unless a device goes on with it. */
+  private void settle(GroupOperation op) {
+    count(op);
+    if (op.deviceEvent() == null) {
+      op.complete();
+      Throwable reported = op.reported();
+      if (reported != null) {
+        endFailed(op, reported);
+      }
+    } else {
+      group.endIfFailed(op);
+    }
+  }
+
+  /** Counts the path of a collective; the lane is taken. */
+  private void count(GroupOperation op) {
+    String path = op.path();
+    if (path != null) {
+      group.paths.add(path);
+    }
+  }
+
+  /** Ends an operation whose backend threw. */
+  private void endThrown(GroupOperation op, Throwable cause) {
+    if (cause instanceof UnsupportedOperationException unsupported) {
+      endUnsupported(op, unsupported);
+    } else {
+      keepInterrupt(cause);
+      endFailed(op, cause);
+      throwIfSerious(cause);
+    }
+  }
+
+  private void endFailed(GroupOperation op, Throwable cause) {
+    TuttiException failure = failures.of(op, cause);
+    op.endFailed(Group.stateFor(failure), failure);
+  }
+
+  private void endUnsupported(GroupOperation op, UnsupportedOperationException cause) {
+    if (!op.type().isPointToPoint()) {
+      lane.takeBack(op.sequenceNumber());
+    }
+    op.endFailed(
+        WorkState.FAILED,
+        new CollectiveException(
+            "not supported: " + cause.getMessage(), group.describe(op, -1, -1), cause));
+  }
+
+  private static void keepInterrupt(Throwable cause) {
+    if (cause instanceof InterruptedException) {
+      Thread.currentThread().interrupt();
+    }
+  }
+
+  private static void throwIfSerious(Throwable cause) {
+    if (cause instanceof Error error && !(cause instanceof LinkageError)) {
+      throw error;
+    }
+  }
+
+  /** Follows the end of an operation; on whichever thread ended it. */
+  public void ended(
+      GroupOperation op,
+      WorkState state,
+      @Nullable TuttiException cause,
+      @Nullable OpEvent toTell) {
+    pending.remove(op);
+    if (state == WorkState.COMPLETED && op.type().isPointToPoint()) {
+      counts.completed(op);
+    }
+    recorder.end(op.flightPlace, state, System.nanoTime());
+    if (toTell != null) {
+      listeners.afterLater(toTell, state, op.duration(), cause);
+    }
+  }
+
+  /** Ends what is queued, after the group failed. */
+  void endQueued() {
+    lane.drain().forEach(group::endFailed);
+  }
+
+  /** Returns the number of collectives issued. */
+  long sequence() {
+    return lane.sequence();
+  }
+
+  /** Returns the number of collectives and messages issued. */
+  long issued() {
+    return lane.sequence() + messages.get();
+  }
+
+  /**
+   * Says where this rank stands, for reports of all ranks.
+   *
+   * @param closed whether it closes the group without a failure
+   */
+  RankProgress progress(boolean closed) {
+    return new RankProgress(
+        closed,
+        lane.sequence(),
+        group.lastRefusal(),
+        group.joining,
+        counts.sent(),
+        counts.received(),
+        pending.describe(),
+        recent());
+  }
+
+  private List<RankProgress.Issued> recent() {
+    List<RankProgress.Issued> all = recorder.recent(TOLD, pending.running());
+    RankProgress.Issued last = refused;
+    if (last != null) {
+      all.add(last);
+    }
+    return all;
+  }
+
+  /**
+   * Stops when everything has ended by itself; false when the deadline comes first, or when that
+   * would be to wait for the calling thread.
+   */
+  boolean stopWhenIdle(long limitNanos) {
+    return !lane.waitsForThisThread()
+        && lane.stopWhenIdle(limitNanos)
+        && awaitStarted(limitNanos)
+        && pending.await(limitNanos);
+  }
+
+  /** Stops a failed group: ends what is queued, and waits until nothing is in a backend. */
+  void stop(long limitNanos) {
+    lane.stop().forEach(group::endFailed);
+    lane.awaitFree(limitNanos);
+    awaitStarted(limitNanos);
+  }
+
+  private boolean awaitStarted(long limitNanos) {
+    boolean interrupted = false;
+    try {
+      while (starting.get() != 0) {
+        if (System.nanoTime() - limitNanos > 0) {
+          return false;
+        }
+        LockSupport.parkNanos(this, PAUSE_NANOS);
+        // An interrupted thread would not sleep any more.
+        interrupted |= Thread.interrupted();
+      }
+      return true;
+    } finally {
+      if (interrupted) {
+        Thread.currentThread().interrupt();
+      }
+    }
+  }
+}

@@ -1,0 +1,54 @@
+package dev.tutti.runtime.group;
+
+import dev.tutti.AllReduceAlgorithm;
+import dev.tutti.CallOptions;
+import dev.tutti.OpType;
+import dev.tutti.Tensor;
+import dev.tutti.runtime.operation.BoundBackend;
+import dev.tutti.runtime.operation.OperationSpec;
+import dev.tutti.spi.Call;
+import java.util.List;
+
+/**
+ * Checks the arguments of operations, stands in for tensors that a backend cannot take as they are,
+ * and says what to run. Sends nothing.
+ */
+abstract class OperationSpecs {
+  final Group group;
+  final Checks checks;
+  final Overlaps overlaps;
+
+  OperationSpecs(Group group, Checks checks, Overlaps overlaps) {
+    this.group = group;
+    this.checks = checks;
+    this.overlaps = overlaps;
+  }
+
+  final BoundBackend first(OpType op, String argument, List<Tensor> tensors) {
+    checks.given(op, argument, tensors);
+    if (tensors.isEmpty()) {
+      throw checks.bad(op, argument + " must not be empty");
+    }
+    return checks.backendFor(op, argument + "[0]", tensors.get(0));
+  }
+
+  final void refuse(OpType op, BoundBackend backend, AllReduceAlgorithm algorithm, String reason) {
+    throw checks.unsupported(op, backend, "algorithm " + algorithm.label() + " here: " + reason);
+  }
+
+  final OperationSpec spec(BoundBackend backend, CallOptions options, Call call) {
+    if (call.type() != OpType.ALL_REDUCE && options.algorithm() != AllReduceAlgorithm.AUTO) {
+      refuse(
+          call.type(),
+          backend,
+          options.algorithm(),
+          "only the all-reduce of one dense tensor has it");
+    }
+    return new OperationSpec(
+        call,
+        backend,
+        new HostStaging(backend, call, group.rank),
+        options.timeout().orElse(null),
+        options.isAsync());
+  }
+}

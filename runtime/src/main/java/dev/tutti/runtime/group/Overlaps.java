@@ -1,0 +1,266 @@
+package dev.tutti.runtime.group;
+
+import dev.tutti.OpType;
+import dev.tutti.Tensor;
+import java.lang.foreign.MemorySegment;
+import java.util.ArrayList;
+import java.util.Comparator;
+import java.util.IdentityHashMap;
+import java.util.List;
+import org.jspecify.annotations.Nullable;
+
+/**
+ * Refuses outputs that share bytes with each other, and inputs that share bytes with outputs,
+ * except where an operation works in place.
+ *
+ * <p>Of a strided output the others are compared with its first elements only, those that lie one
+ * after the other. Otherwise strided tensors are not looked at: a backend gets copies of them, as
+ * of read-only memory of the Java heap, so what inputs share does no harm. Checks of one input and
+ * one output allocate only to complain.
+ */
+final class Overlaps {
+  private static final Comparator<Range> BY_PLACE =
+      Comparator.comparingInt(Range::memory).thenComparingLong(Range::from);
+
+  /** Says which input may lie in which output, or which output in which input. */
+  enum InPlace {
+    /** None. */
+    NONE,
+    /** The single tensor on one side may be the one of this rank on the other. */
+    OWN_TENSOR,
+    /** The smaller tensor of a pair may be this rank's part of the larger one. */
+    OWN_PART
+  }
+
+  private final Checks checks;
+  private final int rank;
+
+  /** Is a tensor as a range of bytes of a piece of memory. */
+  private record Range(boolean isOutput, int index, int memory, long from, long to) {
+    long size() {
+      return to - from;
+    }
+  }
+
+  /** Holds the two ranges of one side that reach farthest. */
+  private static final class Farthest {
+    private @Nullable Range first;
+    private @Nullable Range second;
+
+    void add(Range range) {
+      if (first == null || range.to > first.to) {
+        second = first;
+        first = range;
+      } else if (second == null || range.to > second.to) {
+        second = range;
+      }
+    }
+  }
+
+  Overlaps(Checks checks, int rank) {
+    this.checks = checks;
+    this.rank = rank;
+  }
+
+  /** Checks an operation with one output and one input. */
+  void require(OpType op, Tensor output, Tensor input, InPlace allowed) {
+    if (!isRange(output) || !isRange(input)) {
+      return;
+    }
+    long out = output.segment().address();
+    long in = input.segment().address();
+    if (out < in + input.byteSize()
+        && in < out + output.byteSize()
+        && sameMemory(output.segment(), input.segment())
+        && !(allowed == InPlace.OWN_PART && isPart(out, output.byteSize(), in, input.byteSize()))) {
+      throw bad(op, "output", output, "input", input, allowed);
+    }
+  }
+
+  /** Checks an operation with several outputs, several inputs or both; takes n log n steps. */
+  void require(OpType op, List<Tensor> outputs, List<Tensor> inputs, InPlace allowed) {
+    requireApart(op, "output", outputs);
+    List<Range> ranges = new ArrayList<>(outputs.size() + inputs.size());
+    IdentityHashMap<Object, Integer> arrays = new IdentityHashMap<>(0);
+    addRanges(ranges, true, outputs, arrays);
+    addRanges(ranges, false, inputs, arrays);
+    ranges.sort(BY_PLACE);
+    Farthest farthestOutput = new Farthest();
+    Farthest farthestInput = new Farthest();
+    int memory = 0;
+    for (Range range : ranges) {
+      if (range.memory != memory) {
+        memory = range.memory;
+        farthestOutput = new Farthest();
+        farthestInput = new Farthest();
+      }
+      Farthest others = range.isOutput ? farthestInput : farthestOutput;
+      Range clash = clash(range, others, allowed, outputs.size() == 1);
+      if (clash != null) {
+        throw bad(op, outputs, inputs, range, clash, allowed);
+      }
+      (range.isOutput ? farthestOutput : farthestInput).add(range);
+    }
+  }
+
+  /** Checks tensors that are written, each a part of an argument; takes n log n steps. */
+  void requireApart(OpType op, String argument, List<Tensor> tensors) {
+    if (tensors.size() < 2) {
+      return;
+    }
+    List<Range> ranges = new ArrayList<>(tensors.size());
+    IdentityHashMap<Object, Integer> arrays = new IdentityHashMap<>(0);
+    for (int i = 0; i < tensors.size(); i++) {
+      addRange(ranges, true, i, tensors.get(i), firstBytes(tensors.get(i)), arrays);
+    }
+    ranges.sort(BY_PLACE);
+    for (int i = 1; i < ranges.size(); i++) {
+      Range before = ranges.get(i - 1);
+      Range range = ranges.get(i);
+      if (range.memory == before.memory && range.from < before.to) {
+        int one = Math.min(before.index, range.index);
+        int other = Math.max(before.index, range.index);
+        throw bad(
+            op,
+            name(argument, tensors, one),
+            tensors.get(one),
+            name(argument, tensors, other),
+            tensors.get(other),
+            InPlace.NONE);
+      }
+    }
+  }
+
+  /** Returns the size of the elements that lie one after the other from the first on. */
+  private static long firstBytes(Tensor tensor) {
+    if (tensor.isContiguous()) {
+      return tensor.byteSize();
+    }
+    long[] strides = tensor.strides();
+    long count = 1;
+    for (int d = strides.length - 1; d >= 0; d--) {
+      if (tensor.size(d) > 1 && strides[d] != count) {
+        break;
+      }
+      count *= tensor.size(d);
+    }
+    return count * tensor.dtype().byteSize();
+  }
+
+  private static void addRanges(
+      List<Range> ranges,
+      boolean areOutputs,
+      List<Tensor> tensors,
+      IdentityHashMap<Object, Integer> arrays) {
+    for (int i = 0; i < tensors.size(); i++) {
+      Tensor tensor = tensors.get(i);
+      if (isRange(tensor)) {
+        addRange(ranges, areOutputs, i, tensor, tensor.byteSize(), arrays);
+      }
+    }
+  }
+
+  private static void addRange(
+      List<Range> ranges,
+      boolean isOutput,
+      int index,
+      Tensor tensor,
+      long bytes,
+      IdentityHashMap<Object, Integer> arrays) {
+    MemorySegment segment = tensor.segment();
+    Object array = segment.heapBase().orElse(null);
+    if (bytes > 0 && (segment.isNative() || array != null)) {
+      int memory = array == null ? 0 : arrays.computeIfAbsent(array, a -> arrays.size() + 1);
+      long from = segment.address();
+      ranges.add(new Range(isOutput, index, memory, from, from + bytes));
+    }
+  }
+
+  private @Nullable Range clash(
+      Range range, Farthest others, InPlace allowed, boolean singleOutput) {
+    if (isBad(range, others.first, allowed, singleOutput)) {
+      return others.first;
+    }
+    // A range has one partner at most: if the first one is that, the second one is not.
+    return isBad(range, others.second, allowed, singleOutput) ? others.second : null;
+  }
+
+  private boolean isBad(
+      Range range, @Nullable Range earlier, InPlace allowed, boolean singleOutput) {
+    if (earlier == null || earlier.to <= range.from) {
+      return false;
+    }
+    return switch (allowed) {
+      case NONE -> true;
+      case OWN_TENSOR -> {
+        Range listed = range.isOutput == singleOutput ? earlier : range;
+        yield listed.index != rank || range.from != earlier.from || range.to != earlier.to;
+      }
+      case OWN_PART ->
+          range.index != earlier.index
+              || !isPart(earlier.from, earlier.size(), range.from, range.size());
+    };
+  }
+
+  /** Tells whether the smaller of two ranges is this rank's part of the larger one. */
+  private boolean isPart(long from, long size, long otherFrom, long otherSize) {
+    return size >= otherSize
+        ? otherFrom == from + rank * otherSize
+        : from == otherFrom + rank * size;
+  }
+
+  private static boolean isRange(Tensor tensor) {
+    return tensor.isContiguous() && tensor.byteSize() > 0;
+  }
+
+  private static boolean sameMemory(MemorySegment one, MemorySegment other) {
+    if (one.isNative() || other.isNative()) {
+      return one.isNative() && other.isNative();
+    }
+    Object array = one.heapBase().orElse(null);
+    return array != null && array.equals(other.heapBase().orElse(null));
+  }
+
+  private IllegalArgumentException bad(
+      OpType op,
+      List<Tensor> outputs,
+      List<Tensor> inputs,
+      Range one,
+      Range other,
+      InPlace allowed) {
+    int out = one.isOutput ? one.index : other.index;
+    int in = one.isOutput ? other.index : one.index;
+    return bad(
+        op,
+        name("output", outputs, out),
+        outputs.get(out),
+        name("input", inputs, in),
+        inputs.get(in),
+        allowed);
+  }
+
+  private static String name(String side, List<Tensor> tensors, int index) {
+    return tensors.size() == 1 ? side : side + "s[" + index + "]";
+  }
+
+  private IllegalArgumentException bad(
+      OpType op, String oneName, Tensor one, String otherName, Tensor other, InPlace allowed) {
+    String exception =
+        switch (allowed) {
+          case NONE -> "";
+          case OWN_TENSOR -> ", except where one is exactly the other";
+          case OWN_PART -> ", except where one is exactly this rank's part of the other";
+        };
+    return checks.bad(
+        op,
+        oneName
+            + " ("
+            + one.describe()
+            + ") and "
+            + otherName
+            + " ("
+            + other.describe()
+            + ") must not share memory"
+            + exception);
+  }
+}

@@ -1,0 +1,72 @@
+package dev.tutti.runtime.group;
+
+import dev.tutti.Store;
+import dev.tutti.StoreException;
+import dev.tutti.runtime.rendezvous.StoreWait;
+import dev.tutti.spi.Backend;
+import dev.tutti.spi.Operation;
+import dev.tutti.spi.PeerLateException;
+import java.lang.System.Logger.Level;
+import java.util.List;
+import java.util.concurrent.TimeoutException;
+
+/**
+ * Is a barrier made of store keys that names the ranks that do not come, for backends without one
+ * of their own. Rank 0 waits for a key of each rank, then sets one for all; costs 2 round trips.
+ * Then it deletes the keys of the barrier before, which all have left who came to this one.
+ */
+final class StoreMonitoredBarrier implements Backend {
+  private static final String GO = "go";
+  private static final System.Logger LOG = System.getLogger(StoreMonitoredBarrier.class.getName());
+
+  private final Group group;
+  private final Store store;
+  private final StoreWait wait;
+
+  StoreMonitoredBarrier(Group group, Store store) {
+    this.group = group;
+    this.store = store;
+    this.wait = new StoreWait(group, store);
+  }
+
+  @Override
+  public void monitoredBarrier(Operation op, boolean waitAllRanks) throws TimeoutException {
+    long number = group.monitoredBarriers.incrementAndGet();
+    String prefix = prefix(number);
+    if (group.rank != 0) {
+      store.set(prefix + group.rank, "1");
+      if (!wait.await(List.of(prefix + GO), op.deadlineNanos())) {
+        throw new TimeoutException(
+            "this rank reached the monitored barrier, but rank 0 did not answer");
+      }
+      return;
+    }
+    List<Integer> missing = wait.awaitRanks(prefix, 1, op.deadlineNanos());
+    if (!missing.isEmpty()) {
+      missing = waitAllRanks ? missing : missing.subList(0, 1);
+      throw new PeerLateException(missing, "did not reach the monitored barrier in time");
+    }
+    store.set(prefix + GO, "1");
+    forget(prefix(number - 1));
+  }
+
+  private static String prefix(long number) {
+    return "monitored/" + number + "/";
+  }
+
+  private void forget(String prefix) {
+    try {
+      wait.keys(prefix, 1).forEach(store::deleteKey);
+      store.deleteKey(prefix + GO);
+    } catch (StoreException e) {
+      LOG.log(Level.DEBUG, "keys of a barrier stay in the store", e);
+    }
+  }
+
+  /** Does nothing: the group's failure ends the wait for keys. */
+  @Override
+  public void abort(Throwable cause) {}
+
+  @Override
+  public void close() {}
+}

@@ -1,0 +1,256 @@
+package dev.tutti.runtime.group;
+
+import dev.tutti.Capabilities;
+import dev.tutti.OpType;
+import dev.tutti.ProcessGroup;
+import dev.tutti.Store;
+import dev.tutti.StoreException;
+import dev.tutti.StoreSilentException;
+import dev.tutti.TuttiException;
+import dev.tutti.runtime.failure.Blame;
+import dev.tutti.runtime.failure.FailureEvent;
+import dev.tutti.runtime.failure.FailureEvent.Kind;
+import dev.tutti.runtime.failure.Failures;
+import dev.tutti.runtime.rendezvous.RankAgreement;
+import dev.tutti.runtime.rendezvous.StoreWait;
+import dev.tutti.spi.Backend;
+import dev.tutti.spi.PeerLateException;
+import java.nio.charset.StandardCharsets;
+import java.time.Duration;
+import java.util.ArrayList;
+import java.util.Comparator;
+import java.util.List;
+import java.util.Optional;
+import java.util.concurrent.CopyOnWriteArrayList;
+import java.util.function.Supplier;
+import java.util.stream.IntStream;
+
+/** Makes the groups that are parts of one group. */
+final class Subgroups {
+  private final Group group;
+  private final Job job;
+  private final List<ProcessGroup> children = new CopyOnWriteArrayList<>();
+  private int count;
+  private volatile boolean closing;
+
+  private record Member(int rank, int color, int key) {
+    static Member parse(int rank, byte[] answer) {
+      String[] parts = new String(answer, StandardCharsets.UTF_8).split(" ", 2);
+      return new Member(rank, Integer.parseInt(parts[0]), Integer.parseInt(parts[1]));
+    }
+  }
+
+  Subgroups(Group group, Job job) {
+    this.group = group;
+    this.job = job;
+  }
+
+  /**
+   * Counts calls of all ranks alike; groups of the group of all ranks get c10d's names "1", "2".
+   */
+  private synchronized String nextName() {
+    count++;
+    return group.name.equals("0") ? Integer.toString(count) : group.name + "." + count;
+  }
+
+  /** Tells whether a backend knows of ranks that answer nothing through the store. */
+  private boolean hasForeignRanks() {
+    return group.backends.values().stream().anyMatch(bound -> bound.backend().hasForeignRanks());
+  }
+
+  Optional<ProcessGroup> subgroup(List<Integer> ranks) {
+    if (hasForeignRanks() && !group.name.equals("0")) {
+      throw new UnsupportedOperationException(
+          "subgroup of group "
+              + group.name
+              + ", which has ranks of PyTorch: those make groups of the group of all ranks only");
+    }
+    long deadline = System.nanoTime() + group.timeoutNanos();
+    String name = nextName();
+    List<Integer> sorted = ranks.stream().sorted().toList();
+    if (group.size > 1 && !isAlone()) {
+      RankAgreement agreement = new RankAgreement(group, job);
+      orFail(
+          OpType.SUBGROUP,
+          () -> {
+            agreement.require(name, sorted, deadline);
+            return sorted;
+          });
+    }
+    return create(OpType.SUBGROUP, name, sorted, deadline);
+  }
+
+  Optional<ProcessGroup> split(int color, int key) {
+    if (hasForeignRanks()) {
+      throw new UnsupportedOperationException(
+          "split of group "
+              + group.name
+              + ": its ranks of PyTorch do not say their colors; subgroup(ranks) is their"
+              + " new_group");
+    }
+    long deadline = System.nanoTime() + group.timeoutNanos();
+    String name = nextName();
+    List<Member> all =
+        isAlone()
+            ? alone(color, key)
+            : orFail(
+                OpType.SPLIT,
+                () ->
+                    joining(
+                        "split number " + name,
+                        () -> exchange("split/" + name + "/", color, key, deadline)));
+    if (color < 0) {
+      return Optional.empty();
+    }
+    List<Integer> ranks =
+        all.stream()
+            .filter(member -> member.color == color)
+            .sorted(Comparator.comparingInt(Member::key).thenComparingInt(Member::rank))
+            .map(Member::rank)
+            .toList();
+    return create(OpType.SPLIT, name + "." + color, ranks, deadline);
+  }
+
+  /** Fails the group where a step through the store fails, since the others wait for this rank. */
+  private <T> T orFail(OpType type, Supplier<T> step) {
+    try {
+      return step.get();
+    } catch (StoreException e) {
+      if (e instanceof StoreSilentException) {
+        group.monitor.noteSilence();
+      }
+      Blame blame = Blame.of(e, -1, group.rank, group.monitor.serverOf(group.name));
+      group.failures.begin(
+          new FailureEvent(
+              group.name,
+              blame.kind(),
+              group.rank,
+              blame.rank(),
+              type,
+              0,
+              Duration.ZERO,
+              Failures.textOf(e)));
+      try {
+        group.failures.throwAgreed();
+      } catch (TuttiException agreed) {
+        agreed.addSuppressed(e);
+        throw agreed;
+      }
+      throw e;
+    }
+  }
+
+  private List<Member> exchange(String prefix, int color, int key, long deadline) {
+    long start = System.nanoTime();
+    Store store = job.groupStore(group.name);
+    StoreWait wait = new StoreWait(group, store);
+    wait.call(
+        deadline,
+        () -> {
+          store.set(prefix + group.rank, color + " " + key);
+          return prefix;
+        });
+    List<Integer> missing = wait.awaitRanks(prefix, 0, deadline);
+    if (!missing.isEmpty()) {
+      group.failures.begin(
+          new FailureEvent(
+              group.name,
+              Kind.TIMEOUT,
+              group.rank,
+              missing.size() == 1 ? missing.get(0) : -1,
+              OpType.SPLIT,
+              0,
+              Duration.ofNanos(System.nanoTime() - start),
+              PeerLateException.ranks(missing) + " did not come"));
+      group.failures.throwAgreed();
+    }
+    List<byte[]> answers = store.multiGet(wait.keys(prefix, 0), StoreWait.answerBy(deadline));
+    List<Member> members = new ArrayList<>();
+    for (int r = 0; r < answers.size(); r++) {
+      members.add(Member.parse(r, answers.get(r)));
+    }
+    return members;
+  }
+
+  /** Tells whether no backend reaches other ranks: then they are taken to do what this one does. */
+  private boolean isAlone() {
+    return group.backends.values().stream()
+        .noneMatch(bound -> bound.capabilities().has(Capabilities.Feature.REAL_RESULTS));
+  }
+
+  private List<Member> alone(int color, int key) {
+    return IntStream.range(0, group.size).mapToObj(r -> new Member(r, color, key)).toList();
+  }
+
+  private Optional<ProcessGroup> create(
+      OpType type, String name, List<Integer> ranks, long deadline) {
+    int rank = ranks.indexOf(group.rank);
+    if (rank < 0) {
+      pass(type, ranks, deadline);
+      return Optional.empty();
+    }
+    group.ensureUsable(type);
+    List<Integer> globalRanks = ranks.stream().map(group.globalRanks::get).toList();
+    Group created;
+    try {
+      created =
+          joining(
+              "the set-up of group " + name + " of ranks " + RankAgreement.text(ranks),
+              () ->
+                  job.createGroup(
+                      name, rank, globalRanks, group.timeout(), deadline, group, ranks));
+    } catch (RuntimeException e) {
+      throw orFailureOfGroup(type, e);
+    }
+    ProcessGroup child = new DefaultProcessGroup(created, job, children::remove);
+    children.add(child);
+    if (closing || group.isClosed()) {
+      // Closed meanwhile, perhaps too early to see this child.
+      child.close();
+      throw group.closed(type);
+    }
+    return Optional.of(child);
+  }
+
+  /** Makes a step that waits for the other ranks; says so to those that ask meanwhile. */
+  private <T> T joining(String what, Supplier<T> step) {
+    group.joining = what;
+    try {
+      return step.get();
+    } finally {
+      // Where the group failed meanwhile, the others are told what this rank was in.
+      if (!group.failures.isFailing()) {
+        group.joining = "";
+      }
+    }
+  }
+
+  /** Takes part in making a group of others, for backends whose ranks all have to. */
+  private void pass(OpType type, List<Integer> ranks, long deadline) {
+    for (Backend backend : Job.distinct(group.backends.values())) {
+      try {
+        backend.passSubgroup(ranks, deadline);
+      } catch (RuntimeException e) {
+        throw orFailureOfGroup(type, e);
+      }
+    }
+  }
+
+  /** Returns how this group failed meanwhile, if it did, else the exception. */
+  private RuntimeException orFailureOfGroup(OpType type, RuntimeException cause) {
+    try {
+      group.ensureUsable(type);
+      return cause;
+    } catch (TuttiException e) {
+      e.addSuppressed(cause);
+      return e;
+    }
+  }
+
+  void close() {
+    closing = true;
+    for (ProcessGroup child : children) {
+      child.close();
+    }
+  }
+}

@@ -1,0 +1,427 @@
+package dev.tutti.runtime.operation;
+
+import java.lang.invoke.MethodHandles;
+import java.lang.invoke.VarHandle;
+import java.util.ArrayDeque;
+import java.util.ArrayList;
+import java.util.List;
+import java.util.concurrent.TimeUnit;
+import java.util.concurrent.locks.Condition;
+import java.util.concurrent.locks.ReentrantLock;
+import java.util.function.Consumer;
+import java.util.function.LongConsumer;
+import org.jspecify.annotations.Nullable;
+
+/** Runs the collectives of a group one at a time, in the order in which they were issued. */
+public final class CollectiveQueue {
+  /*
+   * "gate" holds the number of operations issued, and two bits. While SHUT is clear nobody runs but
+   * perhaps one caller inline (INLINE is set), nothing is queued and nobody waits; then a caller enters
+   * and leaves by one compare-and-set, which also gives the number. All else shuts the gate first, under
+   * "lock", and opens it again when the lane is empty. Who finds the gate shut takes the lock: also the
+   * caller that entered while it was open, so those who wait hear that it leaves.
+   *
+   * Under the lock at most one runs: the caller of INLINE, or the thread that is "owner", a caller or the
+   * worker. Number and place in the order are given together, so that numbers follow the order. No code
+   * of users or backends runs under the lock.
+   *
+   * An operation may be queued on hold: it has its number and its place, but the worker waits with it
+   * until its issuer, who is telling listeners, releases it.
+   *
+   * "work" wakes the worker, "free" those who wait for a turn or for idleness. The worker starts with the
+   * first operation that needs it, and ends when it had nothing to do for a while or the lane stopped.
+   */
+  /** Is returned instead of a number when the operation must queue. */
+  public static final long TAKEN = 0;
+
+  /** Is returned instead of a number when the lane has stopped. */
+  public static final long STOPPED = -1;
+
+  private static final long IDLE_NANOS = TimeUnit.SECONDS.toNanos(10);
+
+  private static final long INLINE = 1;
+  private static final long SHUT = 2;
+  private static final int NUMBER_SHIFT = 2;
+  private static final VarHandle GATE;
+
+  static {
+    try {
+      GATE = MethodHandles.lookup().findVarHandle(CollectiveQueue.class, "gate", long.class);
+    } catch (ReflectiveOperationException e) {
+      throw new ExceptionInInitializerError(e);
+    }
+  }
+
+  private volatile long gate;
+
+  /** Is the thread of INLINE; others see any value but themselves. */
+  private @Nullable Thread inline;
+
+  private final ReentrantLock lock = new ReentrantLock();
+  private final Condition work = lock.newCondition();
+  private final Condition free = lock.newCondition();
+  private final ArrayDeque<Queued> queue = new ArrayDeque<>();
+  private final String threadName;
+  private final Consumer<GroupOperation> runner;
+  private @Nullable Thread owner;
+  private @Nullable Thread worker;
+  private int waiting;
+  private boolean stopped;
+
+  private static final class Queued {
+    final GroupOperation op;
+    @Nullable Thread heldBy;
+
+    Queued(GroupOperation op, @Nullable Thread heldBy) {
+      this.op = op;
+      this.heldBy = heldBy;
+    }
+  }
+
+  /**
+   * Creates a lane.
+   *
+   * @param threadName names the worker
+   * @param runner runs an operation; must not throw
+   */
+  public CollectiveQueue(String threadName, Consumer<GroupOperation> runner) {
+    this.threadName = threadName;
+    this.runner = runner;
+  }
+
+  /** Returns the number of operations issued. */
+  public long sequence() {
+    return gate >>> NUMBER_SHIFT;
+  }
+
+  /**
+   * Takes the next number and the lane if both are free now.
+   *
+   * @return the number, or {@link #TAKEN} or {@link #STOPPED}
+   */
+  public long tryEnter() {
+    long seen = gate;
+    if ((seen & (INLINE | SHUT)) == 0) {
+      long number = (seen >>> NUMBER_SHIFT) + 1;
+      if (GATE.compareAndSet(this, seen, number << NUMBER_SHIFT | INLINE)) {
+        inline = Thread.currentThread();
+        return number;
+      }
+    }
+    shut();
+    try {
+      return tryTake();
+    } finally {
+      unlock();
+    }
+  }
+
+  /**
+   * Waits for the lane, also when interrupted, and takes it with the next number.
+   *
+   * @return the number, or {@link #STOPPED}, or {@link #TAKEN} when the deadline comes first
+   */
+  public long enter(long deadlineNanos) {
+    boolean interrupted = Thread.interrupted();
+    shut();
+    try {
+      while (true) {
+        long number = tryTake();
+        if (number != TAKEN || System.nanoTime() - deadlineNanos >= 0) {
+          return number;
+        }
+        try {
+          boolean _ = awaitFreeUntil(deadlineNanos);
+        } catch (InterruptedException e) {
+          interrupted = true;
+        }
+      }
+    } finally {
+      unlock();
+      if (interrupted) {
+        Thread.currentThread().interrupt();
+      }
+    }
+  }
+
+  private long tryTake() {
+    if (stopped) {
+      return STOPPED;
+    }
+    if (isTaken() || !queue.isEmpty()) {
+      return TAKEN;
+    }
+    owner = Thread.currentThread();
+    return nextNumber();
+  }
+
+  private long nextNumber() {
+    return ((long) GATE.getAndAdd(this, 1L << NUMBER_SHIFT) >>> NUMBER_SHIFT) + 1;
+  }
+
+  /**
+   * Takes a number back that was given to the caller who holds the lane, if no other was given
+   * since: of an operation that was refused, so that it counts on this rank no more than on those
+   * without it. One that was queued keeps its number, as it depends on the threads what was issued
+   * behind it.
+   */
+  public void takeBack(long number) {
+    shut();
+    try {
+      boolean queued = Thread.currentThread().equals(worker);
+      if (!queued && sequence() == number && queue.isEmpty()) {
+        GATE.getAndAdd(this, -1L << NUMBER_SHIFT);
+      }
+    } finally {
+      unlock();
+    }
+  }
+
+  /** Gives the lane back after {@link #tryEnter} or {@link #enter}. */
+  public void exit() {
+    if (Thread.currentThread().equals(inline)) {
+      inline = null;
+      long seen = gate;
+      if ((seen & SHUT) == 0 && GATE.compareAndSet(this, seen, seen & ~INLINE)) {
+        return;
+      }
+      shut();
+      GATE.getAndBitwiseAnd(this, ~INLINE);
+    } else {
+      shut();
+      owner = null;
+    }
+    signalNext();
+    unlock();
+  }
+
+  private void signalNext() {
+    if (!queue.isEmpty()) {
+      work.signal();
+    } else if (!isTaken()) {
+      free.signalAll();
+    }
+  }
+
+  /** Takes the lock, and makes all others take it. */
+  private void shut() {
+    lock.lock();
+    GATE.getAndBitwiseOr(this, SHUT);
+  }
+
+  private void unlock() {
+    open();
+    lock.unlock();
+  }
+
+  /** Lets others do without the lock where nothing is left to do under it. */
+  private void open() {
+    if (owner == null && queue.isEmpty() && waiting == 0 && !stopped) {
+      GATE.getAndBitwiseAnd(this, ~SHUT);
+    }
+  }
+
+  /** Waits for a signal that there is work; false if none came for long. */
+  @SuppressWarnings("WaitNotInLoop") // the callers loop
+  private boolean awaitWork() throws InterruptedException {
+    open();
+    try {
+      return work.awaitNanos(IDLE_NANOS) > 0;
+    } finally {
+      GATE.getAndBitwiseOr(this, SHUT);
+    }
+  }
+
+  private boolean isTaken() {
+    return owner != null || (gate & INLINE) != 0;
+  }
+
+  /** Waits for a signal that the lane is free; false if the deadline has come. */
+  @SuppressWarnings("WaitNotInLoop") // the callers loop
+  private boolean awaitFreeUntil(long deadlineNanos) throws InterruptedException {
+    long left = deadlineNanos - System.nanoTime();
+    if (left <= 0) {
+      return false;
+    }
+    waiting++;
+    try {
+      free.awaitNanos(left);
+    } finally {
+      waiting--;
+    }
+    return true;
+  }
+
+  /**
+   * Issues an operation with the next number behind all others.
+   *
+   * @param issue is told the number; must not throw
+   * @param hold whether it waits for {@link #release}
+   * @return whether it is queued; false if the lane has stopped
+   */
+  public boolean enqueue(GroupOperation op, LongConsumer issue, boolean hold) {
+    shut();
+    try {
+      if (stopped) {
+        return false;
+      }
+      issue.accept(nextNumber());
+      queue.add(new Queued(op, hold ? Thread.currentThread() : null));
+      if (worker == null) {
+        worker = Thread.ofPlatform().daemon().name(threadName).start(this::work);
+      } else {
+        work.signal();
+      }
+      return true;
+    } finally {
+      unlock();
+    }
+  }
+
+  /** Lets an operation that was queued on hold have its turn. */
+  public void release(GroupOperation op) {
+    shut();
+    try {
+      for (Queued queued : queue) {
+        if (queued.op == op) {
+          queued.heldBy = null;
+        }
+      }
+      work.signal();
+    } finally {
+      unlock();
+    }
+  }
+
+  /** Tells whether the lane waits for the calling thread, which so must not wait for the lane. */
+  public boolean waitsForThisThread() {
+    shut();
+    try {
+      Thread self = Thread.currentThread();
+      boolean holds = self.equals(owner) || self.equals(inline);
+      for (Queued queued : queue) {
+        holds |= self.equals(queued.heldBy);
+      }
+      return holds;
+    } finally {
+      unlock();
+    }
+  }
+
+  /**
+   * Stops the lane as soon as nothing is queued and no other thread runs.
+   *
+   * @return whether it came to that before the deadline, or an interrupt
+   */
+  public boolean stopWhenIdle(long deadlineNanos) {
+    shut();
+    try {
+      while (!queue.isEmpty() || !isFree()) {
+        if (!awaitFreeUntil(deadlineNanos)) {
+          return false;
+        }
+      }
+      stopped = true;
+      work.signal();
+      return true;
+    } catch (InterruptedException e) {
+      Thread.currentThread().interrupt();
+      return false;
+    } finally {
+      unlock();
+    }
+  }
+
+  /** Waits until no other thread runs; false when the deadline comes first. */
+  public boolean awaitFree(long deadlineNanos) {
+    boolean interrupted = false;
+    shut();
+    try {
+      while (!isFree()) {
+        try {
+          if (!awaitFreeUntil(deadlineNanos)) {
+            return false;
+          }
+        } catch (InterruptedException e) {
+          interrupted = true;
+        }
+      }
+      return true;
+    } finally {
+      unlock();
+      if (interrupted) {
+        Thread.currentThread().interrupt();
+      }
+    }
+  }
+
+  private boolean isFree() {
+    Thread self = Thread.currentThread();
+    return (owner == null || self.equals(owner)) && ((gate & INLINE) == 0 || self.equals(inline));
+  }
+
+  /** Takes all queued operations out. */
+  public List<GroupOperation> drain() {
+    shut();
+    try {
+      List<GroupOperation> drained = new ArrayList<>(queue.size());
+      queue.forEach(queued -> drained.add(queued.op));
+      queue.clear();
+      signalNext();
+      return drained;
+    } finally {
+      unlock();
+    }
+  }
+
+  /** Takes no more operations, and takes the queued ones out. */
+  public List<GroupOperation> stop() {
+    shut();
+    try {
+      stopped = true;
+      work.signal();
+      free.signalAll();
+      return drain();
+    } finally {
+      unlock();
+    }
+  }
+
+  private void work() {
+    GroupOperation op = next();
+    while (op != null) {
+      runner.accept(op);
+      exit();
+      op = next();
+    }
+  }
+
+  /** Waits for an operation and takes the lane for it; null when the worker shall end. */
+  private @Nullable GroupOperation next() {
+    shut();
+    try {
+      while (true) {
+        Queued first = queue.peek();
+        if (first != null && !isTaken() && first.heldBy == null) {
+          queue.remove();
+          owner = Thread.currentThread();
+          return first.op;
+        }
+        boolean rested = false;
+        if (!stopped) {
+          try {
+            rested = !awaitWork();
+          } catch (InterruptedException e) {
+            continue;
+          }
+        }
+        if (queue.isEmpty() && (stopped || rested)) {
+          worker = null;
+          return null;
+        }
+      }
+    } finally {
+      unlock();
+    }
+  }
+}

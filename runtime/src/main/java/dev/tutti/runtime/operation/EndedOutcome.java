@@ -1,0 +1,11 @@
+package dev.tutti.runtime.operation;
+
+import dev.tutti.GroupListener.Outcome;
+import dev.tutti.TuttiException;
+import dev.tutti.WorkState;
+import java.time.Duration;
+import java.util.Optional;
+
+/** Describes the end of an operation. */
+record EndedOutcome(WorkState state, Duration duration, Optional<TuttiException> failure)
+    implements Outcome {}

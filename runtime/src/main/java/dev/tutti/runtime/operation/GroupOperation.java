@@ -1,0 +1,386 @@
+package dev.tutti.runtime.operation;
+
+import dev.tutti.GroupListener.OpEvent;
+import dev.tutti.OpType;
+import dev.tutti.StreamBlock;
+import dev.tutti.Tensor;
+import dev.tutti.TuttiException;
+import dev.tutti.WaitInterruptedException;
+import dev.tutti.Work;
+import dev.tutti.WorkState;
+import dev.tutti.runtime.group.Group;
+import dev.tutti.runtime.group.HostStaging;
+import dev.tutti.runtime.settings.Providers;
+import dev.tutti.spi.Backend;
+import dev.tutti.spi.Call;
+import dev.tutti.spi.DeviceEvent;
+import dev.tutti.spi.PeerLostException;
+import dev.tutti.spi.StreamBlockProvider;
+import java.time.Duration;
+import java.util.List;
+import java.util.Optional;
+import java.util.concurrent.CompletableFuture;
+import java.util.concurrent.TimeUnit;
+import org.jspecify.annotations.Nullable;
+
+/** Is one operation as its user sees it, with all that the group needs to run it. */
+public final class GroupOperation extends OperationState implements Work {
+  private static final long RECHECK_NANOS = TimeUnit.MILLISECONDS.toNanos(20);
+  private static final long SLICE_NANOS = TimeUnit.MILLISECONDS.toNanos(100);
+  private static final long POLL_NANOS = TimeUnit.MILLISECONDS.toNanos(10);
+  private static final long LEAST_POLL_NANOS = TimeUnit.MICROSECONDS.toNanos(100);
+  private static final int POLLS_WHILE_DOUBLED = 8;
+
+  private final @Nullable Backend backend;
+  private final @Nullable HostStaging staging;
+  private final boolean recorded;
+  private final @Nullable DeviceEvent callerEvent;
+  private @Nullable OpEvent event;
+  private boolean callerTells;
+  private boolean isEndFollowed;
+  private @Nullable CompletableFuture<List<Tensor>> future;
+
+  /** Is the place in the flight record, of an operation that has one from its issue on. */
+  public long flightPlace;
+
+  /**
+   * Creates an operation that a group reuses, with another call each time.
+   *
+   * @param recorded whether it has its place in the flight record from its issue on
+   */
+  GroupOperation(Group group, boolean recorded) {
+    super(group, new Call(OpType.UNKNOWN), List.of(), null);
+    this.backend = null;
+    this.staging = null;
+    this.recorded = recorded;
+    this.callerEvent = null;
+  }
+
+  /** Creates an operation for one life. */
+  public GroupOperation(Group group, OperationSpec spec) {
+    super(group, spec.staging().call(), spec.call().outputs(), spec.staging().finisher());
+    this.backend = spec.backend().backend();
+    this.staging = spec.staging();
+    this.recorded = true;
+    this.callerEvent = callerEvent(spec);
+  }
+
+  private static @Nullable DeviceEvent callerEvent(OperationSpec spec) {
+    if (spec.backend().isStreamOrdered()) {
+      return null;
+    }
+    Tensor first = spec.call().first();
+    return first == null || first.device().isCpu()
+        ? null
+        : spec.backend().backend().callerEvent(first.device());
+  }
+
+  @Override
+  public @Nullable DeviceEvent callerEvent() {
+    return callerEvent;
+  }
+
+  public void callBackend() throws Exception {
+    Backend target = backend;
+    HostStaging copies = staging;
+    if (target == null || copies == null) {
+      throw new AssertionError("an operation without a backend");
+    }
+    copies.copyIn();
+    target.run(this);
+  }
+
+  /**
+   * Makes listeners hear of its end.
+   *
+   * @param newEvent what they heard before
+   * @param newCallerTells whether the caller tells them, after {@link #takeEndForCaller}
+   * @return whether it has ended already, and nobody tells them but the caller of this method
+   */
+  public synchronized boolean tell(OpEvent newEvent, boolean newCallerTells) {
+    event = newEvent;
+    callerTells = newCallerTells;
+    return isEndFollowed;
+  }
+
+  /**
+   * Returns what listeners heard before, if the caller is to tell them of the end now; if it has
+   * not ended, whoever ends it tells them.
+   */
+  public synchronized @Nullable OpEvent takeEndForCaller() {
+    boolean now = callerTells && isEnded();
+    callerTells = false;
+    OpEvent taken = now ? event : null;
+    if (now) {
+      // Who ended it may not have looked yet whether to tell.
+      event = null;
+    }
+    return taken;
+  }
+
+  /** Frees what marks the caller's place in its stream, of an operation that was never issued. */
+  public void releaseCallerEvent() {
+    if (callerEvent != null) {
+      callerEvent.release();
+    }
+  }
+
+  @Override
+  void afterEnd(WorkState newState, @Nullable TuttiException cause) {
+    releaseCallerEvent();
+    if (backend == null) {
+      if (recorded) {
+        group.recorder.end(flightPlace, newState, System.nanoTime());
+      }
+      return;
+    }
+    OpEvent toTell;
+    CompletableFuture<List<Tensor>> toComplete;
+    synchronized (this) {
+      isEndFollowed = true;
+      toTell = callerTells ? null : event;
+      toComplete = future;
+    }
+    group.runner.ended(this, newState, cause, toTell);
+    if (toComplete != null) {
+      completeFuture(toComplete);
+    }
+  }
+
+  @Override
+  public OpType opType() {
+    return type();
+  }
+
+  @Override
+  public WorkState state() {
+    pollDevice();
+    return currentState();
+  }
+
+  @Override
+  public Optional<TuttiException> exception() {
+    pollDevice();
+    return isEnded() ? Optional.ofNullable(failure()) : Optional.empty();
+  }
+
+  @Override
+  public void await() {
+    await(true);
+  }
+
+  /** Waits for the end as {@link #await()} does, also when interrupted. */
+  public void awaitUninterrupted() {
+    await(false);
+  }
+
+  private void await(boolean endable) {
+    long until = deadlineNanos() + Watchdog.PERIOD_NANOS;
+    while (!awaitUntil(until, endable)) {
+      long now = System.nanoTime();
+      group.pending.checkDeadlines(now);
+      until = now + RECHECK_NANOS;
+    }
+    throwToWaiter();
+  }
+
+  @Override
+  public boolean await(Duration timeout) {
+    boolean ended = awaitUntil(Deadlines.in(timeout), true);
+    if (ended) {
+      throwToWaiter();
+    }
+    return ended;
+  }
+
+  /**
+   * Throws what failed the operation, with the frames of who waits, not of what thread ended it.
+   */
+  private void throwToWaiter() {
+    try {
+      throwIfFailed();
+    } catch (TuttiException e) {
+      e.setStackTrace(new Throwable().getStackTrace());
+      throw e;
+    }
+  }
+
+  /**
+   * Waits for the end, helping the backend along; false when the time comes first.
+   *
+   * @param endable whether an interrupt ends the wait
+   * @throws WaitInterruptedException if it does
+   */
+  boolean awaitUntil(long untilNanos, boolean endable) {
+    Backend progress = backend;
+    try {
+      if (deviceEvent() == null && progress != null && !isDone()) {
+        if (type().isPointToPoint()) {
+          awaitMessage(progress, untilNanos, endable);
+        } else if (callerEvent != null) {
+          parkUntilEnqueued(untilNanos, endable);
+        }
+      }
+      DeviceEvent device = deviceEvent();
+      if (device != null) {
+        awaitDevice(device, untilNanos, endable);
+      }
+    } catch (WaitInterruptedException e) {
+      throw e;
+    } catch (RuntimeException | LinkageError e) {
+      fail(e, PeerLostException.rankIn(e));
+    }
+    return parkUntilEnded(untilNanos, endable);
+  }
+
+  private void awaitMessage(Backend progress, long untilNanos, boolean endable) {
+    if (!endable) {
+      progress.await(this, untilNanos);
+      return;
+    }
+    // In slices, since an interrupt does not end the waits of backends.
+    long now = System.nanoTime();
+    do {
+      throwIfInterrupted();
+      progress.await(this, now + Math.min(untilNanos - now, SLICE_NANOS));
+      now = System.nanoTime();
+    } while (!isDone() && deviceEvent() == null && now - untilNanos < 0);
+  }
+
+  private void awaitDevice(DeviceEvent device, long untilNanos, boolean endable) {
+    // In slices, since an abort of the group ends the operation but not each device's wait.
+    for (long now = System.nanoTime(); !isDone() && now - untilNanos < 0; now = System.nanoTime()) {
+      if (endable) {
+        throwIfInterrupted();
+      }
+      device.awaitReached(now + Math.min(untilNanos - now, SLICE_NANOS));
+      pollDevice();
+    }
+  }
+
+  @Override
+  public void synchronize() {
+    synchronize(true);
+  }
+
+  /** Orders the caller's stream as {@link #synchronize()} does, also when interrupted. */
+  public void synchronizeUninterrupted() {
+    synchronize(false);
+  }
+
+  private void synchronize(boolean endable) {
+    if (callerEvent != null) {
+      awaitEnqueued(endable);
+    }
+    DeviceEvent pending = deviceEvent();
+    if (pending == null) {
+      await(endable);
+      return;
+    }
+    throwIfFailed();
+    pending.orderCurrentStream();
+  }
+
+  /** Waits until a thread of the group has done its part, and the device has to do the rest. */
+  private void awaitEnqueued(boolean endable) {
+    long until = deadlineNanos() + Watchdog.PERIOD_NANOS;
+    while (!parkUntilEnqueued(until, endable)) {
+      long now = System.nanoTime();
+      group.pending.checkDeadlines(now);
+      until = now + RECHECK_NANOS;
+    }
+  }
+
+  @Override
+  synchronized boolean isFollowed() {
+    return future != null;
+  }
+
+  /**
+   * Returns how long the watchdog may wait before it looks at the device again: an eighth of what
+   * the operation has taken, within limits, where somebody is to hear of the end at once.
+   */
+  long pollNanos(long nowNanos) {
+    return isFollowed()
+        ? Math.clamp((nowNanos - issuedNanos()) / POLLS_WHILE_DOUBLED, LEAST_POLL_NANOS, POLL_NANOS)
+        : POLL_NANOS;
+  }
+
+  @Override
+  public void blockCurrentStream() {
+    DeviceEvent pending = deviceEvent();
+    if (pending != null) {
+      pending.orderCurrentStream();
+      return;
+    }
+    block(Providers.streamBlock());
+  }
+
+  @Override
+  public void blockCurrentStream(String deviceType) {
+    StreamBlockProvider provider = Providers.streamBlock(deviceType);
+    BoundBackend bound = group.backends.get(deviceType);
+    DeviceEvent pending = bound != null && bound.backend() == backend ? deviceEvent() : null;
+    if (pending != null) {
+      pending.orderCurrentStream();
+      return;
+    }
+    block(provider);
+  }
+
+  private void block(StreamBlockProvider provider) {
+    // The future is asked for first: a work that has none must not leave the stream blocked.
+    CompletableFuture<List<Tensor>> done = toCompletableFuture();
+    StreamBlock block = provider.block(Duration.ZERO);
+    CompletableFuture<List<Tensor>> _ = done.whenComplete((tensors, error) -> block.close());
+  }
+
+  @Override
+  public CompletableFuture<List<Tensor>> toCompletableFuture() {
+    CompletableFuture<List<Tensor>> own;
+    boolean done;
+    synchronized (this) {
+      if (future == null) {
+        future = new CompletableFuture<>();
+      }
+      own = future;
+      done = isEnded();
+    }
+    if (done) {
+      completeFuture(own);
+    } else if (deviceEvent() != null) {
+      Watchdog.expect(System.nanoTime());
+    }
+    // One of their own, for users may cancel what they get; copy() would wrap what happened.
+    CompletableFuture<List<Tensor>> given = new CompletableFuture<>();
+    CompletableFuture<List<Tensor>> _ =
+        own.whenComplete(
+            (tensors, error) -> {
+              if (error == null) {
+                given.complete(tensors);
+              } else {
+                given.completeExceptionally(error);
+              }
+            });
+    return given;
+  }
+
+  private void completeFuture(CompletableFuture<List<Tensor>> target) {
+    group.runCallback(
+        () -> {
+          TuttiException cause = failure();
+          if (cause == null) {
+            target.complete(result());
+          } else {
+            target.completeExceptionally(cause);
+          }
+        });
+  }
+
+  @Override
+  public void abort() {
+    if (!isEnded()) {
+      group.abort(type().label() + " #" + sequenceNumber() + " was aborted by its work");
+    }
+  }
+}

@@ -1,0 +1,104 @@
+package dev.tutti.runtime.operation;
+
+import dev.tutti.GroupListener;
+import dev.tutti.GroupListener.OpEvent;
+import dev.tutti.GroupListener.Outcome;
+import dev.tutti.Registration;
+import dev.tutti.TuttiException;
+import dev.tutti.WorkState;
+import java.lang.System.Logger.Level;
+import java.time.Duration;
+import java.util.Optional;
+import java.util.concurrent.CopyOnWriteArrayList;
+import java.util.concurrent.atomic.AtomicBoolean;
+import java.util.concurrent.atomic.AtomicLong;
+import java.util.function.Consumer;
+import org.jspecify.annotations.Nullable;
+
+/** Calls the listeners of a group, and keeps what they throw away from it. */
+public final class Listeners implements AutoCloseable {
+  private static final System.Logger LOG = System.getLogger(Listeners.class.getName());
+
+  private final String group;
+  private final int rank;
+  private final CopyOnWriteArrayList<GroupListener> listeners = new CopyOnWriteArrayList<>();
+  private final AtomicLong ids = new AtomicLong();
+  private final SerialCallbacks thread;
+
+  public Listeners(String group, int rank) {
+    this.group = group;
+    this.rank = rank;
+    this.thread = new SerialCallbacks("tutti-cb-" + group + "-" + rank);
+  }
+
+  public boolean isEmpty() {
+    return listeners.isEmpty();
+  }
+
+  public Registration add(GroupListener listener) {
+    listeners.add(listener);
+    AtomicBoolean removed = new AtomicBoolean();
+    return () -> {
+      if (removed.compareAndSet(false, true)) {
+        listeners.remove(listener);
+      }
+    };
+  }
+
+  /** Describes an operation that was issued; null if nobody listens. */
+  @Nullable
+  public OpEvent event(OperationSpec spec, long sequence) {
+    return listeners.isEmpty()
+        ? null
+        : new IssuedEvent(
+            ids.incrementAndGet(),
+            group,
+            rank,
+            spec.call().type(),
+            sequence,
+            spec.async(),
+            spec.call().root(),
+            spec.call().inputs(),
+            spec.call().outputs());
+  }
+
+  /** Tells of an issued operation, on this thread. */
+  public void before(OpEvent event) {
+    call(listener -> listener.before(event));
+  }
+
+  /** Tells of the end of an operation, on this thread. */
+  public void after(
+      OpEvent event, WorkState state, Duration took, @Nullable TuttiException failure) {
+    Outcome outcome = new EndedOutcome(state, took, Optional.ofNullable(failure));
+    call(listener -> listener.after(event, outcome));
+  }
+
+  /** Tells of the end of an operation, on the listeners' thread. */
+  public void afterLater(
+      OpEvent event, WorkState state, Duration took, @Nullable TuttiException failure) {
+    thread.add(() -> after(event, state, took, failure));
+  }
+
+  /** Tells of the end of the group, on the listeners' thread. */
+  public void failed(TuttiException cause) {
+    if (!listeners.isEmpty()) {
+      thread.add(() -> call(listener -> listener.failed(cause)));
+    }
+  }
+
+  private void call(Consumer<GroupListener> method) {
+    for (GroupListener listener : listeners) {
+      try {
+        method.accept(listener);
+      } catch (Throwable t) {
+        LOG.log(Level.WARNING, "rank " + rank + ", group " + group + ": a listener failed", t);
+      }
+    }
+  }
+
+  @Override
+  public void close() {
+    thread.close();
+  }
+}

@@ -1,0 +1,446 @@
+package dev.tutti.runtime.operation;
+
+import dev.tutti.CollectiveException;
+import dev.tutti.OpType;
+import dev.tutti.Tensor;
+import dev.tutti.TuttiException;
+import dev.tutti.WaitInterruptedException;
+import dev.tutti.WorkState;
+import dev.tutti.runtime.failure.Failures;
+import dev.tutti.runtime.group.Group;
+import dev.tutti.spi.Call;
+import dev.tutti.spi.DeviceEvent;
+import dev.tutti.spi.Operation;
+import dev.tutti.spi.PeerLostException;
+import java.time.Duration;
+import java.util.List;
+import java.util.concurrent.TimeUnit;
+import org.jspecify.annotations.Nullable;
+
+/** Is the state machine of one operation, and the operation as its backend sees it. */
+public abstract class OperationState implements Operation {
+  /*
+   * The state is guarded by this object's monitor; "state" is volatile for reads without it. Whoever
+   * ends the operation first moves the state to final while it holds the monitor, so that later ends
+   * see it and do nothing. Before that a success runs the finisher (copies results back into the
+   * caller's tensors), still inside the monitor: a waiter that sees COMPLETED sees the results, and
+   * nobody else can end the operation in between.
+   *
+   * A failure ends the operation in two steps. fail() sets "reported", which to the backend is the
+   * end: isDone() is true, parkUntilDone() returns, a later complete() does nothing. The state becomes
+   * final when the group knows the first failure of all ranks, and with it what to throw.
+   *
+   * An instance may be issued again once it ended; the group does so with the one that it keeps for
+   * synchronous calls on the caller's thread, which is never handed out. To read the clock costs as much
+   * as a quarter of a small all-reduce in shared memory, so that one is timed from when somebody asks for
+   * its deadline, as a backend does that has to wait; until then "deadlineNanos" is 0.
+   */
+  final Group group;
+  private final Call call;
+  private long sequence;
+  private long issuedNanos;
+  private volatile long endedNanos;
+  private volatile long deadlineNanos;
+  private volatile WorkState state = WorkState.QUEUED;
+  private volatile @Nullable Throwable reported;
+  private volatile @Nullable DeviceEvent deviceEvent;
+  private @Nullable TuttiException failure;
+  private List<Tensor> result;
+  private int sourceRank;
+  private @Nullable Runnable finisher;
+  private boolean waited;
+  private @Nullable String path;
+
+  OperationState(Group group, Call call, List<Tensor> result, @Nullable Runnable finisher) {
+    this.group = group;
+    this.call = call;
+    this.result = result;
+    this.sourceRank = call.type() == OpType.RECV ? call.root() : -1;
+    this.finisher = finisher;
+  }
+
+  /** Starts a life as an issued operation. */
+  public final void issue(
+      long newSequence, long nowNanos, long newDeadlineNanos, WorkState newState) {
+    sequence = newSequence;
+    issuedNanos = nowNanos;
+    endedNanos = 0;
+    deadlineNanos = newDeadlineNanos;
+    failure = null;
+    reported = null;
+    deviceEvent = null;
+    path = null;
+    state = newState;
+  }
+
+  /** Starts a life as an operation that runs on this thread and is not timed yet. */
+  public final void issueUntimed(long newSequence) {
+    sequence = newSequence;
+    // Each of these costs as much as a small copy where it is not needed.
+    if (deadlineNanos != 0) {
+      deadlineNanos = 0;
+    }
+    if (endedNanos != 0) {
+      endedNanos = 0;
+    }
+    if (reported != null || deviceEvent != null) {
+      reported = null;
+      deviceEvent = null;
+    }
+    failure = null;
+    path = null;
+    state = WorkState.RUNNING;
+  }
+
+  /** Says that it starts to run; false if it ended before. */
+  public final synchronized boolean run() {
+    if (isEnded()) {
+      return false;
+    }
+    state = WorkState.RUNNING;
+    return true;
+  }
+
+  /** Follows the end of the operation, outside of its monitor. */
+  abstract void afterEnd(WorkState newState, @Nullable TuttiException cause);
+
+  @Override
+  public final Call call() {
+    return call;
+  }
+
+  @Override
+  public final long sequenceNumber() {
+    return sequence;
+  }
+
+  @Override
+  public final long deadlineNanos() {
+    long deadline = deadlineNanos;
+    return deadline == 0 ? startClock() : deadline;
+  }
+
+  private long startClock() {
+    long now = System.nanoTime();
+    long deadline = (now + group.timeoutNanos()) | 1;
+    issuedNanos = now;
+    deadlineNanos = deadline;
+    Watchdog.expect(deadline);
+    return deadline;
+  }
+
+  /**
+   * Returns the deadline, or 0 if the operation is not timed yet; for threads that only watch it.
+   */
+  final long knownDeadlineNanos() {
+    return deadlineNanos;
+  }
+
+  /** Returns the tag of a message. */
+  public final int tag() {
+    return call.tag();
+  }
+
+  /** Returns the other rank of a message; -1 for all else, and for a receive from any rank. */
+  public final int peer() {
+    return type().isPointToPoint() ? call.root() : -1;
+  }
+
+  /** Returns the time from issue to end, or to now; zero if it is not timed. */
+  public final Duration duration() {
+    return deadlineNanos == 0 ? Duration.ZERO : Duration.ofNanos(endNanos() - issuedNanos);
+  }
+
+  /** Returns when it was issued; 0 if it is not timed. */
+  public final long issuedNanos() {
+    return deadlineNanos == 0 ? 0 : issuedNanos;
+  }
+
+  /** Returns when it ended, or now if it has not. */
+  public final long endNanos() {
+    long end = endedNanos;
+    return end == 0 ? System.nanoTime() : end;
+  }
+
+  /** Returns the state, without a look at the device. */
+  public final WorkState currentState() {
+    return state;
+  }
+
+  /** Tells whether the state is final. */
+  public final boolean isEnded() {
+    return state.isFinal();
+  }
+
+  @Override
+  public final boolean isDone() {
+    return isEnded() || reported != null;
+  }
+
+  @Override
+  public final void complete() {
+    end(WorkState.COMPLETED, null, -1, null);
+  }
+
+  @Override
+  public final void completeFrom(int newSourceRank) {
+    end(WorkState.COMPLETED, null, newSourceRank, null);
+  }
+
+  @Override
+  public final void completeWith(List<Tensor> newResult) {
+    end(WorkState.COMPLETED, null, -1, newResult);
+  }
+
+  @Override
+  public final void fail(Throwable cause, int failedRank) {
+    synchronized (this) {
+      if (isDone()) {
+        return;
+      }
+      report(cause);
+    }
+    group.failures.operationFailed(this, cause, failedRank);
+  }
+
+  private void report(Throwable cause) {
+    reported = cause;
+    if (waited) {
+      notifyAll();
+    }
+  }
+
+  /** Returns what the backend reported by {@link #fail}, if anything. */
+  public final @Nullable Throwable reported() {
+    return reported;
+  }
+
+  /** Ends it without success; false if it ended before. */
+  public final boolean endFailed(WorkState newState, TuttiException cause) {
+    return end(newState, cause, -1, null);
+  }
+
+  private boolean end(
+      WorkState newState,
+      @Nullable TuttiException cause,
+      int newSourceRank,
+      @Nullable List<Tensor> newResult) {
+    Throwable unfinished = null;
+    synchronized (this) {
+      if (isEnded() || (newState == WorkState.COMPLETED && reported != null)) {
+        return false;
+      }
+      if (newState == WorkState.COMPLETED) {
+        if (newResult != null) {
+          result = newResult;
+        }
+        if (newSourceRank >= 0) {
+          sourceRank = newSourceRank;
+        }
+        unfinished = finish();
+      }
+      finisher = null;
+      if (unfinished == null) {
+        failure = cause;
+        if (deadlineNanos != 0) {
+          endedNanos = System.nanoTime();
+        }
+        state = newState;
+        if (waited) {
+          notifyAll();
+        }
+      } else {
+        report(unfinished);
+      }
+    }
+    if (unfinished != null) {
+      group.failures.operationFailed(this, unfinished, -1);
+      return false;
+    }
+    afterEnd(newState, cause);
+    return true;
+  }
+
+  /** Runs the finisher; returns what it threw, as where the user freed the memory meanwhile. */
+  private @Nullable Throwable finish() {
+    Runnable last = finisher;
+    if (last != null) {
+      try {
+        last.run();
+      } catch (Throwable t) {
+        return t;
+      }
+    }
+    return null;
+  }
+
+  @Override
+  public final void enqueued(DeviceEvent newEvent) {
+    deviceEvent = newEvent;
+    if (type().isPointToPoint() || callerEvent() != null) {
+      wakeForDevice();
+    }
+  }
+
+  /** Wakes who waits for what was not on the device yet, to wait for the device now. */
+  private synchronized void wakeForDevice() {
+    if (waited) {
+      notifyAll();
+    }
+    if (isFollowed()) {
+      Watchdog.expect(System.nanoTime());
+    }
+  }
+
+  /** Tells whether somebody is to hear of the end at once. */
+  boolean isFollowed() {
+    return false;
+  }
+
+  @Override
+  public final void took(String newPath) {
+    path = newPath;
+  }
+
+  /** Returns the path that it took, once its backend said so. */
+  public final @Nullable String path() {
+    return path;
+  }
+
+  public final @Nullable DeviceEvent deviceEvent() {
+    return deviceEvent;
+  }
+
+  /** Ends it if the device is done. */
+  final void pollDevice() {
+    DeviceEvent pending = deviceEvent;
+    if (pending == null || isDone()) {
+      return;
+    }
+    try {
+      if (pending.isReached()) {
+        complete();
+      }
+    } catch (RuntimeException | LinkageError e) {
+      fail(e, -1);
+    }
+  }
+
+  @Override
+  public final @Nullable TuttiException failure() {
+    synchronized (this) {
+      if (failure != null) {
+        return failure;
+      }
+    }
+    Throwable cause = reported;
+    if (cause == null || cause instanceof TuttiException) {
+      return (TuttiException) cause;
+    }
+    int blamed = PeerLostException.rankIn(cause);
+    return new CollectiveException(
+        Failures.textOf(cause), group.describe(this, blamed, blamed), cause);
+  }
+
+  @Override
+  public final void throwIfFailed() {
+    TuttiException cause = isDone() && state != WorkState.COMPLETED ? failure() : null;
+    if (cause != null) {
+      throw cause;
+    }
+  }
+
+  @Override
+  public final boolean parkUntilDone(long untilNanos) {
+    return park(untilNanos, false, false);
+  }
+
+  /**
+   * Parks the calling thread until the backend has done its part or a time is reached.
+   *
+   * @param endable whether an interrupt ends the wait
+   * @throws WaitInterruptedException if it does
+   */
+  final boolean parkUntilEnqueued(long untilNanos, boolean endable) {
+    return park(untilNanos, false, endable);
+  }
+
+  /**
+   * Parks the calling thread until the state is final or a time is reached.
+   *
+   * @param endable whether an interrupt ends the wait
+   * @throws WaitInterruptedException if it does
+   */
+  final boolean parkUntilEnded(long untilNanos, boolean endable) {
+    return isEnded() || park(untilNanos, true, endable);
+  }
+
+  private synchronized boolean park(long untilNanos, boolean untilEnded, boolean endable) {
+    boolean interrupted = false;
+    waited = true;
+    try {
+      while (untilEnded ? !isEnded() : !isDone() && deviceEvent == null) {
+        long left = untilNanos - System.nanoTime();
+        if (left <= 0) {
+          return false;
+        }
+        try {
+          TimeUnit.NANOSECONDS.timedWait(this, Math.max(left, 1_000));
+        } catch (InterruptedException e) {
+          interrupted = true;
+          if (endable) {
+            throw interrupted(e);
+          }
+        }
+      }
+      return true;
+    } finally {
+      if (interrupted) {
+        Thread.currentThread().interrupt();
+      }
+    }
+  }
+
+  /** Throws if the calling thread is interrupted. */
+  final void throwIfInterrupted() {
+    if (Thread.currentThread().isInterrupted()) {
+      throw interrupted(null);
+    }
+  }
+
+  private WaitInterruptedException interrupted(@Nullable InterruptedException cause) {
+    return new WaitInterruptedException(
+        "the wait of rank %d/%d for %s #%d of group %s was interrupted; the operation is running"
+            .formatted(group.rank, group.size, type().label(), sequence, group.name),
+        cause);
+  }
+
+  /**
+   * Returns the tensors that hold the result.
+   *
+   * @throws IllegalStateException if the operation has not completed
+   */
+  public final synchronized List<Tensor> result() {
+    if (state != WorkState.COMPLETED) {
+      throw new IllegalStateException(
+          type().label() + " #" + sequence + " is " + state + ", it has no result");
+    }
+    return result;
+  }
+
+  /**
+   * Returns the rank that a completed receive got its data from.
+   *
+   * @throws IllegalStateException if the operation is no receive or has not completed
+   */
+  public final synchronized int sourceRank() {
+    if (type() != OpType.RECV && type() != OpType.RECV_ANY_SOURCE) {
+      throw new IllegalStateException(type().label() + " is no receive, it has no source rank");
+    }
+    if (state != WorkState.COMPLETED) {
+      throw new IllegalStateException(
+          type().label() + " #" + sequence + " is " + state + ", its source is not known");
+    }
+    return sourceRank;
+  }
+}

@@ -1,0 +1,216 @@
+package dev.tutti.runtime.operation;
+
+import dev.tutti.WaitInterruptedException;
+import dev.tutti.WorkState;
+import dev.tutti.runtime.group.Group;
+import dev.tutti.runtime.group.Job;
+import dev.tutti.spi.Backend;
+import java.util.ArrayList;
+import java.util.Comparator;
+import java.util.List;
+import java.util.Set;
+import java.util.concurrent.ConcurrentHashMap;
+import java.util.concurrent.TimeUnit;
+import java.util.concurrent.TimeoutException;
+import java.util.stream.Collectors;
+import org.jspecify.annotations.Nullable;
+
+/** Holds the operations of a group that have not ended, and watches their deadlines. */
+public final class PendingOperations implements Watchdog.Watched {
+  /*
+   * An operation is added after it was issued, so that who finds it here finds its deadline; then the
+   * watchdog is told to expect that deadline.
+   *
+   * The operation that the group reuses for calls on their callers' threads is always here, and pending
+   * while its state says so. It may be issued anew while the watchdog looks at it; what the watchdog
+   * found counts only if the number is still the same after the look at the state. As long as that
+   * operation is not timed, it counts from when the watchdog saw it first.
+   *
+   * An operation that a thread executes gets more grace: its backend keeps the deadline itself and
+   * knows better what is missing.
+   */
+  private static final long GRACE_NANOS = TimeUnit.MILLISECONDS.toNanos(50);
+  private static final long BACKEND_GRACE_NANOS = TimeUnit.MILLISECONDS.toNanos(500);
+  private static final long STUCK_NANOS = TimeUnit.SECONDS.toNanos(10);
+  private static final int SHOWN = 3;
+  private static final long POLL_NANOS = TimeUnit.MILLISECONDS.toNanos(10);
+
+  private final Group group;
+  private final Set<GroupOperation> operations = ConcurrentHashMap.newKeySet();
+  private long seenNumber;
+  private long seenNanos;
+
+  /** Is the operation that the group reuses for synchronous calls on their callers' threads. */
+  public final GroupOperation inline;
+
+  /** Holds the stream-ordered collectives whose callers got no work. */
+  public final StreamOperations onStream;
+
+  public PendingOperations(Group group) {
+    this.group = group;
+    this.inline = new GroupOperation(group, false);
+    this.onStream = new StreamOperations(group);
+  }
+
+  /** Adds an issued operation. */
+  public void add(GroupOperation op) {
+    operations.add(op);
+    Watchdog.expect(op.deadlineNanos());
+  }
+
+  public void remove(GroupOperation op) {
+    operations.remove(op);
+  }
+
+  /** Returns the collective that runs on its caller's thread, if there is one. */
+  @Nullable
+  public GroupOperation running() {
+    return inline.currentState() == WorkState.RUNNING ? inline : null;
+  }
+
+  /**
+   * Lists what has not ended: first a collective that runs on its caller's thread, then the rest.
+   */
+  public List<RankProgress.Pending> describe() {
+    List<RankProgress.Pending> all = new ArrayList<>();
+    GroupOperation running = running();
+    if (running != null) {
+      all.add(describe(running));
+    }
+    describe(onStream.pending(), all);
+    describe(operations, all);
+    return all;
+  }
+
+  /** Names the first of what has not ended, to follow a text; empty if all has. */
+  public String summary() {
+    List<RankProgress.Pending> all = describe();
+    if (all.isEmpty()) {
+      return "";
+    }
+    String first =
+        all.stream()
+            .sorted(Comparator.comparingLong(RankProgress.Pending::sequence))
+            .limit(SHOWN)
+            .map(RankProgress.Pending::describe)
+            .collect(Collectors.joining("; "));
+    int more = all.size() - SHOWN;
+    return ": " + first + (more > 0 ? " and " + more + " more" : "");
+  }
+
+  private static void describe(Iterable<GroupOperation> some, List<RankProgress.Pending> all) {
+    for (GroupOperation op : some) {
+      all.add(describe(op));
+    }
+  }
+
+  private static RankProgress.Pending describe(GroupOperation op) {
+    return new RankProgress.Pending(op.type(), op.sequenceNumber(), op.peer(), op.tag());
+  }
+
+  /** Ends the messages and what a device works on; what a thread executes ends by its backend. */
+  public void endUnattended() {
+    for (GroupOperation op : onStream.pending()) {
+      if (op.deviceEvent() != null) {
+        group.endFailed(op);
+      }
+    }
+    for (GroupOperation op : operations) {
+      if (op.type().isPointToPoint() || op.deviceEvent() != null) {
+        group.endFailed(op);
+      }
+    }
+  }
+
+  /** Ends all. */
+  public void endAll() {
+    onStream.pending().forEach(group::endFailed);
+    operations.forEach(group::endFailed);
+  }
+
+  /** Waits until all have ended; false when the deadline or an interrupt comes first. */
+  public boolean await(long deadlineNanos) {
+    return await(onStream.pending(), deadlineNanos) && await(operations, deadlineNanos);
+  }
+
+  private static boolean await(Iterable<GroupOperation> all, long deadlineNanos) {
+    for (GroupOperation op : all) {
+      try {
+        if (!op.awaitUntil(deadlineNanos, true)) {
+          return false;
+        }
+      } catch (WaitInterruptedException e) {
+        return false;
+      }
+    }
+    return true;
+  }
+
+  @Override
+  public long checkDeadlines(long nowNanos) {
+    long next = nowNanos + Math.min(Watchdog.PERIOD_NANOS, group.timeoutNanos());
+    for (GroupOperation op : operations) {
+      if (op.deviceEvent() != null) {
+        op.pollDevice();
+        next = Math.min(next, nowNanos + op.pollNanos(nowNanos));
+      }
+      next = check(op, nowNanos, next);
+    }
+    onStream.reclaim();
+    for (GroupOperation op : onStream.pending()) {
+      next = check(op, nowNanos, Math.min(next, nowNanos + POLL_NANOS));
+    }
+    next = checkInline(nowNanos, next);
+    group.failures.checkOverdue(nowNanos);
+    return next;
+  }
+
+  private synchronized long checkInline(long nowNanos, long next) {
+    long number = inline.sequenceNumber();
+    if (inline.currentState() != WorkState.RUNNING) {
+      seenNumber = 0;
+      return next;
+    }
+    if (number != seenNumber) {
+      seenNumber = number;
+      seenNanos = nowNanos;
+    }
+    long known = inline.knownDeadlineNanos();
+    long deadline = known == 0 ? seenNanos + group.timeoutNanos() : known;
+    if (inline.sequenceNumber() != number || inline.knownDeadlineNanos() != known) {
+      return next;
+    }
+    return checkLimit(inline, deadline + BACKEND_GRACE_NANOS, nowNanos, next);
+  }
+
+  private long check(GroupOperation op, long nowNanos, long next) {
+    WorkState state = op.currentState();
+    if (state.isFinal()) {
+      return next;
+    }
+    boolean executed =
+        state == WorkState.RUNNING && !op.type().isPointToPoint() && op.deviceEvent() == null;
+    return checkLimit(
+        op, op.deadlineNanos() + (executed ? BACKEND_GRACE_NANOS : GRACE_NANOS), nowNanos, next);
+  }
+
+  private long checkLimit(GroupOperation op, long limit, long nowNanos, long next) {
+    if (nowNanos - limit < 0) {
+      return limit - next < 0 ? limit : next;
+    }
+    group.failures.operationFailed(op, new TimeoutException(timeoutText(op)), -1);
+    if (nowNanos - limit > STUCK_NANOS) {
+      group.endFailed(op);
+    }
+    return next;
+  }
+
+  private String timeoutText(GroupOperation op) {
+    StringBuilder text = new StringBuilder("the operation did not end in time");
+    for (Backend backend : Job.distinct(group.backends.values())) {
+      String cause = backend.likelyCause(op);
+      text.append(cause.isEmpty() ? "" : "; ").append(cause);
+    }
+    return text.toString();
+  }
+}

@@ -1,0 +1,36 @@
+package dev.tutti.runtime.operation;
+
+import java.util.concurrent.ExecutorService;
+import java.util.concurrent.LinkedBlockingQueue;
+import java.util.concurrent.ThreadPoolExecutor;
+import java.util.concurrent.TimeUnit;
+
+/**
+ * Runs callbacks of users one after the other, on a thread that exists only while there are some.
+ */
+final class SerialCallbacks implements AutoCloseable {
+  private final ExecutorService executor;
+
+  SerialCallbacks(String threadName) {
+    ThreadPoolExecutor pool =
+        new ThreadPoolExecutor(
+            1,
+            1,
+            1,
+            TimeUnit.SECONDS,
+            new LinkedBlockingQueue<>(),
+            task -> Thread.ofPlatform().daemon().name(threadName).unstarted(task),
+            new ThreadPoolExecutor.DiscardPolicy());
+    pool.allowCoreThreadTimeOut(true);
+    executor = pool;
+  }
+
+  void add(Runnable callback) {
+    executor.execute(callback);
+  }
+
+  @Override
+  public void close() {
+    executor.shutdown();
+  }
+}

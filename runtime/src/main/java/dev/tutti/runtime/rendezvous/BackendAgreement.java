@@ -1,0 +1,71 @@
+package dev.tutti.runtime.rendezvous;
+
+import dev.tutti.RendezvousException;
+import dev.tutti.Store;
+import dev.tutti.runtime.settings.RuntimeSettings;
+import dev.tutti.spi.BackendProvider;
+import java.nio.charset.StandardCharsets;
+import java.util.Map;
+import java.util.TreeMap;
+
+/**
+ * Checks that the ranks of a job have the same backends: the first one writes its own into the
+ * store, the others compare. Costs one round trip.
+ */
+public final class BackendAgreement {
+  private static final String KEY = "backends";
+
+  private final Store store;
+  private final int rank;
+  private final int size;
+
+  /**
+   * Prepares to compare.
+   *
+   * @param store of this job
+   * @param rank this rank
+   * @param size number of ranks
+   */
+  public BackendAgreement(Store store, int rank, int size) {
+    this.store = store;
+    this.rank = rank;
+    this.size = size;
+  }
+
+  /**
+   * Compares.
+   *
+   * @param providers of this rank, by kind of device
+   * @throws RendezvousException that names both ranks and their backends, if those of a kind of
+   *     device that both have differ
+   */
+  public void require(Map<String, BackendProvider> providers) {
+    StringBuilder own = new StringBuilder().append(rank);
+    new TreeMap<>(providers)
+        .forEach(
+            (type, provider) -> own.append('\n').append(type).append('\n').append(provider.name()));
+    byte[] value = own.toString().getBytes(StandardCharsets.UTF_8);
+    Store.Swap swap = store.compareSet(KEY, null, value);
+    byte[] there = swap.value();
+    if (swap.stored() || there == null) {
+      return;
+    }
+    String[] first = new String(there, StandardCharsets.UTF_8).split("\n", -1);
+    for (int i = 1; i + 1 < first.length; i += 2) {
+      BackendProvider provider = providers.get(first[i]);
+      if (provider != null && !provider.name().equals(first[i + 1])) {
+        throw new RendezvousException(
+            ("the ranks of the job have different backends for %s: rank %s/%d has '%s', but rank"
+                    + " %d has '%s'; %s, or the option, must be the same for all")
+                .formatted(
+                    first[i],
+                    first[0],
+                    size,
+                    first[i + 1],
+                    rank,
+                    provider.name(),
+                    RuntimeSettings.BACKEND.name()));
+      }
+    }
+  }
+}

@@ -1,0 +1,114 @@
+package dev.tutti.runtime.rendezvous;
+
+import dev.tutti.CollectiveTimeoutException;
+import dev.tutti.PeerFailedException;
+import dev.tutti.RendezvousException;
+import dev.tutti.StoreException;
+import dev.tutti.StoreSilentException;
+import dev.tutti.StoreTimeoutException;
+import dev.tutti.TuttiException;
+import dev.tutti.runtime.operation.Deadlines;
+import dev.tutti.spi.PeerLateException;
+import dev.tutti.spi.PeerLostException;
+import java.net.BindException;
+import java.time.Duration;
+import java.util.concurrent.TimeoutException;
+import org.jspecify.annotations.Nullable;
+
+/** Explains why a rank could not join: where it looked for the others, and what to check. */
+public final class InitFailure {
+  private final Rendezvous.Meeting meeting;
+  private final Duration timeout;
+
+  public InitFailure(Rendezvous.Meeting meeting, Duration timeout) {
+    this.meeting = meeting;
+    this.timeout = timeout;
+  }
+
+  /**
+   * Returns what to throw. What this rank itself cannot do, or what another rank reported of
+   * itself, stays as it is; all that comes from not reaching the store or the other ranks becomes a
+   * {@link RendezvousException}.
+   *
+   * @param missing ranks that did not come, in words, or empty
+   */
+  public RuntimeException of(RuntimeException cause, String missing) {
+    boolean isSaid =
+        cause instanceof RendezvousException && !(cause.getCause() instanceof PeerLateException);
+    if (isSaid || (cause instanceof PeerFailedException peer && peer.failedRank() >= 0)) {
+      return cause;
+    }
+    Throwable reason = reasonOf(cause);
+    return reason == null ? cause : rendezvous(cause, reason, missing);
+  }
+
+  private RendezvousException rendezvous(RuntimeException cause, Throwable reason, String missing) {
+    String what = cause instanceof TuttiException ? cause.getMessage() : cause.toString();
+    String who = "rank " + meeting.rank() + "/" + meeting.size();
+    return new RendezvousException(
+        who
+            + " cannot join the others, who meet at "
+            + meeting.place()
+            + ": "
+            + what
+            + (missing.isEmpty() ? "" : "; " + missing)
+            + advice(reason, meeting.server(), meeting.size(), timeout),
+        cause);
+  }
+
+  /**
+   * Says what to check.
+   *
+   * @param reason why the ranks did not meet
+   * @param server who serves the store, or empty if nobody does
+   * @param size number of ranks
+   * @param timeout how long they were given
+   */
+  static String advice(Throwable reason, String server, int size, Duration timeout) {
+    boolean late =
+        reason instanceof TimeoutException
+            || (reason instanceof StoreTimeoutException
+                && !(reason instanceof StoreSilentException))
+            || reason instanceof CollectiveTimeoutException;
+    if (late) {
+      return ". Check that all "
+          + size
+          + " ranks were started, with the same WORLD_SIZE, MASTER_ADDR and MASTER_PORT or the same"
+          + " place, that they reach each other, and that "
+          + Deadlines.text(timeout)
+          + " (TUTTI_TIMEOUT) are enough";
+    }
+    if (isPortTaken(reason)) {
+      return ". Check that no other process has the port: rank 0 of a job before, a second rank"
+          + " with RANK=0, or a second node with number 0";
+    }
+    return server.isEmpty()
+        ? ". Check that the store is there for all ranks"
+        : ". Check that "
+            + server
+            + ", who serves the store, runs, that this is its address, and that no firewall is"
+            + " between";
+  }
+
+  private static boolean isPortTaken(Throwable reason) {
+    Throwable cause = reason;
+    while (cause != null && !(cause instanceof BindException)) {
+      cause = cause.getCause();
+    }
+    return cause != null;
+  }
+
+  /** Returns the part of a chain of causes that says that others were not reached, or null. */
+  private static @Nullable Throwable reasonOf(Throwable cause) {
+    for (Throwable t = cause; t != null; t = t.getCause()) {
+      if (t instanceof TimeoutException
+          || t instanceof CollectiveTimeoutException
+          || t instanceof PeerLostException
+          || t instanceof PeerFailedException
+          || t instanceof StoreException) {
+        return t;
+      }
+    }
+    return null;
+  }
+}

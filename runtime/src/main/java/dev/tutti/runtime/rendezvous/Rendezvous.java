@@ -1,0 +1,290 @@
+package dev.tutti.runtime.rendezvous;
+
+import dev.tutti.GroupOptions;
+import dev.tutti.RendezvousException;
+import dev.tutti.Settings;
+import dev.tutti.Store;
+import dev.tutti.StoreException;
+import dev.tutti.StoreTokenException;
+import dev.tutti.TuttiException;
+import dev.tutti.runtime.settings.NoRestart;
+import dev.tutti.runtime.settings.Providers;
+import dev.tutti.runtime.settings.RuntimeSettings;
+import dev.tutti.spi.HostPort;
+import dev.tutti.spi.StoreProvider;
+import java.net.URI;
+import java.net.URISyntaxException;
+import java.nio.charset.StandardCharsets;
+import java.time.Duration;
+import java.util.LinkedHashMap;
+import java.util.Map;
+import java.util.Optional;
+import java.util.OptionalInt;
+import org.jspecify.annotations.Nullable;
+
+/** Finds this rank's number, the number of ranks, and the store through which they meet. */
+public final class Rendezvous {
+  /**
+   * Is the outcome.
+   *
+   * @param store shared by the ranks
+   * @param rank this rank
+   * @param size number of ranks
+   * @param ownsStore whether the store was opened here
+   * @param hostsStore whether this process serves it
+   * @param serverRank which rank serves it, -1 if none does
+   * @param place where it is, for messages
+   * @param server who serves it, or empty if nobody does
+   */
+  public record Meeting(
+      Store store,
+      int rank,
+      int size,
+      boolean ownsStore,
+      boolean hostsStore,
+      int serverRank,
+      String place,
+      String server) {}
+
+  private static final String RANK_0 = "rank 0";
+
+  private final GroupOptions options;
+  private final Settings settings;
+  private final Duration timeout;
+  private boolean servedByOther;
+
+  /** Tells whether what failed may go well the next time. */
+  private boolean mayPass;
+
+  public Rendezvous(GroupOptions options, Settings settings, Duration timeout) {
+    this.options = options;
+    this.settings = settings;
+    this.timeout = timeout;
+  }
+
+  /**
+   * Tells whether another rank serves the store at which this one met, or tried to, as long as that
+   * rank is in the job.
+   */
+  public boolean isServedByOther() {
+    return servedByOther;
+  }
+
+  public Meeting meet() {
+    mayPass = false;
+    try {
+      return meetAtPlace();
+    } catch (RuntimeException e) {
+      if (!mayPass) {
+        NoRestart.tell(settings);
+      }
+      throw e;
+    }
+  }
+
+  private Meeting meetAtPlace() {
+    Optional<Store> given = options.store();
+    if (given.isPresent()) {
+      return meetAt(given.get());
+    }
+    String place = options.initMethod().orElseGet(() -> settings.get(RuntimeSettings.INIT_METHOD));
+    if (place.equals("env://") || place.startsWith("env://?")) {
+      return meetByEnvironment(place);
+    }
+    URI url = parse(place);
+    Map<String, String> query = query(url);
+    int rank = number(boxed(options.rank()).orElse(null), query.get("rank"), place, "rank");
+    int size =
+        number(boxed(options.size()).orElse(null), query.get("world_size"), place, "world_size");
+    return open(url, rank, size, rank == 0, RANK_0);
+  }
+
+  private Meeting meetAt(Store store) {
+    if (options.initMethod().isPresent()) {
+      throw new RendezvousException("a store and an init method exclude each other");
+    }
+    int rank = number(boxed(options.rank()).orElse(null), null, "the given store", "rank");
+    int size = number(boxed(options.size()).orElse(null), null, "the given store", "size");
+    checkRank(rank, size);
+    return new Meeting(store, rank, size, false, false, -1, "the given store", "");
+  }
+
+  private Meeting meetByEnvironment(String place) {
+    Map<String, String> query = query(parse(place));
+    int rank =
+        number(
+            boxed(options.rank()).orElse(null),
+            inQueryOr(query, "rank", RuntimeSettings.RANK.name(), boxed(options.rank())),
+            "env://",
+            "RANK");
+    int size =
+        number(
+            boxed(options.size()).orElse(null),
+            inQueryOr(
+                query, "world_size", RuntimeSettings.WORLD_SIZE.name(), boxed(options.size())),
+            "env://",
+            "WORLD_SIZE");
+    String host = variable(RuntimeSettings.MASTER_ADDR.name(), Optional.empty());
+    String port = variable(RuntimeSettings.MASTER_PORT.name(), Optional.empty());
+    if (port.equals("0") && size > 1) {
+      throw new RendezvousException(
+          "MASTER_PORT must not be 0: the other ranks cannot know which port that becomes");
+    }
+    boolean launcher = settings.get(RuntimeSettings.AGENT_STORE);
+    URI url = parse(settings.get(RuntimeSettings.STORE) + "://" + bracketed(host) + ":" + port);
+    return open(url, rank, size, rank == 0 && !launcher, launcher ? "the launcher" : RANK_0);
+  }
+
+  private static String bracketed(String host) {
+    HostPort address;
+    try {
+      address = HostPort.parse(host);
+    } catch (IllegalArgumentException e) {
+      throw new RendezvousException(
+          "MASTER_ADDR must be a host name or an IP address: " + e.getMessage(), e);
+    }
+    if (address.port() >= 0) {
+      throw new RendezvousException(
+          "MASTER_ADDR must be a host without a port, which MASTER_PORT says, not '" + host + "'");
+    }
+    return address.toString();
+  }
+
+  private String inQueryOr(
+      Map<String, String> query, String key, String name, Optional<?> instead) {
+    String inQuery = query.get(key);
+    return inQuery == null ? variable(name, instead) : inQuery;
+  }
+
+  private static Optional<Integer> boxed(OptionalInt number) {
+    return number.isPresent() ? Optional.of(number.getAsInt()) : Optional.empty();
+  }
+
+  private String variable(String name, Optional<?> instead) {
+    if (instead.isPresent()) {
+      return "";
+    }
+    return settings
+        .text(name)
+        .orElseThrow(
+            () ->
+                new RendezvousException(
+                    "env:// needs the environment variable "
+                        + name
+                        + ", which is not set. A launcher such as 'tutti run' sets RANK,"
+                        + " WORLD_SIZE, MASTER_ADDR and MASTER_PORT"));
+  }
+
+  private Meeting open(URI url, int rank, int size, boolean mayHost, String byRank) {
+    checkRank(rank, size);
+    String scheme = url.getScheme();
+    Map<String, StoreProvider> providers = Providers.stores();
+    StoreProvider provider = providers.get(scheme);
+    if (provider == null) {
+      throw new RendezvousException(
+          "no store for the scheme '"
+              + scheme
+              + "' of "
+              + url
+              + "; known are "
+              + providers.keySet()
+              + (String.valueOf(scheme).startsWith("aeron")
+                  ? ". Add the jar tutti-store-aeron to the class path"
+                  : ""));
+    }
+    boolean host = mayHost && provider.isServedByRank();
+    String server = provider.isServedByRank() ? byRank : "a server";
+    String servedBy = url.getRawAuthority() == null ? "" : server;
+    int serverRank = servedBy.equals(RANK_0) ? 0 : -1;
+    servedByOther = serverRank >= 0 && serverRank != rank;
+    Optional<String> reason = Providers.reasonAgainst(provider, settings);
+    if (reason.isPresent()) {
+      throw new RendezvousException("store '" + scheme + "' cannot run here: " + reason.get());
+    }
+    mayPass = true;
+    try {
+      Store store =
+          provider.open(
+              StoreProvider.Request.of(url, rank, size)
+                  .withHost(host)
+                  .withTimeout(timeout)
+                  .withSettings(settings));
+      return new Meeting(store, rank, size, true, host, serverRank, url.toString(), servedBy);
+    } catch (RendezvousException e) {
+      mayPass = false;
+      throw e;
+    } catch (TuttiException | IllegalArgumentException e) {
+      mayPass = e instanceof TuttiException;
+      throw new RendezvousException(
+          "rank "
+              + rank
+              + "/"
+              + size
+              + " cannot meet the others at "
+              + url
+              + ": "
+              + e.getMessage()
+              + (e instanceof StoreException && !(e instanceof StoreTokenException)
+                  ? InitFailure.advice(e, host ? "" : server, size, timeout)
+                  : ""),
+          e);
+    } catch (Exception e) {
+      throw new RendezvousException(
+          "rank " + rank + "/" + size + " cannot meet the others at " + url + ": " + e, e);
+    }
+  }
+
+  private static void checkRank(int rank, int size) {
+    if (size < 1) {
+      throw new RendezvousException("the number of ranks must be at least 1, not " + size);
+    }
+    if (rank < 0 || rank >= size) {
+      throw new RendezvousException(
+          "rank must be in 0.."
+              + (size - 1)
+              + ", not "
+              + rank
+              + ": RANK and WORLD_SIZE say so, or the options or URL of the group");
+    }
+  }
+
+  private static int number(
+      @Nullable Integer given, @Nullable String text, String place, String name) {
+    if (given != null) {
+      return given;
+    }
+    if (text == null || text.isEmpty()) {
+      throw new RendezvousException(place + ": " + name + " is missing");
+    }
+    try {
+      return Integer.parseInt(text);
+    } catch (NumberFormatException e) {
+      throw new RendezvousException(place + ": " + name + " is no number: '" + text + "'", e);
+    }
+  }
+
+  private static URI parse(String place) {
+    try {
+      // "env://" alone has no authority, which java.net.URI refuses.
+      return new URI(place.startsWith("env://") ? place.replace("env://", "env:///") : place);
+    } catch (URISyntaxException e) {
+      throw new RendezvousException("init method '" + place + "' is no URL: " + e.getMessage(), e);
+    }
+  }
+
+  private static Map<String, String> query(URI url) {
+    Map<String, String> values = new LinkedHashMap<>();
+    String query = url.getRawQuery();
+    if (query != null) {
+      for (String pair : query.split("&", -1)) {
+        int equals = pair.indexOf('=');
+        if (equals > 0) {
+          values.put(
+              pair.substring(0, equals),
+              java.net.URLDecoder.decode(pair.substring(equals + 1), StandardCharsets.UTF_8));
+        }
+      }
+    }
+    return values;
+  }
+}

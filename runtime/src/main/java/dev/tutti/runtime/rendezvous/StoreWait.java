@@ -1,0 +1,136 @@
+package dev.tutti.runtime.rendezvous;
+
+import dev.tutti.Store;
+import dev.tutti.StoreSilentException;
+import dev.tutti.StoreTimeoutException;
+import dev.tutti.TuttiException;
+import dev.tutti.runtime.failure.BoundedCalls;
+import dev.tutti.runtime.group.Group;
+import dev.tutti.runtime.operation.Deadlines;
+import java.time.Duration;
+import java.util.ArrayList;
+import java.util.List;
+import java.util.function.Supplier;
+
+/** Waits for the keys of other ranks of a group, but no longer than the group lives. */
+public final class StoreWait {
+  private static final Duration ANSWER = Duration.ofSeconds(1);
+  private static final Duration SLICE = Duration.ofMillis(100);
+
+  private final Group group;
+  private final Store store;
+
+  public StoreWait(Group group, Store store) {
+    this.group = group;
+    this.store = store;
+  }
+
+  /**
+   * Makes a call of the store that has no deadline of its own.
+   *
+   * @param deadlineNanos in terms of {@link System#nanoTime()}
+   * @throws StoreSilentException if it does not end by then; a server is given a second
+   */
+  public <T> T call(long deadlineNanos, Supplier<T> call) {
+    return call(group.name, group.rank, store, deadlineNanos, call);
+  }
+
+  /**
+   * Makes a call of a store that has no deadline of its own.
+   *
+   * @param group for which it is called
+   * @param rank in the group
+   * @param store that is called
+   * @param deadlineNanos in terms of {@link System#nanoTime()}
+   * @throws StoreSilentException if it does not end by then; a server is given a second
+   */
+  static <T> T call(String group, int rank, Store store, long deadlineNanos, Supplier<T> call) {
+    Duration limit = answerBy(deadlineNanos);
+    try {
+      return BoundedCalls.call("tutti-ask-" + group + "-" + rank, limit, call::get);
+    } catch (RuntimeException e) {
+      throw e;
+    } catch (Exception e) {
+      throw new StoreSilentException(
+          "rank %d of group %s: %s does not answer within %s"
+              .formatted(rank, group, store, Deadlines.text(limit)),
+          e);
+    }
+  }
+
+  /** Returns how long a server may take that has to answer by a deadline: at least a second. */
+  public static Duration answerBy(long deadlineNanos) {
+    Duration left = Deadlines.left(deadlineNanos);
+    return left.compareTo(ANSWER) < 0 ? ANSWER : left;
+  }
+
+  /**
+   * Waits until keys exist.
+   *
+   * @param deadlineNanos in terms of {@link System#nanoTime()}
+   * @return whether they came to exist
+   * @throws TuttiException what failed the group meanwhile, or that the store failed, or was silent
+   *     at the deadline
+   */
+  public boolean await(List<String> keys, long deadlineNanos) {
+    while (true) {
+      Duration left = Deadlines.left(deadlineNanos);
+      try {
+        store.await(keys, left.compareTo(SLICE) < 0 ? left : SLICE);
+        return true;
+      } catch (StoreTimeoutException e) {
+        group.failures.throwAgreed();
+        if (deadlineNanos - System.nanoTime() > 0) {
+          continue;
+        }
+        if (e instanceof StoreSilentException) {
+          throw e;
+        }
+        if (left.isZero()) {
+          return false;
+        }
+      }
+    }
+  }
+
+  /**
+   * Waits for a key of each of several ranks.
+   *
+   * @param prefix the key is this and the rank
+   * @param first the lowest rank to wait for; all up to the last rank follow
+   * @param deadlineNanos in terms of {@link System#nanoTime()}
+   * @return the ranks that did not come
+   */
+  public List<Integer> awaitRanks(String prefix, int first, long deadlineNanos) {
+    List<Integer> missing = new ArrayList<>();
+    if (!await(keys(prefix, first), deadlineNanos)) {
+      for (int r = first; r < group.size; r++) {
+        if (!isThere(prefix + r)) {
+          missing.add(r);
+        }
+      }
+    }
+    return missing;
+  }
+
+  /** Looks for a key; a server is given a second to answer. */
+  private boolean isThere(String key) {
+    try {
+      store.await(List.of(key), Duration.ZERO);
+      return true;
+    } catch (StoreSilentException e) {
+      throw e;
+    } catch (StoreTimeoutException e) {
+      return false;
+    }
+  }
+
+  /** Returns a key for each rank from one on. */
+  public List<String> keys(String prefix, int first) {
+    List<String> keys = new ArrayList<>();
+    for (int r = first; r < group.size; r++) {
+      keys.add(prefix + r);
+    }
+    return keys;
+  }
+}

@@ -1,0 +1,224 @@
+package dev.tutti.runtime.rendezvous;
+
+import dev.tutti.Store;
+import dev.tutti.StoreException;
+import dev.tutti.runtime.operation.Deadlines;
+import java.time.Duration;
+import java.util.List;
+import java.util.function.Consumer;
+import java.util.function.Function;
+import org.jspecify.annotations.Nullable;
+
+/**
+ * A store whose waits no interrupt ends, for calls that all ranks make together. The thread is
+ * interrupted when a call returns, as it was before or became meanwhile. While a group is set up, a
+ * deadline bounds all calls, also those that wait for nobody but the server.
+ */
+public final class UninterruptedStore implements Store {
+  private final Store store;
+  private volatile @Nullable SetUp setUp;
+
+  /**
+   * The set-up whose deadline bounds the calls.
+   *
+   * @param group that is set up
+   * @param rank in the group
+   * @param deadlineNanos in terms of {@link System#nanoTime()}
+   */
+  public record SetUp(String group, int rank, long deadlineNanos) {}
+
+  /**
+   * Creates a view of a store.
+   *
+   * @param store the store below; is closed with this one
+   */
+  public UninterruptedStore(Store store) {
+    this.store = store;
+  }
+
+  /**
+   * Creates a view of a store for the set-up of a group.
+   *
+   * @param store the store below; is closed with this one
+   * @param setUp bounds all calls until {@link #endSetUp}
+   */
+  public UninterruptedStore(Store store, SetUp setUp) {
+    this.store = store;
+    this.setUp = setUp;
+  }
+
+  /** Bounds calls by their own deadlines from now on. */
+  public void endSetUp() {
+    setUp = null;
+  }
+
+  /** Makes a call that waits, again where an interrupt ended it. */
+  private <T> T wait(Duration timeout, Function<Duration, T> call) {
+    boolean interrupted = Thread.interrupted();
+    long deadline = Deadlines.in(timeout);
+    SetUp bound = setUp;
+    if (bound != null && bound.deadlineNanos - deadline < 0) {
+      deadline = bound.deadlineNanos;
+    }
+    Duration left = bound == null ? timeout : Deadlines.left(deadline);
+    try {
+      while (true) {
+        try {
+          return call.apply(left);
+        } catch (StoreException e) {
+          if (!(e.getCause() instanceof InterruptedException)) {
+            throw e;
+          }
+          interrupted |= Thread.interrupted();
+          left = Deadlines.left(deadline);
+        }
+      }
+    } finally {
+      if (interrupted) {
+        Thread.currentThread().interrupt();
+      }
+    }
+  }
+
+  /** Makes a call that waits for nobody, once: what it does may not be done twice. */
+  private <T> T call(Function<Store, T> call) {
+    boolean interrupted = Thread.interrupted();
+    SetUp bound = setUp;
+    try {
+      return bound == null
+          ? call.apply(store)
+          : StoreWait.call(
+              bound.group, bound.rank, store, bound.deadlineNanos, () -> call.apply(store));
+    } finally {
+      if (interrupted) {
+        Thread.currentThread().interrupt();
+      }
+    }
+  }
+
+  private void run(Consumer<Store> call) {
+    Boolean _ =
+        call(
+            below -> {
+              call.accept(below);
+              return true;
+            });
+  }
+
+  @Override
+  public Duration timeout() {
+    return store.timeout();
+  }
+
+  @Override
+  public void set(String key, byte[] value) {
+    run(below -> below.set(key, value));
+  }
+
+  @Override
+  public byte[] get(String key, Duration timeout) {
+    return wait(timeout, left -> store.get(key, left));
+  }
+
+  @Override
+  public long add(String key, long delta) {
+    return call(below -> below.add(key, delta));
+  }
+
+  @Override
+  public Swap compareSet(String key, byte @Nullable [] expected, byte[] desired) {
+    return call(below -> below.compareSet(key, expected, desired));
+  }
+
+  @Override
+  public void await(List<String> keys, Duration timeout) {
+    Boolean _ =
+        wait(
+            timeout,
+            left -> {
+              store.await(keys, left);
+              return true;
+            });
+  }
+
+  @Override
+  public boolean check(List<String> keys) {
+    return call(below -> below.check(keys));
+  }
+
+  @Override
+  public boolean deleteKey(String key) {
+    return call(below -> below.deleteKey(key));
+  }
+
+  @Override
+  public long keyCount() {
+    return call(Store::keyCount);
+  }
+
+  @Override
+  public void append(String key, byte[] value) {
+    run(below -> below.append(key, value));
+  }
+
+  @Override
+  public List<byte[]> multiGet(List<String> keys, Duration timeout) {
+    return wait(timeout, left -> store.multiGet(keys, left));
+  }
+
+  @Override
+  public void multiSet(List<String> keys, List<byte[]> values) {
+    run(below -> below.multiSet(keys, values));
+  }
+
+  @Override
+  public void queuePush(String key, byte[] value) {
+    run(below -> below.queuePush(key, value));
+  }
+
+  @Override
+  public byte[] queuePop(String key, Duration timeout) {
+    return wait(timeout, left -> store.queuePop(key, left));
+  }
+
+  @Override
+  public long queueLength(String key) {
+    return call(below -> below.queueLength(key));
+  }
+
+  @Override
+  public List<String> listKeys() {
+    return call(Store::listKeys);
+  }
+
+  @Override
+  public void barrier(String key, int size, Duration timeout) {
+    Boolean _ =
+        wait(
+            timeout,
+            left -> {
+              store.barrier(key, size, left);
+              return true;
+            });
+  }
+
+  @Override
+  public boolean leaveWill(String log, byte[] value) {
+    return call(below -> below.leaveWill(log, value));
+  }
+
+  @Override
+  public Store duplicate() {
+    return new UninterruptedStore(store.duplicate());
+  }
+
+  @Override
+  public void close() {
+    store.close();
+  }
+
+  @Override
+  public String toString() {
+    return store.toString();
+  }
+}

@@ -1,0 +1,264 @@
+package dev.tutti.runtime.settings;
+
+import dev.tutti.BackendException;
+import dev.tutti.Device;
+import dev.tutti.Settings;
+import dev.tutti.spi.BackendProvider;
+import dev.tutti.spi.StoreProvider;
+import dev.tutti.spi.StreamBlockProvider;
+import java.security.CodeSource;
+import java.util.ArrayList;
+import java.util.Collection;
+import java.util.LinkedHashMap;
+import java.util.List;
+import java.util.Locale;
+import java.util.Map;
+import java.util.Optional;
+import java.util.ServiceLoader;
+import java.util.Set;
+import java.util.TreeMap;
+import java.util.TreeSet;
+import java.util.function.Function;
+import java.util.function.IntSupplier;
+import java.util.function.Supplier;
+
+/**
+ * Finds backends, stores and stream blocks by {@link ServiceLoader}, and refuses two of one name.
+ */
+public final class Providers {
+  private Providers() {}
+
+  /**
+   * Returns all backend providers by name.
+   *
+   * @throws BackendException if two have one name, naming both and where they come from
+   */
+  public static Map<String, BackendProvider> backends() {
+    return byKey("backend", load(BackendProvider.class), BackendProvider::name);
+  }
+
+  /** Returns all store providers by scheme. */
+  public static Map<String, StoreProvider> stores() {
+    return byKey("store scheme", load(StoreProvider.class), StoreProvider::scheme);
+  }
+
+  /** Returns all stream block providers by device type. */
+  public static Map<String, StreamBlockProvider> streamBlocks() {
+    return byKey(
+        "stream block for device type",
+        load(StreamBlockProvider.class),
+        StreamBlockProvider::deviceType);
+  }
+
+  /**
+   * Finds a backend by name.
+   *
+   * @throws BackendException if there is none such, or it cannot run here; the message lists what
+   *     there is
+   */
+  public static BackendProvider backend(String name, Settings settings) {
+    Map<String, BackendProvider> all = backends();
+    BackendProvider provider = all.get(name);
+    if (provider == null) {
+      throw new BackendException(
+          "no backend '"
+              + name
+              + "' on the class path; found "
+              + all.keySet()
+              + Spelling.nearest(name.toLowerCase(Locale.ROOT), all.keySet())
+                  .map(found -> "; did you mean '" + found + "'?")
+                  .orElse(". Add the jar that provides it, such as tutti-backend-gloo for 'gloo'"));
+    }
+    requireUsable(provider, settings);
+    return provider;
+  }
+
+  /**
+   * Finds the only usable backend for a kind of device among those that may be chosen unnamed.
+   *
+   * @throws BackendException if there is none, with each one's reason, or more than one
+   */
+  public static BackendProvider onlyBackendFor(String deviceType, Settings settings) {
+    List<BackendProvider> usable = new ArrayList<>();
+    List<String> broken = new ArrayList<>();
+    List<String> reasons = new ArrayList<>();
+    Map<String, BackendProvider> all = backends();
+    for (BackendProvider provider : all.values()) {
+      if (!provider.deviceTypes().contains(deviceType)) {
+        reasons.add("'" + provider.name() + "' serves " + provider.deviceTypes());
+      } else if (!provider.isAutoSelectable(deviceType)) {
+        reasons.add("'" + provider.name() + "' must be asked for by name");
+      } else {
+        Optional<String> reason = reasonAgainst(provider, settings);
+        if (reason.isPresent()) {
+          broken.add("'" + provider.name() + "': " + reason.get());
+        } else {
+          usable.add(provider);
+        }
+      }
+    }
+    if (usable.size() == 1) {
+      return usable.get(0);
+    }
+    if (usable.isEmpty()) {
+      String others = reasons.isEmpty() ? "" : " (" + String.join("; ", reasons) + ")";
+      String what = "no backend for device type '" + deviceType + "' ";
+      throw new BackendException(
+          broken.isEmpty()
+              ? what
+                  + "on the class path"
+                  + others
+                  + ". Add the jar that provides one, such as tutti-backend-gloo for 'cpu' or"
+                  + " tutti-backend-cuda for 'cuda'"
+              : what + "can run here: " + String.join("; ", broken) + others);
+    }
+    List<String> names = usable.stream().map(BackendProvider::name).sorted().toList();
+    throw new BackendException(
+        "several backends for device type '"
+            + deviceType
+            + "' on the class path: "
+            + names
+            + "; name one, in GroupOptions.withBackend or by TUTTI_BACKEND");
+  }
+
+  /**
+   * Tells why a backend cannot run here; also if its SPI version is another, or the check failed.
+   */
+  public static Optional<String> reasonAgainst(BackendProvider provider, Settings settings) {
+    return reasonAgainst(
+        provider::spiVersion, BackendProvider.SPI_VERSION, () -> provider.unusableReason(settings));
+  }
+
+  /** Tells why a store cannot run here; also if its SPI version is another, or the check failed. */
+  public static Optional<String> reasonAgainst(StoreProvider provider, Settings settings) {
+    return reasonAgainst(
+        provider::spiVersion, StoreProvider.SPI_VERSION, () -> provider.unusableReason(settings));
+  }
+
+  /**
+   * Tells why no stream can be blocked here; also if the SPI version is another, or the check
+   * failed.
+   */
+  public static Optional<String> reasonAgainst(StreamBlockProvider provider) {
+    return reasonAgainst(
+        provider::spiVersion, StreamBlockProvider.SPI_VERSION, provider::unusableReason);
+  }
+
+  private static Optional<String> reasonAgainst(
+      IntSupplier version, int expected, Supplier<Optional<String>> check) {
+    try {
+      int made = version.getAsInt();
+      return made == expected
+          ? check.get()
+          : Optional.of("was made for SPI version " + made + ", this is " + expected);
+    } catch (RuntimeException | LinkageError e) {
+      return Optional.of("its check failed: " + e);
+    }
+  }
+
+  /**
+   * Returns the only stream block provider of a device.
+   *
+   * @throws UnsupportedOperationException if there is none, or more than one, naming them
+   * @throws BackendException if it was made for another SPI version
+   */
+  public static StreamBlockProvider streamBlock() {
+    Set<String> types = new TreeSet<>(streamBlocks().keySet());
+    types.remove(Device.CPU.type());
+    if (types.size() == 1) {
+      return streamBlock(types.iterator().next());
+    }
+    throw new UnsupportedOperationException(
+        types.isEmpty()
+            ? "no stream block provider on the class path"
+            : "stream blocks of several device types on the class path: "
+                + types
+                + "; name one, in Work.blockCurrentStream");
+  }
+
+  /**
+   * Returns the stream block provider of a kind of device, whether streams can be blocked here or
+   * not.
+   *
+   * @throws UnsupportedOperationException if there is none
+   * @throws BackendException if it was made for another SPI version
+   */
+  public static StreamBlockProvider streamBlock(String deviceType) {
+    Map<String, StreamBlockProvider> all = streamBlocks();
+    StreamBlockProvider provider = all.get(deviceType);
+    if (provider == null) {
+      throw new UnsupportedOperationException(
+          "no stream block for device type '"
+              + deviceType
+              + "'; found for "
+              + all.keySet()
+              + ". Add the jar that provides one, such as tutti-backend-cuda for 'cuda'");
+    }
+    // Its check may look for devices, which a call does anyway.
+    reasonAgainst(provider::spiVersion, StreamBlockProvider.SPI_VERSION, Optional::empty)
+        .ifPresent(
+            reason -> {
+              throw new BackendException(
+                  "stream block for '" + deviceType + "' cannot run here: " + reason);
+            });
+    return provider;
+  }
+
+  /** Throws if a backend cannot run here. */
+  public static void requireUsable(BackendProvider provider, Settings settings) {
+    Optional<String> reason = reasonAgainst(provider, settings);
+    if (reason.isPresent()) {
+      throw new BackendException(
+          "backend '" + provider.name() + "' cannot run here: " + reason.get());
+    }
+  }
+
+  private static <T> List<T> load(Class<T> service) {
+    Map<Class<?>, T> found = new LinkedHashMap<>();
+    if (service == BackendProvider.class) {
+      ServiceLoader.load(BackendProvider.class)
+          .forEach(p -> found.putIfAbsent(p.getClass(), service.cast(p)));
+      ServiceLoader.load(BackendProvider.class, Providers.class.getClassLoader())
+          .forEach(p -> found.putIfAbsent(p.getClass(), service.cast(p)));
+    } else if (service == StoreProvider.class) {
+      ServiceLoader.load(StoreProvider.class)
+          .forEach(p -> found.putIfAbsent(p.getClass(), service.cast(p)));
+      ServiceLoader.load(StoreProvider.class, Providers.class.getClassLoader())
+          .forEach(p -> found.putIfAbsent(p.getClass(), service.cast(p)));
+    } else {
+      ServiceLoader.load(StreamBlockProvider.class)
+          .forEach(p -> found.putIfAbsent(p.getClass(), service.cast(p)));
+      ServiceLoader.load(StreamBlockProvider.class, Providers.class.getClassLoader())
+          .forEach(p -> found.putIfAbsent(p.getClass(), service.cast(p)));
+    }
+    return List.copyOf(found.values());
+  }
+
+  public static <T> Map<String, T> byKey(
+      String what, Collection<T> providers, Function<T, String> key) {
+    Map<String, T> byKey = new TreeMap<>();
+    for (T provider : providers) {
+      T other = byKey.putIfAbsent(key.apply(provider), provider);
+      if (other != null) {
+        throw new BackendException(
+            "two providers offer the "
+                + what
+                + " '"
+                + key.apply(provider)
+                + "': "
+                + origin(other)
+                + " and "
+                + origin(provider)
+                + "; remove one from the class path");
+      }
+    }
+    return byKey;
+  }
+
+  /** Names a provider's class and the jar or folder that it comes from. */
+  public static String origin(Object provider) {
+    CodeSource source = provider.getClass().getProtectionDomain().getCodeSource();
+    String where = source == null ? "the runtime image" : String.valueOf(source.getLocation());
+    return provider.getClass().getName() + " in " + where;
+  }
+}

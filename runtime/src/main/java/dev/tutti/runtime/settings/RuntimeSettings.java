@@ -1,0 +1,128 @@
+package dev.tutti.runtime.settings;
+
+import dev.tutti.ProcessGroup;
+import dev.tutti.Setting;
+import dev.tutti.Settings;
+import dev.tutti.cpu.memory.SharedHeap;
+import dev.tutti.store.JobToken;
+import java.time.Duration;
+import java.util.List;
+import java.util.function.Predicate;
+
+/** Declares the settings that the runtime itself reads. */
+public final class RuntimeSettings {
+  /** Takes 48 MB for each group. */
+  private static final int MAX_FLIGHT_RECORD = 1_000_000;
+
+  /** Names the backend or backends. */
+  public static final Setting<String> BACKEND =
+      Setting.text("TUTTI_BACKEND", "", "backend, or several as in cpu:gloo,cuda:cuda");
+
+  /** Says where the ranks meet. */
+  public static final Setting<String> INIT_METHOD =
+      Setting.text("TUTTI_INIT_METHOD", "env://", "where the ranks meet: env://, tcp://, file://");
+
+  /** Names the store that env:// uses. */
+  public static final Setting<String> STORE =
+      Setting.text("TUTTI_STORE", "tcp", "scheme of the store that env:// uses");
+
+  /** Bounds operations that are given no deadline, and set-up. */
+  public static final Setting<Duration> TIMEOUT =
+      checked(
+          Setting.duration(
+              "TUTTI_TIMEOUT",
+              ProcessGroup.DEFAULT_TIMEOUT,
+              "deadline of set-up and of operations"),
+          Duration::isPositive,
+          "expected a time longer than 0");
+
+  /** Bounds the close of a group. */
+  public static final Setting<Duration> CLOSE_TIMEOUT =
+      Setting.duration(
+          "TUTTI_CLOSE_TIMEOUT",
+          Duration.ofSeconds(5),
+          "longest wait of close for what is pending");
+
+  /** Sets the length of the flight record. */
+  public static final Setting<Integer> FLIGHT_RECORD =
+      checked(
+          Setting.integer("TUTTI_FLIGHT_RECORD", 256, "operations that the flight record keeps"),
+          number -> number > 0 && number <= MAX_FLIGHT_RECORD,
+          "expected a whole number from 1 to " + MAX_FLIGHT_RECORD);
+
+  /** Is this rank. */
+  public static final Setting<String> RANK = Setting.text("RANK", "", "this rank, from 0");
+
+  /** Is the number of ranks. */
+  public static final Setting<String> WORLD_SIZE =
+      Setting.text("WORLD_SIZE", "", "number of ranks");
+
+  /** Is the host of rank 0. */
+  public static final Setting<String> MASTER_ADDR =
+      Setting.text("MASTER_ADDR", "", "host of the store");
+
+  /** Is the port of the store. */
+  public static final Setting<String> MASTER_PORT =
+      Setting.text("MASTER_PORT", "", "port of the store");
+
+  /** Says that a launcher serves the store. */
+  public static final Setting<Boolean> AGENT_STORE =
+      Setting.flag(
+          "TORCHELASTIC_USE_AGENT_STORE", false, "the launcher serves the store, no rank does");
+
+  /** Counts the restarts of the job. */
+  public static final Setting<Integer> RESTART_COUNT =
+      Setting.integer("TORCHELASTIC_RESTART_COUNT", 0, "how often the launcher restarted the job");
+
+  /** Asks for c10d's store-based barrier after set-up. */
+  public static final Setting<Boolean> INIT_BARRIER =
+      Setting.flag("TORCH_DIST_INIT_BARRIER", false, "c10d's store-based barrier after set-up");
+
+  private RuntimeSettings() {}
+
+  private static <T> Setting<T> checked(
+      Setting<T> setting, Predicate<T> condition, String expected) {
+    return Setting.of(
+        setting.name(),
+        setting.defaultText(),
+        setting.description(),
+        text -> {
+          T value = setting.parser().apply(text);
+          if (!condition.test(value)) {
+            throw new IllegalArgumentException(expected);
+          }
+          return value;
+        });
+  }
+
+  /**
+   * Reads them all, and the token, so that none is found to be bad when it is too late to refuse
+   * it.
+   *
+   * @throws IllegalArgumentException naming the first one that cannot be read
+   */
+  public static void check(Settings settings) {
+    all().forEach(settings::get);
+    JobToken _ = settings.get(JobToken.SETTING);
+  }
+
+  /** Returns all of them, for the listing of {@code tutti doctor}. */
+  public static List<Setting<?>> all() {
+    return List.of(
+        BACKEND,
+        INIT_METHOD,
+        STORE,
+        TIMEOUT,
+        CLOSE_TIMEOUT,
+        FLIGHT_RECORD,
+        RANK,
+        WORLD_SIZE,
+        MASTER_ADDR,
+        MASTER_PORT,
+        AGENT_STORE,
+        RESTART_COUNT,
+        INIT_BARRIER,
+        NoRestart.SETTING,
+        SharedHeap.SETTING);
+  }
+}

@@ -1,0 +1,101 @@
+package dev.tutti.runtime.settings;
+
+import java.util.Collection;
+import java.util.HashSet;
+import java.util.List;
+import java.util.Locale;
+import java.util.Optional;
+import java.util.Set;
+import java.util.TreeSet;
+
+/** Knows the names of settings, and finds those that look like one and are none. */
+public final class SettingNames {
+  private static final String PREFIX = "TUTTI_";
+
+  /**
+   * Are Tutti's own, also those of parts that may not be on the class path, so that no rank calls
+   * them unknown; {@code TUTTI_CLASS_PATH} is read by the script {@code tutti}.
+   */
+  public static final Set<String> OF_TUTTI =
+      Set.of(
+          "TUTTI_AERON_DIR",
+          "TUTTI_AERON_DRIVER",
+          "TUTTI_AERON_LEASE",
+          "TUTTI_AERON_SPIN",
+          "TUTTI_AERON_TRANSPORT",
+          "TUTTI_BACKEND",
+          "TUTTI_CLASS_PATH",
+          "TUTTI_CLOSE_TIMEOUT",
+          "TUTTI_CUDA_CHUNK_BYTES",
+          "TUTTI_CUDA_IPC_DIR",
+          "TUTTI_CUDA_LANES",
+          "TUTTI_CUDA_ONE_SHOT_BYTES",
+          "TUTTI_CUDA_PCIE_ONE_SHOT_BYTES",
+          "TUTTI_CUDA_PCIE_TWO_SHOT_BYTES",
+          "TUTTI_CUDA_SHARING",
+          "TUTTI_CUDA_TWO_SHOT_BYTES",
+          "TUTTI_FAKE_ERROR_ON_COLLECTIVE",
+          "TUTTI_FAKE_UNIFORM_RANKS",
+          "TUTTI_FLIGHT_RECORD",
+          "TUTTI_GLOO_ALGORITHMS",
+          "TUTTI_GLOO_CUDA_CHUNK_BYTES",
+          "TUTTI_GLOO_CUDA_DIRECT",
+          "TUTTI_GLOO_READ_MEMORY",
+          "TUTTI_GLOO_SHARED_BYTES",
+          "TUTTI_GLOO_SHARED_DIR",
+          "TUTTI_GLOO_SPIN",
+          "TUTTI_GLOO_TLS",
+          "TUTTI_GLOO_TWO_LEVEL",
+          "TUTTI_INIT_METHOD",
+          "TUTTI_NCCL_LAZY",
+          "TUTTI_NCCL_LIBRARY",
+          "TUTTI_NO_RESTART",
+          "TUTTI_SHARED_TENSORS",
+          "TUTTI_STORE",
+          "TUTTI_TIMEOUT",
+          "TUTTI_TLS",
+          "TUTTI_TOKEN");
+
+  private SettingNames() {}
+
+  /**
+   * Returns the names that look like a setting of Tutti's and are none of its own, sorted.
+   *
+   * @param names such as those of environment variables
+   */
+  public static List<String> foreign(Collection<String> names) {
+    return names.stream()
+        .filter(name -> name.toUpperCase(Locale.ROOT).startsWith(PREFIX))
+        .filter(name -> !OF_TUTTI.contains(name))
+        .sorted()
+        .toList();
+  }
+
+  /**
+   * Returns the setting that somebody may have meant.
+   *
+   * @param name no setting
+   * @param declared by what is on the class path; Tutti's own need not be among them
+   */
+  public static Optional<String> nearest(String name, Collection<String> declared) {
+    Set<String> all = new HashSet<>(OF_TUTTI);
+    all.addAll(declared);
+    return Spelling.nearest(name.toUpperCase(Locale.ROOT), all);
+  }
+
+  /**
+   * Returns the setting of which a system property has the name, as {@code tutti.close.timeout} or
+   * {@code TUTTI_CLOSE_TIMEOUT}.
+   */
+  static Optional<String> ofProperty(String property) {
+    String name = property.toUpperCase(Locale.ROOT).replace('.', '_').replace('-', '_');
+    return OF_TUTTI.contains(name) ? Optional.of(name) : Optional.empty();
+  }
+
+  /** Returns the system properties that have the name of a setting, sorted. */
+  static Set<String> properties() {
+    Set<String> found = new TreeSet<>(System.getProperties().stringPropertyNames());
+    found.removeIf(property -> ofProperty(property).isEmpty());
+    return found;
+  }
+}

@@ -1,0 +1,118 @@
+package dev.tutti.runtime.failure;
+
+import static org.assertj.core.api.Assertions.assertThat;
+
+import dev.tutti.BackendException;
+import dev.tutti.MismatchException;
+import dev.tutti.OpType;
+import dev.tutti.StoreConnectionException;
+import dev.tutti.StoreSilentException;
+import dev.tutti.StoreTimeoutException;
+import dev.tutti.runtime.failure.FailureEvent.Kind;
+import dev.tutti.runtime.operation.RankProgress;
+import dev.tutti.runtime.operation.RankProgress.Issued;
+import dev.tutti.spi.PeerLateException;
+import dev.tutti.spi.PeerLostException;
+import java.io.IOException;
+import java.util.List;
+import java.util.Map;
+import java.util.SortedMap;
+import java.util.TreeMap;
+import org.junit.jupiter.api.Test;
+
+/** Tests what failures prove, as rank 1 of a group of which rank 0 serves the store. */
+class BlameTest {
+  private static Blame of(Throwable cause, int named) {
+    return Blame.of(cause, named, 1, 0);
+  }
+
+  @Test
+  void whoServesTheStoreIsNamedWhenItIsGoneOrSilent() {
+    assertThat(of(new StoreConnectionException("reset"), -1))
+        .isEqualTo(new Blame(Kind.PEER_LOST, 0));
+    assertThat(of(new StoreSilentException("late"), -1)).isEqualTo(new Blame(Kind.TIMEOUT, 0));
+    assertThat(of(new StoreTimeoutException("no key"), -1)).isEqualTo(new Blame(Kind.TIMEOUT, -1));
+  }
+
+  @Test
+  void nobodyIsNamedForAStoreThatNoRankServes() {
+    assertThat(Blame.of(new StoreConnectionException("reset"), -1, 1, -1))
+        .isEqualTo(new Blame(Kind.FAILED, -1));
+    assertThat(Blame.of(new StoreSilentException("late"), -1, 1, -1))
+        .isEqualTo(new Blame(Kind.TIMEOUT, -1));
+  }
+
+  @Test
+  void peersAreNamedAsTheBackendNamesThem() {
+    assertThat(of(new PeerLostException(2, "end", null), 2))
+        .isEqualTo(new Blame(Kind.PEER_LOST, 2));
+    assertThat(of(new PeerLateException(List.of(2), "is late"), 2))
+        .isEqualTo(new Blame(Kind.TIMEOUT, 2));
+    assertThat(of(new IllegalStateException("bug"), -1)).isEqualTo(new Blame(Kind.FAILED, 1));
+  }
+
+  @Test
+  void callsThatDoNotFitAreLaidAtNobodyByWhoFindsThem() {
+    assertThat(of(new MismatchException("other size"), 2)).isEqualTo(new Blame(Kind.MISMATCH, -1));
+    assertThat(Blame.ofPeer(new MismatchException("other size"), -1, 1))
+        .isEqualTo(new Blame(Kind.MISMATCH, -1));
+  }
+
+  @Test
+  void aPeerThatGaveUpForAnotherOneIsNotNamed() {
+    PeerLostException left = new PeerLostException(-1, "gave up", null);
+    assertThat(of(left, -1)).isEqualTo(new Blame(Kind.TIMEOUT, -1));
+    assertThat(Blame.ofPeer(left, -1, 1)).isEqualTo(new Blame(Kind.TIMEOUT, -1));
+  }
+
+  @Test
+  void theEndOfAPeerMayBeExplainedUnlessItDiedForSure() {
+    PeerLostException reset = new PeerLostException(2, "reset", new IOException("reset"));
+    assertThat(Blame.mayBeExplained(new BackendException("no set-up", reset))).isTrue();
+    assertThat(Blame.mayBeExplained(new PeerLostException(-1, "gave up", null))).isTrue();
+    assertThat(Blame.mayBeExplained(new PeerLostException(2, "end", null))).isFalse();
+    assertThat(Blame.mayBeExplained(new IOException("reset"))).isFalse();
+  }
+
+  private static Diagnosis disagreement(long... numels) {
+    SortedMap<Integer, RankProgress> ranks = new TreeMap<>();
+    for (int rank = 0; rank < numels.length; rank++) {
+      Issued issued = new Issued(OpType.ALL_REDUCE, 1, "SUM", "float32", numels[rank], -1);
+      ranks.put(
+          rank, new RankProgress(false, 1, "", "", Map.of(), Map.of(), List.of(), List.of(issued)));
+    }
+    return Disagreement.of(ranks, numels.length);
+  }
+
+  @Test
+  void theFirstThatDiffersFromMoreThanHalfIsNamed() {
+    assertThat(disagreement(4, 5, 4).failedRank()).isEqualTo(1);
+    assertThat(disagreement(5, 4, 4).failedRank()).isZero();
+    assertThat(disagreement(4, 4, 6, 5, 4).failedRank()).isEqualTo(2);
+    assertThat(disagreement(4, 5).failedRank()).isEqualTo(-1);
+    assertThat(disagreement(4, 4, 5, 5).failedRank()).isEqualTo(-1);
+    assertThat(disagreement(4, 5, 6).failedRank()).isEqualTo(-1);
+    assertThat(disagreement(4, 5, 6).text())
+        .isEqualTo(
+            "ranks disagree: rank 0 called allReduce #1 float32[4], rank 1 called allReduce #1"
+                + " float32[5], rank 2 called allReduce #1 float32[6]");
+    assertThat(disagreement(4, 4, 4)).isEqualTo(Diagnosis.NONE);
+  }
+
+  @Test
+  void whoAloneReducesByAnotherOperatorIsNamed() {
+    SortedMap<Integer, RankProgress> ranks = new TreeMap<>();
+    for (int rank = 0; rank < 3; rank++) {
+      Issued issued = new Issued(OpType.ALL_REDUCE, 1, rank == 1 ? "MAX" : "SUM", "int32", 4, -1);
+      RankProgress progress =
+          new RankProgress(false, 1, "", "", Map.of(), Map.of(), List.of(), List.of(issued));
+      ranks.put(rank, RankProgress.decode(progress.encode()));
+    }
+    assertThat(Disagreement.of(ranks, 3))
+        .isEqualTo(
+            new Diagnosis(
+                1,
+                "ranks disagree: ranks 0, 2 called allReduce #1 int32[4], rank 1 called allReduce"
+                    + " #1 int32[4] by MAX"));
+  }
+}

@@ -1,0 +1,81 @@
+package dev.tutti.runtime.failure;
+
+import static org.assertj.core.api.Assertions.assertThat;
+
+import dev.tutti.OpType;
+import dev.tutti.ProcessGroup;
+import dev.tutti.Store;
+import dev.tutti.runtime.failure.FailureEvent.Kind;
+import dev.tutti.runtime.failure.FailureLog.Blame;
+import dev.tutti.runtime.group.LocalProvider;
+import dev.tutti.runtime.group.LocalWorld;
+import dev.tutti.store.HashStore;
+import java.time.Duration;
+import org.junit.jupiter.api.Test;
+import org.junit.jupiter.api.Timeout;
+
+/** Tests what a launcher reads of the failure of its ranks. */
+@Timeout(300)
+class FailureLogTest {
+  private final Store store = new HashStore();
+
+  private void append(int number, String group, Kind kind, int reporter, int failed, String text) {
+    store.set(
+        "tutti/3/event/" + number,
+        new FailureEvent(group, kind, reporter, failed, OpType.ALL_REDUCE, 7, Duration.ZERO, text)
+            .encode());
+  }
+
+  @Test
+  void aJobWithoutAFailureBlamesNobody() {
+    assertThat(FailureLog.blame(store, 3)).isEmpty();
+    append(1, "0", Kind.TIMEOUT, 1, -1, "late");
+    assertThat(FailureLog.blame(store, 3)).isEmpty();
+  }
+
+  @Test
+  void theFirstFailureOfTheGroupOfAllRanksCounts() {
+    append(1, "0.1", Kind.FAILED, 0, 0, "a part of the group");
+    append(2, "0", Kind.PEER_LOST, 1, 2, "its connection ended");
+    append(3, "0", Kind.PEER_LOST, 3, 1, "its connection ended");
+    assertThat(FailureLog.blame(store, 3))
+        .contains(
+            new Blame(2, "rank 2 is gone, as rank 1 saw in allReduce #7: its connection ended"));
+    assertThat(FailureLog.blame(store, 2)).isEmpty();
+  }
+
+  @Test
+  void whatTheRanksFoundOutSinceIsTold() {
+    append(1, "0", Kind.TIMEOUT, 1, -1, "no end in 5 s");
+    store.set("tutti/3/finding/0", new Diagnosis(2, "rank 2 has not come").encode());
+    assertThat(FailureLog.blame(store, 3))
+        .contains(
+            new Blame(2, "rank 1 timed out in allReduce #7: no end in 5 s; rank 2 has not come"));
+  }
+
+  @Test
+  void whatAProgramWroteThereIsPassedOver() {
+    store.set("tutti/3/event/1", "mine");
+    assertThat(FailureLog.blame(store, 3)).isEmpty();
+  }
+
+  @Test
+  void aRankThatRanksMissedIsNamed() throws Exception {
+    LocalWorld.ranks(
+        2,
+        store,
+        new LocalProvider(),
+        (options, rank) -> {
+          try (ProcessGroup group = ProcessGroup.init(options)) {
+            if (rank == 0) {
+              LocalWorld.until("the failure", () -> group.failure().isPresent());
+            } else {
+              group.abort("no more data");
+            }
+            return null;
+          }
+        });
+    assertThat(FailureLog.blame(store, 0))
+        .contains(new Blame(1, "rank 1 aborted the group: no more data"));
+  }
+}

@@ -1,0 +1,120 @@
+package dev.tutti.runtime.failure;
+
+import static org.assertj.core.api.Assertions.assertThat;
+
+import dev.tutti.OpType;
+import dev.tutti.Store;
+import dev.tutti.StoreConnectionException;
+import dev.tutti.runtime.group.LocalWorld;
+import dev.tutti.runtime.group.StuckStore;
+import dev.tutti.store.HashStore;
+import java.lang.reflect.InvocationTargetException;
+import java.lang.reflect.Proxy;
+import java.time.Duration;
+import java.util.List;
+import java.util.concurrent.CompletableFuture;
+import java.util.concurrent.TimeUnit;
+import java.util.concurrent.atomic.AtomicInteger;
+import org.junit.jupiter.api.Test;
+import org.junit.jupiter.api.Timeout;
+
+/** Tests who hears of failures where connections to the store are lost. */
+@Timeout(300)
+class JobMonitorTest {
+  private final HashStore shared = new HashStore();
+  private final AtomicInteger losses = new AtomicInteger();
+
+  /** Returns a view of a store of which calls fail as where their connection is lost. */
+  private Store cutOff(Store store) {
+    return (Store)
+        Proxy.newProxyInstance(
+            Store.class.getClassLoader(),
+            new Class<?>[] {Store.class},
+            (proxy, method, arguments) -> {
+              if (List.of("wait", "check").contains(method.getName())
+                  && losses.getAndDecrement() > 0) {
+                throw new StoreConnectionException("reset by a firewall");
+              }
+              Object result;
+              try {
+                result = method.invoke(store, arguments);
+              } catch (InvocationTargetException e) {
+                throw e.getCause();
+              }
+              return method.getName().equals("duplicate") ? cutOff((Store) result) : result;
+            });
+  }
+
+  @Test
+  void failuresAreHeardOfAfterAConnectionWasLost() throws Exception {
+    losses.set(3);
+    try (JobMonitor monitor = new JobMonitor(cutOff(shared), "", 0, -1)) {
+      CompletableFuture<FailureEvent> heard = new CompletableFuture<>();
+      monitor.join("0", List.of(0, 1), heard::complete);
+      monitor.start();
+      LocalWorld.until("the losses", () -> losses.get() < 0);
+      FailureEvent event =
+          new FailureEvent(
+              "0", FailureEvent.Kind.ABORTED, 1, 1, OpType.UNKNOWN, 0, Duration.ZERO, "enough");
+      shared.set("event/1", event.encode());
+      assertThat(heard.get(60, TimeUnit.SECONDS).message()).isEqualTo("enough");
+    }
+  }
+
+  @Test
+  void aRankThatCannotReadTheLogFailsItsGroups() throws Exception {
+    try (LocalWorld.Quiet _ = LocalWorld.quiet(JobMonitor.class);
+        JobMonitor monitor = new JobMonitor(cutOff(shared), "", 3, -1)) {
+      CompletableFuture<FailureEvent> heard = new CompletableFuture<>();
+      monitor.join("0", List.of(2, 3), heard::complete);
+      monitor.start();
+      shared.set("event/1", new byte[] {1, 2, 3});
+      FailureEvent event = heard.get(20, TimeUnit.SECONDS);
+      assertThat(event.kind()).isEqualTo(FailureEvent.Kind.FAILED);
+      assertThat(event.failedRank()).isEqualTo(1);
+      assertThat(event.message()).contains("it cannot read the log of failures any more");
+    }
+  }
+
+  /** Reports a failure of rank 1 of three to a store that hangs, and returns what it becomes. */
+  private FailureEvent reportInSilence(int server, FailureEvent.Kind kind, int failedRank)
+      throws Exception {
+    StuckStore stuck = new StuckStore();
+    try (JobMonitor monitor = new JobMonitor(stuck.around(shared), "", 1, server)) {
+      CompletableFuture<FailureEvent> heard = new CompletableFuture<>();
+      monitor.join("0", List.of(0, 1, 2), heard::complete);
+      stuck.stuck = true;
+      FailureEvent known =
+          monitor.report(
+              new FailureEvent(
+                  "0", kind, 1, failedRank, OpType.ALL_REDUCE, 3, Duration.ZERO, "no data"));
+      assertThat(monitor.isUnheard()).isTrue();
+      assertThat(heard.get(20, TimeUnit.SECONDS)).isEqualTo(known);
+      return known;
+    } finally {
+      stuck.released.countDown();
+    }
+  }
+
+  @Test
+  void aSilentStoreIsLaidAtTheRankThatServesIt() throws Exception {
+    FailureEvent known = reportInSilence(0, FailureEvent.Kind.TIMEOUT, -1);
+    assertThat(known.failedRank()).isZero();
+    assertThat(known.message())
+        .isEqualTo("no data; rank 0, which serves the store, does not answer");
+    assertThat(reportInSilence(0, FailureEvent.Kind.TIMEOUT, 2).failedRank()).isZero();
+  }
+
+  @Test
+  void aSilentStoreOfNoRankIsLaidAtNobody() throws Exception {
+    FailureEvent known = reportInSilence(-1, FailureEvent.Kind.TIMEOUT, -1);
+    assertThat(known.failedRank()).isEqualTo(-1);
+    assertThat(known.message())
+        .isEqualTo("no data; the store does not answer, so nobody can be asked");
+  }
+
+  @Test
+  void aLostPeerIsNamedThoughTheStoreIsSilent() throws Exception {
+    assertThat(reportInSilence(0, FailureEvent.Kind.PEER_LOST, 2).failedRank()).isEqualTo(2);
+  }
+}

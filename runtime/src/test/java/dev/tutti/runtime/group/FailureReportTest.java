@@ -1,0 +1,472 @@
+package dev.tutti.runtime.group;
+
+import static org.assertj.core.api.Assertions.assertThat;
+import static org.assertj.core.api.Assertions.assertThatThrownBy;
+import static org.assertj.core.api.Assertions.catchThrowable;
+import static org.assertj.core.api.Assertions.catchThrowableOfType;
+
+import dev.tutti.CallOptions;
+import dev.tutti.CollectiveException;
+import dev.tutti.CollectiveTimeoutException;
+import dev.tutti.PeerFailedException;
+import dev.tutti.ProcessGroup;
+import dev.tutti.ReduceOp;
+import dev.tutti.Tensor;
+import dev.tutti.spi.PeerLostException;
+import dev.tutti.store.HashStore;
+import java.time.Duration;
+import java.util.Arrays;
+import java.util.List;
+import java.util.concurrent.CountDownLatch;
+import java.util.concurrent.TimeUnit;
+import java.util.concurrent.TimeoutException;
+import org.junit.jupiter.api.Test;
+import org.junit.jupiter.api.Timeout;
+
+/** Tests whom a failure names, and that all ranks name the same one. */
+@Timeout(300)
+class FailureReportTest {
+  private static final Duration SHORT = Duration.ofMillis(300);
+
+  interface Role {
+    void play(ProcessGroup group) throws Exception;
+  }
+
+  /**
+   * Runs one role for each rank on a backend that never ends a message, and waits for the failure.
+   */
+  private static List<CollectiveException> play(ScriptedProvider provider, Role... roles)
+      throws Exception {
+    return LocalWorld.run(
+        roles.length,
+        provider,
+        group -> {
+          roles[group.rank()].play(group);
+          LocalWorld.until("the failure", () -> group.failure().isPresent());
+          return (CollectiveException) group.failure().orElseThrow();
+        });
+  }
+
+  private static ScriptedProvider deaf() {
+    ScriptedProvider provider = new ScriptedProvider();
+    provider.recv = (op, tensor, peer) -> {};
+    return provider;
+  }
+
+  private static CallOptions async() {
+    return CallOptions.timeout(Duration.ofSeconds(20)).withAsync();
+  }
+
+  private static CallOptions brief() {
+    return CallOptions.timeout(SHORT);
+  }
+
+  private static void receiveInVain(ProcessGroup group, int peer, int tag) {
+    CollectiveTimeoutException failure =
+        catchThrowableOfType(
+            CollectiveTimeoutException.class, () -> group.recv(Tensor.of(0f), peer, tag, brief()));
+    assertThat(failure).isNotNull();
+    assertThat(failure.info().peer()).isEqualTo(peer);
+    assertThat(failure)
+        .hasMessageContaining("recv #1 from rank " + peer + ", tag " + tag)
+        .hasMessageContaining("peer rank " + peer);
+  }
+
+  @Test
+  void aReceiveNamesAnIdlePeer() throws Exception {
+    for (CollectiveException failure :
+        play(deaf(), group -> receiveInVain(group, 2, 7), group -> {}, group -> {})) {
+      assertThat(failure.failedRank()).isEqualTo(2);
+      assertThat(failure).hasMessageContaining("rank 2 did not send in time");
+    }
+  }
+
+  /** The backend lets the calls pass that do not fit; the ranks find out when one is missing. */
+  @Test
+  void aTimeoutNamesTheFirstCallsThatDoNotFit() throws Exception {
+    CountDownLatch others = new CountDownLatch(2);
+    ScriptedProvider provider = new ScriptedProvider();
+    provider.allReduce =
+        (op, tensor) -> {
+          if (op.sequenceNumber() == 4) {
+            throw new TimeoutException("no data");
+          }
+        };
+    Role other =
+        group -> {
+          group.allReduce(Tensor.of(1f));
+          group.allReduce(Tensor.of(1f, 2f, 3f));
+          group.broadcast(Tensor.of(1f), 0);
+          others.countDown();
+        };
+    List<CollectiveException> failures =
+        play(
+            provider,
+            group -> {
+              group.allReduce(Tensor.of(1f));
+              group.broadcast(Tensor.of(1f, 2f), 0);
+              group.allReduce(Tensor.of(1f));
+              assertThat(others.await(60, TimeUnit.SECONDS)).isTrue();
+              assertThat(catchThrowable(() -> group.allReduce(Tensor.of(1f)))).isNotNull();
+            },
+            other,
+            other);
+    for (CollectiveException failure : failures) {
+      assertThat(failure)
+          .hasMessageContaining(
+              "ranks disagree: rank 0 called broadcast #2 float32[2] with root 0, ranks 1, 2 called"
+                  + " allReduce #2 float32[3], rank 1 has not come (its last collective was #3)");
+      assertThat(failure.failedRank()).isZero();
+    }
+  }
+
+  @Test
+  void aSendNamesAnIdlePeer() throws Exception {
+    ScriptedProvider provider = new ScriptedProvider();
+    provider.send = (op, tensor, peer) -> {};
+    for (CollectiveException failure :
+        play(
+            provider,
+            group -> {
+              CollectiveTimeoutException own =
+                  catchThrowableOfType(
+                      CollectiveTimeoutException.class,
+                      () -> group.send(Tensor.of(0f), 1, 4, brief()));
+              assertThat(own).hasMessageContaining("timed out in send #1 to rank 1, tag 4");
+            },
+            group -> {})) {
+      assertThat(failure.failedRank()).isEqualTo(1);
+      assertThat(failure).hasMessageContaining("rank 1 did not receive in time");
+    }
+  }
+
+  /** Plays rank 1, and rank 0, which then waits in vain for a message of it; rank 2 is idle. */
+  private static List<CollectiveException> playInVain(
+      int size, int tag, ScriptedProvider provider, Role peer) throws Exception {
+    CountDownLatch played = new CountDownLatch(1);
+    Role[] roles = {
+      group -> {
+        played.await();
+        receiveInVain(group, 1, tag);
+      },
+      group -> {
+        peer.play(group);
+        played.countDown();
+      },
+      group -> {}
+    };
+    return play(provider, Arrays.copyOf(roles, size));
+  }
+
+  @Test
+  void aPeerThatWaitsItselfPassesTheBlameOn() throws Exception {
+    for (CollectiveException failure :
+        playInVain(3, 0, deaf(), group -> group.recv(Tensor.of(0f), 2, 3, async()))) {
+      assertThat(failure.failedRank()).isEqualTo(2);
+      assertThat(failure)
+          .hasMessageContaining(
+              "rank 1 did not send in time, it waits in recv #1 from rank 2, tag 3, rank 2 did not"
+                  + " send in time");
+    }
+  }
+
+  @Test
+  void ranksThatWaitForEachOtherAreNotBlamed() throws Exception {
+    for (CollectiveException failure :
+        playInVain(2, 0, deaf(), group -> group.recv(Tensor.of(0f), 0, 3, async()))) {
+      assertThat(failure.failedRank()).isEqualTo(-1);
+      assertThat(failure)
+          .hasMessageContaining(
+              "rank 1 did not send in time, it waits in recv #1 from rank 0, tag 3");
+    }
+  }
+
+  private static Role inAllReduce(CountDownLatch called) {
+    return group -> {
+      group.allReduce(Tensor.of(1f), ReduceOp.SUM, CallOptions.ASYNC);
+      called.countDown();
+    };
+  }
+
+  /** Returns a backend whose collectives end when the group fails. */
+  private static ScriptedProvider standing() {
+    ScriptedProvider provider = deaf();
+    CountDownLatch aborted = new CountDownLatch(1);
+    provider.abort = cause -> aborted.countDown();
+    provider.allReduce =
+        (op, tensor) -> {
+          aborted.await(40, TimeUnit.SECONDS);
+          throw new IllegalStateException("aborted");
+        };
+    return provider;
+  }
+
+  @Test
+  void aPeerThatWaitsInACollectivePassesTheBlameOnToWhoHasNotCome() throws Exception {
+    CountDownLatch called = new CountDownLatch(1);
+    List<CollectiveException> failures =
+        play(
+            standing(),
+            group -> {
+              group.allReduce(Tensor.of(1f), ReduceOp.SUM, CallOptions.ASYNC);
+              called.await();
+              receiveInVain(group, 1, 0);
+            },
+            inAllReduce(called),
+            group -> {});
+    for (CollectiveException failure : failures) {
+      assertThat(failure.failedRank()).isEqualTo(2);
+      assertThat(failure)
+          .hasMessageContaining(
+              "rank 1 did not send in time, it waits in allReduce #1, rank 2 has not come (it"
+                  + " called no collective so far)");
+    }
+  }
+
+  @Test
+  void whoWaitsForAPeerThatWaitsForItInACollectiveIsNotBlamed() throws Exception {
+    CountDownLatch called = new CountDownLatch(1);
+    List<CollectiveException> failures =
+        play(
+            standing(),
+            group -> {
+              called.await();
+              receiveInVain(group, 1, 0);
+            },
+            inAllReduce(called));
+    for (CollectiveException failure : failures) {
+      assertThat(failure.failedRank()).isEqualTo(-1);
+      assertThat(failure)
+          .hasMessageContaining(
+              "rank 1 did not send in time, it waits in allReduce #1, rank 0 has not come");
+    }
+  }
+
+  /** Neither the messages that wait for a collective nor their ranks keep it from its end. */
+  @Test
+  void aCollectiveToWhichAllRanksCameIsSaidToBe() throws Exception {
+    CountDownLatch called = new CountDownLatch(2);
+    List<CollectiveException> failures =
+        play(
+            standing(),
+            group -> {
+              inAllReduce(called).play(group);
+              called.await();
+              receiveInVain(group, 1, 0);
+            },
+            group -> {
+              group.recv(Tensor.of(0f), 0, 3, async());
+              inAllReduce(called).play(group);
+            });
+    for (CollectiveException failure : failures) {
+      assertThat(failure.failedRank()).isEqualTo(-1);
+      assertThat(failure)
+          .hasMessageContaining(
+              "rank 1 did not send in time, it waits in allReduce #1, all ranks have come to it by"
+                  + " now");
+    }
+  }
+
+  @Test
+  void messagesOfAnotherTagAreCounted() throws Exception {
+    for (CollectiveException failure :
+        playInVain(2, 3, deaf(), group -> group.send(Tensor.of(0f), 0, 5, async()))) {
+      assertThat(failure.failedRank()).isEqualTo(-1);
+      assertThat(failure)
+          .hasMessageContaining("rank 1 sent 1 messages to rank 0, which received 0 of them");
+    }
+  }
+
+  @Test
+  void aPeerThatCalledIsNotBlamed() throws Exception {
+    ScriptedProvider provider = deaf();
+    provider.send = (op, tensor, peer) -> {};
+    for (CollectiveException failure :
+        playInVain(2, 3, provider, group -> group.send(Tensor.of(0f), 0, 3, async()))) {
+      assertThat(failure.failedRank()).isEqualTo(-1);
+      assertThat(failure).hasMessageContaining("rank 1 called send with that tag");
+    }
+  }
+
+  @Test
+  void aStoppedRankLearnsWhatTheOthersFound() throws Exception {
+    StuckStore stuck = new StuckStore();
+    HashStore shared = new HashStore();
+    CountDownLatch issued = new CountDownLatch(1);
+    CountDownLatch judged = new CountDownLatch(2);
+    List<CollectiveException> failures =
+        LocalWorld.ranks(
+            3,
+            shared,
+            new ScriptedProvider(),
+            (options, rank) -> {
+              CountDownLatch aborted = new CountDownLatch(1);
+              ScriptedProvider provider = new ScriptedProvider();
+              provider.abort = cause -> aborted.countDown();
+              provider.allReduce =
+                  (op, tensor) -> {
+                    aborted.await(60, TimeUnit.SECONDS);
+                    throw new IllegalStateException("aborted");
+                  };
+              try (ProcessGroup group =
+                  ProcessGroup.init(
+                      rank == 2
+                          ? options.withProvider(provider).withStore(stuck.around(shared))
+                          : options.withProvider(provider))) {
+                if (rank == 2) {
+                  // Stands for a stopped process: it has come, but it does not answer.
+                  stuck.stuck = true;
+                  group.allReduce(Tensor.of(1f), ReduceOp.SUM, CallOptions.ASYNC);
+                  issued.countDown();
+                  judged.await();
+                  stuck.stuck = false;
+                  stuck.released.countDown();
+                } else {
+                  issued.await();
+                  group.allReduce(
+                      Tensor.of(1f), ReduceOp.SUM, CallOptions.timeout(SHORT).withAsync());
+                }
+                LocalWorld.until("the failure", () -> group.failure().isPresent());
+                judged.countDown();
+                return (CollectiveException) group.failure().orElseThrow();
+              }
+            });
+    for (CollectiveException failure : failures) {
+      assertThat(failure.failedRank()).isEqualTo(2);
+      assertThat(failure).hasMessageContaining("rank 2 does not answer");
+    }
+    assertThat(failures.get(2)).hasMessageContaining("this rank, 2, made no progress");
+    assertThat(failures.get(1)).message().doesNotContain("this rank, ");
+  }
+
+  @Test
+  void aRankThatClosedIsNotCalledGone() throws Exception {
+    ScriptedProvider provider = new ScriptedProvider();
+    CountDownLatch closed = new CountDownLatch(1);
+    provider.allReduce =
+        (op, tensor) -> {
+          closed.await(60, TimeUnit.SECONDS);
+          throw new PeerLostException(1, "end of stream", null);
+        };
+    LocalWorld.ranks(
+        3,
+        new HashStore(),
+        provider,
+        (options, rank) -> {
+          if (rank == 1) {
+            ProcessGroup.init(options).close();
+            closed.countDown();
+            return null;
+          }
+          try (ProcessGroup group = ProcessGroup.init(options)) {
+            if (rank == 0) {
+              PeerFailedException own =
+                  catchThrowableOfType(
+                      PeerFailedException.class, () -> group.allReduce(Tensor.of(1f)));
+              assertThat(own)
+                  .hasMessageContaining(
+                      "rank 1 closed its group, while this rank was in allReduce #1");
+            } else {
+              LocalWorld.until("the failure", () -> group.failure().isPresent());
+              assertThat(group.failure().orElseThrow())
+                  .hasMessageContaining("rank 1 closed its group, while rank 0 was in");
+              assertThat(((CollectiveException) group.failure().orElseThrow()).failedRank())
+                  .isEqualTo(1);
+            }
+          }
+          return null;
+        });
+  }
+
+  /** Closes after a call that was refused, as the end of a {@code try} does. */
+  @Test
+  void whoWaitsForARankThatClosedLearnsWhatItWasRefused() throws Exception {
+    ScriptedProvider provider = new ScriptedProvider();
+    CountDownLatch closed = new CountDownLatch(1);
+    provider.allReduce =
+        (op, tensor) -> {
+          if (op.sequenceNumber() > 1) {
+            assertThat(closed.await(60, TimeUnit.SECONDS)).isTrue();
+            throw new PeerLostException(1, "end of stream", null);
+          }
+        };
+    LocalWorld.run(
+        2,
+        provider,
+        group -> {
+          refused(group, "peer must be a rank in 0..1, not 8", g -> g.send(Tensor.of(1f), 8));
+          group.allReduce(Tensor.of(1f));
+          if (group.rank() == 1) {
+            // What is refused last counts, and nothing that was taken came after it.
+            refused(group, "not 9", g -> g.send(Tensor.of(1f), 9));
+            refused(group, "BAND", g -> g.allReduce(Tensor.of(1f), ReduceOp.BAND));
+            group.close();
+            closed.countDown();
+            return null;
+          }
+          assertThatThrownBy(() -> group.allReduce(Tensor.of(1f)))
+              .isInstanceOf(PeerFailedException.class)
+              .hasMessageContaining(
+                  "rank 1 closed its group, while this rank was in allReduce #2: end of stream; its"
+                      + " last call was refused: allReduce on rank 1/2 of group 0: reduce op BAND"
+                      + " is not defined on dtype float32");
+          return null;
+        });
+  }
+
+  @Test
+  void aRefusalBeforeACallThatWasTakenIsNotTold() throws Exception {
+    ScriptedProvider provider = deaf();
+    CountDownLatch closed = new CountDownLatch(1);
+    LocalWorld.run(
+        2,
+        provider,
+        group -> {
+          if (group.rank() == 1) {
+            refused(group, "not 9", g -> g.send(Tensor.of(1f), 9));
+            group.barrier();
+            group.close();
+            closed.countDown();
+            return null;
+          }
+          group.barrier();
+          closed.await();
+          receiveInVain(group, 1, 0);
+          assertThat(group.failure().orElseThrow())
+              .hasMessageContaining("; rank 1 closed the group [");
+          return null;
+        });
+  }
+
+  private interface RefusedCall {
+    void run(ProcessGroup group);
+  }
+
+  private static void refused(ProcessGroup group, String why, RefusedCall call) {
+    assertThatThrownBy(() -> call.run(group))
+        .isInstanceOf(IllegalArgumentException.class)
+        .hasMessageContaining(why);
+  }
+
+  @Test
+  void aTimeoutNamesARankThatClosed() throws Exception {
+    CountDownLatch closed = new CountDownLatch(1);
+    ScriptedProvider provider = deaf();
+    LocalWorld.run(
+        2,
+        provider,
+        group -> {
+          if (group.rank() == 1) {
+            group.close();
+            closed.countDown();
+            return null;
+          }
+          closed.await();
+          receiveInVain(group, 1, 0);
+          CollectiveException failure = (CollectiveException) group.failure().orElseThrow();
+          assertThat(failure).hasMessageContaining("; rank 1 closed the group");
+          assertThat(failure.failedRank()).isEqualTo(1);
+          return null;
+        });
+  }
+}

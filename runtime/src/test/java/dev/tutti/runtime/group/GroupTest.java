@@ -1,0 +1,425 @@
+package dev.tutti.runtime.group;
+
+import static org.assertj.core.api.Assertions.assertThat;
+import static org.assertj.core.api.Assertions.assertThatThrownBy;
+import static org.assertj.core.api.Assertions.catchThrowable;
+import static org.assertj.core.api.Assertions.catchThrowableOfType;
+
+import com.sun.management.ThreadMXBean;
+import dev.tutti.AbortedException;
+import dev.tutti.CallOptions;
+import dev.tutti.CollectiveException;
+import dev.tutti.CollectiveTimeoutException;
+import dev.tutti.DType;
+import dev.tutti.GroupClosedException;
+import dev.tutti.GroupListener;
+import dev.tutti.MissingRanks;
+import dev.tutti.OpType;
+import dev.tutti.PeerFailedException;
+import dev.tutti.ProcessGroup;
+import dev.tutti.ReduceOp;
+import dev.tutti.Tensor;
+import dev.tutti.Work;
+import dev.tutti.WorkState;
+import dev.tutti.runtime.operation.GroupOperation;
+import dev.tutti.store.HashStore;
+import java.lang.foreign.Arena;
+import java.lang.management.ManagementFactory;
+import java.time.Duration;
+import java.util.ArrayList;
+import java.util.List;
+import java.util.concurrent.CopyOnWriteArrayList;
+import java.util.concurrent.TimeUnit;
+import java.util.concurrent.atomic.AtomicLong;
+import org.junit.jupiter.api.Test;
+import org.junit.jupiter.params.ParameterizedTest;
+import org.junit.jupiter.params.provider.CsvSource;
+
+class GroupTest {
+  private static <T> List<T> world(int size, LocalWorld.Body<T> body) throws Exception {
+    return LocalWorld.run(size, new LocalProvider(), body);
+  }
+
+  @Test
+  void reducesInlineAndAsync() throws Exception {
+    List<float[]> results =
+        world(
+            3,
+            group -> {
+              Tensor tensor = Tensor.of(group.rank(), 1f);
+              group.allReduce(tensor);
+              List<Work> works = new ArrayList<>();
+              for (int i = 0; i < 20; i++) {
+                works.add(group.allReduce(tensor, ReduceOp.SUM, CallOptions.ASYNC));
+              }
+              group.barrier();
+              for (int i = 0; i < works.size(); i++) {
+                assertThat(works.get(i).state()).isEqualTo(WorkState.COMPLETED);
+                assertThat(works.get(i).sequenceNumber()).isEqualTo(i + 2);
+              }
+              assertThat(group.sequenceNumber()).isEqualTo(22);
+              return tensor.toFloatArray();
+            });
+    assertThat(results)
+        .allSatisfy(
+            values ->
+                assertThat(values)
+                    .containsExactly((float) Math.pow(3, 21), (float) Math.pow(3, 21)));
+  }
+
+  @Test
+  void stagesStridedAndHeapTensors() throws Exception {
+    world(
+        2,
+        group -> {
+          Tensor matrix = Tensor.of(1f, 2f, 3f, 4f, 5f, 6f).view(2, 3);
+          group.allReduce(matrix.transpose(0, 1));
+          assertThat(matrix.toFloatArray()).containsExactly(2, 4, 6, 8, 10, 12);
+          group.allReduce(matrix.narrow(1, 1, 1));
+          assertThat(matrix.toFloatArray()).containsExactly(2, 8, 6, 8, 20, 12);
+          float[] heap = {1, 2};
+          group.allReduce(
+              Tensor.wrap(java.lang.foreign.MemorySegment.ofArray(heap), DType.FLOAT32, 2));
+          assertThat(heap).containsExactly(2, 4);
+          return null;
+        });
+  }
+
+  @Test
+  void allocatesNothingPerSynchronousCall() throws Exception {
+    List<Long> allocated =
+        world(
+            1,
+            group -> {
+              Tensor tensor = Tensor.of(1f, 2f);
+              AllReduceCounter counter = new AllReduceCounter(group, tensor);
+              counter.run(20_000);
+              long before = counter.allocatedBytes();
+              counter.run(1000);
+              return counter.allocatedBytes() - before;
+            });
+    // LocalProvider itself makes a key and a tensor per call; the runtime may add nothing.
+    List<Long> bare =
+        world(
+            1,
+            group -> {
+              AllReduceCounter counter = new AllReduceCounter(group, Tensor.of(1f, 2f));
+              counter.runInlineOnly(20_000);
+              // While the compiler still replaces code, calls may allocate for a moment.
+              long least = Long.MAX_VALUE;
+              for (int batch = 0; batch < 5; batch++) {
+                long before = counter.allocatedBytes();
+                counter.runInlineOnly(1000);
+                least = Math.min(least, counter.allocatedBytes() - before);
+              }
+              return least;
+            });
+    assertThat(allocated.get(0)).isPositive();
+    assertThat(bare.get(0) / 1000).isZero();
+  }
+
+  private record AllReduceCounter(ProcessGroup group, Tensor tensor) {
+    static final ThreadMXBean THREADS = (ThreadMXBean) ManagementFactory.getThreadMXBean();
+
+    void run(int times) {
+      for (int i = 0; i < times; i++) {
+        group.allReduce(tensor, ReduceOp.SUM);
+      }
+    }
+
+    void runInlineOnly(int times) throws Exception {
+      Group inner = innerGroup(group);
+      for (int i = 0; i < times; i++) {
+        GroupOperation op =
+            inner.runner.beginInline(OpType.ALL_REDUCE, tensor, tensor, ReduceOp.SUM, -1);
+        inner.runner.endInline(op);
+      }
+    }
+
+    long allocatedBytes() {
+      return THREADS.getCurrentThreadAllocatedBytes();
+    }
+
+    static Group innerGroup(ProcessGroup group) throws Exception {
+      java.lang.reflect.Field field = DefaultProcessGroup.class.getDeclaredField("group");
+      field.setAccessible(true);
+      return (Group) field.get(group);
+    }
+  }
+
+  @Test
+  void refusesBadArgumentsAndStaysUsable() throws Exception {
+    world(
+        2,
+        group -> {
+          assertThatThrownBy(() -> group.send(Tensor.of(1f), 7))
+              .isInstanceOf(IllegalArgumentException.class)
+              .hasMessageContaining("rank " + group.rank() + "/2")
+              .hasMessageContaining("peer must be a rank in 0..1, not 7");
+          assertThatThrownBy(() -> group.allReduce(Tensor.of(1f), ReduceOp.BAND))
+              .isInstanceOf(IllegalArgumentException.class)
+              .hasMessageContaining("BAND is not defined on dtype float32");
+          assertThatThrownBy(() -> group.allReduce(Tensor.of(1), ReduceOp.SUM))
+              .isInstanceOf(UnsupportedOperationException.class)
+              .hasMessageContaining("dtype int32");
+          assertThatThrownBy(() -> group.broadcast(Tensor.of(1f), 0))
+              .isInstanceOf(UnsupportedOperationException.class)
+              .hasMessageContaining("'local' does not support broadcast");
+          try (Arena confined = Arena.ofConfined()) {
+            Tensor tensor = Tensor.allocate(confined, DType.FLOAT32, 1);
+            assertThatThrownBy(() -> group.allReduce(tensor))
+                .isInstanceOf(IllegalArgumentException.class)
+                .hasMessageContaining("belongs to one thread only");
+          }
+          Tensor tensor = Tensor.of(1f);
+          group.allReduce(tensor);
+          assertThat(tensor.toFloatArray()).containsExactly(2);
+          return null;
+        });
+  }
+
+  @Test
+  void timesOutNamingTheMissingRank() throws Exception {
+    List<Throwable> failures =
+        world(
+            3,
+            group -> {
+              if (group.rank() == 1) {
+                group.store().get("done", Duration.ofSeconds(60));
+                return catchThrowable(() -> group.allReduce(Tensor.of(1f)));
+              }
+              Throwable failure =
+                  catchThrowable(
+                      () ->
+                          group.allReduce(
+                              Tensor.of(1f),
+                              ReduceOp.SUM,
+                              CallOptions.timeout(Duration.ofMillis(300))));
+              group.store().set("done", "1");
+              assertThat(catchThrowable(() -> group.allReduce(Tensor.of(1f))))
+                  .as("what follows on a rank that may have timed out itself")
+                  .isExactlyInstanceOf(
+                      failure.getMessage().contains("this rank timed out")
+                          ? CollectiveException.class
+                          : PeerFailedException.class);
+              return failure;
+            });
+    for (int rank : new int[] {0, 2}) {
+      CollectiveTimeoutException failure = (CollectiveTimeoutException) failures.get(rank);
+      assertThat(failure.failedRank()).isEqualTo(1);
+      assertThat(failure.opType()).isEqualTo(OpType.ALL_REDUCE);
+      assertThat(failure.sequenceNumber()).isEqualTo(1);
+      assertThat(failure.elapsed()).isBetween(Duration.ofMillis(50), Duration.ofSeconds(30));
+      assertThat(failure)
+          .hasMessageContaining("rank 1 has not come (it called no collective so far)");
+    }
+    assertThat(failures.get(1)).isInstanceOf(PeerFailedException.class);
+    assertThat(((CollectiveException) failures.get(1)).failedRank()).isEqualTo(1);
+  }
+
+  @Test
+  void abortFreesAllRanks() throws Exception {
+    List<Throwable> failures =
+        world(
+            3,
+            group -> {
+              if (group.rank() == 2) {
+                group.store().await(List.of("queued0", "queued1"));
+                group.abort("out of coffee");
+                return catchThrowable(
+                    () -> {
+                      while (true) {
+                        group.allReduce(Tensor.of(1f));
+                      }
+                    });
+              }
+              Work queued = group.barrier(CallOptions.ASYNC);
+              Work behind = group.barrier(CallOptions.ASYNC);
+              group.store().set("queued" + group.rank(), "1");
+              assertThat(catchThrowable(behind::await)).isInstanceOf(PeerFailedException.class);
+              return catchThrowable(queued::await);
+            });
+    assertThat(failures.get(2)).isInstanceOf(AbortedException.class);
+    for (int rank : new int[] {0, 1}) {
+      CollectiveException failure = (CollectiveException) failures.get(rank);
+      assertThat(failure).isInstanceOf(PeerFailedException.class);
+      assertThat(failure.failedRank()).isEqualTo(2);
+      assertThat(failure).hasMessageContaining("rank 2 aborted the group: out of coffee");
+    }
+  }
+
+  @Test
+  void closeIsIdempotentAndFailsWhatIsPending() throws Exception {
+    world(
+        2,
+        group -> {
+          Work pending = null;
+          if (group.rank() == 0) {
+            pending = group.recv(Tensor.of(0f), 1, 0, CallOptions.ASYNC);
+          }
+          group.close();
+          group.close();
+          assertThat(group.isClosed()).isTrue();
+          assertThatThrownBy(() -> group.allReduce(Tensor.of(1f)))
+              .isInstanceOf(GroupClosedException.class)
+              .hasMessageContaining("allReduce refused: group 0 is closed on rank " + group.rank());
+          if (pending != null) {
+            assertThat(catchThrowableOfType(CollectiveException.class, pending::await))
+                .hasMessageContaining("closed with operations pending");
+          }
+          return null;
+        });
+  }
+
+  @Test
+  void sendsBetweenRanksAndTellsListeners() throws Exception {
+    world(
+        2,
+        group -> {
+          List<String> heard = new CopyOnWriteArrayList<>();
+          group.addListener(
+              new GroupListener() {
+                @Override
+                public void before(OpEvent event) {
+                  heard.add("before " + event.opType().label() + event.sequenceNumber());
+                }
+
+                @Override
+                public void after(OpEvent event, Outcome outcome) {
+                  heard.add("after " + event.opType().label() + " " + outcome.state());
+                }
+              });
+          Tensor tensor = Tensor.of(group.rank() + 5f);
+          if (group.rank() == 0) {
+            group.send(tensor, 1);
+          } else {
+            Work work = group.recv(tensor, 0, 0, CallOptions.ASYNC);
+            assertThat(work.toCompletableFuture().get(60, TimeUnit.SECONDS))
+                .containsExactly(tensor);
+            assertThat(work.sourceRank()).isZero();
+            assertThat(tensor.toFloatArray()).containsExactly(5);
+          }
+          group.allReduce(tensor);
+          assertThat(tensor.toFloatArray()).containsExactly(10);
+          assertThat(heard).contains("before allReduce1", "after allReduce COMPLETED");
+          assertThat(group.flightRecord()).contains("\"op\":\"allReduce\",\"seq\":1");
+          return null;
+        });
+  }
+
+  @Test
+  void splitsAndFormsSubgroups() throws Exception {
+    world(
+        4,
+        group -> {
+          ProcessGroup half = group.split(group.rank() % 2, -group.rank()).orElseThrow();
+          assertThat(half.globalRanks())
+              .isEqualTo(group.rank() % 2 == 0 ? List.of(2, 0) : List.of(3, 1));
+          Tensor tensor = Tensor.of((float) group.rank());
+          half.allReduce(tensor);
+          assertThat(tensor.toFloatArray()).containsExactly(group.rank() % 2 == 0 ? 2 : 4);
+          assertThat(group.split(-1, 0)).isEmpty();
+          var some = group.subgroup(List.of(3, 0));
+          assertThat(some.isPresent()).isEqualTo(group.rank() % 3 == 0);
+          some.ifPresent(
+              both -> {
+                assertThat(both.name()).isEqualTo("3");
+                assertThat(both.globalRanks()).containsExactly(0, 3);
+                both.barrier();
+              });
+          group.barrier();
+          group.close();
+          assertThat(half.isClosed()).isTrue();
+          return null;
+        });
+  }
+
+  /** Only rank 0 says who comes too late; the others wait longer for it than they were told. */
+  @Test
+  void aMonitoredBarrierPassesWhereAllAreInTimeForRankZero() throws Exception {
+    long start = System.nanoTime();
+    List<Integer> passed =
+        world(
+            3,
+            group -> {
+              long late = new long[] {1900, 0, 2700}[group.rank()];
+              LocalWorld.until(
+                  "its time",
+                  () -> System.nanoTime() - start > TimeUnit.MILLISECONDS.toNanos(late));
+              group.monitoredBarrier(Duration.ofSeconds(2), MissingRanks.ALL);
+              return group.rank();
+            });
+    assertThat(passed).containsExactly(0, 1, 2);
+  }
+
+  /** Rank 0 keeps the deadline; the others wait for what it says. */
+  @ParameterizedTest
+  @CsvSource({"0, 0", "1, 2000"})
+  void aBackendHasLongerForAMonitoredBarrierWhereItIsNotRankZero(int rank, long slackMillis) {
+    ScriptedProvider provider = new ScriptedProvider();
+    AtomicLong deadline = new AtomicLong();
+    provider.allReduce = (op, tensor) -> deadline.set(op.deadlineNanos());
+    Duration timeout = Duration.ofSeconds(15);
+    try (ProcessGroup group = provider.joinAs(rank, 2)) {
+      long before = System.nanoTime();
+      group.monitoredBarrier(timeout, MissingRanks.ALL);
+      long after = System.nanoTime();
+      long expected = timeout.plusMillis(slackMillis).toNanos();
+      assertThat(deadline.get()).isBetween(before + expected, after + expected);
+      group.monitoredBarrier();
+      assertThat(deadline.get())
+          .isGreaterThanOrEqualTo(after + group.timeout().plusMillis(slackMillis).toNanos());
+    }
+  }
+
+  @Test
+  void monitoredBarriersLeaveTheKeysOfTheLastOneOnly() throws Exception {
+    HashStore store = new HashStore();
+    LocalWorld.ranks(
+        3,
+        store,
+        new LocalProvider(),
+        (options, rank) -> {
+          try (ProcessGroup group = ProcessGroup.init(options)) {
+            for (int i = 0; i < 5; i++) {
+              group.monitoredBarrier(Duration.ofSeconds(10), MissingRanks.ALL);
+            }
+            return rank;
+          }
+        });
+    assertThat(store.listKeys().stream().filter(key -> key.contains("/monitored/")))
+        .hasSize(3)
+        .allMatch(key -> key.contains("/monitored/5/"));
+  }
+
+  @Test
+  void monitoredBarrierNamesAllMissingRanks() throws Exception {
+    List<Throwable> failures =
+        world(
+            4,
+            group -> {
+              group.monitoredBarrier(Duration.ofSeconds(10), MissingRanks.ALL);
+              if (group.rank() == 0 || group.rank() == 3) {
+                return catchThrowable(
+                    () -> group.monitoredBarrier(Duration.ofMillis(300), MissingRanks.ALL));
+              }
+              return catchThrowable(
+                  () -> {
+                    while (true) {
+                      group
+                          .failure()
+                          .ifPresent(
+                              failure -> {
+                                throw failure;
+                              });
+                      Thread.onSpinWait();
+                    }
+                  });
+            });
+    assertThat(failures.get(0))
+        .isInstanceOf(CollectiveTimeoutException.class)
+        .hasMessageContaining("ranks 1, 2 did not reach the monitored barrier in time");
+    assertThat(((CollectiveException) failures.get(0)).failedRank()).isEqualTo(1);
+    assertThat(failures.get(3)).isInstanceOf(CollectiveTimeoutException.class);
+  }
+}

@@ -1,0 +1,104 @@
+package dev.tutti.runtime.group;
+
+import dev.tutti.GroupOptions;
+import dev.tutti.ProcessGroup;
+import dev.tutti.Settings;
+import dev.tutti.Store;
+import dev.tutti.spi.BackendProvider;
+import dev.tutti.store.HashStore;
+import java.time.Duration;
+import java.util.ArrayList;
+import java.util.List;
+import java.util.Map;
+import java.util.concurrent.Callable;
+import java.util.concurrent.CompletableFuture;
+import java.util.concurrent.ExecutorService;
+import java.util.concurrent.Executors;
+import java.util.concurrent.Future;
+import java.util.concurrent.TimeUnit;
+import java.util.function.BooleanSupplier;
+import java.util.logging.Level;
+import java.util.logging.Logger;
+
+/** Runs the ranks of a job as threads of a test. */
+public final class LocalWorld {
+  interface Body<T> {
+    T run(ProcessGroup group) throws Exception;
+  }
+
+  public interface RankBody<T> {
+    T run(GroupOptions options, int rank) throws Exception;
+  }
+
+  private LocalWorld() {}
+
+  /** Joins, runs and closes on each rank; returns the results in order of rank. */
+  static <T> List<T> run(int size, BackendProvider provider, Body<T> body) throws Exception {
+    return ranks(
+        size,
+        new HashStore(),
+        provider,
+        (options, rank) -> {
+          try (ProcessGroup group = ProcessGroup.init(options)) {
+            return body.run(group);
+          }
+        });
+  }
+
+  /** Runs on a thread for each rank, with the options to join. */
+  public static <T> List<T> ranks(int size, Store store, BackendProvider provider, RankBody<T> body)
+      throws Exception {
+    Settings settings = Settings.ofEnvironment(Map.of("TUTTI_CLOSE_TIMEOUT", "200ms"));
+    try (ExecutorService threads = Executors.newFixedThreadPool(size)) {
+      List<Callable<T>> calls = new ArrayList<>();
+      for (int r = 0; r < size; r++) {
+        int rank = r;
+        GroupOptions options =
+            GroupOptions.DEFAULT
+                .withStore(store)
+                .withRank(rank)
+                .withSize(size)
+                .withProvider(provider)
+                .withSettings(settings)
+                .withTimeout(Duration.ofSeconds(60));
+        calls.add(() -> body.run(options, rank));
+      }
+      List<T> results = new ArrayList<>();
+      for (Future<T> future : threads.invokeAll(calls, 50, TimeUnit.SECONDS)) {
+        results.add(future.get());
+      }
+      return results;
+    }
+  }
+
+  /** Keeps the expected complaints of a class out of the log of the build. */
+  public static Quiet quiet(Class<?> type) {
+    Logger logger = Logger.getLogger(type.getName());
+    logger.setLevel(Level.OFF);
+    return new Quiet(logger);
+  }
+
+  /** Ends the silence; holds the logger, which would be forgotten otherwise. */
+  public record Quiet(Logger logger) implements AutoCloseable {
+    @Override
+    public void close() {
+      logger.setLevel(null);
+    }
+  }
+
+  /** Runs on a thread of its own. */
+  public static CompletableFuture<Void> async(Runnable action) {
+    return CompletableFuture.runAsync(action, task -> Thread.ofPlatform().daemon().start(task));
+  }
+
+  /** Waits for a condition, 20 seconds at most. */
+  public static void until(String what, BooleanSupplier condition) {
+    long limit = System.nanoTime() + TimeUnit.SECONDS.toNanos(60);
+    while (!condition.getAsBoolean()) {
+      if (System.nanoTime() - limit > 0) {
+        throw new AssertionError("waited in vain for " + what);
+      }
+      Thread.onSpinWait();
+    }
+  }
+}

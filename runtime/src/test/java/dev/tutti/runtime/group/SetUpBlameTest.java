@@ -1,0 +1,214 @@
+package dev.tutti.runtime.group;
+
+import static org.assertj.core.api.Assertions.assertThat;
+import static org.assertj.core.api.Assertions.catchThrowable;
+
+import dev.tutti.CollectiveException;
+import dev.tutti.GroupOptions;
+import dev.tutti.ProcessGroup;
+import dev.tutti.RendezvousException;
+import dev.tutti.StoreSilentException;
+import dev.tutti.spi.PeerLateException;
+import dev.tutti.spi.PeerLostException;
+import dev.tutti.store.HashStore;
+import java.io.IOException;
+import java.time.Duration;
+import java.util.List;
+import java.util.concurrent.CountDownLatch;
+import org.junit.jupiter.api.AfterEach;
+import org.junit.jupiter.api.Test;
+import org.junit.jupiter.api.Timeout;
+
+/**
+ * Tests whom ranks name that could not make a group. A rank is stopped in so far as its calls of
+ * the store hang.
+ */
+@Timeout(300)
+class SetUpBlameTest {
+  private static final Duration LONG = Duration.ofSeconds(60);
+
+  private final ScriptedProvider provider = new ScriptedProvider();
+  private final StuckStore stopped = new StuckStore();
+  private final HashStore store = new HashStore();
+
+  @AfterEach
+  void goOn() {
+    stopped.released.countDown();
+  }
+
+  /** Runs three ranks, of which one can be stopped, until the others are through. */
+  private List<Throwable> run(int stoppable, LocalWorld.RankBody<Object> body) throws Exception {
+    CountDownLatch others = new CountDownLatch(2);
+    return LocalWorld.ranks(
+        3,
+        store,
+        provider,
+        (options, rank) -> {
+          if (rank == stoppable) {
+            return catchThrowable(() -> body.run(options.withStore(stopped.around(store)), rank));
+          }
+          try {
+            return catchThrowable(() -> body.run(options, rank));
+          } finally {
+            others.countDown();
+            if (others.getCount() == 0) {
+              stopped.released.countDown();
+            }
+          }
+        });
+  }
+
+  private static Object init(GroupOptions options, int rank) {
+    ProcessGroup.init(options).close();
+    return rank;
+  }
+
+  private static Object split(GroupOptions options, int rank) {
+    try (ProcessGroup group = ProcessGroup.init(options)) {
+      return group.split(0, rank);
+    }
+  }
+
+  /** Stops rank 1, lets rank 0 wait for it, and rank 2, for which both are late, say so. */
+  private void stopOneForWhomAnotherWaits(String group) {
+    CountDownLatch inside = new CountDownLatch(2);
+    provider.create =
+        context -> {
+          if (!context.group().equals(group)) {
+            return;
+          }
+          if (context.rank() == 2) {
+            inside.await();
+            throw new PeerLateException(List.of(0, 1), "did not publish what came of it");
+          }
+          stopped.stuck |= context.rank() == 1;
+          inside.countDown();
+          if (context.rank() == 1) {
+            stopped.released.await();
+          }
+          context.store().get("never", LONG);
+        };
+  }
+
+  @Test
+  void aSplitNamesWhoDoesNotAnswerAndNotWhoWaitsForIt() throws Exception {
+    stopOneForWhomAnotherWaits("1.0");
+    List<Throwable> failures = run(1, SetUpBlameTest::split);
+    assertThat(failures)
+        .allSatisfy(
+            failure ->
+                assertThat(failure)
+                    .hasMessageContaining("rank 1 does not answer")
+                    .isInstanceOfSatisfying(
+                        CollectiveException.class, e -> assertThat(e.failedRank()).isEqualTo(1)));
+  }
+
+  @Test
+  void aJobNamesWhoDoesNotAnswerAndNotWhoWaitsForIt() throws Exception {
+    stopOneForWhomAnotherWaits("0");
+    List<Throwable> failures = run(1, SetUpBlameTest::init);
+    assertThat(failures)
+        .allSatisfy(
+            failure ->
+                assertThat(failure)
+                    .isInstanceOf(RendezvousException.class)
+                    .hasMessageContaining("rank 1 does not answer")
+                    .hasMessageContaining("first failing rank 1"));
+  }
+
+  /** A rank that waits in a split before cannot come; the one for which it waits there can not. */
+  @Test
+  void aSplitNamesWhoDoesNotAnswerAndNotWhoIsInTheSplitBefore() throws Exception {
+    CountDownLatch inside = new CountDownLatch(2);
+    provider.create =
+        context -> {
+          if (context.group().equals("1.0") && context.rank() > 0) {
+            stopped.stuck |= context.rank() == 2;
+            inside.countDown();
+            if (context.rank() == 2) {
+              stopped.released.await();
+            }
+            context.store().get("never", LONG);
+          }
+        };
+    List<Throwable> failures =
+        run(
+            2,
+            (options, rank) -> {
+              try (ProcessGroup group = ProcessGroup.init(options)) {
+                group.split(0, rank);
+                inside.await();
+                group.setTimeout(Duration.ofSeconds(1));
+                return group.split(0, rank);
+              }
+            });
+    assertThat(failures)
+        .allSatisfy(
+            failure ->
+                assertThat(failure)
+                    .isInstanceOfSatisfying(
+                        CollectiveException.class, e -> assertThat(e.failedRank()).isEqualTo(2)));
+    assertThat(failures.get(0))
+        .hasMessageContaining("ranks 1, 2 did not come; rank 2 does not answer");
+  }
+
+  /** Rank 2 cannot set up; rank 1 sees its connection end before that is told. */
+  private Throwable failureOfTheOther(PeerLostException end, int blamed) throws Exception {
+    CountDownLatch seen = new CountDownLatch(1);
+    provider.create =
+        context -> {
+          if (context.group().equals("1.0") && context.rank() == 1) {
+            context.onFailure().failed(end, blamed);
+            seen.countDown();
+          }
+          if (context.group().equals("1.0") && context.rank() == 2) {
+            seen.await();
+            throw new IllegalStateException("out of sockets");
+          }
+          if (context.group().equals("1.0")) {
+            context.store().get("never", LONG);
+          }
+        };
+    return run(0, SetUpBlameTest::split).get(1);
+  }
+
+  @Test
+  void whoGaveUpSaysWhy() throws Exception {
+    assertThat(failureOfTheOther(new PeerLostException(-1, "rank 2 gave the group up", null), -1))
+        .hasMessageContaining("out of sockets")
+        .isInstanceOfSatisfying(
+            CollectiveException.class, e -> assertThat(e.failedRank()).isEqualTo(2));
+  }
+
+  @Test
+  void whoResetAConnectionSaysWhy() throws Exception {
+    IOException reset = new IOException("Connection reset");
+    assertThat(failureOfTheOther(new PeerLostException(2, "rank 2 is gone", reset), 2))
+        .hasMessageContaining("out of sockets")
+        .isInstanceOfSatisfying(
+            CollectiveException.class, e -> assertThat(e.failedRank()).isEqualTo(2));
+  }
+
+  @Test
+  void whoCannotSayWhyIsNotNamedWhereTheStoreIsSilent() {
+    provider.create =
+        context -> {
+          stopped.stuck = true;
+          IOException reset = new IOException("Connection reset");
+          context.onFailure().failed(new PeerLostException(2, "rank 2 is gone", reset), 2);
+          context.store().set("address", "here");
+        };
+    GroupOptions options =
+        GroupOptions.defaults()
+            .withStore(stopped.around(store))
+            .withRank(1)
+            .withSize(3)
+            .withProvider(provider)
+            .withTimeout(Duration.ofSeconds(1));
+    assertThat(catchThrowable(() -> ProcessGroup.init(options)))
+        .isInstanceOf(RendezvousException.class)
+        .hasMessageContaining("does not answer within")
+        .hasMessageNotContaining("rank 2")
+        .hasCauseInstanceOf(StoreSilentException.class);
+  }
+}

@@ -1,0 +1,508 @@
+package dev.tutti.runtime.group;
+
+import static org.assertj.core.api.Assertions.assertThat;
+import static org.assertj.core.api.Assertions.assertThatThrownBy;
+import static org.assertj.core.api.Assertions.catchThrowable;
+
+import dev.tutti.BackendException;
+import dev.tutti.CollectiveException;
+import dev.tutti.GroupOptions;
+import dev.tutti.OpType;
+import dev.tutti.PeerFailedException;
+import dev.tutti.ProcessGroup;
+import dev.tutti.RendezvousException;
+import dev.tutti.Settings;
+import dev.tutti.StoreException;
+import dev.tutti.StoreTimeoutException;
+import dev.tutti.Tensor;
+import dev.tutti.runtime.failure.RankClaim;
+import dev.tutti.spi.PeerLostException;
+import dev.tutti.store.HashStore;
+import dev.tutti.store.tcp.TcpStoreServer;
+import java.net.InetAddress;
+import java.nio.charset.StandardCharsets;
+import java.time.Duration;
+import java.util.List;
+import java.util.Map;
+import java.util.concurrent.CountDownLatch;
+import java.util.concurrent.ExecutorService;
+import java.util.concurrent.Executors;
+import java.util.concurrent.Future;
+import java.util.concurrent.TimeUnit;
+import java.util.concurrent.TimeoutException;
+import java.util.concurrent.atomic.AtomicInteger;
+import org.junit.jupiter.api.Test;
+import org.junit.jupiter.api.Timeout;
+
+/** Tests joining a job where a rank fails to, and joining one again. */
+@Timeout(300)
+class SetUpTest {
+  @Test
+  void aRankThatCannotSetUpFailsTheOthersAtOnce() throws Exception {
+    ScriptedProvider provider = new ScriptedProvider();
+    provider.create =
+        context -> {
+          if (context.rank() == 1) {
+            throw new IllegalStateException("no such interface: eth7");
+          }
+          context.store().get("address/1", context.timeout());
+        };
+    long start = System.nanoTime();
+    List<Throwable> failures =
+        LocalWorld.ranks(
+            3,
+            new HashStore(),
+            provider,
+            (options, rank) -> catchThrowable(() -> ProcessGroup.init(options)));
+    assertThat(Duration.ofNanos(System.nanoTime() - start)).isLessThan(Duration.ofSeconds(30));
+    assertThat(failures.get(1))
+        .isInstanceOf(BackendException.class)
+        .hasMessageContaining("no such interface: eth7");
+    for (int rank : new int[] {0, 2}) {
+      assertThat(failures.get(rank))
+          .isInstanceOf(PeerFailedException.class)
+          .hasMessageContaining("rank 1")
+          .hasMessageContaining("no such interface: eth7");
+      CollectiveException failure = (CollectiveException) failures.get(rank);
+      assertThat(failure.failedRank()).isEqualTo(1);
+      assertThat(failure.opType()).isEqualTo(OpType.INIT);
+    }
+  }
+
+  @Test
+  void aPeerThatABackendLosesEndsSetUpAtOnce() throws Exception {
+    ScriptedProvider provider = new ScriptedProvider();
+    provider.create =
+        context -> {
+          int peer = 1 - context.rank();
+          context
+              .onFailure()
+              .failed(new PeerLostException(peer, "its connection ended", null), peer);
+          context.store().get("never", context.timeout());
+        };
+    long start = System.nanoTime();
+    Throwable failure =
+        catchThrowable(
+            () ->
+                ProcessGroup.init(
+                    GroupOptions.DEFAULT
+                        .withStore(new HashStore())
+                        .withRank(0)
+                        .withSize(2)
+                        .withProvider(provider)
+                        .withTimeout(Duration.ofMinutes(2))));
+    assertThat(Duration.ofNanos(System.nanoTime() - start)).isLessThan(Duration.ofMinutes(1));
+    assertThat(failure)
+        .isInstanceOf(RendezvousException.class)
+        .hasMessageContaining("its connection ended")
+        .hasMessageContaining("rank 1 left no sign in the store")
+        .hasRootCauseInstanceOf(PeerLostException.class);
+  }
+
+  /** Takes the whole time-out once, though each of two waits may take as long. */
+  @Test
+  void allWaitsOfSetUpTogetherTakeTheTimeOutOnce() throws Exception {
+    Duration timeout = Duration.ofSeconds(2);
+    AtomicInteger late = new AtomicInteger();
+    ScriptedProvider provider = new ScriptedProvider();
+    provider.create =
+        context -> {
+          for (int i = 0; i < 20; i++) {
+            try {
+              context.store().get("never", timeout);
+            } catch (StoreTimeoutException e) {
+              late.incrementAndGet();
+            }
+          }
+          throw new IllegalStateException("nobody came");
+        };
+    long start = System.nanoTime();
+    Throwable failure =
+        catchThrowable(
+            () ->
+                ProcessGroup.init(
+                    GroupOptions.DEFAULT
+                        .withStore(new HashStore())
+                        .withRank(0)
+                        .withSize(2)
+                        .withProvider(provider)
+                        .withTimeout(timeout)));
+    assertThat(Duration.ofNanos(System.nanoTime() - start)).isLessThan(timeout.multipliedBy(10));
+    assertThat(late).hasValue(20);
+    assertThat(failure).hasMessageContaining("nobody came");
+  }
+
+  /** Tells the rank that waits for the others too, whichever of the two comes first. */
+  @Test
+  void ranksWithDifferentBackendsAreNamedAtOnce() throws Exception {
+    ScriptedProvider waits = new ScriptedProvider();
+    for (int first = 0; first < 2; first++) {
+      int earlier = first;
+      CountDownLatch begun = new CountDownLatch(1);
+      waits.create =
+          context -> {
+            begun.countDown();
+            context.store().get("never", context.timeout());
+          };
+      long start = System.nanoTime();
+      List<Throwable> failures =
+          LocalWorld.ranks(
+              2,
+              new HashStore(),
+              waits,
+              (options, rank) -> {
+                if (rank == earlier) {
+                  return catchThrowable(() -> ProcessGroup.init(options));
+                }
+                assertThat(begun.await(20, TimeUnit.SECONDS)).isTrue();
+                return catchThrowable(
+                    () -> ProcessGroup.init(options.withProvider(new LocalProvider())));
+              });
+      assertThat(Duration.ofNanos(System.nanoTime() - start)).isLessThan(Duration.ofSeconds(10));
+      int later = 1 - earlier;
+      String text =
+          ("the ranks of the job have different backends for cpu: rank %d/2 has 'scripted', but"
+                  + " rank %d has 'local'; TUTTI_BACKEND")
+              .formatted(earlier, later);
+      assertThat(failures).allSatisfy(e -> assertThat(e).hasMessageContaining(text));
+      assertThat(failures.get(later)).isInstanceOf(RendezvousException.class);
+      assertThat(failures.get(earlier)).isInstanceOf(PeerFailedException.class);
+    }
+  }
+
+  private static float sumOfRanks(GroupOptions options) {
+    try (ProcessGroup group = ProcessGroup.init(options)) {
+      Tensor sum = Tensor.of(group.rank() + 1f);
+      group.allReduce(sum);
+      return sum.toFloatArray()[0];
+    }
+  }
+
+  @Test
+  void aSecondProcessOfARankIsRefusedAtOnceAndDisturbsNobody() throws Exception {
+    HashStore store = new HashStore();
+    LocalProvider provider = new LocalProvider();
+    List<Float> sums =
+        LocalWorld.ranks(
+            2,
+            store,
+            provider,
+            (options, rank) -> {
+              if (rank == 0) {
+                store.await(List.of("tutti/0/joined/1"), Duration.ofSeconds(20));
+                assertThatThrownBy(() -> ProcessGroup.init(options.withRank(1)))
+                    .isInstanceOf(RendezvousException.class)
+                    .hasMessageStartingWith(
+                        "rank 1 has joined this job already: process "
+                            + ProcessHandle.current().pid()
+                            + " on ");
+                assertThat(store.check(List.of("tutti/0/left/1"))).isFalse();
+              }
+              return sumOfRanks(options);
+            });
+    assertThat(sums).containsExactly(3f, 3f);
+  }
+
+  @Test
+  void aRankTakesThePlaceOfAProcessOfItsHostThatIsGone() throws Exception {
+    Process process = new ProcessBuilder("sleep", "600").start();
+    HashStore store = new HashStore();
+    String holder = "process " + process.pid() + " on " + RankClaim.host() + ", 1f";
+    store.set("seat", holder);
+    try {
+      assertThatThrownBy(() -> RankClaim.take(store, "seat", 1))
+          .isInstanceOf(RendezvousException.class)
+          .hasMessageContaining("joined this job already: " + holder);
+    } finally {
+      process.destroyForcibly().waitFor();
+    }
+    RankClaim.take(store, "seat", 1);
+    assertThat(store.get("seat"))
+        .asString(StandardCharsets.UTF_8)
+        .startsWith("process " + ProcessHandle.current().pid() + " on " + RankClaim.host());
+
+    store.set("seat", "process " + process.pid() + " on another host, 1f");
+    assertThatThrownBy(() -> RankClaim.take(store, "seat", 1))
+        .isInstanceOf(RendezvousException.class);
+  }
+
+  @Test
+  void aRankThatWasKilledJoinsTheNextJobOfItsStore() throws Exception {
+    HashStore store = new HashStore();
+    store.set("tutti/0/joined/1", "process 1 on another host, 1f");
+    store.set("tutti/0/event/1", "rank 1 is gone");
+    store.set("tutti/0/left/0", "1");
+    List<Float> sums =
+        LocalWorld.ranks(2, store, new LocalProvider(), (options, rank) -> sumOfRanks(options));
+    assertThat(sums).containsExactly(3f, 3f);
+  }
+
+  private static GroupOptions at(int port, int rank) {
+    return GroupOptions.DEFAULT
+        .withInitMethod("tcp://127.0.0.1:" + port)
+        .withRank(rank)
+        .withSize(2)
+        .withTimeout(Duration.ofSeconds(20));
+  }
+
+  @Test
+  void aRankThatJoinsAgainWaitsForTheServerOfTheNextJob() throws Exception {
+    int port;
+    try (TcpStoreServer server = new TcpStoreServer(InetAddress.getLoopbackAddress(), 0)) {
+      port = server.port();
+    }
+    LocalProvider first = new LocalProvider();
+    LocalProvider second = new LocalProvider();
+    try (ExecutorService threads = Executors.newFixedThreadPool(2)) {
+      Future<ProcessGroup> served =
+          threads.submit(() -> ProcessGroup.init(at(port, 0).withProvider(first)));
+      ProcessGroup.init(at(port, 1).withProvider(first)).close();
+      Future<Float> again = threads.submit(() -> sumOfRanks(at(port, 1).withProvider(second)));
+      assertThatThrownBy(() -> again.get(300, TimeUnit.MILLISECONDS))
+          .isInstanceOf(TimeoutException.class);
+      served.get(60, TimeUnit.SECONDS).close();
+      assertThat(sumOfRanks(at(port, 0).withProvider(second))).isEqualTo(3f);
+      assertThat(again.get(60, TimeUnit.SECONDS)).isEqualTo(3f);
+    }
+  }
+
+  @Test
+  void aRankWhoseOldJobIsServedStillSaysSo() throws Exception {
+    int port;
+    try (TcpStoreServer server = new TcpStoreServer(InetAddress.getLoopbackAddress(), 0)) {
+      port = server.port();
+    }
+    LocalProvider provider = new LocalProvider();
+    try (ExecutorService threads = Executors.newFixedThreadPool(1)) {
+      Future<ProcessGroup> served =
+          threads.submit(() -> ProcessGroup.init(at(port, 0).withProvider(provider)));
+      ProcessGroup.init(at(port, 1).withProvider(provider)).close();
+      assertThatThrownBy(
+              () ->
+                  ProcessGroup.init(
+                      at(port, 1).withProvider(provider).withTimeout(Duration.ofSeconds(2))))
+          .isInstanceOf(RendezvousException.class)
+          .hasMessage(
+              "rank 1/2 left the job at tcp://127.0.0.1:"
+                  + port
+                  + ", whose store rank 0 serves still: its group was not closed there");
+      served.get(60, TimeUnit.SECONDS).close();
+    }
+  }
+
+  @Test
+  void theSetUpOfASubgroupEndsWithItsGroup() throws Exception {
+    CountDownLatch inside = new CountDownLatch(2);
+    ScriptedProvider provider = new ScriptedProvider();
+    provider.create =
+        context -> {
+          if (!context.group().equals("0")) {
+            inside.countDown();
+            context.store().get("never", Duration.ofSeconds(20));
+          }
+        };
+    long start = System.nanoTime();
+    List<Throwable> failures =
+        LocalWorld.ranks(
+            2,
+            new HashStore(),
+            provider,
+            (options, rank) -> {
+              try (ProcessGroup group = ProcessGroup.init(options)) {
+                if (rank == 1) {
+                  Thread.startVirtualThread(
+                      () -> {
+                        try {
+                          inside.await();
+                          group.abort("enough");
+                        } catch (InterruptedException e) {
+                          Thread.currentThread().interrupt();
+                        }
+                      });
+                }
+                return catchThrowable(() -> group.split(0, rank));
+              }
+            });
+    assertThat(Duration.ofNanos(System.nanoTime() - start)).isLessThan(Duration.ofSeconds(30));
+    assertThat(failures)
+        .allSatisfy(
+            failure ->
+                assertThat(failure)
+                    .isInstanceOf(CollectiveException.class)
+                    .hasMessageStartingWith("split refused")
+                    .hasMessageContaining("enough"));
+  }
+
+  @Test
+  void aRankThatCannotSetUpFailsThoseWhoHave() throws Exception {
+    ScriptedProvider provider = new ScriptedProvider();
+    provider.create =
+        context -> {
+          if (context.rank() == 1) {
+            context.store().await(List.of("there"), Duration.ofSeconds(10));
+            throw new IllegalStateException("out of sockets");
+          }
+        };
+    LocalWorld.ranks(
+        2,
+        new HashStore(),
+        provider,
+        (options, rank) -> {
+          if (rank == 1) {
+            assertThatThrownBy(() -> ProcessGroup.init(options))
+                .hasMessageContaining("out of sockets");
+            return null;
+          }
+          try (ProcessGroup group = ProcessGroup.init(options)) {
+            options.store().orElseThrow().set("/0/cpu/there", "1");
+            options.store().orElseThrow().set("0//cpu//there", "1");
+            LocalWorld.until("the failure", () -> group.failure().isPresent());
+            assertThat(group.failure().orElseThrow()).hasMessageContaining("out of sockets");
+          }
+          return null;
+        });
+  }
+
+  @Test
+  void aStoreThatGoesAwayIsAFailureToMeet() {
+    TcpStoreServer server = new TcpStoreServer(0);
+    ScriptedProvider provider = new ScriptedProvider();
+    provider.create =
+        context -> {
+          server.close();
+          context.store().get("address/1", Duration.ofSeconds(2));
+        };
+    Map<String, String> environment =
+        Map.of(
+            "RANK", "0",
+            "WORLD_SIZE", "2",
+            "MASTER_ADDR", "127.0.0.1",
+            "MASTER_PORT", Integer.toString(server.port()),
+            "TORCHELASTIC_USE_AGENT_STORE", "True");
+    assertThatThrownBy(
+            () ->
+                ProcessGroup.init(
+                    GroupOptions.DEFAULT
+                        .withProvider(provider)
+                        .withTimeout(Duration.ofSeconds(2))
+                        .withSettings(Settings.ofEnvironment(environment))))
+        .isInstanceOf(RendezvousException.class)
+        .hasMessageContaining("rank 0/2 cannot join the others")
+        .hasMessageContaining("tcp://127.0.0.1:" + server.port())
+        .hasMessageContaining("Check that the launcher, who serves the store, runs")
+        .hasCauseInstanceOf(StoreException.class);
+  }
+
+  @Test
+  void aRankThatIsLateIsAFailureToMeet() {
+    ScriptedProvider provider = new ScriptedProvider();
+    provider.create =
+        context -> {
+          throw new TimeoutException("rank 1 did not connect");
+        };
+    assertThatThrownBy(() -> provider.join(2))
+        .isInstanceOf(RendezvousException.class)
+        .hasMessageContaining("rank 1 did not connect")
+        .hasMessageContaining("rank 1 left no sign in the store")
+        .hasMessageContaining("Check that all 2 ranks were started")
+        .hasMessageContaining("20 s (TUTTI_TIMEOUT)")
+        .hasRootCauseInstanceOf(TimeoutException.class);
+  }
+
+  @Test
+  void aTimeoutOfAnotherRankIsAFailureToMeet() throws Exception {
+    ScriptedProvider provider = new ScriptedProvider();
+    provider.create =
+        context -> {
+          if (context.rank() == 1) {
+            context.store().await(List.of("never"), Duration.ofSeconds(20));
+          }
+          throw new TimeoutException("rank 2 did not connect");
+        };
+    List<Throwable> failures =
+        LocalWorld.ranks(
+            2,
+            new HashStore(),
+            provider,
+            (options, rank) -> catchThrowable(() -> ProcessGroup.init(options)));
+    for (Throwable failure : failures) {
+      assertThat(failure)
+          .isInstanceOf(RendezvousException.class)
+          .hasMessageContaining("rank 2 did not connect");
+    }
+  }
+
+  @Test
+  void aLinkErrorOfABackendIsReportedAsItsFailure() {
+    ScriptedProvider provider = new ScriptedProvider();
+    provider.create =
+        context -> {
+          throw new UnsatisfiedLinkError("libcuda.so.1 is missing");
+        };
+    assertThatThrownBy(provider::alone)
+        .isInstanceOf(BackendException.class)
+        .hasMessageContaining("libcuda.so.1 is missing")
+        .hasMessageContaining("rank 0");
+  }
+
+  @Test
+  void aBarrierAfterSetUpThatFailsClosesTheBackend() {
+    ScriptedProvider provider = new ScriptedProvider();
+    AtomicInteger closed = new AtomicInteger();
+    provider.close = closed::incrementAndGet;
+    GroupOptions options =
+        GroupOptions.DEFAULT
+            .withStore(new HashStore())
+            .withRank(0)
+            .withSize(2)
+            .withProvider(provider)
+            .withTimeout(Duration.ofMillis(200))
+            .withSettings(Settings.ofEnvironment(Map.of("TORCH_DIST_INIT_BARRIER", "1")));
+    assertThatThrownBy(() -> ProcessGroup.init(options))
+        .isInstanceOf(RendezvousException.class)
+        .hasMessageContaining("barrier after set-up");
+    assertThat(closed).hasValue(1);
+  }
+
+  @Test
+  void aFailureBeforeTheGroupIsReadyIsNotLost() {
+    ScriptedProvider provider = new ScriptedProvider();
+    provider.create =
+        context -> context.onFailure().failed(new IllegalStateException("died young"), 1);
+    try (ProcessGroup group = provider.join(2, "TUTTI_CLOSE_TIMEOUT", "100ms")) {
+      LocalWorld.until("the failure", () -> group.failure().isPresent());
+      assertThat(group.failure().orElseThrow()).hasMessageContaining("died young");
+    }
+  }
+
+  @Test
+  void aStoreServesOneJobAfterTheOther() throws Exception {
+    HashStore store = new HashStore();
+    for (int round = 0; round < 3; round++) {
+      int last = round;
+      LocalWorld.ranks(
+          2,
+          store,
+          new LocalProvider(),
+          (options, rank) -> {
+            try (ProcessGroup group = ProcessGroup.init(options)) {
+              Tensor tensor = Tensor.of(1f + rank);
+              group.allReduce(tensor);
+              assertThat(tensor.toFloatArray()).containsExactly(3);
+              assertThat(group.store().check(List.of("left over"))).isFalse();
+              ProcessGroup half = group.split(0, rank).orElseThrow();
+              assertThat(half.rank()).isEqualTo(rank);
+              group.barrier();
+              group.store().set("left over", "1");
+              if (last == 0 && rank == 0) {
+                group.abort("first job fails");
+              }
+              if (last == 0) {
+                LocalWorld.until("the failure", () -> group.failure().isPresent());
+              }
+            }
+            return null;
+          });
+    }
+  }
+}

@@ -1,0 +1,344 @@
+package dev.tutti.runtime.group;
+
+import static org.assertj.core.api.Assertions.assertThat;
+import static org.assertj.core.api.Assertions.catchThrowable;
+
+import dev.tutti.CallOptions;
+import dev.tutti.CollectiveException;
+import dev.tutti.CollectiveTimeoutException;
+import dev.tutti.MissingRanks;
+import dev.tutti.OpType;
+import dev.tutti.PeerFailedException;
+import dev.tutti.ProcessGroup;
+import dev.tutti.ReduceOp;
+import dev.tutti.Tensor;
+import dev.tutti.runtime.rendezvous.RankAgreement;
+import dev.tutti.spi.Backend;
+import dev.tutti.spi.BackendContext;
+import dev.tutti.spi.BackendProvider;
+import dev.tutti.store.HashStore;
+import java.lang.ref.WeakReference;
+import java.time.Duration;
+import java.util.List;
+import java.util.Optional;
+import java.util.concurrent.CountDownLatch;
+import java.util.concurrent.CyclicBarrier;
+import java.util.concurrent.TimeUnit;
+import java.util.concurrent.atomic.AtomicReference;
+import java.util.function.Consumer;
+import java.util.stream.IntStream;
+import org.junit.jupiter.api.Test;
+
+/** Tests waits for other ranks that go through the store. */
+class SubgroupTest {
+  @Test
+  void aSplitNamesTheRankThatDoesNotCome() throws Exception {
+    // Who starts late would be as absent as rank 1.
+    CyclicBarrier start = new CyclicBarrier(2);
+    List<Throwable> failures =
+        LocalWorld.run(
+            3,
+            new LocalProvider(),
+            group -> {
+              if (group.rank() == 1) {
+                LocalWorld.until("the failure", () -> group.failure().isPresent());
+                return group.failure().orElseThrow();
+              }
+              start.await();
+              group.setTimeout(Duration.ofSeconds(1));
+              return catchThrowable(() -> group.split(0, 0));
+            });
+    for (int rank : new int[] {0, 2}) {
+      CollectiveException failure = (CollectiveException) failures.get(rank);
+      assertThat(failure).hasMessageContaining("rank 1 did not come").isNotNull();
+      assertThat(failure.opType()).isEqualTo(OpType.SPLIT);
+      assertThat(failure.failedRank()).isEqualTo(1);
+    }
+    assertThat(failures).hasAtLeastOneElementOfType(CollectiveTimeoutException.class);
+  }
+
+  /** Lets rank 0 wait for rank 1, which aborts the group. */
+  private static void assertEndsWhenTheGroupFails(Consumer<ProcessGroup> wait) throws Exception {
+    List<Throwable> failures =
+        LocalWorld.run(
+            2,
+            new LocalProvider(),
+            group -> {
+              if (group.rank() == 1) {
+                group.abort("no more groups");
+                return group.failure().orElse(null);
+              }
+              long start = System.nanoTime();
+              Throwable thrown = catchThrowable(() -> wait.accept(group));
+              assertThat(Duration.ofNanos(System.nanoTime() - start))
+                  .isLessThan(Duration.ofSeconds(30));
+              return thrown;
+            });
+    assertThat(failures.get(0))
+        .isInstanceOf(PeerFailedException.class)
+        .hasMessageContaining("no more groups");
+  }
+
+  @Test
+  void aSplitEndsWhenTheGroupFails() throws Exception {
+    assertEndsWhenTheGroupFails(group -> group.split(0, 0));
+  }
+
+  @Test
+  void aRankThatGivesAnotherListIsRefusedAndTheGroupsThatFormedFail() throws Exception {
+    CountDownLatch formed = new CountDownLatch(2);
+    List<Throwable> failures =
+        LocalWorld.run(
+            4,
+            new LocalProvider(),
+            group -> {
+              Throwable failure;
+              if (group.rank() < 2) {
+                ProcessGroup pair = group.subgroup(List.of(1, 0)).orElseThrow();
+                formed.countDown();
+                LocalWorld.until("the failure", () -> pair.failure().isPresent());
+                failure = pair.failure().orElseThrow();
+              } else {
+                assertThat(formed.await(60, TimeUnit.SECONDS)).isTrue();
+                List<Integer> ranks = group.rank() == 2 ? List.of(1, 2) : List.of(0);
+                failure = catchThrowable(() -> group.subgroup(ranks));
+              }
+              group.barrier();
+              return failure;
+            });
+    assertThat(failures.get(2)).isExactlyInstanceOf(CollectiveException.class);
+    assertThat(failures.get(2).getMessage())
+        .matches(
+            "subgroup failed: the ranks of group 0 gave different lists: rank [01] gave 0, 1, but"
+                + " rank 2 gave 1, 2 .*");
+    assertThat(failures.get(3)).isExactlyInstanceOf(CollectiveException.class);
+    assertThat(failures.get(3).getMessage())
+        .matches(".* rank [01] gave 0, 1, but rank 3 gave 0 .*");
+    for (int rank : new int[] {0, 1}) {
+      assertThat(failures.get(rank)).isInstanceOf(CollectiveException.class);
+      assertThat(failures.get(rank).getMessage())
+          .matches(".* rank [01] gave 0, 1, but rank [23] gave (1, 2|0) .*");
+    }
+  }
+
+  @Test
+  void aRankThatWaitsInSetUpLearnsThatAnotherGaveAnotherList() throws Exception {
+    CountDownLatch waits = new CountDownLatch(1);
+    BackendProvider waiting =
+        new WaitingProvider(
+            context -> {
+              waits.countDown();
+              context.store().get("never", Duration.ofSeconds(20));
+            });
+    List<Throwable> failures =
+        LocalWorld.run(
+            2,
+            waiting,
+            group -> {
+              if (group.rank() == 1) {
+                assertThat(waits.await(60, TimeUnit.SECONDS)).isTrue();
+              }
+              List<Integer> ranks = group.rank() == 0 ? List.of(0, 1) : List.of(1);
+              return catchThrowable(() -> group.subgroup(ranks));
+            });
+    for (Throwable failure : failures) {
+      assertThat(failure)
+          .isExactlyInstanceOf(CollectiveException.class)
+          .hasMessageStartingWith(
+              "subgroup failed: the ranks of group 0 gave different lists: rank 0 gave 0, 1, but"
+                  + " rank 1 gave 1 [");
+    }
+  }
+
+  /** A rank that is in no list and comes first has none to compare with; the others have its. */
+  @Test
+  void aListThatLacksItsRankIsComparedToo() throws Exception {
+    CountDownLatch first = new CountDownLatch(1);
+    List<Object> results =
+        LocalWorld.run(
+            3,
+            new LocalProvider(),
+            group -> {
+              if (group.rank() == 2) {
+                Object none = group.subgroup(List.of(0));
+                first.countDown();
+                return none;
+              }
+              assertThat(first.await(60, TimeUnit.SECONDS)).isTrue();
+              return catchThrowable(() -> group.subgroup(List.of(0, 1)));
+            });
+    assertThat(results.get(2)).isEqualTo(Optional.empty());
+    for (int rank : new int[] {0, 1}) {
+      CollectiveException failure = (CollectiveException) results.get(rank);
+      assertThat(failure.getMessage())
+          .matches(
+              "subgroup failed: the ranks of group 0 gave different lists: rank 2 gave 0, but rank "
+                  + "[01] gave 0, 1 \\[rank [01]/3, group 0, subgroup, peer rank 2, .*");
+      assertThat(failure.opType()).isEqualTo(OpType.SUBGROUP);
+    }
+  }
+
+  @Test
+  void aRefusedCallIsNamedAndHasNoNumber() throws Exception {
+    List<List<Throwable>> failures =
+        LocalWorld.run(
+            2,
+            new LocalProvider(),
+            group -> {
+              group.abort("no more groups");
+              return List.of(
+                  catchThrowable(() -> group.subgroup(List.of(0, 1))),
+                  catchThrowable(() -> group.split(0, 0)),
+                  catchThrowable(group::barrier));
+            });
+    for (int rank = 0; rank < 2; rank++) {
+      List<String> names = List.of("subgroup", "split", "barrier");
+      for (int i = 0; i < names.size(); i++) {
+        assertThat(failures.get(rank).get(i).getMessage())
+            .startsWith(names.get(i) + " refused, the group failed before: ")
+            .contains("[rank " + rank + "/2, group 0, " + names.get(i) + ", ");
+      }
+    }
+  }
+
+  @Test
+  void aListIsComparedWithinOneLifeOfTheJob() throws Exception {
+    HashStore store = new HashStore();
+    for (List<Integer> ranks : List.of(List.of(0, 1), List.of(1, 2))) {
+      List<Boolean> members =
+          LocalWorld.ranks(
+              3,
+              store,
+              new LocalProvider(),
+              (options, rank) -> {
+                try (ProcessGroup group = ProcessGroup.init(options)) {
+                  boolean member = group.subgroup(ranks).isPresent();
+                  group.barrier();
+                  return member;
+                }
+              });
+      assertThat(members).isEqualTo(List.of(ranks.contains(0), true, ranks.contains(2)));
+    }
+  }
+
+  @Test
+  void aClosedPartIsForgotten() throws Exception {
+    List<Boolean> forgotten =
+        LocalWorld.run(
+            2,
+            new LocalProvider(),
+            group -> {
+              WeakReference<ProcessGroup> part = closedPart(group);
+              LocalWorld.until(
+                  "the collector",
+                  () -> {
+                    System.gc();
+                    return part.get() == null;
+                  });
+              group.barrier();
+              return part.get() == null;
+            });
+    assertThat(forgotten).containsExactly(true, true);
+  }
+
+  private static WeakReference<ProcessGroup> closedPart(ProcessGroup group) {
+    try (ProcessGroup part = group.subgroup(List.of(0, 1)).orElseThrow()) {
+      part.barrier();
+      return new WeakReference<>(part);
+    }
+  }
+
+  @Test
+  void listsOfRanksAreWrittenShortly() {
+    assertThat(RankAgreement.text(List.of(5))).isEqualTo("5");
+    assertThat(RankAgreement.text(List.of(0, 1, 2))).isEqualTo("0, 1, 2");
+    assertThat(RankAgreement.text(IntStream.range(0, 4096).boxed().toList())).isEqualTo("0..4095");
+    assertThat(RankAgreement.text(List.of(0, 8, 16, 24, 25, 26, 27, 40)))
+        .isEqualTo("0..24 by 8, 25, 26, 27, 40");
+    assertThat(RankAgreement.text(List.of(1, 3, 4, 5, 6))).isEqualTo("1, 3..6");
+  }
+
+  @Test
+  void aMonitoredBarrierEndsOnRankZeroWhenTheGroupFails() throws Exception {
+    assertEndsWhenTheGroupFails(
+        group -> group.monitoredBarrier(Duration.ofSeconds(60), MissingRanks.ALL));
+  }
+
+  /** Rank 0 is not to blame: it waits for rank 1, which left the call out. */
+  @Test
+  void aTimeoutTellsWhoWaitsForOthersToMakeAGroup() throws Exception {
+    CountDownLatch waits = new CountDownLatch(1);
+    List<Throwable> failures =
+        LocalWorld.run(
+            3,
+            new WaitingProvider(
+                context -> {
+                  waits.countDown();
+                  context.store().get("other", Duration.ofSeconds(60));
+                }),
+            group ->
+                catchThrowable(
+                    () -> {
+                      if (group.rank() == 0) {
+                        group.subgroup(List.of(0, 1));
+                      } else {
+                        assertThat(waits.await(60, TimeUnit.SECONDS)).isTrue();
+                        group.allReduce(
+                            Tensor.of(1f),
+                            ReduceOp.SUM,
+                            CallOptions.timeout(Duration.ofMillis(300)));
+                      }
+                    }));
+    assertThat(failures)
+        .allSatisfy(
+            failure -> {
+              assertThat(failure)
+                  .hasMessageContaining(
+                      "rank 0 waits in the set-up of group 1 of ranks 0, 1 (it called no"
+                          + " collective so far)");
+              assertThat(((CollectiveException) failure).failedRank()).isEqualTo(-1);
+            });
+  }
+
+  @Test
+  void anInterruptEndsNoSplit() throws Exception {
+    CountDownLatch interrupted = new CountDownLatch(1);
+    AtomicReference<Thread> waiting = new AtomicReference<>();
+    List<Integer> sizes =
+        LocalWorld.run(
+            2,
+            new LocalProvider(),
+            group -> {
+              if (group.rank() == 0) {
+                Thread.currentThread().interrupt();
+                waiting.set(Thread.currentThread());
+                interrupted.countDown();
+              } else {
+                assertThat(interrupted.await(60, TimeUnit.SECONDS)).isTrue();
+                waiting.get().interrupt();
+              }
+              int size = group.split(0, 0).orElseThrow().size();
+              assertThat(Thread.interrupted()).isEqualTo(group.rank() == 0);
+              assertThat(group.failure()).isEmpty();
+              return size;
+            });
+    assertThat(sizes).containsExactly(2, 2);
+  }
+
+  /** Does something before a subgroup's backend is made. */
+  private static final class WaitingProvider extends LocalProvider {
+    private final Consumer<BackendContext> before;
+
+    WaitingProvider(Consumer<BackendContext> before) {
+      this.before = before;
+    }
+
+    @Override
+    public Backend create(BackendContext context) {
+      if (!context.group().equals("0")) {
+        before.accept(context);
+      }
+      return super.create(context);
+    }
+  }
+}

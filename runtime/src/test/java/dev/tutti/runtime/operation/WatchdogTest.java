@@ -1,0 +1,81 @@
+package dev.tutti.runtime.operation;
+
+import static org.assertj.core.api.Assertions.assertThat;
+
+import dev.tutti.runtime.group.LocalWorld;
+import java.util.concurrent.atomic.AtomicInteger;
+import java.util.logging.Handler;
+import java.util.logging.LogRecord;
+import java.util.logging.Logger;
+import org.junit.jupiter.api.Test;
+import org.junit.jupiter.api.Timeout;
+
+@Timeout(300)
+class WatchdogTest {
+  @Test
+  void survivesWhatItWatches() {
+    AtomicInteger looks = new AtomicInteger();
+    Watchdog.Watched thrower =
+        now -> {
+          throw new AssertionError("thrown by a group");
+        };
+    Watchdog.Watched good =
+        now -> {
+          looks.incrementAndGet();
+          return now + 1_000_000;
+        };
+    try (LocalWorld.Quiet _ = LocalWorld.quiet(Watchdog.class)) {
+      Watchdog.watch(thrower);
+      Watchdog.watch(good);
+      LocalWorld.until("100 looks", () -> looks.get() > 100);
+    } finally {
+      Watchdog.unwatch(thrower);
+      Watchdog.unwatch(good);
+    }
+    assertThat(looks.get()).isGreaterThan(100);
+  }
+
+  @Test
+  void survivesALogThatThrows() {
+    AtomicInteger looks = new AtomicInteger();
+    AtomicInteger logged = new AtomicInteger();
+    Handler breaking =
+        new Handler() {
+          @Override
+          public void publish(LogRecord entry) {
+            logged.incrementAndGet();
+            throw new OutOfMemoryError("played");
+          }
+
+          @Override
+          public void flush() {}
+
+          @Override
+          public void close() {}
+        };
+    Watchdog.Watched thrower =
+        now -> {
+          throw new OutOfMemoryError("thrown by a group");
+        };
+    Watchdog.Watched good =
+        now -> {
+          looks.incrementAndGet();
+          return now + 1_000_000;
+        };
+    Logger logger = Logger.getLogger(Watchdog.class.getName());
+    logger.addHandler(breaking);
+    logger.setUseParentHandlers(false);
+    try {
+      Watchdog.watch(thrower);
+      LocalWorld.until("the log", () -> logged.get() > 0);
+      Watchdog.watch(good);
+      LocalWorld.until("10 looks", () -> looks.get() > 10);
+    } finally {
+      Watchdog.unwatch(thrower);
+      Watchdog.unwatch(good);
+      logger.removeHandler(breaking);
+      logger.setUseParentHandlers(true);
+    }
+    assertThat(logged.get()).isEqualTo(1);
+  }
+}

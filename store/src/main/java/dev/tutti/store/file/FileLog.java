@@ -1,0 +1,248 @@
+package dev.tutti.store.file;
+
+import dev.tutti.StoreException;
+import dev.tutti.store.table.Arguments;
+import dev.tutti.store.table.Decimal;
+import dev.tutti.store.tcp.Wire;
+import java.io.ByteArrayOutputStream;
+import java.io.IOException;
+import java.nio.ByteBuffer;
+import java.nio.ByteOrder;
+import java.nio.charset.StandardCharsets;
+import java.nio.file.Files;
+import java.nio.file.NoSuchFileException;
+import java.nio.file.Path;
+import java.time.Instant;
+import java.util.HashMap;
+import java.util.Map;
+import org.jspecify.annotations.Nullable;
+
+/** Holds what a store file says, and adds to it; the caller serializes the calls of one process. */
+final class FileLog {
+  /*
+   * The format is that of PyTorch's FileStore: records of a u32 length and a key, a u32 length and a
+   * value, little-endian, only ever appended; the last record of a key counts, and one whose key starts
+   * with a minus deletes the rest of it. Keys of users start with a slash. Whoever reads or writes holds
+   * the lock of the file, so a record that is not complete belongs to a writer that died.
+   *
+   * What this process wrote first is nowhere else, and is looked at each time: a file that was put in
+   * place of this one may have its inode.
+   *
+   * Keys are kept as strings of their bytes (Wire.KEY_BYTES).
+   */
+  static final char DELETE = '-';
+
+  private final Path path;
+  private final Map<String, byte[]> values = new HashMap<>();
+  private byte[] mark = Arguments.NO_BYTES;
+  private long markPosition;
+  private long position;
+
+  /**
+   * Creates the picture of a file that nothing is known of yet.
+   *
+   * @param path the file
+   */
+  FileLog(Path path) {
+    this.path = path;
+  }
+
+  /** Reads, decides and writes while the file is locked. */
+  interface Transaction<T extends @Nullable Object> {
+    T run(Changes changes);
+  }
+
+  /** Collects the records of a transaction, visible to it at once. */
+  final class Changes {
+    private final ByteArrayOutputStream records = new ByteArrayOutputStream();
+    private final Map<String, byte @Nullable []> undo = new HashMap<>();
+
+    byte @Nullable [] get(String key) {
+      return values.get(key);
+    }
+
+    void set(String key, byte[] value) {
+      undo.putIfAbsent(key, values.get(key));
+      values.put(key, value);
+      record(key, value);
+    }
+
+    void delete(String key) {
+      undo.putIfAbsent(key, values.get(key));
+      values.remove(key);
+      record(DELETE + key, Arguments.NO_BYTES);
+    }
+
+    long add(String key, long delta) {
+      byte[] old = values.get(key);
+      long sum = old == null ? delta : Decimal.add(userKey(key), old, delta);
+      set(key, Decimal.format(sum));
+      return sum;
+    }
+
+    private void record(String key, byte[] value) {
+      byte[] name = key.getBytes(Wire.KEY_BYTES);
+      ByteBuffer lengths = ByteBuffer.allocate(Integer.BYTES).order(ByteOrder.LITTLE_ENDIAN);
+      records.writeBytes(lengths.putInt(0, name.length).array());
+      records.writeBytes(name);
+      records.writeBytes(lengths.putInt(0, value.length).array());
+      records.writeBytes(value);
+    }
+  }
+
+  /** Returns what is known of the file; the caller does not change it. */
+  Map<String, byte[]> values() {
+    return values;
+  }
+
+  /** Returns when the file was changed last. */
+  Instant modified() {
+    try {
+      return Files.getLastModifiedTime(path).toInstant();
+    } catch (IOException e) {
+      throw failure(e);
+    }
+  }
+
+  /** Deletes the file; it is locked. */
+  void deleteFile() {
+    try {
+      Files.deleteIfExists(path);
+    } catch (IOException e) {
+      throw failure(e);
+    }
+  }
+
+  /** Returns a key as its user knows it. */
+  static String userKey(String key) {
+    String text = new String(key.getBytes(Wire.KEY_BYTES), StandardCharsets.UTF_8);
+    return text.startsWith("/") ? text.substring(1) : text;
+  }
+
+  /** Reads what others added since the last time; returns whether there was anything. */
+  boolean refresh(long deadline) {
+    try {
+      if (Files.size(path) == position) {
+        return false;
+      }
+      try (LockedFile file = lock(false, deadline)) {
+        return read(file);
+      }
+    } catch (IOException e) {
+      throw failure(e);
+    }
+  }
+
+  /**
+   * Locks the file, reads what others added, and adds what a transaction wants: all of it, or
+   * nothing if that throws.
+   *
+   * @param create whether to create the file if it is not there
+   * @param deadline when to give up waiting for the lock
+   * @param transaction what to do
+   */
+  <T extends @Nullable Object> T transact(
+      boolean create, long deadline, Transaction<T> transaction) {
+    Changes changes = new Changes();
+    boolean done = false;
+    try (LockedFile file = lock(create, deadline)) {
+      read(file);
+      T result = transaction.run(changes);
+      if (changes.records.size() > 0) {
+        byte[] records = changes.records.toByteArray();
+        file.append(records);
+        if (mark.length == 0) {
+          mark = records;
+          markPosition = position;
+        }
+        position += records.length;
+      }
+      done = true;
+      return result;
+    } catch (IOException e) {
+      throw failure(e);
+    } finally {
+      if (!done) {
+        changes.undo.forEach(
+            (key, value) -> {
+              if (value == null) {
+                values.remove(key);
+              } else {
+                values.put(key, value);
+              }
+            });
+      }
+    }
+  }
+
+  private LockedFile lock(boolean create, long deadline) throws IOException {
+    LockedFile file = LockedFile.open(path, create, deadline);
+    boolean ours = false;
+    try {
+      ours = file.length() >= position && file.has(mark, markPosition);
+      if (!ours) {
+        throw new StoreException(
+            "store file %s was replaced by another one; does another run use the same path?"
+                .formatted(path));
+      }
+      return file;
+    } finally {
+      if (!ours) {
+        file.close();
+      }
+    }
+  }
+
+  private boolean read(LockedFile file) throws IOException {
+    long length = file.length();
+    if (length == position) {
+      return false;
+    }
+    ByteBuffer bytes = ByteBuffer.wrap(file.read(position)).order(ByteOrder.LITTLE_ENDIAN);
+    while (bytes.hasRemaining()) {
+      int start = bytes.position();
+      String key = new String(field(bytes, start, "key"), Wire.KEY_BYTES);
+      byte[] value = field(bytes, start, "value");
+      if (key.isEmpty()) {
+        throw corrupt(start, "its key is empty");
+      }
+      if (key.charAt(0) == DELETE) {
+        values.remove(key.substring(1));
+      } else {
+        values.put(key, value);
+      }
+    }
+    position = length;
+    return true;
+  }
+
+  private byte[] field(ByteBuffer bytes, int start, String what) {
+    int rest = bytes.remaining();
+    long length = rest < Integer.BYTES ? -1 : Integer.toUnsignedLong(bytes.getInt());
+    if (length < 0 || length > bytes.remaining()) {
+      throw corrupt(
+          start,
+          length < 0
+              ? "the length of its " + what + " is cut off"
+              : "its %s has %d bytes, but only %d follow"
+                  .formatted(what, length, bytes.remaining()));
+    }
+    byte[] field = new byte[(int) length];
+    bytes.get(field);
+    return field;
+  }
+
+  private StoreException corrupt(int start, String why) {
+    return new StoreException(
+        ("store file %s is damaged in the record at byte %d: %s; a rank may have died while it"
+                + " wrote, or this is no store file")
+            .formatted(path, position + start, why));
+  }
+
+  private StoreException failure(IOException e) {
+    return e instanceof NoSuchFileException && mark.length > 0
+        ? new StoreException(
+            "store file %s is gone: all ranks closed it, or somebody deleted it".formatted(path), e)
+        : new StoreException("store file %s: %s".formatted(path, e), e);
+  }
+}

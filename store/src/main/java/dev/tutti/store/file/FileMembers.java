@@ -1,0 +1,173 @@
+package dev.tutti.store.file;
+
+import dev.tutti.StoreException;
+import dev.tutti.store.table.Decimal;
+import java.io.IOException;
+import java.nio.charset.StandardCharsets;
+import java.nio.file.Files;
+import java.nio.file.Path;
+import java.time.Duration;
+import java.time.Instant;
+import java.util.Map;
+import java.util.Optional;
+import java.util.UUID;
+
+/** Records who uses a store file, and refuses a file that a former run left. */
+final class FileMembers {
+  /*
+   * PyTorch counts who opened the file ("refcount/") and who finished ("cleanup/"), and so does this. A
+   * process that was killed stays counted, so a JVM also leaves a record of its own under
+   * "tutti/member/", which PyTorch ignores: its boot, its process id name space, its process id and when
+   * it started. Nobody else has the same, so whoever opens the file on that host can tell whether that
+   * process still runs. The record is deleted on close.
+   *
+   * A file with content is taken for one of this run if
+   *   1. a process that has it open is known to run; or
+   *   2. no process that has it open is known to be dead, somebody who cannot be asked may have it open (a
+   *      rank of PyTorch's, or one on another host), or fewer ranks than the world has finished; and it
+   *      was changed not longer ago than a rank waits for another.
+   * Otherwise it is refused.
+   */
+  private static final String REFERENCES = "refcount/";
+  private static final String FINISHED = "cleanup/";
+  private static final String MEMBER = "tutti/member/";
+  private static final Path BOOT = Path.of("/proc/sys/kernel/random/boot_id");
+  private static final Path NAME_SPACE = Path.of("/proc/self/ns/pid");
+
+  private final Path path;
+  private final int worldSize;
+  private final Duration recent;
+  private final String self = MEMBER + UUID.randomUUID();
+
+  /**
+   * Creates the records of one opening of a file.
+   *
+   * @param path the file
+   * @param worldSize number of ranks; 0 if that is not known
+   * @param recent how long ago the file of a run that starts may have been changed
+   */
+  FileMembers(Path path, int worldSize, Duration recent) {
+    this.path = path;
+    this.worldSize = worldSize;
+    this.recent = recent;
+  }
+
+  /** Refuses a file of a former run; the file is locked. */
+  void requireFresh(Map<String, byte[]> values, Instant modified) {
+    if (values.isEmpty()) {
+      return;
+    }
+    boolean others = false;
+    String dead = "";
+    long members = 0;
+    for (Map.Entry<String, byte[]> entry : values.entrySet()) {
+      if (entry.getKey().startsWith(MEMBER)) {
+        members++;
+        Member member = Member.parse(new String(entry.getValue(), StandardCharsets.UTF_8));
+        if (!member.host.equals(Member.hostOfThisProcess())) {
+          others = true;
+        } else if (member.isAlive()) {
+          return;
+        } else {
+          dead = member.describe();
+        }
+      }
+    }
+    if (!dead.isEmpty()) {
+      throw stale(dead + " had it open and is dead");
+    }
+    long finished = number(values, FINISHED);
+    boolean open = others || number(values, REFERENCES) > members;
+    if (!open && (worldSize == 0 || finished >= worldSize || finished == 0)) {
+      throw stale("all that had it open have closed it");
+    }
+    Duration age = Duration.between(modified, Instant.now());
+    if (age.compareTo(recent) > 0) {
+      throw stale(
+          "it was changed %d s ago, more than the %d s that ranks wait for each other"
+              .formatted(age.toSeconds(), recent.toSeconds()));
+    }
+  }
+
+  private StoreException stale(String why) {
+    return new StoreException(
+        "store file %s is left from a former run: %s; delete it, or use a new path for each run"
+            .formatted(path, why));
+  }
+
+  private long number(Map<String, byte[]> values, String key) {
+    byte[] text = values.get(key);
+    return text == null ? 0 : Decimal.parse(key, text);
+  }
+
+  /** Counts this process in. */
+  void join(FileLog.Changes changes) {
+    changes.add(REFERENCES, 1);
+    changes.set(self, Member.ofThisProcess().toString().getBytes(StandardCharsets.UTF_8));
+  }
+
+  /** Counts this process out; returns whether it is the last, and the file is to be deleted. */
+  boolean leave(FileLog.Changes changes) {
+    long finished = changes.add(FINISHED, 1);
+    long open = changes.add(REFERENCES, -1);
+    changes.delete(self);
+    return open == 0 && worldSize > 0 && finished >= worldSize;
+  }
+
+  /**
+   * Is a process that has the file open.
+   *
+   * @param host its boot and process id name space
+   * @param pid its process id
+   * @param started when it started, in milliseconds of the epoch; 0 if that is not known
+   */
+  record Member(String host, long pid, long started) {
+    /** Is how far a start time moves when the clock of the host is set. */
+    private static final long CLOCK_STEP_MILLIS = 10_000;
+
+    static Member ofThisProcess() {
+      ProcessHandle self = ProcessHandle.current();
+      return new Member(hostOfThisProcess(), self.pid(), startOf(self));
+    }
+
+    static String hostOfThisProcess() {
+      try {
+        return Files.readString(BOOT).strip() + "," + Files.readSymbolicLink(NAME_SPACE);
+      } catch (IOException | UnsupportedOperationException e) {
+        // Nobody can tell whether a process of such a host runs.
+        return "unknown-" + UUID.randomUUID();
+      }
+    }
+
+    private static long startOf(ProcessHandle process) {
+      return process.info().startInstant().map(Instant::toEpochMilli).orElse(0L);
+    }
+
+    static Member parse(String text) {
+      String[] parts = text.split(" ", -1);
+      try {
+        return new Member(parts[0], Long.parseLong(parts[1]), Long.parseLong(parts[2]));
+      } catch (RuntimeException e) {
+        return new Member("unknown", 0, 0);
+      }
+    }
+
+    boolean isAlive() {
+      Optional<ProcessHandle> process = ProcessHandle.of(pid).filter(ProcessHandle::isAlive);
+      if (process.isEmpty()) {
+        return false;
+      }
+      long start = startOf(process.get());
+      return started == 0 || start == 0 || Math.abs(started - start) < CLOCK_STEP_MILLIS;
+    }
+
+    String describe() {
+      return "process " + pid + " on this host";
+    }
+
+    @Override
+    public String toString() {
+      return host + " " + pid + " " + started;
+    }
+  }
+}

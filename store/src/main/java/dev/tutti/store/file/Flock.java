@@ -1,0 +1,111 @@
+package dev.tutti.store.file;
+
+import java.io.IOException;
+import java.lang.foreign.Arena;
+import java.lang.foreign.FunctionDescriptor;
+import java.lang.foreign.Linker;
+import java.lang.foreign.MemoryLayout;
+import java.lang.foreign.MemorySegment;
+import java.lang.foreign.StructLayout;
+import java.lang.foreign.ValueLayout;
+import java.lang.invoke.MethodHandle;
+import java.lang.invoke.VarHandle;
+import java.nio.file.Path;
+
+/** Locks files with {@code flock(2)}, as PyTorch's FileStore does; Linux only. */
+final class Flock {
+  /*
+   * Java's own file locks are those of fcntl(2), which on Linux neither see nor stop those of flock(2).
+   * The numbers below are the same on all Linux machines that a JVM runs on.
+   */
+  private static final int O_RDWR = 2;
+  private static final int O_CREAT = 0x40;
+  private static final int O_CLOEXEC = 0x80000;
+  private static final int MODE = 0644;
+  private static final int LOCK_EX = 2;
+  private static final int LOCK_NB = 4;
+  private static final int EINTR = 4;
+  private static final int EAGAIN = 11;
+  private static final StructLayout STATE = Linker.Option.captureStateLayout();
+  private static final VarHandle ERRNO =
+      STATE.varHandle(MemoryLayout.PathElement.groupElement("errno"));
+  private static final MethodHandle OPEN =
+      function(
+          "open",
+          FunctionDescriptor.of(
+              ValueLayout.JAVA_INT,
+              ValueLayout.ADDRESS,
+              ValueLayout.JAVA_INT,
+              ValueLayout.JAVA_INT),
+          Linker.Option.firstVariadicArg(2),
+          Linker.Option.captureCallState("errno"));
+  private static final MethodHandle FLOCK =
+      function(
+          "flock",
+          FunctionDescriptor.of(ValueLayout.JAVA_INT, ValueLayout.JAVA_INT, ValueLayout.JAVA_INT),
+          Linker.Option.captureCallState("errno"));
+  private static final MethodHandle CLOSE =
+      function("close", FunctionDescriptor.of(ValueLayout.JAVA_INT, ValueLayout.JAVA_INT));
+
+  private Flock() {}
+
+  private static MethodHandle function(
+      String name, FunctionDescriptor descriptor, Linker.Option... options) {
+    Linker linker = Linker.nativeLinker();
+    return linker.downcallHandle(linker.defaultLookup().findOrThrow(name), descriptor, options);
+  }
+
+  /**
+   * Opens a file for reading and writing.
+   *
+   * @param file the file
+   * @param create whether to create it if it is not there
+   * @return its descriptor
+   */
+  static int open(Path file, boolean create) throws IOException {
+    try (Arena arena = Arena.ofConfined()) {
+      MemorySegment state = arena.allocate(STATE);
+      MemorySegment name = arena.allocateFrom(file.toString());
+      int flags = O_RDWR | O_CLOEXEC | (create ? O_CREAT : 0);
+      int descriptor = (int) OPEN.invokeExact(state, name, flags, MODE);
+      if (descriptor < 0) {
+        throw new IOException("cannot open " + file + ": errno " + (int) ERRNO.get(state, 0L));
+      }
+      return descriptor;
+    } catch (IOException | RuntimeException | Error e) {
+      throw e;
+    } catch (Throwable e) {
+      throw new AssertionError(e);
+    }
+  }
+
+  /** Locks a file for this descriptor, if no other one holds a lock; does not wait. */
+  static boolean tryLock(int descriptor) throws IOException {
+    try (Arena arena = Arena.ofConfined()) {
+      MemorySegment state = arena.allocate(STATE);
+      if ((int) FLOCK.invokeExact(state, descriptor, LOCK_EX | LOCK_NB) == 0) {
+        return true;
+      }
+      int errno = (int) ERRNO.get(state, 0L);
+      if (errno == EAGAIN || errno == EINTR) {
+        return false;
+      }
+      throw new IOException("cannot lock the file: errno " + errno);
+    } catch (IOException | RuntimeException | Error e) {
+      throw e;
+    } catch (Throwable e) {
+      throw new AssertionError(e);
+    }
+  }
+
+  /** Closes a descriptor, which ends its lock. */
+  static void close(int descriptor) {
+    try {
+      int ignored = (int) CLOSE.invokeExact(descriptor);
+    } catch (RuntimeException | Error e) {
+      throw e;
+    } catch (Throwable e) {
+      throw new AssertionError(e);
+    }
+  }
+}

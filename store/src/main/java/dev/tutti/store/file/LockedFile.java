@@ -1,0 +1,250 @@
+package dev.tutti.store.file;
+
+import dev.tutti.StoreTimeoutException;
+import java.io.File;
+import java.io.FileNotFoundException;
+import java.io.IOException;
+import java.io.RandomAccessFile;
+import java.lang.System.Logger;
+import java.lang.System.Logger.Level;
+import java.nio.channels.OverlappingFileLockException;
+import java.nio.file.Files;
+import java.nio.file.NoSuchFileException;
+import java.nio.file.Path;
+import java.util.Arrays;
+import java.util.Set;
+import java.util.concurrent.ConcurrentHashMap;
+import java.util.concurrent.TimeUnit;
+import java.util.concurrent.locks.LockSupport;
+import org.jspecify.annotations.Nullable;
+
+/** Is an open file while nobody else, in this process or another, may touch it. */
+final class LockedFile implements AutoCloseable {
+  /*
+   * On Linux the lock is flock(2), which PyTorch's ranks take too; elsewhere, and where native access is
+   * denied, it is Java's own, which they do not see. Either is tried again and again with short pauses,
+   * since neither waits with a deadline. The file may be deleted, and another one created in its place,
+   * while somebody waits for the lock: so what was locked is compared with what the path leads to.
+   *
+   * The file is read and written by RandomAccessFile, not by a channel: an interrupt would close a
+   * channel, perhaps in the middle of a record.
+   */
+  private static final Logger LOG = System.getLogger(FileStore.class.getName());
+  private static final Path DESCRIPTORS = Path.of("/proc/self/fd");
+  private static final long FIRST_PAUSE_NANOS = TimeUnit.MICROSECONDS.toNanos(10);
+  private static final long LONGEST_PAUSE_NANOS = TimeUnit.MILLISECONDS.toNanos(1);
+  private static final int NONE = -1;
+
+  /**
+   * Is what this JVM has locked by Java's locks: they end when the process closes any descriptor of
+   * the file, so one that is locked must not even be opened again.
+   */
+  private static final Set<Path> HELD = ConcurrentHashMap.newKeySet();
+
+  private final RandomAccessFile content;
+  private final int descriptor;
+  private final @Nullable Path name;
+
+  private LockedFile(RandomAccessFile content, int descriptor, @Nullable Path name) {
+    this.content = content;
+    this.descriptor = descriptor;
+    this.name = name;
+  }
+
+  /** Finds out once whether the locks can be those of PyTorch's ranks. */
+  private static final class Native {
+    static final boolean USABLE = usable();
+
+    private Native() {}
+
+    private static boolean usable() {
+      if (!Files.isDirectory(DESCRIPTORS)) {
+        LOG.log(Level.INFO, "locking files for ranks of JVMs only: flock needs Linux");
+        return false;
+      }
+      try {
+        Flock.close(NONE);
+        return true;
+      } catch (RuntimeException | LinkageError e) {
+        LOG.log(
+            Level.WARNING,
+            "locking files for ranks of JVMs only: flock needs --enable-native-access=dev.tutti",
+            e);
+        return false;
+      }
+    }
+  }
+
+  /**
+   * Opens and locks a file.
+   *
+   * @param path the file
+   * @param create whether to create it if it is not there
+   * @param deadline when to give up, by {@link System#nanoTime()}
+   * @throws NoSuchFileException if it is not there and not to be created
+   * @throws StoreTimeoutException if others hold the lock until the deadline
+   */
+  static LockedFile open(Path path, boolean create, long deadline) throws IOException {
+    boolean interrupted = false;
+    long pause = FIRST_PAUSE_NANOS;
+    try {
+      while (true) {
+        LockedFile file = Native.USABLE ? tryNative(path, create) : tryJava(path, create);
+        if (file != null) {
+          return file;
+        }
+        long left = deadline - System.nanoTime();
+        if (left <= 0) {
+          throw new StoreTimeoutException("others keep file " + path + " locked");
+        }
+        LockSupport.parkNanos(Math.min(pause, left));
+        interrupted |= Thread.interrupted();
+        pause = Math.min(LONGEST_PAUSE_NANOS, pause * 2);
+      }
+    } finally {
+      if (interrupted) {
+        Thread.currentThread().interrupt();
+      }
+    }
+  }
+
+  private static @Nullable LockedFile tryNative(Path path, boolean create) throws IOException {
+    if (!create && !Files.exists(path)) {
+      throw new NoSuchFileException(path.toString());
+    }
+    int descriptor;
+    try {
+      descriptor = Flock.open(path, create);
+    } catch (IOException e) {
+      // Java says better than a number what is wrong.
+      openContent(path.toFile()).close();
+      throw e;
+    }
+    RandomAccessFile content = null;
+    try {
+      if (Flock.tryLock(descriptor)) {
+        Path self = DESCRIPTORS.resolve(Integer.toString(descriptor));
+        if (Files.exists(path) && Files.isSameFile(self, path)) {
+          content = openContent(self.toFile());
+          return new LockedFile(content, descriptor, null);
+        }
+      }
+      return null;
+    } finally {
+      if (content == null) {
+        Flock.close(descriptor);
+      }
+    }
+  }
+
+  private static @Nullable LockedFile tryJava(Path path, boolean create) throws IOException {
+    if (!create && !Files.exists(path)) {
+      throw new NoSuchFileException(path.toString());
+    }
+    Path name = nameInThisJvm(path);
+    if (!HELD.add(name)) {
+      return null;
+    }
+    LockedFile file = null;
+    RandomAccessFile content = null;
+    try {
+      content = openContent(path.toFile());
+      if (content.getChannel().tryLock() != null && Files.exists(path)) {
+        file = new LockedFile(content, NONE, name);
+      }
+      return file;
+    } catch (OverlappingFileLockException e) {
+      return null;
+    } finally {
+      if (file == null) {
+        release(content, name);
+      }
+    }
+  }
+
+  private static void release(@Nullable RandomAccessFile content, Path name) throws IOException {
+    try {
+      if (content != null) {
+        content.close();
+      }
+    } finally {
+      HELD.remove(name);
+    }
+  }
+
+  /** Returns the same name for all paths to a file, which may not be there yet. */
+  private static Path nameInThisJvm(Path path) {
+    Path absolute = path.toAbsolutePath();
+    try {
+      return absolute.toRealPath();
+    } catch (IOException e) {
+      return inRealFolder(absolute);
+    }
+  }
+
+  private static Path inRealFolder(Path absolute) {
+    Path folder = absolute.getParent();
+    try {
+      return folder == null ? absolute : folder.toRealPath().resolve(absolute.getFileName());
+    } catch (IOException e) {
+      return absolute; // it cannot be opened, either
+    }
+  }
+
+  private static RandomAccessFile openContent(File file) throws FileNotFoundException {
+    return new RandomAccessFile(file, "rw");
+  }
+
+  long length() throws IOException {
+    return content.length();
+  }
+
+  /** Reads all bytes from a position to the end. */
+  byte[] read(long position) throws IOException {
+    long length = content.length() - position;
+    if (length > Integer.MAX_VALUE - 8) {
+      throw new IOException(length + " new bytes in a store file");
+    }
+    byte[] bytes = new byte[(int) length];
+    content.seek(position);
+    content.readFully(bytes);
+    return bytes;
+  }
+
+  /** Tells whether these bytes stand at a position. */
+  boolean has(byte[] bytes, long at) throws IOException {
+    if (content.length() < at + bytes.length) {
+      return false;
+    }
+    byte[] there = new byte[bytes.length];
+    content.seek(at);
+    content.readFully(there);
+    return Arrays.equals(there, bytes);
+  }
+
+  /** Adds bytes at the end: all of them, or none if that fails. */
+  void append(byte[] bytes) throws IOException {
+    long end = content.length();
+    try {
+      content.seek(end);
+      content.write(bytes);
+    } catch (IOException e) {
+      content.setLength(end);
+      throw e;
+    }
+  }
+
+  @Override
+  public void close() throws IOException {
+    try {
+      content.close();
+    } finally {
+      if (descriptor != NONE) {
+        Flock.close(descriptor);
+      }
+      if (name != null) {
+        HELD.remove(name);
+      }
+    }
+  }
+}

@@ -1,0 +1,389 @@
+package dev.tutti.store.table;
+
+import dev.tutti.Store;
+import dev.tutti.StoreException;
+import java.util.ArrayDeque;
+import java.util.ArrayList;
+import java.util.Collection;
+import java.util.HashMap;
+import java.util.LinkedHashSet;
+import java.util.List;
+import java.util.Map;
+import java.util.Objects;
+import java.util.Set;
+import java.util.function.Predicate;
+import org.jspecify.annotations.Nullable;
+
+/**
+ * Holds keys, queues and barriers, and those who wait for them.
+ *
+ * <p>Not thread-safe: a lock or a single thread guards each table. Arrays are kept and returned as
+ * they are and must not be written afterwards.
+ */
+public final class KeyTable {
+  /*
+   * Each waiter is registered under every key that it misses, so a write touches only those who wait
+   * for its key. A waiter whose last missing key appears looks at all its keys again before it wakes:
+   * a key seen earlier may have been deleted since, and then it waits on.
+   *
+   * A push hands its value to the longest waiting pop, if there is one, and the queue stays empty.
+   * Otherwise it wakes every waiter that only looks, but at most one that will pop afterwards
+   * (CONSUMER, what a blocking pop of c10d's looks like): a second one would find the queue empty. One that still
+   * misses another key does not wake and does not count.
+   */
+  private static final int KEY_BYTES = 128;
+  private static final int QUEUED_BYTES = 32;
+
+  private final long most;
+  private long bytes;
+  private final Map<String, byte[]> values = new HashMap<>();
+  private final Map<String, ArrayDeque<byte[]>> queues = new HashMap<>();
+  private final Map<String, Set<KeyWaiter>> keyWaiters = new HashMap<>();
+  private final Map<String, Set<PopWaiter>> popWaiters = new HashMap<>();
+  private final Map<String, Barrier> barriers = new HashMap<>();
+
+  /** Creates a table that may hold anything. */
+  public KeyTable() {
+    this(Long.MAX_VALUE);
+  }
+
+  /**
+   * Creates a table.
+   *
+   * @param most how many bytes it may hold of keys and values
+   */
+  public KeyTable(long most) {
+    this.most = most;
+  }
+
+  /** Returns about how many bytes of keys and values it holds. */
+  public long bytes() {
+    return bytes;
+  }
+
+  public byte @Nullable [] get(String key) {
+    return values.get(key);
+  }
+
+  /**
+   * Sets a value.
+   *
+   * @throws StoreException if the table may not hold it; all is as before
+   */
+  public void set(String key, byte[] value) {
+    byte[] old = values.put(key, value);
+    long more = value.length - (old == null ? -(long) cost(key) : old.length);
+    if (more > most - bytes) {
+      if (old == null) {
+        values.remove(key);
+      } else {
+        values.put(key, old);
+      }
+      throw tooMuch(key, more);
+    }
+    bytes += more;
+    Set<KeyWaiter> waiters = keyWaiters.remove(key);
+    if (waiters != null) {
+      for (KeyWaiter waiter : waiters) {
+        appeared(waiter);
+      }
+    }
+  }
+
+  public long add(String key, long delta) {
+    byte[] old = values.get(key);
+    long sum = old == null ? delta : Decimal.add(key, old, delta);
+    set(key, Decimal.format(sum));
+    return sum;
+  }
+
+  public Store.Swap compareSet(String key, byte @Nullable [] expected, byte[] desired) {
+    byte[] old = values.get(key);
+    if (Arguments.same(old, expected)) {
+      set(key, desired);
+      return new Store.Swap(true, desired);
+    }
+    return new Store.Swap(false, old);
+  }
+
+  public boolean delete(String key) {
+    byte[] old = values.remove(key);
+    if (old == null) {
+      return false;
+    }
+    bytes -= cost(key) + old.length;
+    return true;
+  }
+
+  /** Forgets the values and queues of keys. */
+  public void forget(Predicate<String> keys) {
+    List.copyOf(values.keySet()).stream().filter(keys).forEach(this::delete);
+    List.copyOf(queues.keySet()).stream().filter(keys).forEach(this::forgetQueue);
+  }
+
+  private void forgetQueue(String key) {
+    ArrayDeque<byte[]> queue = Objects.requireNonNull(queues.remove(key));
+    bytes -= cost(key);
+    queue.forEach(value -> bytes -= QUEUED_BYTES + value.length);
+  }
+
+  public int size() {
+    return values.size();
+  }
+
+  public Collection<String> keys() {
+    return values.keySet();
+  }
+
+  /** Returns the queues that hold values. */
+  public Collection<String> queues() {
+    return queues.keySet();
+  }
+
+  /** Returns the values of a queue, the first one first. */
+  public Collection<byte[]> queued(String key) {
+    ArrayDeque<byte[]> queue = queues.get(key);
+    return queue == null ? List.of() : queue;
+  }
+
+  public void append(String key, byte[] value) {
+    byte[] old = values.get(key);
+    set(key, old == null ? value : Arguments.concat(key, old, value));
+  }
+
+  public boolean exists(String key) {
+    return values.containsKey(key) || queues.containsKey(key);
+  }
+
+  public List<String> missing(Collection<String> keys, boolean valuesOnly) {
+    List<String> missing = new ArrayList<>();
+    for (String key : keys) {
+      if (valuesOnly ? !values.containsKey(key) : !exists(key)) {
+        missing.add(key);
+      }
+    }
+    return missing;
+  }
+
+  /** Returns how many of some keys nobody waits for. */
+  public int countUnawaited(Collection<String> keys) {
+    int count = 0;
+    for (String key : keys) {
+      count += keyWaiters.containsKey(key) ? 0 : 1;
+    }
+    return count;
+  }
+
+  /** Registers a waiter, unless all its keys exist; returns whether they do. */
+  public boolean await(KeyWaiter waiter) {
+    waiter.missing = 0;
+    for (String key : missing(waiter.keys, waiter.kind == KeyWaiter.Kind.VALUE)) {
+      if (keyWaiters.computeIfAbsent(key, k -> new LinkedHashSet<>()).add(waiter)) {
+        waiter.missing++;
+      }
+    }
+    return waiter.missing == 0;
+  }
+
+  public void cancel(KeyWaiter waiter) {
+    for (String key : waiter.keys) {
+      unregister(keyWaiters, key, waiter);
+    }
+  }
+
+  public void push(String key, byte[] value) {
+    Set<PopWaiter> pops = popWaiters.get(key);
+    if (pops != null) {
+      PopWaiter first = pops.iterator().next();
+      unregister(popWaiters, key, first);
+      first.value = value;
+      first.wakeUp.wake();
+      return;
+    }
+    ArrayDeque<byte[]> queue = queues.get(key);
+    long more = (long) QUEUED_BYTES + value.length + (queue == null ? cost(key) : 0);
+    if (more > most - bytes) {
+      throw tooMuch(key, more);
+    }
+    if (queue == null) {
+      queue = new ArrayDeque<>();
+      queues.put(key, queue);
+    }
+    queue.add(value);
+    bytes += more;
+    Set<KeyWaiter> waiters = keyWaiters.get(key);
+    if (waiters == null) {
+      return;
+    }
+    boolean consumerWoken = false;
+    for (KeyWaiter waiter : List.copyOf(waiters)) {
+      boolean consumer = waiter.kind == KeyWaiter.Kind.CONSUMER;
+      boolean passed = waiter.kind == KeyWaiter.Kind.VALUE || (consumer && consumerWoken);
+      if (!passed && unregister(keyWaiters, key, waiter)) {
+        consumerWoken |= appeared(waiter) && consumer;
+      }
+    }
+  }
+
+  public byte @Nullable [] pop(String key) {
+    ArrayDeque<byte[]> queue = queues.get(key);
+    if (queue == null) {
+      return null;
+    }
+    byte[] value = queue.remove();
+    bytes -= QUEUED_BYTES + value.length;
+    if (queue.isEmpty()) {
+      queues.remove(key);
+      bytes -= cost(key);
+    }
+    return value;
+  }
+
+  public int length(String key) {
+    ArrayDeque<byte[]> queue = queues.get(key);
+    return queue == null ? 0 : queue.size();
+  }
+
+  /** Registers a pop, unless its queue has a value; returns whether it has got one. */
+  public boolean await(PopWaiter waiter) {
+    waiter.value = pop(waiter.key);
+    if (waiter.value != null) {
+      return true;
+    }
+    popWaiters.computeIfAbsent(waiter.key, k -> new LinkedHashSet<>()).add(waiter);
+    return false;
+  }
+
+  public void cancel(PopWaiter waiter) {
+    unregister(popWaiters, waiter.key, waiter);
+  }
+
+  /**
+   * Joins a barrier, and wakes the others if this is its last member.
+   *
+   * @return whether the barrier is complete
+   * @throws StoreException if those already there came with another size
+   */
+  public boolean arrive(BarrierWaiter waiter) {
+    Barrier barrier = barriers.computeIfAbsent(waiter.key, k -> new Barrier(waiter.size));
+    if (barrier.size != waiter.size) {
+      throw new StoreException(Arguments.sizeMessage(waiter.key, barrier.size, waiter.size));
+    }
+    if (barrier.arrived.size() + 1 < barrier.size) {
+      barrier.arrived.add(waiter);
+      return false;
+    }
+    barriers.remove(waiter.key);
+    for (BarrierWaiter other : barrier.arrived) {
+      other.wakeUp.wake();
+    }
+    return true;
+  }
+
+  /** Returns how many members are waiting at a barrier. */
+  public int arrived(String key) {
+    Barrier barrier = barriers.get(key);
+    return barrier == null ? 0 : barrier.arrived.size();
+  }
+
+  /** Returns how many members a barrier has that somebody is waiting at, else 0. */
+  public int barrierSize(String key) {
+    Barrier barrier = barriers.get(key);
+    return barrier == null ? 0 : barrier.size;
+  }
+
+  public void leave(BarrierWaiter waiter) {
+    Barrier barrier = barriers.get(waiter.key);
+    if (barrier != null && barrier.arrived.remove(waiter) && barrier.arrived.isEmpty()) {
+      barriers.remove(waiter.key);
+    }
+  }
+
+  private static int cost(String key) {
+    return KEY_BYTES + key.length();
+  }
+
+  private StoreException tooMuch(String key, long more) {
+    return new StoreException(
+        "this server holds %d bytes of keys and values and would take %d more for '%s'; it may hold %d, three eighths of its heap (-Xmx)"
+            .formatted(bytes, more, Arguments.shorten(key), most));
+  }
+
+  /** Counts a key that a waiter waits for; returns whether it was the last one, which wakes it. */
+  private boolean appeared(KeyWaiter waiter) {
+    if (--waiter.missing == 0 && await(waiter)) {
+      waiter.wakeUp.wake();
+      return true;
+    }
+    return false;
+  }
+
+  private static <W> boolean unregister(Map<String, Set<W>> waiters, String key, W waiter) {
+    Set<W> registered = waiters.get(key);
+    if (registered == null || !registered.remove(waiter)) {
+      return false;
+    }
+    if (registered.isEmpty()) {
+      waiters.remove(key);
+    }
+    return true;
+  }
+
+  /** Waits for keys. */
+  public static final class KeyWaiter {
+    /** Says what counts as an existing key, and what happens after the wait. */
+    public enum Kind {
+      /** Waits for values, not for queues. */
+      VALUE,
+      /** Waits for values or non-empty queues. */
+      KEY,
+      /** As {@link #KEY}, and may pop afterwards. */
+      CONSUMER
+    }
+
+    final Collection<String> keys;
+    final Kind kind;
+    final WakeUp wakeUp;
+    private int missing;
+
+    public KeyWaiter(Collection<String> keys, Kind kind, WakeUp wakeUp) {
+      this.keys = keys;
+      this.kind = kind;
+      this.wakeUp = wakeUp;
+    }
+  }
+
+  /** Waits for a value of a queue. */
+  public static final class PopWaiter {
+    public final String key;
+    final WakeUp wakeUp;
+    public byte @Nullable [] value;
+
+    public PopWaiter(String key, WakeUp wakeUp) {
+      this.key = key;
+      this.wakeUp = wakeUp;
+    }
+  }
+
+  /** Waits at a barrier. */
+  public static final class BarrierWaiter {
+    public final String key;
+    final int size;
+    final WakeUp wakeUp;
+
+    public BarrierWaiter(String key, int size, WakeUp wakeUp) {
+      this.key = key;
+      this.size = size;
+      this.wakeUp = wakeUp;
+    }
+  }
+
+  private static final class Barrier {
+    final int size;
+    final Set<BarrierWaiter> arrived = new LinkedHashSet<>();
+
+    Barrier(int size) {
+      this.size = size;
+    }
+  }
+}

@@ -1,0 +1,243 @@
+package dev.tutti.store.tcp;
+
+import dev.tutti.Store;
+import dev.tutti.StoreException;
+import dev.tutti.store.table.Arguments;
+import java.nio.charset.StandardCharsets;
+import java.util.Arrays;
+import java.util.HashSet;
+import java.util.List;
+import java.util.Map;
+import java.util.Set;
+import java.util.concurrent.ConcurrentHashMap;
+import java.util.concurrent.TimeUnit;
+import java.util.concurrent.locks.LockSupport;
+import java.util.stream.Collectors;
+import java.util.stream.Stream;
+import org.jspecify.annotations.Nullable;
+
+/** Asks a server of PyTorch's with what its protocol has. */
+final class C10dDialect implements Dialect {
+  /*
+   * Which queries beyond 13 a server knows cannot be asked, and one that does not know a query drops the
+   * client. So the first use of one is tried out on a connection of its own, with a question that changes
+   * nothing, and the answer is kept. BARRIER is never used: servers that have it and servers that have
+   * not must serve the same ranks alike, and what it does after a time-out is not specified.
+   *
+   * A WAIT counts a key that appeared and was deleted again, takes a non-empty queue for a key, and on the
+   * poll-loop server misses a key that a COMPARE_SET stored. So the keys are looked at when it ends and
+   * from time to time while it does not: the less often the longer it takes.
+   */
+  private static final long FIRST_PAUSE_NANOS = TimeUnit.MICROSECONDS.toNanos(200);
+  private static final long LONGEST_PAUSE_NANOS = TimeUnit.MILLISECONDS.toNanos(20);
+  private static final long FIRST_LOOK_NANOS = TimeUnit.MILLISECONDS.toNanos(100);
+  private static final long LONGEST_LOOK_NANOS = TimeUnit.SECONDS.toNanos(2);
+
+  private final TcpClient client;
+  private final Map<String, Set<String>> membersThatMayHaveStayed = new ConcurrentHashMap<>();
+  private volatile @Nullable Boolean queues;
+  private volatile @Nullable Boolean listing;
+
+  C10dDialect(TcpClient client) {
+    this.client = client;
+  }
+
+  @Override
+  public void requireKey(String key) {
+    if (key.length() > Store.MAX_KEY_BYTES / 3
+        && key.getBytes(StandardCharsets.UTF_8).length > Store.MAX_KEY_BYTES) {
+      throw new IllegalArgumentException(
+          "key '%s' has %d bytes, a store server of PyTorch's takes one less"
+              .formatted(Arguments.shorten(key.substring(1)), Store.MAX_KEY_BYTES));
+    }
+  }
+
+  @Override
+  public Store.Swap compareSet(String key, byte @Nullable [] expected, byte[] desired) {
+    // On the wire "absent" and "empty" are the same expectation, and the reply to a success is the
+    // reply to a key that already has the desired value. A read before, in the same write, tells
+    // them apart: a server carries out what comes in one piece without a pause.
+    byte[] wireExpected = expected == null ? Arguments.NO_BYTES : expected;
+    if (wireExpected.length == 0) {
+      byte[] before = RemoteReads.value(client, key, TcpStore.IO_NANOS);
+      if (!Arguments.same(before, expected)) {
+        return new Store.Swap(false, before);
+      }
+    } else if (!RemoteReads.check(client, List.of(key), TcpStore.IO_NANOS)) {
+      // Would wake those who wait for the key, and not store it.
+      return new Store.Swap(false, null);
+    }
+    return client.call(
+        (connection, deadline) -> {
+          RemoteReads.putRead(connection.out, key, client.nonce());
+          connection.out.putByte((byte) Wire.COMPARE_SET);
+          connection.out.putKey(key);
+          connection.out.putBytes(wireExpected);
+          connection.out.putBytes(desired);
+          connection.send(deadline);
+          byte[] read = connection.readBytes(deadline);
+          byte[] before = Arrays.equals(read, client.nonce()) ? null : read;
+          byte[] after = connection.readBytes(deadline);
+          if (Arguments.same(before, expected) && Arrays.equals(after, desired)) {
+            return new Store.Swap(true, desired);
+          }
+          boolean absent = before == null && wireExpected.length > 0;
+          return new Store.Swap(false, absent ? null : after);
+        });
+  }
+
+  @Override
+  public @Nullable List<byte[]> fetch(List<String> keys, long nanos) {
+    return awaited(
+        keys, nanos, (came, left) -> RemoteReads.complete(RemoteReads.values(client, keys, left)));
+  }
+
+  @Override
+  public boolean look(List<String> keys, long nanos) {
+    Boolean found =
+        awaited(
+            keys,
+            nanos,
+            (came, left) -> {
+              boolean enough = came && keys.size() == 1;
+              return (enough || RemoteReads.check(client, keys, left)) ? true : null;
+            });
+    return found != null;
+  }
+
+  @Override
+  public byte @Nullable [] take(String key, long nanos) {
+    return awaited(
+        List.of(key),
+        nanos,
+        (came, left) ->
+            came
+                ? RemoteReads.pop(client, key, TcpStore.IO_NANOS)
+                : RemoteReads.popInTime(client, key, left));
+  }
+
+  /**
+   * Waits, and looks from time to time, until the look finds what it wants or the deadline comes.
+   */
+  private <T> @Nullable T awaited(List<String> keys, long nanos, Look<T> look) {
+    long deadline = Arguments.deadline(nanos);
+    Pause pause = new Pause(deadline);
+    long slice = FIRST_LOOK_NANOS;
+    try (SideWait wait =
+        SideWait.start(
+            client,
+            out -> {
+              out.putByte((byte) Wire.WAIT);
+              out.putKeys(keys);
+            },
+            nanos)) {
+      while (true) {
+        long left = deadline - System.nanoTime();
+        boolean came = wait.answered(deadline - Math.max(0, left - slice));
+        T found = look.look(came, deadline - System.nanoTime());
+        if (found != null || deadline - System.nanoTime() <= 0) {
+          return found;
+        }
+        if (came) {
+          pause.take();
+          wait.send(deadline - System.nanoTime());
+        } else {
+          slice = Math.min(LONGEST_LOOK_NANOS, slice * 2);
+        }
+      }
+    }
+  }
+
+  @Override
+  public int barrier(String key, int size, long nanos) {
+    return new EmulatedBarrier(client, this, key, size).await(nanos);
+  }
+
+  /** Keeps the name of a member that a barrier may still count, though its call has ended. */
+  void mayHaveStayed(String stateKey, String member) {
+    membersThatMayHaveStayed.merge(
+        stateKey,
+        Set.of(member),
+        (some, more) -> Stream.concat(some.stream(), more.stream()).collect(Collectors.toSet()));
+  }
+
+  /** Returns the names of this client that a barrier may still count. */
+  Set<String> mayHaveStayed(String stateKey) {
+    return membersThatMayHaveStayed.getOrDefault(stateKey, Set.of());
+  }
+
+  /** Forgets names that a barrier does not count any more. */
+  void haveLeft(String stateKey, Set<String> members) {
+    membersThatMayHaveStayed.computeIfPresent(
+        stateKey,
+        (key, known) -> {
+          Set<String> left = new HashSet<>(known);
+          left.removeAll(members);
+          return left.isEmpty() ? null : left;
+        });
+  }
+
+  @Override
+  public void requireQueues(long nanos) {
+    Boolean known = queues;
+    if (known == null) {
+      known =
+          client.knows(
+              nanos,
+              out -> {
+                out.putByte((byte) Wire.QUEUE_LENGTH);
+                out.putKey("tutti/probe");
+              },
+              (connection, deadline) -> connection.readLong(deadline));
+      queues = known;
+    }
+    if (!known) {
+      throw new StoreException(
+          "the store server at %s has no queues; PyTorch's event-loop server of 2.8 or newer has"
+              .formatted(client.server()));
+    }
+  }
+
+  @Override
+  public void requireListing() {
+    Boolean known = listing;
+    if (known == null) {
+      known =
+          client.knows(
+              TcpStore.IO_NANOS,
+              out -> out.putByte((byte) Wire.LIST_KEYS),
+              (connection, deadline) -> connection.readLong(deadline));
+      listing = known;
+    }
+    if (!known) {
+      throw new StoreException(
+          "the store server at %s cannot list its keys; PyTorch's of 2.10 or newer can"
+              .formatted(client.server()));
+    }
+  }
+
+  /**
+   * Looks whether what is waited for is there, told whether a wait has ended and what time is left.
+   */
+  private interface Look<T> {
+    @Nullable T look(boolean came, long nanosLeft);
+  }
+
+  /** Lets time go by, more each time. */
+  private static final class Pause {
+    private final long deadline;
+    private long nanos;
+
+    Pause(long deadline) {
+      this.deadline = deadline;
+    }
+
+    void take() {
+      LockSupport.parkNanos(Math.min(nanos, deadline - System.nanoTime()));
+      nanos = Math.clamp(nanos * 2, FIRST_PAUSE_NANOS, LONGEST_PAUSE_NANOS);
+      if (Thread.currentThread().isInterrupted()) {
+        throw new StoreException("interrupted while waiting", new InterruptedException());
+      }
+    }
+  }
+}

@@ -1,0 +1,12 @@
+package dev.tutti.store.tcp;
+
+import java.io.IOException;
+
+/** Reports that a socket did not do its part by the deadline of a call. */
+final class DeadlineException extends IOException {
+  private static final long serialVersionUID = 1L;
+
+  DeadlineException(String message) {
+    super(message);
+  }
+}

@@ -1,0 +1,53 @@
+package dev.tutti.store.tcp;
+
+import dev.tutti.tls.TlsSettings;
+import java.io.IOException;
+import java.nio.ByteBuffer;
+import java.nio.ByteOrder;
+import java.nio.charset.StandardCharsets;
+import java.util.HexFormat;
+
+/** Says what answers where a store server was expected. */
+final class ForeignServerException extends IOException {
+  private static final long serialVersionUID = 1L;
+
+  /** Is how a server of a store over Aeron begins, also to who is no client of it. */
+  private static final String AERON = "TuttiAer";
+
+  private static final String HTTP = "HTTP/";
+
+  private ForeignServerException(String message) {
+    super(message);
+  }
+
+  /** Creates the exception of a process that does not encrypt, as the server does. */
+  static ForeignServerException ofTls() {
+    return new ForeignServerException(
+        "what answers there speaks TLS, and this process does not; "
+            + TlsSettings.ENABLED.name()
+            + " must be the same for the server and all ranks");
+  }
+
+  /**
+   * Creates an exception.
+   *
+   * @param first the first 8 bytes of the answer, little-endian, which are no length of one
+   */
+  static ForeignServerException of(long first) {
+    byte[] bytes =
+        ByteBuffer.allocate(Long.BYTES).order(ByteOrder.LITTLE_ENDIAN).putLong(first).array();
+    String text = new String(bytes, StandardCharsets.ISO_8859_1);
+    if (text.equals(AERON)) {
+      return new ForeignServerException(
+          "a store over Aeron serves there; set TUTTI_STORE to aeron on this rank too, or nowhere");
+    }
+    if (text.startsWith(HTTP)) {
+      return new ForeignServerException("an HTTP server answers there; check MASTER_PORT");
+    }
+    boolean printable = text.chars().allMatch(c -> c >= ' ' && c < 127);
+    return new ForeignServerException(
+        "what answers there begins with "
+            + (printable ? "'" + text + "'" : HexFormat.ofDelimiter(" ").formatHex(bytes))
+            + ", as no store server does; check MASTER_PORT");
+  }
+}

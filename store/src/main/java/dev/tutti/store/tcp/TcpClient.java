@@ -1,0 +1,437 @@
+package dev.tutti.store.tcp;
+
+import dev.tutti.StoreClosedException;
+import dev.tutti.StoreConnectionException;
+import dev.tutti.StoreException;
+import dev.tutti.StoreSilentException;
+import dev.tutti.StoreTokenException;
+import dev.tutti.store.JobToken;
+import dev.tutti.store.table.Arguments;
+import dev.tutti.store.table.Locks;
+import java.io.EOFException;
+import java.io.IOException;
+import java.nio.charset.StandardCharsets;
+import java.security.SecureRandom;
+import java.time.Duration;
+import java.util.Arrays;
+import java.util.concurrent.ThreadLocalRandom;
+import java.util.concurrent.TimeUnit;
+import java.util.concurrent.locks.LockSupport;
+import java.util.concurrent.locks.ReentrantLock;
+import javax.net.ssl.SSLContext;
+import org.jspecify.annotations.Nullable;
+
+/** Asks one store server for one {@link TcpStore}. */
+final class TcpClient implements AutoCloseable {
+  /*
+   * The main connection carries every call that the server answers at once, one at a time, in the order
+   * of the calls: so a thread sees what another thread of this client wrote before, though PyTorch's
+   * protocol does not acknowledge a set. A call that may have to wait for other ranks takes a side
+   * connection for itself while it waits (SideWait). Those are opened when needed, and a few are kept for
+   * later; there is no other limit, since a limit would let one waiting call stall another.
+   *
+   * A connection on which something went wrong is closed: a late reply must not be taken for another's.
+   * The next call connects anew, if the server is surely the same one: a Tutti server tells by its
+   * number, another one only when the loss was this client's own doing. A restarted server has lost its
+   * keys, and that must not go unnoticed.
+   *
+   * What is on the way may end a connection that nobody uses for long. So one that was idle is looked at
+   * before it is used again, where that loses nothing.
+   */
+  /** Is how long a server may take to answer, however short the time-out of a call. */
+  static final long GRACE_NANOS = TimeUnit.SECONDS.toNanos(1);
+
+  private static final long FIRST_PAUSE_NANOS = TimeUnit.MILLISECONDS.toNanos(5);
+  private static final long LONGEST_PAUSE_NANOS = TimeUnit.SECONDS.toNanos(1);
+  private static final long IDLE_NANOS = TimeUnit.SECONDS.toNanos(10);
+  private static final int NONCE_BYTES = 16;
+
+  /** Is more than a server says of what it can do. */
+  private static final int LONGEST_ANSWER = 4096;
+
+  private static final String OTHER =
+      ", as a rank of Gloo or another server that is no store would";
+
+  /** Is how often in a row a server may end the connection instead of answering for its token. */
+  private static final int TOKEN_ATTEMPTS = 5;
+
+  private final ConnectionPool pool;
+  private final long timeoutNanos;
+  private final byte[] nonce = new byte[NONCE_BYTES];
+  private final ReentrantLock mainLock = new ReentrantLock();
+  private @Nullable TcpConnection main;
+  private @Nullable Throwable loss;
+  private boolean lossIsHarmless;
+  private boolean unanswered;
+  private String capability = "";
+  private long idleNanos = IDLE_NANOS;
+  private long usedAt;
+
+  private TcpClient(ConnectionPool pool, long timeoutNanos) {
+    this.pool = pool;
+    this.timeoutNanos = timeoutNanos;
+    new SecureRandom().nextBytes(nonce);
+  }
+
+  /** Sends requests and reads their replies. */
+  interface Exchange<T extends @Nullable Object> {
+    T run(TcpConnection connection, long deadline) throws IOException;
+  }
+
+  /** Adds a request. */
+  interface Request {
+    void put(SendQueue out);
+  }
+
+  /** Connects, and tries again with growing pauses until the deadline. */
+  static TcpClient connect(
+      String host, int port, JobToken token, @Nullable SSLContext tls, Duration timeout) {
+    TcpClient client =
+        new TcpClient(new ConnectionPool(host, port, token, tls), Arguments.nanos(timeout));
+    client.connect();
+    return client;
+  }
+
+  private void connect() {
+    long deadline = Arguments.deadline(timeoutNanos);
+    long pause = FIRST_PAUSE_NANOS;
+    int refusals = 0;
+    @Nullable IOException reason = null;
+    for (int attempt = 1; ; attempt++) {
+      long began = System.nanoTime();
+      try {
+        main = openMain(deadline);
+        usedAt = System.nanoTime();
+        return;
+      } catch (IOException e) {
+        refusals =
+            e instanceof TokenException || e instanceof TlsRefusedException ? refusals + 1 : 0;
+        if (e instanceof TlsRefusedException refused
+            && !(refused.mayPass && refusals < TOKEN_ATTEMPTS)) {
+          throw failure(e);
+        }
+        if (e instanceof TokenException token && !(token.mayPass && refusals < TOKEN_ATTEMPTS)) {
+          throw failure(e);
+        }
+        if (e instanceof ForeignServerException) {
+          throw new StoreException(
+              "no store server at %s: %s".formatted(server(), e.getMessage()), e);
+        }
+        // An attempt that began just before the deadline says less than those before it.
+        boolean cut =
+            e instanceof DeadlineException && System.nanoTime() - began < LONGEST_PAUSE_NANOS;
+        reason = cut && reason != null ? reason : e;
+        long left = deadline - System.nanoTime();
+        if (left <= 0) {
+          throw new StoreConnectionException(
+              "no store server at %s within %d ms, %d attempts: %s"
+                  .formatted(
+                      server(), TimeUnit.NANOSECONDS.toMillis(timeoutNanos), attempt, reason),
+              reason);
+        }
+        long jittered = pause / 2 + ThreadLocalRandom.current().nextLong(pause);
+        LockSupport.parkNanos(Math.min(left, jittered));
+        if (Thread.currentThread().isInterrupted()) {
+          throw new StoreException(
+              "interrupted while connecting to the store server at " + server(),
+              new InterruptedException());
+        }
+        pause = Math.min(LONGEST_PAUSE_NANOS, pause * 2);
+      }
+    }
+  }
+
+  /** Opens a main connection and asks what the server can do. */
+  private TcpConnection openMain(long deadline) throws IOException {
+    TcpConnection connection = pool.open(deadline);
+    try {
+      connection.out.putByte((byte) Wire.COMPARE_SET);
+      connection.out.putKey(Wire.CAPABILITY);
+      connection.out.putBytes(nonce);
+      connection.out.putBytes(nonce);
+      connection.send(deadline);
+      byte[] answer = firstAnswer(connection, deadline);
+      String found =
+          Arrays.equals(answer, nonce) ? "" : new String(answer, StandardCharsets.US_ASCII);
+      if (found.equals(Wire.TOKEN_NEEDED)) {
+        throw new TokenException(
+            "it asks for a token, and this process has none; " + TokenHandshake.SAME, false);
+      }
+      if (loss == null) {
+        capability = found;
+      } else if (!found.equals(capability)) {
+        throw new IOException("the store server was restarted, its keys are gone");
+      }
+      return connection;
+    } catch (IOException e) {
+      pool.drop(connection);
+      throw e;
+    }
+  }
+
+  /** Reads what the server can do, or finds that it is none. */
+  private byte[] firstAnswer(TcpConnection connection, long deadline) throws IOException {
+    try {
+      long length = connection.readLong(deadline);
+      if (length < 0 || length > LONGEST_ANSWER) {
+        throw ForeignServerException.of(length);
+      }
+      return connection.readBytes(length, deadline);
+    } catch (EOFException e) {
+      if (connection.hasAlert()) {
+        throw ForeignServerException.ofTls();
+      }
+      throw loss != null ? e : new EOFException("what listens there closed the connection" + OTHER);
+    } catch (DeadlineException e) {
+      throw loss != null
+          ? e
+          : new DeadlineException(
+              "what listens there took the connection and did not answer in time" + OTHER);
+    }
+  }
+
+  /** Tells whether the server knows Tutti's own queries. */
+  boolean isTutti() {
+    return capability.startsWith(Wire.CAPABILITY_VERSION + ' ');
+  }
+
+  /** Returns bytes that no value has, so a COMPARE_SET with them only reads. */
+  byte[] nonce() {
+    return nonce;
+  }
+
+  ConnectionPool pool() {
+    return pool;
+  }
+
+  String server() {
+    return pool.name();
+  }
+
+  /** Runs an exchange on the main connection, with the store's own deadline. */
+  <T extends @Nullable Object> T call(Exchange<T> exchange) {
+    return call(timeoutNanos, exchange);
+  }
+
+  /** Runs an exchange on the main connection; a server is given at least a second. */
+  <T extends @Nullable Object> T call(long nanos, Exchange<T> exchange) {
+    long deadline = graceful(nanos);
+    lockMain(deadline);
+    try {
+      T result = exchange.run(main(deadline), deadline);
+      unanswered = false;
+      return result;
+    } catch (IOException e) {
+      throw lost(e);
+    } catch (RuntimeException | Error e) {
+      loseMain(e);
+      throw e;
+    } finally {
+      mainLock.unlock();
+    }
+  }
+
+  /** Sends a request that has no reply. */
+  void send(Request request) {
+    long deadline = graceful(timeoutNanos);
+    lockMain(deadline);
+    try {
+      TcpConnection connection = main(deadline);
+      unanswered = true;
+      request.put(connection.out);
+      connection.send(deadline);
+    } catch (IOException e) {
+      throw lost(e);
+    } catch (RuntimeException | Error e) {
+      loseMain(e);
+      throw e;
+    } finally {
+      mainLock.unlock();
+    }
+  }
+
+  /** Makes sure that the server has carried out all requests so far. */
+  void sync() {
+    sync(timeoutNanos);
+  }
+
+  private void sync(long nanos) {
+    call(
+        nanos,
+        (connection, deadline) -> {
+          putSync(connection.out);
+          connection.send(deadline);
+          return connection.readByte(deadline);
+        });
+  }
+
+  /** Does as {@link #sync()} if there was a request without a reply. */
+  void syncIfUnanswered(long nanos) {
+    lockMain(graceful(nanos));
+    boolean needed = unanswered;
+    mainLock.unlock();
+    if (needed) {
+      sync(nanos);
+    }
+  }
+
+  /** Adds a request that changes nothing and is answered with one byte by every server. */
+  static void putSync(SendQueue out) {
+    out.putByte((byte) Wire.CHECK);
+    out.putLong(0);
+  }
+
+  /** Allows the next call to connect anew, though the server cannot tell whether it is the same. */
+  void forgiveLoss() {
+    lockMain(graceful(timeoutNanos));
+    lossIsHarmless = true;
+    mainLock.unlock();
+  }
+
+  /**
+   * Finds out on a connection of its own whether the server knows a query; one that does not drops
+   * that connection.
+   *
+   * @param nanos the time-out; a server is given at least a second
+   * @param request the query; must change nothing
+   * @param reply reads the reply
+   */
+  boolean knows(long nanos, Request request, Exchange<?> reply) {
+    long deadline = graceful(nanos);
+    TcpConnection probe = openSide(deadline);
+    try {
+      putSync(probe.out);
+      probe.send(deadline);
+      probe.readByte(deadline);
+      request.put(probe.out);
+      probe.send(deadline);
+      reply.run(probe, deadline);
+      return true;
+    } catch (DeadlineException e) {
+      throw failure(e);
+    } catch (IOException e) {
+      sync(deadline - System.nanoTime());
+      return false;
+    } finally {
+      pool.drop(probe);
+    }
+  }
+
+  private TcpConnection openSide(long deadline) {
+    try {
+      return pool.open(deadline);
+    } catch (IOException e) {
+      throw failure(e);
+    }
+  }
+
+  /** Takes a side connection; give it back to the pool. A server is given at least a second. */
+  TcpConnection borrow(long nanos) {
+    pool.requireOpen();
+    try {
+      return pool.borrow(graceful(nanos));
+    } catch (IOException e) {
+      throw failure(e);
+    }
+  }
+
+  /** Closes all connections; the second and later calls do nothing. */
+  @Override
+  public void close() {
+    pool.close();
+  }
+
+  /** Sets after how long the main connection counts as idle. */
+  void idleAfter(long nanos) {
+    idleNanos = nanos;
+  }
+
+  private TcpConnection main(long deadline) throws IOException {
+    long now = System.nanoTime();
+    boolean idle = now - usedAt >= idleNanos;
+    usedAt = now;
+    if (idle && main != null && isTutti() && !unanswered && main.isStale()) {
+      loseMain(new EOFException("the connection ended while nobody used it"));
+    }
+    TcpConnection connection = main;
+    if (connection == null) {
+      Throwable lost = loss;
+      if (lost != null && !isTutti() && !lossIsHarmless) {
+        throw new IOException("the connection was lost before: " + lost.getMessage(), lost);
+      }
+      connection = openAgain(deadline);
+      main = connection;
+    }
+    return connection;
+  }
+
+  /** Opens the main connection after a loss; a server that is late is still the one it was. */
+  private TcpConnection openAgain(long deadline) throws IOException {
+    try {
+      TcpConnection connection = openMain(deadline);
+      lossIsHarmless = false;
+      return connection;
+    } catch (IOException e) {
+      lossIsHarmless &= e instanceof DeadlineException;
+      throw e;
+    }
+  }
+
+  private StoreException lost(IOException e) {
+    boolean mayHaveLostSets = loseMain(e);
+    StoreException failure = failure(e);
+    return mayHaveLostSets && !(failure instanceof StoreClosedException)
+        ? new StoreConnectionException(
+            failure.getMessage() + "; what was set just before may be lost", e)
+        : failure;
+  }
+
+  /** Gives the main connection up; returns whether it had requests that were not answered. */
+  private boolean loseMain(Throwable why) {
+    TcpConnection connection = main;
+    boolean lostRequests = unanswered && connection != null;
+    main = null;
+    unanswered = false;
+    if (connection != null) {
+      pool.drop(connection);
+      loss = why;
+      lossIsHarmless = !(why instanceof IOException) || why instanceof DeadlineException;
+    }
+    return lostRequests;
+  }
+
+  /** Words what went wrong on a connection. */
+  StoreException failure(IOException e) {
+    if (pool.isClosed()) {
+      return new StoreClosedException("the store at " + server() + " was closed during a call", e);
+    }
+    String message = "store server at %s: %s".formatted(server(), e.getMessage());
+    if (e instanceof TokenException) {
+      return new StoreTokenException(message, e);
+    }
+    return e instanceof DeadlineException
+        ? new StoreSilentException(message, e)
+        : new StoreConnectionException(message, e);
+  }
+
+  private void lockMain(long deadline) {
+    if (!Locks.acquire(mainLock, deadline)) {
+      throw new StoreSilentException(
+          "store server at %s: other calls of this store are not answered in time"
+              .formatted(server()));
+    }
+    if (pool.isClosed()) {
+      mainLock.unlock();
+      pool.requireOpen();
+    }
+  }
+
+  static long graceDeadline() {
+    return Arguments.deadline(GRACE_NANOS);
+  }
+
+  /** Returns a deadline that gives a server at least a second. */
+  static long graceful(long nanos) {
+    return Arguments.deadline(Math.max(nanos, GRACE_NANOS));
+  }
+}

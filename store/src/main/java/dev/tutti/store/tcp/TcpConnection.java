@@ -1,0 +1,318 @@
+package dev.tutti.store.tcp;
+
+import dev.tutti.cpu.wait.BusyCores;
+import dev.tutti.cpu.wait.WaitStrategy;
+import dev.tutti.spi.HostPort;
+import dev.tutti.tls.TlsChannel;
+import dev.tutti.tls.TlsSettings;
+import java.io.EOFException;
+import java.io.IOException;
+import java.net.InetSocketAddress;
+import java.net.StandardSocketOptions;
+import java.nio.ByteBuffer;
+import java.nio.ByteOrder;
+import java.nio.channels.ByteChannel;
+import java.nio.channels.ClosedSelectorException;
+import java.nio.channels.SelectionKey;
+import java.nio.channels.Selector;
+import java.nio.channels.SocketChannel;
+import javax.net.ssl.SSLContext;
+import javax.net.ssl.SSLException;
+import org.jspecify.annotations.Nullable;
+
+/** Talks to a store server over one socket; each step has a deadline. */
+final class TcpConnection implements AutoCloseable {
+  /*
+   * One thread at a time uses a connection; any thread may close it, which ends the wait of the one
+   * that uses it. The channel does not block, so that reads and writes can be given up. The reply to a
+   * request is never there at once but mostly soon, so the thread yields before it looks, a few times,
+   * and then the selector waits. Deadlines are in terms of System.nanoTime().
+   *
+   * An interrupt ends only the wait for what another rank has to do (readAnswer). Other waits are
+   * short; they go on and leave the thread's interrupt status as it was.
+   */
+  private static final int BUFFER_BYTES = 8 * 1024;
+  private static final byte TLS_ALERT = 21;
+  private static final byte TLS_MAJOR = 3;
+
+  /** Collects the next request. */
+  final SendQueue out = new SendQueue();
+
+  private final SocketChannel channel;
+
+  /** The channel, or what encrypts it. */
+  private final ByteChannel wire;
+
+  private final @Nullable TlsChannel tls;
+  private final Selector selector;
+  private final SelectionKey key;
+  private final WaitStrategy wait =
+      WaitStrategy.yielding(WaitStrategy.AWAKE_NANOS, new BusyCores());
+  private boolean asked;
+  private final ByteBuffer in =
+      ByteBuffer.allocateDirect(BUFFER_BYTES).order(ByteOrder.LITTLE_ENDIAN).limit(0);
+
+  private TcpConnection(
+      SocketChannel channel, @Nullable SSLContext context, Selector selector, SelectionKey key) {
+    this.channel = channel;
+    TlsChannel secured =
+        context == null ? null : new TlsChannel(channel, TlsSettings.engine(context, true));
+    this.tls = secured;
+    this.wire = secured == null ? channel : secured;
+    this.selector = selector;
+    this.key = key;
+  }
+
+  /**
+   * Connects, and puts the greeting of the protocol before the first request.
+   *
+   * @param tls encrypts; null for plain
+   * @throws TlsRefusedException if the two do not encrypt alike, or one does not trust the other
+   * @throws DeadlineException if there is no connection by the deadline
+   * @throws IOException if there is none at all
+   */
+  static TcpConnection open(InetSocketAddress server, @Nullable SSLContext tls, long deadline)
+      throws IOException {
+    SocketChannel channel = SocketChannel.open();
+    Selector selector = null;
+    try {
+      selector = Selector.open();
+      channel.configureBlocking(false);
+      channel.setOption(StandardSocketOptions.TCP_NODELAY, true);
+      KeepAlive.set(channel);
+      SelectionKey key = channel.register(selector, SelectionKey.OP_CONNECT);
+      TcpConnection connection = new TcpConnection(channel, tls, selector, key);
+      if (!channel.connect(server)) {
+        while (!channel.finishConnect()) {
+          connection.await(SelectionKey.OP_CONNECT, deadline);
+        }
+      }
+      // A connect to a free port of this host can meet itself.
+      if (channel.getLocalAddress().equals(channel.getRemoteAddress())) {
+        throw new IOException("nobody listens on " + HostPort.text(server));
+      }
+      connection.secure(deadline);
+      // Greeting and first request must leave in one piece: PyTorch's event-loop server mistakes a
+      // greeting that comes in two.
+      connection.out.putByte((byte) Wire.VALIDATE);
+      connection.out.putInt(Wire.MAGIC);
+      return connection;
+    } catch (IOException | RuntimeException e) {
+      channel.close();
+      if (selector != null) {
+        selector.close();
+      }
+      throw e;
+    }
+  }
+
+  /** Agrees on keys with the server, if the connection is encrypted. */
+  private void secure(long deadline) throws IOException {
+    TlsChannel secured = tls;
+    if (secured == null) {
+      return;
+    }
+    try {
+      while (!secured.handshake()) {
+        await(secured.hasUnsent() ? SelectionKey.OP_WRITE : SelectionKey.OP_READ, deadline);
+      }
+    } catch (SSLException | EOFException e) {
+      sayGoodbye(secured);
+      throw TlsRefusedException.ofClient(e);
+    }
+  }
+
+  /** Tells the server why, as far as the socket takes it. */
+  private static void sayGoodbye(TlsChannel secured) {
+    try {
+      secured.close();
+    } catch (IOException e) {
+      System.getLogger(TcpStore.class.getName()).log(System.Logger.Level.DEBUG, "closing TLS", e);
+    }
+  }
+
+  /** Sends what was collected. */
+  void send(long deadline) throws IOException {
+    try {
+      while (!flush()) {
+        await(SelectionKey.OP_WRITE, deadline);
+      }
+    } catch (SSLException e) {
+      throw TlsRefusedException.ofClient(e);
+    }
+    asked = true;
+  }
+
+  /** Sends as much as the socket takes; tells whether that was all. */
+  private boolean flush() throws IOException {
+    TlsChannel secured = tls;
+    if (secured != null && !secured.flush()) {
+      return false;
+    }
+    long _ = out.flush(wire);
+    return out.pending() == 0 && (secured == null || !secured.hasUnsent());
+  }
+
+  private int read(ByteBuffer into) throws IOException {
+    try {
+      return wire.read(into);
+    } catch (SSLException e) {
+      throw TlsRefusedException.ofClient(e);
+    }
+  }
+
+  byte readByte(long deadline) throws IOException {
+    need(1, deadline);
+    return in.get();
+  }
+
+  int readInt(long deadline) throws IOException {
+    need(Integer.BYTES, deadline);
+    return in.getInt();
+  }
+
+  long readLong(long deadline) throws IOException {
+    need(Long.BYTES, deadline);
+    return in.getLong();
+  }
+
+  /** Reads a length and as many bytes. */
+  byte[] readBytes(long deadline) throws IOException {
+    return readBytes(readLong(deadline), deadline);
+  }
+
+  /** Reads bytes whose length is known. */
+  byte[] readBytes(long length, long deadline) throws IOException {
+    if (length < 0 || length > Integer.MAX_VALUE - 8) {
+      throw new IOException("the store server announces a value of " + length + " bytes");
+    }
+    byte[] bytes = new byte[(int) length];
+    int filled = Math.min(bytes.length, in.remaining());
+    in.get(bytes, 0, filled);
+    ByteBuffer rest = ByteBuffer.wrap(bytes, filled, bytes.length - filled);
+    while (rest.hasRemaining()) {
+      if (rest.remaining() < BUFFER_BYTES) {
+        need(rest.remaining(), deadline);
+        in.get(bytes, rest.position(), rest.remaining());
+        break;
+      }
+      read(rest, deadline);
+    }
+    return bytes;
+  }
+
+  /**
+   * Waits for the byte that ends a wait.
+   *
+   * @throws DeadlineException if it has not come by the deadline
+   * @throws InterruptedException if the thread is interrupted meanwhile
+   */
+  byte readAnswer(long deadline) throws IOException, InterruptedException {
+    while (!in.hasRemaining()) {
+      in.clear();
+      int read = read(in);
+      in.flip();
+      ended(read);
+      if (read == 0) {
+        select(SelectionKey.OP_READ, deadline);
+        if (Thread.interrupted()) {
+          throw new InterruptedException();
+        }
+      }
+    }
+    return in.get();
+  }
+
+  /** Tells whether what came last, and was no answer, is an alert of TLS. */
+  boolean hasAlert() {
+    int at = in.position();
+    return in.remaining() >= 2 && in.get(at) == TLS_ALERT && in.get(at + 1) == TLS_MAJOR;
+  }
+
+  /**
+   * Tells whether the server has sent what nobody asked for, or has closed: not to be used again.
+   */
+  boolean isStale() {
+    try {
+      return in.hasRemaining() || read(in.clear()) != 0;
+    } catch (IOException e) {
+      return true;
+    } finally {
+      in.limit(0);
+    }
+  }
+
+  @Override
+  public void close() {
+    try {
+      channel.close();
+      selector.close();
+    } catch (IOException e) {
+      System.getLogger(TcpStore.class.getName()).log(System.Logger.Level.DEBUG, "closing", e);
+    }
+  }
+
+  private void need(int bytes, long deadline) throws IOException {
+    if (in.remaining() < bytes) {
+      in.compact();
+      try {
+        while (in.position() < bytes) {
+          read(in, deadline);
+        }
+      } finally {
+        in.flip();
+      }
+    }
+  }
+
+  private void read(ByteBuffer into, long deadline) throws IOException {
+    int read = 0;
+    if (asked) {
+      asked = false;
+      wait.start();
+      while (read == 0 && wait.staysAwake()) {
+        read = read(into);
+      }
+    } else {
+      read = read(into);
+    }
+    while (read == 0) {
+      await(SelectionKey.OP_READ, deadline);
+      read = read(into);
+    }
+    ended(read);
+  }
+
+  private static void ended(int read) throws EOFException {
+    if (read < 0) {
+      throw new EOFException("the store server closed the connection");
+    }
+  }
+
+  private void await(int operation, long deadline) throws IOException {
+    boolean interrupted = Thread.interrupted();
+    try {
+      select(operation, deadline);
+      interrupted |= Thread.interrupted();
+    } finally {
+      if (interrupted) {
+        Thread.currentThread().interrupt();
+      }
+    }
+  }
+
+  private void select(int operation, long deadline) throws IOException {
+    long left = deadline - System.nanoTime();
+    if (left <= 0) {
+      throw new DeadlineException("the store server did not answer in time");
+    }
+    try {
+      if (key.interestOps() != operation) {
+        key.interestOps(operation);
+      }
+      selector.select(ready -> {}, Math.max(1, (left + 999_999) / 1_000_000));
+    } catch (ClosedSelectorException | java.nio.channels.CancelledKeyException e) {
+      throw new IOException("the connection was closed", e);
+    }
+  }
+}

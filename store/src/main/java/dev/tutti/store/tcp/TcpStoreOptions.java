@@ -1,0 +1,219 @@
+package dev.tutti.store.tcp;
+
+import dev.tutti.Settings;
+import dev.tutti.Store;
+import dev.tutti.store.JobToken;
+import dev.tutti.tls.TlsSettings;
+import java.time.Duration;
+import java.util.Objects;
+import javax.net.ssl.SSLContext;
+import org.jspecify.annotations.Nullable;
+
+/**
+ * Says how to open a {@link TcpStore}. Immutable; each {@code with} method returns a changed copy.
+ */
+public final class TcpStoreOptions {
+  private final String host;
+  private final int port;
+  private final boolean server;
+  private final int worldSize;
+  private final boolean waitForWorkers;
+  private final Duration timeout;
+  private final JobToken token;
+  private final @Nullable SSLContext tls;
+
+  /**
+   * Creates options.
+   *
+   * @throws IllegalArgumentException if the host is empty, the port out of range, or the world size
+   *     negative
+   */
+  TcpStoreOptions(
+      String host,
+      int port,
+      boolean server,
+      int worldSize,
+      boolean waitForWorkers,
+      Duration timeout,
+      JobToken token,
+      @Nullable SSLContext tls) {
+    Objects.requireNonNull(timeout, "timeout");
+    Objects.requireNonNull(token, "token");
+    if (host.isEmpty()) {
+      throw new IllegalArgumentException("host must not be empty");
+    }
+    if (port < 0 || port > 0xffff) {
+      throw new IllegalArgumentException("port must be 0 to 65535: " + port);
+    }
+    if (worldSize < 0) {
+      throw new IllegalArgumentException("worldSize must not be negative: " + worldSize);
+    }
+    this.host = host;
+    this.port = port;
+    this.server = server;
+    this.worldSize = worldSize;
+    this.waitForWorkers = waitForWorkers;
+    this.timeout = timeout;
+    this.token = token;
+    this.tls = tls;
+  }
+
+  /**
+   * Creates options of a client with c10d's defaults (world size unknown, five minutes), and the
+   * token and {@code TUTTI_TLS} of the environment.
+   *
+   * @param host name or address of the host that serves
+   * @param port the port
+   */
+  public static TcpStoreOptions of(String host, int port) {
+    return new TcpStoreOptions(
+        host,
+        port,
+        false,
+        0,
+        true,
+        Store.DEFAULT_TIMEOUT,
+        JobToken.fromEnvironment(),
+        TlsSettings.load(Settings.fromEnvironment()));
+  }
+
+  /**
+   * Returns these options for a process that serves the store, or does not.
+   *
+   * @param server whether it serves
+   */
+  public TcpStoreOptions withServer(boolean server) {
+    return new TcpStoreOptions(host, port, server, worldSize, waitForWorkers, timeout, token, tls);
+  }
+
+  /**
+   * Returns these options with another world size.
+   *
+   * @param worldSize number of processes that will join; 0 if that is not known
+   */
+  public TcpStoreOptions withWorldSize(int worldSize) {
+    return new TcpStoreOptions(host, port, server, worldSize, waitForWorkers, timeout, token, tls);
+  }
+
+  /**
+   * Returns these options with or without counting the processes that join.
+   *
+   * @param waitForWorkers whether to count, and to wait in the process that serves
+   */
+  public TcpStoreOptions withWaitForWorkers(boolean waitForWorkers) {
+    return new TcpStoreOptions(host, port, server, worldSize, waitForWorkers, timeout, token, tls);
+  }
+
+  /**
+   * Returns these options with another deadline.
+   *
+   * @param timeout the deadline of opening, and of later calls that are given none
+   */
+  public TcpStoreOptions withTimeout(Duration timeout) {
+    return new TcpStoreOptions(host, port, server, worldSize, waitForWorkers, timeout, token, tls);
+  }
+
+  /**
+   * Returns these options with another token.
+   *
+   * @param token what client and server prove to each other; {@link JobToken#NONE} to prove nothing
+   */
+  public TcpStoreOptions withToken(JobToken token) {
+    return new TcpStoreOptions(host, port, server, worldSize, waitForWorkers, timeout, token, tls);
+  }
+
+  /**
+   * Returns these options with or without encryption.
+   *
+   * @param tls shows a certificate, knows whom to trust, and encrypts; null not to encrypt
+   */
+  public TcpStoreOptions withTls(@Nullable SSLContext tls) {
+    return new TcpStoreOptions(host, port, server, worldSize, waitForWorkers, timeout, token, tls);
+  }
+
+  /**
+   * Returns the name or address of the host that serves; not used to connect if this process
+   * serves.
+   */
+  public String host() {
+    return host;
+  }
+
+  /** Returns the port; 0 for a free one if this process serves. */
+  public int port() {
+    return port;
+  }
+
+  /** Tells whether this process serves the store, on all addresses of its host. */
+  public boolean server() {
+    return server;
+  }
+
+  /** Returns the number of processes that will join; 0 if that is not known. */
+  public int worldSize() {
+    return worldSize;
+  }
+
+  /**
+   * Tells whether to join the count of processes (c10d's {@code init/}), and, in the process that
+   * serves, to wait for all of them; does nothing where the world size is 0.
+   */
+  public boolean waitForWorkers() {
+    return waitForWorkers;
+  }
+
+  /** Returns the deadline of opening, and of later calls that are given none. */
+  public Duration timeout() {
+    return timeout;
+  }
+
+  /** Returns what client and server prove to each other; {@link JobToken#NONE} to prove nothing. */
+  public JobToken token() {
+    return token;
+  }
+
+  /** Returns the encrypts what goes between them, both with certificates; null not to. */
+  public @Nullable SSLContext tls() {
+    return tls;
+  }
+
+  @Override
+  public boolean equals(@Nullable Object other) {
+    return other instanceof TcpStoreOptions o
+        && host.equals(o.host)
+        && port == o.port
+        && server == o.server
+        && worldSize == o.worldSize
+        && waitForWorkers == o.waitForWorkers
+        && timeout.equals(o.timeout)
+        && token.equals(o.token)
+        && Objects.equals(tls, o.tls);
+  }
+
+  @Override
+  public int hashCode() {
+    return Objects.hash(host, port, server, worldSize, waitForWorkers, timeout, token, tls);
+  }
+
+  @Override
+  public String toString() {
+    return "TcpStoreOptions["
+        + "host="
+        + host
+        + ", port="
+        + port
+        + ", server="
+        + server
+        + ", worldSize="
+        + worldSize
+        + ", waitForWorkers="
+        + waitForWorkers
+        + ", timeout="
+        + timeout
+        + ", token="
+        + token
+        + ", tls="
+        + tls
+        + "]";
+  }
+}

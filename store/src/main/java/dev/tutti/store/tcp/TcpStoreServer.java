@@ -1,0 +1,269 @@
+package dev.tutti.store.tcp;
+
+import dev.tutti.Settings;
+import dev.tutti.StoreConnectionException;
+import dev.tutti.StoreException;
+import dev.tutti.StoreTimeoutException;
+import dev.tutti.spi.HostPort;
+import dev.tutti.store.JobToken;
+import dev.tutti.store.table.Arguments;
+import dev.tutti.tls.TlsSettings;
+import java.io.IOException;
+import java.lang.System.Logger;
+import java.lang.System.Logger.Level;
+import java.net.BindException;
+import java.net.InetAddress;
+import java.net.InetSocketAddress;
+import java.net.StandardSocketOptions;
+import java.nio.channels.ServerSocketChannel;
+import java.time.Duration;
+import java.util.UUID;
+import java.util.concurrent.CountDownLatch;
+import java.util.concurrent.TimeUnit;
+import javax.net.ssl.SSLContext;
+import org.jspecify.annotations.Nullable;
+
+/**
+ * Serves a store over TCP, to {@link TcpStore} and to ranks of PyTorch 2.2 or newer (c10d: the
+ * server of {@code TCPStore}).
+ *
+ * <p>One daemon thread, {@code tutti-st}, serves all clients. A client that sends what is no
+ * request, or more than a store takes, is dropped with a logged reason; the others do not notice.
+ * Where the job has a {@linkplain JobToken token}, a client that does not prove it is dropped too.
+ */
+public final class TcpStoreServer implements AutoCloseable {
+  /** Is the port of c10d where none is given. */
+  public static final int DEFAULT_PORT = 29500;
+
+  private static final Logger LOG = System.getLogger(TcpStoreServer.class.getName());
+  private static final int BACKLOG = 16 * 1024;
+  private static final Duration STUCK = Duration.ofSeconds(30);
+  private static final Duration CLOSE = Duration.ofSeconds(10);
+
+  private final ServerLoop loop;
+  private final Thread thread;
+  private final int port;
+  private final Object lock = new Object();
+  private long joined;
+
+  /**
+   * Starts to listen on all addresses, IPv6 and IPv4, with the token of the environment.
+   *
+   * @param port the port, 0 for a free one
+   * @throws StoreConnectionException if the port is in use or cannot be had
+   */
+  public TcpStoreServer(int port) {
+    this(null, port);
+  }
+
+  /**
+   * Starts to listen, with the token of the environment.
+   *
+   * @param address the local address to listen on; null for all, IPv6 and IPv4
+   * @param port the port, 0 for a free one
+   * @throws StoreConnectionException if the port is in use or cannot be had
+   */
+  public TcpStoreServer(@Nullable InetAddress address, int port) {
+    this(address, port, JobToken.fromEnvironment());
+  }
+
+  /**
+   * Starts to listen.
+   *
+   * @param address the local address to listen on; null for all, IPv6 and IPv4
+   * @param port the port, 0 for a free one
+   * @param token what clients must have; {@link JobToken#NONE} to serve all; {@code TUTTI_TLS} is
+   *     that of the environment
+   * @throws StoreConnectionException if the port is in use or cannot be had
+   */
+  public TcpStoreServer(@Nullable InetAddress address, int port, JobToken token) {
+    this(address, port, token, TlsSettings.load(Settings.fromEnvironment()));
+  }
+
+  /**
+   * Starts to listen.
+   *
+   * @param address the local address to listen on; null for all, IPv6 and IPv4
+   * @param port the port, 0 for a free one
+   * @param token what clients must have; {@link JobToken#NONE} to serve all
+   * @param tls encrypts what goes between clients and server, both with certificates; null not to
+   * @throws StoreConnectionException if the port is in use or cannot be had
+   */
+  public TcpStoreServer(
+      @Nullable InetAddress address, int port, JobToken token, @Nullable SSLContext tls) {
+    this(address, port, token, tls, STUCK);
+  }
+
+  TcpStoreServer(@Nullable InetAddress address, int port, JobToken token, Duration stuck) {
+    this(address, port, token, null, stuck);
+  }
+
+  private TcpStoreServer(
+      @Nullable InetAddress address,
+      int port,
+      JobToken token,
+      @Nullable SSLContext tls,
+      Duration stuck) {
+    if (port < 0 || port > 0xffff) {
+      throw new IllegalArgumentException("port must be 0 to 65535: " + port);
+    }
+    InetSocketAddress wanted =
+        address == null ? new InetSocketAddress(port) : new InetSocketAddress(address, port);
+    ServerSocketChannel listener = listen(wanted);
+    try {
+      this.port = listener.socket().getLocalPort();
+      this.loop =
+          new ServerLoop(
+              listener,
+              this.port,
+              token,
+              tls,
+              UUID.randomUUID().toString(),
+              stuck.toNanos(),
+              this::joined,
+              this::ended);
+    } catch (IOException e) {
+      throw closing(listener, new StoreException("cannot start a store server: " + e, e));
+    }
+    this.thread = Thread.ofPlatform().name("tutti-st").daemon().unstarted(loop);
+    thread.start();
+    if (!token.isSet() && tls == null && !listener.socket().getInetAddress().isLoopbackAddress()) {
+      LOG.log(
+          Level.INFO,
+          "store server on port %d serves whoever reaches it; %s is not set"
+              .formatted(this.port, JobToken.SETTING.name()));
+    }
+  }
+
+  private static ServerSocketChannel listen(InetSocketAddress wanted) {
+    ServerSocketChannel listener;
+    try {
+      listener = ServerSocketChannel.open();
+    } catch (IOException e) {
+      throw new StoreConnectionException("cannot open a socket for a store server: " + e, e);
+    }
+    try {
+      listener.setOption(StandardSocketOptions.SO_REUSEADDR, true);
+      listener.bind(wanted, BACKLOG);
+      return listener;
+    } catch (BindException e) {
+      throw closing(
+          listener,
+          new StoreConnectionException(
+              "port %d of %s is in use or cannot be had (%s); choose another, or 0 for a free one"
+                  .formatted(
+                      wanted.getPort(), wanted.getAddress().getHostAddress(), e.getMessage()),
+              e));
+    } catch (IOException e) {
+      throw closing(
+          listener,
+          new StoreConnectionException("cannot listen on " + HostPort.text(wanted) + ": " + e, e));
+    }
+  }
+
+  private static StoreException closing(ServerSocketChannel listener, StoreException failure) {
+    try {
+      listener.close();
+    } catch (IOException e) {
+      failure.addSuppressed(e);
+    }
+    return failure;
+  }
+
+  /** Tells whether it serves: it was not closed, and did not end because of an error. */
+  public boolean isRunning() {
+    return thread.isAlive() && !loop.hasEnded();
+  }
+
+  /** Returns the port it listens on. */
+  public int port() {
+    return port;
+  }
+
+  /**
+   * Waits until as many processes have joined as expected (each adds 1 to c10d's {@code init/}).
+   *
+   * @param expected number of processes
+   * @param timeout the deadline from now
+   * @throws StoreTimeoutException telling how many joined, if some are missing by then
+   * @throws StoreException if the server ends
+   */
+  public void awaitWorkers(int expected, Duration timeout) {
+    long deadline = Arguments.deadline(Arguments.nanos(timeout));
+    synchronized (lock) {
+      while (joined < expected) {
+        long left = deadline - System.nanoTime();
+        if (loop.hasEnded()) {
+          throw new StoreException(
+              "store server on port %d has ended; %d/%d clients had joined"
+                  .formatted(port, joined, expected));
+        }
+        if (left <= 0) {
+          throw new StoreTimeoutException(
+              "timed out after %d ms waiting for clients on port %d: %d/%d clients joined"
+                  .formatted(timeout.toMillis(), port, joined, expected));
+        }
+        try {
+          TimeUnit.NANOSECONDS.timedWait(lock, left);
+        } catch (InterruptedException e) {
+          Thread.currentThread().interrupt();
+          throw new StoreException(
+              "interrupted while %d/%d clients had joined".formatted(joined, expected), e);
+        }
+      }
+    }
+  }
+
+  /**
+   * Forgets all keys and queues but those whose names begin with a prefix; clients stay connected.
+   *
+   * @param keptPrefix what the names of those begin with that stay
+   * @throws StoreException if the server has ended
+   */
+  public void forgetAllBut(String keptPrefix) {
+    CountDownLatch done = new CountDownLatch(1);
+    loop.execute(
+        commands -> {
+          commands.forgetAllBut(keptPrefix);
+          done.countDown();
+        });
+    try {
+      if (!thread.isAlive() || !done.await(CLOSE.toNanos(), TimeUnit.NANOSECONDS)) {
+        throw new StoreException("store server on port %d has ended".formatted(port));
+      }
+    } catch (InterruptedException e) {
+      Thread.currentThread().interrupt();
+      throw new StoreException("interrupted while a store server forgets its keys", e);
+    }
+  }
+
+  private void ended() {
+    synchronized (lock) {
+      lock.notifyAll();
+    }
+  }
+
+  private void joined(long count) {
+    synchronized (lock) {
+      joined = count;
+      lock.notifyAll();
+    }
+  }
+
+  /**
+   * Drops all clients, forgets all keys and frees the port; the second and later calls do nothing.
+   */
+  @Override
+  public void close() {
+    loop.stop();
+    boolean interrupted = false;
+    try {
+      thread.join(CLOSE);
+    } catch (InterruptedException e) {
+      interrupted = true;
+    }
+    if (interrupted) {
+      Thread.currentThread().interrupt();
+    }
+  }
+}

@@ -1,0 +1,60 @@
+package dev.tutti.store.tcp;
+
+import dev.tutti.tls.TlsFailures;
+import dev.tutti.tls.TlsSettings;
+import java.io.EOFException;
+import java.io.IOException;
+import javax.net.ssl.SSLException;
+
+/** Says that client and server of a store do not encrypt alike, or one does not trust the other. */
+final class TlsRefusedException extends IOException {
+  private static final long serialVersionUID = 1L;
+
+  private static final String SAME =
+      TlsSettings.ENABLED.name() + " must be the same for the server and all ranks";
+
+  /** Whether the server may just have been about to end. */
+  final boolean mayPass;
+
+  private TlsRefusedException(String message, boolean mayPass, IOException cause) {
+    super(message, cause);
+    this.mayPass = mayPass;
+  }
+
+  /**
+   * Says why a connection cannot be encrypted, to the side that connected.
+   *
+   * @param cause what the handshake or a read threw
+   */
+  static TlsRefusedException ofClient(IOException cause) {
+    if (cause instanceof EOFException) {
+      return new TlsRefusedException(
+          "it ended the connection when asked for TLS; " + SAME + ", and PyTorch's knows no TLS",
+          true,
+          cause);
+    }
+    return new TlsRefusedException(text(cause, "this process", "it"), false, cause);
+  }
+
+  /** Says why a connection cannot be encrypted, to the server. */
+  static String ofServer(SSLException cause) {
+    return text(cause, "this server", "it");
+  }
+
+  private static String text(IOException cause, String self, String peer) {
+    String reason = TlsFailures.text(cause);
+    return TlsFailures.isOfPeer(cause)
+        ? peer + " refused " + self + ": " + reason + check(self, peer)
+        : self + " refused " + peer + ": " + reason + check(peer, self);
+  }
+
+  private static String check(String shows, String trusts) {
+    return "; %s, %s of %s must come from %s of %s"
+        .formatted(
+            SAME,
+            TlsSettings.CERTIFICATE.name(),
+            shows.equals("it") ? "the other side" : shows,
+            TlsSettings.AUTHORITIES.name(),
+            trusts.equals("it") ? "the other side" : trusts);
+  }
+}

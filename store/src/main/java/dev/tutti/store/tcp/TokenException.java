@@ -1,0 +1,16 @@
+package dev.tutti.store.tcp;
+
+import java.io.IOException;
+
+/** Says that client and server do not have the same token. */
+final class TokenException extends IOException {
+  private static final long serialVersionUID = 1L;
+
+  /** Whether the server may just have been about to end. */
+  final boolean mayPass;
+
+  TokenException(String message, boolean mayPass) {
+    super(message);
+    this.mayPass = mayPass;
+  }
+}

@@ -1,0 +1,141 @@
+package dev.tutti.store.tcp;
+
+import java.nio.charset.Charset;
+import java.nio.charset.StandardCharsets;
+import org.jspecify.annotations.Nullable;
+
+/**
+ * Names what goes over the wire of PyTorch's TCPStore, with the generation of the protocol that
+ * brought each query. Numbers are little-endian; a string or value is an i64 length and its bytes;
+ * a list is an i64 count and its items.
+ */
+public final class Wire {
+  /*
+   * A shape spells the body of a request: K key, B bytes, N i64, U u32, R 32 raw bytes; a star repeats
+   * what follows it as often as the count that comes first.
+   *
+   * Queries from SWAP on are Tutti's own. A client sends them only to a server that has answered the
+   * capability question: a COMPARE_SET of key CAPABILITY, expecting and desiring the same fresh bytes.
+   * A server of PyTorch's has no such key, so it stores nothing and returns these bytes; a Tutti server
+   * returns CAPABILITY_VERSION, a space and the number of its instance. The key is without a leading
+   * slash and so apart from the users' keys.
+   *
+   * A client with a token sends CHALLENGE and PROVE before anything else (TokenHandshake), also to a
+   * server that it knows nothing of: one of PyTorch's drops it for that. A server with a token drops who
+   * sends anything else first; to the capability question it answers TOKEN_NEEDED before.
+   */
+  /** Generation C: PyTorch 2.2. */
+  static final int VALIDATE = 0;
+
+  static final int SET = 1;
+  static final int COMPARE_SET = 2;
+  static final int GET = 3;
+  static final int ADD = 4;
+  static final int CHECK = 5;
+  static final int WAIT = 6;
+  static final int GET_NUM_KEYS = 7;
+  static final int DELETE_KEY = 8;
+  static final int APPEND = 9;
+  static final int MULTI_GET = 10;
+  static final int MULTI_SET = 11;
+  static final int CANCEL_WAIT = 12;
+
+  /** Generation D: seen in PyTorch 2.7. */
+  static final int PING = 13;
+
+  /** Generation E: PyTorch 2.8, its event-loop server only. */
+  static final int QUEUE_PUSH = 14;
+
+  static final int QUEUE_POP = 15;
+  static final int QUEUE_LENGTH = 16;
+
+  /** Generation F: seen in PyTorch 2.10. */
+  static final int LIST_KEYS = 17;
+
+  /** Generation G: after PyTorch 2.10. */
+  static final int BARRIER = 18;
+
+  /** Key, 1 if a value is expected, else 0, the expected bytes, the desired bytes. */
+  static final int SWAP = 0x80;
+
+  /** Waits for keys as WAIT does, and promises not to pop afterwards. */
+  static final int LOOK = 0x81;
+
+  /** Waits until all keys have values; one byte {@link #STOP_WAITING}, then the values. */
+  static final int FETCH = 0x82;
+
+  /** Waits for a value of a queue and takes it; one byte {@link #STOP_WAITING}, then the value. */
+  static final int TAKE = 0x83;
+
+  /** Returns how many members are waiting at a barrier, and how many it has; i64 both. */
+  static final int BARRIER_STATE = 0x84;
+
+  /** 32 bytes, the client's nonce; {@link #TOKEN_OK} and the server's, or TOKEN_REFUSED. */
+  static final int CHALLENGE = 0x90;
+
+  /** 32 bytes, the client's proof; {@link #TOKEN_OK} and the server's, or TOKEN_REFUSED. */
+  static final int PROVE = 0x91;
+
+  static final byte TOKEN_OK = 0;
+  static final byte TOKEN_REFUSED = 1;
+
+  static final int MAGIC = 0x3C85F7CE;
+  static final byte READY = 0;
+  static final byte NOT_READY = 1;
+  static final byte STOP_WAITING = 0;
+  static final byte WAIT_CANCELED = 1;
+
+  /** Counts the processes that joined. */
+  static final String INIT_KEY = "init/";
+
+  /** Is the key of the capability question. */
+  static final String CAPABILITY = "tutti/capability";
+
+  static final String CAPABILITY_VERSION = "tutti-1";
+
+  /** Answers the capability question of a client that has not proved the token. */
+  static final String TOKEN_NEEDED = "tutti-token-needed";
+
+  /** Sits before every key of a user. */
+  public static final char KEY_PREFIX = '/';
+
+  /** Carries the bytes of keys unchanged through strings, whatever they are. */
+  public static final Charset KEY_BYTES = StandardCharsets.ISO_8859_1;
+
+  private static final @Nullable String[] SHAPES = new String[256];
+
+  static {
+    SHAPES[SET] = "KB";
+    SHAPES[COMPARE_SET] = "KBB";
+    SHAPES[GET] = "K";
+    SHAPES[ADD] = "KN";
+    SHAPES[CHECK] = "*K";
+    SHAPES[WAIT] = "*K";
+    SHAPES[GET_NUM_KEYS] = "";
+    SHAPES[DELETE_KEY] = "K";
+    SHAPES[APPEND] = "KB";
+    SHAPES[MULTI_GET] = "*K";
+    SHAPES[MULTI_SET] = "*KB";
+    SHAPES[CANCEL_WAIT] = "";
+    SHAPES[PING] = "U";
+    SHAPES[QUEUE_PUSH] = "KB";
+    SHAPES[QUEUE_POP] = "K";
+    SHAPES[QUEUE_LENGTH] = "K";
+    SHAPES[LIST_KEYS] = "";
+    SHAPES[BARRIER] = "KN";
+    SHAPES[SWAP] = "KNBB";
+    SHAPES[LOOK] = "*K";
+    SHAPES[FETCH] = "*K";
+    SHAPES[TAKE] = "K";
+    SHAPES[BARRIER_STATE] = "K";
+    SHAPES[CHALLENGE] = "R";
+    SHAPES[PROVE] = "R";
+  }
+
+  private Wire() {}
+
+  /** Returns the shape of a query's body, or null if there is no such query after the first. */
+  static @Nullable String shape(int query) {
+    return SHAPES[query];
+  }
+}

@@ -1,0 +1,382 @@
+package dev.tutti.store.tcp;
+
+import static dev.tutti.store.tcp.RawClient.request;
+import static org.assertj.core.api.Assertions.assertThat;
+import static org.assertj.core.api.Assertions.assertThatThrownBy;
+
+import dev.tutti.Store;
+import dev.tutti.StoreConnectionException;
+import dev.tutti.StoreException;
+import dev.tutti.store.JobToken;
+import java.io.BufferedReader;
+import java.io.IOException;
+import java.io.OutputStream;
+import java.net.ConnectException;
+import java.net.InetAddress;
+import java.net.InetSocketAddress;
+import java.net.SocketException;
+import java.nio.channels.ServerSocketChannel;
+import java.nio.file.Files;
+import java.nio.file.Path;
+import java.time.Duration;
+import java.util.ArrayList;
+import java.util.Arrays;
+import java.util.List;
+import java.util.concurrent.CountDownLatch;
+import java.util.concurrent.TimeUnit;
+import java.util.concurrent.locks.LockSupport;
+import org.junit.jupiter.api.AfterEach;
+import org.junit.jupiter.api.Assumptions;
+import org.junit.jupiter.api.BeforeEach;
+import org.junit.jupiter.api.Test;
+import org.junit.jupiter.api.Timeout;
+import org.junit.jupiter.api.io.TempDir;
+
+/** Tests that clients cannot make a server with a heap of 64 MiB end. */
+@Timeout(value = 60, threadMode = Timeout.ThreadMode.SEPARATE_THREAD)
+class TcpStoreExhaustionTest {
+  @TempDir Path folder;
+  private Path log;
+  private Process child;
+  private BufferedReader out;
+  private int port;
+
+  @BeforeEach
+  void startServer() throws IOException {
+    start(List.of());
+  }
+
+  private void start(List<String> before) throws IOException {
+    log = folder.resolve("log");
+    child = ServerChild.start("", log.toFile(), before);
+    out = child.inputReader();
+    port = Integer.parseInt(out.readLine());
+  }
+
+  @AfterEach
+  void endServer() {
+    child.destroyForcibly();
+  }
+
+  private TcpStore connect() {
+    return new TcpStore(TcpStoreOptions.of("127.0.0.1", port).withTimeout(Duration.ofSeconds(20)));
+  }
+
+  private void requireServed() throws IOException {
+    try (TcpStore good = connect()) {
+      assertThat(good.add("alive", 1)).isPositive();
+    }
+    long deadline = System.nanoTime() + TimeUnit.SECONDS.toNanos(30);
+    while (!takesALargeValue()) {
+      assertThat(System.nanoTime()).as(Files.readString(log)).isLessThan(deadline);
+    }
+    child.outputWriter().append('\n').flush();
+    assertThat(out.readLine()).isEqualTo("true");
+  }
+
+  /** Tries to store a value; may fail while the server still reads what others have sent. */
+  private boolean takesALargeValue() {
+    try (TcpStore good = connect()) {
+      good.set("large", new byte[Store.MAX_VALUE_BYTES]);
+      assertThat(good.get("large")).hasSize(Store.MAX_VALUE_BYTES);
+      return good.deleteKey("large");
+    } catch (StoreConnectionException e) {
+      return false;
+    }
+  }
+
+  private List<String> logged(String text) throws IOException {
+    return Files.readAllLines(log).stream().filter(line -> line.contains(text)).toList();
+  }
+
+  private void awaitLogged(String text) throws IOException {
+    long deadline = System.nanoTime() + TimeUnit.SECONDS.toNanos(30);
+    while (logged(text).isEmpty()) {
+      assertThat(System.nanoTime())
+          .as("no log with " + text + " but " + Files.readString(log))
+          .isLessThan(deadline);
+      LockSupport.parkNanos(TimeUnit.MILLISECONDS.toNanos(5));
+    }
+  }
+
+  /** Sends keys of 8 KiB until the server ends the connection; returns how many it took. */
+  private static int sendKeys(RawClient client, int count) throws IOException {
+    OutputStream to = client.socket.getOutputStream();
+    byte[] key = Arrays.copyOfRange(request(0, "/" + "k".repeat(8191)), 1, 8 + 8193);
+    int sent = 0;
+    try {
+      for (; sent < count; sent++) {
+        to.write(key);
+      }
+    } catch (SocketException e) {
+      assertThat(e).hasMessageMatching("(?i).*(reset|broken pipe|closed|aborted).*");
+    }
+    return sent;
+  }
+
+  @Test
+  void refusesARequestThatTakesMoreThanItsShare() throws IOException {
+    try (RawClient client = RawClient.greeted(port)) {
+      client.send(request(Wire.CHECK, (long) Store.MAX_KEYS));
+      assertThat(sendKeys(client, Store.MAX_KEYS)).isLessThan(4096);
+    }
+    requireServed();
+    assertThat(logged("drops client"))
+        .singleElement()
+        .asString()
+        .contains("127.0.0.1", "an eighth of this server's heap");
+  }
+
+  @Test
+  void dropsWhoHoldsMostWhereAllTogetherTakeMoreThanTheirShare() throws IOException {
+    List<RawClient> clients = new ArrayList<>();
+    try (RawClient small = RawClient.greeted(port)) {
+      small.send(request(Wire.WAIT, 1L, "/come"));
+      for (int i = 0; i < 24; i++) {
+        RawClient client = RawClient.greeted(port);
+        clients.add(client);
+        client.send(request(Wire.CHECK, (long) Store.MAX_KEYS));
+        sendKeys(client, 256);
+      }
+      requireServed();
+      try (TcpStore good = connect()) {
+        good.set("come", "here");
+      }
+      small.expect("00");
+    } finally {
+      for (RawClient client : clients) {
+        client.close();
+      }
+    }
+    assertThat(logged("a quarter of this server's heap")).isNotEmpty();
+  }
+
+  @Test
+  void refusesValuesThatTakeMoreThanTheShareOfAllKeys() throws IOException {
+    int stored = 0;
+    try (TcpStore greedy = connect()) {
+      while (stored < 64) {
+        greedy.set("value " + stored, new byte[1 << 20]);
+        assertThat(greedy.check(List.of("value " + stored))).isTrue();
+        stored++;
+      }
+    } catch (StoreException e) {
+      assertThat(stored).isBetween(16, 32);
+    }
+    try (TcpStore good = connect()) {
+      for (int i = 0; i < 12; i++) {
+        good.deleteKey("value " + i);
+      }
+    }
+    requireServed();
+    assertThat(logged("keys and values")).isNotEmpty();
+  }
+
+  @Test
+  void refusesWaitsForMoreKeysThanItsShare() throws IOException {
+    Object[] keys = new Object[1 + 20_000];
+    keys[0] = 20_000L;
+    for (int i = 1; i < keys.length; i++) {
+      keys[i] = "/" + i;
+    }
+    try (RawClient client = RawClient.greeted(port)) {
+      byte[] wait = request(Wire.WAIT, keys);
+      try {
+        for (int i = 0; i < 60; i++) {
+          client.send(wait);
+        }
+      } catch (SocketException e) {
+        assertThat(e).hasMessageMatching("(?i).*(reset|broken pipe|closed|aborted).*");
+      }
+      client.expectEndAfterAnything();
+    }
+    requireServed();
+  }
+
+  @Test
+  void refusesARequestWhoseAnswerTakesMoreThanItsShare() throws IOException {
+    Object[] keys = new Object[1 + Store.MAX_KEYS];
+    Arrays.fill(keys, "/v");
+    keys[0] = (long) Store.MAX_KEYS;
+    try (TcpStore good = connect();
+        RawClient client = RawClient.greeted(port)) {
+      good.set("v", new byte[4096]);
+      assertThat(good.check(List.of("v"))).isTrue();
+      try {
+        client.send(request(Wire.MULTI_GET, keys));
+      } catch (SocketException e) {
+        assertThat(e).hasMessageMatching("(?i).*(reset|broken pipe|closed|aborted).*");
+      }
+      client.expectEndAfterAnything();
+    }
+    requireServed();
+  }
+
+  /** Counts values that left their queue while clients do not read them. */
+  @Test
+  void dropsWhoDoesNotReadWhatItPopped() throws IOException {
+    List<RawClient> clients = new ArrayList<>();
+    try (RawClient waits = RawClient.greeted(port)) {
+      waits.send(request(Wire.WAIT, 1L, "/come"));
+      for (int i = 0; i < 16; i++) {
+        RawClient client = RawClient.greeted(port);
+        clients.add(client);
+        client.send(request(Wire.QUEUE_PUSH, "/q" + i, new byte[Store.MAX_VALUE_BYTES]));
+        client.send(request(Wire.QUEUE_POP, "/q" + i));
+      }
+      requireServed();
+      try (TcpStore good = connect()) {
+        good.set("come", "value");
+      }
+      waits.expect("00");
+    } finally {
+      for (RawClient client : clients) {
+        client.close();
+      }
+    }
+    assertThat(logged("OutOfMemory")).isEmpty();
+    assertThat(logged("it makes this server hold")).isNotEmpty();
+  }
+
+  @Test
+  void servesOthersBesideManySilentConnections() throws IOException {
+    List<RawClient> silent = new ArrayList<>();
+    try {
+      for (int i = 0; i < 10_000; i++) {
+        silent.add(RawClient.connect(port));
+      }
+      requireServed();
+    } finally {
+      for (RawClient client : silent) {
+        client.close();
+      }
+    }
+    assertThat(Files.readAllLines(log)).hasSizeLessThan(40);
+  }
+
+  @Test
+  void logsAFloodOfBadClientsInAFewLines() throws IOException {
+    for (int i = 0; i < 3000; i++) {
+      try (RawClient client = RawClient.connect(port).send("47 45 54")) {
+        client.expectEndAfterAnything();
+      }
+    }
+    requireServed();
+    assertThat(logged("first byte is 0x47")).hasSizeBetween(3, 8);
+    assertThat(Files.readAllLines(log)).hasSizeLessThan(40);
+  }
+
+  @Test
+  void servesOnWithoutDescriptorsAndAcceptsAgain() throws Exception {
+    Path prlimit = Path.of("/usr/bin/prlimit");
+    Assumptions.assumeTrue(Files.isExecutable(prlimit), "no prlimit to bound descriptors with");
+    endServer();
+    start(List.of(prlimit.toString(), "--nofile=160:160"));
+    List<RawClient> many = new ArrayList<>();
+    try (TcpStore good = connect()) {
+      assertThat(good.add("alive", 1)).isPositive();
+      for (int i = 0; i < 200; i++) {
+        many.add(RawClient.greeted(port).send(request(Wire.PING)).send("05 06 07 08"));
+      }
+      awaitLogged("cannot accept clients");
+      many.getFirst().expect("05 06 07 08");
+      long until = System.nanoTime() + TimeUnit.SECONDS.toNanos(2);
+      long calls = 1;
+      while (System.nanoTime() < until) {
+        assertThat(good.add("alive", 1)).isEqualTo(++calls);
+      }
+      for (RawClient client : many.subList(0, 150)) {
+        client.close();
+      }
+      for (RawClient client : many.subList(150, 200)) {
+        client.expect("05 06 07 08");
+      }
+    } finally {
+      for (RawClient client : many) {
+        client.close();
+      }
+    }
+    requireServed();
+    assertThat(logged("cannot accept clients")).hasSizeLessThan(4);
+  }
+
+  @Test
+  void silentConnectionsGoWhereDescriptorsAreNeeded() throws Exception {
+    Path prlimit = Path.of("/usr/bin/prlimit");
+    Assumptions.assumeTrue(Files.isExecutable(prlimit), "no prlimit to bound descriptors with");
+    endServer();
+    start(List.of(prlimit.toString(), "--nofile=160:160"));
+    List<RawClient> silent = new ArrayList<>();
+    try {
+      for (int i = 0; i < 200; i++) {
+        silent.add(RawClient.connect(port));
+      }
+      awaitLogged("cannot accept clients");
+      requireServed();
+    } finally {
+      for (RawClient client : silent) {
+        client.close();
+      }
+    }
+    assertThat(logged("others cannot be accepted")).hasSize(3);
+  }
+
+  @Test
+  void endsForGoodWhereItsThreadEnds() throws Exception {
+    CountDownLatch ended = new CountDownLatch(1);
+    ServerSocketChannel listener = ServerSocketChannel.open();
+    listener.bind(new InetSocketAddress(InetAddress.getLoopbackAddress(), 0));
+    int own = listener.socket().getLocalPort();
+    ServerLoop loop =
+        new ServerLoop(
+            listener, own, JobToken.NONE, null, "a", Long.MAX_VALUE, count -> {}, ended::countDown);
+    Thread thread = Thread.ofPlatform().daemon().start(loop);
+    LogCapture capture = new LogCapture();
+    try (RawClient waiting = RawClient.greeted(own);
+        RawClient silent = RawClient.connect(own)) {
+      waiting.send(request(Wire.PING)).send("05 06 07 08").expect("05 06 07 08");
+      loop.execute(
+          commands -> {
+            throw new StackOverflowError("deliberate");
+          });
+      waiting.expectEnd();
+      silent.expectEnd();
+      assertThat(ended.await(60, TimeUnit.SECONDS)).isTrue();
+      assertThat(loop.hasEnded()).isTrue();
+      capture.await(own, "ends: java.lang.StackOverflowError: deliberate");
+      assertThatThrownBy(() -> RawClient.connect(own)).isInstanceOf(ConnectException.class);
+    } finally {
+      loop.stop();
+      capture.close();
+      assertThat(thread.join(Duration.ofMinutes(1))).isTrue();
+    }
+  }
+
+  @Test
+  void survivesTheEndOfMemory() throws Exception {
+    ServerSocketChannel listener = ServerSocketChannel.open();
+    listener.bind(new InetSocketAddress(InetAddress.getLoopbackAddress(), 0));
+    int own = listener.socket().getLocalPort();
+    ServerLoop loop =
+        new ServerLoop(
+            listener, own, JobToken.NONE, null, "a", Long.MAX_VALUE, count -> {}, () -> {});
+    Thread thread = Thread.ofPlatform().daemon().start(loop);
+    LogCapture capture = new LogCapture();
+    try (RawClient client = RawClient.greeted(own)) {
+      client.send(request(Wire.PING)).send("05 06 07 08").expect("05 06 07 08");
+      loop.execute(
+          commands -> {
+            throw new OutOfMemoryError("deliberate");
+          });
+      client.expectEnd();
+      capture.await(own, "OutOfMemoryError: deliberate; check -Xmx");
+      try (RawClient other = RawClient.greeted(own)) {
+        other.send(request(Wire.PING)).send("05 06 07 08").expect("05 06 07 08");
+      }
+    } finally {
+      loop.stop();
+      capture.close();
+      assertThat(thread.join(Duration.ofMinutes(1))).isTrue();
+    }
+  }
+}
