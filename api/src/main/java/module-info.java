@@ -1,38 +1,17 @@
 import org.jspecify.annotations.NullMarked;
 
-/** Collectives for the JVM: contracts, service interfaces, stores and the runtime between them. */
+/** Collectives for the JVM: the contracts, and what backends, stores and the runtime implement. */
 @NullMarked
-@SuppressWarnings("module") // dev.tutti.aeron and dev.tutti.cli are compiled later
 module dev.tutti {
   requires static org.jspecify;
   requires static com.google.guice;
   requires static jakarta.inject;
-  requires jdk.net;
 
   exports dev.tutti;
-  exports dev.tutti.spi;
-  exports dev.tutti.store;
+  exports dev.tutti.dlpack;
   exports dev.tutti.inject;
-  exports dev.tutti.internal to
-      dev.tutti.aeron,
-      dev.tutti.cli;
-  exports dev.tutti.tls to
-      dev.tutti.aeron,
-      dev.tutti.cli,
-      dev.tutti.cuda,
-      dev.tutti.gloo;
-  exports dev.tutti.cpu.wait to
-      dev.tutti.aeron,
-      dev.tutti.cuda,
-      dev.tutti.gloo;
-  exports dev.tutti.store.internal to
-      dev.tutti.aeron;
+  exports dev.tutti.spi;
 
-  uses dev.tutti.spi.BackendProvider;
-  uses dev.tutti.spi.StoreProvider;
-  uses dev.tutti.spi.StreamBlockProvider;
-
-  provides dev.tutti.spi.StoreProvider with
-      dev.tutti.store.file.FileStoreProvider,
-      dev.tutti.store.tcp.TcpStoreProvider;
+  uses dev.tutti.spi.ProcessGroupFactory;
+  uses dev.tutti.spi.TensorAllocator;
 }

@@ -4,6 +4,8 @@ import org.jspecify.annotations.NullMarked;
 @NullMarked
 module dev.tutti.cuda {
   requires transitive dev.tutti;
+  requires dev.tutti.cpu;
+  requires dev.tutti.store;
   requires dev.tutti.gloo;
   requires dev.tutti.kernels;
   requires static org.jspecify;

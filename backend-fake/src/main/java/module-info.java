@@ -4,6 +4,8 @@ import org.jspecify.annotations.NullMarked;
 @NullMarked
 module dev.tutti.fake {
   requires transitive dev.tutti;
+  requires dev.tutti.cpu;
+  requires dev.tutti.store;
   requires static org.jspecify;
 
   exports dev.tutti.fake;

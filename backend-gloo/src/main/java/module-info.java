@@ -4,6 +4,8 @@ import org.jspecify.annotations.NullMarked;
 @NullMarked
 module dev.tutti.gloo {
   requires transitive dev.tutti;
+  requires dev.tutti.cpu;
+  requires dev.tutti.store;
   requires static org.jspecify;
 
   exports dev.tutti.gloo;

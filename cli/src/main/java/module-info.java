@@ -6,6 +6,9 @@ module dev.tutti.cli {
   requires static org.jspecify;
   requires dev.tutti;
   requires dev.tutti.aeron;
+  requires dev.tutti.cpu;
+  requires dev.tutti.runtime;
+  requires dev.tutti.store;
   requires com.google.guice;
   requires info.picocli;
   requires me.tongfei.progressbar;

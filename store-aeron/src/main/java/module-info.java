@@ -4,6 +4,8 @@ import org.jspecify.annotations.NullMarked;
 @NullMarked
 module dev.tutti.aeron {
   requires transitive dev.tutti;
+  requires transitive dev.tutti.store;
+  requires dev.tutti.cpu;
   requires static org.jspecify;
   requires io.aeron.client;
   requires io.aeron.driver;

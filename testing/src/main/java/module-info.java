@@ -9,6 +9,7 @@ module dev.tutti.testing {
   requires static org.jspecify;
   requires java.management;
   requires transitive dev.tutti;
+  requires transitive dev.tutti.store;
   requires transitive dev.tutti.fake;
   requires transitive org.junit.jupiter.api;
   requires transitive org.junit.jupiter.params;

@@ -4,6 +4,7 @@ import org.jspecify.annotations.NullMarked;
 @NullMarked
 module org.example.central {
   requires dev.tutti;
+  requires dev.tutti.cpu;
   requires static org.jspecify;
 
   exports org.example.central;

@@ -1,6 +1,5 @@
 package dev.tutti;
 
-import dev.tutti.runtime.group.Bootstrap;
 import java.lang.foreign.ValueLayout;
 import java.time.Duration;
 import java.util.List;
@@ -47,7 +46,8 @@ public interface ProcessGroup extends AutoCloseable {
    * @return the group of all ranks
    * @throws RendezvousException if the environment is incomplete, the store cannot be reached, or
    *     the ranks do not meet in time
-   * @throws BackendException if no backend, or no single one, fits, or this rank cannot set it up
+   * @throws BackendException if no backend, or no single one, fits, or this rank cannot set it up,
+   *     or the runtime is not on the class path
    * @throws PeerFailedException if another rank says that it cannot
    */
   static ProcessGroup init() {
@@ -61,11 +61,12 @@ public interface ProcessGroup extends AutoCloseable {
    * @return the group of all ranks
    * @throws RendezvousException if the options are incomplete, the store cannot be reached, or the
    *     ranks do not meet in time
-   * @throws BackendException if no backend, or no single one, fits, or this rank cannot set it up
+   * @throws BackendException if no backend, or no single one, fits, or this rank cannot set it up,
+   *     or the runtime is not on the class path
    * @throws PeerFailedException if another rank says that it cannot
    */
   static ProcessGroup init(GroupOptions options) {
-    return Bootstrap.init(options);
+    return Services.runtime().init(options);
   }
 
   /** Returns this rank, from 0. */

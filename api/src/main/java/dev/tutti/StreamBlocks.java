@@ -1,6 +1,5 @@
 package dev.tutti;
 
-import dev.tutti.runtime.settings.Providers;
 import java.time.Duration;
 
 /**
@@ -26,6 +25,6 @@ public final class StreamBlocks {
    * @throws IllegalStateException if the stream is being recorded into a graph
    */
   public static StreamBlock block(Device device, Duration timeout) {
-    return Providers.streamBlock(device.type()).block(device, timeout);
+    return Services.runtime().streamBlock(device.type()).block(device, timeout);
   }
 }

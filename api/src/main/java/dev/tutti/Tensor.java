@@ -1,7 +1,7 @@
 package dev.tutti;
 
-import dev.tutti.cpu.memory.SharedHeap;
 import dev.tutti.spi.Elements;
+import dev.tutti.spi.TensorAllocator;
 import java.lang.foreign.Arena;
 import java.lang.foreign.MemorySegment;
 import java.nio.ByteBuffer;
@@ -33,6 +33,12 @@ public final class Tensor {
   }
 
   private static final int SHOWN = 16;
+
+  private static final class Allocator {
+    static final TensorAllocator FOUND = Services.tensorAllocator();
+
+    private Allocator() {}
+  }
 
   /** Alignment in bytes of memory that this class allocates: a cache line, an AVX-512 vector. */
   public static final long ALIGNMENT = 64;
@@ -88,13 +94,14 @@ public final class Tensor {
 
   /**
    * Allocates zeroed host memory, freed when no tensor uses it any more. That of 32 KiB or more is
-   * where other ranks of the host can read it, if it can be ({@link SharedHeap}).
+   * where other ranks of the host can read it, if the module dev.tutti.cpu is there and the system
+   * allows it.
    *
    * @param dtype element type
    * @param shape sizes in elements, outermost first; none for a scalar
    */
   public static Tensor allocate(DType dtype, long... shape) {
-    return wrap(SharedHeap.allocate(bytesOf(dtype, shape), ALIGNMENT), dtype, shape);
+    return wrap(Allocator.FOUND.allocate(bytesOf(dtype, shape), ALIGNMENT), dtype, shape);
   }
 
   /**
@@ -105,7 +112,7 @@ public final class Tensor {
    * @param shape sizes in elements, outermost first; none for a scalar
    */
   public static Tensor allocate(Arena arena, DType dtype, long... shape) {
-    return wrap(SharedHeap.allocate(arena, bytesOf(dtype, shape), ALIGNMENT), dtype, shape);
+    return wrap(Allocator.FOUND.allocate(arena, bytesOf(dtype, shape), ALIGNMENT), dtype, shape);
   }
 
   /** Allocates host memory for as many tensors of this type and shape, one after the other. */

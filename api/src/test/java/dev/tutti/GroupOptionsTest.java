@@ -8,7 +8,7 @@ import org.junit.jupiter.api.Test;
 
 class GroupOptionsTest {
   private static GroupOptions options(String token) {
-    return GroupOptions.defaults()
+    return GroupOptions.DEFAULT
         .withBackend("gloo")
         .withRank(1)
         .withSize(2)
@@ -20,15 +20,15 @@ class GroupOptionsTest {
   void describesWhatWasSaidButNotTheToken() {
     assertThat(options("secret"))
         .hasToString("GroupOptions[backend gloo, rank 1, size 2, timeout PT5S, settings given]");
-    assertThat(GroupOptions.defaults()).hasToString("GroupOptions[]");
+    assertThat(GroupOptions.DEFAULT).hasToString("GroupOptions[]");
   }
 
   @Test
   void optionsThatSayTheSameAreEqual() {
-    GroupOptions first = GroupOptions.defaults().withRank(1).withInitMethod("tcp://a:1");
-    GroupOptions second = GroupOptions.defaults().withInitMethod("tcp://a:1").withRank(1);
+    GroupOptions first = GroupOptions.DEFAULT.withRank(1).withInitMethod("tcp://a:1");
+    GroupOptions second = GroupOptions.DEFAULT.withInitMethod("tcp://a:1").withRank(1);
     assertThat(first).isEqualTo(second).hasSameHashCodeAs(second);
-    assertThat(first).isNotEqualTo(second.withRank(2)).isNotEqualTo(GroupOptions.defaults());
+    assertThat(first).isNotEqualTo(second.withRank(2)).isNotEqualTo(GroupOptions.DEFAULT);
     assertThat(first.rank()).hasValue(1);
     assertThat(first.size()).isEmpty();
   }

@@ -3,6 +3,9 @@ package dev.tutti.gloo;
 import static org.assertj.core.api.Assertions.assertThat;
 
 import dev.tutti.ProcessGroup;
+import dev.tutti.cpu.HostReducer;
+import dev.tutti.spi.ProcessGroupFactory;
+import dev.tutti.store.HashStore;
 import dev.tutti.store.tcp.TcpStoreServer;
 import java.io.File;
 import java.io.IOException;
@@ -11,6 +14,7 @@ import java.nio.file.Files;
 import java.nio.file.Path;
 import java.util.ArrayList;
 import java.util.List;
+import java.util.ServiceLoader;
 import java.util.concurrent.TimeUnit;
 import java.util.spi.ToolProvider;
 import org.junit.jupiter.api.Test;
@@ -55,7 +59,14 @@ class ModulePathTest {
 
   private String modulePath() throws Exception {
     List<String> paths = new ArrayList<>();
-    for (Class<?> type : List.of(ProcessGroup.class, GlooProvider.class)) {
+    Object runtime = ServiceLoader.load(ProcessGroupFactory.class).findFirst().orElseThrow();
+    for (Class<?> type :
+        List.of(
+            ProcessGroup.class,
+            HostReducer.class,
+            HashStore.class,
+            runtime.getClass(),
+            GlooProvider.class)) {
       paths.add(Path.of(type.getProtectionDomain().getCodeSource().getLocation().toURI()) + "");
     }
     paths.add(directory.resolve("app").toString());
@@ -106,7 +117,7 @@ class ModulePathTest {
 
   @Test
   void modulesFindEachOther() throws Exception {
-    assertSums("--enable-native-access=dev.tutti,dev.tutti.gloo");
+    assertSums("--enable-native-access=dev.tutti.cpu,dev.tutti.store,dev.tutti.gloo");
   }
 
   private void assertSums(String... flags) throws Exception {

@@ -25,14 +25,8 @@ public final class HostReducer {
    * A block at a time is copied into arrays, computed there by VectorLoops, and copied back. Bulk
    * copies do not care which kinds of segments the program uses elsewhere, while access by element
    * gets a hundred times slower when it sees several; and loops over arrays are what the compiler
-   * turns into vector code. Larger blocks mean fewer copies, but on memory outside the caches blocks
-   * of 4 KiB and more were half as fast as those of 2 KiB. So long runs, which cannot be in the
-   * caches, go in short blocks (docs/performance-log.md). Sums read native memory where it is, see
-   * ViewedBlock.
+   * turns into vector code. Sums read native memory where it is, see ViewedBlock.
    */
-  private static final int SHORT_BLOCK = 2048;
-
-  private static final long LONG_RUN = 4 << 20;
 
   private HostReducer() {}
 
@@ -99,7 +93,7 @@ public final class HostReducer {
     check("out", out, outOffset, bytes);
     check("a", a, aOffset, bytes);
     check("b", b, bOffset, bytes);
-    int step = step(block, bytes);
+    int step = block.step(bytes);
     for (long done = 0; done < bytes; done += step) {
       int n = (int) Math.min(step, bytes - done);
       block.loadCombined(kind, a, aOffset + done, b, bOffset + done, n);
@@ -220,7 +214,7 @@ public final class HostReducer {
     if (copy != null) {
       check("copy", copy, copyOffset, bytes);
     }
-    int step = step(block, bytes);
+    int step = block.step(bytes);
     for (long done = 0; done < bytes; done += step) {
       int n = (int) Math.min(step, bytes - done);
       long first = (offsets == null ? offset : offsets[0]) + done;
@@ -256,7 +250,7 @@ public final class HostReducer {
     ElementBlock block = block(ReduceOp.Kind.PREMUL_SUM, dtype);
     long bytes = Math.multiplyExact(count, dtype.byteSize());
     check("memory", memory, offset, bytes);
-    int step = step(block, bytes);
+    int step = block.step(bytes);
     for (long done = 0; done < bytes; done += step) {
       int n = (int) Math.min(step, bytes - done);
       block.load(memory, offset + done, n);
@@ -285,7 +279,7 @@ public final class HostReducer {
     }
     long bytes = Math.multiplyExact(count, dtype.byteSize());
     check("memory", memory, offset, bytes);
-    int step = step(block, bytes);
+    int step = block.step(bytes);
     for (long done = 0; done < bytes; done += step) {
       int n = (int) Math.min(step, bytes - done);
       block.load(memory, offset + done, n);
@@ -299,10 +293,6 @@ public final class HostReducer {
       throw new IllegalArgumentException(kind + " is not defined on " + dtype.label());
     }
     return ElementBlock.of(kind, dtype.toReal());
-  }
-
-  public static int step(ElementBlock block, long bytes) {
-    return bytes > LONG_RUN ? SHORT_BLOCK : block.capacity();
   }
 
   private static void check(String name, MemorySegment segment, long offset, long bytes) {

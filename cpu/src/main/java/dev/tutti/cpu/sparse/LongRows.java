@@ -3,7 +3,6 @@ package dev.tutti.cpu.sparse;
 import dev.tutti.DType;
 import dev.tutti.ReduceOp;
 import dev.tutti.Tensor;
-import dev.tutti.cpu.HostReducer;
 import dev.tutti.cpu.reduce.ElementBlock;
 import java.lang.foreign.MemorySegment;
 import java.util.List;
@@ -60,7 +59,7 @@ final class LongRows extends SparseRows {
   }
 
   private void add(int[] order, int from, int to, MemorySegment sums, long offset) {
-    int step = HostReducer.step(block, rowBytes);
+    int step = block.step(rowBytes);
     for (long done = 0; done < rowBytes; done += step) {
       int n = (int) Math.min(step, rowBytes - done);
       int first = keys.tensorOf(order[from]);

@@ -1,4 +1,7 @@
-/** Waits that the system or an interrupt ends. */
+/**
+ * How threads wait: they spin, then yield their cores, then sleep, and leave out what takes long
+ * where other work keeps the cores busy.
+ */
 @NullMarked
 package dev.tutti.cpu.wait;
 

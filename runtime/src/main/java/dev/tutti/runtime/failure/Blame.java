@@ -90,7 +90,7 @@ public record Blame(Kind kind, int rank) {
    * Tells whether a failure of a set-up may be the end of a peer that gave up, and tells why
    * through the store: it said that it leaves, or reset or refused a connection that it never took.
    */
-  static boolean mayBeExplained(Throwable cause) {
+  public static boolean mayBeExplained(Throwable cause) {
     Throwable t = cause;
     while (t != null && !(t instanceof PeerLostException)) {
       t = t.getCause();

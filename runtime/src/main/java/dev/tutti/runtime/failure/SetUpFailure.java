@@ -22,7 +22,7 @@ import java.util.concurrent.CountDownLatch;
 import java.util.concurrent.TimeoutException;
 
 /** Handles the failure of a group that is being set up: tells the others, and finds out whose. */
-final class SetUpFailure {
+public final class SetUpFailure {
   /*
    * A rank that waits in set-up for others ran out of time because of them, or because of those they
    * wait for themselves. So after a time-out each rank asks all others, which answer from the thread
@@ -50,7 +50,7 @@ final class SetUpFailure {
    * @param isPart whether the group is a part of another one
    * @param end ends the waits of the set-up
    */
-  SetUpFailure(
+  public SetUpFailure(
       JobMonitor monitor,
       String name,
       int rank,
@@ -66,7 +66,7 @@ final class SetUpFailure {
   }
 
   /** Hears the first failure of all ranks, and answers those that ask who is there. */
-  void heard(FailureEvent event) {
+  public void heard(FailureEvent event) {
     heard.countDown();
     end.run();
     if (event.kind() == Kind.TIMEOUT) {
@@ -83,7 +83,7 @@ final class SetUpFailure {
    * others have only seen that a rank is gone, which may be this one, or another for the same
    * cause.
    */
-  RuntimeException of(RuntimeException cause) {
+  public RuntimeException of(RuntimeException cause) {
     boolean silent =
         cause instanceof StoreSilentException || (Blame.mayBeExplained(cause) && !awaitReason());
     boolean stoodStill = isPart && Watchdog.stoodStill();
@@ -127,7 +127,7 @@ final class SetUpFailure {
    * Runs a step unless another rank says within a second why a peer left, or the store is silent,
    * which ends the set-up of all by itself. Does not block.
    */
-  void unlessExplained(Runnable step) {
+  public void unlessExplained(Runnable step) {
     Thread.ofPlatform()
         .daemon()
         .name("tutti-ask-" + name + "-" + rank)

@@ -80,7 +80,7 @@ public record RankProgress(
   }
 
   /** Says that a rank waits for the others of a group that is being set up. */
-  static RankProgress ofSetUp(String group) {
+  public static RankProgress ofSetUp(String group) {
     return new RankProgress(
         false, 0, "", "the set-up of group " + group, Map.of(), Map.of(), List.of(), List.of());
   }

@@ -199,7 +199,7 @@ class SetUpBlameTest {
           context.store().set("address", "here");
         };
     GroupOptions options =
-        GroupOptions.defaults()
+        GroupOptions.DEFAULT
             .withStore(stopped.around(store))
             .withRank(1)
             .withSize(3)

@@ -3,16 +3,32 @@ package dev.tutti.runtime.settings;
 import static org.assertj.core.api.Assertions.assertThat;
 import static org.assertj.core.api.Assertions.assertThatIllegalArgumentException;
 
+import dev.tutti.GroupOptions;
 import dev.tutti.ProcessGroup;
+import dev.tutti.Settings;
 import dev.tutti.runtime.group.ScriptedProvider;
+import dev.tutti.store.HashStore;
+import java.util.Map;
 import java.util.concurrent.atomic.AtomicInteger;
 import org.junit.jupiter.api.Timeout;
 import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.CsvSource;
+import org.junit.jupiter.params.provider.ValueSource;
 
 /** Tests that settings that cannot be read are found before anything is begun. */
 @Timeout(300)
 class RuntimeSettingsTest {
+  @ParameterizedTest
+  @ValueSource(strings = {"x", "fifteen charact", "fifteen charact\n\n\n", "\n"})
+  void aTokenOfFewCharactersIsRefusedUnseen(String token) {
+    Settings settings = Settings.ofEnvironment(Map.of("TUTTI_TOKEN", token));
+    GroupOptions options =
+        GroupOptions.DEFAULT.withStore(new HashStore()).withSettings(settings);
+    assertThatIllegalArgumentException()
+        .isThrownBy(() -> ProcessGroup.init(options))
+        .withMessageContaining("TUTTI_TOKEN='(set, not shown)'");
+  }
+
   @ParameterizedTest
   @CsvSource({
     "TUTTI_CLOSE_TIMEOUT, -1s, 'expected a time such as'",

@@ -3,7 +3,7 @@ package dev.tutti.store.file;
 import dev.tutti.StoreException;
 import dev.tutti.store.table.Arguments;
 import dev.tutti.store.table.Decimal;
-import dev.tutti.store.tcp.Wire;
+import dev.tutti.store.table.KeyText;
 import java.io.ByteArrayOutputStream;
 import java.io.IOException;
 import java.nio.ByteBuffer;
@@ -28,7 +28,7 @@ final class FileLog {
    * What this process wrote first is nowhere else, and is looked at each time: a file that was put in
    * place of this one may have its inode.
    *
-   * Keys are kept as strings of their bytes (Wire.KEY_BYTES).
+   * Keys are kept as strings of their bytes (KeyText.BYTES).
    */
   static final char DELETE = '-';
 
@@ -81,7 +81,7 @@ final class FileLog {
     }
 
     private void record(String key, byte[] value) {
-      byte[] name = key.getBytes(Wire.KEY_BYTES);
+      byte[] name = key.getBytes(KeyText.BYTES);
       ByteBuffer lengths = ByteBuffer.allocate(Integer.BYTES).order(ByteOrder.LITTLE_ENDIAN);
       records.writeBytes(lengths.putInt(0, name.length).array());
       records.writeBytes(name);
@@ -115,7 +115,7 @@ final class FileLog {
 
   /** Returns a key as its user knows it. */
   static String userKey(String key) {
-    String text = new String(key.getBytes(Wire.KEY_BYTES), StandardCharsets.UTF_8);
+    String text = new String(key.getBytes(KeyText.BYTES), StandardCharsets.UTF_8);
     return text.startsWith("/") ? text.substring(1) : text;
   }
 
@@ -201,7 +201,7 @@ final class FileLog {
     ByteBuffer bytes = ByteBuffer.wrap(file.read(position)).order(ByteOrder.LITTLE_ENDIAN);
     while (bytes.hasRemaining()) {
       int start = bytes.position();
-      String key = new String(field(bytes, start, "key"), Wire.KEY_BYTES);
+      String key = new String(field(bytes, start, "key"), KeyText.BYTES);
       byte[] value = field(bytes, start, "value");
       if (key.isEmpty()) {
         throw corrupt(start, "its key is empty");

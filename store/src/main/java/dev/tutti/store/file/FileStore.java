@@ -6,8 +6,8 @@ import dev.tutti.StoreClosedException;
 import dev.tutti.StoreException;
 import dev.tutti.StoreTimeoutException;
 import dev.tutti.store.table.Arguments;
+import dev.tutti.store.table.KeyText;
 import dev.tutti.store.table.Locks;
-import dev.tutti.store.tcp.Wire;
 import java.lang.System.Logger;
 import java.lang.System.Logger.Level;
 import java.nio.charset.StandardCharsets;
@@ -271,7 +271,7 @@ public final class FileStore implements Store {
     return refreshed(
         () ->
             shared.log.values().keySet().stream()
-                .filter(name -> name.charAt(0) == Wire.KEY_PREFIX)
+                .filter(name -> name.charAt(0) == KeyText.PREFIX)
                 .map(FileLog::userKey)
                 .sorted()
                 .toList());
@@ -454,8 +454,8 @@ public final class FileStore implements Store {
   }
 
   private static String name(String key) {
-    return Wire.KEY_PREFIX
-        + new String(Arguments.key(key).getBytes(StandardCharsets.UTF_8), Wire.KEY_BYTES);
+    return KeyText.PREFIX
+        + new String(Arguments.key(key).getBytes(StandardCharsets.UTF_8), KeyText.BYTES);
   }
 
   private static List<String> names(List<String> keys) {

@@ -68,7 +68,8 @@ final class LockedFile implements AutoCloseable {
       } catch (RuntimeException | LinkageError e) {
         LOG.log(
             Level.WARNING,
-            "locking files for ranks of JVMs only: flock needs --enable-native-access=dev.tutti",
+            "locking files for ranks of JVMs only: flock needs"
+                + " --enable-native-access=dev.tutti.store",
             e);
         return false;
       }

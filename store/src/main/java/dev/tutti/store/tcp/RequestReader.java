@@ -2,6 +2,7 @@ package dev.tutti.store.tcp;
 
 import dev.tutti.Store;
 import dev.tutti.store.table.Arguments;
+import dev.tutti.store.table.KeyText;
 import dev.tutti.store.table.ServerMemory;
 import java.nio.ByteBuffer;
 import java.util.ArrayList;
@@ -248,7 +249,7 @@ final class RequestReader {
     grow(size);
     take(size + ITEM_BYTES);
     int start = in.position() + Long.BYTES;
-    keys.add(new String(in.array(), in.arrayOffset() + start, size, Wire.KEY_BYTES));
+    keys.add(new String(in.array(), in.arrayOffset() + start, size, KeyText.BYTES));
     in.position(start + size);
     return true;
   }

@@ -7,6 +7,7 @@ import dev.tutti.store.table.KeyTable;
 import dev.tutti.store.table.KeyTable.BarrierWaiter;
 import dev.tutti.store.table.KeyTable.KeyWaiter;
 import dev.tutti.store.table.KeyTable.PopWaiter;
+import dev.tutti.store.table.KeyText;
 import dev.tutti.store.table.WakeUp;
 import java.nio.charset.StandardCharsets;
 import java.util.ArrayList;
@@ -94,7 +95,7 @@ final class ServerCommands {
       case Wire.LIST_KEYS -> {
         Collection<String> keys = table.keys();
         reply.putLong(keys.size());
-        keys.forEach(key -> reply.putBytes(key.getBytes(Wire.KEY_BYTES)));
+        keys.forEach(key -> reply.putBytes(key.getBytes(KeyText.BYTES)));
       }
       case Wire.BARRIER -> barrier(client, request.key(), request.number());
       case Wire.SWAP -> swap(reply, request);
@@ -113,7 +114,7 @@ final class ServerCommands {
 
   /** Forgets what users wrote, values and queues, but for keys with a prefix. */
   void forgetAllBut(String keptPrefix) {
-    String users = String.valueOf(Wire.KEY_PREFIX);
+    String users = String.valueOf(KeyText.PREFIX);
     table.forget(key -> key.startsWith(users) && !key.startsWith(users + keptPrefix));
   }
 

@@ -8,6 +8,7 @@ import dev.tutti.StoreTimeoutException;
 import dev.tutti.StoreTokenException;
 import dev.tutti.store.table.Arguments;
 import dev.tutti.store.table.Decimal;
+import dev.tutti.store.table.KeyText;
 import java.nio.charset.StandardCharsets;
 import java.time.Duration;
 import java.util.ArrayList;
@@ -352,7 +353,7 @@ public final class TcpStore implements Store {
               List<String> found = new ArrayList<>();
               for (long i = 0; i < count; i++) {
                 byte[] key = connection.readBytes(deadline);
-                if (key.length > 1 && key[0] == Wire.KEY_PREFIX) {
+                if (key.length > 1 && key[0] == KeyText.PREFIX) {
                   found.add(new String(key, 1, key.length - 1, StandardCharsets.UTF_8));
                 }
               }
@@ -434,7 +435,7 @@ public final class TcpStore implements Store {
   }
 
   private String wire(String key) {
-    String wireKey = Wire.KEY_PREFIX + Arguments.key(key);
+    String wireKey = KeyText.PREFIX + Arguments.key(key);
     dialect.requireKey(wireKey);
     return wireKey;
   }

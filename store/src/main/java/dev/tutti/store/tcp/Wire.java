@@ -1,7 +1,5 @@
 package dev.tutti.store.tcp;
 
-import java.nio.charset.Charset;
-import java.nio.charset.StandardCharsets;
 import org.jspecify.annotations.Nullable;
 
 /**
@@ -9,7 +7,7 @@ import org.jspecify.annotations.Nullable;
  * brought each query. Numbers are little-endian; a string or value is an i64 length and its bytes;
  * a list is an i64 count and its items.
  */
-public final class Wire {
+final class Wire {
   /*
    * A shape spells the body of a request: K key, B bytes, N i64, U u32, R 32 raw bytes; a star repeats
    * what follows it as often as the count that comes first.
@@ -95,12 +93,6 @@ public final class Wire {
 
   /** Answers the capability question of a client that has not proved the token. */
   static final String TOKEN_NEEDED = "tutti-token-needed";
-
-  /** Sits before every key of a user. */
-  public static final char KEY_PREFIX = '/';
-
-  /** Carries the bytes of keys unchanged through strings, whatever they are. */
-  public static final Charset KEY_BYTES = StandardCharsets.ISO_8859_1;
 
   private static final @Nullable String[] SHAPES = new String[256];
 

@@ -3,6 +3,7 @@ package dev.tutti.store.tcp;
 import static java.nio.charset.StandardCharsets.UTF_8;
 import static org.assertj.core.api.Assertions.assertThat;
 
+import dev.tutti.store.table.KeyText;
 import java.io.IOException;
 import java.net.InetAddress;
 import java.net.ServerSocket;
@@ -63,7 +64,7 @@ final class ScriptedServer implements AutoCloseable {
   private Peer acceptQuestion() throws IOException {
     Peer peer = accept();
     peer.expect("02 10 00 00 00 00 00 00 00");
-    assertThat(new String(peer.read(16), Wire.KEY_BYTES)).isEqualTo("tutti/capability");
+    assertThat(new String(peer.read(16), KeyText.BYTES)).isEqualTo("tutti/capability");
     peer.nonce = peer.expect("10 00 00 00 00 00 00 00").read(16);
     return peer.expect("10 00 00 00 00 00 00 00").expect(peer.nonce);
   }

@@ -1,0 +1,197 @@
+package dev.tutti.cli;
+
+import java.io.IOException;
+import java.io.UncheckedIOException;
+import java.lang.classfile.AttributedElement;
+import java.lang.classfile.Attributes;
+import java.lang.classfile.ClassFile;
+import java.lang.classfile.ClassModel;
+import java.lang.classfile.constantpool.ClassEntry;
+import java.lang.classfile.constantpool.MethodTypeEntry;
+import java.lang.classfile.constantpool.NameAndTypeEntry;
+import java.lang.classfile.constantpool.PoolEntry;
+import java.nio.file.FileSystem;
+import java.nio.file.FileSystems;
+import java.nio.file.Files;
+import java.nio.file.Path;
+import java.util.ArrayDeque;
+import java.util.ArrayList;
+import java.util.Collection;
+import java.util.Collections;
+import java.util.Deque;
+import java.util.HashMap;
+import java.util.HashSet;
+import java.util.List;
+import java.util.Map;
+import java.util.Set;
+import java.util.SortedMap;
+import java.util.SortedSet;
+import java.util.TreeMap;
+import java.util.TreeSet;
+import java.util.function.Function;
+import java.util.regex.Matcher;
+import java.util.regex.Pattern;
+import java.util.stream.Stream;
+
+/** Knows which top-level classes of Tutti name which others, as their compiled code has it. */
+final class ClassGraph {
+  private static final Pattern NAME = Pattern.compile("L([\\w/$]+)[;<.]");
+  private static final String OURS = "dev.tutti.";
+
+  private final SortedMap<String, SortedSet<String>> uses = new TreeMap<>();
+  private final Map<String, String> modules = new HashMap<>();
+
+  /**
+   * Reads the classes of a module.
+   *
+   * @param module its name
+   * @param anchor any of its classes
+   */
+  void read(String module, Class<?> anchor) throws Exception {
+    Path place = Path.of(anchor.getProtectionDomain().getCodeSource().getLocation().toURI());
+    if (Files.isDirectory(place)) {
+      readFolder(module, place);
+      return;
+    }
+    try (FileSystem jar = FileSystems.newFileSystem(place)) {
+      readFolder(module, jar.getPath("/"));
+    }
+  }
+
+  private void readFolder(String module, Path folder) throws IOException {
+    try (Stream<Path> files = Files.walk(folder)) {
+      files
+          .filter(file -> file.toString().endsWith(".class"))
+          .filter(file -> !file.endsWith("module-info.class"))
+          .forEach(file -> readClass(module, file));
+    }
+  }
+
+  private void readClass(String module, Path file) {
+    try {
+      ClassModel model = ClassFile.of().parse(Files.readAllBytes(file));
+      String self = topLevel(model.thisClass().asInternalName());
+      modules.put(self, module);
+      SortedSet<String> names = uses.computeIfAbsent(self, _ -> new TreeSet<>());
+      for (PoolEntry entry : model.constantPool()) {
+        switch (entry) {
+          case ClassEntry e -> add(names, "L" + e.asInternalName() + ";");
+          case NameAndTypeEntry e -> add(names, e.type().stringValue());
+          case MethodTypeEntry e -> add(names, e.descriptor().stringValue());
+          default -> {}
+        }
+      }
+      model.fields().forEach(field -> add(names, field.fieldType().stringValue()));
+      model.methods().forEach(method -> add(names, method.methodType().stringValue()));
+      List<AttributedElement> generic = new ArrayList<>(model.fields());
+      generic.addAll(model.methods());
+      generic.add(model);
+      for (AttributedElement element : generic) {
+        element
+            .findAttribute(Attributes.signature())
+            .ifPresent(signature -> add(names, signature.signature().stringValue()));
+      }
+      names.remove(self);
+    } catch (IOException e) {
+      throw new UncheckedIOException(e);
+    }
+  }
+
+  private static void add(Set<String> names, String descriptor) {
+    Matcher found = NAME.matcher(descriptor);
+    while (found.find()) {
+      String name = topLevel(found.group(1));
+      if (name.startsWith(OURS)) {
+        names.add(name);
+      }
+    }
+  }
+
+  private static String topLevel(String internalName) {
+    int dollar = internalName.indexOf('$');
+    return (dollar < 0 ? internalName : internalName.substring(0, dollar)).replace('/', '.');
+  }
+
+  /** Returns all classes with those that they name. */
+  SortedMap<String, SortedSet<String>> uses() {
+    return uses;
+  }
+
+  /** Returns the module of a class; null if none was read that holds it. */
+  String moduleOf(String name) {
+    return modules.get(name);
+  }
+
+  /** Returns the package of a class. */
+  static String packageOf(String name) {
+    return name.substring(0, name.lastIndexOf('.'));
+  }
+
+  /**
+   * Returns the circles of what classes belong to, the largest first.
+   *
+   * @param owner what a class belongs to: itself, its package
+   */
+  List<SortedSet<String>> circles(Function<String, String> owner) {
+    SortedMap<String, SortedSet<String>> edges = new TreeMap<>();
+    uses.forEach(
+        (name, used) -> {
+          SortedSet<String> to = edges.computeIfAbsent(owner.apply(name), _ -> new TreeSet<>());
+          used.stream().filter(modules::containsKey).map(owner).forEach(to::add);
+        });
+    List<SortedSet<String>> circles = new ArrayList<>();
+    for (SortedSet<String> part : new Components(edges).parts()) {
+      if (part.size() > 1) {
+        circles.add(part);
+      }
+    }
+    circles.sort((a, b) -> b.size() - a.size());
+    return circles;
+  }
+
+  /** Finds the strongly connected parts of a graph, as Kosaraju did. */
+  private record Components(SortedMap<String, SortedSet<String>> edges) {
+    List<SortedSet<String>> parts() {
+      List<String> order = new ArrayList<>();
+      Set<String> seen = new HashSet<>();
+      edges.keySet().forEach(start -> order.addAll(reached(start, edges, seen)));
+      SortedMap<String, SortedSet<String>> back = new TreeMap<>();
+      edges.forEach(
+          (from, all) ->
+              all.forEach(to -> back.computeIfAbsent(to, _ -> new TreeSet<>()).add(from)));
+      Set<String> taken = new HashSet<>();
+      List<SortedSet<String>> parts = new ArrayList<>();
+      Collections.reverse(order);
+      for (String start : order) {
+        parts.add(new TreeSet<>(reached(start, back, taken)));
+      }
+      return parts;
+    }
+
+    /** Returns what is reached and was not seen before, each behind all that it leads to. */
+    private static Collection<String> reached(
+        String start, Map<String, SortedSet<String>> edges, Set<String> seen) {
+      List<String> done = new ArrayList<>();
+      Deque<String> stack = new ArrayDeque<>();
+      Set<String> open = new HashSet<>();
+      stack.push(start);
+      while (!stack.isEmpty()) {
+        String at = stack.peek();
+        if (seen.add(at)) {
+          open.add(at);
+          for (String next : edges.getOrDefault(at, Collections.emptySortedSet())) {
+            if (!seen.contains(next)) {
+              stack.push(next);
+            }
+          }
+        } else {
+          stack.pop();
+          if (open.remove(at)) {
+            done.add(at);
+          }
+        }
+      }
+      return done;
+    }
+  }
+}

@@ -1,0 +1,23 @@
+package dev.tutti.runtime.group;
+
+import dev.tutti.GroupOptions;
+import dev.tutti.ProcessGroup;
+import dev.tutti.runtime.settings.Providers;
+import dev.tutti.spi.ProcessGroupFactory;
+import dev.tutti.spi.StreamBlockProvider;
+
+/** Offers this runtime to {@link ProcessGroup#init}. */
+public final class RuntimeFactory implements ProcessGroupFactory {
+  /** Creates the factory; for {@link java.util.ServiceLoader}. */
+  public RuntimeFactory() {}
+
+  @Override
+  public ProcessGroup init(GroupOptions options) {
+    return Bootstrap.init(options);
+  }
+
+  @Override
+  public StreamBlockProvider streamBlock(String deviceType) {
+    return Providers.streamBlock(deviceType);
+  }
+}

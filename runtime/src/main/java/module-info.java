@@ -1,0 +1,23 @@
+import org.jspecify.annotations.NullMarked;
+
+/** What runs groups: set-up, the order of operations, deadlines and failures. */
+@NullMarked
+@SuppressWarnings("module") // dev.tutti.cli is compiled later
+module dev.tutti.runtime {
+  requires transitive dev.tutti;
+  requires dev.tutti.cpu;
+  requires dev.tutti.store;
+  requires static org.jspecify;
+
+  exports dev.tutti.runtime.failure to
+      dev.tutti.cli;
+  exports dev.tutti.runtime.settings to
+      dev.tutti.cli;
+
+  uses dev.tutti.spi.BackendProvider;
+  uses dev.tutti.spi.StoreProvider;
+  uses dev.tutti.spi.StreamBlockProvider;
+
+  provides dev.tutti.spi.ProcessGroupFactory with
+      dev.tutti.runtime.group.RuntimeFactory;
+}

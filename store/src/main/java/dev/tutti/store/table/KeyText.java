@@ -1,0 +1,15 @@
+package dev.tutti.store.table;
+
+import java.nio.charset.Charset;
+import java.nio.charset.StandardCharsets;
+
+/** Says how stores write keys down, on the wire and in files. */
+public final class KeyText {
+  /** Sits before every key of a user. */
+  public static final char PREFIX = '/';
+
+  /** Carries the bytes of keys unchanged through strings, whatever they are. */
+  public static final Charset BYTES = StandardCharsets.ISO_8859_1;
+
+  private KeyText() {}
+}
