@@ -85,8 +85,8 @@ public interface Work {
    * happened: the exception that {@link #await()} throws, with no {@code CompletionException}
    * around it. Dependent actions never run on a driver, watchdog or I/O thread.
    *
-   * <p>To cancel or complete the future ends this one future; the operation runs on, and so do
-   * the futures of others. {@link #abort} ends the operation.
+   * <p>To cancel or complete the future ends this one future; the operation runs on, and so do the
+   * futures of others. {@link #abort} ends the operation.
    */
   CompletableFuture<List<Tensor>> toCompletableFuture();
 

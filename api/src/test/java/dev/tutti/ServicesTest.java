@@ -49,8 +49,7 @@ class ServicesTest {
 
   @Test
   void findsTheRuntimeThatTheContextClassLoaderOffers() throws Exception {
-    assertThatThrownBy(
-            () -> offering(() -> ProcessGroup.init(GroupOptions.DEFAULT), First.class))
+    assertThatThrownBy(() -> offering(() -> ProcessGroup.init(GroupOptions.DEFAULT), First.class))
         .isInstanceOf(UnsupportedOperationException.class)
         .hasMessage("First");
   }
@@ -59,8 +58,7 @@ class ServicesTest {
   void refusesTwoRuntimes() {
     assertThatThrownBy(
             () ->
-                offering(
-                    () -> ProcessGroup.init(GroupOptions.DEFAULT), First.class, Second.class))
+                offering(() -> ProcessGroup.init(GroupOptions.DEFAULT), First.class, Second.class))
         .isInstanceOf(BackendException.class)
         .hasMessageContaining("two providers are runtimes")
         .hasMessageContaining(First.class.getName())

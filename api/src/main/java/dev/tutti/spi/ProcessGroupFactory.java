@@ -4,8 +4,9 @@ import dev.tutti.GroupOptions;
 import dev.tutti.ProcessGroup;
 
 /**
- * Joins jobs for {@link ProcessGroup#init} and finds providers for other static methods; found by {@link java.util.ServiceLoader}. The runtime
- * provides it, in the jar {@code tutti-runtime}. May be called from any thread.
+ * Joins jobs for {@link ProcessGroup#init} and finds providers for other static methods; found by
+ * {@link java.util.ServiceLoader}. The runtime provides it, in the jar {@code tutti-runtime}. May
+ * be called from any thread.
  */
 public interface ProcessGroupFactory {
   /**

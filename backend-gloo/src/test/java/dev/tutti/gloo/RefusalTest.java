@@ -25,8 +25,7 @@ class RefusalTest {
         group -> {
           int peer = 1 - group.rank();
           // That ranks cannot read such small tensors shows only when they have met.
-          CallOptions direct =
-              CallOptions.DEFAULT.withAlgorithm(AllReduceAlgorithm.DIRECT);
+          CallOptions direct = CallOptions.DEFAULT.withAlgorithm(AllReduceAlgorithm.DIRECT);
           Tensor in = Tensor.of(-1f);
           Work receive = group.recv(in, peer, 0, CallOptions.ASYNC);
           assertThatThrownBy(() -> group.allReduce(Tensor.of(1f), ReduceOp.SUM, direct))

@@ -260,7 +260,8 @@ public interface MismatchContract extends GroupContract {
           } else if (member.rank() == 1) {
             TestTensor tensor = member.blank(Layout.CONTIGUOUS, dtype, wanted);
             Work recv = member.group().recv(tensor.view(), 0, 0, CallOptions.ASYNC);
-            CollectiveException failure = CaughtFailures.expect(member, CaughtFailures.SOON, recv::await);
+            CollectiveException failure =
+                CaughtFailures.expect(member, CaughtFailures.SOON, recv::await);
             assertThat(failure).as(HINT).isNotInstanceOf(CollectiveTimeoutException.class);
             assertThat(failure.opType()).isEqualTo(OpType.RECV);
             causes.addAll(CaughtFailures.causes(failure));

@@ -310,7 +310,8 @@ public interface PointToPointContract extends GroupContract {
               } else if (member.rank() == 1) {
                 TestTensor tensor = member.blank(Layout.CONTIGUOUS, DType.FLOAT32, wanted);
                 Work recv = member.group().recv(tensor.view(), 0, 0, CallOptions.ASYNC);
-                CollectiveException failure = CaughtFailures.expect(member, CaughtFailures.SOON, recv::await);
+                CollectiveException failure =
+                    CaughtFailures.expect(member, CaughtFailures.SOON, recv::await);
                 assertThat(failure).isNotInstanceOf(CollectiveTimeoutException.class);
                 assertThat(failure.opType()).isEqualTo(OpType.RECV);
                 double[] before = TestData.constant(DType.FLOAT32, 99, wanted);

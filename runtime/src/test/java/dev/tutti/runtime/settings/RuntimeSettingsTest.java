@@ -22,8 +22,7 @@ class RuntimeSettingsTest {
   @ValueSource(strings = {"x", "fifteen charact", "fifteen charact\n\n\n", "\n"})
   void aTokenOfFewCharactersIsRefusedUnseen(String token) {
     Settings settings = Settings.ofEnvironment(Map.of("TUTTI_TOKEN", token));
-    GroupOptions options =
-        GroupOptions.DEFAULT.withStore(new HashStore()).withSettings(settings);
+    GroupOptions options = GroupOptions.DEFAULT.withStore(new HashStore()).withSettings(settings);
     assertThatIllegalArgumentException()
         .isThrownBy(() -> ProcessGroup.init(options))
         .withMessageContaining("TUTTI_TOKEN='(set, not shown)'");
