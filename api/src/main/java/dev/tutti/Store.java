@@ -19,7 +19,7 @@ import org.jspecify.annotations.Nullable;
  *
  * <p>Keys are non-empty text of at most 8 KiB in UTF-8; values are at most 8 MiB. Arrays given and
  * returned are never shared with the store. Queues live in a name space of their own, except that
- * {@link #check} and {@link #wait} see a non-empty queue as an existing key.
+ * {@link #check} and {@link #await} see a non-empty queue as an existing key.
  */
 public interface Store extends AutoCloseable {
   /** Is the deadline of a store that was given none: five minutes, as in c10d. */

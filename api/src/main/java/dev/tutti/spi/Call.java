@@ -250,9 +250,7 @@ public final class Call {
 
   /** Sets what reduces the tensors. */
   public Call reduceOp(@Nullable ReduceOp newReduceOp) {
-    if (reduceOp != newReduceOp) {
-      reduceOp = newReduceOp;
-    }
+    reduceOp = newReduceOp;
     return this;
   }
 

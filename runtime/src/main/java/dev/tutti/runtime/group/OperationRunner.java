@@ -405,7 +405,7 @@ public final class OperationRunner {
 
   private void runStreamOrdered(GroupOperation op, OperationSpec spec) {
     long deadline = deadline(spec, System.nanoTime());
-    long sequence = awaitTurn(op, spec, deadline);
+    long sequence = awaitTurn(op, deadline);
     try {
       issue(op, spec, sequence, deadline, WorkState.RUNNING);
       pending.add(op);
@@ -417,7 +417,7 @@ public final class OperationRunner {
     throwIfFailed(op);
   }
 
-  private long awaitTurn(GroupOperation op, OperationSpec spec, long deadline) {
+  private long awaitTurn(GroupOperation op, long deadline) {
     refuseSelfWait(op.type());
     long sequence = lane.enter(deadline);
     if (sequence == CollectiveQueue.STOPPED) {

@@ -317,6 +317,7 @@ public final class GroupOperation extends OperationState implements Work {
   }
 
   @Override
+  @SuppressWarnings("ReferenceEquality") // the very backend that the group has for the device
   public void blockCurrentStream(String deviceType) {
     StreamBlockProvider provider = Providers.streamBlock(deviceType);
     BoundBackend bound = group.backends.get(deviceType);
