@@ -23,9 +23,9 @@ import java.util.HashMap;
 import java.util.HashSet;
 import java.util.List;
 import java.util.Map;
+import java.util.NavigableSet;
 import java.util.Set;
 import java.util.SortedMap;
-import java.util.SortedSet;
 import java.util.TreeMap;
 import java.util.TreeSet;
 import java.util.function.Function;
@@ -38,7 +38,7 @@ final class ClassGraph {
   private static final Pattern NAME = Pattern.compile("L([\\w/$]+)[;<.]");
   private static final String OURS = "dev.tutti.";
 
-  private final SortedMap<String, SortedSet<String>> uses = new TreeMap<>();
+  private final SortedMap<String, NavigableSet<String>> uses = new TreeMap<>();
   private final Map<String, String> modules = new HashMap<>();
 
   /**
@@ -72,7 +72,7 @@ final class ClassGraph {
       ClassModel model = ClassFile.of().parse(Files.readAllBytes(file));
       String self = topLevel(model.thisClass().asInternalName());
       modules.put(self, module);
-      SortedSet<String> names = uses.computeIfAbsent(self, _ -> new TreeSet<>());
+      NavigableSet<String> names = uses.computeIfAbsent(self, _ -> new TreeSet<>());
       for (PoolEntry entry : model.constantPool()) {
         switch (entry) {
           case ClassEntry e -> add(names, "L" + e.asInternalName() + ";");
@@ -113,7 +113,7 @@ final class ClassGraph {
   }
 
   /** Returns all classes with those that they name. */
-  SortedMap<String, SortedSet<String>> uses() {
+  SortedMap<String, NavigableSet<String>> uses() {
     return uses;
   }
 
@@ -132,15 +132,15 @@ final class ClassGraph {
    *
    * @param owner what a class belongs to: itself, its package
    */
-  List<SortedSet<String>> circles(Function<String, String> owner) {
-    SortedMap<String, SortedSet<String>> edges = new TreeMap<>();
+  List<NavigableSet<String>> circles(Function<String, String> owner) {
+    SortedMap<String, NavigableSet<String>> edges = new TreeMap<>();
     uses.forEach(
         (name, used) -> {
-          SortedSet<String> to = edges.computeIfAbsent(owner.apply(name), _ -> new TreeSet<>());
+          NavigableSet<String> to = edges.computeIfAbsent(owner.apply(name), _ -> new TreeSet<>());
           used.stream().filter(modules::containsKey).map(owner).forEach(to::add);
         });
-    List<SortedSet<String>> circles = new ArrayList<>();
-    for (SortedSet<String> part : new Components(edges).parts()) {
+    List<NavigableSet<String>> circles = new ArrayList<>();
+    for (NavigableSet<String> part : new Components(edges).parts()) {
       if (part.size() > 1) {
         circles.add(part);
       }
@@ -150,17 +150,17 @@ final class ClassGraph {
   }
 
   /** Finds the strongly connected parts of a graph, as Kosaraju did. */
-  private record Components(SortedMap<String, SortedSet<String>> edges) {
-    List<SortedSet<String>> parts() {
+  private record Components(SortedMap<String, NavigableSet<String>> edges) {
+    List<NavigableSet<String>> parts() {
       List<String> order = new ArrayList<>();
       Set<String> seen = new HashSet<>();
       edges.keySet().forEach(start -> order.addAll(reached(start, edges, seen)));
-      SortedMap<String, SortedSet<String>> back = new TreeMap<>();
+      SortedMap<String, NavigableSet<String>> back = new TreeMap<>();
       edges.forEach(
           (from, all) ->
               all.forEach(to -> back.computeIfAbsent(to, _ -> new TreeSet<>()).add(from)));
       Set<String> taken = new HashSet<>();
-      List<SortedSet<String>> parts = new ArrayList<>();
+      List<NavigableSet<String>> parts = new ArrayList<>();
       Collections.reverse(order);
       for (String start : order) {
         parts.add(new TreeSet<>(reached(start, back, taken)));
@@ -170,7 +170,7 @@ final class ClassGraph {
 
     /** Returns what is reached and was not seen before, each behind all that it leads to. */
     private static Collection<String> reached(
-        String start, Map<String, SortedSet<String>> edges, Set<String> seen) {
+        String start, Map<String, NavigableSet<String>> edges, Set<String> seen) {
       List<String> done = new ArrayList<>();
       Deque<String> stack = new ArrayDeque<>();
       Set<String> open = new HashSet<>();
@@ -179,7 +179,7 @@ final class ClassGraph {
         String at = stack.peek();
         if (seen.add(at)) {
           open.add(at);
-          for (String next : edges.getOrDefault(at, Collections.emptySortedSet())) {
+          for (String next : edges.getOrDefault(at, Collections.emptyNavigableSet())) {
             if (!seen.contains(next)) {
               stack.push(next);
             }

@@ -57,7 +57,7 @@ class LayoutTest {
               String from = GRAPH.moduleOf(name);
               for (String other : used) {
                 String to = GRAPH.moduleOf(other);
-                if (to == null || !to.equals(from) && !MAY_USE.get(from).contains(to)) {
+                if (to == null || (!to.equals(from) && !MAY_USE.get(from).contains(to))) {
                   wrong.add(from + ": " + name + " uses " + other + " of " + to);
                 }
               }

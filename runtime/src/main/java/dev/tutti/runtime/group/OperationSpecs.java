@@ -32,13 +32,14 @@ abstract class OperationSpecs {
     return checks.backendFor(op, argument + "[0]", tensors.get(0));
   }
 
-  final void refuse(OpType op, BoundBackend backend, AllReduceAlgorithm algorithm, String reason) {
-    throw checks.unsupported(op, backend, "algorithm " + algorithm.label() + " here: " + reason);
+  final UnsupportedOperationException refused(
+      OpType op, BoundBackend backend, AllReduceAlgorithm algorithm, String reason) {
+    return checks.unsupported(op, backend, "algorithm " + algorithm.label() + " here: " + reason);
   }
 
   final OperationSpec spec(BoundBackend backend, CallOptions options, Call call) {
     if (call.type() != OpType.ALL_REDUCE && options.algorithm() != AllReduceAlgorithm.AUTO) {
-      refuse(
+      throw refused(
           call.type(),
           backend,
           options.algorithm(),

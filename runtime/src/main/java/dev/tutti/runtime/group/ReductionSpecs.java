@@ -11,6 +11,7 @@ import dev.tutti.runtime.operation.BoundBackend;
 import dev.tutti.runtime.operation.OperationSpec;
 import dev.tutti.spi.Call;
 import java.util.List;
+import java.util.Optional;
 
 /** Prepares the operations that reduce. */
 final class ReductionSpecs extends OperationSpecs {
@@ -30,10 +31,10 @@ final class ReductionSpecs extends OperationSpecs {
     checks.reducible(op, tensor, reduceOp, backend);
     AllReduceAlgorithm algorithm = options.algorithm();
     if (algorithm != AllReduceAlgorithm.AUTO) {
-      backend
-          .backend()
-          .reasonAgainst(algorithm, tensor, reduceOp)
-          .ifPresent(reason -> refuse(op, backend, algorithm, reason));
+      Optional<String> reason = backend.backend().reasonAgainst(algorithm, tensor, reduceOp);
+      if (reason.isPresent()) {
+        throw refused(op, backend, algorithm, reason.get());
+      }
     }
     return spec(
         backend, options, new Call(op).inPlace(tensor).reduceOp(reduceOp).algorithm(algorithm));

@@ -49,6 +49,7 @@ class ListenerTest {
   }
 
   @Test
+  @SuppressWarnings("try") // it is closed twice
   void aRegistrationEndsOnce() {
     ScriptedProvider provider = new ScriptedProvider();
     try (ProcessGroup group = provider.alone()) {
