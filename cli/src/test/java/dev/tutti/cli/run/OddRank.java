@@ -4,8 +4,9 @@ import dev.tutti.ProcessGroup;
 import dev.tutti.Tensor;
 
 /**
- * A rank that adds a tensor of three elements, or of two if it is the rank of the argument. All ranks
- * have the group before: two that disagree about their calls cannot say who is odd without a third.
+ * A rank that adds a tensor of three elements, or of two if it is the rank of the argument. All
+ * ranks have the group before: two that disagree about their calls cannot say who is odd without a
+ * third.
  */
 final class OddRank {
   private OddRank() {}
