@@ -20,7 +20,7 @@ public final class CudaEvent implements DeviceEvent, AutoCloseable {
   private long handle;
   private boolean reached;
 
-  /** Is whether {@code OpenEvents} has it; used by that alone. */
+  /** Tells whether {@code OpenEvents} has this event; used by that alone. */
   boolean isListed;
 
   /** Creates a point that is nowhere yet, for {@link #recordIn}. */

@@ -50,7 +50,7 @@ public abstract class CudaAccess {
     return access;
   }
 
-  /** Is loaded by the first use, so that the access is a constant to the compiler. */
+  /** Holds the access from its first use on, as a constant to the compiler. */
   private static final class Holder {
     private static final CudaAccess ACCESS = provided();
   }

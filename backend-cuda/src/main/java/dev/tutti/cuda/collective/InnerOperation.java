@@ -42,8 +42,7 @@ public final class InnerOperation implements Operation {
   }
 
   /** Returns the event that follows it on the device, or null if the device is done with it. */
-  @Nullable
-  public CudaEvent cudaEvent() {
+  public @Nullable CudaEvent cudaEvent() {
     return (CudaEvent) event;
   }
 

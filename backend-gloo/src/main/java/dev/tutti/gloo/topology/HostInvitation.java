@@ -9,9 +9,8 @@ import java.nio.charset.StandardCharsets;
  * @param memory from {@link ShmFile#describe()}
  * @param members the leader first, then the others by their order
  */
-@SuppressWarnings("ArrayRecordComponent")
-public // made, read and thrown away within the rendezvous
-record HostInvitation(String memory, int[] members) {
+@SuppressWarnings("ArrayRecordComponent") // made, read and thrown away within the rendezvous
+public record HostInvitation(String memory, int[] members) {
   /**
    * Reads an invitation.
    *

@@ -10,9 +10,8 @@ import java.nio.charset.StandardCharsets;
  * @param leader the rank that it follows, itself if it leads others, −1 if it shares none
  * @param members if it leads, those that it leads, itself first
  */
-@SuppressWarnings("ArrayRecordComponent")
-public // made, read and thrown away within the rendezvous
-record HostResult(String reason, int leader, int[] members) {
+@SuppressWarnings("ArrayRecordComponent") // made, read and thrown away within the rendezvous
+public record HostResult(String reason, int leader, int[] members) {
   private static final int MAX_REASON = 1000;
   private static final String REFUSES = "!";
   private static final String NOTHING = "-";

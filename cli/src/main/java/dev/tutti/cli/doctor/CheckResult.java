@@ -1,7 +1,7 @@
 package dev.tutti.cli.doctor;
 
 /**
- * Is one thing that {@code tutti doctor} found.
+ * One thing that {@code tutti doctor} found.
  *
  * @param section what it is about
  * @param name of what

@@ -47,8 +47,7 @@ public record Protection(JobToken token, @Nullable SSLContext tls) {
    * @param connects whether this rank connects, and the peer accepts
    * @return null if ranks do not encrypt
    */
-  @Nullable
-  public SSLEngine engine(boolean connects) {
+  public @Nullable SSLEngine engine(boolean connects) {
     SSLContext context = tls;
     return context == null ? null : TlsSettings.engine(context, connects);
   }

@@ -10,9 +10,8 @@ import java.nio.charset.StandardCharsets;
  * which that rank shall present when it connects (Gloo: {@code rendezvous/context.cc}). Without the
  * numbers a rank presents its own number.
  */
-@SuppressWarnings("ArrayRecordComponent")
-public // made, read and thrown away within the rendezvous
-record RankBlob(String hostname, PeerAddress address, long[] identifiers) {
+@SuppressWarnings("ArrayRecordComponent") // made, read and thrown away within the rendezvous
+public record RankBlob(String hostname, PeerAddress address, long[] identifiers) {
   private static final int MAX_HOSTNAME = 1024;
 
   /**
