@@ -55,13 +55,13 @@ class ListenerTest {
     try (ProcessGroup group = provider.alone()) {
       List<Long> heard = new CopyOnWriteArrayList<>();
       GroupListener listener = before(event -> heard.add(event.sequenceNumber()));
-      try (Registration first = group.addListener(listener);
-          Registration _ = group.addListener(listener)) {
-        group.allReduce(Tensor.of(1f));
-        first.close();
-        first.close();
-        group.allReduce(Tensor.of(1f));
-      }
+      Registration first = group.addListener(listener);
+      Registration second = group.addListener(listener);
+      group.allReduce(Tensor.of(1f));
+      first.close();
+      first.close();
+      group.allReduce(Tensor.of(1f));
+      second.close();
       group.allReduce(Tensor.of(1f));
       assertThat(heard).containsExactly(1L, 1L, 2L);
     }
