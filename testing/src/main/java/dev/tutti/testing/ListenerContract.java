@@ -103,7 +103,12 @@ public interface ListenerContract extends GroupContract {
           member.group().close();
           assertThat(recorder.failures).hasSize(1);
           assertThat(recorder.failures.get(0)).hasMessageContaining("told to");
-          assertThat(member.group().failure()).containsSame(recorder.failures.get(0));
+          assertThat(member.group().failure())
+              .hasValueSatisfying(
+                  failure ->
+                      assertThat(failure)
+                          .hasSameClassAs(recorder.failures.get(0))
+                          .hasMessage(recorder.failures.get(0).getMessage()));
         });
   }
 }

@@ -33,6 +33,6 @@ class StreamBlocksTest {
   void aDeviceWithoutStreamBlocksIsNamed() {
     assertThatThrownBy(() -> StreamBlocks.block(Device.CPU, Duration.ZERO))
         .isInstanceOf(UnsupportedOperationException.class)
-        .hasMessageStartingWith("no stream block for cpu; found for [hoststream]");
+        .hasMessageStartingWith("no stream block for device type 'cpu'; found for [hoststream]");
   }
 }

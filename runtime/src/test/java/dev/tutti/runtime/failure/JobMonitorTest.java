@@ -31,7 +31,7 @@ class JobMonitorTest {
             Store.class.getClassLoader(),
             new Class<?>[] {Store.class},
             (proxy, method, arguments) -> {
-              if (List.of("wait", "check").contains(method.getName())
+              if (List.of("await", "check").contains(method.getName())
                   && losses.getAndDecrement() > 0) {
                 throw new StoreConnectionException("reset by a firewall");
               }

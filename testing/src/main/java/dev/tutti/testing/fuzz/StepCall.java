@@ -569,10 +569,6 @@ final class StepCall {
     }
   }
 
-  private CallOptions messageOptions(boolean returnsAtOnce) {
-    return returnsAtOnce ? CallOptions.ASYNC : CallOptions.DEFAULT;
-  }
-
   private Tensor sent(int slot, int count) {
     byte[] content = moved(slot, rank, count);
     return shaped("tensor sent", slot, count, content, content);
@@ -590,7 +586,7 @@ final class StepCall {
       if (isBrief() && step.tag() == 0) {
         group.send(tensor, step.peer());
       } else {
-        add(group.send(tensor, step.peer(), 0, messageOptions(async)));
+        add(group.send(tensor, step.peer(), step.tag(), options));
       }
       return;
     }
@@ -598,7 +594,7 @@ final class StepCall {
     if (isBrief() && step.tag() == 0) {
       group.recv(tensor, step.root());
     } else {
-      add(group.recv(tensor, step.root(), 0, messageOptions(async)));
+      add(group.recv(tensor, step.root(), step.tag(), options));
     }
   }
 
@@ -608,8 +604,8 @@ final class StepCall {
     }
     int count = step.count();
     int previous = (rank + size - 1) % size;
-    add(group.recv(received(0, previous, count), previous, 0, messageOptions(true)));
-    add(group.send(sent(0, count), (rank + 1) % size, 0, messageOptions(async)));
+    add(group.recv(received(0, previous, count), previous, step.tag(), CallOptions.ASYNC));
+    add(group.send(sent(0, count), (rank + 1) % size, step.tag(), options));
     if (!async) {
       works.forEach(Work::await);
     }
@@ -631,13 +627,15 @@ final class StepCall {
   private void anySource() {
     int root = step.root();
     if (rank != root) {
-      add(group.send(sent(0, step.count()), root, 0, messageOptions(async)));
+      add(group.send(sent(0, step.count()), root, step.tag(), options));
       return;
     }
     Set<Integer> sources = new HashSet<>();
     boolean byName = step.peer() != root;
     if (byName) {
-      add(group.recv(received(0, step.peer(), step.count()), step.peer(), 0, messageOptions(true)));
+      add(
+          group.recv(
+              received(0, step.peer(), step.count()), step.peer(), step.tag(), CallOptions.ASYNC));
       sources.add(step.peer());
     }
     for (int i = byName ? 2 : 1; i < size; i++) {
@@ -660,7 +658,7 @@ final class StepCall {
             count,
             blank(count));
     elements += count;
-    Work work = group.recvAnySource(canary.tensor(), 0, messageOptions(async));
+    Work work = group.recvAnySource(canary.tensor(), step.tag(), options);
     add(work);
     checks.add(
         () -> {
