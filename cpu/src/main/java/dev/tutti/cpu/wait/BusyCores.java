@@ -15,9 +15,31 @@ public final class BusyCores {
   private static final long FIRST_PAUSE = 5_000_000;
   private static final long LONGEST_PAUSE = 160_000_000;
 
+  private static final long CROWD_PAUSE = 100_000_000;
+
+  private final long firstPause;
+  private final long longestPause;
   private long pause;
   private long until;
   private boolean busy;
+
+  /** Creates one for ranks, which expect each other at once: its pauses are short at first. */
+  public BusyCores() {
+    this(FIRST_PAUSE, LONGEST_PAUSE);
+  }
+
+  private BusyCores(long firstPause, long longestPause) {
+    this.firstPause = firstPause;
+    this.longestPause = longestPause;
+  }
+
+  /**
+   * Creates one for a store, of which many clients may keep the cores busy: its pauses are long, so
+   * that requests gather.
+   */
+  public static BusyCores ofStore() {
+    return new BusyCores(CROWD_PAUSE, CROWD_PAUSE);
+  }
 
   /**
    * Tells whether to sleep rather than to yield.
@@ -42,7 +64,7 @@ public final class BusyCores {
       return;
     }
     boolean again = pause != 0 && before - until < pause;
-    pause = again ? Math.min(LONGEST_PAUSE, pause * 2) : FIRST_PAUSE;
+    pause = again ? Math.min(longestPause, pause * 2) : firstPause;
     until = after + pause;
     busy = true;
   }

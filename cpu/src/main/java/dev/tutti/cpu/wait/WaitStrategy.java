@@ -99,9 +99,9 @@ public final class WaitStrategy {
   }
 
   /**
-   * Creates a strategy for a thread that looks for messages and that nobody wakes. Its sleeps last
-   * a sixteenth of the wait so far, a millisecond at most, so a message waits for a fraction of the
-   * pause before it.
+   * Creates a strategy for a thread that looks for messages of a store and that nobody wakes. Its
+   * sleeps last a sixteenth of the wait so far, a millisecond at most, so a message waits for a
+   * fraction of the pause before it.
    *
    * @param spins whether it spins for ever instead
    */
@@ -112,7 +112,7 @@ public final class WaitStrategy {
         POLL_NANOS,
         LONGEST_POLL_NANOS,
         POLL_GROWTH,
-        new BusyCores(),
+        BusyCores.ofStore(),
         NanoClock.SYSTEM);
   }
 

@@ -47,4 +47,14 @@ class BusyCoresTest {
     cores.yielded(later, later + SLICE);
     assertThat(cores.areBusy(later + SLICE + 5 * MS)).isFalse();
   }
+
+  @Test
+  void pausesOfAStoreAreLongFromTheFirst() {
+    BusyCores store = BusyCores.ofStore();
+    for (long now : new long[] {0, SLICE + 100 * MS, 1000 * MS}) {
+      store.yielded(now, now + SLICE);
+      assertThat(store.areBusy(now + SLICE + 100 * MS - 1)).isTrue();
+      assertThat(store.areBusy(now + SLICE + 100 * MS)).isFalse();
+    }
+  }
 }

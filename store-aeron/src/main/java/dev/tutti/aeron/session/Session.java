@@ -87,7 +87,7 @@ public final class Session implements StoreSession {
   private final AtomicInteger users = new AtomicInteger(1);
   private final Thread listener;
   private BodyWriter body = new BodyWriter();
-  private final BusyCores cores = new BusyCores();
+  private final BusyCores cores = BusyCores.ofStore();
   private volatile long lastFrame = System.nanoTime();
   private volatile @Nullable String loss;
   private volatile boolean closed;

@@ -84,7 +84,7 @@ final class ServerLoop implements Runnable {
   private final ArrayDeque<ServerConnection> buffered = new ArrayDeque<>();
   private final Set<ServerConnection> stuck = new HashSet<>();
   private final Consumer<SelectionKey> handler = this::handle;
-  private final BusyCores cores = new BusyCores();
+  private final BusyCores cores = BusyCores.ofStore();
   private final WaitStrategy wait = WaitStrategy.yielding(WaitStrategy.AWAKE_NANOS, cores);
   private final WaitStrategy pause = WaitStrategy.yielding(REST_NANOS, cores);
   private final Queue<Runnable> tasks = new ConcurrentLinkedQueue<>();

@@ -47,7 +47,7 @@ final class TcpConnection implements AutoCloseable {
   private final Selector selector;
   private final SelectionKey key;
   private final WaitStrategy wait =
-      WaitStrategy.yielding(WaitStrategy.AWAKE_NANOS, new BusyCores());
+      WaitStrategy.yielding(WaitStrategy.AWAKE_NANOS, BusyCores.ofStore());
   private boolean asked;
   private final ByteBuffer in =
       ByteBuffer.allocateDirect(BUFFER_BYTES).order(ByteOrder.LITTLE_ENDIAN).limit(0);
