@@ -3,7 +3,7 @@ import org.jspecify.annotations.NullMarked;
 /** Collectives for the JVM: the contracts, and what backends, stores and the runtime implement. */
 @NullMarked
 module dev.tutti {
-  requires static org.jspecify;
+  requires static transitive org.jspecify;
   requires static com.google.guice;
   requires static jakarta.inject;
 

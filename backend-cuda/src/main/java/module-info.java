@@ -8,7 +8,7 @@ module dev.tutti.cuda {
   requires dev.tutti.store;
   requires dev.tutti.gloo;
   requires dev.tutti.kernels;
-  requires static org.jspecify;
+  requires static transitive org.jspecify;
   requires com.google.guice;
   requires jcuda;
 

@@ -6,7 +6,7 @@ module dev.tutti.fake {
   requires transitive dev.tutti;
   requires dev.tutti.cpu;
   requires dev.tutti.store;
-  requires static org.jspecify;
+  requires static transitive org.jspecify;
 
   exports dev.tutti.fake;
 

@@ -4,7 +4,7 @@ import org.jspecify.annotations.NullMarked;
 @NullMarked
 module dev.tutti.kernels {
   requires transitive dev.tutti;
-  requires static org.jspecify;
+  requires static transitive org.jspecify;
 
   exports dev.tutti.kernels;
 }

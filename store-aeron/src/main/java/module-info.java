@@ -6,7 +6,7 @@ module dev.tutti.aeron {
   requires transitive dev.tutti;
   requires transitive dev.tutti.store;
   requires dev.tutti.cpu;
-  requires static org.jspecify;
+  requires static transitive org.jspecify;
   requires io.aeron.client;
   requires io.aeron.driver;
   requires io.aeron.archive;

@@ -6,7 +6,7 @@ import org.jspecify.annotations.NullMarked;
  */
 @NullMarked
 module dev.tutti.testing {
-  requires static org.jspecify;
+  requires static transitive org.jspecify;
   requires java.management;
   requires transitive dev.tutti;
   requires transitive dev.tutti.store;

@@ -1,6 +1,7 @@
 package dev.tutti;
 
 import java.time.Duration;
+import java.util.OptionalInt;
 import org.jspecify.annotations.Nullable;
 
 /**
@@ -34,9 +35,10 @@ public class CollectiveException extends TuttiException {
     return info.rank();
   }
 
-  /** Returns the first rank known to have failed, or -1 where none is known. */
-  public int failedRank() {
-    return info.failedRank();
+  /** Returns the first rank known to have failed, or empty where none is known. */
+  public OptionalInt failedRank() {
+    int rank = info.failedRank();
+    return rank < 0 ? OptionalInt.empty() : OptionalInt.of(rank);
   }
 
   /** Returns the operation. */

@@ -1,13 +1,13 @@
 package dev.tutti;
 
-/** Reports a call on a process group that was closed or aborted. */
-public class GroupClosedException extends IllegalStateException {
+/** Reports a call on a process group, or on symmetric memory of one, that this rank closed. */
+public class GroupClosedException extends TuttiException {
   private static final long serialVersionUID = 1L;
 
   /**
    * Creates an exception.
    *
-   * @param message the group, the rank and the operation that was refused
+   * @param message what is closed, the rank and what was refused
    */
   public GroupClosedException(String message) {
     super(message);

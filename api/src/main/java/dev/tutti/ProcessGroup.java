@@ -33,7 +33,8 @@ import org.jspecify.annotations.Nullable;
  *
  * <p>Bad arguments throw {@link IllegalArgumentException} before anything is sent and leave the
  * group as it was. What a backend cannot do throws {@link UnsupportedOperationException}, likewise.
- * After {@link #close()} every operation throws {@link GroupClosedException}.
+ * After {@link #close()} every operation throws {@link GroupClosedException}. Whether the group
+ * survived an exception, {@link #failure()} says: it is empty as long as the group is well.
  */
 public interface ProcessGroup extends AutoCloseable {
   /** Is the deadline of a group that was given none: 30 minutes, as in c10d. */
@@ -492,9 +493,8 @@ public interface ProcessGroup extends AutoCloseable {
    * @param peer the sending rank, another one
    * @param tag tells the messages of two ranks apart; from 0
    * @param options deadline, async
-   * @throws CollectiveException if another type or size is sent by a rank of Tutti, with a {@link
-   *     MismatchException} as its cause on the rank that finds it, this one or the sender; the type
-   *     of what PyTorch sends is not known
+   * @throws MismatchException on the rank that finds it, this one or the sender, if a rank of Tutti
+   *     sends another type or size; the type of what PyTorch sends is not known
    */
   Work recv(Tensor tensor, int peer, int tag, CallOptions options);
 

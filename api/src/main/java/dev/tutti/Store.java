@@ -210,7 +210,7 @@ public interface Store extends AutoCloseable {
    *
    * @param key the queue
    * @param timeout the deadline from now; zero does not wait
-   * @throws QueueEmptyException if the queue is empty and {@code timeout} is zero or negative
+   * @throws StoreQueueEmptyException if the queue is empty and {@code timeout} is zero or negative
    * @throws StoreTimeoutException if it is still empty at the deadline
    */
   byte[] queuePop(String key, Duration timeout);

@@ -7,6 +7,7 @@ package dev.tutti;
  * ends that. Any thread may call any method. The block may be closed before the stream gets to it;
  * closing a block that was never released releases it.
  */
+@Incubating
 public interface StreamBlock extends AutoCloseable {
   /** Returns what the device last reported. */
   StreamBlockStatus status();

@@ -9,11 +9,14 @@ import java.time.Duration;
  * <p>Beside its buffer each rank has a signal pad: words that are zero between uses. A channel is
  * an independent set of them, so that operations of different streams or threads do not meet.
  *
+ * <p>An interrupt ends no wait, as {@link ProcessGroup} says, and leaves the thread interrupted.
+ *
  * <p>{@link ProcessGroup#allocateSymmetric} makes it. All methods may be called from any thread,
  * but one thread of a rank at a time uses a channel. Waits end with a {@link TuttiException} when
- * the group fails, and with an {@link IllegalStateException} when this rank closes the memory or
- * the group; a wait that ended in this way, or at its deadline, counts for nothing.
+ * the group fails, a {@link GroupClosedException} when this rank closes the memory or the group; a
+ * wait that ended in this way, or at its deadline, counts for nothing.
  */
+@Incubating
 public interface SymmetricMemory extends AutoCloseable {
   /** Returns this rank in the group. */
   int rank();
@@ -39,8 +42,8 @@ public interface SymmetricMemory extends AutoCloseable {
    * @param shape sizes in elements
    * @throws IndexOutOfBoundsException if the view leaves the buffer
    * @throws IllegalArgumentException if the offset is not aligned or the rank does not exist
-   * @throws IllegalStateException if this rank closed the memory; views made before throw the same
-   *     when they are read or written
+   * @throws GroupClosedException if this rank closed the memory; views made before throw the {@link
+   *     IllegalStateException} of their segment when they are read or written
    */
   Tensor buffer(int rank, DType dtype, long byteOffset, long... shape);
 

@@ -2,6 +2,7 @@ package dev.tutti.spi;
 
 import dev.tutti.DType;
 import dev.tutti.Device;
+import dev.tutti.Incubating;
 import dev.tutti.Tensor;
 import java.lang.foreign.Arena;
 import java.time.Duration;
@@ -11,6 +12,7 @@ import java.time.Duration;
  * programs that serve any device, such as {@code tutti bench}. Used and closed by the thread that
  * opened it.
  */
+@Incubating
 public interface DeviceSession extends AutoCloseable {
   /** Returns the device. */
   Device device();

@@ -1,6 +1,6 @@
 package dev.tutti.spi;
 
-import java.util.ArrayList;
+import java.util.Arrays;
 import java.util.List;
 import java.util.concurrent.TimeoutException;
 import java.util.stream.Collectors;
@@ -12,7 +12,7 @@ import java.util.stream.Collectors;
 public final class PeerLateException extends TimeoutException {
   private static final long serialVersionUID = 1L;
 
-  private final ArrayList<Integer> peers;
+  private final int[] peers;
 
   /**
    * Creates an exception.
@@ -22,7 +22,7 @@ public final class PeerLateException extends TimeoutException {
    */
   public PeerLateException(List<Integer> late, String what) {
     super(ranks(late) + " " + what);
-    this.peers = new ArrayList<>(late);
+    this.peers = late.stream().mapToInt(Integer::intValue).toArray();
   }
 
   /**
@@ -38,11 +38,11 @@ public final class PeerLateException extends TimeoutException {
 
   /** Returns the rank to blame. */
   public int peer() {
-    return peers.get(0);
+    return peers[0];
   }
 
-  /** Returns the ranks that are late, the one to blame first. */
+  /** Returns the ranks that are late; the first is the one to blame. */
   public List<Integer> peers() {
-    return List.copyOf(peers);
+    return Arrays.stream(peers).boxed().toList();
   }
 }

@@ -72,10 +72,15 @@ class DlpackTest {
         .isEqualTo(VERSIONED_TENSOR);
   }
 
+  private static Tensor numbers(Tensor tensor) {
+    return tensor.dtype().isOpaque() ? tensor.view(DType.UINT8) : tensor.viewAsReal();
+  }
+
   @ParameterizedTest
   @EnumSource
   void everyTypeIsGivenAndTaken(DType dtype) {
-    Tensor tensor = Tensor.allocate(dtype, 2, 3).transpose(0, 1).fill(1);
+    Tensor tensor = Tensor.allocate(dtype, 2, 3).transpose(0, 1);
+    numbers(tensor).fill(1);
     MemorySegment managed = Dlpack.give(tensor);
     assertThat(managed.get(ADDRESS, DATA)).isEqualTo(MemorySegment.ofAddress(address(tensor)));
     assertThat(managed.get(JAVA_INT, DEVICE_TYPE)).isEqualTo(1);
@@ -91,9 +96,9 @@ class DlpackTest {
       Tensor taken = Dlpack.take(managed, arena);
       assertThat(taken.toString()).isEqualTo(tensor.toString());
       assertThat(address(taken)).isEqualTo(address(tensor));
-      assertThat(taken.toDoubleArray()).containsExactly(1, 1, 1, 1, 1, 1);
-      taken.setDouble(5, 0.0);
-      assertThat(tensor.getDouble(5)).isZero();
+      assertThat(numbers(taken).toDoubleArray()).containsOnly(1);
+      numbers(taken).setDouble(5, 0.0);
+      assertThat(numbers(tensor).getDouble(5)).isZero();
       assertThat(DlpackExports.isExported(managed)).isTrue();
     }
     assertThat(DlpackExports.isExported(managed)).isFalse();

@@ -1,6 +1,7 @@
 package dev.tutti.cuda;
 
 import dev.tutti.DType;
+import dev.tutti.Incubating;
 import dev.tutti.Registration;
 import dev.tutti.Tensor;
 import dev.tutti.cuda.CudaIpcException.Reason;
@@ -23,6 +24,7 @@ import java.util.concurrent.locks.LockSupport;
  * {@link #collect}. Opened tensors do not outlive the process that shared them: {@link
  * ReceivedTensor#tensor} throws then.
  */
+@Incubating
 public final class CudaIpc implements AutoCloseable {
   private static final long POLL_NANOS = 1_000_000;
 

@@ -6,6 +6,7 @@ import static org.assertj.core.api.Assertions.assertThatThrownBy;
 import dev.tutti.BackendException;
 import dev.tutti.CollectiveTimeoutException;
 import dev.tutti.DType;
+import dev.tutti.GroupClosedException;
 import dev.tutti.ProcessGroup;
 import dev.tutti.SymmetricMemory;
 import dev.tutti.Tensor;
@@ -194,11 +195,11 @@ class CudaSymmetricMemoryTest {
           assertThatThrownBy(() -> waiting.get(60, TimeUnit.SECONDS))
               .isInstanceOf(ExecutionException.class)
               .cause()
-              .isInstanceOf(IllegalStateException.class)
+              .isInstanceOf(GroupClosedException.class)
               .hasMessage("symmetric memory of rank " + group.rank() + " is closed");
           Until.holds("the end", () -> !view.segment().scope().isAlive());
           assertThatThrownBy(() -> memory.buffer(0, DType.INT8, 0, 1))
-              .isInstanceOf(IllegalStateException.class);
+              .isInstanceOf(GroupClosedException.class);
           meet(group, "closed");
         });
   }
@@ -230,7 +231,7 @@ class CudaSymmetricMemoryTest {
               assertThat(begun.await(60, TimeUnit.SECONDS)).isTrue();
               memory.close();
               assertThatThrownBy(() -> waiting.get(60, TimeUnit.SECONDS))
-                  .hasCauseInstanceOf(IllegalStateException.class)
+                  .hasCauseInstanceOf(GroupClosedException.class)
                   .hasMessageContaining("is closed");
               assertThat(waits()).isZero();
             } finally {

@@ -21,7 +21,7 @@ final class FailureChoice {
     if (earliest.failure() instanceof CollectiveException known
         && known.info().group().equals(world)) {
       for (RankFailure each : failures) {
-        if (each.rank() == known.failedRank() && isOwn(each.failure())) {
+        if (each.rank() == known.failedRank().orElse(-1) && isOwn(each.failure())) {
           return each;
         }
       }

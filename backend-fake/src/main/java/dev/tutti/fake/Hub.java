@@ -274,8 +274,8 @@ final class Hub {
     if (cause instanceof PeerLostException lost) {
       return lost.peer();
     }
-    return cause instanceof CollectiveException failed && failed.failedRank() >= 0
-        ? failed.failedRank()
+    return cause instanceof CollectiveException failed && failed.failedRank().isPresent()
+        ? failed.failedRank().getAsInt()
         : rank;
   }
 

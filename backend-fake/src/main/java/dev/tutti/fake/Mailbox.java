@@ -1,8 +1,8 @@
 package dev.tutti.fake;
 
-import dev.tutti.MismatchException;
 import dev.tutti.Tensor;
 import dev.tutti.spi.Operation;
+import dev.tutti.spi.PeerMismatchException;
 import java.util.ArrayList;
 import java.util.Iterator;
 import java.util.List;
@@ -130,8 +130,8 @@ final class Mailbox {
               + send.target
               + ", which called "
               + recv.describe();
-      send.op.fail(new MismatchException(text), -1);
-      recv.op.fail(new MismatchException(text), -1);
+      send.op.fail(new PeerMismatchException(text), -1);
+      recv.op.fail(new PeerMismatchException(text), -1);
       return;
     }
     boolean moved;

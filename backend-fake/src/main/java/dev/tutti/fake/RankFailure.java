@@ -32,7 +32,7 @@ public final class RankFailure extends TuttiException {
 
   /** Says whose failure is reported, and that it names another rank as the first where it does. */
   static RankFailure reported(int rank, Throwable failure) {
-    int first = failure instanceof CollectiveException known ? known.failedRank() : rank;
+    int first = failure instanceof CollectiveException known ? known.failedRank().orElse(-1) : rank;
     String text =
         first < 0 || first == rank
             ? "rank " + rank + " was the first to fail"

@@ -1,5 +1,6 @@
 package dev.tutti.fake;
 
+import dev.tutti.spi.PeerLateException;
 import java.util.ArrayList;
 import java.util.Arrays;
 import java.util.LinkedHashMap;
@@ -7,6 +8,8 @@ import java.util.List;
 import java.util.Map;
 import java.util.Objects;
 import java.util.StringJoiner;
+import java.util.function.Supplier;
+import java.util.stream.IntStream;
 import org.jspecify.annotations.Nullable;
 
 /** Is one collective of a threaded group, from its first caller to its end. Guarded by the hub. */
@@ -121,14 +124,17 @@ final class Round {
     return stage == GATHERING ? calls[rank] == null : !finished[rank];
   }
 
-  /** Describes who is missing from a rank's call. */
-  String missing(int rank) {
-    return Objects.requireNonNull(calls[rank]).describe()
-        + ": "
-        + Ranks.list(calls.length, this::isMissing)
-        + (stage == GATHERING ? " did not come" : " did not finish")
-        + " before the deadline of rank "
-        + rank;
+  /** Tells who is missing from a rank's call now, by a new exception for each who hears of it. */
+  Supplier<Exception> late(int rank) {
+    List<Integer> missing =
+        IntStream.range(0, calls.length).filter(this::isMissing).boxed().toList();
+    String what =
+        (stage == GATHERING ? "did not come" : "did not finish")
+            + " before the deadline of rank "
+            + rank
+            + ", which called "
+            + Objects.requireNonNull(calls[rank]).describe();
+    return () -> new PeerLateException(missing, what);
   }
 
   /** Lists the calls, each with its ranks. */

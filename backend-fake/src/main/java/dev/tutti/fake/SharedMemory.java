@@ -2,6 +2,7 @@ package dev.tutti.fake;
 
 import dev.tutti.DType;
 import dev.tutti.Device;
+import dev.tutti.GroupClosedException;
 import dev.tutti.SymmetricMemory;
 import dev.tutti.Tensor;
 import dev.tutti.cpu.SymmetricChecks;
@@ -97,7 +98,7 @@ final class SharedMemory implements SymmetricMemory {
 
   void requireOpen() {
     if (closed.get()) {
-      throw new IllegalStateException("symmetric memory of rank " + rank + " is closed");
+      throw new GroupClosedException("symmetric memory of rank " + rank + " is closed");
     }
   }
 }

@@ -1,11 +1,11 @@
 package dev.tutti.fake;
 
-import dev.tutti.MismatchException;
 import dev.tutti.spi.Operation;
 import dev.tutti.spi.PeerLostException;
+import dev.tutti.spi.PeerMismatchException;
 import java.util.List;
 import java.util.concurrent.TimeUnit;
-import java.util.concurrent.TimeoutException;
+import java.util.function.Supplier;
 import org.jspecify.annotations.Nullable;
 
 /** Runs the collectives of a threaded group, one round after the other. */
@@ -109,7 +109,7 @@ final class ThreadedCollectives {
             + " disagree: "
             + (misfit == null ? "" : misfit + "; ")
             + round.report();
-    hub.fail(() -> new MismatchException(message), -1);
+    hub.fail(() -> new PeerMismatchException(message), -1);
   }
 
   private void moveAll(Round round, int rank) throws Exception {
@@ -192,11 +192,11 @@ final class ThreadedCollectives {
         deadline = deadline - grace < 0 ? deadline : grace;
       }
       if (!hub.await(deadline) && op.deadlineNanos() - System.nanoTime() <= 0) {
-        String text = round.missing(rank);
         if (round.stage < stage && !round.serial) {
+          Supplier<Exception> late = round.late(rank);
           // Before the messages that end because of it.
-          hub.afterUnlock(() -> op.fail(new TimeoutException(text), -1));
-          hub.fail(() -> new TimeoutException(text), -1);
+          hub.afterUnlock(() -> op.fail(late.get(), -1));
+          hub.fail(late, -1);
         }
       }
     }

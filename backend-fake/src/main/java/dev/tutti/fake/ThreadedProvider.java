@@ -3,11 +3,11 @@ package dev.tutti.fake;
 import dev.tutti.BackendException;
 import dev.tutti.Capabilities;
 import dev.tutti.Capabilities.Feature;
-import dev.tutti.MismatchException;
 import dev.tutti.StoreTimeoutException;
 import dev.tutti.spi.Backend;
 import dev.tutti.spi.BackendContext;
 import dev.tutti.spi.BackendProvider;
+import dev.tutti.spi.PeerMismatchException;
 import java.nio.charset.StandardCharsets;
 import java.util.Set;
 import java.util.UUID;
@@ -20,7 +20,8 @@ import org.jspecify.annotations.Nullable;
  * Offers the backend "threaded", whose ranks are threads of one JVM. Results are real and do not
  * depend on timing: elements are accumulated in order of rank, half precisions in float32.
  *
- * <p>Ranks that call what does not fit get a {@link MismatchException} that lists the calls of all.
+ * <p>Ranks that call what does not fit get a {@link PeerMismatchException} that lists the calls of
+ * all.
  *
  * @see ThreadedWorld
  */

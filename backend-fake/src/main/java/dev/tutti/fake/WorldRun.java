@@ -1,6 +1,5 @@
 package dev.tutti.fake;
 
-import dev.tutti.GroupClosedException;
 import dev.tutti.GroupOptions;
 import dev.tutti.ProcessGroup;
 import dev.tutti.TuttiException;
@@ -156,7 +155,7 @@ final class WorldRun<T> {
   /** Tells whether a group threw it, or what a program made of that. */
   private static boolean isOfGroup(Throwable failure) {
     for (Throwable each = failure; each instanceof Exception; each = each.getCause()) {
-      if (each instanceof TuttiException || each instanceof GroupClosedException) {
+      if (each instanceof TuttiException) {
         return true;
       }
     }

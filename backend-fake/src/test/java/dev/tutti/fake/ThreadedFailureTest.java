@@ -8,7 +8,6 @@ import dev.tutti.BackendException;
 import dev.tutti.CallOptions;
 import dev.tutti.CollectiveException;
 import dev.tutti.DType;
-import dev.tutti.MismatchException;
 import dev.tutti.OpType;
 import dev.tutti.ReduceOp;
 import dev.tutti.Store;
@@ -16,6 +15,7 @@ import dev.tutti.StoreClosedException;
 import dev.tutti.Tensor;
 import dev.tutti.Work;
 import dev.tutti.spi.PeerLostException;
+import dev.tutti.spi.PeerMismatchException;
 import dev.tutti.store.HashStore;
 import dev.tutti.store.PrefixStore;
 import java.lang.foreign.Arena;
@@ -47,7 +47,7 @@ class ThreadedFailureTest {
         .allSatisfy(
             failure ->
                 assertThat(failure)
-                    .isInstanceOf(MismatchException.class)
+                    .isInstanceOf(PeerMismatchException.class)
                     .hasMessageContainingAll(parts));
   }
 
@@ -162,7 +162,7 @@ class ThreadedFailureTest {
         .allSatisfy(
             failure ->
                 assertThat(failure)
-                    .isInstanceOf(MismatchException.class)
+                    .isInstanceOf(PeerMismatchException.class)
                     .hasMessageContainingAll(
                         "rank 0: barrier #1",
                         "ranks 1, 2: allReduce #1 SUM float32[1]",
@@ -190,8 +190,8 @@ class ThreadedFailureTest {
                 assertThat(failure)
                     .isInstanceOf(TimeoutException.class)
                     .hasMessage(
-                        "monitoredBarrier #1: ranks 1, 3 did not come before the deadline of rank"
-                            + " 0"));
+                        "ranks 1, 3 did not come before the deadline of rank 0, which called"
+                            + " monitoredBarrier #1"));
   }
 
   @Test
@@ -356,7 +356,7 @@ class ThreadedFailureTest {
           assertThatThrownBy(work::await)
               .isInstanceOfSatisfying(
                   CollectiveException.class,
-                  failure -> assertThat(failure.failedRank()).isEqualTo(culprit))
+                  failure -> assertThat(failure.failedRank()).hasValue(culprit))
               .hasMessageContaining("Already closed");
         });
   }

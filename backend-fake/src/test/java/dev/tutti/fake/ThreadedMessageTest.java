@@ -4,10 +4,10 @@ import static org.assertj.core.api.Assertions.assertThat;
 import static org.assertj.core.api.Assertions.assertThatThrownBy;
 
 import dev.tutti.DType;
-import dev.tutti.MismatchException;
 import dev.tutti.OpType;
 import dev.tutti.Tensor;
 import dev.tutti.spi.PeerLostException;
+import dev.tutti.spi.PeerMismatchException;
 import java.util.ArrayList;
 import java.util.BitSet;
 import java.util.List;
@@ -169,7 +169,7 @@ class ThreadedMessageTest {
           .allSatisfy(
               failure ->
                   assertThat(failure)
-                      .isInstanceOf(MismatchException.class)
+                      .isInstanceOf(PeerMismatchException.class)
                       .hasMessageContaining("rank 0 called send #1 int32[2] on cpu tag 7 to rank 1")
                       .hasMessageContaining("recv #1 " + wrong.describe() + " tag 7"));
     }

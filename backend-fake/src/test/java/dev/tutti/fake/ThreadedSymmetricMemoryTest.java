@@ -5,11 +5,12 @@ import static org.assertj.core.api.Assertions.assertThatThrownBy;
 
 import dev.tutti.CollectiveTimeoutException;
 import dev.tutti.DType;
-import dev.tutti.MismatchException;
+import dev.tutti.GroupClosedException;
 import dev.tutti.OpType;
 import dev.tutti.SymmetricMemory;
 import dev.tutti.Tensor;
 import dev.tutti.TuttiException;
+import dev.tutti.spi.PeerMismatchException;
 import java.time.Duration;
 import java.util.Arrays;
 import java.util.List;
@@ -157,7 +158,7 @@ class ThreadedSymmetricMemoryTest {
           memory.close();
           memory.close();
           assertThatThrownBy(() -> memory.buffer(0, DType.INT8, 0, 1))
-              .isInstanceOf(IllegalStateException.class);
+              .isInstanceOf(GroupClosedException.class);
         });
   }
 
@@ -169,7 +170,7 @@ class ThreadedSymmetricMemoryTest {
         .allSatisfy(
             failure ->
                 assertThat(failure)
-                    .isInstanceOf(MismatchException.class)
+                    .isInstanceOf(PeerMismatchException.class)
                     .hasMessageContaining("allocateSymmetric #1 of 8 bytes")
                     .hasMessageContaining("allocateSymmetric #1 of 9 bytes"));
   }

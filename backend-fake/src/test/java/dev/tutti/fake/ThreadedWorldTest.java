@@ -7,6 +7,7 @@ import static org.assertj.core.api.Assertions.catchThrowable;
 import dev.tutti.CallOptions;
 import dev.tutti.CollectiveException;
 import dev.tutti.CollectiveTimeoutException;
+import dev.tutti.MismatchException;
 import dev.tutti.PeerFailedException;
 import dev.tutti.ProcessGroup;
 import dev.tutti.ReduceOp;
@@ -199,9 +200,9 @@ class ThreadedWorldTest {
                           group.recv(Tensor.of(1L, 2L), 0);
                         }
                       }));
-      assertThat(thrown).isExactlyInstanceOf(CollectiveException.class);
+      assertThat(thrown).isExactlyInstanceOf(MismatchException.class);
       CollectiveException failure = (CollectiveException) thrown;
-      int first = failure.failedRank();
+      int first = failure.failedRank().orElse(-1);
       assertThat(failure.rank()).isEqualTo(first);
       assertThat(failure.getStackTrace())
           .anySatisfy(

@@ -41,7 +41,12 @@ final class SurvivorMain {
       }
     } catch (CollectiveException e) {
       System.out.println(
-          "FAILED " + e.getClass().getSimpleName() + " " + e.failedRank() + " " + e.getMessage());
+          "FAILED "
+              + e.getClass().getSimpleName()
+              + " "
+              + e.failedRank().orElse(-1)
+              + " "
+              + e.getMessage());
     }
   }
 

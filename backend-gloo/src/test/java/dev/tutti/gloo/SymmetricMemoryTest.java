@@ -352,7 +352,7 @@ class SymmetricMemoryTest {
           Duration limit = group.rank() == 0 ? LONG : Duration.ofMillis(300);
           CollectiveException failure =
               catchThrowableOfType(CollectiveException.class, () -> memory.barrier(3, limit));
-          assertThat(failure.failedRank()).isEqualTo(2);
+          assertThat(failure.failedRank()).hasValue(2);
           assertThat(failure)
               .hasMessageContaining("barrier on channel 3 of symmetric memory")
               .hasMessageContaining("missing ranks 2")
@@ -384,7 +384,7 @@ class SymmetricMemoryTest {
           assertThat(failure)
               .isInstanceOf(CollectiveTimeoutException.class)
               .hasMessageContaining("missing ranks " + (1 - rank));
-          assertThat(failure.failedRank()).isEqualTo(1 - rank);
+          assertThat(failure.failedRank()).hasValue(1 - rank);
           gaveUp[rank].countDown();
           assertThat(gaveUp[1].await(40, TimeUnit.SECONDS)).isTrue();
           memory.barrier(5, LONG);

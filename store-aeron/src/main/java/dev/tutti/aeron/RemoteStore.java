@@ -1,9 +1,9 @@
 package dev.tutti.aeron;
 
-import dev.tutti.QueueEmptyException;
 import dev.tutti.Store;
 import dev.tutti.StoreClosedException;
 import dev.tutti.StoreException;
+import dev.tutti.StoreQueueEmptyException;
 import dev.tutti.StoreTimeoutException;
 import dev.tutti.aeron.session.PendingCall;
 import dev.tutti.aeron.session.StoreSession;
@@ -146,9 +146,9 @@ abstract class RemoteStore implements Store {
       return call.body().readBytes();
     }
     if (Arguments.nanos(timeout) <= 0) {
-      throw new QueueEmptyException(Arguments.emptyMessage(key));
+      throw new StoreQueueEmptyException(Arguments.emptyMessage(key));
     }
-    throw new StoreTimeoutException(Arguments.popMessage(key, timeout));
+    throw Arguments.popTimeout(key, timeout);
   }
 
   @Override
@@ -177,7 +177,7 @@ abstract class RemoteStore implements Store {
             });
     if (call.code() == Protocol.MISSING) {
       int arrived = (int) call.body().readLong();
-      throw new StoreTimeoutException(Arguments.barrierMessage(key, arrived, size, timeout));
+      throw Arguments.barrierTimeout(key, arrived, size, timeout);
     }
   }
 
@@ -288,7 +288,7 @@ abstract class RemoteStore implements Store {
     PendingCall call = await(code, timeout, body -> body.putTexts(all));
     BodyReader reply = call.body();
     if (call.code() == Protocol.MISSING) {
-      throw new StoreTimeoutException(Arguments.waitMessage(reply.readKeys(), all.size(), timeout));
+      throw Arguments.waitTimeout(reply.readKeys(), all.size(), timeout);
     }
     return reply;
   }

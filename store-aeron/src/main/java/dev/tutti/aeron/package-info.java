@@ -1,2 +1,5 @@
 /** Holds the store over Aeron: its client and its server. */
+@NullMarked
 package dev.tutti.aeron;
+
+import org.jspecify.annotations.NullMarked;

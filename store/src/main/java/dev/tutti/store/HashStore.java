@@ -1,9 +1,9 @@
 package dev.tutti.store;
 
-import dev.tutti.QueueEmptyException;
 import dev.tutti.Store;
 import dev.tutti.StoreClosedException;
 import dev.tutti.StoreException;
+import dev.tutti.StoreQueueEmptyException;
 import dev.tutti.StoreTimeoutException;
 import dev.tutti.store.table.Arguments;
 import dev.tutti.store.table.KeyTable;
@@ -175,11 +175,11 @@ public final class HashStore implements Store {
             waiter.value = shared.table.pop(key);
           } else if (!shared.table.await(waiter) && !park(self, nanos)) {
             shared.table.cancel(waiter);
-            throw ended(self, () -> Arguments.popMessage(key, timeout));
+            throw ended(self, () -> Arguments.popTimeout(key, timeout));
           }
           byte[] value = waiter.value;
           if (value == null) {
-            throw new QueueEmptyException(Arguments.emptyMessage(key));
+            throw new StoreQueueEmptyException(Arguments.emptyMessage(key));
           }
           return value;
         });
@@ -208,7 +208,7 @@ public final class HashStore implements Store {
           if (!shared.table.arrive(waiter) && !park(self, nanos)) {
             int arrived = shared.table.arrived(key);
             shared.table.leave(waiter);
-            throw ended(self, () -> Arguments.barrierMessage(key, arrived, size, timeout));
+            throw ended(self, () -> Arguments.barrierTimeout(key, arrived, size, timeout));
           }
         });
   }
@@ -248,7 +248,7 @@ public final class HashStore implements Store {
     } else if (!park(self, Arguments.nanos(timeout))) {
       shared.table.cancel(waiter);
       List<String> missing = shared.table.missing(keys, kind == KeyWaiter.Kind.VALUE);
-      throw ended(self, () -> Arguments.waitMessage(missing, keys.size(), timeout));
+      throw ended(self, () -> Arguments.waitTimeout(missing, keys.size(), timeout));
     }
   }
 
@@ -269,13 +269,13 @@ public final class HashStore implements Store {
     return self.woken;
   }
 
-  private StoreException ended(Parked self, Supplier<String> timeoutMessage) {
+  private StoreException ended(Parked self, Supplier<StoreTimeoutException> late) {
     if (closed) {
       return new StoreClosedException("the store was closed while a call was waiting");
     }
     return self.interrupt != null
         ? new StoreException("interrupted while waiting", self.interrupt)
-        : new StoreTimeoutException(timeoutMessage.get());
+        : late.get();
   }
 
   private void locked(Runnable action) {

@@ -42,7 +42,7 @@ public interface AbortContract extends GroupContract {
             waiting.countDown();
             CollectiveException failure = CaughtFailures.expect(member, Waiting.LONG, work::await);
             assertThat(failure).isInstanceOf(PeerFailedException.class);
-            assertThat(failure.failedRank()).isEqualTo(quitter);
+            assertThat(failure.failedRank()).hasValue(quitter);
             assertThat(failure)
                 .hasMessageContaining("out of patience")
                 .hasMessageContaining("rank " + quitter);
@@ -230,7 +230,7 @@ public interface AbortContract extends GroupContract {
           CollectiveException failure =
               CaughtFailures.expect(member, CaughtFailures.SLACK, member::collective);
           assertThat(failure).hasMessageContaining("not needed");
-          assertThat(failure.failedRank()).isZero();
+          assertThat(failure.failedRank()).hasValue(0);
           member.group().close();
           assertThat(member.group().isClosed()).isTrue();
         });

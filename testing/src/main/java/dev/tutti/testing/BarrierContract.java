@@ -11,6 +11,7 @@ import dev.tutti.MissingRanks;
 import dev.tutti.OpType;
 import dev.tutti.Work;
 import java.time.Duration;
+import java.util.List;
 import java.util.concurrent.CountDownLatch;
 import java.util.concurrent.atomic.AtomicIntegerArray;
 
@@ -91,15 +92,21 @@ public interface BarrierContract extends GroupContract {
                 .isInstanceOf(CollectiveTimeoutException.class);
             assertThat(Duration.ofNanos(System.nanoTime() - start)).isLessThan(CaughtFailures.SOON);
             assertThat(failure.opType()).isEqualTo(OpType.MONITORED_BARRIER);
-            assertThat(failure.failedRank()).isEqualTo(first);
+            assertThat(failure.failedRank()).hasValue(first);
             if (member.rank() == 0 && named == MissingRanks.ALL) {
               assertThat(failure).hasMessageContaining("ranks " + first + ", " + (first + 1));
+              assertThat(missing(failure)).startsWith(first, first + 1);
             } else if (member.rank() == 0) {
               assertThat(failure).hasMessageContaining("rank " + first);
+              assertThat(missing(failure)).startsWith(first);
             }
             reported.countDown();
           });
     }
+  }
+
+  private static List<Integer> missing(CollectiveException failure) {
+    return ((CollectiveTimeoutException) failure).missingRanks();
   }
 
   /** Fails all ranks when rank 0 does not come. */
@@ -122,7 +129,7 @@ public interface BarrierContract extends GroupContract {
               .isInstanceOf(CollectiveTimeoutException.class)
               .hasMessageContaining("rank 0");
           assertThat(failure.opType()).isEqualTo(OpType.MONITORED_BARRIER);
-          assertThat(failure.failedRank()).isZero();
+          assertThat(failure.failedRank()).hasValue(0);
           reported.countDown();
         });
   }

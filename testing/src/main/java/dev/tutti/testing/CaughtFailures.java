@@ -52,6 +52,6 @@ final class CaughtFailures {
     Waiting.until("the failure", () -> member.group().failure().isPresent());
     assertThat(member.group().isClosed()).isFalse();
     CollectiveException later = expect(member, SLACK, member::collective);
-    assertThat(later.failedRank()).as("first failing rank in: %s", later).isEqualTo(failedRank);
+    assertThat(later.failedRank()).as("first failing rank in: %s", later).hasValue(failedRank);
   }
 }

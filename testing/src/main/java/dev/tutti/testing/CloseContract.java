@@ -134,7 +134,7 @@ public interface CloseContract extends GroupContract {
             Waiting.open(joined);
             CollectiveException failure =
                 CaughtFailures.expect(member, CaughtFailures.SLACK, member::awaitSum);
-            assertThat(failure.failedRank()).as("%s", failure).isEqualTo(leaver);
+            assertThat(failure.failedRank()).as("%s", failure).hasValue(leaver);
           });
     }
   }
@@ -167,7 +167,7 @@ public interface CloseContract extends GroupContract {
                             .group()
                             .allReduce(member.floats(1).view(), ReduceOp.SUM, CallOptions.DEFAULT)
                             .await());
-            assertThat(failure.failedRank()).isEqualTo(leaver);
+            assertThat(failure.failedRank()).hasValue(leaver);
             failed.countDown();
           }
         });

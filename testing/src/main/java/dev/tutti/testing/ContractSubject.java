@@ -3,11 +3,11 @@ package dev.tutti.testing;
 import dev.tutti.Capabilities;
 import dev.tutti.DType;
 import dev.tutti.GroupOptions;
-import dev.tutti.MismatchException;
 import dev.tutti.Registration;
 import dev.tutti.Settings;
 import dev.tutti.Tensor;
 import dev.tutti.spi.BackendProvider;
+import dev.tutti.spi.PeerMismatchException;
 import java.time.Duration;
 import java.util.List;
 import java.util.OptionalInt;
@@ -64,8 +64,8 @@ public interface ContractSubject {
 
   /**
    * Tells whether ranks whose calls do not fit each other fail at once with a {@link
-   * MismatchException}. Where the ranks do not compare their calls, as on NCCL, they run into their
-   * deadlines.
+   * PeerMismatchException}. Where the ranks do not compare their calls, as on NCCL, they run into
+   * their deadlines.
    */
   default boolean detectsMismatches() {
     return true;

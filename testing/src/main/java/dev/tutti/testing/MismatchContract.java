@@ -15,10 +15,12 @@ import dev.tutti.OpType;
 import dev.tutti.ProcessGroup;
 import dev.tutti.ReduceOp;
 import dev.tutti.Work;
+import dev.tutti.spi.PeerMismatchException;
 import java.time.Duration;
 import java.util.Arrays;
 import java.util.Collection;
 import java.util.List;
+import java.util.OptionalInt;
 import java.util.concurrent.ConcurrentLinkedQueue;
 
 /**
@@ -28,7 +30,7 @@ import java.util.concurrent.ConcurrentLinkedQueue;
 public interface MismatchContract extends GroupContract {
   /** Says what to do about a backend that fails here. */
   String HINT =
-      "calls that do not fit must fail at once, with a MismatchException on the rank that finds it;"
+      "calls that do not fit must fail at once, with a PeerMismatchException where it is found;"
           + " if the ranks of the backend do not compare their calls, let detectsMismatches return"
           + " false";
 
@@ -216,8 +218,10 @@ public interface MismatchContract extends GroupContract {
                   (CollectiveException) member.group().failure().orElseThrow();
               assertThat(failure.failedRank())
                   .as("rank named by: %s", failure)
-                  .isEqualTo(member.size() > 2 ? oddRank : -1);
-              assertThat(failure.getMessage()).contains("ranks disagree");
+                  .isEqualTo(member.size() > 2 ? OptionalInt.of(oddRank) : OptionalInt.empty());
+              assertThat(failure)
+                  .isInstanceOf(MismatchException.class)
+                  .hasMessageContaining("ranks disagree");
             });
       }
     }
@@ -270,7 +274,7 @@ public interface MismatchContract extends GroupContract {
           }
           Waiting.until("the failure", () -> member.group().failure().isPresent());
         });
-    assertThat(causes).as(HINT).hasAtLeastOneElementOfType(MismatchException.class);
+    assertThat(causes).as(HINT).hasAtLeastOneElementOfType(PeerMismatchException.class);
   }
 
   /** Is what each rank calls; the odd one of them something else. */
@@ -299,7 +303,7 @@ public interface MismatchContract extends GroupContract {
                 .isNotInstanceOf(CollectiveTimeoutException.class);
             causes.addAll(CaughtFailures.causes(failure));
           });
-      assertThat(causes).as(HINT).hasAtLeastOneElementOfType(MismatchException.class);
+      assertThat(causes).as(HINT).hasAtLeastOneElementOfType(PeerMismatchException.class);
     }
   }
 }

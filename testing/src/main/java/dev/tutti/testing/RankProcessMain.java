@@ -95,7 +95,7 @@ final class RankProcessMain {
     }
     int named =
         thrown instanceof CollectiveException known && known.info().group().equals("0")
-            ? known.failedRank()
+            ? known.failedRank().orElse(-1)
             : -1;
     if (!own || (named >= 0 && named != rank)) {
       store.set(RankProcesses.BLAMED + rank, Integer.toString(named));

@@ -6,9 +6,9 @@ import static org.assertj.core.api.Assertions.assertThatIllegalArgumentException
 import static org.assertj.core.api.Assertions.assertThatThrownBy;
 import static org.assertj.core.api.Assertions.catchThrowable;
 
-import dev.tutti.QueueEmptyException;
 import dev.tutti.Store;
 import dev.tutti.StoreException;
+import dev.tutti.StoreQueueEmptyException;
 import dev.tutti.StoreTimeoutException;
 import java.time.Duration;
 import java.util.ArrayList;
@@ -40,7 +40,7 @@ interface StoreQueueTests extends StoreFixture {
   @Test
   default void anEmptyQueueIsEmptyAtOnceOrAfterItsTimeout() {
     assertThatThrownBy(() -> store().queuePop("queue", ZERO))
-        .isInstanceOf(QueueEmptyException.class)
+        .isInstanceOf(StoreQueueEmptyException.class)
         .hasMessageContaining("queue' is empty");
     assertThatThrownBy(() -> store().queuePop("queue", SHORT))
         .isInstanceOf(StoreTimeoutException.class)
@@ -49,14 +49,14 @@ interface StoreQueueTests extends StoreFixture {
     store().queuePush("queue", bytes(1));
     store().queuePop("queue", ZERO);
     assertThatThrownBy(() -> store().queuePop("queue", ZERO))
-        .isInstanceOf(QueueEmptyException.class);
+        .isInstanceOf(StoreQueueEmptyException.class);
   }
 
   @Test
   default void aValueDoesNotServeAPop() {
     store().set("queue", "value");
     assertThatThrownBy(() -> store().queuePop("queue", ZERO))
-        .isInstanceOf(QueueEmptyException.class);
+        .isInstanceOf(StoreQueueEmptyException.class);
     assertThatThrownBy(() -> store().queuePop("queue", SHORT))
         .isInstanceOf(StoreTimeoutException.class);
     assertThat(store().queueLength("queue")).isZero();

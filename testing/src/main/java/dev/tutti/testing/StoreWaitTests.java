@@ -5,10 +5,10 @@ import static java.nio.charset.StandardCharsets.UTF_8;
 import static org.assertj.core.api.Assertions.assertThat;
 import static org.assertj.core.api.Assertions.assertThatThrownBy;
 
-import dev.tutti.QueueEmptyException;
 import dev.tutti.Store;
 import dev.tutti.StoreClosedException;
 import dev.tutti.StoreException;
+import dev.tutti.StoreQueueEmptyException;
 import dev.tutti.StoreTimeoutException;
 import java.time.Duration;
 import java.util.ArrayList;
@@ -163,7 +163,9 @@ interface StoreWaitTests extends StoreFixture {
   @EnumSource
   default void aZeroOrNegativeTimeoutAnswersAtOnce(Blocking blocking) {
     Class<? extends StoreException> expected =
-        blocking == Blocking.QUEUE_POP ? QueueEmptyException.class : StoreTimeoutException.class;
+        blocking == Blocking.QUEUE_POP
+            ? StoreQueueEmptyException.class
+            : StoreTimeoutException.class;
     long start = System.nanoTime();
     for (Duration timeout :
         List.of(ZERO, Duration.ofNanos(-1), Duration.ofSeconds(Long.MIN_VALUE))) {
@@ -193,7 +195,9 @@ interface StoreWaitTests extends StoreFixture {
     assertThatThrownBy(() -> blocking.on(store(), SHORT))
         .isExactlyInstanceOf(StoreTimeoutException.class)
         .hasMessageContaining("key'")
-        .hasMessageContaining("150 ms");
+        .hasMessageContaining("150 ms")
+        .satisfies(e -> assertThat(((StoreTimeoutException) e).keys()).hasSize(1))
+        .satisfies(e -> assertThat(((StoreTimeoutException) e).keys().get(0)).endsWith("key"));
     assertThat(Duration.ofNanos(System.nanoTime() - start))
         .isGreaterThanOrEqualTo(SHORT)
         .isLessThan(Duration.ofSeconds(10));

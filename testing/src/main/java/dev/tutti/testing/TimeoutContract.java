@@ -225,7 +225,7 @@ public interface TimeoutContract extends GroupContract {
             assertThat(failure.sequenceNumber()).isEqualTo(1);
             longest.accumulateAndGet(failure.elapsed().toMillis(), Math::max);
             assertThat(failure).hasMessageContaining("#1").hasMessageContaining(" ms");
-            assertThat(failure.failedRank()).as("rank to blame in: %s", failure).isEqualTo(absent);
+            assertThat(failure.failedRank()).as("rank to blame in: %s", failure).hasValue(absent);
             failed.countDown();
           }
           CaughtFailures.assertFailed(member, absent);

@@ -3,13 +3,13 @@ package dev.tutti.testing;
 import static org.assertj.core.api.Assertions.assertThat;
 
 import dev.tutti.Capabilities;
-import dev.tutti.MismatchException;
 import dev.tutti.OpType;
 import dev.tutti.fake.ThreadedProvider;
 import dev.tutti.spi.Backend;
 import dev.tutti.spi.BackendContext;
 import dev.tutti.spi.BackendProvider;
 import dev.tutti.spi.Operation;
+import dev.tutti.spi.PeerMismatchException;
 import java.io.ByteArrayOutputStream;
 import java.io.PrintStream;
 import java.lang.reflect.InvocationTargetException;
@@ -102,7 +102,7 @@ class ContractHintsTest {
       try {
         return method.invoke(backend, arguments);
       } catch (InvocationTargetException e) {
-        throw e.getCause() instanceof MismatchException
+        throw e.getCause() instanceof PeerMismatchException
             ? new IllegalStateException("something is wrong")
             : e.getCause();
       }

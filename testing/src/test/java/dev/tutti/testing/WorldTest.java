@@ -15,6 +15,7 @@ import dev.tutti.fake.WorldTimeoutException;
 import java.time.Duration;
 import java.util.Arrays;
 import java.util.List;
+import java.util.OptionalInt;
 import java.util.Set;
 import java.util.concurrent.CompletableFuture;
 import java.util.concurrent.ConcurrentSkipListSet;
@@ -268,7 +269,7 @@ class WorldTest {
                   assertThat(thrown)
                       .isInstanceOf(PeerFailedException.class)
                       .extracting(failure -> ((PeerFailedException) failure).failedRank())
-                      .isEqualTo(1);
+                      .isEqualTo(OptionalInt.of(1));
                 }
               });
     }

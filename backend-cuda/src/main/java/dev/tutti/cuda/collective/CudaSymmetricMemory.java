@@ -4,6 +4,7 @@ import static dev.tutti.cuda.access.CudaAccess.access;
 
 import dev.tutti.DType;
 import dev.tutti.Device;
+import dev.tutti.GroupClosedException;
 import dev.tutti.SymmetricMemory;
 import dev.tutti.Tensor;
 import dev.tutti.TuttiException;
@@ -188,12 +189,12 @@ final class CudaSymmetricMemory implements SymmetricMemory {
       throw failure;
     }
     if (cause != null) {
-      throw new IllegalStateException(cause.getMessage(), cause);
+      throw new TuttiException(String.valueOf(cause.getMessage()), cause);
     }
   }
 
-  private IllegalStateException closed() {
-    return new IllegalStateException("symmetric memory of rank " + plan.rank() + " is closed");
+  private GroupClosedException closed() {
+    return new GroupClosedException("symmetric memory of rank " + plan.rank() + " is closed");
   }
 
   /** Ends all waits, now and from now on. */

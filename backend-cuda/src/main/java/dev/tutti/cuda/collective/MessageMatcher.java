@@ -1,7 +1,6 @@
 package dev.tutti.cuda.collective;
 
 import dev.tutti.BackendException;
-import dev.tutti.MismatchException;
 import dev.tutti.TuttiException;
 import dev.tutti.cuda.CudaDevice;
 import dev.tutti.cuda.CudaEvent;
@@ -10,6 +9,7 @@ import dev.tutti.cuda.share.RankLinks;
 import dev.tutti.spi.BackendContext.FailureListener;
 import dev.tutti.spi.Operation;
 import dev.tutti.spi.PeerLostException;
+import dev.tutti.spi.PeerMismatchException;
 import java.io.IOException;
 import java.util.ArrayDeque;
 import java.util.ArrayList;
@@ -239,8 +239,8 @@ public final class MessageMatcher implements RankLinks.Receiver, AutoCloseable {
     }
   }
 
-  private static MismatchException misfit(long sent, int receiver, long expected, int tag) {
-    return new MismatchException(
+  private static PeerMismatchException misfit(long sent, int receiver, long expected, int tag) {
+    return new PeerMismatchException(
         "a message of "
             + sent
             + " bytes with tag "

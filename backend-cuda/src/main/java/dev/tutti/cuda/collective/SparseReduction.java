@@ -4,7 +4,6 @@ import static dev.tutti.cuda.access.CudaAccess.access;
 
 import dev.tutti.BackendException;
 import dev.tutti.DType;
-import dev.tutti.MismatchException;
 import dev.tutti.Tensor;
 import dev.tutti.cuda.CudaDevice;
 import dev.tutti.cuda.CudaStream;
@@ -14,6 +13,7 @@ import dev.tutti.cuda.memory.PinnedAllocator;
 import dev.tutti.cuda.memory.PinnedBlock;
 import dev.tutti.spi.Backend;
 import dev.tutti.spi.Operation;
+import dev.tutti.spi.PeerMismatchException;
 import java.lang.foreign.Arena;
 import java.lang.foreign.MemorySegment;
 import java.lang.foreign.ValueLayout;
@@ -86,7 +86,7 @@ public final class SparseReduction {
    * @throws UnsupportedOperationException if nothing was done: the stream is being recorded, or the
    *     tensor is too large
    * @throws IndexOutOfBoundsException if an index of this rank's tensor is outside its shape
-   * @throws MismatchException if ranks have other shapes or types
+   * @throws PeerMismatchException if ranks have other shapes or types
    * @throws Exception if a wait ended without success
    */
   public Tensor sum(Operation op, Tensor tensor, Arena arena) throws Exception {
@@ -311,7 +311,7 @@ public final class SparseReduction {
     private void check(long[] all) throws Exception {
       for (int r = 0; r < size; r++) {
         if (all[r * WORDS + FINGERPRINT] != all[rank * WORDS + FINGERPRINT]) {
-          throw new MismatchException(
+          throw new PeerMismatchException(
               String.format(
                   "sparse dimensions do not match: rank %d called %s with %s, rank %d with another"
                       + " shape or type",

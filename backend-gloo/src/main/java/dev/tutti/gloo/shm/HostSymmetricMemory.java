@@ -2,6 +2,7 @@ package dev.tutti.gloo.shm;
 
 import dev.tutti.DType;
 import dev.tutti.Device;
+import dev.tutti.GroupClosedException;
 import dev.tutti.SymmetricMemory;
 import dev.tutti.Tensor;
 import dev.tutti.cpu.SymmetricChecks;
@@ -165,8 +166,8 @@ final class HostSymmetricMemory implements SymmetricMemory {
     }
   }
 
-  private IllegalStateException closed() {
-    return new IllegalStateException("symmetric memory of rank " + rank + " is closed");
+  private GroupClosedException closed() {
+    return new GroupClosedException("symmetric memory of rank " + rank + " is closed");
   }
 
   @Override

@@ -1,12 +1,12 @@
 package dev.tutti.gloo.shm;
 
-import dev.tutti.MismatchException;
 import dev.tutti.cpu.wait.FutexWaiters;
 import dev.tutti.cpu.wait.WaitStrategy;
 import dev.tutti.gloo.transport.Endpoint;
 import dev.tutti.gloo.transport.Signature;
 import dev.tutti.spi.Operation;
 import dev.tutti.spi.PeerLostException;
+import dev.tutti.spi.PeerMismatchException;
 import java.lang.foreign.MemorySegment;
 import java.lang.foreign.ValueLayout;
 import java.lang.invoke.VarHandle;
@@ -322,7 +322,7 @@ public final class ShmChannel implements AutoCloseable {
         transport.failureOf(peer));
   }
 
-  private MismatchException mismatch(int peer, long theirs) {
+  private PeerMismatchException mismatch(int peer, long theirs) {
     return Signature.mismatch(
         transport.rankInGroup(rank), signature, transport.rankInGroup(peer), theirs);
   }

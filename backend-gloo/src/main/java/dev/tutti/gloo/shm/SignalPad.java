@@ -14,6 +14,8 @@ import java.lang.foreign.MemorySegment;
 import java.lang.foreign.ValueLayout;
 import java.lang.invoke.VarHandle;
 import java.time.Duration;
+import java.util.ArrayList;
+import java.util.List;
 import java.util.function.BooleanSupplier;
 import org.jspecify.annotations.Nullable;
 
@@ -205,7 +207,7 @@ final class SignalPad {
       }
     }
     if (closed.getAsBoolean()) {
-      return new IllegalStateException(
+      return new GroupClosedException(
           text(wait, channel) + ": rank " + rank + " closed it meanwhile");
     }
     if (pacer.elapsed() < limit) {
@@ -215,7 +217,8 @@ final class SignalPad {
     return new CollectiveTimeoutException(
         text(wait, channel) + " did not end in time" + (peer < 0 ? missing(channel, round) : ""),
         info(missing, missing, pacer),
-        null);
+        null,
+        peer >= 0 ? List.of(peer) : allMissing(channel, round));
   }
 
   /** Returns why a barrier cannot end: rather because of a rank that has not come to it. */
@@ -246,7 +249,7 @@ final class SignalPad {
     int failedRank =
         cause instanceof PeerLostException lost
             ? lost.peer()
-            : cause instanceof CollectiveException failure ? failure.failedRank() : -1;
+            : cause instanceof CollectiveException failure ? failure.failedRank().orElse(-1) : -1;
     if (round >= 0 && transport.failureOf(rank) == null) {
       // A peer only closed its group. If it had come, it gave up because of one that has not.
       int missing = firstMissing(channel, round);
@@ -268,12 +271,20 @@ final class SignalPad {
 
   private String missing(int channel, long round) {
     StringBuilder text = new StringBuilder();
-    for (int peer = 0; peer < size; peer++) {
-      if (isMissing(peer, channel, round)) {
-        text.append(text.isEmpty() ? "; missing ranks " : " ").append(peer);
-      }
+    for (int peer : allMissing(channel, round)) {
+      text.append(text.isEmpty() ? "; missing ranks " : " ").append(peer);
     }
     return text.toString();
+  }
+
+  private List<Integer> allMissing(int channel, long round) {
+    List<Integer> missing = new ArrayList<>();
+    for (int peer = 0; peer < size; peer++) {
+      if (isMissing(peer, channel, round)) {
+        missing.add(peer);
+      }
+    }
+    return missing;
   }
 
   private boolean isMissing(int peer, int channel, long round) {

@@ -1,9 +1,9 @@
 package dev.tutti.gloo.shm;
 
-import dev.tutti.MismatchException;
 import dev.tutti.Tensor;
 import dev.tutti.cpu.memory.SharedHeap;
 import dev.tutti.spi.Operation;
+import dev.tutti.spi.PeerMismatchException;
 import java.lang.foreign.MemorySegment;
 import java.lang.foreign.ValueLayout;
 import java.lang.ref.Reference;
@@ -214,7 +214,7 @@ final class StagedAllToAll {
         long sent = slots[from].getAtIndex(ValueLayout.JAVA_LONG, to);
         long expected = slots[to].getAtIndex(ValueLayout.JAVA_LONG, size + from);
         if (sent != expected) {
-          throw new MismatchException(
+          throw new PeerMismatchException(
               "ranks disagree: rank "
                   + from
                   + " sends "

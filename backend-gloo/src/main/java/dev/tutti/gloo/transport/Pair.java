@@ -1,7 +1,7 @@
 package dev.tutti.gloo.transport;
 
-import dev.tutti.MismatchException;
 import dev.tutti.spi.PeerLostException;
+import dev.tutti.spi.PeerMismatchException;
 import java.lang.foreign.MemorySegment;
 import java.util.ArrayDeque;
 import org.jspecify.annotations.Nullable;
@@ -121,7 +121,7 @@ final class Pair {
   private void refuse(Request request, long theirs) {
     int self = transport.rank();
     long own = request.signature;
-    MismatchException refusal =
+    PeerMismatchException refusal =
         request.operation == null
             ? Signature.mismatch(self, own, rank, theirs)
             : request.sends
@@ -241,7 +241,7 @@ final class Pair {
     }
     announcedTag = Slot.tag(slot);
     announced = theirs;
-    MismatchException refusal = disagreement();
+    PeerMismatchException refusal = disagreement();
     if (refusal != null) {
       transport.breakdown.fatal(refusal, -1);
     }
@@ -249,7 +249,7 @@ final class Pair {
   }
 
   /** Returns what to throw if the peer called another operation than this rank, else null. */
-  @Nullable MismatchException disagreement() {
+  @Nullable PeerMismatchException disagreement() {
     long own = transport.signature();
     return announced == 0 || announced == own || own == 0 || announcedTag != transport.signedTag()
         ? null

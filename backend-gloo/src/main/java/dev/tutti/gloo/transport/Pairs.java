@@ -1,6 +1,5 @@
 package dev.tutti.gloo.transport;
 
-import dev.tutti.MismatchException;
 import dev.tutti.Store;
 import dev.tutti.gloo.transport.connect.PeerAddress;
 import dev.tutti.gloo.transport.ring.RingMemory;
@@ -8,6 +7,7 @@ import dev.tutti.gloo.transport.ring.RingReader;
 import dev.tutti.gloo.transport.ring.RingWriter;
 import dev.tutti.gloo.transport.ring.Sleep;
 import dev.tutti.spi.PeerLostException;
+import dev.tutti.spi.PeerMismatchException;
 import dev.tutti.tls.TlsChannel;
 import java.io.IOException;
 import java.net.InetSocketAddress;
@@ -376,7 +376,7 @@ final class Pairs {
   /** Fails if a peer is known to have called another collective than this rank. */
   void throwIfDisagreed() {
     for (Pair pair : others) {
-      MismatchException refusal = pair.disagreement();
+      PeerMismatchException refusal = pair.disagreement();
       if (refusal != null) {
         throw refusal;
       }

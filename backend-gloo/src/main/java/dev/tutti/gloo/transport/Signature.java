@@ -2,10 +2,10 @@ package dev.tutti.gloo.transport;
 
 import dev.tutti.AllReduceAlgorithm;
 import dev.tutti.DType;
-import dev.tutti.MismatchException;
 import dev.tutti.OpType;
 import dev.tutti.ReduceOp;
 import dev.tutti.Tensor;
+import dev.tutti.spi.PeerMismatchException;
 
 /**
  * Puts into one word what the ranks must agree on in an operation, so that a rank that calls
@@ -151,8 +151,8 @@ public final class Signature {
    * @param peer the other rank
    * @param theirs what that one called
    */
-  public static MismatchException mismatch(int rank, long own, int peer, long theirs) {
-    return new MismatchException(
+  public static PeerMismatchException mismatch(int rank, long own, int peer, long theirs) {
+    return new PeerMismatchException(
         "ranks disagree: rank "
             + rank
             + " called "
@@ -172,9 +172,9 @@ public final class Signature {
    * @param receiver the rank that receives
    * @param received what that one signed
    */
-  public static MismatchException messageMismatch(
+  public static PeerMismatchException messageMismatch(
       int sender, long sent, int receiver, long received) {
-    return new MismatchException(
+    return new PeerMismatchException(
         "rank "
             + sender
             + " sends"

@@ -177,7 +177,7 @@ final class TransportFailure {
           return lost.peer();
         }
         case CollectiveException collective -> {
-          return collective.failedRank();
+          return collective.failedRank().orElse(-1);
         }
         case StoreException waited -> {
           return -1;

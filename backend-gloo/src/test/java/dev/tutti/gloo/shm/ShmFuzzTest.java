@@ -5,7 +5,6 @@ import static org.assertj.core.api.Assertions.assertThatThrownBy;
 
 import com.sun.management.ThreadMXBean;
 import dev.tutti.DType;
-import dev.tutti.MismatchException;
 import dev.tutti.OpType;
 import dev.tutti.ReduceOp;
 import dev.tutti.Tensor;
@@ -20,6 +19,7 @@ import dev.tutti.gloo.transport.TransportRendezvous;
 import dev.tutti.spi.BackendContext;
 import dev.tutti.spi.Operation;
 import dev.tutti.spi.PeerLostException;
+import dev.tutti.spi.PeerMismatchException;
 import dev.tutti.store.HashStore;
 import java.lang.foreign.MemorySegment;
 import java.lang.foreign.ValueLayout;
@@ -189,7 +189,7 @@ class ShmFuzzTest {
         try {
           collective.call().run(collectives, new TestOperation(TIMEOUT));
           ended++;
-        } catch (MismatchException
+        } catch (PeerMismatchException
             | IllegalStateException
             | TimeoutException
             | PeerLostException e) {

@@ -112,7 +112,7 @@ class GarbagePeerTest {
           .isNotNull()
           .hasMessageContaining("rank 1")
           .hasMessageContaining(garbage.text);
-      assertThat(failure.failedRank()).isEqualTo(1);
+      assertThat(failure.failedRank()).hasValue(1);
       assertThat(Duration.ofNanos(System.nanoTime() - start)).isLessThan(LIMIT);
     }
   }

@@ -3,7 +3,6 @@ package dev.tutti.gloo.transport;
 import static org.assertj.core.api.Assertions.assertThat;
 
 import com.sun.management.ThreadMXBean;
-import dev.tutti.MismatchException;
 import dev.tutti.gloo.transport.ScriptedSocket.End;
 import dev.tutti.gloo.transport.cma.RemoteMemory;
 import dev.tutti.gloo.transport.ring.RingCorruptedException;
@@ -12,6 +11,7 @@ import dev.tutti.gloo.transport.ring.RingReader;
 import dev.tutti.gloo.transport.ring.RingWriter;
 import dev.tutti.gloo.transport.ring.Sleep;
 import dev.tutti.spi.PeerLostException;
+import dev.tutti.spi.PeerMismatchException;
 import java.lang.foreign.Arena;
 import java.lang.foreign.MemorySegment;
 import java.lang.foreign.ValueLayout;
@@ -128,7 +128,7 @@ class PairFuzzTest {
     } else if (failure != null) {
       boolean known =
           failure instanceof PeerLostException
-              || (failure instanceof MismatchException
+              || (failure instanceof PeerMismatchException
                   && String.valueOf(failure.getMessage()).startsWith("ranks disagree"));
       if (!known) {
         throw new AssertionError("ended by another failure", failure);

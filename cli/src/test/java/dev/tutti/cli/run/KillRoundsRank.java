@@ -97,7 +97,7 @@ final class KillRoundsRank {
   }
 
   private static void failed(TuttiException e) {
-    int blamed = e instanceof CollectiveException failure ? failure.failedRank() : -2;
+    int blamed = e instanceof CollectiveException failure ? failure.failedRank().orElse(-1) : -2;
     System.out.println(
         "FAILED " + blamed + " " + began + " " + System.currentTimeMillis() + " " + e.getMessage());
   }

@@ -27,7 +27,7 @@ final class ReducingProgram {
           group.allReduce(tensor);
         }
       } catch (CollectiveException e) {
-        System.out.println("FAILED " + e.failedRank() + " " + e.getMessage());
+        System.out.println("FAILED " + e.failedRank().orElse(-1) + " " + e.getMessage());
       }
       try {
         System.out.println("STORE " + store.add("asked", 1));

@@ -3,12 +3,12 @@ package org.example.central;
 import static org.example.central.Mailbox.ANY;
 
 import dev.tutti.DType;
-import dev.tutti.MismatchException;
 import dev.tutti.ReduceOp;
 import dev.tutti.Tensor;
 import dev.tutti.cpu.HostReducer;
 import dev.tutti.spi.Backend;
 import dev.tutti.spi.Operation;
+import dev.tutti.spi.PeerMismatchException;
 import java.lang.foreign.MemorySegment;
 import java.lang.foreign.ValueLayout;
 import java.util.ArrayList;
@@ -184,7 +184,7 @@ final class CentralBackend implements Backend {
     for (int peer = 1; peer < size; peer++) {
       Parcel parcel = Parcel.decode(mailbox.takePart(peer, op.deadlineNanos()));
       if (!parcel.call().equals(call)) {
-        throw new MismatchException(
+        throw new PeerMismatchException(
             "rank " + peer + " called " + parcel.call() + " where rank 0 called " + call);
       }
       all.add(parcel.parts());
@@ -246,7 +246,7 @@ final class CentralBackend implements Backend {
     for (int from = 1; from < all.size(); from++) {
       byte[] input = all.get(from).get(part);
       if (input.length != result.length) {
-        throw new MismatchException(
+        throw new PeerMismatchException(
             "rank " + from + " brought " + input.length + " bytes, rank 0 " + result.length);
       }
       HostReducer.reduce(

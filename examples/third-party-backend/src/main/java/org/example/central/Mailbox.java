@@ -1,10 +1,10 @@
 package org.example.central;
 
 import dev.tutti.BackendException;
-import dev.tutti.MismatchException;
 import dev.tutti.Tensor;
 import dev.tutti.spi.Operation;
 import dev.tutti.spi.PeerLostException;
+import dev.tutti.spi.PeerMismatchException;
 import java.lang.foreign.MemorySegment;
 import java.util.ArrayList;
 import java.util.HashMap;
@@ -164,7 +164,7 @@ final class Mailbox {
     if (message.bytes.length != receive.tensor.byteSize()
         || !message.type.equals(receive.tensor.dtype().label())) {
       receive.op.fail(
-          new MismatchException(
+          new PeerMismatchException(
               "rank "
                   + rank
                   + " expected "

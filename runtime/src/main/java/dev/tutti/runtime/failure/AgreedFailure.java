@@ -4,11 +4,15 @@ import dev.tutti.AbortedException;
 import dev.tutti.CollectiveException;
 import dev.tutti.CollectiveTimeoutException;
 import dev.tutti.FailureInfo;
+import dev.tutti.MismatchException;
 import dev.tutti.OpType;
 import dev.tutti.PeerFailedException;
 import dev.tutti.TuttiException;
 import dev.tutti.runtime.failure.FailureEvent.Kind;
 import dev.tutti.runtime.operation.RankProgress;
+import dev.tutti.spi.PeerLateException;
+import dev.tutti.spi.PeerMismatchException;
+import java.util.List;
 import java.util.concurrent.TimeoutException;
 import org.jspecify.annotations.Nullable;
 
@@ -86,9 +90,19 @@ public record AgreedFailure(FailureEvent event, int failedRank, String text, boo
     Throwable below = cause instanceof CollectiveException ? null : cause;
     boolean same = event.op() == info.opType() && event.sequence() == info.sequenceNumber();
     if ((event.kind() == Kind.TIMEOUT && same) || cause instanceof TimeoutException) {
-      return new CollectiveTimeoutException(text, info, below);
+      return new CollectiveTimeoutException(text, info, below, missing(info.rank(), cause));
+    }
+    if (cause instanceof PeerMismatchException) {
+      return new MismatchException(text, info, below);
     }
     return exception(text, info, below);
+  }
+
+  private List<Integer> missing(int rank, @Nullable Throwable cause) {
+    if (cause instanceof PeerLateException late) {
+      return late.peers();
+    }
+    return failedRank < 0 || failedRank == rank ? List.of() : List.of(failedRank);
   }
 
   /** Makes what an operation throws that was not even begun. */
@@ -105,7 +119,8 @@ public record AgreedFailure(FailureEvent event, int failedRank, String text, boo
           own
               ? new AbortedException(text, info, cause)
               : new PeerFailedException(text, info, cause);
-      case MISMATCH, FAILED, TIMEOUT ->
+      case MISMATCH -> new MismatchException(text, info, cause);
+      case FAILED, TIMEOUT ->
           own
               ? new CollectiveException(text, info, cause)
               : new PeerFailedException(text, info, cause);

@@ -1,11 +1,11 @@
 package dev.tutti.runtime.failure;
 
-import dev.tutti.MismatchException;
 import dev.tutti.StoreConnectionException;
 import dev.tutti.StoreSilentException;
 import dev.tutti.StoreTimeoutException;
 import dev.tutti.runtime.failure.FailureEvent.Kind;
 import dev.tutti.spi.PeerLostException;
+import dev.tutti.spi.PeerMismatchException;
 import java.io.IOException;
 import java.util.concurrent.TimeoutException;
 
@@ -60,7 +60,7 @@ public record Blame(Kind kind, int rank) {
       case StoreTimeoutException late -> new Blame(Kind.TIMEOUT, named);
       case StoreConnectionException gone when server != self ->
           new Blame(server < 0 ? Kind.FAILED : Kind.PEER_LOST, server);
-      case MismatchException misfit -> new Blame(Kind.MISMATCH, -1);
+      case PeerMismatchException misfit -> new Blame(Kind.MISMATCH, -1);
       default -> new Blame(Kind.FAILED, named < 0 ? self : named);
     };
   }
@@ -72,7 +72,7 @@ public record Blame(Kind kind, int rank) {
    * @param self the rank that judges
    */
   public static Blame ofPeer(Throwable cause, int named, int self) {
-    if (cause instanceof MismatchException) {
+    if (cause instanceof PeerMismatchException) {
       return new Blame(Kind.MISMATCH, -1);
     }
     if (named < 0 && isOfNobody(cause)) {

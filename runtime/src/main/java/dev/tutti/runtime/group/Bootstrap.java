@@ -72,7 +72,7 @@ public final class Bootstrap {
       job.initBarrier(group);
       return new DefaultProcessGroup(group, job);
     } catch (RuntimeException e) {
-      String missing = job.missing();
+      InitFailure.Missing missing = job.missing();
       if (group != null) {
         group.close();
       }
@@ -87,7 +87,7 @@ public final class Bootstrap {
     for (Throwable t = failure; t != null && named < 0; t = t.getCause()) {
       named =
           t instanceof CollectiveException agreed
-              ? agreed.failedRank()
+              ? agreed.failedRank().orElse(-1)
               : PeerLostException.rankIn(t);
     }
     return named;
@@ -146,7 +146,7 @@ public final class Bootstrap {
       joined = true;
       return job;
     } catch (RuntimeException e) {
-      throw new InitFailure(meeting, timeout).of(e, "");
+      throw new InitFailure(meeting, timeout).of(e, InitFailure.Missing.NONE);
     } finally {
       if (!joined && meeting.ownsStore()) {
         meeting.store().close();

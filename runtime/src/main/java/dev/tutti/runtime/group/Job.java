@@ -16,6 +16,7 @@ import dev.tutti.runtime.failure.SetUpFailure;
 import dev.tutti.runtime.operation.BoundBackend;
 import dev.tutti.runtime.operation.Deadlines;
 import dev.tutti.runtime.rendezvous.BackendAgreement;
+import dev.tutti.runtime.rendezvous.InitFailure;
 import dev.tutti.runtime.rendezvous.Rendezvous;
 import dev.tutti.runtime.rendezvous.StoreWait;
 import dev.tutti.runtime.rendezvous.UninterruptedStore;
@@ -394,11 +395,13 @@ public final class Job {
   }
 
   /** Says which ranks have not joined, or nothing where that cannot be found out at once. */
-  String missing() {
+  InitFailure.Missing missing() {
     if (monitor.isUnheard()) {
       return meeting.serverRank() < 0 || meeting.serverRank() == rank
-          ? ""
-          : "rank " + meeting.serverRank() + ", which serves the store, does not answer";
+          ? InitFailure.Missing.NONE
+          : new InitFailure.Missing(
+              List.of(meeting.serverRank()),
+              "rank " + meeting.serverRank() + ", which serves the store, does not answer");
     }
     try {
       List<Integer> missing =
@@ -407,12 +410,14 @@ public final class Job {
               ASK,
               () -> IntStream.range(0, size).filter(r -> !monitor.hasJoined(r)).boxed().toList());
       return missing.isEmpty()
-          ? ""
-          : PeerLateException.ranks(missing)
-              + " left no sign in the store (ranks of PyTorch never do)";
+          ? InitFailure.Missing.NONE
+          : new InitFailure.Missing(
+              missing,
+              PeerLateException.ranks(missing)
+                  + " left no sign in the store (ranks of PyTorch never do)");
     } catch (Exception e) {
       LOG.log(Level.DEBUG, "rank {0}: cannot find out who has not joined: {1}", rank, e);
-      return "";
+      return InitFailure.Missing.NONE;
     }
   }
 

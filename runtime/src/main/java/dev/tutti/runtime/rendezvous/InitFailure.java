@@ -12,11 +12,17 @@ import dev.tutti.spi.PeerLateException;
 import dev.tutti.spi.PeerLostException;
 import java.net.BindException;
 import java.time.Duration;
+import java.util.List;
 import java.util.concurrent.TimeoutException;
 import org.jspecify.annotations.Nullable;
 
 /** Explains why a rank could not join: where it looked for the others, and what to check. */
 public final class InitFailure {
+  /** Names ranks that did not come, and says so in words. */
+  public record Missing(List<Integer> ranks, String text) {
+    public static final Missing NONE = new Missing(List.of(), "");
+  }
+
   private final Rendezvous.Meeting meeting;
   private final Duration timeout;
 
@@ -30,19 +36,20 @@ public final class InitFailure {
    * itself, stays as it is; all that comes from not reaching the store or the other ranks becomes a
    * {@link RendezvousException}.
    *
-   * @param missing ranks that did not come, in words, or empty
+   * @param missing ranks that did not come, as far as known
    */
-  public RuntimeException of(RuntimeException cause, String missing) {
+  public RuntimeException of(RuntimeException cause, Missing missing) {
     boolean isSaid =
         cause instanceof RendezvousException && !(cause.getCause() instanceof PeerLateException);
-    if (isSaid || (cause instanceof PeerFailedException peer && peer.failedRank() >= 0)) {
+    if (isSaid || (cause instanceof PeerFailedException peer && peer.failedRank().isPresent())) {
       return cause;
     }
     Throwable reason = reasonOf(cause);
     return reason == null ? cause : rendezvous(cause, reason, missing);
   }
 
-  private RendezvousException rendezvous(RuntimeException cause, Throwable reason, String missing) {
+  private RendezvousException rendezvous(
+      RuntimeException cause, Throwable reason, Missing missing) {
     String what = cause instanceof TuttiException ? cause.getMessage() : cause.toString();
     String who = "rank " + meeting.rank() + "/" + meeting.size();
     return new RendezvousException(
@@ -51,9 +58,10 @@ public final class InitFailure {
             + meeting.place()
             + ": "
             + what
-            + (missing.isEmpty() ? "" : "; " + missing)
+            + (missing.text().isEmpty() ? "" : "; " + missing.text())
             + advice(reason, meeting.server(), meeting.size(), timeout),
-        cause);
+        cause,
+        reason instanceof PeerLateException late ? late.peers() : missing.ranks());
   }
 
   /**

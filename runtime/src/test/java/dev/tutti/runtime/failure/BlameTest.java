@@ -3,7 +3,6 @@ package dev.tutti.runtime.failure;
 import static org.assertj.core.api.Assertions.assertThat;
 
 import dev.tutti.BackendException;
-import dev.tutti.MismatchException;
 import dev.tutti.OpType;
 import dev.tutti.StoreConnectionException;
 import dev.tutti.StoreSilentException;
@@ -13,6 +12,7 @@ import dev.tutti.runtime.operation.RankProgress;
 import dev.tutti.runtime.operation.RankProgress.Issued;
 import dev.tutti.spi.PeerLateException;
 import dev.tutti.spi.PeerLostException;
+import dev.tutti.spi.PeerMismatchException;
 import java.io.IOException;
 import java.util.List;
 import java.util.Map;
@@ -53,8 +53,9 @@ class BlameTest {
 
   @Test
   void callsThatDoNotFitAreLaidAtNobodyByWhoFindsThem() {
-    assertThat(of(new MismatchException("other size"), 2)).isEqualTo(new Blame(Kind.MISMATCH, -1));
-    assertThat(Blame.ofPeer(new MismatchException("other size"), -1, 1))
+    assertThat(of(new PeerMismatchException("other size"), 2))
+        .isEqualTo(new Blame(Kind.MISMATCH, -1));
+    assertThat(Blame.ofPeer(new PeerMismatchException("other size"), -1, 1))
         .isEqualTo(new Blame(Kind.MISMATCH, -1));
   }
 

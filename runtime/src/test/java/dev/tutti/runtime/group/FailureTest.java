@@ -141,7 +141,7 @@ class FailureTest {
       assertThat(failure).isInstanceOf(CollectiveException.class);
       assertThat(((CollectiveException) failure).opType()).isEqualTo(OpType.BARRIER);
       assertThat(((CollectiveException) failure).sequenceNumber()).isEqualTo(2);
-      assertThat(((CollectiveException) failure).failedRank()).isZero();
+      assertThat(((CollectiveException) failure).failedRank()).hasValue(0);
     }
   }
 

@@ -206,7 +206,7 @@ class GroupTest {
             });
     for (int rank : new int[] {0, 2}) {
       CollectiveTimeoutException failure = (CollectiveTimeoutException) failures.get(rank);
-      assertThat(failure.failedRank()).isEqualTo(1);
+      assertThat(failure.failedRank()).hasValue(1);
       assertThat(failure.opType()).isEqualTo(OpType.ALL_REDUCE);
       assertThat(failure.sequenceNumber()).isEqualTo(1);
       assertThat(failure.elapsed()).isBetween(Duration.ofMillis(50), Duration.ofSeconds(30));
@@ -214,7 +214,7 @@ class GroupTest {
           .hasMessageContaining("rank 1 has not come (it called no collective so far)");
     }
     assertThat(failures.get(1)).isInstanceOf(PeerFailedException.class);
-    assertThat(((CollectiveException) failures.get(1)).failedRank()).isEqualTo(1);
+    assertThat(((CollectiveException) failures.get(1)).failedRank()).hasValue(1);
   }
 
   @Test
@@ -243,7 +243,7 @@ class GroupTest {
     for (int rank : new int[] {0, 1}) {
       CollectiveException failure = (CollectiveException) failures.get(rank);
       assertThat(failure).isInstanceOf(PeerFailedException.class);
-      assertThat(failure.failedRank()).isEqualTo(2);
+      assertThat(failure.failedRank()).hasValue(2);
       assertThat(failure).hasMessageContaining("rank 2 aborted the group: out of coffee");
     }
   }
@@ -419,7 +419,7 @@ class GroupTest {
     assertThat(failures.get(0))
         .isInstanceOf(CollectiveTimeoutException.class)
         .hasMessageContaining("ranks 1, 2 did not reach the monitored barrier in time");
-    assertThat(((CollectiveException) failures.get(0)).failedRank()).isEqualTo(1);
+    assertThat(((CollectiveException) failures.get(0)).failedRank()).hasValue(1);
     assertThat(failures.get(3)).isInstanceOf(CollectiveTimeoutException.class);
   }
 }

@@ -64,7 +64,7 @@ class SetUpTest {
           .hasMessageContaining("rank 1")
           .hasMessageContaining("no such interface: eth7");
       CollectiveException failure = (CollectiveException) failures.get(rank);
-      assertThat(failure.failedRank()).isEqualTo(1);
+      assertThat(failure.failedRank()).hasValue(1);
       assertThat(failure.opType()).isEqualTo(OpType.INIT);
     }
   }

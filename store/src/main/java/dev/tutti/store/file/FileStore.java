@@ -1,9 +1,9 @@
 package dev.tutti.store.file;
 
-import dev.tutti.QueueEmptyException;
 import dev.tutti.Store;
 import dev.tutti.StoreClosedException;
 import dev.tutti.StoreException;
+import dev.tutti.StoreQueueEmptyException;
 import dev.tutti.StoreTimeoutException;
 import dev.tutti.store.table.Arguments;
 import dev.tutti.store.table.KeyText;
@@ -168,7 +168,7 @@ public final class FileStore implements Store {
     await(
         timeout,
         () -> missing(names, true).isEmpty() ? true : null,
-        () -> Arguments.waitMessage(users(missing(names, true)), names.size(), timeout));
+        () -> Arguments.waitTimeout(users(missing(names, true)), names.size(), timeout));
   }
 
   @Override
@@ -213,7 +213,7 @@ public final class FileStore implements Store {
     return await(
         timeout,
         () -> missing(names, false).isEmpty() ? values(names) : null,
-        () -> Arguments.waitMessage(users(missing(names, false)), names.size(), timeout));
+        () -> Arguments.waitTimeout(users(missing(names, false)), names.size(), timeout));
   }
 
   @Override
@@ -246,7 +246,7 @@ public final class FileStore implements Store {
     if (Arguments.nanos(timeout) <= 0) {
       byte[] value = transact(queue::pop);
       if (value == null) {
-        throw new QueueEmptyException(Arguments.emptyMessage(key));
+        throw new StoreQueueEmptyException(Arguments.emptyMessage(key));
       }
       return value.clone();
     }
@@ -256,7 +256,7 @@ public final class FileStore implements Store {
                 queue.length(shared.log.values()) == 0
                     ? null
                     : shared.log.transact(false, graceful(0), queue::pop),
-            () -> Arguments.popMessage(key, timeout))
+            () -> Arguments.popTimeout(key, timeout))
         .clone();
   }
 
@@ -288,7 +288,7 @@ public final class FileStore implements Store {
       await(
           timeout,
           () -> barrier.round(shared.log.values()) > round ? true : null,
-          () -> Arguments.barrierMessage(key, barrier.arrived(shared.log.values()), size, timeout));
+          () -> Arguments.barrierTimeout(key, barrier.arrived(shared.log.values()), size, timeout));
     } catch (StoreException e) {
       if (!leave(barrier, round)) {
         throw e;
@@ -381,7 +381,8 @@ public final class FileStore implements Store {
     }
   }
 
-  private <T> T await(Duration timeout, Supplier<@Nullable T> look, Supplier<String> message) {
+  private <T> T await(
+      Duration timeout, Supplier<@Nullable T> look, Supplier<StoreTimeoutException> late) {
     long nanos = Arguments.nanos(timeout);
     long deadline = Arguments.deadline(nanos);
     long pause = FIRST_PAUSE_NANOS;
@@ -398,7 +399,7 @@ public final class FileStore implements Store {
         }
         long left = deadline - System.nanoTime();
         if (left <= 0) {
-          throw new StoreTimeoutException(message.get());
+          throw late.get();
         }
         shared.changed.awaitNanos(Math.min(pause, left));
         pause = Math.min(LONGEST_PAUSE_NANOS, pause * 2);

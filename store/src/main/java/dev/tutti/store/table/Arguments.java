@@ -2,6 +2,7 @@ package dev.tutti.store.table;
 
 import dev.tutti.Store;
 import dev.tutti.StoreException;
+import dev.tutti.StoreTimeoutException;
 import java.nio.charset.StandardCharsets;
 import java.time.Duration;
 import java.util.Arrays;
@@ -128,6 +129,19 @@ public final class Arguments {
           "appending %d bytes to key '%s' makes %d bytes, at most %d are allowed"
               .formatted(tail.length, shorten(key), length, Store.MAX_VALUE_BYTES));
     }
+  }
+
+  public static StoreTimeoutException waitTimeout(List<String> missing, int all, Duration timeout) {
+    return new StoreTimeoutException(waitMessage(missing, all, timeout), missing);
+  }
+
+  public static StoreTimeoutException popTimeout(String key, Duration timeout) {
+    return new StoreTimeoutException(popMessage(key, timeout), List.of(key));
+  }
+
+  public static StoreTimeoutException barrierTimeout(
+      String key, int arrived, int size, Duration timeout) {
+    return new StoreTimeoutException(barrierMessage(key, arrived, size, timeout), List.of(key));
   }
 
   public static String waitMessage(List<String> missing, int all, Duration timeout) {

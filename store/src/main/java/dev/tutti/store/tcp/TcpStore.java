@@ -1,9 +1,9 @@
 package dev.tutti.store.tcp;
 
-import dev.tutti.QueueEmptyException;
 import dev.tutti.Store;
 import dev.tutti.StoreConnectionException;
 import dev.tutti.StoreException;
+import dev.tutti.StoreQueueEmptyException;
 import dev.tutti.StoreTimeoutException;
 import dev.tutti.StoreTokenException;
 import dev.tutti.store.table.Arguments;
@@ -187,7 +187,7 @@ public final class TcpStore implements Store {
     }
     List<String> missing = RemoteReads.missing(client, wireKeys, 0);
     if (!missing.isEmpty()) {
-      throw new StoreTimeoutException(Arguments.waitMessage(user(missing), keys.size(), timeout));
+      throw Arguments.waitTimeout(user(missing), keys.size(), timeout);
     }
   }
 
@@ -271,7 +271,7 @@ public final class TcpStore implements Store {
       }
       missing = withoutValue(wireKeys, last);
     }
-    throw new StoreTimeoutException(Arguments.waitMessage(user(missing), all, timeout));
+    throw Arguments.waitTimeout(user(missing), all, timeout);
   }
 
   private static List<String> withoutValue(List<String> wireKeys, List<byte @Nullable []> values) {
@@ -323,13 +323,13 @@ public final class TcpStore implements Store {
     dialect.requireQueues(nanos);
     byte[] value = RemoteReads.popInTime(client, wireKey, deadline - System.nanoTime());
     if (value == null && nanos <= 0) {
-      throw new QueueEmptyException(Arguments.emptyMessage(key));
+      throw new StoreQueueEmptyException(Arguments.emptyMessage(key));
     }
     if (value == null) {
       value = dialect.take(wireKey, deadline - System.nanoTime());
     }
     if (value == null) {
-      throw new StoreTimeoutException(Arguments.popMessage(key, timeout));
+      throw Arguments.popTimeout(key, timeout);
     }
     return value;
   }
@@ -369,7 +369,7 @@ public final class TcpStore implements Store {
     Arguments.barrierSize(key, size);
     int arrived = dialect.barrier(wireKey, size, Arguments.nanos(timeout));
     if (arrived > 0) {
-      throw new StoreTimeoutException(Arguments.barrierMessage(key, arrived, size, timeout));
+      throw Arguments.barrierTimeout(key, arrived, size, timeout);
     }
   }
 

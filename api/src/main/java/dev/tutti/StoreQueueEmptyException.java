@@ -3,7 +3,7 @@ package dev.tutti;
 import org.jspecify.annotations.Nullable;
 
 /** Reports a non-blocking pop from an empty queue (c10d: {@code DistQueueEmptyError}). */
-public class QueueEmptyException extends StoreException {
+public class StoreQueueEmptyException extends StoreException {
   private static final long serialVersionUID = 1L;
 
   /**
@@ -11,7 +11,7 @@ public class QueueEmptyException extends StoreException {
    *
    * @param message what failed, where, and what was expected
    */
-  public QueueEmptyException(String message) {
+  public StoreQueueEmptyException(String message) {
     super(message);
   }
 
@@ -21,7 +21,7 @@ public class QueueEmptyException extends StoreException {
    * @param message what failed, where, and what was expected
    * @param cause the failure below, if there is one
    */
-  public QueueEmptyException(String message, @Nullable Throwable cause) {
+  public StoreQueueEmptyException(String message, @Nullable Throwable cause) {
     super(message, cause);
   }
 }

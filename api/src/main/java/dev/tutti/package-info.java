@@ -1,0 +1,18 @@
+/**
+ * Holds what programs use: process groups, tensors, works, stores and their exceptions.
+ *
+ * <p><b>Who implements what.</b> Tutti alone implements {@link dev.tutti.ProcessGroup}, {@link
+ * dev.tutti.Work}, {@link dev.tutti.Batch} and {@link dev.tutti.spi.Operation}: a minor release may
+ * add abstract methods to them. Others may implement {@link dev.tutti.Store}, {@link
+ * dev.tutti.Codec}, {@link dev.tutti.CommListener}, {@link dev.tutti.SymmetricMemory}, {@link
+ * dev.tutti.StreamBlock} and what {@link dev.tutti.spi} holds: what a minor release adds to those
+ * has a default.
+ *
+ * <p>Enums may grow in a minor release, so a {@code switch} over one has a default branch. The
+ * contract suites of {@code dev.tutti.testing} may grow, too. What is {@link dev.tutti.Incubating}
+ * may change in any release.
+ */
+@NullMarked
+package dev.tutti;
+
+import org.jspecify.annotations.NullMarked;
