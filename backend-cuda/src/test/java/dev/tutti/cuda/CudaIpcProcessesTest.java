@@ -14,9 +14,11 @@ import org.junit.jupiter.api.AfterEach;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.Timeout;
 import org.junit.jupiter.api.io.TempDir;
+import org.junit.jupiter.api.parallel.Isolated;
 
 /** Counts what real processes share, each with a played driver of its own. */
 @Timeout(300)
+@Isolated("counts the descriptors of the process")
 class CudaIpcProcessesTest {
   private final FakeMachine machine = new FakeMachine(1);
   private final CudaDevice device = machine.cuda.device(0);

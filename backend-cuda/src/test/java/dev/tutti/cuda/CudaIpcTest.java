@@ -34,10 +34,12 @@ import java.util.logging.Logger;
 import org.assertj.core.api.ThrowableAssert.ThrowingCallable;
 import org.junit.jupiter.api.AfterEach;
 import org.junit.jupiter.api.Test;
+import org.junit.jupiter.api.parallel.Isolated;
 import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.ValueSource;
 
 /** Shares tensors within a process, which the played driver allows. */
+@Isolated("reads the log")
 class CudaIpcTest {
   private final FakeMachine machine = new FakeMachine(2);
   private final FakeCudaDriver fake = machine.fake;

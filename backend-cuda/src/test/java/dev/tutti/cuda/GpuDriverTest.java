@@ -32,12 +32,14 @@ import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.Timeout;
 import org.junit.jupiter.api.Timeout.ThreadMode;
 import org.junit.jupiter.api.extension.ExtendWith;
+import org.junit.jupiter.api.parallel.Isolated;
 import org.opentest4j.TestAbortedException;
 
 /** Tests the adapter on a GPU; contexts are of threads. */
 @ExtendWith(Gpu.class)
 @SuppressWarnings("NullAway.Init")
 @Timeout(value = 300, threadMode = ThreadMode.SAME_THREAD)
+@Isolated("counts the descriptors of the process")
 class GpuDriverTest {
   private Cuda cuda;
   private CudaDevice device;

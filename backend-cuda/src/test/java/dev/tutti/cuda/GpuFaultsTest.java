@@ -24,6 +24,7 @@ import java.util.stream.Stream;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.extension.ExtendWith;
 import org.junit.jupiter.api.io.TempDir;
+import org.junit.jupiter.api.parallel.Isolated;
 import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.ValueSource;
 
@@ -31,6 +32,7 @@ import org.junit.jupiter.params.provider.ValueSource;
  * Tests what happens on GPUs when ranks die or are used wrongly, and what a thousand groups leave.
  */
 @ExtendWith(Gpu.class)
+@Isolated("counts what the process has")
 class GpuFaultsTest {
   static final int RANKS = 3;
   private static final int VICTIM = 1;

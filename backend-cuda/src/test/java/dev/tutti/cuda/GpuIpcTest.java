@@ -12,9 +12,11 @@ import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.Timeout;
 import org.junit.jupiter.api.extension.ExtendWith;
 import org.junit.jupiter.api.io.TempDir;
+import org.junit.jupiter.api.parallel.Isolated;
 
 /** Shares tensors of a GPU between processes, some of which are killed. */
 @ExtendWith(Gpu.class)
+@Isolated("counts the descriptors of the process")
 class GpuIpcTest {
   private static final int CYCLES = Integer.getInteger("tutti.test.ipcCycles", 5000);
   private static final int KILL_EVERY = 1000;

@@ -16,8 +16,10 @@ import java.util.stream.Stream;
 import org.junit.jupiter.api.AfterEach;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.io.TempDir;
+import org.junit.jupiter.api.parallel.Isolated;
 
 /** Tests that what is refused, many times over, says why and leaves nothing behind. */
+@Isolated("counts the descriptors of the process")
 class RefusalTest {
   private static final int TIMES = 30;
   private static final int COPIES = 4; // whose events nobody has looked at yet

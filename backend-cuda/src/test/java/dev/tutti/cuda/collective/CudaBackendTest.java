@@ -37,9 +37,11 @@ import java.util.concurrent.FutureTask;
 import java.util.concurrent.TimeUnit;
 import org.junit.jupiter.api.AfterEach;
 import org.junit.jupiter.api.Test;
+import org.junit.jupiter.api.parallel.Isolated;
 import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.CsvSource;
 
+@Isolated("counts the descriptors of the process")
 class CudaBackendTest {
   private final FakeMachine machine = new FakeMachine(4);
   private final Cuda cuda = machine.cuda;

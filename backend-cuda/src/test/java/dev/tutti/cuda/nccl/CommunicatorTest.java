@@ -18,8 +18,10 @@ import java.util.concurrent.TimeUnit;
 import org.junit.jupiter.api.AfterEach;
 import org.junit.jupiter.api.BeforeEach;
 import org.junit.jupiter.api.Test;
+import org.junit.jupiter.api.parallel.Isolated;
 
 /** Tests communicators that wait for their other rank. */
+@Isolated("counts the threads of the process")
 class CommunicatorTest {
   private FakeCudaDriver fake;
   private FakeNccl nccl;

@@ -25,8 +25,10 @@ import java.util.concurrent.TimeUnit;
 import org.junit.jupiter.api.AfterEach;
 import org.junit.jupiter.api.BeforeEach;
 import org.junit.jupiter.api.Test;
+import org.junit.jupiter.api.parallel.Isolated;
 
 /** Tests what becomes of messages on a played NCCL that cannot end, and what groups leave. */
+@Isolated("counts the threads of the process")
 class NcclMessagesTest {
   private static final int CYCLES = 20;
 

@@ -22,7 +22,9 @@ import java.util.stream.Stream;
 import org.junit.jupiter.api.AfterEach;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.io.TempDir;
+import org.junit.jupiter.api.parallel.Isolated;
 
+@Isolated("counts the descriptors of the process")
 class IpcChannelTest {
   private static final String NAME = "tutti-ipc-test-" + System.nanoTime();
 
