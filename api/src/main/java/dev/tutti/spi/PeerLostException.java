@@ -8,18 +8,38 @@ public final class PeerLostException extends TuttiException {
   private static final long serialVersionUID = 1L;
 
   private final int peer;
+  private final boolean farewell;
 
   /**
    * Creates an exception.
    *
-   * @param peer the rank to blame; -1 if a peer gave up because of another one that it does not
-   *     know
+   * @param peer the rank to blame
    * @param message what was seen
    * @param cause the failure below, if there is one
    */
   public PeerLostException(int peer, String message, @Nullable Throwable cause) {
+    this(peer, message, cause, false);
+  }
+
+  private PeerLostException(int peer, String message, @Nullable Throwable cause, boolean farewell) {
     super(message, cause);
     this.peer = peer;
+    this.farewell = farewell;
+  }
+
+  /**
+   * Creates the exception for a peer that said that it leaves, and tells the group why.
+   *
+   * @param peer the rank to blame; -1 if the peer leaves because of one that it does not know
+   * @param message what was seen
+   */
+  public static PeerLostException farewell(int peer, String message) {
+    return new PeerLostException(peer, message, null, true);
+  }
+
+  /** Tells whether a peer said that it leaves; the group learns why from that peer. */
+  public boolean isFarewell() {
+    return farewell;
   }
 
   /**

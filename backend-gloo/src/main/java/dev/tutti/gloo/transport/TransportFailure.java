@@ -104,8 +104,8 @@ final class TransportFailure {
                 ? " after it lost rank " + blamed
                 : " after a failure; its own messages tell more";
     fatal(
-        new PeerLostException(
-            blamed, transport.self() + ": rank " + pair.rank + " gave the group up" + why, null),
+        PeerLostException.farewell(
+            blamed, transport.self() + ": rank " + pair.rank + " gave the group up" + why),
         blamed);
   }
 

@@ -95,7 +95,8 @@ public record Blame(Kind kind, int rank) {
     while (t != null && !(t instanceof PeerLostException)) {
       t = t.getCause();
     }
-    return t != null && (isOfNobody(t) || t.getCause() instanceof IOException);
+    return t instanceof PeerLostException lost
+        && (lost.isFarewell() || lost.getCause() instanceof IOException);
   }
 
   /**

@@ -61,7 +61,7 @@ class BlameTest {
 
   @Test
   void aPeerThatGaveUpForAnotherOneIsNotNamed() {
-    PeerLostException left = new PeerLostException(-1, "gave up", null);
+    PeerLostException left = PeerLostException.farewell(-1, "gave up");
     assertThat(of(left, -1)).isEqualTo(new Blame(Kind.TIMEOUT, -1));
     assertThat(Blame.ofPeer(left, -1, 1)).isEqualTo(new Blame(Kind.TIMEOUT, -1));
   }
@@ -70,7 +70,7 @@ class BlameTest {
   void theEndOfAPeerMayBeExplainedUnlessItDiedForSure() {
     PeerLostException reset = new PeerLostException(2, "reset", new IOException("reset"));
     assertThat(Blame.mayBeExplained(new BackendException("no set-up", reset))).isTrue();
-    assertThat(Blame.mayBeExplained(new PeerLostException(-1, "gave up", null))).isTrue();
+    assertThat(Blame.mayBeExplained(PeerLostException.farewell(-1, "gave up"))).isTrue();
     assertThat(Blame.mayBeExplained(new PeerLostException(2, "end", null))).isFalse();
     assertThat(Blame.mayBeExplained(new IOException("reset"))).isFalse();
   }

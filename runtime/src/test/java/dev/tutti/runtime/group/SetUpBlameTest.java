@@ -18,6 +18,8 @@ import java.util.concurrent.CountDownLatch;
 import org.junit.jupiter.api.AfterEach;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.Timeout;
+import org.junit.jupiter.params.ParameterizedTest;
+import org.junit.jupiter.params.provider.ValueSource;
 
 /**
  * Tests whom ranks name that could not make a group. A rank is stopped in so far as its calls of
@@ -172,9 +174,11 @@ class SetUpBlameTest {
     return run(0, SetUpBlameTest::split).get(1);
   }
 
-  @Test
-  void whoGaveUpSaysWhy() throws Exception {
-    assertThat(failureOfTheOther(new PeerLostException(-1, "rank 2 gave the group up", null), -1))
+  @ParameterizedTest
+  @ValueSource(ints = {-1, 2})
+  void whoGaveUpSaysWhy(int blamed) throws Exception {
+    PeerLostException farewell = PeerLostException.farewell(blamed, "rank 2 gave the group up");
+    assertThat(failureOfTheOther(farewell, blamed))
         .hasMessageContaining("out of sockets")
         .isInstanceOfSatisfying(
             CollectiveException.class, e -> assertThat(e.failedRank()).isEqualTo(2));
