@@ -48,6 +48,16 @@ public final class BackendContext {
     return new Builder(group, rank, size, store, timeout);
   }
 
+  /** Returns a way for the ranks to tell each other things while they set up. */
+  public Bootstrap bootstrap() {
+    return new Bootstrap(store, "rank " + rank + " of group " + group, rank, size);
+  }
+
+  /** Returns when set-up is to end if it begins now, in terms of {@link System#nanoTime()}. */
+  public long deadlineNanos() {
+    return System.nanoTime() + timeout.toNanos();
+  }
+
   /**
    * Returns this context with other settings, for a provider that stands before another one.
    *

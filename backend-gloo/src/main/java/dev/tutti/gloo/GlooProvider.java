@@ -261,7 +261,7 @@ public final class GlooProvider implements BackendProvider {
 
   @Override
   public Backend create(BackendContext context) throws Exception {
-    long deadline = System.nanoTime() + context.timeout().toNanos();
+    long deadline = context.deadlineNanos();
     Settings settings = context.settings();
     TransportRendezvous rendezvous =
         new TransportRendezvous(
@@ -310,11 +310,16 @@ public final class GlooProvider implements BackendProvider {
 
   /** Returns the table of rank 0, so that ranks with other settings do not wait for each other. */
   private static AlgorithmTable agreed(BackendContext context, AlgorithmTable own) {
-    if (context.rank() == 0) {
-      context.store().set(ALGORITHMS_KEY, own.toString());
-    }
     // Rank 0 reads it too: ranks that go by different tables would get wrong sums.
-    byte[] agreed = context.store().get(ALGORITHMS_KEY, context.timeout());
+    byte[] agreed =
+        context
+            .bootstrap()
+            .broadcast(
+                ALGORITHMS_KEY,
+                0,
+                own.toString().getBytes(StandardCharsets.UTF_8),
+                "publish its algorithms",
+                context.deadlineNanos());
     try {
       if (agreed.length > MAX_TABLE_BYTES) {
         throw new IllegalArgumentException(agreed.length + " bytes");

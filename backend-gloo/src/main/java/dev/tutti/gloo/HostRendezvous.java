@@ -1,7 +1,6 @@
 package dev.tutti.gloo;
 
 import dev.tutti.RendezvousException;
-import dev.tutti.Store;
 import dev.tutti.gloo.shm.HostRings;
 import dev.tutti.gloo.shm.ShmChannel;
 import dev.tutti.gloo.shm.ShmFile;
@@ -13,8 +12,8 @@ import dev.tutti.gloo.topology.HostResult;
 import dev.tutti.gloo.topology.RankList;
 import dev.tutti.gloo.transport.Members;
 import dev.tutti.gloo.transport.Transport;
-import dev.tutti.gloo.transport.connect.Published;
 import dev.tutti.spi.BackendContext;
+import dev.tutti.spi.Bootstrap;
 import java.io.IOException;
 import java.lang.System.Logger;
 import java.lang.System.Logger.Level;
@@ -24,6 +23,7 @@ import java.util.ArrayList;
 import java.util.Arrays;
 import java.util.List;
 import java.util.Optional;
+import java.util.stream.IntStream;
 import org.jspecify.annotations.Nullable;
 
 /**
@@ -42,8 +42,8 @@ final class HostRendezvous {
    * it says so in its result, for all to go without.
    */
   private static final Logger LOG = System.getLogger(HostRendezvous.class.getName());
-  private static final String MEMORY = "host/memory/";
-  private static final String RESULT = "host/result/";
+  private static final String MEMORY = "host/memory";
+  private static final String RESULT = "host/result";
   private static final byte[] NONE = {'!'};
   private static final int MOST_REASONS = 16;
 
@@ -51,7 +51,7 @@ final class HostRendezvous {
   private final Path directory;
   private final long budget;
   private final boolean twoLevel;
-  private final Store store;
+  private final Bootstrap bootstrap;
   private final int rank;
   private @Nullable ShmFile memory;
   private int[] members;
@@ -69,7 +69,7 @@ final class HostRendezvous {
     this.directory = directory;
     this.budget = budget;
     this.twoLevel = twoLevel;
-    this.store = context.store();
+    this.bootstrap = context.bootstrap();
     this.rank = context.rank();
     this.members = new int[] {rank};
   }
@@ -120,7 +120,7 @@ final class HostRendezvous {
     int[] ranks = groups.ranksOf(groups.hostOf(rank));
     try {
       if (layout.ringBytes() > 0) {
-        transport.share(ranks, new HostRings(shared, layout), store, left(deadline));
+        transport.share(ranks, new HostRings(shared, layout), context.store(), left(deadline));
       }
       if (groups.hosts() > 1) {
         Members members = new Members(transport, ranks);
@@ -138,17 +138,16 @@ final class HostRendezvous {
   }
 
   private HostGroups findGroups(long deadline) {
-    try (HostSearch search =
-        HostSearch.begin(context, directory, budget, twoLevel, left(deadline))) {
+    try (HostSearch search = HostSearch.begin(context, directory, budget, twoLevel, deadline)) {
       HostResult result;
       if (search.members().length > 1) {
         result = lead(search.members(), deadline);
       } else {
-        store.set(MEMORY + rank, NONE);
+        bootstrap.publish(MEMORY, NONE);
         result = search.leader() == rank ? alone(search) : follow(search.leader(), deadline);
       }
-      store.set(RESULT + rank, result.toBytes());
-      HostResult[] results = readAll(everybody(), deadline);
+      bootstrap.publish(RESULT, result.toBytes());
+      HostResult[] results = readAll(IntStream.range(0, context.size()).toArray(), deadline);
       report(results);
       return groups(results);
     }
@@ -182,17 +181,18 @@ final class HostRendezvous {
     try {
       ShmFile made = ShmFile.create(directory, ShmLayout.within(members.length, budget).bytes());
       memory = made;
-      store.set(MEMORY + rank, new HostInvitation(made.describe(), members).toBytes());
+      bootstrap.publish(MEMORY, new HostInvitation(made.describe(), members).toBytes());
       return HostResult.nothing();
     } catch (IOException | IllegalArgumentException e) {
-      store.set(MEMORY + rank, NONE);
+      bootstrap.publish(MEMORY, NONE);
       return refusal(String.valueOf(e.getMessage()));
     }
   }
 
   private HostResult follow(int leader, long deadline) {
     byte[] published =
-        Published.read(context, MEMORY, new int[] {leader}, "the memory to share", left(deadline))
+        bootstrap
+            .collect(MEMORY, new int[] {leader}, "publish the memory to share", deadline)
             .get(0);
     if (Arrays.equals(published, NONE)) {
       return HostResult.nothing();
@@ -216,22 +216,10 @@ final class HostRendezvous {
     return HostResult.refuses("rank " + rank + ": " + why);
   }
 
-  private int[] everybody() {
-    int[] all = new int[context.size()];
-    for (int peer = 0; peer < all.length; peer++) {
-      all[peer] = peer;
-    }
-    return all;
-  }
-
   private HostResult[] readAll(int[] peers, long deadline) {
     List<byte[]> published =
-        Published.read(
-            context,
-            RESULT,
-            peers,
-            "what came of the search for those that share memory",
-            left(deadline));
+        bootstrap.collect(
+            RESULT, peers, "publish what came of the search for those that share memory", deadline);
     HostResult[] results = new HostResult[peers.length];
     for (int i = 0; i < peers.length; i++) {
       try {

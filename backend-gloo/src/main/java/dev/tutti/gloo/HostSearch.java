@@ -3,15 +3,12 @@ package dev.tutti.gloo;
 import dev.tutti.RendezvousException;
 import dev.tutti.gloo.topology.HostOffer;
 import dev.tutti.gloo.topology.HostProbeFile;
-import dev.tutti.gloo.transport.connect.Published;
 import dev.tutti.spi.BackendContext;
 import java.io.IOException;
 import java.nio.file.Path;
-import java.time.Duration;
 import java.util.ArrayList;
 import java.util.Arrays;
 import java.util.List;
-import java.util.stream.IntStream;
 import org.jspecify.annotations.Nullable;
 
 /**
@@ -20,7 +17,7 @@ import org.jspecify.annotations.Nullable;
  * done when all have looked.
  */
 final class HostSearch implements AutoCloseable {
-  private static final String KEY = "host/beacon/";
+  private static final String KEY = "host/beacon";
 
   private final @Nullable HostProbeFile beacon;
   private final int leader;
@@ -41,12 +38,12 @@ final class HostSearch implements AutoCloseable {
    * @param directory of a file system in memory
    * @param budget bytes to share, 0 for none; ranks with another one are not found
    * @param twoLevel whether to share also where not all ranks of the group can
-   * @param timeout for the offers of the others
+   * @param deadline for the offers of the others, in terms of {@link System#nanoTime()}
    * @throws RendezvousException naming a rank that published something else, or ranks that
    *     published nothing in time
    */
   static HostSearch begin(
-      BackendContext context, Path directory, long budget, boolean twoLevel, Duration timeout) {
+      BackendContext context, Path directory, long budget, boolean twoLevel, long deadline) {
     HostProbeFile beacon = null;
     String problem = "";
     try {
@@ -57,8 +54,7 @@ final class HostSearch implements AutoCloseable {
     try {
       int rank = context.rank();
       HostOffer own = new HostOffer(beacon == null ? "" : beacon.name(), budget, twoLevel);
-      context.store().set(KEY + rank, own.toBytes());
-      List<HostOffer> offers = readAll(context, timeout);
+      List<HostOffer> offers = exchange(context, own, deadline);
       int[] seen = new int[context.size()];
       int found = 0;
       boolean allTwoLevel = true;
@@ -80,10 +76,11 @@ final class HostSearch implements AutoCloseable {
     }
   }
 
-  private static List<HostOffer> readAll(BackendContext context, Duration timeout) {
-    int[] all = IntStream.range(0, context.size()).toArray();
+  private static List<HostOffer> exchange(BackendContext context, HostOffer own, long deadline) {
     List<byte[]> published =
-        Published.read(context, KEY, all, "a sign for those that share memory", timeout);
+        context
+            .bootstrap()
+            .allGather(KEY, own.toBytes(), "publish a sign for those that share memory", deadline);
     List<HostOffer> offers = new ArrayList<>(published.size());
     for (int peer = 0; peer < published.size(); peer++) {
       offers.add(read(context, peer, published.get(peer)));

@@ -44,7 +44,7 @@ class RendezvousFuzzTest {
   private static final int LARGE = 1 << 20;
   private static final String PREFIX = "cpu//";
   private static final List<String> KEYS =
-      List.of("0/", "0/", "host/beacon/", "host/memory/", "host/result/", "algorithms");
+      List.of("0/", "0/", "host/beacon/", "host/memory/", "host/result/", "algorithms/0");
   private static final List<String> TEXTS =
       List.of(
           "",
@@ -135,7 +135,7 @@ class RendezvousFuzzTest {
     for (int i = 0; i < INPUTS; i++) {
       SplittableRandom random = new SplittableRandom(SEED + i);
       String key = KEYS.get(i % KEYS.size());
-      String spoiled = key.equals("algorithms") ? key : key + random.nextInt(SIZE);
+      String spoiled = key.equals("algorithms/0") ? key : key + random.nextInt(SIZE);
       long start = System.nanoTime();
       List<Throwable> thrown = meet(spoiled, bytes -> changed(bytes, random), TIMEOUT);
       Duration took = Duration.ofNanos(System.nanoTime() - start);
@@ -206,14 +206,14 @@ class RendezvousFuzzTest {
   @Test
   void rankZeroGoesByTheTableThatTheOthersRead() throws Exception {
     byte[] bytes = "allReduce=halving-doubling".getBytes(StandardCharsets.UTF_8);
-    List<Throwable> thrown = meet("algorithms", good -> bytes, Duration.ofSeconds(30));
+    List<Throwable> thrown = meet("algorithms/0", good -> bytes, Duration.ofSeconds(30));
     assertThat(thrown).hasSize(SIZE).containsOnlyNulls();
   }
 
   @Test
   void theTableOfRankZeroIsChecked() throws Exception {
     byte[] bytes = "allReduce=none".getBytes(StandardCharsets.UTF_8);
-    List<Throwable> thrown = meet("algorithms", good -> bytes, Duration.ofSeconds(30));
+    List<Throwable> thrown = meet("algorithms/0", good -> bytes, Duration.ofSeconds(30));
     // Who is later than the first that reads it may hear that this one is gone, and nothing else.
     assertThat(thrown)
         .hasSize(SIZE)

@@ -4,24 +4,23 @@ import dev.tutti.BackendException;
 import dev.tutti.Capabilities.Feature;
 import dev.tutti.RendezvousException;
 import dev.tutti.Settings;
-import dev.tutti.Store;
-import dev.tutti.StoreTimeoutException;
 import dev.tutti.cuda.Cuda;
 import dev.tutti.cuda.nccl.NcclBackend;
 import dev.tutti.cuda.nccl.NcclCalls;
 import dev.tutti.cuda.nccl.NcclWorld;
 import dev.tutti.cuda.share.FarRanksException;
 import dev.tutti.spi.BackendContext;
+import dev.tutti.spi.Bootstrap;
 import java.nio.charset.StandardCharsets;
-import java.util.ArrayList;
 import java.util.List;
 import java.util.Map;
 import java.util.function.Function;
+import java.util.stream.IntStream;
 import org.jspecify.annotations.Nullable;
 
 /** Makes a group by NCCL whose ranks cannot share memory, where all of them have NCCL. */
 final class NcclFallback {
-  private static final String KEY = "tutti/beyond/";
+  private static final String KEY = "tutti/beyond";
 
   private final BackendContext context;
   private final FarRanksException reason;
@@ -60,22 +59,14 @@ final class NcclFallback {
     } catch (BackendException e) {
       missing = String.valueOf(e.getMessage());
     }
-    Store store = context.store();
-    store.set(KEY + context.rank(), missing.getBytes(StandardCharsets.UTF_8));
+    Bootstrap bootstrap = context.bootstrap();
+    bootstrap.publish(KEY, missing.getBytes(StandardCharsets.UTF_8));
     if (calls == null) {
       throw refused(context.rank(), missing);
     }
-    List<String> keys = new ArrayList<>();
-    for (int r = 0; r < context.size(); r++) {
-      keys.add(KEY + r);
-    }
-    List<byte[]> all;
-    try {
-      all = store.multiGet(keys, context.timeout());
-    } catch (StoreTimeoutException e) {
-      throw new RendezvousException(
-          "rank " + context.rank() + ": not all ranks said in time whether they have NCCL", e);
-    }
+    int[] ranks = IntStream.range(0, context.size()).toArray();
+    List<byte[]> all =
+        bootstrap.collect(KEY, ranks, "say whether it has NCCL", context.deadlineNanos());
     for (int r = 0; r < all.size(); r++) {
       String text = new String(all.get(r), StandardCharsets.UTF_8);
       if (!text.isEmpty()) {

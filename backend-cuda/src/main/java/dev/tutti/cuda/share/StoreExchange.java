@@ -3,9 +3,8 @@ package dev.tutti.cuda.share;
 import dev.tutti.RendezvousException;
 import dev.tutti.Store;
 import dev.tutti.StoreException;
-import dev.tutti.StoreTimeoutException;
+import dev.tutti.spi.Bootstrap;
 import java.time.Duration;
-import java.util.ArrayList;
 import java.util.List;
 
 /**
@@ -23,8 +22,7 @@ public final class StoreExchange {
    */
   private final Store store;
   private final String prefix;
-  private final int rank;
-  private final int size;
+  private final Bootstrap bootstrap;
   private long number;
   private volatile boolean missed;
 
@@ -37,23 +35,19 @@ public final class StoreExchange {
    * @param size number of ranks
    */
   public StoreExchange(Store store, String prefix, int rank, int size) {
-    if (rank < 0 || rank >= size) {
-      throw new IllegalArgumentException("rank " + rank + " is not in [0, " + size + ")");
-    }
     this.store = store;
     this.prefix = prefix;
-    this.rank = rank;
-    this.size = size;
+    this.bootstrap = new Bootstrap(store, "rank " + rank + "/" + size, rank, size);
   }
 
   /** Returns this rank. */
   public int rank() {
-    return rank;
+    return bootstrap.rank();
   }
 
   /** Returns the number of ranks. */
   public int size() {
-    return size;
+    return bootstrap.size();
   }
 
   /**
@@ -65,35 +59,18 @@ public final class StoreExchange {
    * @throws RendezvousException naming the ranks that did not come by then
    */
   public List<byte[]> allGather(byte[] value, long deadlineNanos) {
-    String exchange = prefix + "/" + number + "/";
+    String exchange = prefix + "/" + number;
     number++;
-    if (size == 1) {
+    if (size() == 1) {
       return List.of(value.clone());
     }
-    store.set(exchange + rank, value);
-    List<String> keys = new ArrayList<>(size);
-    for (int r = 0; r < size; r++) {
-      keys.add(exchange + r);
-    }
-    List<byte[]> values;
-    try {
-      values = store.multiGet(keys, left(deadlineNanos));
-    } catch (StoreTimeoutException e) {
-      throw new RendezvousException(
-          "rank "
-              + rank
-              + "/"
-              + size
-              + ": "
-              + missing(keys)
-              + " did not come to exchange "
-              + exchange
-              + " in time",
-          e);
-    }
-    if (store.add(exchange + "read", 1) == size) {
-      keys.forEach(store::deleteKey);
-      store.deleteKey(exchange + "read");
+    List<byte[]> values =
+        bootstrap.allGather(exchange, value, "come to exchange " + exchange, deadlineNanos);
+    if (store.add(exchange + "/read", 1) == size()) {
+      for (int r = 0; r < size(); r++) {
+        store.deleteKey(exchange + "/" + r);
+      }
+      store.deleteKey(exchange + "/read");
     }
     return values;
   }
@@ -153,16 +130,6 @@ public final class StoreExchange {
     }
   }
 
-  private String missing(List<String> keys) {
-    List<Integer> ranks = new ArrayList<>();
-    for (int r = 0; r < size; r++) {
-      if (!store.check(List.of(keys.get(r)))) {
-        ranks.add(r);
-      }
-    }
-    return "ranks " + ranks;
-  }
-
   /**
    * Waits for all ranks.
    *
@@ -171,9 +138,5 @@ public final class StoreExchange {
    */
   public void barrier(long deadlineNanos) {
     List<byte[]> _ = allGather(new byte[0], deadlineNanos);
-  }
-
-  private static Duration left(long deadlineNanos) {
-    return Duration.ofNanos(Math.max(0, deadlineNanos - System.nanoTime()));
   }
 }

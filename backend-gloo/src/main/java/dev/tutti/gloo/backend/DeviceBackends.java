@@ -1,12 +1,10 @@
 package dev.tutti.gloo.backend;
 
 import dev.tutti.Device;
-import dev.tutti.Store;
 import dev.tutti.gloo.spi.GlooDeviceProvider;
 import dev.tutti.spi.Backend;
 import dev.tutti.spi.BackendContext;
 import java.nio.charset.StandardCharsets;
-import java.util.ArrayList;
 import java.util.List;
 import java.util.Map;
 import java.util.concurrent.ConcurrentHashMap;
@@ -14,8 +12,8 @@ import org.jspecify.annotations.Nullable;
 
 /** Holds what serves the devices of a group's tensors, opened when it is first needed. */
 public final class DeviceBackends {
-  private static final String DEVICE_KEY = "tutti/device/";
-  private static final String NONE = "-";
+  private static final String DEVICE_KEY = "tutti/device";
+  private static final byte[] NONE = {'-'};
 
   private final Map<String, GlooDeviceProvider> providers;
   private final BackendContext context;
@@ -44,19 +42,21 @@ public final class DeviceBackends {
     if (!isAllTutti) {
       return;
     }
-    Store store = context.store();
     String own = context.device().type();
     GlooDeviceProvider provider = providers.get(own);
-    // Also where nobody serves the device: the others would wait to hear of it.
-    store.set(DEVICE_KEY + context.rank(), provider == null ? NONE : own);
     if (provider == null) {
+      // The others would wait to hear of it.
+      context.bootstrap().publish(DEVICE_KEY, NONE);
       return;
     }
-    List<String> keys = new ArrayList<>(context.size());
-    for (int r = 0; r < context.size(); r++) {
-      keys.add(DEVICE_KEY + r);
-    }
-    List<byte[]> all = store.multiGet(keys, context.timeout());
+    List<byte[]> all =
+        context
+            .bootstrap()
+            .allGather(
+                DEVICE_KEY,
+                own.getBytes(StandardCharsets.UTF_8),
+                "say which device it has",
+                context.deadlineNanos());
     if (all.stream().allMatch(each -> own.equals(new String(each, StandardCharsets.UTF_8)))) {
       opened.put(own, provider.open(new DeviceGroup(context, host, true, true)));
     }

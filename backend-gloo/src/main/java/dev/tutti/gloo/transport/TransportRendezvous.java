@@ -7,7 +7,6 @@ import dev.tutti.gloo.transport.connect.NetworkId;
 import dev.tutti.gloo.transport.connect.PeerAddress;
 import dev.tutti.gloo.transport.connect.Protection;
 import dev.tutti.gloo.transport.connect.ProtectionAgreement;
-import dev.tutti.gloo.transport.connect.Published;
 import dev.tutti.gloo.transport.connect.RankBlob;
 import dev.tutti.spi.BackendContext;
 import dev.tutti.spi.PeerLateException;
@@ -19,7 +18,6 @@ import java.nio.file.Files;
 import java.nio.file.Path;
 import java.time.Duration;
 import java.util.List;
-import java.util.stream.IntStream;
 
 /**
  * Brings the ranks of a group together: each listens, publishes where, reads where the others are,
@@ -28,7 +26,7 @@ import java.util.stream.IntStream;
  */
 public final class TransportRendezvous {
   // Level of the only context: PyTorch makes one for each network device of a rank.
-  private static final String CONTEXT = "0/";
+  private static final String CONTEXT = "0";
   private static final int MIN_BACKLOG = 128;
 
   private final BackendContext context;
@@ -70,7 +68,7 @@ public final class TransportRendezvous {
    * @throws Exception if the store fails or a peer cannot be reached
    */
   public Transport connect(Duration spin) throws Exception {
-    long deadline = System.nanoTime() + context.timeout().toNanos();
+    long deadline = context.deadlineNanos();
     Transport transport = new Transport(context, protection);
     try {
       meet(transport, deadline);
@@ -135,8 +133,8 @@ public final class TransportRendezvous {
     RankBlob own = new RankBlob(hostname(), mine, identifiers);
     byte[] sealed = own.toBytes();
     BlobSeal.put(sealed, protection.token(), context.group(), rank);
-    context.store().set(CONTEXT + rank, sealed);
-    List<byte[]> published = collect(deadline);
+    List<byte[]> published =
+        context.bootstrap().allGather(CONTEXT, sealed, "publish a Gloo address", deadline);
     RankBlob[] blobs = new RankBlob[size];
     for (int peer = 0; peer < size; peer++) {
       blobs[peer] = read(peer, published.get(peer), identifiers.length);
@@ -245,12 +243,6 @@ public final class TransportRendezvous {
               + e.getMessage(),
           e);
     }
-  }
-
-  private List<byte[]> collect(long deadline) {
-    Duration left = Duration.ofNanos(Math.max(0, deadline - System.nanoTime()));
-    int[] all = IntStream.range(0, size).toArray();
-    return Published.read(context, CONTEXT, all, "a Gloo address", left);
   }
 
   static String hostname() {

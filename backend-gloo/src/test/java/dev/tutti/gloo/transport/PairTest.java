@@ -393,8 +393,7 @@ class PairTest extends RawPeerScripts {
   void namesRanksThatDoNotCome() throws Exception {
     assertThatThrownBy(() -> transport(3, Duration.ofMillis(200), false))
         .isInstanceOf(RendezvousException.class)
-        .hasMessageContaining("ranks 1, 2 did not publish")
-        .hasMessageContaining("200 ms");
+        .hasMessageMatching(".*ranks 1, 2 did not publish a Gloo address within \\d+ ms");
     try (RawPeer peer = new RawPeer(false)) {
       peer.publish(store, 0, 1, 2);
       assertThatThrownBy(() -> transport(3, Duration.ofMillis(200), false))

@@ -13,7 +13,7 @@ public final class RuntimeFactory implements ProcessGroupFactory {
 
   @Override
   public ProcessGroup init(GroupOptions options) {
-    return Bootstrap.init(options);
+    return GroupInit.init(options);
   }
 
   @Override

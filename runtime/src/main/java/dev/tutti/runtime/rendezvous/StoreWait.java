@@ -7,6 +7,7 @@ import dev.tutti.TuttiException;
 import dev.tutti.runtime.failure.BoundedCalls;
 import dev.tutti.runtime.group.Group;
 import dev.tutti.runtime.operation.Deadlines;
+import dev.tutti.spi.Bootstrap;
 import java.time.Duration;
 import java.util.ArrayList;
 import java.util.List;
@@ -105,24 +106,12 @@ public final class StoreWait {
     List<Integer> missing = new ArrayList<>();
     if (!await(keys(prefix, first), deadlineNanos)) {
       for (int r = first; r < group.size; r++) {
-        if (!isThere(prefix + r)) {
+        if (!Bootstrap.isThere(store, prefix + r)) {
           missing.add(r);
         }
       }
     }
     return missing;
-  }
-
-  /** Looks for a key; a server is given a second to answer. */
-  private boolean isThere(String key) {
-    try {
-      store.await(List.of(key), Duration.ZERO);
-      return true;
-    } catch (StoreSilentException e) {
-      throw e;
-    } catch (StoreTimeoutException e) {
-      return false;
-    }
   }
 
   /** Returns a key for each rank from one on. */

@@ -28,10 +28,10 @@ import java.util.stream.IntStream;
 import org.jspecify.annotations.Nullable;
 
 /** Joins a job: finds the backends, the store and the other ranks, in this order. */
-public final class Bootstrap {
+public final class GroupInit {
   private static final long RETRY_NANOS = TimeUnit.MILLISECONDS.toNanos(10);
 
-  private Bootstrap() {}
+  private GroupInit() {}
 
   /**
    * Joins a job.
