@@ -1,9 +1,11 @@
 package dev.tutti.cpu.reduce;
 
+import static dev.tutti.cpu.reduce.VectorLoops.atLeastShortest;
 import static java.lang.foreign.ValueLayout.JAVA_DOUBLE_UNALIGNED;
 import static java.lang.foreign.ValueLayout.JAVA_FLOAT_UNALIGNED;
 import static java.lang.foreign.ValueLayout.JAVA_SHORT_UNALIGNED;
 
+import dev.tutti.spi.Elements;
 import dev.tutti.ReduceOp;
 import java.lang.foreign.MemorySegment;
 import java.nio.ByteBuffer;
@@ -19,6 +21,12 @@ final class FloatBlocks {
   private static final int EXACT_IN_HALVES = 1024;
 
   private FloatBlocks() {}
+
+  private static void divideFloats(float[] a, float divisor, int n) {
+    for (int i = 0; i < n; i++) {
+      a[i] /= divisor;
+    }
+  }
 
   static final class Float64 extends ViewedBlock<DoubleBuffer> {
     private final double[] a = new double[ARRAY_BYTES / 8];
@@ -41,12 +49,21 @@ final class FloatBlocks {
 
     @Override
     void add(DoubleBuffer view, int from, int count) {
-      VectorLoops.add(a, view, from, count);
+      int first = from & INDEX;
+      int n = Math.min(count, ARRAY_BYTES);
+      for (int i = 0; i < n; i++) {
+        a[i] += view.get(first + i);
+      }
     }
 
     @Override
     void sum(DoubleBuffer left, int leftFrom, DoubleBuffer right, int rightFrom, int count) {
-      VectorLoops.sum(a, left, leftFrom, right, rightFrom, count);
+      int leftFirst = leftFrom & INDEX;
+      int rightFirst = rightFrom & INDEX;
+      int n = Math.min(count, ARRAY_BYTES);
+      for (int i = 0; i < n; i++) {
+        a[i] = left.get(leftFirst + i) + right.get(rightFirst + i);
+      }
     }
 
     @Override
@@ -56,12 +73,19 @@ final class FloatBlocks {
 
     @Override
     public void scale(double factor, int bytes) {
-      VectorLoops.multiply(a, factor, bytes / 8);
+      int n = atLeastShortest(bytes / 8);
+      for (int i = 0; i < n; i++) {
+        a[i] *= factor;
+      }
     }
 
     @Override
     public void divide(int divisor, int bytes) {
-      VectorLoops.divide(a, divisor, bytes / 8);
+      int n = atLeastShortest(bytes / 8);
+      double exact = divisor;
+      for (int i = 0; i < n; i++) {
+        a[i] /= exact;
+      }
     }
   }
 
@@ -86,12 +110,21 @@ final class FloatBlocks {
 
     @Override
     void add(FloatBuffer view, int from, int count) {
-      VectorLoops.add(a, view, from, count);
+      int first = from & INDEX;
+      int n = Math.min(count, ARRAY_BYTES);
+      for (int i = 0; i < n; i++) {
+        a[i] += view.get(first + i);
+      }
     }
 
     @Override
     void sum(FloatBuffer left, int leftFrom, FloatBuffer right, int rightFrom, int count) {
-      VectorLoops.sum(a, left, leftFrom, right, rightFrom, count);
+      int leftFirst = leftFrom & INDEX;
+      int rightFirst = rightFrom & INDEX;
+      int n = Math.min(count, ARRAY_BYTES);
+      for (int i = 0; i < n; i++) {
+        a[i] = left.get(leftFirst + i) + right.get(rightFirst + i);
+      }
     }
 
     @Override
@@ -101,15 +134,29 @@ final class FloatBlocks {
 
     @Override
     public void scale(double factor, int bytes) {
-      VectorLoops.multiply(a, factor, bytes / 4);
+      int n = atLeastShortest(bytes / 4);
+      float single = (float) factor;
+      if (single == factor) {
+        for (int i = 0; i < n; i++) {
+          a[i] *= single;
+        }
+      } else {
+        for (int i = 0; i < n; i++) {
+          a[i] = (float) (a[i] * factor);
+        }
+      }
     }
 
     @Override
     public void divide(int divisor, int bytes) {
+      int n = atLeastShortest(bytes / 4);
       if (divisor <= EXACT_AS_FLOAT) {
-        VectorLoops.divide(a, divisor, bytes / 4);
+        divideFloats(a, divisor, n);
       } else {
-        VectorLoops.divideWide(a, divisor, bytes / 4);
+        double exact = divisor;
+        for (int i = 0; i < n; i++) {
+          a[i] = (float) (a[i] / exact);
+        }
       }
     }
   }
@@ -152,15 +199,24 @@ final class FloatBlocks {
 
     @Override
     public void scale(double factor, int bytes) {
-      VectorLoops.multiplyToOdd(a.array, factor, floats(bytes));
+      float[] floats = a.array;
+      int n = floats(bytes);
+      for (int i = 0; i < n; i++) {
+        floats[i] = Elements.roundToOdd(floats[i] * factor);
+      }
     }
 
     @Override
     public void divide(int divisor, int bytes) {
+      float[] floats = a.array;
+      int n = floats(bytes);
       if (divisor <= EXACT_IN_HALVES) {
-        VectorLoops.divide(a.array, divisor, floats(bytes));
+        divideFloats(floats, divisor, atLeastShortest(n));
       } else {
-        VectorLoops.divideToOdd(a.array, divisor, floats(bytes));
+        double exact = divisor;
+        for (int i = 0; i < n; i++) {
+          floats[i] = Elements.roundToOdd(floats[i] / exact);
+        }
       }
     }
   }

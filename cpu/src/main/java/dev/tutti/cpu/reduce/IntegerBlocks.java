@@ -37,12 +37,21 @@ final class IntegerBlocks {
 
     @Override
     void add(LongBuffer view, int from, int count) {
-      VectorLoops.add(a, view, from, count);
+      int first = from & INDEX;
+      int n = Math.min(count, ARRAY_BYTES);
+      for (int i = 0; i < n; i++) {
+        a[i] += view.get(first + i);
+      }
     }
 
     @Override
     void sum(LongBuffer left, int leftFrom, LongBuffer right, int rightFrom, int count) {
-      VectorLoops.sum(a, left, leftFrom, right, rightFrom, count);
+      int leftFirst = leftFrom & INDEX;
+      int rightFirst = rightFrom & INDEX;
+      int n = Math.min(count, ARRAY_BYTES);
+      for (int i = 0; i < n; i++) {
+        a[i] = left.get(leftFirst + i) + right.get(rightFirst + i);
+      }
     }
 
     @Override
@@ -52,7 +61,9 @@ final class IntegerBlocks {
 
     @Override
     public void divide(int divisor, int bytes) {
-      VectorLoops.divide(a, divisor, bytes / 8);
+      for (int i = 0; i < bytes / 8; i++) {
+        a[i] /= divisor;
+      }
     }
   }
 
@@ -77,12 +88,21 @@ final class IntegerBlocks {
 
     @Override
     void add(IntBuffer view, int from, int count) {
-      VectorLoops.add(a, view, from, count);
+      int first = from & INDEX;
+      int n = Math.min(count, ARRAY_BYTES);
+      for (int i = 0; i < n; i++) {
+        a[i] += view.get(first + i);
+      }
     }
 
     @Override
     void sum(IntBuffer left, int leftFrom, IntBuffer right, int rightFrom, int count) {
-      VectorLoops.sum(a, left, leftFrom, right, rightFrom, count);
+      int leftFirst = leftFrom & INDEX;
+      int rightFirst = rightFrom & INDEX;
+      int n = Math.min(count, ARRAY_BYTES);
+      for (int i = 0; i < n; i++) {
+        a[i] = left.get(leftFirst + i) + right.get(rightFirst + i);
+      }
     }
 
     @Override
@@ -92,7 +112,9 @@ final class IntegerBlocks {
 
     @Override
     public void divide(int divisor, int bytes) {
-      VectorLoops.divide(a, divisor, bytes / 4);
+      for (int i = 0; i < bytes / 4; i++) {
+        a[i] /= divisor;
+      }
     }
   }
 
@@ -119,7 +141,9 @@ final class IntegerBlocks {
 
     @Override
     public void divide(int divisor, int bytes) {
-      VectorLoops.divide(a, divisor, bytes / 2);
+      for (int i = 0; i < bytes / 2; i++) {
+        a[i] = (short) (a[i] / divisor);
+      }
     }
   }
 
@@ -151,7 +175,10 @@ final class IntegerBlocks {
 
     @Override
     public void divide(int divisor, int bytes) {
-      VectorLoops.divide(a, divisor, signed, bytes);
+      int mask = signed ? -1 : 0xff;
+      for (int i = 0; i < bytes; i++) {
+        a[i] = (byte) ((a[i] & mask) / divisor);
+      }
     }
   }
 

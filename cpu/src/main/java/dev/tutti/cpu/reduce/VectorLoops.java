@@ -2,11 +2,6 @@ package dev.tutti.cpu.reduce;
 
 import dev.tutti.DType;
 import dev.tutti.ReduceOp;
-import dev.tutti.spi.Elements;
-import java.nio.DoubleBuffer;
-import java.nio.FloatBuffer;
-import java.nio.IntBuffer;
-import java.nio.LongBuffer;
 
 /**
  * Holds loops over arrays that the compiler turns into vector code. Arrays have at least 16
@@ -23,37 +18,14 @@ final class VectorLoops {
    * elements only is compiled as scalar code, for good, and is five times slower when long runs follow.
    * So no loop goes round fewer than SHORTEST times: all arrays have that many elements, and nobody
    * looks at those behind the last. Of buffers no shorter runs are added, see ViewedBlock.
-   *
-   * An index into a buffer becomes an address, and the compiler must see that the sum of two ints in it
-   * cannot overflow before it turns the loop into vector code. So both are kept below limits that they
-   * have anyway: a buffer has less than 2 GiB.
    */
   static final int SHORTEST = 16;
-
-  private static final int INDEX = (1 << 29) - 1;
 
   private static final long BYTE_TOPS = 0x8080_8080_8080_8080L;
   private static final long SHORT_TOPS = 0x8000_8000_8000_8000L;
   private static final long BYTE_ONES = 0x0101_0101_0101_0101L;
 
   private VectorLoops() {}
-
-  static void add(float[] sums, FloatBuffer a, int from, int count) {
-    int first = from & INDEX;
-    int n = Math.min(count, ElementBlock.ARRAY_BYTES);
-    for (int i = 0; i < n; i++) {
-      sums[i] += a.get(first + i);
-    }
-  }
-
-  static void sum(float[] sums, FloatBuffer a, int aFrom, FloatBuffer b, int bFrom, int count) {
-    int aFirst = aFrom & INDEX;
-    int bFirst = bFrom & INDEX;
-    int n = Math.min(count, ElementBlock.ARRAY_BYTES);
-    for (int i = 0; i < n; i++) {
-      sums[i] = a.get(aFirst + i) + b.get(bFirst + i);
-    }
-  }
 
   static void reduce(ReduceOp.Kind kind, float[] a, float[] b, int count) {
     int n = atLeastShortest(count);
@@ -82,23 +54,6 @@ final class VectorLoops {
     }
   }
 
-  static void add(double[] sums, DoubleBuffer a, int from, int count) {
-    int first = from & INDEX;
-    int n = Math.min(count, ElementBlock.ARRAY_BYTES);
-    for (int i = 0; i < n; i++) {
-      sums[i] += a.get(first + i);
-    }
-  }
-
-  static void sum(double[] sums, DoubleBuffer a, int aFrom, DoubleBuffer b, int bFrom, int count) {
-    int aFirst = aFrom & INDEX;
-    int bFirst = bFrom & INDEX;
-    int n = Math.min(count, ElementBlock.ARRAY_BYTES);
-    for (int i = 0; i < n; i++) {
-      sums[i] = a.get(aFirst + i) + b.get(bFirst + i);
-    }
-  }
-
   static void reduce(ReduceOp.Kind kind, double[] a, double[] b, int count) {
     int n = atLeastShortest(count);
     switch (kind) {
@@ -123,23 +78,6 @@ final class VectorLoops {
         }
       }
       default -> throw notDefined(kind);
-    }
-  }
-
-  static void add(int[] sums, IntBuffer a, int from, int count) {
-    int first = from & INDEX;
-    int n = Math.min(count, ElementBlock.ARRAY_BYTES);
-    for (int i = 0; i < n; i++) {
-      sums[i] += a.get(first + i);
-    }
-  }
-
-  static void sum(int[] sums, IntBuffer a, int aFrom, IntBuffer b, int bFrom, int count) {
-    int aFirst = aFrom & INDEX;
-    int bFirst = bFrom & INDEX;
-    int n = Math.min(count, ElementBlock.ARRAY_BYTES);
-    for (int i = 0; i < n; i++) {
-      sums[i] = a.get(aFirst + i) + b.get(bFirst + i);
     }
   }
 
@@ -182,23 +120,6 @@ final class VectorLoops {
         }
       }
       default -> throw notDefined(kind);
-    }
-  }
-
-  static void add(long[] sums, LongBuffer a, int from, int count) {
-    int first = from & INDEX;
-    int n = Math.min(count, ElementBlock.ARRAY_BYTES);
-    for (int i = 0; i < n; i++) {
-      sums[i] += a.get(first + i);
-    }
-  }
-
-  static void sum(long[] sums, LongBuffer a, int aFrom, LongBuffer b, int bFrom, int count) {
-    int aFirst = aFrom & INDEX;
-    int bFirst = bFrom & INDEX;
-    int n = Math.min(count, ElementBlock.ARRAY_BYTES);
-    for (int i = 0; i < n; i++) {
-      sums[i] = a.get(aFirst + i) + b.get(bFirst + i);
     }
   }
 
@@ -318,88 +239,6 @@ final class VectorLoops {
     }
   }
 
-  static void multiply(float[] a, double factor, int count) {
-    int n = atLeastShortest(count);
-    float single = (float) factor;
-    if (single == factor) {
-      for (int i = 0; i < n; i++) {
-        a[i] *= single;
-      }
-    } else {
-      for (int i = 0; i < n; i++) {
-        a[i] = (float) (a[i] * factor);
-      }
-    }
-  }
-
-  static void multiply(double[] a, double factor, int count) {
-    int n = atLeastShortest(count);
-    for (int i = 0; i < n; i++) {
-      a[i] *= factor;
-    }
-  }
-
-  static void divide(float[] a, float divisor, int count) {
-    int n = atLeastShortest(count);
-    for (int i = 0; i < n; i++) {
-      a[i] /= divisor;
-    }
-  }
-
-  static void divide(double[] a, double divisor, int count) {
-    int n = atLeastShortest(count);
-    for (int i = 0; i < n; i++) {
-      a[i] /= divisor;
-    }
-  }
-
-  /** Divides by a number that is no float. */
-  static void divideWide(float[] a, double divisor, int count) {
-    int n = atLeastShortest(count);
-    for (int i = 0; i < n; i++) {
-      a[i] = (float) (a[i] / divisor);
-    }
-  }
-
-  /** Multiplies, for a second rounding to halves. */
-  static void multiplyToOdd(float[] a, double factor, int n) {
-    for (int i = 0; i < n; i++) {
-      a[i] = Elements.roundToOdd(a[i] * factor);
-    }
-  }
-
-  /** Divides, for a second rounding to halves. */
-  static void divideToOdd(float[] a, double divisor, int n) {
-    for (int i = 0; i < n; i++) {
-      a[i] = Elements.roundToOdd(a[i] / divisor);
-    }
-  }
-
-  static void divide(long[] a, int divisor, int n) {
-    for (int i = 0; i < n; i++) {
-      a[i] /= divisor;
-    }
-  }
-
-  static void divide(int[] a, int divisor, int n) {
-    for (int i = 0; i < n; i++) {
-      a[i] /= divisor;
-    }
-  }
-
-  static void divide(short[] a, int divisor, int n) {
-    for (int i = 0; i < n; i++) {
-      a[i] = (short) (a[i] / divisor);
-    }
-  }
-
-  static void divide(byte[] a, int divisor, boolean signed, int n) {
-    int mask = signed ? -1 : 0xff;
-    for (int i = 0; i < n; i++) {
-      a[i] = (byte) ((a[i] & mask) / divisor);
-    }
-  }
-
   /** Widens halves to floats. */
   static void widen(short[] halves, float[] floats, int count) {
     int n = atLeastShortest(count);
@@ -440,7 +279,7 @@ final class VectorLoops {
     return (nearest & ~nan) | ((bits | 0x0040_0000) & nan);
   }
 
-  private static int atLeastShortest(int count) {
+  static int atLeastShortest(int count) {
     return Math.max(count, SHORTEST);
   }
 

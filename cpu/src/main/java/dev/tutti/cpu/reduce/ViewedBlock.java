@@ -24,7 +24,13 @@ abstract class ViewedBlock<B extends Buffer> extends ElementBlock {
    * through a direct buffer of floats: a segment reads them as the bits of an int, and that conversion
    * has no vector form (docs/performance-log.md). Buffers over the segments that were added last are
    * kept, two in each place, so that a sum makes none; but weakly, as they keep memory from being freed.
+   *
+   * An index into a buffer becomes an address, and the compiler must see that the sum of two ints in it
+   * cannot overflow before it turns the loop into vector code. So both are kept below limits that they
+   * have anyway: a buffer has less than 2 GiB.
    */
+  static final int INDEX = (1 << 29) - 1;
+
   private static final int PLACE_BITS = 7;
 
   private static final long SPREAD = 0x9E37_79B9_7F4A_7C15L;

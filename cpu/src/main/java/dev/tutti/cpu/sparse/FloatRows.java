@@ -2,30 +2,22 @@ package dev.tutti.cpu.sparse;
 
 import static java.lang.foreign.ValueLayout.JAVA_DOUBLE_UNALIGNED;
 import static java.lang.foreign.ValueLayout.JAVA_FLOAT_UNALIGNED;
+import static java.lang.foreign.ValueLayout.JAVA_SHORT_UNALIGNED;
 
 import dev.tutti.spi.Elements;
-import java.lang.foreign.MemorySegment;
 
 /** Holds the short rows of elements that have a point. */
 final class FloatRows {
   private FloatRows() {}
 
-  static final class Float64 extends ShortRows {
-    private final double[] values;
-    private final double[] sums = new double[BLOCK];
-
+  static final class Float64 extends ShortRows<double[]> {
     Float64(int length, int count) {
-      super(length, 8);
-      values = new double[length * count];
+      super(length, new double[length * count], new double[BLOCK], JAVA_DOUBLE_UNALIGNED);
     }
 
     @Override
-    void read(MemorySegment memory, int at, int count) {
-      MemorySegment.copy(memory, JAVA_DOUBLE_UNALIGNED, 0, values, at, count);
-    }
-
-    @Override
-    void add(int[] order, int[] starts, int from, int to, int length) {
+    void add(
+        double[] values, double[] sums, int[] order, int[] starts, int from, int to, int length) {
       int n = 0;
       for (int place = from; place < to; place++) {
         for (int j = 0; j < length; j++) {
@@ -37,29 +29,16 @@ final class FloatRows {
         }
       }
     }
-
-    @Override
-    void write(MemorySegment memory, long offset, int count) {
-      MemorySegment.copy(sums, 0, memory, JAVA_DOUBLE_UNALIGNED, offset, count);
-    }
   }
 
-  static final class Float32 extends ShortRows {
-    private final float[] values;
-    private final float[] sums = new float[BLOCK];
-
+  static final class Float32 extends ShortRows<float[]> {
     Float32(int length, int count) {
-      super(length, 4);
-      values = new float[length * count];
+      super(length, new float[length * count], new float[BLOCK], JAVA_FLOAT_UNALIGNED);
     }
 
     @Override
-    void read(MemorySegment memory, int at, int count) {
-      MemorySegment.copy(memory, JAVA_FLOAT_UNALIGNED, 0, values, at, count);
-    }
-
-    @Override
-    void add(int[] order, int[] starts, int from, int to, int length) {
+    void add(
+        float[] values, float[] sums, int[] order, int[] starts, int from, int to, int length) {
       int n = 0;
       for (int place = from; place < to; place++) {
         for (int j = 0; j < length; j++) {
@@ -71,20 +50,16 @@ final class FloatRows {
         }
       }
     }
-
-    @Override
-    void write(MemorySegment memory, long offset, int count) {
-      MemorySegment.copy(sums, 0, memory, JAVA_FLOAT_UNALIGNED, offset, count);
-    }
   }
 
-  static final class Float16 extends IntegerRows.Shorts {
+  static final class Float16 extends ShortRows<short[]> {
     Float16(int length, int count) {
-      super(length, count);
+      super(length, new short[length * count], new short[BLOCK], JAVA_SHORT_UNALIGNED);
     }
 
     @Override
-    void add(int[] order, int[] starts, int from, int to, int length) {
+    void add(
+        short[] values, short[] sums, int[] order, int[] starts, int from, int to, int length) {
       int n = 0;
       for (int place = from; place < to; place++) {
         int first = starts[place];
@@ -105,13 +80,14 @@ final class FloatRows {
     }
   }
 
-  static final class Bfloat16 extends IntegerRows.Shorts {
+  static final class Bfloat16 extends ShortRows<short[]> {
     Bfloat16(int length, int count) {
-      super(length, count);
+      super(length, new short[length * count], new short[BLOCK], JAVA_SHORT_UNALIGNED);
     }
 
     @Override
-    void add(int[] order, int[] starts, int from, int to, int length) {
+    void add(
+        short[] values, short[] sums, int[] order, int[] starts, int from, int to, int length) {
       int n = 0;
       for (int place = from; place < to; place++) {
         int first = starts[place];

@@ -5,28 +5,17 @@ import static java.lang.foreign.ValueLayout.JAVA_INT_UNALIGNED;
 import static java.lang.foreign.ValueLayout.JAVA_LONG_UNALIGNED;
 import static java.lang.foreign.ValueLayout.JAVA_SHORT_UNALIGNED;
 
-import java.lang.foreign.MemorySegment;
-
 /** Holds the short rows of integers and bools. */
 final class IntegerRows {
   private IntegerRows() {}
 
-  static final class Int64 extends ShortRows {
-    private final long[] values;
-    private final long[] sums = new long[BLOCK];
-
+  static final class Int64 extends ShortRows<long[]> {
     Int64(int length, int count) {
-      super(length, 8);
-      values = new long[length * count];
+      super(length, new long[length * count], new long[BLOCK], JAVA_LONG_UNALIGNED);
     }
 
     @Override
-    void read(MemorySegment memory, int at, int count) {
-      MemorySegment.copy(memory, JAVA_LONG_UNALIGNED, 0, values, at, count);
-    }
-
-    @Override
-    void add(int[] order, int[] starts, int from, int to, int length) {
+    void add(long[] values, long[] sums, int[] order, int[] starts, int from, int to, int length) {
       int n = 0;
       for (int place = from; place < to; place++) {
         for (int j = 0; j < length; j++) {
@@ -38,29 +27,15 @@ final class IntegerRows {
         }
       }
     }
-
-    @Override
-    void write(MemorySegment memory, long offset, int count) {
-      MemorySegment.copy(sums, 0, memory, JAVA_LONG_UNALIGNED, offset, count);
-    }
   }
 
-  static final class Int32 extends ShortRows {
-    private final int[] values;
-    private final int[] sums = new int[BLOCK];
-
+  static final class Int32 extends ShortRows<int[]> {
     Int32(int length, int count) {
-      super(length, 4);
-      values = new int[length * count];
+      super(length, new int[length * count], new int[BLOCK], JAVA_INT_UNALIGNED);
     }
 
     @Override
-    void read(MemorySegment memory, int at, int count) {
-      MemorySegment.copy(memory, JAVA_INT_UNALIGNED, 0, values, at, count);
-    }
-
-    @Override
-    void add(int[] order, int[] starts, int from, int to, int length) {
+    void add(int[] values, int[] sums, int[] order, int[] starts, int from, int to, int length) {
       int n = 0;
       for (int place = from; place < to; place++) {
         for (int j = 0; j < length; j++) {
@@ -72,41 +47,16 @@ final class IntegerRows {
         }
       }
     }
-
-    @Override
-    void write(MemorySegment memory, long offset, int count) {
-      MemorySegment.copy(sums, 0, memory, JAVA_INT_UNALIGNED, offset, count);
-    }
   }
 
-  /** Holds elements of two bytes. */
-  abstract static class Shorts extends ShortRows {
-    final short[] values;
-    final short[] sums = new short[BLOCK];
-
-    Shorts(int length, int count) {
-      super(length, 2);
-      values = new short[length * count];
-    }
-
-    @Override
-    final void read(MemorySegment memory, int at, int count) {
-      MemorySegment.copy(memory, JAVA_SHORT_UNALIGNED, 0, values, at, count);
-    }
-
-    @Override
-    final void write(MemorySegment memory, long offset, int count) {
-      MemorySegment.copy(sums, 0, memory, JAVA_SHORT_UNALIGNED, offset, count);
-    }
-  }
-
-  static final class Int16 extends Shorts {
+  static final class Int16 extends ShortRows<short[]> {
     Int16(int length, int count) {
-      super(length, count);
+      super(length, new short[length * count], new short[BLOCK], JAVA_SHORT_UNALIGNED);
     }
 
     @Override
-    void add(int[] order, int[] starts, int from, int to, int length) {
+    void add(
+        short[] values, short[] sums, int[] order, int[] starts, int from, int to, int length) {
       int n = 0;
       for (int place = from; place < to; place++) {
         for (int j = 0; j < length; j++) {
@@ -120,34 +70,13 @@ final class IntegerRows {
     }
   }
 
-  /** Holds elements of one byte. */
-  abstract static class Bytes extends ShortRows {
-    final byte[] values;
-    final byte[] sums = new byte[BLOCK];
-
-    Bytes(int length, int count) {
-      super(length, 1);
-      values = new byte[length * count];
-    }
-
-    @Override
-    final void read(MemorySegment memory, int at, int count) {
-      MemorySegment.copy(memory, JAVA_BYTE, 0, values, at, count);
-    }
-
-    @Override
-    final void write(MemorySegment memory, long offset, int count) {
-      MemorySegment.copy(sums, 0, memory, JAVA_BYTE, offset, count);
-    }
-  }
-
-  static final class Int8 extends Bytes {
+  static final class Int8 extends ShortRows<byte[]> {
     Int8(int length, int count) {
-      super(length, count);
+      super(length, new byte[length * count], new byte[BLOCK], JAVA_BYTE);
     }
 
     @Override
-    void add(int[] order, int[] starts, int from, int to, int length) {
+    void add(byte[] values, byte[] sums, int[] order, int[] starts, int from, int to, int length) {
       int n = 0;
       for (int place = from; place < to; place++) {
         for (int j = 0; j < length; j++) {
@@ -161,13 +90,13 @@ final class IntegerRows {
     }
   }
 
-  static final class Bool extends Bytes {
+  static final class Bool extends ShortRows<byte[]> {
     Bool(int length, int count) {
-      super(length, count);
+      super(length, new byte[length * count], new byte[BLOCK], JAVA_BYTE);
     }
 
     @Override
-    void add(int[] order, int[] starts, int from, int to, int length) {
+    void add(byte[] values, byte[] sums, int[] order, int[] starts, int from, int to, int length) {
       int n = 0;
       for (int place = from; place < to; place++) {
         int first = starts[place];

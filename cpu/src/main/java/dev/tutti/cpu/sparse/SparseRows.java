@@ -27,7 +27,7 @@ public abstract class SparseRows {
     if (length > SHORT || length * keys.count() > Integer.MAX_VALUE - 8) {
       return new LongRows(real, tensors, keys, length * real.byteSize());
     }
-    ShortRows rows = ShortRows.of(real, (int) length, keys.count());
+    ShortRows<?> rows = ShortRows.of(real, (int) length, keys.count());
     for (int t = 0; t < tensors.size(); t++) {
       int count = (int) length * (keys.start(t + 1) - keys.start(t));
       rows.read(tensors.get(t).values().segment(), (int) length * keys.start(t), count);
