@@ -102,7 +102,7 @@ class SetUpBlameTest {
                 assertThat(failure)
                     .hasMessageContaining("rank 1 does not answer")
                     .isInstanceOfSatisfying(
-                        CollectiveException.class, e -> assertThat(e.failedRank()).isEqualTo(1)));
+                        CollectiveException.class, e -> assertThat(e.failedRank()).hasValue(1)));
   }
 
   @Test
@@ -149,7 +149,7 @@ class SetUpBlameTest {
             failure ->
                 assertThat(failure)
                     .isInstanceOfSatisfying(
-                        CollectiveException.class, e -> assertThat(e.failedRank()).isEqualTo(2)));
+                        CollectiveException.class, e -> assertThat(e.failedRank()).hasValue(2)));
     assertThat(failures.get(0))
         .hasMessageContaining("ranks 1, 2 did not come; rank 2 does not answer");
   }
@@ -181,7 +181,7 @@ class SetUpBlameTest {
     assertThat(failureOfTheOther(farewell, blamed))
         .hasMessageContaining("out of sockets")
         .isInstanceOfSatisfying(
-            CollectiveException.class, e -> assertThat(e.failedRank()).isEqualTo(2));
+            CollectiveException.class, e -> assertThat(e.failedRank()).hasValue(2));
   }
 
   @Test
@@ -190,7 +190,7 @@ class SetUpBlameTest {
     assertThat(failureOfTheOther(new PeerLostException(2, "rank 2 is gone", reset), 2))
         .hasMessageContaining("out of sockets")
         .isInstanceOfSatisfying(
-            CollectiveException.class, e -> assertThat(e.failedRank()).isEqualTo(2));
+            CollectiveException.class, e -> assertThat(e.failedRank()).hasValue(2));
   }
 
   @Test
