@@ -8,7 +8,6 @@ import dev.tutti.CallOptions;
 import dev.tutti.CollectiveException;
 import dev.tutti.CollectiveTimeoutException;
 import dev.tutti.MismatchException;
-import dev.tutti.PeerFailedException;
 import dev.tutti.ProcessGroup;
 import dev.tutti.ReduceOp;
 import dev.tutti.Tensor;
@@ -212,7 +211,7 @@ class ThreadedWorldTest {
       assertThat(failure.getSuppressed()[0]).hasMessage("rank " + first + " was the first to fail");
       assertThat(failure.getSuppressed()[1])
           .hasMessageStartingWith(
-              "rank " + (1 - first) + " failed: " + PeerFailedException.class.getName());
+              "rank " + (1 - first) + " failed: " + MismatchException.class.getName());
       assertThat(trace(thrown)).doesNotContain("CIRCULAR");
     }
   }

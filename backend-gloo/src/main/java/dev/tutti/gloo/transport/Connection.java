@@ -355,20 +355,24 @@ final class Connection implements Handler {
     }
   }
 
-  /** Says farewell, after {@link #halt}, if the stream is between messages. */
+  /**
+   * Says farewell, after {@link #halt}: through the socket, or through the ring if a peer that shares
+   * memory has not come by its socket yet. Only a ring may be in the middle of a message.
+   */
   void sendFarewell(long reason) {
     Socket open = socket;
     Shared memory = shared;
-    if (open == null || (memory == null && halfSent)) {
+    ByteChannel target = open != null ? open.stream() : memory != null ? memory.rings : null;
+    if (target == null) {
       return;
     }
     try {
-      if (memory != null) {
+      if (open != null && memory != null) {
         memory.doorbell.farewell(reason);
-      } else {
+      } else if (!halfSent) {
         ByteBuffer staging = outbound.staging();
         Header.put(staging.clear(), Header.FAREWELL, reason, 0, 0);
-        open.stream().write(staging.flip());
+        target.write(staging.flip());
       }
     } catch (IOException e) {
       // The peer was faster; it does not want to hear anything.

@@ -103,15 +103,10 @@ final class Connector implements Handler {
     if (knocks) {
       // The peer may have come by itself, and even have left since.
       transport.pairs.accept();
-      if (pair.connection.isConnected() || pair.failure() != null) {
-        return;
-      }
     }
-    transport.breakdown.fatal(
-        pair.lost(
-            "cannot be reached at " + PeerAddress.text(address) + " (" + cause.getMessage() + ")",
-            cause),
-        pair.rank);
+    pair.cannotConnect(
+        "cannot be reached at " + PeerAddress.text(address) + " (" + cause.getMessage() + ")",
+        cause);
   }
 
   /** Gives up. */

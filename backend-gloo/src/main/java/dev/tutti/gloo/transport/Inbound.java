@@ -252,7 +252,7 @@ final class Inbound {
         in.position(payload + (int) length);
         pair.onEager(slot, length, signature, transport.inMemory, payload);
       }
-    } else if (opcode == Header.FAREWELL && loans == null) {
+    } else if (opcode == Header.FAREWELL) {
       transport.breakdown.farewell(pair, slot);
       return false;
     } else if (loans != null && (opcode == Header.LOAN || opcode == Header.OFFER)) {

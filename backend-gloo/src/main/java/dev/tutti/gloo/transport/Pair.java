@@ -455,6 +455,17 @@ final class Pair {
     transport.breakdown.peerBroke(this, failure, wasBusy);
   }
 
+  /**
+   * Fails the group, as there is no way to the peer, unless it has come by itself, or has said
+   * farewell through shared memory.
+   */
+  void cannotConnect(String what, @Nullable Throwable cause) {
+    connection.readable();
+    if (failure == null && !connection.isConnected()) {
+      transport.breakdown.fatal(lost(what, cause), rank);
+    }
+  }
+
   /** Ends the connection and all that is under way on it, as the peer closed it. */
   void closedByPeer(@Nullable Throwable cause) {
     PeerLostException failure =

@@ -263,7 +263,7 @@ final class Pairs {
       @Nullable Throwable cause) {
     forget(admission);
     if (connected) {
-      transport.breakdown.fatal(pair.lost("cannot be trusted: " + why, cause), pair.rank);
+      pair.cannotConnect("cannot be trusted: " + why, cause);
     } else {
       transport.warnOfStranger(
           "refused as rank " + pair.rank,
