@@ -356,8 +356,8 @@ final class Connection implements Handler {
   }
 
   /**
-   * Says farewell, after {@link #halt}: through the socket, or through the ring if a peer that shares
-   * memory has not come by its socket yet. Only a ring may be in the middle of a message.
+   * Says farewell, after {@link #halt}: through the socket, or through the ring if a peer that
+   * shares memory has not come by its socket yet. Only a ring may be in the middle of a message.
    */
   void sendFarewell(long reason) {
     Socket open = socket;

@@ -5,8 +5,8 @@ import static java.lang.foreign.ValueLayout.JAVA_DOUBLE_UNALIGNED;
 import static java.lang.foreign.ValueLayout.JAVA_FLOAT_UNALIGNED;
 import static java.lang.foreign.ValueLayout.JAVA_SHORT_UNALIGNED;
 
-import dev.tutti.spi.Elements;
 import dev.tutti.ReduceOp;
+import dev.tutti.spi.Elements;
 import java.lang.foreign.MemorySegment;
 import java.nio.ByteBuffer;
 import java.nio.DoubleBuffer;
