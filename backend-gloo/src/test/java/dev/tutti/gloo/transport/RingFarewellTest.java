@@ -6,6 +6,7 @@ import dev.tutti.gloo.transport.connect.PeerAddress;
 import dev.tutti.gloo.transport.connect.RankBlob;
 import dev.tutti.gloo.transport.ring.RingReader;
 import dev.tutti.gloo.transport.ring.RingWriter;
+import java.net.InetAddress;
 import java.net.InetSocketAddress;
 import java.nio.ByteBuffer;
 import java.nio.ByteOrder;
@@ -37,7 +38,8 @@ class RingFarewellTest extends RawPeerScripts {
   @Test
   void whoLeavesWithoutASocketSaysFarewellInItsRing() throws Exception {
     // Of two ranks the one with the higher address waits for the other, which never comes here.
-    PeerAddress low = new PeerAddress(new InetSocketAddress("127.0.0.1", 1), -1, true);
+    PeerAddress low =
+        new PeerAddress(new InetSocketAddress(InetAddress.ofLiteral("127.0.0.1"), 1), -1, true);
     store.set("0/1", new RankBlob(TransportRendezvous.hostname(), low, new long[0]).toBytes());
     try (Transport transport = transport(2, Duration.ofMinutes(1), true)) {
       transport.progress.lock.lock();
