@@ -67,7 +67,7 @@ public interface ProcessGroup extends AutoCloseable {
    * @throws PeerFailedException if another rank says that it cannot
    */
   static ProcessGroup init(GroupOptions options) {
-    return Services.runtime().init(options);
+    return RuntimeLookup.find().init(options);
   }
 
   /** Returns this rank, from 0. */

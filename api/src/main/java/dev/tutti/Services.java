@@ -1,63 +1,35 @@
 package dev.tutti;
 
-import dev.tutti.spi.ProcessGroupFactory;
-import dev.tutti.spi.TensorAllocator;
 import java.security.CodeSource;
 import java.util.Collection;
 import java.util.LinkedHashMap;
 import java.util.Map;
-import java.util.ServiceLoader;
 import org.jspecify.annotations.Nullable;
 
-/** Finds what other modules provide to this one, and refuses two where one is expected. */
+/** Sorts what {@link java.util.ServiceLoader} finds, and refuses two where one is expected. */
 final class Services {
-  private static final ClassLoader OWN = Services.class.getClassLoader();
-
   private Services() {}
 
   /**
-   * Returns the runtime.
+   * Joins what two class loaders offer, each class once.
    *
-   * @throws BackendException if there is none, naming the jar that provides it, or more than one
+   * @param first comes first
+   * @param second may offer the same
    */
-  static ProcessGroupFactory runtime() {
-    ProcessGroupFactory found =
-        only(
-            "are runtimes",
-            distinct(
-                ServiceLoader.load(ProcessGroupFactory.class),
-                ServiceLoader.load(ProcessGroupFactory.class, OWN)));
-    if (found == null) {
-      throw new BackendException(
-          "no runtime on the class path; add the jar tutti-runtime, which the jars of the backends"
-              + " bring along, such as tutti-backend-gloo");
-    }
-    return found;
-  }
-
-  /**
-   * Returns what allocates the memory of tensors: what a module provides, else the JDK.
-   *
-   * @throws BackendException if more than one module provides it
-   */
-  static TensorAllocator tensorAllocator() {
-    TensorAllocator found =
-        only(
-            "allocate tensors",
-            distinct(
-                ServiceLoader.load(TensorAllocator.class, OWN),
-                ServiceLoader.load(TensorAllocator.class)));
-    return found == null ? new ArenaAllocator() : found;
-  }
-
-  private static <T> Collection<T> distinct(Iterable<T> first, Iterable<T> second) {
+  static <T> Collection<T> distinct(Iterable<T> first, Iterable<T> second) {
     Map<Class<?>, T> found = new LinkedHashMap<>();
     first.forEach(each -> found.putIfAbsent(each.getClass(), each));
     second.forEach(each -> found.putIfAbsent(each.getClass(), each));
     return found.values();
   }
 
-  private static <T> @Nullable T only(String what, Collection<T> found) {
+  /**
+   * Returns the only one; null if there is none.
+   *
+   * @param what they do, in words
+   * @throws BackendException if there are two, naming both and where they come from
+   */
+  static <T> @Nullable T only(String what, Collection<T> found) {
     T one = null;
     for (T each : found) {
       if (one != null) {

@@ -25,6 +25,6 @@ public final class StreamBlocks {
    * @throws IllegalStateException if the stream is being recorded into a graph
    */
   public static StreamBlock block(Device device, Duration timeout) {
-    return Services.runtime().streamBlock(device.type()).block(device, timeout);
+    return RuntimeLookup.find().streamBlock(device.type()).block(device, timeout);
   }
 }

@@ -1,7 +1,6 @@
 package dev.tutti;
 
 import dev.tutti.spi.Elements;
-import dev.tutti.spi.TensorAllocator;
 import java.lang.foreign.Arena;
 import java.lang.foreign.MemorySegment;
 import java.nio.ByteBuffer;
@@ -33,12 +32,6 @@ public final class Tensor {
   }
 
   private static final int SHOWN = 16;
-
-  private static final class Allocator {
-    static final TensorAllocator FOUND = Services.tensorAllocator();
-
-    private Allocator() {}
-  }
 
   /** Alignment in bytes of memory that this class allocates: a cache line, an AVX-512 vector. */
   public static final long ALIGNMENT = 64;
@@ -101,7 +94,7 @@ public final class Tensor {
    * @param shape sizes in elements, outermost first; none for a scalar
    */
   public static Tensor allocate(DType dtype, long... shape) {
-    return wrap(Allocator.FOUND.allocate(bytesOf(dtype, shape), ALIGNMENT), dtype, shape);
+    return wrap(TensorMemory.ALLOCATOR.allocate(bytesOf(dtype, shape), ALIGNMENT), dtype, shape);
   }
 
   /**
@@ -112,7 +105,8 @@ public final class Tensor {
    * @param shape sizes in elements, outermost first; none for a scalar
    */
   public static Tensor allocate(Arena arena, DType dtype, long... shape) {
-    return wrap(Allocator.FOUND.allocate(arena, bytesOf(dtype, shape), ALIGNMENT), dtype, shape);
+    return wrap(
+        TensorMemory.ALLOCATOR.allocate(arena, bytesOf(dtype, shape), ALIGNMENT), dtype, shape);
   }
 
   /** Allocates host memory for as many tensors of this type and shape, one after the other. */

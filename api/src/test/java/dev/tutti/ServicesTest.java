@@ -67,7 +67,7 @@ class ServicesTest {
 
   @Test
   void allocatesByTheJdkWithoutAnAllocator() {
-    TensorAllocator allocator = Services.tensorAllocator();
+    TensorAllocator allocator = TensorMemory.find();
     assertThat(allocator).isInstanceOf(ArenaAllocator.class);
     Tensor tensor = Tensor.allocate(DType.FLOAT32, 100_000);
     assertThat(tensor.segment().address() % Tensor.ALIGNMENT).isZero();

@@ -33,7 +33,7 @@ public final class Cuda {
   private final KernelLoader loader;
   private final CurrentStreams currentStreams;
   private final OpenBlocks openBlocks = new OpenBlocks();
-  private final List<CudaIpc> sharing = new CopyOnWriteArrayList<>();
+  private final List<Runnable> sharing = new CopyOnWriteArrayList<>();
   private final Map<Integer, String> writtenLinks = new ConcurrentHashMap<>();
   private final @Nullable CudaDevice[] devices;
   private boolean closed;
@@ -193,8 +193,8 @@ public final class Cuda {
     return openBlocks;
   }
 
-  /** Returns what shares memory with other processes and is not closed. */
-  List<CudaIpc> sharing() {
+  /** Returns how to give up what shares memory with other processes and is not closed. */
+  List<Runnable> sharing() {
     return sharing;
   }
 
@@ -217,7 +217,7 @@ public final class Cuda {
       }
       closed = true;
       openBlocks.releaseAll();
-      sharing.forEach(CudaIpc::giveUp);
+      sharing.forEach(Runnable::run);
       for (CudaDevice device : devices) {
         if (device != null) {
           device.close();

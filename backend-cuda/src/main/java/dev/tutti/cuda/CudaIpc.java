@@ -33,6 +33,7 @@ public final class CudaIpc implements AutoCloseable {
   private final IpcReceiver receiver;
   private final List<Registration> listeners = new ArrayList<>();
   private final boolean[] listened;
+  private final Runnable atEnd = this::giveUp;
 
   CudaIpc(Cuda cuda, String job, boolean allowsOwn) {
     JobSeal seal = new JobSeal(job);
@@ -40,7 +41,7 @@ public final class CudaIpc implements AutoCloseable {
     this.sender = new IpcSender(cuda, seal);
     this.receiver = new IpcReceiver(cuda, seal, allowsOwn);
     this.listened = new boolean[cuda.deviceCount()];
-    cuda.sharing().add(this);
+    cuda.sharing().add(atEnd);
   }
 
   /**
@@ -216,7 +217,7 @@ public final class CudaIpc implements AutoCloseable {
   }
 
   private void forget() {
-    cuda.sharing().remove(this);
+    cuda.sharing().remove(atEnd);
     synchronized (listeners) {
       listeners.forEach(Registration::close);
       listeners.clear();

@@ -7,21 +7,24 @@ import dev.tutti.aeron.AeronStore;
 import dev.tutti.cpu.HostReducer;
 import dev.tutti.runtime.settings.RuntimeSettings;
 import dev.tutti.store.HashStore;
+import java.util.List;
 import java.util.Map;
+import java.util.NavigableSet;
 import java.util.Set;
 import java.util.SortedSet;
 import java.util.TreeSet;
+import java.util.function.Function;
 import org.junit.jupiter.api.BeforeAll;
 import org.junit.jupiter.api.Test;
 
-/** Tests that modules depend on each other as docs/architecture.md says. */
+/** Tests that modules, packages and classes depend on each other as docs/architecture.md says. */
 class LayoutTest {
   /** Names the modules that each one may use. */
   private static final Map<String, Set<String>> MAY_USE =
       Map.of(
           "api", Set.of(),
           "cpu", Set.of("api"),
-          "store", Set.of("api"),
+          "store", Set.of("api", "cpu"),
           "runtime", Set.of("api", "cpu", "store"),
           "kernels", Set.of("api"),
           "fake", Set.of("api", "cpu", "store"),
@@ -29,6 +32,37 @@ class LayoutTest {
           "cuda", Set.of("api", "cpu", "store", "kernels", "gloo"),
           "aeron", Set.of("api", "cpu", "store"),
           "cli", Set.of("api", "cpu", "store", "runtime", "aeron"));
+
+  private static final int LARGEST_CIRCLE = 16;
+
+  /**
+   * Are the packages that still name each other; the rest of Tutti's do not. What users see of a
+   * backend is above its parts, which take it as arguments; contracts and SPI are one layer.
+   */
+  private static final List<Set<String>> KNOWN_CIRCLES =
+      List.of(
+          Set.of("dev.tutti", "dev.tutti.spi"),
+          Set.of(
+              "dev.tutti.aeron",
+              "dev.tutti.aeron.cluster",
+              "dev.tutti.aeron.driver",
+              "dev.tutti.aeron.server",
+              "dev.tutti.aeron.session",
+              "dev.tutti.aeron.wire"),
+          Set.of(
+              "dev.tutti.cli", "dev.tutti.cli.process", "dev.tutti.cli.run", "dev.tutti.cli.store"),
+          Set.of(
+              "dev.tutti.cuda",
+              "dev.tutti.cuda.access",
+              "dev.tutti.cuda.block",
+              "dev.tutti.cuda.driver",
+              "dev.tutti.cuda.memory",
+              "dev.tutti.cuda.share"),
+          Set.of(
+              "dev.tutti.cuda.collective",
+              "dev.tutti.cuda.gloo",
+              "dev.tutti.cuda.nccl",
+              "dev.tutti.cuda.provider"));
 
   private static final ClassGraph GRAPH = new ClassGraph();
 
@@ -64,5 +98,25 @@ class LayoutTest {
             });
     assertThat(wrong).isEmpty();
     assertThat(GRAPH.uses()).as("classes that were read").hasSizeGreaterThan(600);
+  }
+
+  @Test
+  void packagesAreInNoOtherCircles() {
+    assertThat(GRAPH.circles(ClassGraph::packageOf))
+        .allSatisfy(
+            circle ->
+                assertThat(KNOWN_CIRCLES)
+                    .anySatisfy(known -> assertThat(known).containsAll(circle)));
+  }
+
+  @Test
+  void circlesOfClassesStaySmall() {
+    List<NavigableSet<String>> circles = GRAPH.circles(Function.identity());
+    int inCircles = circles.stream().mapToInt(Set::size).sum();
+    System.out.printf(
+        "%d of %d classes are in %d circles, the largest of %d%n",
+        inCircles, GRAPH.uses().size(), circles.size(), circles.getFirst().size());
+    assertThat(circles)
+        .allSatisfy(circle -> assertThat(circle).hasSizeLessThanOrEqualTo(LARGEST_CIRCLE));
   }
 }

@@ -30,7 +30,7 @@ public record Blame(Kind kind, int rank) {
    * 5. Calls do not fit each other: more than half of the ranks made one call, and the first of the
    *    others is named. Without such a majority nobody is named; the text says what each called.
    * 6. An operation ran out of time, and the store answers: every rank that is alive publishes how far
-   *    it came, and the Ledger says what that proves: whose calls do not fit (5), who does not answer,
+   *    it came, and TimeoutDiagnosis says what that proves: whose calls do not fit (5), who does not answer,
    *    has not come, closed, or does nothing while a peer waits for its message. So it is while ranks
    *    make a group: a rank that answers waits for another one itself.
    * 7. A peer that gave up because of somebody whom it cannot name is not to blame: the ranks ask (6).

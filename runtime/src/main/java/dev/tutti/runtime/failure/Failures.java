@@ -4,7 +4,7 @@ import dev.tutti.FailureInfo;
 import dev.tutti.OpType;
 import dev.tutti.TuttiException;
 import dev.tutti.runtime.failure.FailureEvent.Kind;
-import dev.tutti.runtime.group.Group;
+import dev.tutti.runtime.operation.GroupIdentity;
 import dev.tutti.runtime.operation.OperationState;
 import dev.tutti.runtime.operation.RankProgress;
 import dev.tutti.runtime.operation.Watchdog;
@@ -42,9 +42,11 @@ public final class Failures {
   /** How long a rank that has not come yet may take to make the call that does not fit. */
   private static final long CALL_NANOS = TimeUnit.MILLISECONDS.toNanos(800);
 
-  private static final long LEDGER_NANOS = TimeUnit.SECONDS.toNanos(1);
+  private static final long DIAGNOSIS_NANOS = TimeUnit.SECONDS.toNanos(1);
 
-  private final Group group;
+  private final GroupIdentity identity;
+  private final JobMonitor monitor;
+  private final FailingGroup group;
   private final AtomicReference<@Nullable Known> known = new AtomicReference<>();
   private final AtomicReference<@Nullable AgreedFailure> verdict = new AtomicReference<>();
   private final CountDownLatch settled = new CountDownLatch(1);
@@ -53,7 +55,9 @@ public final class Failures {
 
   private record Known(FailureEvent event, long sinceNanos) {}
 
-  public Failures(Group group) {
+  public Failures(GroupIdentity identity, JobMonitor monitor, FailingGroup group) {
+    this.identity = identity;
+    this.monitor = monitor;
     this.group = group;
   }
 
@@ -83,7 +87,7 @@ public final class Failures {
   /** Begins to fail the group; from any thread, never blocks. */
   public void begin(FailureEvent event) {
     if (!group.isGone() && learn(event)) {
-      start(() -> group.monitor.report(event));
+      start(() -> monitor.report(event));
     }
   }
 
@@ -112,12 +116,12 @@ public final class Failures {
   private AgreedFailure alone(FailureEvent event) {
     return stoodStill(event)
         ? new AgreedFailure(
-            Blame.afterStandstill(event, group.rank), Blame.ofStandstill(group.rank))
-        : new AgreedFailure(Blame.withoutStore(event, group.monitor.serverOf(group.name)));
+            Blame.afterStandstill(event, identity.rank()), Blame.ofStandstill(identity.rank()))
+        : new AgreedFailure(Blame.withoutStore(event, monitor.serverOf(identity.name())));
   }
 
   private boolean stoodStill(FailureEvent event) {
-    return Watchdog.stoodStill() && Blame.mayFollowFromStandstill(event, group.rank);
+    return Watchdog.stoodStill() && Blame.mayFollowFromStandstill(event, identity.rank());
   }
 
   /** Waits until the ranks agree on the failure; null if nothing has failed. */
@@ -165,7 +169,14 @@ public final class Failures {
       // The group is closed: nobody is left to agree with.
       agreed = new AgreedFailure(event);
     }
-    return agreed.exception(group.describe(op, agreed), ownCause(op, cause));
+    return agreed.exception(describe(op, agreed), ownCause(op, cause));
+  }
+
+  /** Describes the failure of an operation as the ranks agreed on it. */
+  public FailureInfo describe(OperationState op, AgreedFailure agreed) {
+    int blamed = agreed.event().failedRank();
+    int peer = op.peer() >= 0 || blamed == identity.rank() ? op.peer() : blamed;
+    return op.describe(peer, agreed.failedRank());
   }
 
   private void failedWith(OperationState op, Throwable cause) {
@@ -233,12 +244,7 @@ public final class Failures {
 
   private FailureInfo info(
       OpType type, long sequence, Duration elapsed, int peer, AgreedFailure agreed) {
-    return FailureInfo.builder(group.name, group.rank, group.size)
-        .operation(type, sequence)
-        .peer(peer)
-        .failedRank(agreed.failedRank())
-        .elapsed(elapsed)
-        .build();
+    return identity.failure(type, sequence, peer, agreed.failedRank(), elapsed);
   }
 
   private boolean learn(FailureEvent event) {
@@ -250,28 +256,31 @@ public final class Failures {
   }
 
   private void start(Runnable step) {
-    Thread.ofPlatform().daemon().name("tutti-fail-" + group.name + "-" + group.rank).start(step);
+    Thread.ofPlatform()
+        .daemon()
+        .name("tutti-fail-" + identity.name() + "-" + identity.rank())
+        .start(step);
   }
 
   private AgreedFailure investigate(FailureEvent event) {
-    if (group.monitor.isUnheard()) {
+    if (monitor.isUnheard()) {
       return alone(event);
     }
     boolean stoodStill = stoodStill(event);
     try {
       if (stoodStill) {
         return BoundedCalls.call(
-            "tutti-ask-" + group.name + "-" + group.rank,
+            "tutti-ask-" + identity.name() + "-" + identity.rank(),
             ASK,
             () ->
                 new AgreedFailure(
-                    Blame.afterStandstill(event, group.rank),
-                    findOr(Blame.ofStandstill(group.rank))));
+                    Blame.afterStandstill(event, identity.rank()),
+                    findOr(Blame.ofStandstill(identity.rank()))));
       }
       return switch (event.kind()) {
         case TIMEOUT, MISMATCH -> {
           if (event.kind() == Kind.MISMATCH) {
-            group.runner.awaitCall(event, System.nanoTime() + CALL_NANOS);
+            group.awaitCall(event, System.nanoTime() + CALL_NANOS);
           }
           group.publishProgress(false);
           yield new AgreedFailure(event, findMissing(event));
@@ -280,15 +289,17 @@ public final class Failures {
             event.failedRank() < 0
                 ? new AgreedFailure(event)
                 : BoundedCalls.call(
-                    "tutti-ask-" + group.name + "-" + group.rank, ASK, () -> findClosed(event));
+                    "tutti-ask-" + identity.name() + "-" + identity.rank(),
+                    ASK,
+                    () -> findClosed(event));
         default -> new AgreedFailure(event);
       };
     } catch (Exception e) {
       LOG.log(
           Level.DEBUG,
           "rank {0}, group {1}: cannot find out who is missing: {2}",
-          group.rank,
-          group.name,
+          identity.rank(),
+          identity.name(),
           e);
       return stoodStill ? alone(event) : new AgreedFailure(event);
     }
@@ -296,8 +307,8 @@ public final class Failures {
 
   /** Returns what another rank found out before, else a finding of this one. */
   private Diagnosis findOr(Diagnosis own) {
-    Diagnosis earlier = group.monitor.findingOf(group.name);
-    return earlier == null ? group.monitor.agree(group.name, own) : earlier;
+    Diagnosis earlier = monitor.findingOf(identity.name());
+    return earlier == null ? monitor.agree(identity.name(), own) : earlier;
   }
 
   /**
@@ -305,19 +316,18 @@ public final class Failures {
    * late, when all that it missed is there.
    */
   private Diagnosis findMissing(FailureEvent event) {
-    Diagnosis earlier = group.monitor.findingOf(group.name);
+    Diagnosis earlier = monitor.findingOf(identity.name());
     if (earlier != null) {
       return earlier;
     }
     Diagnosis own =
-        TimeoutDiagnosis.gather(
-            group.monitor, group.name, group.globalRanks, event, System.nanoTime() + LEDGER_NANOS);
-    return group.monitor.agree(group.name, own);
+        TimeoutDiagnosis.gather(identity, monitor, event, System.nanoTime() + DIAGNOSIS_NANOS);
+    return monitor.agree(identity.name(), own);
   }
 
   private AgreedFailure findClosed(FailureEvent event) {
-    int lost = group.globalRanks.get(event.failedRank());
-    RankProgress last = group.monitor.closeOf(group.name, lost);
+    int lost = identity.globalRanks().get(event.failedRank());
+    RankProgress last = monitor.closeOf(identity.name(), lost);
     return last == null
         ? new AgreedFailure(event)
         : new AgreedFailure(event, event.failedRank(), event.message() + last.afterRefusal(), true);
@@ -330,9 +340,9 @@ public final class Failures {
     LOG.log(
         Level.DEBUG,
         "rank {0}, group {1}: failed: {2}",
-        group.rank,
-        group.name,
-        agreed.describe(group.rank));
+        identity.rank(),
+        identity.name(),
+        agreed.describe(identity.rank()));
     try {
       group.tearDown(exceptionOf(agreed));
     } finally {
@@ -341,30 +351,21 @@ public final class Failures {
   }
 
   private FailureEvent eventOf(OperationState op, Throwable cause, int failedRank) {
-    Blame blame = Blame.of(cause, failedRank, group.rank, group.monitor.serverOf(group.name));
+    Blame blame = Blame.of(cause, failedRank, identity.rank(), monitor.serverOf(identity.name()));
     if (blame.kind() == Kind.MISMATCH && op.type().isPointToPoint()) {
       // Two ranks have no majority; the one that finds it tells of both.
-      blame = new Blame(Kind.FAILED, failedRank < 0 ? group.rank : failedRank);
+      blame = new Blame(Kind.FAILED, failedRank < 0 ? identity.rank() : failedRank);
     }
     return new FailureEvent(
-        group.name,
+        identity.name(),
         blame.kind(),
-        group.rank,
+        identity.rank(),
         blame.rank(),
         op.type(),
         op.sequenceNumber(),
         op.peer(),
         op.tag(),
         op.duration(),
-        textOf(cause));
-  }
-
-  /** Returns the text of an exception, with its class where the text alone says little. */
-  public static String textOf(Throwable cause) {
-    String message = cause.getMessage();
-    if (cause instanceof TuttiException || cause instanceof TimeoutException) {
-      return message == null ? cause.getClass().getSimpleName() : message;
-    }
-    return cause.toString();
+        OperationState.textOf(cause));
   }
 }

@@ -2,6 +2,7 @@ package dev.tutti.runtime.failure;
 
 import static java.util.concurrent.TimeUnit.NANOSECONDS;
 
+import dev.tutti.CollectiveException;
 import dev.tutti.FailureInfo;
 import dev.tutti.OpType;
 import dev.tutti.StoreClosedException;
@@ -10,14 +11,14 @@ import dev.tutti.StoreSilentException;
 import dev.tutti.StoreTimeoutException;
 import dev.tutti.runtime.failure.FailureEvent.Kind;
 import dev.tutti.runtime.operation.Deadlines;
+import dev.tutti.runtime.operation.GroupIdentity;
+import dev.tutti.runtime.operation.OperationState;
 import dev.tutti.runtime.operation.RankProgress;
 import dev.tutti.runtime.operation.Watchdog;
-import dev.tutti.runtime.rendezvous.RankAgreement;
 import dev.tutti.spi.PeerLateException;
 import dev.tutti.spi.PeerLostException;
 import java.lang.System.Logger.Level;
 import java.time.Duration;
-import java.util.List;
 import java.util.concurrent.CountDownLatch;
 import java.util.concurrent.TimeoutException;
 
@@ -33,9 +34,7 @@ public final class SetUpFailure {
   private static final Duration ASK = Duration.ofSeconds(2);
 
   private final JobMonitor monitor;
-  private final String name;
-  private final int rank;
-  private final List<Integer> globalRanks;
+  private final GroupIdentity group;
   private final boolean isPart;
   private final Runnable end;
   private final CountDownLatch heard = new CountDownLatch(1);
@@ -44,23 +43,13 @@ public final class SetUpFailure {
   /**
    * Prepares for the failure of a set-up.
    *
-   * @param name of the group
-   * @param rank in the group
-   * @param globalRanks for each rank of the group its rank among all
+   * @param group that is set up
    * @param isPart whether the group is a part of another one
    * @param end ends the waits of the set-up
    */
-  public SetUpFailure(
-      JobMonitor monitor,
-      String name,
-      int rank,
-      List<Integer> globalRanks,
-      boolean isPart,
-      Runnable end) {
+  public SetUpFailure(JobMonitor monitor, GroupIdentity group, boolean isPart, Runnable end) {
     this.monitor = monitor;
-    this.name = name;
-    this.rank = rank;
-    this.globalRanks = globalRanks;
+    this.group = group;
     this.isPart = isPart;
     this.end = end;
   }
@@ -70,12 +59,15 @@ public final class SetUpFailure {
     heard.countDown();
     end.run();
     if (event.kind() == Kind.TIMEOUT) {
-      Thread.ofPlatform().daemon().name("tutti-tell-" + name + "-" + rank).start(this::answer);
+      Thread.ofPlatform()
+          .daemon()
+          .name("tutti-tell-" + group.name() + "-" + group.rank())
+          .start(this::answer);
     }
   }
 
   private void answer() {
-    monitor.publishProgress(name, RankProgress.ofSetUp(name).encode());
+    monitor.publishProgress(group.name(), RankProgress.ofSetUp(group.name()).encode());
   }
 
   /**
@@ -89,9 +81,10 @@ public final class SetUpFailure {
     boolean stoodStill = isPart && Watchdog.stoodStill();
     FailureEvent own = eventOf(cause);
     boolean follows =
-        Blame.mayFollowFromStandstill(own, rank) || cause instanceof StoreConnectionException;
+        Blame.mayFollowFromStandstill(own, group.rank())
+            || cause instanceof StoreConnectionException;
     if (stoodStill && follows) {
-      own = own.asTimeout().naming(rank, Blame.ofStandstill(rank).text());
+      own = own.asTimeout().naming(group.rank(), Blame.ofStandstill(group.rank()).text());
     }
     if (silent) {
       own = own.kind() == Kind.PEER_LOST ? own.asTimeout() : own;
@@ -101,26 +94,32 @@ public final class SetUpFailure {
     Diagnosis found = find(event, stoodStill);
     AgreedFailure first = new AgreedFailure(event, found);
     FailureInfo info =
-        FailureInfo.builder(name, rank, globalRanks.size())
-            .operation(OpType.INIT, 0)
-            .peer(first.failedRank())
-            .failedRank(first.failedRank())
-            .build();
-    if (RankAgreement.isRefusal(event)) {
-      return RankAgreement.failure(first.text(), info);
+        group.failure(OpType.INIT, 0, first.failedRank(), first.failedRank(), Duration.ZERO);
+    if (isOfLists(event)) {
+      return ofLists(first.text(), info);
     }
     boolean knowsMore =
         own.kind() == Kind.FAILED
             && !(cause instanceof StoreClosedException)
             && event.kind() == Kind.PEER_LOST;
     boolean isJudged = found.failedRank() >= 0 || (isPart && own.kind() != Kind.FAILED);
-    if (event.reporter() == rank && isJudged) {
+    if (event.reporter() == group.rank() && isJudged) {
       return first.exception(info, cause);
     }
-    if (event.reporter() == rank || knowsMore) {
+    if (event.reporter() == group.rank() || knowsMore) {
       return cause;
     }
     return first.exception(info, cause);
+  }
+
+  /** Tells whether an event of a group in set-up says that its ranks gave different lists. */
+  private static boolean isOfLists(FailureEvent event) {
+    return event.op() == OpType.SUBGROUP && event.kind() == Kind.FAILED;
+  }
+
+  /** Makes what a rank throws that learns that the ranks of a new group gave different lists. */
+  public static CollectiveException ofLists(String text, FailureInfo info) {
+    return new CollectiveException(OpType.SUBGROUP.label() + " failed: " + text, info, null);
   }
 
   /**
@@ -130,7 +129,7 @@ public final class SetUpFailure {
   public void unlessExplained(Runnable step) {
     Thread.ofPlatform()
         .daemon()
-        .name("tutti-ask-" + name + "-" + rank)
+        .name("tutti-ask-" + group.name() + "-" + group.rank())
         .start(
             () -> {
               if (awaitReason()) {
@@ -148,20 +147,27 @@ public final class SetUpFailure {
     if (waited) {
       return true;
     }
-    String thread = "tutti-ask-" + name + "-" + rank;
+    String thread = "tutti-ask-" + group.name() + "-" + group.rank();
     try {
-      boolean _ = BoundedCalls.call(thread, ANSWER, () -> monitor.hasJoined(globalRanks.get(rank)));
+      boolean _ =
+          BoundedCalls.call(
+              thread, ANSWER, () -> monitor.hasJoined(group.globalRanks().get(group.rank())));
       boolean _ = BoundedCalls.call(thread, ASK, () -> heard.await(ANSWER.toNanos(), NANOSECONDS));
       waited = true;
       return true;
     } catch (Exception e) {
-      LOG.log(Level.DEBUG, "rank {0}, group {1}: the store does not answer: {2}", rank, name, e);
+      LOG.log(
+          Level.DEBUG,
+          "rank {0}, group {1}: the store does not answer: {2}",
+          group.rank(),
+          group.name(),
+          e);
       return false;
     }
   }
 
   private FailureEvent eventOf(Throwable cause) {
-    Blame blame = new Blame(Kind.FAILED, rank);
+    Blame blame = new Blame(Kind.FAILED, group.rank());
     for (Throwable t = cause; t != null; t = t.getCause()) {
       if (t instanceof PeerLostException
           || t instanceof TimeoutException
@@ -170,18 +176,18 @@ public final class SetUpFailure {
         // Of several that are late, most wait for another one themselves.
         boolean several = t instanceof PeerLateException late && late.peers().size() > 1;
         int named = several ? -1 : PeerLostException.rankIn(t);
-        blame = Blame.of(t, named, rank, monitor.serverOf(name));
+        blame = Blame.of(t, named, group.rank(), monitor.serverOf(group.name()));
       }
     }
     return new FailureEvent(
-        name,
+        group.name(),
         blame.kind(),
-        rank,
+        group.rank(),
         blame.rank(),
         OpType.INIT,
         0,
         Duration.ZERO,
-        Failures.textOf(cause));
+        OperationState.textOf(cause));
   }
 
   /** Finds out who kept the others waiting; what was found first counts for all. */
@@ -189,30 +195,36 @@ public final class SetUpFailure {
     if (!event.isOfMeeting()) {
       return Diagnosis.NONE;
     }
-    Diagnosis alone = stoodStill ? Blame.ofStandstill(rank) : Diagnosis.NONE;
+    Diagnosis alone = stoodStill ? Blame.ofStandstill(group.rank()) : Diagnosis.NONE;
     if (monitor.isUnheard()) {
       return alone;
     }
     try {
       return BoundedCalls.call(
-          "tutti-ask-" + name + "-" + rank, ASK, () -> findMissing(event, stoodStill));
+          "tutti-ask-" + group.name() + "-" + group.rank(),
+          ASK,
+          () -> findMissing(event, stoodStill));
     } catch (Exception e) {
       LOG.log(
-          Level.DEBUG, "rank {0}, group {1}: cannot find out who is missing: {2}", rank, name, e);
+          Level.DEBUG,
+          "rank {0}, group {1}: cannot find out who is missing: {2}",
+          group.rank(),
+          group.name(),
+          e);
       return alone;
     }
   }
 
   private Diagnosis findMissing(FailureEvent event, boolean stoodStill) {
     answer();
-    Diagnosis earlier = monitor.findingOf(name);
+    Diagnosis earlier = monitor.findingOf(group.name());
     if (earlier != null) {
       return earlier;
     }
     return monitor.agree(
-        name,
+        group.name(),
         stoodStill
-            ? Blame.ofStandstill(rank)
-            : TimeoutDiagnosis.gather(monitor, name, globalRanks, event, Deadlines.in(ANSWER)));
+            ? Blame.ofStandstill(group.rank())
+            : TimeoutDiagnosis.gather(group, monitor, event, Deadlines.in(ANSWER)));
   }
 }

@@ -1,10 +1,10 @@
 package dev.tutti.runtime.failure;
 
 import dev.tutti.OpType;
+import dev.tutti.runtime.operation.GroupIdentity;
 import dev.tutti.runtime.operation.RankProgress;
 import dev.tutti.runtime.operation.RankProgress.Pending;
 import java.util.HashSet;
-import java.util.List;
 import java.util.Set;
 import java.util.SortedMap;
 import java.util.TreeMap;
@@ -25,21 +25,15 @@ final class TimeoutDiagnosis {
       "; a send waits for its recv, so where all send first nobody goes on: call recv first,"
           + " withAsync(), or batch both";
 
+  private final GroupIdentity group;
   private final JobMonitor monitor;
-  private final String group;
-  private final List<Integer> globalRanks;
   private final FailureEvent event;
   private final long deadlineNanos;
 
   private TimeoutDiagnosis(
-      JobMonitor monitor,
-      String group,
-      List<Integer> globalRanks,
-      FailureEvent event,
-      long deadlineNanos) {
-    this.monitor = monitor;
+      GroupIdentity group, JobMonitor monitor, FailureEvent event, long deadlineNanos) {
     this.group = group;
-    this.globalRanks = globalRanks;
+    this.monitor = monitor;
     this.event = event;
     this.deadlineNanos = deadlineNanos;
   }
@@ -47,40 +41,33 @@ final class TimeoutDiagnosis {
   /**
    * Asks the other ranks where they stand; ranks that are alive answer by themselves.
    *
-   * @param group its name
-   * @param globalRanks for each rank of the group its rank among all
    * @param deadlineNanos of all answers, in terms of {@link System#nanoTime()}
    */
   static Diagnosis gather(
-      JobMonitor monitor,
-      String group,
-      List<Integer> globalRanks,
-      FailureEvent event,
-      long deadlineNanos) {
-    TimeoutDiagnosis ledger =
-        new TimeoutDiagnosis(monitor, group, globalRanks, event, deadlineNanos);
+      GroupIdentity group, JobMonitor monitor, FailureEvent event, long deadlineNanos) {
+    TimeoutDiagnosis diagnosis = new TimeoutDiagnosis(group, monitor, event, deadlineNanos);
     if (event.sequence() == 0) {
-      return event.isOfMeeting() ? ledger.ofMeeting() : Diagnosis.NONE;
+      return event.isOfMeeting() ? diagnosis.ofMeeting() : Diagnosis.NONE;
     }
     if (event.kind() == FailureEvent.Kind.MISMATCH) {
-      return event.op().isPointToPoint() ? Diagnosis.NONE : ledger.ofMismatch();
+      return event.op().isPointToPoint() ? Diagnosis.NONE : diagnosis.ofMismatch();
     }
     if (!event.op().isPointToPoint()) {
-      return ledger.ofCollective(event.sequence());
+      return diagnosis.ofCollective(event.sequence());
     }
     if (event.peer() < 0) {
-      return ledger.ofAnySource();
+      return diagnosis.ofAnySource();
     }
     Pending op = new Pending(event.op(), event.sequence(), event.peer(), event.tag());
-    return ledger.ofMessage(event.reporter(), op, new HashSet<>(Set.of(event.reporter())));
+    return diagnosis.ofMessage(event.reporter(), op, new HashSet<>(Set.of(event.reporter())));
   }
 
   private @Nullable RankProgress progressOf(int rank) {
-    return monitor.progressOf(group, globalRanks.get(rank), deadlineNanos);
+    return monitor.progressOf(group.name(), group.globalRanks().get(rank), deadlineNanos);
   }
 
   private boolean hasJoined(int rank) {
-    return monitor.hasJoined(globalRanks.get(rank));
+    return monitor.hasJoined(group.globalRanks().get(rank));
   }
 
   /**
@@ -90,7 +77,7 @@ final class TimeoutDiagnosis {
   private Diagnosis ofMeeting() {
     Diagnosis silent = Diagnosis.NONE;
     Diagnosis absent = Diagnosis.NONE;
-    for (int r = 0; r < globalRanks.size(); r++) {
+    for (int r = 0; r < group.size(); r++) {
       if (!hasJoined(r)) {
         continue;
       }
@@ -108,7 +95,7 @@ final class TimeoutDiagnosis {
   private Diagnosis ofCollective(long sequence) {
     Diagnosis found = Diagnosis.NONE;
     SortedMap<Integer, RankProgress> answers = new TreeMap<>();
-    for (int r = 0; r < globalRanks.size(); r++) {
+    for (int r = 0; r < group.size(); r++) {
       RankProgress progress = progressOf(r);
       if (progress == null) {
         found = found.and(silence(r));
@@ -137,24 +124,24 @@ final class TimeoutDiagnosis {
                         + progress.afterRefusal()));
       }
     }
-    Diagnosis all = Disagreement.of(answers, globalRanks.size()).and(found);
+    Diagnosis all = Disagreement.of(answers, group.size()).and(found);
     return all.text().isEmpty() ? new Diagnosis(-1, "all ranks have come to it by now") : all;
   }
 
   private Diagnosis ofMismatch() {
     SortedMap<Integer, RankProgress> answers = new TreeMap<>();
-    for (int r = 0; r < globalRanks.size(); r++) {
+    for (int r = 0; r < group.size(); r++) {
       RankProgress progress = progressOf(r);
       if (progress != null) {
         answers.put(r, progress);
       }
     }
-    return Disagreement.of(answers, globalRanks.size());
+    return Disagreement.of(answers, group.size());
   }
 
   private Diagnosis ofAnySource() {
     Diagnosis found = Diagnosis.NONE;
-    for (int r = 0; r < globalRanks.size(); r++) {
+    for (int r = 0; r < group.size(); r++) {
       if (r != event.reporter() && progressOf(r) == null) {
         found = found.and(silence(r));
       }

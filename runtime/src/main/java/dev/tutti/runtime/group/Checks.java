@@ -7,12 +7,15 @@ import dev.tutti.OpType;
 import dev.tutti.ReduceOp;
 import dev.tutti.Tensor;
 import dev.tutti.runtime.operation.BoundBackend;
+import dev.tutti.runtime.operation.GroupIdentity;
 import java.lang.foreign.MemorySegment;
 import java.time.Duration;
 import java.util.Arrays;
 import java.util.Comparator;
 import java.util.List;
 import java.util.Locale;
+import java.util.Map;
+import java.util.function.Consumer;
 import java.util.stream.IntStream;
 import org.jspecify.annotations.Nullable;
 
@@ -24,10 +27,20 @@ final class Checks {
   /** Is the most elements whose places are compared one by one. */
   private static final long MOST_COMPARED = 1 << 16;
 
-  private final Group group;
+  private final GroupIdentity group;
+  private final Map<String, BoundBackend> backends;
+  private final Consumer<String> refused;
 
-  Checks(Group group) {
+  /**
+   * Creates the checks of a group.
+   *
+   * @param backends by kind of device
+   * @param refused hears why a call is refused
+   */
+  Checks(GroupIdentity group, Map<String, BoundBackend> backends, Consumer<String> refused) {
     this.group = group;
+    this.backends = backends;
+    this.refused = refused;
   }
 
   IllegalArgumentException bad(OpType op, String what) {
@@ -38,14 +51,14 @@ final class Checks {
     String text =
         call
             + " on rank "
-            + group.rank
+            + group.rank()
             + "/"
-            + group.size
+            + group.size()
             + " of group "
-            + group.name
+            + group.name()
             + ": "
             + what;
-    group.refused(text);
+    refused.accept(text);
     return new IllegalArgumentException(text);
   }
 
@@ -64,19 +77,19 @@ final class Checks {
     String text =
         op.label()
             + " on rank "
-            + group.rank
+            + group.rank()
             + ": backend '"
             + backend.name()
             + "' does not support "
             + what;
-    group.refused(text);
+    refused.accept(text);
     return new UnsupportedOperationException(text);
   }
 
   /** Finds the backend of a tensor's device, and checks that it has the operation. */
   BoundBackend backendFor(OpType op, String argument, Tensor tensor) {
     given(op, argument, tensor);
-    BoundBackend backend = group.backends.get(tensor.device().type());
+    BoundBackend backend = backends.get(tensor.device().type());
     if (backend == null) {
       throw bad(
           op,
@@ -84,7 +97,7 @@ final class Checks {
               + " is on "
               + tensor.device()
               + ", but the group has backends for "
-              + group.backends.keySet());
+              + backends.keySet());
     }
     require(op, backend);
     return backend;
@@ -92,9 +105,9 @@ final class Checks {
 
   /** Returns the backend for operations without tensors. */
   BoundBackend anyBackend(OpType op) {
-    BoundBackend backend = group.backends.get(Device.CPU.type());
+    BoundBackend backend = backends.get(Device.CPU.type());
     if (backend == null) {
-      backend = group.backends.values().iterator().next();
+      backend = backends.values().iterator().next();
     }
     require(op, backend);
     return backend;
@@ -102,16 +115,16 @@ final class Checks {
 
   /** Returns the host's backend if it has a feature, else any that has it. */
   BoundBackend backendWith(OpType op, Capabilities.Feature feature) {
-    BoundBackend host = group.backends.get(Device.CPU.type());
+    BoundBackend host = backends.get(Device.CPU.type());
     if (host != null && host.capabilities().has(feature)) {
       return host;
     }
-    for (BoundBackend backend : group.backends.values()) {
+    for (BoundBackend backend : backends.values()) {
       if (backend.capabilities().has(feature)) {
         return backend;
       }
     }
-    BoundBackend none = host == null ? group.backends.values().iterator().next() : host;
+    BoundBackend none = host == null ? backends.values().iterator().next() : host;
     throw missing(op, none, feature, feature.toString());
   }
 
@@ -132,8 +145,8 @@ final class Checks {
   }
 
   private void rank(String call, String argument, int rank) {
-    if (rank < 0 || rank >= group.size) {
-      throw bad(call, argument + " must be a rank in 0.." + (group.size - 1) + ", not " + rank);
+    if (rank < 0 || rank >= group.size()) {
+      throw bad(call, argument + " must be a rank in 0.." + (group.size() - 1) + ", not " + rank);
     }
   }
 
@@ -151,7 +164,7 @@ final class Checks {
 
   /** Checks the size of symmetric memory: that of all ranks and its rounding fit a long. */
   void symmetricSize(OpType op, long byteSize) {
-    long most = (1L << 62) / group.size;
+    long most = (1L << 62) / group.size();
     if (byteSize < 1 || byteSize > most) {
       throw bad(op, "byteSize must be in 1.." + most + ", but is " + byteSize);
     }
@@ -159,7 +172,7 @@ final class Checks {
 
   void peer(OpType op, int peer) {
     rank(op, "peer", peer);
-    if (peer == group.rank) {
+    if (peer == group.rank()) {
       throw bad(op, "peer must be another rank, not " + peer + " itself");
     }
   }
@@ -333,14 +346,14 @@ final class Checks {
 
   void times(OpType op, String argument, Tensor whole, String partName, Tensor part) {
     same(op, argument, whole, part);
-    if (whole.numel() != part.numel() * group.size) {
+    if (whole.numel() != part.numel() * group.size()) {
       throw bad(
           op,
           argument
               + " must have "
-              + part.numel() * group.size
+              + part.numel() * group.size()
               + " elements ("
-              + group.size
+              + group.size()
               + " ranks times "
               + partName
               + "), but is "
@@ -355,23 +368,23 @@ final class Checks {
       throw bad(op, tensorName + " must have at least one dimension, but is " + tensor);
     }
     long rows = tensor.size(0);
-    long[] splits = new long[group.size];
+    long[] splits = new long[group.size()];
     if (given.length == 0) {
-      if (rows % group.size != 0) {
+      if (rows % group.size() != 0) {
         throw bad(
             op,
             "dimension 0 of "
                 + tensorName
                 + " must divide by "
-                + group.size
+                + group.size()
                 + " ranks, but is "
                 + rows);
       }
-      Arrays.fill(splits, rows / group.size);
+      Arrays.fill(splits, rows / group.size());
       return splits;
     }
-    if (given.length != group.size) {
-      throw bad(op, argument + " must hold " + group.size + " sizes, but holds " + given.length);
+    if (given.length != group.size()) {
+      throw bad(op, argument + " must hold " + group.size() + " sizes, but holds " + given.length);
     }
     long sum = 0;
     for (int i = 0; i < splits.length; i++) {

@@ -19,6 +19,7 @@ import dev.tutti.Work;
 import dev.tutti.runtime.group.Overlaps.InPlace;
 import dev.tutti.runtime.operation.BoundBackend;
 import dev.tutti.runtime.operation.Deadlines;
+import dev.tutti.runtime.operation.HostStaging;
 import dev.tutti.spi.Call;
 import java.time.Duration;
 import java.util.List;
@@ -58,10 +59,10 @@ final class DefaultProcessGroup implements ProcessGroup {
     this.group = group;
     this.job = job;
     this.runner = group.runner;
-    this.checks = new Checks(group);
-    this.overlaps = new Overlaps(checks, group.rank);
-    this.reductions = new ReductionSpecs(group, checks, overlaps);
-    this.movements = new MovementSpecs(group, checks, overlaps);
+    this.checks = new Checks(group.identity, group.backends, group::refused);
+    this.overlaps = new Overlaps(checks, group.identity.rank());
+    this.reductions = new ReductionSpecs(group.identity, checks, overlaps);
+    this.movements = new MovementSpecs(group.identity, checks, overlaps);
     this.subgroups = new Subgroups(group, job);
     this.objects = new ObjectCollectives(this);
     this.whenClosed = whenClosed;
@@ -69,22 +70,22 @@ final class DefaultProcessGroup implements ProcessGroup {
 
   @Override
   public int rank() {
-    return group.rank;
+    return group.identity.rank();
   }
 
   @Override
   public int size() {
-    return group.size;
+    return group.identity.size();
   }
 
   @Override
   public String name() {
-    return group.name;
+    return group.identity.name();
   }
 
   @Override
   public List<Integer> globalRanks() {
-    return group.globalRanks;
+    return group.identity.globalRanks();
   }
 
   @Override
@@ -106,7 +107,7 @@ final class DefaultProcessGroup implements ProcessGroup {
     if (bound == null) {
       throw new IllegalArgumentException(
           "group "
-              + group.name
+              + group.identity.name()
               + " has no backend for "
               + device
               + ", only for "
@@ -117,7 +118,7 @@ final class DefaultProcessGroup implements ProcessGroup {
 
   @Override
   public Store store() {
-    return job.userStore(group.name);
+    return job.userStore(group.identity.name());
   }
 
   @Override
@@ -149,7 +150,7 @@ final class DefaultProcessGroup implements ProcessGroup {
     BoundBackend backend = streamOrdered(type, "tensor", tensor);
     if (backend != null) {
       checks.rank(type, "root", root);
-      checks.movable(type, "tensor", tensor, backend, group.rank != root);
+      checks.movable(type, "tensor", tensor, backend, group.identity.rank() != root);
       if (runner.runNow(backend, type, tensor, tensor, null, root)) {
         return;
       }
@@ -344,7 +345,7 @@ final class DefaultProcessGroup implements ProcessGroup {
                 .values()
                 .iterator()
                 .next()
-                .behind(new StoreMonitoredBarrier(group, job.groupStore(group.name)));
+                .behind(new StoreMonitoredBarrier(group, job.groupStore(group.identity.name())));
     checks.timeout(op, timeout);
     runner.submit(
         movements.spec(
@@ -355,7 +356,7 @@ final class DefaultProcessGroup implements ProcessGroup {
 
   /** Returns how long a monitored barrier may take on this rank. */
   private Duration monitoredTimeout(Duration atRankZero) {
-    return group.rank == 0 ? atRankZero : Deadlines.cut(atRankZero).plus(MONITOR_SLACK);
+    return group.identity.rank() == 0 ? atRankZero : Deadlines.cut(atRankZero).plus(MONITOR_SLACK);
   }
 
   @Override
@@ -420,13 +421,13 @@ final class DefaultProcessGroup implements ProcessGroup {
   public <T> T scatterObject(List<T> values, int root, Codec<T> codec) {
     checks.given(OpType.SCATTER, "codec", codec);
     checks.rank(OpType.SCATTER, "root", root);
-    if (root == group.rank) {
+    if (root == group.identity.rank()) {
       checks.given(OpType.SCATTER, "values", values);
     }
-    if (root == group.rank && values.size() != group.size) {
+    if (root == group.identity.rank() && values.size() != group.identity.size()) {
       throw checks.bad(
           OpType.SCATTER,
-          "values must hold " + group.size + " objects, but holds " + values.size());
+          "values must hold " + group.identity.size() + " objects, but holds " + values.size());
     }
     return objects.scatter(values, root, codec);
   }
@@ -456,7 +457,11 @@ final class DefaultProcessGroup implements ProcessGroup {
 
   @Override
   public String flightRecord() {
-    return group.recorder.toJson(group.name, group.rank, group.size, group.pending.running());
+    return group.recorder.toJson(
+        group.identity.name(),
+        group.identity.rank(),
+        group.identity.size(),
+        group.pending.running());
   }
 
   @Override
@@ -486,11 +491,11 @@ final class DefaultProcessGroup implements ProcessGroup {
   @Override
   public String toString() {
     return "ProcessGroup "
-        + group.name
+        + group.identity.name()
         + " rank "
-        + group.rank
+        + group.identity.rank()
         + "/"
-        + group.size
+        + group.identity.size()
         + " "
         + backends();
   }

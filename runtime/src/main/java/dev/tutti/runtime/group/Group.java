@@ -2,15 +2,15 @@ package dev.tutti.runtime.group;
 
 import dev.tutti.AbortedException;
 import dev.tutti.CollectiveTimeoutException;
-import dev.tutti.FailureInfo;
 import dev.tutti.GroupClosedException;
+import dev.tutti.GroupListener.OpEvent;
 import dev.tutti.OpType;
-import dev.tutti.Settings;
 import dev.tutti.TuttiException;
 import dev.tutti.WorkState;
 import dev.tutti.runtime.failure.AgreedFailure;
 import dev.tutti.runtime.failure.Blame;
 import dev.tutti.runtime.failure.BoundedCalls;
+import dev.tutti.runtime.failure.FailingGroup;
 import dev.tutti.runtime.failure.FailureEvent;
 import dev.tutti.runtime.failure.FailureEvent.Kind;
 import dev.tutti.runtime.failure.Failures;
@@ -18,8 +18,10 @@ import dev.tutti.runtime.failure.JobMonitor;
 import dev.tutti.runtime.operation.BoundBackend;
 import dev.tutti.runtime.operation.Deadlines;
 import dev.tutti.runtime.operation.FlightRecorder;
+import dev.tutti.runtime.operation.GroupIdentity;
 import dev.tutti.runtime.operation.GroupOperation;
 import dev.tutti.runtime.operation.Listeners;
+import dev.tutti.runtime.operation.OperationOwner;
 import dev.tutti.runtime.operation.OperationState;
 import dev.tutti.runtime.operation.PathCounts;
 import dev.tutti.runtime.operation.PendingOperations;
@@ -28,14 +30,13 @@ import dev.tutti.runtime.settings.RuntimeSettings;
 import dev.tutti.spi.Backend;
 import java.lang.System.Logger.Level;
 import java.time.Duration;
-import java.util.List;
 import java.util.Map;
 import java.util.concurrent.TimeUnit;
 import java.util.concurrent.atomic.AtomicLong;
 import org.jspecify.annotations.Nullable;
 
-/** Is one rank of a group: what it knows, its failure and its end. */
-public final class Group {
+/** Runs one rank of a group: what it knows, its failure and its end. */
+final class Group implements OperationOwner, FailingGroup, Watchdog.Watched {
   private static final System.Logger LOG = System.getLogger(Group.class.getName());
   private static final long SETTLE_NANOS = TimeUnit.SECONDS.toNanos(4);
 
@@ -47,18 +48,14 @@ public final class Group {
     CLOSED
   }
 
-  public final String name;
-  public final int rank;
-  public final int size;
-  public final List<Integer> globalRanks;
-  final Settings settings;
-  public final JobMonitor monitor;
-  public final Map<String, BoundBackend> backends;
-  public final FlightRecorder recorder;
+  final GroupIdentity identity;
+  final JobMonitor monitor;
+  final Map<String, BoundBackend> backends;
+  final FlightRecorder recorder;
   final Listeners listeners;
-  public final Failures failures;
-  public final PendingOperations pending;
-  public final OperationRunner runner;
+  final Failures failures;
+  final PendingOperations pending;
+  final OperationRunner runner;
 
   /** Counts the collectives by path. */
   final PathCounts paths = new PathCounts();
@@ -83,53 +80,92 @@ public final class Group {
    */
   private record Refusal(String text, long issued) {}
 
-  public Group(
-      String name,
-      int rank,
-      List<Integer> globalRanks,
-      Settings settings,
+  Group(
+      GroupIdentity identity,
       Duration timeout,
       JobMonitor monitor,
       Map<String, BoundBackend> backends) {
-    this.name = name;
-    this.rank = rank;
-    this.size = globalRanks.size();
-    this.globalRanks = globalRanks;
-    this.settings = settings;
+    this.identity = identity;
     this.timeoutNanos = Deadlines.nanos(timeout);
     this.monitor = monitor;
     this.backends = backends;
-    this.recorder = new FlightRecorder(settings.get(RuntimeSettings.FLIGHT_RECORD));
-    this.listeners = new Listeners(name, rank);
-    this.failures = new Failures(this);
-    this.pending = new PendingOperations(this);
+    this.recorder = new FlightRecorder(identity.settings().get(RuntimeSettings.FLIGHT_RECORD));
+    this.listeners = new Listeners(identity.name(), identity.rank());
+    this.failures = new Failures(identity, monitor, this);
+    this.pending = new PendingOperations(this, BoundBackend.distinct(backends.values()));
     this.runner = new OperationRunner(this);
   }
 
   void start() {
-    Watchdog.watch(pending);
-    monitor.join(name, globalRanks, failures::onEvent);
+    Watchdog.watch(this);
+    monitor.join(identity.name(), identity.globalRanks(), failures::onEvent);
+  }
+
+  // What operations and failures ask for
+
+  @Override
+  public GroupIdentity identity() {
+    return identity;
+  }
+
+  @Override
+  public @Nullable Backend backendOf(String deviceType) {
+    BoundBackend bound = backends.get(deviceType);
+    return bound == null ? null : bound.backend();
+  }
+
+  @Override
+  public void operationFailed(OperationState op, Throwable cause, int failedRank) {
+    failures.operationFailed(op, cause, failedRank);
+  }
+
+  @Override
+  public void ended(
+      GroupOperation op,
+      WorkState state,
+      @Nullable TuttiException cause,
+      @Nullable OpEvent toTell) {
+    runner.ended(op, state, cause, toTell);
+  }
+
+  @Override
+  public void recordEnd(long flightPlace, WorkState state) {
+    recorder.end(flightPlace, state, System.nanoTime());
+  }
+
+  @Override
+  public long checkDeadlines(long nowNanos) {
+    long next = pending.checkDeadlines(nowNanos);
+    failures.checkOverdue(nowNanos);
+    return next;
+  }
+
+  @Override
+  public void awaitCall(FailureEvent event, long limitNanos) {
+    runner.awaitCall(event, limitNanos);
   }
 
   // Failure
 
   /** Fails the group outside any operation, because of a peer if one is named. */
   void peerFailed(Throwable cause, int failedRank) {
-    Blame blame = Blame.ofPeer(cause, failedRank, rank);
+    Blame blame = Blame.ofPeer(cause, failedRank, identity.rank());
     long sequence = blame.kind() == Kind.MISMATCH ? runner.sequence() : 0;
-    begin(blame.kind(), blame.rank(), OpType.UNKNOWN, sequence, Failures.textOf(cause));
+    begin(blame.kind(), blame.rank(), OpType.UNKNOWN, sequence, OperationState.textOf(cause));
   }
 
+  @Override
   public void abort(String reason) {
-    begin(Kind.ABORTED, rank, OpType.UNKNOWN, runner.sequence(), reason);
+    begin(Kind.ABORTED, identity.rank(), OpType.UNKNOWN, runner.sequence(), reason);
   }
 
   private void begin(Kind kind, int failedRank, OpType op, long sequence, String text) {
     failures.begin(
-        new FailureEvent(name, kind, rank, failedRank, op, sequence, Duration.ZERO, text));
+        new FailureEvent(
+            identity.name(), kind, identity.rank(), failedRank, op, sequence, Duration.ZERO, text));
   }
 
-  /** Ends everything, after the failure was settled; does not block. */
+  @Override
   public void tearDown(TuttiException cause) {
     synchronized (backendsLock) {
       if (!backendsClosed) {
@@ -149,12 +185,12 @@ public final class Group {
     }
   }
 
-  /** Ends an operation with what the ranks agreed on, or as closed. */
+  @Override
   public void endFailed(GroupOperation op) {
     AgreedFailure verdict = failures.verdict();
     if (verdict != null) {
       TuttiException cause =
-          verdict.exception(describe(op, verdict), failures.ownCause(op, op.reported()));
+          verdict.exception(failures.describe(op, verdict), failures.ownCause(op, op.reported()));
       op.endFailed(stateFor(cause), cause);
     } else if (life == Life.CLOSED) {
       endClosed(op);
@@ -165,7 +201,7 @@ public final class Group {
     op.endFailed(
         WorkState.ABORTED,
         new AbortedException(
-            op.type().label() + " failed: the group is closed", describe(op, -1, -1), null));
+            op.type().label() + " failed: the group is closed", op.describe(-1, -1), null));
   }
 
   static WorkState stateFor(TuttiException cause) {
@@ -175,34 +211,24 @@ public final class Group {
     return cause instanceof AbortedException ? WorkState.ABORTED : WorkState.FAILED;
   }
 
-  public FailureInfo describe(OperationState op, int peer, int failedRank) {
-    return FailureInfo.builder(name, rank, size)
-        .operation(op.type(), op.sequenceNumber())
-        .peer(peer)
-        .failedRank(failedRank)
-        .elapsed(op.duration())
-        .build();
-  }
-
-  public FailureInfo describe(OperationState op, AgreedFailure verdict) {
-    int blamed = verdict.event().failedRank();
-    int peer = op.peer() >= 0 || blamed == rank ? op.peer() : blamed;
-    return describe(op, peer, verdict.failedRank());
-  }
-
-  /** Lets the other ranks know where this one stands; takes a second at most. */
+  @Override
   public void publishProgress(boolean closed) {
     try {
       String progress = runner.progress(closed).encode();
       BoundedCalls.call(
-          "tutti-tell-" + name + "-" + rank,
+          "tutti-tell-" + identity.name() + "-" + identity.rank(),
           PUBLISH,
           () -> {
-            monitor.publishProgress(name, progress);
+            monitor.publishProgress(identity.name(), progress);
             return progress;
           });
     } catch (Exception e) {
-      LOG.log(Level.DEBUG, "rank {0}, group {1}: cannot tell its progress: {2}", rank, name, e);
+      LOG.log(
+          Level.DEBUG,
+          "rank {0}, group {1}: cannot tell its progress: {2}",
+          identity.rank(),
+          identity.name(),
+          e);
     }
   }
 
@@ -234,7 +260,11 @@ public final class Group {
 
   GroupClosedException closed(OpType type) {
     return new GroupClosedException(
-        type.label() + " refused: group " + name + " is closed on rank " + rank);
+        type.label()
+            + " refused: group "
+            + identity.name()
+            + " is closed on rank "
+            + identity.rank());
   }
 
   /** Tells whether close was called. */
@@ -242,11 +272,12 @@ public final class Group {
     return life != Life.OPEN;
   }
 
-  /** Tells whether close is through. */
+  @Override
   public boolean isGone() {
     return life == Life.CLOSED;
   }
 
+  @Override
   public long timeoutNanos() {
     return timeoutNanos;
   }
@@ -259,41 +290,48 @@ public final class Group {
     timeoutNanos = Deadlines.nanos(timeout);
   }
 
-  public void runCallback(Runnable callback) {
-    Thread.ofVirtual().name("tutti-future").start(callback);
-  }
-
   private void guarded(String what, Runnable call) {
     try {
       call.run();
     } catch (RuntimeException | LinkageError e) {
-      LOG.log(Level.WARNING, "rank " + rank + ", group " + name + ": " + what + " of a backend", e);
+      LOG.log(
+          Level.WARNING,
+          "rank " + identity.rank() + ", group " + identity.name() + ": " + what + " of a backend",
+          e);
     }
   }
 
   /** Closes this group; false if somebody else did or does. */
-  public boolean close() {
+  boolean close() {
     synchronized (this) {
       if (life != Life.OPEN) {
         return false;
       }
       life = Life.CLOSING;
     }
-    long limit = Deadlines.in(settings.get(RuntimeSettings.CLOSE_TIMEOUT));
+    long limit = Deadlines.in(identity.settings().get(RuntimeSettings.CLOSE_TIMEOUT));
     boolean failed = failures.isFailing();
     if (failed || !runner.stopWhenIdle(limit)) {
       String text = "the group was closed with operations pending" + pending.summary();
       if (!failed) {
-        LOG.log(Level.WARNING, "rank " + rank + ", group " + name + ": " + text + ", which fail");
+        LOG.log(
+            Level.WARNING,
+            "rank "
+                + identity.rank()
+                + ", group "
+                + identity.name()
+                + ": "
+                + text
+                + ", which fail");
       }
-      begin(Kind.ABORTED, rank, OpType.CLOSE, runner.sequence(), text);
+      begin(Kind.ABORTED, identity.rank(), OpType.CLOSE, runner.sequence(), text);
       failures.await();
       runner.stop(System.nanoTime() + SETTLE_NANOS);
-    } else if (size > 1) {
+    } else if (identity.size() > 1) {
       publishProgress(true);
     }
-    Watchdog.unwatch(pending);
-    monitor.leave(name);
+    Watchdog.unwatch(this);
+    monitor.leave(identity.name());
     life = Life.CLOSED;
     pending.endAll();
     failures.close();
@@ -306,7 +344,7 @@ public final class Group {
     synchronized (backendsLock) {
       backendsClosed = true;
     }
-    for (Backend backend : Job.distinct(backends.values())) {
+    for (Backend backend : BoundBackend.distinct(backends.values())) {
       guarded("close", backend::close);
     }
   }

@@ -28,7 +28,7 @@ import java.util.stream.IntStream;
 import org.jspecify.annotations.Nullable;
 
 /** Joins a job: finds the backends, the store and the other ranks, in this order. */
-public final class GroupInit {
+final class GroupInit {
   private static final long RETRY_NANOS = TimeUnit.MILLISECONDS.toNanos(10);
 
   private GroupInit() {}
@@ -40,7 +40,7 @@ public final class GroupInit {
    * @return the group of all ranks
    * @throws IllegalArgumentException if a setting of the runtime cannot be read
    */
-  public static ProcessGroup init(GroupOptions options) {
+  static ProcessGroup init(GroupOptions options) {
     Settings settings = options.settings();
     try {
       RuntimeSettings.check(settings);

@@ -10,11 +10,12 @@ import dev.tutti.TuttiException;
 import dev.tutti.runtime.failure.AgreedFailure;
 import dev.tutti.runtime.failure.Blame;
 import dev.tutti.runtime.failure.BoundedCalls;
-import dev.tutti.runtime.failure.Failures;
 import dev.tutti.runtime.failure.JobMonitor;
 import dev.tutti.runtime.failure.SetUpFailure;
 import dev.tutti.runtime.operation.BoundBackend;
 import dev.tutti.runtime.operation.Deadlines;
+import dev.tutti.runtime.operation.GroupIdentity;
+import dev.tutti.runtime.operation.OperationState;
 import dev.tutti.runtime.rendezvous.BackendAgreement;
 import dev.tutti.runtime.rendezvous.InitFailure;
 import dev.tutti.runtime.rendezvous.Rendezvous;
@@ -31,18 +32,15 @@ import java.lang.System.Logger.Level;
 import java.time.Duration;
 import java.util.ArrayList;
 import java.util.Collection;
-import java.util.Collections;
-import java.util.IdentityHashMap;
 import java.util.LinkedHashMap;
 import java.util.List;
 import java.util.Map;
 import java.util.Objects;
-import java.util.Set;
 import java.util.stream.IntStream;
 import org.jspecify.annotations.Nullable;
 
 /** Holds what the groups of one rank share: the store, the backends' providers, the monitor. */
-public final class Job {
+final class Job {
   /*
    * Keys of PyTorch's own layout, so that ranks of both kinds meet: the group of all ranks has
    * "default_pg/0/" + "/", its subgroups that and "NAME/" + "/", and each backend "TYPE/" + "/" below.
@@ -130,15 +128,11 @@ public final class Job {
     monitor.start();
   }
 
-  public JobMonitor monitor() {
-    return monitor;
-  }
-
   Store userStore(String group) {
     return new PrefixStore("user/" + group, ownStore);
   }
 
-  public Store groupStore(String group) {
+  Store groupStore(String group) {
     return new UninterruptedStore(new PrefixStore("group/" + group, ownStore));
   }
 
@@ -165,8 +159,8 @@ public final class Job {
       stores.put(type, new UninterruptedStore(new PrefixStore(type + "/", store), setUp));
     }
     Runnable end = () -> stores.values().forEach(Store::close);
-    SetUpFailure failure =
-        new SetUpFailure(monitor, name, groupRank, globalRanks, parent != null, end);
+    GroupIdentity identity = new GroupIdentity(name, groupRank, globalRanks, settings);
+    SetUpFailure failure = new SetUpFailure(monitor, identity, parent != null, end);
     EarlyFailures early = new EarlyFailures(end, failure);
     monitor.join(name, globalRanks, failure::heard);
     if (parent != null) {
@@ -200,9 +194,7 @@ public final class Job {
                     .build();
             bound.put(type, bind(provider, type, context, parent, ranks));
           });
-      Group group =
-          new Group(
-              name, groupRank, globalRanks, settings, groupTimeout, monitor, Map.copyOf(bound));
+      Group group = new Group(identity, groupTimeout, monitor, Map.copyOf(bound));
       group.start();
       stores.values().forEach(UninterruptedStore::endSetUp);
       early.tell(group);
@@ -278,15 +270,8 @@ public final class Job {
     }
   }
 
-  /** Returns backends once that serve several kinds of device. */
-  public static Set<Backend> distinct(Collection<BoundBackend> bound) {
-    Set<Backend> all = Collections.newSetFromMap(new IdentityHashMap<>());
-    bound.forEach(each -> all.add(each.backend()));
-    return all;
-  }
-
   private static void closeAll(Map<String, BoundBackend> bound) {
-    for (Backend backend : distinct(bound.values())) {
+    for (Backend backend : BoundBackend.distinct(bound.values())) {
       try {
         backend.close();
       } catch (RuntimeException | LinkageError e) {
@@ -345,7 +330,7 @@ public final class Job {
       if (cause == null || !hasClosedStore(e)) {
         return e;
       }
-      BackendException reported = new BackendException(Failures.textOf(cause), cause);
+      BackendException reported = new BackendException(OperationState.textOf(cause), cause);
       reported.addSuppressed(e);
       return reported;
     }
@@ -380,7 +365,7 @@ public final class Job {
     if (rootStore.add(key, 1) == size) {
       rootStore.set(last, "1");
     }
-    if (!new StoreWait(group, new UninterruptedStore(rootStore))
+    if (!new StoreWait(group.identity, group.failures, new UninterruptedStore(rootStore))
         .await(List.of(last), Deadlines.in(timeout))) {
       throw new RendezvousException(
           "rank "
@@ -423,7 +408,7 @@ public final class Job {
 
   /** Frees what a closed group held; after the group of all ranks, everything. */
   void groupClosed(Group group) {
-    if (group.name.equals("0")) {
+    if (group.identity.name().equals("0")) {
       AgreedFailure failure = group.failures.verdict();
       close(failure != null, failure == null ? -1 : failure.failedRank());
     }

@@ -6,13 +6,14 @@ import dev.tutti.OpType;
 import dev.tutti.Tensor;
 import dev.tutti.runtime.group.Overlaps.InPlace;
 import dev.tutti.runtime.operation.BoundBackend;
+import dev.tutti.runtime.operation.GroupIdentity;
 import dev.tutti.runtime.operation.OperationSpec;
 import dev.tutti.spi.Call;
 import java.util.List;
 
 /** Prepares the operations that only move data. */
 final class MovementSpecs extends OperationSpecs {
-  MovementSpecs(Group group, Checks checks, Overlaps overlaps) {
+  MovementSpecs(GroupIdentity group, Checks checks, Overlaps overlaps) {
     super(group, checks, overlaps);
   }
 
@@ -21,7 +22,7 @@ final class MovementSpecs extends OperationSpecs {
     checks.given(op, "options", options);
     BoundBackend backend = checks.backendFor(op, "tensor", tensor);
     checks.rank(op, "root", root);
-    checks.movable(op, "tensor", tensor, backend, group.rank != root);
+    checks.movable(op, "tensor", tensor, backend, group.rank() != root);
     return spec(backend, options, new Call(op).inPlace(tensor).root(root));
   }
 
@@ -30,12 +31,12 @@ final class MovementSpecs extends OperationSpecs {
     checks.given(op, "options", options);
     BoundBackend backend = checks.backendFor(op, "input", input);
     checks.movable(op, "input", input, backend, false);
-    checks.count(op, "outputs", outputs, group.size);
+    checks.count(op, "outputs", outputs, group.size());
     boolean uneven = backend.capabilities().has(Capabilities.Feature.UNEVEN_PARTS);
     for (int r = 0; r < outputs.size(); r++) {
       String argument = "outputs[" + r + "]";
       checks.movable(op, argument, outputs.get(r), backend, true);
-      if (uneven && r != group.rank) {
+      if (uneven && r != group.rank()) {
         checks.same(op, argument, outputs.get(r), input);
       } else {
         checks.sameSize(op, argument, outputs.get(r), input);
@@ -78,7 +79,7 @@ final class MovementSpecs extends OperationSpecs {
     BoundBackend backend = checks.backendFor(op, "input", input);
     checks.rank(op, "root", root);
     checks.movable(op, "input", input, backend, false);
-    checks.count(op, "outputs", outputs, root == group.rank ? group.size : 0);
+    checks.count(op, "outputs", outputs, root == group.rank() ? group.size() : 0);
     for (int r = 0; r < outputs.size(); r++) {
       checks.movable(op, "outputs[" + r + "]", outputs.get(r), backend, true);
       checks.sameSize(op, "outputs[" + r + "]", outputs.get(r), input);
@@ -93,7 +94,7 @@ final class MovementSpecs extends OperationSpecs {
     BoundBackend backend = checks.backendFor(op, "output", output);
     checks.rank(op, "root", root);
     checks.movable(op, "output", output, backend, true);
-    checks.count(op, "inputs", inputs, root == group.rank ? group.size : 0);
+    checks.count(op, "inputs", inputs, root == group.rank() ? group.size() : 0);
     for (int r = 0; r < inputs.size(); r++) {
       checks.movable(op, "inputs[" + r + "]", inputs.get(r), backend, false);
       checks.sameSize(op, "inputs[" + r + "]", inputs.get(r), output);
@@ -105,17 +106,17 @@ final class MovementSpecs extends OperationSpecs {
   OperationSpec allToAll(List<Tensor> outputs, List<Tensor> inputs, CallOptions options) {
     OpType op = OpType.ALL_TO_ALL;
     checks.given(op, "options", options);
-    checks.count(op, "inputs", inputs, group.size);
-    checks.count(op, "outputs", outputs, group.size);
+    checks.count(op, "inputs", inputs, group.size());
+    checks.count(op, "outputs", outputs, group.size());
     BoundBackend backend = checks.backendFor(op, "inputs[0]", inputs.get(0));
-    for (int r = 0; r < group.size; r++) {
+    for (int r = 0; r < group.size(); r++) {
       checks.movable(op, "inputs[" + r + "]", inputs.get(r), backend, false);
       checks.movable(op, "outputs[" + r + "]", outputs.get(r), backend, true);
       checks.same(op, "inputs[" + r + "]", inputs.get(r), inputs.get(0));
       checks.same(op, "outputs[" + r + "]", outputs.get(r), inputs.get(0));
     }
     checks.sameSize(
-        op, "outputs[" + group.rank + "]", outputs.get(group.rank), inputs.get(group.rank));
+        op, "outputs[" + group.rank() + "]", outputs.get(group.rank()), inputs.get(group.rank()));
     overlaps.require(op, outputs, inputs, InPlace.NONE);
     return spec(backend, options, new Call(op).outputs(outputs).inputs(inputs));
   }
@@ -140,17 +141,17 @@ final class MovementSpecs extends OperationSpecs {
               + ", "
               + input.describe());
     }
-    if (outputRows[group.rank] != inputRows[group.rank]) {
+    if (outputRows[group.rank()] != inputRows[group.rank()]) {
       throw checks.bad(
           op,
           "outputSplits["
-              + group.rank
+              + group.rank()
               + "] is "
-              + outputRows[group.rank]
+              + outputRows[group.rank()]
               + ", but inputSplits["
-              + group.rank
+              + group.rank()
               + "], which this rank sends to itself, is "
-              + inputRows[group.rank]);
+              + inputRows[group.rank()]);
     }
     overlaps.require(op, output, input, InPlace.NONE);
     return spec(

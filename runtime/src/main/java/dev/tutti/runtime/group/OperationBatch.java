@@ -7,6 +7,7 @@ import dev.tutti.ReduceOp;
 import dev.tutti.Tensor;
 import dev.tutti.Work;
 import dev.tutti.runtime.operation.BatchWork;
+import dev.tutti.runtime.operation.BoundBackend;
 import dev.tutti.runtime.operation.OperationSpec;
 import dev.tutti.spi.Backend;
 import java.time.Duration;
@@ -92,7 +93,7 @@ final class OperationBatch implements Batch {
     List<Backend> begun = new ArrayList<>();
     List<Work> works = new ArrayList<>();
     try {
-      for (Backend backend : Job.distinct(group.backends.values())) {
+      for (Backend backend : BoundBackend.distinct(group.backends.values())) {
         backend.beginBatch();
         begun.add(backend);
       }

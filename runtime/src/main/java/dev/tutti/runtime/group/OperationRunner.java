@@ -31,7 +31,7 @@ import java.util.concurrent.locks.LockSupport;
 import org.jspecify.annotations.Nullable;
 
 /** Issues the operations of a group and runs them, from the call to the end. */
-public final class OperationRunner {
+final class OperationRunner {
   /*
    * Collectives take their turn in the lane; messages start on their callers' threads, counted by
    * "starting". Nothing is in a backend any more when the lane has stopped and is free, no message
@@ -68,8 +68,10 @@ public final class OperationRunner {
     this.pending = group.pending;
     this.listeners = group.listeners;
     this.recorder = group.recorder;
-    this.counts = new MessageCounts(group.size);
-    this.lane = new CollectiveQueue("tutti-w-" + group.name + "-" + group.rank, this::runQueued);
+    this.counts = new MessageCounts(group.identity.size());
+    this.lane =
+        new CollectiveQueue(
+            "tutti-w-" + group.identity.name() + "-" + group.identity.rank(), this::runQueued);
     this.inlineOp = pending.inline;
   }
 
@@ -162,7 +164,7 @@ public final class OperationRunner {
    * Waits until this rank made the call in which the others found that it does not fit, so that
    * they learn what each called.
    */
-  public void awaitCall(FailureEvent event, long limitNanos) {
+  void awaitCall(FailureEvent event, long limitNanos) {
     while (!event.op().isPointToPoint()
         && lane.sequence() < event.sequence()
         && refused == null
@@ -426,7 +428,7 @@ public final class OperationRunner {
     if (sequence == CollectiveQueue.TAKEN) {
       throw new CollectiveTimeoutException(
           "another thread's operation did not leave in time; nothing was sent",
-          group.describe(op, -1, -1),
+          op.describe(-1, -1),
           null);
     }
     return sequence;
@@ -438,7 +440,7 @@ public final class OperationRunner {
       throw new IllegalStateException(
           type.label()
               + " refused on rank "
-              + group.rank
+              + group.identity.rank()
               + ": a listener must not wait for an operation of its own group");
     }
   }
@@ -503,7 +505,10 @@ public final class OperationRunner {
     try {
       execute(op);
     } catch (Throwable t) {
-      LOG.log(Level.ERROR, "rank " + group.rank + ", group " + group.name + ": " + op.type(), t);
+      LOG.log(
+          Level.ERROR,
+          "rank " + group.identity.rank() + ", group " + group.identity.name() + ": " + op.type(),
+          t);
     }
   }
 
@@ -566,7 +571,7 @@ public final class OperationRunner {
     op.endFailed(
         WorkState.FAILED,
         new CollectiveException(
-            "not supported: " + cause.getMessage(), group.describe(op, -1, -1), cause));
+            "not supported: " + cause.getMessage(), op.describe(-1, -1), cause));
   }
 
   private static void keepInterrupt(Throwable cause) {
@@ -582,7 +587,7 @@ public final class OperationRunner {
   }
 
   /** Follows the end of an operation; on whichever thread ended it. */
-  public void ended(
+  void ended(
       GroupOperation op,
       WorkState state,
       @Nullable TuttiException cause,

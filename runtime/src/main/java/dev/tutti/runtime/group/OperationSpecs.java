@@ -5,6 +5,8 @@ import dev.tutti.CallOptions;
 import dev.tutti.OpType;
 import dev.tutti.Tensor;
 import dev.tutti.runtime.operation.BoundBackend;
+import dev.tutti.runtime.operation.GroupIdentity;
+import dev.tutti.runtime.operation.HostStaging;
 import dev.tutti.runtime.operation.OperationSpec;
 import dev.tutti.spi.Call;
 import java.util.List;
@@ -14,11 +16,11 @@ import java.util.List;
  * and says what to run. Sends nothing.
  */
 abstract class OperationSpecs {
-  final Group group;
+  final GroupIdentity group;
   final Checks checks;
   final Overlaps overlaps;
 
-  OperationSpecs(Group group, Checks checks, Overlaps overlaps) {
+  OperationSpecs(GroupIdentity group, Checks checks, Overlaps overlaps) {
     this.group = group;
     this.checks = checks;
     this.overlaps = overlaps;
@@ -48,7 +50,7 @@ abstract class OperationSpecs {
     return new OperationSpec(
         call,
         backend,
-        new HostStaging(backend, call, group.rank),
+        new HostStaging(backend, call, group.rank()),
         options.timeout().orElse(null),
         options.isAsync());
   }

@@ -8,6 +8,7 @@ import dev.tutti.ReduceOp;
 import dev.tutti.Tensor;
 import dev.tutti.runtime.group.Overlaps.InPlace;
 import dev.tutti.runtime.operation.BoundBackend;
+import dev.tutti.runtime.operation.GroupIdentity;
 import dev.tutti.runtime.operation.OperationSpec;
 import dev.tutti.spi.Call;
 import java.util.List;
@@ -15,7 +16,7 @@ import java.util.Optional;
 
 /** Prepares the operations that reduce. */
 final class ReductionSpecs extends OperationSpecs {
-  ReductionSpecs(Group group, Checks checks, Overlaps overlaps) {
+  ReductionSpecs(GroupIdentity group, Checks checks, Overlaps overlaps) {
     super(group, checks, overlaps);
   }
 
@@ -86,11 +87,11 @@ final class ReductionSpecs extends OperationSpecs {
     BoundBackend backend = checks.backendFor(op, "output", output);
     checks.movable(op, "output", output, backend, true);
     checks.reducible(op, output, reduceOp, backend);
-    checks.count(op, "inputs", inputs, group.size);
+    checks.count(op, "inputs", inputs, group.size());
     boolean uneven = backend.capabilities().has(Capabilities.Feature.UNEVEN_PARTS);
     for (int r = 0; r < inputs.size(); r++) {
       checks.movable(op, "inputs[" + r + "]", inputs.get(r), backend, false);
-      if (uneven && r != group.rank) {
+      if (uneven && r != group.rank()) {
         checks.same(op, "inputs[" + r + "]", inputs.get(r), output);
       } else {
         checks.sameSize(op, "inputs[" + r + "]", inputs.get(r), output);

@@ -26,15 +26,15 @@ final class StoreMonitoredBarrier implements Backend {
   StoreMonitoredBarrier(Group group, Store store) {
     this.group = group;
     this.store = store;
-    this.wait = new StoreWait(group, store);
+    this.wait = new StoreWait(group.identity, group.failures, store);
   }
 
   @Override
   public void monitoredBarrier(Operation op, boolean waitAllRanks) throws TimeoutException {
     long number = group.monitoredBarriers.incrementAndGet();
     String prefix = prefix(number);
-    if (group.rank != 0) {
-      store.set(prefix + group.rank, "1");
+    if (group.identity.rank() != 0) {
+      store.set(prefix + group.identity.rank(), "1");
       if (!wait.await(List.of(prefix + GO), op.deadlineNanos())) {
         throw new TimeoutException(
             "this rank reached the monitored barrier, but rank 0 did not answer");

@@ -10,7 +10,8 @@ import dev.tutti.TuttiException;
 import dev.tutti.runtime.failure.Blame;
 import dev.tutti.runtime.failure.FailureEvent;
 import dev.tutti.runtime.failure.FailureEvent.Kind;
-import dev.tutti.runtime.failure.Failures;
+import dev.tutti.runtime.operation.BoundBackend;
+import dev.tutti.runtime.operation.OperationState;
 import dev.tutti.runtime.rendezvous.RankAgreement;
 import dev.tutti.runtime.rendezvous.StoreWait;
 import dev.tutti.spi.Backend;
@@ -50,7 +51,9 @@ final class Subgroups {
    */
   private synchronized String nextName() {
     count++;
-    return group.name.equals("0") ? Integer.toString(count) : group.name + "." + count;
+    return group.identity.name().equals("0")
+        ? Integer.toString(count)
+        : group.identity.name() + "." + count;
   }
 
   /** Tells whether a backend knows of ranks that answer nothing through the store. */
@@ -59,17 +62,19 @@ final class Subgroups {
   }
 
   Optional<ProcessGroup> subgroup(List<Integer> ranks) {
-    if (hasForeignRanks() && !group.name.equals("0")) {
+    if (hasForeignRanks() && !group.identity.name().equals("0")) {
       throw new UnsupportedOperationException(
           "subgroup of group "
-              + group.name
+              + group.identity.name()
               + ", which has ranks of PyTorch: those make groups of the group of all ranks only");
     }
     long deadline = System.nanoTime() + group.timeoutNanos();
     String name = nextName();
     List<Integer> sorted = ranks.stream().sorted().toList();
-    if (group.size > 1 && !isAlone()) {
-      RankAgreement agreement = new RankAgreement(group, job);
+    if (group.identity.size() > 1 && !isAlone()) {
+      RankAgreement agreement =
+          new RankAgreement(
+              group.identity, group.failures, group.monitor, job.groupStore(group.identity.name()));
       orFail(
           OpType.SUBGROUP,
           () -> {
@@ -84,7 +89,7 @@ final class Subgroups {
     if (hasForeignRanks()) {
       throw new UnsupportedOperationException(
           "split of group "
-              + group.name
+              + group.identity.name()
               + ": its ranks of PyTorch do not say their colors; subgroup(ranks) is their"
               + " new_group");
     }
@@ -119,17 +124,18 @@ final class Subgroups {
       if (e instanceof StoreSilentException) {
         group.monitor.noteSilence();
       }
-      Blame blame = Blame.of(e, -1, group.rank, group.monitor.serverOf(group.name));
+      Blame blame =
+          Blame.of(e, -1, group.identity.rank(), group.monitor.serverOf(group.identity.name()));
       group.failures.begin(
           new FailureEvent(
-              group.name,
+              group.identity.name(),
               blame.kind(),
-              group.rank,
+              group.identity.rank(),
               blame.rank(),
               type,
               0,
               Duration.ZERO,
-              Failures.textOf(e)));
+              OperationState.textOf(e)));
       try {
         group.failures.throwAgreed();
       } catch (TuttiException agreed) {
@@ -142,21 +148,21 @@ final class Subgroups {
 
   private List<Member> exchange(String prefix, int color, int key, long deadline) {
     long start = System.nanoTime();
-    Store store = job.groupStore(group.name);
-    StoreWait wait = new StoreWait(group, store);
+    Store store = job.groupStore(group.identity.name());
+    StoreWait wait = new StoreWait(group.identity, group.failures, store);
     wait.call(
         deadline,
         () -> {
-          store.set(prefix + group.rank, color + " " + key);
+          store.set(prefix + group.identity.rank(), color + " " + key);
           return prefix;
         });
     List<Integer> missing = wait.awaitRanks(prefix, 0, deadline);
     if (!missing.isEmpty()) {
       group.failures.begin(
           new FailureEvent(
-              group.name,
+              group.identity.name(),
               Kind.TIMEOUT,
-              group.rank,
+              group.identity.rank(),
               missing.size() == 1 ? missing.get(0) : -1,
               OpType.SPLIT,
               0,
@@ -179,18 +185,20 @@ final class Subgroups {
   }
 
   private List<Member> alone(int color, int key) {
-    return IntStream.range(0, group.size).mapToObj(r -> new Member(r, color, key)).toList();
+    return IntStream.range(0, group.identity.size())
+        .mapToObj(r -> new Member(r, color, key))
+        .toList();
   }
 
   private Optional<ProcessGroup> create(
       OpType type, String name, List<Integer> ranks, long deadline) {
-    int rank = ranks.indexOf(group.rank);
+    int rank = ranks.indexOf(group.identity.rank());
     if (rank < 0) {
       pass(type, ranks, deadline);
       return Optional.empty();
     }
     group.ensureUsable(type);
-    List<Integer> globalRanks = ranks.stream().map(group.globalRanks::get).toList();
+    List<Integer> globalRanks = ranks.stream().map(group.identity.globalRanks()::get).toList();
     Group created;
     try {
       created =
@@ -227,7 +235,7 @@ final class Subgroups {
 
   /** Takes part in making a group of others, for backends whose ranks all have to. */
   private void pass(OpType type, List<Integer> ranks, long deadline) {
-    for (Backend backend : Job.distinct(group.backends.values())) {
+    for (Backend backend : BoundBackend.distinct(group.backends.values())) {
       try {
         backend.passSubgroup(ranks, deadline);
       } catch (RuntimeException e) {

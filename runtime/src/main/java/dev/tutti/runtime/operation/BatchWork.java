@@ -6,7 +6,6 @@ import dev.tutti.TuttiException;
 import dev.tutti.WaitInterruptedException;
 import dev.tutti.Work;
 import dev.tutti.WorkState;
-import dev.tutti.runtime.group.Group;
 import java.time.Duration;
 import java.util.Arrays;
 import java.util.List;
@@ -19,12 +18,12 @@ import org.jspecify.annotations.Nullable;
 /** Is several works as one: done when all are, failed when one is. */
 public final class BatchWork implements Work {
   private final List<Work> works;
-  private final Group group;
+  private final OperationOwner owner;
   private final long startedNanos = System.nanoTime();
 
-  public BatchWork(List<Work> works, Group group) {
+  public BatchWork(List<Work> works, OperationOwner owner) {
     this.works = List.copyOf(works);
-    this.group = group;
+    this.owner = owner;
   }
 
   @Override
@@ -186,7 +185,7 @@ public final class BatchWork implements Work {
   @Override
   public void abort() {
     if (!isCompleted()) {
-      group.abort("a batch was aborted by its work");
+      owner.abort("a batch was aborted by its work");
     }
   }
 }

@@ -3,7 +3,11 @@ package dev.tutti.runtime.operation;
 import dev.tutti.Capabilities;
 import dev.tutti.spi.Backend;
 import dev.tutti.spi.BackendProvider;
+import java.util.Collection;
+import java.util.Collections;
+import java.util.IdentityHashMap;
 import java.util.Map;
+import java.util.Set;
 
 /**
  * Is a backend of a group, with what is known of it.
@@ -30,6 +34,13 @@ public record BoundBackend(
   /** Returns the same with another backend in front of it. */
   public BoundBackend behind(Backend front) {
     return new BoundBackend(name, deviceType, front, capabilities, missing);
+  }
+
+  /** Returns backends once that serve several kinds of device. */
+  public static Set<Backend> distinct(Collection<BoundBackend> bound) {
+    Set<Backend> all = Collections.newSetFromMap(new IdentityHashMap<>());
+    bound.forEach(each -> all.add(each.backend()));
+    return all;
   }
 
   public boolean isStreamOrdered() {

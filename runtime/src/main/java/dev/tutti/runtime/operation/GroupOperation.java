@@ -8,8 +8,6 @@ import dev.tutti.TuttiException;
 import dev.tutti.WaitInterruptedException;
 import dev.tutti.Work;
 import dev.tutti.WorkState;
-import dev.tutti.runtime.group.Group;
-import dev.tutti.runtime.group.HostStaging;
 import dev.tutti.runtime.settings.Providers;
 import dev.tutti.spi.Backend;
 import dev.tutti.spi.Call;
@@ -48,8 +46,8 @@ public final class GroupOperation extends OperationState implements Work {
    *
    * @param recorded whether it has its place in the flight record from its issue on
    */
-  GroupOperation(Group group, boolean recorded) {
-    super(group, new Call(OpType.UNKNOWN), List.of(), null);
+  GroupOperation(OperationOwner owner, boolean recorded) {
+    super(owner, new Call(OpType.UNKNOWN), List.of(), null);
     this.backend = null;
     this.staging = null;
     this.recorded = recorded;
@@ -57,8 +55,8 @@ public final class GroupOperation extends OperationState implements Work {
   }
 
   /** Creates an operation for one life. */
-  public GroupOperation(Group group, OperationSpec spec) {
-    super(group, spec.staging().call(), spec.call().outputs(), spec.staging().finisher());
+  public GroupOperation(OperationOwner owner, OperationSpec spec) {
+    super(owner, spec.staging().call(), spec.call().outputs(), spec.staging().finisher());
     this.backend = spec.backend().backend();
     this.staging = spec.staging();
     this.recorded = true;
@@ -130,7 +128,7 @@ public final class GroupOperation extends OperationState implements Work {
     releaseCallerEvent();
     if (backend == null) {
       if (recorded) {
-        group.recorder.end(flightPlace, newState, System.nanoTime());
+        owner.recordEnd(flightPlace, newState);
       }
       return;
     }
@@ -141,7 +139,7 @@ public final class GroupOperation extends OperationState implements Work {
       toTell = callerTells ? null : event;
       toComplete = future;
     }
-    group.runner.ended(this, newState, cause, toTell);
+    owner.ended(this, newState, cause, toTell);
     if (toComplete != null) {
       completeFuture(toComplete);
     }
@@ -178,7 +176,7 @@ public final class GroupOperation extends OperationState implements Work {
     long until = deadlineNanos() + Watchdog.PERIOD_NANOS;
     while (!awaitUntil(until, endable)) {
       long now = System.nanoTime();
-      group.pending.checkDeadlines(now);
+      owner.checkDeadlines(now);
       until = now + RECHECK_NANOS;
     }
     throwToWaiter();
@@ -286,7 +284,7 @@ public final class GroupOperation extends OperationState implements Work {
     long until = deadlineNanos() + Watchdog.PERIOD_NANOS;
     while (!parkUntilEnqueued(until, endable)) {
       long now = System.nanoTime();
-      group.pending.checkDeadlines(now);
+      owner.checkDeadlines(now);
       until = now + RECHECK_NANOS;
     }
   }
@@ -320,8 +318,8 @@ public final class GroupOperation extends OperationState implements Work {
   @SuppressWarnings("ReferenceEquality") // the very backend that the group has for the device
   public void blockCurrentStream(String deviceType) {
     StreamBlockProvider provider = Providers.streamBlock(deviceType);
-    BoundBackend bound = group.backends.get(deviceType);
-    DeviceEvent pending = bound != null && bound.backend() == backend ? deviceEvent() : null;
+    boolean isServed = backend != null && backend == owner.backendOf(deviceType);
+    DeviceEvent pending = isServed ? deviceEvent() : null;
     if (pending != null) {
       pending.orderCurrentStream();
       return;
@@ -367,21 +365,23 @@ public final class GroupOperation extends OperationState implements Work {
   }
 
   private void completeFuture(CompletableFuture<List<Tensor>> target) {
-    group.runCallback(
-        () -> {
-          TuttiException cause = failure();
-          if (cause == null) {
-            target.complete(result());
-          } else {
-            target.completeExceptionally(cause);
-          }
-        });
+    Thread.ofVirtual()
+        .name("tutti-future")
+        .start(
+            () -> {
+              TuttiException cause = failure();
+              if (cause == null) {
+                target.complete(result());
+              } else {
+                target.completeExceptionally(cause);
+              }
+            });
   }
 
   @Override
   public void abort() {
     if (!isEnded()) {
-      group.abort(type().label() + " #" + sequenceNumber() + " was aborted by its work");
+      owner.abort(type().label() + " #" + sequenceNumber() + " was aborted by its work");
     }
   }
 }

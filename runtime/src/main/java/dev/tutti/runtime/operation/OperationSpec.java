@@ -1,6 +1,5 @@
 package dev.tutti.runtime.operation;
 
-import dev.tutti.runtime.group.HostStaging;
 import dev.tutti.spi.Call;
 import java.time.Duration;
 import org.jspecify.annotations.Nullable;

@@ -1,13 +1,12 @@
 package dev.tutti.runtime.operation;
 
 import dev.tutti.CollectiveException;
+import dev.tutti.FailureInfo;
 import dev.tutti.OpType;
 import dev.tutti.Tensor;
 import dev.tutti.TuttiException;
 import dev.tutti.WaitInterruptedException;
 import dev.tutti.WorkState;
-import dev.tutti.runtime.failure.Failures;
-import dev.tutti.runtime.group.Group;
 import dev.tutti.spi.Call;
 import dev.tutti.spi.DeviceEvent;
 import dev.tutti.spi.Operation;
@@ -15,6 +14,7 @@ import dev.tutti.spi.PeerLostException;
 import java.time.Duration;
 import java.util.List;
 import java.util.concurrent.TimeUnit;
+import java.util.concurrent.TimeoutException;
 import org.jspecify.annotations.Nullable;
 
 /** Is the state machine of one operation, and the operation as its backend sees it. */
@@ -35,7 +35,7 @@ public abstract class OperationState implements Operation {
    * as a quarter of a small all-reduce in shared memory, so that one is timed from when somebody asks for
    * its deadline, as a backend does that has to wait; until then "deadlineNanos" is 0.
    */
-  final Group group;
+  final OperationOwner owner;
   private final Call call;
   private long sequence;
   private long issuedNanos;
@@ -51,8 +51,9 @@ public abstract class OperationState implements Operation {
   private boolean waited;
   private @Nullable String path;
 
-  OperationState(Group group, Call call, List<Tensor> result, @Nullable Runnable finisher) {
-    this.group = group;
+  OperationState(
+      OperationOwner owner, Call call, List<Tensor> result, @Nullable Runnable finisher) {
+    this.owner = owner;
     this.call = call;
     this.result = result;
     this.sourceRank = call.type() == OpType.RECV ? call.root() : -1;
@@ -122,7 +123,7 @@ public abstract class OperationState implements Operation {
 
   private long startClock() {
     long now = System.nanoTime();
-    long deadline = (now + group.timeoutNanos()) | 1;
+    long deadline = (now + owner.timeoutNanos()) | 1;
     issuedNanos = now;
     deadlineNanos = deadline;
     Watchdog.expect(deadline);
@@ -200,7 +201,7 @@ public abstract class OperationState implements Operation {
       }
       report(cause);
     }
-    group.failures.operationFailed(this, cause, failedRank);
+    owner.operationFailed(this, cause, failedRank);
   }
 
   private void report(Throwable cause) {
@@ -254,7 +255,7 @@ public abstract class OperationState implements Operation {
       }
     }
     if (unfinished != null) {
-      group.failures.operationFailed(this, unfinished, -1);
+      owner.operationFailed(this, unfinished, -1);
       return false;
     }
     afterEnd(newState, cause);
@@ -338,8 +339,26 @@ public abstract class OperationState implements Operation {
       return (TuttiException) cause;
     }
     int blamed = PeerLostException.rankIn(cause);
-    return new CollectiveException(
-        Failures.textOf(cause), group.describe(this, blamed, blamed), cause);
+    return new CollectiveException(textOf(cause), describe(blamed, blamed), cause);
+  }
+
+  /**
+   * Describes its failure.
+   *
+   * @param peer the other rank of a message, or -1
+   * @param failedRank the rank to blame, or -1
+   */
+  public final FailureInfo describe(int peer, int failedRank) {
+    return owner.identity().failure(type(), sequence, peer, failedRank, duration());
+  }
+
+  /** Returns the text of an exception, with its class where the text alone says little. */
+  public static String textOf(Throwable cause) {
+    String message = cause.getMessage();
+    if (cause instanceof TuttiException || cause instanceof TimeoutException) {
+      return message == null ? cause.getClass().getSimpleName() : message;
+    }
+    return cause.toString();
   }
 
   @Override
@@ -409,9 +428,10 @@ public abstract class OperationState implements Operation {
   }
 
   private WaitInterruptedException interrupted(@Nullable InterruptedException cause) {
+    GroupIdentity identity = owner.identity();
     return new WaitInterruptedException(
         "the wait of rank %d/%d for %s #%d of group %s was interrupted; the operation is running"
-            .formatted(group.rank, group.size, type().label(), sequence, group.name),
+            .formatted(identity.rank(), identity.size(), type().label(), sequence, identity.name()),
         cause);
   }
 

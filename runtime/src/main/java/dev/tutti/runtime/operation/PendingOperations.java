@@ -2,10 +2,9 @@ package dev.tutti.runtime.operation;
 
 import dev.tutti.WaitInterruptedException;
 import dev.tutti.WorkState;
-import dev.tutti.runtime.group.Group;
-import dev.tutti.runtime.group.Job;
 import dev.tutti.spi.Backend;
 import java.util.ArrayList;
+import java.util.Collection;
 import java.util.Comparator;
 import java.util.List;
 import java.util.Set;
@@ -16,7 +15,7 @@ import java.util.stream.Collectors;
 import org.jspecify.annotations.Nullable;
 
 /** Holds the operations of a group that have not ended, and watches their deadlines. */
-public final class PendingOperations implements Watchdog.Watched {
+public final class PendingOperations {
   /*
    * An operation is added after it was issued, so that who finds it here finds its deadline; then the
    * watchdog is told to expect that deadline.
@@ -35,7 +34,8 @@ public final class PendingOperations implements Watchdog.Watched {
   private static final int SHOWN = 3;
   private static final long POLL_NANOS = TimeUnit.MILLISECONDS.toNanos(10);
 
-  private final Group group;
+  private final OperationOwner owner;
+  private final Collection<Backend> backends;
   private final Set<GroupOperation> operations = ConcurrentHashMap.newKeySet();
   private long seenNumber;
   private long seenNanos;
@@ -46,10 +46,11 @@ public final class PendingOperations implements Watchdog.Watched {
   /** Holds the stream-ordered collectives whose callers got no work. */
   public final StreamOperations onStream;
 
-  public PendingOperations(Group group) {
-    this.group = group;
-    this.inline = new GroupOperation(group, false);
-    this.onStream = new StreamOperations(group);
+  public PendingOperations(OperationOwner owner, Collection<Backend> backends) {
+    this.owner = owner;
+    this.backends = backends;
+    this.inline = new GroupOperation(owner, false);
+    this.onStream = new StreamOperations(owner);
   }
 
   /** Adds an issued operation. */
@@ -112,20 +113,20 @@ public final class PendingOperations implements Watchdog.Watched {
   public void endUnattended() {
     for (GroupOperation op : onStream.pending()) {
       if (op.deviceEvent() != null) {
-        group.endFailed(op);
+        owner.endFailed(op);
       }
     }
     for (GroupOperation op : operations) {
       if (op.type().isPointToPoint() || op.deviceEvent() != null) {
-        group.endFailed(op);
+        owner.endFailed(op);
       }
     }
   }
 
   /** Ends all. */
   public void endAll() {
-    onStream.pending().forEach(group::endFailed);
-    operations.forEach(group::endFailed);
+    onStream.pending().forEach(owner::endFailed);
+    operations.forEach(owner::endFailed);
   }
 
   /** Waits until all have ended; false when the deadline or an interrupt comes first. */
@@ -146,9 +147,14 @@ public final class PendingOperations implements Watchdog.Watched {
     return true;
   }
 
-  @Override
+  /**
+   * Fails what is overdue.
+   *
+   * @param nowNanos in terms of {@link System#nanoTime()}
+   * @return when to look again
+   */
   public long checkDeadlines(long nowNanos) {
-    long next = nowNanos + Math.min(Watchdog.PERIOD_NANOS, group.timeoutNanos());
+    long next = nowNanos + Math.min(Watchdog.PERIOD_NANOS, owner.timeoutNanos());
     for (GroupOperation op : operations) {
       if (op.deviceEvent() != null) {
         op.pollDevice();
@@ -161,7 +167,6 @@ public final class PendingOperations implements Watchdog.Watched {
       next = check(op, nowNanos, Math.min(next, nowNanos + POLL_NANOS));
     }
     next = checkInline(nowNanos, next);
-    group.failures.checkOverdue(nowNanos);
     return next;
   }
 
@@ -176,7 +181,7 @@ public final class PendingOperations implements Watchdog.Watched {
       seenNanos = nowNanos;
     }
     long known = inline.knownDeadlineNanos();
-    long deadline = known == 0 ? seenNanos + group.timeoutNanos() : known;
+    long deadline = known == 0 ? seenNanos + owner.timeoutNanos() : known;
     if (inline.sequenceNumber() != number || inline.knownDeadlineNanos() != known) {
       return next;
     }
@@ -198,16 +203,16 @@ public final class PendingOperations implements Watchdog.Watched {
     if (nowNanos - limit < 0) {
       return limit - next < 0 ? limit : next;
     }
-    group.failures.operationFailed(op, new TimeoutException(timeoutText(op)), -1);
+    owner.operationFailed(op, new TimeoutException(timeoutText(op)), -1);
     if (nowNanos - limit > STUCK_NANOS) {
-      group.endFailed(op);
+      owner.endFailed(op);
     }
     return next;
   }
 
   private String timeoutText(GroupOperation op) {
     StringBuilder text = new StringBuilder("the operation did not end in time");
-    for (Backend backend : Job.distinct(group.backends.values())) {
+    for (Backend backend : backends) {
       String cause = backend.likelyCause(op);
       text.append(cause.isEmpty() ? "" : "; ").append(cause);
     }

@@ -1,7 +1,6 @@
 package dev.tutti.runtime.operation;
 
 import dev.tutti.WorkState;
-import dev.tutti.runtime.group.Group;
 import dev.tutti.spi.DeviceEvent;
 import java.util.ArrayList;
 import java.util.List;
@@ -24,14 +23,14 @@ public final class StreamOperations {
    */
   private static final int FIRST_SIZE = 256;
 
-  private final Group group;
+  private final OperationOwner owner;
   private @Nullable GroupOperation[] ring = new @Nullable GroupOperation[FIRST_SIZE];
   private final ReentrantLock looking = new ReentrantLock();
   private long head;
   private long tail;
 
-  StreamOperations(Group group) {
-    this.group = group;
+  StreamOperations(OperationOwner owner) {
+    this.owner = owner;
   }
 
   /** Returns an operation to issue; who calls holds the lane, and then calls {@link #add}. */
@@ -81,7 +80,7 @@ public final class StreamOperations {
     int slot = slot(tail);
     GroupOperation op = ring[slot];
     if (op == null) {
-      op = new GroupOperation(group, true);
+      op = new GroupOperation(owner, true);
       ring[slot] = op;
     }
     return op;

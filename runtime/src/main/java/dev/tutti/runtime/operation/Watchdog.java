@@ -15,7 +15,7 @@ public final class Watchdog {
    * is left and a later group starts a new one, under the class lock. It ends for nothing else, as the
    * deadlines of all groups hang on it.
    */
-  interface Watched {
+  public interface Watched {
     /** Fails what is overdue and returns the next deadline, at most a second from now. */
     long checkDeadlines(long nowNanos);
   }

@@ -1,13 +1,14 @@
 package dev.tutti.runtime.rendezvous;
 
 import dev.tutti.CollectiveException;
-import dev.tutti.FailureInfo;
 import dev.tutti.OpType;
 import dev.tutti.Store;
 import dev.tutti.runtime.failure.FailureEvent;
 import dev.tutti.runtime.failure.FailureEvent.Kind;
-import dev.tutti.runtime.group.Group;
-import dev.tutti.runtime.group.Job;
+import dev.tutti.runtime.failure.Failures;
+import dev.tutti.runtime.failure.JobMonitor;
+import dev.tutti.runtime.failure.SetUpFailure;
+import dev.tutti.runtime.operation.GroupIdentity;
 import java.nio.charset.StandardCharsets;
 import java.time.Duration;
 import java.util.List;
@@ -20,12 +21,16 @@ public final class RankAgreement {
    * of the new group, through which those learn it who agreed and wait in its set-up, or have it
    * already. The value is "RANK INDEX LIST": who published, its index in the list or -1.
    */
-  private final Group group;
-  private final Job job;
+  private final GroupIdentity group;
+  private final Failures failures;
+  private final JobMonitor monitor;
+  private final Store store;
 
-  public RankAgreement(Group group, Job job) {
+  public RankAgreement(GroupIdentity group, Failures failures, JobMonitor monitor, Store store) {
     this.group = group;
-    this.job = job;
+    this.failures = failures;
+    this.monitor = monitor;
+    this.store = store;
   }
 
   /**
@@ -38,10 +43,9 @@ public final class RankAgreement {
    */
   public void require(String name, List<Integer> ranks, long deadlineNanos) {
     String own = text(ranks);
-    String value = group.rank + " " + ranks.indexOf(group.rank) + " " + own;
-    Store store = job.groupStore(group.name);
+    String value = group.rank() + " " + ranks.indexOf(group.rank()) + " " + own;
     Store.Swap swap =
-        new StoreWait(group, store)
+        new StoreWait(group, failures, store)
             .call(
                 deadlineNanos,
                 () ->
@@ -61,42 +65,27 @@ public final class RankAgreement {
       String name, int firstRank, int firstIndex, String first, String own) {
     String text =
         "the ranks of group "
-            + group.name
+            + group.name()
             + " gave different lists: rank "
             + firstRank
             + " gave "
             + first
             + ", but rank "
-            + group.rank
+            + group.rank()
             + " gave "
             + own;
-    job.monitor()
-        .report(
-            new FailureEvent(
-                name,
-                Kind.FAILED,
-                Math.max(0, firstIndex),
-                -1,
-                OpType.SUBGROUP,
-                0,
-                Duration.ZERO,
-                text));
-    return failure(
-        text,
-        FailureInfo.builder(group.name, group.rank, group.size)
-            .operation(OpType.SUBGROUP, 0)
-            .peer(firstRank)
-            .build());
-  }
-
-  /** Tells whether an event of a group in set-up says that its ranks gave different lists. */
-  public static boolean isRefusal(FailureEvent event) {
-    return event.op() == OpType.SUBGROUP && event.kind() == Kind.FAILED;
-  }
-
-  /** Makes what a rank throws that learns it. */
-  public static CollectiveException failure(String text, FailureInfo info) {
-    return new CollectiveException(OpType.SUBGROUP.label() + " failed: " + text, info, null);
+    monitor.report(
+        new FailureEvent(
+            name,
+            Kind.FAILED,
+            Math.max(0, firstIndex),
+            -1,
+            OpType.SUBGROUP,
+            0,
+            Duration.ZERO,
+            text));
+    return SetUpFailure.ofLists(
+        text, group.failure(OpType.SUBGROUP, 0, firstRank, -1, Duration.ZERO));
   }
 
   /**

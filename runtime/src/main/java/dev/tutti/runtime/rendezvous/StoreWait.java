@@ -5,8 +5,9 @@ import dev.tutti.StoreSilentException;
 import dev.tutti.StoreTimeoutException;
 import dev.tutti.TuttiException;
 import dev.tutti.runtime.failure.BoundedCalls;
-import dev.tutti.runtime.group.Group;
+import dev.tutti.runtime.failure.Failures;
 import dev.tutti.runtime.operation.Deadlines;
+import dev.tutti.runtime.operation.GroupIdentity;
 import dev.tutti.spi.Bootstrap;
 import java.time.Duration;
 import java.util.ArrayList;
@@ -18,11 +19,13 @@ public final class StoreWait {
   private static final Duration ANSWER = Duration.ofSeconds(1);
   private static final Duration SLICE = Duration.ofMillis(100);
 
-  private final Group group;
+  private final GroupIdentity group;
+  private final Failures failures;
   private final Store store;
 
-  public StoreWait(Group group, Store store) {
+  public StoreWait(GroupIdentity group, Failures failures, Store store) {
     this.group = group;
+    this.failures = failures;
     this.store = store;
   }
 
@@ -33,7 +36,7 @@ public final class StoreWait {
    * @throws StoreSilentException if it does not end by then; a server is given a second
    */
   public <T> T call(long deadlineNanos, Supplier<T> call) {
-    return call(group.name, group.rank, store, deadlineNanos, call);
+    return call(group.name(), group.rank(), store, deadlineNanos, call);
   }
 
   /**
@@ -80,7 +83,7 @@ public final class StoreWait {
         store.await(keys, left.compareTo(SLICE) < 0 ? left : SLICE);
         return true;
       } catch (StoreTimeoutException e) {
-        group.failures.throwAgreed();
+        failures.throwAgreed();
         if (deadlineNanos - System.nanoTime() > 0) {
           continue;
         }
@@ -105,7 +108,7 @@ public final class StoreWait {
   public List<Integer> awaitRanks(String prefix, int first, long deadlineNanos) {
     List<Integer> missing = new ArrayList<>();
     if (!await(keys(prefix, first), deadlineNanos)) {
-      for (int r = first; r < group.size; r++) {
+      for (int r = first; r < group.size(); r++) {
         if (!Bootstrap.isThere(store, prefix + r)) {
           missing.add(r);
         }
@@ -117,7 +120,7 @@ public final class StoreWait {
   /** Returns a key for each rank from one on. */
   public List<String> keys(String prefix, int first) {
     List<String> keys = new ArrayList<>();
-    for (int r = first; r < group.size; r++) {
+    for (int r = first; r < group.size(); r++) {
       keys.add(prefix + r);
     }
     return keys;

@@ -1,8 +1,8 @@
 package dev.tutti.aeron.cluster;
 
 import dev.tutti.StoreException;
-import dev.tutti.aeron.AeronClusterServer;
 import dev.tutti.aeron.wire.ClusterHello;
+import dev.tutti.aeron.wire.LogNames;
 import dev.tutti.aeron.wire.Protocol;
 import dev.tutti.spi.LimitedLog;
 import dev.tutti.store.JobToken;
@@ -19,7 +19,7 @@ import org.jspecify.annotations.Nullable;
 
 /** Admits those who have the token, if there is room; the leader's side of {@link ClusterHello}. */
 final class ClusterAdmission implements Authenticator {
-  private static final Logger LOG = System.getLogger(AeronClusterServer.class.getName());
+  private static final Logger LOG = System.getLogger(LogNames.CLUSTER_SERVER);
   private static final int MOST_STRANGERS = 1024;
 
   private final String server;

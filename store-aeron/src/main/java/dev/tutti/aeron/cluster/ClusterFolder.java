@@ -1,7 +1,7 @@
 package dev.tutti.aeron.cluster;
 
 import dev.tutti.StoreException;
-import dev.tutti.aeron.AeronClusterServer;
+import dev.tutti.aeron.wire.LogNames;
 import java.io.File;
 import java.io.IOException;
 import java.lang.System.Logger;
@@ -25,7 +25,7 @@ public final class ClusterFolder implements AutoCloseable {
    * ends in whatever way. Aeron marks its folders by time stamps instead, which would keep a member that was
    * killed from starting again for ten seconds; who has the lock may delete the marks.
    */
-  private static final Logger LOG = System.getLogger(AeronClusterServer.class.getName());
+  private static final Logger LOG = System.getLogger(LogNames.CLUSTER_SERVER);
   private static final String LOCK = "lock";
   private static final String ALIVE = "alive";
   private static final String MEMBERS = "members";

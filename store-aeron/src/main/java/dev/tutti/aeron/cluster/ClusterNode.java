@@ -1,10 +1,10 @@
 package dev.tutti.aeron.cluster;
 
-import dev.tutti.aeron.AeronClusterServer;
 import dev.tutti.aeron.AeronStoreOptions;
 import dev.tutti.aeron.driver.EmbeddedDriver;
 import dev.tutti.aeron.driver.Timing;
 import dev.tutti.aeron.wire.ClusterHello;
+import dev.tutti.aeron.wire.LogNames;
 import dev.tutti.store.JobToken;
 import io.aeron.Aeron;
 import io.aeron.Counter;
@@ -36,7 +36,7 @@ import org.jspecify.annotations.Nullable;
 
 /** Runs the parts of one member: its archive, its part of the agreement, and the store. */
 public final class ClusterNode implements AutoCloseable {
-  private static final Logger LOG = System.getLogger(AeronClusterServer.class.getName());
+  private static final Logger LOG = System.getLogger(LogNames.CLUSTER_SERVER);
   private static final String IPC = "aeron:ipc?term-length=" + EmbeddedDriver.TERM_BYTES;
   private static final String UDP = "aeron:udp?term-length=" + EmbeddedDriver.TERM_BYTES;
   static final int LOG_TERM_BYTES = 256 * 1024;

@@ -2,12 +2,12 @@ package dev.tutti.aeron.cluster;
 
 import dev.tutti.StoreConnectionException;
 import dev.tutti.StoreException;
-import dev.tutti.aeron.AeronClusterStore;
 import dev.tutti.aeron.AeronStoreOptions;
 import dev.tutti.aeron.driver.Channels;
 import dev.tutti.aeron.driver.EmbeddedDriver;
 import dev.tutti.aeron.driver.Timing;
 import dev.tutti.aeron.wire.ClusterHello;
+import dev.tutti.aeron.wire.LogNames;
 import io.aeron.Aeron;
 import io.aeron.cluster.client.AeronCluster;
 import io.aeron.cluster.client.EgressListener;
@@ -24,7 +24,7 @@ import org.agrona.CloseHelper;
 
 /** Opens a session with a cluster; tries again until the deadline. */
 public final class ClusterOpener {
-  private static final Logger LOG = System.getLogger(AeronClusterStore.class.getName());
+  private static final Logger LOG = System.getLogger(LogNames.CLUSTER_CLIENT);
   private static final SecureRandom RANDOM = new SecureRandom();
   private static final long TRY_NANOS = TimeUnit.SECONDS.toNanos(5);
   private static final long PAUSE_NANOS = TimeUnit.MILLISECONDS.toNanos(1);

@@ -1,8 +1,8 @@
 package dev.tutti.aeron.cluster;
 
-import dev.tutti.aeron.AeronClusterStore;
 import dev.tutti.aeron.wire.FrameReader;
 import dev.tutti.aeron.wire.FrameWriter;
+import dev.tutti.aeron.wire.LogNames;
 import dev.tutti.aeron.wire.Protocol;
 import io.aeron.cluster.client.AeronCluster;
 import io.aeron.cluster.client.EgressListener;
@@ -27,7 +27,7 @@ final class ClusterProbe implements EgressListener, AutoCloseable {
    * hears nothing opens a second session and asks on both. Where only the second one is answered, again
    * and again, the first is over.
    */
-  private static final Logger LOG = System.getLogger(AeronClusterStore.class.getName());
+  private static final Logger LOG = System.getLogger(LogNames.CLUSTER_CLIENT);
   private static final long ASK_NANOS = TimeUnit.SECONDS.toNanos(1);
   private static final int ENOUGH = 3;
 

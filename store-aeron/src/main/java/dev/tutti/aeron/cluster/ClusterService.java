@@ -1,7 +1,7 @@
 package dev.tutti.aeron.cluster;
 
-import dev.tutti.aeron.AeronClusterServer;
 import dev.tutti.aeron.server.RequestHandler;
+import dev.tutti.aeron.wire.LogNames;
 import dev.tutti.aeron.wire.MalformedMessageException;
 import dev.tutti.spi.LimitedLog;
 import io.aeron.ExclusivePublication;
@@ -30,7 +30,7 @@ final class ClusterService implements ClusteredService {
    * An Error ends the member: the others had the memory, and it must not go on with another state than
    * theirs. Aeron tells the rest of the member of an AgentTerminationException only.
    */
-  private static final Logger LOG = System.getLogger(AeronClusterServer.class.getName());
+  private static final Logger LOG = System.getLogger(LogNames.CLUSTER_SERVER);
 
   final Map<Long, ClusterCaller> callers = new TreeMap<>();
   private final RequestHandler commands = new RequestHandler();

@@ -5,7 +5,6 @@ import static java.nio.ByteOrder.LITTLE_ENDIAN;
 import dev.tutti.StoreClosedException;
 import dev.tutti.StoreConnectionException;
 import dev.tutti.StoreSilentException;
-import dev.tutti.aeron.AeronClusterStore;
 import dev.tutti.aeron.driver.EmbeddedDriver;
 import dev.tutti.aeron.driver.Timing;
 import dev.tutti.aeron.session.PendingCall;
@@ -14,6 +13,7 @@ import dev.tutti.aeron.wire.BodyReader;
 import dev.tutti.aeron.wire.BodyWriter;
 import dev.tutti.aeron.wire.FrameReader;
 import dev.tutti.aeron.wire.FrameWriter;
+import dev.tutti.aeron.wire.LogNames;
 import dev.tutti.aeron.wire.Protocol;
 import dev.tutti.cpu.wait.WaitStrategy;
 import dev.tutti.store.table.Arguments;
@@ -52,7 +52,7 @@ public final class ClusterSession implements StoreSession, EgressListener {
    * stopped itself does not count. After a pause so long that Aeron's client has ended itself, it gives up
    * at once.
    */
-  private static final Logger LOG = System.getLogger(AeronClusterStore.class.getName());
+  private static final Logger LOG = System.getLogger(LogNames.CLUSTER_CLIENT);
   private static final long GRACE_NANOS = TimeUnit.SECONDS.toNanos(15);
   private static final long SIGN_NANOS = TimeUnit.SECONDS.toNanos(1);
   private static final long LONGEST_LOOK_NANOS = TimeUnit.SECONDS.toNanos(1);

@@ -1,8 +1,8 @@
 package dev.tutti.aeron.driver;
 
 import dev.tutti.StoreException;
-import dev.tutti.aeron.AeronStore;
 import dev.tutti.aeron.AeronStoreOptions;
+import dev.tutti.aeron.wire.LogNames;
 import java.io.IOException;
 import java.lang.System.Logger;
 import java.lang.System.Logger.Level;
@@ -39,7 +39,7 @@ public final class DriverDirectory implements AutoCloseable {
    */
   static final Path SHARED_MEMORY = Path.of("/dev/shm");
 
-  private static final Logger LOG = System.getLogger(AeronStore.class.getName());
+  private static final Logger LOG = System.getLogger(LogNames.CLIENT);
   private static final String REMEDIES =
       "Give a container more (docker run --shm-size=256m; in Kubernetes an emptyDir with medium:"
           + " Memory mounted at /dev/shm), or set "

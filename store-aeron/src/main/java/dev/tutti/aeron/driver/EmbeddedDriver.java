@@ -1,8 +1,8 @@
 package dev.tutti.aeron.driver;
 
 import dev.tutti.StoreException;
-import dev.tutti.aeron.AeronStore;
 import dev.tutti.aeron.AeronStoreOptions;
+import dev.tutti.aeron.wire.LogNames;
 import io.aeron.Aeron;
 import io.aeron.CommonContext;
 import io.aeron.RethrowingErrorHandler;
@@ -34,7 +34,7 @@ public final class EmbeddedDriver implements AutoCloseable {
   public static final String ENDED_ITSELF =
       "this process or the media driver stood still for too long, or that driver ended";
 
-  private static final Logger LOG = System.getLogger(AeronStore.class.getName());
+  private static final Logger LOG = System.getLogger(LogNames.CLIENT);
   private static final long LONGEST_SILENCE_MILLIS = 10_000;
   private static final long LINGER_NANOS = TimeUnit.SECONDS.toNanos(1);
   private static final int COUNTER_BYTES = 1 << 20;

@@ -1,8 +1,8 @@
 package dev.tutti.aeron.server;
 
-import dev.tutti.aeron.AeronStoreServer;
 import dev.tutti.aeron.driver.Doorbell;
 import dev.tutti.aeron.driver.EmbeddedDriver;
+import dev.tutti.aeron.wire.LogNames;
 import java.io.IOException;
 import java.lang.System.Logger;
 import java.lang.System.Logger.Level;
@@ -17,7 +17,7 @@ final class ControlWatch implements Runnable {
    * It only finds that there is something to hear, wakes the server's thread, and waits until that has
    * heard it: of the selector one of the two is a user at a time.
    */
-  private static final Logger LOG = System.getLogger(AeronStoreServer.class.getName());
+  private static final Logger LOG = System.getLogger(LogNames.SERVER);
 
   private final Selector selector;
   private final Doorbell bell;

@@ -1,7 +1,7 @@
 package dev.tutti.aeron.server;
 
-import dev.tutti.aeron.AeronStoreServer;
 import dev.tutti.aeron.driver.Doorbell;
+import dev.tutti.aeron.wire.LogNames;
 import dev.tutti.aeron.wire.MalformedMessageException;
 import dev.tutti.aeron.wire.Protocol;
 import dev.tutti.cpu.wait.Futex;
@@ -31,7 +31,7 @@ public final class ServerAgent implements Runnable {
    * UDP rings no bell, and nobody tells when a stream has room again: while there is a client of another
    * host, or replies wait for room, the thread looks from time to time.
    */
-  private static final Logger LOG = System.getLogger(AeronStoreServer.class.getName());
+  private static final Logger LOG = System.getLogger(LogNames.SERVER);
   private static final String LEFT = "client left";
   private static final int TURNS = 1024;
   private static final long LONGEST_SLEEP_MILLIS = 1000;

@@ -1,7 +1,6 @@
 package dev.tutti.aeron.server;
 
 import dev.tutti.StoreException;
-import dev.tutti.aeron.AeronStoreServer;
 import dev.tutti.aeron.driver.Doorbell;
 import dev.tutti.aeron.wire.BodyReader;
 import dev.tutti.aeron.wire.BodyWriter;
@@ -9,6 +8,7 @@ import dev.tutti.aeron.wire.Control;
 import dev.tutti.aeron.wire.FrameReader;
 import dev.tutti.aeron.wire.FrameWriter;
 import dev.tutti.aeron.wire.Handshake;
+import dev.tutti.aeron.wire.LogNames;
 import dev.tutti.aeron.wire.MalformedMessageException;
 import dev.tutti.aeron.wire.Protocol;
 import dev.tutti.cpu.wait.Futex;
@@ -33,7 +33,7 @@ public final class ServerClient extends Caller {
    * Replies for which there is no room wait here. A client with many of them is not read from, and one
    * that takes none of them for a while is dropped; nobody else notices.
    */
-  private static final Logger LOG = System.getLogger(AeronStoreServer.class.getName());
+  private static final Logger LOG = System.getLogger(LogNames.SERVER);
   private static final long HIGH_WATER = 1 << 20;
   private static final int FRAMES_AT_ONCE = 16;
 

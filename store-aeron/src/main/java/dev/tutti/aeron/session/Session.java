@@ -4,7 +4,6 @@ import dev.tutti.StoreClosedException;
 import dev.tutti.StoreConnectionException;
 import dev.tutti.StoreSilentException;
 import dev.tutti.StoreTimeoutException;
-import dev.tutti.aeron.AeronStore;
 import dev.tutti.aeron.driver.Doorbell;
 import dev.tutti.aeron.driver.DriverDirectory;
 import dev.tutti.aeron.driver.EmbeddedDriver;
@@ -14,6 +13,7 @@ import dev.tutti.aeron.wire.Control;
 import dev.tutti.aeron.wire.FrameReader;
 import dev.tutti.aeron.wire.FrameWriter;
 import dev.tutti.aeron.wire.Handshake;
+import dev.tutti.aeron.wire.LogNames;
 import dev.tutti.aeron.wire.MalformedMessageException;
 import dev.tutti.aeron.wire.Protocol;
 import dev.tutti.cpu.wait.BusyCores;
@@ -55,7 +55,7 @@ public final class Session implements StoreSession {
    * Aeron's client has ended itself after a long pause; the server hears of that in turn. Closing takes both
    * locks before the shared memory is unmapped, since nobody may look into it afterwards.
    */
-  private static final Logger LOG = System.getLogger(AeronStore.class.getName());
+  private static final Logger LOG = System.getLogger(LogNames.CLIENT);
   private static final long FULL_PAUSE_NANOS = TimeUnit.MICROSECONDS.toNanos(50);
   private static final long FIRST_CANCEL_PAUSE_NANOS = TimeUnit.MILLISECONDS.toNanos(1);
   private static final long LONGEST_CANCEL_PAUSE_NANOS = TimeUnit.MILLISECONDS.toNanos(100);

@@ -3,7 +3,6 @@ package dev.tutti.aeron.session;
 import dev.tutti.StoreConnectionException;
 import dev.tutti.StoreException;
 import dev.tutti.StoreTokenException;
-import dev.tutti.aeron.AeronStore;
 import dev.tutti.aeron.AeronStoreOptions;
 import dev.tutti.aeron.AeronStoreOptions.Transport;
 import dev.tutti.aeron.driver.Channels;
@@ -13,6 +12,7 @@ import dev.tutti.aeron.driver.EmbeddedDriver;
 import dev.tutti.aeron.driver.Timing;
 import dev.tutti.aeron.wire.Control;
 import dev.tutti.aeron.wire.Handshake;
+import dev.tutti.aeron.wire.LogNames;
 import dev.tutti.aeron.wire.MalformedMessageException;
 import io.aeron.Aeron;
 import io.aeron.Counter;
@@ -38,7 +38,7 @@ import org.jspecify.annotations.Nullable;
 
 /** Opens a session with a server; tries again with growing pauses until the deadline. */
 public final class SessionOpener {
-  private static final Logger LOG = System.getLogger(AeronStore.class.getName());
+  private static final Logger LOG = System.getLogger(LogNames.CLIENT);
   private static final long FIRST_PAUSE_NANOS = TimeUnit.MILLISECONDS.toNanos(5);
   private static final long LONGEST_PAUSE_NANOS = TimeUnit.SECONDS.toNanos(1);
 

@@ -1,6 +1,5 @@
 package dev.tutti.aeron.wire;
 
-import dev.tutti.aeron.AeronStore;
 import dev.tutti.aeron.driver.Timing;
 import dev.tutti.spi.HostPort;
 import java.io.EOFException;
@@ -157,7 +156,7 @@ public final class Control implements AutoCloseable {
     try {
       out.write(what);
     } catch (IOException e) {
-      System.getLogger(AeronStore.class.getName()).log(System.Logger.Level.DEBUG, "sending", e);
+      System.getLogger(LogNames.CLIENT).log(System.Logger.Level.DEBUG, "sending", e);
     }
   }
 
@@ -183,7 +182,7 @@ public final class Control implements AutoCloseable {
     try {
       socket.close();
     } catch (IOException e) {
-      System.getLogger(AeronStore.class.getName()).log(System.Logger.Level.DEBUG, "closing", e);
+      System.getLogger(LogNames.CLIENT).log(System.Logger.Level.DEBUG, "closing", e);
     }
   }
 }

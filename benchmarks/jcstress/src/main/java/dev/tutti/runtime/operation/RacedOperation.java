@@ -2,23 +2,22 @@ package dev.tutti.runtime.operation;
 
 import dev.tutti.AbortedException;
 import dev.tutti.FailureInfo;
+import dev.tutti.GroupListener.OpEvent;
 import dev.tutti.OpType;
 import dev.tutti.Settings;
 import dev.tutti.TuttiException;
 import dev.tutti.WorkState;
-import dev.tutti.runtime.failure.JobMonitor;
-import dev.tutti.runtime.group.Group;
+import dev.tutti.spi.Backend;
 import dev.tutti.spi.Call;
-import dev.tutti.store.HashStore;
-import java.time.Duration;
 import java.util.List;
 import java.util.Map;
+import java.util.concurrent.TimeUnit;
 import java.util.concurrent.atomic.AtomicInteger;
 
 /** Is the state machine of a group's operations, and counts how often it ends. */
 final class RacedOperation extends OperationState {
   /** Is closed, so that a failure is not told to other ranks, which would take threads. */
-  static final Group CLOSED = closedGroup();
+  static final OperationOwner CLOSED = new Closed();
 
   static final TuttiException CAUSE =
       new AbortedException(
@@ -44,17 +43,48 @@ final class RacedOperation extends OperationState {
     return ends.get() + " " + currentState() + (fits ? "" : " but cause " + failure());
   }
 
-  private static Group closedGroup() {
-    Group group =
-        new Group(
-            "raced",
-            0,
-            List.of(0),
-            Settings.ofEnvironment(Map.of()),
-            Duration.ofSeconds(30),
-            new JobMonitor(new HashStore(), "raced", 0, -1),
-            Map.of());
-    group.close();
-    return group;
+  /**
+   * Belongs to a closed group: a failure is told to nobody, and what is overdue ends as aborted.
+   */
+  private static final class Closed implements OperationOwner {
+    private final GroupIdentity identity =
+        new GroupIdentity("raced", 0, List.of(0), Settings.ofEnvironment(Map.of()));
+
+    @Override
+    public GroupIdentity identity() {
+      return identity;
+    }
+
+    @Override
+    public long timeoutNanos() {
+      return TimeUnit.SECONDS.toNanos(30);
+    }
+
+    @Override
+    public Backend backendOf(String deviceType) {
+      return null;
+    }
+
+    @Override
+    public void operationFailed(OperationState op, Throwable cause, int failedRank) {}
+
+    @Override
+    public void endFailed(GroupOperation op) {
+      op.endFailed(WorkState.ABORTED, CAUSE);
+    }
+
+    @Override
+    public void ended(GroupOperation op, WorkState state, TuttiException cause, OpEvent toTell) {}
+
+    @Override
+    public void recordEnd(long flightPlace, WorkState state) {}
+
+    @Override
+    public long checkDeadlines(long nowNanos) {
+      return Long.MAX_VALUE;
+    }
+
+    @Override
+    public void abort(String reason) {}
   }
 }

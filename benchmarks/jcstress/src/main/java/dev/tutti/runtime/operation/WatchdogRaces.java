@@ -3,6 +3,7 @@ package dev.tutti.runtime.operation;
 import static org.openjdk.jcstress.annotations.Expect.ACCEPTABLE;
 
 import dev.tutti.WorkState;
+import java.util.List;
 import java.util.concurrent.ConcurrentSkipListSet;
 import java.util.concurrent.TimeUnit;
 import org.openjdk.jcstress.annotations.Actor;
@@ -22,7 +23,8 @@ public final class WatchdogRaces {
   @Outcome(id = "ABORTED true", expect = ACCEPTABLE, desc = "found overdue first")
   @State
   public static class DeadlineAgainstCompletion {
-    private final PendingOperations pending = new PendingOperations(RacedOperation.CLOSED);
+    private final PendingOperations pending =
+        new PendingOperations(RacedOperation.CLOSED, List.of());
     private final GroupOperation op = pending.inline;
     private final long now = System.nanoTime();
 
@@ -52,7 +54,8 @@ public final class WatchdogRaces {
   @Outcome(id = "RUNNING", expect = ACCEPTABLE, desc = "the new deadline counts")
   @State
   public static class DeadlineAgainstNextLife {
-    private final PendingOperations pending = new PendingOperations(RacedOperation.CLOSED);
+    private final PendingOperations pending =
+        new PendingOperations(RacedOperation.CLOSED, List.of());
     private final GroupOperation op = pending.inline;
     private final long now = System.nanoTime();
     private final long later = now + TimeUnit.MINUTES.toNanos(1);

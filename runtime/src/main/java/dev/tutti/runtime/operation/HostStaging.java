@@ -1,8 +1,7 @@
-package dev.tutti.runtime.group;
+package dev.tutti.runtime.operation;
 
 import dev.tutti.OpType;
 import dev.tutti.Tensor;
-import dev.tutti.runtime.operation.BoundBackend;
 import dev.tutti.spi.Call;
 import java.util.ArrayList;
 import java.util.List;
@@ -30,7 +29,7 @@ public final class HostStaging {
    *
    * @param rank this one, which as the root of a broadcast is only read
    */
-  HostStaging(BoundBackend backend, Call given, int rank) {
+  public HostStaging(BoundBackend backend, Call given, int rank) {
     stridedTaken = backend.capabilities().has(dev.tutti.Capabilities.Feature.STRIDED_TENSORS);
     if (areTaken(given.inputs()) && areTaken(given.outputs())) {
       call = given;
@@ -51,7 +50,8 @@ public final class HostStaging {
     return call;
   }
 
-  static boolean isNeeded(Tensor tensor) {
+  /** Tells whether some backends cannot take a tensor as it is. */
+  public static boolean isNeeded(Tensor tensor) {
     return !tensor.isContiguous() || (tensor.device().isCpu() && !tensor.segment().isNative());
   }
 
