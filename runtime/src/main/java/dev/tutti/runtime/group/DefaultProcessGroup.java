@@ -19,6 +19,7 @@ import dev.tutti.Work;
 import dev.tutti.runtime.group.Overlaps.InPlace;
 import dev.tutti.runtime.operation.BoundBackend;
 import dev.tutti.runtime.operation.Deadlines;
+import dev.tutti.runtime.operation.GroupOperation;
 import dev.tutti.runtime.operation.HostStaging;
 import dev.tutti.spi.Call;
 import java.time.Duration;
@@ -151,7 +152,7 @@ final class DefaultProcessGroup implements ProcessGroup {
     if (backend != null) {
       checks.rank(type, "root", root);
       checks.movable(type, "tensor", tensor, backend, group.identity.rank() != root);
-      if (runner.runNow(backend, type, tensor, tensor, null, root)) {
+      if (runNow(backend, type, tensor, tensor, null, root)) {
         return;
       }
     }
@@ -166,7 +167,7 @@ final class DefaultProcessGroup implements ProcessGroup {
       checks.rank(type, "root", root);
       checks.movable(type, "tensor", tensor, backend, true);
       checks.reducible(type, tensor, reduceOp, backend);
-      if (runner.runNow(backend, type, tensor, tensor, reduceOp, root)) {
+      if (runNow(backend, type, tensor, tensor, reduceOp, root)) {
         return;
       }
     }
@@ -182,7 +183,7 @@ final class DefaultProcessGroup implements ProcessGroup {
       checks.movable(type, "input", input, backend, false);
       checks.times(type, "output", output, "input", input);
       overlaps.require(type, output, input, InPlace.OWN_PART);
-      if (runner.runNow(backend, type, output, input, null, -1)) {
+      if (runNow(backend, type, output, input, null, -1)) {
         return;
       }
     }
@@ -199,11 +200,32 @@ final class DefaultProcessGroup implements ProcessGroup {
       checks.reducible(type, output, reduceOp, backend);
       checks.times(type, "input", input, "output", output);
       overlaps.require(type, output, input, InPlace.OWN_PART);
-      if (runner.runNow(backend, type, output, input, reduceOp, -1)) {
+      if (runNow(backend, type, output, input, reduceOp, -1)) {
         return;
       }
     }
     ProcessGroup.super.reduceScatterInto(output, input, reduceOp);
+  }
+
+  /** Runs a collective on this thread; false if it has to go the way of the others. */
+  private boolean runNow(
+      BoundBackend bound,
+      OpType type,
+      @Nullable Tensor output,
+      @Nullable Tensor input,
+      @Nullable ReduceOp reduceOp,
+      int root) {
+    GroupOperation op = runner.begin(bound, type, output, input, reduceOp, root);
+    if (op == null) {
+      return false;
+    }
+    try {
+      bound.backend().run(op);
+    } catch (Throwable t) {
+      throw runner.fail(op, t);
+    }
+    runner.end(op);
+    return true;
   }
 
   /** Returns the backend if it orders by streams and takes both tensors as they are, else null. */
@@ -243,7 +265,7 @@ final class DefaultProcessGroup implements ProcessGroup {
     checks.reducible(op, tensor, reduceOp, backend);
     // One on a device that queues in the host needs the mark of its caller's stream.
     boolean isPlain = backend.isStreamOrdered() || tensor.device().isCpu();
-    if (!isPlain || !runner.runNow(backend, op, tensor, tensor, reduceOp, -1)) {
+    if (!isPlain || !runNow(backend, op, tensor, tensor, reduceOp, -1)) {
       allReduce(tensor, reduceOp, CallOptions.DEFAULT);
     }
   }
@@ -321,7 +343,7 @@ final class DefaultProcessGroup implements ProcessGroup {
   public void barrier() {
     OpType op = OpType.BARRIER;
     BoundBackend backend = checks.anyBackend(op);
-    if (!runner.runNow(backend, op, null, null, null, -1)) {
+    if (!runNow(backend, op, null, null, null, -1)) {
       barrier(CallOptions.DEFAULT);
     }
   }

@@ -76,39 +76,38 @@ final class OperationRunner {
   }
 
   /**
-   * Runs a synchronous collective of tensors that the backend takes as they are now, on the
-   * caller's thread; false if it has to go the way of the others. Allocates nothing, on a device in
+   * Begins a synchronous collective of tensors that the backend takes as they are, to be run on the
+   * caller's thread; null if it has to go the way of the others. Allocates nothing, on a device in
    * the long run.
    *
    * @param output what is written, null if there is none
    * @param input what is read, the same in place
    * @param root -1 if there is none
    */
-  boolean runNow(
+  @Nullable GroupOperation begin(
       BoundBackend bound,
       OpType type,
       @Nullable Tensor output,
       @Nullable Tensor input,
       @Nullable ReduceOp reduceOp,
       int root) {
-    GroupOperation op =
-        bound.isStreamOrdered()
-            ? beginOnStream(type, output, input, reduceOp, root)
-            : beginInline(type, output, input, reduceOp, root);
-    if (op == null) {
-      return false;
-    }
-    try {
-      bound.backend().run(op);
-    } catch (Throwable t) {
-      throw op == inlineOp ? failInline(op, t) : failOnStream(op, t);
-    }
+    return bound.isStreamOrdered()
+        ? beginOnStream(type, output, input, reduceOp, root)
+        : beginInline(type, output, input, reduceOp, root);
+  }
+
+  /** Ends what {@link #begin} began; throws if the operation failed by now. */
+  void end(GroupOperation op) {
     if (op == inlineOp) {
       endInline(op);
     } else {
       endOnStream(op);
     }
-    return true;
+  }
+
+  /** Ends what {@link #begin} began and a backend threw from, and returns what to throw. */
+  RuntimeException fail(GroupOperation op, Throwable cause) {
+    return op == inlineOp ? failInline(op, cause) : failOnStream(op, cause);
   }
 
   /** Begins a synchronous collective on the caller's thread; null if it has to queue. */
@@ -188,7 +187,7 @@ final class OperationRunner {
    *
    * @param cause what the backend threw or reported; null if the operation was ended from outside
    */
-  RuntimeException failInline(GroupOperation op, @Nullable Throwable cause) {
+  private RuntimeException failInline(GroupOperation op, @Nullable Throwable cause) {
     try {
       TuttiException ended = op.isEnded() ? op.failure() : null;
       if (cause == null) {
