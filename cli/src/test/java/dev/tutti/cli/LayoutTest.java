@@ -21,7 +21,7 @@ class LayoutTest {
       Map.of(
           "api", Set.of(),
           "cpu", Set.of("api"),
-          "store", Set.of("api"),
+          "store", Set.of("api", "cpu"),
           "runtime", Set.of("api", "cpu", "store"),
           "kernels", Set.of("api"),
           "fake", Set.of("api", "cpu", "store"),
