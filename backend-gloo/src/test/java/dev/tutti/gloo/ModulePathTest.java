@@ -17,6 +17,7 @@ import java.util.List;
 import java.util.ServiceLoader;
 import java.util.concurrent.TimeUnit;
 import java.util.spi.ToolProvider;
+import org.jspecify.annotations.NullMarked;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.Timeout;
 import org.junit.jupiter.api.io.TempDir;
@@ -67,12 +68,17 @@ class ModulePathTest {
             HashStore.class,
             runtime.getClass(),
             GlooProvider.class)) {
-      paths.add(Path.of(type.getProtectionDomain().getCodeSource().getLocation().toURI()) + "");
+      paths.add(home(type).toString());
     }
     paths.add(directory.resolve("app").toString());
     return String.join(File.pathSeparator, paths);
   }
 
+  private static Path home(Class<?> type) throws Exception {
+    return Path.of(type.getProtectionDomain().getCodeSource().getLocation().toURI());
+  }
+
+  /** Compiles with JSpecify's annotations, as a build does; programs run without them. */
   private void compile() throws Exception {
     Path sources = Files.createDirectories(directory.resolve("src/app")).getParent();
     Files.writeString(sources.resolve("module-info.java"), MODULE);
@@ -84,7 +90,7 @@ class ModulePathTest {
                 System.out,
                 System.out,
                 "--module-path",
-                modulePath(),
+                modulePath() + File.pathSeparator + home(NullMarked.class),
                 "-d",
                 directory.resolve("app").toString(),
                 sources.resolve("module-info.java").toString(),

@@ -3,6 +3,10 @@ package dev.tutti.examples;
 import static java.nio.charset.StandardCharsets.UTF_8;
 import static org.assertj.core.api.Assertions.assertThat;
 
+import dev.tutti.ProcessGroup;
+import dev.tutti.cpu.HostReducer;
+import dev.tutti.spi.ProcessGroupFactory;
+import dev.tutti.store.HashStore;
 import dev.tutti.store.tcp.TcpStoreServer;
 import java.io.File;
 import java.io.IOException;
@@ -10,8 +14,11 @@ import java.nio.file.Files;
 import java.nio.file.Path;
 import java.time.Duration;
 import java.util.ArrayList;
+import java.util.LinkedHashSet;
 import java.util.List;
 import java.util.Map;
+import java.util.ServiceLoader;
+import java.util.Set;
 import java.util.concurrent.TimeUnit;
 
 /** Starts a program once for each rank, as a launcher would, and returns what it prints. */
@@ -96,6 +103,24 @@ public final class Processes {
     environment.put("MASTER_PORT", Integer.toString(port));
     environment.put("TORCHELASTIC_USE_AGENT_STORE", "True");
     return builder.start();
+  }
+
+  /**
+   * Returns the jars and folders of a program, as a build puts them together.
+   *
+   * @param types one class of each jar that the program names; what these bring along is added
+   */
+  public static List<Path> classPath(Class<?>... types) throws Exception {
+    Set<Path> paths = new LinkedHashSet<>();
+    for (Class<?> type : types) {
+      paths.add(home(type));
+    }
+    Object runtime = ServiceLoader.load(ProcessGroupFactory.class).findFirst().orElseThrow();
+    for (Class<?> type :
+        List.of(ProcessGroup.class, HostReducer.class, HashStore.class, runtime.getClass())) {
+      paths.add(home(type));
+    }
+    return List.copyOf(paths);
   }
 
   /** Returns the jar or folder that a class comes from. */

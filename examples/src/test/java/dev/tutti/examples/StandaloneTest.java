@@ -2,11 +2,9 @@ package dev.tutti.examples;
 
 import static org.assertj.core.api.Assertions.assertThat;
 
-import dev.tutti.ProcessGroup;
 import dev.tutti.gloo.GlooProvider;
 import java.nio.file.Files;
 import java.nio.file.Path;
-import java.util.List;
 import java.util.regex.Matcher;
 import java.util.regex.Pattern;
 import org.junit.jupiter.api.Test;
@@ -20,9 +18,8 @@ class StandaloneTest {
 
   @Test
   void theProgramPrintsTheMeanOnRankZero() throws Exception {
-    Path gloo = Processes.home(GlooProvider.class);
     String program = PROJECT.resolve("src/main/java/com/example/Mean.java").toString();
-    assertThat(Processes.run(4, program, List.of(Processes.home(ProcessGroup.class), gloo), folder))
+    assertThat(Processes.run(4, program, Processes.classPath(GlooProvider.class), folder))
         .containsExactly("the mean of 8 numbers is 2.0");
   }
 

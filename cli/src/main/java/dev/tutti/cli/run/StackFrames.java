@@ -13,7 +13,7 @@ final class StackFrames {
   /** Packages that are part of the inside; frames of what users call stay. */
   private static final Pattern INSIDE =
       Pattern.compile(
-          "(?:\\S*/)?(?:dev\\.tutti\\.(?:internal|spi|store\\.internal|gloo|cuda|aeron|fake)\\."
+          "(?:\\S*/)?(?:dev\\.tutti\\.(?:runtime|cpu|spi|store|gloo|cuda|aeron|fake)\\."
               + "|jdk\\.internal\\.|java\\.base/(?:java\\.util\\.concurrent|java\\.lang\\.Thread)).*");
 
   private StackFrames() {}

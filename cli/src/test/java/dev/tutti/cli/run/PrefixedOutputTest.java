@@ -63,7 +63,8 @@ class PrefixedOutputTest {
     List<byte[]> trace =
         List.of(
             "dev.tutti.PeerFailedException: rank 1 is gone".getBytes(UTF_8),
-            "\tat dev.tutti/dev.tutti.runtime.group.Group.call(Group.java:7)".getBytes(UTF_8),
+            "\tat dev.tutti.runtime/dev.tutti.runtime.group.Group.call(Group.java:7)"
+                .getBytes(UTF_8),
             "\tat dev.tutti.gloo.transport.Pair.read(Pair.java:1)".getBytes(UTF_8),
             "\tat dev.tutti.ProcessGroup.allReduce(ProcessGroup.java:9)".getBytes(UTF_8),
             "\tat Train.main(Train.java:3)".getBytes(UTF_8));

@@ -3,7 +3,6 @@ package dev.tutti.examples.digits;
 import static org.assertj.core.api.Assertions.assertThat;
 import static org.assertj.core.api.Assertions.within;
 
-import dev.tutti.ProcessGroup;
 import dev.tutti.examples.Processes;
 import dev.tutti.examples.digits.TrainDigits.Outcome;
 import dev.tutti.fake.ThreadedWorld;
@@ -55,11 +54,7 @@ class TrainDigitsTest {
 
   @Test
   void processesReachTheAccuracyOfOneProcess() throws Exception {
-    List<Path> classPath =
-        List.of(
-            Processes.home(TrainDigits.class),
-            Processes.home(ProcessGroup.class),
-            Processes.home(GlooProvider.class));
+    List<Path> classPath = Processes.classPath(TrainDigits.class, GlooProvider.class);
     List<String> lines = Processes.run(2, TrainDigits.class, classPath, folder);
     String last = lines.get(lines.size() - 1);
     assertThat(last).matches("test accuracy \\d+\\.\\d\\d %, ranks: 2");

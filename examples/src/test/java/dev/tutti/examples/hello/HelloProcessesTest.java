@@ -2,7 +2,6 @@ package dev.tutti.examples.hello;
 
 import static org.assertj.core.api.Assertions.assertThat;
 
-import dev.tutti.ProcessGroup;
 import dev.tutti.examples.Processes;
 import dev.tutti.gloo.GlooProvider;
 import java.nio.file.Path;
@@ -15,11 +14,7 @@ class HelloProcessesTest {
 
   @Test
   void eachProcessPrintsTheSum() throws Exception {
-    List<Path> classPath =
-        List.of(
-            Processes.home(HelloProcesses.class),
-            Processes.home(ProcessGroup.class),
-            Processes.home(GlooProvider.class));
+    List<Path> classPath = Processes.classPath(HelloProcesses.class, GlooProvider.class);
     assertThat(Processes.run(4, HelloProcesses.class, classPath, folder))
         .containsExactly(
             "rank 0 of 4 on gloo: the rank numbers add up to 6",

@@ -2,7 +2,6 @@ package dev.tutti.examples.hello;
 
 import static org.assertj.core.api.Assertions.assertThat;
 
-import dev.tutti.ProcessGroup;
 import dev.tutti.examples.Processes;
 import java.nio.file.Path;
 import java.util.List;
@@ -16,11 +15,7 @@ class ThirdPartyBackendTest {
 
   @Test
   void theClassPathAloneChoosesTheBackend() throws Exception {
-    List<Path> classPath =
-        List.of(
-            Processes.home(HelloProcesses.class),
-            Processes.home(ProcessGroup.class),
-            Processes.home(CentralProvider.class));
+    List<Path> classPath = Processes.classPath(HelloProcesses.class, CentralProvider.class);
     assertThat(Processes.run(2, HelloProcesses.class, classPath, folder))
         .containsExactly(
             "rank 0 of 2 on central: the rank numbers add up to 1",
