@@ -72,16 +72,22 @@ public final class InnerOperation implements Operation {
       long now = System.nanoTime();
       if (reached.awaitReached(Math.min(now + SLICE_NANOS, deadlineNanos()))) {
         reached.release();
+        // An abort ends kernels early: what they wrote is no result.
+        throwIfAborted(isAborted);
         return;
       }
       throwIfReported();
       throwIfFailed();
-      if (isAborted.getAsBoolean()) {
-        throw new BackendException("the group was aborted");
-      }
+      throwIfAborted(isAborted);
       if (now - deadlineNanos() >= 0) {
         throw new TimeoutException("the devices did not do " + type().label() + " in time");
       }
+    }
+  }
+
+  private static void throwIfAborted(BooleanSupplier isAborted) {
+    if (isAborted.getAsBoolean()) {
+      throw new BackendException("the group was aborted");
     }
   }
 
