@@ -9,7 +9,7 @@ public interface DeviceEvent {
    */
   boolean isReached();
 
-  /** Orders the calling thread's current stream behind it. */
+  /** Orders the calling thread's current stream of the event's device behind it, as c10d does. */
   void orderCurrentStream();
 
   /**

@@ -78,7 +78,7 @@ public final class CudaEvent implements DeviceEvent, AutoCloseable {
 
   @Override
   public void orderCurrentStream() {
-    order(device.owner().currentStream());
+    order(device.currentStream());
   }
 
   synchronized void order(CudaStream stream) {

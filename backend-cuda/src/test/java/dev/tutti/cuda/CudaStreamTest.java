@@ -130,6 +130,20 @@ class CudaStreamTest {
     assertThat(machine.fake.calls()).as("after it was reached").isEmpty();
   }
 
+  /** A rank may use a device that it never made its thread's current one. */
+  @Test
+  void anEventOrdersTheCurrentStreamOfItsOwnDevice() {
+    CudaStream other = cuda.device(1).poolStream();
+    CountDownLatch held = machine.hold(other);
+    try (CudaEvent done = other.record()) {
+      assertThat(cuda.currentDevice()).isEqualTo(cuda.device(0));
+      done.orderCurrentStream();
+      assertThat(cuda.device(1).currentStream().isIdle()).isFalse();
+      held.countDown();
+      Until.holds("the order", cuda.device(1).currentStream()::isIdle);
+    }
+  }
+
   @Test
   void reachedEventsAreUsedAgain() {
     CudaStream stream = cuda.currentStream();
