@@ -119,12 +119,16 @@ class GlooCudaPartsFaultsTest {
                       });
               Throwable own =
                   catchThrowable(
-                      () ->
+                      () -> {
+                        // The first call may be over before the other thread gets to abort.
+                        while (true) {
                           call.run(
                               group,
                               n -> device.tensors().allocate(DType.FLOAT32, n),
                               NUMEL,
-                              false));
+                              false);
+                        }
+                      });
               assertThat(other).succeedsWithin(Until.LONG);
               thrown.add(own);
             });
