@@ -37,10 +37,10 @@ class RingFarewellTest extends RawPeerScripts {
 
   @Test
   void whoLeavesWithoutASocketSaysFarewellInItsRing() throws Exception {
-    // Of two ranks the one with the higher address waits for the other, which never comes here.
-    PeerAddress low =
-        new PeerAddress(new InetSocketAddress(InetAddress.ofLiteral("127.0.0.1"), 1), -1, true);
-    store.set("0/1", new RankBlob(TransportRendezvous.hostname(), low, new long[0]).toBytes());
+    // Of two ranks the one with the greater address connects, which this one never does.
+    PeerAddress greater =
+        new PeerAddress(new InetSocketAddress(InetAddress.ofLiteral("127.0.0.2"), 1), -1, true);
+    store.set("0/1", new RankBlob(TransportRendezvous.hostname(), greater, new long[0]).toBytes());
     try (Transport transport = transport(2, Duration.ofMinutes(1), true)) {
       transport.progress.lock.lock();
       try {
