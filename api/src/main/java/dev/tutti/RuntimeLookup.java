@@ -1,7 +1,6 @@
 package dev.tutti;
 
 import dev.tutti.spi.ProcessGroupFactory;
-import java.util.ServiceLoader;
 
 /** Finds the runtime. */
 final class RuntimeLookup {
@@ -13,13 +12,7 @@ final class RuntimeLookup {
    * @throws BackendException if there is none, naming the jar that provides it, or more than one
    */
   static ProcessGroupFactory find() {
-    ClassLoader own = RuntimeLookup.class.getClassLoader();
-    ProcessGroupFactory found =
-        Services.only(
-            "are runtimes",
-            Services.distinct(
-                ServiceLoader.load(ProcessGroupFactory.class),
-                ServiceLoader.load(ProcessGroupFactory.class, own)));
+    ProcessGroupFactory found = Services.find(ProcessGroupFactory.class, "are runtimes");
     if (found == null) {
       throw new BackendException(
           "no runtime on the class path; add the jar tutti-runtime, which the jars of the backends"

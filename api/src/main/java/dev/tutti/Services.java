@@ -1,37 +1,30 @@
 package dev.tutti;
 
 import java.security.CodeSource;
-import java.util.Collection;
 import java.util.LinkedHashMap;
 import java.util.Map;
+import java.util.ServiceLoader;
 import org.jspecify.annotations.Nullable;
 
-/** Sorts what {@link java.util.ServiceLoader} finds, and refuses two where one is expected. */
+/** Finds services of which there may be one, and refuses two. */
 final class Services {
   private Services() {}
 
   /**
-   * Joins what two class loaders offer, each class once.
+   * Returns the only service of a type that the thread's class loader or Tutti's own offers; null
+   * if there is none.
    *
-   * @param first comes first
-   * @param second may offer the same
-   */
-  static <T> Collection<T> distinct(Iterable<T> first, Iterable<T> second) {
-    Map<Class<?>, T> found = new LinkedHashMap<>();
-    first.forEach(each -> found.putIfAbsent(each.getClass(), each));
-    second.forEach(each -> found.putIfAbsent(each.getClass(), each));
-    return found.values();
-  }
-
-  /**
-   * Returns the only one; null if there is none.
-   *
-   * @param what they do, in words
+   * @param type of the service, which this module uses
+   * @param what services of that type do, in words
    * @throws BackendException if there are two, naming both and where they come from
    */
-  static <T> @Nullable T only(String what, Collection<T> found) {
+  static <T> @Nullable T find(Class<T> type, String what) {
+    Map<Class<?>, T> found = new LinkedHashMap<>();
+    ServiceLoader.load(type).forEach(each -> found.putIfAbsent(each.getClass(), each));
+    ServiceLoader.load(type, Services.class.getClassLoader())
+        .forEach(each -> found.putIfAbsent(each.getClass(), each));
     T one = null;
-    for (T each : found) {
+    for (T each : found.values()) {
       if (one != null) {
         throw two(what, one, each);
       }

@@ -1,7 +1,6 @@
 package dev.tutti;
 
 import dev.tutti.spi.TensorAllocator;
-import java.util.ServiceLoader;
 
 /** Finds what allocates the memory of tensors, once. */
 final class TensorMemory {
@@ -11,13 +10,7 @@ final class TensorMemory {
 
   /** Returns what a module provides, else the JDK's arenas. */
   static TensorAllocator find() {
-    ClassLoader own = TensorMemory.class.getClassLoader();
-    TensorAllocator found =
-        Services.only(
-            "allocate tensors",
-            Services.distinct(
-                ServiceLoader.load(TensorAllocator.class, own),
-                ServiceLoader.load(TensorAllocator.class)));
+    TensorAllocator found = Services.find(TensorAllocator.class, "allocate tensors");
     return found == null ? new ArenaAllocator() : found;
   }
 }

@@ -36,8 +36,8 @@ class LayoutTest {
   private static final int LARGEST_CIRCLE = 16;
 
   /**
-   * Are the packages that still name each other; the rest of Tutti's do not. What users see of a
-   * backend is above its parts, which take it as arguments; contracts and SPI are one layer.
+   * The packages that still name each other; no others of Tutti's do. What users see of a backend
+   * is above its parts, which take it as arguments; contracts and SPI are one layer.
    */
   private static final List<Set<String>> KNOWN_CIRCLES =
       List.of(

@@ -164,8 +164,7 @@ final class Pairs {
       follow(route, pair);
       transport.progress.wakeSelector();
     } catch (IOException e) {
-      transport.breakdown.fatal(
-          pair.lost("cannot be reached (" + e.getMessage() + ")", e), pair.rank);
+      pair.cannotConnect("cannot be reached (" + e.getMessage() + ")", e);
     }
   }
 

@@ -144,7 +144,7 @@ public final class Arguments {
     return new StoreTimeoutException(barrierMessage(key, arrived, size, timeout), List.of(key));
   }
 
-  public static String waitMessage(List<String> missing, int all, Duration timeout) {
+  private static String waitMessage(List<String> missing, int all, Duration timeout) {
     StringBuilder text = new StringBuilder(128);
     text.append("wait timeout after ").append(millis(timeout)).append(" ms, ");
     text.append(missing.size()).append(" of ").append(all).append(" keys missing: ");
@@ -158,11 +158,11 @@ public final class Arguments {
     return "queue '%s' is empty".formatted(shorten(key));
   }
 
-  public static String popMessage(String key, Duration timeout) {
+  private static String popMessage(String key, Duration timeout) {
     return "queue '%s' is still empty after %d ms".formatted(shorten(key), millis(timeout));
   }
 
-  public static String barrierMessage(String key, int arrived, int size, Duration timeout) {
+  private static String barrierMessage(String key, int arrived, int size, Duration timeout) {
     return "barrier timeout after %d ms, key '%s': %d of %d members came"
         .formatted(millis(timeout), shorten(key), arrived, size);
   }
