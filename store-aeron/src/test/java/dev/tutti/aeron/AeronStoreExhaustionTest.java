@@ -150,7 +150,7 @@ class AeronStoreExhaustionTest {
     List<String> by =
         List.of("sh", "-c", "exec \"$@\" 2> " + log, "sh", prlimit.toString(), "--nofile=200:200");
     List<Socket> many = new ArrayList<>();
-    try (StoreChild child = StoreChild.start(by, "serve", 0)) {
+    try (StoreChild child = StoreChild.start(by, "128m", "serve", 0)) {
       int port = port(child);
       try (AeronStore good = new AeronStore(options(port))) {
         assertThat(good.add("alive", 1)).isEqualTo(1);

@@ -63,7 +63,11 @@ class AeronStoreFarTest extends StoreContract {
     }
     server =
         StoreChild.start(
-            List.of("ip", "netns", "exec", NAMESPACE), "serve", 0, "TUTTI_AERON_DIR=" + directory);
+            List.of("ip", "netns", "exec", NAMESPACE),
+            "256m",
+            "serve",
+            0,
+            "TUTTI_AERON_DIR=" + directory);
     String ready = server.line();
     assertThat(ready).startsWith("READY ");
     store =

@@ -86,6 +86,7 @@ class LostHostTest {
         StoreChild client =
             StoreChild.start(
                 List.of("ip", "netns", "exec", elsewhere.name),
+                "128m",
                 "will",
                 server.port(),
                 "TUTTI_AERON_DIR=" + directory,

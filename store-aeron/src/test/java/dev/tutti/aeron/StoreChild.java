@@ -169,15 +169,20 @@ final class StoreChild implements AutoCloseable {
    * @param environment more variables, NAME=VALUE
    */
   static StoreChild start(String role, int port, String... environment) throws IOException {
-    return start(List.of(), role, port, environment);
+    return start(List.of(), "128m", role, port, environment);
   }
 
-  /** Starts a process by a command that runs another one; HOST in the environment says where. */
-  static StoreChild start(List<String> by, String role, int port, String... environment)
+  /**
+   * Starts a process by a command that runs another one; HOST in the environment says where.
+   *
+   * @param heap its size, as -Xmx takes it
+   */
+  static StoreChild start(
+      List<String> by, String heap, String role, int port, String... environment)
       throws IOException {
     List<String> command = new ArrayList<>(by);
     command.add(ProcessHandle.current().info().command().orElseThrow());
-    command.addAll(List.of("-Xmx128m", "-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC"));
+    command.addAll(List.of("-Xmx" + heap, "-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC"));
     command.addAll(List.of("--add-exports", "java.base/jdk.internal.misc=ALL-UNNAMED", "-cp"));
     command.add(ManagementFactory.getRuntimeMXBean().getClassPath());
     command.addAll(List.of(StoreChild.class.getName(), role, Integer.toString(port)));

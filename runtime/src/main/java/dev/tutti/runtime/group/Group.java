@@ -129,6 +129,11 @@ final class Group implements OperationOwner, FailingGroup, Watchdog.Watched {
   }
 
   @Override
+  public void countPath(String path) {
+    paths.add(path);
+  }
+
+  @Override
   public void recordEnd(long flightPlace, WorkState state) {
     recorder.end(flightPlace, state, System.nanoTime());
   }

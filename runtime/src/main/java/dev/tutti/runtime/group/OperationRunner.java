@@ -174,7 +174,6 @@ final class OperationRunner {
 
   /** Ends what {@link #beginInline} began; throws if its backend reported a failure. */
   void endInline(GroupOperation op) {
-    count(op);
     op.complete();
     if (op.currentState() != WorkState.COMPLETED) {
       throw failInline(op, op.reported());
@@ -527,7 +526,6 @@ final class OperationRunner {
 
   /** Ends an operation whose backend returned, unless a device goes on with it. */
   private void settle(GroupOperation op) {
-    count(op);
     if (op.deviceEvent() == null) {
       op.complete();
       Throwable reported = op.reported();
@@ -536,14 +534,6 @@ final class OperationRunner {
       }
     } else {
       group.endIfFailed(op);
-    }
-  }
-
-  /** Counts the path of a collective; the lane is taken. */
-  private void count(GroupOperation op) {
-    String path = op.path();
-    if (path != null) {
-      group.paths.add(path);
     }
   }
 

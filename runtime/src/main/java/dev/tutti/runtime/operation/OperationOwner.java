@@ -35,6 +35,9 @@ public interface OperationOwner {
   void ended(
       GroupOperation op, WorkState state, @Nullable TuttiException cause, @Nullable OpEvent toTell);
 
+  /** Counts the path that a collective took; its thread has the turn of the group's collectives. */
+  void countPath(String path);
+
   /** Records the end of an operation that is used again, and has its place in the record. */
   void recordEnd(long flightPlace, WorkState state);
 

@@ -50,6 +50,7 @@ public abstract class OperationState implements Operation {
   private @Nullable Runnable finisher;
   private boolean waited;
   private @Nullable String path;
+  private boolean isPathCounted;
 
   OperationState(
       OperationOwner owner, Call call, List<Tensor> result, @Nullable Runnable finisher) {
@@ -71,6 +72,7 @@ public abstract class OperationState implements Operation {
     reported = null;
     deviceEvent = null;
     path = null;
+    isPathCounted = false;
     state = newState;
   }
 
@@ -90,6 +92,7 @@ public abstract class OperationState implements Operation {
     }
     failure = null;
     path = null;
+    isPathCounted = false;
     state = WorkState.RUNNING;
   }
 
@@ -239,6 +242,7 @@ public abstract class OperationState implements Operation {
           sourceRank = newSourceRank;
         }
         unfinished = finish();
+        countPath();
       }
       finisher = null;
       if (unfinished == null) {
@@ -277,6 +281,7 @@ public abstract class OperationState implements Operation {
 
   @Override
   public final void enqueued(DeviceEvent newEvent) {
+    countPath();
     deviceEvent = newEvent;
     if (type().isPointToPoint() || callerEvent() != null) {
       wakeForDevice();
@@ -303,9 +308,13 @@ public abstract class OperationState implements Operation {
     path = newPath;
   }
 
-  /** Returns the path that it took, once its backend said so. */
-  public final @Nullable String path() {
-    return path;
+  /** Counts its path once, before a waiter is freed, so that whoever waited finds it counted. */
+  private void countPath() {
+    String taken = path;
+    if (taken != null && !isPathCounted) {
+      isPathCounted = true;
+      owner.countPath(taken);
+    }
   }
 
   public final @Nullable DeviceEvent deviceEvent() {
