@@ -84,7 +84,7 @@ public final class CudaWorld implements AutoCloseable {
     }
   }
 
-  /** Is what a group of more than one rank has. */
+  /** What a group of more than one rank has. */
   private record Shared(Plan plan, HostKernels kernels, RankLinks links, PeerMemory memory) {}
 
   private CudaWorld(

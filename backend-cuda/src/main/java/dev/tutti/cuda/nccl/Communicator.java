@@ -11,8 +11,8 @@ import java.util.function.BooleanSupplier;
 import org.jspecify.annotations.Nullable;
 
 /**
- * Is one rank's side of a communicator whose calls do not block, from its first call to its end.
- * Any thread may call any method; calls that start something take turns.
+ * One rank's side of a communicator whose calls do not block, from its first call to its end. Any
+ * thread may call any method; calls that start something take turns.
  */
 public final class Communicator {
   /*
@@ -180,7 +180,7 @@ public final class Communicator {
 
   /**
    * Makes a communicator of the ranks that give the same color; all ranks of this one call it, and
-   * nothing may run in it. Who gets none returns once all have come.
+   * nothing may run in it. A rank that gets none returns once all have come.
    *
    * @param newName of this rank in the new one, for texts
    * @param color at least 0, or {@link NcclCalls#NO_COLOR}

@@ -56,7 +56,7 @@ public final class NcclWorld {
   private final String name;
   private final long until;
 
-  /** Is where the first calls run, and what they work on, until they are done. */
+  /** Where the first calls run, and what they work on, until they are done. */
   private @Nullable CudaStream connecting;
 
   private @Nullable DeviceBlock cells;

@@ -89,7 +89,7 @@ class NcclMessagePathTest {
     return System.nanoTime() + Until.LONG.toNanos();
   }
 
-  /** Is a send or receive without a group. */
+  /** A send or receive without a group. */
   private static class Message implements Operation {
     private final Call call = new Call(OpType.SEND);
     final CompletableFuture<DeviceEvent> event = new CompletableFuture<>();

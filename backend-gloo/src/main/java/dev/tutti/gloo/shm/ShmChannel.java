@@ -12,9 +12,7 @@ import java.lang.foreign.ValueLayout;
 import java.lang.invoke.VarHandle;
 import java.util.concurrent.TimeoutException;
 
-/**
- * Is one rank's view of the memory that the ranks of a host share, and its way to wait for them.
- */
+/** One rank's view of the memory that the ranks of a host share, and its way to wait for them. */
 public final class ShmChannel implements AutoCloseable {
   /*
    * Every rank runs the same operations in the same order, and each operation takes the same number
@@ -35,7 +33,7 @@ public final class ShmChannel implements AutoCloseable {
    */
   private static final VarHandle WORD = ValueLayout.JAVA_LONG.varHandle();
 
-  /** Is how long a rank waits for another one before it wants to hear of its end from itself. */
+  /** How long a rank waits for another one before it wants to hear of its end from itself. */
   static final long WATCH_NANOS = 1_000_000_000;
 
   private static final long YIELD_NANOS = 2_000_000;

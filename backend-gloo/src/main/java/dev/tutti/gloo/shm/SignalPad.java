@@ -19,7 +19,7 @@ import java.util.List;
 import java.util.function.BooleanSupplier;
 import org.jspecify.annotations.Nullable;
 
-/** Is the signal pad of symmetric memory: barriers and signals, as words that the ranks share. */
+/** The signal pad of symmetric memory: barriers and signals, as words that the ranks share. */
 final class SignalPad {
   /*
    * A barrier is one word: the number of the round above, how many ranks have come to it below. The

@@ -4,7 +4,7 @@ import dev.tutti.gloo.shm.StaleFiles;
 import java.nio.charset.StandardCharsets;
 
 /**
- * Is what a rank publishes to find those of its host.
+ * What a rank publishes to find those of its host.
  *
  * @param beacon name of its file, empty if it has none
  * @param budget bytes that it would share

@@ -8,7 +8,7 @@ import java.nio.file.Path;
 import java.nio.file.attribute.PosixFilePermissions;
 
 /**
- * Is an empty file with a name that nobody can guess, by which ranks find out who sees the same
+ * An empty file with a name that nobody can guess, by which ranks find out who sees the same
  * directory. That they see the same memory is proven later, in that memory.
  */
 public final class HostProbeFile implements AutoCloseable {

@@ -33,7 +33,7 @@ final class Pairs {
    */
 
   /**
-   * Is how to get connected with a peer.
+   * How to get connected with a peer.
    *
    * @param address where it listens
    * @param greeting what to say there
@@ -42,7 +42,7 @@ final class Pairs {
   private record Route(InetSocketAddress address, long greeting, boolean knocks) {}
 
   /**
-   * Is how long the right peer may still take to connect when a connection in its name was refused.
+   * How long the right peer may still take to connect when a connection in its name was refused.
    */
   private static final long GRACE_NANOS = 2_000_000_000L;
 
@@ -181,7 +181,7 @@ final class Pairs {
     connector.start();
   }
 
-  /** Is told that a peer needs a connection that this rank has to make; the lock is held. */
+  /** Told that a peer needs a connection that this rank has to make; the lock is held. */
   void knocked(long peer) {
     if (peer >= 0 && peer < size && peer != rank) {
       Pair pair = get((int) peer);
@@ -192,7 +192,7 @@ final class Pairs {
     }
   }
 
-  /** Is told that a connector is through, well or not. */
+  /** Told that a connector is through, well or not. */
   void ended(Connector connector) {
     connectors.remove(connector);
   }
@@ -210,7 +210,7 @@ final class Pairs {
   }
 
   /**
-   * Is told that a peer is known by its greeting, or was greeted; the lock is held.
+   * Told that a peer is known by its greeting, or was greeted; the lock is held.
    *
    * @param connects whether this rank connected
    */
@@ -221,7 +221,7 @@ final class Pairs {
       if (connects) {
         admissions.add(admission);
       } else {
-        // Who connects and stays silent must keep no rank out.
+        // A client that connects and stays silent must keep no rank out.
         if (strangers.size() >= Listener.MAX_STRANGERS) {
           strangers.removeFirst().giveUp();
         }
@@ -238,7 +238,7 @@ final class Pairs {
     strangers.remove(admission);
   }
 
-  /** Is told that a peer has proved who it is. */
+  /** Told that a peer has proved who it is. */
   void admitted(
       PeerAuthentication admission,
       Pair pair,
@@ -250,7 +250,7 @@ final class Pairs {
   }
 
   /**
-   * Is told that who said to be a peer did not prove it.
+   * Told that who said to be a peer did not prove it.
    *
    * @param connected whether this rank connected, and so knows whom it wanted
    */
@@ -299,7 +299,7 @@ final class Pairs {
       wanted[pair.rank] = false;
       wantedCount--;
     }
-    // Who knocks late must not take this rank for gone.
+    // A peer that knocks late must not take this rank for gone.
     if (++connectedCount == others.length && !sparse) {
       closeListener();
     }

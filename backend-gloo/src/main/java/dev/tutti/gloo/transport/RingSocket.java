@@ -7,7 +7,7 @@ import java.nio.channels.ByteChannel;
 import org.jspecify.annotations.Nullable;
 
 /**
- * Is the socket of a pair whose messages go through rings: it carries doorbells, a farewell and the
+ * The socket of a pair whose messages go through rings: it carries doorbells, a farewell and the
  * end of the connection. All methods need the transport's lock.
  */
 final class RingSocket implements Runnable {

@@ -240,7 +240,7 @@ class PairFuzzTest {
     }
   }
 
-  /** Is the other end of the rings; keeps to their protocol. */
+  /** The other end of the rings; keeps to their protocol. */
   private static final class RingPeer {
     private final SplittableRandom random;
     private final ByteBuffer input;

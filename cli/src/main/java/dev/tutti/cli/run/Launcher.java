@@ -49,10 +49,10 @@ public final class Launcher {
   private final BlockingQueue<Event> events = new LinkedBlockingQueue<>();
   private final Object signalLock = new Object();
 
-  /** Is the first signal that came, 0 before. */
+  /** The first signal that came, 0 before. */
   private volatile int signal;
 
-  /** Is who waits for other nodes, which a signal ends. */
+  /** The threads that wait for other nodes, which a signal ends. */
   private @Nullable Thread waiting;
 
   private sealed interface Event {

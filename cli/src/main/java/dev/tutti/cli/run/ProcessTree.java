@@ -16,7 +16,7 @@ import java.util.concurrent.TimeUnit;
 import java.util.stream.Stream;
 
 /**
- * Is a started process with all that it starts in turn, as the target of signals.
+ * A started process with all that it starts in turn, as the target of signals.
  *
  * <p>Where the system has {@code setsid} the process gets a session of its own: a signal to the
  * group then reaches also children whose parent is gone, and Ctrl-C at a terminal reaches the
@@ -149,7 +149,7 @@ final class ProcessTree {
     return Files.isRegularFile(path) && Files.isExecutable(path);
   }
 
-  /** Is looked up once, when the first process is started. */
+  /** Looked up once, when the first process is started. */
   private static final class Tools {
     static final List<String> PREFIX = find();
 

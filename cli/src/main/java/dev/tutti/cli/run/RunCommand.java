@@ -299,7 +299,7 @@ public final class RunCommand implements Callable<Integer> {
   }
 
   /**
-   * Is the environment of this process.
+   * The environment of this process.
    *
    * @param variables names and values
    */

@@ -19,7 +19,7 @@ public final class FailureLog {
   private final Store store;
 
   /**
-   * Is whom the ranks blame.
+   * Whom the ranks blame.
    *
    * @param rank among all; -1 where their calls do not fit each other and no majority made the same
    * @param text what happened, as they tell it

@@ -45,7 +45,7 @@ public final class JobMonitor implements AutoCloseable {
   private static final System.Logger LOG = System.getLogger(JobMonitor.class.getName());
   private static final String EVENT = "event/";
 
-  /** Is the key that is there once a failure was reported. */
+  /** The key that is there once a failure was reported. */
   public static final String FIRST_EVENT = EVENT + 1;
 
   private static final Duration SLICE = Duration.ofSeconds(20);
@@ -86,7 +86,7 @@ public final class JobMonitor implements AutoCloseable {
         Thread.ofPlatform().daemon().name("tutti-mon-" + rank).unstarted(this::readEvents);
   }
 
-  /** Is a group that this rank is in. */
+  /** A group that this rank is in. */
   private record Member(List<Integer> globalRanks, Consumer<FailureEvent> consumer) {}
 
   public void start() {

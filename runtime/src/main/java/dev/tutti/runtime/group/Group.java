@@ -69,11 +69,13 @@ final class Group implements OperationOwner, FailingGroup, Watchdog.Watched {
   private volatile Life life = Life.OPEN;
   private volatile @Nullable Refusal refusal;
 
-  /** Is in what this rank waits for others to make a group with it, for reports; or empty. */
+  /**
+   * The call in which this rank waits for others to make a group with it, for reports; or empty.
+   */
   volatile String joining = "";
 
   /**
-   * Is why a call was refused.
+   * Why a call was refused.
    *
    * @param text of the exception
    * @param issued how many operations were issued before

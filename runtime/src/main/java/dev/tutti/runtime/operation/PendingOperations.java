@@ -40,7 +40,7 @@ public final class PendingOperations {
   private long seenNumber;
   private long seenNanos;
 
-  /** Is the operation that the group reuses for synchronous calls on their callers' threads. */
+  /** The operation that the group reuses for synchronous calls on their callers' threads. */
   public final GroupOperation inline;
 
   /** Holds the stream-ordered collectives whose callers got no work. */

@@ -36,7 +36,7 @@ public record RankProgress(
   private static final int MOST_CHARS = 1000;
 
   /**
-   * Is an operation that has not ended.
+   * An operation that has not ended.
    *
    * @param type what it is
    * @param sequence its number
@@ -53,7 +53,7 @@ public record RankProgress(
   }
 
   /**
-   * Is a collective that was issued.
+   * A collective that was issued.
    *
    * @param type what it is
    * @param sequence its number

@@ -50,18 +50,18 @@ public final class RuntimeSettings {
           number -> number > 0 && number <= MAX_FLIGHT_RECORD,
           "expected a whole number from 1 to " + MAX_FLIGHT_RECORD);
 
-  /** Is this rank. */
+  /** This rank. */
   public static final Setting<String> RANK = Setting.text("RANK", "", "this rank, from 0");
 
-  /** Is the number of ranks. */
+  /** The number of ranks. */
   public static final Setting<String> WORLD_SIZE =
       Setting.text("WORLD_SIZE", "", "number of ranks");
 
-  /** Is the host of rank 0. */
+  /** The host of rank 0. */
   public static final Setting<String> MASTER_ADDR =
       Setting.text("MASTER_ADDR", "", "host of the store");
 
-  /** Is the port of the store. */
+  /** The port of the store. */
   public static final Setting<String> MASTER_PORT =
       Setting.text("MASTER_PORT", "", "port of the store");
 

@@ -13,8 +13,8 @@ public final class SettingNames {
   private static final String PREFIX = "TUTTI_";
 
   /**
-   * Are Tutti's own, also those of parts that may not be on the class path, so that no rank calls
-   * them unknown; {@code TUTTI_CLASS_PATH} is read by the script {@code tutti}.
+   * Tutti's own, also those of parts that may not be on the class path, so that no rank calls them
+   * unknown; {@code TUTTI_CLASS_PATH} is read by the script {@code tutti}.
    */
   public static final Set<String> OF_TUTTI =
       Set.of(

@@ -14,9 +14,9 @@ import java.util.Map;
 import java.util.concurrent.TimeUnit;
 import java.util.concurrent.atomic.AtomicInteger;
 
-/** Is the state machine of a group's operations, and counts how often it ends. */
+/** The state machine of a group's operations, and counts how often it ends. */
 final class RacedOperation extends OperationState {
-  /** Is closed, so that a failure is not told to other ranks, which would take threads. */
+  /** A closed group, so that a failure is not told to other ranks, which would take threads. */
   static final OperationOwner CLOSED = new Closed();
 
   static final TuttiException CAUSE =
