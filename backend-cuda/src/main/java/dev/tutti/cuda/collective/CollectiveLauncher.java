@@ -59,7 +59,7 @@ public final class CollectiveLauncher {
   private int partsLaunched;
 
   /**
-   * Creates a lane.
+   * Creates a launcher.
    *
    * @param device of this rank
    * @param channel of all ranks

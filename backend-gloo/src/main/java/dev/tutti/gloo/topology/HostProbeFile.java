@@ -28,11 +28,11 @@ public final class HostProbeFile implements AutoCloseable {
    */
   public static HostProbeFile light(Path directory) throws IOException {
     StaleFiles.remove(directory);
-    HostProbeFile beacon = new HostProbeFile(directory, StaleFiles.newName());
+    HostProbeFile probe = new HostProbeFile(directory, StaleFiles.newName());
     Files.createFile(
-        beacon.file,
+        probe.file,
         PosixFilePermissions.asFileAttribute(PosixFilePermissions.fromString("rw-------")));
-    return beacon;
+    return probe;
   }
 
   /** Returns what others look for. */

@@ -243,7 +243,7 @@ final class Pair {
     announced = theirs;
     PeerMismatchException refusal = disagreement();
     if (refusal != null) {
-      transport.breakdown.fatal(refusal, -1);
+      transport.transportFailure.fatal(refusal, -1);
     }
     return refusal == null;
   }
@@ -439,7 +439,7 @@ final class Pair {
               null);
       transport.requests.end(request, refusal);
       halt(refusal);
-      transport.breakdown.peerBroke(this, refusal, true);
+      transport.transportFailure.peerBroke(this, refusal, true);
       return null;
     }
     return request;
@@ -452,7 +452,7 @@ final class Pair {
   void fail(String what, @Nullable Throwable cause) {
     PeerLostException failure = lost(what, cause);
     boolean wasBusy = halt(failure);
-    transport.breakdown.peerBroke(this, failure, wasBusy);
+    transport.transportFailure.peerBroke(this, failure, wasBusy);
   }
 
   /**
@@ -462,7 +462,7 @@ final class Pair {
   void cannotConnect(String what, @Nullable Throwable cause) {
     connection.readable();
     if (failure == null && !connection.isConnected()) {
-      transport.breakdown.fatal(lost(what, cause), rank);
+      transport.transportFailure.fatal(lost(what, cause), rank);
     }
   }
 
@@ -473,7 +473,7 @@ final class Pair {
             "closed the connection" + (cause == null ? "" : " (" + cause.getMessage() + ")"),
             cause);
     close(failure);
-    transport.breakdown.peerClosed(this, failure);
+    transport.transportFailure.peerClosed(this, failure);
   }
 
   /**

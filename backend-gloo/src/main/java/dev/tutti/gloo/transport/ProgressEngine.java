@@ -312,7 +312,7 @@ final class ProgressEngine {
     try {
       selector.selectNow(ready);
     } catch (IOException e) {
-      transport.breakdown.fatal(e, -1);
+      transport.transportFailure.fatal(e, -1);
     }
     return ready.dispatch() || progress;
   }
@@ -357,7 +357,7 @@ final class ProgressEngine {
     }
     pairs.wakeUp();
     if (failure != null) {
-      transport.breakdown.fatal(failure, -1);
+      transport.transportFailure.fatal(failure, -1);
     }
   }
 
@@ -411,7 +411,7 @@ final class ProgressEngine {
       ioSelecting = false;
       selectorFree.signalAll();
       driver = driver == ioThread ? null : driver;
-      transport.breakdown.end(e);
+      transport.transportFailure.end(e);
     } finally {
       lock.unlock();
     }

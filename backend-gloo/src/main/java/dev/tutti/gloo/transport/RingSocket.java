@@ -112,7 +112,7 @@ final class RingSocket implements Runnable {
       if (opcode == Header.FAREWELL) {
         pair.connection.readable();
         if (pair.failure() == null) {
-          transport.breakdown.farewell(pair, Header.slot(in, at));
+          transport.transportFailure.farewell(pair, Header.slot(in, at));
         }
       } else if (opcode != Header.DOORBELL) {
         pair.fail("sent opcode " + opcode + " through its socket, though it shares memory", null);

@@ -157,7 +157,7 @@ public final class UserMessages {
 
     @Override
     public boolean reached() {
-      return transport.breakdown.cause() != null || operation == null || operation.isDone();
+      return transport.transportFailure.cause() != null || operation == null || operation.isDone();
     }
   }
 }

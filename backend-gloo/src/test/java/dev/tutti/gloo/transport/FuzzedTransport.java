@@ -63,7 +63,7 @@ final class FuzzedTransport implements AutoCloseable {
   /** Takes the next pair. */
   void next() throws IOException {
     peer++;
-    if (peer == SIZE || transport.breakdown.cause() != null) {
+    if (peer == SIZE || transport.transportFailure.cause() != null) {
       transport.close();
       transport = make();
       peer = 1 + (peer & 1);

@@ -160,7 +160,7 @@ class PairFuzzTest {
     connection.attach(socket, null, socket.key());
     connection.share(new RingWriter(outRing), new RingReader(inRing), new Sleep(sleep));
     if (messages.offers()) {
-      connection.loans().open(new RemoteMemory(SELF, number.address(), NUMBER));
+      connection.transfers().open(new RemoteMemory(SELF, number.address(), NUMBER));
     }
     messages.begin(peers.transport(), pair.rank);
     RingPeer peer = new RingPeer(random, stream, inRing, outRing);

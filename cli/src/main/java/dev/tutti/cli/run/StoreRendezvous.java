@@ -119,7 +119,7 @@ public final class StoreRendezvous implements LaunchRendezvous {
   }
 
   /**
-   * Creates an agreement.
+   * Creates a rendezvous.
    *
    * @param plan what is launched, and which node this is
    * @param store what all nodes and their ranks share; closed at the end
