@@ -78,6 +78,7 @@ public final class Launcher {
     final List<LaunchedProcess> ranks = new CopyOnWriteArrayList<>();
 
     final Map<Integer, RankExit> exits = new TreeMap<>();
+    @Nullable RankExit first;
     @Nullable Verdict verdict;
     @Nullable Verdict proposed;
     Optional<Blame> blame = Optional.empty();
@@ -96,6 +97,11 @@ public final class Launcher {
 
     boolean allEnded() {
       return exits.size() == ranks.size();
+    }
+
+    /** Tells whether a rank's process is dead of whose end nobody has heard yet. */
+    boolean hasUnheardEnds() {
+      return ranks.stream().anyMatch(rank -> !exits.containsKey(rank.rank()) && rank.isDead());
     }
 
     void enter(Phase next, Duration atMost) {
@@ -354,20 +360,36 @@ public final class Launcher {
     }
   }
 
+  /**
+   * Takes note of an end. The ends of several processes are heard of in any order: while one has
+   * died and was not heard of, nobody who merely exited is called the first, for a killed rank may
+   * be why the others failed.
+   */
   private void ended(Attempt attempt, RankExit exit) {
-    if (exit.code() != 0) {
-      boolean refused = refusals.has(attempt.number, exit.rank());
-      String text =
-          "rank "
-              + exit.rank()
-              + " "
-              + exit.describe()
-              + (refused ? "; it would fail again and is not restarted" : "");
-      Kind kind = refused ? Kind.REFUSED : Kind.FAILED;
-      propose(attempt, new Verdict(kind, plan.nodeRank(), exit.rank(), exit.code(), text));
-    } else if (attempt.allEnded()) {
-      propose(attempt, new Verdict(Kind.SUCCESS, plan.nodeRank(), -1, 0, ""));
+    RankExit first = attempt.first;
+    if (exit.code() != 0 && (first == null || (exit.isKilled() && !first.isKilled()))) {
+      first = exit;
+      attempt.first = exit;
     }
+    if (first == null) {
+      if (attempt.allEnded()) {
+        propose(attempt, new Verdict(Kind.SUCCESS, plan.nodeRank(), -1, 0, ""));
+      }
+    } else if (first.isKilled() || !attempt.hasUnheardEnds()) {
+      propose(attempt, failed(attempt, first));
+    }
+  }
+
+  private Verdict failed(Attempt attempt, RankExit exit) {
+    boolean refused = refusals.has(attempt.number, exit.rank());
+    String text =
+        "rank "
+            + exit.rank()
+            + " "
+            + exit.describe()
+            + (refused ? "; it would fail again and is not restarted" : "");
+    Kind kind = refused ? Kind.REFUSED : Kind.FAILED;
+    return new Verdict(kind, plan.nodeRank(), exit.rank(), exit.code(), text);
   }
 
   /** Says how this node's part ended: once, but that it is stopped also after its own success. */
