@@ -43,6 +43,13 @@ public final class RuntimeSettings {
           Duration.ofSeconds(5),
           "longest wait of close for what is pending");
 
+  /** Bounds the time that an operation waits without a word. */
+  public static final Setting<Duration> SLOW =
+      Setting.duration(
+          "TUTTI_SLOW",
+          Duration.ofSeconds(30),
+          "how long an operation waits before the log says for whom, 0 never");
+
   /** Sets the length of the flight record. */
   public static final Setting<Integer> FLIGHT_RECORD =
       checked(
@@ -114,6 +121,7 @@ public final class RuntimeSettings {
         STORE,
         TIMEOUT,
         CLOSE_TIMEOUT,
+        SLOW,
         FLIGHT_RECORD,
         RANK,
         WORLD_SIZE,

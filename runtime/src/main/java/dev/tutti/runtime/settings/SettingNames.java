@@ -51,6 +51,7 @@ public final class SettingNames {
           "TUTTI_NCCL_LIBRARY",
           "TUTTI_NO_RESTART",
           "TUTTI_SHARED_TENSORS",
+          "TUTTI_SLOW",
           "TUTTI_STORE",
           "TUTTI_TIMEOUT",
           "TUTTI_TLS",
