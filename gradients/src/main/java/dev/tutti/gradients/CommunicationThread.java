@@ -65,7 +65,7 @@ final class CommunicationThread implements StepRunner {
   public boolean end() {
     closing = true;
     LockSupport.unpark(thread);
-    if (Thread.currentThread() == thread) {
+    if (thread.equals(Thread.currentThread())) {
       return false;
     }
     boolean interrupted = false;

@@ -113,11 +113,12 @@ final class Marks {
 
   /** Begins the next pass; called while nobody marks. */
   void nextPass(boolean reduced) {
+    int next = pass + 1;
     arrivals.set(0);
     begun = false;
     if (reduced) {
-      windowStart = pass + 1;
+      windowStart = next;
     }
-    pass = pass + 1;
+    pass = next;
   }
 }

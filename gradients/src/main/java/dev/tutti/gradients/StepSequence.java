@@ -188,8 +188,13 @@ final class StepSequence {
     marks.reset(memory);
     awaited = false;
     ownSteps++;
-    step++;
+    nextStep();
     position = first();
+  }
+
+  private void nextStep() {
+    long next = step + 1;
+    step = next;
   }
 
   private int begin(boolean hasInputs) {
@@ -285,7 +290,7 @@ final class StepSequence {
       }
       end(false);
       marks.reset(memory);
-      step++;
+      nextStep();
     }
     int last = uneven.lastRank(ownSteps);
     ParameterAgreement.broadcast(group, parameters.all(), last);

@@ -5,6 +5,7 @@ import static org.assertj.core.api.Assertions.assertThat;
 import com.sun.management.ThreadMXBean;
 import dev.tutti.DType;
 import dev.tutti.Registration;
+import dev.tutti.Store;
 import dev.tutti.Tensor;
 import java.lang.management.ManagementFactory;
 import java.util.List;
@@ -20,7 +21,7 @@ class ReducerAllocationTest {
   private static final int STEPS = 300;
   private static final long NANOS = 30_000_000_000L;
 
-  private enum Kind {
+  enum Kind {
     VIEWS,
     COPIES,
     UNUSED,
@@ -80,7 +81,7 @@ class ReducerAllocationTest {
 
   /** Returns what the best round allocated; ranks go on until each has had one without. */
   private static long leastBytes(
-      dev.tutti.Store store, int rank, GradientReducer reducer, Kind kind, long reducerThread) {
+      Store store, int rank, GradientReducer reducer, Kind kind, long reducerThread) {
     long least = Long.MAX_VALUE;
     long end = System.nanoTime() + NANOS;
     for (int round = 0; ; round++) {
