@@ -15,7 +15,7 @@ final class StepEvents {
     }
   }
 
-  /** Is loaded where there is a recorder to ask. */
+  /** Loaded where there is a recorder to ask. */
   private static final class Recorder {
     static boolean isOn() {
       return FlightRecorder.isInitialized()
